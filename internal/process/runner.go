@@ -1,0 +1,367 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mortise-dev/mortise/plugin"
+	"github.com/mortise-dev/mortise/protocol"
+)
+
+// Options say how a [Runner] works. The zero value of each is a default.
+type Options struct {
+	Host    protocol.Peer // how the host calls itself in the handshake
+	Scratch string        // where plugins' scratch directories are made; os.TempDir by default
+
+	// Command turns a plugin's runner into the program to start and its
+	// arguments, the first an absolute path. It is asked at every launch.
+	Command func(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]string, error)
+
+	Services     []string      // host services that exist; a plugin is told those it asks for
+	FrameBytes   int           // the longest line of protocol 2; 4 MiB
+	Handshake    time.Duration // how long initialize may take; 10 s
+	CancelGrace  time.Duration // how long a plugin may take to answer a call that was given up; 2 s
+	Idle         time.Duration // when a process shared by a tenant ends; 5 min
+	SessionIdle  time.Duration // when a process of a session or agent ends; 30 min
+	MaxProcesses int           // at most so many at a time; 64
+	PerTenant    int           // processes of one package in one tenant; the number of CPUs
+	Standby      bool          // keep one process of scope call handshaken ahead
+	Log          *slog.Logger  // what plugins log and write to stderr; discarded by default
+}
+
+func (o Options) withDefaults() Options {
+	set(&o.Scratch, os.TempDir())
+	set(&o.FrameBytes, protocol.MaxFrame2)
+	set(&o.Handshake, 10*time.Second)
+	set(&o.CancelGrace, 2*time.Second)
+	set(&o.Idle, 5*time.Minute)
+	set(&o.SessionIdle, 30*time.Minute)
+	set(&o.MaxProcesses, 64)
+	set(&o.PerTenant, runtime.NumCPU())
+	set(&o.Log, slog.New(slog.DiscardHandler))
+	return o
+}
+
+func set[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// A Runner runs calls in plugin processes. It is safe for concurrent use.
+type Runner struct {
+	opts     Options
+	launcher *launcher
+	life     context.Context // ends when Close begins
+	end      context.CancelFunc
+	work     sync.WaitGroup // starts, stops and the janitor
+
+	mu     sync.Mutex // guards the rest
+	groups map[key]*group
+	count  int // processes there are, started or starting
+	closed bool
+}
+
+// A key tells which calls may share a process: the same package, for the same
+// tenant, session, agent or call (CORE.md 5). Command is part of it because two
+// plugins of one package may have different programs.
+type key struct {
+	tenant, digest, program string
+	scope                   protocol.Scope
+}
+
+// New returns a runner. Close must be called.
+func New(opts Options) *Runner {
+	r := &Runner{opts: opts.withDefaults(), launcher: newLauncher(), groups: map[key]*group{}}
+	r.life, r.end = context.WithCancel(context.Background())
+	r.work.Go(r.janitor)
+	return r
+}
+
+// Level is the isolation that plugins of this runner reach.
+func (r *Runner) Level() string { return "none" }
+
+// Run carries out one call and returns what the plugin said, unchecked but for
+// its shape. A failure that the plugin itself reports comes with whatever else
+// it answered.
+func (r *Runner) Run(ctx context.Context, target *plugin.Target, call *plugin.Call, services plugin.Services) (plugin.Result, error) {
+	if target.Manifest.Runner.Protocol == protocol.Version1 {
+		return r.runOnce(ctx, target, call)
+	}
+	for {
+		g, err := r.group(target, call)
+		if err != nil {
+			return plugin.Result{}, err
+		}
+		w, err := g.acquire(ctx)
+		if err == errStale {
+			continue
+		}
+		if err != nil {
+			return plugin.Result{}, err
+		}
+		res, held, err := w.execute(ctx, target, call, services)
+		if held {
+			g.hold(w)
+		} else {
+			g.release(w, err)
+		}
+		var unsent *notSent
+		if !errors.As(err, &unsent) { // else it ended just before: another may serve
+			return res, err
+		}
+	}
+}
+
+// Describe starts the plugin's process only to ask what its code knows of its
+// operations, and returns the answer as it came.
+func (r *Runner) Describe(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (jsontext.Value, error) {
+	ctx, leave, err := r.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeoutCause(ctx, r.opts.Handshake,
+		plugin.Errorf(plugin.CodeTimeout, "%s: the plugin did not describe itself within %s", m.Name, r.opts.Handshake))
+	defer cancel()
+	w, err := r.start(ctx, &group{runner: r, manifest: m, pkg: pkg, key: key{scope: protocol.Scope{Kind: plugin.IsolationCall, ID: "describe"}}})
+	if err != nil {
+		return nil, err
+	}
+	defer w.close(true)
+	return w.request(ctx, protocol.MethodDescribe, []byte("{}"))
+}
+
+// enter registers work that is not a worker's own, and returns a context that
+// ends with the runner. leave must be called.
+func (r *Runner) enter(ctx context.Context) (inside context.Context, leave func(), err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, nil, errClosing
+	}
+	r.work.Add(1)
+	inside, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(r.life, func() { cancel(errClosing) })
+	return inside, func() { stop(); cancel(nil); r.work.Done() }, nil
+}
+
+// group returns the group of processes that may serve the call.
+func (r *Runner) group(target *plugin.Target, call *plugin.Call) (*group, error) {
+	k := key{tenant: call.Tenant, digest: target.Package.Digest, program: target.Manifest.Name, scope: scopeOf(target.Manifest, call)}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, errClosing
+	}
+	g := r.groups[k]
+	if g == nil {
+		g = &group{runner: r, key: k, manifest: target.Manifest, pkg: target.Package, limit: 1, idle: r.opts.SessionIdle}
+		switch k.scope.Kind {
+		case plugin.IsolationTenant:
+			g.limit, g.idle = r.opts.PerTenant, r.opts.Idle
+		case plugin.IsolationCall:
+			g.limit, g.idle = r.opts.MaxProcesses, r.opts.Idle
+		}
+		r.groups[k] = g
+	}
+	return g, nil
+}
+
+// scopeOf returns the scope of the process a call needs. A call outside any
+// session or agent shares its process with nobody.
+func scopeOf(m *plugin.Manifest, call *plugin.Call) protocol.Scope {
+	switch {
+	case m.Isolation == plugin.IsolationTenant:
+		return protocol.Scope{Kind: plugin.IsolationTenant, ID: call.Tenant}
+	case m.Isolation == plugin.IsolationSession && call.Session != "":
+		return protocol.Scope{Kind: plugin.IsolationSession, ID: call.Session}
+	case m.Isolation == plugin.IsolationAgent && call.Agent != "":
+		return protocol.Scope{Kind: plugin.IsolationAgent, ID: call.Agent}
+	default:
+		return protocol.Scope{Kind: plugin.IsolationCall}
+	}
+}
+
+// reserve makes room for one more process, at the cost of one that is idle.
+func (r *Runner) reserve() error {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return errClosing
+	}
+	r.count++
+	over := r.count > r.opts.MaxProcesses
+	var groups []*group
+	if over {
+		for _, g := range r.groups {
+			groups = append(groups, g)
+		}
+	}
+	r.mu.Unlock()
+	if !over {
+		return nil
+	}
+	var oldest *worker
+	for _, g := range groups {
+		if w := g.oldestIdle(); w != nil && (oldest == nil || w.lastUsed.Before(oldest.lastUsed)) {
+			oldest = w
+		}
+	}
+	if oldest == nil || !oldest.group.retireIdle(oldest) {
+		r.unreserve()
+		return &plugin.Error{Code: plugin.CodeOverloaded, Message: fmt.Sprintf("all %d plugin processes are at work", r.opts.MaxProcesses), Retryable: true, RetryAfter: time.Second}
+	}
+	return nil
+}
+
+func (r *Runner) unreserve() {
+	r.mu.Lock()
+	r.count--
+	r.mu.Unlock()
+}
+
+// start launches a process for g and opens its session.
+func (r *Runner) start(ctx context.Context, g *group) (*worker, error) {
+	if err := r.reserve(); err != nil {
+		return nil, err
+	}
+	w, err := r.open(ctx, g)
+	if err != nil {
+		r.unreserve()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (r *Runner) open(ctx context.Context, g *group) (*worker, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.opts.Handshake,
+		plugin.Errorf(plugin.CodeTimeout, "%s: the plugin did not finish its handshake within %s", g.manifest.Name, r.opts.Handshake))
+	defer cancel()
+	argv, err := r.opts.Command(ctx, g.pkg, g.manifest)
+	if err != nil {
+		return nil, err
+	}
+	w := &worker{group: g, lastUsed: time.Now()}
+	ready := make(chan struct{}) // closed once w.session is there
+	w.child, err = r.launcher.launch(ctx, g.manifest.Name, r.opts.Scratch, argv, func(line string) {
+		<-ready
+		w.session.stderr(line)
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := newSession(g.manifest.Name, w.child.stdin, protocol.NewLineReader(w.child.stdout, r.opts.FrameBytes))
+	s.crash = w.child.crashed
+	s.kill = w.child.kill
+	s.onLate = func() { g.late(w) }
+	s.onLog = func(call *plugin.Call, level, message string, fields jsontext.Value) {
+		r.log(g, call, level, message, fields)
+	}
+	w.session = s
+	close(ready)
+	go s.read()
+	services := slices.DeleteFunc(slices.Clone(g.manifest.Capabilities), func(name string) bool { return !slices.Contains(r.opts.Services, name) })
+	if services == nil {
+		services = []string{}
+	}
+	err = s.initialize(ctx, protocol.Initialize{
+		Protocol:      protocol.Version2,
+		Host:          r.opts.Host,
+		PackageDigest: g.pkg.Digest,
+		Scope:         g.key.scope,
+		Services:      services,
+		Limits:        protocol.Limits{FrameBytes: r.opts.FrameBytes, InFlight: maxServing},
+		Paths:         protocol.Paths{Scratch: w.child.scratch},
+	}, g.peers())
+	if err != nil {
+		s.fail(errClosing)
+		w.child.destroy()
+		s.wait()
+		return nil, err
+	}
+	return w, nil
+}
+
+// log writes a plugin's log record into the host's own log, with what it
+// belongs to.
+func (r *Runner) log(g *group, call *plugin.Call, level, message string, fields jsontext.Value) {
+	at := slog.LevelInfo
+	switch level {
+	case "debug":
+		at = slog.LevelDebug
+	case "warning":
+		at = slog.LevelWarn
+	case "error":
+		at = slog.LevelError
+	}
+	if !r.opts.Log.Enabled(r.life, at) {
+		return
+	}
+	attrs := []slog.Attr{slog.String("plugin", g.manifest.Name+"@"+g.manifest.Version)}
+	if call != nil {
+		attrs = append(attrs, slog.String("call_id", call.ID), slog.String("correlation_id", call.Trace.Correlation), slog.String("tenant", call.Tenant))
+	}
+	var members map[string]any
+	if len(fields) > 0 && json.Unmarshal(fields, &members) == nil && len(members) > 0 {
+		attrs = append(attrs, slog.Any("fields", members))
+	}
+	r.opts.Log.LogAttrs(r.life, at, message, attrs...)
+}
+
+// janitor ends processes that nobody has used for long.
+func (r *Runner) janitor() {
+	ticker := time.NewTicker(max(min(r.opts.Idle, r.opts.SessionIdle)/4, 10*time.Millisecond))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-r.life.Done():
+			return
+		case now := <-ticker.C:
+			r.mu.Lock()
+			for k, g := range r.groups {
+				if g.sweep(now) {
+					delete(r.groups, k)
+				}
+			}
+			r.mu.Unlock()
+		}
+	}
+}
+
+// Close fails the calls in flight, ends every process and returns when all
+// have been reaped. Later calls are refused. It may be called again.
+func (r *Runner) Close() error {
+	r.mu.Lock()
+	first := !r.closed
+	r.closed = true
+	groups := slices.Collect(maps.Values(r.groups))
+	r.mu.Unlock()
+	if first {
+		r.end()
+		for _, g := range groups {
+			g.close()
+		}
+	}
+	r.work.Wait()
+	r.launcher.close()
+	return nil
+}
+
+// isDead reports whether err says that the process is gone or must go.
+func isDead(err error) bool {
+	var e *plugin.Error
+	return errors.As(err, &e) && (e.Code == plugin.CodeCrashed || e.Code == plugin.CodeMalformedResponse)
+}

@@ -1,0 +1,542 @@
+package process
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mortise-dev/mortise/plugin"
+	"github.com/mortise-dev/mortise/protocol"
+)
+
+// A session is the host's end of one process of protocol 2. Besides those of
+// its child and its outbox, one goroutine belongs to it:
+//
+//	read  owns stdout and alone completes calls
+//
+// and one for each request of the plugin that the host is answering. All have
+// ended when close returns. Its methods are safe for concurrent use.
+type session struct {
+	name   string // of the plugin, for messages
+	stdout lineSource
+	out    *outbox
+	crash  func(what string) *plugin.Error // how the process ended
+	kill   func()                          // ends it; read then comes to its end
+	onLate func()                          // a call that was given up has been answered after all
+	onLog  func(call *plugin.Call, level, message string, fields jsontext.Value)
+	token  func() string
+
+	concurrency int
+	serving     chan struct{} // one for each request of the plugin being answered
+	answering   sync.WaitGroup
+	readDone    chan struct{}
+
+	mu      sync.Mutex // guards the rest
+	lastID  int64
+	pending map[int64]*exchange
+	tokens  map[string]*exchange
+	dead    error // why it is gone; nil while it runs
+}
+
+// A lineSource yields the lines of a plugin.
+type lineSource interface{ ReadLine() ([]byte, error) }
+
+// An exchange is one request of the host that waits for its answer.
+type exchange struct {
+	id     int64
+	answer chan answer // buffered
+
+	// For execute only.
+	token    string
+	ctx      context.Context
+	call     *plugin.Call
+	services plugin.Services
+	events   chan plugin.Event // nil where nobody listens
+	late     bool              // the caller is gone; guarded by session.mu
+}
+
+type answer struct {
+	result  jsontext.Value
+	failure *plugin.Error // the plugin's own
+	err     error         // there is no answer
+	held    bool          // with err: the plugin is still at work all the same
+}
+
+// Bounds of what one process may have going on.
+const (
+	maxServing = 64  // its requests being answered
+	maxEvents  = 256 // events of one call that nobody took yet
+)
+
+func newSession(name string, stdin io.WriteCloser, stdout lineSource) *session {
+	return &session{
+		name:     name,
+		stdout:   stdout,
+		out:      newOutbox(stdin),
+		crash:    func(what string) *plugin.Error { return plugin.Errorf(plugin.CodeCrashed, "%s: %s", name, what) },
+		kill:     func() {},
+		onLate:   func() {},
+		onLog:    func(*plugin.Call, string, string, jsontext.Value) {},
+		token:    randomToken,
+		serving:  make(chan struct{}, maxServing),
+		readDone: make(chan struct{}),
+		pending:  map[int64]*exchange{},
+		tokens:   map[string]*exchange{},
+	}
+}
+
+// randomToken returns 128 random bits in hexadecimal.
+func randomToken() string {
+	var raw [16]byte
+	_, _ = rand.Read(raw[:]) // never fails
+	return hex.EncodeToString(raw[:])
+}
+
+// initialize opens the session and holds the answer against what is expected.
+func (s *session) initialize(ctx context.Context, params protocol.Initialize, plugins []protocol.Peer) error {
+	raw, err := json.Marshal(params)
+	if err != nil {
+		return err
+	}
+	result, err := s.request(ctx, protocol.MethodInitialize, raw)
+	var failed *plugin.Error
+	switch {
+	case errors.As(err, &failed) && failed.Code == plugin.CodePluginError:
+		return plugin.Errorf(plugin.CodeHandshakeFailed, "%s: initialize: %s", s.name, failed.Message)
+	case err != nil:
+		return err
+	}
+	in, err := protocol.ParseInitialized(result)
+	if err != nil {
+		return plugin.Errorf(plugin.CodeHandshakeFailed, "%s: initialize: %w", s.name, err)
+	}
+	if in.Protocol != protocol.Version2 {
+		return plugin.Errorf(plugin.CodeProtocolVersionMismatch, "%s: the plugin speaks protocol %.40q; the host speaks %q", s.name, in.Protocol, protocol.Version2)
+	}
+	for _, want := range plugins {
+		if !slices.Contains(in.Plugins, want) {
+			return plugin.Errorf(plugin.CodeHandshakeFailed, "%s: the process does not serve %s %s, which its manifest names; it serves %.200v", s.name, want.Name, want.Version, in.Plugins)
+		}
+	}
+	s.concurrency = in.Concurrency
+	return nil
+}
+
+// request sends a request that is not a call, and waits for its result.
+func (s *session) request(ctx context.Context, method string, params []byte) (jsontext.Value, error) {
+	x := &exchange{answer: make(chan answer, 1)}
+	if err := s.send(x, func(b []byte, id int64) []byte { return protocol.AppendRequest(b, id, method, params) }); err != nil {
+		return nil, err
+	}
+	select {
+	case a := <-x.answer:
+		if a.failure != nil {
+			return nil, a.failure
+		}
+		return a.result, a.err
+	case <-ctx.Done():
+		s.forget(x)
+		return nil, plugin.AsError(context.Cause(ctx))
+	}
+}
+
+// send registers x and puts its frame into the outbox.
+func (s *session) send(x *exchange, frame func(b []byte, id int64) []byte) error {
+	s.mu.Lock()
+	if s.dead != nil {
+		s.mu.Unlock()
+		return &notSent{s.dead}
+	}
+	s.lastID++
+	x.id = s.lastID
+	s.pending[x.id] = x
+	if x.token != "" {
+		s.tokens[x.token] = x
+	}
+	s.mu.Unlock()
+	b, err := s.out.begin()
+	if err != nil {
+		s.forget(x)
+		return err
+	}
+	s.out.commit(frame(b, x.id))
+	return nil
+}
+
+// notSent says that a request never left the host, because the session had
+// ended by then.
+type notSent struct{ error }
+
+func (e *notSent) Unwrap() error { return e.error }
+
+// forget drops x: an answer to it, should one come, is an answer to nothing asked.
+func (s *session) forget(x *exchange) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.pending, x.id)
+	delete(s.tokens, x.token)
+}
+
+// execute runs one call. held reports that the plugin is still at work on it
+// when execute returns, because the caller's time was up: onLate tells when
+// that has ended.
+func (s *session) execute(ctx context.Context, target *plugin.Target, call *plugin.Call, services plugin.Services) (res plugin.Result, held bool, err error) {
+	x := &exchange{answer: make(chan answer, 1), token: s.token(), ctx: ctx, call: call, services: services}
+	if call.Observe != nil {
+		x.events = make(chan plugin.Event, maxEvents)
+	}
+	about := protocol.ContextOf(call)
+	input := protocol.Line(call.Input)
+	left := int64(0)
+	if deadline, ok := ctx.Deadline(); ok {
+		left = max(time.Until(deadline).Milliseconds(), 1)
+	}
+	err = s.send(x, func(b []byte, id int64) []byte {
+		return protocol.AppendExecute(b, id, x.token, target.Name(), input, &about, left)
+	})
+	if err != nil {
+		return res, false, err
+	}
+	for {
+		select {
+		case event := <-x.events:
+			call.Observe(event)
+		case a := <-x.answer:
+			for len(x.events) > 0 {
+				call.Observe(<-x.events)
+			}
+			res, err = s.settle(a)
+			return res, a.held, err
+		case <-ctx.Done():
+			return res, s.giveUp(x, context.Cause(ctx)), plugin.AsError(context.Cause(ctx))
+		}
+	}
+}
+
+// settle turns an answer into a result. An answer that is no result ends the session.
+func (s *session) settle(a answer) (plugin.Result, error) {
+	switch {
+	case a.err != nil:
+		return plugin.Result{}, a.err
+	case a.failure != nil:
+		return plugin.Result{}, a.failure
+	}
+	res, failure, err := protocol.ParseResult(a.result)
+	if err != nil {
+		err := s.malformed("execute: %v", err)
+		s.fail(err)
+		return plugin.Result{}, err
+	}
+	if failure != nil {
+		return res, failure
+	}
+	return res, nil
+}
+
+// giveUp tells the plugin to stop the work on x, and reports whether it still
+// owes an answer.
+func (s *session) giveUp(x *exchange, cause error) (held bool) {
+	s.mu.Lock()
+	delete(s.tokens, x.token) // its services die with the attempt
+	_, held = s.pending[x.id]
+	x.late = held
+	s.mu.Unlock()
+	if !held {
+		return false
+	}
+	reason := "cancelled"
+	if plugin.CodeOf(cause) == plugin.CodeTimeout {
+		reason = "timeout"
+	}
+	s.notify(protocol.MethodCancel, protocol.Cancel{Call: x.token, Reason: reason})
+	return true
+}
+
+func (s *session) notify(method string, params any) {
+	raw, err := json.Marshal(params)
+	if err != nil {
+		return
+	}
+	if b, err := s.out.begin(); err == nil {
+		s.out.commit(protocol.AppendNotification(b, method, raw))
+	}
+}
+
+// read takes the plugin's lines until there are no more or one is no frame.
+func (s *session) read() {
+	defer close(s.readDone)
+	for {
+		line, err := s.stdout.ReadLine()
+		switch {
+		case errors.Is(err, protocol.ErrLineTooLong):
+			s.fail(s.malformed("a line is longer than the host accepts"))
+			return
+		case err != nil:
+			s.fail(s.crash("the plugin ended while it was needed"))
+			return
+		}
+		f, err := protocol.ParseFrame(line)
+		if err == nil && f.Unknown != "" {
+			err = fmt.Errorf("unknown member %.60q", f.Unknown)
+		}
+		if err == nil {
+			err = s.take(&f)
+		}
+		if err != nil {
+			s.fail(s.malformed("%v; the line begins %.80q", err, line))
+			return
+		}
+	}
+}
+
+func (s *session) malformed(format string, args ...any) *plugin.Error {
+	return &plugin.Error{Code: plugin.CodeMalformedResponse, Message: s.name + ": " + fmt.Sprintf(format, args...), Retryable: true}
+}
+
+// take acts on one frame. An error means that the frame breaks the protocol.
+func (s *session) take(f *protocol.Frame) error {
+	switch {
+	case f.IsResponse():
+		return s.complete(f)
+	case f.Method == protocol.MethodEmit:
+		return s.emit(f.Params)
+	case f.Method == protocol.MethodLog:
+		return s.log(f.Params)
+	case f.ID == nil:
+		return nil // a notification from a later version
+	default:
+		s.serve(f)
+		return nil
+	}
+}
+
+// complete hands an answer to whoever waits for it.
+func (s *session) complete(f *protocol.Frame) error {
+	id, ok := f.IntID()
+	if !ok {
+		return fmt.Errorf("an answer to %s, which the host never sent", f.ID)
+	}
+	a := answer{result: f.Result}
+	if f.Error != nil {
+		failure, err := protocol.ParseError(f.Error)
+		if err != nil {
+			return fmt.Errorf("error: %w", err)
+		}
+		a.failure = failure
+	}
+	s.mu.Lock()
+	x := s.pending[id]
+	late := false
+	if x != nil {
+		delete(s.pending, id)
+		delete(s.tokens, x.token)
+		late = x.late
+	}
+	s.mu.Unlock()
+	switch {
+	case x == nil:
+		return fmt.Errorf("an answer to request %d, which is not waiting for one", id)
+	case late:
+		s.onLate()
+	default:
+		x.answer <- a
+	}
+	return nil
+}
+
+// byToken returns the running call that a token belongs to, nil for none.
+func (s *session) byToken(token string) *exchange {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tokens[token]
+}
+
+// emit passes on what a call says. Progress is dropped where nobody takes it
+// in time; a call whose content nobody takes in time fails.
+func (s *session) emit(params jsontext.Value) error {
+	var e protocol.Emit
+	if err := json.Unmarshal(params, &e); err != nil {
+		return fmt.Errorf("emit: %w", err)
+	}
+	x := s.byToken(e.Call)
+	if x == nil || x.events == nil {
+		return nil
+	}
+	switch kind := plugin.EventKind(e.Kind); kind {
+	case plugin.EventProgress:
+		x.offer(plugin.Event{Kind: kind, Data: []byte(e.Data)})
+	case plugin.EventContent:
+		if !x.offer(plugin.Event{Kind: kind, Data: []byte(e.Data)}) {
+			s.overflow(x)
+		}
+	default:
+		return fmt.Errorf("emit: kind is %.40q", e.Kind)
+	}
+	return nil
+}
+
+// offer reports whether the event found room.
+func (x *exchange) offer(event plugin.Event) bool {
+	select {
+	case x.events <- event:
+		return true
+	default:
+		return false
+	}
+}
+
+// overflow fails a call that says more than is taken, and lets the plugin know.
+func (s *session) overflow(x *exchange) {
+	if s.giveUp(x, nil) {
+		x.answer <- answer{held: true, err: plugin.Errorf(plugin.CodeLimitExceeded, "%s: more than %d pieces of content were waiting to be taken", s.name, maxEvents)}
+	}
+}
+
+func (s *session) log(params jsontext.Value) error {
+	var l protocol.Log
+	if err := json.Unmarshal(params, &l); err != nil {
+		return fmt.Errorf("log: %w", err)
+	}
+	message := printable(cut(l.Message, lineBytes))
+	var call *plugin.Call
+	if x := s.byToken(l.Call); x != nil {
+		call = x.call
+		if x.events != nil {
+			x.offer(plugin.Event{Kind: plugin.EventLog, Level: l.Level, Message: message, Data: []byte(l.Fields)})
+		}
+	}
+	s.onLog(call, l.Level, message, l.Fields)
+	return nil
+}
+
+// stderr takes one line of the plugin's standard error. While one call is
+// running the line is that call's; with several it is nobody's in particular.
+func (s *session) stderr(line string) {
+	s.mu.Lock()
+	var only *exchange
+	if len(s.tokens) == 1 {
+		for _, only = range s.tokens {
+		}
+	}
+	s.mu.Unlock()
+	var call *plugin.Call
+	if only != nil {
+		call = only.call
+		if only.events != nil {
+			only.offer(plugin.Event{Kind: plugin.EventLog, Level: "info", Message: line})
+		}
+	}
+	s.onLog(call, "info", line, nil)
+}
+
+// serve answers a request of the plugin, beside whatever else goes on.
+func (s *session) serve(f *protocol.Frame) {
+	reply := func(value jsontext.Value, err error) {
+		b, full := s.out.begin()
+		if full != nil {
+			return
+		}
+		if err != nil {
+			b = protocol.AppendError(b, f.ID, protocol.FromPlugin(err))
+		} else {
+			b = protocol.AppendResult(b, f.ID, protocol.Line(value))
+		}
+		s.out.commit(b)
+	}
+	if !strings.Contains(f.Method, ".") {
+		if b, full := s.out.begin(); full == nil {
+			s.out.commit(protocol.AppendError(b, f.ID, &protocol.Error{Number: protocol.RPCMethodNotFound, Message: "no such method: " + cut(f.Method, 120)}))
+		}
+		return
+	}
+	var params protocol.ServiceCall
+	if err := json.Unmarshal(f.Params, &params); err != nil {
+		reply(nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: %w", cut(f.Method, 120), err))
+		return
+	}
+	x := s.byToken(params.Call)
+	if x == nil || x.services == nil {
+		reply(nil, plugin.Errorf(plugin.CodeServiceDenied, "%s: no such call is running", cut(f.Method, 120)))
+		return
+	}
+	select {
+	case s.serving <- struct{}{}:
+	default:
+		reply(nil, plugin.Errorf(plugin.CodeOverloaded, "more than %d requests of this plugin are being answered", maxServing))
+		return
+	}
+	args := params.Args
+	if len(args) == 0 {
+		args = f.Params // operations.call has its members beside the token
+	}
+	s.answering.Go(func() {
+		defer func() { <-s.serving }()
+		reply(rawOf(x.services.Serve(x.ctx, f.Method, []byte(args))))
+	})
+}
+
+func rawOf(value []byte, err error) (jsontext.Value, error) {
+	if err == nil && len(value) == 0 {
+		value = []byte("{}")
+	}
+	return jsontext.Value(value), err
+}
+
+// fail ends the session: every exchange gets err, and no more begin.
+func (s *session) fail(err error) {
+	s.mu.Lock()
+	if s.dead != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.dead = err
+	waiting := s.pending
+	s.pending, s.tokens = map[int64]*exchange{}, map[string]*exchange{}
+	late := 0
+	for _, x := range waiting {
+		if x.late {
+			late++
+		} else {
+			x.answer <- answer{err: err}
+		}
+	}
+	s.mu.Unlock()
+	s.kill()
+	for range late {
+		s.onLate()
+	}
+}
+
+// err returns why the session is gone, nil while it runs.
+func (s *session) err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dead
+}
+
+// errClosing is what calls get that the host itself ends.
+var errClosing = plugin.Errorf(plugin.CodeUnavailable, "the host is stopping this plugin")
+
+// shutdown asks the plugin to end, and waits until it said that it will or ctx ends.
+func (s *session) shutdown(ctx context.Context) {
+	_, _ = s.request(ctx, protocol.MethodShutdown, fmt.Appendf(nil, `{"deadline_ms":%d}`, stopGrace.Milliseconds()))
+}
+
+// wait returns once every goroutine of the session has ended; the process's
+// stdout must have come to its end.
+func (s *session) wait() {
+	<-s.readDone
+	s.answering.Wait()
+	s.out.close()
+	<-s.out.done
+}

@@ -1,0 +1,82 @@
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// A Call is one request to run one operation. Every surface comes down to it.
+type Call struct {
+	ID        string // UUIDv7; the kernel gives one where it is empty
+	Tenant    string
+	Principal Principal // whose rights
+	Actor     string    // who acts, where that is someone else; rights intersect
+	Agent     string    // the agent instance on whose behalf, if any
+	Origin    Origin
+	Parent    string // the call that asked for this one
+	Session   string
+	Depth     int // how many calls this one is nested in
+	Labels    []string
+	Operation string // name, name/op or name/op@constraint
+	Input     json.RawMessage
+	Key       string // idempotency key, 1 to 255 printable ASCII characters; "" for none
+	Trace     Trace
+	Timeout   time.Duration // shortens the operation's own where it is positive
+	Fresh     bool          // do not answer from the cache
+
+	// Observe hears what the plugin says while it works. It is called from one
+	// goroutine at a time and must return quickly; nil hears nothing.
+	Observe func(Event)
+}
+
+// MaxDepth is how deep calls may nest.
+const MaxDepth = 8
+
+// A Principal is who asks.
+type Principal struct {
+	Type   string   `json:"type"` // user, service, agent
+	ID     string   `json:"id"`
+	Scopes []string `json:"scopes"`
+}
+
+// An Origin is the surface a call came in by.
+type Origin string
+
+// The origins that exist.
+const (
+	OriginCLI  Origin = "cli"  // a person at a terminal, or their script
+	OriginCall Origin = "call" // another plugin, through operations.call
+)
+
+// A Trace is what a call belongs to. The plugin gets it and logs with it.
+type Trace struct {
+	Correlation string `json:"correlation_id"`
+	Workflow    string `json:"workflow_id"`
+	Step        string `json:"step_id"`
+}
+
+// An Event is something a plugin says while a call runs.
+type Event struct {
+	Kind    EventKind       `json:"kind"`
+	Level   string          `json:"level,omitempty"`   // of a log record
+	Message string          `json:"message,omitempty"` // of a log record or of progress
+	Data    json.RawMessage `json:"data,omitzero"`    // fields of a log record, members of progress, or the content
+}
+
+// An EventKind is what an event is.
+type EventKind string
+
+// The kinds of events.
+const (
+	EventProgress EventKind = "progress" // may be dropped
+	EventContent  EventKind = "content"  // never dropped
+	EventLog      EventKind = "log"      // may be dropped
+)
+
+// Services answers what a plugin asks of the host during one call. It holds
+// exactly what the call was granted, and is safe for concurrent use.
+type Services interface {
+	// Serve answers one request, such as "cache.get". args is valid JSON.
+	Serve(ctx context.Context, method string, args json.RawMessage) (json.RawMessage, error)
+}

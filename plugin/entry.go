@@ -1,0 +1,80 @@
+package plugin
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// An Entry is one line of the ledger: append-only, and chained to the line
+// before it by hash.
+type Entry struct {
+	Chain     int64           `json:"chain"`
+	Seq       int64           `json:"seq"` // from 1 within its chain, without gaps
+	At        time.Time       `json:"at"`  // to the microsecond, UTC
+	Tenant    string          `json:"tenant"`
+	Kind      EntryKind       `json:"kind"`
+	Subject   string          `json:"subject"`   // what it is about: a call's id, a plugin's name@version
+	Principal string          `json:"principal"` // who caused it
+	Body      json.RawMessage `json:"body"`      // for call.*, a [CallRecord]
+	Prev      string          `json:"prev"`      // hash of the entry before, in hexadecimal
+	Hash      string          `json:"hash"`
+}
+
+// An EntryKind is what an entry records.
+type EntryKind string
+
+// The kinds of entries.
+const (
+	EntryCallStarted   EntryKind = "call.started"   // claimed: an effect may follow
+	EntryCallSucceeded EntryKind = "call.succeeded" // ran and kept its promises
+	EntryCallFailed    EntryKind = "call.failed"    // ran and failed
+	EntryCallRefused   EntryKind = "call.refused"   // never reached the plugin
+	EntryCallUnknown   EntryKind = "call.unknown"   // an effect may or may not have happened
+	EntryCallReplayed  EntryKind = "call.replayed"  // answered with the first answer to its key
+
+	EntryPluginRegistered EntryKind = "plugin.registered"
+	EntryPluginEnabled    EntryKind = "plugin.enabled"
+	EntryPluginDisabled   EntryKind = "plugin.disabled"
+	EntryPluginDeleted    EntryKind = "plugin.deleted"
+
+	EntryNodeUnclean EntryKind = "node.unclean" // a host process ended without closing its books
+)
+
+// A CallRecord is what the ledger keeps of one call: enough to prove what was
+// asked and answered, without the data itself (kernel contracts, 5.8).
+type CallRecord struct {
+	CallID         string          `json:"call_id"`
+	Operation      string          `json:"operation"` // plugin/operation, or what was asked for where nothing of that name exists
+	Plugin         string          `json:"plugin"`
+	Version        string          `json:"version"`
+	PackageDigest  string          `json:"package_digest"`
+	Kind           Kind            `json:"kind"`
+	Effects        []string        `json:"effects"`
+	InputHash      string          `json:"input_hash"`  // sha256 of the canonical payload
+	ResultHash     string          `json:"result_hash"` // sha256 of the canonical result data; "" where there is none
+	Status         Status          `json:"status"`
+	Error          *ErrorRecord    `json:"error"`
+	Metrics        Metrics         `json:"metrics"`
+	Nondeterminism *Nondeterminism `json:"nondeterminism"`
+	Correlation    string          `json:"correlation_id"`
+	Workflow       string          `json:"workflow_id"`
+	Step           string          `json:"step_id"`
+	Principal      string          `json:"principal"`
+	Actor          string          `json:"actor"`
+	Origin         Origin          `json:"origin"`
+	Parent         string          `json:"parent"`
+	Session        string          `json:"session"`
+	Key            string          `json:"key"`
+	Decision       *Decision       `json:"decision"`
+	Isolation      string          `json:"isolation"` // the level the sandbox reached
+	Cached         bool            `json:"cached"`
+	Replays        string          `json:"replays"` // the call whose answer this one was given
+	SchemaVersion  string          `json:"schema_version"`
+}
+
+// An ErrorRecord is what the ledger keeps of a failure.
+type ErrorRecord struct {
+	Code       Code   `json:"code"`
+	PluginCode string `json:"plugin_code"`
+	Message    string `json:"message"`
+}

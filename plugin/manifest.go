@@ -1,0 +1,141 @@
+package plugin
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// A Manifest is a plugin's description of itself, whatever contract it was
+// written to: every dialect is read into this one form.
+type Manifest struct {
+	Name          string        `json:"name"`
+	Version       string        `json:"version"` // semantic version
+	DisplayName   string        `json:"display_name,omitempty"`
+	Owner         string        `json:"owner,omitempty"`
+	Description   string        `json:"description,omitempty"`
+	Dialect       string        `json:"dialect"` // native, kernel, runtime
+	Runner        Runner        `json:"runner"`
+	Isolation     Isolation     `json:"isolation"`
+	Capabilities  []string      `json:"capabilities,omitempty"` // host services it asks for
+	Operations    []*Operation  `json:"operations"`             // sorted by name
+	Requires      Requires      `json:"requires,omitzero"`
+	Observability Observability `json:"observability,omitzero"`
+}
+
+// Operation returns the operation of that name, nil if there is none.
+func (m *Manifest) Operation(name string) *Operation {
+	for _, op := range m.Operations {
+		if op.Name == name {
+			return op
+		}
+	}
+	return nil
+}
+
+// A Kind says what an operation is for: agents decide, operators do, tools
+// compute, adapters translate (kernel contracts, 5.0).
+type Kind string
+
+// The four kinds.
+const (
+	Agent    Kind = "agent"
+	Operator Kind = "operator"
+	Tool     Kind = "tool"
+	Adapter  Kind = "adapter"
+)
+
+// Known reports whether k is one of the four.
+func (k Kind) Known() bool { return k == Agent || k == Operator || k == Tool || k == Adapter }
+
+// An Isolation is how widely one process of a plugin may be shared.
+type Isolation string
+
+// From narrow to wide.
+const (
+	IsolationCall    Isolation = "call"    // a process for each call
+	IsolationSession Isolation = "session" // one for each session
+	IsolationAgent   Isolation = "agent"   // one for each agent instance
+	IsolationTenant  Isolation = "tenant"  // a few for each tenant
+)
+
+// Known reports whether i is one of the four.
+func (i Isolation) Known() bool {
+	return i == IsolationCall || i == IsolationSession || i == IsolationAgent || i == IsolationTenant
+}
+
+// An Operation is one thing a plugin can do.
+type Operation struct {
+	Name        string          `json:"name"` // unique within the plugin
+	Kind        Kind            `json:"kind"`
+	Description string          `json:"description,omitempty"`
+	Input       json.RawMessage `json:"input,omitzero"`  // JSON Schema; absent means anything
+	Output      json.RawMessage `json:"output,omitzero"` // JSON Schema; absent means anything
+	Effects     []string        `json:"effects,omitempty"`
+	PolicyTags  []string        `json:"policy_tags,omitempty"`
+	Permissions []string        `json:"permissions,omitempty"` // scopes the principal must hold
+	Timeout     time.Duration   `json:"timeout"`               // nanoseconds, always positive
+	Hidden      bool            `json:"hidden,omitzero"`      // kept out of lists; may be named
+	NoCache     bool            `json:"no_cache,omitzero"`    // a tool whose results are not reused
+}
+
+// A Runner says how a plugin's code is reached.
+type Runner struct {
+	Kind     string   `json:"kind"`              // process
+	Entry    string   `json:"entry,omitempty"`   // a source file in the package: .py .ts .js .mjs
+	Command  []string `json:"command,omitempty"` // or a program and its arguments; ./x is inside the package
+	Protocol string   `json:"protocol"`          // "1" or "2"
+	Binding  *Binding `json:"binding,omitempty"` // only for the runtime-protocol dialect
+}
+
+// A Binding is what the host's own configuration says of a plugin of the
+// runtime protocol. The plugin can neither change nor widen it.
+type Binding struct {
+	ProtocolVersion string            `json:"protocol_version"`
+	Capabilities    []string          `json:"capabilities,omitempty"` // the core-owned allow-list
+	Context         map[string]string `json:"context,omitempty"`      // workspace_id, repo_root, ...
+}
+
+// Requires is what a plugin needs of others.
+type Requires struct {
+	Tools         []string `json:"tools,omitempty"` // name[/op][@range]
+	Capabilities  []string `json:"capabilities,omitempty"`
+	ContextFields []string `json:"context_fields,omitempty"`
+}
+
+// IsZero reports whether nothing is required.
+func (r Requires) IsZero() bool {
+	return len(r.Tools) == 0 && len(r.Capabilities) == 0 && len(r.ContextFields) == 0
+}
+
+// Observability is how much of its own log a plugin wants kept.
+type Observability struct {
+	LogLevel    string `json:"log_level,omitempty"` // debug, info, warning, error
+	EmitSamples bool   `json:"emit_samples,omitzero"`
+}
+
+// A Schema accepts or refuses a JSON value.
+type Schema interface {
+	// Check returns nil if value fits, and otherwise an error whose text names
+	// the place by JSON pointer and says why.
+	Check(value []byte) error
+}
+
+// A Target is what a call's operation was resolved to: one operation of one
+// version of one plugin, in one exact package.
+type Target struct {
+	Manifest  *Manifest
+	Operation *Operation
+	Package   Package
+	Input     Schema
+	Output    Schema
+}
+
+// Name returns the stored form of the operation's name, plugin/operation.
+func (t *Target) Name() string { return t.Manifest.Name + "/" + t.Operation.Name }
+
+// A Package is an installed set of files: the unit of trust.
+type Package struct {
+	Digest string `json:"digest"` // sha256:<64 hex digits> of its files
+	Dir    string `json:"dir"`    // where they are; absolute
+	Dev    bool   `json:"dev"`    // linked to the author's files, which may change at any time
+}

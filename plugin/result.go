@@ -1,0 +1,60 @@
+package plugin
+
+import "encoding/json"
+
+// A Status is how a call stands.
+type Status string
+
+// The statuses. Outside, a queued or running call reads as in progress.
+const (
+	Succeeded       Status = "succeeded"
+	Failed          Status = "failed"
+	InProgress      Status = "in_progress"
+	PendingApproval Status = "pending_approval"
+	Unknown         Status = "unknown"
+)
+
+// SchemaVersion is the version of the stored form of a [Result], kept with
+// each so that older ones remain readable (kernel contracts, 5.7).
+const SchemaVersion = "1"
+
+// A Result is a call's answer.
+type Result struct {
+	Status         Status          `json:"status"`
+	CallID         string          `json:"call_id"`
+	Operation      string          `json:"operation"` // plugin/operation
+	Version        string          `json:"version"`   // of the plugin
+	Data           json.RawMessage `json:"data,omitzero"`
+	Artifacts      []Artifact      `json:"artifacts,omitempty"`
+	Metrics        Metrics         `json:"metrics,omitempty"`
+	Nondeterminism *Nondeterminism `json:"nondeterminism,omitempty"`
+	Summary        string          `json:"summary,omitempty"`
+	Diagnostics    json.RawMessage `json:"diagnostics,omitzero"`
+	Skips          json.RawMessage `json:"skips,omitzero"`
+	Citations      json.RawMessage `json:"citations,omitzero"`
+	NextCursor     json.RawMessage `json:"next_cursor,omitzero"`
+	SchemaVersion  string          `json:"schema_version"`
+	Correlation    string          `json:"correlation_id"`
+	Cached         bool            `json:"cached,omitzero"`   // an earlier answer of the same tool to the same input
+	Replayed       bool            `json:"replayed,omitzero"` // the first answer to this idempotency key
+}
+
+// Metrics are figures of one call: latency_ms (always there), tokens_in,
+// tokens_out, cost_total, provider, and whatever numbers and strings the
+// plugin adds.
+type Metrics map[string]any
+
+// Nondeterminism is a plugin's statement that the same input need not give the
+// same output (kernel contracts, 5.3.4 C).
+type Nondeterminism struct {
+	Is        bool     `json:"is_nondeterministic"`
+	Reasons   []string `json:"reasons,omitempty"`
+	Stability string   `json:"stability,omitempty"` // high, medium, low
+}
+
+// An Artifact is a file or object that a call produced.
+type Artifact struct {
+	Type string `json:"type"`
+	Path string `json:"path"`
+	Hash string `json:"hash,omitempty"`
+}

@@ -1,0 +1,263 @@
+package protocol
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A Frame is one line of version 2: a request, a notification or a response of
+// JSON-RPC 2.0. Its values are the bytes of the line, checked to be strict
+// I-JSON and otherwise unread.
+type Frame struct {
+	ID      jsontext.Value // an integer or a string; nil in a notification
+	Method  string         // empty in a response
+	Params  jsontext.Value
+	Result  jsontext.Value
+	Error   jsontext.Value
+	Unknown string // the first member beyond these, if any
+}
+
+// IsResponse reports whether f answers a request.
+func (f *Frame) IsResponse() bool { return f.Method == "" }
+
+// IntID returns the id of a response to one of the host's requests.
+func (f *Frame) IntID() (int64, bool) {
+	if len(f.ID) == 0 || f.ID[0] == '"' {
+		return 0, false
+	}
+	id, err := strconv.ParseInt(string(f.ID), 10, 64)
+	return id, err == nil
+}
+
+// A decoder is a JSON decoder with the buffer it reads, kept for the next line.
+type decoder struct {
+	buf bytes.Buffer
+	dec *jsontext.Decoder
+}
+
+var decoders = sync.Pool{New: func() any {
+	d := &decoder{}
+	d.dec = jsontext.NewDecoder(&d.buf)
+	return d
+}}
+
+// ParseFrame reads one line. It refuses anything but one strict I-JSON object
+// of the shape of JSON-RPC 2.0, nested no deeper than [MaxDepth]. The frame
+// refers to the line's bytes.
+func ParseFrame(line []byte) (f Frame, err error) {
+	d := decoders.Get().(*decoder)
+	defer decoders.Put(d)
+	d.buf = *bytes.NewBuffer(line) // a decoder reads a bytes.Buffer in place
+	d.dec.Reset(&d.buf)
+	version, err := f.read(d.dec)
+	if err == nil {
+		err = f.checkShape(version)
+	}
+	d.buf = bytes.Buffer{}
+	if err != nil {
+		return Frame{}, err
+	}
+	if tooDeep(line) {
+		return Frame{}, fmt.Errorf("nested deeper than %d", MaxDepth)
+	}
+	return f, nil
+}
+
+// read takes the members of one object apart and returns its "jsonrpc".
+func (f *Frame) read(dec *jsontext.Decoder) (version string, err error) {
+	if dec.PeekKind() != '{' {
+		if _, err := dec.ReadValue(); err != nil {
+			return "", err
+		}
+		return "", errors.New("not a JSON object")
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return "", err
+	}
+	for dec.PeekKind() == '"' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return "", err
+		}
+		member := name.String()
+		value, err := dec.ReadValue()
+		if err != nil {
+			return "", err
+		}
+		switch member {
+		case "id":
+			f.ID = value
+		case "result":
+			f.Result = value
+		case "params":
+			f.Params = value
+		case "error":
+			f.Error = value
+		case "method", "jsonrpc":
+			if value.Kind() != '"' {
+				return "", fmt.Errorf("%s is not a string", member)
+			}
+			text, err := jsontext.AppendUnquote(nil, value)
+			if err != nil {
+				return "", err
+			}
+			if member == "method" {
+				f.Method = string(text)
+			} else {
+				version = string(text)
+			}
+		default:
+			if f.Unknown == "" {
+				f.Unknown = member
+			}
+		}
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return "", err
+	}
+	if _, err := dec.ReadToken(); err != io.EOF {
+		return "", errors.New("more than one value on the line")
+	}
+	return version, nil
+}
+
+// checkShape tells a request, a notification and a response from everything else.
+func (f *Frame) checkShape(version string) error {
+	switch {
+	case version != "2.0":
+		return errors.New(`jsonrpc is not "2.0"`)
+	case f.ID != nil && f.ID.Kind() != '0' && f.ID.Kind() != '"':
+		return errors.New("id is neither an integer nor a string")
+	case len(f.ID) > MaxID+2:
+		return fmt.Errorf("id is longer than %d bytes", MaxID)
+	case f.Method != "" && (f.Result != nil || f.Error != nil):
+		return errors.New("both a request and a response")
+	case f.Method != "":
+		return nil
+	case f.ID == nil:
+		return errors.New("neither a method nor an id")
+	case (f.Result == nil) == (f.Error == nil):
+		return errors.New("a response has either a result or an error")
+	case f.Params != nil:
+		return errors.New("a response has no params")
+	}
+	return nil
+}
+
+// tooDeep reports whether checked JSON is nested deeper than MaxDepth. Nearly
+// every line has too few brackets for that, which is quick to see.
+func tooDeep(line []byte) bool {
+	if bytes.Count(line, []byte{'{'})+bytes.Count(line, []byte{'['}) <= MaxDepth {
+		return false
+	}
+	depth, inString := 0, false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth > MaxDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}
+
+// Members calls visit for each member of an object that is known to be valid
+// JSON, such as a part of a [Frame], in order, and stops at its first error. It
+// looks at the structure only, at a fraction of the cost of reading it again.
+// Anything but an object has no members.
+func Members(object []byte, visit func(name string, value jsontext.Value) error) error {
+	i := skipSpace(object, 0)
+	if i >= len(object) || object[i] != '{' {
+		return nil
+	}
+	i = skipSpace(object, i+1)
+	for i < len(object) && object[i] == '"' {
+		end := skipValue(object, i)
+		name, err := jsontext.AppendUnquote(nil, object[i:end])
+		if err != nil {
+			return err
+		}
+		i = skipSpace(object, end)
+		i = skipSpace(object, i+1) // the colon
+		end = skipValue(object, i)
+		if err := visit(string(name), object[i:end]); err != nil {
+			return err
+		}
+		i = skipSpace(object, end)
+		i = skipSpace(object, i+1) // the comma, or the end
+	}
+	return nil
+}
+
+func skipSpace(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// skipValue returns where the value that begins at i ends.
+func skipValue(b []byte, i int) int {
+	if i >= len(b) {
+		return len(b)
+	}
+	switch b[i] {
+	case '"':
+		return skipString(b, i)
+	case '{', '[':
+		depth := 0
+		for i < len(b) {
+			switch b[i] {
+			case '"':
+				i = skipString(b, i)
+				continue
+			case '{', '[':
+				depth++
+			case '}', ']':
+				if depth--; depth == 0 {
+					return i + 1
+				}
+			}
+			i++
+		}
+		return len(b)
+	default: // a number or a literal
+		for i < len(b) && b[i] != ',' && b[i] != '}' && b[i] != ']' && b[i] > ' ' {
+			i++
+		}
+		return i
+	}
+}
+
+// skipString returns where the string that begins at i ends.
+func skipString(b []byte, i int) int {
+	for i++; i < len(b); i++ {
+		j := bytes.IndexByte(b[i:], '"')
+		if j < 0 {
+			return len(b)
+		}
+		i += j
+		slashes := 0
+		for b[i-1-slashes] == '\\' {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return i + 1
+		}
+	}
+	return len(b)
+}

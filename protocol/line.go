@@ -1,0 +1,85 @@
+package protocol
+
+import (
+	"bytes"
+	"errors"
+	"io"
+)
+
+// ErrLineTooLong is what a [LineReader] returns for a line over its bound.
+var ErrLineTooLong = errors.New("line too long")
+
+// A LineReader reads lines of bounded length. It is not safe for concurrent use.
+type LineReader struct {
+	r     io.Reader
+	limit int
+	buf   []byte // buf[start:end] is read and not yet returned
+	start int
+	end   int
+	scan  int // buf[start:scan] holds no newline
+	err   error
+}
+
+// NewLineReader returns a reader of lines of at most limit bytes, the newline
+// not counted.
+func NewLineReader(r io.Reader, limit int) *LineReader {
+	return &LineReader{r: r, limit: limit, buf: make([]byte, min(32<<10, limit+1))}
+}
+
+// ReadLine returns the next line without its newline; the caller may keep it.
+// A last line without a newline is still a line. It returns io.EOF when there
+// is no more, ErrLineTooLong for a line over the bound, and the reader's own
+// error for anything else; what was read before a reader's error is still
+// returned first if it is a whole line.
+func (l *LineReader) ReadLine() ([]byte, error) {
+	for {
+		if i := bytes.IndexByte(l.buf[l.scan:l.end], '\n'); i >= 0 {
+			end := l.scan + i
+			if end-l.start > l.limit {
+				return nil, ErrLineTooLong
+			}
+			line := bytes.Clone(l.buf[l.start:end])
+			l.start, l.scan = end+1, end+1
+			return line, nil
+		}
+		l.scan = l.end
+		if l.end-l.start > l.limit {
+			return nil, ErrLineTooLong
+		}
+		if l.err != nil {
+			if l.end > l.start && l.err == io.EOF {
+				line := bytes.Clone(l.buf[l.start:l.end])
+				l.start, l.scan = l.end, l.end
+				return line, nil
+			}
+			return nil, l.err
+		}
+		l.fill()
+	}
+}
+
+// Buffered returns how many bytes were read and not yet returned.
+func (l *LineReader) Buffered() int { return l.end - l.start }
+
+// Retry forgets the reader's last error, so that reading may go on after a
+// deadline that has been moved.
+func (l *LineReader) Retry() { l.err = nil }
+
+// fill reads more, making room first.
+func (l *LineReader) fill() {
+	switch {
+	case l.start == l.end:
+		l.start, l.scan, l.end = 0, 0, 0
+	case l.end == len(l.buf) && l.start > 0:
+		n := copy(l.buf, l.buf[l.start:l.end])
+		l.scan -= l.start
+		l.start, l.end = 0, n
+	case l.end == len(l.buf):
+		grown := make([]byte, min(2*len(l.buf), l.limit+1))
+		copy(grown, l.buf[:l.end])
+		l.buf = grown
+	}
+	n, err := l.r.Read(l.buf[l.end:])
+	l.end += n
+	l.err = err
+}

@@ -1,0 +1,279 @@
+package protocol
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Methods of version 2.
+const (
+	MethodInitialize = "initialize"
+	MethodDescribe   = "describe"
+	MethodExecute    = "execute"
+	MethodCancel     = "$/cancel"
+	MethodShutdown   = "shutdown"
+	MethodEmit       = "emit"
+	MethodLog        = "log"
+)
+
+// Initialize is the params of the first request.
+type Initialize struct {
+	Protocol      string   `json:"protocol"`
+	Host          Peer     `json:"host"`
+	PackageDigest string   `json:"package_digest"`
+	Scope         Scope    `json:"scope"`
+	Services      []string `json:"services"`
+	Limits        Limits   `json:"limits"`
+	Paths         Paths    `json:"paths"`
+}
+
+// A Peer is a name and a version.
+type Peer struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// A Scope is how widely the process is shared: with one call, session, agent
+// or tenant, and which.
+type Scope struct {
+	Kind plugin.Isolation `json:"kind"`
+	ID   string           `json:"id"`
+}
+
+// Limits are the bounds a plugin has to keep to.
+type Limits struct {
+	FrameBytes int `json:"frame_bytes"`
+	InFlight   int `json:"in_flight"`
+}
+
+// Paths are directories the process may use.
+type Paths struct {
+	Scratch   string `json:"scratch"`
+	Artifacts string `json:"artifacts,omitempty"`
+}
+
+// Initialized is a plugin's answer to [Initialize].
+type Initialized struct {
+	Protocol    string   `json:"protocol"`
+	Plugins     []Peer   `json:"plugins"`
+	Concurrency int      `json:"concurrency"` // 1 where absent
+	Features    []string `json:"features"`
+}
+
+// MaxConcurrency is the most calls a process may ask to run at a time.
+const MaxConcurrency = 1024
+
+// ParseInitialized reads the answer and refuses one that is no answer.
+func ParseInitialized(raw []byte) (Initialized, error) {
+	in := Initialized{Concurrency: 1}
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return in, err
+	}
+	if in.Concurrency < 1 || in.Concurrency > MaxConcurrency {
+		return in, fmt.Errorf("concurrency is %d; it is 1 to %d", in.Concurrency, MaxConcurrency)
+	}
+	return in, nil
+}
+
+// Context is what execute says of the call beside its input.
+type Context struct {
+	Auth    Auth         `json:"auth"`
+	Trace   plugin.Trace `json:"trace"`
+	Session string       `json:"session,omitempty"`
+	Key     string       `json:"key"`
+}
+
+// Auth is who asks, in both spellings that plugins of the kernel contracts read.
+type Auth struct {
+	Tenant      string        `json:"tenant_id"`
+	PrincipalID string        `json:"principal_id"`
+	Principal   PrincipalName `json:"principal"`
+	Scopes      []string      `json:"scopes"`
+}
+
+// A PrincipalName is a principal without its rights.
+type PrincipalName struct {
+	Type string `json:"type"`
+	ID   string `json:"id"`
+}
+
+// ContextOf returns what execute says of call.
+func ContextOf(call *plugin.Call) Context {
+	scopes := call.Principal.Scopes
+	if scopes == nil {
+		scopes = []string{}
+	}
+	return Context{
+		Auth: Auth{
+			Tenant:      call.Tenant,
+			PrincipalID: call.Principal.ID,
+			Principal:   PrincipalName{Type: call.Principal.Type, ID: call.Principal.ID},
+			Scopes:      scopes,
+		},
+		Trace:   call.Trace,
+		Session: call.Session,
+		Key:     call.Key,
+	}
+}
+
+// AppendExecute appends an execute request. input is spliced in as it is, and
+// must hold no raw newline.
+func AppendExecute(b []byte, id int64, token, operation string, input []byte, c *Context, deadlineMS int64) []byte {
+	b = append(b, `{"jsonrpc":"2.0","id":`...)
+	b = appendInt(b, id)
+	b = append(b, `,"method":"execute","params":{"call":`...)
+	b = AppendString(b, token)
+	b = append(b, `,"operation":`...)
+	b = AppendString(b, operation)
+	b = append(b, `,"input":`...)
+	if len(input) == 0 {
+		b = append(b, "null"...)
+	} else {
+		b = append(b, input...)
+	}
+	b = append(b, `,"context":{"auth":{"tenant_id":`...)
+	b = AppendString(b, c.Auth.Tenant)
+	b = append(b, `,"principal_id":`...)
+	b = AppendString(b, c.Auth.PrincipalID)
+	b = append(b, `,"principal":{"type":`...)
+	b = AppendString(b, c.Auth.Principal.Type)
+	b = append(b, `,"id":`...)
+	b = AppendString(b, c.Auth.Principal.ID)
+	b = append(b, `},"scopes":[`...)
+	for i, scope := range c.Auth.Scopes {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = AppendString(b, scope)
+	}
+	b = append(b, `]},"trace":{"correlation_id":`...)
+	b = AppendString(b, c.Trace.Correlation)
+	b = append(b, `,"workflow_id":`...)
+	b = AppendString(b, c.Trace.Workflow)
+	b = append(b, `,"step_id":`...)
+	b = AppendString(b, c.Trace.Step)
+	b = append(b, '}')
+	if c.Session != "" {
+		b = append(b, `,"session":`...)
+		b = AppendString(b, c.Session)
+	}
+	b = append(b, `,"key":`...)
+	b = AppendString(b, c.Key)
+	b = append(b, `},"deadline_ms":`...)
+	b = appendInt(b, deadlineMS)
+	return append(b, "}}\n"...)
+}
+
+// Execute is the params of an execute request, as a plugin reads them.
+type Execute struct {
+	Call       string         `json:"call"`
+	Operation  string         `json:"operation"`
+	Input      jsontext.Value `json:"input"`
+	Context    Context        `json:"context"`
+	DeadlineMS int64          `json:"deadline_ms"`
+}
+
+// A Cancel is the params of $/cancel.
+type Cancel struct {
+	Call   string `json:"call"`
+	Reason string `json:"reason"` // timeout, cancelled or shutdown
+}
+
+// An Emit is the params of emit.
+type Emit struct {
+	Call string         `json:"call"`
+	Seq  int64          `json:"seq"`
+	Kind string         `json:"kind"` // progress or content
+	Data jsontext.Value `json:"data"`
+}
+
+// A Log is the params of log.
+type Log struct {
+	Call    string         `json:"call,omitempty"`
+	Level   string         `json:"level"`
+	Message string         `json:"message"`
+	Fields  jsontext.Value `json:"fields,omitzero"`
+}
+
+// A ServiceCall is the params of a request to the host.
+type ServiceCall struct {
+	Call string         `json:"call"`
+	Args jsontext.Value `json:"args"`
+}
+
+// ParseResult reads the result member of an answer to execute, which is known
+// to be valid JSON. A status of failed comes back as an error beside the
+// result, whose metrics and diagnostics may still count.
+func ParseResult(raw []byte) (res plugin.Result, failure *plugin.Error, err error) {
+	if jsontext.Value(raw).Kind() != '{' {
+		return res, nil, errors.New("the result is not an object")
+	}
+	var failed jsontext.Value
+	err = Members(raw, func(name string, value jsontext.Value) error {
+		switch name {
+		case "status":
+			text, err := jsontext.AppendUnquote(nil, value)
+			if err != nil {
+				return fmt.Errorf("status: %w", err)
+			}
+			res.Status = plugin.Status(text)
+		case "data":
+			res.Data = []byte(value)
+		case "error":
+			failed = value
+		case "artifacts":
+			return member(name, value, &res.Artifacts)
+		case "metrics":
+			return member(name, value, &res.Metrics)
+		case "nondeterminism":
+			return member(name, value, &res.Nondeterminism)
+		case "summary":
+			return member(name, value, &res.Summary)
+		case "schema_version":
+			return member(name, value, &res.SchemaVersion)
+		case "diagnostics":
+			res.Diagnostics = []byte(value)
+		case "skips":
+			res.Skips = []byte(value)
+		case "citations":
+			res.Citations = []byte(value)
+		case "next_cursor":
+			res.NextCursor = []byte(value)
+		}
+		return nil
+	})
+	if err != nil {
+		return res, nil, err
+	}
+	switch res.Status {
+	case plugin.Succeeded, plugin.InProgress:
+		if failed != nil && failed.Kind() != 'n' {
+			return res, nil, fmt.Errorf("status is %s and there is an error", res.Status)
+		}
+		return res, nil, nil
+	case plugin.Failed:
+		data := ErrorData{Code: string(plugin.CodePluginError)}
+		if failed == nil || failed.Kind() != '{' {
+			return res, nil, errors.New("status is failed and there is no error")
+		}
+		if err := json.Unmarshal(failed, &data); err != nil {
+			return res, nil, fmt.Errorf("error: %w", err)
+		}
+		return res, data.Plugin(data.Message), nil
+	default:
+		return res, nil, fmt.Errorf("status is %.40q; it is succeeded, failed or in_progress", res.Status)
+	}
+}
+
+// member reads one member of a result into its place.
+func member(name string, value []byte, into any) error {
+	if err := json.Unmarshal(value, into); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package mortise
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mortise-dev/mortise/protocol"
+)
+
+// A Call is one request being answered. It is a context, done when the host
+// gives the call up. Its methods are safe for concurrent use and end with the call.
+type Call struct {
+	context.Context
+	server *server
+	cancel context.CancelFunc
+	token  string
+	seq    atomic.Int64
+
+	// Operation is the operation's name without the plugin's.
+	Operation string
+	// About is who asks and what the call belongs to.
+	About protocol.Context
+	// Limit is how much time the host gives the call.
+	Limit time.Duration
+}
+
+// Scratch returns the directory that belongs to this process.
+func (c *Call) Scratch() string { return c.server.opened.Paths.Scratch }
+
+// Progress is how far a call has come.
+type Progress struct {
+	Message string `json:"message,omitempty"`
+	Done    int64  `json:"done,omitzero"`
+	Total   int64  `json:"total,omitzero"`
+	Unit    string `json:"unit,omitempty"`
+}
+
+// Progress tells the caller how far the call has come; it may be dropped.
+func (c *Call) Progress(p Progress) { c.emit("progress", p) }
+
+// Emit sends a piece of content to the caller; it is never dropped.
+func (c *Call) Emit(data any) { c.emit("content", data) }
+
+func (c *Call) emit(kind string, data any) {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return
+	}
+	c.server.notify(protocol.MethodEmit, protocol.Emit{Call: c.token, Seq: c.seq.Add(1), Kind: kind, Data: raw})
+}
+
+// Log writes a record to the host's log, with the call it belongs to. Level is
+// debug, info, warning or error; fields may be nil.
+func (c *Call) Log(level, message string, fields map[string]any) {
+	record := protocol.Log{Call: c.token, Level: level, Message: message}
+	if len(fields) > 0 {
+		record.Fields, _ = json.Marshal(fields, json.Deterministic(true))
+	}
+	c.server.notify(protocol.MethodLog, record)
+}
+
+// Service asks the host for a service, such as "cache.get", and decodes the
+// value into value, which may be nil. A refusal is a [*ServiceError].
+func (c *Call) Service(method string, args, value any) error {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return err
+	}
+	return c.ask(method, protocol.ServiceCall{Call: c.token, Args: raw}, value)
+}
+
+func (c *Call) ask(method string, params, value any) error {
+	raw, err := json.Marshal(params)
+	if err != nil {
+		return err
+	}
+	answer, err := c.server.request(c, method, raw)
+	if err != nil || value == nil {
+		return err
+	}
+	return json.Unmarshal(answer, value)
+}
+
+// CacheGet reads a value that an earlier call stored.
+func (c *Call) CacheGet(key string, value any) (found bool, err error) {
+	var answer struct {
+		Found bool           `json:"found"`
+		Value jsontext.Value `json:"value"`
+	}
+	if err := c.Service("cache.get", map[string]any{"key": key}, &answer); err != nil || !answer.Found {
+		return false, err
+	}
+	return true, json.Unmarshal(answer.Value, value)
+}
+
+// CacheSet stores a value for later calls; ttl of 0 is five minutes.
+func (c *Call) CacheSet(key string, value any, ttl time.Duration) error {
+	if ttl <= 0 {
+		ttl = 5 * time.Minute
+	}
+	return c.Service("cache.set", cacheSet{key, value, int64(ttl.Seconds())}, nil)
+}
+
+type cacheSet struct {
+	Key   string `json:"key"`
+	Value any    `json:"value"`
+	TTL   int64  `json:"ttl_seconds"`
+}
+
+// Call asks the host to run another operation, which the manifest names under
+// requires.tools, and decodes its data into data.
+func (c *Call) Call(operation string, input, data any) error {
+	raw, err := json.Marshal(input)
+	if err != nil {
+		return err
+	}
+	var result struct {
+		Data jsontext.Value `json:"data"`
+	}
+	err = c.ask("operations.call", struct {
+		Call      string         `json:"call"`
+		Operation string         `json:"operation"`
+		Input     jsontext.Value `json:"input"`
+	}{c.token, operation, raw}, &result)
+	if err != nil || data == nil {
+		return err
+	}
+	return json.Unmarshal(result.Data, data)
+}
+
+// A Result is an answer that says more than its data. A function may return it
+// in place of the data alone.
+type Result[T any] struct {
+	Data           T
+	Metrics        map[string]any
+	Nondeterminism *Nondeterminism
+	Summary        string
+	Artifacts      []Artifact
+	Diagnostics    []string
+}
+
+// Nondeterminism says that the same input need not give the same output.
+type Nondeterminism struct {
+	Is        bool     `json:"is_nondeterministic"`
+	Reasons   []string `json:"reasons,omitempty"`
+	Stability string   `json:"stability,omitempty"` // high, medium, low
+}
+
+// An Artifact is a file or object that a call produced.
+type Artifact struct {
+	Type string `json:"type"`
+	Path string `json:"path"`
+	Hash string `json:"hash,omitempty"`
+}
+
+// answer is what execute's result carries.
+type answer struct {
+	Status         string          `json:"status"`
+	Data           any             `json:"data"`
+	Artifacts      []Artifact      `json:"artifacts,omitempty"`
+	Metrics        map[string]any  `json:"metrics,omitempty"`
+	Nondeterminism *Nondeterminism `json:"nondeterminism,omitempty"`
+	Summary        string          `json:"summary,omitempty"`
+	Diagnostics    []string        `json:"diagnostics,omitempty"`
+}
+
+func (r Result[T]) answer() answer {
+	return answer{"succeeded", r.Data, r.Artifacts, r.Metrics, r.Nondeterminism, r.Summary, r.Diagnostics}
+}
+
+// answerer is a Result of any type.
+type answerer interface{ answer() answer }

@@ -1,0 +1,85 @@
+// Command reference is the plugin that replays the protocol's transcripts: see
+// protocol/testdata/README.md.
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	mortise "github.com/mortise-dev/mortise/sdk/go"
+)
+
+func main() { New().Run() }
+
+type value struct {
+	Value jsontext.Value `json:"value"`
+}
+
+// New returns the reference plugin.
+func New() *mortise.Plugin {
+	p := mortise.New("example.reference", "1.0.0")
+	p.Description = "Replays the protocol's transcripts."
+	p.Capabilities = []string{"cache"}
+	p.Concurrency = 1
+	mortise.Tool(p, "echo", "Answer what was sent.", func(_ *mortise.Call, in value) (value, error) { return in, nil })
+	mortise.Tool(p, "fail", "Fail with a code of the plugin's own.", func(_ *mortise.Call, in struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}) (value, error) {
+		err := mortise.Errorf(in.Code, "%s", in.Message)
+		err.Details = map[string]string{"path": "a.log"}
+		return value{}, err
+	})
+	mortise.Tool(p, "raise", "Panic.", func(_ *mortise.Call, in struct {
+		Message string `json:"message"`
+	}) (value, error) {
+		panic(in.Message)
+	})
+	mortise.Tool(p, "remember", "Store a value and read it back.", func(c *mortise.Call, in struct {
+		Key   string         `json:"key"`
+		Value jsontext.Value `json:"value"`
+	}) (out value, err error) {
+		if err := c.CacheSet(in.Key, in.Value, 0); err != nil {
+			return out, err
+		}
+		_, err = c.CacheGet(in.Key, &out.Value)
+		return out, err
+	})
+	mortise.Tool(p, "forbidden", "Ask for a service that was not granted.", func(c *mortise.Call, _ struct{}) (out struct {
+		Refused string `json:"refused"`
+	}, err error) {
+		var refused *mortise.ServiceError
+		if errors.As(c.Service("secrets.get", map[string]string{"key": "k"}, nil), &refused) {
+			out.Refused = refused.Code
+		}
+		return out, nil
+	})
+	mortise.Tool(p, "count", "Count, and say so.", func(c *mortise.Call, in struct {
+		To int64 `json:"to"`
+	}) (out struct {
+		Counted int64 `json:"counted"`
+	}, err error) {
+		c.Log("info", "counting", map[string]any{"to": in.To})
+		for i := range in.To {
+			c.Progress(mortise.Progress{Message: "counting", Done: i + 1, Total: in.To})
+		}
+		c.Emit("done")
+		out.Counted = in.To
+		return out, nil
+	})
+	mortise.Tool(p, "stray_print", "Print to standard output.", func(*mortise.Call, struct{}) (out struct {
+		Printed bool `json:"printed"`
+	}, err error) {
+		fmt.Println("this is not a frame")
+		out.Printed = true
+		return out, nil
+	})
+	mortise.Tool(p, "wait", "Work until cancelled.", func(c *mortise.Call, _ struct{}) (value, error) {
+		c.Progress(mortise.Progress{Message: "waiting"})
+		<-c.Done()
+		return value{}, c.Err()
+	})
+	return p
+}
