@@ -73,11 +73,12 @@ func (o *outbox) write(w io.WriteCloser) {
 		for {
 			o.mu.Lock()
 			buf := o.buf
-			o.buf = spare[:0]
-			o.mu.Unlock()
 			if len(buf) == 0 {
+				o.mu.Unlock()
 				break
 			}
+			o.buf = spare[:0] // the two buffers take turns
+			o.mu.Unlock()
 			if _, err := w.Write(buf); err != nil {
 				o.discard()
 				return
