@@ -1,0 +1,80 @@
+package kernel
+
+import (
+	"bytes"
+	"container/list"
+	"sync"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Bounds of the cache of results.
+const (
+	maxCached      = 64 << 20 // bytes in all
+	maxCachedValue = 1 << 20  // bytes of one
+)
+
+// A cache keeps the answers of pure tools (kernel contracts, 5.4: "Tools are
+// the perfect caching layer because they're pure"). What was used least
+// recently goes first when it is full.
+type cache struct {
+	mu      sync.Mutex // guards the rest
+	entries map[cacheKey]*list.Element
+	recent  *list.List // of *cached, the last used first
+	size    int
+}
+
+// A cacheKey names one input of one operation in one exact package.
+type cacheKey struct{ tenant, digest, operation, input string }
+
+type cached struct {
+	key cacheKey
+	res plugin.Result
+}
+
+func newCache() *cache {
+	return &cache{entries: map[cacheKey]*list.Element{}, recent: list.New()}
+}
+
+// cacheable reports whether an operation's answer follows from its input and
+// its code alone: a tool that asks the host for nothing, outside any session,
+// and no artifacts, whose files may change.
+func cacheable(t *plugin.Target, call *plugin.Call) bool {
+	return t.Operation.Kind == plugin.Tool && !t.Operation.NoCache && len(t.Operation.Effects) == 0 &&
+		len(t.Manifest.Capabilities) == 0 && len(t.Manifest.Requires.Tools) == 0 &&
+		call.Session == "" && call.Key == "" && !bytes.Contains(call.Input, []byte(`"artifacts"`))
+}
+
+func (c *cache) get(key cacheKey) (plugin.Result, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	element, found := c.entries[key]
+	if !found {
+		return plugin.Result{}, false
+	}
+	c.recent.MoveToFront(element)
+	return element.Value.(*cached).res, true
+}
+
+func (c *cache) put(key cacheKey, res plugin.Result) {
+	if len(res.Data) > maxCachedValue {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, found := c.entries[key]; found {
+		return
+	}
+	c.entries[key] = c.recent.PushFront(&cached{key, res})
+	c.size += sizeOf(&res)
+	for c.size > maxCached {
+		oldest := c.recent.Remove(c.recent.Back()).(*cached)
+		delete(c.entries, oldest.key)
+		c.size -= sizeOf(&oldest.res)
+	}
+}
+
+// sizeOf is about what an answer takes.
+func sizeOf(res *plugin.Result) int {
+	return 512 + len(res.Data) + len(res.Summary) + len(res.Diagnostics) + len(res.Skips) + len(res.Citations)
+}

@@ -1,0 +1,390 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/mortise-dev/mortise/internal/canon"
+	"github.com/mortise-dev/mortise/internal/ledger"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A request is one call on its way through the kernel, with what the stages
+// have found out so far.
+type request struct {
+	k       *Kernel
+	call    *plugin.Call
+	started time.Time
+	record  plugin.CallRecord
+
+	target *plugin.Target
+	lease  *ledger.Lease // once claimed
+	ran    bool          // the plugin may have seen the call
+	prior  *ledger.Prior // the call whose answer this one gets
+}
+
+// begin takes note of what was asked.
+func (k *Kernel) begin(call *plugin.Call) *request {
+	if call.ID == "" {
+		call.ID = newID()
+	}
+	if call.Trace.Correlation == "" {
+		call.Trace.Correlation = call.ID
+	}
+	if len(call.Input) == 0 {
+		call.Input = []byte("{}")
+	}
+	return &request{k: k, call: call, started: k.Now(), record: plugin.CallRecord{
+		CallID:        call.ID,
+		Operation:     printable(call.Operation, 300),
+		Correlation:   call.Trace.Correlation,
+		Workflow:      call.Trace.Workflow,
+		Step:          call.Trace.Step,
+		Principal:     call.Principal.ID,
+		Actor:         call.Actor,
+		Origin:        call.Origin,
+		Parent:        call.Parent,
+		Session:       call.Session,
+		Key:           printable(call.Key, 255),
+		SchemaVersion: plugin.SchemaVersion,
+	}}
+}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// printable cuts what a caller sent to a length and to printable ASCII.
+func printable(text string, most int) string {
+	text = text[:min(len(text), most)]
+	return string(slices.DeleteFunc([]byte(text), func(c byte) bool { return c < ' ' || c > '~' }))
+}
+
+// resolve finds the target, and refuses what no target is needed to refuse.
+func (r *request) resolve(ctx context.Context) error {
+	if r.call.Tenant == "" || r.call.Principal.ID == "" {
+		return plugin.Errorf(plugin.CodeUnauthenticated, "nobody known is asking")
+	}
+	if r.call.Depth > plugin.MaxDepth {
+		return plugin.Errorf(plugin.CodeLimitExceeded, "calls are nested more than %d deep", plugin.MaxDepth)
+	}
+	if key := r.call.Key; key != printable(key, 255) {
+		return plugin.Errorf(plugin.CodeInvalidInput, "the key is not 1 to 255 printable ASCII characters")
+	}
+	if n := len(r.call.Input); n > r.k.MaxInput {
+		return plugin.Errorf(plugin.CodeInputTooLarge, "the input has %d bytes; at most %d are accepted", n, r.k.MaxInput)
+	}
+	t, err := r.k.Registry.Resolve(ctx, r.call.Operation)
+	if err != nil {
+		return err
+	}
+	r.target = t
+	r.record.Operation = t.Name()
+	r.record.Plugin, r.record.Version = t.Manifest.Name, t.Manifest.Version
+	r.record.PackageDigest = t.Package.Digest
+	r.record.Kind, r.record.Effects = t.Operation.Kind, t.Operation.Effects
+	for _, scope := range t.Operation.Permissions {
+		if !slices.Contains(r.call.Principal.Scopes, scope) && !slices.Contains(r.call.Principal.Scopes, "*") {
+			return plugin.Errorf(plugin.CodeScopeDenied, "%s asks for the permission %s, which %s does not have", t.Name(), scope, r.call.Principal.ID)
+		}
+	}
+	// Strict JSON first: what has two readings has no hash.
+	r.record.InputHash, err = canon.Hash(r.call.Input)
+	if err != nil {
+		return plugin.Errorf(plugin.CodeInvalidInput, "the input is not one strict JSON value: %w", err)
+	}
+	if err := canon.Check(r.call.Input, maxDepth); err != nil {
+		return plugin.Errorf(plugin.CodeInvalidInput, "the input is %w", err)
+	}
+	return nil
+}
+
+// maxDepth is how deep an input may nest.
+const maxDepth = 64
+
+// lookUp answers a key that was seen before.
+func (r *request) lookUp(ctx context.Context) (first plugin.Result, seen bool, err error) {
+	if r.call.Key == "" {
+		return first, false, nil
+	}
+	prior, err := r.k.Ledger.Lookup(ctx, r.call.Tenant, r.target.Name(), ledger.StoredKey(r.call))
+	if prior == nil || err != nil {
+		return first, false, err
+	}
+	return r.replay(prior)
+}
+
+// replay gives the answer that an earlier call with the same key got, or says
+// why there is none.
+func (r *request) replay(prior *ledger.Prior) (plugin.Result, bool, error) {
+	if prior.Fingerprint != r.fingerprint() || prior.Principal != r.call.Principal.ID {
+		return plugin.Result{}, true, plugin.Errorf(plugin.CodeKeyConflict, "the key %s was used before, with another input or by someone else", r.call.Key)
+	}
+	r.prior = prior
+	switch prior.State {
+	case store.CallSucceeded, store.CallFailed:
+		if prior.Erased {
+			return plugin.Result{}, true, plugin.Errorf(plugin.CodeKeyConflict, "the key %s was used before, and its answer is no longer kept", r.call.Key)
+		}
+		if prior.Err != nil {
+			return plugin.Result{}, true, prior.Err
+		}
+		res := *prior.Result
+		res.Replayed = true
+		return res, true, nil
+	case store.CallUnknown:
+		return plugin.Result{}, true, plugin.Errorf(plugin.CodeOutcomeUnknown, "call %s with this key may or may not have had its effect; it is not repeated", prior.CallID)
+	default:
+		return plugin.Result{
+			Status: plugin.InProgress, CallID: prior.CallID, Operation: r.target.Name(), Version: r.target.Manifest.Version,
+			SchemaVersion: plugin.SchemaVersion, Correlation: r.call.Trace.Correlation,
+		}, true, nil
+	}
+}
+
+// fingerprint identifies what the caller asked for: the input for one major
+// version of one operation.
+func (r *request) fingerprint() string {
+	major, _, _ := strings.Cut(r.target.Manifest.Version, ".")
+	return canon.Sum([]byte(r.target.Name() + "@" + major + " " + r.record.InputHash))
+}
+
+// checkIn holds the input against the operation's schema.
+func (r *request) checkIn() error {
+	if err := r.target.Input.Check(r.call.Input); err != nil {
+		return plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", r.target.Name(), err)
+	}
+	if len(r.target.Operation.Effects) > 0 {
+		if at, found := canon.BigInteger(r.call.Input); found {
+			return plugin.Errorf(plugin.CodeInvalidInput, "%s: input at %s: an integer above 2^53 does not mean the same to every program; send it as text", r.target.Name(), at)
+		}
+	}
+	return nil
+}
+
+// decide asks policy.
+func (r *request) decide() error {
+	d := r.k.Policy.Decide(r.target, r.call)
+	r.record.Decision = &d
+	if d.Verdict != plugin.Allow {
+		return plugin.Errorf(plugin.CodePolicyDenied, "%s", d.Reasons[0])
+	}
+	return nil
+}
+
+// reuse looks for the earlier answer of a pure tool to the same input.
+func (r *request) reuse() (plugin.Result, bool) {
+	if r.call.Fresh || !cacheable(r.target, r.call) {
+		return plugin.Result{}, false
+	}
+	res, found := r.k.cache.get(r.cacheKey())
+	if found {
+		res.Cached = true
+		res.Metrics = plugin.Metrics{} // this call cost nothing of what that one did
+	}
+	return res, found
+}
+
+func (r *request) cacheKey() cacheKey {
+	return cacheKey{r.call.Tenant, r.target.Package.Digest, r.target.Name(), r.record.InputHash}
+}
+
+// claim burns the key of a call that has one, or whose operation has effects.
+func (r *request) claim(ctx context.Context) (first plugin.Result, seen bool, err error) {
+	if r.call.Key == "" && len(r.target.Operation.Effects) == 0 {
+		return first, false, nil
+	}
+	started := r.record
+	started.Status = plugin.InProgress
+	lease, prior, err := r.k.Ledger.Claim(ctx, ledger.Claim{
+		Call: r.call, Target: r.target, Fingerprint: r.fingerprint(), InputHash: r.record.InputHash,
+		PolicyVersion: r.record.Decision.Policy, Deadline: r.started.Add(r.limit()), Record: &started, At: r.k.Now(),
+	})
+	switch {
+	case err != nil:
+		return first, false, err
+	case prior != nil:
+		return r.replay(prior)
+	}
+	r.lease = &lease
+	return first, false, nil
+}
+
+// limit is how long the plugin may take.
+func (r *request) limit() time.Duration {
+	limit := r.target.Operation.Timeout
+	if own := r.call.Timeout; own > 0 && own < limit {
+		limit = own
+	}
+	return limit
+}
+
+// run lets the plugin do it.
+func (r *request) run(ctx context.Context) (plugin.Result, error) {
+	limit := r.limit()
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, plugin.Errorf(plugin.CodeTimeout, "%s took longer than %s", r.target.Name(), limit))
+	defer cancel()
+	r.record.Isolation = r.k.Runner.Level()
+	r.ran = true
+	res, err := r.k.Runner.Run(ctx, r.target, r.call, r.k.Services.For(r.target, r.call))
+	if err != nil {
+		res.Data = nil
+		r.ran = !neverSent(err)
+	}
+	return res, err
+}
+
+// neverSent reports whether err says that the plugin cannot have seen the call.
+func neverSent(err error) bool {
+	switch plugin.CodeOf(err) {
+	case plugin.CodeLaunchFailed, plugin.CodeHandshakeFailed, plugin.CodeProtocolVersionMismatch, plugin.CodeToolNotExposed,
+		plugin.CodeCapabilityNotDeclared, plugin.CodeCapabilityNotAllowed, plugin.CodeUnavailable, plugin.CodeOverloaded, plugin.CodeDependencyMissing:
+		return true
+	}
+	return false
+}
+
+// checkOut holds what came back against what the operation promises.
+func (r *request) checkOut(res *plugin.Result) error {
+	refuse := func(code plugin.Code, format string, args ...any) error {
+		res.Data = nil
+		return plugin.Errorf(code, "%s: "+format, append([]any{r.target.Name()}, args...)...)
+	}
+	if len(res.Data) > r.k.MaxOutput {
+		return refuse(plugin.CodeOutputTooLarge, "the result has %d bytes; at most %d are accepted", len(res.Data), r.k.MaxOutput)
+	}
+	if res.Status != plugin.Succeeded {
+		return refuse(plugin.CodeInvalidOutput, "the plugin answered %s; only an operator that can say later how it ended may, and this one cannot", res.Status)
+	}
+	if len(res.Data) == 0 {
+		res.Data = []byte("null")
+	}
+	if err := r.target.Output.Check(res.Data); err != nil {
+		return refuse(plugin.CodeInvalidOutput, "output %w", err)
+	}
+	hash, err := canon.Hash(res.Data)
+	if err != nil {
+		return refuse(plugin.CodeInvalidOutput, "output: %w", err)
+	}
+	r.record.ResultHash = hash
+	return nil
+}
+
+// finish settles how the call ended, and completes the result. It goes on when
+// the caller has hung up, because what happened has happened.
+func (r *request) finish(ctx context.Context, res plugin.Result, err error) (plugin.Result, error) {
+	ctx = context.WithoutCancel(ctx)
+	now := r.k.Now()
+	failure := plugin.AsError(err)
+	if failure != nil && failure.Code == plugin.CodeInternal {
+		r.k.Log.Error("a call failed inside the host", "call_id", r.call.ID, "operation", r.record.Operation, "correlation_id", r.call.Trace.Correlation, "cause", fmt.Sprint(failure.Err))
+	}
+	if r.prior == nil {
+		res = r.complete(res, now)
+	}
+	r.note(res, failure)
+	if recordErr := r.write(ctx, &res, failure, now); recordErr != nil {
+		// A result that is not on record is no result.
+		r.k.Log.Error("a call could not be recorded", "call_id", r.call.ID, "operation", r.record.Operation, "cause", recordErr.Error())
+		return plugin.Result{}, plugin.Errorf(plugin.CodeInternal, "call %s could not be recorded, so its result is withheld", r.call.ID)
+	}
+	if failure != nil {
+		return res, failure
+	}
+	if r.target != nil && r.prior == nil && !res.Cached && cacheable(r.target, r.call) && !isNondeterministic(&res) {
+		r.k.cache.put(r.cacheKey(), res)
+	}
+	return res, nil
+}
+
+// complete fills in what the host knows better than the plugin.
+func (r *request) complete(res plugin.Result, now time.Time) plugin.Result {
+	res.CallID = r.call.ID
+	res.Correlation = r.call.Trace.Correlation
+	if res.SchemaVersion == "" {
+		res.SchemaVersion = plugin.SchemaVersion
+	}
+	if r.target != nil {
+		res.Operation, res.Version = r.target.Name(), r.target.Manifest.Version
+	}
+	if res.Metrics == nil {
+		res.Metrics = plugin.Metrics{}
+	}
+	if _, own := res.Metrics["latency_ms"]; !own {
+		res.Metrics["latency_ms"] = float64(now.Sub(r.started).Microseconds()) / 1000
+	}
+	return res
+}
+
+// note takes down how it ended.
+func (r *request) note(res plugin.Result, failure *plugin.Error) {
+	rec := &r.record
+	rec.Metrics, rec.Nondeterminism, rec.Cached = res.Metrics, res.Nondeterminism, res.Cached
+	rec.Status = res.Status
+	if r.prior != nil {
+		rec.Replays = r.prior.CallID
+		rec.Metrics = plugin.Metrics{}
+	}
+	if failure != nil {
+		rec.Status, rec.ResultHash = plugin.Failed, ""
+		rec.Error = &plugin.ErrorRecord{Code: failure.Code, PluginCode: failure.PluginCode, Message: failure.Message}
+	} else if rec.ResultHash == "" && len(res.Data) > 0 {
+		rec.ResultHash, _ = canon.Hash(res.Data) // a cached or replayed answer, checked when it was new
+	}
+}
+
+// write puts the end of the call into the ledger.
+func (r *request) write(ctx context.Context, res *plugin.Result, failure *plugin.Error, now time.Time) error {
+	if r.lease != nil {
+		o := ledger.Outcome{State: store.CallSucceeded, Result: res, Err: failure}
+		switch {
+		case failure != nil && r.ran && r.unseen(failure):
+			o.State, r.record.Status = store.CallUnknown, plugin.Unknown
+		case failure != nil:
+			o.State, o.Result = store.CallFailed, nil
+		}
+		return r.k.Ledger.Settle(ctx, *r.lease, o, &r.record, now)
+	}
+	kind := plugin.EntryCallSucceeded
+	switch {
+	case r.prior != nil:
+		kind = plugin.EntryCallReplayed
+	case failure != nil && !r.ran:
+		kind = plugin.EntryCallRefused
+	case failure != nil:
+		kind = plugin.EntryCallFailed
+	}
+	return r.k.Ledger.Record(ctx, r.tenant(), kind, &r.record, now, false)
+}
+
+// unseen reports whether nobody can tell if the operation's effects happened:
+// the plugin had the call and did not say how it ended. Effects are not seen
+// while plugins are not caged, so the dispatch itself counts as one.
+func (r *request) unseen(failure *plugin.Error) bool {
+	if len(r.target.Operation.Effects) == 0 {
+		return false
+	}
+	switch failure.Code {
+	case plugin.CodeTimeout, plugin.CodeCrashed, plugin.CodeCancelled, plugin.CodeMalformedResponse, plugin.CodeLimitExceeded, plugin.CodeInternal,
+		plugin.CodeInvalidOutput, plugin.CodeOutputTooLarge:
+		return true
+	}
+	return false
+}
+
+// tenant is where the entry of this call belongs, also of one that named none.
+func (r *request) tenant() string {
+	if r.call.Tenant == "" {
+		return "-"
+	}
+	return r.call.Tenant
+}
+
+// isNondeterministic reports whether the plugin said so of its answer.
+func isNondeterministic(res *plugin.Result) bool {
+	return res.Nondeterminism != nil && res.Nondeterminism.Is
+}
