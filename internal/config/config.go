@@ -1,0 +1,224 @@
+// Package config reads the host's one configuration file, mortise.yaml.
+//
+// Every key is optional, an unknown one is refused with its line, and what is
+// not written has the default that [Default] shows. The file is looked for in
+// the data directory, not where a command happens to be run: whoever can write
+// it decides what may happen.
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/mortise-dev/mortise/internal/policy"
+	"github.com/mortise-dev/mortise/protocol"
+)
+
+// FileName is the name of the configuration file in the data directory.
+const FileName = "mortise.yaml"
+
+// maxFile is the largest configuration file that is read.
+const maxFile = 1 << 20
+
+// A Config is what the file says, filled up with defaults.
+type Config struct {
+	Tenant       string       `yaml:"tenant" json:"tenant"`             // whose calls the command line makes
+	Principal    string       `yaml:"principal" json:"principal"`       // who is asking at the command line
+	Policy       Policy       `yaml:"policy" json:"policy"`             // what may happen
+	Ledger       Ledger       `yaml:"ledger" json:"ledger"`             // how entries are written
+	Limits       Limits       `yaml:"limits" json:"limits"`             // of one call
+	Processes    Processes    `yaml:"processes" json:"processes"`       // how plugin processes live
+	Interpreters Interpreters `yaml:"interpreters" json:"interpreters"` // programs that run plugins
+	Bindings     []Binding    `yaml:"bindings" json:"bindings"`         // plugins of the runtime protocol
+	Log          Log          `yaml:"log" json:"log"`                   // the host's own log, on standard error
+}
+
+// Policy is the allow-list.
+type Policy struct {
+	Allow []policy.Rule `yaml:"allow" json:"allow"`
+}
+
+// Ledger says how entries are written.
+type Ledger struct {
+	Tools string   `yaml:"tools" json:"tools"` // behind: entries of tools follow within 50 ms; durable: a call waits for its entry
+	Keep  Duration `yaml:"keep" json:"keep"`   // how long the answers of keyed calls are kept; 0 is for good
+}
+
+// Limits bound one call.
+type Limits struct {
+	InputBytes  int `yaml:"input_bytes" json:"input_bytes"`
+	OutputBytes int `yaml:"output_bytes" json:"output_bytes"`
+	FrameBytes  int `yaml:"frame_bytes" json:"frame_bytes"` // the longest line of protocol 2
+}
+
+// Processes says how plugin processes live.
+type Processes struct {
+	Max         int      `yaml:"max" json:"max"`               // at a time
+	PerTenant   int      `yaml:"per_tenant" json:"per_tenant"` // of one package; 0 is the number of processors
+	Idle        Duration `yaml:"idle" json:"idle"`
+	SessionIdle Duration `yaml:"session_idle" json:"session_idle"`
+	Handshake   Duration `yaml:"handshake" json:"handshake"`
+	CancelGrace Duration `yaml:"cancel_grace" json:"cancel_grace"`
+}
+
+// Interpreters are programs that run plugins; empty is what is found on PATH.
+type Interpreters struct {
+	Python string `yaml:"python" json:"python"`
+	Node   string `yaml:"node" json:"node"`
+}
+
+// A Binding lets a plugin of the runtime protocol in, under the host's terms.
+type Binding struct {
+	PluginID        string            `yaml:"plugin_id" json:"plugin_id"`
+	Version         string            `yaml:"version" json:"version,omitempty"`
+	Description     string            `yaml:"description" json:"description,omitempty"`
+	Command         []string          `yaml:"command" json:"command"` // a relative path is below the configuration file's directory
+	ProtocolVersion string            `yaml:"protocol_version" json:"protocol_version,omitempty"`
+	Tools           []string          `yaml:"tools" json:"tools"`
+	Capabilities    []string          `yaml:"capabilities" json:"capabilities,omitempty"` // the allow-list
+	Context         map[string]string `yaml:"context" json:"context,omitempty"`
+	Effects         []string          `yaml:"effects" json:"effects,omitempty"`
+	PolicyTags      []string          `yaml:"policy_tags" json:"policy_tags,omitempty"`
+	Permissions     []string          `yaml:"permissions" json:"permissions,omitempty"`
+	Timeout         Duration          `yaml:"timeout" json:"timeout,omitzero"`
+}
+
+// Log says what the host writes of itself.
+type Log struct {
+	Level  string `yaml:"level" json:"level"`   // debug, info, warning, error
+	Format string `yaml:"format" json:"format"` // text, json
+}
+
+// A Duration is written as Go writes it: 90s, 5m, 1h30m.
+type Duration time.Duration
+
+// UnmarshalYAML reads a duration.
+func (d *Duration) UnmarshalYAML(raw []byte) error {
+	var text string
+	if err := yaml.Unmarshal(raw, &text); err != nil {
+		return err
+	}
+	value, err := time.ParseDuration(text)
+	if err != nil || value < 0 {
+		return fmt.Errorf("%q is no duration; write one like 90s or 5m", text)
+	}
+	*d = Duration(value)
+	return nil
+}
+
+// MarshalJSON writes a duration as it is read.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
+
+// Default returns what holds where nothing is configured.
+func Default() Config {
+	c := Config{
+		Tenant:    "local",
+		Principal: "local:owner",
+		Policy:    Policy{Allow: slices.Clone(policy.Default)},
+		Ledger:    Ledger{Tools: "behind"},
+		Limits:    Limits{InputBytes: 4 << 20, OutputBytes: 4 << 20, FrameBytes: protocol.MaxFrame2},
+		Processes: Processes{
+			Max: 64, Idle: Duration(5 * time.Minute), SessionIdle: Duration(30 * time.Minute),
+			Handshake: Duration(10 * time.Second), CancelGrace: Duration(2 * time.Second),
+		},
+		Log: Log{Level: "warning", Format: "text"},
+	}
+	return c
+}
+
+// Load reads the file at path. A missing file is [fs.ErrNotExist].
+func Load(path string) (Config, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return Config{}, err
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
+		return Config{}, fmt.Errorf("%s: not a regular file of at most %d bytes", path, maxFile)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, err
+	}
+	c, err := Parse(raw)
+	if err != nil {
+		return Config{}, fmt.Errorf("%s: %w", path, err)
+	}
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return Config{}, err
+	}
+	for i := range c.Bindings {
+		if command := c.Bindings[i].Command; len(command) > 0 && !filepath.IsAbs(command[0]) && filepath.Base(command[0]) != command[0] {
+			c.Bindings[i].Command[0] = filepath.Join(dir, command[0])
+		}
+	}
+	return c, nil
+}
+
+// Parse reads the text of a configuration. The error names line and column
+// where the text is at fault, and all values that are out of bounds at once.
+func Parse(raw []byte) (Config, error) {
+	c := Default()
+	var anything any
+	if err := yaml.Unmarshal(raw, &anything); err == nil && anything == nil {
+		return c, nil // only comments, or nothing at all
+	}
+	if err := yaml.UnmarshalWithOptions(raw, &c, yaml.Strict()); err != nil {
+		return Config{}, errors.New(yaml.FormatError(err, false, true))
+	}
+	return c, c.check()
+}
+
+// check refuses values that cannot be meant.
+func (c *Config) check() error {
+	var errs []error
+	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	oneOf := func(key, value string, allowed ...string) {
+		if !slices.Contains(allowed, value) {
+			refuse("%s is %q; it is one of %q", key, value, allowed)
+		}
+	}
+	within := func(key string, value, low, high int) {
+		if value < low || value > high {
+			refuse("%s is %d; it is %d to %d", key, value, low, high)
+		}
+	}
+	if c.Tenant == "" || c.Principal == "" {
+		refuse("tenant and principal are not empty")
+	}
+	oneOf("ledger.tools", c.Ledger.Tools, "behind", "durable")
+	oneOf("log.level", c.Log.Level, "debug", "info", "warning", "error")
+	oneOf("log.format", c.Log.Format, "text", "json")
+	within("limits.input_bytes", c.Limits.InputBytes, 1, protocol.MaxFrame)
+	within("limits.output_bytes", c.Limits.OutputBytes, 1, protocol.MaxFrame)
+	within("limits.frame_bytes", c.Limits.FrameBytes, 1<<10, protocol.MaxFrame)
+	within("processes.max", c.Processes.Max, 1, 4096)
+	within("processes.per_tenant", c.Processes.PerTenant, 0, 256)
+	for key, d := range map[string]Duration{
+		"processes.idle": c.Processes.Idle, "processes.session_idle": c.Processes.SessionIdle,
+		"processes.handshake": c.Processes.Handshake, "processes.cancel_grace": c.Processes.CancelGrace,
+	} {
+		if d <= 0 {
+			refuse("%s is not positive", key)
+		}
+	}
+	if _, err := policy.New(c.Policy.Allow); err != nil {
+		errs = append(errs, err)
+	}
+	seen := map[string]bool{}
+	for i, b := range c.Bindings {
+		if seen[b.PluginID] {
+			refuse("bindings, number %d: %s is bound twice", i+1, b.PluginID)
+		}
+		seen[b.PluginID] = true
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,78 @@
+package ledger
+
+import (
+	"bytes"
+	stdjson "encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// An answer is what is kept of how a call ended: the members of its result, and
+// its error. Data is not among them here; see encodeAnswer.
+type answer struct {
+	plugin.Result
+	Error *answerError `json:"error,omitempty"`
+}
+
+type answerError struct {
+	Code         plugin.Code        `json:"code"`
+	Message      string             `json:"message"`
+	PluginCode   string             `json:"plugin_code,omitempty"`
+	Details      stdjson.RawMessage `json:"details,omitempty"`
+	Retryable    bool               `json:"retryable,omitempty"`
+	RetryAfterMS int64              `json:"retry_after_ms,omitempty"`
+}
+
+// encodeAnswer returns the stored form of an outcome: the result as JSON, with
+// an error beside it where there is one. Data goes in byte for byte, because a
+// repeated key promises the first answer and not one equal to it.
+func encodeAnswer(res *plugin.Result, perr *plugin.Error) ([]byte, error) {
+	var a answer
+	if res != nil {
+		a.Result = *res
+	}
+	a.SchemaVersion = plugin.SchemaVersion
+	data := bytes.TrimSpace(a.Data)
+	a.Data = nil
+	if perr != nil {
+		a.Error = &answerError{perr.Code, perr.Message, perr.PluginCode, perr.Details, perr.Retryable, perr.RetryAfter.Milliseconds()}
+	}
+	body, err := json.Marshal(a, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsonv1.OmitEmptyWithLegacySemantics(true))
+	if err != nil || len(data) == 0 {
+		return body, err
+	}
+	if !jsontext.Value(data).IsValid() {
+		return nil, fmt.Errorf("the result's data is not one strict JSON value")
+	}
+	body = append(body[:len(body)-1], `,"data":`...) // schema_version is always before it
+	body = append(body, data...)
+	return append(body, '}'), nil
+}
+
+// decodeAnswer reads what encodeAnswer wrote, of any schema version there ever was.
+func decodeAnswer(body []byte) (*plugin.Result, *plugin.Error, error) {
+	var a answer
+	if err := json.Unmarshal(body, &a); err != nil {
+		return nil, nil, err
+	}
+	if a.SchemaVersion != plugin.SchemaVersion {
+		return nil, nil, fmt.Errorf("it has schema version %q and this binary knows %q", a.SchemaVersion, plugin.SchemaVersion)
+	}
+	var perr *plugin.Error
+	if e := a.Error; e != nil {
+		perr = &plugin.Error{
+			Code: e.Code, Message: e.Message, PluginCode: e.PluginCode, Details: e.Details,
+			Retryable: e.Retryable, RetryAfter: time.Duration(e.RetryAfterMS) * time.Millisecond,
+		}
+	}
+	if perr != nil && a.Status == "" {
+		return nil, perr, nil
+	}
+	return &a.Result, perr, nil
+}

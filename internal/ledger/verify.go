@@ -1,0 +1,215 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mortise-dev/mortise/internal/canon"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A Report is what verifying found.
+type Report struct {
+	Entries int64    // that were walked
+	Bodies  int64    // that were hashed
+	Chains  int      // that have a head
+	Head    string   // hash of the last entry of the last chain
+	Notes   []string // what could not be checked, or looks odd, in sentences
+	Fault   *Fault   // the first place where the ledger does not hold; nil if it does
+}
+
+// A Fault is a place where the ledger was changed.
+type Fault struct {
+	Chain int64 // 0 for a body
+	Seq   int64
+	What  string // a sentence
+}
+
+// Verify walks every chain, in one snapshot and without holding more than an
+// entry at a time, and stops at the first fault. It proves that no entry was
+// changed, removed, moved or added by anyone without the key; and, with an
+// anchor, that the database is not emptied or an older copy. Beyond the anchor,
+// which clean closes move forward, an older copy with the key it was signed
+// with is a ledger that was never written further.
+//
+// key and anchor are nil where their files are missing. Read the anchor before
+// opening the snapshot, as [store.ReadAnchor] says.
+func Verify(ctx context.Context, st store.Store, key *store.Key, anchor *store.Anchor) (report Report, err error) {
+	err = st.Snapshot(ctx, func(r store.Reader) error {
+		v := &verifier{ctx: ctx, r: r, key: key, anchor: anchor, report: &report}
+		return v.run()
+	})
+	return report, err
+}
+
+// A verifier is one walk.
+type verifier struct {
+	ctx    context.Context
+	r      store.Reader
+	key    *store.Key
+	anchor *store.Anchor
+	report *Report
+
+	heads map[int64]store.ChainRow // of chains that were not closed yet
+}
+
+func (v *verifier) run() error {
+	if a := v.anchor; a != nil && v.key != nil && !v.key.Anchored(a) {
+		return v.fault(a.Chain, a.Seq, "the anchor does not bear the key's signature: it, or the key, is not this ledger's")
+	}
+	chains, err := v.r.Chains(v.ctx)
+	if err != nil {
+		return err
+	}
+	v.heads = make(map[int64]store.ChainRow, len(chains))
+	for _, head := range chains {
+		v.heads[head.ID] = head
+	}
+	v.report.Chains = len(chains)
+	if err := v.walk(); err != nil || v.report.Fault != nil {
+		return err
+	}
+	// Chains of which not a single entry was met.
+	for _, head := range chains {
+		if _, missed := v.heads[head.ID]; missed {
+			v.end(plugin.Entry{Chain: head.ID})
+			if v.report.Fault != nil {
+				return nil
+			}
+		}
+	}
+	v.note()
+	return v.bodies()
+}
+
+// walk follows the links of all chains, one after the other.
+func (v *verifier) walk() error {
+	var last plugin.Entry // zero before the first
+	for e, err := range v.r.Entries(v.ctx, store.EntryFilter{}) {
+		if err != nil {
+			return err
+		}
+		if e.Chain != last.Chain {
+			if last.Seq > 0 {
+				v.end(last)
+			}
+			last = plugin.Entry{Chain: e.Chain}
+		}
+		if v.report.Fault == nil {
+			v.entry(&last, &e)
+		}
+		if v.report.Fault != nil {
+			return nil
+		}
+		v.report.Entries++
+		v.report.Head = e.Hash
+		last = e
+	}
+	if last.Seq > 0 {
+		v.end(last)
+	}
+	return nil
+}
+
+// entry checks e as the successor of last.
+func (v *verifier) entry(last, e *plugin.Entry) {
+	switch {
+	case e.Seq <= last.Seq:
+		v.fault(e.Chain, e.Seq, "entry %d was added by somebody else: a chain begins with entry 1", e.Seq)
+	case e.Seq != last.Seq+1:
+		v.fault(e.Chain, last.Seq+1, "%s missing: after entry %d comes entry %d", span(last.Seq+1, e.Seq-1), last.Seq, e.Seq)
+	case store.Hash(e) != e.Hash:
+		v.fault(e.Chain, e.Seq, "entry %d was changed: its contents do not give its hash", e.Seq)
+	case e.Prev != last.Hash:
+		v.fault(e.Chain, e.Seq, "entry %d does not follow entry %d: the hash it names is not that entry's, so one of the two was replaced", e.Seq, last.Seq)
+	case v.anchored(e.Chain, e.Seq) && e.Hash != v.anchor.Head:
+		v.fault(e.Chain, e.Seq, "entry %d is not the one the anchor remembers: the ledger was rewritten at or before it", e.Seq)
+	}
+}
+
+// end checks that the chain ends with last, as the key says it does.
+func (v *verifier) end(last plugin.Entry) {
+	chain := last.Chain
+	head, ok := v.heads[chain]
+	delete(v.heads, chain)
+	switch {
+	case !ok:
+		v.fault(chain, last.Seq, "the head of the chain is missing: nothing says that entry %d is the last", last.Seq)
+	case v.key == nil:
+		v.fault(chain, head.Seq, "%s is missing: nothing says who signed the head at entry %d", store.KeyFile, head.Seq)
+	case !v.key.Signed(head):
+		v.fault(chain, head.Seq, "the head at entry %d does not bear the key's signature: it was written by somebody else", head.Seq)
+	case last.Seq < head.Seq:
+		v.fault(chain, last.Seq+1, "the tail is cut off: %s missing, the head is at entry %d", span(last.Seq+1, head.Seq), head.Seq)
+	case last.Seq > head.Seq:
+		v.fault(chain, head.Seq+1, "%s added by somebody else: the signed head is at entry %d", added(head.Seq+1, last.Seq), head.Seq)
+	case last.Hash != head.Head:
+		v.fault(chain, head.Seq, "entry %d is not the one that was signed: it, or entries before it, were rewritten with new hashes", head.Seq)
+	case v.anchor != nil && v.anchor.Chain == chain && last.Seq < v.anchor.Seq:
+		v.fault(chain, last.Seq+1, "the database is an older copy: it ends at entry %d and the anchor remembers entry %d", last.Seq, v.anchor.Seq)
+	}
+}
+
+func (v *verifier) anchored(chain, seq int64) bool {
+	return v.anchor != nil && v.anchor.Chain == chain && v.anchor.Seq == seq
+}
+
+// note says what the walk could not tell.
+func (v *verifier) note() {
+	switch {
+	case v.anchor != nil && v.report.Entries == 0:
+		v.fault(v.anchor.Chain, 1, "the ledger is empty and the anchor remembers entry %d: it was deleted, or the database replaced", v.anchor.Seq)
+	case v.anchor != nil:
+	case v.report.Entries > 0:
+		v.notef("There is no anchor, so an older copy of the database would not be noticed; the next clean close after a write makes one.")
+	case v.key != nil:
+		v.notef("The ledger is empty, there is no anchor, and yet there is a key, which is made for the first entry: look for what became of the entries.")
+	}
+	if v.key == nil && v.anchor != nil {
+		v.notef("The anchor's signature was not checked, for want of %s.", store.KeyFile)
+	}
+}
+
+// bodies checks that what is kept under a hash has that hash.
+func (v *verifier) bodies() error {
+	if v.report.Fault != nil {
+		return nil
+	}
+	for b, err := range v.r.Bodies(v.ctx) {
+		if err != nil {
+			return err
+		}
+		if canon.Sum(b.Data) != b.Hash {
+			return v.fault(0, 0, "body %s of tenant %q was changed: it no longer has that hash", b.Hash, b.Tenant)
+		}
+		v.report.Bodies++
+	}
+	return nil
+}
+
+// fault records the first fault. It returns nil: a fault is a finding.
+func (v *verifier) fault(chain, seq int64, format string, args ...any) error {
+	if v.report.Fault == nil {
+		v.report.Fault = &Fault{Chain: chain, Seq: seq, What: fmt.Sprintf(format, args...)}
+	}
+	return nil
+}
+
+func (v *verifier) notef(format string, args ...any) {
+	v.report.Notes = append(v.report.Notes, fmt.Sprintf(format, args...))
+}
+
+func span(from, to int64) string {
+	if from == to {
+		return fmt.Sprintf("entry %d is", from)
+	}
+	return fmt.Sprintf("entries %d to %d are", from, to)
+}
+
+func added(from, to int64) string {
+	if from == to {
+		return fmt.Sprintf("entry %d was", from)
+	}
+	return fmt.Sprintf("entries %d to %d were", from, to)
+}

@@ -1,0 +1,76 @@
+package store
+
+import "time"
+
+// A CallState is where a call stands in the store. Outside, some of them read
+// alike; see plugin.Status.
+type CallState string
+
+// The states of a call.
+const (
+	CallRunning   CallState = "running"
+	CallSucceeded CallState = "succeeded"
+	CallFailed    CallState = "failed"
+	CallUnknown   CallState = "unknown" // an effect may or may not have happened
+)
+
+// A CallRow is the current state of a call that has effects, a caller's key, a
+// gate or asynchronous work. The last group is what a transition changes; the
+// rest never changes.
+type CallRow struct {
+	Tenant        string
+	ID            string
+	Operation     string // plugin/operation
+	Key           string // with its prefix
+	Fingerprint   string // hash of what the caller asked for
+	Principal     string
+	Actor         string
+	Agent         string
+	Origin        string
+	Parent        string
+	Plan          string
+	Session       string
+	Labels        []string
+	Version       string
+	PackageDigest string
+	PolicyVersion string
+	InputHash     string
+	Effectful     bool // its operation declares effects
+	CreatedAt     time.Time
+
+	State         CallState
+	Attempt       int64
+	Lease         string // random, for each attempt
+	Node          string // whose attempt it is
+	WakeAt        time.Time
+	Deadline      time.Time
+	ResultHash    string // of the body that holds the answer
+	Code          string // of the error, where there is one
+	SchemaVersion string // of the answer
+	UpdatedAt     time.Time
+}
+
+// A Fence is what must still be true of a call for a write to it to count.
+type Fence struct {
+	Tenant  string
+	ID      string
+	State   CallState
+	Attempt int64
+	Lease   string
+}
+
+// Fence returns the fence of the call as r shows it.
+func (r *CallRow) Fence() Fence {
+	return Fence{Tenant: r.Tenant, ID: r.ID, State: r.State, Attempt: r.Attempt, Lease: r.Lease}
+}
+
+// A CallFilter says which calls are wanted. Empty fields ask for nothing.
+type CallFilter struct {
+	Tenant    string // "" for all tenants
+	Operation string
+	State     CallState
+	Session   string
+	Node      string
+	Before    string // only calls with smaller ids; the last id of one page gives the next
+	Limit     int    // 0 for no limit
+}

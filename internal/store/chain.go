@@ -1,0 +1,80 @@
+package store
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A ChainRow is the end of a chain, with proof that this host put it there.
+type ChainRow struct {
+	ID   int64
+	Node string
+	Seq  int64  // of the last entry
+	Head string // its hash
+	MAC  string // of the three above but Node, with the host's key
+}
+
+// An EntryFilter says which entries are wanted, in the order of their chain.
+// Empty fields ask for nothing.
+type EntryFilter struct {
+	Chain   int64 // 0 for all, one after the other
+	After   int64 // only those with a larger seq
+	Tenant  string
+	Kind    string // a kind, or the beginning of one that ends in a dot: "call."
+	Subject string
+	Limit   int  // 0 for no limit
+	Newest  bool // from the end of the chain backwards
+}
+
+// Each text that is hashed or authenticated begins with what it is, so that
+// none can ever be passed off as another.
+const (
+	entryDomain  = "mortise entry 1\n"
+	headDomain   = "mortise chain head 1\n"
+	anchorDomain = "mortise anchor 1\n"
+)
+
+// Hash returns the hash of e in hexadecimal: of all its fields but Hash, the
+// body by its own hash, each text after its length. Times count to the
+// microsecond.
+func Hash(e *plugin.Entry) string {
+	body := sha256.Sum256(e.Body)
+	buf := make([]byte, 0, 512)
+	buf = append(buf, entryDomain...)
+	buf = binary.BigEndian.AppendUint64(buf, uint64(e.Chain))
+	buf = binary.BigEndian.AppendUint64(buf, uint64(e.Seq))
+	buf = binary.BigEndian.AppendUint64(buf, uint64(e.At.UnixMicro()))
+	for _, text := range [...]string{e.Tenant, string(e.Kind), e.Subject, e.Principal, e.Prev} {
+		buf = binary.BigEndian.AppendUint64(buf, uint64(len(text)))
+		buf = append(buf, text...)
+	}
+	buf = append(buf, body[:]...)
+	sum := sha256.Sum256(buf)
+	return hex.EncodeToString(sum[:])
+}
+
+// Sign returns the MAC that makes row the head of its chain.
+func (k *Key) Sign(row ChainRow) string {
+	return k.mac(headDomain, row.ID, row.Seq, row.Head)
+}
+
+// Signed reports whether row's MAC is this key's.
+func (k *Key) Signed(row ChainRow) bool {
+	return hmac.Equal([]byte(row.MAC), []byte(k.Sign(row)))
+}
+
+func (k *Key) mac(domain string, chain, seq int64, head string) string {
+	mac := hmac.New(sha256.New, k[:])
+	buf := make([]byte, 0, 128)
+	buf = append(buf, domain...)
+	buf = binary.BigEndian.AppendUint64(buf, uint64(chain))
+	buf = binary.BigEndian.AppendUint64(buf, uint64(seq))
+	buf = binary.BigEndian.AppendUint64(buf, uint64(len(head)))
+	buf = append(buf, head...)
+	mac.Write(buf)
+	return hex.EncodeToString(mac.Sum(nil))
+}

@@ -1,0 +1,64 @@
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// A lock is a file whose lock this process holds. The kernel lets go of it when
+// the process ends, however it ends.
+type lock struct{ file *os.File }
+
+// acquire waits for the lock at path.
+func acquire(path string) (*lock, error) { return flock(path, syscall.LOCK_EX) }
+
+// try returns nil without an error where somebody else holds the lock.
+func try(path string) (*lock, error) {
+	l, err := flock(path, syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, nil
+	}
+	return l, err
+}
+
+func flock(path string, how int) (*lock, error) {
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		for {
+			err = syscall.Flock(int(f.Fd()), how)
+			if err != syscall.EINTR {
+				break
+			}
+		}
+		if err != nil {
+			f.Close()
+			return nil, &os.PathError{Op: "lock", Path: path, Err: err}
+		}
+		// Whoever held the lock may have removed the file meanwhile; then this
+		// is the lock of a file that nobody else will ever find.
+		ours, err := f.Stat()
+		if err == nil {
+			var named os.FileInfo
+			if named, err = os.Stat(path); err == nil && os.SameFile(ours, named) {
+				return &lock{f}, nil
+			}
+		}
+		f.Close()
+		if err != nil && !os.IsNotExist(err) {
+			return nil, err
+		}
+	}
+}
+
+// release lets go of the lock and leaves the file.
+func (l *lock) release() { l.file.Close() }
+
+// remove removes the file and lets go of the lock, in this order.
+func (l *lock) remove() {
+	os.Remove(l.file.Name())
+	l.file.Close()
+}

@@ -1,0 +1,231 @@
+// Package sqlite opens a store in one SQLite file, for one machine.
+//
+// Any number of processes may have it open; each that writes is a node, known
+// to be alive by a file lock that it holds. A data directory holds:
+//
+//	mortise.db      the database, with its -wal and -shm beside it
+//	ledger.key      authenticates the head of the chain (package store)
+//	ledger.anchor   the head at the last clean close
+//	nodes/          a lock for each live node
+//	migrate.lock    held while the schema is brought up to date
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/google/uuid"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/sqlstore"
+)
+
+// File is the name of the database in its directory.
+const File = "mortise.db"
+
+// chain is the only one: every commit, of whatever process, goes through the
+// file's one write lock.
+const chain = 1
+
+// Options say how to open.
+type Options struct {
+	ReadOnly bool // creates, migrates, recovers and writes nothing
+}
+
+// A Store is a [store.Store] in one file.
+type Store struct {
+	*sqlstore.Store
+	dir  string
+	lock *lock // of this node; of the committer while it runs
+	key  *store.Key
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open opens the database in dir. Directory and database are created where
+// they are missing, readable by their owner only, and brought to the newest
+// schema. A database of a newer one is refused with [*store.NewerError].
+func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	read, err := sql.Open("sqlite", dsn(dir, "_pragma=query_only(1)"))
+	if err != nil {
+		return nil, err
+	}
+	read.SetMaxOpenConns(max(4, runtime.NumCPU()))
+	read.SetMaxIdleConns(max(4, runtime.NumCPU()))
+
+	s := &Store{dir: dir}
+	e := sqlstore.Engine{Read: read, Chain: chain}
+	if !opts.ReadOnly {
+		e.Write, err = sql.Open("sqlite", dsn(dir, "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"))
+		if err != nil {
+			return nil, errors.Join(err, read.Close())
+		}
+		e.Write.SetMaxOpenConns(1)
+		id, err := uuid.NewV7()
+		if err != nil {
+			return nil, errors.Join(err, read.Close(), e.Write.Close())
+		}
+		e.Begin, e.Pinned, e.Fatal, e.Key = "BEGIN IMMEDIATE", durable, fatal, s.signer
+		e.Node = store.NodeRow{ID: id.String(), StartedAt: time.Now()}
+		e.Enter = func() (err error) { s.lock, err = acquire(s.lockPath(id.String())); return err }
+		e.Leave = func(clean bool) {
+			if clean {
+				s.lock.remove()
+			} else {
+				s.lock.release()
+			}
+		}
+	}
+	if err := s.prepare(ctx, e); err != nil {
+		err = errors.Join(err, read.Close())
+		if e.Write != nil {
+			err = errors.Join(err, e.Write.Close())
+		}
+		return nil, err
+	}
+	s.Store = sqlstore.New(e)
+	return s, nil
+}
+
+// dsn names the database as the driver wants it.
+func dsn(dir, parameters string) string {
+	path := (&url.URL{Path: filepath.Join(dir, File)}).EscapedPath()
+	return "file:" + path + "?_pragma=busy_timeout(10000)&" + parameters
+}
+
+// durable refuses a connection whose commits would not be. SQLite does not
+// object when a file system cannot do what was asked of it.
+func durable(ctx context.Context, c *sql.Conn) error {
+	var mode string
+	var synchronous int
+	if err := c.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil {
+		return err
+	}
+	if err := c.QueryRowContext(ctx, "PRAGMA synchronous").Scan(&synchronous); err != nil {
+		return err
+	}
+	if mode != "wal" || synchronous != 2 {
+		return fmt.Errorf("the database has journal_mode=%s and synchronous=%d where wal and 2 are needed: is it on a network file system?", mode, synchronous)
+	}
+	return nil
+}
+
+// fatal reports whether err says that the file, or the disk beneath it, failed.
+func fatal(err error) bool {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOTADB:
+		return true
+	}
+	return false
+}
+
+// prepare makes the database and its key fit for use.
+func (s *Store) prepare(ctx context.Context, e sqlstore.Engine) error {
+	if err := s.migrate(ctx, e); err != nil {
+		return err
+	}
+	if e.Write == nil {
+		return nil
+	}
+	if err := makeDir(filepath.Join(s.dir, "nodes")); err != nil {
+		return err
+	}
+	key, err := store.ReadKey(s.dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		s.key = key
+		return err
+	}
+	var heads int
+	if err := e.Read.QueryRowContext(ctx, "SELECT count(*) FROM chains").Scan(&heads); err != nil || heads == 0 {
+		return err
+	}
+	// Another process may have made the key and the first entry just now; the
+	// key was there before the entry.
+	if s.key, err = store.ReadKey(s.dir); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is missing and the ledger was signed with it: restore it from a backup",
+			filepath.Join(s.dir, store.KeyFile))
+	}
+	return err
+}
+
+// signer returns the key, and makes one for the first entry there ever is. So
+// a key without any entry is a sign that there were some.
+func (s *Store) signer() (_ *store.Key, err error) {
+	if s.key == nil {
+		s.key, err = store.CreateKey(s.dir)
+	}
+	return s.key, err
+}
+
+// Close implements [store.Store], and moves the anchor to where the chain ends.
+func (s *Store) Close() error {
+	err := s.Drain()
+	if err == nil && s.Appended() {
+		s.anchor(context.Background())
+	}
+	return errors.Join(err, s.Store.Close())
+}
+
+// anchor moves the anchor forward. It leaves one alone that is further on, or
+// that the chain does not pass through: that is evidence, and verifying will
+// find it. All this is best effort: the last anchor holds just as well, for
+// less of the chain.
+func (s *Store) anchor(ctx context.Context) error {
+	lock, err := acquire(filepath.Join(s.dir, store.AnchorFile+".lock"))
+	if err != nil {
+		return err
+	}
+	defer lock.release()
+	old, err := store.ReadAnchor(s.dir)
+	if err != nil {
+		return err
+	}
+	chains, err := s.Chains(ctx)
+	if err != nil || len(chains) != 1 {
+		return err
+	}
+	head := chains[0]
+	if !s.key.Signed(head) {
+		return store.ErrTampered
+	}
+	if old != nil {
+		if old.Seq >= head.Seq || old.Chain != head.ID || !s.key.Anchored(old) {
+			return nil
+		}
+		e, err := s.Entry(ctx, old.Chain, old.Seq)
+		if err != nil || e == nil || e.Hash != old.Head {
+			return err
+		}
+	}
+	return store.WriteAnchor(s.dir, s.key.Anchor(head))
+}
+
+// makeDir creates a directory and makes its name durable; it leaves one alone
+// that is there.
+func makeDir(dir string) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return store.SyncDir(filepath.Dir(dir))
+}

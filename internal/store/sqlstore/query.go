@@ -1,0 +1,79 @@
+package sqlstore
+
+import (
+	"strings"
+	"time"
+)
+
+// The columns of each table, in the order in which they are scanned.
+const (
+	callColumns = `tenant, id, operation, key, fingerprint, principal, actor, agent, origin, parent_id, plan_id, session_id,
+		labels, version, package_digest, policy_version, input_hash, effectful, state, attempt,
+		lease, node, wake_at, deadline, result_hash, code, schema_version, created_at, updated_at`
+	entryColumns  = `chain, seq, at, tenant, kind, subject, principal, body, prev, hash`
+	pluginColumns = `name, version, package_digest, path, manifest, state, approved_by, dev, registered_at`
+)
+
+var insertCall = `INSERT INTO calls (` + callColumns + `) VALUES (?` + strings.Repeat(", ?", strings.Count(callColumns, ",")) + `)
+	ON CONFLICT (tenant, operation, key) DO NOTHING`
+
+const updateCall = `UPDATE calls SET state = ?, attempt = ?, lease = ?, node = ?, wake_at = ?, deadline = ?,
+	result_hash = ?, code = ?, schema_version = ?, updated_at = ?
+	WHERE tenant = ? AND id = ? AND state = ? AND attempt = ? AND lease = ?`
+
+// The same bytes again lengthen their life and bring erased ones back; what
+// changes nothing writes nothing.
+const putBody = `INSERT INTO bodies (tenant, hash, data, expires_at) VALUES (?, ?, ?, ?)
+	ON CONFLICT (tenant, hash) DO UPDATE SET data = excluded.data,
+		expires_at = CASE WHEN excluded.expires_at = 0 OR excluded.expires_at > bodies.expires_at THEN excluded.expires_at ELSE bodies.expires_at END
+	WHERE bodies.data IS NULL OR (bodies.expires_at <> 0 AND (excluded.expires_at = 0 OR excluded.expires_at > bodies.expires_at))`
+
+const putPackage = `INSERT INTO packages (digest, source, signer) VALUES (?, ?, ?)
+	ON CONFLICT (digest) DO UPDATE SET source = excluded.source, signer = excluded.signer`
+
+const putPlugin = `INSERT INTO plugins (` + pluginColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+	ON CONFLICT (name, version) DO UPDATE SET package_digest = excluded.package_digest, path = excluded.path, manifest = excluded.manifest,
+		state = excluded.state, approved_by = excluded.approved_by, dev = excluded.dev, registered_at = excluded.registered_at`
+
+const selectHead = `SELECT node, seq, head, mac FROM chains WHERE id = ?`
+
+const putHead = `INSERT INTO chains (id, node, seq, head, mac) VALUES (?, ?, ?, ?, ?)
+	ON CONFLICT (id) DO UPDATE SET node = excluded.node, seq = excluded.seq, head = excluded.head, mac = excluded.mac`
+
+// A query is a SELECT that grows by its conditions.
+type query struct {
+	text     strings.Builder
+	args     []any
+	narrowed bool // it has a condition
+}
+
+func selectFrom(columns, table string) *query {
+	q := &query{}
+	q.text.WriteString("SELECT " + columns + " FROM " + table)
+	return q
+}
+
+// where adds a condition with as many arguments as it has question marks.
+func (q *query) where(condition string, args ...any) {
+	if q.narrowed {
+		q.text.WriteString(" AND ")
+	} else {
+		q.text.WriteString(" WHERE ")
+	}
+	q.narrowed = true
+	q.text.WriteString(condition)
+	q.args = append(q.args, args...)
+}
+
+func (q *query) orderBy(order string) { q.text.WriteString(" ORDER BY " + order) }
+
+func (q *query) limit(n int) {
+	if n > 0 {
+		q.text.WriteString(" LIMIT ?")
+		q.args = append(q.args, n)
+	}
+}
+
+// entryTime is how entries keep a time: every one has one, and it is hashed as
+// it is stored.
+func entryTime(n int64) time.Time { return time.UnixMicro(n).UTC() }

@@ -1,0 +1,256 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+
+	jsonx "github.com/go-json-experiment/json"
+
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+var _ store.Reader = (*reader)(nil)
+
+// A reader answers from wherever its statements are prepared: the pool, a
+// snapshot or the transaction being written.
+type reader struct {
+	stmt func(ctx context.Context, query string) (*sql.Stmt, error)
+	calm bool // takes no notice of contexts
+}
+
+// Call implements [store.Reader].
+func (r *reader) Call(ctx context.Context, tenant, id string) (*store.CallRow, error) {
+	q := selectFrom(callColumns, "calls")
+	q.where("tenant = ?", tenant)
+	q.where("id = ?", id)
+	return one(rows(ctx, r, q, scanCall))
+}
+
+// CallByKey implements [store.Reader].
+func (r *reader) CallByKey(ctx context.Context, tenant, operation, key string) (*store.CallRow, error) {
+	q := selectFrom(callColumns, "calls")
+	q.where("tenant = ?", tenant)
+	q.where("operation = ?", operation)
+	q.where("key = ?", key)
+	return one(rows(ctx, r, q, scanCall))
+}
+
+// Calls implements [store.Reader].
+func (r *reader) Calls(ctx context.Context, f store.CallFilter) ([]store.CallRow, error) {
+	q := selectFrom(callColumns, "calls")
+	for _, c := range [...]struct{ condition, value string }{
+		{"tenant = ?", f.Tenant},
+		{"operation = ?", f.Operation},
+		{"state = ?", string(f.State)},
+		{"session_id = ?", f.Session},
+		{"node = ?", f.Node},
+		{"id < ?", f.Before},
+	} {
+		if c.value != "" {
+			q.where(c.condition, c.value)
+		}
+	}
+	q.orderBy("id DESC") // ids begin with their time
+	q.limit(f.Limit)
+	return all(rows(ctx, r, q, scanCall))
+}
+
+// Body implements [store.Reader].
+func (r *reader) Body(ctx context.Context, tenant, hash string) ([]byte, error) {
+	q := selectFrom("data", "bodies")
+	q.where("tenant = ?", tenant)
+	q.where("hash = ?", hash)
+	q.where("data IS NOT NULL")
+	data, err := one(rows(ctx, r, q, func(rows *sql.Rows, data *[]byte) error { return rows.Scan(data) }))
+	switch {
+	case data == nil:
+		return nil, err
+	case *data == nil: // a driver's way to say no bytes
+		return []byte{}, err
+	}
+	return *data, err
+}
+
+// Bodies implements [store.Reader].
+func (r *reader) Bodies(ctx context.Context) iter.Seq2[store.BodyRow, error] {
+	q := selectFrom("tenant, hash, data, expires_at", "bodies")
+	q.where("data IS NOT NULL")
+	return rows(ctx, r, q, func(rows *sql.Rows, b *store.BodyRow) error {
+		var expires int64
+		err := rows.Scan(&b.Tenant, &b.Hash, &b.Data, &expires)
+		b.ExpiresAt = fromMicros(expires)
+		return err
+	})
+}
+
+// Entry implements [store.Reader].
+func (r *reader) Entry(ctx context.Context, chain, seq int64) (*plugin.Entry, error) {
+	q := selectFrom(entryColumns, "entries")
+	q.where("chain = ?", chain)
+	q.where("seq = ?", seq)
+	return one(rows(ctx, r, q, scanEntry))
+}
+
+// Entries implements [store.Reader].
+func (r *reader) Entries(ctx context.Context, f store.EntryFilter) iter.Seq2[plugin.Entry, error] {
+	q := selectFrom(entryColumns, "entries")
+	if f.Chain != 0 {
+		q.where("chain = ?", f.Chain)
+	}
+	if f.After != 0 {
+		q.where("seq > ?", f.After)
+	}
+	if f.Tenant != "" {
+		q.where("tenant = ?", f.Tenant)
+	}
+	if f.Subject != "" {
+		q.where("subject = ?", f.Subject)
+	}
+	if strings.HasSuffix(f.Kind, ".") {
+		q.where("substr(kind, 1, ?) = ?", len(f.Kind), f.Kind)
+	} else if f.Kind != "" {
+		q.where("kind = ?", f.Kind)
+	}
+	if f.Newest {
+		q.orderBy("chain DESC, seq DESC")
+	} else {
+		q.orderBy("chain, seq")
+	}
+	q.limit(f.Limit)
+	return rows(ctx, r, q, scanEntry)
+}
+
+// Chains implements [store.Reader].
+func (r *reader) Chains(ctx context.Context) ([]store.ChainRow, error) {
+	q := selectFrom("id, node, seq, head, mac", "chains")
+	q.orderBy("id")
+	return all(rows(ctx, r, q, func(rows *sql.Rows, c *store.ChainRow) error {
+		return rows.Scan(&c.ID, &c.Node, &c.Seq, &c.Head, &c.MAC)
+	}))
+}
+
+// Packages implements [store.Reader].
+func (r *reader) Packages(ctx context.Context) ([]store.PackageRow, error) {
+	q := selectFrom("digest, source, signer", "packages")
+	q.orderBy("digest")
+	return all(rows(ctx, r, q, func(rows *sql.Rows, p *store.PackageRow) error {
+		return rows.Scan(&p.Digest, &p.Source, &p.Signer)
+	}))
+}
+
+// Plugin implements [store.Reader].
+func (r *reader) Plugin(ctx context.Context, name, version string) (*store.PluginRow, error) {
+	q := selectFrom(pluginColumns, "plugins")
+	q.where("name = ?", name)
+	q.where("version = ?", version)
+	return one(rows(ctx, r, q, scanPlugin))
+}
+
+// Plugins implements [store.Reader].
+func (r *reader) Plugins(ctx context.Context) ([]store.PluginRow, error) {
+	q := selectFrom(pluginColumns, "plugins")
+	q.orderBy("name, registered_at, version")
+	return all(rows(ctx, r, q, scanPlugin))
+}
+
+// Nodes implements [store.Reader].
+func (r *reader) Nodes(ctx context.Context) ([]store.NodeRow, error) {
+	q := selectFrom("id, addr, epoch, started_at, lease_until", "nodes")
+	q.orderBy("started_at, id")
+	return all(rows(ctx, r, q, func(rows *sql.Rows, n *store.NodeRow) error {
+		var started, lease int64
+		err := rows.Scan(&n.ID, &n.Addr, &n.Epoch, &started, &lease)
+		n.StartedAt, n.LeaseUntil = fromMicros(started), fromMicros(lease)
+		return err
+	}))
+}
+
+// rows yields the rows that q selects, as scan reads them.
+func rows[T any](ctx context.Context, r *reader, q *query, scan func(*sql.Rows, *T) error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		if r.calm {
+			ctx = context.Background()
+		}
+		stmt, err := r.stmt(ctx, q.text.String())
+		if err != nil {
+			yield(none, err)
+			return
+		}
+		rows, err := stmt.QueryContext(ctx, q.args...)
+		if err != nil {
+			yield(none, err)
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var row T
+			if err := scan(rows, &row); err != nil {
+				yield(none, err)
+				return
+			}
+			if !yield(row, nil) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(none, err)
+		}
+	}
+}
+
+// all collects a sequence.
+func all[T any](seq iter.Seq2[T, error]) ([]T, error) {
+	var got []T
+	for row, err := range seq {
+		if err != nil {
+			return nil, err
+		}
+		got = append(got, row)
+	}
+	return got, nil
+}
+
+// one returns the first of a sequence, nil if it is empty.
+func one[T any](seq iter.Seq2[T, error]) (*T, error) {
+	for row, err := range seq {
+		if err != nil {
+			return nil, err
+		}
+		return &row, nil
+	}
+	return nil, nil
+}
+
+func scanCall(rows *sql.Rows, r *store.CallRow) error {
+	var labels, state string
+	var wake, deadline, created, updated int64
+	err := rows.Scan(&r.Tenant, &r.ID, &r.Operation, &r.Key, &r.Fingerprint, &r.Principal, &r.Actor, &r.Agent, &r.Origin, &r.Parent, &r.Plan, &r.Session,
+		&labels, &r.Version, &r.PackageDigest, &r.PolicyVersion, &r.InputHash, &r.Effectful, &state, &r.Attempt,
+		&r.Lease, &r.Node, &wake, &deadline, &r.ResultHash, &r.Code, &r.SchemaVersion, &created, &updated)
+	if err != nil {
+		return err
+	}
+	if err := jsonx.Unmarshal([]byte(labels), &r.Labels); err != nil {
+		return fmt.Errorf("labels of call %s: %w", r.ID, err)
+	}
+	r.State = store.CallState(state)
+	r.WakeAt, r.Deadline, r.CreatedAt, r.UpdatedAt = fromMicros(wake), fromMicros(deadline), fromMicros(created), fromMicros(updated)
+	return nil
+}
+
+func scanPlugin(rows *sql.Rows, p *store.PluginRow) error {
+	var manifest []byte
+	var state string
+	var registered int64
+	if err := rows.Scan(&p.Name, &p.Version, &p.PackageDigest, &p.Path, &manifest, &state, &p.ApprovedBy, &p.Dev, &registered); err != nil {
+		return err
+	}
+	p.Manifest, p.State, p.RegisteredAt = json.RawMessage(manifest), store.PluginState(state), fromMicros(registered)
+	return nil
+}

@@ -1,0 +1,165 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/mortise-dev/mortise/internal/canon"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+var _ store.Tx = (*tx)(nil)
+
+// A tx is one transaction, of one batch of closures.
+type tx struct {
+	reader
+	writer  *writer
+	entries []plugin.Entry // to be linked at the commit
+	err     error          // the first statement that failed, or entry that was refused
+}
+
+// Append implements [store.Tx].
+func (t *tx) Append(e plugin.Entry) {
+	if len(e.Body) == 0 {
+		e.Body = []byte("null")
+	}
+	if e.Kind == "" || !storable(e.Tenant, string(e.Kind), e.Subject, e.Principal, string(e.Body)) {
+		t.fail(fmt.Errorf("entry %q about %q cannot be kept: it has no kind, or text that is not UTF-8 without NUL", e.Kind, e.Subject))
+		return
+	}
+	t.entries = append(t.entries, e)
+}
+
+// storable reports whether every engine gives texts back as they are.
+func storable(texts ...string) bool {
+	for _, text := range texts {
+		if strings.IndexByte(text, 0) >= 0 || !utf8.ValidString(text) {
+			return false
+		}
+	}
+	return true
+}
+
+// InsertCall implements [store.Tx].
+func (t *tx) InsertCall(r store.CallRow) (*store.CallRow, error) {
+	labels, err := json.Marshal(r.Labels)
+	if err != nil {
+		return nil, err
+	}
+	inserted, err := t.exec(insertCall,
+		r.Tenant, r.ID, r.Operation, r.Key, r.Fingerprint, r.Principal, r.Actor, r.Agent, r.Origin, r.Parent, r.Plan, r.Session,
+		string(labels), r.Version, r.PackageDigest, r.PolicyVersion, r.InputHash, flag(r.Effectful), string(r.State), r.Attempt,
+		r.Lease, r.Node, micros(r.WakeAt), micros(r.Deadline), r.ResultHash, r.Code, r.SchemaVersion, micros(r.CreatedAt), micros(r.UpdatedAt))
+	if err != nil || inserted {
+		return nil, err
+	}
+	prior, err := t.CallByKey(context.Background(), r.Tenant, r.Operation, r.Key)
+	if err == nil && prior == nil {
+		err = fmt.Errorf("the key of call %s is taken, and by no call", r.ID)
+	}
+	return prior, err
+}
+
+// UpdateCall implements [store.Tx].
+func (t *tx) UpdateCall(f store.Fence, next store.CallRow) (bool, error) {
+	return t.exec(updateCall,
+		string(next.State), next.Attempt, next.Lease, next.Node, micros(next.WakeAt), micros(next.Deadline),
+		next.ResultHash, next.Code, next.SchemaVersion, micros(next.UpdatedAt),
+		f.Tenant, f.ID, string(f.State), f.Attempt, f.Lease)
+}
+
+// PutBody implements [store.Tx].
+func (t *tx) PutBody(tenant string, data []byte, expires time.Time) (string, error) {
+	if data == nil {
+		data = []byte{} // NULL is a body that was erased
+	}
+	hash := canon.Sum(data)
+	_, err := t.exec(putBody, tenant, hash, data, micros(expires))
+	return hash, err
+}
+
+// PutPackage implements [store.Tx].
+func (t *tx) PutPackage(r store.PackageRow) error {
+	_, err := t.exec(putPackage, r.Digest, r.Source, r.Signer)
+	return err
+}
+
+// PutPlugin implements [store.Tx].
+func (t *tx) PutPlugin(r store.PluginRow) error {
+	_, err := t.exec(putPlugin, r.Name, r.Version, r.PackageDigest, r.Path, string(r.Manifest), string(r.State), r.ApprovedBy,
+		flag(r.Dev), micros(r.RegisteredAt))
+	return err
+}
+
+// SetPluginState implements [store.Tx].
+func (t *tx) SetPluginState(name, version string, state store.PluginState) (bool, error) {
+	return t.exec(`UPDATE plugins SET state = ? WHERE name = ? AND version = ?`, string(state), name, version)
+}
+
+// DeletePlugin implements [store.Tx].
+func (t *tx) DeletePlugin(name, version string) (bool, error) {
+	return t.exec(`DELETE FROM plugins WHERE name = ? AND version = ?`, name, version)
+}
+
+// InsertNode implements [store.Tx].
+func (t *tx) InsertNode(r store.NodeRow) error {
+	_, err := t.exec(`INSERT INTO nodes (id, addr, epoch, started_at, lease_until) VALUES (?, ?, ?, ?, ?)`,
+		r.ID, r.Addr, r.Epoch, micros(r.StartedAt), micros(r.LeaseUntil))
+	return err
+}
+
+// DeleteNode implements [store.Tx].
+func (t *tx) DeleteNode(id string) (bool, error) {
+	return t.exec(`DELETE FROM nodes WHERE id = ?`, id)
+}
+
+// leave takes this process off the books, unless calls of it are running: then
+// the row stays, and whoever recovers it settles them.
+func (t *tx) leave(id string) (bool, error) {
+	return t.exec(`DELETE FROM nodes WHERE id = ? AND NOT EXISTS (SELECT 1 FROM calls WHERE node = ? AND state = 'running')`, id, id)
+}
+
+// exec runs a statement and reports whether it changed anything.
+func (t *tx) exec(query string, args ...any) (bool, error) {
+	result, err := t.writer.exec(query, args...)
+	if err != nil {
+		return false, t.fail(err)
+	}
+	n, err := result.RowsAffected()
+	return n > 0, t.fail(err)
+}
+
+func (t *tx) fail(err error) error {
+	if t.err == nil {
+		t.err = err
+	}
+	return err
+}
+
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// micros is how the store keeps a time: microseconds UTC, 0 for none.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func fromMicros(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(n).UTC()
+}

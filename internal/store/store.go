@@ -1,0 +1,168 @@
+// Package store is the contract for keeping a host's state: what may be
+// written, what may be read, and what a write promises.
+//
+// There is one way to write, [Store.Write]. The closures of concurrent callers
+// share a transaction (a group commit), nobody hears of success before that
+// transaction is durable, and entries get their place in the hash chain in the
+// order of commits. Reads go to a pool beside it and never wait for writers.
+//
+// A value that callers race for is an answer, never an error: a key that was
+// seen, a fence that was lost, a row that is not there.
+//
+// The engines are in the folders below, and storetest is what each must pass.
+// The hash chain's arithmetic, its key and its anchor are here, because whoever
+// verifies a ledger must not need the engine that wrote it.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A Store keeps a host's state. All methods are safe for concurrent use.
+type Store interface {
+	Reader
+
+	// Write runs fn in a transaction and returns once that transaction is
+	// durable. fn shares it with the closures of other callers and is run
+	// again when one of them fails, so it must not keep anything of an earlier
+	// run, must not call Write, and should be quick: it holds up all others.
+	//
+	// An error from fn, or a panic in it, takes back everything fn did, is
+	// returned to this caller, and does not touch the others. If ctx ends
+	// before fn is taken into a transaction, fn is not run and the cause is
+	// returned; once it is taken, Write waits for the outcome.
+	//
+	// After a commit has failed nothing can be said about what the disk holds:
+	// that commit's callers and all later ones get [ErrFailed].
+	Write(ctx context.Context, fn func(Tx) error) error
+
+	// WriteLast is Write for a process that is done: the transaction also
+	// takes this node off the books, and does not put it there first if it
+	// never was. fn may be nil. A later Write registers the node again.
+	WriteLast(ctx context.Context, fn func(Tx) error) error
+
+	// Snapshot runs fn with a Reader whose every answer is of one moment.
+	Snapshot(ctx context.Context, fn func(Reader) error) error
+
+	// Recover finds the nodes that died with their books open. For each it
+	// runs fn in the transaction that removes the node's row, so that every
+	// dead node is recovered once, by whoever comes first. It returns how many
+	// were.
+	Recover(ctx context.Context, fn func(Tx, NodeRow) error) (int, error)
+
+	// Node returns the id this process has in the nodes table.
+	Node() string
+
+	// Close commits what was accepted, takes the node off the books unless it
+	// leaves running calls behind, and releases everything. Calls after the
+	// first return nil.
+	Close() error
+}
+
+// A Reader answers questions. A row that does not exist is nil without an error.
+type Reader interface {
+	// Call returns the call of that id.
+	Call(ctx context.Context, tenant, id string) (*CallRow, error)
+	// CallByKey returns the call that burnt a key; key is the stored form.
+	CallByKey(ctx context.Context, tenant, operation, key string) (*CallRow, error)
+	// Calls returns calls, newest first.
+	Calls(ctx context.Context, filter CallFilter) ([]CallRow, error)
+
+	// Body returns the bytes of that hash, nil where there are none or they
+	// were erased.
+	Body(ctx context.Context, tenant, hash string) ([]byte, error)
+	// Bodies yields all bodies that are there, of all tenants.
+	Bodies(ctx context.Context) iter.Seq2[BodyRow, error]
+
+	// Entry returns one entry by its place.
+	Entry(ctx context.Context, chain, seq int64) (*plugin.Entry, error)
+	// Entries yields entries one by one, without loading the others. An error
+	// is yielded once and ends the sequence.
+	Entries(ctx context.Context, filter EntryFilter) iter.Seq2[plugin.Entry, error]
+	// Chains returns the authenticated heads.
+	Chains(ctx context.Context) ([]ChainRow, error)
+
+	// Packages returns all packages, by digest.
+	Packages(ctx context.Context) ([]PackageRow, error)
+	// Plugin returns one version of a plugin.
+	Plugin(ctx context.Context, name, version string) (*PluginRow, error)
+	// Plugins returns all versions of all plugins, by name and then in the
+	// order they were registered.
+	Plugins(ctx context.Context) ([]PluginRow, error)
+
+	// Nodes returns the processes that are on the books, oldest first.
+	Nodes(ctx context.Context) ([]NodeRow, error)
+}
+
+// A Tx is what a closure given to [Store.Write] can do. Its reads see the
+// closure's own writes, entries excepted, and take no notice of their contexts:
+// a transaction of many callers does not end with one of them. It must not be
+// used after the closure has returned, nor be written to while one of its
+// sequences is being ranged over.
+type Tx interface {
+	Reader
+
+	// Append adds an entry to the chain. Chain, Seq, Prev and Hash are given
+	// to it at the commit. An entry that cannot be kept as it is fails the
+	// closure when it returns.
+	Append(e plugin.Entry)
+
+	// InsertCall adds a call. If its key was seen before, prior is the call
+	// that burnt it and nothing is written.
+	InsertCall(row CallRow) (prior *CallRow, err error)
+	// UpdateCall gives the call at fence the changeable values of next (see
+	// [CallRow]) and reports whether fence still held; if not, nothing is
+	// written.
+	UpdateCall(fence Fence, next CallRow) (won bool, err error)
+
+	// PutBody keeps data until expires, or for good where that is zero, and
+	// returns its hash. The same bytes are kept once, for the longest time
+	// that was asked.
+	PutBody(tenant string, data []byte, expires time.Time) (hash string, err error)
+
+	// PutPackage adds a package or replaces what is known of it.
+	PutPackage(row PackageRow) error
+	// PutPlugin adds a version of a plugin or replaces it.
+	PutPlugin(row PluginRow) error
+	// SetPluginState reports whether there was such a version to change.
+	SetPluginState(name, version string, state PluginState) (found bool, err error)
+	// DeletePlugin reports whether there was such a version to delete.
+	DeletePlugin(name, version string) (found bool, err error)
+
+	// InsertNode puts a process on the books.
+	InsertNode(row NodeRow) error
+	// DeleteNode takes it off and reports whether it was there.
+	DeleteNode(id string) (found bool, err error)
+}
+
+// What a store says of itself. Both are wrapped with their cause.
+var (
+	ErrClosed   = errors.New("the store is closed")
+	ErrReadOnly = errors.New("the store was opened for reading only")
+
+	// ErrFailed is the end of a store's writing: a commit did not become
+	// durable, and repeating it on what the disk may now hold would be a guess.
+	ErrFailed = errors.New("the store stopped writing after a commit failed; repair the disk and restart")
+
+	// ErrTampered means the chain's head is not what this host last signed.
+	// Appending would sign somebody else's history.
+	ErrTampered = errors.New("the ledger was changed from outside; run mortise ledger verify")
+)
+
+// A NewerError refuses a database that a later release has migrated.
+type NewerError struct {
+	Database    string
+	Have, Known int64 // schema versions: the database's, and the newest this binary knows
+}
+
+// Error names both versions and the way out.
+func (e *NewerError) Error() string {
+	return fmt.Sprintf("%s has schema version %d and this binary knows none above %d: use the newer mortise that migrated it, or restore the backup made before",
+		e.Database, e.Have, e.Known)
+}

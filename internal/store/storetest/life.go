@@ -1,0 +1,180 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/mortise-dev/mortise/internal/store"
+)
+
+func nodes(t *testing.T, st store.Reader) (ids []string) {
+	t.Helper()
+	rows, err := st.Nodes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		ids = append(ids, row.ID)
+	}
+	return ids
+}
+
+func booksClosed(t *testing.T, b *bundle) {
+	if got := nodes(t, b); len(got) != 0 {
+		t.Errorf("before anything was written the nodes are %v", got)
+	}
+	other := b.another(t)
+	write(t, b, appendNote("one"))
+	write(t, other, appendNote("two"))
+	if got := nodes(t, b); len(got) != 2 || b.Node() == other.Node() {
+		t.Errorf("the nodes are %v", got)
+	}
+	recovered, err := b.Recover(t.Context(), func(_ store.Tx, row store.NodeRow) error {
+		t.Errorf("node %s lives and was recovered", row.ID)
+		return nil
+	})
+	if recovered != 0 || err != nil {
+		t.Errorf("recovered %d, %v", recovered, err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := nodes(t, b); len(got) != 1 || got[0] != b.Node() {
+		t.Errorf("after one closed the nodes are %v", got)
+	}
+	if err := b.WriteLast(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := nodes(t, b); len(got) != 0 {
+		t.Errorf("after the last write the nodes are %v", got)
+	}
+	write(t, b, appendNote("three"))
+	if got := nodes(t, b); len(got) != 1 {
+		t.Errorf("after another write the nodes are %v", got)
+	}
+}
+
+func lastWrite(t *testing.T, b *bundle) {
+	err := b.WriteLast(t.Context(), func(tx store.Tx) error {
+		tx.Append(note("one"))
+		if rows, err := tx.Nodes(ctx()); err != nil || len(rows) != 0 {
+			t.Errorf("the nodes are %v, %v", rows, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(checkChain(t, b)); got != 1 {
+		t.Errorf("the chain has %d entries, want 1", got)
+	}
+}
+
+func recovered(t *testing.T, b *bundle) {
+	dying := b.another(t)
+	row := newCall()
+	row.Node = dying.Node()
+	write(t, dying, insert(row))
+	if err := dying.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := nodes(t, b); len(got) != 1 || got[0] != dying.Node() {
+		t.Fatalf("the nodes are %v, want the one with a running call", got)
+	}
+
+	failed := errors.New("not now")
+	if n, err := b.Recover(t.Context(), func(store.Tx, store.NodeRow) error { return failed }); n != 0 || !errors.Is(err, failed) {
+		t.Errorf("recovered %d, %v, want the closure's error", n, err)
+	}
+
+	handles := []store.Store{b, b.another(t), b.another(t)}
+	var mu sync.Mutex
+	total := 0
+	together(len(handles), func(i int) {
+		n, err := handles[i].Recover(ctx(), func(tx store.Tx, node store.NodeRow) error {
+			if node.ID != dying.Node() {
+				return fmt.Errorf("node is %s", node.ID)
+			}
+			calls, err := tx.Calls(ctx(), store.CallFilter{Node: node.ID, State: store.CallRunning})
+			if len(calls) != 1 {
+				return fmt.Errorf("its running calls are %v, %v", calls, err)
+			}
+			tx.Append(note("unclean"))
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		total += n
+	})
+	if total != 1 || len(checkChain(t, b)) != 1 {
+		t.Errorf("the node was recovered %d times", total)
+	}
+}
+
+func closeDrains(t *testing.T, b *bundle) {
+	other := b.another(t)
+	release := blocked(t, other)
+	const n = 20
+	errs := make(chan error, n)
+	for range n {
+		go func() { errs <- other.Write(ctx(), appendNote("n")) }()
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- other.Close() }()
+	release()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	accepted := 0
+	for range n {
+		switch err := <-errs; {
+		case err == nil:
+			accepted++
+		case !errors.Is(err, store.ErrClosed):
+			t.Error(err)
+		}
+	}
+	if got := len(checkChain(t, b)); got != accepted {
+		t.Errorf("%d writes were acknowledged and %d are there", accepted, got)
+	}
+}
+
+func afterClose(t *testing.T, b *bundle) {
+	other := b.another(t)
+	write(t, other, appendNote("one"))
+	for range 2 {
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := other.Write(t.Context(), appendNote("two")); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("a write after close ended with %v", err)
+	}
+	if _, err := other.Chains(t.Context()); err == nil {
+		t.Error("a read after close succeeded")
+	}
+}
+
+func reopened(t *testing.T, b *bundle) {
+	row := newCall()
+	write(t, b, func(tx store.Tx) error {
+		tx.Append(note("one"))
+		return insert(row)(tx)
+	})
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := b.another(t)
+	if got, err := again.Call(t.Context(), row.Tenant, row.ID); got == nil || err != nil {
+		t.Errorf("the call is %v, %v", got, err)
+	}
+	write(t, again, appendNote("two"))
+	if got := len(checkChain(t, again)); got != 2 {
+		t.Errorf("the chain has %d entries, want 2", got)
+	}
+}

@@ -1,0 +1,324 @@
+package storetest
+
+import (
+	"reflect"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/canon"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+func keyRace(t *testing.T, b *bundle) {
+	const n = 50
+	var winners atomic.Int32
+	won, priors := make([]string, n), make([]string, n)
+	together(n, func(i int) {
+		row := newCall()
+		row.Key = "k:same"
+		var prior *store.CallRow
+		err := b.Write(ctx(), func(tx store.Tx) (err error) {
+			prior, err = tx.InsertCall(row)
+			return err
+		})
+		switch {
+		case err != nil:
+			t.Error(err)
+		case prior == nil:
+			winners.Add(1)
+			won[i] = row.ID
+		default:
+			priors[i] = prior.ID
+		}
+	})
+	if winners.Load() != 1 {
+		t.Fatalf("%d callers burnt the key", winners.Load())
+	}
+	winner := slices.Max(won)
+	for i, prior := range priors {
+		if won[i] == "" && prior != winner {
+			t.Errorf("caller %d was told of %q, want %q", i, prior, winner)
+		}
+	}
+	// The key is one operation's and one tenant's.
+	for _, change := range []func(*store.CallRow){func(r *store.CallRow) { r.Tenant = "u" }, func(r *store.CallRow) { r.Operation = "o/p" }} {
+		row := newCall()
+		row.Key = "k:same"
+		change(&row)
+		write(t, b, insert(row))
+	}
+}
+
+func callRoundTrip(t *testing.T, b *bundle) {
+	row := store.CallRow{
+		Tenant: "tenant", ID: "id", Operation: "p/op", Key: "k:ключ", Fingerprint: "fp", Principal: "user:ada", Actor: "agent:x", Agent: "x",
+		Origin: "cli", Parent: "parent", Plan: "plan", Session: "session", Labels: []string{"private", "untrusted"}, Version: "1.2.3",
+		PackageDigest: "sha256:p", PolicyVersion: "v7", InputHash: "sha256:i", Effectful: true, CreatedAt: epoch,
+		State: store.CallRunning, Attempt: 3, Lease: "lease", Node: "node", WakeAt: epoch.Add(time.Second), Deadline: epoch.Add(time.Minute),
+		ResultHash: "sha256:r", Code: "timeout", SchemaVersion: "1", UpdatedAt: epoch.Add(time.Microsecond),
+	}
+	write(t, b, insert(row))
+	check := func(got *store.CallRow, err error) {
+		t.Helper()
+		if err != nil || got == nil || !reflect.DeepEqual(*got, row) {
+			t.Errorf("got %+v, %v\nwant %+v", got, err, row)
+		}
+	}
+	check(b.Call(t.Context(), "tenant", "id"))
+	check(b.CallByKey(t.Context(), "tenant", "p/op", "k:ключ"))
+	if got, err := b.Call(t.Context(), "other", "id"); got != nil || err != nil {
+		t.Errorf("another tenant got %v, %v", got, err)
+	}
+	if got, err := b.CallByKey(t.Context(), "tenant", "p/op", "k:"); got != nil || err != nil {
+		t.Errorf("another key got %v, %v", got, err)
+	}
+}
+
+func fencing(t *testing.T, b *bundle) {
+	row := newCall()
+	write(t, b, insert(row))
+	next := row
+	next.State, next.Lease, next.Code, next.UpdatedAt = store.CallFailed, "", "timeout", epoch.Add(time.Second)
+	update := func(f store.Fence) (won bool) {
+		write(t, b, func(tx store.Tx) (err error) { won, err = tx.UpdateCall(f, next); return err })
+		return won
+	}
+	for name, change := range map[string]func(*store.Fence){
+		"tenant":  func(f *store.Fence) { f.Tenant = "u" },
+		"id":      func(f *store.Fence) { f.ID = "x" },
+		"state":   func(f *store.Fence) { f.State = store.CallUnknown },
+		"attempt": func(f *store.Fence) { f.Attempt++ },
+		"lease":   func(f *store.Fence) { f.Lease = "stolen" },
+	} {
+		f := row.Fence()
+		change(&f)
+		if update(f) {
+			t.Errorf("a wrong %s won", name)
+		}
+	}
+	if !update(row.Fence()) {
+		t.Error("the right fence lost")
+	}
+	if update(row.Fence()) {
+		t.Error("the fence won twice")
+	}
+	got, err := b.Call(t.Context(), row.Tenant, row.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next.Labels = []string{}
+	if !reflect.DeepEqual(*got, next) {
+		t.Errorf("the call is %+v, want %+v", *got, next)
+	}
+}
+
+func callsNewestFirst(t *testing.T, b *bundle) {
+	var ids []string
+	for i := range 6 {
+		row := newCall()
+		row.Session = [...]string{"s1", "s2"}[i%2]
+		if i == 5 {
+			row.Tenant = "u"
+		}
+		ids = append(ids, row.ID)
+		write(t, b, insert(row))
+	}
+	for _, test := range []struct {
+		name   string
+		filter store.CallFilter
+		want   []string
+	}{
+		{"all", store.CallFilter{}, []string{ids[5], ids[4], ids[3], ids[2], ids[1], ids[0]}},
+		{"tenant", store.CallFilter{Tenant: "t"}, []string{ids[4], ids[3], ids[2], ids[1], ids[0]}},
+		{"page", store.CallFilter{Tenant: "t", Before: ids[3], Limit: 2}, []string{ids[2], ids[1]}},
+		{"session and state", store.CallFilter{Session: "s2", State: store.CallRunning}, []string{ids[5], ids[3], ids[1]}},
+		{"none", store.CallFilter{Operation: "x/y"}, nil},
+	} {
+		rows, err := b.Calls(t.Context(), test.filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, row := range rows {
+			got = append(got, row.ID)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+func entryFilters(t *testing.T, b *bundle) {
+	for _, e := range []plugin.Entry{
+		{Tenant: "t", Kind: "call.started", Subject: "a"},
+		{Tenant: "t", Kind: "call.failed", Subject: "a"},
+		{Tenant: "u", Kind: "call.started", Subject: "b"},
+		{Tenant: "", Kind: "callous.x", Subject: "c"},
+		{Tenant: "", Kind: "plugin.enabled", Subject: "p@1"},
+	} {
+		write(t, b, func(tx store.Tx) error { tx.Append(e); return nil })
+	}
+	for _, test := range []struct {
+		name   string
+		filter store.EntryFilter
+		want   []int64
+	}{
+		{"all", store.EntryFilter{}, []int64{1, 2, 3, 4, 5}},
+		{"newest", store.EntryFilter{Newest: true, Limit: 2}, []int64{5, 4}},
+		{"after", store.EntryFilter{Chain: 1, After: 3}, []int64{4, 5}},
+		{"kind", store.EntryFilter{Kind: "call.started"}, []int64{1, 3}},
+		{"kinds", store.EntryFilter{Kind: "call."}, []int64{1, 2, 3}},
+		{"subject", store.EntryFilter{Subject: "a", Newest: true}, []int64{2, 1}},
+		{"tenant", store.EntryFilter{Tenant: "u"}, []int64{3}},
+		{"another chain", store.EntryFilter{Chain: 9}, nil},
+	} {
+		var got []int64
+		for _, e := range entries(t, b, test.filter) {
+			got = append(got, e.Seq)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+func bodies(t *testing.T, b *bundle) {
+	data := []byte("{\"x\": 1}\x00\xff")
+	put := func(data []byte, expires time.Time) (hash string) {
+		write(t, b, func(tx store.Tx) (err error) { hash, err = tx.PutBody("t", data, expires); return err })
+		return hash
+	}
+	hash := put(data, epoch)
+	if want := canon.Sum(data); hash != want {
+		t.Errorf("hash is %s, want %s", hash, want)
+	}
+	expiry := func() time.Time {
+		for body, err := range b.Bodies(ctx()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if body.Hash == hash {
+				return body.ExpiresAt
+			}
+		}
+		t.Fatal("the body is gone")
+		return epoch
+	}
+	for _, step := range []struct{ asked, want time.Time }{
+		{epoch.Add(time.Hour), epoch.Add(time.Hour)},
+		{epoch, epoch.Add(time.Hour)},
+		{time.Time{}, time.Time{}},
+		{epoch, time.Time{}},
+	} {
+		put(data, step.asked)
+		if got := expiry(); !got.Equal(step.want) {
+			t.Errorf("asked for %s the body expires %s, want %s", step.asked, got, step.want)
+		}
+	}
+	got, err := b.Body(t.Context(), "t", hash)
+	if err != nil || string(got) != string(data) {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if got, err := b.Body(t.Context(), "u", hash); got != nil || err != nil {
+		t.Errorf("another tenant got %q, %v", got, err)
+	}
+	empty := put(nil, time.Time{})
+	if got, err := b.Body(t.Context(), "t", empty); got == nil || len(got) != 0 || err != nil {
+		t.Errorf("the empty body is %v, %v", got, err)
+	}
+}
+
+func plugins(t *testing.T, b *bundle) {
+	one := store.PluginRow{
+		Name: "text.count", Version: "1.0.0", PackageDigest: "sha256:a", Path: "/x/y", Manifest: []byte(`{"name": "text.count"}`),
+		State: store.PluginActive, ApprovedBy: "ada", Dev: true, RegisteredAt: epoch,
+	}
+	two := one
+	two.Version, two.RegisteredAt = "0.9.0", epoch.Add(time.Second)
+	other := one
+	other.Name = "mail.send"
+	pkg := store.PackageRow{Digest: "sha256:a", Source: "./dir", Signer: ""}
+	write(t, b, func(tx store.Tx) error {
+		for _, row := range []store.PluginRow{two, one, other} {
+			if err := tx.PutPlugin(row); err != nil {
+				return err
+			}
+		}
+		return tx.PutPackage(pkg)
+	})
+	check := func(want ...store.PluginRow) {
+		t.Helper()
+		got, err := b.Plugins(t.Context())
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("plugins are %+v, %v\nwant %+v", got, err, want)
+		}
+	}
+	check(other, one, two)
+	if got, err := b.Plugin(t.Context(), one.Name, one.Version); err != nil || got == nil || !reflect.DeepEqual(*got, one) {
+		t.Errorf("plugin is %+v, %v", got, err)
+	}
+	pkg.Source = "./elsewhere"
+	write(t, b, func(tx store.Tx) error {
+		if found, err := tx.SetPluginState(one.Name, one.Version, store.PluginDisabled); !found || err != nil {
+			t.Errorf("SetPluginState: %t, %v", found, err)
+		}
+		if found, err := tx.DeletePlugin(two.Name, two.Version); !found || err != nil {
+			t.Errorf("DeletePlugin: %t, %v", found, err)
+		}
+		if found, err := tx.SetPluginState("no", "1", store.PluginDisabled); found || err != nil {
+			t.Errorf("SetPluginState of none: %t, %v", found, err)
+		}
+		if found, err := tx.DeletePlugin("no", "1"); found || err != nil {
+			t.Errorf("DeletePlugin of none: %t, %v", found, err)
+		}
+		return tx.PutPackage(pkg)
+	})
+	one.State = store.PluginDisabled
+	check(other, one)
+	if got, err := b.Packages(t.Context()); err != nil || !reflect.DeepEqual(got, []store.PackageRow{pkg}) {
+		t.Errorf("packages are %+v, %v", got, err)
+	}
+}
+
+func snapshot(t *testing.T, b *bundle) {
+	write(t, b, appendNote("one"))
+	err := b.Snapshot(t.Context(), func(r store.Reader) error {
+		before := len(entries(t, r, store.EntryFilter{}))
+		write(t, b, appendNote("two"))
+		heads, err := r.Chains(t.Context())
+		if err != nil {
+			return err
+		}
+		if before != 1 || heads[0].Seq != 1 {
+			t.Errorf("the snapshot has %d entries and its head at %d", before, heads[0].Seq)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(checkChain(t, b)); got != 2 {
+		t.Errorf("the chain has %d entries, want 2", got)
+	}
+}
+
+func ownWrites(t *testing.T, b *bundle) {
+	row := newCall()
+	write(t, b, func(tx store.Tx) error {
+		if err := insert(row)(tx); err != nil {
+			return err
+		}
+		got, err := tx.Call(ctx(), row.Tenant, row.ID)
+		if err != nil || got == nil {
+			t.Errorf("the call it inserted: %v, %v", got, err)
+		}
+		outside, err := b.Call(ctx(), row.Tenant, row.ID)
+		if err != nil || outside != nil {
+			t.Errorf("seen outside before the commit: %v, %v", outside, err)
+		}
+		return nil
+	})
+}

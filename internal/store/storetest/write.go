@@ -1,0 +1,225 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+func linksInOrder(t *testing.T, b *bundle) {
+	for i := range 3 {
+		write(t, b, func(tx store.Tx) error {
+			tx.Append(note(fmt.Sprintf("%d.1", i)))
+			tx.Append(note(fmt.Sprintf("%d.2", i)))
+			return nil
+		})
+	}
+	var got []string
+	for _, e := range checkChain(t, b) {
+		got = append(got, e.Subject)
+	}
+	if want := []string{"0.1", "0.2", "1.1", "1.2", "2.1", "2.2"}; !slices.Equal(got, want) {
+		t.Errorf("subjects are %v, want %v", got, want)
+	}
+	e, err := b.Entry(t.Context(), 1, 1)
+	if err != nil || e == nil {
+		t.Fatal(e, err)
+	}
+	want := note("0.1")
+	if !e.At.Equal(want.At) || e.Tenant != want.Tenant || e.Kind != want.Kind || e.Principal != want.Principal || string(e.Body) != string(want.Body) {
+		t.Errorf("entry 1 is %+v, want the fields of %+v", e, want)
+	}
+}
+
+// together runs op in n goroutines at once, and waits.
+func together(n int, op func(i int)) {
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range n {
+		wg.Go(func() { <-start; op(i) })
+	}
+	close(start)
+	wg.Wait()
+}
+
+func oneChain(t *testing.T, b *bundle) {
+	const writers, each = 16, 25
+	together(writers, func(w int) {
+		for i := range each {
+			if err := b.Write(ctx(), appendNote(fmt.Sprintf("%d/%03d", w, i))); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	chain := checkChain(t, b)
+	if len(chain) != writers*each {
+		t.Fatalf("the chain has %d entries, want %d", len(chain), writers*each)
+	}
+	last := make(map[string]string)
+	for _, e := range chain {
+		writer, _, _ := strings.Cut(e.Subject, "/")
+		if e.Subject <= last[writer] {
+			t.Fatalf("%s comes after %s", e.Subject, last[writer])
+		}
+		last[writer] = e.Subject
+	}
+}
+
+func twoHandles(t *testing.T, b *bundle) {
+	handles := []store.Store{b, b.another(t)}
+	const each = 100
+	together(8, func(w int) {
+		for i := range each / 4 {
+			if err := handles[w%2].Write(ctx(), appendNote(fmt.Sprintf("%d/%d", w, i))); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if got := len(checkChain(t, b)); got != 2*each {
+		t.Errorf("the chain has %d entries, want %d", got, 2*each)
+	}
+}
+
+var errRefused = errors.New("refused")
+
+func failingClosure(t *testing.T, b *bundle) {
+	const n = 40
+	rows := make([]store.CallRow, n)
+	for i := range rows {
+		rows[i] = newCall()
+	}
+	together(n, func(i int) {
+		err := b.Write(ctx(), func(tx store.Tx) error {
+			if err := insert(rows[i])(tx); err != nil {
+				return err
+			}
+			tx.Append(note(rows[i].ID))
+			if i%4 == 0 {
+				return fmt.Errorf("call %d: %w", i, errRefused)
+			}
+			return nil
+		})
+		if (i%4 == 0) != errors.Is(err, errRefused) || i%4 != 0 && err != nil {
+			t.Errorf("write %d ended with %v", i, err)
+		}
+	})
+	if got, want := len(checkChain(t, b)), n*3/4; got != want {
+		t.Errorf("the chain has %d entries, want %d", got, want)
+	}
+	for i, row := range rows {
+		got, err := b.Call(t.Context(), row.Tenant, row.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (got != nil) != (i%4 != 0) {
+			t.Errorf("the row of write %d is there: %t", i, got != nil)
+		}
+	}
+}
+
+func panickingClosure(t *testing.T, b *bundle) {
+	together(8, func(i int) {
+		err := b.Write(ctx(), func(tx store.Tx) error {
+			tx.Append(note("n"))
+			if i == 3 {
+				panic("at the disco")
+			}
+			return nil
+		})
+		switch {
+		case i != 3 && err != nil:
+			t.Errorf("a neighbour got %v", err)
+		case i == 3 && (err == nil || !strings.Contains(err.Error(), "at the disco")):
+			t.Errorf("the panic became %v", err)
+		}
+	})
+	if got := len(checkChain(t, b)); got != 7 {
+		t.Errorf("the chain has %d entries, want 7", got)
+	}
+}
+
+func unstorableEntry(t *testing.T, b *bundle) {
+	for _, e := range []plugin.Entry{{Subject: "no kind"}, {Kind: "k", Subject: "nul\x00"}, {Kind: "k", Principal: "\xff"}, {Kind: "k", Body: []byte("\"\xff\"")}} {
+		if err := b.Write(t.Context(), func(tx store.Tx) error { tx.Append(e); return nil }); err == nil {
+			t.Errorf("%+v was kept", e)
+		}
+	}
+	write(t, b, appendNote("one"))
+	checkChain(t, b)
+}
+
+func passedOver(t *testing.T, b *bundle) {
+	row := newCall()
+	again := row
+	again.Key = "another" // the key is new, the id is not
+	write(t, b, insert(row))
+	err := b.Write(t.Context(), func(tx store.Tx) error {
+		tx.InsertCall(again)
+		return nil
+	})
+	if err == nil {
+		t.Error("the write succeeded after one of its statements had failed")
+	}
+	write(t, b, appendNote("one"))
+}
+
+// blocked keeps the committer busy until release is called.
+func blocked(t *testing.T, st store.Store) (release func()) {
+	t.Helper()
+	running, gate, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- st.Write(ctx(), func(tx store.Tx) error { close(running); <-gate; return nil })
+	}()
+	<-running
+	return func() {
+		close(gate)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func cancelledBefore(t *testing.T, b *bundle) {
+	cause := errors.New("gone")
+	gone, cancel := context.WithCancelCause(t.Context())
+	release := blocked(t, b)
+	done := make(chan error, 1)
+	go func() { done <- b.Write(gone, appendNote("never")) }()
+	time.Sleep(5 * time.Millisecond) // so that it waits; if it does not yet, the outcome is the same
+	cancel(cause)
+	if err := <-done; !errors.Is(err, cause) {
+		t.Errorf("the write ended with %v, want %v", err, cause)
+	}
+	release()
+	if err := b.Write(gone, appendNote("never")); !errors.Is(err, cause) {
+		t.Errorf("the next write ended with %v, want %v", err, cause)
+	}
+	write(t, b, appendNote("one"))
+	if got := len(checkChain(t, b)); got != 1 {
+		t.Errorf("the chain has %d entries, want 1", got)
+	}
+}
+
+func cancelledDuring(t *testing.T, b *bundle) {
+	gone, cancel := context.WithCancel(t.Context())
+	err := b.Write(gone, func(tx store.Tx) error {
+		cancel()
+		tx.Append(note("one"))
+		_, err := tx.Call(gone, "t", "x")
+		return err
+	})
+	if err != nil {
+		t.Errorf("the write ended with %v", err)
+	}
+	if got := len(checkChain(t, b)); got != 1 {
+		t.Errorf("the chain has %d entries, want 1", got)
+	}
+}

@@ -1,0 +1,78 @@
+"""The reference plugin: what protocol/testdata replays against this SDK."""
+
+from __future__ import annotations
+
+import time
+
+from mortise import Context, Plugin, PluginError, ServiceError
+
+plugin = Plugin(
+    "example.reference",
+    version="1.0.0",
+    description="One operation for everything the protocol can say.",
+    capabilities=["cache"],
+)
+
+
+@plugin.tool
+def echo(value: object) -> dict[str, object]:
+    """Answer with the value."""
+    return {"value": value}
+
+
+@plugin.tool
+def fail(code: str, message: str) -> None:
+    """Fail with a code and a message of one's own."""
+    raise PluginError(message, code=code, details={"path": "a.log"})
+
+
+@plugin.tool(name="raise")
+def raise_(message: str = "") -> None:
+    """Raise an exception that nobody catches."""
+    raise RuntimeError(message)
+
+
+@plugin.tool
+def remember(key: str, value: object, ctx: Context) -> dict[str, object]:
+    """Keep a value in the cache and read it back."""
+    ctx.cache.set(key, value)
+    return {"value": ctx.cache.get(key)}
+
+
+@plugin.tool
+def forbidden(ctx: Context) -> dict[str, str]:
+    """Ask for a service that was not granted."""
+    try:
+        ctx.service("secrets.get", {"key": "k"})
+    except ServiceError as refusal:
+        return {"refused": refusal.code}
+    return {"refused": ""}
+
+
+@plugin.tool
+def count(to: int, ctx: Context) -> dict[str, int]:
+    """Count, and say so."""
+    ctx.log.info("counting", to=to)
+    for n in range(1, to + 1):
+        ctx.progress("counting", done=n, total=to)
+    ctx.emit("done")
+    return {"counted": to}
+
+
+@plugin.tool
+def stray_print() -> dict[str, bool]:
+    """Print to standard output, which belongs to the protocol."""
+    print("this goes to standard error")
+    return {"printed": True}
+
+
+@plugin.tool
+def wait(ctx: Context) -> None:
+    """Work until cancelled."""
+    ctx.progress("waiting")
+    while True:
+        ctx.check()
+        time.sleep(0.002)
+
+
+plugin.run()
