@@ -37,6 +37,9 @@ const (
 	EntryPluginDisabled   EntryKind = "plugin.disabled"
 	EntryPluginDeleted    EntryKind = "plugin.deleted"
 
+	// EntryPluginQuarantined: its files are no longer those that were registered.
+	EntryPluginQuarantined EntryKind = "plugin.quarantined"
+
 	EntryNodeUnclean EntryKind = "node.unclean" // a host process ended without closing its books
 )
 

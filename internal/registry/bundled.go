@@ -1,0 +1,127 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+
+	"github.com/mortise-dev/mortise/internal/registry/dialect"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// bundle installs the host's own plugins. Those that are installed already
+// cost a hash each. What an administrator did counts: a plugin all of whose
+// versions are disabled gets its next one disabled, and one that stands under
+// the same name already is left alone.
+func (r *Registry) bundle(ctx context.Context, tree fs.FS, dirs []string) error {
+	if dirs == nil {
+		entries, err := fs.ReadDir(tree, ".")
+		if err != nil {
+			return fmt.Errorf("reading the bundled plugins: %w", err)
+		}
+		for _, entry := range entries {
+			if entry.IsDir() && hasManifest(tree, entry.Name()) {
+				dirs = append(dirs, entry.Name())
+			}
+		}
+	}
+	for _, dir := range dirs {
+		if err := r.bundleOne(ctx, tree, dir); err != nil {
+			return fmt.Errorf("installing the bundled plugin %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+func hasManifest(tree fs.FS, dir string) bool {
+	for _, name := range dialect.Manifests {
+		if _, err := fs.Stat(tree, dir+"/"+name); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Registry) bundleOne(ctx context.Context, tree fs.FS, dir string) error {
+	sub, err := fs.Sub(tree, dir)
+	if err != nil {
+		return err
+	}
+	digest, err := digestFS(sub)
+	if err != nil {
+		return err
+	}
+	for v := range r.index.Load().all {
+		if v.record.Digest == digest && v.record.Source == SourceBundled && r.shelf.has(digest) {
+			return nil
+		}
+	}
+	copied, err := r.shelf.stageFS(sub)
+	if err != nil {
+		return err
+	}
+	defer remove(copied.dir) // gone already where it was kept
+	m, err := dialect.Read(copied.dir)
+	if err != nil {
+		return err
+	}
+	return r.change(ctx, func() error {
+		ix := r.index.Load()
+		record := Record{
+			Name: m.Name, Version: m.Version, Digest: copied.digest, Path: r.shelf.path(copied.digest),
+			State: Active, RegisteredAt: r.now().UTC(), Source: SourceBundled,
+		}
+		if record.Manifest, err = json.Marshal(m); err != nil {
+			return err
+		}
+		versions := ix.plugins[fold(m.Name)]
+		off := len(versions) > 0
+		for _, v := range versions {
+			if v.record.Source != SourceBundled {
+				return nil
+			}
+			off = off && v.state == Disabled
+		}
+		if off {
+			record.State = Disabled
+		}
+		if err := r.shelf.keep(copied); err != nil {
+			return err
+		}
+		replaced := ix.version(m.Name, m.Version)
+		if _, err := r.put(ctx, record, r.liveBundled(), plugin.EntryPluginRegistered); err != nil {
+			return err
+		}
+		if replaced != nil {
+			return r.sweep(replaced.record)
+		}
+		return nil
+	})
+}
+
+// liveBundled asks the code of a bundled plugin for what its manifest leaves
+// open, once, when it is first used: the host's start waits for no plugin.
+func (r *Registry) liveBundled() *live {
+	l := newLive()
+	l.once = true
+	l.look = func(ctx context.Context, now *version) (*release, error) {
+		m, err := now.manifest()
+		if err != nil || !dialect.NeedsDescribe(m) {
+			return nil, err
+		}
+		merged, err := r.merge(ctx, now.pkg, m)
+		if err != nil {
+			return nil, err
+		}
+		record := now.record
+		if record.Manifest, err = json.Marshal(merged); err != nil {
+			return nil, fmt.Errorf("storing the manifest: %w", err)
+		}
+		if string(record.Manifest) == string(now.record.Manifest) {
+			return nil, nil
+		}
+		return newRelease(record, l)
+	}
+	return l
+}

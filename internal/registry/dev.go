@@ -1,0 +1,167 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/mortise-dev/mortise/internal/registry/dialect"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A link is the author's own copy of a plugin: a directory, or one source file.
+type link struct {
+	path string
+	file bool
+}
+
+// linkTo looks at the path, which should be absolute.
+func linkTo(path string) link {
+	if !slices.Contains(dialect.Extensions, filepath.Ext(path)) {
+		return link{path: path}
+	}
+	info, err := os.Stat(path)
+	return link{path, err != nil || !info.IsDir()}
+}
+
+// packageDir returns the directory that holds a record's package.
+func packageDir(r Record) string {
+	if l := linkTo(r.Path); r.Dev && l.file {
+		return filepath.Dir(r.Path)
+	}
+	return r.Path
+}
+
+func (l link) dir() string {
+	if l.file {
+		return filepath.Dir(l.path)
+	}
+	return l.path
+}
+
+// files returns what counts as the package. Of a source file that is only
+// itself: what lies beside it may be anything.
+func (l link) files(root *os.Root) ([]file, error) {
+	if !l.file {
+		return scan(root.FS(), false)
+	}
+	name := filepath.Base(l.path)
+	info, err := root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, refused("%s is not a file", name)
+	}
+	return []file{{name, info}}, nil
+}
+
+// stamp tells whether anything may have changed.
+func (l link) stamp() (stamp, error) {
+	root, err := os.OpenRoot(l.dir())
+	if err != nil {
+		return stamp{}, err
+	}
+	defer root.Close()
+	files, err := l.files(root)
+	if err != nil {
+		return stamp{}, err
+	}
+	return stampOf(files), nil
+}
+
+func (l link) digest() (string, error) {
+	root, err := os.OpenRoot(l.dir())
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	files, err := l.files(root)
+	if err != nil {
+		return "", err
+	}
+	return digestOf(root, files)
+}
+
+func (l link) manifest() (*plugin.Manifest, error) {
+	if l.file {
+		return dialect.ReadFile(l.path)
+	}
+	return dialect.Read(l.path)
+}
+
+// load reads what is linked and asks its code for the rest.
+func (r *Registry) load(ctx context.Context, l link) (plugin.Package, *plugin.Manifest, error) {
+	digest, err := l.digest()
+	if err != nil {
+		return plugin.Package{}, nil, unreadable(err)
+	}
+	pkg := plugin.Package{Digest: digest, Dir: l.dir(), Dev: true}
+	m, err := l.manifest()
+	if err != nil {
+		return pkg, nil, unreadable(err)
+	}
+	m, err = r.merge(ctx, pkg, m)
+	return pkg, m, err
+}
+
+// unreadable says that what is linked cannot be used as it is.
+func unreadable(err error) error {
+	if plugin.CodeOf(err) != plugin.CodeInternal {
+		return err
+	}
+	return unacceptable(err)
+}
+
+// liveDev follows the author's changes.
+func (r *Registry) liveDev(path string) *live {
+	l, to := newLive(), linkTo(path)
+	l.look = func(ctx context.Context, now *version) (*release, error) {
+		seen, err := to.stamp()
+		if err != nil {
+			return nil, unreadable(err)
+		}
+		if seen == l.stamp {
+			return nil, nil
+		}
+		next, err := r.follow(ctx, to, now)
+		if err != nil {
+			l.stamp = stamp{} // look again even if nothing changes: the cause may be elsewhere
+			return nil, err
+		}
+		l.stamp = seen
+		return next, nil
+	}
+	return l
+}
+
+// follow returns the release that the files are now, nil if they are still
+// those of the one there is.
+func (r *Registry) follow(ctx context.Context, to link, now *version) (*release, error) {
+	digest, err := to.digest()
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	if digest == now.record.Digest {
+		return nil, nil
+	}
+	pkg, m, err := r.load(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	record := now.record
+	if m.Name != record.Name {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "it was registered as %s and is called %s now: register it again", record.Name, m.Name)
+	}
+	if before, err := now.manifest(); err == nil && m.DisplayName == "" {
+		m.DisplayName = before.DisplayName // given when it was registered
+	}
+	record.Version, record.Digest = m.Version, pkg.Digest
+	if record.Manifest, err = json.Marshal(m); err != nil {
+		return nil, fmt.Errorf("storing the manifest: %w", err)
+	}
+	return newRelease(record, now.live)
+}

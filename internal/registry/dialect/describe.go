@@ -1,0 +1,227 @@
+package dialect
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Described is what a plugin's code says of itself when it is asked to
+// `describe` (docs/protocol.md). The zero value says nothing: that of a
+// plugin that does not know the method.
+type Described struct {
+	Name         string                        `json:"name"`
+	Version      string                        `json:"version"`
+	Description  string                        `json:"description"`
+	Capabilities []string                      `json:"capabilities"`
+	Operations   map[string]DescribedOperation `json:"operations"`
+}
+
+// A DescribedOperation is one operation as the code has it. All but the kind
+// may be absent.
+type DescribedOperation struct {
+	Kind        plugin.Kind     `json:"kind"`
+	Description string          `json:"description"`
+	Input       json.RawMessage `json:"input"`
+	Output      json.RawMessage `json:"output"`
+	Effects     []string        `json:"effects"`
+	PolicyTags  []string        `json:"policy_tags"`
+	Permissions []string        `json:"permissions"`
+	Timeout     string          `json:"timeout"` // as in a manifest
+}
+
+// silent reports whether the code says nothing at all.
+func (d Described) silent() bool {
+	return d.Name == "" && d.Version == "" && len(d.Operations) == 0 && len(d.Capabilities) == 0
+}
+
+// ParseDescribed reads the result of `describe` and returns what it says of
+// the plugin called name; an empty name means the only one there is.
+func ParseDescribed(result []byte, name string) (Described, error) {
+	var answer struct {
+		Plugins []Described `json:"plugins"`
+	}
+	if err := jsonv2.Unmarshal(result, &answer); err != nil {
+		return Described{}, fmt.Errorf("reading the plugin's description of itself: %w", err)
+	}
+	var names []string
+	for _, d := range answer.Plugins {
+		if d.Name == name || name == "" && len(answer.Plugins) == 1 {
+			return d, nil
+		}
+		names = append(names, d.Name)
+	}
+	switch {
+	case len(names) == 0:
+		return Described{}, errors.New("the plugin's description of itself names no plugin")
+	case name == "":
+		return Described{}, fmt.Errorf("the file holds several plugins: %s", strings.Join(names, ", "))
+	default:
+		return Described{}, fmt.Errorf("the code describes %s, not %s", strings.Join(names, ", "), name)
+	}
+}
+
+// NeedsDescribe reports whether the code of m must be asked for what m leaves
+// open, and can be: its operations, or a schema of one.
+func NeedsDescribe(m *plugin.Manifest) bool {
+	if m.Runner.Protocol != "2" {
+		return false
+	}
+	open := func(op *plugin.Operation) bool { return op.Input == nil || op.Output == nil }
+	return len(m.Operations) == 0 || slices.ContainsFunc(m.Operations, open)
+}
+
+// Merge returns m filled up with what its code says. m is not changed.
+//
+// The manifest is the author's promise, read by people; the code may fill what
+// it leaves open and may say no more than it. So, where the manifest names
+// operations: the code has the same ones; what it says of effects, policy tags
+// and permissions stands in the manifest too; only descriptions and schemas
+// that are absent are filled. Where it names none, the operations are those of
+// the code. Anything else is one of the [Problems] that are the error.
+func Merge(m *plugin.Manifest, d Described) (*plugin.Manifest, error) {
+	merged := *m
+	if d.silent() {
+		if len(m.Operations) == 0 {
+			return nil, whole("code", "neither the manifest nor the code names an operation")
+		}
+		return &merged, nil
+	}
+	c := &checker{file: "code"}
+	merged.Name = c.identity("name", m.Name, d.Name)
+	merged.Version = c.identity("version", m.Version, d.Version)
+	if merged.Version == "" {
+		merged.Version = "0.0.0"
+	}
+	if !ValidName(merged.Name) {
+		c.problem("/name", "%q is no name: %s", clip(merged.Name), nameRule)
+	}
+	if _, err := semver.StrictNewVersion(merged.Version); err != nil {
+		c.problem("/version", "%q is no semantic version, such as 1.2.0", clip(merged.Version))
+	}
+	if merged.Description == "" {
+		merged.Description = c.text("/description", d.Description)
+	}
+	capabilities := c.words("/capabilities", d.Capabilities)
+	if len(m.Capabilities) == 0 && len(m.Operations) == 0 {
+		merged.Capabilities = capabilities
+	} else {
+		c.within("/capabilities", capabilities, m.Capabilities)
+	}
+
+	if len(m.Operations) == 0 {
+		merged.Operations = c.operations(d)
+	} else {
+		merged.Operations = c.filled(m, d)
+	}
+	if err := c.problems.err(); err != nil {
+		return nil, err
+	}
+	return &merged, nil
+}
+
+// identity returns what both say, or the one that says something.
+func (c *checker) identity(what, manifest, code string) string {
+	switch {
+	case manifest == "":
+		return code
+	case code != "" && code != manifest:
+		c.problem("/"+what, "the code says %q, the manifest %q", clip(code), manifest)
+	}
+	return manifest
+}
+
+// within refuses what the code says beyond the manifest.
+func (c *checker) within(at string, code, manifest []string) {
+	for _, word := range code {
+		if !slices.Contains(manifest, word) {
+			c.problem(at, "the code says %q, the manifest does not", word)
+		}
+	}
+}
+
+// operations returns the operations of a plugin whose manifest names none.
+func (c *checker) operations(d Described) []*plugin.Operation {
+	if len(d.Operations) == 0 {
+		c.problem("/operations", "neither the manifest nor the code names an operation")
+	}
+	var ops []*plugin.Operation
+	folded := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(d.Operations)) {
+		at, said := child("/operations", name), d.Operations[name]
+		if !ValidName(name) {
+			c.problem(at, "%q is no name: %s", clip(name), nameRule)
+		}
+		if other, taken := folded[strings.ToLower(name)]; taken {
+			c.problem(at, "it differs from %s in letter case only", other)
+		}
+		folded[strings.ToLower(name)] = name
+		op := &plugin.Operation{
+			Name:        name,
+			Kind:        said.Kind,
+			Description: c.text(at+"/description", said.Description),
+			Input:       c.schema(at+"/input", said.Input),
+			Output:      c.schema(at+"/output", said.Output),
+			Effects:     c.words(at+"/effects", said.Effects),
+			PolicyTags:  c.words(at+"/policy_tags", said.PolicyTags),
+			Permissions: c.words(at+"/permissions", said.Permissions),
+			Timeout:     timeouts["medium"],
+		}
+		if said.Timeout != "" {
+			timeout, err := parseTimeout(said.Timeout)
+			if err != nil {
+				c.problem(at+"/timeout", "%v", err)
+			}
+			op.Timeout = timeout
+		}
+		if !op.Kind.Known() {
+			c.problem(at+"/kind", "%q is none of agent, operator, tool, adapter", clip(string(op.Kind)))
+		} else if len(op.Effects) > 0 && op.Kind != plugin.Operator {
+			c.problem(at+"/effects", "only an operator may cause effects, and this is of kind %s", op.Kind)
+		}
+		ops = append(ops, op)
+	}
+	return ops
+}
+
+// filled returns the operations of m with what the code adds to them.
+func (c *checker) filled(m *plugin.Manifest, d Described) []*plugin.Operation {
+	for _, name := range slices.Sorted(maps.Keys(d.Operations)) {
+		if m.Operation(name) == nil {
+			c.problem(child("/operations", name), "the code has this operation, the manifest does not")
+		}
+	}
+	var ops []*plugin.Operation
+	for _, declared := range m.Operations {
+		op, at := *declared, child("/operations", declared.Name)
+		said, has := d.Operations[op.Name]
+		if !has {
+			c.problem(at, "the manifest has this operation, the code does not")
+			continue
+		}
+		if said.Kind == plugin.Operator && op.Kind == plugin.Tool {
+			c.problem(at+"/kind", "the code says operator, the manifest tool: a tool's results may be used again")
+		}
+		c.within(at+"/effects", c.words(at+"/effects", said.Effects), op.Effects)
+		c.within(at+"/policy_tags", c.words(at+"/policy_tags", said.PolicyTags), op.PolicyTags)
+		c.within(at+"/permissions", c.words(at+"/permissions", said.Permissions), op.Permissions)
+		if op.Description == "" {
+			op.Description = c.text(at+"/description", said.Description)
+		}
+		if op.Input == nil {
+			op.Input = c.schema(at+"/input", said.Input)
+		}
+		if op.Output == nil {
+			op.Output = c.schema(at+"/output", said.Output)
+		}
+		ops = append(ops, &op)
+	}
+	return ops
+}

@@ -1,0 +1,146 @@
+// Package dialect reads what a plugin says of itself, in the words of the
+// contract it was written to, into one [plugin.Manifest].
+//
+// [Read] reads a plugin's directory: a native manifest or one of the kernel
+// contract. [ReadFile] takes a source file that has no manifest. [Bind] reads
+// the host's own configuration of a plugin of the runtime protocol. [Merge]
+// adds what only the plugin's code knows.
+//
+// Reading never runs anything of the plugin. A manifest is accepted as a whole
+// or refused with [Problems], all of them at once, each with its place. A key
+// that this version would have to ignore is refused, not ignored: it may be
+// what keeps the plugin harmless.
+package dialect
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// The dialects, as [plugin.Manifest] names them.
+const (
+	Native  = "native"
+	Kernel  = "kernel"
+	Runtime = "runtime"
+)
+
+// Manifests are the names that a plugin's manifest may have.
+var Manifests = []string{"manifest.yaml", "manifest.yml", "manifest.json"}
+
+// Extensions are those of the source files that can be a plugin.
+var Extensions = []string{".py", ".ts", ".js", ".mjs"}
+
+// A Reading is an accepted manifest with what its author may want to know.
+type Reading struct {
+	Manifest *plugin.Manifest
+	File     string   // the manifest's name within the directory
+	Notes    Problems // how it was understood where that is not plain
+}
+
+// Read returns the manifest of the plugin in dir. If it is not acceptable, the
+// error is or wraps [Problems].
+func Read(dir string) (*plugin.Manifest, error) {
+	reading, err := Inspect(dir)
+	if err != nil {
+		return nil, err
+	}
+	return reading.Manifest, nil
+}
+
+// Inspect reads like [Read] and returns notes too.
+func Inspect(dir string) (*Reading, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the plugin's directory: %w", err)
+	}
+	defer root.Close()
+
+	var found []string
+	for _, name := range Manifests {
+		if _, err := root.Lstat(name); err == nil {
+			found = append(found, name)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("looking for %s: %w", name, err)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return nil, whole("", "there is no "+strings.Join(Manifests, ", ")+" here")
+	case len(found) > 1:
+		return nil, whole(found[1], "there is a "+found[0]+" too; keep one of them")
+	}
+	within := files{root}
+	data, err := within.read(found[0], maxBytes)
+	if err != nil {
+		return nil, whole(found[0], err.Error())
+	}
+	return read(found[0], data, within)
+}
+
+// read turns the bytes of a manifest into what they mean.
+func read(file string, data []byte, within files) (*Reading, error) {
+	tree, problems := parse(file, data)
+	if len(problems) > 0 {
+		return nil, problems.sorted()
+	}
+	p := &page{file: file, files: within}
+	m := p.manifest(p.top(tree))
+	if err := p.problems.err(); err != nil {
+		return nil, err
+	}
+	return &Reading{Manifest: m, File: file, Notes: p.notes.sorted()}, nil
+}
+
+// manifest reads by the contract that the keys at the top tell.
+func (p *page) manifest(top value) *plugin.Manifest {
+	_, isMapping := top.is.(*mapping)
+	switch {
+	case !isMapping:
+		top.problem("a manifest is a mapping, not %s", top.kind())
+	case top.has("type") && (top.has("operations") || top.has("hooks")):
+		top.get("type").problem("it makes this a manifest of the kernel contract, which has no operations and hooks; a native manifest gives each operation a kind")
+	case top.has("type"):
+		return p.kernel(top)
+	case top.has("operations") || top.has("runner"):
+		return p.native(top)
+	case top.has("tool_name") || top.has("class_name"):
+		top.problem("an Event Mill manifest %s", later)
+	case top.has("entrypoints") || top.has("module"):
+		top.problem("a Shu manifest %s", later)
+	default:
+		top.problem("this is neither a native manifest (name, with operations or runner) nor one of the kernel contract (name, with type)")
+	}
+	return nil
+}
+
+const later = "needs a later version of Mortise: this one would ignore it"
+
+// ReadFile returns the manifest of a plugin that is one source file: nothing
+// but how to run it. Its name and operations are for its code to say; see [Merge].
+func ReadFile(path string) (*plugin.Manifest, error) {
+	name := filepath.Base(path)
+	if !slices.Contains(Extensions, filepath.Ext(name)) {
+		return nil, whole(name, "a plugin that is one file is one of "+strings.Join(Extensions, ", "))
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, whole(name, "no such file")
+	case err != nil:
+		return nil, fmt.Errorf("looking at %s: %w", path, err)
+	case !info.Mode().IsRegular():
+		return nil, whole(name, "it is not a file")
+	}
+	return &plugin.Manifest{
+		Dialect:   Native,
+		Runner:    plugin.Runner{Kind: processRunner, Entry: name, Protocol: "2"},
+		Isolation: plugin.IsolationTenant,
+	}, nil
+}

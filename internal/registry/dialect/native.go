@@ -1,0 +1,110 @@
+package dialect
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// native reads a manifest of our own contract.
+func (p *page) native(top value) *plugin.Manifest {
+	top.mapping("name", "version", "display_name", "owner", "description", "runner", "isolation",
+		"capabilities", "operations", "hooks", "requires", "observability")
+	top.get("hooks").unsupported()
+	m := p.common(top, Native)
+
+	operations := top.get("operations")
+	if operations.mapping() && len(operations.keys()) == 0 {
+		operations.problem("no operation stands here: name one, or leave the key out for the code to name them")
+	}
+	folded := map[string]string{}
+	for _, name := range operations.keys() {
+		place := operations.get(name)
+		if !ValidName(name) {
+			place.problem("%q is no name: %s", clip(name), nameRule)
+		}
+		if other, taken := folded[strings.ToLower(name)]; taken {
+			place.problem("it differs from %s in letter case only", other)
+		}
+		folded[strings.ToLower(name)] = name
+		if op := place.operation(name); op != nil {
+			m.Operations = append(m.Operations, op)
+		}
+	}
+	sortOperations(m.Operations)
+	if m.Runner.Protocol == "1" && !operations.there {
+		operations.problem("it is missing: a plugin of protocol 1 cannot describe its operations itself")
+	}
+	return m
+}
+
+// common reads the keys that both contracts have.
+func (p *page) common(top value, dialect string) *plugin.Manifest {
+	m := &plugin.Manifest{
+		Name:         top.get("name").required().name(),
+		Version:      top.get("version").required().version(),
+		DisplayName:  top.get("display_name").text(),
+		Owner:        top.get("owner").text(),
+		Description:  top.get("description").text(),
+		Dialect:      dialect,
+		Runner:       top.get("runner").runner(),
+		Capabilities: top.get("capabilities").words(),
+		Requires:     top.get("requires").requires(),
+	}
+	m.Isolation = top.get("isolation").isolation(m.Runner.Protocol)
+	if o := top.get("observability"); o.mapping("log_level", "emit_samples") {
+		m.Observability.LogLevel = o.get("log_level").oneOf("", "debug", "info", "warning", "error")
+		m.Observability.EmitSamples = o.get("emit_samples").truth()
+	}
+	return m
+}
+
+// requires reads what a plugin needs of others.
+func (v value) requires() plugin.Requires {
+	if !v.mapping("tools", "capabilities", "context_fields") {
+		return plugin.Requires{}
+	}
+	for _, tool := range v.get("tools").list() {
+		text, isText := tool.is.(string)
+		if !isText || badWord(text) != "" {
+			continue // words says so
+		}
+		if _, err := ParseReference(text); err != nil {
+			tool.problem("%v", err)
+		}
+	}
+	return plugin.Requires{
+		Tools:         v.get("tools").words(),
+		Capabilities:  v.get("capabilities").words(),
+		ContextFields: v.get("context_fields").words(),
+	}
+}
+
+// isolation reads how widely a process may be shared. Protocol 1 is one
+// process for each call, so nothing else can be asked of it.
+func (v value) isolation(protocol string) plugin.Isolation {
+	def := plugin.IsolationTenant
+	if protocol == "1" {
+		def = plugin.IsolationCall
+	}
+	text := v.oneOf(string(def), "call", "session", "agent", "tenant", "shared")
+	if text == "shared" { // the contract's word for it
+		text = string(plugin.IsolationTenant)
+	}
+	if protocol == "1" && text != string(plugin.IsolationCall) {
+		v.problem("a plugin of protocol 1 has a process for each call: %s cannot be had", text)
+	}
+	return plugin.Isolation(text)
+}
+
+// unsupported refuses what is set here, if anything.
+func (v value) unsupported() {
+	if v.there && v.is != false {
+		v.problem("%s", later)
+	}
+}
+
+func sortOperations(ops []*plugin.Operation) {
+	slices.SortFunc(ops, func(a, b *plugin.Operation) int { return strings.Compare(a.Name, b.Name) })
+}

@@ -1,0 +1,85 @@
+package registry
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+)
+
+const digestPrefix = "sha256:"
+
+// A digest is built from one line for each file of a package, in the order of
+// their names: the hash of its content, its size, whether it is executable,
+// and its name, which is quoted so that no name can pass for another line.
+type digest struct{ lines hash.Hash }
+
+func newDigest() digest { return digest{sha256.New()} }
+
+func (d digest) add(f file, content []byte) {
+	mode := "-"
+	if f.executable() {
+		mode = "x"
+	}
+	fmt.Fprintf(d.lines, "%x %d %s %s\n", content, f.info.Size(), mode, strconv.Quote(f.name))
+}
+
+func (d digest) String() string { return digestPrefix + hex.EncodeToString(d.lines.Sum(nil)) }
+
+// digestOf hashes files of the directory root.
+func digestOf(root *os.Root, files []file) (string, error) {
+	sum, content := newDigest(), sha256.New()
+	for _, f := range files {
+		content.Reset()
+		opened, err := open(root, f)
+		if err != nil {
+			return "", err
+		}
+		err = copyExactly(content, opened, f)
+		opened.Close()
+		if err != nil {
+			return "", err
+		}
+		sum.add(f, content.Sum(nil))
+	}
+	return sum.String(), nil
+}
+
+// digestDir hashes the package in dir; with all set, nothing is skipped.
+func digestDir(dir string, all bool) (string, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	files, err := scan(root.FS(), all)
+	if err != nil {
+		return "", err
+	}
+	return digestOf(root, files)
+}
+
+// digestFS hashes a package that is not on disk.
+func digestFS(tree fs.FS) (string, error) {
+	files, err := scan(tree, false)
+	if err != nil {
+		return "", err
+	}
+	sum := newDigest()
+	for _, f := range files {
+		data, err := fs.ReadFile(tree, f.name)
+		if err != nil {
+			return "", err
+		}
+		content := sha256.Sum256(data)
+		sum.add(f, content[:])
+	}
+	return sum.String(), nil
+}
+
+// folder is the name of the directory in the store that holds a package.
+func folder(digest string) string { return strings.TrimPrefix(digest, digestPrefix) }

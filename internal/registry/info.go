@@ -1,0 +1,129 @@
+package registry
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// An Info is what lists show of one version of a plugin.
+type Info struct {
+	Name         string        `json:"name"`
+	Version      string        `json:"version"`
+	DisplayName  string        `json:"display_name,omitempty"`
+	Description  string        `json:"description,omitempty"`
+	State        State         `json:"state"`
+	Kinds        []plugin.Kind `json:"kinds"`      // of its operations, each once
+	Operations   []string      `json:"operations"` // but for hidden ones; none while only the code knows them
+	Dialect      string        `json:"dialect"`
+	Source       string        `json:"source"`
+	Digest       string        `json:"digest"`
+	Path         string        `json:"path"`
+	Dev          bool          `json:"dev"`
+	RegisteredAt time.Time     `json:"registered_at"`
+	Problem      string        `json:"problem,omitempty"` // why an active one cannot be used at the moment
+}
+
+func (v *version) info() Info {
+	r := v.record
+	info := Info{
+		Name: r.Name, Version: r.Version, State: v.state, Source: r.Source, Digest: r.Digest, Path: r.Path,
+		Dev: r.Dev, RegisteredAt: r.RegisteredAt, Kinds: []plugin.Kind{}, Operations: []string{},
+	}
+	m, err := v.manifest()
+	if err != nil {
+		info.Problem = err.Error()
+		return info
+	}
+	info.DisplayName, info.Description, info.Dialect = m.DisplayName, m.Description, m.Dialect
+	for _, op := range m.Operations {
+		if !slices.Contains(info.Kinds, op.Kind) {
+			info.Kinds = append(info.Kinds, op.Kind)
+		}
+	}
+	slices.Sort(info.Kinds)
+	info.Operations = append(info.Operations, operationNames(m)...)
+	if v.live != nil {
+		if err := v.live.err(); err != nil {
+			info.Problem = plugin.AsError(broken(v, err)).Message
+		}
+	}
+	return info
+}
+
+// List returns all versions of all plugins: by name, the highest version
+// first. Where kinds are given, only plugins with an operation of one of them.
+// Linked directories are not looked at; they are when they are used.
+func (r *Registry) List(ctx context.Context, kinds ...plugin.Kind) ([]Info, error) {
+	if err := r.Refresh(ctx); err != nil {
+		return nil, plugin.AsError(err)
+	}
+	infos := []Info{}
+	for v := range r.index.Load().all {
+		if v.record.Source == SourceConfig {
+			if err := r.freshen(ctx, v); err != nil {
+				return nil, plugin.AsError(err)
+			}
+			v = r.index.Load().holding(v.live)
+		}
+		info := v.info()
+		fits := func(kind plugin.Kind) bool { return slices.Contains(kinds, kind) }
+		if len(kinds) == 0 || slices.ContainsFunc(info.Kinds, fits) {
+			infos = append(infos, info)
+		}
+	}
+	return infos, nil
+}
+
+// A Shown is one version of a plugin with its whole manifest.
+type Shown struct {
+	Info
+	Manifest *plugin.Manifest `json:"manifest"`
+	Versions []string         `json:"versions"` // all there are, the highest first
+}
+
+// Show returns the highest version that ref, a name or name@versions, allows,
+// whatever its state; an active one goes first. A linked plugin is looked at.
+func (r *Registry) Show(ctx context.Context, ref string) (Shown, error) {
+	shown, err := r.show(ctx, ref)
+	if err != nil {
+		return Shown{}, plugin.AsError(err)
+	}
+	return shown, nil
+}
+
+func (r *Registry) show(ctx context.Context, ref string) (Shown, error) {
+	want, err := parsePlugin(ref)
+	if err != nil {
+		return Shown{}, err
+	}
+	if err := r.Refresh(ctx); err != nil {
+		return Shown{}, err
+	}
+	for _, v := range r.index.Load().versions(want.Plugin) {
+		if v.state != Active {
+			continue
+		}
+		if err := r.freshen(ctx, v); err != nil {
+			return Shown{}, err
+		}
+	}
+	ix := r.index.Load()
+	v, err := ix.choose(want, func(v *version) bool { return v.state == Active })
+	if err != nil {
+		if v, err = ix.choose(want, func(*version) bool { return true }); err != nil {
+			return Shown{}, err
+		}
+	}
+	m, err := v.manifest()
+	if err != nil {
+		return Shown{}, err
+	}
+	shown := Shown{Info: v.info(), Manifest: m}
+	for _, other := range ix.versions(want.Plugin) {
+		shown.Versions = append(shown.Versions, other.record.Version)
+	}
+	return shown, nil
+}

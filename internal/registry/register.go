@@ -1,0 +1,289 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/internal/registry/dialect"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// RegisterOptions say how a path is registered.
+type RegisterOptions struct {
+	Dev    bool // link instead of copying, follow every change, be active at once
+	Enable bool // enable what is registered
+
+	// ID is what the plugin must be called; the path then holds exactly one.
+	// DisplayName and Description take the place of the manifest's.
+	ID          string
+	DisplayName string
+	Description string
+}
+
+// A RegisterReport says what became of each plugin under a path.
+type RegisterReport struct {
+	Registered []Registered
+	Failed     []Failed
+}
+
+// A Registered is a plugin that is in the catalog now.
+type Registered struct {
+	Info
+	Unchanged  bool  // it was there already, with these very files
+	NotEnabled error // why it was not enabled, where that was asked for
+}
+
+// A Failed is a plugin that was not registered.
+type Failed struct {
+	Path string
+	Err  error // wraps [dialect.Problems] where the manifest is at fault
+}
+
+// Register registers the plugin in the directory path, or every plugin of the
+// tree of directories under it; with Dev, path may be one source file too. A
+// bad plugin keeps no other from being registered. Where none could be, the
+// error says why, beside the report.
+//
+// An installed plugin is disabled until it is enabled. The same name and
+// version cannot stand for other files later, except between linked ones.
+func (r *Registry) Register(ctx context.Context, path string, o RegisterOptions) (RegisterReport, error) {
+	report, err := r.register(ctx, path, o)
+	if err != nil {
+		return report, plugin.AsError(err)
+	}
+	return report, nil
+}
+
+func (r *Registry) register(ctx context.Context, path string, o RegisterOptions) (RegisterReport, error) {
+	paths, err := find(path, o.Dev)
+	if err != nil {
+		return RegisterReport{}, err
+	}
+	if len(paths) > 1 && (o.ID != "" || o.DisplayName != "" || o.Description != "") {
+		return RegisterReport{}, plugin.Errorf(plugin.CodeInvalidInput, "%s holds %d plugins: an id, a name or a description can be given to one only", path, len(paths))
+	}
+	var report RegisterReport
+	for _, path := range paths {
+		var one Registered
+		if o.Dev {
+			one, err = r.link(ctx, path, o)
+		} else {
+			one, err = r.install(ctx, path, o)
+		}
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return report, context.Cause(ctx)
+		case err != nil:
+			report.Failed = append(report.Failed, Failed{path, plugin.AsError(err)})
+			continue
+		}
+		if o.Enable && one.State != Active {
+			if info, err := r.Enable(ctx, label(one.Name, one.Version)); err != nil {
+				one.NotEnabled = err
+			} else {
+				one.Info = info
+			}
+		}
+		report.Registered = append(report.Registered, one)
+	}
+	if len(report.Registered) > 0 {
+		return report, nil
+	}
+	if len(report.Failed) == 1 {
+		return report, report.Failed[0].Err
+	}
+	var reasons []string
+	for _, failed := range report.Failed {
+		reasons = append(reasons, failed.Path+": "+plugin.AsError(failed.Err).Message)
+	}
+	return report, plugin.Errorf(plugin.CodeInvalidInput, "none of the plugins in %s could be registered\n%s", path, strings.Join(reasons, "\n"))
+}
+
+// maxTreeDepth is how far below the path plugins are looked for.
+const maxTreeDepth = 6
+
+// find returns the absolute paths of the plugins that path stands for.
+func find(path string, dev bool) ([]string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "there is no %s", path)
+	case err != nil:
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s cannot be read: %w", path, err)
+	case info.IsDir():
+		return findTree(path)
+	case archive(path):
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s is an archive, and those come in a later version: unpack it and register the directory", path)
+	case !info.Mode().IsRegular() || !slices.Contains(dialect.Extensions, filepath.Ext(path)):
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s is neither a plugin's directory nor a source file (%s)", path, strings.Join(dialect.Extensions, ", "))
+	case !dev:
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "a single file is registered with --dev; give it a manifest to install it")
+	}
+	return []string{path}, nil
+}
+
+func archive(path string) bool {
+	name := strings.ToLower(path)
+	return slices.ContainsFunc([]string{".zip", ".tar", ".tar.gz", ".tgz"}, func(ext string) bool { return strings.HasSuffix(name, ext) })
+}
+
+// findTree returns the directories under root that have a manifest, root
+// itself included, but none inside another. Symbolic links are not followed.
+func findTree(root string) ([]string, error) {
+	var found []string
+	seen := 0
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if seen++; seen > maxFiles {
+			return plugin.Errorf(plugin.CodeInvalidInput, "%s holds more than %d files: register the plugins in it one by one", root, maxFiles)
+		}
+		if !entry.IsDir() {
+			return nil
+		}
+		depth := 0
+		if path != root {
+			below, _ := filepath.Rel(root, path)
+			depth = 1 + strings.Count(below, string(filepath.Separator))
+			if strings.HasPrefix(entry.Name(), ".") || entry.Name() == "node_modules" || skip(filepath.ToSlash(below)) {
+				return fs.SkipDir
+			}
+		}
+		for _, name := range dialect.Manifests {
+			if _, err := os.Lstat(filepath.Join(path, name)); err == nil {
+				found = append(found, path)
+				return fs.SkipDir
+			}
+		}
+		if depth == maxTreeDepth {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	if err == nil && len(found) == 0 {
+		err = plugin.Errorf(plugin.CodeInvalidInput, "there is no %s in %s or below", strings.Join(dialect.Manifests, ", "), root)
+	}
+	return found, err
+}
+
+// install copies a plugin's directory and registers the copy.
+func (r *Registry) install(ctx context.Context, dir string, o RegisterOptions) (Registered, error) {
+	copied, err := r.shelf.stageDir(dir)
+	if err != nil {
+		return Registered{}, unreadable(fmt.Errorf("copying %s: %w", dir, err))
+	}
+	defer remove(copied.dir) // gone already where it was kept
+	m, err := dialect.Read(copied.dir)
+	if err != nil {
+		return Registered{}, unreadable(err)
+	}
+	record, err := r.record(m, o)
+	if err != nil {
+		return Registered{}, err
+	}
+	record.Digest, record.Path, record.Source = copied.digest, r.shelf.path(copied.digest), dir
+	record.State = Disabled
+
+	var one Registered
+	err = r.change(ctx, func() error {
+		old, err := r.admit(record)
+		if err != nil {
+			return err
+		}
+		if old != nil && !old.record.Dev && old.record.Digest != record.Digest {
+			return plugin.Errorf(plugin.CodeInvalidInput, "%s is registered with other files: bump the version, or `plugins delete %s` first",
+				label(record.Name, record.Version), label(record.Name, record.Version))
+		}
+		if err := r.shelf.keep(copied); err != nil {
+			return fmt.Errorf("installing %s: %w", label(record.Name, record.Version), err)
+		}
+		if old != nil && old.record.Digest == record.Digest && !old.record.Dev {
+			one = Registered{Info: old.info(), Unchanged: true}
+			return nil
+		}
+		v, err := r.put(ctx, record, nil, plugin.EntryPluginRegistered)
+		if err != nil {
+			return err
+		}
+		one = Registered{Info: v.info()}
+		return nil
+	})
+	return one, err
+}
+
+// link registers the author's own copy.
+func (r *Registry) link(ctx context.Context, path string, o RegisterOptions) (Registered, error) {
+	pkg, m, err := r.load(ctx, linkTo(path))
+	if err != nil {
+		return Registered{}, err
+	}
+	record, err := r.record(m, o)
+	if err != nil {
+		return Registered{}, err
+	}
+	record.Digest, record.Path, record.Source, record.Dev = pkg.Digest, path, path, true
+	record.State = Active
+
+	var one Registered
+	err = r.change(ctx, func() error {
+		old, err := r.admit(record)
+		if err != nil {
+			return err
+		}
+		v, err := r.put(ctx, record, r.liveDev(path), plugin.EntryPluginRegistered)
+		if err != nil {
+			return err
+		}
+		one = Registered{Info: v.info()}
+		if old != nil {
+			return r.sweep(old.record)
+		}
+		return nil
+	})
+	return one, err
+}
+
+// record makes a record of a manifest and what it is registered with.
+func (r *Registry) record(m *plugin.Manifest, o RegisterOptions) (Record, error) {
+	if o.ID != "" && o.ID != m.Name {
+		return Record{}, plugin.Errorf(plugin.CodeInvalidInput, "the plugin is called %s, not %s", m.Name, o.ID)
+	}
+	if o.DisplayName != "" {
+		m.DisplayName = o.DisplayName
+	}
+	if o.Description != "" {
+		m.Description = o.Description
+	}
+	manifest, err := json.Marshal(m)
+	if err != nil {
+		return Record{}, fmt.Errorf("storing the manifest: %w", err)
+	}
+	return Record{Name: m.Name, Version: m.Version, Manifest: manifest, RegisteredAt: r.now().UTC()}, nil
+}
+
+// admit refuses a name that is another's, letter case aside, and returns the
+// version that the record would replace. The caller has the turn.
+func (r *Registry) admit(record Record) (*version, error) {
+	ix := r.index.Load()
+	if others := ix.plugins[fold(record.Name)]; len(others) > 0 {
+		switch other := others[0].record; {
+		case other.Name != record.Name:
+			return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s differs in letter case only from %s, which is registered", record.Name, other.Name)
+		case other.Source == SourceConfig:
+			return nil, plugin.Errorf(plugin.CodeInvalidInput, "the host's configuration binds %s already", record.Name)
+		}
+	}
+	return ix.version(record.Name, record.Version), nil
+}

@@ -1,0 +1,215 @@
+package registry
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// A shelf is the directory of installed packages. Each stands in a directory
+// named after its digest, read-only, complete from the moment it appears: it
+// is put together under another name, flushed to disk and then renamed.
+type shelf struct{ dir string }
+
+// unfinished begins the names of what is being put together or taken apart.
+const unfinished = ".tmp-"
+
+// abandoned is how old it is when whoever made it must be dead.
+const abandoned = time.Hour
+
+// openShelf makes the directory if need be and clears away what was abandoned.
+func openShelf(dir string) (shelf, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return shelf{}, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return shelf{}, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return shelf{}, err
+	}
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), unfinished) {
+			continue
+		}
+		if info, err := entry.Info(); err == nil && time.Since(info.ModTime()) > abandoned {
+			_ = remove(filepath.Join(dir, entry.Name())) // the next start tries again
+		}
+	}
+	return shelf{dir}, nil
+}
+
+// path returns where the package of that digest stands, or would.
+func (s shelf) path(digest string) string { return filepath.Join(s.dir, folder(digest)) }
+
+// has reports whether there is a package of that digest. Whether its files
+// still are what they were is for the launch to check.
+func (s shelf) has(digest string) bool {
+	info, err := os.Stat(s.path(digest))
+	return err == nil && info.IsDir()
+}
+
+// A staged package is copied and hashed, but not yet in its place.
+type staged struct {
+	dir    string
+	digest string
+}
+
+// stageDir copies the package in dir.
+func (s shelf) stageDir(dir string) (staged, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return staged{}, err
+	}
+	defer root.Close()
+	return s.stage(root.FS(), func(f file) (io.ReadCloser, error) { return open(root, f) })
+}
+
+// stageFS copies a package that is not on disk.
+func (s shelf) stageFS(tree fs.FS) (staged, error) {
+	return s.stage(tree, func(f file) (io.ReadCloser, error) { return tree.Open(f.name) })
+}
+
+// stage copies a package. What is hashed is what is written, so that a file
+// which changes meanwhile cannot get past its own digest.
+func (s shelf) stage(tree fs.FS, open func(file) (io.ReadCloser, error)) (_ staged, err error) {
+	files, err := scan(tree, false)
+	if err != nil {
+		return staged{}, err
+	}
+	to, err := os.MkdirTemp(s.dir, unfinished)
+	if err != nil {
+		return staged{}, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, remove(to))
+		}
+	}()
+	sum := newDigest()
+	dirs := map[string]bool{".": true}
+	for _, f := range files {
+		for dir := path.Dir(f.name); !dirs[dir]; dir = path.Dir(dir) {
+			dirs[dir] = true
+		}
+		if err := os.MkdirAll(filepath.Join(to, filepath.FromSlash(path.Dir(f.name))), 0o700); err != nil {
+			return staged{}, err
+		}
+		content, err := copyFile(filepath.Join(to, filepath.FromSlash(f.name)), f, open)
+		if err != nil {
+			return staged{}, err
+		}
+		sum.add(f, content)
+	}
+	for dir := range dirs {
+		if err := settle(filepath.Join(to, filepath.FromSlash(dir))); err != nil {
+			return staged{}, err
+		}
+	}
+	return staged{to, sum.String()}, nil
+}
+
+// copyFile writes one file to disk for good and returns its hash.
+func copyFile(to string, f file, open func(file) (io.ReadCloser, error)) (content []byte, err error) {
+	from, err := open(f)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	mode := fs.FileMode(0o444)
+	if f.executable() {
+		mode = 0o555
+	}
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	sum := sha256.New()
+	if err := copyExactly(io.MultiWriter(out, sum), from, f); err != nil {
+		return nil, err
+	}
+	if err := out.Chmod(mode); err != nil {
+		return nil, err
+	}
+	return sum.Sum(nil), out.Sync()
+}
+
+// settle flushes a directory to disk and lets nobody write to it.
+func settle(dir string) error {
+	if err := os.Chmod(dir, 0o555); err != nil {
+		return err
+	}
+	return flush(dir)
+}
+
+func flush(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// keep puts a staged package in its place. If one of the same digest stands
+// there already and still is what it was, the copy is dropped.
+func (s shelf) keep(p staged) error {
+	place := s.path(p.digest)
+	for range 2 {
+		if s.has(p.digest) {
+			if found, err := digestDir(place, true); err == nil && found == p.digest {
+				return remove(p.dir)
+			}
+			if err := s.discard(p.digest); err != nil { // what stands there was tampered with
+				return err
+			}
+		}
+		err := os.Rename(p.dir, place)
+		if err == nil {
+			return flush(s.dir)
+		}
+		if !s.has(p.digest) { // else another process was faster: look at what it made
+			return err
+		}
+	}
+	return fmt.Errorf("putting the package in its place: %s changes all the time", place)
+}
+
+// discard removes a package. It is gone at once, if not yet all of its files.
+func (s shelf) discard(digest string) error {
+	aside, err := os.MkdirTemp(s.dir, unfinished)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(aside); err != nil { // its name is what was wanted
+		return err
+	}
+	if err := os.Rename(s.path(digest), aside); err != nil {
+		return err
+	}
+	return remove(aside)
+}
+
+// remove removes a directory with what it holds, read-only or not.
+func remove(dir string) error {
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			err = os.Chmod(path, 0o700)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
