@@ -61,7 +61,7 @@ type Event struct {
 	Kind    EventKind       `json:"kind"`
 	Level   string          `json:"level,omitempty"`   // of a log record
 	Message string          `json:"message,omitempty"` // of a log record or of progress
-	Data    json.RawMessage `json:"data,omitzero"`    // fields of a log record, members of progress, or the content
+	Data    json.RawMessage `json:"data,omitzero"`     // fields of a log record, members of progress, or the content
 }
 
 // An EventKind is what an event is.

@@ -74,8 +74,8 @@ type Operation struct {
 	PolicyTags  []string        `json:"policy_tags,omitempty"`
 	Permissions []string        `json:"permissions,omitempty"` // scopes the principal must hold
 	Timeout     time.Duration   `json:"timeout"`               // nanoseconds, always positive
-	Hidden      bool            `json:"hidden,omitzero"`      // kept out of lists; may be named
-	NoCache     bool            `json:"no_cache,omitzero"`    // a tool whose results are not reused
+	Hidden      bool            `json:"hidden,omitzero"`       // kept out of lists; may be named
+	NoCache     bool            `json:"no_cache,omitzero"`     // a tool whose results are not reused
 }
 
 // A Runner says how a plugin's code is reached.

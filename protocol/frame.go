@@ -63,7 +63,7 @@ func ParseFrame(line []byte) (f Frame, err error) {
 	if err != nil {
 		return Frame{}, err
 	}
-	if tooDeep(line) {
+	if TooDeep(line) {
 		return Frame{}, fmt.Errorf("nested deeper than %d", MaxDepth)
 	}
 	return f, nil
@@ -150,9 +150,9 @@ func (f *Frame) checkShape(version string) error {
 	return nil
 }
 
-// tooDeep reports whether checked JSON is nested deeper than MaxDepth. Nearly
+// TooDeep reports whether valid JSON is nested deeper than [MaxDepth]. Nearly
 // every line has too few brackets for that, which is quick to see.
-func tooDeep(line []byte) bool {
+func TooDeep(line []byte) bool {
 	if bytes.Count(line, []byte{'{'})+bytes.Count(line, []byte{'['}) <= MaxDepth {
 		return false
 	}

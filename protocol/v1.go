@@ -262,7 +262,7 @@ func decodeObject(line []byte, into any) error {
 	if err := json.Unmarshal(line, into); err != nil {
 		return fmt.Errorf("not one JSON object: %w", err)
 	}
-	if tooDeep(line) {
+	if TooDeep(line) {
 		return fmt.Errorf("nested deeper than %d", MaxDepth)
 	}
 	return nil

@@ -222,3 +222,9 @@ func (c *Config) check() error {
 	}
 	return errors.Join(errs...)
 }
+
+// YAML returns the configuration as the file would have it.
+func (c Config) YAML() ([]byte, error) { return yaml.Marshal(c) }
+
+// MarshalYAML writes a duration as it is read.
+func (d Duration) MarshalYAML() ([]byte, error) { return []byte(time.Duration(d).String()), nil }

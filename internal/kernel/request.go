@@ -13,6 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
+	"github.com/mortise-dev/mortise/protocol"
 )
 
 // A request is one call on its way through the kernel, with what the stages
@@ -97,14 +98,11 @@ func (r *request) resolve(ctx context.Context) error {
 	if err != nil {
 		return plugin.Errorf(plugin.CodeInvalidInput, "the input is not one strict JSON value: %w", err)
 	}
-	if err := canon.Check(r.call.Input, maxDepth); err != nil {
-		return plugin.Errorf(plugin.CodeInvalidInput, "the input is %w", err)
+	if protocol.TooDeep(r.call.Input) {
+		return plugin.Errorf(plugin.CodeInvalidInput, "the input is nested deeper than %d", protocol.MaxDepth)
 	}
 	return nil
 }
-
-// maxDepth is how deep an input may nest.
-const maxDepth = 64
 
 // lookUp answers a key that was seen before.
 func (r *request) lookUp(ctx context.Context) (first plugin.Result, seen bool, err error) {

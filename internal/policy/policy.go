@@ -19,10 +19,10 @@ import (
 // kinds or principals matches everything; an empty list of effects matches
 // only operations that have none.
 type Rule struct {
-	Operations []string      `json:"operations,omitempty"` // plugin/operation; * stands for anything but /, and plugin alone for all it has
-	Kinds      []plugin.Kind `json:"kinds,omitempty"`
-	Principals []string      `json:"principals,omitempty"` // ids; * stands for anything
-	Effects    []string      `json:"effects,omitempty"`    // what the operation may cause; * for whatever it declares
+	Operations []string      `json:"operations,omitempty" yaml:"operations"` // plugin/operation; * stands for anything but /, and plugin alone for all it has
+	Kinds      []plugin.Kind `json:"kinds,omitempty" yaml:"kinds"`
+	Principals []string      `json:"principals,omitempty" yaml:"principals"` // ids; * stands for anything
+	Effects    []string      `json:"effects,omitempty" yaml:"effects"`       // what the operation may cause; * for whatever it declares
 }
 
 // Default is what holds where nothing is configured: whoever is asking may use
@@ -92,8 +92,11 @@ func (r *Rule) allows(t *plugin.Target, call *plugin.Call) bool {
 }
 
 func match(pattern, name string) bool {
-	if pattern == "*" {
+	if pattern == name || pattern == "*" {
 		return true
+	}
+	if !strings.ContainsAny(pattern, `*?[\\`) {
+		return false
 	}
 	matched, _ := path.Match(pattern, name)
 	return matched

@@ -153,4 +153,3 @@ func Pointer(path []string) string {
 	}
 	return b.String()
 }
-

@@ -1,0 +1,10 @@
+// Command mortise is the host: one binary that runs plugins under governance.
+package main
+
+import (
+	"os"
+
+	"github.com/mortise-dev/mortise/internal/cli"
+)
+
+func main() { os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }

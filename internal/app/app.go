@@ -1,0 +1,222 @@
+// Package app puts the parts of a host together: it is the only package that
+// knows all the others.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/config"
+	"github.com/mortise-dev/mortise/internal/interpreter"
+	"github.com/mortise-dev/mortise/internal/kernel"
+	"github.com/mortise-dev/mortise/internal/ledger"
+	"github.com/mortise-dev/mortise/internal/policy"
+	"github.com/mortise-dev/mortise/internal/process"
+	"github.com/mortise-dev/mortise/internal/registry"
+	"github.com/mortise-dev/mortise/internal/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/service"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/sqlite"
+	"github.com/mortise-dev/mortise/plugin"
+	"github.com/mortise-dev/mortise/plugins"
+	"github.com/mortise-dev/mortise/protocol"
+)
+
+// Version is the host's own version.
+const Version = "0.1.0"
+
+// Options say which host is meant.
+type Options struct {
+	Home    string       // the data directory; made where it is missing
+	Config  string       // the configuration file; mortise.yaml in Home where it is empty
+	Standby bool         // keep processes ready for the next call: for hosts that stay
+	Log     *slog.Logger // the host's own log; by configuration, on standard error, where it is nil
+}
+
+// An App is a host, ready to take calls.
+type App struct {
+	Home         string
+	ConfigPath   string
+	Config       config.Config
+	Store        store.Store
+	Ledger       *ledger.Ledger
+	Registry     *registry.Registry
+	Runner       *process.Runner
+	Interpreters *interpreter.Interpreters
+	Kernel       *kernel.Kernel
+
+	closers []closer // in the order of opening
+}
+
+// A closer is one part to close, by name.
+type closer struct {
+	name  string
+	close func() error
+}
+
+// Open puts a host together, from the store up. Close must be called.
+func Open(ctx context.Context, o Options) (_ *App, err error) {
+	a := &App{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	if a.Home, err = filepath.Abs(o.Home); err != nil {
+		return nil, err
+	}
+	if a.Config, a.ConfigPath, err = ReadConfig(a.Home, o.Config); err != nil {
+		return nil, err
+	}
+	log := o.Log
+	if log == nil {
+		log = newLog(a.Config.Log)
+	}
+	for _, dir := range []string{a.Home, a.dir("scratch"), a.dir("packages"), a.dir("runtime")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("the data directory cannot be used: %w", err)
+		}
+	}
+
+	st, err := sqlite.Open(ctx, a.Home, sqlite.Options{})
+	if err != nil {
+		return nil, err
+	}
+	a.Store = st
+	a.opened("store", st.Close)
+
+	a.Ledger, err = ledger.Open(ctx, st, ledger.Options{Durable: a.Config.Ledger.Tools == "durable", Keep: time.Duration(a.Config.Ledger.Keep)})
+	if err != nil {
+		return nil, err
+	}
+	a.opened("ledger", a.Ledger.Close)
+
+	a.Interpreters = interpreter.New(interpreter.Options{Dir: a.dir("runtime"), Python: a.Config.Interpreters.Python, Node: a.Config.Interpreters.Node})
+
+	p := a.Config.Processes
+	a.Runner = process.New(process.Options{
+		Host:     protocol.Peer{Name: "mortise", Version: Version},
+		Scratch:  a.dir("scratch"),
+		Command:  a.command,
+		Services: service.Names(),
+
+		FrameBytes: a.Config.Limits.FrameBytes,
+		Handshake:  time.Duration(p.Handshake), CancelGrace: time.Duration(p.CancelGrace),
+		Idle: time.Duration(p.Idle), SessionIdle: time.Duration(p.SessionIdle),
+		MaxProcesses: p.Max, PerTenant: p.PerTenant, Standby: o.Standby, Log: log,
+	})
+	a.opened("plugin processes", a.Runner.Close)
+
+	a.Registry, err = registry.Open(ctx, registry.Options{
+		Dir:      a.dir("packages"),
+		Catalog:  catalog{st, a.Config.Tenant, a.Config.Principal},
+		Bindings: bindings(a.Config.Bindings),
+		Describe: a.describe,
+		Bundled:  plugins.Files, BundledDirs: plugins.Dirs,
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	rules, err := policy.New(a.Config.Policy.Allow)
+	if err != nil {
+		return nil, err
+	}
+	broker := service.New()
+	a.Kernel = kernel.New(kernel.Options{
+		Registry: a.Registry, Policy: rules, Ledger: a.Ledger, Runner: a.Runner, Services: broker,
+		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: log,
+	})
+	broker.Call = a.Kernel.Call
+	return a, nil
+}
+
+// ReadConfig returns the configuration of a data directory and where it is
+// from. A file that was named must exist; the one in home need not.
+func ReadConfig(home, named string) (config.Config, string, error) {
+	path := named
+	if path == "" {
+		path = filepath.Join(home, config.FileName)
+	}
+	c, err := config.Load(path)
+	if named == "" && errors.Is(err, fs.ErrNotExist) {
+		return config.Default(), path, nil
+	}
+	return c, path, err
+}
+
+func (a *App) dir(name string) string { return filepath.Join(a.Home, name) }
+
+func (a *App) opened(name string, close func() error) {
+	a.closers = append(a.closers, closer{name, close})
+}
+
+// Close ends what was opened, in reverse, and returns what went wrong. It may
+// be called again.
+func (a *App) Close() error {
+	var errs []error
+	for i := len(a.closers) - 1; i >= 0; i-- {
+		if err := a.closers[i].close(); err != nil {
+			errs = append(errs, fmt.Errorf("closing the %s: %w", a.closers[i].name, err))
+		}
+	}
+	a.closers = nil
+	return errors.Join(errs...)
+}
+
+// command returns what starts a plugin, whose files are still those that were
+// registered.
+func (a *App) command(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]string, error) {
+	if err := a.Registry.CheckPackage(pkg); err != nil {
+		return nil, err
+	}
+	return a.Interpreters.Command(ctx, pkg, m)
+}
+
+// describe asks a plugin's code what it does. A plugin that does not know the
+// question has nothing to say.
+func (a *App) describe(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (dialect.Described, error) {
+	return Describe(ctx, a.Runner, pkg, m)
+}
+
+// Describe asks a plugin's code what it does, through any runner.
+func Describe(ctx context.Context, r *process.Runner, pkg plugin.Package, m *plugin.Manifest) (dialect.Described, error) {
+	answer, err := r.Describe(ctx, pkg, m)
+	var failed *plugin.Error
+	if errors.As(err, &failed) && failed.PluginCode == fmt.Sprint(protocol.RPCMethodNotFound) {
+		return dialect.Described{}, nil
+	}
+	if err != nil {
+		return dialect.Described{}, err
+	}
+	return dialect.ParseDescribed(answer, m.Name)
+}
+
+// newLog returns the host's own log, on standard error.
+func newLog(c config.Log) *slog.Logger {
+	level := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warning": slog.LevelWarn, "error": slog.LevelError}[c.Level]
+	opts := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(os.Stderr, opts))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, opts))
+}
+
+// bindings turns the configuration's bindings into the registry's.
+func bindings(configured []config.Binding) []dialect.Binding {
+	var all []dialect.Binding
+	for _, b := range configured {
+		all = append(all, dialect.Binding{
+			PluginID: b.PluginID, Version: b.Version, Description: b.Description, Command: b.Command,
+			ProtocolVersion: b.ProtocolVersion, Tools: dialect.Tools(b.Tools...), Capabilities: b.Capabilities,
+			Context: b.Context, Effects: b.Effects, PolicyTags: b.PolicyTags, Permissions: b.Permissions, Timeout: time.Duration(b.Timeout),
+		})
+	}
+	return all
+}

@@ -1,0 +1,192 @@
+// Package cli is the command line: it turns arguments into calls and answers
+// into text. Each command is a short file; what it does is done elsewhere.
+//
+// The rules are:
+//
+//   - what a command was asked for goes to standard output, all else to standard error;
+//   - --json prints exactly one JSON object on standard output, of failures too;
+//   - an error says what happened, to what, and what to do next;
+//   - the exit status tells the class of failure (see exit.go);
+//   - nothing that came from a plugin reaches a terminal unescaped.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Main runs one command line and returns the exit status.
+func Main(args []string, in io.Reader, out, errs io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	go func() { // a second Ctrl-C does not wait for anything
+		<-ctx.Done()
+		stop()
+	}()
+	c := &command{in: in, out: out, errs: errs}
+	root := c.root()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errs)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	var done reported
+	if !errors.As(err, &done) {
+		c.fail(err)
+	}
+	return exitStatus(err)
+}
+
+// A command is one run of the program.
+type command struct {
+	in        io.Reader
+	out, errs io.Writer
+
+	home, config string // --home, --config
+	json         bool   // --json, where the command has it
+	debug        bool   // --debug, where the command has it
+}
+
+// reported is an error that the user has been told already.
+type reported struct{ error }
+
+func (r reported) Unwrap() error { return r.error }
+
+func (c *command) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "mortise",
+		Short: "A governed plugin host for AI agents and automations",
+		Long: `Mortise runs plugins written in any language and stands between what is asked
+and what then happens: every call is resolved, checked against its schema, judged
+by policy, run in a process of its own, and written to a ledger that can be verified.
+
+  mortise new hello --lang python     write a plugin
+  mortise run hello --set name=Ada    call it
+  mortise ledger list                 see what was called, and how it ended`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Version:       app.Version,
+	}
+	root.SetVersionTemplate("mortise {{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage{fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())}
+	})
+	flags := root.PersistentFlags()
+	flags.StringVar(&c.home, "home", defaultHome(), "data directory (or MORTISE_HOME)")
+	flags.StringVar(&c.config, "config", os.Getenv("MORTISE_CONFIG"), "configuration file, mortise.yaml in the data directory if empty (or MORTISE_CONFIG)")
+	root.AddCommand(c.run(), c.plugins(), c.ledger(), c.check(), c.new(), c.doctor(), c.configuration(), c.version(), exitHelp())
+	for _, sub := range root.Commands() {
+		strict(sub)
+	}
+	return root
+}
+
+// strict makes wrong arguments errors of usage, and groups print their help.
+func strict(cmd *cobra.Command) {
+	if args := cmd.Args; args != nil {
+		cmd.Args = func(cmd *cobra.Command, given []string) error {
+			if err := args(cmd, given); err != nil {
+				return usage{fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())}
+			}
+			return nil
+		}
+	}
+	if cmd.HasSubCommands() && cmd.Run == nil && cmd.RunE == nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage{fmt.Errorf("there is no command %q in '%s'; see '%s --help'", args[0], cmd.CommandPath(), cmd.CommandPath())}
+			}
+			return cmd.Help()
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		strict(sub)
+	}
+}
+
+// defaultHome is where a host keeps its data if nobody says otherwise.
+func defaultHome() string {
+	if home := os.Getenv("MORTISE_HOME"); home != "" {
+		return home
+	}
+	if data := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(data) {
+		return filepath.Join(data, "mortise")
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		return filepath.Join(home, ".local", "share", "mortise")
+	}
+	return ".mortise"
+}
+
+// withJSON gives a command the flag --json.
+func (c *command) withJSON(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolVar(&c.json, "json", false, "print one JSON object")
+	return cmd
+}
+
+// open puts the host together. The caller closes it with closing.
+func (c *command) open(ctx context.Context) (*app.App, error) {
+	return app.Open(ctx, app.Options{Home: c.home, Config: c.config})
+}
+
+// closing closes the host and adds what goes wrong then to err.
+func closing(a *app.App, err *error) { *err = errors.Join(*err, a.Close()) }
+
+// print writes one JSON object on standard output.
+func (c *command) print(value any) error {
+	raw, err := json.Marshal(value, json.Deterministic(true), jsontext.EscapeForHTML(false))
+	if err != nil {
+		return err
+	}
+	return c.printRaw(raw)
+}
+
+// printRaw writes JSON: on one line for a program, indented for a person.
+func (c *command) printRaw(raw jsontext.Value) error {
+	if c.onTerminal() {
+		if err := raw.Indent(jsontext.WithIndent("  ")); err != nil {
+			return err
+		}
+	}
+	_, err := c.out.Write(append(raw, '\n'))
+	return err
+}
+
+// onTerminal reports whether a person reads standard output.
+func (c *command) onTerminal() bool { return isTerminal(c.out) }
+
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// fail tells the user about an error.
+func (c *command) fail(err error) {
+	if c.json {
+		_ = c.print(map[string]any{"status": plugin.Failed, "error": errorOf(err)})
+		return
+	}
+	c.say("mortise: %s", messageOf(err))
+}
+
+// say writes a line for a person on standard error.
+func (c *command) say(format string, args ...any) {
+	fmt.Fprintln(c.errs, safe(fmt.Sprintf(format, args...)))
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/app"
+)
+
+// A finding is one thing that doctor looked at.
+type finding struct {
+	What   string `json:"what"`
+	OK     bool   `json:"ok"`
+	Needed bool   `json:"needed"` // without it the host cannot work
+	Detail string `json:"detail"`
+}
+
+func (c *command) doctor() *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use:   "doctor",
+		Short: "Say what this machine has and what is missing",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			findings, err := c.examine(cmd.Context())
+			healthy := err == nil
+			for _, f := range findings {
+				healthy = healthy && (f.OK || !f.Needed)
+			}
+			if c.json {
+				if err := c.print(map[string]any{"ok": healthy, "findings": findings}); err != nil {
+					return err
+				}
+			} else {
+				t := newTable(c.out, "", "WHAT", "DETAIL")
+				for _, f := range findings {
+					mark := "ok"
+					switch {
+					case !f.OK && f.Needed:
+						mark = "fail"
+					case !f.OK:
+						mark = "warn"
+					}
+					t.row(mark, f.What, f.Detail)
+				}
+				if err := t.flush(); err != nil {
+					return err
+				}
+			}
+			if !healthy {
+				return reported{fmt.Errorf("this host cannot work here")}
+			}
+			return nil
+		},
+	})
+}
+
+// examine looks at everything that a host stands on.
+func (c *command) examine(ctx context.Context) ([]finding, error) {
+	var findings []finding
+	add := func(what string, needed bool, err error, detail string) {
+		if err != nil {
+			detail = messageOf(err)
+		}
+		findings = append(findings, finding{what, err == nil, needed, detail})
+	}
+	home, err := filepath.Abs(c.home)
+	add("data directory", true, err, home)
+	_, path, err := app.ReadConfig(c.home, c.config)
+	if _, absent := os.Stat(path); absent != nil && err == nil {
+		path = "defaults (there is no " + path + ")"
+	}
+	add("configuration", true, err, path)
+	a, err := c.open(ctx)
+	add("database and ledger", true, err, filepath.Join(home, "mortise.db"))
+	if err != nil {
+		return findings, err
+	}
+	report, err := c.verify(ctx, a.Store)
+	switch {
+	case err == nil && report.Fault != nil:
+		add("ledger verifies", true, fmt.Errorf("entry %d: %s", report.Fault.Seq, report.Fault.What), "")
+	default:
+		add("ledger verifies", true, err, fmt.Sprintf("%d entries", report.Entries))
+	}
+	for _, f := range a.Interpreters.Found() {
+		detail := fmt.Sprintf("%s, %s", f.Version, f.Real)
+		var missing error
+		if f.Problem != "" {
+			missing = fmt.Errorf("%s", f.Problem)
+		}
+		add(f.Name, false, missing, detail)
+	}
+	add("isolation of plugins", false, nil, a.Runner.Level()+": plugins run in processes of their own, with an empty environment, and are not caged yet")
+	infos, err := a.Registry.List(ctx)
+	broken := 0
+	for _, i := range infos {
+		if i.Problem != "" {
+			broken++
+		}
+	}
+	if broken > 0 && err == nil {
+		err = fmt.Errorf("%d of %d are broken; 'mortise plugins list' shows which", broken, len(infos))
+	}
+	add("plugins", false, err, fmt.Sprintf("%d registered", len(infos)))
+	add("shutting down", true, a.Close(), "no process left")
+	return findings, nil
+}

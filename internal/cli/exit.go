@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// The exit statuses. They are added to, never changed.
+const (
+	exitOK       = 0
+	exitInternal = 1   // a fault of the host, or a check that found something
+	exitUsage    = 2   // the command line is wrong
+	exitInput    = 3   // the input or the request is not what it should be
+	exitAbsent   = 4   // there is no such thing, or it is switched off
+	exitRefused  = 5   // policy, scopes, hooks or approvals said no
+	exitPlugin   = 6   // the plugin failed
+	exitTimeout  = 7   // a deadline passed
+	exitLater    = 8   // not now; try again
+	exitUnknown  = 9   // an effect may or may not have happened
+	exitCancel   = 130 // Ctrl-C, as shells have it
+)
+
+// statuses maps every code to its exit status; a test walks the codes.
+var statuses = map[plugin.Code]int{
+	plugin.CodeUnauthenticated: exitRefused, plugin.CodeScopeDenied: exitRefused, plugin.CodePolicyDenied: exitRefused,
+	plugin.CodeHookVetoed: exitRefused, plugin.CodeHookFailed: exitRefused, plugin.CodeServiceDenied: exitRefused,
+	plugin.CodeEffectUndeclared: exitRefused, plugin.CodeEgressDenied: exitRefused, plugin.CodeApprovalDenied: exitRefused,
+	plugin.CodeApprovalExpired: exitRefused, plugin.CodeApprovalVoid: exitRefused, plugin.CodeIsolationUnavailable: exitRefused,
+
+	plugin.CodeNotFound: exitAbsent, plugin.CodeDisabled: exitAbsent, plugin.CodeQuarantined: exitAbsent,
+
+	plugin.CodeInvalidInput: exitInput, plugin.CodeInputTooLarge: exitInput, plugin.CodeNeedsContext: exitInput,
+	plugin.CodeMissingSecrets: exitInput, plugin.CodeMissingIdentity: exitInput, plugin.CodeKeyConflict: exitInput,
+
+	plugin.CodeInvalidOutput: exitPlugin, plugin.CodeOutputTooLarge: exitPlugin, plugin.CodePluginError: exitPlugin,
+	plugin.CodeLimitExceeded: exitPlugin, plugin.CodeDependencyMissing: exitPlugin, plugin.CodeLaunchFailed: exitPlugin,
+	plugin.CodeHandshakeFailed: exitPlugin, plugin.CodeCrashed: exitPlugin, plugin.CodeMalformedResponse: exitPlugin,
+	plugin.CodeToolNotExposed: exitPlugin, plugin.CodeProtocolVersionMismatch: exitPlugin,
+	plugin.CodeCapabilityNotDeclared: exitPlugin, plugin.CodeCapabilityNotAllowed: exitPlugin,
+
+	plugin.CodeTimeout: exitTimeout, plugin.CodeOutcomeUnknown: exitUnknown, plugin.CodeCancelled: exitCancel, plugin.CodeInternal: exitInternal,
+
+	plugin.CodeBudgetExceeded: exitLater, plugin.CodeRateLimited: exitLater, plugin.CodeOverloaded: exitLater, plugin.CodeUnavailable: exitLater,
+}
+
+// usage is an error of the command line itself.
+type usage struct{ error }
+
+func (u usage) Unwrap() error { return u.error }
+
+// exitStatus returns the exit status for an error.
+func exitStatus(err error) int {
+	var wrong usage
+	var coded *plugin.Error
+	switch {
+	case errors.As(err, &wrong):
+		return exitUsage
+	case errors.As(err, &coded):
+		return statuses[coded.Code]
+	case errors.Is(err, context.Canceled):
+		return exitCancel
+	case strings.HasPrefix(err.Error(), "unknown command"): // cobra has no type for it
+		return exitUsage
+	default:
+		return exitInternal
+	}
+}
+
+// messageOf returns what a person reads of an error.
+func messageOf(err error) string {
+	var coded *plugin.Error
+	if errors.As(err, &coded) && coded.Code == plugin.CodeInternal && coded.Err != nil {
+		return fmt.Sprintf("%s: %s (%v)", coded.Code, coded.Message, coded.Err) // whoever runs the host may know
+	}
+	return err.Error()
+}
+
+// errorOf returns what a program reads of an error.
+func errorOf(err error) map[string]any {
+	var coded *plugin.Error
+	var wrong usage
+	switch {
+	case errors.As(err, &coded):
+	case errors.As(err, &wrong), strings.HasPrefix(err.Error(), "unknown command"):
+		coded = &plugin.Error{Code: plugin.CodeInvalidInput, Message: err.Error()}
+	default:
+		coded = &plugin.Error{Code: plugin.CodeInternal, Message: err.Error()}
+	}
+	e := map[string]any{"code": coded.Code, "message": coded.Message, "retryable": coded.Retryable}
+	if coded.PluginCode != "" {
+		e["plugin_code"] = coded.PluginCode
+	}
+	if len(coded.Details) > 0 {
+		e["details"] = coded.Details
+	}
+	if coded.RetryAfter > 0 {
+		e["retry_after_ms"] = coded.RetryAfter.Milliseconds()
+	}
+	return e
+}
+
+// exitHelp is the help topic on exit statuses.
+func exitHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "What the exit status of a command means",
+		Long: `What the exit status of a command means:
+
+  0    it did what it was asked for
+  1    a fault of the host itself, or a check that found something
+  2    the command line is wrong
+  3    the input is not what it should be (invalid_input, key_conflict, ...)
+  4    there is no such thing, or it is switched off (not_found, disabled, quarantined)
+  5    refused (policy_denied, scope_denied, service_denied, ...)
+  6    the plugin failed (plugin_error, crashed, invalid_output, ...)
+  7    a deadline passed (timeout)
+  8    not now; try again later (overloaded, unavailable, rate_limited, ...)
+  9    an effect may or may not have happened (outcome_unknown)
+  130  interrupted`,
+	}
+}

@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	json2 "github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/ledger"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/sqlite"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+func (c *command) ledger() *cobra.Command {
+	cmd := &cobra.Command{Use: "ledger", Short: "Read and verify the record of every call"}
+	cmd.AddCommand(c.ledgerList(), c.ledgerShow(), c.ledgerVerify())
+	return cmd
+}
+
+// reading opens the store for reading alone, and says so where there is none.
+func (c *command) reading(ctx context.Context, do func(store.Store) error) (err error) {
+	if _, err := os.Stat(filepath.Join(c.home, sqlite.File)); errors.Is(err, fs.ErrNotExist) {
+		return plugin.Errorf(plugin.CodeNotFound, "there is no ledger in %s yet; --home or MORTISE_HOME names another data directory", c.home)
+	}
+	st, err := sqlite.Open(ctx, c.home, sqlite.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	return do(st)
+}
+
+func (c *command) ledgerList() *cobra.Command {
+	var f ledger.Filter
+	var code string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List entries, the newest last",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.Code = plugin.Code(code)
+			if code != "" && !f.Code.Known() {
+				return usage{fmt.Errorf("--code %s: there is no such code; docs/codes.md lists them", code)}
+			}
+			if f.Limit < 1 {
+				return usage{errors.New("--last is at least 1")}
+			}
+			return c.reading(cmd.Context(), func(st store.Store) error {
+				entries, err := ledger.List(cmd.Context(), st, f)
+				if err != nil {
+					return err
+				}
+				if f.After == 0 { // they come newest first
+					for i, j := 0, len(entries)-1; i < j; i, j = i+1, j-1 {
+						entries[i], entries[j] = entries[j], entries[i]
+					}
+				}
+				return c.listEntries(entries)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVarP(&f.Limit, "last", "n", 20, "how many entries")
+	flags.Int64Var(&f.After, "after", 0, "the entries after this number instead of the last")
+	flags.StringVar(&f.Kind, "kind", "", `only this kind, such as call.failed, or the beginning of some: "call."`)
+	flags.StringVar(&f.Operation, "operation", "", "only calls of this operation: plugin/operation")
+	flags.StringVar(&code, "code", "", "only calls that failed with this code")
+	return c.withJSON(cmd)
+}
+
+func (c *command) listEntries(entries []plugin.Entry) error {
+	if c.json {
+		if entries == nil {
+			entries = []plugin.Entry{}
+		}
+		return c.print(map[string]any{"entries": entries})
+	}
+	t := newTable(c.out, "SEQ", "TIME", "WHAT", "OUTCOME", "PRINCIPAL", "TOOK", "ID")
+	for _, e := range entries {
+		what, outcome, took := e.Subject, string(e.Kind), "-"
+		var rec plugin.CallRecord
+		if isCall(e) && json2.Unmarshal(e.Body, &rec) == nil {
+			what, outcome, took = operationAt(&rec), outcomeOf(e.Kind, &rec), ms(rec.Metrics["latency_ms"])
+		}
+		t.row(strconv.FormatInt(e.Seq, 10), clock(e.At), what, outcome, e.Principal, took, e.Subject)
+	}
+	return t.flush()
+}
+
+func isCall(e plugin.Entry) bool { return strings.HasPrefix(string(e.Kind), "call.") }
+
+// operationAt is the short form for people: a plugin's only operation goes
+// without its own name.
+func operationAt(rec *plugin.CallRecord) string {
+	name := rec.Operation
+	if plugin, op, found := strings.Cut(name, "/"); found && (op == plugin || strings.HasSuffix(plugin, "."+op)) {
+		name = plugin
+	}
+	if rec.Version != "" {
+		name += "@" + rec.Version
+	}
+	return orDash(name)
+}
+
+func outcomeOf(kind plugin.EntryKind, rec *plugin.CallRecord) string {
+	switch {
+	case rec.Error != nil && rec.Error.PluginCode != "":
+		return fmt.Sprintf("%s (%s)", rec.Error.Code, rec.Error.PluginCode)
+	case rec.Error != nil:
+		return string(rec.Error.Code)
+	case kind == plugin.EntryCallStarted:
+		return "started"
+	case kind == plugin.EntryCallReplayed:
+		return "replayed"
+	case rec.Cached:
+		return "succeeded (cached)"
+	default:
+		return string(rec.Status)
+	}
+}
+
+func (c *command) ledgerShow() *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use:   "show ID",
+		Short: "Show all that is recorded of a call, by its id, or one entry, by its number",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.reading(cmd.Context(), func(st store.Store) error {
+				entries, err := ledger.Show(cmd.Context(), st, "", args[0])
+				if err != nil {
+					return err
+				}
+				if len(entries) == 0 {
+					return plugin.Errorf(plugin.CodeNotFound, "the ledger has no call and no entry %s; 'mortise ledger list' shows what it has", args[0])
+				}
+				return c.showEntries(entries)
+			})
+		},
+	})
+}
+
+// showEntries prints the entries of one call: the last of them, which says how
+// it ended, in full.
+func (c *command) showEntries(entries []plugin.Entry) error {
+	last := entries[len(entries)-1]
+	if c.json {
+		object := map[string]any{}
+		if isCall(last) {
+			if err := json2.Unmarshal(last.Body, &object); err != nil {
+				return err
+			}
+		}
+		object["kind_of_entry"], object["entries"] = last.Kind, entries
+		return c.print(object)
+	}
+	for _, e := range entries {
+		fmt.Fprintf(c.out, "entry %d of chain %d, %s, %s\n", e.Seq, e.Chain, e.Kind, clock(e.At))
+	}
+	fmt.Fprintln(c.out)
+	if err := renderObject(c.out, []byte(last.Body), c.width(), ""); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "\nhash:      %s\nprevious:  %s\n", last.Hash, orDash(last.Prev))
+	return nil
+}
+
+func (c *command) ledgerVerify() *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use:   "verify",
+		Short: "Prove that nobody changed, removed, moved or added an entry",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.reading(cmd.Context(), func(st store.Store) error {
+				report, err := c.verify(cmd.Context(), st)
+				if err != nil {
+					return err
+				}
+				return c.verified(report)
+			})
+		},
+	})
+}
+
+func (c *command) verify(ctx context.Context, st store.Store) (ledger.Report, error) {
+	key, err := store.ReadKey(c.home)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return ledger.Report{}, err
+	}
+	anchor, err := store.ReadAnchor(c.home)
+	if err != nil {
+		return ledger.Report{}, err
+	}
+	return ledger.Verify(ctx, st, key, anchor)
+}
+
+var errTampered = errors.New("the ledger does not hold")
+
+// verified prints the report; a fault makes the command fail.
+func (c *command) verified(r ledger.Report) error {
+	if c.json {
+		object := map[string]any{"ok": r.Fault == nil, "entries": r.Entries, "chains": r.Chains, "bodies": r.Bodies, "head": r.Head, "notes": append([]string{}, r.Notes...)}
+		if r.Fault != nil {
+			object["fault"] = map[string]any{"chain": r.Fault.Chain, "seq": r.Fault.Seq, "what": r.Fault.What}
+		}
+		if err := c.print(object); err != nil {
+			return err
+		}
+	} else {
+		for _, note := range r.Notes {
+			c.say("note: %s", note)
+		}
+		if r.Fault == nil {
+			fmt.Fprintf(c.out, "the ledger holds: %d entries, head %s\n", r.Entries, orDash(r.Head))
+		} else {
+			c.say("mortise: the ledger does not hold: entry %d of chain %d: %s", r.Fault.Seq, r.Fault.Chain, r.Fault.What)
+		}
+	}
+	if r.Fault != nil {
+		return reported{errTampered}
+	}
+	return nil
+}

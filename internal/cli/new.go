@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/registry"
+	"github.com/mortise-dev/mortise/internal/scaffold"
+)
+
+func (c *command) new() *cobra.Command {
+	var lang, dir string
+	var only bool
+	cmd := &cobra.Command{
+		Use:   "new NAME",
+		Short: "Write a new plugin from a template and link it",
+		Long: `Write a new plugin into a directory of its name, and register it with --dev, so
+that it can be called at once and every change to its files counts at the next call.`,
+		Example: `  mortise new hello --lang python
+  mortise run hello --set name=Ada`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			name := args[0]
+			if dir == "" {
+				dir = filepath.Join(".", name)
+			}
+			files, err := scaffold.New(cmd.Context(), dir, name, lang, func(line string) { c.say("%s", line) })
+			if err != nil {
+				return err
+			}
+			if !only {
+				a, err := c.open(cmd.Context())
+				if err != nil {
+					return err
+				}
+				defer closing(a, &err)
+				if _, err := a.Registry.Register(cmd.Context(), dir, registry.RegisterOptions{Dev: true, Enable: true}); err != nil {
+					return fmt.Errorf("%s was written and could not be registered: %w", dir, err)
+				}
+			}
+			if c.json {
+				return c.print(map[string]any{"name": name, "dir": dir, "lang": lang, "files": files, "registered": !only})
+			}
+			for _, file := range files {
+				fmt.Fprintln(c.out, filepath.Join(dir, file))
+			}
+			if only {
+				c.say("next: mortise plugins register --dev %s", dir)
+			} else {
+				c.say("next: mortise run %s, and mortise check %s", name, dir)
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&lang, "lang", "python", "language: python, ts, go, or command for any other")
+	flags.StringVar(&dir, "dir", "", "where to write it; ./NAME if empty")
+	flags.BoolVar(&only, "no-register", false, "write the files and nothing else")
+	_ = cmd.RegisterFlagCompletionFunc("lang", cobra.FixedCompletions(scaffold.Languages, cobra.ShellCompDirectiveNoFileComp))
+	return c.withJSON(cmd)
+}

@@ -1,0 +1,340 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	json2 "github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/registry"
+	"github.com/mortise-dev/mortise/internal/registry/dialect"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+func (c *command) plugins() *cobra.Command {
+	cmd := &cobra.Command{Use: "plugins", Aliases: []string{"plugin"}, Short: "Register, list and switch plugins"}
+	cmd.AddCommand(c.pluginsList(), c.pluginsShow(), c.pluginsRegister(), c.pluginsEnable(), c.pluginsDisable(), c.pluginsDelete())
+	return cmd
+}
+
+func (c *command) pluginsList() *cobra.Command {
+	var kind string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the plugins there are",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			var kinds []plugin.Kind
+			if kind != "" {
+				if kinds = []plugin.Kind{plugin.Kind(kind)}; !kinds[0].Known() {
+					return usage{fmt.Errorf("--kind %s: the kinds are agent, operator, tool and adapter", kind)}
+				}
+			}
+			a, err := c.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer closing(a, &err)
+			infos, err := a.Registry.List(cmd.Context(), kinds...)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.print(map[string]any{"plugins": infos})
+			}
+			t := newTable(c.out, "PLUGIN", "VERSION", "STATE", "KIND", "OPERATIONS", "DESCRIPTION")
+			for _, i := range infos {
+				state := string(i.State)
+				if i.Problem != "" {
+					state = "broken"
+				}
+				if i.Dev {
+					state += " (dev)"
+				}
+				t.row(i.Name, i.Version, state, join(i.Kinds), orDash(oneLine(strings.Join(i.Operations, " "), 30)), oneLine(i.Description, 60))
+			}
+			return t.flush()
+		},
+	}
+	cmd.Flags().StringVar(&kind, "kind", "", "only those with an operation of this kind: agent, operator, tool, adapter")
+	return c.withJSON(cmd)
+}
+
+func join(kinds []plugin.Kind) string {
+	words := make([]string, len(kinds))
+	for i, kind := range kinds {
+		words[i] = string(kind)
+	}
+	return orDash(strings.Join(words, " "))
+}
+
+func (c *command) pluginsShow() *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use:               "show NAME[@VERSIONS]",
+		Short:             "Show one plugin: its operations, schemas, effects and package",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completePlugins,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			a, err := c.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer closing(a, &err)
+			shown, err := a.Registry.Show(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.print(shown)
+			}
+			return c.showPlugin(shown)
+		},
+	})
+}
+
+func (c *command) showPlugin(s registry.Shown) error {
+	t := newTable(c.out, s.Name+" "+s.Version)
+	if s.DisplayName != "" {
+		t.row("name:", s.DisplayName)
+	}
+	t.row("description:", orDash(s.Description))
+	t.row("state:", string(s.State))
+	if s.Problem != "" {
+		t.row("problem:", oneLine(s.Problem, 300))
+	}
+	t.row("dialect:", s.Dialect)
+	t.row("versions:", strings.Join(s.Versions, " "))
+	t.row("package:", s.Digest)
+	t.row("path:", s.Path)
+	t.row("source:", s.Source)
+	if m := s.Manifest; m != nil {
+		t.row("owner:", orDash(m.Owner))
+		t.row("isolation:", string(m.Isolation))
+		t.row("services:", orDash(strings.Join(m.Capabilities, " ")))
+		t.row("requires:", orDash(strings.Join(m.Requires.Tools, " ")))
+	}
+	if err := t.flush(); err != nil || s.Manifest == nil {
+		return err
+	}
+	for _, op := range s.Manifest.Operations {
+		fmt.Fprintf(c.out, "\n%s/%s, %s, at most %s\n", s.Name, op.Name, op.Kind, op.Timeout)
+		if op.Description != "" {
+			fmt.Fprintf(c.out, "  %s\n", safe(op.Description))
+		}
+		for _, line := range [][2]string{{"effects", strings.Join(op.Effects, " ")}, {"permissions", strings.Join(op.Permissions, " ")}, {"tags", strings.Join(op.PolicyTags, " ")}} {
+			if line[1] != "" {
+				fmt.Fprintf(c.out, "  %s: %s\n", line[0], line[1])
+			}
+		}
+		if err := c.showInput(op.Input); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// showInput lists the members an input has, as its schema describes them.
+func (c *command) showInput(schema []byte) error {
+	var object struct {
+		Properties map[string]struct {
+			Type        any    `json:"type"`
+			Description string `json:"description"`
+			Default     any    `json:"default"`
+		} `json:"properties"`
+		Required []string `json:"required"`
+	}
+	if len(schema) == 0 || json2.Unmarshal(schema, &object) != nil || len(object.Properties) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(object.Properties))
+	for name := range object.Properties {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	t := newTable(c.out, "  INPUT", "TYPE", "DEFAULT", "DESCRIPTION")
+	for _, name := range names {
+		p := object.Properties[name]
+		value := "-"
+		switch {
+		case p.Default != nil:
+			raw, err := json2.Marshal(p.Default)
+			if err != nil {
+				return err
+			}
+			value = oneLine(string(raw), 30)
+		case slices.Contains(object.Required, name):
+			value = "required"
+		}
+		kind := "any"
+		if p.Type != nil {
+			kind = fmt.Sprint(p.Type)
+		}
+		t.row("  "+name, kind, value, oneLine(p.Description, 80))
+	}
+	return t.flush()
+}
+
+func (c *command) pluginsRegister() *cobra.Command {
+	var o registry.RegisterOptions
+	var path string
+	var off bool
+	cmd := &cobra.Command{
+		Use:   "register PATH | register ID --path PATH [--name NAME] [--description TEXT]",
+		Short: "Register a plugin, or a tree of them",
+		Long: `Register the plugin in a directory, or every plugin in a tree of directories.
+
+The files are copied into the data directory and are what runs from then on. With
+--dev they are linked instead: a change counts at the next call. One bad plugin in
+a tree does not keep the others out. Archives are not read yet: unpack them first.`,
+		Example: `  mortise plugins register ./hello
+  mortise plugins register --dev ./hello
+  mortise plugins register example.hello --path ./hello --name "Hello"`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			switch {
+			case path != "":
+				o.ID = args[0]
+			case o.DisplayName != "" || o.Description != "":
+				return usage{errors.New("--name and --description go with ID --path PATH")}
+			default:
+				path = args[0]
+			}
+			o.Enable = !off
+			a, err := c.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer closing(a, &err)
+			report, err := a.Registry.Register(cmd.Context(), path, o)
+			return c.registered(report, err)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&o.Dev, "dev", false, "link the files instead of copying them; for development")
+	flags.BoolVar(&off, "disabled", false, "register without enabling")
+	flags.StringVar(&path, "path", "", "where the plugin is, when its ID is given")
+	flags.StringVar(&o.DisplayName, "name", "", "a name to show instead of the manifest's")
+	flags.StringVar(&o.Description, "description", "", "a description to show instead of the manifest's")
+	return c.withJSON(cmd)
+}
+
+// registered prints what became of each plugin. Any that failed makes the
+// command fail.
+func (c *command) registered(report registry.RegisterReport, err error) error {
+	type line struct {
+		registry.Info
+		Unchanged  bool           `json:"unchanged"`
+		NotEnabled map[string]any `json:"not_enabled,omitempty"`
+	}
+	done, failed := []line{}, []map[string]any{}
+	for _, r := range report.Registered {
+		l := line{Info: r.Info, Unchanged: r.Unchanged}
+		if r.NotEnabled != nil {
+			l.NotEnabled = errorOf(r.NotEnabled)
+			err = errors.Join(err, r.NotEnabled)
+		}
+		done = append(done, l)
+	}
+	for _, f := range report.Failed {
+		failed = append(failed, map[string]any{"path": f.Path, "error": errorOf(f.Err), "problems": problemsOf(f.Err)})
+		if err == nil {
+			err = f.Err
+		}
+	}
+	if c.json {
+		object := map[string]any{"registered": done, "failed": failed}
+		if err != nil {
+			object["error"] = errorOf(err)
+		}
+		if printErr := c.print(object); printErr != nil {
+			return printErr
+		}
+		return asReported(err)
+	}
+	for _, r := range report.Registered {
+		word := "registered"
+		if r.Unchanged {
+			word = "unchanged"
+		}
+		fmt.Fprintf(c.out, "%s %s %s (%s)\n", word, safe(r.Name), safe(r.Version), r.State)
+		if r.NotEnabled != nil {
+			c.say("mortise: %s was registered and not enabled: %s", r.Name, messageOf(r.NotEnabled))
+		}
+	}
+	for _, f := range report.Failed {
+		c.say("mortise: %s: %s", f.Path, messageOf(f.Err))
+	}
+	if len(report.Failed) == 0 && len(report.Registered) == 0 {
+		return err
+	}
+	return asReported(err)
+}
+
+func asReported(err error) error {
+	if err == nil {
+		return nil
+	}
+	return reported{err}
+}
+
+// problemsOf returns the places of a manifest that an error names.
+func problemsOf(err error) dialect.Problems {
+	var problems dialect.Problems
+	if errors.As(err, &problems) {
+		return problems
+	}
+	return dialect.Problems{}
+}
+
+func (c *command) pluginsEnable() *cobra.Command {
+	return c.switching("enable NAME[@VERSIONS]", "Let a plugin be called", func(cmd *cobra.Command, a *app.App, ref string) ([]registry.Info, error) {
+		info, err := a.Registry.Enable(cmd.Context(), ref)
+		return []registry.Info{info}, err
+	})
+}
+
+func (c *command) pluginsDisable() *cobra.Command {
+	return c.switching("disable NAME[@VERSIONS]", "Keep a plugin from being called", func(cmd *cobra.Command, a *app.App, ref string) ([]registry.Info, error) {
+		return a.Registry.Disable(cmd.Context(), ref)
+	})
+}
+
+func (c *command) pluginsDelete() *cobra.Command {
+	return c.switching("delete NAME[@VERSION]", "Take a plugin out of the registry", func(cmd *cobra.Command, a *app.App, ref string) ([]registry.Info, error) {
+		info, err := a.Registry.Delete(cmd.Context(), ref)
+		info.State = "deleted"
+		return []registry.Info{info}, err
+	})
+}
+
+// switching is a command that changes the state of one plugin.
+func (c *command) switching(use, short string, do func(*cobra.Command, *app.App, string) ([]registry.Info, error)) *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use:               use,
+		Short:             short,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completePlugins,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			a, err := c.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer closing(a, &err)
+			infos, err := do(cmd, a, args[0])
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.print(map[string]any{"plugins": infos})
+			}
+			for _, i := range infos {
+				fmt.Fprintf(c.out, "%s %s is %s\n", safe(i.Name), safe(i.Version), i.State)
+			}
+			return nil
+		},
+	})
+}

@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mortise-dev/mortise/protocol"
+)
+
+// renderValue shows any JSON value to a person: text as it is, the members of
+// an object line by line, a list of objects as a table.
+func renderValue(w io.Writer, raw jsontext.Value, width int) error {
+	switch raw.Kind() {
+	case '{':
+		return renderObject(w, raw, width, "")
+	case '[':
+		return renderList(w, raw, width, "")
+	case 'n':
+		return nil
+	default:
+		_, err := fmt.Fprintln(w, plain(raw))
+		return err
+	}
+}
+
+func renderObject(w io.Writer, raw jsontext.Value, width int, indent string) error {
+	longest := 0
+	_ = protocol.Members(raw, func(name string, value jsontext.Value) error {
+		if isFlat(value) {
+			longest = max(longest, utf8.RuneCountInString(name))
+		}
+		return nil
+	})
+	return protocol.Members(raw, func(name string, value jsontext.Value) error {
+		label := safe(strings.ReplaceAll(name, "_", " "))
+		switch {
+		case isFlat(value):
+			text := plain(value)
+			if strings.Contains(text, "\n") {
+				_, err := fmt.Fprintf(w, "%s%s:\n%s\n", indent, label, text)
+				return err
+			}
+			_, err := fmt.Fprintf(w, "%s%-*s  %s\n", indent, longest+1, label+":", text)
+			return err
+		case value.Kind() == '{':
+			if _, err := fmt.Fprintf(w, "%s%s:\n", indent, label); err != nil {
+				return err
+			}
+			return renderObject(w, value, width, indent+"  ")
+		default:
+			if _, err := fmt.Fprintf(w, "\n%s%s:\n", indent, label); err != nil {
+				return err
+			}
+			return renderList(w, value, width, indent+"  ")
+		}
+	})
+}
+
+// renderList shows a list: of objects as a table, of anything else a line each.
+func renderList(w io.Writer, raw jsontext.Value, width int, indent string) error {
+	var items []jsontext.Value
+	if err := json2.Unmarshal(raw, &items); err != nil {
+		return err
+	}
+	if len(items) == 0 {
+		_, err := fmt.Fprintf(w, "%s(none)\n", indent)
+		return err
+	}
+	columns, ok := columnsOf(items)
+	if !ok {
+		for _, item := range items {
+			if _, err := fmt.Fprintf(w, "%s%s\n", indent, oneLine(compact(item), width-len(indent))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return renderTable(w, items, columns, width, indent)
+}
+
+// columnsOf returns the members that items which are all objects have, in the
+// order they come up; lists are left out, for they do not fit a cell.
+func columnsOf(items []jsontext.Value) (columns []string, ok bool) {
+	for _, item := range items {
+		if item.Kind() != '{' {
+			return nil, false
+		}
+		_ = protocol.Members(item, func(name string, value jsontext.Value) error {
+			if value.Kind() != '[' && !slices.Contains(columns, name) {
+				columns = append(columns, name)
+			}
+			return nil
+		})
+	}
+	return columns, len(columns) > 0
+}
+
+// renderTable fits the cells to the width: the widest column gives way.
+func renderTable(w io.Writer, items []jsontext.Value, columns []string, width int, indent string) error {
+	rows := make([][]string, 0, len(items)+1)
+	titles := make([]string, len(columns))
+	for i, name := range columns {
+		titles[i] = strings.ToUpper(oneLine(strings.ReplaceAll(name, "_", " "), 40))
+	}
+	rows = append(rows, titles)
+	for _, item := range items {
+		row := make([]string, len(columns))
+		_ = protocol.Members(item, func(name string, value jsontext.Value) error {
+			if i := slices.Index(columns, name); i >= 0 {
+				row[i] = oneLine(compact(value), 500)
+			}
+			return nil
+		})
+		rows = append(rows, row)
+	}
+	widths := make([]int, len(columns))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for {
+		total := len(indent) + 2*(len(columns)-1)
+		widest := 0
+		for i, n := range widths {
+			total += n
+			if n > widths[widest] {
+				widest = i
+			}
+		}
+		if total <= width || widths[widest] <= 24 {
+			break
+		}
+		widths[widest] = max(24, widths[widest]-(total-width))
+	}
+	for _, row := range rows {
+		line := indent
+		for i, cell := range row {
+			line += fmt.Sprintf("%-*s  ", widths[i], oneLine(cell, widths[i]))
+		}
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isFlat reports whether a value is neither list nor object.
+func isFlat(value jsontext.Value) bool { return value.Kind() != '{' && value.Kind() != '[' }
+
+// plain returns a flat value as text.
+func plain(value jsontext.Value) string {
+	switch value.Kind() {
+	case '"':
+		text, err := jsontext.AppendUnquote(nil, value)
+		if err != nil {
+			return string(value)
+		}
+		return safe(string(text))
+	case 'n':
+		return "-"
+	case 't':
+		return "yes"
+	case 'f':
+		return "no"
+	case '0':
+		if f, err := strconv.ParseFloat(string(value), 64); err == nil && strings.ContainsAny(string(value), ".eE") {
+			return strconv.FormatFloat(f, 'g', 6, 64)
+		}
+	}
+	return string(value)
+}
+
+// compact returns any value on one line: an object as name value pairs.
+func compact(value jsontext.Value) string {
+	switch value.Kind() {
+	case '{':
+		var parts []string
+		_ = protocol.Members(value, func(name string, inner jsontext.Value) error {
+			if isFlat(inner) {
+				parts = append(parts, plain(inner))
+			}
+			return nil
+		})
+		return strings.Join(parts, ":")
+	case '[':
+		own := value.Clone()
+		_ = own.Compact()
+		return string(own)
+	default:
+		return plain(value)
+	}
+}

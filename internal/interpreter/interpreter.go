@@ -1,0 +1,223 @@
+// Package interpreter turns a plugin's runner into the program that starts it.
+//
+// A runner names a program, which is looked up, or a source file, which is run
+// by the Python or Node of this machine together with the SDK that the host
+// carries: an author installs nothing. Whatever is made on the way (the SDKs
+// laid out as files, bundles of TypeScript, what interpreters said of
+// themselves) is kept below one directory, is made once, appears there whole
+// or not at all, and may be deleted at any time. Several hosts may share it.
+//
+//	i := interpreter.New(interpreter.Options{Dir: "/home/ada/.mortise/runtime"})
+//	argv, err := i.Command(ctx, pkg, manifest)
+//
+// Starting the program is not done here; see package process.
+package interpreter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/plugin"
+	"github.com/mortise-dev/mortise/sdk/python"
+	"github.com/mortise-dev/mortise/sdk/typescript"
+)
+
+// Options say where things are.
+type Options struct {
+	Dir    string // what is made is kept here; it need not exist yet
+	Python string // the interpreter to use: a path or a name; empty is what is found on PATH
+	Node   string // likewise
+}
+
+// Interpreters knows the interpreters of this machine. It is safe for
+// concurrent use.
+type Interpreters struct {
+	dir          string
+	python, node *interpreter
+	pythonSDK    *kit
+	nodeSDK      *kit
+	bundles      *bundler
+}
+
+// New returns the interpreters of this machine. Nothing is looked for yet.
+func New(opts Options) *Interpreters {
+	dir := opts.Dir
+	if absolute, err := filepath.Abs(dir); err == nil {
+		dir = absolute
+	}
+	known := &memory{file: filepath.Join(dir, "interpreters.json")}
+	i := &Interpreters{
+		dir: dir,
+		python: &interpreter{
+			name: "python3", title: "Python", names: []string{"python3", "python"}, major: 3, minor: 9,
+			setting: "interpreters.python", set: opts.Python, memory: known,
+			ask: []string{"-I", "-S", "-c", "import sys; print(sys.executable); print('%d.%d.%d' % sys.version_info[:3])"},
+		},
+		node: &interpreter{
+			name: "node", title: "Node", names: []string{"node"}, major: 20,
+			setting: "interpreters.node", set: opts.Node, memory: known,
+			ask: []string{"-p", `process.execPath + "\n" + process.versions.node`},
+		},
+		pythonSDK: &kit{name: "python", files: python.Files, dir: filepath.Join(dir, "sdk")},
+		nodeSDK:   &kit{name: "typescript", files: typescript.Files, dir: filepath.Join(dir, "sdk")},
+	}
+	i.bundles = &bundler{dir: filepath.Join(dir, "bundles"), sdk: i.nodeSDK}
+	return i
+}
+
+// Command returns the program that runs the plugin m of pkg, as an absolute
+// path, and its arguments. What is missing on this machine is
+// dependency_missing; what is wrong with the plugin is launch_failed.
+func (i *Interpreters) Command(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]string, error) {
+	var argv []string
+	var err error
+	switch r := m.Runner; {
+	case len(r.Command) > 0:
+		argv, err = i.program(ctx, pkg, r.Command)
+	case filepath.Ext(r.Entry) == ".py":
+		argv, err = i.script(ctx, pkg, r.Entry)
+	case slices.Contains(nodeExtensions, filepath.Ext(r.Entry)):
+		argv, err = i.bundled(ctx, pkg, r.Entry)
+	default:
+		err = failed("the runner names neither a command nor a source file that can be run: %q", r.Entry)
+	}
+	if err != nil {
+		return nil, named(m.Name, err)
+	}
+	return argv, nil
+}
+
+var nodeExtensions = []string{".ts", ".js", ".mjs"}
+
+// program finds what a command starts with.
+func (i *Interpreters) program(ctx context.Context, pkg plugin.Package, command []string) ([]string, error) {
+	name, path := command[0], ""
+	switch {
+	case strings.HasPrefix(name, "./"):
+		file, err := inside(pkg.Dir, name)
+		if err != nil {
+			return nil, err
+		}
+		path = file
+	case filepath.IsAbs(name):
+		path = name
+	case strings.ContainsAny(name, `/\`):
+		return nil, failed("%s is neither a file of the package (./file), nor the name of a program, nor an absolute path", name)
+	default:
+		found, err := exec.LookPath(name)
+		if err == nil {
+			found, err = filepath.Abs(found)
+		}
+		if err != nil {
+			return nil, plugin.Errorf(plugin.CodeDependencyMissing, "%s is not installed: no such program is on the PATH of the host", name)
+		}
+		path = i.real(ctx, name, found)
+	}
+	return append([]string{path}, command[1:]...), nil
+}
+
+// real returns the interpreter behind a program that was found on PATH, which
+// may be a version manager's script; the program itself if it is none.
+func (i *Interpreters) real(ctx context.Context, name, path string) string {
+	for _, p := range []*interpreter{i.python, i.node} {
+		if !slices.Contains(p.names, name) {
+			continue
+		}
+		if answer, err := p.learn(ctx, path, false); err == nil {
+			return answer.Real
+		}
+	}
+	return path
+}
+
+// script runs a Python file.
+func (i *Interpreters) script(ctx context.Context, pkg plugin.Package, entry string) ([]string, error) {
+	file, err := inside(pkg.Dir, entry)
+	if err != nil {
+		return nil, err
+	}
+	found, err := i.python.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sdk, err := i.pythonSDK.layOut()
+	if err != nil {
+		return nil, err
+	}
+	// -S: what site does at a start, above all running the .pth files of
+	// installed packages, can take longer than everything else together.
+	// _boot.py adds the directories that installed packages are in.
+	return []string{found.Real, "-I", "-S", "-X", "pycache_prefix=" + i.pycache(), filepath.Join(sdk, "mortise", "_boot.py"), file}, nil
+}
+
+func (i *Interpreters) pycache() string { return filepath.Join(i.dir, "pycache") }
+
+// bundled runs a TypeScript or JavaScript file.
+func (i *Interpreters) bundled(ctx context.Context, pkg plugin.Package, entry string) ([]string, error) {
+	if _, err := inside(pkg.Dir, entry); err != nil {
+		return nil, err
+	}
+	found, err := i.node.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	file, err := i.bundles.bundle(ctx, pkg, entry, false)
+	if err != nil {
+		return nil, err
+	}
+	if pkg.Dev { // its traces name the author's lines, for 3 ms of start
+		return []string{found.Real, "--enable-source-maps", file}, nil
+	}
+	return []string{found.Real, file}, nil
+}
+
+// inside returns the absolute path of a regular file of a package.
+func inside(dir, name string) (string, error) {
+	clean := filepath.Clean(filepath.FromSlash(name))
+	if !filepath.IsLocal(clean) || dir == "" {
+		return "", failed("%s is not inside the package", name)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", failed("the package cannot be opened: %w", err)
+	}
+	defer root.Close()
+	info, err := root.Stat(clean) // refuses links that lead out
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", failed("%s is not there", filepath.Join(dir, clean))
+	case err != nil:
+		return "", failed("%s cannot be used: %w", filepath.Join(dir, clean), err)
+	case !info.Mode().IsRegular():
+		return "", failed("%s is not a file", filepath.Join(dir, clean))
+	}
+	return filepath.Join(dir, clean), nil
+}
+
+func failed(format string, args ...any) *plugin.Error {
+	return plugin.Errorf(plugin.CodeLaunchFailed, format, args...)
+}
+
+// named puts the plugin's name before the message. An error that has no code
+// yet is one of making files: the program cannot be started without them.
+func named(name string, err error) error {
+	var e *plugin.Error
+	switch {
+	case errors.As(err, &e):
+		copied := *e // it may be another call's as well
+		e = &copied
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		e = plugin.AsError(err)
+	default:
+		e = failed("%w", err)
+	}
+	e.Message = fmt.Sprintf("%s: %s", name, e.Message)
+	return e
+}
