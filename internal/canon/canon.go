@@ -9,6 +9,9 @@ package canon
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -72,4 +75,25 @@ func BigInteger(raw []byte) (pointer string, found bool) {
 			return string(dec.StackPointer()), true
 		}
 	}
+}
+
+// Check reports what keeps raw from being one strict I-JSON value nested no
+// deeper than depth.
+func Check(raw []byte, depth int) error {
+	dec := jsontext.NewDecoder(strings.NewReader(string(raw)))
+	for {
+		if _, err := dec.ReadToken(); err != nil {
+			return err
+		}
+		if dec.StackDepth() > depth {
+			return fmt.Errorf("nested deeper than %d at %s", depth, dec.StackPointer())
+		}
+		if dec.StackDepth() == 0 {
+			break
+		}
+	}
+	if _, err := dec.ReadToken(); err != io.EOF {
+		return errors.New("more than one value")
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package canon_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/canon"
@@ -54,6 +55,22 @@ func TestBigIntegerNamesThePlace(t *testing.T) {
 	for _, fine := range []string{`9007199254740992`, `-9007199254740992`, `1e300`, `90071992547409930.5`, `{"a":"9007199254740993"}`} {
 		if at, found := canon.BigInteger([]byte(fine)); found {
 			t.Errorf("%s refused at %q", fine, at)
+		}
+	}
+}
+
+func TestCheckBoundsDepth(t *testing.T) {
+	t.Parallel()
+	deep := func(n int) []byte { return []byte(strings.Repeat("[", n) + strings.Repeat("]", n)) }
+	if err := canon.Check(deep(64), 64); err != nil {
+		t.Error(err)
+	}
+	if err := canon.Check(deep(65), 64); err == nil {
+		t.Error("65 levels passed")
+	}
+	for _, bad := range []string{``, `1 2`, `{"a":1}x`, `{"a":1,"a":1}`} {
+		if err := canon.Check([]byte(bad), 64); err == nil {
+			t.Errorf("%q passed", bad)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -26,8 +27,13 @@ that it can be called at once and every change to its files counts at the next c
 			if dir == "" {
 				dir = filepath.Join(".", name)
 			}
-			files, err := scaffold.New(cmd.Context(), dir, name, lang, func(line string) { c.say("%s", line) })
-			if err != nil {
+			files, err := scaffold.New(dir, name, lang)
+			var unbuilt *scaffold.NotBuilt
+			switch {
+			case errors.As(err, &unbuilt):
+				c.say("mortise: %s", unbuilt)
+				only = true
+			case err != nil:
 				return err
 			}
 			if !only {

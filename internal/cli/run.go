@@ -114,7 +114,7 @@ func (c *command) answer(res plugin.Result, err error) error {
 	if res.Summary != "" {
 		fmt.Fprintf(c.out, "%s\n\n", safe(res.Summary))
 	}
-	if err := renderValue(c.out, res.Data, c.width()); err != nil {
+	if err := renderValue(c.out, jsontext.Value(res.Data), c.width()); err != nil {
 		return err
 	}
 	if len(res.Diagnostics) > 0 {
@@ -209,11 +209,11 @@ func (c *command) readInput(given string) (json.RawMessage, error) {
 	if len(raw) > maxInput {
 		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "the input from %s has more than %d MiB", from, maxInput>>20)
 	}
-	raw = bytes.TrimSpace(raw)
-	if err := jsontext.Value(raw).Compact(); err != nil || len(raw) == 0 {
+	value := jsontext.Value(bytes.TrimSpace(raw))
+	if err := value.Compact(); err != nil {
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the input from %s is not one JSON value: %w; text goes in with --set key=value", from, err)
 	}
-	return raw, nil
+	return json.RawMessage(value), nil
 }
 
 // compose adds --set and --artifact to the input.

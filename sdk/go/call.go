@@ -20,12 +20,19 @@ type Call struct {
 	token  string
 	seq    atomic.Int64
 
+	about jsontext.Value
+
 	// Operation is the operation's name without the plugin's.
 	Operation string
-	// About is who asks and what the call belongs to.
-	About protocol.Context
 	// Limit is how much time the host gives the call.
 	Limit time.Duration
+}
+
+// About returns who asks and what the call belongs to.
+func (c *Call) About() protocol.Context {
+	var about protocol.Context
+	_ = json.Unmarshal(c.about, &about) // the host's own words; what is missing stays empty
+	return about
 }
 
 // Scratch returns the directory that belongs to this process.

@@ -139,10 +139,10 @@ func (s *server) execute(f *protocol.Frame) {
 	err := protocol.Members(f.Params, func(name string, value jsontext.Value) error {
 		switch name {
 		case "call":
-			return json.Unmarshal(value, &c.token)
+			return unquote(value, &c.token)
 		case "operation":
 			var full string
-			if err := json.Unmarshal(value, &full); err != nil {
+			if err := unquote(value, &full); err != nil {
 				return err
 			}
 			c.Operation = full[strings.LastIndexByte(full, '/')+1:]
@@ -152,7 +152,7 @@ func (s *server) execute(f *protocol.Frame) {
 		case "input":
 			input = value
 		case "context":
-			return json.Unmarshal(value, &c.About)
+			c.about = value
 		case "deadline_ms":
 			ms, err := strconv.ParseInt(string(value), 10, 64)
 			c.Limit = time.Duration(ms) * time.Millisecond
@@ -187,6 +187,13 @@ func (s *server) execute(f *protocol.Frame) {
 		}
 		s.result(id, result)
 	}()
+}
+
+// unquote reads a JSON string.
+func unquote(value jsontext.Value, into *string) error {
+	text, err := jsontext.AppendUnquote(nil, value)
+	*into = string(text)
+	return err
 }
 
 // answer runs the operation and returns the result member of its answer.

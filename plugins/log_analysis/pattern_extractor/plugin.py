@@ -62,7 +62,6 @@ def pattern_extractor(
         "lines_per_second": round(miner.lines / elapsed),
         "mb_per_second": round(text_bytes / 1e6 / elapsed, 1),
     }
-    data["speed"] = speed
     return Result(data, metrics=dict(speed, lines=miner.lines, bytes=text_bytes), summary=_summary(data))
 
 

@@ -1,4 +1,4 @@
-"""Start a plugin: python3 -I -X pycache_prefix=DIR .../mortise/_boot.py PLUGIN.py
+"""Start a plugin: python3 -I -S -X pycache_prefix=DIR .../mortise/_boot.py PLUGIN.py
 
 A script is compiled anew at every start, so there is little here; see _start.
 """
@@ -8,6 +8,11 @@ import sys
 
 _sdk = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, _sdk)
+
+if sys.flags.no_site:
+    from mortise._sites import directories  # noqa: E402
+
+    sys.path += directories()
 
 from mortise._start import start  # noqa: E402
 

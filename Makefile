@@ -1,0 +1,54 @@
+# Everything that is built, run and tested here. `make` alone lists it.
+
+GO      ?= go
+BIN     := bin/mortise
+HOME_DIR := $(CURDIR)/.mortise
+LOG     ?= $(firstword $(wildcard /var/log/dpkg.log /var/log/syslog /var/log/messages /var/log/pacman.log /var/log/dnf.log /var/log/install.log))
+
+.PHONY: help
+help: ## list what can be made
+	@awk -F ':.*## ' '/^[a-z][a-z\/-]*:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/mortise
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/mortise
+
+.PHONY: run
+run: build ## mine the templates of a real log of this machine, or of LOG=path
+	@if [ -z "$(LOG)" ] || [ ! -r "$(LOG)" ]; then echo "no readable system log was found; name one: make run LOG=path" >&2; exit 1; fi
+	@echo "mortise run pattern_extractor --artifact $(LOG)"
+	@MORTISE_HOME=$(HOME_DIR) $(BIN) run pattern_extractor --artifact "$(LOG)"
+	@echo; echo "mortise ledger list --last 3"
+	@MORTISE_HOME=$(HOME_DIR) $(BIN) ledger list --last 3
+
+.PHONY: test
+test: build ## run every test that fits in ten minutes; what cannot run here is named
+	@sh test/run.sh
+
+.PHONY: test-long
+test-long: build ## run the tests, then the fuzzers and the benchmarks
+	@sh test/run.sh
+	@sh test/long.sh
+
+.PHONY: lint
+lint: ## gofmt, go vet and staticcheck
+	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
+	$(GO) vet ./...
+	cd bench && $(GO) vet ./...
+	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+
+.PHONY: bench
+bench: build ## run the benchmarks beside their peers; takes some minutes
+	cd bench && $(GO) run .
+
+.PHONY: generate
+generate: ## write what is derived from protocol/codes.json
+	$(GO) generate ./...
+
+.PHONY: verify
+verify: generate ## fail if generate changes a file
+	git diff --exit-code
+
+.PHONY: clean
+clean: ## remove what was built, and the data of `make run`
+	rm -rf bin .mortise

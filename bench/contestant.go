@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+
+	"github.com/hashicorp/go-hclog"
+	hashicorp "github.com/hashicorp/go-plugin"
+
+	"github.com/mortise-dev/mortise/bench/peer"
+	"github.com/mortise-dev/mortise/internal/process"
+	"github.com/mortise-dev/mortise/plugin"
+	"github.com/mortise-dev/mortise/protocol"
+)
+
+// A contestant answers 1 KB with the same 1 KB.
+type contestant struct {
+	name   string
+	call   func(ctx context.Context) error
+	single bool   // cannot be called by several at a time
+	pinned target // p50 of one caller, as a ratio to the raw bytes
+	shared target // calls/s of 16 callers
+	close  func()
+}
+
+// An opener starts a contestant, warm after the first call. One that cannot
+// take part here returns nil.
+type opener func(ctx context.Context, l *lab) (*contestant, error)
+
+// warmOpeners are the contestants of table A, the floor first.
+var warmOpeners = []opener{
+	rawBytes, rawFrames,
+	mortiseGo, mortisePython, mortiseNode,
+	kernelContestant,
+	hashicorpBytes, hashicorpMaps, hashicorpGRPC,
+}
+
+// openAll starts the contestants. All of them are closed by closeAll, also
+// after an error.
+func openAll(ctx context.Context, l *lab, openers []opener) (all []*contestant, closeAll func(), err error) {
+	closeAll = func() {
+		for _, c := range all {
+			c.close()
+		}
+	}
+	for _, open := range openers {
+		c, err := open(ctx, l)
+		if err != nil {
+			return all, closeAll, err
+		}
+		if c == nil {
+			continue
+		}
+		all = append(all, c)
+		for range 3000 { // caches, pools and just-in-time compilers
+			if err := c.call(ctx); err != nil {
+				return all, closeAll, fmt.Errorf("%s: %w", c.name, err)
+			}
+		}
+	}
+	return all, closeAll, nil
+}
+
+// ---- the runner ----
+
+func mortiseGo(ctx context.Context, l *lab) (*contestant, error) {
+	c, err := l.throughRunner(ctx, "Mortise runner + Go plugin", l.program("echo"))
+	if c != nil {
+		c.pinned, c.shared = atMostRatio(3), atLeast(100_000)
+	}
+	return c, err
+}
+
+func mortisePython(ctx context.Context, l *lab) (*contestant, error) {
+	if l.python == nil {
+		return nil, nil
+	}
+	c, err := l.throughRunner(ctx, "Mortise runner + Python plugin", echoFile("echo.py"))
+	if c != nil {
+		c.pinned = atMostRatio(5)
+	}
+	return c, err
+}
+
+func mortiseNode(ctx context.Context, l *lab) (*contestant, error) {
+	if l.node == nil {
+		return nil, nil
+	}
+	return l.throughRunner(ctx, "Mortise runner + Node plugin", l.program("echo.mjs"))
+}
+
+func (l *lab) throughRunner(ctx context.Context, name, entry string) (*contestant, error) {
+	r := l.runner(process.Options{})
+	operation, request := echo(entry, protocol.Version2, plugin.IsolationTenant), newCall(payload())
+	run := func(ctx context.Context) (plugin.Result, error) { return r.Run(ctx, operation, request, nil) }
+	res, err := run(ctx)
+	if err == nil && !sameJSON(res.Data, request.Input) {
+		err = fmt.Errorf("the answer differs: %s", res.Data)
+	}
+	if err != nil {
+		_ = r.Close()
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &contestant{
+		name:  name,
+		call:  func(ctx context.Context) error { _, err := run(ctx); return err },
+		close: func() { _ = r.Close() },
+	}, nil
+}
+
+func sameJSON(a, b []byte) bool {
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}
+
+// ---- the whole kernel ----
+
+// kernelContestant is the place of a whole call: resolve, check in, policy,
+// run, check out, record. It returns nil, and is not in the tables, until
+// internal/kernel is there to be opened: build a kernel over l.dir with the
+// plugin l.program("echo"), and return its Call of newCall(payload()) as call.
+func kernelContestant(context.Context, *lab) (*contestant, error) { return nil, nil }
+
+// ---- HashiCorp's go-plugin ----
+
+func hashicorpBytes(_ context.Context, l *lab) (*contestant, error) {
+	return l.overHashicorp("HashiCorp go-plugin net/rpc, opaque bytes", "netrpc", peer.Echo.Bytes)
+}
+
+func hashicorpMaps(_ context.Context, l *lab) (*contestant, error) {
+	return l.overHashicorp("HashiCorp go-plugin net/rpc, JSON maps", "netrpc", mapped)
+}
+
+func hashicorpGRPC(_ context.Context, l *lab) (*contestant, error) {
+	return l.overHashicorp("HashiCorp go-plugin gRPC, opaque bytes", "grpc", peer.Echo.Bytes)
+}
+
+// mapped has a map at both ends, as a host has that looks at what it passes on.
+func mapped(e peer.Echo, in []byte) ([]byte, error) {
+	var value map[string]any
+	if err := json.Unmarshal(in, &value); err != nil {
+		return nil, err
+	}
+	out, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := e.Maps(out)
+	if err != nil {
+		return nil, err
+	}
+	return answer, json.Unmarshal(answer, &value)
+}
+
+func (l *lab) overHashicorp(name, transport string, method func(peer.Echo, []byte) ([]byte, error)) (*contestant, error) {
+	client := l.hashicorpClient(transport)
+	e, err := dispense(client)
+	if err != nil {
+		client.Kill()
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	in := payload()
+	return &contestant{
+		name:  name,
+		call:  func(context.Context) error { _, err := method(e, in); return err },
+		close: client.Kill,
+	}, nil
+}
+
+func (l *lab) hashicorpClient(transport string) *hashicorp.Client {
+	config := &hashicorp.ClientConfig{
+		HandshakeConfig: peer.Handshake, Plugins: peer.NetRPC,
+		Cmd:              exec.Command(l.program("hashicorp"), transport),
+		AllowedProtocols: []hashicorp.Protocol{hashicorp.ProtocolNetRPC},
+		Logger:           hclog.NewNullLogger(),
+	}
+	if transport == "grpc" {
+		config.Plugins, config.AllowedProtocols = peer.GRPC, []hashicorp.Protocol{hashicorp.ProtocolGRPC}
+	}
+	return hashicorp.NewClient(config)
+}
+
+func dispense(client *hashicorp.Client) (peer.Echo, error) {
+	session, err := client.Client()
+	if err != nil {
+		return nil, err
+	}
+	e, err := session.Dispense("echo")
+	if err != nil {
+		return nil, err
+	}
+	return e.(peer.Echo), nil
+}

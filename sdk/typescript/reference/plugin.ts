@@ -1,0 +1,78 @@
+// The reference plugin that the protocol's transcripts are replayed with; see
+// protocol/testdata/README.md.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { Plugin, PluginError, ServiceError, t } from "mortise";
+
+const plugin = new Plugin("example.reference", {
+  version: "1.0.0",
+  description: "Answers the conversations that every SDK is tested with.",
+  capabilities: ["cache"],
+});
+
+const value = { value: t.any() };
+
+plugin.tool("echo", { description: "Answers its value.", input: value, output: t.object(value) }, (input) => input);
+
+plugin.tool(
+  "fail",
+  { description: "Fails as it is told.", input: { code: t.string(), message: t.string() } },
+  ({ code, message }) => {
+    throw new PluginError(message, { code, details: { path: "a.log" } });
+  },
+);
+
+plugin.tool("raise", { description: "Throws what nobody catches.", input: { message: t.string() } }, ({ message }) => {
+  throw new RangeError(message);
+});
+
+plugin.tool(
+  "remember",
+  { description: "Stores a value and reads it back.", input: { key: t.string(), value: t.any() }, output: t.object(value) },
+  async ({ key, value }, ctx) => {
+    await ctx.cache.set(key, value);
+    return { value: await ctx.cache.get(key) };
+  },
+);
+
+plugin.tool(
+  "forbidden",
+  { description: "Asks for a service that it is not granted.", output: t.object({ refused: t.string() }) },
+  async (_, ctx) => {
+    try {
+      await ctx.service("secrets.get", { key: "k" });
+    } catch (error) {
+      if (error instanceof ServiceError) return { refused: error.code };
+      throw error;
+    }
+    return { refused: "" };
+  },
+);
+
+plugin.tool(
+  "count",
+  { description: "Counts and tells how far it is.", input: { to: t.integer() }, output: t.object({ counted: t.integer() }) },
+  ({ to }, ctx) => {
+    ctx.log.info("counting", { to });
+    for (let done = 1; done <= to; done++) ctx.progress({ message: "counting", done, total: to });
+    ctx.emit("done");
+    return { counted: to };
+  },
+);
+
+plugin.tool(
+  "stray_print",
+  { description: "Prints to standard output.", output: t.object({ printed: t.boolean() }) },
+  () => {
+    console.log("a stray print");
+    process.stdout.write("another one\n");
+    return { printed: true };
+  },
+);
+
+plugin.tool("wait", { description: "Works until it is cancelled." }, async (_, ctx) => {
+  ctx.progress({ message: "waiting" });
+  while (!ctx.cancelled) await sleep(3_600_000, undefined, { signal: ctx.signal });
+});
+
+plugin.run();

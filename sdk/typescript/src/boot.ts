@@ -1,0 +1,14 @@
+// Imported before a plugin's entry file, so that nothing the entry or its
+// imports print can end up among the frames of the protocol.
+
+import { isatty } from "node:tty";
+import { isServing } from "./serve.ts";
+import { claimStdout } from "./stdio.ts";
+
+if (!isatty(0)) claimStdout();
+
+process.on("beforeExit", () => {
+  if (isServing()) return;
+  process.stderr.write("the plugin never called run(): end its entry file with plugin.run()\n");
+  process.exit(1);
+});

@@ -1,0 +1,211 @@
+import { Cancelled, ServiceError } from "./errors.ts";
+
+/** Who asks, as the host knows them. */
+export interface Auth {
+  readonly tenant_id: string;
+  readonly principal_id: string;
+  readonly principal: { readonly type: string; readonly id: string };
+  readonly scopes: readonly string[];
+  readonly [member: string]: unknown;
+}
+
+/** What a call belongs to. */
+export interface Trace {
+  readonly correlation_id: string;
+  readonly workflow_id: string;
+  readonly step_id: string;
+  readonly [member: string]: unknown;
+}
+
+/** How far a call has come. */
+export interface Progress {
+  message?: string;
+  done?: number;
+  total?: number;
+  unit?: string;
+}
+
+export type Level = "debug" | "info" | "warning" | "error";
+
+/** Writes log records of the call. Messages over 8 KiB are cut. */
+export type Log = Record<Level, (message: string, fields?: Readonly<Record<string, unknown>>) => void>;
+
+/** The host's cache, as far as this call may use it. Every method rejects with a {@link ServiceError}. */
+export interface Cache {
+  /** The value stored under the key, or undefined. */
+  get(key: string): Promise<unknown>;
+  set(key: string, value: unknown, options?: { ttlSeconds?: number }): Promise<void>;
+  delete(key: string): Promise<void>;
+}
+
+/** What a call is, as the host's request says it. @internal */
+export interface Call {
+  readonly call: string;
+  readonly context: Readonly<Record<string, unknown>>;
+  readonly deadline_ms?: number;
+}
+
+/** The way from a call to the host; one for each protocol version. @internal */
+export interface Link {
+  readonly paths: { readonly scratch: string; readonly artifacts: string | undefined };
+  request(method: string, members: Readonly<Record<string, unknown>>): Promise<unknown>;
+  emit(call: string, seq: number, kind: "progress" | "content", data: unknown): void;
+  log(call: string, level: Level, message: string, fields: Readonly<Record<string, unknown>> | undefined): void;
+}
+
+/**
+ * What a handler knows about its call and may ask of the host while it lasts.
+ *
+ * It ends with the call: services then reject with a {@link ServiceError}, and
+ * what is emitted or logged is left unsaid.
+ */
+export class Context {
+  readonly #link: Link;
+  readonly #call: Call;
+  #seq = 0;
+  #ended = false;
+  #cancelled: Cancelled | undefined;
+  #controller: AbortController | undefined;
+  #rejects: Set<(error: unknown) => void> | undefined;
+  #log: Log | undefined;
+
+  /** @internal */
+  constructor(link: Link, call: Call) {
+    this.#link = link;
+    this.#call = call;
+  }
+
+  /** Who asks. Empty in version 1 of the protocol. */
+  get auth(): Auth {
+    return (this.#call.context["auth"] ?? {}) as Auth;
+  }
+
+  /** What the call belongs to. Empty in version 1. */
+  get trace(): Trace {
+    return (this.#call.context["trace"] ?? {}) as Trace;
+  }
+
+  /** The session the call is part of, where there is one. */
+  get session(): unknown {
+    return this.#call.context["session"];
+  }
+
+  /** The idempotency key, empty where there is none. */
+  get key(): string {
+    const { key } = this.#call.context;
+    return typeof key === "string" ? key : "";
+  }
+
+  /** The context as the host sent it; version 1 has workspace_id and repo_root here. */
+  get raw(): Readonly<Record<string, unknown>> {
+    return this.#call.context;
+  }
+
+  /** How long the call may take, from its start. The host enforces it; a handler may plan by it. */
+  get deadlineMs(): number | undefined {
+    return this.#call.deadline_ms;
+  }
+
+  /** The process's own directory. */
+  get scratch(): string {
+    return this.#link.paths.scratch;
+  }
+
+  /** Where files lie that the process may read, if there are any. */
+  get artifactsDir(): string | undefined {
+    return this.#link.paths.artifacts;
+  }
+
+  /** Whether the caller gave up. News of it can only arrive while the handler awaits something. */
+  get cancelled(): boolean {
+    return this.#cancelled !== undefined;
+  }
+
+  /** Throws {@link Cancelled} once the caller gave up. */
+  check(): void {
+    if (this.#cancelled) throw this.#cancelled;
+  }
+
+  /** Aborted, with a {@link Cancelled} as its reason, when the caller gives up. For fetch, timers and the like. */
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#cancelled) this.#controller.abort(this.#cancelled);
+    }
+    return this.#controller.signal;
+  }
+
+  /** Tells how far the work has come. May be dropped when it comes too fast. */
+  progress({ message, done, total, unit }: Progress): void {
+    if (!this.#ended) this.#link.emit(this.#call.call, ++this.#seq, "progress", { message, done, total, unit });
+  }
+
+  /** Hands out a piece of content before the result. Never dropped; a call that emits too much fails with limit_exceeded. */
+  emit(data: unknown): void {
+    if (!this.#ended) this.#link.emit(this.#call.call, ++this.#seq, "content", data);
+  }
+
+  get log(): Log {
+    const at = (level: Level) => (message: string, fields?: Readonly<Record<string, unknown>>) => {
+      if (!this.#ended) this.#link.log(this.#call.call, level, message, fields);
+    };
+    return (this.#log ??= { debug: at("debug"), info: at("info"), warning: at("warning"), error: at("error") });
+  }
+
+  get cache(): Cache {
+    return {
+      get: async (key) => {
+        const answer = (await this.service("cache.get", { key })) as { found?: boolean; value?: unknown } | null;
+        return answer?.found === true ? answer.value : undefined;
+      },
+      set: async (key, value, { ttlSeconds = 300 } = {}) => {
+        await this.service("cache.set", { key, value, ttl_seconds: ttlSeconds });
+      },
+      delete: async (key) => {
+        await this.service("cache.delete", { key });
+      },
+    };
+  }
+
+  /** Asks the host for `service.method`. Rejects with a {@link ServiceError}, or {@link Cancelled} when the caller gives up. */
+  service(method: string, args: Readonly<Record<string, unknown>> = {}): Promise<unknown> {
+    return this.#request(method, { args });
+  }
+
+  /**
+   * Calls another operation, `plugin/operation`, with the caller's principal.
+   * The manifest declares it under requires.tools. Resolves to the result of
+   * that call; rejects as {@link service} does.
+   */
+  call(operation: string, input: Readonly<Record<string, unknown>>, { key }: { key?: string } = {}): Promise<unknown> {
+    return this.#request("operations.call", key === undefined ? { operation, input } : { operation, input, key });
+  }
+
+  async #request(method: string, members: Readonly<Record<string, unknown>>): Promise<unknown> {
+    this.check();
+    if (this.#ended) throw new ServiceError(`${method}: the call has ended`, { code: "not_found" });
+    const rejects = (this.#rejects ??= new Set());
+    let reject!: (error: unknown) => void;
+    try {
+      return await new Promise((resolve, no) => {
+        rejects.add((reject = no));
+        this.#link.request(method, { call: this.#call.call, ...members }).then(resolve, reject);
+      });
+    } finally {
+      rejects.delete(reject);
+    }
+  }
+
+  /** @internal The caller gave up. */
+  cancel(reason: string): void {
+    if (this.#cancelled) return;
+    const cancelled = (this.#cancelled = new Cancelled(reason));
+    this.#controller?.abort(cancelled);
+    this.#rejects?.forEach((reject) => reject(cancelled));
+  }
+
+  /** @internal The call has its answer. */
+  end(): void {
+    this.#ended = true;
+  }
+}

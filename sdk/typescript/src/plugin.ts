@@ -1,0 +1,141 @@
+import type { Context } from "./context.ts";
+import type { Result } from "./result.ts";
+import { inputReader, Schema, t, type Fields, type JsonSchema, type ObjectOf, type Presence } from "./schema.ts";
+import { serve } from "./serve.ts";
+
+/** What an operation is: a tool computes, an operator does, an agent decides, an adapter translates. */
+export type Kind = "tool" | "operator" | "agent" | "adapter";
+
+type InputSchema = Fields | Schema<unknown, Presence>;
+type InputOf<I> = I extends Schema<infer T, Presence> ? T : I extends Fields ? ObjectOf<I> : never;
+
+/** What the host and the caller know about an operation. */
+export interface Spec<I extends InputSchema, O> {
+  description?: string;
+  /** The arguments by name, or a schema of an object. None when absent. */
+  input?: I;
+  /** What the data of a result are. Anything when absent. */
+  output?: Schema<O, Presence>;
+  /** What the operation may change outside itself, such as `fs_write`. */
+  effects?: readonly string[];
+  policyTags?: readonly string[];
+  permissions?: readonly string[];
+  /** How long a call may take, as a manifest has it: `"30s"`. */
+  timeout?: string | number;
+}
+
+/** What a handler may answer: the data, or a {@link Result} that says more. */
+export type Answer<O> = O | Result<O>;
+
+/** The function behind an operation. What it throws fails the call; see {@link MortiseError}. */
+export type Handler<I extends InputSchema, O> = (input: InputOf<I>, ctx: Context) => Answer<O> | Promise<Answer<O>>;
+
+/** @internal An operation as the protocol needs it. */
+export interface Operation {
+  readonly description: Readonly<Record<string, unknown>>;
+  /** Turns the host's input into the handler's; throws InvalidInput. */
+  readonly read: (input: unknown, exact: boolean) => unknown;
+  readonly handle: (input: unknown, ctx: Context) => unknown;
+}
+
+/** What a plugin says about itself beside its name. */
+export interface PluginOptions {
+  version: string;
+  description?: string;
+  /** How many calls run at a time, 1 to 1024; 1 when absent. More only helps handlers that await. */
+  concurrency?: number;
+  /** The host services that the plugin wants, such as `cache`. */
+  capabilities?: readonly string[];
+}
+
+/**
+ * A plugin: a name, a version and its operations.
+ *
+ * The constructor and the methods that add operations throw TypeError for what
+ * cannot be right: a name used twice, a concurrency out of range.
+ */
+export class Plugin {
+  readonly name: string;
+  readonly version: string;
+  readonly description: string;
+  readonly concurrency: number;
+  readonly capabilities: readonly string[];
+  /** @internal */
+  readonly operations = new Map<string, Operation>();
+
+  constructor(name: string, { version, description = "", concurrency = 1, capabilities = [] }: PluginOptions) {
+    if (name === "" || version === "") throw new TypeError("a plugin has a name and a version");
+    if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 1024) {
+      throw new TypeError(`concurrency is 1 to 1024, not ${concurrency}`);
+    }
+    this.name = name;
+    this.version = version;
+    this.description = description;
+    this.concurrency = concurrency;
+    this.capabilities = [...capabilities];
+  }
+
+  /** Adds an operation that computes something and changes nothing. */
+  tool<const I extends InputSchema = Fields, O = unknown>(name: string, spec: Spec<I, O>, handler: Handler<I, NoInfer<O>>): this {
+    return this.#add("tool", name, spec, handler);
+  }
+
+  /** Adds an operation that changes something; `effects` say what. */
+  operator<const I extends InputSchema = Fields, O = unknown>(name: string, spec: Spec<I, O>, handler: Handler<I, NoInfer<O>>): this {
+    return this.#add("operator", name, spec, handler);
+  }
+
+  /** Adds an operation that decides what to do. */
+  agent<const I extends InputSchema = Fields, O = unknown>(name: string, spec: Spec<I, O>, handler: Handler<I, NoInfer<O>>): this {
+    return this.#add("agent", name, spec, handler);
+  }
+
+  /** Adds an operation that translates between two forms. */
+  adapter<const I extends InputSchema = Fields, O = unknown>(name: string, spec: Spec<I, O>, handler: Handler<I, NoInfer<O>>): this {
+    return this.#add("adapter", name, spec, handler);
+  }
+
+  #add<I extends InputSchema, O>(kind: Kind, name: string, spec: Spec<I, O>, handler: Handler<I, O>): this {
+    if (name === "" || name.includes("/")) throw new TypeError(`an operation cannot be called ${JSON.stringify(name)}`);
+    if (this.operations.has(name)) throw new TypeError(`there are two operations called ${name}`);
+    const input = spec.input instanceof Schema ? spec.input : t.object((spec.input ?? {}) as Fields);
+    this.operations.set(name, {
+      description: {
+        kind,
+        description: spec.description ?? "",
+        input: withDialect(input.json),
+        output: spec.output && withDialect(spec.output.json),
+        effects: spec.effects ?? [],
+        policy_tags: spec.policyTags,
+        permissions: spec.permissions,
+        timeout: spec.timeout,
+      },
+      read: inputReader(input),
+      handle: handler as Operation["handle"],
+    });
+    return this;
+  }
+
+  /** @internal What the code knows, as `describe` answers it. */
+  describe(): Readonly<Record<string, unknown>> {
+    return {
+      name: this.name,
+      version: this.version,
+      description: this.description,
+      capabilities: this.capabilities.length > 0 ? this.capabilities : undefined,
+      operations: Object.fromEntries(Array.from(this.operations, ([name, operation]) => [name, operation.description])),
+    };
+  }
+
+  /**
+   * Serves the plugin to the host over standard input and output until the
+   * host is done with it. Call it once, last. In a terminal it prints help.
+   */
+  run(): void {
+    serve(this);
+  }
+}
+
+function withDialect(schema: JsonSchema): JsonSchema {
+  return typeof schema === "boolean" ? schema : { $schema: "https://json-schema.org/draft/2020-12/schema", ...schema };
+}

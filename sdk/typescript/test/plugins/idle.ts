@@ -1,0 +1,4 @@
+// Forgets to call run().
+import { Plugin } from "mortise";
+
+new Plugin("test.idle", { version: "0.1.0" });

@@ -1,0 +1,70 @@
+#!/bin/sh
+# Runs every test of the repository and says what could not run and why.
+# Exit status: 0 if nothing failed.
+set -u
+cd "$(dirname "$0")/.."
+failed=0
+passed=0
+notrun=""
+
+part() { # name, command...
+	name=$1
+	shift
+	echo "== $name"
+	start=$(date +%s)
+	if "$@"; then
+		passed=$((passed + 1))
+		echo "== $name: passed in $(($(date +%s) - start)) s"
+	else
+		failed=$((failed + 1))
+		echo "== $name: FAILED after $(($(date +%s) - start)) s"
+	fi
+}
+
+without() { # name, reason
+	notrun="$notrun
+  not run: $1: $2"
+	echo "== $1: not run: $2"
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+formatted() {
+	out=$(gofmt -l $(git ls-files '*.go' 2>/dev/null || find . -name '*.go' -not -path './node_modules/*'))
+	[ -z "$out" ] || { echo "gofmt would change:"; echo "$out"; return 1; }
+}
+
+node_ready() { # the type checker and bundler of the TypeScript SDK's own tests
+	cd sdk/typescript && { [ -d node_modules ] || npm ci --no-audit --no-fund --loglevel=error; }
+}
+
+part "gofmt" formatted
+part "go vet" go vet ./...
+if have cc || have gcc; then
+	part "go test, with the race detector" go test -race ./...
+else
+	without "race detector" "there is no C compiler; the tests run without it"
+	part "go test" go test ./...
+fi
+part "bench compiles" sh -c 'cd bench && go vet ./...'
+if have python3; then
+	part "Python SDK" python3 -B -m unittest discover -q -s sdk/python/tests
+	part "pattern_extractor" python3 -B -m unittest discover -q -s plugins/log_analysis/pattern_extractor/tests
+else
+	without "Python SDK, pattern_extractor" "python3 is not installed"
+fi
+if have node && have npm; then
+	if (node_ready); then
+		part "TypeScript SDK" sh -c 'cd sdk/typescript && npm test --silent'
+	else
+		without "TypeScript SDK" "its type checker and bundler could not be installed with npm"
+	fi
+else
+	without "TypeScript SDK" "node and npm are not installed"
+fi
+part "the shipped plugins pass their checks" sh -c 'MORTISE_HOME=$(mktemp -d) && export MORTISE_HOME && bin/mortise check plugins; status=$?; rm -rf "$MORTISE_HOME"; exit $status'
+
+echo
+[ -z "$notrun" ] || echo "what did not run:$notrun"
+echo "parts: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]
