@@ -91,7 +91,7 @@ type format struct {
 // of a function, is made an ECMAScript module.
 var formats = []format{
 	{api.FormatCommonJS, ".cjs", ""},
-	{api.FormatESModule, ".mjs", `import { createRequire as __require } from "node:module"; globalThis.require ??= __require(import.meta.url);`},
+	{api.FormatESModule, ".mjs", `import { createRequire as __mortise_require } from "node:module"; globalThis.require ??= __mortise_require(import.meta.url);`},
 }
 
 // made returns the bundle if there is one that is still right, "" otherwise.
@@ -156,10 +156,7 @@ func (s source) options(dir string, f format) api.BuildOptions {
 		Platform:      api.PlatformNode,
 		Format:        f.api,
 		Engines:       []api.Engine{{Name: api.EngineNode, Version: "20"}},
-		Alias: map[string]string{
-			"mortise":         filepath.Join(s.sdk, "src", "index.ts"),
-			"mortise/testing": filepath.Join(s.sdk, "src", "testing.ts"),
-		},
+		Plugins:       []api.Plugin{{Name: "mortise", Setup: s.provideSDK}},
 		// Modules of a package in a folder of their own see the entry's place.
 		Define: map[string]string{
 			"import.meta.url":      quoted((&url.URL{Scheme: "file", Path: slashed(entry)}).String()),
@@ -182,6 +179,19 @@ func (s source) options(dir string, f format) api.BuildOptions {
 		o.TsconfigRaw = "{}"
 	}
 	return o
+}
+
+// provideSDK makes the host's SDK what imports of mortise lead to, whatever the
+// package has installed or set.
+func (s source) provideSDK(build api.PluginBuild) {
+	modules := map[string]string{"mortise": "index.ts", "mortise/testing": "testing.ts"}
+	build.OnResolve(api.OnResolveOptions{Filter: "^mortise(/|$)"}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
+		file, there := modules[args.Path]
+		if !there {
+			return api.OnResolveResult{}, fmt.Errorf("the SDK has no %q: import \"mortise\" or \"mortise/testing\"", args.Path)
+		}
+		return api.OnResolveResult{Path: filepath.Join(s.sdk, "src", file)}, nil
+	})
 }
 
 // needsModule reports whether the code uses what CommonJS does not have.

@@ -44,7 +44,7 @@ func TestWhatBundlesCanDo(t *testing.T) {
 		{"import its own files", tsPlugin(`import { n } from "./lib/n.ts"; import data from "./data.json";`, `[n, data.m]`), `[1,2]`,
 			map[string]string{"lib/n.ts": "export const n: number = 1;", "data.json": `{"m": 2}`}},
 		{"import installed packages", tsPlugin(`import { name } from "old";`, `name`), `"oldfunction"`, cjs},
-		{"await outside of functions", tsPlugin(`import { name } from "old"; const n = await Promise.resolve(3);`, `[n, name]`), `[3,"oldfunction"]`, cjs},
+		{"await outside of functions", tsPlugin(`import { name } from "old"; const $require = await Promise.resolve(3); const require = 1;`, `[$require, name]`), `[3,"oldfunction"]`, cjs},
 		{"read what lies beside them", tsPlugin(`import { readFileSync } from "node:fs"; import { join } from "node:path";`,
 			`[readFileSync(new URL("./a b.txt", import.meta.url), "utf8"), readFileSync(join(import.meta.dirname, "a b.txt"), "utf8")]`), `["text","text"]`,
 			map[string]string{"a b.txt": "text"}},
@@ -88,7 +88,7 @@ func TestBuildErrors(t *testing.T) {
 		{"packages", "import 'left-pad/x';\nimport '@a/b/c';\nimport 'left-pad';\n", plugin.CodeDependencyMissing,
 			"plugin.ts needs what is not installed: run npm install left-pad @a/b in DIR\nplugin.ts:1:8: Could not resolve \"left-pad/x\"\n  import 'left-pad/x';\n         ^"},
 		{"the SDK has no such part", "import 'mortise/nothing';\n", plugin.CodeLaunchFailed,
-			"plugin.ts cannot be built\nplugin.ts:1:8: Could not resolve \"mortise/nothing\"\n  import 'mortise/nothing';\n         ^"},
+			"plugin.ts cannot be built\nplugin.ts:1:8: the SDK has no \"mortise/nothing\": import \"mortise\" or \"mortise/testing\"\n  import 'mortise/nothing';\n         ^"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

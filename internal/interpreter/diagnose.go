@@ -57,7 +57,7 @@ var unresolved = regexp.MustCompile(`^Could not resolve "([^"]+)"`)
 // says something else.
 func missingPackage(text string) string {
 	match := unresolved.FindStringSubmatch(text)
-	if match == nil || strings.HasPrefix(match[1], "mortise/") || strings.ContainsAny(match[1][:1], "./#") || strings.Contains(match[1], ":") {
+	if match == nil || strings.ContainsAny(match[1][:1], "./#") || strings.Contains(match[1], ":") {
 		return ""
 	}
 	parts := strings.SplitN(match[1], "/", 3)
