@@ -41,7 +41,7 @@ class Peer:
     """A plugin process and the two ends of its pipes."""
 
     def __init__(self, path: str, boot: bool = True) -> None:
-        options = ["-I", "-X", f"pycache_prefix={_folder.name}/pycache"]
+        options = ["-I", "-S", "-X", f"pycache_prefix={_folder.name}/pycache"]
         command = [sys.executable, *options, BOOT, path] if boot else [sys.executable, "-B", path]
         self.process = subprocess.Popen(
             command,

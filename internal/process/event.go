@@ -1,0 +1,89 @@
+package process
+
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mortise-dev/mortise/plugin"
+	"github.com/mortise-dev/mortise/protocol"
+)
+
+// emit passes on what a call says. Progress is dropped where nobody takes it
+// in time; a call whose content nobody takes in time fails.
+func (s *session) emit(params jsontext.Value) error {
+	var e protocol.Emit
+	if err := json.Unmarshal(params, &e); err != nil {
+		return fmt.Errorf("emit: %w", err)
+	}
+	x := s.byToken(e.Call)
+	if x == nil || x.events == nil {
+		return nil
+	}
+	switch kind := plugin.EventKind(e.Kind); kind {
+	case plugin.EventProgress:
+		x.offer(plugin.Event{Kind: kind, Data: []byte(e.Data)})
+	case plugin.EventContent:
+		if !x.offer(plugin.Event{Kind: kind, Data: []byte(e.Data)}) {
+			s.overflow(x)
+		}
+	default:
+		return fmt.Errorf("emit: kind is %.40q", e.Kind)
+	}
+	return nil
+}
+
+// offer reports whether the event found room.
+func (x *exchange) offer(event plugin.Event) bool {
+	select {
+	case x.events <- event:
+		return true
+	default:
+		return false
+	}
+}
+
+// overflow fails a call that says more than is taken, and lets the plugin know.
+func (s *session) overflow(x *exchange) {
+	if s.giveUp(x, nil) {
+		x.answer <- answer{held: true, err: plugin.Errorf(plugin.CodeLimitExceeded, "%s: more than %d pieces of content were waiting to be taken", s.name, maxEvents)}
+	}
+}
+
+func (s *session) log(params jsontext.Value) error {
+	var l protocol.Log
+	if err := json.Unmarshal(params, &l); err != nil {
+		return fmt.Errorf("log: %w", err)
+	}
+	message := printable(cut(l.Message, lineBytes))
+	var call *plugin.Call
+	if x := s.byToken(l.Call); x != nil {
+		call = x.call
+		if x.events != nil {
+			x.offer(plugin.Event{Kind: plugin.EventLog, Level: l.Level, Message: message, Data: []byte(l.Fields)})
+		}
+	}
+	s.onLog(call, l.Level, message, l.Fields)
+	return nil
+}
+
+// stderr takes one line of the plugin's standard error. While one call is
+// running the line is that call's; with several it is nobody's in particular.
+func (s *session) stderr(line string) {
+	s.mu.Lock()
+	var only *exchange
+	if len(s.tokens) == 1 {
+		for _, only = range s.tokens {
+		}
+	}
+	s.mu.Unlock()
+	var call *plugin.Call
+	if only != nil {
+		call = only.call
+		if only.events != nil {
+			only.offer(plugin.Event{Kind: plugin.EventLog, Level: "info", Message: line})
+		}
+	}
+	s.onLog(call, "info", line, nil)
+}

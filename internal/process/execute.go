@@ -1,0 +1,84 @@
+package process
+
+import (
+	"context"
+	"time"
+
+	"github.com/mortise-dev/mortise/plugin"
+	"github.com/mortise-dev/mortise/protocol"
+)
+
+// execute runs one call. held reports that the plugin is still at work on it
+// when execute returns, because the caller's time was up: onLate tells when
+// that has ended.
+func (s *session) execute(ctx context.Context, target *plugin.Target, call *plugin.Call, services plugin.Services) (res plugin.Result, held bool, err error) {
+	x := &exchange{answer: make(chan answer, 1), token: s.token(), ctx: ctx, call: call, services: services}
+	if call.Observe != nil {
+		x.events = make(chan plugin.Event, maxEvents)
+	}
+	about := protocol.ContextOf(call)
+	input := protocol.Line(call.Input)
+	left := int64(0)
+	if deadline, ok := ctx.Deadline(); ok {
+		left = max(time.Until(deadline).Milliseconds(), 1)
+	}
+	err = s.send(x, func(b []byte, id int64) []byte {
+		return protocol.AppendExecute(b, id, x.token, target.Name(), input, &about, left)
+	})
+	if err != nil {
+		return res, false, err
+	}
+	for {
+		select {
+		case event := <-x.events:
+			call.Observe(event)
+		case a := <-x.answer:
+			for len(x.events) > 0 {
+				call.Observe(<-x.events)
+			}
+			res, err = s.settle(a)
+			return res, a.held, err
+		case <-ctx.Done():
+			return res, s.giveUp(x, context.Cause(ctx)), plugin.AsError(context.Cause(ctx))
+		}
+	}
+}
+
+// settle turns an answer into a result. An answer that is no result ends the session.
+func (s *session) settle(a answer) (plugin.Result, error) {
+	switch {
+	case a.err != nil:
+		return plugin.Result{}, a.err
+	case a.failure != nil:
+		return plugin.Result{}, a.failure
+	}
+	res, failure, err := protocol.ParseResult(a.result)
+	if err != nil {
+		err := s.malformed("execute: %v", err)
+		s.fail(err)
+		return plugin.Result{}, err
+	}
+	if failure != nil {
+		return res, failure
+	}
+	return res, nil
+}
+
+// giveUp tells the plugin to stop the work on x, and reports whether it still
+// owes an answer.
+func (s *session) giveUp(x *exchange, cause error) (held bool) {
+	s.mu.Lock()
+	delete(s.tokens, x.token) // its services die with the attempt
+	_, held = s.pending[x.id]
+	x.late = held
+	s.mu.Unlock()
+	if !held {
+		return false
+	}
+	reason := "cancelled"
+	if plugin.CodeOf(cause) == plugin.CodeTimeout {
+		reason = "timeout"
+	}
+	s.notify(protocol.MethodCancel, protocol.Cancel{Call: x.token, Reason: reason})
+	return true
+}
