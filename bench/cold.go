@@ -70,6 +70,12 @@ func (l *lab) starters() []*starter {
 			settle: settleEnd,
 			close:  func() {},
 		},
+		{
+			name:   "the Go plugin's binary, which finds nobody there and ends",
+			call:   func(ctx context.Context) error { return exec.CommandContext(ctx, l.program("echo")).Run() },
+			settle: settleEnd,
+			close:  func() {},
+		},
 		l.starter("Go plugin, protocol 1", l.program("echo"), protocol.Version1, false, atMostRatio(1.25)),
 		l.starter("Go plugin, protocol 2, scope call", l.program("echo"), protocol.Version2, false, atMostRatio(1.25)),
 		l.starter("Go plugin through a standby", l.program("echo"), protocol.Version2, true, atMostRatio(0.5)),

@@ -16,6 +16,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"log"
 	"os"
 	"os/signal"
 	"slices"
@@ -41,6 +43,8 @@ func main() {
 			return
 		}
 	}
+	log.SetOutput(io.Discard) // go-plugin's multiplexer complains there when its peer is killed
+
 	quick := flag.Bool("quick", false, "a short run that only shows that everything works")
 	only := flag.String("only", "", "the tables to make, such as A,B (default all)")
 	file := flag.String("json", "", "write the figures to this `file` as well")

@@ -91,7 +91,7 @@ by policy, run in a process of its own, and written to a ledger that can be veri
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.home, "home", defaultHome(), "data directory (or MORTISE_HOME)")
 	flags.StringVar(&c.config, "config", os.Getenv("MORTISE_CONFIG"), "configuration file, mortise.yaml in the data directory if empty (or MORTISE_CONFIG)")
-	root.AddCommand(c.run(), c.plugins(), c.ledger(), c.check(), c.new(), c.doctor(), c.configuration(), c.version(), exitHelp())
+	root.AddCommand(c.run(), c.plugins(), c.ledger(), c.check(), c.test(), c.new(), c.doctor(), c.configuration(), c.version(), exitHelp())
 	for _, sub := range root.Commands() {
 		strict(sub)
 	}

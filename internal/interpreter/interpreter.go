@@ -218,6 +218,8 @@ func named(name string, err error) error {
 	default:
 		e = failed("%w", err)
 	}
-	e.Message = fmt.Sprintf("%s: %s", name, e.Message)
+	if !strings.HasPrefix(e.Message, name+": ") { // as the cause of a deadline may have it
+		e.Message = fmt.Sprintf("%s: %s", name, e.Message)
+	}
 	return e
 }

@@ -71,7 +71,7 @@ func build(dir string) error {
 		if said == "" || ctx.Err() != nil {
 			said = err.Error()
 		}
-		return &NotBuilt{dir, said[:min(len(said), 2000)]}
+		return &NotBuilt{dir, strings.ToValidUTF8(said[:min(len(said), 2000)], "")}
 	}
 	return nil
 }
