@@ -94,6 +94,10 @@ func (c *command) examine(ctx context.Context) ([]finding, error) {
 		}
 		add(f.Name, false, missing, detail)
 	}
+	for _, language := range []string{"python", "typescript"} { // for editors, and for the curious
+		dir, err := a.Interpreters.SDK(language)
+		add("SDK, "+language, false, err, dir)
+	}
 	add("isolation of plugins", false, nil, a.Runner.Level()+": plugins run in processes of their own, with an empty environment, and are not caged yet")
 	infos, err := a.Registry.List(ctx)
 	broken := 0
