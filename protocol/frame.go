@@ -50,7 +50,22 @@ var decoders = sync.Pool{New: func() any {
 // ParseFrame reads one line. It refuses anything but one strict I-JSON object
 // of the shape of JSON-RPC 2.0, nested no deeper than [MaxDepth]. The frame
 // refers to the line's bytes.
-func ParseFrame(line []byte) (f Frame, err error) {
+func ParseFrame(line []byte) (Frame, error) {
+	s := fasts.Get().(*fast)
+	ok := s.parse(line)
+	f := s.frame
+	s.line, s.frame = nil, Frame{} // the pool keeps no line alive
+	fasts.Put(s)
+	if ok {
+		return f, nil
+	}
+	return parseFrame(line)
+}
+
+var fasts = sync.Pool{New: func() any { return &fast{} }}
+
+// parseFrame is ParseFrame by the reference decoder.
+func parseFrame(line []byte) (f Frame, err error) {
 	d := decoders.Get().(*decoder)
 	defer decoders.Put(d)
 	d.buf = *bytes.NewBuffer(line) // a decoder reads a bytes.Buffer in place

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/config"
@@ -60,6 +61,15 @@ type closer struct {
 	close func() error
 }
 
+// A SetupError says that a host cannot be put together as it was asked for:
+// its configuration or its data directory is at fault.
+type SetupError struct{ Err error }
+
+func (e *SetupError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *SetupError) Unwrap() error { return e.Err }
+
 // Open puts a host together, from the store up. Close must be called.
 func Open(ctx context.Context, o Options) (_ *App, err error) {
 	a := &App{}
@@ -72,7 +82,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, err
 	}
 	if a.Config, a.ConfigPath, err = ReadConfig(a.Home, o.Config); err != nil {
-		return nil, err
+		return nil, &SetupError{fmt.Errorf("the configuration cannot be used: %w", err)}
 	}
 	log := o.Log
 	if log == nil {
@@ -80,7 +90,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	for _, dir := range []string{a.Home, a.dir("scratch"), a.dir("packages"), a.dir("runtime")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, fmt.Errorf("the data directory cannot be used: %w", err)
+			return nil, &SetupError{fmt.Errorf("the data directory cannot be used: %w; --home or MORTISE_HOME names another", err)}
 		}
 	}
 
@@ -116,7 +126,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	a.Registry, err = registry.Open(ctx, registry.Options{
 		Dir:      a.dir("packages"),
 		Catalog:  catalog{st, a.Config.Tenant, a.Config.Principal},
-		Bindings: bindings(a.Config.Bindings),
+		Bindings: bindings(a.Config.Bindings, a.ConfigPath),
 		Describe: a.describe,
 		Bundled:  plugins.Files, BundledDirs: plugins.Dirs,
 	})
@@ -145,10 +155,21 @@ func ReadConfig(home, named string) (config.Config, string, error) {
 		path = filepath.Join(home, config.FileName)
 	}
 	c, err := config.Load(path)
-	if named == "" && errors.Is(err, fs.ErrNotExist) {
+	if named == "" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) {
 		return config.Default(), path, nil
 	}
-	return c, path, err
+	if err != nil {
+		return config.Config{}, path, err
+	}
+	var errs []error
+	for _, b := range bindings(c.Bindings, path) {
+		_, err := dialect.Bind(b)
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return config.Config{}, path, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, path, nil
 }
 
 func (a *App) dir(name string) string { return filepath.Join(a.Home, name) }
@@ -208,12 +229,16 @@ func newLog(c config.Log) *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, opts))
 }
 
-// bindings turns the configuration's bindings into the registry's.
-func bindings(configured []config.Binding) []dialect.Binding {
+// bindings turns the bindings of the configuration at path into the registry's.
+func bindings(configured []config.Binding, path string) []dialect.Binding {
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		dir = "" // then a relative path in a command is refused
+	}
 	var all []dialect.Binding
 	for _, b := range configured {
 		all = append(all, dialect.Binding{
-			PluginID: b.PluginID, Version: b.Version, Description: b.Description, Command: b.Command,
+			PluginID: b.PluginID, Version: b.Version, Description: b.Description, Command: b.Command, Dir: dir,
 			ProtocolVersion: b.ProtocolVersion, Tools: dialect.Tools(b.Tools...), Capabilities: b.Capabilities,
 			Context: b.Context, Effects: b.Effects, PolicyTags: b.PolicyTags, Permissions: b.Permissions, Timeout: time.Duration(b.Timeout),
 		})

@@ -18,7 +18,9 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -31,8 +33,17 @@ import (
 
 // Main runs one command line and returns the exit status.
 func Main(args []string, in io.Reader, out, errs io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	stops := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		stops = append(stops, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), stops...)
 	defer stop()
+	// A reader that goes away, as in `| head -1`, fails the write. It must not
+	// end the host, whose books are still open.
+	gone := make(chan os.Signal, 1)
+	signal.Notify(gone, syscall.SIGPIPE)
+	defer signal.Stop(gone)
 	go func() { // a second Ctrl-C does not wait for anything
 		<-ctx.Done()
 		stop()
@@ -48,10 +59,13 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 		return exitOK
 	}
 	var done reported
-	if !errors.As(err, &done) {
+	var wrong usage
+	status := exitStatus(err)
+	if !errors.As(err, &done) && status != exitPipe {
+		c.json = c.json || errors.As(err, &wrong) && wantsJSON(args)
 		c.fail(err)
 	}
-	return exitStatus(err)
+	return status
 }
 
 // A command is one run of the program.
@@ -86,15 +100,18 @@ by policy, run in a process of its own, and written to a ledger that can be veri
 	}
 	root.SetVersionTemplate("mortise {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 { // the flag belongs to a command that there is not
+			return noCommand(cmd, cmd.Flags().Arg(0))
+		}
 		return usage{fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())}
 	})
+	root.Args = cobra.ArbitraryArgs // strict says what is wrong with them
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.home, "home", defaultHome(), "data directory (or MORTISE_HOME)")
 	flags.StringVar(&c.config, "config", os.Getenv("MORTISE_CONFIG"), "configuration file, mortise.yaml in the data directory if empty (or MORTISE_CONFIG)")
 	root.AddCommand(c.run(), c.plugins(), c.ledger(), c.check(), c.test(), c.new(), c.doctor(), c.configuration(), c.version(), exitHelp())
-	for _, sub := range root.Commands() {
-		strict(sub)
-	}
+	root.InitDefaultCompletionCmd()
+	strict(root)
 	return root
 }
 
@@ -103,15 +120,16 @@ func strict(cmd *cobra.Command) {
 	if args := cmd.Args; args != nil {
 		cmd.Args = func(cmd *cobra.Command, given []string) error {
 			if err := args(cmd, given); err != nil {
-				return usage{fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())}
+				return usage{fmt.Errorf("%w: %s; see '%s --help'", err, cmd.UseLine(), cmd.CommandPath())}
 			}
 			return nil
 		}
 	}
 	if cmd.HasSubCommands() && cmd.Run == nil && cmd.RunE == nil {
+		cmd.DisableFlagsInUseLine = true
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage{fmt.Errorf("there is no command %q in '%s'; see '%s --help'", args[0], cmd.CommandPath(), cmd.CommandPath())}
+				return noCommand(cmd, args[0])
 			}
 			return cmd.Help()
 		}
@@ -119,6 +137,25 @@ func strict(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		strict(sub)
 	}
+}
+
+// noCommand says that a group has no such command, and which may be meant.
+func noCommand(group *cobra.Command, name string) error {
+	group.SuggestionsMinimumDistance = 2
+	meant := ""
+	if near := group.SuggestionsFor(name); len(near) > 0 {
+		meant = fmt.Sprintf("; did you mean %s?", near[0])
+	}
+	return usage{fmt.Errorf("there is no command %q in '%s'%s; see '%s --help'", name, group.CommandPath(), meant, group.CommandPath())}
+}
+
+// wantsJSON reports whether --json stands on a command line that could not be
+// read to its end.
+func wantsJSON(args []string) bool {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.Contains(args, "--json")
 }
 
 // defaultHome is where a host keeps its data if nobody says otherwise.
@@ -143,27 +180,39 @@ func (c *command) withJSON(cmd *cobra.Command) *cobra.Command {
 
 // open puts the host together. The caller closes it with closing.
 func (c *command) open(ctx context.Context) (*app.App, error) {
+	if c.home == "" {
+		return nil, usage{errNoHome}
+	}
 	return app.Open(ctx, app.Options{Home: c.home, Config: c.config})
 }
+
+var errNoHome = errors.New("--home is empty; it names the data directory")
 
 // closing closes the host and adds what goes wrong then to err.
 func closing(a *app.App, err *error) { *err = errors.Join(*err, a.Close()) }
 
 // print writes one JSON object on standard output.
 func (c *command) print(value any) error {
-	raw, err := json.Marshal(value, json.Deterministic(true), jsontext.EscapeForHTML(false))
+	raw, err := json.Marshal(value, json.Deterministic(true), jsontext.EscapeForHTML(false), durations)
 	if err != nil {
 		return err
 	}
 	return c.printRaw(raw)
 }
 
-// printRaw writes JSON: on one line for a program, indented for a person.
+// durations are written as manifests and mortise.yaml have them: 30s, 2m0s.
+var durations = json.WithMarshalers(json.MarshalToFunc(func(enc *jsontext.Encoder, d time.Duration) error {
+	return enc.WriteToken(jsontext.String(d.String()))
+}))
+
+// printRaw writes JSON: on one line for a program, indented for a person, whose
+// terminal it cannot steer.
 func (c *command) printRaw(raw jsontext.Value) error {
 	if c.onTerminal() {
 		if err := raw.Indent(jsontext.WithIndent("  ")); err != nil {
 			return err
 		}
+		raw = jsontext.Value(escaped(string(raw)))
 	}
 	_, err := c.out.Write(append(raw, '\n'))
 	return err

@@ -44,7 +44,7 @@ func (c *command) doctor() *cobra.Command {
 					case !f.OK:
 						mark = "warn"
 					}
-					t.row(mark, f.What, f.Detail)
+					t.row(mark, f.What, oneLine(f.Detail, 300))
 				}
 				if err := t.flush(); err != nil {
 					return err
@@ -74,6 +74,9 @@ func (c *command) examine(ctx context.Context) ([]finding, error) {
 		path = "defaults (there is no " + path + ")"
 	}
 	add("configuration", true, err, path)
+	if err != nil {
+		return findings, err
+	}
 	a, err := c.open(ctx)
 	add("database and ledger", true, err, filepath.Join(home, "mortise.db"))
 	if err != nil {

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -24,6 +25,7 @@ const (
 	exitLater    = 8   // not now; try again
 	exitUnknown  = 9   // an effect may or may not have happened
 	exitCancel   = 130 // Ctrl-C, as shells have it
+	exitPipe     = 141 // nobody reads what is printed, as shells have it
 )
 
 // statuses maps every code to its exit status; a test walks the codes.
@@ -56,20 +58,50 @@ func (u usage) Unwrap() error { return u.error }
 
 // exitStatus returns the exit status for an error.
 func exitStatus(err error) int {
-	var wrong usage
 	var coded *plugin.Error
 	switch {
-	case errors.As(err, &wrong):
+	case isUsage(err):
 		return exitUsage
 	case errors.As(err, &coded):
 		return statuses[coded.Code]
 	case errors.Is(err, context.Canceled):
 		return exitCancel
-	case strings.HasPrefix(err.Error(), "unknown command"): // cobra has no type for it
-		return exitUsage
+	case errors.Is(err, syscall.EPIPE):
+		return exitPipe
 	default:
 		return exitInternal
 	}
+}
+
+// isUsage reports whether the command line is at fault, or what it names: the
+// configuration and the data directory.
+func isUsage(err error) bool {
+	var wrong usage
+	var setup *app.SetupError
+	return errors.As(err, &wrong) || errors.As(err, &setup)
+}
+
+// nextStep is what to do about a call or a command that found a plugin absent
+// or switched off, which the message itself does not say.
+func nextStep(err error) string {
+	switch plugin.CodeOf(err) {
+	case plugin.CodeNotFound:
+		return "'mortise plugins list' shows what there is"
+	case plugin.CodeDisabled:
+		return "'mortise plugins enable NAME' lets it be called"
+	}
+	return ""
+}
+
+// withNext adds the next step to a message.
+func withNext(err error) error {
+	next := nextStep(err)
+	if next == "" {
+		return err
+	}
+	e := *plugin.AsError(err)
+	e.Message += "; " + next
+	return &e
 }
 
 // messageOf returns what a person reads of an error.
@@ -84,10 +116,9 @@ func messageOf(err error) string {
 // errorOf returns what a program reads of an error.
 func errorOf(err error) map[string]any {
 	var coded *plugin.Error
-	var wrong usage
 	switch {
 	case errors.As(err, &coded):
-	case errors.As(err, &wrong), strings.HasPrefix(err.Error(), "unknown command"):
+	case isUsage(err):
 		coded = &plugin.Error{Code: plugin.CodeInvalidInput, Message: err.Error()}
 	default:
 		coded = &plugin.Error{Code: plugin.CodeInternal, Message: err.Error()}
@@ -122,6 +153,7 @@ func exitHelp() *cobra.Command {
   7    a deadline passed (timeout)
   8    not now; try again later (overloaded, unavailable, rate_limited, ...)
   9    an effect may or may not have happened (outcome_unknown)
-  130  interrupted`,
+  130  interrupted
+  141  nobody reads what is printed, as in "| head -1"`,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	json2 "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
@@ -27,7 +28,10 @@ func (c *command) ledger() *cobra.Command {
 
 // reading opens the store for reading alone, and says so where there is none.
 func (c *command) reading(ctx context.Context, do func(store.Store) error) (err error) {
-	if _, err := os.Stat(filepath.Join(c.home, sqlite.File)); errors.Is(err, fs.ErrNotExist) {
+	if c.home == "" {
+		return usage{errNoHome}
+	}
+	if _, err := os.Stat(filepath.Join(c.home, sqlite.File)); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return plugin.Errorf(plugin.CodeNotFound, "there is no ledger in %s yet; --home or MORTISE_HOME names another data directory", c.home)
 	}
 	st, err := sqlite.Open(ctx, c.home, sqlite.Options{ReadOnly: true})
@@ -135,11 +139,11 @@ func (c *command) ledgerShow() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.reading(cmd.Context(), func(st store.Store) error {
 				entries, err := ledger.Show(cmd.Context(), st, "", args[0])
+				if plugin.CodeOf(err) == plugin.CodeNotFound {
+					return plugin.Errorf(plugin.CodeNotFound, "the ledger has no call and no entry %s; 'mortise ledger list' shows what it has", args[0])
+				}
 				if err != nil {
 					return err
-				}
-				if len(entries) == 0 {
-					return plugin.Errorf(plugin.CodeNotFound, "the ledger has no call and no entry %s; 'mortise ledger list' shows what it has", args[0])
 				}
 				return c.showEntries(entries)
 			})

@@ -39,10 +39,10 @@ that it can be called at once and every change to its files counts at the next c
 			if !only {
 				a, err := c.open(cmd.Context())
 				if err != nil {
-					return err
+					return fmt.Errorf("%s was written and not registered: %w", dir, err)
 				}
-				defer closing(a, &err)
-				if _, err := a.Registry.Register(cmd.Context(), dir, registry.RegisterOptions{Dev: true, Enable: true}); err != nil {
+				_, err = a.Registry.Register(cmd.Context(), dir, registry.RegisterOptions{Dev: true, Enable: true})
+				if err = errors.Join(err, a.Close()); err != nil {
 					return fmt.Errorf("%s was written and could not be registered: %w", dir, err)
 				}
 			}

@@ -57,6 +57,9 @@ func (c *command) pluginsList() *cobra.Command {
 				}
 				t.row(i.Name, i.Version, state, join(i.Kinds), orDash(oneLine(strings.Join(i.Operations, " "), 30)), oneLine(i.Description, 60))
 			}
+			if c.onTerminal() {
+				t.fit = c.width()
+			}
 			return t.flush()
 		},
 	}
@@ -86,7 +89,7 @@ func (c *command) pluginsShow() *cobra.Command {
 			defer closing(a, &err)
 			shown, err := a.Registry.Show(cmd.Context(), args[0])
 			if err != nil {
-				return err
+				return withNext(err)
 			}
 			if c.json {
 				return c.print(shown)
@@ -326,7 +329,7 @@ func (c *command) switching(use, short string, do func(*cobra.Command, *app.App,
 			defer closing(a, &err)
 			infos, err := do(cmd, a, args[0])
 			if err != nil {
-				return err
+				return withNext(err)
 			}
 			if c.json {
 				return c.print(map[string]any{"plugins": infos})

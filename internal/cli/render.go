@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -34,12 +33,17 @@ func renderObject(w io.Writer, raw jsontext.Value, width int, indent string) err
 	longest := 0
 	_ = protocol.Members(raw, func(name string, value jsontext.Value) error {
 		if isFlat(value) {
-			longest = max(longest, utf8.RuneCountInString(name))
+			longest = max(longest, cells(safe(name)))
 		}
 		return nil
 	})
+	first := true
 	return protocol.Members(raw, func(name string, value jsontext.Value) error {
 		label := safe(strings.ReplaceAll(name, "_", " "))
+		gap := "\n"
+		if first {
+			first, gap = false, ""
+		}
 		switch {
 		case isFlat(value):
 			text := plain(value)
@@ -47,7 +51,7 @@ func renderObject(w io.Writer, raw jsontext.Value, width int, indent string) err
 				_, err := fmt.Fprintf(w, "%s%s:\n%s\n", indent, label, text)
 				return err
 			}
-			_, err := fmt.Fprintf(w, "%s%-*s  %s\n", indent, longest+1, label+":", text)
+			_, err := fmt.Fprintln(w, strings.TrimRight(indent+padded(label+":", longest+1)+"  "+text, " "))
 			return err
 		case value.Kind() == '{':
 			if _, err := fmt.Fprintf(w, "%s%s:\n", indent, label); err != nil {
@@ -55,7 +59,7 @@ func renderObject(w io.Writer, raw jsontext.Value, width int, indent string) err
 			}
 			return renderObject(w, value, width, indent+"  ")
 		default:
-			if _, err := fmt.Fprintf(w, "\n%s%s:\n", indent, label); err != nil {
+			if _, err := fmt.Fprintf(w, "%s%s%s:\n", gap, indent, label); err != nil {
 				return err
 			}
 			return renderList(w, value, width, indent+"  ")
@@ -123,7 +127,7 @@ func renderTable(w io.Writer, items []jsontext.Value, columns []string, width in
 	widths := make([]int, len(columns))
 	for _, row := range rows {
 		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			widths[i] = max(widths[i], cells(cell))
 		}
 	}
 	for {
@@ -143,7 +147,7 @@ func renderTable(w io.Writer, items []jsontext.Value, columns []string, width in
 	for _, row := range rows {
 		line := indent
 		for i, cell := range row {
-			line += fmt.Sprintf("%-*s  ", widths[i], oneLine(cell, widths[i]))
+			line += padded(oneLine(cell, widths[i]), widths[i]) + "  "
 		}
 		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " ")); err != nil {
 			return err

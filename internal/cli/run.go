@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/registry"
+	"github.com/mortise-dev/mortise/internal/registry/dialect"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -65,6 +67,9 @@ as JSON where the operation's schema does not ask for text, and else as text.`,
 }
 
 func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err error) {
+	if f.timeout < 0 {
+		return usage{fmt.Errorf("--timeout %s: it cannot be negative", f.timeout)}
+	}
 	input, err := c.readInput(f.input)
 	if err != nil {
 		return err
@@ -95,11 +100,11 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 		Observe:   watch.hear,
 	})
 	watch.end()
-	return c.answer(res, err)
+	return c.answer(ref, res, err)
 }
 
 // answer prints a result, or why there is none.
-func (c *command) answer(res plugin.Result, err error) error {
+func (c *command) answer(ref string, res plugin.Result, err error) error {
 	if !c.debug {
 		res.Diagnostics = nil
 	}
@@ -108,7 +113,14 @@ func (c *command) answer(res plugin.Result, err error) error {
 	}
 	if err != nil {
 		c.say("mortise: %s", messageOf(err))
-		c.say("call %s failed; 'mortise ledger show %s' has the record", res.CallID, res.CallID)
+		if _, statErr := os.Stat(ref); statErr == nil && plugin.CodeOf(err) == plugin.CodeNotFound {
+			c.say("to run the plugin in the directory of that name: mortise run ./%s", ref)
+		} else if next := nextStep(err); next != "" {
+			c.say("%s", next)
+		}
+		if res.CallID != "" {
+			c.say("call %s failed; 'mortise ledger show %s' has the record", res.CallID, res.CallID)
+		}
 		return reported{err}
 	}
 	if res.Summary != "" {
@@ -169,14 +181,22 @@ func isPath(ref string) bool {
 
 // linkPath registers the plugin at a path for development and returns its name.
 func linkPath(ctx context.Context, a *app.App, path string) (string, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() && !hasManifest(path) {
+		return "", plugin.Errorf(plugin.CodeInvalidInput, "%s holds no %s: name the directory or the source file of one plugin, or use 'mortise plugins register' for a tree of them",
+			path, strings.Join(dialect.Manifests, ", "))
+	}
 	report, err := a.Registry.Register(ctx, path, registry.RegisterOptions{Dev: true, Enable: true})
 	if err != nil {
 		return "", err
 	}
-	if len(report.Registered) != 1 {
-		return "", usage{fmt.Errorf("%s holds %d plugins; name one of them", path, len(report.Registered))}
-	}
 	return report.Registered[0].Name, nil
+}
+
+func hasManifest(dir string) bool {
+	return slices.ContainsFunc(dialect.Manifests, func(name string) bool {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		return err == nil
+	})
 }
 
 // maxInput bounds what is read as input, before the host's own limit applies.
@@ -210,8 +230,11 @@ func (c *command) readInput(given string) (json.RawMessage, error) {
 		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "the input from %s has more than %d MiB", from, maxInput>>20)
 	}
 	value := jsontext.Value(bytes.TrimSpace(raw))
+	if len(value) == 0 {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the input from %s is empty; write {} for an input without members", from)
+	}
 	if err := value.Compact(); err != nil {
-		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the input from %s is not one JSON value: %w; text goes in with --set key=value", from, err)
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the input from %s is not one JSON value: %s; text goes in with --set key=value", from, strings.TrimPrefix(err.Error(), "jsontext: "))
 	}
 	return json.RawMessage(value), nil
 }
@@ -223,7 +246,7 @@ func (c *command) compose(ctx context.Context, a *app.App, ref string, input jso
 	}
 	members := map[string]any{}
 	if len(input) > 0 {
-		if err := decodeExact(input, &members); err != nil {
+		if err := decodeExact(input, &members); err != nil || members == nil { // null leaves no map
 			return nil, plugin.Errorf(plugin.CodeInvalidInput, "--set and --artifact add to an object, and the input is none")
 		}
 	}

@@ -26,7 +26,7 @@ type watch struct {
 
 	mu   sync.Mutex
 	last time.Time
-	line int // characters of the progress line that stands there
+	line int // cells of the progress line that stands there
 }
 
 func (c *command) watch() *watch {
@@ -79,10 +79,10 @@ func (w *watch) progress(e plugin.Event) {
 	case p.Done > 0:
 		text = fmt.Sprintf("%s %s", text, amount(p.Done, p.Unit))
 	}
-	text = oneLine(text, 78)
+	text = oneLine(text, widthOf(w.w, 80)-1)
 	w.clear()
 	fmt.Fprint(w.w, text)
-	w.line = len([]rune(text))
+	w.line = cells(text)
 }
 
 func amount(n float64, unit string) string {
@@ -109,10 +109,16 @@ func (w *watch) end() {
 
 // width returns how many characters fit on a line of standard output.
 func (c *command) width() int {
-	if f, ok := c.out.(interface{ Fd() uintptr }); ok {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width >= 40 {
+	return max(40, widthOf(c.out, 120))
+}
+
+// widthOf returns how many characters fit on a line of a terminal, otherwise
+// where it is none.
+func widthOf(w any, otherwise int) int {
+	if f, ok := w.(interface{ Fd() uintptr }); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
 			return width
 		}
 	}
-	return 120
+	return otherwise
 }

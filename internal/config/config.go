@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -79,7 +80,7 @@ type Binding struct {
 	PluginID        string            `yaml:"plugin_id" json:"plugin_id"`
 	Version         string            `yaml:"version" json:"version,omitempty"`
 	Description     string            `yaml:"description" json:"description,omitempty"`
-	Command         []string          `yaml:"command" json:"command"` // a relative path is below the configuration file's directory
+	Command         []string          `yaml:"command" json:"command"` // a program's relative path, and an argument that begins with ./, are below the configuration file's directory
 	ProtocolVersion string            `yaml:"protocol_version" json:"protocol_version,omitempty"`
 	Tools           []string          `yaml:"tools" json:"tools"`
 	Capabilities    []string          `yaml:"capabilities" json:"capabilities,omitempty"` // the allow-list
@@ -172,7 +173,7 @@ func Parse(raw []byte) (Config, error) {
 		return c, nil // only comments, or nothing at all
 	}
 	if err := yaml.UnmarshalWithOptions(raw, &c, yaml.Strict()); err != nil {
-		return Config{}, errors.New(yaml.FormatError(err, false, true))
+		return Config{}, errors.New(strings.TrimSpace(yaml.FormatError(err, false, true)))
 	}
 	return c, c.check()
 }

@@ -33,7 +33,7 @@ func (w *worker) close(polite bool) {
 		w.shutdown(ctx)
 		cancel()
 	}
-	w.fail(errClosing)
+	w.end(errClosing)
 	if polite {
 		w.child.stop()
 	} else {
@@ -329,7 +329,7 @@ func (w *worker) politely() {
 	if w.err() == nil {
 		w.shutdown(ctx)
 	}
-	w.fail(errClosing)
+	w.end(errClosing)
 	w.child.stop()
 }
 

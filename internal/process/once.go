@@ -118,7 +118,7 @@ func (o *once) finish() error {
 
 func (o *once) send(line []byte) {
 	if b, err := o.out.begin(); err == nil {
-		o.out.commit(append(b, line...))
+		o.out.commit(append(b, line...), true)
 	}
 }
 

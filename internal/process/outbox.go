@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/mortise-dev/mortise/plugin"
+	"github.com/mortise-dev/mortise/protocol"
 )
 
 // maxOutbox is how many bytes may wait for a plugin that does not read.
@@ -13,18 +14,22 @@ const maxOutbox = 64 << 20
 // An outbox collects the frames for one plugin. One goroutine, write, owns the
 // plugin's stdin and writes whatever has collected at once, so that a plugin
 // that stops reading blocks no caller, and many callers share one system call.
+// A caller that is alone writes as much as the pipe takes without waiting, and
+// leaves the rest to that goroutine: to hand it all over would double its time.
 // It closes stdin when the outbox is closed and empty.
 type outbox struct {
 	wake chan struct{} // buffered; closed by close
 	done chan struct{}
 
-	mu     sync.Mutex // guards the rest
-	buf    []byte
-	closed bool
+	mu      sync.Mutex // guards the rest
+	buf     []byte
+	closed  bool
+	writing bool             // write has taken a buffer and is not done with it
+	try     func([]byte) int // writes what can be written without waiting; nil if that cannot be told
 }
 
 func newOutbox(w io.WriteCloser) *outbox {
-	o := &outbox{wake: make(chan struct{}, 1), done: make(chan struct{})}
+	o := &outbox{wake: make(chan struct{}, 1), done: make(chan struct{}), try: protocol.TryWriter(w)}
 	go o.write(w)
 	return o
 }
@@ -40,10 +45,14 @@ func (o *outbox) begin() ([]byte, error) {
 	return o.buf, nil
 }
 
-// commit unlocks the outbox with the frames appended to its buffer.
-func (o *outbox) commit(buf []byte) {
+// commit unlocks the outbox with the frames appended to its buffer. alone says
+// that no others are to be expected.
+func (o *outbox) commit(buf []byte, alone bool) {
+	if alone && o.try != nil && !o.writing && !o.closed {
+		buf = buf[:copy(buf, buf[o.try(buf):])]
+	}
 	o.buf = buf
-	if !o.closed {
+	if !o.closed && len(buf) > 0 {
 		select {
 		case o.wake <- struct{}{}:
 		default:
@@ -73,7 +82,8 @@ func (o *outbox) write(w io.WriteCloser) {
 		for {
 			o.mu.Lock()
 			buf := o.buf
-			if len(buf) == 0 {
+			o.writing = len(buf) > 0
+			if !o.writing {
 				o.mu.Unlock()
 				break
 			}

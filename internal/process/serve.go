@@ -22,11 +22,11 @@ func (s *session) serve(f *protocol.Frame) {
 		} else {
 			b = protocol.AppendResult(b, f.ID, protocol.Line(value))
 		}
-		s.out.commit(b)
+		s.out.commit(b, false)
 	}
 	if !strings.Contains(f.Method, ".") {
 		if b, full := s.out.begin(); full == nil {
-			s.out.commit(protocol.AppendError(b, f.ID, &protocol.Error{Number: protocol.RPCMethodNotFound, Message: "no such method: " + cut(f.Method, 120)}))
+			s.out.commit(protocol.AppendError(b, f.ID, &protocol.Error{Number: protocol.RPCMethodNotFound, Message: "no such method: " + cut(f.Method, 120)}), false)
 		}
 		return
 	}

@@ -95,9 +95,10 @@ func newSession(name string, stdin io.WriteCloser, stdout lineSource) *session {
 
 // randomToken returns 128 random bits in hexadecimal.
 func randomToken() string {
-	var raw [16]byte
-	_, _ = rand.Read(raw[:]) // never fails
-	return hex.EncodeToString(raw[:])
+	var raw [32]byte
+	_, _ = rand.Read(raw[16:]) // never fails
+	hex.Encode(raw[:], raw[16:])
+	return string(raw[:])
 }
 
 // initialize opens the session and holds the answer against what is expected.
@@ -157,6 +158,7 @@ func (s *session) send(x *exchange, frame func(b []byte, id int64) []byte) error
 	}
 	s.lastID++
 	x.id = s.lastID
+	alone := len(s.pending) == 0
 	s.pending[x.id] = x
 	if x.token != "" {
 		s.tokens[x.token] = x
@@ -167,7 +169,7 @@ func (s *session) send(x *exchange, frame func(b []byte, id int64) []byte) error
 		s.forget(x)
 		return err
 	}
-	s.out.commit(frame(b, x.id))
+	s.out.commit(frame(b, x.id), alone)
 	return nil
 }
 
@@ -191,7 +193,7 @@ func (s *session) notify(method string, params any) {
 		return
 	}
 	if b, err := s.out.begin(); err == nil {
-		s.out.commit(protocol.AppendNotification(b, method, raw))
+		s.out.commit(protocol.AppendNotification(b, method, raw), false)
 	}
 }
 
@@ -284,8 +286,15 @@ func (s *session) byToken(token string) *exchange {
 	return s.tokens[token]
 }
 
-// fail ends the session: every exchange gets err, and no more begin.
+// fail ends the session and its process.
 func (s *session) fail(err error) {
+	s.end(err)
+	s.kill()
+}
+
+// end ends the session: every exchange gets err, and no more begin. The
+// process is left to end by itself.
+func (s *session) end(err error) {
 	s.mu.Lock()
 	if s.dead != nil {
 		s.mu.Unlock()
@@ -303,7 +312,6 @@ func (s *session) fail(err error) {
 		}
 	}
 	s.mu.Unlock()
-	s.kill()
 	for range late {
 		s.onLate()
 	}

@@ -29,9 +29,13 @@ type server struct {
 
 	wake chan struct{} // buffered: there is something to write
 
-	outMu  sync.Mutex // guards the two below
-	buf    []byte
-	closed bool
+	outMu   sync.Mutex // guards the two below
+	buf     []byte
+	closed  bool
+	writing bool             // write has taken a buffer and is not done with it
+	try     func([]byte) int // writes what can be written without waiting; nil if that cannot be told
+
+	jobs chan job // to goroutines that have done a call and wait for the next
 
 	mu      sync.Mutex // guards the rest
 	calls   map[string]*Call
@@ -44,7 +48,9 @@ func newServer(p *Plugin, in io.Reader, out io.Writer) *server {
 		plugin:  p,
 		lines:   protocol.NewLineReader(in, protocol.MaxFrame),
 		out:     out,
+		try:     protocol.TryWriter(out),
 		wake:    make(chan struct{}, 1),
+		jobs:    make(chan job),
 		calls:   map[string]*Call{},
 		pending: map[string]chan *protocol.Frame{},
 	}
@@ -55,6 +61,7 @@ func (s *server) serve(line []byte) error {
 	written := make(chan struct{})
 	go s.write(written)
 	err := s.read(line)
+	close(s.jobs)
 	s.outMu.Lock()
 	s.closed = true
 	close(s.wake)
@@ -171,22 +178,55 @@ func (s *server) execute(f *protocol.Frame) {
 	s.mu.Lock()
 	s.calls[c.token] = c
 	s.mu.Unlock()
-	id := f.ID
-	go func() {
-		result, err := op.answer(c, input)
-		s.mu.Lock()
-		delete(s.calls, c.token)
-		s.mu.Unlock()
-		if c.Err() != nil && err != nil {
-			err = ErrCancelled
+	j := job{c, op, f.ID, input}
+	select {
+	case s.jobs <- j:
+	default:
+		go s.work(j)
+	}
+}
+
+// A job is one call to be answered.
+type job struct {
+	call  *Call
+	op    *operation
+	id    jsontext.Value
+	input jsontext.Value
+}
+
+// work answers one call after the other: a goroutine that has done so has the
+// stack for it.
+func (s *server) work(j job) {
+	for more := true; more; j, more = <-s.jobs {
+		s.run(j)
+	}
+}
+
+func (s *server) run(j job) {
+	c := j.call
+	result, raw, err := j.op.answer(c, j.input)
+	s.mu.Lock()
+	delete(s.calls, c.token)
+	alone := len(s.calls) == 0
+	s.mu.Unlock()
+	if c.Err() != nil && err != nil {
+		err = ErrCancelled
+	}
+	c.cancel()
+	if err != nil {
+		s.fail(j.id, wire(err))
+		return
+	}
+	s.line(alone, func(b []byte) []byte {
+		if !raw {
+			return protocol.AppendResult(b, j.id, result)
 		}
-		c.cancel()
-		if err != nil {
-			s.fail(id, wire(err))
-			return
-		}
-		s.result(id, result)
-	}()
+		b = append(b, `{"jsonrpc":"2.0","id":`...)
+		b = append(b, j.id...)
+		b = append(b, `,"result":{"status":"succeeded","data":`...)
+		b = append(b, result...)
+		return append(b, "}}\n"...)
+	})
 }
 
 // unquote reads a JSON string.
@@ -196,8 +236,9 @@ func unquote(value jsontext.Value, into *string) error {
 	return err
 }
 
-// answer runs the operation and returns the result member of its answer.
-func (op *operation) answer(c *Call, input jsontext.Value) (result []byte, err error) {
+// answer runs the operation and returns the result member of its answer; where
+// it is raw, only the data of one that succeeded.
+func (op *operation) answer(c *Call, input jsontext.Value) (result []byte, raw bool, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			fmt.Fprintf(os.Stderr, "panic in %s: %v\n%s", c.Operation, reason, debug.Stack())
@@ -206,19 +247,17 @@ func (op *operation) answer(c *Call, input jsontext.Value) (result []byte, err e
 	}()
 	out, err := op.run(c, input)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	switch out := out.(type) {
 	case jsontext.Value:
-		result = make([]byte, 0, len(out)+32)
-		result = append(result, `{"status":"succeeded","data":`...)
-		result = append(result, protocol.Line(out)...)
-		return append(result, '}'), nil
+		return protocol.Line(out), true, nil
 	case answerer:
-		return marshal(out.answer())
+		result, err = marshal(out.answer())
 	default:
-		return marshal(answer{Status: "succeeded", Data: out})
+		result, err = marshal(answer{Status: "succeeded", Data: out})
 	}
+	return result, false, err
 }
 
 func marshal(value any) ([]byte, error) {
@@ -237,7 +276,7 @@ func (s *server) request(c *Call, method string, params []byte) (jsontext.Value,
 	id := `"s` + strconv.FormatInt(s.lastID, 10) + `"`
 	s.pending[id] = answer
 	s.mu.Unlock()
-	s.line(func(b []byte) []byte { return protocol.AppendRequestID(b, []byte(id), method, params) })
+	s.line(false, func(b []byte) []byte { return protocol.AppendRequestID(b, []byte(id), method, params) })
 	select {
 	case f := <-answer:
 		if f.Error == nil {
@@ -266,7 +305,7 @@ func (s *server) notify(method string, params any) {
 	if err != nil {
 		return
 	}
-	s.line(func(b []byte) []byte { return protocol.AppendNotification(b, method, raw) })
+	s.line(false, func(b []byte) []byte { return protocol.AppendNotification(b, method, raw) })
 }
 
 func (s *server) marshal(id []byte, value any) {
@@ -279,19 +318,23 @@ func (s *server) marshal(id []byte, value any) {
 }
 
 func (s *server) result(id, raw []byte) {
-	s.line(func(b []byte) []byte { return protocol.AppendResult(b, id, raw) })
+	s.line(false, func(b []byte) []byte { return protocol.AppendResult(b, id, raw) })
 }
 
 func (s *server) fail(id []byte, e *protocol.Error) {
-	s.line(func(b []byte) []byte { return protocol.AppendError(b, id, e) })
+	s.line(false, func(b []byte) []byte { return protocol.AppendError(b, id, e) })
 }
 
-// line adds one frame to what is to be written.
-func (s *server) line(frame func(b []byte) []byte) {
+// line adds one frame to what is to be written. alone says that no others are
+// to be expected: then it is written at once, as far as the pipe takes it.
+func (s *server) line(alone bool, frame func(b []byte) []byte) {
 	s.outMu.Lock()
 	defer s.outMu.Unlock()
 	s.buf = frame(s.buf)
-	if s.closed {
+	if alone && s.try != nil && !s.writing && !s.closed {
+		s.buf = s.buf[:copy(s.buf, s.buf[s.try(s.buf):])]
+	}
+	if s.closed || len(s.buf) == 0 {
 		return
 	}
 	select {
@@ -306,17 +349,22 @@ func (s *server) write(done chan<- struct{}) {
 	var spare []byte
 	for open := true; open; {
 		_, open = <-s.wake
-		s.outMu.Lock()
-		buf := s.buf
-		s.buf = spare[:0]
-		s.outMu.Unlock()
-		if len(buf) > 0 {
+		for {
+			s.outMu.Lock()
+			buf := s.buf
+			s.writing = len(buf) > 0
+			if !s.writing {
+				s.outMu.Unlock()
+				break
+			}
+			s.buf = spare[:0]
+			s.outMu.Unlock()
 			if _, err := s.out.Write(buf); err != nil {
 				return
 			}
-		}
-		if spare = buf; cap(spare) > 1<<20 {
-			spare = nil
+			if spare = buf; cap(spare) > 1<<20 {
+				spare = nil
+			}
 		}
 	}
 }

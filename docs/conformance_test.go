@@ -1,0 +1,96 @@
+package docs_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// required are the rows that this version has to show.
+var required = []string{
+	"RT-01", "RT-02", "RT-03", "RT-04", "RT-05", "RT-06", "RT-07", "RT-08", "RT-09",
+	"KN-02", "KN-03", "KN-14", "KN-17", "KN-18", "KN-19", "PL-10", "PL-12", "PL-13",
+}
+
+var rowID = regexp.MustCompile(`^(EM|SH|RT|KN|HK|PL)-\d{2}$`)
+
+// TestConformance reads docs/conformance.md: every row names code that is there
+// and tests that exist.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, cells := range tables(t, "conformance.md", "row") {
+		if len(cells) != 4 {
+			t.Errorf("%q has not four cells", cells)
+			continue
+		}
+		id := cells[0]
+		if !rowID.MatchString(id) || seen[id] {
+			t.Errorf("%q is no row, or stands here twice", id)
+		}
+		seen[id] = true
+		where, tests := spans(cells[2]), spans(cells[3])
+		if len(where) == 0 || len(tests) == 0 {
+			t.Errorf("%s names no code, or no test", id)
+		}
+		for _, path := range where {
+			if _, err := os.Stat(filepath.Join("..", path)); err != nil {
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+		for _, test := range tests {
+			if problem := missing(test); problem != "" {
+				t.Errorf("%s: %s", id, problem)
+			}
+		}
+	}
+	for _, id := range required {
+		if !seen[id] {
+			t.Errorf("%s has no row", id)
+		}
+	}
+	raw, err := os.ReadFile("conformance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(raw), "## Not yet")
+	if !found {
+		t.Fatal("the page does not say what is not there yet")
+	}
+	for _, id := range regexp.MustCompile(`\b[A-Z]{2}-\d{2}\b`).FindAllString(rest, -1) {
+		if seen[id] {
+			t.Errorf("%s is both met and not yet met", id)
+		}
+	}
+}
+
+// missing says what is wrong with the name of a test: path::name, where the
+// path is a Go package's directory, or a file of Python or TypeScript.
+func missing(test string) string {
+	path, name, named := strings.Cut(test, "::")
+	if !named {
+		return test + " is not of the form path::name"
+	}
+	files := []string{filepath.Join("..", path)}
+	form := ""
+	switch filepath.Ext(path) {
+	case ".py":
+		form = `(?m)^ +def ` + regexp.QuoteMeta(name) + `\(`
+	case ".ts":
+		form = `(?m)^ *test\([` + "`" + `"]` + regexp.QuoteMeta(name)
+	default:
+		files, _ = filepath.Glob(filepath.Join("..", path, "*_test.go"))
+		form = `(?m)^func ` + regexp.QuoteMeta(name) + `\([a-z]+ \*testing\.[TF]\)`
+	}
+	found := slices.ContainsFunc(files, func(file string) bool {
+		source, err := os.ReadFile(file)
+		return err == nil && regexp.MustCompile(form).Match(source)
+	})
+	if !found {
+		return "there is no test " + name + " in " + path
+	}
+	return ""
+}
