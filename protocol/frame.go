@@ -195,27 +195,50 @@ func TooDeep(line []byte) bool {
 // looks at the structure only, at a fraction of the cost of reading it again.
 // Anything but an object has no members.
 func Members(object []byte, visit func(name string, value jsontext.Value) error) error {
-	i := skipSpace(object, 0)
-	if i >= len(object) || object[i] != '{' {
-		return nil
-	}
-	i = skipSpace(object, i+1)
-	for i < len(object) && object[i] == '"' {
-		end := skipValue(object, i)
-		name, err := jsontext.AppendUnquote(nil, object[i:end])
-		if err != nil {
+	for m := ScanMembers(object); m.Next(); {
+		if err := visit(string(m.Name), m.Value); err != nil {
 			return err
 		}
-		i = skipSpace(object, end)
-		i = skipSpace(object, i+1) // the colon
-		end = skipValue(object, i)
-		if err := visit(string(name), object[i:end]); err != nil {
-			return err
-		}
-		i = skipSpace(object, end)
-		i = skipSpace(object, i+1) // the comma, or the end
 	}
 	return nil
+}
+
+// A MemberScanner goes through the members of an object, as [Members] does,
+// without allocating.
+type MemberScanner struct {
+	Name  []byte
+	Value jsontext.Value
+
+	object []byte
+	at     int
+}
+
+// ScanMembers returns a scanner before the first member of object.
+func ScanMembers(object []byte) MemberScanner {
+	m := MemberScanner{object: object, at: len(object)}
+	if i := skipSpace(object, 0); i < len(object) && object[i] == '{' {
+		m.at = skipSpace(object, i+1)
+	}
+	return m
+}
+
+// Next goes to the next member and reports whether there is one.
+func (m *MemberScanner) Next() bool {
+	b, i := m.object, m.at
+	if i >= len(b) || b[i] != '"' {
+		return false
+	}
+	end := skipValue(b, i)
+	if m.Name = b[i+1 : end-1]; bytes.IndexByte(m.Name, '\\') >= 0 {
+		m.Name, _ = jsontext.AppendUnquote(nil, b[i:end]) // known to be valid
+	}
+	i = skipSpace(b, end)
+	i = skipSpace(b, i+1) // the colon
+	end = skipValue(b, i)
+	m.Value = b[i:end]
+	i = skipSpace(b, end)
+	m.at = skipSpace(b, i+1) // after the comma, or the end
+	return true
 }
 
 func skipSpace(b []byte, i int) int {

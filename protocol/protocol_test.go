@@ -158,8 +158,8 @@ func TestResultsAreReadOnce(t *testing.T) {
 
 func TestExecuteIsOneLine(t *testing.T) {
 	t.Parallel()
-	c := protocol.ContextOf(&plugin.Call{Tenant: "t", Principal: plugin.Principal{Type: "user", ID: "p\n"}, Key: "k"})
-	line := protocol.AppendExecute(nil, 3, "tok", "a/b", protocol.Line([]byte("{\n\"x\": \"\\n\"\r\n}")), &c, 5)
+	call := &plugin.Call{Tenant: "t", Principal: plugin.Principal{Type: "user", ID: "p\n"}, Key: "k"}
+	line := protocol.AppendExecute(nil, 3, "tok", "a/b", protocol.Line([]byte("{\n\"x\": \"\\n\"\r\n}")), call, 5)
 	if bytes.Count(line, []byte("\n")) != 1 || !bytes.HasSuffix(line, []byte("\n")) {
 		t.Fatalf("%s", line)
 	}

@@ -102,28 +102,9 @@ type PrincipalName struct {
 	ID   string `json:"id"`
 }
 
-// ContextOf returns what execute says of call.
-func ContextOf(call *plugin.Call) Context {
-	scopes := call.Principal.Scopes
-	if scopes == nil {
-		scopes = []string{}
-	}
-	return Context{
-		Auth: Auth{
-			Tenant:      call.Tenant,
-			PrincipalID: call.Principal.ID,
-			Principal:   PrincipalName{Type: call.Principal.Type, ID: call.Principal.ID},
-			Scopes:      scopes,
-		},
-		Trace:   call.Trace,
-		Session: call.Session,
-		Key:     call.Key,
-	}
-}
-
-// AppendExecute appends an execute request. input is spliced in as it is, and
-// must hold no raw newline.
-func AppendExecute(b []byte, id int64, token, operation string, input []byte, c *Context, deadlineMS int64) []byte {
+// AppendExecute appends an execute request for call. input is spliced in as it
+// is, and must hold no raw newline.
+func AppendExecute(b []byte, id int64, token, operation string, input []byte, call *plugin.Call, deadlineMS int64) []byte {
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
 	b = appendInt(b, id)
 	b = append(b, `,"method":"execute","params":{"call":`...)
@@ -137,33 +118,33 @@ func AppendExecute(b []byte, id int64, token, operation string, input []byte, c 
 		b = append(b, input...)
 	}
 	b = append(b, `,"context":{"auth":{"tenant_id":`...)
-	b = AppendString(b, c.Auth.Tenant)
+	b = AppendString(b, call.Tenant)
 	b = append(b, `,"principal_id":`...)
-	b = AppendString(b, c.Auth.PrincipalID)
+	b = AppendString(b, call.Principal.ID)
 	b = append(b, `,"principal":{"type":`...)
-	b = AppendString(b, c.Auth.Principal.Type)
+	b = AppendString(b, call.Principal.Type)
 	b = append(b, `,"id":`...)
-	b = AppendString(b, c.Auth.Principal.ID)
+	b = AppendString(b, call.Principal.ID)
 	b = append(b, `},"scopes":[`...)
-	for i, scope := range c.Auth.Scopes {
+	for i, scope := range call.Principal.Scopes {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = AppendString(b, scope)
 	}
 	b = append(b, `]},"trace":{"correlation_id":`...)
-	b = AppendString(b, c.Trace.Correlation)
+	b = AppendString(b, call.Trace.Correlation)
 	b = append(b, `,"workflow_id":`...)
-	b = AppendString(b, c.Trace.Workflow)
+	b = AppendString(b, call.Trace.Workflow)
 	b = append(b, `,"step_id":`...)
-	b = AppendString(b, c.Trace.Step)
+	b = AppendString(b, call.Trace.Step)
 	b = append(b, '}')
-	if c.Session != "" {
+	if call.Session != "" {
 		b = append(b, `,"session":`...)
-		b = AppendString(b, c.Session)
+		b = AppendString(b, call.Session)
 	}
 	b = append(b, `,"key":`...)
-	b = AppendString(b, c.Key)
+	b = AppendString(b, call.Key)
 	b = append(b, `},"deadline_ms":`...)
 	b = appendInt(b, deadlineMS)
 	return append(b, "}}\n"...)
@@ -214,32 +195,26 @@ func ParseResult(raw []byte) (res plugin.Result, failure *plugin.Error, err erro
 		return res, nil, errors.New("the result is not an object")
 	}
 	var failed jsontext.Value
-	err = Members(raw, func(name string, value jsontext.Value) error {
-		switch name {
+	for m := ScanMembers(raw); m.Next(); {
+		switch value := m.Value; string(m.Name) {
 		case "status":
-			if string(value) == `"succeeded"` { // nearly always
-				res.Status = plugin.Succeeded
-				return nil
+			if res.Status, err = statusOf(value); err != nil {
+				return res, nil, err
 			}
-			text, err := jsontext.AppendUnquote(nil, value)
-			if err != nil {
-				return fmt.Errorf("status: %w", err)
-			}
-			res.Status = plugin.Status(text)
 		case "data":
 			res.Data = []byte(value)
 		case "error":
 			failed = value
 		case "artifacts":
-			return member(name, value, &res.Artifacts)
+			res.Artifacts, err = member[[]plugin.Artifact]("artifacts", value)
 		case "metrics":
-			return member(name, value, &res.Metrics)
+			res.Metrics, err = member[plugin.Metrics]("metrics", value)
 		case "nondeterminism":
-			return member(name, value, &res.Nondeterminism)
+			res.Nondeterminism, err = member[*plugin.Nondeterminism]("nondeterminism", value)
 		case "summary":
-			return member(name, value, &res.Summary)
+			res.Summary, err = member[string]("summary", value)
 		case "schema_version":
-			return member(name, value, &res.SchemaVersion)
+			res.SchemaVersion, err = member[string]("schema_version", value)
 		case "diagnostics":
 			res.Diagnostics = []byte(value)
 		case "skips":
@@ -249,10 +224,9 @@ func ParseResult(raw []byte) (res plugin.Result, failure *plugin.Error, err erro
 		case "next_cursor":
 			res.NextCursor = []byte(value)
 		}
-		return nil
-	})
-	if err != nil {
-		return res, nil, err
+		if err != nil {
+			return res, nil, err
+		}
 	}
 	switch res.Status {
 	case plugin.Succeeded, plugin.InProgress:
@@ -274,10 +248,19 @@ func ParseResult(raw []byte) (res plugin.Result, failure *plugin.Error, err erro
 	}
 }
 
-// member reads one member of a result into its place.
-func member(name string, value []byte, into any) error {
-	if err := json.Unmarshal(value, into); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+// statusOf reads a status, nearly always the one that needs no reading.
+func statusOf(value jsontext.Value) (plugin.Status, error) {
+	if string(value) == `"succeeded"` {
+		return plugin.Succeeded, nil
 	}
-	return nil
+	return member[plugin.Status]("status", value)
+}
+
+// member reads one member of a result.
+func member[T any](name string, value []byte) (T, error) {
+	var into T
+	if err := json.Unmarshal(value, &into); err != nil {
+		return into, fmt.Errorf("%s: %w", name, err)
+	}
+	return into, nil
 }

@@ -53,6 +53,7 @@ func TestStories(t *testing.T) {
 			env.Setenv("MORTISE_HOME", filepath.Join(env.WorkDir, "home"))
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("TZ", "UTC")
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // or each command takes a second with -race
 			env.Setenv("GOPROXY", "off") // nothing here needs a network
 			env.Setenv("GOFLAGS", "")
 			env.Setenv("GOCACHE", goEnv("GOCACHE"))
@@ -254,7 +255,7 @@ func command(ts *testscript.TestScript, args []string) (cmd *exec.Cmd, out, errs
 	out, errs = &bytes.Buffer{}, &bytes.Buffer{}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), out, errs
 	cmd.Env = []string{"PWD=" + cmd.Dir}
-	for _, name := range []string{"PATH", "HOME", "MORTISE_HOME", "MORTISE_CONFIG", "TMPDIR", "PYENV_ROOT", "TZ"} {
+	for _, name := range []string{"PATH", "HOME", "MORTISE_HOME", "MORTISE_CONFIG", "TMPDIR", "PYENV_ROOT", "TZ", "GORACE"} {
 		if value := ts.Getenv(name); value != "" {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}

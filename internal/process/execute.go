@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/mortise-dev/mortise/plugin"
@@ -12,22 +13,20 @@ import (
 // when execute returns, because the caller's time was up: onLate tells when
 // that has ended.
 func (s *session) execute(ctx context.Context, target *plugin.Target, call *plugin.Call, services plugin.Services) (res plugin.Result, held bool, err error) {
-	x := &exchange{answer: make(chan answer, 1), token: s.token(), ctx: ctx, call: call, services: services}
+	x := &exchange{answer: answers.Get().(chan answer), token: s.token(), ctx: ctx, call: call, services: services}
 	if call.Observe != nil {
 		x.events = make(chan plugin.Event, maxEvents)
 	}
-	about := protocol.ContextOf(call)
 	input := protocol.Line(call.Input)
 	left := int64(0)
 	if deadline, ok := ctx.Deadline(); ok {
 		left = max(time.Until(deadline).Milliseconds(), 1)
 	}
-	err = s.send(x, func(b []byte, id int64) []byte {
-		return protocol.AppendExecute(b, id, x.token, target.Name(), input, &about, left)
-	})
+	b, alone, err := s.begin(x)
 	if err != nil {
 		return res, false, err
 	}
+	s.out.commit(protocol.AppendExecute(b, x.id, x.token, target.Name(), input, call, left), alone)
 	for {
 		select {
 		case event := <-x.events:
@@ -36,6 +35,9 @@ func (s *session) execute(ctx context.Context, target *plugin.Target, call *plug
 			for len(x.events) > 0 {
 				call.Observe(<-x.events)
 			}
+			if !a.held { // else another answer may still come
+				answers.Put(x.answer)
+			}
 			res, err = s.settle(a)
 			return res, a.held, err
 		case <-ctx.Done():
@@ -43,6 +45,9 @@ func (s *session) execute(ctx context.Context, target *plugin.Target, call *plug
 		}
 	}
 }
+
+// answers are channels for the answers of calls, all empty.
+var answers = sync.Pool{New: func() any { return make(chan answer, 1) }}
 
 // settle turns an answer into a result. An answer that is no result ends the session.
 func (s *session) settle(a answer) (plugin.Result, error) {

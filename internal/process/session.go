@@ -134,9 +134,11 @@ func (s *session) initialize(ctx context.Context, params protocol.Initialize, pl
 // request sends a request that is not a call, and waits for its result.
 func (s *session) request(ctx context.Context, method string, params []byte) (jsontext.Value, error) {
 	x := &exchange{answer: make(chan answer, 1)}
-	if err := s.send(x, func(b []byte, id int64) []byte { return protocol.AppendRequest(b, id, method, params) }); err != nil {
+	b, alone, err := s.begin(x)
+	if err != nil {
 		return nil, err
 	}
+	s.out.commit(protocol.AppendRequest(b, x.id, method, params), alone)
 	select {
 	case a := <-x.answer:
 		if a.failure != nil {
@@ -149,28 +151,26 @@ func (s *session) request(ctx context.Context, method string, params []byte) (js
 	}
 }
 
-// send registers x and puts its frame into the outbox.
-func (s *session) send(x *exchange, frame func(b []byte, id int64) []byte) error {
+// begin registers x and opens the outbox for its frame; alone says that nobody
+// else waits for an answer. The outbox's commit must follow.
+func (s *session) begin(x *exchange) (b []byte, alone bool, err error) {
 	s.mu.Lock()
 	if s.dead != nil {
 		s.mu.Unlock()
-		return &notSent{s.dead}
+		return nil, false, &notSent{s.dead}
 	}
 	s.lastID++
 	x.id = s.lastID
-	alone := len(s.pending) == 0
+	alone = len(s.pending) == 0
 	s.pending[x.id] = x
 	if x.token != "" {
 		s.tokens[x.token] = x
 	}
 	s.mu.Unlock()
-	b, err := s.out.begin()
-	if err != nil {
+	if b, err = s.out.begin(); err != nil {
 		s.forget(x)
-		return err
 	}
-	s.out.commit(frame(b, x.id), alone)
-	return nil
+	return b, alone, err
 }
 
 // notSent says that a request never left the host, because the session had

@@ -2,6 +2,7 @@ package mortise
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,18 +15,60 @@ import (
 // A Call is one request being answered. It is a context, done when the host
 // gives the call up. Its methods are safe for concurrent use and end with the call.
 type Call struct {
-	context.Context
 	server *server
-	cancel context.CancelFunc
 	token  string
 	seq    atomic.Int64
+	about  jsontext.Value
 
-	about jsontext.Value
+	mu    sync.Mutex // guards the two below
+	done  chan struct{}
+	ended bool
 
 	// Operation is the operation's name without the plugin's.
 	Operation string
 	// Limit is how much time the host gives the call.
 	Limit time.Duration
+}
+
+// Deadline reports that the call has none of its own: the host keeps the time.
+func (c *Call) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+
+// Done is closed when the host gives the call up, and when it has ended.
+func (c *Call) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done == nil {
+		c.done = make(chan struct{})
+		if c.ended {
+			close(c.done)
+		}
+	}
+	return c.done
+}
+
+// Err returns [context.Canceled] once Done is closed.
+func (c *Call) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Value returns nil: what a call knows are its fields.
+func (c *Call) Value(any) any { return nil }
+
+// cancel ends the call's context.
+func (c *Call) cancel() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended {
+		c.ended = true
+		if c.done != nil {
+			close(c.done)
+		}
+	}
 }
 
 // About returns who asks and what the call belongs to.

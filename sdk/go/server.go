@@ -2,7 +2,6 @@ package mortise
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -143,30 +142,28 @@ func (s *server) execute(f *protocol.Frame) {
 	c := &Call{server: s}
 	var op *operation
 	var input jsontext.Value
-	err := protocol.Members(f.Params, func(name string, value jsontext.Value) error {
-		switch name {
+	var err error
+	for m := protocol.ScanMembers(f.Params); err == nil && m.Next(); {
+		switch value := m.Value; string(m.Name) {
 		case "call":
-			return unquote(value, &c.token)
+			err = unquote(value, &c.token)
 		case "operation":
 			var full string
-			if err := unquote(value, &full); err != nil {
-				return err
-			}
+			err = unquote(value, &full)
 			c.Operation = full[strings.LastIndexByte(full, '/')+1:]
 			if op = s.plugin.operations[c.Operation]; op == nil {
-				return fmt.Errorf("%s has no operation %s", s.plugin.name, c.Operation)
+				err = fmt.Errorf("%s has no operation %s", s.plugin.name, c.Operation)
 			}
 		case "input":
 			input = value
 		case "context":
 			c.about = value
 		case "deadline_ms":
-			ms, err := strconv.ParseInt(string(value), 10, 64)
+			var ms int64
+			ms, err = strconv.ParseInt(string(value), 10, 64)
 			c.Limit = time.Duration(ms) * time.Millisecond
-			return err
 		}
-		return nil
-	})
+	}
 	if err == nil && (op == nil || input == nil) {
 		err = errors.New("operation or input is missing")
 	}
@@ -174,7 +171,6 @@ func (s *server) execute(f *protocol.Frame) {
 		s.fail(f.ID, &protocol.Error{Number: protocol.RPCInvalidParams, Message: err.Error()})
 		return
 	}
-	c.Context, c.cancel = context.WithCancel(context.Background())
 	s.mu.Lock()
 	s.calls[c.token] = c
 	s.mu.Unlock()
@@ -415,7 +411,7 @@ func (s *server) respond(request *protocol.Request) protocol.Response {
 		r.Error = &protocol.V1Error{Code: "not_found", Message: "no such tool: " + request.ToolName}
 		return r
 	}
-	c := &Call{server: s, Context: context.Background(), Operation: request.ToolName}
+	c := &Call{server: s, Operation: request.ToolName}
 	out, err := op.run(c, request.Input)
 	var data []byte
 	if err == nil {
