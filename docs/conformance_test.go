@@ -80,7 +80,7 @@ func missing(test string) string {
 	case ".py":
 		form = `(?m)^ +def ` + regexp.QuoteMeta(name) + `\(`
 	case ".ts":
-		form = `(?m)^ *test\([` + "`" + `"]` + regexp.QuoteMeta(name)
+		form = `(?m)^ *test\([` + "`" + `"]` + regexp.QuoteMeta(name) + `( \$\{|["` + "`" + `])` // a name may end in what a table fills in
 	default:
 		files, _ = filepath.Glob(filepath.Join("..", path, "*_test.go"))
 		form = `(?m)^func ` + regexp.QuoteMeta(name) + `\([a-z]+ \*testing\.[TF]\)`

@@ -147,7 +147,7 @@ func (f *Frame) checkShape(version string) error {
 	switch {
 	case version != "2.0":
 		return errors.New(`jsonrpc is not "2.0"`)
-	case f.ID != nil && f.ID.Kind() != '0' && f.ID.Kind() != '"':
+	case f.ID != nil && f.ID.Kind() != '"' && (f.ID.Kind() != '0' || bytes.ContainsAny(f.ID, ".eE")):
 		return errors.New("id is neither an integer nor a string")
 	case len(f.ID) > MaxID+2:
 		return fmt.Errorf("id is longer than %d bytes", MaxID)

@@ -47,7 +47,7 @@ func TestFramesThatAreNoneAreRefused(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1}`, `{"jsonrpc":"2.0","id":1,"result":1,"error":{}}`, `{"jsonrpc":"2.0","id":1,"id":1,"result":1}`,
 		`{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}`, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"\xff\"}",
 		`{"jsonrpc":"2.0","id":1,"result":"\ud800"}`, `{"jsonrpc":"2.0","id":1,"result":1}{}`, `{"jsonrpc":"2.0","id":1,"result":1} x`,
-		`{"jsonrpc":"2.0","id":null,"result":1}`, `{"jsonrpc":"2.0","id":{},"method":"m"}`, `{"jsonrpc":"2.0","method":7}`,
+		`{"jsonrpc":"2.0","id":null,"result":1}`, `{"jsonrpc":"2.0","id":1.5,"result":1}`, `{"jsonrpc":"2.0","id":1e3,"result":1}`, `{"jsonrpc":"2.0","id":{},"method":"m"}`, `{"jsonrpc":"2.0","method":7}`,
 		`{"jsonrpc":"2.0","id":1,"method":"m","result":1}`, `{"jsonrpc":"2.0","id":"` + strings.Repeat("a", 65) + `","method":"m"}`,
 		`{"jsonrpc":"2.0","id":1,"result":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`,
 		"\xef\xbb\xbf" + `{"jsonrpc":"2.0","id":1,"result":1}`, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\x00}",

@@ -213,8 +213,6 @@ func ParseResult(raw []byte) (res plugin.Result, failure *plugin.Error, err erro
 			res.Nondeterminism, err = member[*plugin.Nondeterminism]("nondeterminism", value)
 		case "summary":
 			res.Summary, err = member[string]("summary", value)
-		case "schema_version":
-			res.SchemaVersion, err = member[string]("schema_version", value)
 		case "diagnostics":
 			res.Diagnostics = []byte(value)
 		case "skips":

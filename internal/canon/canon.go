@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -24,6 +25,9 @@ const maxExact = "9007199254740992"
 // strict I-JSON (a duplicate name, invalid UTF-8, a lone surrogate) is an error.
 // raw is not changed.
 func Form(raw []byte) ([]byte, error) {
+	if at, found := overflow(raw); found {
+		return nil, fmt.Errorf("the number at %s is too large", at)
+	}
 	value := jsontext.Value(append(make([]byte, 0, len(raw)), raw...))
 	if err := value.Canonicalize(jsontext.CanonicalizeRawInts(false)); err != nil {
 		return nil, err
@@ -54,24 +58,64 @@ func Sum(data []byte) string {
 	return string(text[:])
 }
 
-// BigInteger returns the JSON pointer of an integer in raw whose magnitude is
-// above 2^53, where a program that reads numbers as doubles would see another
-// amount than was hashed.
-func BigInteger(raw []byte) (pointer string, found bool) {
+// BigNumber returns the JSON pointer of a number in raw whose magnitude is
+// above 2^53, however it is spelled: there two programs may read two amounts,
+// and one of them is not what was hashed.
+func BigNumber(raw []byte) (pointer string, found bool) {
+	return findNumber(raw, func(spelled string) bool {
+		digits := strings.TrimPrefix(spelled, "-")
+		if !strings.ContainsAny(digits, ".eE") {
+			return len(digits) > len(maxExact) || len(digits) == len(maxExact) && digits > maxExact
+		}
+		value, err := strconv.ParseFloat(digits, 64)
+		return err != nil || value >= 1<<53
+	})
+}
+
+// overflow returns the place of a number that is no double, which has no
+// canonical spelling. Only one with an exponent, or a long one with a fraction,
+// can be that.
+func overflow(raw []byte) (pointer string, found bool) {
+	if !mayOverflow(raw) {
+		return "", false
+	}
+	return findNumber(raw, func(spelled string) bool {
+		if !strings.ContainsAny(spelled, ".eE") {
+			return false
+		}
+		_, err := strconv.ParseFloat(spelled, 64)
+		return err != nil
+	})
+}
+
+// mayOverflow looks for what such a number has: an exponent, or three hundred
+// digits. Text may have it too.
+func mayOverflow(raw []byte) bool {
+	digits := 0
+	for _, c := range raw {
+		switch {
+		case c-'0' <= 9:
+			if digits++; digits == 300 {
+				return true
+			}
+		case digits > 0 && c|' ' == 'e':
+			return true
+		default:
+			digits = 0
+		}
+	}
+	return false
+}
+
+// findNumber returns the pointer of the first number in raw that is sought.
+func findNumber(raw []byte, sought func(spelled string) bool) (pointer string, found bool) {
 	dec := jsontext.NewDecoder(strings.NewReader(string(raw)))
 	for {
 		token, err := dec.ReadToken()
 		if err != nil {
 			return "", false
 		}
-		if token.Kind() != '0' {
-			continue
-		}
-		digits := strings.TrimPrefix(token.String(), "-")
-		if strings.ContainsAny(digits, ".eE") || len(digits) < len(maxExact) {
-			continue
-		}
-		if len(digits) > len(maxExact) || digits > maxExact {
+		if token.Kind() == '0' && sought(token.String()) {
 			return string(dec.StackPointer()), true
 		}
 	}

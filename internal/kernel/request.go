@@ -119,6 +119,10 @@ func (r *request) lookUp(ctx context.Context) (first plugin.Result, seen bool, e
 // replay gives the answer that an earlier call with the same key got, or says
 // why there is none.
 func (r *request) replay(prior *ledger.Prior) (plugin.Result, bool, error) {
+	earlier := plugin.Result{
+		CallID: prior.CallID, Operation: r.target.Name(), Version: r.target.Manifest.Version,
+		SchemaVersion: plugin.SchemaVersion, Correlation: r.call.Trace.Correlation, Replayed: true,
+	}
 	if prior.Fingerprint != r.fingerprint() || prior.Principal != r.call.Principal.ID {
 		return plugin.Result{}, true, plugin.Errorf(plugin.CodeKeyConflict, "the key %s was used before, with another input or by someone else", r.call.Key)
 	}
@@ -126,21 +130,19 @@ func (r *request) replay(prior *ledger.Prior) (plugin.Result, bool, error) {
 	switch prior.State {
 	case store.CallSucceeded, store.CallFailed:
 		if prior.Erased {
-			return plugin.Result{}, true, plugin.Errorf(plugin.CodeKeyConflict, "the key %s was used before, and its answer is no longer kept", r.call.Key)
+			return earlier, true, plugin.Errorf(plugin.CodeKeyConflict, "the key %s was used before, and its answer is no longer kept", r.call.Key)
 		}
 		if prior.Err != nil {
-			return plugin.Result{}, true, prior.Err
+			return earlier, true, prior.Err
 		}
 		res := *prior.Result
 		res.Replayed = true
 		return res, true, nil
 	case store.CallUnknown:
-		return plugin.Result{}, true, plugin.Errorf(plugin.CodeOutcomeUnknown, "call %s with this key may or may not have had its effect; it is not repeated", prior.CallID)
+		return earlier, true, plugin.Errorf(plugin.CodeOutcomeUnknown, "call %s with this key may or may not have had its effect; it is not repeated", prior.CallID)
 	default:
-		return plugin.Result{
-			Status: plugin.InProgress, CallID: prior.CallID, Operation: r.target.Name(), Version: r.target.Manifest.Version,
-			SchemaVersion: plugin.SchemaVersion, Correlation: r.call.Trace.Correlation,
-		}, true, nil
+		earlier.Status = plugin.InProgress
+		return earlier, true, nil
 	}
 }
 
@@ -157,8 +159,8 @@ func (r *request) checkIn() error {
 		return plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", r.target.Name(), err)
 	}
 	if len(r.target.Operation.Effects) > 0 {
-		if at, found := canon.BigInteger(r.call.Input); found {
-			return plugin.Errorf(plugin.CodeInvalidInput, "%s: input at %s: an integer above 2^53 does not mean the same to every program; send it as text", r.target.Name(), at)
+		if at, found := canon.BigNumber(r.call.Input); found {
+			return plugin.Errorf(plugin.CodeInvalidInput, "%s: input at %s: a number above 2^53 does not mean the same to every program; send it as text", r.target.Name(), at)
 		}
 	}
 	return nil
@@ -303,18 +305,17 @@ func (r *request) finish(ctx context.Context, res plugin.Result, err error) (plu
 func (r *request) complete(res plugin.Result, now time.Time) plugin.Result {
 	res.CallID = r.call.ID
 	res.Correlation = r.call.Trace.Correlation
-	if res.SchemaVersion == "" {
-		res.SchemaVersion = plugin.SchemaVersion
-	}
+	res.SchemaVersion = plugin.SchemaVersion
 	if r.target != nil {
 		res.Operation, res.Version = r.target.Name(), r.target.Manifest.Version
 	}
 	if res.Metrics == nil {
 		res.Metrics = plugin.Metrics{}
 	}
-	if _, own := res.Metrics["latency_ms"]; !own {
-		res.Metrics["latency_ms"] = float64(now.Sub(r.started).Microseconds()) / 1000
+	if own, ok := res.Metrics["latency_ms"].(float64); ok { // the plugin's part of it
+		res.Metrics["plugin_latency_ms"] = own
 	}
+	res.Metrics["latency_ms"] = float64(now.Sub(r.started).Microseconds()) / 1000
 	return res
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -252,8 +251,3 @@ func (c *child) crashed(what string) *plugin.Error {
 
 // exitOK reports whether the process, which has ended, ended well.
 func (c *child) exitOK() bool { return c.cmd.ProcessState.Success() }
-
-// isEOF reports whether a read ended because there is nothing more to come.
-func isEOF(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded)
-}

@@ -33,19 +33,22 @@ func (r *Runner) runOnce(ctx context.Context, target *plugin.Target, call *plugi
 	if err := r.reserve(); err != nil {
 		return plugin.Result{}, err
 	}
-	defer r.unreserve()
 	name := target.Manifest.Name
 	c, err := r.launcher.launch(ctx, name, r.opts.Scratch, argv, func(line string) {
 		r.log(&group{manifest: target.Manifest}, call, "info", line, nil)
 	})
 	if err != nil {
+		r.unreserve()
 		return plugin.Result{}, err
 	}
 	o := once{child: c, out: newOutbox(c.stdin), lines: protocol.NewLineReader(c.stdout, protocol.MaxFrame1), ctx: ctx}
 	output, err := o.exchange(target, call)
-	c.destroy()
-	o.out.close()
-	<-o.out.done
+	r.work.Go(func() { // nobody need wait for what is left to clear away
+		c.destroy()
+		o.out.close()
+		<-o.out.done
+		r.unreserve()
+	})
 	if err != nil {
 		return plugin.Result{}, err
 	}

@@ -5,6 +5,7 @@ import { report } from "./failure.ts";
 import { hasLongIntegers, parseExact } from "./json.ts";
 import { OneShot } from "./oneshot.ts";
 import type { Plugin } from "./plugin.ts";
+import { rehearsalDelay, rehearse } from "./rehearse.ts";
 import { Session } from "./session.ts";
 import { claimStdout, DescriptorOutput, LineReader } from "./stdio.ts";
 
@@ -46,7 +47,10 @@ export function serve(plugin: Plugin): void {
     const exact = hasLongIntegers(text);
     const frame = (exact ? parseExact(text) : JSON.parse(text)) as Readonly<Record<string, unknown>>;
     // The first line decides which version of the protocol is spoken.
-    conversation ??= new (frame["type"] === "handshake" ? OneShot : Session)(plugin, output, exit);
+    if (!conversation) {
+      conversation = new (frame["type"] === "handshake" ? OneShot : Session)(plugin, output, exit);
+      if (conversation instanceof Session) setTimeout(rehearse, rehearsalDelay).unref();
+    }
     conversation.frame(frame, exact);
     lines.limit = conversation.frameBytes;
   });
