@@ -4,14 +4,20 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"os/exec"
+	"path/filepath"
 
 	"github.com/hashicorp/go-hclog"
 	hashicorp "github.com/hashicorp/go-plugin"
 
 	"github.com/mortise-dev/mortise/bench/peer"
+	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/process"
+	"github.com/mortise-dev/mortise/internal/registry"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -118,11 +124,65 @@ func sameJSON(a, b []byte) bool {
 
 // ---- the whole kernel ----
 
-// kernelContestant is the place of a whole call: resolve, check in, policy,
-// run, check out, record. It returns nil, and is not in the tables, until
-// internal/kernel is there to be opened: build a kernel over l.dir with the
-// plugin l.program("echo"), and return its Call of newCall(payload()) as call.
-func kernelContestant(context.Context, *lab) (*contestant, error) { return nil, nil }
+// kernelContestant is a whole call to the same Go plugin: resolved, hashed,
+// checked in, judged, run, checked out, hashed and recorded, written behind.
+func kernelContestant(ctx context.Context, l *lab) (*contestant, error) {
+	a, err := l.host(ctx)
+	if err != nil {
+		return nil, err
+	}
+	request := *newCall(payload())
+	request.Operation, request.ID = "bench.echo", ""
+	c := &contestant{
+		name:  "Mortise kernel + Go plugin, recorded",
+		call:  func(ctx context.Context) error { _, err := a.Kernel.Call(ctx, request); return err },
+		close: func() { _ = a.Close() },
+	}
+	if err := c.call(ctx); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// hostManifest describes the echo plugin with schemas that look at each of the
+// payload's properties. Its results are not reused: every call is a call.
+const hostManifest = `name: bench.echo
+version: 1.0.0
+runner: {kind: process, command: [./echo]}
+operations:
+  echo:
+    kind: tool
+    no_cache: true
+    input: &any {type: object, additionalProperties: {type: string, maxLength: 200}, maxProperties: 50}
+    output: *any
+`
+
+// host is a whole host with the echo plugin, in a directory of its own.
+func (l *lab) host(ctx context.Context) (*app.App, error) {
+	home, err := os.MkdirTemp(l.dir, "home-")
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(home, "echo")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.Link(l.program("echo"), filepath.Join(dir, "echo")); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "manifest.yaml"), []byte(hostManifest), 0o644); err != nil {
+		return nil, err
+	}
+	a, err := app.Open(ctx, app.Options{Home: home, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.Registry.Register(ctx, dir, registry.RegisterOptions{Enable: true}); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return a, nil
+}
 
 // ---- HashiCorp's go-plugin ----
 

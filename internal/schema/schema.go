@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
@@ -91,9 +92,35 @@ func (s *Schema) Check(value []byte) error {
 	return err
 }
 
-// decode reads one JSON value, numbers as they stand.
+// decode reads one JSON value. Numbers are doubles, which is quick, unless one
+// has more digits than a double keeps: then all stay as they are spelled.
 func decode(raw []byte) (any, error) {
-	return jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if longNumber(raw) {
+		return jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	}
+	var value any
+	err := json.Unmarshal(raw, &value)
+	return value, err
+}
+
+// longNumber looks for sixteen digits in a row, or an exponent; text may have
+// them too.
+func longNumber(raw []byte) bool {
+	digits := 0
+	for _, c := range raw {
+		switch {
+		case c-'0' <= 9:
+			if digits++; digits == 16 {
+				return true
+			}
+		case c == '.':
+		case digits > 0 && c|' ' == 'e':
+			return true
+		default:
+			digits = 0
+		}
+	}
+	return false
 }
 
 // explain turns the tree of causes into "at /pointer: reason" for its leaves.

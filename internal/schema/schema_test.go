@@ -62,3 +62,38 @@ func TestManyReasonsAreCounted(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Numbers that a double does not keep are judged by what they are.
+func TestLongNumbersStayExact(t *testing.T) {
+	t.Parallel()
+	s, err := schema.Compile([]byte(`{"items":{"type":"integer","maximum":9007199254740992}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, fits := range map[string]bool{
+		`[9007199254740992]`: true, `[9007199254740993]`: false, `[1.0]`: true, `[1.5]`: false, `[1e2]`: true, `[1e400]`: false,
+		`[0.1234567890123456789]`: false, `[90071992547409920.0]`: false, `["9007199254740993"]`: false,
+	} {
+		if err := s.Check([]byte(value)); (err == nil) != fits {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	s, err := schema.Compile([]byte(`{"type":"object","additionalProperties":{"type":"string","maxLength":200},"maxProperties":50}`))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var text strings.Builder
+	for i := range 20 {
+		text.WriteString(`,"property_` + string(rune('a'+i)) + `":"` + strings.Repeat("v", 34) + `"`)
+	}
+	value := []byte("{" + text.String()[1:] + "}")
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := s.Check(value); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
