@@ -139,6 +139,9 @@ func (o *once) read(what string, limit time.Duration) ([]byte, error) {
 		return line, err
 	case o.ctx.Err() != nil:
 		return nil, plugin.AsError(context.Cause(o.ctx))
+	case errors.Is(err, os.ErrDeadlineExceeded) && limit == 0 && !o.child.waitExit(0):
+		<-o.ctx.Done() // the deadline was the call's own: it says so itself in this moment
+		return nil, plugin.AsError(context.Cause(o.ctx))
 	case errors.Is(err, os.ErrDeadlineExceeded) && !o.child.waitExit(0):
 		return nil, plugin.Errorf(plugin.CodeTimeout, "%s: no %s within %s", o.child.name, what, limit)
 	default:

@@ -56,6 +56,12 @@ func play(role string) {
 			return "", c.Err()
 		}
 	})
+	mortise.Tool(p, "nap", "", func(_ *mortise.Call, in struct {
+		MS int `json:"ms"`
+	}) (int, error) {
+		time.Sleep(time.Duration(in.MS) * time.Millisecond)
+		return os.Getpid(), nil
+	})
 	mortise.Tool(p, "deaf", "", func(_ *mortise.Call, in struct {
 		MS int `json:"ms"`
 	}) (string, error) {
