@@ -17,6 +17,11 @@ type Call struct {
 	Parent    string // the call that asked for this one
 	Session   string
 	Depth     int // how many calls this one is nested in
+
+	// EffectFree says that nothing this call runs may have effects: a tool or
+	// an agent asked for it, or something below one.
+	EffectFree bool
+
 	Labels    []string
 	Operation string // name, name/op or name/op@constraint
 	Input     json.RawMessage
@@ -75,7 +80,8 @@ const (
 )
 
 // Services answers what a plugin asks of the host during one call. It holds
-// exactly what the call was granted, and is safe for concurrent use.
+// exactly what the call was granted, and is safe for concurrent use. It may also
+// have a method Used() bool, true once something outside the host was asked.
 type Services interface {
 	// Serve answers one request, such as "cache.get". args is valid JSON.
 	Serve(ctx context.Context, method string, args json.RawMessage) (json.RawMessage, error)

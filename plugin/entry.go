@@ -15,7 +15,7 @@ type Entry struct {
 	Kind      EntryKind       `json:"kind"`
 	Subject   string          `json:"subject"`   // what it is about: a call's id, a plugin's name@version
 	Principal string          `json:"principal"` // who caused it
-	Body      json.RawMessage `json:"body"`      // for call.*, a [CallRecord]
+	Body      json.RawMessage `json:"body"`      // for call.* and service.*, a [CallRecord]
 	Prev      string          `json:"prev"`      // hash of the entry before, in hexadecimal
 	Hash      string          `json:"hash"`
 }
@@ -31,6 +31,10 @@ const (
 	EntryCallRefused   EntryKind = "call.refused"   // never reached the plugin
 	EntryCallUnknown   EntryKind = "call.unknown"   // an effect may or may not have happened
 	EntryCallReplayed  EntryKind = "call.replayed"  // answered with the first answer to its key
+
+	// EntryServiceRefused: a running call asked for a host service, an effect
+	// or an address it may not have. Body is a [CallRecord] of that call so far.
+	EntryServiceRefused EntryKind = "service.refused"
 
 	EntryPluginRegistered EntryKind = "plugin.registered"
 	EntryPluginEnabled    EntryKind = "plugin.enabled"

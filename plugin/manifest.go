@@ -17,7 +17,8 @@ type Manifest struct {
 	Runner        Runner        `json:"runner"`
 	Isolation     Isolation     `json:"isolation"`
 	Capabilities  []string      `json:"capabilities,omitempty"` // host services it asks for
-	Operations    []*Operation  `json:"operations"`             // sorted by name
+	HTTP          HTTP          `json:"http,omitzero"`
+	Operations    []*Operation  `json:"operations"` // sorted by name
 	Requires      Requires      `json:"requires,omitzero"`
 	Observability Observability `json:"observability,omitzero"`
 }
@@ -106,6 +107,16 @@ type Requires struct {
 func (r Requires) IsZero() bool {
 	return len(r.Tools) == 0 && len(r.Capabilities) == 0 && len(r.ContextFields) == 0
 }
+
+// HTTP is what a plugin with the capability http may ask for.
+type HTTP struct {
+	// Hosts it may reach, on ports 443 and 80 unless it says which:
+	// api.example.com, .example.com for all below, api.example.com:8443.
+	Hosts []string `json:"hosts,omitempty"`
+}
+
+// IsZero reports whether nothing is declared.
+func (h HTTP) IsZero() bool { return len(h.Hosts) == 0 }
 
 // Observability is how much of its own log a plugin wants kept.
 type Observability struct {

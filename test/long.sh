@@ -3,7 +3,7 @@
 # the benchmarks.
 set -eu
 cd "$(dirname "$0")/.."
-for target in protocol:FuzzParseFrame internal/registry/dialect:FuzzRead; do
+for target in protocol:FuzzParseFrame internal/registry/dialect:FuzzRead protocol:FuzzFast internal/egress:FuzzParseURL internal/egress:FuzzParseHost internal/policy:FuzzPolicies; do
 	echo "== fuzzing ${target#*:} in ${target%%:*}"
 	go test "./${target%%:*}" -run '^$' -fuzz "^${target#*:}\$" -fuzztime "${FUZZTIME:-60s}"
 done

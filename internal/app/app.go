@@ -50,6 +50,7 @@ type App struct {
 	Registry     *registry.Registry
 	Runner       *process.Runner
 	Interpreters *interpreter.Interpreters
+	Policy       *policy.Engine
 	Kernel       *kernel.Kernel
 
 	closers []closer // in the order of opening
@@ -134,13 +135,21 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, err
 	}
 
-	rules, err := policy.New(a.Config.Policy.Allow)
+	a.Policy, err = OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level())
 	if err != nil {
-		return nil, err
+		return nil, &SetupError{fmt.Errorf("the policies cannot be used: %w", err)}
 	}
 	broker := service.New()
+	broker.Egress, broker.Version = a.Config.Egress, Version
+	broker.MaxAnswer = a.Config.Limits.FrameBytes - 256 // what stands around it in a line
+	broker.Refused = func(r service.Refusal) { a.refused(log, r) }
+	broker.Used = func(u service.Use) {
+		log.Info("a service was used", "call_id", u.Call.ID, "plugin", u.Target.Manifest.Name, "method", u.Method, "request", u.Request, "effect", u.Effect,
+			"outcome", u.Outcome, "attempts", u.Attempts, "sent", u.Sent, "received", u.Received, "took", u.Took)
+	}
+	a.opened("connections of plugins", broker.Close)
 	a.Kernel = kernel.New(kernel.Options{
-		Registry: a.Registry, Policy: rules, Ledger: a.Ledger, Runner: a.Runner, Services: broker,
+		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: a.Runner, Services: broker,
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: log,
 	})
 	broker.Call = a.Kernel.Call
@@ -198,6 +207,21 @@ func (a *App) command(ctx context.Context, pkg plugin.Package, m *plugin.Manifes
 		return nil, err
 	}
 	return a.Interpreters.Command(ctx, pkg, m)
+}
+
+// refused puts on record that a call asked for what it may not have.
+func (a *App) refused(log *slog.Logger, r service.Refusal) {
+	rec := plugin.CallRecord{
+		CallID: r.Call.ID, Operation: r.Target.Name(), Plugin: r.Target.Manifest.Name, Version: r.Target.Manifest.Version,
+		PackageDigest: r.Target.Package.Digest, Kind: r.Target.Operation.Kind, Effects: r.Target.Operation.Effects,
+		Status: plugin.InProgress, Error: &plugin.ErrorRecord{Code: r.Err.Code, Message: r.Err.Message},
+		Correlation: r.Call.Trace.Correlation, Workflow: r.Call.Trace.Workflow, Step: r.Call.Trace.Step,
+		Principal: r.Call.Principal.ID, Actor: r.Call.Actor, Origin: r.Call.Origin, Parent: r.Call.Parent, Session: r.Call.Session,
+		SchemaVersion: plugin.SchemaVersion,
+	}
+	if err := a.Ledger.Record(context.Background(), r.Call.Tenant, plugin.EntryServiceRefused, &rec, time.Now(), false); err != nil {
+		log.Error("a refusal could not be recorded", "call_id", r.Call.ID, "method", r.Method, "cause", err.Error())
+	}
 }
 
 // describe asks a plugin's code what it does. A plugin that does not know the

@@ -125,13 +125,27 @@ func messageOf(err error) string {
 func (c *checker) manifest(path string, err error) {
 	var problems dialect.Problems
 	if !errors.As(err, &problems) {
-		c.add(path, "manifest", Fail, "%s", messageOf(err))
+		check := "manifest"
+		if plugin.CodeOf(err) != plugin.CodeInvalidInput { // its code was asked for what the manifest leaves open
+			check = starts
+		}
+		c.add(path, check, Fail, "%s", messageOf(err))
 		return
 	}
 	for _, p := range problems {
-		c.add(path, "manifest", Fail, "%s", p)
+		check := "manifest"
+		if p.File == "code" {
+			check = honest
+		}
+		c.add(path, check, Fail, "%s", p)
 	}
 }
+
+// Checks that are made in more than one place.
+const (
+	starts = "starts and describes itself"
+	honest = "its code is what the manifest says"
+)
 
 // plugin makes all checks of one plugin whose manifest can be read.
 func (c *checker) plugin(ctx context.Context, r registry.Registered) {
@@ -142,17 +156,40 @@ func (c *checker) plugin(ctx context.Context, r registry.Registered) {
 		}
 	}
 	if r.NotEnabled != nil {
-		c.add(r.Name, "starts and describes itself", Fail, "%s", messageOf(r.NotEnabled))
+		c.add(r.Name, starts, Fail, "%s", messageOf(r.NotEnabled))
 		return
 	}
 	shown, err := c.app.Registry.Show(ctx, r.Name+"@"+r.Version)
-	if !c.judge(r.Name, "starts and describes itself", err) {
+	if !c.judge(r.Name, starts, err) {
 		return
 	}
+	c.honest(ctx, shown)
 	for _, op := range shown.Manifest.Operations {
 		c.operation(ctx, shown, op)
 	}
 	c.unknown(ctx, shown)
+}
+
+// honest checks that the code is what the manifest says. The host asks it only
+// for what the manifest leaves open; here it is asked in any case.
+func (c *checker) honest(ctx context.Context, s registry.Shown) {
+	if s.Manifest.Runner.Protocol != "2" {
+		return // protocol 1 has no question for it; each call's handshake tells
+	}
+	described, err := app.Describe(ctx, c.app.Runner, packageOf(s), s.Manifest)
+	if err == nil {
+		_, err = dialect.Merge(s.Manifest, described)
+	}
+	c.judge(s.Name, honest, err)
+}
+
+// packageOf returns the files of a plugin that is linked.
+func packageOf(s registry.Shown) plugin.Package {
+	dir := s.Path
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		dir = filepath.Dir(dir)
+	}
+	return plugin.Package{Digest: s.Digest, Dir: dir, Dev: true}
 }
 
 // unknown checks that a plugin refuses what it does not have, and lives on.
@@ -160,10 +197,7 @@ func (c *checker) unknown(ctx context.Context, s registry.Shown) {
 	const check = "refuses an operation it does not have"
 	m := *s.Manifest
 	op := &plugin.Operation{Name: "no_such_operation", Kind: plugin.Tool, Timeout: m.Operations[0].Timeout}
-	t := &plugin.Target{Manifest: &m, Operation: op, Package: plugin.Package{Digest: s.Digest, Dir: s.Path, Dev: true}}
-	if info, err := os.Stat(s.Path); err == nil && !info.IsDir() {
-		t.Package.Dir = filepath.Dir(s.Path)
-	}
+	t := &plugin.Target{Manifest: &m, Operation: op, Package: packageOf(s)}
 	call := &plugin.Call{ID: "check", Tenant: "local", Principal: plugin.Principal{Type: "user", ID: "check"}, Input: []byte("{}")}
 	ctx, cancel := context.WithTimeoutCause(ctx, op.Timeout, plugin.Errorf(plugin.CodeTimeout, "it did not answer within %s", op.Timeout))
 	defer cancel()

@@ -109,9 +109,19 @@ by policy, run in a process of its own, and written to a ledger that can be veri
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.home, "home", defaultHome(), "data directory (or MORTISE_HOME)")
 	flags.StringVar(&c.config, "config", os.Getenv("MORTISE_CONFIG"), "configuration file, mortise.yaml in the data directory if empty (or MORTISE_CONFIG)")
-	root.AddCommand(c.run(), c.plugins(), c.ledger(), c.check(), c.test(), c.new(), c.doctor(), c.configuration(), c.version(), exitHelp())
+	root.AddCommand(c.run(), c.plugins(), c.ledger(), c.check(), c.test(), c.new(), c.doctor(), c.configuration(), c.policy(), c.version(), exitHelp())
 	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
 	strict(root)
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		help.Run, help.RunE = nil, func(_ *cobra.Command, args []string) error {
+			topic, rest, _ := root.Find(args)
+			if topic.HasSubCommands() && len(rest) > 0 {
+				return noCommand(topic, rest[0])
+			}
+			return topic.Help()
+		}
+	}
 	return root
 }
 

@@ -62,9 +62,12 @@ func (c *command) showConfig() error {
 }
 
 func (c *command) checkConfig() error {
-	_, path, err := app.ReadConfig(c.home, c.config)
+	conf, path, err := app.ReadConfig(c.home, c.config)
 	if err != nil {
 		return usage{err}
+	}
+	if _, err := app.OpenPolicy(conf, path, ""); err != nil {
+		return usage{fmt.Errorf("%s: the policies cannot be used: %w", path, err)}
 	}
 	if _, statErr := os.Stat(path); statErr != nil {
 		if c.json {

@@ -155,6 +155,12 @@ func (c *command) ledgerShow() *cobra.Command {
 // it ended, in full.
 func (c *command) showEntries(entries []plugin.Entry) error {
 	last := entries[len(entries)-1]
+	for i := len(entries) - 1; i >= 0; i-- { // what a plugin was refused may be written after the end
+		if isCall(entries[i]) {
+			last = entries[i]
+			break
+		}
+	}
 	if c.json {
 		object := map[string]any{}
 		if isCall(last) {

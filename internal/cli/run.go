@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -100,6 +101,11 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 		Observe:   watch.hear,
 	})
 	watch.end()
+	// The books are closed before anything is printed, so that whatever happens
+	// next, an answer that somebody has seen is on record.
+	if err := a.Ledger.Close(); err != nil {
+		return err
+	}
 	return c.answer(ref, res, err)
 }
 
@@ -256,8 +262,11 @@ func (c *command) compose(ctx context.Context, a *app.App, ref string, input jso
 	}
 	for _, pair := range f.set {
 		path, text, found := strings.Cut(pair, "=")
-		if !found || path == "" {
+		switch {
+		case !found || path == "":
 			return nil, usage{fmt.Errorf("--set %s: write key=value", pair)}
+		case !utf8.ValidString(pair):
+			return nil, usage{fmt.Errorf("--set %s: it is not UTF-8, as JSON must be", pair)}
 		}
 		if err := setMember(members, strings.Split(path, "."), text, schema); err != nil {
 			return nil, usage{fmt.Errorf("--set %s: %w", pair, err)}
@@ -337,6 +346,8 @@ func addArtifacts(members map[string]any, paths []string) error {
 			return plugin.Errorf(plugin.CodeInvalidInput, "--artifact: %w", err)
 		case info.IsDir():
 			return plugin.Errorf(plugin.CodeInvalidInput, "--artifact: %s is a directory; name a file", path)
+		case !utf8.ValidString(absolute):
+			return plugin.Errorf(plugin.CodeInvalidInput, "--artifact: the name %s is not UTF-8, as JSON must be; link the file under another", path)
 		}
 		list = append(list, map[string]any{"path": absolute, "name": filepath.Base(absolute), "size": info.Size()})
 	}

@@ -39,9 +39,11 @@ func TestMain(m *testing.M) {
 //	                             dots between names and positions, that reads TEXT, text without its quotes
 //	sqledit SQL...               change the database behind the host's back
 //	interrupted FILE COMMAND...  run a command, send it SIGINT once FILE is there, and expect status 130
+//	killed COMMAND...            run a command and kill it, once it has begun to print
 //	gone FILE                    the process whose id is in FILE ends soon
 //	together COMMAND : COMMAND   run commands at the same time; all must succeed
 //	raw TEXT...                  stdout or stderr holds these bytes, Go escapes read; or, with !, none of them
+//	terminal COLUMNS COMMAND...  run a command on a terminal, on Linux; stdout is all that arrived there
 //	dig NAME PATH                put a member of stdout's object into the variable NAME
 func TestStories(t *testing.T) {
 	t.Parallel()
@@ -54,14 +56,11 @@ func TestStories(t *testing.T) {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("TZ", "UTC")
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // or each command takes a second with -race
-			env.Setenv("GOPROXY", "off") // nothing here needs a network
+			env.Setenv("GOPROXY", "off")              // nothing here needs a network
 			env.Setenv("GOFLAGS", "")
 			env.Setenv("GOCACHE", goEnv("GOCACHE"))
 			env.Setenv("GOMODCACHE", goEnv("GOMODCACHE"))
 			env.Setenv("PYENV_ROOT", os.Getenv("PYENV_ROOT"))
-			if os.Getuid() == 0 {
-				env.Setenv("ROOT", "1")
-			}
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {
@@ -70,11 +69,13 @@ func TestStories(t *testing.T) {
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "onejson": oneJSON, "sqledit": sqlEdit, "interrupted": interrupted,
-			"gone": gone, "together": together, "raw": raw, "dig": dig,
-		},
+		Cmds: commands,
 	})
+}
+
+var commands = map[string]func(*testscript.TestScript, bool, []string){
+	"exits": exits, "onejson": oneJSON, "sqledit": sqlEdit, "interrupted": interrupted,
+	"killed": killed, "gone": gone, "together": together, "raw": raw, "dig": dig,
 }
 
 func goEnv(name string) string {
@@ -202,6 +203,18 @@ func interrupted(ts *testscript.TestScript, _ bool, args []string) {
 	if status := cmd.ProcessState.ExitCode(); status != 130 {
 		ts.Fatalf("exit status %d, want 130", status)
 	}
+}
+
+func killed(ts *testscript.TestScript, _ bool, args []string) {
+	cmd, _, _ := command(ts, args)
+	cmd.Stdout = nil
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	_, err = out.Read(make([]byte, 1))
+	ts.Check(err)
+	ts.Check(cmd.Process.Kill())
+	_ = cmd.Wait()
 }
 
 func gone(ts *testscript.TestScript, _ bool, args []string) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/mortise-dev/mortise/internal/egress"
 	"github.com/mortise-dev/mortise/internal/policy"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -30,20 +31,25 @@ const maxFile = 1 << 20
 
 // A Config is what the file says, filled up with defaults.
 type Config struct {
-	Tenant       string       `yaml:"tenant" json:"tenant"`             // whose calls the command line makes
-	Principal    string       `yaml:"principal" json:"principal"`       // who is asking at the command line
-	Policy       Policy       `yaml:"policy" json:"policy"`             // what may happen
-	Ledger       Ledger       `yaml:"ledger" json:"ledger"`             // how entries are written
-	Limits       Limits       `yaml:"limits" json:"limits"`             // of one call
-	Processes    Processes    `yaml:"processes" json:"processes"`       // how plugin processes live
-	Interpreters Interpreters `yaml:"interpreters" json:"interpreters"` // programs that run plugins
-	Bindings     []Binding    `yaml:"bindings" json:"bindings"`         // plugins of the runtime protocol
-	Log          Log          `yaml:"log" json:"log"`                   // the host's own log, on standard error
+	Tenant       string        `yaml:"tenant" json:"tenant"`             // whose calls the command line makes
+	Principal    string        `yaml:"principal" json:"principal"`       // who is asking at the command line
+	Policy       Policy        `yaml:"policy" json:"policy"`             // what may happen
+	Ledger       Ledger        `yaml:"ledger" json:"ledger"`             // how entries are written
+	Limits       Limits        `yaml:"limits" json:"limits"`             // of one call
+	Processes    Processes     `yaml:"processes" json:"processes"`       // how plugin processes live
+	Interpreters Interpreters  `yaml:"interpreters" json:"interpreters"` // programs that run plugins
+	Bindings     []Binding     `yaml:"bindings" json:"bindings"`         // plugins of the runtime protocol
+	Egress       egress.Grants `yaml:"egress" json:"egress"`             // what plugins may reach beyond the public Internet
+	Log          Log           `yaml:"log" json:"log"`                   // the host's own log, on standard error
 }
 
-// Policy is the allow-list.
+// Policy says what may happen. Where it names neither files nor rules, tools
+// may be used and nothing else.
 type Policy struct {
-	Allow []policy.Rule `yaml:"allow" json:"allow"`
+	Files  []string            `yaml:"files" json:"files"`   // Cedar policies: files, directories or patterns; relative ones are below the configuration file's directory
+	Allow  []policy.Rule       `yaml:"allow" json:"allow"`   // the allow-list, which the files may forbid from
+	Groups map[string][]string `yaml:"groups" json:"groups"` // principals by the group they are in
+	Roles  map[string][]string `yaml:"roles" json:"roles"`   // principals by the role they have
 }
 
 // Ledger says how entries are written.
@@ -172,8 +178,13 @@ func Parse(raw []byte) (Config, error) {
 	if err := yaml.Unmarshal(raw, &anything); err == nil && anything == nil {
 		return c, nil // only comments, or nothing at all
 	}
+	usual := c.Policy.Allow
+	c.Policy.Allow = nil
 	if err := yaml.UnmarshalWithOptions(raw, &c, yaml.Strict()); err != nil {
 		return Config{}, errors.New(strings.TrimSpace(yaml.FormatError(err, false, true)))
+	}
+	if c.Policy.Allow == nil && len(c.Policy.Files) == 0 { // an empty list is a list that allows nothing
+		c.Policy.Allow = usual
 	}
 	return c, c.check()
 }
@@ -211,7 +222,15 @@ func (c *Config) check() error {
 			refuse("%s is not positive", key)
 		}
 	}
-	if _, err := policy.New(c.Policy.Allow); err != nil {
+	if err := policy.CheckRules(c.Policy.Allow); err != nil {
+		errs = append(errs, err)
+	}
+	for _, file := range c.Policy.Files {
+		if strings.TrimSpace(file) == "" {
+			refuse("policy.files has an empty name")
+		}
+	}
+	if err := c.Egress.Check(); err != nil {
 		errs = append(errs, err)
 	}
 	seen := map[string]bool{}

@@ -32,6 +32,7 @@ policy:
   allow:
     - kinds: [tool]
     - {operations: ["mail/*"], effects: [gmail_send]}
+egress: {loopback: [local_model], map: {api.example.com: "127.0.0.1:9443"}}
 bindings:
   - {plugin_id: example.echo, command: [./echo, -v], tools: [plugin.echo], capabilities: [tool.execute], timeout: 2s}
 `))
@@ -40,6 +41,9 @@ bindings:
 	}
 	if c.Ledger.Tools != "durable" || time.Duration(c.Processes.Idle) != 90*time.Second || len(c.Policy.Allow) != 2 || c.Bindings[0].Command[1] != "-v" {
 		t.Errorf("%+v", c)
+	}
+	if c.Egress.Loopback[0] != "local_model" || c.Egress.Map["api.example.com"] != "127.0.0.1:9443" {
+		t.Errorf("%+v", c.Egress)
 	}
 	if c.Processes.Max != 64 {
 		t.Error("a key beside the written one lost its default")
@@ -62,6 +66,13 @@ func TestWhatCannotBeMeantIsRefused(t *testing.T) {
 		{"- a", "1:"},
 		{"tenant: ''", "not empty"},
 		{"bindings: [{plugin_id: a}, {plugin_id: a}]", "bound twice"},
+		{"egress: {loopbak: [a]}", "loopbak"},
+		{"egress: {loopback: [a, 'b c']}", `egress.loopback: "b c" is no name of a plugin`},
+		{"egress: {map: {.example.com: '127.0.0.1:1'}}", "not the plain name of one host"},
+		{"egress: {map: {'a.example:443': '127.0.0.1:1'}}", "not the plain name of one host"},
+		{"egress: {map: {'https://a.example': '127.0.0.1:1'}}", "write the name alone"},
+		{"egress: {map: {a.example: localhost}}", "not of the form 127.0.0.1:9443"},
+		{"egress: {map: {a.example: '127.0.0.1:0'}}", "not of the form"},
 		{"log: {level: loud}\nledger: {tools: x}", "ledger.tools"},
 	} {
 		if _, err := config.Parse([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -120,7 +120,16 @@ func (i *Interpreters) program(ctx context.Context, pkg plugin.Package, command 
 		}
 		path = i.real(ctx, name, found)
 	}
-	return append([]string{path}, command[1:]...), nil
+	argv := []string{path}
+	for _, argument := range command[1:] {
+		if strings.HasPrefix(argument, "./") { // a file of the package, if there is one: the plugin starts elsewhere
+			if file, err := inside(pkg.Dir, argument); err == nil {
+				argument = file
+			}
+		}
+		argv = append(argv, argument)
+	}
+	return argv, nil
 }
 
 // real returns the interpreter behind a program that was found on PATH, which

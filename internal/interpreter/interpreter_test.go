@@ -182,6 +182,11 @@ func TestProgramsAreFound(t *testing.T) {
 			t.Errorf("%s is %q, %v; want %q", c.name, got, err, want)
 		}
 	}
+	// A script given to a program is one of the package's files.
+	got, err := i.Command(t.Context(), plugin.Package{Dir: pkg}, command("tool", "./bin/run.sh"))
+	if err != nil || got[1] != filepath.Join(pkg, "bin/run.sh") {
+		t.Errorf("%q, %v", got, err)
+	}
 }
 
 func TestWhatCannotBeStarted(t *testing.T) {

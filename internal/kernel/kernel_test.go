@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mortise-dev/mortise/internal/egress"
 	"github.com/mortise-dev/mortise/internal/kernel"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/policy"
@@ -31,6 +34,7 @@ type bundle struct {
 	*kernel.Kernel
 	store   *sqlite.Store
 	ledger  *ledger.Ledger
+	broker  *service.Broker
 	targets map[string]*plugin.Target
 	do      func(ctx context.Context, t *plugin.Target, call *plugin.Call, s plugin.Services) (plugin.Result, error)
 	runs    atomic.Int64
@@ -75,9 +79,10 @@ func newBundle(t *testing.T, rules []policy.Rule, targets ...*plugin.Target) *bu
 	if err != nil {
 		t.Fatal(err)
 	}
-	broker := service.New()
-	b.Kernel = kernel.New(kernel.Options{Registry: b, Policy: list, Ledger: b.ledger, Runner: b, Services: broker})
-	broker.Call = b.Call
+	b.broker = service.New()
+	t.Cleanup(func() { _ = b.broker.Close() })
+	b.Kernel = kernel.New(kernel.Options{Registry: b, Policy: list, Ledger: b.ledger, Runner: b, Services: b.broker})
+	b.broker.Call = b.Call
 	return b
 }
 
@@ -519,5 +524,54 @@ func BenchmarkCall(b *testing.B) {
 		if _, err := k.Call(b.Context(), call); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// An effect that was sent, and of which no answer came, is unknown whatever
+// the plugin makes of it. One that never got out has not happened.
+func TestAnEffectWithoutAnAnswerIsUnknown(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t, []policy.Rule{{Effects: []string{"*"}}}, target(t, "mail", "send", operator("http_write"), func(t *plugin.Target) {
+		t.Manifest.Capabilities = []string{"http"}
+		t.Manifest.HTTP.Hosts = []string{"mail.example.com", "mail.invalid"}
+	}))
+	mute := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = conn.Close()
+	}))
+	t.Cleanup(mute.Close)
+	b.broker.Egress = egress.Grants{Map: map[string]string{"mail.example.com": mute.Listener.Addr().String()}}
+	b.do = func(ctx context.Context, _ *plugin.Target, call *plugin.Call, s plugin.Services) (plugin.Result, error) {
+		_, err := s.Serve(ctx, "http.fetch", call.Input)
+		return plugin.Result{}, &plugin.Error{Code: plugin.CodePluginError, PluginCode: "NO_ANSWER", Message: fmt.Sprint(err)}
+	}
+	for _, host := range []string{"mail.example.com", "mail.invalid"} {
+		_, err := b.Call(t.Context(), asking("mail/send", `{"method":"POST","url":"http://`+host+`/"}`))
+		wantCode(t, err, plugin.CodePluginError)
+	}
+	b.want(t, "call.started", "call.unknown plugin_error", "call.started", "call.failed plugin_error")
+}
+
+// Below a tool nothing has effects, however deep.
+func TestNothingBelowAToolHasEffects(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t, []policy.Rule{{Effects: []string{"*"}}},
+		target(t, "outer", "run", func(t *plugin.Target) { t.Manifest.Requires.Tools = []string{"mail/send"} }),
+		target(t, "mail", "send", operator("gmail_send")))
+	b.do = func(ctx context.Context, t *plugin.Target, _ *plugin.Call, s plugin.Services) (plugin.Result, error) {
+		if t.Manifest.Name == "mail" {
+			return plugin.Result{Status: plugin.Succeeded}, nil
+		}
+		_, err := s.Serve(ctx, "operations.call", json.RawMessage(`{"call":"t","operation":"mail/send","input":{}}`))
+		return plugin.Result{}, err
+	}
+	_, err := b.Call(t.Context(), asking("outer/run", `{}`))
+	wantCode(t, err, plugin.CodeEffectUndeclared)
+	if b.runs.Load() != 1 {
+		t.Errorf("%d runs", b.runs.Load())
 	}
 }

@@ -27,6 +27,7 @@ type request struct {
 	target *plugin.Target
 	lease  *ledger.Lease // once claimed
 	ran    bool          // the plugin may have seen the call
+	asked  witness       // what the plugin asked of the host; nil where nobody can say
 	prior  *ledger.Prior // the call whose answer this one gets
 }
 
@@ -168,6 +169,9 @@ func (r *request) checkIn() error {
 
 // decide asks policy.
 func (r *request) decide() error {
+	if r.call.EffectFree && len(r.target.Operation.Effects) > 0 {
+		return plugin.Errorf(plugin.CodeEffectUndeclared, "%s has effects (%s), and was asked for by a tool or an agent, below which nothing has", r.target.Name(), strings.Join(r.target.Operation.Effects, ", "))
+	}
 	d := r.k.Policy.Decide(r.target, r.call)
 	r.record.Decision = &d
 	if d.Verdict != plugin.Allow {
@@ -230,12 +234,20 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 	defer cancel()
 	r.record.Isolation = r.k.Runner.Level()
 	r.ran = true
-	res, err := r.k.Runner.Run(ctx, r.target, r.call, r.k.Services.For(r.target, r.call))
+	services := r.k.Services.For(r.target, r.call)
+	r.asked, _ = services.(witness)
+	res, err := r.k.Runner.Run(ctx, r.target, r.call, services)
 	if err != nil {
 		res.Data = nil
 		r.ran = !neverSent(err)
 	}
 	return res, err
+}
+
+// A witness is services that tell what was asked of them.
+type witness interface {
+	Used() bool      // something outside the host
+	Unsettled() bool // an effect outside, of which nobody learned how it ended
 }
 
 // neverSent reports whether err says that the plugin cannot have seen the call.
@@ -357,7 +369,8 @@ func (r *request) write(ctx context.Context, res *plugin.Result, failure *plugin
 	case failure != nil:
 		kind = plugin.EntryCallFailed
 	}
-	return r.k.Ledger.Record(ctx, r.tenant(), kind, &r.record, now, false)
+	outside := r.asked != nil && r.asked.Used() // such a call waits for its entry
+	return r.k.Ledger.Record(ctx, r.tenant(), kind, &r.record, now, outside)
 }
 
 // unseen reports whether nobody can tell if the operation's effects happened:
@@ -366,6 +379,9 @@ func (r *request) write(ctx context.Context, res *plugin.Result, failure *plugin
 func (r *request) unseen(failure *plugin.Error) bool {
 	if len(r.target.Operation.Effects) == 0 {
 		return false
+	}
+	if r.asked != nil && r.asked.Unsettled() {
+		return true
 	}
 	switch failure.Code {
 	case plugin.CodeTimeout, plugin.CodeCrashed, plugin.CodeCancelled, plugin.CodeMalformedResponse, plugin.CodeLimitExceeded, plugin.CodeInternal,

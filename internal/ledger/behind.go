@@ -53,7 +53,9 @@ func (b *behind) addDurable(ctx context.Context, e plugin.Entry) error {
 	b.mu.Unlock()
 	if idle {
 		// Nothing comes before e, so it need not queue here as well.
-		return b.st.Write(ctx, func(tx store.Tx) error { tx.Append(e); return nil })
+		return lapsing(func() error {
+			return b.st.Write(ctx, func(tx store.Tx) error { tx.Append(e); return nil })
+		})
 	}
 	done := make(chan error, 1)
 	if err := b.put(ctx, e, done); err != nil {
@@ -158,11 +160,13 @@ func (b *behind) write(commit func(context.Context, func(store.Tx) error) error)
 
 	// Nobody's context: these are the entries of many, and of callers long gone.
 	if err == nil && len(entries) > 0 {
-		err = commit(context.Background(), func(tx store.Tx) error {
-			for _, e := range entries {
-				tx.Append(e)
-			}
-			return nil
+		err = lapsing(func() error {
+			return commit(context.Background(), func(tx store.Tx) error {
+				for _, e := range entries {
+					tx.Append(e)
+				}
+				return nil
+			})
 		})
 	}
 

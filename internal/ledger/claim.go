@@ -138,13 +138,15 @@ func (l *Ledger) Settle(ctx context.Context, lease Lease, o Outcome, rec *plugin
 		next.Code = string(o.Err.Code)
 	}
 	var won bool
-	err = l.st.Write(context.WithoutCancel(ctx), func(tx store.Tx) (err error) {
-		if won, err = tx.UpdateCall(lease.row.Fence(), next); err != nil || !won {
+	err = lapsing(func() error {
+		return l.st.Write(context.WithoutCancel(ctx), func(tx store.Tx) (err error) {
+			if won, err = tx.UpdateCall(lease.row.Fence(), next); err != nil || !won {
+				return err
+			}
+			tx.Append(e)
+			_, err = tx.PutBody(next.Tenant, body, expires)
 			return err
-		}
-		tx.Append(e)
-		_, err = tx.PutBody(next.Tenant, body, expires)
-		return err
+		})
 	})
 	if err != nil {
 		return err

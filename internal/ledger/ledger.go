@@ -93,6 +93,17 @@ func (l *Ledger) Flush(ctx context.Context) error { return l.behind.flushed(ctx)
 // the first return nil.
 func (l *Ledger) Close() error { return l.behind.close() }
 
+// lapsing writes again what was refused because the process had lapsed. It is
+// for what holds nevertheless: evidence of what has happened, and the end of a
+// call, which is fenced by the call itself.
+func lapsing(write func() error) error {
+	for {
+		if err := write(); !errors.Is(err, store.ErrLapsed) {
+			return err
+		}
+	}
+}
+
 func entry(tenant string, kind plugin.EntryKind, rec *plugin.CallRecord, at time.Time) (plugin.Entry, error) {
 	// What a plugin wrote is recorded as well as it can be, never refused.
 	body, err := json.Marshal(rec, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
@@ -84,6 +85,10 @@ func Show(ctx context.Context, r store.Reader, tenant, id string) ([]plugin.Entr
 				return nil, err
 			}
 			got = append(got, e)
+		}
+		// A node that recovers a call writes about it in its own chain.
+		if len(got) > 0 && got[0].Chain != got[len(got)-1].Chain {
+			slices.SortStableFunc(got, func(a, b plugin.Entry) int { return a.At.Compare(b.At) })
 		}
 	}
 	if len(got) == 0 {

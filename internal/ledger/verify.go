@@ -3,6 +3,8 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/mortise-dev/mortise/internal/canon"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -33,11 +35,13 @@ type Fault struct {
 // which clean closes move forward, an older copy with the key it was signed
 // with is a ledger that was never written further.
 //
-// key and anchor are nil where their files are missing. Read the anchor before
-// opening the snapshot, as [store.ReadAnchor] says.
-func Verify(ctx context.Context, st store.Store, key *store.Key, anchor *store.Anchor) (report Report, err error) {
+// key is nil where its file is missing, and so may anchors be, of which there is
+// one for each chain. Read them before opening the snapshot, as
+// [store.ReadAnchors] says.
+func Verify(ctx context.Context, st store.Store, key *store.Key, anchors ...*store.Anchor) (report Report, err error) {
+	anchors = slices.DeleteFunc(slices.Clone(anchors), func(a *store.Anchor) bool { return a == nil })
 	err = st.Snapshot(ctx, func(r store.Reader) error {
-		v := &verifier{ctx: ctx, r: r, key: key, anchor: anchor, report: &report}
+		v := &verifier{ctx: ctx, r: r, key: key, anchors: anchors, report: &report}
 		return v.run()
 	})
 	return report, err
@@ -45,23 +49,27 @@ func Verify(ctx context.Context, st store.Store, key *store.Key, anchor *store.A
 
 // A verifier is one walk.
 type verifier struct {
-	ctx    context.Context
-	r      store.Reader
-	key    *store.Key
-	anchor *store.Anchor
-	report *Report
+	ctx     context.Context
+	r       store.Reader
+	key     *store.Key
+	anchors []*store.Anchor
+	report  *Report
 
-	heads map[int64]store.ChainRow // of chains that were not closed yet
+	heads  map[int64]store.ChainRow // of chains that were not closed yet
+	walked map[int64]bool           // chains that have entries
 }
 
 func (v *verifier) run() error {
-	if a := v.anchor; a != nil && v.key != nil && !v.key.Anchored(a) {
-		return v.fault(a.Chain, a.Seq, "the anchor does not bear the key's signature: it, or the key, is not this ledger's")
+	for _, a := range v.anchors {
+		if v.key != nil && !v.key.Anchored(a) {
+			return v.fault(a.Chain, a.Seq, "the anchor does not bear the key's signature: it, or the key, is not this ledger's")
+		}
 	}
 	chains, err := v.r.Chains(v.ctx)
 	if err != nil {
 		return err
 	}
+	v.walked = make(map[int64]bool, len(chains))
 	v.heads = make(map[int64]store.ChainRow, len(chains))
 	for _, head := range chains {
 		v.heads[head.ID] = head
@@ -95,6 +103,7 @@ func (v *verifier) walk() error {
 				v.end(last)
 			}
 			last = plugin.Entry{Chain: e.Chain}
+			v.walked[e.Chain] = true
 		}
 		if v.report.Fault == nil {
 			v.entry(&last, &e)
@@ -123,7 +132,7 @@ func (v *verifier) entry(last, e *plugin.Entry) {
 		v.fault(e.Chain, e.Seq, "entry %d was changed: its contents do not give its hash", e.Seq)
 	case e.Prev != last.Hash:
 		v.fault(e.Chain, e.Seq, "entry %d does not follow entry %d: the hash it names is not that entry's, so one of the two was replaced", e.Seq, last.Seq)
-	case v.anchored(e.Chain, e.Seq) && e.Hash != v.anchor.Head:
+	case v.rewritten(e):
 		v.fault(e.Chain, e.Seq, "entry %d is not the one the anchor remembers: the ledger was rewritten at or before it", e.Seq)
 	}
 }
@@ -133,6 +142,7 @@ func (v *verifier) end(last plugin.Entry) {
 	chain := last.Chain
 	head, ok := v.heads[chain]
 	delete(v.heads, chain)
+	anchor := v.anchor(chain)
 	switch {
 	case !ok:
 		v.fault(chain, last.Seq, "the head of the chain is missing: nothing says that entry %d is the last", last.Seq)
@@ -146,27 +156,48 @@ func (v *verifier) end(last plugin.Entry) {
 		v.fault(chain, head.Seq+1, "%s added by somebody else: the signed head is at entry %d", added(head.Seq+1, last.Seq), head.Seq)
 	case last.Hash != head.Head:
 		v.fault(chain, head.Seq, "entry %d is not the one that was signed: it, or entries before it, were rewritten with new hashes", head.Seq)
-	case v.anchor != nil && v.anchor.Chain == chain && last.Seq < v.anchor.Seq:
-		v.fault(chain, last.Seq+1, "the database is an older copy: it ends at entry %d and the anchor remembers entry %d", last.Seq, v.anchor.Seq)
+	case anchor != nil && last.Seq < anchor.Seq:
+		v.fault(chain, last.Seq+1, "the database is an older copy: it ends at entry %d and the anchor remembers entry %d", last.Seq, anchor.Seq)
 	}
 }
 
-func (v *verifier) anchored(chain, seq int64) bool {
-	return v.anchor != nil && v.anchor.Chain == chain && v.anchor.Seq == seq
+func (v *verifier) rewritten(e *plugin.Entry) bool {
+	a := v.anchor(e.Chain)
+	return a != nil && a.Seq == e.Seq && a.Head != e.Hash
+}
+
+// anchor returns the anchor of a chain, nil if there is none.
+func (v *verifier) anchor(chain int64) *store.Anchor {
+	for _, a := range v.anchors {
+		if a.Chain == chain {
+			return a
+		}
+	}
+	return nil
 }
 
 // note says what the walk could not tell.
 func (v *verifier) note() {
+	for _, a := range v.anchors {
+		if v.report.Entries == 0 {
+			v.fault(a.Chain, 1, "the ledger is empty and the anchor remembers entry %d: it was deleted, or the database replaced", a.Seq)
+		} else if !v.walked[a.Chain] {
+			v.fault(a.Chain, 1, "the chain is missing and its anchor remembers entry %d: it was deleted, or the database replaced", a.Seq)
+		}
+	}
 	switch {
-	case v.anchor != nil && v.report.Entries == 0:
-		v.fault(v.anchor.Chain, 1, "the ledger is empty and the anchor remembers entry %d: it was deleted, or the database replaced", v.anchor.Seq)
-	case v.anchor != nil:
+	case len(v.anchors) > 0:
+		for _, chain := range slices.Sorted(maps.Keys(v.walked)) {
+			if v.anchor(chain) == nil {
+				v.notef("There is no anchor of chain %d here, so an older copy of it would not be noticed; the next clean close after a write makes one.", chain)
+			}
+		}
 	case v.report.Entries > 0:
 		v.notef("There is no anchor, so an older copy of the database would not be noticed; the next clean close after a write makes one.")
 	case v.key != nil:
 		v.notef("The ledger is empty, there is no anchor, and yet there is a key, which is made for the first entry: look for what became of the entries.")
 	}
-	if v.key == nil && v.anchor != nil {
+	if v.key == nil && len(v.anchors) > 0 {
 		v.notef("The anchor's signature was not checked, for want of %s.", store.KeyFile)
 	}
 }

@@ -313,7 +313,9 @@ func TestVerifyWhileWriting(t *testing.T) {
 			}
 		}
 	}()
-	time.Sleep(5 * time.Millisecond) // for the first entry, and so the key
+	for _, err := store.ReadKey(dir); err != nil; _, err = store.ReadKey(dir) { // it comes with the first entry
+		time.Sleep(time.Millisecond)
+	}
 	for range 10 {
 		if r := verify(t, dir); r.Fault != nil {
 			t.Errorf("found %+v", r.Fault)

@@ -1,121 +1,159 @@
-// Package policy decides whether a call may happen. It is a pure function of
-// the rules, the operation and the call: no clock, no store, no network.
+// Package policy decides whether something may happen: policies written in
+// Cedar, held against one schema, judge who asks, for what, from where and with
+// which arguments.
 //
-// The rules are an allow-list from the host's configuration. Silence denies.
+// Silence denies; a forbid wins over every permit; a policy that fails denies,
+// whatever else allows; and where a permit that matches carries @approval, a
+// person has to agree. A decision names the policies it comes from. It is a
+// function of the policies, the question and what the host knows of the
+// principal: no clock, no store, no network.
+//
+//	@id("drafts") permit (principal, action == Action::"execute", resource == Operation::"Email/GenerateDraft");
+//
+//	@id("apply") @approval("it writes the final mail")
+//	permit (principal, action == Action::"execute", resource in Plugin::"Apply");
+//
+//	@id("consent") @reason("sending mail needs your consent")
+//	forbid (principal, action == Action::"execute", resource)
+//	when { resource.effects.contains("gmail_send") }
+//	unless { context.consent.contains("gmail_send") };
 package policy
 
 import (
-	"encoding/json"
 	"fmt"
-	"path"
-	"slices"
-	"strings"
+	"sync"
+	"sync/atomic"
 
-	"github.com/mortise-dev/mortise/internal/canon"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A Rule allows what matches all of its lists. An empty list of operations,
-// kinds or principals matches everything; an empty list of effects matches
-// only operations that have none.
-type Rule struct {
-	Operations []string      `json:"operations,omitempty" yaml:"operations"` // plugin/operation; * stands for anything but /, and plugin alone for all it has
-	Kinds      []plugin.Kind `json:"kinds,omitempty" yaml:"kinds"`
-	Principals []string      `json:"principals,omitempty" yaml:"principals"` // ids; * stands for anything
-	Effects    []string      `json:"effects,omitempty" yaml:"effects"`       // what the operation may cause; * for whatever it declares
+// An Action is what someone wants to do.
+type Action string
+
+// The actions.
+const (
+	Execute   Action = "execute"   // call an operation
+	List      Action = "list"      // see that it exists
+	Approve   Action = "approve"   // agree to a call of it that waits
+	Configure Action = "configure" // register, switch or delete a plugin
+)
+
+// Known reports whether a is one of the four.
+func (a Action) Known() bool { _, known := actions[a]; return known }
+
+// Options are the parts of an engine.
+type Options struct {
+	Sources []Source // where policies are kept; without any, everything is denied
+
+	// Standing tells what the host knows of a principal of a tenant. It is asked
+	// on every decision and must be quick and safe for concurrent use; nil knows
+	// nothing of anybody.
+	Standing func(tenant string, who plugin.Principal) Standing
+
+	Isolation string // the wall that plugins run behind: none, partial or full; none where it is empty
 }
 
-// Default is what holds where nothing is configured: whoever is asking may use
-// tools, which have no effects, and nothing else.
-var Default = []Rule{{Kinds: []plugin.Kind{plugin.Tool}}}
-
-// A List is a set of rules. It is safe for concurrent use.
-type List struct {
-	rules   []Rule
-	version string
+// Standing is what the host knows of a principal beside its credential.
+type Standing struct {
+	Groups  []string `json:"groups,omitempty"`
+	Roles   []string `json:"roles,omitempty"`
+	Consent []string `json:"consent,omitempty"` // what the person has agreed to
 }
 
-// New returns the list of these rules, or an error that names the rule and
+// An Engine decides by the policies of its sources. It is safe for concurrent
+// use: a decision is made by one whole set, the old one or the new one.
+type Engine struct {
+	options  Options
+	now      atomic.Pointer[policies]
+	reload   sync.Mutex // one reload at a time, so that the last one wins
+	subjects cache[subjectKey, *subject]
+}
+
+// Open returns the engine of these sources. The error is or wraps [Problems]
+// where a policy is at fault.
+func Open(o Options) (*Engine, error) {
+	if o.Isolation == "" {
+		o.Isolation = "none"
+	}
+	e := &Engine{options: o}
+	if err := e.Reload(); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// New returns the engine of an allow-list, or an error that names the rule and
 // what is wrong with it.
-func New(rules []Rule) (*List, error) {
-	for i, r := range rules {
-		for _, pattern := range slices.Concat(r.Operations, r.Principals, r.Effects) {
-			if _, err := path.Match(pattern, ""); err != nil || strings.TrimSpace(pattern) != pattern || pattern == "" {
-				return nil, fmt.Errorf("policy.allow, rule %d: %q is no pattern", i+1, pattern)
-			}
-		}
-		for _, kind := range r.Kinds {
-			if !kind.Known() {
-				return nil, fmt.Errorf("policy.allow, rule %d: %q is no kind; the kinds are agent, operator, tool and adapter", i+1, kind)
-			}
-		}
-	}
-	raw, err := json.Marshal(rules)
+func New(rules []Rule) (*Engine, error) {
+	return Open(Options{Sources: []Source{Rules(rules)}})
+}
+
+// Reload asks the sources again. On error the policies in force stay.
+func (e *Engine) Reload() error {
+	e.reload.Lock()
+	defer e.reload.Unlock()
+	documents, err := collect(e.options.Sources)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("reading policies: %w", err)
 	}
-	version, err := canon.Hash(raw)
+	next, err := build(documents)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &List{rules: slices.Clone(rules), version: version}, nil
+	e.now.Store(next)
+	return nil
 }
 
-// Decide returns the verdict on a call and the reason for it.
-func (l *List) Decide(t *plugin.Target, call *plugin.Call) plugin.Decision {
-	for i := range l.rules {
-		if l.rules[i].allows(t, call) {
-			return plugin.Decision{Verdict: plugin.Allow, Policy: l.version, Reasons: []string{fmt.Sprintf("policy.allow, rule %d", i+1)}}
-		}
-	}
-	return plugin.Decision{Verdict: plugin.Deny, Policy: l.version, Reasons: []string{l.missing(t, call)}}
+// Version identifies the policies in force: the hash of their texts, with the
+// schema they were held against.
+func (e *Engine) Version() string { return e.now.Load().version }
+
+// Len returns how many policies are in force.
+func (e *Engine) Len() int { return len(e.now.Load().all) }
+
+// A Question is what policy is asked.
+type Question struct {
+	Action   Action         // execute where it is empty
+	Target   *plugin.Target // to configure a plugin, without an operation
+	Call     *plugin.Call   // who asks, from where, with which arguments
+	Standing *Standing      // in place of what the host knows of the principal
 }
 
-func (r *Rule) allows(t *plugin.Target, call *plugin.Call) bool {
-	if len(r.Operations) > 0 && !slices.ContainsFunc(r.Operations, func(pattern string) bool {
-		return match(pattern, t.Name()) || match(pattern, t.Manifest.Name)
-	}) {
-		return false
-	}
-	if len(r.Kinds) > 0 && !slices.Contains(r.Kinds, t.Operation.Kind) {
-		return false
-	}
-	if len(r.Principals) > 0 && !slices.ContainsFunc(r.Principals, func(pattern string) bool { return match(pattern, call.Principal.ID) }) {
-		return false
-	}
-	for _, effect := range t.Operation.Effects {
-		if !slices.ContainsFunc(r.Effects, func(pattern string) bool { return match(pattern, effect) }) {
-			return false
-		}
-	}
-	return true
+// Decide returns the verdict on a call and the reasons for it.
+func (e *Engine) Decide(t *plugin.Target, call *plugin.Call) plugin.Decision {
+	return e.Ask(&Question{Target: t, Call: call})
 }
 
-func match(pattern, name string) bool {
-	if pattern == name || pattern == "*" {
-		return true
+// Ask returns the verdict on a question and the reasons for it.
+func (e *Engine) Ask(q *Question) plugin.Decision {
+	p := e.now.Load()
+	r, refused := p.request(e, q)
+	if refused != "" {
+		return plugin.Decision{Verdict: plugin.Deny, Policy: p.version, Reasons: []string{refused}}
 	}
-	if !strings.ContainsAny(pattern, `*?[\\`) {
-		return false
+	found := p.candidates(r)
+	context, err := r.context(found.reads())
+	if err != nil {
+		return plugin.Decision{Verdict: plugin.Deny, Policy: p.version, Reasons: []string{err.Error()}}
 	}
-	matched, _ := path.Match(pattern, name)
-	return matched
+	o := p.judge(r, found, context)
+	return plugin.Decision{Verdict: o.verdict(), Policy: p.version, Reasons: o.reasons(r)}
 }
 
-// missing says what no rule allows, and what rule would.
-func (l *List) missing(t *plugin.Target, call *plugin.Call) string {
-	what := fmt.Sprintf("no rule lets %s run %s, %s", call.Principal.ID, t.Name(), article(t.Operation.Kind))
-	rule := fmt.Sprintf("{operations: [%q]", t.Name())
-	if effects := t.Operation.Effects; len(effects) > 0 {
-		what += " with the effects " + strings.Join(effects, ", ")
-		rule += fmt.Sprintf(", effects: [%s]", strings.Join(effects, ", "))
+// Check says what is wrong with some documents, as [Problems], and otherwise
+// how many policies they hold.
+func Check(documents []Document) (int, error) {
+	p, err := build(documents)
+	if err != nil {
+		return 0, err
 	}
-	return what + "; to allow it, add " + rule + "} to policy.allow in mortise.yaml"
+	return len(p.all), nil
 }
 
-func article(kind plugin.Kind) string {
-	if kind == plugin.Tool {
-		return "a tool"
+// Standing returns what the host knows of a principal.
+func (e *Engine) Standing(tenant string, who plugin.Principal) Standing {
+	if e.options.Standing == nil {
+		return Standing{}
 	}
-	return "an " + string(kind)
+	return e.options.Standing(tenant, who)
 }

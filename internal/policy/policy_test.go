@@ -8,10 +8,6 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-func target(name, operation string, kind plugin.Kind, effects ...string) *plugin.Target {
-	return &plugin.Target{Manifest: &plugin.Manifest{Name: name}, Operation: &plugin.Operation{Name: operation, Kind: kind, Effects: effects}}
-}
-
 func TestSilenceDenies(t *testing.T) {
 	t.Parallel()
 	count := target("text.count", "words", plugin.Tool)
@@ -85,21 +81,5 @@ func TestTheVersionChangesWithTheRules(t *testing.T) {
 	two, _ := policy.New(append(policy.Default, policy.Rule{}))
 	if one.Decide(count, call).Policy == two.Decide(count, call).Policy {
 		t.Error("two sets of rules share a version")
-	}
-}
-
-func BenchmarkDecide(b *testing.B) {
-	rules := []policy.Rule{}
-	for range 50 {
-		rules = append(rules, policy.Rule{Operations: []string{"other/thing"}, Effects: []string{"db_write"}})
-	}
-	list, err := policy.New(append(rules, policy.Default...))
-	if err != nil {
-		b.Fatal(err)
-	}
-	count, call := target("text.count", "words", plugin.Tool), &plugin.Call{Principal: plugin.Principal{ID: "local:owner"}}
-	b.ReportAllocs()
-	for b.Loop() {
-		list.Decide(count, call)
 	}
 }

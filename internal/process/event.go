@@ -72,7 +72,7 @@ func (s *session) log(params jsontext.Value) error {
 // running the line is that call's; with several it is nobody's in particular.
 func (s *session) stderr(line string) {
 	s.mu.Lock()
-	var only *exchange
+	only := s.failing
 	if len(s.tokens) == 1 {
 		for _, only = range s.tokens {
 		}

@@ -32,8 +32,9 @@ func (s *session) execute(ctx context.Context, target *plugin.Target, call *plug
 		case event := <-x.events:
 			call.Observe(event)
 		case a := <-x.answer:
-			for len(x.events) > 0 {
-				call.Observe(<-x.events)
+			x.drain(a.failure != nil)
+			if a.failure != nil {
+				s.ended(x)
 			}
 			if !a.held { // else another answer may still come
 				answers.Put(x.answer)
@@ -45,6 +46,45 @@ func (s *session) execute(ctx context.Context, target *plugin.Target, call *plug
 		}
 	}
 }
+
+// ended lets stderr no longer speak of x.
+func (s *session) ended(x *exchange) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failing == x {
+		s.failing = nil
+	}
+}
+
+// drain passes on the events that came before the answer. The two pipes keep
+// no common order: of a call that failed, a moment is given to what the plugin
+// wrote to stderr about it.
+func (x *exchange) drain(failed bool) {
+	var moment <-chan time.Time
+	if failed && x.events != nil {
+		moment = time.After(stderrGrace)
+	}
+	for {
+		select {
+		case event := <-x.events:
+			x.call.Observe(event)
+			continue
+		default:
+		}
+		if moment == nil {
+			return
+		}
+		select {
+		case event := <-x.events:
+			x.call.Observe(event)
+		case <-moment:
+			moment = nil
+		}
+	}
+}
+
+// stderrGrace is that moment.
+const stderrGrace = 20 * time.Millisecond
 
 // answers are channels for the answers of calls, all empty.
 var answers = sync.Pool{New: func() any { return make(chan answer, 1) }}

@@ -43,7 +43,8 @@ type session struct {
 	lastID  int64
 	pending map[int64]*exchange
 	tokens  map[string]*exchange
-	dead    error // why it is gone; nil while it runs
+	failing *exchange // answered with a failure just now: stderr may still speak of it
+	dead    error     // why it is gone; nil while it runs
 }
 
 // A lineSource yields the lines of a plugin.
@@ -266,6 +267,9 @@ func (s *session) complete(f *protocol.Frame) error {
 		delete(s.pending, id)
 		delete(s.tokens, x.token)
 		late = x.late
+		if a.failure != nil {
+			s.failing = x
+		}
 	}
 	s.mu.Unlock()
 	switch {

@@ -115,7 +115,7 @@ func TestRestartsBackOff(t *testing.T) {
 	r := newRunner(t, process.Options{PerTenant: 1})
 	start := time.Now()
 	var last error
-	for range 7 {
+	for range 12 {
 		if _, last = run(t, r, target("good", "exit"), call(`{"status":1}`)); plugin.CodeOf(last) == plugin.CodeUnavailable {
 			break
 		}

@@ -1,8 +1,10 @@
 // Package service is what a plugin may ask of the host while it works on a
 // call: one broker for every runner, one file for each service.
 //
-// A plugin gets the services that its manifest asks for and no others. What a
-// service does is done by the host, in the host's process, for exactly one call.
+// A plugin gets the services that its manifest asks for and no others, and of
+// those only the methods that fit the kind of the operation at work and the
+// effects it declares ([permit]). What a service does is done by the host, in
+// the host's process, for exactly one call.
 package service
 
 import (
@@ -10,69 +12,172 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	json2 "github.com/go-json-experiment/json"
 
+	"github.com/mortise-dev/mortise/internal/egress"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // Names lists the services that exist, as manifests ask for them.
-func Names() []string { return []string{cacheName} }
+func Names() []string { return []string{cacheName, httpName} }
 
-// A Broker answers what plugins ask. It is safe for concurrent use.
+// A Broker answers what plugins ask. It is safe for concurrent use. Its fields
+// are set before the first call, Call always.
 type Broker struct {
-	cache *cache
-	// Call runs an operation that a plugin asks for. It must be set before the
-	// first call.
+	// Call runs an operation that a plugin asks for.
 	Call func(ctx context.Context, call plugin.Call) (plugin.Result, error)
+	// Refused hears of every request that was not allowed, but of no more than
+	// 16 of one call. It may be nil.
+	Refused func(Refusal)
+	// Used hears of every request that went outside, once it has ended. It may
+	// be nil.
+	Used func(Use)
+
+	Egress    egress.Grants // what an administrator allows beyond the public Internet
+	Version   string        // of the host, as others on the network are told
+	MaxAnswer int           // bytes of one answer; 4 MiB where it is 0
+
+	cache *cache
+	web   *web
 }
 
 // New returns a broker.
-func New() *Broker { return &Broker{cache: newCache()} }
+func New() *Broker {
+	b := &Broker{cache: newCache()}
+	b.web = newWeb(b)
+	return b
+}
 
-// For returns what one call is granted.
+// Close gives up the connections that were kept for later requests.
+func (b *Broker) Close() error {
+	b.web.close()
+	return nil
+}
+
+// A Refusal is a request that was not allowed.
+type Refusal struct {
+	Target *plugin.Target
+	Call   *plugin.Call
+	Method string
+	Err    *plugin.Error // its message begins with the method
+}
+
+// A Use is a request that went outside. It says where and how much, not what.
+type Use struct {
+	Target   *plugin.Target
+	Call     *plugin.Call
+	Method   string // of the service
+	Request  string // such as "GET api.example.com"
+	Effect   string // "" for one that reads
+	Outcome  string // an HTTP status, or an error's code
+	Attempts int
+	Sent     int // bytes of the request's body
+	Received int // bytes of the answer's body
+	Took     time.Duration
+}
+
+// For returns what one call is granted. The answer has two more methods: Used
+// and Unsettled.
 func (b *Broker) For(target *plugin.Target, call *plugin.Call) plugin.Services {
 	return &grant{broker: b, target: target, call: call}
 }
 
 // A grant is the services of one call.
 type grant struct {
-	broker *Broker
-	target *plugin.Target
-	call   *plugin.Call
+	broker  *Broker
+	target  *plugin.Target
+	call    *plugin.Call
+	refused atomic.Int32
+
+	used, unsettled atomic.Bool
 }
 
-// A method answers one kind of request.
-type method func(g *grant, ctx context.Context, args json.RawMessage) (any, error)
+// Used reports whether something outside the host was asked during the call.
+func (g *grant) Used() bool { return g.used.Load() }
 
-var methods = map[string]method{
-	"cache.get":    cacheGet,
-	"cache.set":    cacheSet,
-	"cache.delete": cacheDelete,
-}
+// Unsettled reports whether an effect outside was begun during the call and
+// nobody learned how it ended.
+func (g *grant) Unsettled() bool { return g.unsettled.Load() }
+
+// maxRefusals is how many refusals of one call are reported: a plugin cannot
+// fill the ledger by asking for what it may not have.
+const maxRefusals = 16
 
 // Serve answers one request of the plugin, such as "cache.get".
 func (g *grant) Serve(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
-	if name == operationsCall {
-		return encode(callOperation(g, ctx, args))
+	t, err := g.prepare(name, args)
+	if err != nil {
+		return nil, g.refuse(name, err, plugin.CodeServiceDenied, plugin.CodeEffectUndeclared, plugin.CodeEgressDenied)
 	}
-	service, _, _ := strings.Cut(name, ".")
-	if !slices.Contains(g.target.Manifest.Capabilities, service) {
-		return nil, plugin.Errorf(plugin.CodeServiceDenied, "%s was not granted the service %.60s", g.target.Name(), service)
+	value, err := t.do(ctx)
+	if err != nil {
+		if t.class == Nested {
+			return nil, err // a call of its own, with an entry of its own
+		}
+		return nil, g.refuse(name, err, plugin.CodeEgressDenied)
 	}
-	m, exists := methods[name]
-	if !exists {
-		return nil, plugin.Errorf(plugin.CodeNotFound, "there is no service method %.120s", name)
-	}
-	return encode(m(g, ctx, args))
-}
-
-func encode(value any, err error) (json.RawMessage, error) {
+	raw, err := json2.Marshal(value, json2.Deterministic(true))
 	if err != nil {
 		return nil, err
 	}
-	raw, err := json2.Marshal(value)
-	return json.RawMessage(raw), err
+	limit := g.broker.MaxAnswer
+	if limit == 0 {
+		limit = 4 << 20
+	}
+	if len(raw) > limit {
+		done := ""
+		if t.effect != "" {
+			done = "; the effect has happened"
+		}
+		return nil, plugin.Errorf(plugin.CodeLimitExceeded,
+			"%s: the answer has %d bytes, and %d fit into one line of the protocol; ask for less, or let an administrator raise limits.frame_bytes%s", name, len(raw), limit, done)
+	}
+	return raw, nil
+}
+
+// prepare finds out what is asked for and whether this call may have it.
+// Nothing is done yet.
+func (g *grant) prepare(name string, args json.RawMessage) (task, error) {
+	service, _, _ := strings.Cut(name, ".")
+	if name != operationsCall && !slices.Contains(g.target.Manifest.Capabilities, service) {
+		return task{}, plugin.Errorf(plugin.CodeServiceDenied, "%s was not granted the service %.60s", g.target.Name(), service)
+	}
+	m, exists := methods[name]
+	if !exists {
+		return task{}, plugin.Errorf(plugin.CodeNotFound, "there is no service method %.120s", name)
+	}
+	t, err := m(g, args)
+	if err != nil {
+		return task{}, err
+	}
+	return t, permit(g.target, g.call, name, t)
+}
+
+// refuse reports err where it is a refusal, by its code.
+func (g *grant) refuse(name string, err error, codes ...plugin.Code) error {
+	e := plugin.AsError(err)
+	if g.broker.Refused == nil || !slices.Contains(codes, e.Code) {
+		return err
+	}
+	n := g.refused.Add(1)
+	if n > maxRefusals {
+		return err
+	}
+	reported := *e
+	if len(name) > 120 {
+		name = name[:120]
+	}
+	if !strings.HasPrefix(reported.Message, name) {
+		reported.Message = name + ": " + reported.Message
+	}
+	if n == maxRefusals {
+		reported.Message += "; further refusals of this call are not recorded"
+	}
+	g.broker.Refused(Refusal{Target: g.target, Call: g.call, Method: name, Err: &reported})
+	return err
 }
 
 // decode reads the arguments of a method.

@@ -10,10 +10,10 @@ import (
 
 const operationsCall = "operations.call"
 
-// callOperation runs an operation that the plugin declared under
+// operationTask runs an operation that the plugin declared under
 // requires.tools, as a call of its own with the same principal: judged,
 // recorded and bounded like any other.
-func callOperation(g *grant, ctx context.Context, args json.RawMessage) (any, error) {
+func operationTask(g *grant, args json.RawMessage) (task, error) {
 	var in struct {
 		Call      string          `json:"call"` // the token; already used to find this grant
 		Operation string          `json:"operation"`
@@ -21,34 +21,37 @@ func callOperation(g *grant, ctx context.Context, args json.RawMessage) (any, er
 		Key       string          `json:"key"`
 	}
 	if err := decode(operationsCall, args, &in); err != nil {
-		return nil, err
+		return task{}, err
 	}
 	ref, declared := declaredTool(g.target.Manifest.Requires.Tools, in.Operation)
 	if !declared {
-		return nil, plugin.Errorf(plugin.CodeServiceDenied, "%s does not declare %.120s under requires.tools", g.target.Name(), in.Operation)
+		return task{}, plugin.Errorf(plugin.CodeServiceDenied, "%s does not declare %.120s under requires.tools", g.target.Name(), in.Operation)
 	}
 	if g.call.Depth >= plugin.MaxDepth {
-		return nil, plugin.Errorf(plugin.CodeLimitExceeded, "calls are nested %d deep already", plugin.MaxDepth)
+		return task{}, plugin.Errorf(plugin.CodeLimitExceeded, "calls are nested %d deep already", plugin.MaxDepth)
 	}
-	res, err := g.broker.Call(ctx, plugin.Call{
-		Tenant:    g.call.Tenant,
-		Principal: g.call.Principal,
-		Actor:     "plugin:" + g.target.Manifest.Name,
-		Agent:     g.call.Agent,
-		Origin:    plugin.OriginCall,
-		Parent:    g.call.ID,
-		Session:   g.call.Session,
-		Depth:     g.call.Depth + 1,
-		Labels:    g.call.Labels,
-		Operation: ref,
-		Input:     in.Input,
-		Key:       in.Key,
-		Trace:     g.call.Trace,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return res, nil
+	return task{class: Nested, do: func(ctx context.Context) (any, error) {
+		res, err := g.broker.Call(ctx, plugin.Call{
+			Tenant:     g.call.Tenant,
+			Principal:  g.call.Principal,
+			Actor:      "plugin:" + g.target.Manifest.Name,
+			Agent:      g.call.Agent,
+			Origin:     plugin.OriginCall,
+			Parent:     g.call.ID,
+			Session:    g.call.Session,
+			Depth:      g.call.Depth + 1,
+			EffectFree: effectFree(g.target, g.call),
+			Labels:     g.call.Labels,
+			Operation:  ref,
+			Input:      in.Input,
+			Key:        in.Key,
+			Trace:      g.call.Trace,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return res, nil
+	}}, nil
 }
 
 // declaredTool finds what a plugin asks for among what it declared, and

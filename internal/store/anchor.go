@@ -1,17 +1,21 @@
 package store
 
 import (
+	"cmp"
+	"context"
 	"crypto/hmac"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 )
 
-// AnchorFile is the name of the file that holds the [Anchor], beside the key.
+// AnchorFile is the name of the file that holds the [Anchor] of chain 1, beside
+// the key. That of chain 2 is in ledger-2.anchor, and so on.
 const AnchorFile = "ledger.anchor"
 
 // An Anchor is a head of the chain remembered outside the database. A database
@@ -34,10 +38,38 @@ func (k *Key) Anchored(a *Anchor) bool {
 	return hmac.Equal([]byte(a.MAC), []byte(k.mac(anchorDomain, a.Chain, a.Seq, a.Head)))
 }
 
-// ReadAnchor reads the anchor in dir; nil without an error where there is none.
-// To verify, read the anchor first and the database after it.
-func ReadAnchor(dir string) (*Anchor, error) {
-	path := filepath.Join(dir, AnchorFile)
+func anchorFile(chain int64) string {
+	if chain == 1 {
+		return AnchorFile
+	}
+	return fmt.Sprintf("ledger-%d.anchor", chain)
+}
+
+// ReadAnchor reads the anchor of chain 1 in dir; nil without an error where
+// there is none.
+func ReadAnchor(dir string) (*Anchor, error) { return readAnchor(filepath.Join(dir, AnchorFile)) }
+
+// ReadAnchors reads all anchors in dir, in the order of their chains. To verify, read the anchors first and
+// the database after them.
+func ReadAnchors(dir string) (anchors []*Anchor, err error) {
+	names, err := fs.Glob(os.DirFS(dir), "ledger*.anchor")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		a, err := readAnchor(filepath.Join(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		if a != nil {
+			anchors = append(anchors, a)
+		}
+	}
+	slices.SortFunc(anchors, func(a, b *Anchor) int { return cmp.Compare(a.Chain, b.Chain) })
+	return anchors, nil
+}
+
+func readAnchor(path string) (*Anchor, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -52,7 +84,7 @@ func ReadAnchor(dir string) (*Anchor, error) {
 	return &a, nil
 }
 
-// WriteAnchor replaces the anchor in dir with a, atomically.
+// WriteAnchor replaces the anchor of a's chain in dir with a, atomically.
 func WriteAnchor(dir string, a *Anchor) error {
 	data, err := json.Marshal(a)
 	if err != nil {
@@ -60,13 +92,55 @@ func WriteAnchor(dir string, a *Anchor) error {
 	}
 	// Synced before it is renamed: an anchor that a power cut left empty would
 	// accuse an honest database.
-	temp, err := writeTemp(dir, AnchorFile, append(data, '\n'))
+	name := anchorFile(a.Chain)
+	temp, err := writeTemp(dir, name, append(data, '\n'))
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(temp, filepath.Join(dir, AnchorFile)); err != nil {
+	if err := os.Rename(temp, filepath.Join(dir, name)); err != nil {
 		os.Remove(temp)
 		return err
 	}
 	return nil
+}
+
+// MoveAnchors moves the anchors in dir forward to where the chains end. It
+// leaves one alone that is further on, or that its chain does not pass through:
+// that is evidence, and verifying will find it. For what it cannot do the last
+// anchors hold just as well, for less of the chains.
+func MoveAnchors(ctx context.Context, r Reader, dir string, key *Key) error {
+	// Another process that has this directory may be doing the same.
+	lock, err := AcquireLock(filepath.Join(dir, AnchorFile+".lock"))
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	heads, err := r.Chains(ctx)
+	if err != nil {
+		return err
+	}
+	for _, head := range heads {
+		err = errors.Join(err, moveAnchor(ctx, r, dir, key, head))
+	}
+	return err
+}
+
+func moveAnchor(ctx context.Context, r Reader, dir string, key *Key, head ChainRow) error {
+	old, err := readAnchor(filepath.Join(dir, anchorFile(head.ID)))
+	if err != nil {
+		return err
+	}
+	if !key.Signed(head) {
+		return ErrTampered
+	}
+	if old != nil {
+		if old.Seq >= head.Seq || old.Chain != head.ID || !key.Anchored(old) {
+			return nil
+		}
+		e, err := r.Entry(ctx, old.Chain, old.Seq)
+		if err != nil || e == nil || e.Hash != old.Head {
+			return err
+		}
+	}
+	return WriteAnchor(dir, key.Anchor(head))
 }

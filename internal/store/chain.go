@@ -18,8 +18,7 @@ type ChainRow struct {
 	MAC  string // of the three above but Node, with the host's key
 }
 
-// An EntryFilter says which entries are wanted, in the order of their chain.
-// Empty fields ask for nothing.
+// An EntryFilter says which entries are wanted. Empty fields ask for nothing.
 type EntryFilter struct {
 	Chain   int64 // 0 for all, one after the other
 	After   int64 // only those with a larger seq
@@ -27,7 +26,7 @@ type EntryFilter struct {
 	Kind    string // a kind, or the beginning of one that ends in a dot: "call."
 	Subject string
 	Limit   int  // 0 for no limit
-	Newest  bool // from the end of the chain backwards
+	Newest  bool // from the end backwards
 }
 
 // Each text that is hashed or authenticated begins with what it is, so that
@@ -36,6 +35,7 @@ const (
 	entryDomain  = "mortise entry 1\n"
 	headDomain   = "mortise chain head 1\n"
 	anchorDomain = "mortise anchor 1\n"
+	keyDomain    = "mortise key 1\n"
 )
 
 // Hash returns the hash of e in hexadecimal: of all its fields but Hash, the
@@ -66,6 +66,9 @@ func (k *Key) Sign(row ChainRow) string {
 func (k *Key) Signed(row ChainRow) bool {
 	return hmac.Equal([]byte(row.MAC), []byte(k.Sign(row)))
 }
+
+// ID returns what tells k from other keys, and nothing of its value.
+func (k *Key) ID() string { return k.mac(keyDomain, 0, 0, "") }
 
 func (k *Key) mac(domain string, chain, seq int64, head string) string {
 	mac := hmac.New(sha256.New, k[:])

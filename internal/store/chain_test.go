@@ -30,6 +30,7 @@ func TestFormatIsForEver(t *testing.T) {
 	for _, test := range []struct{ what, got, want string }{
 		{"hash", store.Hash(&e), "cc80235b05420cfdb2eff505c8705e3faa67b7b03338dd989270f8853488046e"},
 		{"head", key.Sign(row), "2e1b7cd7e0b8249ef281d10940532758d9c5c4a4d274451bc97df0742a12d7bb"},
+		{"key", key.ID(), "0b6ac51dba6a218e2d49427df33347ede6b6d94d33b87e81fcd5952e0f33af1d"},
 		{"anchor", key.Anchor(row).MAC, "2da5470aebbc85df3760579b852b6d189f679b122202e4d68cc1e44256e8ca9d"},
 	} {
 		if test.got != test.want {
@@ -134,6 +135,13 @@ func TestAnchorFile(t *testing.T) {
 	}
 	if got, err := store.ReadAnchor(dir); err != nil || *got != *want || !key.Anchored(got) {
 		t.Errorf("the anchor is %+v, %v, want %+v", got, err, want)
+	}
+	second := key.Anchor(store.ChainRow{ID: 2, Seq: 1, Head: "h"})
+	if err := store.WriteAnchor(dir, second); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := store.ReadAnchors(dir); err != nil || len(all) != 2 || *all[0] != *want || *all[1] != *second {
+		t.Errorf("the anchors are %v, %v", all, err)
 	}
 	for _, text := range []string{"", "{}x", `{"seq":1,"seq":2}`, `{"sequence":1}`} {
 		if err := os.WriteFile(filepath.Join(dir, store.AnchorFile), []byte(text), 0o600); err != nil {

@@ -39,7 +39,9 @@ type Store interface {
 	// returned; once it is taken, Write waits for the outcome.
 	//
 	// After a commit has failed nothing can be said about what the disk holds:
-	// that commit's callers and all later ones get [ErrFailed].
+	// that commit's callers and all later ones get [ErrFailed]. A server that
+	// is away has not failed: it is waited for until ctx ends, and asked what
+	// became of a commit that it did not answer.
 	Write(ctx context.Context, fn func(Tx) error) error
 
 	// WriteLast is Write for a process that is done: the transaction also
@@ -82,8 +84,10 @@ type Reader interface {
 
 	// Entry returns one entry by its place.
 	Entry(ctx context.Context, chain, seq int64) (*plugin.Entry, error)
-	// Entries yields entries one by one, without loading the others. An error
-	// is yielded once and ends the sequence.
+	// Entries yields entries one by one, without loading the others, in the
+	// order of their chain, and chains one after the other. Newest first they
+	// come by time where there are several chains. An error is yielded once
+	// and ends the sequence.
 	Entries(ctx context.Context, filter EntryFilter) iter.Seq2[plugin.Entry, error]
 	// Chains returns the authenticated heads.
 	Chains(ctx context.Context) ([]ChainRow, error)
@@ -103,8 +107,8 @@ type Reader interface {
 // A Tx is what a closure given to [Store.Write] can do. Its reads see the
 // closure's own writes, entries excepted, and take no notice of their contexts:
 // a transaction of many callers does not end with one of them. It must not be
-// used after the closure has returned, nor be written to while one of its
-// sequences is being ranged over.
+// used after the closure has returned, nor be used otherwise while one of its
+// sequences is being ranged over; the same holds for the Reader of a snapshot.
 type Tx interface {
 	Reader
 
@@ -149,6 +153,12 @@ var (
 	// ErrFailed is the end of a store's writing: a commit did not become
 	// durable, and repeating it on what the disk may now hold would be a guess.
 	ErrFailed = errors.New("the store stopped writing after a commit failed; repair the disk and restart")
+
+	// ErrLapsed means that this process was paused, or cut off, for so long
+	// that others may have taken it for dead and settled its calls. The write
+	// did not happen: what it rested on may be over. The next one puts the
+	// process on the books again.
+	ErrLapsed = errors.New("this process did not renew its lease in time")
 
 	// ErrTampered means the chain's head is not what this host last signed.
 	// Appending would sign somebody else's history.

@@ -12,7 +12,7 @@ import (
 // run; runner and the keys after it are ours, and all may be left out.
 func (p *page) kernel(top value) *plugin.Manifest {
 	top.mapping("name", "type", "version", "owner", "description", "schemas", "requires", "policy_tags", "observability",
-		"effects", "display_name", "runner", "isolation", "timeout", "permissions", "capabilities")
+		"effects", "display_name", "runner", "isolation", "timeout", "permissions", "capabilities", "http")
 	m := p.common(top, Kernel)
 
 	schemas := top.get("schemas")

@@ -4,13 +4,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/egress"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // native reads a manifest of our own contract.
 func (p *page) native(top value) *plugin.Manifest {
 	top.mapping("name", "version", "display_name", "owner", "description", "runner", "isolation",
-		"capabilities", "operations", "hooks", "requires", "observability")
+		"capabilities", "http", "operations", "hooks", "requires", "observability")
 	top.get("hooks").unsupported()
 	m := p.common(top, Native)
 
@@ -50,7 +51,13 @@ func (p *page) common(top value, dialect string) *plugin.Manifest {
 		Dialect:      dialect,
 		Runner:       top.get("runner").runner(),
 		Capabilities: top.get("capabilities").words(),
+		HTTP:         top.get("http").http(),
 		Requires:     top.get("requires").requires(),
+	}
+	if granted := slices.Contains(m.Capabilities, "http"); granted && m.HTTP.IsZero() {
+		top.get("capabilities").note("it asks for http and names no host: add http: {hosts: [api.example.com]}, or nothing can be reached")
+	} else if !granted && !m.HTTP.IsZero() {
+		top.get("http").note("capabilities does not ask for http, so these hosts cannot be reached")
 	}
 	m.Isolation = top.get("isolation").isolation(m.Runner.Protocol)
 	if o := top.get("observability"); o.mapping("log_level", "emit_samples") {
@@ -79,6 +86,24 @@ func (v value) requires() plugin.Requires {
 		Capabilities:  v.get("capabilities").words(),
 		ContextFields: v.get("context_fields").words(),
 	}
+}
+
+// http reads which hosts may be asked.
+func (v value) http() plugin.HTTP {
+	if !v.mapping("hosts") {
+		return plugin.HTTP{}
+	}
+	hosts := v.get("hosts")
+	for _, host := range hosts.list() {
+		text, isText := host.is.(string)
+		if !isText || badWord(text) != "" {
+			continue // words says so
+		}
+		if _, err := egress.ParseHost(text); err != nil {
+			host.problem("%v", err)
+		}
+	}
+	return plugin.HTTP{Hosts: hosts.words()}
 }
 
 // isolation reads how widely a process may be shared. Protocol 1 is one

@@ -45,11 +45,11 @@ func (s *Store) migrate(ctx context.Context, e sqlstore.Engine) error {
 		return err
 	}
 	// Others may be doing the same; goose has no lock of its own for SQLite.
-	lock, err := acquire(filepath.Join(s.dir, "migrate.lock"))
+	lock, err := store.AcquireLock(filepath.Join(s.dir, "migrate.lock"))
 	if err != nil {
 		return err
 	}
-	defer lock.release()
+	defer lock.Release()
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err

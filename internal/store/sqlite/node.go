@@ -46,7 +46,7 @@ func (s *Store) Recover(ctx context.Context, fn func(store.Tx, store.NodeRow) er
 
 // recover runs fn for one node, if that is dead and nobody was faster.
 func (s *Store) recover(ctx context.Context, row store.NodeRow, fn func(store.Tx, store.NodeRow) error) (won bool, err error) {
-	lock, err := try(s.lockPath(row.ID))
+	lock, err := store.TryLock(s.lockPath(row.ID))
 	if lock == nil || err != nil {
 		return false, err
 	}
@@ -58,10 +58,10 @@ func (s *Store) recover(ctx context.Context, row store.NodeRow, fn func(store.Tx
 		return fn(tx, row)
 	})
 	if err != nil {
-		lock.release()
+		lock.Release()
 		return false, err
 	}
-	lock.remove()
+	lock.Remove()
 	return won, nil
 }
 
@@ -84,12 +84,12 @@ func (s *Store) sweep(ctx context.Context, files []fs.DirEntry) error {
 		if !ok || booked[id] || id == s.Node() || uuid.Validate(id) != nil {
 			continue
 		}
-		lock, err := try(s.lockPath(id))
+		lock, err := store.TryLock(s.lockPath(id))
 		if err != nil {
 			return err
 		}
 		if lock != nil {
-			lock.remove()
+			lock.Remove()
 		}
 	}
 	return nil

@@ -46,7 +46,7 @@ type Options struct {
 type Store struct {
 	*sqlstore.Store
 	dir  string
-	lock *lock // of this node; of the committer while it runs
+	lock *store.Lock // of this node; of the committer while it runs
 	key  *store.Key
 }
 
@@ -68,7 +68,7 @@ func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 	read.SetMaxIdleConns(max(4, runtime.NumCPU()))
 
 	s := &Store{dir: dir}
-	e := sqlstore.Engine{Read: read, Chain: chain}
+	e := sqlstore.Engine{Read: read, Newest: "chain DESC, seq DESC", Chain: chain}
 	if !opts.ReadOnly {
 		e.Write, err = sql.Open("sqlite", dsn(dir, "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"))
 		if err != nil {
@@ -81,12 +81,12 @@ func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 		}
 		e.Begin, e.Pinned, e.Fatal, e.Key = "BEGIN IMMEDIATE", durable, fatal, s.signer
 		e.Node = store.NodeRow{ID: id.String(), StartedAt: time.Now()}
-		e.Enter = func() (err error) { s.lock, err = acquire(s.lockPath(id.String())); return err }
-		e.Leave = func(clean bool) {
+		e.Enter = func() (err error) { s.lock, err = store.AcquireLock(s.lockPath(id.String())); return err }
+		e.Leave = func(_ context.Context, clean bool) {
 			if clean {
-				s.lock.remove()
+				s.lock.Remove()
 			} else {
-				s.lock.release()
+				s.lock.Release()
 			}
 		}
 	}
@@ -168,7 +168,7 @@ func (s *Store) prepare(ctx context.Context, e sqlstore.Engine) error {
 
 // signer returns the key, and makes one for the first entry there ever is. So
 // a key without any entry is a sign that there were some.
-func (s *Store) signer() (_ *store.Key, err error) {
+func (s *Store) signer(sqlstore.Tx) (_ *store.Key, err error) {
 	if s.key == nil {
 		s.key, err = store.CreateKey(s.dir)
 	}
@@ -179,43 +179,9 @@ func (s *Store) signer() (_ *store.Key, err error) {
 func (s *Store) Close() error {
 	err := s.Drain()
 	if err == nil && s.Appended() {
-		s.anchor(context.Background())
+		store.MoveAnchors(context.Background(), s, s.dir, s.key) // best effort
 	}
 	return errors.Join(err, s.Store.Close())
-}
-
-// anchor moves the anchor forward. It leaves one alone that is further on, or
-// that the chain does not pass through: that is evidence, and verifying will
-// find it. All this is best effort: the last anchor holds just as well, for
-// less of the chain.
-func (s *Store) anchor(ctx context.Context) error {
-	lock, err := acquire(filepath.Join(s.dir, store.AnchorFile+".lock"))
-	if err != nil {
-		return err
-	}
-	defer lock.release()
-	old, err := store.ReadAnchor(s.dir)
-	if err != nil {
-		return err
-	}
-	chains, err := s.Chains(ctx)
-	if err != nil || len(chains) != 1 {
-		return err
-	}
-	head := chains[0]
-	if !s.key.Signed(head) {
-		return store.ErrTampered
-	}
-	if old != nil {
-		if old.Seq >= head.Seq || old.Chain != head.ID || !s.key.Anchored(old) {
-			return nil
-		}
-		e, err := s.Entry(ctx, old.Chain, old.Seq)
-		if err != nil || e == nil || e.Hash != old.Head {
-			return err
-		}
-	}
-	return store.WriteAnchor(s.dir, s.key.Anchor(head))
 }
 
 // makeDir creates a directory and makes its name durable; it leaves one alone

@@ -51,7 +51,7 @@ func write(t *testing.T, st store.Store) {
 
 func TestStore(t *testing.T) {
 	dirs := make(map[string]string)
-	storetest.Run(t, func(t *testing.T) store.Store {
+	storetest.Run(t, storetest.Engine{Open: func(t *testing.T) store.Store {
 		if dirs[t.Name()] == "" {
 			dirs[t.Name()] = filepath.Join(t.TempDir(), "data dir?#%41") // a path is not a URL
 		}
@@ -60,7 +60,7 @@ func TestStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		return st
-	})
+	}})
 }
 
 func TestFilesAreTheirOwnersOnly(t *testing.T) {

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -24,6 +23,19 @@ var insertEntries = func() (texts [len(chunks)]string) {
 	return texts
 }()
 
+// seal is the last of a transaction before its commit: it appends the entries.
+func (t *tx) seal() error {
+	t.after = t.before
+	if len(t.entries) > 0 {
+		return t.link()
+	}
+	if s := t.writer.engine.Server; s != nil {
+		t.after.Mark++
+		t.last, t.args = s.Mark, []any{t.chain}
+	}
+	return nil
+}
+
 // link gives the transaction's entries their places after the head of the
 // chain, and signs the new head.
 //
@@ -31,19 +43,21 @@ var insertEntries = func() (texts [len(chunks)]string) {
 // is authenticated before it is built upon: to sign a successor of a head that
 // somebody forged would make the forgery good.
 func (t *tx) link() error {
-	if len(t.entries) == 0 {
-		return nil
-	}
-	key, err := t.writer.signer()
+	key, err := t.signer()
 	if err != nil {
 		return err
 	}
-	head := store.ChainRow{ID: t.writer.engine.Chain}
-	found, err := t.head(&head)
-	switch {
-	case err != nil:
-		return err
-	case !found:
+	head, found := t.before.Head, t.before.Head.Seq > 0
+	if t.writer.engine.Server == nil {
+		head.ID = t.chain
+		if found, err = t.Row([]any{&head.Node, &head.Seq, &head.Head, &head.MAC}, selectHead, head.ID); err != nil {
+			return err
+		}
+	}
+	if found && !key.Signed(head) {
+		return fmt.Errorf("%w: the head of chain %d at entry %d does not bear this host's signature", store.ErrTampered, head.ID, head.Seq)
+	}
+	if !found {
 		first, err := t.Entry(context.Background(), head.ID, 1)
 		if err != nil {
 			return err
@@ -51,52 +65,75 @@ func (t *tx) link() error {
 		if first != nil {
 			return fmt.Errorf("%w: chain %d has entries and no head", store.ErrTampered, head.ID)
 		}
-	case !key.Signed(head):
-		return fmt.Errorf("%w: the head of chain %d at entry %d does not bear this host's signature", store.ErrTampered, head.ID, head.Seq)
 	}
 
-	args := make([]any, 0, 10*len(t.entries))
 	for i := range t.entries {
 		e := &t.entries[i]
 		e.Chain, e.Seq, e.Prev = head.ID, head.Seq+1, head.Head
 		e.Hash = store.Hash(e)
 		head.Seq, head.Head = e.Seq, e.Hash
+	}
+	head.MAC = key.Sign(head)
+	t.after.Head = head
+	if err := t.insertEntries(head); err != nil {
+		return fmt.Errorf("appending entries to chain %d: %w", head.ID, err)
+	}
+	return nil
+}
+
+func (t *tx) insertEntries(head store.ChainRow) error {
+	if s := t.writer.engine.Server; s != nil {
+		t.last, t.args = s.Append, append(columns(t.entries), head.Seq, head.Head, head.MAC, head.ID)
+		return nil
+	}
+	args := make([]any, 0, 10*len(t.entries))
+	for i := range t.entries {
+		e := &t.entries[i]
 		args = append(args, e.Chain, e.Seq, e.At.UnixMicro(), e.Tenant, string(e.Kind), e.Subject, e.Principal, string(e.Body), e.Prev, e.Hash)
 	}
 	for i, n := range chunks {
 		for ; len(args) >= 10*n; args = args[10*n:] {
-			if _, err := t.exec(insertEntries[i], args[:10*n]...); err != nil {
-				return fmt.Errorf("appending entries to chain %d: %w", head.ID, err)
+			if _, err := t.Exec(insertEntries[i], args[:10*n]...); err != nil {
+				return err
 			}
 		}
 	}
-	head.MAC = key.Sign(head)
-	_, err = t.exec(putHead, head.ID, head.Node, head.Seq, head.Head, head.MAC)
+	_, err := t.Exec(putHead, head.ID, head.Node, head.Seq, head.Head, head.MAC)
 	return err
 }
 
-func (t *tx) head(row *store.ChainRow) (found bool, err error) {
-	stmt, err := t.stmt(context.Background(), selectHead)
-	if err != nil {
-		return false, t.fail(err)
+// columns returns entries as one array for each of entryColumns.
+func columns(entries []plugin.Entry) []any {
+	var numbers [3][]int64
+	var texts [7][]string
+	for i := range entries {
+		e := &entries[i]
+		for c, n := range [...]int64{e.Chain, e.Seq, e.At.UnixMicro()} {
+			numbers[c] = append(numbers[c], n)
+		}
+		for c, text := range [...]string{e.Tenant, string(e.Kind), e.Subject, e.Principal, string(e.Body), e.Prev, e.Hash} {
+			texts[c] = append(texts[c], text)
+		}
 	}
-	err = stmt.QueryRowContext(context.Background(), row.ID).Scan(&row.Node, &row.Seq, &row.Head, &row.MAC)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
+	args := make([]any, 0, len(numbers)+len(texts)+4)
+	for _, n := range numbers {
+		args = append(args, n)
 	}
-	return err == nil, t.fail(err)
+	for _, text := range texts {
+		args = append(args, text)
+	}
+	return args
 }
 
-// signer returns the key, once it is known for good.
-func (w *writer) signer() (*store.Key, error) {
-	if w.key == nil {
-		key, err := w.engine.Key()
-		if err != nil {
+// signer returns the key. Once a transaction with it was committed it is known
+// for good.
+func (t *tx) signer() (_ *store.Key, err error) {
+	if t.key = t.writer.key; t.key == nil {
+		if t.key, err = t.writer.engine.Key(t); err != nil {
 			return nil, fmt.Errorf("the key of the ledger: %w", err)
 		}
-		w.key = key
 	}
-	return w.key, nil
+	return t.key, nil
 }
 
 func scanEntry(rows *sql.Rows, e *plugin.Entry) error {

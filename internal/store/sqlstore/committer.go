@@ -2,12 +2,12 @@ package sqlstore
 
 import (
 	"context"
-	"fmt"
+	"math/rand/v2"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/store"
 )
@@ -16,20 +16,9 @@ const (
 	maxQueue = 256 // callers waiting before Write blocks
 	maxBatch = 256 // callers in one transaction
 	maxYield = 8   // times the committer lets others run before it commits fewer than last time
-)
 
-// A request is one caller of Write.
-type request struct {
-	fn    func(store.Tx) error // nil only with last
-	last  bool                 // the node leaves the books
-	state atomic.Int32         // waiting, then taken or withdrawn
-	done  chan error           // buffered: the committer never waits for a caller
-}
-
-const (
-	waiting int32 = iota
-	taken
-	withdrawn
+	maxTries = 10                     // transactions for one batch, where others or the server are in the way
+	maxPause = 500 * time.Millisecond // between two of them
 )
 
 // A committer turns the closures of many callers into few transactions. One
@@ -47,11 +36,13 @@ type committer struct {
 	stopped bool
 
 	appended atomic.Bool
+	closing  atomic.Pointer[time.Time] // when to stop waiting for a server, once the store is being closed
 
 	// Of run alone:
 	failed     error // why nothing is written any more
 	registered bool  // the node is on the books
 	entered    bool  // Enter was called and Leave was not
+	last       Place // where the last transaction left its chain
 	previous   int   // how many the last batch had
 }
 
@@ -66,20 +57,12 @@ func newCommitter(e *Engine) *committer {
 }
 
 // do hands r to the committer and waits for its outcome.
-func (c *committer) do(ctx context.Context, r *request) error {
+func (c *committer) do(r *request) error {
 	r.done = make(chan error, 1)
-	if err := c.send(ctx, r); err != nil {
+	if err := c.send(r.ctx, r); err != nil {
 		return err
 	}
-	select {
-	case err := <-r.done:
-		return err
-	case <-ctx.Done():
-		if r.state.CompareAndSwap(waiting, withdrawn) {
-			return context.Cause(ctx)
-		}
-		return <-r.done
-	}
+	return r.outcome()
 }
 
 func (c *committer) send(ctx context.Context, r *request) error {
@@ -102,7 +85,12 @@ func (c *committer) send(ctx context.Context, r *request) error {
 // stop lets the committer finish what was accepted and take the node off the
 // books, and waits for it to end.
 func (c *committer) stop() error {
-	last := &request{last: true, done: make(chan error, 1)}
+	last := &request{ctx: context.Background(), last: true, done: make(chan error, 1)}
+	if s := c.writer.engine.Server; s != nil {
+		// Before the lock: callers may hold it while they wait for room.
+		until := time.Now().Add(s.Grace)
+		c.closing.CompareAndSwap(nil, &until)
+	}
 	c.mu.Lock()
 	if c.stopped {
 		c.mu.Unlock()
@@ -141,7 +129,7 @@ func (c *committer) run() {
 func (c *committer) gather() []*request {
 	var batch []*request
 	take := func(r *request) {
-		if r.state.CompareAndSwap(waiting, taken) {
+		if r.take() {
 			batch = append(batch, r)
 		}
 	}
@@ -175,112 +163,61 @@ func (c *committer) gather() []*request {
 // settle commits the batch, leaving out closures that fail, and tells everyone
 // what became of them.
 func (c *committer) settle(batch []*request) {
-	for len(batch) > 0 {
+	for tries := 1; len(batch) > 0; {
 		if c.failed != nil {
 			tell(batch, c.failed)
 			return
 		}
-		bad, err := c.attempt(batch)
-		if bad < 0 {
-			tell(batch, err)
+		if batch = c.connected(batch); len(batch) == 0 {
 			return
 		}
-		batch[bad].done <- err
-		batch = slices.Delete(batch, bad, bad+1)
+		bad, fault, err := c.attempt(batch)
+		switch {
+		case bad >= 0:
+			batch[bad].done <- err
+			batch = slices.Delete(batch, bad, bad+1)
+		case fault == Refused || tries == maxTries || c.over():
+			tell(batch, err)
+			return
+		default:
+			time.Sleep(pause(tries))
+			tries++
+		}
 	}
 }
 
-func tell(batch []*request, err error) {
-	for _, r := range batch {
-		r.done <- err
+// connected returns the batch once there is a connection to write on. A server
+// that is away is waited for, by each caller for as long as it likes.
+func (c *committer) connected(batch []*request) []*request {
+	if c.writer.conn != nil {
+		return batch
+	}
+	for tries := 1; ; tries++ {
+		batch = park(batch)
+		err := c.writer.connect()
+		wait := c.writer.engine.fault(err) == Lost && !c.over()
+		if wait {
+			time.Sleep(pause(tries))
+		}
+		batch = retake(batch)
+		if err == nil || len(batch) == 0 {
+			return batch
+		}
+		if !wait {
+			tell(batch, err)
+			return nil
+		}
 	}
 }
 
-// attempt runs the batch in one transaction. A closure that fails ends it with
-// that closure's place; bad is -1 if all shared the outcome err.
-func (c *committer) attempt(batch []*request) (bad int, err error) {
-	e := c.writer.engine
-	leaving := batch[len(batch)-1].last
-	if leaving && !c.registered && !slices.ContainsFunc(batch, func(r *request) bool { return r.fn != nil }) {
-		return -1, nil
-	}
-	register := !leaving && !c.registered
-	if register && !c.entered {
-		if err := e.Enter(); err != nil {
-			return -1, fmt.Errorf("registering this process: %w", err)
-		}
-		c.entered = true
-	}
-
-	tx, err := c.writer.begin()
-	if err != nil {
-		return -1, err
-	}
-	if register {
-		if err := tx.InsertNode(e.Node); err != nil {
-			return -1, c.abort(tx, err)
-		}
-	}
-	for i, r := range batch {
-		if r.fn == nil {
-			continue
-		}
-		if err := tx.do(r.fn); err != nil {
-			return i, c.abort(tx, err)
-		}
-	}
-	left := false
-	if leaving && c.registered {
-		if left, err = tx.leave(e.Node.ID); err != nil {
-			return -1, c.abort(tx, err)
-		}
-	}
-	if err := tx.link(); err != nil {
-		return -1, c.abort(tx, err)
-	}
-	if err := c.writer.commit(); err != nil {
-		c.failed = fmt.Errorf("%w: %w", store.ErrFailed, err)
-		c.writer.discard()
-		return -1, c.failed
-	}
-
-	if len(tx.entries) > 0 {
-		c.appended.Store(true)
-	}
-	c.registered = c.registered && !left || register
-	if left {
-		c.leave(true)
-	}
-	return -1, nil
+// over reports whether the store is being closed and has waited long enough.
+func (c *committer) over() bool {
+	until := c.closing.Load()
+	return until != nil && time.Now().After(*until)
 }
 
-// abort rolls back and returns err, having drawn the consequences of it.
-func (c *committer) abort(tx *tx, err error) error {
-	if fatal := c.writer.engine.Fatal; fatal != nil && (fatal(err) || fatal(tx.err)) {
-		c.failed = fmt.Errorf("%w: %w", store.ErrFailed, err)
-		err = c.failed
-	}
-	c.writer.rollback()
-	return err
-}
-
-func (c *committer) leave(clean bool) {
-	if c.entered {
-		c.writer.engine.Leave(clean)
-		c.entered = false
-	}
-}
-
-// do runs one closure. A panic is its error: others wait for this goroutine.
-func (t *tx) do(fn func(store.Tx) error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("a write panicked: %v\n%s", p, debug.Stack())
-		}
-	}()
-	if err := fn(t); err != nil {
-		return err
-	}
-	// A closure may have passed over an error, and the transaction with it.
-	return t.err
+// pause is how long to wait after some tries.
+func pause(tries int) time.Duration {
+	most := min(time.Millisecond<<min(tries, 10), maxPause)
+	return most/2 + rand.N(most/2)
 }

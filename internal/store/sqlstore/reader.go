@@ -16,11 +16,13 @@ import (
 
 var _ store.Reader = (*reader)(nil)
 
-// A reader answers from wherever its statements are prepared: the pool, a
-// snapshot or the transaction being written.
+// A reader answers from wherever query asks: the pool, a snapshot or the
+// transaction being written.
 type reader struct {
-	stmt func(ctx context.Context, query string) (*sql.Stmt, error)
-	calm bool // takes no notice of contexts
+	query  func(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	newest string                // the order of entries, newest first
+	calm   context.Context       // takes the place of callers' contexts; nil in none
+	failed func(err error) error // hears of what went wrong; nil for nobody
 }
 
 // Call implements [store.Reader].
@@ -117,7 +119,7 @@ func (r *reader) Entries(ctx context.Context, f store.EntryFilter) iter.Seq2[plu
 		q.where("kind = ?", f.Kind)
 	}
 	if f.Newest {
-		q.orderBy("chain DESC, seq DESC")
+		q.orderBy(r.newest)
 	} else {
 		q.orderBy("chain, seq")
 	}
@@ -128,6 +130,7 @@ func (r *reader) Entries(ctx context.Context, f store.EntryFilter) iter.Seq2[plu
 // Chains implements [store.Reader].
 func (r *reader) Chains(ctx context.Context) ([]store.ChainRow, error) {
 	q := selectFrom("id, node, seq, head, mac", "chains")
+	q.where("seq > 0") // others are held, and have no head yet
 	q.orderBy("id")
 	return all(rows(ctx, r, q, func(rows *sql.Rows, c *store.ChainRow) error {
 		return rows.Scan(&c.ID, &c.Node, &c.Seq, &c.Head, &c.MAC)
@@ -173,25 +176,26 @@ func (r *reader) Nodes(ctx context.Context) ([]store.NodeRow, error) {
 // rows yields the rows that q selects, as scan reads them.
 func rows[T any](ctx context.Context, r *reader, q *query, scan func(*sql.Rows, *T) error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		var none T
-		if r.calm {
-			ctx = context.Background()
-		}
-		stmt, err := r.stmt(ctx, q.text.String())
-		if err != nil {
+		fail := func(err error) {
+			if r.failed != nil {
+				r.failed(err)
+			}
+			var none T
 			yield(none, err)
-			return
 		}
-		rows, err := stmt.QueryContext(ctx, q.args...)
+		if r.calm != nil {
+			ctx = r.calm
+		}
+		rows, err := r.query(ctx, q.text.String(), q.args...)
 		if err != nil {
-			yield(none, err)
+			fail(err)
 			return
 		}
 		defer rows.Close()
 		for rows.Next() {
 			var row T
 			if err := scan(rows, &row); err != nil {
-				yield(none, err)
+				fail(err)
 				return
 			}
 			if !yield(row, nil) {
@@ -199,7 +203,7 @@ func rows[T any](ctx context.Context, r *reader, q *query, scan func(*sql.Rows, 
 			}
 		}
 		if err := rows.Err(); err != nil {
-			yield(none, err)
+			fail(err)
 		}
 	}
 }

@@ -16,32 +16,13 @@ import (
 	"github.com/mortise-dev/mortise/internal/store"
 )
 
-// An Engine is a database as its package opened it. The two handles belong to
-// the Store made from it.
-type Engine struct {
-	Write *sql.DB // nil for a store that only reads
-	Read  *sql.DB
-
-	Begin  string                                       // starts a transaction that will write
-	Rebind func(query string) string                    // from question marks; nil keeps them
-	Pinned func(ctx context.Context, c *sql.Conn) error // checks the writing connection before its first use; nil checks nothing
-	Fatal  func(err error) bool                         // a failed statement after which the disk cannot be trusted
-
-	Chain int64                      // the one this process appends to
-	Key   func() (*store.Key, error) // called for the first entry, and only by the committer
-
-	Node  store.NodeRow    // this process
-	Enter func() error     // before the transaction that puts the node on the books
-	Leave func(clean bool) // after the one that took it off, or, not clean, when it ends with its books open
-}
-
 // A Store is a [store.Store] but for the recovery of dead nodes, which the
 // engine adds. One goroutine belongs to it, the committer's; it has ended when
 // Close returns.
 type Store struct {
 	reader
 	engine *Engine
-	read   *stmts
+	read   *stmts // nil where the driver keeps them
 
 	committer *committer // nil for a store that only reads
 
@@ -50,8 +31,14 @@ type Store struct {
 
 // New returns a Store over e, and starts it.
 func New(e Engine) *Store {
-	s := &Store{engine: &e, read: &stmts{rebind: e.Rebind, prepare: e.Read.PrepareContext}}
-	s.reader = reader{stmt: s.read.get}
+	if e.Rebind != nil {
+		e.Rebind = remembered(e.Rebind)
+	}
+	s := &Store{engine: &e}
+	s.reader = reader{newest: e.Newest, query: s.query}
+	if !e.Caches {
+		s.read = &stmts{rebind: e.rebind, prepare: e.Read.PrepareContext}
+	}
 	if e.Write != nil {
 		s.committer = newCommitter(&e)
 	}
@@ -63,35 +50,74 @@ func (s *Store) Node() string { return s.engine.Node.ID }
 
 // Write implements [store.Store].
 func (s *Store) Write(ctx context.Context, fn func(store.Tx) error) error {
-	return s.write(ctx, &request{fn: fn})
+	return s.write(&request{ctx: ctx, fn: fn})
 }
 
 // WriteLast implements [store.Store].
 func (s *Store) WriteLast(ctx context.Context, fn func(store.Tx) error) error {
-	return s.write(ctx, &request{fn: fn, last: true})
+	return s.write(&request{ctx: ctx, fn: fn, last: true})
 }
 
-func (s *Store) write(ctx context.Context, r *request) error {
+func (s *Store) write(r *request) error {
 	if s.committer == nil {
 		return store.ErrReadOnly
 	}
-	return s.committer.do(ctx, r)
+	return s.committer.do(r)
 }
 
 // Snapshot implements [store.Store].
 func (s *Store) Snapshot(ctx context.Context, fn func(store.Reader) error) error {
-	tx, err := s.engine.Read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelDefault})
+	tx, err := s.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback() // nothing was written
-	return fn(&reader{stmt: func(ctx context.Context, query string) (*sql.Stmt, error) {
+	return fn(&reader{newest: s.newest, query: func(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+		if s.read == nil {
+			return tx.QueryContext(ctx, s.engine.rebind(query), args...)
+		}
 		stmt, err := s.read.get(ctx, query)
 		if err != nil {
 			return nil, err
 		}
-		return tx.StmtContext(ctx, stmt), nil
+		return tx.StmtContext(ctx, stmt).QueryContext(ctx, args...)
 	}})
+}
+
+func (s *Store) begin(ctx context.Context) (tx *sql.Tx, err error) {
+	err = s.again(ctx, func() (err error) {
+		tx, err = s.engine.Read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: s.engine.Isolation})
+		return err
+	})
+	return tx, err
+}
+
+func (s *Store) query(ctx context.Context, query string, args ...any) (rows *sql.Rows, err error) {
+	if s.read != nil {
+		stmt, err := s.read.get(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		return stmt.QueryContext(ctx, args...)
+	}
+	err = s.again(ctx, func() (err error) {
+		rows, err = s.engine.Read.QueryContext(ctx, s.engine.rebind(query), args...)
+		return err
+	})
+	return rows, err
+}
+
+// again runs a question until it is not for a lost connection that it fails. A
+// server that was restarted has left a pool of dead ones, and each is found
+// out by its next use.
+func (s *Store) again(ctx context.Context, ask func() error) (err error) {
+	for range max(1, s.engine.Read.Stats().MaxOpenConnections) {
+		err = ask()
+		if err == nil || ctx.Err() != nil || s.engine.fault(err) != Lost {
+			break
+		}
+	}
+	return err
 }
 
 // Appended reports whether this process has added to its chain.
@@ -109,7 +135,11 @@ func (s *Store) Drain() error {
 // Close drains the store and closes both handles.
 func (s *Store) Close() (err error) {
 	s.once.Do(func() {
-		err = errors.Join(s.Drain(), s.read.close(), s.engine.Read.Close())
+		err = s.Drain()
+		if s.read != nil {
+			err = errors.Join(err, s.read.close())
+		}
+		err = errors.Join(err, s.engine.Read.Close())
 		if s.engine.Write != nil {
 			err = errors.Join(err, s.engine.Write.Close())
 		}
@@ -117,8 +147,21 @@ func (s *Store) Close() (err error) {
 	return err
 }
 
-// stmts keeps statements prepared, by their text. Texts are few: they are
-// constants, or put together from a few conditions.
+// remembered returns rebind with a memory. Texts are few: they are constants,
+// or put together from a few conditions.
+func remembered(rebind func(string) string) func(string) string {
+	var texts sync.Map
+	return func(query string) string {
+		if text, ok := texts.Load(query); ok {
+			return text.(string)
+		}
+		text := rebind(query)
+		texts.Store(query, text)
+		return text
+	}
+}
+
+// stmts keeps statements prepared, by their text.
 type stmts struct {
 	rebind  func(string) string
 	prepare func(ctx context.Context, query string) (*sql.Stmt, error)
@@ -133,11 +176,7 @@ func (s *stmts) get(ctx context.Context, query string) (*sql.Stmt, error) {
 	if stmt, ok := s.kept[query]; ok {
 		return stmt, nil
 	}
-	text := query
-	if s.rebind != nil {
-		text = s.rebind(query)
-	}
-	stmt, err := s.prepare(ctx, text)
+	stmt, err := s.prepare(ctx, s.rebind(query))
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -14,13 +15,20 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-var _ store.Tx = (*tx)(nil)
+var _ Tx = (*tx)(nil)
 
 // A tx is one transaction, of one batch of closures.
 type tx struct {
 	reader
 	writer  *writer
+	chain   int64          // to append to
+	before  Place          // where it found the chain, if that is held
+	after   Place          // where it leaves it, once it is sealed
 	entries []plugin.Entry // to be linked at the commit
+	key     *store.Key     // if it was needed
+	begun   bool           // of a server's
+	last    string         // statement of a server's, which goes with the commit
+	args    []any          // for last
 	err     error          // the first statement that failed, or entry that was refused
 }
 
@@ -52,7 +60,7 @@ func (t *tx) InsertCall(r store.CallRow) (*store.CallRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	inserted, err := t.exec(insertCall,
+	inserted, err := t.Exec(insertCall,
 		r.Tenant, r.ID, r.Operation, r.Key, r.Fingerprint, r.Principal, r.Actor, r.Agent, r.Origin, r.Parent, r.Plan, r.Session,
 		string(labels), r.Version, r.PackageDigest, r.PolicyVersion, r.InputHash, flag(r.Effectful), string(r.State), r.Attempt,
 		r.Lease, r.Node, micros(r.WakeAt), micros(r.Deadline), r.ResultHash, r.Code, r.SchemaVersion, micros(r.CreatedAt), micros(r.UpdatedAt))
@@ -68,7 +76,7 @@ func (t *tx) InsertCall(r store.CallRow) (*store.CallRow, error) {
 
 // UpdateCall implements [store.Tx].
 func (t *tx) UpdateCall(f store.Fence, next store.CallRow) (bool, error) {
-	return t.exec(updateCall,
+	return t.Exec(updateCall,
 		string(next.State), next.Attempt, next.Lease, next.Node, micros(next.WakeAt), micros(next.Deadline),
 		next.ResultHash, next.Code, next.SchemaVersion, micros(next.UpdatedAt),
 		f.Tenant, f.ID, string(f.State), f.Attempt, f.Lease)
@@ -80,59 +88,78 @@ func (t *tx) PutBody(tenant string, data []byte, expires time.Time) (string, err
 		data = []byte{} // NULL is a body that was erased
 	}
 	hash := canon.Sum(data)
-	_, err := t.exec(putBody, tenant, hash, data, micros(expires))
+	_, err := t.Exec(putBody, tenant, hash, data, micros(expires))
 	return hash, err
 }
 
 // PutPackage implements [store.Tx].
 func (t *tx) PutPackage(r store.PackageRow) error {
-	_, err := t.exec(putPackage, r.Digest, r.Source, r.Signer)
+	_, err := t.Exec(putPackage, r.Digest, r.Source, r.Signer)
 	return err
 }
 
 // PutPlugin implements [store.Tx].
 func (t *tx) PutPlugin(r store.PluginRow) error {
-	_, err := t.exec(putPlugin, r.Name, r.Version, r.PackageDigest, r.Path, string(r.Manifest), string(r.State), r.ApprovedBy,
+	_, err := t.Exec(putPlugin, r.Name, r.Version, r.PackageDigest, r.Path, string(r.Manifest), string(r.State), r.ApprovedBy,
 		flag(r.Dev), micros(r.RegisteredAt))
 	return err
 }
 
 // SetPluginState implements [store.Tx].
 func (t *tx) SetPluginState(name, version string, state store.PluginState) (bool, error) {
-	return t.exec(`UPDATE plugins SET state = ? WHERE name = ? AND version = ?`, string(state), name, version)
+	return t.Exec(`UPDATE plugins SET state = ? WHERE name = ? AND version = ?`, string(state), name, version)
 }
 
 // DeletePlugin implements [store.Tx].
 func (t *tx) DeletePlugin(name, version string) (bool, error) {
-	return t.exec(`DELETE FROM plugins WHERE name = ? AND version = ?`, name, version)
+	return t.Exec(`DELETE FROM plugins WHERE name = ? AND version = ?`, name, version)
 }
 
 // InsertNode implements [store.Tx].
 func (t *tx) InsertNode(r store.NodeRow) error {
-	_, err := t.exec(`INSERT INTO nodes (id, addr, epoch, started_at, lease_until) VALUES (?, ?, ?, ?, ?)`,
+	_, err := t.Exec(`INSERT INTO nodes (id, addr, epoch, started_at, lease_until) VALUES (?, ?, ?, ?, ?)`,
 		r.ID, r.Addr, r.Epoch, micros(r.StartedAt), micros(r.LeaseUntil))
 	return err
 }
 
 // DeleteNode implements [store.Tx].
 func (t *tx) DeleteNode(id string) (bool, error) {
-	return t.exec(`DELETE FROM nodes WHERE id = ?`, id)
+	return t.Exec(`DELETE FROM nodes WHERE id = ?`, id)
 }
 
 // leave takes this process off the books, unless calls of it are running: then
 // the row stays, and whoever recovers it settles them.
 func (t *tx) leave(id string) (bool, error) {
-	return t.exec(`DELETE FROM nodes WHERE id = ? AND NOT EXISTS (SELECT 1 FROM calls WHERE node = ? AND state = 'running')`, id, id)
+	return t.Exec(`DELETE FROM nodes WHERE id = ? AND NOT EXISTS (SELECT 1 FROM calls WHERE node = ? AND state = 'running')`, id, id)
 }
 
-// exec runs a statement and reports whether it changed anything.
-func (t *tx) exec(query string, args ...any) (bool, error) {
+// Exec implements [Tx].
+func (t *tx) Exec(query string, args ...any) (bool, error) {
 	result, err := t.writer.exec(query, args...)
 	if err != nil {
 		return false, t.fail(err)
 	}
 	n, err := result.RowsAffected()
 	return n > 0, t.fail(err)
+}
+
+// Row implements [Tx].
+func (t *tx) Row(dest []any, query string, args ...any) (found bool, err error) {
+	w := t.writer
+	if s := w.engine.Server; s != nil && !t.begun {
+		t.begun = true
+		found, err = s.Begin(w.ctx, w.conn, dest, w.engine.rebind(query), args...)
+		return found, t.fail(err)
+	}
+	rows, err := w.query(w.ctx, query, args...)
+	if err != nil {
+		return false, t.fail(err)
+	}
+	defer rows.Close()
+	if found = rows.Next(); found {
+		err = rows.Scan(dest...)
+	}
+	return found && err == nil, t.fail(errors.Join(err, rows.Err()))
 }
 
 func (t *tx) fail(err error) error {

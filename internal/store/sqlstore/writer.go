@@ -14,41 +14,73 @@ import (
 // is not interrupted for one.
 type writer struct {
 	engine *Engine
-	conn   *sql.Conn
-	stmts  *stmts
+	conn   *sql.Conn // nil until it is needed, and after it was lost
+	stmts  *stmts    // nil where the driver keeps them
 	key    *store.Key
+
+	ctx    context.Context // of the transaction
+	cancel context.CancelFunc
 }
 
-// begin starts a transaction, on a new connection if the last one was lost.
+// connect opens the connection if there is none.
+func (w *writer) connect() error {
+	if w.conn != nil {
+		return nil
+	}
+	ctx, cancel := w.patience()
+	defer cancel()
+	conn, err := w.engine.Write.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("opening the database for writing: %w", err)
+	}
+	w.conn = conn
+	if w.engine.Pinned != nil {
+		if err := w.engine.Pinned(ctx, conn); err != nil {
+			w.discard()
+			return err
+		}
+	}
+	if !w.engine.Caches {
+		w.stmts = &stmts{rebind: w.engine.rebind, prepare: conn.PrepareContext}
+	}
+	return nil
+}
+
+// begin starts a transaction; where that is a server's it starts with the first
+// row that is asked for.
 func (w *writer) begin() (*tx, error) {
-	ctx := context.Background()
-	if w.conn == nil {
-		conn, err := w.engine.Write.Conn(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("opening the database for writing: %w", err)
+	w.ctx, w.cancel = w.patience()
+	if w.engine.Server == nil {
+		if err := w.run(w.engine.Begin); err != nil {
+			w.discard()
+			return nil, fmt.Errorf("beginning a transaction: %w", err)
 		}
-		if w.engine.Pinned != nil {
-			if err := w.engine.Pinned(ctx, conn); err != nil {
-				conn.Close()
-				return nil, err
-			}
-		}
-		w.conn, w.stmts = conn, &stmts{rebind: w.engine.Rebind, prepare: conn.PrepareContext}
 	}
-	if err := w.run(w.engine.Begin); err != nil {
-		w.discard()
-		return nil, fmt.Errorf("beginning a transaction: %w", err)
-	}
-	t := &tx{writer: w}
-	t.reader = reader{stmt: w.stmts.get, calm: true}
+	t := &tx{writer: w, chain: w.engine.Chain}
+	t.reader = reader{newest: w.engine.Newest, query: w.query, calm: w.ctx, failed: t.fail}
 	return t, nil
 }
 
-func (w *writer) commit() error { return w.run("COMMIT") }
+func (w *writer) patience() (context.Context, context.CancelFunc) {
+	if s := w.engine.Server; s != nil {
+		return context.WithTimeout(context.Background(), s.Patience)
+	}
+	return context.Background(), func() {}
+}
+
+// commit ends the transaction, for a server with a last statement.
+func (w *writer) commit(last string, args []any) error {
+	defer w.cancel()
+	if s := w.engine.Server; s != nil {
+		return s.Commit(w.ctx, w.conn, w.engine.rebind(last), args...)
+	}
+	return w.run("COMMIT")
+}
 
 // rollback ends the transaction. If that fails the connection goes too, and
 // with it whatever it holds.
 func (w *writer) rollback() {
+	defer w.cancel()
 	if err := w.run("ROLLBACK"); err != nil {
 		w.discard()
 	}
@@ -59,7 +91,9 @@ func (w *writer) discard() {
 	if w.conn == nil {
 		return
 	}
-	w.stmts.close()
+	if w.stmts != nil {
+		w.stmts.close()
+	}
 	w.conn.Raw(func(any) error { return driver.ErrBadConn })
 	w.conn.Close()
 	w.conn, w.stmts = nil, nil
@@ -71,10 +105,23 @@ func (w *writer) run(query string, args ...any) error {
 }
 
 func (w *writer) exec(query string, args ...any) (sql.Result, error) {
-	ctx := context.Background()
+	if w.stmts == nil {
+		return w.conn.ExecContext(w.ctx, w.engine.rebind(query), args...)
+	}
+	stmt, err := w.stmts.get(w.ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.ExecContext(w.ctx, args...)
+}
+
+func (w *writer) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if w.stmts == nil {
+		return w.conn.QueryContext(ctx, w.engine.rebind(query), args...)
+	}
 	stmt, err := w.stmts.get(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	return stmt.ExecContext(ctx, args...)
+	return stmt.QueryContext(ctx, args...)
 }

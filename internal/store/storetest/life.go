@@ -67,7 +67,7 @@ func lastWrite(t *testing.T, b *bundle) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := len(checkChain(t, b)); got != 1 {
+	if got := len(checkChains(t, b)); got != 1 {
 		t.Errorf("the chain has %d entries, want 1", got)
 	}
 }
@@ -111,7 +111,7 @@ func recovered(t *testing.T, b *bundle) {
 		defer mu.Unlock()
 		total += n
 	})
-	if total != 1 || len(checkChain(t, b)) != 1 {
+	if total != 1 || len(checkChains(t, b)) != 1 {
 		t.Errorf("the node was recovered %d times", total)
 	}
 }
@@ -139,7 +139,7 @@ func closeDrains(t *testing.T, b *bundle) {
 			t.Error(err)
 		}
 	}
-	if got := len(checkChain(t, b)); got != accepted {
+	if got := len(checkChains(t, b)); got != accepted {
 		t.Errorf("%d writes were acknowledged and %d are there", accepted, got)
 	}
 }
@@ -174,7 +174,7 @@ func reopened(t *testing.T, b *bundle) {
 		t.Errorf("the call is %v, %v", got, err)
 	}
 	write(t, again, appendNote("two"))
-	if got := len(checkChain(t, again)); got != 2 {
+	if got := len(checkChains(t, again)); got != 2 {
 		t.Errorf("the chain has %d entries, want 2", got)
 	}
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"sync/atomic"
@@ -185,6 +186,43 @@ func entryFilters(t *testing.T, b *bundle) {
 	}
 }
 
+func newestFirst(t *testing.T, b *bundle) {
+	stores := []store.Store{b, b.another(t), b.another(t)}
+	var want []string
+	for i := range 9 {
+		e := note(fmt.Sprint(i))
+		e.At = epoch.Add(time.Duration(i) * time.Second)
+		write(t, stores[i*i%3], func(tx store.Tx) error { tx.Append(e); return nil })
+		want = append([]string{e.Subject}, want...)
+	}
+	for _, limit := range []int{0, 4} {
+		var got []string
+		for _, e := range entries(t, b, store.EntryFilter{Newest: true, Limit: limit}) {
+			got = append(got, e.Subject)
+		}
+		if limit > 0 {
+			want = want[:limit]
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the newest are %v, want %v", got, want)
+		}
+	}
+	for i := range 2 { // at the same moment
+		write(t, stores[i], func(tx store.Tx) error {
+			for range 2 {
+				tx.Append(plugin.Entry{At: epoch.Add(time.Hour), Kind: "k", Subject: "same"})
+			}
+			return nil
+		})
+	}
+	got := entries(t, b, store.EntryFilter{Newest: true, Subject: "same"})
+	for i, e := range got[1:] {
+		if before := got[i]; e.Chain > before.Chain || e.Chain == before.Chain && e.Seq >= before.Seq {
+			t.Errorf("entry %d of chain %d comes after entry %d of chain %d", e.Seq, e.Chain, before.Seq, before.Chain)
+		}
+	}
+}
+
 func bodies(t *testing.T, b *bundle) {
 	data := []byte("{\"x\": 1}\x00\xff")
 	put := func(data []byte, expires time.Time) (hash string) {
@@ -300,7 +338,7 @@ func snapshot(t *testing.T, b *bundle) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := len(checkChain(t, b)); got != 2 {
+	if got := len(checkChains(t, b)); got != 2 {
 		t.Errorf("the chain has %d entries, want 2", got)
 	}
 }

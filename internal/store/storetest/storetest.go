@@ -13,17 +13,24 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// Run runs the suite. Within one test every call of open must return a store,
-// new to the caller, over the same database; a test has a database of its own.
-// The suite closes what it opens.
-func Run(t *testing.T, open func(t *testing.T) store.Store) {
+// An Engine is what is tested.
+type Engine struct {
+	// Open returns a store, new to the caller: within one test over the same
+	// database, which is the test's own. The suite closes what it opens.
+	Open func(t *testing.T) store.Store
+
+	Chains bool // each node that is on the books has a chain of its own
+}
+
+// Run runs the suite.
+func Run(t *testing.T, engine Engine) {
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *bundle)
 	}{
 		{"entries are linked in the order of commits", linksInOrder},
 		{"sixteen writers make one chain", oneChain},
-		{"two handles on one database make one chain", twoHandles},
+		{"handles on one database write at once", handles},
 		{"a failing closure leaves no trace and spares its neighbours", failingClosure},
 		{"a panic is an error", panickingClosure},
 		{"an entry that cannot be kept fails its closure", unstorableEntry},
@@ -35,6 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"a lost fence writes nothing", fencing},
 		{"calls are listed newest first", callsNewestFirst},
 		{"entries are filtered", entryFilters},
+		{"newest first is newest first whoever wrote", newestFirst},
 		{"bodies are kept under their hash", bodies},
 		{"plugins and packages", plugins},
 		{"a snapshot is of one moment", snapshot},
@@ -47,7 +55,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"what was written is there after reopening", reopened},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := &bundle{open: open}
+			b := &bundle{engine: engine}
 			b.Store = b.another(t)
 			test.run(t, b)
 		})
@@ -57,13 +65,13 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 // A bundle is a test's database.
 type bundle struct {
 	store.Store
-	open func(t *testing.T) store.Store
+	engine Engine
 }
 
 // another opens the database once more.
 func (b *bundle) another(t *testing.T) store.Store {
 	t.Helper()
-	st := b.open(t)
+	st := b.engine.Open(t)
 	t.Cleanup(func() {
 		if err := st.Close(); err != nil {
 			t.Errorf("closing: %v", err)
@@ -120,25 +128,31 @@ func entries(t *testing.T, r store.Reader, f store.EntryFilter) []plugin.Entry {
 	return got
 }
 
-// checkChain walks the chain and returns it.
-func checkChain(t *testing.T, st store.Store) []plugin.Entry {
+// checkChains walks the chains and returns them, one after the other.
+func checkChains(t *testing.T, st store.Store) []plugin.Entry {
 	t.Helper()
-	chain := entries(t, st, store.EntryFilter{})
-	var last plugin.Entry
-	for _, e := range chain {
-		if e.Seq != last.Seq+1 || e.Prev != last.Hash || e.Hash != store.Hash(&e) {
-			t.Fatalf("entry %d does not follow entry %d", e.Seq, last.Seq)
+	chains := entries(t, st, store.EntryFilter{})
+	last := make(map[int64]plugin.Entry)
+	for _, e := range chains {
+		before := last[e.Chain]
+		if e.Seq != before.Seq+1 || e.Prev != before.Hash || e.Hash != store.Hash(&e) {
+			t.Fatalf("entry %d of chain %d does not follow entry %d", e.Seq, e.Chain, before.Seq)
 		}
-		last = e
+		last[e.Chain] = e
 	}
 	heads, err := st.Chains(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(chain) > 0 && (len(heads) != 1 || heads[0].Seq != last.Seq || heads[0].Head != last.Hash || heads[0].MAC == "") {
-		t.Fatalf("heads are %+v, and the last entry is %d with hash %s", heads, last.Seq, last.Hash)
+	if len(heads) != len(last) {
+		t.Fatalf("%d chains have entries and %d have heads", len(last), len(heads))
 	}
-	return chain
+	for _, head := range heads {
+		if e := last[head.ID]; head.Seq != e.Seq || head.Head != e.Hash || head.MAC == "" {
+			t.Fatalf("a head is %+v, and the last entry is %d with hash %s", head, e.Seq, e.Hash)
+		}
+	}
+	return chains
 }
 
 func ctx() context.Context { return context.Background() }

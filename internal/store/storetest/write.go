@@ -23,7 +23,7 @@ func linksInOrder(t *testing.T, b *bundle) {
 		})
 	}
 	var got []string
-	for _, e := range checkChain(t, b) {
+	for _, e := range checkChains(t, b) {
 		got = append(got, e.Subject)
 	}
 	if want := []string{"0.1", "0.2", "1.1", "1.2", "2.1", "2.2"}; !slices.Equal(got, want) {
@@ -59,7 +59,7 @@ func oneChain(t *testing.T, b *bundle) {
 			}
 		}
 	})
-	chain := checkChain(t, b)
+	chain := checkChains(t, b)
 	if len(chain) != writers*each {
 		t.Fatalf("the chain has %d entries, want %d", len(chain), writers*each)
 	}
@@ -73,18 +73,35 @@ func oneChain(t *testing.T, b *bundle) {
 	}
 }
 
-func twoHandles(t *testing.T, b *bundle) {
-	handles := []store.Store{b, b.another(t)}
-	const each = 100
-	together(8, func(w int) {
-		for i := range each / 4 {
-			if err := handles[w%2].Write(ctx(), appendNote(fmt.Sprintf("%d/%d", w, i))); err != nil {
+func handles(t *testing.T, b *bundle) {
+	stores := []store.Store{b, b.another(t), b.another(t)}
+	const writers, each = 12, 25
+	together(writers, func(w int) {
+		for i := range each {
+			if err := stores[w%len(stores)].Write(ctx(), appendNote(fmt.Sprintf("%d/%03d", w, i))); err != nil {
 				t.Error(err)
 			}
 		}
 	})
-	if got := len(checkChain(t, b)); got != 2*each {
-		t.Errorf("the chain has %d entries, want %d", got, 2*each)
+	chains := checkChains(t, b)
+	if got := len(chains); got != writers*each {
+		t.Errorf("there are %d entries, want %d", got, writers*each)
+	}
+	// A writer's entries keep their order, and are in one chain.
+	last, where := make(map[string]string), make(map[string]int64)
+	for _, e := range chains {
+		writer, _, _ := strings.Cut(e.Subject, "/")
+		if e.Subject <= last[writer] || where[writer] != 0 && where[writer] != e.Chain {
+			t.Fatalf("%s in chain %d comes after %s in chain %d", e.Subject, e.Chain, last[writer], where[writer])
+		}
+		last[writer], where[writer] = e.Subject, e.Chain
+	}
+	want := 1
+	if b.engine.Chains {
+		want = len(stores)
+	}
+	if heads, err := b.Chains(t.Context()); err != nil || len(heads) != want {
+		t.Errorf("the chains are %+v, %v, want %d", heads, err, want)
 	}
 }
 
@@ -111,7 +128,7 @@ func failingClosure(t *testing.T, b *bundle) {
 			t.Errorf("write %d ended with %v", i, err)
 		}
 	})
-	if got, want := len(checkChain(t, b)), n*3/4; got != want {
+	if got, want := len(checkChains(t, b)), n*3/4; got != want {
 		t.Errorf("the chain has %d entries, want %d", got, want)
 	}
 	for i, row := range rows {
@@ -141,7 +158,7 @@ func panickingClosure(t *testing.T, b *bundle) {
 			t.Errorf("the panic became %v", err)
 		}
 	})
-	if got := len(checkChain(t, b)); got != 7 {
+	if got := len(checkChains(t, b)); got != 7 {
 		t.Errorf("the chain has %d entries, want 7", got)
 	}
 }
@@ -153,7 +170,7 @@ func unstorableEntry(t *testing.T, b *bundle) {
 		}
 	}
 	write(t, b, appendNote("one"))
-	checkChain(t, b)
+	checkChains(t, b)
 }
 
 func passedOver(t *testing.T, b *bundle) {
@@ -203,7 +220,7 @@ func cancelledBefore(t *testing.T, b *bundle) {
 		t.Errorf("the next write ended with %v, want %v", err, cause)
 	}
 	write(t, b, appendNote("one"))
-	if got := len(checkChain(t, b)); got != 1 {
+	if got := len(checkChains(t, b)); got != 1 {
 		t.Errorf("the chain has %d entries, want 1", got)
 	}
 }
@@ -219,7 +236,7 @@ func cancelledDuring(t *testing.T, b *bundle) {
 	if err != nil {
 		t.Errorf("the write ended with %v", err)
 	}
-	if got := len(checkChain(t, b)); got != 1 {
+	if got := len(checkChains(t, b)); got != 1 {
 		t.Errorf("the chain has %d entries, want 1", got)
 	}
 }

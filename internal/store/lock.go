@@ -1,4 +1,4 @@
-package sqlite
+package store
 
 import (
 	"errors"
@@ -6,15 +6,15 @@ import (
 	"syscall"
 )
 
-// A lock is a file whose lock this process holds. The kernel lets go of it when
+// A Lock is a file whose lock this process holds. The kernel lets go of it when
 // the process ends, however it ends.
-type lock struct{ file *os.File }
+type Lock struct{ file *os.File }
 
-// acquire waits for the lock at path.
-func acquire(path string) (*lock, error) { return flock(path, syscall.LOCK_EX) }
+// AcquireLock waits for the lock at path.
+func AcquireLock(path string) (*Lock, error) { return flock(path, syscall.LOCK_EX) }
 
-// try returns nil without an error where somebody else holds the lock.
-func try(path string) (*lock, error) {
+// TryLock returns nil without an error where somebody else holds the lock.
+func TryLock(path string) (*Lock, error) {
 	l, err := flock(path, syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, nil
@@ -22,7 +22,7 @@ func try(path string) (*lock, error) {
 	return l, err
 }
 
-func flock(path string, how int) (*lock, error) {
+func flock(path string, how int) (*Lock, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
@@ -44,7 +44,7 @@ func flock(path string, how int) (*lock, error) {
 		if err == nil {
 			var named os.FileInfo
 			if named, err = os.Stat(path); err == nil && os.SameFile(ours, named) {
-				return &lock{f}, nil
+				return &Lock{f}, nil
 			}
 		}
 		f.Close()
@@ -54,11 +54,11 @@ func flock(path string, how int) (*lock, error) {
 	}
 }
 
-// release lets go of the lock and leaves the file.
-func (l *lock) release() { l.file.Close() }
+// Release lets go of the lock and leaves the file.
+func (l *Lock) Release() { l.file.Close() }
 
-// remove removes the file and lets go of the lock, in this order.
-func (l *lock) remove() {
+// Remove removes the file and lets go of the lock, in this order.
+func (l *Lock) Remove() {
 	os.Remove(l.file.Name())
 	l.file.Close()
 }

@@ -24,14 +24,18 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
+// A ConnectFunc connects to one address, after asking check about the very
+// address that the socket is about to be connected to.
+type ConnectFunc func(ctx context.Context, to netip.AddrPort, check func(netip.AddrPort) error) (net.Conn, error)
+
 // A Dialer connects to what one plugin may reach. It is safe for concurrent
 // use; its fields are not changed after the first connection.
 type Dialer struct {
 	Plugin   string
 	Grants   Grants
-	Resolver Resolver                                                                                         // net.DefaultResolver where it is nil
-	Connect  func(ctx context.Context, to netip.AddrPort, check func(netip.AddrPort) error) (net.Conn, error) // Connect of this package where it is nil
-	Own      func() []netip.Addr                                                                              // this machine's addresses; asked of the system where it is nil
+	Resolver Resolver            // net.DefaultResolver where it is nil
+	Connect  ConnectFunc         // [Connect] where it is nil
+	Own      func() []netip.Addr // this machine's addresses; asked of the system where it is nil
 }
 
 // DialContext connects to host:port. The name is resolved once; every address
@@ -144,8 +148,7 @@ func (d *Dialer) own() []netip.Addr {
 	return own()
 }
 
-// Connect connects to an address. check is asked about the very address that
-// is about to be connected to, by whoever holds the socket.
+// Connect is the [ConnectFunc] that uses the network.
 func Connect(ctx context.Context, to netip.AddrPort, check func(netip.AddrPort) error) (net.Conn, error) {
 	dialer := net.Dialer{
 		Timeout: connectTimeout,

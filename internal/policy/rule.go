@@ -1,0 +1,151 @@
+package policy
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/cedar-policy/cedar-go/types"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A Rule is the short form of a policy: it allows what matches all of its
+// lists. An empty list of operations, kinds or principals matches everything;
+// an empty list of effects matches only operations that have none. In a
+// pattern, * stands for anything.
+type Rule struct {
+	Operations []string      `json:"operations,omitempty" yaml:"operations"` // plugin/operation, or plugin alone for all it has; * does not reach across the /
+	Kinds      []plugin.Kind `json:"kinds,omitempty" yaml:"kinds"`
+	Principals []string      `json:"principals,omitempty" yaml:"principals"` // ids
+	Effects    []string      `json:"effects,omitempty" yaml:"effects"`       // what the operation may cause; * for whatever it declares
+}
+
+// Default is what holds where nothing is configured: whoever is asking may use
+// tools, which have no effects, and nothing else.
+var Default = []Rule{{Kinds: []plugin.Kind{plugin.Tool}}}
+
+// Rules returns the source of an allow-list, written out as policies.
+func Rules(rules []Rule) Source {
+	return func() ([]Document, error) {
+		if err := CheckRules(rules); err != nil {
+			return nil, err
+		}
+		var text strings.Builder
+		for i := range rules {
+			rules[i].write(&text, i+1)
+		}
+		return []Document{{Name: allowList, Text: []byte(text.String())}}, nil
+	}
+}
+
+// allowList is the name of the document that an allow-list becomes.
+const allowList = "policy.allow"
+
+// CheckRules refuses rules that cannot be meant. The error names the first such
+// rule and what is wrong with it.
+func CheckRules(rules []Rule) error {
+	for i, r := range rules {
+		for _, pattern := range slices.Concat(r.Operations, r.Principals, r.Effects) {
+			if _, err := path.Match(pattern, ""); err != nil || strings.TrimSpace(pattern) != pattern || pattern == "" {
+				return fmt.Errorf("%s, rule %d: %q is no pattern", allowList, i+1, pattern)
+			}
+			if strings.ContainsAny(pattern, `?[]\,`) {
+				return fmt.Errorf("%s, rule %d: %q is no pattern; only * has a meaning of its own", allowList, i+1, pattern)
+			}
+		}
+		for _, kind := range r.Kinds {
+			if !kind.Known() {
+				return fmt.Errorf("%s, rule %d: %q is no kind; the kinds are agent, operator, tool and adapter", allowList, i+1, kind)
+			}
+		}
+	}
+	return nil
+}
+
+// write writes the policies that rule number n is short for: one for each
+// operation or plugin it names, so that each is found by its scope.
+func (r *Rule) write(b *strings.Builder, n int) {
+	conditions := r.conditions()
+	if len(r.Operations) == 0 {
+		permit(b, n, "", conditions)
+		return
+	}
+	for _, pattern := range r.Operations {
+		name, operation, whole := strings.Cut(pattern, "/")
+		switch {
+		case name == "", whole && operation == "", strings.Contains(operation, "/"): // no operation has such a name
+		case !strings.Contains(pattern, "*") && whole:
+			permit(b, n, "== Operation::"+literal(pattern), conditions)
+		case !strings.Contains(pattern, "*"):
+			permit(b, n, "in Plugin::"+literal(pattern), conditions)
+		default:
+			permit(b, n, "", slices.Concat(like("resource.plugin", name), like("resource.operation", operation), conditions))
+		}
+	}
+}
+
+// permit writes one policy. Whoever may execute an operation may see it too.
+func permit(b *strings.Builder, n int, resource string, conditions []string) {
+	fmt.Fprintf(b, "@id(\"rule %d\")\npermit (\n  principal,\n  action in [Action::\"execute\", Action::\"list\"],\n  resource %s\n)", n, strings.TrimSpace(resource))
+	for _, c := range conditions {
+		fmt.Fprintf(b, "\nwhen { %s }", c)
+	}
+	b.WriteString(";\n")
+}
+
+// conditions are what a rule asks beside its operations, in Cedar.
+func (r *Rule) conditions() []string {
+	var all []string
+	if len(r.Kinds) > 0 {
+		all = append(all, list(r.Kinds)+".contains(resource.kind)")
+	}
+	if len(r.Principals) > 0 && !slices.Contains(r.Principals, "*") {
+		var any []string
+		for _, pattern := range r.Principals {
+			any = append(any, like("principal.id", pattern)...)
+		}
+		all = append(all, strings.Join(any, " || "))
+	}
+	switch {
+	case len(r.Effects) == 0:
+		all = append(all, "resource.effects.isEmpty()")
+	case slices.Contains(r.Effects, "*"):
+	case strings.Contains(strings.Join(r.Effects, ""), "*"): // what Cedar cannot say of a set
+		all = append(all, "resource in Effects::"+literal(strings.Join(r.Effects, ", ")))
+	default:
+		all = append(all, list(r.Effects)+".containsAll(resource.effects)")
+	}
+	return all
+}
+
+// like returns the condition that an attribute fits a pattern, none where
+// everything does.
+func like(attribute, pattern string) []string {
+	switch {
+	case pattern == "*" || pattern == "":
+		return nil
+	case !strings.Contains(pattern, "*"):
+		return []string{attribute + " == " + literal(pattern)}
+	}
+	var parts []any
+	for i, part := range strings.Split(pattern, "*") {
+		if i > 0 {
+			parts = append(parts, types.Wildcard{})
+		}
+		parts = append(parts, part)
+	}
+	return []string{attribute + " like " + string(types.NewPattern(parts...).MarshalCedar())}
+}
+
+// literal returns a string as Cedar writes it.
+func literal[S ~string](text S) string { return string(types.String(text).MarshalCedar()) }
+
+func list[S ~string](words []S) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = literal(word)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}

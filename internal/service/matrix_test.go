@@ -1,0 +1,211 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+var allKinds = []plugin.Kind{plugin.Agent, plugin.Operator, plugin.Tool, plugin.Adapter, "", "robot"}
+
+// matrixRows are the methods with what decides about their class. Every method
+// must be here.
+var matrixRows = []struct {
+	method, args string
+	class        Class
+	effect       string
+}{
+	{"cache.get", `{"key":"k"}`, Own, ""},
+	{"cache.set", `{"key":"k","value":1}`, Own, ""},
+	{"cache.delete", `{"key":"k"}`, Own, ""},
+	{"operations.call", `{"call":"t","operation":"other/op","input":{}}`, Nested, ""},
+	{"http.fetch", `{"url":"http://api.example.com/"}`, Read, ""},
+	{"http.fetch", `{"url":"http://api.example.com/","method":"GET"}`, Read, ""},
+	{"http.fetch", `{"url":"http://api.example.com/","method":"head"}`, Read, ""},
+	{"http.fetch", `{"url":"http://api.example.com/","method":"POST"}`, External, "http_write"},
+	{"http.fetch", `{"url":"http://api.example.com/","method":"post","json":{}}`, External, "http_write"},
+	{"http.fetch", `{"url":"http://api.example.com/","method":"PUT"}`, External, "http_write"},
+	{"http.fetch", `{"url":"http://api.example.com/","method":"PATCH"}`, External, "http_write"},
+	{"http.fetch", `{"url":"http://api.example.com/","method":"DELETE"}`, External, "http_write"},
+	{"http.fetch", `{"url":"http://api.example.com/","method":"OPTIONS"}`, External, "http_write"},
+}
+
+var declaredEffects = [][]string{nil, {"http_write"}, {"db_write"}, {"db_write", "http_write"}, {"HTTP_WRITE"}, {"http_write "}, {"*"}}
+
+func TestEveryMethodIsInTheMatrix(t *testing.T) {
+	t.Parallel()
+	for name := range methods {
+		found := false
+		for _, row := range matrixRows {
+			found = found || row.method == name
+		}
+		if !found {
+			t.Errorf("%s is not tested", name)
+		}
+	}
+}
+
+// TestKindsAndEffects walks kind x method x declared effects x what asked for
+// the call: only an operator that declares the effect, and that nothing
+// effect-free stands above, gets through.
+func TestKindsAndEffects(t *testing.T) {
+	t.Parallel()
+	cells := 0
+	for _, kind := range allKinds {
+		for _, row := range matrixRows {
+			for _, effects := range declaredEffects {
+				for _, effectFree := range []bool{false, true} {
+					cells++
+					s := newScene(t)
+					s.target.Operation.Kind, s.target.Operation.Effects = kind, effects
+					s.call.EffectFree = effectFree
+					var below *plugin.Call
+					s.broker.Call = func(_ context.Context, call plugin.Call) (plugin.Result, error) {
+						below = &call
+						return plugin.Result{Status: plugin.Succeeded}, nil
+					}
+					services := s.services()
+					_, err := services.Serve(t.Context(), row.method, json.RawMessage(row.args))
+
+					allowed := row.effect == "" || kind == plugin.Operator && slices.Contains(effects, row.effect) && !effectFree
+					cell := fmt.Sprintf("%s %s %s with effects %q, effect-free %v", kind, row.method, row.args, effects, effectFree)
+					switch {
+					case allowed && err != nil:
+						t.Errorf("%s: refused: %v", cell, err)
+					case !allowed && (plugin.CodeOf(err) != plugin.CodeEffectUndeclared || !strings.Contains(err.Error(), row.effect)):
+						t.Errorf("%s: got %v", cell, err)
+					case !allowed && (len(s.refusals) != 1 || s.connections() != 0):
+						t.Errorf("%s: %d refusals reported, %d connections", cell, len(s.refusals), s.connections())
+					case allowed && len(s.refusals) != 0:
+						t.Errorf("%s: a refusal was reported", cell)
+					}
+					if row.class == Nested && below.EffectFree != (effectFree || kind == plugin.Tool || kind == plugin.Agent) {
+						t.Errorf("%s: the call below is effect-free: %v", cell, below.EffectFree)
+					}
+					if used := services.(interface{ Used() bool }).Used(); used != (allowed && row.method == fetchName) {
+						t.Errorf("%s: used %v", cell, used)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d cells", cells)
+}
+
+// TestEveryClassIsPermittedOrNot walks the rule itself, with the classes that
+// no method has yet, and one that nobody knows.
+func TestEveryClassIsPermittedOrNot(t *testing.T) {
+	t.Parallel()
+	for _, class := range []Class{Own, Read, Local, External, Nested, "", "new"} {
+		for _, kind := range allKinds {
+			for _, declared := range declaredEffects {
+				for _, effect := range []string{"", "http_write", "kb_write"} {
+					target := &plugin.Target{Manifest: &plugin.Manifest{Name: "p"}, Operation: &plugin.Operation{Name: "o", Kind: kind, Effects: declared}}
+					err := permit(target, &plugin.Call{}, "x.y", task{class: class, effect: effect})
+					allowed := class == Own || class == Read || class == Nested ||
+						kind == plugin.Operator && effect != "" && slices.Contains(declared, effect)
+					if allowed != (err == nil) {
+						t.Errorf("class %q kind %q effect %q declared %q: %v", class, kind, effect, declared, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestAServiceThatIsNotGranted(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.target.Manifest.Capabilities = []string{"cache"}
+	for _, name := range []string{"http.fetch", "secrets.get", "http", ".", "HTTP.fetch", "httpx.fetch", strings.Repeat("x", 500) + ".y"} {
+		if err := s.fail(name, `{"url":"http://api.example.com/"}`); plugin.CodeOf(err) != plugin.CodeServiceDenied {
+			t.Errorf("%.20s: %v", name, err)
+		}
+	}
+	if len(s.refusals) != 7 {
+		t.Errorf("%d refusals reported", len(s.refusals))
+	}
+	if r := s.refusals[6]; len(r.Method) != 120 || len(r.Err.Message) > 400 {
+		t.Errorf("an overlong name came through: %d %d", len(r.Method), len(r.Err.Message))
+	}
+}
+
+func TestRefusalsOfOneCallAreBounded(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	services := s.services()
+	for range 100 {
+		_, err := services.Serve(t.Context(), "secrets.get", json.RawMessage(`{}`))
+		if plugin.CodeOf(err) != plugin.CodeServiceDenied {
+			t.Fatal(err)
+		}
+	}
+	if len(s.refusals) != maxRefusals {
+		t.Errorf("%d refusals reported", len(s.refusals))
+	}
+	if last := s.refusals[maxRefusals-1].Err.Message; !strings.HasPrefix(last, "secrets.get: ") || !strings.HasSuffix(last, "further refusals of this call are not recorded") {
+		t.Errorf("last: %s", last)
+	}
+}
+
+func TestAnAnswerFitsOneLine(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.broker.MaxAnswer = 100
+	if _, err := s.services().Serve(t.Context(), "cache.set", json.RawMessage(`{"key":"k","value":"`+strings.Repeat("x", 200)+`"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.fail("cache.get", `{"key":"k"}`); plugin.CodeOf(err) != plugin.CodeLimitExceeded {
+		t.Error(err)
+	}
+}
+
+// TestThePageAboutServicesIsComplete ties docs/services.md to the tables here.
+func TestThePageAboutServicesIsComplete(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/services.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range methods {
+		if !strings.Contains(string(page), "### "+name+"\n") {
+			t.Errorf("docs/services.md has no section on %s", name)
+		}
+	}
+	for _, row := range matrixRows {
+		at := strings.Index(string(page), "### "+row.method+"\n")
+		section, _, _ := strings.Cut(string(page)[max(at, 0)+4:], "\n### ")
+		if !strings.Contains(section, "`"+string(row.class)+"`") || !strings.Contains(section, row.effect) {
+			t.Errorf("docs/services.md, %s, does not say %s %s", row.method, row.class, row.effect)
+		}
+	}
+	for _, header := range refusedHeaders {
+		if !regexp.MustCompile(`(?i)\b` + regexp.QuoteMeta(header) + `\b`).Match(page) {
+			t.Errorf("docs/services.md does not name the header %s", header)
+		}
+	}
+}
+
+// connectTo returns a way to connect that notes the addresses and leads them
+// all to one listener.
+func (s *scene) connectTo(address string) func(context.Context, netip.AddrPort, func(netip.AddrPort) error) (net.Conn, error) {
+	return func(ctx context.Context, to netip.AddrPort, check func(netip.AddrPort) error) (net.Conn, error) {
+		if err := check(to); err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		s.dialled = append(s.dialled, to)
+		s.mu.Unlock()
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", address)
+	}
+}

@@ -1,0 +1,163 @@
+package service
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/egress"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Bounds of connections.
+const (
+	maxClients     = 256 // that keep connections at a time
+	maxAtOnce      = 16  // requests of one plugin for one tenant
+	keepIdle       = 20 * time.Second
+	answerHeader   = 64 << 10
+	handshakeLimit = 10 * time.Second
+)
+
+// A web is the one way out. Connections are kept apart for each tenant and
+// plugin, because what was allowed to one was not allowed to another.
+type web struct {
+	broker *Broker
+
+	// For tests; what the network says where they are nil.
+	resolver egress.Resolver
+	connect  egress.ConnectFunc
+	own      func() []netip.Addr
+	tls      *tls.Config
+	wait     func(ctx context.Context, d time.Duration) error
+
+	mu      sync.Mutex // guards clients
+	clients map[clientKey]*client
+}
+
+type clientKey struct{ tenant, plugin string }
+
+// A client is the connections of one plugin for one tenant.
+type client struct {
+	transport *http.Transport
+	slots     chan struct{} // one for each request under way
+}
+
+func newWeb(b *Broker) *web {
+	return &web{broker: b, wait: wait, clients: map[clientKey]*client{}}
+}
+
+// client returns the connections of a plugin for a tenant.
+func (w *web) client(tenant, name string) *client {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := clientKey{tenant, name}
+	if c := w.clients[key]; c != nil {
+		return c
+	}
+	if len(w.clients) >= maxClients {
+		for other, c := range w.clients { // any; its requests under way end by themselves
+			c.transport.CloseIdleConnections()
+			delete(w.clients, other)
+			break
+		}
+	}
+	dialer := &egress.Dialer{Plugin: name, Grants: w.broker.Egress, Resolver: w.resolver, Connect: w.connect, Own: w.own}
+	c := &client{slots: make(chan struct{}, maxAtOnce), transport: &http.Transport{
+		Proxy:                  nil, // HTTP_PROXY and its like are not asked
+		DialContext:            dialer.DialContext,
+		TLSClientConfig:        w.tls,
+		TLSHandshakeTimeout:    handshakeLimit,
+		ForceAttemptHTTP2:      true,
+		DisableCompression:     true, // inflating is counted, see body
+		MaxResponseHeaderBytes: answerHeader,
+		MaxIdleConnsPerHost:    4,
+		MaxIdleConns:           16,
+		IdleConnTimeout:        keepIdle,
+	}}
+	w.clients[key] = c
+	return c
+}
+
+// enter waits until fewer requests than allowed are under way.
+func (c *client) enter(ctx context.Context) error {
+	select {
+	case c.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (c *client) leave() { <-c.slots }
+
+// close gives up the connections that are kept.
+func (w *web) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, c := range w.clients {
+		c.transport.CloseIdleConnections()
+		delete(w.clients, key)
+	}
+}
+
+// wait sleeps, unless ctx ends.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// fetch carries out a request that the call may make.
+func (w *web) fetch(ctx context.Context, g *grant, f *fetch) (*fetched, error) {
+	if err := egress.Allow(g.target.Manifest.HTTP.Hosts, f.url); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout,
+		&plugin.Error{Code: plugin.CodeTimeout, Message: fetchName + ": no whole answer came within " + f.timeout.String(), Retryable: f.reads()})
+	defer cancel()
+	c := w.client(g.call.Tenant, g.target.Manifest.Name)
+	if err := c.enter(ctx); err != nil {
+		return nil, plugin.AsError(err)
+	}
+	defer c.leave()
+
+	g.used.Store(true)
+	x := &exchange{
+		fetch: f, hosts: g.target.Manifest.HTTP.Hosts, transport: c.transport, wait: w.wait,
+		agent: "mortise/" + w.broker.Version + " (" + g.target.Manifest.Name + ")",
+		url:   f.url, method: f.method, body: f.body, header: f.header.Clone(),
+	}
+	began := time.Now()
+	res, err := x.run(ctx)
+	if x.open {
+		g.unsettled.Store(true)
+	}
+	if w.broker.Used != nil {
+		use := Use{
+			Target: g.target, Call: g.call, Method: fetchName, Request: f.method + " " + f.url.Host,
+			Attempts: x.attempts, Sent: len(f.body), Took: time.Since(began),
+		}
+		if !f.reads() {
+			use.Effect = httpWrite
+		}
+		if err != nil {
+			use.Outcome = string(plugin.CodeOf(err))
+		} else {
+			use.Outcome, use.Received = strconv.Itoa(res.StatusCode), x.received
+		}
+		w.broker.Used(use)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return res, nil
+}

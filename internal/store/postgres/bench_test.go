@@ -1,0 +1,53 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/postgres"
+	"github.com/mortise-dev/mortise/internal/store/postgres/pgtest"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// benchmarkWrite appends one entry of 200 bytes a write, from n callers shared
+// evenly among some nodes.
+func benchmarkWrite(b *testing.B, n, nodes int) {
+	url, home := pgtest.Open(b), b.TempDir()
+	var stores []*postgres.Store
+	for range nodes {
+		stores = append(stores, open(b, url, postgres.Options{Home: home}))
+	}
+	body := fmt.Appendf(nil, `{"pad":"%s"}`, bytes.Repeat([]byte("x"), 190))
+	add := func(tx store.Tx) error {
+		tx.Append(plugin.Entry{At: time.Now(), Tenant: "t", Kind: plugin.EntryCallSucceeded, Subject: "call", Principal: "p", Body: body})
+		return nil
+	}
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for i := range n {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				if err := stores[i%nodes].Write(context.Background(), add); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "writes/s")
+}
+
+func BenchmarkWrite1(b *testing.B)     { benchmarkWrite(b, 1, 1) }
+func BenchmarkWrite16(b *testing.B)    { benchmarkWrite(b, 16, 1) }
+func BenchmarkWrite64(b *testing.B)    { benchmarkWrite(b, 64, 1) }
+func BenchmarkTwoNodes64(b *testing.B) { benchmarkWrite(b, 64, 2) }

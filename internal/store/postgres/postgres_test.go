@@ -1,0 +1,52 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/postgres"
+	"github.com/mortise-dev/mortise/internal/store/postgres/pgtest"
+	"github.com/mortise-dev/mortise/internal/store/storetest"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+func open(t testing.TB, url string, opts postgres.Options) *postgres.Store {
+	t.Helper()
+	st, err := postgres.Open(context.Background(), url, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	return st
+}
+
+func note(tx store.Tx) error {
+	tx.Append(plugin.Entry{At: time.Now(), Tenant: "t", Kind: plugin.EntryCallSucceeded, Subject: "s", Body: []byte(`{}`)})
+	return nil
+}
+
+func write(t *testing.T, st store.Store) {
+	t.Helper()
+	if err := st.Write(t.Context(), note); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStore(t *testing.T) {
+	type place struct{ url, home string }
+	places := make(map[string]place)
+	storetest.Run(t, storetest.Engine{Chains: true, Open: func(t *testing.T) store.Store {
+		p, ok := places[t.Name()]
+		if !ok {
+			p = place{pgtest.Open(t), t.TempDir()}
+			places[t.Name()] = p
+		}
+		st, err := postgres.Open(t.Context(), p.url, postgres.Options{Home: p.home})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st
+	}})
+}
