@@ -27,6 +27,17 @@ without() { # name, reason
 	echo "== $1: not run: $2"
 }
 
+go_tests() { # flags... ; every skipped test is named with its reason
+	log=$(mktemp)
+	go test -v "$@" ./... >"$log" 2>&1
+	status=$?
+	grep -E '^(ok|FAIL|panic:|\?) ' "$log" | grep -v 'no test files'
+	[ $status -eq 0 ] || grep -vE '^ *(=== |--- PASS)|^(ok|PASS|\?) ' "$log" | grep -B30 -A30 -E -- '--- FAIL|panic:|DATA RACE|build failed|setup failed' | head -n 400
+	grep -B2 -E -- '--- SKIP' "$log" | grep -vE -- '^(--|=== )|--- PASS' | sed 's/^/not run: /'
+	rm -f "$log"
+	return $status
+}
+
 have() { command -v "$1" >/dev/null 2>&1; }
 
 formatted() {
@@ -41,10 +52,10 @@ node_ready() { # the type checker and bundler of the TypeScript SDK's own tests
 part "gofmt" formatted
 part "go vet" go vet ./...
 if have cc || have gcc; then
-	part "go test, with the race detector" go test -race ./...
+	part "go test, with the race detector" go_tests -race
 else
 	without "race detector" "there is no C compiler; the tests run without it"
-	part "go test" go test ./...
+	part "go test" go_tests
 fi
 part "bench compiles" sh -c 'cd bench && go vet ./...'
 if have python3; then
