@@ -171,13 +171,11 @@ func TestWhereEverybodyMayGo(t *testing.T) {
 		s.target.Manifest.HTTP.Hosts = append(s.target.Manifest.HTTP.Hosts, literal)
 		urls = append(urls, "http://"+literal+"/x")
 	}
-	for _, url := range []string{
+	urls = append(urls,
 		"http://api.example.com", "HTTP://API.example.com/", "http://api.example.com?q", "http://api.example.com:8443/", "http://api.example.com/a;b=c/d,e?f=g&h[]=i&j=%7B%7D",
 		"http://a.b.c.example.org/", "http://x_y.example.org/~u/", "http://xn--bcher-kva.example.org/", "http://1.example.org/", "http://0x7f.example.org/",
 		"http://api.example.com//double//slash/../up", "http://api.example.com/@user:pass", "http://api.example.com/?u=http://127.0.0.1/",
-	} {
-		urls = append(urls, url)
-	}
+	)
 	if len(urls) < 100 {
 		t.Fatalf("only %d URLs", len(urls))
 	}

@@ -30,7 +30,6 @@ type scene struct {
 	names  names
 
 	mu       sync.Mutex // guards the rest
-	handler  http.HandlerFunc
 	dialled  []netip.AddrPort
 	refusals []Refusal
 	uses     []Use

@@ -104,7 +104,7 @@ func plainSyntax(err error) error {
 
 func readJSON(dec *jsontext.Decoder, left *int) (any, error) {
 	if *left--; *left < 0 {
-		return nil, tooMany
+		return nil, errTooMany
 	}
 	token, err := dec.ReadToken()
 	if err != nil {
@@ -149,7 +149,7 @@ func readJSON(dec *jsontext.Decoder, left *int) (any, error) {
 	}
 }
 
-var tooMany = fmt.Errorf("it holds more than %d values", maxNodes)
+var errTooMany = fmt.Errorf("it holds more than %d values", maxNodes)
 
 // toJSON writes a tree as JSON, the keys in the order they were written.
 func toJSON(tree any) []byte {

@@ -61,7 +61,7 @@ func parseYAML(file string, data []byte) (tree any, problems Problems) {
 // what it would take too long for, before it sees either.
 func bounded(tokens token.Tokens) error {
 	if len(tokens) > 2*maxNodes {
-		return tooMany
+		return errTooMany
 	}
 	flow, run, values, keys, line := 0, 0, 0, 0, 0
 	for _, t := range tokens {
@@ -138,7 +138,7 @@ func (w *yamlWalk) node(at string, node ast.Node, depth int) any {
 		if !w.full {
 			w.full = true
 			if w.left < 0 {
-				w.problem("", "%v", tooMany)
+				w.problem("", "%v", errTooMany)
 			} else {
 				w.problem("", "nested deeper than %d", maxDepth)
 			}
