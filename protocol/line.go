@@ -58,13 +58,6 @@ func (l *LineReader) ReadLine() ([]byte, error) {
 	}
 }
 
-// Buffered returns how many bytes were read and not yet returned.
-func (l *LineReader) Buffered() int { return l.end - l.start }
-
-// Retry forgets the reader's last error, so that reading may go on after a
-// deadline that has been moved.
-func (l *LineReader) Retry() { l.err = nil }
-
 // fill reads more, making room first.
 func (l *LineReader) fill() {
 	switch {
