@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -30,9 +31,34 @@ type Call struct {
 	Timeout   time.Duration // shortens the operation's own where it is positive
 	Fresh     bool          // do not answer from the cache
 
+	Place    string // what tells it from the other calls of its parent, so that it is found when the parent runs again
+	Plan     string // the plan that this is a step of
+	Approval string // the approval that covers it, where that was given to the plan as a whole
+	Digest   string // the package it was meant for; another is refused
+	NoWait   bool   // come back as soon as the call is on record; somebody else runs it
+
 	// Observe hears what the plugin says while it works. It is called from one
 	// goroutine at a time and must return quickly; nil hears nothing.
 	Observe func(Event)
+}
+
+// Labels that the host itself gives (PL-19). They only grow.
+const (
+	Untrusted = "untrusted" // it came from outside
+	Private   = "private"   // it is not everybody's to see
+)
+
+// Labels returns the union of two lists of labels, in the order of the alphabet.
+func Labels(a, b []string) []string {
+	switch {
+	case len(b) == 0:
+		return a
+	case len(a) == 0:
+		return b
+	}
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // MaxDepth is how deep calls may nest.
@@ -50,8 +76,10 @@ type Origin string
 
 // The origins that exist.
 const (
-	OriginCLI  Origin = "cli"  // a person at a terminal, or their script
-	OriginCall Origin = "call" // another plugin, through operations.call
+	OriginCLI     Origin = "cli"     // a person at a terminal, or their script
+	OriginCall    Origin = "call"    // another plugin, through operations.call
+	OriginPlan    Origin = "plan"    // a step of a plan
+	OriginAdapter Origin = "adapter" // what an adapter made of something that happened elsewhere
 )
 
 // A Trace is what a call belongs to. The plugin gets it and logs with it.

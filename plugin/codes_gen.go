@@ -23,6 +23,8 @@ const (
 	CodeOutcomeUnknown          Code = "outcome_unknown"           // An effect may or may not have happened; it is never repeated blindly.
 	CodeApprovalDenied          Code = "approval_denied"           // A person refused the call.
 	CodeApprovalExpired         Code = "approval_expired"          // Nobody answered the approval request in time.
+	CodeApprovalUsed            Code = "approval_used"             // The approval was decided before; it counts once.
+	CodeApprovalSelf            Code = "approval_self"             // Whoever asked for the approval, or an agent, cannot give it.
 	CodeApprovalVoid            Code = "approval_void"             // What was approved has changed since, so the approval no longer counts.
 	CodeServiceDenied           Code = "service_denied"            // The plugin asked for a host service that this call was not granted.
 	CodeEffectUndeclared        Code = "effect_undeclared"         // The plugin tried to cause an effect that its operation does not declare.
@@ -69,6 +71,8 @@ var Codes = []Code{
 	CodeOutcomeUnknown,
 	CodeApprovalDenied,
 	CodeApprovalExpired,
+	CodeApprovalUsed,
+	CodeApprovalSelf,
 	CodeApprovalVoid,
 	CodeServiceDenied,
 	CodeEffectUndeclared,
@@ -114,6 +118,8 @@ var meanings = map[Code]string{
 	CodeOutcomeUnknown:          "An effect may or may not have happened; it is never repeated blindly.",
 	CodeApprovalDenied:          "A person refused the call.",
 	CodeApprovalExpired:         "Nobody answered the approval request in time.",
+	CodeApprovalUsed:            "The approval was decided before; it counts once.",
+	CodeApprovalSelf:            "Whoever asked for the approval, or an agent, cannot give it.",
 	CodeApprovalVoid:            "What was approved has changed since, so the approval no longer counts.",
 	CodeServiceDenied:           "The plugin asked for a host service that this call was not granted.",
 	CodeEffectUndeclared:        "The plugin tried to cause an effect that its operation does not declare.",

@@ -31,6 +31,36 @@ const (
 	EntryCallRefused   EntryKind = "call.refused"   // never reached the plugin
 	EntryCallUnknown   EntryKind = "call.unknown"   // an effect may or may not have happened
 	EntryCallReplayed  EntryKind = "call.replayed"  // answered with the first answer to its key
+	EntryCallPending   EntryKind = "call.pending"   // claimed, and waits for a person
+	EntryCallQueued    EntryKind = "call.queued"    // claimed, or given back: it may run on any node
+	EntryCallProgress  EntryKind = "call.progress"  // the operator goes on by itself
+	EntryCallCancel    EntryKind = "call.cancel"    // somebody wants it to stop
+	EntryCallSettled   EntryKind = "call.settled"   // an unknown outcome was found out, by the operator or by a person
+
+	EntryEffectIntent EntryKind = "effect.intent" // about to be sent
+	EntryEffectDone   EntryKind = "effect.done"   // answered
+	EntryEffectLate   EntryKind = "effect.late"   // answered after its call had ended
+
+	EntryApprovalRequested EntryKind = "approval.requested"
+	EntryApprovalApproved  EntryKind = "approval.approved"
+	EntryApprovalDenied    EntryKind = "approval.denied"
+	EntryApprovalExpired   EntryKind = "approval.expired"
+	EntryApprovalVoid      EntryKind = "approval.void"
+	EntryApprovalConsumed  EntryKind = "approval.consumed"
+	EntryApprovalRefused   EntryKind = "approval.refused" // somebody may not decide it, or no longer
+
+	EntryPlanProposed  EntryKind = "plan.proposed"
+	EntryPlanStarted   EntryKind = "plan.started"
+	EntryPlanSucceeded EntryKind = "plan.succeeded"
+	EntryPlanFailed    EntryKind = "plan.failed"
+	EntryPlanUnknown   EntryKind = "plan.unknown"
+	EntryPlanCancelled EntryKind = "plan.cancelled"
+	EntryPlanRefused   EntryKind = "plan.refused"
+
+	EntryPolicyPut      EntryKind = "policy.put"
+	EntryPolicyDeleted  EntryKind = "policy.deleted"
+	EntryIdentityLinked EntryKind = "identity.linked"
+	EntryIdentityGone   EntryKind = "identity.unlinked"
 
 	// EntryServiceRefused: a running call asked for a host service, an effect
 	// or an address it may not have. Body is a [CallRecord] of that call so far.
@@ -40,6 +70,7 @@ const (
 	EntryPluginEnabled    EntryKind = "plugin.enabled"
 	EntryPluginDisabled   EntryKind = "plugin.disabled"
 	EntryPluginDeleted    EntryKind = "plugin.deleted"
+	EntryPluginApproved   EntryKind = "plugin.approved"
 
 	// EntryPluginQuarantined: its files are no longer those that were registered.
 	EntryPluginQuarantined EntryKind = "plugin.quarantined"
@@ -72,7 +103,11 @@ type CallRecord struct {
 	Parent         string          `json:"parent"`
 	Session        string          `json:"session"`
 	Key            string          `json:"key"`
+	Plan           string          `json:"plan"`
+	Labels         []string        `json:"labels"`
+	Attempt        int64           `json:"attempt"` // of a claimed call
 	Decision       *Decision       `json:"decision"`
+	Approval       string          `json:"approval"`  // the approval that let it run
 	Isolation      string          `json:"isolation"` // the level the sandbox reached
 	Cached         bool            `json:"cached"`
 	Replays        string          `json:"replays"` // the call whose answer this one was given

@@ -77,6 +77,12 @@ type Operation struct {
 	Timeout     time.Duration   `json:"timeout"`               // nanoseconds, always positive
 	Hidden      bool            `json:"hidden,omitzero"`       // kept out of lists; may be named
 	NoCache     bool            `json:"no_cache,omitzero"`     // a tool whose results are not reused
+
+	Preview        bool     `json:"preview,omitzero"`          // it can show what it would do, without doing it
+	Reconcile      bool     `json:"reconcile,omitzero"`        // it can find out how an earlier call of it ended
+	Brokered       bool     `json:"brokered,omitzero"`         // all its effects go through host services, so that the journal has every one
+	Labels         []string `json:"labels,omitempty"`          // what its answers are tainted with: untrusted, private
+	AllowedActions []string `json:"allowed_actions,omitempty"` // of an agent: the operations it may propose, name[/op][@range]
 }
 
 // A Runner says how a plugin's code is reached.
@@ -113,10 +119,14 @@ type HTTP struct {
 	// Hosts it may reach, on ports 443 and 80 unless it says which:
 	// api.example.com, .example.com for all below, api.example.com:8443.
 	Hosts []string `json:"hosts,omitempty"`
+
+	// Idempotency names, by host as it stands in Hosts, the header in which that
+	// host takes a key by which it tells a repeated request from a second one.
+	Idempotency map[string]string `json:"idempotency,omitempty"`
 }
 
 // IsZero reports whether nothing is declared.
-func (h HTTP) IsZero() bool { return len(h.Hosts) == 0 }
+func (h HTTP) IsZero() bool { return len(h.Hosts) == 0 && len(h.Idempotency) == 0 }
 
 // Observability is how much of its own log a plugin wants kept.
 type Observability struct {

@@ -1,6 +1,9 @@
 package plugin
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // A Status is how a call stands.
 type Status string
@@ -13,6 +16,9 @@ const (
 	PendingApproval Status = "pending_approval"
 	Unknown         Status = "unknown"
 )
+
+// Ended reports whether nothing more will happen by itself.
+func (s Status) Ended() bool { return s == Succeeded || s == Failed || s == Unknown }
 
 // SchemaVersion is the version of the stored form of a [Result], kept with
 // each so that older ones remain readable (kernel contracts, 5.7).
@@ -35,8 +41,18 @@ type Result struct {
 	NextCursor     json.RawMessage `json:"next_cursor,omitzero"`
 	SchemaVersion  string          `json:"schema_version"`
 	Correlation    string          `json:"correlation_id"`
-	Cached         bool            `json:"cached,omitzero"`   // an earlier answer of the same tool to the same input
-	Replayed       bool            `json:"replayed,omitzero"` // the first answer to this idempotency key
+	Cached         bool            `json:"cached,omitzero"`    // an earlier answer of the same tool to the same input
+	Replayed       bool            `json:"replayed,omitzero"`  // the first answer to this idempotency key
+	Labels         []string        `json:"labels,omitempty"`   // what the data is tainted with
+	Approval       *Pending        `json:"approval,omitempty"` // what a call that is pending_approval waits for
+}
+
+// Pending is what a person is asked before a call goes on.
+type Pending struct {
+	ID        string          `json:"id"`
+	Why       string          `json:"why"` // what policy said
+	Preview   json.RawMessage `json:"preview,omitzero"`
+	ExpiresAt time.Time       `json:"expires_at"`
 }
 
 // Metrics are figures of one call: latency_ms (always there), tokens_in,

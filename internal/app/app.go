@@ -13,10 +13,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/approval"
 	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/internal/interpreter"
 	"github.com/mortise-dev/mortise/internal/kernel"
 	"github.com/mortise-dev/mortise/internal/ledger"
+	"github.com/mortise-dev/mortise/internal/plan"
 	"github.com/mortise-dev/mortise/internal/policy"
 	"github.com/mortise-dev/mortise/internal/process"
 	"github.com/mortise-dev/mortise/internal/registry"
@@ -52,6 +54,8 @@ type App struct {
 	Interpreters *interpreter.Interpreters
 	Policy       *policy.Engine
 	Kernel       *kernel.Kernel
+	Approvals    *approval.Desk
+	Plans        *plan.Engine
 
 	closers []closer // in the order of opening
 }
@@ -148,11 +152,13 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 			"outcome", u.Outcome, "attempts", u.Attempts, "sent", u.Sent, "received", u.Received, "took", u.Took)
 	}
 	a.opened("connections of plugins", broker.Close)
+	a.Approvals = &approval.Desk{Store: st, May: a.mayApprove}
 	a.Kernel = kernel.New(kernel.Options{
-		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: a.Runner, Services: broker,
+		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: runner{a.Runner}, Services: broker, Agents: a.agents(),
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: log,
 	})
-	broker.Call = a.Kernel.Call
+	broker.Call = a.Kernel.Run
+	a.Plans = a.openPlans(log)
 	return a, nil
 }
 

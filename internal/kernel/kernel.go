@@ -8,11 +8,15 @@ package kernel
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/approval"
 	"github.com/mortise-dev/mortise/internal/ledger"
+	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
+	"github.com/mortise-dev/mortise/protocol"
 )
 
 // A Registry knows every plugin.
@@ -27,47 +31,71 @@ type Policy interface {
 	Decide(t *plugin.Target, call *plugin.Call) plugin.Decision
 }
 
-// A Ledger keeps what was asked and how it ended.
-type Ledger interface {
-	Lookup(ctx context.Context, tenant, operation, key string) (*ledger.Prior, error)
-	Claim(ctx context.Context, c ledger.Claim) (ledger.Lease, *ledger.Prior, error)
-	Settle(ctx context.Context, lease ledger.Lease, o ledger.Outcome, rec *plugin.CallRecord, at time.Time) error
-	Record(ctx context.Context, tenant string, kind plugin.EntryKind, rec *plugin.CallRecord, at time.Time, durable bool) error
-}
-
 // A Runner carries calls out.
 type Runner interface {
 	Run(ctx context.Context, t *plugin.Target, call *plugin.Call, services plugin.Services) (plugin.Result, error)
+	// Preview asks what a call would do.
+	Preview(ctx context.Context, t *plugin.Target, call *plugin.Call, services plugin.Services) (json.RawMessage, error)
+	// Reconcile asks how an earlier run of the call ended.
+	Reconcile(ctx context.Context, t *plugin.Target, call *plugin.Call, effects []protocol.Effect, services plugin.Services) (protocol.Reconciled, error)
 	Level() string // the isolation its plugins reach: full, partial or none
 }
 
 // Services are what a plugin may ask of the host.
 type Services interface {
-	For(t *plugin.Target, call *plugin.Call) plugin.Services
+	// For returns what a call may ask for; its effects go through the journal,
+	// where there is one.
+	For(t *plugin.Target, call *plugin.Call, journal *ledger.Journal) plugin.Services
+	// Reading returns what a call may ask for while it only looks.
+	Reading(t *plugin.Target, call *plugin.Call) plugin.Services
+}
+
+// Agents know what an agent may be told, and which of its answers count.
+type Agents interface {
+	// Brief returns the whole input of an agent, made from its caller's.
+	Brief(ctx context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, error)
+	// Judge returns nil for an answer that may count.
+	Judge(ctx context.Context, t *plugin.Target, call *plugin.Call, input, output json.RawMessage) error
 }
 
 // Options are the parts of a kernel. All of the first five are needed.
 type Options struct {
 	Registry Registry
 	Policy   Policy
-	Ledger   Ledger
+	Ledger   *ledger.Ledger
 	Runner   Runner
 	Services Services
 
-	MaxInput  int              // bytes of an input; 4 MiB where it is 0
-	MaxOutput int              // bytes of a result's data; 4 MiB where it is 0
-	Now       func() time.Time // time.Now where it is nil
-	Log       *slog.Logger     // the causes of internal errors; discarded where it is nil
+	Agents Agents // where it is nil, agents are called like any other operation
+
+	// Asked hears of each question that is put to people, with the token that
+	// answers it. It may be nil.
+	Asked func(a *approval.Asked, call *plugin.Call)
+	// Wake hears of calls that somebody may run. It may be nil.
+	Wake func(ctx context.Context, tenant, id string)
+	// Ended hears of claimed calls that have ended. It may be nil.
+	Ended func(ctx context.Context, row *store.CallRow)
+
+	ApprovalTime time.Duration    // how long an approval may take; a day where it is 0
+	MaxInput     int              // bytes of an input; 4 MiB where it is 0
+	MaxOutput    int              // bytes of a result's data; 4 MiB where it is 0
+	Now          func() time.Time // time.Now where it is nil
+	Log          *slog.Logger     // the causes of internal errors; discarded where it is nil
 }
 
 // A Kernel runs calls. It is safe for concurrent use.
 type Kernel struct {
 	Options
-	cache *cache
+	cache   *cache
+	ended   *signals // of calls that ended in this process
+	running *running // the claimed calls that this process runs
 }
 
 // New returns a kernel made of these parts.
 func New(o Options) *Kernel {
+	if o.ApprovalTime == 0 {
+		o.ApprovalTime = 24 * time.Hour
+	}
 	if o.MaxInput == 0 {
 		o.MaxInput = 4 << 20
 	}
@@ -80,7 +108,7 @@ func New(o Options) *Kernel {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Kernel{Options: o, cache: newCache()}
+	return &Kernel{Options: o, cache: newCache(), ended: newSignals(), running: newRunning()}
 }
 
 // Call takes one request to one recorded result. Every surface, and every
@@ -101,20 +129,25 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 	if first, seen, err := r.lookUp(ctx); seen || err != nil {
 		return first, err
 	}
+	// Brief: an agent is told what it may know and what it may propose.
+	if err := r.brief(ctx); err != nil {
+		return res, err
+	}
 	// Check in: the plugin never sees input its own schema refuses.
 	if err := r.checkIn(); err != nil {
 		return res, err
 	}
 	// Decide: may this principal cause these effects? Silence means no.
-	if err := r.decide(); err != nil {
+	if err := r.decide(ctx); err != nil {
 		return res, err
 	}
 	// Reuse: a pure tool has answered this very input before.
 	if earlier, found := r.reuse(); found {
 		return earlier, nil
 	}
-	// Claim: from here on a second call with this key finds this one.
-	if first, seen, err := r.claim(ctx); seen || err != nil {
+	// Claim: from here on a second call with this key finds this one. Where
+	// policy wants a person's word the call waits for it, on the record.
+	if first, done, err := r.claim(ctx); done || err != nil {
 		return first, err
 	}
 	// Run: in a process of its scope, under a deadline, holding only the
@@ -123,5 +156,40 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 		return res, err
 	}
 	// Check out: what a plugin returns is a claim until it matches what it promised.
-	return res, r.checkOut(&res)
+	return res, r.checkOut(ctx, &res)
+}
+
+// Resume goes on with a call that is queued: one that was approved, one that
+// nobody waited for, one whose host died before it had an effect that nobody
+// knows the end of. It passes the same stages again, but for those that looked
+// at its key. Where somebody else goes on with it, or it is not queued, the
+// result says how it stands.
+func (k *Kernel) Resume(ctx context.Context, tenant, id string) (res plugin.Result, err error) {
+	r, err := k.again(ctx, tenant, id)
+	if err != nil || r == nil {
+		return k.standing(ctx, tenant, id, err)
+	}
+	defer func() { res, err = r.finish(ctx, res, err) }()
+
+	if err := r.resolve(ctx); err != nil {
+		return res, err
+	}
+	if err := r.brief(ctx); err != nil {
+		return res, err
+	}
+	if err := r.checkIn(); err != nil {
+		return res, err
+	}
+	if err := r.decide(ctx); err != nil {
+		return res, err
+	}
+	// Take: of all who would go on with the call, one does. A person's word is
+	// used up in the same moment.
+	if now, lost, err := r.take(ctx); lost || err != nil {
+		return now, err
+	}
+	if res, err = r.run(ctx); err != nil {
+		return res, err
+	}
+	return res, r.checkOut(ctx, &res)
 }

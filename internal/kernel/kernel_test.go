@@ -24,6 +24,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
 	"github.com/mortise-dev/mortise/plugin"
+	"github.com/mortise-dev/mortise/protocol"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,9 +39,13 @@ type bundle struct {
 	targets map[string]*plugin.Target
 	do      func(ctx context.Context, t *plugin.Target, call *plugin.Call, s plugin.Services) (plugin.Result, error)
 	runs    atomic.Int64
+
+	preview   func(ctx context.Context, t *plugin.Target, call *plugin.Call, s plugin.Services) (json.RawMessage, error)
+	reconcile func(ctx context.Context, t *plugin.Target, call *plugin.Call, effects []protocol.Effect, s plugin.Services) (protocol.Reconciled, error)
 }
 
 func (b *bundle) Resolve(_ context.Context, ref string) (*plugin.Target, error) {
+	ref, _, _ = strings.Cut(ref, "@")
 	if t := b.targets[ref]; t != nil {
 		return t, nil
 	}
@@ -50,6 +55,14 @@ func (b *bundle) Resolve(_ context.Context, ref string) (*plugin.Target, error) 
 func (b *bundle) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, s plugin.Services) (plugin.Result, error) {
 	b.runs.Add(1)
 	return b.do(ctx, t, call, s)
+}
+
+func (b *bundle) Preview(ctx context.Context, t *plugin.Target, call *plugin.Call, s plugin.Services) (json.RawMessage, error) {
+	return b.preview(ctx, t, call, s)
+}
+
+func (b *bundle) Reconcile(ctx context.Context, t *plugin.Target, call *plugin.Call, effects []protocol.Effect, s plugin.Services) (protocol.Reconciled, error) {
+	return b.reconcile(ctx, t, call, effects, s)
 }
 
 func (b *bundle) Level() string { return "none" }

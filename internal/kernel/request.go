@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,11 +25,18 @@ type request struct {
 	started time.Time
 	record  plugin.CallRecord
 
-	target *plugin.Target
-	lease  *ledger.Lease // once claimed
-	ran    bool          // the plugin may have seen the call
-	asked  witness       // what the plugin asked of the host; nil where nobody can say
-	prior  *ledger.Prior // the call whose answer this one gets
+	target  *plugin.Target
+	row     *store.CallRow     // of a call that goes on, until it is claimed again
+	lease   *ledger.Lease      // once claimed
+	waits   bool               // claimed, and not to run now
+	needs   bool               // a person's word, before it runs
+	given   *store.ApprovalRow // that word, where it was given
+	void    string             // why it does not count
+	ran     bool               // the plugin may have seen the call
+	asked   witness            // what the plugin asked of the host; nil where nobody can say
+	journal *ledger.Journal    // of its effects; nil for a call without
+	prior   *ledger.Prior      // the call whose answer this one gets
+	input   []byte             // what the caller sent, where the plugin gets more
 }
 
 // begin takes note of what was asked.
@@ -53,6 +61,8 @@ func (k *Kernel) begin(call *plugin.Call) *request {
 		Origin:        call.Origin,
 		Parent:        call.Parent,
 		Session:       call.Session,
+		Plan:          call.Plan,
+		Labels:        call.Labels,
 		Key:           printable(call.Key, 255),
 		SchemaVersion: plugin.SchemaVersion,
 	}}
@@ -84,6 +94,10 @@ func (r *request) resolve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if r.call.Digest != "" && t.Package.Digest != r.call.Digest {
+		r.void = t.Name() + " is not the package any more that it was meant for"
+		return plugin.Errorf(plugin.CodeApprovalVoid, "%s; it was %s and is %s", r.void, r.call.Digest, t.Package.Digest)
+	}
 	r.target = t
 	r.record.Operation = t.Name()
 	r.record.Plugin, r.record.Version = t.Manifest.Name, t.Manifest.Version
@@ -107,45 +121,39 @@ func (r *request) resolve(ctx context.Context) error {
 
 // lookUp answers a key that was seen before.
 func (r *request) lookUp(ctx context.Context) (first plugin.Result, seen bool, err error) {
-	if r.call.Key == "" {
+	if r.call.Key == "" && r.call.Place == "" && r.call.Plan == "" {
 		return first, false, nil
 	}
 	prior, err := r.k.Ledger.Lookup(ctx, r.call.Tenant, r.target.Name(), ledger.StoredKey(r.call))
 	if prior == nil || err != nil {
 		return first, false, err
 	}
-	return r.replay(prior)
+	first, err = r.replay(ctx, prior)
+	return first, true, err
 }
 
-// replay gives the answer that an earlier call with the same key got, or says
-// why there is none.
-func (r *request) replay(prior *ledger.Prior) (plugin.Result, bool, error) {
-	earlier := plugin.Result{
-		CallID: prior.CallID, Operation: r.target.Name(), Version: r.target.Manifest.Version,
-		SchemaVersion: plugin.SchemaVersion, Correlation: r.call.Trace.Correlation, Replayed: true,
-	}
+// replay gives the answer that an earlier call with the same key got or, while
+// that is at work, waits for it.
+func (r *request) replay(ctx context.Context, prior *ledger.Prior) (plugin.Result, error) {
 	if prior.Fingerprint != r.fingerprint() || prior.Principal != r.call.Principal.ID {
-		return plugin.Result{}, true, plugin.Errorf(plugin.CodeKeyConflict, "the key %s was used before, with another input or by someone else", r.call.Key)
+		return plugin.Result{}, plugin.Errorf(plugin.CodeKeyConflict, "the key %s was used before, with another input or by someone else", r.call.Key)
 	}
 	r.prior = prior
-	switch prior.State {
-	case store.CallSucceeded, store.CallFailed:
-		if prior.Erased {
-			return earlier, true, plugin.Errorf(plugin.CodeKeyConflict, "the key %s was used before, and its answer is no longer kept", r.call.Key)
-		}
-		if prior.Err != nil {
-			return earlier, true, prior.Err
-		}
-		res := *prior.Result
-		res.Replayed = true
-		return res, true, nil
-	case store.CallUnknown:
-		return earlier, true, plugin.Errorf(plugin.CodeOutcomeUnknown, "call %s with this key may or may not have had its effect; it is not repeated", prior.CallID)
-	default:
-		earlier.Status = plugin.InProgress
-		return earlier, true, nil
+	if prior.State == store.CallPending || prior.State.Ended() || r.call.NoWait {
+		return r.k.answer(r.call.Tenant, r.target.Name(), prior)
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, r.limit(), errWaited)
+	defer cancel()
+	res, err := r.k.Await(ctx, r.call.Tenant, prior.CallID)
+	if context.Cause(ctx) == errWaited && !res.Status.Ended() {
+		err = nil // it is still at work, and this is its answer
+	}
+	res.Replayed = true
+	return res, err
 }
+
+// errWaited is the end of a caller's patience with another call.
+var errWaited = errors.New("the call it waits for is still at work")
 
 // fingerprint identifies what the caller asked for: the input for one major
 // version of one operation.
@@ -167,17 +175,34 @@ func (r *request) checkIn() error {
 	return nil
 }
 
+// brief completes the input of an agent.
+func (r *request) brief(ctx context.Context) error {
+	if r.target.Operation.Kind != plugin.Agent || r.k.Agents == nil {
+		return nil
+	}
+	input, err := r.k.Agents.Brief(ctx, r.target, r.call)
+	if err != nil {
+		return err
+	}
+	r.input, r.call.Input = r.call.Input, input
+	return nil
+}
+
 // decide asks policy.
-func (r *request) decide() error {
+func (r *request) decide(ctx context.Context) error {
 	if r.call.EffectFree && len(r.target.Operation.Effects) > 0 {
 		return plugin.Errorf(plugin.CodeEffectUndeclared, "%s has effects (%s), and was asked for by a tool or an agent, below which nothing has", r.target.Name(), strings.Join(r.target.Operation.Effects, ", "))
 	}
 	d := r.k.Policy.Decide(r.target, r.call)
 	r.record.Decision = &d
-	if d.Verdict != plugin.Allow {
+	switch d.Verdict {
+	case plugin.Allow:
+		return nil
+	case plugin.AllowWithApproval:
+		return r.gate(ctx)
+	default:
 		return plugin.Errorf(plugin.CodePolicyDenied, "%s", d.Reasons[0])
 	}
-	return nil
 }
 
 // reuse looks for the earlier answer of a pure tool to the same input.
@@ -197,27 +222,6 @@ func (r *request) cacheKey() cacheKey {
 	return cacheKey{r.call.Tenant, r.target.Package.Digest, r.target.Name(), r.record.InputHash}
 }
 
-// claim burns the key of a call that has one, or whose operation has effects.
-func (r *request) claim(ctx context.Context) (first plugin.Result, seen bool, err error) {
-	if r.call.Key == "" && len(r.target.Operation.Effects) == 0 {
-		return first, false, nil
-	}
-	started := r.record
-	started.Status = plugin.InProgress
-	lease, prior, err := r.k.Ledger.Claim(ctx, ledger.Claim{
-		Call: r.call, Target: r.target, Fingerprint: r.fingerprint(), InputHash: r.record.InputHash,
-		PolicyVersion: r.record.Decision.Policy, Deadline: r.started.Add(r.limit()), Record: &started, At: r.k.Now(),
-	})
-	switch {
-	case err != nil:
-		return first, false, err
-	case prior != nil:
-		return r.replay(prior)
-	}
-	r.lease = &lease
-	return first, false, nil
-}
-
 // limit is how long the plugin may take.
 func (r *request) limit() time.Duration {
 	limit := r.target.Operation.Timeout
@@ -233,21 +237,36 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, plugin.Errorf(plugin.CodeTimeout, "%s took longer than %s", r.target.Name(), limit))
 	defer cancel()
 	r.record.Isolation = r.k.Runner.Level()
+	if r.lease != nil {
+		var err error
+		if r.journal, err = r.k.Ledger.Journal(ctx, *r.lease); err != nil {
+			return plugin.Result{}, err
+		}
+		var stop func()
+		ctx, stop = r.k.running.enter(ctx, r.k, r.call.ID)
+		defer stop()
+	}
 	r.ran = true
-	services := r.k.Services.For(r.target, r.call)
+	services := r.k.Services.For(r.target, r.call, r.journal)
 	r.asked, _ = services.(witness)
 	res, err := r.k.Runner.Run(ctx, r.target, r.call, services)
 	if err != nil {
 		res.Data = nil
 		r.ran = !neverSent(err)
+		return res, err
 	}
-	return res, err
+	res.Labels = plugin.Labels(r.call.Labels, r.target.Operation.Labels)
+	if r.asked != nil {
+		res.Labels = plugin.Labels(res.Labels, r.asked.Labels())
+	}
+	return res, nil
 }
 
 // A witness is services that tell what was asked of them.
 type witness interface {
-	Used() bool      // something outside the host
-	Unsettled() bool // an effect outside, of which nobody learned how it ended
+	Used() bool       // something outside the host
+	Unsettled() bool  // an effect outside, of which nobody learned how it ended
+	Labels() []string // what the answer is tainted with for it
 }
 
 // neverSent reports whether err says that the plugin cannot have seen the call.
@@ -261,7 +280,7 @@ func neverSent(err error) bool {
 }
 
 // checkOut holds what came back against what the operation promises.
-func (r *request) checkOut(res *plugin.Result) error {
+func (r *request) checkOut(ctx context.Context, res *plugin.Result) error {
 	refuse := func(code plugin.Code, format string, args ...any) error {
 		res.Data = nil
 		return plugin.Errorf(code, "%s: "+format, append([]any{r.target.Name()}, args...)...)
@@ -269,13 +288,22 @@ func (r *request) checkOut(res *plugin.Result) error {
 	if len(res.Data) > r.k.MaxOutput {
 		return refuse(plugin.CodeOutputTooLarge, "the result has %d bytes; at most %d are accepted", len(res.Data), r.k.MaxOutput)
 	}
+	if res.Status == plugin.InProgress && r.target.Operation.Reconcile && r.lease != nil {
+		res.Data = nil // what it says now is not its answer
+		return nil
+	}
 	if res.Status != plugin.Succeeded {
 		return refuse(plugin.CodeInvalidOutput, "the plugin answered %s; only an operator that can say later how it ended may, and this one cannot", res.Status)
 	}
 	if len(res.Data) == 0 {
 		res.Data = []byte("null")
 	}
-	if err := r.target.Output.Check(res.Data); err != nil {
+	if r.target.Operation.Kind == plugin.Agent && r.k.Agents != nil {
+		if err := r.k.Agents.Judge(ctx, r.target, r.call, r.call.Input, res.Data); err != nil {
+			res.Data = nil
+			return err
+		}
+	} else if err := r.target.Output.Check(res.Data); err != nil {
 		return refuse(plugin.CodeInvalidOutput, "output %w", err)
 	}
 	hash, err := canon.Hash(res.Data)
@@ -299,10 +327,15 @@ func (r *request) finish(ctx context.Context, res plugin.Result, err error) (plu
 		res = r.complete(res, now)
 	}
 	r.note(res, failure)
-	if recordErr := r.write(ctx, &res, failure, now); recordErr != nil {
+	goesOn, recordErr := r.write(ctx, &res, failure, now)
+	if recordErr != nil {
 		// A result that is not on record is no result.
 		r.k.Log.Error("a call could not be recorded", "call_id", r.call.ID, "operation", r.record.Operation, "cause", recordErr.Error())
 		return plugin.Result{}, plugin.Errorf(plugin.CodeInternal, "call %s could not be recorded, so its result is withheld", r.call.ID)
+	}
+	if goesOn {
+		res.Status, res.Data = plugin.InProgress, nil
+		return res, nil
 	}
 	if failure != nil {
 		return res, failure
@@ -348,17 +381,16 @@ func (r *request) note(res plugin.Result, failure *plugin.Error) {
 	}
 }
 
-// write puts the end of the call into the ledger.
-func (r *request) write(ctx context.Context, res *plugin.Result, failure *plugin.Error, now time.Time) error {
-	if r.lease != nil {
-		o := ledger.Outcome{State: store.CallSucceeded, Result: res, Err: failure}
-		switch {
-		case failure != nil && r.ran && r.unseen(failure):
-			o.State, r.record.Status = store.CallUnknown, plugin.Unknown
-		case failure != nil:
-			o.State, o.Result = store.CallFailed, nil
-		}
-		return r.k.Ledger.Settle(ctx, *r.lease, o, &r.record, now)
+// write puts the end of the call into the ledger. goesOn reports that it has
+// not ended: it will run again.
+func (r *request) write(ctx context.Context, res *plugin.Result, failure *plugin.Error, now time.Time) (goesOn bool, err error) {
+	switch {
+	case r.lease != nil:
+		return r.settle(ctx, res, failure, now)
+	case r.row != nil:
+		return r.refuse(ctx, failure, now)
+	case r.waits:
+		return false, nil // its claim is on record, and more there is not yet
 	}
 	kind := plugin.EntryCallSucceeded
 	switch {
@@ -370,25 +402,7 @@ func (r *request) write(ctx context.Context, res *plugin.Result, failure *plugin
 		kind = plugin.EntryCallFailed
 	}
 	outside := r.asked != nil && r.asked.Used() // such a call waits for its entry
-	return r.k.Ledger.Record(ctx, r.tenant(), kind, &r.record, now, outside)
-}
-
-// unseen reports whether nobody can tell if the operation's effects happened:
-// the plugin had the call and did not say how it ended. Effects are not seen
-// while plugins are not caged, so the dispatch itself counts as one.
-func (r *request) unseen(failure *plugin.Error) bool {
-	if len(r.target.Operation.Effects) == 0 {
-		return false
-	}
-	if r.asked != nil && r.asked.Unsettled() {
-		return true
-	}
-	switch failure.Code {
-	case plugin.CodeTimeout, plugin.CodeCrashed, plugin.CodeCancelled, plugin.CodeMalformedResponse, plugin.CodeLimitExceeded, plugin.CodeInternal,
-		plugin.CodeInvalidOutput, plugin.CodeOutputTooLarge:
-		return true
-	}
-	return false
+	return false, r.k.Ledger.Record(ctx, r.tenant(), kind, &r.record, now, outside)
 }
 
 // tenant is where the entry of this call belongs, also of one that named none.

@@ -13,16 +13,23 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A Claim is a call about to run.
+// A Claim is a call about to run, now or later.
 type Claim struct {
 	Call          *plugin.Call
 	Target        *plugin.Target
-	Fingerprint   string // hash of what the caller asked for, before hooks
-	InputHash     string // hash of what the plugin will see
+	State         store.CallState // running, queued or pending_approval
+	Fingerprint   string          // hash of what the caller asked for, before hooks
+	InputHash     string          // hash of what the plugin will see
+	Request       []byte          // with which it can be run again, on any node
 	PolicyVersion string
+	Journalled    bool      // every effect of it goes through the journal
+	WakeAt        time.Time // when a call that waits is to be looked at
 	Deadline      time.Time
-	Record        *plugin.CallRecord // as the entry call.started keeps it
+	Record        *plugin.CallRecord // as its first entry keeps it
 	At            time.Time
+
+	// Also is done in the same transaction; nil does nothing.
+	Also func(tx store.Tx) error
 }
 
 // A Lease is the right to settle one attempt of one call. The zero Lease is
@@ -32,12 +39,19 @@ type Lease struct{ row store.CallRow }
 // Call returns the id of the call.
 func (l Lease) Call() string { return l.row.ID }
 
+// Attempt counts from 1.
+func (l Lease) Attempt() int64 { return l.row.Attempt }
+
+// Journalled reports whether every effect of the call goes through the journal.
+func (l Lease) Journalled() bool { return l.row.Journalled }
+
 // A Prior is the call that burnt a key first.
 type Prior struct {
 	CallID      string
 	State       store.CallState
 	Fingerprint string
 	Principal   string         // who made it
+	Approval    string         // what it waits for, if it is pending
 	Result      *plugin.Result // the stored answer: Data byte for byte as it was given the first time
 	Err         *plugin.Error  // or the stored error
 	Erased      bool           // there was an answer, and its time is over
@@ -45,16 +59,23 @@ type Prior struct {
 
 // An Outcome is how an attempt ended.
 type Outcome struct {
-	State  store.CallState // succeeded, failed or unknown
+	State  store.CallState // succeeded, failed or unknown; in_progress or queued if it goes on
 	Result *plugin.Result
 	Err    *plugin.Error
+	WakeAt time.Time // when a call that goes on is to be looked at
 }
 
-// StoredKey returns the key under which call burns: its caller's own, or one
-// that is no other call's.
+// StoredKey returns the key under which call burns: that of its step in a plan,
+// its caller's own, that of its place in the call that made it, or one that is
+// no other call's.
 func StoredKey(call *plugin.Call) string {
-	if call.Key != "" {
+	switch {
+	case call.Plan != "":
+		return "p:" + call.Plan + "/" + call.Trace.Step
+	case call.Key != "":
 		return "k:" + call.Key
+	case call.Place != "":
+		return "n:" + call.Place
 	}
 	return "c:" + call.ID
 }
@@ -69,22 +90,38 @@ func (l *Ledger) Lookup(ctx context.Context, tenant, operation, key string) (pri
 	return priorOf(ctx, l.st, row)
 }
 
-// Claim burns the call's key: in one transaction the call becomes a row that is
-// running and an entry call.started. When it returns a lease, both are on the
-// disk and an effect may follow. If the key was burnt before, prior is by what,
+// firstEntry is the entry with which a call begins, by its first state.
+var firstEntry = map[store.CallState]plugin.EntryKind{
+	store.CallRunning: plugin.EntryCallStarted,
+	store.CallQueued:  plugin.EntryCallQueued,
+	store.CallPending: plugin.EntryCallPending,
+}
+
+// Claim burns the call's key: in one transaction the call becomes a row and an
+// entry. When it returns a lease, both are on the disk and, if the call is
+// running, an effect may follow. If the key was burnt before, prior is by what,
 // and nothing is written.
 func (l *Ledger) Claim(ctx context.Context, c Claim) (lease Lease, prior *Prior, err error) {
-	e, err := entry(c.Call.Tenant, plugin.EntryCallStarted, c.Record, c.At)
+	if c.State == "" {
+		c.State = store.CallRunning
+	}
+	e, err := entry(c.Call.Tenant, firstEntry[c.State], c.Record, c.At)
 	if err != nil {
 		return Lease{}, nil, err
 	}
 	row := store.CallRow{
 		Tenant: c.Call.Tenant, ID: c.Call.ID, Operation: c.Target.Name(), Key: StoredKey(c.Call), Fingerprint: c.Fingerprint,
 		Principal: c.Record.Principal, Actor: c.Call.Actor, Agent: c.Call.Agent, Origin: string(c.Call.Origin),
-		Parent: c.Call.Parent, Session: c.Call.Session, Labels: c.Call.Labels,
+		Parent: c.Call.Parent, Plan: c.Call.Plan, Session: c.Call.Session, Labels: c.Call.Labels,
 		Version: c.Target.Manifest.Version, PackageDigest: c.Target.Package.Digest, PolicyVersion: c.PolicyVersion,
-		InputHash: c.InputHash, Effectful: len(c.Target.Operation.Effects) > 0, CreatedAt: c.At,
-		State: store.CallRunning, Attempt: 1, Lease: uuid.NewString(), Node: l.st.Node(), Deadline: c.Deadline, UpdatedAt: c.At,
+		InputHash: c.InputHash, Effectful: len(c.Target.Operation.Effects) > 0, Journalled: c.Journalled, CreatedAt: c.At,
+		State: c.State, WakeAt: c.WakeAt, Deadline: c.Deadline, UpdatedAt: c.At,
+	}
+	if c.State == store.CallRunning {
+		row.Attempt, row.Lease, row.Node = 1, uuid.NewString(), l.st.Node()
+	}
+	if c.Request != nil {
+		row.RequestHash = canon.Sum(c.Request)
 	}
 	err = l.st.Write(ctx, func(tx store.Tx) error {
 		prior = nil // this may be the second run
@@ -96,7 +133,15 @@ func (l *Ledger) Claim(ctx context.Context, c Claim) (lease Lease, prior *Prior,
 			prior, err = priorOf(ctx, tx, seen)
 			return err
 		}
+		if c.Request != nil {
+			if _, err := tx.PutBody(row.Tenant, c.Request, time.Time{}); err != nil {
+				return err
+			}
+		}
 		tx.Append(e)
+		if c.Also != nil {
+			return c.Also(tx)
+		}
 		return nil
 	})
 	if err != nil || prior != nil {
@@ -110,41 +155,14 @@ func (l *Ledger) Claim(ctx context.Context, c Claim) (lease Lease, prior *Prior,
 // for ctx, because what happened has happened. It fails with [ErrLeaseLost],
 // and writes nothing, if the attempt was ended by somebody else.
 func (l *Ledger) Settle(ctx context.Context, lease Lease, o Outcome, rec *plugin.CallRecord, at time.Time) error {
-	kind, ok := map[store.CallState]plugin.EntryKind{
-		store.CallSucceeded: plugin.EntryCallSucceeded,
-		store.CallFailed:    plugin.EntryCallFailed,
-		store.CallUnknown:   plugin.EntryCallUnknown,
-	}[o.State]
-	if !ok {
-		return fmt.Errorf("settling call %s: %q is not how a call ends", lease.row.ID, o.State)
-	}
-	e, err := entry(lease.row.Tenant, kind, rec, at)
+	m, err := l.settled(lease.row, o, rec, at)
 	if err != nil {
 		return err
-	}
-	body, err := encodeAnswer(o.Result, o.Err)
-	if err != nil {
-		return fmt.Errorf("settling call %s: %w", lease.row.ID, err)
-	}
-	var expires time.Time
-	if l.opts.Keep > 0 {
-		expires = at.Add(l.opts.Keep)
-	}
-
-	next := lease.row
-	next.State, next.Lease, next.UpdatedAt = o.State, "", at
-	next.ResultHash, next.SchemaVersion = canon.Sum(body), plugin.SchemaVersion
-	if o.Err != nil {
-		next.Code = string(o.Err.Code)
 	}
 	var won bool
 	err = lapsing(func() error {
 		return l.st.Write(context.WithoutCancel(ctx), func(tx store.Tx) (err error) {
-			if won, err = tx.UpdateCall(lease.row.Fence(), next); err != nil || !won {
-				return err
-			}
-			tx.Append(e)
-			_, err = tx.PutBody(next.Tenant, body, expires)
+			won, err = m.do(tx)
 			return err
 		})
 	})
@@ -160,6 +178,15 @@ func (l *Ledger) Settle(ctx context.Context, lease Lease, o Outcome, rec *plugin
 // priorOf reads the answer that row keeps.
 func priorOf(ctx context.Context, r store.Reader, row *store.CallRow) (*Prior, error) {
 	p := &Prior{CallID: row.ID, State: row.State, Fingerprint: row.Fingerprint, Principal: row.Principal}
+	if row.State == store.CallPending {
+		asked, err := r.Approvals(ctx, store.ApprovalFilter{Tenant: row.Tenant, SubjectID: row.ID, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(asked) > 0 {
+			p.Approval = asked[0].ID
+		}
+	}
 	if row.ResultHash == "" {
 		if row.Code != "" { // settled without an answer, by recovery
 			code := plugin.Code(row.Code)

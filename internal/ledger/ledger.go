@@ -31,6 +31,10 @@ type Options struct {
 	Flush   time.Duration // how long an entry may be behind; 50 ms where it is 0
 	Buffer  int           // how many entries may be behind before Record blocks; 1024 where it is 0
 	Keep    time.Duration // how long stored answers are kept; for good where it is 0
+
+	// Bury settles whatever else a dead process left, in the transaction that
+	// takes it off the books; nil does nothing.
+	Bury func(ctx context.Context, tx store.Tx, node store.NodeRow, at time.Time) error
 }
 
 // What a ledger says of itself.

@@ -16,12 +16,18 @@ import (
 // Open does it; a process that runs for long does it again now and then.
 //
 // The death is an entry, because up to a moment's worth of entries written
-// behind died too: the ledger says where it may have a gap. A call that was
-// running becomes unknown if its operation has effects, since nobody can tell
-// whether one happened, and otherwise failed.
+// behind died too: the ledger says where it may have a gap. What becomes of a
+// call that was running is in [afterlife].
 func (l *Ledger) Recover(ctx context.Context) (int, error) {
 	n, err := l.st.Recover(ctx, func(tx store.Tx, node store.NodeRow) error {
-		return bury(ctx, tx, node, l.st.Node(), time.Now().UTC())
+		at := time.Now().UTC()
+		if err := bury(ctx, tx, node, l.st.Node(), at); err != nil {
+			return err
+		}
+		if l.opts.Bury == nil {
+			return nil
+		}
+		return l.opts.Bury(ctx, tx, node, at)
 	})
 	if err != nil {
 		return n, fmt.Errorf("recovering from an unclean end: %w", err)
@@ -45,47 +51,56 @@ func bury(ctx context.Context, tx store.Tx, node store.NodeRow, finder string, a
 		return err
 	}
 	for _, row := range slices.Backward(calls) { // oldest first
-		if err := settleDead(ctx, tx, row, at); err != nil {
+		effects, err := tx.Effects(ctx, row.Tenant, row.ID)
+		if err != nil {
+			return err
+		}
+		o := afterlife(&row, effects, at)
+		kind := endEntry[o.State]
+		m, err := told(ctx, tx, row, kind, o, at)
+		if err != nil {
+			return err
+		}
+		if _, err := m.do(tx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func settleDead(ctx context.Context, tx store.Tx, row store.CallRow, at time.Time) error {
-	next, kind := row, plugin.EntryCallFailed
-	next.State, next.Code, next.Lease, next.UpdatedAt = store.CallFailed, string(plugin.CodeCrashed), "", at
-	status, message := plugin.Failed, "the host ended while the call was running"
-	if row.Effectful {
-		next.State, next.Code, kind = store.CallUnknown, string(plugin.CodeOutcomeUnknown), plugin.EntryCallUnknown
-		status, message = plugin.Unknown, "the host ended while the call was running; an effect may or may not have happened"
-	}
+// MaxAttempts is how often a call is run before it is taken to be what kills
+// the host.
+const MaxAttempts = 3
 
-	rec := plugin.CallRecord{
-		CallID: row.ID, Operation: row.Operation, Version: row.Version, PackageDigest: row.PackageDigest, InputHash: row.InputHash,
-		Principal: row.Principal, Actor: row.Actor, Origin: plugin.Origin(row.Origin), Parent: row.Parent, Session: row.Session,
+// afterlife decides what becomes of a call whose process died while it was
+// running: it runs again if nothing was sent, or if everything that was sent
+// was answered or can be sent again under the same key; else nobody can say
+// what happened.
+func afterlife(row *store.CallRow, effects []store.EffectRow, at time.Time) Outcome {
+	unknown := func(what string) Outcome {
+		// An operator that can find out is asked at once.
+		return Outcome{State: store.CallUnknown, Err: plugin.Errorf(plugin.CodeOutcomeUnknown, "the host ended while the call was running; %s", what), WakeAt: at}
 	}
-	for e, err := range tx.Entries(ctx, store.EntryFilter{Subject: row.ID, Kind: string(plugin.EntryCallStarted), Limit: 1}) {
-		if err != nil {
-			return err
+	if row.Effectful && !row.Journalled {
+		return unknown("an effect may or may not have happened")
+	}
+	for _, e := range effects {
+		if e.State == store.EffectIntent && e.ProviderKey == "" {
+			return unknown(fmt.Sprintf("effect %d, %s, was about to be sent and may or may not have happened", e.N, e.Method))
 		}
-		// The entry knows more than the row. One that cannot be read is for
-		// Verify to find, and no reason to leave the call running for ever.
-		var started plugin.CallRecord
-		if json.Unmarshal(e.Body, &started) == nil {
-			rec = started
-		}
 	}
-	rec.Status = status
-	rec.Error = &plugin.ErrorRecord{Code: plugin.Code(next.Code), Message: message}
-	e, err := entry(row.Tenant, kind, &rec, at)
-	if err != nil {
-		return err
+	switch {
+	case row.Cancelled && len(effects) == 0:
+		return Outcome{State: store.CallFailed, Err: plugin.Errorf(plugin.CodeCancelled, "it was cancelled, and the host ended before it had any effect")}
+	case row.Cancelled:
+		return unknown("it was cancelled after it had begun to have effects")
+	case row.RequestHash == "":
+		return Outcome{State: store.CallFailed, Err: plugin.Errorf(plugin.CodeCrashed, "the host ended while the call was running")}
+	case row.Attempt < MaxAttempts:
+		return Outcome{State: store.CallQueued, WakeAt: at}
+	case len(effects) > 0:
+		return unknown(fmt.Sprintf("it was run %d times and had begun to have effects", row.Attempt))
+	default:
+		return Outcome{State: store.CallFailed, Err: plugin.Errorf(plugin.CodeCrashed, "the host ended each of the %d times that the call was running", row.Attempt)}
 	}
-	won, err := tx.UpdateCall(row.Fence(), next)
-	if err != nil || !won {
-		return err
-	}
-	tx.Append(e)
-	return nil
 }

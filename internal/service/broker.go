@@ -12,12 +12,14 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	json2 "github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/egress"
+	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -79,10 +81,16 @@ type Use struct {
 	Took     time.Duration
 }
 
-// For returns what one call is granted. The answer has two more methods: Used
-// and Unsettled.
-func (b *Broker) For(target *plugin.Target, call *plugin.Call) plugin.Services {
-	return &grant{broker: b, target: target, call: call}
+// For returns what one call is granted. Effects go through the journal, where
+// there is one. The answer has three more methods: Used, Unsettled and Labels.
+func (b *Broker) For(target *plugin.Target, call *plugin.Call, journal *ledger.Journal) plugin.Services {
+	return &grant{broker: b, target: target, call: call, journal: journal}
+}
+
+// Reading returns what a call is granted while it only looks: for a preview, or
+// to find out how an earlier call ended.
+func (b *Broker) Reading(target *plugin.Target, call *plugin.Call) plugin.Services {
+	return &grant{broker: b, target: target, call: call, reading: true}
 }
 
 // A grant is the services of one call.
@@ -90,9 +98,15 @@ type grant struct {
 	broker  *Broker
 	target  *plugin.Target
 	call    *plugin.Call
+	journal *ledger.Journal // nil for a call that is not claimed
+	reading bool            // nothing it asks for may have an effect
 	refused atomic.Int32
 
 	used, unsettled atomic.Bool
+
+	mu     sync.Mutex
+	labels []string       // of what it heard
+	nested map[string]int // how many equal operations it asked for
 }
 
 // Used reports whether something outside the host was asked during the call.
@@ -101,6 +115,24 @@ func (g *grant) Used() bool { return g.used.Load() }
 // Unsettled reports whether an effect outside was begun during the call and
 // nobody learned how it ended.
 func (g *grant) Unsettled() bool { return g.unsettled.Load() }
+
+// Labels returns what the plugin's answer is tainted with for what the host told
+// it during the call: whatever came from outside the host is untrusted.
+func (g *grant) Labels() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.used.Load() {
+		return plugin.Labels(g.labels, []string{plugin.Untrusted})
+	}
+	return g.labels
+}
+
+// heard takes down what an answer is tainted with.
+func (g *grant) heard(labels []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.labels = plugin.Labels(g.labels, labels)
+}
 
 // maxRefusals is how many refusals of one call are reported: a plugin cannot
 // fill the ledger by asking for what it may not have.
@@ -112,6 +144,10 @@ func (g *grant) Serve(ctx context.Context, name string, args json.RawMessage) (j
 	if err != nil {
 		return nil, g.refuse(name, err, plugin.CodeServiceDenied, plugin.CodeEffectUndeclared, plugin.CodeEgressDenied)
 	}
+	if t.effect != "" && g.journal != nil {
+		raw, err := g.journalled(ctx, name, args, t)
+		return raw, g.refuse(name, err, plugin.CodeEgressDenied)
+	}
 	value, err := t.do(ctx)
 	if err != nil {
 		if t.class == Nested {
@@ -119,6 +155,11 @@ func (g *grant) Serve(ctx context.Context, name string, args json.RawMessage) (j
 		}
 		return nil, g.refuse(name, err, plugin.CodeEgressDenied)
 	}
+	return g.encode(name, value, t)
+}
+
+// encode returns an answer as the plugin gets it.
+func (g *grant) encode(name string, value any, t task) (json.RawMessage, error) {
 	raw, err := json2.Marshal(value, json2.Deterministic(true))
 	if err != nil {
 		return nil, err
@@ -153,11 +194,17 @@ func (g *grant) prepare(name string, args json.RawMessage) (task, error) {
 	if err != nil {
 		return task{}, err
 	}
+	if g.reading && t.effect != "" {
+		return task{}, plugin.Errorf(plugin.CodeEffectUndeclared, "%s: it has the effect %s, and %s is only to look now", name, t.effect, g.target.Name())
+	}
 	return t, permit(g.target, g.call, name, t)
 }
 
 // refuse reports err where it is a refusal, by its code.
 func (g *grant) refuse(name string, err error, codes ...plugin.Code) error {
+	if err == nil {
+		return nil
+	}
 	e := plugin.AsError(err)
 	if g.broker.Refused == nil || !slices.Contains(codes, e.Code) {
 		return err

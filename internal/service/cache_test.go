@@ -18,7 +18,7 @@ import (
 func granted(b *service.Broker, tenant, name string, capabilities ...string) plugin.Services {
 	op := &plugin.Operation{Name: "op", Kind: plugin.Tool, Timeout: time.Minute}
 	m := &plugin.Manifest{Name: name, Version: "1.0.0", Capabilities: capabilities, Operations: []*plugin.Operation{op}}
-	return b.For(&plugin.Target{Manifest: m, Operation: op}, &plugin.Call{ID: "c", Tenant: tenant, Principal: plugin.Principal{Type: "user", ID: "u"}})
+	return b.For(&plugin.Target{Manifest: m, Operation: op}, &plugin.Call{ID: "c", Tenant: tenant, Principal: plugin.Principal{Type: "user", ID: "u"}}, nil)
 }
 
 // ask is one request; the answer is JSON, or the code of the error.

@@ -71,8 +71,22 @@ func fetchTask(g *grant, args json.RawMessage) (task, error) {
 	t := task{class: Read, do: func(ctx context.Context) (any, error) { return g.broker.web.fetch(ctx, g, f) }}
 	if !f.reads() {
 		t.class, t.effect = External, httpWrite
+		if header := idempotencyHeader(g.target.Manifest.HTTP.Idempotency, f.url); header != "" {
+			t.repeat = func(key string) { f.header.Set(header, key) }
+		}
 	}
 	return t, nil
+}
+
+// idempotencyHeader returns the header in which the host of a URL takes a key;
+// "" if the manifest names none.
+func idempotencyHeader(declared map[string]string, u *url.URL) string {
+	for host, header := range declared {
+		if egress.Allow([]string{host}, u) == nil {
+			return header
+		}
+	}
+	return ""
 }
 
 func parseFetch(args json.RawMessage) (*fetch, error) {

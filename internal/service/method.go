@@ -26,6 +26,10 @@ type task struct {
 	class  Class
 	effect string // its name, where the class is local or external
 	do     func(ctx context.Context) (any, error)
+
+	// repeat gives the request the key by which the other side tells a
+	// repetition; nil where the other side cannot. It is called before do.
+	repeat func(key string)
 }
 
 // A method understands one kind of request. It does nothing yet.
@@ -43,7 +47,7 @@ var methods = map[string]method{
 // always makes a method of the same class and effect whatever its arguments.
 func always(class Class, effect string, do func(g *grant, ctx context.Context, args json.RawMessage) (any, error)) method {
 	return func(g *grant, args json.RawMessage) (task, error) {
-		return task{class, effect, func(ctx context.Context) (any, error) { return do(g, ctx, args) }}, nil
+		return task{class: class, effect: effect, do: func(ctx context.Context) (any, error) { return do(g, ctx, args) }}, nil
 	}
 }
 

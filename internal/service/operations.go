@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/mortise-dev/mortise/plugin"
@@ -31,6 +32,7 @@ func operationTask(g *grant, args json.RawMessage) (task, error) {
 		return task{}, plugin.Errorf(plugin.CodeLimitExceeded, "calls are nested %d deep already", plugin.MaxDepth)
 	}
 	return task{class: Nested, do: func(ctx context.Context) (any, error) {
+		labels := plugin.Labels(g.call.Labels, g.Labels())
 		res, err := g.broker.Call(ctx, plugin.Call{
 			Tenant:     g.call.Tenant,
 			Principal:  g.call.Principal,
@@ -40,18 +42,37 @@ func operationTask(g *grant, args json.RawMessage) (task, error) {
 			Parent:     g.call.ID,
 			Session:    g.call.Session,
 			Depth:      g.call.Depth + 1,
-			EffectFree: effectFree(g.target, g.call),
-			Labels:     g.call.Labels,
+			EffectFree: g.reading || effectFree(g.target, g.call),
+			Labels:     labels,
 			Operation:  ref,
 			Input:      in.Input,
 			Key:        in.Key,
+			Place:      g.place(ref, in.Input),
 			Trace:      g.call.Trace,
 		})
 		if err != nil {
 			return nil, err
 		}
+		g.heard(res.Labels)
 		return res, nil
 	}}, nil
+}
+
+// place tells an operation that a call asks for from its others, in the same
+// way when the call runs again; "" for a call that never does.
+func (g *grant) place(ref string, input json.RawMessage) string {
+	if g.journal == nil {
+		return ""
+	}
+	hash := requestHash(ref, input)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.nested == nil {
+		g.nested = map[string]int{}
+	}
+	n := g.nested[hash]
+	g.nested[hash]++
+	return fmt.Sprintf("%s/%s/%d", g.call.ID, hash, n)
 }
 
 // declaredTool finds what a plugin asks for among what it declared, and

@@ -31,7 +31,7 @@ func outer(c *caller, depth int, declared ...string) plugin.Services {
 	return b.For(&plugin.Target{Manifest: m, Operation: op}, &plugin.Call{
 		ID: "outer", Tenant: "t", Principal: plugin.Principal{Type: "user", ID: "u", Scopes: []string{"s"}}, Agent: "a", Session: "session",
 		Depth: depth, Labels: []string{"l"}, Trace: plugin.Trace{Correlation: "corr", Workflow: "w", Step: "st"},
-	})
+	}, nil)
 }
 
 func TestAPluginMayAskForWhatItDeclared(t *testing.T) {

@@ -91,7 +91,7 @@ func (s *scene) serve(handler http.HandlerFunc) *scene {
 	return s
 }
 
-func (s *scene) services() plugin.Services { return s.broker.For(s.target, s.call) }
+func (s *scene) services() plugin.Services { return s.broker.For(s.target, s.call, nil) }
 
 func (s *scene) connections() int {
 	s.mu.Lock()

@@ -156,7 +156,10 @@ func (w *web) fetch(ctx context.Context, g *grant, f *fetch) (*fetched, error) {
 		}
 		w.broker.Used(use)
 	}
-	if err != nil {
+	switch {
+	case err != nil && x.open:
+		return nil, unanswered{err}
+	case err != nil:
 		return nil, err
 	}
 	return res, nil

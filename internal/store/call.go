@@ -8,11 +8,17 @@ type CallState string
 
 // The states of a call.
 const (
-	CallRunning   CallState = "running"
-	CallSucceeded CallState = "succeeded"
-	CallFailed    CallState = "failed"
-	CallUnknown   CallState = "unknown" // an effect may or may not have happened
+	CallPending    CallState = "pending_approval"
+	CallQueued     CallState = "queued" // it may run, on any node
+	CallRunning    CallState = "running"
+	CallInProgress CallState = "in_progress" // the operator goes on by itself and is asked later how it ended
+	CallSucceeded  CallState = "succeeded"
+	CallFailed     CallState = "failed"
+	CallUnknown    CallState = "unknown" // an effect may or may not have happened
 )
+
+// Ended reports whether nothing more will happen to such a call by itself.
+func (s CallState) Ended() bool { return s == CallSucceeded || s == CallFailed || s == CallUnknown }
 
 // A CallRow is the current state of a call that has effects, a caller's key, a
 // gate or asynchronous work. The last group is what a transition changes; the
@@ -35,7 +41,9 @@ type CallRow struct {
 	PackageDigest string
 	PolicyVersion string
 	InputHash     string
-	Effectful     bool // its operation declares effects
+	RequestHash   string // of the body with which it can be run again; see package kernel
+	Effectful     bool   // its operation declares effects
+	Journalled    bool   // and every one of them is in the journal
 	CreatedAt     time.Time
 
 	State         CallState
@@ -47,6 +55,7 @@ type CallRow struct {
 	ResultHash    string // of the body that holds the answer
 	Code          string // of the error, where there is one
 	SchemaVersion string // of the answer
+	Cancelled     bool   // somebody wants it to stop; changed by CancelCall alone
 	UpdatedAt     time.Time
 }
 
@@ -70,7 +79,11 @@ type CallFilter struct {
 	Operation string
 	State     CallState
 	Session   string
+	Plan      string
+	Parent    string
 	Node      string
-	Before    string // only calls with smaller ids; the last id of one page gives the next
-	Limit     int    // 0 for no limit
+	DueBefore time.Time // only calls with a wake_at, and that not after it; the longest waiting come first
+	Cancelled bool      // only calls that somebody wants to stop
+	Before    string    // only calls with smaller ids; the last id of one page gives the next
+	Limit     int       // 0 for no limit
 }

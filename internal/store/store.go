@@ -62,8 +62,8 @@ type Store interface {
 	Node() string
 
 	// Close commits what was accepted, takes the node off the books unless it
-	// leaves running calls behind, and releases everything. Calls after the
-	// first return nil.
+	// leaves running calls or plans behind, and releases everything. Calls after
+	// the first return nil.
 	Close() error
 }
 
@@ -73,7 +73,7 @@ type Reader interface {
 	Call(ctx context.Context, tenant, id string) (*CallRow, error)
 	// CallByKey returns the call that burnt a key; key is the stored form.
 	CallByKey(ctx context.Context, tenant, operation, key string) (*CallRow, error)
-	// Calls returns calls, newest first.
+	// Calls returns calls, newest first; those that are due by when.
 	Calls(ctx context.Context, filter CallFilter) ([]CallRow, error)
 
 	// Body returns the bytes of that hash, nil where there are none or they
@@ -91,6 +91,33 @@ type Reader interface {
 	Entries(ctx context.Context, filter EntryFilter) iter.Seq2[plugin.Entry, error]
 	// Chains returns the authenticated heads.
 	Chains(ctx context.Context) ([]ChainRow, error)
+
+	// Effects returns the journal of a call, in its order.
+	Effects(ctx context.Context, tenant, call string) ([]EffectRow, error)
+
+	// Approval returns the approval of that id.
+	Approval(ctx context.Context, tenant, id string) (*ApprovalRow, error)
+	// ApprovalByToken returns the approval whose token has that hash.
+	ApprovalByToken(ctx context.Context, tenant, tokenHash string) (*ApprovalRow, error)
+	// Approvals returns approvals, newest first.
+	Approvals(ctx context.Context, filter ApprovalFilter) ([]ApprovalRow, error)
+
+	// Plan returns the plan of that id.
+	Plan(ctx context.Context, tenant, id string) (*PlanRow, error)
+	// PlanByKey returns the plan that burnt a key.
+	PlanByKey(ctx context.Context, tenant, key string) (*PlanRow, error)
+	// Plans returns plans, newest first.
+	Plans(ctx context.Context, filter PlanFilter) ([]PlanRow, error)
+	// Steps returns the steps of a plan, in their order.
+	Steps(ctx context.Context, tenant, plan string) ([]StepRow, error)
+
+	// Policies returns the policies that are kept for a tenant, by name.
+	Policies(ctx context.Context, tenant string) ([]PolicyRow, error)
+
+	// Identity returns who somebody of another system is here.
+	Identity(ctx context.Context, tenant, provider, externalID string) (*IdentityRow, error)
+	// Identities returns all links of a tenant, by provider and external id.
+	Identities(ctx context.Context, tenant string) ([]IdentityRow, error)
 
 	// Packages returns all packages, by digest.
 	Packages(ctx context.Context) ([]PackageRow, error)
@@ -124,6 +151,45 @@ type Tx interface {
 	// [CallRow]) and reports whether fence still held; if not, nothing is
 	// written.
 	UpdateCall(fence Fence, next CallRow) (won bool, err error)
+
+	// CancelCall notes on a call that has not ended that somebody wants it to
+	// stop, and reports whether there was such a call. It needs no fence.
+	CancelCall(tenant, id string) (found bool, err error)
+
+	// InsertEffect adds an effect to the journal of the call at fence, with the
+	// next n, and returns it. If an equal one is there - same call, request and
+	// occurrence - that is prior and nothing is written. won reports whether
+	// the fence held; if not, nothing is written and there is no prior.
+	InsertEffect(fence Fence, row EffectRow) (inserted, prior *EffectRow, won bool, err error)
+	// UpdateEffect gives effect row.N of the call at fence row's attempt, state,
+	// answer and time, and reports whether fence still held.
+	UpdateEffect(fence Fence, row EffectRow) (won bool, err error)
+	// LateEffect keeps the answer to an effect that is still an intent although
+	// its call has ended, and reports whether there was such an effect.
+	LateEffect(row EffectRow) (found bool, err error)
+
+	// InsertApproval adds an approval.
+	InsertApproval(row ApprovalRow) error
+	// UpdateApproval gives the approval that is in state from the changeable
+	// values of next (see [ApprovalRow]) and reports whether it was in it.
+	UpdateApproval(from ApprovalState, next ApprovalRow) (won bool, err error)
+
+	// InsertPlan adds a plan with its steps. If its key was seen before, prior is
+	// the plan that burnt it and nothing is written.
+	InsertPlan(row PlanRow, steps []StepRow) (prior *PlanRow, err error)
+	// UpdatePlan gives the plan at fence the changeable values of next (see
+	// [PlanRow]) and reports whether fence still held.
+	UpdatePlan(fence PlanFence, next PlanRow) (won bool, err error)
+
+	// PutPolicy adds a text of policies or replaces it.
+	PutPolicy(row PolicyRow) error
+	// DeletePolicy reports whether there was such a text to delete.
+	DeletePolicy(tenant, name string) (found bool, err error)
+
+	// PutIdentity links somebody of another system, or changes the link.
+	PutIdentity(row IdentityRow) error
+	// DeleteIdentity reports whether there was such a link to delete.
+	DeleteIdentity(tenant, provider, externalID string) (found bool, err error)
 
 	// PutBody keeps data until expires, or for good where that is zero, and
 	// returns its hash. The same bytes are kept once, for the longest time

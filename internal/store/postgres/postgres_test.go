@@ -2,8 +2,12 @@ package postgres_test
 
 import (
 	"context"
+	"database/sql"
+	"os"
 	"testing"
 	"time"
+
+	"github.com/pressly/goose/v3"
 
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/postgres"
@@ -37,7 +41,7 @@ func write(t *testing.T, st store.Store) {
 func TestStore(t *testing.T) {
 	type place struct{ url, home string }
 	places := make(map[string]place)
-	storetest.Run(t, storetest.Engine{Chains: true, Open: func(t *testing.T) store.Store {
+	storetest.Run(t, storetest.Engine{Chains: true, Old: old, Open: func(t *testing.T) store.Store {
 		p, ok := places[t.Name()]
 		if !ok {
 			p = place{pgtest.Open(t), t.TempDir()}
@@ -49,4 +53,26 @@ func TestStore(t *testing.T) {
 		}
 		return st
 	}})
+}
+
+// old makes a database as the first schema had it, and opens it.
+func old(t *testing.T, statements ...string) store.Store {
+	url := pgtest.Open(t)
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	p, err := goose.NewProvider(goose.DialectPostgres, db, os.DirFS("migrations"), goose.WithDisableGlobalRegistry(true), goose.WithTableName("mortise_migrations"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.UpTo(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range statements {
+		pgtest.Exec(t, url, statement)
+	}
+	refused(t, url, postgres.Options{ReadOnly: true}, "open it for writing once")
+	return open(t, url, postgres.Options{Home: t.TempDir()})
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pressly/goose/v3"
+
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
 	"github.com/mortise-dev/mortise/internal/store/storetest"
@@ -60,7 +62,32 @@ func TestStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		return st
-	}})
+	}, Old: old})
+}
+
+// old makes a database as the first schema had it, and opens it.
+func old(t *testing.T, statements ...string) store.Store {
+	dir := t.TempDir()
+	db := raw(t, dir)
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, os.DirFS("migrations"), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.UpTo(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range append(statements, "PRAGMA user_version = 1") {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlite.Open(t.Context(), dir, sqlite.Options{ReadOnly: true}); err == nil || !strings.Contains(err.Error(), "open it for writing once") {
+		t.Errorf("opening it for reading ended with %v", err)
+	}
+	return open(t, dir)
 }
 
 func TestFilesAreTheirOwnersOnly(t *testing.T) {

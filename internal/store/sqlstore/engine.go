@@ -16,6 +16,7 @@ type Engine struct {
 
 	Begin     string                                       // starts a transaction that will write; a Server has its own
 	Rebind    func(query string) string                    // from question marks; nil keeps them
+	Keep      string                                       // ends a SELECT whose rows must stay as they are until the transaction ends; "" where nobody else writes meanwhile
 	Caches    bool                                         // the driver prepares statements and keeps them by itself
 	Isolation sql.IsolationLevel                           // in which a transaction that only reads is of one moment
 	Newest    string                                       // the order of entries, newest first

@@ -1,25 +1,16 @@
 package sqlstore
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
 
-// The columns of each table, in the order in which they are scanned.
+// The columns of tables, in the order in which they are scanned.
 const (
-	callColumns = `tenant, id, operation, key, fingerprint, principal, actor, agent, origin, parent_id, plan_id, session_id,
-		labels, version, package_digest, policy_version, input_hash, effectful, state, attempt,
-		lease, node, wake_at, deadline, result_hash, code, schema_version, created_at, updated_at`
 	entryColumns  = `chain, seq, at, tenant, kind, subject, principal, body, prev, hash`
 	pluginColumns = `name, version, package_digest, path, manifest, state, approved_by, dev, registered_at`
 )
-
-var insertCall = `INSERT INTO calls (` + callColumns + `) VALUES (?` + strings.Repeat(", ?", strings.Count(callColumns, ",")) + `)
-	ON CONFLICT (tenant, operation, key) DO NOTHING`
-
-const updateCall = `UPDATE calls SET state = ?, attempt = ?, lease = ?, node = ?, wake_at = ?, deadline = ?,
-	result_hash = ?, code = ?, schema_version = ?, updated_at = ?
-	WHERE tenant = ? AND id = ? AND state = ? AND attempt = ? AND lease = ?`
 
 // The same bytes again lengthen their life and bring erased ones back; what
 // changes nothing writes nothing.
@@ -63,6 +54,34 @@ func (q *query) where(condition string, args ...any) {
 	q.narrowed = true
 	q.text.WriteString(condition)
 	q.args = append(q.args, args...)
+}
+
+// equal adds the condition that a column has a value, if one is asked for.
+func (q *query) equal(column, value string) {
+	if value != "" {
+		q.where(column+" = ?", value)
+	}
+}
+
+// state adds the condition that a row is in a state, if one is asked for. Those
+// with an index of their own become part of the text: where a parameter stands
+// in its place, SQLite does not see that the index will do.
+func (q *query) state(value string, indexed ...string) {
+	if slices.Contains(indexed, value) {
+		q.where("state = '" + value + "'")
+		return
+	}
+	q.equal("state", value)
+}
+
+// page asks for the newest that are older than before: ids begin with their
+// time.
+func (q *query) page(before string, limit int) {
+	if before != "" {
+		q.where("id < ?", before)
+	}
+	q.orderBy("id DESC")
+	q.limit(limit)
 }
 
 func (q *query) orderBy(order string) { q.text.WriteString(" ORDER BY " + order) }

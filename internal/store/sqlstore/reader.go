@@ -4,11 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"fmt"
 	"iter"
 	"strings"
-
-	jsonx "github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -23,43 +20,6 @@ type reader struct {
 	newest string                // the order of entries, newest first
 	calm   context.Context       // takes the place of callers' contexts; nil in none
 	failed func(err error) error // hears of what went wrong; nil for nobody
-}
-
-// Call implements [store.Reader].
-func (r *reader) Call(ctx context.Context, tenant, id string) (*store.CallRow, error) {
-	q := selectFrom(callColumns, "calls")
-	q.where("tenant = ?", tenant)
-	q.where("id = ?", id)
-	return one(rows(ctx, r, q, scanCall))
-}
-
-// CallByKey implements [store.Reader].
-func (r *reader) CallByKey(ctx context.Context, tenant, operation, key string) (*store.CallRow, error) {
-	q := selectFrom(callColumns, "calls")
-	q.where("tenant = ?", tenant)
-	q.where("operation = ?", operation)
-	q.where("key = ?", key)
-	return one(rows(ctx, r, q, scanCall))
-}
-
-// Calls implements [store.Reader].
-func (r *reader) Calls(ctx context.Context, f store.CallFilter) ([]store.CallRow, error) {
-	q := selectFrom(callColumns, "calls")
-	for _, c := range [...]struct{ condition, value string }{
-		{"tenant = ?", f.Tenant},
-		{"operation = ?", f.Operation},
-		{"state = ?", string(f.State)},
-		{"session_id = ?", f.Session},
-		{"node = ?", f.Node},
-		{"id < ?", f.Before},
-	} {
-		if c.value != "" {
-			q.where(c.condition, c.value)
-		}
-	}
-	q.orderBy("id DESC") // ids begin with their time
-	q.limit(f.Limit)
-	return all(rows(ctx, r, q, scanCall))
 }
 
 // Body implements [store.Reader].
@@ -176,6 +136,9 @@ func (r *reader) Nodes(ctx context.Context) ([]store.NodeRow, error) {
 // rows yields the rows that q selects, as scan reads them.
 func rows[T any](ctx context.Context, r *reader, q *query, scan func(*sql.Rows, *T) error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
+		if keepable(q.text.String(), q.args) != nil {
+			return // what could not be kept is not there, and a server would end the transaction over it
+		}
 		fail := func(err error) {
 			if r.failed != nil {
 				r.failed(err)
@@ -229,23 +192,6 @@ func one[T any](seq iter.Seq2[T, error]) (*T, error) {
 		return &row, nil
 	}
 	return nil, nil
-}
-
-func scanCall(rows *sql.Rows, r *store.CallRow) error {
-	var labels, state string
-	var wake, deadline, created, updated int64
-	err := rows.Scan(&r.Tenant, &r.ID, &r.Operation, &r.Key, &r.Fingerprint, &r.Principal, &r.Actor, &r.Agent, &r.Origin, &r.Parent, &r.Plan, &r.Session,
-		&labels, &r.Version, &r.PackageDigest, &r.PolicyVersion, &r.InputHash, &r.Effectful, &state, &r.Attempt,
-		&r.Lease, &r.Node, &wake, &deadline, &r.ResultHash, &r.Code, &r.SchemaVersion, &created, &updated)
-	if err != nil {
-		return err
-	}
-	if err := jsonx.Unmarshal([]byte(labels), &r.Labels); err != nil {
-		return fmt.Errorf("labels of call %s: %w", r.ID, err)
-	}
-	r.State = store.CallState(state)
-	r.WakeAt, r.Deadline, r.CreatedAt, r.UpdatedAt = fromMicros(wake), fromMicros(deadline), fromMicros(created), fromMicros(updated)
-	return nil
 }
 
 func scanPlugin(rows *sql.Rows, p *store.PluginRow) error {

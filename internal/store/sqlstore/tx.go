@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -54,34 +53,6 @@ func storable(texts ...string) bool {
 	return true
 }
 
-// InsertCall implements [store.Tx].
-func (t *tx) InsertCall(r store.CallRow) (*store.CallRow, error) {
-	labels, err := json.Marshal(r.Labels)
-	if err != nil {
-		return nil, err
-	}
-	inserted, err := t.Exec(insertCall,
-		r.Tenant, r.ID, r.Operation, r.Key, r.Fingerprint, r.Principal, r.Actor, r.Agent, r.Origin, r.Parent, r.Plan, r.Session,
-		string(labels), r.Version, r.PackageDigest, r.PolicyVersion, r.InputHash, flag(r.Effectful), string(r.State), r.Attempt,
-		r.Lease, r.Node, micros(r.WakeAt), micros(r.Deadline), r.ResultHash, r.Code, r.SchemaVersion, micros(r.CreatedAt), micros(r.UpdatedAt))
-	if err != nil || inserted {
-		return nil, err
-	}
-	prior, err := t.CallByKey(context.Background(), r.Tenant, r.Operation, r.Key)
-	if err == nil && prior == nil {
-		err = fmt.Errorf("the key of call %s is taken, and by no call", r.ID)
-	}
-	return prior, err
-}
-
-// UpdateCall implements [store.Tx].
-func (t *tx) UpdateCall(f store.Fence, next store.CallRow) (bool, error) {
-	return t.Exec(updateCall,
-		string(next.State), next.Attempt, next.Lease, next.Node, micros(next.WakeAt), micros(next.Deadline),
-		next.ResultHash, next.Code, next.SchemaVersion, micros(next.UpdatedAt),
-		f.Tenant, f.ID, string(f.State), f.Attempt, f.Lease)
-}
-
 // PutBody implements [store.Tx].
 func (t *tx) PutBody(tenant string, data []byte, expires time.Time) (string, error) {
 	if data == nil {
@@ -127,14 +98,19 @@ func (t *tx) DeleteNode(id string) (bool, error) {
 	return t.Exec(`DELETE FROM nodes WHERE id = ?`, id)
 }
 
-// leave takes this process off the books, unless calls of it are running: then
-// the row stays, and whoever recovers it settles them.
+// leave takes this process off the books, unless calls or plans of it are
+// running: then the row stays, and whoever recovers it settles them.
 func (t *tx) leave(id string) (bool, error) {
-	return t.Exec(`DELETE FROM nodes WHERE id = ? AND NOT EXISTS (SELECT 1 FROM calls WHERE node = ? AND state = 'running')`, id, id)
+	return t.Exec(`DELETE FROM nodes WHERE id = ?
+		AND NOT EXISTS (SELECT 1 FROM calls WHERE node = ? AND state = 'running')
+		AND NOT EXISTS (SELECT 1 FROM plans WHERE node = ? AND state = 'running')`, id, id, id)
 }
 
 // Exec implements [Tx].
 func (t *tx) Exec(query string, args ...any) (bool, error) {
+	if err := keepable(query, args); err != nil {
+		return false, t.fail(err)
+	}
 	result, err := t.writer.exec(query, args...)
 	if err != nil {
 		return false, t.fail(err)
@@ -145,6 +121,9 @@ func (t *tx) Exec(query string, args ...any) (bool, error) {
 
 // Row implements [Tx].
 func (t *tx) Row(dest []any, query string, args ...any) (found bool, err error) {
+	if err := keepable(query, args); err != nil {
+		return false, t.fail(err)
+	}
 	w := t.writer
 	if s := w.engine.Server; s != nil && !t.begun {
 		t.begun = true
@@ -167,6 +146,31 @@ func (t *tx) fail(err error) error {
 		t.err = err
 	}
 	return err
+}
+
+// keepable refuses a statement with a text that an engine would not give back,
+// or would keep otherwise than another does.
+func keepable(query string, args []any) error {
+	for i, arg := range args {
+		if text, ok := arg.(string); ok && !storable(text) {
+			return fmt.Errorf("argument %d of %q cannot be kept: it is text that is not UTF-8 without NUL", i+1, query)
+		}
+	}
+	return nil
+}
+
+// array returns texts as a table keeps them: as a JSON array.
+func (t *tx) array(texts []string) (string, error) {
+	if !storable(texts...) {
+		return "", t.fail(fmt.Errorf("%q cannot be kept: one of them is not UTF-8 without NUL", texts))
+	}
+	data, err := json.Marshal(texts)
+	return string(data), t.fail(err)
+}
+
+func fromArray(text string) (texts []string, err error) {
+	err = json.Unmarshal([]byte(text), &texts)
+	return texts, err
 }
 
 func flag(b bool) int64 {

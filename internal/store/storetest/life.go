@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -113,6 +114,42 @@ func recovered(t *testing.T, b *bundle) {
 	})
 	if total != 1 || len(checkChains(t, b)) != 1 {
 		t.Errorf("the node was recovered %d times", total)
+	}
+}
+
+func runningPlan(t *testing.T, b *bundle) {
+	for state, stays := range map[store.PlanState]bool{store.PlanRunning: true, store.PlanQueued: false, store.PlanSucceeded: false} {
+		leaving := b.another(t)
+		row := newPlan()
+		row.Node, row.State, row.Lease = leaving.Node(), state, "lease"
+		insertPlan(t, leaving, row)
+		if err := leaving.Close(); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := b.Nodes(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		booked := slices.ContainsFunc(rows, func(node store.NodeRow) bool { return node.ID == leaving.Node() })
+		if booked != stays {
+			t.Errorf("with a plan that is %s the node is on the books: %t", state, booked)
+		}
+	}
+	n, err := b.Recover(t.Context(), func(tx store.Tx, node store.NodeRow) error {
+		plans, err := tx.Plans(ctx(), store.PlanFilter{Node: node.ID, State: store.PlanRunning})
+		if err != nil || len(plans) != 1 {
+			return fmt.Errorf("its running plans are %+v, %w", plans, err)
+		}
+		next := plans[0]
+		next.State, next.Node, next.Lease = store.PlanQueued, "", ""
+		_, err = tx.UpdatePlan(plans[0].Fence(), next)
+		return err
+	})
+	if n != 1 || err != nil {
+		t.Errorf("recovered %d, %v", n, err)
+	}
+	if plans, err := b.Plans(t.Context(), store.PlanFilter{State: store.PlanRunning}); err != nil || len(plans) != 0 {
+		t.Errorf("the running plans are %+v, %v", plans, err)
 	}
 }
 

@@ -19,6 +19,10 @@ type Engine struct {
 	// database, which is the test's own. The suite closes what it opens.
 	Open func(t *testing.T) store.Store
 
+	// Old returns a store over another database, that had the first schema and
+	// nothing newer when statements were run in it. The suite closes it.
+	Old func(t *testing.T, statements ...string) store.Store
+
 	Chains bool // each node that is on the books has a chain of its own
 }
 
@@ -34,6 +38,7 @@ func Run(t *testing.T, engine Engine) {
 		{"a failing closure leaves no trace and spares its neighbours", failingClosure},
 		{"a panic is an error", panickingClosure},
 		{"an entry that cannot be kept fails its closure", unstorableEntry},
+		{"text that cannot be kept fails its closure", unstorableText},
 		{"an error that was passed over still fails the closure", passedOver},
 		{"a cancelled caller is not run", cancelledBefore},
 		{"a caller cancelled while its closure runs hears the outcome", cancelledDuring},
@@ -41,6 +46,23 @@ func Run(t *testing.T, engine Engine) {
 		{"a call comes back as it was put", callRoundTrip},
 		{"a lost fence writes nothing", fencing},
 		{"calls are listed newest first", callsNewestFirst},
+		{"calls are filtered", callFilters},
+		{"a call that has not ended can be cancelled", cancelling},
+		{"an effect comes back as it was put", effectRoundTrip},
+		{"an effect is begun once", effectRace},
+		{"an effect needs the fence of its call", effectFence},
+		{"the journal of a call ends with it", endedJournal},
+		{"an answer after the end of a call is kept", lateEffect},
+		{"an approval comes back as it was put", approvalRoundTrip},
+		{"an approval is changed in one state only", approvalUpdate},
+		{"of many approvers one decides", approversRace},
+		{"approvals are filtered", approvalFilters},
+		{"a plan comes back as it was put", planRoundTrip},
+		{"a plan's key is burnt once", planKeyRace},
+		{"a plan's lost fence writes nothing", planFence},
+		{"plans are filtered", planFilters},
+		{"policies", policies},
+		{"identities", identities},
 		{"entries are filtered", entryFilters},
 		{"newest first is newest first whoever wrote", newestFirst},
 		{"bodies are kept under their hash", bodies},
@@ -50,9 +72,11 @@ func Run(t *testing.T, engine Engine) {
 		{"writers are on the books until they close", booksClosed},
 		{"a last write registers nobody", lastWrite},
 		{"books with running calls stay open and are recovered once", recovered},
+		{"books with running plans stay open", runningPlan},
 		{"close commits what was accepted", closeDrains},
 		{"after close nothing is accepted", afterClose},
 		{"what was written is there after reopening", reopened},
+		{"a database of the first schema is brought up to date", upgraded},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := &bundle{engine: engine}

@@ -173,6 +173,57 @@ func unstorableEntry(t *testing.T, b *bundle) {
 	checkChains(t, b)
 }
 
+func unstorableText(t *testing.T, b *bundle) {
+	call := newCall()
+	write(t, b, insert(call))
+	for _, text := range []string{"nul\x00", "\xff"} {
+		for name, put := range map[string]func(store.Tx){
+			"call":         func(tx store.Tx) { row := newCall(); row.Principal = text; tx.InsertCall(row) },
+			"label":        func(tx store.Tx) { row := newCall(); row.Labels = []string{text}; tx.InsertCall(row) },
+			"cancellation": func(tx store.Tx) { tx.CancelCall("t", text) },
+			"effect":       func(tx store.Tx) { tx.InsertEffect(call.Fence(), newEffect(call, text)) },
+			"fence":        func(tx store.Tx) { tx.InsertEffect(store.Fence{Lease: text}, newEffect(call, "sha256:q")) },
+			"late effect":  func(tx store.Tx) { tx.LateEffect(store.EffectRow{Tenant: text}) },
+			"approval":     func(tx store.Tx) { row := newApproval(); row.Why = text; tx.InsertApproval(row) },
+			"decision":     func(tx store.Tx) { tx.UpdateApproval(store.ApprovalOpen, store.ApprovalRow{Reason: text}) },
+			"plan":         func(tx store.Tx) { row := newPlan(); row.Message = text; tx.InsertPlan(row, nil) },
+			"plan's label": func(tx store.Tx) { row := newPlan(); row.Labels = []string{text}; tx.InsertPlan(row, nil) },
+			"step":         func(tx store.Tx) { tx.InsertPlan(newPlan(), []store.StepRow{{N: 1, Input: text}}) },
+			"step's need":  func(tx store.Tx) { tx.InsertPlan(newPlan(), []store.StepRow{{N: 1, Needs: []string{text}}}) },
+			"policy":       func(tx store.Tx) { tx.PutPolicy(store.PolicyRow{Tenant: "t", Text: text}) },
+			"identity":     func(tx store.Tx) { tx.PutIdentity(store.IdentityRow{Tenant: "t", ExternalID: text}) },
+			"scope":        func(tx store.Tx) { tx.PutIdentity(store.IdentityRow{Tenant: "t", Scopes: []string{text}}) },
+		} {
+			if err := b.Write(t.Context(), func(tx store.Tx) error { put(tx); return nil }); err == nil {
+				t.Errorf("%q was kept in a %s", text, name)
+			}
+		}
+	}
+	write(t, b, func(tx store.Tx) error { // nor does asking for it do any harm
+		for _, text := range []string{"nul\x00", "\xff"} {
+			if got, err := tx.Call(ctx(), "t", text); got != nil || err != nil {
+				t.Errorf("asked for %q: %+v, %v", text, got, err)
+			}
+			if got, err := tx.Approvals(ctx(), store.ApprovalFilter{SubjectID: text}); got != nil || err != nil {
+				t.Errorf("asked for %q: %+v, %v", text, got, err)
+			}
+		}
+		return nil
+	})
+	checkEffects(t, b, call)
+	calls, err := b.Calls(t.Context(), store.CallFilter{})
+	if err != nil || len(calls) != 1 {
+		t.Errorf("the calls are %+v, %v", calls, err)
+	}
+	plans, err := b.Plans(t.Context(), store.PlanFilter{})
+	if err != nil || len(plans) != 0 {
+		t.Errorf("the plans are %+v, %v", plans, err)
+	}
+	if got, err := b.Identities(t.Context(), "t"); err != nil || len(got) != 0 {
+		t.Errorf("the identities are %+v, %v", got, err)
+	}
+}
+
 func passedOver(t *testing.T, b *bundle) {
 	row := newCall()
 	again := row

@@ -23,6 +23,8 @@ CODES: dict[str, str] = {
     "outcome_unknown": "An effect may or may not have happened; it is never repeated blindly.",
     "approval_denied": "A person refused the call.",
     "approval_expired": "Nobody answered the approval request in time.",
+    "approval_used": "The approval was decided before; it counts once.",
+    "approval_self": "Whoever asked for the approval, or an agent, cannot give it.",
     "approval_void": "What was approved has changed since, so the approval no longer counts.",
     "service_denied": "The plugin asked for a host service that this call was not granted.",
     "effect_undeclared": "The plugin tried to cause an effect that its operation does not declare.",

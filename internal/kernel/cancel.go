@@ -1,0 +1,97 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/approval"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// lookForCancelled is how often a process looks whether another wants one of
+// its calls to stop.
+const lookForCancelled = 500 * time.Millisecond
+
+// Cancel asks a call to stop. One that waits fails at once, one that runs is
+// told and ends by itself, one that has ended stays as it is: state is how it
+// stood.
+func (k *Kernel) Cancel(ctx context.Context, tenant, id, by, reason string) (state store.CallState, err error) {
+	state, err = k.Ledger.Cancel(ctx, tenant, id, by, reason, k.Now(), func(tx store.Tx) error {
+		asked, err := tx.Approvals(ctx, store.ApprovalFilter{Tenant: tenant, SubjectKind: store.SubjectCall, SubjectID: id, State: store.ApprovalOpen})
+		for _, row := range asked {
+			err = errors.Join(err, approval.Void(tx, row, "the call was cancelled", k.Now()))
+		}
+		return err
+	})
+	if err != nil {
+		return state, err
+	}
+	switch state {
+	case store.CallPending, store.CallQueued:
+		k.tell(ctx, tenant, id)
+	case store.CallRunning:
+		k.running.cancel(id)
+	}
+	return state, nil
+}
+
+// running are the claimed calls that this process runs, by id.
+type running struct {
+	mu    sync.Mutex
+	calls map[string]context.CancelCauseFunc
+	watch bool // somebody looks for calls that others want to stop
+}
+
+func newRunning() *running { return &running{calls: map[string]context.CancelCauseFunc{}} }
+
+var errCancelled = plugin.Errorf(plugin.CodeCancelled, "somebody cancelled the call")
+
+// enter notes a call. Its context ends when somebody, in whatever process,
+// cancels it. leave must be called.
+func (r *running) enter(ctx context.Context, k *Kernel, id string) (inside context.Context, leave func()) {
+	inside, cancel := context.WithCancelCause(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls[id] = cancel
+	if !r.watch {
+		r.watch = true
+		time.AfterFunc(lookForCancelled, func() { r.look(k) })
+	}
+	return inside, func() {
+		cancel(nil)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.calls, id)
+	}
+}
+
+func (r *running) cancel(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if cancel := r.calls[id]; cancel != nil {
+		cancel(errCancelled)
+	}
+}
+
+// look cancels what others want to stop, and comes back while there are calls.
+func (r *running) look(k *Kernel) {
+	r.mu.Lock()
+	if len(r.calls) == 0 {
+		r.watch = false
+		r.mu.Unlock()
+		return
+	}
+	r.mu.Unlock()
+	ctx, stop := context.WithTimeout(context.Background(), 10*lookForCancelled)
+	rows, err := k.Ledger.Cancelled(ctx)
+	stop()
+	if err == nil {
+		for _, row := range rows {
+			r.cancel(row.ID)
+		}
+	}
+	time.AfterFunc(lookForCancelled, func() { r.look(k) })
+}

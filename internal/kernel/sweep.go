@@ -1,0 +1,32 @@
+package kernel
+
+import (
+	"context"
+
+	"github.com/mortise-dev/mortise/internal/store"
+)
+
+// Due returns calls for which the time has come, the longest waiting first:
+// those that may run, those of which it is to be asked how they ended, and
+// those that have waited long enough for a person.
+func (k *Kernel) Due(ctx context.Context, limit int) ([]store.CallRow, error) {
+	return k.Ledger.Due(ctx, k.Now(), limit)
+}
+
+// Attend does for a call what it is due for. A call that waits for a person is
+// not the kernel's: see package approval.
+func (k *Kernel) Attend(ctx context.Context, tenant, id string) error {
+	row, err := k.Ledger.Call(ctx, tenant, id)
+	if err != nil || row == nil {
+		return err
+	}
+	switch row.State {
+	case store.CallQueued:
+		_, err = k.Resume(ctx, tenant, id)
+	case store.CallUnknown, store.CallInProgress:
+		if !row.WakeAt.IsZero() && !row.WakeAt.After(k.Now()) {
+			err = k.Reconcile(ctx, tenant, id)
+		}
+	}
+	return err
+}

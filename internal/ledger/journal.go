@@ -1,0 +1,255 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/mortise-dev/mortise/internal/canon"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// An Effect is something outside that a call is about to do.
+type Effect struct {
+	Method      string // of the service
+	Class       string // external or local
+	Name        string // such as http_write
+	RequestHash string // of the method and its arguments
+	Repeatable  bool   // the other side takes a key by which it tells a repetition
+}
+
+// Begun is an effect that may be sent, or one whose answer is there already.
+type Begun struct {
+	N           int64
+	ProviderKey string // to be sent along, where the effect is repeatable
+	Answered    bool   // an earlier attempt did it; Answer is what came back
+	Answer      []byte
+}
+
+// A Journal is the effects of one attempt of one call. What an earlier attempt
+// did is not done again: its answers are given in its place. It is safe for
+// concurrent use.
+type Journal struct {
+	l     *Ledger
+	lease Lease
+
+	mu       sync.Mutex
+	times    map[string]int64 // how many equal requests this attempt has made
+	before   map[requestOf]*store.EffectRow
+	replay   int // of those before, how many done ones were not asked for again
+	open     map[int64]store.EffectRow
+	done     int
+	diverged bool
+}
+
+type requestOf struct {
+	hash       string
+	occurrence int64
+}
+
+// Journal returns the journal of the attempt that lease is for.
+func (l *Ledger) Journal(ctx context.Context, lease Lease) (*Journal, error) {
+	j := &Journal{l: l, lease: lease, times: map[string]int64{}, before: map[requestOf]*store.EffectRow{}, open: map[int64]store.EffectRow{}}
+	if lease.row.Attempt <= 1 {
+		return j, nil
+	}
+	rows, err := l.st.Effects(ctx, lease.row.Tenant, lease.row.ID)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		row := &rows[i]
+		j.before[requestOf{row.RequestHash, row.Occurrence}] = row
+		switch row.State {
+		case store.EffectIntent:
+			j.open[row.N] = *row
+		default:
+			j.replay++
+			j.done++
+		}
+	}
+	return j, nil
+}
+
+// Begin puts an effect into the journal, durably, before it is sent. It fails,
+// and nothing may be sent, if the call is no longer this attempt's, or if the
+// attempt does something else than the one before it while not all of what that
+// one did was asked for again.
+func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
+	j.mu.Lock()
+	which := requestOf{e.RequestHash, j.times[e.RequestHash]}
+	j.times[e.RequestHash]++
+	earlier := j.before[which]
+	if earlier == nil && j.replay > 0 {
+		j.diverged = true
+		j.mu.Unlock()
+		return Begun{}, plugin.Errorf(plugin.CodeOutcomeUnknown,
+			"%s: this attempt does something else than the one before it, of whose effects %d were not asked for again; nothing more is sent", e.Method, j.replay)
+	}
+	if earlier != nil && earlier.State != store.EffectIntent {
+		j.replay--
+		j.mu.Unlock()
+		answer, err := j.l.st.Body(ctx, j.lease.row.Tenant, earlier.ResponseHash)
+		if err == nil && answer == nil {
+			err = fmt.Errorf("the answer to effect %d of call %s is no longer kept", earlier.N, j.lease.row.ID)
+		}
+		return Begun{N: earlier.N, Answered: true, Answer: answer}, err
+	}
+	j.mu.Unlock()
+
+	row := store.EffectRow{
+		Tenant: j.lease.row.Tenant, CallID: j.lease.row.ID, Attempt: j.lease.row.Attempt, Method: e.Method, Class: e.Class, Effect: e.Name,
+		RequestHash: e.RequestHash, Occurrence: which.occurrence, State: store.EffectIntent, At: time.Now().UTC(),
+	}
+	if e.Repeatable {
+		row.ProviderKey = providerKey(&row)
+	}
+	if earlier != nil && earlier.ProviderKey == "" {
+		j.mu.Lock()
+		j.diverged = true
+		j.mu.Unlock()
+		return Begun{}, plugin.Errorf(plugin.CodeOutcomeUnknown, "%s: an earlier attempt sent this, and nobody knows what became of it", e.Method)
+	}
+	inserted, err := j.write(ctx, row, earlier)
+	if err != nil {
+		return Begun{}, err
+	}
+	j.mu.Lock()
+	j.open[inserted.N] = *inserted
+	j.mu.Unlock()
+	return Begun{N: inserted.N, ProviderKey: inserted.ProviderKey}, nil
+}
+
+// write puts the intent on the disk: a new one, or the same again.
+func (j *Journal) write(ctx context.Context, row store.EffectRow, earlier *store.EffectRow) (inserted *store.EffectRow, err error) {
+	var won bool
+	var prior *store.EffectRow
+	err = j.l.st.Write(ctx, func(tx store.Tx) (err error) {
+		if earlier != nil {
+			row.N, row.ProviderKey = earlier.N, earlier.ProviderKey
+			inserted = &row
+			won, err = tx.UpdateEffect(j.lease.row.Fence(), row)
+		} else {
+			inserted, prior, won, err = tx.InsertEffect(j.lease.row.Fence(), row)
+		}
+		if err != nil || !won || prior != nil {
+			return err
+		}
+		return noteEffect(tx, plugin.EntryEffectIntent, inserted, j.lease.row.Principal)
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !won:
+		return nil, plugin.Errorf(plugin.CodeCancelled, "the call is no longer this attempt's: nothing is sent")
+	case prior != nil:
+		return nil, fmt.Errorf("effect %d of call %s is in the journal, and this attempt does not know it", prior.N, j.lease.row.ID)
+	}
+	return inserted, nil
+}
+
+// End puts the answer to an effect into the journal, durably, before the plugin
+// hears it. If the call has ended meanwhile the answer is kept as evidence, and
+// the error says so.
+func (j *Journal) End(ctx context.Context, n int64, answer []byte) error {
+	ctx = context.WithoutCancel(ctx) // what happened has happened
+	j.mu.Lock()
+	row, known := j.open[n]
+	j.mu.Unlock()
+	if !known {
+		return fmt.Errorf("effect %d of call %s was not begun", n, j.lease.row.ID)
+	}
+	row.State, row.ResponseHash, row.At = store.EffectDone, canon.Sum(answer), time.Now().UTC()
+	var won bool
+	err := lapsing(func() error {
+		return j.l.st.Write(ctx, func(tx store.Tx) (err error) {
+			if _, err = tx.PutBody(row.Tenant, answer, time.Time{}); err != nil {
+				return err
+			}
+			if won, err = tx.UpdateEffect(j.lease.row.Fence(), row); err != nil {
+				return err
+			}
+			if won {
+				return noteEffect(tx, plugin.EntryEffectDone, &row, j.lease.row.Principal)
+			}
+			late := row
+			late.State = store.EffectLate
+			found, err := tx.LateEffect(late)
+			if err != nil || !found {
+				return err
+			}
+			return noteEffect(tx, plugin.EntryEffectLate, &late, j.lease.row.Principal)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.open, n)
+	j.done++
+	if !won {
+		return plugin.Errorf(plugin.CodeCancelled, "the call had ended when the answer came")
+	}
+	return nil
+}
+
+// Unanswered reports how many effects of the call were begun and not answered,
+// and how many of those the other side can be asked to do again without doing
+// them twice.
+func (j *Journal) Unanswered() (open, repeatable int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, row := range j.open {
+		if row.ProviderKey != "" {
+			repeatable++
+		}
+	}
+	return len(j.open), repeatable
+}
+
+// Done reports how many effects of the call were answered, of all attempts.
+func (j *Journal) Done() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.done
+}
+
+// Diverged reports whether this attempt did something else than the one before.
+func (j *Journal) Diverged() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.diverged
+}
+
+// providerKey is the same for the same effect of the same call, and for no
+// other.
+func providerKey(row *store.EffectRow) string {
+	sum := canon.Sum([]byte(fmt.Sprintf("mortise effect 1\n%s\n%s\n%s\n%d", row.Tenant, row.CallID, row.RequestHash, row.Occurrence)))
+	return "mortise-" + sum[len("sha256:"):][:40]
+}
+
+// noteEffect appends the entry of an effect: that it was, and not what was said.
+func noteEffect(tx store.Tx, kind plugin.EntryKind, row *store.EffectRow, principal string) error {
+	body, err := json.Marshal(struct {
+		CallID       string `json:"call_id"`
+		N            int64  `json:"n"`
+		Attempt      int64  `json:"attempt"`
+		Method       string `json:"method"`
+		Class        string `json:"class"`
+		Effect       string `json:"effect"`
+		RequestHash  string `json:"request_hash"`
+		Occurrence   int64  `json:"occurrence"`
+		ProviderKey  string `json:"provider_key"`
+		ResponseHash string `json:"response_hash"`
+	}{row.CallID, row.N, row.Attempt, row.Method, row.Class, row.Effect, row.RequestHash, row.Occurrence, row.ProviderKey, row.ResponseHash}, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	tx.Append(plugin.Entry{At: row.At.Truncate(time.Microsecond), Tenant: row.Tenant, Kind: kind, Subject: row.CallID, Principal: clean(principal), Body: body})
+	return nil
+}

@@ -1,0 +1,100 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mortise-dev/mortise/internal/canon"
+	"github.com/mortise-dev/mortise/internal/ledger"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// unanswered is the error of an effect of which nobody learned how it ended.
+type unanswered struct{ error }
+
+func (u unanswered) Unwrap() error { return u.error }
+
+// journalled carries out a task that has an effect: its intent is on the disk
+// before it is sent, and its answer before the plugin hears it. What an earlier
+// attempt of the call did is answered from the journal (kernel contracts, 5.3.4
+// A: effects are never repeated).
+func (g *grant) journalled(ctx context.Context, name string, args json.RawMessage, t task) (json.RawMessage, error) {
+	begun, err := g.journal.Begin(ctx, ledger.Effect{
+		Method: name, Class: string(t.class), Name: t.effect, RequestHash: requestHash(name, args), Repeatable: t.repeat != nil,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if begun.Answered {
+		g.used.Store(true)
+		return decodeAnswer(begun.Answer)
+	}
+	if t.repeat != nil {
+		t.repeat(begun.ProviderKey)
+	}
+	value, err := t.do(ctx)
+	var open unanswered
+	if errors.As(err, &open) {
+		return nil, err // the intent stands
+	}
+	var raw json.RawMessage
+	if err == nil {
+		raw, err = g.encode(name, value, t)
+	}
+	answer, encodeErr := encodeAnswer(raw, err)
+	if encodeErr != nil {
+		return nil, encodeErr
+	}
+	if endErr := g.journal.End(ctx, begun.N, answer); endErr != nil {
+		return nil, endErr
+	}
+	return raw, err
+}
+
+// requestHash identifies what is asked for, however it is spelled.
+func requestHash(name string, args json.RawMessage) string {
+	form, err := canon.Form(args)
+	if err != nil {
+		form = args // two spellings of it are then two requests
+	}
+	return canon.Sum(append([]byte(name+"\n"), form...))
+}
+
+// An answer is what the journal keeps of how a request ended.
+type answer struct {
+	Value jsontext.Value `json:"value,omitzero"`
+	Error *failure       `json:"error,omitzero"`
+}
+
+type failure struct {
+	Code         plugin.Code    `json:"code"`
+	Message      string         `json:"message"`
+	Details      jsontext.Value `json:"details,omitzero"`
+	Retryable    bool           `json:"retryable"`
+	RetryAfterMS int64          `json:"retry_after_ms"`
+}
+
+func encodeAnswer(value json.RawMessage, err error) ([]byte, error) {
+	a := answer{Value: jsontext.Value(value)}
+	if err != nil {
+		e := plugin.AsError(err)
+		a = answer{Error: &failure{e.Code, e.Message, jsontext.Value(e.Details), e.Retryable, e.RetryAfter.Milliseconds()}}
+	}
+	return json2.Marshal(a, json2.Deterministic(true), jsontext.AllowInvalidUTF8(true))
+}
+
+func decodeAnswer(kept []byte) (json.RawMessage, error) {
+	var a answer
+	if err := json2.Unmarshal(kept, &a); err != nil {
+		return nil, err
+	}
+	if e := a.Error; e != nil {
+		return nil, &plugin.Error{Code: e.Code, Message: e.Message, Details: json.RawMessage(e.Details), Retryable: e.Retryable, RetryAfter: time.Duration(e.RetryAfterMS) * time.Millisecond}
+	}
+	return json.RawMessage(a.Value), nil
+}

@@ -1,0 +1,57 @@
+package store
+
+import "time"
+
+// An ApprovalState is where a request for approval stands.
+type ApprovalState string
+
+// The states of an approval.
+const (
+	ApprovalOpen     ApprovalState = "open"
+	ApprovalApproved ApprovalState = "approved"
+	ApprovalDenied   ApprovalState = "denied"
+	ApprovalExpired  ApprovalState = "expired"
+	ApprovalVoid     ApprovalState = "void"     // what it was asked for is no longer what would run
+	ApprovalConsumed ApprovalState = "consumed" // used, for the one thing it was given for
+)
+
+// What is approved.
+const (
+	SubjectCall = "call"
+	SubjectPlan = "plan"
+)
+
+// An ApprovalRow is a question to a person, and the answer. The last group is
+// what an answer changes.
+type ApprovalRow struct {
+	Tenant        string
+	ID            string
+	SubjectKind   string // call or plan
+	SubjectID     string
+	Binding       string // hash of everything that must not change until it is used
+	PreviewHash   string // of the body that holds what the person was shown; "" for nothing
+	TokenHash     string // of the token that approvers were given
+	Requester     string
+	PackageDigest string
+	PolicyVersion string
+	Why           string // what policy said
+	CreatedAt     time.Time
+	ExpiresAt     time.Time
+
+	State     ApprovalState
+	DecidedBy string
+	Reason    string // the person's
+	DecidedAt time.Time
+}
+
+// An ApprovalFilter says which approvals are wanted. Empty fields ask for
+// nothing.
+type ApprovalFilter struct {
+	Tenant        string
+	State         ApprovalState
+	SubjectKind   string
+	SubjectID     string
+	ExpiresBefore time.Time
+	Before        string // only those with smaller ids
+	Limit         int
+}

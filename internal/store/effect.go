@@ -1,0 +1,32 @@
+package store
+
+import "time"
+
+// An EffectState is how far an effect got.
+type EffectState string
+
+// The states of an effect.
+const (
+	EffectIntent EffectState = "intent" // it may be on its way
+	EffectDone   EffectState = "done"   // it was answered, and the answer is kept
+	EffectLate   EffectState = "late"   // it was answered after its call had ended: evidence, and nothing else
+)
+
+// An EffectRow is one effect in the journal of a call: put there before it is
+// sent, and again before the plugin hears the answer.
+type EffectRow struct {
+	Tenant      string
+	CallID      string
+	N           int64 // from 1 within its call, in the order in which they were begun
+	Attempt     int64 // of the call, that sent it last
+	Method      string
+	Class       string // external or local
+	Effect      string // its name, such as http_write
+	RequestHash string // of method and arguments
+	Occurrence  int64  // how many equal requests of the call came before it
+	ProviderKey string // by which the other side tells a repetition; "" where it cannot
+
+	State        EffectState
+	ResponseHash string // of the body that holds the answer
+	At           time.Time
+}

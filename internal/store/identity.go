@@ -1,0 +1,15 @@
+package store
+
+import "time"
+
+// An IdentityRow says who somebody of another system is here.
+type IdentityRow struct {
+	Tenant        string
+	Provider      string // slack, github, ...
+	ExternalID    string // what that system calls them
+	PrincipalType string // user, service or agent
+	PrincipalID   string
+	Scopes        []string // what may be done in their name that way
+	By            string   // who linked them
+	At            time.Time
+}

@@ -1,0 +1,77 @@
+package store
+
+import "time"
+
+// A PlanState is where a plan stands.
+type PlanState string
+
+// The states of a plan.
+const (
+	PlanPending   PlanState = "pending_approval"
+	PlanQueued    PlanState = "queued" // it may go on, on any node
+	PlanRunning   PlanState = "running"
+	PlanSucceeded PlanState = "succeeded"
+	PlanFailed    PlanState = "failed"
+	PlanUnknown   PlanState = "unknown" // a step of it may or may not have had its effect
+	PlanCancelled PlanState = "cancelled"
+)
+
+// A PlanRow is an agent's proposal that was found acceptable. The last group is
+// what a transition changes.
+type PlanRow struct {
+	Tenant       string
+	ID           string
+	Key          string // unique within the tenant: the caller's own with its prefix, or one that is no other plan's
+	Agent        string // the operation that proposed it, plugin/operation
+	ProposalCall string // the call that it came from
+	Hash         string // of the steps, with everything that is pinned
+	Principal    string // who submitted it
+	RequestHash  string // of the body that says for whom the steps run
+	Labels       []string
+	CreatedAt    time.Time
+
+	State     PlanState
+	Node      string
+	Lease     string // random, for each time it is taken up
+	Code      string // of the error, where there is one
+	Message   string // of the error
+	UpdatedAt time.Time
+}
+
+// A PlanFence is what must still be true of a plan for a write to it to count.
+type PlanFence struct {
+	Tenant string
+	ID     string
+	State  PlanState
+	Lease  string
+}
+
+// Fence returns the fence of the plan as r shows it.
+func (r *PlanRow) Fence() PlanFence {
+	return PlanFence{Tenant: r.Tenant, ID: r.ID, State: r.State, Lease: r.Lease}
+}
+
+// A StepRow is one step of a plan. It never changes: how the step stands is
+// how the call with the key p:<plan>/<step> stands.
+type StepRow struct {
+	Tenant        string
+	PlanID        string
+	N             int64 // from 1, in the order of the proposal
+	StepID        string
+	Operation     string // plugin/operation
+	Version       string // of the plugin, exactly
+	PackageDigest string
+	Input         string   // JSON: literals, and references to what earlier steps return
+	Needs         []string // steps that must have succeeded
+	Gate          string   // none or human_apply
+	Why           string   // what policy said of the gate
+}
+
+// A PlanFilter says which plans are wanted. Empty fields ask for nothing.
+type PlanFilter struct {
+	Tenant string
+	State  PlanState
+	Node   string
+	Before string // only those with smaller ids
+	Limit  int
+}

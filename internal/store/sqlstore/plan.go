@@ -1,0 +1,126 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/mortise-dev/mortise/internal/store"
+)
+
+const (
+	planColumns = `tenant, id, key, agent, proposal_call, plan_hash, principal, request_hash, labels, created_at,
+		state, node, lease, code, message, updated_at`
+	stepColumns = `tenant, plan_id, n, step_id, operation, version, package_digest, input, needs, gate, why`
+)
+
+const insertPlan = `INSERT INTO plans (` + planColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	ON CONFLICT (tenant, key) DO NOTHING`
+
+const insertStep = `INSERT INTO steps (` + stepColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+const updatePlan = `UPDATE plans SET state = ?, node = ?, lease = ?, code = ?, message = ?, updated_at = ?
+	WHERE tenant = ? AND id = ? AND state = ? AND lease = ?`
+
+// Plan implements [store.Reader].
+func (r *reader) Plan(ctx context.Context, tenant, id string) (*store.PlanRow, error) {
+	q := selectFrom(planColumns, "plans")
+	q.where("tenant = ?", tenant)
+	q.where("id = ?", id)
+	return one(rows(ctx, r, q, scanPlan))
+}
+
+// PlanByKey implements [store.Reader].
+func (r *reader) PlanByKey(ctx context.Context, tenant, key string) (*store.PlanRow, error) {
+	q := selectFrom(planColumns, "plans")
+	q.where("tenant = ?", tenant)
+	q.where("key = ?", key)
+	return one(rows(ctx, r, q, scanPlan))
+}
+
+// Plans implements [store.Reader].
+func (r *reader) Plans(ctx context.Context, f store.PlanFilter) ([]store.PlanRow, error) {
+	q := selectFrom(planColumns, "plans")
+	q.equal("tenant", f.Tenant)
+	q.state(string(f.State), string(store.PlanQueued), string(store.PlanRunning))
+	q.equal("node", f.Node)
+	q.page(f.Before, f.Limit)
+	return all(rows(ctx, r, q, scanPlan))
+}
+
+// Steps implements [store.Reader].
+func (r *reader) Steps(ctx context.Context, tenant, plan string) ([]store.StepRow, error) {
+	q := selectFrom(stepColumns, "steps")
+	q.where("tenant = ?", tenant)
+	q.where("plan_id = ?", plan)
+	q.orderBy("n")
+	return all(rows(ctx, r, q, scanStep))
+}
+
+// InsertPlan implements [store.Tx].
+func (t *tx) InsertPlan(r store.PlanRow, steps []store.StepRow) (*store.PlanRow, error) {
+	labels, err := t.array(r.Labels)
+	if err != nil {
+		return nil, err
+	}
+	inserted, err := t.Exec(insertPlan, r.Tenant, r.ID, r.Key, r.Agent, r.ProposalCall, r.Hash, r.Principal, r.RequestHash, labels, micros(r.CreatedAt),
+		string(r.State), r.Node, r.Lease, r.Code, r.Message, micros(r.UpdatedAt))
+	if err != nil {
+		return nil, err
+	}
+	if !inserted {
+		prior, err := t.PlanByKey(context.Background(), r.Tenant, r.Key)
+		if err == nil && prior == nil {
+			err = t.fail(fmt.Errorf("the key of plan %s is taken, and by no plan", r.ID))
+		}
+		return prior, err
+	}
+	for _, step := range steps {
+		if err := t.insertStep(r, step); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+func (t *tx) insertStep(plan store.PlanRow, r store.StepRow) error {
+	needs, err := t.array(r.Needs)
+	if err != nil {
+		return err
+	}
+	_, err = t.Exec(insertStep, plan.Tenant, plan.ID, r.N, r.StepID, r.Operation, r.Version, r.PackageDigest, r.Input, needs, r.Gate, r.Why)
+	return err
+}
+
+// UpdatePlan implements [store.Tx].
+func (t *tx) UpdatePlan(f store.PlanFence, next store.PlanRow) (bool, error) {
+	return t.Exec(updatePlan, string(next.State), next.Node, next.Lease, next.Code, next.Message, micros(next.UpdatedAt),
+		f.Tenant, f.ID, string(f.State), f.Lease)
+}
+
+func scanPlan(rows *sql.Rows, r *store.PlanRow) error {
+	var labels, state string
+	var created, updated int64
+	err := rows.Scan(&r.Tenant, &r.ID, &r.Key, &r.Agent, &r.ProposalCall, &r.Hash, &r.Principal, &r.RequestHash, &labels, &created,
+		&state, &r.Node, &r.Lease, &r.Code, &r.Message, &updated)
+	if err != nil {
+		return err
+	}
+	if r.Labels, err = fromArray(labels); err != nil {
+		return fmt.Errorf("labels of plan %s: %w", r.ID, err)
+	}
+	r.State, r.CreatedAt, r.UpdatedAt = store.PlanState(state), fromMicros(created), fromMicros(updated)
+	return nil
+}
+
+func scanStep(rows *sql.Rows, r *store.StepRow) error {
+	var needs string
+	err := rows.Scan(&r.Tenant, &r.PlanID, &r.N, &r.StepID, &r.Operation, &r.Version, &r.PackageDigest, &r.Input, &needs, &r.Gate, &r.Why)
+	if err != nil {
+		return err
+	}
+	if r.Needs, err = fromArray(needs); err != nil {
+		return fmt.Errorf("needs of step %s of plan %s: %w", r.StepID, r.PlanID, err)
+	}
+	return nil
+}

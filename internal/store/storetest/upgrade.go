@@ -1,0 +1,46 @@
+package storetest
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/mortise-dev/mortise/internal/store"
+)
+
+// old is a call and a body as the first schema kept them.
+var old = []string{
+	`INSERT INTO calls (tenant, id, operation, key, fingerprint, principal, actor, agent, origin, parent_id, plan_id, session_id, labels,
+		version, package_digest, policy_version, input_hash, effectful, state, attempt, lease, node, wake_at, deadline, result_hash, code,
+		schema_version, created_at, updated_at)
+	VALUES ('t', 'old', 'mail.send/send', 'k:old', 'fp', 'user:ada', '', '', 'cli', '', '', '', '["private"]',
+		'1.0.0', 'sha256:p', '', 'sha256:i', 1, 'running', 1, 'lease', 'gone', 0, 0, '', '', '', 1770091506789012, 1770091506789012)`,
+	`INSERT INTO bodies (tenant, hash, data, expires_at) VALUES ('t', 'sha256:b', '{}', 0)`,
+}
+
+// upgraded needs no bundle but its engine.
+func upgraded(t *testing.T, b *bundle) {
+	st := b.engine.Old(t, old...)
+	defer st.Close()
+	want := store.CallRow{
+		Tenant: "t", ID: "old", Operation: "mail.send/send", Key: "k:old", Fingerprint: "fp", Principal: "user:ada", Origin: "cli",
+		Labels: []string{"private"}, Version: "1.0.0", PackageDigest: "sha256:p", InputHash: "sha256:i", Effectful: true, CreatedAt: epoch,
+		State: store.CallRunning, Attempt: 1, Lease: "lease", Node: "gone", UpdatedAt: epoch,
+	}
+	got, err := st.Call(t.Context(), "t", "old")
+	if err != nil || got == nil || !reflect.DeepEqual(*got, want) {
+		t.Fatalf("the old call is %+v, %v\nwant %+v", got, err, want)
+	}
+	if data, err := st.Body(t.Context(), "t", "sha256:b"); err != nil || string(data) != "{}" {
+		t.Errorf("the old body is %q, %v", data, err)
+	}
+	// It goes on like one of today.
+	row := begin(t, st, want, newEffect(want, "sha256:q"))
+	checkEffects(t, st, want, row)
+	insertApproval(t, st, newApproval())
+	insertPlan(t, st, newPlan(), store.StepRow{N: 1})
+	move(t, st, &want, store.CallUnknown)
+	write(t, st, appendNote("one"))
+	if got := len(checkChains(t, st)); got != 1 {
+		t.Errorf("the chain has %d entries, want 1", got)
+	}
+}
