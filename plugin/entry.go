@@ -59,6 +59,7 @@ const (
 
 	EntryPolicyPut      EntryKind = "policy.put"
 	EntryPolicyDeleted  EntryKind = "policy.deleted"
+	EntryPolicyRefused  EntryKind = "policy.refused" // somebody may not change policies
 	EntryIdentityLinked EntryKind = "identity.linked"
 	EntryIdentityGone   EntryKind = "identity.unlinked"
 
@@ -71,6 +72,7 @@ const (
 	EntryPluginDisabled   EntryKind = "plugin.disabled"
 	EntryPluginDeleted    EntryKind = "plugin.deleted"
 	EntryPluginApproved   EntryKind = "plugin.approved"
+	EntryPluginRefused    EntryKind = "plugin.refused" // somebody may not register or switch it
 
 	// EntryPluginQuarantined: its files are no longer those that were registered.
 	EntryPluginQuarantined EntryKind = "plugin.quarantined"

@@ -7,3 +7,13 @@ import "embed"
 //
 //go:embed *.go
 var Source embed.FS
+
+// AgentOutput is the JSON Schema of what an agent answers.
+//
+//go:embed schemas/agent_output.schema.json
+var AgentOutput []byte
+
+// SubmitRequest is the JSON Schema of what an adapter makes of an external event.
+//
+//go:embed schemas/kernel_submit_request.schema.json
+var SubmitRequest []byte

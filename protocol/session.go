@@ -15,6 +15,8 @@ const (
 	MethodInitialize = "initialize"
 	MethodDescribe   = "describe"
 	MethodExecute    = "execute"
+	MethodPreview    = "preview"
+	MethodReconcile  = "reconcile"
 	MethodCancel     = "$/cancel"
 	MethodShutdown   = "shutdown"
 	MethodEmit       = "emit"
@@ -80,12 +82,23 @@ func ParseInitialized(raw []byte) (Initialized, error) {
 	return in, nil
 }
 
-// Context is what execute says of the call beside its input.
+// Context is what execute, preview and reconcile say of the call beside its input.
 type Context struct {
 	Auth    Auth         `json:"auth"`
 	Trace   plugin.Trace `json:"trace"`
+	Policy  *Policy      `json:"policy,omitempty"` // where the call was judged
 	Session string       `json:"session,omitempty"`
 	Key     string       `json:"key"`
+	Attempt int64        `json:"attempt"` // 1, and one more each time the call is run again
+}
+
+// Policy is what policy decided about the call, as it stood then (the
+// policy_snapshot of the kernel contracts, 5.3.2): an operator can hold its last
+// step against it.
+type Policy struct {
+	Version string         `json:"version"` // of the rules
+	Verdict plugin.Verdict `json:"verdict"` // allow or allow_with_approval; a call that is denied reaches no plugin
+	Reasons []string       `json:"reasons"`
 }
 
 // Auth is who asks, in both spellings that plugins of the kernel contracts read.
@@ -105,9 +118,17 @@ type PrincipalName struct {
 // AppendExecute appends an execute request for call. input is spliced in as it
 // is, and must hold no raw newline.
 func AppendExecute(b []byte, id int64, token, operation string, input []byte, call *plugin.Call, deadlineMS int64) []byte {
+	return append(appendCall(b, MethodExecute, id, token, operation, input, call, deadlineMS), "}}\n"...)
+}
+
+// appendCall appends a request about call up to the end of its params, which
+// are left open.
+func appendCall(b []byte, method string, id int64, token, operation string, input []byte, call *plugin.Call, deadlineMS int64) []byte {
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
 	b = appendInt(b, id)
-	b = append(b, `,"method":"execute","params":{"call":`...)
+	b = append(b, `,"method":"`...)
+	b = append(b, method...)
+	b = append(b, `","params":{"call":`...)
 	b = AppendString(b, token)
 	b = append(b, `,"operation":`...)
 	b = AppendString(b, operation)
@@ -117,7 +138,14 @@ func AppendExecute(b []byte, id int64, token, operation string, input []byte, ca
 	} else {
 		b = append(b, input...)
 	}
-	b = append(b, `,"context":{"auth":{"tenant_id":`...)
+	b = appendContext(append(b, `,"context":`...), call)
+	b = append(b, `,"deadline_ms":`...)
+	return appendInt(b, deadlineMS)
+}
+
+// appendContext appends what a plugin is told of call, a [Context].
+func appendContext(b []byte, call *plugin.Call) []byte {
+	b = append(b, `{"auth":{"tenant_id":`...)
 	b = AppendString(b, call.Tenant)
 	b = append(b, `,"principal_id":`...)
 	b = AppendString(b, call.Principal.ID)
@@ -125,32 +153,47 @@ func AppendExecute(b []byte, id int64, token, operation string, input []byte, ca
 	b = AppendString(b, call.Principal.Type)
 	b = append(b, `,"id":`...)
 	b = AppendString(b, call.Principal.ID)
-	b = append(b, `},"scopes":[`...)
-	for i, scope := range call.Principal.Scopes {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = AppendString(b, scope)
-	}
-	b = append(b, `]},"trace":{"correlation_id":`...)
+	b = append(b, `},"scopes":`...)
+	b = appendStrings(b, call.Principal.Scopes)
+	b = append(b, `},"trace":{"correlation_id":`...)
 	b = AppendString(b, call.Trace.Correlation)
 	b = append(b, `,"workflow_id":`...)
 	b = AppendString(b, call.Trace.Workflow)
 	b = append(b, `,"step_id":`...)
 	b = AppendString(b, call.Trace.Step)
 	b = append(b, '}')
+	if d := call.Decision; d != nil {
+		b = append(b, `,"policy":{"version":`...)
+		b = AppendString(b, d.Policy)
+		b = append(b, `,"verdict":`...)
+		b = AppendString(b, string(d.Verdict))
+		b = append(b, `,"reasons":`...)
+		b = appendStrings(b, d.Reasons)
+		b = append(b, '}')
+	}
 	if call.Session != "" {
 		b = append(b, `,"session":`...)
 		b = AppendString(b, call.Session)
 	}
 	b = append(b, `,"key":`...)
 	b = AppendString(b, call.Key)
-	b = append(b, `},"deadline_ms":`...)
-	b = appendInt(b, deadlineMS)
-	return append(b, "}}\n"...)
+	b = append(b, `,"attempt":`...)
+	b = appendInt(b, max(call.Attempt, 1))
+	return append(b, '}')
 }
 
-// Execute is the params of an execute request, as a plugin reads them.
+func appendStrings(b []byte, texts []string) []byte {
+	b = append(b, '[')
+	for i, text := range texts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = AppendString(b, text)
+	}
+	return append(b, ']')
+}
+
+// Execute is the params of an execute or preview request, as a plugin reads them.
 type Execute struct {
 	Call       string         `json:"call"`
 	Operation  string         `json:"operation"`
@@ -233,17 +276,23 @@ func ParseResult(raw []byte) (res plugin.Result, failure *plugin.Error, err erro
 		}
 		return res, nil, nil
 	case plugin.Failed:
-		data := ErrorData{Code: string(plugin.CodePluginError)}
 		if failed == nil || failed.Kind() != '{' {
 			return res, nil, errors.New("status is failed and there is no error")
 		}
-		if err := json.Unmarshal(failed, &data); err != nil {
-			return res, nil, fmt.Errorf("error: %w", err)
-		}
-		return res, data.Plugin(data.Message), nil
+		failure, err = failureOf(failed)
+		return res, failure, err
 	default:
 		return res, nil, fmt.Errorf("status is %.40q; it is succeeded, failed or in_progress", res.Status)
 	}
+}
+
+// failureOf reads the error within a result.
+func failureOf(value jsontext.Value) (*plugin.Error, error) {
+	data := ErrorData{Code: string(plugin.CodePluginError)}
+	if err := json.Unmarshal(value, &data); err != nil {
+		return nil, fmt.Errorf("error: %w", err)
+	}
+	return data.Plugin(data.Message), nil
 }
 
 // statusOf reads a status, nearly always the one that needs no reading.

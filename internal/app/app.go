@@ -16,6 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/approval"
 	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/internal/interpreter"
+	"github.com/mortise-dev/mortise/internal/job"
 	"github.com/mortise-dev/mortise/internal/kernel"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/plan"
@@ -25,7 +26,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/internal/store"
-	"github.com/mortise-dev/mortise/internal/store/sqlite"
+	"github.com/mortise-dev/mortise/internal/worker"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/plugins"
 	"github.com/mortise-dev/mortise/protocol"
@@ -36,10 +37,11 @@ const Version = "0.1.0"
 
 // Options say which host is meant.
 type Options struct {
-	Home    string       // the data directory; made where it is missing
-	Config  string       // the configuration file; mortise.yaml in Home where it is empty
-	Standby bool         // keep processes ready for the next call: for hosts that stay
-	Log     *slog.Logger // the host's own log; by configuration, on standard error, where it is nil
+	Home     string       // the data directory; made where it is missing
+	Config   string       // the configuration file; mortise.yaml in Home where it is empty
+	Database string       // the URL of a PostgreSQL database; what the configuration says where it is empty
+	Standby  bool         // keep processes ready for the next call: for hosts that stay
+	Log      *slog.Logger // the host's own log; by configuration, on standard error, where it is nil
 }
 
 // An App is a host, ready to take calls.
@@ -56,7 +58,10 @@ type App struct {
 	Kernel       *kernel.Kernel
 	Approvals    *approval.Desk
 	Plans        *plan.Engine
+	Jobs         *job.Queue       // wake-ups, for the hosts that stay; opened when it is needed
+	Sweepers     []worker.Sweeper // what Work does, a kind each
 
+	log     *slog.Logger
 	closers []closer // in the order of opening
 }
 
@@ -93,24 +98,33 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	if log == nil {
 		log = newLog(a.Config.Log)
 	}
+	a.log = log
+	if a.Config.Database, err = ChooseDatabase(o.Database, a.Config.Database); err != nil {
+		return nil, err
+	}
 	for _, dir := range []string{a.Home, a.dir("scratch"), a.dir("packages"), a.dir("runtime")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, &SetupError{fmt.Errorf("the data directory cannot be used: %w; --home or MORTISE_HOME names another", err)}
 		}
 	}
 
-	st, err := sqlite.Open(ctx, a.Home, sqlite.Options{})
+	st, err := openStore(ctx, a.Home, a.Config.Database)
 	if err != nil {
 		return nil, err
 	}
 	a.Store = st
 	a.opened("store", st.Close)
 
-	a.Ledger, err = ledger.Open(ctx, st, ledger.Options{Durable: a.Config.Ledger.Tools == "durable", Keep: time.Duration(a.Config.Ledger.Keep)})
+	a.Ledger, err = ledger.Open(ctx, st, ledger.Options{
+		Durable: a.Config.Ledger.Tools == "durable", Keep: time.Duration(a.Config.Ledger.Keep), Bury: plan.RecoverPlans,
+	})
 	if err != nil {
 		return nil, err
 	}
 	a.opened("ledger", a.Ledger.Close)
+
+	a.Jobs = job.Open(job.Options{Home: a.Home, Database: a.Config.Database.URL(), Log: log})
+	a.opened("queue", a.Jobs.Close)
 
 	a.Interpreters = interpreter.New(interpreter.Options{Dir: a.dir("runtime"), Python: a.Config.Interpreters.Python, Node: a.Config.Interpreters.Node})
 
@@ -130,7 +144,8 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 
 	a.Registry, err = registry.Open(ctx, registry.Options{
 		Dir:      a.dir("packages"),
-		Catalog:  catalog{st, a.Config.Tenant, a.Config.Principal},
+		Catalog:  &catalog{store: st, tenant: a.Config.Tenant, principal: a.Config.Principal},
+		Approver: a.Config.Principal,
 		Bindings: bindings(a.Config.Bindings, a.ConfigPath),
 		Describe: a.describe,
 		Bundled:  plugins.Files, BundledDirs: plugins.Dirs,
@@ -139,9 +154,12 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, err
 	}
 
-	a.Policy, err = OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level())
+	a.Policy, err = OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), a.Store)
 	if err != nil {
 		return nil, &SetupError{fmt.Errorf("the policies cannot be used: %w", err)}
+	}
+	if o.Standby {
+		a.follow(log)
 	}
 	broker := service.New()
 	broker.Egress, broker.Version = a.Config.Egress, Version
@@ -152,13 +170,15 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 			"outcome", u.Outcome, "attempts", u.Attempts, "sent", u.Sent, "received", u.Received, "took", u.Took)
 	}
 	a.opened("connections of plugins", broker.Close)
-	a.Approvals = &approval.Desk{Store: st, May: a.mayApprove}
+	a.Approvals = &approval.Desk{Store: st, May: a.mayApprove, Wake: a.wake}
 	a.Kernel = kernel.New(kernel.Options{
 		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: runner{a.Runner}, Services: broker, Agents: a.agents(),
-		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: log,
+		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: log, Wake: a.wakeCall,
 	})
 	broker.Call = a.Kernel.Run
 	a.Plans = a.openPlans(log)
+	a.Plans.Wake = a.wake
+	a.Sweepers = []worker.Sweeper{waitingCalls{a.Kernel, a.Approvals}, waitingPlans{a.Plans}}
 	return a, nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
+	"sync"
 	"time"
 
 	json2 "github.com/go-json-experiment/json"
@@ -15,14 +17,30 @@ import (
 
 // A catalog keeps the registry's records in the store, each change together
 // with its entry in the ledger.
+//
+// The store tells plugins apart by name and version. What waits for approval
+// beside an approved one of the same version stands under version#digest,
+// which is no version of anything.
 type catalog struct {
 	store             store.Store
 	tenant, principal string
+
+	mu      sync.Mutex // guards the two below
+	version int64
+	read    map[int64]int64 // up to which entry each chain was looked through
 }
 
-var _ registry.Catalog = catalog{}
+var _ registry.Catalog = (*catalog)(nil)
 
-func (c catalog) Plugins(ctx context.Context) ([]registry.Record, error) {
+// numberOf returns the version that a record has in the store.
+func numberOf(r registry.Record) string {
+	if r.Beside {
+		return r.Version + "#" + r.Digest
+	}
+	return r.Version
+}
+
+func (c *catalog) Plugins(ctx context.Context) ([]registry.Record, error) {
 	var records []registry.Record
 	err := c.store.Snapshot(ctx, func(r store.Reader) error {
 		packages, err := r.Packages(ctx)
@@ -39,8 +57,9 @@ func (c catalog) Plugins(ctx context.Context) ([]registry.Record, error) {
 		}
 		records = make([]registry.Record, 0, len(rows))
 		for _, row := range rows {
+			number, _, beside := strings.Cut(row.Version, "#")
 			records = append(records, registry.Record{
-				Name: row.Name, Version: row.Version, Digest: row.PackageDigest, Path: row.Path, Dev: row.Dev,
+				Name: row.Name, Version: number, Beside: beside, ApprovedBy: row.ApprovedBy, Digest: row.PackageDigest, Path: row.Path, Dev: row.Dev,
 				Manifest: row.Manifest, State: registry.State(row.State), RegisteredAt: row.RegisteredAt, Source: sources[row.PackageDigest],
 			})
 		}
@@ -49,53 +68,125 @@ func (c catalog) Plugins(ctx context.Context) ([]registry.Record, error) {
 	return records, err
 }
 
-func (c catalog) Put(ctx context.Context, r registry.Record, kind plugin.EntryKind) error {
+func (c *catalog) Put(ctx context.Context, r registry.Record, kind plugin.EntryKind) error {
 	return c.store.Write(ctx, func(tx store.Tx) error {
-		if err := tx.PutPackage(store.PackageRow{Digest: r.Digest, Source: r.Source}); err != nil {
-			return err
-		}
-		if err := tx.PutPlugin(store.PluginRow{
-			Name: r.Name, Version: r.Version, PackageDigest: r.Digest, Path: r.Path, Manifest: json.RawMessage(r.Manifest),
-			State: store.PluginState(r.State), ApprovedBy: c.principal, Dev: r.Dev, RegisteredAt: r.RegisteredAt,
-		}); err != nil {
+		if err := put(tx, r); err != nil {
 			return err
 		}
 		return c.note(tx, kind, r.Name, r.Version, map[string]any{"digest": r.Digest, "state": r.State, "source": r.Source, "dev": r.Dev})
 	})
 }
 
-func (c catalog) SetState(ctx context.Context, name, version string, state registry.State, kind plugin.EntryKind) error {
+// put writes the rows of a record. Of those that wait beside a version there
+// is one at most.
+func put(tx store.Tx, r registry.Record) error {
+	if r.Beside {
+		rows, err := tx.Plugins(context.Background())
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			if row.Name == r.Name && strings.HasPrefix(row.Version, r.Version+"#") {
+				if _, err := tx.DeletePlugin(row.Name, row.Version); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if err := tx.PutPackage(store.PackageRow{Digest: r.Digest, Source: r.Source}); err != nil {
+		return err
+	}
+	return tx.PutPlugin(store.PluginRow{
+		Name: r.Name, Version: numberOf(r), PackageDigest: r.Digest, Path: r.Path, Manifest: json.RawMessage(r.Manifest),
+		State: store.PluginState(r.State), ApprovedBy: r.ApprovedBy, Dev: r.Dev, RegisteredAt: r.RegisteredAt,
+	})
+}
+
+func (c *catalog) SetState(ctx context.Context, r registry.Record, state registry.State, kind plugin.EntryKind) error {
 	return c.store.Write(ctx, func(tx store.Tx) error {
-		found, err := tx.SetPluginState(name, version, store.PluginState(state))
+		found, err := tx.SetPluginState(r.Name, numberOf(r), store.PluginState(state))
 		if err != nil {
 			return err
 		}
 		if !found {
-			return gone(name, version)
+			return gone(r)
 		}
-		return c.note(tx, kind, name, version, map[string]any{"state": state})
+		return c.note(tx, kind, r.Name, r.Version, map[string]any{"state": state})
 	})
 }
 
-func (c catalog) Delete(ctx context.Context, name, version string) error {
+func (c *catalog) Delete(ctx context.Context, r registry.Record) error {
 	return c.store.Write(ctx, func(tx store.Tx) error {
-		found, err := tx.DeletePlugin(name, version)
+		found, err := tx.DeletePlugin(r.Name, numberOf(r))
 		if err != nil {
 			return err
 		}
 		if !found {
-			return gone(name, version)
+			return gone(r)
 		}
-		return c.note(tx, plugin.EntryPluginDeleted, name, version, map[string]any{})
+		return c.note(tx, plugin.EntryPluginDeleted, r.Name, r.Version, map[string]any{"digest": r.Digest})
 	})
 }
 
-func gone(name, version string) error {
-	return plugin.Errorf(plugin.CodeNotFound, "%s %s is not registered any more", name, version)
+func (c *catalog) Approve(ctx context.Context, waited, now registry.Record, a registry.Approval) error {
+	return c.store.Write(ctx, func(tx store.Tx) error {
+		found, err := tx.DeletePlugin(waited.Name, numberOf(waited))
+		if err != nil {
+			return err
+		}
+		if !found {
+			return gone(waited)
+		}
+		if err := put(tx, now); err != nil {
+			return err
+		}
+		return c.note(tx, plugin.EntryPluginApproved, now.Name, now.Version, map[string]any{
+			"approved_by": now.ApprovedBy, "before_digest": a.Before, "digest": a.After, "difference_hash": a.Difference,
+		})
+	})
+}
+
+// Version looks for entries on plugins among those that are new: every change
+// of a record has one.
+func (c *catalog) Version(ctx context.Context) (int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changed, read := c.read == nil, map[int64]int64{}
+	err := c.store.Snapshot(ctx, func(r store.Reader) error {
+		chains, err := r.Chains(ctx)
+		if err != nil {
+			return err
+		}
+		for _, chain := range chains {
+			read[chain.ID] = chain.Seq
+			if changed || chain.Seq == c.read[chain.ID] {
+				continue
+			}
+			for _, err := range r.Entries(ctx, store.EntryFilter{Chain: chain.ID, After: c.read[chain.ID], Kind: "plugin.", Limit: 1}) {
+				if err != nil {
+					return err
+				}
+				changed = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	if changed {
+		c.version++
+	}
+	c.read = read
+	return c.version, nil
+}
+
+func gone(r registry.Record) error {
+	return plugin.Errorf(plugin.CodeNotFound, "%s %s is not registered any more", r.Name, r.Version)
 }
 
 // note appends the entry of a change.
-func (c catalog) note(tx store.Tx, kind plugin.EntryKind, name, version string, body map[string]any) error {
+func (c *catalog) note(tx store.Tx, kind plugin.EntryKind, name, version string, body map[string]any) error {
 	raw, err := json2.Marshal(body, json2.Deterministic(true))
 	if err != nil {
 		return fmt.Errorf("recording %s of %s %s: %w", kind, name, version, err)

@@ -1,47 +1,96 @@
 package app
 
 import (
+	"context"
+	"log/slog"
 	"path/filepath"
 	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/internal/policy"
+	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // OpenPolicy returns the engine of the policies that a configuration read from
-// path asks for. isolation is the wall that plugins run behind.
-func OpenPolicy(c config.Config, path, isolation string) (*policy.Engine, error) {
+// path asks for, with those that are stored. isolation is the wall that plugins
+// run behind; kept may be nil where there is no store.
+func OpenPolicy(c config.Config, path, isolation string, kept store.Reader) (*policy.Engine, error) {
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
-	o := policy.Options{Standing: standing(c), Isolation: isolation}
+	known, err := json.Marshal([]any{c.Tenant, c.Policy.Groups, c.Policy.Roles, c.Policy.Consent}, json.Deterministic(true))
+	if err != nil {
+		return nil, err
+	}
+	o := policy.Options{Standing: standing(c), Known: known, Isolation: isolation, Sources: []policy.Source{
+		policy.Approvers(c.Tenant, members(c.Approvals.By)), policy.Configurers(c.Tenant, members(c.Policy.Configure)),
+	}}
 	if len(c.Policy.Files) > 0 {
 		o.Sources = append(o.Sources, policy.Files(dir, c.Policy.Files...))
 	}
 	if len(c.Policy.Allow) > 0 {
 		o.Sources = append(o.Sources, policy.Rules(c.Policy.Allow))
 	}
+	if kept != nil {
+		o.Sources = append(o.Sources, policy.Stored(func(ctx context.Context) ([]policy.Document, error) { return stored(ctx, kept, c.Tenant) }))
+	}
 	return policy.Open(o)
+}
+
+// follow keeps the policies of a host that stays up to date.
+func (a *App) follow(log *slog.Logger) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		a.Policy.Follow(ctx, followEvery, func(err error) {
+			if err == nil {
+				log.Info("the policies can be used again", "policy", a.Policy.Version())
+				return
+			}
+			log.Error("the policies cannot be used; those before stay in force", "policy", a.Policy.Version(), "cause", err.Error())
+		})
+	})
+	a.opened("policies", func() error { cancel(); done.Wait(); return nil })
+}
+
+// followEvery is how soon a host that stays hears of a change to its policies.
+const followEvery = 2 * time.Second
+
+func members(names []string) []plugin.Principal {
+	all := make([]plugin.Principal, len(names))
+	for i, name := range names {
+		all[i] = ParseMember(name)
+	}
+	return all
 }
 
 // standing returns what the configuration knows of principals. It speaks of
 // its own tenant alone: a name means somebody else in another.
 func standing(c config.Config) func(tenant string, who plugin.Principal) policy.Standing {
 	known := map[string]policy.Standing{}
+	learn := func(name string, what func(*policy.Standing)) {
+		name = MemberName(ParseMember(name)) // user::ann is ann
+		s := known[name]
+		what(&s)
+		known[name] = s
+	}
+	for who, effects := range c.Policy.Consent {
+		learn(who, func(s *policy.Standing) { s.Consent = append(s.Consent, effects...) })
+	}
 	for group, members := range c.Policy.Groups {
 		for _, member := range members {
-			s := known[member]
-			s.Groups = append(s.Groups, group)
-			known[member] = s
+			learn(member, func(s *policy.Standing) { s.Groups = append(s.Groups, group) })
 		}
 	}
 	for role, members := range c.Policy.Roles {
 		for _, member := range members {
-			s := known[member]
-			s.Roles = append(s.Roles, role)
-			known[member] = s
+			learn(member, func(s *policy.Standing) { s.Roles = append(s.Roles, role) })
 		}
 	}
 	return func(tenant string, who plugin.Principal) policy.Standing {

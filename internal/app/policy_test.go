@@ -15,7 +15,7 @@ func TestStandingIsThatOfOneTenant(t *testing.T) {
 	c := config.Default()
 	c.Policy.Groups = map[string][]string{"staff": {"ann", "service::bot"}}
 	c.Policy.Roles = map[string][]string{"sender": {"ann"}}
-	e, err := app.OpenPolicy(c, "mortise.yaml", "")
+	e, err := app.OpenPolicy(c, "mortise.yaml", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,32 +1,55 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
+	"github.com/Masterminds/semver/v3"
 	"github.com/spf13/cobra"
 
+	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/check"
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 var errChecks = errors.New("some checks failed")
 
+// databaseFile is in every data directory that was ever used.
+const databaseFile = "mortise.db"
+
 func (c *command) check() *cobra.Command {
-	return c.withJSON(&cobra.Command{
+	var o check.Options
+	var against, junit string
+	cmd := c.withJSON(&cobra.Command{
 		Use:   "check PATH",
 		Short: "Judge a plugin, or a tree of them, by its contract",
 		Long: `Judge a plugin, or a tree of them, by its contract: the manifest, whether it starts,
-whether its code is what the manifest says, whether its examples run and its tools
-give the same result twice. It runs in a host of its own that is thrown away.`,
+whether its code is what the manifest says, whether its examples run, what the contract
+asks of each kind of operation, and whether a new version keeps what earlier ones
+promised. It runs in a host of its own that is thrown away. Operations with effects are
+run with --effects only.`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var show func(check.Result)
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			o.Observe = nil
 			if !c.json {
-				show = c.showCheck
+				o.Observe = c.showCheck
 			}
-			report, err := check.Run(cmd.Context(), args[0], show)
+			earlier, closeHost, err := c.earlier(cmd.Context(), against, &o)
 			if err != nil {
 				return err
+			}
+			o.Earlier = earlier
+			report, err := check.Run(cmd.Context(), args[0], o)
+			if err = errors.Join(err, closeHost()); err != nil {
+				return err
+			}
+			if junit != "" {
+				if err := writeJUnit(junit, &report); err != nil {
+					return err
+				}
 			}
 			failed := report.Failed()
 			if c.json {
@@ -42,12 +65,98 @@ give the same result twice. It runs in a host of its own that is thrown away.`,
 			return nil
 		},
 	})
+	cmd.Flags().StringVar(&against, "against", "", "the earlier version: a path, or NAME@VERSION of one that is registered; otherwise the highest registered one")
+	cmd.Flags().BoolVar(&o.Effects, "effects", false, "run what may have effects too; they happen")
+	cmd.Flags().StringVar(&junit, "junit", "", "write the results to this file as JUnit XML")
+	return cmd
+}
+
+// earlier returns what finds the versions that a plugin is held against, and
+// what closes the host they are in. A path goes into the options. A data
+// directory that is not there is not made.
+func (c *command) earlier(ctx context.Context, against string, o *check.Options) (find func(context.Context, *plugin.Manifest, string) ([]*plugin.Manifest, error), closeHost func() error, err error) {
+	nothing := func() error { return nil }
+	if against != "" {
+		if _, err := os.Stat(against); err == nil {
+			o.Against = against
+			return nil, nothing, nil
+		}
+	}
+	if _, err := os.Stat(filepath.Join(c.home, databaseFile)); err != nil || c.home == "" {
+		if against != "" {
+			return nil, nothing, plugin.Errorf(plugin.CodeNotFound, "%s is no path, and nothing is registered in %s", against, c.home)
+		}
+		return nil, nothing, nil
+	}
+	a, err := c.open(ctx)
+	if err != nil {
+		return nil, nothing, err
+	}
+	return func(ctx context.Context, m *plugin.Manifest, digest string) ([]*plugin.Manifest, error) {
+		if against == "" {
+			return predecessors(ctx, a, m, digest)
+		}
+		shown, err := a.Registry.Show(ctx, against)
+		switch {
+		case err != nil:
+			return nil, err
+		case shown.Name != m.Name:
+			return nil, nil // of a tree, another plugin is meant
+		}
+		return []*plugin.Manifest{shown.Manifest}, nil
+	}, a.Close, nil
+}
+
+// predecessors returns the highest registered version that is lower, and the
+// same version where it stands for other files and is not linked.
+func predecessors(ctx context.Context, a *app.App, m *plugin.Manifest, digest string) ([]*plugin.Manifest, error) {
+	own, err := semver.NewVersion(m.Version)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := a.Registry.Show(ctx, m.Name)
+	if plugin.CodeOf(err) == plugin.CodeNotFound {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	var found []*plugin.Manifest
+	for _, version := range shown.Versions { // the highest first
+		v, err := semver.NewVersion(version)
+		if err != nil || own.LessThan(v) {
+			continue
+		}
+		one, err := a.Registry.Show(ctx, m.Name+"@"+version)
+		switch {
+		case err != nil:
+			return nil, err
+		case own.Equal(v) && (one.Dev || one.Digest == digest):
+			continue
+		}
+		found = append(found, one.Manifest)
+		if v.LessThan(own) {
+			break
+		}
+	}
+	return found, nil
+}
+
+func writeJUnit(path string, report *check.Report) (err error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return report.WriteJUnit(file)
 }
 
 func (c *command) showCheck(r check.Result) {
 	line := fmt.Sprintf("%-7s  %s: %s", r.Outcome, r.Plugin, r.Check)
 	if r.Detail != "" {
 		line += ": " + r.Detail
+	}
+	if r.Row != "" && r.Outcome == check.Fail {
+		line += " (" + r.Row + ")"
 	}
 	fmt.Fprintln(c.out, safe(line))
 }

@@ -11,6 +11,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,6 +75,7 @@ type command struct {
 	out, errs io.Writer
 
 	home, config string // --home, --config
+	database     string // --database
 	json         bool   // --json, where the command has it
 	debug        bool   // --debug, where the command has it
 }
@@ -109,7 +111,8 @@ by policy, run in a process of its own, and written to a ledger that can be veri
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.home, "home", defaultHome(), "data directory (or MORTISE_HOME)")
 	flags.StringVar(&c.config, "config", os.Getenv("MORTISE_CONFIG"), "configuration file, mortise.yaml in the data directory if empty (or MORTISE_CONFIG)")
-	root.AddCommand(c.run(), c.plugins(), c.ledger(), c.check(), c.test(), c.new(), c.doctor(), c.configuration(), c.policy(), c.version(), exitHelp())
+	flags.StringVar(&c.database, "database", "", "PostgreSQL database, postgres://...; SQLite in the data directory if nothing says otherwise (or MORTISE_DATABASE)")
+	root.AddCommand(c.serve(), c.run(), c.plugins(), c.ledger(), c.check(), c.test(), c.new(), c.doctor(), c.configuration(), c.policy(), c.plans(), c.version(), exitHelp())
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	strict(root)
@@ -182,6 +185,10 @@ func defaultHome() string {
 	return ".mortise"
 }
 
+// databaseURL is what the command line says, or the environment. It is no
+// default of the flag, which would show a password in the help.
+func (c *command) databaseURL() string { return cmp.Or(c.database, os.Getenv("MORTISE_DATABASE")) }
+
 // withJSON gives a command the flag --json.
 func (c *command) withJSON(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&c.json, "json", false, "print one JSON object")
@@ -193,7 +200,7 @@ func (c *command) open(ctx context.Context) (*app.App, error) {
 	if c.home == "" {
 		return nil, usage{errNoHome}
 	}
-	return app.Open(ctx, app.Options{Home: c.home, Config: c.config})
+	return app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL()})
 }
 
 var errNoHome = errors.New("--home is empty; it names the data directory")

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completeOperations offers the operations there are.
+// completeOperations offers the operations that whoever asks may know of.
 func (c *command) completeOperations(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -22,7 +22,7 @@ func (c *command) completeOperations(cmd *cobra.Command, args []string, _ string
 	return names, cobra.ShellCompDirectiveDefault
 }
 
-// completePlugins offers the plugins there are.
+// completePlugins offers the plugins likewise.
 func (c *command) completePlugins(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -40,7 +40,7 @@ func (c *command) eachPlugin(cmd *cobra.Command, visit func(name, description st
 		return
 	}
 	defer a.Close()
-	infos, err := a.Registry.List(cmd.Context())
+	infos, err := a.Plugins(c.principal(a)).List(cmd.Context())
 	if err != nil {
 		return
 	}

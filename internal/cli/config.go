@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,11 +30,11 @@ where --config or MORTISE_CONFIG says. Every key is optional.`,
 			Use:   "check [FILE]",
 			Short: "Say whether a configuration file can be used",
 			Args:  cobra.MaximumNArgs(1),
-			RunE: func(_ *cobra.Command, args []string) error {
+			RunE: func(cmd *cobra.Command, args []string) error {
 				if len(args) == 1 {
 					c.config = args[0]
 				}
-				return c.checkConfig()
+				return c.checkConfig(cmd.Context())
 			},
 		}),
 	)
@@ -44,6 +45,9 @@ func (c *command) showConfig() error {
 	conf, path, err := app.ReadConfig(c.home, c.config)
 	if err != nil {
 		return usage{err}
+	}
+	if conf.Database, err = app.ChooseDatabase(c.databaseURL(), conf.Database); err != nil {
+		return err
 	}
 	if c.json {
 		return c.print(map[string]any{"file": path, "home": c.home, "config": conf})
@@ -61,12 +65,12 @@ func (c *command) showConfig() error {
 	return err
 }
 
-func (c *command) checkConfig() error {
+func (c *command) checkConfig(ctx context.Context) error {
 	conf, path, err := app.ReadConfig(c.home, c.config)
 	if err != nil {
 		return usage{err}
 	}
-	if _, err := app.OpenPolicy(conf, path, ""); err != nil {
+	if _, err := c.configuredPolicies(ctx, conf, path); err != nil {
 		return usage{fmt.Errorf("%s: the policies cannot be used: %w", path, err)}
 	}
 	if _, statErr := os.Stat(path); statErr != nil {

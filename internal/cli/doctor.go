@@ -77,8 +77,17 @@ func (c *command) examine(ctx context.Context) ([]finding, error) {
 	if err != nil {
 		return findings, err
 	}
+	database, err := c.whichDatabase()
+	about := ""
+	if err == nil {
+		about, err = app.AboutDatabase(ctx, home, database)
+	}
+	add("database", true, err, about)
+	if err != nil {
+		return findings, err
+	}
 	a, err := c.open(ctx)
-	add("database and ledger", true, err, filepath.Join(home, "mortise.db"))
+	add("database and ledger", true, err, "open, with the key in "+home)
 	if err != nil {
 		return findings, err
 	}

@@ -5,18 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	json2 "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
-	"github.com/mortise-dev/mortise/internal/store/sqlite"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -31,15 +30,30 @@ func (c *command) reading(ctx context.Context, do func(store.Store) error) (err 
 	if c.home == "" {
 		return usage{errNoHome}
 	}
-	if _, err := os.Stat(filepath.Join(c.home, sqlite.File)); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return plugin.Errorf(plugin.CodeNotFound, "there is no ledger in %s yet; --home or MORTISE_HOME names another data directory", c.home)
+	database, err := c.whichDatabase()
+	if err != nil {
+		return err
 	}
-	st, err := sqlite.Open(ctx, c.home, sqlite.Options{ReadOnly: true})
+	st, err := app.Reading(ctx, c.home, database)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
 	return do(st)
+}
+
+// whichDatabase returns where the state is: what the command line says or, where
+// that says nothing, the configuration.
+func (c *command) whichDatabase() (config.Database, error) {
+	var configured config.Database
+	if c.databaseURL() == "" {
+		conf, _, err := app.ReadConfig(c.home, c.config)
+		if err != nil {
+			return "", usage{fmt.Errorf("the configuration, which says which database it is, cannot be used: %w", err)}
+		}
+		configured = conf.Database
+	}
+	return app.ChooseDatabase(c.databaseURL(), configured)
 }
 
 func (c *command) ledgerList() *cobra.Command {
@@ -67,7 +81,11 @@ func (c *command) ledgerList() *cobra.Command {
 						entries[i], entries[j] = entries[j], entries[i]
 					}
 				}
-				return c.listEntries(entries)
+				chains, err := st.Chains(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return c.listEntries(entries, len(chains) > 1)
 			})
 		},
 	}
@@ -80,21 +98,30 @@ func (c *command) ledgerList() *cobra.Command {
 	return c.withJSON(cmd)
 }
 
-func (c *command) listEntries(entries []plugin.Entry) error {
+// listEntries prints entries; with their chains, where there are several of them.
+func (c *command) listEntries(entries []plugin.Entry, several bool) error {
 	if c.json {
 		if entries == nil {
 			entries = []plugin.Entry{}
 		}
 		return c.print(map[string]any{"entries": entries})
 	}
-	t := newTable(c.out, "SEQ", "TIME", "WHAT", "OUTCOME", "PRINCIPAL", "TOOK", "ID")
+	columns := []string{"SEQ", "TIME", "WHAT", "OUTCOME", "PRINCIPAL", "TOOK", "ID"}
+	if several {
+		columns = append([]string{"CHAIN"}, columns...)
+	}
+	t := newTable(c.out, columns...)
 	for _, e := range entries {
 		what, outcome, took := e.Subject, string(e.Kind), "-"
 		var rec plugin.CallRecord
 		if isCall(e) && json2.Unmarshal(e.Body, &rec) == nil {
 			what, outcome, took = operationAt(&rec), outcomeOf(e.Kind, &rec), ms(rec.Metrics["latency_ms"])
 		}
-		t.row(strconv.FormatInt(e.Seq, 10), clock(e.At), what, outcome, e.Principal, took, e.Subject)
+		cells := []string{strconv.FormatInt(e.Seq, 10), clock(e.At), what, outcome, e.Principal, took, e.Subject}
+		if several {
+			cells = append([]string{strconv.FormatInt(e.Chain, 10)}, cells...)
+		}
+		t.row(cells...)
 	}
 	return t.flush()
 }
@@ -135,10 +162,13 @@ func (c *command) ledgerShow() *cobra.Command {
 	return c.withJSON(&cobra.Command{
 		Use:   "show ID",
 		Short: "Show all that is recorded of a call, by its id, or one entry, by its number",
-		Args:  cobra.ExactArgs(1),
+		Long: `Show all that is recorded of a call, by its id, or one entry, by its number. Where
+several nodes write to one database each has a chain of its own, and CHAIN/NUMBER
+names an entry: 2/17.`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.reading(cmd.Context(), func(st store.Store) error {
-				entries, err := ledger.Show(cmd.Context(), st, "", args[0])
+				entries, err := showEntry(cmd.Context(), st, args[0])
 				if plugin.CodeOf(err) == plugin.CodeNotFound {
 					return plugin.Errorf(plugin.CodeNotFound, "the ledger has no call and no entry %s; 'mortise ledger list' shows what it has", args[0])
 				}
@@ -149,6 +179,33 @@ func (c *command) ledgerShow() *cobra.Command {
 			})
 		},
 	})
+}
+
+// showEntry returns the entries that an id, a number or CHAIN/NUMBER means.
+func showEntry(ctx context.Context, st store.Store, id string) ([]plugin.Entry, error) {
+	chain, seq, placed := strings.Cut(id, "/")
+	number := id
+	if placed {
+		number = seq
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return ledger.Show(ctx, st, "", id)
+	}
+	found, err := ledger.Show(ctx, st, "", strconv.FormatInt(n, 10))
+	if err != nil {
+		return nil, err
+	}
+	if placed {
+		found = slices.DeleteFunc(found, func(e plugin.Entry) bool { return strconv.FormatInt(e.Chain, 10) != chain })
+		if len(found) == 0 {
+			return nil, plugin.Errorf(plugin.CodeNotFound, "there is no entry %s", id)
+		}
+	}
+	if len(found) > 1 {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%d chains have an entry %d; name the chain too, as in %d/%d", len(found), n, found[0].Chain, n)
+	}
+	return found, nil
 }
 
 // showEntries prints the entries of one call: the last of them, which says how
@@ -204,11 +261,11 @@ func (c *command) verify(ctx context.Context, st store.Store) (ledger.Report, er
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return ledger.Report{}, err
 	}
-	anchor, err := store.ReadAnchor(c.home)
+	anchors, err := store.ReadAnchors(c.home)
 	if err != nil {
 		return ledger.Report{}, err
 	}
-	return ledger.Verify(ctx, st, key, anchor)
+	return ledger.Verify(ctx, st, key, anchors...)
 }
 
 var errTampered = errors.New("the ledger does not hold")
@@ -228,7 +285,11 @@ func (c *command) verified(r ledger.Report) error {
 			c.say("note: %s", note)
 		}
 		if r.Fault == nil {
-			fmt.Fprintf(c.out, "the ledger holds: %d entries, head %s\n", r.Entries, orDash(r.Head))
+			where := ""
+			if r.Chains > 1 {
+				where = fmt.Sprintf(" in %d chains", r.Chains)
+			}
+			fmt.Fprintf(c.out, "the ledger holds: %d entries%s, head %s\n", r.Entries, where, orDash(r.Head))
 		} else {
 			c.say("mortise: the ledger does not hold: entry %d of chain %d: %s", r.Fault.Seq, r.Fault.Chain, r.Fault.What)
 		}

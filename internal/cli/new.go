@@ -41,7 +41,7 @@ that it can be called at once and every change to its files counts at the next c
 				if err != nil {
 					return fmt.Errorf("%s was written and not registered: %w", dir, err)
 				}
-				_, err = a.Registry.Register(cmd.Context(), dir, registry.RegisterOptions{Dev: true, Enable: true})
+				_, err = a.Plugins(c.principal(a)).Register(cmd.Context(), dir, registry.RegisterOptions{Dev: true, Enable: true})
 				if err = errors.Join(err, a.Close()); err != nil {
 					return fmt.Errorf("%s was written and could not be registered: %w", dir, err)
 				}

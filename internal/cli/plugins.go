@@ -39,7 +39,7 @@ func (c *command) pluginsList() *cobra.Command {
 				return err
 			}
 			defer closing(a, &err)
-			infos, err := a.Registry.List(cmd.Context(), kinds...)
+			infos, err := a.Plugins(c.principal(a)).List(cmd.Context(), kinds...)
 			if err != nil {
 				return err
 			}
@@ -87,7 +87,7 @@ func (c *command) pluginsShow() *cobra.Command {
 				return err
 			}
 			defer closing(a, &err)
-			shown, err := a.Registry.Show(cmd.Context(), args[0])
+			shown, err := a.Plugins(c.principal(a)).Show(cmd.Context(), args[0])
 			if err != nil {
 				return withNext(err)
 			}
@@ -212,7 +212,7 @@ a tree does not keep the others out. Archives are not read yet: unpack them firs
 				return err
 			}
 			defer closing(a, &err)
-			report, err := a.Registry.Register(cmd.Context(), path, o)
+			report, err := a.Plugins(c.principal(a)).Register(cmd.Context(), path, o)
 			return c.registered(report, err)
 		},
 	}
@@ -295,20 +295,20 @@ func problemsOf(err error) dialect.Problems {
 
 func (c *command) pluginsEnable() *cobra.Command {
 	return c.switching("enable NAME[@VERSIONS]", "Let a plugin be called", func(cmd *cobra.Command, a *app.App, ref string) ([]registry.Info, error) {
-		info, err := a.Registry.Enable(cmd.Context(), ref)
+		info, err := a.Plugins(c.principal(a)).Enable(cmd.Context(), ref)
 		return []registry.Info{info}, err
 	})
 }
 
 func (c *command) pluginsDisable() *cobra.Command {
 	return c.switching("disable NAME[@VERSIONS]", "Keep a plugin from being called", func(cmd *cobra.Command, a *app.App, ref string) ([]registry.Info, error) {
-		return a.Registry.Disable(cmd.Context(), ref)
+		return a.Plugins(c.principal(a)).Disable(cmd.Context(), ref)
 	})
 }
 
 func (c *command) pluginsDelete() *cobra.Command {
 	return c.switching("delete NAME[@VERSION]", "Take a plugin out of the registry", func(cmd *cobra.Command, a *app.App, ref string) ([]registry.Info, error) {
-		info, err := a.Registry.Delete(cmd.Context(), ref)
+		info, err := a.Plugins(c.principal(a)).Delete(cmd.Context(), ref)
 		info.State = "deleted"
 		return []registry.Info{info}, err
 	})

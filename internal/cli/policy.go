@@ -11,18 +11,20 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/internal/policy"
+	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 func (c *command) policy() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "Check, explain and try out policies",
-		Long: `Check, explain and try out policies. They are files in the Cedar language, named
-under policy.files in mortise.yaml, and the rules under policy.allow. Silence
-denies, a forbid wins, and @approval on a permit makes a call wait for a person.`,
+		Short: "Check, explain, try out and store policies",
+		Long: `Check, explain, try out and store policies. They are files in the Cedar language,
+named under policy.files in mortise.yaml, texts that are stored with 'mortise policy
+put', and the rules under policy.allow. Silence denies, a forbid wins, and @approval
+on a permit makes a call wait for a person.`,
 	}
-	cmd.AddCommand(c.policyCheck(), c.policyExplain(), c.policyCan(), c.policySimulate())
+	cmd.AddCommand(c.policyCheck(), c.policyExplain(), c.policyCan(), c.policySimulate(), c.policyList(), c.policyPut(), c.policyDelete())
 	return cmd
 }
 
@@ -32,8 +34,8 @@ func (c *command) policyCheck() *cobra.Command {
 		Short: "Say what is wrong with policies, by line and column",
 		Long: `Say what is wrong with policies, by line and column: files or directories of
 them, or those that are configured. Nothing is put into force.`,
-		RunE: func(_ *cobra.Command, files []string) error {
-			count, err := c.checkPolicies(files)
+		RunE: func(cmd *cobra.Command, files []string) error {
+			count, err := c.checkPolicies(cmd.Context(), files)
 			var problems policy.Problems
 			switch {
 			case errors.As(err, &problems):
@@ -61,13 +63,13 @@ them, or those that are configured. Nothing is put into force.`,
 }
 
 // checkPolicies counts the policies of files, or else those configured.
-func (c *command) checkPolicies(files []string) (int, error) {
+func (c *command) checkPolicies(ctx context.Context, files []string) (int, error) {
 	if len(files) == 0 {
 		conf, path, err := app.ReadConfig(c.home, c.config)
 		if err != nil {
 			return 0, err
 		}
-		engine, err := app.OpenPolicy(conf, path, "")
+		engine, err := c.configuredPolicies(ctx, conf, path)
 		if err != nil {
 			return 0, err
 		}
@@ -78,6 +80,23 @@ func (c *command) checkPolicies(files []string) (int, error) {
 		return 0, err
 	}
 	return policy.Check(documents)
+}
+
+// configuredPolicies returns the engine of a configuration, with the policies
+// that are stored, if there is a store yet.
+func (c *command) configuredPolicies(ctx context.Context, conf config.Config, path string) (engine *policy.Engine, err error) {
+	var wrong error
+	err = c.reading(ctx, func(st store.Store) error {
+		engine, wrong = app.OpenPolicy(conf, path, "", st)
+		return nil
+	})
+	switch {
+	case plugin.CodeOf(err) == plugin.CodeNotFound:
+		return app.OpenPolicy(conf, path, "", nil)
+	case err != nil:
+		return nil, err
+	}
+	return engine, wrong
 }
 
 func (c *command) policyExplain() *cobra.Command {
@@ -125,6 +144,8 @@ is missing. The call is not made.`,
 	flags.StringArrayVar(&asked.Roles, "role", nil, "a role of the principal's, in place of those configured (repeatable)")
 	flags.StringArrayVar(&asked.Consent, "consent", nil, "what the principal has agreed to (repeatable)")
 	flags.StringArrayVar(&asked.Scopes, "scope", nil, "a scope of the principal's credential; all of them, *, if none is given (repeatable)")
+	flags.StringVar(&asked.Actor, "actor", "", "who acts for the principal: agent:ID or service:ID, who must be allowed it too")
+	flags.StringArrayVar(&asked.Labels, "label", nil, "a label of the arguments, such as untrusted (repeatable)")
 	flags.StringVar((*string)(&asked.Origin), "origin", "", "the surface the call comes in by: cli (the default), call, ...")
 	return c.withJSON(cmd)
 }
@@ -266,7 +287,7 @@ func otherPolicies(a *app.App, files []string) (*policy.Engine, error) {
 		}
 		conf.Policy.Files = append(conf.Policy.Files, path)
 	}
-	return app.OpenPolicy(conf, a.ConfigPath, a.Runner.Level())
+	return app.OpenPolicy(conf, a.ConfigPath, a.Runner.Level(), a.Store)
 }
 
 // usual reports whether an allow-list is the default.

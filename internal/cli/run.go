@@ -81,7 +81,7 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 	}
 	defer closing(a, &err)
 	if isPath(ref) {
-		if ref, err = linkPath(ctx, a, ref); err != nil {
+		if ref, err = linkPath(ctx, a, c.principal(a), ref); err != nil {
 			return err
 		}
 	}
@@ -186,12 +186,12 @@ func isPath(ref string) bool {
 }
 
 // linkPath registers the plugin at a path for development and returns its name.
-func linkPath(ctx context.Context, a *app.App, path string) (string, error) {
+func linkPath(ctx context.Context, a *app.App, by plugin.Principal, path string) (string, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() && !hasManifest(path) {
 		return "", plugin.Errorf(plugin.CodeInvalidInput, "%s holds no %s: name the directory or the source file of one plugin, or use 'mortise plugins register' for a tree of them",
 			path, strings.Join(dialect.Manifests, ", "))
 	}
-	report, err := a.Registry.Register(ctx, path, registry.RegisterOptions{Dev: true, Enable: true})
+	report, err := a.Plugins(by).Register(ctx, path, registry.RegisterOptions{Dev: true, Enable: true})
 	if err != nil {
 		return "", err
 	}

@@ -33,10 +33,14 @@ const maxFile = 1 << 20
 type Config struct {
 	Tenant       string        `yaml:"tenant" json:"tenant"`             // whose calls the command line makes
 	Principal    string        `yaml:"principal" json:"principal"`       // who is asking at the command line
+	Database     Database      `yaml:"database" json:"database"`         // where the state is: SQLite in the data directory, or a URL
 	Policy       Policy        `yaml:"policy" json:"policy"`             // what may happen
+	Approvals    Approvals     `yaml:"approvals" json:"approvals"`       // how people agree to what waits for them
 	Ledger       Ledger        `yaml:"ledger" json:"ledger"`             // how entries are written
 	Limits       Limits        `yaml:"limits" json:"limits"`             // of one call
 	Processes    Processes     `yaml:"processes" json:"processes"`       // how plugin processes live
+	Workers      int           `yaml:"workers" json:"workers"`           // how much mortise serve does at a time of what waits
+	Drain        Duration      `yaml:"drain" json:"drain"`               // how long it waits, when it is to stop, for what was begun
 	Interpreters Interpreters  `yaml:"interpreters" json:"interpreters"` // programs that run plugins
 	Bindings     []Binding     `yaml:"bindings" json:"bindings"`         // plugins of the runtime protocol
 	Egress       egress.Grants `yaml:"egress" json:"egress"`             // what plugins may reach beyond the public Internet
@@ -50,6 +54,17 @@ type Policy struct {
 	Allow  []policy.Rule       `yaml:"allow" json:"allow"`   // the allow-list, which the files may forbid from
 	Groups map[string][]string `yaml:"groups" json:"groups"` // principals by the group they are in
 	Roles  map[string][]string `yaml:"roles" json:"roles"`   // principals by the role they have
+
+	Consent   map[string][]string `yaml:"consent" json:"consent"`     // effects by the principal who has agreed to them
+	Configure []string            `yaml:"configure" json:"configure"` // who may register, switch and delete plugins, and change stored policies; the configured principal where it is not written
+}
+
+// Approvals says how people agree to what waits for them.
+type Approvals struct {
+	By     []string `yaml:"by" json:"by"`         // who may agree to anything, where no policy of a file says who may; the configured principal where it is not written
+	Self   bool     `yaml:"self" json:"self"`     // whether the sole owner, at a terminal, may agree to their own call
+	Expire Duration `yaml:"expire" json:"expire"` // how long a call waits
+	Notify []string `yaml:"notify" json:"notify"` // a command that hears of each, as one JSON object on its standard input; relative programs as in a binding
 }
 
 // Ledger says how entries are written.
@@ -128,13 +143,15 @@ func Default() Config {
 	c := Config{
 		Tenant:    "local",
 		Principal: "local:owner",
-		Policy:    Policy{Allow: slices.Clone(policy.Default)},
+		Policy:    Policy{Allow: slices.Clone(policy.Default), Configure: []string{"local:owner"}},
+		Approvals: Approvals{By: []string{"local:owner"}, Expire: Duration(24 * time.Hour)},
 		Ledger:    Ledger{Tools: "behind"},
 		Limits:    Limits{InputBytes: 4 << 20, OutputBytes: 4 << 20, FrameBytes: protocol.MaxFrame2},
 		Processes: Processes{
 			Max: 64, Idle: Duration(5 * time.Minute), SessionIdle: Duration(30 * time.Minute),
 			Handshake: Duration(10 * time.Second), CancelGrace: Duration(2 * time.Second),
 		},
+		Workers: 8, Drain: Duration(30 * time.Second),
 		Log: Log{Level: "warning", Format: "text"},
 	}
 	return c
@@ -163,11 +180,17 @@ func Load(path string) (Config, error) {
 		return Config{}, err
 	}
 	for i := range c.Bindings {
-		if command := c.Bindings[i].Command; len(command) > 0 && !filepath.IsAbs(command[0]) && filepath.Base(command[0]) != command[0] {
-			c.Bindings[i].Command[0] = filepath.Join(dir, command[0])
-		}
+		beside(dir, c.Bindings[i].Command)
 	}
+	beside(dir, c.Approvals.Notify)
 	return c, nil
+}
+
+// beside makes the program of a command absolute where it is a relative path.
+func beside(dir string, command []string) {
+	if len(command) > 0 && !filepath.IsAbs(command[0]) && filepath.Base(command[0]) != command[0] {
+		command[0] = filepath.Join(dir, command[0])
+	}
 }
 
 // Parse reads the text of a configuration. The error names line and column
@@ -179,12 +202,17 @@ func Parse(raw []byte) (Config, error) {
 		return c, nil // only comments, or nothing at all
 	}
 	usual := c.Policy.Allow
-	c.Policy.Allow = nil
+	c.Policy.Allow, c.Policy.Configure, c.Approvals.By = nil, nil, nil
 	if err := yaml.UnmarshalWithOptions(raw, &c, yaml.Strict()); err != nil {
-		return Config{}, errors.New(strings.TrimSpace(yaml.FormatError(err, false, true)))
+		return Config{}, errors.New(hide(strings.TrimSpace(yaml.FormatError(err, false, true))))
 	}
 	if c.Policy.Allow == nil && len(c.Policy.Files) == 0 { // an empty list is a list that allows nothing
 		c.Policy.Allow = usual
+	}
+	for _, list := range []*[]string{&c.Policy.Configure, &c.Approvals.By} {
+		if *list == nil {
+			*list = []string{c.Principal}
+		}
 	}
 	return c, c.check()
 }
@@ -206,6 +234,9 @@ func (c *Config) check() error {
 	if c.Tenant == "" || c.Principal == "" {
 		refuse("tenant and principal are not empty")
 	}
+	if err := c.Database.Check(); err != nil {
+		errs = append(errs, err)
+	}
 	oneOf("ledger.tools", c.Ledger.Tools, "behind", "durable")
 	oneOf("log.level", c.Log.Level, "debug", "info", "warning", "error")
 	oneOf("log.format", c.Log.Format, "text", "json")
@@ -214,6 +245,10 @@ func (c *Config) check() error {
 	within("limits.frame_bytes", c.Limits.FrameBytes, 1<<10, protocol.MaxFrame)
 	within("processes.max", c.Processes.Max, 1, 4096)
 	within("processes.per_tenant", c.Processes.PerTenant, 0, 256)
+	within("workers", c.Workers, 1, 256)
+	if c.Drain > Duration(24*time.Hour) {
+		refuse("drain is longer than a day")
+	}
 	for key, d := range map[string]Duration{
 		"processes.idle": c.Processes.Idle, "processes.session_idle": c.Processes.SessionIdle,
 		"processes.handshake": c.Processes.Handshake, "processes.cancel_grace": c.Processes.CancelGrace,
@@ -230,6 +265,7 @@ func (c *Config) check() error {
 			refuse("policy.files has an empty name")
 		}
 	}
+	errs = append(errs, c.checkPeople()...)
 	if err := c.Egress.Check(); err != nil {
 		errs = append(errs, err)
 	}

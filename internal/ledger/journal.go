@@ -67,6 +67,7 @@ func (l *Ledger) Journal(ctx context.Context, lease Lease) (*Journal, error) {
 		switch row.State {
 		case store.EffectIntent:
 			j.open[row.N] = *row
+		case store.EffectNotDone:
 		default:
 			j.replay++
 			j.done++
@@ -90,7 +91,7 @@ func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
 		return Begun{}, plugin.Errorf(plugin.CodeOutcomeUnknown,
 			"%s: this attempt does something else than the one before it, of whose effects %d were not asked for again; nothing more is sent", e.Method, j.replay)
 	}
-	if earlier != nil && earlier.State != store.EffectIntent {
+	if earlier != nil && (earlier.State == store.EffectDone || earlier.State == store.EffectLate) {
 		j.replay--
 		j.mu.Unlock()
 		answer, err := j.l.st.Body(ctx, j.lease.row.Tenant, earlier.ResponseHash)
@@ -108,7 +109,7 @@ func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
 	if e.Repeatable {
 		row.ProviderKey = providerKey(&row)
 	}
-	if earlier != nil && earlier.ProviderKey == "" {
+	if earlier != nil && earlier.State == store.EffectIntent && earlier.ProviderKey == "" {
 		j.mu.Lock()
 		j.diverged = true
 		j.mu.Unlock()

@@ -120,6 +120,11 @@ func (l *Ledger) Find(ctx context.Context, row store.CallRow, f Found, at time.T
 			won, err = tx.UpdateCall(row.Fence(), next)
 			return err
 		}
+		if f.State == store.CallQueued {
+			if err := undone(ctx, tx, &row, at); err != nil {
+				return err
+			}
+		}
 		m, err := told(ctx, tx, row, plugin.EntryCallSettled, Outcome{State: f.State, Result: f.Result, Err: f.Err, WakeAt: f.WakeAt}, at)
 		if err != nil {
 			return err
@@ -132,6 +137,24 @@ func (l *Ledger) Find(ctx context.Context, row store.CallRow, f Found, at time.T
 		return err
 	})
 	return won, err
+}
+
+// undone notes of the effects whose answer never came that they did not happen.
+func undone(ctx context.Context, tx store.Tx, row *store.CallRow, at time.Time) error {
+	effects, err := tx.Effects(ctx, row.Tenant, row.ID)
+	if err != nil {
+		return err
+	}
+	for _, e := range effects {
+		if e.State != store.EffectIntent {
+			continue
+		}
+		e.State, e.At = store.EffectNotDone, at
+		if _, err := tx.UpdateEffect(row.Fence(), e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Cancel asks a call to stop: one that waits fails at once, one that runs is

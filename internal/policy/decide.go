@@ -16,6 +16,7 @@ import (
 type outcome struct {
 	permits, forbids []*statement // those that matched, in the order of the set
 	failed           []failure    // those that could not be evaluated
+	tainted          bool         // an effect with arguments from outside
 }
 
 // A failure is a policy that could not be evaluated, and why.
@@ -29,6 +30,7 @@ type failure struct {
 // for the verdict.
 func (p *policies) judge(r *request, found candidates, context types.Record) (o outcome) {
 	_, diagnostic := cedar.Authorize(found, r, cedar.Request{Principal: r.subject.entity.UID, Action: actions[r.action], Resource: r.resource.entity.UID, Context: context})
+	o.tainted = r.tainted()
 	for _, reason := range diagnostic.Reasons {
 		// Where a forbid matches, Cedar reports the forbids alone.
 		if s := p.byID[reason.PolicyID]; s.permits() {
@@ -54,12 +56,20 @@ func (p *policies) judge(r *request, found candidates, context types.Record) (o 
 
 func inOrder(a, b *statement) int { return cmp.Compare(a.order, b.order) }
 
+// tainted reports whether a call would cause an effect with arguments that came
+// from outside: what they say may not be what the principal wants.
+func (r *request) tainted() bool {
+	return r.action == Execute && len(r.resource.effects) > 0 && slices.Contains(r.question.Call.Labels, plugin.Untrusted)
+}
+
 // verdict weighs what was said, the strictest first.
 func (o *outcome) verdict() plugin.Verdict {
 	switch {
 	case len(o.forbids) > 0 || len(o.failed) > 0 || len(o.permits) == 0:
 		return plugin.Deny
 	case slices.ContainsFunc(o.permits, func(s *statement) bool { return s.approval }):
+		return plugin.AllowWithApproval
+	case o.tainted && !slices.ContainsFunc(o.permits, func(s *statement) bool { return s.trusting }):
 		return plugin.AllowWithApproval
 	default:
 		return plugin.Allow
@@ -85,14 +95,23 @@ func (o *outcome) reasons(r *request) []string {
 			reasons = append(reasons, f.label+" could not be evaluated, which denies"+told(f.message))
 		}
 	case verdict == plugin.AllowWithApproval:
+		gated := slices.ContainsFunc(o.permits, func(s *statement) bool { return s.approval })
 		for _, s := range o.permits {
-			if s.approval {
+			switch {
+			case s.approval:
 				reasons = append(reasons, s.label+" asks for approval"+told(s.why))
+			case !gated:
+				reasons = append(reasons, fmt.Sprintf("%s allows it; but an argument is untrusted and it has the effects %s, so a person is asked", s.label, strings.Join(r.resource.effects, ", ")))
 			}
 		}
 	default:
 		for _, s := range o.permits {
-			reasons = append(reasons, s.label)
+			switch {
+			case o.tainted && s.trusting:
+				reasons = append(reasons, s.label+" allows it with untrusted arguments too")
+			case !o.tainted:
+				reasons = append(reasons, s.label)
+			}
 		}
 	}
 	if len(reasons) > 1 {
@@ -115,7 +134,7 @@ func told(why string) string {
 func (r *request) nothing() string {
 	t, who := r.question.Target, r.question.Call.Principal.ID
 	if r.action != Execute {
-		return fmt.Sprintf("no policy lets %s %s %s", who, r.action, r.resource.entity.UID.ID)
+		return fmt.Sprintf("no policy lets %s %s %s%s", who, r.action, r.resource.entity.UID.ID, remedy[r.action])
 	}
 	what := fmt.Sprintf("no rule lets %s run %s, %s", who, t.Name(), article(t.Operation.Kind))
 	rule := fmt.Sprintf("{operations: [%q]", t.Name())
@@ -124,6 +143,12 @@ func (r *request) nothing() string {
 		rule += fmt.Sprintf(", effects: [%s]", strings.Join(effects, ", "))
 	}
 	return what + "; to allow it, add " + rule + "} to policy.allow in mortise.yaml"
+}
+
+// remedy is what would let somebody do what is no call.
+var remedy = map[Action]string{
+	Approve:   "; " + approvalsBy + " in mortise.yaml, or a policy, names those who may",
+	Configure: "; " + configureBy + " in mortise.yaml, or a policy, names those who may",
 }
 
 func article(kind plugin.Kind) string {

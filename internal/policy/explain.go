@@ -25,6 +25,10 @@ type Explanation struct {
 	Considered int       `json:"considered"` // policies whose scope could fit
 	Policies   int       `json:"policies"`   // in the set
 
+	// Acting is the same of whoever acts for the principal. The verdict is the
+	// stricter of the two.
+	Acting *Explanation `json:"acting,omitempty"`
+
 	// Nearest are the permits that lack least, where nothing allows it.
 	Nearest []Near `json:"nearest,omitempty"`
 
@@ -47,8 +51,9 @@ type Mention struct {
 	Line     int    `json:"line"`
 	ID       string `json:"id,omitempty"`
 	Approval bool   `json:"approval,omitempty"`
-	Why      string `json:"why,omitempty"`   // of @approval or @reason
-	Error    string `json:"error,omitempty"` // why it could not be evaluated
+	Trusting bool   `json:"trusting,omitempty"` // by @untrusted("allow")
+	Why      string `json:"why,omitempty"`      // of @approval or @reason
+	Error    string `json:"error,omitempty"`    // why it could not be evaluated
 	Text     string `json:"text"`
 }
 
@@ -62,6 +67,17 @@ type Near struct {
 // does and is slower; the decision is the same.
 func (e *Engine) Explain(q *Question) Explanation {
 	p := e.now.Load()
+	x := p.explain(e, q)
+	if acting := e.acting(q); acting != nil {
+		other := p.explain(e, acting)
+		x.Acting = &other
+		x.Decision = stricter(judged{q, x.Decision}, judged{acting, other.Decision})
+	}
+	return x
+}
+
+// explain explains a question about its principal alone.
+func (p *policies) explain(e *Engine, q *Question) Explanation {
 	x := Explanation{Decision: plugin.Decision{Verdict: plugin.Deny, Policy: p.version}, Policies: len(p.all),
 		Permits: []Mention{}, Forbids: []Mention{}, Failed: []Mention{}}
 	r, refused := p.request(e, q)
@@ -108,7 +124,7 @@ func (e *Engine) Explain(q *Question) Explanation {
 }
 
 func (s *statement) mention() Mention {
-	return Mention{Policy: s.label, File: s.file, Line: s.line, ID: s.name, Approval: s.approval, Why: s.why, Text: string(s.policy.MarshalCedar())}
+	return Mention{Policy: s.label, File: s.file, Line: s.line, ID: s.name, Approval: s.approval, Trusting: s.trusting, Why: s.why, Text: string(s.policy.MarshalCedar())}
 }
 
 // permits returns those of the candidates that permit.
@@ -252,5 +268,8 @@ func (x Explanation) String() string {
 		fmt.Fprintf(&b, "  the call is refused before policy is asked: the principal lacks %s\n", strings.Join(x.MissingScopes, ", "))
 	}
 	fmt.Fprintf(&b, "  %d of %d policies could apply; the set is %s\n", x.Considered, x.Policies, x.Policy)
+	if x.Acting != nil {
+		fmt.Fprintf(&b, "of these, for whoever acts:\n%s", x.Acting)
+	}
 	return b.String()
 }

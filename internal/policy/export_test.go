@@ -6,21 +6,24 @@ import "github.com/mortise-dev/mortise/plugin"
 // whole context: without the index, and without what a policy does not read.
 func (e *Engine) AskAll(q *Question) plugin.Decision {
 	p := e.now.Load()
+	d := p.askAll(e, q)
+	if acting := e.acting(q); acting != nil {
+		d = stricter(judged{q, d}, judged{acting, p.askAll(e, acting)})
+	}
+	return d
+}
+
+func (p *policies) askAll(e *Engine, q *Question) plugin.Decision {
 	r, refused := p.request(e, q)
 	if refused != "" {
-		return plugin.Decision{Verdict: plugin.Deny, Policy: p.version, Reasons: []string{refused}}
+		return p.refuse(refused)
 	}
 	all := candidates{&group{statements: p.all}}
 	for _, s := range p.all {
 		all[0].reads = all[0].reads.and(s.reads)
 	}
 	all[0].reads.context = everything
-	context, err := r.context(all.reads())
-	if err != nil {
-		return plugin.Decision{Verdict: plugin.Deny, Policy: p.version, Reasons: []string{err.Error()}}
-	}
-	o := p.judge(r, all, context)
-	return plugin.Decision{Verdict: o.verdict(), Policy: p.version, Reasons: o.reasons(r)}
+	return p.decide(r, all)
 }
 
 // Text returns the policies in force as Cedar prints them.

@@ -23,6 +23,7 @@ type statement struct {
 	name   string // by @id; "" without one
 
 	approval bool   // by @approval: it permits once a person agrees
+	trusting bool   // by @untrusted("allow"): it permits effects with untrusted arguments too
 	why      string // of @approval, what to look at; of @reason, what the caller is told
 	reads    reads  // what it looks at in the context
 }
@@ -63,8 +64,8 @@ func parse(d Document) ([]*statement, Problems) {
 			s.label += " " + s.name
 		}
 		s.id = types.PolicyID(s.label)
-		if d.Name == allowList {
-			s.label = allowList + ", " + s.name
+		if FromConfiguration(d.Name) {
+			s.label = strings.TrimSuffix(d.Name+", "+s.name, ", ")
 		}
 		statements = append(statements, s)
 	}
@@ -159,12 +160,19 @@ func (s *statement) annotate(in source) (problems Problems) {
 			if s.approval, s.why = true, value; !s.permits() {
 				refuse(key, "@approval belongs on a permit; a forbid is not open to approval")
 			}
+		case "untrusted":
+			switch s.trusting = true; {
+			case !s.permits():
+				refuse(key, "@untrusted belongs on a permit; a forbid that is about such arguments asks context.labels.contains(\"untrusted\")")
+			case value != "allow":
+				refuse(key, "@untrusted has the one value \"allow\": the operation may have its effects although its arguments came from outside")
+			}
 		case "reason":
 			if s.why = value; s.permits() {
 				refuse(key, "@reason belongs on a forbid, whose caller is told")
 			}
 		default:
-			refuse(key, fmt.Sprintf("there is no annotation @%s; there are @id, @approval and @reason", key))
+			refuse(key, fmt.Sprintf("there is no annotation @%s; there are @id, @approval, @untrusted and @reason", key))
 		}
 	}
 	return problems

@@ -19,6 +19,7 @@ type policies struct {
 	byID    map[types.PolicyID]*statement
 	index   map[Action]*scoped
 	effects []types.EntityUID // the Effects that any policy names
+	texts   []Text
 	version string
 
 	resources cache[resourceKey, *resource]
@@ -58,23 +59,33 @@ func (r reads) and(other reads) reads {
 	return r
 }
 
+// versionOf returns the version of some documents: the hash of all that
+// decisions depend on.
+func (e *Engine) versionOf(documents []Document) string {
+	hash := sha256.New()
+	part := func(text []byte) { fmt.Fprintf(hash, "%d %s", len(text), text) }
+	part([]byte(Schema))
+	part([]byte(e.options.Isolation))
+	part(e.options.Known)
+	for _, d := range documents {
+		part([]byte(d.Name))
+		part(d.Text)
+	}
+	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
+}
+
 // build makes a set of documents. The error is [Problems].
 func build(documents []Document) (*policies, error) {
-	p := &policies{byID: map[types.PolicyID]*statement{}, index: map[Action]*scoped{}}
-	for action := range actions {
-		p.index[action] = &scoped{plugin: map[string]*group{}, operation: map[string]*group{}}
-	}
+	p := &policies{byID: map[types.PolicyID]*statement{}, index: emptyIndex()}
 	var problems Problems
 	names := map[string]*statement{}
-	hash := sha256.New()
-	fmt.Fprintf(hash, "%d %s", len(Schema), Schema)
 	for _, d := range documents {
-		fmt.Fprintf(hash, "%d %s %d %s", len(d.Name), d.Name, len(d.Text), d.Text)
 		statements, wrong := parse(d)
 		problems = append(problems, wrong...)
+		p.texts = append(p.texts, Text{d.Name, len(statements)})
 		for _, s := range statements {
 			s.order = len(p.all)
-			if d.Name == allowList { // a rule may be several policies of one name
+			if FromConfiguration(d.Name) { // a rule may be several policies of one name
 				s.id += types.PolicyID(fmt.Sprintf(" %d", s.order))
 			} else if earlier := names[s.name]; s.name != "" && earlier != nil {
 				problems = append(problems, Problem{d.Name, s.line, s.policy.Position().Column, s.name, "another policy has this @id: " + earlier.label})
@@ -87,14 +98,22 @@ func build(documents []Document) (*policies, error) {
 			p.add(s)
 		}
 	}
+	p.yield()
 	if len(problems) > 0 {
 		slices.SortStableFunc(problems, func(a, b Problem) int {
 			return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 		})
 		return nil, problems
 	}
-	p.version = "sha256:" + hex.EncodeToString(hash.Sum(nil))
 	return p, nil
+}
+
+func emptyIndex() map[Action]*scoped {
+	index := map[Action]*scoped{}
+	for action := range actions {
+		index[action] = &scoped{plugin: map[string]*group{}, operation: map[string]*group{}}
+	}
+	return index
 }
 
 // add takes a policy into the set and its index.

@@ -4,9 +4,14 @@
 //
 // Silence denies; a forbid wins over every permit; a policy that fails denies,
 // whatever else allows; and where a permit that matches carries @approval, a
-// person has to agree. A decision names the policies it comes from. It is a
-// function of the policies, the question and what the host knows of the
-// principal: no clock, no store, no network.
+// person has to agree. So they have where the arguments came from outside and
+// the operation has effects, unless a permit that matches says
+// @untrusted("allow"). Where an agent or a service acts for somebody, both are
+// judged, and the stricter verdict holds.
+//
+// A decision names the policies it comes from. It is a function of the
+// policies, the question and what the host knows of the principal: no clock, no
+// store, no network.
 //
 //	@id("drafts") permit (principal, action == Action::"execute", resource == Operation::"Email/GenerateDraft");
 //
@@ -21,6 +26,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -49,6 +55,10 @@ type Options struct {
 	// on every decision and must be quick and safe for concurrent use; nil knows
 	// nothing of anybody.
 	Standing func(tenant string, who plugin.Principal) Standing
+
+	// Known is what Standing answers from, in one spelling: part of the version,
+	// because decisions depend on it.
+	Known []byte
 
 	Isolation string // the wall that plugins run behind: none, partial or full; none where it is empty
 }
@@ -96,16 +106,21 @@ func (e *Engine) Reload() error {
 	if err != nil {
 		return fmt.Errorf("reading policies: %w", err)
 	}
+	version := e.versionOf(documents)
+	if now := e.now.Load(); now != nil && now.version == version {
+		return nil
+	}
 	next, err := build(documents)
 	if err != nil {
 		return err
 	}
+	next.version = version
 	e.now.Store(next)
 	return nil
 }
 
 // Version identifies the policies in force: the hash of their texts, with the
-// schema they were held against.
+// schema they were held against and all else that decisions depend on.
 func (e *Engine) Version() string { return e.now.Load().version }
 
 // Len returns how many policies are in force.
@@ -117,6 +132,7 @@ type Question struct {
 	Target   *plugin.Target // to configure a plugin, without an operation
 	Call     *plugin.Call   // who asks, from where, with which arguments
 	Standing *Standing      // in place of what the host knows of the principal
+	Acting   *Standing      // likewise of the agent or service that acts
 }
 
 // Decide returns the verdict on a call and the reasons for it.
@@ -127,17 +143,40 @@ func (e *Engine) Decide(t *plugin.Target, call *plugin.Call) plugin.Decision {
 // Ask returns the verdict on a question and the reasons for it.
 func (e *Engine) Ask(q *Question) plugin.Decision {
 	p := e.now.Load()
+	d := p.ask(e, q)
+	if acting := e.acting(q); acting != nil {
+		d = stricter(judged{q, d}, judged{acting, p.ask(e, acting)})
+	}
+	return d
+}
+
+// May returns the verdict on an action that is no call of its own: to see an
+// operation, to agree to it, to switch its plugin. call says who asks.
+func (e *Engine) May(action Action, t *plugin.Target, call *plugin.Call) plugin.Decision {
+	return e.Ask(&Question{Action: action, Target: t, Call: call})
+}
+
+// ask judges the principal of a question, and nobody who acts for it.
+func (p *policies) ask(e *Engine, q *Question) plugin.Decision {
 	r, refused := p.request(e, q)
 	if refused != "" {
-		return plugin.Decision{Verdict: plugin.Deny, Policy: p.version, Reasons: []string{refused}}
+		return p.refuse(refused)
 	}
-	found := p.candidates(r)
+	return p.decide(r, p.candidates(r))
+}
+
+// decide weighs what the candidates say to a request.
+func (p *policies) decide(r *request, found candidates) plugin.Decision {
 	context, err := r.context(found.reads())
 	if err != nil {
-		return plugin.Decision{Verdict: plugin.Deny, Policy: p.version, Reasons: []string{err.Error()}}
+		return p.refuse(err.Error())
 	}
 	o := p.judge(r, found, context)
 	return plugin.Decision{Verdict: o.verdict(), Policy: p.version, Reasons: o.reasons(r)}
+}
+
+func (p *policies) refuse(reason string) plugin.Decision {
+	return plugin.Decision{Verdict: plugin.Deny, Policy: p.version, Reasons: []string{reason}}
 }
 
 // Check says what is wrong with some documents, as [Problems], and otherwise
@@ -156,4 +195,13 @@ func (e *Engine) Standing(tenant string, who plugin.Principal) Standing {
 		return Standing{}
 	}
 	return e.options.Standing(tenant, who)
+}
+
+// Documents returns the documents in force, by name.
+func (e *Engine) Documents() []Text { return slices.Clone(e.now.Load().texts) }
+
+// A Text is a document in force.
+type Text struct {
+	Name     string
+	Policies int
 }

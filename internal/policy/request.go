@@ -54,16 +54,9 @@ func (p *policies) request(e *Engine, q *Question) (r *request, refused string) 
 	if !r.action.Known() {
 		return nil, "there is no action " + string(r.action)
 	}
-	who := types.EntityUID{ID: types.String(q.Call.Principal.ID)}
-	switch q.Call.Principal.Type {
-	case "user", "":
-		who.Type = "User"
-	case "service":
-		who.Type = "Service"
-	case "agent":
-		who.Type = "Agent"
-	default:
-		return nil, "a principal of the type " + q.Call.Principal.Type + " is not known; there are user, service and agent"
+	who, known := entityOf(q.Call.Principal)
+	if !known {
+		return nil, unknownType(q.Call.Principal)
 	}
 	switch {
 	case q.Target == nil || q.Target.Manifest == nil:

@@ -20,6 +20,7 @@ type Rule struct {
 	Kinds      []plugin.Kind `json:"kinds,omitempty" yaml:"kinds"`
 	Principals []string      `json:"principals,omitempty" yaml:"principals"` // ids
 	Effects    []string      `json:"effects,omitempty" yaml:"effects"`       // what the operation may cause; * for whatever it declares
+	Untrusted  string        `json:"untrusted,omitempty" yaml:"untrusted"`   // allow: also with arguments from outside, for which a person is asked otherwise
 }
 
 // Default is what holds where nothing is configured: whoever is asking may use
@@ -40,8 +41,17 @@ func Rules(rules []Rule) Source {
 	}
 }
 
-// allowList is the name of the document that an allow-list becomes.
-const allowList = "policy.allow"
+// The names of the documents that the short forms in the configuration become.
+const (
+	allowList   = "policy.allow"
+	approvalsBy = "approvals.by"
+	configureBy = "policy.configure"
+)
+
+// FromConfiguration reports whether a document is one of those.
+func FromConfiguration(name string) bool {
+	return name == allowList || name == approvalsBy || name == configureBy
+}
 
 // CheckRules refuses rules that cannot be meant. The error names the first such
 // rule and what is wrong with it.
@@ -54,6 +64,9 @@ func CheckRules(rules []Rule) error {
 			if strings.ContainsAny(pattern, `?[]\,`) {
 				return fmt.Errorf("%s, rule %d: %q is no pattern; only * has a meaning of its own", allowList, i+1, pattern)
 			}
+		}
+		if r.Untrusted != "" && r.Untrusted != "allow" {
+			return fmt.Errorf("%s, rule %d: untrusted is %q; it is \"allow\", or not written", allowList, i+1, r.Untrusted)
 		}
 		for _, kind := range r.Kinds {
 			if !kind.Known() {
@@ -68,6 +81,12 @@ func CheckRules(rules []Rule) error {
 // operation or plugin it names, so that each is found by its scope.
 func (r *Rule) write(b *strings.Builder, n int) {
 	conditions := r.conditions()
+	permit := func(b *strings.Builder, n int, resource string, conditions []string) {
+		if r.Untrusted != "" {
+			fmt.Fprintf(b, "@untrusted(%s) ", literal(r.Untrusted))
+		}
+		permit(b, n, resource, conditions)
+	}
 	if len(r.Operations) == 0 {
 		permit(b, n, "", conditions)
 		return

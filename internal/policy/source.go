@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A Document is a text of policies under a name that no other document has.
@@ -18,8 +20,21 @@ type Document struct {
 }
 
 // A Source returns the documents of one place where policies are kept. It is
-// asked again on every [Engine.Reload] and must return all it has, or an error.
+// asked again on every [Engine.Reload], by one goroutine at a time, and must
+// return all it has, or an error.
 type Source func() ([]Document, error)
+
+// patience is how long a source is waited for that asks others.
+const patience = 10 * time.Second
+
+// Stored returns the source of policies that are kept elsewhere, as in a store.
+func Stored(list func(context.Context) ([]Document, error)) Source {
+	return func() ([]Document, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		return list(ctx)
+	}
+}
 
 // maxFile is the largest file of policies that is read.
 const maxFile = 1 << 20
@@ -27,9 +42,13 @@ const maxFile = 1 << 20
 // Files returns the source of the files that match the patterns. A relative
 // pattern is below dir, and so are the names of the documents; a pattern that
 // is a directory stands for its *.cedar files. A pattern that matches nothing
-// is an error: a set of policies that is not found forbids nothing.
+// is an error: a set of policies that is not found forbids nothing. A file that
+// has not changed since is not read again.
 func Files(dir string, patterns ...string) Source {
+	known := map[string]reading{}
 	return func() ([]Document, error) {
+		before := known
+		known = map[string]reading{}
 		var documents []Document
 		var errs []error
 		seen := map[string]bool{}
@@ -43,12 +62,13 @@ func Files(dir string, patterns ...string) Source {
 					continue
 				}
 				seen[path] = true
-				text, err := readFile(path)
+				r, err := before[path].again(path)
 				if err != nil {
 					errs = append(errs, err)
 					continue
 				}
-				documents = append(documents, Document{nameBelow(dir, path), text})
+				known[path] = r
+				documents = append(documents, Document{nameBelow(dir, path), r.text})
 			}
 		}
 		return documents, errors.Join(errs...)
@@ -76,23 +96,46 @@ func match(dir, pattern string) ([]string, error) {
 	return paths, nil
 }
 
-func readFile(path string) ([]byte, error) {
+// A reading is a file as it was read.
+type reading struct {
+	info fs.FileInfo // of the file when it was opened
+	text []byte
+	at   time.Time
+}
+
+// settled is how old a change must be before a file that looks the same is
+// taken for the same: two changes close together may leave one time.
+const settled = 2 * time.Second
+
+// again returns the file as it is now: without reading it where it is the same
+// file, of the same size and time.
+func (r reading) again(path string) (reading, error) {
+	if r.info != nil && r.at.Sub(r.info.ModTime()) > settled {
+		if info, err := os.Stat(path); err == nil && os.SameFile(info, r.info) && info.Size() == r.info.Size() && info.ModTime().Equal(r.info.ModTime()) {
+			return r, nil
+		}
+	}
+	return readFile(path)
+}
+
+func readFile(path string) (r reading, err error) {
+	r.at = time.Now()
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
+	if r.info, err = file.Stat(); err != nil || !r.info.Mode().IsRegular() {
+		return r, fmt.Errorf("%s is not a regular file", path)
 	}
-	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	r.text, err = io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	if len(text) > maxFile {
-		return nil, fmt.Errorf("%s has more than %d bytes", path, maxFile)
+	if len(r.text) > maxFile {
+		return r, fmt.Errorf("%s has more than %d bytes", path, maxFile)
 	}
-	return text, nil
+	return r, nil
 }
 
 // nameBelow returns the shorter name of a file: relative to dir, if it is below.

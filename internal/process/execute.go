@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -13,6 +15,20 @@ import (
 // when execute returns, because the caller's time was up: onLate tells when
 // that has ended.
 func (s *session) execute(ctx context.Context, target *plugin.Target, call *plugin.Call, services plugin.Services) (res plugin.Result, held bool, err error) {
+	a, held, err := s.ask(ctx, protocol.AppendExecute, target, call, services)
+	if err != nil {
+		return res, held, err
+	}
+	res, err = s.settle(a)
+	return res, false, err
+}
+
+// A spelling writes a request about a call: [protocol.AppendExecute] and its like.
+type spelling func(b []byte, id int64, token, operation string, input []byte, call *plugin.Call, deadlineMS int64) []byte
+
+// ask sends a request about a call and returns the result member of its answer,
+// which is not read yet. held is as for execute.
+func (s *session) ask(ctx context.Context, spell spelling, target *plugin.Target, call *plugin.Call, services plugin.Services) (result jsontext.Value, held bool, err error) {
 	x := &exchange{answer: answers.Get().(chan answer), token: s.token(), ctx: ctx, call: call, services: services}
 	if call.Observe != nil {
 		x.events = make(chan plugin.Event, maxEvents)
@@ -24,9 +40,9 @@ func (s *session) execute(ctx context.Context, target *plugin.Target, call *plug
 	}
 	b, alone, err := s.begin(x)
 	if err != nil {
-		return res, false, err
+		return nil, false, err
 	}
-	s.out.commit(protocol.AppendExecute(b, x.id, x.token, target.Name(), input, call, left), alone)
+	s.out.commit(spell(b, x.id, x.token, target.Name(), input, call, left), alone)
 	for {
 		select {
 		case event := <-x.events:
@@ -39,10 +55,12 @@ func (s *session) execute(ctx context.Context, target *plugin.Target, call *plug
 			if !a.held { // else another answer may still come
 				answers.Put(x.answer)
 			}
-			res, err = s.settle(a)
-			return res, a.held, err
+			if a.failure != nil && a.err == nil {
+				a.err = a.failure
+			}
+			return a.result, a.held, a.err
 		case <-ctx.Done():
-			return res, s.giveUp(x, context.Cause(ctx)), plugin.AsError(context.Cause(ctx))
+			return nil, s.giveUp(x, context.Cause(ctx)), plugin.AsError(context.Cause(ctx))
 		}
 	}
 }
@@ -90,23 +108,22 @@ const stderrGrace = 20 * time.Millisecond
 var answers = sync.Pool{New: func() any { return make(chan answer, 1) }}
 
 // settle turns an answer into a result. An answer that is no result ends the session.
-func (s *session) settle(a answer) (plugin.Result, error) {
-	switch {
-	case a.err != nil:
-		return plugin.Result{}, a.err
-	case a.failure != nil:
-		return plugin.Result{}, a.failure
-	}
-	res, failure, err := protocol.ParseResult(a.result)
+func (s *session) settle(result jsontext.Value) (plugin.Result, error) {
+	res, failure, err := protocol.ParseResult(result)
 	if err != nil {
-		err := s.malformed("execute: %v", err)
-		s.fail(err)
-		return plugin.Result{}, err
+		return plugin.Result{}, s.broken(protocol.MethodExecute, err)
 	}
 	if failure != nil {
 		return res, failure
 	}
 	return res, nil
+}
+
+// broken ends the session for an answer to method that is none.
+func (s *session) broken(method string, why error) error {
+	err := s.malformed("%s: %v", method, why)
+	s.fail(err)
+	return err
 }
 
 // giveUp tells the plugin to stop the work on x, and reports whether it still

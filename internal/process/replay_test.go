@@ -84,11 +84,11 @@ func replay(t *testing.T, c protocoltest.Transcript) {
 				_, err := s.request(t.Context(), f.Method, f.Params)
 				return err
 			})
-		case protocol.MethodExecute:
+		case protocol.MethodExecute, protocol.MethodPreview, protocol.MethodReconcile:
 			ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 			t.Cleanup(stop)
 			cancel = stop
-			running = execute(t, s, ctx, f.Params, answerTo(c.Lines[i:], f.ID))
+			running = ask(t, s, ctx, f.Method, f.Params, answerTo(c.Lines[i:], f.ID))
 		case protocol.MethodCancel:
 			cancel()
 		case "":
@@ -117,28 +117,34 @@ func begin(t *testing.T, f func() error) (wait func()) {
 	}
 }
 
-// execute runs the call of an execute request, and holds the result against
+// ask asks what a request about a call asks, and holds what comes of it against
 // the answer of the transcript.
-func execute(t *testing.T, s *session, ctx context.Context, params, want jsontext.Value) (wait func()) {
-	var e protocol.Execute
+func ask(t *testing.T, s *session, ctx context.Context, method string, params, want jsontext.Value) (wait func()) {
+	var e protocol.Reconcile
 	mustDecode(t, params, &e)
 	name := e.Operation[strings.LastIndexByte(e.Operation, '/')+1:]
 	target := &plugin.Target{Manifest: &plugin.Manifest{Name: "example.reference"}, Operation: &plugin.Operation{Name: name}}
+	auth := e.Context.Auth
 	call := &plugin.Call{
-		Tenant:    e.Context.Auth.Tenant,
-		Principal: plugin.Principal{Type: e.Context.Auth.Principal.Type, ID: e.Context.Auth.Principal.ID},
+		Tenant:    auth.Tenant,
+		Principal: plugin.Principal{Type: auth.Principal.Type, ID: auth.Principal.ID, Scopes: auth.Scopes},
 		Trace:     e.Context.Trace,
+		Key:       e.Context.Key,
+		Attempt:   e.Context.Attempt,
 		Input:     []byte(e.Input),
 		Observe:   func(plugin.Event) {},
 	}
+	if p := e.Context.Policy; p != nil {
+		call.Decision = &plugin.Decision{Verdict: p.Verdict, Reasons: p.Reasons, Policy: p.Version}
+	}
 	return begin(t, func() error {
-		res, _, err := s.execute(ctx, target, call, recorded{name})
+		got, err := asked(s, ctx, method, target, call, e.Effects)
 		if ctx.Err() != nil {
 			return nil // cancelled: the answer comes too late to be read
 		}
 		code := plugin.CodeOf(err)
 		var answer struct {
-			Result struct{ Data jsontext.Value }
+			Result jsontext.Value
 			Error  *struct {
 				Code int
 				Data struct{ Code string }
@@ -147,7 +153,7 @@ func execute(t *testing.T, s *session, ctx context.Context, params, want jsontex
 		mustDecode(t, want, &answer)
 		switch {
 		case answer.Error == nil && err == nil:
-			if differs := protocoltest.Match(string(answer.Result.Data), string(res.Data)); differs != "" {
+			if differs := protocoltest.Match(string(answer.Result), got); differs != "" {
 				t.Errorf("the result: %s", differs)
 			}
 		case answer.Error == nil:
@@ -156,11 +162,56 @@ func execute(t *testing.T, s *session, ctx context.Context, params, want jsontex
 			if code != plugin.CodeInvalidInput {
 				t.Errorf("the error is %v", err)
 			}
+		case answer.Error.Code == protocol.RPCMethodNotFound:
+			if code != plugin.CodeToolNotExposed {
+				t.Errorf("the error is %v", err)
+			}
 		case string(code) != answer.Error.Data.Code:
 			t.Errorf("the error is %v, want %s", err, answer.Error.Data.Code)
 		}
 		return nil
 	})
+}
+
+// asked returns what the host understood, spelled as the plugin's answer was.
+func asked(s *session, ctx context.Context, method string, target *plugin.Target, call *plugin.Call, effects []protocol.Effect) (string, error) {
+	services := recorded{target.Operation.Name}
+	w := &worker{session: s}
+	said := map[string]any{}
+	switch method {
+	case protocol.MethodPreview:
+		preview, _, err := w.preview(ctx, target, call, services)
+		if err != nil {
+			return "", err
+		}
+		said["preview"] = jsontext.Value(preview)
+	case protocol.MethodReconcile:
+		r, _, err := w.reconcile(ctx, target, call, effects, services, protocol.MaxFrame2)
+		if err != nil {
+			return "", err
+		}
+		said["outcome"] = r.Outcome
+		if r.Data != nil {
+			said["data"] = r.Data
+		}
+		if r.Evidence != nil {
+			said["evidence"] = r.Evidence
+		}
+		if r.Err != nil {
+			said["error"] = map[string]any{
+				"code": r.Err.Code, "plugin_code": r.Err.PluginCode, "message": r.Err.Message,
+				"details": jsontext.Value(r.Err.Details), "retryable": r.Err.Retryable, "retry_after_ms": r.Err.RetryAfter.Milliseconds(),
+			}
+		}
+	default:
+		res, _, err := s.execute(ctx, target, call, services)
+		if err != nil {
+			return "", err
+		}
+		said["status"], said["data"] = res.Status, jsontext.Value(res.Data)
+	}
+	raw, err := json.Marshal(said)
+	return string(raw), err
 }
 
 // answerTo returns the plugin's answer to the request of that id.

@@ -100,19 +100,28 @@ func (r *Runner) Run(ctx context.Context, target *plugin.Target, call *plugin.Ca
 	if target.Manifest.Runner.Protocol == protocol.Version1 {
 		return r.runOnce(ctx, target, call)
 	}
+	return work(ctx, r, target, call, func(w *worker) (plugin.Result, bool, error) {
+		return w.execute(ctx, target, call, services)
+	})
+}
+
+// work finds or starts a process that may serve the call, and lets it do
+// something for it. do reports whether the plugin is still at work afterwards.
+func work[T any](ctx context.Context, r *Runner, target *plugin.Target, call *plugin.Call, do func(w *worker) (res T, held bool, err error)) (T, error) {
+	var none T
 	for {
 		g, err := r.group(target, call)
 		if err != nil {
-			return plugin.Result{}, err
+			return none, err
 		}
 		w, err := g.acquire(ctx)
 		if err == errStale {
 			continue
 		}
 		if err != nil {
-			return plugin.Result{}, err
+			return none, err
 		}
-		res, held, err := w.execute(ctx, target, call, services)
+		res, held, err := do(w)
 		if held {
 			g.hold(w)
 		} else {

@@ -55,7 +55,7 @@ type exchange struct {
 	id     int64
 	answer chan answer // buffered
 
-	// For execute only.
+	// For what is asked about a call only.
 	token    string
 	ctx      context.Context
 	call     *plugin.Call

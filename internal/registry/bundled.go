@@ -11,7 +11,8 @@ import (
 )
 
 // bundle installs the host's own plugins. Those that are installed already
-// cost a hash each. What an administrator did counts: a plugin all of whose
+// cost a hash each. They count as approved: whoever chose this host chose them.
+// What an administrator did counts: a plugin all of whose
 // versions are disabled gets its next one disabled, and one that stands under
 // the same name already is left alone.
 func (r *Registry) bundle(ctx context.Context, tree fs.FS, dirs []string) error {
@@ -70,7 +71,7 @@ func (r *Registry) bundleOne(ctx context.Context, tree fs.FS, dir string) error 
 		ix := r.index.Load()
 		record := Record{
 			Name: m.Name, Version: m.Version, Digest: copied.digest, Path: r.shelf.path(copied.digest),
-			State: Active, RegisteredAt: r.now().UTC(), Source: SourceBundled,
+			State: Active, RegisteredAt: r.now().UTC(), Source: SourceBundled, ApprovedBy: r.principal,
 		}
 		if record.Manifest, err = json.Marshal(m); err != nil {
 			return err
@@ -78,6 +79,9 @@ func (r *Registry) bundleOne(ctx context.Context, tree fs.FS, dir string) error 
 		versions := ix.plugins[fold(m.Name)]
 		off := len(versions) > 0
 		for _, v := range versions {
+			if v.waits() {
+				continue // it may never be approved
+			}
 			if v.record.Source != SourceBundled {
 				return nil
 			}

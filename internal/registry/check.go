@@ -103,18 +103,18 @@ func (r *Registry) hold(digest string) error {
 			}
 			// It is held here whether or not that can be written down.
 			r.index.Store(r.index.Load().with(&version{release: v.release, state: Quarantined}))
-			if err := r.catalog.SetState(ctx, v.record.Name, v.record.Version, Quarantined, plugin.EntryPluginQuarantined); err != nil {
+			if err := r.catalog.SetState(ctx, v.record, Quarantined, plugin.EntryPluginQuarantined); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	refusal := quarantined(held)
+	refusal := tamperedWith(held)
 	refusal.Err = err
 	return refusal
 }
 
-func quarantined(r Record) *plugin.Error {
+func tamperedWith(r Record) *plugin.Error {
 	name := r.Name
 	if r.Version != "" {
 		name = label(r.Name, r.Version)

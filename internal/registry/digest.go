@@ -32,21 +32,29 @@ func (d digest) String() string { return digestPrefix + hex.EncodeToString(d.lin
 
 // digestOf hashes files of the directory root.
 func digestOf(root *os.Root, files []file) (string, error) {
-	sum, content := newDigest(), sha256.New()
+	sum := newDigest()
 	for _, f := range files {
-		content.Reset()
-		opened, err := open(root, f)
+		content, err := hashIn(root, f)
 		if err != nil {
 			return "", err
 		}
-		err = copyExactly(content, opened, f)
-		opened.Close()
-		if err != nil {
-			return "", err
-		}
-		sum.add(f, content.Sum(nil))
+		sum.add(f, content)
 	}
 	return sum.String(), nil
+}
+
+// hashIn hashes the content of one file of the directory root.
+func hashIn(root *os.Root, f file) ([]byte, error) {
+	opened, err := open(root, f)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	content := sha256.New()
+	if err := copyExactly(content, opened, f); err != nil {
+		return nil, err
+	}
+	return content.Sum(nil), nil
 }
 
 // digestDir hashes the package in dir; with all set, nothing is skipped.

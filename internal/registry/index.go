@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -105,18 +106,24 @@ func (ix *index) with(v *version) *index {
 // add puts v into an index that nobody else knows yet.
 func (ix *index) add(v *version) {
 	key := fold(v.record.Name)
-	kept := slices.DeleteFunc(slices.Clone(ix.plugins[key]), func(other *version) bool {
-		return other.record.Version == v.record.Version
-	})
+	kept := slices.DeleteFunc(slices.Clone(ix.plugins[key]), v.standsFor)
 	at, _ := slices.BinarySearchFunc(kept, v, higherFirst)
 	ix.plugins[key] = slices.Insert(kept, at, v)
 }
 
+// standsFor reports whether v has the place of another one of its plugin.
+func (v *version) standsFor(other *version) bool {
+	return other.record.Version == v.record.Version && other.record.Beside == v.record.Beside
+}
+
+// waits reports whether v is held until somebody approves it.
+func (v *version) waits() bool { return v.state == Quarantined && !v.record.approved() }
+
 // without returns an index that lacks a version.
-func (ix *index) without(name, number string) *index {
+func (ix *index) without(v *version) *index {
 	next := &index{plugins: maps.Clone(ix.plugins)}
-	key := fold(name)
-	kept := slices.DeleteFunc(slices.Clone(next.plugins[key]), func(v *version) bool { return v.record.Version == number })
+	key := fold(v.record.Name)
+	kept := slices.DeleteFunc(slices.Clone(next.plugins[key]), v.standsFor)
 	if next.plugins[key] = kept; len(kept) == 0 {
 		delete(next.plugins, key)
 	}
@@ -124,12 +131,16 @@ func (ix *index) without(name, number string) *index {
 }
 
 // higherFirst orders versions; numbers that differ in build metadata alone
-// have the same rank and go by their spelling.
+// have the same rank and go by their spelling. What waits beside another comes
+// after it.
 func higherFirst(a, b *version) int {
-	if c := b.semver.Compare(a.semver); c != 0 {
-		return c
+	after := func(v *version) int {
+		if v.record.Beside {
+			return 1
+		}
+		return 0
 	}
-	return strings.Compare(b.record.Version, a.record.Version)
+	return cmp.Or(b.semver.Compare(a.semver), strings.Compare(b.record.Version, a.record.Version), after(a)-after(b))
 }
 
 // versions returns those of the plugin of exactly that name.
@@ -142,9 +153,14 @@ func (ix *index) versions(name string) []*version {
 }
 
 // version returns one version, nil if there is none.
-func (ix *index) version(name, number string) *version {
+func (ix *index) version(name, number string) *version { return ix.find(name, number, false) }
+
+// beside returns what waits for approval beside a version.
+func (ix *index) beside(name, number string) *version { return ix.find(name, number, true) }
+
+func (ix *index) find(name, number string, beside bool) *version {
 	for _, v := range ix.versions(name) {
-		if v.record.Version == number {
+		if v.record.Version == number && v.record.Beside == beside {
 			return v
 		}
 	}

@@ -22,21 +22,35 @@ type Info struct {
 	Digest       string        `json:"digest"`
 	Path         string        `json:"path"`
 	Dev          bool          `json:"dev"`
+	ApprovedBy   string        `json:"approved_by,omitempty"` // who let it be called
+	Held         bool          `json:"held,omitzero"`         // quarantined until somebody approves what is different in it
 	RegisteredAt time.Time     `json:"registered_at"`
 	Problem      string        `json:"problem,omitempty"` // why an active one cannot be used at the moment
+
+	manifest *plugin.Manifest
+}
+
+// Plugin returns the manifest, with at least name and version where it cannot
+// be read.
+func (i Info) Plugin() *plugin.Manifest {
+	if i.manifest != nil {
+		return i.manifest
+	}
+	return &plugin.Manifest{Name: i.Name, Version: i.Version, Dialect: i.Dialect}
 }
 
 func (v *version) info() Info {
 	r := v.record
 	info := Info{
 		Name: r.Name, Version: r.Version, State: v.state, Source: r.Source, Digest: r.Digest, Path: r.Path,
-		Dev: r.Dev, RegisteredAt: r.RegisteredAt, Kinds: []plugin.Kind{}, Operations: []string{},
+		Dev: r.Dev, ApprovedBy: r.ApprovedBy, Held: v.waits(), RegisteredAt: r.RegisteredAt, Kinds: []plugin.Kind{}, Operations: []string{},
 	}
 	m, err := v.manifest()
 	if err != nil {
 		info.Problem = err.Error()
 		return info
 	}
+	info.manifest = m
 	info.DisplayName, info.Description, info.Dialect = m.DisplayName, m.Description, m.Dialect
 	for _, op := range m.Operations {
 		if !slices.Contains(info.Kinds, op.Kind) {
@@ -82,6 +96,7 @@ type Shown struct {
 	Info
 	Manifest *plugin.Manifest `json:"manifest"`
 	Versions []string         `json:"versions"` // all there are, the highest first
+	Waiting  []string         `json:"waiting"`  // those that wait for approval, the highest first; one may be in Versions as well
 }
 
 // Show returns the highest version that ref, a name or name@versions, allows,
@@ -121,9 +136,14 @@ func (r *Registry) show(ctx context.Context, ref string) (Shown, error) {
 	if err != nil {
 		return Shown{}, err
 	}
-	shown := Shown{Info: v.info(), Manifest: m}
+	shown := Shown{Info: v.info(), Manifest: m, Waiting: []string{}}
 	for _, other := range ix.versions(want.Plugin) {
-		shown.Versions = append(shown.Versions, other.record.Version)
+		if !other.record.Beside {
+			shown.Versions = append(shown.Versions, other.record.Version)
+		}
+		if other.waits() {
+			shown.Waiting = append(shown.Waiting, other.record.Version)
+		}
 	}
 	return shown, nil
 }

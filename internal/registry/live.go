@@ -124,10 +124,10 @@ func (r *Registry) supersede(ctx context.Context, looked *version, next *release
 		if _, err := r.put(ctx, record, looked.live, plugin.EntryPluginRegistered); err != nil || !renumbered {
 			return err
 		}
-		if err := r.catalog.Delete(ctx, current.record.Name, current.record.Version); err != nil {
+		if err := r.catalog.Delete(ctx, current.record); err != nil {
 			return fmt.Errorf("deleting %s: %w", label(current.record.Name, current.record.Version), err)
 		}
-		r.index.Store(r.index.Load().without(current.record.Name, current.record.Version))
+		r.index.Store(r.index.Load().without(current))
 		return nil
 	})
 }

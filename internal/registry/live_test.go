@@ -198,7 +198,7 @@ func TestBindings(t *testing.T) {
 
 func TestWrongBindingsStopTheHost(t *testing.T) {
 	t.Parallel()
-	_, err := registry.Open(context.Background(), registry.Options{Dir: t.TempDir(), Catalog: &catalog{}, Bindings: []dialect.Binding{
+	_, err := registry.Open(context.Background(), registry.Options{Dir: t.TempDir(), Catalog: &catalog{}, Approver: "ann", Bindings: []dialect.Binding{
 		{PluginID: "a", Command: []string{"sh"}, Tools: dialect.Tools("x"), Capabilities: []string{"x "}},
 		{PluginID: "b", Command: []string{"sh"}, Tools: dialect.Tools("x")}, {PluginID: "B", Command: []string{"sh"}, Tools: dialect.Tools("x")},
 	}})

@@ -14,7 +14,7 @@ type State string
 const (
 	Active      State = "active"
 	Disabled    State = "disabled"    // switched off, or never switched on
-	Quarantined State = "quarantined" // its files are no longer those that were registered
+	Quarantined State = "quarantined" // it waits for approval, or its files are no longer those that were registered
 )
 
 // Where a version came from, where that is not a path.
@@ -34,15 +34,43 @@ type Record struct {
 	State        State
 	RegisteredAt time.Time
 	Source       string // bundled, or the path it was registered from
+
+	// ApprovedBy is whoever let it be called first; "" for none yet, and for
+	// what is linked.
+	ApprovedBy string
+
+	// Beside means that it waits for approval while an approved one of the
+	// same name and version stands.
+	Beside bool
+}
+
+// approved reports whether somebody has let these files be called.
+func (r Record) approved() bool { return r.ApprovedBy != "" && !r.Dev }
+
+// An Approval is what an approval rests on.
+type Approval struct {
+	Before     string // digest of the package that was approved before; "" for none
+	After      string
+	Difference string // hash of the difference that was shown
 }
 
 // A Catalog keeps the records, and writes each change of them together with
-// its entry in the ledger. Records are told apart by name and version.
+// its entry in the ledger. Records are told apart by name, version and whether
+// they are Beside; there is one of each.
 type Catalog interface {
 	Plugins(ctx context.Context) ([]Record, error)
 
+	// Version returns a number that is another one whenever any process has
+	// changed a record since it was asked for last. It is asked often, by one
+	// caller at a time.
+	Version(ctx context.Context) (int64, error)
+
 	// Put inserts or replaces a record.
 	Put(ctx context.Context, r Record, kind plugin.EntryKind) error
-	SetState(ctx context.Context, name, version string, state State, kind plugin.EntryKind) error
-	Delete(ctx context.Context, name, version string) error
+	SetState(ctx context.Context, r Record, state State, kind plugin.EntryKind) error
+	Delete(ctx context.Context, r Record) error
+
+	// Approve puts a record that is approved now in the place of the one that
+	// waited, and of the one that stood under its version.
+	Approve(ctx context.Context, waited, now Record, a Approval) error
 }

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,6 +26,10 @@ type RegisterOptions struct {
 	ID          string
 	DisplayName string
 	Description string
+
+	// May is asked of each plugin before anything of it is kept; an error
+	// refuses it. Nil lets all in.
+	May func(*plugin.Manifest) error
 }
 
 // A RegisterReport says what became of each plugin under a path.
@@ -51,8 +56,9 @@ type Failed struct {
 // bad plugin keeps no other from being registered. Where none could be, the
 // error says why, beside the report.
 //
-// An installed plugin is disabled until it is enabled. The same name and
-// version cannot stand for other files later, except between linked ones.
+// An installed plugin is disabled until it is enabled. One of which any version
+// was approved before waits for [Registry.Approve] instead, as long as it is
+// not the same files again; those that were approved stay as they are.
 func (r *Registry) Register(ctx context.Context, path string, o RegisterOptions) (RegisterReport, error) {
 	report, err := r.register(ctx, path, o)
 	if err != nil {
@@ -84,7 +90,9 @@ func (r *Registry) register(ctx context.Context, path string, o RegisterOptions)
 			report.Failed = append(report.Failed, Failed{path, plugin.AsError(err)})
 			continue
 		}
-		if o.Enable && one.State != Active {
+		if o.Enable && one.Held {
+			one.NotEnabled = waiting(one.Name, one.Version)
+		} else if o.Enable && one.State != Active {
 			if info, err := r.Enable(ctx, label(one.Name, one.Version)); err != nil {
 				one.NotEnabled = err
 			} else {
@@ -198,29 +206,74 @@ func (r *Registry) install(ctx context.Context, dir string, o RegisterOptions) (
 
 	var one Registered
 	err = r.change(ctx, func() error {
-		old, err := r.admit(record)
+		replaced, err := r.admit(record)
 		if err != nil {
 			return err
 		}
-		if old != nil && !old.record.Dev && old.record.Digest != record.Digest {
+		ix := r.index.Load()
+		beside, base := ix.beside(record.Name, record.Version), ix.baseline(record)
+		if base == nil && replaced != nil && !replaced.record.Dev && replaced.record.Digest != record.Digest {
 			return plugin.Errorf(plugin.CodeInvalidInput, "%s is registered with other files: bump the version, or `plugins delete %s` first",
 				label(record.Name, record.Version), label(record.Name, record.Version))
 		}
 		if err := r.shelf.keep(copied); err != nil {
 			return fmt.Errorf("installing %s: %w", label(record.Name, record.Version), err)
 		}
-		if old != nil && old.record.Digest == record.Digest && !old.record.Dev {
-			one = Registered{Info: old.info(), Unchanged: true}
-			return nil
+		if same := replaced; same.has(record) {
+			if one, err = r.again(ctx, same, o); err != nil || beside == nil {
+				return err
+			}
+			return r.drop(ctx, beside) // its author went back to what was approved
+		}
+		if beside.has(record) {
+			one, err = r.again(ctx, beside, o)
+			return err
+		}
+		if base != nil {
+			record.State = Quarantined
+		}
+		if replaced != nil && replaced.record.approved() {
+			record.Beside, replaced = true, beside
 		}
 		v, err := r.put(ctx, record, nil, plugin.EntryPluginRegistered)
 		if err != nil {
 			return err
 		}
 		one = Registered{Info: v.info()}
+		if replaced != nil {
+			return r.sweep(replaced.record)
+		}
 		return nil
 	})
 	return one, err
+}
+
+// has reports whether v is there and installed with the files of a record.
+func (v *version) has(record Record) bool {
+	return v != nil && !v.record.Dev && v.record.Digest == record.Digest
+}
+
+// again registers the files that v has. Texts that are given take the place of
+// those it had. The caller has the turn.
+func (r *Registry) again(ctx context.Context, v *version, o RegisterOptions) (Registered, error) {
+	before, err := v.manifest()
+	if err != nil {
+		return Registered{}, err
+	}
+	m := *before
+	m.DisplayName, m.Description = cmp.Or(o.DisplayName, m.DisplayName), cmp.Or(o.Description, m.Description)
+	if m.DisplayName == before.DisplayName && m.Description == before.Description {
+		return Registered{Info: v.info(), Unchanged: true}, nil
+	}
+	record := v.record
+	record.State = v.state
+	if record.Manifest, err = json.Marshal(&m); err != nil {
+		return Registered{}, fmt.Errorf("storing the manifest: %w", err)
+	}
+	if v, err = r.put(ctx, record, v.live, plugin.EntryPluginRegistered); err != nil {
+		return Registered{}, err
+	}
+	return Registered{Info: v.info()}, nil
 }
 
 // link registers the author's own copy.
@@ -259,6 +312,11 @@ func (r *Registry) link(ctx context.Context, path string, o RegisterOptions) (Re
 func (r *Registry) record(m *plugin.Manifest, o RegisterOptions) (Record, error) {
 	if o.ID != "" && o.ID != m.Name {
 		return Record{}, plugin.Errorf(plugin.CodeInvalidInput, "the plugin is called %s, not %s", m.Name, o.ID)
+	}
+	if o.May != nil {
+		if err := o.May(m); err != nil {
+			return Record{}, err
+		}
 	}
 	if o.DisplayName != "" {
 		m.DisplayName = o.DisplayName

@@ -91,12 +91,24 @@ func TestInstalledPackageIsAReadOnlyCopy(t *testing.T) {
 		t.Errorf("registering again: %+v", again)
 	}
 	write(t, dir+"/plugin.py", "changed")
+	if other := b.register(dir, registry.RegisterOptions{}); !other.Held || other.Digest == one.Digest {
+		t.Errorf("other files under an approved version: %+v", other)
+	}
+	b.expect("p", "p/x@1.0.0")
+	if target, _ := b.Resolve(context.Background(), "p"); target.Package.Digest != one.Digest {
+		t.Error("other files took the place of those that were approved")
+	}
+
+	// Where nothing was approved, a version stands for its files.
+	dir = author(t, "q", "1.0.0", "x")
+	b.register(dir, registry.RegisterOptions{})
+	write(t, dir+"/plugin.py", "changed")
 	_, err = b.Register(context.Background(), dir, registry.RegisterOptions{})
-	want := "invalid_input: p@1.0.0 is registered with other files: bump the version, or `plugins delete p@1.0.0` first"
+	want := "invalid_input: q@1.0.0 is registered with other files: bump the version, or `plugins delete q@1.0.0` first"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	if got, want := b.catalog.entries(), "plugin.registered p@1.0.0, plugin.enabled p@1.0.0"; got != want {
+	if got, want := b.catalog.entries(), "plugin.registered p@1.0.0, plugin.enabled p@1.0.0, plugin.registered p@1.0.0 beside, plugin.registered q@1.0.0"; got != want {
 		t.Errorf("ledger %s, want %s", got, want)
 	}
 }

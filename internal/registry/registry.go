@@ -8,6 +8,10 @@
 // else is ever called. [Registry.CheckPackage] holds a package whose files are
 // no longer those that were registered.
 //
+// A plugin that was approved once and comes back as anything else waits:
+// [Registry.Review] says what is different, and [Registry.Approve] lets
+// exactly that be called. What was approved before stays as it is.
+//
 // Records are kept by a [Catalog]; plugins that the host's configuration binds
 // are kept nowhere else. Whether a call is allowed is not decided here; see
 // package policy.
@@ -34,13 +38,15 @@ import (
 // one at a time, in turn: each reads the catalog anew, writes to it, and then
 // puts another index in the place of the old one.
 type Registry struct {
-	catalog  Catalog
-	describe Describe
-	now      func() time.Time
-	shelf    shelf
+	catalog   Catalog
+	describe  Describe
+	principal string
+	now       func() time.Time
+	shelf     shelf
 
 	turn  chan struct{} // holds one token while a change is being made
 	index atomic.Pointer[index]
+	seen  seen
 
 	checksMu sync.Mutex
 	checks   map[string]*check // by digest
@@ -55,6 +61,7 @@ type Options struct {
 	Dir      string // where packages are installed; made if it is not there
 	Catalog  Catalog
 	Bindings []dialect.Binding // plugins of the runtime protocol
+	Approver string            // who approves what is registered, enabled and approved here
 	Describe Describe
 
 	// Bundled holds plugins that are part of the host, each in a directory at
@@ -70,16 +77,16 @@ type Options struct {
 // and takes up the bindings, a wrong one of which is an error. No plugin's
 // code is run.
 func Open(ctx context.Context, o Options) (*Registry, error) {
-	if o.Catalog == nil || o.Dir == "" {
-		return nil, errors.New("opening the registry: it needs a catalog and a directory")
+	if o.Catalog == nil || o.Dir == "" || o.Approver == "" {
+		return nil, errors.New("opening the registry: it needs a catalog, a directory and somebody who approves")
 	}
 	shelf, err := openShelf(o.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("opening the directory of packages: %w", err)
 	}
 	r := &Registry{
-		catalog: o.Catalog, describe: o.Describe, now: o.Now, shelf: shelf,
-		turn: make(chan struct{}, 1), checks: map[string]*check{},
+		catalog: o.Catalog, describe: o.Describe, principal: o.Approver, now: o.Now, shelf: shelf,
+		turn: make(chan struct{}, 1), seen: seen{turn: make(chan struct{}, 1)}, checks: map[string]*check{},
 	}
 	if r.now == nil {
 		r.now = time.Now
@@ -88,7 +95,7 @@ func Open(ctx context.Context, o Options) (*Registry, error) {
 	if err := r.bind(o.Bindings); err != nil {
 		return nil, err
 	}
-	if err := r.Refresh(ctx); err != nil {
+	if err := r.keepUp(ctx, r.now()); err != nil {
 		return nil, err
 	}
 	if o.Bundled != nil {
@@ -140,7 +147,7 @@ func (r *Registry) reload(ctx context.Context) error {
 		if bound := after.versions(record.Name); len(bound) > 0 && bound[0].record.Source == SourceConfig {
 			return fmt.Errorf("the configuration binds %s, and a plugin of that name is registered: one of them must go", record.Name)
 		}
-		old := before.version(record.Name, record.Version)
+		old := before.find(record.Name, record.Version, record.Beside)
 		v := &version{state: record.State}
 		if old != nil && old.is(record) {
 			v.release = old.release
@@ -166,7 +173,7 @@ func (r *Registry) reload(ctx context.Context) error {
 // is reports whether a record, its state aside, is the one this release was made of.
 func (r *release) is(record Record) bool {
 	return r.record.Digest == record.Digest && r.record.Path == record.Path && r.record.Dev == record.Dev &&
-		r.record.Source == record.Source && bytes.Equal(r.record.Manifest, record.Manifest)
+		r.record.Source == record.Source && r.record.ApprovedBy == record.ApprovedBy && bytes.Equal(r.record.Manifest, record.Manifest)
 }
 
 // liveOf returns what may change the release of a record under us, nil for an

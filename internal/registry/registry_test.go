@@ -31,6 +31,16 @@ type catalog struct {
 	records map[string]registry.Record
 	log     []string
 	fail    error
+
+	asked    int // how often for its version
+	approval registry.Approval
+}
+
+// versionsAsked is how often the catalog was asked for its version.
+func (c *catalog) versionsAsked() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked
 }
 
 func (c *catalog) Plugins(context.Context) ([]registry.Record, error) {
@@ -55,23 +65,43 @@ func (c *catalog) write(entry string, do func()) error {
 	return nil
 }
 
-func (c *catalog) Put(_ context.Context, r registry.Record, kind plugin.EntryKind) error {
-	key := r.Name + "@" + r.Version
-	return c.write(string(kind)+" "+key, func() { c.records[key] = r })
+func (c *catalog) Version(context.Context) (int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked++
+	return int64(len(c.log)), c.fail
 }
 
-func (c *catalog) SetState(_ context.Context, name, version string, s registry.State, kind plugin.EntryKind) error {
-	key := name + "@" + version
-	return c.write(string(kind)+" "+key, func() {
-		r := c.records[key]
-		r.State = s
-		c.records[key] = r
+// keyOf is what tells a record from all others.
+func keyOf(r registry.Record) string {
+	if r.Beside {
+		return r.Name + "@" + r.Version + " beside"
+	}
+	return r.Name + "@" + r.Version
+}
+
+func (c *catalog) Put(_ context.Context, r registry.Record, kind plugin.EntryKind) error {
+	return c.write(string(kind)+" "+keyOf(r), func() { c.records[keyOf(r)] = r })
+}
+
+func (c *catalog) SetState(_ context.Context, r registry.Record, s registry.State, kind plugin.EntryKind) error {
+	return c.write(string(kind)+" "+keyOf(r), func() {
+		now := c.records[keyOf(r)]
+		now.State = s
+		c.records[keyOf(r)] = now
 	})
 }
 
-func (c *catalog) Delete(_ context.Context, name, version string) error {
-	key := name + "@" + version
-	return c.write("delete "+key, func() { delete(c.records, key) })
+func (c *catalog) Delete(_ context.Context, r registry.Record) error {
+	return c.write("delete "+keyOf(r), func() { delete(c.records, keyOf(r)) })
+}
+
+func (c *catalog) Approve(_ context.Context, waited, now registry.Record, a registry.Approval) error {
+	return c.write("plugin.approved "+keyOf(now), func() {
+		delete(c.records, keyOf(waited))
+		c.records[keyOf(now)] = now
+		c.approval = a
+	})
 }
 
 func (c *catalog) entries() string {
@@ -95,7 +125,7 @@ func open(t testing.TB, change ...func(*registry.Options)) *bundle {
 	t.Helper()
 	b := &bundle{t: t, home: t.TempDir(), catalog: &catalog{}}
 	b.options = registry.Options{
-		Dir: filepath.Join(b.home, "packages"), Catalog: b.catalog, Describe: b.describe,
+		Dir: filepath.Join(b.home, "packages"), Catalog: b.catalog, Describe: b.describe, Approver: "ann",
 		Now: func() time.Time { return time.Now().Add(time.Duration(b.clock.Load()) * time.Second) },
 	}
 	for _, c := range change {
@@ -170,10 +200,38 @@ func manifest(name, version string, operations ...string) string {
 	return text
 }
 
-// install registers and enables, which must succeed.
+// install registers and enables, or approves what is held, which must succeed.
 func (b *bundle) install(path string) registry.Registered {
 	b.t.Helper()
-	return b.register(path, registry.RegisterOptions{Enable: true})
+	one := b.register(path, registry.RegisterOptions{})
+	ref := one.Name + "@" + one.Version
+	if one.Held {
+		one.Info = b.approve(ref)
+	} else if info, err := b.Enable(context.Background(), ref); err != nil {
+		b.t.Fatal(err)
+	} else {
+		one.Info = info
+	}
+	return one
+}
+
+// review returns what waits under ref, with what its code says.
+func (b *bundle) review(ref string) registry.Review {
+	b.t.Helper()
+	review, err := b.Review(context.Background(), ref, true)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return review
+}
+
+func (b *bundle) approve(ref string) registry.Info {
+	b.t.Helper()
+	info, err := b.Approve(context.Background(), b.review(ref))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return info
 }
 
 func (b *bundle) register(path string, o registry.RegisterOptions) registry.Registered {

@@ -16,12 +16,18 @@ import (
 // highest active version counts; a pre-release only where the reference asks
 // for one. Without an operation the plugin must have exactly one.
 //
+// What another process changed in the catalog counts a second later at most.
+//
 // The target is shared and must not be changed. The error is a [*plugin.Error]:
 // not_found, disabled, quarantined, or invalid_input for a reference that
 // cannot be read, that leaves the operation open, or whose plugin is linked
 // and broken at the moment.
 func (r *Registry) Resolve(ctx context.Context, ref string) (*plugin.Target, error) {
-	if known, found := r.index.Load().answer(ref); found && (known.live == nil || known.live.well(r.now())) {
+	now := r.now()
+	if err := r.keepUp(ctx, now); err != nil {
+		return nil, plugin.AsError(err)
+	}
+	if known, found := r.index.Load().answer(ref); found && (known.live == nil || known.live.well(now)) {
 		return known.target, nil
 	}
 	target, err := r.resolve(ctx, ref)
@@ -144,7 +150,7 @@ func (ix *index) choose(want wanted, usable func(*version) bool) (*version, erro
 	case first == nil:
 		return nil, plugin.Errorf(plugin.CodeNotFound, "%s has no version %s; there is %s", want.Plugin, want.Constraint, numbers(versions))
 	case first.state == Quarantined:
-		return nil, quarantined(first.record)
+		return nil, first.held()
 	default:
 		name := label(first.record.Name, first.record.Version)
 		return nil, plugin.Errorf(plugin.CodeDisabled, "%s is disabled", name)

@@ -12,8 +12,9 @@ import (
 // Enable lets a version be called: the highest one that ref, a name or
 // name@versions, allows. Where the manifest leaves operations or schemas open,
 // the plugin's code is asked for them first; if that fails it stays as it
-// was. A version that is held is enabled only if its files are again those
-// that were registered.
+// was. A version whose files were changed is enabled only if they are again
+// those that were registered; one that is not what was approved waits for
+// [Registry.Approve] instead, and the error is quarantined.
 func (r *Registry) Enable(ctx context.Context, ref string) (Info, error) {
 	info, err := r.enable(ctx, ref)
 	if err != nil {
@@ -34,20 +35,20 @@ func (r *Registry) enable(ctx context.Context, ref string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	if v.state == Active {
+	switch {
+	case v.state == Active:
 		return v.info(), nil
-	}
-	if v.state == Quarantined {
+	case v.waits():
+		return Info{}, v.held()
+	case !v.record.Dev && !v.record.approved() && r.index.Load().baseline(v.record) != nil:
+		return Info{}, r.holdBack(ctx, v)
+	case v.state == Quarantined:
 		if err := r.CheckPackage(v.pkg); err != nil {
 			return Info{}, err
 		}
 	}
-	m, err := v.manifest()
-	if err != nil {
-		return Info{}, err
-	}
 	// The code is asked before the turn is taken: it may be slow.
-	merged, err := r.merge(ctx, v.pkg, m)
+	merged, err := r.asked(ctx, v)
 	if err != nil {
 		return Info{}, err
 	}
@@ -58,6 +59,9 @@ func (r *Registry) enable(ctx context.Context, ref string) (Info, error) {
 		}
 		record := v.record
 		record.State = Active
+		if !record.Dev && !record.approved() {
+			record.ApprovedBy = r.principal
+		}
 		if record.Manifest, err = json.Marshal(merged); err != nil {
 			return fmt.Errorf("storing the manifest: %w", err)
 		}
@@ -105,11 +109,10 @@ func (r *Registry) Disable(ctx context.Context, ref string) ([]Info, error) {
 	var infos []Info
 	err := r.onVersions(ctx, ref, func(v *version) error {
 		if v.state == Active {
-			if err := r.catalog.SetState(ctx, v.record.Name, v.record.Version, Disabled, plugin.EntryPluginDisabled); err != nil {
-				return fmt.Errorf("disabling %s: %w", label(v.record.Name, v.record.Version), err)
+			var err error
+			if v, err = r.setState(ctx, v, Disabled, plugin.EntryPluginDisabled); err != nil {
+				return err
 			}
-			v = &version{release: v.release, state: Disabled}
-			r.index.Store(r.index.Load().with(v))
 		}
 		infos = append(infos, v.info())
 		return nil
@@ -120,33 +123,51 @@ func (r *Registry) Disable(ctx context.Context, ref string) ([]Info, error) {
 	return infos, nil
 }
 
+// setState gives a version another state. The caller has the turn.
+func (r *Registry) setState(ctx context.Context, v *version, to State, kind plugin.EntryKind) (*version, error) {
+	if err := r.catalog.SetState(ctx, v.record, to, kind); err != nil {
+		return v, fmt.Errorf("making %s %s: %w", label(v.record.Name, v.record.Version), to, err)
+	}
+	next := &version{release: v.release, state: to}
+	r.index.Store(r.index.Load().with(next))
+	return next, nil
+}
+
 // Delete removes a plugin: the version that ref names, or the only one there
-// is. Its package goes too, unless another version has the same.
+// is, with what waits beside it. Its package goes too, unless another version
+// has the same.
 func (r *Registry) Delete(ctx context.Context, ref string) (Info, error) {
 	var info Info
-	named := false
+	named := ""
 	err := r.onVersions(ctx, ref, func(v *version) error {
-		if named {
+		if named != "" && named != v.record.Version {
 			return plugin.Errorf(plugin.CodeInvalidInput, "%s has several versions: name the one to delete, as in %s; there is %s",
 				v.record.Name, label(v.record.Name, v.record.Version), numbers(r.index.Load().versions(v.record.Name)))
 		}
-		named = true
+		named = v.record.Version
 		return nil
 	}, func(v *version) error {
 		if v.record.Source == SourceBundled {
 			return plugin.Errorf(plugin.CodeInvalidInput, "%s is part of Mortise: disable it instead", v.record.Name)
 		}
-		if err := r.catalog.Delete(ctx, v.record.Name, v.record.Version); err != nil {
-			return fmt.Errorf("deleting %s: %w", label(v.record.Name, v.record.Version), err)
+		if !v.record.Beside {
+			info = v.info()
 		}
-		r.index.Store(r.index.Load().without(v.record.Name, v.record.Version))
-		info = v.info()
-		return r.sweep(v.record)
+		return r.drop(ctx, v)
 	})
 	if err != nil {
 		return info, plugin.AsError(err)
 	}
 	return info, nil
+}
+
+// drop removes one version. The caller has the turn.
+func (r *Registry) drop(ctx context.Context, v *version) error {
+	if err := r.catalog.Delete(ctx, v.record); err != nil {
+		return fmt.Errorf("deleting %s: %w", label(v.record.Name, v.record.Version), err)
+	}
+	r.index.Store(r.index.Load().without(v))
+	return r.sweep(v.record)
 }
 
 // onVersions takes the turn and does each step, one after another, on all

@@ -27,8 +27,11 @@ func TestStatesSurviveARestart(t *testing.T) {
 	}
 	b.reopen()
 	b.expect("p", "disabled: p@2.0.0 is disabled")
-	if info, err := b.Enable(ctx, "p@1"); err != nil || info.State != registry.Active || info.Version != "1.0.0" {
-		t.Errorf("%+v, %v", info, err)
+	if _, err := b.Enable(ctx, "p@1"); plugin.CodeOf(err) != plugin.CodeQuarantined {
+		t.Errorf("what nobody approved was enabled although another version was: %v", err)
+	}
+	if info := b.approve("p@1"); info.State != registry.Active || info.Version != "1.0.0" {
+		t.Errorf("%+v", info)
 	}
 	b.reopen()
 	b.expect("p", "p/x@1.0.0")
@@ -65,7 +68,7 @@ func TestStatesSurviveARestart(t *testing.T) {
 			}
 		}
 	}
-	want := "plugin.registered p@1.0.0, plugin.registered p@2.0.0, plugin.enabled p@2.0.0, plugin.disabled p@2.0.0, plugin.enabled p@1.0.0, delete p@1.0.0"
+	want := "plugin.registered p@1.0.0, plugin.registered p@2.0.0, plugin.enabled p@2.0.0, plugin.disabled p@2.0.0, plugin.quarantined p@1.0.0, plugin.approved p@1.0.0, delete p@1.0.0"
 	if got := b.catalog.entries(); got != want {
 		t.Errorf("ledger %s\nwant %s", got, want)
 	}

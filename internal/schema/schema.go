@@ -49,19 +49,26 @@ func Compile(raw []byte) (*Schema, error) {
 	default:
 		return nil, errors.New("a JSON Schema is an object or a boolean")
 	}
-	compiler := jsonschema.NewCompiler()
-	compiler.DefaultDraft(jsonschema.Draft2020)
-	compiler.AssertFormat()
-	compiler.UseLoader(noLoader{})
-	const name = "mortise:///schema"
-	if err := compiler.AddResource(name, doc); err != nil {
+	compiler := newCompiler()
+	if err := compiler.AddResource(resource, doc); err != nil {
 		return nil, err
 	}
-	compiled, err := compiler.Compile(name)
+	compiled, err := compiler.Compile(resource)
 	if err != nil {
 		return nil, explainCompile(err)
 	}
 	return &Schema{compiled: compiled}, nil
+}
+
+// resource is what a compiler calls the one schema it has.
+const resource = "mortise:///schema"
+
+func newCompiler() *jsonschema.Compiler {
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	compiler.AssertFormat()
+	compiler.UseLoader(noLoader{})
+	return compiler
 }
 
 // noLoader refuses every reference that leads out of the schema.
@@ -164,7 +171,7 @@ func explainCompile(err error) error {
 	if errors.As(err, &load) {
 		return load.Err
 	}
-	return errors.New(strings.ReplaceAll(err.Error(), "mortise:///schema", ""))
+	return errors.New(strings.ReplaceAll(err.Error(), resource, ""))
 }
 
 // Pointer writes a path as a JSON pointer (RFC 6901) for people: the whole

@@ -38,13 +38,6 @@ const (
 // among them.
 var fetchMethods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
-// refusedHeaders are the host's own to write, or make a GET something else.
-var refusedHeaders = []string{
-	"Connection", "Content-Length", "Expect", "Host", "Http2-Settings", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
-	"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
-	"X-Http-Method", "X-Http-Method-Override", "X-Method-Override",
-}
-
 // A fetch is one request that was understood.
 type fetch struct {
 	method  string
@@ -196,7 +189,7 @@ func parseHeaders(given map[string]string) (http.Header, error) {
 		switch {
 		case !isToken(name):
 			return nil, invalid("headers: %.60q is no name of a header", name)
-		case slices.Contains(refusedHeaders, canonical):
+		case egress.RefusedHeader(canonical):
 			return nil, invalid("headers: %s is not a plugin's to send", canonical)
 		case header[canonical] != nil:
 			return nil, invalid("headers: %s is given twice", canonical)

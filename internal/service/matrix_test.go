@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/egress"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -188,7 +189,7 @@ func TestThePageAboutServicesIsComplete(t *testing.T) {
 			t.Errorf("docs/services.md, %s, does not say %s %s", row.method, row.class, row.effect)
 		}
 	}
-	for _, header := range refusedHeaders {
+	for _, header := range egress.RefusedHeaders() {
 		if !regexp.MustCompile(`(?i)\b` + regexp.QuoteMeta(header) + `\b`).Match(page) {
 			t.Errorf("docs/services.md does not name the header %s", header)
 		}

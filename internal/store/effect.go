@@ -10,6 +10,10 @@ const (
 	EffectIntent EffectState = "intent" // it may be on its way
 	EffectDone   EffectState = "done"   // it was answered, and the answer is kept
 	EffectLate   EffectState = "late"   // it was answered after its call had ended: evidence, and nothing else
+
+	// EffectNotDone: it was an intent, and somebody found out that it never
+	// happened. It may be sent again.
+	EffectNotDone EffectState = "not_done"
 )
 
 // An EffectRow is one effect in the journal of a call: put there before it is

@@ -72,15 +72,7 @@ func (v value) requires() plugin.Requires {
 	if !v.mapping("tools", "capabilities", "context_fields") {
 		return plugin.Requires{}
 	}
-	for _, tool := range v.get("tools").list() {
-		text, isText := tool.is.(string)
-		if !isText || badWord(text) != "" {
-			continue // words says so
-		}
-		if _, err := ParseReference(text); err != nil {
-			tool.problem("%v", err)
-		}
-	}
+	v.get("tools").references()
 	return plugin.Requires{
 		Tools:         v.get("tools").words(),
 		Capabilities:  v.get("capabilities").words(),

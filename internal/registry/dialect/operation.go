@@ -5,7 +5,7 @@ import "github.com/mortise-dev/mortise/plugin"
 // operation reads one operation of a native manifest.
 func (v value) operation(name string) *plugin.Operation {
 	if !v.mapping("kind", "description", "input", "output", "effects", "policy_tags", "permissions", "timeout",
-		"hidden", "no_cache", "preview", "reconcile", "auth", "secrets") {
+		"hidden", "no_cache", "allowed_actions", "preview", "reconcile", "auth", "secrets") {
 		return nil
 	}
 	for _, key := range []string{"preview", "reconcile", "auth", "secrets"} {
@@ -25,6 +25,7 @@ func (v value) operation(name string) *plugin.Operation {
 		NoCache:     v.get("no_cache").truth(),
 	}
 	v.get("effects").fitting(op)
+	op.AllowedActions = v.get("allowed_actions").actions(op)
 	return op
 }
 
@@ -38,5 +39,28 @@ func (v value) operationKind() plugin.Kind {
 func (v value) fitting(op *plugin.Operation) {
 	if len(op.Effects) > 0 && op.Kind != plugin.Operator {
 		v.problem("only an operator may cause effects, and this is of kind %s", op.Kind)
+	}
+}
+
+// actions reads the operations that an agent may propose: "Agents are only
+// allowed to propose operators/tools in a whitelist" (kernel contracts, 5.2.3).
+func (v value) actions(op *plugin.Operation) []string {
+	if v.there && op.Kind != plugin.Agent {
+		v.problem("only an agent proposes actions, and this is of kind %s", op.Kind)
+	}
+	v.references()
+	return v.words()
+}
+
+// references refuses what is no reference to an operation.
+func (v value) references() {
+	for _, item := range v.list() {
+		text, isText := item.is.(string)
+		if !isText || badWord(text) != "" {
+			continue // words says so
+		}
+		if _, err := ParseReference(text); err != nil {
+			item.problem("%v", err)
+		}
 	}
 }

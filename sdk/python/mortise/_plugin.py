@@ -176,6 +176,36 @@ class Plugin:
         """Make a function an operator: it does something, and `effects` says what. Options as for tool."""
         return self._decorate("operator", func, **options)
 
+    @overload
+    def agent(self, func: F) -> F: ...
+    @overload
+    def agent(
+        self,
+        *,
+        name: str | None = None,
+        policy_tags: Sequence[str] = (),
+        permissions: Sequence[str] = (),
+        timeout: str | None = None,
+    ) -> Callable[[F], F]: ...
+    def agent(self, func: Any = None, **options: Any) -> Any:
+        """Make a function an agent: it decides, and answers a proposal. Options as for tool, without effects."""
+        return self._decorate("agent", func, **options)
+
+    @overload
+    def adapter(self, func: F) -> F: ...
+    @overload
+    def adapter(
+        self,
+        *,
+        name: str | None = None,
+        policy_tags: Sequence[str] = (),
+        permissions: Sequence[str] = (),
+        timeout: str | None = None,
+    ) -> Callable[[F], F]: ...
+    def adapter(self, func: Any = None, **options: Any) -> Any:
+        """Make a function an adapter: it translates between two forms. Options as for tool, without effects."""
+        return self._decorate("adapter", func, **options)
+
     def _decorate(
         self,
         kind: str,

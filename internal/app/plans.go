@@ -1,0 +1,61 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	"github.com/mortise-dev/mortise/internal/plan"
+	"github.com/mortise-dev/mortise/internal/policy"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// agents returns what stands around the call of an agent.
+func (a *App) agents() *plan.Agents {
+	return &plan.Agents{Registry: a.Registry, Policy: a.Policy, Operations: a.operations, MaxInput: a.Config.Limits.InputBytes}
+}
+
+// operations returns the names of a plugin's operations that may be shown.
+func (a *App) operations(ctx context.Context, ref string) []string {
+	shown, err := a.Registry.Show(ctx, ref)
+	if err != nil {
+		return nil
+	}
+	return shown.Operations
+}
+
+// openPlans returns the engine that makes and runs plans.
+func (a *App) openPlans(log *slog.Logger) *plan.Engine {
+	return plan.New(plan.Options{
+		Kernel: a.Kernel, Registry: a.Registry, Policy: a.Policy, Store: a.Store, Answers: a.Ledger, Approvers: approvers{a}, Log: log,
+	})
+}
+
+// approvers knows who may agree, as far as the configuration names people: its
+// owner, and the members of its groups and roles.
+type approvers struct{ app *App }
+
+func (p approvers) Anyone(_ context.Context, targets []*plugin.Target, requester plugin.Principal) bool {
+	c := p.app.Config
+	names := []string{c.Principal, MemberName(requester)}
+	for _, members := range []map[string][]string{c.Policy.Groups, c.Policy.Roles} {
+		for _, list := range members {
+			names = append(names, list...)
+		}
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		return p.mayAll(ParseMember(name), targets)
+	})
+}
+
+// mayAll reports whether policy lets somebody approve all of these operations.
+// It is asked without arguments: those with whom it depends on them may.
+func (p approvers) mayAll(who plugin.Principal, targets []*plugin.Target) bool {
+	if who.Type == "agent" {
+		return false // an agent approves nothing
+	}
+	return !slices.ContainsFunc(targets, func(t *plugin.Target) bool {
+		call := &plugin.Call{Tenant: p.app.Config.Tenant, Principal: who, Origin: plugin.OriginCLI, Operation: t.Name()}
+		return p.app.Policy.Ask(&policy.Question{Action: policy.Approve, Target: t, Call: call}).Verdict != plugin.Allow
+	})
+}

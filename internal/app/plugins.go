@@ -1,0 +1,183 @@
+package app
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/policy"
+	"github.com/mortise-dev/mortise/internal/registry"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Plugins are the plugins as one principal may see and change them. What is
+// refused is on the record.
+type Plugins struct {
+	app *App
+	by  plugin.Principal
+}
+
+// Plugins returns the plugins as somebody may see and change them.
+func (a *App) Plugins(by plugin.Principal) Plugins { return Plugins{a, by} }
+
+// call is who asks, in a host's own words.
+func (a *App) call(by plugin.Principal) *plugin.Call {
+	return &plugin.Call{Tenant: a.Config.Tenant, Principal: by, Origin: plugin.OriginCLI}
+}
+
+// List returns the plugins of which they may list or execute something, or
+// which they may configure, with those operations.
+func (p Plugins) List(ctx context.Context, kinds ...plugin.Kind) ([]registry.Info, error) {
+	all, err := p.app.Registry.List(ctx, kinds...)
+	if err != nil {
+		return nil, err
+	}
+	shown := []registry.Info{}
+	for _, info := range all {
+		if p.narrow(&info) && (len(kinds) == 0 || slices.ContainsFunc(info.Kinds, func(kind plugin.Kind) bool { return slices.Contains(kinds, kind) })) {
+			shown = append(shown, info)
+		}
+	}
+	return shown, nil
+}
+
+// Show returns one plugin, with the operations that they may know of. One of
+// which they may know nothing is not found.
+func (p Plugins) Show(ctx context.Context, ref string) (registry.Shown, error) {
+	shown, err := p.app.Registry.Show(ctx, ref)
+	if err != nil {
+		return shown, err
+	}
+	operations, whole := p.app.Policy.Visible(shown.Manifest, p.app.call(p.by))
+	if whole {
+		return shown, nil
+	}
+	if !p.narrow(&shown.Info) {
+		name, _, _ := strings.Cut(ref, "@")
+		return registry.Shown{}, plugin.Errorf(plugin.CodeNotFound, "no plugin is called %s", name)
+	}
+	m := *shown.Manifest
+	m.Operations = operations
+	shown.Manifest = &m
+	return shown, nil
+}
+
+// narrow leaves of a plugin what they may know of, and reports whether that is
+// anything.
+func (p Plugins) narrow(info *registry.Info) bool {
+	operations, whole := p.app.Policy.Visible(info.Plugin(), p.app.call(p.by))
+	if whole {
+		return true
+	}
+	known := func(name string) bool {
+		return slices.ContainsFunc(operations, func(op *plugin.Operation) bool { return op.Name == name })
+	}
+	info.Operations = slices.DeleteFunc(slices.Clone(info.Operations), func(name string) bool { return !known(name) })
+	info.Kinds = []plugin.Kind{}
+	for _, op := range operations {
+		if !slices.Contains(info.Kinds, op.Kind) {
+			info.Kinds = append(info.Kinds, op.Kind)
+		}
+	}
+	slices.Sort(info.Kinds)
+	return len(operations) > 0
+}
+
+// Register is [registry.Registry.Register] for those who may configure what is
+// registered.
+func (p Plugins) Register(ctx context.Context, path string, o registry.RegisterOptions) (registry.RegisterReport, error) {
+	o.May = func(m *plugin.Manifest) error { return p.May(ctx, "register", m) }
+	return p.app.Registry.Register(ctx, path, o)
+}
+
+// Enable is [registry.Registry.Enable] for those who may configure the plugin.
+func (p Plugins) Enable(ctx context.Context, ref string) (registry.Info, error) {
+	if err := p.MayChange(ctx, "enable", ref); err != nil {
+		return registry.Info{}, err
+	}
+	return p.app.Registry.Enable(ctx, ref)
+}
+
+// Disable is [registry.Registry.Disable] for those who may configure the plugin.
+func (p Plugins) Disable(ctx context.Context, ref string) ([]registry.Info, error) {
+	if err := p.MayChange(ctx, "disable", ref); err != nil {
+		return nil, err
+	}
+	return p.app.Registry.Disable(ctx, ref)
+}
+
+// Delete is [registry.Registry.Delete] for those who may configure the plugin.
+func (p Plugins) Delete(ctx context.Context, ref string) (registry.Info, error) {
+	if err := p.MayChange(ctx, "delete", ref); err != nil {
+		return registry.Info{}, err
+	}
+	return p.app.Registry.Delete(ctx, ref)
+}
+
+// MayChange refuses somebody who may not configure a plugin that is there:
+// every version that ref could mean. What is not there is left to the registry
+// to refuse.
+func (p Plugins) MayChange(ctx context.Context, what, ref string) error {
+	all, err := p.app.Registry.List(ctx)
+	if err != nil {
+		return err
+	}
+	name, version, _ := strings.Cut(ref, "@")
+	version = strings.TrimPrefix(version, "=")
+	var meant []registry.Info
+	for _, info := range all {
+		if strings.EqualFold(info.Name, name) {
+			meant = append(meant, info)
+		}
+	}
+	if i := slices.IndexFunc(meant, func(i registry.Info) bool { return i.Version == version }); i >= 0 {
+		meant = meant[i : i+1]
+	}
+	for _, info := range meant {
+		if err := p.May(ctx, what, info.Plugin()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// May refuses somebody who may not configure a plugin, on the record. what is
+// the verb: register, enable, disable, delete, approve.
+func (p Plugins) May(ctx context.Context, what string, m *plugin.Manifest) error {
+	d := p.app.Policy.May(policy.Configure, &plugin.Target{Manifest: m}, p.app.call(p.by))
+	if d.Verdict == plugin.Allow {
+		return nil
+	}
+	refusal := refusalOf(p.by, what+" "+m.Name, d)
+	err := p.app.Store.Write(ctx, func(tx store.Tx) error {
+		return p.app.note(tx, p.by, plugin.EntryPluginRefused, m.Name+"@"+m.Version, map[string]any{
+			"action": what, "code": refusal.Code, "message": refusal.Message, "policy": d.Policy,
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return refusal
+}
+
+// refusalOf says that somebody may not do something of the host's own. Such
+// things are done or refused at once: nothing waits for a person here.
+func refusalOf(by plugin.Principal, what string, d plugin.Decision) *plugin.Error {
+	reason := d.Reasons[0]
+	if d.Verdict == plugin.AllowWithApproval {
+		reason = "it would take an approval, and this cannot wait for one: " + reason
+	}
+	return plugin.Errorf(plugin.CodePolicyDenied, "%s may not %s: %s", MemberName(by), what, reason)
+}
+
+// note appends an entry about the host itself.
+func (a *App) note(tx store.Tx, by plugin.Principal, kind plugin.EntryKind, subject string, body map[string]any) error {
+	raw, err := canonical(body)
+	if err != nil {
+		return err
+	}
+	tx.Append(plugin.Entry{At: time.Now().UTC(), Tenant: a.Config.Tenant, Kind: kind, Subject: subject, Principal: MemberName(by), Body: raw})
+	return nil
+}

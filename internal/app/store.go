@@ -1,0 +1,78 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/mortise-dev/mortise/internal/config"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/postgres"
+	"github.com/mortise-dev/mortise/internal/store/sqlite"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// ChooseDatabase returns where a host's state is: what was asked for, or else
+// what the configuration of the data directory says.
+func ChooseDatabase(asked string, configured config.Database) (config.Database, error) {
+	d := config.Database(asked)
+	if d == "" {
+		d = configured
+	}
+	if err := d.Check(); err != nil {
+		return "", &SetupError{fmt.Errorf("%w; --database, MORTISE_DATABASE and database in %s say which", err, config.FileName)}
+	}
+	return d, nil
+}
+
+// openStore opens the store of a host.
+func openStore(ctx context.Context, home string, d config.Database) (store.Store, error) {
+	if d == "" {
+		return sqlite.Open(ctx, home, sqlite.Options{})
+	}
+	st, err := postgres.Open(ctx, d.URL(), postgres.Options{Home: home})
+	if err != nil {
+		return nil, away(d, err)
+	}
+	return st, nil
+}
+
+// Reading opens the store of a host for reading alone. Where there is nothing
+// to read the error's code is not_found.
+func Reading(ctx context.Context, home string, d config.Database) (store.Store, error) {
+	if d != "" {
+		st, err := postgres.Open(ctx, d.URL(), postgres.Options{Home: home, ReadOnly: true})
+		if err != nil {
+			return nil, away(d, err)
+		}
+		return st, nil
+	}
+	if _, err := os.Stat(filepath.Join(home, sqlite.File)); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, plugin.Errorf(plugin.CodeNotFound, "there is no ledger in %s yet; --home or MORTISE_HOME names another data directory", home)
+	}
+	return sqlite.Open(ctx, home, sqlite.Options{ReadOnly: true})
+}
+
+// away says which database cannot be used.
+func away(d config.Database, err error) error {
+	return &SetupError{fmt.Errorf("the database %s cannot be used: %w", d, err)}
+}
+
+// AboutDatabase says for people which database it is, of which version, and
+// what a commit rests on.
+func AboutDatabase(ctx context.Context, home string, d config.Database) (string, error) {
+	if d != "" {
+		about, err := postgres.About(ctx, d.URL())
+		if err != nil {
+			return "", away(d, err)
+		}
+		return about, nil
+	}
+	return fmt.Sprintf("SQLite %s, %s, synchronous FULL", sqlite3.SQLITE_VERSION, filepath.Join(home, sqlite.File)), nil
+}

@@ -1,0 +1,131 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	json2 "github.com/go-json-experiment/json"
+
+	"github.com/mortise-dev/mortise/internal/registry"
+	"github.com/mortise-dev/mortise/internal/schema"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// maxExamples is how many examples of one operation are run.
+const maxExamples = 16
+
+// An example is one input that an operation must be able to take. It is a file
+// beside the manifest:
+//
+//	examples/OPERATION.request.json      and .response.json, which fits the output schema
+//	examples/OPERATION.NAME.input.json   and .output.json, which is what a tool answers
+//
+// A plugin of one operation may leave out its name.
+type example struct {
+	name     string // of its file, without examples/ and .json; "" for the empty input
+	input    []byte
+	expected []byte // nil where nothing is expected
+}
+
+// examples returns the examples of op. Where there are none, the empty input is
+// one for a tool whose schema takes it.
+func examples(s registry.Shown, op *plugin.Operation) ([]example, error) {
+	dir := filepath.Join(s.Path, "examples")
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !isFile(s.Path) {
+		return nil, err
+	}
+	out, err := schema.Compile(op.Output)
+	if err != nil {
+		return nil, err
+	}
+	var found []example
+	for _, entry := range entries {
+		stem, answer, ok := exampleOf(entry.Name(), op.Name, s.Manifest)
+		if !ok || len(found) == maxExamples {
+			continue
+		}
+		input, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		if err != nil {
+			return nil, err
+		}
+		e := example{name: strings.TrimSuffix(entry.Name(), ".json")}
+		if e.input, err = atHome(input, s.Path); err != nil {
+			return nil, fmt.Errorf("examples/%s: %w", entry.Name(), err)
+		}
+		if response, err := os.ReadFile(filepath.Join(dir, stem+answer)); err == nil {
+			if err := out.Check(response); err != nil {
+				return nil, fmt.Errorf("examples/%s: %w", stem+answer, err)
+			}
+			if answer == ".output.json" {
+				e.expected = response
+			}
+		}
+		found = append(found, e)
+	}
+	if len(found) > 0 || op.Kind != plugin.Tool {
+		return found, nil
+	}
+	in, err := schema.Compile(op.Input)
+	if err != nil {
+		return nil, err
+	}
+	if in.Check([]byte("{}")) == nil {
+		found = append(found, example{input: []byte("{}")})
+	}
+	return found, nil
+}
+
+// exampleOf reports whether a file is an example of an operation, and how its
+// answer's file begins and ends.
+func exampleOf(file, op string, m *plugin.Manifest) (stem, answer string, ok bool) {
+	if stem, ok = strings.CutSuffix(file, "request.json"); ok {
+		return stem, "response.json", stem == op+"." || stem == "" && len(m.Operations) == 1
+	}
+	stem, ok = strings.CutSuffix(file, ".input.json")
+	if !ok {
+		return "", "", false
+	}
+	// The longest name that fits is meant: Email.Draft and Email may both exist.
+	owner := ""
+	for _, other := range m.Operations {
+		if (stem == other.Name || strings.HasPrefix(stem, other.Name+".")) && len(other.Name) > len(owner) {
+			owner = other.Name
+		}
+	}
+	return stem, ".output.json", owner == op || owner == "" && len(m.Operations) == 1
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}
+
+// atHome makes the paths of an example's artifacts absolute: they are written
+// relative to the plugin's directory.
+func atHome(request []byte, dir string) ([]byte, error) {
+	var in map[string]any
+	if err := json2.Unmarshal(request, &in); err != nil {
+		return nil, fmt.Errorf("the example is not one JSON object: %w", err)
+	}
+	list, _ := in["artifacts"].([]any)
+	if len(list) == 0 {
+		return request, nil
+	}
+	base, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range list {
+		if artifact, ok := item.(map[string]any); ok {
+			if path, ok := artifact["path"].(string); ok && !filepath.IsAbs(path) {
+				artifact["path"] = filepath.Join(base, path)
+			}
+		}
+	}
+	return json2.Marshal(in)
+}

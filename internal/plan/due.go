@@ -1,0 +1,164 @@
+package plan
+
+import (
+	"context"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// An Item is a plan that can go on.
+type Item struct{ Tenant, ID string }
+
+// maxLooked bounds how many plans one look for due ones goes through.
+const maxLooked = 1000
+
+// Due returns plans that can go on and that nobody is at work on, the oldest
+// last: queued ones, and those that waited for a step which has ended since.
+func (e *Engine) Due(ctx context.Context, limit int) ([]Item, error) {
+	var due []Item
+	for _, state := range []store.PlanState{store.PlanQueued, store.PlanPending} {
+		f := store.PlanFilter{State: state, Limit: 100}
+		for looked := 0; looked < maxLooked && len(due) < limit; looked += f.Limit {
+			rows, err := e.Store.Plans(ctx, f)
+			if err != nil {
+				return nil, err
+			}
+			for i := range rows {
+				is, err := e.due(ctx, &rows[i])
+				if err != nil {
+					return nil, err
+				}
+				if is && len(due) < limit {
+					due = append(due, Item{rows[i].Tenant, rows[i].ID})
+				}
+				f.Before = rows[i].ID
+			}
+			if len(rows) < f.Limit {
+				break
+			}
+		}
+	}
+	return due, nil
+}
+
+// due reports whether a plan can go on: no person is asked about it, and no step
+// of it is somebody else's at the moment.
+func (e *Engine) due(ctx context.Context, row *store.PlanRow) (bool, error) {
+	asked, err := newest(ctx, e.Store, row.Tenant, store.SubjectPlan, row.ID)
+	if err != nil || asked != nil && asked.State == store.ApprovalOpen {
+		return false, err
+	}
+	calls, err := callsOf(ctx, e.Store, row)
+	for _, call := range calls {
+		switch call.State {
+		case store.CallPending, store.CallRunning, store.CallInProgress:
+			return false, err
+		}
+	}
+	return err == nil, err
+}
+
+// RecoverPlans gives back the plans that a dead node was running, in the
+// transaction that takes it off the books. Whoever takes one up finds by the
+// keys of its steps how far it came.
+func RecoverPlans(ctx context.Context, tx store.Tx, dead store.NodeRow, at time.Time) error {
+	rows, err := tx.Plans(ctx, store.PlanFilter{State: store.PlanRunning, Node: dead.ID})
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		next := row
+		next.State, next.Lease, next.Node, next.UpdatedAt = store.PlanQueued, "", "", at
+		if _, err := tx.UpdatePlan(row.Fence(), next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Resume takes up a plan again: a queued one, one that waited for what has
+// ended since, and one whose unknown step was settled. It runs nothing; see Run
+// and [Engine.Wait].
+func (e *Engine) Resume(ctx context.Context, tenant, id string) (*View, error) {
+	found, err := e.find(ctx, tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	at := e.now()
+	err = e.Store.Write(ctx, func(tx store.Tx) error {
+		row, err := tx.Plan(ctx, found.Tenant, found.ID)
+		if err != nil || row == nil {
+			return err
+		}
+		switch row.State {
+		case store.PlanQueued, store.PlanRunning, store.PlanPending:
+			return nil
+		case store.PlanUnknown:
+		default:
+			return plugin.Errorf(plugin.CodeInvalidInput, "plan %s has ended (%s), and goes on no more; submit it again, under another key", row.ID, row.State)
+		}
+		calls, err := callsOf(ctx, tx, row)
+		if err != nil {
+			return err
+		}
+		for step, call := range calls {
+			if call.State == store.CallUnknown {
+				return plugin.Errorf(plugin.CodeOutcomeUnknown, "step %s of plan %s may or may not have had its effect, and is not repeated blindly; settle call %s first", step, row.ID, call.ID)
+			}
+		}
+		next := *row
+		next.State, next.Code, next.Message, next.UpdatedAt = store.PlanQueued, "", "", at
+		_, err = tx.UpdatePlan(row.Fence(), next)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if e.Wake != nil {
+		e.Wake(ctx, "plan", found.Tenant, found.ID)
+	}
+	return e.view(ctx, found)
+}
+
+// poll is how often Wait looks at what others do.
+const poll = 250 * time.Millisecond
+
+// Wait runs a plan, or waits while others do and while people think, until it
+// has ended or ctx has. step hears of each step that has ended, in order; it may
+// be nil.
+func (e *Engine) Wait(ctx context.Context, tenant, id string, step func(StepView)) (*View, error) {
+	found, err := e.find(ctx, tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	id = found.ID
+	told := map[string]bool{}
+	tell := func(v *View) {
+		for _, s := range v.Steps {
+			if s.State.Ended() && !told[s.ID] && step != nil {
+				told[s.ID] = true
+				step(s)
+			}
+		}
+	}
+	for {
+		v, err := e.run(ctx, tenant, id, func(string) {
+			if v, err := e.Show(context.WithoutCancel(ctx), tenant, id); err == nil {
+				tell(v)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		if tell(v); Ended(v.State) {
+			return v, nil
+		}
+		select {
+		case <-ctx.Done():
+			return v, context.Cause(ctx)
+		case <-time.After(poll):
+		}
+	}
+}

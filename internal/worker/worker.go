@@ -1,0 +1,232 @@
+// Package worker does what is waiting: calls that may run, plans that can go
+// on, the books of dead nodes.
+//
+// It is for processes that stay. A wake-up (package job) says that there is
+// something to do now; a sweep of the store, at the start and from time to time,
+// finds what no wake-up told of. Both may name the same thing, and so may two
+// nodes: whoever does it is kept from doing it twice by its own fences, not by
+// this package.
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/job"
+	"github.com/mortise-dev/mortise/internal/store"
+)
+
+// An Item is something that waits.
+type Item struct{ Kind, Tenant, ID string }
+
+// A Sweeper knows what of one kind waits, and how to do it.
+type Sweeper interface {
+	// Kind is what wake-ups call it: job.Call, job.Plan.
+	Kind() string
+	// Due returns what can be done now, the longest waiting first.
+	Due(ctx context.Context, limit int) ([]Item, error)
+	// Do does it, or finds that there is nothing to do any more. It returns soon
+	// after ctx ends, which happens only if the host cannot wait for it.
+	Do(ctx context.Context, item Item) error
+}
+
+// Options say what is done, and how.
+type Options struct {
+	Queue    *job.Queue
+	Sweepers []Sweeper
+	Recover  func(context.Context) (int, error) // settles what dead nodes left and returns how many there were
+
+	Workers int           // how much is done at a time; 8 where it is 0
+	Drain   time.Duration // how long what was begun may take once there is no more to be begun; none where it is 0
+	Log     *slog.Logger  // of what fails; discarded where it is nil
+
+	RecoverEvery time.Duration // 2 s where it is 0
+	SweepEvery   time.Duration // 10 s where it is 0
+}
+
+const (
+	batch   = 100         // how much a sweep asks for at a time
+	resting = 1000        // how many failures are remembered
+	rest    = time.Minute // for which a sweep leaves alone what failed
+	leave   = time.Second // for what was told to end, before it is left behind
+)
+
+// errDrained is why work ends that takes longer than the host can wait.
+var errDrained = errors.New("the host is stopping and cannot wait any longer")
+
+// A pool does items, a bounded number at a time and none twice at a time. Its
+// goroutines belong to [Run]: one for each item that is being done, one that
+// sweeps, one that recovers, and one in which the queue works.
+type pool struct {
+	opts   Options
+	work   context.Context // of what is being done; it outlives the order to stop
+	stop   context.CancelCauseFunc
+	slots  chan struct{} // one for each item that is being done
+	nudged chan struct{} // asks for a sweep
+	wg     sync.WaitGroup
+
+	mu     sync.Mutex         // guards the three below
+	doing  map[Item]bool      // what is being done here, and whether it was woken meanwhile
+	tired  map[Item]time.Time // what failed, and until when a sweep leaves it alone
+	failed error              // why Run ends of itself
+}
+
+// Run works until ctx ends. Then it begins nothing more, waits for what was
+// begun until the time to drain is over, tells the rest to end, and returns an
+// error if something did not. It returns of itself only if the store has failed
+// or the queue cannot be opened.
+func Run(ctx context.Context, opts Options) error {
+	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
+	opts.Workers = cmp.Or(max(opts.Workers, 0), 8)
+	opts.RecoverEvery = cmp.Or(max(opts.RecoverEvery, 0), 2*time.Second)
+	opts.SweepEvery = cmp.Or(max(opts.SweepEvery, 0), 10*time.Second)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	work, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	p := &pool{
+		opts: opts, work: work, stop: stop, slots: make(chan struct{}, opts.Workers), nudged: make(chan struct{}, 1),
+		doing: map[Item]bool{}, tired: map[Item]time.Time{},
+	}
+	p.wg.Go(func() { p.recover(ctx) })
+	p.wg.Go(func() { p.sweep(ctx) })
+	p.wg.Go(func() { p.listen(ctx) })
+
+	<-ctx.Done()
+	ended := make(chan struct{})
+	go func() {
+		p.wg.Wait()
+		close(ended)
+	}()
+	if !within(ended, opts.Drain) {
+		opts.Log.Warn("what is still being done is told to end", "items", p.busy(), "drain", opts.Drain)
+		end(errDrained)
+		if !within(ended, leave) {
+			return fmt.Errorf("%d pieces of work are left behind: %w", p.busy(), errDrained)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed
+}
+
+// within reports whether ended is closed in time.
+func within(ended <-chan struct{}, patience time.Duration) bool {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// fail ends Run with an error.
+func (p *pool) fail(err error) {
+	p.mu.Lock()
+	if p.failed == nil {
+		p.failed = err
+	}
+	p.mu.Unlock()
+	p.stop(err)
+}
+
+// listen does what wake-ups name.
+func (p *pool) listen(ctx context.Context) {
+	err := p.opts.Queue.Work(ctx, p.opts.Workers, func(_ context.Context, kind, tenant, id string) error {
+		for _, s := range p.opts.Sweepers {
+			if s.Kind() == kind {
+				if done := p.begin(ctx, s, Item{kind, tenant, id}, true); done != nil {
+					<-done
+				}
+				return nil
+			}
+		}
+		return fmt.Errorf("nobody here knows what to do with a %s: is a newer host using this database?", kind)
+	})
+	if err != nil {
+		p.fail(err)
+	}
+}
+
+// begin does an item once there is a slot, and returns what is closed when it
+// is done. It returns nil if ctx ended, or if the item is being done already:
+// then, if it was woken, it is looked at once more.
+func (p *pool) begin(ctx context.Context, s Sweeper, item Item, woken bool) (done <-chan struct{}) {
+	p.mu.Lock()
+	if _, busy := p.doing[item]; busy {
+		p.doing[item] = p.doing[item] || woken
+		p.mu.Unlock()
+		return nil
+	}
+	p.doing[item] = false
+	p.mu.Unlock()
+	select {
+	case p.slots <- struct{}{}:
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil { // also where there was a slot
+		p.mu.Lock()
+		delete(p.doing, item)
+		p.mu.Unlock()
+		return nil // with the slot: nothing more is begun
+	}
+	ended := make(chan struct{})
+	p.wg.Go(func() {
+		defer close(ended)
+		for p.ended(item, p.do(s, item)) && ctx.Err() == nil {
+		}
+		<-p.slots
+	})
+	return ended
+}
+
+// do does an item.
+func (p *pool) do(s Sweeper, item Item) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("it panicked: %v\n%s", fault, debug.Stack())
+		}
+	}()
+	return s.Do(p.work, item)
+}
+
+// ended notes how an item ended, and reports whether it was woken meanwhile. One
+// that failed rests, so that sweeps come to what waits behind it.
+func (p *pool) ended(item Item, err error) (again bool) {
+	p.mu.Lock()
+	if again = p.doing[item]; again {
+		p.doing[item] = false
+	} else {
+		delete(p.doing, item)
+	}
+	delete(p.tired, item)
+	if err != nil && len(p.tired) < resting {
+		p.tired[item] = time.Now().Add(rest)
+	}
+	p.mu.Unlock()
+	if err != nil {
+		p.opts.Log.Warn("what was due could not be done", "kind", item.Kind, "tenant", item.Tenant, "id", item.ID, "cause", err.Error())
+	}
+	if fatal(err) {
+		p.fail(err)
+	}
+	return again
+}
+
+// busy returns how many items are being done.
+func (p *pool) busy() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.doing)
+}
+
+// fatal reports whether an error says that nothing more can be done.
+func fatal(err error) bool { return errors.Is(err, store.ErrFailed) || errors.Is(err, store.ErrClosed) }

@@ -1,0 +1,86 @@
+import base64
+import http.client
+import io
+import json
+import os
+import tempfile
+import threading
+import unittest
+from contextlib import redirect_stdout
+from http.server import ThreadingHTTPServer
+from urllib.parse import quote
+
+from receiver import MESSAGES, Handler, Store
+
+MAIL = b"From: a@example.edu\r\nTo: b@example.org\r\nSubject: Hello\r\nMessage-ID: <1@example.edu>\r\n\r\nHi\r\n"
+
+
+class Receiver(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        Handler.store = Store(self.folder.name)
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        thread = threading.Thread(target=self.server.serve_forever)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(self.server.server_close)
+        self.addCleanup(self.server.shutdown)
+        self.printed = io.StringIO()
+
+    def ask(self, method, path, body=None, headers={}):
+        conn = http.client.HTTPConnection(*self.server.server_address, timeout=10)
+        try:
+            with redirect_stdout(self.printed):
+                conn.request(method, path, None if body is None else json.dumps(body), headers)
+                answer = conn.getresponse()
+                return answer.status, json.loads(answer.read())
+        finally:
+            conn.close()
+
+    def send(self, raw=MAIL):
+        return self.ask("POST", MESSAGES + "/send", {"raw": base64.urlsafe_b64encode(raw).decode()})
+
+    def find(self, query):
+        status, body = self.ask("GET", f"{MESSAGES}?q={quote(query)}")
+        self.assertEqual((status, body["resultSizeEstimate"]), (200, len(body.get("messages", []))))
+        return [found["id"] for found in body.get("messages", [])]
+
+    def test_a_mail_is_kept_and_found(self):
+        status, sent = self.send()
+        self.assertEqual(status, 200)
+        with open(os.path.join(self.folder.name, sent["id"] + ".eml"), "rb") as file:
+            self.assertEqual(file.read(), MAIL)
+        self.assertIn("mail 1: to b@example.org: Hello", self.printed.getvalue())
+        self.assertEqual(self.find("rfc822msgid:1@example.edu"), [sent["id"]])
+        self.assertEqual(self.find('in:sent to:b@example.org subject:"hello"'), [sent["id"]])
+        for query in ("rfc822msgid:2@example.edu", 'in:sent to:c@example.org subject:"Hello"', "", "from:a"):
+            self.assertEqual(self.find(query), [], query)
+        self.assertEqual(Store(self.folder.name).search("rfc822msgid:1@example.edu"), [sent["id"]])
+
+    def test_two_mails_are_two(self):
+        self.assertNotEqual(self.send()[1]["id"], self.send()[1]["id"])
+
+    def test_what_is_no_mail_is_refused(self):
+        for body in ({}, [], {"raw": 1}, {"raw": "%%"}, None):
+            status, answer = self.ask("POST", MESSAGES + "/send", body, {} if body is not None else {"Content-Length": "0"})
+            self.assertEqual(status, 400, (body, answer))
+        self.assertEqual(self.ask("POST", "/elsewhere", {})[0], 404)
+
+    def test_emails_are_put_and_read(self):
+        path = "/funding_emails/e-1"
+        self.assertEqual(self.ask("GET", path)[0], 404)
+        self.assertEqual(self.ask("PUT", path, {"subject": "a", "state": "final"})[0], 201)
+        self.assertEqual(self.ask("PUT", path, {"subject": "b", "state": "final"})[0], 200)
+        self.assertEqual(self.ask("GET", path), (200, {"subject": "b", "state": "final"}))
+        self.assertEqual(self.ask("PUT", "/funding_emails/../x", {})[0], 404)
+
+    def test_an_outcome_counts_once_under_its_key(self):
+        for _ in range(2):
+            self.assertEqual(self.ask("POST", "/outcomes", {"a": 1}, {"Idempotency-Key": "k"})[0], 201)
+        self.assertEqual(len(Handler.store.outcomes), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

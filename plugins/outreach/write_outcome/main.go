@@ -1,0 +1,82 @@
+// Command write_outcome is the plugin ExternalSystem.WriteOutcome: it posts
+// the outcome of a request to the system that the request came from. Adapters
+// ask for it, because they may not write themselves.
+package main
+
+import (
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	mortise "github.com/mortise-dev/mortise/sdk/go"
+)
+
+const (
+	name    = "ExternalSystem.WriteOutcome"
+	version = "1.0.0"
+	scope   = "outcome:write"
+)
+
+func main() { newPlugin().Run() }
+
+func newPlugin() *mortise.Plugin {
+	p := mortise.New(name, version)
+	p.Capabilities = []string{"http"}
+	mortise.Operator(p, name, "Write the outcome of a request to the system that it came from.", write,
+		mortise.Effects("http_write"), mortise.PolicyTags("external_write"), mortise.Permissions(scope))
+	return p
+}
+
+// An outcome is how a request ended, for the system that made it.
+type outcome struct {
+	Reference string         `json:"reference" doc:"what that system knows the request by"`
+	Status    string         `json:"status" doc:"succeeded, failed or in_progress"`
+	Text      string         `json:"text,omitempty"`
+	Data      jsontext.Value `json:"data,omitzero"`
+}
+
+type input struct {
+	URL     string  `json:"url"`
+	Outcome outcome `json:"outcome"`
+}
+
+type written struct {
+	StatusCode int    `json:"status_code"`
+	Reference  string `json:"reference"`
+}
+
+// request is what the host's service http.fetch takes.
+type request struct {
+	Method          string            `json:"method"`
+	URL             string            `json:"url"`
+	Headers         map[string]string `json:"headers,omitempty"`
+	JSON            outcome           `json:"json"`
+	FollowRedirects bool              `json:"follow_redirects"`
+	MaxBytes        int               `json:"max_bytes"`
+}
+
+// write posts the outcome once. Under the same idempotency key the other side
+// gets the same key, by which it can tell a repetition.
+func write(c *mortise.Call, in input) (written, error) {
+	about := c.About()
+	// The host has asked already; an operator asks again (kernel contracts, 5.3.4 E).
+	if scopes := about.Auth.Scopes; !slices.Contains(scopes, scope) && !slices.Contains(scopes, "*") {
+		return written{}, mortise.Errorf("SCOPE_DENIED", "writing an outcome needs the scope %s", scope)
+	}
+	ask := request{Method: "POST", URL: in.URL, JSON: in.Outcome, MaxBytes: 64 << 10}
+	if about.Key != "" {
+		ask.Headers = map[string]string{"Idempotency-Key": about.Key}
+	}
+	var answer struct {
+		StatusCode int `json:"status_code"`
+	}
+	if err := c.Service("http.fetch", ask, &answer); err != nil {
+		return written{}, err
+	}
+	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+		err := mortise.Errorf("SYSTEM_REFUSED", "the system answered %d to the outcome of %s", answer.StatusCode, in.Outcome.Reference)
+		err.Details = map[string]int{"status": answer.StatusCode}
+		return written{}, err
+	}
+	return written{answer.StatusCode, in.Outcome.Reference}, nil
+}
