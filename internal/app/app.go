@@ -15,6 +15,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/approval"
 	"github.com/mortise-dev/mortise/internal/config"
+	"github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/internal/interpreter"
 	"github.com/mortise-dev/mortise/internal/job"
 	"github.com/mortise-dev/mortise/internal/kernel"
@@ -40,6 +41,7 @@ type Options struct {
 	Home     string       // the data directory; made where it is missing
 	Config   string       // the configuration file; mortise.yaml in Home where it is empty
 	Database string       // the URL of a PostgreSQL database; what the configuration says where it is empty
+	As       string       // who acts: a name of the configuration's; its own principal where it is empty
 	Standby  bool         // keep processes ready for the next call: for hosts that stay
 	Log      *slog.Logger // the host's own log; by configuration, on standard error, where it is nil
 }
@@ -49,6 +51,7 @@ type App struct {
 	Home         string
 	ConfigPath   string
 	Config       config.Config
+	Principal    plugin.Principal // who acts at this host's own command line
 	Store        store.Store
 	Ledger       *ledger.Ledger
 	Registry     *registry.Registry
@@ -93,6 +96,9 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	if a.Config, a.ConfigPath, err = ReadConfig(a.Home, o.Config); err != nil {
 		return nil, &SetupError{fmt.Errorf("the configuration cannot be used: %w", err)}
+	}
+	if err := a.actAs(o.As); err != nil {
+		return nil, err
 	}
 	log := o.Log
 	if log == nil {
@@ -144,8 +150,8 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 
 	a.Registry, err = registry.Open(ctx, registry.Options{
 		Dir:      a.dir("packages"),
-		Catalog:  &catalog{store: st, tenant: a.Config.Tenant, principal: a.Config.Principal},
-		Approver: a.Config.Principal,
+		Catalog:  &catalog{store: st, tenant: a.Config.Tenant, principal: a.Principal.ID},
+		Approver: a.Principal.ID,
 		Bindings: bindings(a.Config.Bindings, a.ConfigPath),
 		Describe: a.describe,
 		Bundled:  plugins.Files, BundledDirs: plugins.Dirs,
@@ -170,15 +176,21 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 			"outcome", u.Outcome, "attempts", u.Attempts, "sent", u.Sent, "received", u.Received, "took", u.Took)
 	}
 	a.opened("connections of plugins", broker.Close)
-	a.Approvals = &approval.Desk{Store: st, May: a.mayApprove, Wake: a.wake}
+	a.Approvals = &approval.Desk{Store: st, May: a.MayApprove, Wake: a.wake}
+	people := newNotifier(a.Config.Approvals.Notify, a.Home, st, log)
+	a.opened("telling of approvers", people.Close)
 	a.Kernel = kernel.New(kernel.Options{
 		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: runner{a.Runner}, Services: broker, Agents: a.agents(),
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: log, Wake: a.wakeCall,
+		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.call,
 	})
 	broker.Call = a.Kernel.Run
 	a.Plans = a.openPlans(log)
-	a.Plans.Wake = a.wake
+	a.Plans.Wake, a.Plans.Asked, a.Plans.Expire = a.wake, people.plan, time.Duration(a.Config.Approvals.Expire)
 	a.Sweepers = []worker.Sweeper{waitingCalls{a.Kernel, a.Approvals}, waitingPlans{a.Plans}}
+	if _, err := a.Approvals.Expire(ctx); err != nil { // those that nobody answered while no host was there
+		return nil, err
+	}
 	return a, nil
 }
 
@@ -216,6 +228,9 @@ func (a *App) opened(name string, close func() error) {
 // Close ends what was opened, in reverse, and returns what went wrong. It may
 // be called again.
 func (a *App) Close() error {
+	if len(a.closers) > 0 {
+		fault.At("cleanup")
+	}
 	var errs []error
 	for i := len(a.closers) - 1; i >= 0; i-- {
 		if err := a.closers[i].close(); err != nil {

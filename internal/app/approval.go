@@ -9,12 +9,16 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// mayApprove asks policy whether somebody may decide about what an approval is
-// for: the one operation of a call, or all operations of a plan that wait.
-func (a *App) mayApprove(ctx context.Context, row *store.ApprovalRow, by plugin.Principal) error {
+// MayApprove asks policy whether somebody may decide about what an approval is
+// for: the one operation of a call, or all operations of a plan that wait. It
+// returns nil if so.
+func (a *App) MayApprove(ctx context.Context, row *store.ApprovalRow, by plugin.Principal) error {
 	asked, err := a.askedFor(ctx, row)
 	if err != nil {
 		return err
+	}
+	if len(asked) == 0 {
+		return plugin.Errorf(plugin.CodeNotFound, "what approval %s was asked for is no longer there", row.ID)
 	}
 	for _, call := range asked {
 		t, err := a.Registry.Resolve(ctx, call.Operation)
@@ -29,22 +33,40 @@ func (a *App) mayApprove(ctx context.Context, row *store.ApprovalRow, by plugin.
 	return nil
 }
 
+// MaySee returns nil if somebody may know all that an approval is for: whoever
+// asked for it, and whoever may decide it.
+func (a *App) MaySee(ctx context.Context, row *store.ApprovalRow, who plugin.Principal) error {
+	if who.ID == row.Requester {
+		return nil
+	}
+	return a.MayApprove(ctx, row, who)
+}
+
+// MayControl returns nil if somebody may stop a call, or say how it ended:
+// whoever made it, and whoever may approve its operation.
+func (a *App) MayControl(ctx context.Context, tenant, id string, by plugin.Principal) error {
+	asked, err := a.callAsked(ctx, tenant, id)
+	if err != nil {
+		return err
+	}
+	if asked == nil {
+		return plugin.Errorf(plugin.CodeNotFound, "there is no call %s that could be stopped or settled; 'mortise calls list' shows those there are", id)
+	}
+	if made := asked.Principal; made.ID == by.ID && (made.Type == by.Type || made.Type == "") {
+		return nil
+	}
+	return a.MayApprove(ctx, &store.ApprovalRow{Tenant: tenant, SubjectKind: store.SubjectCall, SubjectID: id}, by)
+}
+
 // askedFor returns what an approval is for, as calls with their operations and
 // inputs.
 func (a *App) askedFor(ctx context.Context, row *store.ApprovalRow) ([]plugin.Call, error) {
 	if row.SubjectKind == store.SubjectCall {
-		w, err := a.Ledger.Waiting(ctx, row.Tenant, row.SubjectID)
-		if err != nil || w == nil {
+		call, err := a.callAsked(ctx, row.Tenant, row.SubjectID)
+		if err != nil || call == nil {
 			return nil, err
 		}
-		var request struct {
-			Input  json.RawMessage `json:"input"`
-			Labels []string        `json:"labels"`
-		}
-		if err := json.Unmarshal(w.Request, &request); err != nil {
-			return nil, err
-		}
-		return []plugin.Call{{Tenant: row.Tenant, Operation: w.Row.Operation + "@=" + w.Row.Version, Input: request.Input, Labels: request.Labels}}, nil
+		return []plugin.Call{*call}, nil
 	}
 	steps, err := a.Store.Steps(ctx, row.Tenant, row.SubjectID)
 	if err != nil {
@@ -57,4 +79,26 @@ func (a *App) askedFor(ctx context.Context, row *store.ApprovalRow) ([]plugin.Ca
 		}
 	}
 	return asked, nil
+}
+
+// callAsked returns a call as it was made, as far as it is kept; nil if there
+// is none.
+func (a *App) callAsked(ctx context.Context, tenant, id string) (*plugin.Call, error) {
+	w, err := a.Ledger.Waiting(ctx, tenant, id)
+	if err != nil || w == nil {
+		return nil, err
+	}
+	request := struct {
+		Principal plugin.Principal `json:"principal"`
+		Input     json.RawMessage  `json:"input"`
+		Labels    []string         `json:"labels"`
+	}{Principal: plugin.Principal{ID: w.Row.Principal}, Labels: w.Row.Labels}
+	if len(w.Request) > 0 {
+		if err := json.Unmarshal(w.Request, &request); err != nil {
+			return nil, err
+		}
+	}
+	return &plugin.Call{
+		ID: id, Tenant: tenant, Principal: request.Principal, Operation: w.Row.Operation + "@=" + w.Row.Version, Input: request.Input, Labels: request.Labels,
+	}, nil
 }

@@ -31,20 +31,21 @@ func (a *App) openPlans(log *slog.Logger) *plan.Engine {
 	})
 }
 
-// approvers knows who may agree, as far as the configuration names people: its
-// owner, and the members of its groups and roles.
+// approvers knows who may agree, as far as the configuration names people.
 type approvers struct{ app *App }
 
+// Anyone reports whether there is somebody who may, and is not who asks, unless
+// the configuration lets them agree to their own. Policy files may name others
+// than the configuration does, so with files the answer is that there may be.
 func (p approvers) Anyone(_ context.Context, targets []*plugin.Target, requester plugin.Principal) bool {
 	c := p.app.Config
-	names := []string{c.Principal, MemberName(requester)}
-	for _, members := range []map[string][]string{c.Policy.Groups, c.Policy.Roles} {
-		for _, list := range members {
-			names = append(names, list...)
-		}
+	if len(c.Policy.Files) > 0 {
+		return true
 	}
-	return slices.ContainsFunc(names, func(name string) bool {
-		return p.mayAll(ParseMember(name), targets)
+	asks := MemberName(requester)
+	return slices.ContainsFunc(Names(c), func(name string) bool {
+		own := name == asks && !(c.Approvals.Self && name == c.Principal)
+		return !own && p.mayAll(ParseMember(name), targets)
 	})
 }
 

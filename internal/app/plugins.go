@@ -108,6 +108,34 @@ func (p Plugins) Disable(ctx context.Context, ref string) ([]registry.Info, erro
 	return p.app.Registry.Disable(ctx, ref)
 }
 
+// Approve is [registry.Registry.Approve] for those who may configure the plugin.
+func (p Plugins) Approve(ctx context.Context, seen registry.Review) (registry.Info, error) {
+	if err := p.MayChange(ctx, "approve", seen.Name+"@"+seen.Version); err != nil {
+		return registry.Info{}, err
+	}
+	return p.app.Registry.Approve(ctx, seen)
+}
+
+// Review is [registry.Registry.Review]; to ask the code too, they must be one
+// who may configure the plugin.
+func (p Plugins) Review(ctx context.Context, ref string, ask bool) (registry.Review, error) {
+	if ask {
+		if err := p.MayChange(ctx, "approve", ref); err != nil {
+			return registry.Review{}, err
+		}
+	}
+	return p.app.Registry.Review(ctx, ref, ask)
+}
+
+// Rollback is [registry.Registry.Rollback] for those who may configure the
+// plugin.
+func (p Plugins) Rollback(ctx context.Context, ref string) (left, back registry.Info, err error) {
+	if err := p.MayChange(ctx, "roll back", ref); err != nil {
+		return left, back, err
+	}
+	return p.app.Registry.Rollback(ctx, ref)
+}
+
 // Delete is [registry.Registry.Delete] for those who may configure the plugin.
 func (p Plugins) Delete(ctx context.Context, ref string) (registry.Info, error) {
 	if err := p.MayChange(ctx, "delete", ref); err != nil {
@@ -144,7 +172,7 @@ func (p Plugins) MayChange(ctx context.Context, what, ref string) error {
 }
 
 // May refuses somebody who may not configure a plugin, on the record. what is
-// the verb: register, enable, disable, delete, approve.
+// the verb: register, enable, disable, approve, roll back, delete.
 func (p Plugins) May(ctx context.Context, what string, m *plugin.Manifest) error {
 	d := p.app.Policy.May(policy.Configure, &plugin.Target{Manifest: m}, p.app.call(p.by))
 	if d.Verdict == plugin.Allow {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -59,8 +60,13 @@ func Reading(ctx context.Context, home string, d config.Database) (store.Store, 
 	return sqlite.Open(ctx, home, sqlite.Options{ReadOnly: true})
 }
 
-// away says which database cannot be used.
+// away says which database cannot be used. One that does not answer may do so
+// later.
 func away(d config.Database, err error) error {
+	var network net.Error
+	if errors.As(err, &network) {
+		return plugin.Errorf(plugin.CodeUnavailable, "the database %s does not answer: %w", d, err)
+	}
 	return &SetupError{fmt.Errorf("the database %s cannot be used: %w", d, err)}
 }
 

@@ -9,14 +9,14 @@ import (
 
 	json2 "github.com/go-json-experiment/json"
 
-	"github.com/mortise-dev/mortise/internal/kernel"
+	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/plan"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // A hearing is what the kernel has for agents, and keeps what the agent said.
 type hearing struct {
-	kernel.Agents
+	app.Agents
 	target *plugin.Target
 	call   *plugin.Call
 	input  json.RawMessage
@@ -34,7 +34,7 @@ func (h *hearing) Judge(ctx context.Context, t *plugin.Target, call *plugin.Call
 func (t *trial) agent(ctx context.Context) error {
 	heard := &hearing{Agents: t.host.Kernel.Agents}
 	r := t.request()
-	r.kernel = t.host.kernel(func(o *kernel.Options) { o.Agents = heard })
+	r.by = t.host.Varied(app.Variation{Agents: heard})
 	a, err := t.host.call(ctx, r)
 	if err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/kernel"
 	"github.com/mortise-dev/mortise/internal/registry"
 	"github.com/mortise-dev/mortise/internal/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/schema"
@@ -167,13 +166,11 @@ func packageOf(s registry.Shown) plugin.Package {
 // that the plugin has it.
 func (c *checker) unknown(ctx context.Context, s registry.Shown) error {
 	first := s.Manifest.Operations[0]
-	k := c.host.kernel(func(o *kernel.Options) {
-		o.Registry = swapped{o.Registry, func(t *plugin.Target) {
-			t.Operation = &plugin.Operation{Name: "no_such_operation", Kind: plugin.Tool, Timeout: first.Timeout}
-			t.Input, t.Output = schema.Any, schema.Any
-		}}
-	})
-	a, err := c.host.call(ctx, request{kernel: k, ref: reference(s, first), input: []byte("{}")})
+	k := c.host.Varied(app.Variation{Target: func(t *plugin.Target) {
+		t.Operation = &plugin.Operation{Name: "no_such_operation", Kind: plugin.Tool, Timeout: first.Timeout}
+		t.Input, t.Output = schema.Any, schema.Any
+	}})
+	a, err := c.host.call(ctx, request{by: k, ref: reference(s, first), input: []byte("{}")})
 	if err != nil {
 		return err
 	}

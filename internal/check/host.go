@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/kernel"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -49,29 +48,9 @@ func (h *host) close() error {
 	return errors.Join(err, os.RemoveAll(h.home))
 }
 
-// kernel returns a kernel that differs from the host's own in one part.
-func (h *host) kernel(change func(*kernel.Options)) *kernel.Kernel {
-	o := h.Kernel.Options
-	change(&o)
-	return kernel.New(o)
-}
-
-// A swapped registry resolves as the host's does, and changes what it found.
-type swapped struct {
-	kernel.Registry
-	change func(*plugin.Target)
-}
-
-func (s swapped) Resolve(ctx context.Context, ref string) (*plugin.Target, error) {
-	found, err := s.Registry.Resolve(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	t := *found
-	op := *found.Operation
-	t.Operation = &op
-	s.change(&t)
-	return &t, nil
+// A caller takes calls: the host's own kernel, or one that differs in a part.
+type caller interface {
+	Call(ctx context.Context, call plugin.Call) (plugin.Result, error)
 }
 
 // The principals of the checks.
@@ -82,7 +61,7 @@ const (
 
 // A request is a call that a check makes.
 type request struct {
-	kernel *kernel.Kernel
+	by     caller // the host's own kernel where it is nil
 	ref    string
 	input  []byte
 	key    string
@@ -106,8 +85,8 @@ type line struct {
 
 // call makes one call. The error is about the host, not about the call.
 func (h *host) call(ctx context.Context, r request) (answer, error) {
-	if r.kernel == nil {
-		r.kernel = h.Kernel
+	if r.by == nil {
+		r.by = h.Kernel
 	}
 	if r.scopes == nil {
 		r.scopes = []string{"*"}
@@ -122,7 +101,7 @@ func (h *host) call(ctx context.Context, r request) (answer, error) {
 		Operation: r.ref, Input: r.input, Key: r.key, Fresh: !r.cached, Trace: plugin.Trace{Correlation: fmt.Sprintf("check-%d", h.calls)},
 	}
 	var a answer
-	a.Result, a.err = r.kernel.Call(ctx, call)
+	a.Result, a.err = r.by.Call(ctx, call)
 	if err := ctx.Err(); err != nil {
 		return a, context.Cause(ctx)
 	}

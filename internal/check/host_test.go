@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/kernel"
+	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/registry"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // indulgent lets agents run whatever they need.
-type indulgent struct{ kernel.Agents }
+type indulgent struct{ app.Agents }
 
 func (indulgent) Brief(_ context.Context, _ *plugin.Target, call *plugin.Call) (json.RawMessage, error) {
 	return call.Input, nil
@@ -23,7 +23,7 @@ func (indulgent) Brief(_ context.Context, _ *plugin.Target, call *plugin.Call) (
 
 // onHost puts an operation that echoes its input on trial, in a host of which
 // one part was changed.
-func onHost(t *testing.T, operation string, change func(*kernel.Options)) *trial {
+func onHost(t *testing.T, operation string, change func(*app.App) app.Variation) *trial {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -55,7 +55,7 @@ func onHost(t *testing.T, operation string, change func(*kernel.Options)) *trial
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.App.Kernel = h.kernel(change)
+	h.App.Kernel = h.Varied(change(h.App))
 	return &trial{&checker{host: h}, shown, shown.Manifest.Operations[0], "on.trial/do", example{
 		input: []byte(`{"intent":{"type":"A.B","payload":{}},"context":{"student":{"profile":{"name":"Ada"}}}}`),
 	}}
@@ -67,20 +67,20 @@ func TestWhatTheHostGuaranteesIsCheckedToo(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, operation string
-		change          func(*kernel.Options)
+		change          func(*app.App) app.Variation
 		check           func(ctx context.Context, one *trial) error
 		want            string
 	}{
-		{"context", "kind: agent", func(o *kernel.Options) { o.Agents = indulgent{o.Agents} },
+		{"context", "kind: agent", func(a *app.App) app.Variation { return app.Variation{Agents: indulgent{a.Kernel.Agents}} },
 			func(ctx context.Context, one *trial) error { return one.context(ctx) },
 			"does not run without the context it needs: at /context: without student.profile it ended in "},
 		{"permissions", "kind: operator, permissions: ['do:it']",
-			func(o *kernel.Options) {
-				o.Registry = swapped{o.Registry, func(t *plugin.Target) { t.Operation.Permissions = nil }}
+			func(*app.App) app.Variation {
+				return app.Variation{Target: func(t *plugin.Target) { t.Operation.Permissions = nil }}
 			},
 			func(ctx context.Context, one *trial) error { return one.permissions(ctx) },
 			"is refused to who lacks its permissions: at /permissions: it ran for somebody who has none"},
-		{"key", "kind: operator", func(*kernel.Options) {},
+		{"key", "kind: operator", func(*app.App) app.Variation { return app.Variation{} },
 			func(ctx context.Context, one *trial) error { // two keys, given out as one
 				var both [2]answer
 				for i := range both {

@@ -184,6 +184,8 @@ func TestEachKindIsHeldToItsContract(t *testing.T) {
 		{"operator that differs and says so", operator("candid-moody", ""), "KN-20", []string{"", "pass says so where two runs differ"}},
 		{"operator with an effect that it does not declare", onTrial("writer", "kind: operator", http), "KN-20", []string{
 			"fail asks the host for nothing it may not have: examples/do.one.input.json: effect_undeclared: http.fetch: "}},
+		{"operator with two examples", with(operator("echo", ""), "examples/do.two.input.json", `{"n":2}`), "KN-20", []string{"",
+			"pass a repeated key gives the first result and runs nothing: examples/do.one.input.json", "pass a repeated key gives the first result and runs nothing: examples/do.two.input.json"}},
 		{"operator with effects", operator("echo", ", effects: [db_write]"), "", []string{"", "not run runs its example: it has effects (db_write): they happen with --effects"}},
 
 		{"adapter", adapter("event", ""), "KN-20", []string{"", "pass makes a request to the kernel of an event", "pass acts through operators alone"}},

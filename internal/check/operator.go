@@ -2,9 +2,10 @@ package check
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 
-	"github.com/mortise-dev/mortise/internal/kernel"
+	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -15,7 +16,7 @@ func (t *trial) operator(ctx context.Context) error {
 		return err
 	}
 	keyed := t.request()
-	keyed.key = "check-one"
+	keyed.key = fmt.Sprintf("check-%d-one", t.host.calls) // each example has its own
 	first, err := t.host.call(ctx, keyed)
 	if err != nil {
 		return err
@@ -38,7 +39,7 @@ func (t *trial) operator(ctx context.Context) error {
 		return err
 	}
 	t.repeated(first, again)
-	keyed.key = "check-two"
+	keyed.key = fmt.Sprintf("check-%d-two", t.host.calls)
 	other, err := t.host.call(ctx, keyed)
 	if err != nil {
 		return err
@@ -92,9 +93,7 @@ func (t *trial) permissions(ctx context.Context) error {
 		t.tell(scoped, Fail, "at /permissions: it ended in %s, not in scope_denied", code)
 		return nil
 	}
-	bare.kernel = t.host.kernel(func(o *kernel.Options) {
-		o.Registry = swapped{o.Registry, func(t *plugin.Target) { t.Operation.Permissions = nil }}
-	})
+	bare.by = t.host.Varied(app.Variation{Target: func(t *plugin.Target) { t.Operation.Permissions = nil }})
 	passed, err := t.host.call(ctx, bare)
 	if err != nil {
 		return err

@@ -46,9 +46,6 @@ func (c *checker) compatible(ctx context.Context, s registry.Shown) error {
 		c.add(s.Name, compatible, Fail, "%s", messageOf(err))
 		return ctx.Err()
 	}
-	if len(earlier) == 0 {
-		c.add(s.Name, compatible, Skip, "no earlier version is registered; --against names one")
-	}
 	for _, old := range earlier {
 		if err := c.against(s, old); err != nil {
 			return err

@@ -92,18 +92,20 @@ func (c *command) earlier(ctx context.Context, against string, o *check.Options)
 	if err != nil {
 		return nil, nothing, err
 	}
-	return func(ctx context.Context, m *plugin.Manifest, digest string) ([]*plugin.Manifest, error) {
-		if against == "" {
+	if against == "" {
+		return func(ctx context.Context, m *plugin.Manifest, digest string) ([]*plugin.Manifest, error) {
 			return predecessors(ctx, a, m, digest)
+		}, a.Close, nil
+	}
+	named, err := a.Registry.Show(ctx, against)
+	if err != nil {
+		return nil, nothing, errors.Join(err, a.Close())
+	}
+	return func(_ context.Context, m *plugin.Manifest, _ string) ([]*plugin.Manifest, error) {
+		if m.Name != named.Name {
+			return nil, plugin.Errorf(plugin.CodeInvalidInput, "--against names %s@%s, which is another plugin", named.Name, named.Version)
 		}
-		shown, err := a.Registry.Show(ctx, against)
-		switch {
-		case err != nil:
-			return nil, err
-		case shown.Name != m.Name:
-			return nil, nil // of a tree, another plugin is meant
-		}
-		return []*plugin.Manifest{shown.Manifest}, nil
+		return []*plugin.Manifest{named.Manifest}, nil
 	}, a.Close, nil
 }
 

@@ -94,7 +94,7 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 
 // principal is who asks at this command line.
 func (c *command) principal(a *app.App) plugin.Principal {
-	return plugin.Principal{Type: "user", ID: a.Config.Principal, Scopes: []string{"*"}}
+	return a.Principal
 }
 
 // planning opens the host, does something about a plan, and shows it. The books
@@ -367,10 +367,14 @@ func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve
 	}
 	by := c.principal(a)
 	if as != "" {
+		if names := app.Names(a.Config); !slices.Contains(names, as) {
+			return nil, plugin.Errorf(plugin.CodeUnauthenticated, "nobody here is called %s; the configuration names %s", as, strings.Join(names, ", "))
+		}
 		by = app.ParseMember(as)
 	}
 	if _, err := a.Approvals.Decide(ctx, approval.Answer{
 		Tenant: a.Config.Tenant, ID: v.Approval.ID, Approve: approve, By: by, Reason: reason,
+		Own: as == "" && a.Owner() && a.Config.Approvals.Self && isTerminal(c.in),
 	}); err != nil {
 		return nil, err
 	}

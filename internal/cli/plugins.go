@@ -17,7 +17,8 @@ import (
 
 func (c *command) plugins() *cobra.Command {
 	cmd := &cobra.Command{Use: "plugins", Aliases: []string{"plugin"}, Short: "Register, list and switch plugins"}
-	cmd.AddCommand(c.pluginsList(), c.pluginsShow(), c.pluginsRegister(), c.pluginsEnable(), c.pluginsDisable(), c.pluginsDelete())
+	cmd.AddCommand(c.pluginsList(), c.pluginsShow(), c.pluginsRegister(), c.pluginsEnable(), c.pluginsDisable(),
+		c.pluginsDiff(), c.pluginsApprove(), c.pluginsRollback(), c.pluginsDelete())
 	return cmd
 }
 
@@ -106,6 +107,12 @@ func (c *command) showPlugin(s registry.Shown) error {
 	}
 	t.row("description:", orDash(s.Description))
 	t.row("state:", string(s.State))
+	for _, version := range s.Waiting {
+		t.row("held:", fmt.Sprintf("%s@%s, because it is not what was approved: 'mortise plugins diff %s@%s' shows the difference", s.Name, version, s.Name, version))
+	}
+	if s.ApprovedBy != "" {
+		t.row("approved by:", s.ApprovedBy)
+	}
 	if s.Problem != "" {
 		t.row("problem:", oneLine(s.Problem, 300))
 	}
@@ -192,7 +199,11 @@ func (c *command) pluginsRegister() *cobra.Command {
 
 The files are copied into the data directory and are what runs from then on. With
 --dev they are linked instead: a change counts at the next call. One bad plugin in
-a tree does not keep the others out. Archives are not read yet: unpack them first.`,
+a tree does not keep the others out. Archives are not read yet: unpack them first.
+
+A plugin that was approved before and comes back changed, in a patch version or
+under the same number, is held until 'mortise plugins approve'. What was approved
+can be called meanwhile.`,
 		Example: `  mortise plugins register ./hello
   mortise plugins register --dev ./hello
   mortise plugins register example.hello --path ./hello --name "Hello"`,

@@ -11,13 +11,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func init() { commands["terminal"] = terminal }
+func init() {
+	commands["terminal"] = terminal
+	commands["typed"] = typed
+}
 
 // terminal runs a command whose output is a terminal of so many columns, and
 // has what arrives there as its standard output.
 func terminal(ts *testscript.TestScript, neg bool, args []string) {
 	columns, err := strconv.Atoi(args[0])
 	ts.Check(err)
+	onTerminal(ts, neg, columns, "", args[1:])
+}
+
+// typed runs a command at a terminal of 200 columns, at which somebody types
+// what is in a file. What was typed is seen there too.
+func typed(ts *testscript.TestScript, neg bool, args []string) {
+	onTerminal(ts, neg, 200, ts.ReadFile(args[0]), args[1:])
+}
+
+func onTerminal(ts *testscript.TestScript, neg bool, columns int, input string, args []string) {
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	ts.Check(err)
 	defer ours.Close()
@@ -29,8 +42,13 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 	theirs, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
 	ts.Check(err)
 
-	cmd, _, _ := command(ts, args[1:])
+	cmd, _, _ := command(ts, args)
 	cmd.Stdout, cmd.Stderr = theirs, theirs
+	if input != "" {
+		cmd.Stdin = theirs
+		_, err := io.WriteString(ours, input)
+		ts.Check(err)
+	}
 	ts.Check(cmd.Start())
 	theirs.Close()
 	var seen bytes.Buffer

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/approval"
+	"github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -46,6 +47,7 @@ func (r *request) claim(ctx context.Context) (first plugin.Result, done bool, er
 		return first, true, err
 	case r.needs:
 		r.waits = true
+		fault.At("approval")
 		if r.k.Asked != nil {
 			r.k.Asked(asked, call)
 		}
@@ -61,6 +63,7 @@ func (r *request) claim(ctx context.Context) (first plugin.Result, done bool, er
 		return first, true, nil
 	}
 	r.lease, r.record.Attempt = &lease, lease.Attempt()
+	fault.At("claim")
 	return first, false, nil
 }
 
@@ -152,5 +155,6 @@ func (r *request) take(ctx context.Context) (now plugin.Result, lost bool, err e
 		return now, true, err
 	}
 	r.lease, r.row, r.record.Attempt = &lease, nil, lease.Attempt()
+	fault.At("claim")
 	return now, false, nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/approval"
+	"github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -29,6 +30,9 @@ type Registry interface {
 // A Policy judges calls. Silence means no.
 type Policy interface {
 	Decide(t *plugin.Target, call *plugin.Call) plugin.Decision
+	// Visible returns the operations of a plugin that whoever calls may know of;
+	// whole reports that there is nothing that they may not.
+	Visible(m *plugin.Manifest, call *plugin.Call) (operations []*plugin.Operation, whole bool)
 }
 
 // A Runner carries calls out.
@@ -120,6 +124,7 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 	// calls too, and for callers who have hung up.
 	r := k.begin(&call)
 	defer func() { res, err = r.finish(ctx, res, err) }()
+	fault.At("accept")
 
 	// Resolve: which operation of which version of which plugin is meant?
 	if err := r.resolve(ctx); err != nil {

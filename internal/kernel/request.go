@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/mortise-dev/mortise/internal/canon"
+	"github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -172,6 +173,7 @@ func (r *request) checkIn() error {
 			return plugin.Errorf(plugin.CodeInvalidInput, "%s: input at %s: a number above 2^53 does not mean the same to every program; send it as text", r.target.Name(), at)
 		}
 	}
+	fault.At("validate")
 	return nil
 }
 
@@ -195,6 +197,7 @@ func (r *request) decide(ctx context.Context) error {
 	}
 	d := r.k.Policy.Decide(r.target, r.call)
 	r.record.Decision = &d
+	fault.At("policy")
 	switch d.Verdict {
 	case plugin.Allow:
 		return nil
@@ -250,6 +253,7 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 	services := r.k.Services.For(r.target, r.call, r.journal)
 	r.asked, _ = services.(witness)
 	res, err := r.k.Runner.Run(ctx, r.target, r.call, services)
+	fault.At("answer")
 	if err != nil {
 		res.Data = nil
 		r.ran = !neverSent(err)
@@ -311,6 +315,7 @@ func (r *request) checkOut(ctx context.Context, res *plugin.Result) error {
 		return refuse(plugin.CodeInvalidOutput, "output: %w", err)
 	}
 	r.record.ResultHash = hash
+	fault.At("checked")
 	return nil
 }
 
@@ -333,17 +338,31 @@ func (r *request) finish(ctx context.Context, res plugin.Result, err error) (plu
 		r.k.Log.Error("a call could not be recorded", "call_id", r.call.ID, "operation", r.record.Operation, "cause", recordErr.Error())
 		return plugin.Result{}, plugin.Errorf(plugin.CodeInternal, "call %s could not be recorded, so its result is withheld", r.call.ID)
 	}
+	fault.At("ack")
 	if goesOn {
 		res.Status, res.Data = plugin.InProgress, nil
 		return res, nil
 	}
 	if failure != nil {
-		return res, failure
+		return res, r.masked(failure)
 	}
 	if r.target != nil && r.prior == nil && !res.Cached && cacheable(r.target, r.call) && !isNondeterministic(&res) {
 		r.k.cache.put(r.cacheKey(), res)
 	}
 	return res, nil
+}
+
+// masked returns what the caller hears of a refusal. Whoever may not even know
+// of an operation hears that there is none; the ledger keeps the reason.
+func (r *request) masked(failure *plugin.Error) error {
+	if r.target == nil || r.ran || r.lease != nil || r.row != nil || r.prior != nil {
+		return failure
+	}
+	operations, whole := r.k.Policy.Visible(r.target.Manifest, r.call)
+	if whole || slices.Contains(operations, r.target.Operation) {
+		return failure
+	}
+	return plugin.Errorf(plugin.CodeNotFound, "no plugin is called %s", printable(r.call.Operation, 300))
 }
 
 // complete fills in what the host knows better than the plugin.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/approval"
+	"github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -43,7 +44,9 @@ func (r *request) settle(ctx context.Context, res *plugin.Result, failure *plugi
 	if err := r.k.Ledger.Settle(ctx, *r.lease, o, &rec, now); err != nil {
 		return false, err
 	}
+	fault.At("settled")
 	r.k.tell(ctx, r.call.Tenant, r.call.ID)
+	fault.At("told")
 	return o.State == store.CallQueued, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/canon"
+	"github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -85,7 +86,10 @@ func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
 	which := requestOf{e.RequestHash, j.times[e.RequestHash]}
 	j.times[e.RequestHash]++
 	earlier := j.before[which]
-	if earlier == nil && j.replay > 0 {
+	if fault.Lifted("replay") {
+		earlier = nil
+	}
+	if earlier == nil && j.replay > 0 && !fault.Lifted("replay") {
 		j.diverged = true
 		j.mu.Unlock()
 		return Begun{}, plugin.Errorf(plugin.CodeOutcomeUnknown,
@@ -109,7 +113,7 @@ func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
 	if e.Repeatable {
 		row.ProviderKey = providerKey(&row)
 	}
-	if earlier != nil && earlier.State == store.EffectIntent && earlier.ProviderKey == "" {
+	if earlier != nil && earlier.State == store.EffectIntent && earlier.ProviderKey == "" && !fault.Lifted("unknown") {
 		j.mu.Lock()
 		j.diverged = true
 		j.mu.Unlock()
@@ -122,6 +126,7 @@ func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
 	j.mu.Lock()
 	j.open[inserted.N] = *inserted
 	j.mu.Unlock()
+	fault.At("intent")
 	return Begun{N: inserted.N, ProviderKey: inserted.ProviderKey}, nil
 }
 
@@ -189,6 +194,7 @@ func (j *Journal) End(ctx context.Context, n int64, answer []byte) error {
 	if err != nil {
 		return err
 	}
+	fault.At("journalled")
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.open, n)

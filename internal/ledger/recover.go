@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -80,6 +81,9 @@ func afterlife(row *store.CallRow, effects []store.EffectRow, at time.Time) Outc
 	unknown := func(what string) Outcome {
 		// An operator that can find out is asked at once.
 		return Outcome{State: store.CallUnknown, Err: plugin.Errorf(plugin.CodeOutcomeUnknown, "the host ended while the call was running; %s", what), WakeAt: at}
+	}
+	if fault.Lifted("unknown") {
+		return Outcome{State: store.CallQueued, WakeAt: at}
 	}
 	if row.Effectful && !row.Journalled {
 		return unknown("an effect may or may not have happened")

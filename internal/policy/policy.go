@@ -102,11 +102,24 @@ func New(rules []Rule) (*Engine, error) {
 func (e *Engine) Reload() error {
 	e.reload.Lock()
 	defer e.reload.Unlock()
+	documents, version, err := e.read()
+	if err != nil {
+		return err
+	}
+	return e.use(documents, version)
+}
+
+// read asks the sources, and returns what they hold and its version.
+func (e *Engine) read() ([]Document, string, error) {
 	documents, err := collect(e.options.Sources)
 	if err != nil {
-		return fmt.Errorf("reading policies: %w", err)
+		return nil, "", fmt.Errorf("reading policies: %w", err)
 	}
-	version := e.versionOf(documents)
+	return documents, e.versionOf(documents), nil
+}
+
+// use puts documents into force.
+func (e *Engine) use(documents []Document, version string) error {
 	if now := e.now.Load(); now != nil && now.version == version {
 		return nil
 	}

@@ -23,7 +23,7 @@ import (
 func TestAgreesWithTheReference(t *testing.T) {
 	t.Parallel()
 	const sets, requests = 250, 400
-	seen := map[string]int{}
+	seen, acted, tainted := map[string]int{}, 0, 0
 	for i := range sets {
 		r := rand.New(rand.NewPCG(uint64(i), 2026))
 		policies := policytest.RandomPolicies(r, 4+r.IntN(12))
@@ -50,6 +50,12 @@ func TestAgreesWithTheReference(t *testing.T) {
 				verdict += ", forbidden"
 			}
 			seen[verdict]++
+			if req.Actor != nil {
+				acted++
+			}
+			if d.Verdict == plugin.AllowWithApproval && strings.Contains(d.Reasons[0], "an argument is untrusted") {
+				tainted++
+			}
 			if n%8 > 0 {
 				continue
 			}
@@ -58,7 +64,10 @@ func TestAgreesWithTheReference(t *testing.T) {
 			}
 		}
 	}
-	t.Log(seen)
+	t.Log(seen, acted, tainted)
+	if acted < sets*requests/10 || tainted < sets*requests/100 {
+		t.Errorf("somebody acts in %d of the questions, and %d wait because of their arguments", acted, tainted)
+	}
 	for _, verdict := range []string{"allow", "allow_with_approval", "deny", "deny, forbidden", "deny, failed"} {
 		if share := seen[verdict] * 100 / (sets * requests); share < 10 {
 			t.Errorf("%s: %d %% of the questions; the test wants at least 10", verdict, share)
@@ -75,16 +84,21 @@ func question(t *testing.T, r *policytest.Request) *policy.Question {
 	}
 	target := target(r.Plugin, r.Operation, plugin.Kind(r.Kind), r.Effects...)
 	target.Operation.PolicyTags = r.Tags
-	return &policy.Question{
+	q := &policy.Question{
 		Action: policy.Action(r.Action), Target: target, Standing: &policy.Standing{Groups: r.Groups, Roles: r.Roles, Consent: r.Consent},
 		Call: &plugin.Call{
 			Tenant: r.Tenant, Principal: plugin.Principal{Type: strings.ToLower(r.Type), ID: r.Principal, Scopes: r.Scopes},
 			Origin: plugin.Origin(r.Origin), Depth: int(r.Depth), Labels: r.Labels, Input: input,
 		},
 	}
+	if a := r.Actor; a != nil {
+		q.Call.Actor = strings.ToLower(a.Type) + ":" + a.ID
+		q.Acting = &policy.Standing{Groups: a.Groups, Roles: a.Roles, Consent: []string{"nothing: it is the person's that counts"}}
+	}
+	return q
 }
 
-var label = regexp.MustCompile(`^a\.cedar:\d+ (p\d+)`)
+var label = regexp.MustCompile(`^(?:for .*: )?a\.cedar:\d+ (p\d+)`)
 
 // namesOf returns the policies that the reasons name, sorted.
 func namesOf(reasons []string) (names []string) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -43,6 +44,7 @@ func (s *session) ask(ctx context.Context, spell spelling, target *plugin.Target
 		return nil, false, err
 	}
 	s.out.commit(spell(b, x.id, x.token, target.Name(), input, call, left), alone)
+	fault.At("request")
 	for {
 		select {
 		case event := <-x.events:

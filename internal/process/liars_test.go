@@ -128,6 +128,28 @@ var liars = map[string]func(){
 	"answers/closes stdout":     func() { say(hear(), opening); hear(); os.Stdout.Close(); forever() },
 	"answers/a bad emit":        answers(`{"jsonrpc":"2.0","method":"emit","params":7}` + "\n"),
 
+	// Protocol 2: what is said of a call that is not carried out.
+	"shows/nothing":             answers(`{"jsonrpc":"2.0","id":ID,"result":{}}` + "\n"),
+	"shows/a bare value":        answers(`{"jsonrpc":"2.0","id":ID,"result":"mail to ann"}` + "\n"),
+	"shows/an execution":        answers(answer),
+	"shows/too much":            answers(`{"jsonrpc":"2.0","id":ID,"result":{"preview":"` + strings.Repeat("a", 64<<10) + `"}}` + "\n"),
+	"shows/no such method":      answers(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"what?"}}` + "\n"),
+	"shows/an error":            answers(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"no","data":{"code":"NOPE"}}}` + "\n"),
+	"shows/not json":            answers("hello\n"),
+	"shows/exits":               func() { say(hear(), opening); hear(); os.Exit(9) },
+	"shows/never":               func() { say(hear(), opening); hear(); forever() },
+	"finds/nothing":             answers(`{"jsonrpc":"2.0","id":ID,"result":{}}` + "\n"),
+	"finds/an execution":        answers(answer),
+	"finds/a wrong outcome":     answers(`{"jsonrpc":"2.0","id":ID,"result":{"outcome":"done"}}` + "\n"),
+	"finds/data of nothing":     answers(`{"jsonrpc":"2.0","id":ID,"result":{"outcome":"not_done","data":1}}` + "\n"),
+	"finds/success and failure": answers(`{"jsonrpc":"2.0","id":ID,"result":{"outcome":"succeeded","error":{"code":"a","message":"b"}}}` + "\n"),
+	"finds/too much":            answers(`{"jsonrpc":"2.0","id":ID,"result":{"outcome":"unknown","evidence":"` + strings.Repeat("a", 64<<10) + `"}}` + "\n"),
+	"finds/no such method":      answers(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"what?"}}` + "\n"),
+	"finds/an error":            answers(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"no","data":{"code":"NOPE"}}}` + "\n"),
+	"finds/two":                 answers(`{"jsonrpc":"2.0","id":4711,"result":{"outcome":"unknown"}}` + "\n"),
+	"finds/exits":               func() { say(hear(), opening); hear(); os.Exit(9) },
+	"finds/never":               func() { say(hear(), opening); hear(); forever() },
+
 	// Protocol 2: bad manners that do no harm.
 	"manners/crlf":           answers(strings.Replace(answer, "\n", "\r\n", 1)),
 	"manners/last words":     func() { say(hear(), opening); fmt.Print(strings.ReplaceAll(answer, "ID", hear())); os.Exit(1) },

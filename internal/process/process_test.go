@@ -98,7 +98,23 @@ func play(role string) {
 		c.Emit(map[string]string{"text": "some content"})
 		return "talked", nil
 	})
+	mortise.Operator(p, "send", "", func(c *mortise.Call, in mail) (mail, error) { return in, nil },
+		mortise.WithPreview(func(c *mortise.Call, in mail) (jsontext.Value, error) {
+			var value jsontext.Value
+			err := c.Service("cache.get", map[string]string{"key": in.To}, &value)
+			return value, err
+		}),
+		mortise.WithReconcile(func(c *mortise.Call, in mail, effects []mortise.Effect) (mortise.Reconciled, error) {
+			if in.To == "slow" {
+				<-c.Done()
+			}
+			return mortise.Reconciled{Outcome: mortise.Succeeded, Data: effects, Evidence: os.Getpid()}, nil
+		}))
 	p.Run()
+}
+
+type mail struct {
+	To string `json:"to"`
 }
 
 // through is the program that starts the plugins, where there is one.

@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -272,6 +273,7 @@ func (r *Runner) open(ctx context.Context, g *group) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	fault.At("spawn")
 	s := newSession(g.manifest.Name, w.child.stdin, protocol.NewLineReader(w.child.stdout, r.opts.FrameBytes))
 	s.crash = w.child.crashed
 	s.kill = w.child.kill
@@ -301,6 +303,7 @@ func (r *Runner) open(ctx context.Context, g *group) (*worker, error) {
 		s.wait()
 		return nil, err
 	}
+	fault.At("handshake")
 	return w, nil
 }
 

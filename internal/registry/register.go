@@ -27,8 +27,8 @@ type RegisterOptions struct {
 	DisplayName string
 	Description string
 
-	// May is asked of each plugin before anything of it is kept; an error
-	// refuses it. Nil lets all in.
+	// May is asked of each plugin before anything of it is kept or run, and of
+	// what its code then says it is; an error refuses it. Nil lets all in.
 	May func(*plugin.Manifest) error
 }
 
@@ -278,6 +278,9 @@ func (r *Registry) again(ctx context.Context, v *version, o RegisterOptions) (Re
 
 // link registers the author's own copy.
 func (r *Registry) link(ctx context.Context, path string, o RegisterOptions) (Registered, error) {
+	if err := o.mayLink(linkTo(path)); err != nil {
+		return Registered{}, err
+	}
 	pkg, m, err := r.load(ctx, linkTo(path))
 	if err != nil {
 		return Registered{}, err
@@ -306,6 +309,22 @@ func (r *Registry) link(ctx context.Context, path string, o RegisterOptions) (Re
 		return nil
 	})
 	return one, err
+}
+
+// mayLink asks May of what is written beside the code. A file of code alone is
+// called by its name as long as only the code knows better.
+func (o RegisterOptions) mayLink(to link) error {
+	if o.May == nil {
+		return nil
+	}
+	m, err := to.manifest()
+	if err != nil {
+		return unreadable(err)
+	}
+	if m.Name == "" {
+		m.Name = filepath.Base(to.path)
+	}
+	return o.May(m)
 }
 
 // record makes a record of a manifest and what it is registered with.

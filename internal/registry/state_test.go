@@ -3,6 +3,7 @@ package registry_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,14 +122,14 @@ func TestEnableAsksTheCodeForWhatIsOpen(t *testing.T) {
 		t.Error("the code was asked again")
 	}
 	write(t, dir+"/manifest.yaml", "name: p\nversion: 1.1.0\noperations: {x: {}}\n")
-	report, err = b.Register(context.Background(), dir, registry.RegisterOptions{Enable: true})
-	if err != nil {
-		t.Fatal(err)
+	if held := b.register(dir, registry.RegisterOptions{}); !held.Held || b.described.Load() != before {
+		t.Errorf("code that nobody approved was run, or is not held: %+v", held)
 	}
+	_, err = b.Review(context.Background(), "p", true)
 	want := "invalid_input: the plugin is not acceptable\ncode: at /operations/x/effects: the code says \"db_write\", the manifest does not\n" +
 		"code: at /operations/x/kind: the code says operator, the manifest tool: a tool's results may be used again\ncode: at /version: the code says \"1.0.0\", the manifest \"1.1.0\""
-	if got := report.Registered[0].NotEnabled.Error(); got != want {
-		t.Errorf("got %s\nwant %s", got, want)
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v\nwant %s", err, want)
 	}
 }
 
@@ -213,11 +214,29 @@ func TestAnotherProcessChangesTheCatalog(t *testing.T) {
 	if _, err := other.Disable(ctx, "p"); err != nil {
 		t.Fatal(err)
 	}
-	b.expect("p", "p/x@1.0.0")
-	if err := b.Refresh(ctx); err != nil {
+	b.expect("p", "p/x@1.0.0") // nothing is asked yet
+	asked := b.catalog.versionsAsked()
+	b.clock.Add(1)
+	b.expect("p", "disabled: p@1.0.0 is disabled")
+	for range 100 {
+		b.expect("p", "disabled: p@1.0.0 is disabled")
+	}
+	if got := b.catalog.versionsAsked() - asked; got != 1 {
+		t.Errorf("the catalog was asked %d times for 101 calls", got)
+	}
+	b.clock.Add(-3600) // the clock goes back
+	if _, err := other.Enable(ctx, "p"); err != nil {
 		t.Fatal(err)
 	}
-	b.expect("p", "disabled: p@1.0.0 is disabled")
+	b.clock.Add(1)
+	b.expect("p", "p/x@1.0.0")
+	b.catalog.fail = errors.New("the disk is gone")
+	b.clock.Add(1)
+	if _, err := b.Resolve(ctx, "p"); !errors.Is(err, b.catalog.fail) {
+		t.Errorf("what cannot be known was answered: %v", err)
+	}
+	b.catalog.fail = nil
+	b.expect("p", "p/x@1.0.0")
 	if list, err := other.List(ctx, plugin.Agent); err != nil || len(list) != 0 {
 		t.Errorf("%v, %v", list, err)
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/egress"
+	"github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -212,7 +213,10 @@ func retryAfter(value string) (time.Duration, bool) {
 // GET may do better.
 func (x *exchange) once(ctx context.Context) (resp *http.Response, retryable bool, err error) {
 	connected := false
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }})
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn:      func(httptrace.GotConnInfo) { connected = true },
+		WroteRequest: func(httptrace.WroteRequestInfo) { fault.At("sent") },
+	})
 	var body io.Reader // a plain nil where there is none
 	if x.body != nil {
 		body = bytes.NewReader(x.body)
@@ -227,6 +231,7 @@ func (x *exchange) once(ctx context.Context) (resp *http.Response, retryable boo
 	}
 	req.Header.Set("Accept-Encoding", "gzip") // what body can inflate, whatever the plugin asked for
 	resp, err = x.transport.RoundTrip(req)
+	fault.At("response")
 	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
 		resp.Body.Close()
 		return nil, false, plugin.Errorf(plugin.CodeUnavailable, "%s wants to speak another protocol", x.url.Host)

@@ -92,13 +92,14 @@ type run struct {
 	queue *job.Queue
 	log   *lockedBuffer
 	stop  context.CancelFunc
-	ended chan error
+	ended chan struct{} // closed when it has ended
+	err   error         // and what it said then
 }
 
 // start runs a worker; what options leave open is quick.
 func start(t *testing.T, o worker.Options) *run {
 	t.Helper()
-	r := &run{queue: job.Open(job.Options{Home: t.TempDir()}), log: &lockedBuffer{}, ended: make(chan error, 1)}
+	r := &run{queue: job.Open(job.Options{Home: t.TempDir()}), log: &lockedBuffer{}, ended: make(chan struct{})}
 	o.Queue, o.Log = r.queue, slog.New(slog.NewTextHandler(r.log, nil))
 	if o.Recover == nil {
 		o.Recover = func(context.Context) (int, error) { return 0, nil }
@@ -109,9 +110,13 @@ func start(t *testing.T, o worker.Options) *run {
 	o.RecoverEvery = 20 * time.Millisecond
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
-	go func() { r.ended <- worker.Run(ctx, o) }()
+	go func() {
+		defer close(r.ended)
+		r.err = worker.Run(ctx, o)
+	}()
 	t.Cleanup(func() {
 		stop()
+		<-r.ended
 		r.queue.Close()
 	})
 	return r
@@ -128,8 +133,8 @@ func (r *run) end(t *testing.T) (time.Duration, error) {
 func (r *run) wait(t *testing.T) error {
 	t.Helper()
 	select {
-	case err := <-r.ended:
-		return err
+	case <-r.ended:
+		return r.err
 	case <-time.After(20 * time.Second):
 		t.Fatal("it did not end")
 		return nil

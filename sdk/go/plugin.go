@@ -26,10 +26,14 @@ type Plugin struct {
 	Concurrency int
 }
 
-// An operation is one function with its description.
+// An operation is one function with its description, and what an operator may
+// have beside it.
 type operation struct {
 	described describedOperation
+	input     reflect.Type
 	run       func(c *Call, input jsontext.Value) (any, error)
+	preview   func(c *Call, input jsontext.Value) (any, error)
+	reconcile func(c *Call, input jsontext.Value, effects []Effect) (Reconciled, error)
 }
 
 // New returns a plugin without operations. The name and version are those of
@@ -39,25 +43,31 @@ func New(name, version string) *Plugin {
 }
 
 // An Option says more about an operation than its types do.
-type Option func(*describedOperation)
+type Option func(*operation)
 
 // Effects declares consequences, such as "gmail_send".
 func Effects(names ...string) Option {
-	return func(o *describedOperation) { o.Effects = append(o.Effects, names...) }
+	return func(o *operation) { o.described.Effects = append(o.described.Effects, names...) }
 }
 
 // PolicyTags declares labels that policies read.
 func PolicyTags(names ...string) Option {
-	return func(o *describedOperation) { o.PolicyTags = append(o.PolicyTags, names...) }
+	return func(o *operation) { o.described.PolicyTags = append(o.described.PolicyTags, names...) }
 }
 
 // Permissions declares scopes that a caller must hold.
 func Permissions(names ...string) Option {
-	return func(o *describedOperation) { o.Permissions = append(o.Permissions, names...) }
+	return func(o *operation) { o.described.Permissions = append(o.described.Permissions, names...) }
+}
+
+// Labels declares what the operation's answers are tainted with: "untrusted"
+// for what comes from outside, "private" for what is not everybody's to see.
+func Labels(names ...string) Option {
+	return func(o *operation) { o.described.Labels = append(o.described.Labels, names...) }
 }
 
 // Timeout sets the time limit: fast, medium, slow or a duration such as "45s".
-func Timeout(limit string) Option { return func(o *describedOperation) { o.Timeout = limit } }
+func Timeout(limit string) Option { return func(o *operation) { o.described.Timeout = limit } }
 
 // Tool adds an operation that computes and has no effects. In is a struct, a
 // map or a [jsontext.Value]; a property is optional if its field has omitempty,
@@ -69,36 +79,76 @@ func Tool[In, Out any](p *Plugin, name, description string, fn func(*Call, In) (
 	add(p, "tool", name, description, fn, options)
 }
 
-// Operator adds an operation that has effects, which [Effects] declares.
+// Operator adds an operation that has effects, which [Effects] declares. See
+// [WithPreview] and [WithReconcile] for what may stand beside it.
 func Operator[In, Out any](p *Plugin, name, description string, fn func(*Call, In) (Out, error), options ...Option) {
 	add(p, "operator", name, description, fn, options)
 }
 
+// Adapter adds an operation that translates: an event from elsewhere into a
+// [SubmitRequest], or an outcome into a request to have it written.
+func Adapter[In, Out any](p *Plugin, name, description string, fn func(*Call, In) (Out, error), options ...Option) {
+	add(p, "adapter", name, description, fn, options)
+}
+
 func add[In, Out any](p *Plugin, kind, name, description string, fn func(*Call, In) (Out, error), options []Option) {
-	op := &operation{described: describedOperation{
-		Kind:        kind,
-		Description: description,
-		Input:       schemaOf(reflect.TypeFor[In]()),
-		Output:      schemaOf(reflect.TypeFor[Out]()),
-	}}
+	p.add(name, &operation{
+		described: describedOperation{
+			Kind:        kind,
+			Description: description,
+			Input:       schemaOf(reflect.TypeFor[In]()),
+			Output:      schemaOf(reflect.TypeFor[Out]()),
+		},
+		input: reflect.TypeFor[In](),
+		run:   decoding(fn),
+	}, options)
+}
+
+// add keeps an operation; a second one of the same name takes the place of the first.
+func (p *Plugin) add(name string, op *operation, options []Option) {
 	for _, option := range options {
-		option(&op.described)
+		option(op)
 	}
-	op.run = func(c *Call, input jsontext.Value) (any, error) {
-		var in In
-		if raw, ok := any(&in).(*jsontext.Value); ok {
-			*raw = input
-		} else if err := json.Unmarshal(input, &in, json.RejectUnknownMembers(true)); err != nil {
-			return nil, &Error{code: "invalid_input", Message: err.Error()}
-		} else if missing := missingMember(reflect.TypeFor[In](), input); missing != "" {
-			return nil, &Error{code: "invalid_input", Message: "missing property " + missing}
-		}
-		return fn(c, in)
-	}
+	op.check(name)
 	if p.operations[name] == nil {
 		p.order = append(p.order, name)
 	}
 	p.operations[name] = op
+}
+
+// check panics for options that cannot be right: a mistake of the programmer
+// that shows at start-up.
+func (op *operation) check(name string) {
+	d := op.described
+	switch {
+	case d.Kind != "operator" && (d.Preview || d.Reconcile || d.Brokered):
+		panic(fmt.Sprintf("mortise: %s is of kind %s; only an operator has a preview, reconciles or is brokered", name, d.Kind))
+	case d.Kind != "agent" && (d.AllowedActions != nil || d.ContextFields != nil):
+		panic(fmt.Sprintf("mortise: %s is of kind %s; only an agent has allowed actions and context fields", name, d.Kind))
+	}
+}
+
+// decoding returns fn as a function of its input as it came.
+func decoding[In, Out any](fn func(*Call, In) (Out, error)) func(*Call, jsontext.Value) (any, error) {
+	return func(c *Call, input jsontext.Value) (any, error) {
+		in, err := decode[In](input)
+		if err != nil {
+			return nil, err
+		}
+		return fn(c, in)
+	}
+}
+
+// decode reads an operation's input.
+func decode[In any](input jsontext.Value) (in In, err error) {
+	if raw, ok := any(&in).(*jsontext.Value); ok {
+		*raw = input
+	} else if err := json.Unmarshal(input, &in, json.RejectUnknownMembers(true)); err != nil {
+		return in, &Error{code: "invalid_input", Message: err.Error()}
+	} else if missing := missingMember(reflect.TypeFor[In](), input); missing != "" {
+		return in, &Error{code: "invalid_input", Message: "missing property " + missing}
+	}
+	return in, nil
 }
 
 // Run serves the host until it closes the connection, and ends the program.

@@ -21,6 +21,14 @@ type describedOperation struct {
 	PolicyTags  []string       `json:"policy_tags,omitempty"`
 	Permissions []string       `json:"permissions,omitempty"`
 	Timeout     string         `json:"timeout,omitempty"`
+	Labels      []string       `json:"labels,omitempty"`
+
+	Preview   bool `json:"preview,omitzero"`
+	Reconcile bool `json:"reconcile,omitzero"`
+	Brokered  bool `json:"brokered,omitzero"`
+
+	AllowedActions []string `json:"allowed_actions,omitempty"`
+	ContextFields  []string `json:"context_fields,omitempty"`
 }
 
 // describe returns the answer to describe.

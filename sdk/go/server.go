@@ -100,7 +100,7 @@ func (s *server) take(f *protocol.Frame) {
 			own := *f
 			waiting <- &own
 		}
-	case f.Method == protocol.MethodExecute:
+	case f.Method == protocol.MethodExecute, f.Method == protocol.MethodPreview, f.Method == protocol.MethodReconcile:
 		s.execute(f)
 	case f.Method == protocol.MethodCancel:
 		var cancel protocol.Cancel
@@ -137,11 +137,12 @@ func (s *server) initialize(f *protocol.Frame) {
 	})
 }
 
-// execute starts a call in a goroutine of its own.
+// execute starts a call, or a question about one, in a goroutine of its own.
 func (s *server) execute(f *protocol.Frame) {
 	c := &Call{server: s}
 	var op *operation
 	var input jsontext.Value
+	var effects []Effect
 	var err error
 	for m := protocol.ScanMembers(f.Params); err == nil && m.Next(); {
 		switch value := m.Value; string(m.Name) {
@@ -162,6 +163,8 @@ func (s *server) execute(f *protocol.Frame) {
 			var ms int64
 			ms, err = strconv.ParseInt(string(value), 10, 64)
 			c.Limit = time.Duration(ms) * time.Millisecond
+		case "effects":
+			err = json.Unmarshal(value, &effects)
 		}
 	}
 	if err == nil && (op == nil || input == nil) {
@@ -171,10 +174,14 @@ func (s *server) execute(f *protocol.Frame) {
 		s.fail(f.ID, &protocol.Error{Number: protocol.RPCInvalidParams, Message: err.Error()})
 		return
 	}
+	if !op.knows(f.Method) {
+		s.fail(f.ID, &protocol.Error{Number: protocol.RPCMethodNotFound, Message: c.Operation + " has no " + f.Method})
+		return
+	}
 	s.mu.Lock()
 	s.calls[c.token] = c
 	s.mu.Unlock()
-	j := job{c, op, f.ID, input}
+	j := job{f.Method, c, op, f.ID, input, effects}
 	select {
 	case s.jobs <- j:
 	default:
@@ -182,12 +189,14 @@ func (s *server) execute(f *protocol.Frame) {
 	}
 }
 
-// A job is one call to be answered.
+// A job is one call to be answered, or one question about it.
 type job struct {
-	call  *Call
-	op    *operation
-	id    jsontext.Value
-	input jsontext.Value
+	method  string
+	call    *Call
+	op      *operation
+	id      jsontext.Value
+	input   jsontext.Value
+	effects []Effect // of a reconcile
 }
 
 // work answers one call after the other: a goroutine that has done so has the
@@ -200,7 +209,7 @@ func (s *server) work(j job) {
 
 func (s *server) run(j job) {
 	c := j.call
-	result, raw, err := j.op.answer(c, j.input)
+	result, raw, err := j.answer()
 	s.mu.Lock()
 	delete(s.calls, c.token)
 	alone := len(s.calls) == 0
@@ -232,16 +241,44 @@ func unquote(value jsontext.Value, into *string) error {
 	return err
 }
 
-// answer runs the operation and returns the result member of its answer; where
-// it is raw, only the data of one that succeeded.
-func (op *operation) answer(c *Call, input jsontext.Value) (result []byte, raw bool, err error) {
+// knows reports whether the operation has code for a method about calls.
+func (op *operation) knows(method string) bool {
+	switch method {
+	case protocol.MethodPreview:
+		return op.preview != nil
+	case protocol.MethodReconcile:
+		return op.reconcile != nil
+	default:
+		return true
+	}
+}
+
+// answer does the job and returns the result member of its answer; where it is
+// raw, only the data of a call that succeeded.
+func (j job) answer() (result []byte, raw bool, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			fmt.Fprintf(os.Stderr, "panic in %s: %v\n%s", c.Operation, reason, debug.Stack())
+			fmt.Fprintf(os.Stderr, "panic in %s: %v\n%s", j.call.Operation, reason, debug.Stack())
 			err = Errorf("panic", "%v", reason)
 		}
 	}()
-	out, err := op.run(c, input)
+	switch j.method {
+	case protocol.MethodPreview:
+		shown, err := j.op.preview(j.call, j.input)
+		if err != nil {
+			return nil, false, err
+		}
+		result, err = marshal(map[string]any{"preview": shown})
+		return result, false, err
+	case protocol.MethodReconcile:
+		found, err := j.op.reconcile(j.call, j.input, j.effects)
+		if err != nil {
+			return nil, false, err
+		}
+		result, err = found.marshal()
+		return result, false, err
+	}
+	out, err := j.op.run(j.call, j.input)
 	if err != nil {
 		return nil, false, err
 	}

@@ -16,6 +16,7 @@ type Policy struct {
 	ID       string
 	Permit   bool
 	Approval bool
+	Trusting bool // of untrusted arguments
 	Who      Scope
 	Actions  []string // any where it is empty
 	What     Scope
@@ -46,6 +47,13 @@ type Request struct {
 	Origin          string
 	Depth           int64
 	Input           map[string]any // bool, int64, string, []string
+	Actor           *Actor         // who acts, if that is an agent or a service
+}
+
+// An Actor is an agent or a service that acts for a principal.
+type Actor struct {
+	Type, ID      string // Agent, planner
+	Groups, Roles []string
 }
 
 // The verdicts.
@@ -58,8 +66,35 @@ const (
 // Decide returns the verdict, and the policies that it comes from: sorted, none
 // where nothing allows it. failed reports whether a policy could not be
 // evaluated, forbidden whether one forbids it.
+//
+// Where somebody acts for the principal, both must be allowed: the verdict is
+// the stricter one, from the policies of whoever has it.
 func Decide(policies []Policy, r *Request) (verdict string, from []string, forbidden, failed bool) {
-	var permits, approvals, denials []string
+	verdict, from, forbidden, failed = decide(policies, r)
+	a := r.Actor
+	if a == nil || a.Type == r.Type && a.ID == r.Principal {
+		return verdict, from, forbidden, failed
+	}
+	as := *r
+	as.Type, as.Principal, as.Groups, as.Roles = a.Type, a.ID, a.Groups, a.Roles
+	other, others, otherForbidden, otherFailed := decide(policies, &as)
+	strict := []string{Allow, Approval, Deny}
+	switch mine, theirs := slices.Index(strict, verdict), slices.Index(strict, other); {
+	case theirs > mine:
+		return other, others, otherForbidden, otherFailed
+	case theirs == mine:
+		from = append(from, others...)
+		slices.Sort(from)
+		return verdict, from, forbidden || otherForbidden, failed || otherFailed
+	default:
+		return verdict, from, forbidden, failed
+	}
+}
+
+// decide judges the principal alone.
+func decide(policies []Policy, r *Request) (verdict string, from []string, forbidden, failed bool) {
+	var permits, trusting, approvals, denials []string
+	tainted := r.Action == "execute" && len(r.Effects) > 0 && slices.Contains(r.Labels, "untrusted")
 	for _, p := range policies {
 		matches, err := p.matches(r)
 		switch {
@@ -72,17 +107,24 @@ func Decide(policies []Policy, r *Request) (verdict string, from []string, forbi
 			denials = append(denials, p.ID)
 		case p.Approval:
 			approvals = append(approvals, p.ID)
+		case p.Trusting:
+			trusting = append(trusting, p.ID)
 		default:
 			permits = append(permits, p.ID)
 		}
 	}
+	plain := append(slices.Clone(permits), trusting...)
 	switch {
 	case len(denials) > 0:
 		verdict, from = Deny, denials
 	case len(approvals) > 0:
 		verdict, from = Approval, approvals
-	case len(permits) > 0:
-		verdict, from = Allow, permits
+	case tainted && len(trusting) > 0:
+		verdict, from = Allow, trusting
+	case tainted && len(permits) > 0:
+		verdict, from = Approval, permits
+	case len(plain) > 0:
+		verdict, from = Allow, plain
 	default:
 		verdict = Deny
 	}

@@ -13,6 +13,9 @@ func (p Policy) String() string {
 	if p.Approval {
 		b.WriteString("@approval\n")
 	}
+	if p.Trusting {
+		b.WriteString("@untrusted(\"allow\")\n")
+	}
 	verb := "forbid"
 	if p.Permit {
 		verb = "permit"

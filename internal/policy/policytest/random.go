@@ -18,6 +18,7 @@ var (
 	tags     = []string{"external_send", "draft_only", "pii_access"}
 	scopes   = []string{"a", "b", "*"}
 	origins  = []string{"cli", "call"}
+	labels   = []string{"untrusted", "untrusted", "private", "pii"}
 	argument = map[string]string{"amount": "long", "to": "string", "cc": "set", "ok": "bool"}
 	names    = []string{"amount", "to", "cc", "ok"}
 )
@@ -42,11 +43,14 @@ func RandomRequest(r *rand.Rand) *Request {
 		Type: pick(r, kinds), Principal: pick(r, people), Tenant: pick(r, tenants), Groups: some(r, groups), Roles: some(r, roles),
 		Action: pick(r, []string{"execute", "execute", "execute", "execute", "list", "approve", "configure"}), Plugin: pick(r, plugins), Operation: pick(r, ops),
 		Kind: pick(r, []string{"tool", "operator", "agent", "adapter"}), Effects: some(r, effects), Tags: some(r, tags),
-		Scopes: some(r, scopes), Consent: some(r, effects), Labels: some(r, tags), Origin: pick(r, origins), Depth: int64(r.IntN(5)),
+		Scopes: some(r, scopes), Consent: some(r, effects), Labels: some(r, labels), Origin: pick(r, origins), Depth: int64(r.IntN(5)),
 		Input: map[string]any{},
 	}
 	if req.Action == "configure" {
 		req.Operation = ""
+	}
+	if r.IntN(4) == 0 {
+		req.Actor = &Actor{pick(r, []string{"Agent", "Service"}), pick(r, people), some(r, groups), some(r, roles)}
 	}
 	for _, name := range names {
 		if r.IntN(3) == 0 {
@@ -75,7 +79,8 @@ func RandomPolicies(r *rand.Rand, n int) []Policy {
 	all := make([]Policy, n)
 	for i := range all {
 		p := Policy{ID: fmt.Sprintf("p%d", i), Permit: r.IntN(10) < 7}
-		p.Approval = p.Permit && r.IntN(2) == 0
+		p.Approval = p.Permit && r.IntN(3) == 0
+		p.Trusting = p.Permit && r.IntN(4) == 0
 		switch r.IntN(9) {
 		case 0:
 			p.Who.Equals = entity("User", pick(r, people))
@@ -162,7 +167,7 @@ func (g generator) condition(depth int) Expr {
 	case 7: // overflows where the calls are nested
 		return Less{Times{Attr{"context.depth"}, Lit{int64(1) << 62}}, Lit{int64(1)}}
 	case 8:
-		return ContainsAny{Attr{"context.labels"}, Lit{append(some(g.Rand, tags), pick(g.Rand, tags))}}
+		return ContainsAny{Attr{"context.labels"}, Lit{append(some(g.Rand, labels), pick(g.Rand, labels))}}
 	default:
 		return g.aboutArgument()
 	}

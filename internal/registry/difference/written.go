@@ -58,13 +58,13 @@ func (c Change) write(b *strings.Builder) {
 }
 
 // show returns a value as a person reads it. A text that has nothing to hide
-// stands without quotes.
+// stands without quotes; in quotes a backslash of its own stands twice.
 func show(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
 		return Written(string(raw))
 	}
-	written := Written(text)
+	written := Written(strings.ReplaceAll(text, `\`, `\\`))
 	if text == "" || written != text || strings.TrimSpace(text) != text {
 		return `"` + written + `"`
 	}

@@ -73,12 +73,12 @@ func (s *Store) Snapshot(ctx context.Context, fn func(store.Reader) error) error
 	}
 	defer tx.Rollback() // nothing was written
 	return fn(&reader{newest: s.newest, query: func(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-		if s.read == nil {
-			return tx.QueryContext(ctx, s.engine.rebind(query), args...)
+		var stmt *sql.Stmt
+		if s.read != nil {
+			stmt = s.read.known(query)
 		}
-		stmt, err := s.read.get(ctx, query)
-		if err != nil {
-			return nil, err
+		if stmt == nil { // one more connection might be one more than there are
+			return tx.QueryContext(ctx, s.engine.rebind(query), args...)
 		}
 		return tx.StmtContext(ctx, stmt).QueryContext(ctx, args...)
 	}})
@@ -170,21 +170,34 @@ type stmts struct {
 	kept map[string]*sql.Stmt
 }
 
+// get returns a statement, prepared if it is not yet. Preparing takes a
+// connection, so nobody is kept waiting meanwhile: whoever holds the last one
+// may be asking for a statement too.
 func (s *stmts) get(ctx context.Context, query string) (*sql.Stmt, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if stmt, ok := s.kept[query]; ok {
+	if stmt := s.known(query); stmt != nil {
 		return stmt, nil
 	}
 	stmt, err := s.prepare(ctx, s.rebind(query))
 	if err != nil {
 		return nil, err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first, ok := s.kept[query]; ok {
+		return first, stmt.Close()
+	}
 	if s.kept == nil {
 		s.kept = make(map[string]*sql.Stmt)
 	}
 	s.kept[query] = stmt
 	return stmt, nil
+}
+
+// known returns a statement that is prepared, nil if it is not.
+func (s *stmts) known(query string) *sql.Stmt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept[query]
 }
 
 func (s *stmts) close() (err error) {

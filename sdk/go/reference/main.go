@@ -81,5 +81,58 @@ func New() *mortise.Plugin {
 		<-c.Done()
 		return value{}, c.Err()
 	})
+	mortise.Operator(p, "send", "Send a mail, or so it says.", send,
+		mortise.Effects("mail_send"), mortise.WithPreview(preview), mortise.WithReconcile(reconcile))
 	return p
+}
+
+type mail struct {
+	To string `json:"to"`
+}
+
+type sent struct {
+	To      string `json:"to"`
+	Attempt int64  `json:"attempt"`
+	Verdict string `json:"verdict"`
+}
+
+func send(c *mortise.Call, in mail) (sent, error) {
+	about := c.About()
+	out := sent{To: in.To, Attempt: about.Attempt}
+	if about.Policy != nil {
+		out.Verdict = string(about.Policy.Verdict)
+	}
+	return out, nil
+}
+
+type shown struct {
+	To        string         `json:"to"`
+	Signature jsontext.Value `json:"signature"`
+}
+
+func preview(c *mortise.Call, in mail) (shown, error) {
+	out := shown{To: in.To}
+	_, err := c.CacheGet("signature", &out.Signature)
+	return out, err
+}
+
+func reconcile(c *mortise.Call, in mail, effects []mortise.Effect) (mortise.Reconciled, error) {
+	if len(effects) == 0 {
+		return mortise.Reconciled{Outcome: mortise.NotDone, Evidence: map[string]int{"effects": 0}}, nil
+	}
+	for _, e := range effects {
+		switch e.State {
+		case "intent":
+			return mortise.Reconciled{Outcome: mortise.Unknown}, nil
+		case "late":
+			err := mortise.Errorf("BOUNCED", "%s does not exist", in.To)
+			err.Details = mail{in.To}
+			return mortise.Reconciled{Outcome: mortise.Failed, Err: err}, nil
+		}
+	}
+	out, err := send(c, in)
+	return mortise.Reconciled{
+		Outcome: mortise.Succeeded, Data: out,
+		Evidence: map[string]any{"effects": len(effects), "answer": effects[0].Response},
+	}, err
 }

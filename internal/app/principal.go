@@ -1,0 +1,46 @@
+package app
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/internal/config"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Names returns everybody whom a configuration names, its own principal first
+// and the others in the order of the alphabet.
+func Names(c config.Config) []string {
+	others := slices.Concat(c.Approvals.By, c.Policy.Configure, slices.Collect(maps.Keys(c.Policy.Consent)))
+	for _, lists := range []map[string][]string{c.Policy.Groups, c.Policy.Roles} {
+		for _, members := range lists {
+			others = append(others, members...)
+		}
+	}
+	slices.Sort(others)
+	others = slices.DeleteFunc(slices.Compact(others), func(name string) bool { return name == c.Principal })
+	return append([]string{c.Principal}, others...)
+}
+
+// actAs makes somebody the principal of this host: one whom the configuration
+// names, its own where name is empty.
+//
+// It keeps people from mistakes and not from each other: whoever can write the
+// data directory can act for everybody in it.
+func (a *App) actAs(name string) error {
+	if name == "" {
+		name = a.Config.Principal
+	}
+	names := Names(a.Config)
+	if !slices.Contains(names, name) {
+		return plugin.Errorf(plugin.CodeUnauthenticated, "nobody here is called %s; the configuration names %s", name, strings.Join(names, ", "))
+	}
+	a.Principal = ParseMember(name)
+	a.Principal.Scopes = []string{"*"}
+	return nil
+}
+
+// Owner reports whether the principal is the one that the configuration itself
+// acts for: whoever sits at the terminal.
+func (a *App) Owner() bool { return MemberName(a.Principal) == a.Config.Principal }

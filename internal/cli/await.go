@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// unfinished says that a call has not ended, although nothing is wrong with it.
+type unfinished struct{ error }
+
+func (u unfinished) Unwrap() error { return u.error }
+
+var errNotFinished = errors.New("the call has not ended")
+
+// How often somebody who waits looks how a call stands.
+const (
+	lookFirst = 20 * time.Millisecond
+	lookLast  = 200 * time.Millisecond
+)
+
+// await returns how a call ended, waiting for that: for ever where limit is 0.
+// What can go on it lets go on here, unless somebody else was faster; limit does
+// not bound that. A question that may be answered here is asked between looks;
+// asks may be nil.
+//
+// Where the call has not ended the error is unfinished, and the result says how
+// it stands.
+func (c *command) await(ctx context.Context, a *app.App, id string, limit time.Duration, asks *prompt) (plugin.Result, error) {
+	waiting, stop := ctx, context.CancelFunc(func() {})
+	if limit > 0 {
+		waiting, stop = context.WithTimeoutCause(ctx, limit, errNotFinished)
+	}
+	defer stop()
+	for pause := lookFirst; ; pause = min(2*pause, lookLast) {
+		row, err := a.Ledger.Call(context.WithoutCancel(ctx), a.Config.Tenant, id)
+		switch {
+		case err != nil:
+			return plugin.Result{}, err
+		case row == nil:
+			return plugin.Result{}, plugin.Errorf(plugin.CodeNotFound, "there is no call %s that could be waited for", id)
+		case row.State.Ended():
+			return a.Kernel.Await(context.WithoutCancel(ctx), row.Tenant, id)
+		case waiting.Err() != nil:
+			return standing(row), unfinished{context.Cause(waiting)}
+		case due(row):
+			// Whatever comes of it, the row tells.
+			if err := a.Kernel.Attend(ctx, row.Tenant, id); plugin.CodeOf(err) == plugin.CodeInternal && ctx.Err() == nil {
+				return standing(row), err
+			}
+			if ctx.Err() == nil {
+				pauseFor(waiting, pause)
+			}
+			continue
+		}
+		if row.State != store.CallPending {
+			asks = nil
+		}
+		if asks == nil {
+			pauseFor(waiting, pause)
+			continue
+		}
+		done, err := asks.wait(waiting, pause)
+		if err != nil {
+			return standing(row), err
+		}
+		if done {
+			asks = nil
+		}
+	}
+}
+
+// due reports whether somebody may go on with a call, or ask how it ended.
+func due(row *store.CallRow) bool {
+	now := time.Now()
+	return row.State == store.CallQueued && !row.WakeAt.After(now) ||
+		row.State == store.CallInProgress && !row.WakeAt.IsZero() && !row.WakeAt.After(now)
+}
+
+func pauseFor(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// standing is how a call stands that has not ended.
+func standing(row *store.CallRow) plugin.Result {
+	res := plugin.Result{CallID: row.ID, Operation: row.Operation, Version: row.Version, Status: plugin.InProgress, SchemaVersion: plugin.SchemaVersion}
+	if row.State == store.CallPending {
+		res.Status = plugin.PendingApproval
+	}
+	return res
+}
+
+// hold waits for a call that has not ended, and before it tells a person why.
+func (c *command) hold(ctx context.Context, a *app.App, res plugin.Result, limit time.Duration) (plugin.Result, error) {
+	var asks *prompt
+	asked := res.Approval
+	if res.Status == plugin.PendingApproval {
+		row, err := a.Ledger.ApprovalOf(ctx, a.Config.Tenant, res.CallID)
+		if err != nil {
+			return res, err
+		}
+		if row != nil {
+			asked = &plugin.Pending{ID: row.ID, Why: row.Why, ExpiresAt: row.ExpiresAt}
+			if asks, err = c.askHere(ctx, a, row); err != nil {
+				return res, err
+			}
+		}
+	} else {
+		c.aside("call %s is still at work; Ctrl-C leaves it", res.CallID)
+	}
+	res, err := c.await(ctx, a, res.CallID, limit, asks)
+	if res.Status == plugin.PendingApproval && res.Approval == nil {
+		res.Approval = asked
+	}
+	return res, err
+}
+
+// aside tells a person something while a command goes on. A program that reads
+// JSON hears nothing before the end.
+func (c *command) aside(format string, args ...any) {
+	if !c.json || isTerminal(c.errs) {
+		c.say(format, args...)
+	}
+}
+
+// askHere tells a person what a call waits for. It returns the prompt where the
+// person may answer here and now, and nil otherwise.
+func (c *command) askHere(ctx context.Context, a *app.App, row *store.ApprovalRow) (*prompt, error) {
+	if c.json && !isTerminal(c.errs) {
+		return nil, nil
+	}
+	q, err := a.Question(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	c.say("%s %s waits for approval: %s\n", q.Operation, q.Version, q.Why)
+	if err := c.showQuestion(c.errs, q); err != nil {
+		return nil, err
+	}
+	if !c.json && c.own(a) && a.MayApprove(ctx, row, a.Principal) == nil {
+		return newPrompt(c, a, row), nil
+	}
+	c.say("\n%s", c.toDecide(ctx, a, row))
+	c.say("Ctrl-C leaves the call waiting; nothing is lost")
+	return nil, nil
+}
+
+// own reports whether somebody at this terminal may agree to what they asked
+// for themselves: the owner, where the configuration lets them.
+func (c *command) own(a *app.App) bool {
+	return a.Config.Approvals.Self && a.Owner() && isTerminal(c.in) && isTerminal(c.errs)
+}
+
+// toDecide says what those do, at another terminal, who may decide.
+func (c *command) toDecide(ctx context.Context, a *app.App, row *store.ApprovalRow) string {
+	names := a.Deciders(ctx, row)
+	if len(names) == 0 {
+		return "the configuration names nobody, other than " + row.Requester + ", who may approve it; see 'mortise help approvals'"
+	}
+	as := ""
+	if names[0] != a.Config.Principal {
+		as = " --as " + quoted(names[0])
+	}
+	most := names[:min(len(names), 5)]
+	return fmt.Sprintf("%s may approve it, at another terminal:\n  %s approvals approve %s%s", strings.Join(most, ", "), c.program(a), row.ID, as)
+}
+
+// program is this program with what makes it find the same host in a shell that
+// knows nothing of this one.
+func (c *command) program(a *app.App) string {
+	line := "mortise"
+	if usual, err := filepath.Abs(usualHome()); err != nil || usual != a.Home {
+		line += " --home " + quoted(a.Home)
+	}
+	if c.config != "" {
+		path, err := filepath.Abs(c.config)
+		if err != nil {
+			path = c.config
+		}
+		line += " --config " + quoted(path)
+	}
+	if c.databaseURL() != "" {
+		line += ` --database "$MORTISE_DATABASE"` // there may be a password in it
+	}
+	return line
+}
+
+// quoted is a word as a shell reads it.
+func quoted(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r)
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// howToFollow is what to do about a call that has not ended.
+func (c *command) howToFollow(res plugin.Result) string {
+	if res.Status != plugin.PendingApproval {
+		return fmt.Sprintf("call %s has not ended; 'mortise calls wait %s' waits for it, and runs it where nobody else does", res.CallID, res.CallID)
+	}
+	ask := ""
+	if res.Approval != nil {
+		ask = fmt.Sprintf("'mortise approvals show %s' has the question, and ", res.Approval.ID)
+	}
+	return fmt.Sprintf("call %s waits for approval; %s'mortise calls wait %s' waits for its end", res.CallID, ask, res.CallID)
+}

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/ledger"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Ids may be abbreviated. They begin with the time, so that those of one day
+// look alike and their ends tell them apart.
+const (
+	shortestEnd = 6      // characters of an id's end that are enough
+	lookBack    = 10_000 // newest rows among which an end is looked for
+	page        = 500    // rows read at a time
+)
+
+// findID returns the one id that begins so, or ends so. list returns ids that
+// are smaller than before, newest first.
+func findID(what, given string, list func(before string, limit int) ([]string, error)) (string, error) {
+	if given == "" || len(given) > 64 {
+		return "", plugin.Errorf(plugin.CodeInvalidInput, "%q is no id of a %s", given, what)
+	}
+	begun, err := list(given+"g", 2) // in hexadecimal nothing is above f
+	if err != nil {
+		return "", err
+	}
+	found := matching(begun, func(id string) bool { return strings.HasPrefix(id, given) })
+	if len(found) == 0 && len(given) >= shortestEnd {
+		for before, seen := "", 0; seen < lookBack; seen += page {
+			ids, err := list(before, page)
+			if err != nil {
+				return "", err
+			}
+			found = append(found, matching(ids, func(id string) bool { return strings.HasSuffix(id, given) })...)
+			if len(ids) < page {
+				break
+			}
+			before = ids[len(ids)-1]
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", plugin.Errorf(plugin.CodeNotFound, "there is no %s %s; 'mortise %ss list' shows those there are", what, given, what)
+	case 1:
+		return found[0], nil
+	}
+	return "", plugin.Errorf(plugin.CodeInvalidInput, "%s may mean %s or %s; write more of the id, or at least %d characters of its end", given, found[0], found[1], shortestEnd)
+}
+
+func matching(ids []string, fits func(string) bool) (found []string) {
+	for _, id := range ids {
+		if fits(id) {
+			found = append(found, id)
+		}
+	}
+	return found
+}
+
+// findCall returns the call that is meant.
+func findCall(ctx context.Context, r store.Reader, tenant, given string) (*store.CallRow, error) {
+	row, err := r.Call(ctx, tenant, given)
+	if err != nil || row != nil {
+		return row, err
+	}
+	id, err := findID("call", given, func(before string, limit int) ([]string, error) {
+		rows, err := r.Calls(ctx, store.CallFilter{Tenant: tenant, Before: before, Limit: limit})
+		return idsOf(rows, func(r store.CallRow) string { return r.ID }), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.Call(ctx, tenant, id)
+}
+
+// findApproval returns the approval that is meant.
+func findApproval(ctx context.Context, r store.Reader, tenant, given string) (*store.ApprovalRow, error) {
+	row, err := r.Approval(ctx, tenant, given)
+	if err != nil || row != nil {
+		return row, err
+	}
+	id, err := findID("approval", given, func(before string, limit int) ([]string, error) {
+		rows, err := r.Approvals(ctx, store.ApprovalFilter{Tenant: tenant, Before: before, Limit: limit})
+		return idsOf(rows, func(r store.ApprovalRow) string { return r.ID }), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.Approval(ctx, tenant, id)
+}
+
+func idsOf[T any](rows []T, id func(T) string) []string {
+	ids := make([]string, len(rows))
+	for i, row := range rows {
+		ids[i] = id(row)
+	}
+	return ids
+}
+
+// offered is how many ids a shell is offered.
+const offered = 50
+
+// completeCalls offers the last calls.
+func (c *command) completeCalls(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		c.completing(cmd, func(st store.Store, tenant string) {
+			rows, _ := st.Calls(cmd.Context(), store.CallFilter{Tenant: tenant, Limit: offered})
+			for _, row := range rows {
+				ids = append(ids, row.ID+"\t"+oneLine(row.Operation+" "+string(ledger.Status(row.State)), 60))
+			}
+		})
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// completeApprovals offers the approvals that are open.
+func (c *command) completeApprovals(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		c.completing(cmd, func(st store.Store, tenant string) {
+			rows, _ := st.Approvals(cmd.Context(), store.ApprovalFilter{Tenant: tenant, State: store.ApprovalOpen, Limit: offered})
+			for _, row := range rows {
+				ids = append(ids, row.ID+"\t"+oneLine(row.Why, 60))
+			}
+		})
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// completing reads the store; where it cannot be read there is nothing to offer.
+func (c *command) completing(cmd *cobra.Command, do func(st store.Store, tenant string)) {
+	_ = c.readingOwn(cmd.Context(), func(st store.Store, tenant string) error {
+		do(st, tenant)
+		return nil
+	})
+}
+
+// readingOwn opens the store for reading alone, for what is of the configured
+// tenant.
+func (c *command) readingOwn(ctx context.Context, do func(st store.Store, tenant string) error) error {
+	conf, _, err := app.ReadConfig(c.home, c.config)
+	if err != nil {
+		return usage{err}
+	}
+	return c.reading(ctx, func(st store.Store) error { return do(st, conf.Tenant) })
+}

@@ -1,0 +1,65 @@
+//go:build fault
+
+package fault
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// Enabled reports whether this is a build for such tests.
+const Enabled = true
+
+// What the test wants, from the environment:
+//
+//	MORTISE_FAULT_AT=point:3       end at the third time the point is come by
+//	MORTISE_FAULT_LOG=file         and write the point's name there before
+//	MORTISE_FAULT_LIFT=name,name   without these guards
+var (
+	at, after = wanted()
+	log       = os.Getenv("MORTISE_FAULT_LOG")
+	lifted    = strings.Split(os.Getenv("MORTISE_FAULT_LIFT"), ",")
+
+	mu    sync.Mutex
+	times int
+)
+
+func wanted() (point string, after int) {
+	point, count, _ := strings.Cut(os.Getenv("MORTISE_FAULT_AT"), ":")
+	after, err := strconv.Atoi(count)
+	if err != nil {
+		after = 1
+	}
+	return point, after
+}
+
+// At ends the process, as if the power had gone, if a test wants it to end here.
+func At(point string) {
+	if at != point {
+		return
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if times++; times != after {
+		return
+	}
+	if f, err := os.OpenFile(log, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600); err == nil {
+		_, _ = f.WriteString(point + "\n")
+		f.Close()
+	}
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {} // the signal is on its way
+}
+
+// Lifted reports whether a test wants to see what happens without this guard.
+func Lifted(guard string) bool {
+	for _, name := range lifted {
+		if name == guard && name != "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,185 @@
+// Command host is the host that the crash campaign kills: a real one, built
+// with the tag fault. It reads calls from standard input, makes them, and
+// answers each with a line; beside that it does what is waiting, as a server
+// does. Started with the argument plugin it is the plugin that is called.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/approval"
+	"github.com/mortise-dev/mortise/internal/registry"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+	mortise "github.com/mortise-dev/mortise/sdk/go"
+)
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "plugin" {
+		serve()
+		return
+	}
+	if err := run(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, "host:", err)
+		os.Exit(1)
+	}
+}
+
+// An order is what an operation sends on.
+type order struct {
+	Key   string `json:"key"`
+	Times int    `json:"times"`
+}
+
+// serve is the plugin: each operation posts its order as often as that says.
+func serve() {
+	p := mortise.New("bank", "1.0.0")
+	p.Capabilities = []string{"http"}
+	for _, op := range []struct{ name, host string }{{"deposit", "keyed"}, {"wire", "plain"}, {"raw", "plain"}, {"gated", "keyed"}} {
+		mortise.Operator(p, op.name, "Send an order.", func(c *mortise.Call, in order) (map[string]any, error) {
+			var numbers []any
+			for n := range in.Times {
+				var answer struct {
+					JSON struct {
+						Number int `json:"number"`
+					} `json:"json"`
+				}
+				request := map[string]any{"method": "POST", "url": "http://" + op.host + ".example.com/effects", "json": map[string]any{"key": in.Key, "n": n}}
+				if err := c.Service("http.fetch", request, &answer); err != nil {
+					return nil, err
+				}
+				numbers = append(numbers, answer.JSON.Number)
+			}
+			return map[string]any{"key": in.Key, "numbers": numbers}, nil
+		}, mortise.Effects("http_write"))
+	}
+	p.Run()
+}
+
+// A line is one call that is to be made.
+type line struct {
+	Operation string `json:"operation"`
+	Key       string `json:"key"`
+	Times     int    `json:"times"`
+}
+
+// An answer is one line of output.
+type answer struct {
+	Key     string          `json:"key"`
+	Status  plugin.Status   `json:"status"`
+	Code    plugin.Code     `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data"`
+}
+
+func run(home, database string) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	a, err := app.Open(ctx, app.Options{Home: home, Database: database, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))})
+	if err != nil {
+		return err
+	}
+	if _, err := a.Registry.Resolve(ctx, "bank/deposit"); err != nil {
+		if _, err := a.Registry.Register(ctx, filepath.Join(home, "bank"), registry.RegisterOptions{Enable: true}); err != nil {
+			return err
+		}
+	}
+	var working sync.WaitGroup
+	working.Go(func() {
+		if err := a.Work(ctx); err != nil && ctx.Err() == nil {
+			fmt.Fprintln(os.Stderr, "host: working:", err)
+		}
+	})
+	calls(ctx, a)
+	if err := settled(ctx, a); err != nil {
+		return err
+	}
+	cancel()
+	working.Wait()
+	return a.Close()
+}
+
+// calls makes the calls of standard input, eight at a time.
+func calls(ctx context.Context, a *app.App) {
+	var out sync.Mutex
+	var making sync.WaitGroup
+	slots := make(chan struct{}, 8)
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		var l line
+		if err := json.Unmarshal(in.Bytes(), &l); err != nil {
+			panic(err)
+		}
+		slots <- struct{}{}
+		making.Go(func() {
+			defer func() { <-slots }()
+			raw, err := json.Marshal(call(ctx, a, l))
+			if err != nil {
+				panic(err)
+			}
+			out.Lock()
+			defer out.Unlock()
+			_, _ = os.Stdout.Write(append(raw, '\n'))
+		})
+	}
+	making.Wait()
+}
+
+// call makes one call, and approves it where it waits for that.
+func call(ctx context.Context, a *app.App, l line) answer {
+	input, err := json.Marshal(order{l.Key, l.Times})
+	if err != nil {
+		panic(err)
+	}
+	res, err := a.Kernel.Call(ctx, plugin.Call{
+		Tenant: "local", Principal: plugin.Principal{Type: "user", ID: "ann", Scopes: []string{"*"}}, Origin: plugin.OriginCLI,
+		Operation: "bank/" + l.Operation, Input: input, Key: l.Key,
+	})
+	if err == nil && res.Status == plugin.PendingApproval {
+		_, err = a.Approvals.Decide(ctx, approval.Answer{Tenant: "local", ID: res.Approval.ID, Approve: true, By: plugin.Principal{Type: "user", ID: "bob"}})
+		if plugin.CodeOf(err) == plugin.CodeApprovalUsed {
+			err = nil
+		}
+	}
+	if err == nil && !res.Status.Ended() {
+		res, err = a.Kernel.Await(ctx, "local", res.CallID)
+	}
+	ans := answer{Key: l.Key, Status: res.Status, Data: res.Data}
+	if err != nil {
+		e := plugin.AsError(err)
+		ans.Status, ans.Code, ans.Message = plugin.Failed, e.Code, e.Error()
+		if e.Code == plugin.CodeOutcomeUnknown {
+			ans.Status = plugin.Unknown
+		}
+	}
+	return ans
+}
+
+// settled waits until every call there is has ended.
+func settled(ctx context.Context, a *app.App) error {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		var open []store.CallRow
+		for _, state := range []store.CallState{store.CallPending, store.CallQueued, store.CallRunning, store.CallInProgress} {
+			rows, err := a.Store.Calls(ctx, store.CallFilter{State: state})
+			if err != nil {
+				return err
+			}
+			open = append(open, rows...)
+		}
+		if len(open) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%d calls have not ended after 30 s, such as %s, which is %s", len(open), open[0].ID, open[0].State)
+		}
+	}
+}
