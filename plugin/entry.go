@@ -63,6 +63,9 @@ const (
 	EntryIdentityLinked EntryKind = "identity.linked"
 	EntryIdentityGone   EntryKind = "identity.unlinked"
 
+	EntryIdentityRefused EntryKind = "identity.refused" // somebody may not link identities
+	EntryDeliveryRefused EntryKind = "delivery.refused" // an adapter has read an event, and nothing came of it
+
 	// EntryServiceRefused: a running call asked for a host service, an effect
 	// or an address it may not have. Body is a [CallRecord] of that call so far.
 	EntryServiceRefused EntryKind = "service.refused"
@@ -74,7 +77,8 @@ const (
 	EntryPluginApproved   EntryKind = "plugin.approved"
 	EntryPluginRefused    EntryKind = "plugin.refused" // somebody may not register or switch it
 
-	// EntryPluginQuarantined: its files are no longer those that were registered.
+	// EntryPluginQuarantined: its files are no longer those that were registered,
+	// or it is not what was approved.
 	EntryPluginQuarantined EntryKind = "plugin.quarantined"
 
 	EntryNodeUnclean EntryKind = "node.unclean" // a host process ended without closing its books
@@ -96,6 +100,7 @@ type CallRecord struct {
 	Error          *ErrorRecord    `json:"error"`
 	Metrics        Metrics         `json:"metrics"`
 	Nondeterminism *Nondeterminism `json:"nondeterminism"`
+	Randomness     json.RawMessage `json:"randomness_disclosure,omitzero"` // what an agent says of its own (kernel contracts, 5.2.4)
 	Correlation    string          `json:"correlation_id"`
 	Workflow       string          `json:"workflow_id"`
 	Step           string          `json:"step_id"`

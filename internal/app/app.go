@@ -182,7 +182,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	a.Kernel = kernel.New(kernel.Options{
 		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: runner{a.Runner}, Services: broker, Agents: a.agents(),
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: log, Wake: a.wakeCall,
-		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.call,
+		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.call, Ended: a.goOn,
 	})
 	broker.Call = a.Kernel.Run
 	a.Plans = a.openPlans(log)

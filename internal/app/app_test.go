@@ -35,6 +35,16 @@ func TestMain(m *testing.M) {
 		})
 		p.Run()
 	}
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "gate":
+			gatePlugin(os.Args[2], os.Args[3])
+		case "caller":
+			callerPlugin()
+		case "planner":
+			plannerPlugin()
+		}
+	}
 	goleak.VerifyTestMain(m)
 }
 

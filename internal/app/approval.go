@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/mortise-dev/mortise/internal/plan"
 	"github.com/mortise-dev/mortise/internal/policy"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -74,9 +75,14 @@ func (a *App) askedFor(ctx context.Context, row *store.ApprovalRow) ([]plugin.Ca
 	}
 	var asked []plugin.Call
 	for _, step := range steps {
-		if step.Gate != "none" {
-			asked = append(asked, plugin.Call{Tenant: row.Tenant, Operation: step.Operation + "@=" + step.Version, Input: json.RawMessage(step.Input)})
+		if step.Gate == plan.GateNone {
+			continue
 		}
+		input, err := plan.Literals([]byte(step.Input)) // as far as it is known
+		if err != nil {
+			return nil, err
+		}
+		asked = append(asked, plugin.Call{Tenant: row.Tenant, Operation: step.Operation + "@=" + step.Version, Input: json.RawMessage(input)})
 	}
 	return asked, nil
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"encoding/json"
+	"log/slog"
 	"reflect"
 	"testing"
 	"time"
@@ -186,5 +187,50 @@ func TestTheCatalogsVersionSaysWhenItChanged(t *testing.T) {
 	})
 	if err != nil || version() != last {
 		t.Errorf("a call changed the catalog: %v", err)
+	}
+}
+
+// A host that stays sees within a second what another process did.
+func TestAHostSeesWhatAnotherProcessDoesWithinASecond(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	var hosts []*App
+	for range 2 {
+		a, err := Open(t.Context(), Options{Home: home, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		hosts = append(hosts, a)
+	}
+	stays, other := hosts[0], hosts[1]
+	const name = "pattern_extractor"
+	for _, want := range []plugin.Code{plugin.CodeDisabled, ""} {
+		code := func() plugin.Code {
+			_, err := stays.Registry.Resolve(t.Context(), name)
+			if err == nil {
+				return ""
+			}
+			return plugin.CodeOf(err)
+		}
+		if code() == want {
+			t.Fatalf("it is %q already", want)
+		}
+		var err error
+		if want == "" {
+			_, err = other.Registry.Enable(t.Context(), name)
+		} else {
+			_, err = other.Registry.Disable(t.Context(), name)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := time.Now()
+		for code() != want {
+			if time.Since(changed) > time.Second {
+				t.Fatalf("a second later it is not %q", want)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
 	}
 }

@@ -60,7 +60,7 @@ func (a *App) follow(log *slog.Logger) {
 }
 
 // followEvery is how soon a host that stays hears of a change to its policies.
-const followEvery = 2 * time.Second
+const followEvery = time.Second
 
 func members(names []string) []plugin.Principal {
 	all := make([]plugin.Principal, len(names))

@@ -67,3 +67,10 @@ func (a *App) wake(ctx context.Context, kind, tenant, id string) {
 }
 
 func (a *App) wakeCall(ctx context.Context, tenant, id string) { a.wake(ctx, job.Call, tenant, id) }
+
+// goOn wakes the plan of a call that ended while nobody of the plan was there.
+func (a *App) goOn(ctx context.Context, row *store.CallRow) {
+	if row.Plan != "" {
+		a.wake(ctx, job.Plan, row.Tenant, row.Plan)
+	}
+}

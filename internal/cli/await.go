@@ -47,8 +47,10 @@ func (c *command) await(ctx context.Context, a *app.App, id string, limit time.D
 		case row == nil:
 			return plugin.Result{}, plugin.Errorf(plugin.CodeNotFound, "there is no call %s that could be waited for", id)
 		case row.State.Ended():
+			asks.leave()
 			return a.Kernel.Await(context.WithoutCancel(ctx), row.Tenant, id)
 		case waiting.Err() != nil:
+			asks.leave()
 			return standing(row), unfinished{context.Cause(waiting)}
 		case due(row):
 			// Whatever comes of it, the row tells.
@@ -60,7 +62,8 @@ func (c *command) await(ctx context.Context, a *app.App, id string, limit time.D
 			}
 			continue
 		}
-		if row.State != store.CallPending {
+		if asks != nil && row.State != store.CallPending {
+			asks.leave()
 			asks = nil
 		}
 		if asks == nil {
@@ -105,14 +108,12 @@ func standing(row *store.CallRow) plugin.Result {
 // hold waits for a call that has not ended, and before it tells a person why.
 func (c *command) hold(ctx context.Context, a *app.App, res plugin.Result, limit time.Duration) (plugin.Result, error) {
 	var asks *prompt
-	asked := res.Approval
 	if res.Status == plugin.PendingApproval {
 		row, err := a.Ledger.ApprovalOf(ctx, a.Config.Tenant, res.CallID)
 		if err != nil {
 			return res, err
 		}
 		if row != nil {
-			asked = &plugin.Pending{ID: row.ID, Why: row.Why, ExpiresAt: row.ExpiresAt}
 			if asks, err = c.askHere(ctx, a, row); err != nil {
 				return res, err
 			}
@@ -120,9 +121,37 @@ func (c *command) hold(ctx context.Context, a *app.App, res plugin.Result, limit
 	} else {
 		c.aside("call %s is still at work; Ctrl-C leaves it", res.CallID)
 	}
-	res, err := c.await(ctx, a, res.CallID, limit, asks)
-	if res.Status == plugin.PendingApproval && res.Approval == nil {
-		res.Approval = asked
+	done, err := c.await(ctx, a, res.CallID, limit, asks)
+	var waits unfinished
+	if errors.As(err, &waits) {
+		res.Status = done.Status
+		return res, err
+	}
+	return done, err
+}
+
+// standingAt completes a result that says how a call stands: what it waits for
+// is not in the answer to a key that was seen before.
+func standingAt(ctx context.Context, a *app.App, res plugin.Result) (plugin.Result, error) {
+	if res.Status.Ended() {
+		return res, nil
+	}
+	call, err := a.Ledger.Call(ctx, a.Config.Tenant, res.CallID)
+	if err != nil || call == nil {
+		return res, err
+	}
+	res.Version = call.Version
+	if res.Status != plugin.PendingApproval {
+		res.Approval = nil
+		return res, nil
+	}
+	row, err := a.Ledger.ApprovalOf(ctx, a.Config.Tenant, res.CallID)
+	if err != nil || row == nil {
+		return res, err
+	}
+	res.Approval = &plugin.Pending{ID: row.ID, Why: row.Why, ExpiresAt: row.ExpiresAt}
+	if row.PreviewHash != "" {
+		res.Approval.Preview, err = a.Store.Body(ctx, row.Tenant, row.PreviewHash)
 	}
 	return res, err
 }

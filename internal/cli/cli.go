@@ -76,6 +76,7 @@ type command struct {
 
 	home, config string // --home, --config
 	database     string // --database
+	as           string // --as
 	json         bool   // --json, where the command has it
 	debug        bool   // --debug, where the command has it
 }
@@ -111,8 +112,9 @@ by policy, run in a process of its own, and written to a ledger that can be veri
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.home, "home", defaultHome(), "data directory (or MORTISE_HOME)")
 	flags.StringVar(&c.config, "config", os.Getenv("MORTISE_CONFIG"), "configuration file, mortise.yaml in the data directory if empty (or MORTISE_CONFIG)")
+	flags.StringVar(&c.as, "as", os.Getenv("MORTISE_AS"), "who acts: somebody whom the configuration names, its own principal if empty (or MORTISE_AS)")
 	flags.StringVar(&c.database, "database", "", "PostgreSQL database, postgres://...; SQLite in the data directory if nothing says otherwise (or MORTISE_DATABASE)")
-	root.AddCommand(c.serve(), c.run(), c.plugins(), c.ledger(), c.check(), c.test(), c.new(), c.doctor(), c.configuration(), c.policy(), c.plans(), c.version(), exitHelp())
+	root.AddCommand(c.serve(), c.run(), c.calls(), c.approvals(), c.plugins(), c.ledger(), c.check(), c.test(), c.new(), c.doctor(), c.configuration(), c.policy(), c.plans(), c.version(), exitHelp())
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	strict(root)
@@ -176,6 +178,11 @@ func defaultHome() string {
 	if home := os.Getenv("MORTISE_HOME"); home != "" {
 		return home
 	}
+	return usualHome()
+}
+
+// usualHome is where that is in every shell of the same person.
+func usualHome() string {
 	if data := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(data) {
 		return filepath.Join(data, "mortise")
 	}
@@ -200,7 +207,7 @@ func (c *command) open(ctx context.Context) (*app.App, error) {
 	if c.home == "" {
 		return nil, usage{errNoHome}
 	}
-	return app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL()})
+	return app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), As: c.as})
 }
 
 var errNoHome = errors.New("--home is empty; it names the data directory")

@@ -24,6 +24,7 @@ const (
 	exitTimeout  = 7   // a deadline passed
 	exitLater    = 8   // not now; try again
 	exitUnknown  = 9   // an effect may or may not have happened
+	exitWaits    = 10  // it has not ended: it waits for approval, or is still at work
 	exitCancel   = 130 // Ctrl-C, as shells have it
 	exitPipe     = 141 // nobody reads what is printed, as shells have it
 )
@@ -34,6 +35,7 @@ var statuses = map[plugin.Code]int{
 	plugin.CodeHookVetoed: exitRefused, plugin.CodeHookFailed: exitRefused, plugin.CodeServiceDenied: exitRefused,
 	plugin.CodeEffectUndeclared: exitRefused, plugin.CodeEgressDenied: exitRefused, plugin.CodeApprovalDenied: exitRefused,
 	plugin.CodeApprovalExpired: exitRefused, plugin.CodeApprovalVoid: exitRefused, plugin.CodeIsolationUnavailable: exitRefused,
+	plugin.CodeApprovalUsed: exitRefused, plugin.CodeApprovalSelf: exitRefused,
 
 	plugin.CodeNotFound: exitAbsent, plugin.CodeDisabled: exitAbsent, plugin.CodeQuarantined: exitAbsent,
 
@@ -59,9 +61,12 @@ func (u usage) Unwrap() error { return u.error }
 // exitStatus returns the exit status for an error.
 func exitStatus(err error) int {
 	var coded *plugin.Error
+	var waits unfinished
 	switch {
 	case isUsage(err):
 		return exitUsage
+	case errors.As(err, &waits) && !errors.Is(err, context.Canceled):
+		return exitWaits
 	case errors.As(err, &coded):
 		return statuses[coded.Code]
 	case errors.Is(err, context.Canceled):
@@ -153,6 +158,7 @@ func exitHelp() *cobra.Command {
   7    a deadline passed (timeout)
   8    not now; try again later (overloaded, unavailable, rate_limited, ...)
   9    an effect may or may not have happened (outcome_unknown)
+  10   not finished: it waits for approval, or is still at work
   130  interrupted
   141  nobody reads what is printed, as in "| head -1"`,
 	}

@@ -15,23 +15,23 @@ import (
 // Ids may be abbreviated. They begin with the time, so that those of one day
 // look alike and their ends tell them apart.
 const (
-	shortestEnd = 6      // characters of an id's end that are enough
-	lookBack    = 10_000 // newest rows among which an end is looked for
-	page        = 500    // rows read at a time
+	shortest = 6      // characters of an id that are enough
+	lookBack = 10_000 // newest rows among which an end is looked for
+	page     = 500    // rows read at a time
 )
 
 // findID returns the one id that begins so, or ends so. list returns ids that
 // are smaller than before, newest first.
 func findID(what, given string, list func(before string, limit int) ([]string, error)) (string, error) {
-	if given == "" || len(given) > 64 {
-		return "", plugin.Errorf(plugin.CodeInvalidInput, "%q is no id of a %s", given, what)
+	if len(given) < shortest || len(given) > 64 {
+		return "", plugin.Errorf(plugin.CodeInvalidInput, "%q is no id of any %s: write the whole, or at least %d characters of its beginning or end", given, what, shortest)
 	}
 	begun, err := list(given+"g", 2) // in hexadecimal nothing is above f
 	if err != nil {
 		return "", err
 	}
 	found := matching(begun, func(id string) bool { return strings.HasPrefix(id, given) })
-	if len(found) == 0 && len(given) >= shortestEnd {
+	if len(found) == 0 {
 		for before, seen := "", 0; seen < lookBack; seen += page {
 			ids, err := list(before, page)
 			if err != nil {
@@ -50,7 +50,7 @@ func findID(what, given string, list func(before string, limit int) ([]string, e
 	case 1:
 		return found[0], nil
 	}
-	return "", plugin.Errorf(plugin.CodeInvalidInput, "%s may mean %s or %s; write more of the id, or at least %d characters of its end", given, found[0], found[1], shortestEnd)
+	return "", plugin.Errorf(plugin.CodeInvalidInput, "%s may mean %s or %s; write more of the id, or its end", given, found[0], found[1])
 }
 
 func matching(ids []string, fits func(string) bool) (found []string) {

@@ -122,9 +122,13 @@ func (c *command) waitForPlan(ctx context.Context, a *app.App, v *plan.View) (*p
 			c.say("plan %s: %s", v.ID, hint)
 		}
 	}
+	replayed := v.Replayed
 	v, err := a.Plans.Wait(ctx, a.Config.Tenant, v.ID, func(s plan.StepView) {
 		c.say("step %s %s: %s%s", s.ID, s.Operation, s.State, inBrackets(string(s.Code)))
 	})
+	if v != nil {
+		v.Replayed = replayed
+	}
 	if err != nil && v != nil && ctx.Err() != nil {
 		err = plugin.Errorf(plugin.CodeCancelled, "nobody waits for plan %s any more; it is %s", v.ID, v.State)
 	}
@@ -338,14 +342,14 @@ func (c *command) plansShow() *cobra.Command {
 
 // plansDecide is `plans approve` or `plans deny`.
 func (c *command) plansDecide(approve bool) *cobra.Command {
-	var reason, as string
+	var reason string
 	cmd := &cobra.Command{
 		Use:   "approve ID",
 		Short: "Agree to a whole plan, with everything that 'plans show' shows of it",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.planning(cmd.Context(), func(a *app.App) (*plan.View, error) {
-				return c.decidePlan(cmd.Context(), a, args[0], approve, as, reason)
+				return c.decidePlan(cmd.Context(), a, args[0], approve, reason)
 			})
 		},
 	}
@@ -353,11 +357,10 @@ func (c *command) plansDecide(approve bool) *cobra.Command {
 		cmd.Use, cmd.Short = "deny ID", "Refuse a plan that waits for approval; nothing of it runs"
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
-	cmd.Flags().StringVar(&as, "as", "", "who decides, where it is not the configured principal")
 	return c.withJSON(cmd)
 }
 
-func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve bool, as, reason string) (*plan.View, error) {
+func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve bool, reason string) (*plan.View, error) {
 	v, err := a.Plans.Show(ctx, a.Config.Tenant, id)
 	if err != nil {
 		return nil, err
@@ -365,16 +368,9 @@ func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve
 	if v.Approval == nil {
 		return nil, plugin.Errorf(plugin.CodeNotFound, "plan %s (%s) has no gate, and asks nobody", v.ID, v.State)
 	}
-	by := c.principal(a)
-	if as != "" {
-		if names := app.Names(a.Config); !slices.Contains(names, as) {
-			return nil, plugin.Errorf(plugin.CodeUnauthenticated, "nobody here is called %s; the configuration names %s", as, strings.Join(names, ", "))
-		}
-		by = app.ParseMember(as)
-	}
 	if _, err := a.Approvals.Decide(ctx, approval.Answer{
-		Tenant: a.Config.Tenant, ID: v.Approval.ID, Approve: approve, By: by, Reason: reason,
-		Own: as == "" && a.Owner() && a.Config.Approvals.Self && isTerminal(c.in),
+		Tenant: a.Config.Tenant, ID: v.Approval.ID, Approve: approve, By: c.principal(a), Reason: reason,
+		Own: a.Owner() && a.Config.Approvals.Self && isTerminal(c.in),
 	}); err != nil {
 		return nil, err
 	}

@@ -66,6 +66,14 @@ func (p *prompt) wait(ctx context.Context, pause time.Duration) (done bool, err 
 	return false, nil
 }
 
+// leave ends the line of a question that nobody answers here any more. A nil
+// prompt has none.
+func (p *prompt) leave() {
+	if p != nil && p.asked {
+		fmt.Fprintln(p.c.errs)
+	}
+}
+
 // decide gives the answer. Where somebody else was faster theirs counts.
 func (p *prompt) decide(ctx context.Context, approve bool) error {
 	_, err := p.a.Approvals.Decide(ctx, approval.Answer{

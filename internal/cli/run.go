@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -31,6 +32,10 @@ type runFlags struct {
 	key       string
 	fresh     bool
 	timeout   time.Duration
+	labels    []string
+	noWait    bool
+	wait      time.Duration
+	waits     bool // --wait was given
 }
 
 func (c *command) run() *cobra.Command {
@@ -45,14 +50,20 @@ path of a plugin's directory or source file is registered with --dev first.
 
 The input is a JSON object: given whole with --input, or member by member with
 --set, or both, in which case --set has the last word. The value of --set is read
-as JSON where the operation's schema does not ask for text, and else as text.`,
+as JSON where the operation's schema does not ask for text, and else as text.
+
+A call that policy wants a person's word for is waited for: this says what it waits
+for, and who may approve it where. Ctrl-C, and the end of --wait, leave it waiting;
+'mortise calls wait' goes on with it.`,
 		Example: `  mortise run pattern_extractor --artifact /var/log/dpkg.log
   mortise run hello --set name=Ada --json
   mortise run mail/send@1.x --input @mail.json --key order-4711
-  mortise run ./word_count.py --set text="to be or not"`,
+  mortise run ./word_count.py --set text="to be or not"
+  mortise run mail/send --input @mail.json --no-wait`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeOperations,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			f.waits = cmd.Flags().Changed("wait")
 			return c.runOperation(cmd.Context(), args[0], f)
 		},
 	}
@@ -63,6 +74,9 @@ as JSON where the operation's schema does not ask for text, and else as text.`,
 	flags.StringVar(&f.key, "key", "", "idempotency key: a second call with it gets the first one's answer")
 	flags.BoolVar(&f.fresh, "fresh", false, "do not answer with an earlier result")
 	flags.DurationVar(&f.timeout, "timeout", 0, "a shorter time limit than the operation's own")
+	flags.StringArrayVar(&f.labels, "label", nil, "what the input is tainted with: untrusted or private (repeatable)")
+	flags.BoolVar(&f.noWait, "no-wait", false, "queue the call and come back at once; status 10, and the call's id")
+	flags.DurationVar(&f.wait, "wait", 0, "how long to wait for a call that does not end here; 0 is for ever. Without it, only approvals are waited for")
 	flags.BoolVar(&c.debug, "debug", false, "show diagnostics, and everything the plugin logs")
 	return c.withJSON(cmd)
 }
@@ -70,6 +84,9 @@ as JSON where the operation's schema does not ask for text, and else as text.`,
 func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err error) {
 	if f.timeout < 0 {
 		return usage{fmt.Errorf("--timeout %s: it cannot be negative", f.timeout)}
+	}
+	if err := f.check(); err != nil {
+		return err
 	}
 	input, err := c.readInput(f.input)
 	if err != nil {
@@ -91,16 +108,24 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 	watch := c.watch()
 	res, err := a.Kernel.Call(ctx, plugin.Call{
 		Tenant:    a.Config.Tenant,
-		Principal: plugin.Principal{Type: "user", ID: a.Config.Principal, Scopes: []string{"*"}},
+		Principal: c.principal(a),
 		Origin:    plugin.OriginCLI,
 		Operation: ref,
 		Input:     input,
 		Key:       f.key,
 		Fresh:     f.fresh,
 		Timeout:   f.timeout,
+		Labels:    plugin.Labels(nil, f.labels),
+		NoWait:    f.noWait,
 		Observe:   watch.hear,
 	})
 	watch.end()
+	if err == nil {
+		res, err = standingAt(ctx, a, res)
+	}
+	if err == nil && !f.noWait && (res.Status == plugin.PendingApproval || res.Status == plugin.InProgress && f.waits) {
+		res, err = c.hold(ctx, a, res, f.wait)
+	}
 	// The books are closed before anything is printed, so that whatever happens
 	// next, an answer that somebody has seen is on record.
 	if err := a.Ledger.Close(); err != nil {
@@ -109,8 +134,32 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 	return c.answer(ref, res, err)
 }
 
-// answer prints a result, or why there is none.
+// check refuses flags that cannot be meant.
+func (f *runFlags) check() error {
+	switch {
+	case f.wait < 0:
+		return usage{fmt.Errorf("--wait %s: it cannot be negative", f.wait)}
+	case f.noWait && f.waits:
+		return usage{errors.New("--wait and --no-wait: only one of them")}
+	}
+	for _, label := range f.labels {
+		if label != plugin.Untrusted && label != plugin.Private {
+			return usage{fmt.Errorf("--label %s: there are %s and %s", label, plugin.Untrusted, plugin.Private)}
+		}
+	}
+	return nil
+}
+
+// answer prints a result, or why there is none. One that has not ended is
+// reported as unfinished.
 func (c *command) answer(ref string, res plugin.Result, err error) error {
+	var waits unfinished
+	if errors.As(err, &waits) || err == nil && res.Status != "" && !res.Status.Ended() {
+		if waits.error == nil {
+			waits.error = errNotFinished
+		}
+		return c.answerUnfinished(res, waits)
+	}
 	if !c.debug {
 		res.Diagnostics = nil
 	}
@@ -144,11 +193,24 @@ func (c *command) answer(ref string, res plugin.Result, err error) error {
 		how = "the first answer to this key"
 	case res.Cached:
 		how = "an earlier answer; --fresh asks again"
-	case res.Status == plugin.InProgress:
-		how = "still at work under this key"
 	}
 	c.say("%s %s, call %s, %s", res.Operation, res.Version, res.CallID, how)
 	return nil
+}
+
+// answerUnfinished prints how a call stands, and how to go on with it.
+func (c *command) answerUnfinished(res plugin.Result, why unfinished) error {
+	if c.json {
+		if err := c.print(res); err != nil {
+			return err
+		}
+	} else {
+		if _, err := fmt.Fprintln(c.out, res.CallID); err != nil {
+			return err
+		}
+		c.say("%s", c.howToFollow(res))
+	}
+	return reported{why}
 }
 
 // answerJSON prints one object: the result, with an error beside it if it failed.
@@ -156,7 +218,9 @@ func (c *command) answerJSON(res plugin.Result, err error) error {
 	if err == nil {
 		return c.print(res)
 	}
-	res.Status = plugin.Failed
+	if res.Status != plugin.Unknown {
+		res.Status = plugin.Failed
+	}
 	raw, encodeErr := json2.Marshal(res, json2.Deterministic(true))
 	if encodeErr != nil {
 		return encodeErr
@@ -210,6 +274,12 @@ const maxInput = 64 << 20
 
 // readInput reads the value of --input.
 func (c *command) readInput(given string) (json.RawMessage, error) {
+	return c.readValue("the input", "--input", given)
+}
+
+// readValue reads JSON that a flag gives: as it stands, @FILE, or - for standard
+// input. It is nil where the flag is not given.
+func (c *command) readValue(what, flag, given string) (json.RawMessage, error) {
 	from := given
 	var raw []byte
 	var err error
@@ -227,20 +297,20 @@ func (c *command) readInput(given string) (json.RawMessage, error) {
 			file.Close()
 		}
 	default:
-		from, raw = "--input", []byte(given)
+		from, raw = flag, []byte(given)
 	}
 	if err != nil {
-		return nil, plugin.Errorf(plugin.CodeInvalidInput, "reading the input from %s: %w", from, err)
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "reading %s from %s: %w", what, from, err)
 	}
 	if len(raw) > maxInput {
-		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "the input from %s has more than %d MiB", from, maxInput>>20)
+		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "%s from %s has more than %d MiB", what, from, maxInput>>20)
 	}
 	value := jsontext.Value(bytes.TrimSpace(raw))
 	if len(value) == 0 {
-		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the input from %s is empty; write {} for an input without members", from)
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s from %s is empty; write {} for an object without members", what, from)
 	}
 	if err := value.Compact(); err != nil {
-		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the input from %s is not one JSON value: %s; text goes in with --set key=value", from, strings.TrimPrefix(err.Error(), "jsontext: "))
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s from %s is not one JSON value: %s; text goes in quotes, or with --set key=value", what, from, strings.TrimPrefix(err.Error(), "jsontext: "))
 	}
 	return json.RawMessage(value), nil
 }

@@ -37,6 +37,7 @@ type Config struct {
 	Policy       Policy        `yaml:"policy" json:"policy"`             // what may happen
 	Approvals    Approvals     `yaml:"approvals" json:"approvals"`       // how people agree to what waits for them
 	Ledger       Ledger        `yaml:"ledger" json:"ledger"`             // how entries are written
+	Intents      Intents       `yaml:"intents" json:"intents"`           // agents by what is wanted of them from outside
 	Limits       Limits        `yaml:"limits" json:"limits"`             // of one call
 	Processes    Processes     `yaml:"processes" json:"processes"`       // how plugin processes live
 	Workers      int           `yaml:"workers" json:"workers"`           // how much mortise serve does at a time of what waits
@@ -266,6 +267,7 @@ func (c *Config) check() error {
 		}
 	}
 	errs = append(errs, c.checkPeople()...)
+	errs = append(errs, c.Intents.check()...)
 	if err := c.Egress.Check(); err != nil {
 		errs = append(errs, err)
 	}

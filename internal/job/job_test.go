@@ -296,6 +296,25 @@ func TestManyOpenTheQueueAtOnce(t *testing.T) {
 	})
 }
 
+func TestTheQueueOutlivesARestartOfTheServer(t *testing.T) {
+	t.Parallel()
+	server := pgtest.New(t)
+	q := open(t, job.Options{Home: t.TempDir(), Database: server.Open(t)})
+	var s seen
+	stop := working(t, q, 2, s.handle)
+	wake(t, q, job.Call, "before", time.Time{})
+	eventually(t, "it was handled", func() bool { return len(s.all()) == 1 })
+	server.Stop(t, "immediate")
+	if err := q.Wake(t.Context(), job.Call, "acme", "meanwhile", time.Time{}); err == nil {
+		t.Error("a wake-up was queued without a server")
+	}
+	server.Start(t)
+	wake(t, q, job.Call, "after", time.Time{})
+	eventually(t, "it goes on", func() bool { return slices.Contains(s.all(), "call acme after") })
+	server.Stop(t, "immediate")
+	stop() // without a server too
+}
+
 // TestWhatNobodyCameForIsForgotten: commands alone, without a host that stays,
 // must not fill the disk.
 func TestWhatNobodyCameForIsForgotten(t *testing.T) {

@@ -38,6 +38,9 @@ func (r *request) claim(ctx context.Context) (first plugin.Result, done bool, er
 		started.Attempt = 0
 		c.State, c.WakeAt = store.CallQueued, now
 	}
+	if call.Plan != "" {
+		c.Also = inPlan(call, c.Also)
+	}
 	lease, prior, err := r.k.Ledger.Claim(ctx, c)
 	switch {
 	case err != nil:
@@ -65,6 +68,24 @@ func (r *request) claim(ctx context.Context) (first plugin.Result, done bool, er
 	r.lease, r.record.Attempt = &lease, lease.Attempt()
 	fault.At("claim")
 	return first, false, nil
+}
+
+// inPlan claims a step only of a plan that is running: one that was cancelled
+// in the meantime begins no other step.
+func inPlan(call *plugin.Call, also func(store.Tx) error) func(store.Tx) error {
+	return func(tx store.Tx) error {
+		row, err := tx.Plan(context.Background(), call.Tenant, call.Plan)
+		if err != nil {
+			return err
+		}
+		if row == nil || row.State != store.PlanRunning {
+			return plugin.Errorf(plugin.CodeCancelled, "plan %s is not running any more", call.Plan)
+		}
+		if also == nil {
+			return nil
+		}
+		return also(tx)
+	}
 }
 
 // journalled reports whether every effect of the call goes through the journal:
@@ -121,7 +142,7 @@ func (k *Kernel) again(ctx context.Context, tenant, id string) (*request, error)
 	}
 	call := s.call(&w.Row)
 	r := k.begin(call)
-	r.row = &w.Row
+	r.row, r.resumed = &w.Row, true
 	r.record.Attempt = w.Row.Attempt
 	return r, nil
 }

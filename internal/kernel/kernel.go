@@ -77,7 +77,8 @@ type Options struct {
 	Asked func(a *approval.Asked, call *plugin.Call)
 	// Wake hears of calls that somebody may run. It may be nil.
 	Wake func(ctx context.Context, tenant, id string)
-	// Ended hears of claimed calls that have ended. It may be nil.
+	// Ended hears of calls that have ended without the one who made them being
+	// there: resumed, settled, cancelled. It may be nil.
 	Ended func(ctx context.Context, row *store.CallRow)
 
 	ApprovalTime time.Duration    // how long an approval may take; a day where it is 0

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,6 +30,7 @@ type request struct {
 	target  *plugin.Target
 	row     *store.CallRow     // of a call that goes on, until it is claimed again
 	lease   *ledger.Lease      // once claimed
+	resumed bool               // somebody else made the call, or another process
 	waits   bool               // claimed, and not to run now
 	needs   bool               // a person's word, before it runs
 	given   *store.ApprovalRow // that word, where it was given
@@ -307,6 +309,7 @@ func (r *request) checkOut(ctx context.Context, res *plugin.Result) error {
 			res.Data = nil
 			return err
 		}
+		r.record.Randomness = randomness(res.Data)
 	} else if err := r.target.Output.Check(res.Data); err != nil {
 		return refuse(plugin.CodeInvalidOutput, "output %w", err)
 	}
@@ -317,6 +320,18 @@ func (r *request) checkOut(ctx context.Context, res *plugin.Result) error {
 	r.record.ResultHash = hash
 	fault.At("checked")
 	return nil
+}
+
+// randomness returns what an agent's answer says of its own randomness: its
+// model and parameters; nil where it says nothing.
+func randomness(output []byte) json.RawMessage {
+	var said struct {
+		Randomness json.RawMessage `json:"randomness_disclosure"`
+	}
+	if json.Unmarshal(output, &said) != nil {
+		return nil
+	}
+	return said.Randomness
 }
 
 // finish settles how the call ended, and completes the result. It goes on when

@@ -45,7 +45,10 @@ func (r *request) settle(ctx context.Context, res *plugin.Result, failure *plugi
 		return false, err
 	}
 	fault.At("settled")
-	r.k.tell(ctx, r.call.Tenant, r.call.ID)
+	r.k.ended.tell(r.call.ID)
+	if r.resumed {
+		r.k.tell(ctx, r.call.Tenant, r.call.ID) // whoever made it is not here to hear of it
+	}
 	fault.At("told")
 	return o.State == store.CallQueued, nil
 }

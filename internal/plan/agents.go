@@ -17,6 +17,8 @@ type Registry interface {
 type Policy interface {
 	Decide(t *plugin.Target, call *plugin.Call) plugin.Decision
 	Version() string
+	// Visible returns the operations of a plugin that whoever calls may know of.
+	Visible(m *plugin.Manifest, call *plugin.Call) (operations []*plugin.Operation, whole bool)
 }
 
 // Agents is what stands around the call of an agent: what it is told

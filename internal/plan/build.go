@@ -110,7 +110,16 @@ func (b *builder) target(ctx context.Context, asked string) (*plugin.Target, err
 	if !ok {
 		return nil, refuseAction(b.agent, asked)
 	}
-	return b.engine.Registry.Resolve(ctx, ref)
+	t, err := b.engine.Registry.Resolve(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	who := &plugin.Call{Tenant: b.submitted.Tenant, Principal: b.submitted.Principal, Origin: plugin.OriginPlan}
+	if operations, whole := b.engine.Policy.Visible(t.Manifest, who); !whole && !slices.Contains(operations, t.Operation) {
+		name, _, _ := strings.Cut(asked, "/")
+		return nil, plugin.Errorf(plugin.CodeNotFound, "no plugin is called %s", name)
+	}
+	return t, nil
 }
 
 // order finds what a step waits for: where the agent does not say, for the step
@@ -235,8 +244,8 @@ func (b *builder) decide(s *step) error {
 	}
 	s.labels = b.tainted(s, map[string]bool{})
 	d := b.engine.Policy.Decide(s.target, &plugin.Call{
-		Tenant: b.submitted.Tenant, Principal: b.submitted.Principal, Origin: plugin.OriginPlan, Session: b.submitted.Session,
-		Labels: s.labels, Operation: s.target.Name(), Input: json.RawMessage(known),
+		Tenant: b.submitted.Tenant, Principal: b.submitted.Principal, Actor: b.submitted.Actor, Origin: plugin.OriginPlan,
+		Session: b.submitted.Session, Labels: s.labels, Operation: s.target.Name(), Input: json.RawMessage(known),
 	})
 	reason := strings.Join(d.Reasons, "; ")
 	switch d.Verdict {

@@ -106,6 +106,8 @@ func (e *Engine) now() time.Time { return e.Now().UTC().Truncate(time.Microsecon
 type Submission struct {
 	Tenant      string
 	Principal   plugin.Principal // for whom, with whose rights
+	Actor       string           // who asks in their name, where that is someone else; rights intersect
+	Parent      string           // the call that this comes of, if any
 	Agent       string           // a reference to the agent's operation
 	Input       json.RawMessage  // see [Request]
 	Key         string           // a second submission with it gets the first one's plan; "" for none
@@ -120,6 +122,7 @@ type Submission struct {
 // request hash names.
 type order struct {
 	Principal   plugin.Principal `json:"principal"`
+	Actor       string           `json:"actor,omitempty"`
 	Agent       string           `json:"agent"`
 	InputHash   string           `json:"input_hash"`
 	Session     string           `json:"session"`
@@ -139,7 +142,7 @@ func (e *Engine) Submit(ctx context.Context, s Submission) (*View, error) {
 	id := uuid.Must(uuid.NewV7()).String()
 	key := "c:" + id
 	if s.Key != "" {
-		key = "k:" + s.Key
+		key = keyPrefix(s.Origin) + s.Key
 		prior, err := e.Store.PlanByKey(ctx, s.Tenant, key)
 		if err != nil {
 			return nil, err
@@ -171,12 +174,21 @@ func (e *Engine) Submit(ctx context.Context, s Submission) (*View, error) {
 	return e.put(ctx, &s, draft{id: id, key: key, inputHash: inputHash, agent: agent, call: res, proposal: proposal, steps: steps, labels: b.labels})
 }
 
+// keyPrefix tells the keys of events that happened elsewhere from those that
+// callers choose, so that no caller can take an event's.
+func keyPrefix(origin plugin.Origin) string {
+	if origin == plugin.OriginAdapter {
+		return "w:"
+	}
+	return "k:"
+}
+
 // ask calls the agent. A key of the submission becomes one of the call, so that
 // submitting again asks nobody again.
 func (e *Engine) ask(ctx context.Context, s *Submission, id string) (plugin.Result, error) {
 	key := "plan:" + id
 	if s.Key != "" {
-		key = "plan:" + s.Key
+		key = "plan:" + strings.TrimPrefix(keyPrefix(s.Origin), "k:") + s.Key
 		if len(key) > 255 {
 			sum := sha256.Sum256([]byte(s.Key))
 			key = "plan:" + hex.EncodeToString(sum[:])
@@ -187,7 +199,7 @@ func (e *Engine) ask(ctx context.Context, s *Submission, id string) (plugin.Resu
 		return plugin.Result{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is an %s and proposes nothing; 'mortise run' calls it", t.Name(), t.Operation.Kind)
 	}
 	res, err := e.Kernel.Call(ctx, plugin.Call{
-		Tenant: s.Tenant, Principal: s.Principal, Origin: s.Origin, Session: s.Session, Labels: s.Labels,
+		Tenant: s.Tenant, Principal: s.Principal, Actor: s.Actor, Origin: s.Origin, Parent: s.Parent, Session: s.Session, Labels: s.Labels,
 		Operation: s.Agent, Input: s.Input, Key: key, Trace: plugin.Trace{Correlation: s.Correlation}, Observe: s.Observe,
 	})
 	if err == nil && res.Status == plugin.InProgress { // somebody else submits the same at this moment
@@ -257,7 +269,7 @@ type draft struct {
 func (e *Engine) put(ctx context.Context, s *Submission, d draft) (*View, error) {
 	at := e.now()
 	body, err := encode(order{
-		Principal: s.Principal, Agent: s.Agent, InputHash: d.inputHash, Session: s.Session, Correlation: d.call.Correlation, Proposal: d.call.Data,
+		Principal: s.Principal, Actor: s.Actor, Agent: s.Agent, InputHash: d.inputHash, Session: s.Session, Correlation: d.call.Correlation, Proposal: d.call.Data,
 	})
 	if err != nil {
 		return nil, err

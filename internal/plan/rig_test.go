@@ -160,6 +160,7 @@ const rules = `
 @id("tools") permit (principal, action == Action::"execute", resource) when { !resource.effects.contains("mail_send") && !resource.tags.contains("forbidden") };
 @id("mail") @approval("it sends a mail") permit (principal, action == Action::"execute", resource) when { resource.effects.contains("mail_send") };
 @id("approvers") permit (principal == User::"ada", action == Action::"approve", resource);
+@id("seen") permit (principal, action == Action::"list", resource) when { resource is Operation && resource.tags.contains("forbidden") };
 `
 
 const workSchema = `{"type":"object","properties":{"log":{"type":"string"},"say":{"type":"string"},"wait":{"type":"string"},"data":true},"additionalProperties":false}`

@@ -25,7 +25,7 @@ type View struct {
 	Error        *plugin.ErrorRecord `json:"error,omitempty"`
 	Answer       json.RawMessage     `json:"answer,omitzero"`     // of an agent that proposed no plan
 	Rationale    string              `json:"rationale,omitempty"` // the agent's
-	Replayed     bool                `json:"replayed,omitempty"`  // it was there before, under this key
+	Replayed     bool                `json:"replayed,omitzero"`   // it was there before, under this key
 	CreatedAt    time.Time           `json:"created_at,omitzero"`
 	UpdatedAt    time.Time           `json:"updated_at,omitzero"`
 }

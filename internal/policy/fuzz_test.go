@@ -26,6 +26,7 @@ func FuzzPolicies(f *testing.F) {
 		}
 		f.Add(string(text), `{}`)
 	}
+	f.Add(trustAll+permitAll, `{}`)
 	f.Add(permitAll+forbidSend+approveAll+failing, `{"amount": 3}`)
 	f.Add(`permit (principal is User in Group::"g", action in [Action::"list"], resource) when { if true then {a: 1}.a == 1 else [1].contains(2) };`, `{"a": [1, {"b": null}]}`)
 	f.Add(`permit (principal, action, resource) when { context.input has a.b && context.input.a.b.lessThan(decimal("1.0")) };`, `{"a": {"b": 0.5}}`)
@@ -45,6 +46,7 @@ func FuzzPolicies(f *testing.F) {
 		e := open(t, policy.Options{Sources: texts(text)})
 		q := &policy.Question{Target: target("mail", "send", plugin.Operator, "gmail_send"), Call: &plugin.Call{
 			Tenant: "t", Principal: plugin.Principal{ID: "ann", Scopes: []string{"a"}}, Input: json.RawMessage(input),
+			Actor: "agent:planner", Labels: []string{plugin.Untrusted},
 		}}
 		x := e.Explain(q)
 		if d := e.AskAll(q); d.Verdict != x.Verdict {

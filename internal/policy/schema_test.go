@@ -62,6 +62,9 @@ func TestWhatCannotBeMeantIsRefused(t *testing.T) {
 		// Annotations and names.
 		{"@aproval permit (principal, action, resource);", "a.cedar:1:2: there is no annotation @aproval"},
 		{"@approval forbid (principal, action, resource);", "a.cedar:1:2: @approval belongs on a permit"},
+		{`@untrusted("allow") forbid (principal, action, resource);`, "a.cedar:1:2: @untrusted belongs on a permit"},
+		{`@untrusted permit (principal, action, resource);`, "a.cedar:1:2: @untrusted has the one value \"allow\""},
+		{`@untrusted("deny") permit (principal, action, resource);`, "a.cedar:1:2: @untrusted has the one value \"allow\""},
 		{`@reason("no") permit (principal, action, resource);`, "a.cedar:1:2: @reason belongs on a forbid"},
 		{`@id("") permit (principal, action, resource);`, "a.cedar:1:2: @id is a name"},
 		{`@id("a\u{1b}[0m") permit (principal, action, resource);`, "a.cedar:1:2: @id is longer than 300 characters or has some that cannot be shown"},

@@ -34,9 +34,10 @@ import (
 // A Registry holds all plugins. It is safe for concurrent use and owns no
 // goroutines.
 //
-// Resolving reads one immutable index and waits for nobody. Changes are made
-// one at a time, in turn: each reads the catalog anew, writes to it, and then
-// puts another index in the place of the old one.
+// Resolving reads one immutable index and waits for nobody, but for one caller
+// that asks the catalog now and then whether another process changed it.
+// Changes are made one at a time, in turn: each reads the catalog anew, writes
+// to it, and then puts another index in the place of the old one.
 type Registry struct {
 	catalog   Catalog
 	describe  Describe

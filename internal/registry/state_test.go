@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -294,5 +295,41 @@ func TestBundledPlugins(t *testing.T) {
 	b.reopen()
 	if b.catalog.entries() != before {
 		t.Error("opening again wrote something")
+	}
+}
+
+// After a pause nobody gets an answer from before it, however many come at once.
+func TestNobodyGetsAnOldAnswerAfterAPause(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	b := open(t)
+	b.install(author(t, "p", "1.0.0", "x"))
+	other, err := registry.Open(ctx, b.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 20 {
+		want := "p/x@1.0.0"
+		if round%2 == 0 {
+			want = "disabled: p@1.0.0 is disabled"
+			_, err = other.Disable(ctx, "p")
+		} else {
+			_, err = other.Enable(ctx, "p")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.clock.Add(3600)
+		var wg sync.WaitGroup
+		for range 16 {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				if got := b.resolved("p"); got != want {
+					t.Errorf("round %d: got %s, want %s", round, got, want)
+				}
+			}()
+		}
+		wg.Wait()
 	}
 }

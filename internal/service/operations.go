@@ -32,11 +32,14 @@ func operationTask(g *grant, args json.RawMessage) (task, error) {
 		return task{}, plugin.Errorf(plugin.CodeLimitExceeded, "calls are nested %d deep already", plugin.MaxDepth)
 	}
 	return task{class: Nested, do: func(ctx context.Context) (any, error) {
+		if err := g.translates(ctx, ref); err != nil {
+			return nil, g.refuse(operationsCall, err, plugin.CodeServiceDenied)
+		}
 		labels := plugin.Labels(g.call.Labels, g.Labels())
 		res, err := g.broker.Call(ctx, plugin.Call{
 			Tenant:     g.call.Tenant,
 			Principal:  g.call.Principal,
-			Actor:      "plugin:" + g.target.Manifest.Name,
+			Actor:      g.actor(),
 			Agent:      g.call.Agent,
 			Origin:     plugin.OriginCall,
 			Parent:     g.call.ID,
@@ -56,6 +59,29 @@ func operationTask(g *grant, args json.RawMessage) (task, error) {
 		g.heard(res.Labels)
 		return res, nil
 	}}, nil
+}
+
+// translates refuses an adapter whatever is not an operator: "Adapters must
+// never write directly. They must request an operator execution" (kernel
+// contracts, 5.5.2). What does not exist is left to the kernel to refuse.
+func (g *grant) translates(ctx context.Context, ref string) error {
+	if g.target.Operation.Kind != plugin.Adapter {
+		return nil
+	}
+	if kind := g.broker.Kind(ctx, ref); kind != "" && kind != plugin.Operator {
+		return plugin.Errorf(plugin.CodeServiceDenied, "%s: %s is an adapter, which may ask for operators only, and %.120s is of kind %s",
+			operationsCall, g.target.Name(), ref, kind)
+	}
+	return nil
+}
+
+// actor is who acts in what a call asks for: its plugin, unless an agent or a
+// service acts in the call. Their rights go on to limit what comes of it.
+func (g *grant) actor() string {
+	if kind, _, _ := strings.Cut(g.call.Actor, ":"); kind == "agent" || kind == "service" {
+		return g.call.Actor
+	}
+	return "plugin:" + g.target.Manifest.Name
 }
 
 // place tells an operation that a call asks for from its others, in the same

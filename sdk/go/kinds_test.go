@@ -40,7 +40,7 @@ func talkTo(t *testing.T, p *mortise.Plugin) *talk {
 
 func (c *talk) say(line string) {
 	c.t.Helper()
-	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
+	if _, err := c.in.Write(append(protocol.Line([]byte(line)), '\n')); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -208,7 +208,9 @@ func TestWhatCannotBeRightPanics(t *testing.T) {
 	type b struct{ B int }
 	run := func(*mortise.Call, a) (int, error) { return 0, nil }
 	for what, declare := range map[string]func(p *mortise.Plugin){
-		"takes":   func(p *mortise.Plugin) { mortise.Operator(p, "x", "", run, mortise.WithPreview(func(*mortise.Call, b) (int, error) { return 0, nil })) },
+		"takes": func(p *mortise.Plugin) {
+			mortise.Operator(p, "x", "", run, mortise.WithPreview(func(*mortise.Call, b) (int, error) { return 0, nil }))
+		},
 		"of kind": func(p *mortise.Plugin) { mortise.Tool(p, "x", "", run, mortise.WithPreview(run)) },
 		"an agen": func(p *mortise.Plugin) { mortise.Operator(p, "x", "", run, mortise.AllowedActions("y")) },
 	} {

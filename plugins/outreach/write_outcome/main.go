@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -23,7 +24,8 @@ func newPlugin() *mortise.Plugin {
 	p := mortise.New(name, version)
 	p.Capabilities = []string{"http"}
 	mortise.Operator(p, name, "Write the outcome of a request to the system that it came from.", write,
-		mortise.Effects("http_write"), mortise.PolicyTags("external_write"), mortise.Permissions(scope))
+		mortise.Effects("http_write"), mortise.PolicyTags("external_write"), mortise.Permissions(scope),
+		mortise.Brokered(), mortise.WithPreview(preview))
 	return p
 }
 
@@ -45,38 +47,51 @@ type written struct {
 	Reference  string `json:"reference"`
 }
 
-// request is what the host's service http.fetch takes.
-type request struct {
-	Method          string            `json:"method"`
-	URL             string            `json:"url"`
-	Headers         map[string]string `json:"headers,omitempty"`
-	JSON            outcome           `json:"json"`
-	FollowRedirects bool              `json:"follow_redirects"`
-	MaxBytes        int               `json:"max_bytes"`
+// shown is what a person reads before they agree.
+type shown struct {
+	Request string  `json:"request"`
+	Outcome outcome `json:"outcome"`
 }
 
 // write posts the outcome once. Under the same idempotency key the other side
 // gets the same key, by which it can tell a repetition.
 func write(c *mortise.Call, in input) (written, error) {
 	about := c.About()
-	// The host has asked already; an operator asks again (kernel contracts, 5.3.4 E).
-	if scopes := about.Auth.Scopes; !slices.Contains(scopes, scope) && !slices.Contains(scopes, "*") {
-		return written{}, mortise.Errorf("SCOPE_DENIED", "writing an outcome needs the scope %s", scope)
+	if err := permitted(about.Auth.Scopes); err != nil {
+		return written{}, err
 	}
-	ask := request{Method: "POST", URL: in.URL, JSON: in.Outcome, MaxBytes: 64 << 10}
+	ask := mortise.HTTPRequest{Method: "POST", URL: in.URL, JSON: in.Outcome, FollowRedirects: new(bool), MaxBytes: 64 << 10}
 	if about.Key != "" {
 		ask.Headers = map[string]string{"Idempotency-Key": about.Key}
 	}
-	var answer struct {
-		StatusCode int `json:"status_code"`
-	}
-	if err := c.Service("http.fetch", ask, &answer); err != nil {
+	answer, err := c.HTTPFetch(ask)
+	var refused *mortise.ServiceError
+	switch {
+	case errors.As(err, &refused):
+		return written{}, mortise.Errorf(refused.Code, "%s", refused.Message)
+	case err != nil:
 		return written{}, err
-	}
-	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+	case answer.StatusCode < 200 || answer.StatusCode > 299:
 		err := mortise.Errorf("SYSTEM_REFUSED", "the system answered %d to the outcome of %s", answer.StatusCode, in.Outcome.Reference)
 		err.Details = map[string]int{"status": answer.StatusCode}
 		return written{}, err
 	}
 	return written{answer.StatusCode, in.Outcome.Reference}, nil
+}
+
+// preview shows what write would post.
+func preview(c *mortise.Call, in input) (shown, error) {
+	if err := permitted(c.About().Auth.Scopes); err != nil {
+		return shown{}, err
+	}
+	return shown{"POST " + in.URL, in.Outcome}, nil
+}
+
+// permitted asks again what the host has asked already: an operator enforces
+// its scopes itself (kernel contracts, 5.3.4 E).
+func permitted(scopes []string) error {
+	if !slices.Contains(scopes, scope) && !slices.Contains(scopes, "*") {
+		return mortise.Errorf("SCOPE_DENIED", "writing an outcome needs the scope %s", scope)
+	}
+	return nil
 }

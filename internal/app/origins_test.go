@@ -1,0 +1,321 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/plan"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+	mortise "github.com/mortise-dev/mortise/sdk/go"
+)
+
+// gates are the plugins of TestNoOriginPassesAGate, each behind one gate, and
+// what whoever meets it is told. Open has none.
+var gates = []struct {
+	name string
+	code plugin.Code // "" for the one that runs, pending for one that waits
+}{
+	{"open", ""},
+	{"hidden", plugin.CodeNotFound},
+	{"held", plugin.CodeQuarantined},
+	{"off", plugin.CodeDisabled},
+	{"denied", plugin.CodePolicyDenied},
+	{"gated", pending},
+	{"scoped", plugin.CodeScopeDenied},
+	{"typed", plugin.CodeInvalidInput},
+}
+
+// pending stands for a call that waits for a person.
+const pending plugin.Code = "pending_approval"
+
+// gatePlugin is the plugin behind a gate: its one operation leaves a line in a
+// file, so that nothing that ran can be overlooked.
+func gatePlugin(name, log string) {
+	p := mortise.New(name, "1.0.0")
+	options := []mortise.Option{mortise.Effects("db_write")}
+	if name == "scoped" {
+		options = append(options, mortise.Permissions("admin"))
+	}
+	mortise.Operator(p, "run", "Leave a line.", func(_ *mortise.Call, in struct {
+		N int `json:"n"`
+	}) (string, error) {
+		f, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		_, err = fmt.Fprintln(f, name)
+		return "ran", err
+	}, options...)
+	p.Run()
+}
+
+// caller asks for another operation, and agent proposes one.
+func callerPlugin() {
+	p := mortise.New("caller", "1.0.0")
+	mortise.Operator(p, "ask", "Ask for an operation.", func(c *mortise.Call, in struct {
+		Operation string         `json:"operation"`
+		Input     map[string]any `json:"input"`
+	}) (map[string]any, error) {
+		var data any
+		err := c.Call(in.Operation, in.Input, &data)
+		var refused *mortise.ServiceError
+		if errors.As(err, &refused) {
+			return map[string]any{"code": refused.Code}, nil
+		}
+		return map[string]any{"data": data}, err
+	}, mortise.Effects("db_write"))
+	p.Run()
+}
+
+func plannerPlugin() {
+	p := mortise.New("planner", "1.0.0")
+	var all []string
+	for _, gate := range gates {
+		all = append(all, gate.name+"/run")
+	}
+	mortise.Agent(p, "plan", "Propose an operation.", func(_ *mortise.Call, in mortise.AgentInput) (mortise.Proposal, error) {
+		var payload struct {
+			Operation string         `json:"operation"`
+			Input     map[string]any `json:"input"`
+		}
+		if err := json.Unmarshal(in.Intent.Payload, &payload); err != nil {
+			return mortise.Proposal{}, err
+		}
+		return mortise.Proposal{
+			AgentName: "planner", AgentVersion: "1.0.0", Kind: "plan_proposal", Confidence: 1, Rationale: mortise.Rationale{Short: "It was asked for.", Signals: []string{"intent_type:Run"}},
+			RequiredActions: []mortise.RequiredAction{{Operator: payload.Operation, Payload: payload.Input}},
+			ProposedPlan:    &mortise.ProposedPlan{Steps: []mortise.ProposedStep{{ID: "s1", Action: payload.Operation, Gate: "none"}}},
+		}, nil
+	}, mortise.AllowedActions(all...))
+	p.Run()
+}
+
+var ann = plugin.Principal{Type: "user", ID: "ann", Scopes: []string{"basic"}}
+
+// A way is one origin: it asks for an operation and returns what became of that.
+type way func(t *testing.T, a *app.App, operation, input string) plugin.Code
+
+// outcome is the code of what became of a call.
+func outcome(res plugin.Result, err error) plugin.Code {
+	switch {
+	case err != nil:
+		return plugin.CodeOf(err)
+	case res.Status == plugin.PendingApproval:
+		return pending
+	case res.Status == plugin.Succeeded:
+		return ""
+	}
+	return plugin.Code(res.Status)
+}
+
+// ways are all origins there are, by name; some have several.
+var ways = map[string]map[string]way{
+	"OriginCLI": {
+		"at once": func(t *testing.T, a *app.App, operation, input string) plugin.Code {
+			return outcome(a.Kernel.Call(t.Context(), asking(plugin.OriginCLI, operation, input)))
+		},
+		"without waiting": func(t *testing.T, a *app.App, operation, input string) plugin.Code {
+			call := asking(plugin.OriginCLI, operation, input)
+			call.NoWait = true
+			res, err := a.Kernel.Call(t.Context(), call)
+			if err == nil && res.Status == plugin.InProgress {
+				res, err = a.Kernel.Await(t.Context(), call.Tenant, res.CallID)
+			}
+			return outcome(res, err)
+		},
+		"under a key": func(t *testing.T, a *app.App, operation, input string) plugin.Code {
+			call := asking(plugin.OriginCLI, operation, input)
+			call.Key = "order-" + operation
+			return outcome(a.Kernel.Call(t.Context(), call))
+		},
+	},
+	"OriginCall": {
+		"of a plugin": func(t *testing.T, a *app.App, operation, input string) plugin.Code {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // its caller's patience with a person
+			defer cancel()
+			call := asking(plugin.OriginCLI, "caller/ask", fmt.Sprintf(`{"operation":%q,"input":%s}`, operation, input))
+			call.Timeout = 2 * time.Second
+			res, err := a.Kernel.Call(ctx, call)
+			if plugin.CodeOf(err) == plugin.CodeTimeout {
+				return waiting(t, a, operation)
+			}
+			var heard struct {
+				Code plugin.Code `json:"code"`
+			}
+			if err == nil && json.Unmarshal(res.Data, &heard) == nil && heard.Code != "" {
+				return heard.Code
+			}
+			return outcome(res, err)
+		},
+	},
+	"OriginPlan": {"a step": func(t *testing.T, a *app.App, operation, input string) plugin.Code {
+		return planned(t, a, plugin.OriginCLI, nil, operation, input)
+	}},
+	"OriginAdapter": {"a step": func(t *testing.T, a *app.App, operation, input string) plugin.Code {
+		return planned(t, a, plugin.OriginAdapter, []string{plugin.Untrusted}, operation, input)
+	}},
+}
+
+func asking(origin plugin.Origin, operation, input string) plugin.Call {
+	return plugin.Call{Tenant: "local", Principal: ann, Origin: origin, Operation: operation, Input: json.RawMessage(input)}
+}
+
+// waiting reports a call of that operation that waits for a person.
+func waiting(t *testing.T, a *app.App, operation string) plugin.Code {
+	t.Helper()
+	rows, err := a.Store.Calls(t.Context(), store.CallFilter{Operation: operation, State: store.CallPending})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) == 0 {
+		return plugin.CodeTimeout
+	}
+	return pending
+}
+
+// planned has an agent propose the operation and takes the plan to its end.
+func planned(t *testing.T, a *app.App, origin plugin.Origin, labels []string, operation, input string) plugin.Code {
+	t.Helper()
+	v, err := a.Plans.Submit(t.Context(), plan.Submission{
+		Tenant: "local", Principal: ann, Agent: "planner", Origin: origin, Labels: labels,
+		Input: json.RawMessage(fmt.Sprintf(`{"intent":{"type":"Run","payload":{"operation":%q,"input":%s}}}`, operation, input)),
+	})
+	if err != nil {
+		return plugin.CodeOf(err)
+	}
+	if v.State == store.PlanQueued {
+		if v, err = a.Plans.Run(t.Context(), "local", v.ID); err != nil {
+			return plugin.CodeOf(err)
+		}
+	}
+	switch {
+	case v.State == store.PlanPending:
+		return pending
+	case v.Error != nil:
+		return v.Error.Code
+	case v.State == store.PlanSucceeded:
+		return ""
+	}
+	return plugin.Code(v.State)
+}
+
+// Every origin that exists meets every gate (PL-01): none passes one, each is
+// told why in the same words, and where there is no gate each gets through.
+func TestNoOriginPassesAGate(t *testing.T) {
+	t.Parallel()
+	if got := origins(t); len(got) != len(ways) {
+		t.Fatalf("there are the origins %q, and ways for %d of them", got, len(ways))
+	}
+	home := t.TempDir()
+	log := filepath.Join(home, "ran.txt")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, home, "mortise.yaml", "policy: {files: [gates.cedar], configure: [root]}\napprovals: {by: [bob]}\n", "gates.cedar", `
+@id("run") @untrusted("allow") permit (principal, action in [Action::"execute", Action::"list"], resource) unless {
+  resource in Plugin::"hidden" || resource in Plugin::"denied" || resource in Plugin::"gated"
+};
+@id("seen") permit (principal, action == Action::"list", resource in Plugin::"denied");
+@id("gate") @approval("it is gated") permit (principal, action == Action::"execute", resource in Plugin::"gated");
+`)
+	a := open(t, home)
+	add := func(name, rest string, args ...string) {
+		quoted := make([]string, len(args))
+		for i, arg := range args {
+			quoted[i] = strconv.Quote(arg)
+		}
+		dir := filepath.Join(home, "source", name)
+		write(t, dir, "manifest.yaml", fmt.Sprintf("name: %s\nversion: 1.0.0\nowner: test\ndescription: A test.\nrunner: {kind: process, command: [%q, %s]}\n%s", name, self, strings.Join(quoted, ", "), rest))
+		register(t, a, dir, false)
+	}
+	var all []string
+	for _, gate := range gates {
+		add(gate.name, "", "gate", gate.name, log)
+		all = append(all, gate.name+"/run")
+	}
+	add("caller", "requires: {tools: ["+strings.Join(all, ", ")+"]}\n", "caller")
+	add("planner", "operations:\n  plan: {kind: agent, description: Propose., allowed_actions: ["+strings.Join(all, ", ")+"]}\n", "planner")
+	if _, err := a.Registry.Disable(t.Context(), "off"); err != nil {
+		t.Fatal(err)
+	}
+	err = a.Store.Write(t.Context(), func(tx store.Tx) error {
+		_, err := tx.SetPluginState("held", "1.0.0", store.PluginQuarantined)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Registry.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	ran := 0
+	for _, origin := range slices.Sorted(maps.Keys(ways)) {
+		for _, manner := range slices.Sorted(maps.Keys(ways[origin])) {
+			for _, gate := range gates {
+				input := `{"n":1}`
+				if gate.name == "typed" {
+					input = `{"n":"one"}`
+				}
+				got := ways[origin][manner](t, a, gate.name+"/run", input)
+				if got != gate.code {
+					t.Errorf("%s, %s, meets %s: %q, want %q", origin, manner, gate.name, got, gate.code)
+				}
+				if gate.code == "" {
+					ran++
+				}
+			}
+		}
+	}
+	lines, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Fields(string(lines)); len(got) != ran || slices.ContainsFunc(got, func(name string) bool { return name != "open" }) {
+		t.Errorf("what ran is %q, want open %d times", got, ran)
+	}
+}
+
+// origins reads the names of the origins that exist from where they are declared.
+func origins(t *testing.T) (names []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", "plugin", "call.go"), nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, decl := range file.Decls {
+		group, ok := decl.(*ast.GenDecl)
+		if !ok || group.Tok != token.CONST {
+			continue
+		}
+		for _, spec := range group.Specs {
+			value := spec.(*ast.ValueSpec)
+			if kind, ok := value.Type.(*ast.Ident); ok && kind.Name == "Origin" {
+				names = append(names, value.Names[0].Name)
+			}
+		}
+	}
+	for _, name := range names {
+		if ways[name] == nil {
+			t.Errorf("nothing here comes by %s", name)
+		}
+	}
+	return names
+}

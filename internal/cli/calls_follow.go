@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	json2 "github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+func (c *command) callsFollow() *cobra.Command {
+	return &cobra.Command{
+		Use:   "follow ID",
+		Short: "Print what happens to a call as it happens, until its end",
+		Long: `Print what happens to a call as it happens, until its end. It changes nothing: a
+queued call is run by others. The status is that of 'mortise run'.`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeCalls,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.readingOwn(cmd.Context(), func(st store.Store, tenant string) error {
+				row, err := findCall(cmd.Context(), st, tenant, args[0])
+				if err != nil {
+					return err
+				}
+				return c.follow(cmd.Context(), st, row)
+			})
+		},
+	}
+}
+
+// follow prints the entries of a call until its end, and returns how that was.
+func (c *command) follow(ctx context.Context, st store.Store, row *store.CallRow) error {
+	shown := map[[2]int64]bool{}
+	for {
+		// The state first: an end that is seen has its entry written.
+		now, err := st.Call(ctx, row.Tenant, row.ID)
+		if err != nil {
+			return err
+		}
+		var last plugin.Entry
+		for e, err := range st.Entries(ctx, store.EntryFilter{Tenant: row.Tenant, Subject: row.ID}) {
+			if err != nil {
+				return err
+			}
+			if place := [2]int64{e.Chain, e.Seq}; !shown[place] {
+				shown[place] = true
+				c.showEntry(&e)
+			}
+			if isCall(e) && !e.At.Before(last.At) {
+				last = e
+			}
+		}
+		if now.State.Ended() {
+			return ending(now, &last)
+		}
+		pauseFor(ctx, lookLast)
+		if err := ctx.Err(); err != nil {
+			return reported{unfinished{err}}
+		}
+	}
+}
+
+// ending is why a call ended badly, as its last entry tells; nil if it did not.
+func ending(row *store.CallRow, last *plugin.Entry) error {
+	var body struct {
+		Error plugin.ErrorRecord `json:"error"`
+	}
+	switch row.State {
+	case store.CallSucceeded:
+		return nil
+	case store.CallUnknown:
+		return reported{plugin.Errorf(plugin.CodeOutcomeUnknown, "call %s may or may not have had its effect", row.ID)}
+	}
+	_ = json2.Unmarshal(last.Body, &body) // what cannot be read is for verify to find
+	return reported{&plugin.Error{Code: plugin.Code(row.Code), Message: body.Error.Message}}
+}
+
+func (c *command) callsWait() *cobra.Command {
+	var limit time.Duration
+	cmd := &cobra.Command{
+		Use:   "wait ID",
+		Short: "Wait for the end of a call, and run it where it is queued and nobody else does",
+		Long: `Wait for the end of a call and print its result as 'mortise run' does, with the same
+status. A call that is queued is run here, unless somebody else is faster; one that
+waits for approval is waited for.`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeCalls,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			if limit < 0 {
+				return usage{fmt.Errorf("--timeout %s: it cannot be negative", limit)}
+			}
+			return c.withHost(ctx, func(a *app.App) error {
+				row, err := findCall(ctx, a.Store, a.Config.Tenant, args[0])
+				if err != nil {
+					return err
+				}
+				res, err := standingAt(ctx, a, standing(row))
+				if err != nil {
+					return err
+				}
+				if row.State == store.CallPending {
+					res, err = c.hold(ctx, a, res, limit)
+				} else {
+					res, err = c.await(ctx, a, row.ID, limit, nil)
+				}
+				if err := a.Ledger.Close(); err != nil {
+					return err
+				}
+				return c.answer("", res, err)
+			})
+		},
+	}
+	cmd.Flags().DurationVar(&limit, "timeout", 0, "how long to wait; 0 is for ever. What runs here is not cut short")
+	return c.withJSON(cmd)
+}
+
+func (c *command) callsCancel() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "cancel ID",
+		Short: "Stop a call: one that waits fails at once, one that runs is told",
+		Long: `Stop a call. One that waits or is queued fails at once. One that runs is told, by
+whoever runs it, and ends by itself: what it did is done. Whoever made the call may
+stop it, and whoever may approve its operation.`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeCalls,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withHost(cmd.Context(), func(a *app.App) error { return c.cancelCall(cmd.Context(), a, args[0], reason) })
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	return c.withJSON(cmd)
+}
+
+func (c *command) cancelCall(ctx context.Context, a *app.App, given, reason string) error {
+	row, err := findCall(ctx, a.Store, a.Config.Tenant, given)
+	if err != nil {
+		return err
+	}
+	if err := a.MayControl(ctx, row.Tenant, row.ID, a.Principal); err != nil {
+		return err
+	}
+	was, err := a.Kernel.Cancel(ctx, row.Tenant, row.ID, a.Principal.ID, reason)
+	if err != nil {
+		return err
+	}
+	if was.Ended() {
+		return plugin.Errorf(plugin.CodeInvalidInput, "call %s has ended (%s) and stays as it is", row.ID, was)
+	}
+	return c.showStanding(ctx, a, row.ID, "")
+}
+
+// showStanding prints how a call stands after something was done about it.
+func (c *command) showStanding(ctx context.Context, a *app.App, id, next string) error {
+	row, err := a.Ledger.Call(ctx, a.Config.Tenant, id)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return c.print(viewOf(row))
+	}
+	state := string(viewOf(row).Status)
+	if row.Cancelled && !row.State.Ended() {
+		state += ", told to stop"
+	}
+	fmt.Fprintf(c.out, "%s %s%s\n", row.ID, state, inBrackets(row.Code))
+	if next != "" {
+		c.say("%s", next)
+	}
+	return nil
+}

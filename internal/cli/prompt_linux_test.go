@@ -1,0 +1,67 @@
+package cli_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+)
+
+func init() { commands["answered"] = answered }
+
+// answered runs a command on a terminal and gives it an answer, from the lines
+// of a file, each time it asks; stdout is all that arrived there. A line that
+// begins with ! is a command to run in place of an answer.
+func answered(ts *testscript.TestScript, neg bool, args []string) {
+	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	ts.Check(err)
+	defer ours.Close()
+	fd := int(ours.Fd())
+	ts.Check(unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	ts.Check(err)
+	ts.Check(unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 200}))
+	theirs, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	ts.Check(err)
+
+	cmd, _, _ := command(ts, args[1:])
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
+	ts.Check(cmd.Start())
+	theirs.Close()
+	stuck := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
+	defer stuck.Stop()
+	answers := strings.Split(strings.TrimSuffix(ts.ReadFile(args[0]), "\n"), "\n")
+	var seen, fresh bytes.Buffer
+	for buf := make([]byte, 4096); ; {
+		n, err := ours.Read(buf)
+		seen.Write(buf[:n])
+		fresh.Write(buf[:n])
+		if err != nil {
+			break // the other side is closed
+		}
+		if !strings.Contains(fresh.String(), "[y/N] ") || len(answers) == 0 {
+			continue
+		}
+		fresh.Reset()
+		answer := answers[0]
+		answers = answers[1:]
+		if other, found := strings.CutPrefix(answer, "!"); found {
+			ts.Check(ts.Exec("sh", "-c", other))
+			continue
+		}
+		_, err = ours.WriteString(answer + "\n")
+		ts.Check(err)
+	}
+	err = cmd.Wait()
+	fmt.Fprint(ts.Stdout(), seen.String())
+	if len(answers) > 0 {
+		ts.Fatalf("nobody asked for %q:\n%s", answers, seen.String())
+	}
+	if (err != nil) != neg {
+		ts.Fatalf("%v", err)
+	}
+}
