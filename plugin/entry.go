@@ -64,7 +64,7 @@ const (
 	EntryIdentityGone   EntryKind = "identity.unlinked"
 
 	EntryIdentityRefused EntryKind = "identity.refused" // somebody may not link identities
-	EntryDeliveryRefused EntryKind = "delivery.refused" // an adapter has read an event, and nothing came of it
+	EntryDeliveryRefused EntryKind = "delivery.refused" // nothing came of an event that was for an adapter
 
 	// EntryServiceRefused: a running call asked for a host service, an effect
 	// or an address it may not have. Body is a [CallRecord] of that call so far.

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/adapter"
 	"github.com/mortise-dev/mortise/internal/approval"
 	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/internal/fault"
@@ -61,6 +62,7 @@ type App struct {
 	Kernel       *kernel.Kernel
 	Approvals    *approval.Desk
 	Plans        *plan.Engine
+	Adapters     *adapter.Inbound
 	Jobs         *job.Queue       // wake-ups, for the hosts that stay; opened when it is needed
 	Sweepers     []worker.Sweeper // what Work does, a kind each
 
@@ -180,13 +182,14 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	people := newNotifier(a.Config.Approvals.Notify, a.Home, st, log)
 	a.opened("telling of approvers", people.Close)
 	a.Kernel = kernel.New(kernel.Options{
-		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: runner{a.Runner}, Services: broker, Agents: a.agents(),
+		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: a.Runner, Services: broker, Agents: a.agents(),
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: log, Wake: a.wakeCall,
 		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.call, Ended: a.goOn,
 	})
-	broker.Call = a.Kernel.Run
+	broker.Call, broker.Kind = a.Kernel.Run, a.kind
 	a.Plans = a.openPlans(log)
 	a.Plans.Wake, a.Plans.Asked, a.Plans.Expire = a.wake, people.plan, time.Duration(a.Config.Approvals.Expire)
+	a.Adapters = a.openAdapters()
 	a.Sweepers = []worker.Sweeper{waitingCalls{a.Kernel, a.Approvals}, waitingPlans{a.Plans}}
 	if _, err := a.Approvals.Expire(ctx); err != nil { // those that nobody answered while no host was there
 		return nil, err

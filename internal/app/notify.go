@@ -45,6 +45,7 @@ type notifier struct {
 	command []string
 	dir     string
 	calls   store.Reader
+	limit   time.Duration // of one run of the command, and of Close
 	log     *slog.Logger
 
 	ctx   context.Context
@@ -60,7 +61,7 @@ type notifier struct {
 // newNotifier returns a notifier that runs command in dir. Where the command is
 // empty it does nothing.
 func newNotifier(command []string, dir string, calls store.Reader, log *slog.Logger) *notifier {
-	n := &notifier{command: command, dir: dir, calls: calls, log: log, queue: make(chan notice, notifyWaiting)}
+	n := &notifier{command: command, dir: dir, calls: calls, limit: notifyTime, log: log, queue: make(chan notice, notifyWaiting)}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	return n
 }
@@ -118,7 +119,7 @@ func (n *notifier) work() {
 
 // tell runs the command once.
 func (n *notifier) tell(told notice) {
-	ctx, cancel := context.WithTimeout(n.ctx, notifyTime)
+	ctx, cancel := context.WithTimeout(n.ctx, n.limit)
 	defer cancel()
 	if told.SubjectKind == store.SubjectCall {
 		row, err := n.calls.Call(ctx, told.Tenant, told.Subject)
@@ -152,7 +153,7 @@ func (n *notifier) Close() error {
 	n.mu.Lock()
 	n.closed = true
 	n.mu.Unlock()
-	over := time.AfterFunc(notifyTime, n.stop)
+	over := time.AfterFunc(n.limit, n.stop)
 	defer over.Stop()
 	n.done.Wait()
 	n.stop()

@@ -35,11 +35,12 @@ func (a *App) openPlans(log *slog.Logger) *plan.Engine {
 type approvers struct{ app *App }
 
 // Anyone reports whether there is somebody who may, and is not who asks, unless
-// the configuration lets them agree to their own. Policy files may name others
-// than the configuration does, so with files the answer is that there may be.
+// the configuration lets them agree to their own. Files and stored policies may
+// name others than the configuration does: with them, there may be.
 func (p approvers) Anyone(_ context.Context, targets []*plugin.Target, requester plugin.Principal) bool {
 	c := p.app.Config
-	if len(c.Policy.Files) > 0 {
+	written := func(t policy.Text) bool { return !policy.FromConfiguration(t.Name) }
+	if slices.ContainsFunc(p.app.Policy.Documents(), written) {
 		return true
 	}
 	asks := MemberName(requester)

@@ -53,9 +53,11 @@ func (c *command) await(ctx context.Context, a *app.App, id string, limit time.D
 			asks.leave()
 			return standing(row), unfinished{context.Cause(waiting)}
 		case due(row):
-			// Whatever comes of it, the row tells.
+			// Whatever comes of it, the row tells; but not what keeps it from being tried.
 			if err := a.Kernel.Attend(ctx, row.Tenant, id); plugin.CodeOf(err) == plugin.CodeInternal && ctx.Err() == nil {
-				return standing(row), err
+				if now, _ := a.Ledger.Call(ctx, row.Tenant, id); now == nil || !now.State.Ended() {
+					return standing(row), err
+				}
 			}
 			if ctx.Err() == nil {
 				pauseFor(waiting, pause)
@@ -108,13 +110,14 @@ func standing(row *store.CallRow) plugin.Result {
 // hold waits for a call that has not ended, and before it tells a person why.
 func (c *command) hold(ctx context.Context, a *app.App, res plugin.Result, limit time.Duration) (plugin.Result, error) {
 	var asks *prompt
+	look := context.WithoutCancel(ctx) // whoever is interrupted here is told all the same how to go on
 	if res.Status == plugin.PendingApproval {
-		row, err := a.Ledger.ApprovalOf(ctx, a.Config.Tenant, res.CallID)
+		row, err := a.Ledger.ApprovalOf(look, a.Config.Tenant, res.CallID)
 		if err != nil {
 			return res, err
 		}
 		if row != nil {
-			if asks, err = c.askHere(ctx, a, row); err != nil {
+			if asks, err = c.askHere(look, a, row); err != nil {
 				return res, err
 			}
 		}
@@ -136,6 +139,7 @@ func standingAt(ctx context.Context, a *app.App, res plugin.Result) (plugin.Resu
 	if res.Status.Ended() {
 		return res, nil
 	}
+	ctx = context.WithoutCancel(ctx) // as in hold
 	call, err := a.Ledger.Call(ctx, a.Config.Tenant, res.CallID)
 	if err != nil || call == nil {
 		return res, err

@@ -34,7 +34,8 @@ func answered(ts *testscript.TestScript, neg bool, args []string) {
 	theirs.Close()
 	stuck := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
 	defer stuck.Stop()
-	answers := strings.Split(strings.TrimSuffix(ts.ReadFile(args[0]), "\n"), "\n")
+	answers := strings.Split(ts.ReadFile(args[0]), "\n")
+	answers = answers[:len(answers)-1] // what stands after the last line
 	var seen, fresh bytes.Buffer
 	for buf := make([]byte, 4096); ; {
 		n, err := ours.Read(buf)

@@ -173,7 +173,9 @@ func (c *command) answer(ref string, res plugin.Result, err error) error {
 		} else if next := nextStep(err); next != "" {
 			c.say("%s", next)
 		}
-		if res.CallID != "" {
+		if res.CallID != "" && plugin.CodeOf(err) == plugin.CodeOutcomeUnknown {
+			c.say("'mortise calls show %s' has what is known of it", res.CallID)
+		} else if res.CallID != "" {
 			c.say("call %s failed; 'mortise ledger show %s' has the record", res.CallID, res.CallID)
 		}
 		return reported{err}

@@ -23,13 +23,13 @@ const maxIntent = 200
 // Agent returns the agent that an intent of this type goes to. Of several
 // patterns that fit the longest counts.
 func (i Intents) Agent(intent string) (agent string, found bool) {
-	longest := ""
+	longest := 0
 	for pattern, ref := range i {
 		beginning, open := strings.CutSuffix(pattern, "*")
-		if intent != pattern && !(open && strings.HasPrefix(intent, beginning)) || len(pattern) <= len(longest) {
-			continue
+		fits := intent == pattern || open && strings.HasPrefix(intent, beginning)
+		if fits && len(beginning) > longest { // an exact one is longer than any beginning of it
+			longest, agent, found = len(beginning), ref, true
 		}
-		longest, agent, found = pattern, ref, true
 	}
 	return agent, found
 }

@@ -43,6 +43,7 @@ func (k *Kernel) Reconcile(ctx context.Context, tenant, id string) error {
 		return err
 	}
 	call := s.call(&row)
+	call.Attempt = row.Attempt
 	ctx, cancel := context.WithTimeoutCause(ctx, t.Operation.Timeout, plugin.Errorf(plugin.CodeTimeout, "%s did not find out within %s how call %s ended", t.Name(), t.Operation.Timeout, id))
 	defer cancel()
 	found, err := k.Runner.Reconcile(ctx, t, call, effects, k.Services.Reading(t, call))

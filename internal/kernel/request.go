@@ -198,7 +198,7 @@ func (r *request) decide(ctx context.Context) error {
 		return plugin.Errorf(plugin.CodeEffectUndeclared, "%s has effects (%s), and was asked for by a tool or an agent, below which nothing has", r.target.Name(), strings.Join(r.target.Operation.Effects, ", "))
 	}
 	d := r.k.Policy.Decide(r.target, r.call)
-	r.record.Decision = &d
+	r.record.Decision, r.call.Decision = &d, &d
 	fault.At("policy")
 	switch d.Verdict {
 	case plugin.Allow:
@@ -254,6 +254,7 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 	r.ran = true
 	services := r.k.Services.For(r.target, r.call, r.journal)
 	r.asked, _ = services.(witness)
+	r.call.Attempt = r.record.Attempt
 	res, err := r.k.Runner.Run(ctx, r.target, r.call, services)
 	fault.At("answer")
 	if err != nil {
@@ -371,6 +372,9 @@ func (r *request) finish(ctx context.Context, res plugin.Result, err error) (plu
 // of an operation hears that there is none; the ledger keeps the reason.
 func (r *request) masked(failure *plugin.Error) error {
 	if r.target == nil || r.ran || r.lease != nil || r.row != nil || r.prior != nil {
+		return failure
+	}
+	if d := r.record.Decision; d != nil && d.Verdict != plugin.Deny {
 		return failure
 	}
 	operations, whole := r.k.Policy.Visible(r.target.Manifest, r.call)

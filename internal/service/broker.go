@@ -32,7 +32,7 @@ type Broker struct {
 	// Call runs an operation that a plugin asks for.
 	Call func(ctx context.Context, call plugin.Call) (plugin.Result, error)
 	// Kind returns the kind of the operation that a reference means, "" where it
-	// means none. It is needed where adapters are called.
+	// means none. Where it is nil, adapters may ask for nothing.
 	Kind func(ctx context.Context, ref string) plugin.Kind
 	// Refused hears of every request that was not allowed, but of no more than
 	// 16 of one call. It may be nil.

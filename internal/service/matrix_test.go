@@ -102,6 +102,61 @@ func TestKindsAndEffects(t *testing.T) {
 	t.Logf("%d cells", cells)
 }
 
+// TestAnAdapterAsksForOperatorsOnly walks the kind of who asks x the kind of
+// what is asked for. What means nothing goes to the kernel, which refuses it.
+func TestAnAdapterAsksForOperatorsOnly(t *testing.T) {
+	t.Parallel()
+	for _, asking := range allKinds {
+		for _, asked := range allKinds {
+			s := newScene(t)
+			s.target.Operation.Kind = asking
+			var resolved string
+			s.broker.Kind = func(_ context.Context, ref string) plugin.Kind { resolved = ref; return asked }
+			called := 0
+			s.broker.Call = func(context.Context, plugin.Call) (plugin.Result, error) {
+				called++
+				return plugin.Result{Status: plugin.Succeeded}, nil
+			}
+			_, err := s.services().Serve(t.Context(), operationsCall, json.RawMessage(`{"call":"t","operation":"other/op","input":{}}`))
+			allowed := asking != plugin.Adapter || asked == plugin.Operator || asked == ""
+			cell := fmt.Sprintf("%q asks for %q", asking, asked)
+			switch {
+			case allowed && (err != nil || called != 1 || len(s.refusals) != 0):
+				t.Errorf("%s: %v, %d calls, %d refusals", cell, err, called, len(s.refusals))
+			case !allowed && (plugin.CodeOf(err) != plugin.CodeServiceDenied || called != 0 || len(s.refusals) != 1):
+				t.Errorf("%s: %v, %d calls, %d refusals", cell, err, called, len(s.refusals))
+			case asking == plugin.Adapter && resolved != "other/op":
+				t.Errorf("%s: %q was looked up", cell, resolved)
+			}
+		}
+	}
+	s := newScene(t)
+	s.target.Operation.Kind, s.broker.Kind = plugin.Adapter, nil
+	if err := s.fail(operationsCall, `{"call":"t","operation":"other/op","input":{}}`); plugin.CodeOf(err) != plugin.CodeServiceDenied {
+		t.Errorf("where nobody knows kinds: %v", err)
+	}
+}
+
+// TestWhoActsGoesOnActing: an agent or a service that acts in a call limits what
+// the call asks for as well.
+func TestWhoActsGoesOnActing(t *testing.T) {
+	t.Parallel()
+	for actor, want := range map[string]string{
+		"": "plugin:sample", "plugin:other": "plugin:sample", "service:Chat.Adapter": "service:Chat.Adapter", "agent:planner": "agent:planner",
+	} {
+		s := newScene(t)
+		s.call.Actor = actor
+		var got string
+		s.broker.Call = func(_ context.Context, call plugin.Call) (plugin.Result, error) {
+			got = call.Actor
+			return plugin.Result{Status: plugin.Succeeded}, nil
+		}
+		if _, err := s.services().Serve(t.Context(), operationsCall, json.RawMessage(`{"call":"t","operation":"other/op","input":{}}`)); err != nil || got != want {
+			t.Errorf("below a call of %q %q acts: %v", actor, got, err)
+		}
+	}
+}
+
 // TestEveryClassIsPermittedOrNot walks the rule itself, with the classes that
 // no method has yet, and one that nobody knows.
 func TestEveryClassIsPermittedOrNot(t *testing.T) {

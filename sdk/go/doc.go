@@ -12,6 +12,22 @@
 //		p.Run()
 //	}
 //
+// An operator may have functions beside its own, which take the same input: one
+// shows what a call would do, the other finds out how an earlier run ended.
+//
+//	mortise.Operator(p, "send", "Send a mail.", send, mortise.Effects("http_write"), mortise.Brokered(),
+//		mortise.WithPreview(func(c *mortise.Call, in mail) (mail, error) { return in, nil }),
+//		mortise.WithReconcile(func(c *mortise.Call, in mail, effects []mortise.Effect) (mortise.Reconciled, error) {
+//			if len(effects) == 0 {
+//				return mortise.Reconciled{Outcome: mortise.NotDone}, nil
+//			}
+//			return mortise.Reconciled{}, nil // nobody knows
+//		}))
+//
+// [Agent] adds one that decides: it gets an [AgentInput] and answers a
+// [Proposal]. [Adapter] adds one that translates, into a [SubmitRequest] for
+// instance. [Call.HTTPFetch] has the host make a request.
+//
 // Run serves whichever version of the protocol the host opens with. Standard
 // output belongs to the protocol: Run moves it away first, and what the plugin
 // prints goes to standard error, where the host keeps it as log lines.

@@ -206,6 +206,7 @@ operations:
   gated: {kind: operator, description: Send., effects: [http_write], brokered: true, policy_tags: [gated]}
   wire: {kind: operator, description: Send., effects: [http_write], brokered: true}
   raw: {kind: operator, description: Send., effects: [http_write]}
+  planner: {kind: agent, description: Propose., allowed_actions: [bank/deposit]}
 `, bin))
 	write("mortise.yaml", fmt.Sprintf(`policy: {files: [test.cedar]}
 approvals: {by: [bob]}
@@ -255,7 +256,7 @@ func (c *trial) round(round int, point string, times int) {
 
 // run runs a host with these calls and returns what it answered.
 func (c *trial) run(lines []line, point string, times int) (answers []answer, killed bool, err error) {
-	cmd := exec.Command(host(c.t), c.home, c.database)
+	cmd := exec.Command(host(c.t), "calls", c.home, c.database)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("MORTISE_FAULT_AT=%s:%d", point, times), "MORTISE_FAULT_LIFT="+c.lift, "MORTISE_HOME=", "MORTISE_CONFIG=", "MORTISE_DATABASE=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var errs bytes.Buffer
@@ -440,6 +441,9 @@ func receive() {
 			answers[key] = text
 		}
 		mu.Unlock()
+		if strings.HasPrefix(order.Key, "slow") {
+			time.Sleep(200 * time.Millisecond)
+		}
 		time.Sleep(time.Duration(rand.Int64N(int64(4 * time.Millisecond))))
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, text)

@@ -35,6 +35,14 @@ type DescribedOperation struct {
 	PolicyTags  []string        `json:"policy_tags"`
 	Permissions []string        `json:"permissions"`
 	Timeout     string          `json:"timeout"` // as in a manifest
+	Labels      []string        `json:"labels"`
+
+	Preview   bool `json:"preview"`
+	Reconcile bool `json:"reconcile"`
+	Brokered  bool `json:"brokered"`
+
+	AllowedActions []string `json:"allowed_actions"`
+	ContextFields  []string `json:"context_fields"` // requires.context_fields of the manifest
 }
 
 // silent reports whether the code says nothing at all.
@@ -82,10 +90,12 @@ func NeedsDescribe(m *plugin.Manifest) bool {
 //
 // The manifest is the author's promise, read by people; the code may fill what
 // it leaves open and may say no more than it. So, where the manifest names
-// operations: the code has the same ones; what it says of effects, policy tags
-// and permissions stands in the manifest too; only descriptions and schemas
-// that are absent are filled. Where it names none, the operations are those of
-// the code. Anything else is one of the [Problems] that are the error.
+// operations: the code has the same ones; what it says of effects, policy tags,
+// permissions, allowed actions and of what an operator can do stands in the
+// manifest too; only descriptions and schemas that are absent are filled, and
+// what narrows is added: labels, and context fields where the manifest has none.
+// Where it names none, the operations are those of the code. Anything else is
+// one of the [Problems] that are the error.
 func Merge(m *plugin.Manifest, d Described) (*plugin.Manifest, error) {
 	merged := *m
 	if d.silent() {
@@ -116,6 +126,7 @@ func Merge(m *plugin.Manifest, d Described) (*plugin.Manifest, error) {
 		c.within("/capabilities", capabilities, m.Capabilities)
 	}
 
+	merged.Requires.ContextFields = c.contextFields(m, d)
 	if len(m.Operations) == 0 {
 		merged.Operations = c.operations(d)
 	} else {
@@ -181,6 +192,7 @@ func (c *checker) operations(d Described) []*plugin.Operation {
 			}
 			op.Timeout = timeout
 		}
+		c.abilities(at, op, said)
 		if !op.Kind.Known() {
 			c.problem(at+"/kind", "%q is none of agent, operator, tool, adapter", clip(string(op.Kind)))
 		} else if len(op.Effects) > 0 && op.Kind != plugin.Operator {
@@ -212,6 +224,9 @@ func (c *checker) filled(m *plugin.Manifest, d Described) []*plugin.Operation {
 		c.within(at+"/effects", c.words(at+"/effects", said.Effects), op.Effects)
 		c.within(at+"/policy_tags", c.words(at+"/policy_tags", said.PolicyTags), op.PolicyTags)
 		c.within(at+"/permissions", c.words(at+"/permissions", said.Permissions), op.Permissions)
+		c.within(at+"/allowed_actions", c.references(at+"/allowed_actions", said.AllowedActions), op.AllowedActions)
+		c.able(at, said, &op)
+		op.Labels = plugin.Labels(op.Labels, c.labels(at+"/labels", said.Labels))
 		if op.Description == "" {
 			op.Description = c.text(at+"/description", said.Description)
 		}

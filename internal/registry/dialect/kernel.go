@@ -12,7 +12,8 @@ import (
 // run; runner and the keys after it are ours, and all may be left out.
 func (p *page) kernel(top value) *plugin.Manifest {
 	top.mapping("name", "type", "version", "owner", "description", "schemas", "requires", "policy_tags", "observability",
-		"effects", "display_name", "runner", "isolation", "timeout", "permissions", "capabilities", "http", "allowed_actions")
+		"effects", "display_name", "runner", "isolation", "timeout", "permissions", "capabilities", "http",
+		"preview", "reconcile", "brokered", "labels", "allowed_actions")
 	m := p.common(top, Kernel)
 
 	schemas := top.get("schemas")
@@ -30,6 +31,7 @@ func (p *page) kernel(top value) *plugin.Manifest {
 	}
 	top.get("effects").fitting(op)
 	op.AllowedActions = top.get("allowed_actions").actions(op)
+	top.abilities(op, m.Runner.Protocol)
 	if op.Kind == plugin.Operator || op.Kind == plugin.Tool {
 		op.Input = schemas.get("input").payload(op.Input, "payload", "idempotency_key", "auth_context", "trace_context")
 		op.Output = schemas.get("output").payload(op.Output, "result", "status", "metrics", "error")

@@ -29,7 +29,7 @@ func (p *page) native(top value) *plugin.Manifest {
 			place.problem("it differs from %s in letter case only", other)
 		}
 		folded[strings.ToLower(name)] = name
-		if op := place.operation(name); op != nil {
+		if op := place.operation(name, m.Runner.Protocol); op != nil {
 			m.Operations = append(m.Operations, op)
 		}
 	}
@@ -80,9 +80,9 @@ func (v value) requires() plugin.Requires {
 	}
 }
 
-// http reads which hosts may be asked.
+// http reads which hosts may be asked, and how.
 func (v value) http() plugin.HTTP {
-	if !v.mapping("hosts") {
+	if !v.mapping("hosts", "idempotency") {
 		return plugin.HTTP{}
 	}
 	hosts := v.get("hosts")
@@ -95,7 +95,39 @@ func (v value) http() plugin.HTTP {
 			host.problem("%v", err)
 		}
 	}
-	return plugin.HTTP{Hosts: hosts.words()}
+	declared := hosts.words()
+	return plugin.HTTP{Hosts: declared, Idempotency: v.get("idempotency").idempotency(declared)}
+}
+
+// idempotency reads in which header each of some hosts takes a key.
+func (v value) idempotency(hosts []string) map[string]string {
+	if !v.there || !v.mapping() {
+		return nil
+	}
+	headers := map[string]string{}
+	for _, host := range v.keys() {
+		place := v.get(host)
+		header := place.word()
+		switch {
+		case !slices.Contains(hosts, host):
+			place.problem("%s is none of hosts", clip(host))
+		case header == "": // the problem is noted
+		case !isToken(header):
+			place.problem("%q is no name of a header", clip(header))
+		case egress.RefusedHeader(header):
+			place.problem("the header %s is not a plugin's to send", header)
+		default:
+			headers[host] = header
+		}
+	}
+	return headers
+}
+
+// isToken reports whether text may be the name of a header (RFC 9110, 5.6.2).
+func isToken(text string) bool {
+	return len(text) <= 128 && !strings.ContainsFunc(text, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+	})
 }
 
 // isolation reads how widely a process may be shared. Protocol 1 is one

@@ -2,13 +2,13 @@ package dialect
 
 import "github.com/mortise-dev/mortise/plugin"
 
-// operation reads one operation of a native manifest.
-func (v value) operation(name string) *plugin.Operation {
+// operation reads one operation of a native manifest, whose plugin speaks protocol.
+func (v value) operation(name, protocol string) *plugin.Operation {
 	if !v.mapping("kind", "description", "input", "output", "effects", "policy_tags", "permissions", "timeout",
-		"hidden", "no_cache", "allowed_actions", "preview", "reconcile", "auth", "secrets") {
+		"hidden", "no_cache", "preview", "reconcile", "brokered", "labels", "allowed_actions", "auth", "secrets") {
 		return nil
 	}
-	for _, key := range []string{"preview", "reconcile", "auth", "secrets"} {
+	for _, key := range []string{"auth", "secrets"} {
 		v.get(key).unsupported()
 	}
 	op := &plugin.Operation{
@@ -26,6 +26,7 @@ func (v value) operation(name string) *plugin.Operation {
 	}
 	v.get("effects").fitting(op)
 	op.AllowedActions = v.get("allowed_actions").actions(op)
+	v.abilities(op, protocol)
 	return op
 }
 

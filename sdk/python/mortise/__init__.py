@@ -25,19 +25,26 @@ from ._result import Result
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._codes import CODES
+    from ._contracts import AgentInput, Intent, Proposal, SubmitRequest
     from ._field import Field
+    from ._question import Reconciled
 
 __all__ = [
     "CODES",
+    "AgentInput",
     "Cancelled",
     "Context",
     "Field",
+    "Intent",
     "InvalidInput",
     "MortiseError",
     "Plugin",
     "PluginError",
+    "Proposal",
+    "Reconciled",
     "Result",
     "ServiceError",
+    "SubmitRequest",
 ]
 
 
@@ -51,4 +58,12 @@ def __getattr__(name: str) -> object:
         from ._field import Field
 
         return Field
+    if name == "Reconciled":
+        from ._question import Reconciled
+
+        return Reconciled
+    if name in ("AgentInput", "Intent", "Proposal", "SubmitRequest"):
+        from . import _contracts
+
+        return getattr(_contracts, name)
     raise AttributeError(f"module 'mortise' has no attribute {name!r}")

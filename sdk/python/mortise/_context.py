@@ -78,6 +78,16 @@ class Context:
         return self._context.get("key") or ""
 
     @property
+    def policy(self) -> dict[str, Any]:
+        """What policy decided about the call: {version, verdict, reasons}; empty where nobody asked it."""
+        return self._context.get("policy") or {}
+
+    @property
+    def attempt(self) -> int:
+        """Which run of the call this is: 1, and one more each time the host runs it again."""
+        return self._context.get("attempt") or 1
+
+    @property
     def scratch(self) -> str:
         """A directory that belongs to this process."""
         return self._host.paths.get("scratch") or "."
@@ -143,6 +153,11 @@ class Context:
         """The host's cache; needs the capability `cache`."""
         return Cache(self)
 
+    @property
+    def http(self) -> Http:
+        """Requests that the host makes; needs the capability `http` and hosts in the manifest."""
+        return Http(self)
+
     def call(self, operation: str, input: Any, key: str = "") -> Any:
         """Call another operation with the caller's principal and return its result as the host prints it.
 
@@ -179,6 +194,32 @@ class Cache:
     def delete(self, key: str) -> None:
         """Forget key; nothing happens where it is unknown."""
         self._ctx.service("cache.delete", {"key": key})
+
+
+class Http:
+    """Requests to the hosts that the manifest declares. A status such as 404 is an answer and no error.
+
+    An answer has status_code, headers (names in lower case), url, truncated, and one of json, body and body_base64.
+    """
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+
+    def fetch(self, url: str, method: str = "GET", **options: Any) -> dict[str, Any]:
+        """Make a request; options are those of http.fetch: headers, params, json, body, timeout_seconds, max_bytes, ...
+
+        What is not GET or HEAD needs an operator with the effect `http_write`. Raises ServiceError and Cancelled.
+        """
+        answer: dict[str, Any] = self._ctx.service("http.fetch", {"method": method, "url": url, **options})
+        return answer
+
+    def get(self, url: str, **options: Any) -> dict[str, Any]:
+        """Fetch a URL."""
+        return self.fetch(url, **options)
+
+    def post(self, url: str, json: Any = None, **options: Any) -> dict[str, Any]:
+        """Post a value as JSON, unless it is None."""
+        return self.fetch(url, "POST", **(options if json is None else {"json": json, **options}))
 
 
 class Log:

@@ -16,9 +16,26 @@ from ._wire import Wire, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Sequence, TypeVar, overload
+    from typing import Any, Callable, Generic, Sequence, TypeVar, overload
+
+    from typing_extensions import ParamSpec
 
     F = TypeVar("F", bound=Callable[..., Any])
+    P = ParamSpec("P")
+    R = TypeVar("R", covariant=True)
+
+    class Operating(Generic[P, R]):
+        """An operator's function: called as before, and with decorators for what may stand beside it."""
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+        def preview(self, func: F) -> F:
+            """Make a function the preview: it takes what the operator takes and shows what would be done."""
+            ...
+
+        def reconcile(self, func: F) -> F:
+            """Make a function find out how an earlier run ended: it takes what the operator takes, and `effects`."""
+            ...
+
 else:
 
     def overload(func):
@@ -36,7 +53,11 @@ class Operation:
         self.func = func
         self.kind = kind
         self.name = name or str(getattr(func, "__name__", ""))
-        self.members = members  # effects, policy_tags, permissions, timeout
+        self.members = members  # effects, policy_tags, ...: what describe says beside the schemas
+        self.produces: Any = None  # of an agent: the type of its step_output
+        self.preview: Operation | None = None  # of an operator
+        self.reconcile: Operation | None = None  # likewise; its parameter `effects` is no part of the input
+        self.question = ""  # of these two: preview or reconcile
         self.inner: Any = func  # what was decorated by others, for its signature
         while hasattr(self.inner, "__wrapped__"):
             self.inner = self.inner.__wrapped__
@@ -70,6 +91,8 @@ class Operation:
     def call(self, input: Any, ctx: Context | None) -> Any:
         """Run the function; raises InvalidInput for arguments it does not take, and whatever it raises."""
         args: Any = {} if input is None else input
+        if self.kind == "agent" and not self.takes_any and isinstance(args, dict):
+            args = {name: value for name, value in args.items() if name in self.parameters}  # it need not take all it is told
         converters = self._converters
         if converters is None:
             from ._schema import converters_of
@@ -91,6 +114,20 @@ class Operation:
             assert ctx is not None
             return run(value, ctx)
         return value
+
+    def beside(self, question: str) -> Callable[[F], F]:
+        """Return the decorator of what answers a question about this operation: preview or reconcile."""
+
+        def add(func: F) -> F:
+            if getattr(self, question) is not None:
+                raise ValueError(f"operation {self.name!r} has two functions for {question}")
+            other = Operation(func, self.kind, self.name, {})
+            other.question = question
+            setattr(self, question, other)
+            self.members[question] = True
+            return func
+
+        return add
 
     def _convert(self, args: Any, converters: dict[str, Callable[[Any], Any]]) -> dict[str, Any]:
         self._check(args)
@@ -155,13 +192,18 @@ class Plugin:
         policy_tags: Sequence[str] = (),
         permissions: Sequence[str] = (),
         timeout: str | None = None,
+        labels: Sequence[str] = (),
     ) -> Callable[[F], F]: ...
     def tool(self, func: Any = None, **options: Any) -> Any:
-        """Make a function a tool: it computes. Use it bare or with name, effects, policy_tags, permissions, timeout."""
+        """Make a function a tool: it computes.
+
+        Use it bare or with name, effects, policy_tags, permissions, timeout, and labels, which say what its answers
+        are tainted with: untrusted, private.
+        """
         return self._decorate("tool", func, **options)
 
     @overload
-    def operator(self, func: F) -> F: ...
+    def operator(self, func: Callable[P, R]) -> Operating[P, R]: ...
     @overload
     def operator(
         self,
@@ -171,9 +213,24 @@ class Plugin:
         policy_tags: Sequence[str] = (),
         permissions: Sequence[str] = (),
         timeout: str | None = None,
-    ) -> Callable[[F], F]: ...
+        labels: Sequence[str] = (),
+        brokered: bool = False,
+    ) -> Callable[[Callable[P, R]], Operating[P, R]]: ...
     def operator(self, func: Any = None, **options: Any) -> Any:
-        """Make a function an operator: it does something, and `effects` says what. Options as for tool."""
+        """Make a function an operator: it does something, and `effects` says what.
+
+        Options as for tool; `brokered` says that all its effects go through host services. What comes back is the
+        function, with two decorators for what may stand beside it:
+
+            @plugin.operator(effects=["http_write"])
+            def send(to: str, ctx: Context) -> str: ...
+
+            @send.preview
+            def show(to: str) -> dict: ...
+
+            @send.reconcile
+            def find_out(to: str, effects: list, ctx: Context) -> Reconciled: ...
+        """
         return self._decorate("operator", func, **options)
 
     @overload
@@ -183,12 +240,21 @@ class Plugin:
         self,
         *,
         name: str | None = None,
+        allowed_actions: Sequence[str] = (),
+        context_fields: Sequence[str] = (),
+        produces: Any = None,
         policy_tags: Sequence[str] = (),
         permissions: Sequence[str] = (),
         timeout: str | None = None,
+        labels: Sequence[str] = (),
     ) -> Callable[[F], F]: ...
     def agent(self, func: Any = None, **options: Any) -> Any:
-        """Make a function an agent: it decides, and answers a proposal. Options as for tool, without effects."""
+        """Make a function an agent: it decides, and answers a Proposal, of which nothing happens by itself.
+
+        Of intent, context, policy_snapshot, tool_registry, constraints and runtime it takes those it has parameters
+        for. `allowed_actions` are the operations it may propose, `context_fields` what it needs of the context,
+        `produces` the type of its step_output. Further options as for tool, without effects.
+        """
         return self._decorate("agent", func, **options)
 
     @overload
@@ -201,9 +267,10 @@ class Plugin:
         policy_tags: Sequence[str] = (),
         permissions: Sequence[str] = (),
         timeout: str | None = None,
+        labels: Sequence[str] = (),
     ) -> Callable[[F], F]: ...
     def adapter(self, func: Any = None, **options: Any) -> Any:
-        """Make a function an adapter: it translates between two forms. Options as for tool, without effects."""
+        """Make a function an adapter: it translates, such as an event into a SubmitRequest. Options as for tool, without effects."""
         return self._decorate("adapter", func, **options)
 
     def _decorate(
@@ -215,20 +282,41 @@ class Plugin:
         policy_tags: Sequence[str] = (),
         permissions: Sequence[str] = (),
         timeout: str | None = None,
+        labels: Sequence[str] = (),
+        brokered: bool = False,
+        allowed_actions: Sequence[str] = (),
+        context_fields: Sequence[str] = (),
+        produces: Any = None,
     ) -> Any:
         members: dict[str, Any] = {"effects": list(effects)}
+        if brokered and kind != "operator":
+            raise TypeError(f"only an operator is brokered, not one of kind {kind}")
+        if (allowed_actions or context_fields or produces is not None) and kind != "agent":
+            raise TypeError(f"only an agent has allowed_actions, context_fields and produces, not one of kind {kind}")
         if policy_tags:
             members["policy_tags"] = list(policy_tags)
         if permissions:
             members["permissions"] = list(permissions)
         if timeout:
             members["timeout"] = timeout
+        if labels:
+            members["labels"] = list(labels)
+        if brokered:
+            members["brokered"] = True
+        if allowed_actions:
+            members["allowed_actions"] = list(allowed_actions)
+        if context_fields:
+            members["context_fields"] = list(context_fields)
 
         def add(func: Any) -> Any:
             op = Operation(func, kind, name, members)
             if op.name in self.operations:
                 raise ValueError(f"{self.name} has two operations named {op.name!r}")
             self.operations[op.name] = op
+            op.produces = produces
+            if kind == "operator":
+                func.preview = op.beside("preview")
+                func.reconcile = op.beside("reconcile")
             return func
 
         return add if func is None else add(func)

@@ -45,9 +45,11 @@ def describe_operation(op: Operation) -> dict[str, Any]:
             required=[name for name in op.parameters if name not in op.defaults],
             defaults=op.defaults,
             texts=texts,
-            closed=not op.takes_any,
+            closed=not op.takes_any and op.kind != "agent",
         )
     )
+    if op.kind == "agent":  # it returns a proposal; the schema is that of what it produces itself
+        annotations = {} if op.produces is None else {"return": op.produces}
     if "return" in annotations:
         schema = Schema(output=True)
         about["output"] = schema.document(schema.of(_read(annotations, "return", op)))

@@ -73,7 +73,7 @@ class Session:
     def _handle(self, frame: dict[str, Any]) -> bool:
         """Act on a frame; False ends the session."""
         method = frame.get("method")
-        if method == "execute":
+        if method == "execute" or method == "preview" or method == "reconcile":
             self._execute(frame)
         elif method is None or method == "$/cancel":
             self._note(frame)
@@ -128,10 +128,20 @@ class Session:
         op = self._plugin.operations.get(name[name.rfind("/") + 1 :])
         if op is None:
             self._refuse(frame["id"], -32602, f"{self._plugin.name} has no operation {name!r}")
+        elif frame["method"] != "execute":
+            question: str = frame["method"]
+            op = getattr(op, question)
+            if op is None:
+                self._refuse(frame["id"], -32601, f"{name} has no {question}")
         return op
 
     def _run(self, id: Any, op: Operation, params: dict[str, Any], ctx: Context | None) -> None:
         try:
+            if op.question:
+                from ._question import answer
+
+                self._respond(id, dumps_result(answer(op, params, ctx)))
+                return
             value = op.call(params.get("input"), ctx)
             if isinstance(value, Result):
                 self._respond(id, dumps_result(value.members()))
@@ -233,7 +243,7 @@ class Session:
             ctx._cancel()
             return
         for frame in self._queue:
-            if frame.get("method") == "execute" and (frame.get("params") or {}).get("call") == call:
+            if frame.get("method") in ("execute", "preview", "reconcile") and (frame.get("params") or {}).get("call") == call:
                 self._queue.remove(frame)
                 self._fail(frame["id"], Cancelled())
                 return

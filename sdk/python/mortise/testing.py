@@ -15,15 +15,18 @@ from __future__ import annotations
 from ._context import Context
 from ._errors import MortiseError, PluginError, ServiceError
 from ._plugin import Plugin
+from ._question import answer
 from ._result import Result
 from ._session import dumps_result
 from ._wire import loads, pack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Mapping
+    from typing import Any, Mapping, Sequence
 
-__all__ = ["Outcome", "call"]
+    from ._plugin import Operation
+
+__all__ = ["Outcome", "call", "preview", "reconcile"]
 
 
 class Outcome:
@@ -108,12 +111,9 @@ def call(
     "secrets.get" to a function of the arguments, a value, or an exception to
     raise; with `cancelled` the caller has given up before the call begins.
     """
-    op = plugin.operations.get(operation.rpartition("/")[2])
-    if op is None:
-        raise MortiseError(f"{plugin.name} has no operation {operation!r}", code="not_found")
+    op = _operation(plugin, operation)
     outcome = Outcome()
-    host = _StandIn(outcome, services or {}, paths or {})
-    ctx = Context(host, {"call": "0" * 32, "context": context or {}, "deadline_ms": deadline_ms})
+    ctx = _context(outcome, services, context, paths, deadline_ms)
     ctx._cancelled = cancelled
     try:
         value = op.call(_through_json(input or {}), ctx)
@@ -123,6 +123,72 @@ def call(
     outcome.result = _through_json(result)
     outcome.data = outcome.result["data"]
     return outcome
+
+
+def preview(
+    plugin: Plugin,
+    operation: str,
+    input: Mapping[str, Any] | None = None,
+    *,
+    services: Mapping[str, Any] | None = None,
+    context: Mapping[str, Any] | None = None,
+) -> Any:
+    """Return what an operator would show of a call; options as for call."""
+    return _ask(plugin, operation, "preview", {"input": input or {}}, services, context)["preview"]
+
+
+def reconcile(
+    plugin: Plugin,
+    operation: str,
+    input: Mapping[str, Any] | None = None,
+    effects: Sequence[Mapping[str, Any]] = (),
+    *,
+    services: Mapping[str, Any] | None = None,
+    context: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return what an operator finds out of an earlier run: {outcome, data, error, evidence}, as far as it says.
+
+    `effects` are what is on record, each {method, effect, request_hash, occurrence, state, provider_key, response}.
+    """
+    params = {"input": input or {}, "effects": list(effects)}
+    found: dict[str, Any] = _ask(plugin, operation, "reconcile", params, services, context)
+    return found
+
+
+def _ask(
+    plugin: Plugin,
+    operation: str,
+    question: str,
+    params: dict[str, Any],
+    services: Mapping[str, Any] | None,
+    context: Mapping[str, Any] | None,
+) -> Any:
+    op = getattr(_operation(plugin, operation), question)
+    if op is None:
+        raise MortiseError(f"{plugin.name}/{operation} has no {question}", code="tool_not_exposed")
+    ctx = _context(Outcome(), services, context, None, 30000)
+    try:
+        return _through_json(answer(op, _through_json(params), ctx))
+    finally:
+        ctx._open = False
+
+
+def _operation(plugin: Plugin, name: str) -> Operation:
+    op = plugin.operations.get(name.rpartition("/")[2])
+    if op is None:
+        raise MortiseError(f"{plugin.name} has no operation {name!r}", code="not_found")
+    return op
+
+
+def _context(
+    outcome: Outcome,
+    services: Mapping[str, Any] | None,
+    context: Mapping[str, Any] | None,
+    paths: Mapping[str, str] | None,
+    deadline_ms: int,
+) -> Context:
+    host = _StandIn(outcome, services or {}, paths or {})
+    return Context(host, {"call": "0" * 32, "context": context or {}, "deadline_ms": deadline_ms})
 
 
 def _through_json(value: Any) -> Any:

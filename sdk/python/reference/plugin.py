@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from mortise import Context, Plugin, PluginError, ServiceError
+from mortise import Context, Plugin, PluginError, Reconciled, ServiceError
 
 plugin = Plugin(
     "example.reference",
@@ -73,6 +73,30 @@ def wait(ctx: Context) -> None:
     while True:
         ctx.check()
         time.sleep(0.002)
+
+
+@plugin.operator(effects=["mail_send"])
+def send(to: str, ctx: Context) -> dict[str, object]:
+    """Send a mail, or so it says."""
+    return {"to": to, "attempt": ctx.attempt, "verdict": ctx.policy.get("verdict", "")}
+
+
+@send.preview
+def show(to: str, ctx: Context) -> dict[str, object]:
+    return {"to": to, "signature": ctx.cache.get("signature")}
+
+
+@send.reconcile
+def find_out(to: str, effects: list, ctx: Context) -> Reconciled:
+    if not effects:
+        return Reconciled("not_done", evidence={"effects": 0})
+    states = [effect["state"] for effect in effects]
+    if "intent" in states:
+        return Reconciled("unknown")
+    if "late" in states:
+        return Reconciled("failed", error=PluginError(f"{to} does not exist", code="BOUNCED", details={"to": to}))
+    evidence = {"effects": len(effects), "answer": effects[0]["response"]}
+    return Reconciled("succeeded", data=send(to, ctx), evidence=evidence)
 
 
 plugin.run()

@@ -2,7 +2,7 @@
 // protocol/testdata/README.md.
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { Plugin, PluginError, ServiceError, t } from "mortise";
+import { Plugin, PluginError, ServiceError, t, type Context } from "mortise";
 
 const plugin = new Plugin("example.reference", {
   version: "1.0.0",
@@ -74,5 +74,28 @@ plugin.tool("wait", { description: "Works until it is cancelled." }, async (_, c
   ctx.progress({ message: "waiting" });
   while (!ctx.cancelled) await sleep(3_600_000, undefined, { signal: ctx.signal });
 });
+
+const sent = ({ to }: { to: string }, ctx: Context) => ({ to, attempt: ctx.attempt, verdict: ctx.policy?.verdict ?? "" });
+
+plugin.operator(
+  "send",
+  {
+    description: "Sends a mail, or so it says.",
+    input: { to: t.string() },
+    output: t.object({ to: t.string(), attempt: t.integer(), verdict: t.string() }),
+    effects: ["mail_send"],
+    preview: async ({ to }, ctx) => ({ to, signature: await ctx.cache.get("signature") }),
+    reconcile: ({ to }, ctx, effects) => {
+      const [first] = effects;
+      if (!first) return { outcome: "not_done", evidence: { effects: 0 } };
+      if (effects.some(({ state }) => state === "intent")) return { outcome: "unknown" };
+      if (effects.some(({ state }) => state === "late")) {
+        return { outcome: "failed", error: new PluginError(`${to} does not exist`, { code: "BOUNCED", details: { to } }) };
+      }
+      return { outcome: "succeeded", data: sent({ to }, ctx), evidence: { effects: effects.length, answer: first.response } };
+    },
+  },
+  sent,
+);
 
 plugin.run();

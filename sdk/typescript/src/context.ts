@@ -17,6 +17,50 @@ export interface Trace {
   readonly [member: string]: unknown;
 }
 
+/** What policy decided about the call, as it stood then. */
+export interface Policy {
+  readonly version: string;
+  readonly verdict: "allow" | "allow_with_approval";
+  readonly reasons: readonly string[];
+}
+
+/** What a request may have beside its URL; see docs/services.md. One of json, body and body_base64 at most. */
+export interface HttpOptions {
+  method?: string;
+  headers?: Readonly<Record<string, string>>;
+  params?: Readonly<Record<string, unknown>>;
+  json?: unknown;
+  body?: string;
+  body_base64?: string;
+  as?: "auto" | "text" | "bytes";
+  timeout_seconds?: number;
+  follow_redirects?: boolean;
+  max_bytes?: number;
+}
+
+/** An answer; a status such as 404 is one too. It has one of json, body and body_base64. */
+export interface HttpResponse {
+  readonly status_code: number;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly json?: unknown;
+  readonly body?: string;
+  readonly body_base64?: string;
+  readonly url: string;
+  readonly truncated: boolean;
+}
+
+/**
+ * Requests that the host makes, to hosts that the manifest declares. It takes the capability `http` and, for what is not
+ * GET or HEAD, an operator with the effect `http_write`. Every method rejects with a {@link ServiceError}.
+ */
+export interface Http {
+  fetch(url: string, options?: HttpOptions): Promise<HttpResponse>;
+  get(url: string, options?: HttpOptions): Promise<HttpResponse>;
+  /** Posts a value as JSON. */
+  post(url: string, json: unknown, options?: HttpOptions): Promise<HttpResponse>;
+}
+
 /** How far a call has come. */
 export interface Progress {
   message?: string;
@@ -96,6 +140,16 @@ export class Context {
     return typeof key === "string" ? key : "";
   }
 
+  /** What policy decided about the call, where it was asked. */
+  get policy(): Policy | undefined {
+    return this.#call.context["policy"] as Policy | undefined;
+  }
+
+  /** Which run of the call this is: 1, and one more each time the host runs it again. */
+  get attempt(): number {
+    return Number(this.#call.context["attempt"] ?? 1);
+  }
+
   /** The context as the host sent it; version 1 has workspace_id and repo_root here. */
   get raw(): Readonly<Record<string, unknown>> {
     return this.#call.context;
@@ -165,6 +219,11 @@ export class Context {
         await this.service("cache.delete", { key });
       },
     };
+  }
+
+  get http(): Http {
+    const fetch = async (url: string, options: HttpOptions = {}) => (await this.service("http.fetch", { ...options, url })) as HttpResponse;
+    return { fetch, get: fetch, post: (url, json, options) => fetch(url, { method: "POST", json, ...options }) };
   }
 
   /** Asks the host for `service.method`. Rejects with a {@link ServiceError}, or {@link Cancelled} when the caller gives up. */

@@ -1,3 +1,4 @@
+import { pluginCodes } from "./codes.ts";
 import { Cancelled, MortiseError, PluginError } from "./errors.ts";
 import { bounded } from "./json.ts";
 
@@ -15,6 +16,18 @@ export function failureOf(thrown: unknown, cancelled: boolean): MortiseError {
   if (cancelled && thrown instanceof Error && thrown.name === "AbortError") return new Cancelled();
   report("a handler threw", thrown);
   return new PluginError(thrown instanceof Error ? thrown.message : safeString(thrown), { code: classOf(thrown) });
+}
+
+/** What programs read of a failure, as the wire has it. A code that is not a plugin's to use becomes its own. */
+export function failureData(failure: MortiseError, details: unknown): Readonly<Record<string, unknown>> {
+  const code = pluginCodes.has(failure.code) ? failure.code : "plugin_error";
+  return {
+    code,
+    plugin_code: code === failure.code ? "" : bounded(failure.code, 128),
+    details,
+    retryable: failure.retryable,
+    retry_after_ms: failure.retryAfterMs,
+  };
 }
 
 /** The message of a failure as it may cross the wire: never empty, at most 2 KiB. */

@@ -7,9 +7,21 @@
  */
 
 export { codes, type Code } from "./codes.ts";
-export type { Auth, Cache, Context, Level, Log, Progress, Trace } from "./context.ts";
+export type { Auth, Cache, Context, Http, HttpOptions, HttpResponse, Level, Log, Policy, Progress, Trace } from "./context.ts";
+export type { AgentInput, Intent, Proposable, Proposal, ProposedStep, RequiredAction, SubmitRequest, Suggestion } from "./contracts.ts";
 export { Cancelled, InvalidInput, MortiseError, PluginError, ServiceError, type ErrorOptions } from "./errors.ts";
-export { Plugin, type Answer, type Handler, type Kind, type PluginOptions, type Spec } from "./plugin.ts";
+export {
+  Plugin,
+  type AgentHandler,
+  type AgentSpec,
+  type Answer,
+  type Handler,
+  type Kind,
+  type OperatorSpec,
+  type PluginOptions,
+  type Spec,
+} from "./plugin.ts";
+export type { Effect, Reconciled } from "./reconciled.ts";
 export { result, Result, type Metrics, type ResultFields } from "./result.ts";
 export {
   t,

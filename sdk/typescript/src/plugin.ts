@@ -1,4 +1,6 @@
 import type { Context } from "./context.ts";
+import type { AgentInput, Proposal } from "./contracts.ts";
+import type { Effect, Reconciled } from "./reconciled.ts";
 import type { Result } from "./result.ts";
 import { inputReader, Schema, t, type Fields, type JsonSchema, type ObjectOf, type Presence } from "./schema.ts";
 import { serve } from "./serve.ts";
@@ -22,7 +24,30 @@ export interface Spec<I extends InputSchema, O> {
   permissions?: readonly string[];
   /** How long a call may take, as a manifest has it: `"30s"`. */
   timeout?: string | number;
+  /** What the answers are tainted with: `untrusted` for what comes from outside, `private` for what is not everybody's to see. */
+  labels?: readonly ("untrusted" | "private")[];
 }
+
+/** What is known of an operator. Preview and reconcile get its input; while they run, host services only read. */
+export interface OperatorSpec<I extends InputSchema, O> extends Spec<I, O> {
+  /** Shows what a call would do, in at most 64 KiB: people read it before they agree to the call. */
+  preview?: (input: InputOf<I>, ctx: Context) => unknown;
+  /** Finds out how an earlier run of a call ended, of which only the effects are on record. */
+  reconcile?: (input: InputOf<I>, ctx: Context, effects: readonly Effect[]) => Reconciled<O> | Promise<Reconciled<O>>;
+  /** All its effects go through host services. */
+  brokered?: boolean;
+}
+
+/** What is known of an agent. Its `output` is what it produces itself, the step_output of its proposal. */
+export interface AgentSpec<O> extends Omit<Spec<Fields, O>, "input" | "effects"> {
+  /** The operations that it may propose, such as `Email.GenerateDraft@1.x`. */
+  allowedActions?: readonly string[];
+  /** What it needs of its context, such as `student.profile`; it is told nothing else. */
+  contextFields?: readonly string[];
+}
+
+/** The function behind an agent. Nothing in its proposal happens by itself. */
+export type AgentHandler<O> = (input: AgentInput, ctx: Context) => Answer<Proposal<O>> | Promise<Answer<Proposal<O>>>;
 
 /** What a handler may answer: the data, or a {@link Result} that says more. */
 export type Answer<O> = O | Result<O>;
@@ -36,6 +61,8 @@ export interface Operation {
   /** Turns the host's input into the handler's; throws InvalidInput. */
   readonly read: (input: unknown, exact: boolean) => unknown;
   readonly handle: (input: unknown, ctx: Context) => unknown;
+  readonly preview: ((input: unknown, ctx: Context) => unknown) | undefined;
+  readonly reconcile: ((input: unknown, ctx: Context, effects: readonly Effect[]) => unknown) | undefined;
 }
 
 /** What a plugin says about itself beside its name. */
@@ -81,21 +108,29 @@ export class Plugin {
   }
 
   /** Adds an operation that changes something; `effects` say what. */
-  operator<const I extends InputSchema = Fields, O = unknown>(name: string, spec: Spec<I, O>, handler: Handler<I, NoInfer<O>>): this {
-    return this.#add("operator", name, spec, handler);
+  operator<const I extends InputSchema = Fields, O = unknown>(name: string, spec: OperatorSpec<I, O>, handler: Handler<I, NoInfer<O>>): this {
+    return this.#add("operator", name, spec, handler, {
+      preview: spec.preview !== undefined || undefined,
+      reconcile: spec.reconcile !== undefined || undefined,
+      brokered: spec.brokered,
+    });
   }
 
-  /** Adds an operation that decides what to do. */
-  agent<const I extends InputSchema = Fields, O = unknown>(name: string, spec: Spec<I, O>, handler: Handler<I, NoInfer<O>>): this {
-    return this.#add("agent", name, spec, handler);
+  /** Adds an operation that decides what to do: it gets an intent, and what it may know and propose. */
+  agent<O = unknown>(name: string, spec: AgentSpec<O>, handler: AgentHandler<NoInfer<O>>): this {
+    const { allowedActions: allowed_actions, contextFields: context_fields } = spec;
+    return this.#add("agent", name, { ...spec, input: agentInput }, handler as Handler<typeof agentInput, unknown>, {
+      allowed_actions,
+      context_fields,
+    });
   }
 
-  /** Adds an operation that translates between two forms. */
+  /** Adds an operation that translates between two forms, such as an event into a {@link SubmitRequest}. */
   adapter<const I extends InputSchema = Fields, O = unknown>(name: string, spec: Spec<I, O>, handler: Handler<I, NoInfer<O>>): this {
     return this.#add("adapter", name, spec, handler);
   }
 
-  #add<I extends InputSchema, O>(kind: Kind, name: string, spec: Spec<I, O>, handler: Handler<I, O>): this {
+  #add<I extends InputSchema, O>(kind: Kind, name: string, spec: OperatorSpec<I, O>, handler: Handler<I, O>, more: object = {}): this {
     if (name === "" || name.includes("/")) throw new TypeError(`an operation cannot be called ${JSON.stringify(name)}`);
     if (this.operations.has(name)) throw new TypeError(`there are two operations called ${name}`);
     const input = spec.input instanceof Schema ? spec.input : t.object((spec.input ?? {}) as Fields);
@@ -109,9 +144,13 @@ export class Plugin {
         policy_tags: spec.policyTags,
         permissions: spec.permissions,
         timeout: spec.timeout,
+        labels: spec.labels,
+        ...more,
       },
       read: inputReader(input),
       handle: handler as Operation["handle"],
+      preview: spec.preview as Operation["preview"],
+      reconcile: spec.reconcile as Operation["reconcile"],
     });
     return this;
   }
@@ -135,6 +174,17 @@ export class Plugin {
     serve(this);
   }
 }
+
+// What an agent's caller gives; the host adds the rest.
+const agentInput = t.json<AgentInput>({
+  type: "object",
+  properties: {
+    intent: { type: "object", properties: { type: { type: "string" }, payload: { type: "object" } }, required: ["type"] },
+    context: { type: "object" },
+    constraints: { type: "object" },
+  },
+  required: ["intent"],
+});
 
 function withDialect(schema: JsonSchema): JsonSchema {
   return typeof schema === "boolean" ? schema : { $schema: "https://json-schema.org/draft/2020-12/schema", ...schema };

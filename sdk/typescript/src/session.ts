@@ -1,11 +1,11 @@
 // Version 2 of the protocol: JSON-RPC in both directions, many calls in flight.
 
-import { pluginCodes } from "./codes.ts";
 import { Context, type Call, type Level, type Link } from "./context.ts";
 import { MortiseError, PluginError, ServiceError } from "./errors.ts";
-import { failureOf, messageOf } from "./failure.ts";
+import { failureData, failureOf, messageOf } from "./failure.ts";
 import { bounded, encode } from "./json.ts";
-import type { Plugin } from "./plugin.ts";
+import type { Operation, Plugin } from "./plugin.ts";
+import { reconciledMembers, type Effect } from "./reconciled.ts";
 import { Result } from "./result.ts";
 
 /** Where a conversation's lines go, each with its newline. */
@@ -17,6 +17,7 @@ export interface Output {
 }
 
 type Members = Readonly<Record<string, unknown>>;
+type Method = "execute" | Extract<keyof Operation, "preview" | "reconcile">;
 
 /** One conversation with the host. Calls run as they come; the host sends no more than `concurrency`. */
 export class Session implements Link {
@@ -44,7 +45,9 @@ export class Session implements Link {
     const params = (frame["params"] ?? {}) as Members;
     switch (method) {
       case "execute":
-        return this.#execute(id, params, exact);
+      case "preview":
+      case "reconcile":
+        return this.#execute(method, id, params, exact);
       case "$/cancel":
         return this.#calls.get(params["call"] as string)?.cancel(String(params["reason"]));
       case "initialize":
@@ -75,30 +78,33 @@ export class Session implements Link {
     this.#answer(id, encode({ protocol: "2", plugins: [{ name, version }], concurrency, features: ["cancel", "emit"] }));
   }
 
-  #execute(id: unknown, params: Members, exact: boolean): void {
+  // Carries a call out, or answers a question about one.
+  #execute(method: Method, id: unknown, params: Members, exact: boolean): void {
     const name = String(params["operation"]);
     const operation = this.#plugin.operations.get(name.slice(name.lastIndexOf("/") + 1));
     if (!operation) return this.#refuse(id, -32602, `${this.#plugin.name} has no operation ${bounded(name, 256)}`);
+    const answers = method === "execute" ? operation.handle : operation[method];
+    if (!answers) return this.#refuse(id, -32601, `${bounded(name, 256)} has no ${method}`);
     const { call, context, deadline_ms } = params as { call: string; context?: Members; deadline_ms?: number };
     const ctx = new Context(this, { call, context: context ?? {}, deadline_ms } as Call);
     this.#calls.set(call, ctx);
     try {
-      const answer = operation.handle(operation.read(params["input"] ?? {}, exact), ctx);
+      const answer = answers(operation.read(params["input"] ?? {}, exact), ctx, (params["effects"] ?? []) as readonly Effect[]);
       if (isThenable(answer)) {
         answer.then(
-          (value) => this.#succeed(id, call, ctx, value),
+          (value) => this.#succeed(method, id, call, ctx, value),
           (thrown: unknown) => this.#fail(id, call, ctx, thrown),
         );
-      } else this.#succeed(id, call, ctx, answer);
+      } else this.#succeed(method, id, call, ctx, answer);
     } catch (thrown) {
       this.#fail(id, call, ctx, thrown);
     }
   }
 
-  #succeed(id: unknown, call: string, ctx: Context, answer: unknown): void {
+  #succeed(method: Method, id: unknown, call: string, ctx: Context, answer: unknown): void {
     let frame: string;
     try {
-      frame = this.#fit(`{"jsonrpc":"2.0","id":${encode(id)},"result":${resultText(answer)}}\n`);
+      frame = this.#fit(`{"jsonrpc":"2.0","id":${encode(id)},"result":${resultText(method, answer)}}\n`);
     } catch (thrown) {
       return this.#fail(id, call, ctx, thrown);
     }
@@ -109,15 +115,7 @@ export class Session implements Link {
   #fail(id: unknown, call: string, ctx: Context, thrown: unknown): void {
     const failure = failureOf(thrown, ctx.cancelled);
     const frame = (details: unknown) => {
-      const code = pluginCodes.has(failure.code) ? failure.code : "plugin_error";
-      const data = {
-        code,
-        plugin_code: code === failure.code ? "" : bounded(failure.code, 128),
-        details,
-        retryable: failure.retryable,
-        retry_after_ms: failure.retryAfterMs,
-      };
-      const error = { code: -32000, message: messageOf(failure), data };
+      const error = { code: -32000, message: messageOf(failure), data: failureData(failure, details) };
       return this.#fit(`{"jsonrpc":"2.0","id":${encode(id)},"error":${encode(error)}}\n`);
     };
     let text: string;
@@ -209,7 +207,9 @@ export class Session implements Link {
   }
 }
 
-function resultText(answer: unknown): string {
+function resultText(method: Method, answer: unknown): string {
+  if (method === "preview") return `{"preview":${encode(answer)}}`;
+  if (method === "reconcile") return encode(reconciledMembers(answer));
   if (!(answer instanceof Result)) return `{"status":"succeeded","data":${encode(answer)}}`;
   return encode({ status: "succeeded", data: answer.data ?? null, ...answer.fields });
 }

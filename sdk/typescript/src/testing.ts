@@ -1,7 +1,8 @@
-import type { Level, Progress } from "./context.ts";
+import type { Level, Policy, Progress } from "./context.ts";
 import { PluginError } from "./errors.ts";
 import { encode, hasLongIntegers, parseExact } from "./json.ts";
 import type { Plugin } from "./plugin.ts";
+import type { Effect } from "./reconciled.ts";
 import type { ResultFields } from "./result.ts";
 import { Session } from "./session.ts";
 
@@ -20,6 +21,8 @@ export interface TestCall {
   key?: string;
   auth?: Members;
   session?: unknown;
+  policy?: Policy;
+  attempt?: number;
   deadlineMs?: number;
   /** Aborting it cancels the call. */
   signal?: AbortSignal;
@@ -63,21 +66,35 @@ export class TestHost {
   }
 
   async call(operation: string, input: Members = {}, options: TestCall = {}): Promise<TestResult> {
+    return (await this.#ask("execute", operation, input, options)) as unknown as TestResult;
+  }
+
+  /** What an operator would show of a call. */
+  async preview(operation: string, input: Members = {}, options: TestCall = {}): Promise<unknown> {
+    return (await this.#ask("preview", operation, input, options))["preview"];
+  }
+
+  /** What an operator finds out of an earlier run, of which these effects are on record: outcome, data, error, evidence. */
+  async reconcile(operation: string, input: Members = {}, effects: readonly Partial<Effect>[] = [], options: TestCall = {}): Promise<Members> {
+    return this.#ask("reconcile", operation, input, options, { effects });
+  }
+
+  async #ask(method: string, operation: string, input: Members, options: TestCall, more: Members = {}): Promise<Members> {
     const id = ++this.#calls;
-    const { key = "", auth = {}, session, deadlineMs = 30_000, signal } = options;
+    const { key = "", auth = {}, session, policy, attempt = 1, deadlineMs = 30_000, signal } = options;
     const call = id.toString(16).padStart(32, "0");
-    const context = { auth, trace: { correlation_id: call, workflow_id: "", step_id: "" }, session, key };
-    const params = { call, operation: `${this.#plugin.name}/${operation}`, input, context, deadline_ms: deadlineMs };
+    const context = { auth, trace: { correlation_id: call, workflow_id: "", step_id: "" }, policy, session, key, attempt };
+    const params = { call, operation: `${this.#plugin.name}/${operation}`, input, context, deadline_ms: deadlineMs, ...more };
     const cancel = () => this.#send({ method: "$/cancel", params: { call, reason: "cancelled" } });
     const answer = await new Promise<Members>((resolve) => {
       this.#waiting.set(id, resolve);
-      this.#send({ id, method: "execute", params });
+      this.#send({ id, method, params });
       if (signal?.aborted) cancel();
       signal?.addEventListener("abort", cancel);
     });
     signal?.removeEventListener("abort", cancel);
     if (answer["error"] !== undefined) throw failure(answer["error"]);
-    return answer["result"] as TestResult;
+    return answer["result"] as Members;
   }
 
   #send(members: Members): void {

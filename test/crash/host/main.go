@@ -17,6 +17,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/approval"
+	"github.com/mortise-dev/mortise/internal/plan"
 	"github.com/mortise-dev/mortise/internal/registry"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -28,7 +29,16 @@ func main() {
 		serve()
 		return
 	}
-	if err := run(os.Args[1], os.Args[2]); err != nil {
+	var err error
+	switch mode, home, database := os.Args[1], os.Args[2], os.Args[3]; mode {
+	case "calls":
+		err = run(home, database)
+	case "node":
+		err = node(home, database)
+	case "submit":
+		err = submit(home, database, os.Args[4])
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "host:", err)
 		os.Exit(1)
 	}
@@ -62,6 +72,22 @@ func serve() {
 			return map[string]any{"key": in.Key, "numbers": numbers}, nil
 		}, mortise.Effects("http_write"))
 	}
+	mortise.Agent(p, "planner", "Propose six orders, one after the other.", func(_ *mortise.Call, in mortise.AgentInput) (mortise.Proposal, error) {
+		var payload order
+		if err := json.Unmarshal(in.Intent.Payload, &payload); err != nil {
+			return mortise.Proposal{}, err
+		}
+		proposal := mortise.Proposal{
+			AgentName: "bank", AgentVersion: "1.0.0", Kind: mortise.PlanProposal, Confidence: 1,
+			Rationale: mortise.Rationale{Short: "They were asked for.", Signals: []string{"intent_type:Orders"}}, ProposedPlan: &mortise.ProposedPlan{},
+		}
+		for i := range payload.Times {
+			proposal.ProposedPlan.Steps = append(proposal.ProposedPlan.Steps, mortise.ProposedStep{
+				ID: fmt.Sprintf("s%d", i), Action: "bank/deposit", Gate: mortise.GateNone, Payload: order{fmt.Sprintf("%s-%d", payload.Key, i), 1},
+			})
+		}
+		return proposal, nil
+	}, mortise.AllowedActions("bank/deposit"))
 	p.Run()
 }
 
@@ -81,17 +107,78 @@ type answer struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-func run(home, database string) error {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+// open opens the host, and registers the plugin where it is not.
+func open(ctx context.Context, home, database string) (*app.App, error) {
 	a, err := app.Open(ctx, app.Options{Home: home, Database: database, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.Registry.Resolve(ctx, "bank/deposit"); err != nil {
+		report, err := a.Registry.Register(ctx, filepath.Join(home, "bank"), registry.RegisterOptions{Enable: true})
+		if err != nil {
+			return nil, err
+		}
+		if err := report.Registered[0].NotEnabled; err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// node does what is waiting until it is killed.
+func node(home, database string) error {
+	ctx := context.Background()
+	a, err := open(ctx, home, database)
 	if err != nil {
 		return err
 	}
-	if _, err := a.Registry.Resolve(ctx, "bank/deposit"); err != nil {
-		if _, err := a.Registry.Register(ctx, filepath.Join(home, "bank"), registry.RegisterOptions{Enable: true}); err != nil {
+	fmt.Println(a.Store.Node())
+	return a.Work(ctx)
+}
+
+// submit has the agent propose a plan, leaves it to the nodes, and waits for
+// its end, which is printed.
+func submit(home, database, key string) error {
+	ctx := context.Background()
+	a, err := open(ctx, home, database)
+	if err != nil {
+		return err
+	}
+	v, err := a.Plans.Submit(ctx, plan.Submission{
+		Tenant: "local", Principal: plugin.Principal{Type: "user", ID: "ann", Scopes: []string{"*"}}, Agent: "bank/planner", Key: key, Origin: plugin.OriginCLI,
+		Input: json.RawMessage(fmt.Sprintf(`{"intent":{"type":"Orders","payload":{"key":%q,"times":6}}}`, key)),
+	})
+	if err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(90 * time.Second); !plan.Ended(v.State); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("plan %s is %s after 90 s", v.ID, v.State)
+		}
+		if v, err = a.Plans.Show(ctx, "local", v.ID); err != nil {
 			return err
 		}
+	}
+	calls, err := a.Store.Calls(ctx, store.CallFilter{Plan: v.ID})
+	if err != nil {
+		return err
+	}
+	attempts := map[string]int64{}
+	for _, row := range calls {
+		attempts[row.Key] = row.Attempt
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(map[string]any{"state": v.State, "error": v.Error, "attempts": attempts}); err != nil {
+		return err
+	}
+	return a.Close()
+}
+
+func run(home, database string) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	a, err := open(ctx, home, database)
+	if err != nil {
+		return err
 	}
 	var working sync.WaitGroup
 	working.Go(func() {

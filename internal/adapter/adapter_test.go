@@ -1,0 +1,525 @@
+package adapter_test
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/mortise-dev/mortise/internal/adapter"
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/ledger"
+	"github.com/mortise-dev/mortise/internal/plan"
+	"github.com/mortise-dev/mortise/internal/registry"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var owner = plugin.Principal{Type: "user", ID: "local:owner", Scopes: []string{"*"}}
+
+// A scene is a host with the adapters that map the contract's three examples,
+// and a desk that has something to do about them.
+type scene struct {
+	*testing.T
+	app *app.App
+}
+
+// routes are the intents that the desk is asked about.
+const routes = `
+intents: {"Support.*": Desk/triage, "Admission.Application.StatusUpdate": Desk/triage, "Desk.*": Desk/triage}
+`
+
+// open allows everything that the desk and the adapters do.
+func open(t *testing.T) *scene {
+	t.Helper()
+	return openConfigured(t, routes+`
+policy:
+  groups: {staff: [ann, bob, "service::bot", "agent::planner"]}
+  allow:
+    - {kinds: [tool, agent, adapter, operator]}
+`)
+}
+
+func openConfigured(t *testing.T, config string) *scene {
+	t.Helper()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not installed")
+	}
+	home := t.TempDir()
+	if err := os.WriteFile(filepath.Join(home, "mortise.yaml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &scene{T: t}
+	s.reopen(home)
+	for _, dir := range []string{"testdata/desk", "../../plugins/outreach/examples_adapter"} {
+		report, err := s.app.Registry.Register(t.Context(), dir, registry.RegisterOptions{Enable: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range report.Registered {
+			if one.NotEnabled != nil {
+				t.Fatal(one.NotEnabled)
+			}
+		}
+	}
+	return s
+}
+
+func (s *scene) reopen(home string) {
+	s.Helper()
+	a, err := app.Open(s.Context(), app.Options{Home: home, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() {
+		if err := a.Close(); err != nil {
+			s.Error(err)
+		}
+	})
+	s.app = a
+}
+
+func (s *scene) link(provider, id, principal string, scopes ...string) {
+	s.Helper()
+	if _, err := s.app.Identities(owner).Link(s.Context(), provider, id, principal, scopes...); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *scene) deliver(ref, event string) (*plan.View, error) {
+	s.Helper()
+	return s.app.Adapters.Deliver(s.Context(), adapter.Delivery{
+		Tenant: "local", Adapter: ref, Event: json.RawMessage(event), By: owner, Origin: plugin.OriginCLI,
+	})
+}
+
+func (s *scene) must(ref, event string) *plan.View {
+	s.Helper()
+	v, err := s.deliver(ref, event)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return v
+}
+
+func (s *scene) example(name string) string {
+	s.Helper()
+	raw, err := os.ReadFile("../../plugins/outreach/examples_adapter/examples/" + name + ".input.json")
+	if err != nil {
+		s.Fatal(err)
+	}
+	return string(raw)
+}
+
+// says is an event of the desk's own adapter: what that makes of it, with
+// members changed.
+func (s *scene) says(change map[string]any) string {
+	s.Helper()
+	said := map[string]any{
+		"intent":    map[string]any{"type": "Support.QA.Answer", "payload": map[string]any{"question": "why"}},
+		"principal": map[string]any{"provider": "phone", "external_id": "7"},
+	}
+	for name, value := range change {
+		said[name] = value
+	}
+	raw, err := json.Marshal(map[string]any{"says": said})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return string(raw)
+}
+
+// entries are the bodies of the entries of a kind, the newest first.
+func (s *scene) entries(kind plugin.EntryKind) (bodies []map[string]any) {
+	s.Helper()
+	all, err := s.app.Ledger.List(s.Context(), ledger.Filter{Kind: string(kind)})
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, e := range all {
+		var body map[string]any
+		if err := json.Unmarshal(e.Body, &body); err != nil {
+			s.Fatal(err)
+		}
+		bodies = append(bodies, body)
+	}
+	return bodies
+}
+
+// refused checks a refusal: its code, what it says, and that there is no plan.
+func (s *scene) refused(ref, event string, code plugin.Code, says string) {
+	s.Helper()
+	v, err := s.deliver(ref, event)
+	if plugin.CodeOf(err) != code || !strings.Contains(err.Error(), says) {
+		s.Errorf("%v, %v; want %s: ... %s", v, err, code, says)
+	}
+	if plans, err := s.app.Plans.List(s.Context(), store.PlanFilter{Tenant: "local", Limit: 10}); err != nil || len(plans) != 0 {
+		s.Errorf("there is a plan: %+v, %v", plans, err)
+	}
+}
+
+// TestTheThreeExamplesOfTheContract go from an event to a step that ran, in the
+// name of who it is here.
+func TestTheThreeExamplesOfTheContract(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, c := range []struct{ operation, example, provider, id, principal, scope, step string }{
+		{"salesforce_case", "salesforce_case.created", "salesforce", "0055e000003SxPkAAK", "service::bot", "ticket:write", "Desk/resolve"},
+		{"university_portal", "university_portal.accepted", "university_portal", "example-edu/stu-77", "ann", "", "Desk/update"},
+		{"slack_mention", "slack_mention.question", "slack", "T061EG9R6/W021FGA1Z", "bob", "", "Desk/answer"},
+	} {
+		var scopes []string
+		if c.scope != "" {
+			scopes = []string{c.scope}
+		}
+		s.link(c.provider, c.id, c.principal, scopes...)
+		v := s.must("Examples.Adapter/"+c.operation, s.example(c.example))
+		who := app.ParseMember(c.principal)
+		if v.State != store.PlanQueued || v.Principal != who.ID || len(v.Steps) != 1 || v.Steps[0].Operation != c.step || !slices.Equal(v.Labels, []string{plugin.Untrusted}) {
+			t.Fatalf("%s: %+v", c.operation, v)
+		}
+		done, err := s.app.Plans.Run(t.Context(), "local", v.ID)
+		if err != nil || done.State != store.PlanSucceeded {
+			t.Fatalf("%s: %+v, %v", c.operation, done, err)
+		}
+
+		// Each call of the way: the adapter's, for who delivers; the agent's and
+		// the step's, for who it is here, with the adapter acting.
+		step, err := s.app.Ledger.Call(t.Context(), "local", done.Steps[0].CallID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked, err := s.app.Ledger.Call(t.Context(), "local", done.ProposalCall)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, row := range map[string]*store.CallRow{"step": step, "agent": asked} {
+			if row.Principal != who.ID || row.Actor != "service:Examples.Adapter" || !slices.Equal(row.Labels, []string{plugin.Untrusted}) {
+				t.Errorf("%s: the call of the %s: %+v", c.operation, name, row)
+			}
+		}
+		if asked.Origin != string(plugin.OriginAdapter) {
+			t.Errorf("%s: the agent was asked by %s", c.operation, asked.Origin)
+		}
+		translated := s.entries(plugin.EntryCallSucceeded)
+		i := slices.IndexFunc(translated, func(body map[string]any) bool { return body["call_id"] == asked.Parent })
+		if i < 0 || translated[i]["operation"] != "Examples.Adapter/"+c.operation || translated[i]["principal"] != "local:owner" || translated[i]["origin"] != "cli" {
+			t.Errorf("%s: the adapter's call is not on record as it was made", c.operation)
+		}
+	}
+	if left := s.entries(plugin.EntryDeliveryRefused); len(left) != 0 {
+		t.Errorf("refused: %v", left)
+	}
+}
+
+// TestAnEventDeliveredAgainIsTheSamePlan, by whomever, and by many at once.
+func TestAnEventDeliveredAgainIsTheSamePlan(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.link("slack", "T061EG9R6/W021FGA1Z", "bob")
+	first := s.must("Examples.Adapter/slack_mention", s.example("slack_mention.question"))
+	var others sync.WaitGroup
+	for range 4 {
+		others.Go(func() {
+			if v, err := s.deliver("Examples.Adapter/slack_mention", s.example("slack_mention.question")); err != nil || v.ID != first.ID || !v.Replayed {
+				t.Errorf("%+v, %v", v, err)
+			}
+		})
+	}
+	others.Wait()
+	if n := len(s.entries(plugin.EntryPlanProposed)); n != 1 {
+		t.Errorf("%d plans", n)
+	}
+	// Another event is another plan, one without a key always.
+	other := s.must("Examples.Adapter/slack_mention", strings.Replace(s.example("slack_mention.question"), "Ev0MDYGDKJ", "Ev0MDYGDKK", 1))
+	s.link("phone", "7", "bob")
+	third, fourth := s.must("Desk/says", s.says(nil)), s.must("Desk/says", s.says(nil))
+	if ids := slices.Compact(slices.Sorted(slices.Values([]string{first.ID, other.ID, third.ID, fourth.ID}))); len(ids) != 4 {
+		t.Errorf("%v", ids)
+	}
+	// A caller's own key is not an event's, and one adapter's not another's.
+	keyed := map[string]any{"idempotency_key": "k 1"}
+	mine, err := s.app.Plans.Submit(t.Context(), plan.Submission{
+		Tenant: "local", Principal: owner, Agent: "Desk/triage", Key: "Desk/says:k 1", Origin: plugin.OriginCLI,
+		Input: json.RawMessage(`{"intent":{"type":"Support.QA.Answer","payload":{"question":"why"}}}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := s.must("Desk/says", s.says(keyed)); v.ID == mine.ID || v.Replayed {
+		t.Errorf("the event got the caller's plan")
+	}
+	// What is another request under the same key is a conflict.
+	keyed["context"] = map[string]any{"more": 1}
+	if _, err := s.deliver("Desk/says", s.says(keyed)); plugin.CodeOf(err) != plugin.CodeKeyConflict {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestNobodyKnownGetsNothing: unknown, linked elsewhere, unlinked meanwhile.
+func TestNobodyKnownGetsNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	event := s.example("slack_mention.question")
+	s.refused("Examples.Adapter/slack_mention", event, plugin.CodeMissingIdentity, "mortise identities link slack T061EG9R6/W021FGA1Z PRINCIPAL")
+	s.link("slack", "T061EG9R6/W021FGA1Y", "bob")
+	s.link("Slack", "T061EG9R6/W021FGA1Z", "bob")
+	s.link("salesforce", "T061EG9R6/W021FGA1Z", "bob")
+	s.refused("Examples.Adapter/slack_mention", event, plugin.CodeMissingIdentity, "nobody here is")
+	s.refused("Desk/says", s.says(map[string]any{"principal": map[string]any{"provider": "phone", "external_id": "7'; rm -rf $HOME"}}),
+		plugin.CodeMissingIdentity, `mortise identities link phone '7'\''; rm -rf $HOME' PRINCIPAL`)
+
+	last := s.entries(plugin.EntryDeliveryRefused)
+	if len(last) != 3 || last[1]["provider"] != "slack" || last[1]["external_id"] != "T061EG9R6/W021FGA1Z" || last[1]["intent"] != "Support.QA.Answer" ||
+		last[1]["code"] != "missing_identity" || last[1]["call"] == "" {
+		t.Errorf("%v", last)
+	}
+
+	s.link("slack", "T061EG9R6/W021FGA1Z", "bob")
+	if _, err := s.app.Identities(owner).Unlink(t.Context(), "slack", "T061EG9R6/W021FGA1Z"); err != nil {
+		t.Fatal(err)
+	}
+	s.refused("Examples.Adapter/slack_mention", event, plugin.CodeMissingIdentity, "nobody here is")
+	s.link("slack", "T061EG9R6/W021FGA1Z", "bob")
+	if v := s.must("Examples.Adapter/slack_mention", event); v.Principal != "bob" {
+		t.Errorf("%+v", v)
+	}
+	// A redelivery is no way round it either.
+	if _, err := s.app.Identities(owner).Unlink(t.Context(), "slack", "T061EG9R6/W021FGA1Z"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.deliver("Examples.Adapter/slack_mention", event); plugin.CodeOf(err) != plugin.CodeMissingIdentity {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestWhoLeftIsNobody: the configuration does not name them any more, and the
+// link alone brings nobody back.
+func TestWhoLeftIsNobody(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.link("slack", "T061EG9R6/W021FGA1Z", "bob")
+	path := filepath.Join(s.app.Home, "mortise.yaml")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(raw), "bob, ", "", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.reopen(s.app.Home)
+	s.refused("Examples.Adapter/slack_mention", s.example("slack_mention.question"), plugin.CodeMissingIdentity, "is linked to bob, who is nobody here any more")
+}
+
+// TestNoAdminByAdapter: whatever the deliverer and the person may, what comes in
+// that way has the scopes of the link.
+func TestNoAdminByAdapter(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	event := s.example("salesforce_case.created")
+	for _, scopes := range [][]string{nil, {"ticket:read"}, {"ticket:writ", "TICKET:WRITE", "ticket:*"}} {
+		s.link("salesforce", "0055e000003SxPkAAK", "local:owner", scopes...)
+		s.refused("Examples.Adapter/salesforce_case", event, plugin.CodeScopeDenied, "asks for the permission ticket:write")
+	}
+	if refused := s.entries(plugin.EntryPlanRefused); len(refused) != 3 {
+		t.Errorf("%v", refused)
+	}
+	s.link("salesforce", "0055e000003SxPkAAK", "local:owner", "*")
+	if v := s.must("Examples.Adapter/salesforce_case", strings.Replace(event, "000046c7", "000046c8", 1)); len(v.Steps) != 1 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestPolicyIsAskedAboutTheAdapterToo: what the person may is not enough, for
+// the agent and for each step.
+func TestPolicyIsAskedAboutTheAdapterToo(t *testing.T) {
+	t.Parallel()
+	const rules = routes + `
+policy:
+  groups: {staff: [ann]}
+  allow:
+    - {kinds: [adapter]}
+    - {operations: [Desk/triage], principals: [%AGENT%]}
+    - {operations: [Desk/update], principals: [%STEP%]}
+`
+	for name, c := range map[string]struct {
+		agent, step string
+		denied      bool
+	}{
+		"both":                                  {`ann, Examples.Adapter`, `ann, Examples.Adapter`, false},
+		"the adapter may not ask the agent":     {`ann`, `ann, Examples.Adapter`, true},
+		"the adapter may not take the step":     {`ann, Examples.Adapter`, `ann`, true},
+		"the person may not ask the agent":      {`Examples.Adapter`, `ann, Examples.Adapter`, true},
+		"the person may not take the step":      {`ann, Examples.Adapter`, `Examples.Adapter`, true},
+		"who delivers may, and neither of them": {`"local:owner"`, `"local:owner"`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openConfigured(t, strings.NewReplacer("%AGENT%", c.agent, "%STEP%", c.step).Replace(rules))
+			s.link("university_portal", "example-edu/stu-77", "ann", "*")
+			event := s.example("university_portal.accepted")
+			if c.denied {
+				v, err := s.deliver("Examples.Adapter/university_portal", event)
+				if code := plugin.CodeOf(err); code != plugin.CodePolicyDenied && code != plugin.CodeNotFound { // what nobody may know of is not found
+					t.Errorf("%+v, %v", v, err)
+				}
+				return
+			}
+			v := s.must("Examples.Adapter/university_portal", event)
+			if done, err := s.app.Plans.Run(t.Context(), "local", v.ID); err != nil || done.State != store.PlanSucceeded {
+				t.Errorf("%+v, %v", done, err)
+			}
+		})
+	}
+}
+
+// TestWhoDeliversMustBeAllowedTo call the adapter.
+func TestWhoDeliversMustBeAllowedTo(t *testing.T) {
+	t.Parallel()
+	s := openConfigured(t, routes+`
+policy:
+  groups: {staff: [bob]}
+  allow:
+    - {kinds: [tool, agent]}
+    - {kinds: [adapter], principals: [bob]}
+`)
+	s.link("slack", "T061EG9R6/W021FGA1Z", "bob")
+	_, err := s.deliver("Examples.Adapter/slack_mention", s.example("slack_mention.question"))
+	if code := plugin.CodeOf(err); code != plugin.CodePolicyDenied && code != plugin.CodeNotFound {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestWhatAnAdapterSaysIsHeldToTheSchema: it has no way to name rights, and an
+// answer that is no request is none.
+func TestWhatAnAdapterSaysIsHeldToTheSchema(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.link("phone", "7", "bob")
+	phone := func(more string, value any) map[string]any {
+		return map[string]any{"principal": map[string]any{"provider": "phone", "external_id": "7", more: value}}
+	}
+	for name, c := range map[string]struct {
+		change map[string]any
+		at     string
+	}{
+		"scopes":                  {map[string]any{"scopes": []string{"*"}}, "scopes"},
+		"a tenant":                {map[string]any{"tenant": "other"}, "tenant"},
+		"an agent":                {map[string]any{"agent": "Desk/triage"}, "agent"},
+		"a principal's scopes":    {phone("scopes", []string{"*"}), "at /principal"},
+		"a principal of the host": {phone("id", "local:owner"), "at /principal"},
+		"a principal's type":      {phone("type", "user"), "at /principal"},
+		"nobody":                  {map[string]any{"principal": nil}, "at /principal"},
+		"an empty id":             {phone("external_id", ""), "at /principal/external_id"},
+		"an overlong id":          {phone("external_id", strings.Repeat("7", 201)), "at /principal/external_id"},
+		"a key of two lines":      {map[string]any{"idempotency_key": "a\nb"}, "at /idempotency_key"},
+		"no intent":               {map[string]any{"intent": map[string]any{}}, "at /intent"},
+		"an intent of one word":   {map[string]any{"intent": map[string]any{"type": "answer", "payload": map[string]any{}}}, "at /intent/type"},
+		"an intent with a step":   {map[string]any{"intent": map[string]any{"type": "A.B", "payload": map[string]any{}, "steps": []int{}}}, "at /intent"},
+	} {
+		v, err := s.deliver("Desk/says", s.says(c.change))
+		if plugin.CodeOf(err) != plugin.CodeInvalidOutput || !strings.Contains(err.Error(), "Desk/says: what it makes of the event") || !strings.Contains(err.Error(), c.at) {
+			t.Errorf("%s: %+v, %v", name, v, err)
+		}
+	}
+	s.refused("Desk/says", `{"says":{}}`, plugin.CodeInvalidOutput, "intent")
+	if got := s.entries(plugin.EntryDeliveryRefused); len(got) != 14 || got[0]["code"] != "invalid_output" {
+		t.Errorf("%d refusals on record: %v", len(got), got)
+	}
+	// What a payload or the metadata says of rights is an argument and nothing else.
+	v := s.must("Desk/says", s.says(map[string]any{"metadata": map[string]any{"principal": "local:owner", "scopes": []string{"*"}}, "context": map[string]any{"principal": "local:owner"}}))
+	if v.Principal != "bob" {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestIntentsGoToTheConfiguredAgent, and where there is none the error says which
+// key would change that.
+func TestIntentsGoToTheConfiguredAgent(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.link("phone", "7", "bob")
+	intent := func(kind string) map[string]any {
+		return map[string]any{"intent": map[string]any{"type": kind, "payload": map[string]any{"says": map[string]any{}}}}
+	}
+	s.refused("Desk/says", s.says(intent("Billing.Refund")), plugin.CodeNotFound, `intents: {"Billing.Refund": AGENT}`)
+	s.refused("Desk/says", s.says(intent("Admission.Application.Other")), plugin.CodeNotFound, "no agent is asked")
+	if v := s.must("Desk/says", s.says(intent("Support.Other"))); v.ID != "" || !strings.Contains(string(v.Answer), "What is meant?") {
+		t.Errorf("an answer that is no plan: %+v", v)
+	}
+	// An adapter is no step: an event that brings forth events would never end.
+	s.refused("Desk/says", s.says(intent("Desk.Translate")), plugin.CodePolicyDenied, "Desk/says is an adapter; the steps of a plan are operators and tools")
+}
+
+// TestOnlyAdaptersTakeEvents, and only events that fit.
+func TestOnlyAdaptersTakeEvents(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, ref := range []string{"Desk/answer", "Desk/resolve", "Desk/triage"} {
+		s.refused(ref, `{}`, plugin.CodeInvalidInput, "events are delivered to adapters")
+	}
+	s.refused("Nobody/here", `{}`, plugin.CodeNotFound, "Nobody")
+	s.refused("Examples.Adapter/slack_mention", `{"type":"event_callback"}`, plugin.CodeInvalidInput, "input")
+	s.refused("Examples.Adapter/slack_mention", `[1]`, plugin.CodeInvalidInput, "input")
+	s.refused("Desk/says", `{"says":{"x":"`+strings.Repeat("x", 5<<20)+`"}}`, plugin.CodeInputTooLarge, "5242")
+	if calls, deliveries := s.entries(plugin.EntryCallRefused), s.entries(plugin.EntryDeliveryRefused); len(calls) != 4 || len(deliveries) != 3 {
+		t.Errorf("%d and %d refusals are on record", len(calls), len(deliveries))
+	}
+}
+
+// TestCorrelationIsTheOtherSystems where it gives one that looks like one.
+func TestCorrelationIsTheOtherSystems(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.link("phone", "7", "bob")
+	for given, taken := range map[any]bool{
+		"req-7f/1": true, strings.Repeat("a", 128): true,
+		"": false, "two words": false, "a\nb": false, "-rf": false, strings.Repeat("a", 129): false, 7: false,
+	} {
+		v := s.must("Desk/says", s.says(map[string]any{"metadata": map[string]any{"correlation_id": given}}))
+		i := slices.IndexFunc(s.entries(plugin.EntryCallSucceeded), func(b map[string]any) bool { return b["call_id"] == v.ProposalCall })
+		if got := s.entries(plugin.EntryCallSucceeded)[i]; (got["correlation_id"] == given) != taken || !taken && got["correlation_id"] != got["parent"] {
+			t.Errorf("%v became %v, below %v", given, got["correlation_id"], got["parent"])
+		}
+	}
+}
+
+// TestAnAdapterActsThroughOperatorsAlone: in a real host, it gets nothing else.
+func TestAnAdapterActsThroughOperatorsAlone(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for operation, c := range map[string]struct {
+		input string
+		code  plugin.Code
+	}{
+		"Desk/update":  {`{"application_id":"1","status":"x"}`, ""},
+		"Desk/resolve": {`{"ticket_id":"1"}`, plugin.CodeScopeDenied},
+		"Desk/answer":  {`{"question":"why"}`, plugin.CodeServiceDenied},
+		"Desk/triage":  {`{"intent":{"type":"Support.QA.Answer","payload":{}}}`, plugin.CodeServiceDenied},
+		"Desk/says":    {`{"says":{}}`, plugin.CodeServiceDenied},
+		"Desk/nothing": {`{}`, plugin.CodeNotFound},
+		"Other/thing":  {`{}`, plugin.CodeServiceDenied},
+	} {
+		_, err := s.app.Kernel.Call(t.Context(), plugin.Call{
+			Tenant: "local", Principal: plugin.Principal{Type: "user", ID: "ann"}, Origin: plugin.OriginCLI, Operation: "Desk/asks",
+			Input: json.RawMessage(`{"operation":"` + operation + `","input":` + c.input + `}`),
+		})
+		var failed *plugin.Error // of the adapter, which passes on what it was told
+		if (err == nil) != (c.code == "") || err != nil && (!errors.As(err, &failed) || failed.PluginCode != string(c.code)) {
+			t.Errorf("%s: %v; want %q", operation, err, c.code)
+		}
+	}
+	if refused := s.entries(plugin.EntryServiceRefused); len(refused) != 4 {
+		t.Errorf("%d refusals are on record", len(refused))
+	}
+}

@@ -1,0 +1,43 @@
+package adapter
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// principal returns who somebody of another system is here, with the scopes of
+// the link and no others.
+func (in *Inbound) principal(ctx context.Context, tenant string, who External) (plugin.Principal, error) {
+	row, err := in.Store.Identity(ctx, tenant, who.Provider, who.ExternalID)
+	if err != nil {
+		return plugin.Principal{}, err
+	}
+	link := "mortise identities link " + word(who.Provider) + " " + word(who.ExternalID) + " PRINCIPAL --scope SCOPE"
+	if row == nil {
+		return plugin.Principal{}, plugin.Errorf(plugin.CodeMissingIdentity,
+			"nobody here is %q on %q; to say who it is: %s", who.ExternalID, who.Provider, link)
+	}
+	p := plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID, Scopes: append([]string{}, row.Scopes...)}
+	if p.Type == "agent" || !in.Somebody(tenant, p) {
+		return plugin.Principal{}, plugin.Errorf(plugin.CodeMissingIdentity,
+			"%q on %q is linked to %s, who is nobody here any more; to say who it is now: %s", who.ExternalID, who.Provider, p.ID, link)
+	}
+	slices.Sort(p.Scopes)
+	return p, nil
+}
+
+// plainWord needs no quotes in a shell.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+:,./][A-Za-z0-9_@%+=:,./-]*$`)
+
+// word writes what came from outside so that a shell takes it for one word and
+// nothing else.
+func word(text string) string {
+	if plainWord.MatchString(text) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

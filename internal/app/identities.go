@@ -1,0 +1,193 @@
+package app
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/mortise-dev/mortise/internal/policy"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// IdentitiesPlugin is what stands for the identity links themselves where policy
+// is asked who may configure them.
+const IdentitiesPlugin = "mortise.identities"
+
+// What one link may have.
+const (
+	maxExternal = 200 // characters of a provider, and of an id there
+	maxScopes   = 64
+	maxScope    = 200 // bytes of one scope
+)
+
+// An Identity says who somebody of another system is here, and what may be done
+// in their name that way.
+type Identity struct {
+	Provider   string    `json:"provider"`
+	ExternalID string    `json:"external_id"`
+	Principal  string    `json:"principal"` // as the configuration names them
+	Scopes     []string  `json:"scopes"`
+	By         string    `json:"by"` // who linked them
+	At         time.Time `json:"at"`
+}
+
+// Identities are the identity links of the host's tenant, as one principal may
+// see and change them. What is refused is on the record.
+type Identities struct {
+	app *App
+	by  plugin.Principal
+}
+
+// Identities returns the links as somebody may see and change them.
+func (a *App) Identities(by plugin.Principal) Identities { return Identities{a, by} }
+
+// List returns all links, by provider and id.
+func (i Identities) List(ctx context.Context) ([]Identity, error) {
+	if err := i.may(ctx, "list", ""); err != nil {
+		return nil, err
+	}
+	rows, err := i.app.Store.Identities(ctx, i.app.Config.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Identity, len(rows))
+	for n := range rows {
+		all[n] = identityOf(&rows[n])
+	}
+	return all, nil
+}
+
+// Link says who somebody of another system is here. In place of an earlier link
+// of theirs, which is what the entry has as well.
+func (i Identities) Link(ctx context.Context, provider, externalID, principal string, scopes ...string) (Identity, error) {
+	if err := i.may(ctx, "link", subjectOf(provider, externalID)); err != nil {
+		return Identity{}, err
+	}
+	if err := checkExternal(provider, externalID); err != nil {
+		return Identity{}, err
+	}
+	who := ParseMember(principal)
+	switch {
+	case who.Type == "agent":
+		return Identity{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is an agent; somebody of another system is a user or a service here", principal)
+	case !i.app.somebody(i.app.Config.Tenant, who):
+		return Identity{}, plugin.Errorf(plugin.CodeNotFound, "nobody here is called %.255q; mortise.yaml names %s", principal, strings.Join(Names(i.app.Config), ", "))
+	}
+	scopes = slices.Compact(slices.Sorted(slices.Values(scopes)))
+	if err := checkScopes(scopes); err != nil {
+		return Identity{}, err
+	}
+	row := store.IdentityRow{
+		Tenant: i.app.Config.Tenant, Provider: provider, ExternalID: externalID, PrincipalType: who.Type, PrincipalID: who.ID,
+		Scopes: scopes, By: MemberName(i.by), At: time.Now().UTC().Truncate(time.Microsecond),
+	}
+	err := i.app.Store.Write(ctx, func(tx store.Tx) error {
+		was, err := tx.Identity(ctx, row.Tenant, provider, externalID)
+		if err != nil {
+			return err
+		}
+		body := evidenceOf(identityOf(&row))
+		if was != nil {
+			body["was"] = evidenceOf(identityOf(was))
+		}
+		if err := tx.PutIdentity(row); err != nil {
+			return err
+		}
+		return i.app.note(tx, i.by, plugin.EntryIdentityLinked, subjectOf(provider, externalID), body)
+	})
+	return identityOf(&row), err
+}
+
+// Unlink takes a link back: nothing more is begun in that name. Plans that were
+// made by then go on; they can be cancelled.
+func (i Identities) Unlink(ctx context.Context, provider, externalID string) (Identity, error) {
+	if err := i.may(ctx, "unlink", subjectOf(provider, externalID)); err != nil {
+		return Identity{}, err
+	}
+	var gone Identity
+	err := i.app.Store.Write(ctx, func(tx store.Tx) error {
+		was, err := tx.Identity(ctx, i.app.Config.Tenant, provider, externalID)
+		if err != nil {
+			return err
+		}
+		if was == nil {
+			return plugin.Errorf(plugin.CodeNotFound, "%.200q on %.200q is linked to nobody; 'mortise identities list' shows all links", externalID, provider)
+		}
+		gone = identityOf(was)
+		if _, err := tx.DeleteIdentity(i.app.Config.Tenant, provider, externalID); err != nil {
+			return err
+		}
+		return i.app.note(tx, i.by, plugin.EntryIdentityGone, subjectOf(provider, externalID), evidenceOf(gone))
+	})
+	return gone, err
+}
+
+// may refuses somebody who may not, on the record.
+func (i Identities) may(ctx context.Context, what, subject string) error {
+	target := &plugin.Target{Manifest: &plugin.Manifest{Name: IdentitiesPlugin, Version: Version, Dialect: "native"}}
+	d := i.app.Policy.May(policy.Configure, target, i.app.call(i.by))
+	if d.Verdict == plugin.Allow {
+		return nil
+	}
+	refusal := refusalOf(i.by, what+" identities", d)
+	err := i.app.Store.Write(ctx, func(tx store.Tx) error {
+		return i.app.note(tx, i.by, plugin.EntryIdentityRefused, subject, map[string]any{
+			"action": what, "code": refusal.Code, "message": refusal.Message, "policy": d.Policy,
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return refusal
+}
+
+func identityOf(row *store.IdentityRow) Identity {
+	return Identity{
+		Provider: row.Provider, ExternalID: row.ExternalID, Principal: MemberName(plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID}),
+		Scopes: append([]string{}, row.Scopes...), By: row.By, At: row.At,
+	}
+}
+
+// evidenceOf is what the ledger keeps of a link.
+func evidenceOf(i Identity) map[string]any {
+	return map[string]any{"provider": i.Provider, "external_id": i.ExternalID, "principal": i.Principal, "scopes": i.Scopes, "by": i.By}
+}
+
+// subjectOf names somebody of another system in an entry, no longer than a link
+// could have it.
+func subjectOf(provider, externalID string) string {
+	cut := func(text string) string {
+		if runes := []rune(strings.ToValidUTF8(text, "?")); len(runes) > maxExternal {
+			return string(runes[:maxExternal])
+		}
+		return strings.ToValidUTF8(text, "?")
+	}
+	return cut(provider) + ":" + cut(externalID)
+}
+
+// checkExternal refuses what no adapter may say, or nobody could read.
+func checkExternal(provider, externalID string) error {
+	for what, text := range map[string]string{"provider": provider, "external id": externalID} {
+		if n := utf8.RuneCountInString(text); n == 0 || n > maxExternal || !utf8.ValidString(text) ||
+			strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			return plugin.Errorf(plugin.CodeInvalidInput, "the %s is not 1 to %d printable characters", what, maxExternal)
+		}
+	}
+	return nil
+}
+
+func checkScopes(scopes []string) error {
+	if len(scopes) > maxScopes {
+		return plugin.Errorf(plugin.CodeLimitExceeded, "%d scopes; a link has at most %d", len(scopes), maxScopes)
+	}
+	for _, scope := range scopes {
+		if scope == "" || len(scope) > maxScope || strings.ContainsFunc(scope, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return plugin.Errorf(plugin.CodeInvalidInput, "%.200q is no scope; write one as manifests do under permissions, such as email:send", scope)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/approval"
+	"github.com/mortise-dev/mortise/internal/store"
+)
+
+// A book is a log that may be read while it is written.
+type book struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *book) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *book) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// telling returns a notifier that runs a shell script, and its log.
+func telling(t *testing.T, script string) (*notifier, *book) {
+	t.Helper()
+	log := &book{}
+	n := newNotifier([]string{"/bin/sh", "-c", script}, t.TempDir(), nil, slog.New(slog.NewTextHandler(log, nil)))
+	t.Cleanup(func() { _ = n.Close() })
+	return n, log
+}
+
+func aPlan() *approval.Asked {
+	return approval.New(approval.Question{
+		Tenant: "local", SubjectKind: store.SubjectPlan, SubjectID: "p1", Requester: "ann", Why: "step one: it sends",
+		Preview: json.RawMessage(`{"steps":[]}`), At: time.Now(), Expires: time.Now().Add(time.Hour),
+	})
+}
+
+func TestApproversHearOfAQuestionWithItsToken(t *testing.T) {
+	t.Parallel()
+	n, log := telling(t, "cat > told")
+	asked := aPlan()
+	n.plan(t.Context(), asked)
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(filepath.Join(n.dir, "told"))
+	if err != nil {
+		t.Fatalf("%v; %s", err, log)
+	}
+	var told notice
+	if err := json.Unmarshal(raw, &told); err != nil {
+		t.Fatal(err)
+	}
+	if told.ID != asked.Row.ID || told.Token != asked.Token || told.SubjectKind != "plan" || told.Subject != "p1" || told.Requester != "ann" || string(told.Preview) != `{"steps":[]}` {
+		t.Errorf("%s", raw)
+	}
+	if approval.HashToken(told.Token) != asked.Row.TokenHash {
+		t.Error("the token is not the one that answers")
+	}
+}
+
+func TestACommandThatHangsIsKilledWithWhatItStarted(t *testing.T) {
+	t.Parallel()
+	n, log := telling(t, "sleep 300 & echo $! > pid; echo it hangs >&2; wait")
+	n.limit = 200 * time.Millisecond
+	begun := time.Now()
+	n.plan(t.Context(), aPlan())
+	if took := time.Since(begun); took > 100*time.Millisecond {
+		t.Errorf("whoever asked waited %s", took)
+	}
+	n.done.Wait()
+	if !strings.Contains(log.String(), "approvals.notify failed") || !strings.Contains(log.String(), "it hangs") {
+		t.Errorf("the log says %s", log)
+	}
+	raw, err := os.ReadFile(filepath.Join(n.dir, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(5 * time.Second); !processGone(pid); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("process %d is still there", pid)
+		}
+	}
+}
+
+// processGone reports whether a process has ended. One whose parent has not looked yet
+// has.
+func processGone(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return true
+	}
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return err == nil && strings.Contains(string(stat), ") Z ")
+}
+
+func TestQuestionsThatCannotBeToldDoNotPileUp(t *testing.T) {
+	t.Parallel()
+	n, log := telling(t, "sleep 300")
+	n.limit = 500 * time.Millisecond
+	begun := time.Now()
+	for range notifyWaiting + 2*notifyAtOnce {
+		n.plan(t.Context(), aPlan())
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("whoever asked waited %s", took)
+	}
+	if !strings.Contains(log.String(), "too many questions wait") {
+		t.Error("none was left out")
+	}
+	begun = time.Now()
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("closing took %s", took)
+	}
+	n.plan(t.Context(), aPlan()) // after the end it is left out, and nothing starts
+	n.done.Wait()
+}

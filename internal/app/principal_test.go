@@ -1,0 +1,65 @@
+package app_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/config"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+func TestOnlyThoseActWhomTheConfigurationNames(t *testing.T) {
+	t.Parallel()
+	const text = `
+principal: ann
+approvals: {by: [bob, ann]}
+policy:
+  groups: {desk: [carl, bob], bots: ["agent::bot"]}
+  roles: {sender: ["service::mailer"]}
+  consent: {dot: [mail_send]}
+  configure: [eve]
+`
+	c, err := config.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := app.Names(c), []string{"ann", "agent::bot", "bob", "carl", "dot", "eve", "service::mailer"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	home := t.TempDir()
+	if err := os.WriteFile(filepath.Join(home, config.FileName), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		as    string
+		who   plugin.Principal
+		owner bool
+		code  plugin.Code
+	}{
+		{"", plugin.Principal{Type: "user", ID: "ann"}, true, ""},
+		{"ann", plugin.Principal{Type: "user", ID: "ann"}, true, ""},
+		{"bob", plugin.Principal{Type: "user", ID: "bob"}, false, ""},
+		{"service::mailer", plugin.Principal{Type: "service", ID: "mailer"}, false, ""},
+		{"agent::bot", plugin.Principal{Type: "agent", ID: "bot"}, false, ""},
+		{"mailer", plugin.Principal{}, false, plugin.CodeUnauthenticated},
+		{"zoe", plugin.Principal{}, false, plugin.CodeUnauthenticated},
+	} {
+		a, err := app.Open(t.Context(), app.Options{Home: home, As: c.as})
+		if plugin.CodeOf(err) != c.code {
+			t.Errorf("%q: %v", c.as, err)
+			continue
+		}
+		if err != nil {
+			continue
+		}
+		if a.Principal.Type != c.who.Type || a.Principal.ID != c.who.ID || a.Owner() != c.owner {
+			t.Errorf("%q: got %+v, owner %v", c.as, a.Principal, a.Owner())
+		}
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

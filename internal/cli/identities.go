@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/app"
+)
+
+func (c *command) identities() *cobra.Command {
+	cmd := &cobra.Command{Use: "identities", Short: "Say who somebody of another system is here"}
+	cmd.AddCommand(c.identitiesList(), c.identitiesLink(), c.identitiesUnlink())
+	return cmd
+}
+
+func (c *command) identitiesList() *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use:   "list",
+		Short: "List who is who, with the scopes they have that way",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.linking(cmd, func(a *app.App, links app.Identities) error {
+				all, err := links.List(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if c.json {
+					return c.print(map[string]any{"identities": all})
+				}
+				t := newTable(c.out, "PROVIDER", "EXTERNAL ID", "PRINCIPAL", "SCOPES", "BY", "AT")
+				for _, i := range all {
+					t.row(i.Provider, i.ExternalID, i.Principal, orDash(strings.Join(i.Scopes, ",")), i.By, clock(i.At))
+				}
+				return t.flush()
+			})
+		},
+	})
+}
+
+func (c *command) identitiesLink() *cobra.Command {
+	var scopes []string
+	cmd := &cobra.Command{
+		Use:   "link PROVIDER EXTERNAL_ID PRINCIPAL",
+		Short: "Link somebody of another system to somebody here",
+		Long: `Link somebody of another system to somebody here, in place of an earlier link.
+
+PROVIDER and EXTERNAL_ID are what the adapter says; PRINCIPAL is a user's id or
+service::id, whom mortise.yaml names. What comes in that way has the scopes given
+here and no others: without --scope, only what asks for no permission can be done.
+It needs the right to configure.`,
+		Example: `  mortise identities link slack T061EG9R6/W021FGA1Z ann --scope email:apply`,
+		Args:    cobra.ExactArgs(3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.linking(cmd, func(_ *app.App, links app.Identities) error {
+				i, err := links.Link(cmd.Context(), args[0], args[1], args[2], scopes...)
+				if err != nil {
+					return err
+				}
+				if c.json {
+					return c.print(i)
+				}
+				with := "without scopes"
+				if len(i.Scopes) > 0 {
+					with = "with " + strings.Join(i.Scopes, ", ")
+				}
+				_, err = fmt.Fprintf(c.out, "%s on %s is %s, %s\n", safe(i.ExternalID), safe(i.Provider), safe(i.Principal), with)
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringArrayVar(&scopes, "scope", nil, "what may be done that way, as in permissions of a manifest; * for everything (repeatable)")
+	return c.withJSON(cmd)
+}
+
+func (c *command) identitiesUnlink() *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use:   "unlink PROVIDER EXTERNAL_ID",
+		Short: "Take a link back; plans that were made by then go on",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.linking(cmd, func(_ *app.App, links app.Identities) error {
+				i, err := links.Unlink(cmd.Context(), args[0], args[1])
+				if err != nil {
+					return err
+				}
+				if c.json {
+					return c.print(i)
+				}
+				_, err = fmt.Fprintf(c.out, "%s on %s is not %s any more\n", safe(i.ExternalID), safe(i.Provider), safe(i.Principal))
+				return err
+			})
+		},
+	})
+}
+
+// linking opens the host and does something about identity links.
+func (c *command) linking(cmd *cobra.Command, do func(*app.App, app.Identities) error) (err error) {
+	a, err := c.open(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer closing(a, &err)
+	return do(a, a.Identities(c.principal(a)))
+}
