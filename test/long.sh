@@ -9,4 +9,6 @@ for target in protocol:FuzzParseFrame internal/registry/dialect:FuzzRead protoco
 done
 echo "== callers are not crossed, ten times"
 go test -race -count=10 -run TestCallersAreNotCrossed ./internal/process
+echo "== 2,000 kills of a host in the middle of calls with effects, on both stores"
+MORTISE_CRASH_ROUNDS="${CRASHROUNDS:-1300}" go test -count=1 -timeout 3h -v -run 'Repeated|Finds' ./test/crash
 cd bench && go run .

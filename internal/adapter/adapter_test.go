@@ -3,170 +3,18 @@ package adapter_test
 import (
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
-
-	"github.com/mortise-dev/mortise/internal/adapter"
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/plan"
-	"github.com/mortise-dev/mortise/internal/registry"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-var owner = plugin.Principal{Type: "user", ID: "local:owner", Scopes: []string{"*"}}
-
-// A scene is a host with the adapters that map the contract's three examples,
-// and a desk that has something to do about them.
-type scene struct {
-	*testing.T
-	app *app.App
-}
-
-// routes are the intents that the desk is asked about.
-const routes = `
-intents: {"Support.*": Desk/triage, "Admission.Application.StatusUpdate": Desk/triage, "Desk.*": Desk/triage}
-`
-
-// open allows everything that the desk and the adapters do.
-func open(t *testing.T) *scene {
-	t.Helper()
-	return openConfigured(t, routes+`
-policy:
-  groups: {staff: [ann, bob, "service::bot", "agent::planner"]}
-  allow:
-    - {kinds: [tool, agent, adapter, operator]}
-`)
-}
-
-func openConfigured(t *testing.T, config string) *scene {
-	t.Helper()
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("python3 is not installed")
-	}
-	home := t.TempDir()
-	if err := os.WriteFile(filepath.Join(home, "mortise.yaml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s := &scene{T: t}
-	s.reopen(home)
-	for _, dir := range []string{"testdata/desk", "../../plugins/outreach/examples_adapter"} {
-		report, err := s.app.Registry.Register(t.Context(), dir, registry.RegisterOptions{Enable: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, one := range report.Registered {
-			if one.NotEnabled != nil {
-				t.Fatal(one.NotEnabled)
-			}
-		}
-	}
-	return s
-}
-
-func (s *scene) reopen(home string) {
-	s.Helper()
-	a, err := app.Open(s.Context(), app.Options{Home: home, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(func() {
-		if err := a.Close(); err != nil {
-			s.Error(err)
-		}
-	})
-	s.app = a
-}
-
-func (s *scene) link(provider, id, principal string, scopes ...string) {
-	s.Helper()
-	if _, err := s.app.Identities(owner).Link(s.Context(), provider, id, principal, scopes...); err != nil {
-		s.Fatal(err)
-	}
-}
-
-func (s *scene) deliver(ref, event string) (*plan.View, error) {
-	s.Helper()
-	return s.app.Adapters.Deliver(s.Context(), adapter.Delivery{
-		Tenant: "local", Adapter: ref, Event: json.RawMessage(event), By: owner, Origin: plugin.OriginCLI,
-	})
-}
-
-func (s *scene) must(ref, event string) *plan.View {
-	s.Helper()
-	v, err := s.deliver(ref, event)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return v
-}
-
-func (s *scene) example(name string) string {
-	s.Helper()
-	raw, err := os.ReadFile("../../plugins/outreach/examples_adapter/examples/" + name + ".input.json")
-	if err != nil {
-		s.Fatal(err)
-	}
-	return string(raw)
-}
-
-// says is an event of the desk's own adapter: what that makes of it, with
-// members changed.
-func (s *scene) says(change map[string]any) string {
-	s.Helper()
-	said := map[string]any{
-		"intent":    map[string]any{"type": "Support.QA.Answer", "payload": map[string]any{"question": "why"}},
-		"principal": map[string]any{"provider": "phone", "external_id": "7"},
-	}
-	for name, value := range change {
-		said[name] = value
-	}
-	raw, err := json.Marshal(map[string]any{"says": said})
-	if err != nil {
-		s.Fatal(err)
-	}
-	return string(raw)
-}
-
-// entries are the bodies of the entries of a kind, the newest first.
-func (s *scene) entries(kind plugin.EntryKind) (bodies []map[string]any) {
-	s.Helper()
-	all, err := s.app.Ledger.List(s.Context(), ledger.Filter{Kind: string(kind)})
-	if err != nil {
-		s.Fatal(err)
-	}
-	for _, e := range all {
-		var body map[string]any
-		if err := json.Unmarshal(e.Body, &body); err != nil {
-			s.Fatal(err)
-		}
-		bodies = append(bodies, body)
-	}
-	return bodies
-}
-
-// refused checks a refusal: its code, what it says, and that there is no plan.
-func (s *scene) refused(ref, event string, code plugin.Code, says string) {
-	s.Helper()
-	v, err := s.deliver(ref, event)
-	if plugin.CodeOf(err) != code || !strings.Contains(err.Error(), says) {
-		s.Errorf("%v, %v; want %s: ... %s", v, err, code, says)
-	}
-	if plans, err := s.app.Plans.List(s.Context(), store.PlanFilter{Tenant: "local", Limit: 10}); err != nil || len(plans) != 0 {
-		s.Errorf("there is a plan: %+v, %v", plans, err)
-	}
-}
 
 // TestTheThreeExamplesOfTheContract go from an event to a step that ran, in the
 // name of who it is here.
@@ -240,11 +88,27 @@ func TestAnEventDeliveredAgainIsTheSamePlan(t *testing.T) {
 	if n := len(s.entries(plugin.EntryPlanProposed)); n != 1 {
 		t.Errorf("%d plans", n)
 	}
+	// Nor are there two where nobody was first, whatever the length of the key.
+	s.link("phone", "7", "bob")
+	long := s.says(map[string]any{"idempotency_key": strings.Repeat("k", 255)})
+	ids := make([]string, 4)
+	for i := range ids {
+		others.Go(func() {
+			if v, err := s.deliver("Desk/says", long); err != nil {
+				t.Error(err)
+			} else {
+				ids[i] = v.ID
+			}
+		})
+	}
+	others.Wait()
+	if n := len(s.entries(plugin.EntryPlanProposed)); n != 2 || len(slices.Compact(ids)) != 1 {
+		t.Errorf("%d plans: %v", n, ids)
+	}
 	// Another event is another plan, one without a key always.
 	other := s.must("Examples.Adapter/slack_mention", strings.Replace(s.example("slack_mention.question"), "Ev0MDYGDKJ", "Ev0MDYGDKK", 1))
-	s.link("phone", "7", "bob")
 	third, fourth := s.must("Desk/says", s.says(nil)), s.must("Desk/says", s.says(nil))
-	if ids := slices.Compact(slices.Sorted(slices.Values([]string{first.ID, other.ID, third.ID, fourth.ID}))); len(ids) != 4 {
+	if ids = slices.Compact(slices.Sorted(slices.Values([]string{first.ID, other.ID, third.ID, fourth.ID}))); len(ids) != 4 {
 		t.Errorf("%v", ids)
 	}
 	// A caller's own key is not an event's, and one adapter's not another's.
@@ -278,10 +142,11 @@ func TestNobodyKnownGetsNothing(t *testing.T) {
 	s.refused("Examples.Adapter/slack_mention", event, plugin.CodeMissingIdentity, "nobody here is")
 	s.refused("Desk/says", s.says(map[string]any{"principal": map[string]any{"provider": "phone", "external_id": "7'; rm -rf $HOME"}}),
 		plugin.CodeMissingIdentity, `mortise identities link phone '7'\''; rm -rf $HOME' PRINCIPAL`)
+	s.refused("Desk/says", s.says(map[string]any{"principal": map[string]any{"provider": "phone\x00", "external_id": "7"}}), plugin.CodeMissingIdentity, `"phone\x00"`)
 
 	last := s.entries(plugin.EntryDeliveryRefused)
-	if len(last) != 3 || last[1]["provider"] != "slack" || last[1]["external_id"] != "T061EG9R6/W021FGA1Z" || last[1]["intent"] != "Support.QA.Answer" ||
-		last[1]["code"] != "missing_identity" || last[1]["call"] == "" {
+	if len(last) != 4 || last[2]["provider"] != "slack" || last[2]["external_id"] != "T061EG9R6/W021FGA1Z" || last[2]["intent"] != "Support.QA.Answer" ||
+		last[2]["code"] != "missing_identity" || last[2]["call"] == "" {
 		t.Errorf("%v", last)
 	}
 
@@ -335,7 +200,7 @@ func TestNoAdminByAdapter(t *testing.T) {
 		t.Errorf("%v", refused)
 	}
 	s.link("salesforce", "0055e000003SxPkAAK", "local:owner", "*")
-	if v := s.must("Examples.Adapter/salesforce_case", strings.Replace(event, "000046c7", "000046c8", 1)); len(v.Steps) != 1 {
+	if v := s.must("Examples.Adapter/salesforce_case", event); len(v.Steps) != 1 || v.Replayed { // what was refused made no plan
 		t.Errorf("%+v", v)
 	}
 }
@@ -373,6 +238,9 @@ policy:
 				if code := plugin.CodeOf(err); code != plugin.CodePolicyDenied && code != plugin.CodeNotFound { // what nobody may know of is not found
 					t.Errorf("%+v, %v", v, err)
 				}
+				if n := len(s.entries(plugin.EntryPlanProposed)); n != 0 {
+					t.Errorf("%d plans", n)
+				}
 				return
 			}
 			v := s.must("Examples.Adapter/university_portal", event)
@@ -397,49 +265,6 @@ policy:
 	_, err := s.deliver("Examples.Adapter/slack_mention", s.example("slack_mention.question"))
 	if code := plugin.CodeOf(err); code != plugin.CodePolicyDenied && code != plugin.CodeNotFound {
 		t.Errorf("%v", err)
-	}
-}
-
-// TestWhatAnAdapterSaysIsHeldToTheSchema: it has no way to name rights, and an
-// answer that is no request is none.
-func TestWhatAnAdapterSaysIsHeldToTheSchema(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	s.link("phone", "7", "bob")
-	phone := func(more string, value any) map[string]any {
-		return map[string]any{"principal": map[string]any{"provider": "phone", "external_id": "7", more: value}}
-	}
-	for name, c := range map[string]struct {
-		change map[string]any
-		at     string
-	}{
-		"scopes":                  {map[string]any{"scopes": []string{"*"}}, "scopes"},
-		"a tenant":                {map[string]any{"tenant": "other"}, "tenant"},
-		"an agent":                {map[string]any{"agent": "Desk/triage"}, "agent"},
-		"a principal's scopes":    {phone("scopes", []string{"*"}), "at /principal"},
-		"a principal of the host": {phone("id", "local:owner"), "at /principal"},
-		"a principal's type":      {phone("type", "user"), "at /principal"},
-		"nobody":                  {map[string]any{"principal": nil}, "at /principal"},
-		"an empty id":             {phone("external_id", ""), "at /principal/external_id"},
-		"an overlong id":          {phone("external_id", strings.Repeat("7", 201)), "at /principal/external_id"},
-		"a key of two lines":      {map[string]any{"idempotency_key": "a\nb"}, "at /idempotency_key"},
-		"no intent":               {map[string]any{"intent": map[string]any{}}, "at /intent"},
-		"an intent of one word":   {map[string]any{"intent": map[string]any{"type": "answer", "payload": map[string]any{}}}, "at /intent/type"},
-		"an intent with a step":   {map[string]any{"intent": map[string]any{"type": "A.B", "payload": map[string]any{}, "steps": []int{}}}, "at /intent"},
-	} {
-		v, err := s.deliver("Desk/says", s.says(c.change))
-		if plugin.CodeOf(err) != plugin.CodeInvalidOutput || !strings.Contains(err.Error(), "Desk/says: what it makes of the event") || !strings.Contains(err.Error(), c.at) {
-			t.Errorf("%s: %+v, %v", name, v, err)
-		}
-	}
-	s.refused("Desk/says", `{"says":{}}`, plugin.CodeInvalidOutput, "intent")
-	if got := s.entries(plugin.EntryDeliveryRefused); len(got) != 14 || got[0]["code"] != "invalid_output" {
-		t.Errorf("%d refusals on record: %v", len(got), got)
-	}
-	// What a payload or the metadata says of rights is an argument and nothing else.
-	v := s.must("Desk/says", s.says(map[string]any{"metadata": map[string]any{"principal": "local:owner", "scopes": []string{"*"}}, "context": map[string]any{"principal": "local:owner"}}))
-	if v.Principal != "bob" {
-		t.Errorf("%+v", v)
 	}
 }
 
@@ -474,23 +299,6 @@ func TestOnlyAdaptersTakeEvents(t *testing.T) {
 	s.refused("Desk/says", `{"says":{"x":"`+strings.Repeat("x", 5<<20)+`"}}`, plugin.CodeInputTooLarge, "5242")
 	if calls, deliveries := s.entries(plugin.EntryCallRefused), s.entries(plugin.EntryDeliveryRefused); len(calls) != 4 || len(deliveries) != 3 {
 		t.Errorf("%d and %d refusals are on record", len(calls), len(deliveries))
-	}
-}
-
-// TestCorrelationIsTheOtherSystems where it gives one that looks like one.
-func TestCorrelationIsTheOtherSystems(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	s.link("phone", "7", "bob")
-	for given, taken := range map[any]bool{
-		"req-7f/1": true, strings.Repeat("a", 128): true,
-		"": false, "two words": false, "a\nb": false, "-rf": false, strings.Repeat("a", 129): false, 7: false,
-	} {
-		v := s.must("Desk/says", s.says(map[string]any{"metadata": map[string]any{"correlation_id": given}}))
-		i := slices.IndexFunc(s.entries(plugin.EntryCallSucceeded), func(b map[string]any) bool { return b["call_id"] == v.ProposalCall })
-		if got := s.entries(plugin.EntryCallSucceeded)[i]; (got["correlation_id"] == given) != taken || !taken && got["correlation_id"] != got["parent"] {
-			t.Errorf("%v became %v, below %v", given, got["correlation_id"], got["parent"])
-		}
 	}
 }
 

@@ -5,16 +5,21 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
+	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // principal returns who somebody of another system is here, with the scopes of
 // the link and no others.
 func (in *Inbound) principal(ctx context.Context, tenant string, who External) (plugin.Principal, error) {
-	row, err := in.Store.Identity(ctx, tenant, who.Provider, who.ExternalID)
-	if err != nil {
-		return plugin.Principal{}, err
+	var row *store.IdentityRow
+	if !strings.ContainsFunc(who.Provider+who.ExternalID, func(r rune) bool { return !unicode.IsPrint(r) }) { // no link has such a name
+		var err error
+		if row, err = in.Store.Identity(ctx, tenant, who.Provider, who.ExternalID); err != nil {
+			return plugin.Principal{}, err
+		}
 	}
 	link := "mortise identities link " + word(who.Provider) + " " + word(who.ExternalID) + " PRINCIPAL --scope SCOPE"
 	if row == nil {

@@ -39,12 +39,13 @@ const Version = "0.1.0"
 
 // Options say which host is meant.
 type Options struct {
-	Home     string       // the data directory; made where it is missing
-	Config   string       // the configuration file; mortise.yaml in Home where it is empty
-	Database string       // the URL of a PostgreSQL database; what the configuration says where it is empty
-	As       string       // who acts: a name of the configuration's; its own principal where it is empty
-	Standby  bool         // keep processes ready for the next call: for hosts that stay
-	Log      *slog.Logger // the host's own log; by configuration, on standard error, where it is nil
+	Home     string        // the data directory; made where it is missing
+	Config   string        // the configuration file; mortise.yaml in Home where it is empty
+	Database string        // the URL of a PostgreSQL database; what the configuration says where it is empty
+	As       string        // who acts: a name of the configuration's; its own principal where it is empty
+	Lease    time.Duration // how long this host may be silent before others on its PostgreSQL take it for dead; 15 s where it is 0
+	Standby  bool          // keep processes ready for the next call: for hosts that stay
+	Log      *slog.Logger  // the host's own log; by configuration, on standard error, where it is nil
 }
 
 // An App is a host, ready to take calls.
@@ -116,7 +117,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		}
 	}
 
-	st, err := openStore(ctx, a.Home, a.Config.Database)
+	st, err := openStore(ctx, a.Home, a.Config.Database, o.Lease)
 	if err != nil {
 		return nil, err
 	}

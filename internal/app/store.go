@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -33,11 +34,11 @@ func ChooseDatabase(asked string, configured config.Database) (config.Database, 
 }
 
 // openStore opens the store of a host.
-func openStore(ctx context.Context, home string, d config.Database) (store.Store, error) {
+func openStore(ctx context.Context, home string, d config.Database, lease time.Duration) (store.Store, error) {
 	if d == "" {
 		return sqlite.Open(ctx, home, sqlite.Options{})
 	}
-	st, err := postgres.Open(ctx, d.URL(), postgres.Options{Home: home})
+	st, err := postgres.Open(ctx, d.URL(), postgres.Options{Home: home, Lease: lease})
 	if err != nil {
 		return nil, away(d, err)
 	}

@@ -190,7 +190,7 @@ func (e *Engine) ask(ctx context.Context, s *Submission, id string) (plugin.Resu
 	if s.Key != "" {
 		key = "plan:" + strings.TrimPrefix(keyPrefix(s.Origin), "k:") + s.Key
 		if len(key) > 255 {
-			sum := sha256.Sum256([]byte(s.Key))
+			sum := sha256.Sum256([]byte(key))
 			key = "plan:" + hex.EncodeToString(sum[:])
 		}
 	}

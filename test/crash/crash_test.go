@@ -50,22 +50,35 @@ var points = []struct {
 }
 
 // kills is how many rounds a campaign has on one store: MORTISE_CRASH_ROUNDS,
-// or 50.
+// or 60.
 func kills() int {
 	if n, err := strconv.Atoi(os.Getenv("MORTISE_CRASH_ROUNDS")); err == nil && n > 0 {
 		return n
 	}
-	return 50
+	return 60
 }
 
 func TestNoEffectIsRepeatedOnSQLite(t *testing.T) {
 	t.Parallel()
-	campaign(t, "", "", kills())
+	judge(t, "SQLite", []*trial{campaign(newCampaign(t, "", ""), kills(), 0)})
 }
 
+// A silent node is taken for dead after two seconds here, so that a round is
+// mostly waiting: several campaigns go on beside each other.
 func TestNoEffectIsRepeatedOnPostgreSQL(t *testing.T) {
 	t.Parallel()
-	campaign(t, pgtest.Open(t), "", kills())
+	const beside = 6
+	server := pgtest.New(t)
+	trials := make([]*trial, beside)
+	for i := range trials {
+		trials[i] = newCampaign(t, server.Open(t), "")
+	}
+	var all sync.WaitGroup
+	for i, c := range trials {
+		all.Go(func() { campaign(c, (kills()+beside-1)/beside, i*len(points)/beside) })
+	}
+	all.Wait()
+	judge(t, "PostgreSQL", trials)
 }
 
 // With the guard lifted that keeps the unknown from being tried again, the
@@ -88,36 +101,50 @@ func TestTheCampaignFindsWhatItIsThereFor(t *testing.T) {
 	}
 }
 
-// campaign kills hosts and prints what came of it.
-func campaign(t *testing.T, database, lift string, rounds int) {
-	c := newCampaign(t, database, lift)
-	for round := range rounds {
-		if round%3 == 2 {
+// campaign kills hosts in so many rounds, beginning with that point, unless it
+// finds a fault before.
+func campaign(c *trial, rounds, first int) *trial {
+	for round := 0; round < rounds && len(c.faults) == 0; round++ {
+		if round%4 == 3 {
 			c.round(round, "", 0)
 		} else {
-			p := points[(round-round/3)%len(points)]
+			p := points[(first+round-round/4)%len(points)]
 			c.round(round, p.name, 1+rand.IntN(p.times))
 		}
-		if len(c.faults) > 0 {
-			break
-		}
 	}
-	c.report()
-	for _, fault := range c.faults {
-		t.Error(fault)
-	}
-	if c.unknown["deposit"]+c.unknown["gated"] > 0 {
-		t.Errorf("%d deposits, whose receiver takes a key, ended unknown", c.unknown["deposit"]+c.unknown["gated"])
-	}
-	if rounds >= 500 {
-		for _, p := range points {
-			if c.hit[p.name] < 5 {
-				t.Errorf("the point %q was hit %d times, and is to be hit 5 times", p.name, c.hit[p.name])
+	return c
+}
+
+// judge prints what came of some campaigns, and says what was wrong.
+func judge(t *testing.T, name string, trials []*trial) {
+	t.Helper()
+	sum := &trial{hit: map[string]int{}, ended: map[string]int{}, unknown: map[string]int{}}
+	for _, c := range trials {
+		add := func(to, from map[string]int) {
+			for key, n := range from {
+				to[key] += n
 			}
 		}
+		add(sum.hit, c.hit)
+		add(sum.ended, c.ended)
+		add(sum.unknown, c.unknown)
+		sum.calls, sum.missed, sum.effects = sum.calls+c.calls, sum.missed+c.missed, sum.effects+c.effects
+		sum.faults = append(sum.faults, c.faults...)
 	}
-	if within := c.within(); c.killed() > 0 && 10*within < 6*c.killed() {
-		t.Errorf("%d of %d kills fell between accept and answer; 60%% are to", within, c.killed())
+	t.Log(sum.table(name))
+	for _, fault := range sum.faults {
+		t.Error(fault)
+	}
+	if n := sum.unknown["deposit"] + sum.unknown["gated"]; n > 0 {
+		t.Errorf("%d deposits, whose receiver takes a key, ended unknown", n)
+	}
+	if within := sum.within(); 10*within < 6*sum.killed() {
+		t.Errorf("%d of %d kills fell between accept and answer; 60%% are to", within, sum.killed())
+	}
+	for _, p := range points {
+		if sum.killed() >= 500 && sum.hit[p.name] < 5 {
+			t.Errorf("the point %q was hit %d times, and is to be hit 5 times", p.name, sum.hit[p.name])
+		}
 	}
 }
 
@@ -275,7 +302,7 @@ func (c *trial) run(lines []line, point string, times int) (answers []answer, ki
 	timeout := time.AfterFunc(60*time.Second, func() { _ = cmd.Process.Kill() })
 	defer timeout.Stop()
 	if point == "" {
-		moment := time.AfterFunc(40*time.Millisecond+time.Duration(rand.Int64N(int64(160*time.Millisecond))), func() { _ = cmd.Process.Kill() })
+		moment := time.AfterFunc(10*time.Millisecond+time.Duration(rand.Int64N(int64(100*time.Millisecond))), func() { _ = cmd.Process.Kill() })
 		defer moment.Stop()
 	}
 	go func() {
@@ -366,18 +393,15 @@ func (c *trial) killed() (n int) {
 // as none.
 func (c *trial) within() int { return c.killed() - c.hit[""] - c.hit["cleanup"] - c.hit["told"] }
 
-func (c *trial) report() {
-	kind := "SQLite"
-	if c.database != "" {
-		kind = "PostgreSQL"
-	}
+func (c *trial) table(name string) string {
 	var table strings.Builder
-	fmt.Fprintf(&table, "%s: %d kills (%d points were not come by), %d calls: %v; %d effects counted; unknown by operation: %v\n", kind, c.killed(), c.missed, c.calls, c.ended, c.effects, c.unknown)
+	fmt.Fprintf(&table, "%s: %d kills (%d times a point was not come by), %d calls: %v; %d effects counted; unknown by operation: %v\n",
+		name, c.killed(), c.missed, c.calls, c.ended, c.effects, c.unknown)
 	for _, p := range points {
 		fmt.Fprintf(&table, "  %-12s %d\n", p.name, c.hit[p.name])
 	}
 	fmt.Fprintf(&table, "  %-12s %d", "any moment", c.hit[""])
-	c.t.Log(table.String())
+	return table.String()
 }
 
 // counted asks the receiver how often each effect reached it.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/postgres/pgtest"
 )
 
@@ -22,9 +23,9 @@ func TestAPlanOutlivesItsNode(t *testing.T) {
 	first := newCampaign(t, database, "")
 	second := newCampaign(t, database, "")
 	second.receiver = first.receiver
-	first.copyConfig(second)
 
 	one := first.node(t)
+	first.shareWith(second)
 	submitted := first.command("submit", "slow")
 	var out, errs bytes.Buffer
 	submitted.Stdout, submitted.Stderr = &out, &errs
@@ -76,10 +77,11 @@ func TestAPlanOutlivesItsNode(t *testing.T) {
 	t.Logf("killed after %d effects; attempts: %v", before, end.Attempts)
 }
 
-// copyConfig gives another data directory the same configuration.
-func (c *trial) copyConfig(to *trial) {
+// shareWith gives another data directory what nodes of one database share: the
+// configuration, and the key that signs the ledger.
+func (c *trial) shareWith(to *trial) {
 	c.t.Helper()
-	for _, name := range []string{"mortise.yaml", "test.cedar"} {
+	for _, name := range []string{"mortise.yaml", "test.cedar", store.KeyFile} {
 		text, err := os.ReadFile(c.home + "/" + name)
 		if err != nil {
 			c.t.Fatal(err)

@@ -67,8 +67,8 @@ class Readme(unittest.TestCase):
         with mock.patch.object(Plugin, "run"):
             for block in blocks:
                 exec(block, scope)
-        self.assertEqual(len(blocks), 5)
-        self.assertEqual(list(scope["plugin"].describe()["operations"]), ["word_count", "move", "read", "total"])
+        self.assertEqual(len(blocks), 6)
+        self.assertEqual(list(scope["plugin"].describe()["operations"]), ["word_count", "move", "read", "total", "send", "decide", "inbound"])
 
 
 class Lists(unittest.TestCase):

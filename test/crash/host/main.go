@@ -109,7 +109,7 @@ type answer struct {
 
 // open opens the host, and registers the plugin where it is not.
 func open(ctx context.Context, home, database string) (*app.App, error) {
-	a, err := app.Open(ctx, app.Options{Home: home, Database: database, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))})
+	a, err := app.Open(ctx, app.Options{Home: home, Database: database, Lease: 2 * time.Second, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))})
 	if err != nil {
 		return nil, err
 	}
