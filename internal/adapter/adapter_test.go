@@ -251,6 +251,26 @@ policy:
 	}
 }
 
+// TestEffectsOfEventsAskAPerson, because what comes from outside is untrusted;
+// where a policy says that it may be, they do not.
+func TestEffectsOfEventsAskAPerson(t *testing.T) {
+	t.Parallel()
+	for untrusted, want := range map[string]store.PlanState{"": store.PlanPending, ", untrusted: allow": store.PlanQueued} {
+		s := openConfigured(t, routes+`
+policy:
+  groups: {staff: [ann]}
+  allow:
+    - {kinds: [agent, adapter]}
+    - {kinds: [operator], effects: [desk_write]`+untrusted+`}
+`)
+		s.link("phone", "7", "ann")
+		v := s.must("Desk/says", s.says(map[string]any{"intent": map[string]any{"type": "Desk.Tell", "payload": map[string]any{"text": "x"}}}))
+		if v.State != want || (v.Steps[0].Gate == plan.GateHumanApply) != (untrusted == "") {
+			t.Errorf("with %q: %s, %+v", untrusted, v.State, v.Steps)
+		}
+	}
+}
+
 // TestWhoDeliversMustBeAllowedTo call the adapter.
 func TestWhoDeliversMustBeAllowedTo(t *testing.T) {
 	t.Parallel()

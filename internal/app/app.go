@@ -185,7 +185,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	a.Kernel = kernel.New(kernel.Options{
 		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: a.Runner, Services: broker, Agents: a.agents(),
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: log, Wake: a.wakeCall,
-		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.call, Ended: a.goOn,
+		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.call, Ended: a.goOn, Expire: a.Approvals.Expire,
 	})
 	broker.Call, broker.Kind = a.Kernel.Run, a.kind
 	a.Plans = a.openPlans(log)

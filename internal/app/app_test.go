@@ -41,6 +41,8 @@ func TestMain(m *testing.M) {
 			gatePlugin(os.Args[2], os.Args[3])
 		case "caller":
 			callerPlugin()
+		case "chat":
+			chatPlugin()
 		case "planner":
 			plannerPlugin()
 		}

@@ -61,8 +61,8 @@ func (i Identities) List(ctx context.Context) ([]Identity, error) {
 	return all, nil
 }
 
-// Link says who somebody of another system is here. In place of an earlier link
-// of theirs, which is what the entry has as well.
+// Link says who somebody of another system is here. It takes the place of an
+// earlier link of theirs, which the entry keeps.
 func (i Identities) Link(ctx context.Context, provider, externalID, principal string, scopes ...string) (Identity, error) {
 	if err := i.may(ctx, "link", subjectOf(provider, externalID)); err != nil {
 		return Identity{}, err

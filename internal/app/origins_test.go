@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/adapter"
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/plan"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -98,11 +99,26 @@ func plannerPlugin() {
 			return mortise.Proposal{}, err
 		}
 		return mortise.Proposal{
-			AgentName: "planner", AgentVersion: "1.0.0", Kind: "plan_proposal", Confidence: 1, Rationale: mortise.Rationale{Short: "It was asked for.", Signals: []string{"intent_type:Run"}},
+			AgentName: "planner", AgentVersion: "1.0.0", Kind: "plan_proposal", Confidence: 1, Rationale: mortise.Rationale{Short: "It was asked for.", Signals: []string{"intent_type:Gate.Meet"}},
 			RequiredActions: []mortise.RequiredAction{{Operator: payload.Operation, Payload: payload.Input}},
 			ProposedPlan:    &mortise.ProposedPlan{Steps: []mortise.ProposedStep{{ID: "s1", Action: payload.Operation, Gate: "none"}}},
 		}, nil
 	}, mortise.AllowedActions(all...))
+	p.Run()
+}
+
+// chatPlugin makes an intent of whatever it is told happened.
+func chatPlugin() {
+	p := mortise.New("chat", "1.0.0")
+	mortise.Adapter(p, "inbound", "Make an intent of an event.", func(_ *mortise.Call, in struct {
+		Operation string         `json:"operation"`
+		Input     map[string]any `json:"input"`
+	}) (mortise.SubmitRequest, error) {
+		return mortise.SubmitRequest{
+			Intent:    mortise.SubmitIntent{Type: "Gate.Meet", Payload: map[string]any{"operation": in.Operation, "input": in.Input}},
+			Principal: mortise.ExternalPrincipal{Provider: "chat", ExternalID: "U1"},
+		}, nil
+	})
 	p.Run()
 }
 
@@ -165,10 +181,14 @@ var ways = map[string]map[string]way{
 		},
 	},
 	"OriginPlan": {"a step": func(t *testing.T, a *app.App, operation, input string) plugin.Code {
-		return planned(t, a, plugin.OriginCLI, nil, operation, input)
+		return planned(t, a, operation, input)
 	}},
-	"OriginAdapter": {"a step": func(t *testing.T, a *app.App, operation, input string) plugin.Code {
-		return planned(t, a, plugin.OriginAdapter, []string{plugin.Untrusted}, operation, input)
+	"OriginAdapter": {"an event": func(t *testing.T, a *app.App, operation, input string) plugin.Code {
+		v, err := a.Adapters.Deliver(t.Context(), adapter.Delivery{
+			Tenant: "local", Adapter: "chat", By: plugin.Principal{Type: "user", ID: "root", Scopes: []string{"*"}}, Origin: plugin.OriginCLI,
+			Event: json.RawMessage(fmt.Sprintf(`{"operation":%q,"input":%s}`, operation, input)),
+		})
+		return ended(t, a, v, err)
 	}},
 }
 
@@ -190,12 +210,18 @@ func waiting(t *testing.T, a *app.App, operation string) plugin.Code {
 }
 
 // planned has an agent propose the operation and takes the plan to its end.
-func planned(t *testing.T, a *app.App, origin plugin.Origin, labels []string, operation, input string) plugin.Code {
+func planned(t *testing.T, a *app.App, operation, input string) plugin.Code {
 	t.Helper()
 	v, err := a.Plans.Submit(t.Context(), plan.Submission{
-		Tenant: "local", Principal: ann, Agent: "planner", Origin: origin, Labels: labels,
-		Input: json.RawMessage(fmt.Sprintf(`{"intent":{"type":"Run","payload":{"operation":%q,"input":%s}}}`, operation, input)),
+		Tenant: "local", Principal: ann, Agent: "planner", Origin: plugin.OriginCLI,
+		Input: json.RawMessage(fmt.Sprintf(`{"intent":{"type":"Gate.Meet","payload":{"operation":%q,"input":%s}}}`, operation, input)),
 	})
+	return ended(t, a, v, err)
+}
+
+// ended takes a plan to its end, if there is one.
+func ended(t *testing.T, a *app.App, v *plan.View, err error) plugin.Code {
+	t.Helper()
 	if err != nil {
 		return plugin.CodeOf(err)
 	}
@@ -228,7 +254,7 @@ func TestNoOriginPassesAGate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, home, "mortise.yaml", "policy: {files: [gates.cedar], configure: [root]}\napprovals: {by: [bob]}\n", "gates.cedar", `
+	write(t, home, "mortise.yaml", "policy: {files: [gates.cedar], configure: [root], groups: {people: [ann]}}\napprovals: {by: [bob]}\nintents: {Gate.Meet: planner}\n", "gates.cedar", `
 @id("run") @untrusted("allow") permit (principal, action in [Action::"execute", Action::"list"], resource) unless {
   resource in Plugin::"hidden" || resource in Plugin::"denied" || resource in Plugin::"gated"
 };
@@ -250,8 +276,12 @@ func TestNoOriginPassesAGate(t *testing.T) {
 		add(gate.name, "", "gate", gate.name, log)
 		all = append(all, gate.name+"/run")
 	}
+	add("chat", "", "chat")
 	add("caller", "requires: {tools: ["+strings.Join(all, ", ")+"]}\n", "caller")
 	add("planner", "operations:\n  plan: {kind: agent, description: Propose., allowed_actions: ["+strings.Join(all, ", ")+"]}\n", "planner")
+	if _, err := a.Identities(plugin.Principal{Type: "user", ID: "root"}).Link(t.Context(), "chat", "U1", "ann", "basic"); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := a.Registry.Disable(t.Context(), "off"); err != nil {
 		t.Fatal(err)
 	}

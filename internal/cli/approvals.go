@@ -116,7 +116,7 @@ func (c *command) listQuestions(questions []*app.Question) error {
 		if q.State == store.ApprovalOpen {
 			expires = "in " + short(time.Until(q.ExpiresAt))
 		}
-		t.row(q.ID, string(q.State), whatOf(q), q.Requester, short(time.Since(q.CreatedAt)), expires, q.Why)
+		t.row(q.ID, string(q.State), whatOf(q), q.Requester, short(time.Since(q.CreatedAt)), expires, oneLine(q.Why, 500))
 	}
 	return t.flush()
 }

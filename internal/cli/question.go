@@ -32,11 +32,11 @@ func (c *command) showQuestion(w io.Writer, q *app.Question) error {
 			t.row("", "the plugin is not this package any more: approving lets nothing run")
 		}
 	}
-	t.row("requester", q.Requester)
+	t.row("requester", oneLine(q.Requester, 300))
 	if q.Actor != "" {
 		t.row("actor", q.Actor)
 	}
-	t.row("why", q.Why)
+	t.row("why", oneLine(q.Why, 2000)) // nothing in it may pass for a line of its own
 	t.row("policies", q.PolicyVersion)
 	t.row("binding", q.Binding)
 	if q.DecidedBy != "" {
@@ -75,7 +75,7 @@ func (c *command) showSteps(w io.Writer, q *app.Question) error {
 		if len(s.Needs) > 0 {
 			needs = ", after " + strings.Join(s.Needs, " and ")
 		}
-		if _, err := fmt.Fprintf(w, "\n%s\n%s\n", safe("step "+s.ID+" "+s.Operation+" "+s.Version+needs+gate), spelt(jsontext.Value(s.Input))); err != nil {
+		if _, err := fmt.Fprintf(w, "\n%s\n%s\n", oneLine("step "+s.ID+" "+s.Operation+" "+s.Version+needs+gate, 2000), spelt(jsontext.Value(s.Input))); err != nil {
 			return err
 		}
 	}

@@ -363,3 +363,15 @@ func TestAThousandCallsWithOneKey(t *testing.T) {
 		}
 	}
 }
+
+// Whoever waits for an answer that nobody gives hears of it when the time is
+// over, without anybody's help.
+func TestAWaitingCallerHearsThatTimeIsOver(t *testing.T) {
+	t.Parallel()
+	g := newGated(t, target(t, "mail", "send", operator("gmail_send")))
+	g.Kernel.Expire = g.desk.Expire
+	res := g.pending(t, asking("mail/send", `{}`))
+	g.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	_, err := g.Await(t.Context(), "local", res.CallID)
+	wantCode(t, err, plugin.CodeApprovalExpired)
+}

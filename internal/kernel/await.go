@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -37,6 +38,10 @@ func (k *Kernel) Await(ctx context.Context, tenant, id string) (plugin.Result, e
 			res, err := k.Resume(ctx, tenant, id)
 			if err != nil && ctx.Err() == nil && !passing(plugin.CodeOf(err)) || res.Status.Ended() {
 				return res, err
+			}
+		case row.State == store.CallPending && k.Expire != nil && !row.WakeAt.After(k.Now()):
+			if _, err := k.Expire(ctx); err != nil {
+				return k.given(tenant, id, row), err
 			}
 		case row.State == store.CallInProgress && !row.WakeAt.IsZero() && !row.WakeAt.After(k.Now()):
 			if err := k.Reconcile(ctx, tenant, id); err != nil {
@@ -114,7 +119,7 @@ func (k *Kernel) answer(tenant, operation string, prior *ledger.Prior) (plugin.R
 	}
 	switch {
 	case prior.State == store.CallPending:
-		res.Approval = &plugin.Pending{ID: prior.Approval}
+		res.Approval = prior.Waits
 		return res, nil
 	case prior.State == store.CallUnknown:
 		if prior.Err != nil {
@@ -139,6 +144,15 @@ func unknown(prior *ledger.Prior) error {
 		prior.CallID, prior.Err.Code, prior.Err.Message, prior.CallID)
 	e.Details = prior.Err.Details
 	return e
+}
+
+// open says of a failure that nobody knows what the call has done. Its code
+// stays that of the failure: why nobody knows.
+func open(failure *plugin.Error, id string) error {
+	e := *failure
+	e.Retryable = false
+	e.Message += fmt.Sprintf("; call %s may or may not have had its effect, and is not repeated", id)
+	return &e
 }
 
 // tell lets those know who wait for a call that has changed.

@@ -454,3 +454,46 @@ func TestAnOperatorInProgressIsAskedHowItEnded(t *testing.T) {
 		t.Errorf("%+v, %v, asked %d times", done, err, asked)
 	}
 }
+
+// Labels go with the data: from a call to what it asks for, from there into its
+// answer; an earlier answer has those of whoever asks now.
+func TestLabelsGoWithTheData(t *testing.T) {
+	t.Parallel()
+	m := newMailbox(t)
+	b, send := sender(t, m, func(t *plugin.Target) {
+		t.Manifest.Requires.Tools = []string{"inner/run"}
+		t.Operation.Labels = []string{plugin.Private}
+	})
+	b.targets["inner/run"] = target(t, "inner", "run")
+	b.targets["pure/run"] = target(t, "pure", "run")
+	engine, err := policy.New([]policy.Rule{{Effects: []string{"*"}}, {Kinds: []plugin.Kind{plugin.Tool}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Kernel.Policy = engine
+	var inner []string
+	post := send(1)
+	b.do = func(ctx context.Context, target *plugin.Target, call *plugin.Call, s plugin.Services) (plugin.Result, error) {
+		if target.Manifest.Name != "mail" {
+			inner = call.Labels
+			return plugin.Result{Status: plugin.Succeeded, Data: call.Input}, nil
+		}
+		if _, err := post(ctx, target, call, s); err != nil {
+			return plugin.Result{}, err
+		}
+		_, err := s.Serve(ctx, "operations.call", json.RawMessage(`{"call":"t","operation":"inner/run","input":{}}`))
+		return plugin.Result{Status: plugin.Succeeded}, err
+	}
+	res, err := b.Call(t.Context(), asking("mail/send", `{}`))
+	if err != nil || !slices.Equal(res.Labels, []string{plugin.Private, plugin.Untrusted}) || !slices.Equal(inner, []string{plugin.Untrusted}) {
+		t.Errorf("%q, %v; what it asked for had %q", res.Labels, err, inner)
+	}
+	call := asking("pure/run", `{"n":1}`)
+	if res, err = b.Call(t.Context(), call); err != nil || len(res.Labels) != 0 {
+		t.Errorf("%+v, %v", res, err)
+	}
+	call.Labels = []string{plugin.Untrusted}
+	if res, err = b.Call(t.Context(), call); err != nil || !res.Cached || !slices.Equal(res.Labels, []string{plugin.Untrusted}) {
+		t.Errorf("%+v, %v", res, err)
+	}
+}

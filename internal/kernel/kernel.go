@@ -75,6 +75,9 @@ type Options struct {
 	// Asked hears of each question that is put to people, with the token that
 	// answers it. It may be nil.
 	Asked func(a *approval.Asked, call *plugin.Call)
+	// Expire closes the questions whose time is over, for those who wait for an
+	// answer; nil leaves that to others.
+	Expire func(ctx context.Context) (int, error)
 	// Wake hears of calls that somebody may run. It may be nil.
 	Wake func(ctx context.Context, tenant, id string)
 	// Ended hears of calls that have ended without the one who made them being

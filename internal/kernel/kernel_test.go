@@ -446,6 +446,9 @@ func TestAnEffectNobodySawIsUnknown(t *testing.T) {
 	call.Key = "order-1"
 	_, err := b.Call(t.Context(), call)
 	wantCode(t, err, plugin.CodeCrashed)
+	if !strings.Contains(err.Error(), "may or may not have had its effect") {
+		t.Errorf("it does not say that nobody knows: %v", err)
+	}
 	b.want(t, "call.started", "call.unknown crashed")
 	_, err = b.Call(t.Context(), call)
 	wantCode(t, err, plugin.CodeOutcomeUnknown)

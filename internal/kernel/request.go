@@ -218,7 +218,8 @@ func (r *request) reuse() (plugin.Result, bool) {
 	res, found := r.k.cache.get(r.cacheKey())
 	if found {
 		res.Cached = true
-		res.Metrics = plugin.Metrics{} // this call cost nothing of what that one did
+		res.Labels = plugin.Labels(r.call.Labels, r.target.Operation.Labels) // of this call, not of that one
+		res.Metrics = plugin.Metrics{}                                       // this call cost nothing of what that one did
 	}
 	return res, found
 }
@@ -358,6 +359,10 @@ func (r *request) finish(ctx context.Context, res plugin.Result, err error) (plu
 	if goesOn {
 		res.Status, res.Data = plugin.InProgress, nil
 		return res, nil
+	}
+	if failure != nil && r.record.Status == plugin.Unknown {
+		res.Status = plugin.Unknown
+		return res, open(failure, r.call.ID)
 	}
 	if failure != nil {
 		return res, r.masked(failure)

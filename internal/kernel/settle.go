@@ -22,8 +22,8 @@ const (
 // settle ends the attempt of a claimed call.
 func (r *request) settle(ctx context.Context, res *plugin.Result, failure *plugin.Error, now time.Time) (goesOn bool, err error) {
 	o := ledger.Outcome{State: r.fate(res, failure), Result: res, Err: failure}
+	r.record.Status = ledger.Status(o.State)
 	rec := r.record
-	rec.Status = ledger.Status(o.State)
 	switch o.State {
 	case store.CallUnknown, store.CallInProgress:
 		if r.target.Operation.Reconcile {

@@ -50,11 +50,11 @@ type Prior struct {
 	CallID      string
 	State       store.CallState
 	Fingerprint string
-	Principal   string         // who made it
-	Approval    string         // what it waits for, if it is pending
-	Result      *plugin.Result // the stored answer: Data byte for byte as it was given the first time
-	Err         *plugin.Error  // or the stored error
-	Erased      bool           // there was an answer, and its time is over
+	Principal   string          // who made it
+	Waits       *plugin.Pending // for what, if it is pending
+	Result      *plugin.Result  // the stored answer: Data byte for byte as it was given the first time
+	Err         *plugin.Error   // or the stored error
+	Erased      bool            // there was an answer, and its time is over
 }
 
 // An Outcome is how an attempt ended.
@@ -184,7 +184,13 @@ func priorOf(ctx context.Context, r store.Reader, row *store.CallRow) (*Prior, e
 			return nil, err
 		}
 		if len(asked) > 0 {
-			p.Approval = asked[0].ID
+			a := &asked[0]
+			p.Waits = &plugin.Pending{ID: a.ID, Why: a.Why, ExpiresAt: a.ExpiresAt}
+			if a.PreviewHash != "" {
+				if p.Waits.Preview, err = r.Body(ctx, row.Tenant, a.PreviewHash); err != nil {
+					return nil, err
+				}
+			}
 		}
 	}
 	if row.ResultHash == "" {

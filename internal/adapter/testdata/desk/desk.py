@@ -6,6 +6,7 @@ STEPS = {
     "Support.QA.Answer": "Desk/answer",
     "Support.Ticket.Resolve": "Desk/resolve",
     "Admission.Application.StatusUpdate": "Desk/update",
+    "Desk.Tell": "Desk/tell",
     "Desk.Translate": "Desk/says",
 }
 
@@ -41,6 +42,12 @@ def resolve(ticket_id: str, **others) -> dict:
 def update(application_id: str, status: str, **others) -> dict:
     """Take note of a status."""
     return {"application": application_id, "status": status}
+
+
+@plugin.operator(effects=["desk_write"])
+def tell(text: str) -> dict:
+    """Put something up for all to read."""
+    return {"told": text}
 
 
 @plugin.adapter
