@@ -12,7 +12,9 @@ import (
 // required are the rows that this version has to show.
 var required = []string{
 	"RT-01", "RT-02", "RT-03", "RT-04", "RT-05", "RT-06", "RT-07", "RT-08", "RT-09",
-	"KN-02", "KN-03", "KN-14", "KN-17", "KN-18", "KN-19", "PL-10", "PL-12", "PL-13",
+	"KN-01", "KN-02", "KN-03", "KN-04", "KN-05", "KN-06", "KN-07", "KN-08", "KN-09", "KN-10", "KN-11",
+	"KN-12", "KN-13", "KN-14", "KN-15", "KN-16", "KN-17", "KN-18", "KN-19", "KN-20", "KN-22", "SH-07", "SH-16", "SH-17",
+	"PL-01", "PL-02", "PL-03", "PL-04", "PL-05", "PL-07", "PL-08", "PL-10", "PL-12", "PL-13", "PL-15", "PL-19", "PL-21",
 }
 
 var rowID = regexp.MustCompile(`^(EM|SH|RT|KN|HK|PL)-\d{2}$`)
@@ -68,11 +70,19 @@ func TestConformance(t *testing.T) {
 }
 
 // missing says what is wrong with the name of a test: path::name, where the
-// path is a Go package's directory, or a file of Python or TypeScript.
+// path is a Go package's directory, or a file of Python or TypeScript. A story
+// of the command line is a test of TestStories, which is named TestStories/story.
 func missing(test string) string {
 	path, name, named := strings.Cut(test, "::")
 	if !named {
 		return test + " is not of the form path::name"
+	}
+	if name, story, is := strings.Cut(name, "/"); is {
+		file := filepath.Join("..", path, "testdata", "script", story+".txtar")
+		if _, err := os.Stat(file); err != nil {
+			return "there is no story " + story + " in " + path
+		}
+		return missing(path + "::" + name)
 	}
 	files := []string{filepath.Join("..", path)}
 	form := ""

@@ -154,6 +154,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	a.Registry, err = registry.Open(ctx, registry.Options{
 		Dir:      a.dir("packages"),
 		Catalog:  &catalog{store: st, tenant: a.Config.Tenant, principal: a.Principal.ID},
+		Archive:  packageArchive(st, a.Config.Database),
 		Approver: a.Principal.ID,
 		Bindings: bindings(a.Config.Bindings, a.ConfigPath),
 		Describe: a.describe,
@@ -248,7 +249,7 @@ func (a *App) Close() error {
 // command returns what starts a plugin, whose files are still those that were
 // registered.
 func (a *App) command(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]string, error) {
-	if err := a.Registry.CheckPackage(pkg); err != nil {
+	if err := a.Registry.CheckPackage(ctx, pkg); err != nil {
 		return nil, err
 	}
 	return a.Interpreters.Command(ctx, pkg, m)

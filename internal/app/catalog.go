@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,10 @@ import (
 // The store tells plugins apart by name and version. What waits for approval
 // beside an approved one of the same version stands under version#digest,
 // which is no version of anything.
+//
+// Where a copied package is follows from its digest on each node, so that the
+// path of one says where it is in the store: its archive, "" for none. Rows of
+// earlier releases have the directory of the node that registered it.
 type catalog struct {
 	store             store.Store
 	tenant, principal string
@@ -58,10 +63,17 @@ func (c *catalog) Plugins(ctx context.Context) ([]registry.Record, error) {
 		records = make([]registry.Record, 0, len(rows))
 		for _, row := range rows {
 			number, _, beside := strings.Cut(row.Version, "#")
-			records = append(records, registry.Record{
-				Name: row.Name, Version: number, Beside: beside, ApprovedBy: row.ApprovedBy, Digest: row.PackageDigest, Path: row.Path, Dev: row.Dev,
+			record := registry.Record{
+				Name: row.Name, Version: number, Beside: beside, ApprovedBy: row.ApprovedBy, Digest: row.PackageDigest, Dev: row.Dev,
 				Manifest: row.Manifest, State: registry.State(row.State), RegisteredAt: row.RegisteredAt, Source: sources[row.PackageDigest],
-			})
+			}
+			switch {
+			case row.Dev:
+				record.Path = row.Path
+			case !filepath.IsAbs(row.Path):
+				record.Archive = row.Path
+			}
+			records = append(records, record)
 		}
 		return nil
 	})
@@ -96,8 +108,12 @@ func put(tx store.Tx, r registry.Record) error {
 	if err := tx.PutPackage(store.PackageRow{Digest: r.Digest, Source: r.Source}); err != nil {
 		return err
 	}
+	path := r.Archive
+	if r.Dev {
+		path = r.Path
+	}
 	return tx.PutPlugin(store.PluginRow{
-		Name: r.Name, Version: numberOf(r), PackageDigest: r.Digest, Path: r.Path, Manifest: json.RawMessage(r.Manifest),
+		Name: r.Name, Version: numberOf(r), PackageDigest: r.Digest, Path: path, Manifest: json.RawMessage(r.Manifest),
 		State: store.PluginState(r.State), ApprovedBy: r.ApprovedBy, Dev: r.Dev, RegisteredAt: r.RegisteredAt,
 	})
 }

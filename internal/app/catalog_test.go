@@ -31,6 +31,7 @@ func TestTheCatalogKeepsRecordsWithTheirEntries(t *testing.T) {
 	}
 	installed := linked
 	installed.Version, installed.Digest, installed.Dev, installed.State, installed.ApprovedBy = "2.0.0", "sha256:2", false, registry.Disabled, "ann"
+	installed.Path, installed.Archive = "", "sha256:a" // where it is follows from its digest, on each node
 	for _, r := range []registry.Record{linked, installed} {
 		if err := c.Put(t.Context(), r, plugin.EntryPluginRegistered); err != nil {
 			t.Fatal(err)
@@ -92,7 +93,7 @@ func TestTheCatalogKeepsWhatWaitsBeside(t *testing.T) {
 	defer st.Close()
 	c := &catalog{store: st, tenant: "local", principal: "local:owner"}
 	approved := registry.Record{
-		Name: "a", Version: "1.0.0", Digest: "sha256:1", Path: "/p", Source: "/src", State: registry.Active, ApprovedBy: "ann",
+		Name: "a", Version: "1.0.0", Digest: "sha256:1", Source: "/src", State: registry.Active, ApprovedBy: "ann",
 		Manifest: json.RawMessage(`{"name":"a"}`), RegisteredAt: time.Now().UTC().Truncate(time.Microsecond),
 	}
 	first := approved

@@ -17,7 +17,8 @@ import (
 
 var errChecks = errors.New("some checks failed")
 
-// databaseFile is in every data directory that was ever used.
+// databaseFile is in every data directory that was ever used, unless its state
+// is in a database elsewhere.
 const databaseFile = "mortise.db"
 
 func (c *command) check() *cobra.Command {
@@ -73,7 +74,7 @@ run with --effects only.`,
 
 // earlier returns what finds the versions that a plugin is held against, and
 // what closes the host they are in. A path goes into the options. A data
-// directory that is not there is not made.
+// directory that was never used is left as it is.
 func (c *command) earlier(ctx context.Context, against string, o *check.Options) (find func(context.Context, *plugin.Manifest, string) ([]*plugin.Manifest, error), closeHost func() error, err error) {
 	nothing := func() error { return nil }
 	if against != "" {
@@ -82,10 +83,13 @@ func (c *command) earlier(ctx context.Context, against string, o *check.Options)
 			return nil, nothing, nil
 		}
 	}
-	if _, err := os.Stat(filepath.Join(c.home, databaseFile)); err != nil || c.home == "" {
-		if against != "" {
-			return nil, nothing, plugin.Errorf(plugin.CodeNotFound, "%s is no path, and nothing is registered in %s", against, c.home)
-		}
+	used, err := c.used()
+	switch {
+	case err != nil:
+		return nil, nothing, err
+	case !used && against != "":
+		return nil, nothing, plugin.Errorf(plugin.CodeNotFound, "%s is no path, and nothing is registered in %s", against, c.home)
+	case !used:
 		return nil, nothing, nil
 	}
 	a, err := c.open(ctx)
@@ -107,6 +111,19 @@ func (c *command) earlier(ctx context.Context, against string, o *check.Options)
 		}
 		return []*plugin.Manifest{named.Manifest}, nil
 	}, a.Close, nil
+}
+
+// used reports whether anything can be registered yet: in the data directory,
+// or in the database that the state is in instead.
+func (c *command) used() (bool, error) {
+	if c.home == "" {
+		return false, nil
+	}
+	if database, err := c.whichDatabase(); err != nil || database != "" {
+		return err == nil, err
+	}
+	_, err := os.Stat(filepath.Join(c.home, databaseFile))
+	return err == nil, nil
 }
 
 // predecessors returns the highest registered version that is lower, and the

@@ -87,7 +87,7 @@ func (r *Registry) asked(ctx context.Context, v *version) (*plugin.Manifest, err
 	if !v.record.approved() || v.record.Source == SourceBundled {
 		return r.merge(ctx, v.pkg, stored)
 	}
-	if err := r.CheckPackage(v.pkg); err != nil {
+	if err := r.CheckPackage(ctx, v.pkg); err != nil {
 		return nil, err
 	}
 	written, err := dialect.Read(v.pkg.Dir)
@@ -168,7 +168,7 @@ func (r *Registry) waitingFor(ctx context.Context, ref string) (*version, error)
 // manifest too.
 func (r *Registry) review(ctx context.Context, v *version, ask bool) (Review, *plugin.Manifest, error) {
 	review := Review{Name: v.record.Name, Version: v.record.Version, Digest: v.record.Digest}
-	if err := r.CheckPackage(v.pkg); err != nil {
+	if err := r.CheckPackage(ctx, v.pkg); err != nil {
 		return review, nil, err
 	}
 	m, err := v.manifest()
@@ -188,6 +188,9 @@ func (r *Registry) review(ctx context.Context, v *version, ask bool) (Review, *p
 	if base := r.index.Load().baseline(v.record); base != nil {
 		review.Approved = &Approved{base.record.Version, base.record.Digest}
 		if before.Manifest, err = base.manifest(); err != nil {
+			return review, nil, err
+		}
+		if err := r.bring(ctx, base.record.Digest); err != nil && !errors.Is(err, errChanged) {
 			return review, nil, err
 		}
 		// Files that are not what was approved are nothing to compare with.

@@ -280,11 +280,11 @@ func TestABitOfAnyFileIsEnough(t *testing.T) {
 				t.Errorf("registered: %+v", held)
 			}
 			b.expect("p/send", "p/send@1.0.0")
-			if err := b.CheckPackage(target.Package); err != nil {
+			if err := b.CheckPackage(t.Context(), target.Package); err != nil {
 				t.Error(err)
 			}
 			flip(one.Path)
-			if err := b.CheckPackage(target.Package); plugin.CodeOf(err) != plugin.CodeQuarantined {
+			if err := b.CheckPackage(t.Context(), target.Package); plugin.CodeOf(err) != plugin.CodeQuarantined {
 				t.Errorf("launched: %v", err)
 			}
 			if got := b.resolved("p/send"); !strings.HasPrefix(got, "quarantined: p@1.0.0 is held: its files were changed") {
@@ -352,7 +352,7 @@ func TestApprovingPutsAVersionIntoUse(t *testing.T) {
 	if _, err := os.Stat(info.Path); !os.IsNotExist(err) {
 		t.Errorf("the package that was replaced is still there: %v", err)
 	}
-	if err := b.CheckPackage(target.Package); err != nil {
+	if err := b.CheckPackage(t.Context(), target.Package); err != nil {
 		t.Error(err)
 	}
 	if list, _ := b.List(ctx); len(list) != 2 {

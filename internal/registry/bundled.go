@@ -11,7 +11,8 @@ import (
 )
 
 // bundle installs the host's own plugins. Those that are installed already
-// cost a hash each. They count as approved: whoever chose this host chose them.
+// cost a hash each; those that another node installed are unpacked here, and
+// that is on no record. They count as approved: whoever chose this host chose them.
 // What an administrator did counts: a plugin all of whose
 // versions are disabled gets its next one disabled, and one that stands under
 // the same name already is left alone.
@@ -53,24 +54,33 @@ func (r *Registry) bundleOne(ctx context.Context, tree fs.FS, dir string) error 
 	if err != nil {
 		return err
 	}
-	for v := range r.index.Load().all {
-		if v.record.Digest == digest && v.record.Source == SourceBundled && r.shelf.has(digest) {
-			return nil
-		}
+	known := r.index.Load().bundled(digest)
+	if known && r.shelf.has(digest) {
+		return nil
 	}
 	copied, err := r.shelf.stageFS(sub)
 	if err != nil {
 		return err
 	}
 	defer remove(copied.dir) // gone already where it was kept
+	if known {
+		return r.shelf.keep(copied)
+	}
 	m, err := dialect.Read(copied.dir)
+	if err != nil {
+		return err
+	}
+	archive, err := r.lend(ctx, copied)
 	if err != nil {
 		return err
 	}
 	return r.change(ctx, func() error {
 		ix := r.index.Load()
+		if ix.bundled(digest) { // another node was faster
+			return r.shelf.keep(copied)
+		}
 		record := Record{
-			Name: m.Name, Version: m.Version, Digest: copied.digest, Path: r.shelf.path(copied.digest),
+			Name: m.Name, Version: m.Version, Digest: copied.digest, Path: r.shelf.path(copied.digest), Archive: archive,
 			State: Active, RegisteredAt: r.now().UTC(), Source: SourceBundled, ApprovedBy: r.principal,
 		}
 		if record.Manifest, err = json.Marshal(m); err != nil {
@@ -102,6 +112,16 @@ func (r *Registry) bundleOne(ctx context.Context, tree fs.FS, dir string) error 
 		}
 		return nil
 	})
+}
+
+// bundled reports whether a host's own plugin of that digest is on record.
+func (ix *index) bundled(digest string) bool {
+	for v := range ix.all {
+		if v.record.Digest == digest && v.record.Source == SourceBundled {
+			return true
+		}
+	}
+	return false
 }
 
 // liveBundled asks the code of a bundled plugin for what its manifest leaves

@@ -27,9 +27,18 @@ type check struct {
 //
 // Linked packages and programs that the configuration names are not the
 // host's to keep, and pass.
-func (r *Registry) CheckPackage(pkg plugin.Package) error {
+//
+// Where nodes share an [Archive], what is not on this one is fetched first; the
+// error is unavailable where that cannot be.
+func (r *Registry) CheckPackage(ctx context.Context, pkg plugin.Package) error {
 	if pkg.Dev || pkg.Dir != r.shelf.path(pkg.Digest) {
 		return nil
+	}
+	switch err := r.bring(ctx, pkg.Digest); {
+	case errors.Is(err, errChanged):
+		return r.hold(pkg.Digest)
+	case err != nil:
+		return plugin.AsError(err)
 	}
 	err := r.checkOf(pkg.Digest).run(pkg)
 	switch {
@@ -88,7 +97,7 @@ func tampered(err error) bool {
 
 // hold quarantines every version that has the package.
 func (r *Registry) hold(digest string) error {
-	held := Record{Name: "the package", Digest: digest}
+	held := Record{Digest: digest}
 	for v := range r.index.Load().all {
 		if v.record.Digest == digest && !v.record.Dev {
 			held = v.record
@@ -115,9 +124,5 @@ func (r *Registry) hold(digest string) error {
 }
 
 func tamperedWith(r Record) *plugin.Error {
-	name := r.Name
-	if r.Version != "" {
-		name = label(r.Name, r.Version)
-	}
-	return plugin.Errorf(plugin.CodeQuarantined, "%s is held: its files were changed after it was registered; register it again and enable it", name)
+	return plugin.Errorf(plugin.CodeQuarantined, "%s is held: its files were changed after it was registered; register it again and enable it", r.title())
 }

@@ -80,7 +80,7 @@ func TestLinkedDirectoryIsFollowed(t *testing.T) {
 	if _, err := os.Stat(dir + "/manifest.yaml"); err != nil {
 		t.Error("deleting a link took the author's files")
 	}
-	if err := b.CheckPackage(now.Package); err != nil {
+	if err := b.CheckPackage(t.Context(), now.Package); err != nil {
 		t.Errorf("a linked package is not the host's to check: %v", err)
 	}
 }
@@ -168,7 +168,7 @@ func TestBindings(t *testing.T) {
 		text, _ := json.Marshal(target)
 		t.Errorf("%s", text)
 	}
-	if err := b.CheckPackage(target.Package); err != nil {
+	if err := b.CheckPackage(t.Context(), target.Package); err != nil {
 		t.Error(err)
 	}
 	b.clock.Add(1)

@@ -28,7 +28,8 @@ type Record struct {
 	Name         string
 	Version      string
 	Digest       string // of the package
-	Path         string // its directory; of a linked source file, the file
+	Path         string // its directory; of a linked source file, the file. Where a copied package is follows from its digest, on each node anew
+	Archive      string // where the nodes have a copied package from; "" where there is one node
 	Dev          bool   // linked, not copied
 	Manifest     []byte // JSON of a plugin.Manifest
 	State        State
@@ -47,6 +48,14 @@ type Record struct {
 // approved reports whether somebody has let these files be called.
 func (r Record) approved() bool { return r.ApprovedBy != "" && !r.Dev }
 
+// title is what people call it; a package of which nothing is known has no name.
+func (r Record) title() string {
+	if r.Name == "" || r.Version == "" {
+		return "the package"
+	}
+	return label(r.Name, r.Version)
+}
+
 // An Approval is what an approval rests on.
 type Approval struct {
 	Before     string // digest of the package that was approved before; "" for none
@@ -56,7 +65,8 @@ type Approval struct {
 
 // A Catalog keeps the records, and writes each change of them together with
 // its entry in the ledger. Records are told apart by name, version and whether
-// they are Beside; there is one of each.
+// they are Beside; there is one of each. The Path of what is not linked need
+// not be kept.
 type Catalog interface {
 	Plugins(ctx context.Context) ([]Record, error)
 

@@ -203,6 +203,9 @@ func (r *Registry) install(ctx context.Context, dir string, o RegisterOptions) (
 	}
 	record.Digest, record.Path, record.Source = copied.digest, r.shelf.path(copied.digest), dir
 	record.State = Disabled
+	if record.Archive, err = r.lend(ctx, copied); err != nil {
+		return Registered{}, err
+	}
 
 	var one Registered
 	err = r.change(ctx, func() error {
@@ -220,13 +223,13 @@ func (r *Registry) install(ctx context.Context, dir string, o RegisterOptions) (
 			return fmt.Errorf("installing %s: %w", label(record.Name, record.Version), err)
 		}
 		if same := replaced; same.has(record) {
-			if one, err = r.again(ctx, same, o); err != nil || beside == nil {
+			if one, err = r.again(ctx, same, record.Archive, o); err != nil || beside == nil {
 				return err
 			}
 			return r.drop(ctx, beside) // its author went back to what was approved
 		}
 		if beside.has(record) {
-			one, err = r.again(ctx, beside, o)
+			one, err = r.again(ctx, beside, record.Archive, o)
 			return err
 		}
 		if base != nil {
@@ -254,19 +257,19 @@ func (v *version) has(record Record) bool {
 }
 
 // again registers the files that v has. Texts that are given take the place of
-// those it had. The caller has the turn.
-func (r *Registry) again(ctx context.Context, v *version, o RegisterOptions) (Registered, error) {
+// those it had, and the archive that of none. The caller has the turn.
+func (r *Registry) again(ctx context.Context, v *version, archive string, o RegisterOptions) (Registered, error) {
 	before, err := v.manifest()
 	if err != nil {
 		return Registered{}, err
 	}
 	m := *before
 	m.DisplayName, m.Description = cmp.Or(o.DisplayName, m.DisplayName), cmp.Or(o.Description, m.Description)
-	if m.DisplayName == before.DisplayName && m.Description == before.Description {
+	if m.DisplayName == before.DisplayName && m.Description == before.Description && v.record.Archive == archive {
 		return Registered{Info: v.info(), Unchanged: true}, nil
 	}
 	record := v.record
-	record.State = v.state
+	record.State, record.Archive = v.state, archive
 	if record.Manifest, err = json.Marshal(&m); err != nil {
 		return Registered{}, fmt.Errorf("storing the manifest: %w", err)
 	}

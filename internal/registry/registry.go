@@ -6,7 +6,7 @@
 // reference such as mail/send@^1 into one operation of one version in one
 // exact package; nothing that is not registered can be resolved, so nothing
 // else is ever called. [Registry.CheckPackage] holds a package whose files are
-// no longer those that were registered.
+// no longer those that were registered, and fetches one that another node has.
 //
 // A plugin that was approved once and comes back as anything else waits:
 // [Registry.Review] says what is different, and [Registry.Approve] lets
@@ -40,6 +40,7 @@ import (
 // to it, and then puts another index in the place of the old one.
 type Registry struct {
 	catalog   Catalog
+	archive   Archive // nil for one node
 	describe  Describe
 	principal string
 	now       func() time.Time
@@ -61,6 +62,7 @@ type Describe func(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) 
 type Options struct {
 	Dir      string // where packages are installed; made if it is not there
 	Catalog  Catalog
+	Archive  Archive           // where several nodes have packages from; nil for one node
 	Bindings []dialect.Binding // plugins of the runtime protocol
 	Approver string            // who approves what is registered, enabled and approved here
 	Describe Describe
@@ -86,7 +88,7 @@ func Open(ctx context.Context, o Options) (*Registry, error) {
 		return nil, fmt.Errorf("opening the directory of packages: %w", err)
 	}
 	r := &Registry{
-		catalog: o.Catalog, describe: o.Describe, principal: o.Approver, now: o.Now, shelf: shelf,
+		catalog: o.Catalog, archive: o.Archive, describe: o.Describe, principal: o.Approver, now: o.Now, shelf: shelf,
 		turn: make(chan struct{}, 1), seen: seen{turn: make(chan struct{}, 1)}, checks: map[string]*check{},
 	}
 	if r.now == nil {
@@ -145,6 +147,9 @@ func (r *Registry) reload(ctx context.Context) error {
 		}
 	}
 	for _, record := range records {
+		if !record.Dev { // whatever node registered it
+			record.Path = r.shelf.path(record.Digest)
+		}
 		if bound := after.versions(record.Name); len(bound) > 0 && bound[0].record.Source == SourceConfig {
 			return fmt.Errorf("the configuration binds %s, and a plugin of that name is registered: one of them must go", record.Name)
 		}
@@ -174,7 +179,7 @@ func (r *Registry) reload(ctx context.Context) error {
 // is reports whether a record, its state aside, is the one this release was made of.
 func (r *release) is(record Record) bool {
 	return r.record.Digest == record.Digest && r.record.Path == record.Path && r.record.Dev == record.Dev &&
-		r.record.Source == record.Source && r.record.ApprovedBy == record.ApprovedBy && bytes.Equal(r.record.Manifest, record.Manifest)
+		r.record.Source == record.Source && r.record.Archive == record.Archive && r.record.ApprovedBy == record.ApprovedBy && bytes.Equal(r.record.Manifest, record.Manifest)
 }
 
 // liveOf returns what may change the release of a record under us, nil for an

@@ -49,6 +49,14 @@ type file struct {
 // executable reports whether its owner may run it.
 func (f file) executable() bool { return f.info.Mode()&0o100 != 0 }
 
+// mode is what an installed file may be used for.
+func (f file) mode() fs.FileMode {
+	if f.executable() {
+		return 0o555
+	}
+	return 0o444
+}
+
 // scan returns the files of a package, sorted by name. What a package may not
 // hold is an error that names it. With all set, nothing is skipped.
 func scan(tree fs.FS, all bool) ([]file, error) {

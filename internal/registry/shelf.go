@@ -62,6 +62,7 @@ func (s shelf) has(digest string) bool {
 type staged struct {
 	dir    string
 	digest string
+	size   int64 // of its files
 }
 
 // stageDir copies the package in dir.
@@ -86,36 +87,64 @@ func (s shelf) stage(tree fs.FS, open func(file) (io.ReadCloser, error)) (_ stag
 	if err != nil {
 		return staged{}, err
 	}
-	to, err := os.MkdirTemp(s.dir, unfinished)
+	p, err := s.begin()
 	if err != nil {
 		return staged{}, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, remove(to))
+			err = errors.Join(err, remove(p.dir))
 		}
 	}()
-	sum := newDigest()
-	dirs := map[string]bool{".": true}
 	for _, f := range files {
-		for dir := path.Dir(f.name); !dirs[dir]; dir = path.Dir(dir) {
-			dirs[dir] = true
-		}
-		if err := os.MkdirAll(filepath.Join(to, filepath.FromSlash(path.Dir(f.name))), 0o700); err != nil {
-			return staged{}, err
-		}
-		content, err := copyFile(filepath.Join(to, filepath.FromSlash(f.name)), f, open)
-		if err != nil {
-			return staged{}, err
-		}
-		sum.add(f, content)
-	}
-	for dir := range dirs {
-		if err := settle(filepath.Join(to, filepath.FromSlash(dir))); err != nil {
+		if err := p.add(f, open); err != nil {
 			return staged{}, err
 		}
 	}
-	return staged{to, sum.String()}, nil
+	return p.finish()
+}
+
+// A staging is a package that is being put together: its files come in the
+// order of their names. Whoever began it removes its directory when that fails.
+type staging struct {
+	dir  string
+	sum  digest
+	size int64
+	dirs map[string]bool // slash paths within the package
+}
+
+func (s shelf) begin() (*staging, error) {
+	dir, err := os.MkdirTemp(s.dir, unfinished)
+	if err != nil {
+		return nil, err
+	}
+	return &staging{dir: dir, sum: newDigest(), dirs: map[string]bool{".": true}}, nil
+}
+
+func (p *staging) add(f file, open func(file) (io.ReadCloser, error)) error {
+	for dir := path.Dir(f.name); !p.dirs[dir]; dir = path.Dir(dir) {
+		p.dirs[dir] = true
+	}
+	if err := os.MkdirAll(filepath.Join(p.dir, filepath.FromSlash(path.Dir(f.name))), 0o700); err != nil {
+		return err
+	}
+	content, err := copyFile(filepath.Join(p.dir, filepath.FromSlash(f.name)), f, open)
+	if err != nil {
+		return err
+	}
+	p.sum.add(f, content)
+	p.size += f.info.Size()
+	return nil
+}
+
+// finish lets nobody write to it any more.
+func (p *staging) finish() (staged, error) {
+	for dir := range p.dirs {
+		if err := settle(filepath.Join(p.dir, filepath.FromSlash(dir))); err != nil {
+			return staged{}, err
+		}
+	}
+	return staged{p.dir, p.sum.String(), p.size}, nil
 }
 
 // copyFile writes one file to disk for good and returns its hash.
@@ -125,10 +154,6 @@ func copyFile(to string, f file, open func(file) (io.ReadCloser, error)) (conten
 		return nil, err
 	}
 	defer from.Close()
-	mode := fs.FileMode(0o444)
-	if f.executable() {
-		mode = 0o555
-	}
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
@@ -138,7 +163,7 @@ func copyFile(to string, f file, open func(file) (io.ReadCloser, error)) (conten
 	if err := copyExactly(io.MultiWriter(out, sum), from, f); err != nil {
 		return nil, err
 	}
-	if err := out.Chmod(mode); err != nil {
+	if err := out.Chmod(f.mode()); err != nil {
 		return nil, err
 	}
 	return sum.Sum(nil), out.Sync()

@@ -43,7 +43,7 @@ func (r *Registry) enable(ctx context.Context, ref string) (Info, error) {
 	case !v.record.Dev && !v.record.approved() && r.index.Load().baseline(v.record) != nil:
 		return Info{}, r.holdBack(ctx, v)
 	case v.state == Quarantined:
-		if err := r.CheckPackage(v.pkg); err != nil {
+		if err := r.CheckPackage(ctx, v.pkg); err != nil {
 			return Info{}, err
 		}
 	}
@@ -79,7 +79,7 @@ func (r *Registry) merge(ctx context.Context, pkg plugin.Package, m *plugin.Mani
 	if !dialect.NeedsDescribe(m) {
 		return m, nil
 	}
-	if err := r.CheckPackage(pkg); err != nil {
+	if err := r.CheckPackage(ctx, pkg); err != nil {
 		return nil, err
 	}
 	if r.describe == nil {

@@ -172,7 +172,7 @@ func TestTamperingIsDetected(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				if err := b.CheckPackage(target.Package); err != nil {
+				if err := b.CheckPackage(t.Context(), target.Package); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -180,7 +180,7 @@ func TestTamperingIsDetected(t *testing.T) {
 				t.Fatal(err)
 			}
 			held := "quarantined: p@1.0.0 is held: its files were changed after it was registered; register it again and enable it"
-			if err := b.CheckPackage(target.Package); err == nil || err.Error() != held {
+			if err := b.CheckPackage(t.Context(), target.Package); err == nil || err.Error() != held {
 				t.Errorf("got %v, want %s", err, held)
 			}
 			b.expect("p", held)
@@ -193,7 +193,7 @@ func TestTamperingIsDetected(t *testing.T) {
 				t.Errorf("%+v", again)
 			}
 			b.expect("p", "p/x@1.0.0")
-			if err := b.CheckPackage(target.Package); err != nil {
+			if err := b.CheckPackage(t.Context(), target.Package); err != nil {
 				t.Error(err)
 			}
 			if got, want := b.catalog.entries(), "plugin.registered p@1.0.0, plugin.enabled p@1.0.0, plugin.quarantined p@1.0.0, plugin.enabled p@1.0.0"; got != want {

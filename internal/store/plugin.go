@@ -20,7 +20,7 @@ type PluginRow struct {
 	Name          string
 	Version       string
 	PackageDigest string
-	Path          string          // of the package's files; absolute
+	Path          string          // of linked files, absolute; of copied ones, the hash of the body that lists their archive, or ""
 	Manifest      json.RawMessage // a plugin.Manifest, byte for byte as it was put
 	State         PluginState
 	ApprovedBy    string

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from mortise import Context, Plugin, PluginError, Result, ServiceError
+from mortise import Context, Plugin, PluginError, Reconciled, Result, ServiceError
 
 BACKEND = "http://127.0.0.1:8025"
 SCOPE = "email:apply"
@@ -17,7 +17,13 @@ SCOPE = "email:apply"
 plugin = Plugin("Apply.EmailDraft", version="1.0.0", capabilities=["http"])
 
 
-@plugin.operator(name="Apply.EmailDraft", effects=["http_write"], policy_tags=["writes_final", "pii_allowed"], permissions=[SCOPE])
+@plugin.operator(
+    name="Apply.EmailDraft",
+    effects=["http_write"],
+    policy_tags=["writes_final", "pii_allowed"],
+    permissions=[SCOPE],
+    brokered=True,
+)
 def apply(id: str, draft: dict, ctx: Context, backend: str = BACKEND) -> dict:
     """Write a draft to the backend as the final email."""
     _permitted(ctx)
@@ -29,7 +35,8 @@ def apply(id: str, draft: dict, ctx: Context, backend: str = BACKEND) -> dict:
     return Result(_data(id, url, draft), summary=f"The email {id} is final.")
 
 
-def preview(id: str, draft: dict, ctx: Context, backend: str = BACKEND) -> dict:
+@apply.preview
+def show(id: str, draft: dict, ctx: Context, backend: str = BACKEND) -> dict:
     """What would be written, and what stands there now."""
     _permitted(ctx)
     url = _url(backend, id)
@@ -44,7 +51,8 @@ def preview(id: str, draft: dict, ctx: Context, backend: str = BACKEND) -> dict:
     }
 
 
-def reconcile(id: str, draft: dict, ctx: Context, effects: list, backend: str = BACKEND) -> dict:
+@apply.reconcile
+def find_out(id: str, draft: dict, ctx: Context, effects: list, backend: str = BACKEND) -> Reconciled:
     """Find out whether the email stands there as it was meant to.
 
     Another email proves nothing: it may have been there before, or come after.
@@ -53,8 +61,8 @@ def reconcile(id: str, draft: dict, ctx: Context, effects: list, backend: str = 
     state, email = _read(ctx, url)
     evidence = {"url": url, "there": state}
     if state == "found" and email == _email(draft):
-        return {"outcome": "succeeded", "data": _data(id, url, draft), "evidence": evidence}
-    return {"outcome": "not_done" if state == "absent" else "unknown", "evidence": evidence}
+        return Reconciled("succeeded", data=_data(id, url, draft), evidence=evidence)
+    return Reconciled("not_done" if state == "absent" else "unknown", evidence=evidence)
 
 
 def _read(ctx: Context, url: str) -> tuple[str, object]:

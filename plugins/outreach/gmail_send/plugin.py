@@ -2,7 +2,7 @@
 
 The host makes the request: this process has no network of its own. Gmail takes
 no idempotency key, so the manifest claims none; what came of a request that
-was never answered is found out by `reconcile`, from the mails in the mailbox.
+was never answered is found out by `find_out`, from the mails in the mailbox.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 
 from message import BadMail, Mailbox, build, date_of, message_id
-from mortise import Context, InvalidInput, Plugin, PluginError, Result, ServiceError
+from mortise import Context, InvalidInput, Plugin, PluginError, Reconciled, Result, ServiceError
 
 GMAIL = "https://gmail.googleapis.com"
 SCOPE = "email:send"
@@ -49,6 +49,7 @@ class Mail:
     effects=["gmail_send", "http_write"],
     policy_tags=["external_send", "pii_allowed"],
     permissions=[SCOPE],
+    brokered=True,
 )
 def send(ctx: Context, **mail) -> dict:
     """Send one mail through the Gmail API."""
@@ -69,7 +70,8 @@ def send(ctx: Context, **mail) -> dict:
     return Result(data, summary=f"Sent to {', '.join(message.addresses)}.", metrics={"provider": "gmail"})
 
 
-def preview(ctx: Context, **mail) -> dict:
+@send.preview
+def show(ctx: Context, **mail) -> dict:
     """What would be sent."""
     _permitted(ctx)
     message = Mail(ctx, mail)
@@ -86,7 +88,8 @@ def preview(ctx: Context, **mail) -> dict:
     }
 
 
-def reconcile(ctx: Context, effects: list, **mail) -> dict:
+@send.reconcile
+def find_out(ctx: Context, effects: list, **mail) -> Reconciled:
     """Find out whether the mail of an earlier attempt was sent.
 
     A mail with the Message-ID is proof that it was. That there is none is
@@ -95,7 +98,7 @@ def reconcile(ctx: Context, effects: list, **mail) -> dict:
     """
     message = Mail(ctx, mail)
     if not any(effect.get("effect") == "http_write" or effect.get("method") == "http.fetch" for effect in effects):
-        return {"outcome": "not_done", "evidence": {"why": "no request was recorded"}}
+        return Reconciled("not_done", evidence={"why": "no request was recorded"})
     by_id = f"rfc822msgid:{message.id[1:-1]}"
     alike = f'in:sent to:{message.to[0].address} subject:"{message.subject.replace(chr(34), " ")}"'
     evidence = []
@@ -103,10 +106,10 @@ def reconcile(ctx: Context, effects: list, **mail) -> dict:
         found = _search(ctx, message.url, query)
         evidence.append({"query": query, "found": None if found is None else len(found)})
         if found is None or found and query is alike:
-            return {"outcome": "unknown", "evidence": {"searches": evidence}}
+            return Reconciled("unknown", evidence={"searches": evidence})
         if found:
-            return {"outcome": "succeeded", "data": _data(message, found[0]), "evidence": {"searches": evidence}}
-    return {"outcome": "not_done", "evidence": {"searches": evidence}}
+            return Reconciled("succeeded", data=_data(message, found[0]), evidence={"searches": evidence})
+    return Reconciled("not_done", evidence={"searches": evidence})
 
 
 def _search(ctx: Context, url: str, query: str) -> list | None:

@@ -53,18 +53,16 @@ type shown struct {
 	Outcome outcome `json:"outcome"`
 }
 
-// write posts the outcome once. Under the same idempotency key the other side
-// gets the same key, by which it can tell a repetition.
+// write posts the outcome once. The host gives the request a key, in the header
+// that the manifest names (http.idempotency): by it the other side can tell a
+// repetition, so that the host may repeat what was never answered.
 func write(c *mortise.Call, in input) (written, error) {
-	about := c.About()
-	if err := permitted(about.Auth.Scopes); err != nil {
+	if err := permitted(c.About().Auth.Scopes); err != nil {
 		return written{}, err
 	}
-	ask := mortise.HTTPRequest{Method: "POST", URL: in.URL, JSON: in.Outcome, FollowRedirects: new(bool), MaxBytes: 64 << 10}
-	if about.Key != "" {
-		ask.Headers = map[string]string{"Idempotency-Key": about.Key}
-	}
-	answer, err := c.HTTPFetch(ask)
+	answer, err := c.HTTPFetch(mortise.HTTPRequest{
+		Method: "POST", URL: in.URL, JSON: in.Outcome, FollowRedirects: new(bool), MaxBytes: 64 << 10,
+	})
 	var refused *mortise.ServiceError
 	switch {
 	case errors.As(err, &refused):

@@ -244,7 +244,7 @@ func call(ctx context.Context, a *app.App, l line) answer {
 	if err != nil {
 		e := plugin.AsError(err)
 		ans.Status, ans.Code, ans.Message = plugin.Failed, e.Code, e.Error()
-		if e.Code == plugin.CodeOutcomeUnknown {
+		if e.Code == plugin.CodeOutcomeUnknown || res.Status == plugin.Unknown {
 			ans.Status = plugin.Unknown
 		}
 	}

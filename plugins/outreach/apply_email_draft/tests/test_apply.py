@@ -1,32 +1,30 @@
 import unittest
 
 from mortise import PluginError, ServiceError
-from mortise.testing import call
-from plugin import plugin, preview, reconcile
+from mortise.testing import call, preview, reconcile
+from plugin import plugin
 
 DRAFT = {"subject": "Hello", "body": "Hi\n", "to": "b@example.org", "from": "a@example.edu"}
 WHO = {"auth": {"tenant_id": "local", "scopes": ["email:apply"]}}
 
 
-class Context:
-    """What preview and reconcile need of a call."""
-
-    auth = WHO["auth"]
-
-    def __init__(self, answer):
-        self.answer, self.log = answer, self
-
-    def warning(self, message, **fields): ...
-
-    def service(self, method, args):
-        assert (method, args.get("method", "GET")) == ("http.fetch", "GET")
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
+EMAIL = {"id": "e-1", "draft": DRAFT}
 
 
 def apply(answer, context=WHO):
-    return call(plugin, "Apply.EmailDraft", {"id": "e-1", "draft": DRAFT}, services={"http.fetch": answer}, context=context)
+    return call(plugin, "Apply.EmailDraft", EMAIL, services={"http.fetch": answer}, context=context)
+
+
+def reading(answer):
+    """The http of a question: it answers what only reads."""
+
+    def fetch(args):
+        assert args.get("method", "GET") == "GET", args
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return {"http.fetch": fetch}
 
 
 class Apply(unittest.TestCase):
@@ -60,8 +58,11 @@ class Apply(unittest.TestCase):
         ]
         for answer, replaces, outcome in cases:
             with self.subTest(answer=answer):
-                self.assertEqual(preview("e-1", DRAFT, Context(answer))["replaces"], replaces)
-                self.assertEqual(reconcile("e-1", DRAFT, Context(answer), [])["outcome"], outcome)
+                shown = preview(plugin, "Apply.EmailDraft", EMAIL, services=reading(answer), context=WHO)
+                self.assertEqual(shown["replaces"], replaces)
+                found = reconcile(plugin, "Apply.EmailDraft", EMAIL, services=reading(answer), context=WHO)
+                self.assertEqual(found["outcome"], outcome)
+                self.assertEqual(found.get("data"), apply({"status_code": 201}).data if outcome == "succeeded" else None)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ from email import message_from_bytes
 from email.policy import default
 
 from mortise import InvalidInput, PluginError, ServiceError
-from mortise.testing import call
-from plugin import plugin, preview, reconcile
+from mortise.testing import call, preview, reconcile
+from plugin import plugin
 
 MAIL = {"from": "Ada <ada@example.edu>", "to": ["b@example.org"], "subject": "Grüße", "body": "Hi\nthere\n"}
 WHO = {
@@ -15,16 +15,13 @@ WHO = {
 }
 
 
-class Context:
-    """What preview and reconcile need of a call."""
+class Mailbox:
+    """The http of a question: it has answers, one for each request, and keeps what it was asked."""
 
     def __init__(self, *answers):
-        self.auth, self.key, self.trace = WHO["auth"], WHO["key"], WHO["trace"]
-        self.answers, self.asked, self.log = list(answers), [], self
+        self.answers, self.asked = list(answers), []
 
-    def warning(self, message, **fields): ...
-
-    def service(self, method, args):
+    def __call__(self, args):
         self.asked.append(args)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
@@ -71,7 +68,7 @@ class Send(unittest.TestCase):
             send(AssertionError("it was asked"), dict(MAIL, subject="x\r\nBcc: eve@example.org"))
 
     def test_the_preview_shows_what_would_be_sent(self):
-        shown = preview(Context(), **dict(MAIL, body="line\n" * 20))
+        shown = preview(plugin, "Gmail.Send", dict(MAIL, body="line\n" * 20), context=WHO)
         self.assertEqual((shown["from"], shown["to"], shown["subject"]), ("Ada <ada@example.edu>", ["b@example.org"], "Grüße"))
         self.assertEqual((len(shown["first_lines"]), shown["more_lines"]), (12, 8))
         self.assertGreater(shown["bytes"], 100)
@@ -91,14 +88,14 @@ class Send(unittest.TestCase):
         ]
         for effects, answers, outcome in cases:
             with self.subTest(outcome=outcome, answers=len(answers)):
-                ctx = Context(*answers)
-                told = reconcile(ctx, effects, **MAIL)
+                box = Mailbox(*answers)
+                told = reconcile(plugin, "Gmail.Send", MAIL, effects, services={"http.fetch": box}, context=WHO)
                 self.assertEqual(told["outcome"], outcome)
-                self.assertEqual(ctx.answers, [])
-                self.assertTrue(all(args.get("method", "GET") == "GET" for args in ctx.asked))
+                self.assertEqual(box.answers, [])
+                self.assertTrue(all(args.get("method", "GET") == "GET" for args in box.asked))
                 if outcome == "succeeded":
                     self.assertEqual(told["data"]["id"], "m7")
-                    self.assertTrue(ctx.asked[0]["params"]["q"].startswith("rfc822msgid:"))
+                    self.assertTrue(box.asked[0]["params"]["q"].startswith("rfc822msgid:"))
 
 
 if __name__ == "__main__":
