@@ -77,13 +77,6 @@ func missing(test string) string {
 	if !named {
 		return test + " is not of the form path::name"
 	}
-	if name, story, is := strings.Cut(name, "/"); is {
-		file := filepath.Join("..", path, "testdata", "script", story+".txtar")
-		if _, err := os.Stat(file); err != nil {
-			return "there is no story " + story + " in " + path
-		}
-		return missing(path + "::" + name)
-	}
 	files := []string{filepath.Join("..", path)}
 	form := ""
 	switch filepath.Ext(path) {
@@ -92,6 +85,12 @@ func missing(test string) string {
 	case ".ts":
 		form = `(?m)^ *test\([` + "`" + `"]` + regexp.QuoteMeta(name) + `( \$\{|["` + "`" + `])` // a name may end in what a table fills in
 	default:
+		if test, story, is := strings.Cut(name, "/"); is {
+			if _, err := os.Stat(filepath.Join("..", path, "testdata", "script", story+".txtar")); err != nil || test != "TestStories" {
+				return "there is no story " + name + " in " + path
+			}
+			name = test
+		}
 		files, _ = filepath.Glob(filepath.Join("..", path, "*_test.go"))
 		form = `(?m)^func ` + regexp.QuoteMeta(name) + `\([a-z]+ \*testing\.[TF]\)`
 	}

@@ -24,6 +24,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/check"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/registry"
 	"github.com/mortise-dev/mortise/internal/registry/dialect"
@@ -35,7 +36,30 @@ import (
 // receiver on this machine.
 const receiver = "127.0.0.1:8025"
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// writeOutcome is the plugin of the set that is compiled.
+var writeOutcome []byte
+
+func TestMain(m *testing.M) {
+	if err := buildWriteOutcome(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func buildWriteOutcome() error {
+	dir, err := os.MkdirTemp("", "mortise-outreach-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "write_outcome")
+	if out, err := exec.Command("go", "build", "-o", path, "./outreach/write_outcome").CombinedOutput(); err != nil {
+		return fmt.Errorf("building write_outcome: %w\n%s", err, out)
+	}
+	writeOutcome, err = os.ReadFile(path)
+	return err
+}
 
 // A backend takes what the plugins send, as Gmail and the backend would.
 type backend struct {
@@ -45,11 +69,12 @@ type backend struct {
 	requests []string   // method and path
 	mails    [][]byte
 	emails   map[string][]byte
-	keys     []string // idempotency keys of outcomes
+	outcomes map[string][]byte // by idempotency key
+	hangUp   string            // once, at the next request that writes: unstored or stored; "" is never
 }
 
 func newBackend(t *testing.T) *backend {
-	b := &backend{emails: map[string][]byte{}}
+	b := &backend{emails: map[string][]byte{}, outcomes: map[string][]byte{}}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
 	b.addr = server.Listener.Addr().String()
@@ -66,6 +91,18 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer b.mu.Unlock()
 	b.requests = append(b.requests, r.Method+" "+r.URL.Path)
 	w.Header().Set("Content-Type", "application/json")
+	if how := b.hangUp; how != "" && r.Method != "GET" {
+		b.hangUp = ""
+		if how == "stored" {
+			b.answer(httptest.NewRecorder(), r, body)
+		}
+		panic(http.ErrAbortHandler) // no answer at all
+	}
+	b.answer(w, r, body)
+}
+
+// answer does what one request asks for. The caller holds the lock.
+func (b *backend) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	switch email, isEmail := strings.CutPrefix(r.URL.Path, "/funding_emails/"); {
 	case r.Method == "POST" && r.URL.Path == "/gmail/v1/users/me/messages/send":
 		var in struct {
@@ -86,11 +123,27 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusCreated)
 		_, _ = w.Write(body)
 	case r.Method == "POST" && r.URL.Path == "/outcomes":
-		b.keys = append(b.keys, r.Header.Get("Idempotency-Key"))
+		b.outcomes[r.Header.Get("Idempotency-Key")] = body
 		w.WriteHeader(http.StatusCreated)
+	case r.Method == "GET" && r.URL.Path == "/gmail/v1/users/me/messages":
+		b.search(w, r.URL.Query().Get("q"))
+	case r.Method == "GET" && isEmail && b.emails[email] != nil:
+		_, _ = w.Write(b.emails[email])
 	default:
 		http.Error(w, "{}", http.StatusNotFound)
 	}
+}
+
+// search finds mails by rfc822msgid:, and none by anything else.
+func (b *backend) search(w http.ResponseWriter, query string) {
+	found := []map[string]string{}
+	for i, raw := range b.mails {
+		m, err := mail.ReadMessage(bytes.NewReader(raw))
+		if id, ok := strings.CutPrefix(query, "rfc822msgid:"); err == nil && ok && m.Header.Get("Message-ID") == "<"+id+">" {
+			found = append(found, map[string]string{"id": fmt.Sprintf("m%d", i+1), "threadId": "t1"})
+		}
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"messages": found, "resultSizeEstimate": len(found)})
 }
 
 func (b *backend) seen() []string {
@@ -116,6 +169,15 @@ egress:
   loopback: [Gmail.Send, Apply.EmailDraft, ExternalSystem.WriteOutcome]
 `
 
+func needs(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, program := range programs {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is not installed", program)
+		}
+	}
+}
+
 // openScene registers the whole set in a host that allows what it does.
 func openScene(t *testing.T) *scene {
 	t.Helper()
@@ -126,18 +188,10 @@ func openScene(t *testing.T) *scene {
 // host of its own. Only the port of the receiver is another one.
 func openConfigured(t *testing.T, config string) *scene {
 	t.Helper()
-	for _, program := range []string{"python3", "node"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed", program)
-		}
-	}
+	needs(t, "python3", "node")
 	b := newBackend(t)
 	set := t.TempDir()
 	copySet(t, set, b.addr)
-	build := exec.Command("go", "build", "-o", filepath.Join(set, "write_outcome", "write_outcome"), "./outreach/write_outcome")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
 	home := t.TempDir()
 	if err := os.WriteFile(filepath.Join(home, "mortise.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -173,7 +227,7 @@ func openConfigured(t *testing.T, config string) *scene {
 	return &scene{t, b, a}
 }
 
-// copySet copies plugins/outreach to dir, with the receiver at addr.
+// copySet copies plugins/outreach to dir, compiled, with the receiver at addr.
 func copySet(t *testing.T, dir, addr string) {
 	t.Helper()
 	err := filepath.WalkDir("outreach", func(path string, entry fs.DirEntry, err error) error {
@@ -190,6 +244,9 @@ func copySet(t *testing.T, dir, addr string) {
 		}
 		return os.WriteFile(to, bytes.ReplaceAll(raw, []byte(receiver), []byte(addr)), 0o600)
 	})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "write_outcome", "write_outcome"), writeOutcome, 0o700)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -514,11 +571,33 @@ func TestOutcomesAreWrittenByTheOperator(t *testing.T) {
 	if out.Status != "succeeded" || out.Data["reference"] != "chat:7f" {
 		t.Errorf("%+v", out)
 	}
-	if seen := s.seen(); !slices.Equal(seen, []string{"POST /outcomes"}) || !strings.Contains(s.keys[0], "outcome:") {
-		t.Errorf("asked %v with the keys %v", seen, s.keys)
+	if seen := s.seen(); !slices.Equal(seen, []string{"POST /outcomes"}) || len(s.outcomes) != 1 || s.outcomes[""] != nil {
+		t.Errorf("asked %v, and there is %s", seen, s.outcomes)
 	}
 	if _, err := s.call("Chat.Adapter/outbound", strings.Replace(input, "chat:7f", "chat:8", 1), "", "email:send"); err == nil {
 		t.Error("the adapter had rights that its caller has not")
+	}
+}
+
+// TestOutreachKeepsItsContract: every check passes, those of what has effects
+// too, as README.md runs them.
+func TestOutreachKeepsItsContract(t *testing.T) {
+	t.Parallel()
+	needs(t, "python3", "node")
+	b := newBackend(t)
+	set := t.TempDir()
+	copySet(t, set, b.addr)
+	ran := map[string]int{}
+	report, err := check.Run(t.Context(), set, check.Options{Effects: true, Config: "outreach/check.yaml", Observe: func(r check.Result) {
+		if r.Outcome == check.Fail || r.Outcome == check.Warn {
+			t.Errorf("%s %s: %s: %s", r.Outcome, r.Plugin, r.Check, r.Detail)
+		}
+		if r.Outcome == check.Pass && r.Check == "a repeated key gives the first result and runs nothing" {
+			ran[r.Plugin]++
+		}
+	}})
+	if err != nil || report.Failed() > 0 || len(ran) != 4 {
+		t.Errorf("%d failed, %v; the operators that ran are %v", report.Failed(), err, ran)
 	}
 }
 

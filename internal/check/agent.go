@@ -39,6 +39,10 @@ func (t *trial) agent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if heard.output == nil && t.barred(a) != "" {
+		t.held(a)
+		return nil
+	}
 	if heard.output == nil {
 		if a.err == nil {
 			a.err = plugin.Errorf(plugin.CodeInternal, "nobody judged its answer")

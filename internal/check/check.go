@@ -19,6 +19,7 @@ import (
 // Options say how plugins are checked.
 type Options struct {
 	Effects bool         // run what may have effects too; they happen
+	Config  string       // a configuration whose policy and egress hold for them; without one all is allowed, and this machine is out of reach
 	Against string       // earlier versions: a plugin's path, or a tree; none where it is empty
 	Observe func(Result) // hears of each result as it comes; it may be nil
 
@@ -30,7 +31,10 @@ type Options struct {
 // Run checks the plugin at path, or every plugin of the tree under it. The
 // error is about the checking, not the plugins.
 func Run(ctx context.Context, path string, o Options) (_ Report, err error) {
-	h, err := openHost(ctx)
+	if !o.Effects {
+		o.Config = ""
+	}
+	h, err := openHost(ctx, o.Config)
 	if err != nil {
 		return Report{}, err
 	}
@@ -173,6 +177,10 @@ func (c *checker) unknown(ctx context.Context, s registry.Shown) error {
 	a, err := c.host.call(ctx, request{by: k, ref: reference(s, first), input: []byte("{}")})
 	if err != nil {
 		return err
+	}
+	if why := c.barred(a); why != "" {
+		c.add(s.Name, unknown, Skip, "%s", why)
+		return nil
 	}
 	switch plugin.CodeOf(a.err) {
 	case plugin.CodeInvalidInput, plugin.CodePluginError, plugin.CodeToolNotExposed:

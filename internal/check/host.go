@@ -10,26 +10,35 @@ import (
 	"path/filepath"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A host is one that is thrown away after the checks. Its policy allows
-// everything but for the careful principal, who may have no effects.
+// A host is one that is thrown away after the checks. Unless a configuration
+// says otherwise, its policy allows everything but for the careful principal,
+// who may have no effects.
 type host struct {
 	*app.App
 	home  string
-	calls int // so far, for the correlation of the next
+	who   string // whose calls have what effects they have
+	calls int    // so far, for the correlation of the next
 }
 
-func openHost(ctx context.Context) (*host, error) {
+func openHost(ctx context.Context, governing string) (*host, error) {
 	home, err := os.MkdirTemp("", "mortise-check-")
 	if err != nil {
 		return nil, err
 	}
-	h := &host{home: home}
+	h := &host{home: home, who: trusting}
+	text := []byte("policy: {allow: [{}, {effects: ['*'], principals: [" + trusting + "]}]}\n")
+	if governing != "" {
+		if h.who, text, err = ruled(governing); err != nil {
+			return nil, errors.Join(err, h.close())
+		}
+	}
 	conf := filepath.Join(home, "mortise.yaml")
-	if err := os.WriteFile(conf, []byte("policy: {allow: [{}, {effects: ['*'], principals: ["+trusting+"]}]}\n"), 0o600); err != nil {
+	if err := os.WriteFile(conf, text, 0o600); err != nil {
 		return nil, errors.Join(err, h.close())
 	}
 	h.App, err = app.Open(ctx, app.Options{Home: home, Config: conf, Log: slog.New(slog.DiscardHandler)})
@@ -37,6 +46,30 @@ func openHost(ctx context.Context) (*host, error) {
 		return nil, errors.Join(err, h.close())
 	}
 	return h, nil
+}
+
+// ruled returns a configuration that has of the one at path what decides over
+// effects, and no more: no database, nobody to notify. The principal is its own,
+// whom its groups, roles and consent speak of.
+func ruled(path string) (who string, text []byte, err error) {
+	from, path, err := app.ReadConfig("", path)
+	if err != nil {
+		return "", nil, &app.SetupError{Err: fmt.Errorf("the configuration cannot be used: %w", err)}
+	}
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return "", nil, err
+	}
+	to := config.Default()
+	to.Tenant, to.Principal, to.Policy, to.Egress = from.Tenant, from.Principal, from.Policy, from.Egress
+	to.Policy.Configure, to.Approvals.By = []string{from.Principal}, []string{from.Principal}
+	for i, file := range to.Policy.Files {
+		if !filepath.IsAbs(file) {
+			to.Policy.Files[i] = filepath.Join(dir, file)
+		}
+	}
+	text, err = to.YAML()
+	return from.Principal, text, err
 }
 
 // close closes the host and removes all that it kept.
@@ -91,7 +124,7 @@ func (h *host) call(ctx context.Context, r request) (answer, error) {
 	if r.scopes == nil {
 		r.scopes = []string{"*"}
 	}
-	who := trusting
+	who := h.who
 	if r.free {
 		who = careful
 	}

@@ -105,6 +105,27 @@ var rawRoles = map[string]func(e execution, ask asker) string{
 		ask("http.fetch", map[string]any{"args": map[string]any{"method": "POST", "url": "https://example.com/"}})
 		return done(submit("Support.Ticket.Resolve", ""))
 	},
+	"poster": func(e execution, ask asker) string { // it posts to the address of its input, and fails if it may not
+		if len(e.Context.Auth.Scopes) == 0 {
+			return failed("scope_denied")
+		}
+		var in struct {
+			URL string `json:"url"`
+		}
+		if err := json.Unmarshal(e.Input, &in); err != nil {
+			return failed("NO_INPUT")
+		}
+		if answer := ask("http.fetch", map[string]any{"args": map[string]any{"method": "POST", "url": in.URL}}); !strings.Contains(answer, `"status_code":200`) {
+			return failed("NOT_POSTED")
+		}
+		return done(`{"n":1}`)
+	},
+	"event-by-operator": func(_ execution, ask asker) string {
+		if strings.Contains(ask("operations.call", map[string]any{"operation": "Outcome.Write", "input": map[string]any{}}), `"not_found"`) {
+			return failed("not_found")
+		}
+		return done(`{"status":"succeeded"}`)
+	},
 	"event-by-tool": func(_ execution, ask asker) string {
 		ask("operations.call", map[string]any{"operation": "pattern_extractor", "input": map[string]any{}})
 		return done(submit("Support.Ticket.Resolve", ""))
@@ -197,6 +218,9 @@ func TestEachKindIsHeldToItsContract(t *testing.T) {
 			"fail acts through operators alone: examples/do.one.input.json: it went past them: http.fetch: "}},
 		{"adapter that asks for a tool", adapter("event-by-tool", "requires: {tools: [pattern_extractor]}"), "KN-20", []string{
 			"fail acts through operators alone: examples/do.one.input.json: it went past them: operations.call: "}},
+
+		{"adapter whose operator is not here", adapter("event-by-operator", "requires: {tools: [Outcome.Write]}"), "KN-20", []string{"",
+			"not run runs its example: examples/do.one.input.json: it asks for Outcome.Write, which is not here: check the tree that has it", "pass acts through operators alone"}},
 
 		{"agent", agent("plan"), "KN-20", []string{"", "pass answers as an agent does", "pass proposes only what it may", "pass gives reasons that are facts of its input",
 			"pass does not run without the context it needs", "pass asks the host for nothing it may not have"}},

@@ -99,9 +99,27 @@ func (t *trial) request() request {
 	return request{ref: reference(t.shown, t.op), input: t.input, free: !t.options.Effects && t.op.Kind != plugin.Agent}
 }
 
+// barred says why the policy of the given configuration kept a call from
+// running; "" where it did not.
+func (c *checker) barred(a answer) string {
+	switch {
+	case c.options.Config == "":
+		return ""
+	case plugin.CodeOf(a.err) == plugin.CodePolicyDenied && a.count(plugin.EntryCallRefused) > 0:
+		return "the configuration does not allow it: " + plugin.AsError(a.err).Message
+	case a.err == nil && a.Approval != nil:
+		return "the configuration has a person asked first, and here is none: " + a.Approval.Why
+	}
+	return ""
+}
+
 // held reports that the example needs an operator that is not here, or that has
-// effects while none may happen.
+// effects while none may happen, or that policy keeps it from running.
 func (t *trial) held(a answer) bool {
+	if why := t.barred(a); why != "" {
+		t.tell(runs, Skip, "%s", why)
+		return true
+	}
 	if a.err == nil {
 		return false
 	}
@@ -114,7 +132,11 @@ func (t *trial) held(a answer) bool {
 			t.tell(runs, Skip, "it asks for %s, which is not here: check the tree that has it", l.record.Operation)
 			return true
 		case plugin.CodePolicyDenied:
-			t.tell(runs, Skip, "it asks for %s, which has effects: they happen with --effects", l.record.Operation)
+			why := "it asks for %s, which has effects: they happen with --effects"
+			if t.options.Effects {
+				why = "it asks for %s, which the configuration does not allow"
+			}
+			t.tell(runs, Skip, why, l.record.Operation)
 			return true
 		}
 	}

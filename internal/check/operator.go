@@ -98,6 +98,9 @@ func (t *trial) permissions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if t.barred(passed) != "" {
+		return nil // the call with its permissions tells why
+	}
 	switch plugin.CodeOf(passed.err) {
 	case plugin.CodeScopeDenied, plugin.CodePluginError:
 		t.tell(defends, Pass, "")

@@ -31,7 +31,11 @@ func (c *command) check() *cobra.Command {
 whether its code is what the manifest says, whether its examples run, what the contract
 asks of each kind of operation, and whether a new version keeps what earlier ones
 promised. It runs in a host of its own that is thrown away. Operations with effects are
-run with --effects only.`,
+run with --effects only. What they may is then for the policy and the egress of
+--config to say, if it is given; its principal makes the calls. Without it everything
+is allowed but to reach this machine and its network.`,
+		Example: `  mortise check ./letters
+  mortise check ./letters --effects --config ./check.yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			o.Observe = nil
@@ -42,7 +46,7 @@ run with --effects only.`,
 			if err != nil {
 				return err
 			}
-			o.Earlier = earlier
+			o.Earlier, o.Config = earlier, c.config
 			report, err := check.Run(cmd.Context(), args[0], o)
 			if err = errors.Join(err, closeHost()); err != nil {
 				return err

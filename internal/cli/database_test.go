@@ -76,3 +76,42 @@ func TestTheCommandLineOnPostgreSQL(t *testing.T) {
 	expect(mortise(0, homeB, "doctor"), `^ok +database +PostgreSQL [0-9.]+.*synchronous_commit on, no synchronous standby`)
 	expect(mortise(0, homeB, "config", "show"), `^database: postgres://mortise@/test`)
 }
+
+// TestEarlierVersionsAreFoundOnPostgreSQL: check holds a plugin against what is
+// registered, wherever that is kept.
+func TestEarlierVersionsAreFoundOnPostgreSQL(t *testing.T) {
+	t.Parallel()
+	url, home, dir := pgtest.Open(t), t.TempDir(), t.TempDir()
+	mortise := func(args ...string) (int, string) {
+		var out, errs bytes.Buffer
+		status := cli.Main(append([]string{"--home", home, "--database", url}, args...), strings.NewReader(""), &out, &errs)
+		return status, out.String() + errs.String()
+	}
+	plug := func(version, input string) {
+		t.Helper()
+		for name, text := range map[string]string{
+			"manifest.yaml": "name: count\nversion: " + version + "\nowner: test\ndescription: Count.\nrunner: {kind: process, command: [./count.sh], protocol: \"1\"}\n" +
+				"operations:\n  count: {kind: tool, description: Count., input: in.json, output: out.json}\n",
+			"in.json":  input,
+			"out.json": `{"type": "string"}`,
+			"count.sh": "#!/bin/sh\nexit 1\n",
+		} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	plug("1.0.0", `{"type": "object"}`)
+	if status, text := mortise("plugins", "register", dir); status != 0 {
+		t.Fatalf("status %d\n%s", status, text)
+	}
+	plug("1.1.0", `{"type": "object", "required": ["by"], "properties": {"by": {"type": "integer"}}}`)
+	for _, args := range [][]string{{"check", dir}, {"check", dir, "--against", "count@1.0.0"}} {
+		if status, text := mortise(args...); status != 1 || !strings.Contains(text, `"by" must be given now; count@1.0.0 promised otherwise`) {
+			t.Errorf("%s: status %d\n%s", args, status, text)
+		}
+	}
+	if status, text := mortise("check", dir, "--against", "nowhere"); status != 4 || !strings.Contains(text, "not_found") {
+		t.Errorf("status %d\n%s", status, text)
+	}
+}

@@ -21,6 +21,13 @@ const (
 // goes on with itself, unless somebody else does. If ctx ends first, the result
 // says how the call stands, with the context's cause.
 func (k *Kernel) Await(ctx context.Context, tenant, id string) (plugin.Result, error) {
+	return k.AwaitWhile(ctx, ctx, tenant, id)
+}
+
+// AwaitWhile is Await for as long as patient lasts, which is no longer than ctx.
+// The end of patience cuts off nothing: a call that it goes on with itself ends
+// before its time only with ctx.
+func (k *Kernel) AwaitWhile(ctx, patient context.Context, tenant, id string) (plugin.Result, error) {
 	ended, leave := k.ended.on(id)
 	defer leave()
 	for pause := lookFirst; ; pause = min(2*pause, lookLast) {
@@ -28,6 +35,8 @@ func (k *Kernel) Await(ctx context.Context, tenant, id string) (plugin.Result, e
 		switch {
 		case ctx.Err() != nil:
 			return k.given(tenant, id, row), context.Cause(ctx)
+		case patient.Err() != nil && (err != nil || row == nil || !row.State.Ended()):
+			return k.given(tenant, id, row), context.Cause(patient)
 		case err != nil:
 			return plugin.Result{}, err
 		case row == nil:
@@ -53,7 +62,7 @@ func (k *Kernel) Await(ctx context.Context, tenant, id string) (plugin.Result, e
 		case <-ended:
 			ended = nil // what comes later is found by looking
 		case <-timer.C:
-		case <-ctx.Done():
+		case <-patient.Done():
 		}
 		timer.Stop()
 	}

@@ -2,11 +2,9 @@ package kernel
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/approval"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -15,16 +13,12 @@ import (
 // its calls to stop.
 const lookForCancelled = 500 * time.Millisecond
 
-// Cancel asks a call to stop. One that waits fails at once, one that runs is
+// Cancel asks a call to stop. One that waits ends at once, one that runs is
 // told and ends by itself, one that has ended stays as it is: state is how it
 // stood.
 func (k *Kernel) Cancel(ctx context.Context, tenant, id, by, reason string) (state store.CallState, err error) {
 	state, err = k.Ledger.Cancel(ctx, tenant, id, by, reason, k.Now(), func(tx store.Tx) error {
-		asked, err := tx.Approvals(ctx, store.ApprovalFilter{Tenant: tenant, SubjectKind: store.SubjectCall, SubjectID: id, State: store.ApprovalOpen})
-		for _, row := range asked {
-			err = errors.Join(err, approval.Void(tx, row, "the call was cancelled", k.Now()))
-		}
-		return err
+		return withdraw(ctx, tx, &store.CallRow{Tenant: tenant, ID: id}, "the call was cancelled", k.Now())
 	})
 	if err != nil {
 		return state, err
@@ -33,25 +27,28 @@ func (k *Kernel) Cancel(ctx context.Context, tenant, id, by, reason string) (sta
 	case store.CallPending, store.CallQueued:
 		k.tell(ctx, tenant, id)
 	case store.CallRunning:
-		k.running.cancel(id)
+		k.running.cancel(callID{tenant, id})
 	}
 	return state, nil
 }
 
-// running are the claimed calls that this process runs, by id.
+// running are the claimed calls that this process runs.
 type running struct {
 	mu    sync.Mutex
-	calls map[string]context.CancelCauseFunc
+	calls map[callID]context.CancelCauseFunc
 	watch bool // somebody looks for calls that others want to stop
 }
 
-func newRunning() *running { return &running{calls: map[string]context.CancelCauseFunc{}} }
+// A callID names a call: ids are unique within their tenant.
+type callID struct{ tenant, id string }
+
+func newRunning() *running { return &running{calls: map[callID]context.CancelCauseFunc{}} }
 
 var errCancelled = plugin.Errorf(plugin.CodeCancelled, "somebody cancelled the call")
 
 // enter notes a call. Its context ends when somebody, in whatever process,
 // cancels it. leave must be called.
-func (r *running) enter(ctx context.Context, k *Kernel, id string) (inside context.Context, leave func()) {
+func (r *running) enter(ctx context.Context, k *Kernel, id callID) (inside context.Context, leave func()) {
 	inside, cancel := context.WithCancelCause(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +65,7 @@ func (r *running) enter(ctx context.Context, k *Kernel, id string) (inside conte
 	}
 }
 
-func (r *running) cancel(id string) {
+func (r *running) cancel(id callID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if cancel := r.calls[id]; cancel != nil {
@@ -90,7 +87,7 @@ func (r *running) look(k *Kernel) {
 	stop()
 	if err == nil {
 		for _, row := range rows {
-			r.cancel(row.ID)
+			r.cancel(callID{row.Tenant, row.ID})
 		}
 	}
 	time.AfterFunc(lookForCancelled, func() { r.look(k) })

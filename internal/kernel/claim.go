@@ -78,7 +78,15 @@ func inPlan(call *plugin.Call, also func(store.Tx) error) func(store.Tx) error {
 		if err != nil {
 			return err
 		}
-		if row == nil || row.State != store.PlanRunning {
+		won := false
+		if row != nil && row.State == store.PlanRunning {
+			// Nothing changes, and whoever cancels it on another node waits for
+			// us and then finds this call.
+			if won, err = tx.UpdatePlan(row.Fence(), *row); err != nil {
+				return err
+			}
+		}
+		if !won {
 			return plugin.Errorf(plugin.CodeCancelled, "plan %s is not running any more", call.Plan)
 		}
 		if also == nil {
@@ -134,6 +142,10 @@ func (r *request) encode() []byte {
 func (k *Kernel) again(ctx context.Context, tenant, id string) (*request, error) {
 	w, err := k.Ledger.Waiting(ctx, tenant, id)
 	if err != nil || w == nil || w.Row.State != store.CallQueued {
+		return nil, err
+	}
+	if w.Row.Cancelled { // while it ran, and then it was to be run again
+		_, err := k.Cancel(ctx, tenant, id, "somebody", "while an earlier attempt ran")
 		return nil, err
 	}
 	var s stored

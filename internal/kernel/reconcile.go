@@ -46,11 +46,19 @@ func (k *Kernel) Reconcile(ctx context.Context, tenant, id string) error {
 	call.Attempt = row.Attempt
 	ctx, cancel := context.WithTimeoutCause(ctx, t.Operation.Timeout, plugin.Errorf(plugin.CodeTimeout, "%s did not find out within %s how call %s ended", t.Name(), t.Operation.Timeout, id))
 	defer cancel()
-	found, err := k.Runner.Reconcile(ctx, t, call, effects, k.Services.Reading(t, call))
+	services := k.Services.Reading(t, call)
+	found, err := k.Runner.Reconcile(ctx, t, call, effects, services)
 	if err != nil {
 		return k.later(ctx, &row, err)
 	}
-	return k.found(ctx, t, &row, found)
+	labels := plugin.Labels(row.Labels, t.Operation.Labels)
+	if asked, ok := services.(witness); ok {
+		labels = plugin.Labels(labels, asked.Labels())
+	}
+	if len(effects) > 0 { // it was told what came back from outside
+		labels = plugin.Labels(labels, []string{plugin.Untrusted})
+	}
+	return k.found(ctx, t, &row, found, labels)
 }
 
 // effects are the journal of a call, with the answers that came.
@@ -70,7 +78,7 @@ func (k *Kernel) effects(ctx context.Context, row *store.CallRow) ([]protocol.Ef
 }
 
 // found closes the question with what an operator found out.
-func (k *Kernel) found(ctx context.Context, t *plugin.Target, row *store.CallRow, r protocol.Reconciled) error {
+func (k *Kernel) found(ctx context.Context, t *plugin.Target, row *store.CallRow, r protocol.Reconciled, labels []string) error {
 	now := k.Now()
 	f := ledger.Found{By: t.Name(), Reason: "reconciled", Evidence: r.Evidence}
 	switch r.Outcome {
@@ -88,7 +96,7 @@ func (k *Kernel) found(ctx context.Context, t *plugin.Target, row *store.CallRow
 		f.State = store.CallSucceeded
 		f.Result = &plugin.Result{
 			Status: plugin.Succeeded, CallID: row.ID, Operation: row.Operation, Version: row.Version, Data: data,
-			SchemaVersion: plugin.SchemaVersion, Labels: plugin.Labels(row.Labels, t.Operation.Labels),
+			SchemaVersion: plugin.SchemaVersion, Labels: labels,
 		}
 	case protocol.OutcomeFailed:
 		f.State = store.CallFailed

@@ -145,10 +145,10 @@ func (r *request) replay(ctx context.Context, prior *ledger.Prior) (plugin.Resul
 	if prior.State == store.CallPending || prior.State.Ended() || r.call.NoWait {
 		return r.k.answer(r.call.Tenant, r.target.Name(), prior)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, r.limit(), errWaited)
+	patient, cancel := context.WithTimeoutCause(ctx, r.limit(), errWaited)
 	defer cancel()
-	res, err := r.k.Await(ctx, r.call.Tenant, prior.CallID)
-	if context.Cause(ctx) == errWaited && !res.Status.Ended() {
+	res, err := r.k.AwaitWhile(ctx, patient, r.call.Tenant, prior.CallID)
+	if context.Cause(patient) == errWaited && !res.Status.Ended() {
 		err = nil // it is still at work, and this is its answer
 	}
 	res.Replayed = true
@@ -249,7 +249,7 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 			return plugin.Result{}, err
 		}
 		var stop func()
-		ctx, stop = r.k.running.enter(ctx, r.k, r.call.ID)
+		ctx, stop = r.k.running.enter(ctx, r.k, callID{r.call.Tenant, r.call.ID})
 		defer stop()
 	}
 	r.ran = true
@@ -260,14 +260,19 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 	fault.At("answer")
 	if err != nil {
 		res.Data = nil
-		r.ran = !neverSent(err)
-		return res, err
+		r.ran = !neverSent(err) || r.askedFor()
 	}
-	res.Labels = plugin.Labels(r.call.Labels, r.target.Operation.Labels)
+	res.Labels = plugin.Labels(r.call.Labels, r.target.Operation.Labels) // of an error's message too
 	if r.asked != nil {
 		res.Labels = plugin.Labels(res.Labels, r.asked.Labels())
 	}
-	return res, nil
+	return res, err
+}
+
+// askedFor reports whether the plugin asked the host for something: then it had
+// the call, whatever it says. A plugin too may say that something is unavailable.
+func (r *request) askedFor() bool {
+	return r.journal != nil && r.journal.Asked() || r.asked != nil && r.asked.Used()
 }
 
 // A witness is services that tell what was asked of them.
@@ -292,6 +297,9 @@ func (r *request) checkOut(ctx context.Context, res *plugin.Result) error {
 	refuse := func(code plugin.Code, format string, args ...any) error {
 		res.Data = nil
 		return plugin.Errorf(code, "%s: "+format, append([]any{r.target.Name()}, args...)...)
+	}
+	if r.journal != nil && r.journal.Diverged() {
+		return refuse(plugin.CodeOutcomeUnknown, "it says how it ended, and did something else than in the attempt before")
 	}
 	if len(res.Data) > r.k.MaxOutput {
 		return refuse(plugin.CodeOutputTooLarge, "the result has %d bytes; at most %d are accepted", len(res.Data), r.k.MaxOutput)
@@ -342,6 +350,10 @@ func (r *request) finish(ctx context.Context, res plugin.Result, err error) (plu
 	ctx = context.WithoutCancel(ctx)
 	now := r.k.Now()
 	failure := plugin.AsError(err)
+	if failure != nil {
+		own := *failure // more will be said in its message, and others may have it too
+		failure = &own
+	}
 	if failure != nil && failure.Code == plugin.CodeInternal {
 		r.k.Log.Error("a call failed inside the host", "call_id", r.call.ID, "operation", r.record.Operation, "correlation_id", r.call.Trace.Correlation, "cause", fmt.Sprint(failure.Err))
 	}
@@ -367,7 +379,7 @@ func (r *request) finish(ctx context.Context, res plugin.Result, err error) (plu
 	if failure != nil {
 		return res, r.masked(failure)
 	}
-	if r.target != nil && r.prior == nil && !res.Cached && cacheable(r.target, r.call) && !isNondeterministic(&res) {
+	if r.target != nil && r.prior == nil && res.Status == plugin.Succeeded && !res.Cached && cacheable(r.target, r.call) && !isNondeterministic(&res) {
 		r.k.cache.put(r.cacheKey(), res)
 	}
 	return res, nil

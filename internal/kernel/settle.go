@@ -2,7 +2,7 @@ package kernel
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/approval"
@@ -33,8 +33,8 @@ func (r *request) settle(ctx context.Context, res *plugin.Result, failure *plugi
 		o.WakeAt = now.Add(retryAfter)
 	case store.CallFailed:
 		o.Result = nil
-		if n := r.journal.Done(); n > 0 {
-			failure.Message += fmt.Sprintf("; %d effects of it have happened and are in its journal", n)
+		if r.journal != nil && r.journal.Done() > 0 {
+			failure.Message += ledger.Happened(r.journal.Done())
 			rec.Error = &plugin.ErrorRecord{Code: failure.Code, PluginCode: failure.PluginCode, Message: failure.Message}
 		}
 	}
@@ -60,25 +60,33 @@ func (r *request) fate(res *plugin.Result, failure *plugin.Error) store.CallStat
 		return store.CallInProgress
 	case failure == nil:
 		return store.CallSucceeded
-	case len(r.target.Operation.Effects) == 0 || r.journal == nil:
+	case len(r.target.Operation.Effects) == 0:
 		return store.CallFailed
 	}
-	open, repeatable := r.journal.Unanswered()
-	again := r.lease.Attempt() < ledger.MaxAttempts && failure.Code != plugin.CodeCancelled
-	switch {
-	case r.journal.Diverged(), open > repeatable:
-		return store.CallUnknown
-	case !r.ran && open+r.journal.Done() == 0:
-		return store.CallFailed // this attempt did nothing, and no earlier one
-	case !r.ran || open > 0:
+	again := r.lease.Attempt() < ledger.MaxAttempts
+	if r.journal == nil { // it could not be read: nothing ran, and what earlier attempts did is not known here
 		if again {
 			return store.CallQueued
 		}
 		return store.CallUnknown
-	case !r.lease.Journalled() && r.unseen(failure):
-		return store.CallUnknown
 	}
-	return store.CallFailed
+	open, repeatable := r.journal.Unanswered()
+	switch {
+	case r.journal.Diverged(), open > repeatable:
+		return store.CallUnknown
+	case !r.lease.Journalled(): // the dispatch is an effect too, and one that nobody can repeat
+		if open > 0 || r.ran && r.unseen(failure) {
+			return store.CallUnknown
+		}
+		return store.CallFailed
+	case open == 0 && (r.ran || r.journal.Done() == 0):
+		return store.CallFailed // the journal has all that happened
+	case again && failure.Code != plugin.CodeCancelled:
+		return store.CallQueued
+	case open == 0:
+		return store.CallFailed
+	}
+	return store.CallUnknown
 }
 
 // unseen reports whether nobody can tell if effects happened that are not in
@@ -97,21 +105,35 @@ func (r *request) unseen(failure *plugin.Error) bool {
 	return false
 }
 
-// refuse ends a queued call that may not go on. What only does not work at the
+// refuse ends a queued call that may not go on, and what was approved for it. What only does not work at the
 // moment leaves it queued.
 func (r *request) refuse(ctx context.Context, failure *plugin.Error, now time.Time) (goesOn bool, err error) {
 	if failure == nil || passing(failure.Code) {
 		return false, nil
 	}
-	var also func(tx store.Tx) error
-	if r.given != nil && r.void != "" && r.given.State == store.ApprovalApproved {
-		also = func(tx store.Tx) error { return approval.Void(tx, *r.given, r.void, now) }
+	void := r.void
+	if void == "" {
+		void = "the call was refused: " + failure.Message
 	}
-	won, err := r.k.Ledger.Refused(ctx, *r.row, &r.record, failure, now, also)
+	won, err := r.k.Ledger.Refused(ctx, *r.row, &r.record, failure, now, func(tx store.Tx) error {
+		return withdraw(ctx, tx, r.row, void, now)
+	})
 	if won {
 		r.k.tell(ctx, r.call.Tenant, r.call.ID)
 	}
 	return false, err
+}
+
+// withdraw makes the approvals of a call worth nothing that were not used, in
+// the transaction in which it ends.
+func withdraw(ctx context.Context, tx store.Tx, row *store.CallRow, why string, at time.Time) error {
+	asked, err := tx.Approvals(ctx, store.ApprovalFilter{Tenant: row.Tenant, SubjectKind: store.SubjectCall, SubjectID: row.ID})
+	for _, a := range asked {
+		if a.State == store.ApprovalOpen || a.State == store.ApprovalApproved {
+			err = errors.Join(err, approval.Void(tx, a, why, at))
+		}
+	}
+	return err
 }
 
 // passing reports whether a refusal is of this moment only.

@@ -41,7 +41,7 @@ type Journal struct {
 	mu       sync.Mutex
 	times    map[string]int64 // how many equal requests this attempt has made
 	before   map[requestOf]*store.EffectRow
-	replay   int // of those before, how many done ones were not asked for again
+	replay   int // of those before, how many that may have happened were not asked for again
 	open     map[int64]store.EffectRow
 	done     int
 	diverged bool
@@ -67,6 +67,7 @@ func (l *Ledger) Journal(ctx context.Context, lease Lease) (*Journal, error) {
 		j.before[requestOf{row.RequestHash, row.Occurrence}] = row
 		switch row.State {
 		case store.EffectIntent:
+			j.replay++
 			j.open[row.N] = *row
 		case store.EffectNotDone:
 		default:
@@ -103,6 +104,9 @@ func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
 			err = fmt.Errorf("the answer to effect %d of call %s is no longer kept", earlier.N, j.lease.row.ID)
 		}
 		return Begun{N: earlier.N, Answered: true, Answer: answer}, err
+	}
+	if earlier != nil && earlier.State == store.EffectIntent {
+		j.replay--
 	}
 	j.mu.Unlock()
 
@@ -224,6 +228,13 @@ func (j *Journal) Done() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.done
+}
+
+// Asked reports whether this attempt asked for an effect.
+func (j *Journal) Asked() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.times) > 0
 }
 
 // Diverged reports whether this attempt did something else than the one before.

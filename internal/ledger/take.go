@@ -2,7 +2,7 @@ package ledger
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -53,6 +53,13 @@ func (l *Ledger) Take(ctx context.Context, row store.CallRow, rec *plugin.CallRe
 		if won, err = tx.UpdateCall(row.Fence(), next); err != nil || !won {
 			return err
 		}
+		now, err := tx.Call(ctx, row.Tenant, row.ID)
+		if err != nil {
+			return err
+		}
+		if now.Cancelled { // since the row was read
+			return errTakenBack
+		}
 		if also != nil {
 			fine, err := also(tx)
 			if err != nil {
@@ -74,21 +81,37 @@ func (l *Ledger) Take(ctx context.Context, row store.CallRow, rec *plugin.CallRe
 	return Lease{next}, true, nil
 }
 
-var errTakenBack = fmt.Errorf("what the call rests on was used by somebody else")
+var errTakenBack = errors.New("what the call rests on was used by somebody else, or it was cancelled")
 
-// Refused fails a queued call that may not run, or no longer. won is false if
-// it is not queued any more.
+// Refused ends a queued call that may not run, or no longer: it failed, or is
+// unknown where an earlier attempt sent what nobody answered. rec is given the
+// status. won is false if the call is not queued any more.
 func (l *Ledger) Refused(ctx context.Context, row store.CallRow, rec *plugin.CallRecord, why *plugin.Error, at time.Time, also func(tx store.Tx) error) (won bool, err error) {
-	m, err := outcome(row, plugin.EntryCallRefused, Outcome{State: store.CallFailed, Err: why}, rec, at, time.Time{})
-	if err != nil {
-		return false, err
-	}
-	err = l.st.Write(ctx, func(tx store.Tx) (err error) {
+	var ended plugin.CallRecord
+	err = l.st.Write(ctx, func(tx store.Tx) error {
+		o, err := gaveUp(ctx, tx, &row, why, at)
+		if err != nil {
+			return err
+		}
+		kind := plugin.EntryCallRefused
+		if o.State == store.CallUnknown {
+			kind = plugin.EntryCallUnknown
+		}
+		ended = *rec
+		ended.Status = statusOf(o.State)
+		ended.Error = &plugin.ErrorRecord{Code: o.Err.Code, PluginCode: o.Err.PluginCode, Message: o.Err.Message}
+		m, err := outcome(row, kind, o, &ended, at, time.Time{})
+		if err != nil {
+			return err
+		}
 		if won, err = m.do(tx); err != nil || !won || also == nil {
 			return err
 		}
 		return also(tx)
 	})
+	if err == nil && won {
+		*rec = ended
+	}
 	return won, err
 }
 
@@ -157,11 +180,16 @@ func undone(ctx context.Context, tx store.Tx, row *store.CallRow, at time.Time) 
 	return nil
 }
 
-// Cancel asks a call to stop: one that waits fails at once, one that runs is
+// Cancel asks a call to stop: one that waits ends at once, one that runs is
 // told by whoever runs it. state is how it stood.
 //
-// waited is done in the same transaction for a call that waited for approval.
+// waited is done in the same transaction for a call that waited, for approval or
+// to be run.
 func (l *Ledger) Cancel(ctx context.Context, tenant, id, by, reason string, at time.Time, waited func(tx store.Tx) error) (state store.CallState, err error) {
+	why := plugin.Errorf(plugin.CodeCancelled, "%s cancelled it", by)
+	if reason != "" {
+		why.Message += ": " + reason
+	}
 	err = l.st.Write(ctx, func(tx store.Tx) error {
 		row, err := tx.Call(ctx, tenant, id)
 		if err != nil {
@@ -170,23 +198,23 @@ func (l *Ledger) Cancel(ctx context.Context, tenant, id, by, reason string, at t
 		if row == nil {
 			return plugin.Errorf(plugin.CodeNotFound, "there is no call %s that could be cancelled", id)
 		}
-		state = row.State
-		why := plugin.Errorf(plugin.CodeCancelled, "%s cancelled it", by)
-		if reason != "" {
-			why.Message += ": " + reason
-		}
-		switch {
-		case row.State.Ended():
+		if state = row.State; state.Ended() {
 			return nil
-		case row.State == store.CallPending || row.State == store.CallQueued:
-			m, err := told(ctx, tx, *row, plugin.EntryCallFailed, Outcome{State: store.CallFailed, Err: why}, at)
+		}
+		if state == store.CallPending || state == store.CallQueued {
+			won, err := GiveUp(ctx, tx, tenant, id, why, at)
 			if err != nil {
 				return err
 			}
-			if _, err = m.do(tx); err != nil || row.State == store.CallQueued {
+			if won {
+				return waited(tx)
+			}
+			// Another node was faster. What it made of the call is noted on it
+			// like on one that runs.
+			if row, err = tx.Call(ctx, tenant, id); err != nil {
 				return err
 			}
-			return waited(tx)
+			state = row.State
 		}
 		found, err := tx.CancelCall(tenant, id)
 		if err != nil || !found || row.Cancelled {

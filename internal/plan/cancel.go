@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 
 	"github.com/mortise-dev/mortise/internal/approval"
 	"github.com/mortise-dev/mortise/internal/ledger"
@@ -24,7 +25,7 @@ func (e *Engine) Cancel(ctx context.Context, tenant, id string, by plugin.Princi
 		why.Message += ": " + reason
 	}
 	at := e.now()
-	err = e.Store.Write(ctx, func(tx store.Tx) error {
+	err = e.moving(ctx, func(tx store.Tx) error {
 		row, err := tx.Plan(ctx, found.Tenant, found.ID)
 		if err != nil || row == nil {
 			return err
@@ -34,8 +35,12 @@ func (e *Engine) Cancel(ctx context.Context, tenant, id string, by plugin.Princi
 		}
 		next := *row
 		next.State, next.Code, next.Message, next.Lease, next.Node, next.UpdatedAt = store.PlanCancelled, string(why.Code), why.Message, "", "", at
-		if won, err := tx.UpdatePlan(row.Fence(), next); err != nil || !won {
+		won, err := tx.UpdatePlan(row.Fence(), next)
+		if err != nil {
 			return err
+		}
+		if !won { // another node took it up, or gave it back, since we looked
+			return errMoved
 		}
 		if err := withdraw(ctx, tx, row.Tenant, store.SubjectPlan, row.ID, why, e); err != nil {
 			return err
@@ -48,16 +53,16 @@ func (e *Engine) Cancel(ctx context.Context, tenant, id string, by plugin.Princi
 			if call.State.Ended() {
 				continue
 			}
-			if call.State == store.CallPending {
-				if err := withdraw(ctx, tx, call.Tenant, store.SubjectCall, call.ID, why, e); err != nil {
-					return err
-				}
-				if err := ledger.Refuse(ctx, tx, call.Tenant, call.ID, why, at); err != nil {
-					return err
-				}
-				continue
+			over, err := ledger.GiveUp(ctx, tx, call.Tenant, call.ID, why, at)
+			if err != nil {
+				return err
 			}
-			if _, err := tx.CancelCall(call.Tenant, call.ID); err != nil {
+			if over { // it waited, for a person or to be run
+				err = withdraw(ctx, tx, call.Tenant, store.SubjectCall, call.ID, why, e)
+			} else {
+				_, err = tx.CancelCall(call.Tenant, call.ID)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -73,6 +78,20 @@ func (e *Engine) Cancel(ctx context.Context, tenant, id string, by plugin.Princi
 	}
 	e.stop(found, why)
 	return e.view(ctx, found)
+}
+
+// errMoved is why a write did not count: the plan was moved between the look at
+// it and the write, which only another node can do.
+var errMoved = errors.New("somebody else moved the plan at the same moment")
+
+// moving is Write, again while others move the plan meanwhile. How often that
+// can be is bounded by what there is to do in a plan.
+func (e *Engine) moving(ctx context.Context, fn func(store.Tx) error) error {
+	for {
+		if err := e.Store.Write(ctx, fn); !errors.Is(err, errMoved) {
+			return err
+		}
+	}
 }
 
 // withdraw takes a question back that nobody has answered, or whose answer was

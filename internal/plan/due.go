@@ -15,11 +15,15 @@ type Item struct{ Tenant, ID string }
 const maxLooked = 1000
 
 // Due returns plans that can go on and that nobody is at work on, the oldest
-// last: queued ones, and those that waited for a step which has ended since.
+// last: queued ones, those that waited for a step which has ended since, and
+// those that a run of this engine left as they were, because it could not write.
 func (e *Engine) Due(ctx context.Context, limit int) ([]Item, error) {
 	var due []Item
-	for _, state := range []store.PlanState{store.PlanQueued, store.PlanPending} {
-		f := store.PlanFilter{State: state, Limit: 100}
+	for _, f := range []store.PlanFilter{
+		{State: store.PlanQueued, Limit: 100},
+		{State: store.PlanPending, Limit: 100},
+		{State: store.PlanRunning, Node: e.Store.Node(), Limit: 100},
+	} {
 		for looked := 0; looked < maxLooked && len(due) < limit; looked += f.Limit {
 			rows, err := e.Store.Plans(ctx, f)
 			if err != nil {
@@ -46,6 +50,9 @@ func (e *Engine) Due(ctx context.Context, limit int) ([]Item, error) {
 // due reports whether a plan can go on: no person is asked about it, and no step
 // of it is somebody else's at the moment.
 func (e *Engine) due(ctx context.Context, row *store.PlanRow) (bool, error) {
+	if e.runs(row) {
+		return false, nil
+	}
 	asked, err := newest(ctx, e.Store, row.Tenant, store.SubjectPlan, row.ID)
 	if err != nil || asked != nil && asked.State == store.ApprovalOpen {
 		return false, err

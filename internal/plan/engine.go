@@ -38,6 +38,9 @@ type Kernel interface {
 	// Await returns how a call ends, and runs it itself if it is queued. If ctx
 	// ends first, the result is in progress.
 	Await(ctx context.Context, tenant, id string) (plugin.Result, error)
+	// AwaitWhile is Await that waits no longer than patient lasts; what it runs
+	// itself ends before its time only with ctx.
+	AwaitWhile(ctx, patient context.Context, tenant, id string) (plugin.Result, error)
 }
 
 // Answers are what calls came to.

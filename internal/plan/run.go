@@ -75,6 +75,13 @@ func (e *Engine) begin(row *store.PlanRow, cancel context.CancelCauseFunc) bool 
 	return true
 }
 
+// runs reports whether this engine runs a plan.
+func (e *Engine) runs(row *store.PlanRow) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.active[row.Tenant+"\x00"+row.ID] != nil
+}
+
 func (e *Engine) end(row *store.PlanRow) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -225,6 +232,9 @@ func (e *Engine) drifted(ctx context.Context, r store.Reader, run *run, asked *s
 		return void("approval %s is for other steps", asked.ID)
 	case asked.State != store.ApprovalApproved && asked.State != store.ApprovalConsumed:
 		return void("approval %s is %s", asked.ID, asked.State)
+	case asked.State == store.ApprovalApproved && !e.now().Before(asked.ExpiresAt):
+		return plugin.Errorf(plugin.CodeApprovalExpired, "approval %s expired at %s, before plan %s began; nothing of it is run, submit it again",
+			asked.ID, asked.ExpiresAt.Format(time.RFC3339), run.row.ID)
 	}
 	return nil
 }
@@ -401,7 +411,7 @@ func (r *run) await(ctx, inner context.Context, call string) (plugin.Result, err
 		case row == nil || row.State.Ended() || row.State == store.CallQueued:
 			return r.engine.Kernel.Await(inner, r.row.Tenant, call)
 		case row.State == store.CallInProgress: // the kernel asks the operator
-			res, err := r.engine.Kernel.Await(patient, r.row.Tenant, call)
+			res, err := r.engine.Kernel.AwaitWhile(inner, patient, r.row.Tenant, call)
 			if patient.Err() != nil && inner.Err() == nil && !res.Status.Ended() {
 				return later, nil
 			}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -147,7 +148,7 @@ func (s shelf) unpack(r io.Reader) (_ staged, err error) {
 		}
 		last = header.Name
 		err = p.add(file{header.Name, header.FileInfo()}, func(file) (io.ReadCloser, error) { return io.NopCloser(from), nil })
-		if errors.Is(err, io.ErrUnexpectedEOF) {
+		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ENOTDIR) { // a file's name is a directory's too
 			err = fmt.Errorf("%w: %w", errChanged, err)
 		}
 		if err != nil {

@@ -53,10 +53,10 @@ func operationTask(g *grant, args json.RawMessage) (task, error) {
 			Place:      g.place(ref, in.Input),
 			Trace:      g.call.Trace,
 		})
+		g.heard(res.Labels) // an error's message tells of what it came from too
 		if err != nil {
 			return nil, err
 		}
-		g.heard(res.Labels)
 		return res, nil
 	}}, nil
 }

@@ -67,7 +67,12 @@ def send(ctx: Context, **mail) -> dict:
         raise PluginError(f"{message.url}/send answered 200 and no message", code="GMAIL_ANSWER")
     data = _data(message, sent)
     ctx.log.info("sent", gmail_id=data["id"], recipients=len(message.to), bytes=len(message.raw))
-    return Result(data, summary=f"Sent to {', '.join(message.addresses)}.", metrics={"provider": "gmail"})
+    return Result(
+        data,
+        summary=f"Sent to {', '.join(message.addresses)}.",
+        metrics={"provider": "gmail"},
+        nondeterminism={"is_nondeterministic": True, "reasons": ["Gmail gives every mail an id"], "stability": "medium"},
+    )
 
 
 @send.preview

@@ -5,7 +5,10 @@ plugins do: it takes mails as the Gmail API does, finds them again by their
 Message-ID, and keeps funding emails and outcomes. Each mail is stored as a file
 and printed in a line; nothing is ever sent on.
 
-    python3 receiver.py [--port 8025] [--folder mails]
+    python3 receiver.py [--port 8025] [--folder mails] [--hang-up stored|unstored]
+
+With --hang-up the first mail gets no answer: the connection ends, before the
+mail is stored or after.
 """
 
 from __future__ import annotations
@@ -81,6 +84,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 30
     store: Store
+    hang_up = ""  # at the next mail, once
 
     def do_GET(self) -> None:
         url = urlsplit(self.path)
@@ -100,11 +104,16 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == MESSAGES + "/send":
             try:
                 raw = base64.b64decode(body["raw"], altchars=b"-_", validate=True)
+                hang_up, Handler.hang_up = Handler.hang_up, ""
+                if hang_up == "unstored":
+                    return self.leave("a mail came, and I hung up before storing it")
                 id, count = self.store.take(raw)
             except (KeyError, TypeError, ValueError, binascii.Error) as err:
                 return self.fail(400, f"not a message: {err}")
             message_id, to, subject = self.store.mails[id]
             print(f"mail {count}: to {to}: {subject}", flush=True)
+            if hang_up:
+                return self.leave(f"mail {count} is stored, and I hung up instead of saying so")
             return self.answer(200, {"id": id, "threadId": id, "labelIds": ["SENT"]})
         if self.path == "/outcomes":
             key = self.headers.get("Idempotency-Key") or f"#{len(self.store.outcomes)}"
@@ -150,6 +159,11 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
+    def leave(self, why: str) -> None:
+        """End the connection without an answer."""
+        print(why, flush=True)
+        self.close_connection = True
+
     def fail(self, status: int, message: str) -> None:
         self.answer(status, {"error": {"code": status, "message": message}})
 
@@ -160,8 +174,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Takes mails, funding emails and outcomes, and keeps them.")
     parser.add_argument("--port", type=int, default=8025, help="where to listen on 127.0.0.1; 0 for any free port")
     parser.add_argument("--folder", default="mails", help="where mails are stored")
+    parser.add_argument("--hang-up", choices=("stored", "unstored"), default="", help="leave the first mail unanswered")
     options = parser.parse_args()
-    Handler.store = Store(options.folder)
+    Handler.store, Handler.hang_up = Store(options.folder), options.hang_up
     server = ThreadingHTTPServer(("127.0.0.1", options.port), Handler)
     server.daemon_threads = True
     print(f"listening on 127.0.0.1:{server.server_address[1]}; mails go to {options.folder}", flush=True)

@@ -59,6 +59,16 @@ class Receiver(unittest.TestCase):
             self.assertEqual(self.find(query), [], query)
         self.assertEqual(Store(self.folder.name).search("rfc822msgid:1@example.edu"), [sent["id"]])
 
+    def test_the_first_mail_is_left_unanswered(self):
+        for hang_up, kept in (("unstored", []), ("stored", ["1@example.edu"])):
+            with self.subTest(hang_up):
+                Handler.hang_up = hang_up
+                with self.assertRaises(http.client.RemoteDisconnected):
+                    self.send()
+                self.assertEqual(len(self.find("rfc822msgid:1@example.edu")), len(kept))
+                self.assertIn("I hung up", self.printed.getvalue())
+        self.assertEqual(self.send()[0], 200)
+
     def test_two_mails_are_two(self):
         self.assertNotEqual(self.send()[1]["id"], self.send()[1]["id"])
 

@@ -1,0 +1,63 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// gaveUp decides what becomes of a call that waits and is not to be run any
+// more: it failed, unless an earlier attempt sent what nobody answered. Then
+// nobody can say what it has done, whoever says that it may not go on.
+func gaveUp(ctx context.Context, r store.Reader, row *store.CallRow, why *plugin.Error, at time.Time) (Outcome, error) {
+	if row.Attempt == 0 {
+		return Outcome{State: store.CallFailed, Err: why}, nil
+	}
+	effects, err := r.Effects(ctx, row.Tenant, row.ID)
+	if err != nil {
+		return Outcome{}, err
+	}
+	done := 0
+	for _, e := range effects {
+		switch e.State {
+		case store.EffectIntent:
+			return Outcome{State: store.CallUnknown, Err: why, WakeAt: at}, nil // an operator that can find out is asked
+		case store.EffectDone, store.EffectLate:
+			done++
+		}
+	}
+	if done > 0 {
+		e := *why
+		e.Message += Happened(done)
+		why = &e
+	}
+	return Outcome{State: store.CallFailed, Err: why}, nil
+}
+
+// Happened is what the message of a failure ends with where effects were
+// answered before it.
+func Happened(done int) string {
+	return fmt.Sprintf("; %d effects of it have happened and are in its journal", done)
+}
+
+// GiveUp ends a call that waits for approval or is queued, in the transaction
+// that says why. won is false, and nothing is written, if it is neither, or not
+// any more.
+func GiveUp(ctx context.Context, tx store.Tx, tenant, id string, why *plugin.Error, at time.Time) (won bool, err error) {
+	row, err := tx.Call(ctx, tenant, id)
+	if err != nil || row == nil || row.State != store.CallPending && row.State != store.CallQueued {
+		return false, err
+	}
+	o, err := gaveUp(ctx, tx, row, why, at)
+	if err != nil {
+		return false, err
+	}
+	m, err := told(ctx, tx, *row, endEntry[o.State], o, at)
+	if err != nil {
+		return false, err
+	}
+	return m.do(tx)
+}

@@ -1,0 +1,115 @@
+package plan_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/ledger"
+	"github.com/mortise-dev/mortise/internal/plan"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A step that was approved on its own and waits to be run is over with its plan.
+func TestACancelledPlansQueuedStepNeverRuns(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	v := r.must(t, "", proposal(t, nil, proposed{"step_id": "s1", "action": "desk/send", "payload": r.say("sent")}), plugin.Untrusted)
+	r.decide(t, v.Approval.ID, true)
+	v = r.run(t, v.ID)
+	equal(t, "state", v.State, store.PlanPending)
+	step := v.Steps[0]
+	r.decide(t, step.Approval, true) // and before anybody runs it
+	if _, err := r.Cancel(t.Context(), "local", v.ID, owner, "never mind"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.kernel.Attend(t.Context(), "local", step.CallID); err != nil {
+		t.Error(err)
+	}
+	equal(t, "lines", r.lines(t), "[]")
+	row, err := r.store.Call(t.Context(), "local", step.CallID)
+	if err != nil || row.State != store.CallFailed || row.Code != string(plugin.CodeCancelled) {
+		t.Errorf("%+v, %v", row, err)
+	}
+	asked, err := r.store.Approval(t.Context(), "local", step.Approval)
+	if err != nil || asked.State != store.ApprovalVoid {
+		t.Errorf("%+v, %v", asked, err)
+	}
+}
+
+// An approval is for its time: a plan that begins after it is not covered.
+func TestAPlanThatBeginsTooLateIsNotCovered(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	v := r.must(t, "", proposal(t, nil, proposed{"step_id": "s1", "action": "desk/send", "payload": r.say("sent")}))
+	r.decide(t, v.Approval.ID, true)
+	r.Engine.Now = func() time.Time { return time.Now().Add(25 * time.Hour) }
+	v = r.run(t, v.ID)
+	equal(t, "state", v.State, store.PlanFailed)
+	equal(t, "code", v.Error.Code, plugin.CodeApprovalExpired)
+	equal(t, "approval", v.Approval.State, store.ApprovalVoid)
+	equal(t, "lines", r.lines(t), "[]")
+}
+
+// answers cannot be read for a while.
+type answers struct {
+	plan.Answers
+	broken atomic.Bool
+}
+
+func (a *answers) Lookup(ctx context.Context, tenant, operation, key string) (*ledger.Prior, error) {
+	if a.broken.Load() {
+		return nil, errors.New("the database is away")
+	}
+	return a.Answers.Lookup(ctx, tenant, operation, key)
+}
+
+// A run that cannot go on because of the database leaves its plan to the next.
+func TestAPlanThatARunLeftBehindIsDue(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	a := &answers{Answers: r.ledger}
+	r.Engine.Answers = a
+	v := r.must(t, "", proposal(t, nil, proposed{"step_id": "s1", "action": "desk/draft", "payload": r.say("one")}))
+	a.broken.Store(true)
+	if _, err := r.Run(t.Context(), "local", v.ID); err == nil {
+		t.Fatal("it ran")
+	}
+	a.broken.Store(false)
+	due, err := r.Due(t.Context(), 10)
+	if err != nil || len(due) != 1 || due[0].ID != v.ID {
+		t.Fatalf("due are %v, %v", due, err)
+	}
+	v = r.run(t, v.ID)
+	equal(t, "state", v.State, store.PlanSucceeded)
+	equal(t, "lines", r.lines(t), "[one]")
+}
+
+// What another node is running is not due here, nor what this one is.
+func TestAPlanThatRunsIsNotDue(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	held := r.say("one")
+	held["wait"] = r.home + "/go-on"
+	v := r.must(t, "", proposal(t, nil, proposed{"step_id": "s1", "action": "desk/draft", "payload": held}))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if _, err := r.Run(ctx, "local", v.ID); err != nil {
+			t.Error(err)
+		}
+	}()
+	eventually(t, func() bool { return len(r.lines(t)) == 1 })
+	if due, err := r.Due(t.Context(), 10); err != nil || len(due) != 0 {
+		t.Errorf("due are %v, %v", due, err)
+	}
+	if _, err := r.Cancel(t.Context(), "local", v.ID, owner, ""); err != nil {
+		t.Error(err)
+	}
+	<-ended
+	stop()
+}
