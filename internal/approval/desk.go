@@ -122,7 +122,9 @@ func (d *Desk) decide(ctx context.Context, tx store.Tx, a Answer, id string) (de
 		if err := expire(ctx, tx, *row, at); err != nil {
 			return *row, nil, err
 		}
-		row.State = store.ApprovalExpired
+		if row, err = tx.Approval(ctx, a.Tenant, id); err != nil {
+			return decided, nil, err
+		}
 	}
 	if refusal := closed(row); refusal != nil {
 		return *row, refusal, nil
@@ -137,7 +139,10 @@ func (d *Desk) decide(ctx context.Context, tx store.Tx, a Answer, id string) (de
 	if err != nil {
 		return *row, nil, err
 	}
-	if !won {
+	if !won { // another node was faster, and what it decided is there by now
+		if row, err = tx.Approval(ctx, a.Tenant, id); err != nil {
+			return decided, nil, err
+		}
 		return *row, closed(row), nil
 	}
 	if err := note(tx, kind, &next, a.By.ID, "", at); err != nil {

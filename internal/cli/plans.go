@@ -117,10 +117,11 @@ func (c *command) planning(ctx context.Context, do func(*app.App) (*plan.View, e
 
 // waitForPlan stays until a plan has ended.
 func (c *command) waitForPlan(ctx context.Context, a *app.App, v *plan.View) (*plan.View, error) {
-	if !plan.Ended(v.State) {
-		if hint := planHint(v); hint != "" {
-			c.say("plan %s: %s", v.ID, hint)
-		}
+	if plan.Ended(v.State) {
+		return v, nil
+	}
+	if v.State == store.PlanPending {
+		c.say("plan %s: %s", v.ID, planHint(v))
 	}
 	replayed := v.Replayed
 	v, err := a.Plans.Wait(ctx, a.Config.Tenant, v.ID, func(s plan.StepView) {
@@ -207,6 +208,9 @@ func (c *command) showPlan(v *plan.View) error {
 			fmt.Fprintf(c.out, "%s: %s\n", safe(s.ID), safe(s.Why))
 		}
 	}
+	if v.Replayed {
+		c.say("its key was used before: this is the plan of then, and there is no other")
+	}
 	if hint := planHint(v); hint != "" {
 		c.say("%s", hint)
 	}
@@ -228,11 +232,18 @@ func planHint(v *plan.View) string {
 	switch v.State {
 	case store.PlanPending:
 		if v.Approval != nil && v.Approval.State == store.ApprovalOpen {
-			return fmt.Sprintf("a person has to agree: 'mortise plans show %s', then 'mortise plans approve %s' or 'mortise plans deny %s'", v.ID, v.ID, v.ID)
+			return fmt.Sprintf("a person has to agree: 'mortise plans show %s', then 'mortise plans approve %s --as NAME' or 'mortise plans deny %s --as NAME'", v.ID, v.ID, v.ID)
 		}
 		for _, s := range v.Steps {
 			if s.Approval != "" {
 				return fmt.Sprintf("step %s asks again: 'mortise approvals show %s'", s.ID, s.Approval)
+			}
+		}
+		return fmt.Sprintf("it can go on: 'mortise plans resume %s --wait'", v.ID)
+	case store.PlanUnknown:
+		for _, s := range v.Steps {
+			if s.State == plan.StepUnknown {
+				return fmt.Sprintf("whoever knows says how step %s ended: 'mortise calls settle %s', with --ask where its operator can find out; then 'mortise plans resume %s --wait'", s.ID, s.CallID, v.ID)
 			}
 		}
 		return fmt.Sprintf("it can go on: 'mortise plans resume %s --wait'", v.ID)

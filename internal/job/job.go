@@ -100,8 +100,18 @@ func (q *Queue) Wake(ctx context.Context, kind, tenant, id string, at time.Time)
 	if err != nil {
 		return err
 	}
-	return e.insert(ctx, wake{kind, tenant, id}, &river.InsertOpts{MaxAttempts: 1, ScheduledAt: at})
+	// A server that was restarted has left connections that are dead and do not
+	// know it, each found out by its next use. Waking twice does no harm.
+	for range staleConnections {
+		if err = e.insert(ctx, wake{kind, tenant, id}, &river.InsertOpts{MaxAttempts: 1, ScheduledAt: at}); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return err
 }
+
+// staleConnections is how many dead connections Wake gets over.
+const staleConnections = 5
 
 // Work hands wake-ups to handle, at most workers of them at a time, until ctx
 // ends. Then it takes no more, waits for those that are being handled, and

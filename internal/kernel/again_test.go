@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/kernel"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/policy"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -333,5 +335,101 @@ func TestWhatWasFoundOutOutsideIsUntrusted(t *testing.T) {
 	done, err := b.Await(t.Context(), "local", res.CallID)
 	if err != nil || !slices.Contains(done.Labels, plugin.Untrusted) {
 		t.Errorf("%+v, %v", done, err)
+	}
+}
+
+// What comes from outside is untrusted as an error's message too.
+func TestAnErrorHasTheLabelsOfWhatItTells(t *testing.T) {
+	t.Parallel()
+	m := newMailbox(t)
+	b, _ := sender(t, m, func(t *plugin.Target) {
+		t.Manifest.Requires.Tools = []string{"fetch/page"}
+		t.Manifest.Capabilities = nil
+	})
+	b.targets["fetch/page"] = target(t, "fetch", "page", func(t *plugin.Target) {
+		t.Manifest.Capabilities = []string{"http"}
+		t.Manifest.HTTP.Hosts = []string{"mail.example.com"}
+	})
+	engine, err := policy.New([]policy.Rule{{Effects: []string{"*"}}, {Kinds: []plugin.Kind{plugin.Tool}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Kernel.Policy = engine
+	b.do = func(ctx context.Context, target *plugin.Target, call *plugin.Call, s plugin.Services) (plugin.Result, error) {
+		if target.Manifest.Name == "fetch" {
+			raw, err := s.Serve(ctx, "http.fetch", json.RawMessage(`{"url":"http://mail.example.com/"}`))
+			if err != nil {
+				return plugin.Result{}, err
+			}
+			return plugin.Result{}, plugin.Errorf(plugin.CodePluginError, "the page says %s", raw)
+		}
+		_, err := s.Serve(ctx, "operations.call", json.RawMessage(`{"operation":"fetch/page","input":{},"key":"page"}`))
+		data, _ := json.Marshal(err.Error())
+		return plugin.Result{Status: plugin.Succeeded, Data: data}, nil
+	}
+	for _, what := range []string{"at once", "from what is kept"} {
+		res, err := b.Call(t.Context(), asking("mail/send", `{}`))
+		if err != nil || !strings.Contains(string(res.Data), "the page says") || !slices.Contains(res.Labels, plugin.Untrusted) {
+			t.Errorf("%s: %s, labels %q, %v", what, res.Data, res.Labels, err)
+		}
+	}
+	if n := len(m.all()); n != 1 {
+		t.Errorf("the page was asked for %d times", n)
+	}
+}
+
+// What a call asked other operators for counts as what was sent: an attempt that
+// asks for something else gets nothing.
+func TestNoOtherOperatorIsAskedThanBefore(t *testing.T) {
+	t.Parallel()
+	m := newMailbox(t)
+	m.hangUp = 1
+	b, _ := sender(t, m, keyed, func(t *plugin.Target) { t.Manifest.Requires.Tools = []string{"inner/run", "look/up"} })
+	b.targets["inner/run"] = target(t, "inner", "run", operator("b"))
+	b.targets["look/up"] = target(t, "look", "up")
+	b.broker.Kind = func(_ context.Context, ref string) plugin.Kind { return b.targets[ref].Operation.Kind }
+	engine, err := policy.New([]policy.Rule{{Effects: []string{"*"}}, {Kinds: []plugin.Kind{plugin.Tool}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Kernel.Policy = engine
+	inner, attempt := 0, 0
+	b.do = func(ctx context.Context, target *plugin.Target, call *plugin.Call, s plugin.Services) (plugin.Result, error) {
+		switch target.Manifest.Name {
+		case "inner":
+			inner++
+			fallthrough
+		case "look":
+			return plugin.Result{Status: plugin.Succeeded}, nil
+		}
+		attempt++
+		for _, name := range []string{"look/up", "inner/run"} {
+			if _, err := s.Serve(ctx, "operations.call", json.RawMessage(fmt.Sprintf(`{"operation":%q,"input":{"n":%d}}`, name, attempt))); err != nil {
+				return plugin.Result{}, err
+			}
+		}
+		return plugin.Result{Status: plugin.Succeeded}, post(ctx, s, "mail")
+	}
+	res, err := b.Call(t.Context(), asking("mail/send", `{}`))
+	if err != nil || res.Status != plugin.InProgress || inner != 1 {
+		t.Fatalf("%+v, %v, inner ran %d times", res, err, inner)
+	}
+	_, err = b.Resume(t.Context(), "local", res.CallID)
+	wantCode(t, err, plugin.CodeOutcomeUnknown)
+	if state := b.state(t, res.CallID); state != store.CallUnknown || inner != 1 || attempt != 2 || len(m.all()) != 1 {
+		t.Errorf("it is %s; inner ran %d times in %d attempts, and %q was sent", state, inner, attempt, m.all())
+	}
+}
+
+// What a person says in an operator's place is labelled like its own answer.
+func TestASettledAnswerHasTheOperationsLabels(t *testing.T) {
+	t.Parallel()
+	b, _, _, id := sentOnce(t, func(t *plugin.Target) { t.Operation.Labels = []string{plugin.Private} })
+	if _, err := b.Cancel(t.Context(), "local", id, "ann", ""); err != nil {
+		t.Fatal(err)
+	}
+	res, err := b.Settle(t.Context(), "local", id, kernel.Settlement{State: store.CallSucceeded, By: user("ann"), Reason: "it is in the outbox"})
+	if err != nil || !slices.Equal(res.Labels, []string{plugin.Private}) {
+		t.Errorf("%+v, %v", res, err)
 	}
 }

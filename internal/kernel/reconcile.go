@@ -172,7 +172,11 @@ func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (p
 		if _, err := canon.Hash(data); err != nil {
 			return plugin.Result{}, plugin.Errorf(plugin.CodeInvalidInput, "the answer is not one strict JSON value: %w", err)
 		}
-		f.Result = &plugin.Result{Status: plugin.Succeeded, CallID: id, Operation: row.Operation, Version: row.Version, Data: data, SchemaVersion: plugin.SchemaVersion, Labels: row.Labels}
+		labels := row.Labels
+		if t, err := k.Registry.Resolve(ctx, row.Operation+"@="+row.Version); err == nil {
+			labels = plugin.Labels(labels, t.Operation.Labels) // as if it had answered itself
+		}
+		f.Result = &plugin.Result{Status: plugin.Succeeded, CallID: id, Operation: row.Operation, Version: row.Version, Data: data, SchemaVersion: plugin.SchemaVersion, Labels: labels}
 	case store.CallFailed:
 		f.Err = plugin.Errorf(plugin.CodeOutcomeUnknown, "%s settled it as failed: %s", s.By.ID, s.Reason)
 		f.Err.Code = plugin.CodePluginError

@@ -175,14 +175,16 @@ func TestOneOfManyClaims(t *testing.T) {
 	}
 }
 
+// fail ends a process of a test that cannot do its part.
+func fail(err error) {
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
 // dieRunning claims two calls and waits to be killed.
 func dieRunning(dir string) {
-	fail := func(err error) {
-		if err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-	}
 	st, err := sqlite.Open(context.Background(), dir, sqlite.Options{})
 	fail(err)
 	l, err := ledger.Open(context.Background(), st, ledger.Options{})

@@ -41,7 +41,8 @@ type Journal struct {
 	mu       sync.Mutex
 	times    map[string]int64 // how many equal requests this attempt has made
 	before   map[requestOf]*store.EffectRow
-	replay   int // of those before, how many that may have happened were not asked for again
+	nested   map[string]bool // calls with effects that earlier attempts made and this one has not, by their stored key
+	replay   int             // of those before, how many that may have happened were not asked for again
 	open     map[int64]store.EffectRow
 	done     int
 	diverged bool
@@ -54,7 +55,7 @@ type requestOf struct {
 
 // Journal returns the journal of the attempt that lease is for.
 func (l *Ledger) Journal(ctx context.Context, lease Lease) (*Journal, error) {
-	j := &Journal{l: l, lease: lease, times: map[string]int64{}, before: map[requestOf]*store.EffectRow{}, open: map[int64]store.EffectRow{}}
+	j := &Journal{l: l, lease: lease, times: map[string]int64{}, before: map[requestOf]*store.EffectRow{}, nested: map[string]bool{}, open: map[int64]store.EffectRow{}}
 	if lease.row.Attempt <= 1 {
 		return j, nil
 	}
@@ -62,6 +63,16 @@ func (l *Ledger) Journal(ctx context.Context, lease Lease) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
+	made, err := l.st.Calls(ctx, store.CallFilter{Tenant: lease.row.Tenant, Parent: lease.row.ID})
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range made {
+		if row.Effectful && row.State != store.CallFailed {
+			j.nested[row.Key] = true
+		}
+	}
+	j.replay += len(j.nested)
 	for i := range rows {
 		row := &rows[i]
 		j.before[requestOf{row.RequestHash, row.Occurrence}] = row
@@ -91,10 +102,9 @@ func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
 		earlier = nil
 	}
 	if earlier == nil && j.replay > 0 && !fault.Lifted("replay") {
-		j.diverged = true
+		err := j.diverges(e.Method)
 		j.mu.Unlock()
-		return Begun{}, plugin.Errorf(plugin.CodeOutcomeUnknown,
-			"%s: this attempt does something else than the one before it, of whose effects %d were not asked for again; nothing more is sent", e.Method, j.replay)
+		return Begun{}, err
 	}
 	if earlier != nil && (earlier.State == store.EffectDone || earlier.State == store.EffectLate) {
 		j.replay--
@@ -132,6 +142,32 @@ func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
 	j.mu.Unlock()
 	fault.At("intent")
 	return Begun{N: inserted.N, ProviderKey: inserted.ProviderKey}, nil
+}
+
+// diverges notes that this attempt does something else than the one before it.
+// j.mu is held.
+func (j *Journal) diverges(method string) error {
+	j.diverged = true
+	return plugin.Errorf(plugin.CodeOutcomeUnknown,
+		"%s: this attempt does something else than the one before it, of whose effects %d were not asked for again; nothing more is sent", method, j.replay)
+}
+
+// Nest holds a call that the call is about to make against those that earlier
+// attempts made: a new one that may have effects is not made before all of them
+// were asked for again. key is in its stored form ([StoredKey]). What the nested
+// call does is in its own row and journal.
+func (j *Journal) Nest(method, key string, effects bool) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.nested[key] {
+		delete(j.nested, key)
+		j.replay--
+		return nil
+	}
+	if effects && j.replay > 0 && !fault.Lifted("replay") {
+		return j.diverges(method)
+	}
+	return nil
 }
 
 // write puts the intent on the disk: a new one, or the same again.

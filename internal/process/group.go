@@ -28,6 +28,7 @@ type worker struct {
 
 // close ends the process, politely where there is time for it.
 func (w *worker) close(polite bool) {
+	w.stopping.Store(true)
 	if polite && w.err() == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
 		w.shutdown(ctx)

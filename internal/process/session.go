@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -38,6 +39,7 @@ type session struct {
 	serving     chan struct{} // one for each request of the plugin being answered
 	answering   sync.WaitGroup
 	readDone    chan struct{}
+	stopping    atomic.Bool // the host wants it to end
 
 	mu      sync.Mutex // guards the rest
 	lastID  int64
@@ -206,6 +208,9 @@ func (s *session) read() {
 		switch {
 		case errors.Is(err, protocol.ErrLineTooLong):
 			s.fail(s.malformed("a line is longer than the host accepts"))
+			return
+		case err != nil && s.stopping.Load(): // it was asked to, calls or no calls
+			s.fail(errClosing)
 			return
 		case err != nil:
 			s.fail(s.crash("the plugin ended while it was needed"))

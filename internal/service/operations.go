@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -36,7 +37,7 @@ func operationTask(g *grant, args json.RawMessage) (task, error) {
 			return nil, g.refuse(operationsCall, err, plugin.CodeServiceDenied)
 		}
 		labels := plugin.Labels(g.call.Labels, g.Labels())
-		res, err := g.broker.Call(ctx, plugin.Call{
+		call := plugin.Call{
 			Tenant:     g.call.Tenant,
 			Principal:  g.call.Principal,
 			Actor:      g.actor(),
@@ -52,9 +53,18 @@ func operationTask(g *grant, args json.RawMessage) (task, error) {
 			Key:        in.Key,
 			Place:      g.place(ref, in.Input),
 			Trace:      g.call.Trace,
-		})
+		}
+		if g.journal != nil {
+			if err := g.journal.Nest(operationsCall, ledger.StoredKey(&call), g.mayAct(ctx, ref)); err != nil {
+				return nil, err
+			}
+		}
+		res, err := g.broker.Call(ctx, call)
 		g.heard(res.Labels) // an error's message tells of what it came from too
 		if err != nil {
+			if res.Replayed { // what an error was labelled with is not kept
+				g.heard([]string{plugin.Untrusted})
+			}
 			return nil, err
 		}
 		return res, nil
@@ -77,6 +87,11 @@ func (g *grant) translates(ctx context.Context, ref string) error {
 	}
 	return plugin.Errorf(plugin.CodeServiceDenied, "%s: %s is an adapter, which may ask for operators only, and %.120s is of kind %s",
 		operationsCall, g.target.Name(), ref, kind)
+}
+
+// mayAct reports whether an operation may have effects, as only operators do.
+func (g *grant) mayAct(ctx context.Context, ref string) bool {
+	return g.broker.Kind == nil || g.broker.Kind(ctx, ref) == plugin.Operator
 }
 
 // actor is who acts in what a call asks for: its plugin, unless an agent or a
