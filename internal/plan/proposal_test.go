@@ -238,6 +238,25 @@ func TestAPlanThatIsRefused(t *testing.T) {
 	})
 }
 
+// The ledger has what an agent says of its own randomness (kernel contracts, 5.2.4).
+func TestRandomnessIsOnRecord(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	if _, err := r.submit(t, "", proposal(t, map[string]any{"randomness_disclosure": map[string]any{"model": "m-1", "temperature": 0.7}}, proposed{"step_id": "s1", "action": "desk/draft"})); err != nil {
+		t.Fatal(err)
+	}
+	for e, err := range r.store.Entries(t.Context(), store.EntryFilter{Kind: "call.succeeded"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(e.Body), `"randomness_disclosure":{"model":"m-1","temperature":0.7}`) {
+			return
+		}
+		t.Errorf("%s", e.Body)
+	}
+	t.Error("no call is on record")
+}
+
 func TestARefusedPlanIsOnRecord(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
