@@ -63,8 +63,9 @@ func TestOutreachReadme(t *testing.T) {
 		}
 	}
 	for _, folder := range []string{"mails", "lost"} {
-		if mails, err := filepath.Glob(filepath.Join(r.root, ".mortise", folder, "*.eml")); err != nil || len(mails) == 0 {
-			t.Errorf("there are %d mails in %s, %v", len(mails), folder, err)
+		// The checks have sent others since, to the second folder.
+		if sent := r.do("grep -l '^Subject: Question about' .mortise/"+folder+"/*.eml | wc -l", 0); strings.TrimSpace(sent) != "1" {
+			t.Errorf("%s mails of the plan are in %s", sent, folder)
 		}
 	}
 	if out := r.do("mortise plans list --state succeeded", 0); strings.Count(out, "Switchboard/Switchboard") != 2 {
