@@ -232,7 +232,7 @@ func TestAPluginThatGaveUpIsNotRunAgain(t *testing.T) {
 	}
 	_, err := b.Call(t.Context(), asking("mail/send", `{}`))
 	wantCode(t, err, plugin.CodeUnavailable)
-	if !strings.Contains(err.Error(), "1 effects of it have happened") || b.runs.Load() != 1 {
+	if !strings.Contains(err.Error(), "its journal has 1 of its effects") || b.runs.Load() != 1 {
 		t.Errorf("%v, after %d runs", err, b.runs.Load())
 	}
 	b.want(t, "call.started", "call.failed unavailable")
@@ -256,7 +256,7 @@ func TestEachCancelledCallSpeaksForItself(t *testing.T) {
 	for range 2 {
 		_, err := b.Call(t.Context(), asking("mail/send", `{}`))
 		wantCode(t, err, plugin.CodeCancelled)
-		if n := strings.Count(err.Error(), "have happened"); n != 1 {
+		if n := strings.Count(err.Error(), "its journal has"); n != 1 {
 			t.Errorf("%v", err)
 		}
 	}

@@ -232,7 +232,7 @@ func TestAFailureAfterAnEffectSaysSo(t *testing.T) {
 	_, err := b.Call(t.Context(), asking("mail/send", `{}`))
 	wantCode(t, err, plugin.CodeCrashed)
 	b.want(t, "call.started", "call.failed crashed")
-	if !strings.Contains(err.Error(), "1 effects of it have happened") {
+	if !strings.Contains(err.Error(), "its journal has 1 of its effects") {
 		t.Error(err)
 	}
 }

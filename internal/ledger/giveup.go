@@ -40,7 +40,7 @@ func gaveUp(ctx context.Context, r store.Reader, row *store.CallRow, why *plugin
 // Happened is what the message of a failure ends with where effects were
 // answered before it.
 func Happened(done int) string {
-	return fmt.Sprintf("; %d effects of it have happened and are in its journal", done)
+	return fmt.Sprintf("; its journal has %d of its effects, and how each ended", done)
 }
 
 // GiveUp ends a call that waits for approval or is queued, in the transaction
