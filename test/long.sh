@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs what takes too long for every change: the fuzzers, a minute each, and
+# Runs what takes too long for every change: the fuzzers, a minute each, the
+# crash campaign and
 # the benchmarks.
 set -eu
 cd "$(dirname "$0")/.."
