@@ -1,7 +1,6 @@
 #!/bin/sh
 # Runs what takes too long for every change: the fuzzers, a minute each, the
-# crash campaign and
-# the benchmarks.
+# whole crash campaign and the benchmarks.
 set -eu
 cd "$(dirname "$0")/.."
 for target in protocol:FuzzParseFrame internal/registry/dialect:FuzzRead protocol:FuzzFast internal/egress:FuzzParseURL internal/egress:FuzzParseHost internal/policy:FuzzPolicies; do
