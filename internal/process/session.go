@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -61,6 +62,7 @@ type exchange struct {
 	call     *plugin.Call
 	services plugin.Services
 	events   chan plugin.Event // nil where nobody listens
+	untaken  atomic.Int64      // bytes of the events that nobody took yet
 	late     bool              // the caller is gone; guarded by session.mu
 }
 
@@ -73,8 +75,9 @@ type answer struct {
 
 // Bounds of what one process may have going on.
 const (
-	maxServing = 64  // its requests being answered
-	maxEvents  = 256 // events of one call that nobody took yet
+	maxServing    = 64      // its requests being answered
+	maxEvents     = 256     // events of one call that nobody took yet
+	maxEventBytes = 8 << 20 // bytes of these
 )
 
 func newSession(name string, stdin io.WriteCloser, stdout lineSource) *session {
