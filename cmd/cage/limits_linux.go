@@ -38,8 +38,8 @@ func limit(l wire.Limits) ([]wire.Layer, error) {
 		}
 		bounds = append(bounds, bound{"processes", unix.RLIMIT_NPROC, uint64(l.Processes + room)})
 	}
-	if l.Watch && l.Memory > 0 { // between two looks: one process alone, and a little more
-		bounds = append(bounds, bound{"data", unix.RLIMIT_DATA, uint64(l.Memory + l.Memory/4)})
+	if l.Watch && l.Memory > 0 { // between two looks; it counts what is mapped, which is more than what is used
+		bounds = append(bounds, bound{"data", unix.RLIMIT_DATA, uint64(l.Memory) * 4})
 	}
 	layer := wire.Layer{Name: "resource limits", On: true}
 	for _, b := range bounds {

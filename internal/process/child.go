@@ -40,6 +40,7 @@ type child struct {
 const (
 	stopGrace  = 500 * time.Millisecond // after stdin is closed, and again after SIGTERM
 	killGrace  = 2 * time.Second        // after SIGKILL: the kernel's own time
+	exitGrace  = time.Second            // between the end of stdout and that of the process, cage and all
 	drainGrace = 250 * time.Millisecond // what is left in the pipes once the process is gone
 )
 
@@ -211,7 +212,7 @@ func (c *child) waitExit(d time.Duration) bool {
 // itself.
 func (c *child) crashed(what string) *plugin.Error {
 	how, exceeded := "still running", ""
-	if c.waitExit(drainGrace) {
+	if c.waitExit(exitGrace) {
 		state := c.proc.Wait()
 		how, exceeded = state.String(), state.Exceeded
 		select {

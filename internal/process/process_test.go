@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -77,6 +78,32 @@ func play(role string) {
 		fmt.Fprintln(os.Stderr, "these are my last words")
 		os.Exit(in.Status)
 		return "", nil
+	})
+	mortise.Tool(p, "eat", "", func(*mortise.Call, struct{}) (int, error) {
+		var all [][]byte
+		for {
+			all = append(all, bytes.Repeat([]byte{1}, 4<<20))
+			if len(all) > 1<<20 {
+				return len(all), nil
+			}
+		}
+	})
+	mortise.Tool(p, "read", "", func(_ *mortise.Call, in struct {
+		Artifacts []struct {
+			Path string `json:"path"`
+		} `json:"artifacts"`
+		Others []string `json:"others"`
+	}) ([]string, error) {
+		texts := []string{identity()}
+		paths := in.Others
+		for _, a := range in.Artifacts {
+			paths = append(paths, a.Path)
+		}
+		for _, path := range paths {
+			text, _ := os.ReadFile(path)
+			texts = append(texts, string(text))
+		}
+		return texts, nil
 	})
 	mortise.Tool(p, "environment", "", func(*mortise.Call, struct{}) ([]string, error) { return os.Environ(), nil })
 	mortise.Tool(p, "pour", "", func(c *mortise.Call, in struct {
@@ -236,10 +263,10 @@ func call(input string) *plugin.Call {
 	return &plugin.Call{ID: "call-1", Tenant: "local", Principal: plugin.Principal{Type: "user", ID: "me"}, Input: json.RawMessage(input)}
 }
 
-// run runs one operation with ten seconds to spare.
+// run runs one operation with half a minute to spare.
 func run(t testing.TB, r *process.Runner, target *plugin.Target, c *plugin.Call) (plugin.Result, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Second, plugin.Errorf(plugin.CodeTimeout, "ten seconds passed"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Second, plugin.Errorf(plugin.CodeTimeout, "half a minute passed"))
 	defer cancel()
 	return r.Run(ctx, target, c, nil)
 }

@@ -185,6 +185,7 @@ type hostProcess struct {
 	mu      sync.Mutex // guards the rest
 	last    int
 	cases   int
+	running map[string]bool // sessions of the cases at work
 	waiting map[int]chan answer
 	err     error // why it is gone
 }
@@ -206,7 +207,7 @@ func launch(t *testing.T, dir *home) *hostProcess {
 	if sandbox := os.Getenv("MORTISE_HOSTILE_SANDBOX"); sandbox != "" {
 		dir.configure(t, "sandbox: "+sandbox+"\n")
 	}
-	h := &hostProcess{home: dir, ended: make(chan struct{}), waiting: map[int]chan answer{}}
+	h := &hostProcess{home: dir, ended: make(chan struct{}), waiting: map[int]chan answer{}, running: map[string]bool{}}
 	h.cmd = exec.Command(build(t).host, dir.dir)
 	h.cmd.Env = append(os.Environ(), "MORTISE_HOME=", "MORTISE_CONFIG=", "MORTISE_DATABASE=")
 	h.cmd.Stderr = os.Stderr
@@ -297,12 +298,18 @@ func (h *hostProcess) ask(l line) (answer, error) {
 	}
 }
 
-// number returns one that no case had before.
-func (h *hostProcess) number() int {
+// begin gives a case a session that no other had before; end ends it.
+func (h *hostProcess) begin(c *trial) (session string, end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.cases++
-	return h.cases
+	session = c.session(h.cases)
+	h.running[session] = true
+	return session, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.running, session)
+	}
 }
 
 // measure has the good plugin called until the function is called, which
@@ -352,22 +359,34 @@ func (h *hostProcess) resident() int {
 }
 
 // watchMemory looks at the host's memory until the function is called, which
-// returns the most there was.
-func (h *hostProcess) watchMemory() func() int {
-	stop, most := make(chan struct{}), make(chan int)
+// returns the most there was, and the cases that ran then.
+func (h *hostProcess) watchMemory() func() (int, []string) {
+	stop, done := make(chan struct{}), make(chan struct{})
+	highest, suspects := 0, []string{}
 	go func() {
-		highest := 0
+		defer close(done)
 		for {
-			highest = max(highest, h.resident())
+			if now := h.resident(); now > highest {
+				highest, suspects = now, h.atWork()
+			}
 			select {
 			case <-stop:
-				most <- highest
 				return
 			case <-time.After(10 * time.Millisecond):
 			}
 		}
 	}()
-	return func() int { close(stop); return <-most }
+	return func() (int, []string) { close(stop); <-done; return highest, suspects }
+}
+
+// atWork names the cases that run now.
+func (h *hostProcess) atWork() (names []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for session := range h.running {
+		names = append(names, session)
+	}
+	return names
 }
 
 // close ends the host as one is ended that has done its work.

@@ -133,11 +133,11 @@ func TestHostilePluginsHarmNobody(t *testing.T) {
 	}
 	t.Logf("level %s: %d cases of %d behaviours in %s, %d at a time; %d wrong", h.level, len(verdicts), len(behaviours), took.Round(time.Second/10), crowd, wrong)
 
-	highest := peak()
+	highest, suspects := peak()
 	after := h.memory(t)
 	t.Logf("memory of the host: %d MiB before, %d MiB at most, %d MiB after", base>>10, highest>>10, after>>10)
 	if highest > base+growth {
-		t.Errorf("the host grew by %d MiB; %d MiB is the bound", (highest-base)>>10, growth>>10)
+		t.Errorf("the host grew by %d MiB; %d MiB is the bound; most of it during %q", (highest-base)>>10, growth>>10, suspects)
 	}
 
 	if slices.Contains(crowded, -1) {
@@ -208,7 +208,8 @@ func (h *hostProcess) try(t *testing.T, c *trial, fault func(format string, args
 	if fault == nil {
 		fault = t.Errorf
 	}
-	session := c.session(h.number())
+	session, end := h.begin(c)
+	defer end()
 	ask := func(want []plugin.Code, first bool) bool {
 		l := line{Do: "call", Operation: operation(c), Session: session, MS: c.ms, Watch: c.watch, Input: []byte(`{"n":1}`)}
 		if c.ms == 0 {

@@ -49,8 +49,9 @@ func TestNothingOutlivesAKilledHost(t *testing.T) {
 			if dir.missing[tree.program] != "" || (n+round)%3 == 0 {
 				continue
 			}
+			session, _ := h.begin(&tree)
 			go func() {
-				_, _ = h.ask(line{Do: "call", Operation: operation(&tree), Session: tree.session(h.number()), MS: 20_000, Input: []byte("{}")})
+				_, _ = h.ask(line{Do: "call", Operation: operation(&tree), Session: session, MS: 20_000, Input: []byte("{}")})
 			}()
 		}
 		// Kill it once there are some, at any moment after.

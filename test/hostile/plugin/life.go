@@ -15,31 +15,37 @@ import (
 func init() {
 	add(map[string]behaviour{
 		// Ends.
-		"exits":           func(p *peer) { p.begin(); os.Exit(p.num(0)) },
-		"exits later":     func(p *peer) { p.begin(); time.Sleep(p.ms(0)); os.Exit(0) },
-		"exits mid-line":  func(p *peer) { p.begin(); write(p.result("1")[:p.num(0)]); os.Exit(0) },
-		"answers, exits":  func(p *peer) { p.begin(); p.answer("1"); os.Exit(p.num(0)) },
-		"progress, exits": func(p *peer) { p.begin(); p.progress(p.num(0)); os.Exit(0) },
-		"panics":          func(p *peer) { p.begin(); panic(strings.Repeat("at the disco ", p.num(0)+1)) },
-		"is killed":       func(p *peer) { p.begin(); _ = syscall.Kill(os.Getpid(), syscall.SIGKILL); forever() },
-		"recursion":       func(p *peer) { debug.SetMaxStack(64 << 20); p.begin(); p.quote("%d", deeper(1)) },
-		"deadlock":        func(p *peer) { p.begin(); signal.Reset(); <-make(chan int) },
-		"closes stdout":   func(p *peer) { p.begin(); time.Sleep(p.ms(0)); os.Stdout.Close(); forever() },
-		"closes stdin":    func(p *peer) { p.begin(); os.Stdin.Close(); time.Sleep(p.ms(0)); p.answer("1"); forever() },
-		"closes stderr":   func(p *peer) { p.begin(); os.Stderr.Close(); p.rest("1") },
-		"closes all":      func(p *peer) { p.begin(); os.Stdin.Close(); os.Stdout.Close(); os.Stderr.Close(); forever() },
-		"becomes another": func(p *peer) {
-			p.begin()
-			_ = syscall.Exec("/bin/sleep", []string{"sleep", "600"}, os.Environ())
-			p.quote("no")
-		},
-		"becomes a parrot": func(p *peer) { p.begin(); _ = become("repeat"); p.quote("no") },
+		"exits":            func(p *peer) { p.begin(); os.Exit(p.num(0)) },
+		"exits later":      func(p *peer) { p.begin(); time.Sleep(p.ms(0)); os.Exit(0) },
+		"exits mid-line":   func(p *peer) { p.begin(); write(p.result("1")[:p.num(0)]); os.Exit(0) },
+		"answers, exits":   func(p *peer) { p.begin(); p.answer("1"); os.Exit(p.num(0)) },
+		"progress, exits":  func(p *peer) { p.begin(); p.progress(p.num(0)); os.Exit(0) },
+		"panics":           func(p *peer) { p.begin(); panic(strings.Repeat("at the disco ", p.num(0)+1)) },
+		"is killed":        func(p *peer) { p.begin(); _ = syscall.Kill(os.Getpid(), syscall.SIGKILL); forever() },
+		"recursion":        func(p *peer) { debug.SetMaxStack(64 << 20); p.begin(); p.quote("%d", deeper(1)) },
+		"deadlock":         func(p *peer) { p.begin(); signal.Reset(); <-make(chan int) },
+		"closes stdout":    func(p *peer) { p.begin(); time.Sleep(p.ms(0)); os.Stdout.Close(); forever() },
+		"closes stdin":     func(p *peer) { p.begin(); os.Stdin.Close(); time.Sleep(p.ms(0)); p.answer("1"); forever() },
+		"closes stderr":    func(p *peer) { p.begin(); os.Stderr.Close(); p.rest("1") },
+		"closes all":       func(p *peer) { p.begin(); os.Stdin.Close(); os.Stdout.Close(); os.Stderr.Close(); forever() },
+		"becomes another":  func(p *peer) { p.begin(); p.quote("%s", denied(become("sleep"))) },
+		"becomes a parrot": func(p *peer) { p.begin(); p.quote("%s", denied(become("repeat"))) },
 
 		// Does not end.
-		"hangs":           func(p *peer) { p.begin(); forever() },
-		"busy":            func(p *peer) { p.begin(); busy(p.num(0)) },
-		"stops itself":    func(p *peer) { p.begin(); _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP); p.rest("1") },
-		"stops its group": func(p *peer) { p.begin(); _ = syscall.Kill(0, syscall.SIGSTOP); p.rest("1") },
+		"hangs": func(p *peer) { p.begin(); forever() },
+		"busy":  func(p *peer) { p.begin(); busy(p.num(0)) },
+		"stops itself": func(p *peer) {
+			p.begin()
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			time.Sleep(100 * time.Millisecond)
+			p.rest("1")
+		},
+		"stops its group": func(p *peer) {
+			p.begin()
+			_ = syscall.Kill(0, syscall.SIGSTOP)
+			time.Sleep(100 * time.Millisecond)
+			p.rest("1")
+		},
 		"ignores signals": func(p *peer) {
 			signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGPIPE)
 			p.begin()
@@ -161,7 +167,7 @@ func init() {
 		"a child speaks": func(p *peer) {
 			p.begin()
 			start("speak")
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(500 * time.Millisecond)
 			p.rest("1")
 		},
 		"a child answers": func(p *peer) { p.begin(); start("read"); p.rest("1") },
