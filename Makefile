@@ -10,7 +10,8 @@ help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z][a-z\/-]*:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build bin/mortise
+build: ## build bin/mortise, with the launcher of cages inside
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w -buildid=" -o internal/sandbox/bin/cage ./cmd/cage
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/mortise
 
 .PHONY: run
@@ -51,4 +52,4 @@ verify: generate ## fail if generate changes a file
 
 .PHONY: clean
 clean: ## remove what was built, and the data of `make run`
-	rm -rf bin .mortise
+	rm -rf bin .mortise internal/sandbox/bin/cage

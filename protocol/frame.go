@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +21,7 @@ type Frame struct {
 	Params  jsontext.Value
 	Result  jsontext.Value
 	Error   jsontext.Value
-	Unknown string // the first member beyond these, if any
+	Unknown string // the first member beyond these, if any; "" in quotes where its name is empty
 }
 
 // IsResponse reports whether f answers a request.
@@ -129,7 +130,7 @@ func (f *Frame) read(dec *jsontext.Decoder) (version string, err error) {
 			}
 		default:
 			if f.Unknown == "" {
-				f.Unknown = member
+				f.Unknown = cmp.Or(member, `""`)
 			}
 		}
 	}

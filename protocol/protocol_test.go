@@ -31,6 +31,7 @@ func TestFramesAreToldApart(t *testing.T) {
 		}},
 		{"error", `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}`, func(f protocol.Frame) bool { return f.Error != nil && f.Result == nil }},
 		{"unknown member", `{"jsonrpc":"2.0","id":1,"result":{},"x":1}`, func(f protocol.Frame) bool { return f.Unknown == "x" }},
+		{"unknown member without a name", `{"jsonrpc":"2.0","":1,"id":1,"result":{}}`, func(f protocol.Frame) bool { return f.Unknown != "" }},
 		{"white space and carriage return", " {\"jsonrpc\" : \"2.0\",\t\"id\":1,\"result\":[ 1 ]}\r", func(f protocol.Frame) bool { return string(f.Result) == "[ 1 ]" }},
 	} {
 		f, err := protocol.ParseFrame([]byte(c.line))

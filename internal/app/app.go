@@ -26,6 +26,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/process"
 	"github.com/mortise-dev/mortise/internal/registry"
 	"github.com/mortise-dev/mortise/internal/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/sandbox"
 	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/worker"
@@ -57,6 +58,7 @@ type App struct {
 	Store        store.Store
 	Ledger       *ledger.Ledger
 	Registry     *registry.Registry
+	Sandbox      *sandbox.Sandbox
 	Runner       *process.Runner
 	Interpreters *interpreter.Interpreters
 	Policy       *policy.Engine
@@ -117,6 +119,14 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		}
 	}
 
+	a.Sandbox, err = sandbox.New(sandbox.Options{Dir: a.dir("runtime"), Mode: sandbox.Mode(a.Config.Sandbox)})
+	if err != nil {
+		return nil, &SetupError{err}
+	}
+	tried := make(chan struct{}) // closed once it is known what this machine can enforce
+	go func() { defer close(tried); a.Sandbox.Report() }()
+	a.opened("sandbox", func() error { <-tried; return a.Sandbox.Close() })
+
 	st, err := openStore(ctx, a.Home, a.Config.Database, o.Lease)
 	if err != nil {
 		return nil, err
@@ -135,13 +145,18 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	a.Jobs = job.Open(job.Options{Home: a.Home, Database: a.Config.Database.URL(), Log: log})
 	a.opened("queue", a.Jobs.Close)
 
-	a.Interpreters = interpreter.New(interpreter.Options{Dir: a.dir("runtime"), Python: a.Config.Interpreters.Python, Node: a.Config.Interpreters.Node})
+	a.Interpreters = interpreter.New(interpreter.Options{Dir: a.dir("runtime"), Python: a.Config.Interpreters.Python, Node: a.Config.Interpreters.Node,
+		Caged: func() bool { return a.Sandbox.Report().Level != sandbox.None }})
 
 	p := a.Config.Processes
 	a.Runner = process.New(process.Options{
 		Host:     protocol.Peer{Name: "mortise", Version: Version},
 		Scratch:  a.dir("scratch"),
 		Command:  a.command,
+		Reads:    a.Interpreters.Reads,
+		Sandbox:  a.Sandbox,
+		Hide:     []string{a.Home},
+		Limits:   limitsOf(a.Config.Plugins),
 		Services: service.Names(),
 
 		FrameBytes: a.Config.Limits.FrameBytes,
@@ -253,6 +268,14 @@ func (a *App) command(ctx context.Context, pkg plugin.Package, m *plugin.Manifes
 		return nil, err
 	}
 	return a.Interpreters.Command(ctx, pkg, m)
+}
+
+// limitsOf are the limits of the configuration.
+func limitsOf(p config.Plugins) sandbox.Limits {
+	return sandbox.Limits{
+		Memory: int64(p.Memory), Scratch: int64(p.Scratch), FileSize: int64(p.FileSize),
+		Processes: p.Processes, OpenFiles: p.OpenFiles, CPU: time.Duration(p.CPU),
+	}
 }
 
 // refused puts on record that a call asked for what it may not have.

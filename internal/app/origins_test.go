@@ -254,7 +254,7 @@ func TestNoOriginPassesAGate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, home, "mortise.yaml", "policy: {files: [gates.cedar], configure: [root], groups: {people: [ann]}}\napprovals: {by: [bob]}\nintents: {Gate.Meet: planner}\n", "gates.cedar", `
+	write(t, home, "mortise.yaml", "sandbox: \"off\" # what a plugin does shows in a file outside\npolicy: {files: [gates.cedar], configure: [root], groups: {people: [ann]}}\napprovals: {by: [bob]}\nintents: {Gate.Meet: planner}\n", "gates.cedar", `
 @id("run") @untrusted("allow") permit (principal, action in [Action::"execute", Action::"list"], resource) unless {
   resource in Plugin::"hidden" || resource in Plugin::"denied" || resource in Plugin::"gated"
 };

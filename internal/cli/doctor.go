@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/sandbox"
 )
 
 // A finding is one thing that doctor looked at.
@@ -56,6 +57,30 @@ func (c *command) doctor() *cobra.Command {
 			return nil
 		},
 	})
+}
+
+// isolation says how far plugins are caged here: in a line, and then a line
+// for each wall.
+func isolation(r sandbox.Report, mode string) []finding {
+	what := map[sandbox.Level]string{
+		sandbox.Full:    "plugins see their own files alone, have no network, and are bounded in all they take",
+		sandbox.Partial: "some walls are missing; see below",
+		sandbox.None:    "plugins can do what the user of the host can",
+	}[r.Level]
+	required := mode == string(sandbox.Required)
+	findings := []finding{{"isolation of plugins", r.Level == sandbox.Full, required, string(r.Level) + ": " + what}}
+	if mode == string(sandbox.Off) {
+		findings[0].Detail += "; sandbox is off in mortise.yaml"
+		return findings
+	}
+	for _, l := range r.Layers {
+		detail := l.Why
+		if detail == "" {
+			detail = "stands"
+		}
+		findings = append(findings, finding{"cage, " + l.Name, l.On, required, detail})
+	}
+	return findings
 }
 
 // examine looks at everything that a host stands on.
@@ -110,7 +135,7 @@ func (c *command) examine(ctx context.Context) ([]finding, error) {
 		dir, err := a.Interpreters.SDK(language)
 		add("SDK, "+language, false, err, dir)
 	}
-	add("isolation of plugins", false, nil, a.Runner.Level()+": plugins run in processes of their own, with an empty environment, and are not caged yet")
+	findings = append(findings, isolation(a.Sandbox.Report(), a.Config.Sandbox)...)
 	infos, err := a.Registry.List(ctx)
 	broken := 0
 	for _, i := range infos {

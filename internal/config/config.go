@@ -40,6 +40,8 @@ type Config struct {
 	Intents      Intents       `yaml:"intents" json:"intents"`           // agents by what is wanted of them from outside
 	Limits       Limits        `yaml:"limits" json:"limits"`             // of one call
 	Processes    Processes     `yaml:"processes" json:"processes"`       // how plugin processes live
+	Sandbox      string        `yaml:"sandbox" json:"sandbox"`           // whether plugins are caged: auto, off, required
+	Plugins      Plugins       `yaml:"plugins" json:"plugins"`           // bounds of one plugin process and all that it starts
 	Workers      int           `yaml:"workers" json:"workers"`           // how much mortise serve does at a time of what waits
 	Drain        Duration      `yaml:"drain" json:"drain"`               // how long it waits, when it is to stop, for what was begun
 	Interpreters Interpreters  `yaml:"interpreters" json:"interpreters"` // programs that run plugins
@@ -152,6 +154,8 @@ func Default() Config {
 			Max: 64, Idle: Duration(5 * time.Minute), SessionIdle: Duration(30 * time.Minute),
 			Handshake: Duration(10 * time.Second), CancelGrace: Duration(2 * time.Second),
 		},
+		Sandbox: "auto",
+		Plugins: Plugins{Memory: 1 << 30, Processes: 256, OpenFiles: 1024, FileSize: 256 << 20, Scratch: 256 << 20},
 		Workers: 8, Drain: Duration(30 * time.Second),
 		Log: Log{Level: "warning", Format: "text"},
 	}
@@ -239,6 +243,8 @@ func (c *Config) check() error {
 		errs = append(errs, err)
 	}
 	oneOf("ledger.tools", c.Ledger.Tools, "behind", "durable")
+	oneOf("sandbox", c.Sandbox, "auto", "off", "required")
+	errs = append(errs, c.Plugins.check()...)
 	oneOf("log.level", c.Log.Level, "debug", "info", "warning", "error")
 	oneOf("log.format", c.Log.Format, "text", "json")
 	within("limits.input_bytes", c.Limits.InputBytes, 1, protocol.MaxFrame)

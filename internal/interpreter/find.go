@@ -47,6 +47,7 @@ type interpreter struct {
 	major, minor int      // the oldest version that will do
 	setting, set string   // the key of the configuration; its value, which may be empty
 	memory       *memory
+	extra        []string // what it reads besides, where it is there
 
 	known  atomic.Pointer[Found] // nil until it was found
 	flight singleflight.Group
@@ -187,6 +188,13 @@ func (p *interpreter) question(ctx context.Context, path string) (answer, error)
 	if !filepath.IsAbs(said.Real) || !exists(said.Real) {
 		said.Real = path
 	}
+	var paths []string
+	for _, line := range lines {
+		if path, ok := strings.CutPrefix(line, "path:"); ok && filepath.IsAbs(path) {
+			paths = append(paths, path)
+		}
+	}
+	said.Reads = p.needs(said, paths)
 	return said, nil
 }
 

@@ -34,6 +34,10 @@ type Options struct {
 	Dir    string // what is made is kept here; it need not exist yet
 	Python string // the interpreter to use: a path or a name; empty is what is found on PATH
 	Node   string // likewise
+
+	// Caged reports whether programs run where they can write nothing that
+	// lasts; they never do where it is nil.
+	Caged func() bool
 }
 
 // Interpreters knows the interpreters of this machine. It is safe for
@@ -44,6 +48,8 @@ type Interpreters struct {
 	pythonSDK    *kit
 	nodeSDK      *kit
 	bundles      *bundler
+	caged        func() bool
+	warmer       warmer
 }
 
 // New returns the interpreters of this machine. Nothing is looked for yet.
@@ -54,16 +60,17 @@ func New(opts Options) *Interpreters {
 	}
 	known := &memory{file: filepath.Join(dir, "interpreters.json")}
 	i := &Interpreters{
-		dir: dir,
+		dir: dir, caged: opts.Caged,
 		python: &interpreter{
 			name: "python3", title: "Python", names: []string{"python3", "python"}, major: 3, minor: 9,
 			setting: "interpreters.python", set: opts.Python, memory: known,
-			ask: []string{"-I", "-S", "-c", "import sys; print(sys.executable); print('%d.%d.%d' % sys.version_info[:3])"},
+			ask: []string{"-I", "-S", "-c", describePython},
 		},
 		node: &interpreter{
 			name: "node", title: "Node", names: []string{"node"}, major: 20,
 			setting: "interpreters.node", set: opts.Node, memory: known,
-			ask: []string{"-p", `process.execPath + "\n" + process.versions.node`},
+			ask:   []string{"-p", `process.execPath + "\n" + process.versions.node`},
+			extra: []string{"/usr/share/nodejs"}, // where Debian has a part of it
 		},
 		pythonSDK: &kit{name: "python", files: python.Files, dir: filepath.Join(dir, "sdk")},
 		nodeSDK:   &kit{name: "typescript", files: typescript.Files, dir: filepath.Join(dir, "sdk")},
@@ -163,8 +170,28 @@ func (i *Interpreters) script(ctx context.Context, pkg plugin.Package, entry str
 	// -S: what site does at a start, above all running the .pth files of
 	// installed packages, can take longer than everything else together.
 	// _boot.py adds the directories that installed packages are in.
-	return []string{found.Real, "-I", "-S", "-X", "pycache_prefix=" + i.pycache(), filepath.Join(sdk, "mortise", "_boot.py"), file}, nil
+	pycache := i.pycache()
+	if i.caged != nil && i.caged() {
+		i.warm(ctx, found.Real, sdk)
+		pycache = i.bytecode()
+	}
+	return []string{found.Real, "-I", "-S", "-X", "pycache_prefix=" + pycache, filepath.Join(sdk, "mortise", "_boot.py"), file}, nil
 }
+
+// describePython makes an interpreter print what it reads, a line each, and
+// then what it is.
+const describePython = `import sys, os
+paths = [p for p in sys.path if p]
+for prefix in {sys.prefix, sys.base_prefix, os.path.dirname(os.path.dirname(sys.executable))}:
+    paths.append(os.path.join(prefix, "pyvenv.cfg"))
+    for lib in ("lib", "lib64"):
+        paths.append(os.path.join(prefix, lib, os.path.basename(os.path.dirname(os.__file__))))
+        paths.append(os.path.join(prefix, lib, "python3", "dist-packages"))
+        paths.append(os.path.join(prefix, "local", lib, os.path.basename(os.path.dirname(os.__file__))))
+for path in dict.fromkeys(paths):
+    if os.path.exists(path): print("path:" + path)
+print(sys.executable)
+print('%d.%d.%d' % sys.version_info[:3])`
 
 func (i *Interpreters) pycache() string { return filepath.Join(i.dir, "pycache") }
 

@@ -13,14 +13,16 @@ import (
 type memory struct {
 	file string
 	mu   sync.Mutex // one reader or writer of the file in this process
+	here answers    // what was said to this process, whether it can be written or not
 }
 
 // An answer is what a program said, and which program that was.
 type answer struct {
-	Size     int64  `json:"size"`
-	Modified int64  `json:"modified"` // nanoseconds since 1970
-	Real     string `json:"real"`
-	Version  string `json:"version"`
+	Size     int64    `json:"size"`
+	Modified int64    `json:"modified"` // nanoseconds since 1970
+	Real     string   `json:"real"`
+	Reads    []string `json:"reads"` // what it needs to run
+	Version  string   `json:"version"`
 }
 
 // answers are by the interpreter's name and the path of the program.
@@ -32,13 +34,34 @@ func (m *memory) recall(name, path string, info os.FileInfo) (answer, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known, ok := m.read()[name][path]
-	return known, ok && known.Size == info.Size() && known.Modified == info.ModTime().UnixNano()
+	return known, ok && len(known.Reads) > 0 && known.Size == info.Size() && known.Modified == info.ModTime().UnixNano()
+}
+
+// real returns the answer that named a program as the real one.
+func (m *memory) real(name, program string) (answer, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, all := range []answers{m.here, m.read()} {
+		for _, said := range all[name] {
+			if said.Real == program && len(said.Reads) > 0 {
+				return said, true
+			}
+		}
+	}
+	return answer{}, false
 }
 
 // keep writes an answer down, and forgets those of programs that are gone.
 func (m *memory) keep(name, path string, said answer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.here == nil {
+		m.here = answers{}
+	}
+	if m.here[name] == nil {
+		m.here[name] = map[string]answer{}
+	}
+	m.here[name][path] = said
 	all := m.read()
 	for _, paths := range all {
 		for path := range paths {
@@ -75,6 +98,9 @@ func writeFile(path string, data []byte) error {
 		return err
 	}
 	_, err = temp.Write(data)
+	if err == nil { // in a cage, programs have a user of their own; the directories keep others out
+		err = temp.Chmod(0o644)
+	}
 	if err == nil {
 		err = temp.Sync()
 	}

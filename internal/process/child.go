@@ -2,26 +2,25 @@ package process
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/sandbox"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // A child is one started program. Two goroutines belong to it:
 //
 //	drain  owns stderr and turns its lines into log records
-//	reap   owns the exit: it waits, kills what is left of the group, learns the status
+//	reap   waits for the exit and bounds what is still read then
 //
 // Both have ended when stop returns. Whoever holds the child owns stdin and stdout.
 type child struct {
 	name    string // of the plugin, for messages
-	cmd     *exec.Cmd
+	proc    *sandbox.Process
+	limits  sandbox.Limits
 	stdin   *os.File
 	stdout  *os.File
 	stderr  *os.File
@@ -39,10 +38,10 @@ type child struct {
 
 // Times of the stop ladder and around an exit.
 const (
-	stopGrace   = 500 * time.Millisecond // after stdin is closed, and again after SIGTERM
-	killGrace   = 2 * time.Second        // after SIGKILL: the kernel's own time
-	drainGrace  = 250 * time.Millisecond // what is left in the pipes once the process is gone
-	launchLimit = 2 * time.Second
+	stopGrace  = 500 * time.Millisecond // after stdin is closed, and again after SIGTERM
+	killGrace  = 2 * time.Second        // after SIGKILL: the kernel's own time
+	exitGrace  = time.Second            // between the end of stdout and that of the process, cage and all
+	drainGrace = 250 * time.Millisecond // what is left in the pipes once the process is gone
 )
 
 // environment is all that a plugin finds in its environment, with its scratch
@@ -57,56 +56,39 @@ func environment(scratch string) []string {
 	}
 }
 
-// launch starts argv in a scratch directory of its own under dir. log hears
-// the lines of its stderr.
-func (l *launcher) launch(ctx context.Context, name, dir string, argv []string, log func(line string)) (*child, error) {
+// A launch is what is needed to start a program.
+type launch struct {
+	name string   // of the plugin, for messages
+	argv []string // the program, an absolute path, and its arguments
+	read []string // what it may read besides
+	data []string // artifacts it may read
+}
+
+// launch starts a program in a scratch directory of its own. log hears the
+// lines of its stderr.
+func (r *Runner) launch(ctx context.Context, l launch, log func(line string)) (*child, error) {
 	failed := func(err error) error {
-		return plugin.Errorf(plugin.CodeLaunchFailed, "%s: starting %s: %w", name, argv[0], err)
+		return plugin.Errorf(plugin.CodeLaunchFailed, "%s: starting %s: %w", l.name, l.argv[0], err)
 	}
-	scratch, err := os.MkdirTemp(dir, "p-")
+	scratch, err := os.MkdirTemp(r.opts.Scratch, "p-")
 	if err != nil {
 		return nil, failed(err)
 	}
-	c := &child{name: name, scratch: scratch, tail: &tail{}, exited: make(chan struct{}), drained: make(chan struct{})}
-	c.cmd = &exec.Cmd{Path: argv[0], Args: argv, Dir: scratch, Env: environment(scratch)}
-	prepare(c.cmd)
+	c := &child{name: l.name, limits: r.opts.Limits, scratch: scratch, tail: &tail{}, exited: make(chan struct{}), drained: make(chan struct{})}
 	theirs, err := c.pipes()
 	if err != nil {
 		_ = os.RemoveAll(scratch)
 		return nil, failed(err)
 	}
-	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = theirs[0], theirs[1], theirs[2]
-	abandon := func() {
-		closeAll(theirs[:]...)
+	c.proc, err = r.sandbox.Start(ctx, sandbox.Spec{
+		Argv: l.argv, Env: environment(scratch), Read: l.read, Artifacts: l.data, Hide: r.opts.Hide, Scratch: scratch, Limits: r.opts.Limits,
+	}, sandbox.Files{Stdin: theirs[0], Stdout: theirs[1], Stderr: theirs[2]})
+	closeAll(theirs[:]...)
+	if err != nil {
 		closeAll(c.stdin, c.stdout, c.stderr)
 		_ = os.RemoveAll(scratch)
+		return nil, named(l.name, plugin.AsError(err))
 	}
-	timer := time.NewTimer(launchLimit)
-	defer timer.Stop()
-	started := l.start(c.cmd)
-	select {
-	case err = <-started:
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	case <-timer.C:
-		err = plugin.Errorf(plugin.CodeTimeout, "%s: starting %s took longer than %s", name, argv[0], launchLimit)
-	}
-	if err != nil {
-		var typed *plugin.Error
-		if errors.As(err, &typed) || ctx.Err() != nil {
-			l.stray.Go(func() { // it may still start: end it then
-				if <-started == nil {
-					signalGroup(c.cmd, syscall.SIGKILL)
-					_ = c.cmd.Wait()
-				}
-				abandon()
-			})
-			return nil, err
-		}
-		abandon()
-		return nil, failed(err)
-	}
-	closeAll(theirs[:]...)
 	go c.drain(log)
 	go c.reap()
 	return c, nil
@@ -133,13 +115,11 @@ func closeAll(files ...*os.File) {
 	}
 }
 
-// reap waits for the end of the process, kills whatever it left behind in its
-// group, and bounds how long its pipes are still read: a grandchild that holds
-// them open keeps nobody waiting.
+// reap waits for the end of the process and of what it left behind, and bounds
+// how long its pipes are still read: a grandchild that holds them open keeps
+// nobody waiting.
 func (c *child) reap() {
-	awaitExit(c.cmd)
-	signalGroup(c.cmd, syscall.SIGKILL)
-	_ = c.cmd.Wait()
+	c.proc.Wait()
 	c.mu.Lock()
 	c.ended = time.Now()
 	deadline := c.deadline
@@ -176,7 +156,7 @@ func (c *child) stop() {
 	c.stopped.Do(func() {
 		_ = c.stdin.Close()
 		if !c.waitExit(stopGrace) {
-			signalGroup(c.cmd, syscall.SIGTERM)
+			c.proc.Terminate()
 			if !c.waitExit(stopGrace) {
 				c.kill()
 				c.waitExit(killGrace)
@@ -186,14 +166,8 @@ func (c *child) stop() {
 	})
 }
 
-// kill ends the process and its group at once.
-func (c *child) kill() {
-	select {
-	case <-c.exited:
-	default:
-		signalGroup(c.cmd, syscall.SIGKILL)
-	}
-}
+// kill ends the process and all that it started at once.
+func (c *child) kill() { c.proc.Kill() }
 
 // destroy is stop without its patience.
 func (c *child) destroy() {
@@ -207,7 +181,9 @@ func (c *child) destroy() {
 // release closes the host's ends and removes the scratch directory.
 func (c *child) release() {
 	_ = c.stdin.Close()
-	if !c.waitExit(0) { // not even SIGKILL ended it: leave it to the kernel
+	if c.waitExit(0) {
+		c.proc.Release()
+	} else { // not even SIGKILL ended it: leave it to the kernel
 		_ = c.stderr.SetReadDeadline(time.Now())
 	}
 	<-c.drained
@@ -232,22 +208,30 @@ func (c *child) waitExit(d time.Duration) bool {
 	}
 }
 
-// crashed says how the process ended, with its last words.
+// crashed says how the process ended, with its last words: by a limit, or by
+// itself.
 func (c *child) crashed(what string) *plugin.Error {
-	how := "still running"
-	if c.waitExit(drainGrace) {
-		how = c.cmd.ProcessState.String()
+	how, exceeded := "still running", ""
+	if c.waitExit(exitGrace) {
+		state := c.proc.Wait()
+		how, exceeded = state.String(), state.Exceeded
 		select {
 		case <-c.drained:
 		case <-time.After(drainGrace):
 		}
 	}
 	message := fmt.Sprintf("%s: %s (%s)", c.name, what, how)
+	failure := &plugin.Error{Code: plugin.CodeCrashed, Retryable: true}
+	if exceeded != "" {
+		message += fmt.Sprintf("; plugins.%s in mortise.yaml is %s", exceeded, c.limits.Text(exceeded))
+		failure = &plugin.Error{Code: plugin.CodeLimitExceeded}
+	}
 	if words := c.tail.last(3); words != "" {
 		message += "; its last words: " + words
 	}
-	return &plugin.Error{Code: plugin.CodeCrashed, Message: message, Retryable: true}
+	failure.Message = message
+	return failure
 }
 
 // exitOK reports whether the process, which has ended, ended well.
-func (c *child) exitOK() bool { return c.cmd.ProcessState.Success() }
+func (c *child) exitOK() bool { return c.proc.Wait().OK() }

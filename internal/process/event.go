@@ -34,20 +34,33 @@ func (s *session) emit(params jsontext.Value) error {
 	return nil
 }
 
-// offer reports whether the event found room.
+// offer reports whether the event found room. A single one always does where
+// nothing else waits.
 func (x *exchange) offer(event plugin.Event) bool {
+	size := int64(len(event.Data) + len(event.Message))
+	if waiting := x.untaken.Add(size); waiting > maxEventBytes && waiting > size {
+		x.untaken.Add(-size)
+		return false
+	}
 	select {
 	case x.events <- event:
 		return true
 	default:
+		x.untaken.Add(-size)
 		return false
 	}
+}
+
+// pass hands an event to whoever listens to the call.
+func (x *exchange) pass(event plugin.Event) {
+	x.untaken.Add(-int64(len(event.Data) + len(event.Message)))
+	x.call.Observe(event)
 }
 
 // overflow fails a call that says more than is taken, and lets the plugin know.
 func (s *session) overflow(x *exchange) {
 	if s.giveUp(x, nil) {
-		x.answer <- answer{held: true, err: plugin.Errorf(plugin.CodeLimitExceeded, "%s: more than %d pieces of content were waiting to be taken", s.name, maxEvents)}
+		x.answer <- answer{held: true, err: plugin.Errorf(plugin.CodeLimitExceeded, "%s: more than %d pieces of content, or %d MiB, were waiting to be taken", s.name, maxEvents, maxEventBytes>>20)}
 	}
 }
 

@@ -48,7 +48,7 @@ func (s *session) ask(ctx context.Context, spell spelling, target *plugin.Target
 	for {
 		select {
 		case event := <-x.events:
-			call.Observe(event)
+			x.pass(event)
 		case a := <-x.answer:
 			x.drain(a.failure != nil)
 			if a.failure != nil {
@@ -87,7 +87,7 @@ func (x *exchange) drain(failed bool) {
 	for {
 		select {
 		case event := <-x.events:
-			x.call.Observe(event)
+			x.pass(event)
 			continue
 		default:
 		}
@@ -96,7 +96,7 @@ func (x *exchange) drain(failed bool) {
 		}
 		select {
 		case event := <-x.events:
-			x.call.Observe(event)
+			x.pass(event)
 		case <-moment:
 			moment = nil
 		}

@@ -47,12 +47,13 @@ func (w *worker) close(polite bool) {
 // A group is the processes that may serve the same calls, and the calls that
 // wait for one of them.
 type group struct {
-	runner   *Runner
-	key      key
-	manifest *plugin.Manifest
-	pkg      plugin.Package
-	limit    int           // processes at a time
-	idle     time.Duration // when one nobody uses ends
+	runner    *Runner
+	key       key
+	manifest  *plugin.Manifest
+	pkg       plugin.Package
+	artifacts []string      // files that its processes may read
+	limit     int           // processes at a time
+	idle      time.Duration // when one nobody uses ends
 
 	mu       sync.Mutex // guards the rest
 	workers  []*worker

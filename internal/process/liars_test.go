@@ -189,12 +189,12 @@ var liars = map[string]func(){
 	"lives/leaves a child": func() {
 		say(hear(), opening)
 		id := hear()
-		child := exec.Command("/bin/sleep", "60")
+		child := exec.Command("/bin/sleep", orphan)
 		child.Stdout, child.Stderr = os.Stdout, os.Stderr // it holds both pipes open
 		if err := child.Start(); err != nil {
 			os.Exit(1)
 		}
-		say(id, strings.Replace(answer, `"data":1`, fmt.Sprintf(`"data":%d`, child.Process.Pid), 1))
+		say(id, answer)
 		os.Exit(0)
 	},
 
@@ -264,3 +264,6 @@ func flood(w io.Writer, n int) {
 		}
 	}
 }
+
+// orphan is how long a child that is left behind would sleep, by which it is found.
+const orphan = "6037"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -26,7 +27,11 @@ func (r *Runner) runOnce(ctx context.Context, target *plugin.Target, call *plugi
 		return plugin.Result{}, err
 	}
 	defer leave()
-	argv, err := r.opts.Command(ctx, target.Package, target.Manifest)
+	argv, read, err := r.program(ctx, target.Package, target.Manifest)
+	if err != nil {
+		return plugin.Result{}, err
+	}
+	artifacts, err := r.artifacts(call.Input)
 	if err != nil {
 		return plugin.Result{}, err
 	}
@@ -34,7 +39,7 @@ func (r *Runner) runOnce(ctx context.Context, target *plugin.Target, call *plugi
 		return plugin.Result{}, err
 	}
 	name := target.Manifest.Name
-	c, err := r.launcher.launch(ctx, name, r.opts.Scratch, argv, func(line string) {
+	c, err := r.launch(ctx, launch{name: name, argv: argv, read: read, data: artifacts}, func(line string) {
 		r.log(&group{manifest: target.Manifest}, call, "info", line, nil)
 	})
 	if err != nil {
@@ -164,6 +169,9 @@ func bindingOf(target *plugin.Target) protocol.Binding {
 
 // named puts the plugin's name before the message.
 func named(name string, e *plugin.Error) *plugin.Error {
-	e.Message = name + ": " + e.Message
-	return e
+	copied := *e // it may be the cause of a context, which others read
+	if !strings.HasPrefix(copied.Message, name+": ") {
+		copied.Message = name + ": " + copied.Message
+	}
+	return &copied
 }

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"context"
 	"io"
 	"sync"
 
@@ -8,8 +9,11 @@ import (
 	"github.com/mortise-dev/mortise/protocol"
 )
 
-// maxOutbox is how many bytes may wait for a plugin that does not read.
-const maxOutbox = 64 << 20
+// Bounds of what may wait for a plugin that does not read.
+const (
+	maxOutbox  = 64 << 20 // bytes in all
+	maxAnswers = 2 << 20  // bytes of answers to what it asked, before it is asked to wait itself
+)
 
 // An outbox collects the frames for one plugin. One goroutine, write, owns the
 // plugin's stdin and writes whatever has collected at once, so that a plugin
@@ -24,6 +28,8 @@ type outbox struct {
 	mu      sync.Mutex // guards the rest
 	buf     []byte
 	closed  bool
+	answers int              // bytes of buf that answer the plugin's own requests
+	taken   chan struct{}    // closed when write next takes the buffer; nil where nobody waits for that
 	writing bool             // write has taken a buffer and is not done with it
 	try     func([]byte) int // writes what can be written without waiting; nil if that cannot be told
 }
@@ -88,6 +94,7 @@ func (o *outbox) write(w io.WriteCloser) {
 				break
 			}
 			o.buf = spare[:0] // the two buffers take turns
+			o.emptied()
 			o.mu.Unlock()
 			if _, err := w.Write(buf); err != nil {
 				o.discard()
@@ -105,5 +112,37 @@ func (o *outbox) discard() {
 	o.close()
 	o.mu.Lock()
 	o.buf = nil
+	o.emptied()
 	o.mu.Unlock()
+}
+
+// emptied tells those who wait for room that there is some. The lock is held.
+func (o *outbox) emptied() {
+	o.answers = 0
+	if o.taken != nil {
+		close(o.taken)
+		o.taken = nil
+	}
+}
+
+// room waits until the plugin has read enough of the answers it was given to
+// be given another. Once ctx has ended the answer is not needed any more.
+func (o *outbox) room(ctx context.Context) error {
+	for {
+		o.mu.Lock()
+		if o.answers < maxAnswers || o.closed {
+			o.mu.Unlock()
+			return nil
+		}
+		if o.taken == nil {
+			o.taken = make(chan struct{})
+		}
+		taken := o.taken
+		o.mu.Unlock()
+		select {
+		case <-taken:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }

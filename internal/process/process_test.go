@@ -1,12 +1,15 @@
 package process_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +19,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/process"
+	"github.com/mortise-dev/mortise/internal/sandbox"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 	mortise "github.com/mortise-dev/mortise/sdk/go"
@@ -45,7 +49,7 @@ func play(role string) {
 		p.Concurrency = 256
 	}
 	mortise.Tool(p, "echo", "", func(_ *mortise.Call, in jsontext.Value) (jsontext.Value, error) { return in, nil })
-	mortise.Tool(p, "pid", "", func(*mortise.Call, struct{}) (int, error) { return os.Getpid(), nil })
+	mortise.Tool(p, "pid", "", func(*mortise.Call, struct{}) (string, error) { return identity(), nil })
 	mortise.Tool(p, "sleep", "", func(c *mortise.Call, in struct {
 		MS int `json:"ms"`
 	}) (string, error) {
@@ -58,9 +62,9 @@ func play(role string) {
 	})
 	mortise.Tool(p, "nap", "", func(_ *mortise.Call, in struct {
 		MS int `json:"ms"`
-	}) (int, error) {
+	}) (string, error) {
 		time.Sleep(time.Duration(in.MS) * time.Millisecond)
-		return os.Getpid(), nil
+		return identity(), nil
 	})
 	mortise.Tool(p, "deaf", "", func(_ *mortise.Call, in struct {
 		MS int `json:"ms"`
@@ -74,6 +78,32 @@ func play(role string) {
 		fmt.Fprintln(os.Stderr, "these are my last words")
 		os.Exit(in.Status)
 		return "", nil
+	})
+	mortise.Tool(p, "eat", "", func(*mortise.Call, struct{}) (int, error) {
+		var all [][]byte
+		for {
+			all = append(all, bytes.Repeat([]byte{1}, 4<<20))
+			if len(all) > 1<<20 {
+				return len(all), nil
+			}
+		}
+	})
+	mortise.Tool(p, "read", "", func(_ *mortise.Call, in struct {
+		Artifacts []struct {
+			Path string `json:"path"`
+		} `json:"artifacts"`
+		Others []string `json:"others"`
+	}) ([]string, error) {
+		texts := []string{identity()}
+		paths := in.Others
+		for _, a := range in.Artifacts {
+			paths = append(paths, a.Path)
+		}
+		for _, path := range paths {
+			text, _ := os.ReadFile(path)
+			texts = append(texts, string(text))
+		}
+		return texts, nil
 	})
 	mortise.Tool(p, "environment", "", func(*mortise.Call, struct{}) ([]string, error) { return os.Environ(), nil })
 	mortise.Tool(p, "pour", "", func(c *mortise.Call, in struct {
@@ -108,9 +138,51 @@ func play(role string) {
 			if in.To == "slow" {
 				<-c.Done()
 			}
-			return mortise.Reconciled{Outcome: mortise.Succeeded, Data: effects, Evidence: os.Getpid()}, nil
+			return mortise.Reconciled{Outcome: mortise.Succeeded, Data: effects, Evidence: identity()}, nil
 		}))
 	p.Run()
+}
+
+// born tells this process from any other.
+var born = rand.Uint64()
+
+// identity is what a plugin knows of its own process: the PID namespace, its
+// number in there, and when it is compared, which of its bearers this is.
+func identity() string { return identityOf(os.Getpid()) }
+
+func identityOf(pid int) string {
+	space, _ := os.Readlink("/proc/self/ns/pid")
+	return fmt.Sprintf("%s %d %x", space, pid, born)
+}
+
+// hostPID returns the number by which the host knows a process, by what the
+// process knows of itself; 0 where it is gone.
+func hostPID(t testing.TB, data []byte) int {
+	t.Helper()
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		t.Fatal(err)
+	}
+	space, rest, _ := strings.Cut(text, " ")
+	number, _, _ := strings.Cut(rest, " ")
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if its, err := os.Readlink(filepath.Join("/proc", entry.Name(), "ns", "pid")); err != nil || its != space {
+			continue
+		}
+		status, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "status"))
+		for line := range strings.Lines(string(status)) {
+			if fields := strings.Fields(line); fields[0] == "NSpid:" && fields[len(fields)-1] == number {
+				if pid, err := strconv.Atoi(entry.Name()); err == nil {
+					return pid
+				}
+			}
+		}
+	}
+	return 0
 }
 
 type mail struct {
@@ -125,6 +197,7 @@ var through []string
 func newRunner(t testing.TB, opts process.Options) *process.Runner {
 	t.Helper()
 	opts.Scratch = t.TempDir()
+	opts.Sandbox, opts.Reads = cage(t), reads
 	if opts.Command == nil {
 		opts.Command = func(_ context.Context, _ plugin.Package, m *plugin.Manifest) ([]string, error) {
 			self, err := os.Executable()
@@ -142,6 +215,34 @@ func newRunner(t testing.TB, opts process.Options) *process.Runner {
 		}
 	})
 	return r
+}
+
+// cage returns what the plugins of a test run in: the best cage of this
+// machine, or none where MORTISE_TEST_SANDBOX says off.
+func cage(t testing.TB) *sandbox.Sandbox {
+	t.Helper()
+	s, err := sandbox.New(sandbox.Options{Dir: t.TempDir(), Mode: sandbox.Mode(os.Getenv("MORTISE_TEST_SANDBOX"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// reads is what this binary needs to run.
+func reads(context.Context, plugin.Package, *plugin.Manifest, []string) ([]string, error) {
+	var there []string
+	for _, dir := range []string{"/bin", "/usr/bin", "/lib", "/lib64", "/usr/lib"} {
+		if _, err := os.Stat(dir); err == nil {
+			there = append(there, dir)
+		}
+	}
+	self, err := os.Executable()
+	return append(there, self), err
 }
 
 // target returns an operation of the plugin that plays role.
@@ -162,10 +263,10 @@ func call(input string) *plugin.Call {
 	return &plugin.Call{ID: "call-1", Tenant: "local", Principal: plugin.Principal{Type: "user", ID: "me"}, Input: json.RawMessage(input)}
 }
 
-// run runs one operation with ten seconds to spare.
+// run runs one operation with half a minute to spare.
 func run(t testing.TB, r *process.Runner, target *plugin.Target, c *plugin.Call) (plugin.Result, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Second, plugin.Errorf(plugin.CodeTimeout, "ten seconds passed"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 30*time.Second, plugin.Errorf(plugin.CodeTimeout, "half a minute passed"))
 	defer cancel()
 	return r.Run(ctx, target, c, nil)
 }
@@ -183,6 +284,9 @@ func wantCode(t testing.TB, err error, code plugin.Code, words ...string) {
 }
 
 func alive(pid int) bool {
+	if pid == 0 {
+		return false
+	}
 	_, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
 	return err == nil
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/fault"
+	"github.com/mortise-dev/mortise/internal/sandbox"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -28,6 +30,15 @@ type Options struct {
 	// Command turns a plugin's runner into the program to start and its
 	// arguments, the first an absolute path. It is asked at every launch.
 	Command func(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]string, error)
+
+	// Sandbox starts the programs; without one they are not caged. It stays its
+	// owner's. Reads returns what a program that Command named may read besides
+	// the package: its interpreter and the like. Hide are directories that look
+	// empty to every program.
+	Sandbox *sandbox.Sandbox
+	Reads   func(ctx context.Context, pkg plugin.Package, m *plugin.Manifest, argv []string) ([]string, error)
+	Hide    []string
+	Limits  sandbox.Limits // of each process and all that it starts; none where they are zero
 
 	Services     []string      // host services that exist; a plugin is told those it asks for
 	FrameBytes   int           // the longest line of protocol 2; 4 MiB
@@ -63,11 +74,12 @@ func set[T comparable](field *T, value T) {
 
 // A Runner runs calls in plugin processes. It is safe for concurrent use.
 type Runner struct {
-	opts     Options
-	launcher *launcher
-	life     context.Context // ends when Close begins
-	end      context.CancelFunc
-	work     sync.WaitGroup // starts, stops and the janitor
+	opts    Options
+	sandbox *sandbox.Sandbox
+	own     bool            // the sandbox is ours to close
+	life    context.Context // ends when Close begins
+	end     context.CancelFunc
+	work    sync.WaitGroup // starts, stops and the janitor
 
 	mu     sync.Mutex // guards the rest
 	groups map[key]*group
@@ -81,18 +93,23 @@ type Runner struct {
 type key struct {
 	tenant, digest, program string
 	scope                   protocol.Scope
+	artifacts               string // the files it may read, where it is caged
 }
 
 // New returns a runner. Close must be called.
 func New(opts Options) *Runner {
-	r := &Runner{opts: opts.withDefaults(), launcher: newLauncher(), groups: map[key]*group{}}
+	r := &Runner{opts: opts.withDefaults(), sandbox: opts.Sandbox, groups: map[key]*group{}}
+	if r.sandbox == nil {
+		r.sandbox, r.own = sandbox.Uncaged(), true
+	}
 	r.life, r.end = context.WithCancel(context.Background())
 	r.work.Go(r.janitor)
 	return r
 }
 
-// Level is the isolation that plugins of this runner reach.
-func (r *Runner) Level() string { return "none" }
+// Level is the isolation of every process that this runner starts: none, partial
+// or full. One that would have less is not started.
+func (r *Runner) Level() string { return string(r.sandbox.Report().Level) }
 
 // Run carries out one call and returns what the plugin said, unchecked but for
 // its shape. A failure that the plugin itself reports comes with whatever else
@@ -170,7 +187,14 @@ func (r *Runner) enter(ctx context.Context) (inside context.Context, leave func(
 
 // group returns the group of processes that may serve the call.
 func (r *Runner) group(target *plugin.Target, call *plugin.Call) (*group, error) {
-	k := key{tenant: call.Tenant, digest: target.Package.Digest, program: target.Manifest.Name, scope: scopeOf(target.Manifest, call)}
+	artifacts, err := r.artifacts(call.Input)
+	if err != nil {
+		return nil, err
+	}
+	k := key{
+		tenant: call.Tenant, digest: target.Package.Digest, program: target.Manifest.Name, scope: scopeOf(target.Manifest, call),
+		artifacts: strings.Join(artifacts, "\x00"),
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -178,7 +202,7 @@ func (r *Runner) group(target *plugin.Target, call *plugin.Call) (*group, error)
 	}
 	g := r.groups[k]
 	if g == nil {
-		g = &group{runner: r, key: k, manifest: target.Manifest, pkg: target.Package, limit: 1, idle: r.opts.SessionIdle}
+		g = &group{runner: r, key: k, manifest: target.Manifest, pkg: target.Package, artifacts: artifacts, limit: 1, idle: r.opts.SessionIdle}
 		switch k.scope.Kind {
 		case plugin.IsolationTenant:
 			g.limit, g.idle = r.opts.PerTenant, r.opts.Idle
@@ -260,13 +284,13 @@ func (r *Runner) open(ctx context.Context, g *group) (*worker, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.opts.Handshake,
 		plugin.Errorf(plugin.CodeTimeout, "%s: the plugin did not finish its handshake within %s", g.manifest.Name, r.opts.Handshake))
 	defer cancel()
-	argv, err := r.opts.Command(ctx, g.pkg, g.manifest)
+	argv, read, err := r.program(ctx, g.pkg, g.manifest)
 	if err != nil {
 		return nil, err
 	}
 	w := &worker{group: g, lastUsed: time.Now()}
 	ready := make(chan struct{}) // closed once w.session is there
-	w.child, err = r.launcher.launch(ctx, g.manifest.Name, r.opts.Scratch, argv, func(line string) {
+	w.child, err = r.launch(ctx, launch{name: g.manifest.Name, argv: argv, read: read, data: g.artifacts}, func(line string) {
 		<-ready
 		w.session.stderr(line)
 	})
@@ -305,6 +329,25 @@ func (r *Runner) open(ctx context.Context, g *group) (*worker, error) {
 	}
 	fault.At("handshake")
 	return w, nil
+}
+
+// program returns what to start for a plugin, and what that may read.
+func (r *Runner) program(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (argv, read []string, err error) {
+	if argv, err = r.opts.Command(ctx, pkg, m); err != nil || r.Level() == string(sandbox.None) {
+		return argv, nil, err
+	}
+	read = []string{argv[0]}
+	if pkg.Dir != "" {
+		read = append(read, pkg.Dir)
+	}
+	if r.opts.Reads != nil {
+		more, err := r.opts.Reads(ctx, pkg, m, argv)
+		if err != nil {
+			return nil, nil, err
+		}
+		read = append(read, more...)
+	}
+	return argv, read, nil
 }
 
 // log writes a plugin's log record into the host's own log, with what it
@@ -368,7 +411,9 @@ func (r *Runner) Close() error {
 		}
 	}
 	r.work.Wait()
-	r.launcher.close()
+	if r.own {
+		return r.sandbox.Close()
+	}
 	return nil
 }
 

@@ -17,11 +17,13 @@ func (s *session) serve(f *protocol.Frame) {
 		if full != nil {
 			return
 		}
+		before := len(b)
 		if err != nil {
 			b = protocol.AppendError(b, f.ID, protocol.FromPlugin(err))
 		} else {
 			b = protocol.AppendResult(b, f.ID, protocol.Line(value))
 		}
+		s.out.answers += len(b) - before
 		s.out.commit(b, false)
 	}
 	if !strings.Contains(f.Method, ".") {
@@ -52,6 +54,10 @@ func (s *session) serve(f *protocol.Frame) {
 	}
 	s.answering.Go(func() {
 		defer func() { <-s.serving }()
+		if err := s.out.room(x.ctx); err != nil { // it asks for more than it reads
+			reply(nil, err)
+			return
+		}
 		reply(rawOf(x.services.Serve(x.ctx, f.Method, []byte(args))))
 	})
 }

@@ -63,6 +63,7 @@ type exchange struct {
 	call     *plugin.Call
 	services plugin.Services
 	events   chan plugin.Event // nil where nobody listens
+	untaken  atomic.Int64      // bytes of the events that nobody took yet
 	late     bool              // the caller is gone; guarded by session.mu
 }
 
@@ -75,8 +76,9 @@ type answer struct {
 
 // Bounds of what one process may have going on.
 const (
-	maxServing = 64  // its requests being answered
-	maxEvents  = 256 // events of one call that nobody took yet
+	maxServing    = 64      // its requests being answered
+	maxEvents     = 256     // events of one call that nobody took yet
+	maxEventBytes = 8 << 20 // bytes of these
 )
 
 func newSession(name string, stdin io.WriteCloser, stdout lineSource) *session {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,10 +70,7 @@ func TestKillingThePluginFailsTheCallsInFlight(t *testing.T) {
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
-		pid, err := strconv.Atoi(string(res.Data))
-		if err != nil {
-			t.Fatal(err)
-		}
+		pid := hostPID(t, res.Data)
 		const inFlight = 8
 		errs := make(chan error, inFlight)
 		for range inFlight {
@@ -171,11 +167,7 @@ func pidOf(t *testing.T, r *process.Runner, role string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid, err := strconv.Atoi(string(res.Data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pid
+	return hostPID(t, res.Data)
 }
 
 func TestASerialPluginGetsOneCallAtATime(t *testing.T) {

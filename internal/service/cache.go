@@ -15,76 +15,113 @@ const cacheName = "cache"
 // Bounds of the cache.
 const (
 	cacheValueBytes = 1 << 20
-	cacheBytes      = 64 << 20
+	cacheBytes      = 64 << 20 // of all together
+	cacheShare      = 16 << 20 // of one plugin in one tenant, so that none drives out the others
+	cacheEntryBytes = 256      // that an entry takes beside its key and value
 	cacheKeyBytes   = 512
 	cacheTTL        = 300 * time.Second
 	cacheMaxTTL     = 24 * time.Hour
 )
 
 // A cache keeps values in memory for a while, apart for each tenant and
-// plugin. What was used least recently goes first when it is full.
+// plugin. What was used least recently goes first when it, or the share of one
+// plugin, is full.
 type cache struct {
 	now func() time.Time
 
 	mu      sync.Mutex // guards the rest
-	entries map[cacheKey]*list.Element
-	recent  *list.List // of *cacheEntry, the last used first
-	size    int
+	entries map[cacheKey]*cacheEntry
+	all     cacheList
+	owners  map[cacheOwner]*cacheList // those that keep something
 }
 
-type cacheKey struct{ tenant, plugin, key string }
+type cacheOwner struct{ tenant, plugin string }
+
+type cacheKey struct {
+	cacheOwner
+	key string
+}
+
+// A cacheList is entries, the last used first, and their size.
+type cacheList struct {
+	recent list.List // of *cacheEntry
+	size   int
+}
 
 type cacheEntry struct {
 	key     cacheKey
 	value   json.RawMessage
 	expires time.Time
+
+	owner       *cacheList
+	inAll, inIt *list.Element // where it stands in the list of all, and in its owner's
 }
 
+func (e *cacheEntry) size() int { return len(e.value) + len(e.key.key) + cacheEntryBytes }
+
 func newCache() *cache {
-	return &cache{now: time.Now, entries: map[cacheKey]*list.Element{}, recent: list.New()}
+	return &cache{now: time.Now, entries: map[cacheKey]*cacheEntry{}, owners: map[cacheOwner]*cacheList{}}
 }
 
 func (c *cache) get(key cacheKey) (json.RawMessage, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	element, found := c.entries[key]
+	entry, found := c.entries[key]
 	if !found {
 		return nil, false
 	}
-	entry := element.Value.(*cacheEntry)
 	if c.now().After(entry.expires) {
-		c.remove(element)
+		c.remove(entry)
 		return nil, false
 	}
-	c.recent.MoveToFront(element)
+	c.all.recent.MoveToFront(entry.inAll)
+	entry.owner.recent.MoveToFront(entry.inIt)
 	return entry.value, true
 }
 
 func (c *cache) set(key cacheKey, value json.RawMessage, ttl time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old, found := c.entries[key]; found {
-		c.remove(old)
+	c.forget(key)
+	owner := c.owners[key.cacheOwner]
+	if owner == nil {
+		owner = &cacheList{}
+		c.owners[key.cacheOwner] = owner
 	}
-	c.entries[key] = c.recent.PushFront(&cacheEntry{key, value, c.now().Add(ttl)})
-	c.size += len(value) + len(key.key)
-	for c.size > cacheBytes {
-		c.remove(c.recent.Back())
+	entry := &cacheEntry{key: key, value: value, expires: c.now().Add(ttl), owner: owner}
+	entry.inAll, entry.inIt = c.all.recent.PushFront(entry), owner.recent.PushFront(entry)
+	c.entries[key] = entry
+	c.all.size += entry.size()
+	owner.size += entry.size()
+	for owner.size > cacheShare {
+		c.remove(owner.recent.Back().Value.(*cacheEntry))
+	}
+	for c.all.size > cacheBytes {
+		c.remove(c.all.recent.Back().Value.(*cacheEntry))
 	}
 }
 
 func (c *cache) delete(key cacheKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if element, found := c.entries[key]; found {
-		c.remove(element)
+	c.forget(key)
+}
+
+// forget and remove take an entry out. The lock is held.
+func (c *cache) forget(key cacheKey) {
+	if entry, found := c.entries[key]; found {
+		c.remove(entry)
 	}
 }
 
-func (c *cache) remove(element *list.Element) {
-	entry := c.recent.Remove(element).(*cacheEntry)
+func (c *cache) remove(entry *cacheEntry) {
 	delete(c.entries, entry.key)
-	c.size -= len(entry.value) + len(entry.key.key)
+	c.all.recent.Remove(entry.inAll)
+	c.all.size -= entry.size()
+	entry.owner.recent.Remove(entry.inIt)
+	if entry.owner.size -= entry.size(); entry.owner.recent.Len() == 0 {
+		delete(c.owners, entry.key.cacheOwner)
+	}
 }
 
 // key returns where the plugin of a grant keeps what it calls name.
@@ -92,7 +129,7 @@ func (g *grant) cacheKey(name string) (cacheKey, error) {
 	if name == "" || len(name) > cacheKeyBytes {
 		return cacheKey{}, plugin.Errorf(plugin.CodeInvalidInput, "cache: a key has 1 to %d bytes", cacheKeyBytes)
 	}
-	return cacheKey{g.call.Tenant, g.target.Manifest.Name, name}, nil
+	return cacheKey{cacheOwner{g.call.Tenant, g.target.Manifest.Name}, name}, nil
 }
 
 type cacheFound struct {

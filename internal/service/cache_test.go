@@ -101,28 +101,62 @@ func TestCacheForgetsInTime(t *testing.T) {
 	})
 }
 
+// One plugin keeps 16 MiB, and all of them together 64.
 func TestCacheIsBounded(t *testing.T) {
 	t.Parallel()
-	s := granted(service.New(), "t", "p", "cache")
+	b := service.New()
 	value := `"` + strings.Repeat("x", 1<<20-2) + `"`
-	for n := range 70 { // 64 MiB are kept
-		if n >= 10 { // the first is used again and again, so it stays
-			ask(t, s, "cache.get", `{"key":"k0"}`)
+	fill := func(name string) plugin.Services {
+		s := granted(b, "t", name, "cache")
+		for n := range 30 {
+			if n >= 10 { // the first is used again and again, so it stays
+				ask(t, s, "cache.get", `{"key":"k0"}`)
+			}
+			if got := ask(t, s, "cache.set", fmt.Sprintf(`{"key":"k%d","value":%s}`, n, value)); got != "{}" {
+				t.Fatal(got)
+			}
 		}
-		if got := ask(t, s, "cache.set", fmt.Sprintf(`{"key":"k%d","value":%s}`, n, value)); got != "{}" {
-			t.Fatal(got)
-		}
+		return s
 	}
-	kept := 0
-	for n := range 70 {
-		if ask(t, s, "cache.get", fmt.Sprintf(`{"key":"k%d"}`, n)) != absent {
-			kept++
-		} else if n == 0 || n == 69 {
-			t.Errorf("k%d is gone", n)
+	kept := func(s plugin.Services) (n int) {
+		for i := range 30 {
+			if ask(t, s, "cache.get", fmt.Sprintf(`{"key":"k%d"}`, i)) != absent {
+				n++
+			} else if i == 0 || i == 29 {
+				t.Errorf("k%d is gone", i)
+			}
 		}
+		return n
 	}
-	if kept < 60 || kept > 64 {
-		t.Errorf("%d of 1 MiB are kept", kept)
+	first := fill("p0")
+	if n := kept(first); n < 14 || n > 16 {
+		t.Errorf("%d of 1 MiB are kept for one plugin", n)
+	}
+	var last plugin.Services
+	for i := range 5 {
+		last = fill(fmt.Sprintf("p%d", i+1))
+	}
+	if n := kept(last); n < 14 || n > 16 {
+		t.Errorf("%d of 1 MiB are kept for the last plugin", n)
+	}
+	if got := ask(t, first, "cache.get", `{"key":"k0"}`); got != absent {
+		t.Error("what was used least recently is there when 64 MiB came after it")
+	}
+}
+
+// Entries without much in them are counted with what they take themselves.
+func TestCacheCountsSmallEntries(t *testing.T) {
+	t.Parallel()
+	s := granted(service.New(), "t", "p", "cache")
+	const many = 100_000
+	for n := range many {
+		ask(t, s, "cache.set", fmt.Sprintf(`{"key":"%d","value":1}`, n))
+	}
+	if got := ask(t, s, "cache.get", `{"key":"0"}`); got != absent {
+		t.Errorf("%d entries are kept for one plugin", many)
+	}
+	if got := ask(t, s, "cache.get", fmt.Sprintf(`{"key":"%d"}`, many-1)); got == absent {
+		t.Error("the last is gone")
 	}
 }
 

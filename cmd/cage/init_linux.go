@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/mortise-dev/mortise/internal/sandbox/wire"
+)
+
+// supervise waits for the end of the program, reaps whatever else ends in the
+// meantime, passes signals on, and ends everything as soon as the host is gone.
+func supervise(pid int, host *bufio.Reader, watch *watcher) wire.Ended {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)
+	go func() {
+		for sig := range signals {
+			_ = unix.Kill(-pid, sig.(syscall.Signal))
+		}
+	}()
+	go func() {
+		for {
+			if _, err := host.ReadByte(); err != nil {
+				endAll(pid)
+				os.Exit(137)
+			}
+		}
+	}()
+	go watch.run(func() { endAll(pid) })
+	for {
+		var status unix.WaitStatus
+		var usage unix.Rusage
+		got, err := unix.Wait4(-1, &status, 0, &usage)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return wire.Ended{Exit: 127}
+		case got == pid:
+			ended := wire.Ended{Exit: status.ExitStatus()}
+			if status.Signaled() {
+				ended = wire.Ended{Exit: -1, Signal: int(status.Signal())}
+			}
+			ended.Exceeded = watch.exceeded(ended, &usage)
+			endAll(pid)
+			return ended
+		}
+	}
+}
+
+// endAll ends what can be seen from here: in a PID namespace everything but
+// us, elsewhere the program's group.
+func endAll(pid int) {
+	if os.Getpid() == 1 {
+		_ = unix.Kill(-1, unix.SIGKILL)
+		return
+	}
+	_ = unix.Kill(-pid, unix.SIGKILL)
+}
+
+// A watcher knows which limit the program ran into, and counts where no
+// cgroup does.
+type watcher struct {
+	limits wire.Limits
+	hit    atomic.Pointer[string]
+}
+
+func newWatcher(spec *wire.Spec) *watcher { return &watcher{limits: spec.Limits} }
+
+// look is how often the tree is counted: a program that takes memory as fast
+// as it can gets some tens of MiB further.
+const look = 20 * time.Millisecond
+
+// run counts until the process ends, and ends the program over a limit.
+func (w *watcher) run(end func()) {
+	if !w.limits.Watch || os.Getpid() != 1 {
+		return
+	}
+	for range time.Tick(look) {
+		memory, threads := count()
+		switch {
+		case w.limits.Memory > 0 && memory+scratchUsed() > w.limits.Memory:
+			w.over("memory")
+			end()
+		case w.limits.Processes > 0 && threads >= w.limits.Processes:
+			w.over("processes")
+		}
+	}
+}
+
+func (w *watcher) over(limit string) { w.hit.CompareAndSwap(nil, &limit) }
+
+// exceeded returns the limit that the end of the program comes from, as far
+// as that can be told: not every program says why it gave up.
+func (w *watcher) exceeded(e wire.Ended, usage *unix.Rusage) string {
+	l := w.limits
+	spent := time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+	switch hit := w.hit.Load(); {
+	case e.Exit == 0 && e.Signal == 0:
+		return ""
+	case e.Signal == int(unix.SIGXCPU), l.CPU > 0 && spent >= time.Duration(l.CPU)*time.Second:
+		return "cpu"
+	case hit != nil:
+		return *hit
+	case l.Watch && l.Memory > 0 && usage.Maxrss<<10 >= l.Memory/10*9:
+		return "memory"
+	case e.Signal == int(unix.SIGXFSZ), l.FileSize > 0 && largestFile() >= l.FileSize:
+		return "file_size"
+	case scratchFull():
+		return "scratch"
+	}
+	if l.Watch && l.Processes > 0 && os.Getpid() == 1 {
+		if _, threads := count(); threads >= l.Processes {
+			return "processes"
+		}
+	}
+	return ""
+}
+
+// scratchFull reports whether the program filled what it may write.
+func scratchFull() bool {
+	var st unix.Statfs_t
+	return work >= 0 && unix.Fstatfs(work, &st) == nil && (st.Bavail == 0 || st.Ffree == 0)
+}
+
+// maxSeen is how many files are looked at to find the largest.
+const maxSeen = 1000
+
+// largestFile returns the size of the largest file that the program wrote and left.
+func largestFile() (largest int64) {
+	seen := 0
+	for _, dir := range []string{".", "/tmp"} { // we are in scratch
+		_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+			if seen++; seen > maxSeen {
+				return fs.SkipAll
+			}
+			if err != nil || !entry.Type().IsRegular() {
+				return nil
+			}
+			if info, err := entry.Info(); err == nil {
+				largest = max(largest, info.Size())
+			}
+			return nil
+		})
+	}
+	return largest
+}
+
+// scratchUsed returns the bytes of what the program has written.
+func scratchUsed() int64 {
+	var st unix.Statfs_t
+	if work < 0 || unix.Fstatfs(work, &st) != nil {
+		return 0
+	}
+	return int64(st.Blocks-st.Bfree) * st.Bsize
+}
+
+// count returns the memory of all processes but our own that is theirs alone,
+// and the number of their threads.
+func count() (bytes int64, threads int) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0, 0
+	}
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err != nil || pid == 1 {
+			continue
+		}
+		raw, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "status"))
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(raw)) {
+			fields := strings.Fields(line)
+			if len(fields) < 2 {
+				continue
+			}
+			n, _ := strconv.ParseInt(fields[1], 10, 64)
+			switch fields[0] {
+			case "RssAnon:":
+				bytes += n << 10
+			case "Threads:":
+				threads += int(n)
+			}
+		}
+	}
+	return bytes, threads
+}

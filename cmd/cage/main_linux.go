@@ -1,0 +1,143 @@
+// Command cage is the launcher: it puts walls around itself, tries each of
+// them, starts one program inside and stays with it until it ends.
+//
+// The host starts it in new namespaces, sends it a wire.Spec and reads what
+// came of it; see package sandbox, which carries this program. The order is:
+// the root that the program sees, who it is, what it may use, what it may
+// still ask of the kernel. From then on the launcher itself is inside too.
+//
+// In its PID namespace the launcher is the first process. It reaps what is
+// orphaned and passes signals on, and when it ends the kernel ends the rest:
+// after the program, or as soon as the host is gone.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/mortise-dev/mortise/internal/sandbox/wire"
+)
+
+// maxSpec is the longest spec that is read.
+const maxSpec = 1 << 20
+
+// The thread that is locked here is the one that all walls stand around, and
+// the one that forks the program.
+func init() { runtime.LockOSThread() }
+
+func main() {
+	host := bufio.NewReader(io.LimitReader(os.NewFile(wire.SpecFD, "spec"), maxSpec))
+	report := json.NewEncoder(os.NewFile(wire.ReportFD, "report"))
+	var spec wire.Spec
+	line, err := host.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &spec)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cage is started by mortise, which tells it what to do; there is nothing to do by hand")
+		os.Exit(2)
+	}
+	started, pid := launch(&spec, host)
+	if err := report.Encode(started); err != nil || started.Error != "" {
+		os.Exit(127)
+	}
+	if pid == 0 { // there was only a cage to try
+		return
+	}
+	watch := newWatcher(&spec)
+	ended := supervise(pid, host, watch)
+	_ = report.Encode(ended)
+	if ended.Signal != 0 {
+		os.Exit(128 + ended.Signal)
+	}
+	os.Exit(ended.Exit)
+}
+
+// launch builds the cage and starts the program in it.
+func launch(spec *wire.Spec, host *bufio.Reader) (started wire.Started, pid int) {
+	failed := func(stage string, err error) (wire.Started, int) {
+		started.Stage, started.Error = stage, err.Error()
+		return started, 0
+	}
+	// Nothing but the three files of the program goes on to it.
+	if err := unix.CloseRange(wire.SpecFD, ^uint(0)>>1&0xffffffff, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		unix.CloseOnExec(wire.SpecFD)
+		unix.CloseOnExec(wire.ReportFD)
+	}
+	if err := tieToHost(); err != nil {
+		return failed("walls", err)
+	}
+	layers := namespaces(spec)
+	if spec.Mounts {
+		if err := buildView(spec); err != nil {
+			return failed("view", err)
+		}
+	}
+	layers = append(layers, viewLayer(spec))
+	rest, err := wallIn(spec)
+	if err != nil {
+		return failed("walls", err)
+	}
+	started.Layers = append(layers, rest...)
+	if err := unix.Chdir(spec.Dir); err != nil {
+		return failed("view", fmt.Errorf("entering %s: %w", spec.Dir, err))
+	}
+	if spec.Wait { // until the host has put us into our cgroup
+		if _, err := host.ReadByte(); err != nil {
+			return failed("walls", fmt.Errorf("the host is gone: %w", err))
+		}
+	}
+	if len(spec.Argv) == 0 {
+		return started, 0
+	}
+	pid, err = syscall.ForkExec(spec.Argv[0], spec.Argv, &syscall.ProcAttr{
+		Env: spec.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		return failed("exec", err)
+	}
+	// The host sees the end of the program's output and input when they end.
+	for fd := range 3 {
+		if null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0); err == nil {
+			_ = unix.Dup3(null, fd, 0)
+			_ = unix.Close(null)
+		} else {
+			_ = unix.Close(fd)
+		}
+	}
+	return started, pid
+}
+
+// tieToHost lets the kernel end this process when the host does. A change of
+// the user undoes it, so it is called again then.
+func tieToHost() error { return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0) }
+
+// namespaces says which of our namespaces are not the host's.
+func namespaces(spec *wire.Spec) []wire.Layer {
+	var layers []wire.Layer
+	for _, outside := range spec.Outside {
+		if outside.Name == "mnt" {
+			continue // see viewLayer
+		}
+		layer := wire.Layer{Name: titles[outside.Name], Why: "the launcher was started in the host's own"}
+		if own, err := os.Readlink("/proc/self/ns/" + outside.Name); err == nil && own != outside.ID {
+			layer.On, layer.Why = true, ""
+		}
+		if outside.Name == "pid" && os.Getpid() != 1 {
+			layer.On = false
+		}
+		layers = append(layers, layer)
+	}
+	return layers
+}
+
+var titles = map[string]string{
+	"user": "user namespace", "pid": "pid namespace", "net": "network namespace", "ipc": "ipc namespace", "uts": "uts namespace",
+}

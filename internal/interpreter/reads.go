@@ -1,0 +1,132 @@
+package interpreter
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// systemPrograms are what a script or a program of the system finds beside
+// itself: other programs, and the libraries of all.
+var systemPrograms = []string{"/bin", "/usr/bin", "/usr/local/bin", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share"}
+
+// Reads returns what the program that Command named has to read besides the
+// files of its package, for a cage that shows nothing else: the interpreter
+// with its standard library and installed packages, the SDK, libraries. Only
+// what is there is named.
+func (i *Interpreters) Reads(ctx context.Context, pkg plugin.Package, m *plugin.Manifest, argv []string) ([]string, error) {
+	program := argv[0]
+	var reads []string
+	bound := m.Runner.Binding != nil // its files have no package but are beside its program
+	ofSystem := slices.Contains(systemPrograms, filepath.Dir(program)) || !bound && (pkg.Dir == "" || !within(program, pkg.Dir))
+	switch paths, known := i.readsOf(program); {
+	case known:
+		reads = append(reads, paths...)
+	case shebang(program) != "" || ofSystem:
+		reads = append(reads, systemPrograms...)
+		reads = append(reads, shebang(program))
+	default:
+		reads = append(reads, libraries(systemLibraries(), program)...)
+	}
+	if bound && !ofSystem {
+		reads = append(reads, filepath.Dir(program))
+	}
+	for _, argument := range argv[1:] {
+		switch {
+		case !filepath.IsAbs(argument):
+		case within(argument, i.pythonSDK.dir): // .../sdk/python-HASH/mortise/_boot.py
+			rest, _ := filepath.Rel(i.pythonSDK.dir, argument)
+			name, _, _ := strings.Cut(rest, string(filepath.Separator))
+			reads = append(reads, filepath.Join(i.pythonSDK.dir, name), i.bytecode())
+		case exists(argument) && bound:
+			reads = append(reads, argument, filepath.Dir(argument))
+		case exists(argument):
+			reads = append(reads, argument)
+		}
+	}
+	reads = slices.DeleteFunc(reads, func(path string) bool {
+		_, err := os.Stat(path)
+		return path == "" || err != nil
+	})
+	slices.Sort(reads)
+	return slices.Compact(reads), nil
+}
+
+// readsOf returns what an interpreter of ours needs; known is false for any
+// other program.
+func (i *Interpreters) readsOf(program string) (paths []string, known bool) {
+	for _, p := range []*interpreter{i.python, i.node} {
+		said, ok := p.memory.real(p.name, program)
+		if !ok {
+			continue
+		}
+		return slices.Concat(said.Reads, p.extra), true
+	}
+	return nil, false
+}
+
+// needs returns what a program that described itself has to read.
+func (p *interpreter) needs(said answer, paths []string) []string {
+	programs := []string{said.Real}
+	for _, dir := range paths {
+		modules, _ := filepath.Glob(filepath.Join(dir, "*.so")) // Python's own modules, each with its libraries
+		programs = append(programs, modules...)
+	}
+	all := append(libraries(systemLibraries(), programs...), paths...)
+	all = append(all, said.Real)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// bytecode is where compiled modules of the SDK and the standard library are,
+// for programs that must not write any.
+func (i *Interpreters) bytecode() string { return filepath.Join(i.dir, "bytecode") }
+
+// A warmer fills the directory of bytecode, once for each interpreter and SDK.
+type warmer struct {
+	mu   sync.Mutex // held while one is filled
+	done map[string]bool
+}
+
+// warm runs the modules that every Python plugin begins with, so that their
+// bytecode is there: plugins in a cage can read it, and cannot write their own.
+// Where that fails, plugins start more slowly.
+func (i *Interpreters) warm(ctx context.Context, real, sdk string) {
+	i.warmer.mu.Lock()
+	defer i.warmer.mu.Unlock()
+	mark := filepath.Join(i.bytecode(), "."+filepath.Base(sdk)+"-"+strings.ReplaceAll(real, string(filepath.Separator), "_"))
+	if i.warmer.done[mark] || exists(mark) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, real, "-I", "-S", "-X", "pycache_prefix="+i.bytecode(), "-c", warming, sdk)
+	cmd.Dir, cmd.Env = os.TempDir(), []string{}
+	if cmd.Run() == nil {
+		_ = writeFile(mark, nil)
+	}
+	if i.warmer.done == nil {
+		i.warmer.done = map[string]bool{}
+	}
+	i.warmer.done[mark] = true
+}
+
+// warming imports what plugins do. What one of them lacks the others have.
+var warming = fmt.Sprintf(`import sys, importlib, pkgutil
+sys.path.insert(0, sys.argv[1])
+import mortise
+for m in pkgutil.iter_modules(mortise.__path__):
+    if m.name not in ("_boot", "__main__"):
+        try: importlib.import_module("mortise." + m.name)
+        except BaseException: pass
+for name in %q.split():
+    try: importlib.import_module(name)
+    except BaseException: pass
+`, "abc argparse asyncio base64 collections contextlib csv dataclasses datetime decimal email enum functools glob gzip hashlib heapq html html.parser inspect io itertools json logging math operator os pathlib random re shutil sqlite3 statistics string subprocess tempfile textwrap threading time traceback types typing unicodedata urllib.parse urllib.request uuid xml.etree.ElementTree zipfile zlib")

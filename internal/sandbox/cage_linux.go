@@ -1,0 +1,400 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/mortise-dev/mortise/internal/sandbox/wire"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A cage is how programs are caged on this machine, as far as that is known.
+type cage struct {
+	opts     Options
+	launcher launcher
+	groups   *cgroups
+	way      way
+	peers    []wire.Peer
+	owners   owners
+}
+
+// A way is what a cage is started with, of several that are tried.
+type way struct {
+	user   bool // a user namespace
+	spaces bool // all the other namespaces
+}
+
+// ways are tried in this order; the first that reaches Full is taken, or else
+// the best.
+func ways() []way {
+	if os.Geteuid() == 0 { // who needs no user namespace to make the others
+		return []way{{true, true}, {false, true}, {false, false}}
+	}
+	return []way{{true, true}, {false, false}}
+}
+
+// Ids that plugins of a host run under that is root, a different one each.
+// Nothing of the system has an id so high.
+const (
+	firstUID = 0x70000000
+	uidCount = 1 << 16
+)
+
+func newCage(opts Options) *cage {
+	c := &cage{opts: opts, groups: newCgroups()}
+	for _, name := range []string{"user", "pid", "net", "ipc", "uts", "mnt"} {
+		if id, err := os.Readlink("/proc/self/ns/" + name); err == nil {
+			c.peers = append(c.peers, wire.Peer{Name: name, ID: id})
+		}
+	}
+	return c
+}
+
+func (c *cage) close() error {
+	c.owners.close()
+	c.launcher.close()
+	return c.groups.close()
+}
+
+// probe builds cages around nothing until one stands.
+func (s *Sandbox) probe() Report {
+	if err := s.cage.launcher.open(s.opts.Dir); err != nil {
+		return noReport(err.Error())
+	}
+	best, taken := noReport("nothing was tried"), way{}
+	for _, w := range ways() {
+		s.cage.way = w
+		r := s.try()
+		if rank(r) > rank(best) || best.Layers[0].Why == "nothing was tried" {
+			best, taken = r, w
+		}
+		if r.Level == Full {
+			break
+		}
+	}
+	s.cage.way = taken
+	return best
+}
+
+func rank(r Report) int {
+	n := len(r.Layers) - len(r.Missing())
+	return n + 100*slices.Index([]Level{None, Partial, Full}, r.Level)
+}
+
+// tryLimit is how long a cage around nothing may take.
+const tryLimit = 5 * time.Second
+
+func (s *Sandbox) try() Report {
+	ctx, cancel := context.WithTimeout(context.Background(), tryLimit)
+	defer cancel()
+	scratch, err := os.MkdirTemp(s.opts.Dir, "cage-")
+	if err != nil {
+		return noReport("no directory to try a cage in: " + err.Error())
+	}
+	defer os.RemoveAll(scratch)
+	if scratch, err = filepath.Abs(scratch); err != nil {
+		return noReport(err.Error())
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return noReport(err.Error())
+	}
+	defer null.Close()
+	limits := Limits{Memory: 256 << 20, Scratch: 1 << 20, FileSize: 1 << 20, Processes: 64, OpenFiles: 64}
+	p, err := s.cage.start(ctx, s.starter, Spec{Scratch: scratch, Limits: limits}, Files{null, null, null})
+	if err != nil {
+		r := noReport("a cage could not be built: " + err.Error())
+		if s.cage.way.user && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EACCES)) {
+			r = noReport("this system forbids user namespaces (" + err.Error() +
+				"): allow them with sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1 or kernel.apparmor_restrict_unprivileged_userns=0")
+		}
+		return r
+	}
+	p.Wait()
+	p.Release()
+	return p.report
+}
+
+// caged is what a process in a cage has besides.
+type caged struct {
+	cage     *cage
+	lifeline *os.File // to the launcher: when it is closed, everything ends
+	report   *os.File
+	lines    *bufio.Reader
+	group    *cgroup // nil for none
+	owner    *owner  // likewise
+	once     sync.Once
+}
+
+func (s *Sandbox) startCaged(ctx context.Context, spec Spec, files Files) (*Process, error) {
+	p, err := s.cage.start(ctx, s.starter, spec, files)
+	if err != nil {
+		return nil, launchFailed(spec, err)
+	}
+	return p, nil
+}
+
+// start builds a cage and starts the program of spec in it; without a program,
+// the cage ends once it was tried.
+func (c *cage) start(ctx context.Context, starter *starter, spec Spec, files Files) (_ *Process, err error) {
+	scratch, err := filepath.EvalSymlinks(spec.Scratch)
+	if err != nil {
+		return nil, err
+	}
+	uid, gid, own := c.identity()
+	group, why := c.groups.take(spec.Limits)
+	k := &caged{group: group, owner: own, cage: c}
+	defer func() {
+		if err != nil {
+			k.release()
+		}
+	}()
+	order := wire.Spec{
+		Argv: spec.Argv, Env: spec.Env, Dir: scratch, Mounts: c.way.spaces, Fresh: c.way.spaces,
+		UID: uid, GID: gid, Switch: own != nil, Outside: c.peers, Hidden: hidden(), Limits: spec.Limits.wire(),
+	}
+	tree, read, err := viewOf(spec, uid, gid)
+	if err != nil {
+		return nil, err
+	}
+	order.Read = read
+	order.Write = []string{scratch}
+	if c.way.spaces {
+		order.Tree = tree
+		order.Scan = []string{"/proc", "/etc", "/dev"}
+		order.Write = append(order.Write, "/tmp")
+	} else if own != nil {
+		if err := os.Chown(scratch, uid, gid); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
+		order.Write = append(order.Write, "/dev/"+name)
+	}
+
+	order.Wait, order.Limits.Watch = group != nil, group == nil
+	down, up, err := pipes()
+	if err != nil {
+		return nil, err
+	}
+	k.lifeline, k.report, k.lines = down[1], up[0], bufio.NewReader(up[0])
+	cmd := command(c.launcher.path, []string{"cage"}, []string{"GOMAXPROCS=2", "GOGC=off"}, files)
+	cmd.Dir = "/"
+	cmd.ExtraFiles = []*os.File{down[0], up[1]} // wire.SpecFD, wire.ReportFD
+	if c.way.user && c.way.spaces {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, own.hand(order.Tree, wire.ReportFD+1)...)
+	}
+	c.prepare(cmd, own)
+	err = starter.start(ctx, cmd)
+	for _, file := range cmd.ExtraFiles {
+		_ = file.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{cmd: cmd, caged: k, done: make(chan struct{})}
+	started, failed := k.negotiate(ctx, cmd.Process.Pid, &order)
+	if failed == nil && started.Error != "" {
+		failed = refusal(started)
+	}
+	if failed == nil && len(spec.Argv) > 0 && c.way.spaces {
+		p.scratch, _ = os.OpenRoot(fmt.Sprintf("/proc/%d/root%s", cmd.Process.Pid, scratch)) // nil where it has ended already
+	}
+	go p.reap() // from here on, it lets go of what the cage holds
+	if failed != nil {
+		p.Kill()
+		p.Wait()
+		p.Release()
+		return nil, failed
+	}
+	p.report = reportOf(append(started.Layers, countedLayers(group, why, c.way.spaces)...))
+	return p, nil
+}
+
+// countedLayers are the layers that count the tree as a whole.
+func countedLayers(group *cgroup, why string, watched bool) []Layer {
+	memory, processes := Layer{Name: LayerMemory, On: true}, Layer{Name: LayerProcesses, On: true}
+	switch {
+	case group != nil:
+		memory.Why, processes.Why = "cgroup "+group.version, "cgroup "+group.version
+	case watched:
+		memory.Why = "no cgroup (" + why + "): each process is bounded by the kernel, the tree is counted by the launcher 50 times a second"
+		processes.Why = "no cgroup (" + why + "): bounded for the user of each cage"
+	default:
+		memory.On, memory.Why = false, "no cgroup ("+why+"), and no PID namespace in which to count"
+		processes.On, processes.Why = false, memory.Why
+	}
+	return []Layer{memory, processes}
+}
+
+// hidden is a path of the host that no cage shows.
+func hidden() string {
+	for _, path := range []string{"/etc/shadow", "/sys/kernel", "/boot", "/root", "/home"} {
+		if _, err := os.Lstat(path); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// refusal turns what the launcher says into an error.
+func refusal(s wire.Started) error {
+	if s.Stage == "exec" {
+		return errors.New(s.Error)
+	}
+	return fmt.Errorf("its cage cannot be built (%s): %s", s.Stage, s.Error)
+}
+
+// identity returns the user and group the program shall have, and the owner
+// that this is where the launcher must become it.
+func (c *cage) identity() (uid, gid int, own *owner) {
+	uid, gid = os.Geteuid(), os.Getegid()
+	if uid != 0 || largestID() < 2 { // a container that has no other id to give
+		return uid, gid, nil
+	}
+	own = c.owners.take(c.launcher.path)
+	return own.id, own.id, own
+}
+
+// prepare says in which namespaces the launcher starts, and ties its life to
+// the thread that starts it.
+func (c *cage) prepare(cmd *exec.Cmd, own *owner) {
+	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if c.way.spaces {
+		attr.Cloneflags = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+	}
+	if c.way.user {
+		attr.Cloneflags |= unix.CLONE_NEWUSER
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
+		if own != nil {
+			as := syscall.SysProcIDMap{ContainerID: own.id, HostID: own.id, Size: 1}
+			attr.UidMappings, attr.GidMappings = append(attr.UidMappings, as), append(attr.GidMappings, as)
+			attr.GidMappingsEnableSetgroups = true
+		}
+		if os.Geteuid() != 0 { // who keeps capabilities through exec only like this
+			attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE}
+		}
+	}
+	cmd.SysProcAttr = attr
+}
+
+// largestID returns the highest user id that can be given away here.
+func largestID() int {
+	file, err := os.Open("/proc/self/uid_map")
+	if err != nil {
+		return 0
+	}
+	defer file.Close()
+	largest := 0
+	for {
+		var inside, outside, count int
+		if _, err := fmt.Fscan(file, &inside, &outside, &count); err != nil {
+			return largest
+		}
+		largest = max(largest, inside+count-1)
+	}
+}
+
+// pipes makes a pipe to the launcher and one back.
+func pipes() (down, up [2]*os.File, err error) {
+	if down[0], down[1], err = os.Pipe(); err != nil {
+		return down, up, err
+	}
+	if up[0], up[1], err = os.Pipe(); err != nil {
+		_, _ = down[0].Close(), down[1].Close()
+	}
+	return down, up, err
+}
+
+// maxReport is the longest line that the launcher may answer with.
+const maxReport = 64 << 10
+
+// negotiate sends the order and waits for what came of it.
+func (k *caged) negotiate(ctx context.Context, pid int, order *wire.Spec) (started wire.Started, err error) {
+	deadline := time.Now().Add(startLimit)
+	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	stop := context.AfterFunc(ctx, func() {
+		_ = k.report.SetReadDeadline(time.Now())
+		_ = k.lifeline.SetWriteDeadline(time.Now())
+	})
+	defer stop()
+	_ = k.report.SetReadDeadline(deadline)
+	_ = k.lifeline.SetWriteDeadline(deadline)
+	fail := func(err error) (wire.Started, error) {
+		switch {
+		case ctx.Err() != nil:
+			err = plugin.AsError(context.Cause(ctx))
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			err = plugin.Errorf(plugin.CodeTimeout, "building its cage took longer than %s", startLimit)
+		case errors.Is(err, io.EOF), errors.Is(err, unix.EPIPE):
+			err = errors.New("the launcher ended without a word")
+		}
+		return started, err
+	}
+	line, err := json.Marshal(order)
+	if err != nil {
+		return started, err
+	}
+	if _, err := k.lifeline.Write(append(line, '\n')); err != nil {
+		return fail(err)
+	}
+	if k.group != nil { // while the launcher is at work on the rest
+		if err := k.group.add(pid); err != nil {
+			return started, fmt.Errorf("putting it into its cgroup: %w", err)
+		}
+		if _, err := k.lifeline.Write([]byte{'\n'}); err != nil {
+			return fail(err)
+		}
+	}
+	if err := json.NewDecoder(io.LimitReader(k.lines, maxReport)).Decode(&started); err != nil {
+		return fail(err)
+	}
+	_ = k.report.SetReadDeadline(time.Time{})
+	return started, nil
+}
+
+// ended learns from the launcher, which has ended, how the program did.
+func (k *caged) ended(end *State) {
+	_ = k.report.SetReadDeadline(time.Now().Add(startLimit))
+	var said wire.Ended
+	if err := json.NewDecoder(io.LimitReader(k.lines, maxReport)).Decode(&said); err == nil {
+		end.Exit, end.Signal, end.Exceeded = said.Exit, syscall.Signal(said.Signal), said.Exceeded
+	}
+	if end.Exceeded == "" && !end.OK() && k.group != nil {
+		end.Exceeded = k.group.exceeded()
+	}
+	k.release()
+}
+
+// release lets go of what the cage of one process holds, once.
+func (k *caged) release() {
+	k.once.Do(func() {
+		closeFiles(k.lifeline, k.report)
+		k.cage.groups.give(k.group)
+		k.cage.owners.give(k.owner)
+	})
+}
+
+func closeFiles(files ...*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}

@@ -1,0 +1,27 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"runtime"
+)
+
+type cage struct{}
+
+type caged struct{}
+
+func newCage(Options) *cage { return &cage{} }
+
+func (*cage) close() error { return nil }
+
+func (*caged) ended(*State) {}
+
+func (s *Sandbox) probe() Report {
+	return noReport("cages are built on Linux; this is " + runtime.GOOS)
+}
+
+func (s *Sandbox) startCaged(context.Context, Spec, Files) (*Process, error) {
+	return nil, errors.ErrUnsupported // never: the level is none
+}

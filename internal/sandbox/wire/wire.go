@@ -1,0 +1,80 @@
+// Package wire is what the host and its launcher say to each other: one
+// [Spec] to the launcher, then one [Started] and one [Ended] back, each a line
+// of JSON.
+package wire
+
+// Descriptors that the launcher finds open besides those of the plugin.
+const (
+	SpecFD   = 3 // the spec; its end, at any time, says that the host is gone
+	ReportFD = 4 // what came of it
+)
+
+// A Spec says what to start and in which walls.
+type Spec struct {
+	Argv []string `json:"argv"` // empty: only try the walls
+	Env  []string `json:"env"`
+	Dir  string   `json:"dir"` // where the program starts: its scratch directory
+
+	Mounts  bool   `json:"mounts"`  // there is a mount namespace: build the view below
+	Fresh   bool   `json:"fresh"`   // there is a PID namespace: mount its own /proc
+	Tree    []Node `json:"tree"`    // what the root has, parents before what is in them
+	UID     int    `json:"uid"`     // whom to become
+	GID     int    `json:"gid"`     // likewise
+	Switch  bool   `json:"switch"`  // become UID and GID; else the launcher is them already
+	Outside []Peer `json:"outside"` // the host's own namespaces, to tell that these are others
+
+	Read   []string `json:"read"`   // Landlock: may be read and run
+	Scan   []string `json:"scan"`   // Landlock: may be read
+	Write  []string `json:"write"`  // Landlock: may be written
+	Hidden string   `json:"hidden"` // a path of the host that must not be there
+
+	Wait   bool   `json:"wait"` // the host sends one more byte once the launcher is in its cgroup
+	Limits Limits `json:"limits"`
+}
+
+// A Node is one thing in the root that the program sees.
+type Node struct {
+	Kind string `json:"kind"` // bind, link, work, empty, text, proc, dev
+	Path string `json:"path"`
+	To   string `json:"to,omitempty"` // of a link: where to; of a text: what it says
+	Dir  bool   `json:"dir,omitempty"`
+	FD   int    `json:"fd,omitempty"` // of a bind: the mount itself, which the host made
+}
+
+// A Peer is a namespace of the host.
+type Peer struct {
+	Name string `json:"name"` // as below /proc/self/ns
+	ID   string `json:"id"`   // as its link reads
+}
+
+// Limits bound the program and all that it starts. Zero is no limit.
+type Limits struct {
+	Memory    int64 `json:"memory"`    // bytes
+	Scratch   int64 `json:"scratch"`   // bytes, of scratch and /tmp together
+	FileSize  int64 `json:"file_size"` // bytes of one file
+	Processes int   `json:"processes"` // processes and threads
+	OpenFiles int   `json:"open_files"`
+	CPU       int64 `json:"cpu"`   // seconds of one process
+	Watch     bool  `json:"watch"` // no cgroup counts: the launcher itself does
+}
+
+// A Layer is one wall and whether it stands.
+type Layer struct {
+	Name string `json:"name"`
+	On   bool   `json:"on"`
+	Why  string `json:"why,omitempty"`
+}
+
+// A Started says what became of a spec.
+type Started struct {
+	Layers []Layer `json:"layers"`
+	Error  string  `json:"error,omitempty"` // nothing was started
+	Stage  string  `json:"stage,omitempty"` // with Error: view, walls or exec
+}
+
+// An Ended says how the program ended.
+type Ended struct {
+	Exit     int    `json:"exit"`
+	Signal   int    `json:"signal,omitempty"`
+	Exceeded string `json:"exceeded,omitempty"` // the limit that ended it
+}
