@@ -30,8 +30,10 @@ var denied = []uint32{
 	unix.SYS_KEXEC_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_REBOOT, unix.SYS_SWAPON, unix.SYS_SWAPOFF,
 	unix.SYS_ACCT, unix.SYS_SYSLOG, unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_CLOCK_ADJTIME, unix.SYS_ADJTIMEX,
 	unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME, unix.SYS_VHANGUP,
-	// memory that no limit of a process counts
-	unix.SYS_SHMGET, unix.SYS_SEMGET, unix.SYS_MSGGET, unix.SYS_MQ_OPEN, unix.SYS_MEMFD_SECRET,
+	// memory that no limit of a process counts, and what of it the host's own
+	// processes share, which is found by number where there is no IPC namespace
+	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
+	unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK, unix.SYS_MEMFD_SECRET,
 }
 
 const (
@@ -94,10 +96,24 @@ func program() []unix.SockFilter {
 		return judge
 	}
 	code = append(code, only(unix.SYS_CLONE, append(judged(0, when(unix.BPF_JSET, newSpaces, answerPerm)), answer(answerAllow))...)...)
-	code = append(code, only(unix.SYS_SOCKETPAIR, append(judged(0, when(unix.BPF_JEQ, unix.AF_UNIX, answerAllow)), answer(answerPerm))...)...)
+	code = append(code, only(unix.SYS_SOCKETPAIR, pairs()...)...)
+	// The limits of others; its own, which it calls 0, a process may lower.
+	code = append(code, only(unix.SYS_PRLIMIT64, append(judged(0, when(unix.BPF_JEQ, 0, answerAllow)), answer(answerPerm))...)...)
 	code = append(code, only(unix.SYS_PERSONALITY, append(judged(0, when(unix.BPF_JEQ, 0, answerAllow), when(unix.BPF_JEQ, 0xffffffff, answerAllow)), answer(answerPerm))...)...)
 	code = append(code, only(unix.SYS_IOCTL, append(judged(1, when(unix.BPF_JEQ, unix.TIOCSTI, answerPerm), when(unix.BPF_JEQ, unix.TIOCLINUX, answerPerm)), answer(answerAllow))...)...)
 	return append(code, answer(answerAllow))
+}
+
+// pairs judges socketpair: a pair that is connected and stays so. One of
+// datagrams could send to any socket of the host that has a path.
+func pairs() []unix.SockFilter {
+	code := []unix.SockFilter{
+		load(atArgs), instruction(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, unix.AF_UNIX, 1, 0), answer(answerPerm),
+		load(atArgs + 8), instruction(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, 0xf, 0, 0), // without SOCK_CLOEXEC and SOCK_NONBLOCK
+	}
+	code = append(code, when(unix.BPF_JEQ, unix.SOCK_STREAM, answerAllow)...)
+	code = append(code, when(unix.BPF_JEQ, unix.SOCK_SEQPACKET, answerAllow)...)
+	return append(code, answer(answerPerm))
 }
 
 // filter puts the filter before every thread and tries what it denies. A
