@@ -21,7 +21,9 @@ func limit(l wire.Limits) ([]wire.Layer, error) {
 		resource int
 		max      uint64
 	}
-	bounds := []bound{{"core", unix.RLIMIT_CORE, 0}, {"msgqueue", unix.RLIMIT_MSGQUEUE, 0}, {"rtprio", unix.RLIMIT_RTPRIO, 0}, {"memlock", unix.RLIMIT_MEMLOCK, 8 << 20}}
+	// A core of one byte is none, and keeps a core_pattern that is a program from
+	// being started as root with the plugin's memory, which 0 does not.
+	bounds := []bound{{"core", unix.RLIMIT_CORE, 1}, {"msgqueue", unix.RLIMIT_MSGQUEUE, 0}, {"rtprio", unix.RLIMIT_RTPRIO, 0}, {"memlock", unix.RLIMIT_MEMLOCK, 8 << 20}}
 	if l.OpenFiles > 0 {
 		bounds = append(bounds, bound{"open files", unix.RLIMIT_NOFILE, uint64(l.OpenFiles)})
 	}
