@@ -5,8 +5,9 @@
 // kernel and its services; the plugins are programs in Go, Python, Node and
 // shell, installed as any other. Whatever they do, each call ends in time with
 // the code that says what happened, the host's memory stays where it was, and a
-// well-behaved plugin beside them answers as fast as before. What only a cage
-// stops is tried where there is a full one, and named as not run elsewhere.
+// good plugin answers no slower beside them than beside others like itself, but
+// for a bound. What only a cage stops is tried where there is a full one, and
+// named as not run elsewhere.
 package hostile
 
 import (
@@ -36,8 +37,7 @@ const (
 	quietTime = 400 * time.Millisecond
 )
 
-// wanted is how many cases are run: MORTISE_HOSTILE_CASES, or 150. Those in
-// which a cage must hold come on top.
+// wanted is a number of the environment, or another where it is not set.
 func wanted(t *testing.T, name string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(name)

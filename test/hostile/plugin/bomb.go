@@ -23,6 +23,7 @@ func init() {
 					b[i] = 1
 				}
 				held = append(held, b)
+				_ = held
 			}
 		},
 		"memory bomb in a child": func(p *peer) {
