@@ -29,7 +29,7 @@ without() { # name, reason
 
 go_tests() { # flags... ; every skipped test is named with its reason
 	log=$(mktemp)
-	go test -v "$@" ./... >"$log" 2>&1
+	go test -v "$@" $(go list ./... | grep -v /test/hostile) >"$log" 2>&1
 	status=$?
 	grep -E '^(ok|FAIL|panic:|\?) ' "$log" | grep -v 'no test files'
 	[ $status -eq 0 ] || grep -vE '^ *(=== |--- PASS)|^(ok|PASS|\?) ' "$log" | grep -B30 -A30 -E -- '--- FAIL|panic:|DATA RACE|build failed|setup failed' | head -n 400
@@ -59,6 +59,7 @@ else
 	without "race detector" "there is no C compiler; the tests run without it"
 	part "go test" go_tests
 fi
+part "hostile plugins" go test -count=1 -v ./test/hostile # by themselves: they measure
 part "bench compiles" sh -c 'cd bench && go vet ./...'
 if have python3; then
 	part "Python SDK" python3 -B -m unittest discover -q -s sdk/python/tests

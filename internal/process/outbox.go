@@ -11,8 +11,8 @@ import (
 
 // Bounds of what may wait for a plugin that does not read.
 const (
-	maxOutbox  = 64 << 20 // bytes in all
-	maxAnswers = 2 << 20  // bytes of answers to what it asked, before it is asked to wait itself
+	maxOutbox  = 64 << 20  // bytes in all
+	maxAnswers = 512 << 10 // bytes of answers to what it asked, before it is asked to wait itself
 )
 
 // An outbox collects the frames for one plugin. One goroutine, write, owns the

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 )
 
@@ -13,6 +14,13 @@ import (
 const (
 	tailBytes = 64 << 10
 	lineBytes = 8 << 10
+)
+
+// Who writes more than floodBytes to stderr within floodTime waits for the rest
+// of it: taking in a flood must not keep the host from its other plugins.
+const (
+	floodBytes = 256 << 10
+	floodTime  = 20 * time.Millisecond
 )
 
 // A tail keeps the last lines of a plugin's stderr.
@@ -25,7 +33,7 @@ type tail struct {
 // readFrom reads lines to the end of r, keeps the last of them and tells each
 // to log. A long line is cut; the rest of it is passed over.
 func (t *tail) readFrom(r io.Reader, log func(line string)) {
-	buf := bufio.NewReaderSize(r, lineBytes)
+	buf := bufio.NewReaderSize(&slow{r: r}, lineBytes)
 	for {
 		chunk, err := buf.ReadSlice('\n')
 		if len(chunk) > 0 {
@@ -40,6 +48,27 @@ func (t *tail) readFrom(r io.Reader, log func(line string)) {
 			return
 		}
 	}
+}
+
+// A slow reader bounds how much is read at a time.
+type slow struct {
+	r     io.Reader
+	begun time.Time // of what is counted
+	read  int
+}
+
+// Read reads as r does, once it is time.
+func (s *slow) Read(b []byte) (int, error) {
+	switch elapsed := time.Since(s.begun); {
+	case elapsed >= floodTime:
+		s.begun, s.read = time.Now(), 0
+	case s.read >= floodBytes:
+		time.Sleep(floodTime - elapsed)
+		s.begun, s.read = time.Now(), 0
+	}
+	n, err := s.r.Read(b)
+	s.read += n
+	return n, err
 }
 
 func (t *tail) add(line string) {

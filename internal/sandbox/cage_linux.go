@@ -191,14 +191,16 @@ func (c *cage) start(ctx context.Context, starter *starter, spec Spec, files Fil
 		return nil, err
 	}
 	k.lifeline, k.report, k.lines = down[1], up[0], bufio.NewReader(up[0])
-	cmd := command(c.launcher.path, []string{"cage"}, []string{"GOMAXPROCS=2", "GOGC=off"}, files)
+	cmd := command("", []string{"cage"}, []string{"GOMAXPROCS=2", "GOGC=off"}, files)
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{down[0], up[1]} // wire.SpecFD, wire.ReportFD
 	if c.way.user && c.way.spaces {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, own.hand(order.Tree, wire.ReportFD+1)...)
 	}
 	c.prepare(cmd, own)
-	err = starter.start(ctx, cmd)
+	if cmd.Path, err = c.launcher.at(append([]*os.File{files.Stdin, files.Stdout, files.Stderr}, cmd.ExtraFiles...)...); err == nil {
+		err = starter.start(ctx, cmd)
+	}
 	for _, file := range cmd.ExtraFiles {
 		_ = file.Close()
 	}
@@ -265,7 +267,7 @@ func (c *cage) identity() (uid, gid int, own *owner) {
 	if uid != 0 || largestID() < 2 { // a container that has no other id to give
 		return uid, gid, nil
 	}
-	own = c.owners.take(c.launcher.path)
+	own = c.owners.take(&c.launcher)
 	return own.id, own.id, own
 }
 

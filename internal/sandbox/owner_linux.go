@@ -30,7 +30,7 @@ type owners struct {
 }
 
 // take returns an owner that nobody is.
-func (o *owners) take(launcher string) *owner {
+func (o *owners) take(l *launcher) *owner {
 	o.mu.Lock()
 	if n := len(o.free); n > 0 {
 		own := o.free[n-1]
@@ -45,7 +45,7 @@ func (o *owners) take(launcher string) *owner {
 		id = most
 	}
 	own := &owner{id: id}
-	own.space, _ = userNamespace(launcher, id) // without one, files keep their owner
+	own.space, _ = userNamespace(l, id) // without one, files keep their owner
 	return own
 }
 
@@ -71,13 +71,18 @@ func (o *owners) close() {
 
 // userNamespace returns a user namespace in which id is root. It takes a
 // process to make one: a launcher that is told nothing.
-func userNamespace(launcher string, id int) (*os.File, error) {
+func userNamespace(l *launcher, id int) (*os.File, error) {
 	hold, release, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer release.Close()
-	cmd := &exec.Cmd{Path: launcher, Args: []string{"cage"}, Env: []string{}, ExtraFiles: []*os.File{hold}}
+	path, err := l.at(hold)
+	if err != nil {
+		_ = hold.Close()
+		return nil, err
+	}
+	cmd := &exec.Cmd{Path: path, Args: []string{"cage"}, Env: []string{}, ExtraFiles: []*os.File{hold}}
 	one := []syscall.SysProcIDMap{{ContainerID: 0, HostID: id, Size: 1}}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, UidMappings: one, GidMappings: one, Setpgid: true}
 	err = cmd.Start()

@@ -92,6 +92,9 @@ func rows() []row {
 			table = append(table, r)
 		}
 	}
+	for _, program := range []string{"go", "python", "node", "shell"} {
+		add(program, row{name: "good", want: all(none), then: all(none)}) // to compare with
+	}
 	for _, k := range frameKinds {
 		params := with(k.params, "answer")
 		for i, place := range []string{"opening", "later", "progress", "events", "service", "in pieces", "early"} {
@@ -435,6 +438,21 @@ func trials() []*trial {
 		}
 	}
 	return append(spread(firsts), spread(others)...)
+}
+
+// honest returns the well-behaved counterpart of a case: a process of the same
+// program that is started, answers once, and rests.
+func honest(c *trial) *trial {
+	name := "good"
+	if c.program == "v1" {
+		name = "answers, exits"
+	}
+	for _, other := range trials() {
+		if other.program == c.program && other.name == name {
+			return &trial{row: row{program: c.program, name: name, want: all(none)}, n: other.n, param: other.param}
+		}
+	}
+	panic("there is nothing good of " + c.program)
 }
 
 // spread mixes a list by a step that has no divisor in common with its length.

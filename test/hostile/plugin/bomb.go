@@ -24,6 +24,7 @@ func init() {
 				}
 				//lint:ignore SA4010 taking memory is what it is for
 				held = append(held, b)
+				_ = held
 			}
 		},
 		"memory bomb in a child": func(p *peer) {

@@ -27,6 +27,7 @@ const sleeper = ["-e", "process.on('SIGTERM',()=>{});setInterval(()=>{},1<<30)"]
 let call;
 
 const behaviours = {
+  "good": () => answer(),
   "exits": (n) => process.exit(n),
   "aborts": () => process.abort(),
   "throws": (n) => { throw [new Error("on purpose"), "text", null, undefined, 7, Symbol("s")][n]; },

@@ -258,6 +258,7 @@ def compiled(_):
 
 
 behaviours = {
+    "good": lambda _: rest(),
     "dies": dies,
     "segfault": segfault,
     "recursion": recursion,

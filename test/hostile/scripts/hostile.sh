@@ -4,7 +4,7 @@
 # The session's name says what it does: "exits|9" is the behaviour exits with
 # the parameter 9. Started with "list" it prints their names.
 
-behaviours="exits fails dies unbound busy hangs stops deaf prints traces reads half closes_stdout closes_stderr subshell
+behaviours="good exits fails dies unbound busy hangs stops deaf prints traces reads half closes_stdout closes_stderr subshell
 background orphan orphan_exits pipeline becomes twice flood errors spaces quotes forks own_file"
 
 # between TEXT BEFORE AFTER sets found to what is between them.
@@ -37,6 +37,7 @@ forever() {
 	while :; do hear; done
 }
 
+good() { rest; }
 exits() { exit "$1"; }
 fails() { set -e; false; }
 dies() { kill -"$1" $$; forever; }
