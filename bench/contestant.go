@@ -73,7 +73,7 @@ func openAll(ctx context.Context, l *lab, openers []opener) (all []*contestant, 
 // ---- the runner ----
 
 func mortiseGo(ctx context.Context, l *lab) (*contestant, error) {
-	c, err := l.throughRunner(ctx, "Mortise runner + Go plugin", l.program("echo"))
+	c, err := l.throughRunner(ctx, "Mortise runner + Go plugin", l.program("echo"), process.Options{})
 	if c != nil {
 		c.pinned, c.shared = atMostRatio(3), atLeast(100_000)
 	}
@@ -84,7 +84,7 @@ func mortisePython(ctx context.Context, l *lab) (*contestant, error) {
 	if l.python == nil {
 		return nil, nil
 	}
-	c, err := l.throughRunner(ctx, "Mortise runner + Python plugin", echoFile("echo.py"))
+	c, err := l.throughRunner(ctx, "Mortise runner + Python plugin", echoFile("echo.py"), process.Options{})
 	if c != nil {
 		c.pinned = atMostRatio(5)
 	}
@@ -95,11 +95,11 @@ func mortiseNode(ctx context.Context, l *lab) (*contestant, error) {
 	if l.node == nil {
 		return nil, nil
 	}
-	return l.throughRunner(ctx, "Mortise runner + Node plugin", l.program("echo.mjs"))
+	return l.throughRunner(ctx, "Mortise runner + Node plugin", l.program("echo.mjs"), process.Options{})
 }
 
-func (l *lab) throughRunner(ctx context.Context, name, entry string) (*contestant, error) {
-	r := l.runner(process.Options{})
+func (l *lab) throughRunner(ctx context.Context, name, entry string, opts process.Options) (*contestant, error) {
+	r := l.runner(opts)
 	operation, request := echo(entry, protocol.Version2, plugin.IsolationTenant), newCall(payload())
 	run := func(ctx context.Context) (plugin.Result, error) { return r.Run(ctx, operation, request, nil) }
 	res, err := run(ctx)

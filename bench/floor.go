@@ -17,6 +17,7 @@ var roles = map[string]func(args []string) error{
 	"role-bytes":   echoBytes,
 	"role-frames":  echoFrames,
 	"role-pinned":  pinnedRounds,
+	"role-caged":   cagedRounds,
 	"role-profile": profileRole,
 }
 

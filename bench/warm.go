@@ -16,7 +16,7 @@ const callers = 16
 
 // warm is table A: a call to a plugin that runs already.
 func warm(ctx context.Context, l *lab) ([]table, error) {
-	one, err := onePinned(ctx, l)
+	one, err := onePinned(ctx, l, "role-pinned")
 	if err != nil {
 		return nil, err
 	}
@@ -32,14 +32,14 @@ func (l *lab) length() (n int, turn time.Duration) {
 	return 15, 300 * time.Millisecond
 }
 
-// onePinned has the latency of one caller measured by a copy of this program
-// that is bound, with all it starts, to one core.
-func onePinned(ctx context.Context, l *lab) (t table, err error) {
+// onePinned has the latency of one caller measured by a copy of this program,
+// in one of its roles, that is bound, with all it starts, to one core.
+func onePinned(ctx context.Context, l *lab, role string) (t table, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return t, err
 	}
-	cmd := exec.CommandContext(ctx, self, "role-pinned", l.dir, fmt.Sprint(l.quick))
+	cmd := exec.CommandContext(ctx, self, role, l.dir, fmt.Sprint(l.quick))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -13,7 +13,9 @@ type Manifest struct {
 	DisplayName   string        `json:"display_name,omitempty"`
 	Owner         string        `json:"owner,omitempty"`
 	Description   string        `json:"description,omitempty"`
-	Dialect       string        `json:"dialect"` // native, kernel, runtime
+	Dialect       string        `json:"dialect"`          // native, kernel, runtime, eventmill
+	Pillar        string        `json:"pillar,omitempty"` // of an investigation plugin: network_forensics, log_analysis, ...
+	Dir           string        `json:"dir,omitempty"`    // where it stands in its package, a slash path; empty is the package itself
 	Runner        Runner        `json:"runner"`
 	Isolation     Isolation     `json:"isolation"`
 	Capabilities  []string      `json:"capabilities,omitempty"` // host services it asks for
@@ -83,12 +85,36 @@ type Operation struct {
 	Brokered       bool     `json:"brokered,omitzero"`         // all its effects go through host services, so that the journal has every one
 	Labels         []string `json:"labels,omitempty"`          // what its answers are tainted with: untrusted, private
 	AllowedActions []string `json:"allowed_actions,omitempty"` // of an agent: the operations it may propose, name[/op][@range]
+
+	Facets     []string  `json:"facets,omitempty"`          // what it is about, for routing: operation:search, entity:ip (Event Mill: capabilities)
+	Consumes   []string  `json:"consumes,omitempty"`        // types of artifacts it reads
+	Produces   []string  `json:"produces,omitempty"`        // types of artifacts it makes
+	ChainsTo   []string  `json:"chains_to,omitempty"`       // plugins that go on with what it makes
+	ChainsFrom []string  `json:"chains_from,omitempty"`     // plugins whose work it goes on with
+	Stability  Stability `json:"stability,omitempty"`       // how far it may be relied on; empty where its contract has no word for that
+	Cost       string    `json:"cost,omitempty"`            // low, moderate, high
+	AutoInvoke bool      `json:"auto_invoke,omitzero"`      // a model may use it without a person
+	NeedsModel bool      `json:"needs_model,omitzero"`      // it can do nothing without a model
+	Advisory   bool      `json:"advisory_schemas,omitzero"` // its schemas describe and do not bind: its code decides (Event Mill)
 }
+
+// A Stability is how far an operation may be relied on (Event Mill, Stability
+// Classes).
+type Stability string
+
+// The stabilities.
+const (
+	Experimental Stability = "experimental" // hidden unless it is named
+	Verified     Stability = "verified"     // visible, never used by a model on its own
+	Core         Stability = "core"         // visible, and used by a model where it may be
+	Deprecated   Stability = "deprecated"   // hidden unless it is named
+)
 
 // A Runner says how a plugin's code is reached.
 type Runner struct {
 	Kind     string   `json:"kind"`              // process
 	Entry    string   `json:"entry,omitempty"`   // a source file in the package: .py .ts .js .mjs
+	Class    string   `json:"class,omitempty"`   // the class in it that is the plugin, for contracts that name one
 	Command  []string `json:"command,omitempty"` // or a program and its arguments; ./x is inside the package
 	Protocol string   `json:"protocol"`          // "1" or "2"
 	Binding  *Binding `json:"binding,omitempty"` // only for the runtime-protocol dialect

@@ -36,6 +36,9 @@ type Result struct {
 	Nondeterminism *Nondeterminism `json:"nondeterminism,omitempty"`
 	Summary        string          `json:"summary,omitempty"`
 	Diagnostics    json.RawMessage `json:"diagnostics,omitzero"`
+	Message        string          `json:"message,omitempty"`         // what the plugin says of its answer
+	Details        json.RawMessage `json:"details,omitzero"`          // likewise, as members
+	Outputs        json.RawMessage `json:"output_artifacts,omitzero"` // what it says it made, in its own words; Artifacts is what the host took in
 	Skips          json.RawMessage `json:"skips,omitzero"`
 	Citations      json.RawMessage `json:"citations,omitzero"`
 	NextCursor     json.RawMessage `json:"next_cursor,omitzero"`
@@ -68,9 +71,13 @@ type Nondeterminism struct {
 	Stability string   `json:"stability,omitempty"` // high, medium, low
 }
 
-// An Artifact is a file or object that a call produced.
+// An Artifact is a file or object that a call produced. One that the host took
+// into a session has an id.
 type Artifact struct {
+	ID   string `json:"id,omitempty"` // art_<8 hex digits>, unique within its session
 	Type string `json:"type"`
+	Name string `json:"name,omitempty"`
 	Path string `json:"path"`
-	Hash string `json:"hash,omitempty"`
+	Hash string `json:"hash,omitempty"` // sha256:<64 hex digits>
+	Size int64  `json:"size,omitzero"`  // bytes
 }

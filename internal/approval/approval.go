@@ -43,15 +43,13 @@ type Question struct {
 // Asked is a question with its token, ready to be put.
 type Asked struct {
 	Row     store.ApprovalRow
-	Token   string // 256 random bits, for approvers alone: only its hash is kept
+	Token   string // 32 random bytes, for approvers alone: only its hash is kept
 	Preview json.RawMessage
 }
 
 // New makes a question ready. Nothing is written yet.
 func New(q Question) *Asked {
-	secret := make([]byte, 32)
-	rand.Read(secret) // never fails: crypto/rand ends the process rather
-	token := base64.RawURLEncoding.EncodeToString(secret)
+	token := newToken()
 	row := store.ApprovalRow{
 		Tenant: q.Tenant, ID: uuid.Must(uuid.NewV7()).String(), SubjectKind: q.SubjectKind, SubjectID: q.SubjectID,
 		Binding: q.Binding, TokenHash: HashToken(token), Requester: q.Requester, PackageDigest: q.PackageDigest,
@@ -61,6 +59,18 @@ func New(q Question) *Asked {
 		row.PreviewHash = canon.Sum(q.Preview)
 	}
 	return &Asked{Row: row, Token: token, Preview: q.Preview}
+}
+
+// newToken draws a token. One that begins with "-" would be an option to the
+// command line of whoever is told it, so that another is drawn.
+func newToken() string {
+	secret := make([]byte, 32)
+	for {
+		rand.Read(secret) // never fails: crypto/rand ends the process rather
+		if token := base64.RawURLEncoding.EncodeToString(secret); token[0] != '-' {
+			return token
+		}
+	}
 }
 
 // HashToken returns the form in which a token is kept.

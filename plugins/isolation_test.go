@@ -1,0 +1,163 @@
+package plugins_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/mortise-dev/mortise/internal/ledger"
+	"github.com/mortise-dev/mortise/internal/registry"
+	"github.com/mortise-dev/mortise/internal/sandbox"
+	"github.com/mortise-dev/mortise/internal/scaffold"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// TestWhatIsShippedRunsInAFullCage calls each plugin of this directory and one
+// made from each template, and reads in the ledger which walls stood.
+func TestWhatIsShippedRunsInAFullCage(t *testing.T) {
+	t.Setenv("GOPROXY", "off") // before a template in Go is compiled
+	machine, err := sandbox.New(sandbox.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer machine.Close()
+	if r := machine.Report(); r.Level != sandbox.Full {
+		t.Skipf("not run: this machine reaches isolation level %s; it lacks %+v", r.Level, r.Missing())
+	}
+	s := openScene(t)
+	names := shipped(t)
+	for operation, example := range s.examples() {
+		s.must(operation, s.example(example.dir, example.name), operation, nil)
+	}
+	s.must("pattern_extractor", s.log(), "", nil)
+	for _, lang := range scaffold.Languages {
+		name := "made_in_" + lang
+		if s.made(name, lang) {
+			s.must(name, `{"name":"Ada"}`, "", nil)
+			names = append(names, name)
+		}
+	}
+	levels := s.levels()
+	for _, name := range names {
+		if level := levels[name]; level != string(sandbox.Full) {
+			t.Errorf("a call of %s is on record with isolation %q", name, level)
+		}
+	}
+	if len(names) < 11 {
+		t.Errorf("only %q were called", names)
+	}
+}
+
+var nameOfManifest = regexp.MustCompile(`(?m)^\s*"?name"?: "?([A-Za-z._]+)`)
+
+// shipped are the names of the plugins in this directory.
+func shipped(t *testing.T) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasPrefix(filepath.Base(path), "manifest.") {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name := nameOfManifest.FindSubmatch(raw)
+		if name == nil {
+			return fmt.Errorf("%s has no name", path)
+		}
+		names = append(names, string(name[1]))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+type exampleFile struct{ dir, name string }
+
+// examples has one example of each operation of the outreach set.
+func (s *scene) examples() map[string]exampleFile {
+	s.Helper()
+	paths, err := filepath.Glob("outreach/*/examples/*.input.json")
+	if err != nil {
+		s.Fatal(err)
+	}
+	found := map[string]exampleFile{}
+	for _, path := range paths {
+		dir := filepath.Base(filepath.Dir(filepath.Dir(path)))
+		name := strings.TrimSuffix(filepath.Base(path), ".input.json")
+		operation := name[:strings.LastIndex(name, ".")]
+		if dir == "chat_adapter" || dir == "examples_adapter" {
+			operation = map[string]string{"chat_adapter": "Chat.Adapter/", "examples_adapter": "Examples.Adapter/"}[dir] + operation
+		}
+		found[operation] = exampleFile{dir, name}
+	}
+	return found
+}
+
+// log is an input of pattern_extractor: its own example, where it lies.
+func (s *scene) log() string {
+	s.Helper()
+	path, err := filepath.Abs("log_analysis/pattern_extractor/examples/sample.log")
+	if err != nil {
+		s.Fatal(err)
+	}
+	return fmt.Sprintf(`{"artifacts":[{"path":%q,"name":"sample.log","type":"log_stream"}]}`, path)
+}
+
+// made writes a plugin from a template and links it, as mortise new does. It
+// reports false where what the template needs is not installed.
+func (s *scene) made(name, lang string) bool {
+	s.Helper()
+	needs := map[string]string{"python": "python3", "ts": "node", "go": "go", "command": "sh"}[lang]
+	if _, err := exec.LookPath(needs); err != nil {
+		s.Logf("not run: the template in %s: %s is not installed", lang, needs)
+		return false
+	}
+	dir := filepath.Join(s.TempDir(), name)
+	if _, err := scaffold.New(dir, name, lang); err != nil {
+		s.Fatal(err)
+	}
+	report, err := s.app.Registry.Register(s.Context(), dir, registry.RegisterOptions{Dev: true, Enable: true})
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := report.Registered[0].NotEnabled; err != nil {
+		s.Fatal(err)
+	}
+	return true
+}
+
+// levels has the isolation of every plugin's calls that succeeded, as the
+// ledger has it; where two calls differ, both.
+func (s *scene) levels() map[string]string {
+	s.Helper()
+	entries, err := s.app.Ledger.List(s.Context(), ledger.Filter{Kind: "call."})
+	if err != nil {
+		s.Fatal(err)
+	}
+	levels := map[string]string{}
+	for _, e := range entries {
+		var rec plugin.CallRecord
+		if err := json.Unmarshal(e.Body, &rec); err != nil {
+			s.Fatal(err)
+		}
+		if rec.Status != plugin.Succeeded {
+			continue
+		}
+		switch level, known := levels[rec.Plugin]; {
+		case !known:
+			levels[rec.Plugin] = rec.Isolation
+		case level != rec.Isolation:
+			levels[rec.Plugin] = level + ", " + rec.Isolation
+		}
+	}
+	return levels
+}
