@@ -13,7 +13,7 @@ import (
 var required = []string{
 	"RT-01", "RT-02", "RT-03", "RT-04", "RT-05", "RT-06", "RT-07", "RT-08", "RT-09",
 	"KN-01", "KN-02", "KN-03", "KN-04", "KN-05", "KN-06", "KN-07", "KN-08", "KN-09", "KN-10", "KN-11",
-	"KN-12", "KN-13", "KN-14", "KN-15", "KN-16", "KN-17", "KN-18", "KN-19", "KN-20", "KN-22", "SH-07", "SH-16", "SH-17",
+	"KN-12", "KN-13", "KN-14", "KN-15", "KN-16", "KN-17", "KN-18", "KN-19", "KN-20", "KN-22", "SH-07", "SH-16", "SH-17", "SH-20",
 	"PL-01", "PL-02", "PL-03", "PL-04", "PL-05", "PL-07", "PL-08", "PL-10", "PL-12", "PL-13", "PL-15", "PL-19", "PL-21",
 }
 
@@ -65,6 +65,39 @@ func TestConformance(t *testing.T) {
 	for _, id := range regexp.MustCompile(`\b[A-Z]{2}-\d{2}\b`).FindAllString(rest, -1) {
 		if seen[id] {
 			t.Errorf("%s is both met and not yet met", id)
+		}
+	}
+}
+
+// TestPagesNameTestsThatExist reads the pages that say which test shows what.
+// There ::name stands for a test of the package named before it.
+func TestPagesNameTestsThatExist(t *testing.T) {
+	t.Parallel()
+	for _, row := range tables(t, "threat-model.md", "promise") {
+		if len(row) != 4 || len(spans(row[3])) == 0 {
+			t.Errorf("threat-model.md: no test shows that %s", row[0])
+		}
+	}
+	for _, page := range []string{"threat-model.md", "sandbox.md"} {
+		raw, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		named, within := 0, ""
+		for _, test := range spans(string(raw)) {
+			path, name, is := strings.Cut(test, "::")
+			if !is || strings.ContainsAny(test, " \n") {
+				continue
+			}
+			if path != "" {
+				within = path
+			}
+			if named++; missing(within+"::"+name) != "" {
+				t.Errorf("%s: %s", page, missing(within+"::"+name))
+			}
+		}
+		if named == 0 {
+			t.Errorf("%s names no test", page)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 const (
 	maxOutbox  = 64 << 20  // bytes in all
 	maxAnswers = 512 << 10 // bytes of answers to what it asked, before it is asked to wait itself
+	maxOwed    = 8 << 20   // bytes that answers in the making may come to, as large as those before
 )
 
 // An outbox collects the frames for one plugin. One goroutine, write, owns the
@@ -29,7 +30,9 @@ type outbox struct {
 	buf     []byte
 	closed  bool
 	answers int              // bytes of buf that answer the plugin's own requests
-	taken   chan struct{}    // closed when write next takes the buffer; nil where nobody waits for that
+	owed    int              // answers in the making
+	usual   int              // bytes that one of them comes to
+	taken   chan struct{}    // closed when there may be room again; nil where nobody waits for that
 	writing bool             // write has taken a buffer and is not done with it
 	try     func([]byte) int // writes what can be written without waiting; nil if that cannot be told
 }
@@ -119,18 +122,33 @@ func (o *outbox) discard() {
 // emptied tells those who wait for room that there is some. The lock is held.
 func (o *outbox) emptied() {
 	o.answers = 0
+	o.tell()
+}
+
+func (o *outbox) tell() {
 	if o.taken != nil {
 		close(o.taken)
 		o.taken = nil
 	}
 }
 
+// answered ends what room began, with an answer of that many bytes.
+func (o *outbox) answered(size int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.owed--
+	o.usual = max(size, o.usual/2)
+	o.tell()
+}
+
 // room waits until the plugin has read enough of the answers it was given to
-// be given another. Once ctx has ended the answer is not needed any more.
+// be given another; answered must follow. Once ctx has ended the answer is not
+// needed any more.
 func (o *outbox) room(ctx context.Context) error {
 	for {
 		o.mu.Lock()
-		if o.answers < maxAnswers || o.closed {
+		if o.answers < maxAnswers && (o.owed == 0 || o.owed*o.usual < maxOwed) || o.closed {
+			o.owed++
 			o.mu.Unlock()
 			return nil
 		}

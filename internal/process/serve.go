@@ -12,10 +12,10 @@ import (
 
 // serve answers a request of the plugin, beside whatever else goes on.
 func (s *session) serve(f *protocol.Frame) {
-	reply := func(value jsontext.Value, err error) {
+	reply := func(value jsontext.Value, err error) (size int) {
 		b, full := s.out.begin()
 		if full != nil {
-			return
+			return 0
 		}
 		before := len(b)
 		if err != nil {
@@ -23,8 +23,10 @@ func (s *session) serve(f *protocol.Frame) {
 		} else {
 			b = protocol.AppendResult(b, f.ID, protocol.Line(value))
 		}
-		s.out.answers += len(b) - before
+		size = len(b) - before
+		s.out.answers += size
 		s.out.commit(b, false)
+		return size
 	}
 	if !strings.Contains(f.Method, ".") {
 		if b, full := s.out.begin(); full == nil {
@@ -58,7 +60,7 @@ func (s *session) serve(f *protocol.Frame) {
 			reply(nil, err)
 			return
 		}
-		reply(rawOf(x.services.Serve(x.ctx, f.Method, []byte(args))))
+		s.out.answered(reply(rawOf(x.services.Serve(x.ctx, f.Method, []byte(args)))))
 	})
 }
 

@@ -119,6 +119,20 @@ type Reader interface {
 	// Identities returns all links of a tenant, by provider and external id.
 	Identities(ctx context.Context, tenant string) ([]IdentityRow, error)
 
+	// Session returns the session of that id.
+	Session(ctx context.Context, tenant, id string) (*SessionRow, error)
+	// Sessions returns sessions, newest first.
+	Sessions(ctx context.Context, filter SessionFilter) ([]SessionRow, error)
+	// Artifact returns the artifact of that id in a session.
+	Artifact(ctx context.Context, tenant, session, id string) (*ArtifactRow, error)
+	// Artifacts returns the artifacts of a session, in the order of registration.
+	Artifacts(ctx context.Context, tenant, session string) ([]ArtifactRow, error)
+	// Registered reports whether an artifact of any tenant has these bytes.
+	Registered(ctx context.Context, sha256 string) (bool, error)
+
+	// Spent returns what was spent of a budget so far.
+	Spent(ctx context.Context, tenant, subject, period string) (int64, error)
+
 	// Packages returns all packages, by digest.
 	Packages(ctx context.Context) ([]PackageRow, error)
 	// Plugin returns one version of a plugin.
@@ -190,6 +204,33 @@ type Tx interface {
 	PutIdentity(row IdentityRow) error
 	// DeleteIdentity reports whether there was such a link to delete.
 	DeleteIdentity(tenant, provider, externalID string) (found bool, err error)
+
+	// InsertSession adds a session.
+	InsertSession(row SessionRow) error
+	// SetSessionState moves a session that is in state from and reports whether
+	// it was.
+	SetSessionState(tenant, id string, from, to SessionState, at time.Time) (won bool, err error)
+	// SetSessionPillar reports whether there was such a session to change.
+	SetSessionPillar(tenant, id, pillar string, at time.Time) (found bool, err error)
+	// DeleteSession deletes a session with its artifacts and returns the hashes
+	// of what these were, which others may have too.
+	DeleteSession(tenant, id string) (hashes []string, found bool, err error)
+
+	// InsertArtifact adds an artifact to a session that is open, with the next
+	// n and its labels to those of the session, and returns it. If an equal one
+	// is there - same bytes, name, type, source and labels - that is prior and
+	// nothing is written. open reports whether there was such a session; if
+	// not, nothing is written and there is no prior.
+	InsertArtifact(row ArtifactRow) (inserted, prior *ArtifactRow, open bool, err error)
+
+	// Spend adds delta to what was spent of a budget, if the total stays within
+	// limit, and returns the total as it is then. A negative delta gives back,
+	// whatever the limit, and never more than was spent.
+	Spend(tenant, subject, period string, delta, limit int64) (total int64, ok bool, err error)
+
+	// Claim gives name to value, unless it was given before, and returns what
+	// has it.
+	Claim(name, value string) (holder string, err error)
 
 	// PutBody keeps data until expires, or for good where that is zero, and
 	// returns its hash. The same bytes are kept once, for the longest time

@@ -1,0 +1,120 @@
+package router
+
+import (
+	"regexp"
+	"slices"
+)
+
+// usualPillar is that of a request of which nothing tells the pillar.
+const usualPillar = "log_analysis"
+
+// none is the type of artifacts that says there are none.
+const none = "none"
+
+// A pillar is what belongs to one field of investigation.
+type pillar_ struct {
+	name     string
+	strong   string   // the type of artifact that belongs to no other; "" for none
+	adjacent []string // the pillars next to it
+	words    []string // what a text says that is about it
+}
+
+// pillars are the five, in the order in which they are taken where words speak
+// for several alike.
+var pillars = []pillar_{
+	{"network_forensics", "pcap", []string{"log_analysis"}, []string{
+		"pcap", "pcapng", "packet", "packet capture", "network", "network traffic", "netflow", "flow", "conversation", "port", "port scan", "protocol",
+		"dns", "tcp", "udp", "icmp", "tls", "handshake", "beacon", "beaconing", "exfiltration", "lateral movement", "firewall", "wireshark", "tcpdump",
+		"zeek", "suricata", "snort", "subnet", "bandwidth", "user agent", "c2", "command and control", "talked to", "top talker",
+	}},
+	{"cloud_investigation", "cloud_audit_log", []string{"log_analysis"}, []string{
+		"cloud", "aws", "gcp", "azure", "cloudtrail", "guardduty", "cloud audit", "audit log", "iam", "bucket", "s3", "gcs", "blob storage", "service account",
+		"role assumption", "assumed role", "kubernetes", "gke", "eks", "vpc", "tenant", "entra", "azure ad", "lambda", "compute instance", "access key",
+	}},
+	{"log_analysis", "", []string{"network_forensics", "cloud_investigation"}, []string{
+		"log", "log file", "event log", "syslog", "auth log", "access log", "journal", "evtx", "sysmon", "windows event", "siem", "splunk", "event",
+		"pattern", "anomaly", "anomalies", "timeline", "failed login", "login failure", "logon", "brute force", "error rate", "stack trace", "grep",
+		"threat intel", "threat intelligence", "ioc", "indicator", "indicator of compromise", "advisory", "threat report", "image", "screenshot", "photo",
+	}},
+	{"risk_assessment", "risk_model", []string{"threat_modeling"}, []string{
+		"risk", "risk assessment", "risk model", "risk register", "likelihood", "impact", "exposure", "residual risk", "control gap", "compliance", "mitigation",
+		"loss", "severity", "fair", "cvss", "vulnerability", "vulnerabilities", "asset criticality", "business impact",
+	}},
+	{"threat_modeling", "", []string{"risk_assessment"}, []string{
+		"threat model", "threat modeling", "threat modelling", "attack path", "attack tree", "attack graph", "kill chain", "stride", "dread", "trust boundary",
+		"data flow diagram", "adversary", "threat actor", "attack surface", "abuse case", "attack scenario", "entry point", "crown jewel",
+	}},
+}
+
+// adjacent reports whether two pillars are next to each other.
+func adjacent(a, b string) bool {
+	i := slices.IndexFunc(pillars, func(p pillar_) bool { return p.name == a })
+	return i >= 0 && slices.Contains(pillars[i].adjacent, b)
+}
+
+// A facet is what a request may be about, with the words that tell so, or the
+// shape of what it mentions.
+type facet struct {
+	name  string
+	words []string
+	shape *regexp.Regexp
+}
+
+// facets are those that words do not spell: a candidate's own facet, such as
+// entity:asn, is found by its word without a line here.
+var facets = []facet{
+	{"operation:search", []string{"search", "find", "look for", "look up", "locate", "which", "where", "who", "filter", "hunt", "grep"}, nil},
+	{"operation:parse", []string{"parse", "read", "decode", "extract", "convert", "load", "ingest", "import"}, nil},
+	{"operation:extract", []string{"extract", "pull out", "collect", "harvest"}, nil},
+	{"operation:enrich", []string{"enrich", "context", "look up", "lookup", "add detail", "reputation", "attribute"}, nil},
+	{"operation:summarize", []string{"summarize", "summarise", "summary", "overview", "brief", "tl dr", "what happened", "digest"}, nil},
+	{"operation:analyze", []string{"analyze", "analyse", "analysis", "investigate", "examine", "inspect", "explain", "understand", "why"}, nil},
+	{"operation:aggregate", []string{"aggregate", "count", "group by", "total", "how many", "statistic", "top", "most", "per hour", "per day"}, nil},
+	{"operation:correlate", []string{"correlate", "relate", "connect", "link", "match", "compare", "in common"}, nil},
+	{"operation:classify", []string{"classify", "categorize", "categorise", "label", "what kind", "what type", "identify"}, nil},
+	{"operation:profile", []string{"profile", "baseline", "characterize", "characterise", "what kind", "identify"}, nil},
+	{"operation:detect", []string{"detect", "anomaly", "anomalies", "suspicious", "malicious", "unusual", "alert", "outlier"}, nil},
+	{"operation:generate", []string{"generate", "create", "build", "make", "write", "produce", "draft"}, nil},
+	{"operation:render", []string{"render", "draw", "visualize", "visualise", "visualization", "diagram", "chart", "plot", "show me"}, nil},
+	{"operation:model", []string{"model", "modeling", "modelling"}, nil},
+	{"operation:map", []string{"map", "mapping"}, nil},
+
+	{"entity:ip", []string{"ip", "ips", "ip address", "address", "host", "source address", "destination address"}, regexp.MustCompile(`\b(\d{1,3}\.){3}\d{1,3}\b|\b([0-9a-f]{1,4}:){3,7}[0-9a-f]{1,4}\b`)},
+	{"entity:dns", []string{"dns", "domain", "domain name", "hostname", "nslookup", "resolver"}, regexp.MustCompile(`\b[a-z0-9-]+\.(com|net|org|info|io|ru|cn|top|xyz|biz|onion)\b`)},
+	{"entity:domain", []string{"domain", "domain name", "hostname"}, regexp.MustCompile(`\b[a-z0-9-]+\.(com|net|org|info|io|ru|cn|top|xyz|biz|onion)\b`)},
+	{"entity:url", []string{"url", "link", "web address", "uri"}, regexp.MustCompile(`\bh(tt|xx)ps?://`)},
+	{"entity:port", []string{"port", "service port"}, nil},
+	{"entity:flow", []string{"flow", "netflow", "conversation", "session", "connection", "talked to", "top talker"}, nil},
+	{"entity:user", []string{"user", "account", "login", "logon", "username", "principal", "service account"}, nil},
+	{"entity:hash", []string{"hash", "md5", "sha1", "sha256", "checksum"}, regexp.MustCompile(`\b([0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})\b`)},
+	{"entity:ioc", []string{"ioc", "indicator", "indicator of compromise", "observable", "threat intel", "threat intelligence"}, regexp.MustCompile(`\b([0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})\b|\[\.\]|\bhxxps?://`)},
+	{"entity:cve", []string{"cve", "vulnerability", "vulnerabilities"}, regexp.MustCompile(`\bcve-\d{4}-\d{4,}\b`)},
+	{"entity:mitre_technique", []string{"mitre", "att ck", "technique", "tactic", "ttp"}, regexp.MustCompile(`\bt\d{4}(\.\d{3})?\b`)},
+	{"entity:attack_path", []string{"attack path", "attack tree", "attack graph", "kill chain"}, nil},
+	{"entity:threat_actor", []string{"threat actor", "adversary", "attacker", "apt"}, nil},
+	{"entity:asset", []string{"asset", "crown jewel", "server", "workstation"}, nil},
+
+	{"domain:network_forensics", []string{"network forensics", "network", "packet", "traffic", "pcap"}, nil},
+	{"domain:cloud_investigation", []string{"cloud", "aws", "gcp", "azure"}, nil},
+	{"domain:log_analysis", []string{"log", "syslog", "event log"}, nil},
+	{"domain:risk_assessment", []string{"risk", "likelihood", "exposure"}, nil},
+	{"domain:threat_modeling", []string{"threat model", "threat modeling", "threat modelling", "attack path", "attack tree"}, nil},
+	{"domain:threat_intel", []string{"threat intel", "threat intelligence", "threat report", "advisory", "ioc", "indicator", "threat actor"}, nil},
+	{"domain:firewall", []string{"firewall", "acl", "blocked", "denied", "allowed"}, nil},
+
+	{"output:table", []string{"table", "tabular", "row", "csv", "list"}, nil},
+	{"output:mermaid", []string{"mermaid", "diagram", "graph", "flowchart", "draw", "visualize", "visualise"}, nil},
+	{"output:json", []string{"json", "machine readable", "structured"}, nil},
+	{"output:markdown", []string{"markdown", "report", "write up"}, nil},
+	{"output:chart", []string{"chart", "plot", "histogram"}, nil},
+}
+
+// spellings are other words for types of artifacts that are in use.
+var spellings = map[string]string{"log_file": "log_stream", "markdown": "text", "pdf": "pdf_report"}
+
+func artifactType(kind string) string {
+	if known, ok := spellings[kind]; ok {
+		return known
+	}
+	return kind
+}

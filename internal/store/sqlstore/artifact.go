@@ -1,0 +1,113 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+const artifactColumns = `tenant, session_id, id, n, type, name, sha256, size, source_tool, source_call, parents, labels, metadata, storage_uri, created_at`
+
+const insertArtifact = `INSERT INTO artifacts (` + artifactColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+// Artifact implements [store.Reader].
+func (r *reader) Artifact(ctx context.Context, tenant, session, id string) (*store.ArtifactRow, error) {
+	q := selectFrom(artifactColumns, "artifacts")
+	q.where("tenant = ?", tenant)
+	q.where("session_id = ?", session)
+	q.where("id = ?", id)
+	return one(rows(ctx, r, q, scanArtifact))
+}
+
+// Artifacts implements [store.Reader].
+func (r *reader) Artifacts(ctx context.Context, tenant, session string) ([]store.ArtifactRow, error) {
+	q := selectFrom(artifactColumns, "artifacts")
+	q.where("tenant = ?", tenant)
+	q.where("session_id = ?", session)
+	q.orderBy("n")
+	return all(rows(ctx, r, q, scanArtifact))
+}
+
+// Registered implements [store.Reader].
+func (r *reader) Registered(ctx context.Context, sha256 string) (bool, error) {
+	q := selectFrom("id", "artifacts")
+	q.where("sha256 = ?", sha256)
+	q.limit(1)
+	id, err := one(rows(ctx, r, q, func(rows *sql.Rows, id *string) error { return rows.Scan(id) }))
+	return id != nil, err
+}
+
+// InsertArtifact implements [store.Tx].
+func (t *tx) InsertArtifact(r store.ArtifactRow) (inserted, prior *store.ArtifactRow, open bool, err error) {
+	parents, err := t.array(r.Parents)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	labels, err := t.array(r.Labels)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	// This holds the session until the end of the transaction: nobody else adds
+	// to it meanwhile, nor closes or deletes it.
+	var had string
+	open, err = t.Row([]any{&r.N, &had}, `UPDATE sessions SET updated_at = ? WHERE tenant = ? AND id = ? AND state = ? RETURNING artifacts, labels`,
+		micros(r.CreatedAt), r.Tenant, r.SessionID, string(store.SessionOpen))
+	if err != nil || !open {
+		return nil, nil, false, err
+	}
+	if prior, err = t.equalArtifact(r, labels); err != nil || prior != nil {
+		return nil, prior, err == nil, err
+	}
+	all, err := fromArray(had)
+	if err != nil {
+		return nil, nil, false, t.fail(fmt.Errorf("labels of session %s: %w", r.SessionID, err))
+	}
+	grown, err := t.array(plugin.Labels(all, r.Labels))
+	if err != nil {
+		return nil, nil, false, err
+	}
+	r.N++
+	_, err = t.Exec(insertArtifact, r.Tenant, r.SessionID, r.ID, r.N, r.Type, r.Name, r.SHA256, r.Size, r.SourceTool, r.SourceCall, parents, labels,
+		r.Metadata, r.StorageURI, micros(r.CreatedAt))
+	if err != nil {
+		return nil, nil, false, err
+	}
+	_, err = t.Exec(`UPDATE sessions SET artifacts = ?, labels = ? WHERE tenant = ? AND id = ?`, r.N, grown, r.Tenant, r.SessionID)
+	return &r, nil, err == nil, err
+}
+
+// equalArtifact returns the artifact that has the same bytes from the same
+// source as r, nil if there is none.
+func (t *tx) equalArtifact(r store.ArtifactRow, labels string) (*store.ArtifactRow, error) {
+	q := selectFrom(artifactColumns, "artifacts")
+	q.where("tenant = ?", r.Tenant)
+	q.where("session_id = ?", r.SessionID)
+	q.where("sha256 = ?", r.SHA256)
+	q.where("name = ?", r.Name)
+	q.where("type = ?", r.Type)
+	q.where("source_tool = ?", r.SourceTool)
+	q.where("source_call = ?", r.SourceCall)
+	q.where("labels = ?", labels)
+	return one(rows(context.Background(), &t.reader, q, scanArtifact))
+}
+
+func scanArtifact(rows *sql.Rows, r *store.ArtifactRow) error {
+	var parents, labels string
+	var created int64
+	if err := rows.Scan(&r.Tenant, &r.SessionID, &r.ID, &r.N, &r.Type, &r.Name, &r.SHA256, &r.Size, &r.SourceTool, &r.SourceCall, &parents, &labels,
+		&r.Metadata, &r.StorageURI, &created); err != nil {
+		return err
+	}
+	var wrong [2]error
+	r.Parents, wrong[0] = fromArray(parents)
+	r.Labels, wrong[1] = fromArray(labels)
+	if err := errors.Join(wrong[:]...); err != nil {
+		return fmt.Errorf("parents and labels of artifact %s: %w", r.ID, err)
+	}
+	r.CreatedAt = fromMicros(created)
+	return nil
+}

@@ -1,0 +1,56 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+)
+
+const beginSpend = `INSERT INTO spend (tenant, subject, period, amount) VALUES (?, ?, ?, 0) ON CONFLICT (tenant, subject, period) DO NOTHING`
+
+// The limit stands alone on its side, and less is taken from it than it can
+// hold, so that nothing overflows.
+const spend = `UPDATE spend SET amount = amount + ? WHERE tenant = ? AND subject = ? AND period = ? AND amount <= ?`
+
+const giveBack = `UPDATE spend SET amount = CASE WHEN amount > ? THEN amount - ? ELSE 0 END WHERE tenant = ? AND subject = ? AND period = ?`
+
+// Spent implements [store.Reader].
+func (r *reader) Spent(ctx context.Context, tenant, subject, period string) (int64, error) {
+	q := selectFrom("amount", "spend")
+	q.where("tenant = ?", tenant)
+	q.where("subject = ?", subject)
+	q.where("period = ?", period)
+	amount, err := one(rows(ctx, r, q, func(rows *sql.Rows, n *int64) error { return rows.Scan(n) }))
+	if err != nil || amount == nil {
+		return 0, err
+	}
+	return *amount, nil
+}
+
+// Spend implements [store.Tx].
+func (t *tx) Spend(tenant, subject, period string, delta, limit int64) (total int64, ok bool, err error) {
+	if delta == math.MinInt64 || limit < 0 {
+		return 0, false, t.fail(fmt.Errorf("spending %d of %s within %d: no such amount", delta, subject, limit))
+	}
+	if delta < 0 {
+		_, err = t.Exec(giveBack, -delta, -delta, tenant, subject, period)
+		ok = err == nil
+	} else if _, err = t.Exec(beginSpend, tenant, subject, period); err == nil && delta <= limit {
+		ok, err = t.Exec(spend, delta, tenant, subject, period, limit-delta)
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	total, err = t.Spent(context.Background(), tenant, subject, period)
+	return total, ok && err == nil, err
+}
+
+// Claim implements [store.Tx].
+func (t *tx) Claim(name, value string) (holder string, err error) {
+	if _, err := t.Exec(`INSERT INTO claims (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`, name, value); err != nil {
+		return "", err
+	}
+	_, err = t.Row([]any{&holder}, `SELECT value FROM claims WHERE name = ?`, name)
+	return holder, err
+}

@@ -1,0 +1,15 @@
+from framework.plugins.protocol import ToolResult, ValidationResult
+
+
+class LooseManifest:
+    def metadata(self):
+        return {"tool_name": "loose_manifest", "version": "1.0.0"}
+
+    def validate_inputs(self, payload):
+        return ValidationResult(ok=True)
+
+    def execute(self, payload, context):
+        return ToolResult(ok=True, result={"timeout": context.limits["timeout"]})
+
+    def summarize_for_llm(self, result):
+        return "loose"
