@@ -112,7 +112,8 @@ type CallRecord struct {
 	Key            string          `json:"key"`
 	Plan           string          `json:"plan"`
 	Labels         []string        `json:"labels"`
-	Attempt        int64           `json:"attempt"` // of a claimed call
+	Artifacts      []string        `json:"artifacts,omitempty"` // those that it registered in its session, by id
+	Attempt        int64           `json:"attempt"`             // of a claimed call
 	Decision       *Decision       `json:"decision"`
 	Approval       string          `json:"approval"`  // the approval that let it run
 	Isolation      string          `json:"isolation"` // the level the sandbox reached

@@ -258,6 +258,12 @@ func ParseResult(raw []byte) (res plugin.Result, failure *plugin.Error, err erro
 			res.Summary, err = member[string]("summary", value)
 		case "diagnostics":
 			res.Diagnostics = []byte(value)
+		case "message":
+			res.Message, err = member[string]("message", value)
+		case "details":
+			res.Details = unlessNull(value)
+		case "output_artifacts":
+			res.Outputs = unlessNull(value)
 		case "skips":
 			res.Skips = []byte(value)
 		case "citations":
@@ -284,6 +290,14 @@ func ParseResult(raw []byte) (res plugin.Result, failure *plugin.Error, err erro
 	default:
 		return res, nil, fmt.Errorf("status is %.40q; it is succeeded, failed or in_progress", res.Status)
 	}
+}
+
+// unlessNull returns a member that may hold anything, nil for null.
+func unlessNull(value jsontext.Value) []byte {
+	if value.Kind() == 'n' {
+		return nil
+	}
+	return []byte(value)
 }
 
 // failureOf reads the error within a result.

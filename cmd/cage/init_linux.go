@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,25 +17,53 @@ import (
 	"github.com/mortise-dev/mortise/internal/sandbox/wire"
 )
 
+// passed are the signals that the program gets in our place.
+var passed = []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT}
+
 // supervise waits for the end of the program, reaps whatever else ends in the
-// meantime, passes signals on, and ends everything as soon as the host is gone.
-func supervise(pid int, host *bufio.Reader, watch *watcher) wire.Ended {
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)
-	go func() {
-		for sig := range signals {
-			_ = unix.Kill(-pid, sig.(syscall.Signal))
-		}
-	}()
+// meantime, passes signals on, and ends everything as soon as the host is gone,
+// or hangs up. All signals are sent from here, which is the thread that the
+// program was started by: Landlock lets no other one of ours reach it.
+func supervise(pid int, host *bufio.Reader, watch *watcher, signals <-chan os.Signal) wire.Ended {
+	if os.Getpid() != 1 && alone { // or nobody would end what the program started
+		_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGCONT), 0, 0, 0)
+	}
+	gone, over := make(chan struct{}), make(chan struct{}, 1)
 	go func() {
 		for {
 			if _, err := host.ReadByte(); err != nil {
-				endAll(pid)
-				os.Exit(137)
+				close(gone)
+				return
 			}
 		}
 	}()
-	go watch.run(func() { endAll(pid) })
+	go watch.run(func() { over <- struct{}{} })
+	ended, empty := make(chan wire.Ended, 2), make(chan struct{})
+	go reap(pid, watch, ended, empty)
+	for {
+		select {
+		case sig := <-signals:
+			_ = unix.Kill(-pid, sig.(syscall.Signal))
+		case <-over:
+			endAll(pid)
+		case <-gone:
+			endAll(pid)
+			await(empty)
+			_ = unix.Kill(os.Getpid(), unix.SIGKILL) // as the host would have done
+			os.Exit(137)                             // the first process of a namespace is spared
+		case end := <-ended:
+			endAll(pid)
+			if os.Getpid() != 1 {
+				await(empty)
+			}
+			return end
+		}
+	}
+}
+
+// reap waits for all that ends, and says how the program did. It closes empty
+// once nothing is left.
+func reap(pid int, watch *watcher, ended chan<- wire.Ended, empty chan<- struct{}) {
 	for {
 		var status unix.WaitStatus
 		var usage unix.Rusage
@@ -44,23 +71,35 @@ func supervise(pid int, host *bufio.Reader, watch *watcher) wire.Ended {
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
-			return wire.Ended{Exit: 127}
+			ended <- wire.Ended{Exit: 127} // nobody listens if the program has ended
+			close(empty)
+			return
 		case got == pid:
-			ended := wire.Ended{Exit: status.ExitStatus()}
+			end := wire.Ended{Exit: status.ExitStatus()}
 			if status.Signaled() {
-				ended = wire.Ended{Exit: -1, Signal: int(status.Signal())}
+				end = wire.Ended{Exit: -1, Signal: int(status.Signal())}
 			}
-			ended.Exceeded = watch.exceeded(ended, &usage)
-			endAll(pid)
-			return ended
+			end.Exceeded = watch.exceeded(end, &usage)
+			ended <- end
 		}
 	}
 }
 
-// endAll ends what can be seen from here: in a PID namespace everything but
-// us, elsewhere the program's group.
+// dying is how long is waited for processes that were killed.
+const dying = 200 * time.Millisecond
+
+func await(empty <-chan struct{}) {
+	select {
+	case <-empty:
+	case <-time.After(dying):
+	}
+}
+
+// endAll ends what can be reached from here: in a PID namespace everything but
+// us. Elsewhere it is everything too where Landlock keeps our signals within
+// the cage, and the program's group where it does not.
 func endAll(pid int) {
-	if os.Getpid() == 1 {
+	if os.Getpid() == 1 || alone {
 		_ = unix.Kill(-1, unix.SIGKILL)
 		return
 	}

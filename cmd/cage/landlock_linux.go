@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -49,6 +50,10 @@ func handled(abi int) (r ruleset, size uintptr) {
 	return r, size
 }
 
+// alone is whether the signals of the first thread reach nobody outside this
+// cage: then it may send one to everybody.
+var alone bool
+
 // landlock confines every thread to the files of the spec and tries a file
 // that is not among them. A kernel without Landlock is no error.
 func landlock(spec *wire.Spec) (wire.Layer, error) {
@@ -85,6 +90,8 @@ func landlock(spec *wire.Spec) (wire.Layer, error) {
 		layer.Why = fmt.Sprintf("a directory that is forbidden could be read (%v)", err)
 		return layer, nil
 	}
+	// Whether it may signal the host, which exists, is tried besides.
+	alone = rules.scoped&unix.LANDLOCK_SCOPE_SIGNAL != 0 && errors.Is(unix.Kill(os.Getppid(), 0), unix.EPERM)
 	layer.On, layer.Why = true, fmt.Sprintf("ABI %d", abi)
 	return layer, nil
 }

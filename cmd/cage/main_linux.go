@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"runtime"
 	"syscall"
 
@@ -44,6 +45,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "cage is started by mortise, which tells it what to do; there is nothing to do by hand")
 		os.Exit(2)
 	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, passed...) // from here on they wait for the program
 	started, pid := launch(&spec, host)
 	if err := report.Encode(started); err != nil || started.Error != "" {
 		os.Exit(127)
@@ -52,7 +55,7 @@ func main() {
 		return
 	}
 	watch := newWatcher(&spec)
-	ended := supervise(pid, host, watch)
+	ended := supervise(pid, host, watch, signals)
 	_ = report.Encode(ended)
 	if ended.Signal != 0 {
 		os.Exit(128 + ended.Signal)

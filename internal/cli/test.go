@@ -37,7 +37,8 @@ SDK is the host's own, so there is nothing to install.`,
 				return err
 			}
 			defer closing(a, &err)
-			argv, err := a.Interpreters.TestCommand(cmd.Context(), plugin.Package{Dir: dir, Dev: true}, m)
+			tree, _ := dialect.Tree(dir)
+			argv, err := a.Interpreters.TestCommand(cmd.Context(), plugin.Package{Dir: tree, Dev: true}, m)
 			if err != nil {
 				return err
 			}

@@ -167,7 +167,7 @@ func (r *request) fingerprint() string {
 
 // checkIn holds the input against the operation's schema.
 func (r *request) checkIn() error {
-	if err := r.target.Input.Check(r.call.Input); err != nil {
+	if err := r.target.Input.Check(r.call.Input); err != nil && !r.advised("input", err) {
 		return plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", r.target.Name(), err)
 	}
 	if len(r.target.Operation.Effects) > 0 {
@@ -177,6 +177,16 @@ func (r *request) checkIn() error {
 	}
 	fault.At("validate")
 	return nil
+}
+
+// advised reports whether a schema that what stands here does not fit is advice
+// alone, and keeps that in the log: the plugin's own code decides.
+func (r *request) advised(what string, misfit error) bool {
+	if !r.target.Operation.Advisory {
+		return false
+	}
+	r.k.Log.Info("what a call carries does not fit the schema, which is advice", "call_id", r.call.ID, "operation", r.target.Name(), "part", what, "misfit", misfit.Error())
+	return true
 }
 
 // brief completes the input of an agent.
@@ -258,6 +268,7 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 	r.call.Attempt = r.record.Attempt
 	res, err := r.k.Runner.Run(ctx, r.target, r.call, services)
 	fault.At("answer")
+	res.Artifacts = r.made(res.Artifacts, services)
 	if err != nil {
 		res.Data = nil
 		r.ran = !neverSent(err) || r.askedFor()
@@ -273,6 +284,23 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 // the call, whatever it says. A plugin too may say that something is unavailable.
 func (r *request) askedFor() bool {
 	return r.journal != nil && r.journal.Asked() || r.asked != nil && r.asked.Used()
+}
+
+// made returns the artifacts of an answer: those that the plugin speaks of, and
+// those that the host took in for it. Only these have an id, and are on record.
+func (r *request) made(said []plugin.Artifact, services plugin.Services) []plugin.Artifact {
+	for i := range said {
+		said[i].ID = ""
+	}
+	maker, ok := services.(interface{ Artifacts() []plugin.Artifact })
+	if !ok {
+		return said
+	}
+	kept := maker.Artifacts()
+	for _, a := range kept {
+		r.record.Artifacts = append(r.record.Artifacts, a.ID)
+	}
+	return append(said, kept...)
 }
 
 // A witness is services that tell what was asked of them.
@@ -320,7 +348,7 @@ func (r *request) checkOut(ctx context.Context, res *plugin.Result) error {
 			return err
 		}
 		r.record.Randomness = randomness(res.Data)
-	} else if err := r.target.Output.Check(res.Data); err != nil {
+	} else if err := r.target.Output.Check(res.Data); err != nil && !r.advised("output", err) {
 		return refuse(plugin.CodeInvalidOutput, "output %w", err)
 	}
 	hash, err := canon.Hash(res.Data)

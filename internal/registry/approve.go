@@ -90,7 +90,7 @@ func (r *Registry) asked(ctx context.Context, v *version) (*plugin.Manifest, err
 	if err := r.CheckPackage(ctx, v.pkg); err != nil {
 		return nil, err
 	}
-	written, err := dialect.Read(v.pkg.Dir)
+	written, err := dialect.ReadIn(v.pkg.Dir, stored.Dir)
 	if err != nil {
 		return nil, unreadable(err)
 	}

@@ -66,7 +66,7 @@ func (r *Registry) bundleOne(ctx context.Context, tree fs.FS, dir string) error 
 	if known {
 		return r.shelf.keep(copied)
 	}
-	m, err := dialect.Read(copied.dir)
+	m, err := dialect.ReadIn(copied.dir, "") // a package by itself, whatever stands around it
 	if err != nil {
 		return err
 	}

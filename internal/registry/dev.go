@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/mortise-dev/mortise/internal/registry/dialect"
 	"github.com/mortise-dev/mortise/plugin"
@@ -16,31 +17,41 @@ import (
 type link struct {
 	path string
 	file bool
+
+	// The package, and the plugin's place in it: a tool of a tree has all of
+	// the tree for a package.
+	tree, place string
 }
 
 // linkTo looks at the path, which should be absolute.
 func linkTo(path string) link {
-	if !slices.Contains(dialect.Extensions, filepath.Ext(path)) {
-		return link{path: path}
+	if slices.Contains(dialect.Extensions, filepath.Ext(path)) {
+		if info, err := os.Stat(path); err != nil || !info.IsDir() {
+			return link{path: path, file: true, tree: filepath.Dir(path)}
+		}
 	}
-	info, err := os.Stat(path)
-	return link{path, err != nil || !info.IsDir()}
+	tree, place := dialect.Tree(path)
+	return link{path: path, tree: tree, place: place}
 }
 
 // packageDir returns the directory that holds a record's package.
 func packageDir(r Record) string {
-	if l := linkTo(r.Path); r.Dev && l.file {
-		return filepath.Dir(r.Path)
+	if !r.Dev {
+		return r.Path
+	}
+	var m struct {
+		Dir string `json:"dir"`
+	}
+	if json.Unmarshal(r.Manifest, &m) == nil && m.Dir != "" { // as it was when the manifest was read
+		return strings.TrimSuffix(r.Path, string(filepath.Separator)+filepath.FromSlash(m.Dir))
+	}
+	if l := linkTo(r.Path); l.file {
+		return l.tree
 	}
 	return r.Path
 }
 
-func (l link) dir() string {
-	if l.file {
-		return filepath.Dir(l.path)
-	}
-	return l.path
-}
+func (l link) dir() string { return l.tree }
 
 // files returns what counts as the package. Of a source file that is only
 // itself: what lies beside it may be anything.
@@ -90,7 +101,7 @@ func (l link) manifest() (*plugin.Manifest, error) {
 	if l.file {
 		return dialect.ReadFile(l.path)
 	}
-	return dialect.Read(l.path)
+	return dialect.ReadIn(l.tree, l.place)
 }
 
 // load reads what is linked and asks its code for the rest.
@@ -118,8 +129,9 @@ func unreadable(err error) error {
 
 // liveDev follows the author's changes.
 func (r *Registry) liveDev(path string) *live {
-	l, to := newLive(), linkTo(path)
+	l := newLive()
 	l.look = func(ctx context.Context, now *version) (*release, error) {
+		to := linkTo(path) // a tool may move into a tree, or out of it
 		seen, err := to.stamp()
 		if err != nil {
 			return nil, unreadable(err)

@@ -76,12 +76,18 @@ func (r *Registry) register(ctx context.Context, path string, o RegisterOptions)
 		return RegisterReport{}, plugin.Errorf(plugin.CodeInvalidInput, "%s holds %d plugins: an id, a name or a description can be given to one only", path, len(paths))
 	}
 	var report RegisterReport
+	copies := copies{registry: r}
+	defer copies.remove()
+	tools := tools{}
 	for _, path := range paths {
 		var one Registered
-		if o.Dev {
+		err := tools.add(path)
+		switch {
+		case err != nil:
+		case o.Dev:
 			one, err = r.link(ctx, path, o)
-		} else {
-			one, err = r.install(ctx, path, o)
+		default:
+			one, err = r.install(ctx, &copies, path, o)
 		}
 		switch {
 		case err != nil && ctx.Err() != nil:
@@ -147,7 +153,8 @@ func archive(path string) bool {
 }
 
 // findTree returns the directories under root that have a manifest, root
-// itself included, but none inside another. Symbolic links are not followed.
+// itself included, but none inside another. Symbolic links are not followed. Of
+// Event Mill, what is in a directory whose name begins with _ is no tool.
 func findTree(root string) ([]string, error) {
 	var found []string
 	seen := 0
@@ -171,7 +178,9 @@ func findTree(root string) ([]string, error) {
 		}
 		for _, name := range dialect.Manifests {
 			if _, err := os.Lstat(filepath.Join(path, name)); err == nil {
-				found = append(found, path)
+				if !underscored(root, path) || !dialect.IsEventMill(path) {
+					found = append(found, path)
+				}
 				return fs.SkipDir
 			}
 		}
@@ -186,14 +195,39 @@ func findTree(root string) ([]string, error) {
 	return found, err
 }
 
-// install copies a plugin's directory and registers the copy.
-func (r *Registry) install(ctx context.Context, dir string, o RegisterOptions) (Registered, error) {
-	copied, err := r.shelf.stageDir(dir)
-	if err != nil {
-		return Registered{}, unreadable(fmt.Errorf("copying %s: %w", dir, err))
+// underscored reports whether a directory between root and path, or path
+// itself, has a name that begins with _.
+func underscored(root, path string) bool {
+	below, err := filepath.Rel(root, path)
+	return err == nil && below != "." && slices.ContainsFunc(strings.Split(below, string(filepath.Separator)), func(name string) bool { return strings.HasPrefix(name, "_") })
+}
+
+// tools tells where the tools of Event Mill are, by tree and name.
+type tools map[[2]string]string
+
+// add refuses the second of two tools of a tree that have the same name: what
+// runs them could not tell them apart.
+func (t tools) add(path string) error {
+	tree, _ := dialect.Tree(path)
+	key := [2]string{tree, dialect.ToolName(path)}
+	if key[1] == "" {
+		return nil
 	}
-	defer remove(copied.dir) // gone already where it was kept
-	m, err := dialect.Read(copied.dir)
+	if other, taken := t[key]; taken {
+		return plugin.Errorf(plugin.CodeInvalidInput, "the tool is called %s like the one in %s: give one of them another tool_name", key[1], other)
+	}
+	t[key] = path
+	return nil
+}
+
+// install copies a plugin's package and registers the copy.
+func (r *Registry) install(ctx context.Context, copies *copies, dir string, o RegisterOptions) (Registered, error) {
+	tree, place := dialect.Tree(dir)
+	copied, err := copies.of(tree)
+	if err != nil {
+		return Registered{}, err
+	}
+	m, err := dialect.ReadIn(copied.place(), place)
 	if err != nil {
 		return Registered{}, unreadable(err)
 	}
@@ -203,7 +237,7 @@ func (r *Registry) install(ctx context.Context, dir string, o RegisterOptions) (
 	}
 	record.Digest, record.Path, record.Source = copied.digest, r.shelf.path(copied.digest), dir
 	record.State = Disabled
-	if record.Archive, err = r.lend(ctx, copied); err != nil {
+	if record.Archive, err = copied.lent(ctx); err != nil {
 		return Registered{}, err
 	}
 
@@ -215,11 +249,12 @@ func (r *Registry) install(ctx context.Context, dir string, o RegisterOptions) (
 		}
 		ix := r.index.Load()
 		beside, base := ix.beside(record.Name, record.Version), ix.baseline(record)
-		if base == nil && replaced != nil && !replaced.record.Dev && replaced.record.Digest != record.Digest {
+		// Of a tree, any tool may be what is different.
+		if base == nil && replaced != nil && !replaced.record.Dev && replaced.record.Digest != record.Digest && place == "" {
 			return plugin.Errorf(plugin.CodeInvalidInput, "%s is registered with other files: bump the version, or `plugins delete %s` first",
 				label(record.Name, record.Version), label(record.Name, record.Version))
 		}
-		if err := r.shelf.keep(copied); err != nil {
+		if err := copied.keep(); err != nil {
 			return fmt.Errorf("installing %s: %w", label(record.Name, record.Version), err)
 		}
 		if same := replaced; same.has(record) {

@@ -109,7 +109,7 @@ func (r *request) named(c Candidate) bool {
 // choosePillar returns the pillar of the request and why it is that one: what
 // was chosen, then an artifact that belongs to one pillar, then words, then the
 // session's, then the usual one.
-func (r *request) choosePillar() (pillar, why string) {
+func (r *request) choosePillar() (name, why string) {
 	if r.query.Pillar != "" {
 		return r.query.Pillar, "it was chosen"
 	}
@@ -122,7 +122,7 @@ func (r *request) choosePillar() (pillar, why string) {
 		}
 	}
 	// Where artifacts belong to several pillars, the words decide among those.
-	var strong *pillar_
+	var strong *pillar
 	for i := range pillars {
 		p := &pillars[i]
 		if slices.Contains(r.kinds, p.strong) && (strong == nil || len(spoken[p.name]) > len(spoken[strong.name])) {
@@ -135,13 +135,13 @@ func (r *request) choosePillar() (pillar, why string) {
 	most := 0
 	for _, p := range pillars {
 		if n := len(spoken[p.name]); n > most {
-			pillar, most = p.name, n
+			name, most = p.name, n
 		}
 	}
 	switch {
 	case most > 0:
-		found := spoken[pillar]
-		return pillar, "the text says " + strings.Join(found[:min(5, len(found))], ", ")
+		found := spoken[name]
+		return name, "the text says " + strings.Join(found[:min(5, len(found))], ", ")
 	case r.query.Session != "":
 		return r.query.Session, "it is that of the session"
 	default:

@@ -11,8 +11,8 @@ const usualPillar = "log_analysis"
 // none is the type of artifacts that says there are none.
 const none = "none"
 
-// A pillar is what belongs to one field of investigation.
-type pillar_ struct {
+// A pillar is one field of investigation with what tells that it is meant.
+type pillar struct {
 	name     string
 	strong   string   // the type of artifact that belongs to no other; "" for none
 	adjacent []string // the pillars next to it
@@ -21,7 +21,7 @@ type pillar_ struct {
 
 // pillars are the five, in the order in which they are taken where words speak
 // for several alike.
-var pillars = []pillar_{
+var pillars = []pillar{
 	{"network_forensics", "pcap", []string{"log_analysis"}, []string{
 		"pcap", "pcapng", "packet", "packet capture", "network", "network traffic", "netflow", "flow", "conversation", "port", "port scan", "protocol",
 		"dns", "tcp", "udp", "icmp", "tls", "handshake", "beacon", "beaconing", "exfiltration", "lateral movement", "firewall", "wireshark", "tcpdump",
@@ -46,9 +46,18 @@ var pillars = []pillar_{
 	}},
 }
 
+// Pillars returns the names of the five.
+func Pillars() []string {
+	names := make([]string, len(pillars))
+	for i, p := range pillars {
+		names[i] = p.name
+	}
+	return names
+}
+
 // adjacent reports whether two pillars are next to each other.
 func adjacent(a, b string) bool {
-	i := slices.IndexFunc(pillars, func(p pillar_) bool { return p.name == a })
+	i := slices.IndexFunc(pillars, func(p pillar) bool { return p.name == a })
 	return i >= 0 && slices.Contains(pillars[i].adjacent, b)
 }
 

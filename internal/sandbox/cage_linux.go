@@ -131,6 +131,7 @@ func (s *Sandbox) try() Report {
 // caged is what a process in a cage has besides.
 type caged struct {
 	cage     *cage
+	spaces   bool     // the kernel ends everything with the launcher
 	lifeline *os.File // to the launcher: when it is closed, everything ends
 	report   *os.File
 	lines    *bufio.Reader
@@ -156,7 +157,7 @@ func (c *cage) start(ctx context.Context, starter *starter, spec Spec, files Fil
 	}
 	uid, gid, own := c.identity()
 	group, why := c.groups.take(spec.Limits)
-	k := &caged{group: group, owner: own, cage: c}
+	k := &caged{group: group, owner: own, cage: c, spaces: c.way.spaces}
 	defer func() {
 		if err != nil {
 			k.release()
@@ -382,6 +383,17 @@ func (k *caged) ended(end *State) {
 		end.Exceeded = k.group.exceeded()
 	}
 	k.release()
+}
+
+// hangUp tells a launcher that is not the first process of a namespace to end
+// everything, since nobody would after its own end. It reports false where
+// that is not needed.
+func (k *caged) hangUp() bool {
+	if k.spaces {
+		return false
+	}
+	_ = k.lifeline.Close()
+	return true
 }
 
 // release lets go of what the cage of one process holds, once.

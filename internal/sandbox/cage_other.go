@@ -18,6 +18,8 @@ func (*cage) close() error { return nil }
 
 func (*caged) ended(*State) {}
 
+func (*caged) hangUp() bool { return false }
+
 func (s *Sandbox) probe() Report {
 	return noReport("cages are built on Linux; this is " + runtime.GOOS)
 }

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Files are what a program has for its standard input, output and error. They
@@ -74,8 +75,17 @@ func (p *Process) Exceeded() string {
 // Terminate asks the process to end.
 func (p *Process) Terminate() { p.signal(syscall.SIGTERM) }
 
-// Kill ends the process and all that it started.
-func (p *Process) Kill() { p.signal(syscall.SIGKILL) }
+// hangUpLimit is how long a launcher may take to end what it was told to end.
+const hangUpLimit = 500 * time.Millisecond
+
+// Kill ends the process and all that it started, as far as the cage knows of it.
+func (p *Process) Kill() {
+	if p.caged == nil || !p.caged.hangUp() {
+		p.signal(syscall.SIGKILL)
+		return
+	}
+	time.AfterFunc(hangUpLimit, func() { p.signal(syscall.SIGKILL) })
+}
 
 func (p *Process) signal(sig syscall.Signal) {
 	select {

@@ -20,7 +20,7 @@ import (
 
 // roles are what this binary plays in a cage, and what hosts one.
 var roles = map[string]func(args []string){
-	"prober": prober, "eater": eater, "forker": forker, "writer": writer, "spinner": spinner, "ignorer": ignorer, "host": host, "ordinary": ordinary,
+	"prober": prober, "eater": eater, "forker": forker, "writer": writer, "spinner": spinner, "ignorer": ignorer, "host": host, "partial": partial, "ordinary": ordinary,
 }
 
 // prober tries what a program in a cage must not be able to do, and prints
@@ -185,11 +185,12 @@ func host(args []string) {
 	if err != nil {
 		panic(err)
 	}
-	for p.Scratch() != nil {
-		if _, err := p.Scratch().Stat("ready"); err == nil {
-			break
+	for ready := os.ErrNotExist; ready != nil; time.Sleep(5 * time.Millisecond) {
+		if p.Scratch() != nil {
+			_, ready = p.Scratch().Stat("ready")
+		} else { // the directory itself is the program's
+			_, ready = os.Stat(filepath.Join(args[0], "ready"))
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 	fmt.Println("ready")
 	select {}

@@ -10,6 +10,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -24,7 +25,9 @@ import (
 )
 
 // Names lists the services that exist, as manifests ask for them.
-func Names() []string { return []string{cacheName, httpName} }
+func Names() []string {
+	return []string{cacheName, httpName, sessionName, artifactsName, referenceName}
+}
 
 // A Broker answers what plugins ask. It is safe for concurrent use. Its fields
 // are set before the first call, Call always.
@@ -41,9 +44,21 @@ type Broker struct {
 	// be nil.
 	Used func(Use)
 
-	Egress    egress.Grants // what an administrator allows beyond the public Internet
-	Version   string        // of the host, as others on the network are told
-	MaxAnswer int           // bytes of one answer; 4 MiB where it is 0
+	// Sessions keeps artifacts; where it is nil, no call belongs to a session.
+	Sessions Sessions
+	// TypeOf infers the type of an artifact from its name and first bytes; where
+	// it is nil, all are text.
+	TypeOf func(name string, head []byte) string
+	// Reference is the data that plugins look things up in. It may be nil.
+	Reference Reference
+	// Models reports whether a model answers for a tenant. It may be nil.
+	Models func(ctx context.Context, tenant string) bool
+
+	Egress      egress.Grants // what an administrator allows beyond the public Internet
+	Version     string        // of the host, as others on the network are told
+	MaxAnswer   int           // bytes of one answer; 4 MiB where it is 0
+	MaxOutput   int           // bytes of a result, as plugins are told; 4 MiB where it is 0
+	MaxArtifact int64         // bytes of one artifact; 8 GiB where it is 0
 
 	cache *cache
 	web   *web
@@ -85,7 +100,8 @@ type Use struct {
 }
 
 // For returns what one call is granted. Effects go through the journal, where
-// there is one. The answer has three more methods: Used, Unsettled and Labels.
+// there is one. The answer has more methods: Used, Unsettled, Labels, Artifacts
+// and Attach.
 func (b *Broker) For(target *plugin.Target, call *plugin.Call, journal *ledger.Journal) plugin.Services {
 	return &grant{broker: b, target: target, call: call, journal: journal}
 }
@@ -110,6 +126,13 @@ type grant struct {
 	mu     sync.Mutex
 	labels []string       // of what it heard
 	nested map[string]int // how many equal operations it asked for
+
+	scratch     fs.FS      // of the process at work, as far as the host can read it
+	scratchDir  string     // where that process knows it
+	before      []Artifact // what the call may have read
+	beforeKnown bool
+	made        []plugin.Artifact // what it registered
+	tries       int               // how often it asked for that
 }
 
 // Used reports whether something outside the host was asked during the call.
@@ -167,10 +190,7 @@ func (g *grant) encode(name string, value any, t task) (json.RawMessage, error) 
 	if err != nil {
 		return nil, err
 	}
-	limit := g.broker.MaxAnswer
-	if limit == 0 {
-		limit = 4 << 20
-	}
+	limit := g.broker.maxAnswer()
 	if len(raw) > limit {
 		done := ""
 		if t.effect != "" {
@@ -180,6 +200,13 @@ func (g *grant) encode(name string, value any, t task) (json.RawMessage, error) 
 			"%s: the answer has %d bytes, and %d fit into one line of the protocol; ask for less, or let an administrator raise limits.frame_bytes%s", name, len(raw), limit, done)
 	}
 	return raw, nil
+}
+
+func (b *Broker) maxAnswer() int {
+	if b.MaxAnswer == 0 {
+		return 4 << 20
+	}
+	return b.MaxAnswer
 }
 
 // prepare finds out what is asked for and whether this call may have it.

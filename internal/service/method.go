@@ -42,6 +42,11 @@ var methods = map[string]method{
 	"cache.delete": always(Own, "", cacheDelete),
 	fetchName:      fetchTask, // GET and HEAD are read; all others external, http_write
 	operationsCall: operationTask,
+
+	"session.open":    always(Read, "", sessionOpen),
+	artifactsList:     always(Read, "", artifactsListed),
+	artifactsRegister: registerTask, // own: part of the call's answer
+	referenceGet:      always(Read, "", referenceLookUp),
 }
 
 // always makes a method of the same class and effect whatever its arguments.

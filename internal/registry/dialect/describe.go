@@ -79,7 +79,7 @@ func ParseDescribed(result []byte, name string) (Described, error) {
 // NeedsDescribe reports whether the code of m must be asked for what m leaves
 // open, and can be: its operations, or a schema of one.
 func NeedsDescribe(m *plugin.Manifest) bool {
-	if m.Runner.Protocol != "2" {
+	if m.Runner.Protocol != "2" || m.Dialect == EventMill { // whose tools describe nothing
 		return false
 	}
 	open := func(op *plugin.Operation) bool { return op.Input == nil || op.Output == nil }

@@ -1,15 +1,17 @@
 // Package dialect reads what a plugin says of itself, in the words of the
 // contract it was written to, into one [plugin.Manifest].
 //
-// [Read] reads a plugin's directory: a native manifest or one of the kernel
-// contract. [ReadFile] takes a source file that has no manifest. [Bind] reads
+// [Read] reads a plugin's directory: a native manifest, one of the kernel
+// contract or one of Event Mill. [ReadFile] takes a source file that has no manifest. [Bind] reads
 // the host's own configuration of a plugin of the runtime protocol. [Merge]
 // adds what only the plugin's code knows.
 //
 // Reading never runs anything of the plugin. A manifest is accepted as a whole
 // or refused with [Problems], all of them at once, each with its place. A key
 // that this version would have to ignore is refused, not ignored: it may be
-// what keeps the plugin harmless.
+// what keeps the plugin harmless. Manifests of Event Mill are the exception:
+// published ones depart from their contract, so that they are read leniently;
+// [Strict] tells all that departs.
 package dialect
 
 import (
@@ -17,6 +19,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,9 +29,10 @@ import (
 
 // The dialects, as [plugin.Manifest] names them.
 const (
-	Native  = "native"
-	Kernel  = "kernel"
-	Runtime = "runtime"
+	Native    = "native"
+	Kernel    = "kernel"
+	Runtime   = "runtime"
+	EventMill = "eventmill"
 )
 
 // Manifests are the names that a plugin's manifest may have.
@@ -55,8 +59,24 @@ func Read(dir string) (*plugin.Manifest, error) {
 }
 
 // Inspect reads like [Read] and returns notes too.
-func Inspect(dir string) (*Reading, error) {
-	root, err := os.OpenRoot(dir)
+func Inspect(dir string) (*Reading, error) { return InspectIn(Tree(dir)) }
+
+// ReadIn returns the manifest of the plugin at a place, as [Tree] returns it, of
+// the package in dir.
+func ReadIn(dir, place string) (*plugin.Manifest, error) {
+	reading, err := InspectIn(dir, place)
+	if err != nil {
+		return nil, err
+	}
+	return reading.Manifest, nil
+}
+
+// InspectIn reads like [ReadIn] and returns notes too.
+func InspectIn(dir, place string) (*Reading, error) {
+	if !filepath.IsLocal(filepath.FromSlash(path.Join(".", place))) {
+		return nil, fmt.Errorf("opening the plugin's directory: %q is not inside a package", place)
+	}
+	root, err := os.OpenRoot(filepath.Join(dir, filepath.FromSlash(place)))
 	if err != nil {
 		return nil, fmt.Errorf("opening the plugin's directory: %w", err)
 	}
@@ -81,21 +101,20 @@ func Inspect(dir string) (*Reading, error) {
 	if err != nil {
 		return nil, whole(found[0], err.Error())
 	}
-	return read(found[0], data, within)
+	return read(found[0], data, within, place)
 }
 
-// read turns the bytes of a manifest into what they mean.
-func read(file string, data []byte, within files) (*Reading, error) {
+// read turns the bytes of a manifest into what they mean. One that is refused
+// comes with its notes all the same.
+func read(file string, data []byte, within files, place string) (*Reading, error) {
 	tree, problems := parse(file, data)
 	if len(problems) > 0 {
 		return nil, problems.sorted()
 	}
-	p := &page{file: file, files: within}
+	p := &page{file: file, files: within, place: place}
 	m := p.manifest(p.top(tree))
-	if err := p.problems.err(); err != nil {
-		return nil, err
-	}
-	return &Reading{Manifest: m, File: file, Notes: p.notes.sorted()}, nil
+	reading := &Reading{Manifest: m, File: file, Notes: p.notes.sorted()}
+	return reading, p.problems.err()
 }
 
 // manifest reads by the contract that the keys at the top tell.
@@ -104,18 +123,22 @@ func (p *page) manifest(top value) *plugin.Manifest {
 	switch {
 	case !isMapping:
 		top.problem("a manifest is a mapping, not %s", top.kind())
+	case top.has("tool_name") || top.has("class_name"):
+		if p.file != eventMillManifest {
+			top.problem("a manifest of Event Mill is called %s", eventMillManifest)
+			return nil
+		}
+		return p.eventMill(top)
 	case top.has("type") && (top.has("operations") || top.has("hooks")):
 		top.get("type").problem("it makes this a manifest of the kernel contract, which has no operations and hooks; a native manifest gives each operation a kind")
 	case top.has("type"):
 		return p.kernel(top)
 	case top.has("operations") || top.has("runner"):
 		return p.native(top)
-	case top.has("tool_name") || top.has("class_name"):
-		top.problem("an Event Mill manifest %s", later)
 	case top.has("entrypoints") || top.has("module"):
 		top.problem("a Shu manifest %s", later)
 	default:
-		top.problem("this is neither a native manifest (name, with operations or runner) nor one of the kernel contract (name, with type)")
+		top.problem("this is neither a native manifest (name, with operations or runner) nor one of the kernel contract (name, with type) or of Event Mill (tool_name)")
 	}
 	return nil
 }
@@ -124,17 +147,17 @@ const later = "needs a later version of Mortise: this one would ignore it"
 
 // ReadFile returns the manifest of a plugin that is one source file: nothing
 // but how to run it. Its name and operations are for its code to say; see [Merge].
-func ReadFile(path string) (*plugin.Manifest, error) {
-	name := filepath.Base(path)
+func ReadFile(file string) (*plugin.Manifest, error) {
+	name := filepath.Base(file)
 	if !slices.Contains(Extensions, filepath.Ext(name)) {
 		return nil, whole(name, "a plugin that is one file is one of "+strings.Join(Extensions, ", "))
 	}
-	info, err := os.Stat(path)
+	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, whole(name, "no such file")
 	case err != nil:
-		return nil, fmt.Errorf("looking at %s: %w", path, err)
+		return nil, fmt.Errorf("looking at %s: %w", file, err)
 	case !info.Mode().IsRegular():
 		return nil, whole(name, "it is not a file")
 	}

@@ -20,6 +20,7 @@ func FuzzRead(f *testing.F) {
 		"name: a\nversion: 1.0.0-rc.1+b\nrunner: {command: [sh, -c, x], protocol: 1}\noperations:\n  x: &x {input: s.json}\n  y: *x\n",
 		"name: a\ntype: agent\nversion: 1.0.0\nschemas: {input: {properties: {payload: {$ref: '#/$defs/a'}, trace_context: true}, $defs: {a: {type: string}}}}\n",
 		`{"name":"a","version":"1.0.0","runner":{"entry":"plugin.py"},"requires":{"tools":["a/b@^1"]}}`,
+		`{"tool_name":"t","version":"1.0","pillar":"p","display_name":"T","description_short":"t","entry_point":"plugin.py","class_name":"T","capabilities":["a_b:c",1],"input_schema":"s.json","timeout_class":"long"}`,
 		"a: |\n  b\n? c\n: - d\n  - !!e f\n<<: *g\n", "\xff", "%YAML 1.2\n---\na: 0x10\nb: .inf\nc: 1_000\n",
 	} {
 		f.Add(seed, true)
@@ -42,12 +43,12 @@ func FuzzRead(f *testing.F) {
 		if inJSON {
 			file = "manifest.json"
 		}
-		reading, err := read(file, []byte(manifest), files{root})
+		reading, err := read(file, []byte(manifest), files{root}, "")
 		if err != nil {
 			return
 		}
 		m := reading.Manifest
-		if !ValidName(m.Name) || !m.Isolation.Known() || (m.Runner.Entry == "") == (len(m.Runner.Command) == 0) {
+		if !referable(m.Name) || !m.Isolation.Known() || (m.Runner.Entry == "") == (len(m.Runner.Command) == 0) {
 			t.Errorf("accepted %+v", m)
 		}
 		if _, err := semver.StrictNewVersion(m.Version); err != nil {
@@ -55,7 +56,7 @@ func FuzzRead(f *testing.F) {
 		}
 		folded := map[string]bool{}
 		for _, op := range m.Operations {
-			if !ValidName(op.Name) || !op.Kind.Known() || op.Timeout <= 0 || op.Timeout > maxTimeout || folded[strings.ToLower(op.Name)] {
+			if !referable(op.Name) || !op.Kind.Known() || op.Timeout <= 0 || op.Timeout > maxTimeout || folded[strings.ToLower(op.Name)] {
 				t.Errorf("accepted %+v", op)
 			}
 			folded[strings.ToLower(op.Name)] = true

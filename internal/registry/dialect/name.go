@@ -109,7 +109,7 @@ func ParseReference(text string) (Reference, error) {
 	switch {
 	case text == "":
 		return Reference{}, errors.New("an operation is named name, name/operation or name/operation@version; here is nothing")
-	case !ValidName(name) || hasOp && !ValidName(op):
+	case !referable(name) || hasOp && !referable(op):
 		return Reference{}, fmt.Errorf("%q is not of the form name/operation@version", clip(text))
 	case constrained && strings.TrimSpace(constraint) == "":
 		return Reference{}, fmt.Errorf("%q names no version after the @", clip(text))
@@ -121,6 +121,10 @@ func ParseReference(text string) (Reference, error) {
 	}
 	return Reference{Plugin: name, Operation: op, Constraint: constraint}, nil
 }
+
+// referable reports whether a plugin or an operation of any contract may be
+// called name: tools of Event Mill may begin with a digit.
+func referable(name string) bool { return ValidName(name) || toolName.MatchString(name) }
 
 // clip keeps an error readable whatever it quotes.
 func clip(text string) string {

@@ -8,11 +8,13 @@ import (
 
 // A Problem is one thing that keeps a manifest from being accepted: the file,
 // the place in it as a JSON pointer ("" for the file as a whole, in YAML too)
-// and the reason.
+// and the reason. Row is the row of the requirements that it departs from, of a
+// manifest of Event Mill.
 type Problem struct {
 	File    string `json:"file"`
 	Pointer string `json:"pointer"`
 	Reason  string `json:"reason"`
+	Row     string `json:"row,omitempty"`
 }
 
 // String returns "manifest.yaml: at /name: reason".

@@ -11,7 +11,8 @@ import (
 // A page is one manifest being read: it collects what is wrong with it.
 type page struct {
 	file     string
-	files    files // what the package holds
+	files    files  // what the package holds
+	place    string // where it stands in a tree; "" for a package by itself
 	problems Problems
 	notes    Problems
 }
@@ -29,14 +30,21 @@ type value struct {
 	at    string
 	is    any
 	there bool
+	row   string // which row of the requirements speaks of it, if it matters
+}
+
+// of returns v as one that a row of the requirements speaks of.
+func (v value) of(row string) value {
+	v.row = row
+	return v
 }
 
 func (v value) problem(format string, args ...any) {
-	v.page.problems = append(v.page.problems, Problem{File: v.page.file, Pointer: v.at, Reason: fmt.Sprintf(format, args...)})
+	v.page.problems = append(v.page.problems, Problem{File: v.page.file, Pointer: v.at, Reason: fmt.Sprintf(format, args...), Row: v.row})
 }
 
 func (v value) note(format string, args ...any) {
-	v.page.notes = append(v.page.notes, Problem{File: v.page.file, Pointer: v.at, Reason: fmt.Sprintf(format, args...)})
+	v.page.notes = append(v.page.notes, Problem{File: v.page.file, Pointer: v.at, Reason: fmt.Sprintf(format, args...), Row: v.row})
 }
 
 // required notes a problem if nothing stands here.
@@ -107,7 +115,7 @@ func (v value) mapping(keys ...string) bool {
 
 // get returns what the mapping here has under key.
 func (v value) get(key string) value {
-	found := value{page: v.page, at: child(v.at, key)}
+	found := value{page: v.page, at: child(v.at, key), row: v.row}
 	if m, ok := v.is.(*mapping); ok {
 		found.is, found.there = m.values[key]
 	}
@@ -137,7 +145,7 @@ func (v value) list() []value {
 	}
 	values := make([]value, len(items))
 	for i, item := range items {
-		values[i] = value{page: v.page, at: child(v.at, strconv.Itoa(i)), is: item, there: true}
+		values[i] = value{page: v.page, at: child(v.at, strconv.Itoa(i)), is: item, there: true, row: v.row}
 	}
 	return values
 }

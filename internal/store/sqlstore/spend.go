@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"math"
 )
 
@@ -30,11 +29,9 @@ func (r *reader) Spent(ctx context.Context, tenant, subject, period string) (int
 
 // Spend implements [store.Tx].
 func (t *tx) Spend(tenant, subject, period string, delta, limit int64) (total int64, ok bool, err error) {
-	if delta == math.MinInt64 || limit < 0 {
-		return 0, false, t.fail(fmt.Errorf("spending %d of %s within %d: no such amount", delta, subject, limit))
-	}
 	if delta < 0 {
-		_, err = t.Exec(giveBack, -delta, -delta, tenant, subject, period)
+		back := -max(delta, -math.MaxInt64)
+		_, err = t.Exec(giveBack, back, back, tenant, subject, period)
 		ok = err == nil
 	} else if _, err = t.Exec(beginSpend, tenant, subject, period); err == nil && delta <= limit {
 		ok, err = t.Exec(spend, delta, tenant, subject, period, limit-delta)

@@ -38,6 +38,9 @@ func upgraded(t *testing.T, b *bundle) {
 	checkEffects(t, st, want, row)
 	insertApproval(t, st, newApproval())
 	insertPlan(t, st, newPlan(), store.StepRow{N: 1})
+	insertSessions(t, st, newSession("sess_1"))
+	register(t, st, newArtifact("sess_1", "art_1"))
+	spend(t, st, 1, 1, 1, true)
 	move(t, st, &want, store.CallUnknown)
 	write(t, st, appendNote("one"))
 	if got := len(checkChains(t, st)); got != 1 {

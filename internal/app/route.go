@@ -1,0 +1,31 @@
+package app
+
+import (
+	"context"
+
+	"github.com/mortise-dev/mortise/internal/registry"
+	"github.com/mortise-dev/mortise/internal/router"
+)
+
+// Route chooses among the operations that they may know of: of each plugin
+// those of the version that a call without one would get.
+func (p Plugins) Route(ctx context.Context, q router.Query) (router.Answer, error) {
+	all, err := p.app.Registry.List(ctx) // the highest version first
+	if err != nil {
+		return router.Answer{}, err
+	}
+	var candidates []router.Candidate
+	taken := map[string]bool{}
+	for _, info := range all {
+		if info.State != registry.Active || info.Problem != "" || taken[info.Name] {
+			continue
+		}
+		taken[info.Name] = true
+		m := info.Plugin()
+		operations, _ := p.app.Policy.Visible(m, p.app.call(p.by))
+		for _, op := range operations {
+			candidates = append(candidates, router.Candidate{Manifest: m, Operation: op})
+		}
+	}
+	return router.Route(q, candidates), nil
+}

@@ -1,0 +1,93 @@
+package blob
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+	"os"
+)
+
+// A Staged is bytes that were read to their end and can be kept. It belongs to
+// one goroutine.
+type Staged struct {
+	SHA256 string
+	Size   int64
+
+	keep func(ctx context.Context) error
+	path string // the file they are in, readable for its owner only
+}
+
+// Keep makes sure that the bytes are in the store. It may be called again.
+func (s *Staged) Keep(ctx context.Context) error { return s.keep(ctx) }
+
+// Discard removes what was staged. What was kept stays.
+func (s *Staged) Discard() { os.Remove(s.path) }
+
+// stage reads r to its end into a file of its own in dir.
+func stage(ctx context.Context, dir string, r io.Reader) (_ *Staged, err error) {
+	f, err := os.CreateTemp(dir, ".new-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err = errors.Join(err, f.Close()); err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	sum := sha256.New()
+	size, err := io.CopyBuffer(struct{ io.Writer }{io.MultiWriter(f, sum)}, reader{ctx, r}, make([]byte, 1<<20))
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(f.Chmod(0o400), f.Sync()); err != nil {
+		return nil, err
+	}
+	return &Staged{SHA256: hex.EncodeToString(sum.Sum(nil)), Size: size, path: f.Name()}, nil
+}
+
+// put is Put by way of Stage.
+func put(ctx context.Context, s Store, r io.Reader) (string, int64, error) {
+	staged, err := s.Stage(ctx, r)
+	if err != nil {
+		return "", 0, err
+	}
+	defer staged.Discard()
+	if err := staged.Keep(ctx); err != nil {
+		return "", 0, err
+	}
+	return staged.SHA256, staged.Size, nil
+}
+
+// A reader ends with its context.
+type reader struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r reader) Read(b []byte) (int, error) {
+	if err := context.Cause(r.ctx); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(b)
+}
+
+// A checked reader ends with [ErrDamaged] where the bytes are not those of want.
+type checked struct {
+	io.ReadCloser
+	sum  hash.Hash
+	want string
+}
+
+func newChecked(r io.ReadCloser, want string) io.ReadCloser { return &checked{r, sha256.New(), want} }
+
+func (c *checked) Read(b []byte) (int, error) {
+	n, err := c.ReadCloser.Read(b)
+	c.sum.Write(b[:n])
+	if err == io.EOF && hex.EncodeToString(c.sum.Sum(nil)) != c.want {
+		err = wrap(c.want, ErrDamaged)
+	}
+	return n, err
+}

@@ -1,0 +1,114 @@
+package llm
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Options say how models are asked. They are copied.
+type Options struct {
+	Models    []Model
+	Allow     []string      // plugins that may ask: names, or beginnings that end in *
+	Limits    Limits        // budgets
+	PerMinute int           // queries of a tenant; 0 for no bound
+	AtOnce    int           // queries under way; 16 where it is 0
+	Timeout   time.Duration // of one attempt; 5 minutes where it is 0
+	Purse     Purse         // one in memory where it is nil
+
+	// Record puts an exchange on record. An answer that cannot be recorded is
+	// not given out. Nothing is recorded where it is nil.
+	Record func(ctx context.Context, e *Exchange) error
+
+	Now  func() time.Time                                 // time.Now where it is nil
+	Wait func(ctx context.Context, d time.Duration) error // a timer where it is nil
+}
+
+// A Dispatcher asks models. It is safe for concurrent use, and owns nothing
+// that must be closed.
+type Dispatcher struct {
+	opts   Options
+	models []*Model
+	slots  chan struct{} // one for each query under way
+	pace   *pace
+}
+
+// New returns a dispatcher.
+func New(o Options) *Dispatcher {
+	d := &Dispatcher{opts: o}
+	for _, m := range o.Models {
+		d.models = append(d.models, &m)
+	}
+	d.opts.Models = nil
+	if d.opts.AtOnce == 0 {
+		d.opts.AtOnce = 16
+	}
+	if d.opts.Timeout == 0 {
+		d.opts.Timeout = 5 * time.Minute
+	}
+	if d.opts.Purse == nil {
+		d.opts.Purse = NewPurse()
+	}
+	if d.opts.Now == nil {
+		d.opts.Now = time.Now
+	}
+	if d.opts.Wait == nil {
+		d.opts.Wait = wait
+	}
+	d.slots = make(chan struct{}, d.opts.AtOnce)
+	d.pace = &pace{perMinute: o.PerMinute, now: d.opts.Now, made: map[string]*bucket{}}
+	return d
+}
+
+// Enabled reports whether a plugin may ask, and there is a model to answer.
+func (d *Dispatcher) Enabled(name string) bool {
+	return d != nil && len(d.models) > 0 && d.Allowed(name)
+}
+
+// Allowed reports whether a plugin may ask.
+func (d *Dispatcher) Allowed(name string) bool {
+	return slices.ContainsFunc(d.opts.Allow, func(pattern string) bool {
+		prefix, open := strings.CutSuffix(pattern, "*")
+		return open && strings.HasPrefix(name, prefix) || name == pattern
+	})
+}
+
+// Reads reports whether some model reads documents of a MIME type by itself.
+func (d *Dispatcher) Reads(mime string) bool {
+	return slices.ContainsFunc(d.models, func(m *Model) bool { return m.Reads(mime) })
+}
+
+// Models returns the models there are, in the order of the configuration.
+func (d *Dispatcher) Models() []Model {
+	all := make([]Model, len(d.models))
+	for i, m := range d.models {
+		all[i] = *m
+	}
+	return all
+}
+
+// Only returns a dispatcher like d that asks one of its models and no other.
+func (d *Dispatcher) Only(name string) (*Dispatcher, bool) {
+	only := *d
+	only.models = filter(d.models, func(m *Model) bool { return m.Name == name })
+	return &only, len(only.models) > 0
+}
+
+// Spent returns what a tenant has spent today, and what it may.
+func (d *Dispatcher) Spent(ctx context.Context, tenant string) (spent, limit MicroCents, err error) {
+	spent, err = d.opts.Purse.Spent(ctx, tenant, daySubject, Today(d.opts.Now()))
+	return spent, d.opts.Limits.Day, err
+}
+
+// Ask puts a query to the model that fits. It returns once there is an answer,
+// no more to be tried, or ctx has ended.
+func (d *Dispatcher) Ask(ctx context.Context, by Caller, q Query) Answer {
+	x := &exchange{d: d, by: by, q: &q, began: d.opts.Now(), system: instructed(&q), prompt: grounded(q.Grounding, q.Prompt)}
+	x.day = Today(x.began)
+	a := x.ask(ctx)
+	if err := x.record(ctx, &a); err != nil {
+		a = Answer{Err: &Error{Kind: Internal, Message: "the answer could not be put on record, so it is not given", Err: err}, Path: a.Path, Attempts: a.Attempts, Cost: a.Cost}
+	}
+	return a
+}

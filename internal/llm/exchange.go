@@ -1,0 +1,218 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// delays are how long it waits before it asks the same again.
+var delays = []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}
+
+// maxPatience is the longest that it waits because a provider says so.
+const maxPatience = time.Minute
+
+// An exchange is one query on its way. One goroutine uses it.
+type exchange struct {
+	d      *Dispatcher
+	by     Caller
+	q      *Query
+	began  time.Time
+	day    string
+	system string
+	prompt string
+	data   []byte // of the document, once it was read
+
+	spent     MicroCents // by all attempts
+	used      Usage      // likewise
+	estimated bool
+	model     *Model // that was asked last
+	reply     Reply  // what it said
+	attempts  []plugin.ModelAttempt
+	noURI     map[*Model]string // models that could not fetch the document, and why
+}
+
+// ask finds the models for the query and tries them.
+func (x *exchange) ask(ctx context.Context) Answer {
+	r, gap := x.d.route(x.q)
+	if gap != nil {
+		a := Answer{Err: gap}
+		if x.q.Document != nil && gap.Kind == Gap {
+			a.Path, a.Fallback = PathNone, gap.Message
+		}
+		return a
+	}
+	if early := x.d.pace.take(x.by.Tenant); early != nil {
+		return Answer{Err: early}
+	}
+	select {
+	case x.d.slots <- struct{}{}:
+		defer func() { <-x.d.slots }()
+	case <-ctx.Done():
+		return Answer{Err: gone(ctx)}
+	}
+	a, failure := x.try(ctx, r)
+	a.OK, a.Err = failure == nil, failure
+	a.Cost, a.Attempts, a.Usage = x.spent, len(x.attempts), x.used
+	return a
+}
+
+// try asks the models of a route: the next one at once where a quota or a rate
+// is used up, all again after a while where that may help.
+func (x *exchange) try(ctx context.Context, r route) (a Answer, last *Error) {
+	fallback := r.fallback
+	out := map[*Model]bool{} // whose quota is used up
+	for round := 0; ; round++ {
+		for _, m := range r.models {
+			if out[m] {
+				continue
+			}
+			if a, last = x.attempt(ctx, m, fallback); last == nil {
+				return a, nil
+			}
+			if last.Kind != Quota && last.Kind != Pace {
+				break
+			}
+			out[m] = last.Kind == Quota
+			fallback = fmt.Sprintf("a model of the %s tier could not take it: %s", m.Tier, last.Kind)
+		}
+		if !last.transient() || round == len(delays) {
+			break
+		}
+		pause := max(delays[round], last.RetryAfter)
+		if deadline, bounded := ctx.Deadline(); pause > maxPatience || bounded && time.Until(deadline) <= pause {
+			last.Message += fmt.Sprintf("; it would be asked again in %s, which is too late", pause)
+			break
+		}
+		if x.d.opts.Wait(ctx, pause) != nil {
+			return a, gone(ctx)
+		}
+	}
+	if n := len(x.attempts); n > 1 {
+		last.Message += fmt.Sprintf(" (after %d attempts)", n)
+	}
+	return a, last
+}
+
+// attempt asks one model, once for each way there is to give it the document.
+func (x *exchange) attempt(ctx context.Context, m *Model, fallback string) (Answer, *Error) {
+	path := PathText
+	switch doc := x.q.Document; {
+	case x.q.Image != nil:
+		path = PathInline
+	case doc != nil:
+		path = m.path(doc)
+		if why := x.noURI[m]; why != "" {
+			path, fallback = x.withoutURI(m), why
+		}
+	}
+	a := Answer{Path: path, Fallback: fallback, Model: m.Name}
+	if path == PathNone {
+		return a, errorf(Gap, "the model cannot fetch the document, which is too large to be sent along; extract the text and ask about that")
+	}
+	reply, failure := x.once(ctx, m, path)
+	if failure != nil && path == PathURI && (failure.Kind == BadRequest || failure.Kind == Auth) {
+		if x.noURI == nil {
+			x.noURI = map[*Model]string{}
+		}
+		x.noURI[m] = "the model could not fetch the document: " + failure.Message
+		return x.attempt(ctx, m, fallback)
+	}
+	a.Text = reply.Text
+	return a, failure
+}
+
+// withoutURI is the path that is left to a model which cannot fetch.
+func (x *exchange) withoutURI(m *Model) string {
+	doc := *x.q.Document
+	doc.URI = ""
+	return m.path(&doc)
+}
+
+// once sends one request, with what it may cost set aside before.
+func (x *exchange) once(ctx context.Context, m *Model, path string) (Reply, *Error) {
+	x.model = m
+	r := Request{Model: m.ID, System: x.system, Prompt: x.prompt, MaxTokens: x.q.MaxTokens, JSON: m.JSON && x.q.Hints != nil && x.q.Hints.StructuredOutput}
+	if m.MaxOutput > 0 {
+		r.MaxTokens = min(r.MaxTokens, m.MaxOutput)
+	}
+	var failure *Error
+	if r.Parts, failure = x.parts(m, path); failure != nil {
+		return Reply{}, failure
+	}
+	worst := m.worst(&r)
+	held, failure := x.reserve(ctx, m.cost(worst))
+	if failure != nil {
+		return Reply{}, failure
+	}
+	began := time.Now()
+	reply, failure := x.complete(ctx, m, r)
+	x.reply = reply
+
+	var used Usage
+	var cost MicroCents
+	switch {
+	case reply.Usage.Known():
+		used, cost = reply.Usage, m.cost(reply.Usage)
+	case failure == nil || failure.Sent: // nobody said what it used
+		used, cost, x.estimated = worst, held.amount, true
+	}
+	attempt := plugin.ModelAttempt{Model: m.Name, Outcome: "ok", Cost: cost, Took: float64(time.Since(began).Microseconds()) / 1000}
+	if failure != nil {
+		attempt.Outcome, attempt.Status = string(failure.Kind), failure.Status
+	}
+	x.attempts = append(x.attempts, attempt)
+	x.used.In += used.In
+	x.used.Out += used.Out
+	if err := held.settle(ctx, m, used, cost); err != nil && failure == nil {
+		failure = &Error{Kind: Internal, Message: "what it cost could not be booked, so the answer is not given", Err: err}
+	}
+	return reply, failure
+}
+
+// complete asks the provider within the time of one attempt. A client that
+// panics over what came back fails this attempt and nothing else.
+func (x *exchange) complete(ctx context.Context, m *Model, r Request) (reply Reply, failure *Error) {
+	defer func() {
+		if p := recover(); p != nil {
+			reply, failure = Reply{}, &Error{Kind: Malformed, Message: "what came back is no answer of this provider", Sent: true, Err: fmt.Errorf("panic: %v", p)}
+		}
+	}()
+	limited, cancel := context.WithTimeout(ctx, x.d.opts.Timeout)
+	defer cancel()
+	reply, err := m.Asks.Complete(limited, r)
+	if err == nil {
+		return reply, nil
+	}
+	if !errors.As(err, &failure) {
+		return reply, &Error{Kind: Internal, Message: "asking the model failed", Err: err, Sent: true}
+	}
+	if ctx.Err() != nil && (failure.Kind == Timeout || failure.Kind == Cancelled) {
+		why := gone(ctx)
+		why.Sent, why.Err = failure.Sent, failure.Err
+		return reply, why
+	}
+	return reply, failure
+}
+
+// gone says why a context ended.
+func gone(ctx context.Context) *Error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &Error{Kind: Timeout, Message: "the deadline of the call passed", Err: ctx.Err()}
+	}
+	return &Error{Kind: Cancelled, Message: "whoever asked is gone", Err: ctx.Err()}
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,110 @@
+package llm
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"google.golang.org/genai"
+)
+
+// GeminiURL is where Gemini is.
+const GeminiURL = "https://generativelanguage.googleapis.com"
+
+// Gemini asks Google's generateContent.
+type Gemini struct {
+	BaseURL string // [GeminiURL] where it is empty
+	Key     Key
+	Over    http.RoundTripper
+}
+
+var _ Provider = (*Gemini)(nil)
+
+// blocked are the reasons to stop that mean a refusal.
+var blocked = []string{"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"}
+
+// Complete implements [Provider].
+func (p *Gemini) Complete(ctx context.Context, r Request) (Reply, error) {
+	key, missing := p.Key.Read()
+	if missing != nil {
+		return Reply{}, missing
+	}
+	if key == "" { // with none the client would look for one in the environment
+		return Reply{}, errorf(Auth, "no key is configured; name one with api_key_env or api_key_file")
+	}
+	base := p.BaseURL
+	if base == "" {
+		base = GeminiURL
+	}
+	t := &trip{over: p.Over, key: key}
+	// Every setting is given, so that none is taken from the environment.
+	client, err := genai.NewClient(ctx, &genai.ClientConfig{
+		APIKey: key, Backend: genai.BackendGeminiAPI, HTTPClient: t.client(),
+		HTTPOptions: genai.HTTPOptions{BaseURL: base, APIVersion: "v1beta"},
+	})
+	if err != nil { // its text has the whole configuration in it, and so the key
+		return Reply{}, &Error{Kind: Internal, Message: "the client cannot be set up", Err: errNoClient}
+	}
+	off := false // on its own it would send the request again and again until the model is done
+	config := &genai.GenerateContentConfig{MaxOutputTokens: int32(min(r.MaxTokens, 1<<30)), AutomaticContinuation: &off}
+	if r.System != "" {
+		config.SystemInstruction = genai.NewContentFromText(r.System, genai.RoleUser)
+	}
+	if r.JSON {
+		config.ResponseMIMEType = "application/json"
+	}
+	res, err := client.Models.GenerateContent(ctx, r.Model, []*genai.Content{{Role: genai.RoleUser, Parts: geminiParts(r)}}, config)
+	if err != nil {
+		return Reply{}, t.fail(ctx, err)
+	}
+	reply := Reply{Model: res.ModelVersion}
+	if u := res.UsageMetadata; u != nil {
+		reply.Usage = Usage{In: int(u.PromptTokenCount + u.ToolUsePromptTokenCount), Out: int(u.CandidatesTokenCount + u.ThoughtsTokenCount)}
+	}
+	if f := res.PromptFeedback; f != nil && f.BlockReason != "" {
+		reply.Stop = string(f.BlockReason)
+		return reply, errorf(Refused, "the provider will not answer this prompt: %.60s", f.BlockReason)
+	}
+	if len(res.Candidates) == 0 || res.Candidates[0] == nil {
+		return reply, t.fail(ctx, errNoAnswer)
+	}
+	first := res.Candidates[0]
+	reply.Stop = string(first.FinishReason)
+	if first.Content != nil {
+		var text strings.Builder
+		for _, part := range first.Content.Parts {
+			if part != nil && !part.Thought {
+				text.WriteString(part.Text)
+			}
+		}
+		reply.Text = text.String()
+	}
+	return reply, stopped(&reply, blocked...)
+}
+
+// geminiParts puts images and documents before the prompt.
+func geminiParts(r Request) []*genai.Part {
+	var parts []*genai.Part
+	for _, part := range r.Parts {
+		if part.URI != "" {
+			parts = append(parts, genai.NewPartFromURI(part.URI, part.MIME))
+		} else {
+			parts = append(parts, genai.NewPartFromBytes(part.Data, part.MIME))
+		}
+	}
+	return append(parts, genai.NewPartFromText(r.Prompt))
+}
+
+// stopped judges an answer by why it ended and what is in it.
+func stopped(r *Reply, refusals ...string) error {
+	switch {
+	case slices.Contains(refusals, r.Stop):
+		return errorf(Refused, "the model, or a filter around it, will not answer (%.60s)", r.Stop)
+	case r.Text == "" && r.Usage.Out > 0:
+		return errorf(Malformed, "the model used all of max_tokens without an answer, or gave an empty one (%.60s); ask for more tokens", r.Stop)
+	case r.Text == "":
+		return &Error{Kind: Malformed, Message: "the answer is empty", Sent: !r.Usage.Known()}
+	}
+	return nil
+}

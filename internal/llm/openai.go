@@ -1,0 +1,97 @@
+package llm
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"strings"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/shared"
+)
+
+// OpenAIURL is where OpenAI itself is.
+const OpenAIURL = "https://api.openai.com/v1"
+
+// OpenAI asks whatever speaks OpenAI's chat completions.
+type OpenAI struct {
+	BaseURL string // [OpenAIURL] where it is empty
+	Key     Key    // none for a server that asks for none
+	Over    http.RoundTripper
+}
+
+var _ Provider = (*OpenAI)(nil)
+
+// Complete implements [Provider].
+func (p *OpenAI) Complete(ctx context.Context, r Request) (Reply, error) {
+	key, missing := p.Key.Read()
+	if missing != nil {
+		return Reply{}, missing
+	}
+	base := p.BaseURL
+	if base == "" {
+		base = OpenAIURL
+	}
+	params := openai.ChatCompletionNewParams{Model: r.Model}
+	if r.System != "" {
+		params.Messages = append(params.Messages, openai.SystemMessage(r.System))
+	}
+	if len(r.Parts) == 0 {
+		params.Messages = append(params.Messages, openai.UserMessage(r.Prompt))
+	} else {
+		params.Messages = append(params.Messages, openai.UserMessage(openAIParts(r)))
+	}
+	if base == OpenAIURL {
+		params.MaxCompletionTokens = param.NewOpt(int64(r.MaxTokens)) // its reasoning models take no max_tokens
+	} else {
+		params.MaxTokens = param.NewOpt(int64(r.MaxTokens)) // which all others know
+	}
+	if r.JSON {
+		params.ResponseFormat.OfJSONObject = &shared.ResponseFormatJSONObjectParam{}
+	}
+
+	t := &trip{over: p.Over, key: key}
+	// The service alone: a whole client would read addresses and headers from the environment.
+	opts := []option.RequestOption{option.WithBaseURL(base), option.WithHTTPClient(t.client()), option.WithMaxRetries(0)}
+	if key != "" {
+		opts = append(opts, option.WithAPIKey(key))
+	}
+	chat := openai.NewChatCompletionService(opts...)
+	res, err := chat.New(ctx, params)
+	if err != nil {
+		return Reply{}, t.fail(ctx, err)
+	}
+	if res == nil || len(res.Choices) == 0 {
+		return Reply{}, t.fail(ctx, errNoAnswer)
+	}
+	choice := res.Choices[0]
+	reply := Reply{
+		Text: choice.Message.Content, Model: res.Model, Stop: choice.FinishReason,
+		Usage: Usage{In: int(res.Usage.PromptTokens), Out: int(res.Usage.CompletionTokens)},
+	}
+	if choice.Message.Refusal != "" {
+		return reply, errorf(Refused, "the model will not answer: %s", said(choice.Message.Refusal, key))
+	}
+	return reply, stopped(&reply, "content_filter")
+}
+
+// openAIParts puts images and documents before the prompt.
+func openAIParts(r Request) []openai.ChatCompletionContentPartUnionParam {
+	var parts []openai.ChatCompletionContentPartUnionParam
+	for _, part := range r.Parts {
+		data := "data:" + part.MIME + ";base64," + base64.StdEncoding.EncodeToString(part.Data)
+		switch {
+		case part.Image():
+			parts = append(parts, openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: data}))
+		case strings.HasPrefix(part.MIME, "text/"):
+			parts = append(parts, openai.TextContentPart(string(part.Data)))
+		default:
+			parts = append(parts, openai.FileContentPart(openai.ChatCompletionContentPartFileFileParam{
+				FileData: param.NewOpt(data), Filename: param.NewOpt(part.Name),
+			}))
+		}
+	}
+	return append(parts, openai.TextContentPart(r.Prompt))
+}

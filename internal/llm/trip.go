@@ -1,0 +1,208 @@
+package llm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Bounds of what comes back.
+const (
+	maxAnswer  = 8 << 20
+	maxFailure = 64 << 10
+	maxHeader  = 64 << 10
+)
+
+// Transport is how hosts reach providers: over the proxy that the environment
+// names, if it names one.
+func Transport() *http.Transport {
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:    10 * time.Second,
+		ForceAttemptHTTP2:      true,
+		MaxResponseHeaderBytes: maxHeader,
+		MaxIdleConnsPerHost:    4,
+		MaxIdleConns:           16,
+		IdleConnTimeout:        20 * time.Second,
+	}
+}
+
+// A trip is one request to a provider, as it was on the wire. The clients see
+// the answer too, but each tells something else of it. It must be used once.
+type trip struct {
+	over http.RoundTripper
+	key  string // that no text may repeat
+
+	began   atomic.Bool // a client has used it
+	sent    atomic.Bool // something of the request was written
+	status  int
+	header  http.Header
+	failure []byte // the body of an answer that is none
+	large   bool   // the answer was cut
+}
+
+var (
+	errTwice    = errors.New("the client sent a second request")
+	errRedirect = errors.New("the provider redirects")
+	errLarge    = errors.New("the answer is too large")
+	errNoAnswer = errors.New("there is no answer in it")
+	errNoClient = errors.New("the client refuses its configuration")
+)
+
+// client returns an HTTP client that makes this trip.
+func (t *trip) client() *http.Client {
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect }}
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *trip) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !t.began.CompareAndSwap(false, true) {
+		if r.Body != nil {
+			r.Body.Close()
+		}
+		return nil, errTwice
+	}
+	trace := &httptrace.ClientTrace{WroteHeaders: func() { t.sent.Store(true) }}
+	r = r.WithContext(httptrace.WithClientTrace(r.Context(), trace))
+	resp, err := t.over.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	t.status, t.header = resp.StatusCode, resp.Header
+	if resp.StatusCode/100 != 2 {
+		t.failure, _ = io.ReadAll(io.LimitReader(resp.Body, maxFailure))
+		resp.Body.Close()
+		resp.Body = io.NopCloser(bytes.NewReader(t.failure))
+		return resp, nil
+	}
+	resp.Body = &bounded{resp.Body, maxAnswer, t}
+	return resp, nil
+}
+
+// A bounded body ends with an error where it is too long.
+type bounded struct {
+	io.ReadCloser
+	left int64
+	trip *trip
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		b.trip.large = true
+		return 0, errLarge
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left+1)])
+	b.left -= int64(n)
+	if b.left < 0 {
+		b.trip.large = true
+		return n + int(b.left), errLarge
+	}
+	return n, err
+}
+
+// fail says what a trip that gave no reply comes down to.
+func (t *trip) fail(ctx context.Context, err error) *Error {
+	e := &Error{Status: t.status, Err: err}
+	switch {
+	case ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled):
+		e.Kind, e.Message, e.Sent = Cancelled, "whoever asked is gone", t.sent.Load()
+	case ctx.Err() != nil:
+		e.Kind, e.Message, e.Sent = Timeout, "no whole answer came in time", t.sent.Load()
+	case t.large:
+		e.Kind, e.Message, e.Sent = TooLarge, "the answer has more than "+strconv.Itoa(maxAnswer>>20)+" MiB", true
+	case t.status == 0:
+		e.Kind, e.Message, e.Sent = Unreachable, "no answer came: "+said(cause(err), t.key), t.sent.Load()
+	case t.status/100 == 2 && broken(err):
+		e.Kind, e.Message, e.Sent = Unreachable, "its answer broke off", true
+	case t.status/100 == 2:
+		e.Kind, e.Message, e.Sent = Malformed, "what came back is no answer of this provider; look at base_url", true
+	default:
+		t.judge(e)
+	}
+	return e
+}
+
+// cause is the innermost of an error: what is around it repeats the address.
+func cause(err error) string {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err.Error()
+		}
+		err = inner
+	}
+}
+
+// broken reports whether err says that the connection went away.
+func broken(err error) bool {
+	var network net.Error
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network)
+}
+
+// judge reads an answer whose status is no success. All three providers put
+// what they say under error.message.
+func (t *trip) judge(e *Error) {
+	var body struct {
+		Error struct {
+			Message string         `json:"message"`
+			Type    string         `json:"type"`
+			Code    jsontext.Value `json:"code"`
+			Status  string         `json:"status"`
+		} `json:"error"`
+	}
+	raw := bytes.TrimSpace(t.failure)
+	if n := len(raw); n > 1 && raw[0] == '[' && raw[n-1] == ']' { // as Gemini does now and then
+		raw = raw[1 : n-1]
+	}
+	text := "it answered " + strconv.Itoa(t.status)
+	if json.Unmarshal(raw, &body, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) == nil && body.Error.Message != "" {
+		text += ": " + said(body.Error.Message, t.key)
+	}
+	e.Message, e.RetryAfter = text, retryAfter(t.header, time.Now())
+	code := strings.Trim(string(body.Error.Code), `"`)
+	switch {
+	case t.status == http.StatusUnauthorized, t.status == http.StatusForbidden:
+		e.Kind = Auth
+	case t.status == http.StatusPaymentRequired, code == "insufficient_quota", body.Error.Type == "insufficient_quota", body.Error.Type == "billing_error":
+		e.Kind = Quota
+	case t.status == http.StatusTooManyRequests:
+		e.Kind = Pace
+	case t.status == http.StatusRequestTimeout, t.status == http.StatusConflict, t.status >= 500:
+		e.Kind = Overloaded
+	case t.status == http.StatusRequestEntityTooLarge:
+		e.Kind = TooLarge
+	case code == "content_filter", code == "content_policy_violation":
+		e.Kind = Refused
+	case t.status/100 == 3:
+		e.Kind, e.Message = BadRequest, text+": it redirects, which is not followed; look at base_url"
+	default:
+		e.Kind = BadRequest
+	}
+}
+
+// retryAfter reads what a provider asks to wait.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 && ms < 1e12 {
+		return time.Duration(ms * float64(time.Millisecond))
+	}
+	text := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(text, 64); err == nil && s >= 0 && s < 1e9 {
+		return time.Duration(s * float64(time.Second))
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
+}

@@ -1,0 +1,335 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	json2 "github.com/go-json-experiment/json"
+
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A Keeper takes the calls of one session. Its fields are set before Serve.
+type Keeper struct {
+	Place
+	Identity string        // of the program, its configuration and its data
+	Idle     time.Duration // it ends after so long without a call; 30 minutes where it is 0
+
+	// Call runs a call for somebody whom the configuration names.
+	Call func(ctx context.Context, principal string, call plugin.Call) (plugin.Result, error)
+	// Attend goes on with a call that waits to be run.
+	Attend func(ctx context.Context, id string) error
+	Log    *slog.Logger // discarded where it is nil
+
+	mu       sync.Mutex // guards the rest
+	running  map[string]context.CancelCauseFunc
+	closing  bool
+	lastUsed time.Time
+	changed  chan struct{} // buffered; something above has changed
+}
+
+// lockTime is how long a keeper waits for the one before it to be gone.
+const lockTime = 8 * time.Second
+
+// stopTime is how long a keeper waits, when it is to end, for calls that it has
+// cancelled.
+const stopTime = 5 * time.Second
+
+// ErrKept says that the session has a keeper already.
+var ErrKept = errors.New("the session has a keeper")
+
+// Serve takes calls until ctx ends, somebody ends the keeper, or it has been
+// idle for long. Calls under way are cancelled then, and have ended when it
+// returns. Open is called once it is certain that no other keeper of the session
+// lives, before the first call is taken.
+func (k *Keeper) Serve(ctx context.Context, open func(ctx context.Context) error) error {
+	base, err := k.base()
+	if err != nil {
+		return err
+	}
+	lock, err := k.lock(ctx, base+lockFile)
+	if err != nil {
+		return err
+	}
+	defer lock.Remove()
+	if k.Idle == 0 {
+		k.Idle = 30 * time.Minute
+	}
+	if k.Log == nil {
+		k.Log = slog.New(slog.DiscardHandler)
+	}
+	k.running, k.changed, k.lastUsed = map[string]context.CancelCauseFunc{}, make(chan struct{}, 1), time.Now()
+	if err := open(ctx); err != nil {
+		return err
+	}
+	listener, err := listen(base + socketFile)
+	if err != nil {
+		return err
+	}
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	server := &http.Server{
+		Handler:           k.handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		BaseContext:       func(net.Listener) context.Context { return life },
+		ErrorLog:          slog.NewLogLogger(k.Log.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(owned{listener}) }()
+	k.wait(ctx)
+	k.refuseMore()
+	// The name goes first, so that whoever comes now starts another keeper, which
+	// waits for the lock.
+	_ = os.Remove(base + socketFile)
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	defer cancel()
+	err = server.Shutdown(stop)
+	end()
+	if err != nil {
+		_ = server.Close()
+	}
+	<-served
+	k.drained(stop)
+	return nil
+}
+
+// lock waits for the keeper before to be gone, if there is one that ends.
+func (k *Keeper) lock(ctx context.Context, path string) (*store.Lock, error) {
+	ctx, cancel := context.WithTimeout(ctx, lockTime)
+	defer cancel()
+	for {
+		lock, err := store.TryLock(path)
+		if lock != nil || err != nil {
+			return lock, err
+		}
+		select {
+		case <-time.After(lockEvery):
+		case <-ctx.Done():
+			return nil, ErrKept
+		}
+	}
+}
+
+func listen(path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // of one that was killed
+		return nil, err
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	listener.SetUnlinkOnClose(false) // the name may be the next keeper's by then
+	if err := os.Chmod(path, 0o600); err != nil {
+		_ = listener.Close()
+		return nil, err
+	}
+	return listener, nil
+}
+
+// owned is a listener that lets only its owner in.
+type owned struct{ net.Listener }
+
+// Accept returns the next connection of the owner's.
+func (l owned) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if checkPeer(conn) == nil {
+			return conn, nil
+		}
+		_ = conn.Close()
+	}
+}
+
+// wait returns when the keeper is to end.
+func (k *Keeper) wait(ctx context.Context) {
+	for {
+		k.mu.Lock()
+		busy, closing := len(k.running) > 0, k.closing
+		left := time.Until(k.lastUsed.Add(k.Idle))
+		k.mu.Unlock()
+		if closing || !busy && left <= 0 {
+			return
+		}
+		if busy {
+			left = k.Idle
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-timer.C:
+		case <-k.changed:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+	}
+}
+
+// errEnding is what calls get from a keeper that ends.
+var errEnding = &plugin.Error{Code: plugin.CodeUnavailable, Message: "the process that holds the session is ending; run the call again", Retryable: true}
+
+// refuseMore takes no more calls, and cancels those under way.
+func (k *Keeper) refuseMore() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.closing = true
+	for _, cancel := range k.running {
+		cancel(plugin.Errorf(plugin.CodeCancelled, "the session's process was ended"))
+	}
+}
+
+// drained waits until no call is under way any more.
+func (k *Keeper) drained(ctx context.Context) {
+	for {
+		k.mu.Lock()
+		busy := len(k.running) > 0
+		k.mu.Unlock()
+		if !busy {
+			return
+		}
+		select {
+		case <-k.changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// enter begins an exchange. leave ends it.
+func (k *Keeper) enter(ctx context.Context, exchange string) (inside context.Context, leave func(), err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch _, taken := k.running[exchange]; {
+	case k.closing:
+		return nil, nil, errEnding
+	case exchange == "" || taken:
+		return nil, nil, plugin.Errorf(plugin.CodeInvalidInput, "an exchange of that name is under way")
+	case len(k.running) >= maxCalls:
+		return nil, nil, &plugin.Error{Code: plugin.CodeOverloaded, Message: "the session has too many calls under way", Retryable: true, RetryAfter: time.Second}
+	}
+	inside, cancel := context.WithCancelCause(ctx)
+	k.running[exchange] = cancel
+	return inside, func() {
+		cancel(nil)
+		k.mu.Lock()
+		delete(k.running, exchange)
+		k.lastUsed = time.Now()
+		k.mu.Unlock()
+		k.tell()
+	}, nil
+}
+
+// tell wakes whoever waits for a change.
+func (k *Keeper) tell() {
+	select {
+	case k.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (k *Keeper) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+pathHello, func(w http.ResponseWriter, _ *http.Request) {
+		k.answer(w, hello{Identity: k.Identity, Session: k.Session, PID: os.Getpid()})
+	})
+	mux.HandleFunc("POST "+pathCall, k.call)
+	mux.HandleFunc("POST "+pathAttend, k.attend)
+	mux.HandleFunc("POST "+pathCancel, k.cancel)
+	mux.HandleFunc("POST "+pathEnd, func(w http.ResponseWriter, _ *http.Request) {
+		k.mu.Lock()
+		k.closing = true
+		k.mu.Unlock()
+		k.answer(w, struct{}{})
+		k.tell()
+	})
+	return mux
+}
+
+// read reads the one object of a request.
+func read(w http.ResponseWriter, r *http.Request, into any) error {
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	if err == nil {
+		err = json2.Unmarshal(raw, into, json2.RejectUnknownMembers(true))
+	}
+	if err != nil {
+		return plugin.Errorf(plugin.CodeInvalidInput, "the request to the session's process cannot be read: %w", err)
+	}
+	return nil
+}
+
+// answer writes one object.
+func (k *Keeper) answer(w http.ResponseWriter, value any) {
+	raw, err := encode(value)
+	if err != nil {
+		k.Log.Error("an answer could not be written", "cause", err.Error())
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	_, _ = w.Write(raw)
+	_ = http.NewResponseController(w).Flush()
+}
+
+func (k *Keeper) call(w http.ResponseWriter, r *http.Request) {
+	var in request
+	if err := read(w, r, &in); err != nil {
+		k.answer(w, line{Error: failureOf(err), End: true})
+		return
+	}
+	ctx, leave, err := k.enter(r.Context(), in.Exchange)
+	if err != nil {
+		k.answer(w, line{Error: failureOf(err), End: true})
+		return
+	}
+	defer leave()
+	k.answer(w, line{Taken: true})
+	call := plugin.Call{
+		Tenant: k.Tenant, Session: k.Session, Origin: plugin.OriginCLI, ID: in.ID, Operation: in.Operation, Input: []byte(in.Input), Key: in.Key,
+		Fresh: in.Fresh, NoWait: in.NoWait, Timeout: time.Duration(in.TimeoutNS), Labels: in.Labels,
+	}
+	if !in.Quiet {
+		call.Observe = func(e plugin.Event) { k.answer(w, line{Event: &e}) }
+	}
+	res, err := k.Call(ctx, in.Principal, call)
+	k.answer(w, line{Result: &res, Error: failureOf(err), End: true})
+}
+
+func (k *Keeper) attend(w http.ResponseWriter, r *http.Request) {
+	var in attention
+	err := read(w, r, &in)
+	if err == nil {
+		var ctx context.Context
+		var leave func()
+		if ctx, leave, err = k.enter(r.Context(), in.Exchange); err == nil {
+			defer leave()
+			k.answer(w, line{Taken: true})
+			err = k.Attend(ctx, in.ID)
+		}
+	}
+	k.answer(w, line{Error: failureOf(err), End: true})
+}
+
+func (k *Keeper) cancel(w http.ResponseWriter, r *http.Request) {
+	var in attention
+	if err := read(w, r, &in); err == nil {
+		k.mu.Lock()
+		cancel := k.running[in.Exchange]
+		k.mu.Unlock()
+		if cancel != nil {
+			cancel(context.Canceled)
+		}
+	}
+	k.answer(w, struct{}{})
+}

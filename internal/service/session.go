@@ -1,0 +1,198 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+const sessionName = "session"
+
+// Sessions is where the artifacts of sessions are kept.
+type Sessions interface {
+	// Pillar returns what kind of investigation a session is, "" where nobody has
+	// said.
+	Pillar(ctx context.Context, tenant, session string) (string, error)
+	// Artifacts returns what is in a session, the oldest first. Each has the path
+	// at which the session's processes find it.
+	Artifacts(ctx context.Context, tenant, session string) ([]Artifact, error)
+	// Add copies a file into a session. Where no type is given, or one that does
+	// not exist, it is inferred. The same bytes from the same source are the same
+	// artifact.
+	Add(ctx context.Context, tenant, session string, r io.Reader, a Artifact) (Artifact, error)
+}
+
+// An Artifact is a file of a session, which never changes.
+type Artifact struct {
+	ID         string
+	Type       string
+	Name       string
+	Path       string // where the session's processes find it
+	StorageURI string // of an object that is kept elsewhere
+	Hash       string // sha256, 64 hexadecimal digits
+	Size       int64
+	SourceTool string // "" for a person's file
+	SourceCall string
+	Parents    []string // the artifacts that it may be made of, by id
+	Labels     []string
+	Metadata   json.RawMessage
+}
+
+// A ref is an artifact as a plugin is told of it (Event Mill, ArtifactRef).
+type ref struct {
+	ID         string         `json:"artifact_id"`
+	Type       string         `json:"artifact_type"`
+	Path       string         `json:"file_path"`
+	StorageURI *string        `json:"storage_uri"`
+	SourceTool *string        `json:"source_tool"`
+	Metadata   jsontext.Value `json:"metadata"`
+}
+
+func refOf(a *Artifact) ref {
+	r := ref{ID: a.ID, Type: a.Type, Path: a.Path, StorageURI: orNull(a.StorageURI), SourceTool: orNull(a.SourceTool), Metadata: jsontext.Value(a.Metadata)}
+	if len(r.Metadata) == 0 {
+		r.Metadata = jsontext.Value("{}")
+	}
+	return r
+}
+
+func refsOf(list []Artifact) []ref {
+	refs := make([]ref, len(list))
+	for i := range list {
+		refs[i] = refOf(&list[i])
+	}
+	return refs
+}
+
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// An opened is the value of session.open.
+type opened struct {
+	SessionID string         `json:"session_id"` // "" outside a session
+	Pillar    string         `json:"pillar"`
+	Artifacts []ref          `json:"artifacts"`
+	Config    map[string]any `json:"config"`
+	Model     bool           `json:"llm_enabled"`
+	Limits    sessionLimits  `json:"limits"`
+}
+
+// sessionLimits are the bounds of one call, as a plugin is told of them.
+type sessionLimits struct {
+	Timeout     float64 `json:"timeout"` // seconds
+	MaxOutput   int     `json:"max_output_size"`
+	MaxArtifact int64   `json:"max_artifact_size"`
+}
+
+// sessionOpen tells a plugin what it works on.
+func sessionOpen(g *grant, ctx context.Context, args json.RawMessage) (any, error) {
+	if err := decode("session.open", args, &nothing{}); err != nil {
+		return nil, err
+	}
+	answer := opened{SessionID: g.call.Session, Pillar: g.target.Manifest.Pillar, Config: map[string]any{}, Limits: g.sessionLimits()}
+	answer.Model = g.broker.Models != nil && g.broker.Models(ctx, g.call.Tenant)
+	if g.call.Session != "" && g.broker.Sessions != nil {
+		pillar, err := g.broker.Sessions.Pillar(ctx, g.call.Tenant, g.call.Session)
+		if err != nil {
+			return nil, err
+		}
+		if pillar != "" {
+			answer.Pillar = pillar
+		}
+	}
+	list, err := g.had(ctx)
+	if err != nil {
+		return nil, err
+	}
+	answer.Artifacts = refsOf(list)
+	return answer, nil
+}
+
+func (g *grant) sessionLimits() sessionLimits {
+	limit := g.target.Operation.Timeout
+	if own := g.call.Timeout; own > 0 && own < limit {
+		limit = own
+	}
+	l := sessionLimits{Timeout: limit.Round(time.Millisecond).Seconds(), MaxOutput: g.broker.MaxOutput, MaxArtifact: g.broker.maxArtifact()}
+	if l.MaxOutput == 0 {
+		l.MaxOutput = 4 << 20
+	}
+	return l
+}
+
+// artifacts returns what the call may read: what is in its session or, outside
+// of one, the files that its input names. Whoever hears of them answers with
+// what they are tainted with.
+func (g *grant) artifacts(ctx context.Context) ([]Artifact, error) {
+	if g.call.Session == "" || g.broker.Sessions == nil {
+		return g.named(), nil
+	}
+	list, err := g.broker.Sessions.Artifacts(ctx, g.call.Tenant, g.call.Session)
+	if err != nil {
+		return nil, err
+	}
+	var labels []string
+	for i := range list {
+		labels = plugin.Labels(labels, list[i].Labels)
+	}
+	g.heard(labels)
+	return list, nil
+}
+
+// maxNamed is how many artifacts of an input count.
+const maxNamed = 256
+
+// named returns the files that the input names in its member artifacts.
+func (g *grant) named() []Artifact {
+	var in struct {
+		Artifacts []struct {
+			ID       string `json:"artifact_id"`
+			Type     string `json:"artifact_type"`
+			Name     string `json:"name"`
+			Path     string `json:"path"`
+			FilePath string `json:"file_path"`
+		} `json:"artifacts"`
+	}
+	if json.Unmarshal(g.call.Input, &in) != nil {
+		return nil // what is there has another form, and names no files
+	}
+	var list []Artifact
+	for _, item := range in.Artifacts[:min(len(in.Artifacts), maxNamed)] {
+		a := Artifact{ID: item.ID, Type: item.Type, Path: item.FilePath}
+		if a.Path == "" {
+			a.Path = item.Path
+		}
+		if !filepath.IsAbs(a.Path) {
+			continue
+		}
+		if a.Name = item.Name; a.Name == "" {
+			a.Name = filepath.Base(a.Path)
+		}
+		if a.ID == "" {
+			a.ID = "art_" + strings.ToLower(hashOf(a.Path))[:8]
+		}
+		if a.Type == "" {
+			a.Type = g.typeOf(a.Name)
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+func (g *grant) typeOf(name string) string {
+	if g.broker.TypeOf == nil {
+		return "text"
+	}
+	return g.broker.TypeOf(name, nil)
+}

@@ -1,0 +1,1 @@
+"""What a log holds: its formats, sources, times, fields and templates."""

@@ -1,0 +1,158 @@
+"""What a tool returned, and what is answered for it.
+
+Tools bring result classes of their own, so members are taken by name from
+whatever has them: an object, or a dict.
+"""
+
+from __future__ import annotations
+
+from mortise._context import cut
+from mortise._wire import dumps
+
+from .plain import NotJSON, text_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+INPUT_VALIDATION_FAILED = "INPUT_VALIDATION_FAILED"
+LLM_UNAVAILABLE = "LLM_UNAVAILABLE"
+DEPENDENCY_MISSING = "DEPENDENCY_MISSING"
+INTERNAL_ERROR = "INTERNAL_ERROR"
+
+MAX_MESSAGE = 2048
+MAX_DETAILS = 64 << 10
+MAX_OUTPUTS = 1 << 20
+MAX_SUMMARY = 2000  # characters
+MAX_ERRORS = 100  # of a validation
+
+
+class Failure(Exception):
+    """A call that ends here, under one of the contract's codes."""
+
+    def __init__(self, code: str, message: str, details: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.details = details or {}
+
+
+class Answer:
+    """The result of an execute, its members spelled already."""
+
+    def __init__(self, members: dict[str, str]) -> None:
+        self._members = members
+        self.saved = ""  # the artifact that holds the result as well
+
+    def text(self) -> str:
+        return "{" + ",".join(f'"{name}":{text}' for name, text in self._members.items()) + "}"
+
+
+def failed(code: str, message: str, details: Any = None, **members: str) -> Answer:
+    """Return a failure in the tool's words; members are further ones, spelled."""
+    told = _details(details if isinstance(details, dict) else {} if details is None else {"details": details})
+    error = '{"code":"plugin_error","plugin_code":%s,"message":%s,"details":%s}'
+    error %= dumps(clean(cut(code, 128))), dumps(clean(cut(message, MAX_MESSAGE))), told
+    return Answer({"status": '"failed"', "error": error, **members})
+
+
+def is_result(value: Any) -> bool:
+    """Report whether something can be read as a ToolResult or ValidationResult: it says whether it is ok."""
+    if isinstance(value, dict):
+        return "ok" in value
+    return not isinstance(value, type) and hasattr(value, "ok")
+
+
+def member(result: Any, name: str) -> Any:
+    """Return a member of a result, None where it has none."""
+    return result.get(name) if isinstance(result, dict) else getattr(result, name, None)
+
+
+def succeeded(result: Any, outputs: Any) -> Answer:
+    """Return the answer for a result that is ok, but for its summary; raises NotJSON."""
+    members = {"status": '"succeeded"', "data": text_of(member(result, "result"), "/result")}
+    message, details = member(result, "message"), member(result, "details")
+    if message is not None and message != "":
+        members["message"] = dumps(clean(cut(message, MAX_MESSAGE)))
+    if details:
+        members["details"] = _details(details)
+    members.update(spelled_outputs(outputs))
+    return Answer(members)
+
+
+def refused(tool: str, result: Any, outputs: Any) -> Answer:
+    """Return the answer for a result that is not ok."""
+    members = spelled_outputs(outputs)
+    data = member(result, "result")
+    if data is not None:
+        try:
+            members["data"] = text_of(data, "/result")
+        except NotJSON:
+            pass  # why it failed matters more than what it had by then
+    code = member(result, "error_code")
+    message = member(result, "message") or f"{tool} failed and gave no reason"
+    return failed(str(code) if code else INTERNAL_ERROR, message, member(result, "details"), **members)
+
+
+def with_summary(answer: Answer, summary: str) -> Answer:
+    """Add the summary of a result that is ok."""
+    answer._members["summary"] = dumps(summary)
+    return answer
+
+
+def summary_of(value: Any, tool: str) -> str:
+    """Return a summary as the contract bounds it; a standing sentence for what is none."""
+    text = clean(value).strip() if isinstance(value, str) else ""
+    if not text:
+        return f"{tool} completed successfully."
+    return text if len(text) <= MAX_SUMMARY else text[: MAX_SUMMARY - 3] + "..."
+
+
+def validation_errors(result: Any) -> list[str] | None:
+    """Return why a validation refused, None if it did not; raises TypeError for what is no validation."""
+    if isinstance(result, bool):
+        return None if result else ["the input was refused without a reason"]
+    if not is_result(result):
+        raise TypeError(f"validate_inputs returned {_named(result)} in place of a ValidationResult")
+    if member(result, "ok"):
+        return None
+    errors = member(result, "errors") or member(result, "message") or "the input was refused without a reason"
+    listed = list(errors) if isinstance(errors, (list, tuple, set)) else [errors]
+    return [clean(cut(error, 500)) for error in listed[:MAX_ERRORS]]
+
+
+def not_a_result(value: Any) -> str:
+    """Return the sentence for what execute must not return."""
+    return f"execute returned {_named(value)} in place of a ToolResult"
+
+
+def clean(text: str) -> str:
+    """Return text without halves of surrogate pairs, which have no bytes in UTF-8."""
+    try:
+        text.encode()
+        return text
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def spelled_outputs(outputs: Any) -> dict[str, str]:
+    """Return the member output_artifacts as the tool gave it; nothing if it gave none or too much."""
+    if not outputs:
+        return {}
+    try:
+        text = text_of(outputs, "/output_artifacts")
+    except NotJSON:
+        return {}
+    return {"output_artifacts": text} if len(text) <= MAX_OUTPUTS else {}
+
+
+def _details(details: Any) -> str:
+    try:
+        text = text_of(details, "/details")
+    except NotJSON as exc:
+        return dumps({"not_json": str(exc)})
+    return text if len(text) <= MAX_DETAILS else dumps({"cut": text[:8192], "bytes": len(text)})
+
+
+def _named(value: Any) -> str:
+    return "None" if value is None else f"a value of type {type(value).__name__}"

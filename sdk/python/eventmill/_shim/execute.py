@@ -1,0 +1,212 @@
+"""One call of a tool: validate_inputs, execute, summarize_for_llm, in this order.
+
+Whatever the tool does on the way, exit and infinite recursion among it, there
+is one answer and the session goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+from mortise._errors import Cancelled, MortiseError, ServiceError
+from mortise._session import error_message
+
+from . import workspace
+from .answer import (
+    INPUT_VALIDATION_FAILED,
+    INTERNAL_ERROR,
+    LLM_UNAVAILABLE,
+    Failure,
+    failed,
+    is_result,
+    member,
+    not_a_result,
+    refused,
+    succeeded,
+    summary_of,
+    validation_errors,
+    with_summary,
+)
+from .artifacts import Artifacts
+from .context import ReadOnlyContext
+from .llm import LLM
+from .missing import missing
+from .plain import NotJSON
+from .records import RECORDS
+from .reference import Own, ReferenceData, from_host
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from mortise._context import Context
+
+    from .answer import Answer
+    from .tools import Tool, Tools
+
+_own: dict[str, Own] = {}  # the data directories of tools
+
+
+def execute(tools: Tools, tool: Tool, payload: Any, ctx: Context) -> Answer:
+    """Run a tool once and return the answer; raises Cancelled when the caller has given up."""
+    RECORDS.begin(ctx)
+    try:
+        return _run(tools, tool, payload, ctx)
+    except Failure as exc:
+        return failed(exc.code, exc.message, exc.details)
+    finally:
+        RECORDS.end()
+
+
+def _run(tools: Tools, tool: Tool, payload: Any, ctx: Context) -> Answer:
+    place = workspace.enter(ctx.scratch)
+    opened = _open(tool, ctx)
+    _lend_reference_data(ctx)
+    files = Artifacts(tool, ctx, opened.get("artifacts") or [], place)
+    guard = _Guard(tools.root, tool)
+    if not isinstance(payload, dict):
+        raise Failure(INPUT_VALIDATION_FAILED, f"{tool.name}: the input must be an object", {"errors": ["not an object"]})
+
+    instance = guard("loading", lambda: tools.instance(tool))
+    files.complete(payload)
+    errors = guard("validate_inputs", lambda: _validate(instance, payload))
+    if errors is not None:
+        message = f"{tool.name}: {'; '.join(errors[:5])}"
+        raise Failure(INPUT_VALIDATION_FAILED, message, {"errors": errors})
+    if tool.needs_model and opened.get("llm_enabled") is not True:
+        message = f"{tool.name} needs a language model and none is connected: configure one, see `mortise models`"
+        raise Failure(LLM_UNAVAILABLE, message)
+
+    context = _context(tool, ctx, opened, files, place)
+    result = guard("execute", lambda: _checked(instance.execute(payload, context)))
+    ok = guard("result", lambda: bool(member(result, "ok")))
+    outputs = guard("result", lambda: member(result, "output_artifacts"))
+    guard("output_artifacts", lambda: files.take(outputs, context.logger))
+    if not ok:
+        return guard("result", lambda: refused(tool.name, result, outputs))
+    try:
+        answer: Answer = guard("result", lambda: succeeded(result, outputs))
+    except NotJSON as exc:
+        raise Failure(INTERNAL_ERROR, f"{tool.name}: the result is not JSON: {exc}", {"stage": "result"}) from None
+    if not files.registered and context.session_id:
+        answer.saved = _save(files, result, context.logger)
+    return with_summary(answer, _summary(instance, result, tool, context.logger))
+
+
+def _open(tool: Tool, ctx: Context) -> dict[str, Any]:
+    try:
+        opened = ctx.service("session.open", {})
+    except ServiceError as exc:
+        message = f"{tool.name}: the host opened no session: {error_message(exc)}"
+        raise Failure(INTERNAL_ERROR, message, {"stage": "session.open", "code": exc.code}) from None
+    return opened if isinstance(opened, dict) else {}
+
+
+def _context(tool: Tool, ctx: Context, opened: dict[str, Any], files: Artifacts, place: str) -> ReadOnlyContext:
+    logger = logging.getLogger(f"eventmill.plugin.{tool.name}")
+    if tool.name not in _own:
+        _own[tool.name] = Own(tool.directory)
+    limits = dict(opened.get("limits") or {})
+    if ctx.deadline_ms:
+        limits.setdefault("timeout", ctx.deadline_ms / 1000)
+    enabled = opened.get("llm_enabled") is True
+    return ReadOnlyContext(
+        session_id=str(opened.get("session_id") or ""),
+        selected_pillar=str(opened.get("pillar") or tool.place[0]),
+        artifacts=files.refs,
+        config={"condition_orange": False, **(opened.get("config") or {}), "workspace_dir": place},
+        logger=logger,
+        reference_data=ReferenceData(_own[tool.name], ctx, logger),
+        llm_enabled=enabled,
+        llm_query=LLM(ctx) if enabled else None,
+        register_artifact=files.register_artifact,
+        limits=limits,
+    )
+
+
+def _lend_reference_data(ctx: Context) -> None:
+    """Let the framework's own modules ask for reference data while this call runs."""
+    from framework import _host
+
+    _host.reference = lambda key: from_host(ctx, key, None) if ctx._open else None
+
+
+def _validate(instance: Any, payload: dict[str, Any]) -> list[str] | None:
+    validate = getattr(instance, "validate_inputs", None)
+    return None if validate is None else validation_errors(validate(payload))
+
+
+def _checked(result: Any) -> Any:
+    if not is_result(result):
+        if hasattr(result, "close"):  # a coroutine complains where nobody awaits it
+            result.close()
+        raise Failure(INTERNAL_ERROR, not_a_result(result), {"stage": "execute"})
+    return result
+
+
+def _save(files: Artifacts, result: Any, logger: logging.Logger) -> str:
+    try:
+        return files.save(member(result, "result"))
+    except Cancelled:
+        raise
+    except Exception as exc:
+        logger.warning("the result was not saved as an artifact: %s", error_message(exc))
+        return ""
+
+
+def _summary(instance: Any, result: Any, tool: Tool, logger: logging.Logger) -> str:
+    try:
+        return summary_of(instance.summarize_for_llm(result), tool.name)
+    except Cancelled:
+        raise
+    except BaseException as exc:
+        logger.warning("summarize_for_llm: %s: %s", type(exc).__name__, error_message(exc))
+        return summary_of(None, tool.name)
+
+
+class _Guard:
+    """Runs code of a tool and turns whatever comes out of it into a failure."""
+
+    def __init__(self, root: str, tool: Tool) -> None:
+        self._root = root
+        self._tool = tool
+
+    def __call__(self, stage: str, action: Callable[[], Any]) -> Any:
+        try:
+            return action()
+        except (Failure, NotJSON):
+            raise
+        except Cancelled:
+            raise
+        except BaseException as exc:
+            raise self._failure(stage, exc) from None
+
+    def _failure(self, stage: str, exc: BaseException) -> Failure:
+        known = missing(exc, self._tool.name, self._tool.directory)
+        if known is not None:
+            return known
+        name = type(exc).__name__
+        text = error_message(exc)
+        details = {"stage": stage, "exception": name, "at": self._place(exc)}
+        if isinstance(exc, MortiseError):
+            details["code"] = exc.code
+        try:
+            trace = exc.__traceback__
+            sys.excepthook(type(exc), exc, trace and trace.tb_next)  # without the frame of the guard
+        except BaseException:
+            pass  # the hook is the tool's, or the exception will not be printed
+        message = text if text == name else f"{name}: {text}"
+        return Failure(INTERNAL_ERROR, f"{self._tool.name}: {stage}: {message}", details)
+
+    def _place(self, exc: BaseException) -> str:
+        """Return the last line of the package's own that the exception came through."""
+        found = ""
+        trace = exc.__traceback__
+        while trace is not None:
+            path = trace.tb_frame.f_code.co_filename
+            if path.startswith(self._root + os.sep):
+                found = f"{path[len(self._root) + 1 :]}:{trace.tb_lineno}"
+            trace = trace.tb_next
+        return found

@@ -1,0 +1,82 @@
+"""Log records of tools, and of what they load, on their way to the host."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+
+from mortise._context import cut
+from mortise._errors import MortiseError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mortise._context import Context
+
+MAX_RECORDS = 1000  # of one call
+MAX_EXCEPTION = 8192
+
+
+class Records(logging.Handler):
+    """Sends the records of the call that runs; those of threads that an earlier call left go to standard error."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ctx: Context | None = None
+        self._sent = 0
+        self._strangers: set[int | None] = set()
+
+    def begin(self, ctx: Context) -> None:
+        """Send the records of a call from here on."""
+        main = threading.main_thread()
+        self._strangers = {thread.ident for thread in threading.enumerate() if thread is not main}
+        self._ctx, self._sent = ctx, 0
+        # Code that configures logging may have taken us off.
+        tools = logging.getLogger("eventmill")
+        tools.propagate = False
+        if tools.level == logging.NOTSET:
+            tools.setLevel(logging.INFO)
+        for logger in (tools, logging.getLogger()):
+            if self not in logger.handlers:
+                logger.addHandler(self)
+
+    def end(self) -> None:
+        self._ctx = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        ctx = self._ctx
+        message = _message(record)
+        if ctx is None or record.thread in self._strangers:
+            print(f"{record.levelname.lower()}: {record.name}: {cut(message, MAX_EXCEPTION)}", file=sys.stderr)
+            return
+        self._sent += 1
+        if self._sent > MAX_RECORDS + 1:
+            return
+        if self._sent > MAX_RECORDS:
+            ctx.log.warning(f"more than {MAX_RECORDS} log records; those that follow are dropped")
+            return
+        fields = {"logger": cut(record.name, 200)}
+        if record.exc_info:
+            fields["exception"] = cut(logging.Formatter().formatException(record.exc_info), MAX_EXCEPTION)
+        try:
+            ctx.log._log(_level(record.levelno), message, fields)
+        except MortiseError:  # it cannot be said; a log record fails nothing
+            pass
+
+
+def _level(number: int) -> str:
+    if number >= logging.ERROR:
+        return "error"
+    if number >= logging.WARNING:
+        return "warning"
+    return "info" if number >= logging.INFO else "debug"
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except Exception:  # arguments that do not fit
+        return f"{record.msg!s} {record.args!r}" if isinstance(record.msg, str) else "a record that cannot be written"
+
+
+RECORDS = Records()

@@ -1,0 +1,1 @@
+"""The contract between tools and the framework."""
