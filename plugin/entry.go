@@ -66,9 +66,21 @@ const (
 	EntryIdentityRefused EntryKind = "identity.refused" // somebody may not link identities
 	EntryDeliveryRefused EntryKind = "delivery.refused" // nothing came of an event that was for an adapter
 
+	EntrySessionCreated EntryKind = "session.created"
+	EntrySessionPillar  EntryKind = "session.pillar" // another one was chosen
+	EntrySessionClosed  EntryKind = "session.closed"
+	EntrySessionResumed EntryKind = "session.resumed"
+	EntrySessionDeleted EntryKind = "session.deleted" // with its artifacts
+
+	EntryArtifactRegistered EntryKind = "artifact.registered"
+
 	// EntryServiceRefused: a running call asked for a host service, an effect
 	// or an address it may not have. Body is a [CallRecord] of that call so far.
 	EntryServiceRefused EntryKind = "service.refused"
+
+	// EntryModelCalled: a language model was asked, or would have been but for
+	// its budget. Body is a [ModelRecord].
+	EntryModelCalled EntryKind = "model.called"
 
 	EntryPluginRegistered EntryKind = "plugin.registered"
 	EntryPluginEnabled    EntryKind = "plugin.enabled"

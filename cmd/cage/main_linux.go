@@ -46,8 +46,7 @@ func main() {
 		os.Exit(2)
 	}
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, passed...) // from here on they wait for the program
-	started, pid := launch(&spec, host)
+	started, pid := launch(&spec, host, signals)
 	if err := report.Encode(started); err != nil || started.Error != "" {
 		os.Exit(127)
 	}
@@ -64,7 +63,7 @@ func main() {
 }
 
 // launch builds the cage and starts the program in it.
-func launch(spec *wire.Spec, host *bufio.Reader) (started wire.Started, pid int) {
+func launch(spec *wire.Spec, host *bufio.Reader, signals chan<- os.Signal) (started wire.Started, pid int) {
 	failed := func(stage string, err error) (wire.Started, int) {
 		started.Stage, started.Error = stage, err.Error()
 		return started, 0
@@ -100,6 +99,7 @@ func launch(spec *wire.Spec, host *bufio.Reader) (started wire.Started, pid int)
 	if len(spec.Argv) == 0 {
 		return started, 0
 	}
+	signal.Notify(signals, passed...) // from here on they wait for the program; earlier, there would be a thread more to wall in
 	pid, err = syscall.ForkExec(spec.Argv[0], spec.Argv, &syscall.ProcAttr{
 		Env: spec.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	})

@@ -15,19 +15,23 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/adapter"
 	"github.com/mortise-dev/mortise/internal/approval"
+	"github.com/mortise-dev/mortise/internal/blob"
 	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/internal/interpreter"
 	"github.com/mortise-dev/mortise/internal/job"
 	"github.com/mortise-dev/mortise/internal/kernel"
 	"github.com/mortise-dev/mortise/internal/ledger"
+	"github.com/mortise-dev/mortise/internal/llm"
 	"github.com/mortise-dev/mortise/internal/plan"
 	"github.com/mortise-dev/mortise/internal/policy"
 	"github.com/mortise-dev/mortise/internal/process"
+	"github.com/mortise-dev/mortise/internal/reference"
 	"github.com/mortise-dev/mortise/internal/registry"
 	"github.com/mortise-dev/mortise/internal/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/sandbox"
 	"github.com/mortise-dev/mortise/internal/service"
+	"github.com/mortise-dev/mortise/internal/session"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/worker"
 	"github.com/mortise-dev/mortise/plugin"
@@ -47,6 +51,10 @@ type Options struct {
 	Lease    time.Duration // how long this host may be silent before others on its PostgreSQL take it for dead; 15 s where it is 0
 	Standby  bool          // keep processes ready for the next call: for hosts that stay
 	Log      *slog.Logger  // the host's own log; by configuration, on standard error, where it is nil
+
+	// Earlier reports whether another host served a session before, whose
+	// processes are gone. It may be nil.
+	Earlier func(tenant, session string) bool
 }
 
 // An App is a host, ready to take calls.
@@ -66,6 +74,9 @@ type App struct {
 	Approvals    *approval.Desk
 	Plans        *plan.Engine
 	Adapters     *adapter.Inbound
+	Sessions     *session.Sessions
+	Reference    *reference.Data  // what plugins look things up in
+	Models       *llm.Dispatcher  // nil where none is configured
 	Jobs         *job.Queue       // wake-ups, for the hosts that stay; opened when it is needed
 	Sweepers     []worker.Sweeper // what Work does, a kind each
 
@@ -110,6 +121,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		log = newLog(a.Config.Log)
 	}
 	a.log = log
+	a.Reference = reference.Open(a.dir("reference"))
 	if a.Config.Database, err = ChooseDatabase(o.Database, a.Config.Database); err != nil {
 		return nil, err
 	}
@@ -133,6 +145,9 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	a.Store = st
 	a.opened("store", st.Close)
+	if a.Sessions, err = a.openSessions(ctx); err != nil {
+		return nil, err
+	}
 
 	a.Ledger, err = ledger.Open(ctx, st, ledger.Options{
 		Durable: a.Config.Ledger.Tools == "durable", Keep: time.Duration(a.Config.Ledger.Keep), Bury: plan.RecoverPlans,
@@ -189,6 +204,10 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	broker := service.New()
 	broker.Egress, broker.Version = a.Config.Egress, Version
 	broker.MaxAnswer = a.Config.Limits.FrameBytes - 256 // what stands around it in a line
+	broker.MaxOutput = a.Config.Limits.OutputBytes
+	broker.Reference = a.Reference
+	a.Models = a.openModels(log)
+	broker.Models = a.Models
 	broker.Refused = func(r service.Refusal) { a.refused(log, r) }
 	broker.Used = func(u service.Use) {
 		log.Info("a service was used", "call_id", u.Call.ID, "plugin", u.Target.Manifest.Name, "method", u.Method, "request", u.Request, "effect", u.Effect,
@@ -232,6 +251,11 @@ func ReadConfig(home, named string) (config.Config, string, error) {
 	for _, b := range bindings(c.Bindings, path) {
 		_, err := dialect.Bind(b)
 		errs = append(errs, err)
+	}
+	if c.Blobs != "" {
+		if err := blob.Check(c.Blobs); err != nil {
+			errs = append(errs, fmt.Errorf("blobs: %w", err))
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return config.Config{}, path, fmt.Errorf("%s: %w", path, err)

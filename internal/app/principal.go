@@ -32,13 +32,20 @@ func (a *App) actAs(name string) error {
 	if name == "" {
 		name = a.Config.Principal
 	}
+	var err error
+	a.Principal, err = a.Member(name)
+	return err
+}
+
+// Member returns somebody whom the configuration names.
+func (a *App) Member(name string) (plugin.Principal, error) {
 	names := Names(a.Config)
 	if !slices.Contains(names, name) {
-		return plugin.Errorf(plugin.CodeUnauthenticated, "nobody here is called %s; the configuration names %s", name, strings.Join(names, ", "))
+		return plugin.Principal{}, plugin.Errorf(plugin.CodeUnauthenticated, "nobody here is called %s; the configuration names %s", name, strings.Join(names, ", "))
 	}
-	a.Principal = ParseMember(name)
-	a.Principal.Scopes = []string{"*"}
-	return nil
+	p := ParseMember(name)
+	p.Scopes = []string{"*"}
+	return p, nil
 }
 
 // Owner reports whether the principal is the one that the configuration itself

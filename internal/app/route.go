@@ -8,7 +8,8 @@ import (
 )
 
 // Route chooses among the operations that they may know of: of each plugin
-// those of the version that a call without one would get.
+// those of the version that a call without one would get. A model counts as
+// connected where one is configured.
 func (p Plugins) Route(ctx context.Context, q router.Query) (router.Answer, error) {
 	all, err := p.app.Registry.List(ctx) // the highest version first
 	if err != nil {
@@ -27,5 +28,6 @@ func (p Plugins) Route(ctx context.Context, q router.Query) (router.Answer, erro
 			candidates = append(candidates, router.Candidate{Manifest: m, Operation: op})
 		}
 	}
+	q.Model = q.Model || p.app.Models != nil
 	return router.Route(q, candidates), nil
 }

@@ -50,6 +50,10 @@ func (b *bucket) Put(ctx context.Context, r io.Reader) (string, int64, error) { 
 
 // Stage implements [Store].
 func (b *bucket) Stage(ctx context.Context, r io.Reader) (*Staged, error) {
+	if err := os.MkdirAll(b.scratch, 0o700); err != nil {
+		return nil, err
+	}
+	sweep(b.scratch)
 	s, err := stage(ctx, b.scratch, r)
 	if err != nil {
 		return nil, err

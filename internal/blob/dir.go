@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/google/uuid"
 )
@@ -21,10 +20,7 @@ var _ Store = (*Dir)(nil)
 // was interrupted, it is found there.
 type Dir struct{ path string }
 
-const (
-	gone      = ".gone-"
-	abandoned = 24 * time.Hour // after which what was staged has nobody left
-)
+const gone = ".gone-"
 
 // OpenDir returns the store in a directory, which is made when it is needed.
 func OpenDir(path string) *Dir { return &Dir{path} }
@@ -41,35 +37,13 @@ func (d *Dir) Stage(ctx context.Context, r io.Reader) (*Staged, error) {
 	if err := os.MkdirAll(d.path, 0o700); err != nil {
 		return nil, err
 	}
-	d.sweep()
+	sweep(d.path)
 	s, err := stage(ctx, d.path, r)
 	if err != nil {
 		return nil, err
 	}
 	s.keep = func(context.Context) error { return d.keep(s) }
 	return s, nil
-}
-
-// sweep removes what processes that are gone had staged.
-func (d *Dir) sweep() {
-	left, _ := filepath.Glob(filepath.Join(escape(d.path), ".new-*"))
-	for _, path := range left {
-		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > abandoned {
-			os.Remove(path)
-		}
-	}
-}
-
-// escape returns a path as a pattern that matches nothing else.
-func escape(path string) string {
-	var b []byte
-	for i := range len(path) {
-		if c := path[i]; c == '*' || c == '?' || c == '[' || c == '\\' {
-			b = append(b, '\\')
-		}
-		b = append(b, path[i])
-	}
-	return string(b)
 }
 
 // keep gives what was staged its name, or finds that it is there already. The
@@ -113,7 +87,7 @@ func (d *Dir) open(sha256 string) (*os.File, error) {
 	path := d.file(sha256)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		aside, _ := filepath.Glob(escape(path) + gone + "*")
+		aside, _ := filepath.Glob(literal.Replace(path) + gone + "*")
 		for _, name := range append(aside, path) { // it may have come back in between
 			if f, err = os.Open(name); !errors.Is(err, fs.ErrNotExist) {
 				break

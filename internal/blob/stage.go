@@ -8,6 +8,9 @@ import (
 	"hash"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
+	"time"
 )
 
 // A Staged is bytes that were read to their end and can be kept. It belongs to
@@ -47,6 +50,21 @@ func stage(ctx context.Context, dir string, r io.Reader) (_ *Staged, err error) 
 	}
 	return &Staged{SHA256: hex.EncodeToString(sum.Sum(nil)), Size: size, path: f.Name()}, nil
 }
+
+const abandoned = 24 * time.Hour // after which what was staged has nobody left
+
+// sweep removes what processes that are gone had staged in dir.
+func sweep(dir string) {
+	left, _ := filepath.Glob(filepath.Join(literal.Replace(dir), ".new-*"))
+	for _, path := range left {
+		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > abandoned {
+			os.Remove(path)
+		}
+	}
+}
+
+// literal makes a path a pattern that matches nothing else.
+var literal = strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, `\`, `\\`)
 
 // put is Put by way of Stage.
 func put(ctx context.Context, s Store, r io.Reader) (string, int64, error) {

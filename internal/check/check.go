@@ -47,9 +47,19 @@ func Run(ctx context.Context, path string, o Options) (_ Report, err error) {
 	}
 	report, err := h.Registry.Register(ctx, path, registry.RegisterOptions{Dev: true, Enable: true})
 	for _, f := range report.Failed {
-		c.manifest(f.Path, f.Err)
+		if !dialect.IsEventMill(f.Path) {
+			c.manifest(f.Path, f.Err)
+		} else if err := c.eventMill(ctx, f.Path, nil); err != nil {
+			return c.report, err
+		}
 	}
 	for _, r := range report.Registered {
+		if dialect.IsEventMill(r.Path) {
+			if err := c.eventMill(ctx, r.Path, &r); err != nil {
+				return c.report, err
+			}
+			continue
+		}
 		if err := c.plugin(ctx, r); err != nil {
 			return c.report, err
 		}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +55,13 @@ type finding struct {
 	says    string
 }
 
+func (f finding) String() string {
+	if f.place == "" {
+		return f.says
+	}
+	return f.place + ": " + f.says
+}
+
 func bad(place, format string, args ...any) finding {
 	return finding{Fail, "", place, fmt.Sprintf(format, args...)}
 }
@@ -101,11 +109,14 @@ func (c *checker) eventMill(ctx context.Context, dir string, registered *registr
 		}
 		t.point(check, departureRows[check], found)
 	}
-	manifest := departures[millManifest]
 	schemas := t.schemas()
+	if len(schemas.invalid) == 0 { // otherwise they say the same
+		schemas.found = append(schemas.found, departures[millSchemas]...)
+	}
 	t.point(millSchemas, "EM-17", schemas.found)
 	examples := t.examples(schemas)
 	t.point(millExamples, "EM-17", slices.Concat(examples.request, examples.response))
+	manifest := slices.Concat(departures[millManifest], departures[millPillar], departures[millCapabilities], departures[millArtifacts])
 	t.contractTests(ctx, registered, manifest, schemas, examples)
 	t.point(millTests, "EM-21", t.ownTests())
 	t.point(millReadme, "EM-22", t.readme())
@@ -127,14 +138,7 @@ func (c *checker) eventMill(ctx context.Context, dir string, registered *registr
 // point reports one point of the checklist: all that is wrong, or that nothing is.
 func (t *mill) point(check, row string, found []finding) {
 	for _, f := range found {
-		r := Result{Plugin: t.name, Check: check, Outcome: f.outcome, Detail: f.says, Row: row}
-		if f.row != "" {
-			r.Row = f.row
-		}
-		if f.place != "" {
-			r.Detail = f.place + ": " + f.says
-		}
-		t.result(r)
+		t.result(Result{t.name, check, f.outcome, f.String(), cmp.Or(f.row, row)})
 	}
 	if len(found) == 0 {
 		t.result(Result{Plugin: t.name, Check: check, Outcome: Pass, Row: row})
@@ -224,6 +228,10 @@ func (t *mill) departures() (map[string][]finding, error) {
 			check = millCapabilities
 		case "artifacts_consumed", "artifacts_produced":
 			check = millArtifacts
+		case "input_schema", "output_schema":
+			if p.Row == "EM-17" { // of the file, not of the key
+				check = millSchemas
+			}
 		}
 		by[check] = append(by[check], finding{outcome, p.Row, at(p.File, p.Pointer), p.Reason})
 	}

@@ -64,7 +64,7 @@ func (t *mill) model() []finding {
 		found = append(found, doubtful(place, "it says true, and the code uses no context.llm_query"))
 	}
 	if own := ownClient.FindStringSubmatch(t.source); own != nil {
-		found = append(found, finding{Fail, "EM-16", "tool.py", fmt.Sprintf("it imports %s: models are reached through context.llm_query alone", own[1])})
+		found = append(found, finding{Fail, "EM-16", "", fmt.Sprintf("the code imports %s: models are reached through context.llm_query alone", own[1])})
 	}
 	return found
 }

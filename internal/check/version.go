@@ -9,6 +9,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/mortise-dev/mortise/internal/registry"
+	"github.com/mortise-dev/mortise/internal/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/schema"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -43,7 +44,7 @@ func (c *checker) compatible(ctx context.Context, s registry.Shown) error {
 	}
 	earlier, err := c.options.Earlier(ctx, s.Manifest, s.Digest)
 	if err != nil {
-		c.add(s.Name, compatible, Fail, "%s", messageOf(err))
+		c.promised(s, Fail, "%s", messageOf(err))
 		return ctx.Err()
 	}
 	for _, old := range earlier {
@@ -52,6 +53,16 @@ func (c *checker) compatible(ctx context.Context, s registry.Shown) error {
 		}
 	}
 	return nil
+}
+
+// promised adds a result about what earlier versions promised, with the row of
+// the plugin's own contract.
+func (c *checker) promised(s registry.Shown, outcome Outcome, format string, args ...any) {
+	row := rows[compatible]
+	if s.Manifest.Dialect == dialect.EventMill {
+		row = "EM-23"
+	}
+	c.result(Result{s.Name, compatible, outcome, fmt.Sprintf(format, args...), row})
 }
 
 // A step is how far a version is from an earlier one.
@@ -96,10 +107,10 @@ func (c *checker) against(s registry.Shown, old *plugin.Manifest) error {
 	how, err := stepOf(old.Version, s.Version)
 	switch {
 	case err != nil:
-		c.add(s.Name, compatible, Fail, "%s", err)
+		c.promised(s, Fail, "%s", err)
 		return nil
 	case len(old.Operations) == 0:
-		c.add(s.Name, compatible, Skip, "only the code of %s knows its operations, and it was never enabled", label)
+		c.promised(s, Skip, "only the code of %s knows its operations, and it was never enabled", label)
 		return nil
 	}
 	found, err := differences(old, s.Manifest)
@@ -113,14 +124,14 @@ func (c *checker) against(s registry.Shown, old *plugin.Manifest) error {
 			continue
 		}
 		bad = true
-		c.add(s.Name, compatible, outcome, "%s; %s", d, advice(label, how, d.impact))
+		c.promised(s, outcome, "%s; %s", d, advice(label, how, d.impact))
 	}
 	switch {
 	case bad:
 	case how == major && len(found) > 0:
-		c.add(s.Name, compatible, Pass, "%s: %d changes, and it is a new major version", label, len(found))
+		c.promised(s, Pass, "%s: %d changes, and it is a new major version", label, len(found))
 	default:
-		c.add(s.Name, compatible, Pass, "%s", label)
+		c.promised(s, Pass, "%s", label)
 	}
 	return nil
 }

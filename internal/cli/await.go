@@ -54,7 +54,7 @@ func (c *command) await(ctx context.Context, a *app.App, id string, limit time.D
 			return standing(row), unfinished{context.Cause(waiting)}
 		case due(row):
 			// Whatever comes of it, the row tells; but not what keeps it from being tried.
-			if err := a.Kernel.Attend(ctx, row.Tenant, id); plugin.CodeOf(err) == plugin.CodeInternal && ctx.Err() == nil {
+			if err := c.attend(ctx, a, row); plugin.CodeOf(err) == plugin.CodeInternal && ctx.Err() == nil {
 				if now, _ := a.Ledger.Call(ctx, row.Tenant, id); now == nil || !now.State.Ended() {
 					return standing(row), err
 				}

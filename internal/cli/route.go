@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,8 @@ const maxShown = 10
 func (c *command) route() *cobra.Command {
 	var q router.Query
 	var everything bool
+	var in string
+	var artifacts []string
 	cmd := &cobra.Command{
 		Use:   "route TEXT",
 		Short: "Find the operations that fit a request, and say why",
@@ -25,7 +28,7 @@ with what was found.
 Nothing runs, and no model is asked: the same request gives the same answer. What is
 experimental or deprecated is left out unless the text names it, or with --hidden.`,
 		Example: `  mortise route "which hosts sent the most packets?"
-  mortise route "why did these logins fail" --pillar log_analysis --json`,
+  mortise route "who failed to log in?" --artifact auth.log.1 --json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			a, err := c.open(cmd.Context())
@@ -35,6 +38,9 @@ experimental or deprecated is left out unless the text names it, or with --hidde
 			defer closing(a, &err)
 			query := q
 			query.Text = args[0]
+			if err := atHand(cmd.Context(), a, &query, in, artifacts); err != nil {
+				return err
+			}
 			answer, err := a.Plugins(c.principal(a)).Route(cmd.Context(), query)
 			if err != nil {
 				return err
@@ -46,6 +52,8 @@ experimental or deprecated is left out unless the text names it, or with --hidde
 		},
 	}
 	flags := cmd.Flags()
+	flags.StringArrayVarP(&artifacts, "artifact", "a", nil, "a file, or an artifact of the session by its id, that the request is about; all of the session if there is none (repeatable)")
+	flags.StringVar(&in, "session", os.Getenv("MORTISE_SESSION"), "the session that the request belongs to (or MORTISE_SESSION)")
 	flags.StringVar(&q.Pillar, "pillar", "", "the pillar, chosen: "+strings.Join(router.Pillars(), ", "))
 	flags.StringVar(&q.Last, "after", "", "the plugin, or plugin/operation, that ran last")
 	flags.BoolVar(&q.Hidden, "hidden", false, "let what is experimental or deprecated count too")

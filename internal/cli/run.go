@@ -21,6 +21,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/registry"
 	"github.com/mortise-dev/mortise/internal/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/session"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -36,12 +37,14 @@ type runFlags struct {
 	noWait    bool
 	wait      time.Duration
 	waits     bool // --wait was given
+	session   string
+	arguments []string // what stands after --
 }
 
 func (c *command) run() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:   "run NAME[/OPERATION][@VERSIONS]",
+		Use:   "run NAME[/OPERATION][@VERSIONS] [-- --NAME VALUE ...]",
 		Short: "Call an operation of a plugin",
 		Long: `Call an operation of a plugin and print its result.
 
@@ -52,6 +55,13 @@ The input is a JSON object: given whole with --input, or member by member with
 --set, or both, in which case --set has the last word. The value of --set is read
 as JSON where the operation's schema does not ask for text, and else as text.
 
+After -- stand members of the input as well: --name value, a bare --flag for true,
+or one JSON object. For an investigation plugin these values are text.
+
+An investigation plugin works in a session: the one that --session names, or a new
+one. --artifact registers a file in it, once, and tells the plugin of it; what plugins
+keep in memory is there for the next call of a session that is named.
+
 A call that policy wants a person's word for is waited for: this says what it waits
 for, and who may approve it where. Ctrl-C, and the end of --wait, leave it waiting;
 'mortise calls wait' goes on with it.`,
@@ -59,18 +69,21 @@ for, and who may approve it where. Ctrl-C, and the end of --wait, leave it waiti
   mortise run hello --set name=Ada --json
   mortise run mail/send@1.x --input @mail.json --key order-4711
   mortise run ./word_count.py --set text="to be or not"
-  mortise run mail/send --input @mail.json --no-wait`,
-		Args:              cobra.ExactArgs(1),
+  mortise run mail/send --input @mail.json --no-wait
+  mortise run log_pattern_search --session sess_4f2a --artifact auth.log -- --pattern root`,
+		Args:              oneAndArguments,
 		ValidArgsFunction: c.completeOperations,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.waits = cmd.Flags().Changed("wait")
+			f.arguments = args[1:]
 			return c.runOperation(cmd.Context(), args[0], f)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.input, "input", "i", "", "the input: a JSON object, @FILE, or - for standard input")
 	flags.StringArrayVarP(&f.set, "set", "s", nil, "set a member of the input: key=value, or outer.inner=value (repeatable)")
-	flags.StringArrayVarP(&f.artifacts, "artifact", "a", nil, "add a file to the input's artifacts (repeatable)")
+	flags.StringArrayVarP(&f.artifacts, "artifact", "a", nil, "add a file to the input's artifacts or, for an investigation plugin, to the session; art_... is one of the session's (repeatable)")
+	flags.StringVar(&f.session, "session", os.Getenv("MORTISE_SESSION"), "the session that the call belongs to, by its id or the beginning of it (or MORTISE_SESSION)")
 	flags.StringVar(&f.key, "key", "", "idempotency key: a second call with it gets the first one's answer")
 	flags.BoolVar(&f.fresh, "fresh", false, "do not answer with an earlier result")
 	flags.DurationVar(&f.timeout, "timeout", 0, "a shorter time limit than the operation's own")
@@ -102,14 +115,21 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 			return err
 		}
 	}
-	if input, err = c.compose(ctx, a, ref, input, f); err != nil {
-		return err
+	target, _ := a.Registry.Resolve(ctx, ref) // where there is none, the call says so, on the record
+	investigates := target != nil && target.Manifest.Dialect == eventMill
+	in, err := c.sessionOf(ctx, a, target, f.session)
+	if err != nil {
+		return c.refuseRun(ref, investigates, err)
+	}
+	if input, err = c.compose(ctx, a, target, in, input, f); err != nil {
+		return c.refuseRun(ref, investigates, err)
 	}
 	watch := c.watch()
-	res, err := a.Kernel.Call(ctx, plugin.Call{
+	call := plugin.Call{
 		Tenant:    a.Config.Tenant,
 		Principal: c.principal(a),
 		Origin:    plugin.OriginCLI,
+		Session:   in.ID,
 		Operation: ref,
 		Input:     input,
 		Key:       f.key,
@@ -118,7 +138,13 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 		Labels:    plugin.Labels(nil, f.labels),
 		NoWait:    f.noWait,
 		Observe:   watch.hear,
-	})
+	}
+	var res plugin.Result
+	if f.session != "" && kept(target) {
+		res, err = c.callKept(ctx, a, target, call)
+	} else {
+		res, err = a.Kernel.Call(ctx, call)
+	}
 	watch.end()
 	if err == nil {
 		res, err = standingAt(ctx, a, res)
@@ -131,7 +157,27 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 	if err := a.Ledger.Close(); err != nil {
 		return err
 	}
+	if investigates {
+		return c.answerEventMill(ref, res, err)
+	}
 	return c.answer(ref, res, err)
+}
+
+// oneAndArguments is the one name of what is run, and whatever stands after --.
+func oneAndArguments(cmd *cobra.Command, args []string) error {
+	if n := cmd.ArgsLenAtDash(); n >= 0 {
+		args = args[:n]
+	}
+	return cobra.ExactArgs(1)(cmd, args)
+}
+
+// refuseRun answers for a call that was not made, in the words of its contract.
+func (c *command) refuseRun(ref string, investigates bool, err error) error {
+	var wrong usage
+	if !investigates || errors.As(err, &wrong) {
+		return err
+	}
+	return c.answerEventMill(ref, plugin.Result{}, err)
 }
 
 // check refuses flags that cannot be meant.
@@ -317,20 +363,43 @@ func (c *command) readValue(what, flag, given string) (json.RawMessage, error) {
 	return json.RawMessage(value), nil
 }
 
-// compose adds --set and --artifact to the input.
-func (c *command) compose(ctx context.Context, a *app.App, ref string, input json.RawMessage, f runFlags) (json.RawMessage, error) {
-	if len(f.set) == 0 && len(f.artifacts) == 0 {
+// compose adds what stands after --, --set and --artifact to the input.
+func (c *command) compose(ctx context.Context, a *app.App, t *plugin.Target, in session.Session, input json.RawMessage, f runFlags) (json.RawMessage, error) {
+	object, arguments, err := readArguments(f.arguments)
+	if err != nil {
+		return nil, err
+	}
+	if object != "" {
+		if len(input) > 0 {
+			return nil, usage{errors.New("the input is given twice: with --input, and as an object after --")}
+		}
+		if input, err = c.readValue("the input", "the object after --", object); err != nil {
+			return nil, err
+		}
+	}
+	if len(f.set) == 0 && len(f.artifacts) == 0 && len(arguments) == 0 {
 		return input, nil
 	}
 	members := map[string]any{}
 	if len(input) > 0 {
 		if err := decodeExact(input, &members); err != nil || members == nil { // null leaves no map
-			return nil, plugin.Errorf(plugin.CodeInvalidInput, "--set and --artifact add to an object, and the input is none")
+			return nil, plugin.Errorf(plugin.CodeInvalidInput, "--set, --artifact and arguments after -- add to an object, and the input is none")
 		}
 	}
 	var schema json.RawMessage
-	if t, err := a.Registry.Resolve(ctx, ref); err == nil { // if not, the call says so, on the record
+	if t != nil {
 		schema = t.Operation.Input
+	}
+	investigates := t != nil && t.Manifest.Dialect == eventMill
+	for _, arg := range arguments {
+		switch {
+		case arg.bare:
+			members[arg.name] = true
+		case investigates:
+			members[arg.name] = arg.text
+		default:
+			members[arg.name] = valueOf(arg.text, propertyOf(schema, arg.name))
+		}
 	}
 	for _, pair := range f.set {
 		path, text, found := strings.Cut(pair, "=")
@@ -344,7 +413,15 @@ func (c *command) compose(ctx context.Context, a *app.App, ref string, input jso
 			return nil, usage{fmt.Errorf("--set %s: %w", pair, err)}
 		}
 	}
-	if err := addArtifacts(members, f.artifacts); err != nil {
+	if !investigates {
+		err = addArtifacts(members, f.artifacts)
+	} else if in.ID != "" {
+		var list []session.Artifact
+		if list, err = c.takeArtifacts(ctx, a, in, f); err == nil {
+			err = c.nameArtifact(ctx, a, t, in, members, list)
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	return json2.Marshal(members, json2.Deterministic(true))

@@ -34,6 +34,7 @@ type Config struct {
 	Tenant       string        `yaml:"tenant" json:"tenant"`             // whose calls the command line makes
 	Principal    string        `yaml:"principal" json:"principal"`       // who is asking at the command line
 	Database     Database      `yaml:"database" json:"database"`         // where the state is: SQLite in the data directory, or a URL
+	Blobs        string        `yaml:"blobs" json:"blobs"`               // where the bytes of artifacts are: in the data directory, or an absolute path, or a bucket
 	Policy       Policy        `yaml:"policy" json:"policy"`             // what may happen
 	Approvals    Approvals     `yaml:"approvals" json:"approvals"`       // how people agree to what waits for them
 	Ledger       Ledger        `yaml:"ledger" json:"ledger"`             // how entries are written
@@ -47,6 +48,7 @@ type Config struct {
 	Interpreters Interpreters  `yaml:"interpreters" json:"interpreters"` // programs that run plugins
 	Bindings     []Binding     `yaml:"bindings" json:"bindings"`         // plugins of the runtime protocol
 	Egress       egress.Grants `yaml:"egress" json:"egress"`             // what plugins may reach beyond the public Internet
+	Models       Models        `yaml:"models" json:"models"`             // language models that plugins may ask
 	Log          Log           `yaml:"log" json:"log"`                   // the host's own log, on standard error
 }
 
@@ -81,6 +83,8 @@ type Limits struct {
 	InputBytes  int `yaml:"input_bytes" json:"input_bytes"`
 	OutputBytes int `yaml:"output_bytes" json:"output_bytes"`
 	FrameBytes  int `yaml:"frame_bytes" json:"frame_bytes"` // the longest line of protocol 2
+
+	ArtifactBytes int `yaml:"artifact_bytes" json:"artifact_bytes"` // of one artifact
 }
 
 // Processes says how plugin processes live.
@@ -149,7 +153,7 @@ func Default() Config {
 		Policy:    Policy{Allow: slices.Clone(policy.Default), Configure: []string{"local:owner"}},
 		Approvals: Approvals{By: []string{"local:owner"}, Expire: Duration(24 * time.Hour)},
 		Ledger:    Ledger{Tools: "behind"},
-		Limits:    Limits{InputBytes: 4 << 20, OutputBytes: 4 << 20, FrameBytes: protocol.MaxFrame2},
+		Limits:    Limits{InputBytes: 4 << 20, OutputBytes: 4 << 20, FrameBytes: protocol.MaxFrame2, ArtifactBytes: 8 << 30},
 		Processes: Processes{
 			Max: 64, Idle: Duration(5 * time.Minute), SessionIdle: Duration(30 * time.Minute),
 			Handshake: Duration(10 * time.Second), CancelGrace: Duration(2 * time.Second),
@@ -157,7 +161,8 @@ func Default() Config {
 		Sandbox: "auto",
 		Plugins: Plugins{Memory: 1 << 30, Processes: 256, OpenFiles: 1024, FileSize: 256 << 20, Scratch: 256 << 20},
 		Workers: 8, Drain: Duration(30 * time.Second),
-		Log: Log{Level: "warning", Format: "text"},
+		Models: defaultModels(),
+		Log:    Log{Level: "warning", Format: "text"},
 	}
 	return c
 }
@@ -188,6 +193,7 @@ func Load(path string) (Config, error) {
 		beside(dir, c.Bindings[i].Command)
 	}
 	beside(dir, c.Approvals.Notify)
+	c.Models.complete(dir)
 	return c, nil
 }
 
@@ -219,6 +225,7 @@ func Parse(raw []byte) (Config, error) {
 			*list = []string{c.Principal}
 		}
 	}
+	c.Models.complete("")
 	return c, c.check()
 }
 
@@ -250,6 +257,7 @@ func (c *Config) check() error {
 	within("limits.input_bytes", c.Limits.InputBytes, 1, protocol.MaxFrame)
 	within("limits.output_bytes", c.Limits.OutputBytes, 1, protocol.MaxFrame)
 	within("limits.frame_bytes", c.Limits.FrameBytes, 1<<10, protocol.MaxFrame)
+	within("limits.artifact_bytes", c.Limits.ArtifactBytes, 1, 1<<40)
 	within("processes.max", c.Processes.Max, 1, 4096)
 	within("processes.per_tenant", c.Processes.PerTenant, 0, 256)
 	within("workers", c.Workers, 1, 256)
@@ -274,6 +282,7 @@ func (c *Config) check() error {
 	}
 	errs = append(errs, c.checkPeople()...)
 	errs = append(errs, c.Intents.check()...)
+	errs = append(errs, c.Models.check()...)
 	if err := c.Egress.Check(); err != nil {
 		errs = append(errs, err)
 	}

@@ -71,11 +71,15 @@ func (d Database) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()
 // MarshalYAML writes it without the password.
 func (d Database) MarshalYAML() ([]byte, error) { return yaml.Marshal(d.String()) }
 
+// keys are lines of the file in which somebody may have written a key.
+var keys = regexp.MustCompile(`(?i)(api_?key\w*["']?\s*[:=]\s*)[^\s,}]+`)
+
 var secrets = regexp.MustCompile(`(?i)((?:[a-z][a-z0-9+.-]*)://[^\s:/@]*:)\S*@|(password=)[^\s&"']*`)
 
-// hide takes passwords out of a text that may hold URLs, such as the lines of
+// hide takes passwords and keys out of a text that may hold URLs, such as the lines of
 // the file that an error shows.
 func hide(text string) string {
+	text = keys.ReplaceAllString(text, "${1}hidden")
 	return secrets.ReplaceAllStringFunc(text, func(m string) string {
 		if strings.HasSuffix(m, "@") {
 			start := strings.Index(m, "://") + 3

@@ -88,6 +88,8 @@ func (i *Interpreters) Command(ctx context.Context, pkg plugin.Package, m *plugi
 	switch r := m.Runner; {
 	case len(r.Command) > 0:
 		argv, err = i.program(ctx, pkg, r.Command)
+	case m.Dialect == eventMill:
+		argv, err = i.tools(ctx, pkg, r.Entry)
 	case filepath.Ext(r.Entry) == ".py":
 		argv, err = i.script(ctx, pkg, r.Entry)
 	case slices.Contains(nodeExtensions, filepath.Ext(r.Entry)):
@@ -159,6 +161,24 @@ func (i *Interpreters) script(ctx context.Context, pkg plugin.Package, entry str
 	if err != nil {
 		return nil, err
 	}
+	return i.boot(ctx, "mortise", file)
+}
+
+// eventMill is the dialect whose tools are loaded one by one into an
+// interpreter that serves all of their package.
+const eventMill = "eventmill"
+
+// tools runs what serves the tools of a package of Event Mill. The one with the
+// entry given is only looked for.
+func (i *Interpreters) tools(ctx context.Context, pkg plugin.Package, entry string) ([]string, error) {
+	if _, err := inside(pkg.Dir, entry); err != nil {
+		return nil, err
+	}
+	return i.boot(ctx, "eventmill", pkg.Dir)
+}
+
+// boot runs _boot.py of one part of the SDK for Python, with an argument.
+func (i *Interpreters) boot(ctx context.Context, part, argument string) ([]string, error) {
 	found, err := i.python.find(ctx)
 	if err != nil {
 		return nil, err
@@ -175,7 +195,7 @@ func (i *Interpreters) script(ctx context.Context, pkg plugin.Package, entry str
 		i.warm(ctx, found.Real, sdk)
 		pycache = i.bytecode()
 	}
-	return []string{found.Real, "-I", "-S", "-X", "pycache_prefix=" + pycache, filepath.Join(sdk, "mortise", "_boot.py"), file}, nil
+	return []string{found.Real, "-I", "-S", "-X", "pycache_prefix=" + pycache, filepath.Join(sdk, part, "_boot.py"), argument}, nil
 }
 
 // describePython makes an interpreter print what it reads, a line each, and

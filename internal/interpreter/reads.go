@@ -126,6 +126,14 @@ for m in pkgutil.iter_modules(mortise.__path__):
     if m.name not in ("_boot", "__main__"):
         try: importlib.import_module("mortise." + m.name)
         except BaseException: pass
+sys.path.insert(0, sys.argv[1] + "/eventmill")
+try: import framework, eventmill._shim
+except BaseException: pass
+else:
+    for p in framework, eventmill._shim:
+        for m in pkgutil.walk_packages(p.__path__, p.__name__ + "."):
+            try: importlib.import_module(m.name)
+            except BaseException: pass
 for name in %q.split():
     try: importlib.import_module(name)
     except BaseException: pass

@@ -14,14 +14,17 @@ import (
 // pkg with the SDK at hand, to be started in the package's directory:
 //
 //	.py             unittest, over test*.py
+//	Event Mill      pytest where it is installed, else unittest, over the tool's test*.py
 //	.ts, .js, .mjs  node --test, over *.test.ts, *.test.js and *.test.mjs
 //
-// in the package's directory and its tests or test. Without tests, and for a
+// in the plugin's directory and its tests or test. Without tests, and for a
 // plugin that is run by a command, the error is not_found.
 func (i *Interpreters) TestCommand(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]string, error) {
 	var argv []string
 	var err error
 	switch extension := filepath.Ext(m.Runner.Entry); {
+	case m.Dialect == eventMill:
+		argv, err = i.toolTests(ctx, pkg, m)
 	case extension == ".py":
 		argv, err = i.pythonTests(ctx, pkg)
 	case slices.Contains(nodeExtensions, extension):
@@ -60,6 +63,60 @@ func (i *Interpreters) pythonTests(ctx context.Context, pkg plugin.Package) ([]s
 	argv := []string{found.Real, "-I", "-X", "pycache_prefix=" + i.pycache(), "-c", unittests, sdk, pkg.Dir}
 	for _, file := range files {
 		if folder := filepath.Join(pkg.Dir, filepath.Dir(file)); !slices.Contains(argv[8:], folder) {
+			argv = append(argv, folder)
+		}
+	}
+	return argv, nil
+}
+
+// tooltests runs the tests of a tool of Event Mill with the modules that the
+// host provides, and with the package that the tool stands in as `plugins`. What
+// is written as functions runs without pytest too, as far as it takes no fixtures.
+const tooltests = `import sys, os, inspect, unittest
+sdk, package, tool, *folders = sys.argv[1:]
+sys.path[:0] = [tool, os.path.join(sdk, "eventmill"), sdk]
+if os.path.basename(package) == "plugins":
+    sys.path.insert(1, os.path.dirname(package))
+sys.argv[:] = ["mortise test"]
+try:
+    import pytest
+except ImportError:
+    pytest = None
+if pytest is not None:
+    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "--rootdir", tool, *folders]))
+loader, suite = unittest.TestLoader(), unittest.TestSuite()
+for folder in folders:
+    suite.addTests(loader.discover(folder, top_level_dir=folder))
+    for name in sorted(os.listdir(folder)):
+        module = sys.modules.get(name[:-3]) if name.startswith("test") and name.endswith(".py") else None
+        for title, test in sorted(vars(module).items() if module else ()):
+            if title.startswith("test") and inspect.isfunction(test):
+                if inspect.signature(test).parameters:
+                    print(f"not run: {name[:-3]}.{title} takes fixtures, which pytest has: pip install pytest", file=sys.stderr)
+                else:
+                    suite.addTest(unittest.FunctionTestCase(test))
+if not suite.countTestCases():
+    sys.exit("not one test was run")
+sys.exit(not unittest.TextTestRunner().run(suite).wasSuccessful())`
+
+func (i *Interpreters) toolTests(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]string, error) {
+	found, err := i.python.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sdk, err := i.pythonSDK.layOut()
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(pkg.Dir, filepath.FromSlash(m.Dir))
+	files := testFiles(dir, func(name string) bool { return strings.HasPrefix(name, "test") && filepath.Ext(name) == ".py" })
+	if len(files) == 0 {
+		return nil, plugin.Errorf(plugin.CodeNotFound, "there is no test*.py in %s", dir)
+	}
+	argv := []string{found.Real, "-I", "-X", "pycache_prefix=" + i.pycache(), "-c", tooltests, sdk, pkg.Dir, dir}
+	const fixed = 9
+	for _, file := range files {
+		if folder := filepath.Join(dir, filepath.Dir(file)); !slices.Contains(argv[fixed:], folder) {
 			argv = append(argv, folder)
 		}
 	}

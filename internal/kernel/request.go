@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -269,6 +270,7 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 	res, err := r.k.Runner.Run(ctx, r.target, r.call, services)
 	fault.At("answer")
 	res.Artifacts = r.made(res.Artifacts, services)
+	res.Metrics = measured(res.Metrics, services)
 	if err != nil {
 		res.Data = nil
 		r.ran = !neverSent(err) || r.askedFor()
@@ -301,6 +303,21 @@ func (r *request) made(said []plugin.Artifact, services plugin.Services) []plugi
 		r.record.Artifacts = append(r.record.Artifacts, a.ID)
 	}
 	return append(said, kept...)
+}
+
+// measured returns the figures of an answer: what the host counted itself stands
+// in place of what the plugin says of it.
+func measured(said plugin.Metrics, services plugin.Services) plugin.Metrics {
+	meter, ok := services.(interface{ Metrics() plugin.Metrics })
+	if !ok {
+		return said
+	}
+	counted := meter.Metrics()
+	if said == nil {
+		return counted
+	}
+	maps.Copy(said, counted)
+	return said
 }
 
 // A witness is services that tell what was asked of them.

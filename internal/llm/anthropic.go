@@ -25,7 +25,7 @@ type Anthropic struct {
 var _ Provider = (*Anthropic)(nil)
 
 // Complete implements [Provider].
-func (p *Anthropic) Complete(ctx context.Context, r Request) (Reply, error) {
+func (p *Anthropic) Complete(ctx context.Context, r Request) (reply Reply, err error) {
 	key, missing := p.Key.Read()
 	if missing != nil {
 		return Reply{}, missing
@@ -43,6 +43,7 @@ func (p *Anthropic) Complete(ctx context.Context, r Request) (Reply, error) {
 	}
 
 	t := &trip{over: p.Over, key: key}
+	defer t.caught(ctx, &err)
 	messages := anthropic.NewMessageService(
 		option.WithBaseURL(base), option.WithHTTPClient(t.client()), option.WithMaxRetries(0), option.WithAPIKey(key),
 		option.WithoutOpenTelemetry(),
@@ -57,7 +58,7 @@ func (p *Anthropic) Complete(ctx context.Context, r Request) (Reply, error) {
 		return Reply{}, t.fail(ctx, errNoAnswer)
 	}
 	u := res.Usage
-	reply := Reply{
+	reply = Reply{
 		Model: string(res.Model), Stop: string(res.StopReason),
 		Usage: Usage{In: int(u.InputTokens + u.CacheCreationInputTokens + u.CacheReadInputTokens), Out: int(u.OutputTokens)},
 	}

@@ -90,6 +90,9 @@ func (d *Dispatcher) Models() []Model {
 
 // Only returns a dispatcher like d that asks one of its models and no other.
 func (d *Dispatcher) Only(name string) (*Dispatcher, bool) {
+	if d == nil {
+		return nil, false
+	}
 	only := *d
 	only.models = filter(d.models, func(m *Model) bool { return m.Name == name })
 	return &only, len(only.models) > 0
@@ -97,13 +100,16 @@ func (d *Dispatcher) Only(name string) (*Dispatcher, bool) {
 
 // Spent returns what a tenant has spent today, and what it may.
 func (d *Dispatcher) Spent(ctx context.Context, tenant string) (spent, limit MicroCents, err error) {
-	spent, err = d.opts.Purse.Spent(ctx, tenant, daySubject, Today(d.opts.Now()))
+	spent, err = d.opts.Purse.Spent(ctx, tenant, DaySubject, Today(d.opts.Now()))
 	return spent, d.opts.Limits.Day, err
 }
 
 // Ask puts a query to the model that fits. It returns once there is an answer,
 // no more to be tried, or ctx has ended.
 func (d *Dispatcher) Ask(ctx context.Context, by Caller, q Query) Answer {
+	if d == nil {
+		return Answer{Err: noModel()}
+	}
 	x := &exchange{d: d, by: by, q: &q, began: d.opts.Now(), system: instructed(&q), prompt: grounded(q.Grounding, q.Prompt)}
 	x.day = Today(x.began)
 	a := x.ask(ctx)

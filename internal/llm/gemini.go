@@ -25,7 +25,7 @@ var _ Provider = (*Gemini)(nil)
 var blocked = []string{"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"}
 
 // Complete implements [Provider].
-func (p *Gemini) Complete(ctx context.Context, r Request) (Reply, error) {
+func (p *Gemini) Complete(ctx context.Context, r Request) (reply Reply, err error) {
 	key, missing := p.Key.Read()
 	if missing != nil {
 		return Reply{}, missing
@@ -38,6 +38,7 @@ func (p *Gemini) Complete(ctx context.Context, r Request) (Reply, error) {
 		base = GeminiURL
 	}
 	t := &trip{over: p.Over, key: key}
+	defer t.caught(ctx, &err)
 	// Every setting is given, so that none is taken from the environment.
 	client, err := genai.NewClient(ctx, &genai.ClientConfig{
 		APIKey: key, Backend: genai.BackendGeminiAPI, HTTPClient: t.client(),
@@ -58,7 +59,7 @@ func (p *Gemini) Complete(ctx context.Context, r Request) (Reply, error) {
 	if err != nil {
 		return Reply{}, t.fail(ctx, err)
 	}
-	reply := Reply{Model: res.ModelVersion}
+	reply = Reply{Model: res.ModelVersion}
 	if u := res.UsageMetadata; u != nil {
 		reply.Usage = Usage{In: int(u.PromptTokenCount + u.ToolUsePromptTokenCount), Out: int(u.CandidatesTokenCount + u.ThoughtsTokenCount)}
 	}

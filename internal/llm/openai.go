@@ -25,7 +25,7 @@ type OpenAI struct {
 var _ Provider = (*OpenAI)(nil)
 
 // Complete implements [Provider].
-func (p *OpenAI) Complete(ctx context.Context, r Request) (Reply, error) {
+func (p *OpenAI) Complete(ctx context.Context, r Request) (reply Reply, err error) {
 	key, missing := p.Key.Read()
 	if missing != nil {
 		return Reply{}, missing
@@ -53,6 +53,7 @@ func (p *OpenAI) Complete(ctx context.Context, r Request) (Reply, error) {
 	}
 
 	t := &trip{over: p.Over, key: key}
+	defer t.caught(ctx, &err)
 	// The service alone: a whole client would read addresses and headers from the environment.
 	opts := []option.RequestOption{option.WithBaseURL(base), option.WithHTTPClient(t.client()), option.WithMaxRetries(0)}
 	if key != "" {
@@ -67,7 +68,7 @@ func (p *OpenAI) Complete(ctx context.Context, r Request) (Reply, error) {
 		return Reply{}, t.fail(ctx, errNoAnswer)
 	}
 	choice := res.Choices[0]
-	reply := Reply{
+	reply = Reply{
 		Text: choice.Message.Content, Model: res.Model, Stop: choice.FinishReason,
 		Usage: Usage{In: int(res.Usage.PromptTokens), Out: int(res.Usage.CompletionTokens)},
 	}

@@ -19,8 +19,8 @@ type Limits struct {
 // gone.
 const settleTime = 5 * time.Second
 
-// The accounts of a purse.
-const daySubject = "models"
+// DaySubject is the account of a tenant's day in a purse.
+const DaySubject = "models"
 
 // Today is the period of a tenant's budget at a time.
 func Today(now time.Time) string { return now.UTC().Format(time.DateOnly) }
@@ -67,9 +67,9 @@ func (x *exchange) reserve(ctx context.Context, amount MicroCents) (*reservation
 		limit MicroCents
 	}{
 		{account{x.by.Tenant, "session:" + x.by.Session, ""}, "the session", limits.Session},
-		{account{x.by.Tenant, daySubject, x.day}, "the day", limits.Day},
+		{account{x.by.Tenant, DaySubject, x.day}, "the day", limits.Day},
 	} {
-		if b.subject == "session:" || b.limit == 0 && b.subject != daySubject {
+		if b.subject == "session:" || b.limit == 0 && b.subject != DaySubject {
 			continue
 		}
 		ok, err := x.d.opts.Purse.Reserve(ctx, b.tenant, b.subject, b.period, amount, limit(b.limit))

@@ -30,7 +30,7 @@ type route struct {
 // its quota. What cannot be taken at all is a gap.
 func (d *Dispatcher) route(q *Query) (route, *Error) {
 	if len(d.models) == 0 {
-		return route{}, errorf(NotConfigured, "no model is configured; an administrator names them under models in mortise.yaml")
+		return route{}, noModel()
 	}
 	wanted := q.tier()
 	all := slices.Concat(d.of(wanted), d.of(wanted.other()))
@@ -65,6 +65,10 @@ func (d *Dispatcher) route(q *Query) (route, *Error) {
 		r.fallback = fmt.Sprintf("no model of the %s tier can take this query", wanted)
 	}
 	return r, nil
+}
+
+func noModel() *Error {
+	return errorf(NotConfigured, "no model is configured; an administrator names them under models in mortise.yaml")
 }
 
 // of returns the models of a tier, in the order of the configuration.

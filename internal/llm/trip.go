@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -50,7 +51,8 @@ type trip struct {
 	status  int
 	header  http.Header
 	failure []byte // the body of an answer that is none
-	large   bool   // the answer was cut
+	large   bool   // the answer was longer than is read
+	cut     bool   // the answer broke off
 }
 
 var (
@@ -109,6 +111,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 		b.trip.large = true
 		return n + int(b.left), errLarge
 	}
+	b.trip.cut = b.trip.cut || err != nil && err != io.EOF
 	return n, err
 }
 
@@ -124,7 +127,7 @@ func (t *trip) fail(ctx context.Context, err error) *Error {
 		e.Kind, e.Message, e.Sent = TooLarge, "the answer has more than "+strconv.Itoa(maxAnswer>>20)+" MiB", true
 	case t.status == 0:
 		e.Kind, e.Message, e.Sent = Unreachable, "no answer came: "+said(cause(err), t.key), t.sent.Load()
-	case t.status/100 == 2 && broken(err):
+	case t.status/100 == 2 && t.cut:
 		e.Kind, e.Message, e.Sent = Unreachable, "its answer broke off", true
 	case t.status/100 == 2:
 		e.Kind, e.Message, e.Sent = Malformed, "what came back is no answer of this provider; look at base_url", true
@@ -145,10 +148,12 @@ func cause(err error) string {
 	}
 }
 
-// broken reports whether err says that the connection went away.
-func broken(err error) bool {
-	var network net.Error
-	return errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network)
+// caught turns a client's panic over what came back into a failure. It is
+// deferred.
+func (t *trip) caught(ctx context.Context, err *error) {
+	if p := recover(); p != nil {
+		*err = t.fail(ctx, fmt.Errorf("the client panicked: %v", p))
+	}
 }
 
 // judge reads an answer whose status is no success. All three providers put
@@ -159,7 +164,12 @@ func (t *trip) judge(e *Error) {
 			Message string         `json:"message"`
 			Type    string         `json:"type"`
 			Code    jsontext.Value `json:"code"`
-			Status  string         `json:"status"`
+			Details []struct {
+				Delay      string `json:"retryDelay"` // of Gemini, such as 17s
+				Violations []struct {
+					Quota string `json:"quotaId"`
+				} `json:"violations"`
+			} `json:"details"`
 		} `json:"error"`
 	}
 	raw := bytes.TrimSpace(t.failure)
@@ -171,11 +181,19 @@ func (t *trip) judge(e *Error) {
 		text += ": " + said(body.Error.Message, t.key)
 	}
 	e.Message, e.RetryAfter = text, retryAfter(t.header, time.Now())
-	code := strings.Trim(string(body.Error.Code), `"`)
+	code, daily := strings.Trim(string(body.Error.Code), `"`), false
+	for _, detail := range body.Error.Details {
+		if d, err := time.ParseDuration(detail.Delay); err == nil && d > 0 && e.RetryAfter == 0 {
+			e.RetryAfter = d
+		}
+		for _, v := range detail.Violations {
+			daily = daily || strings.Contains(v.Quota, "PerDay")
+		}
+	}
 	switch {
 	case t.status == http.StatusUnauthorized, t.status == http.StatusForbidden:
 		e.Kind = Auth
-	case t.status == http.StatusPaymentRequired, code == "insufficient_quota", body.Error.Type == "insufficient_quota", body.Error.Type == "billing_error":
+	case t.status == http.StatusPaymentRequired, code == "insufficient_quota", body.Error.Type == "insufficient_quota", body.Error.Type == "billing_error", daily:
 		e.Kind = Quota
 	case t.status == http.StatusTooManyRequests:
 		e.Kind = Pace

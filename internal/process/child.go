@@ -3,7 +3,9 @@ package process
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -31,9 +33,10 @@ type child struct {
 	drained chan struct{}
 	stopped sync.Once
 
-	mu       sync.Mutex // guards the two below
+	mu       sync.Mutex // guards the rest
 	deadline time.Time  // of reads from stdout, as last asked for
 	ended    time.Time  // when the process ended; zero while it runs
+	root     *os.Root   // scratch, where it is not the cage's; opened when it is first asked for
 }
 
 // Times of the stop ladder and around an exit.
@@ -43,6 +46,31 @@ const (
 	exitGrace  = time.Second            // between the end of stdout and that of the process, cage and all
 	drainGrace = 250 * time.Millisecond // what is left in the pipes once the process is gone
 )
+
+// files returns what the process has in its scratch directory, beneath a
+// descriptor of it. They can be read until the child is released.
+func (c *child) files() fs.FS {
+	if caged := c.proc.Scratch(); caged != nil {
+		return beneath{caged}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.root == nil {
+		root, err := os.OpenRoot(c.scratch)
+		if err != nil {
+			return none{err}
+		}
+		c.root = root
+	}
+	return beneath{c.root}
+}
+
+// none is a file system that cannot be read.
+type none struct{ err error }
+
+func (n none) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: n.err}
+}
 
 // environment is all that a plugin finds in its environment, with its scratch
 // directory as HOME and TMPDIR. Nothing of the host's own is passed on.
@@ -73,6 +101,9 @@ func (r *Runner) launch(ctx context.Context, l launch, log func(line string)) (*
 	scratch, err := os.MkdirTemp(r.opts.Scratch, "p-")
 	if err != nil {
 		return nil, failed(err)
+	}
+	if real, err := filepath.EvalSymlinks(scratch); err == nil { // as the program sees it
+		scratch = real
 	}
 	c := &child{name: l.name, limits: r.opts.Limits, scratch: scratch, tail: &tail{}, exited: make(chan struct{}), drained: make(chan struct{})}
 	theirs, err := c.pipes()
@@ -188,6 +219,11 @@ func (c *child) release() {
 	}
 	<-c.drained
 	closeAll(c.stdout, c.stderr)
+	c.mu.Lock()
+	if c.root != nil {
+		_ = c.root.Close()
+	}
+	c.mu.Unlock()
 	_ = os.RemoveAll(c.scratch)
 }
 

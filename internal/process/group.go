@@ -23,6 +23,7 @@ type worker struct {
 	held       int // of these, calls whose caller is gone
 	lastUsed   time.Time
 	retired    bool        // gets no new calls
+	fresh      bool        // it took the place of another, and nobody was told yet
 	impatience *time.Timer // ends it where a call that was given up goes on
 }
 
@@ -52,6 +53,7 @@ type group struct {
 	manifest  *plugin.Manifest
 	pkg       plugin.Package
 	artifacts []string      // files that its processes may read
+	view      string        // the directory of its session's artifacts; "" for none
 	limit     int           // processes at a time
 	idle      time.Duration // when one nobody uses ends
 
@@ -61,6 +63,7 @@ type group struct {
 	waiting  []chan grant // in order
 	failures int          // in a row, of starting or staying alive
 	retryAt  time.Time    // no start before this
+	served   bool         // a process of this session or agent had a call
 	closed   bool
 }
 
@@ -80,10 +83,18 @@ const (
 
 // peers returns the plugins the process has to serve.
 func (g *group) peers() []protocol.Peer {
-	if g.manifest.Name == "" { // a bare source file, before its code was asked
+	if g.manifest.Name == "" || together(g.manifest) { // a bare source file, before its code was asked; or one that tells none
 		return nil
 	}
 	return []protocol.Peer{{Name: g.manifest.Name, Version: g.manifest.Version}}
+}
+
+// readable returns what its processes may read beside the package.
+func (g *group) readable() []string {
+	if g.view == "" {
+		return g.artifacts
+	}
+	return append(slices.Clone(g.artifacts), g.view)
 }
 
 // acquire returns a worker with room for one more call, starting one where it
@@ -101,14 +112,14 @@ func (g *group) acquire(ctx context.Context) (*worker, error) {
 	}
 	if len(g.waiting) >= maxWaiting {
 		g.mu.Unlock()
-		return nil, &plugin.Error{Code: plugin.CodeOverloaded, Message: fmt.Sprintf("%s: %d calls are waiting already", g.manifest.Name, maxWaiting), Retryable: true, RetryAfter: time.Second}
+		return nil, &plugin.Error{Code: plugin.CodeOverloaded, Message: fmt.Sprintf("%s: %d calls are waiting already", g.name(), maxWaiting), Retryable: true, RetryAfter: time.Second}
 	}
 	if wait := time.Until(g.retryAt); wait > patience && len(g.workers) == 0 {
 		failures := g.failures
 		g.mu.Unlock()
 		return nil, &plugin.Error{
 			Code:      plugin.CodeUnavailable,
-			Message:   fmt.Sprintf("%s: the plugin failed %d times in a row; it is tried again in %s", g.manifest.Name, failures, wait.Round(time.Second)),
+			Message:   fmt.Sprintf("%s: the plugin failed %d times in a row; it is tried again in %s", g.name(), failures, wait.Round(time.Second)),
 			Retryable: true, RetryAfter: wait,
 		}
 	}
@@ -148,9 +159,10 @@ func (g *group) freest() *worker {
 	return best
 }
 
-// room is how many calls a worker runs at a time; one of scope call runs one.
+// room is how many calls a worker runs at a time; one of scope call runs one,
+// and so does one that serves several plugins.
 func (w *worker) room() int {
-	if w.group.key.scope.Kind == plugin.IsolationCall {
+	if w.group.key.scope.Kind == plugin.IsolationCall || together(w.group.manifest) {
 		return 1
 	}
 	return w.concurrency
@@ -199,6 +211,7 @@ func (g *group) startOne(delay time.Duration) {
 		}
 		return
 	}
+	w.fresh = g.served && g.keeps()
 	g.workers = append(g.workers, w)
 	g.runner.work.Go(func() { g.watch(w) })
 	g.serve()
@@ -254,6 +267,7 @@ func (g *group) release(w *worker, err error) {
 	defer g.mu.Unlock()
 	w.busy--
 	w.lastUsed = time.Now()
+	g.served = true
 	if !isDead(err) {
 		g.failures, g.retryAt = 0, time.Time{}
 	}
@@ -269,11 +283,19 @@ func (g *group) release(w *worker, err error) {
 
 // hold keeps the place of a call that was given up until the plugin answers
 // it. A plugin that does not is retired after the grace, and ended as soon as
-// no caller is left that waits for it.
-func (g *group) hold(w *worker) {
+// no caller is left that waits for it. One that serves several plugins is ended
+// at once when the time of a call was up, since nothing stops their code
+// politely: the next call gets another. err is why the call was given up.
+func (g *group) hold(w *worker, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	w.held++
+	g.served = true
+	if together(g.manifest) && plugin.CodeOf(err) == plugin.CodeTimeout {
+		g.retire(w)
+		g.serve()
+		return
+	}
 	if w.impatience == nil && !w.retired {
 		w.impatience = time.AfterFunc(g.runner.opts.CancelGrace, func() {
 			g.mu.Lock()
@@ -359,8 +381,9 @@ func (g *group) retireIdle(w *worker) bool {
 	return true
 }
 
-// sweep ends what has been idle for too long, and reports whether the group is empty.
-func (g *group) sweep(now time.Time) (empty bool) {
+// sweep ends what has been idle for too long, and reports whether the group is
+// empty, and had served anybody.
+func (g *group) sweep(now time.Time) (empty, served bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, w := range slices.Clone(g.workers) {
@@ -369,7 +392,7 @@ func (g *group) sweep(now time.Time) (empty bool) {
 		}
 	}
 	g.closed = len(g.workers) == 0 && g.starting == 0 && len(g.waiting) == 0 && now.After(g.retryAt)
-	return g.closed
+	return g.closed, g.served
 }
 
 // errStale is what a call gets from a group that was given up just before; the

@@ -102,6 +102,7 @@ var liars = map[string]func(){
 	// Protocol 2: the answers.
 	"answers/not json":          answers("hello\n"),
 	"answers/half a line":       func() { say(hear(), opening); hear(); fmt.Print(`{"jsonrpc":"2.0","id":`); os.Exit(0) },
+	"claims to be fresh":        answers(`{"jsonrpc":"2.0","id":ID,"result":{"status":"succeeded","data":1,"metrics":{"fresh_process":true,"tokens_in":1}}}` + "\n"),
 	"answers/no newline":        func() { say(hear(), opening); say(hear(), strings.TrimSpace(answer)); os.Exit(0) },
 	"answers/two":               answers(answer + answer),
 	"answers/two on a line":     answers(strings.TrimSpace(answer) + answer),

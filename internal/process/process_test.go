@@ -41,6 +41,10 @@ func play(role string) {
 		lie()
 		return
 	}
+	if role == "tools" {
+		playTools()
+		return
+	}
 	p := mortise.New("test.plugin", "1.0.0")
 	switch role {
 	case "serial":

@@ -38,7 +38,17 @@ type Options struct {
 	Sandbox *sandbox.Sandbox
 	Reads   func(ctx context.Context, pkg plugin.Package, m *plugin.Manifest, argv []string) ([]string, error)
 	Hide    []string
-	Limits  sandbox.Limits // of each process and all that it starts; none where they are zero
+
+	// View returns the directory that holds the artifacts of a session, all that
+	// there are when it returns. A plugin of isolation session may read it; without
+	// a View there is none.
+	View func(ctx context.Context, tenant, session string) (dir string, err error)
+
+	// Earlier reports whether a process of another host served a session before.
+	// It may be nil.
+	Earlier func(tenant, session string) bool
+
+	Limits sandbox.Limits // of each process and all that it starts; none where they are zero
 
 	Services     []string      // host services that exist; a plugin is told those it asks for
 	FrameBytes   int           // the longest line of protocol 2; 4 MiB
@@ -84,12 +94,14 @@ type Runner struct {
 	mu     sync.Mutex // guards the rest
 	groups map[key]*group
 	count  int // processes there are, started or starting
+	past   past
 	closed bool
 }
 
 // A key tells which calls may share a process: the same package, for the same
-// tenant, session, agent or call (CORE.md 5). Command is part of it because two
-// plugins of one package may have different programs.
+// tenant, session, agent or call (CORE.md 5). The plugin is part of it because two
+// of one package may have different programs; it is empty where one program
+// serves them all.
 type key struct {
 	tenant, digest, program string
 	scope                   protocol.Scope
@@ -119,7 +131,10 @@ func (r *Runner) Run(ctx context.Context, target *plugin.Target, call *plugin.Ca
 		return r.runOnce(ctx, target, call)
 	}
 	return work(ctx, r, target, call, func(w *worker) (plugin.Result, bool, error) {
-		return w.execute(ctx, target, call, services)
+		w.attach(services)
+		res, held, err := w.execute(ctx, target, call, services)
+		w.tell(&res, err)
+		return res, held, err
 	})
 }
 
@@ -128,7 +143,7 @@ func (r *Runner) Run(ctx context.Context, target *plugin.Target, call *plugin.Ca
 func work[T any](ctx context.Context, r *Runner, target *plugin.Target, call *plugin.Call, do func(w *worker) (res T, held bool, err error)) (T, error) {
 	var none T
 	for {
-		g, err := r.group(target, call)
+		g, err := r.group(ctx, target, call)
 		if err != nil {
 			return none, err
 		}
@@ -137,17 +152,17 @@ func work[T any](ctx context.Context, r *Runner, target *plugin.Target, call *pl
 			continue
 		}
 		if err != nil {
-			return none, err
+			return none, of(target, err)
 		}
 		res, held, err := do(w)
 		if held {
-			g.hold(w)
+			g.hold(w, err)
 		} else {
 			g.release(w, err)
 		}
 		var unsent *notSent
 		if !errors.As(err, &unsent) { // else it ended just before: another may serve
-			return res, err
+			return res, of(target, err)
 		}
 	}
 }
@@ -186,15 +201,22 @@ func (r *Runner) enter(ctx context.Context) (inside context.Context, leave func(
 }
 
 // group returns the group of processes that may serve the call.
-func (r *Runner) group(target *plugin.Target, call *plugin.Call) (*group, error) {
-	artifacts, err := r.artifacts(call.Input)
+func (r *Runner) group(ctx context.Context, target *plugin.Target, call *plugin.Call) (*group, error) {
+	k := key{tenant: call.Tenant, digest: target.Package.Digest, program: target.Manifest.Name, scope: scopeOf(target.Manifest, call)}
+	if together(target.Manifest) {
+		k.program = ""
+	}
+	view, err := r.view(ctx, k)
 	if err != nil {
-		return nil, err
+		return nil, named(target.Manifest.Name, plugin.AsError(err))
 	}
-	k := key{
-		tenant: call.Tenant, digest: target.Package.Digest, program: target.Manifest.Name, scope: scopeOf(target.Manifest, call),
-		artifacts: strings.Join(artifacts, "\x00"),
+	var artifacts []string
+	if !together(target.Manifest) || k.scope.Kind != plugin.IsolationSession { // else all calls share one process and its view
+		if artifacts, err = r.artifacts(call.Input); err != nil {
+			return nil, err
+		}
 	}
+	k.artifacts = strings.Join(artifacts, "\x00")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -202,16 +224,26 @@ func (r *Runner) group(target *plugin.Target, call *plugin.Call) (*group, error)
 	}
 	g := r.groups[k]
 	if g == nil {
-		g = &group{runner: r, key: k, manifest: target.Manifest, pkg: target.Package, artifacts: artifacts, limit: 1, idle: r.opts.SessionIdle}
+		g = &group{runner: r, key: k, manifest: target.Manifest, pkg: target.Package, artifacts: artifacts, view: view, limit: 1, idle: r.opts.SessionIdle}
 		switch k.scope.Kind {
 		case plugin.IsolationTenant:
 			g.limit, g.idle = r.opts.PerTenant, r.opts.Idle
 		case plugin.IsolationCall:
 			g.limit, g.idle = r.opts.MaxProcesses, r.opts.Idle
 		}
+		r.inherit(g)
 		r.groups[k] = g
 	}
 	return g, nil
+}
+
+// view returns the directory of artifacts that processes of that key may read,
+// filled with all there are; "" for none.
+func (r *Runner) view(ctx context.Context, k key) (string, error) {
+	if r.opts.View == nil || k.scope.Kind != plugin.IsolationSession {
+		return "", nil
+	}
+	return r.opts.View(ctx, k.tenant, k.scope.ID)
 }
 
 // scopeOf returns the scope of the process a call needs. A call outside any
@@ -282,7 +314,7 @@ func (r *Runner) start(ctx context.Context, g *group) (*worker, error) {
 
 func (r *Runner) open(ctx context.Context, g *group) (*worker, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.opts.Handshake,
-		plugin.Errorf(plugin.CodeTimeout, "%s: the plugin did not finish its handshake within %s", g.manifest.Name, r.opts.Handshake))
+		plugin.Errorf(plugin.CodeTimeout, "%s: the plugin did not finish its handshake within %s", g.name(), r.opts.Handshake))
 	defer cancel()
 	argv, read, err := r.program(ctx, g.pkg, g.manifest)
 	if err != nil {
@@ -290,7 +322,7 @@ func (r *Runner) open(ctx context.Context, g *group) (*worker, error) {
 	}
 	w := &worker{group: g, lastUsed: time.Now()}
 	ready := make(chan struct{}) // closed once w.session is there
-	w.child, err = r.launch(ctx, launch{name: g.manifest.Name, argv: argv, read: read, data: g.artifacts}, func(line string) {
+	w.child, err = r.launch(ctx, launch{name: g.name(), argv: argv, read: read, data: g.readable()}, func(line string) {
 		<-ready
 		w.session.stderr(line)
 	})
@@ -298,7 +330,7 @@ func (r *Runner) open(ctx context.Context, g *group) (*worker, error) {
 		return nil, err
 	}
 	fault.At("spawn")
-	s := newSession(g.manifest.Name, w.child.stdin, protocol.NewLineReader(w.child.stdout, r.opts.FrameBytes))
+	s := newSession(g.name(), w.child.stdin, protocol.NewLineReader(w.child.stdout, r.opts.FrameBytes))
 	s.crash = w.child.crashed
 	s.kill = w.child.kill
 	s.onLate = func() { g.late(w) }
@@ -319,7 +351,7 @@ func (r *Runner) open(ctx context.Context, g *group) (*worker, error) {
 		Scope:         g.key.scope,
 		Services:      services,
 		Limits:        protocol.Limits{FrameBytes: r.opts.FrameBytes, InFlight: maxServing},
-		Paths:         protocol.Paths{Scratch: w.child.scratch},
+		Paths:         protocol.Paths{Scratch: w.child.scratch, Artifacts: g.view},
 	}, g.peers())
 	if err != nil {
 		s.fail(errClosing)
@@ -365,7 +397,13 @@ func (r *Runner) log(g *group, call *plugin.Call, level, message string, fields 
 	if !r.opts.Log.Enabled(r.life, at) {
 		return
 	}
-	attrs := []slog.Attr{slog.String("plugin", g.manifest.Name+"@"+g.manifest.Version)}
+	var attrs []slog.Attr
+	switch {
+	case !together(g.manifest):
+		attrs = append(attrs, slog.String("plugin", g.manifest.Name+"@"+g.manifest.Version))
+	case call != nil:
+		attrs = append(attrs, slog.String("operation", call.Operation))
+	}
 	if call != nil {
 		attrs = append(attrs, slog.String("call_id", call.ID), slog.String("correlation_id", call.Trace.Correlation), slog.String("tenant", call.Tenant))
 	}
@@ -387,8 +425,11 @@ func (r *Runner) janitor() {
 		case now := <-ticker.C:
 			r.mu.Lock()
 			for k, g := range r.groups {
-				if g.sweep(now) {
+				if empty, served := g.sweep(now); empty {
 					delete(r.groups, k)
+					if served && g.keeps() {
+						r.past.add(g.lineage())
+					}
 				}
 			}
 			r.mu.Unlock()

@@ -29,8 +29,11 @@ const dialTime = 2 * time.Second
 // cancelTime is how long a call that was cancelled may take to end.
 const cancelTime = 10 * time.Second
 
-// errGone says that nobody listens.
-var errGone = errors.New("no keeper listens")
+// What became of a keeper.
+var (
+	ErrGone = errors.New("no keeper listens")                // it has not taken the call
+	ErrLost = errors.New("the keeper ended during the call") // and nobody can say what it had done
+)
 
 // newClient returns a client of the keeper whose socket has that path. Nothing
 // is sent yet.
@@ -75,7 +78,7 @@ func (c *Client) post(ctx context.Context, path string, value any) (*http.Respon
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, fmt.Errorf("%w: %w", errGone, err)
+		return nil, fmt.Errorf("%w: %w", ErrGone, err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		_ = resp.Body.Close()
@@ -93,7 +96,7 @@ func (c *Client) hello(ctx context.Context) (hello, error) {
 
 // ask is an exchange of one object for another.
 func (c *Client) ask(ctx context.Context, path string, value, into any) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, dialTime, errGone)
+	ctx, cancel := context.WithTimeoutCause(ctx, dialTime, ErrGone)
 	defer cancel()
 	resp, err := c.post(ctx, path, value)
 	if err != nil {
@@ -102,7 +105,7 @@ func (c *Client) ask(ctx context.Context, path string, value, into any) error {
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil {
-		return fmt.Errorf("%w: %w", errGone, err)
+		return fmt.Errorf("%w: %w", ErrGone, err)
 	}
 	return json2.Unmarshal(raw, into)
 }
@@ -175,10 +178,10 @@ func (c *Client) exchange(ctx context.Context, path, name string, value any, obs
 			return res, sent, context.Cause(life)
 		}
 		if err != nil && !sent {
-			return res, false, fmt.Errorf("%w: %w", errGone, err)
+			return res, false, fmt.Errorf("%w: %w", ErrGone, err)
 		}
 		if err != nil {
-			return res, true, &plugin.Error{Code: plugin.CodeCrashed, Message: "the process that holds session " + c.session + " ended during the call", Err: err}
+			return res, true, &plugin.Error{Code: plugin.CodeCrashed, Message: "the process that holds session " + c.session + " ended during the call", Err: errors.Join(ErrLost, err)}
 		}
 		switch {
 		case l.End:

@@ -29,9 +29,13 @@ type Keeper struct {
 	Attend func(ctx context.Context, id string) error
 	Log    *slog.Logger // discarded where it is nil
 
+	seen    string // the file that says so
+	earlier bool
+
 	mu       sync.Mutex // guards the rest
 	running  map[string]context.CancelCauseFunc
-	closing  bool
+	closing  bool // no more calls
+	now      bool // and those under way are cancelled
 	lastUsed time.Time
 	changed  chan struct{} // buffered; something above has changed
 }
@@ -49,8 +53,8 @@ var ErrKept = errors.New("the session has a keeper")
 // Serve takes calls until ctx ends, somebody ends the keeper, or it has been
 // idle for long. Calls under way are cancelled then, and have ended when it
 // returns. Open is called once it is certain that no other keeper of the session
-// lives, before the first call is taken.
-func (k *Keeper) Serve(ctx context.Context, open func(ctx context.Context) error) error {
+// lives, before the first call is taken, and what it returns before another may.
+func (k *Keeper) Serve(ctx context.Context, open func(ctx context.Context) (closing func() error, err error)) (err error) {
 	base, err := k.base()
 	if err != nil {
 		return err
@@ -67,9 +71,14 @@ func (k *Keeper) Serve(ctx context.Context, open func(ctx context.Context) error
 		k.Log = slog.New(slog.DiscardHandler)
 	}
 	k.running, k.changed, k.lastUsed = map[string]context.CancelCauseFunc{}, make(chan struct{}, 1), time.Now()
-	if err := open(ctx); err != nil {
+	k.seen = base + seenFile
+	_, err = os.Lstat(k.seen)
+	k.earlier = err == nil
+	closing, err := open(ctx)
+	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, closing()) }()
 	listener, err := listen(base + socketFile)
 	if err != nil {
 		return err
@@ -93,15 +102,18 @@ func (k *Keeper) Serve(ctx context.Context, open func(ctx context.Context) error
 	_ = os.Remove(base + socketFile)
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
-	err = server.Shutdown(stop)
-	end()
-	if err != nil {
+	if server.Shutdown(stop) != nil {
+		end()
 		_ = server.Close()
 	}
 	<-served
 	k.drained(stop)
 	return nil
 }
+
+// Earlier reports whether another keeper served the session before this one:
+// what its plugins kept in memory is lost. It is known once Serve calls open.
+func (k *Keeper) Earlier() bool { return k.earlier }
 
 // lock waits for the keeper before to be gone, if there is one that ends.
 func (k *Keeper) lock(ctx context.Context, path string) (*store.Lock, error) {
@@ -157,10 +169,13 @@ func (l owned) Accept() (net.Conn, error) {
 func (k *Keeper) wait(ctx context.Context) {
 	for {
 		k.mu.Lock()
-		busy, closing := len(k.running) > 0, k.closing
+		busy, closing, now := len(k.running) > 0, k.closing, k.now
 		left := time.Until(k.lastUsed.Add(k.Idle))
+		if !busy && left <= 0 {
+			k.closing = true
+		}
 		k.mu.Unlock()
-		if closing || !busy && left <= 0 {
+		if now || !busy && (closing || left <= 0) {
 			return
 		}
 		if busy {
@@ -248,13 +263,7 @@ func (k *Keeper) handler() http.Handler {
 	mux.HandleFunc("POST "+pathCall, k.call)
 	mux.HandleFunc("POST "+pathAttend, k.attend)
 	mux.HandleFunc("POST "+pathCancel, k.cancel)
-	mux.HandleFunc("POST "+pathEnd, func(w http.ResponseWriter, _ *http.Request) {
-		k.mu.Lock()
-		k.closing = true
-		k.mu.Unlock()
-		k.answer(w, struct{}{})
-		k.tell()
-	})
+	mux.HandleFunc("POST "+pathEnd, k.end)
 	return mux
 }
 
@@ -268,6 +277,23 @@ func read(w http.ResponseWriter, r *http.Request, into any) error {
 		return plugin.Errorf(plugin.CodeInvalidInput, "the request to the session's process cannot be read: %w", err)
 	}
 	return nil
+}
+
+// A stream writes the lines of one answer, until its end.
+type stream struct {
+	k    *Keeper
+	mu   sync.Mutex
+	w    http.ResponseWriter
+	over bool
+}
+
+func (s *stream) write(l line) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over {
+		s.over = l.End
+		s.k.answer(s.w, l)
+	}
 }
 
 // answer writes one object.
@@ -294,16 +320,21 @@ func (k *Keeper) call(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	k.answer(w, line{Taken: true})
+	if err := os.WriteFile(k.seen, nil, 0o600); err != nil {
+		k.answer(w, line{Error: failureOf(err), End: true})
+		return
+	}
+	out := &stream{k: k, w: w}
+	out.write(line{Taken: true})
 	call := plugin.Call{
 		Tenant: k.Tenant, Session: k.Session, Origin: plugin.OriginCLI, ID: in.ID, Operation: in.Operation, Input: []byte(in.Input), Key: in.Key,
 		Fresh: in.Fresh, NoWait: in.NoWait, Timeout: time.Duration(in.TimeoutNS), Labels: in.Labels,
 	}
 	if !in.Quiet {
-		call.Observe = func(e plugin.Event) { k.answer(w, line{Event: &e}) }
+		call.Observe = func(e plugin.Event) { out.write(line{Event: &e}) }
 	}
 	res, err := k.Call(ctx, in.Principal, call)
-	k.answer(w, line{Result: &res, Error: failureOf(err), End: true})
+	out.write(line{Result: &res, Error: failureOf(err), End: true})
 }
 
 func (k *Keeper) attend(w http.ResponseWriter, r *http.Request) {
@@ -319,6 +350,20 @@ func (k *Keeper) attend(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	k.answer(w, line{Error: failureOf(err), End: true})
+}
+
+// end takes no more calls. Those under way may go on, unless it is to be now.
+func (k *Keeper) end(w http.ResponseWriter, r *http.Request) {
+	var in ending
+	if err := read(w, r, &in); err != nil {
+		k.answer(w, line{Error: failureOf(err), End: true})
+		return
+	}
+	k.mu.Lock()
+	k.closing, k.now = true, k.now || in.Now
+	k.mu.Unlock()
+	k.answer(w, struct{}{})
+	k.tell()
 }
 
 func (k *Keeper) cancel(w http.ResponseWriter, r *http.Request) {

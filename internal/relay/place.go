@@ -42,6 +42,7 @@ const (
 	lockFile   = ".lock"  // held by the keeper as long as it lives
 	startFile  = ".start" // held by whoever starts one
 	logFile    = ".log"
+	seenFile   = ".seen" // a keeper has taken a call of the session
 )
 
 // base returns the path of a keeper's files without their endings, in a

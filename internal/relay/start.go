@@ -48,7 +48,7 @@ func (s *Starter) Connect(ctx context.Context) (client *Client, started bool, er
 	if err != nil {
 		return nil, false, err
 	}
-	defer turn.Release()
+	defer turn.Remove()
 	if fits, err := s.fits(ctx, client); fits || err != nil { // somebody was faster
 		return client, false, err
 	}
@@ -71,7 +71,7 @@ func (s *Starter) fits(ctx context.Context, client *Client) (bool, error) {
 	case err != nil:
 		return false, nil
 	case said.Identity != s.Identity || said.Session != s.Session:
-		_ = client.ask(ctx, pathEnd, struct{}{}, &struct{}{})
+		_ = client.ask(ctx, pathEnd, ending{}, &struct{}{}) // what it is at work on, it may finish
 		return false, nil
 	}
 	return true, nil
@@ -159,8 +159,24 @@ func lastWords(path string) string {
 // endTime is how long a keeper may take to end when it is told to.
 const endTime = stopTime + 3*time.Second
 
-// End ends the keeper of a session, and returns once it is gone. Where there is
-// none, nothing happens.
+// Forget ends the keeper of a session that is deleted, and takes away all that
+// tells of it.
+func Forget(ctx context.Context, home, tenant, session string) error {
+	if err := End(ctx, home, tenant, session); err != nil {
+		return err
+	}
+	base, err := Place{Home: home, Tenant: tenant, Session: session}.base()
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(base + seenFile); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// End ends the keeper of a session, and returns once it is gone. Calls under way
+// are cancelled. Where there is no keeper, nothing happens.
 func End(ctx context.Context, home, tenant, session string) error {
 	p := Place{Home: home, Tenant: tenant, Session: session}
 	base, err := p.base()
@@ -170,7 +186,7 @@ func End(ctx context.Context, home, tenant, session string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, endTime, plugin.Errorf(plugin.CodeTimeout, "the process of session %s has not ended within %s", session, endTime))
 	defer cancel()
 	client := newClient(base+socketFile, session)
-	told := client.ask(ctx, pathEnd, struct{}{}, &struct{}{})
+	told := client.ask(ctx, pathEnd, ending{Now: true}, &struct{}{})
 	for {
 		lock, err := store.TryLock(base + lockFile)
 		if err != nil {
@@ -191,7 +207,7 @@ func End(ctx context.Context, home, tenant, session string) error {
 			return context.Cause(ctx)
 		}
 		if told != nil { // it was just about to listen
-			told = client.ask(ctx, pathEnd, struct{}{}, &struct{}{})
+			told = client.ask(ctx, pathEnd, ending{Now: true}, &struct{}{})
 		}
 	}
 }

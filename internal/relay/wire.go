@@ -16,9 +16,9 @@ import (
 //
 //	POST /hello   {}                     who the keeper is
 //	POST /call    a request              events as they come, then one answer
-//	POST /attend  {tenant, id}           one answer
+//	POST /attend  {exchange, id}         one answer
 //	POST /cancel  {exchange}             {}
-//	POST /end     {}                     {} once no new call is taken
+//	POST /end     {now}                  {}; no new call is taken from then on
 const (
 	pathHello  = "/hello"
 	pathCall   = "/call"
@@ -60,7 +60,12 @@ type request struct {
 // An attention is a queued call to go on with.
 type attention struct {
 	Exchange string `json:"exchange"`
-	ID       string `json:"id"`
+	ID       string `json:"id,omitempty"`
+}
+
+// An ending tells a keeper to end: once it is idle, or now.
+type ending struct {
+	Now bool `json:"now,omitzero"`
 }
 
 // A line is one line of an answer: an event, or the end.

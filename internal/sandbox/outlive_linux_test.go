@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -50,14 +51,15 @@ func TestNothingOutlivesTheHostAtLevelPartial(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	theirs, other := strconv.Itoa(1_000_000+os.Getpid()), strconv.Itoa(9_000_000+os.Getpid()) // seconds, by which they are found
 	as := &syscall.Credential{Uid: nobody, Gid: nobody}
-	bystander := exec.Command("/bin/sleep", "7104")
+	bystander := exec.Command("/bin/sleep", other)
 	bystander.SysProcAttr = &syscall.SysProcAttr{Credential: as}
 	if err := bystander.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _, _ = bystander.Process.Kill(), bystander.Wait() }()
-	cmd := exec.Command(copied, "role", "partial", scratch, "7103")
+	cmd := exec.Command(copied, "role", "partial", scratch, theirs)
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Credential: as, Cloneflags: unix.CLONE_NEWUSER, GidMappingsEnableSetgroups: true,
@@ -80,16 +82,16 @@ func TestNothingOutlivesTheHostAtLevelPartial(t *testing.T) {
 	if line != "ready\n" {
 		t.Skipf("not run: %s", line)
 	}
-	if !sleeping(t, "7103") {
+	if !sleeping(t, theirs) {
 		t.Fatal("its child is not to be found")
 	}
 	_ = cmd.Process.Kill()
-	for deadline := time.Now().Add(5 * time.Second); sleeping(t, "7103"); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Second); sleeping(t, theirs); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("what the host had started lives on")
 		}
 	}
-	if !sleeping(t, "7104") {
+	if !sleeping(t, other) {
 		t.Error("a process of the same user that is in no cage was ended too")
 	}
 }

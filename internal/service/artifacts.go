@@ -8,12 +8,10 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -29,6 +27,7 @@ const (
 // Bounds of what one call makes.
 const (
 	maxMade     = 1000     // artifacts
+	maxParents  = 256      // that are named of one artifact: the newest
 	maxMetadata = 64 << 10 // bytes of one artifact's metadata
 	maxPath     = 4096     // bytes of a path
 	maxWord     = 200      // bytes of a type or a tool's name
@@ -127,10 +126,10 @@ func (g *grant) register(ctx context.Context, in registration) (any, error) {
 	if a.SourceTool == "" {
 		a.SourceTool = g.target.Manifest.Name
 	}
-	for _, parent := range had[max(0, len(had)-maxMade):] {
+	for _, parent := range had[max(0, len(had)-maxParents):] {
 		a.Parents = append(a.Parents, parent.ID)
 	}
-	kept, err := g.broker.Sessions.Add(ctx, g.call.Tenant, g.call.Session, file, a)
+	kept, err := g.broker.Sessions.Add(ctx, g.call, file, a)
 	if err != nil {
 		return nil, err
 	}
@@ -260,20 +259,14 @@ func (g *grant) openScratch(named string) (*made, error) {
 
 var errNoFile = errors.New("not a regular file")
 
-// openWithin opens a file without waiting for anybody: a pipe that nobody writes
-// to would hold the host for ever.
+// openWithin opens a regular file, and nothing else.
 func openWithin(scratch fs.FS, name string) (fs.File, error) {
-	if root, ok := scratch.(interface {
-		OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error)
-	}); ok {
-		return root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	}
 	if info, err := fs.Stat(scratch, name); err != nil {
 		return nil, err
 	} else if !info.Mode().IsRegular() {
 		return nil, errNoFile
 	}
-	return scratch.Open(name)
+	return scratch.Open(name) // which waits for nobody, should it be a pipe by now
 }
 
 // scratchName turns the path that a plugin uses into a name in its scratch

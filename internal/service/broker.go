@@ -21,12 +21,13 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/egress"
 	"github.com/mortise-dev/mortise/internal/ledger"
+	"github.com/mortise-dev/mortise/internal/llm"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // Names lists the services that exist, as manifests ask for them.
 func Names() []string {
-	return []string{cacheName, httpName, sessionName, artifactsName, referenceName}
+	return []string{cacheName, httpName, sessionName, artifactsName, referenceName, llmName}
 }
 
 // A Broker answers what plugins ask. It is safe for concurrent use. Its fields
@@ -51,8 +52,10 @@ type Broker struct {
 	TypeOf func(name string, head []byte) string
 	// Reference is the data that plugins look things up in. It may be nil.
 	Reference Reference
-	// Models reports whether a model answers for a tenant. It may be nil.
-	Models func(ctx context.Context, tenant string) bool
+	// Models answer what plugins ask of models. Where it is nil, none does.
+	Models *llm.Dispatcher
+	// Documents are what plugins ask models about. It may be nil.
+	Documents Documents
 
 	Egress      egress.Grants // what an administrator allows beyond the public Internet
 	Version     string        // of the host, as others on the network are told
@@ -100,8 +103,8 @@ type Use struct {
 }
 
 // For returns what one call is granted. Effects go through the journal, where
-// there is one. The answer has more methods: Used, Unsettled, Labels, Artifacts
-// and Attach.
+// there is one. The answer has more methods: Used, Unsettled, Labels, Artifacts,
+// Metrics and Attach.
 func (b *Broker) For(target *plugin.Target, call *plugin.Call, journal *ledger.Journal) plugin.Services {
 	return &grant{broker: b, target: target, call: call, journal: journal}
 }
@@ -122,6 +125,9 @@ type grant struct {
 	refused atomic.Int32
 
 	used, unsettled atomic.Bool
+
+	queries atomic.Int32 // of models
+	tab     llm.Tab      // what they used
 
 	mu     sync.Mutex
 	labels []string       // of what it heard

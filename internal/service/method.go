@@ -47,6 +47,11 @@ var methods = map[string]method{
 	artifactsList:     always(Read, "", artifactsListed),
 	artifactsRegister: registerTask, // own: part of the call's answer
 	referenceGet:      always(Read, "", referenceLookUp),
+
+	llmText:       llmTextTask, // read: what it costs is bounded by budgets
+	llmMultimodal: llmMultimodalTask,
+	llmDocument:   llmDocumentTask,
+	llmSupports:   always(Read, "", llmSupported),
 }
 
 // always makes a method of the same class and effect whatever its arguments.

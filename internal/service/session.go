@@ -15,18 +15,18 @@ import (
 
 const sessionName = "session"
 
-// Sessions is where the artifacts of sessions are kept.
+// Sessions is where the artifacts of sessions are kept. Each method is about the
+// session of a call.
 type Sessions interface {
-	// Pillar returns what kind of investigation a session is, "" where nobody has
-	// said.
-	Pillar(ctx context.Context, tenant, session string) (string, error)
-	// Artifacts returns what is in a session, the oldest first. Each has the path
-	// at which the session's processes find it.
-	Artifacts(ctx context.Context, tenant, session string) ([]Artifact, error)
-	// Add copies a file into a session. Where no type is given, or one that does
-	// not exist, it is inferred. The same bytes from the same source are the same
+	// Pillar returns what kind of investigation it is, "" where nobody has said.
+	Pillar(ctx context.Context, call *plugin.Call) (string, error)
+	// Artifacts returns what is in it, the oldest first. Each has the path at which
+	// the session's processes find it.
+	Artifacts(ctx context.Context, call *plugin.Call) ([]Artifact, error)
+	// Add copies a file into it. Where no type is given, or one that does not
+	// exist, it is inferred. The same bytes from the same source are the same
 	// artifact.
-	Add(ctx context.Context, tenant, session string, r io.Reader, a Artifact) (Artifact, error)
+	Add(ctx context.Context, call *plugin.Call, r io.Reader, a Artifact) (Artifact, error)
 }
 
 // An Artifact is a file of a session, which never changes.
@@ -101,9 +101,9 @@ func sessionOpen(g *grant, ctx context.Context, args json.RawMessage) (any, erro
 		return nil, err
 	}
 	answer := opened{SessionID: g.call.Session, Pillar: g.target.Manifest.Pillar, Config: map[string]any{}, Limits: g.sessionLimits()}
-	answer.Model = g.broker.Models != nil && g.broker.Models(ctx, g.call.Tenant)
+	answer.Model = g.broker.Models.Enabled(g.target.Manifest.Name)
 	if g.call.Session != "" && g.broker.Sessions != nil {
-		pillar, err := g.broker.Sessions.Pillar(ctx, g.call.Tenant, g.call.Session)
+		pillar, err := g.broker.Sessions.Pillar(ctx, g.call)
 		if err != nil {
 			return nil, err
 		}
@@ -138,7 +138,7 @@ func (g *grant) artifacts(ctx context.Context) ([]Artifact, error) {
 	if g.call.Session == "" || g.broker.Sessions == nil {
 		return g.named(), nil
 	}
-	list, err := g.broker.Sessions.Artifacts(ctx, g.call.Tenant, g.call.Session)
+	list, err := g.broker.Sessions.Artifacts(ctx, g.call)
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ._wire import Wire
 
 POLL_SECONDS = 0.005
+TURN_SECONDS = 0.02
 
 
 class Session:
@@ -191,15 +192,23 @@ class Session:
         self._waiting.add(id)
         self._wire.write(data)
         while True:
-            # One frame a turn, so that of several waiting threads each gets a look at the answers.
-            with self._reading:
+            # Of several waiting threads one reads for all; the others look now and then whether theirs has come.
+            reading = self._reading.acquire(timeout=TURN_SECONDS)
+            try:
                 if id in self._answers:
                     self._waiting.discard(id)
                     return self._answers.pop(id)
                 if ctx._cancelled:
                     self._waiting.discard(id)
                     raise Cancelled()
-                self._look()
+                if not ctx._open:  # a thread that outlived its call, and must not read for the next
+                    self._waiting.discard(id)
+                    raise ServiceError("the call has ended", code="not_found")
+                if reading:
+                    self._look()
+            finally:
+                if reading:
+                    self._reading.release()
 
     def _number(self, method: str, params: dict[str, Any]) -> tuple[str, bytes]:
         """Return the id and the frame of a new request."""

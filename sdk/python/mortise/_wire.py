@@ -83,6 +83,8 @@ def loads(line: bytes, short: bool = False) -> dict[str, Any]:
         value, end = (_scan_short if short else _scan)(text, 0)
     except StopIteration as exc:
         raise ValueError(f"no JSON at character {exc.value}") from None
+    except SystemError:  # the scanner at a loss for the error class of module json, which is not loaded
+        raise ValueError("not JSON") from None
     if end != len(text) or type(value) is not dict:
         raise ValueError("not one JSON object")
     return value

@@ -123,6 +123,7 @@ class Profile:
         self.gaps: List[Tuple[float, float]] = []
         self.damage: List[str] = []
         self.stopped = False
+        self._year_given = year is not None
         self._max_records = max_records
         self._previous: Optional[float] = None
         self._extent = 1  # lines of the record at hand
@@ -130,6 +131,7 @@ class Profile:
     def read(self) -> None:
         """Read the whole text."""
         head = self.text.head()
+        self.clock.anchor(head)
         if jsonrecords.is_document(head):
             records: Iterator[Tuple[Record, int]] = self._json()
         elif tables.is_event_xml(head):
@@ -387,6 +389,8 @@ class Profile:
             notes.append("%d lines were too long and were cut." % text.truncated_lines)
         if not clock.knows_year:
             notes.append("The times have no year: it is left out here; give year to have it.")
+        elif clock.yearless and not self._year_given:
+            notes.append("The year of times that have none is that of the first dated line.")
         if self.timed and clock.zoned < clock.read_times:
             notes.append("Times without a zone are taken as they stand.")
         if self.not_times:

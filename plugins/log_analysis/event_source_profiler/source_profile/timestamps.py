@@ -18,6 +18,7 @@ _SYSLOG = re.compile(r"([A-Z][a-z]{2}) {1,2}(\d{1,2}) (?:(\d{4}) )?(\d\d):(\d\d)
 _ACCESS = re.compile(r"(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?: ([+-]\d{4}))?")
 _AMERICAN = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4}),? (\d{1,2}):(\d\d):(\d\d)(?: ?([AP]M))?")
 _EPOCH = re.compile(r"(\d{10}|\d{13}|\d{16}|\d{19})(?:\.(\d{1,9}))?$")
+_DATED = re.compile(r"(?<!\d)(\d{4})[-/]\d\d[-/]\d\d[T ]\d\d:\d\d")
 _NO_YEAR = 2000  # a leap year, so that 29 February is a day
 _HALF_YEAR = 180 * 86400
 
@@ -51,6 +52,16 @@ class Clock:
         self._given = year is not None
         self._year = year or _NO_YEAR
         self._last: Optional[float] = None
+
+    def anchor(self, head: str) -> None:
+        """Take the year of times without one from the first dated line in the start of the log, if there is one."""
+        if self._given:
+            return
+        for line in head.split("\n")[:500]:
+            found = _DATED.search(line[:200])
+            if found and 1980 <= int(found.group(1)) <= 2199:
+                self._year, self._given = int(found.group(1)), True
+                return
 
     @property
     def knows_year(self) -> bool:

@@ -115,7 +115,7 @@ class Artifacts:
         known = {os.path.realpath(ref.file_path) for ref in self.refs}
         ids = {ref.artifact_id for ref in self.refs}
         for entry in entries[:MAX_OUTPUTS]:
-            said = entry if isinstance(entry, dict) else {"file_path": entry} if isinstance(entry, str) else vars(entry)
+            said = entry if isinstance(entry, dict) else {"file_path": entry} if isinstance(entry, str) else getattr(entry, "__dict__", {})
             path = said.get("file_path") or said.get("path")
             if said.get("artifact_id") in ids or not isinstance(path, (str, os.PathLike)) or "\0" in str(path):
                 continue
@@ -145,7 +145,8 @@ class Artifacts:
 def _text_in(result: Any) -> str | None:
     if not isinstance(result, dict):
         return result if isinstance(result, str) else None
-    return next((result[name] for name in _TEXTS if isinstance(result.get(name), str) and result[name].strip()), None)
+    found = (result.get(name) for name in _TEXTS)
+    return next((text for text in found if isinstance(text, str) and text.strip()), None)
 
 
 def _indented(result: Any) -> str:
@@ -157,5 +158,5 @@ def _indented(result: Any) -> str:
 def _data_type(manifest: dict[str, Any]) -> str:
     """Return the one type of data that the manifest says the tool produces, json_events if it says no such thing."""
     produced = manifest.get("artifacts_produced")
-    kinds = [kind for kind in produced if kind in _DATA_TYPES] if isinstance(produced, list) else []
+    kinds: list[str] = [kind for kind in produced if kind in _DATA_TYPES] if isinstance(produced, list) else []
     return kinds[0] if len(kinds) == 1 else "json_events"

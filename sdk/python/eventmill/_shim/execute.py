@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .tools import Tool, Tools
 
 _own: dict[str, Own] = {}  # the data directories of tools
+_pid = os.getpid()
 
 
 def execute(tools: Tools, tool: Tool, payload: Any, ctx: Context) -> Answer:
@@ -58,6 +59,12 @@ def execute(tools: Tools, tool: Tool, payload: Any, ctx: Context) -> Answer:
         return failed(exc.code, exc.message, exc.details)
     finally:
         RECORDS.end()
+
+
+def alone() -> None:
+    """End a child that a tool forked and that came back as if it were us: one call has one answer."""
+    if os.getpid() != _pid:
+        os._exit(0)
 
 
 def _run(tools: Tools, tool: Tool, payload: Any, ctx: Context) -> Answer:
@@ -85,11 +92,9 @@ def _run(tools: Tools, tool: Tool, payload: Any, ctx: Context) -> Answer:
     outputs = guard("result", lambda: member(result, "output_artifacts"))
     guard("output_artifacts", lambda: files.take(outputs, context.logger))
     if not ok:
-        return guard("result", lambda: refused(tool.name, result, outputs))
-    try:
-        answer: Answer = guard("result", lambda: succeeded(result, outputs))
-    except NotJSON as exc:
-        raise Failure(INTERNAL_ERROR, f"{tool.name}: the result is not JSON: {exc}", {"stage": "result"}) from None
+        failure: Answer = guard("result", lambda: refused(tool.name, result, outputs))
+        return failure
+    answer: Answer = guard("result", lambda: _spelled(tool, result, outputs))
     if not files.registered and context.session_id:
         answer.saved = _save(files, result, context.logger)
     return with_summary(answer, _summary(instance, result, tool, context.logger))
@@ -146,6 +151,13 @@ def _checked(result: Any) -> Any:
     return result
 
 
+def _spelled(tool: Tool, result: Any, outputs: Any) -> Answer:
+    try:
+        return succeeded(result, outputs)
+    except NotJSON as exc:
+        raise Failure(INTERNAL_ERROR, f"{tool.name}: the result is not JSON: {exc}", {"stage": "result"}) from None
+
+
 def _save(files: Artifacts, result: Any, logger: logging.Logger) -> str:
     try:
         return files.save(member(result, "result"))
@@ -175,13 +187,15 @@ class _Guard:
 
     def __call__(self, stage: str, action: Callable[[], Any]) -> Any:
         try:
-            return action()
-        except (Failure, NotJSON):
-            raise
-        except Cancelled:
+            value, fault = action(), None
+        except (Failure, Cancelled):
             raise
         except BaseException as exc:
-            raise self._failure(stage, exc) from None
+            value, fault = None, exc
+        alone()
+        if fault is not None:
+            raise self._failure(stage, fault) from None
+        return value
 
     def _failure(self, stage: str, exc: BaseException) -> Failure:
         known = missing(exc, self._tool.name, self._tool.directory)

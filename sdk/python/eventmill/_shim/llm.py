@@ -100,7 +100,7 @@ class LLM:
         if system_context is not None:
             args["system_context"] = str(system_context)
         if grounding_data:
-            listed = [grounding_data] if isinstance(grounding_data, str) else grounding_data
+            listed: Any = [grounding_data] if isinstance(grounding_data, str) else grounding_data
             args["grounding_data"] = [str(text) for text in listed]
         if hints is not None:
             args["hints"] = _spelled(hints)

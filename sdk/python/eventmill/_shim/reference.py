@@ -124,7 +124,5 @@ def _load(path: str) -> Any:
 
         return json.loads(text)
     if path.endswith((".yaml", ".yml")):
-        import yaml  # type: ignore[import-untyped,unused-ignore]
-
-        return yaml.safe_load(text)
+        return __import__("yaml").safe_load(text)
     return text

@@ -48,7 +48,6 @@ class Server(Session):
         super().__init__(Plugin("eventmill", version="2"), wire)
         self._root = root
         self._tools: Tools | None = None
-        self._pid = os.getpid()
 
     def _initialize(self, frame: dict[str, Any]) -> None:
         params = frame.get("params") or {}
@@ -71,11 +70,7 @@ class Server(Session):
             self._refuse(id, -32602, f"no manifest.json in {self._root} has the tool_name of {name!r}")
             return
         ctx = self._calls[params.get("call", "")] = Context(self, params)
-        try:
-            self._answer(id, tool, params.get("input"), ctx)
-        finally:
-            ctx._open = False
-            self._calls.pop(ctx._call, None)
+        self._answer(id, tool, params.get("input"), ctx)
 
     def _find(self, name: str) -> Tool | None:
         if self._tools is None:
@@ -86,27 +81,27 @@ class Server(Session):
 
     def _answer(self, id: Any, tool: Tool, payload: Any, ctx: Context) -> None:
         from .answer import INTERNAL_ERROR, failed
-        from .execute import execute
+        from .execute import alone, execute
 
         assert self._tools is not None
+        answer: Answer | Cancelled
         try:
             answer = execute(self._tools, tool, payload, ctx)
         except Cancelled as exc:
-            self._alone()
-            self._fail(id, exc)
-            return
+            answer = exc
         except BaseException as exc:  # of our own, or of a thread that aims exceptions at this one
             answer = failed(INTERNAL_ERROR, f"{tool.name}: {type(exc).__name__} outside of the tool", {})
-        self._alone()
+        # Before the host hears of the end: a thread of this call must not read what comes after.
+        ctx._open = False
+        self._calls.pop(ctx._call, None)
+        alone()
+        if isinstance(answer, Cancelled):
+            self._fail(id, answer)
+            return
         try:
             self._respond(id, answer.text())
         except PluginError as exc:
             self._respond(id, self._unfit(tool, answer, exc).text())
-
-    def _alone(self) -> None:
-        """End a child that a tool forked and that came back as if it were us: one call has one answer."""
-        if os.getpid() != self._pid:
-            os._exit(0)
 
     def _unfit(self, tool: Tool, answer: Answer, exc: PluginError) -> Answer:
         from .answer import INTERNAL_ERROR, failed

@@ -1,0 +1,73 @@
+package app
+
+import (
+	"context"
+	"io"
+	"slices"
+
+	"github.com/mortise-dev/mortise/internal/service"
+	"github.com/mortise-dev/mortise/internal/session"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// artifacts are the sessions as plugins see them while they work on a call.
+type artifacts struct{ sessions *session.Sessions }
+
+// Pillar returns the pillar of a call's session.
+func (s artifacts) Pillar(ctx context.Context, call *plugin.Call) (string, error) {
+	found, err := s.sessions.Get(ctx, call.Tenant, call.Session)
+	return found.Pillar, err
+}
+
+// Artifacts returns what is in a call's session, with the paths that they have
+// in its view.
+func (s artifacts) Artifacts(ctx context.Context, call *plugin.Call) ([]service.Artifact, error) {
+	all, err := s.sessions.Artifacts(ctx, call.Tenant, call.Session)
+	if err != nil {
+		return nil, err
+	}
+	view, err := s.sessions.View(ctx, call.Tenant, call.Session)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]service.Artifact, len(all))
+	for i := range all {
+		list[i] = shownAs(&all[i], view)
+	}
+	return list, nil
+}
+
+// Add registers a file that a plugin made. A type that there is not, of which
+// published plugins have several, is no reason to lose the file: what it is gets
+// found out.
+func (s artifacts) Add(ctx context.Context, call *plugin.Call, r io.Reader, a service.Artifact) (service.Artifact, error) {
+	add := session.Add{
+		Name: a.Name, Type: a.Type, SourceTool: a.SourceTool, SourceCall: a.SourceCall, Parents: a.Parents, Labels: a.Labels, Metadata: a.Metadata,
+	}
+	if !slices.ContainsFunc(session.Types(), func(t session.Type) bool { return t.Name == a.Type }) {
+		add.Type = ""
+	}
+	kept, err := s.sessions.As(call.Principal.ID).Add(ctx, call.Tenant, call.Session, r, add)
+	if err != nil {
+		return service.Artifact{}, err
+	}
+	view, err := s.sessions.View(ctx, call.Tenant, call.Session)
+	if err != nil {
+		return service.Artifact{}, err
+	}
+	return shownAs(&kept, view), nil
+}
+
+func shownAs(a *session.Artifact, view session.View) service.Artifact {
+	return service.Artifact{
+		ID: a.ID, Type: a.Type, Name: a.Name, Path: view.Path(*a), StorageURI: a.StorageURI, Hash: a.SHA256, Size: a.Size,
+		SourceTool: a.SourceTool, SourceCall: a.SourceCall, Parents: a.Parents, Labels: a.Labels, Metadata: a.Metadata,
+	}
+}
+
+// view returns the directory in which the processes of a session find its
+// artifacts.
+func (s artifacts) view(ctx context.Context, tenant, id string) (string, error) {
+	v, err := s.sessions.View(ctx, tenant, id)
+	return v.Dir, err
+}

@@ -1,0 +1,30 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mortise-dev/mortise/internal/blob"
+	"github.com/mortise-dev/mortise/internal/config"
+	"github.com/mortise-dev/mortise/internal/session"
+)
+
+// openSessions opens the sessions of a host, and where their artifacts are.
+func (a *App) openSessions(ctx context.Context) (*session.Sessions, error) {
+	at := a.Config.Blobs
+	if at == "" {
+		at = a.dir("blobs")
+	}
+	blobs, err := blob.Open(ctx, at, a.dir("blobs"))
+	if err != nil {
+		return nil, &SetupError{fmt.Errorf("the place of artifacts cannot be used: %w; 'blobs' in %s says where it is", err, config.FileName)}
+	}
+	a.opened("blobs", blobs.Close)
+	o := session.Options{
+		Store: a.Store, Blobs: blobs, Dir: a.dir("sessions"), MaxArtifact: int64(a.Config.Limits.ArtifactBytes), By: MemberName(a.Principal),
+	}
+	if dir, ok := blobs.(*blob.Dir); ok && a.Config.Database != "" {
+		o.Place = dir.ID // other nodes on that database may be on other machines
+	}
+	return session.New(o), nil
+}

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/session"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// sessionOf returns the session that a call belongs to: the one that is named,
+// a new one for an investigation plugin where none is, and else none.
+func (c *command) sessionOf(ctx context.Context, a *app.App, t *plugin.Target, named string) (session.Session, error) {
+	sessions := a.Sessions.As(a.Principal.ID)
+	if named == "" {
+		if t == nil || t.Manifest.Dialect != eventMill || !c.mayCall(a, t) {
+			return session.Session{}, nil // where it may not be called, the call says so
+		}
+		s, err := sessions.Create(ctx, a.Config.Tenant, session.Open{Name: t.Manifest.Name, Pillar: t.Manifest.Pillar})
+		if err == nil {
+			c.say("session %s", s.ID)
+		}
+		return s, err
+	}
+	s, err := sessions.Get(ctx, a.Config.Tenant, named)
+	if err != nil {
+		return s, err
+	}
+	if s.State != "open" {
+		return s, plugin.Errorf(plugin.CodeInvalidInput, "session %s is closed; 'mortise sessions resume %s' opens it again", s.ID, s.ID)
+	}
+	return s, nil
+}
+
+// mayCall reports whether policy does not forbid it from the start.
+func (c *command) mayCall(a *app.App, t *plugin.Target) bool {
+	return a.Policy.Decide(t, &plugin.Call{Tenant: a.Config.Tenant, Principal: a.Principal, Origin: plugin.OriginCLI}).Verdict != plugin.Deny
+}
+
+var artifactID = regexp.MustCompile(`^art_[0-9a-f]{8}$`)
+
+// takeArtifacts registers the files of --artifact into a session, where they are
+// not in it yet, and returns those artifacts. One of the session's is named by
+// its id.
+func (c *command) takeArtifacts(ctx context.Context, a *app.App, s session.Session, f runFlags) ([]session.Artifact, error) {
+	sessions := a.Sessions.As(a.Principal.ID)
+	var list []session.Artifact
+	for _, given := range f.artifacts {
+		_, missing := os.Lstat(given)
+		if artifactID.MatchString(given) && errors.Is(missing, fs.ErrNotExist) {
+			found, err := sessions.Artifact(ctx, a.Config.Tenant, s.ID, given)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, found)
+			continue
+		}
+		added, err := sessions.AddFile(ctx, a.Config.Tenant, s.ID, given, session.Add{Labels: plugin.Labels(nil, f.labels)})
+		if err != nil {
+			return nil, fmt.Errorf("--artifact: %w", err)
+		}
+		list = append(list, added)
+	}
+	return list, nil
+}
+
+// nameArtifact fills in what the input schema of an investigation plugin asks
+// for: the artifact's id or, where it knows no ids, its path. What the input
+// says already stays.
+func (c *command) nameArtifact(ctx context.Context, a *app.App, t *plugin.Target, s session.Session, members map[string]any, list []session.Artifact) error {
+	if len(list) == 0 {
+		return nil
+	}
+	view, err := a.Sessions.View(ctx, a.Config.Tenant, s.ID)
+	if err != nil {
+		return err
+	}
+	for _, member := range []struct{ name, value string }{
+		{"artifact_id", list[0].ID}, {"file_path", view.Path(list[0])}, {"path", view.Path(list[0])},
+	} {
+		if propertyOf(t.Operation.Input, member.name) == nil {
+			continue
+		}
+		if _, given := members[member.name]; !given {
+			members[member.name] = member.value
+		}
+		return nil
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+func (c *command) models() *cobra.Command {
+	cmd := &cobra.Command{Use: "models", Short: "See and try the language models that plugins may ask"}
+	cmd.AddCommand(c.modelsList(), c.modelsTest())
+	return cmd
+}
+
+func (c *command) modelsList() *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use:   "list",
+		Short: "List the models by tier, with what they can do and cost, and what was spent today",
+		Long: `List the models by tier, with what they can do and cost, and what was spent today.
+
+Models are configured under models in mortise.yaml. A tier's first model is asked
+before the others. Prices are dollars for a million tokens, in and out. KEY says
+whether the provider's key is where the configuration says; the key is not shown.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			a, err := c.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer closing(a, &err)
+			s, err := a.ModelStates(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.print(s)
+			}
+			return c.showModels(&s)
+		},
+	})
+}
+
+func (c *command) showModels(s *app.ModelStates) error {
+	if len(s.Models) == 0 {
+		c.say("no model is configured; name some under models in mortise.yaml")
+	}
+	t := newTable(c.out, "TIER", "NAME", "PROVIDER", "MODEL", "CAN", "CONTEXT", "PRICE", "KEY")
+	for i := range s.Models {
+		m := &s.Models[i]
+		key := "there"
+		switch {
+		case m.KeyProblem != "":
+			key = "missing"
+		case m.Key == "":
+			key = "none needed"
+		}
+		t.row(m.Tier, m.Name, m.Provider, m.Model, orDash(abilities(m)), strconv.Itoa(m.Context), price(m.InputPrice)+" / "+price(m.OutputPrice), key)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	for i := range s.Models {
+		if m := &s.Models[i]; m.KeyProblem != "" {
+			c.say("%s: %s", m.Name, m.KeyProblem)
+		}
+	}
+	limit := "no limit"
+	if s.Budget.Day > 0 {
+		limit = fmt.Sprintf("$%.2f", s.Budget.Day)
+	}
+	_, err := fmt.Fprintf(c.out, "spent today: $%.4f of %s\n", s.Spent, limit)
+	return err
+}
+
+// abilities are what a model can do beside text.
+func abilities(m *app.ModelState) string {
+	var can []string
+	if m.Vision {
+		can = append(can, "vision")
+	}
+	if m.JSON {
+		can = append(can, "json")
+	}
+	can = append(can, m.Documents...)
+	for _, scheme := range m.URIs {
+		can = append(can, scheme+"://")
+	}
+	return strings.Join(can, ",")
+}
+
+func price(dollars float64) string { return strconv.FormatFloat(dollars, 'f', -1, 64) }
+
+func (c *command) modelsTest() *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use:   "test [NAME]",
+		Short: "Ask a model, or each of them, for one word, and say what happened",
+		Long: `Ask a model, or each of them, for one word, and say what happened.
+
+These are real queries: they cost a little, count towards the budgets and are in
+the ledger. The exit status is not 0 if a model did not answer.`,
+		Example: `  mortise models test
+  mortise models test small --json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			a, err := c.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer closing(a, &err)
+			names := args
+			if len(names) == 0 {
+				s, err := a.ModelStates(cmd.Context())
+				if err != nil {
+					return err
+				}
+				for i := range s.Models {
+					names = append(names, s.Models[i].Name)
+				}
+			}
+			if len(names) == 0 {
+				return plugin.Errorf(plugin.CodeNotFound, "no model is configured; name some under models in mortise.yaml")
+			}
+			return c.testModels(cmd, a, names)
+		},
+	})
+}
+
+func (c *command) testModels(cmd *cobra.Command, a *app.App, names []string) error {
+	var tests []app.ModelTest
+	failed := 0
+	for _, name := range names {
+		t, err := a.TestModel(cmd.Context(), c.principal(a), name)
+		if err != nil {
+			return err
+		}
+		tests = append(tests, t)
+		if !t.OK {
+			failed++
+		}
+		if c.json {
+			continue
+		}
+		line := fmt.Sprintf("%s: %s", t.Name, t.Error)
+		if t.OK {
+			line = fmt.Sprintf("%s: answered %.60q in %s; %d tokens in, %d out, $%.6f", t.Name, t.Answer, ms(t.Took), t.In, t.Out, t.Cost)
+		}
+		if _, err := fmt.Fprintln(c.out, safe(line)); err != nil {
+			return err
+		}
+	}
+	if c.json {
+		if err := c.print(map[string]any{"tests": tests}); err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		err := plugin.Errorf(plugin.CodeUnavailable, "%d of %d models did not answer", failed, len(tests))
+		if c.json {
+			return reported{err}
+		}
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+package process
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// together reports whether one process serves all plugins of a package, one
+// call at a time: the tools of Event Mill keep what one of them leaves for the
+// next in the memory of their interpreter. Such a process tells no names in its
+// handshake, since it loads a tool when it is first called.
+func together(m *plugin.Manifest) bool { return m.Dialect == "eventmill" }
+
+// toolsName is what messages call such a process, where they do not speak of a call.
+const toolsName = "the tools of the package"
+
+// name is what messages call a process of the group.
+func (g *group) name() string {
+	if together(g.manifest) {
+		return toolsName
+	}
+	return g.manifest.Name
+}
+
+// of gives an error of a process that serves several plugins the name of the
+// one that was called.
+func of(target *plugin.Target, err error) error {
+	var e *plugin.Error
+	if !together(target.Manifest) || !errors.As(err, &e) {
+		return err
+	}
+	rest, ours := strings.CutPrefix(e.Message, toolsName+": ")
+	if !ours {
+		return err
+	}
+	copied := *e // others may read it
+	copied.Message = target.Manifest.Name + ": " + rest
+	return &copied
+}
+
+// An attacher is services that read what a plugin writes into its scratch
+// directory. It must not keep the files longer than the call.
+type attacher interface {
+	// Attach gives it the files, and the path by which the plugin knows them.
+	Attach(scratch fs.FS, dir string)
+}
+
+// attach lets the services of a call read the scratch directory, if they want to.
+func (w *worker) attach(services plugin.Services) {
+	if a, ok := services.(attacher); ok {
+		a.Attach(w.child.files(), w.child.scratch)
+	}
+}

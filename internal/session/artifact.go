@@ -1,0 +1,296 @@
+package session
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mortise-dev/mortise/internal/blob"
+	"github.com/mortise-dev/mortise/internal/canon"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// An Artifact is a registered file. It never changes.
+type Artifact struct {
+	ID         string          `json:"id"` // art_ and 8 hexadecimal digits, unique within its session
+	Session    string          `json:"session"`
+	Type       string          `json:"type"`
+	Name       string          `json:"name"`
+	SHA256     string          `json:"sha256"`
+	Size       int64           `json:"size"`
+	SourceTool string          `json:"source_tool"` // "" for a person's file
+	SourceCall string          `json:"source_call"` // the call that registered it
+	Parents    []string        `json:"parents"`     // the artifacts it was made from
+	Labels     []string        `json:"labels"`      // its own and those of its parents
+	Metadata   json.RawMessage `json:"metadata"`    // an object
+	StorageURI string          `json:"storage_uri"` // where its bytes are, if that is an object store
+	CreatedAt  time.Time       `json:"created_at"`
+}
+
+// An Add says what is to be registered.
+type Add struct {
+	Name       string // a file name: no directory
+	Type       string // one of [Types]; found out where it is empty
+	SourceTool string
+	SourceCall string
+	Parents    []string
+	Labels     []string
+	Metadata   json.RawMessage // an object; nil for an empty one
+}
+
+// Bounds of what is said of one artifact.
+const (
+	maxFileName = 255 // bytes
+	maxSource   = 255 // bytes of a tool's name, and of a call's id
+	maxParents  = 256
+	maxMetadata = 64 << 10
+	maxHead     = 64 << 10 // bytes that are looked at to find out a type
+)
+
+// Add registers what r holds until its end. The same bytes under the same name,
+// type and labels from the same source are the artifact that is there already.
+// On an error nothing is kept.
+func (s *Sessions) Add(ctx context.Context, tenant, session string, r io.Reader, a Add) (Artifact, error) {
+	if err := a.check(); err != nil {
+		return Artifact{}, err
+	}
+	in, err := s.Get(ctx, tenant, session)
+	if err != nil {
+		return Artifact{}, err
+	}
+	if in.State != string(store.SessionOpen) {
+		return Artifact{}, closed(in.ID)
+	}
+	head := bufio.NewReaderSize(&bounded{r, s.MaxArtifact, a.Name}, maxHead)
+	if start, err := head.Peek(maxHead); a.Type == "" && (err == nil || err == io.EOF) {
+		a.Type = Detect(a.Name, start)
+	}
+	staged, err := s.Blobs.Stage(ctx, head)
+	if err != nil {
+		return Artifact{}, reading(a.Name, err)
+	}
+	defer staged.Discard()
+	if err := staged.Keep(ctx); err != nil {
+		return Artifact{}, reading(a.Name, err)
+	}
+	row, err := s.register(ctx, tenant, in.ID, staged, a)
+	if err != nil {
+		return Artifact{}, errors.Join(err, s.forget(context.WithoutCancel(ctx), staged.SHA256))
+	}
+	// Once more: a session with the same bytes may have been deleted meanwhile.
+	if err := staged.Keep(ctx); err != nil {
+		return Artifact{}, reading(a.Name, err)
+	}
+	return artifactOf(row), nil
+}
+
+// register puts an artifact into the store, or finds that it is there.
+func (s *Sessions) register(ctx context.Context, tenant, session string, staged *blob.Staged, a Add) (row *store.ArtifactRow, err error) {
+	err = s.write(ctx, func(tx store.Tx) error {
+		labels := slices.Clone(a.Labels)
+		for _, parent := range a.Parents {
+			had, err := tx.Artifact(ctx, tenant, session, parent)
+			if err != nil {
+				return err
+			}
+			if had == nil {
+				return plugin.Errorf(plugin.CodeNotFound, "artifact %.100q, which %s was made from, is not in session %s", parent, a.Name, session)
+			}
+			labels = append(labels, had.Labels...)
+		}
+		slices.Sort(labels)
+		wanted := store.ArtifactRow{
+			Tenant: tenant, SessionID: session, Type: a.Type, Name: a.Name, SHA256: staged.SHA256, Size: staged.Size,
+			SourceTool: a.SourceTool, SourceCall: a.SourceCall, Parents: append([]string{}, a.Parents...), Labels: append([]string{}, slices.Compact(labels)...),
+			Metadata: string(a.Metadata), StorageURI: s.Blobs.URI(staged.SHA256), CreatedAt: s.now(),
+		}
+		var err error
+		wanted.ID, err = freshID("art_", 4, func(id string) (bool, error) {
+			had, err := tx.Artifact(ctx, tenant, session, id)
+			return had != nil, err
+		})
+		if err != nil {
+			return err
+		}
+		added, prior, open, err := tx.InsertArtifact(wanted)
+		switch {
+		case err != nil:
+			return err
+		case !open:
+			if _, err := find(ctx, tx, tenant, session); err != nil {
+				return err
+			}
+			return closed(session)
+		case prior != nil:
+			row = prior
+			return nil
+		case added.N > maxArtifacts:
+			return plugin.Errorf(plugin.CodeLimitExceeded, "session %s has %d artifacts, and no session has more; 'mortise sessions create' begins another", session, maxArtifacts)
+		}
+		row = added
+		return s.note(tx, tenant, plugin.EntryArtifactRegistered, session+"/"+row.ID, map[string]any{
+			"session": session, "artifact": row.ID, "type": row.Type, "name": row.Name, "sha256": row.SHA256, "size": row.Size,
+			"source_tool": row.SourceTool, "source_call": row.SourceCall, "parents": row.Parents, "labels": row.Labels,
+		})
+	})
+	return row, err
+}
+
+// Artifacts returns the artifacts of a session, oldest first.
+func (s *Sessions) Artifacts(ctx context.Context, tenant, session string) ([]Artifact, error) {
+	in, err := find(ctx, s.Store, tenant, session)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.Store.Artifacts(ctx, tenant, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Artifact, len(rows))
+	for i := range rows {
+		all[i] = artifactOf(&rows[i])
+	}
+	return all, nil
+}
+
+// Artifact returns one artifact of a session by its id, or by a name that no
+// other has.
+func (s *Sessions) Artifact(ctx context.Context, tenant, session, id string) (Artifact, error) {
+	all, err := s.Artifacts(ctx, tenant, session)
+	if err != nil {
+		return Artifact{}, err
+	}
+	var named []Artifact
+	for _, a := range all {
+		if a.ID == id {
+			return a, nil
+		}
+		if a.Name == id {
+			named = append(named, a)
+		}
+	}
+	switch len(named) {
+	case 0:
+		return Artifact{}, plugin.Errorf(plugin.CodeNotFound, "there is no artifact %.255q in session %s; 'mortise artifacts list --session %s' shows those there are", id, session, session)
+	case 1:
+		return named[0], nil
+	}
+	return Artifact{}, plugin.Errorf(plugin.CodeInvalidInput, "%d artifacts are called %s; the ids of the first two are %s and %s", len(named), id, named[0].ID, named[1].ID)
+}
+
+// Open returns the bytes of an artifact. They must be read to their end before
+// they are believed: there it is known whether they are those that were
+// registered.
+func (s *Sessions) Open(ctx context.Context, tenant, session, id string) (io.ReadCloser, error) {
+	a, err := s.Artifact(ctx, tenant, session, id)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.Blobs.Open(ctx, a.SHA256)
+	if err != nil {
+		return nil, unreadable(a, err)
+	}
+	return &believed{r, a}, nil
+}
+
+// check refuses what no artifact can be, and fills in what may be left out.
+func (a *Add) check() error {
+	refuse := func(format string, args ...any) error { return plugin.Errorf(plugin.CodeInvalidInput, format, args...) }
+	switch {
+	case a.Name == "" || a.Name == "." || a.Name == ".." || len(a.Name) > maxFileName || !printable(a.Name) || slices.Contains([]byte(a.Name), '/'):
+		return refuse("%.300q is no name of an artifact; it is a file name of at most %d bytes, printable and without a directory", a.Name, maxFileName)
+	case a.Type != "" && !isType(a.Type):
+		return refuse("%.100q is no type of artifact; 'mortise artifacts types' shows those there are", a.Type)
+	case len(a.SourceTool) > maxSource || len(a.SourceCall) > maxSource || !utf8.ValidString(a.SourceTool+a.SourceCall):
+		return refuse("the source of artifact %s is longer than %d bytes, or no text", a.Name, maxSource)
+	case len(a.Parents) > maxParents:
+		return refuse("artifact %s has %d parents; there are at most %d", a.Name, len(a.Parents), maxParents)
+	case len(a.Metadata) > maxMetadata:
+		return plugin.Errorf(plugin.CodeInputTooLarge, "the metadata of artifact %s has %d bytes; at most %d are kept", a.Name, len(a.Metadata), maxMetadata)
+	}
+	for _, label := range a.Labels {
+		if label == "" || len(label) > maxSource || !printable(label) {
+			return refuse("%.100q is no label", label)
+		}
+	}
+	if len(a.Metadata) == 0 {
+		a.Metadata = json.RawMessage("{}")
+	}
+	form, err := canon.Form(a.Metadata)
+	if err != nil || form[0] != '{' {
+		return refuse("the metadata of artifact %s is no JSON object", a.Name)
+	}
+	a.Metadata = form
+	return nil
+}
+
+func artifactOf(row *store.ArtifactRow) Artifact {
+	return Artifact{
+		ID: row.ID, Session: row.SessionID, Type: row.Type, Name: row.Name, SHA256: row.SHA256, Size: row.Size, SourceTool: row.SourceTool,
+		SourceCall: row.SourceCall, Parents: append([]string{}, row.Parents...), Labels: append([]string{}, row.Labels...),
+		Metadata: json.RawMessage(row.Metadata), StorageURI: row.StorageURI, CreatedAt: row.CreatedAt,
+	}
+}
+
+func closed(session string) error {
+	return plugin.Errorf(plugin.CodeInvalidInput, "session %s is closed and takes no artifacts; 'mortise sessions resume %s' opens it again", session, session)
+}
+
+// reading says which artifact could not be read or kept.
+func reading(name string, err error) error {
+	var coded *plugin.Error
+	if errors.As(err, &coded) {
+		return coded
+	}
+	return fmt.Errorf("keeping artifact %s: %w", name, err)
+}
+
+// unreadable says of which artifact the bytes cannot be had.
+func unreadable(a Artifact, err error) error {
+	switch {
+	case errors.Is(err, blob.ErrMissing):
+		return plugin.Errorf(plugin.CodeUnavailable, "the bytes of artifact %s (%s) are not where this host keeps them: %w; restore them from a backup, or look at 'blobs' in mortise.yaml", a.ID, a.Name, err)
+	case errors.Is(err, blob.ErrDamaged):
+		return plugin.Errorf(plugin.CodeInternal, "the bytes of artifact %s (%s) were changed since it was registered: %w; restore them from a backup", a.ID, a.Name, err)
+	}
+	return fmt.Errorf("reading artifact %s (%s): %w", a.ID, a.Name, err)
+}
+
+// A bounded reader fails where there is more than an artifact may have.
+type bounded struct {
+	io.Reader
+	left int64
+	name string
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.Reader.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, plugin.Errorf(plugin.CodeInputTooLarge, "%s is larger than an artifact may be; limits.artifact_bytes in mortise.yaml says how large", b.name)
+	}
+	return n, err
+}
+
+// A believed reader names its artifact where it cannot be read to the end.
+type believed struct {
+	io.ReadCloser
+	artifact Artifact
+}
+
+func (b *believed) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = unreadable(b.artifact, err)
+	}
+	return n, err
+}

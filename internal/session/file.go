@@ -1,0 +1,42 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// AddFile is Add for a file of a person's, under its own name where a has none.
+func (s *Sessions) AddFile(ctx context.Context, tenant, session, path string, a Add) (Artifact, error) {
+	if a.Name == "" {
+		a.Name = filepath.Base(path)
+	}
+	// Without waiting: a FIFO has an end that nobody may ever open.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return Artifact{}, plugin.Errorf(plugin.CodeNotFound, "there is no file %s", path)
+	case errors.Is(err, fs.ErrPermission):
+		return Artifact{}, plugin.Errorf(plugin.CodeInvalidInput, "%s may not be read: %w", path, err)
+	case err != nil:
+		return Artifact{}, plugin.Errorf(plugin.CodeInvalidInput, "%s cannot be read: %w", path, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return Artifact{}, err
+	case info.IsDir():
+		return Artifact{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is a directory; name the files in it", path)
+	case !info.Mode().IsRegular():
+		return Artifact{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is no regular file", path)
+	case info.Size() > s.MaxArtifact:
+		return Artifact{}, plugin.Errorf(plugin.CodeInputTooLarge, "%s has %d bytes, and an artifact at most %d; limits.artifact_bytes in mortise.yaml says how many", path, info.Size(), s.MaxArtifact)
+	}
+	return s.Add(ctx, tenant, session, f, a)
+}

@@ -1,0 +1,134 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/mortise-dev/mortise/internal/blob"
+)
+
+// A View is a directory in which the artifacts of a session are files that
+// nobody may write to.
+type View struct{ Dir string }
+
+// Path is where an artifact is in the view.
+func (v View) Path(a Artifact) string { return filepath.Join(v.Dir, a.ID, a.Name) }
+
+// A linker is a store whose blobs are files, which can have more names.
+type linker interface {
+	Link(ctx context.Context, sha256, path string) error
+}
+
+// View makes sure that every artifact which a session has by now is in its
+// view. What is there stays, so that a process may read it meanwhile.
+func (s *Sessions) View(ctx context.Context, tenant, session string) (View, error) {
+	in, err := find(ctx, s.Store, tenant, session)
+	if err != nil {
+		return View{}, err
+	}
+	all, err := s.Artifacts(ctx, tenant, in.ID)
+	if err != nil {
+		return View{}, err
+	}
+	v := View{s.viewDir(tenant, in.ID)}
+	if err := os.MkdirAll(v.Dir, 0o700); err != nil {
+		return View{}, err
+	}
+	for _, a := range all {
+		if v.has(a) {
+			continue
+		}
+		// Another process may be faster.
+		if err := s.place(ctx, v, a); err != nil && !v.has(a) {
+			return View{}, unreadable(a, err)
+		}
+	}
+	return v, nil
+}
+
+// has reports whether an artifact is in the view.
+func (v View) has(a Artifact) bool {
+	info, err := os.Lstat(v.Path(a))
+	return err == nil && info.Mode().IsRegular() && info.Size() == a.Size
+}
+
+// place brings an artifact into the view: by a link where that can be, and else
+// as a copy.
+func (s *Sessions) place(ctx context.Context, v View, a Artifact) error {
+	dir := filepath.Dir(v.Path(a))
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := os.Chmod(dir, 0o700); err != nil { // somebody may have changed what was in it
+		return err
+	}
+	err := errNoLinks
+	if files, ok := s.Blobs.(linker); ok {
+		err = files.Link(ctx, a.SHA256, v.Path(a))
+	}
+	if err != nil && !errors.Is(err, blob.ErrMissing) && !errors.Is(err, blob.ErrDamaged) && ctx.Err() == nil {
+		err = s.copy(ctx, v, a)
+	}
+	if err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o500)
+}
+
+var errNoLinks = errors.New("blobs are not files here")
+
+// copy is place for blobs that are elsewhere. What is read wrong, or in part,
+// never has the artifact's name.
+func (s *Sessions) copy(ctx context.Context, v View, a Artifact) (err error) {
+	r, err := s.Blobs.Open(ctx, a.SHA256)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	f, err := os.CreateTemp(v.Dir, ".new-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	_, err = io.Copy(f, r)
+	if err := errors.Join(err, f.Chmod(0o400), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), v.Path(a))
+}
+
+// viewDir is where the view of a session is. A tenant may have any name, so
+// that it is a hash of it which is part of the path.
+func (s *Sessions) viewDir(tenant, session string) string {
+	sum := sha256.Sum256([]byte(tenant))
+	return filepath.Join(s.Dir, hex.EncodeToString(sum[:8]), session)
+}
+
+// removeView removes a view. Its files have other names, and keep their mode.
+func removeView(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			if err := os.Chmod(filepath.Join(dir, entry.Name()), 0o700); err != nil {
+				return err
+			}
+		}
+	}
+	return os.RemoveAll(dir)
+}

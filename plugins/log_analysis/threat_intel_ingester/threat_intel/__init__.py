@@ -1,0 +1,1 @@
+"""Indicators of compromise out of what people write about attacks."""
