@@ -174,6 +174,11 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		Limits:   limitsOf(a.Config.Plugins),
 		Services: service.Names(),
 
+		View: func(ctx context.Context, tenant, id string) (string, error) {
+			return artifacts{a.Sessions}.view(ctx, tenant, id)
+		},
+		Earlier: o.Earlier,
+
 		FrameBytes: a.Config.Limits.FrameBytes,
 		Handshake:  time.Duration(p.Handshake), CancelGrace: time.Duration(p.CancelGrace),
 		Idle: time.Duration(p.Idle), SessionIdle: time.Duration(p.SessionIdle),
@@ -206,8 +211,9 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	broker.MaxAnswer = a.Config.Limits.FrameBytes - 256 // what stands around it in a line
 	broker.MaxOutput = a.Config.Limits.OutputBytes
 	broker.Reference = a.Reference
+	broker.Sessions, broker.TypeOf, broker.MaxArtifact = artifacts{a.Sessions}, session.Detect, a.Sessions.MaxArtifact
 	a.Models = a.openModels(log)
-	broker.Models = a.Models
+	broker.Models, broker.Documents = a.Models, documents{a.Sessions}
 	broker.Refused = func(r service.Refusal) { a.refused(log, r) }
 	broker.Used = func(u service.Use) {
 		log.Info("a service was used", "call_id", u.Call.ID, "plugin", u.Target.Manifest.Name, "method", u.Method, "request", u.Request, "effect", u.Effect,

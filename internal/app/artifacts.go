@@ -47,7 +47,7 @@ func (s artifacts) Add(ctx context.Context, call *plugin.Call, r io.Reader, a se
 	if !slices.ContainsFunc(session.Types(), func(t session.Type) bool { return t.Name == a.Type }) {
 		add.Type = ""
 	}
-	kept, err := s.sessions.As(call.Principal.ID).Add(ctx, call.Tenant, call.Session, r, add)
+	kept, err := s.sessions.As(MemberName(call.Principal)).Add(ctx, call.Tenant, call.Session, r, add)
 	if err != nil {
 		return service.Artifact{}, err
 	}

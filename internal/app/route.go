@@ -2,9 +2,12 @@ package app
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/mortise-dev/mortise/internal/registry"
 	"github.com/mortise-dev/mortise/internal/router"
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 // Route chooses among the operations that they may know of: of each plugin
@@ -16,6 +19,7 @@ func (p Plugins) Route(ctx context.Context, q router.Query) (router.Answer, erro
 		return router.Answer{}, err
 	}
 	var candidates []router.Candidate
+	pillars := router.Pillars()
 	taken := map[string]bool{}
 	for _, info := range all {
 		if info.State != registry.Active || info.Problem != "" || taken[info.Name] {
@@ -24,9 +28,16 @@ func (p Plugins) Route(ctx context.Context, q router.Query) (router.Answer, erro
 		taken[info.Name] = true
 		m := info.Plugin()
 		operations, _ := p.app.Policy.Visible(m, p.app.call(p.by))
+		if len(operations) > 0 && m.Pillar != "" {
+			pillars = append(pillars, m.Pillar)
+		}
 		for _, op := range operations {
 			candidates = append(candidates, router.Candidate{Manifest: m, Operation: op})
 		}
+	}
+	if q.Pillar != "" && !slices.Contains(pillars, q.Pillar) {
+		slices.Sort(pillars)
+		return router.Answer{}, plugin.Errorf(plugin.CodeInvalidInput, "there is no pillar %q; the pillars are %s", q.Pillar, strings.Join(slices.Compact(pillars), ", "))
 	}
 	q.Model = q.Model || p.app.Models != nil
 	return router.Route(q, candidates), nil

@@ -12,6 +12,7 @@ import (
 // Bounds of the code that is looked into.
 const (
 	maxSources     = 200
+	maxEntries     = 20_000 // directories and other files too
 	maxSourceBytes = 8 << 20
 )
 
@@ -19,9 +20,12 @@ const (
 // texts, so that what is only spoken of does not count.
 func (t *mill) code() string {
 	var all strings.Builder
-	files := 0
+	files, entries := 0, 0
 	_ = fs.WalkDir(t.root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		entries++
 		switch {
+		case entries > maxEntries:
+			return fs.SkipAll
 		case err != nil:
 			return nil // what cannot be read is not part of it
 		case entry.IsDir() && (entry.Name() == "tests" || entry.Name() == "__pycache__" || name != "." && strings.HasPrefix(entry.Name(), ".")):
@@ -43,23 +47,30 @@ func (t *mill) code() string {
 
 var pythonText = regexp.MustCompile(`(?s)"""(?:\\.|.)*?"""|'''(?:\\.|.)*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|#[^\n]*`)
 
-// bare returns Python without its texts and comments.
-func bare(source string) string { return pythonText.ReplaceAllString(source, `""`) }
+var pythonGetattr = regexp.MustCompile(`\b(get|has)attr\(\s*([\w.]+)\s*,\s*["'](\w+)["']`)
+
+// bare returns Python without its texts and comments. An attribute that is asked
+// for by its name is spelled as one.
+func bare(source string) string {
+	return pythonText.ReplaceAllString(pythonGetattr.ReplaceAllString(source, "${1}attr($2.$3"), `""`)
+}
 
 var (
-	asksModel = regexp.MustCompile(`\.\s*(llm_query|query_text|query_multimodal|query_with_document)\b`)
-	ownClient = regexp.MustCompile(`(?m)^\s*(?:import|from)\s+(mcp|fastmcp|openai|anthropic|google\.generativeai|google\.genai|litellm)\b`)
+	asksModel   = regexp.MustCompile(`\.\s*(llm_query|query_text|query_multimodal|query_with_document)\b`)
+	asksWhether = regexp.MustCompile(`\bllm_enabled\b|\bllm_query\s+is\s+(not\s+)?None\b|\b(if|not|and|or)\s+[\w.]*\bllm_query\b`)
+	ownClient   = regexp.MustCompile(`(?m)^\s*(?:import|from)\s+(mcp|fastmcp|openai|anthropic|google\.generativeai|google\.genai|litellm)\b`)
 )
 
-// model holds what the tool says of its need of a model against its code.
+// model holds what the tool says of its need of a model against its code. Code
+// that looks whether there is one can do without.
 func (t *mill) model() []finding {
 	var found []finding
 	declared, _ := t.manifest["requires_llm"].(bool)
 	uses := asksModel.MatchString(t.source)
 	place := at("manifest.json", "/requires_llm")
 	switch {
-	case uses && !declared:
-		found = append(found, doubtful(place, "the code uses context.llm_query, and this does not say true"))
+	case uses && !declared && !asksWhether.MatchString(t.source):
+		found = append(found, doubtful(place, "the code uses context.llm_query without looking whether there is one, and this does not say true"))
 	case declared && !uses:
 		found = append(found, doubtful(place, "it says true, and the code uses no context.llm_query"))
 	}

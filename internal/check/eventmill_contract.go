@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -143,7 +144,7 @@ func (t *mill) coded(n int, name string, said verdicts, err error) Result {
 func (t *mill) interpreted(ctx context.Context, registered *registry.Registered) (verdicts, error) {
 	var said verdicts
 	if registered == nil {
-		return said, plugin.Errorf(plugin.CodeInvalidInput, "its manifest is refused, so that nothing of it is run")
+		return said, errors.New("its manifest is refused, so that nothing of it is run")
 	}
 	shown, err := t.host.Registry.Show(ctx, registered.Name+"@"+registered.Version)
 	if err != nil {

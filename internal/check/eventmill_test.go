@@ -127,6 +127,7 @@ var brokenCopies = []brokenCopy{
 	{"no_schema", replaced("schemas/output.schema.json", `"boolean"`, `"truth"`), "contract test 2: ", check.Fail, "EM-21", "schemas/output.schema.json: "},
 	{"no_import", replaced("tool.py", "import json", "import no_such_module_at_all"), "contract test 3: ", check.Fail, "EM-21", "manifest.json: at /entry_point: "},
 	{"syntax", replaced("tool.py", "class LineCounter:", "class LineCounter"), "contract test 3: ", check.Fail, "EM-21", "manifest.json: at /entry_point: "},
+	{"exiting", replaced("tool.py", "import json\n", "import json, os\n\nos._exit(3)\n"), "contract test 3: ", check.Fail, "EM-21", "crashed: exiting: its contract tests ended without a word (exit status 3)"},
 	{"no_class", replaced("tool.py", "class LineCounter:", "class Counter2:"), "contract test 4: ", check.Fail, "EM-21", "manifest.json: at /class_name: "},
 	{"raising", replaced("tool.py", "    def metadata", "    def __init__(self):\n        raise OSError(5)\n\n    def metadata"), "contract test 4: ", check.Fail, "EM-21", "manifest.json: at /class_name: "},
 	{"refuses_all", replaced("tool.py", "return ValidationResult(ok=True)", "return ValidationResult(ok=False, errors=['no'])"), "contract test 5: ", check.Fail, "EM-21", "examples/request.example.json: "},
@@ -141,7 +142,7 @@ var brokenCopies = []brokenCopy{
 	{"repeating", replaced("tool.py", `return f"{counted`, `return json.dumps(counted) + f"{counted`), "summary", check.Fail, "EM-10", "summarize_for_llm: it repeats"},
 	{"no_test_within", replaced("tests/test_contract.py", "def test_", "def look_"), "tests", check.Fail, "EM-21", "tests/test_contract.py: "},
 	{"own_client", replaced("tool.py", "        levels = context", "        import openai\n        levels = context"), "requires_llm", check.Fail, "EM-16", "the code imports openai"},
-	{"undeclared_model", member("requires_llm", false), "requires_llm", check.Warn, "EM-24", "manifest.json: at /requires_llm: the code uses"},
+	{"undeclared_model", both(member("requires_llm", false), replaced("tool.py", "context.llm_query is not None", "True")), "requires_llm", check.Warn, "EM-24", "manifest.json: at /requires_llm: the code uses"},
 	{"unused_model", both(replaced("tool.py", "context.llm_query", "context.model"), replaced("tool.py", "query_text", "ask")), "requires_llm", check.Warn, "EM-24", "manifest.json: at /requires_llm: it says true"},
 	{"undocumented", member("reference_data_overrides", nil), "overrides", check.Fail, "EM-24", "manifest.json: at /reference_data_overrides: "},
 	{"no_data", removed("data/log_levels.json"), "overrides", check.Fail, "EM-24", "manifest.json: at /reference_data_overrides: it names log_levels"},
@@ -161,6 +162,36 @@ func sectionCopies() []brokenCopy {
 		})
 	}
 	return copies
+}
+
+// harmless are departures that are none: nothing turns.
+var harmless = []brokenCopy{
+	{name: "model_if_there", change: member("requires_llm", false)},
+	{name: "model_by_name", change: both(member("requires_llm", false), replaced("tool.py", "if context.llm_query is not None", `if getattr(context, "llm_enabled", False)`))},
+	{name: "bold_headings", change: func(t *testing.T, dir string) {
+		replaced("README.md", "## Purpose", "**Purpose**")(t, dir)
+		replaced("README.md", "## Example request\n", "## Example request and response\n")(t, dir)
+		replaced("README.md", "## Example response\n", "")(t, dir)
+	}},
+	{name: "only_spoken_of", change: replaced("tool.py", "        levels = context", "        # import openai, and context.model\n        levels = context")},
+	{name: "referred", change: both(replaced("schemas/input.schema.json", `"type": "string", "minLength": 1, "description": "The log whose lines are counted."`, `"$ref": "#/$defs/id"`),
+		replaced("schemas/input.schema.json", `"required"`, `"$defs": {"id": {"type": "string", "minLength": 1, "description": "A log."}}, "required"`))},
+	{name: "own_extension", change: both(member("reference_data_overrides", list(map[string]any{"key": "log_levels", "why": "fewer"})), member("license", "MIT"))},
+}
+
+// TestEventMillWhatIsAllowedFailsNothing: nor is there a warning.
+func TestEventMillWhatIsAllowedFailsNothing(t *testing.T) {
+	t.Parallel()
+	report := mill(t, harmless, check.Options{})
+	for _, c := range harmless {
+		results := of(report, c.name)
+		if len(results) < 20 {
+			t.Errorf("%s has %d results", c.name, len(results))
+		}
+		if text := shownAs(results); text != "" {
+			t.Errorf("%s:\n%s", c.name, text)
+		}
+	}
 }
 
 // published are departures that published tools have: the host runs them, and

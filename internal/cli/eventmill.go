@@ -55,13 +55,13 @@ func spelled(err error) string {
 
 // answerEventMill prints the result of an investigation plugin, with the members
 // that its contract knows (Event Mill, ToolResult) beside the host's own.
-func (c *command) answerEventMill(ref string, res plugin.Result, err error) error {
+func (c *command) answerEventMill(ref, session string, res plugin.Result, err error) error {
 	var waits unfinished
 	if errors.As(err, &waits) || err == nil && res.Status != "" && !res.Status.Ended() {
 		return c.answer(ref, res, err)
 	}
 	if c.json {
-		return c.answerEventMillJSON(res, err)
+		return c.answerEventMillJSON(session, res, err)
 	}
 	if answered := c.answer(ref, res, err); answered != nil {
 		c.showMade(res.Artifacts)
@@ -86,7 +86,7 @@ func (c *command) showMade(made []plugin.Artifact) {
 	}
 }
 
-func (c *command) answerEventMillJSON(res plugin.Result, err error) error {
+func (c *command) answerEventMillJSON(session string, res plugin.Result, err error) error {
 	if !c.debug {
 		res.Diagnostics = nil
 	}
@@ -106,7 +106,7 @@ func (c *command) answerEventMillJSON(res plugin.Result, err error) error {
 		object[name] = value
 	}
 	object["ok"], object["error_code"], object["summary"] = err == nil, nil, res.Summary
-	object["result"] = orNull(res.Data)
+	object["result"], object["session_id"] = orNull(res.Data), session
 	object["message"], object["details"], object["output_artifacts"] = nil, orNull(res.Details), orNull(res.Outputs)
 	if res.Message != "" {
 		object["message"] = res.Message

@@ -16,7 +16,7 @@ import (
 // sessionOf returns the session that a call belongs to: the one that is named,
 // a new one for an investigation plugin where none is, and else none.
 func (c *command) sessionOf(ctx context.Context, a *app.App, t *plugin.Target, named string) (session.Session, error) {
-	sessions := a.Sessions.As(a.Principal.ID)
+	sessions := a.Sessions
 	if named == "" {
 		if t == nil || t.Manifest.Dialect != eventMill || !c.mayCall(a, t) {
 			return session.Session{}, nil // where it may not be called, the call says so
@@ -48,7 +48,7 @@ var artifactID = regexp.MustCompile(`^art_[0-9a-f]{8}$`)
 // not in it yet, and returns those artifacts. One of the session's is named by
 // its id.
 func (c *command) takeArtifacts(ctx context.Context, a *app.App, s session.Session, f runFlags) ([]session.Artifact, error) {
-	sessions := a.Sessions.As(a.Principal.ID)
+	sessions := a.Sessions
 	var list []session.Artifact
 	for _, given := range f.artifacts {
 		_, missing := os.Lstat(given)

@@ -13,6 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/approval"
 	"github.com/mortise-dev/mortise/internal/plan"
+	"github.com/mortise-dev/mortise/internal/session"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -70,7 +71,8 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 				return nil, err
 			}
 		}
-		if input, err = c.compose(ctx, a, ref, input, f); err != nil {
+		target, _ := a.Registry.Resolve(ctx, ref)
+		if input, err = c.compose(ctx, a, target, session.Session{}, input, f); err != nil {
 			return nil, err
 		}
 		if len(input) == 0 {

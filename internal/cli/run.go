@@ -119,10 +119,10 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 	investigates := target != nil && target.Manifest.Dialect == eventMill
 	in, err := c.sessionOf(ctx, a, target, f.session)
 	if err != nil {
-		return c.refuseRun(ref, investigates, err)
+		return c.refuseRun(ref, in.ID, investigates, err)
 	}
 	if input, err = c.compose(ctx, a, target, in, input, f); err != nil {
-		return c.refuseRun(ref, investigates, err)
+		return c.refuseRun(ref, in.ID, investigates, err)
 	}
 	watch := c.watch()
 	call := plugin.Call{
@@ -158,7 +158,7 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 		return err
 	}
 	if investigates {
-		return c.answerEventMill(ref, res, err)
+		return c.answerEventMill(ref, in.ID, res, err)
 	}
 	return c.answer(ref, res, err)
 }
@@ -172,12 +172,12 @@ func oneAndArguments(cmd *cobra.Command, args []string) error {
 }
 
 // refuseRun answers for a call that was not made, in the words of its contract.
-func (c *command) refuseRun(ref string, investigates bool, err error) error {
+func (c *command) refuseRun(ref, session string, investigates bool, err error) error {
 	var wrong usage
-	if !investigates || errors.As(err, &wrong) {
+	if !investigates || !c.json || errors.As(err, &wrong) {
 		return err
 	}
-	return c.answerEventMill(ref, plugin.Result{}, err)
+	return c.answerEventMill(ref, session, plugin.Result{}, err)
 }
 
 // check refuses flags that cannot be meant.

@@ -57,6 +57,12 @@ func (x *exchange) ask(ctx context.Context) Answer {
 	a, failure := x.try(ctx, r)
 	a.OK, a.Err = failure == nil, failure
 	a.Cost, a.Attempts, a.Usage = x.spent, len(x.attempts), x.used
+	if a.Attempts == 0 {
+		a.Model = "" // none ran the query
+		if a.Path != PathNone {
+			a.Path = ""
+		}
+	}
 	return a
 }
 

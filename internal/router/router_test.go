@@ -378,8 +378,11 @@ func randomCandidates(r *rand.Rand) []router.Candidate {
 			o.AutoInvoke, o.NeedsModel, o.Hidden = r.IntN(2) == 0, r.IntN(4) == 0, r.IntN(9) == 0
 			o.Timeout = []time.Duration{time.Second, 2 * time.Minute, time.Hour}[r.IntN(3)]
 			o.Cost = []string{"", "low", "moderate", "high"}[r.IntN(4)]
-			if r.IntN(4) == 0 {
-				o.ChainsTo, o.ChainsFrom = []string{fmt.Sprintf("tool_%d", r.IntN(14))}, []string{fmt.Sprintf("Tool_%d/tool_%d", r.IntN(14), r.IntN(14))}
+			if r.IntN(3) == 0 {
+				for range r.IntN(5) {
+					o.ChainsTo = append(o.ChainsTo, fmt.Sprintf("tool_%d", r.IntN(14)))
+				}
+				o.ChainsFrom = []string{fmt.Sprintf("Tool_%d/tool_%d", r.IntN(14), r.IntN(14))}
 			}
 		}))
 	}

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prepare puts the child into a process group of its own and ties its life to
-// the thread that starts it.
+// prepare gives the child a session of its own, so that the host's terminal is
+// out of its reach, and ties its life to the thread that starts it.
 func prepare(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
 // awaitExit returns once the process has ended, and leaves it to be reaped:

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// prepare puts the child into a process group of its own. Elsewhere than on
-// Linux nothing ties its life to the host's.
-func prepare(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+// prepare gives the child a session of its own, so that the host's terminal is
+// out of its reach. Elsewhere than on Linux nothing ties its life to the host's.
+func prepare(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
 func awaitExit(*exec.Cmd) {}
 

@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// startPlain starts a program without a cage: in a process group of its own,
+// startPlain starts a program without a cage: in a session of its own,
 // with an environment and a directory of its own, and nothing else.
 func (s *Sandbox) startPlain(ctx context.Context, spec Spec, files Files) (*Process, error) {
 	cmd := command(spec.Argv[0], spec.Argv, spec.Env, files)

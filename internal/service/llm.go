@@ -231,7 +231,7 @@ func llmDocumentTask(g *grant, args json.RawMessage) (task, error) {
 	}
 	return g.asking(llmDocument, func(ctx context.Context) (llm.Query, error) {
 		if g.broker.Documents == nil || g.call.Session == "" {
-			return q, plugin.Errorf(plugin.CodeNeedsContext, "%s: the call belongs to no session, and so there is no artifact %.200s", llmDocument, in.Artifact)
+			return q, &llm.Error{Kind: llm.Gap, Message: "the call belongs to no session from which a document could be sent; extract the text and ask about that"}
 		}
 		if _, err := g.artifacts(ctx); err != nil { // the answer is tainted with what the session is
 			return q, err
@@ -265,6 +265,10 @@ func (g *grant) asking(name string, query func(context.Context) (llm.Query, erro
 			return nil, plugin.Errorf(plugin.CodeLimitExceeded, "%s: one call asks models at most %d times", name, llmQueries)
 		}
 		q, err := query(ctx)
+		var gap *llm.Error
+		if errors.As(err, &gap) {
+			return answered(&llm.Answer{Err: gap, Path: llm.PathNone, Fallback: gap.Message}), nil
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/mortise-dev/mortise/internal/egress"
 	"github.com/mortise-dev/mortise/plugin"
@@ -28,7 +29,15 @@ var matrixRows = []struct {
 	{"cache.get", `{"key":"k"}`, Own, ""},
 	{"cache.set", `{"key":"k","value":1}`, Own, ""},
 	{"cache.delete", `{"key":"k"}`, Own, ""},
+	{"session.open", `{}`, Read, ""},
+	{"artifacts.list", `{}`, Read, ""},
+	{"artifacts.register", `{"file_path":"made"}`, Own, ""},
+	{"reference_data.get", `{"key":"k"}`, Read, ""},
 	{"operations.call", `{"call":"t","operation":"other/op","input":{}}`, Nested, ""},
+	{"llm.query_text", `{"prompt":"p"}`, Read, ""},
+	{"llm.query_multimodal", `{"prompt":"p","image":{"$bytes":"eA=="},"image_format":"png"}`, Read, ""},
+	{"llm.query_with_document", `{"prompt":"p","artifact_id":"art_1"}`, Read, ""},
+	{"llm.supports_native_document", `{"mime_type":"application/pdf"}`, Read, ""},
 	{"http.fetch", `{"url":"http://api.example.com/"}`, Read, ""},
 	{"http.fetch", `{"url":"http://api.example.com/","method":"GET"}`, Read, ""},
 	{"http.fetch", `{"url":"http://api.example.com/","method":"head"}`, Read, ""},
@@ -74,7 +83,9 @@ func TestKindsAndEffects(t *testing.T) {
 						below = &call
 						return plugin.Result{Status: plugin.Succeeded}, nil
 					}
+					s.broker.Sessions, s.call.Session = &kept{}, "sess_000000000001"
 					services := s.services()
+					services.(*grant).Attach(fstest.MapFS{"made": {Data: []byte("made")}}, "/scratch")
 					_, err := services.Serve(t.Context(), row.method, json.RawMessage(row.args))
 
 					allowed := row.effect == "" || kind == plugin.Operator && slices.Contains(effects, row.effect) && !effectFree

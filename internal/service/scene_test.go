@@ -60,7 +60,7 @@ func newScene(t *testing.T) *scene {
 	s := &scene{t: t, broker: New(), names: names{}}
 	s.target = &plugin.Target{
 		Manifest: &plugin.Manifest{
-			Name: "sample", Version: "1.0.0", Capabilities: []string{"http", "cache"},
+			Name: "sample", Version: "1.0.0", Capabilities: []string{"http", "cache", "session", "artifacts", "reference_data", "llm"},
 			HTTP:     plugin.HTTP{Hosts: []string{"api.example.com", ".example.org", "api.example.com:8443"}},
 			Requires: plugin.Requires{Tools: []string{"other"}},
 		},

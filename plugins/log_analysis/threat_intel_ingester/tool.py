@@ -127,7 +127,7 @@ class ThreatIntelIngester:
     ) -> ToolResult:
         limit = payload.get("limit", 200)
         found = [i.shown() for i in collection.indicators()]
-        filtered = [i.shown() for i in collection.filtered()]
+        filtered = [i.shown(reason=True) for i in collection.filtered()]
         confirmed = model.pop("confirmed") if model else []
         known = {i["value"].lower() for i in found + filtered}
         for claim in confirmed:  # stands in the report, in a form that the patterns do not know

@@ -92,7 +92,7 @@ def loads(line: bytes, short: bool = False) -> dict[str, Any]:
 
 def pack(text: str, limit: int) -> bytes:
     """Return a frame's bytes; raises PluginError for what the host would take for a broken frame."""
-    if text.count("{") + text.count("[") > MAX_DEPTH and _depth_over(text):
+    if too_deep(text):
         raise PluginError(f"nested deeper than {MAX_DEPTH}", code="INVALID_RESULT")
     try:
         data = text.encode()
@@ -106,8 +106,10 @@ def pack(text: str, limit: int) -> bytes:
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
-def _depth_over(text: str) -> bool:
+def too_deep(text: str) -> bool:
     """Report whether JSON text nests deeper than MAX_DEPTH, by peeling the innermost brackets."""
+    if text.count("{") + text.count("[") <= MAX_DEPTH:
+        return False
 
     def peel(text: str) -> bool:
         brackets = text.encode("utf-8", "replace").translate(None, _NOT_BRACKETS)

@@ -6,7 +6,7 @@ import json
 import os
 import unittest
 
-from mill import TOOL, tree
+from mill import TOOL, tree, write_tool
 from test_eventmill import Served, code, tool
 
 ANY = code(
@@ -218,9 +218,23 @@ class Files(Served):
         data = mill.run("t")["data"]
         self.assertEqual(data["one"]["metadata"], {"n": [1]})
         self.assertEqual((data["one"]["artifact_type"], data["one"]["source_tool"], data["one"]["storage_uri"]), ("text", "t", None))
-        self.assertEqual((data["ids"], data["frozen"]), (["art_00000000", "art_00000001"], True))
+        self.assertEqual((data["ids"], data["frozen"]), ([], True), "the context shows what was there when the call began")
         self.assertEqual([one["asked"]["file_path"] for one in mill.registered], ["workspace/artifacts/one.txt", "workspace/two.json"])
         self.assertEqual([one["data"] for one in mill.registered], [b"one", b"2"], "and the result is not saved besides")
+
+    def test_types_that_are_none_of_the_ten(self) -> None:
+        source = tool(
+            """
+            def execute(self, payload, context):
+                with open("a.md", "w") as file: file.write("a")
+                for kind in payload["kinds"]: context.register_artifact(kind, "a.md", "t", {})
+                return ToolResult(ok=True)
+            """
+        )
+        mill = self.mill(tree(t=source))
+        mill.run("t", kinds=["markdown", "pdf", "log_file", "risk_model", "something", "none", "", None])
+        asked = [one["asked"].get("artifact_type") for one in mill.registered]
+        self.assertEqual(asked, ["text", "pdf_report", "log_stream", "risk_model", None, None, None, None], "None: the host looks at the file")
 
     def test_what_cannot_be_registered(self) -> None:
         source = tool(
@@ -298,8 +312,6 @@ class Files(Served):
 
     def test_a_result_is_saved_as_the_type_that_the_tool_produces(self) -> None:
         root = tree()
-        from mill import write_tool
-
         write_tool(root, "t", TOOL, artifacts_produced=["risk_model", "text"])
         mill = self.mill(root)
         mill.run("t")

@@ -253,7 +253,7 @@ def apache_error(line: str) -> Optional[Record]:
 def nginx_error(line: str) -> Optional[Record]:
     """yyyy/mm/dd hh:mm:ss [level] pid#tid: message."""
     found = _NGINX_ERROR.match(line)
-    return found and Record("nginx_error", found.group(1), "", "nginx", severity(found.group(2)), found.group(4), NO_FIELDS)
+    return Record("nginx_error", found.group(1), "", "nginx", severity(found.group(2)), found.group(4), NO_FIELDS) if found else None
 
 
 def dpkg(line: str) -> Optional[Record]:
@@ -284,7 +284,7 @@ def audit(line: str) -> Optional[Record]:
 def application(line: str) -> Optional[Record]:
     """TIME ... LEVEL ... message, as logging libraries write it."""
     found = _APPLICATION.match(line)
-    return found and Record("application", found.group(1), "", "", severity(found.group(2)), found.group(3), pairs(found.group(3)))
+    return Record("application", found.group(1), "", "", severity(found.group(2)), found.group(3), pairs(found.group(3))) if found else None
 
 
 def key_value(line: str) -> Optional[Record]:
@@ -303,7 +303,7 @@ def key_value(line: str) -> Optional[Record]:
 def timestamped_text(line: str) -> Optional[Record]:
     """A time, then anything."""
     found = _TIMESTAMPED.match(line)
-    return found and Record("timestamped_text", found.group(1), "", "", "", found.group(2), pairs(found.group(2)))
+    return Record("timestamped_text", found.group(1), "", "", "", found.group(2), pairs(found.group(2))) if found else None
 
 
 Format = Callable[[str], Optional[Record]]

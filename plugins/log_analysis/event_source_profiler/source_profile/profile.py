@@ -17,7 +17,7 @@ MOST_SOURCES = 5000
 MOST_TEMPLATES = 10000
 MOST_DISTINCT = 1000
 MOST_GAPS = 200
-SAMPLED_AFTER = 20000  # values of a field are all looked at in this many records, then in every 16th
+SAMPLED_AFTER = 5000  # values of a field are all looked at in this many records, then in every 16th
 EXAMPLE_CHARS = 120
 
 _CONTINUES = re.compile(r"\s+\S|Caused by: |Traceback |\.\.\. \d+ more|[}\])]\s*[;,]?$|[\w.$]+(?:Error|Exception)\b")
@@ -140,8 +140,8 @@ class Profile:
             lines = iter(self.text)
             header = tables.csv_header(head.split("\n")[:-1] if len(head) >= 65536 else head.split("\n"))
             if header and formats.Lines().read(head.split("\n", 1)[0]) is None:
-                for line in lines:  # the header itself, perhaps after blank lines
-                    if line.strip():
+                for blank_or_header in lines:
+                    if blank_or_header.strip():
                         break
                 records = tables.csv_records(lines, header[0], header[1], self._bad)
             else:

@@ -8,7 +8,7 @@ import os
 import re
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence
 
-_TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float), "null": type(None)}
+_TYPES: Dict[str, Any] = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float), "null": type(None)}
 
 
 class Refused(Exception):
@@ -150,7 +150,7 @@ def can_register(context: Any) -> bool:
 def new_file(context: Any, tool: str, chosen: Chosen, ending: str) -> str:
     """A path in the workspace for a file that tool makes out of the chosen one; its directory is there."""
     config = getattr(context, "config", None) or {}
-    base = os.environ.get("EVENTMILL_WORKSPACE") or config.get("workspace_dir", "workspace")
+    base = os.environ.get("EVENTMILL_WORKSPACE") or str(config.get("workspace_dir", "workspace"))
     directory = os.path.join(base, "artifacts")
     os.makedirs(directory, exist_ok=True)
     stem = re.sub(r"[^A-Za-z0-9_.-]", "_", chosen.artifact_id or chosen.name)[:80]

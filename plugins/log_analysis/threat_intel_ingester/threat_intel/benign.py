@@ -31,6 +31,7 @@ def is_file_ending(label: str) -> bool:
     return label in _words("file_endings.txt")
 
 
+@lru_cache(maxsize=8192)
 def address(value: str) -> str:
     """Why an address (or network) is no indicator; empty if it may be one."""
     network = ipaddress.ip_network(value, strict=False)

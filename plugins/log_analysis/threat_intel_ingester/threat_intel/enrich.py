@@ -137,7 +137,8 @@ def checked(answer: Answer, known: FrozenSet[str], present: Optional[FrozenSet[s
     def right(claim: str) -> bool:
         return claim in bearing or claim.lower() in known
 
-    confirmed, unverified = [], []
+    confirmed: List[Dict[str, str]] = []
+    unverified: List[Dict[str, str]] = []
     for kind, value in answer.indicators:
         if kind in types:
             (confirmed if right(value) else unverified).append({"type": kind, "value": value})

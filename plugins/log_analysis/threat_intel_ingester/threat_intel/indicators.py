@@ -68,8 +68,8 @@ class Indicator:
         self.filtered = ""
         self.contexts: List[Dict[str, Any]] = []
 
-    def shown(self) -> Dict[str, Any]:
-        """The indicator in the answer."""
+    def shown(self, reason: bool = False) -> Dict[str, Any]:
+        """The indicator in the answer, with the reason why it is taken for harmless."""
         answer: Dict[str, Any] = {
             "type": self.type,
             "value": self.value,
@@ -79,7 +79,7 @@ class Indicator:
             "contexts": self.contexts,
             "source": "text",
         }
-        if self.filtered:
+        if reason:
             answer["reason"] = self.filtered
         return answer
 

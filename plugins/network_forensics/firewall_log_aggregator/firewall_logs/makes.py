@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Callable, Dict, Optional, Tuple, Union
 
-from .row import ALLOW, DENY, UNKNOWN, Row, action, address, amount, port, protocol
+from .row import ALLOW, CLOSED, DENY, UNKNOWN, Row, action, address, amount, port, protocol
 
 
 class Skip:
@@ -55,7 +55,7 @@ def netfilter(line: str) -> Found:
     rule = " ".join(re.sub(r"\[\s*\d+\.\d+\]", "", prefix).split())[-64:].strip(" :[]")
     return Row(
         "netfilter", _time(line), action(_BASE.get(word.group(1).upper(), "")) if word else UNKNOWN, protocol(members.get("PROTO", "")),
-        source, port(members.get("SPT")), destination, port(members.get("DPT")), members.get("IN") or members.get("OUT", ""), rule, amount(members.get("LEN")), 1,
+        source, port(members.get("SPT")), destination, port(members.get("DPT")), members.get("IN") or members.get("OUT") or "", rule, amount(members.get("LEN")), 1,
     )  # fmt: skip
 
 
@@ -110,7 +110,7 @@ class Asa:
             if row is None:
                 self.unmatched += 1
                 return None
-            return row._replace(format="cisco_asa_teardown", time=time, bytes=amount(made.group(3)))
+            return row._replace(format=CLOSED, time=time, bytes=amount(made.group(3)))
         made = _ASA_DENY.match(text)
         if made:
             kind, source_if, source, source_port, _, destination, destination_port = made.groups()
@@ -123,7 +123,8 @@ class Asa:
             return row and row._replace(packets=amount(hits))
         made = _ASA_INBOUND.match(text)
         if made:
-            return _of_asa(time, DENY, "tcp", made.group(1, 2), made.group(3, 4), made.group(5) or "", number)
+            source, source_port, destination, destination_port, source_if = made.groups()
+            return _of_asa(time, DENY, "tcp", (source, source_port), (destination, destination_port), source_if or "", number)
         made = _ASA_ICMP.match(text)
         if made:
             way, kind, foreign, local = made.groups()

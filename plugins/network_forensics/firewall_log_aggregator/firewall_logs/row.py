@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, Dict, NamedTuple, Optional
 
 ALLOW, DENY, UNKNOWN = "allow", "deny", "unknown"
+CLOSED = "cisco_asa_teardown"  # the format of rows that only add the bytes of a connection that a row before them opened
 
 _ACTIONS = {
     ALLOW: "accept accepted allow allowed pass passed permit permitted built start opened open close closed client-rst server-rst timeout established success allow-established rdr nat",

@@ -39,7 +39,7 @@ def _offset(zone: Optional[str]) -> int:
 
 
 def _fraction(digits: Optional[str]) -> float:
-    return int(digits) / 10 ** len(digits) if digits else 0.0
+    return float("0." + digits) if digits else 0.0
 
 
 class Clock:
@@ -99,7 +99,7 @@ class Clock:
         found = _EPOCH.match(text)
         if found:
             digits, frac = found.groups()
-            at = int(digits) / 10 ** (len(digits) - 10)
+            at = int(digits) / float(10 ** (len(digits) - 10))
             if not 3e8 <= at < 5e9:
                 return None
             self.zoned += 1

@@ -22,6 +22,20 @@ if TYPE_CHECKING:
 MAX_OUTPUTS = 256  # entries of output_artifacts that are looked at
 _TEXTS = ("visualization", "content", "summary", "analysis", "report", "output")
 _DATA_TYPES = ("json_events", "risk_model", "cloud_audit_log")
+_TYPES = (*_DATA_TYPES, "pcap", "log_stream", "pdf_report", "html_report", "image", "text")
+# What tools say besides; for anything else the host looks at the file.
+_SPELLINGS = {
+    "csv": "text",
+    "html": "html_report",
+    "jpeg": "image",
+    "jpg": "image",
+    "json": "json_events",
+    "log": "log_stream",
+    "log_file": "log_stream",
+    "markdown": "text",
+    "pdf": "pdf_report",
+    "png": "image",
+}
 
 
 class Artifacts:
@@ -79,8 +93,10 @@ class Artifacts:
         if not os.path.isfile(path):
             raise ValueError(f"only a file can be registered as an artifact: {path}")
         args: dict[str, Any] = {"file_path": self._place(path), "source_tool": str(source_tool or self._tool.name)}
-        if artifact_type:
-            args["artifact_type"] = str(getattr(artifact_type, "value", artifact_type))
+        kind = str(getattr(artifact_type, "value", artifact_type))
+        kind = _SPELLINGS.get(kind, kind)
+        if kind in _TYPES:
+            args["artifact_type"] = kind
         if metadata:
             args["metadata"] = plain(dict(metadata), "/metadata")
         ref = ref_of(self._ctx.service("artifacts.register", args))

@@ -68,16 +68,18 @@ def main(argv: list[str], kit: str) -> None:
 
 
 def _in_workspace(root: str, name: str) -> dict[str, Any]:
+    import shutil
     import tempfile
 
     from .workspace import enter
 
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) if sys.version_info >= (3, 10) else tempfile.TemporaryDirectory() as scratch:
-        try:
-            enter(scratch)
-            return run(root, name)
-        finally:
-            os.chdir("/")
+    scratch = tempfile.mkdtemp(prefix="contract-")
+    try:
+        enter(scratch)
+        return run(root, name)
+    finally:
+        os.chdir("/")
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def run(root: str, name: str) -> dict[str, Any]:

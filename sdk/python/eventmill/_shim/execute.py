@@ -120,7 +120,7 @@ def _context(tool: Tool, ctx: Context, opened: dict[str, Any], files: Artifacts,
     return ReadOnlyContext(
         session_id=str(opened.get("session_id") or ""),
         selected_pillar=str(opened.get("pillar") or tool.place[0]),
-        artifacts=files.refs,
+        artifacts=list(files.refs),
         config={"condition_orange": False, **(opened.get("config") or {}), "workspace_dir": place},
         logger=logger,
         reference_data=ReferenceData(_own[tool.name], ctx, logger),

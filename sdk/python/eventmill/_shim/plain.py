@@ -22,7 +22,7 @@ import os
 import sys
 from _collections_abc import Mapping, Sequence, Set, ValuesView
 
-from mortise._wire import dumps
+from mortise._wire import dumps, too_deep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,9 +41,11 @@ def text_of(value: Any, where: str) -> str:
     try:
         text = dumps(value)
         text.encode()
-        return text
     except (TypeError, ValueError, RecursionError):
         return dumps(plain(value, where))
+    if too_deep(text):
+        plain(value, where)  # raises, with the place
+    return text
 
 
 def plain(value: Any, where: str, depth: int = 0) -> Any:

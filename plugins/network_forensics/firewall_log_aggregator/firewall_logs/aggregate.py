@@ -1,0 +1,356 @@
+"""What the rows of a firewall's log add up to. Every table has a cap, and says so when it was reached."""
+
+from __future__ import annotations
+
+from array import array
+from statistics import median
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+
+from .row import ALLOW, CLOSED, DENY, UNKNOWN, Row
+
+MOST_SOURCES = 50000
+MOST_DESTINATIONS = 100000
+MOST_FLOWS = 100000
+MOST_PAIRS = 100000
+MOST_PORTS = 70000
+MOST_BUCKETS = 20000
+MOST_SEEN = 1000000  # ports and hosts remembered for all sources together
+SEEN_OF_ONE = 4096
+INTERVALS = 128  # remembered for a flow
+MOST_INTERVALS = 4000000  # for all flows together
+
+_ACTIONS = (ALLOW, DENY, UNKNOWN)
+_BUCKETS = (60, 3600, 86400, 30 * 86400)
+_EPHEMERAL = 32768
+Show = Callable[[Optional[float]], Optional[str]]
+
+
+class Count:
+    """Decisions by what they were, and bytes."""
+
+    __slots__ = ("allow", "deny", "unknown", "bytes")
+
+    def __init__(self) -> None:
+        self.allow = self.deny = self.unknown = self.bytes = 0
+
+    def add(self, action: str, bytes: int) -> None:
+        """Count one decision."""
+        if action == ALLOW:
+            self.allow += 1
+        elif action == DENY:
+            self.deny += 1
+        else:
+            self.unknown += 1
+        self.bytes += bytes
+
+    @property
+    def rows(self) -> int:
+        """All decisions."""
+        return self.allow + self.deny + self.unknown
+
+    def shown(self) -> Dict[str, int]:
+        """The counts in the answer."""
+        return {"rows": self.rows, "allow": self.allow, "deny": self.deny, "unknown": self.unknown, "bytes": self.bytes}
+
+
+class Source(Count):
+    """What one source did."""
+
+    __slots__ = ("ports", "hosts", "first", "last")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ports: Set[int] = set()
+        self.hosts: Set[str] = set()
+        self.first: Optional[float] = None
+        self.last: Optional[float] = None
+
+
+class Flow(Count):
+    """One source's connections to one port of one destination."""
+
+    __slots__ = ("first", "last", "source_port", "intervals")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first: Optional[float] = None
+        self.last: Optional[float] = None
+        self.source_port = -2
+        self.intervals = array("d")
+
+
+class Pair(Count):
+    """What went from one address to another."""
+
+    __slots__ = ("first_denied", "last_allowed", "denied_ports", "allowed_port")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first_denied: Optional[Tuple[float, Optional[float]]] = None  # place in order, time
+        self.last_allowed: Optional[Tuple[float, Optional[float]]] = None
+        self.denied_ports: Set[int] = set()
+        self.allowed_port = -1
+
+
+class Aggregate:
+    """Add every row, then ask for the tables."""
+
+    def __init__(self, scan_threshold: int = 20, beacon_connections: int = 10) -> None:
+        self.rows = 0
+        self.timed = 0
+        self.first: Optional[float] = None
+        self.last: Optional[float] = None
+        self.total = Count()
+        self.protocols: Dict[str, Count] = {}
+        self.ports: Dict[Tuple[str, int], Count] = {}
+        self.sources: Dict[str, Source] = {}
+        self.destinations: Dict[str, Count] = {}
+        self.flows: Dict[Tuple[str, str, str, int], Flow] = {}
+        self.pairs: Dict[Tuple[str, str], Pair] = {}
+        self.buckets: Dict[int, Count] = {}
+        self.bucket_seconds = _BUCKETS[0]
+        self._scan = scan_threshold
+        self._beacons = beacon_connections
+        self._seen = 0
+        self._intervals = 0
+        self._left_out: Dict[str, int] = {}
+
+    def add(self, row: Row, at: Optional[float]) -> None:
+        """Take one row into account; at is its time."""
+        if row.format == CLOSED:
+            self._close(row)
+            return
+        self.rows += 1
+        action, bytes = row.action, row.bytes
+        self.total.add(action, bytes)
+        self._count(self.protocols, row.protocol, 256, "protocols", action, bytes)
+        # What a server sends back to a client's port says nothing about that port.
+        answer = row.source_port >= 0 and row.source_port < _EPHEMERAL <= row.destination_port and action != DENY
+        if row.destination_port >= 0 and not answer:
+            self._count(self.ports, (row.protocol, row.destination_port), MOST_PORTS, "ports", action, bytes)
+        self._count(self.destinations, row.destination, MOST_DESTINATIONS, "destinations", action, bytes)
+        if at is not None:
+            self._time(at, action, bytes)
+        self._source(row, at, answer)
+        self._flow(row, at)
+        self._pair(row, at)
+
+    def _close(self, row: Row) -> None:
+        """Add the bytes of a connection whose opening was counted before."""
+        counts: List[Optional[Count]] = [
+            self.total, self.protocols.get(row.protocol), self.ports.get((row.protocol, row.destination_port)), self.destinations.get(row.destination),
+            self.sources.get(row.source), self.pairs.get((row.source, row.destination)),
+            self.flows.get((row.source, row.destination, row.protocol, row.destination_port)),
+        ]  # fmt: skip
+        for count in counts:
+            if count is not None:
+                count.bytes += row.bytes
+
+    def _omit(self, what: str) -> None:
+        self._left_out[what] = self._left_out.get(what, 0) + 1
+
+    def _count(self, table: Dict[Any, Count], key: Any, most: int, what: str, action: str, bytes: int) -> None:
+        count = table.get(key)
+        if count is None:
+            if len(table) >= most:
+                self._omit(what)
+                return
+            count = table[key] = Count()
+        count.add(action, bytes)
+
+    def _time(self, at: float, action: str, bytes: int) -> None:
+        self.timed += 1
+        if self.first is None or at < self.first:
+            self.first = at
+        if self.last is None or at > self.last:
+            self.last = at
+        key = int(at // self.bucket_seconds)
+        while key not in self.buckets and len(self.buckets) >= MOST_BUCKETS and self.bucket_seconds != _BUCKETS[-1]:
+            self._widen(_BUCKETS[_BUCKETS.index(self.bucket_seconds) + 1])
+            key = int(at // self.bucket_seconds)
+        self._count(self.buckets, key, MOST_BUCKETS, "time buckets", action, bytes)
+
+    def _widen(self, seconds: int) -> None:
+        wider: Dict[int, Count] = {}
+        for key, count in self.buckets.items():
+            into = wider.setdefault(key * self.bucket_seconds // seconds, Count())
+            into.allow += count.allow
+            into.deny += count.deny
+            into.unknown += count.unknown
+            into.bytes += count.bytes
+        self.buckets, self.bucket_seconds = wider, seconds
+
+    def _source(self, row: Row, at: Optional[float], answer: bool) -> None:
+        source = self.sources.get(row.source)
+        if source is None:
+            if len(self.sources) >= MOST_SOURCES:
+                self._omit("sources")
+                return
+            source = self.sources[row.source] = Source()
+        source.add(row.action, row.bytes)
+        if at is not None:
+            if source.first is None or at < source.first:
+                source.first = at
+            if source.last is None or at > source.last:
+                source.last = at
+        if answer:
+            return
+        if row.destination_port >= 0 and row.destination_port not in source.ports:
+            self._remember(source.ports, row.destination_port)
+        if row.destination not in source.hosts:
+            self._remember(source.hosts, row.destination)
+
+    def _remember(self, seen: Set[Any], what: Any) -> None:
+        if len(seen) < SEEN_OF_ONE and self._seen < MOST_SEEN:
+            seen.add(what)
+            self._seen += 1
+        else:
+            self._omit("ports and hosts of sources")
+
+    def _flow(self, row: Row, at: Optional[float]) -> None:
+        key = (row.source, row.destination, row.protocol, row.destination_port)
+        flow = self.flows.get(key)
+        if flow is None:
+            if len(self.flows) >= MOST_FLOWS:
+                self._omit("flows")
+                return
+            flow = self.flows[key] = Flow()
+        flow.add(row.action, row.bytes)
+        if at is None:
+            return
+        if flow.last is None or flow.first is None:
+            flow.first = flow.last = at
+            flow.source_port = row.source_port
+            return
+        # A record with the port of the one before it is the same connection going on, not a new one.
+        interval = abs(at - flow.last)
+        if interval >= 1 and (row.source_port < 0 or row.source_port != flow.source_port):
+            if len(flow.intervals) < INTERVALS and self._intervals < MOST_INTERVALS:
+                flow.intervals.append(interval)
+                self._intervals += 1
+            flow.last = at
+            flow.source_port = row.source_port
+        flow.first = min(flow.first, at)
+
+    def _pair(self, row: Row, at: Optional[float]) -> None:
+        key = (row.source, row.destination)
+        pair = self.pairs.get(key)
+        if pair is None:
+            if len(self.pairs) >= MOST_PAIRS:
+                self._omit("pairs")
+                return
+            pair = self.pairs[key] = Pair()
+        pair.add(row.action, row.bytes)
+        place = (float(self.rows) if at is None else at, at)
+        if row.action == DENY:
+            if pair.first_denied is None or place[0] < pair.first_denied[0]:
+                pair.first_denied = place
+            if len(pair.denied_ports) < 16:
+                pair.denied_ports.add(row.destination_port)
+        elif row.action == ALLOW and (pair.last_allowed is None or place[0] >= pair.last_allowed[0]):
+            pair.last_allowed = place
+            pair.allowed_port = row.destination_port
+
+    # The tables.
+
+    def by_action(self) -> List[Dict[str, Any]]:
+        """Decisions by what they were."""
+        return [{"action": name, "rows": getattr(self.total, name)} for name in _ACTIONS]
+
+    def by_protocol(self) -> List[Dict[str, Any]]:
+        """Decisions by protocol, the most frequent first."""
+        return [dict(c.shown(), protocol=p) for p, c in _ordered(self.protocols)]
+
+    def by_port(self) -> List[Dict[str, Any]]:
+        """Decisions by destination port."""
+        return [dict(c.shown(), protocol=p, port=n) for (p, n), c in _ordered(self.ports)]
+
+    def by_source(self) -> List[Dict[str, Any]]:
+        """Decisions by source."""
+        return [dict(c.shown(), address=a) for a, c in _ordered(self.sources)]
+
+    def by_destination(self) -> List[Dict[str, Any]]:
+        """Decisions by destination."""
+        return [dict(c.shown(), address=a) for a, c in _ordered(self.destinations)]
+
+    def by_time(self, show: Show) -> List[Dict[str, Any]]:
+        """Decisions by time, in order."""
+        return [dict(self.buckets[key].shown(), start=show(key * self.bucket_seconds)) for key in sorted(self.buckets)]
+
+    def coarsen(self, most: int) -> None:
+        """Make the buckets wider until there are at most so many, or none wider is left."""
+        while len(self.buckets) > most and self.bucket_seconds != _BUCKETS[-1]:
+            self._widen(_BUCKETS[_BUCKETS.index(self.bucket_seconds) + 1])
+
+    def talkers(self) -> List[Dict[str, Any]]:
+        """Pairs of addresses by bytes, then by rows."""
+        order = sorted(self.pairs.items(), key=lambda item: (-item[1].bytes, -item[1].rows, item[0]))
+        return [dict(p.shown(), source=s, destination=d) for (s, d), p in order]
+
+    def scanners(self, show: Show) -> List[Dict[str, Any]]:
+        """Sources that tried many ports, or many hosts in vain."""
+        found = []
+        for address, s in self.sources.items():
+            ports, hosts = len(s.ports), len(s.hosts)
+            decided = s.allow + s.deny
+            denied = s.deny / decided if decided else 0.0
+            kinds = []
+            if ports >= self._scan:
+                kinds.append("ports")
+            if hosts >= self._scan and (denied >= 0.5 or not decided):
+                kinds.append("hosts")
+            if kinds:
+                found.append(
+                    {
+                        "source": address, "kind": "+".join(kinds), "ports": ports, "hosts": hosts, "rows": s.rows, "denied_share": round(denied, 4),
+                        "first": show(s.first), "last": show(s.last), "sample_ports": sorted(s.ports)[:10], "sample_hosts": sorted(s.hosts)[:5],
+                    }  # fmt: skip
+                )
+        return sorted(found, key=lambda s: (-max(s["ports"], s["hosts"]), -s["rows"], s["source"]))
+
+    def beacons(self, show: Show) -> List[Dict[str, Any]]:
+        """Flows whose connections come at regular intervals: four of five within a fifth of their median."""
+        found = []
+        for (source, destination, protocol, port), flow in self.flows.items():
+            if len(flow.intervals) + 1 < self._beacons:
+                continue
+            middle = median(flow.intervals)
+            if middle < 2:
+                continue
+            spread = max(0.2 * middle, 1.0 if middle >= 5 else 0.5)
+            regular = sum(1 for i in flow.intervals if abs(i - middle) <= spread) / len(flow.intervals)
+            if regular < 0.8:
+                continue
+            deviation = median(abs(i - middle) for i in flow.intervals)
+            ends = sorted((flow.first or 0.0, flow.last or 0.0))
+            found.append(
+                {
+                    "source": source, "destination": destination, "protocol": protocol, "port": port, "connections": flow.rows,
+                    "interval_seconds": round(middle, 3), "regularity": round(regular, 4), "jitter": round(deviation / middle, 4),
+                    "allow": flow.allow, "deny": flow.deny, "bytes": flow.bytes, "first": show(ends[0]), "last": show(ends[1]),
+                }  # fmt: skip
+            )
+        return sorted(found, key=lambda b: (-b["regularity"], b["jitter"], -b["connections"], b["source"], b["destination"], b["port"]))
+
+    def denied_then_allowed(self, show: Show) -> List[Dict[str, Any]]:
+        """Pairs that were refused first and let through later."""
+        found = []
+        for (source, destination), p in self.pairs.items():
+            if p.first_denied is None or p.last_allowed is None or p.last_allowed[0] <= p.first_denied[0]:
+                continue
+            found.append(
+                {
+                    "source": source, "destination": destination, "denied": p.deny, "allowed": p.allow, "denied_ports": sorted(x for x in p.denied_ports if x >= 0),
+                    "allowed_port": p.allowed_port, "same_port": p.allowed_port in p.denied_ports,
+                    "first_denied": show(p.first_denied[1]), "last_allowed": show(p.last_allowed[1]),
+                }  # fmt: skip
+            )
+        return sorted(found, key=lambda d: (-d["denied"], not d["same_port"], d["source"], d["destination"]))
+
+    def notes(self) -> List[str]:
+        """Which tables were full, and how much they left out."""
+        return ["The table of %s was full: %d values are not in it." % (what, n) for what, n in sorted(self._left_out.items())]
+
+
+def _ordered(table: Dict[Any, Any]) -> List[Tuple[Any, Any]]:
+    return sorted(table.items(), key=lambda item: (-item[1].rows, item[0]))
