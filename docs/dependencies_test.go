@@ -56,7 +56,7 @@ func directModules(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	versions := map[string]string{}
-	for _, m := range regexp.MustCompile(`(?m)^(?:require )?\s*([a-z0-9.-]+\.[a-z]+/\S+) (v\S+)`).FindAllStringSubmatch(string(raw), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^(?:require )?\s*([a-z0-9.-]+\.[a-z]+(?:/\S+)?) (v\S+)`).FindAllStringSubmatch(string(raw), -1) {
 		versions[m[1]] = strings.TrimPrefix(m[2], "v")
 	}
 	direct := map[string]string{}

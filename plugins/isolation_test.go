@@ -36,6 +36,9 @@ func TestWhatIsShippedRunsInAFullCage(t *testing.T) {
 		s.must(operation, s.example(example.dir, example.name), operation, nil)
 	}
 	s.must("pattern_extractor", s.log(), "", nil)
+	for tool, sample := range investigation {
+		s.must(tool, s.file(sample), "", nil)
+	}
 	for _, lang := range scaffold.Languages {
 		name := "made_in_" + lang
 		if s.made(name, lang) {
@@ -49,12 +52,12 @@ func TestWhatIsShippedRunsInAFullCage(t *testing.T) {
 			t.Errorf("a call of %s is on record with isolation %q", name, level)
 		}
 	}
-	if len(names) < 11 {
+	if len(names) < 14 {
 		t.Errorf("only %q were called", names)
 	}
 }
 
-var nameOfManifest = regexp.MustCompile(`(?m)^\s*"?name"?: "?([A-Za-z._]+)`)
+var nameOfManifest = regexp.MustCompile(`(?m)^\s*"?(?:tool_)?name"?: "?([A-Za-z._]+)`)
 
 // shipped are the names of the plugins that the host carries, and of the
 // outreach set. One that is added to them has to be called above.
@@ -105,6 +108,23 @@ func (s *scene) examples() map[string]exampleFile {
 		found[operation] = exampleFile{dir, name}
 	}
 	return found
+}
+
+// investigation has a file for each of the tools of investigations.
+var investigation = map[string]string{
+	"event_source_profiler":   "log_analysis/event_source_profiler/examples/sample.log",
+	"threat_intel_ingester":   "log_analysis/threat_intel_ingester/examples/sample.txt",
+	"firewall_log_aggregator": "network_forensics/firewall_log_aggregator/examples/sample.log",
+}
+
+// file is an input that hands one file over, outside a session.
+func (s *scene) file(name string) string {
+	s.Helper()
+	path, err := filepath.Abs(name)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return fmt.Sprintf(`{"artifacts":[{"path":%q,"name":%q,"type":"text"}]}`, path, filepath.Base(path))
 }
 
 // log is an input of pattern_extractor: its own example, where it lies.

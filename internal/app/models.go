@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math"
 	"net/http"
@@ -94,12 +95,18 @@ func (p purse) Reserve(ctx context.Context, tenant, subject, period string, amou
 	return ok && err == nil, err
 }
 
-// Return implements [llm.Purse].
+// Return implements [llm.Purse]. What was used holds whether or not this process
+// was taken for dead meanwhile, so then it is written again.
 func (p purse) Return(ctx context.Context, tenant, subject, period string, amount llm.MicroCents) error {
-	return p.st.Write(ctx, func(tx store.Tx) error {
-		_, _, err := tx.Spend(tenant, subject, period, -amount, math.MaxInt64)
-		return err
-	})
+	for {
+		err := p.st.Write(ctx, func(tx store.Tx) error {
+			_, _, err := tx.Spend(tenant, subject, period, -amount, math.MaxInt64)
+			return err
+		})
+		if !errors.Is(err, store.ErrLapsed) {
+			return err
+		}
+	}
 }
 
 // Spent implements [llm.Purse].

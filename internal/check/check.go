@@ -49,13 +49,13 @@ func Run(ctx context.Context, path string, o Options) (_ Report, err error) {
 	for _, f := range report.Failed {
 		if !dialect.IsEventMill(f.Path) {
 			c.manifest(f.Path, f.Err)
-		} else if err := c.eventMill(ctx, f.Path, nil); err != nil {
+		} else if err := c.eventMill(ctx, f.Path, nil, f.Err); err != nil {
 			return c.report, err
 		}
 	}
 	for _, r := range report.Registered {
 		if dialect.IsEventMill(r.Path) {
-			if err := c.eventMill(ctx, r.Path, &r); err != nil {
+			if err := c.eventMill(ctx, r.Path, &r, r.NotEnabled); err != nil {
 				return c.report, err
 			}
 			continue

@@ -44,7 +44,7 @@ type mill struct {
 	root     *os.Root
 	manifest map[string]any // as it stands there; nil where it is no object
 	source   string         // its code, without comments and texts
-	refused  bool           // the host does not take the manifest
+	refused  bool           // the host does not take it
 }
 
 // A finding is one thing that is wrong, and where.
@@ -79,14 +79,14 @@ func at(file, pointer string) string {
 }
 
 // eventMill makes all checks of one tool. registered is nil where the host does
-// not take its manifest.
-func (c *checker) eventMill(ctx context.Context, dir string, registered *registry.Registered) error {
+// not take it; failure says why, or why it could not be enabled.
+func (c *checker) eventMill(ctx context.Context, dir string, registered *registry.Registered, failure error) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	t := &mill{checker: c, name: dir, dir: dir, root: root}
+	t := &mill{checker: c, name: dir, dir: dir, root: root, refused: registered == nil}
 	if raw, err := t.read("manifest.json"); err == nil {
 		_ = json2.Unmarshal(raw, &t.manifest)
 	}
@@ -98,6 +98,10 @@ func (c *checker) eventMill(ctx context.Context, dir string, registered *registr
 	departures, err := t.departures()
 	if err != nil {
 		return err
+	}
+	var problems dialect.Problems
+	if failure != nil && !errors.As(failure, &problems) { // those are among the departures
+		departures[millManifest] = append(departures[millManifest], finding{Fail, "EM-03", "manifest.json", messageOf(failure)})
 	}
 	for _, check := range []string{millManifest, millPillar, millCapabilities, millArtifacts} {
 		found := departures[check]
@@ -217,7 +221,6 @@ func (t *mill) departures() (map[string][]finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.refused = len(refused) > 0
 	by := map[string][]finding{}
 	add := func(outcome Outcome, p dialect.Problem) {
 		check := millManifest
@@ -245,7 +248,7 @@ func (t *mill) departures() (map[string][]finding, error) {
 			add(Fail, p)
 		}
 	}
-	if !t.refused && len(by[millPillar]) == 0 {
+	if len(refused) == 0 && len(by[millPillar]) == 0 {
 		if _, place := dialect.Tree(t.dir); place == "" {
 			by[millPillar] = append(by[millPillar], doubtful("", "it stands in no tree; the contract has it in plugins/%s/%s", t.text("pillar"), t.text("tool_name")))
 		}

@@ -144,7 +144,7 @@ func (t *mill) coded(n int, name string, said verdicts, err error) Result {
 func (t *mill) interpreted(ctx context.Context, registered *registry.Registered) (verdicts, error) {
 	var said verdicts
 	if registered == nil {
-		return said, errors.New("its manifest is refused, so that nothing of it is run")
+		return said, errors.New("it is refused, so that nothing of it is run")
 	}
 	shown, err := t.host.Registry.Show(ctx, registered.Name+"@"+registered.Version)
 	if err != nil {

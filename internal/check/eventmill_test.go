@@ -333,6 +333,18 @@ func TestEventMillReport(t *testing.T) {
 	}
 }
 
+// TestEventMillNamesAreUnique: of two tools with one name in a tree, one is
+// refused, with the row.
+func TestEventMillNamesAreUnique(t *testing.T) {
+	t.Parallel()
+	report := mill(t, []brokenCopy{{name: "twice", change: both(replaced("manifest.json", "twice", goodTool), replaced("tool.py", "twice", goodTool))}}, check.Options{})
+	if !slices.ContainsFunc(report.Results, func(r check.Result) bool {
+		return r.Check == "manifest" && r.Row == "EM-03" && r.Outcome == check.Fail && strings.Contains(r.Detail, goodTool)
+	}) {
+		t.Errorf("nothing says that a name stands there twice:\n%s", shownAs(report.Results))
+	}
+}
+
 // TestEventMillVersions: what a tool promised may break in a new major version
 // alone, and then there is a note for those who upgrade (EM-23).
 func TestEventMillVersions(t *testing.T) {

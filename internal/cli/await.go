@@ -24,6 +24,8 @@ var errNotFinished = errors.New("the call has not ended")
 const (
 	lookFirst = 20 * time.Millisecond
 	lookLast  = 200 * time.Millisecond
+
+	recoverEvery = time.Second // and whether nodes have died
 )
 
 // await returns how a call ended, waiting for that: for ever where limit is 0.
@@ -39,7 +41,14 @@ func (c *command) await(ctx context.Context, a *app.App, id string, limit time.D
 		waiting, stop = context.WithTimeoutCause(ctx, limit, errNotFinished)
 	}
 	defer stop()
+	looked := time.Now()
 	for pause := lookFirst; ; pause = min(2*pause, lookLast) {
+		if time.Since(looked) > recoverEvery { // whoever runs it may have died
+			if _, err := a.Ledger.Recover(context.WithoutCancel(ctx)); err != nil {
+				return plugin.Result{}, err
+			}
+			looked = time.Now()
+		}
 		row, err := a.Ledger.Call(context.WithoutCancel(ctx), a.Config.Tenant, id)
 		switch {
 		case err != nil:

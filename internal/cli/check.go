@@ -33,7 +33,11 @@ asks of each kind of operation, and whether a new version keeps what earlier one
 promised. It runs in a host of its own that is thrown away. Operations with effects are
 run with --effects only. What they may is then for the policy and the egress of
 --config to say, if it is given; its principal makes the calls. Without it everything
-is allowed but to reach this machine and its network.`,
+is allowed but to reach this machine and its network.
+
+A tool of Event Mill is held to the acceptance checklist of its contract: layout,
+manifest, schemas, examples, the ten contract tests, README and the rest, each failure
+with the row of the requirements and its place.`,
 		Example: `  mortise check ./letters
   mortise check ./letters --effects --config ./check.yaml`,
 		Args: cobra.ExactArgs(1),

@@ -182,7 +182,7 @@ func (c *command) callKept(ctx context.Context, a *app.App, t *plugin.Target, ca
 		var sent bool
 		res, sent, err = client.Call(ctx, app.MemberName(call.Principal), call)
 		if sent || ctx.Err() != nil || err == nil || !errors.Is(err, relay.ErrGone) && plugin.CodeOf(err) != plugin.CodeUnavailable {
-			return res, lost(t, res, err)
+			return res, lost(ctx, a, t, err)
 		}
 	}
 	return res, plugin.Errorf(plugin.CodeUnavailable, "the process of session %s ended three times before it took the call; its log is in %s", call.Session, filepath.Join(a.Home, "keep"))
@@ -190,9 +190,12 @@ func (c *command) callKept(ctx context.Context, a *app.App, t *plugin.Target, ca
 
 // lost says of a call with effects whose process was killed that nobody knows
 // how it ended.
-func lost(t *plugin.Target, res plugin.Result, err error) error {
+func lost(ctx context.Context, a *app.App, t *plugin.Target, err error) error {
 	if !errors.Is(err, relay.ErrLost) || len(t.Operation.Effects) == 0 {
 		return err
+	}
+	if _, failed := a.Ledger.Recover(context.WithoutCancel(ctx)); failed != nil {
+		return errors.Join(err, failed)
 	}
 	return plugin.Errorf(plugin.CodeOutcomeUnknown, "%s; what it had done by then is not known here", plugin.AsError(err).Message)
 }

@@ -44,6 +44,7 @@ func TestMain(m *testing.M) {
 //	together COMMAND : COMMAND   run commands at the same time; all must succeed
 //	raw TEXT...                  stdout or stderr holds these bytes, Go escapes read; or, with !, none of them
 //	terminal COLUMNS COMMAND...  run a command on a terminal, on Linux; stdout is all that arrived there
+//	keeper [kill]                there is a process that keeps a session of this story, and with kill not any more
 //	dig NAME PATH                put a member of stdout's object into the variable NAME
 func TestStories(t *testing.T) {
 	t.Parallel()
@@ -55,6 +56,11 @@ func TestStories(t *testing.T) {
 			env.Setenv("MORTISE_HOME", filepath.Join(env.WorkDir, "home"))
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("TZ", "UTC")
+			env.Defer(func() { // a story that failed half way leaves none behind either
+				for _, pid := range keepers(env.Getenv("MORTISE_HOME")) {
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+				}
+			})
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // or each command takes a second with -race
 			env.Setenv("GOPROXY", "off")              // nothing here needs a network
 			env.Setenv("GOFLAGS", "")
@@ -76,6 +82,7 @@ func TestStories(t *testing.T) {
 var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"exits": exits, "onejson": oneJSON, "sqledit": sqlEdit, "interrupted": interrupted,
 	"killed": killed, "gone": gone, "together": together, "raw": raw, "dig": dig,
+	"keeper": keeper,
 }
 
 func goEnv(name string) string {
@@ -215,6 +222,39 @@ func killed(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	ts.Check(cmd.Process.Kill())
 	_ = cmd.Wait()
+}
+
+// keeper looks for processes that keep a session of the story.
+func keeper(ts *testscript.TestScript, neg bool, args []string) {
+	var found []int
+	for range 300 { // one that was told to end may take a moment
+		if found = keepers(ts.Getenv("MORTISE_HOME")); len(found) == 0 == neg {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if len(found) == 0 != neg {
+		ts.Fatalf("keepers: %v", found)
+	}
+	if len(args) > 0 {
+		for _, pid := range found {
+			ts.Check(syscall.Kill(pid, syscall.SIGKILL))
+		}
+	}
+}
+
+// keepers returns the processes that keep a session in a data directory.
+func keepers(home string) (pids []int) {
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range all {
+		raw, err := os.ReadFile(path)
+		args := strings.Split(string(raw), "\x00")
+		if err == nil && len(args) > 4 && args[1] == "keep" && args[4] == home {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 func gone(ts *testscript.TestScript, _ bool, args []string) {

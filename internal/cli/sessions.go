@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/relay"
 	"github.com/mortise-dev/mortise/internal/session"
 	"github.com/mortise-dev/mortise/internal/store"
 )
@@ -160,6 +161,9 @@ func (c *command) sessionsMove(open bool) *cobra.Command {
 				return err
 			}
 			s, err := a.Sessions.Get(cmd.Context(), a.Config.Tenant, args[0])
+			if err == nil && !open {
+				err = relay.End(cmd.Context(), a.Home, a.Config.Tenant, s.ID)
+			}
 			if err != nil {
 				return err
 			}
@@ -183,6 +187,9 @@ func (c *command) sessionsDelete() *cobra.Command {
 			return c.withHost(cmd.Context(), func(a *app.App) error {
 				s, err := a.Sessions.Get(cmd.Context(), a.Config.Tenant, args[0])
 				if err != nil {
+					return err
+				}
+				if err := relay.Forget(cmd.Context(), a.Home, a.Config.Tenant, s.ID); err != nil {
 					return err
 				}
 				if err := a.Sessions.Delete(cmd.Context(), a.Config.Tenant, s.ID); err != nil {

@@ -39,7 +39,7 @@ func (x *exchange) reserve(ctx context.Context, amount MicroCents) (*reservation
 	r := &reservation{x: x, amount: amount}
 	limits := x.d.opts.Limits
 	refuse := func(what string, limit MicroCents) *Error {
-		r.giveBack(ctx, amount)
+		_ = r.giveBack(ctx, amount) // it stays set aside where it cannot be given back: the safe side
 		return errorf(Budget, "it can cost up to %s, and the budget of %s is %s; ask for less, or let an administrator raise it", dollars(amount), what, dollars(limit))
 	}
 	own := limits.Query
@@ -74,7 +74,7 @@ func (x *exchange) reserve(ctx context.Context, amount MicroCents) (*reservation
 		}
 		ok, err := x.d.opts.Purse.Reserve(ctx, b.tenant, b.subject, b.period, amount, limit(b.limit))
 		if err != nil {
-			r.giveBack(ctx, amount)
+			_ = r.giveBack(ctx, amount)
 			return nil, &Error{Kind: Internal, Message: "what was spent cannot be looked up, so nothing is", Err: err}
 		}
 		if !ok {
@@ -107,11 +107,11 @@ func (r *reservation) giveBack(ctx context.Context, amount MicroCents) (err erro
 	if r.onTab {
 		r.x.by.Tab.giveBack(amount)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
-	defer cancel()
 	if amount == 0 {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer cancel()
 	for _, a := range r.held {
 		if e := r.x.d.opts.Purse.Return(ctx, a.tenant, a.subject, a.period, amount); e != nil {
 			err = e

@@ -267,7 +267,8 @@ func (g *group) release(w *worker, err error) {
 	defer g.mu.Unlock()
 	w.busy--
 	w.lastUsed = time.Now()
-	g.served = true
+	var unsent *notSent
+	g.served = g.served || !errors.As(err, &unsent)
 	if !isDead(err) {
 		g.failures, g.retryAt = 0, time.Time{}
 	}

@@ -115,7 +115,7 @@ func valueOf(raw []byte, ending string) (json.RawMessage, error) {
 	raw = bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))
 	if ending == ".json" {
 		value := jsontext.Value(raw)
-		if err := value.Compact(); err != nil {
+		if err := value.Compact(jsontext.AllowDuplicateNames(false), jsontext.AllowInvalidUTF8(false)); err != nil {
 			return nil, fmt.Errorf("it is not one JSON value: %s", strings.TrimPrefix(err.Error(), "jsontext: "))
 		}
 		return json.RawMessage(value), nil

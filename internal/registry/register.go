@@ -78,15 +78,11 @@ func (r *Registry) register(ctx context.Context, path string, o RegisterOptions)
 	var report RegisterReport
 	copies := copies{registry: r}
 	defer copies.remove()
-	tools := tools{}
 	for _, path := range paths {
 		var one Registered
-		err := tools.add(path)
-		switch {
-		case err != nil:
-		case o.Dev:
+		if o.Dev {
 			one, err = r.link(ctx, path, o)
-		default:
+		} else {
 			one, err = r.install(ctx, &copies, path, o)
 		}
 		switch {
@@ -200,24 +196,6 @@ func findTree(root string) ([]string, error) {
 func underscored(root, path string) bool {
 	below, err := filepath.Rel(root, path)
 	return err == nil && below != "." && slices.ContainsFunc(strings.Split(below, string(filepath.Separator)), func(name string) bool { return strings.HasPrefix(name, "_") })
-}
-
-// tools tells where the tools of Event Mill are, by tree and name.
-type tools map[[2]string]string
-
-// add refuses the second of two tools of a tree that have the same name: what
-// runs them could not tell them apart.
-func (t tools) add(path string) error {
-	tree, _ := dialect.Tree(path)
-	key := [2]string{tree, dialect.ToolName(path)}
-	if key[1] == "" {
-		return nil
-	}
-	if other, taken := t[key]; taken {
-		return plugin.Errorf(plugin.CodeInvalidInput, "the tool is called %s like the one in %s: give one of them another tool_name", key[1], other)
-	}
-	t[key] = path
-	return nil
 }
 
 // install copies a plugin's package and registers the copy.

@@ -55,7 +55,7 @@ func TestATreeOfToolsIsOnePackage(t *testing.T) {
 	if err != nil || names(tree, report) != "fetch report (log_analysis/broken) (log_analysis/twin)" {
 		t.Fatalf("%s, %v", names(tree, report), err)
 	}
-	if got := report.Failed[1].Err.Error(); !strings.Contains(got, "the tool is called report like the one in ") {
+	if got := report.Failed[1].Err.Error(); !strings.Contains(got, "at /tool_name: the tool in log_analysis/report of the same tree is called so too") {
 		t.Error(got)
 	}
 	if got := b.packages(); len(got) != 1 {

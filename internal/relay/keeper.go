@@ -29,8 +29,9 @@ type Keeper struct {
 	Attend func(ctx context.Context, id string) error
 	Log    *slog.Logger // discarded where it is nil
 
-	seen    string // the file that says so
+	seen    string // the file that says that there was a keeper
 	earlier bool
+	socket  os.FileInfo
 
 	mu       sync.Mutex // guards the rest
 	running  map[string]context.CancelCauseFunc
@@ -83,6 +84,9 @@ func (k *Keeper) Serve(ctx context.Context, open func(ctx context.Context) (clos
 	if err != nil {
 		return err
 	}
+	if k.socket, err = os.Lstat(base + socketFile); err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	server := &http.Server{
@@ -95,11 +99,13 @@ func (k *Keeper) Serve(ctx context.Context, open func(ctx context.Context) (clos
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(owned{listener}) }()
-	k.wait(ctx)
+	k.wait(ctx, base+socketFile)
 	k.refuseMore()
 	// The name goes first, so that whoever comes now starts another keeper, which
 	// waits for the lock.
-	_ = os.Remove(base + socketFile)
+	if found, err := os.Lstat(base + socketFile); err == nil && os.SameFile(found, k.socket) {
+		_ = os.Remove(base + socketFile)
+	}
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
 	if server.Shutdown(stop) != nil {
@@ -165,23 +171,29 @@ func (l owned) Accept() (net.Conn, error) {
 	}
 }
 
-// wait returns when the keeper is to end.
-func (k *Keeper) wait(ctx context.Context) {
+// lookEvery is how often a keeper looks whether anybody can still find it.
+const lookEvery = 2 * time.Second
+
+// wait returns when the keeper is to end: it is told to, or idle for long, or its
+// socket is gone, as when the data directory was deleted.
+func (k *Keeper) wait(ctx context.Context, socket string) {
 	for {
 		k.mu.Lock()
-		busy, closing, now := len(k.running) > 0, k.closing, k.now
+		busy, now := len(k.running) > 0, k.now
 		left := time.Until(k.lastUsed.Add(k.Idle))
-		if !busy && left <= 0 {
+		found, err := os.Lstat(socket)
+		if err != nil || !os.SameFile(found, k.socket) || !busy && left <= 0 {
 			k.closing = true
 		}
+		closing := k.closing
 		k.mu.Unlock()
-		if now || !busy && (closing || left <= 0) {
+		if now || closing && !busy {
 			return
 		}
 		if busy {
-			left = k.Idle
+			left = lookEvery
 		}
-		timer := time.NewTimer(left)
+		timer := time.NewTimer(min(left, lookEvery))
 		select {
 		case <-timer.C:
 		case <-k.changed:

@@ -334,6 +334,18 @@ func TestAnIdleKeeperEnds(t *testing.T) {
 	}
 }
 
+// TestAKeeperEndsWithItsDirectory: nobody would ever find it again.
+func TestAKeeperEndsWithItsDirectory(t *testing.T) {
+	t.Parallel()
+	s := starter(t)
+	c, _ := connect(t, s)
+	pid := echo(t, c, plugin.Call{}).PID
+	if err := os.RemoveAll(filepath.Join(s.Home, "keep")); err != nil {
+		t.Fatal(err)
+	}
+	goneSoon(t, pid)
+}
+
 func TestEndingCancelsWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	s := starter(t)

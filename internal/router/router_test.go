@@ -415,7 +415,8 @@ func TestLongAndStrangeTexts(t *testing.T) {
 			if !reflect.DeepEqual(a, b) || !a.Cut {
 				t.Errorf("two routes differ, or nothing was cut: %+v, %+v", a, b)
 			}
-			if took := time.Since(begin); took > 5*time.Second {
+			// It takes some 20 ms; what grew with the square of the text would take minutes.
+			if took := time.Since(begin); took > 30*time.Second {
 				t.Errorf("two routes took %s", took)
 			}
 		})

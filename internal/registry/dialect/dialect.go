@@ -101,17 +101,17 @@ func InspectIn(dir, place string) (*Reading, error) {
 	if err != nil {
 		return nil, whole(found[0], err.Error())
 	}
-	return read(found[0], data, within, place)
+	return read(found[0], data, within, home{dir, place})
 }
 
 // read turns the bytes of a manifest into what they mean. One that is refused
 // comes with its notes all the same.
-func read(file string, data []byte, within files, place string) (*Reading, error) {
+func read(file string, data []byte, within files, at home) (*Reading, error) {
 	tree, problems := parse(file, data)
 	if len(problems) > 0 {
 		return nil, problems.sorted()
 	}
-	p := &page{file: file, files: within, place: place}
+	p := &page{file: file, files: within, home: at}
 	m := p.manifest(p.top(tree))
 	reading := &Reading{Manifest: m, File: file, Notes: p.notes.sorted()}
 	return reading, p.problems.err()

@@ -52,14 +52,11 @@ func (p *page) eventMill(top value) *plugin.Manifest {
 	name := top.get("tool_name").of("EM-03").toolName()
 	pillar := top.get("pillar").of("EM-02").pillar()
 	entry := top.get("entry_point").of("EM-01").toolEntry()
-	if p.place != "" {
+	if place := p.home.place; place != "" {
 		if entry != "" {
-			entry = p.place + "/" + entry
+			entry = place + "/" + entry
 		}
-		dir := p.place[strings.LastIndexByte(p.place, '/')+1:]
-		if name != "" && dir != name {
-			top.get("tool_name").of("EM-02").note("its directory is called %s; the contract calls it like the tool", clip(dir))
-		}
+		top.get("tool_name").neighbours(name)
 	}
 	short := top.get("description_short").of("EM-04").looseText()
 	if n := utf8.RuneCountInString(short); n > maxShort {
@@ -99,7 +96,7 @@ func (p *page) eventMill(top value) *plugin.Manifest {
 		Description:  short,
 		Dialect:      EventMill,
 		Pillar:       pillar,
-		Dir:          p.place,
+		Dir:          p.home.place,
 		Runner:       plugin.Runner{Kind: processRunner, Entry: entry, Class: top.get("class_name").of("EM-08").className(), Protocol: "2"},
 		Isolation:    plugin.IsolationSession,
 		Capabilities: []string{"artifacts", "llm", "reference_data", "session"},
@@ -145,6 +142,21 @@ func (v value) toolName() string {
 	return ""
 }
 
+// neighbours holds the name of a tool against its directory and its tree.
+func (v value) neighbours(name string) {
+	at := v.page.home
+	dir := at.place[strings.LastIndexByte(at.place, '/')+1:]
+	if name == "" {
+		return
+	}
+	if dir != name {
+		v.of("EM-02").note("its directory is called %s; the contract calls it like the tool", clip(dir))
+	}
+	if other := twin(at.tree, at.place, name); other != "" {
+		v.of("EM-03").problem("the tool in %s of the same tree is called so too: give one of them another name", clip(other))
+	}
+}
+
 // pillar returns the pillar here. In a tree it is the directory that the tool
 // stands in.
 func (v value) pillar() string {
@@ -152,7 +164,7 @@ func (v value) pillar() string {
 	if pillar == "" {
 		return ""
 	}
-	if dir, _, inTree := strings.Cut(v.page.place, "/"); inTree && dir != pillar {
+	if dir, _, inTree := strings.Cut(v.page.home.place, "/"); inTree && dir != pillar {
 		v.problem("it stands in the directory of the pillar %s: one of them is wrong", clip(dir))
 		return ""
 	}

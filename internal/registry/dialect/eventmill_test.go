@@ -253,7 +253,7 @@ func TestTreeOfATool(t *testing.T) {
 	own := filepath.Join(top, "my_pillar", "log_search")
 	alone := filepath.Join(t.TempDir(), "somewhere", "log_search")
 	raw, _ := os.ReadFile(filepath.Join(known, "manifest.json"))
-	for dir, manifest := range map[string]string{own: strings.Replace(string(raw), `"log_analysis"`, `"my_pillar"`, 1), alone: string(raw)} {
+	for dir, manifest := range map[string]string{own: strings.NewReplacer(`"log_analysis"`, `"my_pillar"`, `"log_search"`, `"my_search"`).Replace(string(raw)), alone: string(raw)} {
 		if err := os.CopyFS(dir, os.DirFS(known)); err != nil {
 			t.Fatal(err)
 		}
@@ -261,11 +261,16 @@ func TestTreeOfATool(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	hidden := filepath.Join(top, "log_analysis", "_draft")
+	if err := os.CopyFS(hidden, os.DirFS(known)); err != nil {
+		t.Fatal(err)
+	}
 	plain := dir(t, "log_analysis/p/manifest.yaml", "name: p\nversion: 1.0.0\noperations: {x: {}}\n", "log_analysis/p/plugin.py", "") + "/log_analysis/p"
 	for _, c := range []struct{ name, dir, tree, place string }{
 		{"a known pillar", known, top, "log_analysis/log_search"},
 		{"the pillar that the manifest names", own, top, "my_pillar/log_search"},
 		{"no pillar above", alone, alone, ""},
+		{"a directory that no tree counts", hidden, hidden, ""},
 		{"a plugin of another contract", plain, plain, ""},
 	} {
 		tree, place := dialect.Tree(c.dir)
@@ -276,6 +281,18 @@ func TestTreeOfATool(t *testing.T) {
 		if err != nil || m.Dir != c.place || !strings.HasPrefix(m.Runner.Entry, c.place) {
 			t.Errorf("%s: %+v, %v", c.name, m, err)
 		}
+	}
+	// Of two tools of one name, the first in the order of their directories has it.
+	twin := filepath.Join(top, "log_analysis", "log_search_2")
+	if err := os.CopyFS(twin, os.DirFS(known)); err != nil {
+		t.Fatal(err)
+	}
+	refused, _, err := dialect.Strict(twin)
+	if err != nil || len(refused) != 1 || refused[0].Row != "EM-03" || !strings.Contains(refused[0].String(), "/tool_name: the tool in log_analysis/log_search of the same tree is called so too") {
+		t.Errorf("%v, %v", refused, err)
+	}
+	if _, err := dialect.Read(known); err != nil {
+		t.Error(err)
 	}
 	if _, err := dialect.ReadIn(top, "../elsewhere"); err == nil {
 		t.Error("a place outside the package is read")

@@ -43,7 +43,7 @@ func FuzzRead(f *testing.F) {
 		if inJSON {
 			file = "manifest.json"
 		}
-		reading, err := read(file, []byte(manifest), files{root}, "")
+		reading, err := read(file, []byte(manifest), files{root}, home{})
 		if err != nil {
 			return
 		}

@@ -4,12 +4,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Tree returns the package that the plugin in dir belongs to, an absolute path,
 // and its place there, a slash path. That of an Event Mill tool is the whole
 // tree that it stands in, …/tree/pillar/tool, since the tools of a tree use each
-// other's code; any other plugin is a package by itself, at the place "".
+// other's code; any other plugin is a package by itself, at the place "". So is a
+// tool in a directory whose name begins with _, which no tree counts as its own.
 func Tree(dir string) (tree, place string) {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
@@ -17,7 +19,7 @@ func Tree(dir string) (tree, place string) {
 	}
 	pillars := filepath.Dir(absolute)
 	pillar, tree := filepath.Base(pillars), filepath.Dir(pillars)
-	if tree == filepath.Dir(tree) { // the root of all files is nobody's package
+	if tree == filepath.Dir(tree) || passedOver(pillar) || passedOver(filepath.Base(absolute)) { // the root of all files is nobody's package
 		return absolute, ""
 	}
 	said, isTool := declared(absolute)
@@ -27,17 +29,49 @@ func Tree(dir string) (tree, place string) {
 	return tree, pillar + "/" + filepath.Base(absolute)
 }
 
+// passedOver reports whether a directory of that name is no pillar and no tool.
+func passedOver(name string) bool {
+	return strings.HasPrefix(name, "_") || strings.HasPrefix(name, ".")
+}
+
+// maxTwins is how many directories of a tree are looked at for one name.
+const maxTwins = 10_000
+
+// twin returns the place of the tool that has the same name as the one at place
+// and comes before it in the tree: what runs the tools would take that one.
+func twin(tree, place, name string) string {
+	looked := 0
+	for _, pillar := range directories(tree) {
+		for _, dir := range directories(filepath.Join(tree, pillar)) {
+			other := pillar + "/" + dir
+			if looked++; other == place || looked > maxTwins {
+				return ""
+			}
+			if said, _ := declared(filepath.Join(tree, pillar, dir)); said.name == name {
+				return other
+			}
+		}
+	}
+	return ""
+}
+
+// directories returns the names of those in dir that may be a pillar or a tool,
+// in order.
+func directories(dir string) []string {
+	entries, _ := os.ReadDir(dir) // what cannot be read holds no tools
+	var names []string
+	for _, entry := range entries {
+		if entry.IsDir() && !passedOver(entry.Name()) {
+			names = append(names, entry.Name())
+		}
+	}
+	return names
+}
+
 // IsEventMill reports whether dir holds a manifest of Event Mill, good or bad.
 func IsEventMill(dir string) bool {
 	_, isTool := declared(dir)
 	return isTool
-}
-
-// ToolName returns what the Event Mill manifest in dir calls its tool, "" where
-// there is none.
-func ToolName(dir string) string {
-	said, _ := declared(dir)
-	return said.name
 }
 
 // A declaration is what an Event Mill manifest says of where it belongs.

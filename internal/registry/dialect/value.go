@@ -11,11 +11,15 @@ import (
 // A page is one manifest being read: it collects what is wrong with it.
 type page struct {
 	file     string
-	files    files  // what the package holds
-	place    string // where it stands in a tree; "" for a package by itself
+	files    files // what the package holds
+	home     home
 	problems Problems
 	notes    Problems
 }
+
+// A home is where the plugin of a page stands: the package, and the place in it
+// as [Tree] returns it.
+type home struct{ tree, place string }
 
 // top returns the whole of a manifest as a value.
 func (p *page) top(tree any) value { return value{page: p, is: tree, there: true} }

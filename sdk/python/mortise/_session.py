@@ -141,19 +141,24 @@ class Session:
             if op.question:
                 from ._question import answer
 
-                self._respond(id, dumps_result(answer(op, params, ctx)))
-                return
-            value = op.call(params.get("input"), ctx)
-            if isinstance(value, Result):
-                self._respond(id, dumps_result(value.members()))
+                result = dumps_result(answer(op, params, ctx))
             else:
-                self._respond(id, '{"status":"succeeded","data":' + dumps_result(value) + "}")
+                value = op.call(params.get("input"), ctx)
+                if isinstance(value, Result):
+                    result = dumps_result(value.members())
+                else:
+                    result = '{"status":"succeeded","data":' + dumps_result(value) + "}"
+            self._end(ctx)
+            self._respond(id, result)
         except BaseException as exc:
+            self._end(ctx)
             self._fail(id, exc)
-        finally:
-            if ctx is not None:
-                ctx._open = False
-                self._calls.pop(ctx._call, None)
+
+    def _end(self, ctx: Context | None) -> None:
+        """End a call, before the host hears of it: a thread that goes on must not read what the host says then."""
+        if ctx is not None:
+            ctx._open = False
+            self._calls.pop(ctx._call, None)
 
     def _respond(self, id: Any, result: str) -> None:
         number = id if type(id) is int else dumps(id)

@@ -75,6 +75,12 @@ MISC = HEAD.format(concurrency=1) + """
         return Result(1, summary="s", metrics={"tokens_in": 2}, diagnostics=["d"], next_cursor="n")
 
     @plugin.tool
+    def leave(ctx: Context) -> int:
+        threading.Thread(target=lambda: ctx.cache.get("never"), daemon=True).start()
+        time.sleep(0.1)
+        return 1
+
+    @plugin.tool
     def fan(ctx: Context) -> list:
         found = [None] * 3
         def one(i): found[i] = ctx.cache.get(str(i))
@@ -228,6 +234,13 @@ class Serial(unittest.TestCase):
             self.plugin.send({"jsonrpc": "2.0", "id": one["id"], "result": result})
         answer = self.plugin.receive()
         self.assertEqual((answer["id"], answer["result"]["data"]), (id, ["0", "1", "2"]))
+
+    def test_a_thread_that_waits_for_an_answer_does_not_hold_up_the_next_call(self) -> None:
+        id = self.plugin.execute("leave", {})
+        self.assertEqual(self.plugin.receive()["method"], "cache.get")  # never answered
+        self.assertEqual(self.plugin.receive()["id"], id)
+        for n in range(3):
+            self.assertEqual(self.plugin.call("echo", value=n), n)
 
     def test_coroutines_run_and_are_cancelled(self) -> None:
         self.assertEqual(self.plugin.call("nap", seconds=0), "slept")

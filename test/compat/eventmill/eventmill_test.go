@@ -98,10 +98,12 @@ func (s *scenario) run(t *testing.T, h *host) {
 	var ids []string
 	for _, file := range s.Evidence {
 		var added struct {
-			ID string `json:"id"`
+			Artifacts []struct {
+				ID string `json:"id"`
+			} `json:"artifacts"`
 		}
 		h.must(t, &added, "artifacts", "add", filepath.Join("evidence", file), "--session", session.ID, "--json")
-		ids = append(ids, added.ID)
+		ids = append(ids, added.Artifacts[0].ID)
 	}
 	for i, c := range s.Calls {
 		args := []string{"run", c.Tool, "--session", session.ID, "--json"}

@@ -39,3 +39,12 @@ func (h *host) models(t *testing.T, spent string) {
 	t.Cleanup(server.Close)
 	h.configure(t, modelsOf(server.URL))
 }
+
+// modelsOf is a configuration with a model in each tier.
+func modelsOf(url string) string {
+	text := "models:\n"
+	for _, name := range []string{"light", "heavy"} {
+		text += fmt.Sprintf("  %s:\n    - {name: %s, provider: openai, model: model-%s, base_url: %s/v1, api_key_env: MODEL_KEY}\n", name, name, name, url)
+	}
+	return text
+}

@@ -143,8 +143,8 @@ def _listing(artifacts: Sequence[Any]) -> str:
 
 
 def can_register(context: Any) -> bool:
-    """Whether the host keeps files for the tool."""
-    return callable(getattr(context, "register_artifact", None))
+    """Whether the host keeps files for the tool: it does so within a session."""
+    return callable(getattr(context, "register_artifact", None)) and getattr(context, "session_id", None) != ""
 
 
 def new_file(context: Any, tool: str, chosen: Chosen, ending: str) -> str:

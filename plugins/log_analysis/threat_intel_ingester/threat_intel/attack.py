@@ -11,9 +11,9 @@ class Techniques:
     def __init__(self, context: Any) -> None:
         self._tables: List[Mapping[str, Any]] = []
         view = getattr(context, "reference_data", None)
-        given = view.get("mitre_techniques") if view is not None else None
-        self._add(given)
-        self._add(_common_table())
+        self._add(view.get("mitre_techniques") if view is not None else None)
+        if not self._tables:
+            self._add(_common_table())
 
     @property
     def known(self) -> bool:

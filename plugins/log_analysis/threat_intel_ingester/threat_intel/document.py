@@ -64,7 +64,7 @@ class Document:
 
     def _pdf(self) -> Iterator[str]:
         try:
-            import pypdf
+            import pypdf  # type: ignore[import-not-found,unused-ignore]
         except ImportError:
             raise Refused("DEPENDENCY_MISSING", PDF_HELP, package="pypdf") from None
         try:

@@ -266,7 +266,7 @@ def _of_address(text: str, prefix: str, line: str, start: int) -> Iterator[Hit]:
         octets = text.split(".")
         if any(int(o) > 255 or (len(o) > 1 and o[0] == "0") for o in octets):
             return
-    elif text.count(":") < 2 or (len(text) < 6 and "::" not in text):
+    elif text.count(":") < 2 or not any(c.isdigit() for c in text):  # names of code are joined with colons too
         return
     try:
         address = ipaddress.ip_address(text)

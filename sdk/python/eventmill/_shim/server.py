@@ -91,9 +91,7 @@ class Server(Session):
             answer = exc
         except BaseException as exc:  # of our own, or of a thread that aims exceptions at this one
             answer = failed(INTERNAL_ERROR, f"{tool.name}: {type(exc).__name__} outside of the tool", {})
-        # Before the host hears of the end: a thread of this call must not read what comes after.
-        ctx._open = False
-        self._calls.pop(ctx._call, None)
+        self._end(ctx)
         alone()
         if isinstance(answer, Cancelled):
             self._fail(id, answer)

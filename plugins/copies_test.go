@@ -1,0 +1,50 @@
+package plugins_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/mortise-dev/mortise/plugins"
+)
+
+// Each tool is a package by itself and carries its own copy of what reads text,
+// JSON and times. The copies stay one text, and none is left out of the host.
+func TestToolsCarryTheSameReaders(t *testing.T) {
+	t.Parallel()
+	first := "log_analysis/event_source_profiler/source_profile"
+	for dir, names := range map[string][]string{
+		"log_analysis/threat_intel_ingester/threat_intel":         {"textlines.py", "tooling.py"},
+		"network_forensics/firewall_log_aggregator/firewall_logs": {"textlines.py", "tooling.py", "timestamps.py", "jsonrecords.py"},
+	} {
+		for _, name := range names {
+			want, err := os.ReadFile(filepath.Join(first, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s/%s differs from %s/%s: change one and copy it", dir, name, first, name)
+			}
+		}
+	}
+}
+
+func TestEveryModuleOfAToolIsEmbedded(t *testing.T) {
+	t.Parallel()
+	for _, dir := range plugins.Dirs {
+		modules, err := filepath.Glob(filepath.Join(dir, "*", "*.py"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range modules {
+			if _, err := plugins.Files.Open(filepath.ToSlash(path)); err != nil {
+				t.Errorf("%s is not embedded: %v", path, err)
+			}
+		}
+	}
+}
