@@ -12,7 +12,7 @@ help: ## list what can be made
 .PHONY: build
 build: ## build bin/mortise, with the launcher of cages inside
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w -buildid=" -o internal/sandbox/bin/cage ./cmd/cage
-	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN) ./cmd/mortise
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o $(BIN) ./cmd/mortise
 
 .PHONY: run
 run: build ## mine the templates of a real log of this machine, or of LOG=path

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
@@ -21,11 +20,16 @@ import (
 // A shape says how a capture is written.
 type shape struct {
 	name    string
-	order   binary.ByteOrder
+	order   byteOrder
 	nanos   bool // of pcap
 	ng      bool
 	snaplen int // 0 for whole packets
 	flows   int // about how many conversations there are
+}
+
+type byteOrder interface {
+	binary.ByteOrder
+	binary.AppendByteOrder
 }
 
 var shapes = []shape{
@@ -253,6 +257,8 @@ func (g *generator) bytes(n int) []byte {
 	return b
 }
 
+func payload(b []byte) gopacket.SerializableLayer { return gopacket.Payload(b) }
+
 func serialize(t testing.TB, all ...gopacket.SerializableLayer) []byte {
 	t.Helper()
 	b := gopacket.NewSerializeBuffer()
@@ -271,7 +277,7 @@ func write(t testing.TB, s shape, seed uint64, size int64) (string, *truth) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	out := &writer{w: bufio.NewWriterSize(file, 1<<20), shape: s}
+	out := newWriter(file, s)
 	g := newGenerator(t, seed, s.flows)
 	out.header(layers.LinkTypeEthernet)
 	for half := false; out.n < size; {
@@ -310,6 +316,8 @@ type writer struct {
 	shape
 }
 
+func newWriter(w io.Writer, s shape) *writer { return &writer{w: bufio.NewWriterSize(w, 1<<20), shape: s} }
+
 func (w *writer) put(b []byte) {
 	n, _ := w.w.Write(b)
 	w.n += int64(n)
@@ -326,10 +334,7 @@ func (w *writer) header(link layers.LinkType) {
 		if w.nanos {
 			magic = 0xa1b23c4d
 		}
-		var b []byte
-		for _, n := range []uint32{magic} {
-			b = w.order.AppendUint32(b, n)
-		}
+		b := w.order.AppendUint32(nil, magic)
 		b = w.order.AppendUint16(w.order.AppendUint16(b, 2), 4)
 		for _, n := range []uint32{0, 0, snap, uint32(link)} {
 			b = w.order.AppendUint32(b, n)
@@ -337,8 +342,7 @@ func (w *writer) header(link layers.LinkType) {
 		w.put(b)
 		return
 	}
-	var b []byte
-	b = w.order.AppendUint32(b, 0x1a2b3c4d)
+	b := w.order.AppendUint32(nil, 0x1a2b3c4d)
 	b = w.order.AppendUint16(w.order.AppendUint16(b, 1), 0)
 	w.block(0x0a0d0d0a, w.order.AppendUint64(b, 1<<64-1))
 	for i, r := range resolutions {
@@ -391,6 +395,3 @@ func (w *writer) packet(data []byte, nanos int64, face int) {
 	b = w.order.AppendUint32(w.order.AppendUint32(b, uint32(len(kept))), uint32(len(data)))
 	w.block(6, append(b, kept...))
 }
-
-// second is a time that every resolution can write.
-func second(n int64) int64 { return time.Unix(n, 0).UnixNano() }

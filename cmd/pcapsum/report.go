@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // A report is what is written to standard output: the result of the plugin,
@@ -166,19 +168,27 @@ func (t *tally) report(c *capture, limit int) *report {
 
 // report says what the file is.
 func (c *capture) report(t *tally) captureReport {
-	r := captureReport{Format: c.format, ByteOrder: c.order, Compressed: c.compressed, Sections: c.sections,
-		LinkTypes: links(t.links), Interfaces: []interfaceReport{}}
-	if c.format == formatPcap {
-		unit := "10^-6 s"
-		if c.nanos {
-			unit = "10^-9 s"
+	r := captureReport{Format: "pcap", Compressed: c.compressed, LinkTypes: links(t.links), Interfaces: []interfaceReport{}}
+	if c.ng != nil {
+		r.Format, r.ByteOrder, r.Sections = "pcapng", orderName(c.ng.order), c.ng.sections
+		for _, i := range c.ng.named {
+			r.Interfaces = append(r.Interfaces, interfaceReport{strings.ToValidUTF8(i.name, "?"), int(i.link), i.snaplen, i.unit(), i.packets, i.bytes})
 		}
-		r.Resolution, r.Snaplen = &unit, &c.snaplen
+		return r
 	}
-	for _, i := range c.interfaces {
-		r.Interfaces = append(r.Interfaces, interfaceReport{i.name, int(i.link), i.snaplen, i.resolution, i.packets, i.bytes})
+	unit := "10^-6 s"
+	if c.pcap.unit == 1 {
+		unit = "10^-9 s"
 	}
+	r.ByteOrder, r.Resolution, r.Snaplen = orderName(c.pcap.order), &unit, &c.pcap.snaplen
 	return r
+}
+
+func orderName(order binary.ByteOrder) string {
+	if order == binary.BigEndian {
+		return "big"
+	}
+	return "little"
 }
 
 // tags are the VLANs with the most packets.
@@ -196,7 +206,11 @@ func (t *tally) notes(c *capture) []string {
 	notes := []string{}
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if c.broken != "" {
-		note("Reading ended at byte %d: %s. %d bytes were not read; the numbers are of what stands before.", c.at, c.broken, c.rest())
+		if c.compressed {
+			note("Reading ended at byte %d of what was compressed: %s. The numbers are of what stands before.", c.at, c.broken)
+		} else {
+			note("Reading ended at byte %d: %s. %d bytes were not read; the numbers are of what stands before.", c.at, c.broken, c.rest())
+		}
 	}
 	if n := t.conversations.other.packets[0] + t.conversations.other.packets[1]; n > 0 {
 		note("%d packets with %d bytes belong to conversations beyond the first %d, which are counted together.",
@@ -222,8 +236,8 @@ func (t *tally) notes(c *capture) []string {
 	if n := t.packets - t.timed; n > 0 {
 		note("%d packets have no time, or none that makes sense.", n)
 	}
-	if len(c.interfaces) == maxInterfaces {
-		note("Only the first %d interfaces are listed.", maxInterfaces)
+	if c.ng != nil && len(c.ng.named) == maxNamed {
+		note("Only the first %d interfaces are listed.", maxNamed)
 	}
 	slices.Sort(notes)
 	return notes

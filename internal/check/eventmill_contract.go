@@ -45,7 +45,7 @@ type verdicts struct {
 }
 
 // contractTests makes the ten contract tests, and looks at the summary.
-func (t *mill) contractTests(ctx context.Context, registered *registry.Registered, manifest []finding, s millSchemasRead, e millExamplesRead) {
+func (t *mill) contractTests(ctx context.Context, registered *registry.Registered, manifest []finding, s schemaPair, e examplePair) {
 	// The rest need the tool's code: they are made in its interpreter, behind the
 	// walls that its calls have.
 	own := map[int][]finding{1: manifest, 2: s.invalid, 7: e.request, 8: e.response}

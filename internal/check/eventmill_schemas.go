@@ -22,17 +22,17 @@ const (
 // draft is what a schema of the contract begins with.
 const draft = "https://json-schema.org/draft/2020-12/schema"
 
-// Schemas are the two of a tool; one that cannot be used is nil.
-type millSchemasRead struct {
+// A schemaPair is the two schemas of a tool; one that cannot be used is nil.
+type schemaPair struct {
 	input, output *schema.Schema
 	found         []finding
-	invalid       []finding // those that keep a schema from being one
+	invalid       []finding // of those, what keeps a schema from being one
 }
 
 // schemas holds the schemas to the contract: JSON Schema 2020-12, with
 // described members, and the result around what the tool answers.
-func (t *mill) schemas() millSchemasRead {
-	var s millSchemasRead
+func (t *mill) schemas() schemaPair {
+	var s schemaPair
 	var output map[string]any
 	s.input, _ = t.schema(inputSchema, &s)
 	s.output, output = t.schema(outputSchema, &s)
@@ -42,7 +42,7 @@ func (t *mill) schemas() millSchemasRead {
 	return s
 }
 
-func (t *mill) schema(name string, s *millSchemasRead) (*schema.Schema, map[string]any) {
+func (t *mill) schema(name string, s *schemaPair) (*schema.Schema, map[string]any) {
 	give := func(f finding) (*schema.Schema, map[string]any) {
 		s.invalid, s.found = append(s.invalid, f), append(s.found, f)
 		return nil, nil
@@ -153,12 +153,12 @@ func envelope(output map[string]any) []finding {
 	return found
 }
 
-// Examples are what is wrong with the two of a tool.
-type millExamplesRead struct{ request, response []finding }
+// An examplePair is what is wrong with the two examples of a tool.
+type examplePair struct{ request, response []finding }
 
 // examples holds the examples against the schemas.
-func (t *mill) examples(s millSchemasRead) millExamplesRead {
-	return millExamplesRead{t.exampleFits(requestFile, inputSchema, s.input), t.exampleFits(responseFile, outputSchema, s.output)}
+func (t *mill) examples(s schemaPair) examplePair {
+	return examplePair{t.exampleFits(requestFile, inputSchema, s.input), t.exampleFits(responseFile, outputSchema, s.output)}
 }
 
 func (t *mill) exampleFits(name, against string, fits *schema.Schema) []finding {
