@@ -316,7 +316,9 @@ type writer struct {
 	shape
 }
 
-func newWriter(w io.Writer, s shape) *writer { return &writer{w: bufio.NewWriterSize(w, 1<<20), shape: s} }
+func newWriter(w io.Writer, s shape) *writer {
+	return &writer{w: bufio.NewWriterSize(w, 1<<20), shape: s}
+}
 
 func (w *writer) put(b []byte) {
 	n, _ := w.w.Write(b)
