@@ -1,8 +1,8 @@
 // Command bench measures Mortise beside its floors and peers, in the rows of
-// the README: warm calls (A), cold calls (B), durable entries (D), one real
-// plugin on a large file (P), the cage (S).
+// the README: warm calls (A), cold calls (B), durable entries (D), an Event
+// Mill tool in a session (E), one real plugin on a large file (P), the cage (S).
 //
-//	go run . [-quick] [-only A,B,D,P,S] [-json FILE]
+//	go run . [-quick] [-only A,B,D,E,P,S] [-json FILE]
 //	go run . -profile A [-plugin-profile] [-out DIR]
 //
 // Absolute figures drift with the machine. Contestants therefore take turns in
@@ -31,7 +31,7 @@ type section struct {
 	run  func(ctx context.Context, l *lab) ([]table, error)
 }
 
-var sections = []section{{"A", warm}, {"B", cold}, {"D", durable}, {"P", patterns}, {"S", caged}}
+var sections = []section{{"A", warm}, {"B", cold}, {"D", durable}, {"E", mills}, {"P", patterns}, {"S", caged}}
 
 func main() {
 	if len(os.Args) > 1 {

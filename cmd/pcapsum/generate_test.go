@@ -108,7 +108,7 @@ func (g *generator) next(t testing.TB) []byte {
 	flow := g.r.IntN(g.flows)
 	six := flow%4 == 0
 	from, to := ends(flow, six)
-	src, dst := uint16(1024+flow%50000), uint16(443)
+	src, dst := uint16(10000+flow%50000), uint16(9999)
 	back := g.r.IntN(3) == 0
 	if back {
 		from, to, src, dst = to, from, dst, src
@@ -129,13 +129,15 @@ func (g *generator) next(t testing.TB) []byte {
 		tcp.SYN, tcp.ACK = true, back
 		inner = []gopacket.SerializableLayer{tcp}
 	case kind < 56:
+		tcp.SrcPort, tcp.DstPort = layers.TCPPort(10000+flow%50000), 443
+		src, dst = uint16(tcp.SrcPort), 443
 		inner = []gopacket.SerializableLayer{tcp, gopacket.Payload(g.hello)}
 	case kind < 58:
-		tcp.DstPort, tcp.SrcPort = 80, layers.TCPPort(1024+flow%50000)
+		tcp.DstPort, tcp.SrcPort = 80, layers.TCPPort(10000+flow%50000)
 		src, dst = uint16(tcp.SrcPort), 80
 		inner = []gopacket.SerializableLayer{tcp, gopacket.Payload(fmt.Appendf(nil, "GET / HTTP/1.1\r\nHost: host%d.example.com\r\nAccept: */*\r\n\r\n", flow%7))}
 	case kind < 62:
-		udp.DstPort, udp.SrcPort = 53, layers.UDPPort(1024+flow%50000)
+		udp.DstPort, udp.SrcPort = 53, layers.UDPPort(10000+flow%50000)
 		src, dst = uint16(udp.SrcPort), 53
 		proto = layers.IPProtocolUDP
 		inner = []gopacket.SerializableLayer{udp, &layers.DNS{ID: uint16(g.number), RD: true, QDCount: 1,

@@ -57,8 +57,14 @@ func TestTsharkCountsTheSame(t *testing.T) {
 			for _, p := range r.Protocols {
 				protocols[p.Path] = p.Packets
 			}
+			if s.snaplen > 0 { // tshark goes by ports where there is nothing to read
+				protocols, seen.protocols = lower(protocols), lower(seen.protocols)
+			}
 			if !reflect.DeepEqual(protocols, seen.protocols) {
 				t.Errorf("protocols differ: %s", strings.Join(difference(protocols, seen.protocols), "\n"))
+			}
+			if s.snaplen > 0 && s.snaplen < 90 {
+				return // both see parts of addresses and ports, each its own
 			}
 			got := map[string]int64{}
 			for _, f := range flows {
@@ -76,6 +82,19 @@ func TestTsharkCountsTheSame(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lower leaves out what stands in parts of packets that may not be captured.
+func lower(protocols map[string]int64) map[string]int64 {
+	kept := map[string]int64{}
+	for path, n := range protocols {
+		switch path[strings.LastIndexByte(path, '/')+1:] {
+		case "dns", "http", "tls", "fragment":
+		default:
+			kept[path] = n
+		}
+	}
+	return kept
 }
 
 // build builds the program.
@@ -119,6 +138,11 @@ func watched(t testing.TB, tshark, path string) *sight {
 	for _, preference := range []string{"ip.defragment:FALSE", "ipv6.defragment:FALSE", "tcp.desegment_tcp_streams:FALSE", "tcp.analyze_sequence_numbers:FALSE",
 		"tls.desegment_ssl_records:FALSE", "http.desegment_headers:FALSE", "http.desegment_body:FALSE"} {
 		args = append(args, "-o", preference)
+	}
+	args = append(args, "--disable-all-protocols") // those that it finds by the number of a port alone
+	for _, protocol := range []string{"frame", "eth", "ethertype", "vlan", "ieee8021ad", "arp", "ip", "ipv6", "ipv6.hopopts", "ipv6.dstopts", "ipv6.routing",
+		"ipv6.fraghdr", "icmp", "icmpv6", "tcp", "udp", "sctp", "gre", "dns", "http", "tls"} {
+		args = append(args, "--enable-protocol", protocol)
 	}
 	for _, field := range fields {
 		args = append(args, "-e", field)
