@@ -2,6 +2,7 @@
 
 GO      ?= go
 BIN     := bin/mortise
+PCAPSUM := plugins/network_forensics/pcap_metadata_summary/bin/pcapsum
 HOME_DIR := $(CURDIR)/.mortise
 LOG     ?= $(firstword $(wildcard /var/log/dpkg.log /var/log/syslog /var/log/messages /var/log/pacman.log /var/log/dnf.log /var/log/install.log))
 
@@ -10,8 +11,9 @@ help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z][a-z\/-]*:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build bin/mortise, with the launcher of cages inside
+build: ## build bin/mortise, with the launcher of cages and the reader of captures inside
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w -buildid=" -o internal/sandbox/bin/cage ./cmd/cage
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w -buildid=" -o $(PCAPSUM) ./cmd/pcapsum
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o $(BIN) ./cmd/mortise
 
 .PHONY: run
@@ -52,4 +54,4 @@ verify: generate ## fail if generate changes a file
 
 .PHONY: clean
 clean: ## remove what was built, and the data of `make run`
-	rm -rf bin .mortise internal/sandbox/bin/cage
+	rm -rf bin .mortise internal/sandbox/bin/cage $(PCAPSUM)

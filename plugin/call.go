@@ -26,10 +26,16 @@ type Call struct {
 	Labels    []string
 	Operation string // name, name/op or name/op@constraint
 	Input     json.RawMessage
-	Key       string // idempotency key, 1 to 255 printable ASCII characters; "" for none
-	Trace     Trace
-	Timeout   time.Duration // shortens the operation's own where it is positive
-	Fresh     bool          // do not answer from the cache
+
+	// Overlay is what the host alone decides about the call, a JSON object: the
+	// account chosen, the schedule, the knowledge bases. It is not part of the
+	// input, so no schema sees it; whoever builds the call takes it out of there.
+	Overlay json.RawMessage
+
+	Key     string // idempotency key, 1 to 255 printable ASCII characters; "" for none
+	Trace   Trace
+	Timeout time.Duration // shortens the operation's own where it is positive
+	Fresh   bool          // do not answer from the cache
 
 	Place    string    // what tells it from the other calls of its parent, so that it is found when the parent runs again
 	Plan     string    // the plan that this is a step of

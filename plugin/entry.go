@@ -82,6 +82,14 @@ const (
 	// its budget. Body is a [ModelRecord].
 	EntryModelCalled EntryKind = "model.called"
 
+	EntrySecretSet     EntryKind = "secret.set"
+	EntrySecretDeleted EntryKind = "secret.deleted"
+	EntrySecretRotated EntryKind = "secret.rotated" // all were encrypted anew, with other keys
+	EntrySecretRefused EntryKind = "secret.refused" // somebody may not change or see them
+
+	// EntryPluginAudit: a plugin put something on record itself.
+	EntryPluginAudit EntryKind = "plugin.audit"
+
 	EntryPluginRegistered EntryKind = "plugin.registered"
 	EntryPluginEnabled    EntryKind = "plugin.enabled"
 	EntryPluginDisabled   EntryKind = "plugin.disabled"

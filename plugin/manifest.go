@@ -13,14 +13,16 @@ type Manifest struct {
 	DisplayName   string        `json:"display_name,omitempty"`
 	Owner         string        `json:"owner,omitempty"`
 	Description   string        `json:"description,omitempty"`
-	Dialect       string        `json:"dialect"`          // native, kernel, runtime, eventmill
+	Dialect       string        `json:"dialect"`          // native, kernel, runtime, eventmill, shu
 	Pillar        string        `json:"pillar,omitempty"` // of an investigation plugin: network_forensics, log_analysis, ...
 	Dir           string        `json:"dir,omitempty"`    // where it stands in its package, a slash path; empty is the package itself
 	Runner        Runner        `json:"runner"`
 	Isolation     Isolation     `json:"isolation"`
 	Capabilities  []string      `json:"capabilities,omitempty"` // host services it asks for
 	HTTP          HTTP          `json:"http,omitzero"`
-	Operations    []*Operation  `json:"operations"` // sorted by name
+	Feed          Feed          `json:"feed,omitzero"`
+	Identities    []Auth        `json:"identities,omitempty"` // accounts its caller has to have connected
+	Operations    []*Operation  `json:"operations"`           // sorted by name
 	Requires      Requires      `json:"requires,omitzero"`
 	Observability Observability `json:"observability,omitzero"`
 }
@@ -69,6 +71,7 @@ func (i Isolation) Known() bool {
 // An Operation is one thing a plugin can do.
 type Operation struct {
 	Name        string          `json:"name"` // unique within the plugin
+	Title       string          `json:"title,omitempty"`
 	Kind        Kind            `json:"kind"`
 	Description string          `json:"description,omitempty"`
 	Input       json.RawMessage `json:"input,omitzero"`  // JSON Schema; absent means anything
@@ -79,6 +82,9 @@ type Operation struct {
 	Timeout     time.Duration   `json:"timeout"`               // nanoseconds, always positive
 	Hidden      bool            `json:"hidden,omitzero"`       // kept out of lists; may be named
 	NoCache     bool            `json:"no_cache,omitzero"`     // a tool whose results are not reused
+
+	Auth    *Auth                 `json:"auth,omitempty"`    // the account it acts with elsewhere
+	Secrets map[string]SecretNeed `json:"secrets,omitempty"` // the secrets it may read, by name
 
 	Preview        bool     `json:"preview,omitzero"`          // it can show what it would do, without doing it
 	Reconcile      bool     `json:"reconcile,omitzero"`        // it can find out how an earlier call of it ended
@@ -186,3 +192,37 @@ type Package struct {
 	Dir    string `json:"dir"`    // where they are; absolute
 	Dev    bool   `json:"dev"`    // linked to the author's files, which may change at any time
 }
+
+// A Feed says what a plugin may do on a schedule, with nobody watching.
+type Feed struct {
+	Default string   `json:"default,omitempty"` // the operation of a schedule that names none
+	Allowed []string `json:"allowed,omitempty"` // the only ones that may be scheduled; empty: those without effects
+}
+
+// IsZero reports whether nothing is declared.
+func (f Feed) IsZero() bool { return f.Default == "" && len(f.Allowed) == 0 }
+
+// An Auth is the account of some provider that a plugin, or one operation of
+// it, acts with.
+type Auth struct {
+	Provider     string   `json:"provider"`                // google, ...
+	Mode         string   `json:"mode,omitempty"`          // user, service_account, domain_delegate
+	AllowedModes []string `json:"allowed_modes,omitempty"` // that the host may choose instead
+	Scopes       []string `json:"scopes,omitempty"`        // in the provider's own words
+	SubjectHint  string   `json:"subject_hint,omitempty"`  // whom to act for: identity:google_email
+	Optional     bool     `json:"optional,omitzero"`       // it does without
+}
+
+// A SecretNeed is a secret that an operation reads. It does not run while one
+// is missing, unless that is optional.
+type SecretNeed struct {
+	AllowedScope string `json:"allowed_scope"`     // user, system, system_or_user
+	Optional     bool   `json:"optional,omitzero"` // it does without
+}
+
+// The scopes of a secret: whose it may be.
+const (
+	SecretOfUser         = "user"
+	SecretOfSystem       = "system"
+	SecretOfSystemOrUser = "system_or_user" // the user's own first
+)

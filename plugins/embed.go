@@ -2,14 +2,21 @@
 // package like anyone's: registered at the first start, by the same door.
 package plugins
 
-import "embed"
+import (
+	"embed"
+	"io/fs"
+)
 
-// Files are the plugins' directories. A directory's embedding leaves out names
-// that begin with an underscore, so those that Python needs are named.
+// A directory's embedding leaves out names that begin with an underscore, so
+// those that Python needs are named.
 //
 //go:embed log_analysis network_forensics
 //go:embed log_analysis/*/*/__init__.py network_forensics/*/*/__init__.py
-var Files embed.FS
+var embedded embed.FS
+
+// Files are the plugins' directories, with what make build put into their bin
+// directories.
+var Files fs.FS = runnable{embedded}
 
 // Dirs names them.
 var Dirs = []string{
@@ -17,4 +24,5 @@ var Dirs = []string{
 	"log_analysis/pattern_extractor",
 	"log_analysis/threat_intel_ingester",
 	"network_forensics/firewall_log_aggregator",
+	"network_forensics/pcap_metadata_summary",
 }

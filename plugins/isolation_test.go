@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,7 +38,13 @@ func TestWhatIsShippedRunsInAFullCage(t *testing.T) {
 	}
 	s.must("pattern_extractor", s.log(), "", nil)
 	for tool, sample := range investigation {
-		s.must(tool, s.file(sample), "", nil)
+		s.must(tool, s.file(sample, "text"), "", nil)
+	}
+	if _, err := os.Stat("network_forensics/pcap_metadata_summary/bin/pcapsum"); err == nil {
+		s.must("pcap_metadata_summary", s.file("network_forensics/pcap_metadata_summary/examples/sample.pcap", "pcap"), "", nil)
+	} else {
+		t.Log("not run: pcap_metadata_summary: its reader is not built (make build)")
+		names = slices.DeleteFunc(names, func(name string) bool { return name == "pcap_metadata_summary" })
 	}
 	for _, lang := range scaffold.Languages {
 		name := "made_in_" + lang
@@ -118,13 +125,13 @@ var investigation = map[string]string{
 }
 
 // file is an input that hands one file over, outside a session.
-func (s *scene) file(name string) string {
+func (s *scene) file(name, kind string) string {
 	s.Helper()
 	path, err := filepath.Abs(name)
 	if err != nil {
 		s.Fatal(err)
 	}
-	return fmt.Sprintf(`{"artifacts":[{"path":%q,"name":%q,"type":"text"}]}`, path, filepath.Base(path))
+	return fmt.Sprintf(`{"artifacts":[{"path":%q,"name":%q,"type":%q}]}`, path, filepath.Base(path), kind)
 }
 
 // log is an input of pattern_extractor: its own example, where it lies.

@@ -3,7 +3,7 @@
 # whole crash campaign and the benchmarks.
 set -eu
 cd "$(dirname "$0")/.."
-for target in protocol:FuzzParseFrame internal/registry/dialect:FuzzRead protocol:FuzzFast internal/egress:FuzzParseURL internal/egress:FuzzParseHost internal/policy:FuzzPolicies; do
+for target in protocol:FuzzParseFrame internal/registry/dialect:FuzzRead protocol:FuzzFast internal/egress:FuzzParseURL internal/egress:FuzzParseHost internal/policy:FuzzPolicies cmd/pcapsum:FuzzCapture; do
 	echo "== fuzzing ${target#*:} in ${target%%:*}"
 	go test "./${target%%:*}" -run '^$' -fuzz "^${target#*:}\$" -fuzztime "${FUZZTIME:-60s}"
 done
@@ -13,4 +13,6 @@ echo "== 2,000 kills of a host in the middle of calls with effects, on both stor
 MORTISE_CRASH_ROUNDS="${CRASHROUNDS:-1300}" go test -count=1 -timeout 3h -v -run 'Repeated|Finds' ./test/crash
 echo "== 1,000 cases of hostile plugins, and 200 kills of a host with their trees running"
 MORTISE_HOSTILE_CASES="${HOSTILECASES:-1000}" MORTISE_HOSTILE_KILLS="${HOSTILEKILLS:-200}" go test -count=1 -timeout 2h -v ./test/hostile
+echo "== captures of 100 MB, beside tshark"
+MORTISE_PCAP_MB="${PCAPMB:-100}" go test -count=1 -timeout 30m -v -run 'Tshark|Bounds' ./cmd/pcapsum
 cd bench && go run .

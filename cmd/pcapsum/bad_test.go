@@ -180,7 +180,7 @@ func mutate(r *rand.Rand, seeds [][]byte) []byte {
 // FuzzCapture reads anything.
 func FuzzCapture(f *testing.F) {
 	for i, s := range shapes {
-		path, _ := write(f, s, uint64(i), 2<<10)
+		path, _ := write(f, s, uint64(i), 700)
 		raw, err := os.ReadFile(path)
 		if err != nil {
 			f.Fatal(err)

@@ -20,7 +20,7 @@ type tape struct {
 }
 
 func newTape(r io.Reader) *tape {
-	return &tape{r: bufio.NewReaderSize(r, 1<<18), buf: make([]byte, 1<<16)}
+	return &tape{r: bufio.NewReaderSize(r, 1<<16), buf: make([]byte, 1<<12)}
 }
 
 var errCutOff = errors.New("the file ends in the middle of a record")

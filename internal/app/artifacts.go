@@ -22,11 +22,7 @@ func (s artifacts) Pillar(ctx context.Context, call *plugin.Call) (string, error
 // Artifacts returns what is in a call's session, with the paths that they have
 // in its view.
 func (s artifacts) Artifacts(ctx context.Context, call *plugin.Call) ([]service.Artifact, error) {
-	all, err := s.sessions.Artifacts(ctx, call.Tenant, call.Session)
-	if err != nil {
-		return nil, err
-	}
-	view, err := s.sessions.View(ctx, call.Tenant, call.Session)
+	all, view, err := s.sessions.Viewed(ctx, call.Tenant, call.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +47,7 @@ func (s artifacts) Add(ctx context.Context, call *plugin.Call, r io.Reader, a se
 	if err != nil {
 		return service.Artifact{}, err
 	}
-	view, err := s.sessions.View(ctx, call.Tenant, call.Session)
+	view, err := s.sessions.Show(ctx, call.Tenant, kept)
 	if err != nil {
 		return service.Artifact{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/google/uuid"
 )
@@ -18,12 +19,15 @@ var _ Store = (*Dir)(nil)
 // may write to: <dir>/<2 hexadecimal digits>/<hash>. A blob that is being
 // deleted is set aside under a name that begins with its hash and .gone; if that
 // was interrupted, it is found there.
-type Dir struct{ path string }
+type Dir struct {
+	path  string
+	swept sync.Once // of what others left
+}
 
 const gone = ".gone-"
 
 // OpenDir returns the store in a directory, which is made when it is needed.
-func OpenDir(path string) *Dir { return &Dir{path} }
+func OpenDir(path string) *Dir { return &Dir{path: path} }
 
 func wrap(sha256 string, err error) error { return fmt.Errorf("blob %s: %w", sha256, err) }
 
@@ -37,7 +41,7 @@ func (d *Dir) Stage(ctx context.Context, r io.Reader) (*Staged, error) {
 	if err := os.MkdirAll(d.path, 0o700); err != nil {
 		return nil, err
 	}
-	sweep(d.path)
+	d.swept.Do(func() { sweep(d.path) })
 	s, err := stage(ctx, d.path, r)
 	if err != nil {
 		return nil, err
@@ -147,7 +151,7 @@ func (d *Dir) Link(ctx context.Context, sha256, path string) error {
 	}
 	sum := newChecked(f, sha256)
 	defer sum.Close()
-	if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, reader{ctx, sum}, make([]byte, 1<<20)); err != nil {
+	if _, err := copyTo(io.Discard, reader{ctx, sum}); err != nil {
 		return err
 	}
 	err = os.Link(d.file(sha256), path)

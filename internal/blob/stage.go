@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -41,7 +42,7 @@ func stage(ctx context.Context, dir string, r io.Reader) (_ *Staged, err error) 
 		}
 	}()
 	sum := sha256.New()
-	size, err := io.CopyBuffer(struct{ io.Writer }{io.MultiWriter(f, sum)}, reader{ctx, r}, make([]byte, 1<<20))
+	size, err := copyTo(io.MultiWriter(f, sum), reader{ctx, r})
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +50,17 @@ func stage(ctx context.Context, dir string, r io.Reader) (_ *Staged, err error) 
 		return nil, err
 	}
 	return &Staged{SHA256: hex.EncodeToString(sum.Sum(nil)), Size: size, path: f.Name()}, nil
+}
+
+// buffers are what bytes are copied through. Most blobs are small, and making
+// such a buffer for each would take longer than to copy them.
+var buffers = sync.Pool{New: func() any { return new([256 << 10]byte) }}
+
+// copyTo copies to the end of r, and through nothing but a buffer.
+func copyTo(w io.Writer, r io.Reader) (int64, error) {
+	buf := buffers.Get().(*[256 << 10]byte)
+	defer buffers.Put(buf)
+	return io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{r}, buf[:])
 }
 
 const abandoned = 24 * time.Hour // after which what was staged has nobody left

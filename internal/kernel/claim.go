@@ -119,6 +119,7 @@ type stored struct {
 	Trace      plugin.Trace     `json:"trace"`
 	Timeout    time.Duration    `json:"timeout,omitempty"`
 	Input      json.RawMessage  `json:"input"`
+	Overlay    json.RawMessage  `json:"overlay,omitempty"`
 }
 
 // encode returns the call as it is kept.
@@ -130,7 +131,7 @@ func (r *request) encode() []byte {
 	}
 	raw, err := json.Marshal(stored{
 		c.Principal, c.Actor, c.Agent, c.Origin, c.Parent, c.Session, c.Depth, c.EffectFree, c.Labels,
-		c.Key, c.Place, c.Plan, c.Approval, c.Trace, c.Timeout, input,
+		c.Key, c.Place, c.Plan, c.Approval, c.Trace, c.Timeout, input, c.Overlay,
 	})
 	if err != nil {
 		panic(err) // it was read as JSON before
@@ -164,7 +165,7 @@ func (s *stored) call(row *store.CallRow) *plugin.Call {
 	return &plugin.Call{
 		ID: row.ID, Tenant: row.Tenant, Principal: s.Principal, Actor: s.Actor, Agent: s.Agent, Origin: s.Origin, Parent: s.Parent, Session: s.Session,
 		Depth: s.Depth, EffectFree: s.EffectFree, Labels: s.Labels, Operation: row.Operation + "@=" + row.Version, Input: s.Input, Key: s.Key,
-		Place: s.Place, Plan: s.Plan, Approval: s.Approval, Digest: row.PackageDigest, Trace: s.Trace, Timeout: s.Timeout,
+		Place: s.Place, Plan: s.Plan, Approval: s.Approval, Digest: row.PackageDigest, Trace: s.Trace, Timeout: s.Timeout, Overlay: s.Overlay,
 	}
 }
 

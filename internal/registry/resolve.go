@@ -132,9 +132,18 @@ func (ix *index) choose(want wanted, usable func(*version) bool) (*version, erro
 	if len(versions) == 0 {
 		return nil, ix.unknown(want.Plugin)
 	}
+	allows := want.allows
+	if want.Constraint == "" && !slices.ContainsFunc(versions, allows) {
+		// Who calls a tool of Event Mill names no version: one that has
+		// pre-releases only, as many published ones have, is meant all the same.
+		allows = func(v *version) bool {
+			m, err := v.manifest()
+			return err == nil && m.Dialect == dialect.EventMill
+		}
+	}
 	var first *version
 	for _, v := range versions {
-		if !want.allows(v) {
+		if !allows(v) {
 			continue
 		}
 		if usable(v) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,11 @@ func TestResolve(t *testing.T) {
 	b.register(author(t, "off", "1.0.0", "x"), registry.RegisterOptions{})
 	dir := author(t, "hid", "1.0.0")
 	write(t, dir+"/manifest.yaml", "name: hid\nversion: 1.0.0\noperations: {a: {hidden: true}, b: {}}\n")
+	b.install(dir)
+	dir = filepath.Join(t.TempDir(), "draft_tool")
+	write(t, dir+"/manifest.json", `{"tool_name": "draft_tool", "version": "0.2.0-beta", "pillar": "log_analysis", "display_name": "Draft", "description_short": "A draft.",
+		"entry_point": "tool.py", "class_name": "Draft"}`)
+	write(t, dir+"/tool.py", "class Draft:\n    pass\n")
 	b.install(dir)
 	if _, err := b.Disable(context.Background(), "mail@1.10.0"); err != nil {
 		t.Fatal(err)
@@ -51,6 +57,7 @@ func TestResolve(t *testing.T) {
 		{"mail/send@3", "not_found: mail has no version 3; there is 3.0.0-rc.1, 2.0.0, 1.10.0, 1.2.0, 1.0.0"},
 		{"mail/send@1.10.0", "disabled: mail@1.10.0 is disabled"},
 		{"off", "disabled: off@1.0.0 is disabled"},
+		{"draft_tool", "draft_tool/draft_tool@0.2.0-beta"},
 		{"beta", "not_found: beta has pre-releases only, which must be asked for: 1.0.0-beta"},
 		{"Mail/send", "not_found: no plugin is called Mail; did you mean mail?"},
 		{"mial/send", "not_found: no plugin is called mial; did you mean mail?"},

@@ -22,12 +22,14 @@ import (
 	"github.com/mortise-dev/mortise/internal/egress"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/llm"
+	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // Names lists the services that exist, as manifests ask for them.
 func Names() []string {
-	return []string{cacheName, httpName, sessionName, artifactsName, referenceName, llmName}
+	return []string{cacheName, httpName, sessionName, artifactsName, referenceName, llmName,
+		storageName, cursorName, secretsName, rateName, identityName, auditName}
 }
 
 // A Broker answers what plugins ask. It is safe for concurrent use. Its fields
@@ -57,6 +59,12 @@ type Broker struct {
 	// Documents are what plugins ask models about. It may be nil.
 	Documents Documents
 
+	// Store is where plugins keep what they keep. Where it is nil, they keep
+	// nothing.
+	Store store.Store
+	// Secrets are what plugins may read and set. It may be nil.
+	Secrets Secrets
+
 	Egress      egress.Grants // what an administrator allows beyond the public Internet
 	Version     string        // of the host, as others on the network are told
 	MaxAnswer   int           // bytes of one answer; 4 MiB where it is 0
@@ -65,11 +73,12 @@ type Broker struct {
 
 	cache *cache
 	web   *web
+	rates *rates
 }
 
 // New returns a broker.
 func New() *Broker {
-	b := &Broker{cache: newCache()}
+	b := &Broker{cache: newCache(), rates: newRates()}
 	b.web = newWeb(b)
 	return b
 }
@@ -124,7 +133,8 @@ type grant struct {
 	reading bool            // nothing it asks for may have an effect
 	refused atomic.Int32
 
-	used, unsettled atomic.Bool
+	used, unsettled, confided atomic.Bool
+	audits                    atomic.Int32
 
 	queries atomic.Int32 // of models
 	tab     llm.Tab      // what they used
@@ -141,8 +151,9 @@ type grant struct {
 	tries       int               // how often it asked for that
 }
 
-// Used reports whether something outside the host was asked during the call.
-func (g *grant) Used() bool { return g.used.Load() }
+// Used reports whether something outside the host was asked during the call, or
+// a secret.
+func (g *grant) Used() bool { return g.used.Load() || g.confided.Load() }
 
 // Unsettled reports whether an effect outside was begun during the call and
 // nobody learned how it ended.
@@ -180,7 +191,7 @@ func (g *grant) Serve(ctx context.Context, name string, args json.RawMessage) (j
 		raw, err := g.journalled(ctx, name, args, t)
 		return raw, g.refuse(name, err, plugin.CodeEgressDenied)
 	}
-	value, err := t.do(ctx)
+	value, err := g.carryOut(ctx, t)
 	if err != nil {
 		if t.class == Nested {
 			return nil, err // a call of its own, with an entry of its own
@@ -188,6 +199,18 @@ func (g *grant) Serve(ctx context.Context, name string, args json.RawMessage) (j
 		return nil, g.refuse(name, err, plugin.CodeEgressDenied)
 	}
 	return g.encode(name, value, t)
+}
+
+// carryOut does what no journal hears of.
+func (g *grant) carryOut(ctx context.Context, t task) (value any, err error) {
+	if t.commit == nil {
+		return t.do(ctx)
+	}
+	err = g.broker.Store.Write(ctx, func(tx store.Tx) (err error) {
+		value, err = t.commit(ctx, tx)
+		return err
+	})
+	return value, err
 }
 
 // encode returns an answer as the plugin gets it.

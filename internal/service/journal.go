@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/canon"
 	"github.com/mortise-dev/mortise/internal/ledger"
+	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -24,9 +25,14 @@ func (u unanswered) Unwrap() error { return u.error }
 // attempt of the call did is answered from the journal (kernel contracts, 5.3.4
 // A: effects are never repeated).
 func (g *grant) journalled(ctx context.Context, name string, args json.RawMessage, t task) (json.RawMessage, error) {
-	begun, err := g.journal.Begin(ctx, ledger.Effect{
-		Method: name, Class: string(t.class), Name: t.effect, RequestHash: requestHash(name, args), Repeatable: t.repeat != nil,
-	})
+	if t.request != nil {
+		args = t.request
+	}
+	effect := ledger.Effect{Method: name, Class: string(t.class), Name: t.effect, RequestHash: requestHash(name, args), Repeatable: t.repeat != nil}
+	if t.commit != nil {
+		return g.committed(ctx, name, t, effect)
+	}
+	begun, err := g.journal.Begin(ctx, effect)
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +60,29 @@ func (g *grant) journalled(ctx context.Context, name string, args json.RawMessag
 		return nil, endErr
 	}
 	return raw, err
+}
+
+// committed carries out a local effect in one transaction with its place in the
+// journal.
+func (g *grant) committed(ctx context.Context, name string, t task, effect ledger.Effect) (json.RawMessage, error) {
+	kept, err := g.journal.Local(ctx, effect, func(tx store.Tx) ([]byte, error) {
+		value, err := t.commit(ctx, tx)
+		var refusal *plugin.Error
+		if err != nil && !errors.As(err, &refusal) {
+			return nil, err
+		}
+		var raw json.RawMessage
+		if err == nil {
+			if raw, err = g.encode(name, value, t); err != nil {
+				return nil, err
+			}
+		}
+		return encodeAnswer(raw, err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return decodeAnswer(kept)
 }
 
 // requestHash identifies what is asked for, however it is spelled.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -27,6 +28,15 @@ type task struct {
 	effect string // its name, where the class is local or external
 	do     func(ctx context.Context) (any, error)
 
+	// commit is what a local effect does, in place of do: a change of the store
+	// that is one transaction with its place in the journal. An error that has a
+	// code is a refusal, before which nothing was written. It may be run again.
+	commit func(ctx context.Context, tx store.Tx) (any, error)
+
+	// request stands in the journal in place of the arguments, where these are
+	// not to be told from a hash; nil where they are.
+	request json.RawMessage
+
 	// repeat gives the request the key by which the other side tells a
 	// repetition; nil where the other side cannot. It is called before do.
 	repeat func(key string)
@@ -47,6 +57,20 @@ var methods = map[string]method{
 	artifactsList:     always(Read, "", artifactsListed),
 	artifactsRegister: registerTask, // own: part of the call's answer
 	referenceGet:      always(Read, "", referenceLookUp),
+
+	storageGet:        always(Read, "", storageRead),
+	storagePut:        storagePutTask, // local, storage_write
+	storageDelete:     storageDeleteTask,
+	cursorGet:         always(Read, "", cursorRead),
+	cursorSet:         cursorSetTask, // local, cursor_write
+	cursorDelete:      cursorDeleteTask,
+	secretsGet:        always(Read, "", secretRead),
+	secretsSet:        secretSetTask, // local, secret_write
+	rateTake:          always(Own, "", rateTaken),
+	identityCurrent:   always(Read, "", identityOfCaller),
+	identityLookup:    always(Read, "", identityFound),
+	identityPrimary:   always(Read, "", identityEmail),
+	auditLog:          always(Own, "", audited),
 
 	llmText:       llmTextTask, // read: what it costs is bounded by budgets
 	llmMultimodal: llmMultimodalTask,

@@ -95,15 +95,16 @@ func (s *Sessions) Add(ctx context.Context, tenant, session string, r io.Reader,
 func (s *Sessions) register(ctx context.Context, tenant, session string, staged *blob.Staged, a Add) (row *store.ArtifactRow, err error) {
 	err = s.write(ctx, func(tx store.Tx) error {
 		labels := slices.Clone(a.Labels)
+		had, err := tx.ArtifactLabels(ctx, tenant, session, a.Parents)
+		if err != nil {
+			return err
+		}
 		for _, parent := range a.Parents {
-			had, err := tx.Artifact(ctx, tenant, session, parent)
-			if err != nil {
-				return err
-			}
-			if had == nil {
+			its, there := had[parent]
+			if !there {
 				return plugin.Errorf(plugin.CodeNotFound, "artifact %.100q, which %s was made from, is not in session %s", parent, a.Name, session)
 			}
-			labels = append(labels, had.Labels...)
+			labels = append(labels, its...)
 		}
 		slices.Sort(labels)
 		wanted := store.ArtifactRow{
@@ -111,7 +112,6 @@ func (s *Sessions) register(ctx context.Context, tenant, session string, staged 
 			SourceTool: a.SourceTool, SourceCall: a.SourceCall, Parents: append([]string{}, a.Parents...), Labels: append([]string{}, slices.Compact(labels)...),
 			Metadata: string(a.Metadata), StorageURI: s.Blobs.URI(staged.SHA256), CreatedAt: s.now(),
 		}
-		var err error
 		wanted.ID, err = freshID("art_", 4, func(id string) (bool, error) {
 			had, err := tx.Artifact(ctx, tenant, session, id)
 			return had != nil, err
@@ -149,7 +149,12 @@ func (s *Sessions) Artifacts(ctx context.Context, tenant, session string) ([]Art
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.Store.Artifacts(ctx, tenant, in.ID)
+	return s.of(ctx, in)
+}
+
+// of returns the artifacts of a session that was found.
+func (s *Sessions) of(ctx context.Context, in *store.SessionRow) ([]Artifact, error) {
+	rows, err := s.Store.Artifacts(ctx, in.Tenant, in.ID)
 	if err != nil {
 		return nil, err
 	}

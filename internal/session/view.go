@@ -28,28 +28,52 @@ type linker interface {
 // View makes sure that every artifact which a session has by now is in its
 // view. What is there stays, so that a process may read it meanwhile.
 func (s *Sessions) View(ctx context.Context, tenant, session string) (View, error) {
+	_, v, err := s.Viewed(ctx, tenant, session)
+	return v, err
+}
+
+// Viewed is View, and returns as well what is there: [Sessions.Artifacts].
+func (s *Sessions) Viewed(ctx context.Context, tenant, session string) ([]Artifact, View, error) {
 	in, err := find(ctx, s.Store, tenant, session)
 	if err != nil {
-		return View{}, err
+		return nil, View{}, err
 	}
-	all, err := s.Artifacts(ctx, tenant, in.ID)
+	all, err := s.of(ctx, in)
 	if err != nil {
-		return View{}, err
+		return nil, View{}, err
 	}
 	v := View{s.viewDir(tenant, in.ID)}
 	if err := os.MkdirAll(v.Dir, 0o700); err != nil {
-		return View{}, err
+		return nil, View{}, err
 	}
 	for _, a := range all {
-		if v.has(a) {
-			continue
-		}
-		// Another process may be faster.
-		if err := s.place(ctx, v, a); err != nil && !v.has(a) {
-			return View{}, unreadable(a, err)
+		if err := s.show(ctx, v, a); err != nil {
+			return nil, View{}, err
 		}
 	}
-	return v, nil
+	return all, v, nil
+}
+
+// Show makes sure that one artifact is in the view of its session, and looks at
+// no other: what a call registers is shown at once, however many there are.
+func (s *Sessions) Show(ctx context.Context, tenant string, a Artifact) (View, error) {
+	v := View{s.viewDir(tenant, a.Session)}
+	if err := os.MkdirAll(v.Dir, 0o700); err != nil {
+		return View{}, err
+	}
+	return v, s.show(ctx, v, a)
+}
+
+// show brings an artifact into the view, if it is not there.
+func (s *Sessions) show(ctx context.Context, v View, a Artifact) error {
+	if v.has(a) {
+		return nil
+	}
+	// Another process may be faster.
+	if err := s.place(ctx, v, a); err != nil && !v.has(a) {
+		return unreadable(a, err)
+	}
+	return nil
 }
 
 // has reports whether an artifact is in the view.

@@ -129,6 +129,49 @@ type Reader interface {
 	Artifacts(ctx context.Context, tenant, session string) ([]ArtifactRow, error)
 	// Registered reports whether an artifact of any tenant has these bytes.
 	Registered(ctx context.Context, sha256 string) (bool, error)
+	// ArtifactLabels returns the labels of those artifacts of a session that
+	// there are, by their ids, and reads nothing else of them.
+	ArtifactLabels(ctx context.Context, tenant, session string, ids []string) (map[string][]string, error)
+
+	// KB returns the knowledge base of that id.
+	KB(ctx context.Context, tenant, id string) (*KBRow, error)
+	// KBs returns the knowledge bases of a tenant, by id.
+	KBs(ctx context.Context, tenant string) ([]KBRow, error)
+	// Document returns a document of a knowledge base, with its text.
+	Document(ctx context.Context, tenant, kb, id string) (*DocumentRow, error)
+	// DocumentBySource returns what a knowledge base has of a source.
+	DocumentBySource(ctx context.Context, tenant, kb, source string) (*DocumentRow, error)
+	// Documents returns documents without their text, by id.
+	Documents(ctx context.Context, filter DocumentFilter) ([]DocumentRow, error)
+	// Chunks returns the passages of a document, in their order, without terms.
+	Chunks(ctx context.Context, tenant, kb, document string) ([]ChunkRow, error)
+	// SearchChunks returns the passages that fit best, the best first.
+	SearchChunks(ctx context.Context, q ChunkQuery) ([]ChunkHit, error)
+	// Vectors yields the embeddings of some knowledge bases.
+	Vectors(ctx context.Context, tenant string, kbs []string) iter.Seq2[VectorRow, error]
+	// Hits returns the passages of these vectors that are still there, unranked.
+	Hits(ctx context.Context, tenant string, of []VectorRow) ([]ChunkHit, error)
+
+	// Schedule returns the schedule of that id.
+	Schedule(ctx context.Context, tenant, id string) (*ScheduleRow, error)
+	// Schedules returns schedules, newest first; those that are due by when.
+	Schedules(ctx context.Context, filter ScheduleFilter) ([]ScheduleRow, error)
+	// Ticks returns the times of a schedule that have come.
+	Ticks(ctx context.Context, filter TickFilter) ([]TickRow, error)
+
+	// IdentitiesOf returns what links one principal, by provider and external id.
+	IdentitiesOf(ctx context.Context, tenant, principalType, principalID string) ([]IdentityRow, error)
+
+	// KV returns what is kept under a key. Whether it has expired is the caller's
+	// to judge.
+	KV(ctx context.Context, key KVKey) (*KVRow, error)
+
+	// Secret returns a secret as it is kept: encrypted.
+	Secret(ctx context.Context, name SecretName) (*SecretRow, error)
+	// Secrets returns secrets by tenant and name.
+	Secrets(ctx context.Context, filter SecretFilter) ([]SecretRow, error)
+	// SecretKeys returns the keys of secrets, the first one first.
+	SecretKeys(ctx context.Context) ([]SecretKeyRow, error)
 
 	// Spent returns what was spent of a budget so far.
 	Spent(ctx context.Context, tenant, subject, period string) (int64, error)
@@ -222,6 +265,57 @@ type Tx interface {
 	// nothing is written. open reports whether there was such a session; if
 	// not, nothing is written and there is no prior.
 	InsertArtifact(row ArtifactRow) (inserted, prior *ArtifactRow, open bool, err error)
+
+	// InsertKB adds a knowledge base, and reports whether its id was free.
+	InsertKB(row KBRow) (fresh bool, err error)
+	// DeleteKB deletes a knowledge base that is empty, and reports whether there
+	// was such a one.
+	DeleteKB(tenant, id string) (found bool, err error)
+	// PutDocument adds a document with its passages, or puts them in the place
+	// of those of the same id, and reports whether there is such a knowledge
+	// base; if not, nothing is written.
+	PutDocument(row DocumentRow, chunks []ChunkRow) (found bool, err error)
+	// UpdateDocument changes what is known about a document, not its text.
+	UpdateDocument(row DocumentRow) (found bool, err error)
+	// DeleteDocument deletes a document with its passages.
+	DeleteDocument(tenant, kb, id string) (found bool, err error)
+
+	// InsertSchedule adds a schedule.
+	InsertSchedule(row ScheduleRow) error
+	// UpdateSchedule gives the schedule that has row's revision the changeable
+	// values of row (see [ScheduleRow]) and the next revision, and reports
+	// whether it had it; if not, nothing is written.
+	UpdateSchedule(row ScheduleRow) (won bool, err error)
+	// DeleteSchedule deletes a schedule with its ticks and reports whether there
+	// was one.
+	DeleteSchedule(tenant, id string) (found bool, err error)
+	// InsertTick adds a time of a schedule and reports whether it was not there.
+	InsertTick(row TickRow) (inserted bool, err error)
+	// UpdateTick gives the tick whose outcome is from the changeable values of
+	// row (see [TickRow]) and reports whether it was.
+	UpdateTick(from TickOutcome, row TickRow) (won bool, err error)
+	// DeleteTicks forgets the times of a schedule before a time that are not due.
+	DeleteTicks(tenant, schedule string, before time.Time) error
+
+	// PutKV keeps a value under a key, in place of an earlier one.
+	PutKV(row KVRow) error
+	// DeleteKV reports whether there was something under the key.
+	DeleteKV(key KVKey) (found bool, err error)
+
+	// PutSecret adds a secret or replaces it, if the key that it is encrypted with
+	// is the last one there is, and reports whether it is; if not, nothing is
+	// written.
+	PutSecret(row SecretRow) (current bool, err error)
+	// DeleteSecret reports whether there was such a secret to delete.
+	DeleteSecret(name SecretName) (found bool, err error)
+	// InsertSecretKey adds a key, unless there is one of its number.
+	InsertSecretKey(row SecretKeyRow) (added bool, err error)
+	// RewrapSecretKey encrypts key n with another one from outside, and reports
+	// whether from was what it was encrypted with; if not, nothing is written.
+	RewrapSecretKey(n int64, from, master string, wrapped []byte) (won bool, err error)
+	// DeleteSecretKeys deletes the keys before one that no secret is encrypted
+	// with any more, and reports whether there were any.
+	DeleteSecretKeys(before int64) (found bool, err error)
 
 	// Spend adds delta to what was spent of a budget, if the total stays within
 	// limit, and returns the total as it is then. A negative delta gives back,

@@ -91,7 +91,7 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 	s.read.SetMaxOpenConns(max(4, runtime.NumCPU()))
 	s.read.SetMaxIdleConns(max(4, runtime.NumCPU()))
 	e := sqlstore.Engine{
-		Read: s.read, Rebind: rebind, Keep: " FOR UPDATE", Caches: true, Isolation: sql.LevelRepeatableRead, Newest: "at DESC, chain DESC, seq DESC",
+		Read: s.read, Rebind: rebind, Keep: " FOR UPDATE", Caches: true, Isolation: sql.LevelRepeatableRead, Newest: "at DESC, chain DESC, seq DESC", Text: textIndex,
 	}
 	if !opts.ReadOnly {
 		id, err := uuid.NewV7()

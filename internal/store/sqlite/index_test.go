@@ -54,6 +54,10 @@ func TestQuestionsOfSweepersHaveAnIndex(t *testing.T) {
 			return err
 		}, "approvals_subject"},
 		{"the approval of a token", func() error { _, err := st.ApprovalByToken(t.Context(), "t", "h"); return err }, "approvals_token"},
+		{"schedules that are due", func() error {
+			_, err := st.Schedules(t.Context(), store.ScheduleFilter{DueBefore: time.Now()})
+			return err
+		}, "schedules_due"},
 		{"queued plans", func() error { _, err := st.Plans(t.Context(), store.PlanFilter{State: store.PlanQueued}); return err }, "plans_queued"},
 		{"running plans of a node", func() error {
 			_, err := st.Plans(t.Context(), store.PlanFilter{State: store.PlanRunning, Node: "n"})

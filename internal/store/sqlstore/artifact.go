@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -39,6 +40,34 @@ func (r *reader) Registered(ctx context.Context, sha256 string) (bool, error) {
 	q.limit(1)
 	id, err := one(rows(ctx, r, q, func(rows *sql.Rows, id *string) error { return rows.Scan(id) }))
 	return id != nil, err
+}
+
+// ArtifactLabels implements [store.Reader].
+func (r *reader) ArtifactLabels(ctx context.Context, tenant, session string, ids []string) (map[string][]string, error) {
+	found := map[string][]string{}
+	if len(ids) == 0 {
+		return found, nil
+	}
+	q := selectFrom("id, labels", "artifacts")
+	q.where("tenant = ?", tenant)
+	q.where("session_id = ?", session)
+	values := make([]any, len(ids))
+	for i, id := range ids {
+		values[i] = id
+	}
+	q.where("id IN (?"+strings.Repeat(", ?", len(ids)-1)+")", values...)
+	_, err := all(rows(ctx, r, q, func(rows *sql.Rows, id *string) error {
+		var labels string
+		if err := rows.Scan(id, &labels); err != nil {
+			return err
+		}
+		var wrong error
+		if found[*id], wrong = fromArray(labels); wrong != nil {
+			return fmt.Errorf("labels of artifact %s: %w", *id, wrong)
+		}
+		return nil
+	}))
+	return found, err
 }
 
 // InsertArtifact implements [store.Tx].

@@ -31,6 +31,16 @@ func (r *reader) Identities(ctx context.Context, tenant string) ([]store.Identit
 	return all(rows(ctx, r, q, scanIdentity))
 }
 
+// IdentitiesOf implements [store.Reader].
+func (r *reader) IdentitiesOf(ctx context.Context, tenant, principalType, principalID string) ([]store.IdentityRow, error) {
+	q := selectFrom(identityColumns, "identities")
+	q.where("tenant = ?", tenant)
+	q.where("principal_type = ?", principalType)
+	q.where("principal_id = ?", principalID)
+	q.orderBy("provider, external_id")
+	return all(rows(ctx, r, q, scanIdentity))
+}
+
 // PutIdentity implements [store.Tx].
 func (t *tx) PutIdentity(r store.IdentityRow) error {
 	scopes, err := t.array(r.Scopes)

@@ -18,6 +18,7 @@ var _ store.Reader = (*reader)(nil)
 type reader struct {
 	query  func(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	newest string                // the order of entries, newest first
+	text   *TextIndex            // of the engine
 	calm   context.Context       // takes the place of callers' contexts; nil in none
 	failed func(err error) error // hears of what went wrong; nil for nobody
 }

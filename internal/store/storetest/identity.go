@@ -36,11 +36,17 @@ func identities(t *testing.T, b *bundle) {
 	}
 	put(second, foreign, row, third)
 	check(third, row, second)
+	if got, err := b.IdentitiesOf(t.Context(), "t", "user", "ada"); err != nil || !reflect.DeepEqual(got, []store.IdentityRow{third, row, second}) {
+		t.Errorf("hers are %+v, %v", got, err)
+	}
 	row.PrincipalType, row.PrincipalID, row.Scopes, row.By, row.At = "service", "bot", []string{"run"}, "user:bob", epoch.Add(time.Second)
 	put(row)
 	check(third, row, second)
 	if got, err := b.Identity(t.Context(), "t", "slack", "U1"); err != nil || got == nil || !reflect.DeepEqual(*got, row) {
 		t.Errorf("got %+v, %v", got, err)
+	}
+	if got, err := b.IdentitiesOf(t.Context(), "t", "user", "ada"); err != nil || !reflect.DeepEqual(got, []store.IdentityRow{third, second}) {
+		t.Errorf("hers are %+v, %v", got, err)
 	}
 	if got, err := b.Identity(t.Context(), "t", "slack", "u1"); got != nil || err != nil {
 		t.Errorf("somebody else is %+v, %v", got, err)

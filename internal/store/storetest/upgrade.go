@@ -41,6 +41,13 @@ func upgraded(t *testing.T, b *bundle) {
 	insertSessions(t, st, newSession("sess_1"))
 	register(t, st, newArtifact("sess_1", "art_1"))
 	spend(t, st, 1, 1, 1, true)
+	insertKBs(t, st, newKB("notes"))
+	putDocument(t, st, newDocument("notes", "doc_1"), chunk(0, "one"))
+	insertSecretKey(t, st, store.SecretKeyRow{N: 1, Master: "m", Wrapped: []byte{1}, CreatedAt: epoch}, true)
+	putSecret(t, st, newSecret(1), true)
+	write(t, st, func(tx store.Tx) error {
+		return tx.PutKV(store.KVRow{KVKey: store.KVKey{Tenant: "t", Owner: "o", Scope: "s", Namespace: "n", Key: "k"}, Labels: []string{}, UpdatedAt: epoch})
+	})
 	move(t, st, &want, store.CallUnknown)
 	write(t, st, appendNote("one"))
 	if got := len(checkChains(t, st)); got != 1 {

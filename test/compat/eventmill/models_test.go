@@ -11,8 +11,9 @@ import (
 )
 
 // models connects the host to a loopback server that answers as an
-// OpenAI-compatible one does. The quota of one model may be used up.
-func (h *host) models(t *testing.T, spent string) {
+// OpenAI-compatible one does. The quota of one model may be used up; answer, if
+// there is one, is what all of them say.
+func (h *host) models(t *testing.T, spent string, answer ...string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -33,6 +34,9 @@ func (h *host) models(t *testing.T, spent string) {
 		text := "echo"
 		if strings.Contains(string(body), "small question") {
 			text = "echo: small question"
+		}
+		if len(answer) > 0 {
+			text = answer[0]
 		}
 		fmt.Fprintf(w, `{"id":"c1","object":"chat.completion","created":1,"model":%q,"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":%q}}],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}}`, asked.Model, text)
 	}))

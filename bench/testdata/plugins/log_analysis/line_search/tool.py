@@ -32,6 +32,8 @@ class LineSearch:
                 re.compile(pattern)
             except re.error as err:
                 errors.append("pattern is no regular expression: %s" % err)
+        if not isinstance(payload.get("title", ""), str):
+            errors.append("title must be text")
         if not isinstance(limit, int) or not 0 < limit <= 1000:
             errors.append("limit must be 1 to 1000")
         return ValidationResult(ok=not errors, errors=errors or None)
@@ -64,6 +66,7 @@ class LineSearch:
         except OSError as err:
             return ToolResult(ok=False, error_code="ARTIFACT_UNREADABLE", message="%s: %s" % (path, err))
         result = {
+            "title": payload.get("title") or payload["pattern"],
             "lines": number,
             "matches": sum(hours.values()),
             "hours": dict(sorted(hours.items())),

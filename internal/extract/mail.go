@@ -1,0 +1,48 @@
+package extract
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/jhillyerd/enmime/v2"
+)
+
+// mailText returns a mail as people read it: who, when, about what, the text,
+// and the names of what is attached.
+func mailText(data []byte) (Text, error) {
+	envelope, err := enmime.ReadEnvelope(bytes.NewReader(data))
+	if err != nil {
+		return Text{}, refuse(Unsupported, "the mail cannot be read: %v", err)
+	}
+	var b strings.Builder
+	for _, name := range []string{"Subject", "From", "To", "Cc", "Date"} {
+		if value := strings.TrimSpace(envelope.GetHeader(name)); value != "" {
+			fmt.Fprintf(&b, "%s: %s\n", name, value)
+		}
+	}
+	headers := b.Len()
+	body := envelope.Text
+	if envelope.HTML != "" && (strings.TrimSpace(body) == "" || envelope.Root == nil) {
+		if t, err := htmlText([]byte(envelope.HTML), "text/html; charset=utf-8"); err == nil {
+			body = t.Text
+		}
+	}
+	if headers == 0 && strings.TrimSpace(body) == "" {
+		return Text{}, refuse(Unsupported, "the file is said to be a mail and has neither headers nor text")
+	}
+	b.WriteString("\n" + body + "\n")
+	var names []string
+	for _, part := range append(envelope.Attachments, envelope.Inlines...) {
+		if part.FileName != "" {
+			names = append(names, part.FileName)
+		}
+	}
+	if len(names) > 0 {
+		b.WriteString("\nAttachments: " + strings.Join(names, ", ") + "\n")
+	}
+	return Text{
+		Text: b.String(), Title: envelope.GetHeader("Subject"), Method: "text", Engine: "enmime", Confidence: 1,
+		Details: map[string]any{"attachments": len(names), "defects": len(envelope.Errors)},
+	}, nil
+}

@@ -1,0 +1,269 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/mortise-dev/mortise/internal/store"
+)
+
+// A TextIndex is how an engine finds passages by their words.
+type TextIndex struct {
+	Add   string                      // enters the chunk (tenant, kb, document, n) under its terms, which come first
+	Drop  string                      // takes out the chunks of (tenant, kb, document), before they are deleted; "" where they go by themselves
+	From  string                      // the tables of a search: the chunks as c, the documents as d, and the one argument is the query
+	Match string                      // the condition
+	Score string                      // the rank, the more the better
+	Any   func(terms []string) string // the query for passages that have one of the terms
+}
+
+const kbColumns = `tenant, id, name, description, labels, created_by, created_at`
+
+const kbCounts = `, (SELECT count(*) FROM kb_documents d WHERE d.tenant = kbs.tenant AND d.kb_id = kbs.id),
+	(SELECT COALESCE(sum(d.chunks), 0) FROM kb_documents d WHERE d.tenant = kbs.tenant AND d.kb_id = kbs.id)`
+
+const documentColumns = `tenant, kb_id, id, source_id, source_type, object_id, title, filename, mime, url, content_hash, words, characters, chunks,
+	extraction, attributes, labels, principal, call_id, created_at, updated_at`
+
+const putDocument = `INSERT INTO kb_documents (` + documentColumns + `, text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	ON CONFLICT (tenant, kb_id, id) DO UPDATE SET source_type = excluded.source_type, object_id = excluded.object_id,
+		title = excluded.title, filename = excluded.filename, mime = excluded.mime, url = excluded.url, content_hash = excluded.content_hash,
+		words = excluded.words, characters = excluded.characters, chunks = excluded.chunks, extraction = excluded.extraction,
+		attributes = excluded.attributes, labels = excluded.labels, principal = excluded.principal, call_id = excluded.call_id,
+		updated_at = excluded.updated_at, text = excluded.text`
+
+const updateDocument = `UPDATE kb_documents SET filename = ?, url = ?, extraction = ?, attributes = ?, labels = ?, call_id = ?, updated_at = ?
+	WHERE tenant = ? AND kb_id = ? AND id = ?`
+
+const insertChunk = `INSERT INTO kb_chunks (tenant, kb_id, document_id, n, start, text, embedding) VALUES (?, ?, ?, ?, ?, ?, ?)`
+
+// KB implements [store.Reader].
+func (r *reader) KB(ctx context.Context, tenant, id string) (*store.KBRow, error) {
+	q := selectFrom(kbColumns+kbCounts, "kbs")
+	q.where("tenant = ?", tenant)
+	q.where("id = ?", id)
+	return one(rows(ctx, r, q, scanKB))
+}
+
+// KBs implements [store.Reader].
+func (r *reader) KBs(ctx context.Context, tenant string) ([]store.KBRow, error) {
+	q := selectFrom(kbColumns+kbCounts, "kbs")
+	q.where("tenant = ?", tenant)
+	q.orderBy("id")
+	return all(rows(ctx, r, q, scanKB))
+}
+
+// Document implements [store.Reader].
+func (r *reader) Document(ctx context.Context, tenant, kb, id string) (*store.DocumentRow, error) {
+	return r.document(ctx, tenant, kb, "id = ?", id)
+}
+
+// DocumentBySource implements [store.Reader].
+func (r *reader) DocumentBySource(ctx context.Context, tenant, kb, source string) (*store.DocumentRow, error) {
+	return r.document(ctx, tenant, kb, "source_id = ?", source)
+}
+
+func (r *reader) document(ctx context.Context, tenant, kb, condition, value string) (*store.DocumentRow, error) {
+	q := selectFrom(documentColumns+", text", "kb_documents")
+	q.where("tenant = ?", tenant)
+	q.where("kb_id = ?", kb)
+	q.where(condition, value)
+	return one(rows(ctx, r, q, func(rows *sql.Rows, d *store.DocumentRow) error { return scanDocument(rows, d, &d.Text) }))
+}
+
+// Documents implements [store.Reader].
+func (r *reader) Documents(ctx context.Context, f store.DocumentFilter) ([]store.DocumentRow, error) {
+	q := selectFrom(documentColumns, "kb_documents")
+	q.where("tenant = ?", f.Tenant)
+	q.equal("kb_id", f.KB)
+	q.equal("source_type", f.SourceType)
+	q.equal("object_id", f.ObjectID)
+	if f.After != "" {
+		q.where("id > ?", f.After)
+	}
+	q.orderBy("id")
+	q.limit(f.Limit)
+	return all(rows(ctx, r, q, func(rows *sql.Rows, d *store.DocumentRow) error { return scanDocument(rows, d) }))
+}
+
+// Chunks implements [store.Reader].
+func (r *reader) Chunks(ctx context.Context, tenant, kb, document string) ([]store.ChunkRow, error) {
+	q := selectFrom("n, start, text, embedding", "kb_chunks")
+	q.where("tenant = ?", tenant)
+	q.where("kb_id = ?", kb)
+	q.where("document_id = ?", document)
+	q.orderBy("n")
+	return all(rows(ctx, r, q, func(rows *sql.Rows, c *store.ChunkRow) error { return rows.Scan(&c.N, &c.Start, &c.Text, &c.Embedding) }))
+}
+
+const hitColumns = `c.kb_id, c.document_id, d.object_id, d.source_id, d.source_type, d.title, d.url, d.labels, c.n, c.start, c.text`
+
+// SearchChunks implements [store.Reader].
+func (r *reader) SearchChunks(ctx context.Context, cq store.ChunkQuery) ([]store.ChunkHit, error) {
+	if len(cq.Terms) == 0 || len(cq.KBs) == 0 {
+		return nil, nil
+	}
+	q := selectFrom(hitColumns+", "+r.text.Score+" AS score", r.text.From)
+	q.args = append(q.args, r.text.Any(cq.Terms))
+	q.where(r.text.Match)
+	q.where("c.tenant = ?", cq.Tenant)
+	q.oneOf("c.kb_id", cq.KBs)
+	q.orderBy("score DESC, c.kb_id, c.document_id, c.n")
+	q.limit(cq.Limit)
+	return all(rows(ctx, r, q, func(rows *sql.Rows, h *store.ChunkHit) error { return scanHit(rows, h, &h.Score) }))
+}
+
+// Hits implements [store.Reader].
+func (r *reader) Hits(ctx context.Context, tenant string, of []store.VectorRow) ([]store.ChunkHit, error) {
+	var hits []store.ChunkHit
+	for _, v := range of {
+		q := selectFrom(hitColumns, "kb_chunks c JOIN kb_documents d ON d.tenant = c.tenant AND d.kb_id = c.kb_id AND d.id = c.document_id")
+		q.where("c.tenant = ?", tenant)
+		q.where("c.kb_id = ?", v.KB)
+		q.where("c.document_id = ?", v.DocumentID)
+		q.where("c.n = ?", v.N)
+		hit, err := one(rows(ctx, r, q, func(rows *sql.Rows, h *store.ChunkHit) error { return scanHit(rows, h) }))
+		if err != nil {
+			return nil, err
+		}
+		if hit != nil {
+			hits = append(hits, *hit)
+		}
+	}
+	return hits, nil
+}
+
+// Vectors implements [store.Reader].
+func (r *reader) Vectors(ctx context.Context, tenant string, kbs []string) iter.Seq2[store.VectorRow, error] {
+	q := selectFrom("kb_id, document_id, n, embedding", "kb_chunks")
+	q.where("tenant = ?", tenant)
+	q.oneOf("kb_id", kbs)
+	q.where("embedding IS NOT NULL")
+	return rows(ctx, r, q, func(rows *sql.Rows, v *store.VectorRow) error {
+		return rows.Scan(&v.KB, &v.DocumentID, &v.N, &v.Embedding)
+	})
+}
+
+// oneOf adds the condition that a column has one of the values.
+func (q *query) oneOf(column string, values []string) {
+	args := make([]any, len(values))
+	for i, value := range values {
+		args[i] = value
+	}
+	q.where(column+" IN ("+strings.TrimPrefix(strings.Repeat(", ?", len(values)), ", ")+")", args...)
+}
+
+// InsertKB implements [store.Tx].
+func (t *tx) InsertKB(r store.KBRow) (fresh bool, err error) {
+	labels, err := t.array(r.Labels)
+	if err != nil {
+		return false, err
+	}
+	return t.Exec(`INSERT INTO kbs (`+kbColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (tenant, id) DO NOTHING`,
+		r.Tenant, r.ID, r.Name, r.Description, labels, r.CreatedBy, micros(r.CreatedAt))
+}
+
+// DeleteKB implements [store.Tx].
+func (t *tx) DeleteKB(tenant, id string) (found bool, err error) {
+	return t.Exec(`DELETE FROM kbs WHERE tenant = ? AND id = ? AND NOT EXISTS (SELECT 1 FROM kb_documents WHERE tenant = ? AND kb_id = ?)`, tenant, id, tenant, id)
+}
+
+// PutDocument implements [store.Tx].
+func (t *tx) PutDocument(r store.DocumentRow, chunks []store.ChunkRow) (found bool, err error) {
+	labels, err := t.array(r.Labels)
+	if err != nil {
+		return false, err
+	}
+	// This holds the knowledge base until the end of the transaction.
+	if found, err = t.Exec(`UPDATE kbs SET name = name WHERE tenant = ? AND id = ?`, r.Tenant, r.KB); err != nil || !found {
+		return false, err
+	}
+	if err := t.dropChunks(r.Tenant, r.KB, r.ID); err != nil {
+		return false, err
+	}
+	if _, err := t.Exec(putDocument, r.Tenant, r.KB, r.ID, r.SourceID, r.SourceType, r.ObjectID, r.Title, r.Filename, r.MIME, r.URL, r.ContentHash,
+		r.Words, r.Characters, int64(len(chunks)), r.Extraction, r.Attributes, labels, r.Principal, r.CallID, micros(r.CreatedAt), micros(r.UpdatedAt), r.Text); err != nil {
+		return false, err
+	}
+	for _, c := range chunks {
+		var embedding any
+		if c.Embedding != nil {
+			embedding = c.Embedding
+		}
+		if _, err := t.Exec(insertChunk, r.Tenant, r.KB, r.ID, c.N, c.Start, c.Text, embedding); err != nil {
+			return false, err
+		}
+		if _, err := t.Exec(t.reader.text.Add, c.Terms, r.Tenant, r.KB, r.ID, c.N); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// UpdateDocument implements [store.Tx].
+func (t *tx) UpdateDocument(r store.DocumentRow) (found bool, err error) {
+	labels, err := t.array(r.Labels)
+	if err != nil {
+		return false, err
+	}
+	return t.Exec(updateDocument, r.Filename, r.URL, r.Extraction, r.Attributes, labels, r.CallID, micros(r.UpdatedAt), r.Tenant, r.KB, r.ID)
+}
+
+// DeleteDocument implements [store.Tx].
+func (t *tx) DeleteDocument(tenant, kb, id string) (found bool, err error) {
+	if err := t.dropChunks(tenant, kb, id); err != nil {
+		return false, err
+	}
+	return t.Exec(`DELETE FROM kb_documents WHERE tenant = ? AND kb_id = ? AND id = ?`, tenant, kb, id)
+}
+
+func (t *tx) dropChunks(tenant, kb, document string) error {
+	if drop := t.reader.text.Drop; drop != "" {
+		if _, err := t.Exec(drop, tenant, kb, document); err != nil {
+			return err
+		}
+	}
+	_, err := t.Exec(`DELETE FROM kb_chunks WHERE tenant = ? AND kb_id = ? AND document_id = ?`, tenant, kb, document)
+	return err
+}
+
+func scanKB(rows *sql.Rows, r *store.KBRow) (err error) {
+	var labels string
+	var created int64
+	if err := rows.Scan(&r.Tenant, &r.ID, &r.Name, &r.Description, &labels, &r.CreatedBy, &created, &r.Documents, &r.Chunks); err != nil {
+		return err
+	}
+	r.CreatedAt = fromMicros(created)
+	if r.Labels, err = fromArray(labels); err != nil {
+		return fmt.Errorf("labels of the knowledge base %s: %w", r.ID, err)
+	}
+	return nil
+}
+
+func scanDocument(rows *sql.Rows, r *store.DocumentRow, more ...any) (err error) {
+	var labels string
+	var created, updated int64
+	if err := rows.Scan(append([]any{&r.Tenant, &r.KB, &r.ID, &r.SourceID, &r.SourceType, &r.ObjectID, &r.Title, &r.Filename, &r.MIME, &r.URL, &r.ContentHash,
+		&r.Words, &r.Characters, &r.Chunks, &r.Extraction, &r.Attributes, &labels, &r.Principal, &r.CallID, &created, &updated}, more...)...); err != nil {
+		return err
+	}
+	r.CreatedAt, r.UpdatedAt = fromMicros(created), fromMicros(updated)
+	if r.Labels, err = fromArray(labels); err != nil {
+		return fmt.Errorf("labels of document %s: %w", r.ID, err)
+	}
+	return nil
+}
+
+func scanHit(rows *sql.Rows, h *store.ChunkHit, more ...any) (err error) {
+	var labels string
+	if err := rows.Scan(append([]any{&h.KB, &h.DocumentID, &h.ObjectID, &h.SourceID, &h.SourceType, &h.Title, &h.URL, &labels, &h.N, &h.Start, &h.Text}, more...)...); err != nil {
+		return err
+	}
+	if h.Labels, err = fromArray(labels); err != nil {
+		return fmt.Errorf("labels of document %s: %w", h.DocumentID, err)
+	}
+	return nil
+}

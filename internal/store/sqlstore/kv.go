@@ -1,0 +1,61 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/mortise-dev/mortise/internal/store"
+)
+
+const kvColumns = `tenant, owner, scope, namespace, key, value, labels, expires_at, updated_at`
+
+const putKV = `INSERT INTO kv (` + kvColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+	ON CONFLICT (tenant, owner, scope, namespace, key) DO UPDATE SET value = excluded.value, labels = excluded.labels,
+		expires_at = excluded.expires_at, updated_at = excluded.updated_at`
+
+// KV implements [store.Reader].
+func (r *reader) KV(ctx context.Context, k store.KVKey) (*store.KVRow, error) {
+	q := selectFrom(kvColumns, "kv")
+	q.where("tenant = ?", k.Tenant)
+	q.where("owner = ?", k.Owner)
+	q.where("scope = ?", k.Scope)
+	q.where("namespace = ?", k.Namespace)
+	q.where("key = ?", k.Key)
+	return one(rows(ctx, r, q, scanKV))
+}
+
+// PutKV implements [store.Tx].
+func (t *tx) PutKV(r store.KVRow) error {
+	labels, err := t.array(r.Labels)
+	if err != nil {
+		return err
+	}
+	if r.Value == nil {
+		r.Value = []byte{}
+	}
+	_, err = t.Exec(putKV, r.Tenant, r.Owner, r.Scope, r.Namespace, r.Key, r.Value, labels, micros(r.ExpiresAt), micros(r.UpdatedAt))
+	return err
+}
+
+// DeleteKV implements [store.Tx].
+func (t *tx) DeleteKV(k store.KVKey) (bool, error) {
+	return t.Exec(`DELETE FROM kv WHERE tenant = ? AND owner = ? AND scope = ? AND namespace = ? AND key = ?`, k.Tenant, k.Owner, k.Scope, k.Namespace, k.Key)
+}
+
+func scanKV(rows *sql.Rows, r *store.KVRow) error {
+	var labels string
+	var expires, updated int64
+	if err := rows.Scan(&r.Tenant, &r.Owner, &r.Scope, &r.Namespace, &r.Key, &r.Value, &labels, &expires, &updated); err != nil {
+		return err
+	}
+	var err error
+	if r.Labels, err = fromArray(labels); err != nil {
+		return fmt.Errorf("labels of what %s keeps: %w", r.Owner, err)
+	}
+	if r.Value == nil { // a driver's way to say no bytes
+		r.Value = []byte{}
+	}
+	r.ExpiresAt, r.UpdatedAt = fromMicros(expires), fromMicros(updated)
+	return nil
+}

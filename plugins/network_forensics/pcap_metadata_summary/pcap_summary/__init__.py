@@ -1,0 +1,1 @@
+"""The program that reads captures, and what it is started for."""

@@ -1,0 +1,119 @@
+"""Imports that a plugin may not make: HTTP clients, and the inside of the host.
+
+All network goes through host.http; the operating system sees to that, and this
+says so early and in words. The rule is about who imports:
+
+    a module of the standard library   gets a stand-in, which answers every use
+                                       with ImportError; so xml.sax works, as far
+                                       as it fetches nothing
+    anybody else                       gets ImportError at once
+
+The real module is thus never in this process, whatever way leads to it:
+importlib, sys.modules, an attribute of `urllib`, exec.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+from types import ModuleType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+CLIENTS = frozenset(("requests", "httpx", "urllib3"))
+HARMLESS = frozenset(("urllib.parse",))
+
+_bootstrap = sys.modules["_frozen_importlib"]
+_library = os.path.dirname(os.path.realpath(os.__file__))
+_import = builtins.__import__
+
+
+def rule(name: str) -> str:
+    """Return why a module is denied, "" if it is not."""
+    top, _, rest = name.partition(".")
+    if top in CLIENTS or (top == "urllib" and rest and name not in HARMLESS):
+        return f"import of {name} is denied: plugins have no HTTP clients of their own; use host.http, and urllib.parse for URLs"
+    if top == "shu":
+        return f"import of {name} is denied: plugins do not import the host; use the host object, and shu_plugin_sdk"
+    return ""
+
+
+def install() -> None:
+    """Guard all imports of this process from now on."""
+    for name in list(sys.modules):
+        if rule(name):
+            parent, _, own = name.rpartition(".")
+            vars(sys.modules.get(parent, sys)).pop(own, None)
+            del sys.modules[name]
+    sys.meta_path.insert(0, Guard())
+    builtins.__import__ = guarded
+
+
+def guarded(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+    """Import as ever, but for what is denied: a stand-in may be loaded, and is still nobody's but the library's."""
+    if not level and type(name) is str and (name.startswith(("urllib", "shu")) or name.partition(".")[0] in CLIENTS):
+        for wanted in (name, *(f"{name}.{item}" for item in fromlist or ())):
+            why = rule(wanted)
+            if why and (wanted == name or wanted in sys.modules) and not _of_library(sys._getframe(1).f_code.co_filename):
+                raise ImportError(why, name=wanted)
+    return _import(name, globals, locals, fromlist, level)
+
+
+class Guard:
+    """The first finder of modules."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """Find the stand-in of what is denied; raises ImportError for whoever may not have it."""
+        why = rule(name)
+        if not why:
+            return None
+        if name == "shu" or name.startswith("shu.") or not _of_library(_importer()):
+            raise ImportError(why, name=name)
+        return _bootstrap.ModuleSpec(name, self)  # type: ignore[attr-defined]
+
+    def create_module(self, spec: Any) -> ModuleType:
+        return StandIn(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """A stand-in has nothing to run."""
+
+
+class StandIn(ModuleType):
+    """A denied module, for library modules that import it and may never use it."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what the import machinery asks every module for
+            raise AttributeError(name)
+        raise ImportError(rule(self.__name__), name=self.__name__)
+
+
+def _importer() -> str:
+    """Return the file of the code that imports, past the machinery of importing."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if path != __file__ and not path.startswith(_machinery):
+            return path
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""
+
+
+_machinery = (
+    "<frozen importlib",
+    "<frozen runpy",
+    *(os.path.join(_library, name) for name in ("importlib" + os.sep, "pkgutil.py", "runpy.py", "imp.py")),
+)
+
+
+def _of_library(path: str) -> bool:
+    """Report whether a file is the standard library's; site-packages stand below it and are not."""
+    if path.startswith("<frozen "):
+        return True
+    path = os.path.realpath(path)
+    if not path.startswith(_library + os.sep):
+        return False
+    first = path[len(_library) + 1 :].partition(os.sep)[0]
+    return first not in ("site-packages", "dist-packages")

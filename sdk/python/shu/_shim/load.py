@@ -1,0 +1,107 @@
+"""The plugin's package on the path, and its class.
+
+A module "plugins.gmail.plugin" whose file is plugin.py at the top of the package
+makes the package answer to `plugins.gmail`, whatever its directory is called;
+`plugins` itself is a namespace package. For "gmail_digest.plugin" in
+gmail_digest/plugin.py the package's directory is on the path. vendor/ comes
+before everything.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from . import guard
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .about import About
+
+_importing = sys.modules["_frozen_importlib"]
+_files = sys.modules["_frozen_importlib_external"]
+
+
+class NotAPlugin(Exception):
+    """The module is there and has no such class."""
+
+
+class Package:
+    """One plugin's files. The class is loaded with the first call."""
+
+    def __init__(self, root: str, about: About) -> None:
+        self.root = root
+        self.about = about
+        self.parents, self.module = names(about.module, about.entry, root)
+        self._class: Any = None
+        self._ready = False
+
+    def instance(self) -> Any:
+        """Return a new instance: what one call leaves on it is not the next caller's. Raises what the code raises."""
+        if self._class is None:
+            self._class = self._load()
+        return self._class()
+
+    def _load(self) -> Any:
+        if not self._ready:
+            self._ready = True
+            self._add_paths()
+            guard.install()
+        for name in self.parents:
+            if name not in sys.modules:
+                _package(name, self.root if name == self.parents[-1] else "")
+        __import__(self.module)
+        found = getattr(sys.modules[self.module], self.about.class_name, None)
+        if not callable(found):
+            raise NotAPlugin(f"{self.about.entry} has no class {self.about.class_name}")
+        return found
+
+    def _add_paths(self) -> None:
+        own = [] if self.parents else [self.root]
+        vendor = os.path.join(self.root, "vendor")
+        sys.path[:0] = [vendor, *own] if os.path.isdir(vendor) else own
+
+
+def names(module: str, entry: str, root: str) -> tuple[list[str], str]:
+    """Return the packages that the root stands for, outermost first, and the module's name.
+
+    What the name has beyond the file's path is the root.
+    """
+    steps = entry[: -len(".py")].split("/") if entry.endswith(".py") else entry.split("/")
+    if steps[-1] == "__init__":
+        steps.pop()
+    if not module:
+        module = ".".join(["plugins", _identifier(os.path.basename(root)), *steps])
+    parts = module.split(".")
+    beyond = parts[: len(parts) - len(steps)]
+    if len(parts) < len(steps) or parts[len(beyond) :] != steps:
+        raise NotAPlugin(f"the module {module} is not in the file {entry}")
+    return [".".join(beyond[: n + 1]) for n in range(len(beyond))], module
+
+
+def _identifier(name: str) -> str:
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "plugin"
+
+
+def _package(name: str, directory: str) -> None:
+    """Make a namespace package, or of a directory with an __init__.py a regular one."""
+    search = [directory] if directory else []
+    init = os.path.join(directory, "__init__.py")
+    if directory and os.path.isfile(init):
+        spec = _files.spec_from_file_location(name, init, submodule_search_locations=search)  # type: ignore[attr-defined]
+    else:
+        spec = _importing.ModuleSpec(name, None, is_package=True)  # type: ignore[attr-defined]
+    module = _importing.module_from_spec(spec)  # type: ignore[attr-defined]
+    module.__path__ = search
+    sys.modules[name] = module
+    if spec.loader is not None:
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+    parent, _, own = name.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], own, module)

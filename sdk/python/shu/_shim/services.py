@@ -1,0 +1,248 @@
+"""The smaller services on the host object. All of them are awaited, but for what says otherwise."""
+
+from __future__ import annotations
+
+from .files import spelled
+from .host import Fixed
+from .records import Known, Taken, record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Sequence
+
+
+class Cache(Fixed):
+    """Values for a while, for this plugin alone."""
+
+    __slots__ = ()
+
+    async def get(self, key: str, default: Any = None) -> Any:
+        """Return the value under key, default where there is none."""
+        return _found(await self._line.ask("cache.get", {"key": key}), default)
+
+    async def set(self, key: str, value: Any, ttl_seconds: float | None = None, ttl: float | None = None) -> None:
+        """Keep a value, for 300 seconds where nothing is said."""
+        seconds = ttl_seconds if ttl_seconds is not None else ttl if ttl is not None else 300
+        await self._line.ask("cache.set", {"key": key, "value": value, "ttl_seconds": seconds})
+
+    async def delete(self, key: str) -> None:
+        """Forget a key."""
+        await self._line.ask("cache.delete", {"key": key})
+
+    async def set_safe(self, key: str, value: Any, ttl_seconds: float | None = None, ttl: float | None = None) -> bool:
+        """Keep a value; False where that failed."""
+        return await _safe(self, "cache.set", self.set(key, value, ttl_seconds, ttl))
+
+    async def delete_safe(self, key: str) -> bool:
+        """Forget a key; False where that failed."""
+        return await _safe(self, "cache.delete", self.delete(key))
+
+
+class Storage(Fixed):
+    """Values that stay, for this plugin and its user: up to 64 KiB each."""
+
+    __slots__ = ()
+
+    async def get(self, key: str, default: Any = None, namespace: str | None = None) -> Any:
+        """Return the value under key, default where there is none."""
+        return _found(await self._line.ask("storage.get", _given(key=key, namespace=namespace)), default)
+
+    async def put(self, key: str, value: Any, namespace: str | None = None) -> None:
+        """Keep a value."""
+        await self._line.ask("storage.put", {**_given(key=key, namespace=namespace), "value": value})
+
+    async def delete(self, key: str, namespace: str | None = None) -> bool:
+        """Forget a key; False where there was none."""
+        return _told(await self._line.ask("storage.delete", _given(key=key, namespace=namespace)), "deleted")
+
+
+class Cursor(Fixed):
+    """How far a source was read: a place for each knowledge base, and for each schedule that fills it."""
+
+    __slots__ = ()
+
+    async def get(self, kb_id: str) -> Any:
+        """Return the cursor, None where there is none."""
+        return _found(await self._line.ask("cursor.get", {"kb_id": kb_id}), None)
+
+    async def set(self, kb_id: str, value: Any) -> None:
+        """Move the cursor."""
+        await self._line.ask("cursor.set", {"kb_id": kb_id, "value": value})
+
+    async def delete(self, kb_id: str) -> bool:
+        """Begin anew; False where there was no cursor."""
+        return _told(await self._line.ask("cursor.delete", {"kb_id": kb_id}), "deleted")
+
+    async def set_safe(self, kb_id: str, value: Any) -> bool:
+        """Move the cursor; False where that failed."""
+        return await _safe(self, "cursor.set", self.set(kb_id, value))
+
+    async def delete_safe(self, kb_id: str) -> bool:
+        """Begin anew; False where that failed."""
+        return await _safe(self, "cursor.delete", self.delete(kb_id))
+
+
+class Secrets(Fixed):
+    """Secrets that the manifest declares, by name."""
+
+    __slots__ = ()
+
+    async def get(self, name: str, default: Any = None) -> Any:
+        """Return a secret, default where it is not set."""
+        return _found(await self._line.ask("secrets.get", {"name": name}), default)
+
+    async def set(self, name: str, value: str) -> None:
+        """Keep a secret of the user's."""
+        await self._line.ask("secrets.set", {"name": name, "value": value})
+
+
+class Identity(Fixed):
+    """Who the user is, here and elsewhere."""
+
+    __slots__ = ()
+
+    def get_current_user_identity(self) -> Known:
+        """Return {user_id, email, name, identities}. It is here at once and may be awaited."""
+        return Known(self._line.ask_now("identity.current", {}) or {})
+
+    @property
+    def user_email(self) -> str | None:
+        """The user's mail address, None where none is known."""
+        return self.get_current_user_identity().get("email")
+
+    @property
+    def user_id(self) -> str:
+        """The user's id."""
+        return self._line.user_id
+
+    async def get_primary_email(self, provider: str) -> Any:
+        """Return the address of the user's account there, None where none is known."""
+        answer = await self._line.ask("identity.primary_email", {"provider": provider})
+        return (answer or {}).get("email")
+
+    async def lookup(self, kind: str, value: Any) -> Any:
+        """Look somebody up; None where nobody is found."""
+        return record(_found(await self._line.ask("identity.lookup", {"kind": kind, "value": value}), None))
+
+
+class Auth(Fixed):
+    """Tokens of accounts that are connected; which account is the host's choice."""
+
+    __slots__ = ()
+
+    async def resolve_token_and_target(self, provider: str, scopes: Sequence[str] | None = None) -> tuple[Any, Any]:
+        """Return (token, target), (None, None) where no account fits."""
+        answer = await self._line.ask("auth.resolve", _given(provider=provider, scopes=scopes and list(scopes))) or {}
+        return answer.get("token"), answer.get("target")
+
+    async def provider_user_token(self, provider: str, required_scopes: Sequence[str] | None = None) -> Any:
+        """Return the token of the user's own account, None where none is connected."""
+        scopes = required_scopes and list(required_scopes)
+        answer = await self._line.ask("auth.resolve", _given(provider=provider, scopes=scopes, mode="user"))
+        return (answer or {}).get("token")
+
+    async def provider_service_account_token(self, provider: str, scopes: Sequence[str] | None = None, subject: str | None = None) -> Any:
+        """Return the token of the service account, acting for subject where one is named."""
+        mode = "domain_delegate" if subject else "service_account"
+        args = _given(provider=provider, scopes=scopes and list(scopes), mode=mode, subject=subject)
+        return (await self._line.ask("auth.resolve", args) or {}).get("token")
+
+
+class OCR(Fixed):
+    """Text out of files."""
+
+    __slots__ = ()
+
+    async def extract_text(self, file_bytes: bytes, mime_type: str = "application/octet-stream", mode: str | None = None) -> Any:
+        """Return {text, metadata}."""
+        with spelled(self._line, file_bytes) as file:
+            return record(await self._line.ask("ocr.extract_text", _given(file=file, mime_type=mime_type, mode=mode)))
+
+
+class Rate(Fixed):
+    """Limits of the plugin's own: a bucket for each thing that is scarce."""
+
+    __slots__ = ()
+
+    async def take(self, bucket: str, cost: float = 1) -> Taken:
+        """Return {allowed, retry_after_ms}, which is true where it is allowed."""
+        return Taken(await self._line.ask("rate_limit.take", {"bucket": bucket, "cost": cost}) or {})
+
+    limit = take
+
+
+class Scheduler(Fixed):
+    """Work for later."""
+
+    __slots__ = ()
+
+    async def enqueue(self, task: Any, run_at: Any = None, params: dict[str, Any] | None = None) -> Any:
+        """Have an operation of this plugin run, at run_at or soon; task is its name, or {operation, params}."""
+        if isinstance(task, dict):
+            given = dict(task)
+            task = given.pop("operation", None) or given.pop("op", None) or given.pop("name", None)
+            params = given.pop("params", None) or params or given
+        when = run_at.isoformat() if hasattr(run_at, "isoformat") else run_at
+        return record(await self._line.ask("scheduler.enqueue", _given(operation=task, params=params or {}, run_at=when)))
+
+
+class Audit(Fixed):
+    """The ledger."""
+
+    __slots__ = ()
+
+    async def log(self, event: str, details: dict[str, Any] | None = None, **more: Any) -> None:
+        """Put on record that something happened."""
+        await self._line.ask("audit.log", {"event": event, "details": {**(details or {}), **more}})
+
+
+class Query(Fixed):
+    """What was ingested: its list, and one by its id."""
+
+    __slots__ = ()
+
+    async def list(self, **filters: Any) -> Any:
+        """Return documents, as the filters say: kb_id, limit, ..."""
+        return record(await self._line.ask("query.list", _given(**filters)))
+
+    async def get(self, document_id: str, **more: Any) -> Any:
+        """Return one document."""
+        return record(await self._line.ask("query.get", _given(document_id=document_id, **more)))
+
+
+ALL = {
+    "audit": Audit,
+    "auth": Auth,
+    "cache": Cache,
+    "cursor": Cursor,
+    "identity": Identity,
+    "ocr": OCR,
+    "query": Query,
+    "rate": Rate,
+    "rate_limit": Rate,
+    "scheduler": Scheduler,
+    "secrets": Secrets,
+    "storage": Storage,
+}
+
+
+def _given(**members: Any) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _found(answer: Any, default: Any) -> Any:
+    return answer.get("value", default) if isinstance(answer, dict) and answer.get("found") else default
+
+
+def _told(answer: Any, name: str) -> bool:
+    return isinstance(answer, dict) and bool(answer.get(name))
+
+
+async def _safe(service: Fixed, what: str, doing: Any) -> bool:
+    """Wait for something that may fail without failing the call."""
+    try:
+        await doing
+    except Exception as exc:
+        service._line.log("warning", f"{what}: {exc}", {})
+        return False
+    return True
