@@ -4,8 +4,10 @@
 // The rules are:
 //
 // The blocks of a page run from top to bottom in one temporary directory, with
-// mortise on the PATH and a fresh data directory. The first word after the
-// fence is the language; what follows says what to do with the block.
+// mortise on the PATH, a fresh data directory and the folder examples of the
+// documentation. A MORTISE_SESSION that one exports holds for those that follow.
+// The first word after the fence is the language; what follows says what to do
+// with the block.
 //
 //	sh              is run by sh -eu; failing fails the test
 //	sh exit=N       must end with that exit status
@@ -201,16 +203,28 @@ func (b *block) absent() string {
 type place struct {
 	dir, home string
 	stdout    string // of the last sh
+	session   string // MORTISE_SESSION, as the last sh left it
 }
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	return &place{dir: t.TempDir(), home: t.TempDir()}
+	p := &place{dir: t.TempDir(), home: t.TempDir()}
+	examples, err := filepath.Abs("examples")
+	if err == nil {
+		err = os.Symlink(examples, filepath.Join(p.dir, "examples"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // environment is what every command here gets.
 func (p *place) environment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "MORTISE_") })
+	if p.session != "" {
+		env = append(env, "MORTISE_SESSION="+p.session)
+	}
 	return append(env, "MORTISE_HOME="+p.home, "PATH="+binary+string(os.PathListSeparator)+os.Getenv("PATH"),
 		"TZ=UTC", "GOWORK=off", "GOPROXY=off", "GOFLAGS=")
 }
@@ -247,8 +261,12 @@ func (p *place) do(b block) error {
 	case b.language == "json":
 		return checkJSON(b.text)
 	}
-	out, status, err := p.run("sh", "-euc", b.text)
+	kept := filepath.Join(p.home, "exported-session")
+	out, status, err := p.run("sh", "-euc", `trap 'printf %s "${MORTISE_SESSION-}" >"$0"' EXIT`+"\n"+b.text, kept)
 	p.stdout = out
+	if session, err := os.ReadFile(kept); err == nil {
+		p.session = string(session)
+	}
 	switch {
 	case status == b.exit && status != 0:
 		return nil

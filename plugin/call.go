@@ -37,13 +37,14 @@ type Call struct {
 	Timeout time.Duration // shortens the operation's own where it is positive
 	Fresh   bool          // do not answer from the cache
 
-	Place    string    // what tells it from the other calls of its parent, so that it is found when the parent runs again
+	Place    string    // what tells it from the other calls of its parent, or of its schedule, so that it is found when that runs again
 	Plan     string    // the plan that this is a step of
 	Approval string    // the approval that covers it, where that was given to the plan as a whole
 	Digest   string    // the package it was meant for; another is refused
 	Attempt  int64     // which run of it this is, from 1; the kernel sets it
 	Decision *Decision // what policy said of it; the kernel sets it
 	NoWait   bool      // come back as soon as the call is on record; somebody else runs it
+	After    time.Time // it is not to run before; only with NoWait
 
 	// Observe hears what the plugin says while it works. It is called from one
 	// goroutine at a time and must return quickly; nil hears nothing.
@@ -88,6 +89,7 @@ const (
 	OriginCall    Origin = "call"    // another plugin, through operations.call
 	OriginPlan    Origin = "plan"    // a step of a plan
 	OriginAdapter Origin = "adapter" // what an adapter made of something that happened elsewhere
+	OriginFeed    Origin = "feed"    // a time of a schedule
 )
 
 // A Trace is what a call belongs to. The plugin gets it and logs with it.

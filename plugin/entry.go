@@ -66,6 +66,12 @@ const (
 	EntryIdentityRefused EntryKind = "identity.refused" // somebody may not link identities
 	EntryDeliveryRefused EntryKind = "delivery.refused" // nothing came of an event that was for an adapter
 
+	EntryFeedCreated EntryKind = "feed.created"
+	EntryFeedPaused  EntryKind = "feed.paused"
+	EntryFeedResumed EntryKind = "feed.resumed"
+	EntryFeedDeleted EntryKind = "feed.deleted"
+	EntryFeedReset   EntryKind = "feed.reset" // its cursors were deleted
+
 	EntrySessionCreated EntryKind = "session.created"
 	EntrySessionPillar  EntryKind = "session.pillar" // another one was chosen
 	EntrySessionClosed  EntryKind = "session.closed"

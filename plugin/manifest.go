@@ -120,6 +120,7 @@ const (
 type Runner struct {
 	Kind     string   `json:"kind"`              // process
 	Entry    string   `json:"entry,omitempty"`   // a source file in the package: .py .ts .js .mjs
+	Module   string   `json:"module,omitempty"`  // the dotted name of that file, for contracts that give one: plugins.mail.plugin
 	Class    string   `json:"class,omitempty"`   // the class in it that is the plugin, for contracts that name one
 	Command  []string `json:"command,omitempty"` // or a program and its arguments; ./x is inside the package
 	Protocol string   `json:"protocol"`          // "1" or "2"

@@ -58,7 +58,7 @@ func TestLengthsThatLie(t *testing.T) {
 		at := int(want.starts[n])
 		places := map[string]int{"captured length": at + 8}
 		if s.ng {
-			places = map[string]int{"block length": at + 4, "interface": at + 8, "captured length": at + 20}
+			places = map[string]int{"block length": at + 4, "interface": at + 8, "captured length": at + 20, "length at the end": int(want.starts[n+1]) - 4}
 		}
 		for place, offset := range places {
 			for _, lie := range []uint32{0, 1, 2, 5, 8, 13, 0x7fffffff, 0x80000000, 0xfffffff0, 0xffffffff} {

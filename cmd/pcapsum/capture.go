@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -47,7 +48,7 @@ func openCapture(path string) (*capture, error) {
 	c := &capture{file: file}
 	if err := c.begin(); err != nil {
 		file.Close()
-		return nil, &failure{codeUnreadable, fmt.Sprintf("%s is no capture that can be read: %v", path, err)}
+		return nil, &failure{codeUnreadable, fmt.Sprintf("%s is no capture that can be read: %v", filepath.Base(path), err)}
 	}
 	return c, nil
 }

@@ -226,6 +226,19 @@ func TestLinkTypes(t *testing.T) {
 	}
 }
 
+// TestTheRestOfAPacketIsNotReadAsAHeader puts bytes into a later fragment that
+// would be a header of options if they stood first.
+func TestTheRestOfAPacketIsNotReadAsAHeader(t *testing.T) {
+	t.Parallel()
+	from, to := ends(4, true)
+	p := serialize(t, &layers.IPv6{Version: 6, NextHeader: layers.IPProtocolIPv6Fragment, SrcIP: from.AsSlice(), DstIP: to.AsSlice()},
+		payload([]byte{60, 0, 0, 8, 0, 0, 0, 1}), payload(bytes.Repeat([]byte{0xff}, 8)))
+	r := one(t, layers.LinkTypeRaw, p)
+	if f := r.Conversations[0]; r.Quality.Malformed != 0 || r.Quality.Fragments != 1 || f.Protocol != "ip_60" || f.SourcePort != nil {
+		t.Errorf("%+v, %+v", r.Quality, f)
+	}
+}
+
 // TestWhoBeganAConversation finds it in the first packet, or in an answer.
 func TestWhoBeganAConversation(t *testing.T) {
 	t.Parallel()

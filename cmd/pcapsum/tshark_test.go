@@ -23,7 +23,7 @@ func TestTsharkCountsTheSame(t *testing.T) {
 	if err != nil {
 		t.Skip("not run: tshark is not installed (apt-get install tshark)")
 	}
-	size := int64(2)
+	size := int64(1)
 	if text := os.Getenv("MORTISE_PCAP_MB"); text != "" {
 		if size, err = strconv.ParseInt(text, 10, 32); err != nil || size < 1 {
 			t.Fatalf("MORTISE_PCAP_MB is %q, no number of megabytes", text)

@@ -30,6 +30,8 @@ import (
 	"github.com/mortise-dev/mortise/internal/registry"
 	"github.com/mortise-dev/mortise/internal/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/sandbox"
+	"github.com/mortise-dev/mortise/internal/schedule"
+	"github.com/mortise-dev/mortise/internal/secret"
 	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/internal/session"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -51,6 +53,9 @@ type Options struct {
 	Lease    time.Duration // how long this host may be silent before others on its PostgreSQL take it for dead; 15 s where it is 0
 	Standby  bool          // keep processes ready for the next call: for hosts that stay
 	Log      *slog.Logger  // the host's own log; by configuration, on standard error, where it is nil
+
+	// Scrubber takes secrets out of what the host says; its own where it is nil.
+	Scrubber *secret.Scrubber
 
 	// Earlier reports whether another host served a session before, whose
 	// processes are gone. It may be nil.
@@ -74,9 +79,11 @@ type App struct {
 	Approvals    *approval.Desk
 	Plans        *plan.Engine
 	Adapters     *adapter.Inbound
+	Schedules    *schedule.Engine
 	Sessions     *session.Sessions
 	Reference    *reference.Data  // what plugins look things up in
 	Models       *llm.Dispatcher  // nil where none is configured
+	Vault        *secret.Vault    // what plugins must know and nobody may read
 	Jobs         *job.Queue       // wake-ups, for the hosts that stay; opened when it is needed
 	Sweepers     []worker.Sweeper // what Work does, a kind each
 
@@ -120,6 +127,11 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	if log == nil {
 		log = newLog(a.Config.Log)
 	}
+	scrubber := o.Scrubber
+	if scrubber == nil {
+		scrubber = secret.NewScrubber()
+	}
+	log = slog.New(scrubber.Handler(log.Handler()))
 	a.log = log
 	a.Reference = reference.Open(a.dir("reference"))
 	if a.Config.Database, err = ChooseDatabase(o.Database, a.Config.Database); err != nil {
@@ -143,8 +155,10 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
+	st = scrubber.Guard(st)
 	a.Store = st
 	a.opened("store", st.Close)
+	a.Vault = secret.New(st, a.keyPlace(), scrubber)
 	if a.Sessions, err = a.openSessions(ctx); err != nil {
 		return nil, err
 	}
@@ -211,6 +225,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	broker.MaxAnswer = a.Config.Limits.FrameBytes - 256 // what stands around it in a line
 	broker.MaxOutput = a.Config.Limits.OutputBytes
 	broker.Reference = a.Reference
+	broker.Store, broker.Secrets = st, vault{a.Vault}
 	broker.Sessions, broker.TypeOf, broker.MaxArtifact = artifacts{a.Sessions}, session.Detect, a.Sessions.MaxArtifact
 	a.Models = a.openModels(log)
 	broker.Models, broker.Documents = a.Models, documents{a.Sessions}
@@ -224,7 +239,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	people := newNotifier(a.Config.Approvals.Notify, a.Home, st, log)
 	a.opened("telling of approvers", people.Close)
 	a.Kernel = kernel.New(kernel.Options{
-		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: a.Runner, Services: broker, Agents: a.agents(),
+		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrubbing{a.Runner, scrubber}, Services: broker, Agents: a.agents(), Equip: a.equip,
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: log, Wake: a.wakeCall,
 		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.call, Ended: a.goOn, Expire: a.Approvals.Expire,
 	})
@@ -232,7 +247,8 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	a.Plans = a.openPlans(log)
 	a.Plans.Wake, a.Plans.Asked, a.Plans.Expire = a.wake, people.plan, time.Duration(a.Config.Approvals.Expire)
 	a.Adapters = a.openAdapters()
-	a.Sweepers = []worker.Sweeper{waitingCalls{a.Kernel, a.Approvals}, waitingPlans{a.Plans}}
+	a.Schedules = a.openSchedules()
+	a.Sweepers = []worker.Sweeper{waitingCalls{a.Kernel, a.Approvals}, waitingPlans{a.Plans}, dueSchedules{a.Schedules}}
 	if _, err := a.Approvals.Expire(ctx); err != nil { // those that nobody answered while no host was there
 		return nil, err
 	}

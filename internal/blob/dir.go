@@ -20,8 +20,9 @@ var _ Store = (*Dir)(nil)
 // deleted is set aside under a name that begins with its hash and .gone; if that
 // was interrupted, it is found there.
 type Dir struct {
-	path  string
-	swept sync.Once // of what others left
+	path    string
+	swept   sync.Once // of what others left
+	shelves sync.Map  // directories of blobs whose own names are on the disk: at most 256
 }
 
 const gone = ".gone-"
@@ -61,18 +62,27 @@ func (d *Dir) keep(s *Staged) error {
 			return err
 		}
 	}
-	if err := os.Mkdir(filepath.Dir(path), 0o700); err == nil {
-		err = syncDir(d.path)
-		if err != nil {
-			return err
-		}
-	} else if !errors.Is(err, fs.ErrExist) {
-		return err
+	shelf := filepath.Dir(path)
+	made := os.Mkdir(shelf, 0o700)
+	if made != nil && !errors.Is(made, fs.ErrExist) {
+		return made
 	}
 	if err := os.Link(s.path, path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	if err := syncDir(shelf); err != nil {
+		return err
+	}
+	// A name that another process made may not be on the disk yet. This comes last,
+	// for what was just written with the shelf costs next to nothing here.
+	if _, sure := d.shelves.Load(shelf); sure && made != nil {
+		return nil
+	}
+	if err := syncDir(d.path); err != nil {
+		return err
+	}
+	d.shelves.Store(shelf, true)
+	return nil
 }
 
 // Open implements [Store].

@@ -29,6 +29,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/secret"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -49,13 +50,20 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 		<-ctx.Done()
 		stop()
 	}()
-	c := &command{in: in, out: out, errs: errs}
+	scrubber := secret.NewScrubber()
+	cleanOut, cleanErrs := scrubber.Writer(out), scrubber.Writer(errs)
+	defer cleanErrs.Close()
+	defer cleanOut.Close()
+	c := &command{in: in, out: cleanOut, errs: cleanErrs, scrubber: scrubber}
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
-	root.SetErr(errs)
+	root.SetOut(cleanOut)
+	root.SetErr(cleanErrs)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = cleanOut.Close()
+	}
 	if err == nil {
 		return exitOK
 	}
@@ -73,6 +81,7 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 type command struct {
 	in        io.Reader
 	out, errs io.Writer
+	scrubber  *secret.Scrubber // of what is written to these
 
 	home, config string // --home, --config
 	database     string // --database
@@ -114,7 +123,7 @@ by policy, run in a process of its own, and written to a ledger that can be veri
 	flags.StringVar(&c.config, "config", os.Getenv("MORTISE_CONFIG"), "configuration file, mortise.yaml in the data directory if empty (or MORTISE_CONFIG)")
 	flags.StringVar(&c.as, "as", os.Getenv("MORTISE_AS"), "who acts: somebody whom the configuration names, its own principal if empty (or MORTISE_AS)")
 	flags.StringVar(&c.database, "database", "", "PostgreSQL database, postgres://...; SQLite in the data directory if nothing says otherwise (or MORTISE_DATABASE)")
-	root.AddCommand(c.serve(), c.run(), c.keep(), c.reference(), c.calls(), c.approvals(), c.plugins(), c.ledger(), c.check(), c.route(), c.test(), c.new(), c.doctor(), c.configuration(), c.policy(), c.plans(), c.adapters(), c.sessions(), c.artifacts(), c.identities(), c.models(), c.version(), exitHelp())
+	root.AddCommand(c.serve(), c.run(), c.keep(), c.reference(), c.calls(), c.approvals(), c.plugins(), c.ledger(), c.check(), c.route(), c.test(), c.new(), c.doctor(), c.configuration(), c.policy(), c.plans(), c.adapters(), c.sessions(), c.artifacts(), c.identities(), c.secrets(), c.models(), c.version(), exitHelp())
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	strict(root)
@@ -207,7 +216,7 @@ func (c *command) open(ctx context.Context) (*app.App, error) {
 	if c.home == "" {
 		return nil, usage{errNoHome}
 	}
-	return app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), As: c.as})
+	return app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), As: c.as, Scrubber: c.scrubber})
 }
 
 var errNoHome = errors.New("--home is empty; it names the data directory")
@@ -245,8 +254,16 @@ func (c *command) printRaw(raw jsontext.Value) error {
 // onTerminal reports whether a person reads standard output.
 func (c *command) onTerminal() bool { return isTerminal(c.out) }
 
+// under returns what a writer that scrubs writes to, and anything else as it is.
+func under(w any) any {
+	if clean, ok := w.(*secret.Writer); ok {
+		return clean.Unwrap()
+	}
+	return w
+}
+
 func isTerminal(w any) bool {
-	f, ok := w.(*os.File)
+	f, ok := under(w).(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 

@@ -71,7 +71,7 @@ func (c *command) keepSession(ctx context.Context, session string) error {
 	}
 	return k.Serve(ctx, func(ctx context.Context) (_ func() error, err error) {
 		a, err = app.Open(ctx, app.Options{
-			Home: home, Config: c.config, Database: c.databaseURL(),
+			Home: home, Config: c.config, Database: c.databaseURL(), Scrubber: c.scrubber,
 			Earlier: func(string, string) bool { return k.Earlier() },
 		})
 		if err != nil {

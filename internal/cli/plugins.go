@@ -199,13 +199,15 @@ func (c *command) pluginsRegister() *cobra.Command {
 
 The files are copied into the data directory and are what runs from then on. With
 --dev they are linked instead: a change counts at the next call. One bad plugin in
-a tree does not keep the others out. Archives are not read yet: unpack them first.
+a tree does not keep the others out. A package file (.zip, .tar, .tar.gz) stands for
+what is in it: a manifest at its top, or one directory that holds everything.
 
 A plugin that was approved before and comes back changed, in a patch version or
 under the same number, is held until 'mortise plugins approve'. What was approved
 can be called meanwhile.`,
 		Example: `  mortise plugins register ./hello
   mortise plugins register --dev ./hello
+  mortise plugins register ./gmail_digest.zip
   mortise plugins register example.hello --path ./hello --name "Hello"`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -229,6 +231,7 @@ can be called meanwhile.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&o.Dev, "dev", false, "link the files instead of copying them; for development")
+	flags.BoolVar(&o.Force, "force", false, "replace a version that is registered with other files")
 	flags.BoolVar(&off, "disabled", false, "register without enabling")
 	flags.StringVar(&path, "path", "", "where the plugin is, when its ID is given")
 	flags.StringVar(&o.DisplayName, "name", "", "a name to show instead of the manifest's")

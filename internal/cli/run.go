@@ -79,6 +79,9 @@ for, and who may approve it where. Ctrl-C, and the end of --wait, leave it waiti
 			return c.runOperation(cmd.Context(), args[0], f)
 		},
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage{fmt.Errorf("%w; members of the input stand after --, as in '%s NAME -- --k v'; see '%[2]s --help'", err, cmd.CommandPath())}
+	})
 	flags := cmd.Flags()
 	flags.StringVarP(&f.input, "input", "i", "", "the input: a JSON object, @FILE, or - for standard input")
 	flags.StringArrayVarP(&f.set, "set", "s", nil, "set a member of the input: key=value, or outer.inner=value (repeatable)")
@@ -167,6 +170,9 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 func oneAndArguments(cmd *cobra.Command, args []string) error {
 	if n := cmd.ArgsLenAtDash(); n >= 0 {
 		args = args[:n]
+	}
+	if len(args) > 1 {
+		return fmt.Errorf("%s after %s: members of the input are given with --set key=value, or after --", quoted(args[1]), quoted(args[0]))
 	}
 	return cobra.ExactArgs(1)(cmd, args)
 }

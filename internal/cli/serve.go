@@ -33,7 +33,7 @@ func (c *command) stay(ctx context.Context) (err error) {
 		return err
 	}
 	defer release()
-	a, err := app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), Standby: true})
+	a, err := app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), Standby: true, Scrubber: c.scrubber})
 	if err != nil {
 		return err
 	}

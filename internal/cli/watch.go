@@ -115,7 +115,7 @@ func (c *command) width() int {
 // widthOf returns how many characters fit on a line of a terminal, otherwise
 // where it is none.
 func widthOf(w any, otherwise int) int {
-	if f, ok := w.(interface{ Fd() uintptr }); ok {
+	if f, ok := under(w).(interface{ Fd() uintptr }); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
 			return width
 		}

@@ -49,6 +49,7 @@ type Config struct {
 	Bindings     []Binding     `yaml:"bindings" json:"bindings"`         // plugins of the runtime protocol
 	Egress       egress.Grants `yaml:"egress" json:"egress"`             // what plugins may reach beyond the public Internet
 	Models       Models        `yaml:"models" json:"models"`             // language models that plugins may ask
+	Secrets      Secrets       `yaml:"secrets" json:"secrets"`           // where the master key of secrets is
 	Log          Log           `yaml:"log" json:"log"`                   // the host's own log, on standard error
 }
 
@@ -193,6 +194,8 @@ func Load(path string) (Config, error) {
 		beside(dir, c.Bindings[i].Command)
 	}
 	beside(dir, c.Approvals.Notify)
+	beside(dir, c.Secrets.KeyCommand)
+	c.Secrets.complete(dir)
 	c.Models.complete(dir)
 	return c, nil
 }
@@ -283,6 +286,7 @@ func (c *Config) check() error {
 	errs = append(errs, c.checkPeople()...)
 	errs = append(errs, c.Intents.check()...)
 	errs = append(errs, c.Models.check()...)
+	errs = append(errs, c.Secrets.check()...)
 	if err := c.Egress.Check(); err != nil {
 		errs = append(errs, err)
 	}

@@ -90,6 +90,8 @@ func (i *Interpreters) Command(ctx context.Context, pkg plugin.Package, m *plugi
 		argv, err = i.program(ctx, pkg, r.Command)
 	case m.Dialect == eventMill:
 		argv, err = i.tools(ctx, pkg, r.Entry)
+	case m.Dialect == shu:
+		argv, err = i.shu(ctx, pkg, m)
 	case filepath.Ext(r.Entry) == ".py":
 		argv, err = i.script(ctx, pkg, r.Entry)
 	case slices.Contains(nodeExtensions, filepath.Ext(r.Entry)):
@@ -177,8 +179,8 @@ func (i *Interpreters) tools(ctx context.Context, pkg plugin.Package, entry stri
 	return i.boot(ctx, "eventmill", pkg.Dir)
 }
 
-// boot runs _boot.py of one part of the SDK for Python, with an argument.
-func (i *Interpreters) boot(ctx context.Context, part, argument string) ([]string, error) {
+// boot runs _boot.py of one part of the SDK for Python, with arguments.
+func (i *Interpreters) boot(ctx context.Context, part string, arguments ...string) ([]string, error) {
 	found, err := i.python.find(ctx)
 	if err != nil {
 		return nil, err
@@ -195,7 +197,8 @@ func (i *Interpreters) boot(ctx context.Context, part, argument string) ([]strin
 		i.warm(ctx, found.Real, sdk)
 		pycache = i.bytecode()
 	}
-	return []string{found.Real, "-I", "-S", "-X", "pycache_prefix=" + pycache, filepath.Join(sdk, part, "_boot.py"), argument}, nil
+	argv := []string{found.Real, "-I", "-S", "-X", "pycache_prefix=" + pycache, filepath.Join(sdk, part, "_boot.py")}
+	return append(argv, arguments...), nil
 }
 
 // describePython makes an interpreter print what it reads, a line each, and

@@ -134,6 +134,14 @@ else:
         for m in pkgutil.walk_packages(p.__path__, p.__name__ + "."):
             try: importlib.import_module(m.name)
             except BaseException: pass
+sys.path.insert(0, sys.argv[1] + "/shu")
+try: import _shim, shu_plugin_sdk
+except BaseException: pass
+else:
+    for p in _shim, shu_plugin_sdk:
+        for m in pkgutil.walk_packages(p.__path__, p.__name__ + "."):
+            try: importlib.import_module(m.name)
+            except BaseException: pass
 for name in %q.split():
     try: importlib.import_module(name)
     except BaseException: pass

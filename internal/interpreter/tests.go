@@ -14,6 +14,7 @@ import (
 // pkg with the SDK at hand, to be started in the package's directory:
 //
 //	.py             unittest, over test*.py
+//	Shu             unittest, over test*.py, with shu_plugin_sdk and the package under its own name
 //	Event Mill      pytest where it is installed, else unittest, over the tool's test*.py
 //	.ts, .js, .mjs  node --test, over *.test.ts, *.test.js and *.test.mjs
 //
@@ -25,6 +26,8 @@ func (i *Interpreters) TestCommand(ctx context.Context, pkg plugin.Package, m *p
 	switch extension := filepath.Ext(m.Runner.Entry); {
 	case m.Dialect == eventMill:
 		argv, err = i.toolTests(ctx, pkg, m)
+	case m.Dialect == shu:
+		argv, err = i.shuTests(ctx, pkg, m)
 	case extension == ".py":
 		argv, err = i.pythonTests(ctx, pkg)
 	case slices.Contains(nodeExtensions, extension):
@@ -48,6 +51,12 @@ suite = unittest.TestSuite(unittest.TestLoader().discover(folder) for folder in 
 sys.exit(not unittest.TextTestRunner().run(suite).wasSuccessful())`
 
 func (i *Interpreters) pythonTests(ctx context.Context, pkg plugin.Package) ([]string, error) {
+	return i.unittests(ctx, pkg, unittests)
+}
+
+// unittests runs a script that finds tests, with the SDK, the package, what is
+// given, and then the folders that tests are in.
+func (i *Interpreters) unittests(ctx context.Context, pkg plugin.Package, script string, given ...string) ([]string, error) {
 	found, err := i.python.find(ctx)
 	if err != nil {
 		return nil, err
@@ -60,9 +69,11 @@ func (i *Interpreters) pythonTests(ctx context.Context, pkg plugin.Package) ([]s
 	if len(files) == 0 {
 		return nil, plugin.Errorf(plugin.CodeNotFound, "there is no test*.py in %s", pkg.Dir)
 	}
-	argv := []string{found.Real, "-I", "-X", "pycache_prefix=" + i.pycache(), "-c", unittests, sdk, pkg.Dir}
+	argv := []string{found.Real, "-I", "-X", "pycache_prefix=" + i.pycache(), "-c", script, sdk, pkg.Dir}
+	argv = append(argv, given...)
+	fixed := len(argv)
 	for _, file := range files {
-		if folder := filepath.Join(pkg.Dir, filepath.Dir(file)); !slices.Contains(argv[8:], folder) {
+		if folder := filepath.Join(pkg.Dir, filepath.Dir(file)); !slices.Contains(argv[fixed:], folder) {
 			argv = append(argv, folder)
 		}
 	}
@@ -121,6 +132,26 @@ func (i *Interpreters) toolTests(ctx context.Context, pkg plugin.Package, m *plu
 		}
 	}
 	return argv, nil
+}
+
+// shutests runs the tests of a Shu plugin with the package under the name that
+// its manifest gives it, and shu_plugin_sdk at hand.
+const shutests = `import sys, os, unittest
+sdk, package, about, *folders = sys.argv[1:]
+sys.path[:0] = [os.path.join(sdk, "shu"), sdk]
+from _shim.about import About
+from _shim.load import Package
+Package(package, About(about)).open()
+sys.argv[:] = ["mortise test"]
+suite = unittest.TestSuite(unittest.TestLoader().discover(folder) for folder in folders)
+sys.exit(not unittest.TextTestRunner().run(suite).wasSuccessful())`
+
+func (i *Interpreters) shuTests(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]string, error) {
+	about, err := aboutShu(m)
+	if err != nil {
+		return nil, err
+	}
+	return i.unittests(ctx, pkg, shutests, about)
 }
 
 func (i *Interpreters) nodeTests(ctx context.Context, pkg plugin.Package) ([]string, error) {

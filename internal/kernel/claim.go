@@ -37,6 +37,9 @@ func (r *request) claim(ctx context.Context) (first plugin.Result, done bool, er
 	case call.NoWait:
 		started.Attempt = 0
 		c.State, c.WakeAt = store.CallQueued, now
+		if call.After.After(now) {
+			c.WakeAt, c.Deadline = call.After, c.Deadline.Add(call.After.Sub(now))
+		}
 	}
 	if call.Plan != "" {
 		c.Also = inPlan(call, c.Also)
@@ -59,7 +62,7 @@ func (r *request) claim(ctx context.Context) (first plugin.Result, done bool, er
 		return first, true, nil
 	case call.NoWait:
 		r.waits = true
-		if r.k.Wake != nil {
+		if r.k.Wake != nil && !call.After.After(now) {
 			r.k.Wake(ctx, call.Tenant, call.ID)
 		}
 		first.Status = plugin.InProgress

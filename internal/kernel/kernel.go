@@ -72,6 +72,10 @@ type Options struct {
 
 	Agents Agents // where it is nil, agents are called like any other operation
 
+	// Equip refuses a call for which something is missing that its operation needs
+	// and that its caller has to provide, a secret. It may be nil.
+	Equip func(ctx context.Context, t *plugin.Target, call *plugin.Call) error
+
 	// Asked hears of each question that is put to people, with the token that
 	// answers it. It may be nil.
 	Asked func(a *approval.Asked, call *plugin.Call)

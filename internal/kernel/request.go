@@ -213,12 +213,23 @@ func (r *request) decide(ctx context.Context) error {
 	fault.At("policy")
 	switch d.Verdict {
 	case plugin.Allow:
-		return nil
-	case plugin.AllowWithApproval:
+		return r.equip(ctx)
+	case plugin.AllowWithApproval: // nobody is asked about what could not run
+		if err := r.equip(ctx); err != nil {
+			return err
+		}
 		return r.gate(ctx)
 	default:
 		return plugin.Errorf(plugin.CodePolicyDenied, "%s", d.Reasons[0])
 	}
+}
+
+// equip refuses what its caller has not provided for.
+func (r *request) equip(ctx context.Context) error {
+	if r.k.Equip == nil {
+		return nil
+	}
+	return r.k.Equip(ctx, r.target, r.call)
 }
 
 // reuse looks for the earlier answer of a pure tool to the same input.

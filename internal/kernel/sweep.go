@@ -22,7 +22,9 @@ func (k *Kernel) Attend(ctx context.Context, tenant, id string) error {
 	}
 	switch row.State {
 	case store.CallQueued:
-		_, err = k.Resume(ctx, tenant, id)
+		if !row.WakeAt.After(k.Now()) {
+			_, err = k.Resume(ctx, tenant, id)
+		}
 	case store.CallUnknown, store.CallInProgress:
 		if !row.WakeAt.IsZero() && !row.WakeAt.After(k.Now()) {
 			err = k.Reconcile(ctx, tenant, id)

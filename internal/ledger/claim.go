@@ -66,14 +66,16 @@ type Outcome struct {
 }
 
 // StoredKey returns the key under which call burns: that of its step in a plan,
-// its caller's own, that of its place in the call that made it, or one that is
-// no other call's.
+// its caller's own, that of its place in the schedule or the call that made it,
+// or one that is no other call's.
 func StoredKey(call *plugin.Call) string {
 	switch {
 	case call.Plan != "":
 		return "p:" + call.Plan + "/" + call.Trace.Step
 	case call.Key != "":
 		return "k:" + call.Key
+	case call.Place != "" && call.Origin == plugin.OriginFeed:
+		return "f:" + call.Place
 	case call.Place != "":
 		return "n:" + call.Place
 	}

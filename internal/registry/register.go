@@ -20,6 +20,7 @@ import (
 type RegisterOptions struct {
 	Dev    bool // link instead of copying, follow every change, be active at once
 	Enable bool // enable what is registered
+	Force  bool // replace a version that is there with other files
 
 	// ID is what the plugin must be called; the path then holds exactly one.
 	// DisplayName and Description take the place of the manifest's.
@@ -52,7 +53,8 @@ type Failed struct {
 }
 
 // Register registers the plugin in the directory path, or every plugin of the
-// tree of directories under it; with Dev, path may be one source file too. A
+// tree of directories under it; with Dev, path may be one source file too, and
+// without, a package file (.zip, .tar, .tar.gz). A
 // bad plugin keeps no other from being registered. Where none could be, the
 // error says why, beside the report.
 //
@@ -68,7 +70,20 @@ func (r *Registry) Register(ctx context.Context, path string, o RegisterOptions)
 }
 
 func (r *Registry) register(ctx context.Context, path string, o RegisterOptions) (RegisterReport, error) {
-	paths, err := find(path, o.Dev)
+	source, root := func(dir string) string { return dir }, path
+	if info, err := os.Stat(path); err == nil && !info.IsDir() && packed(path) {
+		if o.Dev {
+			return RegisterReport{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is a package file, and those cannot be linked: unpack it and link the directory", path)
+		}
+		dir, inside, err := r.shelf.unpackFile(path)
+		if err != nil {
+			return RegisterReport{}, err
+		}
+		defer remove(dir)
+		root = inside
+		source = fromFile(path, inside)
+	}
+	paths, err := find(root, o.Dev)
 	if err != nil {
 		return RegisterReport{}, err
 	}
@@ -83,13 +98,13 @@ func (r *Registry) register(ctx context.Context, path string, o RegisterOptions)
 		if o.Dev {
 			one, err = r.link(ctx, path, o)
 		} else {
-			one, err = r.install(ctx, &copies, path, o)
+			one, err = r.install(ctx, &copies, path, source(path), o)
 		}
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return report, context.Cause(ctx)
 		case err != nil:
-			report.Failed = append(report.Failed, Failed{path, plugin.AsError(err)})
+			report.Failed = append(report.Failed, Failed{source(path), plugin.AsError(err)})
 			continue
 		}
 		if o.Enable && one.Held {
@@ -116,6 +131,20 @@ func (r *Registry) register(ctx context.Context, path string, o RegisterOptions)
 	return report, plugin.Errorf(plugin.CodeInvalidInput, "none of the plugins in %s could be registered\n%s", path, strings.Join(reasons, "\n"))
 }
 
+// fromFile names what stands below root by the package file that it came of.
+func fromFile(file, root string) func(dir string) string {
+	if absolute, err := filepath.Abs(file); err == nil {
+		file = absolute
+	}
+	return func(dir string) string {
+		below, err := filepath.Rel(root, dir)
+		if err != nil || below == "." || !strings.Contains(below, string(filepath.Separator)) {
+			return file // the package itself, or the one directory at the top
+		}
+		return filepath.Join(file, below)
+	}
+}
+
 // maxTreeDepth is how far below the path plugins are looked for.
 const maxTreeDepth = 6
 
@@ -133,19 +162,12 @@ func find(path string, dev bool) ([]string, error) {
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s cannot be read: %w", path, err)
 	case info.IsDir():
 		return findTree(path)
-	case archive(path):
-		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s is an archive, and those come in a later version: unpack it and register the directory", path)
 	case !info.Mode().IsRegular() || !slices.Contains(dialect.Extensions, filepath.Ext(path)):
-		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s is neither a plugin's directory nor a source file (%s)", path, strings.Join(dialect.Extensions, ", "))
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s is neither a plugin's directory, nor a package file (%s), nor a source file (%s)", path, strings.Join(packedSuffixes, ", "), strings.Join(dialect.Extensions, ", "))
 	case !dev:
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "a single file is registered with --dev; give it a manifest to install it")
 	}
 	return []string{path}, nil
-}
-
-func archive(path string) bool {
-	name := strings.ToLower(path)
-	return slices.ContainsFunc([]string{".zip", ".tar", ".tar.gz", ".tgz"}, func(ext string) bool { return strings.HasSuffix(name, ext) })
 }
 
 // findTree returns the directories under root that have a manifest, root
@@ -172,13 +194,11 @@ func findTree(root string) ([]string, error) {
 				return fs.SkipDir
 			}
 		}
-		for _, name := range dialect.Manifests {
-			if _, err := os.Lstat(filepath.Join(path, name)); err == nil {
-				if !underscored(root, path) || !dialect.IsEventMill(path) {
-					found = append(found, path)
-				}
-				return fs.SkipDir
+		if dialect.HasManifest(path) {
+			if !underscored(root, path) || !dialect.IsEventMill(path) {
+				found = append(found, path)
 			}
+			return fs.SkipDir
 		}
 		if depth == maxTreeDepth {
 			return fs.SkipDir
@@ -198,8 +218,8 @@ func underscored(root, path string) bool {
 	return err == nil && below != "." && slices.ContainsFunc(strings.Split(below, string(filepath.Separator)), func(name string) bool { return strings.HasPrefix(name, "_") })
 }
 
-// install copies a plugin's package and registers the copy.
-func (r *Registry) install(ctx context.Context, copies *copies, dir string, o RegisterOptions) (Registered, error) {
+// install copies a plugin's package and registers the copy, as one from source.
+func (r *Registry) install(ctx context.Context, copies *copies, dir, source string, o RegisterOptions) (Registered, error) {
 	tree, place := dialect.Tree(dir)
 	copied, err := copies.of(tree)
 	if err != nil {
@@ -213,7 +233,7 @@ func (r *Registry) install(ctx context.Context, copies *copies, dir string, o Re
 	if err != nil {
 		return Registered{}, err
 	}
-	record.Digest, record.Path, record.Source = copied.digest, r.shelf.path(copied.digest), dir
+	record.Digest, record.Path, record.Source = copied.digest, r.shelf.path(copied.digest), source
 	record.State = Disabled
 	if record.Archive, err = copied.lent(ctx); err != nil {
 		return Registered{}, err
@@ -228,8 +248,8 @@ func (r *Registry) install(ctx context.Context, copies *copies, dir string, o Re
 		ix := r.index.Load()
 		beside, base := ix.beside(record.Name, record.Version), ix.baseline(record)
 		// Of a tree, any tool may be what is different.
-		if base == nil && replaced != nil && !replaced.record.Dev && replaced.record.Digest != record.Digest && place == "" {
-			return plugin.Errorf(plugin.CodeInvalidInput, "%s is registered with other files: bump the version, or `plugins delete %s` first",
+		if base == nil && replaced != nil && !replaced.record.Dev && replaced.record.Digest != record.Digest && place == "" && !o.Force {
+			return plugin.Errorf(plugin.CodeInvalidInput, "%s is registered with other files: bump the version, or replace it with --force, or `plugins delete %s` first",
 				label(record.Name, record.Version), label(record.Name, record.Version))
 		}
 		if err := copied.keep(); err != nil {

@@ -104,7 +104,7 @@ func TestInstalledPackageIsAReadOnlyCopy(t *testing.T) {
 	b.register(dir, registry.RegisterOptions{})
 	write(t, dir+"/plugin.py", "changed")
 	_, err = b.Register(context.Background(), dir, registry.RegisterOptions{})
-	want := "invalid_input: q@1.0.0 is registered with other files: bump the version, or `plugins delete q@1.0.0` first"
+	want := "invalid_input: q@1.0.0 is registered with other files: bump the version, or replace it with --force, or `plugins delete q@1.0.0` first"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -32,6 +32,7 @@ type Keeper struct {
 	seen    string // the file that says that there was a keeper
 	earlier bool
 	socket  os.FileInfo
+	home    os.FileInfo // the data directory
 
 	mu       sync.Mutex // guards the rest
 	running  map[string]context.CancelCauseFunc
@@ -58,6 +59,9 @@ var ErrKept = errors.New("the session has a keeper")
 func (k *Keeper) Serve(ctx context.Context, open func(ctx context.Context) (closing func() error, err error)) (err error) {
 	base, err := k.base()
 	if err != nil {
+		return err
+	}
+	if k.home, err = os.Lstat(k.Home); err != nil {
 		return err
 	}
 	lock, err := k.lock(ctx, base+lockFile)
@@ -103,7 +107,7 @@ func (k *Keeper) Serve(ctx context.Context, open func(ctx context.Context) (clos
 	k.refuseMore()
 	// The name goes first, so that whoever comes now starts another keeper, which
 	// waits for the lock.
-	if found, err := os.Lstat(base + socketFile); err == nil && os.SameFile(found, k.socket) {
+	if is(base+socketFile, k.socket) {
 		_ = os.Remove(base + socketFile)
 	}
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
@@ -175,14 +179,17 @@ func (l owned) Accept() (net.Conn, error) {
 const lookEvery = 2 * time.Second
 
 // wait returns when the keeper is to end: it is told to, or idle for long, or its
-// socket is gone, as when the data directory was deleted.
+// socket is gone. Without the data directory it ends at once: what a call under
+// way may still do is on no record, and nobody waits for it.
 func (k *Keeper) wait(ctx context.Context, socket string) {
 	for {
 		k.mu.Lock()
+		if !is(k.Home, k.home) {
+			k.closing, k.now = true, true
+		}
 		busy, now := len(k.running) > 0, k.now
 		left := time.Until(k.lastUsed.Add(k.Idle))
-		found, err := os.Lstat(socket)
-		if err != nil || !os.SameFile(found, k.socket) || !busy && left <= 0 {
+		if !is(socket, k.socket) || !busy && left <= 0 {
 			k.closing = true
 		}
 		closing := k.closing
@@ -203,6 +210,12 @@ func (k *Keeper) wait(ctx context.Context, socket string) {
 		}
 		timer.Stop()
 	}
+}
+
+// is reports whether a path still names the file that it named.
+func is(path string, file os.FileInfo) bool {
+	found, err := os.Lstat(path)
+	return err == nil && os.SameFile(found, file)
 }
 
 // errEnding is what calls get from a keeper that ends.

@@ -346,6 +346,24 @@ func TestAKeeperEndsWithItsDirectory(t *testing.T) {
 	goneSoon(t, pid)
 }
 
+func TestAKeeperEndsWithItsDataDirectory(t *testing.T) {
+	t.Parallel()
+	s := starter(t)
+	short := s.Home
+	t.Cleanup(func() { _ = os.RemoveAll(short) })
+	s.Home = filepath.Join(short, strings.Repeat("d", maxSocket)) // its socket is elsewhere
+	if err := os.Mkdir(s.Home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.become(s.Identity)
+	c, _ := connect(t, s)
+	pid := echo(t, c, plugin.Call{Operation: "echo"}).PID
+	if err := os.RemoveAll(s.Home); err != nil {
+		t.Fatal(err)
+	}
+	goneSoon(t, pid)
+}
+
 func TestEndingCancelsWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	s := starter(t)

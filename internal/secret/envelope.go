@@ -58,7 +58,9 @@ func (k key) gcm() cipher.AEAD {
 
 // purpose is what a secret is bound to. It is written as JSON, so that no two
 // names run into one another.
-func purpose(n store.SecretName) []byte { return bind("mortise secret 1", n.Tenant, n.Owner, n.Scope, n.Subject, n.Name) }
+func purpose(n store.SecretName) []byte {
+	return bind("mortise secret 1", n.Tenant, n.Owner, n.Scope, n.Subject, n.Name)
+}
 
 // keyPurpose is what an encrypted key is bound to: its number.
 func keyPurpose(n int64) []byte { return bind("mortise secret key 1", n) }

@@ -26,6 +26,16 @@ func (v *Vault) Rotate(ctx context.Context, tenant string, by By) (r Rotation, e
 	if err := v.Ready(ctx); err != nil {
 		return r, err
 	}
+	if v.place.Own() { // two at a time would each take the other's key away
+		lock, err := store.TryLock(v.place.path() + ".lock")
+		if err != nil {
+			return r, v.place.wrong("it cannot be locked: %w", err)
+		}
+		if lock == nil {
+			return r, plugin.Errorf(plugin.CodeUnavailable, "somebody else is changing the keys of secrets; rotate again once they are done")
+		}
+		defer lock.Remove()
+	}
 	masters, err := v.read(ctx)
 	if err != nil {
 		return r, err

@@ -168,7 +168,10 @@ func (v *Vault) current(ctx context.Context, tx store.Tx) (k key, number int64, 
 		k, err = v.unwrap(ctx, last)
 		return k, last.N, err
 	}
-	masters := v.known()
+	masters, err := v.read(ctx) // what was known of it may be over
+	if err != nil {
+		return k, 0, err
+	}
 	if len(masters) == 0 {
 		return k, 0, v.missing("")
 	}

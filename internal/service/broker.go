@@ -206,6 +206,11 @@ func (g *grant) carryOut(ctx context.Context, t task) (value any, err error) {
 	if t.commit == nil {
 		return t.do(ctx)
 	}
+	if t.before != nil {
+		if err := t.before(ctx); err != nil {
+			return nil, err
+		}
+	}
 	err = g.broker.Store.Write(ctx, func(tx store.Tx) (err error) {
 		value, err = t.commit(ctx, tx)
 		return err

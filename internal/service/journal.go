@@ -65,6 +65,11 @@ func (g *grant) journalled(ctx context.Context, name string, args json.RawMessag
 // committed carries out a local effect in one transaction with its place in the
 // journal.
 func (g *grant) committed(ctx context.Context, name string, t task, effect ledger.Effect) (json.RawMessage, error) {
+	if t.before != nil {
+		if err := t.before(ctx); err != nil {
+			return nil, err
+		}
+	}
 	kept, err := g.journal.Local(ctx, effect, func(tx store.Tx) ([]byte, error) {
 		value, err := t.commit(ctx, tx)
 		var refusal *plugin.Error

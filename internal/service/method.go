@@ -32,6 +32,7 @@ type task struct {
 	// that is one transaction with its place in the journal. An error that has a
 	// code is a refusal, before which nothing was written. It may be run again.
 	commit func(ctx context.Context, tx store.Tx) (any, error)
+	before func(ctx context.Context) error // what has to be there first; may be nil
 
 	// request stands in the journal in place of the arguments, where these are
 	// not to be told from a hash; nil where they are.
@@ -58,19 +59,19 @@ var methods = map[string]method{
 	artifactsRegister: registerTask, // own: part of the call's answer
 	referenceGet:      always(Read, "", referenceLookUp),
 
-	storageGet:        always(Read, "", storageRead),
-	storagePut:        storagePutTask, // local, storage_write
-	storageDelete:     storageDeleteTask,
-	cursorGet:         always(Read, "", cursorRead),
-	cursorSet:         cursorSetTask, // local, cursor_write
-	cursorDelete:      cursorDeleteTask,
-	secretsGet:        always(Read, "", secretRead),
-	secretsSet:        secretSetTask, // local, secret_write
-	rateTake:          always(Own, "", rateTaken),
-	identityCurrent:   always(Read, "", identityOfCaller),
-	identityLookup:    always(Read, "", identityFound),
-	identityPrimary:   always(Read, "", identityEmail),
-	auditLog:          always(Own, "", audited),
+	storageGet:      always(Read, "", storageRead),
+	storagePut:      storagePutTask, // local, storage_write
+	storageDelete:   storageDeleteTask,
+	cursorGet:       always(Read, "", cursorRead),
+	cursorSet:       cursorSetTask, // local, cursor_write
+	cursorDelete:    cursorDeleteTask,
+	secretsGet:      always(Read, "", secretRead),
+	secretsSet:      secretSetTask, // local, secret_write
+	rateTake:        always(Own, "", rateTaken),
+	identityCurrent: always(Read, "", identityOfCaller),
+	identityLookup:  always(Read, "", identityFound),
+	identityPrimary: always(Read, "", identityEmail),
+	auditLog:        always(Own, "", audited),
 
 	llmText:       llmTextTask, // read: what it costs is bounded by budgets
 	llmMultimodal: llmMultimodalTask,

@@ -95,7 +95,8 @@ func NeedsDescribe(m *plugin.Manifest) bool {
 // manifest too; only descriptions and schemas that are absent are filled, and
 // what narrows is added: labels, and context fields where the manifest has none.
 // Where it names none, the operations are those of the code. Anything else is
-// one of the [Problems] that are the error.
+// one of the [Problems] that are the error. Of a Shu plugin the code always has
+// the last word on its operations, and none on what they may do.
 func Merge(m *plugin.Manifest, d Described) (*plugin.Manifest, error) {
 	merged := *m
 	if d.silent() {
@@ -105,6 +106,13 @@ func Merge(m *plugin.Manifest, d Described) (*plugin.Manifest, error) {
 		return &merged, nil
 	}
 	c := &checker{file: "code"}
+	if m.Dialect == Shu {
+		merged := c.shuDescribed(m, d)
+		if err := c.problems.err(); err != nil {
+			return nil, err
+		}
+		return merged, nil
+	}
 	merged.Name = c.identity("name", m.Name, d.Name)
 	merged.Version = c.identity("version", m.Version, d.Version)
 	if merged.Version == "" {

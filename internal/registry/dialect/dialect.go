@@ -2,16 +2,16 @@
 // contract it was written to, into one [plugin.Manifest].
 //
 // [Read] reads a plugin's directory: a native manifest, one of the kernel
-// contract or one of Event Mill. [ReadFile] takes a source file that has no manifest. [Bind] reads
+// contract, of Event Mill or of Shu. [ReadFile] takes a source file that has no manifest. [Bind] reads
 // the host's own configuration of a plugin of the runtime protocol. [Merge]
 // adds what only the plugin's code knows.
 //
 // Reading never runs anything of the plugin. A manifest is accepted as a whole
 // or refused with [Problems], all of them at once, each with its place. A key
 // that this version would have to ignore is refused, not ignored: it may be
-// what keeps the plugin harmless. Manifests of Event Mill are the exception:
-// published ones depart from their contract, so that they are read leniently;
-// [Strict] tells all that departs.
+// what keeps the plugin harmless. Manifests of Event Mill and Shu are the
+// exception: published ones depart from their contract, so that they are read
+// leniently; the notes of a [Reading] tell all that departs.
 package dialect
 
 import (
@@ -33,10 +33,11 @@ const (
 	Kernel    = "kernel"
 	Runtime   = "runtime"
 	EventMill = "eventmill"
+	Shu       = "shu"
 )
 
 // Manifests are the names that a plugin's manifest may have.
-var Manifests = []string{"manifest.yaml", "manifest.yml", "manifest.json"}
+var Manifests = []string{"manifest.yaml", "manifest.yml", "manifest.json", shuManifest}
 
 // Extensions are those of the source files that can be a plugin.
 var Extensions = []string{".py", ".ts", ".js", ".mjs"}
@@ -82,6 +83,7 @@ func InspectIn(dir, place string) (*Reading, error) {
 	}
 	defer root.Close()
 
+	within := files{root}
 	var found []string
 	for _, name := range Manifests {
 		if _, err := root.Lstat(name); err == nil {
@@ -90,13 +92,15 @@ func InspectIn(dir, place string) (*Reading, error) {
 			return nil, fmt.Errorf("looking for %s: %w", name, err)
 		}
 	}
+	if len(found) > 1 && slices.Contains(found, shuManifest) && !within.hasShuManifest() {
+		found = slices.DeleteFunc(found, func(name string) bool { return name == shuManifest }) // a module of that name
+	}
 	switch {
 	case len(found) == 0:
 		return nil, whole("", "there is no "+strings.Join(Manifests, ", ")+" here")
 	case len(found) > 1:
 		return nil, whole(found[1], "there is a "+found[0]+" too; keep one of them")
 	}
-	within := files{root}
 	data, err := within.read(found[0], maxBytes)
 	if err != nil {
 		return nil, whole(found[0], err.Error())
@@ -123,6 +127,8 @@ func (p *page) manifest(top value) *plugin.Manifest {
 	switch {
 	case !isMapping:
 		top.problem("a manifest is a mapping, not %s", top.kind())
+	case p.file == shuManifest:
+		return p.shu(top)
 	case top.has("tool_name") || top.has("class_name"):
 		if p.file != eventMillManifest {
 			top.problem("a manifest of Event Mill is called %s", eventMillManifest)
@@ -136,14 +142,30 @@ func (p *page) manifest(top value) *plugin.Manifest {
 	case top.has("operations") || top.has("runner"):
 		return p.native(top)
 	case top.has("entrypoints") || top.has("module"):
-		top.problem("a Shu manifest %s", later)
+		return p.shu(top)
 	default:
-		top.problem("this is neither a native manifest (name, with operations or runner) nor one of the kernel contract (name, with type) or of Event Mill (tool_name)")
+		top.problem("this is neither a native manifest (name, with operations or runner) nor one of the kernel contract (name, with type), of Event Mill (tool_name) or of Shu (module or entrypoints)")
 	}
 	return nil
 }
 
 const later = "needs a later version of Mortise: this one would ignore it"
+
+// HasManifest reports whether a plugin stands in dir: whether one of [Manifests]
+// is there, good or bad.
+func HasManifest(dir string) bool {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	for _, name := range Manifests {
+		if _, err := root.Lstat(name); err == nil && (name != shuManifest || files{root}.hasShuManifest()) {
+			return true
+		}
+	}
+	return false
+}
 
 // ReadFile returns the manifest of a plugin that is one source file: nothing
 // but how to run it. Its name and operations are for its code to say; see [Merge].

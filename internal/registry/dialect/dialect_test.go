@@ -157,7 +157,7 @@ func TestProblemsAreAllReportedWithPlaceAndReason(t *testing.T) {
 		{"a list", "- name: a\n", `manifest.yaml: a manifest is a mapping, not a list`},
 		{"two documents", head + "---\nname: b\n", `manifest.yaml: it holds more than one document`},
 		{"syntax", "name: [a\n", "manifest.yaml: line 1: sequence end token ']' not found"},
-		{"neither contract", "name: a\nversion: 1.0.0\n", `manifest.yaml: this is neither a native manifest (name, with operations or runner) nor one of the kernel contract (name, with type) or of Event Mill (tool_name)`},
+		{"neither contract", "name: a\nversion: 1.0.0\n", `manifest.yaml: this is neither a native manifest (name, with operations or runner) nor one of the kernel contract (name, with type), of Event Mill (tool_name) or of Shu (module or entrypoints)`},
 		{"both contracts", head + "type: tool\noperations: {}\n", `manifest.yaml: at /type: it makes this a manifest of the kernel contract, which has no operations and hooks; a native manifest gives each operation a kind`},
 		{"another contract", "tool_name: a\nclass_name: A\n", `manifest.yaml: a manifest of Event Mill is called manifest.json`},
 		{"everything missing", "operations: {x: {}}\n", "manifest.yaml: at /name: it is missing\nmanifest.yaml: at /version: it is missing"},
@@ -229,7 +229,7 @@ func TestWhereTheManifestIs(t *testing.T) {
 		files []string
 		want  string
 	}{
-		{nil, "there is no manifest.yaml, manifest.yml, manifest.json here"},
+		{nil, "there is no manifest.yaml, manifest.yml, manifest.json, manifest.py here"},
 		{[]string{"manifest.yaml", "", "manifest.json", ""}, "manifest.json: there is a manifest.yaml too; keep one of them"},
 		{[]string{"manifest.yaml/x", ""}, "manifest.yaml: it is not a file"},
 		{[]string{"manifest.yaml", strings.Repeat("#", 1<<20+1)}, "manifest.yaml: it is longer than 1048576 bytes"},

@@ -2,26 +2,33 @@ package dialect
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 )
 
 // A Problem is one thing that keeps a manifest from being accepted: the file,
-// the place in it as a JSON pointer ("" for the file as a whole, in YAML too)
-// and the reason. Row is the row of the requirements that it departs from, of a
-// manifest of Event Mill.
+// the place in it and the reason. The place is a JSON pointer ("" for the file as
+// a whole, in YAML too) or, in source, a line and a column. Row is the row of the
+// requirements that it departs from, of a manifest of Event Mill or Shu.
 type Problem struct {
 	File    string `json:"file"`
 	Pointer string `json:"pointer"`
+	Line    int    `json:"line,omitempty"` // from 1
+	Column  int    `json:"column,omitempty"`
 	Reason  string `json:"reason"`
 	Row     string `json:"row,omitempty"`
 }
 
-// String returns "manifest.yaml: at /name: reason".
+// String returns "manifest.yaml: at /name: reason", or "plugin.py:3:1: reason".
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.File != "" {
-		b.WriteString(p.File + ": ")
+		b.WriteString(p.File)
+		if p.Line > 0 {
+			fmt.Fprintf(&b, ":%d:%d", p.Line, p.Column)
+		}
+		b.WriteString(": ")
 	}
 	if p.Pointer != "" {
 		b.WriteString("at " + p.Pointer + ": ")
@@ -55,7 +62,7 @@ func (ps Problems) err() error {
 func (ps Problems) sorted() Problems {
 	sorted := slices.Clone(ps)
 	slices.SortFunc(sorted, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Pointer, b.Pointer), cmp.Compare(a.Reason, b.Reason))
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Pointer, b.Pointer), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Reason, b.Reason))
 	})
 	return slices.Compact(sorted)
 }

@@ -20,7 +20,7 @@ const (
 	maxNodes = 100_000 // after aliases are written out
 )
 
-// A manifest of either format is read into one tree of nil, bool, number,
+// A manifest of any format is read into one tree of nil, bool, number,
 // string, []any and *mapping.
 
 // A number is a JSON number as it was written.
@@ -54,6 +54,9 @@ func parse(file string, data []byte) (any, Problems) {
 		return nil, whole(file, "it is not UTF-8 text")
 	case len(bytes.TrimSpace(data)) == 0:
 		return nil, whole(file, "it is empty")
+	}
+	if strings.HasSuffix(file, ".py") {
+		return parsePython(file, data)
 	}
 	if strings.HasSuffix(file, ".json") {
 		tree, err := parseJSON(data)

@@ -81,6 +81,8 @@ def modules(said):
         made.__path__ = []
         return made
 
+    for made in (Ref, ToolResult, ValidationResult, Response, Hints):
+        made.__module__ = "framework.plugins.protocol"
     mitre = said["reference"].get("mitre_techniques")
     techniques = json.load(open(mitre)) if mitre else {}
     for name in ("framework", "framework.plugins", "framework.logging", "framework.reference_data"):
@@ -198,7 +200,7 @@ class Session:
             known = registered.keys() | {os.path.realpath(ref.file_path) for ref in self.refs}
             if path and os.path.isfile(path) and os.path.realpath(path) not in known:
                 register_artifact(one.get("artifact_type"), path, one.get("source_tool"), one.get("metadata"))
-        if result.ok and not registered:
+        if result.ok and result.result and not registered:
             self.save(name, manifest, result.result, register_artifact)
         if result.ok:
             outcome["summary"] = summary_of(tool, name, result)

@@ -11,7 +11,7 @@ from .tooling import Refused
 
 PROGRAM = os.path.join("bin", "pcapsum")
 MAX_REPORT = 32 << 20  # bytes; a report with lists of a thousand entries has less than one MiB
-_HOW = "build it with `make build` in the sources of Mortise, or there with: CGO_ENABLED=0 go build -o %s ./cmd/pcapsum"
+_HOW = "build it with `make build` in the sources of Mortise, and register the package again"
 
 
 def read(package: str, capture: str, limit: int, max_flows: Optional[int] = None, table: Optional[str] = None,
@@ -24,11 +24,11 @@ def read(package: str, capture: str, limit: int, max_flows: Optional[int] = None
             command += [flag, str(value)]
     command += ["--", capture]
     if not os.path.isfile(program):
-        raise Refused("DEPENDENCY_MISSING", "the reader of captures, %s, is not in this package; %s" % (PROGRAM, _HOW % program), program=program)
+        raise Refused("DEPENDENCY_MISSING", "the reader of captures, %s, is not in this package; %s" % (PROGRAM, _HOW), program=program)
     try:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={"GOTRACEBACK": "none"})
     except OSError as err:
-        message = "the reader of captures, %s, cannot be started here (%s); %s" % (PROGRAM, err.strerror, _HOW % program)
+        message = "the reader of captures, %s, cannot be started here (%s); %s" % (PROGRAM, err.strerror, _HOW)
         raise Refused("DEPENDENCY_MISSING", message, program=program) from None
     try:
         out, words = process.communicate(timeout=timeout)

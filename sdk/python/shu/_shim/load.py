@@ -36,7 +36,8 @@ class Package:
         self.about = about
         self.parents, self.module = names(about.module, about.entry, root)
         self._class: Any = None
-        self._ready = False
+        self._guarded = False
+        self._opened = False
 
     def instance(self) -> Any:
         """Return a new instance: what one call leaves on it is not the next caller's. Raises what the code raises."""
@@ -45,23 +46,26 @@ class Package:
         return self._class()
 
     def _load(self) -> Any:
-        if not self._ready:
-            self._ready = True
-            self._add_paths()
+        if not self._guarded:
+            self._guarded = True
             guard.install()
-        for name in self.parents:
-            if name not in sys.modules:
-                _package(name, self.root if name == self.parents[-1] else "")
+        self.open()
         __import__(self.module)
         found = getattr(sys.modules[self.module], self.about.class_name, None)
         if not callable(found):
             raise NotAPlugin(f"{self.about.entry} has no class {self.about.class_name}")
         return found
 
-    def _add_paths(self) -> None:
-        own = [] if self.parents else [self.root]
-        vendor = os.path.join(self.root, "vendor")
-        sys.path[:0] = [vendor, *own] if os.path.isdir(vendor) else own
+    def open(self) -> None:
+        """Make the package importable under its names; raises what its __init__.py raises."""
+        if not self._opened:
+            self._opened = True
+            own = [] if self.parents else [self.root]
+            vendor = os.path.join(self.root, "vendor")
+            sys.path[:0] = [vendor, *own] if os.path.isdir(vendor) else own
+        for name in self.parents:
+            if name not in sys.modules:
+                _package(name, self.root if name == self.parents[-1] else "")
 
 
 def names(module: str, entry: str, root: str) -> tuple[list[str], str]:

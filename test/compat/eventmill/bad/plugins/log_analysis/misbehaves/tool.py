@@ -209,6 +209,8 @@ class Misbehaves:
             path = "../../../../../../../../../etc/passwd"
         elif kind == "absolute":
             path = "/etc/passwd"
+        elif kind == "at":
+            path = payload["path"]
         elif kind == "link":
             os.symlink("/etc/passwd", "passwd.txt")
             path = "passwd.txt"

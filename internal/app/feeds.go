@@ -1,0 +1,287 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/policy"
+	"github.com/mortise-dev/mortise/internal/schedule"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/worker"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// openSchedules makes the engine of the host's feeds, once there is a kernel.
+func (a *App) openSchedules() *schedule.Engine {
+	return schedule.New(schedule.Options{Store: a.Store, Resolve: a.Registry.Resolve, Call: a.Kernel.Call, Rights: a.rightsNow, Log: a.log})
+}
+
+// rightsNow returns somebody with those of their rights that they still have;
+// nobody where the configuration does not name them any more.
+func (a *App) rightsNow(_ context.Context, tenant string, owner plugin.Principal) plugin.Principal {
+	if !a.somebody(tenant, owner) {
+		return plugin.Principal{}
+	}
+	now, err := a.Member(MemberName(owner))
+	if err != nil {
+		return plugin.Principal{}
+	}
+	switch {
+	case slices.Contains(now.Scopes, "*"):
+	case slices.Contains(owner.Scopes, "*"):
+		owner.Scopes = now.Scopes
+	default:
+		owner.Scopes = slices.DeleteFunc(slices.Clone(owner.Scopes), func(scope string) bool { return !slices.Contains(now.Scopes, scope) })
+	}
+	return owner
+}
+
+// dueSchedules are the schedules of which a time has come.
+type dueSchedules struct{ engine *schedule.Engine }
+
+var _ worker.Sweeper = dueSchedules{}
+
+// Kind implements [worker.Sweeper]. Nobody wakes schedules: the sweep is often
+// enough.
+func (dueSchedules) Kind() string { return "schedule" }
+
+func (d dueSchedules) Due(ctx context.Context, limit int) ([]worker.Item, error) {
+	rows, err := d.engine.Due(ctx, limit)
+	if err != nil {
+		return nil, err
+	}
+	items := make([]worker.Item, len(rows))
+	for i, row := range rows {
+		items[i] = worker.Item{Kind: d.Kind(), Tenant: row.Tenant, ID: row.ID}
+	}
+	return items, nil
+}
+
+func (d dueSchedules) Do(ctx context.Context, item worker.Item) error {
+	return d.engine.Attend(ctx, item.Tenant, item.ID)
+}
+
+// A Feed is a schedule as people see it.
+type Feed struct {
+	schedule.Schedule
+	Owner string `json:"owner"`
+}
+
+// A FeedTick is what became of one time of a feed.
+type FeedTick struct {
+	At      time.Time         `json:"at"`
+	Since   *time.Time        `json:"since,omitempty"` // the first of the times that it stands for
+	Outcome store.TickOutcome `json:"outcome"`
+	Call    string            `json:"call_id,omitempty"`
+	Status  string            `json:"status,omitempty"` // of that call
+	Code    string            `json:"code,omitempty"`   // why there is no call, or how it failed
+}
+
+// A NewFeed is what somebody wants to have run.
+type NewFeed struct {
+	Plugin    string // name or name/operation
+	Spec      string // every 1h where it is empty
+	Zone      string
+	Misfire   schedule.Misfire
+	CatchUp   int
+	Overlap   schedule.Overlap
+	OCR       string   // always, auto, fallback, never; empty leaves that to the host
+	Knowledge []string // the knowledge bases it is about
+
+	// Input returns what the operation is called with.
+	Input func(t *plugin.Target) (json.RawMessage, error)
+}
+
+// Feeds are the schedules of the host's tenant, as one principal may see and
+// change them: their own, and those of plugins that they may configure.
+type Feeds struct {
+	app *App
+	by  plugin.Principal
+}
+
+// Feeds returns the schedules as somebody may see and change them.
+func (a *App) Feeds(by plugin.Principal) Feeds { return Feeds{a, by} }
+
+// Create makes a feed that runs in the name of who asks for it, who must be
+// allowed to do now what it does.
+func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
+	name, op, _ := strings.Cut(n.Plugin, "/")
+	if strings.Contains(n.Plugin, "@") {
+		return Feed{}, plugin.Errorf(plugin.CodeInvalidInput, "a feed runs whatever version is active; write %s without one", n.Plugin)
+	}
+	shown, err := f.app.Plugins(f.by).Show(ctx, name)
+	if err != nil {
+		return Feed{}, err
+	}
+	chosen, err := schedule.Choose(shown.Manifest, op)
+	if err != nil {
+		return Feed{}, err
+	}
+	t, err := f.app.Registry.Resolve(ctx, name+"/"+chosen.Name)
+	if err != nil {
+		return Feed{}, err
+	}
+	overlay, err := n.overlay()
+	if err != nil {
+		return Feed{}, err
+	}
+	input, err := n.Input(t)
+	if err != nil {
+		return Feed{}, err
+	}
+	if err := t.Input.Check(orEmpty(input)); err != nil && !t.Operation.Advisory {
+		return Feed{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", t.Name(), err)
+	}
+	call := &plugin.Call{Tenant: f.app.Config.Tenant, Principal: f.by, Origin: plugin.OriginFeed, Operation: t.Name(), Input: orEmpty(input)}
+	if d := f.app.Policy.Decide(t, call); d.Verdict != plugin.Allow && d.Verdict != plugin.AllowWithApproval {
+		return Feed{}, refusalOf(f.by, "have "+t.Name()+" run", d)
+	}
+	if n.Spec == "" {
+		n.Spec = "every 1h"
+	}
+	s, err := f.app.Schedules.Create(ctx, f.app.Config.Tenant, schedule.Schedule{
+		Owner: f.by, Operation: t.Name(), Input: input, Overlay: overlay, Spec: n.Spec, Zone: n.Zone, Misfire: n.Misfire, CatchUp: n.CatchUp, Overlap: n.Overlap,
+	}, f.noting(plugin.EntryFeedCreated))
+	return feedOf(s), err
+}
+
+func orEmpty(input json.RawMessage) json.RawMessage {
+	if len(input) == 0 {
+		return json.RawMessage("{}")
+	}
+	return input
+}
+
+// overlay is what the host alone decides about the runs of a feed.
+func (n *NewFeed) overlay() (json.RawMessage, error) {
+	members := map[string]any{}
+	if n.OCR != "" {
+		if modes := []string{"always", "auto", "fallback", "never"}; !slices.Contains(modes, n.OCR) {
+			return nil, plugin.Errorf(plugin.CodeInvalidInput, "the OCR mode is always, auto, fallback or never, not %.40q", n.OCR)
+		}
+		members["ocr"] = map[string]any{"mode": n.OCR}
+	}
+	if len(n.Knowledge) > 0 {
+		members["kb"] = map[string]any{"knowledge_base_ids": n.Knowledge}
+	}
+	if len(members) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(members)
+}
+
+// List returns the feeds that they may see, newest first.
+func (f Feeds) List(ctx context.Context) ([]Feed, error) {
+	all, err := f.app.Schedules.List(ctx, f.app.Config.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	feeds := []Feed{}
+	for _, s := range all {
+		if f.may(ctx, s) {
+			feeds = append(feeds, feedOf(s))
+		}
+	}
+	return feeds, nil
+}
+
+// Show returns a feed with its next times and the last ones.
+func (f Feeds) Show(ctx context.Context, id string) (feed Feed, next []time.Time, last []FeedTick, err error) {
+	s, err := f.get(ctx, id)
+	if err != nil {
+		return feed, nil, nil, err
+	}
+	if next, err = f.app.Schedules.Coming(s, 5); err != nil {
+		return feed, nil, nil, err
+	}
+	rows, err := f.app.Schedules.Ticks(ctx, f.app.Config.Tenant, id, 10)
+	if err != nil {
+		return feed, nil, nil, err
+	}
+	last = []FeedTick{}
+	for _, row := range rows {
+		tick := FeedTick{At: row.At, Outcome: row.Outcome, Call: row.CallID, Code: row.Code}
+		if !row.Since.Equal(row.At) {
+			tick.Since = &row.Since
+		}
+		if row.Outcome == store.TickCalled {
+			call, err := f.app.Store.Call(ctx, row.Tenant, row.CallID)
+			if err != nil {
+				return feed, nil, nil, err
+			}
+			if call != nil {
+				tick.Status, tick.Code = string(call.State), call.Code
+			}
+		}
+		last = append(last, tick)
+	}
+	return feedOf(s), next, last, nil
+}
+
+// Pause lets a feed make no more runs.
+func (f Feeds) Pause(ctx context.Context, id string) (Feed, error) {
+	return f.change(ctx, id, plugin.EntryFeedPaused, f.app.Schedules.Pause)
+}
+
+// Resume lets a feed go on with the times that come from now on.
+func (f Feeds) Resume(ctx context.Context, id string) (Feed, error) {
+	return f.change(ctx, id, plugin.EntryFeedResumed, f.app.Schedules.Resume)
+}
+
+// Delete forgets a feed and its times.
+func (f Feeds) Delete(ctx context.Context, id string) (Feed, error) {
+	return f.change(ctx, id, plugin.EntryFeedDeleted, f.app.Schedules.Delete)
+}
+
+// Run makes a run of a feed now, beside its times, in the name of its owner.
+func (f Feeds) Run(ctx context.Context, id string) (plugin.Result, error) {
+	if _, err := f.get(ctx, id); err != nil {
+		return plugin.Result{}, err
+	}
+	return f.app.Schedules.Run(ctx, f.app.Config.Tenant, id)
+}
+
+func (f Feeds) change(ctx context.Context, id string, kind plugin.EntryKind,
+	do func(ctx context.Context, tenant, id string, also schedule.Also) (schedule.Schedule, error)) (Feed, error) {
+	if _, err := f.get(ctx, id); err != nil {
+		return Feed{}, err
+	}
+	s, err := do(ctx, f.app.Config.Tenant, id, f.noting(kind))
+	return feedOf(s), err
+}
+
+// get returns a feed that they may see. Of another they do not hear that it is.
+func (f Feeds) get(ctx context.Context, id string) (schedule.Schedule, error) {
+	s, err := f.app.Schedules.Get(ctx, f.app.Config.Tenant, id)
+	if err == nil && !f.may(ctx, s) {
+		return schedule.Schedule{}, plugin.Errorf(plugin.CodeNotFound, "there is no feed %s; 'mortise feeds list' shows those there are", id)
+	}
+	return s, err
+}
+
+// may reports whether a feed is theirs, or of a plugin that they may configure.
+func (f Feeds) may(ctx context.Context, s schedule.Schedule) bool {
+	if MemberName(s.Owner) == MemberName(f.by) {
+		return true
+	}
+	name, _, _ := strings.Cut(s.Operation, "/")
+	target := &plugin.Target{Manifest: &plugin.Manifest{Name: name, Version: Version, Dialect: "native"}}
+	if t, err := f.app.Registry.Resolve(ctx, s.Operation); err == nil {
+		target = t
+	}
+	return f.app.Policy.May(policy.Configure, target, f.app.call(f.by)).Verdict == plugin.Allow
+}
+
+// noting puts a change on the record.
+func (f Feeds) noting(kind plugin.EntryKind) schedule.Also {
+	return func(tx store.Tx, s schedule.Schedule) error {
+		return f.app.note(tx, f.by, kind, s.ID, map[string]any{
+			"operation": s.Operation, "owner": MemberName(s.Owner), "spec": s.Spec, "zone": s.Zone, "misfire": s.Misfire, "overlap": s.Overlap, "state": s.State,
+		})
+	}
+}
+
+func feedOf(s schedule.Schedule) Feed { return Feed{s, MemberName(s.Owner)} }

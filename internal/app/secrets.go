@@ -1,0 +1,266 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/internal/policy"
+	"github.com/mortise-dev/mortise/internal/secret"
+	"github.com/mortise-dev/mortise/internal/service"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// SecretsPlugin is what stands for the secrets themselves where policy is asked
+// who may configure them.
+const SecretsPlugin = "mortise.secrets"
+
+// keyPlace returns where the master key of secrets is.
+func (a *App) keyPlace() secret.Place {
+	c := a.Config.Secrets
+	return secret.Place{Env: c.KeyEnv, File: c.KeyFile, Command: c.KeyCommand, Dir: a.Home}
+}
+
+// Secrets are the secrets of the host's tenant, as one principal may see and
+// change them: their own, and with the right to configure everybody's and those
+// of the system. What is refused is on the record.
+type Secrets struct {
+	app *App
+	by  plugin.Principal
+}
+
+// Secrets returns the secrets as somebody may see and change them.
+func (a *App) Secrets(by plugin.Principal) Secrets { return Secrets{a, by} }
+
+// A SecretPlace says which secret is meant. The zero value of all but the name
+// is one's own, for all plugins.
+type SecretPlace struct {
+	Name   string
+	Plugin string // "" for all
+	User   string // as the configuration names them; "" for oneself
+	System bool
+}
+
+// Set keeps a secret, in place of an earlier one.
+func (s Secrets) Set(ctx context.Context, p SecretPlace, value string) (secret.Info, error) {
+	name, err := s.place(ctx, p, "set")
+	if err != nil {
+		return secret.Info{}, err
+	}
+	if err := s.app.Vault.Put(ctx, name, value, s.evidence()); err != nil {
+		return secret.Info{}, err
+	}
+	return secret.Info{Name: name.Name, Plugin: name.Owner, Scope: name.Scope, Subject: name.Subject}, nil
+}
+
+// Delete takes a secret away.
+func (s Secrets) Delete(ctx context.Context, p SecretPlace) (secret.Info, error) {
+	name, err := s.place(ctx, p, "delete")
+	if err != nil {
+		return secret.Info{}, err
+	}
+	found, err := s.app.Vault.Delete(ctx, name, s.evidence())
+	if err == nil && !found {
+		err = plugin.Errorf(plugin.CodeNotFound, "there is no secret %.128q of that scope; 'mortise secrets list' shows all there are", p.Name)
+	}
+	return secret.Info{Name: name.Name, Plugin: name.Owner, Scope: name.Scope, Subject: name.Subject}, err
+}
+
+// DeleteAll takes all secrets away, with their keys.
+func (s Secrets) DeleteAll(ctx context.Context) (int, error) {
+	if err := s.may(ctx, "delete all", "*"); err != nil {
+		return 0, err
+	}
+	return s.app.Vault.DeleteAll(ctx, s.app.Config.Tenant, s.evidence())
+}
+
+// Rotate changes the keys and encrypts everything anew.
+func (s Secrets) Rotate(ctx context.Context) (secret.Rotation, error) {
+	if err := s.may(ctx, "rotate", "*"); err != nil {
+		return secret.Rotation{}, err
+	}
+	return s.app.Vault.Rotate(ctx, s.app.Config.Tenant, s.evidence())
+}
+
+// List returns what may be seen of the secrets, by name: one's own and, with the
+// right to configure, all.
+func (s Secrets) List(ctx context.Context) ([]secret.Info, error) {
+	all, err := s.app.Vault.List(ctx, s.app.Config.Tenant)
+	if err != nil || s.decide().Verdict == plugin.Allow {
+		return all, err
+	}
+	own := secret.Subject(s.by)
+	return slices.DeleteFunc(all, func(i secret.Info) bool { return i.Scope != secret.User || i.Subject != own }), nil
+}
+
+// A SecretState is a secret that an operation needs, and whether it is there.
+type SecretState struct {
+	Plugin    string `json:"plugin"`
+	Version   string `json:"version"`
+	Operation string `json:"operation"`
+	Name      string `json:"name"`
+	Scope     string `json:"allowed_scope"`
+	Optional  bool   `json:"optional"`
+	There     string `json:"there"` // the scope in which it is, "" where it is missing
+}
+
+// Check returns the secrets that the operations of a plugin need, or of all
+// plugins where none is named.
+func (s Secrets) Check(ctx context.Context, name string) ([]SecretState, error) {
+	infos, err := s.app.Plugins(s.by).List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	states, found := []SecretState{}, false
+	for _, info := range infos {
+		if name != "" && info.Name != name {
+			continue
+		}
+		found = true
+		m := info.Plugin()
+		for _, op := range m.Operations {
+			for _, secretName := range slices.Sorted(maps.Keys(op.Secrets)) {
+				need := op.Secrets[secretName]
+				n := needOf(s.app.Config.Tenant, m.Name, s.by, secretName, need.AllowedScope)
+				there, err := s.app.Vault.Where(ctx, n)
+				if err != nil {
+					return nil, err
+				}
+				states = append(states, SecretState{m.Name, m.Version, op.Name, secretName, n.Scope, need.Optional, there})
+			}
+		}
+	}
+	if name != "" && !found {
+		return nil, plugin.Errorf(plugin.CodeNotFound, "no plugin is called %.200s", name)
+	}
+	return states, nil
+}
+
+// place returns where a secret is kept, if it may be changed there.
+func (s Secrets) place(ctx context.Context, p SecretPlace, what string) (store.SecretName, error) {
+	n := store.SecretName{Tenant: s.app.Config.Tenant, Owner: p.Plugin, Scope: secret.User, Subject: secret.Subject(s.by), Name: p.Name}
+	if n.Owner == "" {
+		n.Owner = secret.Anyone
+	}
+	switch {
+	case p.System && p.User != "":
+		return n, plugin.Errorf(plugin.CodeInvalidInput, "a secret is a user's or the system's, not both")
+	case p.System:
+		n.Scope, n.Subject = secret.System, ""
+	case p.User != "":
+		who := ParseMember(p.User)
+		if !s.app.somebody(s.app.Config.Tenant, who) {
+			return n, plugin.Errorf(plugin.CodeNotFound, "nobody here is called %.255q; mortise.yaml names %s", p.User, strings.Join(Names(s.app.Config), ", "))
+		}
+		n.Subject = secret.Subject(who)
+	}
+	if n.Scope == secret.User && n.Subject == secret.Subject(s.by) {
+		return n, nil
+	}
+	return n, s.may(ctx, what, p.Name)
+}
+
+func (s Secrets) evidence() secret.By { return secret.By{Principal: MemberName(s.by)} }
+
+func (s Secrets) decide() plugin.Decision {
+	target := &plugin.Target{Manifest: &plugin.Manifest{Name: SecretsPlugin, Version: Version, Dialect: "native"}}
+	return s.app.Policy.May(policy.Configure, target, s.app.call(s.by))
+}
+
+// may refuses somebody who may not, on the record.
+func (s Secrets) may(ctx context.Context, what, name string) error {
+	d := s.decide()
+	if d.Verdict == plugin.Allow {
+		return nil
+	}
+	refusal := refusalOf(s.by, what+" secrets of others", d)
+	err := s.app.Store.Write(ctx, func(tx store.Tx) error {
+		return s.app.note(tx, s.by, plugin.EntrySecretRefused, printableName(name), map[string]any{
+			"action": what, "code": refusal.Code, "message": refusal.Message, "policy": d.Policy,
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return refusal
+}
+
+// printableName cuts a name that nobody has checked yet to what an entry has.
+func printableName(name string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(name[:min(len(name), secret.MaxName)], "\x00", "?"), "?")
+}
+
+func needOf(tenant, pluginName string, who plugin.Principal, name, scope string) secret.Need {
+	if scope == "" {
+		scope = plugin.SecretOfSystemOrUser
+	}
+	return secret.Need{Tenant: tenant, Plugin: pluginName, Subject: secret.Subject(who), Name: name, Scope: scope}
+}
+
+// equip refuses a call whose secrets are not there.
+func (a *App) equip(ctx context.Context, t *plugin.Target, call *plugin.Call) error {
+	var missing, scopes []string
+	for _, name := range slices.Sorted(maps.Keys(t.Operation.Secrets)) {
+		need := t.Operation.Secrets[name]
+		if need.Optional {
+			continue
+		}
+		n := needOf(call.Tenant, t.Manifest.Name, call.Principal, name, need.AllowedScope)
+		there, err := a.Vault.Where(ctx, n)
+		if err != nil {
+			return err
+		}
+		if there == "" {
+			missing, scopes = append(missing, name), append(scopes, n.Scope)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	whose := ""
+	if scopes[0] == plugin.SecretOfSystem {
+		whose = " --system"
+	}
+	details, err := canonical(map[string]any{"missing": missing, "scopes": scopes})
+	if err != nil {
+		return err
+	}
+	e := plugin.Errorf(plugin.CodeMissingSecrets, "%s needs %s, which %s not set for %s; 'mortise secrets set %s --plugin %s%s' sets one",
+		t.Name(), strings.Join(missing, ", "), isOrAre(len(missing)), MemberName(call.Principal), missing[0], t.Manifest.Name, whose)
+	e.Details = details
+	return e
+}
+
+func isOrAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// A vault answers plugins out of the host's vault.
+type vault struct{ v *secret.Vault }
+
+var _ service.Secrets = vault{}
+
+// Find implements [service.Secrets].
+func (s vault) Find(ctx context.Context, t *plugin.Target, call *plugin.Call, name, scope string) (string, bool, error) {
+	return s.v.Find(ctx, needOf(call.Tenant, t.Manifest.Name, call.Principal, name, scope))
+}
+
+// Ready implements [service.Secrets].
+func (s vault) Ready(ctx context.Context) error { return s.v.Ready(ctx) }
+
+// Keep implements [service.Secrets].
+func (s vault) Keep(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name, value string) error {
+	subject := secret.Subject(call.Principal)
+	if subject == "" {
+		return errors.New("a call without a principal sets a secret")
+	}
+	return s.v.PutIn(ctx, tx, store.SecretName{Tenant: call.Tenant, Owner: t.Manifest.Name, Scope: secret.User, Subject: subject, Name: name}, value,
+		secret.By{Principal: MemberName(call.Principal), Plugin: fmt.Sprintf("%s@%s", t.Manifest.Name, t.Manifest.Version), Call: call.ID})
+}

@@ -1,0 +1,121 @@
+package kb
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A Document is one of a knowledge base.
+type Document struct {
+	KB         string         `json:"kb_id"`
+	ID         string         `json:"document_id"`
+	ObjectID   string         `json:"ko_id"`
+	SourceID   string         `json:"source_id"`
+	SourceType string         `json:"source_type"`
+	Title      string         `json:"title"`
+	Filename   string         `json:"filename"`
+	MIME       string         `json:"mime_type"`
+	URL        string         `json:"source_url"`
+	Hash       string         `json:"content_hash"`
+	Words      int64          `json:"word_count"`
+	Characters int64          `json:"character_count"`
+	Chunks     int64          `json:"chunk_count"`
+	Extraction jsontext.Value `json:"extraction"`
+	Attributes jsontext.Value `json:"attributes"`
+	Labels     []string       `json:"labels"`
+	CreatedAt  time.Time      `json:"created_at"`
+	UpdatedAt  time.Time      `json:"updated_at"`
+	Text       string         `json:"content,omitempty"` // left out of lists
+}
+
+func documentOf(r *store.DocumentRow) Document {
+	return Document{
+		r.KB, r.ID, r.ObjectID, r.SourceID, r.SourceType, r.Title, r.Filename, r.MIME, r.URL, r.ContentHash, r.Words, r.Characters, r.Chunks,
+		jsontext.Value(r.Extraction), jsontext.Value(r.Attributes), r.Labels, r.CreatedAt, r.UpdatedAt, r.Text,
+	}
+}
+
+// Document returns a document with its text, by its id or its source's.
+func (b *Bases) Document(ctx context.Context, tenant, kb, id string) (Document, error) {
+	row, err := b.opts.Store.Document(ctx, tenant, kb, id)
+	if row == nil && err == nil {
+		row, err = b.opts.Store.DocumentBySource(ctx, tenant, kb, id)
+	}
+	if err != nil {
+		return Document{}, err
+	}
+	if row == nil {
+		return Document{}, plugin.Errorf(plugin.CodeNotFound, "the knowledge base %.80s has no document %.200q; 'mortise kb show %.80s' lists what it has", kb, id, kb)
+	}
+	return documentOf(row), nil
+}
+
+// A Listing says which documents are wanted.
+type Listing struct {
+	KB         string
+	SourceType string // "" for any
+	After      string // a document's id
+	Limit      int    // 100 where it is 0
+}
+
+// Documents returns the documents of a knowledge base without their text, by id.
+func (b *Bases) Documents(ctx context.Context, tenant string, l Listing) ([]Document, error) {
+	if l.Limit == 0 {
+		l.Limit = 100
+	}
+	if l.Limit < 1 || l.Limit > 1000 {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the limit is %d; it is 1 to 1000", l.Limit)
+	}
+	if _, err := b.Get(ctx, tenant, l.KB); err != nil {
+		return nil, err
+	}
+	rows, err := b.opts.Store.Documents(ctx, store.DocumentFilter{Tenant: tenant, KB: l.KB, SourceType: l.SourceType, After: l.After, Limit: l.Limit})
+	documents := make([]Document, len(rows))
+	for i := range rows {
+		documents[i] = documentOf(&rows[i])
+	}
+	return documents, err
+}
+
+// Remove deletes a document by its id or its source's.
+func (b *Bases) Remove(ctx context.Context, tenant, kb, id string) error {
+	d, err := b.Document(ctx, tenant, kb, id)
+	if err != nil {
+		return err
+	}
+	return b.opts.Store.Write(ctx, func(tx store.Tx) error { _, err := tx.DeleteDocument(tenant, kb, d.ID); return err })
+}
+
+// A Removal is what a plugin put into a knowledge base for a user, to be deleted
+// in a transaction.
+type Removal struct {
+	tenant    string
+	documents []store.DocumentRow
+}
+
+// Found reports whether there is anything to delete.
+func (r *Removal) Found() bool { return len(r.documents) > 0 }
+
+// Delete deletes it. It may be run again.
+func (r *Removal) Delete(tx store.Tx) error {
+	for _, d := range r.documents {
+		if _, err := tx.DeleteDocument(r.tenant, d.KB, d.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Object finds what a plugin put into a knowledge base, by its ko_id.
+func (b *Bases) Object(ctx context.Context, tenant, kb, object string) (*Removal, error) {
+	if _, err := b.Get(ctx, tenant, kb); err != nil {
+		return nil, err
+	}
+	rows, err := b.opts.Store.Documents(ctx, store.DocumentFilter{Tenant: tenant, KB: kb, ObjectID: object, Limit: 10})
+	return &Removal{tenant, rows}, err
+}

@@ -1,0 +1,181 @@
+// Package kb keeps knowledge bases: documents as text, cut into passages that
+// are found by their words, and by what they mean where there is a model of
+// embeddings.
+//
+// A source has one document in a knowledge base. When it comes again and is the
+// same, nothing is done; when it has changed, its document and all passages are
+// replaced in one transaction, so that nobody ever finds half of it. A file that
+// gives no text is skipped, and what was there of it before stays.
+//
+// What is found carries the labels of the document it is part of: whoever reads
+// it is tainted with them.
+package kb
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/mortise-dev/mortise/internal/extract"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// An Embedder turns texts into vectors of one length, in their order. It must
+// give the same vector for the same text.
+type Embedder interface {
+	Embed(ctx context.Context, texts []string) ([][]float32, error)
+}
+
+// A Reader wins text from files.
+type Reader interface {
+	Extract(ctx context.Context, f extract.File, mode extract.Mode) (extract.Text, error)
+}
+
+// Options say what knowledge bases are kept in.
+type Options struct {
+	Store    store.Store
+	Files    Reader           // nil where no files are read
+	Embedder Embedder         // nil for words alone
+	Now      func() time.Time // time.Now where it is nil
+}
+
+// Bases are the knowledge bases of all tenants. They are safe for concurrent
+// use, by several processes too.
+type Bases struct{ opts Options }
+
+// New returns the knowledge bases in a store.
+func New(o Options) *Bases {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Bases{o}
+}
+
+// A Base is one knowledge base.
+type Base struct {
+	ID          string    `json:"id"`
+	Name        string    `json:"name"`
+	Description string    `json:"description"`
+	Labels      []string  `json:"labels"` // of everything in it
+	Documents   int64     `json:"documents"`
+	Chunks      int64     `json:"chunks"`
+	CreatedBy   string    `json:"created_by"`
+	CreatedAt   time.Time `json:"created_at"`
+}
+
+func baseOf(r *store.KBRow) Base {
+	return Base{r.ID, r.Name, r.Description, r.Labels, r.Documents, r.Chunks, r.CreatedBy, r.CreatedAt}
+}
+
+// Bounds of what is said about a knowledge base.
+const (
+	maxName        = 200
+	maxDescription = 2000
+	maxBases       = 64 // that are searched at a time
+)
+
+var baseID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+
+// Create begins a knowledge base. An id has lower-case letters, digits, dots,
+// dashes and underscores.
+func (b *Bases) Create(ctx context.Context, tenant string, base Base) (Base, error) {
+	switch {
+	case !baseID.MatchString(base.ID):
+		return Base{}, plugin.Errorf(plugin.CodeInvalidInput, "%.80q is no id of a knowledge base: it has 1 to 63 of a-z, 0-9, '.', '_' and '-', and begins with a letter or digit", base.ID)
+	case !printable(base.Name, maxName) || !printable(base.Description, maxDescription):
+		return Base{}, plugin.Errorf(plugin.CodeInvalidInput, "the name has at most %d printable characters, and the description %d", maxName, maxDescription)
+	}
+	if base.Name == "" {
+		base.Name = base.ID
+	}
+	row := store.KBRow{
+		Tenant: tenant, ID: base.ID, Name: base.Name, Description: base.Description, Labels: append([]string{}, base.Labels...),
+		CreatedBy: base.CreatedBy, CreatedAt: b.now(),
+	}
+	var fresh bool
+	err := b.opts.Store.Write(ctx, func(tx store.Tx) (err error) { fresh, err = tx.InsertKB(row); return err })
+	if err == nil && !fresh {
+		err = plugin.Errorf(plugin.CodeInvalidInput, "there is a knowledge base %s already; 'mortise kb show %s' shows it", base.ID, base.ID)
+	}
+	return baseOf(&row), err
+}
+
+// List returns all knowledge bases, by id.
+func (b *Bases) List(ctx context.Context, tenant string) ([]Base, error) {
+	rows, err := b.opts.Store.KBs(ctx, tenant)
+	bases := make([]Base, len(rows))
+	for i := range rows {
+		bases[i] = baseOf(&rows[i])
+	}
+	return bases, err
+}
+
+// Get returns a knowledge base.
+func (b *Bases) Get(ctx context.Context, tenant, id string) (Base, error) {
+	row, err := b.opts.Store.KB(ctx, tenant, id)
+	if err != nil {
+		return Base{}, err
+	}
+	if row == nil {
+		return Base{}, noBase(id)
+	}
+	return baseOf(row), nil
+}
+
+func noBase(id string) error {
+	return plugin.Errorf(plugin.CodeNotFound, "there is no knowledge base %.80q; 'mortise kb list' shows all there are, and 'mortise kb create ID' begins one", id)
+}
+
+// deleteStep is how many documents are deleted in one transaction.
+const deleteStep = 50
+
+// Delete deletes a knowledge base with all that is in it.
+func (b *Bases) Delete(ctx context.Context, tenant, id string) error {
+	if _, err := b.Get(ctx, tenant, id); err != nil {
+		return err
+	}
+	for {
+		documents, err := b.opts.Store.Documents(ctx, store.DocumentFilter{Tenant: tenant, KB: id, Limit: deleteStep})
+		if err != nil {
+			return err
+		}
+		var gone bool
+		err = b.opts.Store.Write(ctx, func(tx store.Tx) (err error) {
+			for _, d := range documents {
+				if _, err := tx.DeleteDocument(tenant, id, d.ID); err != nil {
+					return err
+				}
+			}
+			gone, err = tx.DeleteKB(tenant, id) // not while there are more documents
+			return err
+		})
+		if err != nil || gone || len(documents) == 0 {
+			return err
+		}
+	}
+}
+
+// ObjectID is the id by which a plugin knows what it put there for a user (Shu,
+// ko_id).
+func ObjectID(pluginName, user, external string) string {
+	sum := sha256.Sum256([]byte(pluginName + ":" + user + "|" + external))
+	return hex.EncodeToString(sum[:])
+}
+
+// documentID is the id of a source's document.
+func documentID(kb, source string) string {
+	sum := sha256.Sum256([]byte(kb + "\n" + source))
+	return "doc_" + hex.EncodeToString(sum[:12])
+}
+
+func (b *Bases) now() time.Time { return b.opts.Now().UTC().Truncate(time.Microsecond) }
+
+func printable(text string, most int) bool {
+	return utf8.ValidString(text) && utf8.RuneCountInString(text) <= most && strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+}

@@ -1,0 +1,200 @@
+package kb
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Bounds of a search.
+const (
+	maxQuery = 4096 // bytes
+	maxTerms = 32   // words of a query that count
+	maxHits  = 100
+	fused    = 60 // how much the first of a ranking is worth more than the next: 1/(60+rank)
+)
+
+// A Hit is a passage that was found.
+type Hit struct {
+	KB         string   `json:"kb_id"`
+	DocumentID string   `json:"document_id"`
+	ObjectID   string   `json:"ko_id"`
+	SourceID   string   `json:"source_id"`
+	SourceType string   `json:"source_type"`
+	Title      string   `json:"title"`
+	URL        string   `json:"source_url"`
+	Chunk      int64    `json:"chunk_index"`
+	Start      int64    `json:"start"` // in the document's text, in characters
+	Text       string   `json:"content"`
+	Score      float64  `json:"score"` // the more the better, within one answer
+	Labels     []string `json:"labels"`
+}
+
+// A Query asks for passages.
+type Query struct {
+	KBs   []string // nil for all
+	Text  string
+	Limit int // 10 where it is 0
+}
+
+// Search returns the passages that fit a query best, the best first: by their
+// words and, with a model of embeddings, by their meaning, both rankings fused.
+func (b *Bases) Search(ctx context.Context, tenant string, q Query) ([]Hit, error) {
+	if q.Limit == 0 {
+		q.Limit = 10
+	}
+	switch {
+	case q.Text == "" || len(q.Text) > maxQuery:
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the query has %d bytes; it has 1 to %d", len(q.Text), maxQuery)
+	case q.Limit < 1 || q.Limit > maxHits:
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the limit is %d; it is 1 to %d", q.Limit, maxHits)
+	}
+	kbs, err := b.meant(ctx, tenant, q.KBs)
+	if err != nil {
+		return nil, err
+	}
+	terms := words(q.Text)
+	slices.Sort(terms)
+	terms = slices.Compact(terms)
+	byWords, err := b.opts.Store.SearchChunks(ctx, store.ChunkQuery{Tenant: tenant, KBs: kbs, Terms: terms[:min(len(terms), maxTerms)], Limit: q.Limit})
+	if err != nil || b.opts.Embedder == nil || len(kbs) == 0 {
+		return hitsOf(byWords), err
+	}
+	byMeaning, err := b.near(ctx, tenant, kbs, q.Text, q.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return hitsOf(fuse(q.Limit, byWords, byMeaning)), nil
+}
+
+// meant returns the knowledge bases that are asked for, each of which must be
+// there.
+func (b *Bases) meant(ctx context.Context, tenant string, ids []string) ([]string, error) {
+	if len(ids) == 0 {
+		all, err := b.opts.Store.KBs(ctx, tenant)
+		for _, base := range all[:min(len(all), maxBases)] {
+			ids = append(ids, base.ID)
+		}
+		return ids, err
+	}
+	if len(ids) > maxBases {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%d knowledge bases are named; at most %d are searched at a time", len(ids), maxBases)
+	}
+	for _, id := range ids {
+		if _, err := b.Get(ctx, tenant, id); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+// near returns the passages whose embeddings are closest, by looking at all.
+func (b *Bases) near(ctx context.Context, tenant string, kbs []string, text string, limit int) ([]store.ChunkHit, error) {
+	vectors, err := b.opts.Embedder.Embed(ctx, []string{text})
+	if err != nil {
+		return nil, err
+	}
+	if len(vectors) != 1 {
+		return nil, plugin.Errorf(plugin.CodeUnavailable, "the model of embeddings gave %d vectors for one text", len(vectors))
+	}
+	type scored struct {
+		row   store.VectorRow
+		score float64
+	}
+	var best []scored
+	for row, err := range b.opts.Store.Vectors(ctx, tenant, kbs) {
+		if err != nil {
+			return nil, err
+		}
+		score, ok := cosine(vectors[0], row.Embedding)
+		if !ok || len(best) == limit && score <= best[limit-1].score {
+			continue
+		}
+		row.Embedding = nil
+		at, _ := slices.BinarySearchFunc(best, score, func(s scored, score float64) int { return cmp.Compare(score, s.score) })
+		best = slices.Insert(best, at, scored{row, score})
+		best = best[:min(len(best), limit)]
+	}
+	rows := make([]store.VectorRow, len(best))
+	for i, s := range best {
+		rows[i] = s.row
+	}
+	return b.opts.Store.Hits(ctx, tenant, rows)
+}
+
+// fuse makes one ranking of several: what is high in any of them is high.
+func fuse(limit int, rankings ...[]store.ChunkHit) []store.ChunkHit {
+	type place struct {
+		kb, document string
+		n            int64
+	}
+	at := map[place]int{}
+	var all []store.ChunkHit
+	for _, ranking := range rankings {
+		for rank, hit := range ranking {
+			where := place{hit.KB, hit.DocumentID, hit.N}
+			i, known := at[where]
+			if !known {
+				i = len(all)
+				at[where] = i
+				hit.Score = 0
+				all = append(all, hit)
+			}
+			all[i].Score += 1 / float64(fused+rank)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b store.ChunkHit) int { return cmp.Compare(b.Score, a.Score) })
+	return all[:min(len(all), limit)]
+}
+
+func hitsOf(rows []store.ChunkHit) []Hit {
+	hits := make([]Hit, len(rows))
+	for i, r := range rows {
+		hits[i] = Hit{r.KB, r.DocumentID, r.ObjectID, r.SourceID, r.SourceType, r.Title, r.URL, r.N, r.Start, r.Text, r.Score, r.Labels}
+	}
+	return hits
+}
+
+// embed gives passages their vectors, where there is a model.
+func (b *Bases) embed(ctx context.Context, chunks []store.ChunkRow, texts []string) error {
+	if b.opts.Embedder == nil || len(texts) == 0 {
+		return nil
+	}
+	vectors, err := b.opts.Embedder.Embed(ctx, texts)
+	if err != nil {
+		return err
+	}
+	if len(vectors) != len(texts) {
+		return plugin.Errorf(plugin.CodeUnavailable, "the model of embeddings gave %d vectors for %d texts", len(vectors), len(texts))
+	}
+	for i, vector := range vectors {
+		for _, x := range vector {
+			chunks[i].Embedding = binary.LittleEndian.AppendUint32(chunks[i].Embedding, math.Float32bits(x))
+		}
+	}
+	return nil
+}
+
+// cosine compares a vector with one as it is stored; ok is false where they are
+// not of one kind.
+func cosine(a []float32, stored []byte) (score float64, ok bool) {
+	if len(stored) != 4*len(a) || len(a) == 0 {
+		return 0, false
+	}
+	var dot, na, nb float64
+	for i, x := range a {
+		y := float64(math.Float32frombits(binary.LittleEndian.Uint32(stored[4*i:])))
+		dot += float64(x) * y
+		na += float64(x) * float64(x)
+		nb += y * y
+	}
+	if na == 0 || nb == 0 {
+		return 0, false
+	}
+	return dot / math.Sqrt(na*nb), true
+}

@@ -1,0 +1,155 @@
+package dialect
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// The tags that tell an action of a Shu plugin from its operations.
+const (
+	ActionTag   = "action"            // it came of list_actions, and perform_action does it
+	ApprovalTag = "requires_approval" // its author wants a person to agree
+)
+
+// shuDescribed returns m with what the code of a Shu plugin says: it alone knows
+// the schemas, the actions, and operations that no key of the manifest names.
+// What those may do comes of the services that the manifest asks for. Merging
+// again gives the same.
+func (c *checker) shuDescribed(m *plugin.Manifest, d Described) *plugin.Manifest {
+	merged := *m
+	if merged.Description == "" {
+		merged.Description = c.text("/description", d.Description)
+	}
+	_, named := d.Operations[ShuOperation]
+	merged.Operations = nil
+	for _, declared := range m.Operations {
+		if declared.Name == ShuOperation && !named && len(d.Operations) > 0 && declared.Input == nil && declared.Auth == nil && !declared.AutoInvoke {
+			continue // it stood for those that the code has
+		}
+		op := *declared
+		merged.Operations = append(merged.Operations, &op)
+	}
+	folded := map[string]string{}
+	for _, op := range merged.Operations {
+		folded[strings.ToLower(op.Name)] = op.Name
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Operations)) {
+		at, said := child("/operations", name), d.Operations[name]
+		op := merged.Operation(name)
+		if op == nil {
+			if other, taken := folded[strings.ToLower(name)]; taken {
+				c.problem(at, "it differs from %s in letter case only", other)
+				continue
+			}
+			if !ValidName(name) {
+				c.problem(at, "%q is no name: %s", clip(name), nameRule)
+				continue
+			}
+			folded[strings.ToLower(name)] = name
+			op = shuOperation(m, name)
+			op.Secrets = sharedOf(m)
+			merged.Operations = append(merged.Operations, op)
+		}
+		c.shuFilled(at, op, said)
+	}
+	sortOperations(merged.Operations)
+	for _, op := range merged.Operations {
+		c.callable(m, op)
+	}
+	return &merged
+}
+
+// sharedOf returns the secrets that any operation of a plugin may read.
+func sharedOf(m *plugin.Manifest) map[string]plugin.SecretNeed {
+	var shared map[string]plugin.SecretNeed
+	for _, op := range m.Operations {
+		for name, need := range op.Secrets {
+			if need.Optional {
+				shared = withShared(shared, map[string]plugin.SecretNeed{name: need})
+			}
+		}
+	}
+	return shared
+}
+
+// shuFilled fills an operation with what the code says of it.
+func (c *checker) shuFilled(at string, op *plugin.Operation, said DescribedOperation) {
+	op.Input = opByName(c.schema(at+"/input", said.Input))
+	op.Output = c.schema(at+"/output", said.Output)
+	op.Title, op.Description = c.text(at+"/input/title", titleOf(op.Input)), c.text(at+"/description", said.Description)
+	if op.Description == "" {
+		op.Description = c.text(at+"/input/description", descriptionOf(op.Input))
+	}
+	if tags := c.words(at+"/policy_tags", said.PolicyTags); slices.Contains(tags, ActionTag) {
+		slices.Sort(tags)
+		op.Preview, op.PolicyTags = true, tags
+	}
+	op.Permissions = c.words(at+"/permissions", said.Permissions)
+}
+
+// callable refuses an operation that chats or feeds are to call and nobody can
+// tell how: its schema has a title and a description, or else lists the
+// operations that there are.
+func (c *checker) callable(m *plugin.Manifest, op *plugin.Operation) {
+	var who string
+	switch {
+	case op.AutoInvoke:
+		who = "chats"
+	case slices.Contains(m.Feed.Allowed, op.Name) || m.Feed.Default == op.Name:
+		who = "feeds"
+	default:
+		return
+	}
+	if titleOf(op.Input) != "" && descriptionOf(op.Input) != "" {
+		return
+	}
+	var s struct {
+		Properties struct {
+			Op struct {
+				Enum []string `json:"enum"`
+			} `json:"op"`
+		} `json:"properties"`
+	}
+	if json.Unmarshal(op.Input, &s) == nil && len(s.Properties.Op.Enum) > 0 {
+		return
+	}
+	c.problem(child("/operations", op.Name)+"/input",
+		"%s call it, so get_schema_for_op(%q) has to return a schema with a title and a description, or get_schema() one whose property op has an enum", who, op.Name)
+}
+
+func titleOf(schema json.RawMessage) string       { return textOf(schema, "title") }
+func descriptionOf(schema json.RawMessage) string { return textOf(schema, "description") }
+
+// textOf returns a text at the top of a schema.
+func textOf(schema json.RawMessage, key string) string {
+	var members map[string]json.RawMessage
+	var text string
+	if json.Unmarshal(schema, &members) != nil || json.Unmarshal(members[key], &text) != nil {
+		return ""
+	}
+	return strings.TrimSpace(text)
+}
+
+// opByName lets an input do without op: the operation is named beside it, and
+// the host puts the name in.
+func opByName(raw json.RawMessage) json.RawMessage {
+	tree, err := parseJSON(raw)
+	if err != nil {
+		return raw
+	}
+	top, _ := tree.(*mapping)
+	if top == nil {
+		return raw
+	}
+	required, _ := top.values["required"].([]any)
+	without := slices.DeleteFunc(slices.Clone(required), func(item any) bool { return item == "op" })
+	if len(without) == len(required) {
+		return raw
+	}
+	top.values["required"] = without
+	return toJSON(top)
+}

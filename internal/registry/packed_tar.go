@@ -1,0 +1,142 @@
+package registry
+
+import (
+	"archive/tar"
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"hash"
+	"io"
+	"os"
+	"strings"
+)
+
+// readTar reads a tar twice: the first time all of it is looked at, and the
+// second time each file is given to visit.
+func readTar(file *os.File, size int64, suffix string, visit func(packedFile, io.Reader) error) error {
+	for _, visit := range []func(packedFile, io.Reader) error{look, visit} {
+		if _, err := file.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		if err := walkTar(io.LimitReader(file, size), size, suffix != ".tar", visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look reads a file to its end.
+func look(_ packedFile, content io.Reader) error {
+	_, err := io.Copy(io.Discard, content)
+	return err
+}
+
+func walkTar(file io.Reader, size int64, zipped bool, visit func(packedFile, io.Reader) error) error {
+	in := bufio.NewReader(file)
+	stream := &counted{from: in, most: maxBytes + maxHeaders}
+	if zipped {
+		unzip, err := gzip.NewReader(in)
+		if err != nil {
+			return refused("it is no gzip: %w", err)
+		}
+		unzip.Multistream(false) // a second one could hide behind the first
+		stream.from, stream.sent = unzip, size
+	}
+	from, names, total := tar.NewReader(stream), newIntake(), int64(0)
+	for {
+		header, err := from.Next()
+		switch {
+		case err == io.EOF:
+			return endOfTar(stream, in)
+		case err != nil:
+			return damaged(err)
+		case header.Typeflag == tar.TypeXGlobalHeader: // a comment, as git archive writes it
+			continue
+		}
+		f := packedFile{name: header.Name, dir: header.Typeflag == tar.TypeDir, executable: header.Mode&0o100 != 0}
+		if !f.dir && header.Typeflag != tar.TypeReg || sparse(header) || f.dir && header.Size != 0 {
+			return refused("%s is neither a file nor a directory", header.Name)
+		}
+		if total += header.Size; header.Size < 0 || total > maxBytes {
+			return refused("a package is at most %d MiB large", maxBytes>>20)
+		}
+		if f.name, err = names.admit(header.Name, f.dir); err != nil {
+			return err
+		}
+		if f.name == "" {
+			continue
+		}
+		if err := visit(f, from); err != nil {
+			return damaged(err)
+		}
+	}
+}
+
+// sparse reports whether a file has holes that only its header fills.
+func sparse(header *tar.Header) bool {
+	for key := range header.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return true
+		}
+	}
+	return false
+}
+
+// endOfTar makes sure that nothing follows the end.
+func endOfTar(stream *counted, in *bufio.Reader) error {
+	buffer := make([]byte, 4<<10)
+	for {
+		n, err := stream.Read(buffer)
+		for _, b := range buffer[:n] {
+			if b != 0 {
+				return refused("something follows its end")
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return damaged(err)
+		}
+	}
+	if _, err := in.ReadByte(); err != io.EOF {
+		return refused("something follows its end")
+	}
+	return nil
+}
+
+// damaged says that a tar or gzip cannot be read.
+func damaged(err error) error {
+	switch {
+	case errors.Is(err, tar.ErrHeader), errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, tar.ErrFieldTooLong):
+		return refused("it is damaged or no tar: %w", err)
+	}
+	return err
+}
+
+// A counted reader counts what comes out of another, and stops what grows
+// beyond most or beyond any proportion to what was sent; 0 sets no bound.
+type counted struct {
+	from io.Reader
+	n    int64
+	most int64
+	sent int64
+	sum  hash.Hash32 // of what came; it may be nil
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	c.n += int64(n)
+	if c.sum != nil {
+		c.sum.Write(p[:n])
+	}
+	if c.most > 0 && c.n > c.most {
+		return 0, refused("a package is at most %d MiB large", maxBytes>>20)
+	}
+	if c.sent > 0 {
+		if tooLarge := inflated("it", c.n, c.sent); tooLarge != nil {
+			return 0, tooLarge
+		}
+	}
+	return n, err
+}

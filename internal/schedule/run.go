@@ -1,0 +1,215 @@
+package schedule
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+const (
+	lookAgain = 5 * time.Second // at a schedule whose next run waits for the last one
+	patience  = time.Hour       // for which a run is tried again that the host itself cannot make
+)
+
+// passing are the codes of refusals that are not the call's fault.
+var passing = []plugin.Code{plugin.CodeInternal, plugin.CodeUnavailable, plugin.CodeOverloaded, plugin.CodeRateLimited, plugin.CodeCancelled, plugin.CodeTimeout}
+
+// Due returns the schedules that are to be looked at, the longest waiting first.
+func (e *Engine) Due(ctx context.Context, limit int) ([]store.ScheduleRow, error) {
+	return e.opts.Store.Schedules(ctx, store.ScheduleFilter{DueBefore: e.now(), Limit: limit})
+}
+
+// Attend makes ticks of the times of a schedule that have come, and a call of
+// the first that is to be run, if the one before it is over. Whoever else does
+// the same at the same moment makes the same call.
+func (e *Engine) Attend(ctx context.Context, tenant, id string) error {
+	for {
+		row, tick, err := e.next(ctx, tenant, id)
+		if err != nil || tick == nil {
+			return err
+		}
+		if _, _, err := e.carryOut(ctx, row, *tick); err != nil {
+			return err
+		}
+	}
+}
+
+// next brings a schedule up to the present and returns the tick that is to be
+// run now; nil if there is none.
+func (e *Engine) next(ctx context.Context, tenant, id string) (row *store.ScheduleRow, tick *store.TickRow, err error) {
+	_, err = e.change(ctx, tenant, id, func(tx store.Tx, r *store.ScheduleRow) error {
+		row, tick = r, nil
+		now := e.now()
+		if r.State != store.ScheduleActive || r.WakeAt.After(now) {
+			return nil
+		}
+		spec, err := specOf(r)
+		if err != nil {
+			return err
+		}
+		if err := materialise(tx, r, spec, now); err != nil {
+			return err
+		}
+		waiting, err := tx.Ticks(ctx, store.TickFilter{Tenant: tenant, ScheduleID: id, Outcome: store.TickDue, Oldest: true, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(waiting) == 0 {
+			return saved(tx, r, r.NextAt, now)
+		}
+		busy, err := running(tx, r)
+		switch {
+		case err != nil:
+			return err
+		case busy:
+			return saved(tx, r, earlier(r.NextAt, now.Add(lookAgain)), now)
+		}
+		tick = &waiting[0]
+		return nil
+	})
+	if plugin.CodeOf(err) == plugin.CodeNotFound {
+		err = nil // it was deleted
+	}
+	return row, tick, err
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// Run makes a run of a schedule now, paused or not, beside its times.
+func (e *Engine) Run(ctx context.Context, tenant, id string) (plugin.Result, error) {
+	var row store.ScheduleRow
+	var tick store.TickRow
+	_, err := e.change(ctx, tenant, id, func(tx store.Tx, r *store.ScheduleRow) error {
+		busy, err := running(tx, r)
+		if err != nil {
+			return err
+		}
+		waiting, err := tx.Ticks(ctx, store.TickFilter{Tenant: tenant, ScheduleID: id, Outcome: store.TickDue, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if busy || len(waiting) > 0 {
+			return plugin.Errorf(plugin.CodeUnavailable, "feed %s is running; 'mortise feeds show %s' has its last runs", id, id)
+		}
+		now := e.now()
+		tick = store.TickRow{Tenant: tenant, ScheduleID: id, At: now, Since: now, Outcome: store.TickDue, UpdatedAt: now}
+		inserted, err := tx.InsertTick(tick)
+		if err == nil && !inserted {
+			err = plugin.Errorf(plugin.CodeUnavailable, "feed %s is run at this very moment", id)
+		}
+		row = *r
+		return err
+	})
+	if err != nil {
+		return plugin.Result{}, err
+	}
+	res, refused, err := e.carryOut(ctx, &row, tick)
+	if err == nil && refused != nil {
+		err = refused
+	}
+	return res, err
+}
+
+// carryOut makes the call of a tick and notes what became of it: refused is why
+// there is no run. A tick whose call could not be made stays due, with an error.
+func (e *Engine) carryOut(ctx context.Context, row *store.ScheduleRow, tick store.TickRow) (res plugin.Result, refused *plugin.Error, err error) {
+	call, once, err := e.callOf(ctx, row, tick)
+	if err == nil {
+		res, err = e.opts.Call(ctx, call)
+	}
+	tick.Outcome, tick.CallID = store.TickCalled, res.CallID
+	if err != nil {
+		refused = plugin.AsError(err)
+		if slices.Contains(passing, refused.Code) && e.now().Sub(tick.At) < patience {
+			return res, nil, fmt.Errorf("the run of feed %s at %s could not be made: %w", row.ID, tick.At.Format(time.RFC3339), err)
+		}
+		tick.Outcome, tick.CallID, tick.Code = store.TickRefused, call.ID, string(refused.Code)
+		e.opts.Log.Warn("a run of a feed was refused", "schedule", row.ID, "operation", row.Operation, "at", tick.At, "code", refused.Code, "cause", refused.Message)
+	}
+	_, err = e.change(ctx, row.Tenant, row.ID, func(tx store.Tx, r *store.ScheduleRow) error {
+		tick.UpdatedAt = e.now()
+		won, err := tx.UpdateTick(store.TickDue, tick)
+		if err != nil || !won {
+			return err // another node has noted it
+		}
+		if refused == nil {
+			r.LastCall = tick.CallID
+			if once {
+				r.Input = withoutReset(r.Input)
+			}
+		}
+		return saved(tx, r, earlier(r.NextAt, tick.UpdatedAt), tick.UpdatedAt)
+	})
+	if plugin.CodeOf(err) == plugin.CodeNotFound {
+		err = nil // it was deleted meanwhile, and its run goes on
+	}
+	return res, refused, err
+}
+
+// callOf is the call of a tick. once reports that the input asks for what is
+// done once.
+func (e *Engine) callOf(ctx context.Context, row *store.ScheduleRow, tick store.TickRow) (call plugin.Call, once bool, err error) {
+	overlay, err := overlayOf(row)
+	if err != nil {
+		return call, false, err
+	}
+	owner := e.opts.Rights(ctx, row.Tenant, plugin.Principal{Type: row.OwnerType, ID: row.OwnerID, Scopes: row.Scopes})
+	call = plugin.Call{
+		ID: newID(), Tenant: row.Tenant, Principal: owner, Origin: plugin.OriginFeed, Operation: row.Operation,
+		Input: json.RawMessage(row.Input), Overlay: overlay, Place: fmt.Sprintf("%s/%d", row.ID, tick.At.UnixMicro()), NoWait: true,
+	}
+	t, err := e.opts.Resolve(ctx, row.Operation)
+	if err != nil {
+		return call, false, nil // the kernel says so, on the record
+	}
+	if _, err := Choose(t.Manifest, t.Operation.Name); err != nil {
+		return call, false, err
+	}
+	return call, t.Manifest.Dialect == "shu" && asksReset(row.Input), nil
+}
+
+// overlayOf adds to what the host alone decides which schedule this is.
+func overlayOf(row *store.ScheduleRow) (json.RawMessage, error) {
+	members := map[string]any{}
+	if row.Overlay != "" {
+		if err := json.Unmarshal([]byte(row.Overlay), &members); err != nil {
+			return nil, fmt.Errorf("what the host decides for feed %s cannot be read: %w", row.ID, err)
+		}
+	}
+	members["exec"] = map[string]any{"schedule_id": row.ID}
+	return json.Marshal(members)
+}
+
+// resetCursor is the member by which a plugin of Shu is told to begin anew. It
+// is told so once.
+const resetCursor = "reset_cursor"
+
+// asksReset reports whether an input tells a plugin to begin anew.
+func asksReset(input string) bool {
+	var members map[string]json.RawMessage
+	return json.Unmarshal([]byte(input), &members) == nil && string(members[resetCursor]) == "true"
+}
+
+// withoutReset is the input without that.
+func withoutReset(input string) string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal([]byte(input), &members) != nil {
+		return input
+	}
+	delete(members, resetCursor)
+	raw, err := json.Marshal(members)
+	if err != nil {
+		return input
+	}
+	return string(raw)
+}

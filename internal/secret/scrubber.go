@@ -1,0 +1,270 @@
+package secret
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Mark stands in the place of a secret.
+const Mark = "[secret]"
+
+// Bounds of what a scrubber looks for.
+const (
+	shortest   = 8        // bytes: a shorter value is in too many texts that have nothing to do with it
+	maxKnown   = 1024     // values
+	maxSpelled = 64 << 20 // bytes of all spellings together
+)
+
+// A Scrubber takes secrets out of texts: the values that it was told of, as they
+// are and in base64, hexadecimal, percent-encoding, JSON strings and UTF-16.
+// Those that it was told of longest ago are forgotten when there are too many. It
+// is safe for concurrent use; a nil one changes nothing.
+type Scrubber struct {
+	known atomic.Int64 // how many; to be quick where there is none
+
+	mu     sync.Mutex // guards the rest
+	values []known    // the last told last
+	size   int        // of all their spellings
+	table  *table     // nil when it is to be made anew
+}
+
+type known struct {
+	value     string
+	spellings []string
+	size      int
+}
+
+// NewScrubber returns a scrubber that knows nothing.
+func NewScrubber() *Scrubber { return &Scrubber{} }
+
+// Know makes a value one that is taken out. One of fewer than 8 bytes is not.
+func (s *Scrubber) Know(value string) {
+	if s == nil {
+		return
+	}
+	s.know(value)
+	if trimmed := strings.TrimSpace(value); trimmed != value {
+		s.know(trimmed)
+	}
+}
+
+func (s *Scrubber) know(value string) {
+	if len(value) < shortest {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.IndexFunc(s.values, func(k known) bool { return k.value == value }); i >= 0 {
+		k := s.values[i]
+		s.values = append(slices.Delete(s.values, i, i+1), k)
+		return
+	}
+	k := known{value: value, spellings: spellings(value)}
+	for _, text := range k.spellings {
+		k.size += len(text)
+	}
+	s.values, s.size, s.table = append(s.values, k), s.size+k.size, nil
+	for len(s.values) > maxKnown || s.size > maxSpelled && len(s.values) > 1 {
+		s.size -= s.values[0].size
+		s.values = slices.Delete(s.values, 0, 1)
+	}
+	s.known.Store(int64(len(s.values)))
+}
+
+// idle reports whether there is nothing to look for.
+func (s *Scrubber) idle() bool { return s == nil || s.known.Load() == 0 }
+
+func (s *Scrubber) spelled() *table {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.table == nil {
+		s.table = newTable(s.values)
+	}
+	return s.table
+}
+
+// Text returns text without secrets.
+func (s *Scrubber) Text(text string) string {
+	if s.idle() || len(text) < shortest {
+		return text
+	}
+	t := s.spelled()
+	if !t.in([]byte(text)) {
+		return text
+	}
+	out, _ := t.scrub([]byte(text), len(text), 0)
+	return string(out)
+}
+
+// JSON returns a JSON value without secrets, which is JSON still. A number that
+// is a secret becomes a string; what is no JSON is scrubbed as text.
+func (s *Scrubber) JSON(raw json.RawMessage) json.RawMessage {
+	if s.idle() || len(raw) < shortest {
+		return raw
+	}
+	out, changed, err := s.rewrite(raw)
+	switch {
+	case err != nil:
+		return json.RawMessage(s.Text(string(raw)))
+	case !changed:
+		return raw
+	}
+	return out
+}
+
+// rewrite goes through a JSON value token by token, so that it makes no
+// difference how its strings are escaped.
+func (s *Scrubber) rewrite(raw []byte) (out []byte, changed bool, err error) {
+	lax := []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+	dec := jsontext.NewDecoder(bytes.NewReader(raw), lax...)
+	var buf bytes.Buffer
+	enc := jsontext.NewEncoder(&buf, append(lax, jsontext.EscapeForHTML(false))...)
+	for {
+		switch dec.PeekKind() {
+		case '"', '0':
+			value, err := dec.ReadValue()
+			if err != nil {
+				return nil, false, err
+			}
+			text := string(value)
+			if value.Kind() == '"' {
+				unquoted, err := jsontext.AppendUnquote(nil, value)
+				if err != nil {
+					return nil, false, err
+				}
+				text = string(unquoted)
+			}
+			clean := s.Text(text)
+			if clean == text {
+				err = enc.WriteValue(value)
+			} else {
+				changed = true
+				err = enc.WriteToken(jsontext.String(clean))
+			}
+			if err != nil {
+				return nil, false, err
+			}
+		default:
+			token, err := dec.ReadToken()
+			if err != nil {
+				if buf.Len() > 0 && dec.InputOffset() >= int64(len(bytes.TrimRight(raw, " \t\r\n"))) {
+					return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), changed, nil
+				}
+				return nil, false, err
+			}
+			if err := enc.WriteToken(token); err != nil {
+				return nil, false, err
+			}
+		}
+	}
+}
+
+// A table is the spellings of all values, to be found by their first 8 bytes.
+type table struct {
+	likely [1 << 10]uint64 // a bit for each 16-bit hash of a beginning
+	begin  map[uint64][]string
+	sorted []string
+	most   int // bytes of the longest
+}
+
+func newTable(values []known) *table {
+	t := &table{begin: map[uint64][]string{}}
+	for _, k := range values {
+		for _, text := range k.spellings {
+			first := binary.LittleEndian.Uint64([]byte(text))
+			h := hash(first)
+			t.likely[h>>6] |= 1 << (h & 63)
+			t.begin[first] = append(t.begin[first], text)
+			t.most = max(t.most, len(text))
+			t.sorted = append(t.sorted, text)
+		}
+	}
+	slices.Sort(t.sorted)
+	return t
+}
+
+func hash(first uint64) uint64 { return (first * 0x9E3779B97F4A7C15) >> 48 }
+
+// at returns the length of the longest secret that begins at text[i], 0 for
+// none.
+func (t *table) at(text []byte, i int) (n int) {
+	if i+shortest > len(text) {
+		return 0
+	}
+	for _, spelling := range t.beginning(text[i:]) {
+		if len(spelling) > n && len(spelling) <= len(text)-i && string(text[i:i+len(spelling)]) == spelling {
+			n = len(spelling)
+		}
+	}
+	return n
+}
+
+// in reports whether a secret is in text.
+func (t *table) in(text []byte) bool {
+	for i := range text {
+		if t.at(text, i) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// scrub returns text[:upto] without the secrets that begin there. covered is how
+// many of the first bytes belong to one whose mark was written before; rest is
+// how many bytes from upto on belong to one whose mark is written.
+func (t *table) scrub(text []byte, upto, covered int) (out []byte, rest int) {
+	end := covered // of the secrets that were found so far
+	marked := covered > 0
+	for i := range upto {
+		if n := t.at(text, i); n > 0 {
+			if i >= end {
+				marked = false
+			}
+			end = max(end, i+n)
+		}
+		switch {
+		case i >= end:
+			out = append(out, text[i])
+			marked = false
+		case !marked:
+			out = append(out, Mark...)
+			marked = true
+		}
+	}
+	return out, max(0, end-upto)
+}
+
+// open returns the length of the longest end of text that a secret may begin
+// with.
+func (t *table) open(text []byte) int {
+	for n := min(len(text), t.most-1); n > 0; n-- {
+		end := text[len(text)-n:]
+		for _, spelling := range t.beginning(end) {
+			if len(spelling) > n && strings.HasPrefix(spelling, string(end)) {
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+// beginning returns spellings among which are all that begin with text.
+func (t *table) beginning(text []byte) []string {
+	if len(text) < shortest {
+		i := sort.SearchStrings(t.sorted, string(text)) // all are longer
+		return t.sorted[i:min(i+1, len(t.sorted))]
+	}
+	first := binary.LittleEndian.Uint64(text)
+	if h := hash(first); t.likely[h>>6]&(1<<(h&63)) == 0 {
+		return nil
+	}
+	return t.begin[first]
+}

@@ -1,0 +1,115 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+
+	json2 "github.com/go-json-experiment/json"
+
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+const (
+	secretsName = "secrets"
+	secretsGet  = "secrets.get"
+	secretsSet  = "secrets.set"
+	secretWrite = "secret_write"
+)
+
+// Secrets are what plugins may read and set.
+type Secrets interface {
+	// Find returns a secret of the call's principal, or of the system where the
+	// scope allows it.
+	Find(ctx context.Context, t *plugin.Target, call *plugin.Call, name, scope string) (value string, found bool, err error)
+	// Ready is asked before Keep.
+	Ready(ctx context.Context) error
+	// Keep keeps a secret of the call's principal for the plugin alone.
+	Keep(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name, value string) error
+}
+
+func secretRead(g *grant, ctx context.Context, args json.RawMessage) (any, error) {
+	var in struct {
+		Name string `json:"name"`
+	}
+	if err := decode(secretsGet, args, &in); err != nil {
+		return nil, err
+	}
+	scope, err := g.secretScope(secretsGet, in.Name)
+	if err != nil {
+		return nil, err
+	}
+	if g.broker.Secrets == nil {
+		return nil, nowhere(secretsGet)
+	}
+	g.confided.Store(true)
+	value, found, err := g.broker.Secrets.Find(ctx, g.target, g.call, in.Name, scope)
+	if err != nil || !found {
+		return stored{}, err
+	}
+	raw, err := json2.Marshal(value)
+	return stored{true, json.RawMessage(raw)}, err
+}
+
+func secretSetTask(g *grant, args json.RawMessage) (task, error) {
+	var in struct {
+		Name  string `json:"name"`
+		Value string `json:"value"`
+	}
+	if err := decode(secretsSet, args, &in); err != nil {
+		return task{}, err
+	}
+	scope, err := g.secretScope(secretsSet, in.Name)
+	if err != nil {
+		return task{}, err
+	}
+	if scope == plugin.SecretOfSystem {
+		return task{}, plugin.Errorf(plugin.CodeServiceDenied, "%s: %s is a secret of the system, which an administrator sets: mortise secrets set %s --system --plugin %s", secretsSet, in.Name, in.Name, g.target.Manifest.Name)
+	}
+	if g.broker.Secrets == nil || g.broker.Store == nil {
+		return task{}, nowhere(secretsSet)
+	}
+	// A hash of the value would tell it to whoever guesses.
+	name, err := json2.Marshal(map[string]string{"name": in.Name})
+	if err != nil {
+		return task{}, err
+	}
+	return task{class: Local, effect: secretWrite, request: json.RawMessage(name),
+		before: g.broker.Secrets.Ready,
+		commit: func(ctx context.Context, tx store.Tx) (any, error) {
+			return nothing{}, g.broker.Secrets.Keep(ctx, tx, g.target, g.call, in.Name, in.Value)
+		}}, nil
+}
+
+// secretScope returns the scope in which the operation may read a secret: what it
+// says itself or, where another operation of the plugin speaks of it, the
+// narrowest of what those say.
+func (g *grant) secretScope(method, name string) (string, error) {
+	if need, declared := g.target.Operation.Secrets[name]; declared {
+		return scopeOr(need.AllowedScope), nil
+	}
+	scope := ""
+	for _, op := range g.target.Manifest.Operations {
+		need, declared := op.Secrets[name]
+		if !declared {
+			continue
+		}
+		switch s := scopeOr(need.AllowedScope); {
+		case scope == "" || scope == plugin.SecretOfSystemOrUser || scope == s:
+			scope = s
+		case s != plugin.SecretOfSystemOrUser:
+			return "", plugin.Errorf(plugin.CodeServiceDenied, "%s: %s has %.128q of two scopes in two operations and does not say which %s means", method, g.target.Manifest.Name, name, g.target.Name())
+		}
+	}
+	if scope == "" {
+		return "", plugin.Errorf(plugin.CodeServiceDenied, "%s: %s declares no secret %.128q; name it in its manifest, under op_auth: %s: secrets or, natively, operations: %s: secrets", method, g.target.Manifest.Name, name, g.target.Operation.Name, g.target.Operation.Name)
+	}
+	return scope, nil
+}
+
+func scopeOr(scope string) string {
+	if scope == "" {
+		return plugin.SecretOfSystemOrUser
+	}
+	return scope
+}

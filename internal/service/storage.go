@@ -1,0 +1,194 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+const (
+	storageName   = "storage"
+	storageGet    = "storage.get"
+	storagePut    = "storage.put"
+	storageDelete = "storage.delete"
+	storageWrite  = "storage_write"
+)
+
+// Bounds of what plugins keep in the store.
+const (
+	keyBytes       = 512
+	namespaceBytes = 200
+	valueBytes     = 64 << 10
+	keptBytes      = 64 << 20 // of one plugin in one tenant
+	keptEntryBytes = 256      // that each takes beside its key and value
+)
+
+// A stored is the value of storage.get and cursor.get.
+type stored struct {
+	Found bool            `json:"found"`
+	Value json.RawMessage `json:"value,omitzero"`
+}
+
+// A deletion is the value of a method that deletes.
+type deletion struct {
+	Deleted bool `json:"deleted"`
+}
+
+type storageArgs struct {
+	Namespace string          `json:"namespace"`
+	Key       string          `json:"key"`
+	Value     json.RawMessage `json:"value"`
+}
+
+func storageRead(g *grant, ctx context.Context, args json.RawMessage) (any, error) {
+	key, _, err := g.storageKey(storageGet, args)
+	if err != nil {
+		return nil, err
+	}
+	return g.read(ctx, storageGet, key)
+}
+
+func storagePutTask(g *grant, args json.RawMessage) (task, error) {
+	key, value, err := g.storageKey(storagePut, args)
+	if err != nil {
+		return task{}, err
+	}
+	if err := checkValue(storagePut, value); err != nil {
+		return task{}, err
+	}
+	return g.keeps(storageWrite, storagePut, key, value)
+}
+
+func storageDeleteTask(g *grant, args json.RawMessage) (task, error) {
+	key, _, err := g.storageKey(storageDelete, args)
+	if err != nil {
+		return task{}, err
+	}
+	return g.drops(storageWrite, storageDelete, key)
+}
+
+// storageKey reads the arguments of a storage method.
+func (g *grant) storageKey(method string, args json.RawMessage) (store.KVKey, json.RawMessage, error) {
+	var in storageArgs
+	if err := decode(method, args, &in); err != nil {
+		return store.KVKey{}, nil, err
+	}
+	if len(in.Namespace) > namespaceBytes || strings.ContainsRune(in.Namespace, 0) {
+		return store.KVKey{}, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: a namespace has at most %d bytes and none that is NUL", method, namespaceBytes)
+	}
+	key, err := g.keptKey(method, "storage/"+in.Namespace, in.Key)
+	return key, in.Value, err
+}
+
+// keptKey is where the plugin keeps something for whoever the call is of.
+func (g *grant) keptKey(method, namespace, key string) (store.KVKey, error) {
+	if key == "" || len(key) > keyBytes || strings.ContainsRune(key, 0) {
+		return store.KVKey{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: a key has 1 to %d bytes and none that is NUL", method, keyBytes)
+	}
+	return store.KVKey{Tenant: g.call.Tenant, Owner: g.target.Manifest.Name, Scope: g.subject(), Namespace: namespace, Key: key}, nil
+}
+
+// subject names whose call it is, as secrets and what is kept have it.
+func (g *grant) subject() string {
+	p := g.call.Principal
+	if p.Type == "" {
+		return "user::" + p.ID
+	}
+	return p.Type + "::" + p.ID
+}
+
+func checkValue(method string, value json.RawMessage) error {
+	switch {
+	case len(value) == 0:
+		return plugin.Errorf(plugin.CodeInvalidInput, "%s: value is missing", method)
+	case len(value) > valueBytes:
+		return plugin.Errorf(plugin.CodeInputTooLarge, "%s: the value has %d bytes; at most %d are kept", method, len(value), valueBytes)
+	}
+	return nil
+}
+
+// read returns what is kept. Whoever hears of it answers with what it is tainted
+// with.
+func (g *grant) read(ctx context.Context, method string, key store.KVKey) (any, error) {
+	if g.broker.Store == nil {
+		return nil, nowhere(method)
+	}
+	row, err := g.broker.Store.KV(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if row == nil || expired(row) {
+		return stored{}, nil
+	}
+	g.heard(row.Labels)
+	return stored{true, row.Value}, nil
+}
+
+func expired(row *store.KVRow) bool {
+	return !row.ExpiresAt.IsZero() && !row.ExpiresAt.After(time.Now())
+}
+
+// keeps is the task of keeping a value, with what the call is tainted with.
+func (g *grant) keeps(effect, method string, key store.KVKey, value json.RawMessage) (task, error) {
+	if g.broker.Store == nil {
+		return task{}, nowhere(method)
+	}
+	return task{class: Local, effect: effect, commit: func(ctx context.Context, tx store.Tx) (any, error) {
+		row := store.KVRow{KVKey: key, Value: value, Labels: plugin.Labels(g.call.Labels, g.Labels()), UpdatedAt: time.Now().UTC()}
+		if row.Labels == nil {
+			row.Labels = []string{}
+		}
+		if err := g.account(ctx, tx, method, key, sizeOf(&row)); err != nil {
+			return nil, err
+		}
+		return nothing{}, tx.PutKV(row)
+	}}, nil
+}
+
+// drops is the task of deleting a value.
+func (g *grant) drops(effect, method string, key store.KVKey) (task, error) {
+	if g.broker.Store == nil {
+		return task{}, nowhere(method)
+	}
+	return task{class: Local, effect: effect, commit: func(ctx context.Context, tx store.Tx) (any, error) {
+		if err := g.account(ctx, tx, method, key, 0); err != nil {
+			return nil, err
+		}
+		found, err := tx.DeleteKV(key)
+		return deletion{found}, err
+	}}, nil
+}
+
+// account makes what is under a key count as so many bytes of what its plugin
+// may keep. Whoever else changes that waits.
+func (g *grant) account(ctx context.Context, tx store.Tx, method string, key store.KVKey, size int64) error {
+	subject := "kv:" + key.Owner
+	if _, _, err := tx.Spend(key.Tenant, subject, "", 0, math.MaxInt64); err != nil {
+		return err
+	}
+	was, err := tx.KV(ctx, key)
+	if err != nil {
+		return err
+	}
+	if was != nil {
+		size -= sizeOf(was)
+	}
+	_, ok, err := tx.Spend(key.Tenant, subject, "", size, keptBytes)
+	if err == nil && !ok {
+		err = plugin.Errorf(plugin.CodeLimitExceeded, "%s: %s keeps %d bytes here and may not keep more; delete what is not needed", method, key.Owner, keptBytes)
+	}
+	return err
+}
+
+func sizeOf(row *store.KVRow) int64 {
+	return int64(len(row.Namespace) + len(row.Key) + len(row.Value) + keptEntryBytes)
+}
+
+func nowhere(method string) error {
+	return plugin.Errorf(plugin.CodeUnavailable, "%s: this host keeps nothing for plugins", method)
+}

@@ -1,0 +1,93 @@
+"""What a plugin's class says of itself: the schemas of its operations, and its actions."""
+
+from __future__ import annotations
+
+import inspect
+
+from eventmill._shim.plain import plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .load import Package
+
+ONE = "execute"  # the operation of a plugin whose schema knows no op
+MAX_ACTIONS = 256
+
+
+async def describe(package: Package) -> dict[str, Any]:
+    """Return the plugin as `describe` has it; raises what the plugin's code raises."""
+    instance = package.instance()
+    schema = await _asked(instance, "get_schema")
+    output = await _asked(instance, "get_output_schema")
+    acts = await actions(instance)
+    known = ops(schema)
+    names = [*known, *(name for name in package.about.operations if name not in known and name != ONE and name not in acts)]
+    operations: dict[str, Any] = {}
+    for name in names or ([] if acts else [ONE]):
+        own = (await _asked(instance, "get_schema_for_op", name) if names else None) or schema
+        operations[name] = _operation(own, output)
+    for name, action in acts.items():
+        operations.setdefault(name, _action(action))
+    about = package.about
+    return plain({"name": about.name, "version": about.version, "operations": operations}, "/describe")
+
+
+def ops(schema: Any) -> list[str]:
+    """Return the operations that a schema has: the enum of its property op."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    op = properties.get("op") if isinstance(properties, dict) else None
+    enum = op.get("enum") if isinstance(op, dict) else None
+    if enum is None and isinstance(op, dict) and isinstance(op.get("const"), str):
+        enum = [op["const"]]
+    return [name for name in enum if isinstance(name, str) and name] if isinstance(enum, (list, tuple)) else []
+
+
+async def actions(instance: Any) -> dict[str, Any]:
+    """Return the actions of a plugin by name, none where it lists none."""
+    listed = await _asked(instance, "list_actions") or []
+    return {str(_of(action, "name")): action for action in list(listed)[:MAX_ACTIONS] if _of(action, "name")}
+
+
+def _operation(schema: Any, output: Any) -> dict[str, Any]:
+    described: dict[str, Any] = {"kind": "operator"}
+    if isinstance(schema, dict):
+        described["input"] = schema
+        for name in ("title", "description"):
+            if isinstance(schema.get(name), str):
+                described[name] = schema[name]
+    if isinstance(output, dict):
+        described["output"] = output
+    return described
+
+
+def _action(action: Any) -> dict[str, Any]:
+    described: dict[str, Any] = {"kind": "operator", "preview": True, "policy_tags": ["action"]}
+    if _of(action, "requires_approval"):
+        described["policy_tags"].append("requires_approval")
+    risk = _of(action, "risk_level") or _of(action, "risk")
+    if isinstance(risk, str) and risk:
+        described["policy_tags"].append(f"risk_{risk}")
+    scopes = _of(action, "required_scopes")
+    if scopes:
+        described["permissions"] = [str(scope) for scope in scopes]
+    schema = _of(action, "params_schema")
+    if isinstance(schema, dict):
+        described["input"] = schema
+    if isinstance(_of(action, "description"), str):
+        described["description"] = _of(action, "description")
+    return described
+
+
+def _of(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+
+
+async def _asked(instance: Any, method: str, *args: Any) -> Any:
+    """Return what a method says, None where the class has none; it may be a coroutine."""
+    ask = getattr(instance, method, None)
+    if not callable(ask):
+        return None
+    said = ask(*args)
+    return await said if inspect.isawaitable(said) else said

@@ -1,0 +1,119 @@
+"""Imports that a Shu plugin may not make, by every way that leads to them."""
+
+from __future__ import annotations
+
+import textwrap
+import unittest
+
+from shu import Shu, execute, package
+
+DENIED = ["requests", "requests.adapters", "httpx", "urllib3", "urllib3.util", "urllib.request", "urllib.error", "shu", "shu.core", "shu._shim"]
+
+TRY = """
+    def tried(way):
+        try:
+            way()
+        except ImportError as exc:
+            return str(exc)
+        except BaseException as exc:
+            return f"{type(exc).__name__}: {exc}"
+        return "let through"
+"""
+
+
+class Guard(unittest.TestCase):
+    def outcome(self, body: str, head: str = "", **files: str) -> object:
+        root = package(execute(body, textwrap.dedent(TRY) + textwrap.dedent(head)), **files)
+        with Shu(root) as shu:
+            result = shu.run()
+        self.assertEqual(result["status"], "succeeded", result)
+        return result["data"]["said"]
+
+    def test_denied_modules_by_every_way(self) -> None:
+        body = """
+            import importlib, builtins, runpy, sys
+            said = {}
+            for name in NAMES:
+                top = name.partition(".")[0]
+                said[name] = [
+                    tried(lambda: exec(f"import {name}")),
+                    tried(lambda: exec(f"from {name} import anything")),
+                    tried(lambda: __import__(name)),
+                    tried(lambda: builtins.__import__(name, None, None, ("x",))),
+                    tried(lambda: getattr(importlib, "import_" + "module")(name)),
+                    tried(lambda: importlib.__import__(name)),
+                    tried(lambda: runpy.run_module(name)),
+                    tried(lambda: eval(f"__import__({name!r})")),
+                    name in sys.modules,
+                ]
+            return {"said": said}
+        """
+        said = self.outcome(body.replace("NAMES", repr(DENIED)))
+        for name in DENIED:
+            *ways, loaded = said[name]
+            for n, message in enumerate(ways):
+                self.assertRegex(message, rf"import of {name} is denied|import of {name.partition('.')[0]} is denied", (name, n))
+            self.assertFalse(loaded, name)
+
+    def test_the_message_says_what_to_do(self) -> None:
+        said = self.outcome("return {'said': [tried(lambda: __import__('httpx')), tried(lambda: __import__('shu.db'))]}")
+        self.assertIn("use host.http", said[0])
+        self.assertIn("use the host object", said[1])
+
+    def test_from_urllib_import_request_is_denied_and_parse_is_not(self) -> None:
+        body = """
+            import urllib, urllib.parse
+            from urllib import parse
+            from urllib.parse import quote
+            return {"said": [tried(lambda: exec("from urllib import request")), hasattr(urllib, "request"), quote("a b")]}
+        """
+        message, there, quoted = self.outcome(body)
+        self.assertIn("import of urllib.request is denied", message)
+        self.assertEqual((there, quoted), (False, "a%20b"))
+
+    def test_library_modules_that_import_it_for_themselves_work_and_lend_it_to_nobody(self) -> None:
+        body = """
+            import sys, urllib, xml.sax, xml.dom.minidom, http.cookiejar
+            from xml.sax.saxutils import escape
+            titles = [n.firstChild.data for n in xml.dom.minidom.parseString("<a><t>x</t></a>").getElementsByTagName("t")]
+            class Count(xml.sax.ContentHandler):
+                n = 0
+                def startElement(self, name, attrs): self.n += 1
+            count = Count()
+            xml.sax.parseString(b"<a><b/></a>", count)
+            return {"said": [escape("<"), titles, count.n,
+                tried(lambda: __import__("urllib.request")),
+                tried(lambda: exec("from urllib import request")),
+                tried(lambda: urllib.request.urlopen),
+                tried(lambda: sys.modules["urllib.request"].urlopen),
+                tried(lambda: getattr(http.cookiejar.urllib.request, "Request")),
+                tried(lambda: xml.sax.parse("http://127.0.0.1:1/x", count))]}
+        """
+        escaped, titles, count, *denied = self.outcome(body)
+        self.assertEqual((escaped, titles, count), ("&lt;", ["x"], 2))
+        for message in denied:
+            self.assertIn("import of urllib.request is denied", message)
+
+    def test_vendored_packages_are_the_plugins_own_code(self) -> None:
+        said = self.outcome("return {'said': tried(lambda: __import__('client'))}", vendor__client="import urllib.request")
+        self.assertIn("import of urllib.request is denied", said)
+        said = self.outcome("return {'said': tried(lambda: __import__('requests'))}", vendor__requests____init__="x = 1")
+        self.assertIn("import of requests is denied", said)
+
+    def test_an_import_at_the_top_fails_the_load_with_the_rule(self) -> None:
+        with Shu(package("import requests\nclass Plugin: ...")) as shu:
+            error = shu.run()["error"]
+            self.assertIn("import of requests is denied", error["message"])
+            self.assertEqual((error["plugin_code"], error["details"]["at"]), ("plugin_execute_error", "plugin.py:1"))
+            self.assertIn("import of requests is denied", shu.describe()["message"])
+
+    def test_a_plugin_that_expects_none_falls_back(self) -> None:
+        head = "try:\n    import requests\nexcept ImportError:\n    requests = None"
+        self.assertIs(self.outcome("return {'said': requests is None}", head), True)
+
+    def test_modules_with_names_alike_are_nobodys_business(self) -> None:
+        self.assertEqual(self.outcome("import shutil, requestsx\nreturn {'said': requestsx.X}", vendor__requestsx="X = 5"), 5)
+
+
+if __name__ == "__main__":
+    unittest.main()
