@@ -54,8 +54,16 @@ func (s Secrets) Set(ctx context.Context, p SecretPlace, value string) (secret.I
 	if err := s.app.Vault.Put(ctx, name, value, s.evidence()); err != nil {
 		return secret.Info{}, err
 	}
-	return secret.Info{Name: name.Name, Plugin: name.Owner, Scope: name.Scope, Subject: name.Subject}, nil
+	return infoOf(name), nil
 }
+
+// infoOf is what may be said of a secret.
+func infoOf(n store.SecretName) secret.Info {
+	return secret.Info{Name: n.Name, Plugin: n.Owner, Scope: n.Scope, Subject: member(n.Subject)}
+}
+
+// member returns a subject as the configuration names principals.
+func member(subject string) string { return MemberName(ParseMember(subject)) }
 
 // Delete takes a secret away.
 func (s Secrets) Delete(ctx context.Context, p SecretPlace) (secret.Info, error) {
@@ -67,7 +75,7 @@ func (s Secrets) Delete(ctx context.Context, p SecretPlace) (secret.Info, error)
 	if err == nil && !found {
 		err = plugin.Errorf(plugin.CodeNotFound, "there is no secret %.128q of that scope; 'mortise secrets list' shows all there are", p.Name)
 	}
-	return secret.Info{Name: name.Name, Plugin: name.Owner, Scope: name.Scope, Subject: name.Subject}, err
+	return infoOf(name), err
 }
 
 // DeleteAll takes all secrets away, with their keys.
@@ -90,11 +98,16 @@ func (s Secrets) Rotate(ctx context.Context) (secret.Rotation, error) {
 // right to configure, all.
 func (s Secrets) List(ctx context.Context) ([]secret.Info, error) {
 	all, err := s.app.Vault.List(ctx, s.app.Config.Tenant)
-	if err != nil || s.decide().Verdict == plugin.Allow {
-		return all, err
+	if err != nil {
+		return nil, err
 	}
-	own := secret.Subject(s.by)
-	return slices.DeleteFunc(all, func(i secret.Info) bool { return i.Scope != secret.User || i.Subject != own }), nil
+	if own := secret.Subject(s.by); s.decide().Verdict != plugin.Allow {
+		all = slices.DeleteFunc(all, func(i secret.Info) bool { return i.Scope != secret.User || i.Subject != own })
+	}
+	for i := range all {
+		all[i].Subject = member(all[i].Subject)
+	}
+	return all, nil
 }
 
 // A SecretState is a secret that an operation needs, and whether it is there.

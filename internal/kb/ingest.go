@@ -139,12 +139,13 @@ func (b *Bases) Prepare(ctx context.Context, tenant string, s Source) (*Prepared
 // rowOf is the document of a source before it is read.
 func (b *Bases) rowOf(tenant string, s *Source) (*store.DocumentRow, error) {
 	attributes, err := json2.Marshal(s.Attributes, json2.Deterministic(true))
+	details, detailsErr := json2.Marshal(s.Details, json2.Deterministic(true))
 	if s.Attributes == nil {
 		attributes = []byte("{}")
 	}
 	switch {
-	case err != nil:
-		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the attributes of %.200s: %w", s.ID, err)
+	case err != nil || detailsErr != nil:
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the attributes of %.200s: %w", s.ID, errors.Join(err, detailsErr))
 	case s.ID == "" || len(s.ID) > maxSource || !utf8.ValidString(s.ID) || strings.IndexByte(s.ID, 0) >= 0:
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the source's id has %d bytes; it is text of 1 to %d", len(s.ID), maxSource)
 	case len(s.URL) > maxURL || !utf8.ValidString(s.URL):
@@ -165,7 +166,7 @@ func (b *Bases) rowOf(tenant string, s *Source) (*store.DocumentRow, error) {
 		row.MIME, row.Filename, what = cut(clean(s.File.MIME), maxTitle), cut(clean(s.File.Name), maxTitle), s.File.Data
 	}
 	row.Title = cut(row.Title, maxTitle)
-	form := []string{"mortise document " + extract.Version, canon.Sum(what), row.Title, row.MIME, row.Filename, string(s.OCR)}
+	form := []string{"mortise document " + extract.Version, canon.Sum(what), row.Title, row.MIME, row.Filename, string(s.OCR), string(details)}
 	row.ContentHash = canon.Sum([]byte(strings.Join(form, "\n")))
 	return row, nil
 }

@@ -198,3 +198,17 @@ func cosine(a []float32, stored []byte) (score float64, ok bool) {
 	}
 	return dot / math.Sqrt(na*nb), true
 }
+
+// BestOfEach returns the first hit of each document, and no more than so many.
+func BestOfEach(hits []Hit, most int) []Hit {
+	seen := map[[2]string]bool{}
+	best := []Hit{}
+	for _, hit := range hits {
+		which := [2]string{hit.KB, hit.DocumentID}
+		if !seen[which] && len(best) < most {
+			seen[which] = true
+			best = append(best, hit)
+		}
+	}
+	return best
+}

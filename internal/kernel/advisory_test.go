@@ -51,3 +51,35 @@ func TestSchemasThatAreAdviceRefuseNothing(t *testing.T) {
 	wantCode(t, err, plugin.CodeInvalidOutput)
 	b.want(t, "call.succeeded", "call.refused invalid_input", "call.failed invalid_output", "call.failed invalid_output")
 }
+
+// A tool whose schemas are advice may tell, beside its error, what it had by
+// then. Nobody else's failure has data, nor does one of the host's.
+func TestAFailureOfTheToolsOwnKeepsWhatItHad(t *testing.T) {
+	t.Parallel()
+	advised := func(t *plugin.Target) { t.Operation.Advisory = true }
+	b := newBundle(t, policy.Default, target(t, "advised", "advised", advised), target(t, "bound", "bound"))
+	b.MaxOutput = 100
+	var data string
+	var failure error
+	b.do = func(context.Context, *plugin.Target, *plugin.Call, plugin.Services) (plugin.Result, error) {
+		return plugin.Result{Status: plugin.Failed, Data: json.RawMessage(data)}, failure
+	}
+	own := plugin.Errorf(plugin.CodePluginError, "half of it")
+	for _, c := range []struct {
+		operation, data string
+		failure         error
+		want            string
+	}{
+		{"advised/advised", `{"n":1}`, own, `{"n":1}`},
+		{"bound/bound", `{"n":1}`, own, ""},
+		{"advised/advised", `{"n":1}`, plugin.Errorf(plugin.CodeCrashed, "gone"), ""},
+		{"advised/advised", `"` + strings.Repeat("x", 100) + `"`, own, ""},
+	} {
+		data, failure = c.data, c.failure
+		res, err := b.Call(t.Context(), asking(c.operation, `{"n":1}`))
+		wantCode(t, err, plugin.CodeOf(c.failure))
+		if string(res.Data) != c.want {
+			t.Errorf("%s, %v: %s, want %s", c.operation, c.failure, res.Data, c.want)
+		}
+	}
+}

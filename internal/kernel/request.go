@@ -283,7 +283,9 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 	res.Artifacts = r.made(res.Artifacts, services)
 	res.Metrics = measured(res.Metrics, services)
 	if err != nil {
-		res.Data = nil
+		if !r.partial(err, res.Data) {
+			res.Data = nil
+		}
 		r.ran = !neverSent(err) || r.askedFor()
 	}
 	res.Labels = plugin.Labels(r.call.Labels, r.target.Operation.Labels) // of an error's message too
@@ -291,6 +293,13 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 		res.Labels = plugin.Labels(res.Labels, r.asked.Labels())
 	}
 	return res, err
+}
+
+// partial reports whether data stands beside a plugin's own error: the contract
+// of Event Mill lets a tool that failed tell what it had by then. It is no
+// result, and nobody promised anything of it.
+func (r *request) partial(err error, data []byte) bool {
+	return r.target.Operation.Advisory && plugin.CodeOf(err) == plugin.CodePluginError && len(data) <= r.k.MaxOutput
 }
 
 // askedFor reports whether the plugin asked the host for something: then it had

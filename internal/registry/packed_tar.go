@@ -3,6 +3,7 @@ package registry
 import (
 	"archive/tar"
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"hash"
@@ -47,7 +48,7 @@ func walkTar(file io.Reader, size int64, zipped bool, visit func(packedFile, io.
 		header, err := from.Next()
 		switch {
 		case err == io.EOF:
-			return endOfTar(stream, in)
+			return stream.endOfTar(in)
 		case err != nil:
 			return damaged(err)
 		case header.Typeflag == tar.TypeXGlobalHeader: // a comment, as git archive writes it
@@ -82,28 +83,26 @@ func sparse(header *tar.Header) bool {
 	return false
 }
 
-// endOfTar makes sure that nothing follows the end.
-func endOfTar(stream *counted, in *bufio.Reader) error {
-	buffer := make([]byte, 4<<10)
-	for {
-		n, err := stream.Read(buffer)
-		for _, b := range buffer[:n] {
-			if b != 0 {
-				return refused("something follows its end")
-			}
-		}
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return damaged(err)
-		}
+// endOfTar makes sure that the end is there, and that nothing follows it.
+func (c *counted) endOfTar(in *bufio.Reader) error {
+	behind := &counted{from: c}
+	if _, err := io.Copy(io.Discard, behind); err != nil {
+		return damaged(err)
 	}
-	if _, err := in.ReadByte(); err != io.EOF {
+	switch _, err := in.ReadByte(); {
+	case c.zeros < 2*tarBlock:
+		if behind.zeros < behind.n {
+			return refused("something follows its end")
+		}
+		return refused("it is damaged or no tar: it was cut off")
+	case behind.zeros < behind.n, err != io.EOF:
 		return refused("something follows its end")
 	}
 	return nil
 }
+
+// tarBlock is the unit of a tar, two of which end it, full of zeros.
+const tarBlock = 512
 
 // damaged says that a tar or gzip cannot be read.
 func damaged(err error) error {
@@ -117,16 +116,22 @@ func damaged(err error) error {
 // A counted reader counts what comes out of another, and stops what grows
 // beyond most or beyond any proportion to what was sent; 0 sets no bound.
 type counted struct {
-	from io.Reader
-	n    int64
-	most int64
-	sent int64
-	sum  hash.Hash32 // of what came; it may be nil
+	from  io.Reader
+	n     int64
+	zeros int64 // zero bytes that came last
+	most  int64
+	sent  int64
+	sum   hash.Hash32 // of what came; it may be nil
 }
 
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.from.Read(p)
 	c.n += int64(n)
+	if rest := len(bytes.TrimRight(p[:n], "\x00")); rest > 0 {
+		c.zeros = int64(n - rest)
+	} else {
+		c.zeros += int64(n)
+	}
 	if c.sum != nil {
 		c.sum.Write(p[:n])
 	}

@@ -76,15 +76,16 @@ func zipDirectory(file io.ReaderAt, size int64) ([]*zipEntry, int64, error) {
 		if !bytes.HasPrefix(tail[i:], []byte(zipEnd)) || i+zipEndSize+int(binary.LittleEndian.Uint16(tail[i+20:])) != len(tail) {
 			continue
 		}
-		if at >= 0 {
-			return nil, 0, refused("it has two ends, so that it could be read in two ways")
-		}
 		at = i
+		break
 	}
 	if at < 0 {
 		return nil, 0, refused("it is no zip, or it was cut off")
 	}
 	end := tail[at:]
+	if bytes.Count(end, []byte(zipEnd)) > 1 {
+		return nil, 0, refused("it has two ends, so that it could be read in two ways")
+	}
 	u16, u32 := binary.LittleEndian.Uint16, binary.LittleEndian.Uint32
 	count, length, begins := int(u16(end[10:])), int64(u32(end[12:])), int64(u32(end[16:]))
 	switch ends := size - int64(len(tail)) + int64(at); {

@@ -126,11 +126,11 @@ func TestWhatCannotBeRegistered(t *testing.T) {
 			return dir + "/none", registry.RegisterOptions{}
 		}, "invalid_input: there is no DIR/none"},
 		{"no manifest", func(dir string) (string, registry.RegisterOptions) { return dir, registry.RegisterOptions{} },
-			"invalid_input: there is no manifest.yaml, manifest.yml, manifest.json in DIR or below"},
-		{"an archive", func(dir string) (string, registry.RegisterOptions) {
+			"invalid_input: there is no manifest.yaml, manifest.yml, manifest.json, manifest.py in DIR or below"},
+		{"an empty package file", func(dir string) (string, registry.RegisterOptions) {
 			write(t, dir+"/p.tar.gz", "")
 			return dir + "/p.tar.gz", registry.RegisterOptions{}
-		}, "invalid_input: DIR/p.tar.gz is an archive, and those come in a later version: unpack it and register the directory"},
+		}, "invalid_input: DIR/p.tar.gz is refused: it is no gzip: EOF"},
 		{"a bare file", func(dir string) (string, registry.RegisterOptions) {
 			write(t, dir+"/p.py", "")
 			return dir + "/p.py", registry.RegisterOptions{}
@@ -138,7 +138,7 @@ func TestWhatCannotBeRegistered(t *testing.T) {
 		{"another file", func(dir string) (string, registry.RegisterOptions) {
 			write(t, dir+"/p.rb", "")
 			return dir + "/p.rb", registry.RegisterOptions{Dev: true}
-		}, "invalid_input: DIR/p.rb is neither a plugin's directory nor a source file (.py, .ts, .js, .mjs)"},
+		}, "invalid_input: DIR/p.rb is neither a plugin's directory, nor a package file (.zip, .tar, .tar.gz, .tgz), nor a source file (.py, .ts, .js, .mjs)"},
 		{"a bad manifest", func(dir string) (string, registry.RegisterOptions) {
 			write(t, dir+"/manifest.yaml", "name: x\ntype: tool\n")
 			return dir, registry.RegisterOptions{}

@@ -27,8 +27,10 @@ type desk struct {
 	st    store.Store
 	nodes []*schedule.Engine
 
-	mu     sync.Mutex
-	now    time.Time
+	clock sync.Mutex // guards now
+	now   time.Time
+
+	mu     sync.Mutex             // guards what follows, and is held while the store writes
 	refuse error                  // what calls are refused with
 	made   []plugin.Call          // in their order
 	calls  map[string]plugin.Call // by place
@@ -54,7 +56,7 @@ func newDesk(t *testing.T, nodes int) *desk {
 	}}
 	for range nodes {
 		d.nodes = append(d.nodes, schedule.New(schedule.Options{
-			Store: st, Now: func() time.Time { d.mu.Lock(); defer d.mu.Unlock(); return d.now },
+			Store: st, Now: d.time,
 			Resolve: func(_ context.Context, ref string) (*plugin.Target, error) {
 				_, op, _ := strings.Cut(ref, "/")
 				if found := d.m.Operation(op); found != nil {
@@ -85,7 +87,7 @@ func (d *desk) call(ctx context.Context, call plugin.Call) (plugin.Result, error
 	d.made = append(d.made, call)
 	err := d.st.Write(ctx, func(tx store.Tx) error {
 		_, err := tx.InsertCall(store.CallRow{
-			Tenant: call.Tenant, ID: call.ID, Operation: call.Operation, Key: "f:" + call.Place, State: store.CallQueued, CreatedAt: d.now, UpdatedAt: d.now, WakeAt: d.now,
+			Tenant: call.Tenant, ID: call.ID, Operation: call.Operation, Key: "f:" + call.Place, State: store.CallQueued, CreatedAt: start, UpdatedAt: start, WakeAt: start,
 		})
 		return err
 	})
@@ -149,9 +151,15 @@ func (d *desk) pass(span time.Duration) {
 }
 
 func (d *desk) set(now time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.clock.Lock()
+	defer d.clock.Unlock()
 	d.now = now
+}
+
+func (d *desk) time() time.Time {
+	d.clock.Lock()
+	defer d.clock.Unlock()
+	return d.now
 }
 
 // ticks returns what became of the times of a schedule, oldest first.
@@ -471,6 +479,7 @@ func TestARunNow(t *testing.T) {
 	if got := string(d.made[1].Input); got != `{"n":12345678901234567890}` {
 		t.Errorf("the second run begins anew too: %s", got)
 	}
+	d.set(d.now.Add(time.Second))
 	d.refuse = plugin.Errorf(plugin.CodePolicyDenied, "nothing allows it")
 	if _, err := d.nodes[0].Run(t.Context(), "t", id); plugin.CodeOf(err) != plugin.CodePolicyDenied {
 		t.Errorf("one that is refused: %v", err)

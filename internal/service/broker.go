@@ -20,6 +20,7 @@ import (
 	json2 "github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/egress"
+	"github.com/mortise-dev/mortise/internal/kb"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/llm"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -29,7 +30,7 @@ import (
 // Names lists the services that exist, as manifests ask for them.
 func Names() []string {
 	return []string{cacheName, httpName, sessionName, artifactsName, referenceName, llmName,
-		storageName, cursorName, secretsName, rateName, identityName, auditName}
+		storageName, cursorName, secretsName, rateName, identityName, auditName, kbName, queryName, ocrName}
 }
 
 // A Broker answers what plugins ask. It is safe for concurrent use. Its fields
@@ -54,6 +55,11 @@ type Broker struct {
 	TypeOf func(name string, head []byte) string
 	// Reference is the data that plugins look things up in. It may be nil.
 	Reference Reference
+	// Knowledge is what plugins put into knowledge bases and find there. It may
+	// be nil.
+	Knowledge *kb.Bases
+	// Files win text from what plugins have. It may be nil.
+	Files Files
 	// Models answer what plugins ask of models. Where it is nil, none does.
 	Models *llm.Dispatcher
 	// Documents are what plugins ask models about. It may be nil.

@@ -25,6 +25,12 @@ type overlay struct {
 	Exec struct {
 		Schedule string `json:"schedule_id"`
 	} `json:"exec"`
+	OCR struct {
+		Mode string `json:"mode"`
+	} `json:"ocr"`
+	KB struct {
+		IDs []string `json:"knowledge_base_ids"`
+	} `json:"kb"`
 }
 
 func (g *grant) overlay() (o overlay) {

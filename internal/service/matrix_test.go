@@ -38,6 +38,19 @@ var matrixRows = []struct {
 	{"llm.query_multimodal", `{"prompt":"p","image":{"$bytes":"eA=="},"image_format":"png"}`, Read, ""},
 	{"llm.query_with_document", `{"prompt":"p","artifact_id":"art_1"}`, Read, ""},
 	{"llm.supports_native_document", `{"mime_type":"application/pdf"}`, Read, ""},
+	{"storage.get", `{"key":"k"}`, Read, ""},
+	{"storage.put", `{"key":"k","value":1}`, Local, "storage_write"},
+	{"storage.delete", `{"key":"k"}`, Local, "storage_write"},
+	{"cursor.get", `{"kb_id":"kb"}`, Read, ""},
+	{"cursor.set", `{"kb_id":"kb","value":1}`, Local, "cursor_write"},
+	{"cursor.delete", `{"kb_id":"kb"}`, Local, "cursor_write"},
+	{"secrets.get", `{"name":"api_key"}`, Read, ""},
+	{"secrets.set", `{"name":"api_key","value":"value"}`, Local, "secret_write"},
+	{"rate_limit.take", `{"bucket":"b"}`, Own, ""},
+	{"identity.current", `{}`, Read, ""},
+	{"identity.lookup", `{"kind":"google","value":"ada"}`, Read, ""},
+	{"identity.primary_email", `{"provider":"google"}`, Read, ""},
+	{"audit.log", `{"event":"seen"}`, Own, ""},
 	{"http.fetch", `{"url":"http://api.example.com/"}`, Read, ""},
 	{"http.fetch", `{"url":"http://api.example.com/","method":"GET"}`, Read, ""},
 	{"http.fetch", `{"url":"http://api.example.com/","method":"head"}`, Read, ""},
@@ -49,7 +62,7 @@ var matrixRows = []struct {
 	{"http.fetch", `{"url":"http://api.example.com/","method":"OPTIONS"}`, External, "http_write"},
 }
 
-var declaredEffects = [][]string{nil, {"http_write"}, {"db_write"}, {"db_write", "http_write"}, {"HTTP_WRITE"}, {"http_write "}, {"*"}}
+var declaredEffects = [][]string{nil, {"http_write"}, {"storage_write", "cursor_write", "secret_write"}, {"db_write", "http_write"}, {"HTTP_WRITE"}, {"http_write "}, {"*"}}
 
 func TestEveryMethodIsInTheMatrix(t *testing.T) {
 	t.Parallel()
@@ -103,7 +116,7 @@ func TestKindsAndEffects(t *testing.T) {
 					if row.class == Nested && below.EffectFree != (effectFree || kind == plugin.Tool || kind == plugin.Agent) {
 						t.Errorf("%s: the call below is effect-free: %v", cell, below.EffectFree)
 					}
-					if used := services.(interface{ Used() bool }).Used(); used != (allowed && row.method == fetchName) {
+					if used := services.(interface{ Used() bool }).Used(); used != (allowed && (row.method == fetchName || row.method == secretsGet)) {
 						t.Errorf("%s: used %v", cell, used)
 					}
 				}
@@ -209,6 +222,7 @@ func TestAServiceThatIsNotGranted(t *testing.T) {
 func TestRefusalsOfOneCallAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
+	s.target.Manifest.Capabilities = nil
 	services := s.services()
 	for range 100 {
 		_, err := services.Serve(t.Context(), "secrets.get", json.RawMessage(`{}`))

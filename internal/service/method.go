@@ -65,13 +65,26 @@ var methods = map[string]method{
 	cursorGet:       always(Read, "", cursorRead),
 	cursorSet:       cursorSetTask, // local, cursor_write
 	cursorDelete:    cursorDeleteTask,
-	secretsGet:      always(Read, "", secretRead),
+	secretsGet:      secretGetTask, // read
 	secretsSet:      secretSetTask, // local, secret_write
 	rateTake:        always(Own, "", rateTaken),
 	identityCurrent: always(Read, "", identityOfCaller),
 	identityLookup:  always(Read, "", identityFound),
 	identityPrimary: always(Read, "", identityEmail),
 	auditLog:        always(Own, "", audited),
+
+	kbDocument:        kbDocumentTask, // local, kb_write
+	kbEmail:           kbEmailTask,
+	kbThread:          kbThreadTask,
+	kbText:            kbTextTask,
+	kbObject:          kbObjectTask,
+	kbDelete:          kbDeleteTask,
+	kbSearchChunks:    always(Read, "", kbChunksFound),
+	kbSearchDocuments: always(Read, "", kbDocumentsFound),
+	kbGetDocument:     always(Read, "", kbDocumentRead(kbGetDocument)),
+	queryList:         always(Read, "", queryListed),
+	queryGet:          always(Read, "", kbDocumentRead(queryGet)),
+	ocrText:           always(Read, "", ocrExtract),
 
 	llmText:       llmTextTask, // read: what it costs is bounded by budgets
 	llmMultimodal: llmMultimodalTask,

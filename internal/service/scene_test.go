@@ -60,12 +60,15 @@ func newScene(t *testing.T) *scene {
 	s := &scene{t: t, broker: New(), names: names{}}
 	s.target = &plugin.Target{
 		Manifest: &plugin.Manifest{
-			Name: "sample", Version: "1.0.0", Capabilities: []string{"http", "cache", "session", "artifacts", "reference_data", "llm"},
+			Name: "sample", Version: "1.0.0", Capabilities: []string{"http", "cache", "session", "artifacts", "reference_data", "llm",
+				"storage", "cursor", "secrets", "rate_limit", "identity", "audit"},
 			HTTP:     plugin.HTTP{Hosts: []string{"api.example.com", ".example.org", "api.example.com:8443"}},
 			Requires: plugin.Requires{Tools: []string{"other"}},
 		},
-		Operation: &plugin.Operation{Name: "op", Kind: plugin.Operator, Effects: []string{httpWrite}},
+		Operation: &plugin.Operation{Name: "op", Kind: plugin.Operator, Effects: []string{httpWrite},
+			Secrets: map[string]plugin.SecretNeed{"api_key": {AllowedScope: plugin.SecretOfSystemOrUser}}},
 	}
+	s.target.Manifest.Operations = []*plugin.Operation{s.target.Operation}
 	s.call = &plugin.Call{ID: "call-1", Tenant: "t", Principal: plugin.Principal{ID: "user:ada"}}
 	s.broker.Version = "0.1.0"
 	s.broker.Kind = func(context.Context, string) plugin.Kind { return plugin.Operator }
@@ -80,6 +83,7 @@ func newScene(t *testing.T) *scene {
 		s.mu.Unlock()
 		return ctx.Err()
 	}
+	s.broker.Store, s.broker.Secrets = oneStore(), safeOf(oneVault())
 	t.Cleanup(func() { _ = s.broker.Close() })
 	return s
 }

@@ -28,27 +28,29 @@ type Secrets interface {
 	Keep(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name, value string) error
 }
 
-func secretRead(g *grant, ctx context.Context, args json.RawMessage) (any, error) {
+func secretGetTask(g *grant, args json.RawMessage) (task, error) {
 	var in struct {
 		Name string `json:"name"`
 	}
 	if err := decode(secretsGet, args, &in); err != nil {
-		return nil, err
+		return task{}, err
 	}
 	scope, err := g.secretScope(secretsGet, in.Name)
 	if err != nil {
-		return nil, err
+		return task{}, err
 	}
 	if g.broker.Secrets == nil {
-		return nil, nowhere(secretsGet)
+		return task{}, nowhere(secretsGet)
 	}
-	g.confided.Store(true)
-	value, found, err := g.broker.Secrets.Find(ctx, g.target, g.call, in.Name, scope)
-	if err != nil || !found {
-		return stored{}, err
-	}
-	raw, err := json2.Marshal(value)
-	return stored{true, json.RawMessage(raw)}, err
+	return task{class: Read, do: func(ctx context.Context) (any, error) {
+		g.confided.Store(true)
+		value, found, err := g.broker.Secrets.Find(ctx, g.target, g.call, in.Name, scope)
+		if err != nil || !found {
+			return stored{}, err
+		}
+		raw, err := json2.Marshal(value)
+		return stored{true, json.RawMessage(raw)}, err
+	}}, nil
 }
 
 func secretSetTask(g *grant, args json.RawMessage) (task, error) {

@@ -84,6 +84,7 @@ func (s *Sessions) Add(ctx context.Context, tenant, session string, r io.Reader,
 	if err != nil {
 		return Artifact{}, errors.Join(err, s.forget(context.WithoutCancel(ctx), staged.SHA256))
 	}
+	s.recent.add(row)
 	// Once more: a session with the same bytes may have been deleted meanwhile.
 	if err := staged.Keep(ctx); err != nil {
 		return Artifact{}, reading(a.Name, err)
@@ -154,6 +155,9 @@ func (s *Sessions) Artifacts(ctx context.Context, tenant, session string) ([]Art
 
 // of returns the artifacts of a session that was found.
 func (s *Sessions) of(ctx context.Context, in *store.SessionRow) ([]Artifact, error) {
+	if known := s.recent.list(in); known != nil {
+		return known, nil
+	}
 	rows, err := s.Store.Artifacts(ctx, in.Tenant, in.ID)
 	if err != nil {
 		return nil, err
@@ -162,6 +166,7 @@ func (s *Sessions) of(ctx context.Context, in *store.SessionRow) ([]Artifact, er
 	for i := range rows {
 		all[i] = artifactOf(&rows[i])
 	}
+	s.recent.keep(in, all)
 	return all, nil
 }
 

@@ -56,6 +56,7 @@ const (
 // use, by several processes too.
 type Sessions struct {
 	Options
+	recent *recent
 }
 
 // New returns the sessions in a store.
@@ -66,14 +67,14 @@ func New(o Options) *Sessions {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Sessions{o}
+	return &Sessions{o, &recent{}}
 }
 
 // As returns the same sessions for somebody else, whom the ledger will name.
 func (s *Sessions) As(by string) *Sessions {
 	o := s.Options
 	o.By = by
-	return &Sessions{o}
+	return &Sessions{o, s.recent}
 }
 
 // A Session is one investigation.

@@ -231,6 +231,30 @@ func artifactsDeleted(t *testing.T, b *bundle) {
 	}
 }
 
+func labelsOfArtifacts(t *testing.T, b *bundle) {
+	insertSessions(t, b, newSession("sess_1"), newSession("sess_2"))
+	register(t, b, newArtifact("sess_1", "art_1"))
+	plain := newArtifact("sess_1", "art_2")
+	plain.Labels = []string{}
+	plain.Name = "plain"
+	register(t, b, plain)
+	register(t, b, newArtifact("sess_2", "art_3"))
+	for _, test := range []struct {
+		tenant string
+		ids    []string
+		want   map[string][]string
+	}{
+		{"t", []string{"art_2", "art_1", "art_3", "art_4"}, map[string][]string{"art_1": {"private"}, "art_2": {}}},
+		{"t", nil, map[string][]string{}},
+		{"u", []string{"art_1"}, map[string][]string{}},
+	} {
+		got, err := b.ArtifactLabels(t.Context(), test.tenant, "sess_1", test.ids)
+		if err != nil || !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%s %q: %v, %v, want %v", test.tenant, test.ids, got, err, test.want)
+		}
+	}
+}
+
 func closedSession(t *testing.T, b *bundle) {
 	closed := newSession("sess_1")
 	closed.State = store.SessionClosed

@@ -69,6 +69,7 @@ func Run(t *testing.T, engine Engine) {
 		{"an artifact is registered once", artifactRace},
 		{"artifacts go with their session", artifactsDeleted},
 		{"a closed session takes no artifact", closedSession},
+		{"labels of artifacts by their ids", labelsOfArtifacts},
 		{"a schedule comes back as it was put", scheduleRoundTrip},
 		{"a tick comes back as it was put", tickRoundTrip},
 		{"of many nodes one makes a tick", tickRace},

@@ -195,6 +195,8 @@ class Session:
         outcome["ok"] = result.ok
         for member in ("result", "error_code", "message", "details", "output_artifacts"):
             outcome[member] = getattr(result, member, None)
+        if not result.ok and not result.error_code:
+            outcome["error_code"] = "INTERNAL_ERROR"  # a failure has one of the codes
         for one in outcome["output_artifacts"] or []:
             path = one.get("file_path")
             known = registered.keys() | {os.path.realpath(ref.file_path) for ref in self.refs}

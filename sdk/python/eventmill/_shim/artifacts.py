@@ -128,6 +128,8 @@ class Artifacts:
     def take(self, outputs: Any, logger: Logger) -> None:
         """Register the files that output_artifacts lists and the tool did not register itself."""
         entries = outputs if isinstance(outputs, (list, tuple)) else [outputs] if isinstance(outputs, dict) else []
+        if not entries:
+            return
         known = {os.path.realpath(ref.file_path) for ref in self.refs}
         ids = {ref.artifact_id for ref in self.refs}
         for entry in entries[:MAX_OUTPUTS]:

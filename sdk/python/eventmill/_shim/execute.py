@@ -208,7 +208,8 @@ class _Guard:
             details["code"] = exc.code
         try:
             trace = exc.__traceback__
-            sys.excepthook(type(exc), exc, trace and trace.tb_next)  # without the frame of the guard
+            exc.__traceback__ = trace and trace.tb_next  # without the frame of the guard; the hook prints what the exception has
+            sys.excepthook(type(exc), exc, exc.__traceback__)
         except BaseException:
             pass  # the hook is the tool's, or the exception will not be printed
         message = text if text == name else f"{name}: {text}"

@@ -72,7 +72,7 @@ class Guard:
             return None
         if name == "shu" or name.startswith("shu.") or not _of_library(_importer()):
             raise ImportError(why, name=name)
-        return _bootstrap.ModuleSpec(name, self)  # type: ignore[attr-defined]
+        return _bootstrap.ModuleSpec(name, self)
 
     def create_module(self, spec: Any) -> ModuleType:
         return StandIn(spec.name)

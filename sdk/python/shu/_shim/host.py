@@ -53,6 +53,7 @@ class Fixed:
     """What a plugin gets of the host. Nothing can be set on it."""
 
     __slots__ = ("_line",)
+    _line: Line
 
     def __init__(self, line: Line) -> None:
         object.__setattr__(self, "_line", line)
@@ -68,6 +69,8 @@ class Host(Fixed):
     """The third argument of execute."""
 
     __slots__ = ("_granted", "_made")
+    _granted: frozenset[str]
+    _made: dict[str, Any]
 
     def __init__(self, line: Line, capabilities: frozenset[str]) -> None:
         super().__init__(line)

@@ -94,10 +94,10 @@ def _package(name: str, directory: str) -> None:
     search = [directory] if directory else []
     init = os.path.join(directory, "__init__.py")
     if directory and os.path.isfile(init):
-        spec = _files.spec_from_file_location(name, init, submodule_search_locations=search)  # type: ignore[attr-defined]
+        spec = _files.spec_from_file_location(name, init, submodule_search_locations=search)
     else:
-        spec = _importing.ModuleSpec(name, None, is_package=True)  # type: ignore[attr-defined]
-    module = _importing.module_from_spec(spec)  # type: ignore[attr-defined]
+        spec = _importing.ModuleSpec(name, None, is_package=True)
+    module = _importing.module_from_spec(spec)
     module.__path__ = search
     sys.modules[name] = module
     if spec.loader is not None:

@@ -42,7 +42,9 @@ def _work(items: Iterable[Any], fn: Callable[[Any], Any], max_errors: int | None
     work = iter(items)
     results: list[Any] = []
     errors: list[tuple[Any, Exception]] = []
-    full = lambda: max_errors is not None and len(errors) >= max_errors > 0  # noqa: E731
+
+    def full() -> bool:
+        return max_errors is not None and len(errors) >= max_errors > 0
 
     async def rest(item: Any, value: Any) -> Pair:
         """Go on from an item whose value has to be awaited."""

@@ -21,7 +21,6 @@ import zipfile
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_type_hints
 
 import framework.plugins.protocol as proto
 from framework.plugins.protocol import *  # noqa: F403
@@ -95,7 +94,7 @@ class OddHabits(EventMillToolProtocol):
                 "llm": [context.llm_enabled, context.llm_query is None],
                 "getattr": getattr(context, "artifact_registry", "absent"),
                 "missing": context.reference_data.get("no_such_key"),
-                "hints": sorted(get_type_hints(proto.ArtifactRef)) == sorted(f.name for f in dataclasses.fields(proto.ArtifactRef)),
+                "frozen": proto.ArtifactRef.__dataclass_params__.frozen,
                 "response": LLMResponse(ok=True).text,
                 "limit": context.limits["timeout"],
             },
@@ -134,12 +133,11 @@ class OddHabits(EventMillToolProtocol):
 
     def children(self, payload, context):
         out = subprocess.run([sys.executable, "-c", "import os; print('child', os.path.basename(os.getcwd()))"], capture_output=True, text=True)
-        shell = subprocess.run("printf '%s' \"$EVENTMILL_WORKSPACE\" | wc -c", shell=True, capture_output=True, text=True)
         try:
             subprocess.run(["no-such-program-here"], check=True)
         except FileNotFoundError as exc:
             gone = exc.strerror
-        return ToolResult(ok=True, result={"child": out.stdout, "code": out.returncode, "workspace": int(shell.stdout) == len(os.environ["EVENTMILL_WORKSPACE"]), "gone": gone})
+        return ToolResult(ok=True, result={"child": out.stdout, "code": out.returncode, "gone": gone})
 
     def pools(self, payload, context):
         with concurrent.futures.ThreadPoolExecutor() as pool:

@@ -1,0 +1,23 @@
+package registry
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// Unpack unpacks a zip into a shelf below dir, and clears it away again.
+func Unpack(dir string, data []byte) error {
+	s, err := openShelf(filepath.Join(dir, "packages"))
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, "p.zip")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		return err
+	}
+	to, _, err := s.unpackFile(file)
+	if err != nil {
+		return err
+	}
+	return remove(to)
+}

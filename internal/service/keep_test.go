@@ -1,0 +1,337 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/secret"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/sqlite"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// oneStore is what all scenes keep things in, each under names of its own where
+// that matters.
+var oneStore = sync.OnceValue(func() store.Store {
+	st, err := sqlite.Open(context.Background(), oneDir(), sqlite.Options{})
+	if err != nil {
+		panic(err)
+	}
+	return st
+})
+
+var oneDir = sync.OnceValue(func() string {
+	dir, err := os.MkdirTemp("", "mortise-service-")
+	if err != nil {
+		panic(err)
+	}
+	return dir
+})
+
+var oneVault = sync.OnceValue(func() *secret.Vault {
+	return secret.New(oneStore(), secret.Place{Dir: oneDir()}, secret.NewScrubber())
+})
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	_ = oneStore().Close()
+	_ = os.RemoveAll(oneDir())
+	os.Exit(status)
+}
+
+// A safe answers out of a vault.
+type safe struct{ *secret.Vault }
+
+func safeOf(v *secret.Vault) Secrets { return safe{v} }
+
+func (s safe) Find(ctx context.Context, t *plugin.Target, call *plugin.Call, name, scope string) (string, bool, error) {
+	return s.Vault.Find(ctx, secret.Need{Tenant: call.Tenant, Plugin: t.Manifest.Name, Subject: secret.Subject(call.Principal), Name: name, Scope: scope})
+}
+
+func (s safe) Keep(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name, value string) error {
+	return s.PutIn(ctx, tx, store.SecretName{Tenant: call.Tenant, Owner: t.Manifest.Name, Scope: secret.User, Subject: secret.Subject(call.Principal), Name: name}, value, secret.By{Principal: call.Principal.ID, Call: call.ID})
+}
+
+// keeping is a scene whose operation may keep things, in a tenant of its own.
+func keeping(t *testing.T) *scene {
+	s := newScene(t)
+	s.call.Tenant = t.Name()
+	s.target.Operation.Effects = []string{storageWrite, cursorWrite, secretWrite}
+	return s
+}
+
+// ask asks for what must be answered.
+func (s *scene) ask(method, args string) string {
+	s.t.Helper()
+	value, err := s.services().Serve(s.t.Context(), method, json.RawMessage(args))
+	if err != nil {
+		s.t.Fatalf("%s %.200s: %v", method, args, err)
+	}
+	return string(value)
+}
+
+func (s *scene) equal(method, args, want string) {
+	s.t.Helper()
+	if got := s.ask(method, args); got != want {
+		s.t.Errorf("%s %s: %s, want %s", method, args, got, want)
+	}
+}
+
+func TestWhatIsStoredIsApart(t *testing.T) {
+	t.Parallel()
+	s := keeping(t)
+	s.equal("storage.get", `{"key":"k"}`, `{"found":false}`)
+	s.equal("storage.put", `{"key":"k","value":{"b":[1,null]}}`, `{}`)
+	s.equal("storage.get", `{"key":"k"}`, `{"found":true,"value":{"b":[1,null]}}`)
+	s.equal("storage.put", `{"key":"k","value":null,"namespace":"other"}`, `{}`)
+	s.equal("storage.get", `{"key":"k","namespace":"other"}`, `{"found":true,"value":null}`)
+	for what, change := range map[string]func(other *scene){
+		"tenant":    func(o *scene) { o.call.Tenant += "/other" },
+		"plugin":    func(o *scene) { o.target.Manifest.Name = "other" },
+		"principal": func(o *scene) { o.call.Principal.ID = "user:bob" },
+		"kind":      func(o *scene) { o.call.Principal.Type = "service" },
+	} {
+		other := keeping(t)
+		change(other)
+		if got := other.ask("storage.get", `{"key":"k"}`); got != `{"found":false}` {
+			t.Errorf("another %s sees %s", what, got)
+		}
+		other.equal("storage.delete", `{"key":"k"}`, `{"deleted":false}`)
+	}
+	s.equal("storage.delete", `{"key":"k"}`, `{"deleted":true}`)
+	s.equal("storage.delete", `{"key":"k"}`, `{"deleted":false}`)
+	s.equal("storage.get", `{"key":"k"}`, `{"found":false}`)
+	s.equal("storage.get", `{"key":"k","namespace":"other"}`, `{"found":true,"value":null}`)
+}
+
+func TestWhatIsStoredIsBounded(t *testing.T) {
+	t.Parallel()
+	s := keeping(t)
+	long := strings.Repeat("k", keyBytes+1)
+	for args, code := range map[string]plugin.Code{
+		`{"key":"","value":1}`:                                          plugin.CodeInvalidInput,
+		`{"key":"` + long + `","value":1}`:                              plugin.CodeInvalidInput,
+		`{"key":"a\u0000","value":1}`:                                   plugin.CodeInvalidInput,
+		`{"key":"k","namespace":"` + long + `","value":1}`:              plugin.CodeInvalidInput,
+		`{"key":"k"}`:                                                   plugin.CodeInvalidInput,
+		`{"key":"k","value":1,"x":1}`:                                   plugin.CodeInvalidInput,
+		`{"key":"k","value":"` + strings.Repeat("v", valueBytes) + `"}`: plugin.CodeInputTooLarge,
+	} {
+		if err := s.fail("storage.put", args); plugin.CodeOf(err) != code {
+			t.Errorf("%.60s: %v", args, err)
+		}
+	}
+	full := `"` + strings.Repeat("v", valueBytes-2) + `"`
+	s.ask("storage.put", `{"key":"`+long[1:]+`","value":`+full+`}`)
+	// One plugin fills what it may keep, whoever it works for, and can free it again.
+	n := 0
+	for ; ; n++ {
+		s.call.Principal.ID = fmt.Sprintf("user:%d", n%7)
+		_, err := s.services().Serve(t.Context(), "storage.put", json.RawMessage(fmt.Sprintf(`{"key":"k%d","value":%s}`, n, full)))
+		if plugin.CodeOf(err) == plugin.CodeLimitExceeded {
+			break
+		}
+		if err != nil || n > keptBytes/valueBytes {
+			t.Fatalf("number %d: %v", n, err)
+		}
+	}
+	if n < keptBytes/valueBytes*9/10 {
+		t.Errorf("%d values were kept", n)
+	}
+	s.call.Principal.ID = "user:0"
+	s.ask("storage.put", `{"key":"k0","value":`+full+`}`) // in place of itself
+	s.ask("storage.delete", `{"key":"k0"}`)
+	s.ask("storage.put", `{"key":"again","value":`+full+`}`)
+	other := keeping(t)
+	other.target.Manifest.Name = "other"
+	other.ask("storage.put", `{"key":"k","value":1}`)
+}
+
+func TestWhatIsStoredKeepsItsLabels(t *testing.T) {
+	t.Parallel()
+	s := keeping(t)
+	s.call.Labels = []string{plugin.Untrusted}
+	s.ask("storage.put", `{"key":"k","value":1}`)
+	s.call.Labels = nil
+	services := s.services()
+	if _, err := services.Serve(t.Context(), "storage.get", json.RawMessage(`{"key":"k"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if got := services.(*grant).Labels(); len(got) != 1 || got[0] != plugin.Untrusted {
+		t.Errorf("whoever reads it answers with %v", got)
+	}
+}
+
+func TestACursorBelongsToItsFeed(t *testing.T) {
+	t.Parallel()
+	s := keeping(t)
+	s.equal("cursor.get", `{"kb_id":"kb"}`, `{"found":false}`)
+	s.equal("cursor.set", `{"kb_id":"kb","value":"adhoc"}`, `{}`)
+	s.call.Overlay = json.RawMessage(`{"exec":{"schedule_id":"s1"},"auth":{}}`)
+	s.equal("cursor.get", `{"kb_id":"kb"}`, `{"found":false}`)
+	s.equal("cursor.set", `{"kb_id":"kb","value":{"page":2}}`, `{}`)
+	row, err := s.broker.Store.KV(t.Context(), CursorPlace(s.call.Tenant, "sample", "user::user:ada", "s1", "kb"))
+	if err != nil || row == nil || row.Key != "feed:s1:kb:kb" || string(row.Value) != `{"page":2}` {
+		t.Errorf("it is kept as %+v, %v", row, err)
+	}
+	s.call.Overlay = nil
+	s.equal("cursor.get", `{"kb_id":"kb"}`, `{"found":true,"value":"adhoc"}`)
+	s.equal("cursor.delete", `{"kb_id":"kb"}`, `{"deleted":true}`)
+	s.equal("cursor.get", `{"kb_id":"kb"}`, `{"found":false}`)
+	s.call.Overlay = json.RawMessage(`{"exec":{"schedule_id":"s1"}}`)
+	s.equal("cursor.get", `{"kb_id":"kb"}`, `{"found":true,"value":{"page":2}}`)
+	if err := s.fail("cursor.get", `{"kb_id":""}`); plugin.CodeOf(err) != plugin.CodeInvalidInput {
+		t.Error(err)
+	}
+}
+
+func TestSecretsOfAPlugin(t *testing.T) {
+	t.Parallel()
+	s := keeping(t)
+	s.target.Operation.Secrets = map[string]plugin.SecretNeed{"mine": {AllowedScope: plugin.SecretOfUser}, "shared": {AllowedScope: plugin.SecretOfSystem}, "any": {}}
+	s.target.Manifest.Operations = append(s.target.Manifest.Operations, &plugin.Operation{Name: "else", Secrets: map[string]plugin.SecretNeed{
+		"elsewhere": {AllowedScope: plugin.SecretOfSystem}, "split": {AllowedScope: plugin.SecretOfSystem},
+	}}, &plugin.Operation{Name: "third", Secrets: map[string]plugin.SecretNeed{"elsewhere": {}, "split": {AllowedScope: plugin.SecretOfUser}}})
+	for _, name := range []string{"mine", "shared", "any", "elsewhere", "undeclared", "split"} {
+		n := store.SecretName{Tenant: s.call.Tenant, Owner: secret.Anyone, Scope: secret.System, Name: name}
+		if err := oneVault().Put(t.Context(), n, "of all: "+name, secret.By{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.equal("secrets.get", `{"name":"mine"}`, `{"found":false}`) // none of the system's for a user's
+	s.equal("secrets.get", `{"name":"shared"}`, `{"found":true,"value":"of all: shared"}`)
+	s.equal("secrets.get", `{"name":"any"}`, `{"found":true,"value":"of all: any"}`)
+	s.equal("secrets.get", `{"name":"elsewhere"}`, `{"found":true,"value":"of all: elsewhere"}`)
+	s.equal("secrets.set", `{"name":"mine","value":"own \"1\""}`, `{}`)
+	s.equal("secrets.get", `{"name":"mine"}`, `{"found":true,"value":"own \"1\""}`)
+	s.equal("secrets.set", `{"name":"any","value":"own"}`, `{}`)
+	s.equal("secrets.get", `{"name":"any"}`, `{"found":true,"value":"own"}`)
+	for _, name := range []string{"undeclared", "split"} {
+		if err := s.fail("secrets.get", `{"name":"`+name+`"}`); plugin.CodeOf(err) != plugin.CodeServiceDenied {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"shared", "elsewhere", "undeclared"} {
+		if err := s.fail("secrets.set", `{"name":"`+name+`","value":"v"}`); plugin.CodeOf(err) != plugin.CodeServiceDenied {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if len(s.refusals) != 5 {
+		t.Errorf("%d refusals were reported", len(s.refusals))
+	}
+	s.call.Principal.ID = "user:bob"
+	s.equal("secrets.get", `{"name":"mine"}`, `{"found":false}`)
+	s.equal("secrets.get", `{"name":"any"}`, `{"found":true,"value":"of all: any"}`)
+}
+
+// TestWhatAJournalKeepsOfASecret: not even a hash.
+func TestWhatAJournalKeepsOfASecret(t *testing.T) {
+	t.Parallel()
+	s := keeping(t)
+	var hashes []string
+	for _, value := range []string{"one", "two"} {
+		task, err := secretSetTask(s.services().(*grant), json.RawMessage(`{"name":"api_key","value":"`+value+`"}`))
+		if err != nil || strings.Contains(string(task.request), value) {
+			t.Fatalf("%s, %v", task.request, err)
+		}
+		hashes = append(hashes, requestHash(secretsSet, task.request))
+	}
+	if hashes[0] != hashes[1] {
+		t.Error("the hash tells two values apart")
+	}
+}
+
+func TestBucketsOfTokens(t *testing.T) {
+	t.Parallel()
+	s := keeping(t)
+	now := time.Now()
+	s.broker.rates.now = func() time.Time { return now }
+	s.equal("rate_limit.take", `{"bucket":"b","cost":60}`, `{"allowed":true,"retry_after_ms":0}`)
+	s.equal("rate_limit.take", `{"bucket":"b"}`, `{"allowed":false,"retry_after_ms":1000}`)
+	s.equal("rate_limit.take", `{"bucket":"c"}`, `{"allowed":true,"retry_after_ms":0}`)
+	now = now.Add(1500 * time.Millisecond)
+	s.equal("rate_limit.take", `{"bucket":"b"}`, `{"allowed":true,"retry_after_ms":0}`)
+	s.equal("rate_limit.take", `{"bucket":"b","cost":2}`, `{"allowed":false,"retry_after_ms":1500}`)
+	s.target.Manifest.Name = "other"
+	s.equal("rate_limit.take", `{"bucket":"b","cost":60}`, `{"allowed":true,"retry_after_ms":0}`)
+	now = now.Add(-time.Hour) // a clock that is set back gives nothing and takes nothing
+	s.equal("rate_limit.take", `{"bucket":"b","cost":1}`, `{"allowed":false,"retry_after_ms":1000}`)
+	for _, args := range []string{`{"bucket":""}`, `{"bucket":"b","cost":-1}`, `{"bucket":"b","cost":61}`, `{"bucket":"` + strings.Repeat("b", 201) + `"}`} {
+		if err := s.fail("rate_limit.take", args); plugin.CodeOf(err) != plugin.CodeInvalidInput {
+			t.Errorf("%.40s: %v", args, err)
+		}
+	}
+	for i := range rateBuckets + 5 {
+		s.broker.rates.take(rateKey{"t", "p", fmt.Sprint(i)}, 1)
+	}
+	if n := len(s.broker.rates.buckets); n != rateBuckets || s.broker.rates.recent.Len() != n {
+		t.Errorf("%d buckets are kept", n)
+	}
+}
+
+func TestIdentitiesOfTheCaller(t *testing.T) {
+	t.Parallel()
+	s := keeping(t)
+	s.call.Principal = plugin.Principal{Type: "user", ID: "ada"}
+	s.equal("identity.current", `{}`, `{"user_id":"ada","email":null,"name":"ada","identities":{}}`)
+	link := func(tenant, provider, id, who string) {
+		t.Helper()
+		row := store.IdentityRow{Tenant: tenant, Provider: provider, ExternalID: id, PrincipalType: "user", PrincipalID: who, Scopes: []string{}, At: time.Now()}
+		if err := s.broker.Store.Write(t.Context(), func(tx store.Tx) error { return tx.PutIdentity(row) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link(s.call.Tenant, "google", "1177", "ada")
+	link(s.call.Tenant, "google", "ada@example.com", "ada")
+	link(s.call.Tenant, "slack", "U1", "ada")
+	link(s.call.Tenant, "google", "bob@example.com", "bob")
+	link("another", "github", "ada", "ada")
+	s.equal("identity.current", `{}`, `{"user_id":"ada","email":"ada@example.com","name":"ada","identities":{"google":{"email":"ada@example.com","subject":"ada@example.com"},"slack":{"email":null,"subject":"U1"}}}`)
+	s.equal("identity.primary_email", `{"provider":"google"}`, `{"email":"ada@example.com"}`)
+	s.equal("identity.primary_email", `{"provider":"slack"}`, `{"email":null}`)
+	s.equal("identity.primary_email", `{"provider":"github"}`, `{"email":null}`)
+	bob := `{"found":true,"value":{"user_id":"bob","email":"bob@example.com","subject":"bob@example.com"}}`
+	s.equal("identity.lookup", `{"kind":"google_directory","value":"bob"}`, bob)
+	s.equal("identity.lookup", `{"kind":"google","value":"bob@example.com"}`, bob)
+	s.equal("identity.lookup", `{"kind":"slack","value":"bob"}`, `{"found":false}`)
+	if err := s.fail("identity.lookup", `{"kind":"","value":"x"}`); plugin.CodeOf(err) != plugin.CodeInvalidInput {
+		t.Error(err)
+	}
+}
+
+func TestAnAuditIsOnRecord(t *testing.T) {
+	t.Parallel()
+	s := keeping(t)
+	s.call.ID = t.Name()
+	services := s.services()
+	for i := range auditsOfCall + 1 {
+		_, err := services.Serve(t.Context(), "audit.log", json.RawMessage(`{"event":"mail.read","details":{"n":1}}`))
+		if want := i == auditsOfCall; (plugin.CodeOf(err) == plugin.CodeLimitExceeded) != want || err != nil && !want {
+			t.Fatalf("number %d: %v", i, err)
+		}
+	}
+	n := 0
+	for e, err := range s.broker.Store.Entries(t.Context(), store.EntryFilter{Tenant: s.call.Tenant, Subject: s.call.ID}) {
+		n++
+		if err != nil || e.Kind != plugin.EntryPluginAudit || e.Principal != "user:ada" || string(e.Body) != `{"call_id":"`+t.Name()+`","operation":"sample/op","event":"mail.read","details":{"n":1}}` {
+			t.Fatalf("the entry is %+v, %v", e, err)
+		}
+	}
+	if n != auditsOfCall {
+		t.Errorf("%d entries", n)
+	}
+	for _, args := range []string{`{"event":""}`, `{"event":"a\nb"}`, `{"event":"` + strings.Repeat("e", 201) + `"}`} {
+		if err := s.fail("audit.log", args); plugin.CodeOf(err) != plugin.CodeInvalidInput {
+			t.Errorf("%.40s: %v", args, err)
+		}
+	}
+	if err := s.fail("audit.log", `{"event":"e","details":"`+strings.Repeat("d", auditDetails)+`"}`); plugin.CodeOf(err) != plugin.CodeInputTooLarge {
+		t.Error(err)
+	}
+}
