@@ -78,6 +78,11 @@ const (
 	EntrySessionResumed EntryKind = "session.resumed"
 	EntrySessionDeleted EntryKind = "session.deleted" // with its artifacts
 
+	EntryKBCreated  EntryKind = "kb.created"
+	EntryKBDeleted  EntryKind = "kb.deleted"  // with its documents
+	EntryKBIngested EntryKind = "kb.ingested" // a person put a document there; what plugins put is an effect of a call
+	EntryKBRemoved  EntryKind = "kb.removed"  // a person deleted a document
+
 	EntryArtifactRegistered EntryKind = "artifact.registered"
 
 	// EntryServiceRefused: a running call asked for a host service, an effect

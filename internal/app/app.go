@@ -17,9 +17,11 @@ import (
 	"github.com/mortise-dev/mortise/internal/approval"
 	"github.com/mortise-dev/mortise/internal/blob"
 	"github.com/mortise-dev/mortise/internal/config"
+	"github.com/mortise-dev/mortise/internal/extract"
 	"github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/internal/interpreter"
 	"github.com/mortise-dev/mortise/internal/job"
+	"github.com/mortise-dev/mortise/internal/kb"
 	"github.com/mortise-dev/mortise/internal/kernel"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/llm"
@@ -81,11 +83,13 @@ type App struct {
 	Adapters     *adapter.Inbound
 	Schedules    *schedule.Engine
 	Sessions     *session.Sessions
-	Reference    *reference.Data  // what plugins look things up in
-	Models       *llm.Dispatcher  // nil where none is configured
-	Vault        *secret.Vault    // what plugins must know and nobody may read
-	Jobs         *job.Queue       // wake-ups, for the hosts that stay; opened when it is needed
-	Sweepers     []worker.Sweeper // what Work does, a kind each
+	Knowledge    *kb.Bases
+	Files        *extract.Extractor // wins text from documents
+	Reference    *reference.Data    // what plugins look things up in
+	Models       *llm.Dispatcher    // nil where none is configured
+	Vault        *secret.Vault      // what plugins must know and nobody may read
+	Jobs         *job.Queue         // wake-ups, for the hosts that stay; opened when it is needed
+	Sweepers     []worker.Sweeper   // what Work does, a kind each
 
 	log     *slog.Logger
 	closers []closer // in the order of opening
@@ -163,6 +167,10 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, err
 	}
 
+	if err := a.openKnowledge(); err != nil {
+		return nil, err
+	}
+
 	a.Ledger, err = ledger.Open(ctx, st, ledger.Options{
 		Durable: a.Config.Ledger.Tools == "durable", Keep: time.Duration(a.Config.Ledger.Keep), Bury: plan.RecoverPlans,
 	})
@@ -225,6 +233,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	broker.MaxAnswer = a.Config.Limits.FrameBytes - 256 // what stands around it in a line
 	broker.MaxOutput = a.Config.Limits.OutputBytes
 	broker.Reference = a.Reference
+	broker.Knowledge, broker.Files = a.Knowledge, a.Files
 	broker.Store, broker.Secrets = st, vault{a.Vault}
 	broker.Sessions, broker.TypeOf, broker.MaxArtifact = artifacts{a.Sessions}, session.Detect, a.Sessions.MaxArtifact
 	a.Models = a.openModels(log)
@@ -243,7 +252,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: log, Wake: a.wakeCall,
 		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.call, Ended: a.goOn, Expire: a.Approvals.Expire,
 	})
-	broker.Call, broker.Kind = a.Kernel.Run, a.kind
+	broker.Call, broker.Enqueue, broker.Kind = a.Kernel.Run, a.Kernel.Call, a.kind
 	a.Plans = a.openPlans(log)
 	a.Plans.Wake, a.Plans.Asked, a.Plans.Expire = a.wake, people.plan, time.Duration(a.Config.Approvals.Expire)
 	a.Adapters = a.openAdapters()

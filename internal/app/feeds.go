@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/policy"
 	"github.com/mortise-dev/mortise/internal/schedule"
+	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/worker"
 	"github.com/mortise-dev/mortise/plugin"
@@ -231,9 +233,47 @@ func (f Feeds) Resume(ctx context.Context, id string) (Feed, error) {
 	return f.change(ctx, id, plugin.EntryFeedResumed, f.app.Schedules.Resume)
 }
 
-// Delete forgets a feed and its times.
+// Delete forgets a feed with its times and its cursors.
 func (f Feeds) Delete(ctx context.Context, id string) (Feed, error) {
-	return f.change(ctx, id, plugin.EntryFeedDeleted, f.app.Schedules.Delete)
+	return f.change(ctx, id, plugin.EntryFeedDeleted, func(ctx context.Context, tenant, id string, also schedule.Also) (schedule.Schedule, error) {
+		return f.app.Schedules.Delete(ctx, tenant, id, func(tx store.Tx, s schedule.Schedule) error {
+			if _, err := tx.DeleteKVs(cursorsOf(tenant, s)); err != nil {
+				return err
+			}
+			return also(tx, s)
+		})
+	})
+}
+
+// ResetCursor lets a feed begin anew: it deletes how far its plugin has come.
+func (f Feeds) ResetCursor(ctx context.Context, id string) (Feed, error) {
+	s, err := f.get(ctx, id)
+	if err != nil {
+		return Feed{}, err
+	}
+	err = f.app.Store.Write(ctx, func(tx store.Tx) error {
+		row, err := tx.Schedule(ctx, f.app.Config.Tenant, id)
+		if err != nil || row == nil {
+			return err
+		}
+		if call, err := tx.Call(ctx, row.Tenant, row.LastCall); err != nil || call != nil && !call.State.Ended() {
+			if err == nil {
+				err = plugin.Errorf(plugin.CodeUnavailable, "feed %s is running and would go on from where it is; wait for call %s, or stop it with 'mortise calls cancel'", id, call.ID)
+			}
+			return err
+		}
+		if _, err := tx.DeleteKVs(cursorsOf(row.Tenant, s)); err != nil {
+			return err
+		}
+		return f.noting(plugin.EntryFeedReset)(tx, s)
+	})
+	return feedOf(s), err
+}
+
+// cursorsOf is how the keys of a feed's cursors begin.
+func cursorsOf(tenant string, s schedule.Schedule) store.KVKey {
+	name, _, _ := strings.Cut(s.Operation, "/")
+	return service.CursorPlace(tenant, name, cmp.Or(s.Owner.Type, "user")+"::"+s.Owner.ID, s.ID, "")
 }
 
 // Run makes a run of a feed now, beside its times, in the name of its owner.

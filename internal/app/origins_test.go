@@ -20,6 +20,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/adapter"
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/plan"
+	"github.com/mortise-dev/mortise/internal/schedule"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 	mortise "github.com/mortise-dev/mortise/sdk/go"
@@ -183,6 +184,19 @@ var ways = map[string]map[string]way{
 	"OriginPlan": {"a step": func(t *testing.T, a *app.App, operation, input string) plugin.Code {
 		return planned(t, a, operation, input)
 	}},
+	"OriginFeed": {
+		"a run of a feed": func(t *testing.T, a *app.App, operation, input string) plugin.Code {
+			id, err := feed(t, a, operation, input)
+			if err != nil {
+				return plugin.CodeOf(err)
+			}
+			res, err := a.Schedules.Run(t.Context(), "local", id)
+			if err == nil && res.Status == plugin.InProgress {
+				res, err = a.Kernel.Await(t.Context(), "local", res.CallID)
+			}
+			return outcome(res, err)
+		},
+	},
 	"OriginAdapter": {"an event": func(t *testing.T, a *app.App, operation, input string) plugin.Code {
 		v, err := a.Adapters.Deliver(t.Context(), adapter.Delivery{
 			Tenant: "local", Adapter: "chat", By: plugin.Principal{Type: "user", ID: "root", Scopes: []string{"*"}}, Origin: plugin.OriginCLI,
@@ -190,6 +204,14 @@ var ways = map[string]map[string]way{
 		})
 		return ended(t, a, v, err)
 	}},
+}
+
+// feed makes a feed past the checks of the command line, so that every gate is
+// the kernel's, and ann's own scopes are what she has.
+func feed(t *testing.T, a *app.App, operation, input string) (string, error) {
+	t.Helper()
+	s, err := a.Schedules.Create(t.Context(), "local", schedule.Schedule{Owner: ann, Operation: operation, Input: json.RawMessage(input), Spec: "every 1h"}, nil)
+	return s.ID, err
 }
 
 func asking(origin plugin.Origin, operation, input string) plugin.Call {
@@ -268,7 +290,7 @@ func TestNoOriginPassesAGate(t *testing.T) {
 			quoted[i] = strconv.Quote(arg)
 		}
 		dir := filepath.Join(home, "source", name)
-		write(t, dir, "manifest.yaml", fmt.Sprintf("name: %s\nversion: 1.0.0\nowner: test\ndescription: A test.\nrunner: {kind: process, command: [%q, %s]}\n%s", name, self, strings.Join(quoted, ", "), rest))
+		write(t, dir, "manifest.yaml", fmt.Sprintf("name: %s\nversion: 1.0.0\nowner: test\ndescription: A test.\nfeed: {allowed: [run]}\nrunner: {kind: process, command: [%q, %s]}\n%s", name, self, strings.Join(quoted, ", "), rest))
 		register(t, a, dir, false)
 	}
 	var all []string

@@ -47,15 +47,28 @@ func Run(ctx context.Context, path string, o Options) (_ Report, err error) {
 	}
 	report, err := h.Registry.Register(ctx, path, registry.RegisterOptions{Dev: true, Enable: true})
 	for _, f := range report.Failed {
-		if !dialect.IsEventMill(f.Path) {
+		switch {
+		case dialect.IsEventMill(f.Path):
+			err = c.eventMill(ctx, f.Path, nil, f.Err)
+		case dialect.IsShu(f.Path):
+			err = c.shu(ctx, f.Path, nil, f.Err)
+		default:
 			c.manifest(f.Path, f.Err)
-		} else if err := c.eventMill(ctx, f.Path, nil, f.Err); err != nil {
+			continue
+		}
+		if err != nil {
 			return c.report, err
 		}
 	}
 	for _, r := range report.Registered {
 		if dialect.IsEventMill(r.Path) {
 			if err := c.eventMill(ctx, r.Path, &r, r.NotEnabled); err != nil {
+				return c.report, err
+			}
+			continue
+		}
+		if dialect.IsShu(r.Path) {
+			if err := c.shu(ctx, r.Path, &r, r.NotEnabled); err != nil {
 				return c.report, err
 			}
 			continue

@@ -29,12 +29,16 @@ import (
 	"golang.org/x/term"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/extract"
 	"github.com/mortise-dev/mortise/internal/secret"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // Main runs one command line and returns the exit status.
 func Main(args []string, in io.Reader, out, errs io.Writer) int {
+	if len(args) > 0 && args[0] == extract.Arg { // the host's own, and no command for people
+		return extract.Worker(args[1:], in, out)
+	}
 	stops := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
 		stops = append(stops, syscall.SIGHUP)
@@ -123,7 +127,7 @@ by policy, run in a process of its own, and written to a ledger that can be veri
 	flags.StringVar(&c.config, "config", os.Getenv("MORTISE_CONFIG"), "configuration file, mortise.yaml in the data directory if empty (or MORTISE_CONFIG)")
 	flags.StringVar(&c.as, "as", os.Getenv("MORTISE_AS"), "who acts: somebody whom the configuration names, its own principal if empty (or MORTISE_AS)")
 	flags.StringVar(&c.database, "database", "", "PostgreSQL database, postgres://...; SQLite in the data directory if nothing says otherwise (or MORTISE_DATABASE)")
-	root.AddCommand(c.serve(), c.run(), c.keep(), c.reference(), c.calls(), c.approvals(), c.plugins(), c.ledger(), c.check(), c.route(), c.test(), c.new(), c.doctor(), c.configuration(), c.policy(), c.plans(), c.adapters(), c.sessions(), c.artifacts(), c.identities(), c.secrets(), c.models(), c.version(), exitHelp())
+	root.AddCommand(c.serve(), c.run(), c.keep(), c.reference(), c.calls(), c.approvals(), c.plugins(), c.ledger(), c.check(), c.route(), c.test(), c.new(), c.doctor(), c.configuration(), c.policy(), c.plans(), c.feeds(), c.adapters(), c.sessions(), c.artifacts(), c.knowledge(), c.identities(), c.secrets(), c.models(), c.version(), exitHelp())
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	strict(root)

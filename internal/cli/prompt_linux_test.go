@@ -44,8 +44,12 @@ func answered(ts *testscript.TestScript, neg bool, args []string) {
 		if err != nil {
 			break // the other side is closed
 		}
-		if !strings.Contains(fresh.String(), "[y/N] ") || len(answers) == 0 {
+		hidden := strings.HasSuffix(fresh.String(), "(not shown): ")
+		if !hidden && !strings.Contains(fresh.String(), "[y/N] ") || len(answers) == 0 {
 			continue
+		}
+		if hidden {
+			time.Sleep(300 * time.Millisecond) // nobody types before the terminal is quiet
 		}
 		fresh.Reset()
 		answer := answers[0]

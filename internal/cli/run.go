@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -38,6 +37,7 @@ type runFlags struct {
 	wait      time.Duration
 	waits     bool // --wait was given
 	session   string
+	envelope  string
 	arguments []string // what stands after --
 }
 
@@ -48,7 +48,8 @@ func (c *command) run() *cobra.Command {
 		Short: "Call an operation of a plugin",
 		Long: `Call an operation of a plugin and print its result.
 
-NAME alone is enough where the plugin has one operation. In place of a name, the
+NAME alone is enough where the plugin has one operation, or where the input of a Shu
+plugin says op. In place of a name, the
 path of a plugin's directory or source file is registered with --dev first.
 
 The input is a JSON object: given whole with --input, or member by member with
@@ -88,6 +89,7 @@ for, and who may approve it where. Ctrl-C, and the end of --wait, leave it waiti
 	flags.StringArrayVarP(&f.artifacts, "artifact", "a", nil, "add a file to the input's artifacts or, for an investigation plugin, to the session; art_... is one of the session's (repeatable)")
 	flags.StringVar(&f.session, "session", os.Getenv("MORTISE_SESSION"), "the session that the call belongs to, by its id or the beginning of it (or MORTISE_SESSION)")
 	flags.StringVar(&f.key, "key", "", "idempotency key: a second call with it gets the first one's answer")
+	flags.StringVar(&f.envelope, "envelope", "", "with --json, answer as a contract spells it, with the HTTP status beside it: shu")
 	flags.BoolVar(&f.fresh, "fresh", false, "do not answer with an earlier result")
 	flags.DurationVar(&f.timeout, "timeout", 0, "a shorter time limit than the operation's own")
 	flags.StringArrayVar(&f.labels, "label", nil, "what the input is tainted with: untrusted or private (repeatable)")
@@ -101,7 +103,7 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 	if f.timeout < 0 {
 		return usage{fmt.Errorf("--timeout %s: it cannot be negative", f.timeout)}
 	}
-	if err := f.check(); err != nil {
+	if err := f.check(c.json); err != nil {
 		return err
 	}
 	input, err := c.readInput(f.input)
@@ -119,6 +121,9 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 		}
 	}
 	target, _ := a.Registry.Resolve(ctx, ref) // where there is none, the call says so, on the record
+	if target == nil {
+		ref, target = c.byOp(ctx, a, ref, input, f)
+	}
 	investigates := target != nil && target.Manifest.Dialect == eventMill
 	in, err := c.sessionOf(ctx, a, target, f.session)
 	if err != nil {
@@ -126,6 +131,13 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 	}
 	if input, err = c.compose(ctx, a, target, in, input, f); err != nil {
 		return c.refuseRun(ref, in.ID, investigates, err)
+	}
+	input, overlay, err := paramsOf(target, input)
+	if err != nil {
+		if f.envelope == dialect.Shu {
+			return c.answerShu(target, plugin.Result{}, err)
+		}
+		return err
 	}
 	watch := c.watch()
 	call := plugin.Call{
@@ -135,6 +147,7 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 		Session:   in.ID,
 		Operation: ref,
 		Input:     input,
+		Overlay:   overlay,
 		Key:       f.key,
 		Fresh:     f.fresh,
 		Timeout:   f.timeout,
@@ -160,7 +173,10 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 	if err := a.Ledger.Close(); err != nil {
 		return err
 	}
-	if investigates {
+	switch {
+	case f.envelope == dialect.Shu:
+		return c.answerShu(target, res, err)
+	case investigates:
 		return c.answerEventMill(ref, in.ID, res, err)
 	}
 	return c.answer(ref, res, err)
@@ -187,8 +203,12 @@ func (c *command) refuseRun(ref, session string, investigates bool, err error) e
 }
 
 // check refuses flags that cannot be meant.
-func (f *runFlags) check() error {
+func (f *runFlags) check(json bool) error {
 	switch {
+	case f.envelope != "" && f.envelope != dialect.Shu:
+		return usage{fmt.Errorf("--envelope %s: there is %s", f.envelope, dialect.Shu)}
+	case f.envelope != "" && !json:
+		return usage{errors.New("--envelope goes with --json")}
 	case f.wait < 0:
 		return usage{fmt.Errorf("--wait %s: it cannot be negative", f.wait)}
 	case f.noWait && f.waits:
@@ -317,10 +337,7 @@ func linkPath(ctx context.Context, a *app.App, by plugin.Principal, path string)
 }
 
 func hasManifest(dir string) bool {
-	return slices.ContainsFunc(dialect.Manifests, func(name string) bool {
-		_, err := os.Lstat(filepath.Join(dir, name))
-		return err == nil
-	})
+	return dialect.HasManifest(dir)
 }
 
 // maxInput bounds what is read as input, before the host's own limit applies.

@@ -176,6 +176,10 @@ func (c *command) secretsCheck() *cobra.Command {
 				if c.json {
 					return c.print(map[string]any{"secrets": states})
 				}
+				if len(states) == 0 {
+					c.say("no operation needs a secret")
+					return nil
+				}
 				t := newTable(c.out, "PLUGIN", "OPERATION", "SECRET", "MAY BE OF", "STATE")
 				for _, s := range states {
 					t.row(s.Plugin+"@"+s.Version, s.Operation, s.Name, strings.ReplaceAll(s.Scope, "_", " "), thereOr(s))
@@ -225,7 +229,7 @@ func (c *command) secretValue(name, file string) (value string, err error) {
 		defer f.Close()
 		in = f
 	} else if f, ok := c.in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		fmt.Fprintf(c.errs, "%s: ", safe(name))
+		fmt.Fprintf(c.errs, "%s (not shown): ", safe(name))
 		raw, err := term.ReadPassword(int(f.Fd()))
 		fmt.Fprintln(c.errs)
 		if err != nil {

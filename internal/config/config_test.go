@@ -68,6 +68,8 @@ func TestWhatCannotBeMeantIsRefused(t *testing.T) {
 		{"bindings: [{plugin_id: a}, {plugin_id: a}]", "bound twice"},
 		{"egress: {loopbak: [a]}", "loopbak"},
 		{"egress: {loopback: [a, 'b c']}", `egress.loopback: "b c" is no name of a plugin`},
+		{"egress: {hosts: {'b c': [a.example]}}", `egress.hosts: "b c" is no name of a plugin`},
+		{"egress: {hosts: {mail: ['*.example.com']}}", "egress.hosts of mail: "},
 		{"egress: {map: {.example.com: '127.0.0.1:1'}}", "not the plain name of one host"},
 		{"egress: {map: {'a.example:443': '127.0.0.1:1'}}", "not the plain name of one host"},
 		{"egress: {map: {'https://a.example': '127.0.0.1:1'}}", "write the name alone"},

@@ -26,7 +26,7 @@ func (s *Secrets) complete(dir string) {
 
 func (s *Secrets) check() (errs []error) {
 	places := 0
-	for _, named := range []bool{s.KeyEnv != "", s.KeyFile != "", s.KeyCommand != nil} {
+	for _, named := range []bool{s.KeyEnv != "", s.KeyFile != "", len(s.KeyCommand) > 0} {
 		if named {
 			places++
 		}
@@ -37,7 +37,7 @@ func (s *Secrets) check() (errs []error) {
 	if strings.ContainsAny(s.KeyEnv, "= \t") {
 		errs = append(errs, fmt.Errorf("secrets.key_env: %q is no name of a variable", s.KeyEnv))
 	}
-	if s.KeyCommand != nil && (len(s.KeyCommand) == 0 || strings.TrimSpace(s.KeyCommand[0]) == "") {
+	if len(s.KeyCommand) > 0 && strings.TrimSpace(s.KeyCommand[0]) == "" {
 		errs = append(errs, errors.New("secrets.key_command: the program has no name"))
 	}
 	return errs

@@ -28,6 +28,17 @@ type Grants struct {
 	// for. It opens nothing: the manifest must still declare the host, and TLS
 	// still asks for its name.
 	Map map[string]string `yaml:"map" json:"map"`
+	// Hosts are those that a plugin may reach beside the ones of its manifest,
+	// for contracts whose manifests cannot name any.
+	Hosts map[string][]string `yaml:"hosts" json:"hosts,omitempty"`
+}
+
+// HostsOf returns the hosts that a plugin may reach, given those that it declares.
+func (g Grants) HostsOf(name string, declared []string) []string {
+	if len(g.Hosts[name]) == 0 {
+		return declared
+	}
+	return slices.Concat(declared, g.Hosts[name])
 }
 
 var pluginName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,127}$`)
@@ -38,6 +49,16 @@ func (g Grants) Check() error {
 	for _, name := range g.Loopback {
 		if !pluginName.MatchString(name) {
 			errs = append(errs, fmt.Errorf("egress.loopback: %q is no name of a plugin", name))
+		}
+	}
+	for name, hosts := range g.Hosts {
+		if !pluginName.MatchString(name) {
+			errs = append(errs, fmt.Errorf("egress.hosts: %q is no name of a plugin", name))
+		}
+		for _, host := range hosts {
+			if _, err := ParseHost(host); err != nil {
+				errs = append(errs, fmt.Errorf("egress.hosts of %s: %w", name, err))
+			}
 		}
 	}
 	for host, address := range g.Map {

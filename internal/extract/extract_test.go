@@ -319,13 +319,13 @@ func TestAWorkerThatHangsIsEnded(t *testing.T) {
 // refused, and the next one is read.
 func TestMemoryIsBounded(t *testing.T) {
 	x := open(t, func(o *extract.Options) { o.Memory = 96 << 20 })
-	page := []byte("<html>" + strings.Repeat("<div>", 400_000))
+	page := []byte("<html>" + strings.Repeat("<p>a", 3_000_000))
 	_, err := x.Extract(t.Context(), extract.File{Data: page, MIME: "text/html"}, extract.Fallback)
 	var refused *extract.Refusal
-	if !errors.As(err, &refused) {
-		t.Fatalf("a page of 400,000 elements in 96 MiB: %v", err)
+	if !errors.As(err, &refused) || refused.Code != plugin.CodeLimitExceeded && refused.Code != plugin.CodeCrashed {
+		t.Fatalf("a page of 3,000,000 elements in 96 MiB: %v", err)
 	}
-	t.Log(err)
+	t.Log(err) // which of the two depends on who ends it: the cage, or the program itself
 	if got, err := x.Extract(t.Context(), extract.File{Data: docx()}, extract.Fallback); err != nil || got.Kind != "docx" {
 		t.Errorf("the file after it: %v", err)
 	}

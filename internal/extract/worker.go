@@ -38,7 +38,7 @@ func Worker(args []string, in io.Reader, out io.Writer) int {
 	}
 	debug.SetMemoryLimit(w.memory * 3 / 4)
 	debug.SetMaxStack(256 << 20)
-	if err := w.serve(in, out); err != nil && err != io.EOF {
+	if err := w.serve(in, out); !errors.Is(err, io.EOF) {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -44,7 +44,9 @@ func documentOf(r *store.DocumentRow) Document {
 func (b *Bases) Document(ctx context.Context, tenant, kb, id string) (Document, error) {
 	row, err := b.opts.Store.Document(ctx, tenant, kb, id)
 	if row == nil && err == nil {
-		row, err = b.opts.Store.DocumentBySource(ctx, tenant, kb, id)
+		if row, err = b.opts.Store.DocumentBySource(ctx, tenant, kb, id); row != nil && err == nil {
+			row, err = b.opts.Store.Document(ctx, tenant, kb, row.ID)
+		}
 	}
 	if err != nil {
 		return Document{}, err
@@ -71,7 +73,7 @@ func (b *Bases) Documents(ctx context.Context, tenant string, l Listing) ([]Docu
 	if l.Limit < 1 || l.Limit > 1000 {
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the limit is %d; it is 1 to 1000", l.Limit)
 	}
-	if _, err := b.Get(ctx, tenant, l.KB); err != nil {
+	if _, err := b.row(ctx, tenant, l.KB); err != nil {
 		return nil, err
 	}
 	rows, err := b.opts.Store.Documents(ctx, store.DocumentFilter{Tenant: tenant, KB: l.KB, SourceType: l.SourceType, After: l.After, Limit: l.Limit})
@@ -82,13 +84,19 @@ func (b *Bases) Documents(ctx context.Context, tenant string, l Listing) ([]Docu
 	return documents, err
 }
 
-// Remove deletes a document by its id or its source's.
-func (b *Bases) Remove(ctx context.Context, tenant, kb, id string) error {
+// Remove deletes a document by its id or its source's. by is who wants it.
+func (b *Bases) Remove(ctx context.Context, tenant, kb, id, by string) (Document, error) {
 	d, err := b.Document(ctx, tenant, kb, id)
 	if err != nil {
-		return err
+		return d, err
 	}
-	return b.opts.Store.Write(ctx, func(tx store.Tx) error { _, err := tx.DeleteDocument(tenant, kb, d.ID); return err })
+	return d, b.opts.Store.Write(ctx, func(tx store.Tx) error {
+		found, err := tx.DeleteDocument(tenant, kb, d.ID)
+		if err != nil || !found {
+			return err
+		}
+		return b.note(tx, tenant, plugin.EntryKBRemoved, kb, by, map[string]any{"kb": kb, "document": d.ID, "source_id": d.SourceID, "content_hash": d.Hash})
+	})
 }
 
 // A Removal is what a plugin put into a knowledge base for a user, to be deleted
@@ -113,7 +121,7 @@ func (r *Removal) Delete(tx store.Tx) error {
 
 // Object finds what a plugin put into a knowledge base, by its ko_id.
 func (b *Bases) Object(ctx context.Context, tenant, kb, object string) (*Removal, error) {
-	if _, err := b.Get(ctx, tenant, kb); err != nil {
+	if _, err := b.row(ctx, tenant, kb); err != nil {
 		return nil, err
 	}
 	rows, err := b.opts.Store.Documents(ctx, store.DocumentFilter{Tenant: tenant, KB: kb, ObjectID: object, Limit: 10})

@@ -105,7 +105,13 @@ func (b *Bases) Ingest(ctx context.Context, tenant string, s Source) (Ingested, 
 	if p.Idle() {
 		return p.result, nil
 	}
-	err = b.opts.Store.Write(ctx, p.Put)
+	err = b.opts.Store.Write(ctx, func(tx store.Tx) error {
+		if err := p.Put(tx); err != nil || s.By.Plugin != "" { // the call's journal has it
+			return err
+		}
+		return b.note(tx, tenant, plugin.EntryKBIngested, s.KB, s.By.Principal,
+			map[string]any{"kb": s.KB, "document": p.row.ID, "source_id": p.row.SourceID, "content_hash": p.row.ContentHash})
+	})
 	return p.result, err
 }
 
@@ -115,14 +121,6 @@ func (b *Bases) Prepare(ctx context.Context, tenant string, s Source) (*Prepared
 	if err != nil {
 		return nil, err
 	}
-	base, err := b.opts.Store.KB(ctx, tenant, s.KB)
-	if err != nil {
-		return nil, err
-	}
-	if base == nil {
-		return nil, noBase(s.KB)
-	}
-	row.Labels = plugin.Labels(row.Labels, base.Labels)
 	prior, err := b.opts.Store.DocumentBySource(ctx, tenant, s.KB, s.ID)
 	if err != nil {
 		return nil, err
@@ -130,6 +128,11 @@ func (b *Bases) Prepare(ctx context.Context, tenant string, s Source) (*Prepared
 	if prior != nil && prior.ContentHash == row.ContentHash && prior.ObjectID == row.ObjectID {
 		return unchanged(row, prior)
 	}
+	base, err := b.row(ctx, tenant, s.KB)
+	if err != nil {
+		return nil, err
+	}
+	row.Labels = plugin.Labels(row.Labels, base.Labels)
 	if prior != nil {
 		row.CreatedAt = prior.CreatedAt
 	}

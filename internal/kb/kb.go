@@ -21,6 +21,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	json2 "github.com/go-json-experiment/json"
+
 	"github.com/mortise-dev/mortise/internal/extract"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -70,7 +72,7 @@ type Base struct {
 }
 
 func baseOf(r *store.KBRow) Base {
-	return Base{r.ID, r.Name, r.Description, r.Labels, r.Documents, r.Chunks, r.CreatedBy, r.CreatedAt}
+	return Base{ID: r.ID, Name: r.Name, Description: r.Description, Labels: r.Labels, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt}
 }
 
 // Bounds of what is said about a knowledge base.
@@ -99,7 +101,12 @@ func (b *Bases) Create(ctx context.Context, tenant string, base Base) (Base, err
 		CreatedBy: base.CreatedBy, CreatedAt: b.now(),
 	}
 	var fresh bool
-	err := b.opts.Store.Write(ctx, func(tx store.Tx) (err error) { fresh, err = tx.InsertKB(row); return err })
+	err := b.opts.Store.Write(ctx, func(tx store.Tx) (err error) {
+		if fresh, err = tx.InsertKB(row); err != nil || !fresh {
+			return err
+		}
+		return b.note(tx, tenant, plugin.EntryKBCreated, row.ID, row.CreatedBy, map[string]any{"kb": row.ID, "name": row.Name})
+	})
 	if err == nil && !fresh {
 		err = plugin.Errorf(plugin.CodeInvalidInput, "there is a knowledge base %s already; 'mortise kb show %s' shows it", base.ID, base.ID)
 	}
@@ -112,20 +119,35 @@ func (b *Bases) List(ctx context.Context, tenant string) ([]Base, error) {
 	bases := make([]Base, len(rows))
 	for i := range rows {
 		bases[i] = baseOf(&rows[i])
+		if err == nil {
+			err = b.count(ctx, tenant, &bases[i])
+		}
 	}
 	return bases, err
 }
 
 // Get returns a knowledge base.
 func (b *Bases) Get(ctx context.Context, tenant, id string) (Base, error) {
-	row, err := b.opts.Store.KB(ctx, tenant, id)
+	row, err := b.row(ctx, tenant, id)
 	if err != nil {
 		return Base{}, err
 	}
-	if row == nil {
-		return Base{}, noBase(id)
+	base := baseOf(row)
+	return base, b.count(ctx, tenant, &base)
+}
+
+func (b *Bases) count(ctx context.Context, tenant string, base *Base) (err error) {
+	base.Documents, base.Chunks, err = b.opts.Store.CountKB(ctx, tenant, base.ID)
+	return err
+}
+
+// row returns a knowledge base that is there.
+func (b *Bases) row(ctx context.Context, tenant, id string) (*store.KBRow, error) {
+	row, err := b.opts.Store.KB(ctx, tenant, id)
+	if err == nil && row == nil {
+		err = noBase(id)
 	}
-	return baseOf(row), nil
+	return row, err
 }
 
 func noBase(id string) error {
@@ -135,9 +157,10 @@ func noBase(id string) error {
 // deleteStep is how many documents are deleted in one transaction.
 const deleteStep = 50
 
-// Delete deletes a knowledge base with all that is in it.
-func (b *Bases) Delete(ctx context.Context, tenant, id string) error {
-	if _, err := b.Get(ctx, tenant, id); err != nil {
+// Delete deletes a knowledge base with all that is in it. by is who wants it.
+func (b *Bases) Delete(ctx context.Context, tenant, id, by string) error {
+	base, err := b.Get(ctx, tenant, id)
+	if err != nil {
 		return err
 	}
 	for {
@@ -152,8 +175,10 @@ func (b *Bases) Delete(ctx context.Context, tenant, id string) error {
 					return err
 				}
 			}
-			gone, err = tx.DeleteKB(tenant, id) // not while there are more documents
-			return err
+			if gone, err = tx.DeleteKB(tenant, id); err != nil || !gone { // not while there are more documents
+				return err
+			}
+			return b.note(tx, tenant, plugin.EntryKBDeleted, id, by, map[string]any{"kb": id, "documents": base.Documents})
 		})
 		if err != nil || gone || len(documents) == 0 {
 			return err
@@ -172,6 +197,16 @@ func ObjectID(pluginName, user, external string) string {
 func documentID(kb, source string) string {
 	sum := sha256.Sum256([]byte(kb + "\n" + source))
 	return "doc_" + hex.EncodeToString(sum[:12])
+}
+
+// note puts on record what a person did.
+func (b *Bases) note(tx store.Tx, tenant string, kind plugin.EntryKind, subject, by string, body map[string]any) error {
+	raw, err := json2.Marshal(body, json2.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	tx.Append(plugin.Entry{At: b.now(), Tenant: tenant, Kind: kind, Subject: subject, Principal: by, Body: raw})
+	return nil
 }
 
 func (b *Bases) now() time.Time { return b.opts.Now().UTC().Truncate(time.Microsecond) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -178,7 +179,7 @@ func TestTenantsAreApart(t *testing.T) {
 	if _, err := b.Document(t.Context(), "u", "notes", "s1"); plugin.CodeOf(err) != plugin.CodeNotFound {
 		t.Errorf("%v", err)
 	}
-	if err := b.Delete(t.Context(), "u", "notes"); err != nil {
+	if err := b.Delete(t.Context(), "u", "notes", "ada"); err != nil {
 		t.Error(err)
 	}
 	if got := found(t, b, "recipe"); len(got) != 1 {
@@ -291,8 +292,8 @@ func TestWhatIsRefused(t *testing.T) {
 			_, err := b.Search(t.Context(), "t", kb.Query{Text: "x", KBs: []string{"nowhere"}})
 			return err
 		}, plugin.CodeNotFound},
-		{"a base to delete", func() error { return b.Delete(t.Context(), "t", "nowhere") }, plugin.CodeNotFound},
-		{"a document", func() error { return b.Remove(t.Context(), "t", "notes", "nowhere") }, plugin.CodeNotFound},
+		{"a base to delete", func() error { return b.Delete(t.Context(), "t", "nowhere", "ada") }, plugin.CodeNotFound},
+		{"a document", func() error { _, err := b.Remove(t.Context(), "t", "notes", "nowhere", "ada"); return err }, plugin.CodeNotFound},
 	} {
 		if err := test.do(); plugin.CodeOf(err) != test.code {
 			t.Errorf("%s: %v, want %s", test.name, err, test.code)
@@ -367,7 +368,7 @@ func TestDelete(t *testing.T) {
 	for i := range 120 {
 		ingest(t, b, text(fmt.Sprint(i), fmt.Sprintf("document number %d", i)))
 	}
-	if err := b.Remove(t.Context(), "t", "notes", "7"); err != nil {
+	if _, err := b.Remove(t.Context(), "t", "notes", "7", "ada"); err != nil {
 		t.Error(err)
 	}
 	list, err := b.Documents(t.Context(), "t", kb.Listing{KB: "notes", Limit: 1000})
@@ -378,7 +379,7 @@ func TestDelete(t *testing.T) {
 	if err != nil || len(rest) != 19 || rest[0].ID != list[100].ID {
 		t.Errorf("the second page has %d, %v", len(rest), err)
 	}
-	if err := b.Delete(t.Context(), "t", "notes"); err != nil {
+	if err := b.Delete(t.Context(), "t", "notes", "ada"); err != nil {
 		t.Fatal(err)
 	}
 	if bases, err := b.List(t.Context(), "t"); err != nil || len(bases) != 0 {
@@ -412,26 +413,32 @@ func TestEmails(t *testing.T) {
 	}
 }
 
-var words = strings.Fields("river mountain letter engine market harvest winter signal copper garden bridge lantern captain meadow thunder window paper silver ocean forest")
-
-// content is a text of about 1,500 characters that differs for each n.
-func content(n int) string {
-	var b strings.Builder
-	for i := range 220 {
-		b.WriteString(words[(n*7+i*i*13+i*n)%len(words)])
-		if i%11 == 10 {
-			fmt.Fprintf(&b, " number%d. ", n)
-		} else {
-			b.WriteByte(' ')
+// contents are texts of about 1,500 characters, of 5,000 words that are as
+// frequent as words are (Zipf): the most frequent is in nearly all of them.
+func contents(documents int) []string {
+	random := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(random, 1.1, 2, 4999)
+	texts := make([]string, documents)
+	for n := range texts {
+		var b strings.Builder
+		for i := range 200 {
+			fmt.Fprintf(&b, "word%d", zipf.Uint64())
+			if i%11 == 10 {
+				b.WriteString(". ")
+			} else {
+				b.WriteByte(' ')
+			}
 		}
+		texts[n] = b.String()
 	}
-	return b.String()
+	return texts
 }
 
 // BenchmarkTwice ingests documents, the same again, and searches among them:
 // run it with -benchtime=1x.
 func BenchmarkTwice(b *testing.B) {
 	const documents = 10_000
+	texts := contents(documents)
 	for b.Loop() {
 		bases := open(b, nil)
 		pass := func() time.Duration {
@@ -441,7 +448,7 @@ func BenchmarkTwice(b *testing.B) {
 			for range 8 {
 				wg.Go(func() {
 					for n := range next {
-						if _, err := bases.Ingest(b.Context(), "t", text(fmt.Sprint("s", n), content(n))); err != nil {
+						if _, err := bases.Ingest(b.Context(), "t", text(fmt.Sprint("s", n), texts[n])); err != nil {
 							b.Error(err)
 						}
 					}
@@ -458,7 +465,7 @@ func BenchmarkTwice(b *testing.B) {
 		took := make([]time.Duration, 0, 100)
 		for i := range 100 {
 			began := time.Now()
-			hits, err := bases.Search(b.Context(), "t", kb.Query{KBs: []string{"notes"}, Text: words[i%len(words)] + fmt.Sprintf(" number%d", i*97%documents)})
+			hits, err := bases.Search(b.Context(), "t", kb.Query{KBs: []string{"notes"}, Text: fmt.Sprintf("word%d word%d", 10+i, 20+37*i)})
 			if err != nil || len(hits) == 0 {
 				b.Fatalf("%d hits, %v", len(hits), err)
 			}

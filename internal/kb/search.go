@@ -76,21 +76,27 @@ func (b *Bases) Search(ctx context.Context, tenant string, q Query) ([]Hit, erro
 // there.
 func (b *Bases) meant(ctx context.Context, tenant string, ids []string) ([]string, error) {
 	if len(ids) == 0 {
-		all, err := b.opts.Store.KBs(ctx, tenant)
-		for _, base := range all[:min(len(all), maxBases)] {
-			ids = append(ids, base.ID)
-		}
-		return ids, err
+		return b.IDs(ctx, tenant)
 	}
 	if len(ids) > maxBases {
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%d knowledge bases are named; at most %d are searched at a time", len(ids), maxBases)
 	}
 	for _, id := range ids {
-		if _, err := b.Get(ctx, tenant, id); err != nil {
+		if _, err := b.row(ctx, tenant, id); err != nil {
 			return nil, err
 		}
 	}
 	return ids, nil
+}
+
+// IDs returns the ids of a tenant's knowledge bases: of as many as are searched
+// at a time.
+func (b *Bases) IDs(ctx context.Context, tenant string) (ids []string, err error) {
+	all, err := b.opts.Store.KBs(ctx, tenant)
+	for _, base := range all[:min(len(all), maxBases)] {
+		ids = append(ids, base.ID)
+	}
+	return ids, err
 }
 
 // near returns the passages whose embeddings are closest, by looking at all.

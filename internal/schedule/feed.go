@@ -9,9 +9,9 @@ import (
 )
 
 // inside are the effects that stay within the host: their services do nothing
-// else. An effect by any other name is taken for one outside, and the word of an
+// else, and cause nothing else later. An effect by any other name is taken for one outside, and the word of an
 // operation that does not go through the host's services counts for nothing.
-var inside = []string{"storage_write", "cursor_write", "kb_write", "secret_write", "schedule_write"}
+var inside = []string{"storage_write", "cursor_write", "kb_write", "secret_write"}
 
 // Choose returns the operation of a plugin that a schedule may run, with nobody
 // watching. op is what was asked for; it may be empty.
@@ -46,7 +46,7 @@ func Choose(m *plugin.Manifest, op string) (*plugin.Operation, error) {
 	case found.Kind != plugin.Tool && found.Kind != plugin.Operator:
 		return nil, invalidOp(m, "%s/%s is of kind %s; tools and operators can be scheduled", m.Name, op, found.Kind)
 	case len(m.Feed.Allowed) == 0:
-		if reach := outside(found); reach != "" {
+		if reach := outside(m, found); reach != "" {
 			return nil, invalidOp(m, "%s/%s may not be scheduled: %s, and its plugin does not list what may run unattended; allowed are %s", m.Name, op, reach, orNone(schedulable(m)))
 		}
 	}
@@ -54,7 +54,7 @@ func Choose(m *plugin.Manifest, op string) (*plugin.Operation, error) {
 }
 
 // outside says why an operation may reach outside the host; "" if it does not.
-func outside(op *plugin.Operation) string {
+func outside(m *plugin.Manifest, op *plugin.Operation) string {
 	for _, effect := range op.Effects {
 		if !slices.Contains(inside, effect) {
 			return fmt.Sprintf("it has the effect %s", effect)
@@ -62,6 +62,9 @@ func outside(op *plugin.Operation) string {
 	}
 	if len(op.Effects) > 0 && !op.Brokered {
 		return "it has effects that do not go through the host"
+	}
+	if op.Kind == plugin.Operator && len(m.Requires.Tools) > 0 {
+		return "it may call other plugins"
 	}
 	if slices.Contains(op.PolicyTags, "action") {
 		return "it is an action"
@@ -75,7 +78,7 @@ func schedulable(m *plugin.Manifest) (names []string) {
 		return m.Feed.Allowed
 	}
 	for _, op := range m.Operations {
-		if (op.Kind == plugin.Tool || op.Kind == plugin.Operator) && outside(op) == "" {
+		if (op.Kind == plugin.Tool || op.Kind == plugin.Operator) && outside(m, op) == "" {
 			names = append(names, op.Name)
 		}
 	}

@@ -47,7 +47,8 @@ func TestOperationsThatMayBeScheduled(t *testing.T) {
 		{"an adapter on the list", plugin.Feed{Allowed: []string{"hear"}}, all, "hear", "!of kind adapter"},
 		{"no such operation", plugin.Feed{}, all, "nothing", "!no operation nothing"},
 	} {
-		got, err := schedule.Choose(&plugin.Manifest{Name: "mail", Feed: test.feed, Operations: test.operations}, test.op)
+		m := &plugin.Manifest{Name: "mail", Feed: test.feed, Operations: test.operations}
+		got, err := schedule.Choose(m, test.op)
 		refusal, refused := strings.CutPrefix(test.want, "!")
 		switch {
 		case refused:
@@ -59,5 +60,17 @@ func TestOperationsThatMayBeScheduled(t *testing.T) {
 		case err != nil || got.Name != test.want:
 			t.Errorf("%s: %+v, %v, want %s", test.name, got, err, test.want)
 		}
+	}
+
+	m := &plugin.Manifest{Name: "mail", Requires: plugin.Requires{Tools: []string{"send"}}, Operations: all}
+	if _, err := schedule.Choose(m, "ingest"); plugin.CodeOf(err) != plugin.CodeInvalidInput {
+		t.Errorf("no list, and it calls others: %v", err)
+	}
+	if _, err := schedule.Choose(m, "list"); err != nil {
+		t.Errorf("no list, and a tool that calls others, which have no effects then: %v", err)
+	}
+	m.Operations = append(m.Operations, op("later", plugin.Operator, "schedule_write"))
+	if _, err := schedule.Choose(m, "later"); plugin.CodeOf(err) != plugin.CodeInvalidInput {
+		t.Errorf("no list, and it has others run later: %v", err)
 	}
 }

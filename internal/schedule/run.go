@@ -167,6 +167,7 @@ func (e *Engine) callOf(ctx context.Context, row *store.ScheduleRow, tick store.
 	call = plugin.Call{
 		ID: newID(), Tenant: row.Tenant, Principal: owner, Origin: plugin.OriginFeed, Operation: row.Operation,
 		Input: json.RawMessage(row.Input), Overlay: overlay, Place: fmt.Sprintf("%s/%d", row.ID, tick.At.UnixMicro()), NoWait: true,
+		Fresh: true, // an earlier answer is no run
 	}
 	t, err := e.opts.Resolve(ctx, row.Operation)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf16"
@@ -37,18 +36,41 @@ func base64Of(value string) (all []string) {
 	return all
 }
 
+// unescaped are the characters beside letters and digits that writers of
+// addresses leave as they are.
+var unescaped = []string{
+	"-._~",                 // RFC 3986, and most
+	"-._~/",                // Python's quote
+	"-._~!'()*",            // encodeURIComponent
+	"-._~!'()*;,/?:@&=+$#", // encodeURI
+	"-._~$&+=:@",           // Go's path segments
+	"-._*",                 // URLSearchParams and Java, with + for a space
+}
+
 // percentOf returns the value as parts of an address have it.
 func percentOf(value string) (all []string) {
-	var every strings.Builder
-	for _, c := range []byte(value) {
-		fmt.Fprintf(&every, "%%%02X", c)
-	}
-	component := strings.ReplaceAll(url.QueryEscape(value), "+", "%20") // as encodeURIComponent has it, almost
-	script := strings.NewReplacer("%21", "!", "%27", "'", "%28", "(", "%29", ")", "%2A", "*").Replace(component)
-	for _, text := range []string{url.QueryEscape(value), url.PathEscape(value), component, script, every.String()} {
+	for _, safe := range append(unescaped, "") {
+		text := percent(value, safe, safe != "")
 		all = append(all, text, lowerHex(text))
+		if plus := strings.ReplaceAll(text, "%20", "+"); plus != text {
+			all = append(all, plus, lowerHex(plus))
+		}
 	}
 	return all
+}
+
+// percent writes out all but what is safe.
+func percent(value, safe string, alphanumeric bool) string {
+	var b strings.Builder
+	for _, c := range []byte(value) {
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
+		if letter && alphanumeric || strings.IndexByte(safe, c) >= 0 {
+			b.WriteByte(c)
+			continue
+		}
+		fmt.Fprintf(&b, "%%%02X", c)
+	}
+	return b.String()
 }
 
 // lowerHex returns a percent-encoded text with its digits in lower case.

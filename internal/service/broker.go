@@ -30,7 +30,7 @@ import (
 // Names lists the services that exist, as manifests ask for them.
 func Names() []string {
 	return []string{cacheName, httpName, sessionName, artifactsName, referenceName, llmName,
-		storageName, cursorName, secretsName, rateName, identityName, auditName, kbName, queryName, ocrName}
+		storageName, cursorName, secretsName, rateName, identityName, auditName, kbName, queryName, ocrName, schedulerName}
 }
 
 // A Broker answers what plugins ask. It is safe for concurrent use. Its fields
@@ -38,6 +38,9 @@ func Names() []string {
 type Broker struct {
 	// Call runs an operation that a plugin asks for.
 	Call func(ctx context.Context, call plugin.Call) (plugin.Result, error)
+	// Enqueue puts a call on record that somebody runs later. Where it is nil,
+	// nobody does.
+	Enqueue func(ctx context.Context, call plugin.Call) (plugin.Result, error)
 	// Kind returns the kind of the operation that a reference means, "" where it
 	// means none. Where it is nil, adapters may ask for nothing.
 	Kind func(ctx context.Context, ref string) plugin.Kind

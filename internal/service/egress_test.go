@@ -288,6 +288,9 @@ func TestWhatAnAdministratorGrants(t *testing.T) {
 	}
 	local := "localhost:" + canary.port
 	granted := egress.Grants{Loopback: []string{"sample"}}
+	named := func(name string) egress.Grants {
+		return egress.Grants{Loopback: []string{"sample"}, Hosts: map[string][]string{name: {local}}}
+	}
 	mapped := egress.Grants{Map: map[string]string{"api.example.com": "127.0.0.1:" + canary.port}}
 	for _, c := range []struct {
 		name string
@@ -297,6 +300,9 @@ func TestWhatAnAdministratorGrants(t *testing.T) {
 		{"loopback without a grant", ask(egress.Grants{}, "http://"+local, local), plugin.CodeEgressDenied},
 		{"loopback for another plugin", ask(egress.Grants{Loopback: []string{"other"}}, "http://"+local, local), plugin.CodeEgressDenied},
 		{"loopback", ask(granted, "http://"+local, local), ""},
+		{"a host that only the administrator names", ask(named("sample"), "http://"+local), ""},
+		{"the same for another plugin", ask(named("other"), "http://"+local), plugin.CodeEgressDenied},
+		{"another host than it names", ask(named("sample"), "http://api.example.com/"), plugin.CodeEgressDenied},
 		{"loopback by its address", ask(granted, "http://127.0.0.1:"+canary.port, "127.0.0.1:"+canary.port), ""},
 		{"loopback that the manifest does not declare", ask(granted, "http://"+local), plugin.CodeEgressDenied},
 		{"private in spite of loopback", ask(granted, "http://api.example.com", "api.example.com"), plugin.CodeEgressDenied},
@@ -309,7 +315,7 @@ func TestWhatAnAdministratorGrants(t *testing.T) {
 			t.Errorf("%s: %v", c.name, c.err)
 		}
 	}
-	if n := canary.count(); n != 4 {
+	if n := canary.count(); n != 5 {
 		t.Errorf("%d connections came", n)
 	}
 }

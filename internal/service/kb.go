@@ -80,11 +80,7 @@ func (g *grant) kbsAllowed(ctx context.Context, method string, ids []string) ([]
 		if ids = g.overlay().KB.IDs; len(ids) > 0 || g.broker.Knowledge == nil {
 			return ids, nil
 		}
-		bases, err := g.broker.Knowledge.List(ctx, g.call.Tenant)
-		for _, base := range bases {
-			ids = append(ids, base.ID)
-		}
-		return ids, err
+		return g.broker.Knowledge.IDs(ctx, g.call.Tenant)
 	}
 	for _, id := range ids {
 		if _, err := g.kbAllowed(method, id); err != nil {

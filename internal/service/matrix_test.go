@@ -51,6 +51,19 @@ var matrixRows = []struct {
 	{"identity.lookup", `{"kind":"google","value":"ada"}`, Read, ""},
 	{"identity.primary_email", `{"provider":"google"}`, Read, ""},
 	{"audit.log", `{"event":"seen"}`, Own, ""},
+	{"kb.ingest_document", `{"kb_id":"notes","file":{"$bytes":"eA=="},"mime_type":"text/plain","source_id":"m1"}`, Local, "kb_write"},
+	{"kb.ingest_email", `{"kb_id":"notes","subject":"s","message_id":"m2","body_text":"x"}`, Local, "kb_write"},
+	{"kb.ingest_thread", `{"kb_id":"notes","title":"t","content":"x","thread_id":"m3"}`, Local, "kb_write"},
+	{"kb.ingest_text", `{"kb_id":"notes","title":"t","content":"x","source_id":"m4"}`, Local, "kb_write"},
+	{"kb.upsert_knowledge_object", `{"kb_id":"notes","ko":{"external_id":"m5","content":"x","source":"s"}}`, Local, "kb_write"},
+	{"kb.delete", `{"external_id":"m6"}`, Local, "kb_write"},
+	{"kb.search_chunks", `{"kb_ids":["notes"],"query":"x"}`, Read, ""},
+	{"kb.search_documents", `{"query":"x"}`, Read, ""},
+	{"kb.get_document", `{"document_id":"always"}`, Read, ""},
+	{"query.list", `{}`, Read, ""},
+	{"query.get", `{"kb_id":"notes","document_id":"always"}`, Read, ""},
+	{"ocr.extract_text", `{"file":{"$bytes":"eA=="},"mime_type":"text/plain"}`, Read, ""},
+	{"scheduler.enqueue", `{"operation":"other/op","params":{}}`, Local, "schedule_write"},
 	{"http.fetch", `{"url":"http://api.example.com/"}`, Read, ""},
 	{"http.fetch", `{"url":"http://api.example.com/","method":"GET"}`, Read, ""},
 	{"http.fetch", `{"url":"http://api.example.com/","method":"head"}`, Read, ""},
@@ -62,7 +75,7 @@ var matrixRows = []struct {
 	{"http.fetch", `{"url":"http://api.example.com/","method":"OPTIONS"}`, External, "http_write"},
 }
 
-var declaredEffects = [][]string{nil, {"http_write"}, {"storage_write", "cursor_write", "secret_write"}, {"db_write", "http_write"}, {"HTTP_WRITE"}, {"http_write "}, {"*"}}
+var declaredEffects = [][]string{nil, {"http_write"}, {"storage_write", "cursor_write", "secret_write", "kb_write", "schedule_write"}, {"db_write", "http_write"}, {"HTTP_WRITE"}, {"http_write "}, {"*"}}
 
 func TestEveryMethodIsInTheMatrix(t *testing.T) {
 	t.Parallel()
@@ -91,11 +104,13 @@ func TestKindsAndEffects(t *testing.T) {
 					s := newScene(t)
 					s.target.Operation.Kind, s.target.Operation.Effects = kind, effects
 					s.call.EffectFree = effectFree
+					s.call.Overlay = json.RawMessage(`{"exec":{"schedule_id":"feed"},"kb":{"knowledge_base_ids":["notes"]}}`)
 					var below *plugin.Call
 					s.broker.Call = func(_ context.Context, call plugin.Call) (plugin.Result, error) {
 						below = &call
 						return plugin.Result{Status: plugin.Succeeded}, nil
 					}
+					s.broker.Enqueue = s.broker.Call
 					s.broker.Sessions, s.call.Session = &kept{}, "sess_000000000001"
 					services := s.services()
 					services.(*grant).Attach(fstest.MapFS{"made": {Data: []byte("made")}}, "/scratch")

@@ -86,6 +86,8 @@ var methods = map[string]method{
 	queryGet:          always(Read, "", kbDocumentRead(queryGet)),
 	ocrText:           always(Read, "", ocrExtract),
 
+	schedulerEnqueue: enqueueTask, // local, schedule_write
+
 	llmText:       llmTextTask, // read: what it costs is bounded by budgets
 	llmMultimodal: llmMultimodalTask,
 	llmDocument:   llmDocumentTask,

@@ -61,7 +61,7 @@ func newScene(t *testing.T) *scene {
 	s.target = &plugin.Target{
 		Manifest: &plugin.Manifest{
 			Name: "sample", Version: "1.0.0", Capabilities: []string{"http", "cache", "session", "artifacts", "reference_data", "llm",
-				"storage", "cursor", "secrets", "rate_limit", "identity", "audit"},
+				"storage", "cursor", "secrets", "rate_limit", "identity", "audit", "kb", "query", "ocr", "scheduler"},
 			HTTP:     plugin.HTTP{Hosts: []string{"api.example.com", ".example.org", "api.example.com:8443"}},
 			Requires: plugin.Requires{Tools: []string{"other"}},
 		},
@@ -84,6 +84,7 @@ func newScene(t *testing.T) *scene {
 		return ctx.Err()
 	}
 	s.broker.Store, s.broker.Secrets = oneStore(), safeOf(oneVault())
+	s.broker.Knowledge, s.broker.Files = oneKnowledge(), plainFiles
 	t.Cleanup(func() { _ = s.broker.Close() })
 	return s
 }

@@ -118,7 +118,8 @@ func wait(ctx context.Context, d time.Duration) error {
 
 // fetch carries out a request that the call may make.
 func (w *web) fetch(ctx context.Context, g *grant, f *fetch) (*fetched, error) {
-	if err := egress.Allow(g.target.Manifest.HTTP.Hosts, f.url); err != nil {
+	hosts := w.broker.Egress.HostsOf(g.target.Manifest.Name, g.target.Manifest.HTTP.Hosts)
+	if err := egress.Allow(hosts, f.url); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout,
@@ -132,7 +133,7 @@ func (w *web) fetch(ctx context.Context, g *grant, f *fetch) (*fetched, error) {
 
 	g.used.Store(true)
 	x := &exchange{
-		fetch: f, hosts: g.target.Manifest.HTTP.Hosts, transport: c.transport, wait: w.wait,
+		fetch: f, hosts: hosts, transport: c.transport, wait: w.wait,
 		agent: "mortise/" + w.broker.Version + " (" + g.target.Manifest.Name + ")",
 		url:   f.url, method: f.method, body: f.body, header: f.header.Clone(),
 	}

@@ -2,8 +2,7 @@ package store
 
 import "time"
 
-// A KBRow is a knowledge base: documents that are searched together. The last
-// group is counted when it is read.
+// A KBRow is a knowledge base: documents that are searched together.
 type KBRow struct {
 	Tenant      string
 	ID          string
@@ -12,9 +11,6 @@ type KBRow struct {
 	Labels      []string // of everything in it
 	CreatedBy   string
 	CreatedAt   time.Time
-
-	Documents int64
-	Chunks    int64
 }
 
 // A DocumentRow is a document of a knowledge base, as text. It is replaced as a
@@ -42,7 +38,7 @@ type DocumentRow struct {
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 
-	Text string // left out of lists
+	Text string // only where the document is asked for by its id
 }
 
 // A ChunkRow is a passage of a document.

@@ -137,9 +137,12 @@ type Reader interface {
 	KB(ctx context.Context, tenant, id string) (*KBRow, error)
 	// KBs returns the knowledge bases of a tenant, by id.
 	KBs(ctx context.Context, tenant string) ([]KBRow, error)
+	// CountKB returns how many documents and passages a knowledge base has.
+	CountKB(ctx context.Context, tenant, id string) (documents, chunks int64, err error)
 	// Document returns a document of a knowledge base, with its text.
 	Document(ctx context.Context, tenant, kb, id string) (*DocumentRow, error)
-	// DocumentBySource returns what a knowledge base has of a source.
+	// DocumentBySource returns what a knowledge base has of a source, without
+	// its text.
 	DocumentBySource(ctx context.Context, tenant, kb, source string) (*DocumentRow, error)
 	// Documents returns documents without their text, by id.
 	Documents(ctx context.Context, filter DocumentFilter) ([]DocumentRow, error)
@@ -301,6 +304,9 @@ type Tx interface {
 	PutKV(row KVRow) error
 	// DeleteKV reports whether there was something under the key.
 	DeleteKV(key KVKey) (found bool, err error)
+	// DeleteKVs deletes everything whose key begins as that of begin, and is the
+	// same as it otherwise, and reports whether there was anything.
+	DeleteKVs(begin KVKey) (found bool, err error)
 
 	// PutSecret adds a secret or replaces it, if the key that it is encrypted with
 	// is the last one there is, and reports whether it is; if not, nothing is

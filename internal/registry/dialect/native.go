@@ -11,9 +11,10 @@ import (
 // native reads a manifest of our own contract.
 func (p *page) native(top value) *plugin.Manifest {
 	top.mapping("name", "version", "display_name", "owner", "description", "runner", "isolation",
-		"capabilities", "http", "operations", "hooks", "requires", "observability")
+		"capabilities", "http", "feed", "operations", "hooks", "requires", "observability")
 	top.get("hooks").unsupported()
 	m := p.common(top, Native)
+	m.Feed = top.get("feed").feed()
 
 	operations := top.get("operations")
 	if operations.mapping() && len(operations.keys()) == 0 {
@@ -65,6 +66,18 @@ func (p *page) common(top value, dialect string) *plugin.Manifest {
 		m.Observability.EmitSamples = o.get("emit_samples").truth()
 	}
 	return m
+}
+
+// feed reads what may be scheduled.
+func (v value) feed() plugin.Feed {
+	if !v.mapping("default", "allowed") {
+		return plugin.Feed{}
+	}
+	f := plugin.Feed{Default: v.get("default").word(), Allowed: v.get("allowed").words()}
+	if f.Default != "" && len(f.Allowed) > 0 && !slices.Contains(f.Allowed, f.Default) {
+		v.get("default").problem("%s is none of allowed", clip(f.Default))
+	}
+	return f
 }
 
 // requires reads what a plugin needs of others.

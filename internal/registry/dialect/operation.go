@@ -8,9 +8,7 @@ func (v value) operation(name, protocol string) *plugin.Operation {
 		"hidden", "no_cache", "preview", "reconcile", "brokered", "labels", "allowed_actions", "auth", "secrets") {
 		return nil
 	}
-	for _, key := range []string{"auth", "secrets"} {
-		v.get(key).unsupported()
-	}
+	v.get("auth").unsupported()
 	op := &plugin.Operation{
 		Name:        name,
 		Kind:        v.get("kind").operationKind(),
@@ -24,6 +22,7 @@ func (v value) operation(name, protocol string) *plugin.Operation {
 		Hidden:      v.get("hidden").truth(),
 		NoCache:     v.get("no_cache").truth(),
 	}
+	op.Secrets = v.get("secrets").secretNeeds()
 	v.get("effects").fitting(op)
 	op.AllowedActions = v.get("allowed_actions").actions(op)
 	v.abilities(op, protocol)

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -363,4 +364,18 @@ func (v value) secretNeeds() map[string]plugin.SecretNeed {
 		needs[name] = need
 	}
 	return needs
+}
+
+// IsShu reports whether dir holds a manifest of Shu, good or bad.
+func IsShu(dir string) bool {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	if (files{root}).hasShuManifest() {
+		return true
+	}
+	reading, _ := Inspect(dir)
+	return reading != nil && reading.Manifest != nil && reading.Manifest.Dialect == Shu
 }

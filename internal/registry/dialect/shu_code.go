@@ -89,6 +89,7 @@ func fromPython(value any) (any, error) {
 // The bounds of what is looked through.
 const (
 	maxModules  = 5_000
+	maxSource   = 64 << 20 // bytes of all modules
 	maxRefusals = 50
 )
 
@@ -100,7 +101,7 @@ func (p *page) guard() (addresses []string) {
 	if p.files.root == nil {
 		return nil
 	}
-	modules, refused := 0, 0
+	modules, refused, size := 0, 0, 0
 	refuse := func(problem Problem) error {
 		problem.Row = "SH-19"
 		p.problems = append(p.problems, problem)
@@ -118,13 +119,14 @@ func (p *page) guard() (addresses []string) {
 		case !entry.Type().IsRegular() || path.Ext(base) != ".py":
 			return nil
 		}
-		if modules++; modules > maxModules {
-			_ = refuse(Problem{Reason: fmt.Sprintf("the package holds more than %d modules, so that what it imports is not known", maxModules)})
-			return fs.SkipAll
-		}
 		code, err := p.files.read(name, python.MaxBytes)
 		if err != nil {
 			return refuse(Problem{File: name, Reason: err.Error()})
+		}
+		modules, size = modules+1, size+len(code)
+		if modules > maxModules || size > maxSource {
+			_ = refuse(Problem{Reason: fmt.Sprintf("the package holds more than %d modules or %d MiB of them, so that what it imports is not known", maxModules, maxSource>>20)})
+			return fs.SkipAll
 		}
 		scan, err := python.Imports(code)
 		if err != nil {

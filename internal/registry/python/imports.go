@@ -23,8 +23,10 @@ func Imports(code []byte) (Scan, error) {
 		return Scan{}, err
 	}
 	var found Scan
-	seen := map[string]bool{}
+	seen, open := map[string]bool{}, false
 	for i, t := range s.tokens {
+		ofFrom := open // nothing but words and dots stand between here and a from
+		open = t.kind == word && (t.text == "from" || open) || t.kind == op && t.text == "." && open
 		switch {
 		case t.kind == text:
 			if address := s.address(t); address != "" && !seen[address] {
@@ -34,7 +36,7 @@ func Imports(code []byte) (Scan, error) {
 		case t.kind != word:
 		case t.text == "from":
 			found.Imports = append(found.Imports, s.from(i)...)
-		case t.text == "import" && !s.ofFrom(i):
+		case t.text == "import" && !ofFrom:
 			found.Imports = append(found.Imports, s.imported(i)...)
 		case t.text == "__import__":
 			found.Imports = append(found.Imports, s.called(i)...)
@@ -60,7 +62,7 @@ func (s *source) is(i int, k kind, said string) bool {
 // dotted reads a.b.c from the token at i on, and returns where it ends.
 func (s *source) dotted(i int) (name string, next int) {
 	var parts []string
-	for s.tokens[i].kind == word && s.tokens[i].text != "import" {
+	for s.tokens[i].kind == word && s.tokens[i].text != "import" && s.tokens[i].text != "from" {
 		parts = append(parts, s.tokens[i].text)
 		if i++; !s.is(i, op, ".") {
 			break
@@ -82,9 +84,7 @@ func (s *source) module(i int) (name string, relative bool, next int) {
 		relative = true
 		i++
 	}
-	if s.tokens[i].kind == word {
-		name, i = s.dotted(i)
-	}
+	name, i = s.dotted(i)
 	return name, relative, i
 }
 
@@ -118,20 +118,6 @@ func (s *source) from(i int) []Import {
 		}
 		next++
 	}
-}
-
-// ofFrom reports whether the import at i belongs to a from before it.
-func (s *source) ofFrom(i int) bool {
-	for i--; i >= 0; i-- {
-		switch t := s.tokens[i]; {
-		case t.kind == word && t.text == "from":
-			return true
-		case t.kind == word, t.kind == op && t.text == ".":
-		default:
-			return false
-		}
-	}
-	return false
 }
 
 // imported reads the statement `import a, b.c as d`.

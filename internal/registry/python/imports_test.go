@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/registry/python"
 )
@@ -63,6 +64,20 @@ E = f"{x}https://e.example"
 `))
 	if want := []string{"https://a.example/x", "http://b.example/"}; err != nil || !slices.Equal(scan.Addresses, want) {
 		t.Errorf("got %q, %v, want %q", scan.Addresses, err, want)
+	}
+}
+
+// What is made to be slow takes no longer than anything else of its size.
+func TestSourceThatIsMadeToBeSlow(t *testing.T) {
+	t.Parallel()
+	for _, part := range []string{"import a\n", "import ", "from .", "from a import b,", "__import__(", "x,", "M:;", "f'{", `"""`, "(", "\r", "from a import ("} {
+		began := time.Now()
+		code := []byte(strings.Repeat(part, python.MaxBytes/2/len(part)))
+		_, _ = python.Imports(code) // whether it can be read is not the question
+		_, _ = python.Assigned(code, "M")
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("%q, repeated: %v", part, took)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ package python
 import (
 	"fmt"
 	"regexp"
+	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -58,12 +59,17 @@ type source struct {
 	code   string
 	tokens []token
 	pos    int
-	depth  int // of brackets
-	fields int // of strings within fields of strings
+	depth  int   // of brackets
+	fields int   // of strings within fields of strings
+	starts []int // of lines; nil until a place is asked for
 }
 
-// maxFields is how deep strings may stand in the fields of strings.
-const maxFields = 16
+// The bounds of a source file: its tokens, and how deep strings may stand in the
+// fields of strings.
+const (
+	maxTokens = 1_000_000
+	maxFields = 16
+)
 
 // tokens returns the tokens of a file; the last is end.
 func tokens(code []byte) (*source, *Error) {
@@ -95,10 +101,22 @@ func (s *source) wrong(at int, format string, args ...any) *Error {
 
 // place returns the line and the column of a byte offset.
 func (s *source) place(at int) (line, column int) {
-	before := strings.ReplaceAll(s.code[:at], "\r\n", "\n")
-	before = strings.ReplaceAll(before, "\r", "\n")
-	return 1 + strings.Count(before, "\n"), 1 + utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:])
+	if s.starts == nil {
+		s.starts = []int{0}
+		for i := range len(s.code) {
+			if c := s.code[i]; c == '\n' || c == '\r' && !strings.HasPrefix(s.code[i+1:], "\n") {
+				s.starts = append(s.starts, i+1)
+			}
+		}
+	}
+	at = min(at, len(s.code))
+	line = sort.SearchInts(s.starts, at+1)
+	begin := s.starts[line-1]
+	return line, 1 + utf8.RuneCountInString(s.code[begin:min(at, begin+maxColumn)])
 }
+
+// maxColumn is how many bytes into a line columns are counted.
+const maxColumn = 10_000
 
 // said is how a file says in a comment which encoding it has.
 var said = regexp.MustCompile(`^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)`)
@@ -131,6 +149,9 @@ func (s *source) add(k kind, from, to int) {
 // next reads one token, or passes over what is none.
 func (s *source) next() *Error {
 	from := s.pos
+	if len(s.tokens) > maxTokens {
+		return s.wrong(from, "the file has more than %d words and signs", maxTokens)
+	}
 	switch c := s.code[from]; {
 	case c == ' ' || c == '\t' || c == '\f':
 		s.pos++

@@ -3,15 +3,20 @@ package postgres
 import (
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlstore"
 )
 
 // textIndex is the server's full text search, of words as they are.
 var textIndex = sqlstore.TextIndex{
 	Add: `UPDATE kb_chunks SET terms = to_tsvector('simple', ?) WHERE tenant = ? AND kb_id = ? AND document_id = ? AND n = ?`,
-	From: `to_tsquery('simple', ?) AS asked, kb_chunks c
-		JOIN kb_documents d ON d.tenant = c.tenant AND d.kb_id = c.kb_id AND d.id = c.document_id`,
-	Match: `c.terms @@ asked`,
-	Score: `ts_rank(c.terms, asked, 1)`,
-	Any:   func(terms []string) string { return `'` + strings.Join(terms, `' | '`) + `'` },
+	Best: func(q store.ChunkQuery) (string, []any) {
+		args := []any{`'` + strings.Join(q.Terms, `' | '`) + `'`, q.Tenant}
+		for _, kb := range q.KBs {
+			args = append(args, kb)
+		}
+		return `SELECT kb_id, document_id, n, ts_rank(terms, asked, 1) AS score FROM kb_chunks, to_tsquery('simple', ?) AS asked
+			WHERE terms @@ asked AND tenant = ? AND kb_id IN (` + strings.TrimPrefix(strings.Repeat(", ?", len(q.KBs)), ", ") + `)
+			ORDER BY score DESC, kb_id, document_id, n LIMIT ?`, append(args, q.Limit)
+	},
 }

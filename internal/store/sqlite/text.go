@@ -1,18 +1,27 @@
 package sqlite
 
 import (
+	"encoding/hex"
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlstore"
 )
 
 // textIndex is FTS5: ranked by BM25.
 var textIndex = sqlstore.TextIndex{
-	Add:  `INSERT INTO kb_index (terms, rowid) SELECT ?, id FROM kb_chunks WHERE tenant = ? AND kb_id = ? AND document_id = ? AND n = ?`,
+	Add: `INSERT INTO kb_index (terms, scope, rowid) SELECT ?, lower('k' || hex(tenant) || 'k' || hex(kb_id)), id FROM kb_chunks
+		WHERE tenant = ? AND kb_id = ? AND document_id = ? AND n = ?`,
 	Drop: `DELETE FROM kb_index WHERE rowid IN (SELECT id FROM kb_chunks WHERE tenant = ? AND kb_id = ? AND document_id = ?)`,
-	From: `kb_index JOIN kb_chunks c ON c.id = kb_index.rowid
-		JOIN kb_documents d ON d.tenant = c.tenant AND d.kb_id = c.kb_id AND d.id = c.document_id`,
-	Match: `kb_index MATCH ?`,
-	Score: `-bm25(kb_index)`,
-	Any:   func(terms []string) string { return `"` + strings.Join(terms, `" OR "`) + `"` },
+	Best: func(q store.ChunkQuery) (string, []any) {
+		scopes := make([]string, len(q.KBs))
+		for i, kb := range q.KBs {
+			scopes[i] = "k" + hex.EncodeToString([]byte(q.Tenant)) + "k" + hex.EncodeToString([]byte(kb))
+		}
+		return `SELECT c.kb_id, c.document_id, c.n, -found.rank AS score FROM
+			(SELECT rowid, rank FROM kb_index WHERE kb_index MATCH ? AND rank MATCH 'bm25(1.0, 0.0)' ORDER BY rank LIMIT ?) found
+			JOIN kb_chunks c ON c.id = found.rowid`, []any{"scope : (" + anyOf(scopes) + ") AND terms : (" + anyOf(q.Terms) + ")", q.Limit}
+	},
 }
+
+func anyOf(words []string) string { return `"` + strings.Join(words, `" OR "`) + `"` }

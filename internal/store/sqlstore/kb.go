@@ -12,18 +12,15 @@ import (
 
 // A TextIndex is how an engine finds passages by their words.
 type TextIndex struct {
-	Add   string                      // enters the chunk (tenant, kb, document, n) under its terms, which come first
-	Drop  string                      // takes out the chunks of (tenant, kb, document), before they are deleted; "" where they go by themselves
-	From  string                      // the tables of a search: the chunks as c, the documents as d, and the one argument is the query
-	Match string                      // the condition
-	Score string                      // the rank, the more the better
-	Any   func(terms []string) string // the query for passages that have one of the terms
+	Add  string // enters the chunk (tenant, kb, document, n) under its terms, which come first
+	Drop string // takes out the chunks of (tenant, kb, document), before they are deleted; "" where they go by themselves
+
+	// Best is a SELECT of the passages that fit a query best, no more than its
+	// limit, as kb_id, document_id, n and score: the more the better.
+	Best func(q store.ChunkQuery) (query string, args []any)
 }
 
 const kbColumns = `tenant, id, name, description, labels, created_by, created_at`
-
-const kbCounts = `, (SELECT count(*) FROM kb_documents d WHERE d.tenant = kbs.tenant AND d.kb_id = kbs.id),
-	(SELECT COALESCE(sum(d.chunks), 0) FROM kb_documents d WHERE d.tenant = kbs.tenant AND d.kb_id = kbs.id)`
 
 const documentColumns = `tenant, kb_id, id, source_id, source_type, object_id, title, filename, mime, url, content_hash, words, characters, chunks,
 	extraction, attributes, labels, principal, call_id, created_at, updated_at`
@@ -42,7 +39,7 @@ const insertChunk = `INSERT INTO kb_chunks (tenant, kb_id, document_id, n, start
 
 // KB implements [store.Reader].
 func (r *reader) KB(ctx context.Context, tenant, id string) (*store.KBRow, error) {
-	q := selectFrom(kbColumns+kbCounts, "kbs")
+	q := selectFrom(kbColumns, "kbs")
 	q.where("tenant = ?", tenant)
 	q.where("id = ?", id)
 	return one(rows(ctx, r, q, scanKB))
@@ -50,28 +47,37 @@ func (r *reader) KB(ctx context.Context, tenant, id string) (*store.KBRow, error
 
 // KBs implements [store.Reader].
 func (r *reader) KBs(ctx context.Context, tenant string) ([]store.KBRow, error) {
-	q := selectFrom(kbColumns+kbCounts, "kbs")
+	q := selectFrom(kbColumns, "kbs")
 	q.where("tenant = ?", tenant)
 	q.orderBy("id")
 	return all(rows(ctx, r, q, scanKB))
 }
 
+// CountKB implements [store.Reader].
+func (r *reader) CountKB(ctx context.Context, tenant, id string) (documents, chunks int64, err error) {
+	q := selectFrom("count(*), CAST(COALESCE(sum(chunks), 0) AS BIGINT)", "kb_documents")
+	q.where("tenant = ?", tenant)
+	q.where("kb_id = ?", id)
+	_, err = one(rows(ctx, r, q, func(rows *sql.Rows, _ *struct{}) error { return rows.Scan(&documents, &chunks) }))
+	return documents, chunks, err
+}
+
 // Document implements [store.Reader].
 func (r *reader) Document(ctx context.Context, tenant, kb, id string) (*store.DocumentRow, error) {
-	return r.document(ctx, tenant, kb, "id = ?", id)
+	q := selectFrom(documentColumns+", text", "kb_documents")
+	q.where("tenant = ?", tenant)
+	q.where("kb_id = ?", kb)
+	q.where("id = ?", id)
+	return one(rows(ctx, r, q, func(rows *sql.Rows, d *store.DocumentRow) error { return scanDocument(rows, d, &d.Text) }))
 }
 
 // DocumentBySource implements [store.Reader].
 func (r *reader) DocumentBySource(ctx context.Context, tenant, kb, source string) (*store.DocumentRow, error) {
-	return r.document(ctx, tenant, kb, "source_id = ?", source)
-}
-
-func (r *reader) document(ctx context.Context, tenant, kb, condition, value string) (*store.DocumentRow, error) {
-	q := selectFrom(documentColumns+", text", "kb_documents")
+	q := selectFrom(documentColumns, "kb_documents")
 	q.where("tenant = ?", tenant)
 	q.where("kb_id = ?", kb)
-	q.where(condition, value)
-	return one(rows(ctx, r, q, func(rows *sql.Rows, d *store.DocumentRow) error { return scanDocument(rows, d, &d.Text) }))
+	q.where("source_id = ?", source)
+	return one(rows(ctx, r, q, func(rows *sql.Rows, d *store.DocumentRow) error { return scanDocument(rows, d) }))
 }
 
 // Documents implements [store.Reader].
@@ -106,13 +112,13 @@ func (r *reader) SearchChunks(ctx context.Context, cq store.ChunkQuery) ([]store
 	if len(cq.Terms) == 0 || len(cq.KBs) == 0 {
 		return nil, nil
 	}
-	q := selectFrom(hitColumns+", "+r.text.Score+" AS score", r.text.From)
-	q.args = append(q.args, r.text.Any(cq.Terms))
-	q.where(r.text.Match)
+	best, args := r.text.Best(cq)
+	q := selectFrom(hitColumns+", best.score", "("+best+`) best
+		JOIN kb_chunks c ON c.kb_id = best.kb_id AND c.document_id = best.document_id AND c.n = best.n
+		JOIN kb_documents d ON d.tenant = c.tenant AND d.kb_id = c.kb_id AND d.id = c.document_id`)
+	q.args = append(q.args, args...)
 	q.where("c.tenant = ?", cq.Tenant)
-	q.oneOf("c.kb_id", cq.KBs)
-	q.orderBy("score DESC, c.kb_id, c.document_id, c.n")
-	q.limit(cq.Limit)
+	q.orderBy("best.score DESC, c.kb_id, c.document_id, c.n")
 	return all(rows(ctx, r, q, func(rows *sql.Rows, h *store.ChunkHit) error { return scanHit(rows, h, &h.Score) }))
 }
 
@@ -233,7 +239,7 @@ func (t *tx) dropChunks(tenant, kb, document string) error {
 func scanKB(rows *sql.Rows, r *store.KBRow) (err error) {
 	var labels string
 	var created int64
-	if err := rows.Scan(&r.Tenant, &r.ID, &r.Name, &r.Description, &labels, &r.CreatedBy, &created, &r.Documents, &r.Chunks); err != nil {
+	if err := rows.Scan(&r.Tenant, &r.ID, &r.Name, &r.Description, &labels, &r.CreatedBy, &created); err != nil {
 		return err
 	}
 	r.CreatedAt = fromMicros(created)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/mortise-dev/mortise/internal/store"
 )
@@ -41,6 +42,12 @@ func (t *tx) PutKV(r store.KVRow) error {
 // DeleteKV implements [store.Tx].
 func (t *tx) DeleteKV(k store.KVKey) (bool, error) {
 	return t.Exec(`DELETE FROM kv WHERE tenant = ? AND owner = ? AND scope = ? AND namespace = ? AND key = ?`, k.Tenant, k.Owner, k.Scope, k.Namespace, k.Key)
+}
+
+// DeleteKVs implements [store.Tx].
+func (t *tx) DeleteKVs(k store.KVKey) (bool, error) {
+	return t.Exec(`DELETE FROM kv WHERE tenant = ? AND owner = ? AND scope = ? AND namespace = ? AND substr(key, 1, ?) = ?`,
+		k.Tenant, k.Owner, k.Scope, k.Namespace, utf8.RuneCountInString(k.Key), k.Key)
 }
 
 func scanKV(rows *sql.Rows, r *store.KVRow) error {

@@ -169,3 +169,43 @@ func tickRace(t *testing.T, b *bundle) {
 	}
 	checkTicks(t, b, store.TickFilter{}, newTick("a", epoch))
 }
+
+func kvPrefix(t *testing.T, b *bundle) {
+	cursor := store.KVKey{Tenant: "t", Owner: "mail", Scope: "user::ada", Namespace: "cursor", Key: "feed:é:kb:"}
+	var gone, kept []store.KVKey
+	for _, key := range []string{"feed:é:kb:", "feed:é:kb:a", "feed:é:kb:a%"} {
+		k := cursor
+		k.Key = key
+		gone = append(gone, k)
+	}
+	for _, change := range []func(*store.KVKey){
+		func(k *store.KVKey) { k.Tenant = "u" }, func(k *store.KVKey) { k.Owner = "other" }, func(k *store.KVKey) { k.Scope = "user::eve" },
+		func(k *store.KVKey) { k.Namespace = "storage/" }, func(k *store.KVKey) { k.Key = "feed:é:kb" }, func(k *store.KVKey) { k.Key = "xfeed:é:kb:a" },
+	} {
+		k := cursor
+		change(&k)
+		kept = append(kept, k)
+	}
+	write(t, b, func(tx store.Tx) error {
+		for _, k := range append(gone, kept...) {
+			if err := tx.PutKV(store.KVRow{KVKey: k, Value: []byte("1"), UpdatedAt: epoch}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, want := range []bool{true, false} {
+		write(t, b, func(tx store.Tx) error {
+			found, err := tx.DeleteKVs(cursor)
+			if found != want {
+				t.Errorf("found %t, want %t", found, want)
+			}
+			return err
+		})
+	}
+	for i, k := range append(gone, kept...) {
+		if got, err := b.KV(t.Context(), k); err != nil || (got != nil) != (i >= len(gone)) {
+			t.Errorf("%+v is %+v, %v", k, got, err)
+		}
+	}
+}

@@ -73,6 +73,7 @@ func Run(t *testing.T, engine Engine) {
 		{"a schedule comes back as it was put", scheduleRoundTrip},
 		{"a tick comes back as it was put", tickRoundTrip},
 		{"of many nodes one makes a tick", tickRace},
+		{"values go by the beginning of their keys", kvPrefix},
 		{"spenders stay within the limit", spendRace},
 		{"what is given back can be spent again", spendGivenBack},
 		{"a claim is the first one's", claims},

@@ -310,13 +310,6 @@ class Files(Served):
         mill.run("t", give={"n": 1})
         self.assertEqual(mill.registered, [], "nothing to save, and outside of a session nowhere")
 
-    def test_a_result_is_saved_as_the_type_that_the_tool_produces(self) -> None:
-        root = tree()
-        write_tool(root, "t", TOOL, artifacts_produced=["risk_model", "text"])
-        mill = self.mill(root)
-        mill.run("t")
-        self.assertEqual(mill.registered[0]["artifact_type"], "risk_model")
-
     def test_a_host_that_takes_no_file_fails_no_call(self) -> None:
         mill = self.mill(tree(t=TOOL))
 

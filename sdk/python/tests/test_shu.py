@@ -170,6 +170,11 @@ class Results(Served):
         head = "class Mine:\n    def __init__(self): self.status, self.data, self.error = 'success', {'a': (1, 2)}, None"
         self.assertEqual(self.data(self.run_("return Mine()", head)), {"a": [1, 2]})
 
+    def test_skips_of_any_class_and_of_the_sdk_say_what_they_have(self) -> None:
+        head = "from shu_plugin_sdk import Skip\nclass Mine:\n    def __init__(self): self.id, self.reason = 'b', 'auth'"
+        result = self.run_("return {'status': 'success', 'skips': [Skip('a', 'network'), Mine(), {'id': 'c'}]}", head)
+        self.assertEqual(result["skips"], [{"id": "a", "reason": "network"}, {"id": "b", "reason": "auth"}, {"id": "c"}])
+
     def test_a_status_that_is_an_enum(self) -> None:
         head = "import enum\nclass S(str, enum.Enum):\n    OK = 'success'"
         self.assertEqual(self.data(self.run_("return {'status': S.OK, 'data': 1}", head)), 1)
@@ -389,6 +394,11 @@ class Describe(Served):
     def test_a_plugin_without_operations_has_one(self) -> None:
         source = execute("return {}") + "\n    def get_schema(self): return None\n"
         self.assertEqual(self.shu(package(source)).describe()["operations"], {"execute": {"kind": "operator"}})
+
+    def test_the_permissions_a_plugin_asks_for_hold_for_all_it_does(self) -> None:
+        operations = self.shu(package(ACTIONS + "        def requires_permission(self): return 'plugin:notes'\n")).describe()["operations"]
+        self.assertEqual(operations["list"]["permissions"], ["plugin:notes"])
+        self.assertEqual(operations["send"]["permissions"], ["plugin:notes", "notes.send"])
 
     def test_a_schema_that_cannot_be_had_is_an_error(self) -> None:
         error = self.shu(package(execute("return {}") + "\n    def get_schema(self): raise ValueError('no schema')\n")).describe()

@@ -551,3 +551,17 @@ func (h *host) keepers(t *testing.T) []int {
 	}
 	return pids
 }
+
+func TestAFaultIsShownWithItsPlace(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, build(t))
+	h.must(t, nil, "plugins", "register", "--dev", "bad/plugins")
+	session := h.session(t)
+	for range 5 { // always, not when it is faster than the answer
+		_, errs, err := h.command(t, "run", "misbehaves", "--session", session, "--", "--do", "sys_exit")
+		said := string(errs)
+		if statusOf(err) != exitPlugin || !strings.Contains(said, "in do_sys_exit") || !strings.Contains(said, "SystemExit: 3") || strings.Contains(said, "_shim") {
+			t.Fatalf("%v\n%s", err, said)
+		}
+	}
+}

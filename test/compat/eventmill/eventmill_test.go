@@ -9,12 +9,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -191,15 +193,36 @@ func (c *step) judge(t *testing.T, n int, got outcome, printed []byte) {
 // A host is a data directory and the program.
 type host struct{ binary, home string }
 
-// build makes the program once, with the launcher of cages that lies ready.
+// build returns the program, made once with the launcher of cages that lies ready.
 func build(t *testing.T) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "mortise")
-	cmd := exec.Command("go", "build", "-o", binary, "../../../cmd/mortise")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building: %v\n%s", err, out)
+	binary, err := program()
+	if err != nil {
+		t.Fatalf("building: %v", err)
 	}
 	return binary
+}
+
+var program = sync.OnceValues(func() (string, error) {
+	binary := filepath.Join(built, "mortise")
+	out, err := exec.Command("go", "build", "-o", binary, "../../../cmd/mortise").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w\n%s", err, out)
+	}
+	return binary, err
+})
+
+// built is the directory of the program.
+var built string
+
+func TestMain(m *testing.M) {
+	var err error
+	if built, err = os.MkdirTemp("", "mill-"); err != nil {
+		panic(err)
+	}
+	status := m.Run()
+	_ = os.RemoveAll(built)
+	os.Exit(status)
 }
 
 func newHost(t *testing.T, binary string) *host {

@@ -224,9 +224,7 @@ class Session:
         path = os.path.join("workspace", "artifacts", f"{name}_{len(self.refs):08x}" + (".json" if text is None else ".md"))
         with open(path, "w") as file:
             file.write(json.dumps(result) if text is None else text)
-        # A result that is data is of the type that the manifest promises.
-        promised = [kind for kind in manifest.get("artifacts_produced", []) if kind in ("json_events", "risk_model", "cloud_audit_log")]
-        register_artifact(promised[0] if text is None and len(promised) == 1 else None, path, name, {})
+        register_artifact(None, path, name, {})
 
 
 def kind_of(said, path):

@@ -52,5 +52,6 @@ CREATE TABLE kb_chunks (
 	UNIQUE (tenant, kb_id, document_id, n)
 );
 
--- The index of words. It keeps no text of its own.
-CREATE VIRTUAL TABLE kb_index USING fts5 (terms, content='', contentless_delete=1, tokenize="unicode61 remove_diacritics 0");
+-- The index of words. It keeps no text of its own. The scope is one word for
+-- each knowledge base of each tenant, so that no others are looked at.
+CREATE VIRTUAL TABLE kb_index USING fts5 (terms, scope, content='', contentless_delete=1, tokenize="unicode61 remove_diacritics 0");

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 MAX_OUTPUTS = 256  # entries of output_artifacts that are looked at
 _TEXTS = ("visualization", "content", "summary", "analysis", "report", "output")
-_DATA_TYPES = ("json_events", "risk_model", "cloud_audit_log")
-_TYPES = (*_DATA_TYPES, "pcap", "log_stream", "pdf_report", "html_report", "image", "text")
+_TYPES = ("json_events", "risk_model", "cloud_audit_log", "pcap", "log_stream", "pdf_report", "html_report", "image", "text")
 # What tools say besides; for anything else the host looks at the file.
 _SPELLINGS = {
     "csv": "text",
@@ -152,7 +151,7 @@ class Artifacts:
             return ""
         text, ending, kind = _text_in(result), ".md", "text"
         if text is None:
-            text, ending, kind = _indented(result), ".json", _data_type(self._tool.manifest)
+            text, ending, kind = _indented(result), ".json", "json_events"
         path = os.path.join(self._workspace, "artifacts", f"{self._tool.name}_{self._ctx._call[:8]}{ending}")
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8", errors="replace") as file:
@@ -171,10 +170,3 @@ def _indented(result: Any) -> str:
     import json
 
     return json.dumps(json.loads(text_of(result, "/result")), indent=2, ensure_ascii=False) + "\n"
-
-
-def _data_type(manifest: dict[str, Any]) -> str:
-    """Return the one type of data that the manifest says the tool produces, json_events if it says no such thing."""
-    produced = manifest.get("artifacts_produced")
-    kinds: list[str] = [kind for kind in produced if kind in _DATA_TYPES] if isinstance(produced, list) else []
-    return kinds[0] if len(kinds) == 1 else "json_events"

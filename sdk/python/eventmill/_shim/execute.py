@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from io import StringIO
 
 from mortise._errors import Cancelled, MortiseError, ServiceError
 from mortise._session import error_message
@@ -178,6 +179,23 @@ def _summary(instance: Any, result: Any, tool: Tool, logger: logging.Logger) -> 
         return summary_of(None, tool.name)
 
 
+def _printed(exc: BaseException, root: str) -> str:
+    """Return what Python, or the hook that a tool put in its place, prints of an exception from the package's own first line on."""
+    printed, before = StringIO(), sys.stderr
+    try:
+        trace = exc.__traceback__
+        while trace is not None and not trace.tb_frame.f_code.co_filename.startswith(root + os.sep):
+            trace = trace.tb_next
+        exc.__traceback__ = trace or exc.__traceback__  # a hook prints what the exception has
+        sys.stderr = printed
+        sys.excepthook(type(exc), exc, exc.__traceback__)
+    except BaseException:
+        pass  # the hook is the tool's, or the exception will not be printed
+    finally:
+        sys.stderr = before
+    return printed.getvalue()
+
+
 class _Guard:
     """Runs code of a tool and turns whatever comes out of it into a failure."""
 
@@ -206,12 +224,7 @@ class _Guard:
         details = {"stage": stage, "exception": name, "at": self._place(exc)}
         if isinstance(exc, MortiseError):
             details["code"] = exc.code
-        try:
-            trace = exc.__traceback__
-            exc.__traceback__ = trace and trace.tb_next  # without the frame of the guard; the hook prints what the exception has
-            sys.excepthook(type(exc), exc, exc.__traceback__)
-        except BaseException:
-            pass  # the hook is the tool's, or the exception will not be printed
+        RECORDS.tell(_printed(exc, self._root))
         message = text if text == name else f"{name}: {text}"
         return Failure(INTERNAL_ERROR, f"{self._tool.name}: {stage}: {message}", details)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MAX_RECORDS = 1000  # of one call
 MAX_EXCEPTION = 8192
+MAX_LINES = 100  # of a text
 
 
 class Records(logging.Handler):
@@ -42,6 +43,20 @@ class Records(logging.Handler):
 
     def end(self) -> None:
         self._ctx = None
+
+    def tell(self, text: str) -> None:
+        """Send the lines of a text, as if they had been printed. Unlike what is printed, they are there before the answer is."""
+        lines = text.splitlines()
+        if len(lines) > MAX_LINES:
+            lines[MAX_LINES // 2 : -MAX_LINES // 2] = [f"... {len(lines) - MAX_LINES} lines ..."]
+        for line in lines:
+            if self._ctx is None:
+                print(line, file=sys.stderr)
+                continue
+            try:
+                self._ctx.log.info(cut(line, 2000))
+            except MortiseError:  # it cannot be said
+                return
 
     def emit(self, record: logging.LogRecord) -> None:
         ctx = self._ctx

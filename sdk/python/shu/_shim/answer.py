@@ -43,9 +43,9 @@ def failed(
     code: str = "plugin_error",
     retryable: bool = False,
     retry_after_ms: int = 0,
-    **members: str,
+    beside: dict[str, str] | None = None,
 ) -> Answer:
-    """Return a failure; members are further ones, spelled."""
+    """Return a failure; beside it are further members, spelled."""
     told = details if isinstance(details, dict) else {} if details is None else {"details": details}
     error = '{"code":%s,"plugin_code":%s,"message":%s,"details":%s,"retryable":%s,"retry_after_ms":%d}' % (
         dumps(code),
@@ -55,7 +55,7 @@ def failed(
         "true" if retryable else "false",
         retry_after_ms,
     )
-    return Answer({"status": '"failed"', "error": error, **members})
+    return Answer({"status": '"failed"', "error": error, **(beside or {})})
 
 
 def is_result(value: Any) -> bool:
@@ -87,7 +87,7 @@ def answer_of(result: Any, data: str = "data") -> Answer:
     if status == "pending_approval":
         details = {"action_id": member(result, "action_id"), "preview": member(result, "preview")}
         message = "the action asks for an approval although it has one: it should act where context has approved"
-        return failed("pending_approval", message, details, **beside)
+        return failed("pending_approval", message, details, beside=beside)
     error = member(result, "error")
     partial = member(result, data)
     if partial is not None:
@@ -97,8 +97,8 @@ def answer_of(result: Any, data: str = "data") -> Answer:
             pass  # why it failed matters more than what it had by then
     code, message, details = _error(error)
     if status == "timeout":
-        return failed("", message or "the plugin reported a timeout", details, code="timeout", **beside)
-    return failed(code or EXECUTE_ERROR, message or "the plugin failed and gave no reason", details, **beside)
+        return failed("", message or "the plugin reported a timeout", details, code="timeout", beside=beside)
+    return failed(code or EXECUTE_ERROR, message or "the plugin failed and gave no reason", details, beside=beside)
 
 
 def _word(status: str) -> str:
@@ -152,9 +152,11 @@ def _beside(result: Any) -> dict[str, str]:
 
 def _open(item: Any) -> Any:
     """Return what a skip or citation of a class of the plugin's says of itself."""
-    if hasattr(type(item), "__dataclass_fields__") or not callable(getattr(item, "to_dict", None)):
+    if callable(getattr(item, "to_dict", None)):
+        return item.to_dict()
+    if isinstance(item, dict) or hasattr(type(item), "__dataclass_fields__") or not hasattr(item, "__dict__"):
         return item
-    return item.to_dict()
+    return vars(item)
 
 
 def _metrics(cost: Any) -> dict[str, Any]:
@@ -163,8 +165,11 @@ def _metrics(cost: Any) -> dict[str, Any]:
         return {}
     if not isinstance(cost, dict):
         cost = {name: member(cost, name) for name in ("tokens", "api_calls")}
-    fit = lambda value: isinstance(value, (int, float, str)) and not isinstance(value, bool)  # noqa: E731
-    return {str(name)[:64]: plain(value, "/cost") for name, value in list(cost.items())[:32] if fit(value)}
+    return {str(name)[:64]: plain(value, "/cost") for name, value in list(cost.items())[:32] if _is_figure(value)}
+
+
+def _is_figure(value: Any) -> bool:
+    return isinstance(value, (int, float, str)) and not isinstance(value, bool)
 
 
 def _details(details: Any) -> str:

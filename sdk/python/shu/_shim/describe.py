@@ -22,16 +22,19 @@ async def describe(package: Package) -> dict[str, Any]:
     schema = await _asked(instance, "get_schema")
     output = await _asked(instance, "get_output_schema")
     acts = await actions(instance)
+    needed = await _asked(instance, "requires_permission") or []
+    permissions = [needed] if isinstance(needed, str) else [str(key) for key in needed]
     known = ops(schema)
     names = [*known, *(name for name in package.about.operations if name not in known and name != ONE and name not in acts)]
     operations: dict[str, Any] = {}
     for name in names or ([] if acts else [ONE]):
         own = (await _asked(instance, "get_schema_for_op", name) if names else None) or schema
-        operations[name] = _operation(own, output)
+        operations[name] = _operation(own, output, permissions)
     for name, action in acts.items():
-        operations.setdefault(name, _action(action))
+        operations.setdefault(name, _action(action, permissions))
     about = package.about
-    return plain({"name": about.name, "version": about.version, "operations": operations}, "/describe")
+    described: dict[str, Any] = plain({"name": about.name, "version": about.version, "operations": operations}, "/describe")
+    return described
 
 
 def ops(schema: Any) -> list[str]:
@@ -50,8 +53,10 @@ async def actions(instance: Any) -> dict[str, Any]:
     return {str(_of(action, "name")): action for action in list(listed)[:MAX_ACTIONS] if _of(action, "name")}
 
 
-def _operation(schema: Any, output: Any) -> dict[str, Any]:
+def _operation(schema: Any, output: Any, permissions: list[str]) -> dict[str, Any]:
     described: dict[str, Any] = {"kind": "operator"}
+    if permissions:
+        described["permissions"] = permissions
     if isinstance(schema, dict):
         described["input"] = schema
         for name in ("title", "description"):
@@ -62,16 +67,16 @@ def _operation(schema: Any, output: Any) -> dict[str, Any]:
     return described
 
 
-def _action(action: Any) -> dict[str, Any]:
+def _action(action: Any, permissions: list[str]) -> dict[str, Any]:
     described: dict[str, Any] = {"kind": "operator", "preview": True, "policy_tags": ["action"]}
     if _of(action, "requires_approval"):
         described["policy_tags"].append("requires_approval")
     risk = _of(action, "risk_level") or _of(action, "risk")
     if isinstance(risk, str) and risk:
         described["policy_tags"].append(f"risk_{risk}")
-    scopes = _of(action, "required_scopes")
+    scopes = [*permissions, *(str(scope) for scope in _of(action, "required_scopes") or [])]
     if scopes:
-        described["permissions"] = [str(scope) for scope in scopes]
+        described["permissions"] = list(dict.fromkeys(scopes))
     schema = _of(action, "params_schema")
     if isinstance(schema, dict):
         described["input"] = schema

@@ -153,19 +153,22 @@ def _content(event: Any) -> Any:
 def _progress(event: Any, call: Call) -> None:
     data = member(event, "data")
     said = data if isinstance(data, dict) else event if isinstance(event, dict) else vars(event)
-    number = lambda value: isinstance(value, (int, float)) and not isinstance(value, bool)  # noqa: E731
     message, unit = said.get("message") or said.get("text"), said.get("unit")
     if message is None and isinstance(data, str):
         message = data
     done, total = said.get("done", said.get("current")), said.get("total")
-    if done is None and number(said.get("percent")):
+    if done is None and _is_number(said.get("percent")):
         done, total, unit = said["percent"], 100, "%"
     call.ctx.progress(
         None if message is None else str(message),
-        done if number(done) else None,
-        total if number(total) else None,
+        done if _is_number(done) else None,
+        total if _is_number(total) else None,
         None if unit is None else str(unit),
     )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def failure(package: Package, name: str, exc: BaseException, call: Call | None) -> Answer:

@@ -1,0 +1,77 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+const (
+	schedulerName    = "scheduler"
+	schedulerEnqueue = "scheduler.enqueue"
+	scheduleWrite    = "schedule_write"
+
+	// enqueueAhead is how far away the time of an operation may be.
+	enqueueAhead = 366 * 24 * time.Hour
+)
+
+// enqueueTask puts an operation on record to be run later, by whoever serves
+// then: one of the plugin's own or one that it declared under requires.tools. It
+// is a call of its own with the same principal, judged now and again when it
+// runs, and nested one deeper, so that nothing enqueues itself for ever.
+func enqueueTask(g *grant, args json.RawMessage) (task, error) {
+	var in struct {
+		Operation string          `json:"operation"`
+		Params    json.RawMessage `json:"params"`
+		RunAt     *string         `json:"run_at"`
+	}
+	if err := decode(schedulerEnqueue, args, &in); err != nil {
+		return task{}, err
+	}
+	ref, known := g.enqueueable(in.Operation)
+	if !known {
+		return task{}, plugin.Errorf(plugin.CodeServiceDenied, "%s: %.120s is no operation of %s, nor declared under requires.tools", schedulerEnqueue, in.Operation, g.target.Manifest.Name)
+	}
+	var after time.Time
+	if in.RunAt != nil {
+		var err error
+		if after, err = time.Parse(time.RFC3339, *in.RunAt); err != nil {
+			return task{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: run_at %.60q is no time; write one such as 2026-03-01T09:00:00Z", schedulerEnqueue, *in.RunAt)
+		}
+		if time.Until(after) > enqueueAhead {
+			return task{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: run_at %s is more than a year away", schedulerEnqueue, *in.RunAt)
+		}
+	}
+	if g.call.Depth >= plugin.MaxDepth {
+		return task{}, plugin.Errorf(plugin.CodeLimitExceeded, "%s: calls are nested %d deep already", schedulerEnqueue, plugin.MaxDepth)
+	}
+	var place string // by which the call is found again that an earlier attempt made
+	return task{class: Local, effect: scheduleWrite, repeat: func(key string) { place = "enqueue:" + key }, do: func(ctx context.Context) (any, error) {
+		if g.broker.Enqueue == nil {
+			return nil, plugin.Errorf(plugin.CodeUnavailable, "%s: this host runs nothing later", schedulerEnqueue)
+		}
+		res, err := g.broker.Enqueue(ctx, plugin.Call{
+			Tenant: g.call.Tenant, Principal: g.call.Principal, Actor: g.actor(), Agent: g.call.Agent, Origin: plugin.OriginCall, Parent: g.call.ID,
+			Session: g.call.Session, Depth: g.call.Depth + 1, Labels: plugin.Labels(g.call.Labels, g.Labels()), Operation: ref, Input: in.Params,
+			Overlay: g.call.Overlay, Place: place, Trace: g.call.Trace, NoWait: true, After: after,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return map[string]string{"id": res.CallID}, nil
+	}}, nil
+}
+
+// enqueueable finds an operation that the plugin may have run later, and returns
+// the reference to resolve.
+func (g *grant) enqueueable(asked string) (ref string, known bool) {
+	m := g.target.Manifest
+	name, own := strings.CutPrefix(asked, m.Name+"/")
+	if (own || !strings.Contains(asked, "/")) && m.Operation(name) != nil {
+		return m.Name + "/" + name, true
+	}
+	return declaredTool(m.Requires.Tools, asked)
+}

@@ -1,0 +1,138 @@
+// Package shu is what stands around a call of a Shu plugin: which operation its parameters mean, what in them is the host's, and how the contract spells the answer.
+//
+// It calls nothing itself; whoever builds the call does.
+package shu
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mortise-dev/mortise/internal/registry/dialect"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// HostMember is the member of the parameters that is for the host alone.
+const HostMember = "__host"
+
+// Split takes what the host alone decides out of the parameters of a call, and
+// with it what is null at the top: "The executor strips `__host` before plugin
+// validation/execution". Parameters that are no object are left for the schema
+// to refuse.
+func Split(input json.RawMessage) (params, overlay json.RawMessage, err error) {
+	members, order, isObject := object(input)
+	if !isObject {
+		return input, nil, nil
+	}
+	if host, given := members[HostMember]; given && host.Kind() != 'n' {
+		if host.Kind() != '{' {
+			return nil, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s is what the host decides about the call: an object belongs there", HostMember)
+		}
+		overlay = json.RawMessage(host)
+	}
+	kept := slices.DeleteFunc(order, func(name string) bool { return name == HostMember || members[name].Kind() == 'n' })
+	return write(kept, members), overlay, nil
+}
+
+// Operation returns which operation of m the parameters mean: the one that op
+// names, or else the one that a schema has for op where none is given; "" where
+// none is meant.
+func Operation(m *plugin.Manifest, params json.RawMessage) string {
+	members, _, _ := object(params)
+	var name string
+	if json2.Unmarshal(members["op"], &name) == nil && m.Operation(name) != nil {
+		return name
+	}
+	if len(members["op"]) > 0 {
+		return ""
+	}
+	for _, op := range m.Operations {
+		var s struct {
+			Properties struct {
+				Op struct {
+					Default string `json:"default"`
+				} `json:"op"`
+			} `json:"properties"`
+		}
+		if json.Unmarshal(op.Input, &s) == nil && s.Properties.Op.Default != "" && m.Operation(s.Properties.Op.Default) != nil {
+			return s.Properties.Op.Default
+		}
+	}
+	return ""
+}
+
+// Named returns the parameters with the name of the operation in op, where its
+// schema knows that member: "validation sets op". Another name there is
+// refused, since what was allowed is what is called.
+func Named(op *plugin.Operation, params json.RawMessage) (json.RawMessage, error) {
+	if op.Name == dialect.ShuOperation {
+		return params, nil // it stands for whatever op says
+	}
+	members, order, isObject := object(params)
+	if len(params) == 0 {
+		members, isObject = map[string]jsontext.Value{}, true
+	}
+	var s struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if !isObject || json.Unmarshal(op.Input, &s) != nil {
+		return params, nil
+	}
+	_, known := s.Properties["op"]
+	given, isGiven := members["op"]
+	var name string
+	switch {
+	case isGiven && known && (json2.Unmarshal(given, &name) != nil || name != op.Name):
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the parameters say op: %s, and %s is called: leave op out, or name that one", strings.TrimSpace(string(given)), op.Name)
+	case isGiven && !known && json2.Unmarshal(given, &name) == nil && name == op.Name: // the host was told, and the schema need not know
+		return write(slices.DeleteFunc(order, func(name string) bool { return name == "op" }), members), nil
+	case isGiven || !known:
+		return params, nil
+	}
+	quoted, err := jsontext.AppendQuote(nil, op.Name)
+	if err != nil {
+		return nil, err
+	}
+	members["op"] = quoted
+	return write(append(order, "op"), members), nil
+}
+
+// object reads the members of an object and their order.
+func object(raw json.RawMessage) (members map[string]jsontext.Value, order []string, isObject bool) {
+	dec := jsontext.NewDecoder(bytes.NewReader(raw))
+	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
+		return nil, nil, false
+	}
+	members = map[string]jsontext.Value{}
+	for dec.PeekKind() == '"' {
+		name, err := dec.ReadToken()
+		if err != nil {
+			return nil, nil, false
+		}
+		key := name.String() // the token is void after the next read
+		value, err := dec.ReadValue()
+		if err != nil {
+			return nil, nil, false
+		}
+		members[key] = value.Clone()
+		order = append(order, key)
+	}
+	return members, order, true
+}
+
+// write spells an object whose members were read from one.
+func write(order []string, members map[string]jsontext.Value) json.RawMessage {
+	raw := []byte{'{'}
+	for i, name := range order {
+		if i > 0 {
+			raw = append(raw, ',')
+		}
+		raw, _ = jsontext.AppendQuote(raw, name) // it was valid when it was read
+		raw = append(append(raw, ':'), members[name]...)
+	}
+	return append(raw, '}')
+}

@@ -1,0 +1,327 @@
+// Package shu runs packages of the Shu contract as a person does, by the
+// command line: one package at least for each thing that published plugins rely
+// on beyond the contract's text, and some that do real work against a provider
+// on this machine. The packages in plugins/ are written as published ones are;
+// what must come of them is in cases/. Those in bad/ must be refused.
+package shu
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A scenario is one plugin, a provider, and calls one after the other.
+type scenario struct {
+	Row      string                `json:"row"`      // what published plugins rely on
+	Plugin   string                `json:"plugin"`   // its directory in plugins/
+	Name     string                `json:"name"`     // what its manifest calls it
+	Bases    []string              `json:"bases"`    // knowledge bases that are there
+	Provider map[string][]response `json:"provider"` // by path, or method and path: in order, the last one again and again
+	Calls    []step                `json:"calls"`
+}
+
+// A response is what the provider answers.
+type response struct {
+	Status  int               `json:"status"` // 200 where it is absent
+	Headers map[string]string `json:"headers"`
+	JSON    any               `json:"json"`
+	Text    string            `json:"text"`
+	Base64  string            `json:"base64"`
+}
+
+// A step is one call and what must come of it.
+type step struct {
+	Operation string         `json:"operation"` // without the plugin's name
+	Params    map[string]any `json:"params"`
+	Want      want           `json:"want"`
+}
+
+// A want is what must come of a call; what is not there may be anything.
+type want struct {
+	Code       string `json:"code"`        // of the error; empty is success
+	PluginCode string `json:"plugin_code"` // likewise
+	Message    string `json:"message"`     // is contained
+	Data       any    `json:"data"`
+	Skips      any    `json:"skips"`
+	Citations  any    `json:"citations"`
+	NextCursor any    `json:"next_cursor"`
+	Metrics    any    `json:"metrics"` // those named are there
+}
+
+// An outcome is what `mortise run --json` prints.
+type outcome struct {
+	Status     string         `json:"status"`
+	Data       any            `json:"data"`
+	Skips      any            `json:"skips"`
+	Citations  any            `json:"citations"`
+	NextCursor any            `json:"next_cursor"`
+	Metrics    map[string]any `json:"metrics"`
+	Error      struct {
+		Code       string `json:"code"`
+		PluginCode string `json:"plugin_code"`
+		Message    string `json:"message"`
+	} `json:"error"`
+}
+
+func TestPublishedPlugins(t *testing.T) {
+	cases, err := filepath.Glob("cases/*.json")
+	if err != nil || len(cases) < 15 {
+		t.Fatalf("%d cases, %v", len(cases), err)
+	}
+	for _, file := range cases {
+		name := strings.TrimSuffix(filepath.Base(file), ".json")
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s scenario
+			read(t, file, &s)
+			s.run(t, newHost(t))
+		})
+	}
+}
+
+// refusals are the packages in bad/, each with what the refusal says.
+var refusals = map[string]string{
+	"name-int":               "int",
+	"name-prefix":            "mcp-",
+	"name-colon":             "colon",
+	"imports-requests":       "requests",
+	"imports-httpx":          "httpx",
+	"imports-urllib3":        "urllib3",
+	"imports-urllib":         "urllib",
+	"imports-importlib":      "importlib",
+	"imports-host":           "shu",
+	"imports-dunder":         "requests",
+	"chat-op-without-schema": "schema",
+	"computed-manifest":      "manifest.py:1:",
+}
+
+func TestRefusedPackages(t *testing.T) {
+	dirs, err := os.ReadDir("bad")
+	if err != nil || len(dirs) != len(refusals) {
+		t.Fatalf("%d packages and %d refusals, %v", len(dirs), len(refusals), err)
+	}
+	for dir, says := range refusals {
+		t.Run(dir, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t)
+			out, errs, err := h.command(t, "plugins", "register", "--dev", filepath.Join("bad", dir))
+			if said := string(out) + string(errs); err == nil || !strings.Contains(said, says) {
+				t.Errorf("it is registered, or refused without a word of %q: %v\n%s", says, err, said)
+			}
+		})
+	}
+}
+
+// run plays a scenario.
+func (s *scenario) run(t *testing.T, h *host) {
+	address := serve(t, s.Provider)
+	h.configure(t, fmt.Sprintf(`policy:
+  allow:
+    - {operations: ["*"], effects: ["*"]}
+egress:
+  loopback: [%s]
+  map: {api.provider.example: %q}
+`, s.Name, address))
+	out, errs, err := h.command(t, "plugins", "register", "--dev", filepath.Join("plugins", s.Plugin))
+	if err != nil {
+		t.Fatalf("registering: %v\n%s%s", err, out, errs)
+	}
+	for _, base := range s.Bases {
+		if out, errs, err := h.command(t, "kb", "create", base); err != nil {
+			t.Fatalf("creating a knowledge base: %v\n%s%s", err, out, errs)
+		}
+	}
+	for i, c := range s.Calls {
+		params, err := json.Marshal(c.Params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Params == nil {
+			params = []byte("{}")
+		}
+		printed, errs, _ := h.command(t, "run", s.Name+"/"+c.Operation, "--json", "--input", string(params))
+		var got outcome
+		if err := json.Unmarshal(printed, &got); err != nil {
+			t.Fatalf("call %d of %s: %v: %s%s", i+1, c.Operation, err, printed, errs)
+		}
+		c.judge(t, i+1, got, printed)
+	}
+}
+
+// judge holds what came against what was wanted.
+func (c *step) judge(t *testing.T, n int, got outcome, printed []byte) {
+	differs := func(what string, got, want any) {
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("call %d of %s: %s is %v; wanted is %v\n%s", n, c.Operation, what, got, want, printed)
+		}
+	}
+	w := c.Want
+	status := "succeeded"
+	if w.Code != "" {
+		status = "failed"
+	}
+	differs("status", got.Status, status)
+	differs("code", got.Error.Code, w.Code)
+	differs("plugin_code", got.Error.PluginCode, w.PluginCode)
+	if !strings.Contains(got.Error.Message, w.Message) {
+		differs("message", got.Error.Message, w.Message)
+	}
+	for _, part := range []struct {
+		name      string
+		got, want any
+	}{{"data", got.Data, w.Data}, {"skips", got.Skips, w.Skips}, {"citations", got.Citations, w.Citations}, {"next_cursor", got.NextCursor, w.NextCursor}} {
+		if part.want != nil {
+			differs(part.name, part.got, part.want)
+		}
+	}
+	if metrics, ok := w.Metrics.(map[string]any); ok {
+		for name, value := range metrics {
+			differs(name, got.Metrics[name], value)
+		}
+	}
+}
+
+// serve starts a provider on this machine and returns its address. At /echo it
+// answers with what it was asked.
+func serve(t *testing.T, responses map[string][]response) string {
+	t.Helper()
+	var mu sync.Mutex
+	asked := map[string]int{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/echo" {
+			echo(w, r)
+			return
+		}
+		key := r.Method + " " + r.URL.Path
+		if responses[key] == nil {
+			key = r.URL.Path
+		}
+		mu.Lock()
+		n := asked[key]
+		asked[key]++
+		mu.Unlock()
+		all := responses[key]
+		if len(all) == 0 {
+			http.Error(w, "nothing at "+r.URL.Path, http.StatusNotFound)
+			return
+		}
+		all[min(n, len(all)-1)].write(w)
+	}))
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String()
+}
+
+func echo(w http.ResponseWriter, r *http.Request) {
+	var body any
+	if data, err := io.ReadAll(io.LimitReader(r.Body, 1<<20)); err == nil && len(data) > 0 {
+		_ = json.Unmarshal(data, &body)
+	}
+	headers := map[string]string{}
+	for name := range r.Header {
+		headers[http.CanonicalHeaderKey(name)] = r.Header.Get(name)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{"method": r.Method, "query": r.URL.RawQuery, "headers": headers, "body": body})
+}
+
+func (r response) write(w http.ResponseWriter) {
+	body := []byte(r.Text)
+	switch {
+	case r.JSON != nil:
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		body, _ = json.Marshal(r.JSON)
+	case r.Base64 != "":
+		w.Header().Set("Content-Type", "application/octet-stream")
+		body, _ = base64.StdEncoding.DecodeString(r.Base64)
+	default:
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	}
+	for name, value := range r.Headers {
+		w.Header().Set(name, value)
+	}
+	if r.Status != 0 {
+		w.WriteHeader(r.Status)
+	}
+	_, _ = w.Write(body)
+}
+
+// A host is a data directory.
+type host struct{ home string }
+
+var binary string // the program
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "shu-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		binary = filepath.Join(dir, "mortise")
+		// With the launcher of cages that lies ready.
+		if out, err := exec.Command("go", "build", "-o", binary, "../../../cmd/mortise").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "building: %v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+func newHost(t *testing.T) *host {
+	t.Helper()
+	home, err := os.MkdirTemp("", "shu-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	return &host{home}
+}
+
+// configure writes the configuration.
+func (h *host) configure(t *testing.T, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(h.home, "mortise.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (h *host) command(t *testing.T, args ...string) (out, errs []byte, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Env = append(os.Environ(), "MORTISE_HOME="+h.home)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err = cmd.Run()
+	if ctx.Err() != nil {
+		t.Fatalf("mortise %s: %v\n%s%s", strings.Join(args, " "), ctx.Err(), stdout.Bytes(), stderr.Bytes())
+	}
+	return stdout.Bytes(), stderr.Bytes(), err
+}
+
+func read(t *testing.T, file string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
