@@ -80,6 +80,14 @@ func open(t *testing.T, change func(*extract.Options)) *extract.Extractor {
 	return x
 }
 
+// needsPDFium skips a test that would wait for it too long.
+func needsPDFium(t *testing.T, needed bool) {
+	t.Helper()
+	if raced && needed {
+		t.Skip("PDFium is not compiled under the race detector")
+	}
+}
+
 // archive is a zip file of alternating names and contents.
 func archive(parts ...string) []byte {
 	var b bytes.Buffer
@@ -200,6 +208,7 @@ func TestFormatsGiveTheirText(t *testing.T) {
 		{"mail", extract.File{Data: []byte(mail), MIME: "message/rfc822"}, "mail", "text", "Café plans", []string{"From: Ada", "Meet at the café.", "Attachments: map.pdf"}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			needsPDFium(t, strings.Contains(strings.ToLower(test.name), "pdf"))
 			got, err := x.Extract(t.Context(), test.file, extract.Fallback)
 			if err != nil {
 				t.Fatal(err)
@@ -262,6 +271,7 @@ func TestBadFilesAreRefused(t *testing.T) {
 		{"too much text", extract.File{Data: bytes.Repeat([]byte("word "), extract.MaxText/5+1), MIME: "text/plain"}, extract.TooLarge, "at most"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			needsPDFium(t, strings.Contains(strings.ToLower(test.name), "pdf"))
 			got, err := x.Extract(t.Context(), test.file, extract.Fallback)
 			var refused *extract.Refusal
 			if !errors.As(err, &refused) {
@@ -286,6 +296,7 @@ func archiveWith(name string, data []byte) []byte { return archive(name, string(
 // TestWrongTypesAreSeenThrough: what a file is counts for more than what it is
 // called.
 func TestWrongTypesAreSeenThrough(t *testing.T) {
+	needsPDFium(t, true)
 	x := open(t, nil)
 	for _, test := range []struct {
 		file extract.File
@@ -360,6 +371,7 @@ const pixel = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
 // TestOCRModes walks mode x file: always forces it, auto takes it for PDF and
 // pictures, fallback where no text came, never does not.
 func TestOCRModes(t *testing.T) {
+	needsPDFium(t, true)
 	x := open(t, tesseract(t))
 	text, scanned, picture := pdf("", "typed"), pdf("", ""), []byte(pixel)
 	for _, test := range []struct {
@@ -384,6 +396,7 @@ func TestOCRModes(t *testing.T) {
 
 // TestWithoutTesseract: what cannot be done is said, and what can is.
 func TestWithoutTesseract(t *testing.T) {
+	needsPDFium(t, true)
 	x := open(t, nil)
 	for _, mode := range []extract.Mode{extract.Always, extract.Auto, extract.Fallback} {
 		if _, err := x.Extract(t.Context(), extract.File{Data: []byte(pixel)}, mode); plugin.CodeOf(err) != plugin.CodeDependencyMissing {
@@ -401,6 +414,7 @@ func TestWithoutTesseract(t *testing.T) {
 
 // TestRealTesseract reads a page that was drawn from a PDF.
 func TestRealTesseract(t *testing.T) {
+	needsPDFium(t, true)
 	if _, err := exec.LookPath("tesseract"); err != nil {
 		t.Skip("tesseract is not installed")
 	}

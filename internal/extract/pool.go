@@ -319,9 +319,10 @@ func (p *pool) compile(ctx context.Context) {
 	argv := append(append([]string{}, p.opts.Command...), compileArg, p.opts.Dir)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = []string{"TMPDIR=" + p.opts.Dir}
-	if cmd.Run() == nil && os.WriteFile(mark, nil, 0o600) == nil {
-		p.compiled = true
+	if cmd.Run() == nil {
+		_ = os.WriteFile(mark, nil, 0o600)
 	}
+	p.compiled = !errors.Is(ctx.Err(), context.Canceled) // what failed once is not tried for every file
 }
 
 // programReads is what a program has to read of the machine to start.

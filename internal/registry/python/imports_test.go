@@ -72,7 +72,7 @@ func TestSourceThatIsMadeToBeSlow(t *testing.T) {
 	t.Parallel()
 	for _, part := range []string{"import a\n", "import ", "from .", "from a import b,", "__import__(", "x,", "M:;", "f'{", `"""`, "(", "\r", "from a import ("} {
 		began := time.Now()
-		code := []byte(strings.Repeat(part, python.MaxBytes/2/len(part)))
+		code := []byte(strings.Repeat(part, python.MaxBytes/8/len(part)))
 		_, _ = python.Imports(code) // whether it can be read is not the question
 		_, _ = python.Assigned(code, "M")
 		if took := time.Since(began); took > 10*time.Second {
