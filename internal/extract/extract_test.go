@@ -329,6 +329,9 @@ func TestAWorkerThatHangsIsEnded(t *testing.T) {
 // TestMemoryIsBounded: a file that needs more than the worker may have is
 // refused, and the next one is read.
 func TestMemoryIsBounded(t *testing.T) {
+	if raced {
+		t.Skip("the race detector takes more memory than the bound leaves")
+	}
 	x := open(t, func(o *extract.Options) { o.Memory = 96 << 20 })
 	page := []byte("<html>" + strings.Repeat("<p>a", 3_000_000))
 	_, err := x.Extract(t.Context(), extract.File{Data: page, MIME: "text/html"}, extract.Fallback)
