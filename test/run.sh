@@ -59,6 +59,7 @@ else
 	without "race detector" "there is no C compiler; the tests run without it"
 	part "go test" go_tests
 fi
+part "files are read, without the race detector" go test -count=1 ./internal/extract
 part "hostile plugins" go test -count=1 -v ./test/hostile # by themselves: they measure
 part "bench compiles" sh -c 'cd bench && go vet ./...'
 if have python3; then
