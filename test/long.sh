@@ -7,6 +7,8 @@ for target in protocol:FuzzParseFrame internal/registry/dialect:FuzzRead protoco
 	echo "== fuzzing ${target#*:} in ${target%%:*}"
 	go test "./${target%%:*}" -run '^$' -fuzz "^${target#*:}\$" -fuzztime "${FUZZTIME:-60s}"
 done
+echo "== the race detector over what make test runs without it"
+go test -race -count=1 -timeout 1h ./internal/cli ./internal/check ./internal/scaffold ./plugins ./cmd/pcapsum ./test/compat/...
 echo "== callers are not crossed, ten times"
 go test -race -count=10 -run TestCallersAreNotCrossed ./internal/process
 echo "== 2,000 kills of a host in the middle of calls with effects, on both stores"

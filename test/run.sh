@@ -27,9 +27,11 @@ without() { # name, reason
 	echo "== $1: not run: $2"
 }
 
-go_tests() { # flags... ; every skipped test is named with its reason
+go_tests() { # packages, flags... ; every skipped test is named with its reason
+	packages=$1
+	shift
 	log=$(mktemp)
-	go test -v "$@" $(go list ./... | grep -v /test/hostile) >"$log" 2>&1
+	go test -v "$@" $packages >"$log" 2>&1
 	status=$?
 	grep -E '^(ok|FAIL|panic:|\?) ' "$log" | grep -v 'no test files'
 	[ $status -eq 0 ] || grep -vE '^ *(=== |--- PASS)|^(ok|PASS|\?) ' "$log" | grep -B30 -A30 -E -- '--- FAIL|panic:|DATA RACE|build failed|setup failed' | head -n 400
@@ -51,15 +53,19 @@ node_ready() { # the type checker and bundler of the TypeScript SDK's own tests
 	cd sdk/typescript && { [ -d node_modules ] || npm ci --no-audit --no-fund --loglevel=error; }
 }
 
+# What mostly starts other programs, or compiles: the race detector would slow
+# these and see little. test/long.sh runs them with it.
+outside='/(internal/(cli|check|extract|scaffold)|plugins|docs|cmd/pcapsum|test/compat/[a-z]+)$'
+
 part "gofmt" formatted
 part "go vet" go vet ./...
 if have cc || have gcc; then
-	part "go test, with the race detector" go_tests -race
+	part "go test, with the race detector" go_tests "$(go list ./... | grep -v /test/hostile | grep -vE "$outside")" -race
 else
 	without "race detector" "there is no C compiler; the tests run without it"
-	part "go test" go_tests
+	part "go test" go_tests "$(go list ./... | grep -v /test/hostile | grep -vE "$outside")"
 fi
-part "files are read, without the race detector" go test -count=1 ./internal/extract
+part "go test of what starts programs" go_tests "$(go list ./... | grep -E "$outside")"
 part "hostile plugins" go test -count=1 -v ./test/hostile # by themselves: they measure
 part "bench compiles" sh -c 'cd bench && go vet ./...'
 if have python3; then

@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -99,6 +100,7 @@ func launch(spec *wire.Spec, host *bufio.Reader, signals chan<- os.Signal) (star
 	if len(spec.Argv) == 0 {
 		return started, 0
 	}
+	stock()
 	signal.Notify(signals, passed...) // from here on they wait for the program; earlier, there would be a thread more to wall in
 	pid, err = syscall.ForkExec(spec.Argv[0], spec.Argv, &syscall.ProcAttr{
 		Env: spec.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
@@ -116,6 +118,28 @@ func launch(spec *wire.Spec, host *bufio.Reader, signals chan<- os.Signal) (star
 		}
 	}
 	return started, pid
+}
+
+// threads is how many this process may need at a time once the program runs.
+const threads = 6
+
+// stock has the runtime make those threads now: the program and this process
+// share one limit, and a program that has used it up must not take the watch off
+// itself. The runtime keeps threads that are idle.
+func stock() {
+	var made sync.WaitGroup
+	hold := make(chan struct{})
+	for range threads {
+		made.Add(1)
+		go func() {
+			runtime.LockOSThread() // so that each needs one of its own
+			made.Done()
+			<-hold
+			runtime.UnlockOSThread()
+		}()
+	}
+	made.Wait()
+	close(hold)
 }
 
 // tieToHost lets the kernel end this process when the host does. A change of

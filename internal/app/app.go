@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/account"
 	"github.com/mortise-dev/mortise/internal/adapter"
 	"github.com/mortise-dev/mortise/internal/approval"
 	"github.com/mortise-dev/mortise/internal/blob"
@@ -87,6 +88,7 @@ type App struct {
 	Files        *extract.Extractor // wins text from documents
 	Reference    *reference.Data    // what plugins look things up in
 	Models       *llm.Dispatcher    // nil where none is configured
+	Connections  *account.Accounts  // that plugins act with
 	Vault        *secret.Vault      // what plugins must know and nobody may read
 	Jobs         *job.Queue         // wake-ups, for the hosts that stay; opened when it is needed
 	Sweepers     []worker.Sweeper   // what Work does, a kind each
@@ -163,6 +165,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	a.Store = st
 	a.opened("store", st.Close)
 	a.Vault = secret.New(st, a.keyPlace(), scrubber)
+	a.Connections = a.openAccounts(scrubber)
 	if a.Sessions, err = a.openSessions(ctx); err != nil {
 		return nil, err
 	}
@@ -234,7 +237,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	broker.MaxOutput = a.Config.Limits.OutputBytes
 	broker.Reference = a.Reference
 	broker.Knowledge, broker.Files = a.Knowledge, a.Files
-	broker.Store, broker.Secrets = st, vault{a.Vault}
+	broker.Store, broker.Secrets, broker.Accounts = st, vault{a.Vault}, connected{a.Connections}
 	broker.Sessions, broker.TypeOf, broker.MaxArtifact = artifacts{a.Sessions}, session.Detect, a.Sessions.MaxArtifact
 	a.Models = a.openModels(log)
 	broker.Models, broker.Documents = a.Models, documents{a.Sessions}

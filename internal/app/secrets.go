@@ -101,6 +101,7 @@ func (s Secrets) List(ctx context.Context) ([]secret.Info, error) {
 	if err != nil {
 		return nil, err
 	}
+	all = slices.DeleteFunc(all, func(i secret.Info) bool { return i.Plugin == accountsOwner })
 	if own := secret.Subject(s.by); s.decide().Verdict != plugin.Allow {
 		all = slices.DeleteFunc(all, func(i secret.Info) bool { return i.Scope != secret.User || i.Subject != own })
 	}
@@ -160,6 +161,8 @@ func (s Secrets) place(ctx context.Context, p SecretPlace, what string) (store.S
 		n.Owner = secret.Anyone
 	}
 	switch {
+	case p.Plugin == accountsOwner:
+		return n, plugin.Errorf(plugin.CodeInvalidInput, "accounts are connected and removed, and not set: mortise connect, mortise accounts remove")
 	case p.System && p.User != "":
 		return n, plugin.Errorf(plugin.CodeInvalidInput, "a secret is a user's or the system's, not both")
 	case p.System:
@@ -214,7 +217,7 @@ func needOf(tenant, pluginName string, who plugin.Principal, name, scope string)
 	return secret.Need{Tenant: tenant, Plugin: pluginName, Subject: secret.Subject(who), Name: name, Scope: scope}
 }
 
-// equip refuses a call whose secrets are not there.
+// equip refuses a call whose secrets or accounts are not there.
 func (a *App) equip(ctx context.Context, t *plugin.Target, call *plugin.Call) error {
 	var missing, scopes []string
 	for _, name := range slices.Sorted(maps.Keys(t.Operation.Secrets)) {
@@ -232,7 +235,7 @@ func (a *App) equip(ctx context.Context, t *plugin.Target, call *plugin.Call) er
 		}
 	}
 	if len(missing) == 0 {
-		return nil
+		return a.Connections.Check(ctx, useOf(t, call))
 	}
 	whose := ""
 	if scopes[0] == plugin.SecretOfSystem {

@@ -49,6 +49,7 @@ type Config struct {
 	Bindings     []Binding     `yaml:"bindings" json:"bindings"`         // plugins of the runtime protocol
 	Egress       egress.Grants `yaml:"egress" json:"egress"`             // what plugins may reach beyond the public Internet
 	Models       Models        `yaml:"models" json:"models"`             // language models that plugins may ask
+	Auth         Auth          `yaml:"auth" json:"auth"`                 // with whom people may have accounts that plugins act with
 	Secrets      Secrets       `yaml:"secrets" json:"secrets"`           // where the master key of secrets is
 	Log          Log           `yaml:"log" json:"log"`                   // the host's own log, on standard error
 }
@@ -197,6 +198,7 @@ func Load(path string) (Config, error) {
 	beside(dir, c.Secrets.KeyCommand)
 	c.Secrets.complete(dir)
 	c.Models.complete(dir)
+	c.Auth.complete(dir)
 	return c, nil
 }
 
@@ -229,6 +231,7 @@ func Parse(raw []byte) (Config, error) {
 		}
 	}
 	c.Models.complete("")
+	c.Auth.complete("")
 	return c, c.check()
 }
 
@@ -286,6 +289,7 @@ func (c *Config) check() error {
 	errs = append(errs, c.checkPeople()...)
 	errs = append(errs, c.Intents.check()...)
 	errs = append(errs, c.Models.check()...)
+	errs = append(errs, c.Auth.check()...)
 	errs = append(errs, c.Secrets.check()...)
 	if err := c.Egress.Check(); err != nil {
 		errs = append(errs, err)

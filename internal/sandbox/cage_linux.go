@@ -379,8 +379,12 @@ func (k *caged) ended(end *State) {
 	if err := json.NewDecoder(io.LimitReader(k.lines, maxReport)).Decode(&said); err == nil {
 		end.Exit, end.Signal, end.Exceeded = said.Exit, syscall.Signal(said.Signal), said.Exceeded
 	}
-	if end.Exceeded == "" && !end.OK() && k.group != nil {
-		end.Exceeded = k.group.exceeded()
+	if !end.OK() && k.group != nil {
+		// What the kernel counted is a fact; what the launcher found lying about
+		// may be from before.
+		if counted := k.group.exceeded(); end.Exceeded == "" || counted == LimitMemory && end.Signal == syscall.SIGKILL {
+			end.Exceeded = counted
+		}
 	}
 	k.release()
 }

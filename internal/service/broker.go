@@ -30,7 +30,7 @@ import (
 // Names lists the services that exist, as manifests ask for them.
 func Names() []string {
 	return []string{cacheName, httpName, sessionName, artifactsName, referenceName, llmName,
-		storageName, cursorName, secretsName, rateName, identityName, auditName, kbName, queryName, ocrName, schedulerName}
+		storageName, cursorName, secretsName, rateName, identityName, authName, auditName, kbName, queryName, ocrName, schedulerName}
 }
 
 // A Broker answers what plugins ask. It is safe for concurrent use. Its fields
@@ -73,6 +73,8 @@ type Broker struct {
 	Store store.Store
 	// Secrets are what plugins may read and set. It may be nil.
 	Secrets Secrets
+	// Accounts are what plugins act with elsewhere. It may be nil.
+	Accounts Accounts
 
 	Egress      egress.Grants // what an administrator allows beyond the public Internet
 	Version     string        // of the host, as others on the network are told

@@ -50,6 +50,7 @@ var matrixRows = []struct {
 	{"identity.current", `{}`, Read, ""},
 	{"identity.lookup", `{"kind":"google","value":"ada"}`, Read, ""},
 	{"identity.primary_email", `{"provider":"google"}`, Read, ""},
+	{"auth.resolve", `{"provider":"google"}`, Read, ""},
 	{"audit.log", `{"event":"seen"}`, Own, ""},
 	{"kb.ingest_document", `{"kb_id":"notes","file":{"$bytes":"eA=="},"mime_type":"text/plain","source_id":"m1"}`, Local, "kb_write"},
 	{"kb.ingest_email", `{"kb_id":"notes","subject":"s","message_id":"m2","body_text":"x"}`, Local, "kb_write"},
@@ -131,7 +132,7 @@ func TestKindsAndEffects(t *testing.T) {
 					if row.class == Nested && below.EffectFree != (effectFree || kind == plugin.Tool || kind == plugin.Agent) {
 						t.Errorf("%s: the call below is effect-free: %v", cell, below.EffectFree)
 					}
-					if used := services.(interface{ Used() bool }).Used(); used != (allowed && (row.method == fetchName || row.method == secretsGet)) {
+					if used := services.(interface{ Used() bool }).Used(); used != (allowed && (row.method == fetchName || row.method == secretsGet || row.method == authResolve)) {
 						t.Errorf("%s: used %v", cell, used)
 					}
 				}

@@ -71,6 +71,7 @@ var methods = map[string]method{
 	identityCurrent: always(Read, "", identityOfCaller),
 	identityLookup:  always(Read, "", identityFound),
 	identityPrimary: always(Read, "", identityEmail),
+	authResolve:     always(Read, "", authResolved),
 	auditLog:        always(Own, "", audited),
 
 	kbDocument:        kbDocumentTask, // local, kb_write

@@ -14,6 +14,7 @@ import (
 
 	json2 "github.com/go-json-experiment/json"
 
+	connections "github.com/mortise-dev/mortise/internal/account"
 	"github.com/mortise-dev/mortise/internal/egress"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -54,6 +55,16 @@ func addresses(list ...string) func(context.Context) ([]netip.Addr, error) {
 	return func(context.Context) ([]netip.Addr, error) { return addrs, nil }
 }
 
+// connected are accounts as a host has them.
+type connected struct{ a *connections.Accounts }
+
+// Resolve implements [Accounts].
+func (c connected) Resolve(ctx context.Context, t *plugin.Target, call *plugin.Call, ask AccountAsk) (AccountToken, error) {
+	answer, err := c.a.Resolve(ctx, connections.Use{Tenant: call.Tenant, Subject: "user::" + call.Principal.ID, Name: t.Name(),
+		Operation: t.Operation.Auth, Identities: t.Manifest.Identities, Overlay: call.Overlay}, connections.Ask(ask))
+	return AccountToken(answer), err
+}
+
 var oneServer = sync.OnceValue(func() *httptest.Server { return httptest.NewServer(http.NotFoundHandler()) })
 
 func newScene(t *testing.T) *scene {
@@ -61,7 +72,7 @@ func newScene(t *testing.T) *scene {
 	s.target = &plugin.Target{
 		Manifest: &plugin.Manifest{
 			Name: "sample", Version: "1.0.0", Capabilities: []string{"http", "cache", "session", "artifacts", "reference_data", "llm",
-				"storage", "cursor", "secrets", "rate_limit", "identity", "audit", "kb", "query", "ocr", "scheduler"},
+				"storage", "cursor", "secrets", "rate_limit", "identity", "auth", "audit", "kb", "query", "ocr", "scheduler"},
 			HTTP:     plugin.HTTP{Hosts: []string{"api.example.com", ".example.org", "api.example.com:8443"}},
 			Requires: plugin.Requires{Tools: []string{"other"}},
 		},
@@ -84,6 +95,7 @@ func newScene(t *testing.T) *scene {
 		return ctx.Err()
 	}
 	s.broker.Store, s.broker.Secrets = oneStore(), safeOf(oneVault())
+	s.broker.Accounts = connected{connections.New(connections.Options{})}
 	s.broker.Knowledge, s.broker.Files = oneKnowledge(), plainFiles
 	t.Cleanup(func() { _ = s.broker.Close() })
 	return s

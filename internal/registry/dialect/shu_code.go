@@ -96,7 +96,7 @@ const (
 // guard holds every module of the package, those in vendor too, against what a
 // Shu plugin may not import: "Plugins must not import host-internal modules" and
 // "must not import direct HTTP clients" (Plugin Independence Policy). It returns
-// the addresses that stand in the plugin's own.
+// the addresses that stand in the plugin's own, its tests aside.
 func (p *page) guard() (addresses []string) {
 	if p.files.root == nil {
 		return nil
@@ -141,7 +141,7 @@ func (p *page) guard() (addresses []string) {
 				}
 			}
 		}
-		if !strings.HasPrefix(name, "vendor/") {
+		if !strings.HasPrefix(name, "vendor/") && !strings.HasPrefix(name, "tests/") {
 			addresses = append(addresses, scan.Addresses...)
 		}
 		return nil

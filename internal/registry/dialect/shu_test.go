@@ -36,7 +36,8 @@ PLUGIN_MANIFEST: dict = {
 `
 
 func shuDir(t *testing.T, files ...string) string {
-	return dir(t, append([]string{"plugin.py", "class MailPlugin: pass\nA = 'https://gmail.googleapis.com/gmail/v1'\n", "manifest.py", digest}, files...)...)
+	return dir(t, append([]string{"plugin.py", "class MailPlugin: pass\nA = 'https://gmail.googleapis.com/gmail/v1'\n", "manifest.py", digest,
+		"tests/test_mail.py", "HOST = 'https://only.in-tests.example'\n"}, files...)...)
 }
 
 // read returns the manifest as JSON has it, so that what is stored is compared.

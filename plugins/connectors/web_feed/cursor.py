@@ -1,7 +1,8 @@
 """How far each feed was read, in the one cursor of a knowledge base.
 
-    {"version": 1, "feeds": {URL: {"etag", "last_modified", "watermark", "seen": {KEY: DIGEST}}}}
+    {"version": 1, "feeds": {URL: {"turn", "etag", "last_modified", "watermark", "seen": {KEY: DIGEST}}}}
 
+turn grows with every run, so the feed with the smallest was read longest ago.
 etag and last_modified are kept once a document was taken in whole. seen has what
 the last document held and is taken in. watermark is the latest date that was
 taken in: where seen had to give way to the space of other feeds, what is not
@@ -21,10 +22,10 @@ class Cursor:
 
     def __init__(self, kept, url):
         feeds = kept.get("feeds") if isinstance(kept, dict) and kept.get("version") == 1 else None
-        self.feeds = dict(feeds) if isinstance(feeds, dict) else {}
+        self.feeds = {name: dict(own) for name, own in feeds.items() if isinstance(own, dict)} if isinstance(feeds, dict) else {}
+        self.turn = 1 + max((_turn(own) for own in self.feeds.values()), default=0)
         self.url = url
-        own = self.feeds.pop(url, None)
-        own = own if isinstance(own, dict) else {}
+        own = self.feeds.pop(url, {})
         self.etag, self.last_modified = own.get("etag") or "", own.get("last_modified") or ""
         self.watermark, self.seen = own.get("watermark") or "", own.get("seen")
 
@@ -49,29 +50,28 @@ class Cursor:
         taken = [entry for entry in entries if entry.key not in waits]
         before = min((entry.date for entry in waiting if entry.date), default="9")
         dates = [entry.date for entry in taken if entry.date and entry.date < before]
-        own = {"watermark": max([self.watermark, *dates]), "seen": {short(entry.key): entry.digest for entry in taken}}
+        seen = {short(entry.key): entry.digest for entry in taken}
+        own = {"turn": self.turn, "watermark": max([self.watermark, *dates]), "seen": seen}
         if not waiting:
             for name in ("etag", "last_modified"):
                 value = headers.get(name.replace("_", "-"))
                 if value and len(value) <= 500:
                     own[name] = value
-        return _fitting({**self.feeds, self.url: own})
+        return _fitting({**self.feeds, self.url: own}, self.url)
 
 
-def _fitting(feeds):
-    """Return the cursor, smaller where it has to be: the feed that was read longest ago gives first."""
+def _turn(own):
+    turn = own.get("turn")
+    return turn if isinstance(turn, int) else 0
+
+
+def _fitting(feeds, url):
+    """Return the cursor, smaller where it has to be: the feed that was read longest ago gives first, url never."""
     value = {"version": 1, "feeds": feeds}
-    for drop in (_without_seen, lambda own: None):
-        for url in list(feeds)[:-1]:
+    others = sorted((name for name in feeds if name != url), key=lambda name: _turn(feeds[name]))
+    for give in (lambda name: feeds[name].pop("seen", None), feeds.pop):
+        for name in others:
             if len(json.dumps(value)) <= MAX_BYTES:
                 return value
-            left = drop(feeds[url])
-            if left is None:
-                del feeds[url]
-            else:
-                feeds[url] = left
+            give(name)
     return value
-
-
-def _without_seen(own):
-    return {name: part for name, part in own.items() if name != "seen"} if isinstance(own, dict) else None

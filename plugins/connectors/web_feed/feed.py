@@ -36,6 +36,7 @@ _KNOWN = re.compile(
 )
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _DOCTYPE = re.compile(r"""<!DOCTYPE\s+[A-Za-z][\w.:-]{0,80}(\s+(SYSTEM|PUBLIC\s+("[^"]*"|'[^']*'))\s*("[^"]*"|'[^']*')?)?\s*>""")
+_ELEMENT = re.compile(r"<[A-Za-z_]")
 
 
 class Malformed(ValueError):
@@ -119,19 +120,21 @@ def _root(text):
         while text[at : at + 1].isspace():
             at += 1
         if text.startswith("<?", at):
-            end = text.find("?>", at) + 2
+            end = text.find("?>", at)
         elif text.startswith("<!--", at):
-            end = text.find("-->", at + 4) + 3
+            end = text.find("-->", at + 4)
         elif text.startswith("<!", at):
             doctype = _DOCTYPE.match(text, at)
             if doctype is None:
                 raise Malformed("the document declares entities or a type of its own, which is not read")
-            end = doctype.end()
+            end = doctype.end() - 1
         else:
             break
-        if end <= at:
+        if end < 0:
             raise Malformed("the document ends before its first element")
-        at = end
+        at = text.index(">", end) + 1
+    if not _ELEMENT.match(text, at) or "\0" in text:
+        raise Malformed("the document is not well-formed: it does not begin with an element, or is of another encoding")
     parser = ET.XMLParser(target=_Bounded())
     try:
         parser.feed(text[at:])  # without the declaration: the text is decoded already
@@ -162,7 +165,7 @@ class _Bounded(ET.TreeBuilder):
 def _rss(item, base):
     guid, link = item.find("guid"), _plain(item.find("link")).strip()
     id = _plain(guid).strip()
-    if not link and id and guid.get("isPermaLink", "true") == "true":
+    if not link and id.startswith(("http://", "https://")) and guid.get("isPermaLink", "true") == "true":
         link = id
     body = item.find(CONTENT)
     text = text_of(_plain(body if body is not None and _plain(body).strip() else item.find("description")))
