@@ -62,8 +62,12 @@ func shownAs(a *session.Artifact, view session.View) service.Artifact {
 }
 
 // view returns the directory in which the processes of a session find its
-// artifacts.
+// artifacts. A session that nobody began is no more than a name that calls
+// share, and has none.
 func (s artifacts) view(ctx context.Context, tenant, id string) (string, error) {
 	v, err := s.sessions.View(ctx, tenant, id)
+	if plugin.CodeOf(err) == plugin.CodeNotFound {
+		return "", nil
+	}
 	return v.Dir, err
 }
