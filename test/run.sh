@@ -72,7 +72,7 @@ if have python3; then
 	part "Python SDK" python3 -B -m unittest discover -q -s sdk/python/tests
 	part "pattern_extractor" python3 -B -m unittest discover -q -s plugins/log_analysis/pattern_extractor/tests
 	for tool in log_analysis/event_source_profiler log_analysis/threat_intel_ingester network_forensics/firewall_log_aggregator network_forensics/pcap_metadata_summary; do
-		part "${tool#*/}" env PYTHONPATH=sdk/python/eventmill python3 -B -m unittest discover -q -s "plugins/$tool/tests"
+		part "${tool#*/}" env PYTHONPATH="sdk/python/eventmill:plugins/$tool" python3 -B -m unittest discover -q -s "plugins/$tool/tests"
 	done
 else
 	without "Python SDK, pattern_extractor, event_source_profiler, threat_intel_ingester, firewall_log_aggregator, pcap_metadata_summary" "python3 is not installed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import unittest
 from unittest import mock
 
@@ -64,10 +65,10 @@ class Readme(unittest.TestCase):
         with open(os.path.join(SDK, "README.md"), encoding="utf-8") as file:
             blocks = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)
         scope: dict[str, object] = {"__name__": __name__}
-        with mock.patch.object(Plugin, "run"):
+        with mock.patch.object(Plugin, "run"), mock.patch.object(sys, "path", [*sys.path, os.path.join(SDK, "shu")]):
             for block in blocks:
                 exec(block, scope)
-        self.assertEqual(len(blocks), 6)
+        self.assertEqual(len(blocks), 7)
         self.assertEqual(list(scope["plugin"].describe()["operations"]), ["word_count", "move", "read", "total", "send", "decide", "inbound"])
 
 

@@ -22,7 +22,6 @@ func init() {
 				for i := 0; i < len(b); i += 4096 {
 					b[i] = 1
 				}
-				//lint:ignore SA4010 taking memory is what it is for
 				held = append(held, b)
 				_ = held
 			}
