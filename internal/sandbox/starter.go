@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 // is set as soon as the thread that started it ends, so that no plugin
 // outlives the host, however the host ends.
 type starter struct {
-	jobs  chan start
+	jobs  chan *start
 	stop  sync.Once
 	done  chan struct{}
 	stray sync.WaitGroup // starts that nobody waits for any more
@@ -25,13 +26,22 @@ type starter struct {
 type start struct {
 	cmd   *exec.Cmd
 	reply chan error // buffered
+	state atomic.Int32
 }
+
+// States of a start. Once it has begun, the files of its command must stay open
+// until it has been replied to; one that was given up before never begins.
+const (
+	queued = iota
+	begun
+	abandoned
+)
 
 // startLimit is how long the start of a program may take.
 const startLimit = 2 * time.Second
 
 func newStarter() *starter {
-	s := &starter{jobs: make(chan start, 64), done: make(chan struct{})}
+	s := &starter{jobs: make(chan *start, 64), done: make(chan struct{})}
 	go s.run()
 	return s
 }
@@ -40,33 +50,54 @@ func (s *starter) run() {
 	defer close(s.done)
 	runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
 	for job := range s.jobs {
-		job.reply <- job.cmd.Start()
+		if job.state.CompareAndSwap(queued, begun) {
+			job.reply <- job.cmd.Start()
+		}
 	}
 }
 
-// start starts cmd. When it is given up first, the program is ended as soon as
-// it runs, and its error is typed.
+// start starts cmd. When it is given up first, the program does not run or is
+// ended as soon as it does, and the error is typed.
 func (s *starter) start(ctx context.Context, cmd *exec.Cmd) error {
-	reply := make(chan error, 1)
-	s.jobs <- start{cmd, reply}
+	job := &start{cmd: cmd, reply: make(chan error, 1)}
+	s.jobs <- job
 	timer := time.NewTimer(startLimit)
 	defer timer.Stop()
-	var err error
+	late := plugin.Errorf(plugin.CodeTimeout, "starting %s took longer than %s", cmd.Args[0], startLimit)
 	select {
-	case err := <-reply:
+	case err := <-job.reply:
 		return err
 	case <-ctx.Done():
-		err = plugin.AsError(context.Cause(ctx))
+		gone := plugin.AsError(context.Cause(ctx))
+		if job.state.CompareAndSwap(queued, abandoned) {
+			return gone
+		}
+		select {
+		case err := <-job.reply:
+			if err == nil {
+				s.stray.Go(func() { end(cmd) })
+			}
+			return gone
+		case <-timer.C:
+			late = gone
+		}
 	case <-timer.C:
-		err = plugin.Errorf(plugin.CodeTimeout, "starting %s took longer than %s", cmd.Args[0], startLimit)
+		if job.state.CompareAndSwap(queued, abandoned) {
+			return late
+		}
 	}
 	s.stray.Go(func() {
-		if <-reply == nil {
-			signalGroup(cmd, syscall.SIGKILL)
-			_ = cmd.Wait()
+		if <-job.reply == nil {
+			end(cmd)
 		}
 	})
-	return err
+	return late
+}
+
+// end ends a program that nobody waits for any more.
+func end(cmd *exec.Cmd) {
+	signalGroup(cmd, syscall.SIGKILL)
+	_ = cmd.Wait()
 }
 
 // close ends the thread. Every child must have been reaped before.

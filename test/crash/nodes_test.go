@@ -33,7 +33,6 @@ func TestAPlanOutlivesItsNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "two steps have had their effect", func() bool { return first.count(t) >= 2 })
-	two := second.node(t)
 	before := first.count(t)
 	if before >= 6 {
 		t.Fatalf("%d steps had their effect before the node was killed", before)
@@ -41,6 +40,7 @@ func TestAPlanOutlivesItsNode(t *testing.T) {
 	if err := one.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	two := second.node(t)
 	if err := submitted.Wait(); err != nil {
 		t.Fatalf("%v: %s", err, errs.String())
 	}
