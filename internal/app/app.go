@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -230,6 +231,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	if o.Standby {
 		a.follow(log)
+		thrifty()
 	}
 	broker := service.New()
 	broker.Egress, broker.Version = a.Config.Egress, Version
@@ -295,6 +297,14 @@ func ReadConfig(home, named string) (config.Config, string, error) {
 		return config.Config{}, path, fmt.Errorf("%s: %w", path, err)
 	}
 	return c, path, nil
+}
+
+// thrifty has a host that stays keep half as much memory for later as a program
+// usually does: what plugins send goes in bursts. GOGC has the last word.
+func thrifty() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50)
+	}
 }
 
 func (a *App) dir(name string) string { return filepath.Join(a.Home, name) }

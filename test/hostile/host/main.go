@@ -60,7 +60,7 @@ type host struct {
 
 func run(home string) error {
 	ctx := context.Background()
-	a, err := app.Open(ctx, app.Options{Home: home, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))})
+	a, err := app.Open(ctx, app.Options{Home: home, Standby: true, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))})
 	if err != nil {
 		return err
 	}
