@@ -108,7 +108,7 @@ func TestChangesOfTheClock(t *testing.T) {
 }
 
 // Times are those that whoever watches the clock on the wall all the time, and
-// holds it against the expression, would have noted: for 6 zones and 8
+// holds it against the expression, would have noted: for 6 zones and 20
 // expressions over 13 months. MORTISE_CRON_ZONES and MORTISE_CRON_SPECS ask for
 // more, MORTISE_CRON_MONTHS for longer.
 func TestTimesAreThoseOfSomebodyWhoWatchesTheClock(t *testing.T) {
@@ -122,7 +122,7 @@ func TestTimesAreThoseOfSomebodyWhoWatchesTheClock(t *testing.T) {
 	zones = zones[:min(asked("MORTISE_CRON_ZONES", 6), len(zones))]
 	random := rand.New(rand.NewPCG(27, 16))
 	var specs []string
-	for range asked("MORTISE_CRON_SPECS", 8) {
+	for range asked("MORTISE_CRON_SPECS", 20) {
 		specs = append(specs, randomSpec(random))
 	}
 	for _, zone := range zones {
