@@ -90,6 +90,7 @@ const (
 	OriginPlan    Origin = "plan"    // a step of a plan
 	OriginAdapter Origin = "adapter" // what an adapter made of something that happened elsewhere
 	OriginFeed    Origin = "feed"    // a time of a schedule
+	OriginAgent   Origin = "agent"   // an agent instance using one of its tools
 )
 
 // A Trace is what a call belongs to. The plugin gets it and logs with it.

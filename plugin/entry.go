@@ -125,8 +125,9 @@ type CallRecord struct {
 	PackageDigest  string          `json:"package_digest"`
 	Kind           Kind            `json:"kind"`
 	Effects        []string        `json:"effects"`
-	InputHash      string          `json:"input_hash"`  // sha256 of the canonical payload
-	ResultHash     string          `json:"result_hash"` // sha256 of the canonical result data; "" where there is none
+	InputHash      string          `json:"input_hash"`           // sha256 of the canonical payload
+	AskedHash      string          `json:"asked_hash,omitempty"` // of what the caller sent, where a hook changed that
+	ResultHash     string          `json:"result_hash"`          // sha256 of the canonical result data; "" where there is none
 	Status         Status          `json:"status"`
 	Error          *ErrorRecord    `json:"error"`
 	Metrics        Metrics         `json:"metrics"`
@@ -140,6 +141,7 @@ type CallRecord struct {
 	Origin         Origin          `json:"origin"`
 	Parent         string          `json:"parent"`
 	Session        string          `json:"session"`
+	Agent          string          `json:"agent,omitempty"` // the agent instance that acted
 	Key            string          `json:"key"`
 	Plan           string          `json:"plan"`
 	Labels         []string        `json:"labels"`

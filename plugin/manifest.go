@@ -21,6 +21,7 @@ type Manifest struct {
 	Capabilities  []string      `json:"capabilities,omitempty"` // host services it asks for
 	HTTP          HTTP          `json:"http,omitzero"`
 	Feed          Feed          `json:"feed,omitzero"`
+	Hooks         []Hook        `json:"hooks,omitempty"`      // the events it wants to hear of
 	Identities    []Auth        `json:"identities,omitempty"` // accounts its caller has to have connected
 	Operations    []*Operation  `json:"operations"`           // sorted by name
 	Requires      Requires      `json:"requires,omitzero"`
@@ -103,6 +104,11 @@ type Operation struct {
 	NeedsModel bool      `json:"needs_model,omitzero"`      // it can do nothing without a model
 	Advisory   bool      `json:"advisory_schemas,omitzero"` // its schemas describe and do not bind: its code decides (Event Mill)
 }
+
+// TagRequiresApproval is the policy tag of an operation whose author wants a
+// person to agree each time (Shu: requires_approval of an action). Where policy
+// allows such a call, it waits for one.
+const TagRequiresApproval = "requires_approval"
 
 // A Stability is how far an operation may be relied on (Event Mill, Stability
 // Classes).

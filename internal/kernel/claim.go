@@ -23,7 +23,7 @@ func (r *request) claim(ctx context.Context) (first plugin.Result, done bool, er
 	started, now := r.record, r.k.Now()
 	started.Status, started.Attempt = plugin.InProgress, 1
 	c := ledger.Claim{
-		Call: call, Target: r.target, Fingerprint: r.fingerprint(), InputHash: r.record.InputHash, Request: r.encode(),
+		Call: call, Target: r.target, Fingerprint: r.print, InputHash: r.record.InputHash, Request: r.encode(),
 		PolicyVersion: r.record.Decision.Policy, Journalled: r.journalled(), Deadline: r.started.Add(r.limit()), Record: &started, At: now,
 	}
 	var asked *approval.Asked

@@ -71,6 +71,7 @@ type Options struct {
 	Services Services
 
 	Agents Agents // where it is nil, agents are called like any other operation
+	Hooks  Hooks  // where it is nil, nobody hears of what agent instances do
 
 	// Equip refuses a call for which something is missing that its operation needs
 	// and that its caller has to provide, a secret. It may be nil.
@@ -141,6 +142,10 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 	// Look up: a key seen before gets its first answer and no second effect.
 	if first, seen, err := r.lookUp(ctx); seen || err != nil {
 		return first, err
+	}
+	// Hooks: whoever may change or veto an agent's call comes before what judges it.
+	if err := r.hook(ctx); err != nil {
+		return res, err
 	}
 	// Brief: an agent is told what it may know and what it may propose.
 	if err := r.brief(ctx); err != nil {

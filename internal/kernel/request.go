@@ -41,6 +41,7 @@ type request struct {
 	journal *ledger.Journal    // of its effects; nil for a call without
 	prior   *ledger.Prior      // the call whose answer this one gets
 	input   []byte             // what the caller sent, where the plugin gets more
+	print   string             // the fingerprint of what the caller sent
 }
 
 // begin takes note of what was asked.
@@ -65,6 +66,7 @@ func (k *Kernel) begin(call *plugin.Call) *request {
 		Origin:        call.Origin,
 		Parent:        call.Parent,
 		Session:       call.Session,
+		Agent:         call.Agent,
 		Plan:          call.Plan,
 		Labels:        call.Labels,
 		Key:           printable(call.Key, 255),
@@ -120,7 +122,8 @@ func (r *request) resolve(ctx context.Context) error {
 	if protocol.TooDeep(r.call.Input) {
 		return plugin.Errorf(plugin.CodeInvalidInput, "the input is nested deeper than %d", protocol.MaxDepth)
 	}
-	return nil
+	r.print = r.fingerprint()
+	return r.assigned(ctx)
 }
 
 // lookUp answers a key that was seen before.
@@ -139,7 +142,7 @@ func (r *request) lookUp(ctx context.Context) (first plugin.Result, seen bool, e
 // replay gives the answer that an earlier call with the same key got or, while
 // that is at work, waits for it.
 func (r *request) replay(ctx context.Context, prior *ledger.Prior) (plugin.Result, error) {
-	if prior.Fingerprint != r.fingerprint() || prior.Principal != r.call.Principal.ID {
+	if prior.Fingerprint != r.print || prior.Principal != r.call.Principal.ID {
 		return plugin.Result{}, plugin.Errorf(plugin.CodeKeyConflict, "the key %s was used before, with another input or by someone else", r.call.Key)
 	}
 	r.prior = prior
@@ -363,7 +366,7 @@ func (r *request) checkOut(ctx context.Context, res *plugin.Result) error {
 		res.Data = nil
 		return plugin.Errorf(code, "%s: "+format, append([]any{r.target.Name()}, args...)...)
 	}
-	if r.journal != nil && r.journal.Diverged() {
+	if r.journal != nil && !r.journal.Whole() {
 		return refuse(plugin.CodeOutcomeUnknown, "it says how it ended, and did something else than in the attempt before")
 	}
 	if len(res.Data) > r.k.MaxOutput {
