@@ -46,6 +46,11 @@ type Call struct {
 	NoWait   bool      // come back as soon as the call is on record; somebody else runs it
 	After    time.Time // it is not to run before; only with NoWait
 
+	// Dry makes it a dry run: it is resolved, checked and judged like any other,
+	// claims nothing, and what it would change is noted there and not done. Nil
+	// for a call that counts.
+	Dry *Rehearsal
+
 	// Observe hears what the plugin says while it works. It is called from one
 	// goroutine at a time and must return quickly; nil hears nothing.
 	Observe func(Event)

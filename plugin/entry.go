@@ -112,6 +112,9 @@ const (
 	// or it is not what was approved.
 	EntryPluginQuarantined EntryKind = "plugin.quarantined"
 
+	EntryRecoveryEntered   EntryKind = "recovery.entered"   // the database is an older copy: nothing with effects runs
+	EntryRecoveryConfirmed EntryKind = "recovery.confirmed" // somebody made sure of what was done since
+
 	EntryNodeUnclean EntryKind = "node.unclean" // a host process ended without closing its books
 )
 
@@ -151,7 +154,8 @@ type CallRecord struct {
 	Approval       string          `json:"approval"`  // the approval that let it run
 	Isolation      string          `json:"isolation"` // the level the sandbox reached
 	Cached         bool            `json:"cached"`
-	Replays        string          `json:"replays"` // the call whose answer this one was given
+	Dry            bool            `json:"dry,omitzero"` // nothing that it asked for was done
+	Replays        string          `json:"replays"`      // the call whose answer this one was given
 	SchemaVersion  string          `json:"schema_version"`
 }
 

@@ -162,10 +162,31 @@ type HTTP struct {
 	// Idempotency names, by host as it stands in Hosts, the header in which that
 	// host takes a key by which it tells a repeated request from a second one.
 	Idempotency map[string]string `json:"idempotency,omitempty"`
+
+	// Inject are credentials that the host puts into requests itself, so that the
+	// plugin does not hold them.
+	Inject []Injection `json:"inject,omitempty"`
 }
 
 // IsZero reports whether nothing is declared.
-func (h HTTP) IsZero() bool { return len(h.Hosts) == 0 && len(h.Idempotency) == 0 }
+func (h HTTP) IsZero() bool {
+	return len(h.Hosts) == 0 && len(h.Idempotency) == 0 && len(h.Inject) == 0
+}
+
+// An Injection is a credential of one host: a secret, or the token of an
+// account. The host puts it into a header or a parameter of the query; where
+// neither is named, the plugin says in which header, by reference.
+type Injection struct {
+	Host   string `json:"host"`             // as it stands in Hosts
+	Header string `json:"header,omitempty"` // in which the credential is sent
+	Query  string `json:"query,omitempty"`  // or: the parameter
+	Format string `json:"format,omitempty"` // what is sent, with {} where the credential stands; the credential alone where it is empty
+
+	Secret       string `json:"secret,omitempty"`        // its name
+	AllowedScope string `json:"allowed_scope,omitempty"` // of the secret: user, system, system_or_user
+	Optional     bool   `json:"optional,omitzero"`       // requests are made without it where the secret is not there
+	Account      string `json:"account,omitempty"`       // or: the provider of the account, which an operation declares
+}
 
 // Observability is how much of its own log a plugin wants kept.
 type Observability struct {

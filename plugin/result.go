@@ -48,6 +48,7 @@ type Result struct {
 	Replayed       bool            `json:"replayed,omitzero"`  // the first answer to this idempotency key
 	Labels         []string        `json:"labels,omitempty"`   // what the data is tainted with
 	Approval       *Pending        `json:"approval,omitempty"` // what a call that is pending_approval waits for
+	DryRun         *DryRun         `json:"dry_run,omitempty"`  // what a dry run found out; nothing of it has happened
 }
 
 // Pending is what a person is asked before a call goes on.

@@ -90,6 +90,7 @@ type Account struct {
 	Provider  string    `json:"provider"`
 	Subject   string    `json:"subject"` // the provider's id of it
 	Email     string    `json:"email"`
+	Verified  bool      `json:"verified"` // the provider vouches for the address
 	Scopes    []string  `json:"scopes"`
 	Connected time.Time `json:"connected_at"`
 	Expires   time.Time `json:"expires_at,omitzero"` // of the token; zero for one that does not end
@@ -111,7 +112,7 @@ type record struct {
 }
 
 func (r *record) seen(provider string) Account {
-	return Account{Provider: provider, Subject: r.ID, Email: r.Email, Scopes: append([]string{}, r.Scopes...), Connected: r.Connected,
+	return Account{Provider: provider, Subject: r.ID, Email: r.Email, Verified: r.Verified, Scopes: append([]string{}, r.Scopes...), Connected: r.Connected,
 		Expires: r.Expires, Renewable: r.Refresh != "", Gone: r.Gone}
 }
 

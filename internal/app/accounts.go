@@ -128,6 +128,29 @@ func (c connected) Resolve(ctx context.Context, t *plugin.Target, call *plugin.C
 	return service.AccountToken(answer), err
 }
 
+// Connected implements [service.Accounts]. An account that is of no use any more,
+// or cannot be read, is none.
+func (c connected) Connected(ctx context.Context, call *plugin.Call) ([]service.ConnectedAccount, error) {
+	var all []service.ConnectedAccount
+	for _, p := range c.a.Providers {
+		found, err := c.a.Find(ctx, account.Key{Tenant: call.Tenant, Subject: secret.Subject(call.Principal), Provider: p.Name})
+		switch {
+		case plugin.CodeOf(err) == plugin.CodeUnavailable:
+			continue
+		case err != nil:
+			return nil, err
+		case found == nil || found.Gone != "":
+			continue
+		}
+		one := service.ConnectedAccount{Provider: p.Name, Subject: found.Subject}
+		if found.Verified {
+			one.Email = found.Email
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
 // Accounts are the accounts of one principal of the host's tenant: everybody
 // connects, sees and removes their own.
 type Accounts struct {

@@ -94,8 +94,9 @@ type App struct {
 	Jobs         *job.Queue         // wake-ups, for the hosts that stay; opened when it is needed
 	Sweepers     []worker.Sweeper   // what Work does, a kind each
 
-	log     *slog.Logger
-	closers []closer // in the order of opening
+	log      *slog.Logger
+	closers  []closer                                                                                         // in the order of opening
+	identify func(ctx context.Context, call *plugin.Call, field string) (value string, found bool, err error) // who a call is of
 }
 
 // A closer is one part to close, by name.
@@ -165,6 +166,9 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	st = scrubber.Guard(st)
 	a.Store = st
 	a.opened("store", st.Close)
+	if err := a.noticeOlder(ctx); err != nil {
+		return nil, err
+	}
 	a.Vault = secret.New(st, a.keyPlace(), scrubber)
 	a.Connections = a.openAccounts(scrubber)
 	if a.Sessions, err = a.openSessions(ctx); err != nil {
@@ -235,17 +239,22 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	broker := service.New()
 	broker.Egress, broker.Version = a.Config.Egress, Version
+	if broker.Roots, err = a.Config.Egress.Roots(); err != nil {
+		return nil, &SetupError{err}
+	}
+	a.identify = broker.Identity
 	broker.MaxAnswer = a.Config.Limits.FrameBytes - 256 // what stands around it in a line
 	broker.MaxOutput = a.Config.Limits.OutputBytes
 	broker.Reference = a.Reference
 	broker.Knowledge, broker.Files = a.Knowledge, a.Files
 	broker.Store, broker.Secrets, broker.Accounts = st, vault{a.Vault}, connected{a.Connections}
+	broker.Scrubber = scrubber
 	broker.Sessions, broker.TypeOf, broker.MaxArtifact = artifacts{a.Sessions}, session.Detect, a.Sessions.MaxArtifact
 	a.Models = a.openModels(log)
 	broker.Models, broker.Documents = a.Models, documents{a.Sessions}
 	broker.Refused = func(r service.Refusal) { a.refused(log, r) }
 	broker.Used = func(u service.Use) {
-		log.Info("a service was used", "call_id", u.Call.ID, "plugin", u.Target.Manifest.Name, "method", u.Method, "request", u.Request, "effect", u.Effect,
+		log.Info("a service was used", "call_id", u.Call.ID, "plugin", u.Target.Manifest.Name, "method", u.Method, "request", u.Request, "mapped", u.Mapped, "effect", u.Effect,
 			"outcome", u.Outcome, "attempts", u.Attempts, "sent", u.Sent, "received", u.Received, "took", u.Took)
 	}
 	a.opened("connections of plugins", broker.Close)
@@ -253,16 +262,17 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	people := newNotifier(a.Config.Approvals.Notify, a.Home, st, log)
 	a.opened("telling of approvers", people.Close)
 	a.Kernel = kernel.New(kernel.Options{
-		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrubbing{a.Runner, scrubber}, Services: broker, Agents: a.agents(), Equip: a.equip,
+		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrubbing{a.Runner, scrubber}, Services: broker, Agents: a.agents(), Equip: a.equip, Hold: a.hold,
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: log, Wake: a.wakeCall,
 		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.call, Ended: a.goOn, Expire: a.Approvals.Expire,
 	})
 	broker.Call, broker.Enqueue, broker.Kind = a.Kernel.Run, a.Kernel.Call, a.kind
 	a.Plans = a.openPlans(log)
 	a.Plans.Wake, a.Plans.Asked, a.Plans.Expire = a.wake, people.plan, time.Duration(a.Config.Approvals.Expire)
+	a.Plans.Hold = a.hold
 	a.Adapters = a.openAdapters()
 	a.Schedules = a.openSchedules()
-	a.Sweepers = []worker.Sweeper{waitingCalls{a.Kernel, a.Approvals}, waitingPlans{a.Plans}, dueSchedules{a.Schedules}}
+	a.Sweepers = []worker.Sweeper{held{waitingCalls{a.Kernel, a.Approvals}, a}, held{waitingPlans{a.Plans}, a}, held{dueSchedules{a.Schedules}, a}}
 	if _, err := a.Approvals.Expire(ctx); err != nil { // those that nobody answered while no host was there
 		return nil, err
 	}
@@ -354,7 +364,7 @@ func (a *App) refused(log *slog.Logger, r service.Refusal) {
 		Status: plugin.InProgress, Error: &plugin.ErrorRecord{Code: r.Err.Code, Message: r.Err.Message},
 		Correlation: r.Call.Trace.Correlation, Workflow: r.Call.Trace.Workflow, Step: r.Call.Trace.Step,
 		Principal: r.Call.Principal.ID, Actor: r.Call.Actor, Origin: r.Call.Origin, Parent: r.Call.Parent, Session: r.Call.Session,
-		SchemaVersion: plugin.SchemaVersion,
+		Dry: r.Call.Dry != nil, SchemaVersion: plugin.SchemaVersion,
 	}
 	if err := a.Ledger.Record(context.Background(), r.Call.Tenant, plugin.EntryServiceRefused, &rec, time.Now(), false); err != nil {
 		log.Error("a refusal could not be recorded", "call_id", r.Call.ID, "method", r.Method, "cause", err.Error())

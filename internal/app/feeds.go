@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/binding"
 	"github.com/mortise-dev/mortise/internal/policy"
 	"github.com/mortise-dev/mortise/internal/schedule"
 	"github.com/mortise-dev/mortise/internal/service"
@@ -134,7 +135,11 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 	if err != nil {
 		return Feed{}, err
 	}
-	if err := t.Input.Check(orEmpty(input)); err != nil && !t.Operation.Advisory {
+	gaps, err := binding.Gaps(t.Operation, orEmpty(input))
+	if err != nil {
+		return Feed{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: input: %w", t.Name(), err)
+	}
+	if err := t.Input.Check(orEmpty(input)); err != nil && len(gaps) == 0 && !t.Operation.Advisory {
 		return Feed{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", t.Name(), err)
 	}
 	call := &plugin.Call{Tenant: f.app.Config.Tenant, Principal: f.by, Origin: plugin.OriginFeed, Operation: t.Name(), Input: orEmpty(input)}

@@ -1,12 +1,15 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/mortise-dev/mortise/internal/extract"
 	"github.com/mortise-dev/mortise/internal/kb"
+	"github.com/mortise-dev/mortise/internal/llm"
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 // openKnowledge opens the knowledge bases of a host, and what reads files for
@@ -20,6 +23,30 @@ func (a *App) openKnowledge() error {
 		Sandbox: a.Sandbox, Command: []string{program, extract.Arg}, Dir: filepath.Join(a.dir("runtime"), "pdfium"), Scratch: a.dir("scratch"), Hide: []string{a.Home},
 	})
 	a.opened("reader of documents", a.Files.Close)
-	a.Knowledge = kb.New(kb.Options{Store: a.Store, Files: a.Files})
+	o := kb.Options{Store: a.Store, Files: a.Files}
+	if a.Config.Models.Embedding != nil {
+		o.Embedder = embedder{a}
+	}
+	a.Knowledge = kb.New(o)
 	return nil
+}
+
+// An embedder asks the configured model of embeddings. The models are opened
+// after the knowledge bases, and before anybody uses these.
+type embedder struct{ app *App }
+
+var _ kb.Embedder = embedder{}
+
+// Space implements [kb.Embedder].
+func (e embedder) Space() string { return e.app.Models.Embedding().Space() }
+
+// Embed implements [kb.Embedder].
+func (e embedder) Embed(ctx context.Context, tenant string, by kb.By, texts []string) ([][]float32, error) {
+	vectors, err := e.app.Models.Embed(ctx, llm.Caller{
+		Tenant: tenant, Principal: by.Principal, Plugin: by.Plugin, Call: by.Call, Operation: by.Operation, Session: by.Session,
+	}, texts)
+	if err != nil {
+		return nil, plugin.Errorf(plugin.CodeUnavailable, "the model of embeddings: %w", err)
+	}
+	return vectors, nil
 }

@@ -17,7 +17,7 @@ import (
 // openModels returns what asks the models of the configuration.
 func (a *App) openModels(log *slog.Logger) *llm.Dispatcher {
 	c := a.Config.Models
-	if len(c.Light)+len(c.Heavy) == 0 {
+	if len(c.Light)+len(c.Heavy) == 0 && c.Embedding == nil {
 		return nil
 	}
 	over := llm.Transport()
@@ -33,7 +33,25 @@ func (a *App) openModels(log *slog.Logger) *llm.Dispatcher {
 	for _, m := range c.Heavy {
 		o.Models = append(o.Models, modelOf(&m, llm.Heavy, over))
 	}
+	if c.Embedding != nil {
+		o.Embedding = embeddingOf(c.Embedding, over)
+	}
 	return llm.New(o)
+}
+
+func embeddingOf(c *config.Embedding, over http.RoundTripper) *llm.EmbeddingModel {
+	m := &llm.EmbeddingModel{Name: c.Name, Provider: c.Provider, ID: c.Model, Dimensions: c.Dimensions, Batch: c.Batch}
+	if c.InputPrice != nil {
+		m.Price = llm.Dollars(*c.InputPrice)
+	}
+	key := llm.Key{Env: c.KeyEnv, File: c.KeyFile}
+	switch c.Provider {
+	case "openai":
+		m.Asks = &llm.OpenAI{BaseURL: c.BaseURL, Key: key, Over: over}
+	case "gemini":
+		m.Asks = &llm.Gemini{BaseURL: c.BaseURL, Key: key, Over: over}
+	}
+	return m
 }
 
 func modelOf(c *config.Model, tier llm.Tier, over http.RoundTripper) llm.Model {
@@ -68,7 +86,7 @@ func microCents(dollars float64) llm.MicroCents {
 // recordModel puts an exchange into the ledger.
 func (a *App) recordModel(ctx context.Context, log *slog.Logger, e *llm.Exchange) error {
 	var bodies [][]byte
-	if a.Config.Models.Keep {
+	if a.Config.Models.Keep && !e.Hashed {
 		e.Record.Kept = true
 		if bodies = append(bodies, e.Prompt); len(e.Answer) > 0 {
 			bodies = append(bodies, e.Answer)

@@ -217,47 +217,6 @@ func needOf(tenant, pluginName string, who plugin.Principal, name, scope string)
 	return secret.Need{Tenant: tenant, Plugin: pluginName, Subject: secret.Subject(who), Name: name, Scope: scope}
 }
 
-// equip refuses a call whose secrets or accounts are not there.
-func (a *App) equip(ctx context.Context, t *plugin.Target, call *plugin.Call) error {
-	var missing, scopes []string
-	for _, name := range slices.Sorted(maps.Keys(t.Operation.Secrets)) {
-		need := t.Operation.Secrets[name]
-		if need.Optional {
-			continue
-		}
-		n := needOf(call.Tenant, t.Manifest.Name, call.Principal, name, need.AllowedScope)
-		there, err := a.Vault.Where(ctx, n)
-		if err != nil {
-			return err
-		}
-		if there == "" {
-			missing, scopes = append(missing, name), append(scopes, n.Scope)
-		}
-	}
-	if len(missing) == 0 {
-		return a.Connections.Check(ctx, useOf(t, call))
-	}
-	whose := ""
-	if scopes[0] == plugin.SecretOfSystem {
-		whose = " --system"
-	}
-	details, err := canonical(map[string]any{"missing": missing, "scopes": scopes})
-	if err != nil {
-		return err
-	}
-	e := plugin.Errorf(plugin.CodeMissingSecrets, "%s needs %s, which %s not set for %s; 'mortise secrets set %s --plugin %s%s' sets one",
-		t.Name(), strings.Join(missing, ", "), isOrAre(len(missing)), MemberName(call.Principal), missing[0], t.Manifest.Name, whose)
-	e.Details = details
-	return e
-}
-
-func isOrAre(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
-}
-
 // A vault answers plugins out of the host's vault.
 type vault struct{ v *secret.Vault }
 

@@ -104,7 +104,11 @@ func (r reader) Read(b []byte) (int, error) {
 	return r.Reader.Read(b)
 }
 
-// A checked reader ends with [ErrDamaged] where the bytes are not those of want.
+// Checked returns r as a reader that ends with [ErrDamaged] in place of the end
+// where its bytes are not those of the hash.
+func Checked(r io.ReadCloser, sha256 string) io.ReadCloser { return newChecked(r, sha256) }
+
+// A checked reader is what Checked returns.
 type checked struct {
 	io.ReadCloser
 	sum  hash.Hash

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,7 +29,7 @@ A knowledge base holds documents as text, cut into passages that are found by th
 words. Files of PDF, Word, PowerPoint, Excel, HTML and mail are read in a process of
 its own, in a cage; text from pictures where tesseract is installed.`,
 	}
-	cmd.AddCommand(c.kbCreate(), c.kbList(), c.kbAdd(), c.kbSearch(), c.kbShow(), c.kbDelete())
+	cmd.AddCommand(c.kbCreate(), c.kbList(), c.kbAdd(), c.kbSearch(), c.kbShow(), c.kbEmbed(), c.kbDelete())
 	return cmd
 }
 
@@ -165,6 +166,9 @@ func (c *command) addDocuments(cmd *cobra.Command, a *app.App, paths []string, m
 			break
 		}
 		added = append(added, addedDocument{path, got})
+		if got.Unembedded {
+			c.say("%s is found by its words alone: the model of embeddings cannot be asked; 'mortise kb embed %s' makes up for it", path, s.KB)
+		}
 		if got.Skipped && got.SkipReason != kb.HashMatch {
 			message, _ := got.Extraction.Details["message"].(string)
 			c.say("%s is skipped: %s", path, message)
@@ -214,7 +218,7 @@ func addDocument(cmd *cobra.Command, a *app.App, path, mime string, s kb.Source)
 		s.ID = absolute
 	}
 	s.File = &extract.File{Data: data, MIME: mime, Name: filepath.Base(path)}
-	s.By = kb.By{Principal: a.Principal.ID}
+	s.By = kb.By{Principal: a.Principal.ID, Operation: "kb add"}
 	return a.Knowledge.Ingest(cmd.Context(), a.Config.Tenant, s)
 }
 
@@ -232,6 +236,7 @@ and rarer ones, come first. Letter case does not count.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.Text = strings.Join(args, " ")
 			return c.withHost(cmd.Context(), func(a *app.App) error {
+				q.By = kb.By{Principal: a.Principal.ID, Operation: "kb search"}
 				hits, err := a.Knowledge.Search(cmd.Context(), a.Config.Tenant, q)
 				if err != nil {
 					return err
@@ -306,6 +311,7 @@ func (c *command) showBase(base kb.Base, documents []kb.Document) error {
 	}
 	t.row("documents", strconv.FormatInt(base.Documents, 10))
 	t.row("chunks", strconv.FormatInt(base.Chunks, 10))
+	t.row("search", searchOf(&base))
 	t.row("created", clock(base.CreatedAt)+" by "+base.CreatedBy)
 	if err := t.flush(); err != nil || len(documents) == 0 {
 		return err
@@ -341,6 +347,65 @@ func (c *command) showDocument(d kb.Document) error {
 	}
 	_, err := fmt.Fprintf(c.out, "\n%s\n", text)
 	return err
+}
+
+// searchOf says by what a knowledge base is searched.
+func searchOf(base *kb.Base) string {
+	switch {
+	case base.Embedding == "":
+		return "by words; no model of embeddings is configured"
+	case base.Embedded < base.Chunks:
+		return fmt.Sprintf("by words, and by meaning for %d of %d chunks, with %s; 'mortise kb embed %s' does the rest", base.Embedded, base.Chunks, base.Embedding, base.ID)
+	}
+	return "by words and by meaning, with " + base.Embedding
+}
+
+func (c *command) kbEmbed() *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use:   "embed [ID...]",
+		Short: "Make the embeddings that knowledge bases lack",
+		Long: `Make the embeddings that knowledge bases lack, of all of them where none is named.
+
+Passages lack them that came while the model of embeddings could not be asked, or
+before one was configured, or another. Until then they are found by their words.
+What was made is kept if the model fails in between: the command may be run again.`,
+		Example: "  mortise kb embed handbook",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withHost(cmd.Context(), func(a *app.App) error { return c.embed(cmd.Context(), a, args) })
+		},
+	})
+}
+
+func (c *command) embed(ctx context.Context, a *app.App, ids []string) error {
+	if len(ids) == 0 {
+		all, err := a.Knowledge.List(ctx, a.Config.Tenant)
+		if err != nil {
+			return err
+		}
+		for _, base := range all {
+			ids = append(ids, base.ID)
+		}
+	}
+	done := []kb.Embedded{}
+	for _, id := range ids {
+		e, failed := a.Knowledge.Embed(ctx, a.Config.Tenant, id, kb.By{Principal: a.Principal.ID, Operation: "kb embed"})
+		if failed != nil {
+			if e.Made > 0 {
+				c.say("%s: %d of %d chunks are embedded, %d of them just now", id, e.Embedded, e.Passages, e.Made)
+			}
+			return failed
+		}
+		done = append(done, e)
+	}
+	if c.json {
+		return c.print(map[string]any{"embedded": done})
+	}
+	t := newTable(c.out, "ID", "EMBEDDED", "CHUNKS", "MADE", "MODEL")
+	t.fit = c.width()
+	for _, e := range done {
+		t.row(e.KB, strconv.FormatInt(e.Embedded, 10), strconv.FormatInt(e.Passages, 10), strconv.FormatInt(e.Made, 10), e.Model)
+	}
+	return t.flush()
 }
 
 // safeLines are the lines of a text such as a terminal may show.

@@ -153,6 +153,8 @@ func outcomeOf(kind plugin.EntryKind, rec *plugin.CallRecord) string {
 		return "replayed"
 	case rec.Cached:
 		return "succeeded (cached)"
+	case rec.Dry:
+		return string(rec.Status) + " (dry run)"
 	default:
 		return string(rec.Status)
 	}

@@ -17,7 +17,7 @@ import (
 
 func (c *command) plugins() *cobra.Command {
 	cmd := &cobra.Command{Use: "plugins", Aliases: []string{"plugin"}, Short: "Register, list and switch plugins"}
-	cmd.AddCommand(c.pluginsList(), c.pluginsShow(), c.pluginsRegister(), c.pluginsEnable(), c.pluginsDisable(),
+	cmd.AddCommand(c.pluginsList(), c.pluginsShow(), c.pluginsActions(), c.pluginsRegister(), c.pluginsEnable(), c.pluginsDisable(),
 		c.pluginsDiff(), c.pluginsApprove(), c.pluginsRollback(), c.pluginsDelete())
 	return cmd
 }
@@ -96,6 +96,41 @@ func (c *command) pluginsShow() *cobra.Command {
 				return c.print(shown)
 			}
 			return c.showPlugin(shown)
+		},
+	})
+}
+
+func (c *command) pluginsActions() *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use:               "actions NAME[@VERSIONS]",
+		Short:             "List the actions of a plugin that you may use",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completePlugins,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			a, err := c.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer closing(a, &err)
+			actions, err := a.Plugins(c.principal(a)).Actions(cmd.Context(), args[0])
+			if err != nil {
+				return withNext(err)
+			}
+			if c.json {
+				return c.print(map[string]any{"actions": actions})
+			}
+			t := newTable(c.out, "ACTION", "RISK", "APPROVAL", "SCOPES", "DESCRIPTION")
+			for _, one := range actions {
+				approval := "no"
+				if one.RequiresApproval {
+					approval = "asked for"
+				}
+				t.row(one.Name, orDash(one.RiskLevel), approval, orDash(strings.Join(one.RequiredScopes, " ")), oneLine(one.Description, 60))
+			}
+			if c.onTerminal() {
+				t.fit = c.width()
+			}
+			return t.flush()
 		},
 	})
 }

@@ -38,6 +38,7 @@ type runFlags struct {
 	waits     bool // --wait was given
 	session   string
 	envelope  string
+	dryRun    string // "", all or reads
 	arguments []string // what stands after --
 }
 
@@ -70,6 +71,7 @@ for, and who may approve it where. Ctrl-C, and the end of --wait, leave it waiti
   mortise run hello --set name=Ada --json
   mortise run mail/send@1.x --input @mail.json --key order-4711
   mortise run ./word_count.py --set text="to be or not"
+  mortise run mail/send --input @mail.json --dry-run
   mortise run mail/send --input @mail.json --no-wait
   mortise run log_pattern_search --session sess_4f2a --artifact auth.log -- --pattern root`,
 		Args:              oneAndArguments,
@@ -90,6 +92,8 @@ for, and who may approve it where. Ctrl-C, and the end of --wait, leave it waiti
 	flags.StringVar(&f.session, "session", os.Getenv("MORTISE_SESSION"), "the session that the call belongs to, by its id or the beginning of it (or MORTISE_SESSION)")
 	flags.StringVar(&f.key, "key", "", "idempotency key: a second call with it gets the first one's answer")
 	flags.StringVar(&f.envelope, "envelope", "", "with --json, answer as a contract spells it, with the HTTP status beside it: shu")
+	flags.StringVar(&f.dryRun, "dry-run", "", "change nothing and send nothing, and show what would have been; =reads lets it read outside")
+	flags.Lookup("dry-run").NoOptDefVal = dryAll
 	flags.BoolVar(&f.fresh, "fresh", false, "do not answer with an earlier result")
 	flags.DurationVar(&f.timeout, "timeout", 0, "a shorter time limit than the operation's own")
 	flags.StringArrayVar(&f.labels, "label", nil, "what the input is tainted with: untrusted or private (repeatable)")
@@ -125,6 +129,9 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 		ref, target = c.byOp(ctx, a, ref, input, f)
 	}
 	investigates := target != nil && target.Manifest.Dialect == eventMill
+	if err := f.checkDry(investigates); err != nil {
+		return err
+	}
 	in, err := c.sessionOf(ctx, a, target, f.session)
 	if err != nil {
 		return c.refuseRun(ref, in.ID, investigates, err)
@@ -132,7 +139,7 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 	if input, err = c.compose(ctx, a, target, in, input, f); err != nil {
 		return c.refuseRun(ref, in.ID, investigates, err)
 	}
-	input, overlay, err := paramsOf(target, input)
+	input, overlay, err := c.paramsOf(target, input)
 	if err != nil {
 		if f.envelope == dialect.Shu {
 			return c.answerShu(target, plugin.Result{}, err)
@@ -153,10 +160,11 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 		Timeout:   f.timeout,
 		Labels:    plugin.Labels(nil, f.labels),
 		NoWait:    f.noWait,
+		Dry:       f.rehearsal(),
 		Observe:   watch.hear,
 	}
 	var res plugin.Result
-	if f.session != "" && kept(target) {
+	if call.Dry == nil && f.session != "" && kept(target) {
 		res, err = c.callKept(ctx, a, target, call)
 	} else {
 		res, err = a.Kernel.Call(ctx, call)
@@ -174,6 +182,8 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 		return err
 	}
 	switch {
+	case f.dryRun != "":
+		return c.answerDry(ref, res, err)
 	case f.envelope == dialect.Shu:
 		return c.answerShu(target, res, err)
 	case investigates:
@@ -211,6 +221,10 @@ func (f *runFlags) check(json bool) error {
 		return usage{errors.New("--envelope goes with --json")}
 	case f.wait < 0:
 		return usage{fmt.Errorf("--wait %s: it cannot be negative", f.wait)}
+	case f.dryRun != "" && f.dryRun != dryAll && f.dryRun != dryReads:
+		return usage{fmt.Errorf("--dry-run=%s: there is --dry-run, which asks nothing outside, and --dry-run=%s", f.dryRun, dryReads)}
+	case f.dryRun != "" && (f.noWait || f.waits || f.envelope != ""):
+		return usage{errors.New("--dry-run does not go with --wait, --no-wait or --envelope: it ends here, and no contract has a place for what it finds")}
 	case f.noWait && f.waits:
 		return usage{errors.New("--wait and --no-wait: only one of them")}
 	}

@@ -48,6 +48,7 @@ type Config struct {
 	Interpreters Interpreters  `yaml:"interpreters" json:"interpreters"` // programs that run plugins
 	Bindings     []Binding     `yaml:"bindings" json:"bindings"`         // plugins of the runtime protocol
 	Egress       egress.Grants `yaml:"egress" json:"egress"`             // what plugins may reach beyond the public Internet
+	Env          Env           `yaml:"env" json:"env"`                   // what plugins may ask for by name, with x-binding
 	Models       Models        `yaml:"models" json:"models"`             // language models that plugins may ask
 	Auth         Auth          `yaml:"auth" json:"auth"`                 // with whom people may have accounts that plugins act with
 	Secrets      Secrets       `yaml:"secrets" json:"secrets"`           // where the master key of secrets is
@@ -199,6 +200,9 @@ func Load(path string) (Config, error) {
 	c.Secrets.complete(dir)
 	c.Models.complete(dir)
 	c.Auth.complete(dir)
+	if file := c.Egress.CAFile; file != "" && !filepath.IsAbs(file) {
+		c.Egress.CAFile = filepath.Join(dir, file)
+	}
 	return c, nil
 }
 
@@ -291,6 +295,7 @@ func (c *Config) check() error {
 	errs = append(errs, c.Models.check()...)
 	errs = append(errs, c.Auth.check()...)
 	errs = append(errs, c.Secrets.check()...)
+	errs = append(errs, c.Env.check()...)
 	if err := c.Egress.Check(); err != nil {
 		errs = append(errs, err)
 	}

@@ -15,14 +15,15 @@ import (
 // Models are the language models that plugins may ask, by tier, and what that
 // may cost.
 type Models struct {
-	Light     []Model  `yaml:"light" json:"light"`           // for most queries, the first that can before the others
-	Heavy     []Model  `yaml:"heavy" json:"heavy"`           // for reasoning and long answers
-	Allow     []string `yaml:"allow" json:"allow"`           // plugins that may ask: names, or beginnings that end in *
-	Budget    Budget   `yaml:"budget" json:"budget"`         // what may be spent
-	PerMinute int      `yaml:"per_minute" json:"per_minute"` // queries of a tenant; 0 is no bound
-	AtOnce    int      `yaml:"at_once" json:"at_once"`       // queries under way
-	Timeout   Duration `yaml:"timeout" json:"timeout"`       // of one attempt
-	Keep      bool     `yaml:"keep" json:"keep"`             // whether the ledger keeps what was asked and answered, or its hashes alone
+	Light     []Model    `yaml:"light" json:"light"`                   // for most queries, the first that can before the others
+	Heavy     []Model    `yaml:"heavy" json:"heavy"`                   // for reasoning and long answers
+	Embedding *Embedding `yaml:"embedding" json:"embedding,omitempty"` // what makes vectors of passages; none if it is not written
+	Allow     []string   `yaml:"allow" json:"allow"`                   // plugins that may ask: names, or beginnings that end in *
+	Budget    Budget     `yaml:"budget" json:"budget"`                 // what may be spent
+	PerMinute int        `yaml:"per_minute" json:"per_minute"`         // queries of a tenant; 0 is no bound
+	AtOnce    int        `yaml:"at_once" json:"at_once"`               // queries under way
+	Timeout   Duration   `yaml:"timeout" json:"timeout"`               // of one attempt
+	Keep      bool       `yaml:"keep" json:"keep"`                     // whether the ledger keeps what was asked and answered, or its hashes alone
 }
 
 // Budget is dollars; 0 is no limit.
@@ -53,6 +54,39 @@ type Model struct {
 	OutputPrice *float64 `yaml:"output_price" json:"output_price"`
 }
 
+// An Embedding is the model that makes vectors of the passages of knowledge bases.
+type Embedding struct {
+	Name       string   `yaml:"name" json:"name"`         // model where it is empty
+	Provider   string   `yaml:"provider" json:"provider"` // openai, gemini
+	Model      string   `yaml:"model" json:"model"`       // the provider's name of it
+	BaseURL    string   `yaml:"base_url" json:"base_url,omitempty"`
+	KeyEnv     string   `yaml:"api_key_env" json:"api_key_env,omitempty"`
+	KeyFile    string   `yaml:"api_key_file" json:"api_key_file,omitempty"`
+	Dimensions int      `yaml:"dimensions" json:"dimensions,omitempty"` // of the vectors; the model's own where it is 0
+	Batch      int      `yaml:"batch" json:"batch,omitempty"`           // passages of one request; 64 where it is 0
+	InputPrice *float64 `yaml:"input_price" json:"input_price"`         // dollars for a million tokens
+}
+
+// asModel is what of it every model has.
+func (e *Embedding) asModel() *Model {
+	free := 0.0
+	return &Model{Name: e.Name, Provider: e.Provider, Model: e.Model, BaseURL: e.BaseURL, KeyEnv: e.KeyEnv, KeyFile: e.KeyFile, InputPrice: e.InputPrice, OutputPrice: &free}
+}
+
+func (e *Embedding) check() (problems []string) {
+	problems = e.asModel().check()
+	if e.Provider == "anthropic" {
+		problems = append(problems, "anthropic has no models of embeddings; openai (and whatever speaks its embeddings) and gemini have")
+	}
+	if e.Dimensions < 0 || e.Dimensions > 8192 {
+		problems = append(problems, fmt.Sprintf("dimensions is %d; it is 0 to 8192, and 0 for the model's own", e.Dimensions))
+	}
+	if e.Batch < 0 || e.Batch > 1024 {
+		problems = append(problems, fmt.Sprintf("batch is %d; it is 0 to 1024", e.Batch))
+	}
+	return problems
+}
+
 // maxModels is how many a tier may have.
 const maxModels = 16
 
@@ -66,6 +100,14 @@ func defaultModels() Models {
 
 // complete fills up what a model leaves to its provider.
 func (m *Models) complete(dir string) {
+	if e := m.Embedding; e != nil {
+		if e.Name == "" {
+			e.Name = e.Model
+		}
+		if dir != "" && e.KeyFile != "" && !filepath.IsAbs(e.KeyFile) {
+			e.KeyFile = filepath.Join(dir, e.KeyFile)
+		}
+	}
 	for _, tier := range [][]Model{m.Light, m.Heavy} {
 		for i := range tier {
 			model := &tier[i]
@@ -102,6 +144,11 @@ func (m *Models) check() []error {
 				refuse("models.%s, number %d: there is another model %q; give one of them a name", tier, i+1, name)
 			}
 			seen[model.Name] = true
+		}
+	}
+	if m.Embedding != nil {
+		for _, problem := range m.Embedding.check() {
+			refuse("models.embedding: %s", problem)
 		}
 	}
 	for _, name := range m.Allow {

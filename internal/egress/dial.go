@@ -50,7 +50,7 @@ func (d *Dialer) DialContext(ctx context.Context, _, address string) (net.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	if to, mapped := d.Grants.to(name); mapped {
+	if to, mapped := d.Grants.to(name, uint16(port)); mapped {
 		return d.connect(ctx, to, func(dialled netip.AddrPort) error {
 			if dialled != to {
 				return denied("%s is not the address that %s is mapped to", dialled, name)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/net/idna"
+
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -16,8 +18,12 @@ const MaxURL = 8 << 10
 
 // ParseURL reads a URL of http or https, without user information, whose host
 // is written in the one plain way. The fragment is dropped, the host in lower
-// case.
+// case, without the dot that may stand at its end, and in ASCII.
 func ParseURL(raw string) (*url.URL, error) {
+	raw, err := asciiHost(raw)
+	if err != nil {
+		return nil, err
+	}
 	if err := plain(raw); err != nil {
 		return nil, err
 	}
@@ -30,6 +36,10 @@ func ParseURL(raw string) (*url.URL, error) {
 
 // Follow reads where a redirect from u leads, as [ParseURL] does.
 func Follow(u *url.URL, location string) (*url.URL, error) {
+	location, err := asciiHost(location)
+	if err != nil {
+		return nil, err
+	}
 	if err := plain(location); err != nil {
 		return nil, err
 	}
@@ -41,6 +51,43 @@ func Follow(u *url.URL, location string) (*url.URL, error) {
 		return nil, denied("a redirect from https to http is not followed")
 	}
 	return next, normalize(next)
+}
+
+// asciiHost writes the host of a URL in ASCII, xn--, where it is a name of other
+// letters that has no second spelling: what a browser would first turn into
+// something else, wide digits or ligatures, stays as it is and is refused.
+func asciiHost(raw string) (string, error) {
+	if len(raw) > MaxURL || isASCII(raw) {
+		return raw, nil
+	}
+	scheme, rest, found := strings.Cut(raw, "//")
+	if !found || !isASCII(scheme) || strings.ContainsAny(scheme, "/?#") {
+		return raw, nil
+	}
+	authority, after := rest, ""
+	if end := strings.IndexAny(rest, "/?#\\"); end >= 0 {
+		authority, after = rest[:end], rest[end:]
+	}
+	if isASCII(authority) || strings.ContainsAny(authority, "@%[]") {
+		return raw, nil
+	}
+	name, port, hasPort := strings.Cut(authority, ":")
+	ascii, err := idna.Lookup.ToASCII(name)
+	if err != nil {
+		return raw, nil
+	}
+	back, err := idna.Lookup.ToUnicode(ascii)
+	if err != nil || back != strings.ToLower(name) || isASCII(back) {
+		return "", denied("the URL's host is not written plainly: %.60q is read as %.60q", name, ascii)
+	}
+	if hasPort {
+		ascii += ":" + port
+	}
+	return scheme + "//" + ascii + after, nil
+}
+
+func isASCII(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r >= 0x80 })
 }
 
 // plain refuses what would have to be escaped, and so is read in more than one way.
@@ -70,7 +117,7 @@ func normalize(u *url.URL) error {
 	}
 	name, port, err := splitPort(u.Host)
 	if err == nil {
-		name, err = hostName(name)
+		name, err = hostName(strings.TrimSuffix(name, "."))
 	}
 	if err != nil {
 		return denied("the URL's host is not written plainly: %w", err)

@@ -109,6 +109,15 @@ type Removal struct {
 // Found reports whether there is anything to delete.
 func (r *Removal) Found() bool { return len(r.documents) > 0 }
 
+// Documents returns what would be deleted, without the texts.
+func (r *Removal) Documents() []Document {
+	documents := make([]Document, len(r.documents))
+	for i := range r.documents {
+		documents[i] = documentOf(&r.documents[i])
+	}
+	return documents
+}
+
 // Delete deletes it. It may be run again.
 func (r *Removal) Delete(tx store.Tx) error {
 	for _, d := range r.documents {

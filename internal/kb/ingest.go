@@ -50,6 +50,8 @@ type By struct {
 	Plugin    string // "" for a person
 	Principal string
 	Call      string
+	Operation string // of the call
+	Session   string // likewise
 }
 
 func (by By) sourceType() string {
@@ -70,6 +72,9 @@ type Ingested struct {
 	Extraction Extraction `json:"extraction"`
 	Skipped    bool       `json:"skipped,omitempty"`
 	SkipReason string     `json:"skip_reason,omitempty"` // hash_match, or why no text came
+
+	// Unembedded: the model of embeddings could not be asked, and is later.
+	Unembedded bool `json:"embedding_pending,omitempty"`
 }
 
 // HashMatch is why a source is skipped that has not changed.
@@ -95,6 +100,10 @@ type Prepared struct {
 
 // Result is what Put will have done.
 func (p *Prepared) Result() Ingested { return p.result }
+
+// Document is what Put will have made of the source; without an id where no text
+// was won.
+func (p *Prepared) Document() Document { return documentOf(&p.row) }
 
 // Ingest puts a source into a knowledge base.
 func (b *Bases) Ingest(ctx context.Context, tenant string, s Source) (Ingested, error) {
@@ -216,16 +225,15 @@ func (b *Bases) prepare(ctx context.Context, row *store.DocumentRow, s *Source) 
 	row.Text = clean(text.Text)
 	cuts := passages(row.Text)
 	p := &Prepared{row: *row, chunks: make([]store.ChunkRow, len(cuts))}
-	texts := make([]string, len(cuts))
 	for i, c := range cuts {
 		terms := words(c.text)
 		if i == 0 {
 			terms = append(words(row.Title), terms...)
 		}
 		p.chunks[i] = store.ChunkRow{N: int64(i), Start: int64(c.start), Text: c.text, Terms: strings.Join(terms, " ")}
-		texts[i] = c.text
 	}
-	if err := b.embed(ctx, p.chunks, texts); err != nil {
+	embedded := b.embed(ctx, row.Tenant, s.By, p.chunks)
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	raw, err := json2.Marshal(extraction, json2.Deterministic(true))
@@ -238,6 +246,7 @@ func (b *Bases) prepare(ctx context.Context, row *store.DocumentRow, s *Source) 
 	p.row.Extraction = clean(string(raw))
 	p.row.Words, p.row.Characters, p.row.Chunks = int64(len(strings.Fields(row.Text))), int64(utf8.RuneCountInString(row.Text)), int64(len(cuts))
 	p.result = resultOf(&p.row, extraction)
+	p.result.Unembedded = !embedded
 	return p, nil
 }
 

@@ -28,12 +28,6 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// An Embedder turns texts into vectors of one length, in their order. It must
-// give the same vector for the same text.
-type Embedder interface {
-	Embed(ctx context.Context, texts []string) ([][]float32, error)
-}
-
 // A Reader wins text from files.
 type Reader interface {
 	Extract(ctx context.Context, f extract.File, mode extract.Mode) (extract.Text, error)
@@ -49,14 +43,25 @@ type Options struct {
 
 // Bases are the knowledge bases of all tenants. They are safe for concurrent
 // use, by several processes too.
-type Bases struct{ opts Options }
+type Bases struct {
+	opts Options
+	rest rest
+}
 
 // New returns the knowledge bases in a store.
 func New(o Options) *Bases {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Bases{o}
+	return &Bases{opts: o}
+}
+
+// Inside returns the same knowledge bases without the model of embeddings, so
+// that nothing that is asked of them leaves the host.
+func (b *Bases) Inside() *Bases {
+	o := b.opts
+	o.Embedder = nil
+	return &Bases{opts: o}
 }
 
 // A Base is one knowledge base.
@@ -67,6 +72,8 @@ type Base struct {
 	Labels      []string  `json:"labels"` // of everything in it
 	Documents   int64     `json:"documents"`
 	Chunks      int64     `json:"chunks"`
+	Embedding   string    `json:"embedding"` // the model of embeddings; "" where there is none, and words alone are searched
+	Embedded    int64     `json:"embedded"`  // passages that have a vector by it
 	CreatedBy   string    `json:"created_by"`
 	CreatedAt   time.Time `json:"created_at"`
 }
@@ -137,7 +144,11 @@ func (b *Bases) Get(ctx context.Context, tenant, id string) (Base, error) {
 }
 
 func (b *Bases) count(ctx context.Context, tenant string, base *Base) (err error) {
-	base.Documents, base.Chunks, err = b.opts.Store.CountKB(ctx, tenant, base.ID)
+	if base.Documents, base.Chunks, err = b.opts.Store.CountKB(ctx, tenant, base.ID); err != nil || b.opts.Embedder == nil {
+		return err
+	}
+	base.Embedding = b.opts.Embedder.Space()
+	base.Embedded, err = b.opts.Store.CountVectors(ctx, tenant, base.ID, base.Embedding)
 	return err
 }
 

@@ -331,7 +331,9 @@ func TestQueriesAreWords(t *testing.T) {
 // compass is a model of embeddings of two dimensions: fruit and weather.
 type compass struct{}
 
-func (compass) Embed(_ context.Context, texts []string) ([][]float32, error) {
+func (compass) Space() string { return "compass" }
+
+func (compass) Embed(_ context.Context, _ string, _ kb.By, texts []string) ([][]float32, error) {
 	vectors := make([][]float32, len(texts))
 	for i, text := range texts {
 		v := []float32{0.01, 0.01}

@@ -3,8 +3,6 @@ package kb
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
-	"math"
 	"slices"
 
 	"github.com/mortise-dev/mortise/internal/store"
@@ -17,6 +15,7 @@ const (
 	maxTerms = 32   // words of a query that count
 	maxHits  = 100
 	fused    = 60 // how much the first of a ranking is worth more than the next: 1/(60+rank)
+	depth    = 50 // of the rankings that are fused, at least: what is low in both may be high in their sum
 )
 
 // A Hit is a passage that was found.
@@ -40,10 +39,12 @@ type Query struct {
 	KBs   []string // nil for all
 	Text  string
 	Limit int // 10 where it is 0
+	By    By  // who asks, where that takes a model
 }
 
 // Search returns the passages that fit a query best, the best first: by their
 // words and, with a model of embeddings, by their meaning, both rankings fused.
+// Where the model cannot be asked, words alone decide.
 func (b *Bases) Search(ctx context.Context, tenant string, q Query) ([]Hit, error) {
 	if q.Limit == 0 {
 		q.Limit = 10
@@ -61,11 +62,17 @@ func (b *Bases) Search(ctx context.Context, tenant string, q Query) ([]Hit, erro
 	terms := words(q.Text)
 	slices.Sort(terms)
 	terms = slices.Compact(terms)
-	byWords, err := b.opts.Store.SearchChunks(ctx, store.ChunkQuery{Tenant: tenant, KBs: kbs, Terms: terms[:min(len(terms), maxTerms)], Limit: q.Limit})
-	if err != nil || b.opts.Embedder == nil || len(kbs) == 0 {
+	terms = terms[:min(len(terms), maxTerms)]
+	limit := q.Limit
+	vector := b.vectorOf(ctx, tenant, &q, kbs)
+	if vector != nil {
+		limit = max(limit, depth)
+	}
+	byWords, err := b.opts.Store.SearchChunks(ctx, store.ChunkQuery{Tenant: tenant, KBs: kbs, Terms: terms, Limit: limit})
+	if err != nil || vector == nil {
 		return hitsOf(byWords), err
 	}
-	byMeaning, err := b.near(ctx, tenant, kbs, q.Text, q.Limit)
+	byMeaning, err := b.near(ctx, tenant, kbs, vector, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -99,40 +106,6 @@ func (b *Bases) IDs(ctx context.Context, tenant string) (ids []string, err error
 	return ids, err
 }
 
-// near returns the passages whose embeddings are closest, by looking at all.
-func (b *Bases) near(ctx context.Context, tenant string, kbs []string, text string, limit int) ([]store.ChunkHit, error) {
-	vectors, err := b.opts.Embedder.Embed(ctx, []string{text})
-	if err != nil {
-		return nil, err
-	}
-	if len(vectors) != 1 {
-		return nil, plugin.Errorf(plugin.CodeUnavailable, "the model of embeddings gave %d vectors for one text", len(vectors))
-	}
-	type scored struct {
-		row   store.VectorRow
-		score float64
-	}
-	var best []scored
-	for row, err := range b.opts.Store.Vectors(ctx, tenant, kbs) {
-		if err != nil {
-			return nil, err
-		}
-		score, ok := cosine(vectors[0], row.Embedding)
-		if !ok || len(best) == limit && score <= best[limit-1].score {
-			continue
-		}
-		row.Embedding = nil
-		at, _ := slices.BinarySearchFunc(best, score, func(s scored, score float64) int { return cmp.Compare(score, s.score) })
-		best = slices.Insert(best, at, scored{row, score})
-		best = best[:min(len(best), limit)]
-	}
-	rows := make([]store.VectorRow, len(best))
-	for i, s := range best {
-		rows[i] = s.row
-	}
-	return b.opts.Store.Hits(ctx, tenant, rows)
-}
-
 // fuse makes one ranking of several: what is high in any of them is high.
 func fuse(limit int, rankings ...[]store.ChunkHit) []store.ChunkHit {
 	type place struct {
@@ -164,45 +137,6 @@ func hitsOf(rows []store.ChunkHit) []Hit {
 		hits[i] = Hit{r.KB, r.DocumentID, r.ObjectID, r.SourceID, r.SourceType, r.Title, r.URL, r.N, r.Start, r.Text, r.Score, r.Labels}
 	}
 	return hits
-}
-
-// embed gives passages their vectors, where there is a model.
-func (b *Bases) embed(ctx context.Context, chunks []store.ChunkRow, texts []string) error {
-	if b.opts.Embedder == nil || len(texts) == 0 {
-		return nil
-	}
-	vectors, err := b.opts.Embedder.Embed(ctx, texts)
-	if err != nil {
-		return err
-	}
-	if len(vectors) != len(texts) {
-		return plugin.Errorf(plugin.CodeUnavailable, "the model of embeddings gave %d vectors for %d texts", len(vectors), len(texts))
-	}
-	for i, vector := range vectors {
-		for _, x := range vector {
-			chunks[i].Embedding = binary.LittleEndian.AppendUint32(chunks[i].Embedding, math.Float32bits(x))
-		}
-	}
-	return nil
-}
-
-// cosine compares a vector with one as it is stored; ok is false where they are
-// not of one kind.
-func cosine(a []float32, stored []byte) (score float64, ok bool) {
-	if len(stored) != 4*len(a) || len(a) == 0 {
-		return 0, false
-	}
-	var dot, na, nb float64
-	for i, x := range a {
-		y := float64(math.Float32frombits(binary.LittleEndian.Uint32(stored[4*i:])))
-		dot += float64(x) * y
-		na += float64(x) * float64(x)
-		nb += y * y
-	}
-	if na == 0 || nb == 0 {
-		return 0, false
-	}
-	return dot / math.Sqrt(na*nb), true
 }
 
 // BestOfEach returns the first hit of each document, and no more than so many.

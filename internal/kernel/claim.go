@@ -17,6 +17,9 @@ import (
 // with here.
 func (r *request) claim(ctx context.Context) (first plugin.Result, done bool, err error) {
 	call := r.call
+	if call.Dry != nil { // which has nothing to claim
+		return first, false, r.rehearsable()
+	}
 	if call.Key == "" && call.Place == "" && call.Plan == "" && len(r.target.Operation.Effects) == 0 && !r.needs && !call.NoWait {
 		return first, false, nil
 	}
@@ -151,6 +154,11 @@ func (k *Kernel) again(ctx context.Context, tenant, id string) (*request, error)
 	if w.Row.Cancelled { // while it ran, and then it was to be run again
 		_, err := k.Cancel(ctx, tenant, id, "somebody", "while an earlier attempt ran")
 		return nil, err
+	}
+	if w.Row.Effectful { // it stays queued
+		if err := k.hold(ctx); err != nil {
+			return nil, err
+		}
 	}
 	var s stored
 	if err := json.Unmarshal(w.Request, &s); err != nil {

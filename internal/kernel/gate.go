@@ -79,7 +79,7 @@ func (r *request) ask(ctx context.Context, now time.Time) (*approval.Asked, erro
 		ctx, cancel := context.WithTimeoutCause(ctx, limit, plugin.Errorf(plugin.CodeTimeout, "the preview of %s took longer than %s", r.target.Name(), limit))
 		defer cancel()
 		var err error
-		if preview, err = r.k.Runner.Preview(ctx, r.target, r.call, r.k.Services.Reading(r.target, r.call)); err != nil {
+		if preview, err = r.k.Runner.Preview(ctx, r.target, r.handed(), r.k.Services.Reading(r.target, r.call)); err != nil {
 			e := *plugin.AsError(err)
 			e.Message = "nobody is asked to approve what cannot be shown: the preview of " + r.target.Name() + " failed: " + e.Message
 			return nil, &e

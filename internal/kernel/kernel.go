@@ -74,8 +74,12 @@ type Options struct {
 	Hooks  Hooks  // where it is nil, nobody hears of what agent instances do
 
 	// Equip refuses a call for which something is missing that its operation needs
-	// and that its caller has to provide, a secret. It may be nil.
-	Equip func(ctx context.Context, t *plugin.Target, call *plugin.Call) error
+	// and that its caller has to provide, a secret. It returns the input as the
+	// plugin gets it, with what the caller's leaves open filled in. It may be nil.
+	Equip func(ctx context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, error)
+
+	// Hold refuses, for the time being, whatever has effects. It may be nil.
+	Hold func(ctx context.Context) error
 
 	// Asked hears of each question that is put to people, with the token that
 	// answers it. It may be nil.

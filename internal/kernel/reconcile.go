@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/binding"
 	"github.com/mortise-dev/mortise/internal/canon"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -46,6 +47,11 @@ func (k *Kernel) Reconcile(ctx context.Context, tenant, id string) error {
 	call.Attempt = row.Attempt
 	ctx, cancel := context.WithTimeoutCause(ctx, t.Operation.Timeout, plugin.Errorf(plugin.CodeTimeout, "%s did not find out within %s how call %s ended", t.Name(), t.Operation.Timeout, id))
 	defer cancel()
+	if gaps, _ := binding.Gaps(t.Operation, call.Input); len(gaps) > 0 && k.Equip != nil {
+		if call.Input, err = k.Equip(ctx, t, call); err != nil {
+			return k.later(ctx, &row, err)
+		}
+	}
 	services := k.Services.Reading(t, call)
 	found, err := k.Runner.Reconcile(ctx, t, call, effects, services)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/mortise-dev/mortise/internal/binding"
 	"github.com/mortise-dev/mortise/internal/canon"
 	"github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/internal/ledger"
@@ -41,6 +42,8 @@ type request struct {
 	journal *ledger.Journal    // of its effects; nil for a call without
 	prior   *ledger.Prior      // the call whose answer this one gets
 	input   []byte             // what the caller sent, where the plugin gets more
+	open    bool               // the caller's input leaves something to the host
+	bound   json.RawMessage    // the input as the plugin gets it, once the call is equipped
 	print   string             // the fingerprint of what the caller sent
 }
 
@@ -71,6 +74,7 @@ func (k *Kernel) begin(call *plugin.Call) *request {
 		Labels:        call.Labels,
 		Key:           printable(call.Key, 255),
 		SchemaVersion: plugin.SchemaVersion,
+		Dry:           call.Dry != nil,
 	}}
 }
 
@@ -128,7 +132,7 @@ func (r *request) resolve(ctx context.Context) error {
 
 // lookUp answers a key that was seen before.
 func (r *request) lookUp(ctx context.Context) (first plugin.Result, seen bool, err error) {
-	if r.call.Key == "" && r.call.Place == "" && r.call.Plan == "" {
+	if r.call.Dry != nil || r.call.Key == "" && r.call.Place == "" && r.call.Plan == "" {
 		return first, false, nil
 	}
 	prior, err := r.k.Ledger.Lookup(ctx, r.call.Tenant, r.target.Name(), ledger.StoredKey(r.call))
@@ -169,9 +173,15 @@ func (r *request) fingerprint() string {
 	return canon.Sum([]byte(r.target.Name() + "@" + major + " " + r.record.InputHash))
 }
 
-// checkIn holds the input against the operation's schema.
+// checkIn holds the input against the operation's schema. One that leaves
+// something to the host is held against it when that is filled in.
 func (r *request) checkIn() error {
-	if err := r.target.Input.Check(r.call.Input); err != nil && !r.advised("input", err) {
+	gaps, err := binding.Gaps(r.target.Operation, r.call.Input)
+	if err != nil {
+		return plugin.Errorf(plugin.CodeInvalidInput, "%s: input: %w", r.target.Name(), err)
+	}
+	r.open = len(gaps) > 0
+	if err := r.target.Input.Check(r.call.Input); err != nil && !r.open && !r.advised("input", err) {
 		return plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", r.target.Name(), err)
 	}
 	if len(r.target.Operation.Effects) > 0 {
@@ -218,7 +228,7 @@ func (r *request) decide(ctx context.Context) error {
 	case plugin.Allow:
 		return r.equip(ctx)
 	case plugin.AllowWithApproval: // nobody is asked about what could not run
-		if err := r.equip(ctx); err != nil {
+		if err := r.equip(ctx); err != nil || r.call.Dry != nil {
 			return err
 		}
 		return r.gate(ctx)
@@ -227,17 +237,54 @@ func (r *request) decide(ctx context.Context) error {
 	}
 }
 
-// equip refuses what its caller has not provided for.
+// equip refuses what its caller has not provided for, and what is held; and it
+// makes the input ready that the plugin gets.
 func (r *request) equip(ctx context.Context) error {
-	if r.k.Equip == nil {
+	if len(r.target.Operation.Effects) > 0 {
+		if err := r.k.hold(ctx); err != nil {
+			return err
+		}
+	}
+	r.bound = r.call.Input
+	if r.k.Equip != nil {
+		bound, err := r.k.Equip(ctx, r.target, r.call)
+		if err != nil {
+			return err
+		}
+		r.bound = bound
+	}
+	if !r.open {
 		return nil
 	}
-	return r.k.Equip(ctx, r.target, r.call)
+	// What does not fit may be a secret, so it is not said how.
+	if err := r.target.Input.Check(r.bound); err != nil && !r.target.Operation.Advisory {
+		return plugin.Errorf(plugin.CodeInvalidInput, "%s: the input does not fit its schema once the host has filled in what it leaves open; 'mortise plugins show %s' has the schema",
+			r.target.Name(), r.target.Manifest.Name)
+	}
+	return nil
+}
+
+// handed returns the call as the plugin gets it.
+func (r *request) handed() *plugin.Call {
+	if !r.open {
+		return r.call
+	}
+	handed := *r.call
+	handed.Input = r.bound
+	return &handed
+}
+
+// hold refuses what has effects while nothing may have any.
+func (k *Kernel) hold(ctx context.Context) error {
+	if k.Hold == nil {
+		return nil
+	}
+	return k.Hold(ctx)
 }
 
 // reuse looks for the earlier answer of a pure tool to the same input.
 func (r *request) reuse() (plugin.Result, bool) {
-	if r.call.Fresh || !cacheable(r.target, r.call) {
+	if r.call.Fresh || r.open || r.call.Dry != nil || !cacheable(r.target, r.call) {
 		return plugin.Result{}, false
 	}
 	res, found := r.k.cache.get(r.cacheKey())
@@ -281,7 +328,7 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 	services := r.k.Services.For(r.target, r.call, r.journal)
 	r.asked, _ = services.(witness)
 	r.call.Attempt = r.record.Attempt
-	res, err := r.k.Runner.Run(ctx, r.target, r.call, services)
+	res, err := r.k.Runner.Run(ctx, r.target, r.handed(), services)
 	fault.At("answer")
 	res.Artifacts = r.made(res.Artifacts, services)
 	res.Metrics = measured(res.Metrics, services)
@@ -372,8 +419,11 @@ func (r *request) checkOut(ctx context.Context, res *plugin.Result) error {
 	if len(res.Data) > r.k.MaxOutput {
 		return refuse(plugin.CodeOutputTooLarge, "the result has %d bytes; at most %d are accepted", len(res.Data), r.k.MaxOutput)
 	}
-	if res.Status == plugin.InProgress && r.target.Operation.Reconcile && r.lease != nil {
+	if res.Status == plugin.InProgress && r.target.Operation.Reconcile && (r.lease != nil || r.call.Dry != nil) {
 		res.Data = nil // what it says now is not its answer
+		if r.call.Dry != nil {
+			res.Status = plugin.Succeeded // nothing goes on
+		}
 		return nil
 	}
 	if res.Status != plugin.Succeeded {
@@ -429,6 +479,7 @@ func (r *request) finish(ctx context.Context, res plugin.Result, err error) (plu
 		res = r.complete(res, now)
 	}
 	r.note(res, failure)
+	r.rehearsed(&res, failure)
 	goesOn, recordErr := r.write(ctx, &res, failure, now)
 	if recordErr != nil {
 		// A result that is not on record is no result.
@@ -445,9 +496,13 @@ func (r *request) finish(ctx context.Context, res plugin.Result, err error) (plu
 		return res, open(failure, r.call.ID)
 	}
 	if failure != nil {
-		return res, r.masked(failure)
+		heard := r.masked(failure)
+		if plugin.CodeOf(heard) != failure.Code {
+			res.DryRun = nil // it tells of an operation that there is not
+		}
+		return res, heard
 	}
-	if r.target != nil && r.prior == nil && res.Status == plugin.Succeeded && !res.Cached && cacheable(r.target, r.call) && !isNondeterministic(&res) {
+	if r.target != nil && r.prior == nil && res.Status == plugin.Succeeded && !res.Cached && r.call.Dry == nil && !r.open && cacheable(r.target, r.call) && !isNondeterministic(&res) {
 		r.k.cache.put(r.cacheKey(), res)
 	}
 	return res, nil
@@ -524,7 +579,7 @@ func (r *request) write(ctx context.Context, res *plugin.Result, failure *plugin
 	case failure != nil:
 		kind = plugin.EntryCallFailed
 	}
-	outside := r.asked != nil && r.asked.Used() // such a call waits for its entry
+	outside := r.call.Dry != nil || r.open || r.asked != nil && r.asked.Used() // such a call waits for its entry
 	return false, r.k.Ledger.Record(ctx, r.tenant(), kind, &r.record, now, outside)
 }
 

@@ -42,7 +42,9 @@ type Journal struct {
 	times    map[string]int64 // how many equal requests this attempt has made
 	before   map[requestOf]*store.EffectRow
 	nested   map[string]bool // calls with effects that earlier attempts made and this one has not, by their stored key
-	replay   int             // of those before, how many that may have happened were not asked for again
+	replay   int             // of those before that left the host, how many that may have happened were not asked for again
+	inside   []int64         // those before that did not, by when they were done, as far as they were not asked for again
+	strayed  bool            // this attempt asked for one of those out of turn, or for a new one before them
 	open     map[int64]store.EffectRow
 	done     int
 	diverged bool
@@ -82,17 +84,27 @@ func (l *Ledger) Journal(ctx context.Context, lease Lease) (*Journal, error) {
 			j.open[row.N] = *row
 		case store.EffectNotDone:
 		default:
-			j.replay++
+			if stayed(row) {
+				j.inside = append(j.inside, row.N)
+			} else {
+				j.replay++
+			}
 			j.done++
 		}
 	}
 	return j, nil
 }
 
+// stayed reports whether an effect was inside the store, and nothing else: it
+// was done in one transaction with its row, and nobody but who reads the store
+// can have heard of it.
+func stayed(row *store.EffectRow) bool { return row.Class == "local" && row.ProviderKey == "" }
+
 // Begin puts an effect into the journal, durably, before it is sent. It fails,
 // and nothing may be sent, if the call is no longer this attempt's, or if the
 // attempt does something else than the one before it while not all of what that
-// one did was asked for again.
+// one sent was asked for again. What that one did inside the store does not
+// count: see [Journal.Local].
 func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
 	j.mu.Lock()
 	which := requestOf{e.RequestHash, j.times[e.RequestHash]}
@@ -271,6 +283,18 @@ func (j *Journal) Asked() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return len(j.times) > 0
+}
+
+// Whole reports whether this attempt may say that it succeeded: it did nothing
+// else than the one before it, and asked again for all that one sent without
+// hearing what became of it.
+func (j *Journal) Whole() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, row := range j.open {
+		j.diverged = j.diverged || row.Attempt < j.lease.row.Attempt
+	}
+	return !j.diverged
 }
 
 // Diverged reports whether this attempt did something else than the one before.

@@ -12,28 +12,23 @@ import (
 
 // Local carries out an effect inside the store: what do changes, the answer that
 // it returns, and the entry of it are one transaction. Either all of it happened
-// or nothing, so there is no intent. An effect that an earlier attempt did is
-// not done again: its answer is returned.
+// or nothing, so there is no intent.
+//
+// An attempt that asks for what earlier ones did, in the order in which they did
+// it, gets their answers, and nothing is done again. One that leaves that order
+// read what they left behind and goes on from there, as a feed does from its
+// cursor. From then on all it asks for is done: what was done before may have
+// been overwritten since, and its answer would be of a state that is gone. None
+// of this has left the host, so it is no reason to stop.
 //
 // do is run again when the transaction is; see [store.Store]. It keeps the
 // answer of a refusal too, having written nothing: the next attempt gets it
-// again. It fails, and nothing is written, as [Journal.Begin] does.
+// again.
 func (j *Journal) Local(ctx context.Context, e Effect, do func(tx store.Tx) (answer []byte, err error)) ([]byte, error) {
-	j.mu.Lock()
-	which := requestOf{e.RequestHash, j.times[e.RequestHash]}
-	j.times[e.RequestHash]++
-	earlier := j.before[which]
-	if earlier == nil && j.replay > 0 {
-		err := j.diverges(e.Method)
-		j.mu.Unlock()
-		return nil, err
-	}
+	which, earlier := j.turn(e.RequestHash)
 	if earlier != nil && earlier.State != store.EffectNotDone {
-		j.replay--
-		j.mu.Unlock()
 		return j.kept(ctx, earlier)
 	}
-	j.mu.Unlock()
 
 	row := store.EffectRow{
 		Tenant: j.lease.row.Tenant, CallID: j.lease.row.ID, Attempt: j.lease.row.Attempt, Method: e.Method, Class: e.Class, Effect: e.Name,
@@ -56,6 +51,27 @@ func (j *Journal) Local(ctx context.Context, e Effect, do func(tx store.Tx) (ans
 	defer j.mu.Unlock()
 	j.done++
 	return answer, nil
+}
+
+// turn returns under what the next request of this hash is in the journal, and
+// what an earlier attempt did under it, if that is the answer.
+func (j *Journal) turn(hash string) (which requestOf, earlier *store.EffectRow) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	which = requestOf{hash, j.times[hash]}
+	earlier = j.before[which]
+	switch {
+	case earlier != nil && earlier.State == store.EffectNotDone:
+	case earlier != nil && !j.strayed && len(j.inside) > 0 && j.inside[0] == earlier.N:
+		j.inside = j.inside[1:]
+	case earlier != nil || len(j.inside) > 0:
+		j.strayed, earlier = true, nil
+		for j.before[which] != nil {
+			which.occurrence++
+		}
+	}
+	j.times[hash] = which.occurrence + 1
+	return which, earlier
 }
 
 // insertDone puts an effect into the journal that is done with this transaction.

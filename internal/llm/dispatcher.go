@@ -10,12 +10,13 @@ import (
 // Options say how models are asked. They are copied.
 type Options struct {
 	Models    []Model
-	Allow     []string      // plugins that may ask: names, or beginnings that end in *
-	Limits    Limits        // budgets
-	PerMinute int           // queries of a tenant; 0 for no bound
-	AtOnce    int           // queries under way; 16 where it is 0
-	Timeout   time.Duration // of one attempt; 5 minutes where it is 0
-	Purse     Purse         // one in memory where it is nil
+	Embedding *EmbeddingModel // what makes vectors of texts; nil for none
+	Allow     []string        // plugins that may ask: names, or beginnings that end in *
+	Limits    Limits          // budgets
+	PerMinute int             // queries of a tenant; 0 for no bound
+	AtOnce    int             // queries under way; 16 where it is 0
+	Timeout   time.Duration   // of one attempt; 5 minutes where it is 0
+	Purse     Purse           // one in memory where it is nil
 
 	// Record puts an exchange on record. An answer that cannot be recorded is
 	// not given out. Nothing is recorded where it is nil.

@@ -193,15 +193,22 @@ func (x *exchange) complete(ctx context.Context, m *Model, r Request) (reply Rep
 	if err == nil {
 		return reply, nil
 	}
-	if !errors.As(err, &failure) {
-		return reply, &Error{Kind: Internal, Message: "asking the model failed", Err: err, Sent: true}
-	}
+	failure = asError(err)
 	if ctx.Err() != nil && (failure.Kind == Timeout || failure.Kind == Cancelled) {
 		why := gone(ctx)
 		why.Sent, why.Err = failure.Sent, failure.Err
 		return reply, why
 	}
 	return reply, failure
+}
+
+// asError is what a provider said went wrong.
+func asError(err error) *Error {
+	var failure *Error
+	if !errors.As(err, &failure) {
+		return &Error{Kind: Internal, Message: "asking the model failed", Err: err, Sent: true}
+	}
+	return failure
 }
 
 // gone says why a context ended.

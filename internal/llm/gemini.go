@@ -39,13 +39,9 @@ func (p *Gemini) Complete(ctx context.Context, r Request) (reply Reply, err erro
 	}
 	t := &trip{over: p.Over, key: key}
 	defer t.caught(ctx, &err)
-	// Every setting is given, so that none is taken from the environment.
-	client, err := genai.NewClient(ctx, &genai.ClientConfig{
-		APIKey: key, Backend: genai.BackendGeminiAPI, HTTPClient: t.client(),
-		HTTPOptions: genai.HTTPOptions{BaseURL: base, APIVersion: "v1beta"},
-	})
-	if err != nil { // its text has the whole configuration in it, and so the key
-		return Reply{}, &Error{Kind: Internal, Message: "the client cannot be set up", Err: errNoClient}
+	client, failure := p.dial(ctx, t, base)
+	if failure != nil {
+		return Reply{}, failure
 	}
 	off := false // on its own it would send the request again and again until the model is done
 	config := &genai.GenerateContentConfig{MaxOutputTokens: int32(min(r.MaxTokens, 1<<30)), AutomaticContinuation: &off}
@@ -82,6 +78,66 @@ func (p *Gemini) Complete(ctx context.Context, r Request) (reply Reply, err erro
 		reply.Text = text.String()
 	}
 	return reply, stopped(&reply, blocked...)
+}
+
+// dial returns a client for one trip.
+func (p *Gemini) dial(ctx context.Context, t *trip, base string) (*genai.Client, *Error) {
+	// Every setting is given, so that none is taken from the environment.
+	client, err := genai.NewClient(ctx, &genai.ClientConfig{
+		APIKey: t.key, Backend: genai.BackendGeminiAPI, HTTPClient: t.client(),
+		HTTPOptions: genai.HTTPOptions{BaseURL: base, APIVersion: "v1beta"},
+	})
+	if err != nil { // its text has the whole configuration in it, and so the key
+		return nil, &Error{Kind: Internal, Message: "the client cannot be set up", Err: errNoClient}
+	}
+	return client, nil
+}
+
+var _ Embedder = (*Gemini)(nil)
+
+// Embed implements [Embedder]. Gemini does not say what it used.
+func (p *Gemini) Embed(ctx context.Context, r EmbedRequest) (reply EmbedReply, err error) {
+	key, missing := p.Key.Read()
+	if missing != nil {
+		return EmbedReply{}, missing
+	}
+	if key == "" {
+		return EmbedReply{}, errorf(Auth, "no key is configured; name one with api_key_env or api_key_file")
+	}
+	base := p.BaseURL
+	if base == "" {
+		base = GeminiURL
+	}
+	t := &trip{over: p.Over, key: key}
+	defer t.caught(ctx, &err)
+	client, failure := p.dial(ctx, t, base)
+	if failure != nil {
+		return EmbedReply{}, failure
+	}
+	config := &genai.EmbedContentConfig{}
+	if r.Dimensions > 0 {
+		n := int32(min(r.Dimensions, maxDimensions))
+		config.OutputDimensionality = &n
+	}
+	contents := make([]*genai.Content, len(r.Texts))
+	for i, text := range r.Texts {
+		contents[i] = genai.NewContentFromText(text, genai.RoleUser)
+	}
+	res, err := client.Models.EmbedContent(ctx, r.Model, contents, config)
+	if err != nil {
+		return EmbedReply{}, t.fail(ctx, err)
+	}
+	if res == nil || len(res.Embeddings) != len(r.Texts) {
+		return EmbedReply{}, t.fail(ctx, errNoAnswer)
+	}
+	reply.Vectors, reply.Model = make([][]float32, len(r.Texts)), r.Model
+	for i, e := range res.Embeddings {
+		if e == nil {
+			return reply, t.fail(ctx, errNoAnswer)
+		}
+		reply.Vectors[i] = e.Values
+	}
+	return reply, nil
 }
 
 // geminiParts puts images and documents before the prompt.

@@ -78,6 +78,50 @@ func (p *OpenAI) Complete(ctx context.Context, r Request) (reply Reply, err erro
 	return reply, stopped(&reply, "content_filter")
 }
 
+var _ Embedder = (*OpenAI)(nil)
+
+// Embed implements [Embedder].
+func (p *OpenAI) Embed(ctx context.Context, r EmbedRequest) (reply EmbedReply, err error) {
+	key, missing := p.Key.Read()
+	if missing != nil {
+		return EmbedReply{}, missing
+	}
+	base := p.BaseURL
+	if base == "" {
+		base = OpenAIURL
+	}
+	params := openai.EmbeddingNewParams{Model: r.Model, Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: r.Texts}}
+	if r.Dimensions > 0 {
+		params.Dimensions = param.NewOpt(int64(r.Dimensions))
+	}
+	t := &trip{over: p.Over, key: key}
+	defer t.caught(ctx, &err)
+	opts := []option.RequestOption{option.WithBaseURL(base), option.WithHTTPClient(t.client()), option.WithMaxRetries(0)}
+	if key != "" {
+		opts = append(opts, option.WithAPIKey(key))
+	}
+	embeddings := openai.NewEmbeddingService(opts...)
+	res, err := embeddings.New(ctx, params)
+	if err != nil {
+		return EmbedReply{}, t.fail(ctx, err)
+	}
+	if res == nil || len(res.Data) != len(r.Texts) {
+		return EmbedReply{}, t.fail(ctx, errNoAnswer)
+	}
+	reply = EmbedReply{Vectors: make([][]float32, len(r.Texts)), Model: res.Model, Usage: Usage{In: int(res.Usage.PromptTokens)}}
+	for _, e := range res.Data { // each says which text it is of
+		if e.Index < 0 || e.Index >= int64(len(r.Texts)) || reply.Vectors[e.Index] != nil {
+			return reply, t.fail(ctx, errNoAnswer)
+		}
+		v := make([]float32, len(e.Embedding))
+		for i, f := range e.Embedding {
+			v[i] = float32(f)
+		}
+		reply.Vectors[e.Index] = v
+	}
+	return reply, nil
+}
+
 // openAIParts puts images and documents before the prompt.
 func openAIParts(r Request) []openai.ChatCompletionContentPartUnionParam {
 	var parts []openai.ChatCompletionContentPartUnionParam

@@ -83,4 +83,6 @@ type Exchange struct {
 	Record plugin.ModelRecord
 	Prompt []byte // what was sent but for images and documents, as JSON
 	Answer []byte // the answer's text
+
+	Hashed bool // neither is kept, whatever is configured: only their hashes are on record
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/binding"
 	"github.com/mortise-dev/mortise/internal/canon"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -227,6 +228,13 @@ func (b *builder) ancestors(s *step) map[string]bool {
 // is held against it when they are filled in, by the kernel.
 func (b *builder) checkIn(s *step) error {
 	if len(s.refs) > 0 || s.target.Operation.Advisory { // the plugin's own code decides
+		return nil
+	}
+	gaps, err := binding.Gaps(s.target.Operation, json.RawMessage(s.input))
+	if err != nil {
+		return plugin.Errorf(plugin.CodeInvalidInput, "%s: input: %w", s.target.Name(), err)
+	}
+	if len(gaps) > 0 { // the host fills them in when the step runs, and holds it against the schema then
 		return nil
 	}
 	if err := s.target.Input.Check(s.input); err != nil {

@@ -37,6 +37,11 @@ func (e *Engine) run(ctx context.Context, tenant, id string, ended func(step str
 	if err != nil {
 		return nil, err
 	}
+	if e.Hold != nil {
+		if err := e.Hold(ctx); err != nil {
+			return nil, err
+		}
+	}
 	// Nothing that is under way is given up because the caller has gone; only
 	// because the plan was cancelled.
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))

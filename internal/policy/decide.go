@@ -17,6 +17,7 @@ type outcome struct {
 	permits, forbids []*statement // those that matched, in the order of the set
 	failed           []failure    // those that could not be evaluated
 	tainted          bool         // an effect with arguments from outside
+	shy              bool         // the operation's author wants a person to agree
 }
 
 // A failure is a policy that could not be evaluated, and why.
@@ -30,7 +31,7 @@ type failure struct {
 // for the verdict.
 func (p *policies) judge(r *request, found candidates, context types.Record) (o outcome) {
 	_, diagnostic := cedar.Authorize(found, r, cedar.Request{Principal: r.subject.entity.UID, Action: actions[r.action], Resource: r.resource.entity.UID, Context: context})
-	o.tainted = r.tainted()
+	o.tainted, o.shy = r.tainted(), r.shy()
 	for _, reason := range diagnostic.Reasons {
 		// Where a forbid matches, Cedar reports the forbids alone.
 		if s := p.byID[reason.PolicyID]; s.permits() {
@@ -62,12 +63,21 @@ func (r *request) tainted() bool {
 	return r.action == Execute && len(r.resource.effects) > 0 && slices.Contains(r.question.Call.Labels, plugin.Untrusted)
 }
 
+// shy reports whether an operation is not to run before a person agrees, by the
+// word of its author: "side-effects should only occur after approval when
+// requires_approval is true" (Shu, Actions API).
+func (r *request) shy() bool {
+	return r.action == Execute && slices.Contains(r.resource.tags, plugin.TagRequiresApproval)
+}
+
 // verdict weighs what was said, the strictest first.
 func (o *outcome) verdict() plugin.Verdict {
 	switch {
 	case len(o.forbids) > 0 || len(o.failed) > 0 || len(o.permits) == 0:
 		return plugin.Deny
 	case slices.ContainsFunc(o.permits, func(s *statement) bool { return s.approval }):
+		return plugin.AllowWithApproval
+	case o.shy:
 		return plugin.AllowWithApproval
 	case o.tainted && !slices.ContainsFunc(o.permits, func(s *statement) bool { return s.trusting }):
 		return plugin.AllowWithApproval
@@ -100,6 +110,8 @@ func (o *outcome) reasons(r *request) []string {
 			switch {
 			case s.approval:
 				reasons = append(reasons, s.label+" asks for approval"+told(s.why))
+			case !gated && o.shy:
+				reasons = append(reasons, s.label+" allows it; but its author wants a person to agree each time, so one is asked")
 			case !gated:
 				reasons = append(reasons, fmt.Sprintf("%s allows it; but an argument is untrusted and it has the effects %s, so a person is asked", s.label, strings.Join(r.resource.effects, ", ")))
 			}

@@ -55,6 +55,35 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// TestAnAuthorsWishForAPerson: what a plugin's author does not want done unasked
+// waits where policy allows it, and no policy opens that; a deny is still one.
+func TestAnAuthorsWishForAPerson(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text   string
+		want   plugin.Verdict
+		reason string
+	}{
+		{permitAll, plugin.AllowWithApproval, "a.cedar:1 all allows it; but its author wants a person to agree each time, so one is asked"},
+		{`@untrusted("allow") permit (principal, action, resource);`, plugin.AllowWithApproval, "a.cedar:1 allows it; but its author wants a person to agree each time, so one is asked"},
+		{approveAll, plugin.AllowWithApproval, "a.cedar:1 gate asks for approval: look twice"},
+		{permitAll + forbidSend, plugin.Deny, "a.cedar:2 no_send forbids it: not today"},
+		{"", plugin.Deny, ""},
+	} {
+		e := open(t, policy.Options{Sources: texts(c.text)})
+		of := target("mail", "send", plugin.Operator, "send")
+		of.Operation.PolicyTags = []string{"action", plugin.TagRequiresApproval}
+		call := &plugin.Call{Principal: plugin.Principal{Type: "user", ID: "ann"}}
+		d := e.Decide(of, call)
+		if d.Verdict != c.want || c.reason != "" && d.Reasons[0] != c.reason {
+			t.Errorf("%s: got %s %q", c.text, d.Verdict, d.Reasons)
+		}
+		if listed := e.May(policy.List, of, call).Verdict; c.text == permitAll && listed != plugin.Allow {
+			t.Errorf("%s: it takes a person to see it", c.text)
+		}
+	}
+}
+
 // TestWhatPoliciesCanSee reads every attribute of the schema once.
 func TestWhatPoliciesCanSee(t *testing.T) {
 	t.Parallel()

@@ -106,6 +106,7 @@ type key struct {
 	tenant, digest, program string
 	scope                   protocol.Scope
 	artifacts               string // the files it may read, where it is caged
+	dry                     string // the session that a dry run reads the artifacts of
 }
 
 // New returns a runner. Close must be called.
@@ -203,6 +204,9 @@ func (r *Runner) enter(ctx context.Context) (inside context.Context, leave func(
 // group returns the group of processes that may serve the call.
 func (r *Runner) group(ctx context.Context, target *plugin.Target, call *plugin.Call) (*group, error) {
 	k := key{tenant: call.Tenant, digest: target.Package.Digest, program: target.Manifest.Name, scope: scopeOf(target.Manifest, call)}
+	if call.Dry != nil && target.Manifest.Isolation == plugin.IsolationSession {
+		k.dry = call.Session
+	}
 	if together(target.Manifest) {
 		k.program = ""
 	}
@@ -240,16 +244,23 @@ func (r *Runner) group(ctx context.Context, target *plugin.Target, call *plugin.
 // view returns the directory of artifacts that processes of that key may read,
 // filled with all there are; "" for none.
 func (r *Runner) view(ctx context.Context, k key) (string, error) {
-	if r.opts.View == nil || k.scope.Kind != plugin.IsolationSession {
+	session := k.dry
+	if k.scope.Kind == plugin.IsolationSession {
+		session = k.scope.ID
+	}
+	if r.opts.View == nil || session == "" {
 		return "", nil
 	}
-	return r.opts.View(ctx, k.tenant, k.scope.ID)
+	return r.opts.View(ctx, k.tenant, session)
 }
 
 // scopeOf returns the scope of the process a call needs. A call outside any
-// session or agent shares its process with nobody.
+// session or agent shares its process with nobody, and a dry run neither: what
+// that keeps in memory was never so.
 func scopeOf(m *plugin.Manifest, call *plugin.Call) protocol.Scope {
 	switch {
+	case call.Dry != nil:
+		return protocol.Scope{Kind: plugin.IsolationCall}
 	case m.Isolation == plugin.IsolationTenant:
 		return protocol.Scope{Kind: plugin.IsolationTenant, ID: call.Tenant}
 	case m.Isolation == plugin.IsolationSession && call.Session != "":

@@ -26,12 +26,13 @@ type fetched struct {
 	BodyBase64 []byte            `json:"body_base64,omitzero"`
 	URL        string            `json:"url"` // of the last request
 	Truncated  bool              `json:"truncated"`
+	Failure    *httpFailure      `json:"failure,omitzero"` // of an answer of 400 and above
 }
 
 // answer reads a response into the value for the plugin.
 func (x *exchange) answer(ctx context.Context, resp *http.Response) (*fetched, error) {
 	defer resp.Body.Close()
-	res := &fetched{StatusCode: resp.StatusCode, Headers: map[string]string{}, URL: x.url.String()}
+	res := &fetched{StatusCode: resp.StatusCode, Headers: map[string]string{}, URL: x.hidden.Text(x.url.String())}
 	body, err := x.read(resp, res)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -45,7 +46,10 @@ func (x *exchange) answer(ctx context.Context, resp *http.Response) (*fetched, e
 		if name == "Set-Cookie" { // which may hold commas
 			separator = "\n"
 		}
-		res.Headers[strings.ToLower(name)] = strings.ToValidUTF8(strings.Join(values, separator), "\uFFFD")
+		res.Headers[strings.ToLower(name)] = x.hidden.Text(strings.ToValidUTF8(strings.Join(values, separator), "\uFFFD"))
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		res.Failure = failureOf(resp.StatusCode, resp.Header, body)
 	}
 	switch {
 	case x.fetch.as == "auto" && !res.Truncated && isJSON(resp.Header.Get("Content-Type"), body):
@@ -64,7 +68,9 @@ func (x *exchange) read(resp *http.Response, res *fetched) ([]byte, error) {
 	if x.method == http.MethodHead {
 		return []byte{}, nil
 	}
-	limit := x.fetch.max
+	// What is behind the end is read as well where it may be the rest of a
+	// credential that the other side repeats.
+	limit := x.fetch.max + x.margin()
 	var body io.Reader = resp.Body
 	if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") && resp.ContentLength != 0 {
 		// Gzip makes nothing much larger than it is, so a stream that goes on
@@ -76,20 +82,46 @@ func (x *exchange) read(resp *http.Response, res *fetched) ([]byte, error) {
 		body = inflated
 		resp.Header.Del("Content-Encoding")
 		resp.Header.Del("Content-Length")
-	} else if resp.ContentLength > limit && !x.fetch.cut {
-		return nil, tooLong(limit)
+	} else if resp.ContentLength > x.fetch.max && !x.fetch.cut {
+		return nil, tooLong(x.fetch.max)
 	}
 	data, err := io.ReadAll(io.LimitReader(body, limit+1))
 	switch {
-	case int64(len(data)) > limit && !x.fetch.cut:
-		return nil, tooLong(limit)
-	case int64(len(data)) > limit:
+	case int64(len(data)) > x.fetch.max && !x.fetch.cut:
+		return nil, tooLong(x.fetch.max)
+	case int64(len(data)) > x.fetch.max:
 		res.Truncated = true
-		return data[:limit], nil
 	case err != nil:
 		return nil, x.broken(err)
 	}
-	return data, nil
+	if x.hidden == nil {
+		return data[:min(int64(len(data)), x.fetch.max)], nil
+	}
+	whole := int64(len(data)) <= limit
+	data = x.withoutCredentials(resp.Header.Get("Content-Type"), data)
+	if !whole { // of what stands at its very end the rest is not known
+		data = data[:max(0, int64(len(data))-x.margin())]
+	}
+	return data[:min(int64(len(data)), x.fetch.max)], nil
+}
+
+// margin is how many bytes behind the end of a body may belong to a credential
+// that began before it, in whatever spelling.
+func (x *exchange) margin() int64 {
+	most := 0
+	for _, c := range x.credentials {
+		most = max(most, 12*len(c.value)) // as JSON in UTF-16
+	}
+	return int64(most)
+}
+
+// withoutCredentials takes out of a body what the other side repeats of the
+// request.
+func (x *exchange) withoutCredentials(contentType string, body []byte) []byte {
+	if isJSON(contentType, body) {
+		return x.hidden.JSON(body)
+	}
+	return []byte(x.hidden.Text(string(body)))
 }
 
 func tooLong(limit int64) error {

@@ -70,7 +70,8 @@ func registerTask(g *grant, args json.RawMessage) (task, error) {
 	case g.call.Session == "" || g.broker.Sessions == nil:
 		return task{}, plugin.Errorf(plugin.CodeNeedsContext, "%s: the call belongs to no session that could keep %.200s; call it with --session", artifactsRegister, in.Path)
 	}
-	return task{class: Own, do: func(ctx context.Context) (any, error) { return g.register(ctx, in) }}, nil
+	return task{class: Own, do: func(ctx context.Context) (any, error) { return g.register(ctx, in) },
+		double: func(ctx context.Context) (any, *plugin.Change, error) { return g.registerDry(ctx, in) }}, nil
 }
 
 func readRegistration(args json.RawMessage) (registration, error) {
@@ -101,24 +102,46 @@ func readRegistration(args json.RawMessage) (registration, error) {
 
 // register copies one file into the session.
 func (g *grant) register(ctx context.Context, in registration) (any, error) {
-	if err := g.mayMake(); err != nil {
-		return nil, err
-	}
-	had, err := g.had(ctx)
+	had, there, err := g.registering(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	for i := range had {
-		if had[i].Path != "" && had[i].Path == filepath.Clean(in.Path) { // it is one already
-			g.make(&had[i])
-			return refOf(&had[i]), nil
-		}
+	if there != nil {
+		g.make(there)
+		return refOf(there), nil
 	}
 	file, err := g.openScratch(in.Path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.close()
+	kept, err := g.broker.Sessions.Add(ctx, g.call, file, g.artifactOf(in, had, file))
+	if err != nil {
+		return nil, err
+	}
+	g.make(&kept)
+	return refOf(&kept), nil
+}
+
+// registering returns the artifacts that the call may have read, and the one
+// that the path means, where it is one already.
+func (g *grant) registering(ctx context.Context, in registration) (had []Artifact, there *Artifact, err error) {
+	if err := g.mayMake(); err != nil {
+		return nil, nil, err
+	}
+	if had, err = g.had(ctx); err != nil {
+		return nil, nil, err
+	}
+	for i := range had {
+		if had[i].Path != "" && had[i].Path == filepath.Clean(in.Path) {
+			return had, &had[i], nil
+		}
+	}
+	return had, nil, nil
+}
+
+// artifactOf is what a file of the scratch directory is to become.
+func (g *grant) artifactOf(in registration, had []Artifact, file *made) Artifact {
 	a := Artifact{
 		Type: in.Type, Name: path.Base(file.name), SourceTool: in.Tool, SourceCall: g.call.ID,
 		Labels: plugin.Labels(g.call.Labels, g.Labels()), Metadata: json.RawMessage(in.Metadata),
@@ -129,12 +152,7 @@ func (g *grant) register(ctx context.Context, in registration) (any, error) {
 	for _, parent := range had[max(0, len(had)-maxParents):] {
 		a.Parents = append(a.Parents, parent.ID)
 	}
-	kept, err := g.broker.Sessions.Add(ctx, g.call, file, a)
-	if err != nil {
-		return nil, err
-	}
-	g.make(&kept)
-	return refOf(&kept), nil
+	return a
 }
 
 // had returns the artifacts that the call may have read, as it last saw them.

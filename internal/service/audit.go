@@ -23,24 +23,35 @@ const (
 	auditsOfCall = 64
 )
 
-// audited puts what the plugin says on record, as something that it says.
-func audited(g *grant, ctx context.Context, args json.RawMessage) (any, error) {
-	var in struct {
-		Event   string         `json:"event"`
-		Details jsontext.Value `json:"details"`
-	}
+// An auditing is what a plugin says.
+type auditing struct {
+	Event   string         `json:"event"`
+	Details jsontext.Value `json:"details"`
+}
+
+// auditing reads the arguments of audit.log, and counts.
+func (g *grant) auditing(args json.RawMessage) (in auditing, err error) {
 	if err := decode(auditLog, args, &in); err != nil {
-		return nil, err
+		return in, err
 	}
 	switch {
 	case in.Event == "" || len(in.Event) > auditEvent || strings.ContainsFunc(in.Event, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: event has 1 to %d bytes that can be printed", auditLog, auditEvent)
+		return in, plugin.Errorf(plugin.CodeInvalidInput, "%s: event has 1 to %d bytes that can be printed", auditLog, auditEvent)
 	case len(in.Details) > auditDetails:
-		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "%s: details have %d bytes; at most %d are kept", auditLog, len(in.Details), auditDetails)
+		return in, plugin.Errorf(plugin.CodeInputTooLarge, "%s: details have %d bytes; at most %d are kept", auditLog, len(in.Details), auditDetails)
 	case g.broker.Store == nil:
-		return nil, nowhere(auditLog)
+		return in, nowhere(auditLog)
 	case g.audits.Add(1) > auditsOfCall:
-		return nil, plugin.Errorf(plugin.CodeLimitExceeded, "%s: one call puts at most %d events on record", auditLog, auditsOfCall)
+		return in, plugin.Errorf(plugin.CodeLimitExceeded, "%s: one call puts at most %d events on record", auditLog, auditsOfCall)
+	}
+	return in, nil
+}
+
+// audited puts what the plugin says on record, as something that it says.
+func audited(g *grant, ctx context.Context, args json.RawMessage) (any, error) {
+	in, err := g.auditing(args)
+	if err != nil {
+		return nil, err
 	}
 	body, err := json2.Marshal(struct {
 		CallID    string         `json:"call_id"`
@@ -56,4 +67,12 @@ func audited(g *grant, ctx context.Context, args json.RawMessage) (any, error) {
 		Principal: g.call.Principal.ID, Body: json.RawMessage(body),
 	}
 	return nothing{}, g.broker.Store.Write(ctx, func(tx store.Tx) error { tx.Append(entry); return nil })
+}
+
+func auditedDry(g *grant, _ context.Context, args json.RawMessage) (any, *plugin.Change, error) {
+	in, err := g.auditing(args)
+	if err != nil {
+		return nil, nil, err
+	}
+	return nothing{}, &plugin.Change{Target: in.Event, After: json.RawMessage(in.Details), Summary: "put on record"}, nil
 }

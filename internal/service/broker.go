@@ -9,6 +9,7 @@ package service
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"io/fs"
 	"slices"
@@ -76,11 +77,15 @@ type Broker struct {
 	// Accounts are what plugins act with elsewhere. It may be nil.
 	Accounts Accounts
 
-	Egress      egress.Grants // what an administrator allows beyond the public Internet
-	Version     string        // of the host, as others on the network are told
-	MaxAnswer   int           // bytes of one answer; 4 MiB where it is 0
-	MaxOutput   int           // bytes of a result, as plugins are told; 4 MiB where it is 0
-	MaxArtifact int64         // bytes of one artifact; 8 GiB where it is 0
+	// Scrubber takes secrets out of what dry runs tell. It may be nil.
+	Scrubber Scrubber
+
+	Egress      egress.Grants  // what an administrator allows beyond the public Internet
+	Roots       *x509.CertPool // who may vouch for the hosts that Egress maps; those that the system trusts where it is nil
+	Version     string         // of the host, as others on the network are told
+	MaxAnswer   int            // bytes of one answer; 4 MiB where it is 0
+	MaxOutput   int            // bytes of a result, as plugins are told; 4 MiB where it is 0
+	MaxArtifact int64          // bytes of one artifact; 8 GiB where it is 0
 
 	cache *cache
 	web   *web
@@ -112,10 +117,11 @@ type Refusal struct {
 type Use struct {
 	Target   *plugin.Target
 	Call     *plugin.Call
-	Method   string // of the service
-	Request  string // such as "GET api.example.com"
-	Effect   string // "" for one that reads
-	Outcome  string // an HTTP status, or an error's code
+	Method   string   // of the service
+	Request  string   // such as "GET api.example.com"
+	Effect   string   // "" for one that reads
+	Outcome  string   // an HTTP status, or an error's code
+	Mapped   []string // the hosts that were asked where an administrator led them
 	Attempts int
 	Sent     int // bytes of the request's body
 	Received int // bytes of the answer's body
@@ -126,7 +132,11 @@ type Use struct {
 // there is one. The answer has more methods: Used, Unsettled, Labels, Artifacts,
 // Metrics and Attach.
 func (b *Broker) For(target *plugin.Target, call *plugin.Call, journal *ledger.Journal) plugin.Services {
-	return &grant{broker: b, target: target, call: call, journal: journal}
+	g := &grant{broker: b, target: target, call: call, journal: journal}
+	if call.Dry != nil {
+		g.dryRates = newRates()
+	}
+	return g
 }
 
 // Reading returns what a call is granted while it only looks: for a preview, or
@@ -146,6 +156,10 @@ type grant struct {
 
 	used, unsettled, confided atomic.Bool
 	audits                    atomic.Int32
+
+	dryRates *rates // of a dry run, which takes nothing out of the buckets there are
+
+	mapped []string // hosts that were asked where an administrator led them; guarded by mu
 
 	queries atomic.Int32 // of models
 	tab     llm.Tab      // what they used
@@ -198,6 +212,16 @@ func (g *grant) Serve(ctx context.Context, name string, args json.RawMessage) (j
 	if err != nil {
 		return nil, g.refuse(name, err, plugin.CodeServiceDenied, plugin.CodeEffectUndeclared, plugin.CodeEgressDenied)
 	}
+	if g.call.Dry != nil {
+		value, err := g.rehearse(ctx, name, t)
+		if err != nil {
+			if t.class == Nested {
+				return nil, err
+			}
+			return nil, g.refuse(name, err, plugin.CodeEgressDenied)
+		}
+		return g.encode(name, value, t)
+	}
 	if t.effect != "" && g.journal != nil {
 		raw, err := g.journalled(ctx, name, args, t)
 		return raw, g.refuse(name, err, plugin.CodeEgressDenied)
@@ -238,7 +262,7 @@ func (g *grant) encode(name string, value any, t task) (json.RawMessage, error) 
 	limit := g.broker.maxAnswer()
 	if len(raw) > limit {
 		done := ""
-		if t.effect != "" {
+		if t.effect != "" && g.call.Dry == nil {
 			done = "; the effect has happened"
 		}
 		return nil, plugin.Errorf(plugin.CodeLimitExceeded,

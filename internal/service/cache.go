@@ -137,59 +137,109 @@ type cacheFound struct {
 	Value json.RawMessage `json:"value,omitzero"`
 }
 
-func cacheGet(g *grant, _ context.Context, args json.RawMessage) (any, error) {
+// cacheNamed reads the arguments of cache.get and cache.delete.
+func (g *grant) cacheNamed(name string, args json.RawMessage) (cacheKey, error) {
 	var in struct {
 		Key string `json:"key"`
 	}
-	if err := decode("cache.get", args, &in); err != nil {
-		return nil, err
+	if err := decode(name, args, &in); err != nil {
+		return cacheKey{}, err
 	}
-	key, err := g.cacheKey(in.Key)
+	return g.cacheKey(in.Key)
+}
+
+func cacheGet(g *grant, _ context.Context, args json.RawMessage) (any, error) {
+	key, err := g.cacheNamed("cache.get", args)
 	if err != nil {
 		return nil, err
 	}
-	value, found := g.broker.cache.get(key)
-	return cacheFound{found, value}, nil
+	return g.cached(key), nil
 }
 
-func cacheSet(g *grant, _ context.Context, args json.RawMessage) (any, error) {
+// cached returns what is kept under a key; in a dry run, what would be.
+func (g *grant) cached(key cacheKey) cacheFound {
+	if value, changed := rehearsed[json.RawMessage](g, key); changed {
+		return cacheFound{value != nil, value}
+	}
+	value, found := g.broker.cache.get(key)
+	return cacheFound{found, value}
+}
+
+func cacheGetDry(g *grant, ctx context.Context, args json.RawMessage) (any, *plugin.Change, error) {
+	found, err := cacheGet(g, ctx, args)
+	return found, nil, err
+}
+
+// A cacheEdit is the arguments of cache.set.
+type cacheEdit struct {
+	key   cacheKey
+	value json.RawMessage
+	ttl   time.Duration
+}
+
+func (g *grant) cacheEdit(args json.RawMessage) (edit cacheEdit, err error) {
 	var in struct {
 		Key   string          `json:"key"`
 		Value json.RawMessage `json:"value"`
 		TTL   *float64        `json:"ttl_seconds"`
 	}
 	if err := decode("cache.set", args, &in); err != nil {
-		return nil, err
+		return edit, err
 	}
-	key, err := g.cacheKey(in.Key)
-	if err != nil {
-		return nil, err
+	if edit.key, err = g.cacheKey(in.Key); err != nil {
+		return edit, err
 	}
-	ttl := cacheTTL
+	edit.value, edit.ttl = in.Value, cacheTTL
 	if in.TTL != nil {
-		ttl = time.Duration(min(max(*in.TTL, 0), cacheMaxTTL.Seconds()) * float64(time.Second))
+		edit.ttl = time.Duration(min(max(*in.TTL, 0), cacheMaxTTL.Seconds()) * float64(time.Second))
 	}
 	switch {
 	case len(in.Value) == 0:
-		return nil, plugin.Errorf(plugin.CodeInvalidInput, "cache.set: value is missing")
+		return edit, plugin.Errorf(plugin.CodeInvalidInput, "cache.set: value is missing")
 	case len(in.Value) > cacheValueBytes:
-		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "cache.set: the value has %d bytes; at most %d are kept", len(in.Value), cacheValueBytes)
+		return edit, plugin.Errorf(plugin.CodeInputTooLarge, "cache.set: the value has %d bytes; at most %d are kept", len(in.Value), cacheValueBytes)
 	}
-	g.broker.cache.set(key, in.Value, ttl)
+	return edit, nil
+}
+
+func cacheSet(g *grant, _ context.Context, args json.RawMessage) (any, error) {
+	edit, err := g.cacheEdit(args)
+	if err != nil {
+		return nil, err
+	}
+	g.broker.cache.set(edit.key, edit.value, edit.ttl)
 	return nothing{}, nil
 }
 
+func cacheSetDry(g *grant, _ context.Context, args json.RawMessage) (any, *plugin.Change, error) {
+	edit, err := g.cacheEdit(args)
+	if err != nil {
+		return nil, nil, err
+	}
+	was := g.cached(edit.key)
+	if err := g.keep("cache.set", edit.key, edit.value, len(edit.value)); err != nil {
+		return nil, nil, err
+	}
+	return nothing{}, &plugin.Change{Target: edit.key.key, Before: was.Value, After: edit.value, Summary: "kept in memory for " + edit.ttl.String()}, nil
+}
+
 func cacheDelete(g *grant, _ context.Context, args json.RawMessage) (any, error) {
-	var in struct {
-		Key string `json:"key"`
-	}
-	if err := decode("cache.delete", args, &in); err != nil {
-		return nil, err
-	}
-	key, err := g.cacheKey(in.Key)
+	key, err := g.cacheNamed("cache.delete", args)
 	if err != nil {
 		return nil, err
 	}
 	g.broker.cache.delete(key)
 	return nothing{}, nil
+}
+
+func cacheDeleteDry(g *grant, _ context.Context, args json.RawMessage) (any, *plugin.Change, error) {
+	key, err := g.cacheNamed("cache.delete", args)
+	if err != nil {
+		return nil, nil, err
+	}
+	was := g.cached(key)
+	if err := g.keep("cache.delete", key, json.RawMessage(nil), 0); err != nil || !was.Found {
+		return nothing{}, nil, err
+	}
+	return nothing{}, &plugin.Change{Target: key.key, Before: was.Value, Summary: "dropped from memory"}, nil
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/egress"
 	"github.com/mortise-dev/mortise/internal/fault"
+	"github.com/mortise-dev/mortise/internal/secret"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -38,6 +39,12 @@ type exchange struct {
 	transport http.RoundTripper
 	wait      func(ctx context.Context, d time.Duration) error
 	agent     string
+	grants    egress.Grants
+
+	credentials []credential
+	hidden      *secret.Scrubber // takes them out of answers; nil where there are none
+	local       bool             // the plugin may reach this machine
+	left        bool             // a redirect led away from the host that the plugin addressed
 
 	// The request that is next.
 	url    *url.URL
@@ -46,6 +53,7 @@ type exchange struct {
 	header http.Header
 
 	attempts int
+	mapped   []string // the hosts that were asked where an administrator led them
 	received int
 	effected int  // the status of the last answer to a request that may have changed something
 	open     bool // a request that may have changed something went out and was not answered
@@ -85,6 +93,7 @@ func (x *exchange) reads() bool { return x.method == http.MethodGet || x.method 
 // answered, and so may have had its effect.
 func (x *exchange) explained(err error) error {
 	e := *plugin.AsError(err)
+	e.Message = x.hidden.Text(e.Message)
 	if !strings.HasPrefix(e.Message, fetchName) {
 		e.Message = fetchName + ": " + e.Message
 	}
@@ -118,6 +127,9 @@ func (x *exchange) redirect(status int, location string) error {
 	if err := egress.Allow(x.hosts, next); err != nil {
 		return redirected(err)
 	}
+	if err := x.carried(next); err != nil {
+		return redirected(err)
+	}
 	// RFC 9110, 15.4: 307 and 308 keep the method; 303 asks for a GET, which
 	// after 301 and 302 is what everybody sends.
 	if status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect && !x.reads() {
@@ -126,6 +138,7 @@ func (x *exchange) redirect(status int, location string) error {
 		x.header.Del("Content-Language")
 	}
 	if !sameOrigin(x.url, next) {
+		x.left = true
 		for name := range x.header {
 			if !slices.Contains(keptHeaders, name) {
 				delete(x.header, name)
@@ -198,10 +211,11 @@ func (x *exchange) pause(ctx context.Context, resp *http.Response, retryable boo
 	return pause, time.Now().Add(pause).Before(deadline)
 }
 
-// retryAfter reads the header of that name: seconds or a date.
+// retryAfter reads the header of that name: seconds or a date. More seconds than
+// anybody waits are a lifetime.
 func retryAfter(value string) (time.Duration, bool) {
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second, true
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(seconds, 1<<31)) * time.Second, true
 	}
 	if date, err := http.ParseTime(value); err == nil {
 		return max(0, time.Until(date)), true
@@ -230,6 +244,10 @@ func (x *exchange) once(ctx context.Context) (resp *http.Response, retryable boo
 		req.Header.Set("User-Agent", x.agent)
 	}
 	req.Header.Set("Accept-Encoding", "gzip") // what body can inflate, whatever the plugin asked for
+	if err := x.credited(req); err != nil {
+		return nil, false, err
+	}
+	x.noteMapped()
 	resp, err = x.transport.RoundTrip(req)
 	fault.At("response")
 	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {

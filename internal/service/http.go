@@ -43,6 +43,7 @@ type fetch struct {
 	method  string
 	url     *url.URL
 	header  http.Header
+	placed  []placed // headers that the host fills in
 	body    []byte
 	as      string // auto, text or bytes
 	follow  bool
@@ -61,7 +62,11 @@ func fetchTask(g *grant, args json.RawMessage) (task, error) {
 	if err != nil {
 		return task{}, err
 	}
+	if err := g.insertions(f); err != nil {
+		return task{}, err
+	}
 	t := task{class: Read, do: func(ctx context.Context) (any, error) { return g.broker.web.fetch(ctx, g, f) }}
+	t.double = func(context.Context) (any, *plugin.Change, error) { return g.fetchDry(f) }
 	if !f.reads() {
 		t.class, t.effect = External, httpWrite
 		if header := idempotencyHeader(g.target.Manifest.HTTP.Idempotency, f.url); header != "" {
@@ -86,7 +91,7 @@ func parseFetch(args json.RawMessage) (*fetch, error) {
 	var in struct {
 		Method  string                    `json:"method"`
 		URL     string                    `json:"url"`
-		Headers map[string]string         `json:"headers"`
+		Headers map[string]jsontext.Value `json:"headers"`
 		Params  map[string]jsontext.Value `json:"params"`
 		JSON    jsontext.Value            `json:"json"`
 		Body    *string                   `json:"body"`
@@ -126,7 +131,7 @@ func parseFetch(args json.RawMessage) (*fetch, error) {
 		f.max, f.cut = *in.Max, true
 	}
 	var err error
-	if f.header, err = parseHeaders(in.Headers); err != nil {
+	if f.header, f.placed, err = parseHeaders(in.Headers); err != nil {
 		return nil, err
 	}
 	if err := f.setBody(in.JSON, in.Body, in.Base64); err != nil {
@@ -178,31 +183,57 @@ func (f *fetch) setBody(value jsontext.Value, text, encoded *string) error {
 	return nil
 }
 
-// parseHeaders reads the headers of a plugin.
-func parseHeaders(given map[string]string) (http.Header, error) {
+// parseHeaders reads the headers of a plugin: those that it gives, and those that
+// it leaves to the host.
+func parseHeaders(given map[string]jsontext.Value) (http.Header, []placed, error) {
 	if len(given) > fetchMaxHeaders {
-		return nil, invalid("headers: at most %d are sent", fetchMaxHeaders)
+		return nil, nil, invalid("headers: at most %d are sent", fetchMaxHeaders)
 	}
 	header, size := http.Header{}, 0
-	for name, value := range given {
+	var refs []placed
+	for name, raw := range given {
 		canonical := http.CanonicalHeaderKey(name)
 		switch {
 		case !isToken(name):
-			return nil, invalid("headers: %.60q is no name of a header", name)
+			return nil, nil, invalid("headers: %.60q is no name of a header", name)
 		case egress.RefusedHeader(canonical):
-			return nil, invalid("headers: %s is not a plugin's to send", canonical)
-		case header[canonical] != nil:
-			return nil, invalid("headers: %s is given twice", canonical)
-		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
-			return nil, invalid("headers: the value of %s holds a control character", canonical)
+			return nil, nil, invalid("headers: %s is not a plugin's to send", canonical)
+		case header[canonical] != nil || slices.ContainsFunc(refs, func(p placed) bool { return p.header == canonical }):
+			return nil, nil, invalid("headers: %s is given twice", canonical)
+		}
+		size += len(name) + len(raw)
+		if raw.Kind() == '{' {
+			var ref headerReference
+			if err := decode(fetchName, json.RawMessage(raw), &ref); err != nil {
+				return nil, nil, err
+			}
+			p, err := parsePlaced(canonical, ref)
+			if err != nil {
+				return nil, nil, err
+			}
+			refs = append(refs, p)
+			continue
+		}
+		var value string
+		if err := json2.Unmarshal(raw, &value); err != nil || raw.Kind() != '"' {
+			return nil, nil, invalid("headers: the value of %s is text or {\"$secret\": name}", canonical)
+		}
+		if err := checkHeaderValue(canonical, value); err != nil {
+			return nil, nil, err
 		}
 		header.Set(canonical, strings.Trim(value, " \t"))
-		size += len(name) + len(value)
 	}
 	if size > fetchHeader {
-		return nil, invalid("headers: they have %d bytes; at most %d are sent", size, fetchHeader)
+		return nil, nil, invalid("headers: they have %d bytes; at most %d are sent", size, fetchHeader)
 	}
-	return header, nil
+	return header, refs, nil
+}
+
+func checkHeaderValue(name, value string) error {
+	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+		return invalid("headers: the value of %s holds a control character", name)
+	}
+	return nil
 }
 
 // isToken reports whether text may be the name of a header (RFC 9110, 5.6.2).

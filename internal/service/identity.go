@@ -35,15 +35,15 @@ func identityOfCaller(g *grant, ctx context.Context, args json.RawMessage) (any,
 	if err := decode(identityCurrent, args, &nothing{}); err != nil {
 		return nil, err
 	}
-	links, err := g.links(ctx, identityCurrent)
+	all, order, err := g.accounts(ctx, identityCurrent)
 	if err != nil {
 		return nil, err
 	}
-	who := person{ID: g.call.Principal.ID, Name: g.call.Principal.ID, Identities: accounts(links)}
+	who := person{ID: g.call.Principal.ID, Name: g.call.Principal.ID, Identities: all}
 	who.Email = emailOf(g.call.Principal.ID)
-	for _, link := range links {
+	for _, provider := range order {
 		if who.Email == nil {
-			who.Email = emailOf(link.ExternalID)
+			who.Email = all[provider].Email
 		}
 	}
 	return who, nil
@@ -56,14 +56,14 @@ func identityEmail(g *grant, ctx context.Context, args json.RawMessage) (any, er
 	if err := decode(identityPrimary, args, &in); err != nil {
 		return nil, err
 	}
-	links, err := g.links(ctx, identityPrimary)
+	all, _, err := g.accounts(ctx, identityPrimary)
 	if err != nil {
 		return nil, err
 	}
 	var answer struct {
 		Email *string `json:"email"`
 	}
-	answer.Email = accounts(links)[in.Provider].Email
+	answer.Email = all[in.Provider].Email
 	return answer, nil
 }
 
@@ -125,16 +125,69 @@ func (g *grant) links(ctx context.Context, method string) ([]store.IdentityRow, 
 	return rows[:min(len(rows), maxLinks)], err
 }
 
-// accounts returns one account of each provider: the first that is an address,
-// and else the first.
-func accounts(links []store.IdentityRow) map[string]account {
-	all := map[string]account{}
-	for _, link := range links {
-		if had, found := all[link.Provider]; !found || had.Email == nil && emailOf(link.ExternalID) != nil {
-			all[link.Provider] = account{emailOf(link.ExternalID), link.ExternalID}
+// accounts returns one account of each provider, and the providers in order: what
+// an administrator linked, the first that is an address before the first, and
+// beside it what whoever the call is of connected.
+func (g *grant) accounts(ctx context.Context, method string) (all map[string]account, order []string, err error) {
+	links, err := g.links(ctx, method)
+	if err != nil {
+		return nil, nil, err
+	}
+	all = map[string]account{}
+	add := func(provider string, is account) {
+		had, found := all[provider]
+		if !found {
+			order = append(order, provider)
+		}
+		if !found || had.Email == nil && is.Email != nil {
+			all[provider] = is
 		}
 	}
-	return all
+	for _, link := range links {
+		add(link.Provider, account{emailOf(link.ExternalID), link.ExternalID})
+	}
+	if g.broker.Accounts == nil {
+		return all, order, nil
+	}
+	connected, err := g.broker.Accounts.Connected(ctx, g.call)
+	for _, one := range connected {
+		add(one.Provider, account{emailOf(one.Email), one.Subject})
+	}
+	return all, order, err
+}
+
+// Identity returns what a schema's x-binding identity:FIELD stands for: user_id,
+// email or name of whoever the call is of; PROVIDER_email, the address there; or
+// PROVIDER, what they are called there.
+func (b *Broker) Identity(ctx context.Context, call *plugin.Call, field string) (value string, found bool, err error) {
+	g := &grant{broker: b, call: call}
+	all, order, err := g.accounts(ctx, identityName)
+	if err != nil {
+		return "", false, err
+	}
+	address := func(of *string) (string, bool, error) {
+		if of == nil {
+			return "", false, nil
+		}
+		return *of, true, nil
+	}
+	switch provider, isEmail := strings.CutSuffix(field, "_email"); {
+	case field == "user_id", field == "id", field == "name":
+		return call.Principal.ID, true, nil
+	case field == "email":
+		email := emailOf(call.Principal.ID)
+		for _, name := range order {
+			if email == nil {
+				email = all[name].Email
+			}
+		}
+		return address(email)
+	case isEmail:
+		return address(all[provider].Email)
+	default:
+		is, linked := all[field]
+		return is.Subject, linked, nil
+	}
 }
 
 // emailOf returns text where it can be the address of a mailbox.

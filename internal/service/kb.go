@@ -109,26 +109,32 @@ func (g *grant) ingests(method string, in ingestArgs, source func() (kb.Source, 
 		return task{}, err
 	}
 	var prepared *kb.Prepared
-	return task{class: Local, effect: kbWrite,
-		before: func(ctx context.Context) error {
-			s, err := source()
-			if err != nil {
-				return err
-			}
-			if s.URL = in.SourceURL; s.URL == "" {
-				s.URL, _ = in.Attributes["source_url"].(string)
-			}
-			s.KB, s.OCR, s.Attributes = base, mode, in.Attributes
-			if more, ok := in.Attributes["extraction_metadata"].(map[string]any); ok {
-				if s.Details == nil {
-					s.Details = map[string]any{}
-				}
-				maps.Copy(s.Details, more)
-			}
-			s.Labels = plugin.Labels(g.call.Labels, g.Labels())
-			s.By = kb.By{Plugin: g.target.Manifest.Name, Principal: g.call.Principal.ID, Call: g.call.ID}
-			prepared, err = g.broker.Knowledge.Prepare(ctx, g.call.Tenant, s)
+	prepare := func(ctx context.Context) error {
+		s, err := source()
+		if err != nil {
 			return err
+		}
+		if s.URL = in.SourceURL; s.URL == "" {
+			s.URL, _ = in.Attributes["source_url"].(string)
+		}
+		s.KB, s.OCR, s.Attributes = base, mode, in.Attributes
+		if more, ok := in.Attributes["extraction_metadata"].(map[string]any); ok {
+			if s.Details == nil {
+				s.Details = map[string]any{}
+			}
+			maps.Copy(s.Details, more)
+		}
+		s.Labels = plugin.Labels(g.call.Labels, g.Labels())
+		s.By = kb.By{Plugin: g.target.Manifest.Name, Principal: g.call.Principal.ID, Call: g.call.ID, Operation: g.target.Name(), Session: g.call.Session}
+		prepared, err = g.knowledge().Prepare(ctx, g.call.Tenant, s)
+		return err
+	}
+	return task{class: Local, effect: kbWrite, before: prepare,
+		double: func(ctx context.Context) (any, *plugin.Change, error) {
+			if err := prepare(ctx); err != nil {
+				return nil, nil, err
+			}
+			return g.ingestDry(ctx, method, base, prepared)
 		},
 		commit: func(_ context.Context, tx store.Tx) (any, error) { return prepared.Result(), prepared.Put(tx) },
 	}, nil
@@ -228,15 +234,21 @@ func kbDeleteTask(g *grant, args json.RawMessage) (task, error) {
 	if err != nil {
 		return task{}, err
 	}
+	object := kb.ObjectID(g.target.Manifest.Name, g.call.Principal.ID, in.External)
 	var removal *kb.Removal
-	return task{class: Local, effect: kbWrite,
-		before: func(ctx context.Context) (err error) {
-			if g.overlay().Exec.Schedule == "" {
-				return plugin.Errorf(plugin.CodeServiceDenied, "%s: only a feed deletes; a person does with 'mortise kb delete %s DOCUMENT'", kbDelete, base)
+	find := func(ctx context.Context) (err error) {
+		if g.overlay().Exec.Schedule == "" {
+			return plugin.Errorf(plugin.CodeServiceDenied, "%s: only a feed deletes; a person does with 'mortise kb delete %s DOCUMENT'", kbDelete, base)
+		}
+		removal, err = g.broker.Knowledge.Object(ctx, g.call.Tenant, base, object)
+		return err
+	}
+	return task{class: Local, effect: kbWrite, before: find,
+		double: func(ctx context.Context) (any, *plugin.Change, error) {
+			if err := find(ctx); err != nil {
+				return nil, nil, err
 			}
-			object := kb.ObjectID(g.target.Manifest.Name, g.call.Principal.ID, in.External)
-			removal, err = g.broker.Knowledge.Object(ctx, g.call.Tenant, base, object)
-			return err
+			return g.deleteDry(base, object, in.External, removal)
 		},
 		commit: func(_ context.Context, tx store.Tx) (any, error) {
 			return deletion{removal.Found()}, removal.Delete(tx)
@@ -265,7 +277,9 @@ func (g *grant) search(ctx context.Context, method string, args json.RawMessage,
 	if in.Limit == 0 {
 		in.Limit = 10
 	}
-	hits, err = g.broker.Knowledge.Search(ctx, g.call.Tenant, kb.Query{KBs: ids, Text: in.Query, Limit: limit(in.Limit)})
+	hits, err = g.knowledge().Search(ctx, g.call.Tenant, kb.Query{KBs: ids, Text: in.Query, Limit: limit(in.Limit), By: kb.By{
+		Plugin: g.target.Manifest.Name, Principal: g.call.Principal.ID, Call: g.call.ID, Operation: g.target.Name(), Session: g.call.Session,
+	}})
 	for _, h := range hits {
 		g.heard(h.Labels)
 	}
@@ -316,7 +330,7 @@ func kbDocumentRead(method string) func(*grant, context.Context, json.RawMessage
 			return nil, err
 		}
 		for _, id := range ids {
-			d, err := g.broker.Knowledge.Document(ctx, g.call.Tenant, id, in.ID)
+			d, err := g.document(ctx, id, in.ID)
 			if plugin.CodeOf(err) == plugin.CodeNotFound {
 				continue
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -260,20 +261,45 @@ func (g *grant) asking(name string, query func(context.Context) (llm.Query, erro
 	if m := g.broker.Models; m != nil && !m.Allowed(g.target.Manifest.Name) {
 		return task{}, plugin.Errorf(plugin.CodeServiceDenied, "%s: %s may not ask models; an administrator lists who may under models.allow", name, g.target.Manifest.Name)
 	}
-	return task{class: Read, do: func(ctx context.Context) (any, error) {
+	// put understands the query; gap is the answer where no model could have one.
+	put := func(ctx context.Context) (q llm.Query, gap *queried, err error) {
 		if n := g.queries.Add(1); n > llmQueries {
-			return nil, plugin.Errorf(plugin.CodeLimitExceeded, "%s: one call asks models at most %d times", name, llmQueries)
+			return q, nil, plugin.Errorf(plugin.CodeLimitExceeded, "%s: one call asks models at most %d times", name, llmQueries)
 		}
-		q, err := query(ctx)
-		var gap *llm.Error
-		if errors.As(err, &gap) {
-			return answered(&llm.Answer{Err: gap, Path: llm.PathNone, Fallback: gap.Message}), nil
+		q, err = query(ctx)
+		var none *llm.Error
+		if errors.As(err, &none) {
+			answer := answered(&llm.Answer{Err: none, Path: llm.PathNone, Fallback: none.Message})
+			return q, &answer, nil
 		}
-		if err != nil {
-			return nil, err
+		return q, nil, err
+	}
+	return task{class: Read, do: func(ctx context.Context) (any, error) {
+		q, gap, err := put(ctx)
+		if err != nil || gap != nil {
+			return gap, err
 		}
 		return g.ask(ctx, name, q), nil
+	}, double: func(ctx context.Context) (any, *plugin.Change, error) {
+		q, gap, err := put(ctx)
+		if err != nil || gap != nil {
+			return gap, nil, err
+		}
+		return g.askDry(&q)
 	}}, nil
+}
+
+// askDry answers a query that is put to no model: a model that cannot be
+// reached now is what plugins know how to go on without.
+func (g *grant) askDry(q *llm.Query) (any, *plugin.Change, error) {
+	why := &llm.Error{Kind: llm.Unreachable, Message: "this is a dry run, which asks no model"}
+	g.heard([]string{plugin.Untrusted})
+	size := len(q.Prompt) + len(q.System)
+	for _, item := range q.Grounding {
+		size += len(item)
+	}
+	return answered(&llm.Answer{Err: why, Path: llm.PathNone}),
+		&plugin.Change{Target: "model", After: shown(map[string]string{"prompt": q.Prompt}), Summary: fmt.Sprintf("not asked, with %d bytes", size)}, nil
 }
 
 // ask puts a query to a model. That it failed is an answer too: plugins of the
@@ -325,5 +351,17 @@ func answered(a *llm.Answer) queried {
 	return out
 }
 
-// Metrics returns what the call used of models: nil where it asked none.
-func (g *grant) Metrics() plugin.Metrics { return g.tab.Metrics() }
+// Metrics returns what the call used of models, and which hosts were asked where
+// an administrator led them: nil where it asked neither.
+func (g *grant) Metrics() plugin.Metrics {
+	m := g.tab.Metrics()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.mapped) > 0 {
+		if m == nil {
+			m = plugin.Metrics{}
+		}
+		m["http_mapped"] = strings.Join(g.mapped, ",")
+	}
+	return m
+}

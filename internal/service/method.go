@@ -41,6 +41,10 @@ type task struct {
 	// repeat gives the request the key by which the other side tells a
 	// repetition; nil where the other side cannot. It is called before do.
 	repeat func(key string)
+
+	// double stands in for the task in a dry run. It is nil for a call of its own,
+	// and for what only reads inside the host.
+	double double
 }
 
 // A method understands one kind of request. It does nothing yet.
@@ -48,9 +52,9 @@ type method func(g *grant, args json.RawMessage) (task, error)
 
 // methods are all there are, each with its class and its effect.
 var methods = map[string]method{
-	"cache.get":    always(Own, "", cacheGet),
-	"cache.set":    always(Own, "", cacheSet),
-	"cache.delete": always(Own, "", cacheDelete),
+	"cache.get":    doubled(always(Own, "", cacheGet), cacheGetDry),
+	"cache.set":    doubled(always(Own, "", cacheSet), cacheSetDry),
+	"cache.delete": doubled(always(Own, "", cacheDelete), cacheDeleteDry),
 	fetchName:      fetchTask, // GET and HEAD are read; all others external, http_write
 	operationsCall: operationTask,
 
@@ -67,12 +71,12 @@ var methods = map[string]method{
 	cursorDelete:    cursorDeleteTask,
 	secretsGet:      secretGetTask, // read
 	secretsSet:      secretSetTask, // local, secret_write
-	rateTake:        always(Own, "", rateTaken),
+	rateTake:        doubled(always(Own, "", rateTaken), rateTakenDry),
 	identityCurrent: always(Read, "", identityOfCaller),
 	identityLookup:  always(Read, "", identityFound),
 	identityPrimary: always(Read, "", identityEmail),
-	authResolve:     always(Read, "", authResolved),
-	auditLog:        always(Own, "", audited),
+	authResolve:     doubled(always(Read, "", authResolved), authResolvedDry),
+	auditLog:        doubled(always(Own, "", audited), auditedDry),
 
 	kbDocument:        kbDocumentTask, // local, kb_write
 	kbEmail:           kbEmailTask,

@@ -53,6 +53,7 @@ func operationTask(g *grant, args json.RawMessage) (task, error) {
 			Key:        in.Key,
 			Place:      g.place(ref, in.Input),
 			Trace:      g.call.Trace,
+			Dry:        g.call.Dry,
 		}
 		if g.journal != nil {
 			if err := g.journal.Nest(operationsCall, ledger.StoredKey(&call), g.mayAct(ctx, ref)); err != nil {
@@ -67,8 +68,19 @@ func operationTask(g *grant, args json.RawMessage) (task, error) {
 			}
 			return nil, err
 		}
+		g.judged(ref, &res)
 		return res, nil
 	}}, nil
+}
+
+// judged takes out of the answer of a call below what its dry run found out,
+// which is not the plugin's to know. Where such a call would wait for a person,
+// that is noted.
+func (g *grant) judged(ref string, res *plugin.Result) {
+	if d := res.DryRun; d != nil && d.Verdict == plugin.AllowWithApproval {
+		g.note(operationsCall, task{class: Nested}, plugin.Change{Target: ref, Summary: "would wait for approval: " + strings.Join(d.Reasons, "; ")})
+	}
+	res.DryRun = nil
 }
 
 // translates refuses an adapter whatever is not an operator: "Adapters must

@@ -79,6 +79,16 @@ type rated struct {
 }
 
 func rateTaken(g *grant, _ context.Context, args json.RawMessage) (any, error) {
+	return g.takeFrom(g.broker.rates, args)
+}
+
+// rateTakenDry takes out of full buckets that end with the call.
+func rateTakenDry(g *grant, _ context.Context, args json.RawMessage) (any, *plugin.Change, error) {
+	answer, err := g.takeFrom(g.dryRates, args)
+	return answer, nil, err
+}
+
+func (g *grant) takeFrom(r *rates, args json.RawMessage) (any, error) {
 	in := struct {
 		Bucket string   `json:"bucket"`
 		Cost   *float64 `json:"cost"`
@@ -96,6 +106,6 @@ func rateTaken(g *grant, _ context.Context, args json.RawMessage) (any, error) {
 	case !(cost >= 0 && cost <= rateBurst): // nor NaN
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: cost is 0 to %d, as much as a bucket holds", rateTake, rateBurst)
 	}
-	ok, wait := g.broker.rates.take(rateKey{g.call.Tenant, g.target.Manifest.Name, in.Bucket}, cost)
+	ok, wait := r.take(rateKey{g.call.Tenant, g.target.Manifest.Name, in.Bucket}, cost)
 	return rated{ok, wait.Milliseconds()}, nil
 }

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -49,9 +52,20 @@ func enqueueTask(g *grant, args json.RawMessage) (task, error) {
 		return task{}, plugin.Errorf(plugin.CodeLimitExceeded, "%s: calls are nested %d deep already", schedulerEnqueue, plugin.MaxDepth)
 	}
 	var place string // by which the call is found again that an earlier attempt made
-	return task{class: Local, effect: scheduleWrite, repeat: func(key string) { place = "enqueue:" + key }, do: func(ctx context.Context) (any, error) {
+	stand := func(context.Context) (any, *plugin.Change, error) {
 		if g.broker.Enqueue == nil {
-			return nil, plugin.Errorf(plugin.CodeUnavailable, "%s: this host runs nothing later", schedulerEnqueue)
+			return nil, nil, nobodyLater()
+		}
+		what := map[string]any{"operation": ref, "params": jsontext.Value(orEmpty(in.Params))}
+		summary := "run as soon as somebody serves"
+		if in.RunAt != nil {
+			what["run_at"], summary = *in.RunAt, "run at "+*in.RunAt
+		}
+		return map[string]string{"id": uuid.Must(uuid.NewV7()).String()}, &plugin.Change{Target: ref, After: shown(what), Summary: summary}, nil
+	}
+	return task{class: Local, effect: scheduleWrite, double: stand, repeat: func(key string) { place = "enqueue:" + key }, do: func(ctx context.Context) (any, error) {
+		if g.broker.Enqueue == nil {
+			return nil, nobodyLater()
 		}
 		res, err := g.broker.Enqueue(ctx, plugin.Call{
 			Tenant: g.call.Tenant, Principal: g.call.Principal, Actor: g.actor(), Agent: g.call.Agent, Origin: plugin.OriginCall, Parent: g.call.ID,
@@ -63,6 +77,18 @@ func enqueueTask(g *grant, args json.RawMessage) (task, error) {
 		}
 		return map[string]string{"id": res.CallID}, nil
 	}}, nil
+}
+
+func nobodyLater() error {
+	return plugin.Errorf(plugin.CodeUnavailable, "%s: this host runs nothing later", schedulerEnqueue)
+}
+
+// orEmpty is a call's input, which is an empty object where none is given.
+func orEmpty(input json.RawMessage) json.RawMessage {
+	if len(input) == 0 {
+		return json.RawMessage("{}")
+	}
+	return input
 }
 
 // enqueueable finds an operation that the plugin may have run later, and returns

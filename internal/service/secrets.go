@@ -43,6 +43,9 @@ func secretGetTask(g *grant, args json.RawMessage) (task, error) {
 		return task{}, nowhere(secretsGet)
 	}
 	return task{class: Read, do: func(ctx context.Context) (any, error) {
+		if value, set := rehearsed[json.RawMessage](g, g.secretKey(in.Name)); set && scope != plugin.SecretOfSystem {
+			return stored{true, value}, nil
+		}
 		g.confided.Store(true)
 		value, found, err := g.broker.Secrets.Find(ctx, g.target, g.call, in.Name, scope)
 		if err != nil || !found {
@@ -77,10 +80,47 @@ func secretSetTask(g *grant, args json.RawMessage) (task, error) {
 		return task{}, err
 	}
 	return task{class: Local, effect: secretWrite, request: json.RawMessage(name),
+		double: func(ctx context.Context) (any, *plugin.Change, error) { return g.setDry(ctx, in.Name, in.Value) },
 		before: g.broker.Secrets.Ready,
 		commit: func(ctx context.Context, tx store.Tx) (any, error) {
 			return nothing{}, g.broker.Secrets.Keep(ctx, tx, g.target, g.call, in.Name, in.Value)
 		}}, nil
+}
+
+// A secretKey names what a dry run would have set.
+type secretKey struct{ tenant, plugin, subject, name string }
+
+func (g *grant) secretKey(name string) secretKey {
+	return secretKey{g.call.Tenant, g.target.Manifest.Name, g.subject(), name}
+}
+
+// secretBytes is how long a secret may be.
+const secretBytes = 64 << 10
+
+// setDry says whether a secret would be set or changed, and nobody what it is.
+func (g *grant) setDry(ctx context.Context, name, value string) (any, *plugin.Change, error) {
+	if value == "" || len(value) > secretBytes {
+		return nil, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: the value has %d bytes; it has 1 to %d", secretsSet, len(value), secretBytes)
+	}
+	if g.broker.Scrubber != nil {
+		g.broker.Scrubber.Know(value)
+	}
+	_, was := rehearsed[json.RawMessage](g, g.secretKey(name))
+	if !was {
+		var err error
+		if _, was, err = g.broker.Secrets.Find(ctx, g.target, g.call, name, plugin.SecretOfUser); err != nil {
+			return nil, nil, err
+		}
+	}
+	raw := shown(value)
+	if err := g.keep(secretsSet, g.secretKey(name), raw, len(raw)); err != nil {
+		return nil, nil, err
+	}
+	c := &plugin.Change{Target: name, After: json.RawMessage(`"set"`), Summary: "set"}
+	if was {
+		c.Before, c.After, c.Summary = json.RawMessage(`"set"`), json.RawMessage(`"changed"`), "changed"
+	}
+	return nothing{}, c, nil
 }
 
 // secretScope returns the scope in which the operation may read a secret: what it

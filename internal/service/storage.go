@@ -118,15 +118,25 @@ func (g *grant) read(ctx context.Context, method string, key store.KVKey) (any, 
 	if g.broker.Store == nil {
 		return nil, nowhere(method)
 	}
-	row, err := g.broker.Store.KV(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	if row == nil || expired(row) {
-		return stored{}, nil
+	row, err := g.row(ctx, key)
+	if err != nil || row == nil {
+		return stored{}, err
 	}
 	g.heard(row.Labels)
 	return stored{true, row.Value}, nil
+}
+
+// row returns what is kept under a key, nil for nothing; in a dry run, what
+// would be.
+func (g *grant) row(ctx context.Context, key store.KVKey) (*store.KVRow, error) {
+	if row, changed := rehearsed[*store.KVRow](g, key); changed {
+		return row, nil
+	}
+	row, err := g.broker.Store.KV(ctx, key)
+	if err != nil || row == nil || expired(row) {
+		return nil, err
+	}
+	return row, nil
 }
 
 func expired(row *store.KVRow) bool {
@@ -138,11 +148,27 @@ func (g *grant) keeps(effect, method string, key store.KVKey, value json.RawMess
 	if g.broker.Store == nil {
 		return task{}, nowhere(method)
 	}
-	return task{class: Local, effect: effect, commit: func(ctx context.Context, tx store.Tx) (any, error) {
+	made := func() store.KVRow {
 		row := store.KVRow{KVKey: key, Value: value, Labels: plugin.Labels(g.call.Labels, g.Labels()), UpdatedAt: time.Now().UTC()}
 		if row.Labels == nil {
 			row.Labels = []string{}
 		}
+		return row
+	}
+	stand := func(ctx context.Context) (any, *plugin.Change, error) {
+		was, err := g.row(ctx, key)
+		if err != nil {
+			return nil, nil, err
+		}
+		row := made()
+		c := &plugin.Change{Target: targetOf(key), After: value, Summary: "kept"}
+		if was != nil {
+			c.Before, c.Summary = was.Value, "changed"
+		}
+		return nothing{}, c, g.keep(method, key, &row, int(sizeOf(&row)))
+	}
+	return task{class: Local, effect: effect, double: stand, commit: func(ctx context.Context, tx store.Tx) (any, error) {
+		row := made()
 		if err := g.account(ctx, tx, method, key, sizeOf(&row)); err != nil {
 			return nil, err
 		}
@@ -155,7 +181,15 @@ func (g *grant) drops(effect, method string, key store.KVKey) (task, error) {
 	if g.broker.Store == nil {
 		return task{}, nowhere(method)
 	}
-	return task{class: Local, effect: effect, commit: func(ctx context.Context, tx store.Tx) (any, error) {
+	stand := func(ctx context.Context) (any, *plugin.Change, error) {
+		was, err := g.row(ctx, key)
+		if err != nil || was == nil {
+			return deletion{}, nil, err
+		}
+		c := &plugin.Change{Target: targetOf(key), Before: was.Value, Summary: "deleted"}
+		return deletion{true}, c, g.keep(method, key, (*store.KVRow)(nil), 0)
+	}
+	return task{class: Local, effect: effect, double: stand, commit: func(ctx context.Context, tx store.Tx) (any, error) {
 		if err := g.account(ctx, tx, method, key, 0); err != nil {
 			return nil, err
 		}
@@ -183,6 +217,14 @@ func (g *grant) account(ctx context.Context, tx store.Tx, method string, key sto
 		err = plugin.Errorf(plugin.CodeLimitExceeded, "%s: %s keeps %d bytes here and may not keep more; delete what is not needed", method, key.Owner, keptBytes)
 	}
 	return err
+}
+
+// targetOf is a key as a person reads it: with its namespace, where it has one.
+func targetOf(key store.KVKey) string {
+	if namespace, _ := strings.CutPrefix(key.Namespace, "storage/"); namespace != "" && namespace != cursorNamespace {
+		return namespace + "/" + key.Key
+	}
+	return key.Key
 }
 
 func sizeOf(row *store.KVRow) int64 {

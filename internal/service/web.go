@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -31,7 +32,7 @@ type web struct {
 	resolver egress.Resolver
 	connect  egress.ConnectFunc
 	own      func() []netip.Addr
-	tls      *tls.Config
+	tls      *tls.Config // also for mapped hosts, with the authorities of the configuration
 	wait     func(ctx context.Context, d time.Duration) error
 
 	mu      sync.Mutex // guards clients
@@ -42,8 +43,28 @@ type clientKey struct{ tenant, plugin string }
 
 // A client is the connections of one plugin for one tenant.
 type client struct {
-	transport *http.Transport
+	transport paths
 	slots     chan struct{} // one for each request under way
+}
+
+// paths are the ways to hosts: those that an administrator mapped may be vouched
+// for by other authorities, and connections to them are apart.
+type paths struct {
+	plain, mapped *http.Transport
+	grants        egress.Grants
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (p paths) RoundTrip(req *http.Request) (*http.Response, error) {
+	if name, _ := egress.Endpoint(req.URL); p.grants.Mapped(name) {
+		return p.mapped.RoundTrip(req)
+	}
+	return p.plain.RoundTrip(req)
+}
+
+func (p paths) closeIdle() {
+	p.plain.CloseIdleConnections()
+	p.mapped.CloseIdleConnections()
 }
 
 func newWeb(b *Broker) *web {
@@ -60,13 +81,13 @@ func (w *web) client(tenant, name string) *client {
 	}
 	if len(w.clients) >= maxClients {
 		for other, c := range w.clients { // any; its requests under way end by themselves
-			c.transport.CloseIdleConnections()
+			c.transport.closeIdle()
 			delete(w.clients, other)
 			break
 		}
 	}
 	dialer := &egress.Dialer{Plugin: name, Grants: w.broker.Egress, Resolver: w.resolver, Connect: w.connect, Own: w.own}
-	c := &client{slots: make(chan struct{}, maxAtOnce), transport: &http.Transport{
+	plain := &http.Transport{
 		Proxy:                  nil, // HTTP_PROXY and its like are not asked
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        w.tls,
@@ -77,7 +98,15 @@ func (w *web) client(tenant, name string) *client {
 		MaxIdleConnsPerHost:    4,
 		MaxIdleConns:           16,
 		IdleConnTimeout:        keepIdle,
-	}}
+	}
+	mapped := plain.Clone()
+	if w.broker.Roots != nil {
+		if mapped.TLSClientConfig == nil {
+			mapped.TLSClientConfig = &tls.Config{}
+		}
+		mapped.TLSClientConfig.RootCAs = w.broker.Roots
+	}
+	c := &client{slots: make(chan struct{}, maxAtOnce), transport: paths{plain, mapped, w.broker.Egress}}
 	w.clients[key] = c
 	return c
 }
@@ -99,7 +128,7 @@ func (w *web) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for key, c := range w.clients {
-		c.transport.CloseIdleConnections()
+		c.transport.closeIdle()
 		delete(w.clients, key)
 	}
 }
@@ -116,10 +145,19 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// hosts are those that the plugin may reach.
+func (g *grant) hosts() []string {
+	return g.broker.Egress.HostsOf(g.target.Manifest.Name, g.target.Manifest.HTTP.Hosts)
+}
+
 // fetch carries out a request that the call may make.
 func (w *web) fetch(ctx context.Context, g *grant, f *fetch) (*fetched, error) {
-	hosts := w.broker.Egress.HostsOf(g.target.Manifest.Name, g.target.Manifest.HTTP.Hosts)
+	hosts := g.hosts()
 	if err := egress.Allow(hosts, f.url); err != nil {
+		return nil, err
+	}
+	credentials, err := g.credentials(ctx, f)
+	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout,
@@ -136,16 +174,19 @@ func (w *web) fetch(ctx context.Context, g *grant, f *fetch) (*fetched, error) {
 		fetch: f, hosts: hosts, transport: c.transport, wait: w.wait,
 		agent: "mortise/" + w.broker.Version + " (" + g.target.Manifest.Name + ")",
 		url:   f.url, method: f.method, body: f.body, header: f.header.Clone(),
+		grants: w.broker.Egress, credentials: credentials, hidden: secretive(credentials),
+		local: slices.Contains(w.broker.Egress.Loopback, g.target.Manifest.Name),
 	}
 	began := time.Now()
 	res, err := x.run(ctx)
 	if x.open {
 		g.unsettled.Store(true)
 	}
+	g.wentMapped(x.mapped)
 	if w.broker.Used != nil {
 		use := Use{
 			Target: g.target, Call: g.call, Method: fetchName, Request: f.method + " " + f.url.Host,
-			Attempts: x.attempts, Sent: len(f.body), Took: time.Since(began),
+			Mapped: x.mapped, Attempts: x.attempts, Sent: len(f.body), Took: time.Since(began),
 		}
 		if !f.reads() {
 			use.Effect = httpWrite

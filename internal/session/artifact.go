@@ -2,7 +2,10 @@ package session
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,6 +35,8 @@ type Artifact struct {
 	Metadata   json.RawMessage `json:"metadata"`    // an object
 	StorageURI string          `json:"storage_uri"` // where its bytes are, if that is an object store
 	CreatedAt  time.Time       `json:"created_at"`
+
+	inline bool // its bytes are in the store, and not among the blobs
 }
 
 // An Add says what is to be registered.
@@ -68,32 +73,70 @@ func (s *Sessions) Add(ctx context.Context, tenant, session string, r io.Reader,
 	if in.State != string(store.SessionOpen) {
 		return Artifact{}, closed(in.ID)
 	}
-	head := bufio.NewReaderSize(&bounded{r, s.MaxArtifact, a.Name}, maxHead)
-	if start, err := head.Peek(maxHead); a.Type == "" && (err == nil || err == io.EOF) {
-		a.Type = Detect(a.Name, start)
+	seen := max(maxHead, s.MaxInline+1)
+	head := bufio.NewReaderSize(&bounded{r, s.MaxArtifact, a.Name}, seen)
+	start, err := head.Peek(seen)
+	if err != nil && err != io.EOF {
+		return Artifact{}, reading(a.Name, err)
 	}
-	staged, err := s.Blobs.Stage(ctx, head)
+	if a.Type == "" {
+		a.Type = Detect(a.Name, start[:min(len(start), maxHead)])
+	}
+	var row *store.ArtifactRow
+	if err == io.EOF && len(start) <= s.MaxInline {
+		row, err = s.addSmall(ctx, tenant, in.ID, start, a)
+	} else {
+		row, err = s.addLarge(ctx, tenant, in.ID, head, a)
+	}
 	if err != nil {
-		return Artifact{}, reading(a.Name, err)
-	}
-	defer staged.Discard()
-	if err := staged.Keep(ctx); err != nil {
-		return Artifact{}, reading(a.Name, err)
-	}
-	row, err := s.register(ctx, tenant, in.ID, staged, a)
-	if err != nil {
-		return Artifact{}, errors.Join(err, s.forget(context.WithoutCancel(ctx), staged.SHA256))
-	}
-	s.recent.add(row)
-	// Once more: a session with the same bytes may have been deleted meanwhile.
-	if err := staged.Keep(ctx); err != nil {
-		return Artifact{}, reading(a.Name, err)
+		return Artifact{}, err
 	}
 	return artifactOf(row), nil
 }
 
+// addSmall registers bytes that are kept in the store, with their row.
+func (s *Sessions) addSmall(ctx context.Context, tenant, session string, data []byte, a Add) (*store.ArtifactRow, error) {
+	sum := sha256.Sum256(data)
+	row, err := s.register(ctx, tenant, session, content{sha256: hex.EncodeToString(sum[:]), size: int64(len(data)), data: data}, a)
+	if err == nil {
+		s.recent.add(row)
+	}
+	return row, err
+}
+
+// addLarge registers what r holds, which is kept among the blobs.
+func (s *Sessions) addLarge(ctx context.Context, tenant, session string, r io.Reader, a Add) (*store.ArtifactRow, error) {
+	staged, err := s.Blobs.Stage(ctx, r)
+	if err != nil {
+		return nil, reading(a.Name, err)
+	}
+	defer staged.Discard()
+	if err := staged.Keep(ctx); err != nil {
+		return nil, reading(a.Name, err)
+	}
+	row, err := s.register(ctx, tenant, session, content{sha256: staged.SHA256, size: staged.Size, uri: s.Blobs.URI(staged.SHA256)}, a)
+	if err != nil {
+		return nil, errors.Join(err, s.forget(context.WithoutCancel(ctx), staged.SHA256))
+	}
+	s.recent.add(row)
+	// Once more: a session with the same bytes may have been deleted meanwhile.
+	if err := staged.Keep(ctx); err != nil {
+		return nil, reading(a.Name, err)
+	}
+	return row, nil
+}
+
+// A content is the bytes of an artifact: themselves where they are kept with
+// its row, and not nil then.
+type content struct {
+	sha256 string
+	size   int64
+	uri    string
+	data   []byte
+}
+
 // register puts an artifact into the store, or finds that it is there.
-func (s *Sessions) register(ctx context.Context, tenant, session string, staged *blob.Staged, a Add) (row *store.ArtifactRow, err error) {
+func (s *Sessions) register(ctx context.Context, tenant, session string, c content, a Add) (row *store.ArtifactRow, err error) {
 	err = s.write(ctx, func(tx store.Tx) error {
 		labels := slices.Clone(a.Labels)
 		had, err := tx.ArtifactLabels(ctx, tenant, session, a.Parents)
@@ -109,9 +152,9 @@ func (s *Sessions) register(ctx context.Context, tenant, session string, staged 
 		}
 		slices.Sort(labels)
 		wanted := store.ArtifactRow{
-			Tenant: tenant, SessionID: session, Type: a.Type, Name: a.Name, SHA256: staged.SHA256, Size: staged.Size,
+			Tenant: tenant, SessionID: session, Type: a.Type, Name: a.Name, SHA256: c.sha256, Size: c.size,
 			SourceTool: a.SourceTool, SourceCall: a.SourceCall, Parents: append([]string{}, a.Parents...), Labels: append([]string{}, slices.Compact(labels)...),
-			Metadata: string(a.Metadata), StorageURI: s.Blobs.URI(staged.SHA256), CreatedAt: s.now(),
+			Metadata: string(a.Metadata), StorageURI: c.uri, CreatedAt: s.now(),
 		}
 		wanted.ID, err = freshID("art_", 4, func(id string) (bool, error) {
 			had, err := tx.Artifact(ctx, tenant, session, id)
@@ -120,7 +163,7 @@ func (s *Sessions) register(ctx context.Context, tenant, session string, staged 
 		if err != nil {
 			return err
 		}
-		added, prior, open, err := tx.InsertArtifact(wanted)
+		added, prior, open, err := tx.InsertArtifact(wanted, c.data)
 		switch {
 		case err != nil:
 			return err
@@ -203,11 +246,26 @@ func (s *Sessions) Open(ctx context.Context, tenant, session, id string) (io.Rea
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.Blobs.Open(ctx, a.SHA256)
+	r, err := s.open(ctx, tenant, a)
 	if err != nil {
 		return nil, unreadable(a, err)
 	}
 	return &believed{r, a}, nil
+}
+
+// open returns the bytes of an artifact from where they are.
+func (s *Sessions) open(ctx context.Context, tenant string, a Artifact) (io.ReadCloser, error) {
+	if !a.inline {
+		return s.Blobs.Open(ctx, a.SHA256)
+	}
+	data, err := s.Store.ArtifactData(ctx, tenant, a.Session, a.ID)
+	if err != nil {
+		return nil, err
+	}
+	if data == nil { // deleted since it was listed
+		return nil, blob.ErrMissing
+	}
+	return blob.Checked(io.NopCloser(bytes.NewReader(data)), a.SHA256), nil
 }
 
 // check refuses what no artifact can be, and fills in what may be left out.
@@ -245,7 +303,7 @@ func artifactOf(row *store.ArtifactRow) Artifact {
 	return Artifact{
 		ID: row.ID, Session: row.SessionID, Type: row.Type, Name: row.Name, SHA256: row.SHA256, Size: row.Size, SourceTool: row.SourceTool,
 		SourceCall: row.SourceCall, Parents: append([]string{}, row.Parents...), Labels: append([]string{}, row.Labels...),
-		Metadata: json.RawMessage(row.Metadata), StorageURI: row.StorageURI, CreatedAt: row.CreatedAt,
+		Metadata: json.RawMessage(row.Metadata), StorageURI: row.StorageURI, CreatedAt: row.CreatedAt, inline: row.Inline,
 	}
 }
 

@@ -62,7 +62,7 @@ func TestAnArtifactIsWhatWasRegistered(t *testing.T) {
 
 func TestTheSameFromTheSameSourceIsOneArtifact(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
+	b := newBundle(t, amongBlobs)
 	s := b.create(t, "t")
 	one := b.add(t, s, "same", session.Add{Name: "a.txt"})
 	var wg sync.WaitGroup
@@ -89,7 +89,15 @@ func TestTheSameFromTheSameSourceIsOneArtifact(t *testing.T) {
 
 func TestNothingIsHalfKept(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
+	for name, change := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			nothingIsHalfKept(t, newBundle(t, change))
+		})
+	}
+}
+
+func nothingIsHalfKept(t *testing.T, b *bundle) {
 	s := b.create(t, "t")
 	ctx := t.Context()
 	dir := t.TempDir()
@@ -170,7 +178,15 @@ func TestNothingIsHalfKept(t *testing.T) {
 // A session that is closed, or gone, by the time its bytes are in.
 func TestASessionThatEndsMeanwhile(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
+	for name, change := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			aSessionThatEndsMeanwhile(t, newBundle(t, change))
+		})
+	}
+}
+
+func aSessionThatEndsMeanwhile(t *testing.T, b *bundle) {
 	ctx := t.Context()
 	for name, end := range map[string]func(id string) error{
 		"closed": func(id string) error { return b.Close(ctx, "t", id) },
@@ -236,7 +252,7 @@ func TestALargeFileStreams(t *testing.T) {
 
 func TestDeletedBytesAreThoseThatNobodyElseHas(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
+	b := newBundle(t, amongBlobs)
 	ctx := t.Context()
 	one, two := b.create(t, "t"), b.create(t, "t")
 	b.add(t, one, "own", session.Add{Name: "own"})
@@ -266,7 +282,7 @@ func TestDeletedBytesAreThoseThatNobodyElseHas(t *testing.T) {
 // bytes.
 func TestDeletingBesideAdding(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
+	b := newBundle(t, amongBlobs)
 	ctx := t.Context()
 	var wg sync.WaitGroup
 	for i := range 4 {
@@ -304,8 +320,9 @@ func TestDeletingBesideAdding(t *testing.T) {
 func TestAViewHasEveryArtifactReadOnly(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*session.Options){
-		"links":  func(*session.Options) {},
-		"copies": func(o *session.Options) { o.Blobs = struct{ blob.Store }{o.Blobs} },
+		"links":  amongBlobs,
+		"copies": func(o *session.Options) { amongBlobs(o); o.Blobs = struct{ blob.Store }{o.Blobs} },
+		"inline": inline,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -353,7 +370,7 @@ func TestAViewHasEveryArtifactReadOnly(t *testing.T) {
 
 func TestBytesThatChangedAreNotBelieved(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t)
+	b := newBundle(t, amongBlobs)
 	s := b.create(t, "t")
 	ctx := t.Context()
 	a := b.add(t, s, "genuine", session.Add{Name: "a.txt"})

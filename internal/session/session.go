@@ -32,6 +32,7 @@ type Options struct {
 	Blobs       blob.Store
 	Dir         string           // of views
 	MaxArtifact int64            // bytes of one artifact; 8 GiB where it is 0
+	MaxInline   int              // bytes of one that is kept in the store itself; 64 KiB where it is 0, none where it is negative
 	Now         func() time.Time // time.Now where it is nil
 
 	// By is who acts where nobody else is named; see [Sessions.As].
@@ -45,6 +46,11 @@ type Options struct {
 
 // MaxArtifact is the size of an artifact that options leave open.
 const MaxArtifact = 8 << 30
+
+// MaxInline is up to which size artifacts are kept in the store itself, where
+// options leave it open. They are safe with the commit of their row; elsewhere,
+// bytes and name are two more things to wait for the disk for.
+const MaxInline = 64 << 10
 
 // Bounds of what a session holds.
 const (
@@ -63,6 +69,9 @@ type Sessions struct {
 func New(o Options) *Sessions {
 	if o.MaxArtifact == 0 {
 		o.MaxArtifact = MaxArtifact
+	}
+	if o.MaxInline == 0 {
+		o.MaxInline = MaxInline
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -68,6 +68,13 @@ func (b *bundle) add(t *testing.T, in session.Session, data string, a session.Ad
 	return got
 }
 
+// The two places that bytes are in.
+var kinds = map[string]func(*session.Options){"inline": inline, "among blobs": amongBlobs}
+
+func inline(*session.Options) {} // as it is unless somebody says otherwise
+
+func amongBlobs(o *session.Options) { o.MaxInline = -1 }
+
 // blobs counts the blobs that are kept, whole or in part.
 func (b *bundle) blobs(t *testing.T) int {
 	t.Helper()

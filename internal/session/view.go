@@ -47,7 +47,7 @@ func (s *Sessions) Viewed(ctx context.Context, tenant, session string) ([]Artifa
 		return nil, View{}, err
 	}
 	for _, a := range all {
-		if err := s.show(ctx, v, a); err != nil {
+		if err := s.show(ctx, tenant, v, a); err != nil {
 			return nil, View{}, err
 		}
 	}
@@ -61,16 +61,16 @@ func (s *Sessions) Show(ctx context.Context, tenant string, a Artifact) (View, e
 	if err := os.MkdirAll(v.Dir, 0o700); err != nil {
 		return View{}, err
 	}
-	return v, s.show(ctx, v, a)
+	return v, s.show(ctx, tenant, v, a)
 }
 
 // show brings an artifact into the view, if it is not there.
-func (s *Sessions) show(ctx context.Context, v View, a Artifact) error {
+func (s *Sessions) show(ctx context.Context, tenant string, v View, a Artifact) error {
 	if v.has(a) {
 		return nil
 	}
 	// Another process may be faster.
-	if err := s.place(ctx, v, a); err != nil && !v.has(a) {
+	if err := s.place(ctx, tenant, v, a); err != nil && !v.has(a) {
 		return unreadable(a, err)
 	}
 	return nil
@@ -84,7 +84,7 @@ func (v View) has(a Artifact) bool {
 
 // place brings an artifact into the view: by a link where that can be, and else
 // as a copy.
-func (s *Sessions) place(ctx context.Context, v View, a Artifact) error {
+func (s *Sessions) place(ctx context.Context, tenant string, v View, a Artifact) error {
 	dir := filepath.Dir(v.Path(a))
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -93,11 +93,11 @@ func (s *Sessions) place(ctx context.Context, v View, a Artifact) error {
 		return err
 	}
 	err := errNoLinks
-	if files, ok := s.Blobs.(linker); ok {
+	if files, ok := s.Blobs.(linker); ok && !a.inline {
 		err = files.Link(ctx, a.SHA256, v.Path(a))
 	}
 	if err != nil && !errors.Is(err, blob.ErrMissing) && !errors.Is(err, blob.ErrDamaged) && ctx.Err() == nil {
-		err = s.copy(ctx, v, a)
+		err = s.copy(ctx, tenant, v, a)
 	}
 	if err != nil {
 		return err
@@ -107,10 +107,10 @@ func (s *Sessions) place(ctx context.Context, v View, a Artifact) error {
 
 var errNoLinks = errors.New("blobs are not files here")
 
-// copy is place for blobs that are elsewhere. What is read wrong, or in part,
+// copy is place for bytes that are no file. What is read wrong, or in part,
 // never has the artifact's name.
-func (s *Sessions) copy(ctx context.Context, v View, a Artifact) (err error) {
-	r, err := s.Blobs.Open(ctx, a.SHA256)
+func (s *Sessions) copy(ctx context.Context, tenant string, v View, a Artifact) (err error) {
+	r, err := s.open(ctx, tenant, a)
 	if err != nil {
 		return err
 	}

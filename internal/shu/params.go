@@ -101,6 +101,29 @@ func Named(op *plugin.Operation, params json.RawMessage) (json.RawMessage, error
 	return write(append(order, "op"), members), nil
 }
 
+// Debug reports whether a call is to show its diagnostics: "a per-call parameter
+// `debug=true`", or what the host decides about the call. The parameter is left
+// out where the schema of the operation refuses what it does not know.
+func Debug(op *plugin.Operation, params, overlay json.RawMessage) (rest json.RawMessage, debug bool) {
+	var decided struct {
+		Debug bool `json:"debug"`
+	}
+	_ = json.Unmarshal(overlay, &decided) // an object, or nothing
+	members, order, isObject := object(params)
+	var asked bool
+	if !isObject || json2.Unmarshal(members["debug"], &asked) != nil {
+		return params, decided.Debug
+	}
+	var s struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+		Additional json.RawMessage            `json:"additionalProperties"`
+	}
+	if json.Unmarshal(op.Input, &s) == nil && s.Properties["debug"] == nil && string(s.Additional) == "false" {
+		params = write(slices.DeleteFunc(order, func(name string) bool { return name == "debug" }), members)
+	}
+	return params, asked || decided.Debug
+}
+
 // object reads the members of an object and their order.
 func object(raw json.RawMessage) (members map[string]jsontext.Value, order []string, isObject bool) {
 	dec := jsontext.NewDecoder(bytes.NewReader(raw))

@@ -29,6 +29,28 @@ func TestTheHostsPartOfTheParameters(t *testing.T) {
 	}
 }
 
+func TestDebugIsAskedForByTheCall(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		schema, params, overlay, rest string
+		debug                         bool
+	}{
+		{`{}`, `{"a":1,"debug":true}`, "", `{"a":1,"debug":true}`, true},
+		{`{"additionalProperties":false}`, `{"a":1,"debug":true}`, "", `{"a":1}`, true},
+		{`{"additionalProperties":false}`, `{"debug":false}`, `{"debug":true}`, `{}`, true},
+		{`{"additionalProperties":false,"properties":{"debug":{}}}`, `{"debug":true}`, "", `{"debug":true}`, true},
+		{`{"additionalProperties":false}`, `{"debug":"yes"}`, "", `{"debug":"yes"}`, false},
+		{`{}`, `{"debug":false}`, `{"debug":"yes"}`, `{"debug":false}`, false},
+		{"", `[]`, `{"debug":true}`, `[]`, true},
+		{"", "", "", "", false},
+	} {
+		rest, debug := shu.Debug(&plugin.Operation{Input: json.RawMessage(c.schema)}, json.RawMessage(c.params), json.RawMessage(c.overlay))
+		if string(rest) != c.rest || debug != c.debug {
+			t.Errorf("%s %s %s: got %s, %v", c.schema, c.params, c.overlay, rest, debug)
+		}
+	}
+}
+
 func manifest() *plugin.Manifest {
 	op := json.RawMessage(`{"properties":{"op":{"enum":["list","get"],"default":"list"}}}`)
 	return &plugin.Manifest{Operations: []*plugin.Operation{

@@ -144,3 +144,67 @@ func moveAnchor(ctx context.Context, r Reader, dir string, key *Key, head ChainR
 	}
 	return WriteAnchor(dir, key.Anchor(head))
 }
+
+// Missed returns the anchors in dir that the chains do not pass through: of a
+// database that is an older copy, or lost its end. An anchor that does not bear
+// the key's signature says nothing; verifying finds it.
+func Missed(ctx context.Context, r Reader, dir string) (missed []Anchor, err error) {
+	anchors, err := ReadAnchors(dir) // before the database
+	if err != nil || len(anchors) == 0 {
+		return nil, err
+	}
+	key, err := ReadKey(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range anchors {
+		if !key.Anchored(a) {
+			continue
+		}
+		e, err := r.Entry(ctx, a.Chain, a.Seq)
+		if err != nil {
+			return nil, err
+		}
+		if e == nil || e.Hash != a.Head {
+			missed = append(missed, *a)
+		}
+	}
+	return missed, nil
+}
+
+// ReplaceAnchors puts the heads of the chains, as they are now, in the place of
+// anchors that they do not pass through. What those were should be on record.
+func ReplaceAnchors(ctx context.Context, r Reader, dir string) error {
+	lock, err := AcquireLock(filepath.Join(dir, AnchorFile+".lock"))
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	missed, err := Missed(ctx, r, dir)
+	if err != nil || len(missed) == 0 {
+		return err
+	}
+	key, err := ReadKey(dir)
+	if err != nil {
+		return err
+	}
+	heads, err := r.Chains(ctx)
+	if err != nil {
+		return err
+	}
+	for _, a := range missed {
+		i := slices.IndexFunc(heads, func(h ChainRow) bool { return h.ID == a.Chain })
+		switch {
+		case i < 0:
+			err = errors.Join(err, os.Remove(filepath.Join(dir, anchorFile(a.Chain))))
+		case !key.Signed(heads[i]):
+			err = errors.Join(err, ErrTampered)
+		default:
+			err = errors.Join(err, WriteAnchor(dir, key.Anchor(heads[i])))
+		}
+	}
+	return err
+}

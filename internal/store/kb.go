@@ -47,7 +47,8 @@ type ChunkRow struct {
 	Start     int64 // where it begins in the text, in characters
 	Text      string
 	Terms     string // the words by which it is found, with spaces between them
-	Embedding []byte // little-endian float32; nil where there is no model for it
+	Embedding []byte // little-endian float32; nil where none was made
+	Model     string // that made it; "" where there is none
 }
 
 // A DocumentFilter says which documents are wanted. Empty fields ask for
@@ -83,6 +84,25 @@ type ChunkHit struct {
 	Start      int64
 	Text       string
 	Score      float64 // the more the better; of one engine's own scale
+}
+
+// An UnembeddedFilter asks for passages of a knowledge base that a model has not
+// embedded, because it could not be asked or another one was. They come by
+// document and number.
+type UnembeddedFilter struct {
+	Tenant   string
+	KB       string
+	Model    string
+	Document string // after passage N of this document; "" for the first
+	N        int64
+	Limit    int
+}
+
+// A PassageRow is a passage to be embedded.
+type PassageRow struct {
+	DocumentID string
+	N          int64
+	Text       string
 }
 
 // A VectorRow is a passage as a model of embeddings sees it.

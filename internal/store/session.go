@@ -43,7 +43,7 @@ type ArtifactRow struct {
 	N          int64  // from 1, in the order of registration; InsertArtifact gives it
 	Type       string
 	Name       string
-	SHA256     string // of its bytes, in hexadecimal; they are kept elsewhere, under it
+	SHA256     string // of its bytes, in hexadecimal
 	Size       int64
 	SourceTool string   // the tool that made it; "" for a person's file
 	SourceCall string   // the call that registered it
@@ -52,4 +52,5 @@ type ArtifactRow struct {
 	Metadata   string // JSON
 	StorageURI string // where its bytes are, if that is an object store
 	CreatedAt  time.Time
+	Inline     bool // its bytes are kept with it; else they are elsewhere, under their hash
 }

@@ -127,7 +127,11 @@ type Reader interface {
 	Artifact(ctx context.Context, tenant, session, id string) (*ArtifactRow, error)
 	// Artifacts returns the artifacts of a session, in the order of registration.
 	Artifacts(ctx context.Context, tenant, session string) ([]ArtifactRow, error)
-	// Registered reports whether an artifact of any tenant has these bytes.
+	// ArtifactData returns the bytes of an artifact that are kept with it, nil
+	// where they are elsewhere.
+	ArtifactData(ctx context.Context, tenant, session, id string) ([]byte, error)
+	// Registered reports whether an artifact of any tenant has these bytes
+	// elsewhere.
 	Registered(ctx context.Context, sha256 string) (bool, error)
 	// ArtifactLabels returns the labels of those artifacts of a session that
 	// there are, by their ids, and reads nothing else of them.
@@ -150,8 +154,13 @@ type Reader interface {
 	Chunks(ctx context.Context, tenant, kb, document string) ([]ChunkRow, error)
 	// SearchChunks returns the passages that fit best, the best first.
 	SearchChunks(ctx context.Context, q ChunkQuery) ([]ChunkHit, error)
-	// Vectors yields the embeddings of some knowledge bases.
-	Vectors(ctx context.Context, tenant string, kbs []string) iter.Seq2[VectorRow, error]
+	// Vectors yields the embeddings of some knowledge bases by one model.
+	Vectors(ctx context.Context, tenant string, kbs []string, model string) iter.Seq2[VectorRow, error]
+	// CountVectors returns how many passages of a knowledge base a model has
+	// embedded.
+	CountVectors(ctx context.Context, tenant, kb, model string) (int64, error)
+	// Unembedded returns passages that a model has not embedded.
+	Unembedded(ctx context.Context, filter UnembeddedFilter) ([]PassageRow, error)
 	// Hits returns the passages of these vectors that are still there, unranked.
 	Hits(ctx context.Context, tenant string, of []VectorRow) ([]ChunkHit, error)
 
@@ -175,6 +184,26 @@ type Reader interface {
 	Secrets(ctx context.Context, filter SecretFilter) ([]SecretRow, error)
 	// SecretKeys returns the keys of secrets, the first one first.
 	SecretKeys(ctx context.Context) ([]SecretKeyRow, error)
+
+	// Agent returns the agent of that id.
+	Agent(ctx context.Context, tenant, id string) (*AgentRow, error)
+	// Agents returns the agents of a tenant, or of all, by id.
+	Agents(ctx context.Context, tenant string) ([]AgentRow, error)
+	// Assignments returns which plugins the agents of a tenant have, by plugin.
+	Assignments(ctx context.Context, tenant string) ([]AssignmentRow, error)
+	// Conversation returns the conversation that a session is.
+	Conversation(ctx context.Context, tenant, session string) (*ConversationRow, error)
+	// Conversations returns conversations, newest first.
+	Conversations(ctx context.Context, filter ConversationFilter) ([]ConversationRow, error)
+	// Messages returns the messages of a conversation after one of them, in
+	// their order.
+	Messages(ctx context.Context, tenant, session string, after int64, limit int) ([]MessageRow, error)
+	// Memory returns what an agent remembers under a key.
+	Memory(ctx context.Context, tenant, agent, key string) (*MemoryRow, error)
+	// Memories returns what an agent remembers, the newest first.
+	Memories(ctx context.Context, tenant, agent string, limit int) ([]MemoryRow, error)
+	// Outbox returns what is to be sent to webhooks by then, of all tenants.
+	Outbox(ctx context.Context, due time.Time, limit int) ([]OutboxRow, error)
 
 	// Spent returns what was spent of a budget so far.
 	Spent(ctx context.Context, tenant, subject, period string) (int64, error)
@@ -259,15 +288,61 @@ type Tx interface {
 	// SetSessionPillar reports whether there was such a session to change.
 	SetSessionPillar(tenant, id, pillar string, at time.Time) (found bool, err error)
 	// DeleteSession deletes a session with its artifacts and returns the hashes
-	// of what these were, which others may have too.
+	// of those whose bytes are elsewhere, which others may have too.
 	DeleteSession(tenant, id string) (hashes []string, found bool, err error)
 
 	// InsertArtifact adds an artifact to a session that is open, with the next
-	// n and its labels to those of the session, and returns it. If an equal one
+	// n and its labels to those of the session, and returns it. Its bytes are
+	// kept with it where data is not nil, and row.Inline says nothing. If an equal one
 	// is there - same bytes, name, type, source and labels - that is prior and
 	// nothing is written. open reports whether there was such a session; if
 	// not, nothing is written and there is no prior.
-	InsertArtifact(row ArtifactRow) (inserted, prior *ArtifactRow, open bool, err error)
+	InsertArtifact(row ArtifactRow, data []byte) (inserted, prior *ArtifactRow, open bool, err error)
+
+	// InsertAgent adds an agent, and reports whether its id was free.
+	InsertAgent(row AgentRow) (fresh bool, err error)
+	// UpdateAgent gives an agent the changeable values of row (see [AgentRow])
+	// and reports whether there was such an agent.
+	UpdateAgent(row AgentRow) (found bool, err error)
+	// DeleteAgent deletes an agent with all that is its own, but for what was
+	// said with it, and reports whether there was such an agent.
+	DeleteAgent(tenant, id string) (found bool, err error)
+	// PutAssignment says whether an agent has a plugin, or changes that.
+	PutAssignment(row AssignmentRow) error
+	// DeleteAssignment reports whether there was such an assignment to delete.
+	DeleteAssignment(tenant, subject, plugin string) (found bool, err error)
+
+	// InsertConversation adds a conversation.
+	InsertConversation(row ConversationRow) error
+	// TakeTurn gives the turn in an open conversation to a lease, where nobody
+	// has it or whoever has it let it lapse, and reports whether it did.
+	TakeTurn(tenant, session, lease string, now, until time.Time) (won bool, err error)
+	// KeepTurn lengthens a lease and reports whether it was still held.
+	KeepTurn(tenant, session, lease string, until time.Time) (held bool, err error)
+	// EndTurn gives a turn back and reports whether the lease was still held.
+	EndTurn(tenant, session, lease string, now time.Time) (held bool, err error)
+	// CloseConversation reports whether there was such an open one.
+	CloseConversation(tenant, session string, now time.Time) (found bool, err error)
+	// InsertMessage adds a message with the next n, and returns that; 0 where
+	// there is no such conversation.
+	InsertMessage(row MessageRow) (n int64, err error)
+
+	// PutMemory has an agent remember something, in place of what it had under
+	// that key.
+	PutMemory(row MemoryRow) error
+	// DeleteMemory reports whether there was something to forget.
+	DeleteMemory(tenant, agent, key string) (found bool, err error)
+
+	// InsertDelivery takes note that something came in at a place, and reports
+	// whether it is the first time.
+	InsertDelivery(tenant, place, mark string, at time.Time) (fresh bool, err error)
+	// InsertOutbox adds an event for a webhook.
+	InsertOutbox(row OutboxRow) error
+	// UpdateOutbox gives an event the changeable values of row if it still has
+	// that attempt, and reports whether it had.
+	UpdateOutbox(attempt int64, row OutboxRow) (won bool, err error)
+	// DeleteOutbox reports whether there was such an event.
+	DeleteOutbox(tenant, id string) (found bool, err error)
 
 	// InsertKB adds a knowledge base, and reports whether its id was free.
 	InsertKB(row KBRow) (fresh bool, err error)
@@ -278,6 +353,9 @@ type Tx interface {
 	// of those of the same id, and reports whether there is such a knowledge
 	// base; if not, nothing is written.
 	PutDocument(row DocumentRow, chunks []ChunkRow) (found bool, err error)
+	// PutVector gives a passage its embedding by a model, and reports whether
+	// the passage is there and still has that text; if not, nothing is written.
+	PutVector(tenant, kb string, of PassageRow, model string, embedding []byte) (found bool, err error)
 	// UpdateDocument changes what is known about a document, not its text.
 	UpdateDocument(row DocumentRow) (found bool, err error)
 	// DeleteDocument deletes a document with its passages.

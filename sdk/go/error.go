@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -35,8 +36,11 @@ var ErrCancelled = &Error{code: "cancelled", Message: "the call was cancelled"}
 
 // A ServiceError is the host's refusal of a service call.
 type ServiceError struct {
-	Code    string // of the closed list
-	Message string
+	Code         string // of the closed list
+	Message      string
+	Details      jsontext.Value // an object for programs; may be nil
+	Retryable    bool           // the same request may succeed later
+	RetryAfterMS int64
 }
 
 // Error returns the code and the message.

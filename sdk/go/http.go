@@ -8,6 +8,7 @@ type HTTPRequest struct {
 	Method          string            `json:"method,omitempty"` // GET where it is empty
 	URL             string            `json:"url"`
 	Headers         map[string]string `json:"headers,omitempty"`
+	Secrets         map[string]Secret `json:"-"`                // headers that the host fills in
 	Params          map[string]any    `json:"params,omitempty"` // of the query
 	JSON            any               `json:"json,omitzero"`
 	Body            string            `json:"body,omitzero"`
@@ -27,13 +28,41 @@ type HTTPResponse struct {
 	BodyBase64 []byte            `json:"body_base64"`
 	URL        string            `json:"url"`
 	Truncated  bool              `json:"truncated"`
+	Failure    *HTTPFailure      `json:"failure"` // of a status of 400 and above
+}
+
+// An HTTPFailure is what a status of 400 and above comes down to.
+type HTTPFailure struct {
+	Category     string  `json:"category"` // auth_error, forbidden, not_found, gone, rate_limited, server_error, client_error
+	Retryable    bool    `json:"retryable"`
+	RetryAfterMS *int64  `json:"retry_after_ms"` // as the provider asks, at most a day; nil where it does not say
+	Message      *string `json:"provider_message"`
+	Code         *string `json:"provider_error_code"`
+}
+
+// A Secret is the value of a header that the host fills in, so that the plugin
+// does not hold it.
+type Secret struct {
+	Name   string `json:"$secret"`
+	Format string `json:"format,omitempty"` // "Bearer {}"; the secret alone where it is empty
 }
 
 // HTTPFetch has the host make a request to a host that the manifest declares.
 // It needs the capability "http" and, where it is not GET or HEAD, an operator
 // with the effect "http_write".
 func (c *Call) HTTPFetch(request HTTPRequest) (response HTTPResponse, err error) {
-	err = c.Service("http.fetch", request, &response)
+	headers := map[string]any{}
+	for name, value := range request.Headers {
+		headers[name] = value
+	}
+	for name, secret := range request.Secrets {
+		headers[name] = secret
+	}
+	type plain HTTPRequest
+	err = c.Service("http.fetch", struct {
+		plain
+		Headers map[string]any `json:"headers,omitempty"`
+	}{plain(request), headers}, &response)
 	return response, err
 }
 

@@ -318,13 +318,18 @@ func (s *server) request(c *Call, method string, params []byte) (jsontext.Value,
 		var failed struct {
 			Message string `json:"message"`
 			Data    struct {
-				Code string `json:"code"`
+				Code         string         `json:"code"`
+				Details      jsontext.Value `json:"details"`
+				Retryable    bool           `json:"retryable"`
+				RetryAfterMS int64          `json:"retry_after_ms"`
 			} `json:"data"`
 		}
 		if err := json.Unmarshal(f.Error, &failed); err != nil {
 			return nil, err
 		}
-		return nil, &ServiceError{Code: failed.Data.Code, Message: failed.Message}
+		return nil, &ServiceError{
+			Code: failed.Data.Code, Message: failed.Message, Details: failed.Data.Details, Retryable: failed.Data.Retryable, RetryAfterMS: failed.Data.RetryAfterMS,
+		}
 	case <-c.Done():
 		s.mu.Lock()
 		delete(s.pending, id)

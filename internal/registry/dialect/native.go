@@ -35,6 +35,9 @@ func (p *page) native(top value) *plugin.Manifest {
 		}
 	}
 	sortOperations(m.Operations)
+	if len(m.Operations) > 0 {
+		top.get("http").get("inject").accounts(m)
+	}
 	if m.Runner.Protocol == "1" && !operations.there {
 		operations.problem("it is missing: a plugin of protocol 1 cannot describe its operations itself")
 	}
@@ -95,7 +98,7 @@ func (v value) requires() plugin.Requires {
 
 // http reads which hosts may be asked, and how.
 func (v value) http() plugin.HTTP {
-	if !v.mapping("hosts", "idempotency") {
+	if !v.mapping("hosts", "idempotency", "inject") {
 		return plugin.HTTP{}
 	}
 	hosts := v.get("hosts")
@@ -109,7 +112,7 @@ func (v value) http() plugin.HTTP {
 		}
 	}
 	declared := hosts.words()
-	return plugin.HTTP{Hosts: declared, Idempotency: v.get("idempotency").idempotency(declared)}
+	return plugin.HTTP{Hosts: declared, Idempotency: v.get("idempotency").idempotency(declared), Inject: v.get("inject").injections(declared)}
 }
 
 // idempotency reads in which header each of some hosts takes a key.

@@ -9,10 +9,11 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// The tags that tell an action of a Shu plugin from its operations.
+// The tags that tell an action of a Shu plugin from its operations, beside
+// [plugin.TagRequiresApproval].
 const (
-	ActionTag   = "action"            // it came of list_actions, and perform_action does it
-	ApprovalTag = "requires_approval" // its author wants a person to agree
+	ActionTag = "action" // it came of list_actions, and perform_action does it
+	riskTag   = "risk_"  // before the level of risk that its author sees
 )
 
 // shuDescribed returns m with what the code of a Shu plugin says: it alone knows
@@ -152,4 +153,15 @@ func opByName(raw json.RawMessage) json.RawMessage {
 	}
 	top.values["required"] = without
 	return toJSON(top)
+}
+
+// RiskOf returns the level of risk that the author of an action sees in it, ""
+// where they do not say.
+func RiskOf(op *plugin.Operation) string {
+	for _, tag := range op.PolicyTags {
+		if level, found := strings.CutPrefix(tag, riskTag); found && slices.Contains(op.PolicyTags, ActionTag) {
+			return level
+		}
+	}
+	return ""
 }

@@ -5,15 +5,17 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/bits"
 	"strings"
 
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-const artifactColumns = `tenant, session_id, id, n, type, name, sha256, size, source_tool, source_call, parents, labels, metadata, storage_uri, created_at`
+const artifactColumns = `tenant, session_id, id, n, type, name, sha256, size, source_tool, source_call, parents, labels, metadata, storage_uri, created_at, data IS NOT NULL`
 
-const insertArtifact = `INSERT INTO artifacts (` + artifactColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const insertArtifact = `INSERT INTO artifacts (tenant, session_id, id, n, type, name, sha256, size, source_tool, source_call, parents, labels, metadata,
+	storage_uri, created_at, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // Artifact implements [store.Reader].
 func (r *reader) Artifact(ctx context.Context, tenant, session, id string) (*store.ArtifactRow, error) {
@@ -33,10 +35,21 @@ func (r *reader) Artifacts(ctx context.Context, tenant, session string) ([]store
 	return all(rows(ctx, r, q, scanArtifact))
 }
 
+// ArtifactData implements [store.Reader].
+func (r *reader) ArtifactData(ctx context.Context, tenant, session, id string) ([]byte, error) {
+	q := selectFrom("data", "artifacts")
+	q.where("tenant = ?", tenant)
+	q.where("session_id = ?", session)
+	q.where("id = ?", id)
+	q.where("data IS NOT NULL")
+	return bytesOf(one(rows(ctx, r, q, func(rows *sql.Rows, data *[]byte) error { return rows.Scan(data) })))
+}
+
 // Registered implements [store.Reader].
 func (r *reader) Registered(ctx context.Context, sha256 string) (bool, error) {
 	q := selectFrom("id", "artifacts")
 	q.where("sha256 = ?", sha256)
+	q.where("data IS NULL")
 	q.limit(1)
 	id, err := one(rows(ctx, r, q, func(rows *sql.Rows, id *string) error { return rows.Scan(id) }))
 	return id != nil, err
@@ -51,11 +64,12 @@ func (r *reader) ArtifactLabels(ctx context.Context, tenant, session string, ids
 	q := selectFrom("id, labels", "artifacts")
 	q.where("tenant = ?", tenant)
 	q.where("session_id = ?", session)
-	values := make([]any, len(ids))
-	for i, id := range ids {
-		values[i] = id
+	// As many as the next power of two, so that statements are few and kept.
+	values := make([]any, 1<<bits.Len(uint(len(ids)-1)))
+	for i := range values {
+		values[i] = ids[min(i, len(ids)-1)]
 	}
-	q.where("id IN (?"+strings.Repeat(", ?", len(ids)-1)+")", values...)
+	q.where("id IN (?"+strings.Repeat(", ?", len(values)-1)+")", values...)
 	_, err := all(rows(ctx, r, q, func(rows *sql.Rows, id *string) error {
 		var labels string
 		if err := rows.Scan(id, &labels); err != nil {
@@ -71,7 +85,7 @@ func (r *reader) ArtifactLabels(ctx context.Context, tenant, session string, ids
 }
 
 // InsertArtifact implements [store.Tx].
-func (t *tx) InsertArtifact(r store.ArtifactRow) (inserted, prior *store.ArtifactRow, open bool, err error) {
+func (t *tx) InsertArtifact(r store.ArtifactRow, data []byte) (inserted, prior *store.ArtifactRow, open bool, err error) {
 	parents, err := t.array(r.Parents)
 	if err != nil {
 		return nil, nil, false, err
@@ -100,8 +114,12 @@ func (t *tx) InsertArtifact(r store.ArtifactRow) (inserted, prior *store.Artifac
 		return nil, nil, false, err
 	}
 	r.N++
+	var kept any // NULL, and not empty, where they are elsewhere
+	if r.Inline = data != nil; r.Inline {
+		kept = data
+	}
 	_, err = t.Exec(insertArtifact, r.Tenant, r.SessionID, r.ID, r.N, r.Type, r.Name, r.SHA256, r.Size, r.SourceTool, r.SourceCall, parents, labels,
-		r.Metadata, r.StorageURI, micros(r.CreatedAt))
+		r.Metadata, r.StorageURI, micros(r.CreatedAt), kept)
 	if err != nil {
 		return nil, nil, false, err
 	}
@@ -128,7 +146,7 @@ func scanArtifact(rows *sql.Rows, r *store.ArtifactRow) error {
 	var parents, labels string
 	var created int64
 	if err := rows.Scan(&r.Tenant, &r.SessionID, &r.ID, &r.N, &r.Type, &r.Name, &r.SHA256, &r.Size, &r.SourceTool, &r.SourceCall, &parents, &labels,
-		&r.Metadata, &r.StorageURI, &created); err != nil {
+		&r.Metadata, &r.StorageURI, &created, &r.Inline); err != nil {
 		return err
 	}
 	var wrong [2]error

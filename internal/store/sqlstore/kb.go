@@ -35,7 +35,7 @@ const putDocument = `INSERT INTO kb_documents (` + documentColumns + `, text) VA
 const updateDocument = `UPDATE kb_documents SET filename = ?, url = ?, extraction = ?, attributes = ?, labels = ?, call_id = ?, updated_at = ?
 	WHERE tenant = ? AND kb_id = ? AND id = ?`
 
-const insertChunk = `INSERT INTO kb_chunks (tenant, kb_id, document_id, n, start, text, embedding) VALUES (?, ?, ?, ?, ?, ?, ?)`
+const insertChunk = `INSERT INTO kb_chunks (tenant, kb_id, document_id, n, start, text, embedding, model) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 
 // KB implements [store.Reader].
 func (r *reader) KB(ctx context.Context, tenant, id string) (*store.KBRow, error) {
@@ -97,12 +97,14 @@ func (r *reader) Documents(ctx context.Context, f store.DocumentFilter) ([]store
 
 // Chunks implements [store.Reader].
 func (r *reader) Chunks(ctx context.Context, tenant, kb, document string) ([]store.ChunkRow, error) {
-	q := selectFrom("n, start, text, embedding", "kb_chunks")
+	q := selectFrom("n, start, text, embedding, model", "kb_chunks")
 	q.where("tenant = ?", tenant)
 	q.where("kb_id = ?", kb)
 	q.where("document_id = ?", document)
 	q.orderBy("n")
-	return all(rows(ctx, r, q, func(rows *sql.Rows, c *store.ChunkRow) error { return rows.Scan(&c.N, &c.Start, &c.Text, &c.Embedding) }))
+	return all(rows(ctx, r, q, func(rows *sql.Rows, c *store.ChunkRow) error {
+		return rows.Scan(&c.N, &c.Start, &c.Text, &c.Embedding, &c.Model)
+	}))
 }
 
 const hitColumns = `c.kb_id, c.document_id, d.object_id, d.source_id, d.source_type, d.title, d.url, d.labels, c.n, c.start, c.text`
@@ -143,14 +145,40 @@ func (r *reader) Hits(ctx context.Context, tenant string, of []store.VectorRow) 
 }
 
 // Vectors implements [store.Reader].
-func (r *reader) Vectors(ctx context.Context, tenant string, kbs []string) iter.Seq2[store.VectorRow, error] {
+func (r *reader) Vectors(ctx context.Context, tenant string, kbs []string, model string) iter.Seq2[store.VectorRow, error] {
 	q := selectFrom("kb_id, document_id, n, embedding", "kb_chunks")
 	q.where("tenant = ?", tenant)
 	q.oneOf("kb_id", kbs)
+	q.where("model = ?", model)
 	q.where("embedding IS NOT NULL")
 	return rows(ctx, r, q, func(rows *sql.Rows, v *store.VectorRow) error {
 		return rows.Scan(&v.KB, &v.DocumentID, &v.N, &v.Embedding)
 	})
+}
+
+// CountVectors implements [store.Reader].
+func (r *reader) CountVectors(ctx context.Context, tenant, kb, model string) (n int64, err error) {
+	q := selectFrom("count(*)", "kb_chunks")
+	q.where("tenant = ?", tenant)
+	q.where("kb_id = ?", kb)
+	q.where("model = ?", model)
+	q.where("embedding IS NOT NULL")
+	_, err = one(rows(ctx, r, q, func(rows *sql.Rows, _ *struct{}) error { return rows.Scan(&n) }))
+	return n, err
+}
+
+// Unembedded implements [store.Reader].
+func (r *reader) Unembedded(ctx context.Context, f store.UnembeddedFilter) ([]store.PassageRow, error) {
+	q := selectFrom("document_id, n, text", "kb_chunks")
+	q.where("tenant = ?", f.Tenant)
+	q.where("kb_id = ?", f.KB)
+	q.where("(embedding IS NULL OR model <> ?)", f.Model)
+	if f.Document != "" {
+		q.where("(document_id, n) > (?, ?)", f.Document, f.N)
+	}
+	q.orderBy("document_id, n")
+	q.limit(f.Limit)
+	return all(rows(ctx, r, q, func(rows *sql.Rows, p *store.PassageRow) error { return rows.Scan(&p.DocumentID, &p.N, &p.Text) }))
 }
 
 // oneOf adds the condition that a column has one of the values.
@@ -199,7 +227,7 @@ func (t *tx) PutDocument(r store.DocumentRow, chunks []store.ChunkRow) (found bo
 		if c.Embedding != nil {
 			embedding = c.Embedding
 		}
-		if _, err := t.Exec(insertChunk, r.Tenant, r.KB, r.ID, c.N, c.Start, c.Text, embedding); err != nil {
+		if _, err := t.Exec(insertChunk, r.Tenant, r.KB, r.ID, c.N, c.Start, c.Text, embedding, c.Model); err != nil {
 			return false, err
 		}
 		if _, err := t.Exec(t.reader.text.Add, c.Terms, r.Tenant, r.KB, r.ID, c.N); err != nil {
@@ -207,6 +235,12 @@ func (t *tx) PutDocument(r store.DocumentRow, chunks []store.ChunkRow) (found bo
 		}
 	}
 	return true, nil
+}
+
+// PutVector implements [store.Tx].
+func (t *tx) PutVector(tenant, kb string, of store.PassageRow, model string, embedding []byte) (found bool, err error) {
+	return t.Exec(`UPDATE kb_chunks SET embedding = ?, model = ? WHERE tenant = ? AND kb_id = ? AND document_id = ? AND n = ? AND text = ?`,
+		embedding, model, tenant, kb, of.DocumentID, of.N, of.Text)
 }
 
 // UpdateDocument implements [store.Tx].

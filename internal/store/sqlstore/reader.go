@@ -29,7 +29,11 @@ func (r *reader) Body(ctx context.Context, tenant, hash string) ([]byte, error) 
 	q.where("tenant = ?", tenant)
 	q.where("hash = ?", hash)
 	q.where("data IS NOT NULL")
-	data, err := one(rows(ctx, r, q, func(rows *sql.Rows, data *[]byte) error { return rows.Scan(data) }))
+	return bytesOf(one(rows(ctx, r, q, func(rows *sql.Rows, data *[]byte) error { return rows.Scan(data) })))
+}
+
+// bytesOf returns what a row has, which is not nil where it has no bytes.
+func bytesOf(data *[]byte, err error) ([]byte, error) {
 	switch {
 	case data == nil:
 		return nil, err

@@ -63,6 +63,7 @@ func (t *tx) DeleteSession(tenant, id string) (hashes []string, found bool, err 
 	q := selectFrom("DISTINCT sha256", "artifacts")
 	q.where("tenant = ?", tenant)
 	q.where("session_id = ?", id)
+	q.where("data IS NULL")
 	q.orderBy("sha256")
 	hashes, err = all(rows(context.Background(), &t.reader, q, func(rows *sql.Rows, hash *string) error { return rows.Scan(hash) }))
 	if err != nil {

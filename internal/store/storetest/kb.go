@@ -51,7 +51,7 @@ func documentRoundTrip(t *testing.T, b *bundle) {
 	insertKBs(t, b, newKB("notes"), newKB("other"))
 	row := newDocument("notes", "doc_1")
 	with := chunk(1, "two three")
-	with.Embedding = []byte{0, 0, 128, 63}
+	with.Embedding, with.Model = []byte{0, 0, 128, 63}, "m"
 	putDocument(t, b, row, chunk(0, "one two"), with)
 	row.Chunks = 2
 	if got, err := b.Document(ctx(), "t", "notes", "doc_1"); err != nil || got == nil || !reflect.DeepEqual(*got, row) {
@@ -77,7 +77,7 @@ func documentRoundTrip(t *testing.T, b *bundle) {
 		t.Errorf("the other has %d documents and %d passages, %v", documents, chunks, err)
 	}
 	var vectors []store.VectorRow
-	for v, failed := range b.Vectors(ctx(), "t", []string{"notes", "other"}) {
+	for v, failed := range b.Vectors(ctx(), "t", []string{"notes", "other"}, "m") {
 		if vectors = append(vectors, v); failed != nil {
 			err = failed
 		}
@@ -183,4 +183,51 @@ func documentReplaced(t *testing.T, b *bundle) {
 		}
 		return err
 	})
+}
+
+// What a model has not embedded is found page by page, and a vector is
+// kept for the text that it is of alone.
+func vectorsOfAModel(t *testing.T, b *bundle) {
+	insertKBs(t, b, newKB("notes"), newKB("other"))
+	old := chunk(1, "two")
+	old.Embedding, old.Model = []byte{0, 0, 128, 63}, "old"
+	putDocument(t, b, newDocument("notes", "doc_1"), chunk(0, "one"), old)
+	putDocument(t, b, newDocument("notes", "doc_2"), chunk(0, "three"))
+	putDocument(t, b, newDocument("other", "doc_1"), chunk(0, "four"))
+	f := store.UnembeddedFilter{Tenant: "t", KB: "notes", Model: "new", Limit: 2}
+	first, err := b.Unembedded(ctx(), f)
+	if want := []store.PassageRow{{DocumentID: "doc_1", N: 0, Text: "one"}, {DocumentID: "doc_1", N: 1, Text: "two"}}; err != nil || !reflect.DeepEqual(first, want) {
+		t.Fatalf("%+v, %v; want %+v", first, err, want)
+	}
+	f.Document, f.N = "doc_1", 1
+	rest, err := b.Unembedded(ctx(), f)
+	if want := []store.PassageRow{{DocumentID: "doc_2", N: 0, Text: "three"}}; err != nil || !reflect.DeepEqual(rest, want) {
+		t.Fatalf("%+v, %v; want %+v", rest, err, want)
+	}
+	write(t, b, func(tx store.Tx) error {
+		for text, want := range map[string]bool{"another": false, "two": true} {
+			found, err := tx.PutVector("t", "notes", store.PassageRow{DocumentID: "doc_1", N: 1, Text: text}, "new", []byte{0, 0, 0, 64})
+			if err != nil {
+				return err
+			}
+			if found != want {
+				t.Errorf("a vector of %q is kept: %t", text, found)
+			}
+		}
+		return nil
+	})
+	for model, want := range map[string]int64{"old": 0, "new": 1, "": 0} {
+		if n, err := b.CountVectors(ctx(), "t", "notes", model); err != nil || n != want {
+			t.Errorf("%q has %d vectors, %v; want %d", model, n, err, want)
+		}
+		n := int64(0)
+		for v, err := range b.Vectors(ctx(), "t", []string{"notes", "other"}, model) {
+			if n++; err != nil || v.DocumentID != "doc_1" || string(v.Embedding) != "\x00\x00\x00\x40" {
+				t.Errorf("%+v, %v", v, err)
+			}
+		}
+		if n != want {
+			t.Errorf("%q has %d vectors, want %d", model, n, want)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"slices"
@@ -41,7 +42,7 @@ func insertSessions(t *testing.T, st store.Store, rows ...store.SessionRow) {
 func register(t *testing.T, st store.Store, row store.ArtifactRow) (added store.ArtifactRow) {
 	t.Helper()
 	write(t, st, func(tx store.Tx) error {
-		inserted, prior, open, err := tx.InsertArtifact(row)
+		inserted, prior, open, err := tx.InsertArtifact(row, nil)
 		if err != nil {
 			return err
 		}
@@ -170,7 +171,7 @@ func artifactRace(t *testing.T, b *bundle) {
 	for i := range writers {
 		wg.Go(func() {
 			err := stores[i%2].Write(ctx(), func(tx store.Tx) error {
-				inserted, prior, open, err := tx.InsertArtifact(newArtifact("sess_1", fmt.Sprint("art_", i)))
+				inserted, prior, open, err := tx.InsertArtifact(newArtifact("sess_1", fmt.Sprint("art_", i)), nil)
 				switch {
 				case err != nil:
 					return err
@@ -261,7 +262,7 @@ func closedSession(t *testing.T, b *bundle) {
 	insertSessions(t, b, closed)
 	for _, session := range []string{"sess_1", "sess_2"} {
 		write(t, b, func(tx store.Tx) error {
-			inserted, prior, open, err := tx.InsertArtifact(newArtifact(session, "art_1"))
+			inserted, prior, open, err := tx.InsertArtifact(newArtifact(session, "art_1"), nil)
 			if inserted != nil || prior != nil || open {
 				t.Errorf("adding to %s: %+v, %+v, %t", session, inserted, prior, open)
 			}
@@ -270,4 +271,65 @@ func closedSession(t *testing.T, b *bundle) {
 	}
 	checkSession(t, b, closed)
 	checkArtifacts(t, b, "t", "sess_1")
+}
+
+// bytesOfArtifacts are kept with some, and are nothing to the others.
+func bytesOfArtifacts(t *testing.T, b *bundle) {
+	insertSessions(t, b, newSession("sess_1"), newSession("sess_2"))
+	elsewhere := register(t, b, newArtifact("sess_1", "art_0"))
+	want := []store.ArtifactRow{elsewhere}
+	kept := map[string][]byte{"art_1": {}, "art_2": {0}, "art_3": bytes.Repeat([]byte{0xff, 0, 'a', 0x80}, 16<<10)}
+	for _, id := range []string{"art_1", "art_2", "art_3"} {
+		row := newArtifact("sess_1", id)
+		row.Name, row.StorageURI = id, ""
+		write(t, b, func(tx store.Tx) error {
+			inserted, prior, open, err := tx.InsertArtifact(row, kept[id])
+			if err != nil || inserted == nil || !inserted.Inline || prior != nil || !open {
+				return fmt.Errorf("inserting %s: %+v, prior %+v, open %t, %v", id, inserted, prior, open, err)
+			}
+			row = *inserted
+			return nil
+		})
+		want = append(want, row)
+	}
+	checkArtifacts(t, b, "t", "sess_1", want...)
+	for id, data := range kept {
+		if got, err := b.ArtifactData(t.Context(), "t", "sess_1", id); err != nil || got == nil || !bytes.Equal(got, data) {
+			t.Errorf("%s has %d bytes (nil: %t), %v, want %d", id, len(got), got == nil, err, len(data))
+		}
+	}
+	for _, of := range [][3]string{{"t", "sess_1", "art_0"}, {"t", "sess_1", "art_9"}, {"t", "sess_2", "art_1"}, {"u", "sess_1", "art_1"}} {
+		if got, err := b.ArtifactData(t.Context(), of[0], of[1], of[2]); got != nil || err != nil {
+			t.Errorf("%v has %d bytes, %v", of, len(got), err)
+		}
+	}
+	// An equal one is there, wherever its bytes are.
+	write(t, b, func(tx store.Tx) error {
+		again := newArtifact("sess_1", "art_x")
+		inserted, prior, _, err := tx.InsertArtifact(again, []byte("x"))
+		if inserted != nil || prior == nil || prior.ID != "art_0" || prior.Inline {
+			t.Errorf("again it is %+v, prior %+v", inserted, prior)
+		}
+		return err
+	})
+	// Nobody but the rows needs what is kept with them.
+	only := newArtifact("sess_2", "art_1")
+	only.SHA256 = "ef56"
+	write(t, b, func(tx store.Tx) error {
+		_, _, _, err := tx.InsertArtifact(only, []byte("only"))
+		return err
+	})
+	if got, err := b.Registered(t.Context(), "ef56"); got || err != nil {
+		t.Errorf("bytes of a row are needed elsewhere: %t, %v", got, err)
+	}
+	write(t, b, func(tx store.Tx) error {
+		hashes, found, err := tx.DeleteSession("t", "sess_2")
+		if !found || len(hashes) != 0 {
+			t.Errorf("deleting it: %v, %t", hashes, found)
+		}
+		return err
+	})
+	if got, err := b.ArtifactData(t.Context(), "t", "sess_2", "art_1"); got != nil || err != nil {
+		t.Errorf("deleted, it has %d bytes, %v", len(got), err)
+	}
 }

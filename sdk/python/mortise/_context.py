@@ -199,7 +199,10 @@ class Cache:
 class Http:
     """Requests to the hosts that the manifest declares. A status such as 404 is an answer and no error.
 
-    An answer has status_code, headers (names in lower case), url, truncated, and one of json, body and body_base64.
+    An answer has status_code, headers (names in lower case), url, truncated, and one of json, body and body_base64. One of
+    400 and above has failure: category, retryable, retry_after_ms, provider_message and provider_error_code.
+
+    A header may be a secret that the host fills in: {"$secret": "api_key", "format": "Bearer {}"}.
     """
 
     def __init__(self, ctx: Context) -> None:

@@ -7,6 +7,9 @@ import unittest
 from shu import Shu, execute, package, until
 
 
+REASONS = ("too_large", "ext_filtered", "unsupported_format", "empty_extraction", "auth", "network", "other")
+
+
 class Served(unittest.TestCase):
     def shu(self, root: str, **options: object) -> Shu:
         shu = Shu(root, **options).__enter__()
@@ -174,6 +177,14 @@ class Results(Served):
         head = "from shu_plugin_sdk import Skip\nclass Mine:\n    def __init__(self): self.id, self.reason = 'b', 'auth'"
         result = self.run_("return {'status': 'success', 'skips': [Skip('a', 'network'), Mine(), {'id': 'c'}]}", head)
         self.assertEqual(result["skips"], [{"id": "a", "reason": "network"}, {"id": "b", "reason": "auth"}, {"id": "c"}])
+
+    def test_a_skip_has_a_reason_of_the_contract(self) -> None:
+        skips = [{"id": n, "reason": reason} for n, reason in enumerate(REASONS)]
+        self.assertEqual(self.run_(f"return {{'status': 'success', 'skips': {skips!r}}}")["skips"], skips)
+        made = "[{'id': 'a', 'reason': 'cursed', 'details': {'n': 1}}, {'id': 'b', 'reason': 'lost', 'details': 'x'}, Skip('c', 'cursed')]"
+        result = self.run_(f"return {{'status': 'success', 'skips': {made}}}", "from shu_plugin_sdk import Skip")
+        want = [{"id": "a", "reason": "other", "details": {"n": 1, "reason": "cursed"}}, {"id": "b", "reason": "other", "details": {"details": "x", "reason": "lost"}}]
+        self.assertEqual(result["skips"], [*want, {"id": "c", "reason": "other"}])
 
     def test_a_status_that_is_an_enum(self) -> None:
         head = "import enum\nclass S(str, enum.Enum):\n    OK = 'success'"

@@ -175,6 +175,25 @@ class Small(Hosted):
         self.assertEqual(self.said(shu), ["s3cret", None])
         self.assertEqual(shu.requests[0], ("secrets.set", {"name": "t", "value": "v"}))
 
+    def test_the_watermark_is_in_the_context(self) -> None:
+        shu = self.shu("return {'said': context.get('watermark', 'none')}", cursor__get=lambda args: {"found": args["kb_id"] == "k1", "value": {"page": 3}})
+        self.assertEqual(self.said(shu, kb_id="k1"), {"page": 3})
+        self.assertIsNone(self.said(shu, kb_id="k2"))
+        self.assertIsNone(self.said(shu))
+        self.assertEqual(shu.requests, [("cursor.get", {"kb_id": "k1"}), ("cursor.get", {"kb_id": "k2"})])
+        refused = self.shu("return {'said': context['watermark']}", capabilities=["cursor"])
+        self.assertIsNone(self.said(refused, kb_id="x" * 900))
+        without = self.shu("return {'said': context.get('watermark', 'none')}", capabilities=["cache"])
+        self.assertEqual((self.said(without, kb_id="k1"), without.requests), ("none", []))
+
+    def test_identity_has_the_address_at_a_provider_as_bindings_name_it(self) -> None:
+        body = """
+            said = [host.identity.google_email, host.identity.github_email, getattr(host.identity, "phone", "none"), hasattr(host.identity, "_email")]
+            return {"said": said}
+        """
+        shu = self.shu(body, identity__current={"user_id": "u-7", "identities": {"google": {"email": "a@x", "subject": "1"}}})
+        self.assertEqual(self.said(shu), ["a@x", None, "none", False])
+
     def test_identity(self) -> None:
         body = """
             now, later = host.identity.get_current_user_identity(), await host.identity.get_current_user_identity()

@@ -27,7 +27,8 @@ export interface Policy {
 /** What a request may have beside its URL; see docs/services.md. One of json, body and body_base64 at most. */
 export interface HttpOptions {
   method?: string;
-  headers?: Readonly<Record<string, string>>;
+  /** Text, or a secret that the host fills in: `{ $secret: "api_key", format: "Bearer {}" }`. */
+  headers?: Readonly<Record<string, string | SecretHeader>>;
   params?: Readonly<Record<string, unknown>>;
   json?: unknown;
   body?: string;
@@ -48,6 +49,26 @@ export interface HttpResponse {
   readonly body_base64?: string;
   readonly url: string;
   readonly truncated: boolean;
+  /** Of a status of 400 and above. */
+  readonly failure?: HttpFailure;
+}
+
+/** What a status of 400 and above comes down to. */
+export interface HttpFailure {
+  readonly category: "auth_error" | "forbidden" | "not_found" | "gone" | "rate_limited" | "server_error" | "client_error";
+  /** Whether the same request may succeed later. */
+  readonly retryable: boolean;
+  /** As the provider asks, at most a day; null where it does not say. */
+  readonly retry_after_ms: number | null;
+  readonly provider_message: string | null;
+  readonly provider_error_code: string | null;
+}
+
+/** The value of a header that the host fills in, so that the plugin does not hold it. */
+export interface SecretHeader {
+  readonly $secret: string;
+  /** With {} where the secret stands; the secret alone where it is missing. */
+  readonly format?: string;
 }
 
 /**

@@ -155,11 +155,7 @@ egress:
 // must runs a command that succeeds and returns what it printed.
 func (c *connector) must(args ...string) []byte {
 	c.Helper()
-	out, errs, err := c.command(c.T, args...)
-	if err != nil {
-		c.Fatalf("mortise %s: %v\n%s%s", strings.Join(args, " "), err, out, errs)
-	}
-	return out
+	return c.host.must(c.T, args...)
 }
 
 // A taken is what a run of a connector says that it did.

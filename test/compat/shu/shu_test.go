@@ -22,6 +22,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/account/accounttest"
 )
 
 // A scenario is one plugin, a provider, and calls one after the other.
@@ -30,6 +32,8 @@ type scenario struct {
 	Plugin   string                `json:"plugin"`   // its directory in plugins/
 	Name     string                `json:"name"`     // what its manifest calls it
 	Bases    []string              `json:"bases"`    // knowledge bases that are there
+	Account  bool                  `json:"account"`  // there is a provider of accounts, google, and an address at it
+	Secrets  map[string]string     `json:"secrets"`  // of the caller, or of all where the name has the prefix system:
 	Provider map[string][]response `json:"provider"` // by path, or method and path: in order, the last one again and again
 	Calls    []step                `json:"calls"`
 }
@@ -47,6 +51,9 @@ type response struct {
 type step struct {
 	Operation string         `json:"operation"` // without the plugin's name
 	Params    map[string]any `json:"params"`
+	Debug     bool           `json:"debug"`   // with --debug
+	Approve   bool           `json:"approve"` // it waits for a person, who agrees
+	Preview   any            `json:"preview"` // what that person is shown
 	Want      want           `json:"want"`
 }
 
@@ -59,6 +66,8 @@ type want struct {
 	Skips      any    `json:"skips"`
 	Citations  any    `json:"citations"`
 	NextCursor any    `json:"next_cursor"`
+	Labels     any    `json:"labels"`
+	Diagnosed  any    `json:"diagnostics"`
 	Metrics    any    `json:"metrics"` // those named are there
 }
 
@@ -69,8 +78,14 @@ type outcome struct {
 	Skips      any            `json:"skips"`
 	Citations  any            `json:"citations"`
 	NextCursor any            `json:"next_cursor"`
+	Labels     any            `json:"labels"`
+	Diagnosed  any            `json:"diagnostics"`
 	Metrics    map[string]any `json:"metrics"`
-	Error      struct {
+	Approval   struct {
+		ID      string `json:"id"`
+		Preview any    `json:"preview"`
+	} `json:"approval"`
+	Error struct {
 		Code       string `json:"code"`
 		PluginCode string `json:"plugin_code"`
 		Message    string `json:"message"`
@@ -129,37 +144,75 @@ func TestRefusedPackages(t *testing.T) {
 // run plays a scenario.
 func (s *scenario) run(t *testing.T, h *host) {
 	address := serve(t, s.Provider)
-	h.configure(t, fmt.Sprintf(`policy:
+	config := fmt.Sprintf(`policy:
   allow:
-    - {operations: ["*"], effects: ["*"]}
+    - {operations: ["*"], effects: ["*"], untrusted: allow}
+approvals: {by: [bob]}
 egress:
   loopback: [%s]
   map: {api.provider.example: %q}
-`, s.Name, address))
-	out, errs, err := h.command(t, "plugins", "register", "--dev", filepath.Join("plugins", s.Plugin))
-	if err != nil {
-		t.Fatalf("registering: %v\n%s%s", err, out, errs)
-	}
-	for _, base := range s.Bases {
-		if out, errs, err := h.command(t, "kb", "create", base); err != nil {
-			t.Fatalf("creating a knowledge base: %v\n%s%s", err, out, errs)
-		}
-	}
-	for i, c := range s.Calls {
-		params, err := json.Marshal(c.Params)
-		if err != nil {
+`, s.Name, address)
+	if s.Account {
+		google := accounttest.New(t)
+		if err := os.WriteFile(filepath.Join(h.home, "robot.json"), []byte(google.RobotKey()), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if c.Params == nil {
-			params = []byte("{}")
+		config += fmt.Sprintf("auth:\n  providers:\n    google: {client_id: %s, client_secret_name: google_client, issuer: %q, service_account: {key_file: robot.json}}\n", accounttest.ClientID, google.URL)
+	}
+	h.configure(t, config)
+	h.must(t, "plugins", "register", "--dev", filepath.Join("plugins", s.Plugin))
+	for _, base := range s.Bases {
+		h.must(t, "kb", "create", base)
+	}
+	if s.Account {
+		h.must(t, "identities", "link", "google", "ada@example.com", "local:owner")
+	}
+	for name, value := range s.Secrets {
+		file := filepath.Join(t.TempDir(), "secret")
+		if err := os.WriteFile(file, []byte(value), 0o600); err != nil {
+			t.Fatal(err)
 		}
-		printed, errs, _ := h.command(t, "run", s.Name+"/"+c.Operation, "--json", "--input", string(params))
-		var got outcome
-		if err := json.Unmarshal(printed, &got); err != nil {
-			t.Fatalf("call %d of %s: %v: %s%s", i+1, c.Operation, err, printed, errs)
+		args := []string{"secrets", "set", strings.TrimPrefix(name, "system:"), "--from-file", file}
+		if strings.HasPrefix(name, "system:") {
+			args = append(args, "--system")
 		}
+		h.must(t, args...)
+	}
+	for i, c := range s.Calls {
+		got, printed := c.call(t, h, s.Name)
 		c.judge(t, i+1, got, printed)
 	}
+}
+
+// call makes one call and returns what came of it.
+func (c *step) call(t *testing.T, h *host, name string) (got outcome, printed []byte) {
+	t.Helper()
+	params, err := json.Marshal(c.Params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Params == nil {
+		params = []byte("{}")
+	}
+	args := []string{"run", name + "/" + c.Operation, "--json", "--input", string(params)}
+	if c.Debug {
+		args = append(args, "--debug")
+	}
+	if c.Approve {
+		args = append(args, "--no-wait")
+	}
+	printed, errs, _ := h.command(t, args...)
+	if c.Approve {
+		var asked outcome
+		if err := json.Unmarshal(printed, &asked); err != nil || asked.Status != "pending_approval" || !reflect.DeepEqual(asked.Approval.Preview, c.Preview) {
+			t.Fatalf("%s does not wait for a person, or shows something else than %v: %v: %s%s", c.Operation, c.Preview, err, printed, errs)
+		}
+		printed, errs, _ = h.command(t, "approvals", "approve", asked.Approval.ID, "--as", "bob", "--json")
+	}
+	if err := json.Unmarshal(printed, &got); err != nil {
+		t.Fatalf("%s: %v: %s%s", c.Operation, err, printed, errs)
+	}
+	return got, printed
 }
 
 // judge holds what came against what was wanted.
@@ -183,7 +236,7 @@ func (c *step) judge(t *testing.T, n int, got outcome, printed []byte) {
 	for _, part := range []struct {
 		name      string
 		got, want any
-	}{{"data", got.Data, w.Data}, {"skips", got.Skips, w.Skips}, {"citations", got.Citations, w.Citations}, {"next_cursor", got.NextCursor, w.NextCursor}} {
+	}{{"data", got.Data, w.Data}, {"skips", got.Skips, w.Skips}, {"citations", got.Citations, w.Citations}, {"next_cursor", got.NextCursor, w.NextCursor}, {"labels", got.Labels, w.Labels}, {"diagnostics", got.Diagnosed, w.Diagnosed}} {
 		if part.want != nil {
 			differs(part.name, part.got, part.want)
 		}
@@ -313,6 +366,16 @@ func (h *host) command(t *testing.T, args ...string) (out, errs []byte, err erro
 		t.Fatalf("mortise %s: %v\n%s%s", strings.Join(args, " "), ctx.Err(), stdout.Bytes(), stderr.Bytes())
 	}
 	return stdout.Bytes(), stderr.Bytes(), err
+}
+
+// must runs a command that succeeds and returns what it printed.
+func (h *host) must(t *testing.T, args ...string) []byte {
+	t.Helper()
+	out, errs, err := h.command(t, args...)
+	if err != nil {
+		t.Fatalf("mortise %s: %v\n%s%s", strings.Join(args, " "), err, out, errs)
+	}
+	return out
 }
 
 func read(t *testing.T, file string, into any) {

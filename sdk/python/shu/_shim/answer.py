@@ -23,6 +23,7 @@ MAX_ITEMS = 1000  # of diagnostics, skips and citations, each
 MAX_LINE = 2000  # of a diagnostic
 
 _SUCCESS = ("success", "ok", "succeeded")
+_REASONS = ("too_large", "ext_filtered", "unsupported_format", "empty_extraction", "auth", "network", "other")
 _STATUSES = (*_SUCCESS, "error", "failed", "timeout", "pending_approval")
 
 
@@ -132,7 +133,8 @@ def _beside(result: Any) -> dict[str, str]:
         listed = member(result, name)
         if isinstance(listed, (list, tuple)) and listed:
             try:
-                members[name] = text_of([_open(one) for one in listed[:MAX_ITEMS]], f"/{name}")
+                opened = [_open(one) for one in listed[:MAX_ITEMS]]
+                members[name] = text_of([_skip(one) for one in opened] if name == "skips" else opened, f"/{name}")
             except NotJSON as exc:
                 notes.append(f"{name} are left out: {exc}")
             if len(listed) > MAX_ITEMS:
@@ -157,6 +159,19 @@ def _open(item: Any) -> Any:
     if isinstance(item, dict) or hasattr(type(item), "__dataclass_fields__") or not hasattr(item, "__dict__"):
         return item
     return vars(item)
+
+
+def _skip(item: Any) -> Any:
+    """Return a skip with a reason of the contract's. One of another name is `other`, and its details tell which."""
+    if not isinstance(item, dict) or item.get("reason") is None:
+        return item
+    reason = item["reason"]
+    reason = str(getattr(reason, "value", reason))
+    if reason in _REASONS:
+        return {**item, "reason": reason}
+    details = item.get("details")
+    more = details if isinstance(details, dict) else {} if details is None else {"details": details}
+    return {**item, "reason": "other", "details": {**more, "reason": cut(reason, MAX_LINE)}}
 
 
 def _metrics(cost: Any) -> dict[str, Any]:

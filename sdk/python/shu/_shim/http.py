@@ -19,7 +19,8 @@ MAX_FAILED_BODY = 8192  # of a body that is bytes, kept with the exception
 class Http(Fixed):
     """An answer of 400 and above raises HttpRequestFailed; `*_or_none` gives None for those below 500.
 
-    Options are headers, params, json, data (text, bytes, or a form as a dict), timeout in seconds and max_bytes.
+    Options are headers, params, json, data (text, bytes, or a form as a dict), auth (a name and a password), timeout
+    in seconds and max_bytes.
     Parameters are spelled as on the web: True is true, a list is repeated, None is left out.
     """
 
@@ -69,12 +70,15 @@ def _asked(line: Any, method: Any, url: str, options: dict[str, Any], as_: str) 
         options = {**method, **options}
         method, url = options.pop("method", "GET"), options.pop("url", "")
     args: dict[str, Any] = {"method": str(method).upper(), "url": str(url), "as": as_}
-    headers = {str(name): str(value) for name, value in (options.pop("headers", None) or {}).items() if value is not None}
+    headers = {str(name): _header(value) for name, value in (options.pop("headers", None) or {}).items() if value is not None}
     given = {name.lower() for name in headers}
     if "user-agent" not in given:
         headers["User-Agent"] = f"Shu-Tool/{line.plugin}"
     if "x-shu-user" not in given and line.user_id:
         headers["X-Shu-User"] = line.user_id
+    pair = options.pop("auth", None)
+    if pair is not None and "authorization" not in given:
+        headers["Authorization"] = _basic(pair)
     params = options.pop("params", None)
     if params:
         args["params"] = _params(params)
@@ -92,6 +96,18 @@ def _asked(line: Any, method: Any, url: str, options: dict[str, Any], as_: str) 
         raise TypeError(f"host.http takes no {', '.join(sorted(map(str, options)))}")
     args["headers"] = headers
     return args
+
+
+def _header(value: Any) -> Any:
+    """Return a header as it is sent: text, or a secret that the host fills in, {"$secret": name}."""
+    return value if isinstance(value, dict) and "$secret" in value else str(value)
+
+
+def _basic(pair: Any) -> str:
+    from binascii import b2a_base64
+
+    name, password = pair
+    return "Basic " + b2a_base64(f"{name}:{password}".encode(), newline=False).decode()
 
 
 def _body(args: dict[str, Any], headers: dict[str, str], given: set[str], options: dict[str, Any]) -> None:

@@ -40,7 +40,7 @@ async def execute(package: Package, name: str, payload: Any, call: Call) -> Answ
             result = await _call(instance.perform_action, name, dict(payload), context, host)
             return answer_of(result, "result" if member(result, "status") == "ok" else "data")
         params = await _params(instance, name, payload)
-        result = await _call(instance.execute, params, told(call.ctx), host)
+        result = await _call(instance.execute, params, await _told(package, params, call), host)
         if hasattr(result, "__aiter__"):
             result = await _streamed(result, call)
         return answer_of(result)
@@ -84,6 +84,21 @@ async def _params(instance: Any, name: str, payload: dict[str, Any]) -> dict[str
             return params
     params["op"] = name
     return params
+
+
+async def _told(package: Package, params: dict[str, Any], call: Call) -> Any:
+    """Return the context of execute, with how far the source was read for the knowledge base that the input names."""
+    granted = package.about.capabilities
+    if "cursor" not in granted and "kb" not in granted:
+        return told(call.ctx)
+    watermark, kb = None, params.get("kb_id") or params.get("knowledge_base_id")
+    if isinstance(kb, str):
+        try:
+            found = await call.ask("cursor.get", {"kb_id": kb})
+            watermark = found.get("value") if found.get("found") else None
+        except ServiceError:
+            pass  # it is no knowledge base's name; whatever uses it says so
+    return told(call.ctx, watermark=watermark)
 
 
 async def _call(method: Any, *args: Any) -> Any:

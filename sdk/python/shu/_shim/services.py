@@ -115,6 +115,13 @@ class Identity(Fixed):
         """The user's id."""
         return self._line.user_id
 
+    def __getattr__(self, name: str) -> Any:
+        """google_email, as the bindings of schemas name it: the address at a provider, None where none is known."""
+        provider, _, what = name.rpartition("_")
+        if what != "email" or not provider or provider.startswith("_"):
+            raise AttributeError(f"host.identity has no {name}")
+        return (self.get_current_user_identity().get("identities", {}).get(provider) or {}).get("email")
+
     async def get_primary_email(self, provider: str) -> Any:
         """Return the address of the user's account there, None where none is known."""
         answer = await self._line.ask("identity.primary_email", {"provider": provider})

@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Mapping
 
+_MOST = 86400.0  # seconds that a provider may ask to wait
 _CATEGORIES = {401: "auth_error", 403: "forbidden", 404: "not_found", 410: "gone", 429: "rate_limited"}
 
 
@@ -53,7 +54,7 @@ class HttpRequestFailed(Exception):
 
     @property
     def retry_after_seconds(self) -> float | None:
-        """How long the provider asks to wait; None where it does not say."""
+        """How long the provider asks to wait, at most a day; None where it does not say."""
         for name, value in self.headers.items():
             if str(name).lower() == "retry-after":
                 return _seconds(str(value).strip())
@@ -74,7 +75,7 @@ def _seconds(value: str) -> float | None:
     """Return the seconds of a Retry-After, which may be a date."""
     try:
         seconds = float(value)
-        return seconds if 0 <= seconds < float("inf") else None
+        return min(seconds, _MOST) if 0 <= seconds < float("inf") else None
     except ValueError:
         pass
     from datetime import datetime, timezone
@@ -86,7 +87,7 @@ def _seconds(value: str) -> float | None:
         return None
     if date.tzinfo is None:
         date = date.replace(tzinfo=timezone.utc)
-    return max(0.0, (date - datetime.now(timezone.utc)).total_seconds())
+    return min(max(0.0, (date - datetime.now(timezone.utc)).total_seconds()), _MOST)
 
 
 def _first_text(body: Any, names: tuple[str, ...]) -> str | None:

@@ -1,0 +1,51 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/mortise-dev/mortise/internal/policy"
+	"github.com/mortise-dev/mortise/internal/registry/dialect"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// An Action is a write of a Shu plugin, as the contract's list_actions has it.
+type Action struct {
+	Name             string          `json:"name"`
+	Description      string          `json:"description"`
+	ParamsSchema     json.RawMessage `json:"params_schema"`
+	RequiredScopes   []string        `json:"required_scopes"`
+	RequiresApproval bool            `json:"requires_approval"` // a person is asked: its author or policy wants one
+	RiskLevel        string          `json:"risk_level,omitempty"`
+}
+
+// Actions returns the actions of a plugin that they may use: "list_actions:
+// filter out actions the subject cannot see/use". Policy is asked without
+// arguments, and whoever lacks a scope that an action requires may not use it.
+func (p Plugins) Actions(ctx context.Context, ref string) ([]Action, error) {
+	shown, err := p.Show(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	usable := []Action{}
+	for _, op := range shown.Manifest.Operations {
+		if !slices.Contains(op.PolicyTags, dialect.ActionTag) || !holds(p.by, op.Permissions) {
+			continue
+		}
+		verdict := p.app.Policy.May(policy.Execute, &plugin.Target{Manifest: shown.Manifest, Operation: op}, p.app.call(p.by)).Verdict
+		if verdict == plugin.Deny {
+			continue
+		}
+		usable = append(usable, Action{
+			Name: op.Name, Description: op.Description, ParamsSchema: op.Input, RequiredScopes: append([]string{}, op.Permissions...),
+			RequiresApproval: verdict == plugin.AllowWithApproval, RiskLevel: dialect.RiskOf(op),
+		})
+	}
+	return usable, nil
+}
+
+// holds reports whether somebody has every scope.
+func holds(who plugin.Principal, scopes []string) bool {
+	return slices.Contains(who.Scopes, "*") || !slices.ContainsFunc(scopes, func(scope string) bool { return !slices.Contains(who.Scopes, scope) })
+}

@@ -1,0 +1,285 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"filippo.io/age"
+
+	"github.com/mortise-dev/mortise/internal/backup"
+	"github.com/mortise-dev/mortise/internal/config"
+	"github.com/mortise-dev/mortise/internal/policy"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/sqlite"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A BackupOptions says what is backed up, and where to.
+type BackupOptions struct {
+	Home       string
+	Config     string // the configuration file, where it is not in Home
+	Database   config.Database
+	File       string
+	Force      bool            // replaces a backup that is there
+	Recipients []age.Recipient // who may read it; anybody where there are none
+
+	// Doing hears from time to time what is being done, and how many bytes were
+	// written. It may be nil.
+	Doing func(what string, written int64)
+}
+
+// elsewhere is where files of a backup are that belong outside the data
+// directory, by their whole paths.
+const elsewhere = "elsewhere"
+
+// Backup writes the state of a host to one file, while others may be at work on
+// it. Keys are not part of it.
+func Backup(ctx context.Context, o BackupOptions) (m backup.Manifest, err error) {
+	home, err := filepath.Abs(o.Home)
+	if err != nil {
+		return m, err
+	}
+	if o.Doing == nil {
+		o.Doing = func(string, int64) {}
+	}
+	if _, err := os.Stat(home); errors.Is(err, fs.ErrNotExist) {
+		return m, plugin.Errorf(plugin.CodeNotFound, "there is nothing in %s to back up; --home or MORTISE_HOME names another data directory", home)
+	}
+	c, at, err := ReadConfig(home, o.Config)
+	if err != nil {
+		return m, &SetupError{fmt.Errorf("the configuration cannot be used: %w", err)}
+	}
+	// One at a time, so that what one that died left can be cleared away.
+	lock, err := store.TryLock(filepath.Join(home, "backup.lock"))
+	if err != nil {
+		return m, &SetupError{err}
+	}
+	if lock == nil {
+		return m, plugin.Errorf(plugin.CodeUnavailable, "another backup of %s is being made; wait for it to end", home)
+	}
+	defer lock.Remove()
+	temp := filepath.Join(home, "backup.tmp")
+	if err := os.RemoveAll(temp); err != nil {
+		return m, err
+	}
+	w, err := backup.Create(o.File, o.Force, o.Recipients...)
+	if errors.Is(err, fs.ErrExist) {
+		return m, plugin.Errorf(plugin.CodeInvalidInput, "%s is there already; name another file, or replace it with --force", o.File)
+	}
+	if err != nil {
+		return m, &SetupError{fmt.Errorf("the backup cannot be written: %w", err)}
+	}
+	b := &backingUp{BackupOptions: o, home: home, conf: c, confAt: at, temp: temp, w: w}
+	m = backup.Manifest{Version: Version, MadeAt: now(), Database: "sqlite", Notes: []string{}, Heads: []backup.Head{}}
+	if err := errors.Join(b.all(ctx, &m), os.RemoveAll(temp)); err != nil {
+		return m, errors.Join(err, w.Abort())
+	}
+	if err := w.Finish(ctx, m); err != nil {
+		return m, fmt.Errorf("the backup cannot be written: %w", err)
+	}
+	return m, nil
+}
+
+// A backingUp is one backup on its way.
+type backingUp struct {
+	BackupOptions
+	home   string // absolute
+	conf   config.Config
+	confAt string
+	temp   string // for the copy of the database
+	w      *backup.Writer
+}
+
+// all puts everything into the backup. Files that are only ever added or deleted
+// are taken before the database and after it: what the database knows of is then
+// among them, whatever happens meanwhile.
+func (b *backingUp) all(ctx context.Context, m *backup.Manifest) error {
+	if key, err := store.ReadKey(b.home); err == nil {
+		m.Key = key.ID()
+	}
+	if err := b.files(ctx); err != nil {
+		return err
+	}
+	if err := b.database(ctx, m); err != nil {
+		return err
+	}
+	if err := b.files(ctx); err != nil {
+		return err
+	}
+	if b.conf.Blobs != "" {
+		m.Notes = append(m.Notes, fmt.Sprintf("The bytes of artifacts are in %s and not in here: back that up after this, and put it back before the host is started.", b.conf.Blobs))
+	}
+	return b.configuration(ctx, m)
+}
+
+// database adds a copy of the database, where it is a file.
+func (b *backingUp) database(ctx context.Context, m *backup.Manifest) error {
+	if b.Database != "" {
+		m.Database = "postgresql"
+		m.Notes = append(m.Notes, fmt.Sprintf("The database %s is not in here: back it up with pg_dump, after this, and put it back with pg_restore before the host is started.", b.Database))
+		st, err := Reading(ctx, b.home, b.Database)
+		if err != nil {
+			return err
+		}
+		defer st.Close()
+		heads, err := st.Chains(ctx)
+		m.Heads = headsOf(heads)
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(b.home, sqlite.File)); errors.Is(err, fs.ErrNotExist) {
+		return plugin.Errorf(plugin.CodeNotFound, "there is no database in %s to back up; --home or MORTISE_HOME names another data directory", b.home)
+	}
+	b.Doing("copying the database", b.w.Written())
+	if err := os.Mkdir(b.temp, 0o700); err != nil {
+		return err
+	}
+	m.MadeAt = now()
+	version, heads, err := sqlite.Copy(ctx, b.home, b.temp, store.Recovery{Since: m.MadeAt, Why: "restored from a backup"})
+	if err != nil {
+		return err
+	}
+	m.Schema, m.Heads = version, headsOf(heads)
+	return b.w.AddFile(ctx, sqlite.File, filepath.Join(b.temp, sqlite.File))
+}
+
+func headsOf(rows []store.ChainRow) []backup.Head {
+	heads := []backup.Head{}
+	for _, row := range rows {
+		heads = append(heads, backup.Head{Chain: row.ID, Seq: row.Seq, Head: row.Head})
+	}
+	return heads
+}
+
+// fileDirs are the directories whose files are never changed.
+var fileDirs = []string{"packages", "blobs", "reference"}
+
+// files adds what there is of packages, artifacts and reference data and is not
+// in the backup yet.
+func (b *backingUp) files(ctx context.Context) error {
+	for _, dir := range fileDirs {
+		err := filepath.WalkDir(filepath.Join(b.home, dir), func(path string, d fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // deleted meanwhile
+			}
+			if err != nil {
+				return err
+			}
+			rel, err := filepath.Rel(b.home, path)
+			if err != nil {
+				return err
+			}
+			name := filepath.ToSlash(rel)
+			if unfinished(d.Name()) {
+				if d.IsDir() {
+					return fs.SkipDir
+				}
+				return nil
+			}
+			if b.w.Has(name) {
+				return nil
+			}
+			b.Doing("copying "+name, b.w.Written())
+			if d.IsDir() {
+				info, err := d.Info()
+				if err != nil {
+					return ignoreGone(err)
+				}
+				return b.w.Add(ctx, name, info.Mode(), 0, nil)
+			}
+			if !d.Type().IsRegular() {
+				return fmt.Errorf("%s is neither a file nor a directory, and nothing of the host's", path)
+			}
+			return ignoreGone(b.w.AddFile(ctx, name, path))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unfinished reports whether a file is one that is being written or deleted.
+func unfinished(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.Contains(name, ".gone-") || strings.HasSuffix(name, ".lock")
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// configuration adds the files that the host is told by.
+func (b *backingUp) configuration(ctx context.Context, m *backup.Manifest) error {
+	at, err := filepath.Abs(b.confAt)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(at)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // the defaults hold
+	}
+	if err != nil {
+		return err
+	}
+	if err := b.told(ctx, m, at, text); err != nil {
+		return err
+	}
+	dir := filepath.Dir(at)
+	documents, err := policy.Files(dir, b.conf.Policy.Files...)()
+	if err != nil {
+		return &SetupError{fmt.Errorf("the policies cannot be read: %w", err)}
+	}
+	for _, d := range documents {
+		path := filepath.FromSlash(d.Name)
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		if err := b.told(ctx, m, path, d.Text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// told adds a text of the configuration, in its place or, where that is not in
+// the data directory, apart.
+func (b *backingUp) told(ctx context.Context, m *backup.Manifest, path string, text []byte) error {
+	rel, err := filepath.Rel(b.home, path)
+	if err != nil {
+		return err
+	}
+	name := filepath.ToSlash(rel)
+	if !restorable(name) {
+		name = elsewhere + filepath.ToSlash(path)
+		m.Notes = append(m.Notes, fmt.Sprintf("%s is not in the data directory: it will be in %s/, from where a person has to take it.", path, elsewhere))
+	}
+	if b.w.Has(name) {
+		return nil
+	}
+	return b.w.Add(ctx, name, 0o600, int64(len(text)), bytes.NewReader(text))
+}
+
+// restorable reports whether a backup may have a member of that name: nothing
+// that is a key, a lock or of the moment alone.
+func restorable(name string) bool {
+	top, _, _ := strings.Cut(name, "/")
+	switch top {
+	case "packages", "blobs", "reference", elsewhere:
+		return true
+	case "..", "nodes", "runtime", "scratch", "sessions", "backup.tmp":
+		return false
+	}
+	return name == sqlite.File || name == config.FileName || strings.HasSuffix(name, ".cedar")
+}
+
+// Longest is how long something may take before people want to hear of it.
+const Longest = 2 * time.Second

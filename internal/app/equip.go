@@ -1,0 +1,135 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/internal/binding"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// equip refuses a call whose secrets or accounts are not there, and returns the
+// input that its plugin gets.
+func (a *App) equip(ctx context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, error) {
+	gaps, err := binding.Gaps(t.Operation, call.Input)
+	if err != nil {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: input: %w", t.Name(), err)
+	}
+	needs, err := secretsOf(t, gaps)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.present(ctx, t, call, needs); err != nil {
+		return nil, err
+	}
+	if err := a.Connections.Check(ctx, useOf(t, call)); err != nil {
+		return nil, err
+	}
+	if len(gaps) == 0 {
+		return call.Input, nil
+	}
+	values := map[binding.Gap]string{}
+	for _, gap := range gaps {
+		value, found, err := a.value(ctx, t, call, gap)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			values[gap] = value
+		}
+	}
+	return binding.Fill(call.Input, values)
+}
+
+// secretsOf returns the secrets that a call needs: those of its operation, those
+// that are inserted into its requests, and those that its input names. Only a
+// secret that the operation declares may stand in its input.
+func secretsOf(t *plugin.Target, gaps []binding.Gap) (map[string]plugin.SecretNeed, error) {
+	needs := map[string]plugin.SecretNeed{}
+	if slices.Contains(t.Manifest.Capabilities, "http") {
+		for _, in := range t.Manifest.HTTP.Inject {
+			if in.Secret != "" {
+				needs[in.Secret] = plugin.SecretNeed{AllowedScope: in.AllowedScope, Optional: in.Optional}
+			}
+		}
+	}
+	for name, need := range t.Operation.Secrets {
+		if other, also := needs[name]; also && need.Optional && !other.Optional {
+			continue // it is inserted, and needed for that
+		}
+		needs[name] = need
+	}
+	for _, gap := range gaps {
+		if gap.Source != binding.Secret {
+			continue
+		}
+		need, declared := t.Operation.Secrets[gap.Name]
+		if !declared {
+			return nil, plugin.Errorf(plugin.CodeServiceDenied, "%s declares no secret %.128q, so none of its input can stand for one; name it in its manifest, under op_auth: %s: secrets or, natively, operations: %s: secrets",
+				t.Name(), gap.Name, t.Operation.Name, t.Operation.Name)
+		}
+		if gap.Property == "" { // who names it wants it
+			need.Optional = false
+			needs[gap.Name] = need
+		}
+	}
+	return needs, nil
+}
+
+// present refuses a call whose secrets are not there.
+func (a *App) present(ctx context.Context, t *plugin.Target, call *plugin.Call, needs map[string]plugin.SecretNeed) error {
+	var missing, scopes []string
+	for _, name := range slices.Sorted(maps.Keys(needs)) {
+		need := needs[name]
+		if need.Optional {
+			continue
+		}
+		n := needOf(call.Tenant, t.Manifest.Name, call.Principal, name, need.AllowedScope)
+		there, err := a.Vault.Where(ctx, n)
+		if err != nil {
+			return err
+		}
+		if there == "" {
+			missing, scopes = append(missing, name), append(scopes, n.Scope)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	whose := ""
+	if scopes[0] == plugin.SecretOfSystem {
+		whose = " --system"
+	}
+	details, err := canonical(map[string]any{"missing": missing, "scopes": scopes})
+	if err != nil {
+		return err
+	}
+	e := plugin.Errorf(plugin.CodeMissingSecrets, "%s needs %s, which %s not set for %s; 'mortise secrets set %s --plugin %s%s' sets one",
+		t.Name(), strings.Join(missing, ", "), isOrAre(len(missing)), MemberName(call.Principal), missing[0], t.Manifest.Name, whose)
+	e.Details = details
+	return e
+}
+
+func isOrAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// value returns what fills a gap. One that a schema asks for may be missing: the
+// schema says whether the operation does without.
+func (a *App) value(ctx context.Context, t *plugin.Target, call *plugin.Call, gap binding.Gap) (value string, found bool, err error) {
+	switch gap.Source {
+	case binding.Identity:
+		return a.identify(ctx, call, gap.Name)
+	case binding.Env:
+		value, found = a.Config.Env[t.Manifest.Name][gap.Name]
+		return value, found, nil
+	}
+	n := needOf(call.Tenant, t.Manifest.Name, call.Principal, gap.Name, t.Operation.Secrets[gap.Name].AllowedScope)
+	return a.Vault.Find(ctx, n)
+}

@@ -1,0 +1,181 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/policy"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/worker"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// RecoveryPlugin is what stands for the recovery where policy is asked who may
+// end it.
+const RecoveryPlugin = "mortise.recovery"
+
+// maxReason bounds what somebody says for the record.
+const maxReason = 2000
+
+// noticeOlder puts a host into recovery whose database is older than what the
+// anchors in its data directory remember: a copy that was put back by hand, or a
+// standby that had not heard of everything. So it does where the data directory
+// was restored and the database is elsewhere.
+func (a *App) noticeOlder(ctx context.Context) error {
+	rec := store.Recovery{Since: now(), Why: "the database is an older copy than the ledger's anchor remembers"}
+	var err error
+	if rec.Anchors, err = store.Missed(ctx, a.Store, a.Home); err != nil {
+		return err
+	}
+	at, err := os.ReadFile(a.dir(restoredFile))
+	restored := err == nil
+	switch {
+	case restored:
+		rec.Why = "restored from a backup"
+		if since, err := time.Parse(timeFormat, strings.TrimSpace(string(at))); err == nil {
+			rec.Since = since
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	case len(rec.Anchors) == 0:
+		return nil
+	}
+	row, err := store.RecoveryRow(rec)
+	if err != nil {
+		return err
+	}
+	err = a.Store.Write(ctx, func(tx store.Tx) error {
+		known, err := store.ReadRecovery(ctx, tx)
+		if err != nil || known != nil {
+			return err
+		}
+		if err := tx.PutKV(row); err != nil {
+			return err
+		}
+		return a.note(tx, a.Principal, plugin.EntryRecoveryEntered, "recovery", map[string]any{"why": rec.Why, "since": rec.Since, "anchors": rec.Anchors})
+	})
+	if err == nil && restored {
+		err = os.Remove(a.dir(restoredFile))
+	}
+	return err
+}
+
+// hold refuses whatever has effects while the host is in recovery.
+func (a *App) hold(ctx context.Context) error {
+	rec, err := store.ReadRecovery(ctx, a.Store)
+	if err != nil || rec == nil {
+		return err
+	}
+	return plugin.Errorf(plugin.CodeUnavailable, "this host is in recovery (%s, %s): what was done since then is not known here and could be done again, so nothing with effects runs; "+
+		"'mortise recovery status' shows what waits, and 'mortise recovery confirm --reason TEXT' ends it", rec.Why, rec.Since.UTC().Format(time.RFC3339))
+}
+
+// held sweeps nothing while the host is in recovery: neither queued calls nor
+// plans nor feeds go on by themselves.
+type held struct {
+	worker.Sweeper
+	app *App
+}
+
+// Due implements [worker.Sweeper].
+func (h held) Due(ctx context.Context, limit int) ([]worker.Item, error) {
+	if rec, err := store.ReadRecovery(ctx, h.app.Store); err != nil || rec != nil {
+		return nil, err
+	}
+	return h.Sweeper.Due(ctx, limit)
+}
+
+// Do implements [worker.Sweeper].
+func (h held) Do(ctx context.Context, item worker.Item) error {
+	if rec, err := store.ReadRecovery(ctx, h.app.Store); err != nil || rec != nil {
+		return err
+	}
+	return h.Sweeper.Do(ctx, item)
+}
+
+// A RecoveryStatus says whether a host is in recovery, and what would go on by
+// itself once it is not.
+type RecoveryStatus struct {
+	Recovery *store.Recovery `json:"recovery"`
+	Queued   int             `json:"queued_calls"`
+	Pending  int             `json:"pending_calls"` // wait for approval
+	Unknown  int             `json:"unknown_calls"` // nobody knows how they ended
+	Plans    int             `json:"plans"`         // that have not ended
+	Feeds    int             `json:"feeds"`         // that are not paused
+}
+
+// RecoveryStatus returns how it stands.
+func (a *App) RecoveryStatus(ctx context.Context) (s RecoveryStatus, err error) {
+	err = a.Store.Snapshot(ctx, func(r store.Reader) (err error) {
+		if s.Recovery, err = store.ReadRecovery(ctx, r); err != nil {
+			return err
+		}
+		for state, n := range map[store.CallState]*int{store.CallQueued: &s.Queued, store.CallPending: &s.Pending, store.CallUnknown: &s.Unknown} {
+			rows, err := r.Calls(ctx, store.CallFilter{Tenant: a.Config.Tenant, State: state})
+			if err != nil {
+				return err
+			}
+			*n = len(rows)
+		}
+		for _, state := range []store.PlanState{store.PlanQueued, store.PlanPending, store.PlanRunning} {
+			rows, err := r.Plans(ctx, store.PlanFilter{Tenant: a.Config.Tenant, State: state})
+			if err != nil {
+				return err
+			}
+			s.Plans += len(rows)
+		}
+		feeds, err := r.Schedules(ctx, store.ScheduleFilter{Tenant: a.Config.Tenant})
+		if err != nil {
+			return err
+		}
+		for _, feed := range feeds {
+			if feed.State == store.ScheduleActive {
+				s.Feeds++
+			}
+		}
+		return nil
+	})
+	return s, err
+}
+
+// ConfirmRecovery ends the recovery on somebody's word, which is on the record
+// with what was remembered of the chains.
+func (a *App) ConfirmRecovery(ctx context.Context, by plugin.Principal, reason string) (store.Recovery, error) {
+	reason = strings.TrimSpace(reason)
+	switch {
+	case reason == "":
+		return store.Recovery{}, plugin.Errorf(plugin.CodeInvalidInput, "ending the recovery needs a reason: how it is known what was done since the backup")
+	case len(reason) > maxReason:
+		return store.Recovery{}, plugin.Errorf(plugin.CodeInvalidInput, "the reason has %d bytes; at most %d are kept", len(reason), maxReason)
+	case by.Type == "agent":
+		return store.Recovery{}, plugin.Errorf(plugin.CodeApprovalSelf, "agent %s cannot end the recovery; a person has to", by.ID)
+	}
+	target := &plugin.Target{Manifest: &plugin.Manifest{Name: RecoveryPlugin, Version: Version, Dialect: "native"}}
+	if d := a.Policy.May(policy.Configure, target, a.call(by)); d.Verdict != plugin.Allow {
+		return store.Recovery{}, refusalOf(by, "end the recovery", d)
+	}
+	var ended *store.Recovery
+	err := a.Store.Write(ctx, func(tx store.Tx) (err error) {
+		if ended, err = store.ReadRecovery(ctx, tx); err != nil || ended == nil {
+			return err
+		}
+		if _, err := store.EndRecovery(tx); err != nil {
+			return err
+		}
+		return a.note(tx, by, plugin.EntryRecoveryConfirmed, "recovery", map[string]any{"reason": reason, "why": ended.Why, "since": ended.Since, "anchors": ended.Anchors})
+	})
+	if err != nil {
+		return store.Recovery{}, err
+	}
+	if ended == nil {
+		return store.Recovery{}, plugin.Errorf(plugin.CodeNotFound, "this host is not in recovery")
+	}
+	// From here on the anchors are those of this history; the entry has the others.
+	return *ended, store.ReplaceAnchors(ctx, a.Store, a.Home)
+}
+
+func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }

@@ -1,0 +1,298 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"filippo.io/age"
+
+	"github.com/mortise-dev/mortise/internal/backup"
+	"github.com/mortise-dev/mortise/internal/ledger"
+	"github.com/mortise-dev/mortise/internal/secret"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/sqlite"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A RestoreOptions says what is restored, and where.
+type RestoreOptions struct {
+	File       string
+	Home       string
+	Force      bool           // in place of a data directory that is not empty
+	Identities []age.Identity // to open it with
+}
+
+// A Restored is what came of it.
+type Restored struct {
+	Manifest backup.Manifest
+	Entries  int64    // of the ledger that were verified; -1 where that was not possible yet
+	Missing  []string // keys that the host needs and that are not there
+	Before   string   // where the data directory is now that was there before; "" where there was none
+}
+
+// keyFiles are what a backup does not have and a data directory keeps.
+var keyFiles = []string{store.KeyFile, secret.KeyFile}
+
+// restoredFile says, in a data directory whose database is elsewhere, that it was
+// restored. The first host that opens it takes it up.
+const restoredFile = "restored"
+
+// Restore puts a backup into a data directory, in one step and in recovery. All
+// of it is checked before that; where something is wrong the data directory is
+// what it was.
+func Restore(ctx context.Context, o RestoreOptions) (r Restored, err error) {
+	home, err := filepath.Abs(o.Home)
+	if err != nil {
+		return r, err
+	}
+	there, err := others(home)
+	if err != nil {
+		return r, &SetupError{err}
+	}
+	if len(there) > 0 && !o.Force {
+		return r, plugin.Errorf(plugin.CodeInvalidInput, "%s has files (%s); name an empty data directory, or put the backup in its place with --force", home, strings.Join(there[:min(3, len(there))], ", "))
+	}
+	if r.Manifest, err = backup.Check(ctx, o.File, o.Identities...); err != nil {
+		return r, refusedBackup(o.File, err)
+	}
+	for _, m := range r.Manifest.Members {
+		if !restorable(m.Name) {
+			return r, refusedBackup(o.File, fmt.Errorf("it has %.100q, which is in no backup; nothing was restored", m.Name))
+		}
+	}
+	leave, err := alone(home)
+	if err != nil {
+		return r, err
+	}
+	defer leave()
+	if err := os.MkdirAll(filepath.Dir(home), 0o700); err != nil {
+		return r, &SetupError{err}
+	}
+	staged, err := os.MkdirTemp(filepath.Dir(home), "."+filepath.Base(home)+".restore-")
+	if err != nil {
+		return r, &SetupError{fmt.Errorf("the backup cannot be put beside %s: %w", home, err)}
+	}
+	defer func() { err = errors.Join(err, removeAll(staged)) }()
+	if _, err := backup.Extract(ctx, o.File, staged, o.Identities...); err != nil {
+		return r, refusedBackup(o.File, err)
+	}
+	if err := keep(home, staged); err != nil {
+		return r, err
+	}
+	if err := r.check(ctx, staged); err != nil {
+		return r, err
+	}
+	if err := syncAll(staged); err != nil {
+		return r, err
+	}
+	if err := context.Cause(ctx); err != nil {
+		return r, err
+	}
+	return r, r.put(staged, home, len(there) > 0)
+}
+
+func refusedBackup(file string, err error) error {
+	var disk *fs.PathError
+	switch {
+	case errors.As(err, &disk), errors.Is(err, context.Canceled):
+		return err
+	}
+	return plugin.Errorf(plugin.CodeInvalidInput, "%s: %w", file, err)
+}
+
+// others returns what a data directory has beside the keys.
+func others(home string) (names []string, err error) {
+	entries, err := os.ReadDir(home)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		if !slices.Contains(keyFiles, e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+// alone makes sure that no host has a data directory open, and keeps others from
+// serving it until leave is called.
+func alone(home string) (leave func(), err error) {
+	if _, err := os.Stat(home); errors.Is(err, fs.ErrNotExist) {
+		return func() {}, nil
+	}
+	locks, err := filepath.Glob(filepath.Join(home, "nodes", "*.lock"))
+	if err != nil {
+		return nil, err
+	}
+	var held []*store.Lock
+	leave = func() {
+		for _, lock := range held {
+			lock.Release()
+		}
+	}
+	for _, path := range append(locks, filepath.Join(home, "backup.lock"), filepath.Join(home, serveLock)) {
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		lock, err := store.TryLock(path)
+		if err != nil {
+			leave()
+			return nil, err
+		}
+		if lock == nil {
+			leave()
+			return nil, plugin.Errorf(plugin.CodeUnavailable, "%s is in use; stop what has it open, 'mortise serve' among them", home)
+		}
+		held = append(held, lock)
+	}
+	return leave, nil
+}
+
+// keep takes along what the data directory has and no backup does: its keys, and
+// what is remembered of its ledger.
+func keep(home, staged string) error {
+	anchors, err := filepath.Glob(filepath.Join(home, "ledger*.anchor"))
+	if err != nil {
+		return err
+	}
+	for _, name := range keyFiles {
+		anchors = append(anchors, filepath.Join(home, name))
+	}
+	for _, path := range anchors {
+		info, err := os.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !info.Mode().IsRegular() {
+			return &SetupError{fmt.Errorf("%s is no regular file", path)}
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(staged, filepath.Base(path)), text, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check holds what was extracted against what it should be.
+func (r *Restored) check(ctx context.Context, staged string) error {
+	key, err := store.ReadKey(staged)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if key != nil && r.Manifest.Key != "" && key.ID() != r.Manifest.Key {
+		return plugin.Errorf(plugin.CodeInvalidInput, "the %s that is there is not the one that the backup's ledger is signed with; put that one in its place", store.KeyFile)
+	}
+	if key == nil && r.Manifest.Key != "" {
+		r.Missing = append(r.Missing, store.KeyFile)
+	}
+	if _, err := os.Stat(filepath.Join(staged, secret.KeyFile)); errors.Is(err, fs.ErrNotExist) {
+		r.Missing = append(r.Missing, secret.KeyFile)
+	}
+	r.Entries = -1
+	if r.Manifest.Database != "sqlite" {
+		return os.WriteFile(filepath.Join(staged, restoredFile), []byte(r.Manifest.MadeAt.Format(timeFormat)+"\n"), 0o600)
+	}
+	if err := sqlite.CheckFile(ctx, staged, true); err != nil {
+		var newer *store.NewerError
+		if errors.As(err, &newer) {
+			return plugin.Errorf(plugin.CodeInvalidInput, "the backup is of a newer mortise (%s), and this is %s: restore it with that one", r.Manifest.Version, Version)
+		}
+		return plugin.Errorf(plugin.CodeInvalidInput, "the backup cannot be used: %w; nothing was restored", err)
+	}
+	if err := sqlite.MarkRecovery(ctx, staged, store.Recovery{Since: r.Manifest.MadeAt, Why: "restored from a backup"}); err != nil {
+		return err
+	}
+	return r.verify(ctx, staged, key)
+}
+
+// timeFormat is how a time is written where nothing but it stands.
+const timeFormat = "2006-01-02T15:04:05.999999Z07:00"
+
+// verify walks the ledger of the copy. One of an older schema can be read only
+// once a host has brought it up to date.
+func (r *Restored) verify(ctx context.Context, staged string, key *store.Key) (err error) {
+	if r.Manifest.Schema < sqlite.Schema {
+		return nil
+	}
+	st, err := sqlite.Open(ctx, staged, sqlite.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	heads, err := st.Chains(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(headsOf(heads), r.Manifest.Heads) {
+		return plugin.Errorf(plugin.CodeInvalidInput, "the backup cannot be used: its ledger does not end where its manifest says; nothing was restored")
+	}
+	report, err := ledger.VerifyCopy(ctx, st, key)
+	if err != nil {
+		return err
+	}
+	if report.Fault != nil {
+		return plugin.Errorf(plugin.CodeInvalidInput, "the backup cannot be used: its ledger does not hold: entry %d of chain %d: %s; nothing was restored", report.Fault.Seq, report.Fault.Chain, report.Fault.What)
+	}
+	r.Entries = report.Entries
+	return nil
+}
+
+// put gives the staged directory its name. What had it before keeps its files,
+// under another.
+func (r *Restored) put(staged, home string, before bool) error {
+	aside := ""
+	if _, err := os.Lstat(home); err == nil {
+		aside = fmt.Sprintf("%s.before-%s", home, now().Format("20060102T150405.000000"))
+		if err := os.Rename(home, aside); err != nil {
+			return &SetupError{fmt.Errorf("%s cannot be moved aside: %w; a data directory that is a mount point cannot be restored into: name one below it", home, err)}
+		}
+	}
+	if err := os.Rename(staged, home); err != nil {
+		if aside != "" {
+			err = errors.Join(err, os.Rename(aside, home))
+		}
+		return err
+	}
+	if err := store.SyncDir(filepath.Dir(home)); err != nil {
+		return err
+	}
+	if aside != "" && !before { // it had nothing but the keys, which were taken along
+		return os.RemoveAll(aside)
+	}
+	r.Before = aside
+	return nil
+}
+
+// syncAll makes the names of all that is below dir durable.
+func syncAll(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		return store.SyncDir(path)
+	})
+}
+
+// removeAll is os.RemoveAll, for directories too that cannot be written to.
+func removeAll(dir string) error {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			return os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// The values of --dry-run.
+const (
+	dryAll   = "all"   // nothing leaves the host
+	dryReads = "reads" // what only reads is asked for
+)
+
+// rehearsal is what makes the call a dry run; nil where it is none.
+func (f *runFlags) rehearsal() *plugin.Rehearsal {
+	if f.dryRun == "" {
+		return nil
+	}
+	return &plugin.Rehearsal{Reads: f.dryRun == dryReads}
+}
+
+// checkDry refuses a dry run that would have to change something before it
+// begins: an investigation plugin works in a session, on what is registered there.
+func (f *runFlags) checkDry(investigates bool) error {
+	if f.dryRun == "" || !investigates {
+		return nil
+	}
+	if f.session == "" {
+		return usage{errors.New("--dry-run makes no session: name one that there is with --session")}
+	}
+	for _, given := range f.artifacts {
+		if !artifactID.MatchString(given) {
+			return usage{fmt.Errorf("--dry-run registers no files: in place of --artifact %s name an artifact of the session; 'mortise artifacts add' registers one", given)}
+		}
+	}
+	return nil
+}
+
+// answerDry prints what a dry run found out, before what the plugin answered or
+// why there is no answer.
+func (c *command) answerDry(ref string, res plugin.Result, err error) error {
+	if c.json {
+		return c.answer(ref, res, err)
+	}
+	if d := res.DryRun; d != nil {
+		if printErr := c.showDry(d); printErr != nil {
+			return printErr
+		}
+		if err == nil && len(res.Data) > 0 && string(res.Data) != "null" {
+			fmt.Fprintln(c.out, "\nit answered:")
+		}
+	}
+	if err == nil {
+		defer c.say("this was a dry run: nothing of it has happened")
+	}
+	return c.answer(ref, res, err)
+}
+
+// verdicts are what policy would say, in words.
+var verdicts = map[plugin.Verdict]string{
+	plugin.Allow: "would be allowed", plugin.AllowWithApproval: "would wait for approval", plugin.Deny: "would be denied",
+}
+
+// showDry prints the verdict, and the changes as lines: + for what would be new
+// or sent, ~ for what would change, - for what would be gone, and none for what
+// was not asked.
+func (c *command) showDry(d *plugin.DryRun) error {
+	fmt.Fprintf(c.out, "the call %s: %s\n", verdicts[d.Verdict], oneLine(strings.Join(d.Reasons, "; "), 2000))
+	if d.NotRun != "" {
+		_, err := fmt.Fprintln(c.out, "the plugin did not run")
+		return err
+	}
+	if len(d.Changes) == 0 {
+		_, err := fmt.Fprintln(c.out, "it would change nothing")
+		return err
+	}
+	method, target := 0, 0
+	for _, ch := range d.Changes {
+		method = max(method, cells(ch.Service+"."+ch.Method))
+		target = max(target, cells(oneLine(ch.Target, dryTarget)))
+	}
+	fmt.Fprintln(c.out)
+	for _, ch := range d.Changes {
+		line := fmt.Sprintf("%s %s  %s  %s", sign(&ch), padded(safe(ch.Service+"."+ch.Method), method), padded(oneLine(ch.Target, dryTarget), target), oneLine(ch.Summary, 200))
+		if _, err := fmt.Fprintln(c.out, line); err != nil {
+			return err
+		}
+		for _, side := range []struct {
+			sign string
+			raw  []byte
+		}{{"-", ch.Before}, {"+", ch.After}} {
+			if len(side.raw) == 0 || ch.Service == "secrets" {
+				continue
+			}
+			if _, err := fmt.Fprintf(c.out, "    %s %s\n", side.sign, oneLine(compact(jsontext.Value(side.raw)), max(c.width(), 80)-6)); err != nil {
+				return err
+			}
+		}
+	}
+	if d.LeftOut > 0 {
+		_, err := fmt.Fprintf(c.out, "and %d more\n", d.LeftOut)
+		return err
+	}
+	return nil
+}
+
+// dryTarget is how many cells a target takes.
+const dryTarget = 60
+
+// sign says what becomes of the target of a change.
+func sign(c *plugin.Change) string {
+	switch {
+	case c.Class == "read" || c.Class == "nested":
+		return " "
+	case len(c.Before) > 0 && len(c.After) > 0:
+		return "~"
+	case len(c.Before) > 0:
+		return "-"
+	}
+	return "+"
+}

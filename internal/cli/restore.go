@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/app"
+)
+
+func (c *command) restore() *cobra.Command {
+	var identities []string
+	var passphrase string
+	o := app.RestoreOptions{}
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Put a backup into a data directory, which is in recovery afterwards",
+		Long: `Put a backup into the data directory that --home names.
+
+All of it is checked before anything is written: every file against the manifest, the
+database against itself, the ledger link by link. It then takes the place of the data
+directory in one step. Keys that are there already are kept, and needed: ledger.key,
+and secrets.key where there are secrets.
+
+What was done since the backup is not known to it. So the host is in recovery
+afterwards, and runs nothing that has effects until 'mortise recovery confirm'.`,
+		Example: `  mortise restore state.backup --home ./again
+  mortise restore --identity key.txt state.backup.age`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if c.home == "" {
+				return usage{errNoHome}
+			}
+			o.File, o.Home = args[0], c.home
+			if o.Identities, err = identitiesOf(identities, passphrase); err != nil {
+				return usage{err}
+			}
+			r, err := app.Restore(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			return c.restored(r)
+		},
+	}
+	cmd.Flags().BoolVar(&o.Force, "force", false, "put it in the place of a data directory that is not empty, whose files are kept beside it")
+	cmd.Flags().StringArrayVar(&identities, "identity", nil, "a file with age identities that open it; repeatable")
+	cmd.Flags().StringVar(&passphrase, "passphrase-file", "", "a file with the passphrase that opens it")
+	return c.withJSON(cmd)
+}
+
+// restored says what is there now, and what is to be done next.
+func (c *command) restored(r app.Restored) error {
+	notes := append([]string{}, r.Manifest.Notes...)
+	if len(r.Missing) > 0 {
+		notes = append(notes, fmt.Sprintf("%s is not in the data directory: put the file there, unless mortise.yaml says that its key is elsewhere or the host never had one.", strings.Join(r.Missing, " and ")))
+	}
+	if r.Entries < 0 {
+		notes = append(notes, "The ledger was not verified: 'mortise ledger verify' does that once the database is there and of this version.")
+	}
+	if r.Before != "" {
+		notes = append(notes, fmt.Sprintf("What was there before is in %s.", r.Before))
+	}
+	notes = append(notes, "The host is in recovery: nothing with effects runs until 'mortise recovery confirm --reason TEXT'; 'mortise recovery status' shows what waits.")
+	if c.json {
+		return c.print(map[string]any{"home": c.home, "made_at": r.Manifest.MadeAt, "entries": r.Entries, "missing": append([]string{}, r.Missing...), "before": r.Before, "notes": notes})
+	}
+	for _, note := range notes {
+		c.say("note: %s", note)
+	}
+	_, err := fmt.Fprintf(c.out, "%s is as of %s; %d entries of the ledger hold\n", safe(c.home), clock(r.Manifest.MadeAt), max(0, r.Entries))
+	return err
+}

@@ -1,0 +1,37 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+)
+
+// Env are the values, by plugin and name, that a plugin's schema may stand for
+// with x-binding: env:NAME. They are never those of the host's environment, and
+// no secrets: the file is shown.
+type Env map[string]map[string]string
+
+const maxEnv = 4 << 10 // bytes of one value
+
+var (
+	envPlugin = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,127}$`)
+	envName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+)
+
+func (e Env) check() (errs []error) {
+	for _, plugin := range slices.Sorted(maps.Keys(e)) {
+		if !envPlugin.MatchString(plugin) {
+			errs = append(errs, fmt.Errorf("env: %q is no name of a plugin", plugin))
+		}
+		for _, name := range slices.Sorted(maps.Keys(e[plugin])) {
+			if !envName.MatchString(name) {
+				errs = append(errs, fmt.Errorf("env of %s: %q is no name of a variable", plugin, name))
+			}
+			if n := len(e[plugin][name]); n > maxEnv {
+				errs = append(errs, fmt.Errorf("env of %s: %s has %d bytes; at most %d are kept", plugin, name, n, maxEnv))
+			}
+		}
+	}
+	return errs
+}

@@ -1,0 +1,258 @@
+package event
+
+import (
+	"context"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Emit calls the handlers of a listener. The error is that of a handler in the
+// mode fail, or says that the event cannot be emitted so, or that ctx ended while
+// a handler heeded it. With no handler nothing is done.
+func (b *Bus) Emit(ctx context.Context, event string, p *Payload) error {
+	slot, heard, err := b.dispatch(event, Listener, p)
+	if !heard {
+		return err
+	}
+	inner, err := b.deeper(ctx, event)
+	if err != nil {
+		return err
+	}
+	return b.listen(inner, slot, p)
+}
+
+// Transform calls the handlers of a transform, each with what the one before it
+// returned, and returns what the last did: p itself, if nobody changed it. The
+// error is as for Emit.
+func (b *Bus) Transform(ctx context.Context, event string, p *Payload) (*Payload, error) {
+	slot, heard, err := b.dispatch(event, Transform, p)
+	if !heard {
+		return p, err
+	}
+	inner, err := b.deeper(ctx, event)
+	if err != nil {
+		return nil, err
+	}
+	v := view{payload: p}
+	handlers := *slot.family.handlers.Load()
+	for i := 0; i < len(handlers); {
+		n, err := b.transforms(inner, slot, handlers[i:], &v)
+		if i += n; err != nil {
+			if _, err = b.failed(inner, handlers[i-1], err); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if b.closed.Load() {
+		return nil, closed(b.agent)
+	}
+	return v.payload, nil
+}
+
+// Veto calls the handlers of a veto until one refuses. Each sees what the ones
+// before it made of the payload. A handler that fails in the mode skip counts as
+// allowing, and stands in Verdict.Failed: whether its word can be done without is
+// for the caller to say. The error is as for Emit.
+func (b *Bus) Veto(ctx context.Context, event string, p *Payload) (Verdict, error) {
+	slot, heard, err := b.dispatch(event, Veto, p)
+	if !heard {
+		return Verdict{Allow: err == nil}, err
+	}
+	inner, err := b.deeper(ctx, event)
+	if err != nil {
+		return Verdict{}, err
+	}
+	v := view{payload: p}
+	var failures []Failure
+	handlers := *slot.family.handlers.Load()
+	for i := 0; i < len(handlers); {
+		n, said, err := b.vetoes(inner, slot, handlers[i:], &v)
+		if i += n; err != nil {
+			f, err := b.failed(inner, handlers[i-1], err)
+			failures = append(failures, f)
+			if err != nil {
+				return Verdict{Failed: failures}, err
+			}
+			continue
+		}
+		if !said.Allow {
+			return Verdict{Reason: cut(said.Reason, maxReason), By: nameOf(handlers[i-1].Plugin), Failed: failures}, nil
+		}
+	}
+	if b.closed.Load() {
+		return Verdict{Failed: failures}, closed(b.agent)
+	}
+	verdict := Verdict{Allow: true, Failed: failures}
+	if v.payload != p {
+		verdict.Payload = v.payload
+	}
+	return verdict, nil
+}
+
+// dispatch finds an event that is to be emitted in the way of a shape, and says
+// whether anybody hears it.
+func (b *Bus) dispatch(event string, shape Shape, p *Payload) (*slot, bool, error) {
+	slot, known := b.slots[event]
+	switch {
+	case !known:
+		_, err := b.slot(event)
+		return nil, false, err
+	case slot.event.Shape != shape:
+		return nil, false, plugin.Errorf(plugin.CodeInvalidInput, "%s is a %s: use %s, not %s", event, slot.event.Shape, slot.event.Shape.verb(), shape.verb())
+	case b.closed.Load():
+		return nil, false, closed(b.agent)
+	case len(*slot.family.handlers.Load()) == 0:
+		return nil, false, nil
+	case p == nil:
+		return nil, false, plugin.Errorf(plugin.CodeInvalidInput, "%s has handlers and no payload", event)
+	}
+	return slot, true, nil
+}
+
+// listen calls the handlers of a listener.
+func (b *Bus) listen(ctx *nested, slot *slot, p *Payload) error {
+	v := view{payload: p}
+	handlers := *slot.family.handlers.Load()
+	for i := 0; i < len(handlers); {
+		n, err := b.listeners(ctx, slot, handlers[i:], &v)
+		if i += n; err != nil {
+			if _, err = b.failed(ctx, handlers[i-1], err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// The three below call handlers until one fails, which a panic is too, and say
+// how many they have dealt with: one deferred recover for all of them.
+
+func (b *Bus) listeners(ctx *nested, slot *slot, handlers []*handler, v *view) (n int, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = caught(value)
+		}
+	}()
+	for _, h := range handlers {
+		n++
+		if h.gone.Load() {
+			continue
+		}
+		if h.event == slot.event && h.Deadline == 0 {
+			err = h.Listen(ctx, v.payload)
+		} else {
+			err = b.listener(ctx, slot, h, v)
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func (b *Bus) transforms(ctx *nested, slot *slot, handlers []*handler, v *view) (n int, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = caught(value)
+		}
+	}()
+	for _, h := range handlers {
+		n++
+		if h.gone.Load() {
+			continue
+		}
+		var next *Payload
+		if h.event == slot.event && h.Deadline == 0 {
+			next, err = h.Transform(ctx, v.payload)
+		} else {
+			next, err = b.transform(ctx, slot, h, v)
+		}
+		if err != nil {
+			return n, err
+		}
+		if next != nil {
+			v.payload = next
+		}
+	}
+	return n, nil
+}
+
+// vetoes also ends with a handler that refuses; only then is said no allowance.
+func (b *Bus) vetoes(ctx *nested, slot *slot, handlers []*handler, v *view) (n int, said Verdict, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = caught(value)
+		}
+	}()
+	said.Allow = true // where the last of them is gone
+	for _, h := range handlers {
+		n++
+		if h.gone.Load() {
+			continue
+		}
+		if h.event == slot.event && h.Deadline == 0 {
+			said, err = h.Veto(ctx, v.payload)
+		} else {
+			said, err = b.veto(ctx, slot, h, v)
+		}
+		if err != nil || !said.Allow {
+			return n, said, err
+		}
+		if said.Payload != nil {
+			v.payload = said.Payload
+		}
+	}
+	return n, said, nil
+}
+
+// The three below call a handler of another version, or one with a deadline.
+
+func (b *Bus) listener(ctx context.Context, slot *slot, h *handler, v *view) error {
+	p, err := v.in(slot, b.slots[h.Event].place)
+	if err != nil {
+		return err
+	}
+	if h.Deadline == 0 {
+		return h.Listen(ctx, p)
+	}
+	_, err = timed(ctx, b, h, func(ctx context.Context) (struct{}, error) { return struct{}{}, h.Listen(ctx, p) })
+	return err
+}
+
+func (b *Bus) transform(ctx context.Context, slot *slot, h *handler, v *view) (next *Payload, err error) {
+	place := b.slots[h.Event].place
+	p, err := v.in(slot, place)
+	if err != nil {
+		return nil, err
+	}
+	if h.Deadline == 0 {
+		next, err = h.Transform(ctx, p)
+	} else {
+		next, err = timed(ctx, b, h, func(ctx context.Context) (*Payload, error) { return h.Transform(ctx, p) })
+	}
+	if err != nil || next == nil || next == p {
+		return nil, err
+	}
+	return v.back(slot, place, next)
+}
+
+func (b *Bus) veto(ctx context.Context, slot *slot, h *handler, v *view) (said Verdict, err error) {
+	place := b.slots[h.Event].place
+	p, err := v.in(slot, place)
+	if err != nil {
+		return said, err
+	}
+	if h.Deadline == 0 {
+		said, err = h.Veto(ctx, p)
+	} else {
+		said, err = timed(ctx, b, h, func(ctx context.Context) (Verdict, error) { return h.Veto(ctx, p) })
+	}
+	switch {
+	case err != nil || !said.Allow:
+	case said.Payload == p:
+		said.Payload = nil
+	case said.Payload != nil:
+		said.Payload, err = v.back(slot, place, said.Payload)
+	}
+	return said, err
+}

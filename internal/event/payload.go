@@ -1,0 +1,145 @@
+package event
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"unicode/utf8"
+
+	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// MaxPayload is how many bytes a payload may have.
+const MaxPayload = 4 << 20
+
+// A Payload is what an event carries: one JSON object. It never changes, so
+// handlers may keep it, and it is safe for concurrent use. Its top-level members
+// are indexed once, when the first of them is asked for.
+type Payload struct {
+	text    string
+	indexed atomic.Pointer[[]member]
+}
+
+// NewPayload returns text as a payload. It is refused unless it is one JSON
+// object without duplicate names, in valid UTF-8 without lone surrogates, of at
+// most [MaxPayload] bytes.
+func NewPayload(text string) (*Payload, error) {
+	text = strings.Trim(text, " \t\r\n")
+	switch {
+	case len(text) > MaxPayload:
+		return nil, tooLarge(len(text))
+	case !strings.HasPrefix(text, "{"):
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the payload of an event is a JSON object; this one begins %.20q", text)
+	}
+	if err := valid(text); err != nil {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the payload of an event is no valid JSON: %w", err)
+	}
+	return &Payload{text: text}, nil
+}
+
+// Encode returns v, which encodes as a JSON object, as a payload. Strings that
+// are no valid UTF-8 are mended.
+func Encode(v any) (*Payload, error) {
+	raw, err := json2.Marshal(v, json2.Deterministic(true), jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return nil, plugin.Errorf(plugin.CodeInternal, "encoding the payload of an event: %w", err)
+	}
+	return NewPayload(string(raw))
+}
+
+// Text returns the object.
+func (p *Payload) Text() string { return p.text }
+
+// Field returns the value of a top-level member as it is written.
+func (p *Payload) Field(name string) (raw string, ok bool) {
+	members := p.index()
+	if i := find(members, name); i >= 0 {
+		return p.text[members[i].value:members[i].end], true
+	}
+	return "", false
+}
+
+// String returns a top-level member that is a string, else "".
+func (p *Payload) String(name string) string {
+	raw, found := p.Field(name)
+	if !found || raw[0] != '"' {
+		return ""
+	}
+	return unquote(raw)
+}
+
+// Decode decodes the object into v.
+func (p *Payload) Decode(v any) error {
+	if err := json2.Unmarshal([]byte(p.text), v); err != nil {
+		return plugin.Errorf(plugin.CodeInvalidInput, "decoding the payload of an event: %w", err)
+	}
+	return nil
+}
+
+// With returns the object with a member set to raw, which is one JSON value: in
+// its place, if the object has it, else at the end. Everything else stays byte
+// for byte. It panics where [Payload.Set] returns an error, so it is for values
+// that the caller knows to be good.
+func (p *Payload) With(name, raw string) *Payload {
+	changed, err := p.Set(name, raw)
+	if err != nil {
+		panic(err)
+	}
+	return changed
+}
+
+// Set is [Payload.With] for values that somebody else wrote: it refuses what is
+// no valid JSON, and a payload that would be too large.
+func (p *Payload) Set(name, raw string) (*Payload, error) {
+	raw = strings.Trim(raw, " \t\r\n")
+	if len(raw) > MaxPayload {
+		return nil, tooLarge(len(raw))
+	}
+	if err := valid(raw); err != nil {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the value of %.100q is no valid JSON: %w", name, err)
+	}
+	if !utf8.ValidString(name) {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the name %.100q of a member is no valid UTF-8", name)
+	}
+	changed := p.put(name, raw)
+	if len(changed.text) > MaxPayload {
+		return nil, tooLarge(len(changed.text))
+	}
+	return changed, nil
+}
+
+// Without returns the object without a member; itself, if it has none of that name.
+func (p *Payload) Without(name string) *Payload {
+	members := p.index()
+	i := find(members, name)
+	if i < 0 {
+		return p
+	}
+	from, to := members[i].begin, members[i].end
+	switch {
+	case i+1 < len(members):
+		to = members[i+1].begin // and the comma after it
+	case i > 0:
+		from = members[i-1].end // and the comma before it
+	}
+	return &Payload{text: p.text[:from] + p.text[to:]}
+}
+
+func tooLarge(size int) error {
+	return plugin.Errorf(plugin.CodeInputTooLarge, "the payload of an event has %d bytes; at most %d are carried", size, MaxPayload)
+}
+
+// valid reports what keeps text from being one JSON value.
+func valid(text string) error {
+	if jsontext.Value(text).IsValid() {
+		return nil
+	}
+	decoder := jsontext.NewDecoder(strings.NewReader(text)) // again, to say why
+	if err := decoder.SkipValue(); err != nil {
+		return err
+	}
+	return errors.New("something follows the value")
+}

@@ -1,0 +1,106 @@
+package script
+
+import (
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// A member is one name and value of a JSON object.
+type member struct {
+	name string // decoded
+	raw  string // as it is written
+}
+
+// appendMembers appends the members of an object that is known to be valid, in
+// the order of its text. Whatever is inside of a value is not looked at.
+func appendMembers(members []member, object string) []member {
+	i := blank(object, 1)
+	for object[i] != '}' {
+		if object[i] == ',' {
+			i = blank(object, i+1)
+		}
+		begin := i
+		i = quoted(object, i)
+		name := object[begin+1 : i-1]
+		if strings.IndexByte(name, '\\') >= 0 {
+			name = unquote(object[begin:i])
+		}
+		begin = blank(object, blank(object, i)+1) // behind the colon
+		i = skip(object, begin)
+		members = append(members, member{name, object[begin:i]})
+		i = blank(object, i)
+	}
+	return members
+}
+
+// elements yields the values of an array that is known to be valid.
+func elements(array string, yield func(raw string) bool) bool {
+	i := blank(array, 1)
+	for array[i] != ']' {
+		if array[i] == ',' {
+			i = blank(array, i+1)
+		}
+		begin := i
+		i = skip(array, begin)
+		if !yield(array[begin:i]) {
+			return false
+		}
+		i = blank(array, i)
+	}
+	return true
+}
+
+// blank returns the place of the first byte from i that is no white space.
+func blank(text string, i int) int {
+	for text[i] <= ' ' {
+		i++
+	}
+	return i
+}
+
+// quoted returns the place behind the string that begins at i.
+func quoted(text string, i int) int {
+	for i++; ; i++ {
+		switch text[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i++
+		}
+	}
+}
+
+// skip returns the place behind the value that begins at i.
+func skip(text string, i int) int {
+	switch text[i] {
+	case '"':
+		return quoted(text, i)
+	case '{', '[':
+		for depth := 0; ; i++ {
+			switch text[i] {
+			case '"':
+				i = quoted(text, i) - 1
+			case '{', '[':
+				depth++
+			case '}', ']':
+				if depth--; depth == 0 {
+					return i + 1
+				}
+			}
+		}
+	}
+	for i < len(text) && text[i] > ' ' && text[i] != ',' && text[i] != '}' && text[i] != ']' {
+		i++
+	}
+	return i
+}
+
+// unquote returns the string that a valid JSON string stands for.
+func unquote(raw string) string {
+	text, err := jsontext.AppendUnquote(nil, raw)
+	if err != nil {
+		return "" // it is known to be valid
+	}
+	return string(text)
+}

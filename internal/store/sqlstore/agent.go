@@ -1,0 +1,146 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/store"
+)
+
+const (
+	agentColumns      = `tenant, id, created_by, created_at, brain, tier, prompt, settings, state, updated_at`
+	assignmentColumns = `tenant, subject, plugin, versions, enabled, assigned_by, updated_at`
+	memoryColumns     = `tenant, agent, key, content, labels, updated_at`
+)
+
+const putAssignment = `INSERT INTO assignments (` + assignmentColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?)
+	ON CONFLICT (tenant, subject, plugin) DO UPDATE SET versions = excluded.versions, enabled = excluded.enabled,
+		assigned_by = excluded.assigned_by, updated_at = excluded.updated_at`
+
+const putMemory = `INSERT INTO memories (` + memoryColumns + `) VALUES (?, ?, ?, ?, ?, ?)
+	ON CONFLICT (tenant, agent, key) DO UPDATE SET content = excluded.content, labels = excluded.labels, updated_at = excluded.updated_at`
+
+// Agent implements [store.Reader].
+func (r *reader) Agent(ctx context.Context, tenant, id string) (*store.AgentRow, error) {
+	q := selectFrom(agentColumns, "agents")
+	q.where("tenant = ?", tenant)
+	q.where("id = ?", id)
+	return one(rows(ctx, r, q, scanAgent))
+}
+
+// Agents implements [store.Reader].
+func (r *reader) Agents(ctx context.Context, tenant string) ([]store.AgentRow, error) {
+	q := selectFrom(agentColumns, "agents")
+	q.equal("tenant", tenant)
+	q.orderBy("tenant, id")
+	return all(rows(ctx, r, q, scanAgent))
+}
+
+// InsertAgent implements [store.Tx].
+func (t *tx) InsertAgent(r store.AgentRow) (bool, error) {
+	return t.Exec(`INSERT INTO agents (`+agentColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (tenant, id) DO NOTHING`,
+		r.Tenant, r.ID, r.CreatedBy, micros(r.CreatedAt), r.Brain, r.Tier, r.Prompt, r.Settings, string(r.State), micros(r.UpdatedAt))
+}
+
+// UpdateAgent implements [store.Tx].
+func (t *tx) UpdateAgent(r store.AgentRow) (bool, error) {
+	return t.Exec(`UPDATE agents SET brain = ?, tier = ?, prompt = ?, settings = ?, state = ?, updated_at = ? WHERE tenant = ? AND id = ?`,
+		r.Brain, r.Tier, r.Prompt, r.Settings, string(r.State), micros(r.UpdatedAt), r.Tenant, r.ID)
+}
+
+// DeleteAgent implements [store.Tx].
+func (t *tx) DeleteAgent(tenant, id string) (bool, error) {
+	for _, table := range []string{`assignments WHERE tenant = ? AND subject = ?`, `memories WHERE tenant = ? AND agent = ?`, `outbox WHERE tenant = ? AND agent = ?`} {
+		if _, err := t.Exec(`DELETE FROM `+table, tenant, id); err != nil {
+			return false, err
+		}
+	}
+	return t.Exec(`DELETE FROM agents WHERE tenant = ? AND id = ?`, tenant, id)
+}
+
+// Assignments implements [store.Reader].
+func (r *reader) Assignments(ctx context.Context, tenant string) ([]store.AssignmentRow, error) {
+	q := selectFrom(assignmentColumns, "assignments")
+	q.where("tenant = ?", tenant)
+	q.orderBy("plugin, subject")
+	return all(rows(ctx, r, q, func(rows *sql.Rows, a *store.AssignmentRow) error {
+		var enabled, updated int64
+		err := rows.Scan(&a.Tenant, &a.Subject, &a.Plugin, &a.Versions, &enabled, &a.By, &updated)
+		a.Enabled, a.UpdatedAt = enabled != 0, fromMicros(updated)
+		return err
+	}))
+}
+
+// PutAssignment implements [store.Tx].
+func (t *tx) PutAssignment(r store.AssignmentRow) error {
+	_, err := t.Exec(putAssignment, r.Tenant, r.Subject, r.Plugin, r.Versions, flag(r.Enabled), r.By, micros(r.UpdatedAt))
+	return err
+}
+
+// DeleteAssignment implements [store.Tx].
+func (t *tx) DeleteAssignment(tenant, subject, plugin string) (bool, error) {
+	return t.Exec(`DELETE FROM assignments WHERE tenant = ? AND subject = ? AND plugin = ?`, tenant, subject, plugin)
+}
+
+// Memory implements [store.Reader].
+func (r *reader) Memory(ctx context.Context, tenant, agent, key string) (*store.MemoryRow, error) {
+	q := selectFrom(memoryColumns, "memories")
+	q.where("tenant = ?", tenant)
+	q.where("agent = ?", agent)
+	q.where("key = ?", key)
+	return one(rows(ctx, r, q, scanMemory))
+}
+
+// Memories implements [store.Reader].
+func (r *reader) Memories(ctx context.Context, tenant, agent string, limit int) ([]store.MemoryRow, error) {
+	q := selectFrom(memoryColumns, "memories")
+	q.where("tenant = ?", tenant)
+	q.where("agent = ?", agent)
+	q.orderBy("updated_at DESC, key")
+	q.limit(limit)
+	return all(rows(ctx, r, q, scanMemory))
+}
+
+// PutMemory implements [store.Tx].
+func (t *tx) PutMemory(r store.MemoryRow) error {
+	labels, err := t.array(r.Labels)
+	if err != nil {
+		return err
+	}
+	_, err = t.Exec(putMemory, r.Tenant, r.Agent, r.Key, r.Content, labels, micros(r.UpdatedAt))
+	return err
+}
+
+// DeleteMemory implements [store.Tx].
+func (t *tx) DeleteMemory(tenant, agent, key string) (bool, error) {
+	return t.Exec(`DELETE FROM memories WHERE tenant = ? AND agent = ? AND key = ?`, tenant, agent, key)
+}
+
+// InsertDelivery implements [store.Tx].
+func (t *tx) InsertDelivery(tenant, place, mark string, at time.Time) (bool, error) {
+	return t.Exec(`INSERT INTO deliveries (tenant, place, mark, at) VALUES (?, ?, ?, ?) ON CONFLICT (tenant, place, mark) DO NOTHING`, tenant, place, mark, micros(at))
+}
+
+func scanAgent(rows *sql.Rows, r *store.AgentRow) error {
+	var state string
+	var created, updated int64
+	err := rows.Scan(&r.Tenant, &r.ID, &r.CreatedBy, &created, &r.Brain, &r.Tier, &r.Prompt, &r.Settings, &state, &updated)
+	r.State, r.CreatedAt, r.UpdatedAt = store.AgentState(state), fromMicros(created), fromMicros(updated)
+	return err
+}
+
+func scanMemory(rows *sql.Rows, r *store.MemoryRow) error {
+	var labels string
+	var updated int64
+	if err := rows.Scan(&r.Tenant, &r.Agent, &r.Key, &r.Content, &labels, &updated); err != nil {
+		return err
+	}
+	var err error
+	if r.Labels, err = fromArray(labels); err != nil {
+		return fmt.Errorf("labels of what %s remembers: %w", r.Agent, err)
+	}
+	r.UpdatedAt = fromMicros(updated)
+	return nil
+}

@@ -1,0 +1,151 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/store"
+)
+
+const (
+	conversationColumns = `tenant, session_id, agent, channel, peer, created_at, open, turns, lease, lease_until, updated_at`
+	messageColumns      = `tenant, session_id, n, role, body, call_id, labels, at`
+	outboxColumns       = `tenant, id, agent, plugin, event, body, created_at, attempt, next_at, problem`
+)
+
+// Conversation implements [store.Reader].
+func (r *reader) Conversation(ctx context.Context, tenant, session string) (*store.ConversationRow, error) {
+	q := selectFrom(conversationColumns, "conversations")
+	q.where("tenant = ?", tenant)
+	q.where("session_id = ?", session)
+	return one(rows(ctx, r, q, scanConversation))
+}
+
+// Conversations implements [store.Reader].
+func (r *reader) Conversations(ctx context.Context, f store.ConversationFilter) ([]store.ConversationRow, error) {
+	q := selectFrom(conversationColumns, "conversations")
+	q.equal("tenant", f.Tenant)
+	q.equal("agent", f.Agent)
+	q.equal("channel", f.Channel)
+	q.equal("peer", f.Peer)
+	if f.Open {
+		q.where("open = 1")
+	}
+	q.orderBy("created_at DESC, session_id DESC")
+	q.limit(f.Limit)
+	return all(rows(ctx, r, q, scanConversation))
+}
+
+// InsertConversation implements [store.Tx].
+func (t *tx) InsertConversation(r store.ConversationRow) error {
+	_, err := t.Exec(`INSERT INTO conversations (`+conversationColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		r.Tenant, r.SessionID, r.Agent, r.Channel, r.Peer, micros(r.CreatedAt), flag(r.Open), r.Turns, r.Lease, micros(r.LeaseUntil), micros(r.UpdatedAt))
+	return err
+}
+
+// TakeTurn implements [store.Tx].
+func (t *tx) TakeTurn(tenant, session, lease string, now, until time.Time) (bool, error) {
+	return t.Exec(`UPDATE conversations SET lease = ?, lease_until = ?, updated_at = ? WHERE tenant = ? AND session_id = ? AND open = 1 AND (lease = '' OR lease_until < ?)`,
+		lease, micros(until), micros(now), tenant, session, micros(now))
+}
+
+// KeepTurn implements [store.Tx].
+func (t *tx) KeepTurn(tenant, session, lease string, until time.Time) (bool, error) {
+	return t.Exec(`UPDATE conversations SET lease_until = ? WHERE tenant = ? AND session_id = ? AND lease = ?`, micros(until), tenant, session, lease)
+}
+
+// EndTurn implements [store.Tx].
+func (t *tx) EndTurn(tenant, session, lease string, now time.Time) (bool, error) {
+	return t.Exec(`UPDATE conversations SET lease = '', lease_until = 0, turns = turns + 1, updated_at = ? WHERE tenant = ? AND session_id = ? AND lease = ?`,
+		micros(now), tenant, session, lease)
+}
+
+// CloseConversation implements [store.Tx].
+func (t *tx) CloseConversation(tenant, session string, now time.Time) (bool, error) {
+	return t.Exec(`UPDATE conversations SET open = 0, updated_at = ? WHERE tenant = ? AND session_id = ? AND open = 1`, micros(now), tenant, session)
+}
+
+// Messages implements [store.Reader].
+func (r *reader) Messages(ctx context.Context, tenant, session string, after int64, limit int) ([]store.MessageRow, error) {
+	q := selectFrom(messageColumns, "messages")
+	q.where("tenant = ?", tenant)
+	q.where("session_id = ?", session)
+	q.where("n > ?", after)
+	q.orderBy("n")
+	q.limit(limit)
+	return all(rows(ctx, r, q, scanMessage))
+}
+
+// InsertMessage implements [store.Tx].
+func (t *tx) InsertMessage(r store.MessageRow) (int64, error) {
+	labels, err := t.array(r.Labels)
+	if err != nil {
+		return 0, err
+	}
+	// The conversation first: whoever adds to it at the same time waits there.
+	found, err := t.Exec(`UPDATE conversations SET updated_at = ? WHERE tenant = ? AND session_id = ?`, micros(r.At), r.Tenant, r.SessionID)
+	if err != nil || !found {
+		return 0, err
+	}
+	if _, err := t.Row([]any{&r.N}, `SELECT coalesce(max(n), 0) + 1 FROM messages WHERE tenant = ? AND session_id = ?`, r.Tenant, r.SessionID); err != nil {
+		return 0, err
+	}
+	_, err = t.Exec(`INSERT INTO messages (`+messageColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		r.Tenant, r.SessionID, r.N, r.Role, r.Body, r.CallID, labels, micros(r.At))
+	return r.N, err
+}
+
+// Outbox implements [store.Reader].
+func (r *reader) Outbox(ctx context.Context, due time.Time, limit int) ([]store.OutboxRow, error) {
+	q := selectFrom(outboxColumns, "outbox")
+	q.where("next_at > 0 AND next_at <= ?", micros(due))
+	q.orderBy("next_at, id")
+	q.limit(limit)
+	return all(rows(ctx, r, q, func(rows *sql.Rows, o *store.OutboxRow) error {
+		var created, next int64
+		err := rows.Scan(&o.Tenant, &o.ID, &o.Agent, &o.Plugin, &o.Event, &o.Body, &created, &o.Attempt, &next, &o.Problem)
+		o.CreatedAt, o.NextAt = fromMicros(created), fromMicros(next)
+		return err
+	}))
+}
+
+// InsertOutbox implements [store.Tx].
+func (t *tx) InsertOutbox(r store.OutboxRow) error {
+	_, err := t.Exec(`INSERT INTO outbox (`+outboxColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		r.Tenant, r.ID, r.Agent, r.Plugin, r.Event, r.Body, micros(r.CreatedAt), r.Attempt, micros(r.NextAt), r.Problem)
+	return err
+}
+
+// UpdateOutbox implements [store.Tx].
+func (t *tx) UpdateOutbox(attempt int64, r store.OutboxRow) (bool, error) {
+	return t.Exec(`UPDATE outbox SET attempt = ?, next_at = ?, problem = ? WHERE tenant = ? AND id = ? AND attempt = ?`,
+		r.Attempt, micros(r.NextAt), r.Problem, r.Tenant, r.ID, attempt)
+}
+
+// DeleteOutbox implements [store.Tx].
+func (t *tx) DeleteOutbox(tenant, id string) (bool, error) {
+	return t.Exec(`DELETE FROM outbox WHERE tenant = ? AND id = ?`, tenant, id)
+}
+
+func scanConversation(rows *sql.Rows, r *store.ConversationRow) error {
+	var created, open, until, updated int64
+	err := rows.Scan(&r.Tenant, &r.SessionID, &r.Agent, &r.Channel, &r.Peer, &created, &open, &r.Turns, &r.Lease, &until, &updated)
+	r.CreatedAt, r.Open, r.LeaseUntil, r.UpdatedAt = fromMicros(created), open != 0, fromMicros(until), fromMicros(updated)
+	return err
+}
+
+func scanMessage(rows *sql.Rows, r *store.MessageRow) error {
+	var labels string
+	var at int64
+	if err := rows.Scan(&r.Tenant, &r.SessionID, &r.N, &r.Role, &r.Body, &r.CallID, &labels, &at); err != nil {
+		return err
+	}
+	var err error
+	if r.Labels, err = fromArray(labels); err != nil {
+		return fmt.Errorf("labels of message %d of session %s: %w", r.N, r.SessionID, err)
+	}
+	r.At = fromMicros(at)
+	return nil
+}

@@ -1,0 +1,291 @@
+package storetest
+
+import (
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/store"
+)
+
+func newAgent(id string) store.AgentRow {
+	return store.AgentRow{
+		Tenant: "t", ID: id, CreatedBy: "ada", CreatedAt: epoch, Brain: "chat/turn", Tier: "fast", Prompt: "You help.",
+		Settings: `{"max":5}`, State: store.AgentStopped, UpdatedAt: epoch,
+	}
+}
+
+func insertAgent(t *testing.T, b store.Store, row store.AgentRow, want bool) {
+	t.Helper()
+	write(t, b, func(tx store.Tx) error {
+		fresh, err := tx.InsertAgent(row)
+		if fresh != want {
+			t.Errorf("inserting agent %s: %t, want %t", row.ID, fresh, want)
+		}
+		return err
+	})
+}
+
+func agents(t *testing.T, b *bundle) {
+	row := newAgent("desk")
+	insertAgent(t, b, row, true)
+	insertAgent(t, b, row, false)
+	insertAgent(t, b, newAgent("door"), true)
+	other := newAgent("desk")
+	other.Tenant, other.Prompt = "u", ""
+	insertAgent(t, b, other, true)
+
+	row.State, row.Prompt, row.UpdatedAt = store.AgentRunning, "You help and é.", epoch.Add(time.Second)
+	write(t, b, func(tx store.Tx) error {
+		found, err := tx.UpdateAgent(row)
+		if !found {
+			t.Error("the agent was not found")
+		}
+		return err
+	})
+	if got, err := b.Agent(t.Context(), "t", "desk"); err != nil || got == nil || !reflect.DeepEqual(*got, row) {
+		t.Errorf("got %+v, %v\nwant %+v", got, err, row)
+	}
+	all, err := b.Agents(t.Context(), "t")
+	if err != nil || !reflect.DeepEqual(all, []store.AgentRow{row, newAgent("door")}) {
+		t.Errorf("the agents are %+v, %v", all, err)
+	}
+	if all, err = b.Agents(t.Context(), ""); err != nil || len(all) != 3 {
+		t.Errorf("of all tenants: %+v, %v", all, err)
+	}
+
+	given := store.AssignmentRow{Tenant: "t", Subject: store.EveryAgent, Plugin: "notes", Versions: "1.x", Enabled: true, By: "ada", UpdatedAt: epoch}
+	taken := store.AssignmentRow{Tenant: "t", Subject: "desk", Plugin: "notes", By: "bob", UpdatedAt: epoch}
+	write(t, b, func(tx store.Tx) error {
+		for _, a := range []store.AssignmentRow{given, given, taken} {
+			if err := tx.PutAssignment(a); err != nil {
+				return err
+			}
+		}
+		return tx.PutMemory(store.MemoryRow{Tenant: "t", Agent: "desk", Key: "k", Labels: []string{}, UpdatedAt: epoch})
+	})
+	if got, err := b.Assignments(t.Context(), "t"); err != nil || !reflect.DeepEqual(got, []store.AssignmentRow{given, taken}) {
+		t.Errorf("the assignments are %+v, %v", got, err)
+	}
+	for _, want := range []bool{true, false} {
+		write(t, b, func(tx store.Tx) error {
+			found, err := tx.DeleteAgent("t", "desk")
+			if found != want {
+				t.Errorf("deleting it: %t, want %t", found, want)
+			}
+			return err
+		})
+	}
+	if got, err := b.Assignments(t.Context(), "t"); err != nil || !reflect.DeepEqual(got, []store.AssignmentRow{given}) {
+		t.Errorf("after the agent is gone the assignments are %+v, %v", got, err)
+	}
+	if got, err := b.Memory(t.Context(), "t", "desk", "k"); got != nil || err != nil {
+		t.Errorf("it still remembers %+v, %v", got, err)
+	}
+	if got, err := b.Agent(t.Context(), "u", "desk"); got == nil || err != nil {
+		t.Errorf("the other tenant's is %+v, %v", got, err)
+	}
+	write(t, b, func(tx store.Tx) error {
+		found, err := tx.DeleteAssignment("t", store.EveryAgent, "notes")
+		if !found {
+			t.Error("the assignment was not found")
+		}
+		return err
+	})
+}
+
+func memories(t *testing.T, b *bundle) {
+	rows := []store.MemoryRow{
+		{Tenant: "t", Agent: "desk", Key: "name", Content: "Ada", Labels: []string{"private"}, UpdatedAt: epoch.Add(time.Hour)},
+		{Tenant: "t", Agent: "desk", Key: "a", Content: "", Labels: []string{}, UpdatedAt: epoch},
+		{Tenant: "t", Agent: "door", Key: "name", Content: "Bob", Labels: []string{}, UpdatedAt: epoch},
+	}
+	write(t, b, func(tx store.Tx) error {
+		if err := tx.PutMemory(store.MemoryRow{Tenant: "t", Agent: "desk", Key: "name", Content: "Eve", UpdatedAt: epoch}); err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if err := tx.PutMemory(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if got, err := b.Memories(t.Context(), "t", "desk", 10); err != nil || !reflect.DeepEqual(got, rows[:2]) {
+		t.Errorf("it remembers %+v, %v", got, err)
+	}
+	if got, err := b.Memory(t.Context(), "t", "door", "name"); err != nil || got == nil || !reflect.DeepEqual(*got, rows[2]) {
+		t.Errorf("the other one remembers %+v, %v", got, err)
+	}
+	for _, want := range []bool{true, false} {
+		write(t, b, func(tx store.Tx) error {
+			found, err := tx.DeleteMemory("t", "desk", "name")
+			if found != want {
+				t.Errorf("forgetting: %t, want %t", found, want)
+			}
+			return err
+		})
+	}
+}
+
+func conversations(t *testing.T, b *bundle) {
+	row := store.ConversationRow{Tenant: "t", SessionID: "sess_1", Agent: "desk", Channel: "slack", Peer: "U1", CreatedAt: epoch, Open: true, UpdatedAt: epoch}
+	later := row
+	later.SessionID, later.CreatedAt = "sess_2", epoch.Add(time.Minute)
+	write(t, b, func(tx store.Tx) error {
+		if err := tx.InsertConversation(row); err != nil {
+			return err
+		}
+		return tx.InsertConversation(later)
+	})
+	with := store.ConversationFilter{Tenant: "t", Agent: "desk", Channel: "slack", Peer: "U1", Open: true}
+	if got, err := b.Conversations(t.Context(), with); err != nil || !reflect.DeepEqual(got, []store.ConversationRow{later, row}) {
+		t.Errorf("the conversations are %+v, %v", got, err)
+	}
+	turn := func(want bool, what string, do func(store.Tx) (bool, error)) {
+		t.Helper()
+		write(t, b, func(tx store.Tx) error {
+			got, err := do(tx)
+			if got != want {
+				t.Errorf("%s: %t, want %t", what, got, want)
+			}
+			return err
+		})
+	}
+	take := func(lease string, after time.Duration) func(store.Tx) (bool, error) {
+		return func(tx store.Tx) (bool, error) {
+			return tx.TakeTurn("t", "sess_1", lease, epoch.Add(after), epoch.Add(after+time.Minute))
+		}
+	}
+	turn(true, "the first one takes the turn", take("one", 0))
+	turn(false, "a second one does not", take("two", time.Second))
+	turn(true, "the first one keeps it", func(tx store.Tx) (bool, error) {
+		return tx.KeepTurn("t", "sess_1", "one", epoch.Add(2*time.Minute))
+	})
+	turn(false, "another one cannot", func(tx store.Tx) (bool, error) {
+		return tx.KeepTurn("t", "sess_1", "two", epoch.Add(9*time.Minute))
+	})
+	turn(true, "once it has lapsed a second one takes it", take("two", 3*time.Minute))
+	turn(false, "the first one has lost it", func(tx store.Tx) (bool, error) { return tx.EndTurn("t", "sess_1", "one", epoch) })
+	turn(true, "the second one gives it back", func(tx store.Tx) (bool, error) { return tx.EndTurn("t", "sess_1", "two", epoch) })
+	turn(true, "it ends", func(tx store.Tx) (bool, error) { return tx.CloseConversation("t", "sess_1", epoch) })
+	turn(false, "it ends once", func(tx store.Tx) (bool, error) { return tx.CloseConversation("t", "sess_1", epoch) })
+	turn(false, "nobody takes a turn in what has ended", take("three", time.Hour))
+	row.Open, row.Turns = false, 1
+	if got, err := b.Conversation(t.Context(), "t", "sess_1"); err != nil || got == nil || !reflect.DeepEqual(*got, row) {
+		t.Errorf("got %+v, %v\nwant %+v", got, err, row)
+	}
+}
+
+// Messages that come at the same time are all kept, each with a place of its own.
+func messages(t *testing.T, b *bundle) {
+	write(t, b, func(tx store.Tx) error {
+		n, err := tx.InsertMessage(store.MessageRow{Tenant: "t", SessionID: "sess_1", Role: "user", At: epoch})
+		if n != 0 {
+			t.Errorf("a message of no conversation is number %d", n)
+		}
+		if err != nil {
+			return err
+		}
+		return tx.InsertConversation(store.ConversationRow{Tenant: "t", SessionID: "sess_1", Agent: "desk", Open: true, CreatedAt: epoch, UpdatedAt: epoch})
+	})
+	first := store.MessageRow{Tenant: "t", SessionID: "sess_1", Role: "user", Body: []byte(`{"text":"é"}`), CallID: "c", Labels: []string{"untrusted"}, At: epoch}
+	write(t, b, func(tx store.Tx) error { _, err := tx.InsertMessage(first); return err })
+	first.N = 1
+	var all sync.WaitGroup
+	other := b.another(t)
+	for i := range 8 {
+		all.Go(func() {
+			st := []store.Store{b, other}[i%2]
+			if err := st.Write(t.Context(), func(tx store.Tx) error {
+				_, err := tx.InsertMessage(store.MessageRow{Tenant: "t", SessionID: "sess_1", Role: "assistant", Body: []byte(`{}`), At: epoch})
+				return err
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	got, err := b.Messages(t.Context(), "t", "sess_1", 0, 100)
+	if err != nil || len(got) != 9 || !reflect.DeepEqual(got[0], first) {
+		t.Fatalf("the messages are %+v, %v", got, err)
+	}
+	for i, m := range got {
+		if m.N != int64(i+1) {
+			t.Errorf("message %d is number %d", i+1, m.N)
+		}
+	}
+	if got, err = b.Messages(t.Context(), "t", "sess_1", 7, 1); err != nil || len(got) != 1 || got[0].N != 8 {
+		t.Errorf("one after the seventh: %+v, %v", got, err)
+	}
+}
+
+func deliveries(t *testing.T, b *bundle) {
+	var taken atomic.Int64
+	var all sync.WaitGroup
+	other := b.another(t)
+	for i := range 16 {
+		all.Go(func() {
+			var fresh bool
+			if err := []store.Store{b, other}[i%2].Write(t.Context(), func(tx store.Tx) (err error) {
+				fresh, err = tx.InsertDelivery("t", "desk/slack", "id:1", epoch)
+				return err
+			}); err != nil {
+				t.Error(err)
+			}
+			if fresh {
+				taken.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if taken.Load() != 1 {
+		t.Errorf("a delivery was taken %d times", taken.Load())
+	}
+	write(t, b, func(tx store.Tx) error {
+		fresh, err := tx.InsertDelivery("t", "door/slack", "id:1", epoch)
+		if !fresh {
+			t.Error("at another place it was not taken")
+		}
+		return err
+	})
+}
+
+func outbox(t *testing.T, b *bundle) {
+	row := store.OutboxRow{Tenant: "t", ID: "o1", Agent: "desk", Plugin: "audit", Event: "tool.after@v1", Body: []byte(`{"a":1}`), CreatedAt: epoch, NextAt: epoch.Add(time.Second)}
+	write(t, b, func(tx store.Tx) error { return tx.InsertOutbox(row) })
+	due := func(at time.Time, want ...store.OutboxRow) {
+		t.Helper()
+		got, err := b.Outbox(t.Context(), at, 10)
+		if err != nil || len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want) {
+			t.Errorf("due at %s: %+v, %v\nwant %+v", at, got, err, want)
+		}
+	}
+	due(epoch)
+	due(epoch.Add(time.Second), row)
+	next := row
+	next.Attempt, next.NextAt, next.Problem = 1, epoch.Add(time.Minute), "it answered 500"
+	for _, want := range []bool{true, false} { // a second one tried it at the same time
+		write(t, b, func(tx store.Tx) error {
+			won, err := tx.UpdateOutbox(0, next)
+			if won != want {
+				t.Errorf("moving it on: %t, want %t", won, want)
+			}
+			return err
+		})
+	}
+	due(epoch.Add(time.Second))
+	due(epoch.Add(time.Minute), next)
+	next.Attempt, next.NextAt = 2, time.Time{}
+	write(t, b, func(tx store.Tx) error { _, err := tx.UpdateOutbox(1, next); return err })
+	due(epoch.Add(24 * time.Hour))
+	write(t, b, func(tx store.Tx) error {
+		found, err := tx.DeleteOutbox("t", "o1")
+		if !found {
+			t.Error("it was gone")
+		}
+		return err
+	})
+}
