@@ -22,6 +22,7 @@ type Manifest struct {
 	HTTP          HTTP          `json:"http,omitzero"`
 	Feed          Feed          `json:"feed,omitzero"`
 	Hooks         []Hook        `json:"hooks,omitempty"`      // the events it wants to hear of
+	Default       Hook          `json:"default,omitzero"`     // what a hook has that its code says nothing of (plugins and hooks)
 	Identities    []Auth        `json:"identities,omitempty"` // accounts its caller has to have connected
 	Operations    []*Operation  `json:"operations"`           // sorted by name
 	Requires      Requires      `json:"requires,omitzero"`
@@ -36,6 +37,16 @@ func (m *Manifest) Operation(name string) *Operation {
 		}
 	}
 	return nil
+}
+
+// Bounds returns how many bytes the contract that m was written to gives an input
+// and the data of a result; 0 where it does not say. The host's own limits hold
+// beside them.
+func (m *Manifest) Bounds() (input, output int) {
+	if m.Dialect == "shu" {
+		return 256 << 10, 1 << 20 // input_too_large, output_too_large
+	}
+	return 0, 0
 }
 
 // A Kind says what an operation is for: agents decide, operators do, tools
@@ -124,12 +135,14 @@ const (
 
 // A Runner says how a plugin's code is reached.
 type Runner struct {
-	Kind     string   `json:"kind"`              // process
+	Kind     string   `json:"kind"`              // process, script, webhook
 	Entry    string   `json:"entry,omitempty"`   // a source file in the package: .py .ts .js .mjs
 	Module   string   `json:"module,omitempty"`  // the dotted name of that file, for contracts that give one: plugins.mail.plugin
 	Class    string   `json:"class,omitempty"`   // the class in it that is the plugin, for contracts that name one
 	Command  []string `json:"command,omitempty"` // or a program and its arguments; ./x is inside the package
 	Protocol string   `json:"protocol"`          // "1" or "2"
+	URL      string   `json:"url,omitempty"`     // of a webhook
+	Secret   string   `json:"secret,omitempty"`  // the name of the secret that what is sent there is signed with
 	Binding  *Binding `json:"binding,omitempty"` // only for the runtime-protocol dialect
 }
 

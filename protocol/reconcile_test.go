@@ -105,7 +105,7 @@ func TestAReconcileLineKeepsItsLimit(t *testing.T) {
 
 func TestTheContextSaysWhatPolicyDecided(t *testing.T) {
 	t.Parallel()
-	call := &plugin.Call{Tenant: "t", Principal: plugin.Principal{Type: "user", ID: "p", Scopes: []string{"a:b"}}, Key: "k", Attempt: 3,
+	call := &plugin.Call{Tenant: "t", Principal: plugin.Principal{Type: "user", ID: "p", Scopes: []string{"a:b"}}, Key: "k", ID: "i", Attempt: 3,
 		Trace:    plugin.Trace{Correlation: "c", Workflow: "w", Step: "s"},
 		Decision: &plugin.Decision{Verdict: plugin.AllowWithApproval, Reasons: []string{"a \"person\""}, Policy: "v1"}}
 	for method, line := range map[string][]byte{
@@ -124,7 +124,7 @@ func TestTheContextSaysWhatPolicyDecided(t *testing.T) {
 		if p := c.Policy; p == nil || p.Version != "v1" || p.Verdict != plugin.AllowWithApproval || len(p.Reasons) != 1 || p.Reasons[0] != `a "person"` {
 			t.Errorf("%s: policy %+v", method, p)
 		}
-		if c.Attempt != 3 || c.Key != "k" || c.Auth.Scopes[0] != "a:b" || c.Auth.PrincipalID != "p" || c.Trace.Step != "s" || string(got.Input) != "1" {
+		if c.Attempt != 3 || c.Key != "k" || c.CallID != "i" || c.Auth.Scopes[0] != "a:b" || c.Auth.PrincipalID != "p" || c.Trace.Step != "s" || string(got.Input) != "1" {
 			t.Errorf("%s: %+v", method, got)
 		}
 	}

@@ -89,7 +89,8 @@ type Context struct {
 	Policy  *Policy      `json:"policy,omitempty"` // where the call was judged
 	Session string       `json:"session,omitempty"`
 	Key     string       `json:"key"`
-	Attempt int64        `json:"attempt"` // 1, and one more each time the call is run again
+	CallID  string       `json:"call_id,omitempty"` // the call's own id, the same in each attempt
+	Attempt int64        `json:"attempt"`           // 1, and one more each time the call is run again
 }
 
 // Policy is what policy decided about the call, as it stood then (the
@@ -177,6 +178,10 @@ func appendContext(b []byte, call *plugin.Call) []byte {
 	}
 	b = append(b, `,"key":`...)
 	b = AppendString(b, call.Key)
+	if call.ID != "" {
+		b = append(b, `,"call_id":`...)
+		b = AppendString(b, call.ID)
+	}
 	b = append(b, `,"attempt":`...)
 	b = appendInt(b, max(call.Attempt, 1))
 	return append(b, '}')

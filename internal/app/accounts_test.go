@@ -27,7 +27,7 @@ func digest(t *testing.T) string {
 	write(t, dir,
 		"manifest.py", `
 PLUGIN_MANIFEST = {
-    "name": "digest", "version": "1.0.0", "module": "plugins.digest.plugin:Digest", "capabilities": ["auth"],
+    "name": "digest", "version": "1.0.0", "module": "plugins.digest.plugin:Digest", "capabilities": ["auth", "identity"],
     "op_auth": {
         "list": {"provider": "mail", "mode": "user", "allowed_modes": ["user", "service_account", "domain_delegate"], "scopes": ["mail.read"]},
         "robot": {"provider": "mail", "mode": "service_account", "scopes": ["mail.read"]},
@@ -37,9 +37,12 @@ PLUGIN_MANIFEST = {
 		"plugin.py", `
 class Digest:
     def get_schema(self):
-        return {"type": "object", "properties": {"op": {"type": "string", "enum": ["list", "robot", "none"]}}}
+        return {"type": "object", "properties": {"op": {"type": "string", "enum": ["list", "robot", "none", "who"]}}}
 
     async def execute(self, params, context, host):
+        if params["op"] == "who":
+            who = await host.identity.get_current_user_identity()
+            return {"status": "success", "data": [who["email"], who["identities"], await host.identity.get_primary_email("mail"), host.identity.mail_email]}
         pair = await host.auth.resolve_token_and_target("mail")
         assert isinstance(pair, tuple)
         token, target = pair
@@ -135,6 +138,13 @@ auth:
 	if target, n := told("digest/none", ""); target != nil || n != 0 {
 		t.Errorf("where no mode is chosen: %v, %v", target, n)
 	}
+	known := func(want string) {
+		t.Helper()
+		if res, err := call(t, a, "digest/who", `{}`); err != nil || string(res.Data) != want {
+			t.Errorf("who is known as %s, %v", res.Data, err)
+		}
+	}
+	known(`["ada@example.com",{"mail":{"email":"ada@example.com","subject":"ada-1"}},"ada@example.com","ada@example.com"]`)
 	if _, err := a.Kernel.Call(t.Context(), plugin.Call{Tenant: "local", Principal: a.Principal, Origin: plugin.OriginCLI, Operation: "digest/robot",
 		Input: json.RawMessage(`{}`), Overlay: json.RawMessage(`{"auth":{"mail":{"mode":"domain_delegate","subject":"ceo@example.com"}}}`), Fresh: true}); plugin.CodeOf(err) != plugin.CodeMissingIdentity {
 		t.Errorf("a mode that is not declared: %v", err)
@@ -153,6 +163,7 @@ auth:
 	if _, err := call(t, a, "digest/list", `{}`); plugin.CodeOf(err) != plugin.CodeMissingIdentity {
 		t.Errorf("after it is removed: %v", err)
 	}
+	known(`[null,{},null,null]`)
 
 	for e, err := range a.Store.Entries(t.Context(), store.EntryFilter{}) {
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/account"
 	"github.com/mortise-dev/mortise/internal/adapter"
+	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/approval"
 	"github.com/mortise-dev/mortise/internal/blob"
 	"github.com/mortise-dev/mortise/internal/config"
@@ -82,6 +83,7 @@ type App struct {
 	Kernel       *kernel.Kernel
 	Approvals    *approval.Desk
 	Plans        *plan.Engine
+	Agents       *agent.Agents
 	Adapters     *adapter.Inbound
 	Schedules    *schedule.Engine
 	Sessions     *session.Sessions
@@ -95,6 +97,8 @@ type App struct {
 	Sweepers     []worker.Sweeper   // what Work does, a kind each
 
 	log      *slog.Logger
+	scripts  *scripts
+	builtins *builtins                                                                                        // the operations there are
 	closers  []closer                                                                                         // in the order of opening
 	identify func(ctx context.Context, call *plugin.Call, field string) (value string, found bool, err error) // who a call is of
 }
@@ -163,7 +167,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	if err != nil {
 		return nil, err
 	}
-	st = scrubber.Guard(st)
+	st = scrubber.Guard(st, a.Home)
 	a.Store = st
 	a.opened("store", st.Close)
 	if err := a.noticeOlder(ctx); err != nil {
@@ -175,7 +179,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, err
 	}
 
-	if err := a.openKnowledge(); err != nil {
+	if err := a.openKnowledge(scrubber); err != nil {
 		return nil, err
 	}
 
@@ -216,6 +220,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	})
 	a.opened("plugin processes", a.Runner.Close)
 
+	a.scripts = newScripts(a)
 	a.Registry, err = registry.Open(ctx, registry.Options{
 		Dir:      a.dir("packages"),
 		Catalog:  &catalog{store: st, tenant: a.Config.Tenant, principal: a.Principal.ID},
@@ -261,12 +266,18 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	a.Approvals = &approval.Desk{Store: st, May: a.MayApprove, Wake: a.wake}
 	people := newNotifier(a.Config.Approvals.Notify, a.Home, st, log)
 	a.opened("telling of approvers", people.Close)
+	if a.builtins, err = newBuiltins(a.Registry); err != nil {
+		return nil, err
+	}
 	a.Kernel = kernel.New(kernel.Options{
-		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrubbing{a.Runner, scrubber}, Services: broker, Agents: a.agents(), Equip: a.equip, Hold: a.hold,
+		Registry: a.builtins, Policy: a.Policy, Ledger: a.Ledger, Runner: scrubbing{runners{a.Runner, a.scripts, hosted{a}}, scrubber}, Services: broker, Agents: a.agents(), Equip: a.equip, Hold: a.hold,
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: log, Wake: a.wakeCall,
 		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.call, Ended: a.goOn, Expire: a.Approvals.Expire,
 	})
 	broker.Call, broker.Enqueue, broker.Kind = a.Kernel.Run, a.Kernel.Call, a.kind
+	a.Agents = a.openAgents()
+	a.Kernel.Hooks = a.Agents
+	a.opened("agents", a.Agents.Close)
 	a.Plans = a.openPlans(log)
 	a.Plans.Wake, a.Plans.Asked, a.Plans.Expire = a.wake, people.plan, time.Duration(a.Config.Approvals.Expire)
 	a.Plans.Hold = a.hold
@@ -374,6 +385,9 @@ func (a *App) refused(log *slog.Logger, r service.Refusal) {
 // describe asks a plugin's code what it does. A plugin that does not know the
 // question has nothing to say.
 func (a *App) describe(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (dialect.Described, error) {
+	if m.Dialect == dialect.OpenHermit {
+		return a.scripts.describe(ctx, pkg, m)
+	}
 	return Describe(ctx, a.Runner, pkg, m)
 }
 

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/registry"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -39,6 +40,10 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "gate":
 			gatePlugin(os.Args[2], os.Args[3])
+		case "mortise":
+			os.Exit(cli.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+		case "fetcher":
+			fetcherPlugin()
 		case "caller":
 			callerPlugin()
 		case "chat":

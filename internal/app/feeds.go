@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/policy"
 	"github.com/mortise-dev/mortise/internal/schedule"
 	"github.com/mortise-dev/mortise/internal/service"
+	"github.com/mortise-dev/mortise/internal/shu"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/worker"
 	"github.com/mortise-dev/mortise/plugin"
@@ -19,7 +21,7 @@ import (
 
 // openSchedules makes the engine of the host's feeds, once there is a kernel.
 func (a *App) openSchedules() *schedule.Engine {
-	return schedule.New(schedule.Options{Store: a.Store, Resolve: a.Registry.Resolve, Call: a.Kernel.Call, Rights: a.rightsNow, Log: a.log})
+	return schedule.New(schedule.Options{Store: a.Store, Resolve: a.builtins.Resolve, Call: a.Kernel.Call, Rights: a.rightsNow, Log: a.log})
 }
 
 // rightsNow returns somebody with those of their rights that they still have;
@@ -127,11 +129,15 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 	if err != nil {
 		return Feed{}, err
 	}
-	overlay, err := n.overlay()
+	written, err := n.Input(t)
 	if err != nil {
 		return Feed{}, err
 	}
-	input, err := n.Input(t)
+	input, decided, _, err := shu.Params(t, written)
+	if err != nil {
+		return Feed{}, err
+	}
+	overlay, err := n.overlay(decided)
 	if err != nil {
 		return Feed{}, err
 	}
@@ -162,14 +168,23 @@ func orEmpty(input json.RawMessage) json.RawMessage {
 	return input
 }
 
-// overlay is what the host alone decides about the runs of a feed.
-func (n *NewFeed) overlay() (json.RawMessage, error) {
+// overlay is what the host alone decides about the runs of a feed: what was
+// written under __host, and what was asked for beside it, which counts for more.
+func (n *NewFeed) overlay(written json.RawMessage) (json.RawMessage, error) {
 	members := map[string]any{}
-	if n.OCR != "" {
-		if modes := []string{"always", "auto", "fallback", "never"}; !slices.Contains(modes, n.OCR) {
-			return nil, plugin.Errorf(plugin.CodeInvalidInput, "the OCR mode is always, auto, fallback or never, not %.40q", n.OCR)
+	if len(written) > 0 {
+		if err := json.Unmarshal(written, &members); err != nil {
+			return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: %w", shu.HostMember, err)
 		}
+	}
+	if n.OCR != "" {
 		members["ocr"] = map[string]any{"mode": n.OCR}
+	}
+	if ocr, there := members["ocr"]; there {
+		said, _ := ocr.(map[string]any)
+		if mode, _ := said["mode"].(string); !slices.Contains([]string{"always", "auto", "fallback", "never"}, mode) {
+			return nil, plugin.Errorf(plugin.CodeInvalidInput, "the OCR mode is always, auto, fallback or never, not %.40q", fmt.Sprint(said["mode"]))
+		}
 	}
 	if len(n.Knowledge) > 0 {
 		members["kb"] = map[string]any{"knowledge_base_ids": n.Knowledge}

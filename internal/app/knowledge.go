@@ -9,12 +9,13 @@ import (
 	"github.com/mortise-dev/mortise/internal/extract"
 	"github.com/mortise-dev/mortise/internal/kb"
 	"github.com/mortise-dev/mortise/internal/llm"
+	"github.com/mortise-dev/mortise/internal/secret"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // openKnowledge opens the knowledge bases of a host, and what reads files for
 // them: this program once more, in a cage.
-func (a *App) openKnowledge() error {
+func (a *App) openKnowledge(scrubber *secret.Scrubber) error {
 	program, err := os.Executable()
 	if err != nil {
 		return &SetupError{fmt.Errorf("this program cannot be found, which reads documents in a process of its own: %w", err)}
@@ -23,7 +24,7 @@ func (a *App) openKnowledge() error {
 		Sandbox: a.Sandbox, Command: []string{program, extract.Arg}, Dir: filepath.Join(a.dir("runtime"), "pdfium"), Scratch: a.dir("scratch"), Hide: []string{a.Home},
 	})
 	a.opened("reader of documents", a.Files.Close)
-	o := kb.Options{Store: a.Store, Files: a.Files}
+	o := kb.Options{Store: a.Store, Files: a.Files, Clean: scrubber.Text}
 	if a.Config.Models.Embedding != nil {
 		o.Embedder = embedder{a}
 	}

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -105,6 +106,57 @@ func TestEveryoneSeesWhatTheyMay(t *testing.T) {
 		if all, err := p.List(t.Context(), plugin.Operator); err != nil || slices.ContainsFunc(all, func(i registry.Info) bool { return i.Name == "upper" }) {
 			t.Errorf("%s: %+v, %v", who, all, err)
 		}
+	}
+}
+
+// TestActionsThatSomebodyMayUse: whoever may not use an action does not hear of
+// it, for want of a policy or of a scope.
+func TestActionsThatSomebodyMayUse(t *testing.T) {
+	t.Parallel()
+	needPython(t)
+	home := t.TempDir()
+	write(t, home, "mortise.yaml", "policy: {allow: [{operations: [mail/mark, mail/label], effects: ['*'], principals: [ann]}]}")
+	a := open(t, home)
+	dir := t.TempDir()
+	write(t, dir, "manifest.py", `PLUGIN_MANIFEST = {"name": "mail", "version": "1.0.0", "module": "plugins.mail.plugin:Mail", "capabilities": ["storage"]}`, "plugin.py", `
+SCHEMA = {"type": "object", "properties": {"id": {"type": "string"}}}
+
+class Mail:
+    def get_schema(self):
+        return {"type": "object", "properties": {"op": {"enum": ["list"]}}}
+
+    async def execute(self, params, context, host):
+        return {"status": "success"}
+
+    async def list_actions(self):
+        return [
+            {"name": "mark", "description": "Mark it.", "params_schema": SCHEMA, "required_scopes": ["mail.modify"], "requires_approval": True, "risk_level": "low"},
+            {"name": "label", "description": "Label it.", "params_schema": SCHEMA, "required_scopes": [], "requires_approval": False},
+            {"name": "send", "description": "Send it.", "params_schema": SCHEMA, "required_scopes": ["mail.send"], "requires_approval": True, "risk_level": "high"},
+        ]
+
+    async def perform_action(self, name, args, context, host):
+        return {"status": "ok", "result": name}
+`)
+	register(t, a, dir, false)
+	for _, c := range []struct {
+		who    string
+		scopes []string
+		want   string
+	}{
+		{"ann", []string{"*"}, `[{"name":"label","description":"Label it.","params_schema":{"type":"object","properties":{"id":{"type":"string"}}},"required_scopes":[],"requires_approval":false},` +
+			`{"name":"mark","description":"Mark it.","params_schema":{"type":"object","properties":{"id":{"type":"string"}}},"required_scopes":["mail.modify"],"requires_approval":true,"risk_level":"low"}]`},
+		{"ann", []string{"mail.send"}, `[{"name":"label","description":"Label it.","params_schema":{"type":"object","properties":{"id":{"type":"string"}}},"required_scopes":[],"requires_approval":false}]`},
+		{"local:owner", []string{"*"}, `[]`}, // who may configure it, and use nothing
+	} {
+		found, err := a.Plugins(plugin.Principal{Type: "user", ID: c.who, Scopes: c.scopes}).Actions(t.Context(), "mail")
+		got, jsonErr := json.Marshal(found)
+		if err != nil || jsonErr != nil || string(got) != c.want {
+			t.Errorf("%s with %s: got %s, %v, %v", c.who, c.scopes, got, err, jsonErr)
+		}
+	}
+	if _, err := a.Plugins(plugin.Principal{Type: "user", ID: "bob", Scopes: []string{"*"}}).Actions(t.Context(), "mail"); plugin.CodeOf(err) != plugin.CodeNotFound {
+		t.Errorf("who may not know of it: %v", err)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/mortise-dev/mortise/internal/binding"
 )
 
 // hintFaults says what is wrong with the hints that a property has for forms
@@ -11,12 +13,16 @@ import (
 func hintFaults(property map[string]any) []string {
 	var faults []string
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
-	if binding, given := property["x-binding"]; given {
-		text, _ := binding.(string)
-		kind, name, named := strings.Cut(text, ":")
-		if !named || name == "" || !slices.Contains([]string{"identity", "secret", "env"}, kind) {
-			fault("x-binding is identity:KEY, secret:NAME or env:NAME")
+	for _, key := range []string{"x-binding", "x_binding"} {
+		if hint, given := property[key]; given {
+			text, _ := hint.(string)
+			if _, _, ok := binding.ParseHint(text); !ok {
+				fault("%s is identity:KEY, secret:NAME or env:NAME", key)
+			}
 		}
+	}
+	if property["x-binding"] != nil && property["x_binding"] != nil {
+		fault("x-binding and x_binding: only one of them")
 	}
 	if _, both := property["x-ui"]; both && property["x_ui"] != nil {
 		fault("x-ui and x_ui: only one of them")

@@ -17,6 +17,8 @@ func TestHintsThatAreWellFormed(t *testing.T) {
 		`{"x-ui":{"show_when":{"field":"m","in":["a","b"]}},"x-binding":"identity:google_email"}`:         "",
 		`{"x-ui":{"show_when":{"field":"m"}}}`:                                                            "", // a map: the member called field is to be m
 		`{"x-binding":"secret:"}`:                                                                         "x-binding is identity:KEY, secret:NAME or env:NAME",
+		`{"x_binding":"secret"}`:                                                                          "x_binding is identity:KEY, secret:NAME or env:NAME",
+		`{"x_binding":"env:A","x-binding":"env:A"}`:                                                       "x-binding and x_binding: only one of them",
 		`{"x-binding":"file:/etc/passwd"}`:                                                                "x-binding is identity:KEY, secret:NAME or env:NAME",
 		`{"x-ui":"hidden"}`:                                                                               "x-ui is an object of hints",
 		`{"x-ui":{},"x_ui":{}}`:                                                                           "x-ui and x_ui: only one of them",

@@ -3,8 +3,11 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -136,6 +139,17 @@ func (c *command) examine(ctx context.Context) ([]finding, error) {
 		add("SDK, "+language, false, err, dir)
 	}
 	findings = append(findings, isolation(a.Sandbox.Report(), a.Config.Sandbox)...)
+	if mapped := a.Config.Egress.Map; len(mapped) > 0 {
+		var led []string
+		for _, name := range slices.Sorted(maps.Keys(mapped)) {
+			led = append(led, name+" to "+mapped[name])
+		}
+		detail := "mortise.yaml leads " + strings.Join(led, ", ")
+		if a.Config.Egress.CAFile != "" {
+			detail += "; also vouched for by " + a.Config.Egress.CAFile
+		}
+		add("hosts of plugins", false, nil, detail)
+	}
 	infos, err := a.Registry.List(ctx)
 	broken := 0
 	for _, i := range infos {

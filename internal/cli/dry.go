@@ -97,7 +97,7 @@ func (c *command) showDry(d *plugin.DryRun) error {
 			if len(side.raw) == 0 || ch.Service == "secrets" {
 				continue
 			}
-			if _, err := fmt.Fprintf(c.out, "    %s %s\n", side.sign, oneLine(compact(jsontext.Value(side.raw)), max(c.width(), 80)-6)); err != nil {
+			if _, err := fmt.Fprintf(c.out, "    %s %s\n", side.sign, oneLine(inJSON(side.raw), max(c.width(), 80)-6)); err != nil {
 				return err
 			}
 		}
@@ -107,6 +107,13 @@ func (c *command) showDry(d *plugin.DryRun) error {
 		return err
 	}
 	return nil
+}
+
+// inJSON is a value as JSON spells it, so that text and numbers are told apart.
+func inJSON(raw []byte) string {
+	value := jsontext.Value(raw).Clone()
+	_ = value.Compact() // as it is, where it cannot be
+	return string(value)
 }
 
 // dryTarget is how many cells a target takes.

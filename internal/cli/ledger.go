@@ -39,7 +39,7 @@ func (c *command) reading(ctx context.Context, do func(store.Store) error) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	return do(st)
+	return do(c.scrubber.Guard(st, c.home))
 }
 
 // whichDatabase returns where the state is: what the command line says or, where

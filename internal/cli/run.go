@@ -38,7 +38,7 @@ type runFlags struct {
 	waits     bool // --wait was given
 	session   string
 	envelope  string
-	dryRun    string // "", all or reads
+	dryRun    string   // "", all or reads
 	arguments []string // what stands after --
 }
 

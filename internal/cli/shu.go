@@ -46,15 +46,8 @@ func (c *command) byOp(ctx context.Context, a *app.App, ref string, input json.R
 
 // paramsOf takes what the host alone decides out of the input of a Shu plugin.
 func (c *command) paramsOf(t *plugin.Target, input json.RawMessage) (params, overlay json.RawMessage, err error) {
-	if t == nil || t.Manifest.Dialect != dialect.Shu {
-		return input, nil, nil
-	}
-	if params, overlay, err = shu.Split(input); err != nil {
-		return nil, nil, err
-	}
-	params, debug := shu.Debug(t.Operation, params, overlay)
+	params, overlay, debug, err := shu.Params(t, input)
 	c.debug = c.debug || debug
-	params, err = shu.Named(t.Operation, params)
 	return params, overlay, err
 }
 

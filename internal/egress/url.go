@@ -156,7 +156,7 @@ func Allow(hosts []string, u *url.URL) error {
 		return nil
 	}
 	entry := strings.TrimSuffix(strings.TrimSuffix(u.Host, ":443"), ":80")
-	return denied("%s on port %d is not among the hosts that the plugin declares; to declare it, add http: {hosts: [%q]} to the manifest", name, port, entry)
+	return denied("%s on port %d is not among the hosts that the plugin declares; to declare it, add http: {hosts: [%q]} to the manifest; where that cannot be, an administrator grants it under egress.hosts in mortise.yaml", name, port, entry)
 }
 
 // unwrapped is what a URL's error says besides repeating the URL.

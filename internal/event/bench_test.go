@@ -54,8 +54,9 @@ func BenchmarkEmit(b *testing.B) {
 		})
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
+			ctx := b.Context()
 			for b.Loop() {
-				if err := bus.Emit(b.Context(), ToolAfter, p); err != nil {
+				if err := bus.Emit(ctx, ToolAfter, p); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -72,8 +73,9 @@ func BenchmarkTransform(b *testing.B) {
 		})
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
+			ctx := b.Context()
 			for b.Loop() {
-				if _, err := bus.Transform(b.Context(), PromptAssemble, p); err != nil {
+				if _, err := bus.Transform(ctx, PromptAssemble, p); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -89,8 +91,9 @@ func BenchmarkVeto(b *testing.B) {
 		})
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
+			ctx := b.Context()
 			for b.Loop() {
-				if v, err := bus.Veto(b.Context(), ToolBefore, p); err != nil || !v.Allow {
+				if v, err := bus.Veto(ctx, ToolBefore, p); err != nil || !v.Allow {
 					b.Fatal(v, err)
 				}
 			}

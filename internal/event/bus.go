@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,7 +30,7 @@ type Bus struct {
 	agent  string
 	log    *slog.Logger
 	bound  time.Duration
-	slots  map[string]*slot // by event; never changes
+	slots  slots // never changes
 	top    atomic.Pointer[nested]
 	closed atomic.Bool // nothing is emitted any more, except what is queued
 	once   sync.Once
@@ -50,6 +51,8 @@ type Bus struct {
 
 // A slot is one event on one bus.
 type slot struct {
+	name   string
+	way    way
 	event  *Event
 	family *family
 	place  int // among the versions
@@ -59,6 +62,30 @@ type slot struct {
 type family struct {
 	versions []*Event // the oldest first, none left out
 	handlers atomic.Pointer[[]*handler]
+}
+
+// Slots are found by the length of the event's name first: the names are few and
+// constants, which makes this several times faster than a map.
+type slots [32][]*slot
+
+func (s *slots) find(event string) *slot {
+	for _, slot := range s[len(event)%len(s)] {
+		if slot.name == event {
+			return slot
+		}
+	}
+	return nil
+}
+
+// all yields every slot.
+func (s *slots) all(yield func(*slot) bool) {
+	for _, some := range s {
+		for _, slot := range some {
+			if !yield(slot) {
+				return
+			}
+		}
+	}
 }
 
 // NewBus returns the bus of an agent.
@@ -78,8 +105,8 @@ func newBus(agent string, o Options, catalogue []Event) *Bus {
 
 // slotsOf puts the versions of each event together. A catalogue that leaves one
 // out, or its conversion, is a mistake of whoever wrote it.
-func slotsOf(catalogue []Event) map[string]*slot {
-	slots, families := map[string]*slot{}, map[string]*family{}
+func slotsOf(catalogue []Event) (found slots) {
+	families := map[string]*family{}
 	for i := range catalogue {
 		e := &catalogue[i]
 		base, version, ok := split(e.Name)
@@ -93,10 +120,11 @@ func slotsOf(catalogue []Event) map[string]*slot {
 		if !ok || version != len(f.versions)+1 || first != (e.Up == nil) || first != (e.Down == nil) || !first && e.Shape != f.versions[0].Shape {
 			panic(fmt.Sprintf("event: %s does not follow the version before it", e.Name))
 		}
-		slots[e.Name] = &slot{event: e, family: f, place: len(f.versions)}
+		some := &found[len(e.Name)%len(found)]
+		*some = append(*some, &slot{name: e.Name, way: e.Shape.way(), event: e, family: f, place: len(f.versions)})
 		f.versions = append(f.versions, e)
 	}
-	return slots
+	return found
 }
 
 // On adds a handler. It hears dispatches that begin from now on. off takes it
@@ -106,7 +134,7 @@ func (b *Bus) On(s Subscription) (off func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := newHandler(s, slot.event)
+	h, err := newHandler(s, slot)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +163,7 @@ func (b *Bus) On(s Subscription) (off func(), err error) {
 // Remove takes all handlers of a plugin away. Those that run finish; those that
 // come later in the same dispatch are not called.
 func (b *Bus) Remove(plugin string) {
-	for _, slot := range b.slots {
+	for slot := range b.slots.all {
 		b.remove(slot.family, func(h *handler) bool { return h.Plugin == plugin })
 	}
 }
@@ -157,6 +185,7 @@ func (b *Bus) remove(f *family, is func(*handler) bool) {
 		}
 	}
 	if len(list) < len(old) {
+		rearrange(list)
 		f.handlers.Store(&list)
 	}
 }
@@ -164,20 +193,20 @@ func (b *Bus) remove(f *family, is func(*handler) bool) {
 // Heard reports whether anybody handles the event, in any version, so that nobody
 // builds a payload for nothing.
 func (b *Bus) Heard(event string) bool {
-	slot, known := b.slots[event]
-	return known && len(*slot.family.handlers.Load()) > 0
+	slot := b.slots.find(event)
+	return slot != nil && len(*slot.family.handlers.Load()) > 0
 }
 
 // slot finds an event, and says what was probably meant where there is none.
 func (b *Bus) slot(event string) (*slot, error) {
-	if slot, known := b.slots[event]; known {
+	if slot := b.slots.find(event); slot != nil {
 		return slot, nil
 	}
 	near := "docs/events.md has them all"
-	for name := range b.slots {
-		base, version, _ := split(name)
-		if other, _, _ := split(event); (other == base || event == base) && version == len(b.slots[name].family.versions) {
-			near = "the newest version is " + name
+	asked, _, _ := strings.Cut(event, "@")
+	for slot := range b.slots.all {
+		if base, version, _ := split(slot.name); base == asked && version == len(slot.family.versions) {
+			near = "the newest version is " + slot.name
 		}
 	}
 	return nil, plugin.Errorf(plugin.CodeNotFound, "there is no event %.100q; %s", event, near)
@@ -200,7 +229,7 @@ func (b *Bus) close() {
 	inTime := wait(teller, timer.C)
 	b.stop()
 	b.top.Store(nil)
-	for _, slot := range b.slots {
+	for slot := range b.slots.all {
 		b.remove(slot.family, func(*handler) bool { return true })
 	}
 	b.mu.Lock()

@@ -10,23 +10,23 @@ import (
 // mode fail, or says that the event cannot be emitted so, or that ctx ended while
 // a handler heeded it. With no handler nothing is done.
 func (b *Bus) Emit(ctx context.Context, event string, p *Payload) error {
-	slot, heard, err := b.dispatch(event, Listener, p)
-	if !heard {
+	slot, handlers, err := b.dispatch(event, emits, p)
+	if len(handlers) == 0 {
 		return err
 	}
 	inner, err := b.deeper(ctx, event)
 	if err != nil {
 		return err
 	}
-	return b.listen(inner, slot, p)
+	return b.listen(inner, slot, handlers, p)
 }
 
 // Transform calls the handlers of a transform, each with what the one before it
 // returned, and returns what the last did: p itself, if nobody changed it. The
 // error is as for Emit.
 func (b *Bus) Transform(ctx context.Context, event string, p *Payload) (*Payload, error) {
-	slot, heard, err := b.dispatch(event, Transform, p)
-	if !heard {
+	slot, handlers, err := b.dispatch(event, transforms, p)
+	if len(handlers) == 0 {
 		return p, err
 	}
 	inner, err := b.deeper(ctx, event)
@@ -34,7 +34,6 @@ func (b *Bus) Transform(ctx context.Context, event string, p *Payload) (*Payload
 		return nil, err
 	}
 	v := view{payload: p}
-	handlers := *slot.family.handlers.Load()
 	for i := 0; i < len(handlers); {
 		n, err := b.transforms(inner, slot, handlers[i:], &v)
 		if i += n; err != nil {
@@ -54,8 +53,8 @@ func (b *Bus) Transform(ctx context.Context, event string, p *Payload) (*Payload
 // allowing, and stands in Verdict.Failed: whether its word can be done without is
 // for the caller to say. The error is as for Emit.
 func (b *Bus) Veto(ctx context.Context, event string, p *Payload) (Verdict, error) {
-	slot, heard, err := b.dispatch(event, Veto, p)
-	if !heard {
+	slot, handlers, err := b.dispatch(event, vetoes, p)
+	if len(handlers) == 0 {
 		return Verdict{Allow: err == nil}, err
 	}
 	inner, err := b.deeper(ctx, event)
@@ -64,7 +63,6 @@ func (b *Bus) Veto(ctx context.Context, event string, p *Payload) (Verdict, erro
 	}
 	v := view{payload: p}
 	var failures []Failure
-	handlers := *slot.family.handlers.Load()
 	for i := 0; i < len(handlers); {
 		n, said, err := b.vetoes(inner, slot, handlers[i:], &v)
 		if i += n; err != nil {
@@ -89,30 +87,36 @@ func (b *Bus) Veto(ctx context.Context, event string, p *Payload) (Verdict, erro
 	return verdict, nil
 }
 
-// dispatch finds an event that is to be emitted in the way of a shape, and says
-// whether anybody hears it.
-func (b *Bus) dispatch(event string, shape Shape, p *Payload) (*slot, bool, error) {
-	slot, known := b.slots[event]
-	switch {
-	case !known:
-		_, err := b.slot(event)
-		return nil, false, err
-	case slot.event.Shape != shape:
-		return nil, false, plugin.Errorf(plugin.CodeInvalidInput, "%s is a %s: use %s, not %s", event, slot.event.Shape, slot.event.Shape.verb(), shape.verb())
-	case b.closed.Load():
-		return nil, false, closed(b.agent)
-	case len(*slot.family.handlers.Load()) == 0:
-		return nil, false, nil
-	case p == nil:
-		return nil, false, plugin.Errorf(plugin.CodeInvalidInput, "%s has handlers and no payload", event)
+// dispatch finds an event that is to be emitted in one way, and who handles it:
+// nobody, where it cannot be.
+func (b *Bus) dispatch(event string, way way, p *Payload) (*slot, []*handler, error) {
+	slot := b.slots.find(event)
+	if slot == nil || slot.way != way || b.closed.Load() {
+		return nil, nil, b.refuse(event, way)
 	}
-	return slot, true, nil
+	handlers := *slot.family.handlers.Load()
+	if len(handlers) > 0 && p == nil {
+		return nil, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s has handlers and no payload", event)
+	}
+	return slot, handlers, nil
+}
+
+// refuse says why an event cannot be emitted in one way.
+func (b *Bus) refuse(event string, way way) error {
+	slot, err := b.slot(event)
+	switch {
+	case err != nil:
+		return err
+	case slot.way != way:
+		return plugin.Errorf(plugin.CodeInvalidInput, "%s is a %s: use %s, not %s", event, slot.event.Shape, slot.way, way)
+	default:
+		return closed(b.agent)
+	}
 }
 
 // listen calls the handlers of a listener.
-func (b *Bus) listen(ctx *nested, slot *slot, p *Payload) error {
+func (b *Bus) listen(ctx *nested, slot *slot, handlers []*handler, p *Payload) error {
 	v := view{payload: p}
-	handlers := *slot.family.handlers.Load()
 	for i := 0; i < len(handlers); {
 		n, err := b.listeners(ctx, slot, handlers[i:], &v)
 		if i += n; err != nil {
@@ -138,7 +142,7 @@ func (b *Bus) listeners(ctx *nested, slot *slot, handlers []*handler, v *view) (
 		if h.gone.Load() {
 			continue
 		}
-		if h.event == slot.event && h.Deadline == 0 {
+		if h.direct == slot {
 			err = h.Listen(ctx, v.payload)
 		} else {
 			err = b.listener(ctx, slot, h, v)
@@ -162,7 +166,7 @@ func (b *Bus) transforms(ctx *nested, slot *slot, handlers []*handler, v *view) 
 			continue
 		}
 		var next *Payload
-		if h.event == slot.event && h.Deadline == 0 {
+		if h.direct == slot {
 			next, err = h.Transform(ctx, v.payload)
 		} else {
 			next, err = b.transform(ctx, slot, h, v)
@@ -190,7 +194,7 @@ func (b *Bus) vetoes(ctx *nested, slot *slot, handlers []*handler, v *view) (n i
 		if h.gone.Load() {
 			continue
 		}
-		if h.event == slot.event && h.Deadline == 0 {
+		if h.direct == slot {
 			said, err = h.Veto(ctx, v.payload)
 		} else {
 			said, err = b.veto(ctx, slot, h, v)
@@ -208,7 +212,7 @@ func (b *Bus) vetoes(ctx *nested, slot *slot, handlers []*handler, v *view) (n i
 // The three below call a handler of another version, or one with a deadline.
 
 func (b *Bus) listener(ctx context.Context, slot *slot, h *handler, v *view) error {
-	p, err := v.in(slot, b.slots[h.Event].place)
+	p, err := v.in(slot, h.place)
 	if err != nil {
 		return err
 	}
@@ -220,7 +224,7 @@ func (b *Bus) listener(ctx context.Context, slot *slot, h *handler, v *view) err
 }
 
 func (b *Bus) transform(ctx context.Context, slot *slot, h *handler, v *view) (next *Payload, err error) {
-	place := b.slots[h.Event].place
+	place := h.place
 	p, err := v.in(slot, place)
 	if err != nil {
 		return nil, err
@@ -237,7 +241,7 @@ func (b *Bus) transform(ctx context.Context, slot *slot, h *handler, v *view) (n
 }
 
 func (b *Bus) veto(ctx context.Context, slot *slot, h *handler, v *view) (said Verdict, err error) {
-	place := b.slots[h.Event].place
+	place := h.place
 	p, err := v.in(slot, place)
 	if err != nil {
 		return said, err

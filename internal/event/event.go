@@ -47,17 +47,27 @@ const (
 	Veto      Shape = "veto"      // allows or refuses, and may change what it allows
 )
 
-// verb is the method of the bus that emits an event of the shape.
-func (s Shape) verb() string {
+// A way is a method of the bus that emits: the one of a shape.
+type way uint8
+
+const (
+	emits way = iota
+	transforms
+	vetoes
+)
+
+func (s Shape) way() way {
 	switch s {
 	case Transform:
-		return "transform"
+		return transforms
 	case Veto:
-		return "veto"
+		return vetoes
 	default:
-		return "emit"
+		return emits
 	}
 }
+
+func (w way) String() string { return [...]string{"emit", "transform", "veto"}[w] }
 
 // An Event is one line of the catalogue. It is kept for ever as it is: another
 // shape or other fields are another version.

@@ -139,6 +139,7 @@ func (b *Bus) drain() {
 		}
 		// One deeper than where it happened, so that handlers that emit what fails end.
 		ctx := &nested{Context: b.ctx, depth: next.depth + 1}
-		_ = b.listen(ctx, b.slots[PluginError], next.payload) // its own failures end here
+		slot := b.slots.find(PluginError)
+		_ = b.listen(ctx, slot, *slot.family.handlers.Load(), next.payload) // its own failures end here
 	}
 }

@@ -35,7 +35,7 @@ func find(members []member, name string) int {
 
 // scan indexes an object that is known to be valid.
 func scan(text string) []member {
-	members := make([]member, 0, 12)
+	members := make([]member, 0, 24)
 	i := blank(text, 1) // behind the brace
 	for text[i] != '}' {
 		if text[i] == ',' {
@@ -126,7 +126,6 @@ func (p *Payload) put(name, raw string) *Payload {
 		return p.add(name, raw, members)
 	}
 	m := members[i]
-	changed := &Payload{text: p.text[:m.value] + raw + p.text[m.end:]}
 	shift := uint32(len(raw)) - (m.end - m.value) // wraps around where it shrinks, and back again below
 	moved := append([]member(nil), members...)
 	moved[i].end += shift
@@ -135,8 +134,7 @@ func (p *Payload) put(name, raw string) *Payload {
 		moved[j].value += shift
 		moved[j].end += shift
 	}
-	changed.indexed.Store(&moved)
-	return changed
+	return spliced(p.text[:m.value]+raw+p.text[m.end:], moved)
 }
 
 // add puts a new member at the end of the text.
@@ -151,8 +149,17 @@ func (p *Payload) add(name, raw string, members []member) *Payload {
 	}
 	begin := at + len(comma)
 	value := begin + len(quoted) + 1
-	changed := &Payload{text: p.text[:at] + comma + string(quoted) + ":" + raw + p.text[at:]}
 	more := append(members[:len(members):len(members)], member{name, uint32(begin), uint32(value), uint32(value + len(raw))})
-	changed.indexed.Store(&more)
-	return changed
+	return spliced(p.text[:at]+comma+string(quoted)+":"+raw+p.text[at:], more)
+}
+
+// spliced returns a payload whose index is known, in one allocation.
+func spliced(text string, members []member) *Payload {
+	whole := &struct {
+		payload Payload
+		members []member
+	}{members: members}
+	whole.payload.text = text
+	whole.payload.indexed.Store(&whole.members)
+	return &whole.payload
 }

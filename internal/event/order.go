@@ -14,7 +14,7 @@ import (
 // registration. It is refused where before and after contradict each other.
 func ordered(handlers []*handler, h *handler) ([]*handler, error) {
 	from, _ := slices.BinarySearchFunc(handlers, h.priority, byPriority)
-	to, _ := slices.BinarySearchFunc(handlers, h.priority+1, byPriority)
+	to, _ := slices.BinarySearchFunc(handlers, h.priority, past)
 	all := slices.Insert(slices.Clone(handlers), to, h)
 	group := all[from : to+1]
 	if !slices.ContainsFunc(group, (*handler).constrained) {
@@ -23,9 +23,31 @@ func ordered(handlers []*handler, h *handler) ([]*handler, error) {
 	return all, arrange(group)
 }
 
+// rearrange puts handlers in order again after others were taken away, which
+// may have been all that kept them apart.
+func rearrange(handlers []*handler) {
+	for len(handlers) > 0 {
+		n, _ := slices.BinarySearchFunc(handlers, handlers[0].priority, past)
+		if group := handlers[:n]; slices.ContainsFunc(group, (*handler).constrained) || !slices.IsSortedFunc(group, byNumber) {
+			_ = arrange(group) // fewer handlers have no circle that more had not
+		}
+		handlers = handlers[n:]
+	}
+}
+
+func byNumber(a, b *handler) int { return cmp.Compare(a.number, b.number) }
+
 func byPriority(h *handler, priority int) int { return cmp.Compare(h.priority, priority) }
 
 func (h *handler) constrained() bool { return len(h.Before) > 0 || len(h.After) > 0 }
+
+// past looks for the end of a priority, as byPriority does for its beginning.
+func past(h *handler, priority int) int {
+	if h.priority <= priority {
+		return -1
+	}
+	return 1
+}
 
 // A node is a handler that waits for others, or the gate in front of or behind
 // all handlers of a plugin that somebody named: as many edges as handlers, rather
@@ -144,8 +166,11 @@ func circle(nodes []*node) string {
 	}
 	slices.Reverse(names)
 	first := slices.Index(names, slices.Min(names)) // the same words, wherever the search began
-	names = slices.Concat(names[first:], names[:first+1])
-	return strings.Join(slices.Compact(names), " < ")
+	names = slices.Compact(slices.Concat(names[first:], names[:first]))
+	if last := len(names) - 1; last > 0 && names[last] == names[0] {
+		names = names[:last]
+	}
+	return strings.Join(append(names, names[0]), " < ")
 }
 
 // A queue has the node on top that was registered first.

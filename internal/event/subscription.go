@@ -66,7 +66,8 @@ type Verdict struct {
 // A handler is a subscription that a bus has taken.
 type handler struct {
 	Subscription
-	event    *Event
+	place    int   // of its version among all
+	direct   *slot // its event, if it can be called as it is: it has no deadline
 	priority int
 	number   uint64      // in the order of registration
 	gone     atomic.Bool // it is not called any more
@@ -88,7 +89,8 @@ func (s *Subscription) shape() (shape Shape, set int) {
 }
 
 // newHandler checks a subscription to an event and copies it.
-func newHandler(s Subscription, e *Event) (*handler, error) {
+func newHandler(s Subscription, slot *slot) (*handler, error) {
+	e := slot.event
 	refuse := func(format string, args ...any) (*handler, error) {
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "a handler of plugin %s for %s "+format, append([]any{nameOf(s.Plugin), s.Event}, args...)...)
 	}
@@ -107,7 +109,10 @@ func newHandler(s Subscription, e *Event) (*handler, error) {
 	case slices.Contains(s.Before, "") || slices.Contains(s.After, ""):
 		return refuse("names a plugin without a name in before or after")
 	}
-	h := &handler{Subscription: s, event: e, priority: DefaultPriority}
+	h := &handler{Subscription: s, place: slot.place, priority: DefaultPriority}
+	if s.Deadline == 0 {
+		h.direct = slot
+	}
 	if s.Priority != nil {
 		h.priority = *s.Priority
 	}

@@ -222,7 +222,7 @@ func (b *Bases) prepare(ctx context.Context, row *store.DocumentRow, s *Source) 
 	if row.Title == "" {
 		row.Title = row.Filename
 	}
-	row.Text = clean(text.Text)
+	row.Text = b.opts.Clean(clean(text.Text))
 	cuts := passages(row.Text)
 	p := &Prepared{row: *row, chunks: make([]store.ChunkRow, len(cuts))}
 	for i, c := range cuts {

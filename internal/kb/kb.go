@@ -39,6 +39,9 @@ type Options struct {
 	Files    Reader           // nil where no files are read
 	Embedder Embedder         // nil for words alone
 	Now      func() time.Time // time.Now where it is nil
+
+	// Clean takes out of a text what may not be kept. It may be nil.
+	Clean func(text string) string
 }
 
 // Bases are the knowledge bases of all tenants. They are safe for concurrent
@@ -52,6 +55,9 @@ type Bases struct {
 func New(o Options) *Bases {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Clean == nil {
+		o.Clean = func(text string) string { return text }
 	}
 	return &Bases{opts: o}
 }

@@ -108,6 +108,9 @@ func (r *request) resolve(ctx context.Context) error {
 		r.void = t.Name() + " is not the package any more that it was meant for"
 		return plugin.Errorf(plugin.CodeApprovalVoid, "%s; it was %s and is %s", r.void, r.call.Digest, t.Package.Digest)
 	}
+	if most, _ := t.Manifest.Bounds(); most > 0 && len(r.call.Input) > most {
+		return plugin.Errorf(plugin.CodeInputTooLarge, "the input has %d bytes; the contract of %s allows %d", len(r.call.Input), t.Manifest.Name, most)
+	}
 	r.target = t
 	r.record.Operation = t.Name()
 	r.record.Plugin, r.record.Version = t.Manifest.Name, t.Manifest.Version
@@ -415,6 +418,9 @@ func (r *request) checkOut(ctx context.Context, res *plugin.Result) error {
 	}
 	if r.journal != nil && !r.journal.Whole() {
 		return refuse(plugin.CodeOutcomeUnknown, "it says how it ended, and did something else than in the attempt before")
+	}
+	if _, most := r.target.Manifest.Bounds(); most > 0 && len(res.Data) > most {
+		return refuse(plugin.CodeOutputTooLarge, "the result has %d bytes; its contract allows %d", len(res.Data), most)
 	}
 	if len(res.Data) > r.k.MaxOutput {
 		return refuse(plugin.CodeOutputTooLarge, "the result has %d bytes; at most %d are accepted", len(res.Data), r.k.MaxOutput)

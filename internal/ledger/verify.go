@@ -220,14 +220,27 @@ func (v *verifier) bodies() error {
 	if v.report.Fault != nil {
 		return nil
 	}
+	sealed := 0
 	for b, err := range v.r.Bodies(v.ctx) {
 		if err != nil {
 			return err
+		}
+		if store.Sealed(b.Data) {
+			if v.key == nil {
+				sealed++
+				continue
+			}
+			if b.Data, _, err = v.key.Unseal(b.Data, store.BodyPlace(b.Tenant, b.Hash)...); err != nil {
+				return v.fault(0, 0, "body %s of tenant %q was changed: %v", b.Hash, b.Tenant, err)
+			}
 		}
 		if canon.Sum(b.Data) != b.Hash {
 			return v.fault(0, 0, "body %s of tenant %q was changed: it no longer has that hash", b.Hash, b.Tenant)
 		}
 		v.report.Bodies++
+	}
+	if sealed > 0 {
+		v.notef("%d bodies are encrypted and were not checked, for want of %s.", sealed, store.KeyFile)
 	}
 	return nil
 }

@@ -30,10 +30,6 @@ func (p *Anthropic) Complete(ctx context.Context, r Request) (reply Reply, err e
 	if missing != nil {
 		return Reply{}, missing
 	}
-	base := p.BaseURL
-	if base == "" {
-		base = AnthropicURL
-	}
 	params := anthropic.MessageNewParams{
 		Model: anthropic.Model(r.Model), MaxTokens: int64(r.MaxTokens),
 		Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropicBlocks(r)...)},
@@ -44,12 +40,7 @@ func (p *Anthropic) Complete(ctx context.Context, r Request) (reply Reply, err e
 
 	t := &trip{over: p.Over, key: key}
 	defer t.caught(ctx, &err)
-	messages := anthropic.NewMessageService(
-		option.WithBaseURL(base), option.WithHTTPClient(t.client()), option.WithMaxRetries(0), option.WithAPIKey(key),
-		option.WithoutOpenTelemetry(),
-		// The deadline is ctx's. Without one of its own the client refuses long answers.
-		option.WithRequestTimeout(time.Hour),
-	)
+	messages := anthropic.NewMessageService(p.options(t)...)
 	res, err := messages.New(ctx, params)
 	if err != nil {
 		return Reply{}, t.fail(ctx, err)
@@ -70,6 +61,20 @@ func (p *Anthropic) Complete(ctx context.Context, r Request) (reply Reply, err e
 	}
 	reply.Text = text.String()
 	return reply, stopped(&reply, "refusal")
+}
+
+// options are a client's for one trip.
+func (p *Anthropic) options(t *trip) []option.RequestOption {
+	base := p.BaseURL
+	if base == "" {
+		base = AnthropicURL
+	}
+	return []option.RequestOption{
+		option.WithBaseURL(base), option.WithHTTPClient(t.client()), option.WithMaxRetries(0), option.WithAPIKey(t.key),
+		option.WithoutOpenTelemetry(),
+		// The deadline is ctx's. Without one of its own the client refuses long answers.
+		option.WithRequestTimeout(time.Hour),
+	}
 }
 
 // anthropicBlocks puts images and documents before the prompt.

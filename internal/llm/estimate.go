@@ -51,3 +51,34 @@ func (m *Model) worst(r *Request) Usage {
 	}
 	return Usage{In: in, Out: r.MaxTokens}
 }
+
+// Tokens that a conversation takes beside its text.
+const (
+	messageTokens = 16
+	toolTokens    = 1024 // what providers tell a model about tools as such
+)
+
+// worstMove returns how much a move of a conversation can use at most.
+func (m *Model) worstMove(r *ConverseRequest) Usage {
+	in := overhead + tokens(r.System)
+	for i := range r.Messages {
+		msg := &r.Messages[i]
+		in += messageTokens + tokens(msg.Text)
+		for _, u := range msg.Uses {
+			in += messageTokens + tokens(u.ID) + tokens(u.Name) + tokens(string(u.Input)) + len(u.Signature)
+		}
+		for _, res := range msg.Results {
+			in += messageTokens + tokens(res.ID) + tokens(res.Name) + tokens(res.Text)
+		}
+	}
+	for _, t := range r.Tools {
+		in += messageTokens + tokens(t.Name) + tokens(t.Description) + tokens(string(t.Schema))
+	}
+	if len(r.Tools) > 0 {
+		in += toolTokens
+	}
+	if m.Context > 0 {
+		in = min(in, m.Context)
+	}
+	return Usage{In: in, Out: r.MaxTokens}
+}

@@ -15,11 +15,13 @@ var delays = []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}
 // maxPatience is the longest that it waits because a provider says so.
 const maxPatience = time.Minute
 
-// An exchange is one query on its way. One goroutine uses it.
+// An exchange is one query, or one move of a conversation, on its way. One
+// goroutine uses it.
 type exchange struct {
 	d      *Dispatcher
 	by     Caller
 	q      *Query
+	talk   *Conversation // to go on with; nil for a query
 	began  time.Time
 	day    string
 	system string
@@ -29,15 +31,17 @@ type exchange struct {
 	spent     MicroCents // by all attempts
 	used      Usage      // likewise
 	estimated bool
-	model     *Model // that was asked last
-	reply     Reply  // what it said
+	model     *Model    // that was asked last
+	reply     Reply     // what it said
+	uses      []ToolUse // that it asks for
+	heard     bool      // some of an answer was passed on: it is not asked for again
 	attempts  []plugin.ModelAttempt
 	noURI     map[*Model]string // models that could not fetch the document, and why
 }
 
 // ask finds the models for the query and tries them.
 func (x *exchange) ask(ctx context.Context) Answer {
-	r, gap := x.d.route(x.q)
+	r, gap := x.d.route(x.q, x.talk != nil)
 	if gap != nil {
 		a := Answer{Err: gap}
 		if x.q.Document != nil && gap.Kind == Gap {
@@ -79,13 +83,13 @@ func (x *exchange) try(ctx context.Context, r route) (a Answer, last *Error) {
 			if a, last = x.attempt(ctx, m, fallback); last == nil {
 				return a, nil
 			}
-			if last.Kind != Quota && last.Kind != Pace {
+			if last.Kind != Quota && last.Kind != Pace || x.heard {
 				break
 			}
 			out[m] = last.Kind == Quota
 			fallback = fmt.Sprintf("a model of the %s tier could not take it: %s", m.Tier, last.Kind)
 		}
-		if !last.transient() || round == len(delays) {
+		if !last.transient() || round == len(delays) || x.heard {
 			break
 		}
 		pause := max(delays[round], last.RetryAfter)
@@ -105,6 +109,10 @@ func (x *exchange) try(ctx context.Context, r route) (a Answer, last *Error) {
 
 // attempt asks one model, once for each way there is to give it the document.
 func (x *exchange) attempt(ctx context.Context, m *Model, fallback string) (Answer, *Error) {
+	if x.talk != nil {
+		reply, failure := x.converse(ctx, m)
+		return Answer{Text: reply.Text, Path: PathText, Fallback: fallback, Model: m.Name}, failure
+	}
 	path := PathText
 	switch doc := x.q.Document; {
 	case x.q.Image != nil:
@@ -138,7 +146,7 @@ func (x *exchange) withoutURI(m *Model) string {
 	return m.path(&doc)
 }
 
-// once sends one request, with what it may cost set aside before.
+// once sends one request.
 func (x *exchange) once(ctx context.Context, m *Model, path string) (Reply, *Error) {
 	x.model = m
 	r := Request{Model: m.ID, System: x.system, Prompt: x.prompt, MaxTokens: x.q.MaxTokens, JSON: m.JSON && x.q.Hints != nil && x.q.Hints.StructuredOutput}
@@ -149,13 +157,18 @@ func (x *exchange) once(ctx context.Context, m *Model, path string) (Reply, *Err
 	if r.Parts, failure = x.parts(m, path); failure != nil {
 		return Reply{}, failure
 	}
-	worst := m.worst(&r)
+	return x.send(ctx, m, m.worst(&r), func(ctx context.Context) (Reply, error) { return m.Asks.Complete(ctx, r) })
+}
+
+// send makes one request, with what it may cost set aside before and settled
+// after.
+func (x *exchange) send(ctx context.Context, m *Model, worst Usage, ask func(ctx context.Context) (Reply, error)) (Reply, *Error) {
 	held, failure := x.reserve(ctx, m.cost(worst))
 	if failure != nil {
 		return Reply{}, failure
 	}
 	began := time.Now()
-	reply, failure := x.complete(ctx, m, r)
+	reply, failure := x.complete(ctx, ask)
 	x.reply = reply
 
 	var used Usage
@@ -181,7 +194,7 @@ func (x *exchange) once(ctx context.Context, m *Model, path string) (Reply, *Err
 
 // complete asks the provider within the time of one attempt. A client that
 // panics over what came back fails this attempt and nothing else.
-func (x *exchange) complete(ctx context.Context, m *Model, r Request) (reply Reply, failure *Error) {
+func (x *exchange) complete(ctx context.Context, ask func(ctx context.Context) (Reply, error)) (reply Reply, failure *Error) {
 	defer func() {
 		if p := recover(); p != nil {
 			reply, failure = Reply{}, &Error{Kind: Malformed, Message: "what came back is no answer of this provider", Sent: true, Err: fmt.Errorf("panic: %v", p)}
@@ -189,7 +202,7 @@ func (x *exchange) complete(ctx context.Context, m *Model, r Request) (reply Rep
 	}()
 	limited, cancel := context.WithTimeout(ctx, x.d.opts.Timeout)
 	defer cancel()
-	reply, err := m.Asks.Complete(limited, r)
+	reply, err := ask(limited)
 	if err == nil {
 		return reply, nil
 	}

@@ -33,13 +33,9 @@ func (p *Gemini) Complete(ctx context.Context, r Request) (reply Reply, err erro
 	if key == "" { // with none the client would look for one in the environment
 		return Reply{}, errorf(Auth, "no key is configured; name one with api_key_env or api_key_file")
 	}
-	base := p.BaseURL
-	if base == "" {
-		base = GeminiURL
-	}
 	t := &trip{over: p.Over, key: key}
 	defer t.caught(ctx, &err)
-	client, failure := p.dial(ctx, t, base)
+	client, failure := p.dial(ctx, t)
 	if failure != nil {
 		return Reply{}, failure
 	}
@@ -81,7 +77,11 @@ func (p *Gemini) Complete(ctx context.Context, r Request) (reply Reply, err erro
 }
 
 // dial returns a client for one trip.
-func (p *Gemini) dial(ctx context.Context, t *trip, base string) (*genai.Client, *Error) {
+func (p *Gemini) dial(ctx context.Context, t *trip) (*genai.Client, *Error) {
+	base := p.BaseURL
+	if base == "" {
+		base = GeminiURL
+	}
 	// Every setting is given, so that none is taken from the environment.
 	client, err := genai.NewClient(ctx, &genai.ClientConfig{
 		APIKey: t.key, Backend: genai.BackendGeminiAPI, HTTPClient: t.client(),
@@ -104,13 +104,9 @@ func (p *Gemini) Embed(ctx context.Context, r EmbedRequest) (reply EmbedReply, e
 	if key == "" {
 		return EmbedReply{}, errorf(Auth, "no key is configured; name one with api_key_env or api_key_file")
 	}
-	base := p.BaseURL
-	if base == "" {
-		base = GeminiURL
-	}
 	t := &trip{over: p.Over, key: key}
 	defer t.caught(ctx, &err)
-	client, failure := p.dial(ctx, t, base)
+	client, failure := p.dial(ctx, t)
 	if failure != nil {
 		return EmbedReply{}, failure
 	}

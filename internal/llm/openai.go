@@ -30,10 +30,6 @@ func (p *OpenAI) Complete(ctx context.Context, r Request) (reply Reply, err erro
 	if missing != nil {
 		return Reply{}, missing
 	}
-	base := p.BaseURL
-	if base == "" {
-		base = OpenAIURL
-	}
 	params := openai.ChatCompletionNewParams{Model: r.Model}
 	if r.System != "" {
 		params.Messages = append(params.Messages, openai.SystemMessage(r.System))
@@ -43,23 +39,11 @@ func (p *OpenAI) Complete(ctx context.Context, r Request) (reply Reply, err erro
 	} else {
 		params.Messages = append(params.Messages, openai.UserMessage(openAIParts(r)))
 	}
-	if base == OpenAIURL {
-		params.MaxCompletionTokens = param.NewOpt(int64(r.MaxTokens)) // its reasoning models take no max_tokens
-	} else {
-		params.MaxTokens = param.NewOpt(int64(r.MaxTokens)) // which all others know
-	}
-	if r.JSON {
-		params.ResponseFormat.OfJSONObject = &shared.ResponseFormatJSONObjectParam{}
-	}
+	p.limit(&params, r.MaxTokens, r.JSON)
 
 	t := &trip{over: p.Over, key: key}
 	defer t.caught(ctx, &err)
-	// The service alone: a whole client would read addresses and headers from the environment.
-	opts := []option.RequestOption{option.WithBaseURL(base), option.WithHTTPClient(t.client()), option.WithMaxRetries(0)}
-	if key != "" {
-		opts = append(opts, option.WithAPIKey(key))
-	}
-	chat := openai.NewChatCompletionService(opts...)
+	chat := openai.NewChatCompletionService(p.options(t)...)
 	res, err := chat.New(ctx, params)
 	if err != nil {
 		return Reply{}, t.fail(ctx, err)
@@ -78,6 +62,35 @@ func (p *OpenAI) Complete(ctx context.Context, r Request) (reply Reply, err erro
 	return reply, stopped(&reply, "content_filter")
 }
 
+func (p *OpenAI) base() string {
+	if p.BaseURL == "" {
+		return OpenAIURL
+	}
+	return p.BaseURL
+}
+
+// options are a client's for one trip. It is of one service alone: a whole
+// client would read addresses and headers from the environment.
+func (p *OpenAI) options(t *trip) []option.RequestOption {
+	opts := []option.RequestOption{option.WithBaseURL(p.base()), option.WithHTTPClient(t.client()), option.WithMaxRetries(0)}
+	if t.key != "" {
+		opts = append(opts, option.WithAPIKey(t.key))
+	}
+	return opts
+}
+
+// limit says how long an answer may be, and whether it is JSON.
+func (p *OpenAI) limit(params *openai.ChatCompletionNewParams, tokens int, json bool) {
+	if p.base() == OpenAIURL {
+		params.MaxCompletionTokens = param.NewOpt(int64(tokens)) // its reasoning models take no max_tokens
+	} else {
+		params.MaxTokens = param.NewOpt(int64(tokens)) // which all others know
+	}
+	if json {
+		params.ResponseFormat.OfJSONObject = &shared.ResponseFormatJSONObjectParam{}
+	}
+}
+
 var _ Embedder = (*OpenAI)(nil)
 
 // Embed implements [Embedder].
@@ -86,21 +99,13 @@ func (p *OpenAI) Embed(ctx context.Context, r EmbedRequest) (reply EmbedReply, e
 	if missing != nil {
 		return EmbedReply{}, missing
 	}
-	base := p.BaseURL
-	if base == "" {
-		base = OpenAIURL
-	}
 	params := openai.EmbeddingNewParams{Model: r.Model, Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: r.Texts}}
 	if r.Dimensions > 0 {
 		params.Dimensions = param.NewOpt(int64(r.Dimensions))
 	}
 	t := &trip{over: p.Over, key: key}
 	defer t.caught(ctx, &err)
-	opts := []option.RequestOption{option.WithBaseURL(base), option.WithHTTPClient(t.client()), option.WithMaxRetries(0)}
-	if key != "" {
-		opts = append(opts, option.WithAPIKey(key))
-	}
-	embeddings := openai.NewEmbeddingService(opts...)
+	embeddings := openai.NewEmbeddingService(p.options(t)...)
 	res, err := embeddings.New(ctx, params)
 	if err != nil {
 		return EmbedReply{}, t.fail(ctx, err)

@@ -21,8 +21,12 @@ func (x *exchange) record(ctx context.Context, a *Answer) error {
 	if err != nil {
 		return err
 	}
+	answer, err := x.answered(a)
+	if err != nil {
+		return err
+	}
 	labels := []string{plugin.Private}
-	if a.OK {
+	if answer != nil {
 		labels = append(labels, plugin.Untrusted)
 	}
 	e := &Exchange{By: x.by, Prompt: prompt, Record: plugin.ModelRecord{
@@ -36,10 +40,10 @@ func (x *exchange) record(ctx context.Context, a *Answer) error {
 	if x.model != nil {
 		rec.Model, rec.Provider = x.model.Name, x.model.Provider
 	}
-	if a.OK {
-		e.Answer = []byte(a.Text)
-		rec.AnswerHash = hashOf(e.Answer)
-	} else {
+	if answer != nil {
+		e.Answer, rec.AnswerHash = answer, hashOf(answer)
+	}
+	if !a.OK {
 		rec.Outcome, rec.Message = string(a.Err.Kind), a.Err.Message
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
@@ -58,7 +62,12 @@ func (x *exchange) notable(a *Answer) bool {
 
 // parameters are what was asked for beside the text.
 func (x *exchange) parameters() map[string]any {
-	p := map[string]any{"max_tokens": x.q.MaxTokens, "grounding": len(x.q.Grounding)}
+	p := map[string]any{"max_tokens": x.q.MaxTokens}
+	if x.talk != nil {
+		p["messages"], p["tools"] = len(x.talk.Messages), len(x.talk.Tools)
+	} else {
+		p["grounding"] = len(x.q.Grounding)
+	}
 	if h := x.q.Hints; h != nil {
 		p["needs_reasoning"], p["needs_structured_output"], p["prefers_native_file"] = h.NeedsReasoning, h.StructuredOutput, h.PrefersNative
 		if h.MaxBudget != nil {
@@ -70,6 +79,9 @@ func (x *exchange) parameters() map[string]any {
 
 // sent is what was asked: the text, and hashes of what went beside it.
 func (x *exchange) sent() ([]byte, error) {
+	if x.talk != nil {
+		return canonical(map[string]any{"system": x.system, "messages": x.talk.Messages, "tools": x.talk.Tools})
+	}
 	body := map[string]any{"system": x.system, "prompt": x.prompt}
 	if i := x.q.Image; i != nil {
 		body["image"] = map[string]any{"type": i.MIME, "size": len(i.Data), "hash": hashOf(i.Data)}
@@ -77,6 +89,22 @@ func (x *exchange) sent() ([]byte, error) {
 	if doc := x.q.Document; doc != nil {
 		body["document"] = map[string]any{"type": doc.MIME, "name": doc.Name, "size": doc.Size, "hash": doc.SHA256, "uri": doc.URI}
 	}
+	return canonical(body)
+}
+
+// answered is what came back: the text of an answer; of a move its text and the
+// tools it asks for, also where it broke off after some of it was passed on.
+func (x *exchange) answered(a *Answer) ([]byte, error) {
+	switch {
+	case x.talk != nil && (a.OK || a.Text != ""):
+		return canonical(map[string]any{"text": a.Text, "uses": x.uses})
+	case x.talk == nil && a.OK:
+		return []byte(a.Text), nil
+	}
+	return nil, nil
+}
+
+func canonical(body any) ([]byte, error) {
 	return json.Marshal(body, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 }
 

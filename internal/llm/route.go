@@ -27,8 +27,9 @@ type route struct {
 
 // route finds the models for a query: those of its tier, then those of the
 // other one, which stands in where the first lacks what is needed or has used up
-// its quota. What cannot be taken at all is a gap.
-func (d *Dispatcher) route(q *Query) (route, *Error) {
+// its quota. What cannot be taken at all is a gap. talk is whether it goes on
+// with a conversation.
+func (d *Dispatcher) route(q *Query, talk bool) (route, *Error) {
 	if len(d.models) == 0 {
 		return route{}, noModel()
 	}
@@ -36,6 +37,11 @@ func (d *Dispatcher) route(q *Query) (route, *Error) {
 	all := slices.Concat(d.of(wanted), d.of(wanted.other()))
 	var r route
 	switch {
+	case talk:
+		r.models = filter(all, func(m *Model) bool { _, able := m.Asks.(Converser); return able })
+		if len(r.models) == 0 {
+			return r, errorf(Gap, "no configured model holds conversations with tools; name one of openai, anthropic or gemini under models in mortise.yaml")
+		}
 	case q.Image != nil:
 		r.models = filter(all, func(m *Model) bool { return m.Vision })
 		if len(r.models) == 0 {

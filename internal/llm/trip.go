@@ -20,7 +20,8 @@ import (
 
 // Bounds of what comes back.
 const (
-	maxAnswer  = 8 << 20
+	maxAnswer  = 8 << 20  // also of one event of a stream
+	maxStream  = 32 << 20 // an event has some hundred bytes around a word or two
 	maxFailure = 64 << 10
 	maxHeader  = 64 << 10
 )
@@ -43,8 +44,9 @@ func Transport() *http.Transport {
 // A trip is one request to a provider, as it was on the wire. The clients see
 // the answer too, but each tells something else of it. It must be used once.
 type trip struct {
-	over http.RoundTripper
-	key  string // that no text may repeat
+	over   http.RoundTripper
+	key    string // that no text may repeat
+	stream bool   // the answer comes in events
 
 	began   atomic.Bool // a client has used it
 	sent    atomic.Bool // something of the request was written
@@ -89,7 +91,11 @@ func (t *trip) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp.Body = io.NopCloser(bytes.NewReader(t.failure))
 		return resp, nil
 	}
-	resp.Body = &bounded{resp.Body, maxAnswer, t}
+	if t.stream {
+		resp.Body = &events{ReadCloser: resp.Body, trip: t}
+	} else {
+		resp.Body = &bounded{resp.Body, maxAnswer, t}
+	}
 	return resp, nil
 }
 
@@ -124,7 +130,7 @@ func (t *trip) fail(ctx context.Context, err error) *Error {
 	case ctx.Err() != nil:
 		e.Kind, e.Message, e.Sent = Timeout, "no whole answer came in time", t.sent.Load()
 	case t.large:
-		e.Kind, e.Message, e.Sent = TooLarge, "the answer has more than "+strconv.Itoa(maxAnswer>>20)+" MiB", true
+		e.Kind, e.Message, e.Sent = TooLarge, "the answer has more than "+strconv.Itoa(t.most()>>20)+" MiB", true
 	case t.status == 0:
 		e.Kind, e.Message, e.Sent = Unreachable, "no answer came: "+said(cause(err), t.key), t.sent.Load()
 	case t.status/100 == 2 && t.cut:
@@ -132,7 +138,8 @@ func (t *trip) fail(ctx context.Context, err error) *Error {
 	case t.status/100 == 2:
 		e.Kind, e.Message, e.Sent = Malformed, "what came back is no answer of this provider; look at base_url", true
 	default:
-		t.judge(e)
+		e.Message, e.RetryAfter = "it answered "+strconv.Itoa(t.status), retryAfter(t.header, time.Now())
+		t.judge(e, t.status, t.failure)
 	}
 	return e
 }
@@ -156,31 +163,38 @@ func (t *trip) caught(ctx context.Context, err *error) {
 	}
 }
 
-// judge reads an answer whose status is no success. All three providers put
-// what they say under error.message.
-func (t *trip) judge(e *Error) {
-	var body struct {
-		Error struct {
-			Message string         `json:"message"`
-			Type    string         `json:"type"`
-			Code    jsontext.Value `json:"code"`
-			Details []struct {
-				Delay      string `json:"retryDelay"` // of Gemini, such as 17s
-				Violations []struct {
-					Quota string `json:"quotaId"`
-				} `json:"violations"`
-			} `json:"details"`
-		} `json:"error"`
-	}
-	raw := bytes.TrimSpace(t.failure)
+// A complaint is how all three providers say what went wrong.
+type complaint struct {
+	Error struct {
+		Message string         `json:"message"`
+		Type    string         `json:"type"`
+		Status  string         `json:"status"` // of Gemini
+		Code    jsontext.Value `json:"code"`
+		Details []struct {
+			Delay      string `json:"retryDelay"` // of Gemini, such as 17s
+			Violations []struct {
+				Quota string `json:"quotaId"`
+			} `json:"violations"`
+		} `json:"details"`
+	} `json:"error"`
+}
+
+// complained reads a complaint.
+func complained(raw []byte) (c complaint, ok bool) {
+	raw = bytes.TrimSpace(raw)
 	if n := len(raw); n > 1 && raw[0] == '[' && raw[n-1] == ']' { // as Gemini does now and then
 		raw = raw[1 : n-1]
 	}
-	text := "it answered " + strconv.Itoa(t.status)
-	if json.Unmarshal(raw, &body, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) == nil && body.Error.Message != "" {
-		text += ": " + said(body.Error.Message, t.key)
+	ok = json.Unmarshal(raw, &c, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) == nil
+	return c, ok
+}
+
+// judge reads an answer whose status is no success, and adds to e what it says.
+func (t *trip) judge(e *Error, status int, raw []byte) {
+	body, ok := complained(raw)
+	if ok && body.Error.Message != "" {
+		e.Message += ": " + said(body.Error.Message, t.key)
 	}
-	e.Message, e.RetryAfter = text, retryAfter(t.header, time.Now())
 	code, daily := strings.Trim(string(body.Error.Code), `"`), false
 	for _, detail := range body.Error.Details {
 		if d, err := time.ParseDuration(detail.Delay); err == nil && d > 0 && e.RetryAfter == 0 {
@@ -191,20 +205,20 @@ func (t *trip) judge(e *Error) {
 		}
 	}
 	switch {
-	case t.status == http.StatusUnauthorized, t.status == http.StatusForbidden:
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		e.Kind = Auth
-	case t.status == http.StatusPaymentRequired, code == "insufficient_quota", body.Error.Type == "insufficient_quota", body.Error.Type == "billing_error", daily:
+	case status == http.StatusPaymentRequired, code == "insufficient_quota", body.Error.Type == "insufficient_quota", body.Error.Type == "billing_error", daily:
 		e.Kind = Quota
-	case t.status == http.StatusTooManyRequests:
+	case status == http.StatusTooManyRequests:
 		e.Kind = Pace
-	case t.status == http.StatusRequestTimeout, t.status == http.StatusConflict, t.status >= 500:
+	case status == http.StatusRequestTimeout, status == http.StatusConflict, status >= 500:
 		e.Kind = Overloaded
-	case t.status == http.StatusRequestEntityTooLarge:
+	case status == http.StatusRequestEntityTooLarge:
 		e.Kind = TooLarge
 	case code == "content_filter", code == "content_policy_violation":
 		e.Kind = Refused
-	case t.status/100 == 3:
-		e.Kind, e.Message = BadRequest, text+": it redirects, which is not followed; look at base_url"
+	case status/100 == 3:
+		e.Kind, e.Message = BadRequest, e.Message+": it redirects, which is not followed; look at base_url"
 	default:
 		e.Kind = BadRequest
 	}

@@ -221,6 +221,10 @@ func TestHostilePackageFiles(t *testing.T) {
 		many = append(many, member{name: fmt.Sprintf("f%d", n), change: func(z *zip.FileHeader, _ *tar.Header) { z.Method = zip.Store }})
 	}
 	try("many files", "p.zip", zipped(t, many...), "at most 20000 files and directories")
+	for n := range 65_536 - len(many) {
+		many = append(many, member{name: fmt.Sprintf("g%d", n), change: func(z *zip.FileHeader, _ *tar.Header) { z.Method = zip.Store }})
+	}
+	try("65,536 files", "p.zip", zipped(t, many...), "it is of the long form (zip64)")
 	try("many files", "p.tar.gz", gzipped(t, tarred(t, many...)), "at most 20000 files and directories")
 	try("a hard link", "p.tar", tarred(t, with(member{name: "l", change: func(_ *zip.FileHeader, h *tar.Header) {
 		h.Typeflag, h.Linkname = tar.TypeLink, "plugin.py"

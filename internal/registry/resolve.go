@@ -37,26 +37,54 @@ func (r *Registry) Resolve(ctx context.Context, ref string) (*plugin.Target, err
 	return target, nil
 }
 
-func (r *Registry) resolve(ctx context.Context, ref string) (*plugin.Target, error) {
+// Find returns the plugin that ref names, name or name@versions, with its
+// package: of the version that Resolve would choose, and without an operation. It
+// may have none.
+func (r *Registry) Find(ctx context.Context, ref string) (*plugin.Target, error) {
+	if err := r.keepUp(ctx, r.now()); err != nil {
+		return nil, plugin.AsError(err)
+	}
+	_, v, _, err := r.chosen(ctx, ref)
+	if err != nil {
+		return nil, plugin.AsError(err)
+	}
+	m, err := v.manifest()
+	if err != nil {
+		return nil, plugin.AsError(err)
+	}
+	return &plugin.Target{Manifest: m, Package: v.pkg}, nil
+}
+
+// chosen returns the version that a reference means, as its files are now, and
+// the index that it stands in.
+func (r *Registry) chosen(ctx context.Context, ref string) (*index, *version, wanted, error) {
 	want, err := parseWanted(ref)
 	if err != nil {
-		return nil, err
+		return nil, nil, want, err
 	}
 	for _, v := range r.index.Load().versions(want.Plugin) {
 		if v.state != Active {
 			continue
 		}
 		if err := r.freshen(ctx, v); err != nil {
-			return nil, err
+			return nil, nil, want, err
 		}
 	}
 	ix := r.index.Load()
 	v, err := ix.choose(want, func(v *version) bool { return v.state == Active })
 	if err != nil {
-		return nil, err
+		return nil, nil, want, err
 	}
 	if v.live != nil && v.live.err() != nil {
-		return nil, broken(v, v.live.err())
+		return nil, nil, want, broken(v, v.live.err())
+	}
+	return ix, v, want, nil
+}
+
+func (r *Registry) resolve(ctx context.Context, ref string) (*plugin.Target, error) {
+	ix, v, want, err := r.chosen(ctx, ref)
+	if err != nil {
+		return nil, err
 	}
 	m, err := v.manifest()
 	if err != nil {

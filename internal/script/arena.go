@@ -5,8 +5,9 @@ package script
 import (
 	"math/bits"
 	"sync/atomic"
-	"syscall"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // An arena is the one block of memory that an engine has, and its allocator.
@@ -48,7 +49,7 @@ var mapped atomic.Int64
 // only as far as it is used.
 func newArena(size int) (*arena, error) {
 	size = (size + page - 1) &^ (page - 1)
-	memory, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_NORESERVE)
+	memory, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, err
 	}
@@ -61,10 +62,10 @@ func newArena(size int) (*arena, error) {
 
 // revoke takes the memory away from whoever is using it: touching it is a fault
 // from now on. It may be called from any goroutine.
-func (a *arena) revoke() { _ = syscall.Mprotect(a.memory, syscall.PROT_NONE) }
+func (a *arena) revoke() { _ = unix.Mprotect(a.memory, unix.PROT_NONE) }
 
 func (a *arena) unmap() {
-	if a.memory != nil && syscall.Munmap(a.memory) == nil {
+	if a.memory != nil && unix.Munmap(a.memory) == nil {
 		mapped.Add(-1)
 	}
 	a.memory = nil
@@ -169,7 +170,7 @@ func (h *arenaHead) freePages(start, size uintptr) {
 	}
 	next := *link
 	if size >= giveBack { // what a peak took goes back to the machine
-		_ = syscall.Madvise(bytesAt(start+page, size-page), syscall.MADV_DONTNEED)
+		_ = unix.Madvise(bytesAt(start+page, size-page), unix.MADV_DONTNEED)
 	}
 	if next != 0 && start+size == next {
 		size += at[spareRun](next).size

@@ -91,6 +91,31 @@ func (s *Scrubber) spelled() *table {
 	return s.table
 }
 
+// within returns the values that are in data, in whichever spelling, also where
+// that is JSON and they are escaped in it.
+func (s *Scrubber) within(data []byte) (values []string) {
+	if s.idle() || len(data) < shortest {
+		return nil
+	}
+	if !s.spelled().in(data) && string(s.JSON(data)) == string(data) {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := string(data)
+	for _, k := range s.values {
+		if slices.ContainsFunc(k.spellings, func(spelling string) bool { return strings.Contains(text, spelling) }) {
+			values = append(values, k.value)
+		}
+	}
+	if values == nil { // spelled as no single one is: all that may be meant
+		for _, k := range s.values {
+			values = append(values, k.value)
+		}
+	}
+	return values
+}
+
 // Text returns text without secrets.
 func (s *Scrubber) Text(text string) string {
 	if s.idle() || len(text) < shortest {

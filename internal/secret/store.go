@@ -2,18 +2,49 @@ package secret
 
 import (
 	"context"
+	"fmt"
+	"sync"
+	"time"
 
+	"github.com/mortise-dev/mortise/internal/canon"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// Guard returns a store whose entries are written without secrets, whoever
-// appends them.
-func (s *Scrubber) Guard(st store.Store) store.Store { return &guarded{st, s} }
+// Guard returns a store in which there are no secrets that the scrubber knows,
+// whoever writes. What people read is written without them: entries, documents,
+// what is said about artifacts. What must stay what it is, because a call is run
+// again with it or a plugin gets it back, is encrypted with the ledger's key,
+// which is in dir; whoever reads it there has its secrets taken out of what they
+// say from then on.
+func (s *Scrubber) Guard(st store.Store, dir string) store.Store {
+	if s == nil {
+		return st
+	}
+	return &guarded{Store: st, s: s, dir: dir}
+}
 
 type guarded struct {
 	store.Store
-	s *Scrubber
+	s   *Scrubber
+	dir string
+
+	mu    sync.Mutex // guards found
+	found *store.Key
+}
+
+// key returns the ledger's key, which may be made only after this was opened.
+func (g *guarded) key() (*store.Key, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.found == nil {
+		key, err := store.ReadKey(g.dir)
+		if err != nil {
+			return nil, fmt.Errorf("what has secrets in it is encrypted where it is kept: %w", err)
+		}
+		g.found = key
+	}
+	return g.found, nil
 }
 
 var _ store.Store = (*guarded)(nil)
@@ -30,28 +61,183 @@ func (g *guarded) WriteLast(ctx context.Context, fn func(store.Tx) error) error 
 
 // Recover implements [store.Store].
 func (g *guarded) Recover(ctx context.Context, fn func(store.Tx, store.NodeRow) error) (int, error) {
-	return g.Store.Recover(ctx, func(tx store.Tx, n store.NodeRow) error { return fn(&guardedTx{tx, g.s}, n) })
+	return g.Store.Recover(ctx, func(tx store.Tx, n store.NodeRow) error { return fn(&guardedTx{tx, g}, n) })
+}
+
+// Snapshot implements [store.Store].
+func (g *guarded) Snapshot(ctx context.Context, fn func(store.Reader) error) error {
+	return g.Store.Snapshot(ctx, func(r store.Reader) error { return fn(&guardedReader{r, g}) })
+}
+
+// Body implements [store.Reader].
+func (g *guarded) Body(ctx context.Context, tenant, hash string) ([]byte, error) {
+	return g.body(ctx, g.Store, tenant, hash)
+}
+
+// KV implements [store.Reader].
+func (g *guarded) KV(ctx context.Context, key store.KVKey) (*store.KVRow, error) {
+	return g.kv(ctx, g.Store, key)
+}
+
+// ArtifactData implements [store.Reader].
+func (g *guarded) ArtifactData(ctx context.Context, tenant, session, id string) ([]byte, error) {
+	return g.artifact(ctx, g.Store, tenant, session, id)
 }
 
 func (g *guarded) wrap(fn func(store.Tx) error) func(store.Tx) error {
 	if fn == nil {
 		return nil
 	}
-	return func(tx store.Tx) error { return fn(&guardedTx{tx, g.s}) }
+	return func(tx store.Tx) error { return fn(&guardedTx{tx, g}) }
+}
+
+func (g *guarded) body(ctx context.Context, r store.Reader, tenant, hash string) ([]byte, error) {
+	data, err := r.Body(ctx, tenant, hash)
+	if err != nil || !store.Sealed(data) {
+		return data, err
+	}
+	return g.unseal(data, store.BodyPlace(tenant, hash))
+}
+
+func (g *guarded) kv(ctx context.Context, r store.Reader, key store.KVKey) (*store.KVRow, error) {
+	row, err := r.KV(ctx, key)
+	if err != nil || row == nil || !store.Sealed(row.Value) {
+		return row, err
+	}
+	row.Value, err = g.unseal(row.Value, store.KVPlace(key))
+	return row, err
+}
+
+func (g *guarded) artifact(ctx context.Context, r store.Reader, tenant, session, id string) ([]byte, error) {
+	data, err := r.ArtifactData(ctx, tenant, session, id)
+	if err != nil || !store.Sealed(data) {
+		return data, err
+	}
+	return g.unseal(data, store.ArtifactPlace(tenant, session, id))
+}
+
+func (g *guarded) unseal(data []byte, place []string) ([]byte, error) {
+	key, err := g.key()
+	if err != nil {
+		return nil, err
+	}
+	plain, secrets, err := key.Unseal(data, place...)
+	for _, value := range secrets {
+		g.s.Know(value)
+	}
+	return plain, err
+}
+
+// sealed returns what is kept in the place of data, which is data itself where no
+// secret is in it.
+func (g *guarded) sealed(data []byte, place []string) (kept []byte, is bool, err error) {
+	secrets := g.s.within(data)
+	if len(secrets) == 0 && !store.Sealed(data) { // what looks sealed would be taken for it
+		return data, false, nil
+	}
+	key, err := g.key()
+	if err != nil {
+		return nil, false, err
+	}
+	kept, err = key.Seal(data, secrets, place...)
+	return kept, true, err
+}
+
+type guardedReader struct {
+	store.Reader
+	g *guarded
+}
+
+// Body implements [store.Reader].
+func (r *guardedReader) Body(ctx context.Context, tenant, hash string) ([]byte, error) {
+	return r.g.body(ctx, r.Reader, tenant, hash)
+}
+
+// KV implements [store.Reader].
+func (r *guardedReader) KV(ctx context.Context, key store.KVKey) (*store.KVRow, error) {
+	return r.g.kv(ctx, r.Reader, key)
+}
+
+// ArtifactData implements [store.Reader].
+func (r *guardedReader) ArtifactData(ctx context.Context, tenant, session, id string) ([]byte, error) {
+	return r.g.artifact(ctx, r.Reader, tenant, session, id)
 }
 
 type guardedTx struct {
 	store.Tx
-	s *Scrubber
+	g *guarded
 }
 
 // Append implements [store.Tx].
 func (t *guardedTx) Append(e plugin.Entry) {
-	if !t.s.idle() {
-		e.Subject, e.Principal = t.s.Text(e.Subject), t.s.Text(e.Principal)
+	if s := t.g.s; !s.idle() {
+		e.Subject, e.Principal = s.Text(e.Subject), s.Text(e.Principal)
 		if len(e.Body) > 0 {
-			e.Body = t.s.JSON(e.Body)
+			e.Body = s.JSON(e.Body)
 		}
 	}
 	t.Tx.Append(e)
+}
+
+// Body implements [store.Reader].
+func (t *guardedTx) Body(ctx context.Context, tenant, hash string) ([]byte, error) {
+	return t.g.body(ctx, t.Tx, tenant, hash)
+}
+
+// KV implements [store.Reader].
+func (t *guardedTx) KV(ctx context.Context, key store.KVKey) (*store.KVRow, error) {
+	return t.g.kv(ctx, t.Tx, key)
+}
+
+// ArtifactData implements [store.Reader].
+func (t *guardedTx) ArtifactData(ctx context.Context, tenant, session, id string) ([]byte, error) {
+	return t.g.artifact(ctx, t.Tx, tenant, session, id)
+}
+
+// PutBody implements [store.Tx].
+func (t *guardedTx) PutBody(tenant string, data []byte, expires time.Time) (string, error) {
+	hash := canon.Sum(data)
+	kept, is, err := t.g.sealed(data, store.BodyPlace(tenant, hash))
+	if err != nil {
+		return "", err
+	}
+	if !is {
+		return t.Tx.PutBody(tenant, data, expires)
+	}
+	return hash, t.Tx.PutSealedBody(tenant, hash, kept, expires)
+}
+
+// PutKV implements [store.Tx].
+func (t *guardedTx) PutKV(row store.KVRow) (err error) {
+	if row.Value, _, err = t.g.sealed(row.Value, store.KVPlace(row.KVKey)); err != nil {
+		return err
+	}
+	return t.Tx.PutKV(row)
+}
+
+// PutDocument implements [store.Tx]. Its text was cleaned before it was cut.
+func (t *guardedTx) PutDocument(row store.DocumentRow, chunks []store.ChunkRow) (bool, error) {
+	return t.Tx.PutDocument(t.document(row), chunks)
+}
+
+// UpdateDocument implements [store.Tx].
+func (t *guardedTx) UpdateDocument(row store.DocumentRow) (bool, error) {
+	return t.Tx.UpdateDocument(t.document(row))
+}
+
+func (t *guardedTx) document(row store.DocumentRow) store.DocumentRow {
+	s := t.g.s
+	row.Title, row.Filename, row.URL = s.Text(row.Title), s.Text(row.Filename), s.Text(row.URL)
+	row.Extraction, row.Attributes = string(s.JSON([]byte(row.Extraction))), string(s.JSON([]byte(row.Attributes)))
+	return row
+}
+
+// InsertArtifact implements [store.Tx].
+func (t *guardedTx) InsertArtifact(row store.ArtifactRow, data []byte) (inserted, prior *store.ArtifactRow, open bool, err error) {
+	s := t.g.s
+	if data, _, err = t.g.sealed(data, store.ArtifactPlace(row.Tenant, row.SessionID, row.ID)); err != nil {
+		return nil, nil, false, err
+	}
+	row.Name, row.SourceTool, row.Metadata = s.Text(row.Name), s.Text(row.SourceTool), string(s.JSON([]byte(row.Metadata)))
+	return t.Tx.InsertArtifact(row, data)
 }

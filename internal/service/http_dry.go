@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -20,8 +21,12 @@ const dryHeader = "x-mortise-dry-run"
 // fetchDry answers a request that is not sent, after the questions that need no
 // network: 200, with an empty JSON object. Real answers come from outside, so
 // what is made of this one is tainted as theirs would be.
-func (g *grant) fetchDry(f *fetch) (any, *plugin.Change, error) {
+func (g *grant) fetchDry(ctx context.Context, f *fetch) (any, *plugin.Change, error) {
 	if err := egress.Allow(g.hosts(), f.url); err != nil {
+		return nil, nil, err
+	}
+	inserted, err := g.inserted(ctx, f)
+	if err != nil {
 		return nil, nil, err
 	}
 	g.heard([]string{plugin.Untrusted})
@@ -38,22 +43,74 @@ func (g *grant) fetchDry(f *fetch) (any, *plugin.Change, error) {
 	default:
 		answer.Body = &body
 	}
-	c := &plugin.Change{Target: f.method + " " + f.url.String(), After: f.shown(), Summary: "not asked"}
+	c := &plugin.Change{Target: f.method + " " + f.url.String(), After: f.shown(inserted), Summary: "not asked"}
 	if !f.reads() {
 		c.Summary = fmt.Sprintf("sent, with %d bytes", len(f.body))
 	}
 	return answer, c, nil
 }
 
+// inserted returns what the host would insert into a request, by the names of
+// the headers and parameters, and refuses it where a secret is not set. Accounts
+// are not asked for their tokens.
+func (g *grant) inserted(ctx context.Context, f *fetch) (map[string]string, error) {
+	all := map[string]string{}
+	add := func(place, name, scope string, optional bool) error {
+		_, found := rehearsed[json.RawMessage](g, g.secretKey(name))
+		if !found {
+			if g.broker.Secrets == nil {
+				return nowhere(fetchName)
+			}
+			var err error
+			if _, found, err = g.broker.Secrets.Find(ctx, g.target, g.call, name, scope); err != nil {
+				return err
+			}
+		}
+		switch {
+		case found:
+			all[place] = "secret " + name
+		case !optional:
+			return g.notThere(name)
+		}
+		return nil
+	}
+	for _, p := range f.placed {
+		scope, err := g.placedScope(p.secret, f.url)
+		if err == nil {
+			err = add(strings.ToLower(p.header), p.secret, scope, false)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, in := range g.target.Manifest.HTTP.Inject {
+		place := strings.ToLower(in.Header)
+		if place == "" {
+			place = in.Query
+		}
+		switch {
+		case place == "" || !bound(in, f.url):
+		case in.Account != "":
+			all[place] = "account " + in.Account
+		default:
+			if err := add(place, in.Secret, scopeOr(in.AllowedScope), in.Optional); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}
+
 // shown is a request as a person may see it. Headers go by many names, and all
 // that are not known for something else may be credentials.
-func (f *fetch) shown() json.RawMessage {
+func (f *fetch) shown(inserted map[string]string) json.RawMessage {
 	out := struct {
-		Headers map[string]string `json:"headers,omitempty"`
 		JSON    jsontext.Value    `json:"json,omitzero"`
 		Body    string            `json:"body,omitempty"`
-		Bytes   int               `json:"bytes,omitempty"` // of a body that is neither
-	}{Headers: map[string]string{}}
+		Bytes   int               `json:"bytes,omitzero"` // of a body that is neither
+		Headers map[string]string `json:"headers,omitempty"`
+		Host    map[string]string `json:"inserted,omitempty"` // by the host, by the name of the header or parameter
+	}{Headers: map[string]string{}, Host: inserted}
 	for name, values := range f.header {
 		value := "[redacted]"
 		if slices.Contains(keptHeaders, name) {
@@ -70,7 +127,7 @@ func (f *fetch) shown() json.RawMessage {
 	default:
 		out.Bytes = len(f.body)
 	}
-	if len(out.Headers) == 0 && len(f.body) == 0 {
+	if len(out.Headers) == 0 && len(inserted) == 0 && len(f.body) == 0 {
 		return nil
 	}
 	return shown(out)

@@ -296,6 +296,10 @@ func TestIdentitiesOfTheCaller(t *testing.T) {
 	s.equal("identity.primary_email", `{"provider":"google"}`, `{"email":"ada@example.com"}`)
 	s.equal("identity.primary_email", `{"provider":"slack"}`, `{"email":null}`)
 	s.equal("identity.primary_email", `{"provider":"github"}`, `{"email":null}`)
+	// What somebody connected stands beside what an administrator linked.
+	s.broker.Accounts = fewAccounts{{"google", "9", "other@example.com"}, {"slack", "U1", "ada@slack.example.com"}, {"github", "17", ""}}
+	s.equal("identity.current", `{}`, `{"user_id":"ada","email":"ada@example.com","name":"ada","identities":{"github":{"email":null,"subject":"17"},"google":{"email":"ada@example.com","subject":"ada@example.com"},"slack":{"email":"ada@slack.example.com","subject":"U1"}}}`)
+	s.equal("identity.primary_email", `{"provider":"slack"}`, `{"email":"ada@slack.example.com"}`)
 	bob := `{"found":true,"value":{"user_id":"bob","email":"bob@example.com","subject":"bob@example.com"}}`
 	s.equal("identity.lookup", `{"kind":"google_directory","value":"bob"}`, bob)
 	s.equal("identity.lookup", `{"kind":"google","value":"bob@example.com"}`, bob)
@@ -303,6 +307,17 @@ func TestIdentitiesOfTheCaller(t *testing.T) {
 	if err := s.fail("identity.lookup", `{"kind":"","value":"x"}`); plugin.CodeOf(err) != plugin.CodeInvalidInput {
 		t.Error(err)
 	}
+}
+
+// Few accounts are connected, and none gives a token.
+type fewAccounts []ConnectedAccount
+
+func (f fewAccounts) Connected(context.Context, *plugin.Call) ([]ConnectedAccount, error) {
+	return f, nil
+}
+
+func (fewAccounts) Resolve(context.Context, *plugin.Target, *plugin.Call, AccountAsk) (AccountToken, error) {
+	return AccountToken{}, nil
 }
 
 func TestAnAuditIsOnRecord(t *testing.T) {

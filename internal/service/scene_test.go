@@ -65,6 +65,11 @@ func (c connected) Resolve(ctx context.Context, t *plugin.Target, call *plugin.C
 	return AccountToken(answer), err
 }
 
+// Connected implements [Accounts].
+func (connected) Connected(context.Context, *plugin.Call) ([]ConnectedAccount, error) {
+	return nil, nil
+}
+
 var oneServer = sync.OnceValue(func() *httptest.Server { return httptest.NewServer(http.NotFoundHandler()) })
 
 func newScene(t *testing.T) *scene {

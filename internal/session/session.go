@@ -1,15 +1,17 @@
 // Package session keeps investigations and what is registered in them.
 //
-// An artifact is a file that never changes again: its bytes are kept under
-// their hash, once for all who have the same, and what it is and where it came
-// from stands beside them in the store. Registering one, and whatever else
-// changes a session, is an entry of the ledger in the same transaction.
+// An artifact is a file that never changes again: what it is and where it came
+// from is a row of the store, which has its bytes too where they are few. Others
+// are kept under their hash, once for all who have the same. Registering one,
+// and whatever else changes a session, is an entry of the ledger in the same
+// transaction.
 //
 // Processes do not read artifacts where they are kept but in a [View], where
 // they have the names they came with.
 package session
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -106,7 +108,14 @@ var Pillars = []string{"network_forensics", "cloud_investigation", "log_analysis
 type Open struct {
 	Name   string // up to 200 printable characters
 	Pillar string // "" for none yet
+	Kind   string // what sort of session; an investigation where it is empty
 }
+
+// The kinds of sessions.
+const (
+	Investigation = "investigation"
+	Conversation  = "conversation" // with an agent
+)
 
 // Create begins a session.
 func (s *Sessions) Create(ctx context.Context, tenant string, o Open) (Session, error) {
@@ -118,7 +127,7 @@ func (s *Sessions) Create(ctx context.Context, tenant string, o Open) (Session, 
 	}
 	now := s.now()
 	row := store.SessionRow{
-		Tenant: tenant, Name: o.Name, Kind: "investigation", Pillar: o.Pillar, State: store.SessionOpen, Labels: []string{}, CreatedAt: now, UpdatedAt: now,
+		Tenant: tenant, Name: o.Name, Kind: cmp.Or(o.Kind, Investigation), Pillar: o.Pillar, State: store.SessionOpen, Labels: []string{}, CreatedAt: now, UpdatedAt: now,
 	}
 	err := s.write(ctx, func(tx store.Tx) (err error) {
 		row.ID, err = freshID("sess_", 6, func(id string) (bool, error) {

@@ -53,6 +53,9 @@ func failure(acts bool, res plugin.Result, e *plugin.Error, debug bool) Answer {
 	if !known {
 		said = spellings[plugin.CodeInternal]
 	}
+	if e.Code == plugin.CodePluginError && e.PluginCode == string(plugin.CodeOutputTooLarge) {
+		said = spellings[plugin.CodeOutputTooLarge] // its result did not come as far as the host
+	}
 	if said.word != executeError && e.Code != plugin.CodeTimeout {
 		return refusal(res, e, said)
 	}

@@ -53,6 +53,8 @@ type ConversationRow struct {
 
 	Open       bool
 	Turns      int64
+	Received   int64     // the n of the newest message that came in
+	Handled    int64     // the n of the newest of these that has its turn behind it
 	Lease      string    // of whoever has the turn; "" for nobody
 	LeaseUntil time.Time // by the clock of the host that took it
 	UpdatedAt  time.Time
@@ -66,15 +68,20 @@ type ConversationFilter struct {
 	Channel string
 	Peer    string
 	Open    bool
+	Waiting bool // open ones, in which a message waits for its turn; the longest waiting first
 	Limit   int
 }
+
+// Inbound is the role of a message as it came in. Once its turn has begun there
+// is one of the user for it.
+const Inbound = "inbound"
 
 // A MessageRow is one message of a conversation. It never changes.
 type MessageRow struct {
 	Tenant    string
 	SessionID string
 	N         int64  // from 1, in their order; InsertMessage gives it
-	Role      string // user, assistant, tool
+	Role      string // inbound, user, assistant, tool
 	Body      []byte // JSON
 	CallID    string // the call it is about or comes from
 	Labels    []string

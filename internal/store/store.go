@@ -327,6 +327,10 @@ type Tx interface {
 	// there is no such conversation.
 	InsertMessage(row MessageRow) (n int64, err error)
 
+	// Handled says that the messages that came in up to n have their turns behind
+	// them.
+	Handled(tenant, session string, n int64) error
+
 	// PutMemory has an agent remember something, in place of what it had under
 	// that key.
 	PutMemory(row MemoryRow) error
@@ -414,6 +418,9 @@ type Tx interface {
 	// returns its hash. The same bytes are kept once, for the longest time
 	// that was asked.
 	PutBody(tenant string, data []byte, expires time.Time) (hash string, err error)
+	// PutSealedBody keeps in the place of the bytes of a hash what they became by
+	// [Key.Seal], also where they are there.
+	PutSealedBody(tenant, hash string, sealed []byte, expires time.Time) error
 
 	// PutPackage adds a package or replaces what is known of it.
 	PutPackage(row PackageRow) error

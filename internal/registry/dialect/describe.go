@@ -22,6 +22,7 @@ type Described struct {
 	Description  string                        `json:"description"`
 	Capabilities []string                      `json:"capabilities"`
 	Operations   map[string]DescribedOperation `json:"operations"`
+	Hooks        []DescribedHook               `json:"hooks"`
 }
 
 // A DescribedOperation is one operation as the code has it. All but the kind
@@ -47,7 +48,7 @@ type DescribedOperation struct {
 
 // silent reports whether the code says nothing at all.
 func (d Described) silent() bool {
-	return d.Name == "" && d.Version == "" && len(d.Operations) == 0 && len(d.Capabilities) == 0
+	return d.Name == "" && d.Version == "" && len(d.Operations) == 0 && len(d.Capabilities) == 0 && len(d.Hooks) == 0
 }
 
 // ParseDescribed reads the result of `describe` and returns what it says of
@@ -79,8 +80,11 @@ func ParseDescribed(result []byte, name string) (Described, error) {
 // NeedsDescribe reports whether the code of m must be asked for what m leaves
 // open, and can be: its operations, or a schema of one.
 func NeedsDescribe(m *plugin.Manifest) bool {
-	if m.Runner.Protocol != "2" || m.Dialect == EventMill { // whose tools describe nothing
+	if m.Runner.Protocol != "2" || m.Dialect == EventMill || m.Runner.Kind == webhookRunner { // which describe nothing
 		return false
+	}
+	if m.Dialect == OpenHermit {
+		return m.Hooks == nil && m.Operations == nil
 	}
 	open := func(op *plugin.Operation) bool { return op.Input == nil || op.Output == nil }
 	return len(m.Operations) == 0 || slices.ContainsFunc(m.Operations, open)
@@ -100,7 +104,7 @@ func NeedsDescribe(m *plugin.Manifest) bool {
 func Merge(m *plugin.Manifest, d Described) (*plugin.Manifest, error) {
 	merged := *m
 	if d.silent() {
-		if len(m.Operations) == 0 {
+		if len(m.Operations) == 0 && len(m.Hooks) == 0 {
 			return nil, whole("code", "neither the manifest nor the code names an operation")
 		}
 		return &merged, nil
@@ -108,6 +112,13 @@ func Merge(m *plugin.Manifest, d Described) (*plugin.Manifest, error) {
 	c := &checker{file: "code"}
 	if m.Dialect == Shu {
 		merged := c.shuDescribed(m, d)
+		if err := c.problems.err(); err != nil {
+			return nil, err
+		}
+		return merged, nil
+	}
+	if m.Dialect == OpenHermit {
+		merged := c.scriptDescribed(m, d)
 		if err := c.problems.err(); err != nil {
 			return nil, err
 		}
@@ -135,7 +146,10 @@ func Merge(m *plugin.Manifest, d Described) (*plugin.Manifest, error) {
 	}
 
 	merged.Requires.ContextFields = c.contextFields(m, d)
-	if len(m.Operations) == 0 {
+	if len(m.Hooks) == 0 {
+		merged.Hooks = c.hooked(d.Hooks)
+	}
+	if len(m.Operations) == 0 && (len(d.Operations) > 0 || len(merged.Hooks) == 0) {
 		merged.Operations = c.operations(d)
 	} else {
 		merged.Operations = c.filled(m, d)

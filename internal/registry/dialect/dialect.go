@@ -2,7 +2,7 @@
 // contract it was written to, into one [plugin.Manifest].
 //
 // [Read] reads a plugin's directory: a native manifest, one of the kernel
-// contract, of Event Mill or of Shu. [ReadFile] takes a source file that has no manifest. [Bind] reads
+// contract, of Event Mill, of Shu or of plugins and hooks. [ReadFile] takes a source file that has no manifest. [Bind] reads
 // the host's own configuration of a plugin of the runtime protocol. [Merge]
 // adds what only the plugin's code knows.
 //
@@ -34,6 +34,8 @@ const (
 	Runtime   = "runtime"
 	EventMill = "eventmill"
 	Shu       = "shu"
+
+	OpenHermit = "openhermit" // plugins and hooks
 )
 
 // Manifests are the names that a plugin's manifest may have.
@@ -143,13 +145,13 @@ func (p *page) manifest(top value) *plugin.Manifest {
 		return p.native(top)
 	case top.has("entrypoints") || top.has("module"):
 		return p.shu(top)
+	case p.isOpenHermit(top):
+		return p.openHermit(top)
 	default:
-		top.problem("this is neither a native manifest (name, with operations or runner) nor one of the kernel contract (name, with type), of Event Mill (tool_name) or of Shu (module or entrypoints)")
+		top.problem("this is neither a native manifest (name, with operations or runner) nor one of the kernel contract (name, with type), of Event Mill (tool_name), of Shu (module or entrypoints) or of plugins and hooks (manifest.json beside index.ts)")
 	}
 	return nil
 }
-
-const later = "needs a later version of Mortise: this one would ignore it"
 
 // HasManifest reports whether a plugin stands in dir: whether one of [Manifests]
 // is there, good or bad.

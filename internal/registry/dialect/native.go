@@ -12,8 +12,11 @@ import (
 func (p *page) native(top value) *plugin.Manifest {
 	top.mapping("name", "version", "display_name", "owner", "description", "runner", "isolation",
 		"capabilities", "http", "feed", "operations", "hooks", "requires", "observability")
-	top.get("hooks").unsupported()
 	m := p.common(top, Native)
+	m.Hooks = top.get("hooks").hooks()
+	if m.Runner.Kind == webhookRunner {
+		return p.webhook(top, m)
+	}
 	m.Feed = top.get("feed").feed()
 
 	operations := top.get("operations")
@@ -37,6 +40,9 @@ func (p *page) native(top value) *plugin.Manifest {
 	sortOperations(m.Operations)
 	if len(m.Operations) > 0 {
 		top.get("http").get("inject").accounts(m)
+	}
+	if m.Runner.Protocol == "1" && len(m.Hooks) > 0 {
+		top.get("hooks").problem("a plugin of protocol 1 hears nothing but calls")
 	}
 	if m.Runner.Protocol == "1" && !operations.there {
 		operations.problem("it is missing: a plugin of protocol 1 cannot describe its operations itself")
@@ -161,13 +167,6 @@ func (v value) isolation(protocol string) plugin.Isolation {
 		v.problem("a plugin of protocol 1 has a process for each call: %s cannot be had", text)
 	}
 	return plugin.Isolation(text)
-}
-
-// unsupported refuses what is set here, if anything.
-func (v value) unsupported() {
-	if v.there && v.is != false {
-		v.problem("%s", later)
-	}
 }
 
 func sortOperations(ops []*plugin.Operation) {

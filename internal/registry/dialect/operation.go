@@ -8,7 +8,6 @@ func (v value) operation(name, protocol string) *plugin.Operation {
 		"hidden", "no_cache", "preview", "reconcile", "brokered", "labels", "allowed_actions", "auth", "secrets") {
 		return nil
 	}
-	v.get("auth").unsupported()
 	op := &plugin.Operation{
 		Name:        name,
 		Kind:        v.get("kind").operationKind(),
@@ -23,10 +22,30 @@ func (v value) operation(name, protocol string) *plugin.Operation {
 		NoCache:     v.get("no_cache").truth(),
 	}
 	op.Secrets = v.get("secrets").secretNeeds()
+	op.Auth = v.get("auth").account()
 	v.get("effects").fitting(op)
 	op.AllowedActions = v.get("allowed_actions").actions(op)
 	v.abilities(op, protocol)
 	return op
+}
+
+// account reads the account that an operation acts with.
+func (v value) account() *plugin.Auth {
+	if !v.there || !v.mapping("provider", "mode", "allowed_modes", "scopes", "subject_hint", "optional") {
+		return nil
+	}
+	auth := &plugin.Auth{
+		Provider:     v.get("provider").required().word(),
+		Mode:         v.get("mode").oneOf("user", authModes...),
+		AllowedModes: v.get("allowed_modes").words(),
+		Scopes:       v.get("scopes").words(),
+		SubjectHint:  v.get("subject_hint").word(),
+		Optional:     v.get("optional").truth(),
+	}
+	for _, mode := range v.get("allowed_modes").list() {
+		mode.oneOf("user", authModes...)
+	}
+	return auth
 }
 
 // operationKind reads one of the four kinds, tool if nothing is said.

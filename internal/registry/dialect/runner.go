@@ -10,7 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// processRunner is the one kind of runner that this version has.
+// processRunner is the kind of runner that starts a process.
 const processRunner = "process"
 
 // defaultEntries are looked for where a manifest does not say what to run.
@@ -19,13 +19,22 @@ var defaultEntries = []string{"plugin.py", "plugin.ts", "plugin.js", "plugin.mjs
 // runner reads how a plugin's code is reached.
 func (v value) runner() plugin.Runner {
 	runner := plugin.Runner{Kind: processRunner, Protocol: "2"}
-	if v.there && !v.mapping("kind", "entry", "command", "protocol") {
+	if v.there && !v.mapping("kind", "entry", "command", "protocol", "url", "secret") {
 		return runner
 	}
-	switch kind := v.get("kind"); kind.oneOf(processRunner, processRunner, "script", "webhook", "mcp") {
+	switch kind := v.get("kind"); kind.oneOf(processRunner, processRunner, scriptRunner, webhookRunner, "mcp") {
 	case processRunner:
+	case webhookRunner:
+		return v.webhookRunner()
+	case scriptRunner:
+		kind.problem("scripts run in the host where they stand as plugins and hooks have it: a manifest.json beside an index.ts")
 	default:
 		kind.problem("a runner of this kind needs a later version of Mortise")
+	}
+	for _, key := range []string{"url", "secret"} {
+		if place := v.get(key); place.there {
+			place.problem("only a runner of kind %s has it", webhookRunner)
+		}
 	}
 	runner.Protocol = v.get("protocol").protocol()
 	entry, command := v.get("entry"), v.get("command")

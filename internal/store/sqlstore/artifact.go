@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math/bits"
 	"strings"
 
 	"github.com/mortise-dev/mortise/internal/store"
@@ -64,12 +63,11 @@ func (r *reader) ArtifactLabels(ctx context.Context, tenant, session string, ids
 	q := selectFrom("id, labels", "artifacts")
 	q.where("tenant = ?", tenant)
 	q.where("session_id = ?", session)
-	// As many as the next power of two, so that statements are few and kept.
-	values := make([]any, 1<<bits.Len(uint(len(ids)-1)))
-	for i := range values {
-		values[i] = ids[min(i, len(ids)-1)]
+	values := make([]any, len(ids))
+	for i, id := range ids {
+		values[i] = id
 	}
-	q.where("id IN (?"+strings.Repeat(", ?", len(values)-1)+")", values...)
+	q.where("id IN (?"+strings.Repeat(", ?", len(ids)-1)+")", values...)
 	_, err := all(rows(ctx, r, q, func(rows *sql.Rows, id *string) error {
 		var labels string
 		if err := rows.Scan(id, &labels); err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	conversationColumns = `tenant, session_id, agent, channel, peer, created_at, open, turns, lease, lease_until, updated_at`
+	conversationColumns = `tenant, session_id, agent, channel, peer, created_at, open, turns, received, handled, lease, lease_until, updated_at`
 	messageColumns      = `tenant, session_id, n, role, body, call_id, labels, at`
 	outboxColumns       = `tenant, id, agent, plugin, event, body, created_at, attempt, next_at, problem`
 )
@@ -33,15 +33,20 @@ func (r *reader) Conversations(ctx context.Context, f store.ConversationFilter) 
 	if f.Open {
 		q.where("open = 1")
 	}
-	q.orderBy("created_at DESC, session_id DESC")
+	if f.Waiting {
+		q.where("handled < received AND open = 1")
+		q.orderBy("updated_at, session_id")
+	} else {
+		q.orderBy("created_at DESC, session_id DESC")
+	}
 	q.limit(f.Limit)
 	return all(rows(ctx, r, q, scanConversation))
 }
 
 // InsertConversation implements [store.Tx].
 func (t *tx) InsertConversation(r store.ConversationRow) error {
-	_, err := t.Exec(`INSERT INTO conversations (`+conversationColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		r.Tenant, r.SessionID, r.Agent, r.Channel, r.Peer, micros(r.CreatedAt), flag(r.Open), r.Turns, r.Lease, micros(r.LeaseUntil), micros(r.UpdatedAt))
+	_, err := t.Exec(`INSERT INTO conversations (`+conversationColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		r.Tenant, r.SessionID, r.Agent, r.Channel, r.Peer, micros(r.CreatedAt), flag(r.Open), r.Turns, r.Received, r.Handled, r.Lease, micros(r.LeaseUntil), micros(r.UpdatedAt))
 	return err
 }
 
@@ -94,7 +99,16 @@ func (t *tx) InsertMessage(r store.MessageRow) (int64, error) {
 	}
 	_, err = t.Exec(`INSERT INTO messages (`+messageColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		r.Tenant, r.SessionID, r.N, r.Role, r.Body, r.CallID, labels, micros(r.At))
+	if err == nil && r.Role == store.Inbound {
+		_, err = t.Exec(`UPDATE conversations SET received = ? WHERE tenant = ? AND session_id = ?`, r.N, r.Tenant, r.SessionID)
+	}
 	return r.N, err
+}
+
+// Handled implements [store.Tx].
+func (t *tx) Handled(tenant, session string, n int64) error {
+	_, err := t.Exec(`UPDATE conversations SET handled = ? WHERE tenant = ? AND session_id = ? AND handled < ?`, n, tenant, session, n)
+	return err
 }
 
 // Outbox implements [store.Reader].
@@ -131,7 +145,7 @@ func (t *tx) DeleteOutbox(tenant, id string) (bool, error) {
 
 func scanConversation(rows *sql.Rows, r *store.ConversationRow) error {
 	var created, open, until, updated int64
-	err := rows.Scan(&r.Tenant, &r.SessionID, &r.Agent, &r.Channel, &r.Peer, &created, &open, &r.Turns, &r.Lease, &until, &updated)
+	err := rows.Scan(&r.Tenant, &r.SessionID, &r.Agent, &r.Channel, &r.Peer, &created, &open, &r.Turns, &r.Received, &r.Handled, &r.Lease, &until, &updated)
 	r.CreatedAt, r.Open, r.LeaseUntil, r.UpdatedAt = fromMicros(created), open != 0, fromMicros(until), fromMicros(updated)
 	return err
 }

@@ -14,6 +14,11 @@ const (
 
 // The same bytes again lengthen their life and bring erased ones back; what
 // changes nothing writes nothing.
+const putSealedBody = `INSERT INTO bodies (tenant, hash, data, expires_at) VALUES (?, ?, ?, ?)
+	ON CONFLICT (tenant, hash) DO UPDATE SET data = excluded.data,
+		expires_at = CASE WHEN excluded.expires_at = 0 OR bodies.expires_at = 0 THEN 0
+			WHEN excluded.expires_at > bodies.expires_at THEN excluded.expires_at ELSE bodies.expires_at END`
+
 const putBody = `INSERT INTO bodies (tenant, hash, data, expires_at) VALUES (?, ?, ?, ?)
 	ON CONFLICT (tenant, hash) DO UPDATE SET data = excluded.data,
 		expires_at = CASE WHEN excluded.expires_at = 0 OR excluded.expires_at > bodies.expires_at THEN excluded.expires_at ELSE bodies.expires_at END

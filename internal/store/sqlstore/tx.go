@@ -63,6 +63,12 @@ func (t *tx) PutBody(tenant string, data []byte, expires time.Time) (string, err
 	return hash, err
 }
 
+// PutSealedBody implements [store.Tx].
+func (t *tx) PutSealedBody(tenant, hash string, sealed []byte, expires time.Time) error {
+	_, err := t.Exec(putSealedBody, tenant, hash, sealed, micros(expires))
+	return err
+}
+
 // PutPackage implements [store.Tx].
 func (t *tx) PutPackage(r store.PackageRow) error {
 	_, err := t.Exec(putPackage, r.Digest, r.Source, r.Signer)

@@ -222,6 +222,35 @@ func messages(t *testing.T, b *bundle) {
 	}
 }
 
+func inbound(t *testing.T, b *bundle) {
+	for i, id := range []string{"sess_1", "sess_2", "sess_3"} {
+		write(t, b, func(tx store.Tx) error {
+			err := tx.InsertConversation(store.ConversationRow{Tenant: "t", SessionID: id, Agent: "desk", Open: true, CreatedAt: epoch, UpdatedAt: epoch})
+			if err == nil && i < 2 {
+				_, err = tx.InsertMessage(store.MessageRow{Tenant: "t", SessionID: id, Role: store.Inbound, Body: []byte("{}"), At: epoch.Add(time.Duration(i) * time.Second)})
+			}
+			return err
+		})
+	}
+	waiting := func(want ...string) {
+		t.Helper()
+		got, err := b.Conversations(t.Context(), store.ConversationFilter{Waiting: true, Limit: 10})
+		if err != nil || len(got) != len(want) {
+			t.Fatalf("waiting are %+v, %v", got, err)
+		}
+		for i := range got {
+			if got[i].SessionID != want[i] || got[i].Received != 1 {
+				t.Errorf("the one at %d is %+v", i, got[i])
+			}
+		}
+	}
+	waiting("sess_1", "sess_2")
+	write(t, b, func(tx store.Tx) error { return tx.Handled("t", "sess_1", 1) })
+	waiting("sess_2")
+	write(t, b, func(tx store.Tx) error { _, err := tx.CloseConversation("t", "sess_2", epoch); return err })
+	waiting()
+}
+
 func deliveries(t *testing.T, b *bundle) {
 	var taken atomic.Int64
 	var all sync.WaitGroup

@@ -85,6 +85,7 @@ func Run(t *testing.T, engine Engine) {
 		{"agents remember", memories},
 		{"one has the turn in a conversation", conversations},
 		{"messages have their order", messages},
+		{"what came in waits for its turn", inbound},
 		{"a delivery is taken once", deliveries},
 		{"what goes out is tried by one", outbox},
 		{"a document comes back as it was put", documentRoundTrip},

@@ -131,6 +131,8 @@ class Calls(Served):
         self.assertEqual(self.data(shu.run()), ["u-7", "u-7", None, None, "k1"])
         shu.context["auth"] = {"principal_id": "bot", "principal": {"type": "agent", "id": "bot"}}
         self.assertEqual(self.data(shu.run()), ["bot", "bot", "bot", "bot", "k1"])
+        shu.context.update(key="", call_id="0199")
+        self.assertEqual(self.data(shu.run())[-1], "0199")
 
     def test_one_loop_lives_as_long_as_the_process(self) -> None:
         shu = self.shu(package(execute("LOOPS.append(asyncio.get_running_loop())\nreturn {'status': 'success', 'data': len(set(map(id, LOOPS)))}", "import asyncio\nLOOPS = []")))
@@ -413,7 +415,7 @@ class Describe(Served):
 
     def test_a_schema_that_cannot_be_had_is_an_error(self) -> None:
         error = self.shu(package(execute("return {}") + "\n    def get_schema(self): raise ValueError('no schema')\n")).describe()
-        self.assertEqual(error["message"], "describe: no schema")
+        self.assertEqual(error["message"], "describe: plugin.py:6: no schema")
 
 
 class Actions(Served):

@@ -398,6 +398,12 @@ class Http(Hosted):
         body = "return {'said': [(await host.http.fetch('GET', URL + p))['body'] for p in ('/a', '/b', '/c')]}"
         self.assertEqual(self.fetch(body), [{"n": 1}, "{broken", '{"n": 1}'])
 
+    def test_a_name_and_a_password(self) -> None:
+        self.web.answers["/a"] = 200, {}, b""
+        body = "await host.http.fetch('GET', URL + '/a', auth=('ada', 'p:w'))\nawait host.http.fetch('GET', URL + '/a', auth=('x', 'y'), headers={'authorization': 'mine'})\nreturn {'said': 1}"
+        self.fetch(body)
+        self.assertEqual([seen["headers"]["authorization"] for seen in self.web.seen], ["Basic " + base64.b64encode(b"ada:p:w").decode(), "mine"])
+
     def test_who_asks_is_told_unless_the_plugin_says(self) -> None:
         self.web.answers["/a"] = 200, {}, b""
         body = "await host.http.fetch('GET', URL + '/a')\nawait host.http.fetch('GET', URL + '/a', headers={'user-agent': 'mine', 'X-SHU-USER': 'me'})\nreturn {'said': 1}"
@@ -453,6 +459,19 @@ class Http(Hosted):
         """
         one = [429, True, True, {"error": {"message": "slow", "code": "q"}}, "3", "rate_limited", True, 3, "slow", "q"]
         self.assertEqual(self.fetch(body), [one, one])
+
+    def test_a_header_that_the_host_fills_in(self) -> None:
+        asked: list[dict[str, object]] = []
+
+        def fetch(args: dict[str, object]) -> dict[str, object]:
+            asked.append(args)
+            return {"status_code": 200, "headers": {}, "body": "ok", "url": "https://x/y", "truncated": False}
+
+        body = "await host.http.fetch('GET', 'https://x/y', headers={'X-Key': {'$secret': 'k', 'format': 'Bearer {}'}, 'X-N': 7})\nreturn {'said': 1}"
+        self.shu(body, http__fetch=fetch).run("list")
+        headers = asked[0]["headers"]
+        assert isinstance(headers, dict)
+        self.assertEqual((headers["X-Key"], headers["X-N"]), ({"$secret": "k", "format": "Bearer {}"}, "7"))
 
     def test_or_none_is_none_for_4xx_only(self) -> None:
         self.web.answers["/down"] = 503, {}, b"down"

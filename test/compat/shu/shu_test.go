@@ -32,6 +32,7 @@ type scenario struct {
 	Plugin   string                `json:"plugin"`   // its directory in plugins/
 	Name     string                `json:"name"`     // what its manifest calls it
 	Bases    []string              `json:"bases"`    // knowledge bases that are there
+	Hosts    []string              `json:"hosts"`    // that an administrator grants, where the code does not name them
 	Account  bool                  `json:"account"`  // there is a provider of accounts, google, and an address at it
 	Secrets  map[string]string     `json:"secrets"`  // of the caller, or of all where the name has the prefix system:
 	Provider map[string][]response `json:"provider"` // by path, or method and path: in order, the last one again and again
@@ -108,22 +109,80 @@ func TestPublishedPlugins(t *testing.T) {
 	}
 }
 
-// refusals are the packages in bad/, each with what the refusal says.
-var refusals = map[string]string{
-	"name-int":               "int",
-	"name-prefix":            "mcp-",
-	"name-colon":             "colon",
-	"imports-requests":       "requests",
-	"imports-httpx":          "httpx",
-	"imports-urllib3":        "urllib3",
-	"imports-urllib":         "urllib",
-	"imports-importlib":      "importlib",
-	"imports-host":           "shu",
-	"imports-dunder":         "requests",
-	"chat-op-without-schema": "schema",
-	"computed-manifest":      "manifest.py:1:",
+// TestHintsAreKept: what a schema says for forms is shown as it was written
+// (Schema UI Hints), beside what the manifest says of accounts and feeds.
+func TestHintsAreKept(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.must(t, "plugins", "register", "--dev", "plugins/inbox-archive")
+	var shown struct {
+		Manifest struct {
+			Feed       map[string]any   `json:"feed"`
+			Identities []map[string]any `json:"identities"`
+			Operations []struct {
+				Name  string         `json:"name"`
+				Auth  map[string]any `json:"auth"`
+				Tags  []string       `json:"policy_tags"`
+				Input struct {
+					Properties map[string]map[string]any `json:"properties"`
+				} `json:"input"`
+			} `json:"operations"`
+		} `json:"manifest"`
+	}
+	if err := json.Unmarshal(h.must(t, "plugins", "show", "inbox_archive", "--json"), &shown); err != nil {
+		t.Fatal(err)
+	}
+	m := shown.Manifest
+	if got := fmt.Sprintln(m.Feed, m.Identities[1]["provider"], m.Identities[1]["optional"]); got != "map[allowed:[ingest digest] default:ingest] chat true\n" {
+		t.Errorf("of the manifest: %s", got)
+	}
+	for _, op := range m.Operations {
+		p := op.Input.Properties
+		switch op.Name {
+		case "ingest":
+			if got := fmt.Sprint(p["op"]["x-ui"], p["kb_id"]["x-ui"], p["query_filter"]["x-ui"], p["max_results"]["x-ui"]); got !=
+				"map[enum_help:map[ingest:All of it.] enum_labels:map[digest:Digest ingest:Ingest]] map[help:Where it goes. hidden:true] map[placeholder:Auto] map[show_when:map[field:op in:[ingest]]]" {
+				t.Errorf("of its schema: %s", got)
+			}
+			if got := fmt.Sprintln(op.Auth["mode"], op.Auth["allowed_modes"], op.Auth["subject_hint"]); got != "domain_delegate [user domain_delegate service_account] identity:google_email\n" {
+				t.Errorf("of its account: %s", got)
+			}
+		case "mark_read":
+			if got := fmt.Sprint(op.Tags); got != "[action requires_approval risk_low]" {
+				t.Errorf("of an action: %s", got)
+			}
+		}
+	}
 }
 
+// refusals are the packages in bad/, each with what the refusal says: the rule,
+// and where it is broken.
+var refusals = map[string]string{
+	"name-int":               `manifest.py: at /name: "int" is reserved`,
+	"name-prefix":            `manifest.py: at /name: "mcp-notes" begins with mcp-`,
+	"name-colon":             `manifest.py: at /name: "a:b" holds a colon`,
+	"imports-requests":       "plugin.py:2:5: it imports requests: a plugin reaches the network through host.http alone",
+	"imports-httpx":          "plugin.py:2:5: it imports httpx.AsyncClient: a plugin reaches the network through host.http alone",
+	"imports-urllib3":        "it imports urllib3",
+	"imports-urllib":         "it imports urllib.request",
+	"imports-importlib":      "it imports importlib",
+	"imports-host":           "plugin.py:1:1: it imports shu.core.settings: a plugin has no part of its host but what execute is given",
+	"imports-dunder":         "plugin.py:1:5: it imports requests",
+	"vendored-client":        "vendor/tiny/net.py:5:5: it imports urllib.request: a plugin reaches the network through host.http alone",
+	"imports-by-exec":        "plugin.py:1: import of requests is denied: plugins have no HTTP clients of their own",
+	"imports-by-getattr":     "plugin.py:3: import of httpx is denied: plugins have no HTTP clients of their own",
+	"class-missing":          "plugin.py has no class Plugin",
+	"chat-op-without-schema": "chats call it, so get_schema_for_op",
+	"computed-manifest":      "manifest.py:1:",
+	"comprehension-manifest": "manifest.py:6:",
+	"spread-manifest":        "manifest.py:2:",
+}
+
+// late are those of which only their code tells that they cannot be used.
+var late = map[string]bool{"imports-by-exec": true, "imports-by-getattr": true, "class-missing": true, "chat-op-without-schema": true}
+
+// TestRefusedPackages: linked or copied, nothing of a package that is refused is
+// there afterwards, and nothing of it runs.
 func TestRefusedPackages(t *testing.T) {
 	dirs, err := os.ReadDir("bad")
 	if err != nil || len(dirs) != len(refusals) {
@@ -133,9 +192,30 @@ func TestRefusedPackages(t *testing.T) {
 		t.Run(dir, func(t *testing.T) {
 			t.Parallel()
 			h := newHost(t)
-			out, errs, err := h.command(t, "plugins", "register", "--dev", filepath.Join("bad", dir))
-			if said := string(out) + string(errs); err == nil || !strings.Contains(said, says) {
-				t.Errorf("it is registered, or refused without a word of %q: %v\n%s", says, err, said)
+			path := filepath.Join("bad", dir)
+			for _, args := range [][]string{{"--dev", path}, {path}} {
+				out, errs, err := h.command(t, append([]string{"plugins", "register"}, args...)...)
+				if said := string(out) + string(errs); err == nil || !strings.Contains(said, says) {
+					t.Errorf("%s: it is registered, or refused without a word of %q: %v\n%s", args[0], says, err, said)
+				}
+			}
+			var listed struct {
+				Plugins []struct {
+					Name  string `json:"name"`
+					State string `json:"state"`
+				} `json:"plugins"`
+			}
+			if err := json.Unmarshal(h.must(t, "plugins", "list", "--json"), &listed); err != nil {
+				t.Fatal(err)
+			}
+			for _, one := range listed.Plugins {
+				// What was refused by what its code says is there as a whole, and nothing of it runs.
+				if one.Name == "bad" && (one.State != "disabled" || !late[dir]) {
+					t.Errorf("something of it is there: %+v", listed.Plugins)
+				}
+			}
+			if out, _, err := h.command(t, "run", "bad", "--json"); err == nil {
+				t.Errorf("it runs: %s", out)
 			}
 		})
 	}
@@ -149,9 +229,10 @@ func (s *scenario) run(t *testing.T, h *host) {
     - {operations: ["*"], effects: ["*"], untrusted: allow}
 approvals: {by: [bob]}
 egress:
-  loopback: [%s]
-  map: {api.provider.example: %q}
-`, s.Name, address)
+  loopback: [%[1]s]
+  hosts: {%[1]s: [%[3]s]}
+  map: {api.provider.example: %[2]q}
+`, s.Name, address, strings.Join(s.Hosts, ", "))
 	if s.Account {
 		google := accounttest.New(t)
 		if err := os.WriteFile(filepath.Join(h.home, "robot.json"), []byte(google.RobotKey()), 0o600); err != nil {

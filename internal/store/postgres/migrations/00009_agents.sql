@@ -35,11 +35,14 @@ CREATE TABLE conversations (
 	created_at  BIGINT NOT NULL,
 	open        BIGINT NOT NULL,
 	turns       BIGINT NOT NULL,
+	received    BIGINT NOT NULL, -- the newest message that came in
+	handled     BIGINT NOT NULL, -- the newest of these that has its turn behind it
 	lease       TEXT COLLATE "C" NOT NULL, -- of the turn
 	lease_until BIGINT NOT NULL,
 	updated_at  BIGINT NOT NULL,
 	PRIMARY KEY (tenant, session_id)
 );
+CREATE INDEX conversations_waiting ON conversations (updated_at) WHERE handled < received AND open = 1;
 CREATE INDEX conversations_with ON conversations (tenant, agent, channel, peer, created_at);
 
 CREATE TABLE messages (

@@ -35,11 +35,14 @@ CREATE TABLE conversations (
 	created_at  INTEGER NOT NULL,
 	open        INTEGER NOT NULL,
 	turns       INTEGER NOT NULL,
+	received    INTEGER NOT NULL, -- the newest message that came in
+	handled     INTEGER NOT NULL, -- the newest of these that has its turn behind it
 	lease       TEXT    NOT NULL, -- of the turn
 	lease_until INTEGER NOT NULL,
 	updated_at  INTEGER NOT NULL,
 	PRIMARY KEY (tenant, session_id)
 );
+CREATE INDEX conversations_waiting ON conversations (updated_at) WHERE handled < received AND open = 1;
 CREATE INDEX conversations_with ON conversations (tenant, agent, channel, peer, created_at);
 
 CREATE TABLE messages (

@@ -39,7 +39,7 @@ class Call:
 
 
 def told(ctx: Context, **more: Any) -> Record:
-    """Return the second argument of execute: who asks, and the call's key."""
+    """Return the second argument of execute: who asks, and a key that is the same each time this call is tried."""
     auth = ctx.auth
     user = str(auth.get("principal_id") or "")
     agent = user if (auth.get("principal") or {}).get("type") == "agent" else None
@@ -48,7 +48,7 @@ def told(ctx: Context, **more: Any) -> Record:
         agent_key=agent,
         tenant_id=auth.get("tenant_id"),
         permissions=list(auth.get("scopes") or []),
-        idempotency_key=ctx.key or None,
+        idempotency_key=ctx.key or ctx.context.get("call_id") or None,
         correlation_id=ctx.trace.get("correlation_id") or None,
         **more,
     )

@@ -193,9 +193,9 @@ def failure(package: Package, name: str, exc: BaseException, call: Call | None) 
     if isinstance(exc, HttpRequestFailed) or _looks_like_one(exc):
         return _of_provider(exc)
     details: dict[str, Any] = {"exception": type(exc).__name__}
-    place = _place(package.root, exc)
-    if place:
-        details["at"] = place
+    at = place(package.root, exc)
+    if at:
+        details["at"] = at
     if isinstance(exc, MortiseError):
         details["code"] = exc.code
     text = error_message(exc)
@@ -235,7 +235,7 @@ def _trace(exc: BaseException) -> None:
         pass  # the hook is the plugin's, or the exception will not be printed
 
 
-def _place(root: str, exc: BaseException) -> str:
+def place(root: str, exc: BaseException) -> str:
     """Return the last line of the package's own that the exception came through."""
     found, trace = "", exc.__traceback__
     while trace is not None:

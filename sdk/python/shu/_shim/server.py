@@ -78,7 +78,8 @@ class Server(Session):
             self._respond(frame["id"], dumps({"plugins": [said]}))
         except BaseException as exc:
             answer = run.failure(self._package, "describe", exc, None)
-            self._fail(frame["id"], PluginError(f"describe: {error_message(exc)}", code=EXECUTE_ERROR, details={"error": answer.text()}))
+            said = ": ".join(filter(None, ("describe", run.place(self._package.root, exc), error_message(exc))))
+            self._fail(frame["id"], PluginError(said, code=EXECUTE_ERROR, details={"error": answer.text()}))
 
     def _execute(self, frame: dict[str, Any]) -> None:
         id, params = frame["id"], frame.get("params") or {}

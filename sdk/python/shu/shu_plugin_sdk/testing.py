@@ -157,7 +157,7 @@ class FakeHost(Host):
     @property
     def context(self) -> Record:
         """The second argument of execute."""
-        return Record(user_id=self.kept.user_id, agent_key=None)
+        return Record(user_id=self.kept.user_id, agent_key=None, idempotency_key="call-1", watermark=None)
 
     @property
     def requests(self) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 class Plugin:
     def get_schema(self):
-        ops = ["text", "mail", "thread", "document", "no_source", "delete"]
+        ops = ["text", "mail", "thread", "document", "no_source", "delete", "read"]
         return {"type": "object", "properties": {"op": {"type": "string", "enum": ops}, "kb_id": {"type": "string"}}, "required": ["kb_id"]}
 
     async def execute(self, params, context, host):
@@ -31,3 +31,10 @@ class Plugin:
 
     async def delete(self, kb, id):
         return await kb.delete_ko(external_id="s1")
+
+    async def read(self, kb, id):
+        await kb.ingest_text(kb_id=id, title="Lamps", content="The lamp in room four is broken.", source_id="lamp")
+        chunks = await kb.search_chunks(query="lamp room", kb_ids=[id], limit=1)
+        documents = await kb.search_documents("lamp room", id)
+        one = await kb.get_document("lamp", kb_id=id)
+        return [chunks["results"][0]["title"], documents.results[0]["title"], one["title"], one["source_type"], one.content]

@@ -1,6 +1,6 @@
 class Plugin:
     def get_schema(self):
-        return {"type": "object", "properties": {"op": {"type": "string", "enum": ["storage", "again", "cursor", "cache", "identity", "log", "utils", "rate", "audit"]}}}
+        return {"type": "object", "properties": {"op": {"type": "string", "enum": ["storage", "again", "cursor", "cache", "identity", "log", "utils", "rate", "audit", "much"]}}}
 
     async def execute(self, params, context, host):
         return {"status": "success", "data": await getattr(self, params["op"])(host)}
@@ -57,3 +57,13 @@ class Plugin:
     async def audit(self, host):
         await host.audit.log("looked", {"n": 1})
         return True
+
+    async def much(self, host):
+        said = []
+        for size in (60 << 10, 70 << 10):
+            try:
+                await host.storage.put("much", "x" * size)
+                said.append("kept")
+            except Exception as exc:
+                said.append(exc.code)
+        return said

@@ -1,0 +1,213 @@
+// Package agent runs agents: it holds conversations, lets a brain decide, uses
+// tools on its behalf and tells the agent's plugins of all of it.
+//
+// An agent is a row of the store. An [Instance] is what one process has of it
+// while it takes part in anything: its bus and the hooks on that. Nothing that an
+// instance keeps outlives it, and none shares anything with another (plugins and
+// hooks, design rule 1).
+//
+// Each use of a tool is an ordinary call of the kernel. The kernel asks the
+// agent's hooks before it, through [Agents.Before]; every other event is emitted
+// here.
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/event"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A Kernel carries calls out.
+type Kernel interface {
+	Call(ctx context.Context, call plugin.Call) (plugin.Result, error)
+}
+
+// Plugins are what agents may be given.
+type Plugins interface {
+	// Hooked tells what a plugin wants to hear. A plugin that is not there has
+	// the code not_found.
+	Hooked(ctx context.Context, name, versions string) (Hooked, error)
+	// Hook opens a plugin's hooks for one agent.
+	Hook(ctx context.Context, of Owner, h Hooked) (Handlers, error)
+	// Offer returns the few tools, of these plugins, that fit what somebody
+	// says, of those that they may use.
+	Offer(ctx context.Context, ask Ask) ([]Tool, error)
+}
+
+// Hooked is a plugin that may want to hear of an agent.
+type Hooked struct {
+	Plugin string
+	Digest string         // of its package: another one is opened anew
+	Target *plugin.Target // without an operation
+	Hears  bool           // it has hooks at all
+	Guards bool           // one of them is to veto, and did not say that it may be skipped
+}
+
+// An Owner is the agent whose hooks are opened, and what they may see of it.
+type Owner struct {
+	Tenant string
+	Agent  string
+	Memory Memory
+	Report func(plugin, level, message string, fields json.RawMessage) // what they log
+}
+
+// Handlers are the open hooks of one plugin for one agent.
+type Handlers interface {
+	Subscriptions() []event.Subscription
+	Close() error
+}
+
+// An Ask is for tools.
+type Ask struct {
+	Call    plugin.Call // who asks: tenant, principal, agent, session
+	Plugins []string    // that the agent has
+	Text    string
+	Most    int
+}
+
+// A Tool is an operation as a model sees it.
+type Tool struct {
+	Name        string // what the model calls it
+	Operation   string // plugin/operation
+	Description string
+	Schema      json.RawMessage
+}
+
+// Options are what agents are made from.
+type Options struct {
+	Store   store.Store
+	Kernel  Kernel
+	Plugins Plugins
+	Model   Model // nil where none is configured
+
+	// Open makes a session, and Closed notes that one has ended.
+	Open   func(ctx context.Context, tenant, name string) (id string, err error)
+	Closed func(ctx context.Context, tenant, id string) error
+
+	// Secrets returns the values that a secret has: two while one replaces the
+	// other.
+	Secrets func(ctx context.Context, tenant, name string) ([]string, error)
+	// Somebody returns who a sender of a channel is here, and what they are to
+	// the agent.
+	Somebody func(ctx context.Context, tenant, channel, sender string) (who plugin.Principal, role string, err error)
+	// Wake lets somebody give a conversation its turn; nil leaves it to a sweep.
+	Wake func(ctx context.Context, tenant, session string)
+
+	Log  *slog.Logger
+	Now  func() time.Time // time.Now where it is nil
+	Turn time.Duration    // how long a turn may take; ten minutes where it is 0
+}
+
+// Agents are the agents of one process.
+type Agents struct {
+	Options
+	mu        sync.Mutex
+	instances map[Key]*Instance
+	closed    bool
+}
+
+// A Key is which agent.
+type Key struct{ Tenant, Agent string }
+
+// New returns agents of which none has an instance yet.
+func New(o Options) *Agents {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Turn == 0 {
+		o.Turn = 10 * time.Minute
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Agents{Options: o, instances: map[Key]*Instance{}}
+}
+
+// Instance returns what this process has of an agent, and starts it if need be.
+func (a *Agents) Instance(ctx context.Context, tenant, id string) (*Instance, error) {
+	row, err := a.Store.Agent(ctx, tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	if row == nil {
+		return nil, plugin.Errorf(plugin.CodeNotFound, "there is no agent %s; mortise agents list shows those there are", id)
+	}
+	key := Key{tenant, id}
+	a.mu.Lock()
+	i := a.instances[key]
+	switch {
+	case a.closed:
+		a.mu.Unlock()
+		return nil, plugin.Errorf(plugin.CodeUnavailable, "the host is closing")
+	case i == nil:
+		i = newInstance(a, key)
+		a.instances[key] = i
+	}
+	a.mu.Unlock()
+	return i, i.start(ctx, row)
+}
+
+// Stop ends what this process has of an agent, if it has anything. Its plugins
+// hear the reason: user, idle, shutdown or error.
+func (a *Agents) Stop(tenant, id, reason string) error {
+	a.mu.Lock()
+	i := a.instances[Key{tenant, id}]
+	delete(a.instances, Key{tenant, id})
+	a.mu.Unlock()
+	if i == nil {
+		return nil
+	}
+	return i.stop(reason)
+}
+
+// Close stops all instances.
+func (a *Agents) Close() error {
+	a.mu.Lock()
+	a.closed = true
+	all := a.instances
+	a.instances = map[Key]*Instance{}
+	a.mu.Unlock()
+	var failed error
+	for _, i := range all {
+		if err := i.stop("shutdown"); err != nil && failed == nil {
+			failed = err
+		}
+	}
+	return failed
+}
+
+// Given returns the plugins of an agent, by name, each with the versions that it
+// may have. What is said of the agent itself stands before what is said of all.
+func (a *Agents) Given(ctx context.Context, tenant, id string) (map[string]string, error) {
+	rows, err := a.Store.Assignments(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	// The wildcard first, so that what is said of the agent replaces it.
+	slices.SortStableFunc(rows, func(x, y store.AssignmentRow) int { return rank(x) - rank(y) })
+	given := map[string]string{}
+	for _, r := range rows {
+		switch {
+		case r.Subject != store.EveryAgent && r.Subject != id:
+		case r.Enabled:
+			given[r.Plugin] = r.Versions
+		default:
+			delete(given, r.Plugin)
+		}
+	}
+	return given, nil
+}
+
+func rank(r store.AssignmentRow) int {
+	if r.Subject == store.EveryAgent {
+		return 0
+	}
+	return 1
+}

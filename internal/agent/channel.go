@@ -1,0 +1,273 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/mortise-dev/mortise/internal/event"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/webhook"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Received is what became of a delivery.
+type Received struct {
+	Session   string `json:"session,omitempty"`
+	Seen      bool   `json:"seen,omitzero"`    // it came in before, and was not taken again
+	Ignored   bool   `json:"ignored,omitzero"` // it is nothing that anybody said
+	Challenge string `json:"challenge,omitempty"`
+}
+
+// Receive takes a delivery of a channel in. Once it returns without an error the
+// message is kept, and will have its turn (HK-12). A delivery that came in before
+// is not taken again.
+func (a *Agents) Receive(ctx context.Context, tenant, id, namespace string, header http.Header, body []byte) (r Received, err error) {
+	row, err := a.Store.Agent(ctx, tenant, id)
+	if err != nil {
+		return r, err
+	}
+	var c Channel
+	found := false
+	if row != nil {
+		s := full(row)
+		c, found = s.Channels[namespace]
+	}
+	if !found { // one answer for both: who has no secret learns nothing
+		return r, plugin.Errorf(plugin.CodeNotFound, "there is no channel %.40q of an agent %.80q", namespace, id)
+	}
+	secrets, err := a.Secrets(ctx, tenant, c.Secret)
+	if err != nil {
+		return r, err
+	}
+	d, err := c.Scheme.Verify(header, body, secrets, a.Now())
+	if err != nil {
+		return r, err
+	}
+	if row.State != store.AgentRunning {
+		return r, plugin.Errorf(plugin.CodeUnavailable, "agent %s is stopped; mortise agents start %s starts it", id, id)
+	}
+	in, err := read(c.Scheme, d, header.Get("X-GitHub-Event"))
+	if err != nil {
+		return r, err
+	}
+	if in == nil {
+		return Received{Ignored: true}, nil
+	}
+	if in.Challenge != "" {
+		return Received{Challenge: in.Challenge}, nil
+	}
+	in.Channel = namespace
+	place, marks := id+"/"+namespace, []string{"id:" + d.ID}
+	if c.Scheme == webhook.GitHub { // which does not sign its ids
+		marks = append(marks, "body:"+d.Hash())
+	}
+	return a.take(ctx, Key{tenant, id}, &c, in, place, marks)
+}
+
+// take keeps a message, unless one of its marks was seen.
+func (a *Agents) take(ctx context.Context, key Key, c *Channel, in *Incoming, place string, marks []string) (r Received, err error) {
+	i, err := a.Instance(ctx, key.Tenant, key.Agent)
+	if err != nil {
+		return r, err
+	}
+	p, err := i.transform(ctx, event.ChannelMessageIn, fields{
+		"channel": in.Channel, "direction": "in", "text": in.Text, "metadata": orNil(in.Metadata),
+	})
+	if err != nil {
+		return r, err
+	}
+	if p != nil {
+		if raw, found := p.Field("text"); !found || raw[0] != '"' {
+			return r, plugin.Errorf(plugin.CodeHookFailed, "after its hooks %s has no text", event.ChannelMessageIn)
+		}
+		in.Text, in.Metadata = p.String("text"), nil
+		if raw, found := p.Field("metadata"); found && raw[0] == '{' {
+			in.Metadata = json.RawMessage(raw)
+		}
+	}
+	i.arriving.Lock() // two first messages of somebody are one conversation
+	defer i.arriving.Unlock()
+	source := Source{Channel: in.Channel, Kind: "channel", Platform: string(c.Scheme), Peer: in.Sender}
+	conversation, err := i.Find(ctx, source)
+	if err == nil && conversation == nil {
+		conversation, err = i.Open(ctx, source)
+	}
+	if err != nil {
+		return r, err
+	}
+	message, err := json.Marshal(in)
+	if err != nil {
+		return r, err
+	}
+	now := a.Now().UTC()
+	err = a.Store.Write(ctx, func(tx store.Tx) error {
+		r.Seen = false
+		for _, mark := range marks {
+			fresh, err := tx.InsertDelivery(key.Tenant, place, mark, now)
+			if err != nil {
+				return err
+			}
+			r.Seen = r.Seen || !fresh
+		}
+		if r.Seen {
+			return nil
+		}
+		_, err := tx.InsertMessage(store.MessageRow{
+			Tenant: key.Tenant, SessionID: conversation.SessionID, Role: store.Inbound, Body: message, Labels: c.labels(), At: now,
+		})
+		return err
+	})
+	r.Session = conversation.SessionID
+	if err == nil && !r.Seen && a.Wake != nil {
+		a.Wake(ctx, key.Tenant, r.Session)
+	}
+	return r, err
+}
+
+func orNil(raw json.RawMessage) any {
+	if raw == nil {
+		return nil
+	}
+	return raw
+}
+
+// Waiting returns the conversations in which a message waits for its turn.
+func (a *Agents) Waiting(ctx context.Context, limit int) ([]store.ConversationRow, error) {
+	return a.Store.Conversations(ctx, store.ConversationFilter{Waiting: true, Limit: limit})
+}
+
+// Attend gives what waits in a conversation its turns, and sends the answers
+// where it came from. A turn that a crash ended is not begun again: what its
+// tools did would be done twice.
+func (a *Agents) Attend(ctx context.Context, tenant, session string) error {
+	row, err := a.Store.Conversation(ctx, tenant, session)
+	if err != nil || row == nil || !row.Open || row.Handled >= row.Received {
+		return err
+	}
+	agent, err := a.Store.Agent(ctx, tenant, row.Agent)
+	if err != nil || agent == nil || agent.State != store.AgentRunning {
+		return err
+	}
+	i, err := a.Instance(ctx, tenant, row.Agent)
+	if err != nil {
+		return err
+	}
+	waiting, err := a.Store.Messages(ctx, tenant, session, row.Handled, 100)
+	if err != nil {
+		return err
+	}
+	for _, m := range waiting {
+		if m.Role != store.Inbound {
+			continue
+		}
+		var in Incoming
+		if err := json.Unmarshal(m.Body, &in); err != nil {
+			return plugin.Errorf(plugin.CodeInternal, "message %d of %s cannot be read: %w", m.N, session, err)
+		}
+		who, role, err := a.Somebody(ctx, tenant, in.Channel, in.Sender)
+		if err != nil {
+			return err
+		}
+		message := Message{
+			Text: in.Text, From: who, Role: role, Channel: in.Channel, Sender: in.Sender, Metadata: in.Metadata, Labels: m.Labels, Inbound: m.N,
+		}
+		if err := i.converse(ctx, session, message); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// converse gives one message that came in its turn, and sends the answer.
+func (i *Instance) converse(ctx context.Context, session string, m Message) error {
+	answer, err := i.Turn(ctx, session, m, Audience{})
+	row := i.agent()
+	log := i.agents.Log.With("agent", i.key.Agent, "session", session, "message", m.Inbound)
+	switch code := plugin.CodeOf(err); {
+	case code == plugin.CodeOverloaded || ctx.Err() != nil:
+		return err // it goes on waiting
+	case err != nil:
+		log.Error("a turn failed", "code", code, "cause", err.Error())
+		if err := i.agents.Store.Write(ctx, func(tx store.Tx) error { return tx.Handled(i.key.Tenant, session, m.Inbound) }); err != nil {
+			return err
+		}
+		answer.Text = "That did not work; the people who run this agent can see why."
+	}
+	s := full(&row)
+	if err := i.reply(ctx, session, s.Channels[m.Channel], m, answer); err != nil {
+		log.Error("an answer could not be sent", "code", plugin.CodeOf(err), "cause", err.Error())
+	}
+	return nil
+}
+
+// reply sends an answer by the channel's own operation: an ordinary call, with
+// whatever policy and approval that needs.
+func (i *Instance) reply(ctx context.Context, session string, c Channel, m Message, answer Answer) error {
+	text, err := i.rewritten(ctx, event.ChannelMessageOut, "text", fields{
+		"sessionId": session, "channel": m.Channel, "direction": "out", "text": answer.Text, "metadata": orNil(m.Metadata),
+	})
+	if err != nil || c.Reply == "" || text == "" {
+		return err
+	}
+	input := map[string]any{"channel": m.Channel, "to": m.Sender, "text": text, "session": session}
+	if m.Metadata != nil {
+		input["metadata"] = m.Metadata
+	}
+	raw, err := json.Marshal(input)
+	if err != nil {
+		return err
+	}
+	res, err := i.agents.Kernel.Call(ctx, plugin.Call{
+		Tenant: i.key.Tenant, Principal: m.From, Actor: "agent:" + i.key.Agent, Agent: i.key.Agent, Origin: plugin.OriginAgent, Session: session,
+		Labels: answer.Labels, Operation: c.Reply, Input: raw, Key: fmt.Sprintf("reply:%s:%d", session, m.Inbound), Trace: plugin.Trace{Correlation: session},
+	})
+	if err == nil && res.Status == plugin.PendingApproval {
+		i.agents.Log.Info("an answer waits for a person", "agent", i.key.Agent, "session", session, "approval", res.Approval.ID)
+	}
+	return err
+}
+
+// Ask has an agent answer one message, in a conversation of its own.
+func (a *Agents) Ask(ctx context.Context, tenant, id string, m Message, peer string) (Answer, error) {
+	i, err := a.Instance(ctx, tenant, id)
+	if err != nil {
+		return Answer{}, err
+	}
+	return i.once(ctx, Source{Channel: Called, Kind: "api", Peer: peer}, m)
+}
+
+// Fire gives a time of one of the agent's schedules its turn. kind is cron or
+// once.
+func (a *Agents) Fire(ctx context.Context, tenant, id, schedule, kind, prompt string, by plugin.Principal) (Answer, error) {
+	i, err := a.Instance(ctx, tenant, id)
+	if err != nil {
+		return Answer{}, err
+	}
+	if row := i.agent(); row.State != store.AgentRunning {
+		return Answer{}, plugin.Errorf(plugin.CodeDisabled, "agent %s is stopped; mortise agents start %s starts it", id, id)
+	}
+	prompt, err = i.rewritten(ctx, event.ScheduleFired, "prompt", fields{"scheduleId": schedule, "type": kind, "prompt": prompt})
+	if err != nil {
+		return Answer{}, err
+	}
+	return i.once(ctx, Source{Channel: Scheduled, Kind: "schedule", Peer: schedule}, Message{Text: prompt, From: by, Role: "owner"})
+}
+
+// once is a conversation of one message.
+func (i *Instance) once(ctx context.Context, s Source, m Message) (Answer, error) {
+	conversation, err := i.Open(ctx, s)
+	if err != nil {
+		return Answer{}, err
+	}
+	answer, err := i.Turn(ctx, conversation.SessionID, m, Audience{})
+	reason := "idle"
+	if err != nil {
+		reason = "error"
+	}
+	if failure := i.End(context.WithoutCancel(ctx), conversation.SessionID, reason); err == nil {
+		err = failure
+	}
+	return answer, err
+}

@@ -1,0 +1,88 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/event"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// fields are what an event carries.
+type fields map[string]any
+
+// payload returns fields as an event carries them, with those that all have.
+// Nobody builds one that nobody hears: then it is nil.
+func (i *Instance) payload(name string, f fields) (*event.Payload, error) {
+	if !i.bus.Heard(name) {
+		return nil, nil
+	}
+	all := fields{"at": i.agents.Now().UTC().Format(time.RFC3339Nano)}
+	if name != event.PluginError {
+		all["agentId"] = i.key.Agent
+	}
+	e, _ := event.Find(name)
+	for k, v := range f {
+		optional := slices.ContainsFunc(e.Fields, func(f event.Field) bool { return f.Name == k && f.Optional })
+		if v != nil && (v != "" || !optional) {
+			all[k] = v
+		}
+	}
+	p, err := event.Encode(all)
+	if err != nil {
+		return nil, plugin.Errorf(plugin.CodeLimitExceeded, "the event %s cannot be told: %w", name, err)
+	}
+	return p, nil
+}
+
+// emit tells listeners. The error is of one whose failure ends the turn.
+func (i *Instance) emit(ctx context.Context, name string, f fields) error {
+	p, err := i.payload(name, f)
+	if p == nil || err != nil {
+		return err
+	}
+	return failed(i.bus.Emit(ctx, name, p))
+}
+
+// transform lets hooks rewrite an event, and returns what they made of it; nil
+// where that is what it was.
+func (i *Instance) transform(ctx context.Context, name string, f fields) (*event.Payload, error) {
+	p, err := i.payload(name, f)
+	if p == nil || err != nil {
+		return nil, err
+	}
+	made, err := i.bus.Transform(ctx, name, p)
+	if err != nil {
+		return nil, failed(err)
+	}
+	if made == p {
+		return nil, nil
+	}
+	return made, nil
+}
+
+// rewritten lets hooks rewrite one text of an event.
+func (i *Instance) rewritten(ctx context.Context, name, member string, f fields) (string, error) {
+	was, _ := f[member].(string)
+	p, err := i.transform(ctx, name, f)
+	if p == nil || err != nil {
+		return was, err
+	}
+	if raw, found := p.Field(member); !found || raw[0] != '"' {
+		return was, plugin.Errorf(plugin.CodeHookFailed, "after its hooks %s has no text in %s", name, member)
+	}
+	return p.String(member), nil
+}
+
+// errEnds is in every error of a hook that asked to end the turn by failing.
+var errEnds = errors.New("a hook asked to end the turn")
+
+// failed is the end of a turn by such a hook.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &plugin.Error{Code: plugin.CodeHookFailed, Message: plugin.AsError(err).Message, Err: errors.Join(errEnds, err)}
+}

@@ -1,0 +1,65 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/mortise-dev/mortise/internal/event"
+	"github.com/mortise-dev/mortise/internal/kernel"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+var _ kernel.Hooks = (*Agents)(nil)
+
+// Builtin is the plugin that every agent has: its own memory.
+const Builtin = "agent.memory"
+
+// Assigned implements [kernel.Hooks].
+func (a *Agents) Assigned(ctx context.Context, call *plugin.Call, name string) (bool, error) {
+	if name == Builtin {
+		return true, nil
+	}
+	given, err := a.Given(ctx, call.Tenant, call.Agent)
+	_, found := given[name]
+	return found, err
+}
+
+// Before implements [kernel.Hooks]: it fires tool.before@v1.
+func (a *Agents) Before(ctx context.Context, t *plugin.Target, call *plugin.Call) (kernel.Heard, error) {
+	i, err := a.Instance(ctx, call.Tenant, call.Agent)
+	if err != nil {
+		return kernel.Heard{}, err
+	}
+	heard := kernel.Heard{Unguard: i.unguarded()}
+	p, err := i.payload(event.ToolBefore, fields{
+		"sessionId": call.Session, "toolName": t.Name(), "toolCallId": call.ID, "args": call.Input,
+	})
+	if p == nil || err != nil {
+		return heard, err
+	}
+	v, err := i.bus.Veto(ctx, event.ToolBefore, p)
+	if err != nil {
+		return heard, failed(err)
+	}
+	if !v.Allow {
+		heard.Vetoed = t.Name() + " was refused by " + v.By
+		if v.Reason != "" {
+			heard.Vetoed += ": " + v.Reason
+		}
+		return heard, nil
+	}
+	for _, f := range v.Failed {
+		if f.Guards {
+			heard.Unguard = strings.TrimPrefix(heard.Unguard+"; the hook of "+f.Plugin+" failed: "+f.Err.Error(), "; ")
+		}
+	}
+	if v.Payload != nil {
+		args, found := v.Payload.Field("args")
+		if !found || args[0] != '{' {
+			return heard, plugin.Errorf(plugin.CodeHookFailed, "after its hooks the call of %s has no object in args", t.Name())
+		}
+		heard.Input = json.RawMessage(args)
+	}
+	return heard, nil
+}

@@ -1,0 +1,122 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/mortise-dev/mortise/internal/event"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Bounds of what an agent remembers.
+const (
+	MaxMemories    = 10_000
+	MaxMemoryKey   = 255
+	MaxMemoryBytes = 16 << 10
+)
+
+// Memory is what one agent remembers.
+type Memory struct {
+	agents *Agents
+	key    Key
+}
+
+// Memory returns what an agent remembers.
+func (a *Agents) Memory(tenant, id string) Memory { return Memory{a, Key{tenant, id}} }
+
+// Get returns what is kept under a key.
+func (m Memory) Get(ctx context.Context, key string) (content string, found bool, err error) {
+	row, err := m.agents.Store.Memory(ctx, m.key.Tenant, m.key.Agent, key)
+	if row == nil || err != nil {
+		return "", false, err
+	}
+	return row.Content, true, nil
+}
+
+// List returns what the agent remembers, the newest first.
+func (m Memory) List(ctx context.Context, limit int) ([]store.MemoryRow, error) {
+	return m.agents.Store.Memories(ctx, m.key.Tenant, m.key.Agent, limit)
+}
+
+// Search returns what has most of the words, the newest first among equals.
+func (m Memory) Search(ctx context.Context, query string, limit int) ([]store.MemoryRow, error) {
+	rows, err := m.List(ctx, MaxMemories)
+	if err != nil {
+		return nil, err
+	}
+	words := words(query)
+	found := make(map[string]int, len(rows))
+	rows = slices.DeleteFunc(rows, func(r store.MemoryRow) bool {
+		text := strings.ToLower(r.Key + " " + r.Content)
+		for _, word := range words {
+			if strings.Contains(text, word) {
+				found[r.Key]++
+			}
+		}
+		return found[r.Key] == 0
+	})
+	slices.SortStableFunc(rows, func(a, b store.MemoryRow) int { return found[b.Key] - found[a.Key] })
+	return rows[:min(len(rows), max(limit, 0))], nil
+}
+
+// words returns the words of a query in small letters, each once, at most 32.
+func words(query string) []string {
+	all := strings.FieldsFunc(strings.ToLower(query), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	slices.Sort(all)
+	all = slices.Compact(all)
+	return all[:min(len(all), 32)]
+}
+
+// Upsert keeps something under a key, in place of what was there, and tells the
+// agent's plugins.
+func (m Memory) Upsert(ctx context.Context, session, key, content string, labels []string) error {
+	switch {
+	case key == "" || len(key) > MaxMemoryKey || strings.ContainsFunc(key, unicode.IsControl):
+		return plugin.Errorf(plugin.CodeInvalidInput, "the key of a memory has 1 to %d bytes without control characters", MaxMemoryKey)
+	case len(content) > MaxMemoryBytes || strings.ContainsRune(content, 0):
+		return plugin.Errorf(plugin.CodeInvalidInput, "a memory has at most %d bytes and no NUL; this one has %d", MaxMemoryBytes, len(content))
+	}
+	row := store.MemoryRow{Tenant: m.key.Tenant, Agent: m.key.Agent, Key: key, Content: content, Labels: append([]string{}, labels...), UpdatedAt: m.agents.Now().UTC()}
+	full := false
+	err := m.agents.Store.Write(ctx, func(tx store.Tx) error {
+		rows, err := tx.Memories(ctx, m.key.Tenant, m.key.Agent, MaxMemories)
+		if err != nil {
+			return err
+		}
+		full = len(rows) == MaxMemories && !slices.ContainsFunc(rows, func(r store.MemoryRow) bool { return r.Key == key })
+		if full {
+			return nil
+		}
+		return tx.PutMemory(row)
+	})
+	if err != nil {
+		return err
+	}
+	if full {
+		return plugin.Errorf(plugin.CodeLimitExceeded, "agent %s remembers %d things, and can remember no more; mortise agents forget takes one away", m.key.Agent, MaxMemories)
+	}
+	return m.told(ctx, session, key, content)
+}
+
+// told tells the plugins of the agent, where this process has an instance of it.
+func (m Memory) told(ctx context.Context, session, key, content string) error {
+	m.agents.mu.Lock()
+	i := m.agents.instances[m.key]
+	m.agents.mu.Unlock()
+	if i == nil {
+		return nil
+	}
+	return i.emit(ctx, event.MemoryUpsert, fields{"sessionId": session, "key": key, "content": content})
+}
+
+// Forget reports whether there was something to forget.
+func (m Memory) Forget(ctx context.Context, key string) (found bool, err error) {
+	err = m.agents.Store.Write(ctx, func(tx store.Tx) (err error) {
+		found, err = tx.DeleteMemory(m.key.Tenant, m.key.Agent, key)
+		return err
+	})
+	return found, err
+}

@@ -1,0 +1,24 @@
+package agent
+
+import "context"
+
+// A Scene is where an event takes place, for the plugins that hear of it.
+type Scene struct {
+	Session string
+	Type    string // direct, scheduled
+	Channel string
+	Turn    int64
+}
+
+type sceneKey struct{}
+
+// SceneOf returns where what ctx is about takes place; the zero value outside any
+// conversation.
+func SceneOf(ctx context.Context) Scene {
+	s, _ := ctx.Value(sceneKey{}).(Scene)
+	return s
+}
+
+func within(ctx context.Context, s Scene) context.Context {
+	return context.WithValue(ctx, sceneKey{}, s)
+}

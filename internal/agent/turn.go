@@ -1,0 +1,298 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/mortise-dev/mortise/internal/event"
+	"github.com/mortise-dev/mortise/internal/llm"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A Message is what somebody says to an agent.
+type Message struct {
+	Text     string
+	From     plugin.Principal // whose rights the turn has
+	Role     string           // what they are to the agent: owner, user, guest
+	Channel  string           // the namespace it came by; "" for none
+	Sender   string           // who sent it, as the channel names them
+	Metadata json.RawMessage  // what the channel adds: an object, or nil
+	Labels   []string
+	Inbound  int64 // the n of the message as it came in; 0 for one that did not
+}
+
+// An Audience is whoever follows a turn while it goes on. Each of its functions
+// may be nil.
+type Audience struct {
+	Say   func(text string)           // hears the answer as it comes
+	Using func(u Use)                 // a tool is about to be used
+	Used  func(u Use)                 // it was
+	Ask   func(u Use) (*Reply, error) // a person is to say whether a tool may be used; without it the turn goes on, and the question stays open
+}
+
+// A Reply is how a call ended that waited for a person.
+type Reply struct {
+	Result plugin.Result
+	Err    error
+}
+
+// An Answer is what a turn came to.
+type Answer struct {
+	Text   string   `json:"text"`
+	Uses   []Use    `json:"uses"`
+	Labels []string `json:"labels"`
+	Steps  int      `json:"steps"`
+	Cut    bool     `json:"cut,omitzero"` // it stopped at the most moves that the agent may make
+}
+
+// MaxText is how long a message may be, in bytes.
+const MaxText = 64 << 10
+
+// Turn takes one message to one answer. In one conversation there is one turn at a
+// time, whoever asks and on whichever node.
+func (i *Instance) Turn(ctx context.Context, session string, m Message, to Audience) (a Answer, err error) {
+	if len(m.Text) > MaxText || strings.ContainsRune(m.Text, 0) {
+		return a, plugin.Errorf(plugin.CodeInvalidInput, "a message has at most %d bytes and no NUL; this one has %d", MaxText, len(m.Text))
+	}
+	// Turn: nobody else adds to the conversation until this one is over.
+	ctx, c, end, err := i.take(ctx, session)
+	if err != nil {
+		return a, err
+	}
+	defer end()
+	// Refresh: plugins that it was given since, or lost.
+	if err := i.refresh(ctx); err != nil {
+		return a, err
+	}
+	// Receive: hooks may rewrite what was said before it is part of anything.
+	if m.Text, err = i.rewritten(ctx, event.SessionMessageReceived, "text", m.fields(session)); err != nil {
+		return a, err
+	}
+	handled := func(tx store.Tx) error { return tx.Handled(i.key.Tenant, session, m.Inbound) }
+	if err := i.keep(ctx, session, llm.Message{Role: llm.User, Text: m.Text}, "", m.Labels, handled); err != nil {
+		return a, err
+	}
+	// Think and act, until the brain asks for nothing more.
+	t, err := i.begin(ctx, c, m, to)
+	if err != nil {
+		return a, err
+	}
+	for t.answer.Steps = 1; ; t.answer.Steps++ {
+		move, err := t.think(ctx)
+		if err != nil {
+			return t.answer, err
+		}
+		if len(move.Uses) == 0 {
+			return t.answer, nil
+		}
+		if err := t.act(ctx, move.Uses); err != nil {
+			return t.answer, err
+		}
+		if t.answer.Steps == t.settings.MaxSteps {
+			t.answer.Cut = true
+			return t.answer, nil
+		}
+	}
+}
+
+// fields are what hooks hear of a message.
+func (m *Message) fields(session string) fields {
+	f := fields{
+		"sessionId": session, "text": m.Text, "channel": m.Channel, "senderUserId": m.From.ID, "senderRole": m.Role, "senderChannel": m.Sender,
+	}
+	if m.Metadata != nil {
+		f["metadata"] = m.Metadata
+	}
+	return f
+}
+
+// turnLease is how long a turn is another's once its holder is silent.
+const turnLease = 30 * time.Second
+
+// take waits until the turn is ours, and keeps it until end is called. Whoever
+// lost it in between, because it was suspended for too long, is stopped.
+func (i *Instance) take(ctx context.Context, session string) (_ context.Context, c *store.ConversationRow, end func(), err error) {
+	lease := uuid.NewString()
+	st, key := i.agents.Store, i.key
+	row, err := st.Conversation(ctx, key.Tenant, session)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if row == nil || row.Agent != key.Agent {
+		return nil, nil, nil, plugin.Errorf(plugin.CodeNotFound, "agent %s has no conversation %s", key.Agent, session)
+	}
+	deadline := i.agents.Now().Add(turnLease)
+	for {
+		won := false
+		err := st.Write(ctx, func(tx store.Tx) (err error) {
+			now := i.agents.Now().UTC()
+			won, err = tx.TakeTurn(key.Tenant, session, lease, now, now.Add(turnLease))
+			return err
+		})
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		row, err := st.Conversation(ctx, key.Tenant, session)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		if won {
+			c = row
+			break
+		}
+		switch {
+		case row == nil || !row.Open:
+			return nil, nil, nil, plugin.Errorf(plugin.CodeDisabled, "the conversation %s has ended", session)
+		case i.agents.Now().After(deadline):
+			return nil, nil, nil, plugin.Errorf(plugin.CodeOverloaded, "another turn of %s is still going on; try again later", session)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, nil, plugin.Errorf(plugin.CodeCancelled, "nobody waits for the turn any more: %w", context.Cause(ctx))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, i.agents.Options.Turn, plugin.Errorf(plugin.CodeTimeout, "the turn took longer than %s", i.agents.Options.Turn))
+	ctx, lost := context.WithCancelCause(within(ctx, Scene{session, kindOf(c), c.Channel, c.Turns}))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(turnLease / 3):
+			}
+			held := true
+			err := st.Write(ctx, func(tx store.Tx) (err error) {
+				held, err = tx.KeepTurn(key.Tenant, session, lease, i.agents.Now().UTC().Add(turnLease))
+				return err
+			})
+			if err == nil && !held {
+				lost(plugin.Errorf(plugin.CodeCancelled, "the turn of %s was taken over by another host", session))
+				return
+			}
+		}
+	}()
+	return ctx, c, func() {
+		lost(nil)
+		cancel()
+		<-done
+		_ = st.Write(context.WithoutCancel(ctx), func(tx store.Tx) error {
+			_, err := tx.EndTurn(key.Tenant, session, lease, i.agents.Now().UTC())
+			return err
+		})
+	}, nil
+}
+
+// A turn is one turn of one conversation.
+type turn struct {
+	*Instance
+	session  string
+	message  Message
+	audience Audience
+	row      store.AgentRow
+	settings Settings
+	index    int64 // which turn of the conversation
+	brain    brain
+	call     plugin.Call // what its calls have in common
+	tools    []Tool
+	given    []string
+	tab      *llm.Tab
+	answer   Answer
+}
+
+// begin finds out what the agent has for this turn.
+func (i *Instance) begin(ctx context.Context, c *store.ConversationRow, m Message, to Audience) (*turn, error) {
+	row, session := i.agent(), c.SessionID
+	t := &turn{Instance: i, session: session, message: m, audience: to, row: row, settings: full(&row), brain: chat{i.agents.Model}, tab: &llm.Tab{}}
+	t.index = c.Turns
+	_, labels, err := i.history(ctx, session, t.settings.History)
+	if err != nil {
+		return nil, err
+	}
+	t.answer.Uses, t.answer.Labels = []Use{}, plugin.Labels(labels, m.Labels)
+	t.call = plugin.Call{
+		Tenant: i.key.Tenant, Principal: m.From, Actor: "agent:" + i.key.Agent, Agent: i.key.Agent, Origin: plugin.OriginAgent, Session: session,
+		Labels: t.answer.Labels, Trace: plugin.Trace{Correlation: session, Workflow: "agent/" + i.key.Agent, Step: uuid.Must(uuid.NewV7()).String()},
+	}
+	given, err := i.agents.Given(ctx, i.key.Tenant, i.key.Agent)
+	if err != nil {
+		return nil, err
+	}
+	for name := range given {
+		t.given = append(t.given, name)
+	}
+	t.tools, err = i.agents.Plugins.Offer(ctx, Ask{Call: t.call, Plugins: t.given, Text: m.Text, Most: t.settings.MaxTools})
+	return t, err
+}
+
+// think asks the brain, and keeps what it says.
+func (t *turn) think(ctx context.Context) (llm.Move, error) {
+	system, err := t.prompt(ctx)
+	if err != nil {
+		return llm.Move{}, err
+	}
+	messages, labels, err := t.history(ctx, t.session, t.settings.History)
+	if err != nil {
+		return llm.Move{}, err
+	}
+	t.answer.Labels = plugin.Labels(t.answer.Labels, labels)
+	t.call.Labels = t.answer.Labels
+	if system, messages, err = t.before(ctx, system, messages); err != nil {
+		return llm.Move{}, err
+	}
+	started := t.agents.Now()
+	move := t.brain.next(ctx, thought{
+		call: t.call, agent: t.key.Agent, tier: t.row.Tier, system: system, messages: messages, tools: t.tools,
+		tokens: t.settings.MaxTokens, tab: t.tab, say: t.audience.Say,
+	})
+	f := fields{
+		"sessionId": t.session, "turnIndex": t.index, "durationMs": t.agents.Now().Sub(started).Milliseconds(), "ok": move.Err == nil, "text": move.Text,
+	}
+	failure := problem(move)
+	if failure != nil {
+		f["error"] = plugin.AsError(failure).Message
+	}
+	if err := t.emit(ctx, event.ModelAfter, f); err != nil {
+		return move, err
+	}
+	if failure != nil {
+		if cause := context.Cause(ctx); cause != nil && plugin.CodeOf(cause) != plugin.CodeInternal {
+			failure = cause
+		}
+		return move, failure
+	}
+	t.answer.Text = move.Text
+	return move, t.keep(ctx, t.session, llm.Message{Role: llm.Assistant, Text: move.Text, Uses: move.Uses}, t.call.Trace.Step, t.answer.Labels, nil)
+}
+
+// act uses the tools that the brain asked for, one after another, and keeps what
+// they answered.
+func (t *turn) act(ctx context.Context, uses []llm.ToolUse) error {
+	results := make([]llm.ToolResult, 0, len(uses))
+	var stop error
+	for _, wish := range uses {
+		if stop == nil {
+			stop = context.Cause(ctx)
+		}
+		u := Use{ID: wish.ID, Name: wish.Name, Input: wish.Input}
+		if stop == nil {
+			stop = t.use(ctx, &u)
+		} else {
+			u.Code, u.Text = plugin.CodeCancelled, "the turn ended before it was used"
+		}
+		t.answer.Uses = append(t.answer.Uses, u)
+		results = append(results, llm.ToolResult{ID: wish.ID, Name: wish.Name, Text: u.Text, Failed: u.Code != ""})
+	}
+	// What was asked for has an answer on record, however the turn ends.
+	if err := t.keep(context.WithoutCancel(ctx), t.session, llm.Message{Role: llm.ToolRole, Results: results}, t.call.Trace.Step, t.answer.Labels, nil); err != nil && stop == nil {
+		return err
+	}
+	return stop
+}

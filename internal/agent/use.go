@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/mortise-dev/mortise/internal/event"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A Use is one use of a tool.
+type Use struct {
+	ID        string          `json:"id"` // the model's
+	Name      string          `json:"name"`
+	Operation string          `json:"operation"`
+	CallID    string          `json:"call_id"`
+	Input     json.RawMessage `json:"input"`
+	Status    plugin.Status   `json:"status"`
+	Approval  string          `json:"approval,omitempty"` // the question that is open
+	Code      plugin.Code     `json:"code,omitempty"`
+	Text      string          `json:"text"` // what the model is told
+	Took      time.Duration   `json:"took"`
+}
+
+// maxAnswer is how much of what a tool answers the model is told.
+const maxAnswer = 64 << 10
+
+// use uses one tool. That it fails is an answer for the model; only a hook that
+// asked for it, or the end of the turn, is an error.
+func (t *turn) use(ctx context.Context, u *Use) error {
+	at := slices.IndexFunc(t.tools, func(tool Tool) bool { return tool.Name == u.Name })
+	if at < 0 {
+		u.Status, u.Code = plugin.Failed, plugin.CodeNotFound
+		u.Text = fmt.Sprintf("there is no tool %.80q here", u.Name)
+		return nil
+	}
+	u.Operation, u.CallID = t.tools[at].Operation, uuid.Must(uuid.NewV7()).String()
+	call := t.call
+	call.ID, call.Operation, call.Input = u.CallID, u.Operation, u.Input
+	if t.audience.Using != nil {
+		t.audience.Using(*u)
+	}
+	started := t.agents.Now()
+	res, err := t.agents.Kernel.Call(ctx, call)
+	if err == nil && res.Status == plugin.PendingApproval {
+		u.Approval = res.Approval.ID
+		if t.audience.Ask != nil {
+			reply, failure := t.audience.Ask(*u)
+			if failure != nil {
+				return failure
+			}
+			if reply != nil {
+				u.Approval, res, err = "", reply.Result, reply.Err
+			}
+		}
+	}
+	u.Took = t.agents.Now().Sub(started)
+	t.told(u, res, err)
+	t.answer.Labels = plugin.Labels(t.answer.Labels, res.Labels)
+	t.call.Labels = t.answer.Labels
+	if t.audience.Used != nil {
+		t.audience.Used(*u)
+	}
+	f := fields{
+		"sessionId": t.session, "toolName": u.Operation, "toolCallId": u.CallID, "args": u.Input,
+		"durationMs": u.Took.Milliseconds(), "ok": u.Code == "",
+	}
+	if u.Code == "" && len(res.Data) > 0 {
+		f["result"] = res.Data
+	}
+	if u.Code != "" {
+		f["error"] = u.Text
+	}
+	if failure := t.emit(ctx, event.ToolAfter, f); failure != nil {
+		return failure
+	}
+	// A hook that asked to end the turn is the one refusal that is no answer.
+	if errors.Is(err, errEnds) {
+		return err
+	}
+	return nil
+}
+
+// told spells what a call came to for the model.
+func (t *turn) told(u *Use, res plugin.Result, err error) {
+	u.Status = res.Status
+	switch {
+	case err != nil:
+		failure := plugin.AsError(err)
+		u.Status, u.Code, u.Text = plugin.Failed, failure.Code, string(failure.Code)+": "+failure.Message
+		if res.Status == plugin.Unknown {
+			u.Status = plugin.Unknown
+		}
+	case res.Status == plugin.PendingApproval:
+		u.Text = fmt.Sprintf(`{"status":"pending_approval","approval":%q,"note":"a person has to agree first; it has not happened"}`, res.Approval.ID)
+	case res.Status != plugin.Succeeded:
+		u.Text = fmt.Sprintf(`{"status":%q,"call":%q,"note":"it is still going on"}`, res.Status, res.CallID)
+	default:
+		u.Text = string(res.Data)
+	}
+	if len(u.Text) > maxAnswer {
+		u.Text = u.Text[:maxAnswer] + fmt.Sprintf("\n[cut: %d bytes in all]", len(u.Text))
+	}
+}

@@ -1,0 +1,177 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/router"
+	"github.com/mortise-dev/mortise/internal/secret"
+	"github.com/mortise-dev/mortise/internal/session"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// openAgents returns the agents of a host.
+func (a *App) openAgents() *agent.Agents {
+	o := agent.Options{
+		Store: a.Store, Kernel: a.Kernel, Plugins: equipment{a}, Log: a.log, Secrets: a.channelSecrets, Somebody: a.sender,
+		Open: func(ctx context.Context, tenant, name string) (string, error) {
+			s, err := a.Sessions.Create(ctx, tenant, session.Open{Name: name, Kind: session.Conversation})
+			return s.ID, err
+		},
+		Closed: func(ctx context.Context, tenant, id string) error { return a.Sessions.Close(ctx, tenant, id) },
+	}
+	if m, ok := any(a.Models).(agent.Model); ok && a.Models != nil {
+		o.Model = m
+	}
+	return agent.New(o)
+}
+
+// equipment is what agents may be given: the registered plugins.
+type equipment struct{ app *App }
+
+var _ agent.Plugins = equipment{}
+
+// Hooked implements [agent.Plugins].
+func (e equipment) Hooked(ctx context.Context, name, versions string) (agent.Hooked, error) {
+	ref := name
+	if versions != "" {
+		ref += "@" + versions
+	}
+	t, err := e.app.Registry.Find(ctx, ref)
+	if err != nil {
+		return agent.Hooked{}, err
+	}
+	return agent.Hooked{
+		Plugin: name, Digest: t.Package.Digest + "/" + t.Manifest.Version, Target: t, Hears: len(t.Manifest.Hooks) > 0 || t.Manifest.Runner.Kind == "script", Guards: dialect.Guards(t.Manifest),
+	}, nil
+}
+
+// Hook implements [agent.Plugins].
+func (e equipment) Hook(ctx context.Context, of agent.Owner, h agent.Hooked) (agent.Handlers, error) {
+	switch kind := h.Target.Manifest.Runner.Kind; kind {
+	case "script":
+		return e.app.scripts.open(ctx, of, h.Target)
+	default:
+		return nil, plugin.Errorf(plugin.CodeUnavailable, "%s: a plugin that is reached by %s cannot hear of events here", h.Plugin, kind)
+	}
+}
+
+// Offer implements [agent.Plugins]: what the router finds among what the agent
+// has, and who it acts for may see. Its memory is always there.
+func (e equipment) Offer(ctx context.Context, ask agent.Ask) ([]agent.Tool, error) {
+	all, err := e.app.Registry.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var candidates []router.Candidate
+	taken := map[string]bool{}
+	for _, info := range all {
+		if !slices.Contains(ask.Plugins, info.Name) || info.State != "active" || info.Problem != "" || taken[info.Name] {
+			continue
+		}
+		taken[info.Name] = true
+		m := info.Plugin()
+		operations, _ := e.app.Policy.Visible(m, &ask.Call)
+		for _, op := range operations {
+			if op.Kind == plugin.Tool || op.Kind == plugin.Operator {
+				candidates = append(candidates, router.Candidate{Manifest: m, Operation: op})
+			}
+		}
+	}
+	var tools []agent.Tool
+	for _, c := range chosen(ask, candidates, e.app.Models != nil) {
+		tools = append(tools, toolOf(c.Manifest, c.Operation))
+	}
+	for _, op := range memoryManifest.Operations {
+		tools = append(tools, toolOf(memoryManifest, op))
+	}
+	return distinct(tools), nil
+}
+
+// chosen returns the operations that fit a text, at most as many as are wanted.
+// Where that is no more than there are, nothing has to be left out.
+func chosen(ask agent.Ask, candidates []router.Candidate, model bool) []router.Candidate {
+	if len(candidates) <= ask.Most {
+		return candidates
+	}
+	answer := router.Route(router.Query{Text: ask.Text, Model: model}, candidates)
+	var some []router.Candidate
+	pick := func(name string) {
+		at := slices.IndexFunc(candidates, func(c router.Candidate) bool { return c.Name() == name })
+		if at >= 0 && len(some) < ask.Most {
+			some = append(some, candidates[at])
+		}
+	}
+	for _, choice := range answer.Included {
+		pick(choice.Operation)
+	}
+	return some
+}
+
+// notInName is what models do not accept in the name of a tool.
+var notInName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+
+// toolOf returns an operation as a model sees it.
+func toolOf(m *plugin.Manifest, op *plugin.Operation) agent.Tool {
+	name := notInName.ReplaceAllString(m.Name+"__"+op.Name, "_")
+	description := op.Description
+	if description == "" {
+		description = m.Description
+	}
+	schema := op.Input
+	if len(schema) == 0 {
+		schema = json.RawMessage(`{"type":"object"}`)
+	}
+	return agent.Tool{Name: name[:min(len(name), 64)], Operation: m.Name + "/" + op.Name, Description: description, Schema: schema}
+}
+
+// distinct gives tools with one name a number each.
+func distinct(tools []agent.Tool) []agent.Tool {
+	seen := map[string]int{}
+	for i := range tools {
+		seen[tools[i].Name]++
+		if n := seen[tools[i].Name]; n > 1 {
+			number := fmt.Sprintf("_%d", n)
+			tools[i].Name = tools[i].Name[:min(len(tools[i].Name), 64-len(number))] + number
+		}
+	}
+	return tools
+}
+
+// channelSecrets returns what deliveries of a channel prove themselves with: the
+// secret of that name, and NAME.next while it is replaced.
+func (a *App) channelSecrets(ctx context.Context, tenant, name string) ([]string, error) {
+	var values []string
+	for _, n := range []string{name, name + ".next"} {
+		value, found, err := a.Vault.Find(ctx, secret.Need{Tenant: tenant, Plugin: secret.Anyone, Name: n, Scope: plugin.SecretOfSystem})
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			values = append(values, value)
+		}
+	}
+	if len(values) == 0 {
+		return nil, plugin.Errorf(plugin.CodeUnavailable, "the channel's secret is not set; mortise secrets set %s sets it", name)
+	}
+	return values, nil
+}
+
+// sender returns who somebody of a channel is here. Whoever is linked to a
+// principal has what the link says, and nobody else has any scope.
+func (a *App) sender(ctx context.Context, tenant, channel, id string) (plugin.Principal, string, error) {
+	row, err := a.Store.Identity(ctx, tenant, channel, id)
+	if err != nil {
+		return plugin.Principal{}, "", err
+	}
+	if row == nil {
+		return plugin.Principal{Type: "user", ID: strings.TrimSuffix(channel+":"+id, ":"), Scopes: []string{}}, "guest", nil
+	}
+	return plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID, Scopes: row.Scopes}, "user", nil
+}

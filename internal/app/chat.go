@@ -1,0 +1,91 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/schedule"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// turnOperation is what a schedule of an agent runs, and what anybody may call
+// who wants one answer of an agent.
+const turnOperation = "agent.chat/turn"
+
+// chatManifest is the plugin by which an agent is asked like any operation. That
+// it has an effect keeps it from those whom no policy allows it: what the agent
+// does in its turn is judged call by call all the same.
+var chatManifest = &plugin.Manifest{
+	Name: "agent.chat", Version: Version, Owner: "mortise", Description: "Asks an agent.",
+	Dialect: "native", Isolation: plugin.IsolationAgent, Runner: plugin.Runner{Kind: "host", Protocol: "2"}, Feed: plugin.Feed{Default: "turn", Allowed: []string{"turn"}},
+	Operations: []*plugin.Operation{{
+		Name: "turn", Kind: plugin.Operator, Timeout: 15 * time.Minute, Effects: []string{"agent_turn"},
+		Description: "One turn of an agent: it answers, and uses its tools on the way.",
+		Input:       json.RawMessage(`{"type":"object","properties":{"agent":{"type":"string","minLength":1,"maxLength":64},"text":{"type":"string","minLength":1,"maxLength":65536}},"required":["agent","text"],"additionalProperties":false}`),
+		Output:      json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"},"uses":{"type":"array"}},"required":["text"]}`),
+	}},
+}
+
+// chat carries out the operation of chatManifest.
+func (h hosted) chat(ctx context.Context, _ *plugin.Target, call *plugin.Call) (plugin.Result, error) {
+	failed := plugin.Result{Status: plugin.Failed}
+	var in struct{ Agent, Text string }
+	if err := json.Unmarshal(call.Input, &in); err != nil {
+		return failed, err // its schema was checked
+	}
+	if call.Dry != nil {
+		return failed, plugin.Errorf(plugin.CodeUnavailable, "what an agent would do cannot be known without asking it")
+	}
+	var answer agent.Answer
+	var err error
+	if call.Origin == plugin.OriginFeed {
+		var decided struct {
+			Exec struct {
+				Schedule string `json:"schedule_id"`
+			} `json:"exec"`
+		}
+		if len(call.Overlay) > 0 {
+			if err := json.Unmarshal(call.Overlay, &decided); err != nil {
+				return failed, err // the host wrote it
+			}
+		}
+		answer, err = h.app.Agents.Fire(ctx, call.Tenant, in.Agent, decided.Exec.Schedule, "cron", in.Text, call.Principal)
+	} else {
+		answer, err = h.app.Agents.Ask(ctx, call.Tenant, in.Agent, agent.Message{Text: in.Text, From: call.Principal, Role: "user", Labels: call.Labels}, call.Trace.Correlation)
+	}
+	if err != nil {
+		return failed, err
+	}
+	data, err := json.Marshal(answer)
+	return plugin.Result{Status: plugin.Succeeded, Data: data, Labels: answer.Labels}, err
+}
+
+// ScheduleTurn has an agent asked at times, in the name of who wants that.
+func (a *App) ScheduleTurn(ctx context.Context, by plugin.Principal, id, prompt, spec, zone string) (Feed, error) {
+	t, err := a.builtins.Resolve(ctx, turnOperation)
+	if err != nil {
+		return Feed{}, err
+	}
+	if row, err := a.Store.Agent(ctx, a.Config.Tenant, id); err != nil || row == nil {
+		if err == nil {
+			err = plugin.Errorf(plugin.CodeNotFound, "there is no agent %s; mortise agents list shows those there are", id)
+		}
+		return Feed{}, err
+	}
+	input, err := json.Marshal(map[string]string{"agent": id, "text": prompt})
+	if err != nil {
+		return Feed{}, err
+	}
+	if err := t.Input.Check(input); err != nil {
+		return Feed{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", t.Name(), err)
+	}
+	call := &plugin.Call{Tenant: a.Config.Tenant, Principal: by, Origin: plugin.OriginFeed, Operation: t.Name(), Input: input}
+	if d := a.Policy.Decide(t, call); d.Verdict != plugin.Allow && d.Verdict != plugin.AllowWithApproval {
+		return Feed{}, refusalOf(by, "have "+t.Name()+" run", d)
+	}
+	s, err := a.Schedules.Create(ctx, a.Config.Tenant, schedule.Schedule{Owner: by, Operation: t.Name(), Input: input, Spec: spec, Zone: zone},
+		a.Feeds(by).noting(plugin.EntryFeedCreated))
+	return feedOf(s), err
+}

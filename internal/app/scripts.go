@@ -1,0 +1,238 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/event"
+	"github.com/mortise-dev/mortise/internal/kernel"
+	"github.com/mortise-dev/mortise/internal/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/script"
+	"github.com/mortise-dev/mortise/plugin"
+	"github.com/mortise-dev/mortise/protocol"
+)
+
+// scripts are the plugins that run in the host's own engine. A program is
+// compiled once for each package; an instance belongs to one agent.
+type scripts struct {
+	app      *App
+	mu       sync.Mutex
+	programs map[string]*script.Program // by package and place
+}
+
+func newScripts(a *App) *scripts { return &scripts{app: a, programs: map[string]*script.Program{}} }
+
+// maxPrograms is how many compiled programs are kept.
+const maxPrograms = 256
+
+// program returns the compiled program of a plugin, whose files are still those
+// that were registered.
+func (s *scripts) program(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (*script.Program, error) {
+	if err := s.app.Registry.CheckPackage(ctx, pkg); err != nil {
+		return nil, err
+	}
+	key := pkg.Digest + "/" + m.Dir + "/" + m.Runner.Entry
+	s.mu.Lock()
+	program := s.programs[key]
+	s.mu.Unlock()
+	if program != nil {
+		return program, nil
+	}
+	program, err := script.CompileEntry(filepath.Join(pkg.Dir, filepath.FromSlash(m.Dir)), m.Runner.Entry)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.programs) >= maxPrograms {
+		clear(s.programs)
+	}
+	s.programs[key] = program
+	return program, nil
+}
+
+// open returns a new instance of a plugin for an agent.
+func (s *scripts) open(ctx context.Context, of agent.Owner, t *plugin.Target) (*scripted, error) {
+	program, err := s.program(ctx, t.Package, t.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	instance, err := script.Open(ctx, program, script.Environment{
+		Tenant: of.Tenant, Agent: of.Agent, Plugin: t.Manifest.Name, Memory: remembered{of.Memory},
+		Session: func(ctx context.Context) script.Session {
+			c := agent.SceneOf(ctx)
+			return script.Session{ID: c.Session, Type: c.Type, Channel: c.Channel, Turn: int(c.Turn)}
+		},
+		Log: func(level, message string, fields json.RawMessage) {
+			if of.Report != nil {
+				of.Report(t.Manifest.Name, level, message, fields)
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &scripted{instance, t.Manifest.Default}, nil
+}
+
+// describe runs a plugin for nobody, to hear what it hears and adds.
+func (s *scripts) describe(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (dialect.Described, error) {
+	opened, err := s.open(ctx, agent.Owner{}, &plugin.Target{Manifest: m, Package: pkg})
+	if err != nil {
+		return dialect.Described{}, err
+	}
+	defer opened.Close()
+	d := dialect.Described{Operations: map[string]dialect.DescribedOperation{}}
+	for _, t := range opened.instance.Tools() {
+		d.Operations[t.Name] = dialect.DescribedOperation{Kind: plugin.Tool, Description: t.Description, Input: t.Schema}
+	}
+	for _, sub := range opened.Subscriptions() {
+		h := dialect.DescribedHook{Event: sub.Event, Priority: sub.Priority, Before: sub.Before, After: sub.After}
+		if sub.ModeSaid {
+			h.FailureMode = string(sub.Mode)
+		}
+		d.Hooks = append(d.Hooks, h)
+	}
+	return d, nil
+}
+
+// A scripted plugin is one instance of it, as an agent has it.
+type scripted struct {
+	instance *script.Instance
+	def      plugin.Hook // what a subscription has that says nothing
+}
+
+// Subscriptions implements [agent.Handlers].
+func (s *scripted) Subscriptions() []event.Subscription {
+	all := s.instance.Subscriptions()
+	for i := range all {
+		if all[i].Priority == nil && s.def.Event == "" && s.def.Priority != 0 {
+			all[i].Priority = new(s.def.Priority)
+		}
+		if !all[i].ModeSaid && s.def.FailureMode != "" {
+			all[i].Mode, all[i].ModeSaid = event.Mode(s.def.FailureMode), true
+		}
+		all[i].Before = append(all[i].Before, s.def.Before...)
+		all[i].After = append(all[i].After, s.def.After...)
+	}
+	return all
+}
+
+// Close implements [agent.Handlers].
+func (s *scripted) Close() error { s.instance.Close(); return nil }
+
+// remembered is an agent's memory as a script reads it.
+type remembered struct{ agent.Memory }
+
+// Get implements [script.Memory].
+func (r remembered) Get(ctx context.Context, key string) (string, bool, error) {
+	if r.Memory == (agent.Memory{}) {
+		return "", false, nil
+	}
+	return r.Memory.Get(ctx, key)
+}
+
+// Search implements [script.Memory].
+func (r remembered) Search(ctx context.Context, query string, limit int) (json.RawMessage, error) {
+	found := []memory{}
+	if r.Memory != (agent.Memory{}) {
+		rows, err := r.Memory.Search(ctx, query, limit)
+		if err != nil {
+			return nil, err
+		}
+		found = memoriesOf(rows)
+	}
+	return json.Marshal(found)
+}
+
+// Run implements [kernel.Runner] for the tools that scripts add: in the instance
+// of the agent that asks, and where nobody's agent asks in one of its own.
+func (s *scripts) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, _ plugin.Services) (plugin.Result, error) {
+	res := plugin.Result{Status: plugin.Failed}
+	opened, done, err := s.instance(ctx, t, call)
+	if err != nil {
+		return res, err
+	}
+	defer done()
+	data, err := opened.instance.Call(ctx, t.Operation.Name, call.Input)
+	if err != nil {
+		return res, err
+	}
+	return plugin.Result{Status: plugin.Succeeded, Data: data}, nil
+}
+
+// instance returns where a call runs. done must be called.
+func (s *scripts) instance(ctx context.Context, t *plugin.Target, call *plugin.Call) (opened *scripted, done func(), err error) {
+	of := agent.Owner{Tenant: call.Tenant, Agent: call.Agent}
+	if call.Agent != "" {
+		i, err := s.app.Agents.Instance(ctx, call.Tenant, call.Agent)
+		if err != nil {
+			return nil, nil, err
+		}
+		opened, err := i.Opened(ctx, t.Manifest.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if mine, ok := opened.(*scripted); ok {
+			return mine, func() {}, nil
+		}
+	}
+	if opened, err = s.open(ctx, of, t); err != nil {
+		return nil, nil, err
+	}
+	return opened, func() { _ = opened.Close() }, nil
+}
+
+// Preview implements [kernel.Runner].
+func (s *scripts) Preview(context.Context, *plugin.Target, *plugin.Call, plugin.Services) (json.RawMessage, error) {
+	return nil, nothingToPreview
+}
+
+// Reconcile implements [kernel.Runner].
+func (s *scripts) Reconcile(context.Context, *plugin.Target, *plugin.Call, []protocol.Effect, plugin.Services) (protocol.Reconciled, error) {
+	return protocol.Reconciled{}, nothingToPreview
+}
+
+// nothingToPreview is the answer to what has no effects.
+var nothingToPreview = plugin.Errorf(plugin.CodeUnavailable, "what the host runs itself has no effects outside, and nothing to preview or reconcile")
+
+// Level implements [kernel.Runner]: the engine has neither files nor network.
+func (s *scripts) Level() string { return "full" }
+
+// runners carry each call out in the way that its plugin says.
+type runners struct {
+	kernel.Runner // processes
+	scripts       *scripts
+	builtin       kernel.Runner
+}
+
+func (r runners) of(t *plugin.Target) kernel.Runner {
+	switch t.Manifest.Runner.Kind {
+	case "script":
+		return r.scripts
+	case "host":
+		return r.builtin
+	}
+	return r.Runner
+}
+
+// Run implements [kernel.Runner].
+func (r runners) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, s plugin.Services) (plugin.Result, error) {
+	return r.of(t).Run(ctx, t, call, s)
+}
+
+// Preview implements [kernel.Runner].
+func (r runners) Preview(ctx context.Context, t *plugin.Target, call *plugin.Call, s plugin.Services) (json.RawMessage, error) {
+	return r.of(t).Preview(ctx, t, call, s)
+}
+
+// Reconcile implements [kernel.Runner].
+func (r runners) Reconcile(ctx context.Context, t *plugin.Target, call *plugin.Call, effects []protocol.Effect, s plugin.Services) (protocol.Reconciled, error) {
+	return r.of(t).Reconcile(ctx, t, call, effects, s)
+}
+
+var _ = time.Second

@@ -1,0 +1,372 @@
+//go:build (linux || darwin) && (amd64 || arm64)
+
+package script
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"modernc.org/libc"
+	lib "modernc.org/libquickjs"
+
+	"github.com/mortise-dev/mortise/internal/event"
+)
+
+// What a handler gets as its payload is a view: an object without properties of
+// its own, which finds them in the text of the payload when they are asked for.
+// Objects inside are views too; arrays are real ones, made when they are first
+// read. All are frozen, and of use until the handler has ended.
+type views struct {
+	list       []view // of the present payload, by number; 0 is the payload
+	generation uint32 // tells views of the present payload from older ones
+}
+
+type view struct {
+	text    string   // the object
+	members []member // of it, once one was asked for
+	made    []value  // their values, absent as long as nobody read them
+	indexed bool
+}
+
+const (
+	maxViewDepth = 200     // arrays inside one another
+	maxViews     = 1 << 24 // in one payload
+	keptViews    = 256     // between payloads
+	maxNames     = 1 << 10 // kept by number
+)
+
+// The engine's tables for views, made once in memory that C code may see.
+var viewClass struct {
+	sync.Once
+	id         lib.TJSClassID
+	definition uintptr
+}
+
+// startViews teaches the engine the class.
+func (m *machine) startViews() error {
+	viewClass.Do(func() {
+		exotic := libc.Xcalloc(m.tls, 1, libc.Tsize_t(unsafe.Sizeof(lib.TJSClassExoticMethods{})))
+		*at[lib.TJSClassExoticMethods](exotic) = lib.TJSClassExoticMethods{
+			Fget_property:           function(viewGet),
+			Fget_own_property:       function(viewDescribe),
+			Fget_own_property_names: function(viewNames),
+			Fdelete_property:        function(viewDelete),
+		}
+		viewClass.definition = libc.Xcalloc(m.tls, 1, libc.Tsize_t(unsafe.Sizeof(lib.TJSClassDef{})))
+		name := libc.Xcalloc(m.tls, 1, 16)
+		copy(bytesAt(name, 16), "Payload")
+		*at[lib.TJSClassDef](viewClass.definition) = lib.TJSClassDef{Fclass_name: name, Fexotic: exotic}
+		lib.XJS_NewClassID(m.tls, uintptr(unsafe.Pointer(&viewClass.id)))
+	})
+	if lib.XJS_NewClass(m.tls, m.rt, viewClass.id, viewClass.definition) < 0 {
+		return errMemory
+	}
+	plain := lib.XJS_NewObject(m.tls, m.ctx)
+	if isException(plain) {
+		return errMemory
+	}
+	m.proto = lib.XJS_GetPrototype(m.tls, m.ctx, plain)
+	m.release(plain)
+	lib.XJS_SetClassProto(m.tls, m.ctx, viewClass.id, m.share(m.proto))
+	return nil
+}
+
+// open makes the view of a payload; the views of the one before are over.
+func (m *machine) open(p *event.Payload) value {
+	m.views.generation++
+	v := m.view(p.Text())
+	root := &m.views.list[0]
+	for name, raw := range p.Members() {
+		root.members = append(root.members, member{name, raw})
+	}
+	root.ready()
+	return v
+}
+
+// shut ends the views of the present payload.
+func (m *machine) shut() {
+	m.views.generation++
+	for i := range m.views.list {
+		v := &m.views.list[i]
+		for _, made := range v.made {
+			m.release(made)
+		}
+		clear(v.members) // the texts are not to be kept
+		*v = view{members: v.members[:0], made: v.made[:0]}
+	}
+	if m.views.list = m.views.list[:0]; cap(m.views.list) > keptViews {
+		m.views.list = nil
+	}
+}
+
+// view makes a view of an object that is known to be valid.
+func (m *machine) view(text string) value {
+	number := len(m.views.list)
+	if number >= maxViews {
+		return m.throw("the payload has too many objects")
+	}
+	if number < cap(m.views.list) { // with the slices that it had
+		m.views.list = m.views.list[:number+1]
+	} else {
+		m.views.list = append(m.views.list, view{})
+	}
+	v := &m.views.list[number]
+	v.text, v.indexed, v.members, v.made = text, false, v.members[:0], v.made[:0]
+	object := lib.XJS_NewObjectClass(m.tls, m.ctx, int32(viewClass.id))
+	if !isException(object) {
+		objectOf(object).Fu.Fopaque = uintptr(m.views.generation)<<24 | uintptr(number)
+		lib.XJS_PreventExtensions(m.tls, m.ctx, object)
+	}
+	return object
+}
+
+// numberOf returns the number of a view of the present payload.
+func (m *machine) numberOf(object value) (int, bool) {
+	if !isObject(object) || lib.TJSClassID(objectOf(object).Fclass_id) != viewClass.id {
+		return 0, false
+	}
+	opaque := objectOf(object).Fu.Fopaque
+	return int(opaque & (1<<24 - 1)), uint32(opaque>>24) == m.views.generation
+}
+
+// index makes sure that the members are known.
+func (v *view) index() {
+	if !v.indexed {
+		v.members = appendMembers(v.members[:0], v.text)
+		v.ready()
+	}
+}
+
+func (v *view) ready() {
+	v.indexed = true
+	for range v.members {
+		v.made = append(v.made, absent)
+	}
+}
+
+// place returns the number of a member, -1 if there is none. Objects are small.
+func (v *view) place(name string) int {
+	v.index()
+	for i := range v.members {
+		if v.members[i].name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// find returns where a property is. It throws and reports false for a view whose
+// time is over.
+func (m *machine) find(object value, atom lib.TJSAtom) (number, place int, ok bool) {
+	number, ok = m.numberOf(object)
+	if !ok {
+		m.throwType("this payload is of an event that is over: copy what is needed later")
+		return 0, -1, false
+	}
+	name, isName := m.name(atom)
+	if !isName {
+		return number, -1, true
+	}
+	return number, m.views.list[number].place(name), true
+}
+
+// member returns the value of a member, for the caller to release.
+func (m *machine) member(number, place int) value {
+	if made := m.views.list[number].made[place]; made != absent {
+		return m.share(made)
+	}
+	made := m.value(m.views.list[number].members[place].raw, 0) // the list may move
+	if isException(made) {
+		return made
+	}
+	m.views.list[number].made[place] = made
+	return m.share(made)
+}
+
+// value makes the value that a text of the payload stands for.
+func (m *machine) value(raw string, depth int) value {
+	switch raw[0] {
+	case '"':
+		if strings.IndexByte(raw, '\\') >= 0 {
+			return m.newString(unquote(raw))
+		}
+		return m.newString(raw[1 : len(raw)-1])
+	case '{':
+		return m.view(raw)
+	case '[':
+		return m.array(raw, depth)
+	case 't':
+		return boolean(true)
+	case 'f':
+		return boolean(false)
+	case 'n':
+		return null
+	}
+	if n, err := strconv.ParseInt(raw, 10, 32); err == nil && (n != 0 || raw == "0") {
+		return integer(int32(n))
+	}
+	f, _ := strconv.ParseFloat(raw, 64) // out of range is infinite, as it is for JSON.parse
+	return number(f)
+}
+
+// array makes a frozen array.
+func (m *machine) array(raw string, depth int) value {
+	if depth >= maxViewDepth {
+		return m.throw("the payload has arrays nested too deep")
+	}
+	list := lib.XJS_NewArray(m.tls, m.ctx)
+	if isException(list) {
+		return list
+	}
+	n := uint32(0)
+	if !elements(raw, func(element string) bool {
+		v := m.value(element, depth+1)
+		if isException(v) || lib.XJS_DefinePropertyValueUint32(m.tls, m.ctx, list, n, v, lib.MJS_PROP_ENUMERABLE) < 0 {
+			return false
+		}
+		n++
+		return !m.run.stopping() || m.throwsStopped()
+	}) {
+		m.release(list)
+		return exception
+	}
+	lib.XJS_DefineProperty(m.tls, m.ctx, list, lib.EJS_ATOM_length, undefined, undefined, undefined, lib.MJS_PROP_HAS_WRITABLE)
+	lib.XJS_PreventExtensions(m.tls, m.ctx, list)
+	return list
+}
+
+// throwsStopped throws what nothing catches for long: the run is over.
+func (m *machine) throwsStopped() bool {
+	m.throw("stopped")
+	return false
+}
+
+func viewGet(tls *libc.TLS, ctx uintptr, object value, atom lib.TJSAtom, receiver value) value {
+	m := machineOf(ctx)
+	number, place, ok := m.find(object, atom)
+	switch {
+	case !ok:
+		return exception
+	case place < 0:
+		return lib.XJS_GetPropertyInternal(tls, ctx, m.proto, atom, receiver, 0)
+	}
+	return m.member(number, place)
+}
+
+func viewDescribe(_ *libc.TLS, ctx, descriptor uintptr, object value, atom lib.TJSAtom) int32 {
+	m := machineOf(ctx)
+	number, place, ok := m.find(object, atom)
+	switch {
+	case !ok:
+		return -1
+	case place < 0:
+		return 0
+	case descriptor == 0:
+		return 1
+	}
+	v := m.member(number, place)
+	if isException(v) {
+		return -1
+	}
+	*at[lib.TJSPropertyDescriptor](descriptor) = lib.TJSPropertyDescriptor{
+		Fflags: lib.MJS_PROP_ENUMERABLE, Fvalue: v, Fgetter: undefined, Fsetter: undefined,
+	}
+	return 1
+}
+
+func viewNames(tls *libc.TLS, ctx, table, length uintptr, object value) int32 {
+	m := machineOf(ctx)
+	number, ok := m.numberOf(object)
+	if !ok {
+		m.throwType("this payload is of an event that is over: copy what is needed later")
+		return -1
+	}
+	v := &m.views.list[number]
+	v.index()
+	const size = unsafe.Sizeof(lib.TJSPropertyEnum{})
+	list := lib.Xjs_malloc(tls, ctx, lib.Tsize_t(size*uintptr(max(len(v.members), 1))))
+	if list == 0 {
+		return -1
+	}
+	for i := range v.members {
+		atom := m.atom(v.members[i].name)
+		if atom == 0 {
+			lib.XJS_FreePropertyEnum(tls, ctx, list, uint32(i))
+			return -1
+		}
+		*at[lib.TJSPropertyEnum](list + uintptr(i)*size) = lib.TJSPropertyEnum{Fis_enumerable: 1, Fatom: atom}
+	}
+	*at[uintptr](table), *at[uint32](length) = list, uint32(len(v.members))
+	return 0
+}
+
+func viewDelete(_ *libc.TLS, ctx uintptr, object value, atom lib.TJSAtom) int32 {
+	m := machineOf(ctx)
+	_, place, ok := m.find(object, atom)
+	if ok && place < 0 {
+		return 1
+	}
+	if ok {
+		m.throwType("a payload is frozen: return a new one")
+	}
+	return -1
+}
+
+// names are those of properties that were met before, by the engine's numbers
+// for them, and the reverse. The engine keeps a number as long as it is here.
+type names struct {
+	byAtom map[lib.TJSAtom]name
+	byName map[string]lib.TJSAtom
+}
+
+type name struct {
+	text string
+	is   bool // it is a string, no symbol
+}
+
+// name returns the name that an atom stands for; false for a symbol.
+func (m *machine) name(atom lib.TJSAtom) (string, bool) {
+	if known, found := m.names.byAtom[atom]; found {
+		return known.text, known.is
+	}
+	if atom>>31 != 0 {
+		return strconv.FormatUint(uint64(atom&(1<<31-1)), 10), true
+	}
+	v := lib.XJS_AtomToValue(m.tls, m.ctx, atom)
+	defer m.release(v)
+	var n name
+	if n.is = isText(v); n.is {
+		if !m.read(v, func(b []byte) { n.text = string(b) }) {
+			return "", false
+		}
+	}
+	if len(m.names.byAtom) < maxNames && len(n.text) <= 64 {
+		if m.names.byAtom == nil {
+			m.names = names{map[lib.TJSAtom]name{}, map[string]lib.TJSAtom{}}
+		}
+		m.names.byAtom[lib.XJS_DupAtom(m.tls, m.ctx, atom)] = n
+		if n.is {
+			m.names.byName[n.text] = atom
+		}
+	}
+	return n.text, n.is
+}
+
+// atom returns the atom of a name, for the caller to release; 0 if there is no room.
+func (m *machine) atom(text string) lib.TJSAtom {
+	if known, found := m.names.byName[text]; found {
+		return lib.XJS_DupAtom(m.tls, m.ctx, known)
+	}
+	p := m.newText(text)
+	if p == 0 {
+		return 0
+	}
+	atom := lib.XJS_NewAtomLen(m.tls, m.ctx, p, lib.Tsize_t(len(text)))
+	m.arena.head.free(p)
+	if atom != 0 {
+		m.name(atom)
+	}
+	return atom
+}

@@ -1,0 +1,9 @@
+exec("import reque" + "sts")
+
+
+class Plugin:
+    def get_schema(self):
+        return None
+
+    async def execute(self, params, context, host):
+        return {"status": "success"}

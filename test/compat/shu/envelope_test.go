@@ -1,0 +1,116 @@
+package shu
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestEveryEndInTheContractsWords: whatever becomes of a call, `--envelope shu`
+// gives the HTTP status and the words of the contract, in the order in which its
+// executor looks.
+func TestEveryEndInTheContractsWords(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	address := serve(t, map[string][]response{"/full": {{Status: http.StatusTooManyRequests, Headers: map[string]string{"Retry-After": "900"}, JSON: map[string]any{"message": "slow down"}}}})
+	h.configure(t, fmt.Sprintf(`policy:
+  configure: ["local:owner"]
+  files: [p.cedar]
+  groups: {desk: [eve]}
+approvals: {by: [bob]}
+auth: {providers: {google: {client_id: a, issuer: "https://accounts.example.com", client_secret_name: s}}}
+egress:
+  loopback: [envelope_cases]
+  map: {api.provider.example: %q}
+`, address))
+	rules := `permit (principal == User::"local:owner", action, resource in Plugin::"envelope_cases") unless { resource has operation && resource.operation == "guarded" };
+@approval("look twice") permit (principal == User::"bob", action == Action::"execute", resource == Operation::"envelope_cases/fine");
+`
+	if err := os.WriteFile(filepath.Join(h.home, "p.cedar"), []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.must(t, "plugins", "register", "--dev", filepath.Join("plugins", "envelope-cases"))
+	large := `{"op":"fine","text":"` + strings.Repeat("x", 300<<10) + `"}`
+	largeFile := filepath.Join(t.TempDir(), "input.json")
+	if err := os.WriteFile(largeFile, []byte(large), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		args   []string
+		status int
+		want   string // what the body has, by the contract
+	}{
+		{"a success", []string{"envelope_cases/fine", "--set", "n=4"}, 200, `{"status":"success","data":{"n":4},"cost":{"tokens":3},"next_cursor":"c2"}`},
+		{"with diagnostics", []string{"envelope_cases", "--input", `{"op":"fine","debug":true}`}, 200, `{"status":"success","diagnostics":["looked"]}`},
+		{"nobody may see it", []string{"envelope_cases/own", "--as", "eve"}, 404, `{"error":{"code":"HTTP_404","message":{"error":"not_found"},"details":{}}}`},
+		{"there is no such plugin", []string{"nobody"}, 404, `{"error":{"code":"HTTP_404","message":{"error":"not_found"}}}`},
+		{"nothing allows it", []string{"envelope_cases/guarded"}, 403, `{"error":{"code":"HTTP_403","message":{"error":"insufficient_scopes"}}}`},
+		{"nobody may see it, whatever it says", []string{"envelope_cases/own", "--as", "eve", "--input", `{"n":"x"}`}, 404, `{"error":{"message":{"error":"not_found"}}}`},
+		{"who may see it hears of its schema first", []string{"envelope_cases/guarded", "--input", `{"n":"x"}`}, 422, `{"error":{"code":"HTTP_422","message":{"error":"validation_error"}}}`},
+		{"the schema refuses it", []string{"envelope_cases/fine", "--input", `{"n":"x"}`}, 422, `{"error":{"code":"HTTP_422","message":{"error":"validation_error"},"details":{}}}`},
+		{"the host's part is no object", []string{"envelope_cases/fine", "--input", `{"__host":1}`}, 422, `{"error":{"code":"HTTP_422","message":{"error":"validation_error"}}}`},
+		{"too much comes in", []string{"envelope_cases/fine", "--input", "@" + largeFile}, 413, `{"error":{"code":"HTTP_413","message":{"error":"input_too_large"}}}`},
+		{"secrets are missing", []string{"envelope_cases/keyed"}, 403, `{"error":{"code":"HTTP_403","message":{"error":"missing_secrets"}}}`},
+		{"an account is missing", []string{"envelope_cases/account"}, 403, `{"error":{"code":"HTTP_403","message":{"error":"missing_identity"}}}`},
+		{"an account that the call names", []string{"envelope_cases/fine", "--input", `{"__host":{"auth":{"google":{"mode":"user"}}}}`}, 403, `{"error":{"message":{"error":"missing_identity"}}}`},
+		{"a person is asked", []string{"envelope_cases/fine", "--as", "bob", "--no-wait"}, 202, `{"status":"pending_approval"}`},
+		{"its own error", []string{"envelope_cases/own"}, 502, `{"status":"error","data":null,"error":{"code":"label_missing","message":"no such label","details":{"label":"x"}}}`},
+		{"its exception", []string{"envelope_cases/raises"}, 502, `{"status":"error","error":{"code":"plugin_execute_error","message":"ValueError: not today"}}`},
+		{"a provider's refusal", []string{"envelope_cases/provider"}, 502, `{"status":"error","error":{"code":"rate_limited","message":"Provider HTTP error (429): slow down","details":{"retry_after_seconds":900,"is_retryable":true,"status_code":429}}}`},
+		{"no library", []string{"envelope_cases/lacks"}, 502, `{"status":"error","error":{"code":"plugin_execute_error"}}`},
+		{"no JSON", []string{"envelope_cases/status"}, 502, `{"status":"error","error":{"code":"plugin_execute_error"}}`},
+		{"too late", []string{"envelope_cases/slow", "--timeout", "1s"}, 504, `{"status":"timeout","error":{"code":"timeout"}}`},
+		{"its own timeout", []string{"envelope_cases/gave_up"}, 504, `{"status":"timeout","error":{"code":"timeout","message":"the provider slept"}}`},
+		{"the output lies", []string{"envelope_cases/lies"}, 500, `{"error":{"code":"HTTP_500","message":{"error":"output_validation_error"},"details":{}}}`},
+		{"too much comes out", []string{"envelope_cases/large"}, 413, `{"error":{"code":"HTTP_413","message":{"error":"output_too_large"}}}`},
+		{"far too much comes out", []string{"envelope_cases/huge"}, 413, `{"error":{"code":"HTTP_413","message":{"error":"output_too_large"}}}`},
+		{"and it goes on", []string{"envelope_cases/fine"}, 200, `{"status":"success"}`},
+	} {
+		out, errs, _ := h.command(t, append([]string{"run", "--json", "--envelope", "shu"}, c.args...)...)
+		var got struct {
+			HTTP int            `json:"http_status"`
+			Body map[string]any `json:"body"`
+		}
+		var want map[string]any
+		if err := json.Unmarshal([]byte(c.want), &want); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(out, &got); err != nil || got.HTTP != c.status {
+			t.Errorf("%s: the status is %d, not %d: %v: %.600s%s", c.name, got.HTTP, c.status, err, out, errs)
+			continue
+		}
+		if missing := within(want, got.Body, ""); missing != "" {
+			t.Errorf("%s: %s: %.600s", c.name, missing, out)
+		}
+		refusal, _ := got.Body["error"].(map[string]any)
+		if id, _ := refusal["error_id"].(string); refusal["message"] != nil && got.Body["status"] == nil && !strings.HasPrefix(id, "ERR-") {
+			t.Errorf("%s: the error has the id %q", c.name, id)
+		}
+		if _, shown := got.Body["diagnostics"]; shown != strings.Contains(c.want, "diagnostics") {
+			t.Errorf("%s: diagnostics are shown: %v", c.name, shown)
+		}
+	}
+}
+
+// within says what of want is not in got.
+func within(want, got any, at string) string {
+	members, isObject := want.(map[string]any)
+	have, _ := got.(map[string]any)
+	if !isObject {
+		if a, b := fmt.Sprint(want), fmt.Sprint(got); a != b {
+			return fmt.Sprintf("%s is %s, not %s", at, b, a)
+		}
+		return ""
+	}
+	for name, value := range members {
+		if missing := within(value, have[name], at+"/"+name); missing != "" {
+			return missing
+		}
+	}
+	return ""
+}

@@ -1,0 +1,53 @@
+"""Every way in which a call may end."""
+
+import asyncio
+
+OPS = ["fine", "own", "raises", "provider", "slow", "gave_up", "lies", "large", "huge", "lacks", "status", "keyed", "account", "guarded"]
+
+
+class Cases:
+    def get_schema(self):
+        return {"type": "object", "properties": {"op": {"type": "string", "enum": OPS}, "n": {"type": "integer"}}, "required": ["op"]}
+
+    def get_output_schema(self):
+        return {"type": "object", "properties": {"n": {"type": "integer"}}}
+
+    async def execute(self, params, context, host):
+        return await getattr(self, params["op"])(params, host)
+
+    async def fine(self, params, host):
+        return {"status": "success", "data": {"n": params.get("n", 0)}, "diagnostics": ["looked"], "cost": {"tokens": 3}, "next_cursor": "c2"}
+
+    async def own(self, params, host):
+        return {"status": "error", "error": {"code": "label_missing", "message": "no such label", "details": {"label": "x"}}, "diagnostics": ["looked"]}
+
+    async def raises(self, params, host):
+        raise ValueError("not today")
+
+    async def provider(self, params, host):
+        await host.http.fetch("GET", "http://api.provider.example/full")
+
+    async def slow(self, params, host):
+        await asyncio.sleep(60)
+
+    async def gave_up(self, params, host):
+        return {"status": "timeout", "error": {"code": "timeout", "message": "the provider slept"}}
+
+    async def lies(self, params, host):
+        return {"status": "success", "data": {"n": "one"}}
+
+    async def large(self, params, host):
+        return {"status": "success", "data": {"text": "x" * (2 << 20)}}
+
+    async def huge(self, params, host):
+        return {"status": "success", "data": {"text": "x" * (100 << 20)}}
+
+    async def lacks(self, params, host):
+        import library_of_nobody
+
+        return {"status": "success", "data": {"n": len(library_of_nobody.__name__)}}
+
+    async def status(self, params, host):
+        return {"status": "success", "data": {"n": {1, 2} and object()}}
+
+    keyed = account = guarded = fine
