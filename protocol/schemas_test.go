@@ -180,7 +180,7 @@ func paramsSchema(method string) string {
 
 func resultSchema(method string) string {
 	switch method {
-	case "initialize", "describe", "execute", "preview", "reconcile":
+	case "initialize", "describe", "execute", "preview", "reconcile", "hook":
 		return method + ".result"
 	}
 	return "" // {} of shutdown, and the values of services
@@ -292,6 +292,14 @@ func TestSchemasRefuse(t *testing.T) {
 		{"execute.result", `{"status":"succeeded","metrics":{"tokens_in":"many"}}`},
 		{"describe.result", `{"plugins":[{"name":"a","operations":{"b":{"kind":"function"}}}]}`},
 		{"describe.result", `{"plugins":[{"name":"a","operations":{"b":{"kind":"tool","labels":["secret"]}}}]}`},
+		{"describe.result", `{"plugins":[{"name":"a","hooks":[{"priority":1}]}]}`},
+		{"describe.result", `{"plugins":[{"name":"a","hooks":[{"event":"tool.before@v1","failure_mode":"ignore"}]}]}`},
+		{"hook.params", `{"event":"tool.before","shape":"veto","payload":{},"agent":"a","deadline_ms":1}`},
+		{"hook.params", `{"event":"tool.before@v1","shape":"filter","payload":{},"agent":"a","deadline_ms":1}`},
+		{"hook.params", `{"event":"tool.before@v1","shape":"veto","payload":[],"agent":"a","deadline_ms":1}`},
+		{"hook.result", `{"allow":"yes"}`},
+		{"hook.result", `{"payload":"text"}`},
+		{"hook.result", `true`},
 		{"preview.result", `{"shown":1}`},
 		{"reconcile.result", `{"outcome":"done"}`},
 		{"reconcile.result", `{"outcome":"not_done","data":1}`},

@@ -17,6 +17,7 @@ const (
 	MethodExecute    = "execute"
 	MethodPreview    = "preview"
 	MethodReconcile  = "reconcile"
+	MethodHook       = "hook"
 	MethodCancel     = "$/cancel"
 	MethodShutdown   = "shutdown"
 	MethodEmit       = "emit"

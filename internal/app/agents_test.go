@@ -89,6 +89,7 @@ policy:
   allow:
     - kinds: [tool]
     - effects: [memory_write, agent_turn]
+      untrusted: allow
 `
 
 // agentHome is a host with a scripted model and agents.
@@ -117,7 +118,7 @@ func give(t *testing.T, a *app.App, subject, name, source string) {
 	dir := t.TempDir()
 	write(t, dir, "manifest.json", fmt.Sprintf(`{"id":%q}`, name), "index.ts", source)
 	report, err := a.Registry.Register(t.Context(), dir, registry.RegisterOptions{Enable: true})
-	if err != nil || len(report.Registered) != 1 {
+	if err != nil || len(report.Registered) != 1 || report.Registered[0].NotEnabled != nil {
 		t.Fatalf("%+v, %v", report, err)
 	}
 	assign(t, a, subject, name, true)
@@ -212,7 +213,7 @@ func TestAConversationEmitsEveryEvent(t *testing.T) {
 	give(t, a, "support", "first", `export function register(ctx) {
   let started = 0;
   ctx.bus.on("agent.started@v1", () => { started++ });
-  ctx.tools.add({ name: "started", handler: () => ({ started }) });
+  ctx.tools.add({ name: "started", schema: { type: "object" }, handler: () => ({ started }) });
 }`)
 	i, err := a.Agents.Instance(t.Context(), "local", "support")
 	if err != nil {

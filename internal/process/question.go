@@ -78,11 +78,17 @@ func (s *session) judge(method string, why error) error {
 // known gives the answer "no such method" its own code: the manifest offers
 // something that the code does not have.
 func known(target *plugin.Target, method string, err error) error {
-	var e *plugin.Error
-	if errors.As(err, &e) && e.Code == plugin.CodePluginError && e.PluginCode == strconv.Itoa(protocol.RPCMethodNotFound) {
+	if unknownMethod(err) {
 		return unasked(target, method)
 	}
 	return err
+}
+
+// unknownMethod reports whether a plugin answered that it does not know what it
+// was asked.
+func unknownMethod(err error) bool {
+	var e *plugin.Error
+	return errors.As(err, &e) && e.Code == plugin.CodePluginError && e.PluginCode == strconv.Itoa(protocol.RPCMethodNotFound)
 }
 
 func unasked(target *plugin.Target, method string) error {

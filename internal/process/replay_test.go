@@ -84,6 +84,8 @@ func replay(t *testing.T, c protocoltest.Transcript) {
 				_, err := s.request(t.Context(), f.Method, f.Params)
 				return err
 			})
+		case protocol.MethodHook:
+			running = hear(t, s, f.Params, answerTo(c.Lines[i:], f.ID))
 		case protocol.MethodExecute, protocol.MethodPreview, protocol.MethodReconcile:
 			ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 			t.Cleanup(stop)
@@ -162,6 +164,42 @@ func ask(t *testing.T, s *session, ctx context.Context, method string, params, w
 			if code != plugin.CodeInvalidInput {
 				t.Errorf("the error is %v", err)
 			}
+		case answer.Error.Code == protocol.RPCMethodNotFound:
+			if code != plugin.CodeToolNotExposed {
+				t.Errorf("the error is %v", err)
+			}
+		case string(code) != answer.Error.Data.Code:
+			t.Errorf("the error is %v, want %s", err, answer.Error.Data.Code)
+		}
+		return nil
+	})
+}
+
+// hear asks a hook, and holds what comes of it against the answer of the transcript.
+func hear(t *testing.T, s *session, params, want jsontext.Value) (wait func()) {
+	var h protocol.Hook
+	mustDecode(t, params, &h)
+	target := &plugin.Target{Manifest: &plugin.Manifest{Name: "example.reference"}, Operation: &plugin.Operation{Name: h.Event}}
+	call := &plugin.Call{Agent: h.Agent, Session: h.Session}
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
+	t.Cleanup(stop)
+	return begin(t, func() error {
+		got, _, err := s.hook(ctx, target, call, h.Shape, h.Payload)
+		var answer struct {
+			Result jsontext.Value
+			Error  *struct {
+				Code int
+				Data struct{ Code string }
+			}
+		}
+		mustDecode(t, want, &answer)
+		switch code := plugin.CodeOf(err); {
+		case answer.Error == nil && err == nil:
+			if differs := protocoltest.Match(string(answer.Result), string(got)); differs != "" {
+				t.Errorf("the result: %s", differs)
+			}
+		case answer.Error == nil:
+			return err
 		case answer.Error.Code == protocol.RPCMethodNotFound:
 			if code != plugin.CodeToolNotExposed {
 				t.Errorf("the error is %v", err)

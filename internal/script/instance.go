@@ -191,7 +191,7 @@ func (i *Instance) within(ctx context.Context, limit time.Duration) (time.Durati
 
 // leave gives the turn back.
 func (i *Instance) leave() {
-	i.desk.begin(nil)
+	i.desk.ctx = nil
 	i.turn <- struct{}{}
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/event"
 )
@@ -28,6 +29,9 @@ func compiled(t testing.TB, source string) *Program {
 // opened opens a plugin of one file.
 func opened(t testing.TB, source string, environment Environment) *Instance {
 	t.Helper()
+	if slow > 1 && environment.Limits == (Limits{}) {
+		environment.Limits = Limits{Deadline: slow * 50 * time.Millisecond, Start: slow * time.Second, Tool: slow * time.Second}
+	}
 	instance, err := Open(context.Background(), compiled(t, source), environment)
 	if err != nil {
 		t.Fatal(err)

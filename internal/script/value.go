@@ -5,7 +5,6 @@ package script
 import (
 	"math"
 	"strings"
-	"unsafe"
 
 	lib "modernc.org/libquickjs"
 )
@@ -69,14 +68,20 @@ func (m *machine) newText(text string) uintptr {
 	return p
 }
 
-// newString makes a string. The engine copies it from where it is. Short texts
-// may lie on a stack of Go's, which moves, so they go by way of the arena.
+// newString makes a string. It goes by way of the arena: the engine computes with
+// addresses, and those of Go's own memory are not for that.
 func (m *machine) newString(text string) value {
-	if len(text) <= 64 {
+	if len(text) <= scratchSize {
 		copy(bytesAt(m.scratch, scratchSize), text)
 		return lib.XJS_NewStringLen(m.tls, m.ctx, m.scratch, lib.Tsize_t(len(text)))
 	}
-	return lib.XJS_NewStringLen(m.tls, m.ctx, uintptr(unsafe.Pointer(unsafe.StringData(text))), lib.Tsize_t(len(text)))
+	p := m.newText(text)
+	if p == 0 {
+		return lib.XJS_ThrowOutOfMemory(m.tls, m.ctx)
+	}
+	v := lib.XJS_NewStringLen(m.tls, m.ctx, p, lib.Tsize_t(len(text)))
+	m.arena.head.free(p)
+	return v
 }
 
 // parsed makes a value of JSON that is known to be valid.

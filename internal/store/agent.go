@@ -68,7 +68,9 @@ type ConversationFilter struct {
 	Channel string
 	Peer    string
 	Open    bool
-	Waiting bool // open ones, in which a message waits for its turn; the longest waiting first
+	Waiting bool      // open ones, in which a message waits for its turn; the longest waiting first
+	Running bool      // those of agents that run
+	Idle    time.Time // open ones of which nothing was heard since, and where nothing waits; the longest idle first
 	Limit   int
 }
 
@@ -96,6 +98,16 @@ type MemoryRow struct {
 	Content   string
 	Labels    []string
 	UpdatedAt time.Time
+}
+
+// An OutboxFilter says of which webhooks the next event is wanted. Empty fields
+// ask for nothing.
+type OutboxFilter struct {
+	Tenant string
+	Agent  string
+	Plugin string
+	Due    time.Time // by when it is to be tried
+	Limit  int
 }
 
 // An OutboxRow is an event on its way to a webhook. The last group is what

@@ -202,8 +202,9 @@ type Reader interface {
 	Memory(ctx context.Context, tenant, agent, key string) (*MemoryRow, error)
 	// Memories returns what an agent remembers, the newest first.
 	Memories(ctx context.Context, tenant, agent string, limit int) ([]MemoryRow, error)
-	// Outbox returns what is to be sent to webhooks by then, of all tenants.
-	Outbox(ctx context.Context, due time.Time, limit int) ([]OutboxRow, error)
+	// Outbox returns the one event for each agent's webhook that is to be sent
+	// next: the one with the lowest id. What is due first comes first.
+	Outbox(ctx context.Context, filter OutboxFilter) ([]OutboxRow, error)
 
 	// Spent returns what was spent of a budget so far.
 	Spent(ctx context.Context, tenant, subject, period string) (int64, error)
@@ -323,8 +324,11 @@ type Tx interface {
 	EndTurn(tenant, session, lease string, now time.Time) (held bool, err error)
 	// CloseConversation reports whether there was such an open one.
 	CloseConversation(tenant, session string, now time.Time) (found bool, err error)
+	// CloseIdle is CloseConversation for one in which nothing waits, nobody has
+	// the turn, and nothing happened since.
+	CloseIdle(tenant, session string, since, now time.Time) (found bool, err error)
 	// InsertMessage adds a message with the next n, and returns that; 0 where
-	// there is no such conversation.
+	// there is no such conversation, or it is closed and the message came in.
 	InsertMessage(row MessageRow) (n int64, err error)
 
 	// Handled says that the messages that came in up to n have their turns behind
@@ -340,8 +344,9 @@ type Tx interface {
 	// InsertDelivery takes note that something came in at a place, and reports
 	// whether it is the first time.
 	InsertDelivery(tenant, place, mark string, at time.Time) (fresh bool, err error)
-	// InsertOutbox adds an event for a webhook.
-	InsertOutbox(row OutboxRow) error
+	// InsertOutbox adds an event for a webhook, unless that many of the agent
+	// wait for it already, and returns how many did.
+	InsertOutbox(row OutboxRow, most int) (waiting int, err error)
 	// UpdateOutbox gives an event the changeable values of row if it still has
 	// that attempt, and reports whether it had.
 	UpdateOutbox(attempt int64, row OutboxRow) (won bool, err error)

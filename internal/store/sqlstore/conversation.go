@@ -33,10 +33,17 @@ func (r *reader) Conversations(ctx context.Context, f store.ConversationFilter) 
 	if f.Open {
 		q.where("open = 1")
 	}
-	if f.Waiting {
+	if f.Running {
+		q.where("EXISTS (SELECT 1 FROM agents WHERE agents.tenant = conversations.tenant AND agents.id = conversations.agent AND agents.state = ?)", string(store.AgentRunning))
+	}
+	switch {
+	case f.Waiting:
 		q.where("handled < received AND open = 1")
 		q.orderBy("updated_at, session_id")
-	} else {
+	case !f.Idle.IsZero():
+		q.where("handled >= received AND open = 1 AND updated_at < ?", micros(f.Idle))
+		q.orderBy("updated_at, session_id")
+	default:
 		q.orderBy("created_at DESC, session_id DESC")
 	}
 	q.limit(f.Limit)
@@ -72,6 +79,13 @@ func (t *tx) CloseConversation(tenant, session string, now time.Time) (bool, err
 	return t.Exec(`UPDATE conversations SET open = 0, updated_at = ? WHERE tenant = ? AND session_id = ? AND open = 1`, micros(now), tenant, session)
 }
 
+// CloseIdle implements [store.Tx].
+func (t *tx) CloseIdle(tenant, session string, since, now time.Time) (bool, error) {
+	return t.Exec(`UPDATE conversations SET open = 0, updated_at = ?
+		WHERE tenant = ? AND session_id = ? AND open = 1 AND handled >= received AND updated_at < ? AND (lease = '' OR lease_until < ?)`,
+		micros(now), tenant, session, micros(since), micros(now))
+}
+
 // Messages implements [store.Reader].
 func (r *reader) Messages(ctx context.Context, tenant, session string, after int64, limit int) ([]store.MessageRow, error) {
 	q := selectFrom(messageColumns, "messages")
@@ -90,7 +104,8 @@ func (t *tx) InsertMessage(r store.MessageRow) (int64, error) {
 		return 0, err
 	}
 	// The conversation first: whoever adds to it at the same time waits there.
-	found, err := t.Exec(`UPDATE conversations SET updated_at = ? WHERE tenant = ? AND session_id = ?`, micros(r.At), r.Tenant, r.SessionID)
+	found, err := t.Exec(`UPDATE conversations SET updated_at = ? WHERE tenant = ? AND session_id = ? AND open >= ?`,
+		micros(r.At), r.Tenant, r.SessionID, flag(r.Role == store.Inbound))
 	if err != nil || !found {
 		return 0, err
 	}
@@ -112,11 +127,19 @@ func (t *tx) Handled(tenant, session string, n int64) error {
 }
 
 // Outbox implements [store.Reader].
-func (r *reader) Outbox(ctx context.Context, due time.Time, limit int) ([]store.OutboxRow, error) {
+func (r *reader) Outbox(ctx context.Context, f store.OutboxFilter) ([]store.OutboxRow, error) {
 	q := selectFrom(outboxColumns, "outbox")
-	q.where("next_at > 0 AND next_at <= ?", micros(due))
+	q.equal("tenant", f.Tenant)
+	q.equal("agent", f.Agent)
+	q.equal("plugin", f.Plugin)
+	q.where("next_at > 0")
+	if !f.Due.IsZero() {
+		q.where("next_at <= ?", micros(f.Due))
+	}
+	q.where(`NOT EXISTS (SELECT 1 FROM outbox AS before WHERE before.tenant = outbox.tenant AND before.agent = outbox.agent
+		AND before.plugin = outbox.plugin AND before.id < outbox.id AND before.next_at > 0)`)
 	q.orderBy("next_at, id")
-	q.limit(limit)
+	q.limit(f.Limit)
 	return all(rows(ctx, r, q, func(rows *sql.Rows, o *store.OutboxRow) error {
 		var created, next int64
 		err := rows.Scan(&o.Tenant, &o.ID, &o.Agent, &o.Plugin, &o.Event, &o.Body, &created, &o.Attempt, &next, &o.Problem)
@@ -126,10 +149,15 @@ func (r *reader) Outbox(ctx context.Context, due time.Time, limit int) ([]store.
 }
 
 // InsertOutbox implements [store.Tx].
-func (t *tx) InsertOutbox(r store.OutboxRow) error {
-	_, err := t.Exec(`INSERT INTO outbox (`+outboxColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+func (t *tx) InsertOutbox(r store.OutboxRow, most int) (waiting int, err error) {
+	n := int64(0)
+	if _, err := t.Row([]any{&n}, `SELECT count(*) FROM (SELECT 1 FROM outbox WHERE tenant = ? AND agent = ? AND plugin = ? AND next_at > 0 LIMIT ?) AS some`,
+		r.Tenant, r.Agent, r.Plugin, int64(most)); err != nil || n >= int64(most) {
+		return int(n), err
+	}
+	_, err = t.Exec(`INSERT INTO outbox (`+outboxColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		r.Tenant, r.ID, r.Agent, r.Plugin, r.Event, r.Body, micros(r.CreatedAt), r.Attempt, micros(r.NextAt), r.Problem)
-	return err
+	return int(n), err
 }
 
 // UpdateOutbox implements [store.Tx].

@@ -43,6 +43,7 @@ CREATE TABLE conversations (
 	PRIMARY KEY (tenant, session_id)
 );
 CREATE INDEX conversations_waiting ON conversations (updated_at) WHERE handled < received AND open = 1;
+CREATE INDEX conversations_idle ON conversations (updated_at) WHERE open = 1;
 CREATE INDEX conversations_with ON conversations (tenant, agent, channel, peer, created_at);
 
 CREATE TABLE messages (
@@ -91,3 +92,4 @@ CREATE TABLE outbox (
 	PRIMARY KEY (tenant, id)
 );
 CREATE INDEX outbox_due ON outbox (next_at) WHERE next_at > 0;
+CREATE INDEX outbox_order ON outbox (tenant, agent, plugin, id) WHERE next_at > 0;
