@@ -18,6 +18,8 @@ var roles = map[string]func(args []string) error{
 	"role-frames":  echoFrames,
 	"role-pinned":  pinnedRounds,
 	"role-caged":   cagedRounds,
+	"role-bus":     busRounds,
+	"role-hooks":   hookRounds,
 	"role-profile": profileRole,
 }
 

@@ -14,6 +14,8 @@ type table struct {
 	Title string `json:"title"`
 	Unit  string `json:"unit"`
 	Rows  []row  `json:"rows"`
+
+	Absent []string `json:"absent,omitempty"` // contestants that cannot take part here
 }
 
 // A row is one contestant.
@@ -41,6 +43,9 @@ func (t table) print(w io.Writer) {
 			}
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t  %s\n", number(r.Figure), ratio, r.Target, verdict, r.Name)
+	}
+	for _, name := range t.Absent {
+		fmt.Fprintf(tw, "not run\t\t\t\t  %s\n", name)
 	}
 	_ = tw.Flush()
 }

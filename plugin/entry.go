@@ -72,6 +72,14 @@ const (
 	EntryFeedDeleted EntryKind = "feed.deleted"
 	EntryFeedReset   EntryKind = "feed.reset" // its cursors were deleted
 
+	EntryAgentCreated  EntryKind = "agent.created"
+	EntryAgentChanged  EntryKind = "agent.changed" // what it is, or what it remembers
+	EntryAgentStarted  EntryKind = "agent.started"
+	EntryAgentStopped  EntryKind = "agent.stopped"
+	EntryAgentDeleted  EntryKind = "agent.deleted"
+	EntryAgentAssigned EntryKind = "agent.assigned" // a plugin was given to agents, or taken from them
+	EntryAgentRefused  EntryKind = "agent.refused"  // somebody may not change, see or talk to one
+
 	EntrySessionCreated EntryKind = "session.created"
 	EntrySessionPillar  EntryKind = "session.pillar" // another one was chosen
 	EntrySessionClosed  EntryKind = "session.closed"

@@ -69,6 +69,10 @@ func problem(m llm.Move) error {
 		code = plugin.CodeTimeout
 	case llm.Cancelled:
 		code = plugin.CodeCancelled
+	case llm.BadRequest:
+		code = plugin.CodeInvalidInput
+	case llm.TooLarge:
+		code = plugin.CodeLimitExceeded
 	case llm.Internal:
 		code = plugin.CodeInternal
 	}

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -89,7 +90,29 @@ func (a *Agents) take(ctx context.Context, key Key, c *Channel, in *Incoming, pl
 	}
 	i.arriving.Lock() // two first messages of somebody are one conversation
 	defer i.arriving.Unlock()
+	message, err := json.Marshal(in)
+	if err != nil {
+		return r, err
+	}
 	source := Source{Channel: in.Channel, Kind: "channel", Platform: string(c.Scheme), Peer: in.Sender}
+	for range 3 { // one that was found may be closed in between, for having been idle
+		if r, err = i.keepInbound(ctx, c, source, message, place, marks); !errors.Is(err, errClosed) {
+			break
+		}
+	}
+	if err == nil && !r.Seen && a.Wake != nil {
+		a.Wake(ctx, key.Tenant, r.Session)
+	}
+	return r, err
+}
+
+// errClosed is why a message was not added to a conversation.
+var errClosed = plugin.Errorf(plugin.CodeUnavailable, "the conversation has just been closed; send it again")
+
+// keepInbound adds a message to the conversation of its source, unless one of its
+// marks was seen.
+func (i *Instance) keepInbound(ctx context.Context, c *Channel, source Source, message []byte, place string, marks []string) (r Received, err error) {
+	key := i.key
 	conversation, err := i.Find(ctx, source)
 	if err == nil && conversation == nil {
 		conversation, err = i.Open(ctx, source)
@@ -97,12 +120,8 @@ func (a *Agents) take(ctx context.Context, key Key, c *Channel, in *Incoming, pl
 	if err != nil {
 		return r, err
 	}
-	message, err := json.Marshal(in)
-	if err != nil {
-		return r, err
-	}
-	now := a.Now().UTC()
-	err = a.Store.Write(ctx, func(tx store.Tx) error {
+	now := i.agents.Now().UTC()
+	err = i.agents.Store.Write(ctx, func(tx store.Tx) error {
 		r.Seen = false
 		for _, mark := range marks {
 			fresh, err := tx.InsertDelivery(key.Tenant, place, mark, now)
@@ -114,15 +133,15 @@ func (a *Agents) take(ctx context.Context, key Key, c *Channel, in *Incoming, pl
 		if r.Seen {
 			return nil
 		}
-		_, err := tx.InsertMessage(store.MessageRow{
+		n, err := tx.InsertMessage(store.MessageRow{
 			Tenant: key.Tenant, SessionID: conversation.SessionID, Role: store.Inbound, Body: message, Labels: c.labels(), At: now,
 		})
+		if err == nil && n == 0 {
+			err = errClosed // and the marks are not kept either
+		}
 		return err
 	})
 	r.Session = conversation.SessionID
-	if err == nil && !r.Seen && a.Wake != nil {
-		a.Wake(ctx, key.Tenant, r.Session)
-	}
 	return r, err
 }
 
@@ -133,9 +152,10 @@ func orNil(raw json.RawMessage) any {
 	return raw
 }
 
-// Waiting returns the conversations in which a message waits for its turn.
+// Waiting returns the conversations in which a message waits for its turn, of
+// agents that run.
 func (a *Agents) Waiting(ctx context.Context, limit int) ([]store.ConversationRow, error) {
-	return a.Store.Conversations(ctx, store.ConversationFilter{Waiting: true, Limit: limit})
+	return a.Store.Conversations(ctx, store.ConversationFilter{Waiting: true, Running: true, Limit: limit})
 }
 
 // Attend gives what waits in a conversation its turns, and sends the answers

@@ -76,18 +76,58 @@ func (i *Instance) Find(ctx context.Context, s Source) (*store.ConversationRow, 
 
 // End ends a conversation, and tells the agent's plugins why.
 func (i *Instance) End(ctx context.Context, session, reason string) error {
-	ended := false
-	err := i.agents.Store.Write(ctx, func(tx store.Tx) (err error) {
-		ended, err = tx.CloseConversation(i.key.Tenant, session, i.agents.Now().UTC())
-		return err
+	return i.end(ctx, session, reason, func(tx store.Tx) (bool, error) {
+		return tx.CloseConversation(i.key.Tenant, session, i.agents.Now().UTC())
 	})
+}
+
+func (i *Instance) end(ctx context.Context, session, reason string, by func(store.Tx) (bool, error)) error {
+	ended, err := i.agents.close(ctx, i.key.Tenant, session, by)
 	if err != nil || !ended {
 		return err
 	}
-	if err := i.agents.Closed(ctx, i.key.Tenant, session); err != nil {
+	return i.emit(ctx, event.SessionClosed, fields{"sessionId": session, "reason": reason})
+}
+
+// close closes a conversation, and the session that it is.
+func (a *Agents) close(ctx context.Context, tenant, session string, by func(store.Tx) (bool, error)) (ended bool, err error) {
+	err = a.Store.Write(ctx, func(tx store.Tx) (err error) {
+		ended, err = by(tx)
+		return err
+	})
+	if err != nil || !ended {
+		return false, err
+	}
+	return true, a.Closed(ctx, tenant, session)
+}
+
+// Idle returns open conversations of which nothing was heard since then, and in
+// which nothing waits.
+func (a *Agents) Idle(ctx context.Context, since time.Time, limit int) ([]store.ConversationRow, error) {
+	return a.Store.Conversations(ctx, store.ConversationFilter{Idle: since, Limit: limit})
+}
+
+// EndIdle ends such a conversation, unless something happened in it meanwhile.
+// The plugins of an agent that is stopped, or is no more, do not hear of it.
+func (a *Agents) EndIdle(ctx context.Context, tenant, session string, since time.Time) error {
+	row, err := a.Store.Conversation(ctx, tenant, session)
+	if err != nil || row == nil {
 		return err
 	}
-	return i.emit(ctx, event.SessionClosed, fields{"sessionId": session, "reason": reason})
+	by := func(tx store.Tx) (bool, error) { return tx.CloseIdle(tenant, session, since, a.Now().UTC()) }
+	agent, err := a.Store.Agent(ctx, tenant, row.Agent)
+	if err != nil {
+		return err
+	}
+	if agent == nil || agent.State != store.AgentRunning {
+		_, err := a.close(ctx, tenant, session, by)
+		return err
+	}
+	i, err := a.Instance(ctx, tenant, row.Agent)
+	if err != nil {
+		return err
+	}
+	return i.end(ctx, session, "idle", by)
 }
 
 // A said is a message as it is kept.

@@ -171,6 +171,17 @@ func (i *Instance) fail(ctx context.Context, h Hooked, err error) {
 	_ = i.emit(ctx, event.PluginError, fields{"pluginId": h.Plugin, "event": event.AgentStarted, "message": err.Error(), "stack": ""})
 }
 
+// Failed tells the plugins of an agent, where this process has an instance of it,
+// that a hook of one of them failed after all had gone on.
+func (a *Agents) Failed(ctx context.Context, tenant, id, name, on, message string) {
+	a.mu.Lock()
+	i := a.instances[Key{tenant, id}]
+	a.mu.Unlock()
+	if i != nil {
+		_ = i.emit(ctx, event.PluginError, fields{"pluginId": name, "event": on, "message": message, "stack": ""})
+	}
+}
+
 // unguarded returns why a call with effects is guarded by nobody; "" if all of
 // the plugins that are to guard are there.
 func (i *Instance) unguarded() string {

@@ -71,8 +71,8 @@ func words(query string) []string {
 }
 
 // Upsert keeps something under a key, in place of what was there, and tells the
-// agent's plugins.
-func (m Memory) Upsert(ctx context.Context, session, key, content string, labels []string) error {
+// agent's plugins. also shares its transaction.
+func (m Memory) Upsert(ctx context.Context, session, key, content string, labels []string, also ...func(store.Tx) error) error {
 	switch {
 	case key == "" || len(key) > MaxMemoryKey || strings.ContainsFunc(key, unicode.IsControl):
 		return plugin.Errorf(plugin.CodeInvalidInput, "the key of a memory has 1 to %d bytes without control characters", MaxMemoryKey)
@@ -90,7 +90,10 @@ func (m Memory) Upsert(ctx context.Context, session, key, content string, labels
 		if full {
 			return nil
 		}
-		return tx.PutMemory(row)
+		if err := tx.PutMemory(row); err != nil {
+			return err
+		}
+		return each(tx, also)
 	})
 	if err != nil {
 		return err
@@ -112,11 +115,23 @@ func (m Memory) told(ctx context.Context, session, key, content string) error {
 	return i.emit(ctx, event.MemoryUpsert, fields{"sessionId": session, "key": key, "content": content})
 }
 
-// Forget reports whether there was something to forget.
-func (m Memory) Forget(ctx context.Context, key string) (found bool, err error) {
+// Forget reports whether there was something to forget. Where there was, also
+// shares its transaction.
+func (m Memory) Forget(ctx context.Context, key string, also ...func(store.Tx) error) (found bool, err error) {
 	err = m.agents.Store.Write(ctx, func(tx store.Tx) (err error) {
-		found, err = tx.DeleteMemory(m.key.Tenant, m.key.Agent, key)
-		return err
+		if found, err = tx.DeleteMemory(m.key.Tenant, m.key.Agent, key); err != nil || !found {
+			return err
+		}
+		return each(tx, also)
 	})
 	return found, err
+}
+
+func each(tx store.Tx, also []func(store.Tx) error) error {
+	for _, do := range also {
+		if err := do(tx); err != nil {
+			return err
+		}
+	}
+	return nil
 }

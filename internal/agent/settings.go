@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	json2 "github.com/go-json-experiment/json"
 
@@ -53,6 +55,14 @@ var (
 func CheckID(id string) error {
 	if !idPattern.MatchString(id) {
 		return plugin.Errorf(plugin.CodeInvalidInput, "%.80q cannot be the id of an agent: it has 1 to 64 of a-z, 0-9, _ and -, and begins with a letter or digit", id)
+	}
+	return nil
+}
+
+// CheckPrompt refuses what cannot be the prompt of an agent.
+func CheckPrompt(text string) error {
+	if len(text) > maxPrompt || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return plugin.Errorf(plugin.CodeInvalidInput, "a prompt is text of at most %d bytes; this one has %d", maxPrompt, len(text))
 	}
 	return nil
 }

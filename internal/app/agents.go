@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/job"
 	"github.com/mortise-dev/mortise/internal/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/router"
 	"github.com/mortise-dev/mortise/internal/secret"
@@ -24,10 +25,11 @@ func (a *App) openAgents() *agent.Agents {
 			s, err := a.Sessions.Create(ctx, tenant, session.Open{Name: name, Kind: session.Conversation})
 			return s.ID, err
 		},
+		Wake:   func(ctx context.Context, tenant, session string) { a.wake(ctx, job.Conversation, tenant, session) },
 		Closed: func(ctx context.Context, tenant, id string) error { return a.Sessions.Close(ctx, tenant, id) },
 	}
-	if m, ok := any(a.Models).(agent.Model); ok && a.Models != nil {
-		o.Model = m
+	if a.Models != nil {
+		o.Model = a.Models
 	}
 	return agent.New(o)
 }
@@ -57,6 +59,10 @@ func (e equipment) Hook(ctx context.Context, of agent.Owner, h agent.Hooked) (ag
 	switch kind := h.Target.Manifest.Runner.Kind; kind {
 	case "script":
 		return e.app.scripts.open(ctx, of, h.Target)
+	case "process":
+		return processHooks{e.app, of, h.Target}, nil
+	case "webhook":
+		return webhookHooks{e.app.webhooks, of, h.Target}, nil
 	default:
 		return nil, plugin.Errorf(plugin.CodeUnavailable, "%s: a plugin that is reached by %s cannot hear of events here", h.Plugin, kind)
 	}
@@ -158,7 +164,7 @@ func (a *App) channelSecrets(ctx context.Context, tenant, name string) ([]string
 		}
 	}
 	if len(values) == 0 {
-		return nil, plugin.Errorf(plugin.CodeUnavailable, "the channel's secret is not set; mortise secrets set %s sets it", name)
+		return nil, plugin.Errorf(plugin.CodeUnavailable, "the channel's secret is not set; mortise secrets set %s --system sets it", name)
 	}
 	return values, nil
 }

@@ -97,10 +97,13 @@ type App struct {
 	Sweepers     []worker.Sweeper   // what Work does, a kind each
 
 	log      *slog.Logger
+	scrubber *secret.Scrubber // of all that plugins say
 	scripts  *scripts
-	builtins *builtins                                                                                        // the operations there are
-	closers  []closer                                                                                         // in the order of opening
-	identify func(ctx context.Context, call *plugin.Call, field string) (value string, found bool, err error) // who a call is of
+	webhooks *webhooks
+	closers  []closer // in the order of opening
+
+	// identify tells who a call is of.
+	identify func(ctx context.Context, call *plugin.Call, field string) (value string, found bool, err error)
 }
 
 // A closer is one part to close, by name.
@@ -144,7 +147,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		scrubber = secret.NewScrubber()
 	}
 	log = slog.New(scrubber.Handler(log.Handler()))
-	a.log = log
+	a.log, a.scrubber = log, scrubber
 	a.Reference = reference.Open(a.dir("reference"))
 	if a.Config.Database, err = ChooseDatabase(o.Database, a.Config.Database); err != nil {
 		return nil, err
@@ -228,7 +231,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		Approver: a.Principal.ID,
 		Bindings: bindings(a.Config.Bindings, a.ConfigPath),
 		Describe: a.describe,
-		Bundled:  plugins.Files, BundledDirs: plugins.Dirs,
+		Bundled:  plugins.Files, BundledDirs: plugins.Dirs, Builtin: builtin,
 	})
 	if err != nil {
 		return nil, err
@@ -266,15 +269,15 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	a.Approvals = &approval.Desk{Store: st, May: a.MayApprove, Wake: a.wake}
 	people := newNotifier(a.Config.Approvals.Notify, a.Home, st, log)
 	a.opened("telling of approvers", people.Close)
-	if a.builtins, err = newBuiltins(a.Registry); err != nil {
-		return nil, err
-	}
 	a.Kernel = kernel.New(kernel.Options{
-		Registry: a.builtins, Policy: a.Policy, Ledger: a.Ledger, Runner: scrubbing{runners{a.Runner, a.scripts, hosted{a}}, scrubber}, Services: broker, Agents: a.agents(), Equip: a.equip, Hold: a.hold,
+		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrubbing{runners{a.Runner, a.scripts, hosted{a}}, scrubber}, Services: broker, Agents: a.agents(), Equip: a.equip, Hold: a.hold,
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: log, Wake: a.wakeCall,
 		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.call, Ended: a.goOn, Expire: a.Approvals.Expire,
 	})
 	broker.Call, broker.Enqueue, broker.Kind = a.Kernel.Run, a.Kernel.Call, a.kind
+	if a.webhooks, err = a.openWebhooks(); err != nil {
+		return nil, err
+	}
 	a.Agents = a.openAgents()
 	a.Kernel.Hooks = a.Agents
 	a.opened("agents", a.Agents.Close)
@@ -283,7 +286,10 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	a.Plans.Hold = a.hold
 	a.Adapters = a.openAdapters()
 	a.Schedules = a.openSchedules()
-	a.Sweepers = []worker.Sweeper{held{waitingCalls{a.Kernel, a.Approvals}, a}, held{waitingPlans{a.Plans}, a}, held{dueSchedules{a.Schedules}, a}}
+	for _, s := range []worker.Sweeper{waitingCalls{a.Kernel, a.Approvals}, waitingPlans{a.Plans}, dueSchedules{a.Schedules},
+		waitingConversations{a.Agents}, idleConversations{a.Agents, conversationIdle}, waitingWebhooks{a.webhooks}} {
+		a.Sweepers = append(a.Sweepers, held{s, a})
+	}
 	if _, err := a.Approvals.Expire(ctx); err != nil { // those that nobody answered while no host was there
 		return nil, err
 	}

@@ -50,6 +50,8 @@ func TestMain(m *testing.M) {
 			chatPlugin()
 		case "planner":
 			plannerPlugin()
+		case "guardian":
+			guardianPlugin()
 		}
 	}
 	goleak.VerifyTestMain(m)

@@ -64,7 +64,7 @@ func (h hosted) chat(ctx context.Context, _ *plugin.Target, call *plugin.Call) (
 
 // ScheduleTurn has an agent asked at times, in the name of who wants that.
 func (a *App) ScheduleTurn(ctx context.Context, by plugin.Principal, id, prompt, spec, zone string) (Feed, error) {
-	t, err := a.builtins.Resolve(ctx, turnOperation)
+	t, err := a.Registry.Resolve(ctx, turnOperation)
 	if err != nil {
 		return Feed{}, err
 	}

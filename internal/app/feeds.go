@@ -21,7 +21,7 @@ import (
 
 // openSchedules makes the engine of the host's feeds, once there is a kernel.
 func (a *App) openSchedules() *schedule.Engine {
-	return schedule.New(schedule.Options{Store: a.Store, Resolve: a.builtins.Resolve, Call: a.Kernel.Call, Rights: a.rightsNow, Log: a.log})
+	return schedule.New(schedule.Options{Store: a.Store, Resolve: a.Registry.Resolve, Call: a.Kernel.Call, Rights: a.rightsNow, Log: a.log})
 }
 
 // rightsNow returns somebody with those of their rights that they still have;

@@ -137,11 +137,17 @@ func (p Plugins) Rollback(ctx context.Context, ref string) (left, back registry.
 }
 
 // Delete is [registry.Registry.Delete] for those who may configure the plugin.
+// Agents do not have it any more once its last version is gone.
 func (p Plugins) Delete(ctx context.Context, ref string) (registry.Info, error) {
 	if err := p.MayChange(ctx, "delete", ref); err != nil {
 		return registry.Info{}, err
 	}
-	return p.app.Registry.Delete(ctx, ref)
+	info, err := p.app.Registry.Delete(ctx, ref)
+	if err != nil {
+		return info, err
+	}
+	name, _ := refOf(ref)
+	return info, p.unassign(ctx, name)
 }
 
 // MayChange refuses somebody who may not configure a plugin that is there:

@@ -52,6 +52,9 @@ func Run(ctx context.Context, path string, o Options) (_ Report, err error) {
 			err = c.eventMill(ctx, f.Path, nil, f.Err)
 		case dialect.IsShu(f.Path):
 			err = c.shu(ctx, f.Path, nil, f.Err)
+		case isScript(f.Path):
+			c.unloaded(f.Path, f.Path, f.Err)
+			continue
 		default:
 			c.manifest(f.Path, f.Err)
 			continue
@@ -147,6 +150,10 @@ func (c *checker) plugin(ctx context.Context, r registry.Registered) error {
 		}
 	}
 	if r.NotEnabled != nil {
+		if isScript(r.Path) {
+			c.unloaded(r.Name, r.Path, r.NotEnabled)
+			return nil
+		}
 		c.add(r.Name, starts, Fail, "%s", messageOf(r.NotEnabled))
 		return nil
 	}
@@ -154,7 +161,14 @@ func (c *checker) plugin(ctx context.Context, r registry.Registered) error {
 	if !c.judge(r.Name, starts, err) {
 		return nil
 	}
-	c.honest(ctx, shown)
+	if shown.Manifest.Runner.Kind == "script" {
+		err = c.script(ctx, shown)
+	} else {
+		c.honest(ctx, shown)
+	}
+	if err != nil {
+		return err
+	}
 	for _, op := range shown.Manifest.Operations {
 		if err := c.operation(ctx, shown, op); err != nil {
 			return err
@@ -192,6 +206,9 @@ func packageOf(s registry.Shown) plugin.Package {
 // kernel would never pass such a call on, so the registry of this one claims
 // that the plugin has it.
 func (c *checker) unknown(ctx context.Context, s registry.Shown) error {
+	if s.Manifest.Runner.Kind != "process" {
+		return nil // the host itself knows what else has
+	}
 	first := s.Manifest.Operations[0]
 	k := c.host.Varied(app.Variation{Target: func(t *plugin.Target) {
 		t.Operation = &plugin.Operation{Name: "no_such_operation", Kind: plugin.Tool, Timeout: first.Timeout}

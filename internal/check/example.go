@@ -83,6 +83,9 @@ func examples(s registry.Shown, op *plugin.Operation) ([]example, error) {
 // exampleOf reports whether a file is an example of an operation, and how its
 // answer's file begins and ends.
 func exampleOf(file, op string, m *plugin.Manifest) (stem, answer string, ok bool) {
+	if e, _ := exampleOfEvent(file); e != nil {
+		return "", "", false
+	}
 	if stem, ok = strings.CutSuffix(file, "request.json"); ok {
 		return stem, "response.json", stem == op+"." || stem == "" && len(m.Operations) == 1
 	}

@@ -8,6 +8,8 @@ const (
 	speaks  = "has a description"
 	unknown = "refuses an operation it does not have"
 
+	hears = "answers its event"
+
 	runs    = "runs its example"
 	expects = "gives the answer that its example expects"
 	asks    = "asks the host for nothing it may not have"

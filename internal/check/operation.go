@@ -25,9 +25,14 @@ type trial struct {
 // operation makes all checks of one operation.
 func (c *checker) operation(ctx context.Context, s registry.Shown, op *plugin.Operation) error {
 	name := s.Name + "/" + op.Name
-	if op.Input == nil || op.Output == nil {
+	switch script := s.Manifest.Runner.Kind == "script"; {
+	case script && op.Input != nil: // the contract has no other
+		c.add(name, schemas, Pass, "")
+	case script:
+		c.add(name, schemas, Fail, "a tool has a schema of its input")
+	case op.Input == nil || op.Output == nil:
 		c.add(name, schemas, Warn, "a schema for its input and one for its output let the host refuse what does not fit")
-	} else {
+	default:
 		c.add(name, schemas, Pass, "")
 	}
 	if op.Description == "" {
@@ -86,7 +91,7 @@ func (t *trial) tell(check string, outcome Outcome, format string, args ...any) 
 // judge reports a check that passes where err is nil.
 func (t *trial) judge(check string, err error) bool {
 	if err != nil {
-		t.tell(check, Fail, "%s", messageOf(err))
+		t.tell(check, Fail, "%s", story(packageOf(t.shown).Dir, err))
 		return false
 	}
 	t.tell(check, Pass, "")

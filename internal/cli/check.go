@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/spf13/cobra"
@@ -37,7 +38,10 @@ is allowed but to reach this machine and its network.
 
 A tool of Event Mill is held to the acceptance checklist of its contract: layout,
 manifest, schemas, examples, the ten contract tests, README and the rest, each failure
-with the row of the requirements and its place.`,
+with the row of the requirements and its place.
+
+A plugin of hooks is compiled, its register is run, and each of its handlers gets the
+example payload of its event, and those in examples/EVENT.NAME.input.json.`,
 		Example: `  mortise check ./letters
   mortise check ./letters --effects --config ./check.yaml`,
 		Args: cobra.ExactArgs(1),
@@ -179,11 +183,15 @@ func writeJUnit(path string, report *check.Report) (err error) {
 
 func (c *command) showCheck(r check.Result) {
 	line := fmt.Sprintf("%-7s  %s: %s", r.Outcome, r.Plugin, r.Check)
-	if r.Detail != "" {
-		line += ": " + r.Detail
+	detail, more, _ := strings.Cut(r.Detail, "\n")
+	if detail != "" {
+		line += ": " + detail
 	}
 	if r.Row != "" && r.Outcome == check.Fail {
 		line += " (" + r.Row + ")"
+	}
+	if more != "" {
+		line += "\n" + more
 	}
 	fmt.Fprintln(c.out, safe(line))
 }

@@ -18,9 +18,14 @@ func (c *command) new() *cobra.Command {
 		Use:   "new NAME",
 		Short: "Write a new plugin from a template and link it",
 		Long: `Write a new plugin into a directory of its name, and register it with --dev, so
-that it can be called at once and every change to its files counts at the next call.`,
+that it can be called at once and every change to its files counts at the next call.
+
+A plugin of hooks is heard by the agents that it is enabled for: it may change or refuse
+what they are about to do. The host runs it inside of itself; no Node is needed.`,
 		Example: `  mortise new hello --lang python
-  mortise run hello --set name=Ada`,
+  mortise run hello --set name=Ada
+  mortise new careful --lang hook
+  mortise check careful`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			name := args[0]
@@ -52,16 +57,19 @@ that it can be called at once and every change to its files counts at the next c
 			for _, file := range files {
 				fmt.Fprintln(c.out, filepath.Join(dir, file))
 			}
-			if only {
+			switch {
+			case only:
 				c.say("next: mortise plugins register --dev %s", dir)
-			} else {
+			case lang == "hook":
+				c.say("next: mortise check %s, and mortise plugins enable %s --agent AGENT", dir, name)
+			default:
 				c.say("next: mortise run %s, and mortise check %s", name, dir)
 			}
 			return nil
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&lang, "lang", "python", "language: python, ts, go, or command for any other")
+	flags.StringVar(&lang, "lang", "python", "language: python, ts, go, command for any other, or hook for what agents are to hear")
 	flags.StringVar(&dir, "dir", "", "where to write it; ./NAME if empty")
 	flags.BoolVar(&only, "no-register", false, "write the files and nothing else")
 	_ = cmd.RegisterFlagCompletionFunc("lang", cobra.FixedCompletions(scaffold.Languages, cobra.ShellCompDirectiveNoFileComp))

@@ -23,7 +23,7 @@ func (c *command) plugins() *cobra.Command {
 }
 
 func (c *command) pluginsList() *cobra.Command {
-	var kind string
+	var kind, agent string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the plugins there are",
@@ -44,19 +44,19 @@ func (c *command) pluginsList() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if agent != "" {
+				assigned, err := a.Roster(c.principal(a)).Assignments(cmd.Context(), agent)
+				if err != nil {
+					return err
+				}
+				return c.listAssigned(infos, assigned)
+			}
 			if c.json {
 				return c.print(map[string]any{"plugins": infos})
 			}
 			t := newTable(c.out, "PLUGIN", "VERSION", "STATE", "KIND", "OPERATIONS", "DESCRIPTION")
 			for _, i := range infos {
-				state := string(i.State)
-				if i.Problem != "" {
-					state = "broken"
-				}
-				if i.Dev {
-					state += " (dev)"
-				}
-				t.row(i.Name, i.Version, state, join(i.Kinds), orDash(oneLine(strings.Join(i.Operations, " "), 30)), oneLine(i.Description, 60))
+				t.row(i.Name, i.Version, stateOfPlugin(i), join(i.Kinds), orDash(oneLine(strings.Join(i.Operations, " "), 30)), oneLine(i.Description, 60))
 			}
 			if c.onTerminal() {
 				t.fit = c.width()
@@ -65,7 +65,19 @@ func (c *command) pluginsList() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&kind, "kind", "", "only those with an operation of this kind: agent, operator, tool, adapter")
+	c.agentFlag(cmd, &agent, "say of each whether this agent has it")
 	return c.withJSON(cmd)
+}
+
+func stateOfPlugin(i registry.Info) string {
+	state := string(i.State)
+	if i.Problem != "" {
+		state = "broken"
+	}
+	if i.Dev {
+		state += " (dev)"
+	}
+	return state
 }
 
 func join(kinds []plugin.Kind) string {
@@ -343,16 +355,25 @@ func problemsOf(err error) dialect.Problems {
 }
 
 func (c *command) pluginsEnable() *cobra.Command {
-	return c.switching("enable NAME[@VERSIONS]", "Let a plugin be called", func(cmd *cobra.Command, a *app.App, ref string) ([]registry.Info, error) {
+	cmd := c.switching("enable NAME[@VERSIONS]", "Let a plugin be called; or give it to an agent, or to all", func(cmd *cobra.Command, a *app.App, ref string) ([]registry.Info, error) {
 		info, err := a.Plugins(c.principal(a)).Enable(cmd.Context(), ref)
 		return []registry.Info{info}, err
 	})
+	cmd.Long = `Let a plugin be called. With --agent it is given to an agent instead, and with --all to
+all agents, those that are made later too. An agent hears with it what its hooks hear,
+and may use its operations as far as policy lets it and whoever it acts for. What is
+said of one agent counts for more than what is said of all.`
+	return c.forAgents(cmd, true)
 }
 
 func (c *command) pluginsDisable() *cobra.Command {
-	return c.switching("disable NAME[@VERSIONS]", "Keep a plugin from being called", func(cmd *cobra.Command, a *app.App, ref string) ([]registry.Info, error) {
+	cmd := c.switching("disable NAME[@VERSIONS]", "Keep a plugin from being called; or take it from an agent, or from all", func(cmd *cobra.Command, a *app.App, ref string) ([]registry.Info, error) {
 		return a.Plugins(c.principal(a)).Disable(cmd.Context(), ref)
 	})
+	cmd.Long = `Keep a plugin from being called. With --agent it is taken from an agent instead, also
+where all others have it, and with --all it is no longer what all agents have: those
+that were given it by name keep it.`
+	return c.forAgents(cmd, false)
 }
 
 func (c *command) pluginsDelete() *cobra.Command {

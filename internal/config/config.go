@@ -45,6 +45,7 @@ type Config struct {
 	Plugins      Plugins       `yaml:"plugins" json:"plugins"`           // bounds of one plugin process and all that it starts
 	Workers      int           `yaml:"workers" json:"workers"`           // how much mortise serve does at a time of what waits
 	Drain        Duration      `yaml:"drain" json:"drain"`               // how long it waits, when it is to stop, for what was begun
+	Server       Server        `yaml:"server" json:"server"`             // what is answered on the network
 	Interpreters Interpreters  `yaml:"interpreters" json:"interpreters"` // programs that run plugins
 	Bindings     []Binding     `yaml:"bindings" json:"bindings"`         // plugins of the runtime protocol
 	Egress       egress.Grants `yaml:"egress" json:"egress"`             // what plugins may reach beyond the public Internet
@@ -200,6 +201,7 @@ func Load(path string) (Config, error) {
 	c.Secrets.complete(dir)
 	c.Models.complete(dir)
 	c.Auth.complete(dir)
+	c.Server.complete(dir)
 	if file := c.Egress.CAFile; file != "" && !filepath.IsAbs(file) {
 		c.Egress.CAFile = filepath.Join(dir, file)
 	}
@@ -294,6 +296,7 @@ func (c *Config) check() error {
 	errs = append(errs, c.Intents.check()...)
 	errs = append(errs, c.Models.check()...)
 	errs = append(errs, c.Auth.check()...)
+	errs = append(errs, c.Server.check()...)
 	errs = append(errs, c.Secrets.check()...)
 	errs = append(errs, c.Env.check()...)
 	if err := c.Egress.Check(); err != nil {

@@ -21,6 +21,7 @@ const MaxPayload = 4 << 20
 type Payload struct {
 	text    string
 	indexed atomic.Pointer[[]member]
+	aside   atomic.Pointer[any]
 }
 
 // NewPayload returns text as a payload. It is refused unless it is one JSON
@@ -69,6 +70,20 @@ func (p *Payload) String(name string) string {
 		return ""
 	}
 	return unquote(raw)
+}
+
+// Aside returns what a reader derives from the payload and keeps beside it, for
+// all that read it in the same way. There is room for one such thing. Whoever
+// comes first keeps it; others may do the same work at the same time.
+func (p *Payload) Aside(derive func(p *Payload) any) any {
+	if kept := p.aside.Load(); kept != nil {
+		return *kept
+	}
+	derived := derive(p)
+	if !p.aside.CompareAndSwap(nil, &derived) {
+		return *p.aside.Load()
+	}
+	return derived
 }
 
 // Decode decodes the object into v.

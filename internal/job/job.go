@@ -1,4 +1,5 @@
-// Package job wakes a call or a plan, on whichever node is free.
+// Package job wakes what waits, on whichever node is free: a call, a plan, a
+// conversation, a webhook.
 //
 // What is done then is decided elsewhere: a wake-up is a kind, a tenant and an
 // id, and whoever takes it looks at the store for what there is to do. So a
@@ -26,8 +27,10 @@ import (
 
 // What can be woken.
 const (
-	Call = "call"
-	Plan = "plan"
+	Call         = "call"
+	Plan         = "plan"
+	Conversation = "conversation" // a message waits in it
+	Webhook      = "webhook"      // events wait for it
 )
 
 // File is the name of the queue's database in a data directory. It holds
@@ -93,7 +96,7 @@ func Open(opts Options) *Queue {
 	return &Queue{opts: opts}
 }
 
-// Wake lets some node look at a call or a plan, not before at; at once where
+// Wake lets some node look at what waits, not before at; at once where
 // that is zero. A time in the future is kept within some seconds.
 func (q *Queue) Wake(ctx context.Context, kind, tenant, id string, at time.Time) error {
 	e, err := q.opened(ctx)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 )
 
@@ -240,9 +241,9 @@ func TestAStreamThatBreaksOffIsAFailure(t *testing.T) {
 			kind Kind
 			says string
 		}{
-			"connection":  {(*stream).cut, Unreachable, "broke off"},
-			"cleanly":     {func(*stream) {}, Unreachable, "broke off"},
-			"in an event": {func(s *stream) { s.complain(overloaded, "busy, "+secret) }, Overloaded, "its answer broke off: busy, [key]"},
+			"connection":   {(*stream).cut, Unreachable, "broke off"},
+			"cleanly":      {func(*stream) {}, Unreachable, "broke off"},
+			"in an event":  {func(s *stream) { s.complain(overloaded, "busy, "+secret) }, Overloaded, "its answer broke off: busy, [key]"},
 			"for its rate": {func(s *stream) { s.complain("rate_limit_error", "slow down") }, Pace, "its answer broke off: slow down"},
 			"in a use": {func(s *stream) {
 				if s.format != "gemini" {
@@ -482,8 +483,9 @@ func TestAStreamWithoutAWordIsBounded(t *testing.T) {
 	eachTalkWire(t, func(t *testing.T, w *talkWire) {
 		w.steps(func(s *stream) {
 			s.text("x")
+			pad := strings.Repeat("x", 64<<10)
 			empty := map[string]string{
-				"openai": ": wait\n\n", "anthropic": "event: ping\ndata: {\"type\":\"ping\"}\n\n", "gemini": "data: {\"usageMetadata\":{}, \"x\":\"" + strings.Repeat("x", 64<<10) + "\"}\n\n",
+				"openai": ": " + pad + "\r\n\r\n", "anthropic": "event: ping\ndata: \"" + pad + "\"\n\n", "gemini": "data: {\"usageMetadata\":{}, \"x\":\"" + pad + "\"}\n\n",
 			}[s.format]
 			many := strings.Repeat(empty, 64<<10/len(empty)+1)
 			for sent := 0; sent < 2*maxStream; sent += len(many) {
@@ -496,6 +498,20 @@ func TestAStreamWithoutAWordIsBounded(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	})
+}
+
+// TestALongStreamOfShortEventsIsWhole has what an answer of many words comes in.
+func TestALongStreamOfShortEventsIsWhole(t *testing.T) {
+	t.Parallel()
+	for _, end := range []string{"\n", "\r\n"} {
+		event := "data: " + strings.Repeat("x", 1<<10) + end + end
+		many := strings.Repeat(event, (maxAnswer+(4<<20))/len(event))
+		trip := &trip{stream: true}
+		got, err := io.Copy(io.Discard, &events{ReadCloser: io.NopCloser(iotest.HalfReader(strings.NewReader(many))), trip: trip})
+		if err != nil || got != int64(len(many)) || trip.large || trip.cut {
+			t.Errorf("%q: %d of %d bytes, %v, %+v", end, got, len(many), err, trip)
+		}
+	}
 }
 
 func TestARefusalInAStream(t *testing.T) {

@@ -4,7 +4,8 @@
 // answer may cost at most, asks the model's [Provider], tries again what may be
 // tried again, settles the reservation and puts the exchange on record. It
 // answers every query: that a model failed is an [Answer] that is not ok, never
-// an error.
+// an error. A [Conversation], with tools and an answer that is heard as it comes,
+// goes the same way to a provider that is a [Converser], and ends in a [Move].
 //
 // Providers translate and do nothing else. They send a request once; the
 // clients' own retries, redirects and settings from the environment are off,

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -25,7 +26,7 @@ type events struct {
 	trip  *trip
 	all   int  // bytes so far
 	event int  // of the event at hand
-	blank bool // the line at hand is empty so far
+	words bool // the line at hand has something in it
 	ended bool
 }
 
@@ -48,21 +49,20 @@ func (b *events) Read(p []byte) (int, error) {
 // tooLong counts what came.
 func (b *events) tooLong(p []byte) bool {
 	b.all += len(p)
-	for _, c := range p {
-		b.event++
-		switch {
-		case c == '\n' && b.blank:
-			b.event = 0
-		case c == '\n':
-			b.blank = true
-		case c != '\r':
-			b.blank = false
+	for len(p) > 0 && b.event <= maxAnswer {
+		line, rest, ended := bytes.Cut(p, []byte("\n"))
+		b.event += len(line)
+		b.words = b.words || len(bytes.Trim(line, "\r")) > 0
+		if ended {
+			b.event++
+			if !b.words {
+				b.event = 0
+			}
+			b.words = false
 		}
-		if b.event > maxAnswer {
-			return true
-		}
+		p = rest
 	}
-	return b.all > maxStream
+	return b.event > maxAnswer || b.all > maxStream
 }
 
 // broke says what a stream comes down to that ended before its answer did. begun

@@ -151,6 +151,25 @@ var liars = map[string]func(){
 	"finds/exits":               func() { say(hear(), opening); hear(); os.Exit(9) },
 	"finds/never":               func() { say(hear(), opening); hear(); forever() },
 
+	// Protocol 2: what is said of an event.
+	"hears/not json":       answers("yes\n"),
+	"hears/a bare value":   answers(`{"jsonrpc":"2.0","id":ID,"result":true}` + "\n"),
+	"hears/a list":         answers(`{"jsonrpc":"2.0","id":ID,"result":[{"allow":true}]}` + "\n"),
+	"hears/nothing":        answers(`{"jsonrpc":"2.0","id":ID,"result":null}` + "\n"),
+	"hears/no word":        answers(`{"jsonrpc":"2.0","id":ID,"result":{"reason":"because"}}` + "\n"),
+	"hears/null":           answers(`{"jsonrpc":"2.0","id":ID,"result":{"allow":null}}` + "\n"),
+	"hears/a text":         answers(`{"jsonrpc":"2.0","id":ID,"result":{"allow":"true"}}` + "\n"),
+	"hears/a long reason":  answers(`{"jsonrpc":"2.0","id":ID,"result":{"allow":false,"reason":["a"]}}` + "\n"),
+	"hears/no object":      answers(`{"jsonrpc":"2.0","id":ID,"result":{"allow":true,"payload":"{}"}}` + "\n"),
+	"hears/duplicates":     answers(`{"jsonrpc":"2.0","id":ID,"result":{"allow":false,"allow":true}}` + "\n"),
+	"hears/two":            answers(`{"jsonrpc":"2.0","id":4711,"result":{"allow":true}}` + "\n"),
+	"hears/10 MB":          answers(`{"jsonrpc":"2.0","id":ID,"result":{"allow":true,"payload":{"a":"` + strings.Repeat("a", 10<<20) + `"}}}` + "\n"),
+	"hears/no such method": answers(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"what?"}}` + "\n"),
+	"hears/an error":       answers(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"no","data":{"code":"NOPE"}}}` + "\n"),
+	"hears/exits":          func() { say(hear(), opening); hear(); os.Exit(9) },
+	"hears/never":          func() { say(hear(), opening); hear(); forever() },
+	"hears/never reads":    func() { say(hear(), opening); forever() },
+
 	// Protocol 2: bad manners that do no harm.
 	"manners/crlf":           answers(strings.Replace(answer, "\n", "\r\n", 1)),
 	"manners/last words":     func() { say(hear(), opening); fmt.Print(strings.ReplaceAll(answer, "ID", hear())); os.Exit(1) },

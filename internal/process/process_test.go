@@ -144,6 +144,7 @@ func play(role string) {
 			}
 			return mortise.Reconciled{Outcome: mortise.Succeeded, Data: effects, Evidence: identity()}, nil
 		}))
+	hears(p)
 	p.Run()
 }
 

@@ -389,6 +389,9 @@ func (r *Registry) record(m *plugin.Manifest, o RegisterOptions) (Record, error)
 // admit refuses a name that is another's, letter case aside, and returns the
 // version that the record would replace. The caller has the turn.
 func (r *Registry) admit(record Record) (*version, error) {
+	if r.builtin.owns(record.Name) {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s is the name of a plugin that is part of the host; choose another", record.Name)
+	}
 	ix := r.index.Load()
 	if others := ix.plugins[fold(record.Name)]; len(others) > 0 {
 		switch other := others[0].record; {

@@ -50,6 +50,8 @@ type Registry struct {
 	index atomic.Pointer[index]
 	seen  seen
 
+	builtin builtin
+
 	checksMu sync.Mutex
 	checks   map[string]*check // by digest
 }
@@ -73,6 +75,9 @@ type Options struct {
 	Bundled     fs.FS
 	BundledDirs []string
 
+	// Builtin are plugins that the host carries out itself.
+	Builtin []*plugin.Manifest
+
 	Now func() time.Time // time.Now unless it is set
 }
 
@@ -93,6 +98,9 @@ func Open(ctx context.Context, o Options) (*Registry, error) {
 	}
 	if r.now == nil {
 		r.now = time.Now
+	}
+	if r.builtin, err = newBuiltin(o.Builtin); err != nil {
+		return nil, err
 	}
 	r.index.Store(&index{plugins: map[string][]*version{}})
 	if err := r.bind(o.Bindings); err != nil {

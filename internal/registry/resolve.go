@@ -23,6 +23,9 @@ import (
 // cannot be read, that leaves the operation open, or whose plugin is linked
 // and broken at the moment.
 func (r *Registry) Resolve(ctx context.Context, ref string) (*plugin.Target, error) {
+	if t := r.builtin.find(ref); t != nil {
+		return t, nil
+	}
 	now := r.now()
 	if err := r.keepUp(ctx, now); err != nil {
 		return nil, plugin.AsError(err)

@@ -2,7 +2,8 @@
 //
 // What it writes is complete: the host accepts and runs it as it stands, and
 // it has tests, examples and a README that says where to go on. The templates
-// are below templates: those of a language, and those that all of them share.
+// are below templates: those of a language, and those that all of them share
+// but the one for hooks.
 //
 //	files, err := scaffold.New("hello", "hello", "python")
 package scaffold
@@ -22,12 +23,21 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/mortise-dev/mortise/internal/script"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // Languages are those that a plugin can be written in. A command is any
-// program, here a shell script.
-var Languages = []string{"python", "ts", "go", "command"}
+// program, here a shell script. A hook is TypeScript that the host runs inside
+// of itself, for an agent.
+var Languages = []string{"python", "ts", "go", "command", hook}
+
+// hook is the language that has a contract of its own, and so no template that it
+// shares with the others.
+const hook = "hook"
+
+// hookTypes is the file that has the types of hooks, for editors.
+const hookTypes = "mortise-hooks.d.ts"
 
 //go:embed templates
 var templates embed.FS
@@ -86,7 +96,12 @@ func render(name, lang string) (map[string][]byte, error) {
 		about.Isolation = plugin.IsolationCall // protocol 1 has no other
 	}
 	content := map[string][]byte{}
-	for _, root := range []string{"templates/shared", "templates/" + lang} {
+	roots := []string{"templates/shared", "templates/" + lang}
+	if lang == hook {
+		roots = roots[1:]
+		content[hookTypes] = []byte(script.Definitions())
+	}
+	for _, root := range roots {
 		err := fs.WalkDir(templates, root, func(file string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
 				return err

@@ -12,19 +12,24 @@ import (
 func Definitions() string {
 	var b strings.Builder
 	b.WriteString(definitionsHead)
-	for _, e := range event.Catalogue {
-		fmt.Fprintf(&b, "\n/** %s: %s */\nexport interface %s {\n", e.Name, e.Fires, payloadType(e.Name))
-		for _, f := range e.Fields {
-			fmt.Fprintf(&b, "  /** %s */\n  readonly %s%s: %s;\n", f.Doc, f.Name, optional(f), fieldType(f))
-		}
-		b.WriteString("}\n")
-	}
+	writePayloads(&b)
 	b.WriteString("\n/** The handlers of each event. */\nexport interface Handlers {\n")
 	for _, e := range event.Catalogue {
 		fmt.Fprintf(&b, "  %q: %s<%s>;\n", e.Name, handlerTypes[e.Shape], payloadType(e.Name))
 	}
 	b.WriteString("}\n")
 	return b.String()
+}
+
+// writePayloads writes an interface for what each event carries.
+func writePayloads(b *strings.Builder) {
+	for _, e := range event.Catalogue {
+		fmt.Fprintf(b, "\n/** %s: %s */\nexport interface %s {\n", e.Name, e.Fires, payloadType(e.Name))
+		for _, f := range e.Fields {
+			fmt.Fprintf(b, "  /** %s */\n  readonly %s%s: %s;\n", f.Doc, f.Name, optional(f), fieldType(f))
+		}
+		b.WriteString("}\n")
+	}
 }
 
 var handlerTypes = map[event.Shape]string{event.Listener: "Listener", event.Transform: "Transform", event.Veto: "Veto"}

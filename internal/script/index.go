@@ -2,9 +2,66 @@ package script
 
 import (
 	"strings"
+	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mortise-dev/mortise/internal/event"
 )
+
+// An outline is an object of a payload. What is in it is looked for once, by the
+// first engine that wants to know; it is safe for concurrent use.
+type outline struct {
+	text string
+	in   atomic.Pointer[contents]
+}
+
+// contents are the members of an object, and those that are objects themselves.
+type contents struct {
+	members []member
+	objects []atomic.Pointer[outline]
+}
+
+// outlineOf returns the one outline of a payload.
+func outlineOf(p *event.Payload) *outline {
+	return p.Aside(func(p *event.Payload) any {
+		o := &outline{text: p.Text()}
+		members := make([]member, 0, 16)
+		for name, raw := range p.Members() {
+			members = append(members, member{name, raw})
+		}
+		o.keep(members)
+		return o
+	}).(*outline)
+}
+
+// look returns what is in the object.
+func (o *outline) look() *contents {
+	if in := o.in.Load(); in != nil {
+		return in
+	}
+	return o.keep(appendMembers(make([]member, 0, 8), o.text))
+}
+
+func (o *outline) keep(members []member) *contents {
+	in := &contents{members: members, objects: make([]atomic.Pointer[outline], len(members))}
+	if !o.in.CompareAndSwap(nil, in) {
+		return o.in.Load()
+	}
+	return in
+}
+
+// object returns the outline of a member that is an object.
+func (c *contents) object(place int) *outline {
+	if o := c.objects[place].Load(); o != nil {
+		return o
+	}
+	o := &outline{text: c.members[place].raw}
+	if !c.objects[place].CompareAndSwap(nil, o) {
+		return c.objects[place].Load()
+	}
+	return o
+}
 
 // A member is one name and value of a JSON object.
 type member struct {

@@ -140,7 +140,7 @@ func (m *machine) payload(p *event.Payload, result value, form string) (*event.P
 		place := given.place(name)
 		if place >= 0 && given.made[place] == v {
 			kept++
-			all = append(all, given.members[place])
+			all = append(all, given.members()[place])
 			return nil
 		}
 		raw, err := m.written(v, name)
@@ -154,7 +154,7 @@ func (m *machine) payload(p *event.Payload, result value, form string) (*event.P
 		if place >= 0 {
 			kept++
 		}
-		if place < 0 || raw != m.views.list[0].members[place].raw { // the list may have moved
+		if place < 0 || raw != m.views.list[0].members()[place].raw { // the list may have moved
 			changed++
 		}
 		return nil
@@ -162,7 +162,7 @@ func (m *machine) payload(p *event.Payload, result value, form string) (*event.P
 	if err != nil {
 		return nil, err
 	}
-	if kept == len(m.views.list[0].members) && changed <= maxSplices {
+	if kept == len(m.views.list[0].members()) && changed <= maxSplices {
 		return m.spliced(p, all)
 	}
 	return rewritten(all)
@@ -173,7 +173,7 @@ func (m *machine) spliced(p *event.Payload, all []member) (*event.Payload, error
 	var changed *event.Payload
 	given := &m.views.list[0]
 	for _, one := range all {
-		if place := given.place(one.name); place >= 0 && given.members[place].raw == one.raw {
+		if place := given.place(one.name); place >= 0 && given.members()[place].raw == one.raw {
 			continue
 		}
 		next, err := p.Set(one.name, one.raw)
@@ -251,7 +251,7 @@ func (m *machine) written(v value, name string) (string, error) {
 		return "", nil
 	}
 	if number, current := m.numberOf(v); current {
-		return m.views.list[number].text, nil
+		return m.views.list[number].object.text, nil
 	}
 	s := lib.XJS_JSONStringify(m.tls, m.ctx, v, undefined, undefined)
 	if isException(s) {

@@ -24,17 +24,15 @@ type views struct {
 }
 
 type view struct {
-	text    string   // the object
-	members []member // of it, once one was asked for
-	made    []value  // their values, absent as long as nobody read them
-	indexed bool
+	object *outline
+	inside *contents // of the object, once a member was asked for
+	made   []value   // the values of the members, absent as long as nobody read them
 }
 
 const (
 	maxViewDepth = 200     // arrays inside one another
 	maxViews     = 1 << 24 // in one payload
 	keptViews    = 256     // between payloads
-	maxNames     = 1 << 10 // kept by number
 )
 
 // The engine's tables for views, made once in memory that C code may see.
@@ -76,13 +74,7 @@ func (m *machine) startViews() error {
 // open makes the view of a payload; the views of the one before are over.
 func (m *machine) open(p *event.Payload) value {
 	m.views.generation++
-	v := m.view(p.Text())
-	root := &m.views.list[0]
-	for name, raw := range p.Members() {
-		root.members = append(root.members, member{name, raw})
-	}
-	root.ready()
-	return v
+	return m.view(outlineOf(p))
 }
 
 // shut ends the views of the present payload.
@@ -93,16 +85,15 @@ func (m *machine) shut() {
 		for _, made := range v.made {
 			m.release(made)
 		}
-		clear(v.members) // the texts are not to be kept
-		*v = view{members: v.members[:0], made: v.made[:0]}
+		*v = view{made: v.made[:0]} // the texts are not to be kept
 	}
 	if m.views.list = m.views.list[:0]; cap(m.views.list) > keptViews {
 		m.views.list = nil
 	}
 }
 
-// view makes a view of an object that is known to be valid.
-func (m *machine) view(text string) value {
+// view makes a view of an object.
+func (m *machine) view(of *outline) value {
 	number := len(m.views.list)
 	if number >= maxViews {
 		return m.throw("the payload has too many objects")
@@ -113,11 +104,11 @@ func (m *machine) view(text string) value {
 		m.views.list = append(m.views.list, view{})
 	}
 	v := &m.views.list[number]
-	v.text, v.indexed, v.members, v.made = text, false, v.members[:0], v.made[:0]
+	v.object, v.inside, v.made = of, nil, v.made[:0]
 	object := lib.XJS_NewObjectClass(m.tls, m.ctx, int32(viewClass.id))
 	if !isException(object) {
 		objectOf(object).Fu.Fopaque = uintptr(m.views.generation)<<24 | uintptr(number)
-		lib.XJS_PreventExtensions(m.tls, m.ctx, object)
+		objectOf(object).F__ccgo16 &^= flagExtensible
 	}
 	return object
 }
@@ -131,26 +122,22 @@ func (m *machine) numberOf(object value) (int, bool) {
 	return int(opaque & (1<<24 - 1)), uint32(opaque>>24) == m.views.generation
 }
 
-// index makes sure that the members are known.
-func (v *view) index() {
-	if !v.indexed {
-		v.members = appendMembers(v.members[:0], v.text)
-		v.ready()
+// members makes sure that the members are known and returns them.
+func (v *view) members() []member {
+	if v.inside == nil {
+		v.inside = v.object.look()
+		for range v.inside.members {
+			v.made = append(v.made, absent)
+		}
 	}
-}
-
-func (v *view) ready() {
-	v.indexed = true
-	for range v.members {
-		v.made = append(v.made, absent)
-	}
+	return v.inside.members
 }
 
 // place returns the number of a member, -1 if there is none. Objects are small.
 func (v *view) place(name string) int {
-	v.index()
-	for i := range v.members {
-		if v.members[i].name == name {
+	members := v.members()
+	for i := range members {
+		if members[i].name == name {
 			return i
 		}
 	}
@@ -177,11 +164,16 @@ func (m *machine) member(number, place int) value {
 	if made := m.views.list[number].made[place]; made != absent {
 		return m.share(made)
 	}
-	made := m.value(m.views.list[number].members[place].raw, 0) // the list may move
+	var made value
+	if in := m.views.list[number].inside; in.members[place].raw[0] == '{' {
+		made = m.view(in.object(place))
+	} else {
+		made = m.value(in.members[place].raw, 0)
+	}
 	if isException(made) {
 		return made
 	}
-	m.views.list[number].made[place] = made
+	m.views.list[number].made[place] = made // the list may have moved
 	return m.share(made)
 }
 
@@ -194,7 +186,7 @@ func (m *machine) value(raw string, depth int) value {
 		}
 		return m.newString(raw[1 : len(raw)-1])
 	case '{':
-		return m.view(raw)
+		return m.view(&outline{text: raw})
 	case '[':
 		return m.array(raw, depth)
 	case 't':
@@ -276,29 +268,42 @@ func viewDescribe(_ *libc.TLS, ctx, descriptor uintptr, object value, atom lib.T
 	return 1
 }
 
-func viewNames(tls *libc.TLS, ctx, table, length uintptr, object value) int32 {
+func viewNames(_ *libc.TLS, ctx, table, length uintptr, object value) int32 {
 	m := machineOf(ctx)
 	number, ok := m.numberOf(object)
 	if !ok {
 		m.throwType("this payload is of an event that is over: copy what is needed later")
 		return -1
 	}
-	v := &m.views.list[number]
-	v.index()
+	if m.startCopy(object, number) { // and leaves nothing to be copied by the engine
+		*at[uintptr](table), *at[uint32](length) = 0, 0
+		return 0
+	}
+	return m.list(table, length, m.views.list[number].members(), nil)
+}
+
+// list writes the names of members, and more, as the engine wants them.
+func (m *machine) list(table, length uintptr, members []member, more []lib.TJSAtom) int32 {
 	const size = unsafe.Sizeof(lib.TJSPropertyEnum{})
-	list := lib.Xjs_malloc(tls, ctx, lib.Tsize_t(size*uintptr(max(len(v.members), 1))))
+	n := len(members) + len(more)
+	list := lib.Xjs_malloc(m.tls, m.ctx, lib.Tsize_t(size*uintptr(max(n, 1))))
 	if list == 0 {
 		return -1
 	}
-	for i := range v.members {
-		atom := m.atom(v.members[i].name)
+	for i := range n {
+		var atom lib.TJSAtom
+		if i < len(members) {
+			atom = m.atom(members[i].name)
+		} else {
+			atom = lib.XJS_DupAtom(m.tls, m.ctx, more[i-len(members)])
+		}
 		if atom == 0 {
-			lib.XJS_FreePropertyEnum(tls, ctx, list, uint32(i))
+			lib.XJS_FreePropertyEnum(m.tls, m.ctx, list, uint32(i))
 			return -1
 		}
 		*at[lib.TJSPropertyEnum](list + uintptr(i)*size) = lib.TJSPropertyEnum{Fis_enumerable: 1, Fatom: atom}
 	}
-	*at[uintptr](table), *at[uint32](length) = list, uint32(len(v.members))
+	*at[uintptr](table), *at[uint32](length) = list, uint32(n)
 	return 0
 }
 
@@ -312,61 +317,4 @@ func viewDelete(_ *libc.TLS, ctx uintptr, object value, atom lib.TJSAtom) int32 
 		m.throwType("a payload is frozen: return a new one")
 	}
 	return -1
-}
-
-// names are those of properties that were met before, by the engine's numbers
-// for them, and the reverse. The engine keeps a number as long as it is here.
-type names struct {
-	byAtom map[lib.TJSAtom]name
-	byName map[string]lib.TJSAtom
-}
-
-type name struct {
-	text string
-	is   bool // it is a string, no symbol
-}
-
-// name returns the name that an atom stands for; false for a symbol.
-func (m *machine) name(atom lib.TJSAtom) (string, bool) {
-	if known, found := m.names.byAtom[atom]; found {
-		return known.text, known.is
-	}
-	if atom>>31 != 0 {
-		return strconv.FormatUint(uint64(atom&(1<<31-1)), 10), true
-	}
-	v := lib.XJS_AtomToValue(m.tls, m.ctx, atom)
-	defer m.release(v)
-	var n name
-	if n.is = isText(v); n.is {
-		if !m.read(v, func(b []byte) { n.text = string(b) }) {
-			return "", false
-		}
-	}
-	if len(m.names.byAtom) < maxNames && len(n.text) <= 64 {
-		if m.names.byAtom == nil {
-			m.names = names{map[lib.TJSAtom]name{}, map[string]lib.TJSAtom{}}
-		}
-		m.names.byAtom[lib.XJS_DupAtom(m.tls, m.ctx, atom)] = n
-		if n.is {
-			m.names.byName[n.text] = atom
-		}
-	}
-	return n.text, n.is
-}
-
-// atom returns the atom of a name, for the caller to release; 0 if there is no room.
-func (m *machine) atom(text string) lib.TJSAtom {
-	if known, found := m.names.byName[text]; found {
-		return lib.XJS_DupAtom(m.tls, m.ctx, known)
-	}
-	p := m.newText(text)
-	if p == 0 {
-		return 0
-	}
-	atom := lib.XJS_NewAtomLen(m.tls, m.ctx, p, lib.Tsize_t(len(text)))
-	m.arena.head.free(p)
-	if atom != 0 {
-		m.name(atom)
-	}
-	return atom
 }

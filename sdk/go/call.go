@@ -24,8 +24,10 @@ type Call struct {
 	done  chan struct{}
 	ended bool
 
-	// Operation is the operation's name without the plugin's.
+	// Operation is the operation's name without the plugin's; in a hook, the event.
 	Operation string
+	// Agent is whose event it is, in a hook.
+	Agent string
 	// Limit is how much time the host gives the call.
 	Limit time.Duration
 }

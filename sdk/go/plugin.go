@@ -11,11 +11,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A Plugin is a named set of operations. Operations are added before Run.
+// A Plugin is a named set of operations and hooks, which are added before Run.
 type Plugin struct {
 	name, version string
 	operations    map[string]*operation
 	order         []string
+	hooks         map[string]*hook // by event
+	heard         []string         // the events of these, in the order in which they were added
 
 	// Description says what the plugin is for.
 	Description string

@@ -38,8 +38,12 @@ func (p *Plugin) describe() any {
 		Description   string                        `json:"description"`
 		Capabilities  []string                      `json:"capabilities"`
 		Operations    map[string]describedOperation `json:"operations"`
+		Hooks         []describedHook               `json:"hooks,omitempty"`
 	}
-	d := described{Peer: protocol.Peer{Name: p.name, Version: p.version}, Description: p.Description, Capabilities: p.Capabilities, Operations: map[string]describedOperation{}}
+	d := described{
+		Peer: protocol.Peer{Name: p.name, Version: p.version}, Description: p.Description, Capabilities: p.Capabilities,
+		Operations: map[string]describedOperation{}, Hooks: p.describedHooks(),
+	}
 	if d.Capabilities == nil {
 		d.Capabilities = []string{}
 	}

@@ -102,6 +102,8 @@ func (s *server) take(f *protocol.Frame) {
 		}
 	case f.Method == protocol.MethodExecute, f.Method == protocol.MethodPreview, f.Method == protocol.MethodReconcile:
 		s.execute(f)
+	case f.Method == protocol.MethodHook:
+		s.hook(f)
 	case f.Method == protocol.MethodCancel:
 		var cancel protocol.Cancel
 		if json.Unmarshal(f.Params, &cancel) == nil {
@@ -178,10 +180,14 @@ func (s *server) execute(f *protocol.Frame) {
 		s.fail(f.ID, &protocol.Error{Number: protocol.RPCMethodNotFound, Message: c.Operation + " has no " + f.Method})
 		return
 	}
+	s.begin(job{f.Method, c, op, nil, f.ID, input, effects})
+}
+
+// begin lets a goroutine do the job.
+func (s *server) begin(j job) {
 	s.mu.Lock()
-	s.calls[c.token] = c
+	s.calls[j.call.token] = j.call
 	s.mu.Unlock()
-	j := job{f.Method, c, op, f.ID, input, effects}
 	select {
 	case s.jobs <- j:
 	default:
@@ -189,11 +195,12 @@ func (s *server) execute(f *protocol.Frame) {
 	}
 }
 
-// A job is one call to be answered, or one question about it.
+// A job is one call to be answered, one question about it, or one hook.
 type job struct {
 	method  string
 	call    *Call
-	op      *operation
+	op      *operation // nil for a hook
+	hook    *hook
 	id      jsontext.Value
 	input   jsontext.Value
 	effects []Effect // of a reconcile
@@ -263,6 +270,9 @@ func (j job) answer() (result []byte, raw bool, err error) {
 		}
 	}()
 	switch j.method {
+	case protocol.MethodHook:
+		result, err = j.hook.answer(j.call, Payload(j.input))
+		return result, false, err
 	case protocol.MethodPreview:
 		shown, err := j.op.preview(j.call, j.input)
 		if err != nil {

@@ -136,8 +136,8 @@ func (r *reader) Outbox(ctx context.Context, f store.OutboxFilter) ([]store.Outb
 	if !f.Due.IsZero() {
 		q.where("next_at <= ?", micros(f.Due))
 	}
-	q.where(`NOT EXISTS (SELECT 1 FROM outbox AS before WHERE before.tenant = outbox.tenant AND before.agent = outbox.agent
-		AND before.plugin = outbox.plugin AND before.id < outbox.id AND before.next_at > 0)`)
+	q.where(`NOT EXISTS (SELECT 1 FROM outbox AS earlier WHERE earlier.tenant = outbox.tenant AND earlier.agent = outbox.agent
+		AND earlier.plugin = outbox.plugin AND earlier.id < outbox.id AND earlier.next_at > 0)`)
 	q.orderBy("next_at, id")
 	q.limit(f.Limit)
 	return all(rows(ctx, r, q, func(rows *sql.Rows, o *store.OutboxRow) error {
@@ -151,7 +151,7 @@ func (r *reader) Outbox(ctx context.Context, f store.OutboxFilter) ([]store.Outb
 // InsertOutbox implements [store.Tx].
 func (t *tx) InsertOutbox(r store.OutboxRow, most int) (waiting int, err error) {
 	n := int64(0)
-	if _, err := t.Row([]any{&n}, `SELECT count(*) FROM (SELECT 1 FROM outbox WHERE tenant = ? AND agent = ? AND plugin = ? AND next_at > 0 LIMIT ?) AS some`,
+	if _, err := t.Row([]any{&n}, `SELECT count(*) FROM (SELECT 1 FROM outbox WHERE tenant = ? AND agent = ? AND plugin = ? AND next_at > 0 LIMIT ?) AS waiting`,
 		r.Tenant, r.Agent, r.Plugin, int64(most)); err != nil || n >= int64(most) {
 		return int(n), err
 	}

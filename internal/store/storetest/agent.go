@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -249,6 +250,68 @@ func inbound(t *testing.T, b *bundle) {
 	waiting("sess_2")
 	write(t, b, func(tx store.Tx) error { _, err := tx.CloseConversation("t", "sess_2", epoch); return err })
 	waiting()
+	write(t, b, func(tx store.Tx) error {
+		n, err := tx.InsertMessage(store.MessageRow{Tenant: "t", SessionID: "sess_2", Role: store.Inbound, Body: []byte("{}"), At: epoch})
+		if n != 0 {
+			t.Error("a message came into a conversation that is closed")
+		}
+		return err
+	})
+}
+
+func idle(t *testing.T, b *bundle) {
+	for i, id := range []string{"sess_1", "sess_2"} {
+		write(t, b, func(tx store.Tx) error {
+			at := epoch.Add(time.Duration(i) * time.Hour)
+			return tx.InsertConversation(store.ConversationRow{Tenant: "t", SessionID: id, Agent: "desk", Open: true, CreatedAt: at, UpdatedAt: at})
+		})
+	}
+	since := epoch.Add(30 * time.Minute)
+	are := func(f store.ConversationFilter, want ...string) {
+		t.Helper()
+		got, err := b.Conversations(t.Context(), f)
+		var ids []string
+		for _, c := range got {
+			ids = append(ids, c.SessionID)
+		}
+		if err != nil || !slices.Equal(ids, want) {
+			t.Errorf("%+v finds %q, %v, want %q", f, ids, err, want)
+		}
+	}
+	closes := func(id string, want bool) {
+		t.Helper()
+		write(t, b, func(tx store.Tx) error {
+			found, err := tx.CloseIdle("t", id, since, epoch.Add(2*time.Hour))
+			if found != want {
+				t.Errorf("closing %s: %t, want %t", id, found, want)
+			}
+			return err
+		})
+	}
+	are(store.ConversationFilter{Idle: since}, "sess_1")
+	are(store.ConversationFilter{Running: true})
+	write(t, b, func(tx store.Tx) error {
+		_, err := tx.InsertAgent(store.AgentRow{Tenant: "t", ID: "desk", State: store.AgentRunning, Settings: "{}", CreatedAt: epoch, UpdatedAt: epoch})
+		return err
+	})
+	are(store.ConversationFilter{Running: true}, "sess_2", "sess_1")
+	closes("sess_2", false) // something happened since
+	write(t, b, func(tx store.Tx) error {
+		_, err := tx.InsertMessage(store.MessageRow{Tenant: "t", SessionID: "sess_1", Role: store.Inbound, Body: []byte("{}"), At: epoch})
+		return err
+	})
+	are(store.ConversationFilter{Idle: since})
+	closes("sess_1", false) // a message waits
+	write(t, b, func(tx store.Tx) error { return tx.Handled("t", "sess_1", 1) })
+	write(t, b, func(tx store.Tx) error {
+		_, err := tx.TakeTurn("t", "sess_1", "x", epoch, epoch.Add(3*time.Hour))
+		return err
+	})
+	closes("sess_1", false) // somebody has the turn
+	write(t, b, func(tx store.Tx) error { _, err := tx.EndTurn("t", "sess_1", "x", epoch); return err })
+	closes("sess_1", true)
+	closes("sess_1", false)
+	are(store.ConversationFilter{Idle: epoch.Add(24 * time.Hour)}, "sess_2")
 }
 
 func deliveries(t *testing.T, b *bundle) {
@@ -284,16 +347,40 @@ func deliveries(t *testing.T, b *bundle) {
 
 func outbox(t *testing.T, b *bundle) {
 	row := store.OutboxRow{Tenant: "t", ID: "o1", Agent: "desk", Plugin: "audit", Event: "tool.after@v1", Body: []byte(`{"a":1}`), CreatedAt: epoch, NextAt: epoch.Add(time.Second)}
-	write(t, b, func(tx store.Tx) error { return tx.InsertOutbox(row) })
+	add := func(row store.OutboxRow, most, waiting int) {
+		t.Helper()
+		write(t, b, func(tx store.Tx) error {
+			n, err := tx.InsertOutbox(row, most)
+			if n != waiting {
+				t.Errorf("%d wait beside %s, want %d", n, row.ID, waiting)
+			}
+			return err
+		})
+	}
+	add(row, 1, 0)
 	due := func(at time.Time, want ...store.OutboxRow) {
 		t.Helper()
-		got, err := b.Outbox(t.Context(), at, 10)
+		got, err := b.Outbox(t.Context(), store.OutboxFilter{Tenant: "t", Due: at, Limit: 10})
 		if err != nil || len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want) {
 			t.Errorf("due at %s: %+v, %v\nwant %+v", at, got, err, want)
 		}
 	}
 	due(epoch)
 	due(epoch.Add(time.Second), row)
+	// What comes later for the same webhook waits for it, and for others not.
+	later, other := row, row
+	later.ID, later.NextAt = "o2", epoch
+	add(later, 1, 1) // too many
+	add(later, 2, 1)
+	other.ID, other.Agent, other.NextAt = "o3", "door", epoch
+	add(other, 2, 0)
+	due(epoch, other)
+	due(epoch.Add(time.Second), other, row)
+	if got, err := b.Outbox(t.Context(), store.OutboxFilter{Tenant: "t", Agent: "desk", Plugin: "audit"}); err != nil || len(got) != 1 || got[0].ID != "o1" {
+		t.Errorf("the next of one webhook: %+v, %v", got, err)
+	}
+	write(t, b, func(tx store.Tx) error { _, err := tx.DeleteOutbox("t", "o3"); return err })
+
 	next := row
 	next.Attempt, next.NextAt, next.Problem = 1, epoch.Add(time.Minute), "it answered 500"
 	for _, want := range []bool{true, false} { // a second one tried it at the same time
@@ -309,7 +396,7 @@ func outbox(t *testing.T, b *bundle) {
 	due(epoch.Add(time.Minute), next)
 	next.Attempt, next.NextAt = 2, time.Time{}
 	write(t, b, func(tx store.Tx) error { _, err := tx.UpdateOutbox(1, next); return err })
-	due(epoch.Add(24 * time.Hour))
+	due(epoch.Add(24*time.Hour), later)
 	write(t, b, func(tx store.Tx) error {
 		found, err := tx.DeleteOutbox("t", "o1")
 		if !found {

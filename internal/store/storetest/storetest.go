@@ -88,6 +88,7 @@ func Run(t *testing.T, engine Engine) {
 		{"what came in waits for its turn", inbound},
 		{"a delivery is taken once", deliveries},
 		{"what goes out is tried by one", outbox},
+		{"a conversation in which nothing happens can be closed", idle},
 		{"a document comes back as it was put", documentRoundTrip},
 		{"a vector is of one model and one text", vectorsOfAModel},
 		{"passages are found by their words", searched},

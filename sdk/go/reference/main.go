@@ -5,6 +5,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -83,7 +85,52 @@ func New() *mortise.Plugin {
 	})
 	mortise.Operator(p, "send", "Send a mail, or so it says.", send,
 		mortise.Effects("mail_send"), mortise.WithPreview(preview), mortise.WithReconcile(reconcile))
+	mortise.Veto(p, "tool.before@v1", guard, mortise.Priority(50), mortise.FailureMode("fail"), mortise.Deadline(2*time.Second),
+		mortise.Before("example.later"), mortise.After("example.first"))
+	mortise.Transform(p, "channel.message.in@v1", askPolitely)
+	mortise.Listen(p, "session.opened@v1", func(c *mortise.Call, _ mortise.Payload) error {
+		c.Log("info", "opened", map[string]any{"agent": c.Agent, "session": c.About().Session})
+		return nil
+	})
 	return p
+}
+
+func guard(c *mortise.Call, p mortise.Payload) (v mortise.Verdict, err error) {
+	var use struct {
+		ToolName string         `json:"toolName"`
+		Args     map[string]any `json:"args"`
+	}
+	if err := p.Decode(&use); err != nil {
+		return v, err
+	}
+	switch use.ToolName {
+	case "shell":
+		v.Reason = "no shell here"
+		return v, nil
+	case "mail/send":
+		use.Args["footer"] = true
+		v.Payload, err = p.With("args", use.Args)
+	case "secrets":
+		var refused *mortise.ServiceError
+		if errors.As(c.Service("secrets.get", map[string]string{"key": "k"}, nil), &refused) {
+			v.Reason = refused.Code
+		}
+		return v, nil
+	case "raise":
+		return v, mortise.Errorf("NO_RULES", "it did not look")
+	}
+	v.Allow = true
+	return v, err
+}
+
+func askPolitely(_ *mortise.Call, p mortise.Payload) (mortise.Payload, error) {
+	var message struct {
+		Text string `json:"text"`
+	}
+	if err := p.Decode(&message); err != nil || strings.HasSuffix(message.Text, "?") {
+		return nil, err
+	}
+	return p.With("text", message.Text+"?")
 }
 
 type mail struct {

@@ -73,6 +73,11 @@ class Context:
         return self._context.get("session")
 
     @property
+    def agent(self) -> str:
+        """In a hook, the agent whose event it is; else empty."""
+        return self._context.get("agent") or ""
+
+    @property
     def key(self) -> str:
         """The idempotency key, empty where there is none."""
         return self._context.get("key") or ""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import ParamSpec
 
+    from ._hook import Hook
+
     F = TypeVar("F", bound=Callable[..., Any])
     P = ParamSpec("P")
     R = TypeVar("R", covariant=True)
@@ -154,7 +156,7 @@ class Operation:
 
 
 class Plugin:
-    """A plugin: a name, a version and the operations that its decorators collect.
+    """A plugin: a name, a version, and the operations and hooks that its decorators collect.
 
     Args:
         name: as the manifest has it, such as "text.word_count".
@@ -180,6 +182,7 @@ class Plugin:
         self.capabilities = list(capabilities)
         self.concurrency = concurrency
         self.operations: dict[str, Operation] = {}
+        self.hooks: dict[str, Hook] = {}  # by event
 
     @overload
     def tool(self, func: F) -> F: ...
@@ -273,6 +276,41 @@ class Plugin:
         """Make a function an adapter: it translates, such as an event into a SubmitRequest. Options as for tool, without effects."""
         return self._decorate("adapter", func, **options)
 
+    def hook(
+        self,
+        event: str,
+        *,
+        priority: int | None = None,
+        failure_mode: str | None = None,
+        deadline_ms: int | None = None,
+        before: Sequence[str] = (),
+        after: Sequence[str] = (),
+    ) -> Callable[[F], F]:
+        """Make a function hear of an event of the agents that have this plugin: one function for an event.
+
+        It takes the payload, a dict, and a Context if it wants one. Of a listener nothing is expected; a transform
+        returns the whole payload that the event shall carry from here on, or None; a veto returns {"allow": True},
+        with a payload or without, or {"allow": False, "reason": ...}. The events are in docs/events.md.
+
+            @plugin.hook("tool.before@v1", priority=50, failure_mode="fail")
+            def guard(payload: dict) -> dict:
+                return {"allow": payload["toolName"] != "shell", "reason": "no shell here"}
+
+        Lower `priority` comes first, 100 unless given; `before` and `after` name plugins of the same priority.
+        `failure_mode` is "skip" or "fail": whether a failure of the function ends what it was to hear of.
+        Host services are not available in a hook. Raises ValueError for an event that there is not.
+        """
+
+        def add(func: F) -> F:
+            from ._hook import Hook
+
+            if event in self.hooks:
+                raise ValueError(f"{self.name} has two hooks of {event!r}")
+            self.hooks[event] = Hook(func, event, priority, failure_mode, deadline_ms, before, after)
+            return func
+
+        return add
+
     def _decorate(
         self,
         kind: str,
@@ -329,6 +367,8 @@ class Plugin:
         if self.capabilities:
             about["capabilities"] = self.capabilities
         about["operations"] = {op.name: describe_operation(op) for op in self.operations.values()}
+        if self.hooks:
+            about["hooks"] = [hook.members for hook in self.hooks.values()]
         return about
 
     def run(self) -> None:
@@ -363,6 +403,8 @@ class Plugin:
         path = getattr(__import__("__main__"), "__file__", None) or "PATH"
         print(f"{self.name} {self.version} is a Mortise plugin. The host starts it; try:\n\n    mortise run {path}\n")
         print("Operations: " + ", ".join(self.operations))
+        if self.hooks:
+            print("Events: " + ", ".join(self.hooks))
 
 
 def _is_context(annotation: Any, scope: dict[str, Any]) -> bool:

@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ._hook import Hook
     from ._plugin import Operation, Plugin
     from ._wire import Wire
 
@@ -74,7 +75,7 @@ class Session:
     def _handle(self, frame: dict[str, Any]) -> bool:
         """Act on a frame; False ends the session."""
         method = frame.get("method")
-        if method == "execute" or method == "preview" or method == "reconcile":
+        if method == "execute" or method == "preview" or method == "reconcile" or method == "hook":
             self._execute(frame)
         elif method is None or method == "$/cancel":
             self._note(frame)
@@ -124,7 +125,9 @@ class Session:
             else:
                 self._run(frame["id"], op, params, None)
 
-    def _operation(self, frame: dict[str, Any], params: dict[str, Any]) -> Operation | None:
+    def _operation(self, frame: dict[str, Any], params: dict[str, Any]) -> Operation | Hook | None:
+        if frame["method"] == "hook":
+            return self._hook(frame, params)
         name = params.get("operation", "")
         op = self._plugin.operations.get(name[name.rfind("/") + 1 :])
         if op is None:
@@ -136,9 +139,18 @@ class Session:
                 self._refuse(frame["id"], -32601, f"{name} has no {question}")
         return op
 
-    def _run(self, id: Any, op: Operation, params: dict[str, Any], ctx: Context | None) -> None:
+    def _hook(self, frame: dict[str, Any], params: dict[str, Any]) -> Hook | None:
+        hook = self._plugin.hooks.get(params.get("event", ""))
+        if hook is None:
+            self._refuse(frame["id"], -32601, f"{self._plugin.name} has no hook of {params.get('event')!r}")
+        params["context"] = {name: params[name] for name in ("event", "agent", "session") if name in params}
+        return hook
+
+    def _run(self, id: Any, op: Operation | Hook, params: dict[str, Any], ctx: Context | None) -> None:
         try:
-            if op.question:
+            if op.question == "hook":
+                result = dumps_result(op.answer(params, ctx))
+            elif op.question:
                 from ._question import answer
 
                 result = dumps_result(answer(op, params, ctx))
@@ -257,7 +269,7 @@ class Session:
             ctx._cancel()
             return
         for frame in self._queue:
-            if frame.get("method") in ("execute", "preview", "reconcile") and (frame.get("params") or {}).get("call") == call:
+            if frame.get("method") in ("execute", "preview", "reconcile", "hook") and (frame.get("params") or {}).get("call") == call:
                 self._queue.remove(frame)
                 self._fail(frame["id"], Cancelled())
                 return

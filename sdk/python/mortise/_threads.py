@@ -18,10 +18,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ._hook import Hook
     from ._plugin import Operation, Plugin
     from ._wire import Wire
 
-    Job = tuple[Any, Operation, dict[str, Any], Context]
+    Job = tuple[Any, Operation | Hook, dict[str, Any], Context]
 
 
 class ThreadedSession(Session):
@@ -52,7 +53,7 @@ class ThreadedSession(Session):
             self._run(id, op, params, ctx)
             del id, op, params, ctx
 
-    def _run(self, id: Any, op: Operation, params: dict[str, Any], ctx: Context | None) -> None:
+    def _run(self, id: Any, op: Operation | Hook, params: dict[str, Any], ctx: Context | None) -> None:
         if ctx is not None and ctx._cancelled:  # before it began
             self._calls.pop(ctx._call, None)
             self._fail(id, Cancelled())

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ._plugin import Operation
 
-__all__ = ["Outcome", "call", "preview", "reconcile"]
+__all__ = ["Outcome", "call", "hook", "preview", "reconcile"]
 
 
 class Outcome:
@@ -153,6 +153,21 @@ def reconcile(
     params = {"input": input or {}, "effects": list(effects)}
     found: dict[str, Any] = _ask(plugin, operation, "reconcile", params, services, context)
     return found
+
+
+def hook(
+    plugin: Plugin, event: str, payload: Mapping[str, Any], *, agent: str = "agent", session: str | None = None
+) -> dict[str, Any]:
+    """Return what a hook answers: {} of a listener; {payload} or {} of a transform; {allow, reason, payload} of a veto."""
+    found = plugin.hooks.get(event)
+    if found is None:
+        raise MortiseError(f"{plugin.name} has no hook of {event!r}", code="not_found")
+    ctx = _context(Outcome(), None, {"event": event, "agent": agent, "session": session}, None, 5000)
+    try:
+        said: dict[str, Any] = _through_json(found.answer({"payload": _through_json(payload)}, ctx))
+        return said
+    finally:
+        ctx._open = False
 
 
 def _ask(

@@ -99,4 +99,35 @@ def find_out(to: str, effects: list, ctx: Context) -> Reconciled:
     return Reconciled("succeeded", data=send(to, ctx), evidence=evidence)
 
 
+@plugin.hook(
+    "tool.before@v1",
+    priority=50,
+    failure_mode="fail",
+    deadline_ms=2000,
+    before=["example.later"],
+    after=["example.first"],
+)
+def guard(payload: dict, ctx: Context) -> dict:
+    tool = payload["toolName"]
+    if tool == "shell":
+        return {"allow": False, "reason": "no shell here"}
+    if tool == "mail/send":
+        return {"allow": True, "payload": {**payload, "args": {**payload["args"], "footer": True}}}
+    if tool == "secrets":
+        return {"allow": False, "reason": forbidden(ctx)["refused"]}
+    if tool == "raise":
+        raise PluginError("it did not look", code="NO_RULES")
+    return {"allow": True}
+
+
+@plugin.hook("channel.message.in@v1")
+def ask_politely(payload: dict) -> dict | None:
+    return None if payload["text"].endswith("?") else {**payload, "text": payload["text"] + "?"}
+
+
+@plugin.hook("session.opened@v1")
+def opened(payload: dict, ctx: Context) -> None:
+    ctx.log.info("opened", agent=ctx.agent, session=ctx.session)
+
+
 plugin.run()

@@ -98,4 +98,30 @@ plugin.operator(
   sent,
 );
 
+plugin.hook(
+  "tool.before@v1",
+  { priority: 50, failureMode: "fail", deadlineMs: 2000, before: ["example.later"], after: ["example.first"] },
+  async (payload, ctx) => {
+    switch (payload.toolName) {
+      case "shell":
+        return { allow: false, reason: "no shell here" };
+      case "mail/send":
+        return { allow: true, payload: { ...payload, args: { ...payload.args, footer: true } } };
+      case "secrets":
+        return ctx.service("secrets.get", { key: "k" }).then(
+          () => ({ allow: true }),
+          (refused: ServiceError) => ({ allow: false, reason: refused.code }),
+        );
+      case "raise":
+        throw new PluginError("it did not look", { code: "NO_RULES" });
+      default:
+        return { allow: true };
+    }
+  },
+);
+
+plugin.hook("channel.message.in@v1", {}, (payload) => (payload.text.endsWith("?") ? undefined : { ...payload, text: `${payload.text}?` }));
+
+plugin.hook("session.opened@v1", {}, (_, ctx) => ctx.log.info("opened", { agent: ctx.agent, session: ctx.session }));
+
 plugin.run();

@@ -155,6 +155,12 @@ export class Context {
     return this.#call.context["session"];
   }
 
+  /** In a hook, the agent whose event it is; else empty. */
+  get agent(): string {
+    const { agent } = this.#call.context;
+    return typeof agent === "string" ? agent : "";
+  }
+
   /** The idempotency key, empty where there is none. */
   get key(): string {
     const { key } = this.#call.context;

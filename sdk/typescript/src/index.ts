@@ -10,6 +10,8 @@ export { codes, type Code } from "./codes.ts";
 export type { Auth, Cache, Context, Http, HttpFailure, HttpOptions, HttpResponse, Level, Log, Policy, Progress, SecretHeader, Trace } from "./context.ts";
 export type { AgentInput, Intent, Proposable, Proposal, ProposedStep, RequiredAction, SubmitRequest, Suggestion } from "./contracts.ts";
 export { Cancelled, InvalidInput, MortiseError, PluginError, ServiceError, type ErrorOptions } from "./errors.ts";
+export type * from "./events.ts";
+export type { EventName, HookAnswer, HookHandler, HookOptions, Verdict } from "./hook.ts";
 export {
   Plugin,
   type AgentHandler,

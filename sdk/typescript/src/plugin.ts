@@ -1,5 +1,6 @@
 import type { Context } from "./context.ts";
 import type { AgentInput, Proposal } from "./contracts.ts";
+import { newHook, type EventName, type Hook, type HookHandler, type HookOptions } from "./hook.ts";
 import type { Effect, Reconciled } from "./reconciled.ts";
 import type { Result } from "./result.ts";
 import { inputReader, Schema, t, type Fields, type JsonSchema, type ObjectOf, type Presence } from "./schema.ts";
@@ -76,10 +77,10 @@ export interface PluginOptions {
 }
 
 /**
- * A plugin: a name, a version and its operations.
+ * A plugin: a name, a version, its operations and its hooks.
  *
- * The constructor and the methods that add operations throw TypeError for what
- * cannot be right: a name used twice, a concurrency out of range.
+ * The constructor and the methods that add operations and hooks throw TypeError
+ * for what cannot be right: a name used twice, an event that there is not.
  */
 export class Plugin {
   readonly name: string;
@@ -89,6 +90,8 @@ export class Plugin {
   readonly capabilities: readonly string[];
   /** @internal */
   readonly operations = new Map<string, Operation>();
+  /** @internal By event. */
+  readonly hooks = new Map<string, Hook>();
 
   constructor(name: string, { version, description = "", concurrency = 1, capabilities = [] }: PluginOptions) {
     if (name === "" || version === "") throw new TypeError("a plugin has a name and a version");
@@ -130,6 +133,20 @@ export class Plugin {
     return this.#add("adapter", name, spec, handler);
   }
 
+  /**
+   * Adds what hears of an event of the agents that have this plugin, one for an event:
+   *
+   *     plugin.hook("tool.before@v1", { priority: 50, failureMode: "fail" }, ({ toolName }) =>
+   *       toolName === "shell" ? { allow: false, reason: "no shell here" } : { allow: true });
+   *
+   * What it throws is a failure of the hook.
+   */
+  hook<E extends EventName>(event: E, options: HookOptions, handler: HookHandler<E>): this {
+    if (this.hooks.has(event)) throw new TypeError(`there are two hooks of ${event}`);
+    this.hooks.set(event, newHook(event, handler, options));
+    return this;
+  }
+
   #add<I extends InputSchema, O>(kind: Kind, name: string, spec: OperatorSpec<I, O>, handler: Handler<I, O>, more: object = {}): this {
     if (name === "" || name.includes("/")) throw new TypeError(`an operation cannot be called ${JSON.stringify(name)}`);
     if (this.operations.has(name)) throw new TypeError(`there are two operations called ${name}`);
@@ -163,6 +180,7 @@ export class Plugin {
       description: this.description,
       capabilities: this.capabilities.length > 0 ? this.capabilities : undefined,
       operations: Object.fromEntries(Array.from(this.operations, ([name, operation]) => [name, operation.description])),
+      hooks: this.hooks.size > 0 ? Array.from(this.hooks.values(), ({ description }) => description) : undefined,
     };
   }
 

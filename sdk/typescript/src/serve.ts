@@ -79,6 +79,7 @@ export function help(plugin: Plugin): string {
     "",
     "Its operations:",
     ...operations,
+    ...(plugin.hooks.size > 0 ? ["", "It hears:", ...Array.from(plugin.hooks.keys(), (event) => `  ${event}`)] : []),
     "",
     "It speaks the plugin protocol on standard input and output. Let the host run it:",
     `  mortise run ${plugin.name}/${plugin.operations.keys().next().value ?? "<operation>"}`,

@@ -3,6 +3,7 @@
 import { Context, type Call, type Level, type Link } from "./context.ts";
 import { MortiseError, PluginError, ServiceError } from "./errors.ts";
 import { failureData, failureOf, messageOf } from "./failure.ts";
+import { isThenable } from "./hook.ts";
 import { bounded, encode } from "./json.ts";
 import type { Operation, Plugin } from "./plugin.ts";
 import { reconciledMembers, type Effect } from "./reconciled.ts";
@@ -17,7 +18,7 @@ export interface Output {
 }
 
 type Members = Readonly<Record<string, unknown>>;
-type Method = "execute" | Extract<keyof Operation, "preview" | "reconcile">;
+type Method = "execute" | "hook" | Extract<keyof Operation, "preview" | "reconcile">;
 
 /** One conversation with the host. Calls run as they come; the host sends no more than `concurrency`. */
 export class Session implements Link {
@@ -48,6 +49,8 @@ export class Session implements Link {
       case "preview":
       case "reconcile":
         return this.#execute(method, id, params, exact);
+      case "hook":
+        return this.#hook(id, params);
       case "$/cancel":
         return this.#calls.get(params["call"] as string)?.cancel(String(params["reason"]));
       case "initialize":
@@ -79,7 +82,7 @@ export class Session implements Link {
   }
 
   // Carries a call out, or answers a question about one.
-  #execute(method: Method, id: unknown, params: Members, exact: boolean): void {
+  #execute(method: Exclude<Method, "hook">, id: unknown, params: Members, exact: boolean): void {
     const name = String(params["operation"]);
     const operation = this.#plugin.operations.get(name.slice(name.lastIndexOf("/") + 1));
     if (!operation) return this.#refuse(id, -32602, `${this.#plugin.name} has no operation ${bounded(name, 256)}`);
@@ -89,16 +92,39 @@ export class Session implements Link {
     const ctx = new Context(this, { call, context: context ?? {}, deadline_ms } as Call);
     this.#calls.set(call, ctx);
     try {
-      const answer = answers(operation.read(params["input"] ?? {}, exact), ctx, (params["effects"] ?? []) as readonly Effect[]);
-      if (isThenable(answer)) {
-        answer.then(
-          (value) => this.#succeed(method, id, call, ctx, value),
-          (thrown: unknown) => this.#fail(id, call, ctx, thrown),
-        );
-      } else this.#succeed(method, id, call, ctx, answer);
+      this.#settle(method, id, call, ctx, answers(operation.read(params["input"] ?? {}, exact), ctx, (params["effects"] ?? []) as readonly Effect[]));
     } catch (thrown) {
       this.#fail(id, call, ctx, thrown);
     }
+  }
+
+  // Lets the plugin hear of an event.
+  #hook(id: unknown, params: Members): void {
+    const { call = `hook-${String(id)}`, event, agent, session, payload, deadline_ms } = params as {
+      call?: string;
+      event?: string;
+      agent?: string;
+      session?: string;
+      payload?: unknown;
+      deadline_ms?: number;
+    };
+    const hook = this.#plugin.hooks.get(String(event));
+    if (!hook) return this.#refuse(id, -32601, `${this.#plugin.name} has no hook of ${bounded(String(event), 128)}`);
+    const ctx = new Context(this, { call, context: { event, agent, session }, deadline_ms } as Call);
+    this.#calls.set(call, ctx);
+    try {
+      this.#settle("hook", id, call, ctx, hook.handle(payload, ctx));
+    } catch (thrown) {
+      this.#fail(id, call, ctx, thrown);
+    }
+  }
+
+  #settle(method: Method, id: unknown, call: string, ctx: Context, answer: unknown): void {
+    if (!isThenable(answer)) return this.#succeed(method, id, call, ctx, answer);
+    answer.then(
+      (value) => this.#succeed(method, id, call, ctx, value),
+      (thrown: unknown) => this.#fail(id, call, ctx, thrown),
+    );
   }
 
   #succeed(method: Method, id: unknown, call: string, ctx: Context, answer: unknown): void {
@@ -209,6 +235,7 @@ export class Session implements Link {
 
 function resultText(method: Method, answer: unknown): string {
   if (method === "preview") return `{"preview":${encode(answer)}}`;
+  if (method === "hook") return encode(answer);
   if (method === "reconcile") return encode(reconciledMembers(answer));
   if (!(answer instanceof Result)) return `{"status":"succeeded","data":${encode(answer)}}`;
   return encode({ status: "succeeded", data: answer.data ?? null, ...answer.fields });
@@ -228,8 +255,4 @@ function serviceError(message: string | undefined, data: Members): MortiseError 
     retryable: retryable ?? false,
     retryAfterMs: retry_after_ms ?? 0,
   });
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }

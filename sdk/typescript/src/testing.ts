@@ -1,5 +1,7 @@
 import type { Level, Policy, Progress } from "./context.ts";
 import { PluginError } from "./errors.ts";
+import { shapes, type Payloads } from "./events.ts";
+import type { EventName } from "./hook.ts";
 import { encode, hasLongIntegers, parseExact } from "./json.ts";
 import type { Plugin } from "./plugin.ts";
 import type { Effect } from "./reconciled.ts";
@@ -79,6 +81,13 @@ export class TestHost {
     return this.#ask("reconcile", operation, input, options, { effects });
   }
 
+  /** What a hook answers: nothing, `payload`, or `allow`, `reason` and `payload`. */
+  async hook<E extends EventName>(event: E, payload: Payloads[E], { agent = "agent", session }: { agent?: string; session?: string } = {}): Promise<Members> {
+    const id = ++this.#calls;
+    const params = { call: id.toString(16).padStart(32, "0"), event, shape: shapes[event], payload, agent, session, deadline_ms: 5000 };
+    return this.#answer(id, () => this.#send({ id, method: "hook", params }));
+  }
+
   async #ask(method: string, operation: string, input: Members, options: TestCall, more: Members = {}): Promise<Members> {
     const id = ++this.#calls;
     const { key = "", auth = {}, session, policy, attempt = 1, deadlineMs = 30_000, signal } = options;
@@ -86,13 +95,22 @@ export class TestHost {
     const context = { auth, trace: { correlation_id: call, workflow_id: "", step_id: "" }, policy, session, key, attempt };
     const params = { call, operation: `${this.#plugin.name}/${operation}`, input, context, deadline_ms: deadlineMs, ...more };
     const cancel = () => this.#send({ method: "$/cancel", params: { call, reason: "cancelled" } });
+    try {
+      return await this.#answer(id, () => {
+        this.#send({ id, method, params });
+        if (signal?.aborted) cancel();
+        signal?.addEventListener("abort", cancel);
+      });
+    } finally {
+      signal?.removeEventListener("abort", cancel);
+    }
+  }
+
+  async #answer(id: number, send: () => void): Promise<Members> {
     const answer = await new Promise<Members>((resolve) => {
       this.#waiting.set(id, resolve);
-      this.#send({ id, method, params });
-      if (signal?.aborted) cancel();
-      signal?.addEventListener("abort", cancel);
+      send();
     });
-    signal?.removeEventListener("abort", cancel);
     if (answer["error"] !== undefined) throw failure(answer["error"]);
     return answer["result"] as Members;
   }

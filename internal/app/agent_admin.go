@@ -1,0 +1,375 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/llm"
+	"github.com/mortise-dev/mortise/internal/policy"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// AgentsPlugin is what stands for the agents themselves where policy is asked who
+// may configure them.
+const AgentsPlugin = "mortise.agents"
+
+// maxAgents bounds the agents of a tenant.
+const maxAgents = 1000
+
+// An Agent is an agent as people see it.
+type Agent struct {
+	ID        string           `json:"id"`
+	State     store.AgentState `json:"state"`
+	Tier      string           `json:"tier,omitempty"`   // of models; the host's choice where it is empty
+	Prompt    string           `json:"prompt,omitempty"` // the usual one where it is empty
+	Settings  agent.Settings   `json:"settings"`
+	CreatedBy string           `json:"created_by"`
+	CreatedAt time.Time        `json:"created_at"`
+	UpdatedAt time.Time        `json:"updated_at"`
+}
+
+// A NewAgent is what somebody wants to have.
+type NewAgent struct {
+	ID, Tier, Prompt string
+	Settings         agent.Settings
+}
+
+// An AgentChange is what is to be another; nil leaves it as it is.
+type AgentChange struct {
+	Tier, Prompt *string
+	Settings     *agent.Settings
+}
+
+// Roster are the agents of the host's tenant, as one principal may see and change
+// them: those may who may configure mortise.agents. What is refused is on the
+// record, as is each change.
+type Roster struct {
+	app *App
+	by  plugin.Principal
+}
+
+// Roster returns the agents as somebody may see and change them.
+func (a *App) Roster(by plugin.Principal) Roster { return Roster{a, by} }
+
+// List returns all agents, by id.
+func (r Roster) List(ctx context.Context) ([]Agent, error) {
+	if err := r.may(ctx, "list", "*"); err != nil {
+		return nil, err
+	}
+	rows, err := r.app.Store.Agents(ctx, r.app.Config.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Agent, len(rows))
+	for i := range rows {
+		all[i] = agentOf(&rows[i])
+	}
+	return all, nil
+}
+
+// Create makes an agent, which is stopped and has what all agents have.
+func (r Roster) Create(ctx context.Context, n NewAgent) (Agent, error) {
+	if err := agent.CheckID(n.ID); err != nil {
+		return Agent{}, err
+	}
+	if err := r.may(ctx, "create", n.ID); err != nil {
+		return Agent{}, err
+	}
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	row := store.AgentRow{
+		Tenant: r.app.Config.Tenant, ID: n.ID, CreatedBy: MemberName(r.by), CreatedAt: now, UpdatedAt: now,
+		Tier: n.Tier, Prompt: n.Prompt, Settings: n.Settings.Encode(), State: store.AgentStopped,
+	}
+	if err := checkAgent(&row); err != nil {
+		return Agent{}, err
+	}
+	err := r.app.Store.Write(ctx, func(tx store.Tx) error {
+		all, err := tx.Agents(ctx, row.Tenant)
+		if err != nil {
+			return err
+		}
+		if len(all) >= maxAgents {
+			return plugin.Errorf(plugin.CodeLimitExceeded, "there are %d agents, and there can be no more; 'mortise agents delete' takes one away", len(all))
+		}
+		fresh, err := tx.InsertAgent(row)
+		if err != nil {
+			return err
+		}
+		if !fresh {
+			return plugin.Errorf(plugin.CodeInvalidInput, "there is an agent %s already; 'mortise agents set %s' changes it", n.ID, n.ID)
+		}
+		return r.note(tx, plugin.EntryAgentCreated, &row, nil)
+	})
+	return agentOf(&row), err
+}
+
+// Change makes an agent another. Conversations that go on see it at their next
+// turn.
+func (r Roster) Change(ctx context.Context, id string, c AgentChange) (Agent, error) {
+	return r.change(ctx, "change", id, func(row *store.AgentRow) (plugin.EntryKind, error) {
+		if c.Tier != nil {
+			row.Tier = *c.Tier
+		}
+		if c.Prompt != nil {
+			row.Prompt = *c.Prompt
+		}
+		if c.Settings != nil {
+			row.Settings = c.Settings.Encode()
+		}
+		return plugin.EntryAgentChanged, checkAgent(row)
+	})
+}
+
+// Start lets an agent take messages of its channels and the times of its
+// schedules. One that is started stays so.
+func (r Roster) Start(ctx context.Context, id string) (Agent, error) {
+	return r.turn(ctx, "start", id, store.AgentRunning, plugin.EntryAgentStarted)
+}
+
+// Stop lets an agent take no more of them. A turn that was begun goes on.
+func (r Roster) Stop(ctx context.Context, id string) (Agent, error) {
+	a, err := r.turn(ctx, "stop", id, store.AgentStopped, plugin.EntryAgentStopped)
+	if err == nil {
+		err = r.app.Agents.Stop(r.app.Config.Tenant, id, "user")
+	}
+	return a, err
+}
+
+func (r Roster) turn(ctx context.Context, what, id string, to store.AgentState, kind plugin.EntryKind) (Agent, error) {
+	return r.change(ctx, what, id, func(row *store.AgentRow) (plugin.EntryKind, error) {
+		if row.State == to {
+			return "", nil
+		}
+		row.State = to
+		return kind, nil
+	})
+}
+
+// change changes an agent, together with its entry. do returns the entry's kind,
+// or none where nothing is another.
+func (r Roster) change(ctx context.Context, what, id string, do func(row *store.AgentRow) (plugin.EntryKind, error)) (a Agent, err error) {
+	if err := r.may(ctx, what, id); err != nil {
+		return a, err
+	}
+	err = r.app.Store.Write(ctx, func(tx store.Tx) error {
+		row, err := r.row(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		kind, err := do(row)
+		a = agentOf(row)
+		if err != nil || kind == "" {
+			return err
+		}
+		row.UpdatedAt = time.Now().UTC().Truncate(time.Microsecond)
+		a = agentOf(row)
+		if _, err := tx.UpdateAgent(*row); err != nil {
+			return err
+		}
+		return r.note(tx, kind, row, nil)
+	})
+	return a, err
+}
+
+// Delete takes an agent away, with what it remembers, what it was given and its
+// schedules. Its conversations end; what was said in them stays.
+func (r Roster) Delete(ctx context.Context, id string) (a Agent, err error) {
+	if err := r.may(ctx, "delete", id); err != nil {
+		return a, err
+	}
+	tenant := r.app.Config.Tenant
+	row, err := r.row(ctx, r.app.Store, id)
+	if err != nil {
+		return a, err
+	}
+	if err := r.unschedule(ctx, id); err != nil {
+		return a, err
+	}
+	ended := []string{}
+	err = r.app.Store.Write(ctx, func(tx store.Tx) error {
+		if row, err = r.row(ctx, tx, id); err != nil {
+			return err
+		}
+		open, err := tx.Conversations(ctx, store.ConversationFilter{Tenant: tenant, Agent: id, Open: true, Limit: maxConversations})
+		if err != nil {
+			return err
+		}
+		ended = ended[:0]
+		for _, c := range open {
+			if _, err := tx.CloseConversation(tenant, c.SessionID, time.Now().UTC()); err != nil {
+				return err
+			}
+			ended = append(ended, c.SessionID)
+		}
+		if _, err := tx.DeleteAgent(tenant, id); err != nil {
+			return err
+		}
+		return r.note(tx, plugin.EntryAgentDeleted, row, map[string]any{"conversations": len(ended)})
+	})
+	if err != nil {
+		return a, err
+	}
+	for _, session := range ended {
+		if err := r.app.Sessions.Close(ctx, tenant, session); err != nil && plugin.CodeOf(err) != plugin.CodeNotFound {
+			return agentOf(row), err
+		}
+	}
+	return agentOf(row), r.app.Agents.Stop(tenant, id, "user")
+}
+
+// maxConversations bounds the conversations that are looked at together.
+const maxConversations = 10_000
+
+// unschedule deletes the schedules by which an agent is asked.
+func (r Roster) unschedule(ctx context.Context, id string) error {
+	all, err := r.app.Schedules.List(ctx, r.app.Config.Tenant)
+	if err != nil {
+		return err
+	}
+	feeds := r.app.Feeds(r.by)
+	for _, s := range all {
+		var in struct{ Agent string }
+		if s.Operation != turnOperation || json.Unmarshal(s.Input, &in) != nil || in.Agent != id {
+			continue
+		}
+		if _, err := r.app.Schedules.Delete(ctx, r.app.Config.Tenant, s.ID, feeds.noting(plugin.EntryFeedDeleted)); err != nil && plugin.CodeOf(err) != plugin.CodeNotFound {
+			return err
+		}
+	}
+	return nil
+}
+
+// Remember has an agent remember something, in place of what it had under the
+// key.
+func (r Roster) Remember(ctx context.Context, id, key, text string) error {
+	if err := r.mayOf(ctx, "change the memory of", id); err != nil {
+		return err
+	}
+	return r.app.Agents.Memory(r.app.Config.Tenant, id).Upsert(ctx, "", key, text, nil, func(tx store.Tx) error {
+		row, err := r.row(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		return r.note(tx, plugin.EntryAgentChanged, row, map[string]any{"remembered": key})
+	})
+}
+
+// Forget takes something from what an agent remembers.
+func (r Roster) Forget(ctx context.Context, id, key string) error {
+	if err := r.mayOf(ctx, "change the memory of", id); err != nil {
+		return err
+	}
+	found, err := r.app.Agents.Memory(r.app.Config.Tenant, id).Forget(ctx, key, func(tx store.Tx) error {
+		row, err := r.row(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		return r.note(tx, plugin.EntryAgentChanged, row, map[string]any{"forgot": key})
+	})
+	if err == nil && !found {
+		err = plugin.Errorf(plugin.CodeNotFound, "agent %s remembers nothing under %.80q; 'mortise agents memory %s' shows what it does", id, key, id)
+	}
+	return err
+}
+
+// Schedule has an agent asked at times, in the name of who wants that.
+func (r Roster) Schedule(ctx context.Context, id, prompt, spec, zone string) (Feed, error) {
+	if err := r.mayOf(ctx, "schedule", id); err != nil {
+		return Feed{}, err
+	}
+	return r.app.ScheduleTurn(ctx, r.by, id, prompt, spec, zone)
+}
+
+// may refuses somebody who may not, on the record. what is the verb.
+func (r Roster) may(ctx context.Context, what, id string) error {
+	target := &plugin.Target{Manifest: &plugin.Manifest{Name: AgentsPlugin, Version: Version, Dialect: "native"}}
+	d := r.app.Policy.May(policy.Configure, target, r.app.call(r.by))
+	if d.Verdict == plugin.Allow {
+		return nil
+	}
+	return r.refuse(ctx, what, id, d)
+}
+
+// mayOf is may, for an agent that must be there.
+func (r Roster) mayOf(ctx context.Context, what, id string) error {
+	if err := r.may(ctx, what, id); err != nil {
+		return err
+	}
+	_, err := r.row(ctx, r.app.Store, id)
+	return err
+}
+
+func (r Roster) refuse(ctx context.Context, what, id string, d plugin.Decision) error {
+	name := "agent " + id
+	if id == "*" {
+		name = "agents"
+	}
+	refusal := refusalOf(r.by, what+" "+name, d)
+	err := r.app.Store.Write(ctx, func(tx store.Tx) error {
+		return r.app.note(tx, r.by, plugin.EntryAgentRefused, id, map[string]any{
+			"action": what, "code": refusal.Code, "message": refusal.Message, "policy": d.Policy,
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return refusal
+}
+
+// row returns an agent as it is kept.
+func (r Roster) row(ctx context.Context, from store.Reader, id string) (*store.AgentRow, error) {
+	row, err := from.Agent(ctx, r.app.Config.Tenant, id)
+	if err == nil && row == nil {
+		err = plugin.Errorf(plugin.CodeNotFound, "there is no agent %.80s; 'mortise agents list' shows those there are", id)
+	}
+	return row, err
+}
+
+// note appends the entry of a change: what the agent is then, its prompt by its
+// hash.
+func (r Roster) note(tx store.Tx, kind plugin.EntryKind, row *store.AgentRow, more map[string]any) error {
+	body := map[string]any{"state": row.State, "tier": row.Tier, "settings": json.RawMessage(row.Settings)}
+	if row.Prompt != "" {
+		hash, err := tx.PutBody(row.Tenant, []byte(row.Prompt), time.Time{})
+		if err != nil {
+			return err
+		}
+		body["prompt_hash"] = hash
+	}
+	for name, value := range more {
+		body[name] = value
+	}
+	return r.app.note(tx, r.by, kind, row.ID, body)
+}
+
+func agentOf(row *store.AgentRow) Agent {
+	settings, _ := agent.ParseSettings([]byte(row.Settings)) // they were checked when they were kept
+	return Agent{
+		ID: row.ID, State: row.State, Tier: row.Tier, Prompt: row.Prompt, Settings: settings,
+		CreatedBy: row.CreatedBy, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
+	}
+}
+
+// checkAgent refuses what cannot be kept of an agent.
+func checkAgent(row *store.AgentRow) error {
+	if tiers := []llm.Tier{"", llm.Light, llm.Heavy}; !slices.Contains(tiers, llm.Tier(row.Tier)) {
+		return plugin.Errorf(plugin.CodeInvalidInput, "there is no tier %.40q; the tiers of models are %s and %s", row.Tier, llm.Light, llm.Heavy)
+	}
+	if err := agent.CheckPrompt(row.Prompt); err != nil {
+		return err
+	}
+	_, err := agent.ParseSettings([]byte(row.Settings))
+	return err
+}
+
+// refOf is a plugin as somebody names it: its name, and the versions that may be
+// meant.
+func refOf(ref string) (name, versions string) {
+	name, versions, _ = strings.Cut(ref, "@")
+	return name, versions
+}

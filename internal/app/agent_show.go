@@ -1,0 +1,194 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/webhook"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// An AgentShown is an agent with what it has.
+type AgentShown struct {
+	Agent
+	Plugins       []Assignment   `json:"plugins"` // that it has, each by what counts
+	Channels      []ChannelPlace `json:"channels"`
+	Memories      int            `json:"memories"`
+	Conversations int            `json:"open_conversations"`
+}
+
+// A ChannelPlace is a channel, and where its deliveries go.
+type ChannelPlace struct {
+	Namespace string         `json:"namespace"`
+	Scheme    webhook.Scheme `json:"scheme"`
+	Secret    string         `json:"secret"` // its name
+	Reply     string         `json:"reply,omitempty"`
+	Path      string         `json:"path"`
+}
+
+// Show returns an agent with what it has.
+func (r Roster) Show(ctx context.Context, id string) (AgentShown, error) {
+	if err := r.may(ctx, "see", id); err != nil {
+		return AgentShown{}, err
+	}
+	row, err := r.row(ctx, r.app.Store, id)
+	if err != nil {
+		return AgentShown{}, err
+	}
+	s := AgentShown{Agent: agentOf(row), Plugins: []Assignment{}, Channels: []ChannelPlace{}}
+	assigned, err := r.assignments(ctx, id)
+	if err != nil {
+		return s, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(assigned)) {
+		if one := assigned[name]; one.Enabled {
+			s.Plugins = append(s.Plugins, one)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Settings.Channels)) {
+		c := s.Settings.Channels[name]
+		s.Channels = append(s.Channels, ChannelPlace{name, c.Scheme, c.Secret, c.Reply, "/api/agents/" + id + "/channels/" + name + "/webhook"})
+	}
+	memories, err := r.app.Agents.Memory(row.Tenant, id).List(ctx, agent.MaxMemories)
+	if err != nil {
+		return s, err
+	}
+	open, err := r.app.Store.Conversations(ctx, store.ConversationFilter{Tenant: row.Tenant, Agent: id, Open: true, Limit: maxConversations})
+	s.Memories, s.Conversations = len(memories), len(open)
+	return s, err
+}
+
+// A Remembered is something that an agent remembers, as it is shown.
+type Remembered = memory
+
+// Memories returns what an agent remembers, the newest first; or, where words are
+// looked for, what has most of them.
+func (r Roster) Memories(ctx context.Context, id, words string, limit int) ([]Remembered, error) {
+	if err := r.mayOf(ctx, "see the memory of", id); err != nil {
+		return nil, err
+	}
+	of := r.app.Agents.Memory(r.app.Config.Tenant, id)
+	var rows []store.MemoryRow
+	var err error
+	if words == "" {
+		rows, err = of.List(ctx, limit)
+	} else {
+		rows, err = of.Search(ctx, words, limit)
+	}
+	return memoriesOf(rows), err
+}
+
+// A Conversation is one with an agent, as it is shown.
+type Conversation struct {
+	Session   string    `json:"session"`
+	Agent     string    `json:"agent"`
+	Channel   string    `json:"channel"`
+	Peer      string    `json:"peer,omitempty"` // who it is with there
+	Open      bool      `json:"open"`
+	Turns     int64     `json:"turns"`
+	Waiting   bool      `json:"waiting"` // a message has not had its turn yet
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+func conversationOf(row *store.ConversationRow) Conversation {
+	return Conversation{
+		Session: row.SessionID, Agent: row.Agent, Channel: row.Channel, Peer: row.Peer, Open: row.Open, Turns: row.Turns,
+		Waiting: row.Open && row.Handled < row.Received, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
+	}
+}
+
+// Conversations returns the last conversations with an agent, the newest first.
+func (r Roster) Conversations(ctx context.Context, id string, limit int) ([]Conversation, error) {
+	if err := r.mayOf(ctx, "see the conversations of", id); err != nil {
+		return nil, err
+	}
+	rows, err := r.app.Store.Conversations(ctx, store.ConversationFilter{Tenant: r.app.Config.Tenant, Agent: id, Limit: limit})
+	all := make([]Conversation, len(rows))
+	for i := range rows {
+		all[i] = conversationOf(&rows[i])
+	}
+	return all, err
+}
+
+// A Spoken is one message of a conversation.
+type Spoken struct {
+	N       int64          `json:"n"`
+	Role    string         `json:"role"` // inbound, user, assistant, tool
+	Text    string         `json:"text,omitempty"`
+	Sender  string         `json:"sender,omitempty"` // of what came in by a channel
+	Uses    []SpokenUse    `json:"uses,omitempty"`
+	Results []SpokenResult `json:"results,omitempty"`
+	Labels  []string       `json:"labels"`
+	At      time.Time      `json:"at"`
+}
+
+// A SpokenUse is the wish for a tool.
+type SpokenUse struct {
+	ID    string          `json:"id"`
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input,omitzero"`
+}
+
+// A SpokenResult is what a tool answered.
+type SpokenResult struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Text   string `json:"text"`
+	Failed bool   `json:"failed,omitzero"`
+}
+
+// Messages returns a conversation with its last messages, the oldest first. The
+// session's id may be cut short.
+func (r Roster) Messages(ctx context.Context, id, session string, limit int) (Conversation, []Spoken, error) {
+	if err := r.mayOf(ctx, "see the conversations of", id); err != nil {
+		return Conversation{}, nil, err
+	}
+	row, err := r.app.conversation(ctx, id, session)
+	if err != nil {
+		return Conversation{}, nil, err
+	}
+	var last []store.MessageRow
+	for after := int64(0); ; {
+		rows, err := r.app.Store.Messages(ctx, row.Tenant, row.SessionID, after, 500)
+		if err != nil {
+			return Conversation{}, nil, err
+		}
+		last = append(last, rows...)
+		last = last[max(0, len(last)-limit):]
+		if len(rows) < 500 {
+			break
+		}
+		after = rows[len(rows)-1].N
+	}
+	said := make([]Spoken, len(last))
+	for i, m := range last {
+		if err := json.Unmarshal(m.Body, &said[i]); err != nil {
+			return Conversation{}, nil, plugin.Errorf(plugin.CodeInternal, "message %d of %s cannot be read: %w", m.N, row.SessionID, err)
+		}
+		said[i].N, said[i].Role, said[i].Labels, said[i].At = m.N, m.Role, append([]string{}, m.Labels...), m.At
+	}
+	return conversationOf(row), said, nil
+}
+
+// conversation returns a conversation of an agent; its id may be cut short.
+func (a *App) conversation(ctx context.Context, id, session string) (*store.ConversationRow, error) {
+	none := plugin.Errorf(plugin.CodeNotFound, "agent %s has no conversation %.80s; 'mortise agents conversations %s' shows those it has", id, session, id)
+	s, err := a.Sessions.Get(ctx, a.Config.Tenant, session)
+	if plugin.CodeOf(err) == plugin.CodeNotFound {
+		return nil, none
+	}
+	if err != nil {
+		return nil, err
+	}
+	row, err := a.Store.Conversation(ctx, a.Config.Tenant, s.ID)
+	if err == nil && (row == nil || row.Agent != id) {
+		err = none
+	}
+	return row, err
+}

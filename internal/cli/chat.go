@@ -1,0 +1,316 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/app"
+)
+
+func (c *command) chat() *cobra.Command {
+	var session, message string
+	var fresh bool
+	cmd := &cobra.Command{
+		Use:   "chat AGENT",
+		Short: "Talk to an agent at the terminal",
+		Long: `Talk to an agent at the terminal, with your own rights. Answers are shown as they
+come, and each use of a tool on a line of its own. What waits for a person's word is
+asked here where you may give it; otherwise it is said who may, and the conversation
+goes on without it.
+
+The agent need not be started: this command has an instance of its own, and starting
+is for channels and schedules. The newest conversation that is open goes on; each is
+a session and stays when you leave.
+
+Ctrl-C stops the turn, a second one leaves, as Ctrl-D does. Where standard input is no
+terminal each line of it is a message, and the first turn that fails ends the command.`,
+		Example: `  mortise chat support
+  mortise chat support --message "Where is order 17?"
+  mortise chat support --new --json < questions.txt`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeAgents,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			one := cmd.Flags().Changed("message")
+			switch {
+			case one && strings.TrimSpace(message) == "":
+				return usage{errors.New("--message is empty; it is what the agent is told")}
+			case session != "" && fresh:
+				return usage{errors.New("--session and --new: only one of them")}
+			}
+			return c.withHost(cmd.Context(), func(a *app.App) error {
+				talk, err := a.Roster(c.principal(a)).Talk(cmd.Context(), args[0], session, fresh)
+				if err != nil {
+					return err
+				}
+				s := c.newChat(cmd.Context(), a, talk)
+				defer s.end()
+				if one {
+					return s.turn(message)
+				}
+				return s.loop()
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&session, "session", "", "the conversation that goes on, by its id or the beginning of it; 'mortise agents conversations' has them")
+	flags.BoolVar(&fresh, "new", false, "begin another conversation")
+	flags.StringVar(&message, "message", "", "say this, print the answer and leave")
+	flags.BoolVar(&c.json, "json", false, "print one JSON object a line: text, tool, approval and answer, each with its type")
+	_ = cmd.RegisterFlagCompletionFunc("session", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return c.completeConversations(cmd, args, typed)
+	})
+	return cmd
+}
+
+// A chat is somebody at a terminal, or a program, that talks to an agent.
+type chat struct {
+	c        *command
+	a        *app.App
+	talk     *app.Talk
+	terminal bool            // a person types here, and reads
+	ctx      context.Context // until somebody leaves; a turn has one of its own within it
+	stops    *stops
+	middle   bool // of a line, on standard output
+}
+
+func (c *command) newChat(ctx context.Context, a *app.App, talk *app.Talk) *chat {
+	s := &chat{c: c, a: a, talk: talk, terminal: isTerminal(c.in) && isTerminal(c.errs) && !c.json}
+	s.stops = hearStops(ctx, s.terminal, s.stopped)
+	s.ctx = s.stops.ctx
+	return s
+}
+
+func (s *chat) end() { s.stops.close() }
+
+// stopped tells a person what their Ctrl-C did.
+func (s *chat) stopped(turn bool) {
+	if turn {
+		s.c.say("\nstopping the turn; Ctrl-C once more leaves")
+		return
+	}
+	s.c.say("\nCtrl-C once more leaves, /quit does too")
+	s.prompt()
+}
+
+func (s *chat) prompt() {
+	if s.terminal {
+		fmt.Fprint(s.c.errs, "> ")
+	}
+}
+
+// loop takes one message after another until there are no more.
+func (s *chat) loop() error {
+	if s.terminal {
+		so := "a new conversation"
+		if n := s.talk.Turns; n > 0 {
+			so = fmt.Sprintf("which goes on after %d turns", n)
+		}
+		s.c.say("%s, conversation %s, %s; /help has what can be typed here", s.talk.Agent, s.talk.Session, so)
+	}
+	lines := &lines{in: s.c.in, most: agent.MaxText}
+	for {
+		s.prompt()
+		line, err := lines.next(s.ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			if s.terminal {
+				s.c.say("")
+			}
+			return nil
+		case s.ctx.Err() != nil:
+			return reported{context.Canceled}
+		case err != nil:
+			return err
+		}
+		s.stops.typed()
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		if name, is := slash(line); is {
+			if name == "/quit" {
+				return nil
+			}
+			if err := s.order(name); err != nil {
+				return err
+			}
+			continue
+		}
+		err = s.turn(line)
+		if s.ctx.Err() != nil {
+			return reported{context.Canceled}
+		}
+		if err != nil && !s.terminal {
+			return err
+		}
+		if err != nil {
+			s.c.say("mortise: %s", messageOf(err))
+		}
+	}
+}
+
+// slash reports whether a line is an order to this command, and which.
+func slash(line string) (name string, is bool) {
+	name, _, _ = strings.Cut(line, " ")
+	return name, len(name) > 1 && name[0] == '/' && strings.Trim(name[1:], "abcdefghijklmnopqrstuvwxyz") == ""
+}
+
+const orders = `/help    this
+/tools   the operations that the agent has; in a turn it is offered the few that fit
+/new     begin another conversation; the one before stays as it is
+/quit    leave; the conversation stays
+anything else is said to the agent`
+
+// order does what was typed in place of a message.
+func (s *chat) order(name string) error {
+	switch name {
+	case "/help":
+		s.c.say("%s", orders)
+	case "/new":
+		if err := s.talk.Begin(s.ctx); err != nil {
+			return err
+		}
+		s.c.say("conversation %s begins", s.talk.Session)
+	case "/tools":
+		tools, err := s.talk.Tools(s.ctx)
+		if err != nil {
+			return err
+		}
+		t := &table{w: s.c.errs, fit: max(40, widthOf(s.c.errs, 120))}
+		for _, tool := range tools {
+			t.row(tool.Operation, oneLine(tool.Description, 200))
+		}
+		return t.flush()
+	default:
+		s.c.say("there is no %s here; /help has what there is", name)
+	}
+	return nil
+}
+
+// turn says one message, and shows what comes of it.
+func (s *chat) turn(text string) error {
+	ctx, done := s.stops.turn()
+	defer done()
+	answer, err := s.talk.Turn(ctx, text, agent.Audience{
+		Say:  s.say,
+		Used: s.used,
+		Ask:  func(u agent.Use) (*agent.Reply, error) { return s.ask(ctx, u) },
+	})
+	s.newline()
+	if err != nil {
+		if s.c.json {
+			if failure := s.event("error", map[string]any{"error": errorOf(err)}); failure != nil {
+				return failure
+			}
+			return reported{err}
+		}
+		return err
+	}
+	if s.c.json {
+		return s.event("answer", map[string]any{
+			"session": s.talk.Session, "text": answer.Text, "labels": answer.Labels, "steps": answer.Steps, "cut": answer.Cut,
+		})
+	}
+	if answer.Text == "" && !answer.Cut {
+		s.c.say("(it says nothing)")
+	}
+	if answer.Cut {
+		s.c.say("it stopped after %d moves, the most that it may make in a turn; say something for it to go on", answer.Steps)
+	}
+	return nil
+}
+
+// say shows a part of an answer as it comes.
+func (s *chat) say(text string) {
+	if text == "" {
+		return
+	}
+	if s.c.json {
+		_ = s.event("text", map[string]any{"text": text})
+		return
+	}
+	fmt.Fprint(s.c.out, safe(text))
+	s.middle = !strings.HasSuffix(text, "\n")
+}
+
+// newline ends a line that an answer left open.
+func (s *chat) newline() {
+	if s.middle {
+		fmt.Fprintln(s.c.out)
+		s.middle = false
+	}
+}
+
+// used shows how the use of a tool ended, on one line.
+func (s *chat) used(u agent.Use) {
+	if s.c.json {
+		_ = s.event("tool", map[string]any{
+			"name": u.Name, "operation": u.Operation, "call_id": u.CallID, "input": u.Input, "status": u.Status, "code": u.Code,
+			"approval": u.Approval, "text": u.Text, "ms": u.Took.Milliseconds(),
+		})
+		return
+	}
+	s.newline()
+	end := string(u.Status)
+	switch {
+	case u.Approval != "":
+		end = "waits for approval " + u.Approval
+	case u.Code != "":
+		end = u.Text
+	}
+	line := oneLine(u.Operation+" "+oneLine(string(u.Input), 60)+": "+oneLine(end, 80), 200) + ", " + ms(float64(u.Took.Milliseconds()))
+	if isTerminal(s.c.errs) && os.Getenv("NO_COLOR") == "" {
+		line = "\x1b[2m" + line + "\x1b[0m"
+	}
+	fmt.Fprintln(s.c.errs, line)
+}
+
+// event prints one line for a program.
+func (s *chat) event(kind string, members map[string]any) error {
+	members["type"] = kind
+	raw, err := json2.Marshal(members, json2.Deterministic(true), jsontext.EscapeForHTML(false), durations)
+	if err != nil {
+		return err
+	}
+	_, err = s.c.out.Write(append(raw, '\n'))
+	return err
+}
+
+// ask asks the person here whether a call may go on, where they may say so. Else
+// it tells who may, and the turn goes on without it.
+func (s *chat) ask(ctx context.Context, u agent.Use) (*agent.Reply, error) {
+	row, err := s.a.Ledger.ApprovalOf(ctx, s.a.Config.Tenant, u.CallID)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	q, err := s.a.Question(ctx, row)
+	if err != nil {
+		return nil, err
+	}
+	if s.c.json {
+		return nil, s.event("approval", map[string]any{"question": q})
+	}
+	s.newline()
+	s.c.say("%s %s waits for approval: %s\n", q.Operation, q.Version, q.Why)
+	if err := s.c.showQuestion(s.c.errs, q); err != nil {
+		return nil, err
+	}
+	if !s.c.own(s.a) || s.a.MayApprove(ctx, row, s.a.Principal) != nil {
+		s.c.say("\n%s\nthe conversation goes on without it\n", s.c.toDecide(ctx, s.a, row))
+		return nil, nil
+	}
+	res, err := s.c.await(ctx, s.a, u.CallID, 0, newPrompt(s.c, s.a, row))
+	var waits unfinished
+	if errors.As(err, &waits) { // the turn was stopped meanwhile: the question stays open
+		return nil, nil
+	}
+	return &agent.Reply{Result: res, Err: err}, nil
+}

@@ -1,0 +1,38 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+)
+
+// Server says what the host answers on the network. Where it listens on nothing,
+// that is nothing.
+type Server struct {
+	Listen  string `yaml:"listen" json:"listen"`     // host:port
+	TLSCert string `yaml:"tls_cert" json:"tls_cert"` // in PEM, with those that vouch for it; relative ones are beside the configuration file
+	TLSKey  string `yaml:"tls_key" json:"tls_key"`
+}
+
+// Encrypted reports whether there is a certificate.
+func (s Server) Encrypted() bool { return s.TLSCert != "" }
+
+func (s *Server) complete(dir string) {
+	for _, file := range []*string{&s.TLSCert, &s.TLSKey} {
+		if *file != "" && !filepath.IsAbs(*file) {
+			*file = filepath.Join(dir, *file)
+		}
+	}
+}
+
+func (s Server) check() []error {
+	var errs []error
+	if _, _, err := net.SplitHostPort(s.Listen); s.Listen != "" && err != nil {
+		errs = append(errs, fmt.Errorf("server.listen is %q; it is an address and a port, like 127.0.0.1:8080", s.Listen))
+	}
+	if (s.TLSCert == "") != (s.TLSKey == "") {
+		errs = append(errs, errors.New("server: tls_cert and tls_key go together"))
+	}
+	return errs
+}

@@ -1,0 +1,248 @@
+// Package server is what the host answers on the network: it reads requests, has
+// them done, and writes what became of them.
+//
+// So far that is the door for deliveries of channels (HK-12), and two questions
+// about the host's health:
+//
+//	POST /api/agents/{id}/channels/{namespace}/webhook
+//	GET  /healthz
+//	GET  /readyz
+//
+// Whoever asks has proved nothing yet, so everything is bounded before a delivery
+// is looked at: how often, how many at a time, how much and for how long. Whether
+// it is genuine is found out elsewhere, from the bytes as they came.
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"os"
+	"regexp"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// MaxBody is how many bytes a delivery may have.
+const MaxBody = 1 << 20
+
+// A Receiver takes deliveries of channels in. Once it returns without an error
+// the message is kept.
+type Receiver interface {
+	Receive(ctx context.Context, tenant, agent, namespace string, header http.Header, body []byte) (Received, error)
+}
+
+// Received is what became of a delivery.
+type Received struct {
+	Session   string // in which it has its turn
+	Seen      bool   // it came in before
+	Ignored   bool   // it is nothing that anybody said
+	Challenge string // to be answered, in place of anything else
+}
+
+// Options say what is answered, and within which bounds. Those that are 0 have
+// the values in their comments.
+type Options struct {
+	Agents Receiver
+	Tenant string                      // whose agents they are
+	Health func(context.Context) error // nil while the host can do what it is for
+	Log    *slog.Logger
+
+	BodyTime time.Duration // for a body to come: 10 s
+	WorkTime time.Duration // for a delivery that has come to be kept: 20 s
+	AtOnce   int           // requests that are being read or done: 256
+	Rate     float64       // deliveries of one channel a second: 60
+	Burst    float64       // and more than that for a moment: 120
+}
+
+// New returns what answers requests. It is safe for concurrent use.
+func New(o Options) http.Handler {
+	o.BodyTime = cmp.Or(o.BodyTime, 10*time.Second)
+	o.WorkTime = cmp.Or(o.WorkTime, 20*time.Second)
+	o.AtOnce = cmp.Or(o.AtOnce, 256)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	return &server{Options: o, slots: make(chan struct{}, o.AtOnce), rates: newRates(cmp.Or(o.Rate, 60), cmp.Or(o.Burst, 120))}
+}
+
+type server struct {
+	Options
+	slots chan struct{} // one for each delivery that is being read or done
+	rates *rates
+}
+
+// channelPath is the one way to write where deliveries go. No segment of it can
+// be escaped, empty or relative, so that everybody between the sender and the
+// host reads the same.
+var channelPath = regexp.MustCompile(`^/api/agents/([a-z0-9][a-z0-9_-]{0,63})/channels/([a-z0-9][a-z0-9_-]{0,31})/webhook$`)
+
+// ServeHTTP implements [http.Handler].
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			s.Log.Error("a request panicked", "path", r.URL.Path, "cause", fmt.Sprint(fault), "stack", string(debug.Stack()))
+			fail(w, plugin.Errorf(plugin.CodeInternal, "%s", fault))
+		}
+	}()
+	switch path := r.URL.EscapedPath(); {
+	case path == "/healthz":
+		if only(w, r, http.MethodGet, http.MethodHead) {
+			write(w, http.StatusOK, map[string]any{"status": "ok"})
+		}
+	case path == "/readyz":
+		if only(w, r, http.MethodGet, http.MethodHead) {
+			s.ready(w, r)
+		}
+	default:
+		names := channelPath.FindStringSubmatch(path)
+		if names == nil {
+			fail(w, plugin.Errorf(plugin.CodeNotFound, "there is nothing at this path"))
+			return
+		}
+		if only(w, r, http.MethodPost) {
+			s.channel(w, r, names[1], names[2])
+		}
+	}
+}
+
+// only refuses all methods but some, and reports whether the request's is one.
+func only(w http.ResponseWriter, r *http.Request, methods ...string) bool {
+	for _, m := range methods {
+		if r.Method == m {
+			return true
+		}
+	}
+	w.Header().Set("Allow", strings.Join(methods, ", "))
+	write(w, http.StatusMethodNotAllowed, errorBody(plugin.CodeInvalidInput, "this path answers "+strings.Join(methods, " and ")+" alone"))
+	return false
+}
+
+// ready says whether the host can do what it is for, and not why it cannot: its
+// log has that.
+func (s *server) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+	defer cancel()
+	if s.Health != nil {
+		if err := s.Health(ctx); err != nil {
+			s.Log.Warn("the host is not ready", "cause", err.Error())
+			write(w, http.StatusServiceUnavailable, map[string]any{"status": "not ready"})
+			return
+		}
+	}
+	write(w, http.StatusOK, map[string]any{"status": "ready"})
+}
+
+// channel takes a delivery in.
+func (s *server) channel(w http.ResponseWriter, r *http.Request, agent, namespace string) {
+	got, err := s.receive(w, r, agent, namespace)
+	switch {
+	case err != nil:
+		s.refused(w, r, err)
+	case got.Challenge != "":
+		write(w, http.StatusOK, map[string]any{"challenge": got.Challenge})
+	case got.Ignored:
+		write(w, http.StatusOK, map[string]any{"ignored": true})
+	case got.Seen:
+		write(w, http.StatusOK, map[string]any{"seen": true})
+	default:
+		write(w, http.StatusAccepted, map[string]any{"session": got.Session})
+	}
+}
+
+// receive passes a delivery through the bounds, the cheapest first, and hands it
+// over.
+func (s *server) receive(w http.ResponseWriter, r *http.Request, agent, namespace string) (got Received, err error) {
+	if wait := s.rates.take(agent+"/"+namespace, time.Now()); wait > 0 {
+		return got, &plugin.Error{Code: plugin.CodeRateLimited, Message: "this channel gets more deliveries than it takes", RetryAfter: wait}
+	}
+	if err := readable(r); err != nil {
+		return got, err
+	}
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	default:
+		return got, &plugin.Error{Code: plugin.CodeOverloaded, Message: "the host has more requests at hand than it takes", RetryAfter: time.Second}
+	}
+	body, err := s.body(w, r)
+	if err != nil {
+		return got, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), s.WorkTime)
+	defer cancel()
+	return s.Agents.Receive(ctx, s.Tenant, agent, namespace, r.Header, body)
+}
+
+// A refusal is an error that HTTP has a status of its own for.
+type refusal struct {
+	status int
+	err    *plugin.Error
+}
+
+func (r refusal) Error() string { return r.err.Error() }
+
+func (r refusal) Unwrap() error { return r.err }
+
+// readable refuses what is not JSON as it is.
+func readable(r *http.Request) error {
+	refuse := func(format string, args ...any) error {
+		return refusal{http.StatusUnsupportedMediaType, plugin.Errorf(plugin.CodeInvalidInput, format, args...)}
+	}
+	if len(r.Header.Values("Content-Encoding")) > 0 {
+		return refuse("the body of a delivery is sent as it is, without Content-Encoding")
+	}
+	types := r.Header.Values("Content-Type")
+	if len(types) != 1 {
+		return refuse("a delivery has one Content-Type, application/json; this one has %d", len(types))
+	}
+	kind, params, err := mime.ParseMediaType(types[0])
+	charset, said := params["charset"]
+	if err != nil || kind != "application/json" || said && !strings.EqualFold(charset, "utf-8") {
+		return refuse("a delivery is application/json in UTF-8, not %.80q", types[0])
+	}
+	return nil
+}
+
+// body reads the body of a request, within the bounds of size and time.
+func (s *server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	tooLarge := plugin.Errorf(plugin.CodeInputTooLarge, "a delivery has at most %d bytes", MaxBody)
+	if r.ContentLength > MaxBody {
+		return nil, tooLarge
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(s.BodyTime)) // where there is no connection, nothing is slow
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	_ = control.SetReadDeadline(time.Time{})
+	var large *http.MaxBytesError
+	switch {
+	case err == nil:
+		return body, nil
+	case errors.As(err, &large):
+		return nil, tooLarge
+	case r.Context().Err() != nil:
+		return nil, context.Cause(r.Context())
+	}
+	w.Header().Set("Connection", "close")
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, refusal{http.StatusRequestTimeout, plugin.Errorf(plugin.CodeTimeout, "the body of the delivery did not come whole within %s", s.BodyTime)}
+	}
+	return nil, refusal{http.StatusBadRequest, plugin.Errorf(plugin.CodeInvalidInput, "the body of the delivery did not come whole")}
+}
+
+// refused answers with an error. What is the host's own trouble is told to its
+// log; a sender hears of it only that there is some.
+func (s *server) refused(w http.ResponseWriter, r *http.Request, err error) {
+	level := slog.LevelInfo
+	if statusOf(err) >= http.StatusInternalServerError {
+		level = slog.LevelWarn
+	}
+	s.Log.Log(r.Context(), level, "a delivery was not taken", "path", r.URL.Path, "from", r.RemoteAddr, "code", plugin.CodeOf(err), "cause", err.Error())
+	fail(w, err)
+}
