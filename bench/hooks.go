@@ -42,12 +42,16 @@ type listened struct {
 	close func()
 }
 
-// batch is how many events are timed together. Their payloads are made before
-// that, so that none has been looked into.
-const batch = 1000
+// How many events are timed together: few, where each takes long, so that the
+// median is of batches in which nobody else had the core. Their payloads are made
+// before that, so that none has been looked into.
+const (
+	busBatch  = 1000
+	hookBatch = 40
+)
 
 // inTurns has the contestants take turns, and returns the figures of each round.
-func inTurns(l *lab, all []listened) (rounds, error) {
+func inTurns(l *lab, all []listened, batch int) (rounds, error) {
 	n, turn := l.length()
 	var r rounds
 	for range n {
@@ -126,7 +130,7 @@ func busRounds(args []string) error {
 			})},
 			{name: fmt.Sprintf("the bus, %d listeners", n), unit: 1, limit: atMostRatio(5), each: overPayloads(emit)},
 		}
-		r, err := inTurns(l, pair)
+		r, err := inTurns(l, pair, busBatch)
 		if err != nil {
 			return err
 		}
@@ -199,13 +203,11 @@ func hookRounds(args []string) error {
 		}
 		c.unit = float64(time.Microsecond)
 		all = append(all, *c)
-		for range 5 { // caches and just-in-time compilers
-			if _, err := c.each(batch); err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
-			}
+		if _, err := c.each(5000); err != nil { // caches and just-in-time compilers
+			return fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
-	r, err := inTurns(l, all)
+	r, err := inTurns(l, all, hookBatch)
 	if err != nil {
 		return err
 	}

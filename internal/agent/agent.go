@@ -15,6 +15,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -91,6 +92,9 @@ type Options struct {
 	Open   func(ctx context.Context, tenant, name string) (id string, err error)
 	Closed func(ctx context.Context, tenant, id string) error
 
+	// Clean takes secrets out of what a hook is told, and out of what it says. It
+	// may be nil.
+	Clean func(s event.Subscription) event.Subscription
 	// Secrets returns the values that a secret has: two while one replaces the
 	// other.
 	Secrets func(ctx context.Context, tenant, name string) ([]string, error)
@@ -110,6 +114,7 @@ type Agents struct {
 	Options
 	mu        sync.Mutex
 	instances map[Key]*Instance
+	leaving   []*Instance // that were stopped while a turn went on
 	closed    bool
 }
 
@@ -142,6 +147,9 @@ func (a *Agents) Instance(ctx context.Context, tenant, id string) (*Instance, er
 	key := Key{tenant, id}
 	a.mu.Lock()
 	i := a.instances[key]
+	if mine := holder(ctx); i == nil && mine != nil && mine.key == key {
+		i = mine // a turn goes on with what it began with
+	}
 	switch {
 	case a.closed:
 		a.mu.Unlock()
@@ -154,12 +162,17 @@ func (a *Agents) Instance(ctx context.Context, tenant, id string) (*Instance, er
 	return i, i.start(ctx, row)
 }
 
-// Stop ends what this process has of an agent, if it has anything. Its plugins
-// hear the reason: user, idle, shutdown or error.
+// Stop ends what this process has of an agent, if it has anything, or has the last
+// of its turns do so that go on. Its plugins hear the reason: user, idle, shutdown
+// or error.
 func (a *Agents) Stop(tenant, id, reason string) error {
 	a.mu.Lock()
 	i := a.instances[Key{tenant, id}]
 	delete(a.instances, Key{tenant, id})
+	a.leaving = slices.DeleteFunc(a.leaving, (*Instance).left)
+	if i != nil {
+		a.leaving = append(a.leaving, i)
+	}
 	a.mu.Unlock()
 	if i == nil {
 		return nil
@@ -167,16 +180,16 @@ func (a *Agents) Stop(tenant, id, reason string) error {
 	return i.stop(reason)
 }
 
-// Close stops all instances.
+// Close stops all instances, and ends their turns.
 func (a *Agents) Close() error {
 	a.mu.Lock()
 	a.closed = true
-	all := a.instances
-	a.instances = map[Key]*Instance{}
+	all := append(slices.Collect(maps.Values(a.instances)), a.leaving...)
+	a.instances, a.leaving = map[Key]*Instance{}, nil
 	a.mu.Unlock()
 	var failed error
 	for _, i := range all {
-		if err := i.stop("shutdown"); err != nil && failed == nil {
+		if err := i.stop(shutdown); err != nil && failed == nil {
 			failed = err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/event"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -61,6 +62,9 @@ func (a *Agents) Receive(ctx context.Context, tenant, id, namespace string, head
 	}
 	in.Channel = namespace
 	place, marks := id+"/"+namespace, []string{"id:" + d.ID}
+	if in.mark != "" {
+		marks = append(marks, "said:"+in.mark)
+	}
 	if c.Scheme == webhook.GitHub { // which does not sign its ids
 		marks = append(marks, "body:"+d.Hash())
 	}
@@ -73,6 +77,7 @@ func (a *Agents) take(ctx context.Context, key Key, c *Channel, in *Incoming, pl
 	if err != nil {
 		return r, err
 	}
+	ctx, read := Tainting(ctx)
 	p, err := i.transform(ctx, event.ChannelMessageIn, fields{
 		"channel": in.Channel, "direction": "in", "text": in.Text, "metadata": orNil(in.Metadata),
 	})
@@ -88,15 +93,13 @@ func (a *Agents) take(ctx context.Context, key Key, c *Channel, in *Incoming, pl
 			in.Metadata = json.RawMessage(raw)
 		}
 	}
-	i.arriving.Lock() // two first messages of somebody are one conversation
-	defer i.arriving.Unlock()
 	message, err := json.Marshal(in)
 	if err != nil {
 		return r, err
 	}
 	source := Source{Channel: in.Channel, Kind: "channel", Platform: string(c.Scheme), Peer: in.Sender}
 	for range 3 { // one that was found may be closed in between, for having been idle
-		if r, err = i.keepInbound(ctx, c, source, message, place, marks); !errors.Is(err, errClosed) {
+		if r, err = i.keepInbound(ctx, source, message, plugin.Labels(c.labels(), read()), place, marks); !errors.Is(err, errClosed) {
 			break
 		}
 	}
@@ -111,12 +114,9 @@ var errClosed = plugin.Errorf(plugin.CodeUnavailable, "the conversation has just
 
 // keepInbound adds a message to the conversation of its source, unless one of its
 // marks was seen.
-func (i *Instance) keepInbound(ctx context.Context, c *Channel, source Source, message []byte, place string, marks []string) (r Received, err error) {
+func (i *Instance) keepInbound(ctx context.Context, source Source, message []byte, labels []string, place string, marks []string) (r Received, err error) {
 	key := i.key
-	conversation, err := i.Find(ctx, source)
-	if err == nil && conversation == nil {
-		conversation, err = i.Open(ctx, source)
-	}
+	conversation, err := i.Next(ctx, source)
 	if err != nil {
 		return r, err
 	}
@@ -134,7 +134,7 @@ func (i *Instance) keepInbound(ctx context.Context, c *Channel, source Source, m
 			return nil
 		}
 		n, err := tx.InsertMessage(store.MessageRow{
-			Tenant: key.Tenant, SessionID: conversation.SessionID, Role: store.Inbound, Body: message, Labels: c.labels(), At: now,
+			Tenant: key.Tenant, SessionID: conversation.SessionID, Role: store.Inbound, Body: message, Labels: labels, At: now,
 		})
 		if err == nil && n == 0 {
 			err = errClosed // and the marks are not kept either
@@ -203,18 +203,35 @@ func (a *Agents) Attend(ctx context.Context, tenant, session string) error {
 // converse gives one message that came in its turn, and sends the answer.
 func (i *Instance) converse(ctx context.Context, session string, m Message) error {
 	answer, err := i.Turn(ctx, session, m, Audience{})
+	if errors.Is(err, errHandled) {
+		return nil
+	}
 	row := i.agent()
 	log := i.agents.Log.With("agent", i.key.Agent, "session", session, "message", m.Inbound)
 	switch code := plugin.CodeOf(err); {
-	case code == plugin.CodeOverloaded || ctx.Err() != nil:
+	case err == nil:
+		if answer.Cut && answer.Text == "" {
+			answer.Text = "That took too many steps, and did not come to an end."
+		}
+	case code == plugin.CodeOverloaded || errors.Is(err, errStopped):
 		return err // it goes on waiting
-	case err != nil:
+	default:
+		now, failure := i.agents.Store.Conversation(context.WithoutCancel(ctx), i.key.Tenant, session)
+		if failure != nil || now == nil {
+			return failure
+		}
+		if ctx.Err() != nil && now.Handled < m.Inbound {
+			return err // its turn had not begun: it goes on waiting
+		}
 		log.Error("a turn failed", "code", code, "cause", err.Error())
-		if err := i.agents.Store.Write(ctx, func(tx store.Tx) error { return tx.Handled(i.key.Tenant, session, m.Inbound) }); err != nil {
+		if err := i.agents.Store.Write(context.WithoutCancel(ctx), func(tx store.Tx) error { return tx.Handled(i.key.Tenant, session, m.Inbound) }); err != nil {
 			return err
 		}
 		answer.Text = "That did not work; the people who run this agent can see why."
 	}
+	// Whoever asked hears of it, also where the host is about to end.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyTime)
+	defer cancel()
 	s := full(&row)
 	if err := i.reply(ctx, session, s.Channels[m.Channel], m, answer); err != nil {
 		log.Error("an answer could not be sent", "code", plugin.CodeOf(err), "cause", err.Error())
@@ -222,9 +239,13 @@ func (i *Instance) converse(ctx context.Context, session string, m Message) erro
 	return nil
 }
 
+// replyTime is how long sending an answer may take.
+const replyTime = time.Minute
+
 // reply sends an answer by the channel's own operation: an ordinary call, with
 // whatever policy and approval that needs.
 func (i *Instance) reply(ctx context.Context, session string, c Channel, m Message, answer Answer) error {
+	ctx, read := Tainting(ctx)
 	text, err := i.rewritten(ctx, event.ChannelMessageOut, "text", fields{
 		"sessionId": session, "channel": m.Channel, "direction": "out", "text": answer.Text, "metadata": orNil(m.Metadata),
 	})
@@ -241,7 +262,8 @@ func (i *Instance) reply(ctx context.Context, session string, c Channel, m Messa
 	}
 	res, err := i.agents.Kernel.Call(ctx, plugin.Call{
 		Tenant: i.key.Tenant, Principal: m.From, Actor: "agent:" + i.key.Agent, Agent: i.key.Agent, Origin: plugin.OriginAgent, Session: session,
-		Labels: answer.Labels, Operation: c.Reply, Input: raw, Key: fmt.Sprintf("reply:%s:%d", session, m.Inbound), Trace: plugin.Trace{Correlation: session},
+		Labels:    plugin.Labels(plugin.Labels(answer.Labels, m.Labels), read()), // whom it goes to is the sender's word too
+		Operation: c.Reply, Input: raw, Key: fmt.Sprintf("reply:%s:%d", session, m.Inbound), Trace: plugin.Trace{Correlation: session},
 	})
 	if err == nil && res.Status == plugin.PendingApproval {
 		i.agents.Log.Info("an answer waits for a person", "agent", i.key.Agent, "session", session, "approval", res.Approval.ID)
@@ -249,8 +271,18 @@ func (i *Instance) reply(ctx context.Context, session string, c Channel, m Messa
 	return err
 }
 
+// maxAsked is how deep agents may ask agents.
+const maxAsked = 3
+
+type askedKey struct{}
+
 // Ask has an agent answer one message, in a conversation of its own.
 func (a *Agents) Ask(ctx context.Context, tenant, id string, m Message, peer string) (Answer, error) {
+	depth, _ := ctx.Value(askedKey{}).(int)
+	if depth == maxAsked {
+		return Answer{}, plugin.Errorf(plugin.CodeLimitExceeded, "agents asked each other %d deep; take agent.chat from one of them", maxAsked)
+	}
+	ctx = context.WithValue(ctx, askedKey{}, depth+1)
 	i, err := a.Instance(ctx, tenant, id)
 	if err != nil {
 		return Answer{}, err
@@ -268,11 +300,12 @@ func (a *Agents) Fire(ctx context.Context, tenant, id, schedule, kind, prompt st
 	if row := i.agent(); row.State != store.AgentRunning {
 		return Answer{}, plugin.Errorf(plugin.CodeDisabled, "agent %s is stopped; mortise agents start %s starts it", id, id)
 	}
+	ctx, read := Tainting(ctx)
 	prompt, err = i.rewritten(ctx, event.ScheduleFired, "prompt", fields{"scheduleId": schedule, "type": kind, "prompt": prompt})
 	if err != nil {
 		return Answer{}, err
 	}
-	return i.once(ctx, Source{Channel: Scheduled, Kind: "schedule", Peer: schedule}, Message{Text: prompt, From: by, Role: "owner"})
+	return i.once(ctx, Source{Channel: Scheduled, Kind: "schedule", Peer: schedule}, Message{Text: prompt, From: by, Role: "owner", Labels: read()})
 }
 
 // once is a conversation of one message.

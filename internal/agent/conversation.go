@@ -3,7 +3,9 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
+	"unicode"
 
 	"github.com/mortise-dev/mortise/internal/event"
 	"github.com/mortise-dev/mortise/internal/llm"
@@ -30,7 +32,37 @@ type Source struct {
 
 // Open begins a conversation, and tells the agent's plugins.
 func (i *Instance) Open(ctx context.Context, s Source) (*store.ConversationRow, error) {
-	id, err := i.agents.Options.Open(ctx, i.key.Tenant, i.key.Agent+" with "+orNobody(s.Peer))
+	return i.begun(ctx, s, func(store.Tx) (bool, error) { return true, nil })
+}
+
+// Next goes on with the open conversation of a source, or opens one: a single one,
+// whoever asks at the same time and on whichever node.
+func (i *Instance) Next(ctx context.Context, s Source) (*store.ConversationRow, error) {
+	for range 8 { // each time somebody else was first
+		last, err := i.last(ctx, s, false)
+		if err != nil || last != nil && last.Open {
+			return last, err
+		}
+		// Of all that come after one conversation, only the first leaves a mark.
+		mark := "first:" + s.Peer
+		if last != nil {
+			mark = "after:" + last.SessionID
+		}
+		place := i.key.Agent + "/" + s.Channel + "/conversations"
+		row, err := i.begun(ctx, s, func(tx store.Tx) (bool, error) {
+			return tx.InsertDelivery(i.key.Tenant, place, mark, i.agents.Now().UTC())
+		})
+		if row != nil || err != nil {
+			return row, err
+		}
+	}
+	return nil, plugin.Errorf(plugin.CodeUnavailable, "conversations with %s begin and end too fast; send it again", orNobody(s.Peer))
+}
+
+// begun opens a conversation if may says so, in the transaction that does it; nil
+// where it does not.
+func (i *Instance) begun(ctx context.Context, s Source, may func(store.Tx) (bool, error)) (*store.ConversationRow, error) {
+	id, err := i.agents.Options.Open(ctx, i.key.Tenant, nameOf(i.key.Agent, s.Peer))
 	if err != nil {
 		return nil, err
 	}
@@ -38,14 +70,33 @@ func (i *Instance) Open(ctx context.Context, s Source) (*store.ConversationRow, 
 	row := store.ConversationRow{
 		Tenant: i.key.Tenant, SessionID: id, Agent: i.key.Agent, Channel: s.Channel, Peer: s.Peer, CreatedAt: now, UpdatedAt: now, Open: true,
 	}
-	if err := i.agents.Store.Write(ctx, func(tx store.Tx) error { return tx.InsertConversation(row) }); err != nil {
-		return nil, err
+	won := false
+	err = i.agents.Store.Write(ctx, func(tx store.Tx) (err error) {
+		if won, err = may(tx); err != nil || !won {
+			return err
+		}
+		return tx.InsertConversation(row)
+	})
+	if err != nil || !won {
+		return nil, errors.Join(err, i.agents.Closed(context.WithoutCancel(ctx), i.key.Tenant, id))
 	}
 	f := fields{"sessionId": id, "sessionType": kindOf(&row), "sourceKind": s.Kind, "sourcePlatform": s.Platform}
 	if s.Peer != "" {
 		f["participants"] = []string{s.Peer}
 	}
-	return &row, i.emit(ctx, event.SessionOpened, f)
+	return &row, i.happened(ctx, event.SessionOpened, f)
+}
+
+// nameOf is what the session of a conversation is called: senders may have names
+// that a session may not.
+func nameOf(agent, peer string) string {
+	name := []rune(agent + " with " + orNobody(peer))
+	for n, r := range name {
+		if !unicode.IsPrint(r) {
+			name[n] = '?'
+		}
+	}
+	return string(name[:min(len(name), 180)])
 }
 
 // kindOf returns what sort of conversation it is.
@@ -65,8 +116,14 @@ func orNobody(peer string) string {
 
 // Find returns the open conversation of a source, nil if there is none.
 func (i *Instance) Find(ctx context.Context, s Source) (*store.ConversationRow, error) {
+	return i.last(ctx, s, true)
+}
+
+// last returns the newest conversation of a source, or the newest that is open;
+// nil if there is none.
+func (i *Instance) last(ctx context.Context, s Source, open bool) (*store.ConversationRow, error) {
 	rows, err := i.agents.Store.Conversations(ctx, store.ConversationFilter{
-		Tenant: i.key.Tenant, Agent: i.key.Agent, Channel: s.Channel, Peer: s.Peer, Open: true, Limit: 1,
+		Tenant: i.key.Tenant, Agent: i.key.Agent, Channel: s.Channel, Peer: s.Peer, NoPeer: s.Peer == "", Open: open, Limit: 1,
 	})
 	if err != nil || len(rows) == 0 {
 		return nil, err
@@ -76,9 +133,20 @@ func (i *Instance) Find(ctx context.Context, s Source) (*store.ConversationRow, 
 
 // End ends a conversation, and tells the agent's plugins why.
 func (i *Instance) End(ctx context.Context, session, reason string) error {
+	row, err := i.agents.Store.Conversation(ctx, i.key.Tenant, session)
+	if err != nil {
+		return err
+	}
+	if row == nil || row.Agent != i.key.Agent {
+		return i.noConversation(session)
+	}
 	return i.end(ctx, session, reason, func(tx store.Tx) (bool, error) {
 		return tx.CloseConversation(i.key.Tenant, session, i.agents.Now().UTC())
 	})
+}
+
+func (i *Instance) noConversation(session string) error {
+	return plugin.Errorf(plugin.CodeNotFound, "agent %s has no conversation %s", i.key.Agent, session)
 }
 
 func (i *Instance) end(ctx context.Context, session, reason string, by func(store.Tx) (bool, error)) error {
@@ -86,7 +154,7 @@ func (i *Instance) end(ctx context.Context, session, reason string, by func(stor
 	if err != nil || !ended {
 		return err
 	}
-	return i.emit(ctx, event.SessionClosed, fields{"sessionId": session, "reason": reason})
+	return i.happened(ctx, event.SessionClosed, fields{"sessionId": session, "reason": reason})
 }
 
 // close closes a conversation, and the session that it is.
@@ -137,25 +205,36 @@ type said struct {
 	Results []llm.ToolResult `json:"results,omitempty"`
 }
 
-// keep adds a message to a conversation. also shares its transaction; it may be
-// nil.
-func (i *Instance) keep(ctx context.Context, session string, m llm.Message, call string, labels []string, also func(store.Tx) error) error {
+// keep adds a message to a conversation of which the lease has the turn, whether or
+// not anybody waits for it any more. also shares its transaction; it may be nil.
+func (i *Instance) keep(ctx context.Context, session, lease string, m llm.Message, call string, labels []string, also func(store.Tx) error) error {
 	body, err := json.Marshal(said{m.Text, m.Uses, m.Results})
 	if err != nil {
 		return err
 	}
 	n := int64(0)
-	err = i.agents.Store.Write(ctx, func(tx store.Tx) (err error) {
+	err = i.agents.Store.Write(context.WithoutCancel(ctx), func(tx store.Tx) (err error) {
 		n, err = tx.InsertMessage(store.MessageRow{
 			Tenant: i.key.Tenant, SessionID: session, Role: string(m.Role), Body: body, CallID: call, Labels: append([]string{}, labels...), At: i.agents.Now().UTC(),
 		})
-		if err == nil && n > 0 && also != nil {
+		if err != nil || n == 0 {
+			return err
+		}
+		// Whoever lost the turn adds nothing to another's.
+		row, err := tx.Conversation(ctx, i.key.Tenant, session)
+		if err != nil {
+			return err
+		}
+		if row == nil || row.Lease != lease {
+			return taken(session)
+		}
+		if also != nil {
 			err = also(tx)
 		}
 		return err
 	})
 	if err == nil && n == 0 {
-		err = plugin.Errorf(plugin.CodeNotFound, "there is no conversation %s", session)
+		err = i.noConversation(session)
 	}
 	return err
 }
@@ -164,45 +243,45 @@ func (i *Instance) keep(ctx context.Context, session string, m llm.Message, call
 const maxHistoryBytes = 256 << 10
 
 // history returns the last messages of a conversation, the oldest first, and the
-// labels of all that was said in it. It begins with a message of the user: what a
-// tool answered means nothing without the wish for it.
+// labels of what is in them: what an agent said has the labels of all that was
+// said before. It begins with a message of the user: what a tool answered means
+// nothing without the wish for it. However long the conversation is, no more is
+// read of it than the last turn, and as much as is shown.
 func (i *Instance) history(ctx context.Context, session string, most int) (messages []llm.Message, labels []string, err error) {
-	after, size := int64(0), 0
+	const page = 64
+	var all []llm.Message // the newest first
+	var tainted [][]string
+	from, size, before := 0, 0, int64(0) // from is how many are shown
+read:
 	for {
-		rows, err := i.agents.Store.Messages(ctx, i.key.Tenant, session, after, 500)
+		rows, err := i.agents.Store.LastMessages(ctx, i.key.Tenant, session, before, page)
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, r := range rows {
-			after = r.N
-			labels = plugin.Labels(labels, r.Labels)
-			if r.Role == store.Inbound {
-				continue
-			}
+			before = r.N
 			var s said
 			if err := json.Unmarshal(r.Body, &s); err != nil {
 				return nil, nil, plugin.Errorf(plugin.CodeInternal, "message %d of %s cannot be read: %w", r.N, session, err)
 			}
-			messages = append(messages, llm.Message{Role: llm.Role(r.Role), Text: s.Text, Uses: s.Uses, Results: s.Results})
+			m := llm.Message{Role: llm.Role(r.Role), Text: s.Text, Uses: s.Uses, Results: s.Results}
+			// One turn alone may be too long: it is shown whole, and the model's limit decides.
+			if size += weight(&m); from > 0 && (size > maxHistoryBytes || len(all) >= most) {
+				break read
+			}
+			all, tainted = append(all, m), append(tainted, r.Labels)
+			if m.Role == llm.User {
+				from = len(all)
+			}
 		}
-		if len(rows) < 500 {
+		if len(rows) < page {
 			break
 		}
 	}
-	from := len(messages)
-	for n := len(messages) - 1; n >= 0; n-- {
-		if size += weight(&messages[n]); size > maxHistoryBytes || len(messages)-n > most {
-			break
-		}
-		if messages[n].Role == llm.User {
-			from = n
-		}
+	for n := from - 1; n >= 0; n-- {
+		messages, labels = append(messages, all[n]), plugin.Labels(labels, tainted[n])
 	}
-	if from == len(messages) && from > 0 { // one turn alone is too long: it is shown whole, and the model's limit decides
-		for from = len(messages) - 1; from > 0 && messages[from].Role != llm.User; from-- {
-		}
-	}
-	return messages[from:], labels, nil
+	return messages, labels, nil
 }
 
 func weight(m *llm.Message) int {

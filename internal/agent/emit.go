@@ -17,6 +17,9 @@ type fields map[string]any
 // Nobody builds one that nobody hears: then it is nil.
 func (i *Instance) payload(name string, f fields) (*event.Payload, error) {
 	if !i.bus.Heard(name) {
+		if i.closed.Load() { // nobody is to take silence for an allowance
+			return nil, i.gone()
+		}
 		return nil, nil
 	}
 	all := fields{"at": i.agents.Now().UTC().Format(time.RFC3339Nano)}
@@ -43,7 +46,19 @@ func (i *Instance) emit(ctx context.Context, name string, f fields) error {
 	if p == nil || err != nil {
 		return err
 	}
-	return failed(i.bus.Emit(ctx, name, p))
+	return failed(ctx, i.bus.Emit(ctx, name, p))
+}
+
+// hearTime is how long listeners have, all together, to hear of what happened.
+const hearTime = time.Minute
+
+// happened is emit for what cannot be undone: listeners hear of it also where
+// nobody waits for it any more.
+func (i *Instance) happened(ctx context.Context, name string, f fields) error {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), hearTime,
+		plugin.Errorf(plugin.CodeTimeout, "the plugins of agent %s took longer than %s to hear of %s", i.key.Agent, hearTime, name))
+	defer cancel()
+	return i.emit(ctx, name, f)
 }
 
 // transform lets hooks rewrite an event, and returns what they made of it; nil
@@ -55,7 +70,7 @@ func (i *Instance) transform(ctx context.Context, name string, f fields) (*event
 	}
 	made, err := i.bus.Transform(ctx, name, p)
 	if err != nil {
-		return nil, failed(err)
+		return nil, failed(ctx, err)
 	}
 	if made == p {
 		return nil, nil
@@ -79,10 +94,14 @@ func (i *Instance) rewritten(ctx context.Context, name, member string, f fields)
 // errEnds is in every error of a hook that asked to end the turn by failing.
 var errEnds = errors.New("a hook asked to end the turn")
 
-// failed is the end of a turn by such a hook.
-func failed(err error) error {
+// failed is the end of a turn by such a hook. That nobody waits any more is no
+// hook's doing.
+func failed(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		return plugin.AsError(err)
 	}
 	return &plugin.Error{Code: plugin.CodeHookFailed, Message: plugin.AsError(err).Message, Err: errors.Join(errEnds, err)}
 }

@@ -40,7 +40,7 @@ func (a *Agents) Before(ctx context.Context, t *plugin.Target, call *plugin.Call
 	}
 	v, err := i.bus.Veto(ctx, event.ToolBefore, p)
 	if err != nil {
-		return heard, failed(err)
+		return heard, failed(ctx, err)
 	}
 	if !v.Allow {
 		heard.Vetoed = t.Name() + " was refused by " + v.By

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/mortise-dev/mortise/internal/webhook"
 	"github.com/mortise-dev/mortise/plugin"
@@ -16,6 +17,8 @@ type Incoming struct {
 	Metadata  json.RawMessage `json:"metadata,omitzero"`
 	Channel   string          `json:"channel"`
 	Challenge string          `json:"-"` // to be answered, in place of anything else
+
+	mark string // the same for every delivery of the message, where it may come in several ways
 }
 
 // read returns what a delivery says; nil where it is nothing that anybody said.
@@ -29,11 +32,17 @@ func read(scheme webhook.Scheme, d *webhook.Delivery, kind string) (*Incoming, e
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the delivery is no event of %s: %w", scheme, err)
 	}
 	if in != nil && in.Challenge == "" {
+		if strings.TrimSpace(in.Text) == "" {
+			return nil, nil
+		}
 		if len(in.Text) > MaxText || strings.ContainsRune(in.Text, 0) {
 			return nil, plugin.Errorf(plugin.CodeInputTooLarge, "a message has at most %d bytes and no NUL; this one has %d", MaxText, len(in.Text))
 		}
 		if len(in.Sender) > 255 {
 			return nil, plugin.Errorf(plugin.CodeInvalidInput, "its sender has %d bytes; at most 255", len(in.Sender))
+		}
+		if strings.ContainsFunc(in.Sender, unicode.IsControl) {
+			return nil, plugin.Errorf(plugin.CodeInvalidInput, "its sender %.80q has control characters", in.Sender)
 		}
 	}
 	return in, nil
@@ -78,7 +87,11 @@ func readSlack(body []byte, _ string) (*Incoming, error) {
 	if e.Type != "message" && e.Type != "app_mention" || e.Subtype != "" || e.BotID != "" || e.Text == "" {
 		return nil, nil
 	}
-	return &Incoming{Text: e.Text, Sender: e.User, Metadata: metadata(map[string]any{"channel": e.Channel, "ts": e.TS, "thread_ts": e.Thread})}, nil
+	in := &Incoming{Text: e.Text, Sender: e.User, Metadata: metadata(map[string]any{"channel": e.Channel, "ts": e.TS, "thread_ts": e.Thread})}
+	if e.Channel != "" && e.TS != "" { // that the agent is mentioned in it is another event with another id
+		in.mark = e.Channel + "/" + e.TS
+	}
+	return in, nil
 }
 
 // readGitHub reads comments, and issues and pull requests that are opened. kind

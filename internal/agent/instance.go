@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/event"
@@ -17,18 +18,26 @@ import (
 )
 
 // An Instance is what one process has of an agent: its bus, and the hooks of its
-// plugins on that.
+// plugins on that. Its hooks are opened and closed by one goroutine at a time, and
+// no lock is held while a plugin runs, so that one that calls back does not wait
+// for itself.
 type Instance struct {
 	agents *Agents
 	key    Key
 	bus    *event.Bus
+	closed atomic.Bool     // its bus is, or is about to be
+	ctx    context.Context // of its turns: it ends with the host
+	cancel context.CancelCauseFunc
+	gate   chan struct{} // one place, for whoever opens and closes hooks
 
-	arriving sync.Mutex // held while it is found out which conversation a message belongs to
-
-	mu      sync.Mutex // guards the rest; held while hooks are opened and closed
+	mu      sync.Mutex // guards the rest
 	row     store.AgentRow
 	started bool
-	open    map[string]opened  // hooks, by plugin
+	turns   int                // that go on
+	ending  string             // why it is stopped; "" while it is not
+	idle    chan struct{}      // closed once it is stopped and no turn goes on
+	done    chan struct{}      // closed once its plugins are let go
+	open    map[string]opened  // hooks, by plugin; only whoever is in the gate changes these two
 	failed  map[string]failure // plugins whose hooks could not be opened
 }
 
@@ -36,21 +45,30 @@ type Instance struct {
 type opened struct {
 	digest   string
 	handlers Handlers
+	off      []func()
 }
 
 // A failure is a plugin whose hooks could not be opened, so that nobody guards
 // what it was to guard.
 type failure struct {
+	plugin string
 	digest string
 	guards bool
 	err    error
+	at     time.Time
 }
 
+// retryTime is for how long a plugin whose hooks could not be opened is left alone,
+// while its package is the same.
+const retryTime = 30 * time.Second
+
 func newInstance(a *Agents, key Key) *Instance {
-	return &Instance{
-		agents: a, key: key, bus: event.NewBus(key.Agent, event.Options{Log: a.Log}),
-		open: map[string]opened{}, failed: map[string]failure{},
+	i := &Instance{
+		agents: a, key: key, bus: event.NewBus(key.Agent, event.Options{Log: a.Log}), gate: make(chan struct{}, 1),
+		idle: make(chan struct{}), done: make(chan struct{}), open: map[string]opened{}, failed: map[string]failure{},
 	}
+	i.ctx, i.cancel = context.WithCancelCause(context.Background())
+	return i
 }
 
 // Bus returns the instance's own bus.
@@ -59,116 +77,267 @@ func (i *Instance) Bus() *event.Bus { return i.bus }
 // start brings the instance up to date with its agent, and tells its plugins
 // the first time.
 func (i *Instance) start(ctx context.Context, row *store.AgentRow) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.row = *row
-	if err := i.sync(ctx); err != nil {
+	if err := i.enter(ctx); err != nil {
 		return err
 	}
-	if i.started {
-		return nil
+	i.mu.Lock()
+	i.row = *row
+	i.mu.Unlock()
+	problems, err := i.sync(ctx)
+	i.mu.Lock()
+	first := err == nil && !i.started
+	i.started = i.started || first
+	i.mu.Unlock()
+	<-i.gate
+	for _, f := range problems {
+		i.agents.Log.Error("the hooks of a plugin could not be opened", "agent", i.key.Agent, "plugin", f.plugin, "cause", f.err.Error())
+		_ = i.happened(ctx, event.PluginError, fields{"pluginId": f.plugin, "event": event.AgentStarted, "message": f.err.Error(), "stack": ""})
 	}
-	i.started = true
-	return i.emit(ctx, event.AgentStarted, nil)
+	if err != nil || !first {
+		return err
+	}
+	return i.happened(ctx, event.AgentStarted, nil)
 }
 
-// stop tells the plugins, and lets them go.
-func (i *Instance) stop(reason string) error {
+// enter waits for the gate.
+func (i *Instance) enter(ctx context.Context) error {
+	select {
+	case i.gate <- struct{}{}:
+	case <-ctx.Done():
+		return plugin.AsError(context.Cause(ctx))
+	}
+	if i.closed.Load() {
+		<-i.gate
+		return i.gone()
+	}
+	return nil
+}
+
+// errStopped is in every error that is of an instance which was stopped.
+var errStopped = errors.New("the instance was stopped")
+
+func (i *Instance) gone() error {
+	return plugin.Errorf(plugin.CodeUnavailable, "agent %s has just been stopped here; try again: %w", i.key.Agent, errStopped)
+}
+
+// hold keeps the instance for a turn: one that was begun goes on where the agent
+// is stopped meanwhile. release must be called.
+func (i *Instance) hold() (release func(), err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if i.ending != "" {
+		return nil, i.gone()
+	}
+	i.turns++
+	return func() {
+		i.mu.Lock()
+		i.turns--
+		reason, last := i.ending, i.turns == 0 && i.ending != ""
+		if last {
+			close(i.idle)
+		}
+		i.mu.Unlock()
+		if last && reason != shutdown { // then whoever stopped it did not wait
+			if err := i.finish(reason); err != nil {
+				i.agents.Log.Warn("an agent was stopped, and its plugins were not all let go", "agent", i.key.Agent, "cause", err.Error())
+			}
+		}
+	}, nil
+}
+
+// shutdown is why an agent stops whose host ends: its turns end too.
+const shutdown = "shutdown"
+
+// stop tells the plugins, and lets them go, once no turn goes on. Only where the
+// host ends are turns ended, and waited for.
+func (i *Instance) stop(reason string) error {
+	i.mu.Lock()
+	again, busy := i.ending != "", i.turns > 0
+	if !again {
+		i.ending = reason
+	}
+	i.mu.Unlock()
+	if busy && reason == shutdown {
+		i.cancel(plugin.Errorf(plugin.CodeUnavailable, "the host is closing"))
+		wait := i.idle
+		if again {
+			wait = i.done
+		}
+		timer := time.NewTimer(stopTime)
+		defer timer.Stop()
+		select {
+		case <-wait:
+		case <-timer.C:
+			i.agents.Log.Warn("a turn goes on while its host closes", "agent", i.key.Agent, "waited", stopTime)
+		}
+	}
+	if again || busy && reason != shutdown {
+		return nil // the last turn does the rest
+	}
+	return i.finish(reason)
+}
+
+// finish tells the plugins that it is over, and lets them go.
+func (i *Instance) finish(reason string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
+	defer close(i.done)
+	defer i.cancel(nil)
 	var errs []error
-	if i.started {
+	i.mu.Lock()
+	started := i.started
+	i.mu.Unlock()
+	if started {
 		errs = append(errs, i.emit(ctx, event.AgentStopped, fields{"reason": reason}))
 	}
+	i.closed.Store(true)
 	i.bus.Close()
-	for _, o := range i.open {
+	select { // whoever opens hooks finds the bus closed, and gives them back
+	case i.gate <- struct{}{}:
+	case <-ctx.Done():
+		return errors.Join(append(errs, i.gone())...)
+	}
+	defer func() { <-i.gate }()
+	i.mu.Lock()
+	open := i.open
+	i.open = map[string]opened{}
+	i.mu.Unlock()
+	for _, o := range open {
 		errs = append(errs, o.handlers.Close())
 	}
-	i.open = map[string]opened{}
 	return errors.Join(errs...)
+}
+
+// left reports whether nothing is left to do of one that was stopped.
+func (i *Instance) left() bool {
+	select {
+	case <-i.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // stopTime is how long an agent's plugins have to hear that it stops.
 const stopTime = 5 * time.Second
 
 // sync has the hooks on the bus that the agent's plugins have now. One whose
-// hooks cannot be opened is left out, and what it guards is guarded by nobody.
-func (i *Instance) sync(ctx context.Context) error {
+// hooks cannot be opened is left out, and what it guards is guarded by nobody:
+// that is known before its old hooks are gone, and new ones are there before the
+// old ones go. It returns those that failed now.
+func (i *Instance) sync(ctx context.Context) (problems []failure, err error) {
 	given, err := i.agents.Given(ctx, i.key.Tenant, i.key.Agent)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	want := map[string]Hooked{}
-	for name, versions := range given {
-		h, err := i.agents.Plugins.Hooked(ctx, name, versions)
+	want, now := map[string]Hooked{}, i.agents.Now()
+	fail := func(h Hooked, err error) {
+		f := failure{h.Plugin, h.Digest, h.Guards, err, now}
+		problems = append(problems, f)
+		i.mu.Lock()
+		i.failed[h.Plugin] = f
+		i.mu.Unlock()
+	}
+	unsure := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		h, err := i.agents.Plugins.Hooked(ctx, name, given[name])
 		switch {
+		case err != nil && ctx.Err() != nil:
+			return problems, plugin.AsError(context.Cause(ctx))
 		case plugin.CodeOf(err) == plugin.CodeNotFound || plugin.CodeOf(err) == plugin.CodeDisabled:
 			continue // it was removed, or is switched off for everybody
 		case err != nil:
-			i.fail(ctx, Hooked{Plugin: name, Guards: true}, err)
+			unsure[name] = true
+			fail(Hooked{Plugin: name, Guards: true}, err)
 		case h.Hears:
 			want[name] = h
 		}
 	}
-	for name, o := range i.open {
-		if h, found := want[name]; !found || h.Digest != o.digest {
-			i.bus.Remove(name)
-			delete(i.open, name)
-			if err := o.handlers.Close(); err != nil {
-				i.agents.Log.Warn("the hooks of a plugin could not be closed", "agent", i.key.Agent, "plugin", name, "cause", err.Error())
-			}
+	for _, name := range slices.Collect(maps.Keys(i.open)) {
+		if _, found := want[name]; !found {
+			i.close(name)
 		}
 	}
-	for name := range i.failed {
-		if _, found := given[name]; !found {
-			delete(i.failed, name)
+	for _, name := range slices.Collect(maps.Keys(i.failed)) {
+		if _, found := want[name]; !found && !unsure[name] {
+			i.recovered(name)
 		}
 	}
 	// By name: then so is the order of registration, wherever the agent runs.
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		h := want[name]
-		if _, found := i.open[name]; found {
+		if o, found := i.open[name]; found && o.digest == h.Digest {
 			continue
 		}
-		if f, found := i.failed[name]; found && f.digest == h.Digest && h.Digest != "" {
-			continue // it will fail again
-		}
-		if err := i.hook(ctx, h); err != nil {
-			i.fail(ctx, h, err)
+		if f, found := i.failed[name]; found && f.digest == h.Digest && h.Digest != "" && now.Sub(f.at) < retryTime {
 			continue
 		}
-		delete(i.failed, name)
+		o, err := i.hook(ctx, h)
+		if err != nil && ctx.Err() != nil { // which says nothing of the plugin
+			return problems, plugin.AsError(context.Cause(ctx))
+		}
+		if err != nil {
+			fail(h, err)
+			i.close(name)
+			continue
+		}
+		i.close(name)
+		i.mu.Lock()
+		i.open[name] = o
+		i.mu.Unlock()
+		i.recovered(name)
 	}
-	return nil
+	return problems, nil
+}
+
+// recovered forgets that the hooks of a plugin could not be opened.
+func (i *Instance) recovered(name string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.failed, name)
+}
+
+// close takes the hooks of a plugin off the bus, if it has any there.
+func (i *Instance) close(name string) {
+	i.mu.Lock()
+	o, found := i.open[name]
+	delete(i.open, name)
+	i.mu.Unlock()
+	if !found {
+		return
+	}
+	for _, off := range o.off {
+		off()
+	}
+	if err := o.handlers.Close(); err != nil {
+		i.agents.Log.Warn("the hooks of a plugin could not be closed", "agent", i.key.Agent, "plugin", name, "cause", err.Error())
+	}
 }
 
 // hook puts a plugin's hooks on the bus: all of them, or none.
-func (i *Instance) hook(ctx context.Context, h Hooked) error {
+func (i *Instance) hook(ctx context.Context, h Hooked) (o opened, err error) {
 	handlers, err := i.agents.Plugins.Hook(ctx, Owner{
 		Tenant: i.key.Tenant, Agent: i.key.Agent, Memory: Memory{i.agents, i.key}, Report: i.report,
 	}, h)
 	if err != nil {
-		return err
+		return o, err
 	}
+	o = opened{digest: h.Digest, handlers: handlers}
 	for _, s := range handlers.Subscriptions() {
 		s.Plugin = h.Plugin
-		if _, err := i.bus.On(s); err != nil {
-			i.bus.Remove(h.Plugin)
-			return errors.Join(err, handlers.Close())
+		if i.agents.Clean != nil {
+			s = i.agents.Clean(s)
 		}
+		off, err := i.bus.On(s)
+		if err != nil {
+			for _, off := range o.off {
+				off()
+			}
+			return o, errors.Join(err, handlers.Close())
+		}
+		o.off = append(o.off, off)
 	}
-	i.open[h.Plugin] = opened{h.Digest, handlers}
-	return nil
-}
-
-// fail takes note of a plugin whose hooks could not be opened, and tells the
-// others.
-func (i *Instance) fail(ctx context.Context, h Hooked, err error) {
-	i.failed[h.Plugin] = failure{h.Digest, h.Guards, err}
-	i.agents.Log.Error("the hooks of a plugin could not be opened", "agent", i.key.Agent, "plugin", h.Plugin, "cause", err.Error())
-	_ = i.emit(ctx, event.PluginError, fields{"pluginId": h.Plugin, "event": event.AgentStarted, "message": err.Error(), "stack": ""})
+	return o, nil
 }
 
 // Failed tells the plugins of an agent, where this process has an instance of it,
@@ -178,7 +347,7 @@ func (a *Agents) Failed(ctx context.Context, tenant, id, name, on, message strin
 	i := a.instances[Key{tenant, id}]
 	a.mu.Unlock()
 	if i != nil {
-		_ = i.emit(ctx, event.PluginError, fields{"pluginId": name, "event": on, "message": message, "stack": ""})
+		_ = i.happened(ctx, event.PluginError, fields{"pluginId": name, "event": on, "message": message, "stack": ""})
 	}
 }
 

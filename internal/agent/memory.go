@@ -33,6 +33,7 @@ func (m Memory) Get(ctx context.Context, key string) (content string, found bool
 	if row == nil || err != nil {
 		return "", false, err
 	}
+	taint(ctx, row.Labels)
 	return row.Content, true, nil
 }
 
@@ -59,7 +60,11 @@ func (m Memory) Search(ctx context.Context, query string, limit int) ([]store.Me
 		return found[r.Key] == 0
 	})
 	slices.SortStableFunc(rows, func(a, b store.MemoryRow) int { return found[b.Key] - found[a.Key] })
-	return rows[:min(len(rows), max(limit, 0))], nil
+	rows = rows[:min(len(rows), max(limit, 0))]
+	for _, r := range rows {
+		taint(ctx, r.Labels)
+	}
+	return rows, nil
 }
 
 // words returns the words of a query in small letters, each once, at most 32.
@@ -82,13 +87,17 @@ func (m Memory) Upsert(ctx context.Context, session, key, content string, labels
 	row := store.MemoryRow{Tenant: m.key.Tenant, Agent: m.key.Agent, Key: key, Content: content, Labels: append([]string{}, labels...), UpdatedAt: m.agents.Now().UTC()}
 	full := false
 	err := m.agents.Store.Write(ctx, func(tx store.Tx) error {
-		rows, err := tx.Memories(ctx, m.key.Tenant, m.key.Agent, MaxMemories)
+		n, err := tx.CountMemories(ctx, m.key.Tenant, m.key.Agent)
 		if err != nil {
 			return err
 		}
-		full = len(rows) == MaxMemories && !slices.ContainsFunc(rows, func(r store.MemoryRow) bool { return r.Key == key })
-		if full {
-			return nil
+		full = n >= MaxMemories
+		if full { // of what is there already there may be another version
+			was, err := tx.Memory(ctx, m.key.Tenant, m.key.Agent, key)
+			if err != nil || was == nil {
+				return err
+			}
+			full = false
 		}
 		if err := tx.PutMemory(row); err != nil {
 			return err
@@ -112,7 +121,7 @@ func (m Memory) told(ctx context.Context, session, key, content string) error {
 	if i == nil {
 		return nil
 	}
-	return i.emit(ctx, event.MemoryUpsert, fields{"sessionId": session, "key": key, "content": content})
+	return i.happened(ctx, event.MemoryUpsert, fields{"sessionId": session, "key": key, "content": content})
 }
 
 // Forget reports whether there was something to forget. Where there was, also

@@ -19,6 +19,14 @@ func SceneOf(ctx context.Context) Scene {
 	return s
 }
 
+type holderKey struct{}
+
+// holder returns the instance that ctx is a turn of; nil outside any.
+func holder(ctx context.Context) *Instance {
+	i, _ := ctx.Value(holderKey{}).(*Instance)
+	return i
+}
+
 func within(ctx context.Context, s Scene) context.Context {
 	return context.WithValue(ctx, sceneKey{}, s)
 }

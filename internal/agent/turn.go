@@ -65,6 +65,10 @@ func (i *Instance) Turn(ctx context.Context, session string, m Message, to Audie
 		return a, err
 	}
 	defer end()
+	if m.Inbound > 0 && m.Inbound <= c.Handled {
+		return a, errHandled // by another host, while this one waited
+	}
+	ctx, read := Tainting(ctx)
 	// Refresh: plugins that it was given since, or lost.
 	if err := i.refresh(ctx); err != nil {
 		return a, err
@@ -73,8 +77,9 @@ func (i *Instance) Turn(ctx context.Context, session string, m Message, to Audie
 	if m.Text, err = i.rewritten(ctx, event.SessionMessageReceived, "text", m.fields(session)); err != nil {
 		return a, err
 	}
+	m.Labels = plugin.Labels(m.Labels, read()) // of what hooks put into it
 	handled := func(tx store.Tx) error { return tx.Handled(i.key.Tenant, session, m.Inbound) }
-	if err := i.keep(ctx, session, llm.Message{Role: llm.User, Text: m.Text}, "", m.Labels, handled); err != nil {
+	if err := i.keep(ctx, session, c.Lease, llm.Message{Role: llm.User, Text: m.Text}, "", m.Labels, handled); err != nil {
 		return a, err
 	}
 	// Think and act, until the brain asks for nothing more.
@@ -82,6 +87,7 @@ func (i *Instance) Turn(ctx context.Context, session string, m Message, to Audie
 	if err != nil {
 		return a, err
 	}
+	t.read = read
 	for t.answer.Steps = 1; ; t.answer.Steps++ {
 		move, err := t.think(ctx)
 		if err != nil {
@@ -98,6 +104,22 @@ func (i *Instance) Turn(ctx context.Context, session string, m Message, to Audie
 			return t.answer, nil
 		}
 	}
+}
+
+// errHandled is why a message that came in has no turn: it has had one.
+var errHandled = plugin.Errorf(plugin.CodeUnavailable, "the message has its turn behind it")
+
+// taken is why a turn ends that was suspended for too long.
+func taken(session string) error {
+	return plugin.Errorf(plugin.CodeCancelled, "the turn of %s was taken over by another host", session)
+}
+
+// ended is why a turn ends whose context did; nil while that has not.
+func ended(ctx context.Context) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return plugin.AsError(cause)
+	}
+	return nil
 }
 
 // fields are what hooks hear of a message.
@@ -124,8 +146,17 @@ func (i *Instance) take(ctx context.Context, session string) (_ context.Context,
 		return nil, nil, nil, err
 	}
 	if row == nil || row.Agent != key.Agent {
-		return nil, nil, nil, plugin.Errorf(plugin.CodeNotFound, "agent %s has no conversation %s", key.Agent, session)
+		return nil, nil, nil, i.noConversation(session)
 	}
+	release, err := i.hold()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer func() {
+		if end == nil {
+			release()
+		}
+	}()
 	deadline := i.agents.Now().Add(turnLease)
 	for {
 		won := false
@@ -158,7 +189,9 @@ func (i *Instance) take(ctx context.Context, session string) (_ context.Context,
 		}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, i.agents.Options.Turn, plugin.Errorf(plugin.CodeTimeout, "the turn took longer than %s", i.agents.Options.Turn))
-	ctx, lost := context.WithCancelCause(within(ctx, Scene{session, kindOf(c), c.Channel, c.Turns}))
+	ctx = context.WithValue(within(ctx, Scene{session, kindOf(c), c.Channel, c.Turns}), holderKey{}, i)
+	ctx, lost := context.WithCancelCause(ctx)
+	off := context.AfterFunc(i.ctx, func() { lost(context.Cause(i.ctx)) })
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -174,12 +207,14 @@ func (i *Instance) take(ctx context.Context, session string) (_ context.Context,
 				return err
 			})
 			if err == nil && !held {
-				lost(plugin.Errorf(plugin.CodeCancelled, "the turn of %s was taken over by another host", session))
+				lost(taken(session))
 				return
 			}
 		}
 	}()
 	return ctx, c, func() {
+		defer release()
+		off()
 		lost(nil)
 		cancel()
 		<-done
@@ -204,6 +239,9 @@ type turn struct {
 	tools    []Tool
 	given    []string
 	tab      *llm.Tab
+	lease    string
+	known    []store.MemoryRow // what it remembers of what is talked about
+	read     func() []string   // the labels of what was read from its memory
 	answer   Answer
 }
 
@@ -211,9 +249,12 @@ type turn struct {
 func (i *Instance) begin(ctx context.Context, c *store.ConversationRow, m Message, to Audience) (*turn, error) {
 	row, session := i.agent(), c.SessionID
 	t := &turn{Instance: i, session: session, message: m, audience: to, row: row, settings: full(&row), brain: chat{i.agents.Model}, tab: &llm.Tab{}}
-	t.index = c.Turns
+	t.index, t.lease = c.Turns, c.Lease
 	_, labels, err := i.history(ctx, session, t.settings.History)
 	if err != nil {
+		return nil, err
+	}
+	if t.known, err = (Memory{i.agents, i.key}).Search(ctx, m.Text, shown); err != nil {
 		return nil, err
 	}
 	t.answer.Uses, t.answer.Labels = []Use{}, plugin.Labels(labels, m.Labels)
@@ -242,11 +283,10 @@ func (t *turn) think(ctx context.Context) (llm.Move, error) {
 	if err != nil {
 		return llm.Move{}, err
 	}
-	t.answer.Labels = plugin.Labels(t.answer.Labels, labels)
-	t.call.Labels = t.answer.Labels
 	if system, messages, err = t.before(ctx, system, messages); err != nil {
 		return llm.Move{}, err
 	}
+	t.taint(plugin.Labels(labels, t.read()))
 	started := t.agents.Now()
 	move := t.brain.next(ctx, thought{
 		call: t.call, agent: t.key.Agent, tier: t.row.Tier, system: system, messages: messages, tools: t.tools,
@@ -259,17 +299,24 @@ func (t *turn) think(ctx context.Context) (llm.Move, error) {
 	if failure != nil {
 		f["error"] = plugin.AsError(failure).Message
 	}
-	if err := t.emit(ctx, event.ModelAfter, f); err != nil {
+	if err := t.happened(ctx, event.ModelAfter, f); err != nil {
 		return move, err
 	}
 	if failure != nil {
-		if cause := context.Cause(ctx); cause != nil && plugin.CodeOf(cause) != plugin.CodeInternal {
+		if cause := ended(ctx); cause != nil && plugin.CodeOf(cause) != plugin.CodeInternal {
 			failure = cause
 		}
 		return move, failure
 	}
+	t.taint(t.read()) // of what hooks put beside it
 	t.answer.Text = move.Text
-	return move, t.keep(ctx, t.session, llm.Message{Role: llm.Assistant, Text: move.Text, Uses: move.Uses}, t.call.Trace.Step, t.answer.Labels, nil)
+	return move, t.keep(ctx, t.session, t.lease, llm.Message{Role: llm.Assistant, Text: move.Text, Uses: move.Uses}, t.call.Trace.Step, t.answer.Labels, nil)
+}
+
+// taint adds to the labels of the turn.
+func (t *turn) taint(labels []string) {
+	t.answer.Labels = plugin.Labels(t.answer.Labels, labels)
+	t.call.Labels = t.answer.Labels
 }
 
 // act uses the tools that the brain asked for, one after another, and keeps what
@@ -279,7 +326,7 @@ func (t *turn) act(ctx context.Context, uses []llm.ToolUse) error {
 	var stop error
 	for _, wish := range uses {
 		if stop == nil {
-			stop = context.Cause(ctx)
+			stop = ended(ctx)
 		}
 		u := Use{ID: wish.ID, Name: wish.Name, Input: wish.Input}
 		if stop == nil {
@@ -291,7 +338,7 @@ func (t *turn) act(ctx context.Context, uses []llm.ToolUse) error {
 		results = append(results, llm.ToolResult{ID: wish.ID, Name: wish.Name, Text: u.Text, Failed: u.Code != ""})
 	}
 	// What was asked for has an answer on record, however the turn ends.
-	if err := t.keep(context.WithoutCancel(ctx), t.session, llm.Message{Role: llm.ToolRole, Results: results}, t.call.Trace.Step, t.answer.Labels, nil); err != nil && stop == nil {
+	if err := t.keep(ctx, t.session, t.lease, llm.Message{Role: llm.ToolRole, Results: results}, t.call.Trace.Step, t.answer.Labels, nil); err != nil && stop == nil {
 		return err
 	}
 	return stop

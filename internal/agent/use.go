@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,39 +33,73 @@ type Use struct {
 // maxAnswer is how much of what a tool answers the model is told.
 const maxAnswer = 64 << 10
 
+// maxHeard is how much of that hooks may hear: what is longer is not told.
+const maxHeard = 2 << 20
+
+// unread returns what a model wrote in place of a tool's input, where that could
+// not be read.
+func unread(input json.RawMessage) (text string, found bool) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(input, &members) != nil || len(members) != 1 || members["$broken"] == nil {
+		return "", false
+	}
+	return text, json.Unmarshal(members["$broken"], &text) == nil
+}
+
 // use uses one tool. That it fails is an answer for the model; only a hook that
 // asked for it, or the end of the turn, is an error.
-func (t *turn) use(ctx context.Context, u *Use) error {
+func (t *turn) use(ctx context.Context, u *Use) (err error) {
+	defer func() { // whoever follows the turn is not to take it down
+		if v := recover(); v != nil {
+			t.agents.Log.Error("what follows a turn panicked", "agent", t.key.Agent, "session", t.session, "cause", fmt.Sprint(v), "stack", string(debug.Stack()))
+			if u.Text == "" {
+				u.Status, u.Code, u.Text = plugin.Failed, plugin.CodeInternal, "it was not used: the turn ended before"
+			}
+			err = plugin.Errorf(plugin.CodeInternal, "what follows the turn failed while %s was used; the host's log has the cause", u.Operation)
+		}
+	}()
 	at := slices.IndexFunc(t.tools, func(tool Tool) bool { return tool.Name == u.Name })
 	if at < 0 {
 		u.Status, u.Code = plugin.Failed, plugin.CodeNotFound
 		u.Text = fmt.Sprintf("there is no tool %.80q here", u.Name)
+		if t.audience.Used != nil {
+			t.audience.Used(*u)
+		}
 		return nil
 	}
-	u.Operation, u.CallID = t.tools[at].Operation, uuid.Must(uuid.NewV7()).String()
+	u.Operation = t.tools[at].Operation
+	if text, found := unread(u.Input); found {
+		u.Status, u.Code = plugin.Failed, plugin.CodeInvalidInput
+		u.Text = fmt.Sprintf("invalid_input: what the tool was given is no JSON object: %.200q", text)
+		if t.audience.Used != nil {
+			t.audience.Used(*u)
+		}
+		return nil
+	}
+	u.CallID = uuid.Must(uuid.NewV7()).String()
 	call := t.call
 	call.ID, call.Operation, call.Input = u.CallID, u.Operation, u.Input
 	if t.audience.Using != nil {
 		t.audience.Using(*u)
 	}
 	started := t.agents.Now()
-	res, err := t.agents.Kernel.Call(ctx, call)
-	if err == nil && res.Status == plugin.PendingApproval {
+	res, failed := t.agents.Kernel.Call(ctx, call)
+	if failed == nil && res.Status == plugin.PendingApproval {
 		u.Approval = res.Approval.ID
+		t.told(u, res, nil) // however asking ends
 		if t.audience.Ask != nil {
 			reply, failure := t.audience.Ask(*u)
 			if failure != nil {
 				return failure
 			}
 			if reply != nil {
-				u.Approval, res, err = "", reply.Result, reply.Err
+				u.Approval, res, failed = "", reply.Result, reply.Err
 			}
 		}
 	}
 	u.Took = t.agents.Now().Sub(started)
-	t.told(u, res, err)
-	t.answer.Labels = plugin.Labels(t.answer.Labels, res.Labels)
-	t.call.Labels = t.answer.Labels
+	t.told(u, res, failed)
+	t.taint(plugin.Labels(res.Labels, t.read()))
 	if t.audience.Used != nil {
 		t.audience.Used(*u)
 	}
@@ -71,18 +107,18 @@ func (t *turn) use(ctx context.Context, u *Use) error {
 		"sessionId": t.session, "toolName": u.Operation, "toolCallId": u.CallID, "args": u.Input,
 		"durationMs": u.Took.Milliseconds(), "ok": u.Code == "",
 	}
-	if u.Code == "" && len(res.Data) > 0 {
+	if u.Code == "" && len(res.Data) > 0 && len(res.Data) <= maxHeard {
 		f["result"] = res.Data
 	}
 	if u.Code != "" {
 		f["error"] = u.Text
 	}
-	if failure := t.emit(ctx, event.ToolAfter, f); failure != nil {
+	if failure := t.happened(ctx, event.ToolAfter, f); failure != nil {
 		return failure
 	}
 	// A hook that asked to end the turn is the one refusal that is no answer.
-	if errors.Is(err, errEnds) {
-		return err
+	if errors.Is(failed, errEnds) {
+		return failed
 	}
 	return nil
 }
@@ -105,6 +141,6 @@ func (t *turn) told(u *Use, res plugin.Result, err error) {
 		u.Text = string(res.Data)
 	}
 	if len(u.Text) > maxAnswer {
-		u.Text = u.Text[:maxAnswer] + fmt.Sprintf("\n[cut: %d bytes in all]", len(u.Text))
+		u.Text = strings.ToValidUTF8(u.Text[:maxAnswer], "") + fmt.Sprintf("\n[cut: %d bytes in all]", len(u.Text))
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/cli"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/registry"
+	"github.com/mortise-dev/mortise/internal/secret"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 	mortise "github.com/mortise-dev/mortise/sdk/go"
@@ -42,6 +43,8 @@ func TestMain(m *testing.M) {
 			gatePlugin(os.Args[2], os.Args[3])
 		case "mortise":
 			os.Exit(cli.Main(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+		case "mortise-blind": // without what takes secrets out
+			os.Exit(cli.Run(secret.Blind(), os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 		case "fetcher":
 			fetcherPlugin()
 		case "caller":

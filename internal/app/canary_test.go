@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -18,55 +19,94 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/secret"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 // TestNoSurfaceHasTheCanary has a plugin say a secret that it was given in every
 // encoding and everywhere: in its answer, its errors, its events, on standard
-// error, in what it stores and sends and hands on. Then all that commands print,
-// every file of the data directory with each page of the database, and a backup
-// are searched for it.
+// error, in what it stores and sends and hands on, to a model and to an agent.
+// Then all that commands print, every file of the data directory with each page
+// of the database, what models, hooks and approvers are told, and a backup are
+// searched for it.
 //
-// A value of fewer than 8 bytes is not taken out. The same with such a one shows
-// that each of these would have it.
+// The same with a scrubber that does nothing shows that each of these would have
+// it.
 func TestNoSurfaceHasTheCanary(t *testing.T) {
 	t.Parallel()
 	needPython(t)
 	t.Run("kept out", func(t *testing.T) {
 		t.Parallel()
-		for where, text := range singing(t, canary) {
+		surfaces := singing(t, false)
+		for where, text := range surfaces {
 			if found := heard(text, canary); len(found) > 0 {
-				t.Errorf("%s has it in %v: %.300q", where, found, text)
+				t.Errorf("%s has it in %v: %.300q", where, found, around(text, canary))
 			}
 		}
+		reached(t, surfaces, func(string) bool { return true })
 	})
 	t.Run("sabotaged", func(t *testing.T) {
 		t.Parallel()
-		const short = "k7+q/9Z"
-		surfaces := singing(t, short)
-		for _, name := range []string{
-			"run", "run --json", "run --debug, errors", "fail", "fail --json", "preview", "nested", "ledger list", "ledger show", "calls show",
-			"approvals show", "artifacts", "kb show", "kb search", "log", "mortise.db", "backup: mortise.db",
-		} {
-			found := false
-			for where, text := range surfaces {
-				found = found || strings.HasPrefix(where, name) && len(heard(text, short)) > 0
-			}
-			if !found {
-				t.Errorf("%s would not have shown it: %v", name, slices.Sorted(maps.Keys(surfaces)))
-			}
-		}
-		for form := range spelled(short) {
-			if !slices.Contains(heard(surfaces["run --json"], short), form) {
+		surfaces := singing(t, true)
+		reached(t, surfaces, func(text string) bool { return len(heard(text, canary)) > 0 })
+		for form := range spelled(canary) {
+			if !slices.Contains(heard(surfaces["run --json"], canary), form) {
 				t.Errorf("the plugin does not say it in %s", form)
 			}
 		}
 	})
+}
+
+// reached fails unless there is each surface that the canary would be on, and ok
+// holds for it.
+func reached(t *testing.T, surfaces map[string]string, ok func(text string) bool) {
+	t.Helper()
+	missed := false
+	for _, name := range []string{
+		"run", "run --json", "run --debug, errors", "fail", "fail --json", "preview", "dry run", "dry run --json", "stored", "nested",
+		"ledger list", "ledger show", "calls show canary/tell", "approvals show", "approvals show --json", "notified",
+		"artifacts show", "kb show", "kb show --json", "kb search", "feeds show --json", "feeds run", "log",
+		"observed progress", "observed content", "observed log", "observed in two parts", "observed in parts of objects",
+		"sent to a model, by a plugin", "sent to a model, by an agent",
+		"chat", "chat --json", "agents conversations", "agents memory", "hooks hear tool.before", "hooks hear tool.after",
+		"hooks hear memory.upsert", "hooks hear model.before", "hooks hear model.after", "hooks hear plugin.error",
+		"table [messages]", "table [memories]", "table [outbox]", "table [documents]", "table [chunks]", "table [artifacts]", "table [bodies]", "table [kv]",
+		"mortise.db", "backup: mortise.db",
+	} {
+		found := false
+		for where, text := range surfaces {
+			found = found || strings.HasPrefix(where, name) && ok(text)
+		}
+		if !found {
+			t.Errorf("%s would not have shown it: %.300q", name, surfaces[name])
+			missed = true
+		}
+	}
+	if missed {
+		t.Logf("there are %q", slices.Sorted(maps.Keys(surfaces)))
+	}
+}
+
+// around returns what stands around the first part of a value in a text.
+func around(text, value string) string {
+	for _, form := range spelled(value) {
+		for i := range 3 {
+			part := form[i*len(form)/4:][:len(form)/2]
+			if at := strings.Index(text, part); at >= 0 {
+				return text[max(0, at-200):min(len(text), at+100)]
+			}
+		}
+	}
+	return text
 }
 
 // spelled are the encodings of a value that are searched for, by name.
@@ -119,10 +159,104 @@ func heard(text, value string) (found []string) {
 	return found
 }
 
-// singing has a plugin tell value and returns what there is to be read
-// afterwards, by where.
-func singing(t *testing.T, value string) (surfaces map[string]string) {
+// A confidant is a model that repeats what it was told. It has the agent that asks
+// it use the canary, and says then what came of that.
+type confidant struct {
+	*httptest.Server
+	mu    sync.Mutex
+	asked map[string]string // what it was sent, by who asked
+}
+
+func newConfidant(t *testing.T) *confidant {
 	t.Helper()
+	c := &confidant{asked: map[string]string{}}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var raw json.RawMessage
+		var body struct {
+			Stream   bool
+			Messages []struct {
+				Role    string
+				Content any
+			}
+		}
+		if err := json.NewDecoder(r.Body).Decode(&raw); err != nil || json.Unmarshal(raw, &body) != nil || len(body.Messages) == 0 {
+			http.Error(w, `{"error":{"message":"no conversation"}}`, http.StatusBadRequest)
+			return
+		}
+		who := "by a plugin"
+		if body.Stream {
+			who = "by an agent"
+		}
+		c.mu.Lock()
+		c.asked[who] += string(raw) + "\n"
+		c.mu.Unlock()
+		last := body.Messages[len(body.Messages)-1]
+		said, _ := json.Marshal(fmt.Sprint("I heard ", last.Content)) // a string
+		const usage = `"usage":{"prompt_tokens":100,"completion_tokens":10,"total_tokens":110}`
+		if !body.Stream {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"id":"1","object":"chat.completion","created":1,"model":"m-1","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":%s}}],%s}`, said, usage)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		send := func(delta, reason string) {
+			fmt.Fprintf(w, "data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m-1\",\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%s}]}\n\n", delta, reason)
+		}
+		if last.Role == "tool" {
+			send(fmt.Sprintf(`{"role":"assistant","content":%s}`, said), "null")
+			send(`{}`, `"stop"`)
+		} else {
+			send(`{"role":"assistant","tool_calls":[{"index":0,"id":"use_1","type":"function","function":{"name":"canary__whisper","arguments":"{}"}}]}`, "null")
+			send(`{}`, `"tool_calls"`)
+		}
+		fmt.Fprintf(w, "data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m-1\",\"choices\":[],%s}\n\ndata: [DONE]\n\n", usage)
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+// nosy is a plugin that hears all events, and writes them to the log so that no
+// scrubber knows them again. Of some it complains.
+const nosy = `
+const letters = "ghijklmnopqrstuv";
+function coded(text) {
+  let out = "";
+  for (let i = 0; i < text.length; i++) for (let shift = 12; shift >= 0; shift -= 4) out += letters[(text.charCodeAt(i) >> shift) & 15];
+  return out;
+}
+export function register(ctx) {
+  for (const event of ["tool.before@v1", "tool.after@v1", "memory.upsert@v1", "model.before@v1", "model.after@v1", "prompt.assemble@v1", "session.message.received@v1", "plugin.error@v1"])
+    ctx.bus.on(event, (payload) => {
+      const text = coded(JSON.stringify(payload));
+      for (let i = 0; i < text.length; i += 4000) ctx.log.info("EARS " + event.replace("@v1", "") + " " + text.slice(i, i + 4000));
+      if (event === "tool.before@v1") return { allow: true };
+      return undefined;
+    });
+  ctx.bus.on("memory.upsert@v1", (payload) => { throw new Error("heard " + JSON.stringify(payload)); });
+  ctx.tools.add({ name: "hear", description: "Hear.", schema: { type: "object" }, handler: () => ({ heard: true }) });
+}`
+
+// overheard adds what nosy heard, from the log.
+func overheard(surfaces map[string]string, log string) {
+	for _, m := range regexp.MustCompile(`EARS ([a-z.]+) ([g-v]+)`).FindAllStringSubmatch(log, -1) {
+		var text []rune
+		for i := 0; i+4 <= len(m[2]); i += 4 {
+			var r rune
+			for _, c := range m[2][i : i+4] {
+				r = r<<4 | (c - 'g')
+			}
+			text = append(text, r)
+		}
+		surfaces["hooks hear "+m[1]] += string(text)
+	}
+}
+
+// singing has a plugin tell the canary and returns what there is to be read
+// afterwards, by where. A blind host takes no secrets out.
+func singing(t *testing.T, blind bool) (surfaces map[string]string) {
+	t.Helper()
+	const value = canary
+	model := newConfidant(t)
 	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		body, err := io.ReadAll(r.Body) // all of it before the answer begins
@@ -132,21 +266,36 @@ func singing(t *testing.T, value string) (surfaces map[string]string) {
 		_, _ = w.Write(body)
 	}))
 	t.Cleanup(echo.Close)
-	home, dir, other := t.TempDir(), t.TempDir(), t.TempDir()
-	write(t, home, "mortise.yaml", "policy: {allow: [{effects: ['*']}, {kinds: [tool]}]}\nlog: {level: debug}\negress: {loopback: [canary]}\n")
+	home, dir, other, ears := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
+	write(t, home, "key", modelKey+"\n", "mortise.yaml", fmt.Sprintf(`
+policy: {allow: [{effects: ['*']}, {kinds: [tool]}]}
+log: {level: debug}
+egress: {loopback: [canary]}
+processes: {handshake: 60s}
+approvals: {notify: [sh, -c, "cat >>notified"]}
+models:
+  allow: [canary]
+  keep: true
+  light:
+    - {name: small, provider: openai, model: m-1, base_url: "%s/v1", api_key_file: key}
+`, model.URL))
+	write(t, ears, "manifest.json", `{"id":"nosy"}`, "index.ts", nosy)
 	write(t, dir, "manifest.yaml", fmt.Sprintf(`
 name: canary
 version: 1.0.0
 owner: test
 description: Sings.
 runner: {kind: process, entry: plugin.py}
-capabilities: [secrets, audit, storage, kb, http, artifacts]
+capabilities: [secrets, audit, storage, kb, http, artifacts, llm]
+feed: {allowed: [back], default: back}
 http: {hosts: [%q]}
-requires: {tools: ["noting@^1"]}
+requires: {tools: ["noting@^1", "agent.memory", "nosy"]}
 operations:
   tell: {kind: operator, effects: [kb_write, http_write, storage_write, noted], preview: true, brokered: true, secrets: {api_key: {}}}
   fail: {secrets: {api_key: {}}}
   back: {}
+  whisper: {kind: operator, effects: [memory_write], description: Whisper., input: {type: object}, secrets: {api_key: {}}}
+  speak: {secrets: {api_key: {}}}
 `, strings.TrimPrefix(echo.URL, "http://")), "plugin.py", fmt.Sprintf(`
 import base64, json, os, sys, urllib.parse
 from mortise import Context, Plugin, PluginError
@@ -184,7 +333,7 @@ def tell(ctx: Context) -> dict:
     with open(path, "w") as f:
         json.dump(all, f)
     ctx.service("artifacts.register", {"file_path": path, "artifact_type": "json_events", "metadata": {"all": all}})
-    return {"forms": all, s: {"nested": [s]}, "exact": (echoed["json"] if "json" in echoed else json.loads(echoed.get("body", "[]")))["all"] == all and ctx.service("storage.get", {"key": "kept"})["value"] == all, "noted": noted}
+    return {"forms": all, s: {"nested": [s]}, "exact": ((echoed["json"] if "json" in echoed else json.loads(echoed.get("body") or "{}")) or {}).get("all") == all and ctx.service("storage.get", {"key": "kept"})["value"] == all, "noted": noted}
 
 def b64name(s):
     return s.encode().hex()
@@ -196,6 +345,27 @@ def tell_preview(ctx: Context) -> dict:
 @plugin.tool
 def fail(ctx: Context) -> dict:
     raise PluginError("it is " + " ".join(forms(ctx)[1]), code="TOLD", details={"forms": forms(ctx)[1]})
+
+@plugin.operator(effects=["memory_write"])
+def whisper(ctx: Context) -> dict:
+    all = forms(ctx)[1]
+    ctx.call("agent.memory/upsert", {"key": "song", "content": "song " + " ".join(all)}, key="song")
+    ctx.call("nosy/hear", {"all": all})
+    ctx.service("llm.query_text", {"prompt": "song " + " ".join(all), "system_context": all[0], "grounding_data": all, "max_tokens": 64})
+    return {"forms": all}
+
+@plugin.tool
+def speak(ctx: Context) -> int:
+    s, all = forms(ctx)
+    for form in all:
+        ctx.log.info("it is " + form, form=form)
+        ctx.progress("it is " + form)
+        ctx.emit({"it is": form})
+    for n in range(0, len(s), 9):
+        ctx.emit(s[n : n + 9])
+    for n in range(0, len(s), 9):
+        ctx.emit({"kind": "piece", "delta": s[n : n + 9]})
+    return len(all)
 
 @plugin.tool
 def back(ctx: Context) -> dict:
@@ -210,7 +380,7 @@ owner: test
 description: Notes.
 runner: {kind: process, entry: plugin.py}
 operations:
-  note: {kind: operator, effects: [noted]}
+  note: {kind: operator, effects: [noted], brokered: true}
 `, "plugin.py", `
 from mortise import Context, Plugin
 
@@ -223,11 +393,15 @@ def note(forms: list, ctx: Context) -> dict:
 plugin.run()
 `)
 	surfaces = map[string]string{}
+	program := "mortise"
+	if blind {
+		program = "mortise-blind"
+	}
 	mortise := func(name string, stdin string, args ...string) (out string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, os.Args[0], append([]string{"mortise"}, args...)...)
+		cmd := exec.CommandContext(ctx, os.Args[0], append([]string{program}, args...)...)
 		cmd.Env = append(os.Environ(), "MORTISE_HOME="+home)
 		cmd.Stdin = strings.NewReader(stdin)
 		var stdout, stderr bytes.Buffer
@@ -262,6 +436,7 @@ plugin.run()
 		return fmt.Sprint(value)
 	}
 	mortise("register", "", "plugins", "register", other)
+	mortise("register nosy", "", "plugins", "register", ears)
 	mortise("register canary", "", "plugins", "register", dir)
 	mortise("secrets set", value+"\n", "secrets", "set", "api_key", "--plugin", "canary")
 	mortise("kb create", "", "kb", "create", "box")
@@ -280,6 +455,8 @@ plugin.run()
 	}
 	mortise("run", "", "run", "canary/tell", "--session", session)
 	mortise("run --debug", "", "run", "canary/tell", "--session", session, "--debug")
+	mortise("dry run", "", "run", "canary/tell", "--session", session, "--dry-run")
+	mortise("dry run --json", "", "run", "canary/tell", "--session", session, "--dry-run", "--json")
 	mortise("fail", "", "run", "canary/fail")
 	mortise("fail --json", "", "run", "canary/fail", "--json")
 	mortise("stored", "", "run", "canary/back", "--json")
@@ -319,13 +496,46 @@ plugin.run()
 	mortise("kb search", "", "kb", "search", "song", "--json")
 	mortise("kb show", "", "kb", "show", "box", "one")
 	mortise("kb show --json", "", "kb", "show", "box", "one", "--json")
+	feed := read(mortise("feeds create", "", "feeds", "create", "canary", "--json"), "id")
+	mortise("feeds run", "", "feeds", "run", feed, "--wait", "--json")
 	mortise("feeds list", "", "feeds", "list", "--json")
+	mortise("feeds show", "", "feeds", "show", feed)
+	mortise("feeds show --json", "", "feeds", "show", feed, "--json")
+
+	mortise("agents create", "", "agents", "create", "singer", "--prompt", "You sing.")
+	mortise("plugins enable canary", "", "plugins", "enable", "canary", "--agent", "singer")
+	mortise("plugins enable nosy", "", "plugins", "enable", "nosy", "--agent", "singer")
+	mortise("chat", "", "chat", "singer", "--new", "--message", "sing")
+	mortise("chat --json", "", "chat", "singer", "--new", "--json", "--message", "sing a song")
+	mortise("agents memory", "", "agents", "memory", "singer")
+	mortise("agents show", "", "agents", "show", "singer", "--json")
+	var talks struct {
+		Conversations []struct{ Session string } `json:"conversations"`
+	}
+	if text := mortise("agents conversations, all", "", "agents", "conversations", "singer", "--json"); json.Unmarshal([]byte(text), &talks) != nil || len(talks.Conversations) != 2 {
+		t.Fatalf("%.500s", text)
+	}
+	for _, c := range talks.Conversations {
+		mortise("agents conversations "+c.Session, "", "agents", "conversations", "singer", c.Session)
+		mortise("agents conversations "+c.Session+" --json", "", "agents", "conversations", "singer", c.Session, "--json")
+	}
+	overheard(surfaces, surfaces["log"])
+	t.Logf("DEBUG %.3000s\n%.3000s", surfaces["chat"], surfaces["chat, errors"])
+	model.mu.Lock()
+	for who, text := range model.asked {
+		surfaces["sent to a model, "+who] = text
+	}
+	model.mu.Unlock()
+	observed(t, home, blind, surfaces)
 
 	file := filepath.Join(t.TempDir(), "backup")
 	if _, err := app.Backup(t.Context(), app.BackupOptions{Home: home, File: file}); err != nil {
 		t.Fatal(err)
 	}
 	maps.Copy(surfaces, membersOf(t, file))
+	for name, text := range tables(t, home) {
+		surfaces["table "+name] = text
+	}
 	err := filepath.WalkDir(home, func(path string, d os.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() || strings.HasPrefix(path, filepath.Join(home, "runtime")) {
 			return err
@@ -342,6 +552,64 @@ plugin.run()
 		t.Fatal(err)
 	}
 	return surfaces
+}
+
+// observed has the canary speak to somebody who follows the call, and puts into
+// the store what others put there.
+func observed(t *testing.T, home string, blind bool, surfaces map[string]string) {
+	t.Helper()
+	s := secret.NewScrubber()
+	if blind {
+		s = secret.Blind()
+	}
+	var log bytes.Buffer
+	a, err := app.Open(t.Context(), app.Options{Home: home, Scrubber: s, Log: slog.New(slog.NewJSONHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	res, err := a.Kernel.Call(t.Context(), plugin.Call{
+		Tenant: "local", Principal: a.Principal, Origin: plugin.OriginCLI, Operation: "canary/speak", Input: json.RawMessage(`{}`),
+		Observe: func(e plugin.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			surfaces["observed "+string(e.Kind)] += e.Message + " " + string(e.Data) + "\n"
+			var text string
+			var piece struct{ Kind, Delta string }
+			if e.Kind == plugin.EventContent && json.Unmarshal(e.Data, &text) == nil {
+				surfaces["observed in two parts"] += text
+			} else if json.Unmarshal(e.Data, &piece) == nil && piece.Kind == "piece" {
+				surfaces["observed in parts of objects"] += piece.Delta
+			}
+		},
+	})
+	if err != nil || string(res.Data) != "13" {
+		t.Errorf("%s, %v", res.Data, err)
+	}
+	now := time.Now().UTC()
+	body, _ := json.Marshal(map[string]string{"event": canary}) // a string
+	if err := a.Store.Write(t.Context(), func(tx store.Tx) error {
+		_, err := tx.InsertOutbox(store.OutboxRow{Tenant: "local", ID: "1", Agent: "singer", Plugin: "nosy", Event: "tool.after@v1", Body: body, CreatedAt: now, NextAt: now, Problem: canary}, 10)
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+	for what, put := range map[string]func(tx store.Tx) error{
+		"a key": func(tx store.Tx) error {
+			return tx.PutKV(store.KVRow{KVKey: store.KVKey{Tenant: "local", Owner: "canary", Key: "k " + canary}, Value: []byte("1")})
+		},
+		"a memory": func(tx store.Tx) error {
+			return tx.PutMemory(store.MemoryRow{Tenant: "local", Agent: "singer", Key: canary, Labels: []string{}, UpdatedAt: now})
+		},
+	} {
+		if err := a.Store.Write(t.Context(), put); !blind && plugin.CodeOf(err) != plugin.CodeInvalidInput {
+			t.Errorf("%s with a secret in its name: %v", what, err)
+		}
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	surfaces["log of a program"] = log.String()
 }
 
 // membersOf returns what is in a backup.

@@ -23,7 +23,7 @@ func (a *App) openModels(log *slog.Logger) *llm.Dispatcher {
 	over := llm.Transport()
 	a.opened("connections to models", func() error { over.CloseIdleConnections(); return nil })
 	o := llm.Options{
-		Allow: c.Allow, PerMinute: c.PerMinute, AtOnce: c.AtOnce, Timeout: time.Duration(c.Timeout), Purse: purse{a.Store},
+		Allow: c.Allow, PerMinute: c.PerMinute, AtOnce: c.AtOnce, Timeout: time.Duration(c.Timeout), Purse: purse{a.Store}, Scrubber: a.scrubber,
 		Limits: llm.Limits{Query: microCents(c.Budget.Query), Call: microCents(c.Budget.Call), Session: microCents(c.Budget.Session), Day: microCents(c.Budget.Day)},
 		Record: func(ctx context.Context, e *llm.Exchange) error { return a.recordModel(ctx, log, e) },
 	}

@@ -158,11 +158,13 @@ func (s *scripts) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, 
 		return res, err
 	}
 	defer done()
+	ctx, read := agent.Tainting(ctx) // what it reads of the agent's memory may be in what it says
 	data, err := opened.instance.Call(ctx, t.Operation.Name, call.Input)
+	res.Labels = read()
 	if err != nil {
 		return res, err
 	}
-	return plugin.Result{Status: plugin.Succeeded, Data: data}, nil
+	return plugin.Result{Status: plugin.Succeeded, Data: data, Labels: res.Labels}, nil
 }
 
 // instance returns where a call runs. done must be called.

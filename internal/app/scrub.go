@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/event"
 	"github.com/mortise-dev/mortise/internal/kernel"
 	"github.com/mortise-dev/mortise/internal/secret"
 	"github.com/mortise-dev/mortise/plugin"
@@ -23,7 +24,9 @@ type scrubbing struct {
 func (r scrubbing) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, services plugin.Services) (plugin.Result, error) {
 	heard := *call
 	if call.Observe != nil {
-		heard.Observe = func(e plugin.Event) { call.Observe(r.event(e)) }
+		said := &speech{to: call.Observe, s: r.s}
+		defer said.end()
+		heard.Observe = func(e plugin.Event) { said.hear(r.event(e)) }
 	}
 	res, err := r.Runner.Run(ctx, t, &heard, services)
 	return r.result(res), r.failure(err)
@@ -89,4 +92,73 @@ func (r scrubbing) failure(err error) error {
 		return err
 	}
 	return &clean
+}
+
+// hook returns the hook of a plugin, told of nothing that a secret is in, and
+// scrubbed in what it says.
+func (r scrubbing) hook(s event.Subscription) event.Subscription {
+	if listen := s.Listen; listen != nil {
+		s.Listen = func(ctx context.Context, p *event.Payload) error {
+			p, err := r.payload(p)
+			if err == nil {
+				err = listen(ctx, p)
+			}
+			return r.hookFailure(err)
+		}
+	}
+	if transform := s.Transform; transform != nil {
+		s.Transform = func(ctx context.Context, p *event.Payload) (*event.Payload, error) {
+			told, err := r.payload(p)
+			if err != nil {
+				return nil, err
+			}
+			made, err := transform(ctx, told)
+			if err != nil || made == nil || made.Text() == told.Text() {
+				return nil, r.hookFailure(err)
+			}
+			return r.payload(made)
+		}
+	}
+	if veto := s.Veto; veto != nil {
+		s.Veto = func(ctx context.Context, p *event.Payload) (v event.Verdict, err error) {
+			told, err := r.payload(p)
+			if err != nil {
+				return v, err
+			}
+			if v, err = veto(ctx, told); err != nil {
+				return v, r.hookFailure(err)
+			}
+			v.Reason = r.s.Text(v.Reason)
+			if v.Payload == nil || v.Payload.Text() == told.Text() {
+				v.Payload = nil
+				return v, nil
+			}
+			if told != p { // what it made of a mark would be carried out
+				return event.Verdict{}, plugin.Errorf(plugin.CodeHookFailed, "%s rewrote a call that has a secret in it, which hooks are not told; it may refuse such a call, or let it be", s.Plugin)
+			}
+			v.Payload, err = r.payload(v.Payload)
+			return v, err
+		}
+	}
+	return s
+}
+
+// hookFailure is failure for what a hook threw, whatever it is.
+func (r scrubbing) hookFailure(err error) error {
+	if err = r.failure(err); err == nil {
+		return nil
+	}
+	if text := err.Error(); r.s.Text(text) != text {
+		return plugin.Errorf(plugin.CodeHookFailed, "%s", r.s.Text(text))
+	}
+	return err
+}
+
+// payload returns a payload without secrets: the same, where it has none.
+func (r scrubbing) payload(p *event.Payload) (*event.Payload, error) {
+	clean := r.s.JSON(json.RawMessage(p.Text()))
+	if string(clean) == p.Text() {
+		return p, nil
+	}
+	return event.NewPayload(string(clean))
 }

@@ -165,6 +165,7 @@ func (c *checker) plugin(ctx context.Context, r registry.Registered) error {
 		err = c.script(ctx, shown)
 	} else {
 		c.honest(ctx, shown)
+		err = c.hooks(ctx, shown)
 	}
 	if err != nil {
 		return err
@@ -190,6 +191,9 @@ func (c *checker) honest(ctx context.Context, s registry.Shown) {
 	if err == nil {
 		_, err = dialect.Merge(s.Manifest, described)
 	}
+	if err == nil {
+		err = unsaid(s.Manifest, described)
+	}
 	c.judge(s.Name, honest, err)
 }
 
@@ -206,7 +210,7 @@ func packageOf(s registry.Shown) plugin.Package {
 // kernel would never pass such a call on, so the registry of this one claims
 // that the plugin has it.
 func (c *checker) unknown(ctx context.Context, s registry.Shown) error {
-	if s.Manifest.Runner.Kind != "process" {
+	if s.Manifest.Runner.Kind != "process" || len(s.Manifest.Operations) == 0 {
 		return nil // the host itself knows what else has
 	}
 	first := s.Manifest.Operations[0]

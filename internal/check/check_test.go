@@ -74,9 +74,11 @@ func play(role string) {
 	case "eager":
 		eager()
 		return
+	case "only_hears":
 	default:
 		mortise.Tool(p, "words", "Count words.", words)
 	}
+	listening(p, role)
 	p.Run()
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 func (c *command) chat() *cobra.Command {
@@ -80,6 +82,7 @@ type chat struct {
 	ctx      context.Context // until somebody leaves; a turn has one of its own within it
 	stops    *stops
 	middle   bool // of a line, on standard output
+	working  int  // cells of the line that says which tool is at work
 }
 
 func (c *command) newChat(ctx context.Context, a *app.App, talk *app.Talk) *chat {
@@ -195,16 +198,23 @@ func (s *chat) order(name string) error {
 	return nil
 }
 
+var errStopped = plugin.Errorf(plugin.CodeCancelled, "the turn was stopped; the conversation stays")
+
 // turn says one message, and shows what comes of it.
 func (s *chat) turn(text string) error {
 	ctx, done := s.stops.turn()
 	defer done()
 	answer, err := s.talk.Turn(ctx, text, agent.Audience{
-		Say:  s.say,
-		Used: s.used,
-		Ask:  func(u agent.Use) (*agent.Reply, error) { return s.ask(ctx, u) },
+		Say:   s.say,
+		Using: s.using,
+		Used:  s.used,
+		Ask:   func(u agent.Use) (*agent.Reply, error) { return s.ask(ctx, u) },
 	})
+	s.idle()
 	s.newline()
+	if err != nil && ctx.Err() != nil {
+		err = errStopped
+	}
 	if err != nil {
 		if s.c.json {
 			if failure := s.event("error", map[string]any{"error": errorOf(err)}); failure != nil {
@@ -249,6 +259,33 @@ func (s *chat) newline() {
 	}
 }
 
+// using shows a person which tool is at work.
+func (s *chat) using(u agent.Use) {
+	if !s.terminal {
+		return
+	}
+	s.newline()
+	line := oneLine(u.Operation+" is at work", max(40, widthOf(s.c.errs, 80))-1)
+	fmt.Fprint(s.c.errs, dim(line))
+	s.working = cells(line)
+}
+
+// idle takes that away.
+func (s *chat) idle() {
+	if s.working > 0 {
+		fmt.Fprintf(s.c.errs, "\r%s\r", strings.Repeat(" ", s.working))
+		s.working = 0
+	}
+}
+
+// dim is text as a terminal shows what matters less.
+func dim(text string) string {
+	if os.Getenv("NO_COLOR") != "" {
+		return text
+	}
+	return "\x1b[2m" + text + "\x1b[0m"
+}
+
 // used shows how the use of a tool ended, on one line.
 func (s *chat) used(u agent.Use) {
 	if s.c.json {
@@ -258,6 +295,7 @@ func (s *chat) used(u agent.Use) {
 		})
 		return
 	}
+	s.idle()
 	s.newline()
 	end := string(u.Status)
 	switch {
@@ -266,9 +304,9 @@ func (s *chat) used(u agent.Use) {
 	case u.Code != "":
 		end = u.Text
 	}
-	line := oneLine(u.Operation+" "+oneLine(string(u.Input), 60)+": "+oneLine(end, 80), 200) + ", " + ms(float64(u.Took.Milliseconds()))
-	if isTerminal(s.c.errs) && os.Getenv("NO_COLOR") == "" {
-		line = "\x1b[2m" + line + "\x1b[0m"
+	line := oneLine(cmp.Or(u.Operation, u.Name)+" "+oneLine(string(u.Input), 60)+": "+oneLine(end, 80), 200) + ", " + ms(float64(u.Took.Milliseconds()))
+	if isTerminal(s.c.errs) {
+		line = dim(line)
 	}
 	fmt.Fprintln(s.c.errs, line)
 }
@@ -298,6 +336,7 @@ func (s *chat) ask(ctx context.Context, u agent.Use) (*agent.Reply, error) {
 	if s.c.json {
 		return nil, s.event("approval", map[string]any{"question": q})
 	}
+	s.idle()
 	s.newline()
 	s.c.say("%s %s waits for approval: %s\n", q.Operation, q.Version, q.Why)
 	if err := s.c.showQuestion(s.c.errs, q); err != nil {

@@ -131,7 +131,7 @@ func (s *stops) heard(got os.Signal) {
 	}
 	s.first = true
 	if s.now != nil {
-		s.now(plugin.Errorf(plugin.CodeCancelled, "the turn was stopped; the conversation stays"))
+		s.now(errStopped)
 	}
 	s.told(s.now != nil)
 }

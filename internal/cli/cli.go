@@ -36,6 +36,11 @@ import (
 
 // Main runs one command line and returns the exit status.
 func Main(args []string, in io.Reader, out, errs io.Writer) int {
+	return Run(secret.NewScrubber(), args, in, out, errs)
+}
+
+// Run is Main with a scrubber of what is written, which the host has too.
+func Run(scrubber *secret.Scrubber, args []string, in io.Reader, out, errs io.Writer) int {
 	if len(args) > 0 && args[0] == extract.Arg { // the host's own, and no command for people
 		return extract.Worker(args[1:], in, out)
 	}
@@ -54,7 +59,6 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 		<-ctx.Done()
 		stop()
 	}()
-	scrubber := secret.NewScrubber()
 	cleanOut, cleanErrs := scrubber.Writer(out), scrubber.Writer(errs)
 	defer cleanErrs.Close()
 	defer cleanOut.Close()

@@ -73,7 +73,11 @@ func (b *Bus) failed(ctx *nested, h *handler, err error) (Failure, error) {
 		level, what = slog.LevelError, "a handler failed and ended the dispatch"
 	}
 	message := cut(err.Error(), maxMessage)
-	b.log.Log(ctx, level, what, "agent", b.agent, "plugin", f.Plugin, "event", f.Event, "handler", h.Name, "error", message)
+	about := []any{"agent", b.agent, "plugin", f.Plugin, "event", f.Event, "handler", h.Name, "error", message}
+	if stack := stackOf(err); stack != "" {
+		about = append(about, "stack", cut(stack, maxStack))
+	}
+	b.log.Log(ctx, level, what, about...)
 	if h.Mode == Fail {
 		return f, &plugin.Error{Code: plugin.CodeHookFailed, Message: "plugin " + f.Plugin + " failed on " + f.Event + ": " + message, Err: err}
 	}

@@ -341,7 +341,9 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 		}
 		r.ran = !neverSent(err) || r.askedFor()
 	}
-	res.Labels = plugin.Labels(r.call.Labels, r.target.Operation.Labels) // of an error's message too
+	// Of an error's message too. What the runner says adds to that: the host's own
+	// operations know what they read.
+	res.Labels = plugin.Labels(res.Labels, plugin.Labels(r.call.Labels, r.target.Operation.Labels))
 	if r.asked != nil {
 		res.Labels = plugin.Labels(res.Labels, r.asked.Labels())
 	}

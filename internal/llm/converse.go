@@ -44,6 +44,7 @@ func (d *Dispatcher) Converse(ctx context.Context, by Caller, c Conversation) Mo
 		return Move{Err: e}
 	}
 	c.Messages = messages
+	d.cleanTalk(&c)
 	q := &Query{System: c.System, MaxTokens: c.MaxTokens, Hints: c.Hints}
 	x := &exchange{d: d, by: by, q: q, talk: &c, began: d.opts.Now(), system: instructed(q)}
 	x.day = Today(x.began)

@@ -22,6 +22,9 @@ type Options struct {
 	// not given out. Nothing is recorded where it is nil.
 	Record func(ctx context.Context, e *Exchange) error
 
+	// Scrubber takes secrets out of what is sent. Nothing is taken out where it is nil.
+	Scrubber Scrubber
+
 	Now  func() time.Time                                 // time.Now where it is nil
 	Wait func(ctx context.Context, d time.Duration) error // a timer where it is nil
 }
@@ -111,6 +114,7 @@ func (d *Dispatcher) Ask(ctx context.Context, by Caller, q Query) Answer {
 	if d == nil {
 		return Answer{Err: noModel()}
 	}
+	d.clean(&q)
 	x := &exchange{d: d, by: by, q: &q, began: d.opts.Now(), system: instructed(&q), prompt: grounded(q.Grounding, q.Prompt)}
 	x.day = Today(x.began)
 	a := x.ask(ctx)

@@ -80,6 +80,7 @@ func (d *Dispatcher) Embed(ctx context.Context, by Caller, texts []string) ([][]
 	if batch == 0 {
 		batch = embedBatch
 	}
+	texts = d.cleanTexts(texts)
 	vectors := make([][]float32, 0, len(texts))
 	for len(texts) > 0 {
 		n := min(batch, len(texts))

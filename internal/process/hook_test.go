@@ -136,7 +136,8 @@ func TestAHookSharesTheProcessOfItsScope(t *testing.T) {
 	if want := fmt.Sprintf("%q", who(plugin.IsolationAgent, here)); err != nil || string(res.Data) != want {
 		t.Errorf("a call of the agent runs in %s, its hooks in %s, %v", res.Data, want, err)
 	}
-	if nowhere := (process.HookScope{Tenant: "local", Agent: "support"}); who(plugin.IsolationSession, nowhere) == who(plugin.IsolationSession, nowhere) {
+	nowhere := process.HookScope{Tenant: "local", Agent: "support"}
+	if first := who(plugin.IsolationSession, nowhere); who(plugin.IsolationSession, nowhere) == first {
 		t.Error("events outside any session share a process")
 	}
 }

@@ -152,18 +152,24 @@ var liars = map[string]func(){
 	"finds/never":               func() { say(hear(), opening); hear(); forever() },
 
 	// Protocol 2: what is said of an event.
-	"hears/not json":       answers("yes\n"),
-	"hears/a bare value":   answers(`{"jsonrpc":"2.0","id":ID,"result":true}` + "\n"),
-	"hears/a list":         answers(`{"jsonrpc":"2.0","id":ID,"result":[{"allow":true}]}` + "\n"),
-	"hears/nothing":        answers(`{"jsonrpc":"2.0","id":ID,"result":null}` + "\n"),
-	"hears/no word":        answers(`{"jsonrpc":"2.0","id":ID,"result":{"reason":"because"}}` + "\n"),
-	"hears/null":           answers(`{"jsonrpc":"2.0","id":ID,"result":{"allow":null}}` + "\n"),
-	"hears/a text":         answers(`{"jsonrpc":"2.0","id":ID,"result":{"allow":"true"}}` + "\n"),
-	"hears/a long reason":  answers(`{"jsonrpc":"2.0","id":ID,"result":{"allow":false,"reason":["a"]}}` + "\n"),
-	"hears/no object":      answers(`{"jsonrpc":"2.0","id":ID,"result":{"allow":true,"payload":"{}"}}` + "\n"),
-	"hears/duplicates":     answers(`{"jsonrpc":"2.0","id":ID,"result":{"allow":false,"allow":true}}` + "\n"),
-	"hears/two":            answers(`{"jsonrpc":"2.0","id":4711,"result":{"allow":true}}` + "\n"),
-	"hears/10 MB":          answers(`{"jsonrpc":"2.0","id":ID,"result":{"allow":true,"payload":{"a":"` + strings.Repeat("a", 10<<20) + `"}}}` + "\n"),
+	"hears/not json":      answers("yes\n"),
+	"hears/a bare value":  answers(`{"jsonrpc":"2.0","id":ID,"result":true}` + "\n"),
+	"hears/a list":        answers(`{"jsonrpc":"2.0","id":ID,"result":[{"allow":true}]}` + "\n"),
+	"hears/nothing":       answers(`{"jsonrpc":"2.0","id":ID,"result":null}` + "\n"),
+	"hears/no word":       answers(`{"jsonrpc":"2.0","id":ID,"result":{"reason":"because"}}` + "\n"),
+	"hears/null":          answers(`{"jsonrpc":"2.0","id":ID,"result":{"allow":null}}` + "\n"),
+	"hears/a text":        answers(`{"jsonrpc":"2.0","id":ID,"result":{"allow":"true"}}` + "\n"),
+	"hears/a long reason": answers(`{"jsonrpc":"2.0","id":ID,"result":{"allow":false,"reason":["a"]}}` + "\n"),
+	"hears/no object":     answers(`{"jsonrpc":"2.0","id":ID,"result":{"allow":true,"payload":"{}"}}` + "\n"),
+	"hears/duplicates":    answers(`{"jsonrpc":"2.0","id":ID,"result":{"allow":false,"allow":true}}` + "\n"),
+	"hears/two":           answers(`{"jsonrpc":"2.0","id":4711,"result":{"allow":true}}` + "\n"),
+	"hears/10 MB": func() {
+		say(hear(), opening)
+		say(hear(), `{"jsonrpc":"2.0","id":ID,"result":{"allow":true,"payload":{"a":"`)
+		flood(os.Stdout, 10<<20)
+		fmt.Print("\"}}}\n")
+		forever()
+	},
 	"hears/no such method": answers(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"what?"}}` + "\n"),
 	"hears/an error":       answers(`{"jsonrpc":"2.0","id":ID,"error":{"code":-32000,"message":"no","data":{"code":"NOPE"}}}` + "\n"),
 	"hears/exits":          func() { say(hear(), opening); hear(); os.Exit(9) },

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
+	"io"
 	"io/fs"
 	"os"
 	"strconv"
@@ -77,16 +78,30 @@ func digestFS(tree fs.FS) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum := newDigest()
+	sum, buffer := newDigest(), make([]byte, 64<<10)
 	for _, f := range files {
-		data, err := fs.ReadFile(tree, f.name)
+		content, err := hashThrough(buffer, tree, f.name)
 		if err != nil {
 			return "", err
 		}
-		content := sha256.Sum256(data)
-		sum.add(f, content[:])
+		sum.add(f, content)
 	}
 	return sum.String(), nil
+}
+
+// hashThrough reads a file through the buffer, and never as a whole: a host does
+// this to all that it brings along, at each start.
+func hashThrough(buffer []byte, tree fs.FS, name string) ([]byte, error) {
+	file, err := tree.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	sum := sha256.New()
+	if _, err := io.CopyBuffer(sum, struct{ io.Reader }{file}, buffer); err != nil {
+		return nil, err
+	}
+	return sum.Sum(nil), nil
 }
 
 // folder is the name of the directory in the store that holds a package.

@@ -30,8 +30,10 @@ var needs = map[string]string{"python": "python3", "ts": "node", "go": "go", "co
 // built is built without a network.
 func written(t *testing.T, name, lang string) string {
 	t.Helper()
-	if _, err := exec.LookPath(needs[lang]); err != nil {
-		t.Skipf("%s is not on this machine's PATH", needs[lang])
+	if program := needs[lang]; program != "" {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is not on this machine's PATH", program)
+		}
 	}
 	dir := filepath.Join(t.TempDir(), "new", name)
 	files, err := scaffold.New(dir, name, lang)
@@ -62,7 +64,10 @@ func listing(t *testing.T, dir string) []string {
 
 func TestNewPluginsRun(t *testing.T) {
 	t.Setenv("GOPROXY", "off")
-	for _, lang := range scaffold.Languages {
+	if len(needs) != len(scaffold.Languages)-1 { // hooks are no processes: TestNewHooksRun
+		t.Errorf("of %v only %v are run", scaffold.Languages, needs)
+	}
+	for lang := range needs {
 		for _, name := range []string{"hello", "Text.word-count_2"} {
 			t.Run(lang+" "+name, func(t *testing.T) {
 				t.Parallel()
@@ -220,7 +225,7 @@ func TestNewRefuses(t *testing.T) {
 		{empty, "a/b", "python", `"a/b" is no name`},
 		{empty, "", "python", `"" is no name`},
 		{empty, strings.Repeat("a", 129), "python", "is no name"},
-		{empty, "hello", "rust", `there is no template in "rust": choose one of python, ts, go, command`},
+		{empty, "hello", "rust", `there is no template in "rust": choose one of python, ts, go, command, hook`},
 		{full, "hello", "python", full + " is not empty"},
 		{filepath.Join(full, "notes"), "hello", "python", "cannot be used"},
 	} {

@@ -109,7 +109,8 @@ func TestChangesOfTheClock(t *testing.T) {
 
 // Times are those that whoever watches the clock on the wall all the time, and
 // holds it against the expression, would have noted: for 6 zones and 20
-// expressions over 13 months. MORTISE_CRON_ZONES and MORTISE_CRON_SPECS ask for
+// expressions over 13 months, and one zone under the race detector, which has
+// nothing to find in what only computes. MORTISE_CRON_ZONES and MORTISE_CRON_SPECS ask for
 // more, MORTISE_CRON_MONTHS for longer.
 func TestTimesAreThoseOfSomebodyWhoWatchesTheClock(t *testing.T) {
 	t.Parallel()
@@ -119,7 +120,7 @@ func TestTimesAreThoseOfSomebodyWhoWatchesTheClock(t *testing.T) {
 		"Asia/Tehran", "Asia/Kathmandu", "Asia/Tokyo", "Asia/Gaza", "Asia/Beirut", "Asia/Shanghai", "Africa/Cairo", "Africa/Johannesburg", "Atlantic/Azores",
 		"Australia/Sydney", "Pacific/Auckland", "Pacific/Chatham", "Pacific/Apia", "Pacific/Kiritimati", "Antarctica/Troll",
 	}
-	zones = zones[:min(asked("MORTISE_CRON_ZONES", 6), len(zones))]
+	zones = zones[:min(asked("MORTISE_CRON_ZONES", watched), len(zones))]
 	random := rand.New(rand.NewPCG(27, 16))
 	var specs []string
 	for range asked("MORTISE_CRON_SPECS", 20) {

@@ -25,6 +25,60 @@ func BenchmarkVetoReadsThreeFields(b *testing.B) {
 	}
 }
 
+// A goVeto is what a script stands in for: the floor.
+type goVeto interface {
+	veto(ctx context.Context, p *event.Payload) (event.Verdict, error)
+}
+
+type threeFieldsInGo struct{}
+
+func (threeFieldsInGo) veto(_ context.Context, p *event.Payload) (event.Verdict, error) {
+	args, _ := p.Field("args")
+	session, _ := p.Field("session")
+	return event.Verdict{Allow: p.String("toolName") != "bash" || len(args) > 0 && len(session) > 0}, nil
+}
+
+func BenchmarkFloorGoThroughAnInterface(b *testing.B) {
+	var v goVeto = threeFieldsInGo{}
+	p, ctx := payload(b, kilobyte), context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		if v, err := v.veto(ctx, p); err != nil || !v.Allow {
+			b.Fatal(v, err)
+		}
+	}
+}
+
+// BenchmarkVetoOfANewPayload has an event of its own for every call, so that what
+// is kept beside a payload is made anew. The floor beside it makes the payload.
+func BenchmarkVetoOfANewPayload(b *testing.B) {
+	veto := opened(b, threeFields, Environment{}).Subscriptions()[0].Veto
+	ctx := context.Background()
+	for _, c := range []struct {
+		name string
+		call bool
+	}{{"floor", false}, {"veto", true}} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				p, err := event.NewPayload(kilobyte)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, found := p.Field("toolName"); !found {
+					b.Fatal("no toolName")
+				}
+				if !c.call {
+					continue
+				}
+				if v, err := veto(ctx, p); err != nil || !v.Allow {
+					b.Fatal(v, err)
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkListenerOfOneField(b *testing.B) {
 	listen := opened(b, `export function register(ctx) { ctx.bus.on("tool.after@v1", (e) => { e.toolName === "x" }) }`, Environment{}).Subscriptions()[0].Listen
 	p, ctx := payload(b, kilobyte), context.Background()
@@ -38,6 +92,17 @@ func BenchmarkListenerOfOneField(b *testing.B) {
 
 func BenchmarkTransformPatchesOneField(b *testing.B) {
 	transform := opened(b, `export function register(ctx) { ctx.bus.on("session.message.received@v1", (e) => ({ ...e, text: e.text + "!" })) }`, Environment{}).Subscriptions()[0].Transform
+	p, ctx := payload(b, kilobyte), context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		if q, err := transform(ctx, p); err != nil || q.String("text") != "hello!" {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkTransformWritesMemberByMember(b *testing.B) { // a copy that the engine fills
+	transform := opened(b, `export function register(ctx) { ctx.bus.on("session.message.received@v1", (e) => Object.assign({}, e, { text: e.text + "!" })) }`, Environment{}).Subscriptions()[0].Transform
 	p, ctx := payload(b, kilobyte), context.Background()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -55,11 +55,12 @@ func (m *machine) startCopy(view value, number int) bool {
 	// The object was made right before the view was loaded, so it is the youngest.
 	youngest := at[lib.TJSRuntime](m.rt).Fgc_obj_list.Fprev
 	o := at[lib.TJSObject](youngest)
-	if kind := *at[uint8](youngest - 8 + 3) & 0x7f; kind != lib.EJS_GC_OBJ_TYPE_JS_OBJECT || o.Fclass_id != lib.EJS_CLASS_OBJECT {
+	header := at[lib.TJSMallocBlockHeader](youngest - unsafe.Sizeof(lib.TJSMallocBlockHeader{}))
+	if header.F__ccgo3&0x7f != lib.EJS_GC_OBJ_TYPE_JS_OBJECT || o.Fclass_id != lib.EJS_CLASS_OBJECT {
 		return false
 	}
 	shape := at[lib.TJSShape](o.Fshape)
-	if *at[int32](youngest - 8) != 1 || o.F__ccgo16&(flagExotic|flagExtensible) != flagExtensible || shape.Fprop_count != 0 || shape.Fproto != address(m.proto) {
+	if header.Fref_count != 1 || o.F__ccgo16&(flagExotic|flagExtensible) != flagExtensible || shape.Fprop_count != 0 || shape.Fproto != address(m.proto) {
 		return false
 	}
 	n := len(m.copies)
@@ -84,7 +85,7 @@ func (m *machine) copyOf(object value) *copied {
 	return &m.copies[objectOf(object).Fu.Fopaque]
 }
 
-// settle makes a copy an object like any other. It reports false if something
+// makePlain makes a copy an object like any other. It reports false if something
 // was thrown.
 func (m *machine) makePlain(object value) bool {
 	n := objectOf(object).Fu.Fopaque
@@ -141,7 +142,7 @@ func (m *machine) endCopies() bool {
 	ok := true
 	for n := range m.copies {
 		c := &m.copies[n]
-		if kept := *at[int32](address(c.object) - 8) > 1; kept && !c.plain {
+		if kept := *references(c.object) > 1; kept && !c.plain {
 			ok = m.makePlain(c.object) && ok
 		}
 		m.drop(m.copies[n].sets)
@@ -152,7 +153,7 @@ func (m *machine) endCopies() bool {
 	return ok
 }
 
-// find returns the value of a member, for the caller to release; absent if there
+// inCopy returns the value of a member, for the caller to release; absent if there
 // is none.
 func (m *machine) inCopy(object value, atom lib.TJSAtom) value {
 	c := m.copyOf(object)
@@ -318,8 +319,12 @@ func (m *machine) atSpread() bool {
 	}
 	f := at[lib.TJSStackFrame](frame)
 	code, marked := m.spreads[f.Fcur_pc]
-	if !marked || !isObject(f.Fcur_func) || objectOf(f.Fcur_func).Fclass_id != lib.EJS_CLASS_BYTECODE_FUNCTION {
-		return false // a function of the engine does not say where it is
+	if !marked || !isObject(f.Fcur_func) {
+		return false
 	}
-	return objectOf(f.Fcur_func).Fu.Fopaque == code
+	switch of := objectOf(f.Fcur_func); of.Fclass_id {
+	case lib.EJS_CLASS_BYTECODE_FUNCTION, lib.EJS_CLASS_ASYNC_FUNCTION:
+		return of.Fu.Fopaque == code
+	}
+	return false // the engine's own functions do not say where they are
 }

@@ -16,23 +16,24 @@ type outline struct {
 	in   atomic.Pointer[contents]
 }
 
-// contents are the members of an object, and those that are objects themselves.
+// contents are the members of an object.
 type contents struct {
 	members []member
-	objects []atomic.Pointer[outline]
+	room    [12]member // for those of most objects
 }
 
 // outlineOf returns the one outline of a payload.
-func outlineOf(p *event.Payload) *outline {
-	return p.Aside(func(p *event.Payload) any {
-		o := &outline{text: p.Text()}
-		members := make([]member, 0, 16)
-		for name, raw := range p.Members() {
-			members = append(members, member{name, raw})
-		}
-		o.keep(members)
-		return o
-	}).(*outline)
+func outlineOf(p *event.Payload) *outline { return p.Aside(newOutline).(*outline) }
+
+func newOutline(p *event.Payload) any {
+	o := &outline{text: p.Text()}
+	in := new(contents)
+	in.members = in.room[:0]
+	for name, raw := range p.Members() {
+		in.members = append(in.members, member{name: name, raw: raw})
+	}
+	o.keep(in)
+	return o
 }
 
 // look returns what is in the object.
@@ -40,33 +41,36 @@ func (o *outline) look() *contents {
 	if in := o.in.Load(); in != nil {
 		return in
 	}
-	return o.keep(appendMembers(make([]member, 0, 8), o.text))
+	in := new(contents)
+	in.members = appendMembers(in.room[:0], o.text)
+	return o.keep(in)
 }
 
-func (o *outline) keep(members []member) *contents {
-	in := &contents{members: members, objects: make([]atomic.Pointer[outline], len(members))}
+func (o *outline) keep(in *contents) *contents {
+	n := 0
+	for i := range in.members {
+		if in.members[i].raw[0] == '{' {
+			n++
+		}
+	}
+	objects := make([]outline, n)
+	for i := range in.members {
+		if one := &in.members[i]; one.raw[0] == '{' {
+			one.object, objects = &objects[0], objects[1:]
+			one.object.text = one.raw
+		}
+	}
 	if !o.in.CompareAndSwap(nil, in) {
 		return o.in.Load()
 	}
 	return in
 }
 
-// object returns the outline of a member that is an object.
-func (c *contents) object(place int) *outline {
-	if o := c.objects[place].Load(); o != nil {
-		return o
-	}
-	o := &outline{text: c.members[place].raw}
-	if !c.objects[place].CompareAndSwap(nil, o) {
-		return c.objects[place].Load()
-	}
-	return o
-}
-
 // A member is one name and value of a JSON object.
 type member struct {
-	name string // decoded
-	raw  string // as it is written
+	name   string   // decoded
+	raw    string   // as it is written
+	object *outline // if it is one, of a payload
 }
 
 // appendMembers appends the members of an object that is known to be valid, in
@@ -85,7 +89,7 @@ func appendMembers(members []member, object string) []member {
 		}
 		begin = blank(object, blank(object, i)+1) // behind the colon
 		i = skip(object, begin)
-		members = append(members, member{name, object[begin:i]})
+		members = append(members, member{name: name, raw: object[begin:i]})
 		i = blank(object, i)
 	}
 	return members

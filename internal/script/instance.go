@@ -27,10 +27,11 @@ type Instance struct {
 	tools       []Tool
 	off         []atomic.Bool // by handler: the plugin does not want to hear any more
 
-	turn    chan struct{} // has one token: who took it owns the engine and the desk
-	engine  engine        // nil if the next call must make one
+	turn    *turn  // who has it owns the engine and the desk
+	engine  engine // nil if the next call must make one
 	closing sync.Once
 	closed  bool                         // of whoever has the turn
+	stops   int                          // of whoever has the turn: deadlines that passed
 	dead    atomic.Pointer[plugin.Error] // why it is disabled
 }
 
@@ -51,7 +52,7 @@ func (i *Instance) enclose(ctx context.Context) context.Context {
 // Open runs a program's register function and returns what it registered.
 func Open(ctx context.Context, program *Program, environment Environment) (*Instance, error) {
 	environment.Limits = environment.Limits.withDefaults()
-	i := &Instance{program: program, environment: environment, turn: make(chan struct{}, 1)}
+	i := &Instance{program: program, environment: environment, turn: newTurn()}
 	i.desk = &desk{instance: i, environment: environment, log: newJournal(environment.Log)}
 	limit, err := i.within(ctx, environment.Limits.Start)
 	if err != nil {
@@ -63,7 +64,6 @@ func Open(ctx context.Context, program *Program, environment Environment) (*Inst
 		return nil, i.program.explain("register of plugin "+i.name(), limit, err)
 	}
 	i.handlers, i.tools = slices.Clone(i.desk.handlers), slices.Clone(i.desk.tools)
-	i.turn <- struct{}{}
 	return i, nil
 }
 
@@ -112,10 +112,10 @@ func (i *Instance) Err() error {
 // ended. It may be called again.
 func (i *Instance) Close() {
 	i.closing.Do(func() {
-		<-i.turn
+		i.turn.wait(context.Background(), 0)
 		i.closed = true
 		i.drop()
-		i.turn <- struct{}{}
+		i.turn.give()
 	})
 }
 
@@ -127,34 +127,19 @@ func (i *Instance) enter(ctx context.Context, limit time.Duration) (time.Duratio
 			return 0, plugin.Errorf(plugin.CodeLimitExceeded, "plugin %s was called by itself, by way of the host: a plugin cannot enter itself", i.name())
 		}
 	}
-	select {
-	case <-i.turn:
-	default:
-		if err := i.wait(ctx); err != nil {
-			return 0, err
+	if !i.turn.try() && !i.turn.wait(ctx, i.environment.Limits.Wait) {
+		if ctx.Err() != nil {
+			return 0, plugin.AsError(context.Cause(ctx))
 		}
+		return 0, plugin.Errorf(plugin.CodeOverloaded, "plugin %s was busy with other events for %s: the event did not reach it", i.name(), i.environment.Limits.Wait)
 	}
 	limit, err := i.ready(ctx, limit)
 	if err != nil {
-		i.turn <- struct{}{}
+		i.turn.give()
 		return 0, err
 	}
 	i.desk.begin(ctx)
 	return limit, nil
-}
-
-// wait waits for the turn.
-func (i *Instance) wait(ctx context.Context) error {
-	timer := time.NewTimer(i.environment.Limits.Wait)
-	defer timer.Stop()
-	select {
-	case <-i.turn:
-		return nil
-	case <-ctx.Done():
-		return plugin.AsError(context.Cause(ctx))
-	case <-timer.C:
-		return plugin.Errorf(plugin.CodeOverloaded, "plugin %s was busy with other events for %s: the event did not reach it", i.name(), i.environment.Limits.Wait)
-	}
 }
 
 // ready makes sure that code can run.
@@ -172,7 +157,7 @@ func (i *Instance) ready(ctx context.Context, limit time.Duration) (time.Duratio
 		}
 		i.desk.begin(ctx)
 		if err := i.restart(start); err != nil {
-			return 0, i.failed("register of plugin "+i.name(), start, err)
+			return 0, i.failed("register of plugin "+i.name(), start, i.environment.Limits.Start, err)
 		}
 	}
 	return i.within(ctx, limit)
@@ -192,17 +177,24 @@ func (i *Instance) within(ctx context.Context, limit time.Duration) (time.Durati
 // leave gives the turn back.
 func (i *Instance) leave() {
 	i.desk.ctx = nil
-	i.turn <- struct{}{}
+	i.turn.give()
 }
 
-// failed tells what became of a call, and of the engine with it.
-func (i *Instance) failed(what string, limit time.Duration, err error) error {
+// failed tells what became of a call that might take limit, and of the engine
+// with it. A plugin that passes its whole deadline again and again is disabled;
+// one that its caller gave less is not to blame.
+func (i *Instance) failed(what string, limit, whole time.Duration, err error) error {
 	explained := i.program.explain(what, limit, err)
 	var failed *crash
 	switch {
 	case errors.Is(err, errRevoked), errors.As(err, &failed):
 		i.drop()
 		i.disable(explained)
+	case errors.Is(err, errStopped) && limit == whole:
+		i.drop()
+		if i.stops++; i.stops >= maxStops {
+			return i.disable(plugin.Errorf(plugin.CodeTimeout, "%w; it was stopped %d times, so the plugin is disabled for this agent until it is enabled again", explained, i.stops))
+		}
 	case errors.Is(err, errStopped), errors.Is(err, errMemory):
 		i.drop()
 	}

@@ -20,6 +20,7 @@ type name struct {
 	text  string
 	is    bool // it is a string, no symbol
 	known bool
+	place int // where it was found in an object most recently
 }
 
 const (

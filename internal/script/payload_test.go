@@ -158,7 +158,7 @@ func FuzzIndex(f *testing.F) {
 		members := appendMembers(nil, p.Text())
 		i := 0
 		for name, raw := range p.Members() {
-			if i >= len(members) || members[i] != (member{name, raw}) {
+			if i >= len(members) || members[i] != (member{name: name, raw: raw}) {
 				t.Fatalf("member %d of %s: %q is %q; got %+v", i, text, name, raw, members)
 			}
 			i++

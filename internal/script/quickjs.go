@@ -48,8 +48,11 @@ type machine struct {
 	asks      int     // requests of the present call
 	refused   uint64  // what the arena had refused before it
 	views     views
+	copies    []copied            // of the present payload's views
+	spreads   map[uintptr]uintptr // where code makes such copies, and of which function
 	names     names
 	known     struct{ allow, reason, payload lib.TJSAtom } // the members of a verdict
+	allowing  uintptr                                      // how the engine lays out {allow}
 	broken    bool
 	closed    bool
 }
@@ -68,7 +71,7 @@ func newEngine(h host, limits Limits) (engine, error) {
 	if err := probe(); err != nil {
 		return nil, err
 	}
-	m := &machine{host: h, limits: limits}
+	m := &machine{host: h, limits: limits, spreads: map[uintptr]uintptr{}}
 	if err := m.takeSlot(); err != nil {
 		return nil, err
 	}
@@ -132,7 +135,30 @@ func (m *machine) start() error {
 	}
 	lib.XJS_SetContextOpaque(m.tls, m.ctx, m.slot)
 	m.known.allow, m.known.reason, m.known.payload = m.atom("allow"), m.atom("reason"), m.atom("payload")
-	return m.startViews()
+	if err := m.startViews(); err != nil {
+		return err
+	}
+	return m.keepShapes()
+}
+
+// keepShapes keeps an object of each form that verdicts have: the engine forgets
+// how an object is laid out once there is none.
+func (m *machine) keepShapes() error {
+	for _, form := range [][]lib.TJSAtom{{m.known.allow}, {m.known.allow, m.known.reason}, {m.known.allow, m.known.payload}} {
+		object := lib.XJS_NewObject(m.tls, m.ctx) // and is never released
+		if isException(object) {
+			return errMemory
+		}
+		for _, atom := range form {
+			if lib.XJS_DefinePropertyValue(m.tls, m.ctx, object, atom, undefined, lib.MJS_PROP_C_W_E) < 0 {
+				return errMemory
+			}
+		}
+		if len(form) == 1 {
+			m.allowing = objectOf(object).Fshape
+		}
+	}
+	return nil
 }
 
 // interrupted is what the engine asks every few thousand steps.
@@ -200,6 +226,7 @@ func (m *machine) load(p *Program, limit time.Duration) error {
 		if err != nil {
 			return err
 		}
+		m.markSpreads(program)
 		// From here on text is not made code any more: eval and Function throw.
 		at[lib.TJSContext](m.ctx).Feval_internal = 0
 		exports, err := m.settle(lib.XJS_EvalFunction(m.tls, m.ctx, program))
@@ -259,7 +286,7 @@ func (m *machine) settle(result value) (value, error) {
 			return undefined, errStopped
 		}
 	}
-	if !isObject(result) {
+	if !isObject(result) || objectOf(result).Fclass_id != lib.EJS_CLASS_PROMISE {
 		return result, nil
 	}
 	switch lib.XJS_PromiseState(m.tls, m.ctx, result) {

@@ -33,7 +33,9 @@ func (m *machine) handle(handler int, shape event.Shape, p *event.Payload, limit
 		if err != nil && m.run.stopping() {
 			return errStopped
 		}
-		m.shut()
+		if !m.shut() && err == nil {
+			err = m.thrown()
+		}
 		return err
 	})
 	return a, err
@@ -78,6 +80,9 @@ const verdictForm = "a veto handler returns {allow: true}, with a payload or wit
 func (m *machine) verdict(p *event.Payload, result value) (a answer, err error) {
 	if !isObject(result) {
 		return a, misfitf("%s; this one returned %s", verdictForm, m.kind(result))
+	}
+	if o := objectOf(result); o.Fshape == m.allowing && *at[value](o.Fprop) == boolean(true) {
+		return answer{allow: true}, nil // {allow: true}, as most say
 	}
 	allow, err := m.get(result, m.known.allow)
 	if err != nil {
@@ -125,6 +130,11 @@ func (m *machine) payload(p *event.Payload, result value, form string) (*event.P
 	if number, current := m.numberOf(result); current && number == 0 {
 		return nil, nil
 	}
+	if c := m.copyOf(result); c != nil && c.number == 0 {
+		if changed, done, err := m.patched(p, result); done || err != nil {
+			return changed, err
+		}
+	}
 	if lib.XJS_IsFunction(m.tls, m.ctx, result) != 0 || lib.XJS_IsArray(m.tls, m.ctx, result) > 0 {
 		return nil, misfitf("%s; this one returned an array or a function", form)
 	}
@@ -150,7 +160,7 @@ func (m *machine) payload(p *event.Payload, result value, form string) (*event.P
 		if size += len(raw); size > m.limits.Result {
 			return m.tooLarge("the handler", size)
 		}
-		all = append(all, member{name, raw})
+		all = append(all, member{name: name, raw: raw})
 		if place >= 0 {
 			kept++
 		}
@@ -166,6 +176,43 @@ func (m *machine) payload(p *event.Payload, result value, form string) (*event.P
 		return m.spliced(p, all)
 	}
 	return rewritten(all)
+}
+
+// patched returns the payload that a copy of it stands for. It reports false if
+// the copy has to be read member by member.
+func (m *machine) patched(p *event.Payload, result value) (changed *event.Payload, done bool, err error) {
+	size := 0
+	for i := 0; ; i++ {
+		c := m.copyOf(result) // what is written may run code, which may change it
+		if c == nil || len(c.sets) > maxSplices {
+			return nil, false, nil
+		}
+		if i >= len(c.sets) {
+			return changed, true, nil
+		}
+		one, given := c.sets[i], &m.views.list[0]
+		if one.place >= 0 && given.made[one.place] == one.value {
+			continue
+		}
+		name, _ := m.name(one.atom)
+		raw, err := m.written(one.value, name)
+		if err != nil {
+			return nil, false, err
+		}
+		if raw == "" { // undefined, or a function: no member at all
+			return nil, false, nil
+		}
+		if size += len(raw); size > m.limits.Result {
+			return nil, false, m.tooLarge("the handler", size)
+		}
+		if place := one.place; place >= 0 && raw == m.views.list[0].members()[place].raw {
+			continue
+		}
+		if p, err = p.Set(name, raw); err != nil {
+			return nil, false, noPayload(err)
+		}
+		changed = p
+	}
 }
 
 // spliced puts what differs into the payload; nothing else of it changes.

@@ -58,7 +58,7 @@ func (i *Instance) handle(ctx context.Context, handler int, p *event.Payload) (a
 	defer i.leave()
 	a, err := i.engine.handle(handler, r.shape, p, limit)
 	if err != nil {
-		return answer{}, i.failed(i.about(handler), limit, err)
+		return answer{}, i.failed(i.about(handler), limit, r.deadline, err)
 	}
 	return a, nil
 }

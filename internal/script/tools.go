@@ -65,7 +65,7 @@ func (i *Instance) Call(ctx context.Context, tool string, input json.RawMessage)
 	defer i.leave()
 	output, err := i.engine.call(n, string(input), limit)
 	if err != nil {
-		return nil, i.failed(what, limit, err)
+		return nil, i.failed(what, limit, i.environment.Limits.Tool, err)
 	}
 	return json.RawMessage(output), nil
 }

@@ -51,6 +51,7 @@ const (
 	maxReason    = 1000     // bytes of why a veto refuses
 	maxText      = 64 << 10 // bytes of what a request to the host may carry
 	maxAnswer    = 1 << 20  // bytes of the host's answer
+	maxStops     = 3        // deadlines that one instance may pass
 	maxFound     = 100      // results that a search may ask for
 	defaultFound = 10
 	logBurst     = 50 // lines of the log at once

@@ -5,6 +5,7 @@ package script
 import (
 	"math"
 	"strings"
+	"unsafe"
 
 	lib "modernc.org/libquickjs"
 )
@@ -44,15 +45,25 @@ func isNothing(v value) bool          { return v.Ftag == lib.EJS_TAG_UNDEFINED |
 func address(v value) uintptr         { return uintptr(v.Fu.Fuint641) }
 func objectOf(v value) *lib.TJSObject { return at[lib.TJSObject](address(v)) }
 
+// references returns where the engine counts the references to a value.
+func references(v value) *int32 {
+	return &at[lib.TJSMallocBlockHeader](address(v) - unsafe.Sizeof(lib.TJSMallocBlockHeader{})).Fref_count
+}
+
 func (m *machine) release(v value) {
-	if v.Ftag < 0 {
-		lib.XFreeValue(m.tls, m.ctx, v)
+	if v.Ftag >= 0 {
+		return
 	}
+	if n := references(v); *n > 1 {
+		*n--
+		return
+	}
+	lib.XFreeValue(m.tls, m.ctx, v)
 }
 
 func (m *machine) share(v value) value {
 	if v.Ftag < 0 {
-		return lib.XDupValue(m.tls, m.ctx, v)
+		*references(v)++
 	}
 	return v
 }

@@ -3,6 +3,7 @@
 package script
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,8 +20,10 @@ import (
 // Objects inside are views too; arrays are real ones, made when they are first
 // read. All are frozen, and of use until the handler has ended.
 type views struct {
-	list       []view // of the present payload, by number; 0 is the payload
-	generation uint32 // tells views of the present payload from older ones
+	list       []view  // of the present payload, by number; 0 is the payload
+	generation uint32  // tells views of the present payload from older ones
+	root       value   // the payload
+	spare      []value // views that nobody refers to any more, to be used again
 }
 
 type view struct {
@@ -33,33 +36,55 @@ const (
 	maxViewDepth = 200     // arrays inside one another
 	maxViews     = 1 << 24 // in one payload
 	keptViews    = 256     // between payloads
+	maxSpare     = 16      // objects, too
 )
 
-// The engine's tables for views, made once in memory that C code may see.
-var viewClass struct {
-	sync.Once
+// An exotic class is one whose objects find their properties by functions of
+// ours. Its tables are made once, in memory that C code may see.
+type exoticClass struct {
+	once       sync.Once
 	id         lib.TJSClassID
 	definition uintptr
 }
 
-// startViews teaches the engine the class.
-func (m *machine) startViews() error {
-	viewClass.Do(func() {
-		exotic := libc.Xcalloc(m.tls, 1, libc.Tsize_t(unsafe.Sizeof(lib.TJSClassExoticMethods{})))
-		*at[lib.TJSClassExoticMethods](exotic) = lib.TJSClassExoticMethods{
-			Fget_property:           function(viewGet),
-			Fget_own_property:       function(viewDescribe),
-			Fget_own_property_names: function(viewNames),
-			Fdelete_property:        function(viewDelete),
-		}
-		viewClass.definition = libc.Xcalloc(m.tls, 1, libc.Tsize_t(unsafe.Sizeof(lib.TJSClassDef{})))
+var viewClass, copyClass exoticClass
+
+// start teaches the engine the class.
+func (c *exoticClass) start(m *machine, called string, methods lib.TJSClassExoticMethods) error {
+	c.once.Do(func() {
+		exotic := libc.Xcalloc(m.tls, 1, libc.Tsize_t(unsafe.Sizeof(methods)))
+		*at[lib.TJSClassExoticMethods](exotic) = methods
+		c.definition = libc.Xcalloc(m.tls, 1, libc.Tsize_t(unsafe.Sizeof(lib.TJSClassDef{})))
 		name := libc.Xcalloc(m.tls, 1, 16)
-		copy(bytesAt(name, 16), "Payload")
-		*at[lib.TJSClassDef](viewClass.definition) = lib.TJSClassDef{Fclass_name: name, Fexotic: exotic}
-		lib.XJS_NewClassID(m.tls, uintptr(unsafe.Pointer(&viewClass.id)))
+		copy(bytesAt(name, 16), called)
+		*at[lib.TJSClassDef](c.definition) = lib.TJSClassDef{Fclass_name: name, Fexotic: exotic}
+		lib.XJS_NewClassID(m.tls, uintptr(unsafe.Pointer(&c.id)))
 	})
-	if lib.XJS_NewClass(m.tls, m.rt, viewClass.id, viewClass.definition) < 0 {
+	if lib.XJS_NewClass(m.tls, m.rt, c.id, c.definition) < 0 {
 		return errMemory
+	}
+	return nil
+}
+
+// startViews teaches the engine the classes of views and of their copies.
+func (m *machine) startViews() error {
+	if err := viewClass.start(m, "Payload", lib.TJSClassExoticMethods{
+		Fget_property:           function(viewGet),
+		Fget_own_property:       function(viewDescribe),
+		Fget_own_property_names: function(viewNames),
+		Fdelete_property:        function(viewDelete),
+	}); err != nil {
+		return err
+	}
+	if err := copyClass.start(m, "Object", lib.TJSClassExoticMethods{
+		Fget_property:           function(copyGet),
+		Fget_own_property:       function(copyDescribe),
+		Fget_own_property_names: function(copyNames),
+		Fdefine_own_property:    function(copyDefine),
+		Fdelete_property:        function(copyDelete),
+		Fprevent_extensions:     function(copyFreeze),
+	}); err != nil {
+		return err
 	}
 	plain := lib.XJS_NewObject(m.tls, m.ctx)
 	if isException(plain) {
@@ -74,22 +99,29 @@ func (m *machine) startViews() error {
 // open makes the view of a payload; the views of the one before are over.
 func (m *machine) open(p *event.Payload) value {
 	m.views.generation++
-	return m.view(outlineOf(p))
+	m.views.root = m.view(outlineOf(p))
+	return m.share(m.views.root)
 }
 
-// shut ends the views of the present payload.
-func (m *machine) shut() {
+// shut ends the views of the present payload. It reports false if that failed.
+func (m *machine) shut() bool {
+	ok := m.endCopies()
 	m.views.generation++
+	m.spare(m.views.root)
+	m.views.root = undefined
 	for i := range m.views.list {
 		v := &m.views.list[i]
 		for _, made := range v.made {
-			m.release(made)
+			if made.Ftag < 0 {
+				m.spare(made)
+			}
 		}
 		*v = view{made: v.made[:0]} // the texts are not to be kept
 	}
 	if m.views.list = m.views.list[:0]; cap(m.views.list) > keptViews {
 		m.views.list = nil
 	}
+	return ok
 }
 
 // view makes a view of an object.
@@ -105,12 +137,31 @@ func (m *machine) view(of *outline) value {
 	}
 	v := &m.views.list[number]
 	v.object, v.inside, v.made = of, nil, v.made[:0]
-	object := lib.XJS_NewObjectClass(m.tls, m.ctx, int32(viewClass.id))
-	if !isException(object) {
-		objectOf(object).Fu.Fopaque = uintptr(m.views.generation)<<24 | uintptr(number)
+	var object value
+	if n := len(m.views.spare); n > 0 {
+		object, m.views.spare = m.views.spare[n-1], m.views.spare[:n-1]
+	} else {
+		object = lib.XJS_NewObjectClass(m.tls, m.ctx, int32(viewClass.id))
+		if isException(object) {
+			return object
+		}
 		objectOf(object).F__ccgo16 &^= flagExtensible
 	}
+	objectOf(object).Fu.Fopaque = uintptr(m.views.generation)<<24 | uintptr(number)
 	return object
+}
+
+// spare gives up a value. A view that code has not kept is used again: as it is
+// frozen, and has no private members either, it is as good as new.
+func (m *machine) spare(v value) {
+	if isObject(v) && len(m.views.spare) < maxSpare {
+		if o := objectOf(v); lib.TJSClassID(o.Fclass_id) == viewClass.id && *references(v) == 1 &&
+			o.Fweakref_count == 0 && at[lib.TJSShape](o.Fshape).Fprop_count == 0 {
+			m.views.spare = append(m.views.spare, v)
+			return
+		}
+	}
+	m.release(v)
 }
 
 // numberOf returns the number of a view of the present payload.
@@ -126,8 +177,9 @@ func (m *machine) numberOf(object value) (int, bool) {
 func (v *view) members() []member {
 	if v.inside == nil {
 		v.inside = v.object.look()
-		for range v.inside.members {
-			v.made = append(v.made, absent)
+		v.made = slices.Grow(v.made[:0], len(v.inside.members))[:len(v.inside.members)]
+		for i := range v.made {
+			v.made[i] = absent
 		}
 	}
 	return v.inside.members
@@ -152,11 +204,25 @@ func (m *machine) find(object value, atom lib.TJSAtom) (number, place int, ok bo
 		m.throwType("this payload is of an event that is over: copy what is needed later")
 		return 0, -1, false
 	}
-	name, isName := m.name(atom)
-	if !isName {
-		return number, -1, true
+	return number, m.placeOf(&m.views.list[number], atom), true
+}
+
+// placeOf returns the number of a member, -1 if there is none. The members of
+// most objects come in the same order each time.
+func (m *machine) placeOf(v *view, atom lib.TJSAtom) int {
+	if int(atom) < len(m.names.byAtom) && m.names.byAtom[atom].is {
+		known := &m.names.byAtom[atom]
+		if members := v.members(); known.place < len(members) && members[known.place].name == known.text {
+			return known.place
+		}
+		place := v.place(known.text)
+		known.place = max(place, 0)
+		return place
 	}
-	return number, m.views.list[number].place(name), true
+	if name, is := m.name(atom); is {
+		return v.place(name)
+	}
+	return -1
 }
 
 // member returns the value of a member, for the caller to release.
@@ -164,11 +230,12 @@ func (m *machine) member(number, place int) value {
 	if made := m.views.list[number].made[place]; made != absent {
 		return m.share(made)
 	}
+	one := &m.views.list[number].inside.members[place]
 	var made value
-	if in := m.views.list[number].inside; in.members[place].raw[0] == '{' {
-		made = m.view(in.object(place))
+	if one.object != nil {
+		made = m.view(one.object)
 	} else {
-		made = m.value(in.members[place].raw, 0)
+		made = m.value(one.raw, 0)
 	}
 	if isException(made) {
 		return made

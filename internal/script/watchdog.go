@@ -40,7 +40,9 @@ const (
 
 // begin starts a run that may take limit.
 func (r *run) begin(limit time.Duration) {
-	r.limit.Store(int64(limit))
+	if r.limit.Load() != int64(limit) {
+		r.limit.Store(int64(limit))
+	}
 	r.state.Store((r.state.Load()>>2+1)<<2 | running)
 	watch.wakeUp()
 }

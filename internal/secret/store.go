@@ -16,7 +16,8 @@ import (
 // what is said about artifacts. What must stay what it is, because a call is run
 // again with it or a plugin gets it back, is encrypted with the ledger's key,
 // which is in dir; whoever reads it there has its secrets taken out of what they
-// say from then on.
+// say from then on. A name under which something is found again can be neither, so
+// one with a secret in it is refused.
 func (s *Scrubber) Guard(st store.Store, dir string) store.Store {
 	if s == nil {
 		return st
@@ -207,8 +208,81 @@ func (t *guardedTx) PutBody(tenant string, data []byte, expires time.Time) (stri
 	return hash, t.Tx.PutSealedBody(tenant, hash, kept, expires)
 }
 
+// name refuses a name that has a secret in it.
+func (t *guardedTx) name(what, name string) error {
+	if t.g.s.Text(name) == name {
+		return nil
+	}
+	return plugin.Errorf(plugin.CodeInvalidInput, "%s has a secret in it, and names are kept as they are; derive it from something else", what)
+}
+
+// InsertCall implements [store.Tx].
+func (t *guardedTx) InsertCall(row store.CallRow) (*store.CallRow, error) {
+	if err := t.name("the key of the call", row.Key); err != nil {
+		return nil, err
+	}
+	return t.Tx.InsertCall(row)
+}
+
+// InsertApproval implements [store.Tx].
+func (t *guardedTx) InsertApproval(row store.ApprovalRow) error {
+	row.Why = t.g.s.Text(row.Why)
+	return t.Tx.InsertApproval(row)
+}
+
+// UpdateApproval implements [store.Tx].
+func (t *guardedTx) UpdateApproval(from store.ApprovalState, next store.ApprovalRow) (bool, error) {
+	next.Reason = t.g.s.Text(next.Reason)
+	return t.Tx.UpdateApproval(from, next)
+}
+
+// InsertSchedule implements [store.Tx]. Its input is run again and again as it is,
+// and shown to people.
+func (t *guardedTx) InsertSchedule(row store.ScheduleRow) error {
+	if string(t.g.s.JSON([]byte(row.Input))) != row.Input {
+		return plugin.Errorf(plugin.CodeInvalidInput, "the input of the feed has a secret in it, and inputs of feeds are shown; a plugin that needs a secret says so in its manifest, and is given it at each run")
+	}
+	return t.Tx.InsertSchedule(row)
+}
+
+// UpdatePlan implements [store.Tx].
+func (t *guardedTx) UpdatePlan(fence store.PlanFence, next store.PlanRow) (bool, error) {
+	next.Message = t.g.s.Text(next.Message)
+	return t.Tx.UpdatePlan(fence, next)
+}
+
+// InsertMessage implements [store.Tx].
+func (t *guardedTx) InsertMessage(row store.MessageRow) (int64, error) {
+	row.Body = t.g.s.JSON(row.Body)
+	return t.Tx.InsertMessage(row)
+}
+
+// PutMemory implements [store.Tx].
+func (t *guardedTx) PutMemory(row store.MemoryRow) error {
+	if err := t.name("the key of the memory", row.Key); err != nil {
+		return err
+	}
+	row.Content = t.g.s.Text(row.Content)
+	return t.Tx.PutMemory(row)
+}
+
+// InsertOutbox implements [store.Tx].
+func (t *guardedTx) InsertOutbox(row store.OutboxRow, most int) (int, error) {
+	row.Body, row.Problem = t.g.s.JSON(row.Body), t.g.s.Text(row.Problem)
+	return t.Tx.InsertOutbox(row, most)
+}
+
+// UpdateOutbox implements [store.Tx].
+func (t *guardedTx) UpdateOutbox(attempt int64, row store.OutboxRow) (bool, error) {
+	row.Problem = t.g.s.Text(row.Problem)
+	return t.Tx.UpdateOutbox(attempt, row)
+}
+
 // PutKV implements [store.Tx].
 func (t *guardedTx) PutKV(row store.KVRow) (err error) {
+	if err := t.name("the key of what is kept", row.Key); err != nil {
+		return err
+	}
 	if row.Value, _, err = t.g.sealed(row.Value, store.KVPlace(row.KVKey)); err != nil {
 		return err
 	}
@@ -217,6 +291,9 @@ func (t *guardedTx) PutKV(row store.KVRow) (err error) {
 
 // PutDocument implements [store.Tx]. Its text was cleaned before it was cut.
 func (t *guardedTx) PutDocument(row store.DocumentRow, chunks []store.ChunkRow) (bool, error) {
+	if err := t.name("the id of the source", row.SourceID); err != nil {
+		return false, err
+	}
 	return t.Tx.PutDocument(t.document(row), chunks)
 }
 

@@ -34,6 +34,9 @@ import (
 // MaxBody is how many bytes a delivery may have.
 const MaxBody = 1 << 20
 
+// unreadTime is how long the rest of a body may take that nobody wants.
+const unreadTime = time.Second
+
 // A Receiver takes deliveries of channels in. Once it returns without an error
 // the message is kept.
 type Receiver interface {
@@ -91,6 +94,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			fail(w, plugin.Errorf(plugin.CodeInternal, "%s", fault))
 		}
 	}()
+	if r.ContentLength != 0 { // what is not read of a body is read before the answer is sent, for no longer than this
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime))
+	}
 	switch path := r.URL.EscapedPath(); {
 	case path == "/healthz":
 		if only(w, r, http.MethodGet, http.MethodHead) {
@@ -219,21 +225,19 @@ func (s *server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(s.BodyTime)) // where there is no connection, nothing is slow
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
-	_ = control.SetReadDeadline(time.Time{})
 	var large *http.MaxBytesError
 	switch {
 	case err == nil:
+		_ = control.SetReadDeadline(time.Time{}) // else the request would end with it
 		return body, nil
 	case errors.As(err, &large):
 		return nil, tooLarge
-	case r.Context().Err() != nil:
-		return nil, context.Cause(r.Context())
 	}
 	w.Header().Set("Connection", "close")
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, refusal{http.StatusRequestTimeout, plugin.Errorf(plugin.CodeTimeout, "the body of the delivery did not come whole within %s", s.BodyTime)}
 	}
-	return nil, refusal{http.StatusBadRequest, plugin.Errorf(plugin.CodeInvalidInput, "the body of the delivery did not come whole")}
+	return nil, refusal{http.StatusBadRequest, plugin.Errorf(plugin.CodeInvalidInput, "the body of the delivery did not come whole: %w", err)}
 }
 
 // refused answers with an error. What is the host's own trouble is told to its

@@ -67,6 +67,7 @@ type ConversationFilter struct {
 	Agent   string
 	Channel string
 	Peer    string
+	NoPeer  bool // those with somebody whom the channel does not name
 	Open    bool
 	Waiting bool      // open ones, in which a message waits for its turn; the longest waiting first
 	Running bool      // those of agents that run

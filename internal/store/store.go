@@ -198,10 +198,16 @@ type Reader interface {
 	// Messages returns the messages of a conversation after one of them, in
 	// their order.
 	Messages(ctx context.Context, tenant, session string, after int64, limit int) ([]MessageRow, error)
+	// LastMessages returns the messages of a conversation before one of them, the
+	// newest first, and the last of all where before is 0. Those that only came in
+	// are not among them.
+	LastMessages(ctx context.Context, tenant, session string, before int64, limit int) ([]MessageRow, error)
 	// Memory returns what an agent remembers under a key.
 	Memory(ctx context.Context, tenant, agent, key string) (*MemoryRow, error)
 	// Memories returns what an agent remembers, the newest first.
 	Memories(ctx context.Context, tenant, agent string, limit int) ([]MemoryRow, error)
+	// CountMemories returns how many things an agent remembers.
+	CountMemories(ctx context.Context, tenant, agent string) (int64, error)
 	// Outbox returns the one event for each agent's webhook that is to be sent
 	// next: the one with the lowest id. What is due first comes first.
 	Outbox(ctx context.Context, filter OutboxFilter) ([]OutboxRow, error)

@@ -28,6 +28,17 @@
 // [Proposal]. [Adapter] adds one that translates, into a [SubmitRequest] for
 // instance. [Call.HTTPFetch] has the host make a request.
 //
+// [Listen], [Transform] and [Veto] add hooks: what hears of the events of agents
+// that have the plugin, rewrites what they carry, or refuses them.
+//
+//	mortise.Veto(p, "tool.before@v1", func(_ *mortise.Call, payload mortise.Payload) (mortise.Verdict, error) {
+//		var use struct {
+//			ToolName string `json:"toolName"`
+//		}
+//		err := payload.Decode(&use)
+//		return mortise.Verdict{Allow: use.ToolName != "shell", Reason: "no shell here"}, err
+//	}, mortise.Priority(50), mortise.FailureMode("fail"))
+//
 // Run serves whichever version of the protocol the host opens with. Standard
 // output belongs to the protocol: Run moves it away first, and what the plugin
 // prints goes to standard error, where the host keeps it as log lines.

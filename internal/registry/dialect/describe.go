@@ -103,22 +103,22 @@ func NeedsDescribe(m *plugin.Manifest) bool {
 // the last word on its operations, and none on what they may do.
 func Merge(m *plugin.Manifest, d Described) (*plugin.Manifest, error) {
 	merged := *m
+	c := &checker{file: "code"}
+	if m.Dialect == OpenHermit {
+		merged := c.scriptDescribed(m, d)
+		if err := c.problems.err(); err != nil {
+			return nil, err
+		}
+		return merged, nil
+	}
 	if d.silent() {
 		if len(m.Operations) == 0 && len(m.Hooks) == 0 {
 			return nil, whole("code", "neither the manifest nor the code names an operation")
 		}
 		return &merged, nil
 	}
-	c := &checker{file: "code"}
 	if m.Dialect == Shu {
 		merged := c.shuDescribed(m, d)
-		if err := c.problems.err(); err != nil {
-			return nil, err
-		}
-		return merged, nil
-	}
-	if m.Dialect == OpenHermit {
-		merged := c.scriptDescribed(m, d)
 		if err := c.problems.err(); err != nil {
 			return nil, err
 		}

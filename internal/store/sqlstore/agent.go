@@ -103,6 +103,15 @@ func (r *reader) Memories(ctx context.Context, tenant, agent string, limit int) 
 	return all(rows(ctx, r, q, scanMemory))
 }
 
+// CountMemories implements [store.Reader].
+func (r *reader) CountMemories(ctx context.Context, tenant, agent string) (n int64, err error) {
+	q := selectFrom("count(*)", "memories")
+	q.where("tenant = ?", tenant)
+	q.where("agent = ?", agent)
+	_, err = one(rows(ctx, r, q, func(rows *sql.Rows, _ *struct{}) error { return rows.Scan(&n) }))
+	return n, err
+}
+
 // PutMemory implements [store.Tx].
 func (t *tx) PutMemory(r store.MemoryRow) error {
 	labels, err := t.array(r.Labels)

@@ -30,6 +30,9 @@ func (r *reader) Conversations(ctx context.Context, f store.ConversationFilter) 
 	q.equal("agent", f.Agent)
 	q.equal("channel", f.Channel)
 	q.equal("peer", f.Peer)
+	if f.NoPeer {
+		q.where("peer = ''")
+	}
 	if f.Open {
 		q.where("open = 1")
 	}
@@ -93,6 +96,20 @@ func (r *reader) Messages(ctx context.Context, tenant, session string, after int
 	q.where("session_id = ?", session)
 	q.where("n > ?", after)
 	q.orderBy("n")
+	q.limit(limit)
+	return all(rows(ctx, r, q, scanMessage))
+}
+
+// LastMessages implements [store.Reader].
+func (r *reader) LastMessages(ctx context.Context, tenant, session string, before int64, limit int) ([]store.MessageRow, error) {
+	q := selectFrom(messageColumns, "messages")
+	q.where("tenant = ?", tenant)
+	q.where("session_id = ?", session)
+	q.where("role <> ?", store.Inbound)
+	if before > 0 {
+		q.where("n < ?", before)
+	}
+	q.orderBy("n DESC")
 	q.limit(limit)
 	return all(rows(ctx, r, q, scanMessage))
 }

@@ -120,6 +120,14 @@ func memories(t *testing.T, b *bundle) {
 	if got, err := b.Memory(t.Context(), "t", "door", "name"); err != nil || got == nil || !reflect.DeepEqual(*got, rows[2]) {
 		t.Errorf("the other one remembers %+v, %v", got, err)
 	}
+	for agent, want := range map[string]int64{"desk": 2, "door": 1, "none": 0} {
+		write(t, b, func(tx store.Tx) error {
+			if n, err := tx.CountMemories(t.Context(), "t", agent); err != nil || n != want {
+				t.Errorf("%s remembers %d things, %v", agent, n, err)
+			}
+			return nil
+		})
+	}
 	for _, want := range []bool{true, false} {
 		write(t, b, func(tx store.Tx) error {
 			found, err := tx.DeleteMemory("t", "desk", "name")
@@ -144,6 +152,11 @@ func conversations(t *testing.T, b *bundle) {
 	with := store.ConversationFilter{Tenant: "t", Agent: "desk", Channel: "slack", Peer: "U1", Open: true}
 	if got, err := b.Conversations(t.Context(), with); err != nil || !reflect.DeepEqual(got, []store.ConversationRow{later, row}) {
 		t.Errorf("the conversations are %+v, %v", got, err)
+	}
+	nobody := store.ConversationRow{Tenant: "t", SessionID: "sess_3", Agent: "desk", Channel: "slack", CreatedAt: epoch, Open: true, UpdatedAt: epoch}
+	write(t, b, func(tx store.Tx) error { return tx.InsertConversation(nobody) })
+	if got, err := b.Conversations(t.Context(), store.ConversationFilter{Tenant: "t", Agent: "desk", NoPeer: true}); err != nil || !reflect.DeepEqual(got, []store.ConversationRow{nobody}) {
+		t.Errorf("the conversations with nobody are %+v, %v", got, err)
 	}
 	turn := func(want bool, what string, do func(store.Tx) (bool, error)) {
 		t.Helper()
@@ -220,6 +233,20 @@ func messages(t *testing.T, b *bundle) {
 	}
 	if got, err = b.Messages(t.Context(), "t", "sess_1", 7, 1); err != nil || len(got) != 1 || got[0].N != 8 {
 		t.Errorf("one after the seventh: %+v, %v", got, err)
+	}
+	write(t, b, func(tx store.Tx) error {
+		_, err := tx.InsertMessage(store.MessageRow{Tenant: "t", SessionID: "sess_1", Role: store.Inbound, Body: []byte(`{}`), At: epoch})
+		return err
+	})
+	for before, want := range map[int64][]int64{0: {9, 8}, 9: {8, 7}, 2: {1}, 1: nil} {
+		got, err := b.LastMessages(t.Context(), "t", "sess_1", before, 2)
+		var numbers []int64
+		for _, m := range got {
+			numbers = append(numbers, m.N)
+		}
+		if err != nil || !slices.Equal(numbers, want) {
+			t.Errorf("the last before %d are %d, %v, want %d", before, numbers, err, want)
+		}
 	}
 }
 

@@ -68,8 +68,10 @@ class Readme(unittest.TestCase):
         with mock.patch.object(Plugin, "run"), mock.patch.object(sys, "path", [*sys.path, os.path.join(SDK, "shu")]):
             for block in blocks:
                 exec(block, scope)
-        self.assertEqual(len(blocks), 7)
-        self.assertEqual(list(scope["plugin"].describe()["operations"]), ["word_count", "move", "read", "total", "send", "decide", "inbound"])
+        self.assertEqual(len(blocks), 8)
+        about = scope["plugin"].describe()
+        self.assertEqual([hook["event"] for hook in about["hooks"]], ["tool.before@v1", "channel.message.in@v1", "session.opened@v1"])
+        self.assertEqual(list(about["operations"]), ["word_count", "move", "read", "total", "send", "decide", "inbound"])
 
 
 class Lists(unittest.TestCase):

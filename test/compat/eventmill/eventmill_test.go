@@ -193,7 +193,8 @@ func (c *step) judge(t *testing.T, n int, got outcome, printed []byte) {
 // A host is a data directory and the program.
 type host struct{ binary, home string }
 
-// build returns the program, made once with the launcher of cages that lies ready.
+// build returns the program, made once with the launcher of cages that lies
+// ready, or the one that make test has built.
 func build(t *testing.T) string {
 	t.Helper()
 	binary, err := program()
@@ -204,6 +205,9 @@ func build(t *testing.T) string {
 }
 
 var program = sync.OnceValues(func() (string, error) {
+	if binary := os.Getenv("MORTISE_TEST_BINARY"); binary != "" {
+		return binary, nil
+	}
 	binary := filepath.Join(built, "mortise")
 	out, err := exec.Command("go", "build", "-o", binary, "../../../cmd/mortise").CombinedOutput()
 	if err != nil {

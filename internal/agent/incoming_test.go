@@ -1,0 +1,116 @@
+package agent
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/mortise-dev/mortise/internal/webhook"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+const (
+	slackSaid   = `{"type":"event_callback","event_id":"Ev1","event":{"type":"message","text":"hi","user":"U1","channel":"C1","ts":"1.2","thread_ts":"1.1"}}`
+	githubSaid  = `{"action":"created","comment":{"body":"look","html_url":"https://x/1"},"issue":{"number":7,"title":"T"},"repository":{"full_name":"o/r"},"sender":{"login":"ann","type":"User"}}`
+	githubOpen  = `{"action":"opened","issue":{"number":7,"title":"T","body":"B","html_url":"https://x/7"},"repository":{"full_name":"o/r"},"sender":{"login":"ann","type":"User"}}`
+	githubPull  = `{"action":"opened","pull_request":{"number":8,"title":"P","body":null,"html_url":"https://x/8"},"sender":{"login":"ann","type":"User"}}`
+	telegramOne = `{"update_id":1,"message":{"message_id":5,"text":"hi","from":{"id":42,"is_bot":false},"chat":{"id":-7}}}`
+)
+
+// What deliveries say, by scheme.
+func TestReadDeliveries(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		scheme webhook.Scheme
+		kind   string
+		body   string
+		want   string // as JSON; "" where nobody said anything
+		code   plugin.Code
+	}{
+		"standard":              {webhook.Standard, "", `{"text":"hi","sender":"U1","metadata":{"a":"","b":1}}`, `{"text":"hi","sender":"U1","metadata":{"b":1},"channel":""}`, ""},
+		"standard of nobody":    {webhook.Standard, "", `{"text":"hi"}`, `{"text":"hi","sender":"","channel":""}`, ""},
+		"standard, nothing":     {webhook.Standard, "", `{"text":" \n"}`, "", ""},
+		"standard without text": {webhook.Standard, "", `{"sender":"U1"}`, "", plugin.CodeInvalidInput},
+		"standard, a number":    {webhook.Standard, "", `{"text":1}`, "", plugin.CodeInvalidInput},
+		"standard, cut short":   {webhook.Standard, "", `{"text":"hi"`, "", plugin.CodeInvalidInput},
+		"standard, a list":      {webhook.Standard, "", `[]`, "", plugin.CodeInvalidInput},
+		"standard, too long":    {webhook.Standard, "", `{"text":"` + strings.Repeat("x", MaxText+1) + `"}`, "", plugin.CodeInputTooLarge},
+		"standard, NUL":         {webhook.Standard, "", `{"text":"a\u0000b"}`, "", plugin.CodeInputTooLarge},
+		"standard, long sender": {webhook.Standard, "", `{"text":"hi","sender":"` + strings.Repeat("x", 256) + `"}`, "", plugin.CodeInvalidInput},
+		"standard, odd sender":  {webhook.Standard, "", `{"text":"hi","sender":"a\u0000b"}`, "", plugin.CodeInvalidInput},
+
+		"slack":              {webhook.Slack, "", slackSaid, `{"text":"hi","sender":"U1","metadata":{"channel":"C1","thread_ts":"1.1","ts":"1.2"},"channel":""}`, ""},
+		"slack, a mention":   {webhook.Slack, "", strings.Replace(slackSaid, `"message"`, `"app_mention"`, 1), `{"text":"hi","sender":"U1","metadata":{"channel":"C1","thread_ts":"1.1","ts":"1.2"},"channel":""}`, ""},
+		"slack, a bot":       {webhook.Slack, "", strings.Replace(slackSaid, `"user"`, `"bot_id":"B1","user"`, 1), "", ""},
+		"slack, an edit":     {webhook.Slack, "", strings.Replace(slackSaid, `"user"`, `"subtype":"message_changed","user"`, 1), "", ""},
+		"slack, a reaction":  {webhook.Slack, "", strings.Replace(slackSaid, `"message"`, `"reaction_added"`, 1), "", ""},
+		"slack, set up":      {webhook.Slack, "", `{"type":"url_verification","challenge":"c1"}`, `{"text":"","sender":"","channel":""}`, ""},
+		"slack, cut short":   {webhook.Slack, "", slackSaid[:40], "", plugin.CodeInvalidInput},
+		"slack, odd members": {webhook.Slack, "", `{"event":"message"}`, "", plugin.CodeInvalidInput},
+
+		"github, a comment":      {webhook.GitHub, "issue_comment", githubSaid, `{"text":"look","sender":"ann","metadata":{"event":"issue_comment","number":7,"repository":"o/r","url":"https://x/1"},"channel":""}`, ""},
+		"github, an issue":       {webhook.GitHub, "issues", githubOpen, `{"text":"T\n\nB","sender":"ann","metadata":{"event":"issues","number":7,"repository":"o/r","url":"https://x/7"},"channel":""}`, ""},
+		"github, a pull request": {webhook.GitHub, "pull_request", githubPull, `{"text":"P","sender":"ann","metadata":{"event":"pull_request","number":8,"url":"https://x/8"},"channel":""}`, ""},
+		"github, a bot":          {webhook.GitHub, "issues", strings.Replace(githubOpen, `"User"`, `"Bot"`, 1), "", ""},
+		"github, an edit":        {webhook.GitHub, "issue_comment", strings.Replace(githubSaid, "created", "edited", 1), "", ""},
+		"github, a push":         {webhook.GitHub, "push", `{"ref":"refs/heads/main","sender":{"login":"ann","type":"User"}}`, "", ""},
+		"github, a ping":         {webhook.GitHub, "ping", `{"zen":"x"}`, "", ""},
+		"github, cut short":      {webhook.GitHub, "issues", githubOpen[:50], "", plugin.CodeInvalidInput},
+
+		"telegram":            {webhook.Telegram, "", telegramOne, `{"text":"hi","sender":"42","metadata":{"chat_id":-7,"message_id":5},"channel":""}`, ""},
+		"telegram, a bot":     {webhook.Telegram, "", strings.Replace(telegramOne, "false", "true", 1), "", ""},
+		"telegram, a picture": {webhook.Telegram, "", `{"update_id":1,"message":{"message_id":5,"photo":[]}}`, "", ""},
+		"telegram, an edit":   {webhook.Telegram, "", `{"update_id":1,"edited_message":{"text":"hi"}}`, "", ""},
+		"telegram, text ids":  {webhook.Telegram, "", `{"update_id":1,"message":{"message_id":"5"}}`, "", plugin.CodeInvalidInput},
+	} {
+		in, err := read(c.scheme, &webhook.Delivery{Body: []byte(c.body)}, c.kind)
+		got := ""
+		if in != nil {
+			raw, _ := json.Marshal(in)
+			got = string(raw)
+		}
+		if plugin.CodeOf(err) != c.code || got != c.want {
+			t.Errorf("%s: %s, %v\nwant %s %s", name, got, err, c.want, c.code)
+		}
+	}
+}
+
+// One message of Slack that comes as two events is one message.
+func TestMarksOfSlack(t *testing.T) {
+	t.Parallel()
+	in, err := readSlack([]byte(slackSaid), "")
+	if err != nil || in.mark != "C1/1.2" {
+		t.Errorf("%+v, %v", in, err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	schemes := webhook.Schemes()
+	for n, body := range []string{githubSaid, slackSaid, `{"text":"hi","sender":"x","metadata":{"a":[1]}}`, telegramOne, githubOpen, githubPull, `{"type":"url_verification","challenge":"x"}`, "", "null", "[", `{"text":"\ud800"}`} {
+		f.Add(uint8(n), []byte(body))
+	}
+	f.Fuzz(func(t *testing.T, n uint8, body []byte) {
+		in, err := read(schemes[int(n)%len(schemes)], &webhook.Delivery{Body: body}, "issues")
+		if err != nil {
+			if code := plugin.CodeOf(err); in != nil || code != plugin.CodeInvalidInput && code != plugin.CodeInputTooLarge {
+				t.Fatalf("%+v, %v", in, err)
+			}
+			return
+		}
+		if in == nil || in.Challenge != "" {
+			return
+		}
+		if strings.TrimSpace(in.Text) == "" || len(in.Text) > MaxText || strings.ContainsRune(in.Text, 0) || len(in.Sender) > 255 || strings.ContainsFunc(in.Sender, unicode.IsControl) {
+			t.Fatalf("taken: %+v", in)
+		}
+		raw, err := json.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again Incoming
+		if err := json.Unmarshal(raw, &again); err != nil || again.Text != in.Text || again.Sender != in.Sender {
+			t.Fatalf("%+v came back as %+v, %v", in, again, err)
+		}
+	})
+}

@@ -1,0 +1,28 @@
+package app
+
+import (
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/server"
+	"github.com/mortise-dev/mortise/internal/worker"
+)
+
+// Door is what takes deliveries in for a server.
+func (a *App) Door() server.Receiver { return receiver{a.Agents} }
+
+// Sweeper returns one of the host's, by its kind.
+func (a *App) Sweeper(kind string) worker.Sweeper {
+	for _, s := range a.Sweepers {
+		if s.Kind() == kind {
+			return s
+		}
+	}
+	return nil
+}
+
+// WaitForWebhooks has failed events wait for that long, each time in turn.
+func (a *App) WaitForWebhooks(waits ...time.Duration) { a.webhooks.waits = waits }
+
+// IdleAfter returns what closes conversations of which nothing was heard for that
+// long.
+func (a *App) IdleAfter(d time.Duration) worker.Sweeper { return idleConversations{a.Agents, d} }
