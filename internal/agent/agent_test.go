@@ -73,7 +73,7 @@ func deskOn(t *testing.T, st store.Store) *desk {
 	t.Helper()
 	d := &desk{t: t, plugins: map[string]*kit{}}
 	d.Agents = agent.New(agent.Options{
-		Store: st, Kernel: d, Plugins: d, Model: d, Turn: 20 * time.Second,
+		Store: st, Kernel: d, Plugins: d, Model: d, Turn: 2 * time.Minute,
 		Open:   func(context.Context, string, string) (string, error) { return "sess_" + uuid.NewString(), nil },
 		Closed: func(_ context.Context, _, id string) error { d.note(&d.closed, id); return nil },
 		Secrets: func(context.Context, string, string) ([]string, error) {

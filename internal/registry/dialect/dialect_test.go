@@ -157,7 +157,7 @@ func TestProblemsAreAllReportedWithPlaceAndReason(t *testing.T) {
 		{"a list", "- name: a\n", `manifest.yaml: a manifest is a mapping, not a list`},
 		{"two documents", head + "---\nname: b\n", `manifest.yaml: it holds more than one document`},
 		{"syntax", "name: [a\n", "manifest.yaml: line 1: sequence end token ']' not found"},
-		{"neither contract", "name: a\nversion: 1.0.0\n", `manifest.yaml: this is neither a native manifest (name, with operations or runner) nor one of the kernel contract (name, with type), of Event Mill (tool_name) or of Shu (module or entrypoints)`},
+		{"neither contract", "name: a\nversion: 1.0.0\n", `manifest.yaml: this is neither a native manifest (name, with operations or runner) nor one of the kernel contract (name, with type), of Event Mill (tool_name), of Shu (module or entrypoints) or of plugins and hooks (manifest.json beside index.ts)`},
 		{"both contracts", head + "type: tool\noperations: {}\n", `manifest.yaml: at /type: it makes this a manifest of the kernel contract, which has no operations and hooks; a native manifest gives each operation a kind`},
 		{"another contract", "tool_name: a\nclass_name: A\n", `manifest.yaml: a manifest of Event Mill is called manifest.json`},
 		{"everything missing", "operations: {x: {}}\n", "manifest.yaml: at /name: it is missing\nmanifest.yaml: at /version: it is missing"},
@@ -173,8 +173,16 @@ func TestProblemsAreAllReportedWithPlaceAndReason(t *testing.T) {
 		{"keys twice", head + "operations: {x: {}, x: {}}\nname: b\n", "manifest.yaml: at /name: the key stands here twice\nmanifest.yaml: at /operations/x: the key stands here twice"},
 		{"letter case", head + "operations: {send: {}, Send: {}}\n", "manifest.yaml: at /operations/Send: it differs from send in letter case only"},
 		{"no operation", head + "operations: {}\n", "manifest.yaml: at /operations: no operation stands here: name one, or leave the key out for the code to name them"},
-		{"later features", head + "hooks: [{event: tool.before@v1}]\noperations: {x: {auth: {mode: robot}}}\n",
-			"manifest.yaml: at /hooks: needs a later version of Mortise: this one would ignore it\nmanifest.yaml: at /operations/x/auth/mode: \"robot\" is none of user, service_account, domain_delegate\nmanifest.yaml: at /operations/x/auth/provider: it is missing"},
+		{"accounts", head + "operations: {x: {auth: {mode: robot}}}\n",
+			"manifest.yaml: at /operations/x/auth/mode: \"robot\" is none of user, service_account, domain_delegate\nmanifest.yaml: at /operations/x/auth/provider: it is missing"},
+		{"hooks", head + "hooks: [{event: tool.before}, {event: tea.time@v1, priority: soon, failure_mode: maybe, deadline: 1h}, {priority: 7}]\noperations: {x: {}}\n",
+			"manifest.yaml: at /hooks/0/event: there is no event \"tool.before\": say tool.before@v1; docs/events.md has them all\n" +
+				"manifest.yaml: at /hooks/1/deadline: a hook has at most 10m0s\nmanifest.yaml: at /hooks/1/event: there is no event \"tea.time@v1\"; docs/events.md has them all\n" +
+				"manifest.yaml: at /hooks/1/failure_mode: \"maybe\" is none of skip, fail\nmanifest.yaml: at /hooks/1/priority: a whole number belongs here, not text\nmanifest.yaml: at /hooks/2/event: it is missing"},
+		{"webhooks", head + "runner: {kind: webhook, url: 'ftp://x', entry: plugin.py}\nhooks: [{event: tool.after@v1}, {event: tool.before@v1}]\noperations: {x: {}}\n",
+			"manifest.yaml: at /hooks/1/event: tool.before@v1 goes to handlers inside the host alone; a webhook may have [session.closed@v1 tool.after@v1 schedule.fired@v1 memory.upsert@v1]\n" +
+				"manifest.yaml: at /operations: a plugin behind a webhook has hooks and nothing else\nmanifest.yaml: at /runner/entry: a runner of kind webhook has no such key\n" +
+				"manifest.yaml: at /runner/secret: it is missing\nmanifest.yaml: at /runner/url: \"ftp://x\" is no address such as https://hooks.example.com/mortise"},
 		{"a tool with effects", head + "operations: {x: {effects: [db_write]}}\n", "manifest.yaml: at /operations/x/effects: only an operator may cause effects, and this is of kind tool"},
 		{"a kind", head + "operations: {x: {kind: robot}}\n", `manifest.yaml: at /operations/x/kind: "robot" is none of agent, operator, tool, adapter`},
 		{"words", head + "capabilities: [http, ' kb', '', http, 7]\noperations: {x: {policy_tags: tag}}\n",
@@ -189,7 +197,7 @@ func TestProblemsAreAllReportedWithPlaceAndReason(t *testing.T) {
 				"manifest.yaml: at /operations/d/input: the schema is refused at /type: value must be one of 'array', 'boolean', 'integer', 'null', 'number', 'object', 'string'; at /type: got string, want array\n" +
 				"manifest.yaml: at /operations/e/input: a path or a JSON Schema belongs here, not a list\nmanifest.yaml: at /operations/f/input: bad.json: it ends too early\n" +
 				"manifest.yaml: at /operations/g/input: dir: it is not a file\nmanifest.yaml: at /operations/h/output: bad2.json: at /type: duplicate object member name"},
-		{"runners", head + "runner: {kind: webhook, entry: plugin.rb, protocol: 3}\noperations: {x: {}}\n",
+		{"runners", head + "runner: {kind: mcp, entry: plugin.rb, protocol: 3}\noperations: {x: {}}\n",
 			"manifest.yaml: at /runner/entry: plugin.rb is none of .py, .ts, .js, .mjs; anything else is run by command\nmanifest.yaml: at /runner/kind: a runner of this kind needs a later version of Mortise\nmanifest.yaml: at /runner/protocol: \"3\" is none of 1, 2"},
 		{"two runners", head + "runner: {entry: plugin.py, command: [sh]}\n", "manifest.yaml: at /runner/command: there is an entry too; keep one of them"},
 		{"no program", head + "runner: {command: []}\n", "manifest.yaml: at /runner/command: a program belongs here, at least"},
