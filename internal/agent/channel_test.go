@@ -229,12 +229,17 @@ func TestAttendWithTurnsThatFail(t *testing.T) {
 	}{
 		"fails": {func(context.Context, llm.Conversation) llm.Move { return broken }, "did not work"},
 		"cut":   {func(context.Context, llm.Conversation) llm.Move { return wish("do", "{}", "u") }, "too many steps"},
+		"hook":  {func(context.Context, llm.Conversation) llm.Move { t.Error("the model was asked"); return broken }, "did not work"},
 		"ends":  {nil, "did not work"},
 		"late":  {nil, "just in time"},
 	} {
 		d := channels(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		switch name {
+		case "hook":
+			d.equip("shop", "strict", event.Subscription{Event: event.SessionMessageReceived, Mode: event.Fail, Transform: func(context.Context, *event.Payload) (*event.Payload, error) {
+				return nil, errors.New("no")
+			}})
 		case "ends":
 			c.first = func(context.Context, llm.Conversation) llm.Move { cancel(); return broken }
 		case "late":

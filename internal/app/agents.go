@@ -46,12 +46,22 @@ func (e equipment) Hooked(ctx context.Context, name, versions string) (agent.Hoo
 		ref += "@" + versions
 	}
 	t, err := e.app.Registry.Find(ctx, ref)
+	if plugin.CodeOf(err) == plugin.CodeQuarantined && !e.guarded(ctx, name) {
+		return agent.Hooked{Plugin: name}, nil // it may not be called, and guarded nothing
+	}
 	if err != nil {
 		return agent.Hooked{}, err
 	}
 	return agent.Hooked{
 		Plugin: name, Digest: t.Package.Digest + "/" + t.Manifest.Version, Target: t, Hears: len(t.Manifest.Hooks) > 0 || t.Manifest.Runner.Kind == "script", Guards: dialect.Guards(t.Manifest),
 	}, nil
+}
+
+// guarded reports whether a plugin that may not be used had to guard something,
+// as far as that is known.
+func (e equipment) guarded(ctx context.Context, name string) bool {
+	shown, err := e.app.Registry.Show(ctx, name)
+	return err != nil || dialect.Guards(shown.Manifest)
 }
 
 // Hook implements [agent.Plugins].

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/adapter"
+	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/plan"
 	"github.com/mortise-dev/mortise/internal/schedule"
@@ -197,6 +198,15 @@ var ways = map[string]map[string]way{
 			return outcome(res, err)
 		},
 	},
+	"OriginAgent": {"a tool of an agent": func(t *testing.T, a *app.App, operation, input string) plugin.Code {
+		if row, err := a.Store.Agent(t.Context(), "local", "desk"); err != nil || row == nil {
+			hire(t, a, "desk", agent.Settings{})
+		}
+		assign(t, a, "desk", strings.Split(operation, "/")[0], true)
+		call := asking(plugin.OriginAgent, operation, input)
+		call.Agent = "desk"
+		return outcome(a.Kernel.Call(t.Context(), call))
+	}},
 	"OriginAdapter": {"an event": func(t *testing.T, a *app.App, operation, input string) plugin.Code {
 		v, err := a.Adapters.Deliver(t.Context(), adapter.Delivery{
 			Tenant: "local", Adapter: "chat", By: plugin.Principal{Type: "user", ID: "root", Scopes: []string{"*"}}, Origin: plugin.OriginCLI,
