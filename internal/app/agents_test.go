@@ -158,7 +158,10 @@ func listen(t *testing.T, i *agent.Instance) *listening {
 		case event.Transform:
 			s.Transform = func(_ context.Context, p *event.Payload) (*event.Payload, error) { note(p); return nil, nil }
 		case event.Veto:
-			s.Veto = func(_ context.Context, p *event.Payload) (event.Verdict, error) { note(p); return event.Verdict{Allow: true}, nil }
+			s.Veto = func(_ context.Context, p *event.Payload) (event.Verdict, error) {
+				note(p)
+				return event.Verdict{Allow: true}, nil
+			}
 		}
 		if _, err := i.Bus().On(s); err != nil {
 			t.Fatal(err)

@@ -227,8 +227,8 @@ export function register(ctx) {
       for (let i = 0; i < text.length; i += 4000) ctx.logger.info("EARS " + event.replace("@v1", "") + " " + text.slice(i, i + 4000));
       if (event === "tool.before@v1") return { allow: true };
       return undefined;
-    }, { deadlineMs: 30000 });
-  ctx.bus.on("memory.upsert@v1", (payload) => { throw new Error("heard " + JSON.stringify(payload)); }, { deadlineMs: 30000 });
+    }, { deadlineMs: 1000 });
+  ctx.bus.on("memory.upsert@v1", (payload) => { throw new Error("heard " + JSON.stringify(payload)); }, { deadlineMs: 1000 });
   ctx.tools.add({ name: "hear", description: "Hear.", schema: { type: "object" }, handler: () => ({ heard: true }) });
 }`
 

@@ -97,7 +97,7 @@ plugin.run()
 		t.Fatal(err)
 	}
 	to, _ := again(t, file, home)
-	sqlEdit(t, to, fmt.Sprintf("UPDATE schedules SET next_at = next_at - %[1]d, wake_at = wake_at - %[1]d", time.Hour.Microseconds())) // its time came long ago
+	sqlEdit(t, to, fmt.Sprintf("UPDATE schedules SET created_at = created_at - %[1]d, next_at = next_at - %[1]d, wake_at = wake_at - %[1]d", time.Hour.Microseconds())) // its time came long ago
 	restored := open(t, to)
 
 	work := func(ended func() bool) {
