@@ -188,7 +188,7 @@ func TestABackupOnPostgreSQL(t *testing.T) {
 			t.Errorf("%s is in the backup", member.Name)
 		}
 	}
-	if said := fmt.Sprintf("%s", config.Database("postgres://ann:hunter22@db.example.com/state")); strings.Contains(said, "hunter22") || !strings.Contains(said, "db.example.com") {
+	if said := config.Database("postgres://ann:hunter22@db.example.com/state").String(); strings.Contains(said, "hunter22") || !strings.Contains(said, "db.example.com") {
 		t.Errorf("a note would say %s", said)
 	}
 	if err := a.Close(); err != nil {
