@@ -47,6 +47,9 @@ func TestWhatIsShippedRunsInAFullCage(t *testing.T) {
 		names = slices.DeleteFunc(names, func(name string) bool { return name == "pcap_metadata_summary" })
 	}
 	for _, lang := range scaffold.Languages {
+		if lang == "hook" { // runs in the host's own engine, which has neither files nor network
+			continue
+		}
 		name := "made_in_" + lang
 		if s.made(name, lang) {
 			s.must(name, `{"name":"Ada"}`, "", nil)

@@ -70,7 +70,7 @@ in_memory() {
 	[ -z "${TMPDIR:-}" ] && [ -w $memory ] && [ "$(df -Pk $memory | awk 'NR == 2 {print $4}')" -gt 6000000 ] &&
 		! mount | grep -q " on $memory .*noexec"
 }
-outside='/(internal/(cli|check|extract|scaffold)|plugins|docs|cmd/pcapsum|test/compat/[a-z]+)$'
+outside='/(internal/(app|cli|check|extract|scaffold)|plugins|docs|cmd/pcapsum|test/compat/[a-z]+)$'
 
 part "gofmt" formatted
 part "go vet" go vet ./...

@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/sandbox"
+	"github.com/mortise-dev/mortise/internal/store"
 )
 
 // A finding is one thing that doctor looked at.
@@ -114,12 +116,20 @@ func (c *command) examine(ctx context.Context) ([]finding, error) {
 	if err != nil {
 		return findings, err
 	}
+	// Before it is opened: then a host that finds an older copy writes that down.
+	var report ledger.Report
+	unread := c.reading(ctx, func(st store.Store) (err error) {
+		report, err = c.verify(ctx, st)
+		return err
+	})
 	a, err := c.open(ctx)
 	add("database and ledger", true, err, "open, with the key in "+home)
 	if err != nil {
 		return findings, err
 	}
-	report, err := c.verify(ctx, a.Store)
+	if unread != nil { // there was none, or it was of an older version
+		report, err = c.verify(ctx, a.Store)
+	}
 	switch {
 	case err == nil && report.Fault != nil:
 		add("ledger verifies", true, fmt.Errorf("entry %d: %s", report.Fault.Seq, report.Fault.What), "")

@@ -72,7 +72,7 @@ func TestPluginErrorIsNotWaitedFor(t *testing.T) {
 	if len(told) < maxQueue || len(told) > maxQueue+1 {
 		t.Fatalf("told %d times", len(told))
 	}
-	for i, message := range told {
+	for i, message := range told[:maxQueue] { // one more found room, whichever, if the first was taken out meanwhile
 		if want := fmt.Sprintf("failure %d", i+1); message != want {
 			t.Fatalf("got %s, want %s", message, want)
 		}

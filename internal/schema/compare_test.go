@@ -174,7 +174,11 @@ func TestCompatibleMeansThatNothingIsRefused(t *testing.T) {
 			}
 		}
 	})
-	if judged < 20 || held < 100 {
+	least := 20
+	if testing.Short() { // then a fifth is drawn
+		least = 4
+	}
+	if judged < least || held < 5*least {
 		t.Errorf("%d were compatible and %d values held against them: too few to say anything", judged, held)
 	}
 }

@@ -39,13 +39,20 @@ type reply struct {
 func newNameserver(t *testing.T, zone map[string][]reply) *nameserver {
 	t.Helper()
 	n := &nameserver{}
-	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	var udp net.PacketConn
+	var tcp net.Listener
+	for range 20 { // the port that is free for the one may not be free for the other
+		var err error
+		if udp, err = net.ListenPacket("udp", "127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+		if tcp, err = net.Listen("tcp", udp.LocalAddr().String()); err == nil {
+			break
+		}
+		_ = udp.Close()
 	}
-	tcp, err := net.Listen("tcp", udp.LocalAddr().String())
-	if err != nil {
-		t.Fatal(err)
+	if tcp == nil {
+		t.Fatal("no port is free for both")
 	}
 	var all sync.WaitGroup
 	all.Go(func() {
