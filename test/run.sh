@@ -84,6 +84,7 @@ else
 fi
 if have cc || have gcc; then
 	part "go test, with the race detector" go_tests "$(go list ./... | grep -v /test/ | grep -vE "$outside")" $watched
+	part "hostile scripts, timed" go_tests ./internal/script -run Hostile # by the clock, which -race would falsify
 	part "cron expressions, beside somebody who watches the clock" go_tests ./internal/schedule -run Watches # computes alone, and longer than with -race
 else
 	without "race detector" "there is no C compiler; the tests run without it"

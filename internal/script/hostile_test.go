@@ -71,15 +71,19 @@ func TestHostileScriptsAreContained(t *testing.T) {
 					}
 				}
 			})
+			bound := deadline + 100*time.Millisecond
+			if slow > 1 { // what the host does for a script is watched too; test/run.sh measures without
+				bound = deadline + time.Second
+			}
 			took := assault(t, program, deadline, p)
 			for range 2 { // what is slow because others use the machine is not slow again and again
-				if took > deadline+100*time.Millisecond {
+				if took > bound {
 					took = assault(t, program, deadline, p)
 				}
 			}
 			close(stop)
 			beside.Wait()
-			if took > deadline+100*time.Millisecond+time.Duration(late.Load()) {
+			if took > bound+time.Duration(late.Load()) {
 				t.Errorf("it took %s, on a machine that was late by %s", took, time.Duration(late.Load()))
 			}
 			if grown := peak.Load() - base; grown > 64<<20 {
