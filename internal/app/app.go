@@ -178,7 +178,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	a.Vault = secret.New(st, a.keyPlace(), scrubber)
 	a.Connections = a.openAccounts(scrubber)
-	if a.Sessions, err = a.openSessions(ctx); err != nil {
+	if a.Sessions, err = a.openSessions(ctx, scrubber); err != nil {
 		return nil, err
 	}
 

@@ -6,11 +6,12 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/blob"
 	"github.com/mortise-dev/mortise/internal/config"
+	"github.com/mortise-dev/mortise/internal/secret"
 	"github.com/mortise-dev/mortise/internal/session"
 )
 
 // openSessions opens the sessions of a host, and where their artifacts are.
-func (a *App) openSessions(ctx context.Context) (*session.Sessions, error) {
+func (a *App) openSessions(ctx context.Context, scrubber *secret.Scrubber) (*session.Sessions, error) {
 	at := a.Config.Blobs
 	if at == "" {
 		at = a.dir("blobs")
@@ -21,7 +22,7 @@ func (a *App) openSessions(ctx context.Context) (*session.Sessions, error) {
 	}
 	a.opened("blobs", blobs.Close)
 	o := session.Options{
-		Store: a.Store, Blobs: blobs, Dir: a.dir("sessions"), MaxArtifact: int64(a.Config.Limits.ArtifactBytes), By: MemberName(a.Principal),
+		Store: a.Store, Blobs: blobs, Dir: a.dir("sessions"), MaxArtifact: int64(a.Config.Limits.ArtifactBytes), By: MemberName(a.Principal), Sift: scrubber.Reader,
 	}
 	if dir, ok := blobs.(*blob.Dir); ok && a.Config.Database != "" {
 		o.Place = dir.ID // other nodes on that database may be on other machines

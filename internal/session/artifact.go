@@ -106,6 +106,9 @@ func (s *Sessions) addSmall(ctx context.Context, tenant, session string, data []
 
 // addLarge registers what r holds, which is kept among the blobs.
 func (s *Sessions) addLarge(ctx context.Context, tenant, session string, r io.Reader, a Add) (*store.ArtifactRow, error) {
+	if s.Sift != nil {
+		r = s.Sift(r, a.Name)
+	}
 	staged, err := s.Blobs.Stage(ctx, r)
 	if err != nil {
 		return nil, reading(a.Name, err)

@@ -403,3 +403,24 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// What may not be kept as it is, is not kept at all: neither its row nor its bytes.
+func TestWhatIsSiftedOutLeavesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t, func(o *session.Options) {
+		o.Sift = func(r io.Reader, name string) io.Reader {
+			return io.MultiReader(io.LimitReader(r, 70_000), iotest.ErrReader(plugin.Errorf(plugin.CodeInvalidOutput, "%s may not be kept", name)))
+		}
+	})
+	s := b.create(t, "t")
+	_, err := b.Add(t.Context(), "t", s.ID, strings.NewReader(strings.Repeat("x", 200_000)), session.Add{Name: "report.txt"})
+	if plugin.CodeOf(err) != plugin.CodeInvalidOutput || !strings.Contains(err.Error(), "report.txt") {
+		t.Fatal(err)
+	}
+	if all, err := b.Artifacts(t.Context(), "t", s.ID); err != nil || len(all) != 0 || b.blobs(t) != 0 {
+		t.Errorf("%+v, %v, and %d blobs", all, err, b.blobs(t))
+	}
+	if _, err := b.Add(t.Context(), "t", s.ID, strings.NewReader("small"), session.Add{Name: "small.txt"}); err != nil {
+		t.Errorf("one that is kept in the store: %v", err)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"io"
 	"regexp"
 	"strings"
 	"time"
@@ -36,6 +37,10 @@ type Options struct {
 	MaxArtifact int64            // bytes of one artifact; 8 GiB where it is 0
 	MaxInline   int              // bytes of one that is kept in the store itself; 64 KiB where it is 0, none where it is negative
 	Now         func() time.Time // time.Now where it is nil
+
+	// Sift returns a reader that fails where what it reads may not be kept as it
+	// is, outside the store; nil lets everything be.
+	Sift func(r io.Reader, name string) io.Reader
 
 	// By is who acts where nobody else is named; see [Sessions.As].
 	By string
