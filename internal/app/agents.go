@@ -118,14 +118,9 @@ func chosen(ask agent.Ask, candidates []router.Candidate, model bool) []router.C
 	}
 	answer := router.Route(router.Query{Text: ask.Text, Model: model}, candidates)
 	var some []router.Candidate
-	pick := func(name string) {
-		at := slices.IndexFunc(candidates, func(c router.Candidate) bool { return c.Name() == name })
-		if at >= 0 && len(some) < ask.Most {
-			some = append(some, candidates[at])
-		}
-	}
-	for _, choice := range answer.Included {
-		pick(choice.Operation)
+	for _, choice := range answer.Included[:min(len(answer.Included), ask.Most)] {
+		at := slices.IndexFunc(candidates, func(c router.Candidate) bool { return c.Name() == choice.Operation })
+		some = append(some, candidates[at])
 	}
 	return some
 }

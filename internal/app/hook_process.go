@@ -66,16 +66,15 @@ func (h processHooks) subscription(e *event.Event, said plugin.Hook) event.Subsc
 	return s
 }
 
-// ask tells the plugin of an event, and returns what it says. What it was told
-// of secrets in its calls is in no answer.
+// ask tells the plugin of an event, and returns what it says. Secrets are taken
+// out where hooks join a bus (agent.Options.Clean).
 func (h processHooks) ask(ctx context.Context, e *event.Event, p *event.Payload) (v event.Verdict, err error) {
 	of := process.HookScope{Tenant: h.of.Tenant, Agent: h.of.Agent, Session: agent.SceneOf(ctx).Session}
-	clean := scrubbing{s: h.app.scrubber}
 	answer, err := h.app.Runner.Hook(ctx, h.target, of, e.Name, string(e.Shape), p.Text())
 	if err != nil {
-		return v, clean.failure(err)
+		return v, err
 	}
-	said, err := protocol.ParseHooked(string(e.Shape), clean.s.JSON(json.RawMessage(answer)))
+	said, err := protocol.ParseHooked(string(e.Shape), json.RawMessage(answer))
 	if err != nil {
 		return v, plugin.Errorf(plugin.CodeMalformedResponse, "%s: %s: %w", h.target.Manifest.Name, e.Name, err)
 	}

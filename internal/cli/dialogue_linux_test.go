@@ -3,7 +3,6 @@ package cli_test
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"golang.org/x/sys/unix"
 )
 
 func init() { commands["dialogue"] = dialogue }
@@ -25,16 +23,8 @@ func init() { commands["dialogue"] = dialogue }
 //	end         somebody presses Ctrl-D
 //	exit N      the command ends with that status
 func dialogue(ts *testscript.TestScript, _ bool, args []string) {
-	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	ts.Check(err)
+	ours, theirs := openTerminal(ts, 200)
 	defer ours.Close()
-	fd := int(ours.Fd())
-	ts.Check(unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	ts.Check(err)
-	ts.Check(unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 200}))
-	theirs, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	ts.Check(err)
 	cmd, _, _ := command(ts, args[1:])
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
 	ts.Check(cmd.Start())
@@ -79,14 +69,15 @@ func dialogue(ts *testscript.TestScript, _ bool, args []string) {
 				time.Sleep(5 * time.Millisecond)
 			}
 		case "type":
-			_, err = ours.WriteString(text + "\n")
+			_, err := ours.WriteString(text + "\n")
 			ts.Check(err)
 		case "end":
-			_, err = ours.WriteString("\x04")
+			_, err := ours.WriteString("\x04")
 			ts.Check(err)
 		case "stop":
 			ts.Check(cmd.Process.Signal(syscall.SIGINT))
 		case "exit":
+			var err error
 			select {
 			case err = <-ended:
 			case <-time.After(30 * time.Second):

@@ -3,12 +3,10 @@ package cli_test
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"golang.org/x/sys/unix"
 )
 
 func init() { commands["answered"] = answered }
@@ -17,16 +15,8 @@ func init() { commands["answered"] = answered }
 // of a file, each time it asks; stdout is all that arrived there. A line that
 // begins with ! is a command to run in place of an answer.
 func answered(ts *testscript.TestScript, neg bool, args []string) {
-	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	ts.Check(err)
+	ours, theirs := openTerminal(ts, 200)
 	defer ours.Close()
-	fd := int(ours.Fd())
-	ts.Check(unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	ts.Check(err)
-	ts.Check(unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 200}))
-	theirs, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	ts.Check(err)
 
 	cmd, _, _ := command(ts, args[1:])
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
@@ -61,7 +51,7 @@ func answered(ts *testscript.TestScript, neg bool, args []string) {
 		_, err = ours.WriteString(answer + "\n")
 		ts.Check(err)
 	}
-	err = cmd.Wait()
+	err := cmd.Wait()
 	fmt.Fprint(ts.Stdout(), seen.String())
 	if len(answers) > 0 {
 		ts.Fatalf("nobody asked for %q:\n%s", answers, seen.String())

@@ -31,17 +31,8 @@ func typed(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func onTerminal(ts *testscript.TestScript, neg bool, columns int, input string, args []string) {
-	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	ts.Check(err)
+	ours, theirs := openTerminal(ts, columns)
 	defer ours.Close()
-	fd := int(ours.Fd())
-	ts.Check(unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	ts.Check(err)
-	ts.Check(unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: uint16(columns)}))
-	theirs, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	ts.Check(err)
-
 	cmd, _, _ := command(ts, args)
 	cmd.Stdout, cmd.Stderr = theirs, theirs
 	if input != "" {
@@ -53,9 +44,24 @@ func onTerminal(ts *testscript.TestScript, neg bool, columns int, input string, 
 	theirs.Close()
 	var seen bytes.Buffer
 	_, _ = io.Copy(&seen, ours) // it ends with an error: the other side is closed
-	err = cmd.Wait()
+	err := cmd.Wait()
 	fmt.Fprint(ts.Stdout(), seen.String())
 	if (err != nil) != neg {
 		ts.Fatalf("%v", err)
 	}
+}
+
+// openTerminal opens a terminal of so many columns: the end of whoever sits at
+// it, and that of the program.
+func openTerminal(ts *testscript.TestScript, columns int) (ours, theirs *os.File) {
+	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	ts.Check(err)
+	fd := int(ours.Fd())
+	ts.Check(unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	ts.Check(err)
+	ts.Check(unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: uint16(columns)}))
+	theirs, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	ts.Check(err)
+	return ours, theirs
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -361,45 +360,6 @@ func (r *request) partial(err error, data []byte) bool {
 // the call, whatever it says. A plugin too may say that something is unavailable.
 func (r *request) askedFor() bool {
 	return r.journal != nil && r.journal.Asked() || r.asked != nil && r.asked.Used()
-}
-
-// made returns the artifacts of an answer: those that the plugin speaks of, and
-// those that the host took in for it. Only these have an id, and are on record.
-func (r *request) made(said []plugin.Artifact, services plugin.Services) []plugin.Artifact {
-	for i := range said {
-		said[i].ID = ""
-	}
-	maker, ok := services.(interface{ Artifacts() []plugin.Artifact })
-	if !ok {
-		return said
-	}
-	kept := maker.Artifacts()
-	for _, a := range kept {
-		r.record.Artifacts = append(r.record.Artifacts, a.ID)
-	}
-	return append(said, kept...)
-}
-
-// measured returns the figures of an answer: what the host counted itself stands
-// in place of what the plugin says of it.
-func measured(said plugin.Metrics, services plugin.Services) plugin.Metrics {
-	meter, ok := services.(interface{ Metrics() plugin.Metrics })
-	if !ok {
-		return said
-	}
-	counted := meter.Metrics()
-	if said == nil {
-		return counted
-	}
-	maps.Copy(said, counted)
-	return said
-}
-
-// A witness is services that tell what was asked of them.
-type witness interface {
-	Used() bool       // something outside the host
-	Unsettled() bool  // an effect outside, of which nobody learned how it ended
-	Labels() []string // what the answer is tainted with for it
 }
 
 // neverSent reports whether err says that the plugin cannot have seen the call.
