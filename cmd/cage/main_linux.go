@@ -1,7 +1,8 @@
 // Command cage is the launcher: it puts walls around itself, tries each of
 // them, starts one program inside and stays with it until it ends.
 //
-// The host starts it in new namespaces, sends it a wire.Spec and reads what
+// The host has it started in new namespaces by its nursery, which is this same
+// program and does nothing but that. The host sends it a wire.Spec and reads what
 // came of it; see package sandbox, which carries this program. The order is:
 // the root that the program sees, who it is, what it may use, what it may
 // still ask of the kernel. From then on the launcher itself is inside too.
@@ -35,6 +36,10 @@ const maxSpec = 1 << 20
 func init() { runtime.LockOSThread() }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == wire.Nursery {
+		nurse()
+		return
+	}
 	host := bufio.NewReader(io.LimitReader(os.NewFile(wire.SpecFD, "spec"), maxSpec))
 	report := json.NewEncoder(os.NewFile(wire.ReportFD, "report"))
 	var spec wire.Spec

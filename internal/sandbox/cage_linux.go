@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -24,7 +23,8 @@ import (
 // A cage is how programs are caged on this machine, as far as that is known.
 type cage struct {
 	opts     Options
-	launcher launcher
+	launcher *launcher
+	nursery  *nursery
 	groups   *cgroups
 	way      way
 	peers    []wire.Peer
@@ -53,8 +53,9 @@ const (
 	uidCount = 1 << 16
 )
 
-func newCage(opts Options) *cage {
-	c := &cage{opts: opts, groups: newCgroups()}
+func newCage(opts Options, starter *starter) *cage {
+	c := &cage{opts: opts, launcher: &launcher{}, groups: newCgroups()}
+	c.nursery = &nursery{launcher: c.launcher, starter: starter}
 	for _, name := range []string{"user", "pid", "net", "ipc", "uts", "mnt"} {
 		if id, err := os.Readlink("/proc/self/ns/" + name); err == nil {
 			c.peers = append(c.peers, wire.Peer{Name: name, ID: id})
@@ -65,6 +66,7 @@ func newCage(opts Options) *cage {
 
 func (c *cage) close() error {
 	c.owners.close()
+	c.nursery.close()
 	c.launcher.close()
 	return c.groups.close()
 }
@@ -114,7 +116,7 @@ func (s *Sandbox) try() Report {
 	}
 	defer null.Close()
 	limits := Limits{Memory: 256 << 20, Scratch: 1 << 20, FileSize: 1 << 20, Processes: 64, OpenFiles: 64}
-	p, err := s.cage.start(ctx, s.starter, Spec{Scratch: scratch, Limits: limits}, Files{null, null, null})
+	p, err := s.cage.start(ctx, Spec{Scratch: scratch, Limits: limits}, Files{null, null, null})
 	if err != nil {
 		r := noReport("a cage could not be built: " + err.Error())
 		if s.cage.way.user && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EACCES)) {
@@ -141,7 +143,7 @@ type caged struct {
 }
 
 func (s *Sandbox) startCaged(ctx context.Context, spec Spec, files Files) (*Process, error) {
-	p, err := s.cage.start(ctx, s.starter, spec, files)
+	p, err := s.cage.start(ctx, spec, files)
 	if err != nil {
 		return nil, launchFailed(spec, err)
 	}
@@ -150,7 +152,7 @@ func (s *Sandbox) startCaged(ctx context.Context, spec Spec, files Files) (*Proc
 
 // start builds a cage and starts the program of spec in it; without a program,
 // the cage ends once it was tried.
-func (c *cage) start(ctx context.Context, starter *starter, spec Spec, files Files) (_ *Process, err error) {
+func (c *cage) start(ctx context.Context, spec Spec, files Files) (_ *Process, err error) {
 	scratch, err := filepath.EvalSymlinks(spec.Scratch)
 	if err != nil {
 		return nil, err
@@ -192,19 +194,12 @@ func (c *cage) start(ctx context.Context, starter *starter, spec Spec, files Fil
 		return nil, err
 	}
 	k.lifeline, k.report, k.lines = down[1], up[0], bufio.NewReader(up[0])
-	cmd := command("", []string{"cage"}, []string{"GOMAXPROCS=2", "GOGC=off"}, files)
-	cmd.Dir = "/"
-	cmd.ExtraFiles = []*os.File{down[0], up[1]} // wire.SpecFD, wire.ReportFD
+	theirs := []*os.File{down[0], up[1]} // wire.SpecFD, wire.ReportFD
 	if c.way.user && c.way.spaces {
-		cmd.ExtraFiles = append(cmd.ExtraFiles, own.hand(order.Tree, wire.ReportFD+1)...)
+		theirs = append(theirs, own.hand(order.Tree, wire.ReportFD+1)...)
 	}
-	c.prepare(cmd, own)
-	if cmd.Path, err = c.launcher.at(append([]*os.File{files.Stdin, files.Stdout, files.Stderr}, cmd.ExtraFiles...)...); err == nil {
-		err = starter.start(ctx, cmd)
-	}
-	for _, file := range cmd.ExtraFiles {
-		_ = file.Close()
-	}
+	cmd, err := c.nursery.bear(ctx, c.birth(own), append([]*os.File{files.Stdin, files.Stdout, files.Stderr}, theirs...)...)
+	closeFiles(theirs...)
 	if err != nil {
 		return nil, err
 	}
@@ -268,31 +263,29 @@ func (c *cage) identity() (uid, gid int, own *owner) {
 	if uid != 0 || largestID() < 2 { // a container that has no other id to give
 		return uid, gid, nil
 	}
-	own = c.owners.take(&c.launcher)
+	own = c.owners.take(c.nursery)
 	return own.id, own.id, own
 }
 
-// prepare says in which namespaces the launcher starts, and ties its life to
-// the thread that starts it.
-func (c *cage) prepare(cmd *exec.Cmd, own *owner) {
-	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+// birth says in which namespaces the launcher starts.
+func (c *cage) birth(own *owner) wire.Birth {
+	var b wire.Birth
 	if c.way.spaces {
-		attr.Cloneflags = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+		b.Flags = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 	}
 	if c.way.user {
-		attr.Cloneflags |= unix.CLONE_NEWUSER
-		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
-		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
+		b.Flags |= unix.CLONE_NEWUSER
+		b.Users = []wire.Mapping{{Inside: os.Geteuid(), Outside: os.Geteuid()}}
+		b.Groups = []wire.Mapping{{Inside: os.Getegid(), Outside: os.Getegid()}}
 		if own != nil {
-			as := syscall.SysProcIDMap{ContainerID: own.id, HostID: own.id, Size: 1}
-			attr.UidMappings, attr.GidMappings = append(attr.UidMappings, as), append(attr.GidMappings, as)
-			attr.GidMappingsEnableSetgroups = true
+			as := wire.Mapping{Inside: own.id, Outside: own.id}
+			b.Users, b.Groups, b.SetGroups = append(b.Users, as), append(b.Groups, as), true
 		}
 		if os.Geteuid() != 0 { // who keeps capabilities through exec only like this
-			attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE}
+			b.Ambient = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE}
 		}
 	}
-	cmd.SysProcAttr = attr
+	return b
 }
 
 // largestID returns the highest user id that can be given away here.

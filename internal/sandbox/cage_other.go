@@ -12,7 +12,7 @@ type cage struct{}
 
 type caged struct{}
 
-func newCage(Options) *cage { return &cage{} }
+func newCage(Options, *starter) *cage { return &cage{} }
 
 func (*cage) close() error { return nil }
 

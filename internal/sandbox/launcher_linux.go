@@ -30,10 +30,6 @@ type launcher struct {
 	err  error
 	path string   // of a file on the disk; empty where it is in memory
 	file *os.File // in memory; nil where it is a file on the disk
-
-	mu     sync.Mutex // guards the rest
-	number int        // the highest descriptor of it
-	copies []*os.File // of file, under higher numbers
 }
 
 // open makes the launcher ready, once.
@@ -48,56 +44,9 @@ func (l *launcher) open(dir string) error {
 }
 
 func (l *launcher) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, file := range append(l.copies, l.file) {
-		if file != nil {
-			_ = file.Close()
-		}
+	if l.file != nil {
+		_ = l.file.Close()
 	}
-	l.file, l.copies = nil, nil
-}
-
-// spread is how far above the files that a child is handed Go may put some of
-// them for a moment, beside one for each, before it executes the program.
-const spread = 64
-
-// at returns the path under which a child that is handed these files finds the
-// launcher. It is executed by the number of its descriptor, and on the way to
-// that the child's own files pass through numbers above theirs: one of them in
-// the launcher's place would be executed instead.
-func (l *launcher) at(files ...*os.File) (string, error) {
-	if l.path != "" {
-		return l.path, nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.file == nil {
-		return "", os.ErrClosed
-	}
-	lowest, err := unix.FcntlInt(l.file.Fd(), unix.F_DUPFD_CLOEXEC, 0) // what is still opened for it comes here
-	if err != nil {
-		return "", err
-	}
-	_ = unix.Close(lowest)
-	highest := lowest
-	for _, file := range files {
-		if file != nil {
-			highest = max(highest, int(file.Fd()))
-		}
-	}
-	if least := highest + len(files) + spread; l.number < least {
-		number, err := unix.FcntlInt(l.file.Fd(), unix.F_DUPFD_CLOEXEC, 2*least) // so that this is seldom
-		if errors.Is(err, unix.EINVAL) {
-			number, err = unix.FcntlInt(l.file.Fd(), unix.F_DUPFD_CLOEXEC, least) // the limit is near
-		}
-		if err != nil {
-			return "", err
-		}
-		l.number = number
-		l.copies = append(l.copies, os.NewFile(uintptr(number), "mortise-cage"))
-	}
-	return fmt.Sprintf("/proc/self/fd/%d", l.number), nil
 }
 
 // keep puts the launcher into memory, sealed; where the system does not run

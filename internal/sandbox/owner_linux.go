@@ -1,12 +1,11 @@
 package sandbox
 
 import (
+	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -30,7 +29,7 @@ type owners struct {
 }
 
 // take returns an owner that nobody is.
-func (o *owners) take(l *launcher) *owner {
+func (o *owners) take(n *nursery) *owner {
 	o.mu.Lock()
 	if n := len(o.free); n > 0 {
 		own := o.free[n-1]
@@ -45,7 +44,7 @@ func (o *owners) take(l *launcher) *owner {
 		id = most
 	}
 	own := &owner{id: id}
-	own.space, _ = userNamespace(l, id) // without one, files keep their owner
+	own.space, _ = userNamespace(n, id) // without one, files keep their owner
 	return own
 }
 
@@ -71,22 +70,19 @@ func (o *owners) close() {
 
 // userNamespace returns a user namespace in which id is root. It takes a
 // process to make one: a launcher that is told nothing.
-func userNamespace(l *launcher, id int) (*os.File, error) {
+func userNamespace(n *nursery, id int) (*os.File, error) {
 	hold, release, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	defer release.Close()
-	path, err := l.at(hold)
+	defer closeFiles(hold, release)
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		_ = hold.Close()
 		return nil, err
 	}
-	cmd := &exec.Cmd{Path: path, Args: []string{"cage"}, Env: []string{}, ExtraFiles: []*os.File{hold}}
-	one := []syscall.SysProcIDMap{{ContainerID: 0, HostID: id, Size: 1}}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER, UidMappings: one, GidMappings: one, Setpgid: true}
-	err = cmd.Start()
-	_ = hold.Close()
+	defer null.Close()
+	root := []wire.Mapping{{Inside: 0, Outside: id}}
+	cmd, err := n.bear(context.Background(), wire.Birth{Flags: unix.CLONE_NEWUSER, Users: root, Groups: root}, null, null, null, hold)
 	if err != nil {
 		return nil, err
 	}

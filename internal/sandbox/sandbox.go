@@ -60,7 +60,8 @@ func New(opts Options) (*Sandbox, error) {
 	default:
 		return nil, fmt.Errorf("sandbox is %q; it is one of %q", opts.Mode, Modes)
 	}
-	return &Sandbox{opts: opts, starter: newStarter(), cage: newCage(opts)}, nil
+	starter := newStarter()
+	return &Sandbox{opts: opts, starter: starter, cage: newCage(opts, starter)}, nil
 }
 
 // Uncaged returns a sandbox that starts programs without a cage.

@@ -24,7 +24,7 @@ type starter struct {
 }
 
 type start struct {
-	cmd   *exec.Cmd
+	begin func() error
 	reply chan error // buffered
 	state atomic.Int32
 }
@@ -51,15 +51,15 @@ func (s *starter) run() {
 	runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
 	for job := range s.jobs {
 		if job.state.CompareAndSwap(queued, begun) {
-			job.reply <- job.cmd.Start()
+			job.reply <- job.begin()
 		}
 	}
 }
 
-// start starts cmd. When it is given up first, the program does not run or is
-// ended as soon as it does, and the error is typed.
-func (s *starter) start(ctx context.Context, cmd *exec.Cmd) error {
-	job := &start{cmd: cmd, reply: make(chan error, 1)}
+// start starts cmd, which begin does. When it is given up first, the program
+// does not run or is ended as soon as it does, and the error is typed.
+func (s *starter) start(ctx context.Context, cmd *exec.Cmd, begin func() error) error {
+	job := &start{begin: begin, reply: make(chan error, 1)}
 	s.jobs <- job
 	timer := time.NewTimer(startLimit)
 	defer timer.Stop()

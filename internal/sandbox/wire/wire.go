@@ -1,6 +1,6 @@
-// Package wire is what the host and its launcher say to each other: one
-// [Spec] to the launcher, then one [Started] and one [Ended] back, each a line
-// of JSON.
+// Package wire is what the host says to its nursery and its launchers, and
+// they to it: a [Birth] and a [Born] for each launcher; then one [Spec] to the
+// launcher, one [Started] and one [Ended] back, each a line of JSON.
 package wire
 
 // Descriptors that the launcher finds open besides those of the plugin.
@@ -8,6 +8,39 @@ const (
 	SpecFD   = 3 // the spec; its end, at any time, says that the host is gone
 	ReportFD = 4 // what came of it
 )
+
+// Nursery is the argument of a launcher that starts other launchers. It finds
+// a socket of packets at SpecFD: a [Birth] with the descriptors of the launcher
+// in each, and a [Born] in answer to each.
+const Nursery = "nursery"
+
+// Bounds of a birth.
+const (
+	MaxBirth = 4 << 10 // bytes of it
+	MaxFiles = 96      // descriptors beside it
+)
+
+// A Birth says in which namespaces a launcher starts, and as whom.
+type Birth struct {
+	Flags     uintptr   `json:"flags"` // of clone
+	Users     []Mapping `json:"users"` // of its user namespace, where flags ask for one
+	Groups    []Mapping `json:"groups"`
+	SetGroups bool      `json:"set_groups"` // it may give up groups
+	Ambient   []uintptr `json:"ambient"`    // capabilities that it keeps
+}
+
+// A Mapping is the number that one user or group has inside and outside of a
+// user namespace.
+type Mapping struct {
+	Inside  int `json:"inside"`
+	Outside int `json:"outside"`
+}
+
+// A Born says what became of a birth. The launcher is a child of the host.
+type Born struct {
+	PID   int    `json:"pid"`
+	Error string `json:"error,omitempty"`
+}
 
 // A Spec says what to start and in which walls.
 type Spec struct {

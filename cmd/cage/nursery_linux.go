@@ -1,0 +1,86 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/mortise-dev/mortise/internal/sandbox/wire"
+)
+
+// nurse starts launchers as the host asks for them, one after another, until
+// the host is gone. They are children of the host.
+func nurse() {
+	unix.CloseOnExec(wire.SpecFD)
+	unix.CloseOnExec(wire.SpecFD + 1) // ourselves, where we were in memory
+	order := make([]byte, wire.MaxBirth)
+	rights := make([]byte, unix.CmsgSpace(4*wire.MaxFiles))
+	for {
+		size, sent, _, _, err := unix.Recvmsg(wire.SpecFD, order, rights, unix.MSG_CMSG_CLOEXEC)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || size == 0 {
+			return
+		}
+		var born wire.Born
+		if born.PID, err = bear(order[:size], rights[:sent]); err != nil {
+			born.Error = err.Error()
+		}
+		answer, err := json.Marshal(born)
+		if err != nil || unix.Send(wire.SpecFD, answer, unix.MSG_NOSIGNAL) != nil {
+			return
+		}
+	}
+}
+
+// bear starts a launcher.
+func bear(order, rights []byte) (pid int, err error) {
+	files, err := received(rights)
+	defer func() {
+		for _, fd := range files {
+			_ = unix.Close(int(fd))
+		}
+	}()
+	if err != nil {
+		return 0, err
+	}
+	var b wire.Birth
+	if err := json.Unmarshal(order, &b); err != nil {
+		return 0, err
+	}
+	return syscall.ForkExec("/proc/self/exe", []string{"cage"}, &syscall.ProcAttr{
+		Dir: "/", Env: []string{"GOMAXPROCS=2", "GOGC=off"}, Files: files,
+		Sys: &syscall.SysProcAttr{
+			Setpgid: true, Cloneflags: b.Flags | unix.CLONE_PARENT, AmbientCaps: b.Ambient,
+			UidMappings: mappings(b.Users), GidMappings: mappings(b.Groups), GidMappingsEnableSetgroups: b.SetGroups,
+		},
+	})
+}
+
+// received returns the descriptors that came with a packet.
+func received(rights []byte) (files []uintptr, err error) {
+	messages, err := unix.ParseSocketControlMessage(rights)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range messages {
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			return files, err
+		}
+		for _, fd := range fds {
+			files = append(files, uintptr(fd))
+		}
+	}
+	return files, nil
+}
+
+func mappings(all []wire.Mapping) (ids []syscall.SysProcIDMap) {
+	for _, m := range all {
+		ids = append(ids, syscall.SysProcIDMap{ContainerID: m.Inside, HostID: m.Outside, Size: 1})
+	}
+	return ids
+}
