@@ -96,7 +96,7 @@ part "crashes and escapes" go_tests "$(go list ./... | grep -E '/test/(crash|esc
 [ ! -x bin/mortise ] || export MORTISE_TEST_BINARY="$PWD/bin/mortise" # what make has built; without it each of these builds its own
 part "go test of what starts programs" go_tests "$(go list ./... | grep -E "$outside")" -count=1 # what they start is not what go test remembers
 unset MORTISE_TEST_BINARY
-part "hostile plugins" go test -vet=off -count=1 -v ./test/hostile # by themselves: they measure
+part "hostile plugins" env MORTISE_HOSTILE_CASES=150 go test -vet=off -count=1 -v ./test/hostile # by themselves: they measure
 part "bench compiles" sh -c 'cd bench && go vet ./...'
 if have python3; then
 	part "Python SDK" python3 -B -m unittest discover -q -s sdk/python/tests

@@ -205,6 +205,7 @@ func (s *session) notify(method string, params any) {
 // read takes the plugin's lines until there are no more or one is no frame.
 func (s *session) read() {
 	defer close(s.readDone)
+	var pace pacer
 	for {
 		line, err := s.stdout.ReadLine()
 		switch {
@@ -228,6 +229,9 @@ func (s *session) read() {
 		if err != nil {
 			s.fail(s.malformed("%v; the line begins %.80q", err, line))
 			return
+		}
+		if f.ID == nil { // nobody asked for it
+			pace.take(len(line) + paceLine)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"time"
 	"unicode/utf8"
 )
 
@@ -14,13 +13,6 @@ import (
 const (
 	tailBytes = 64 << 10
 	lineBytes = 8 << 10
-)
-
-// Who writes more than floodBytes to stderr within floodTime waits for the rest
-// of it: taking in a flood must not keep the host from its other plugins.
-const (
-	floodBytes = 256 << 10
-	floodTime  = 20 * time.Millisecond
 )
 
 // A tail keeps the last lines of a plugin's stderr.
@@ -33,7 +25,7 @@ type tail struct {
 // readFrom reads lines to the end of r, keeps the last of them and tells each
 // to log. A long line is cut; the rest of it is passed over.
 func (t *tail) readFrom(r io.Reader, log func(line string)) {
-	buf := bufio.NewReaderSize(&slow{r: r}, lineBytes)
+	buf := bufio.NewReaderSize(&pacedReader{r: r}, lineBytes)
 	for {
 		chunk, err := buf.ReadSlice('\n')
 		if len(chunk) > 0 {
@@ -48,27 +40,6 @@ func (t *tail) readFrom(r io.Reader, log func(line string)) {
 			return
 		}
 	}
-}
-
-// A slow reader bounds how much is read at a time.
-type slow struct {
-	r     io.Reader
-	begun time.Time // of what is counted
-	read  int
-}
-
-// Read reads as r does, once it is time.
-func (s *slow) Read(b []byte) (int, error) {
-	switch elapsed := time.Since(s.begun); {
-	case elapsed >= floodTime:
-		s.begun, s.read = time.Now(), 0
-	case s.read >= floodBytes:
-		time.Sleep(floodTime - elapsed)
-		s.begun, s.read = time.Now(), 0
-	}
-	n, err := s.r.Read(b)
-	s.read += n
-	return n, err
 }
 
 func (t *tail) add(line string) {
@@ -98,6 +69,9 @@ func (t *tail) last(n int) string {
 // printable returns text as valid UTF-8 without control characters: what a
 // plugin writes cannot steer a terminal or forge a line of a log.
 func printable(text string) string {
+	if plain(text) { // most lines are: a flood of them must cost little
+		return text
+	}
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t':
@@ -107,6 +81,16 @@ func printable(text string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+// plain reports whether text is ASCII without control characters.
+func plain(text string) bool {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // cut returns at most n bytes of text, whole characters only.
