@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -78,8 +78,11 @@ func (n *nursery) ask(order []byte, fds []int, born *wire.Born) error {
 	for errors.Is(err, unix.EINTR) {
 		size, err = unix.Read(line, answer)
 	}
-	if err != nil || size == 0 {
-		return fmt.Errorf("the nursery has no answer (%w)", err)
+	if err == nil && size == 0 {
+		err = io.EOF
+	}
+	if err != nil {
+		return fmt.Errorf("waiting for the nursery: %w", err)
 	}
 	return json.Unmarshal(answer[:size], born)
 }
@@ -92,7 +95,7 @@ func (n *nursery) open() error {
 	}
 	ours, theirs := os.NewFile(uintptr(pair[0]), "nursery"), os.NewFile(uintptr(pair[1]), "nursery")
 	defer theirs.Close()
-	limit := unix.NsecToTimeval(int64(2 * startLimit / time.Nanosecond))
+	limit := unix.NsecToTimeval(int64(2 * startLimit))
 	if err := unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
 		_ = ours.Close()
 		return err

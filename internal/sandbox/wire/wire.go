@@ -1,6 +1,7 @@
-// Package wire is what the host says to its nursery and its launchers, and
-// they to it: a [Birth] and a [Born] for each launcher; then one [Spec] to the
-// launcher, one [Started] and one [Ended] back, each a line of JSON.
+// Package wire is what the host and its launcher say to each other: one
+// [Spec] to the launcher, then one [Started] and one [Ended] back, each a line
+// of JSON. Before that, a [Birth] asks the nursery for the launcher, and a
+// [Born] answers.
 package wire
 
 // Descriptors that the launcher finds open besides those of the plugin.
