@@ -13,24 +13,18 @@ import (
 // artifacts are the sessions as plugins see them while they work on a call.
 type artifacts struct{ sessions *session.Sessions }
 
-// Pillar returns the pillar of a call's session.
-func (s artifacts) Pillar(ctx context.Context, call *plugin.Call) (string, error) {
-	found, err := s.sessions.Get(ctx, call.Tenant, call.Session)
-	return found.Pillar, err
-}
-
-// Artifacts returns what is in a call's session, with the paths that they have
-// in its view.
-func (s artifacts) Artifacts(ctx context.Context, call *plugin.Call) ([]service.Artifact, error) {
-	all, view, err := s.sessions.Viewed(ctx, call.Tenant, call.Session)
+// Open returns the pillar of a call's session and what is in it, with the paths
+// that its artifacts have in its view.
+func (s artifacts) Open(ctx context.Context, call *plugin.Call) (pillar string, all []service.Artifact, err error) {
+	seen, err := s.sessions.See(ctx, call.Tenant, call.Session)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	list := make([]service.Artifact, len(all))
+	all = make([]service.Artifact, len(seen.Artifacts))
 	for i := range all {
-		list[i] = shownAs(&all[i], view)
+		all[i] = shownAs(&seen.Artifacts[i], seen.View)
 	}
-	return list, nil
+	return seen.Pillar, all, nil
 }
 
 // Add registers a file that a plugin made. A type that there is not, of which
@@ -43,11 +37,7 @@ func (s artifacts) Add(ctx context.Context, call *plugin.Call, r io.Reader, a se
 	if !slices.ContainsFunc(session.Types(), func(t session.Type) bool { return t.Name == a.Type }) {
 		add.Type = ""
 	}
-	kept, err := s.sessions.As(MemberName(call.Principal)).Add(ctx, call.Tenant, call.Session, r, add)
-	if err != nil {
-		return service.Artifact{}, err
-	}
-	view, err := s.sessions.Show(ctx, call.Tenant, kept)
+	kept, view, err := s.sessions.As(MemberName(call.Principal)).AddShown(ctx, call.Tenant, call.Session, r, add)
 	if err != nil {
 		return service.Artifact{}, err
 	}

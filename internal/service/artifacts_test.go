@@ -29,12 +29,10 @@ type kept struct {
 	data map[string]string
 }
 
-func (k *kept) Pillar(context.Context, *plugin.Call) (string, error) { return "log_analysis", nil }
-
-func (k *kept) Artifacts(context.Context, *plugin.Call) ([]Artifact, error) {
+func (k *kept) Open(context.Context, *plugin.Call) (string, []Artifact, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return slices.Clone(k.list), nil
+	return "log_analysis", slices.Clone(k.list), nil
 }
 
 func (k *kept) Add(_ context.Context, call *plugin.Call, r io.Reader, a Artifact) (Artifact, error) {

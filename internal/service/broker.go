@@ -172,6 +172,7 @@ type grant struct {
 	scratchDir  string     // where that process knows it
 	before      []Artifact // what the call may have read
 	beforeKnown bool
+	pillar      string            // of its session, once that is known
 	made        []plugin.Artifact // what it registered
 	tries       int               // how often it asked for that
 }

@@ -18,11 +18,10 @@ const sessionName = "session"
 // Sessions is where the artifacts of sessions are kept. Each method is about the
 // session of a call.
 type Sessions interface {
-	// Pillar returns what kind of investigation it is, "" where nobody has said.
-	Pillar(ctx context.Context, call *plugin.Call) (string, error)
-	// Artifacts returns what is in it, the oldest first. Each has the path at which
-	// the session's processes find it.
-	Artifacts(ctx context.Context, call *plugin.Call) ([]Artifact, error)
+	// Open returns what kind of investigation it is, "" where nobody has said, and
+	// what is in it, the oldest first. Each artifact has the path at which the
+	// session's processes find it.
+	Open(ctx context.Context, call *plugin.Call) (pillar string, all []Artifact, err error)
 	// Add copies a file into it. Where no type is given, or one that does not
 	// exist, it is inferred. The same bytes from the same source are the same
 	// artifact.
@@ -102,20 +101,16 @@ func sessionOpen(g *grant, ctx context.Context, args json.RawMessage) (any, erro
 	}
 	answer := opened{SessionID: g.call.Session, Pillar: g.target.Manifest.Pillar, Config: map[string]any{}, Limits: g.sessionLimits()}
 	answer.Model = g.broker.Models.Enabled(g.target.Manifest.Name)
-	if g.call.Session != "" && g.broker.Sessions != nil {
-		pillar, err := g.broker.Sessions.Pillar(ctx, g.call)
-		if err != nil {
-			return nil, err
-		}
-		if pillar != "" {
-			answer.Pillar = pillar
-		}
-	}
 	list, err := g.had(ctx)
 	if err != nil {
 		return nil, err
 	}
 	answer.Artifacts = refsOf(list)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.pillar != "" {
+		answer.Pillar = g.pillar
+	}
 	return answer, nil
 }
 
@@ -138,10 +133,13 @@ func (g *grant) artifacts(ctx context.Context) ([]Artifact, error) {
 	if g.call.Session == "" || g.broker.Sessions == nil {
 		return g.named(), nil
 	}
-	list, err := g.broker.Sessions.Artifacts(ctx, g.call)
+	pillar, list, err := g.broker.Sessions.Open(ctx, g.call)
 	if err != nil {
 		return nil, err
 	}
+	g.mu.Lock()
+	g.pillar = pillar
+	g.mu.Unlock()
 	var labels []string
 	for i := range list {
 		labels = plugin.Labels(labels, list[i].Labels)

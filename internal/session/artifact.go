@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -63,9 +64,68 @@ const (
 // type and labels from the same source are the artifact that is there already.
 // On an error nothing is kept.
 func (s *Sessions) Add(ctx context.Context, tenant, session string, r io.Reader, a Add) (Artifact, error) {
+	added, _, err := s.add(ctx, tenant, session, r, a)
+	return added, err
+}
+
+// AddShown is Add, and shows the artifact in the view of its session, and no
+// other one: what a call registers is there at once, however many there are.
+func (s *Sessions) AddShown(ctx context.Context, tenant, session string, r io.Reader, a Add) (Artifact, View, error) {
+	added, data, err := s.add(ctx, tenant, session, r, a)
+	if err != nil {
+		return Artifact{}, View{}, err
+	}
+	v := View{s.viewDir(tenant, added.Session)}
+	if err := os.MkdirAll(v.Dir, 0o700); err != nil {
+		return Artifact{}, View{}, err
+	}
+	return added, v, s.show(ctx, tenant, v, &added, data)
+}
+
+// add is Add, and returns as well the bytes of an artifact that is kept with its
+// row.
+func (s *Sessions) add(ctx context.Context, tenant, session string, r io.Reader, a Add) (added Artifact, data []byte, err error) {
 	if err := a.check(); err != nil {
+		return Artifact{}, nil, err
+	}
+	seen := max(maxHead, s.MaxInline+1)
+	head := bufio.NewReaderSize(&bounded{r, s.MaxArtifact, a.Name}, seen)
+	start, err := head.Peek(seen)
+	if err != nil && err != io.EOF {
+		return Artifact{}, nil, reading(a.Name, err)
+	}
+	if a.Type == "" {
+		a.Type = Detect(a.Name, start[:min(len(start), maxHead)])
+	}
+	if err == io.EOF && len(start) <= s.MaxInline {
+		added, err = s.addSmall(ctx, tenant, session, start, a)
+		return added, start, err
+	}
+	added, err = s.addLarge(ctx, tenant, session, head, a)
+	return added, nil, err
+}
+
+// addSmall registers bytes that are kept in the store, with their row. Whether
+// there is such a session, and an open one, the transaction finds out.
+func (s *Sessions) addSmall(ctx context.Context, tenant, session string, data []byte, a Add) (Artifact, error) {
+	if !wholeID(session) {
+		in, err := s.Get(ctx, tenant, session)
+		if err != nil {
+			return Artifact{}, err
+		}
+		session = in.ID
+	}
+	sum := sha256.Sum256(data)
+	row, err := s.register(ctx, tenant, session, content{sha256: hex.EncodeToString(sum[:]), size: int64(len(data)), data: data}, a)
+	if err != nil {
 		return Artifact{}, err
 	}
+	s.recent.add(row)
+	return artifactOf(row), nil
+}
+
+// addLarge registers what r holds, which is kept among the blobs.
+func (s *Sessions) addLarge(ctx context.Context, tenant, session string, r io.Reader, a Add) (Artifact, error) {
 	in, err := s.Get(ctx, tenant, session)
 	if err != nil {
 		return Artifact{}, err
@@ -73,60 +133,27 @@ func (s *Sessions) Add(ctx context.Context, tenant, session string, r io.Reader,
 	if in.State != string(store.SessionOpen) {
 		return Artifact{}, closed(in.ID)
 	}
-	seen := max(maxHead, s.MaxInline+1)
-	head := bufio.NewReaderSize(&bounded{r, s.MaxArtifact, a.Name}, seen)
-	start, err := head.Peek(seen)
-	if err != nil && err != io.EOF {
-		return Artifact{}, reading(a.Name, err)
-	}
-	if a.Type == "" {
-		a.Type = Detect(a.Name, start[:min(len(start), maxHead)])
-	}
-	var row *store.ArtifactRow
-	if err == io.EOF && len(start) <= s.MaxInline {
-		row, err = s.addSmall(ctx, tenant, in.ID, start, a)
-	} else {
-		row, err = s.addLarge(ctx, tenant, in.ID, head, a)
-	}
-	if err != nil {
-		return Artifact{}, err
-	}
-	return artifactOf(row), nil
-}
-
-// addSmall registers bytes that are kept in the store, with their row.
-func (s *Sessions) addSmall(ctx context.Context, tenant, session string, data []byte, a Add) (*store.ArtifactRow, error) {
-	sum := sha256.Sum256(data)
-	row, err := s.register(ctx, tenant, session, content{sha256: hex.EncodeToString(sum[:]), size: int64(len(data)), data: data}, a)
-	if err == nil {
-		s.recent.add(row)
-	}
-	return row, err
-}
-
-// addLarge registers what r holds, which is kept among the blobs.
-func (s *Sessions) addLarge(ctx context.Context, tenant, session string, r io.Reader, a Add) (*store.ArtifactRow, error) {
 	if s.Sift != nil {
 		r = s.Sift(r, a.Name)
 	}
 	staged, err := s.Blobs.Stage(ctx, r)
 	if err != nil {
-		return nil, reading(a.Name, err)
+		return Artifact{}, reading(a.Name, err)
 	}
 	defer staged.Discard()
 	if err := staged.Keep(ctx); err != nil {
-		return nil, reading(a.Name, err)
+		return Artifact{}, reading(a.Name, err)
 	}
-	row, err := s.register(ctx, tenant, session, content{sha256: staged.SHA256, size: staged.Size, uri: s.Blobs.URI(staged.SHA256)}, a)
+	row, err := s.register(ctx, tenant, in.ID, content{sha256: staged.SHA256, size: staged.Size, uri: s.Blobs.URI(staged.SHA256)}, a)
 	if err != nil {
-		return nil, errors.Join(err, s.forget(context.WithoutCancel(ctx), staged.SHA256))
+		return Artifact{}, errors.Join(err, s.forget(context.WithoutCancel(ctx), staged.SHA256))
 	}
 	s.recent.add(row)
 	// Once more: a session with the same bytes may have been deleted meanwhile.
 	if err := staged.Keep(ctx); err != nil {
-		return nil, reading(a.Name, err)
+		return Artifact{}, reading(a.Name, err)
 	}
-	return row, nil
+	return artifactOf(row), nil
 }
 
 // A content is the bytes of an artifact: themselves where they are kept with

@@ -257,6 +257,11 @@ func (s *Sessions) forget(ctx context.Context, hash string) error {
 // shortest is how many digits of an id are enough.
 const shortest = 4
 
+// wholeID reports whether an id is written out, and can mean one session only.
+func wholeID(given string) bool {
+	return len(given) == len("sess_")+12 && strings.HasPrefix(given, "sess_")
+}
+
 // find returns the one session whose id is given, or begins so; sess_ may be
 // left out.
 func find(ctx context.Context, r store.Reader, tenant, given string) (*store.SessionRow, error) {

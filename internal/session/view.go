@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -28,64 +29,62 @@ type linker interface {
 // View makes sure that every artifact which a session has by now is in its
 // view. What is there stays, so that a process may read it meanwhile.
 func (s *Sessions) View(ctx context.Context, tenant, session string) (View, error) {
-	_, v, err := s.Viewed(ctx, tenant, session)
-	return v, err
+	seen, err := s.See(ctx, tenant, session)
+	return seen.View, err
 }
 
-// Viewed is View, and returns as well what is there: [Sessions.Artifacts].
-func (s *Sessions) Viewed(ctx context.Context, tenant, session string) ([]Artifact, View, error) {
+// A Seen is a session with what is in it.
+type Seen struct {
+	Session
+	Artifacts []Artifact // the oldest first
+	View      View       // which shows them all
+}
+
+// See is View, and returns as well what there is to see.
+func (s *Sessions) See(ctx context.Context, tenant, session string) (Seen, error) {
 	in, err := find(ctx, s.Store, tenant, session)
 	if err != nil {
-		return nil, View{}, err
+		return Seen{}, err
 	}
 	all, err := s.of(ctx, in)
 	if err != nil {
-		return nil, View{}, err
+		return Seen{}, err
 	}
 	v := View{s.viewDir(tenant, in.ID)}
 	if err := os.MkdirAll(v.Dir, 0o700); err != nil {
-		return nil, View{}, err
+		return Seen{}, err
 	}
-	for _, a := range all {
-		if err := s.show(ctx, tenant, v, a); err != nil {
-			return nil, View{}, err
+	for i := range all {
+		if err := s.show(ctx, tenant, v, &all[i], nil); err != nil {
+			return Seen{}, err
 		}
 	}
-	return all, v, nil
+	return Seen{Session: sessionOf(in), Artifacts: all, View: v}, nil
 }
 
-// Show makes sure that one artifact is in the view of its session, and looks at
-// no other: what a call registers is shown at once, however many there are.
-func (s *Sessions) Show(ctx context.Context, tenant string, a Artifact) (View, error) {
-	v := View{s.viewDir(tenant, a.Session)}
-	if err := os.MkdirAll(v.Dir, 0o700); err != nil {
-		return View{}, err
-	}
-	return v, s.show(ctx, tenant, v, a)
-}
-
-// show brings an artifact into the view, if it is not there.
-func (s *Sessions) show(ctx context.Context, tenant string, v View, a Artifact) error {
+// show brings an artifact into the view, if it is not there. Its bytes may be
+// given.
+func (s *Sessions) show(ctx context.Context, tenant string, v View, a *Artifact, data []byte) error {
 	if v.has(a) {
 		return nil
 	}
 	// Another process may be faster.
-	if err := s.place(ctx, tenant, v, a); err != nil && !v.has(a) {
-		return unreadable(a, err)
+	if err := s.place(ctx, tenant, v, a, data); err != nil && !v.has(a) {
+		return unreadable(*a, err)
 	}
 	return nil
 }
 
 // has reports whether an artifact is in the view.
-func (v View) has(a Artifact) bool {
-	info, err := os.Lstat(v.Path(a))
+func (v View) has(a *Artifact) bool {
+	info, err := os.Lstat(v.Path(*a))
 	return err == nil && info.Mode().IsRegular() && info.Size() == a.Size
 }
 
 // place brings an artifact into the view: by a link where that can be, and else
 // as a copy.
-func (s *Sessions) place(ctx context.Context, tenant string, v View, a Artifact) error {
-	dir := filepath.Dir(v.Path(a))
+func (s *Sessions) place(ctx context.Context, tenant string, v View, a *Artifact, data []byte) error {
+	dir := filepath.Dir(v.Path(*a))
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
@@ -94,10 +93,10 @@ func (s *Sessions) place(ctx context.Context, tenant string, v View, a Artifact)
 	}
 	err := errNoLinks
 	if files, ok := s.Blobs.(linker); ok && !a.inline {
-		err = files.Link(ctx, a.SHA256, v.Path(a))
+		err = files.Link(ctx, a.SHA256, v.Path(*a))
 	}
 	if err != nil && !errors.Is(err, blob.ErrMissing) && !errors.Is(err, blob.ErrDamaged) && ctx.Err() == nil {
-		err = s.copy(ctx, tenant, v, a)
+		err = s.copy(ctx, tenant, v, a, data)
 	}
 	if err != nil {
 		return err
@@ -109,10 +108,12 @@ var errNoLinks = errors.New("blobs are not files here")
 
 // copy is place for bytes that are no file. What is read wrong, or in part,
 // never has the artifact's name.
-func (s *Sessions) copy(ctx context.Context, tenant string, v View, a Artifact) (err error) {
-	r, err := s.open(ctx, tenant, a)
-	if err != nil {
-		return err
+func (s *Sessions) copy(ctx context.Context, tenant string, v View, a *Artifact, data []byte) (err error) {
+	r := io.NopCloser(bytes.NewReader(data))
+	if data == nil {
+		if r, err = s.open(ctx, tenant, *a); err != nil {
+			return err
+		}
 	}
 	defer r.Close()
 	f, err := os.CreateTemp(v.Dir, ".new-")
@@ -128,7 +129,7 @@ func (s *Sessions) copy(ctx context.Context, tenant string, v View, a Artifact) 
 	if err := errors.Join(err, f.Chmod(0o400), f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), v.Path(a))
+	return os.Rename(f.Name(), v.Path(*a))
 }
 
 // viewDir is where the view of a session is. A tenant may have any name, so

@@ -42,7 +42,8 @@ class Answer:
 
     def __init__(self, members: dict[str, str]) -> None:
         self._members = members
-        self.saved = ""  # the artifact that holds the result as well
+        self.data = members.get("data", "")  # the result, spelled
+        self.saved = ""  # the artifact that holds it as well
 
     def text(self) -> str:
         return "{" + ",".join(f'"{name}":{text}' for name, text in self._members.items()) + "}"

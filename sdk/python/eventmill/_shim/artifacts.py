@@ -7,7 +7,7 @@ import os
 from mortise._session import error_message
 
 from .context import ref_of
-from .plain import plain, text_of
+from .plain import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,13 +145,13 @@ class Artifacts:
             except Exception as exc:
                 logger.warning("output artifact %s was not registered: %s", path, error_message(exc))
 
-    def save(self, result: Any) -> str:
-        """Save a result as an artifact and return its id: its text if it has one, all of it as JSON otherwise."""
+    def save(self, result: Any, spelled: str) -> str:
+        """Save a result as an artifact and return its id: its text if it has one, all of it as JSON, which is spelled, otherwise."""
         if not result:
             return ""
         text, ending, kind = _text_in(result), ".md", "text"
         if text is None:
-            text, ending, kind = _indented(result), ".json", "json_events"
+            text, ending, kind = _indented(spelled), ".json", "json_events"
         path = os.path.join(self._workspace, "artifacts", f"{self._tool.name}_{self._ctx._call[:8]}{ending}")
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8", errors="replace") as file:
@@ -166,7 +166,7 @@ def _text_in(result: Any) -> str | None:
     return next((text for text in found if isinstance(text, str) and text.strip()), None)
 
 
-def _indented(result: Any) -> str:
+def _indented(text: str) -> str:
     import json
 
-    return json.dumps(json.loads(text_of(result, "/result")), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"

@@ -97,7 +97,7 @@ def _run(tools: Tools, tool: Tool, payload: Any, ctx: Context) -> Answer:
         return failure
     answer: Answer = guard("result", lambda: _spelled(tool, result, outputs))
     if not files.registered and context.session_id:
-        answer.saved = _save(files, result, context.logger)
+        answer.saved = _save(files, result, answer, context.logger)
     return with_summary(answer, _summary(instance, result, tool, context.logger))
 
 
@@ -159,9 +159,9 @@ def _spelled(tool: Tool, result: Any, outputs: Any) -> Answer:
         raise Failure(INTERNAL_ERROR, f"{tool.name}: the result is not JSON: {exc}", {"stage": "result"}) from None
 
 
-def _save(files: Artifacts, result: Any, logger: logging.Logger) -> str:
+def _save(files: Artifacts, result: Any, answer: Answer, logger: logging.Logger) -> str:
     try:
-        return files.save(member(result, "result"))
+        return files.save(member(result, "result"), answer.data)
     except Cancelled:
         raise
     except Exception as exc:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -77,6 +78,7 @@ class Tools:
         """Return the instance of the tool's class, made on first use; raises whatever its code raises."""
         if tool.instance is None:
             tool.instance = self.tool_class(tool)()
+            gc.freeze()  # what is loaded stays: it need not be looked through while tools work
         return tool.instance
 
     def tool_class(self, tool: Tool) -> Any:
