@@ -25,19 +25,30 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-const (
-	millTree  = "testdata/plugins"
-	millTool  = millTree + "/log_analysis/line_search"
-	millLines = 100_000
-)
+const millLines = 100_000
 
-// searches counts the requests there were: each has a title of its own, so that
-// no two results have the same bytes and each is kept anew.
-var searches atomic.Int64
-
-func millInput() string {
-	return fmt.Sprintf(`{"pattern":"Failed password","limit":20,"title":"search %d"}`, searches.Add(1))
+// A millTool is an Event Mill tool, and what it is asked.
+type millTool struct {
+	does  string
+	tree  string        // of the package
+	name  string        // its directory in there is log_analysis/NAME
+	input func() string // each has other bytes, or makes a result of others, so that each result is kept anew
+	count string        // of the result: what says that it read the whole log
+	least int
+	heavy bool // seconds for each
 }
+
+// requests counts those there were.
+var requests atomic.Int64
+
+var (
+	searching = millTool{"text search", "testdata/plugins", "line_search", func() string {
+		return fmt.Sprintf(`{"pattern":"Failed password","limit":20,"title":"search %d"}`, requests.Add(1))
+	}, "matches", millLines / 10, false}
+	profiling = millTool{"event_source_profiler", "../plugins", "event_source_profiler", func() string {
+		return fmt.Sprintf(`{"gap_seconds":%d}`, 300+requests.Add(1))
+	}, "totals.records", millLines, true}
+)
 
 // mills is table E: an Event Mill tool in Python over a log of 100,000 lines, in
 // a plain interpreter and through a whole host.
@@ -50,15 +61,16 @@ func mills(ctx context.Context, l *lab) ([]table, error) {
 		return nil, err
 	}
 	defer os.Remove(log)
-	one, err := l.millLatency(ctx, log)
+	light, err := l.millLatency(ctx, "E1", searching, log)
 	if err != nil {
 		return nil, err
 	}
-	if os.Getenv("E1ONLY") != "" {
-		return []table{one}, nil
+	shipped, err := l.millLatency(ctx, "E1b", profiling, log)
+	if err != nil {
+		return nil, err
 	}
 	two, err := l.millThroughput(ctx, log)
-	return []table{one, two}, err
+	return []table{light, shipped, two}, err
 }
 
 // A searcher runs line_search over the log once, and says how long that took.
@@ -72,16 +84,19 @@ type searcher struct {
 // millLatency is E1. Both take turns of a few calls in an order that is reversed
 // each time, and are opened anew a few times, since where a process lies in
 // memory is chance.
-func (l *lab) millLatency(ctx context.Context, log string) (table, error) {
+func (l *lab) millLatency(ctx context.Context, number string, tool millTool, log string) (table, error) {
 	pairs, n, turn := 4, 6, 5
+	if tool.heavy {
+		pairs, n, turn = 1, 4, 1
+	}
 	if l.quick {
 		pairs, n, turn = 1, 2, 2
 	}
-	t := table{Title: fmt.Sprintf("E1. Event Mill tool in Python, text search over %d lines, one caller, unpinned", millLines), Unit: "p50 ms"}
+	t := table{Title: fmt.Sprintf("%s. Event Mill tool in Python, %s over %d lines, one caller, unpinned", number, tool.does, millLines), Unit: "p50 ms"}
 	var r rounds
 	var all []*searcher
 	for range pairs {
-		one, those, err := l.millRounds(ctx, log, n, turn)
+		one, those, err := l.millRounds(ctx, tool, log, n, turn)
 		if err != nil {
 			return t, err
 		}
@@ -94,14 +109,14 @@ func (l *lab) millLatency(ctx context.Context, log string) (table, error) {
 	return t, nil
 }
 
-func (l *lab) millRounds(ctx context.Context, log string, n, turn int) (r rounds, all []*searcher, err error) {
+func (l *lab) millRounds(ctx context.Context, tool millTool, log string, n, turn int) (r rounds, all []*searcher, err error) {
 	defer func() { err = errors.Join(err, closeSearchers(all)) }()
-	floor, err := l.plainSearcher(ctx, log)
+	floor, err := l.plainSearcher(ctx, tool, log)
 	if err != nil {
 		return nil, nil, err
 	}
 	all = append(all, floor)
-	hosted, err := l.hostedSearchers(ctx, log, 1)
+	hosted, err := l.hostedSearchers(ctx, tool, log, 1)
 	if err != nil {
 		return nil, all, err
 	}
@@ -136,7 +151,7 @@ func (l *lab) millThroughput(ctx context.Context, log string) (table, error) {
 	if l.quick {
 		n, turn = 1, 300*time.Millisecond
 	}
-	hosted, err := l.hostedSearchers(ctx, log, 2)
+	hosted, err := l.hostedSearchers(ctx, searching, log, 2)
 	if err != nil {
 		return t, err
 	}
@@ -144,7 +159,7 @@ func (l *lab) millThroughput(ctx context.Context, log string) (table, error) {
 	var plain []*searcher
 	defer func() { _ = closeSearchers(plain) }()
 	for range 2 {
-		s, err := l.plainSearcher(ctx, log)
+		s, err := l.plainSearcher(ctx, searching, log)
 		if err != nil {
 			return t, err
 		}
@@ -215,13 +230,13 @@ func closeSearchers(all []*searcher) error {
 // plainSearcher is the tool's class in an interpreter that has the framework's
 // modules on its path and nothing else. It times itself, so that the pipe does
 // not count.
-func (l *lab) plainSearcher(ctx context.Context, log string) (*searcher, error) {
-	folder, err := filepath.Abs(millTool)
+func (l *lab) plainSearcher(ctx context.Context, tool millTool, log string) (*searcher, error) {
+	folder, err := filepath.Abs(filepath.Join(tool.tree, "log_analysis", tool.name))
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, l.python[0], "-I", "-X", "pycache_prefix="+filepath.Join(l.dir, "pycache"),
-		filepath.Join(programs, "mill.py"), filepath.Join(l.dir, "python", "eventmill"), folder, log)
+		filepath.Join(programs, "mill.py"), filepath.Join(l.dir, "python", "eventmill"), folder, log, tool.count)
 	cmd.Stderr = os.Stderr
 	to, err := cmd.StdinPipe()
 	if err != nil {
@@ -238,14 +253,14 @@ func (l *lab) plainSearcher(ctx context.Context, log string) (*searcher, error) 
 	s := &searcher{
 		name: "floor: the class in a plain python3",
 		search: func(context.Context) (took time.Duration, err error) {
-			if _, err := io.WriteString(to, millInput()+"\n"); err != nil {
+			if _, err := io.WriteString(to, tool.input()+"\n"); err != nil {
 				return 0, err
 			}
-			matches := 0
-			if _, err := fmt.Fscanln(from, &took, &matches); err != nil {
+			count := 0
+			if _, err := fmt.Fscanln(from, &took, &count); err != nil {
 				return 0, err
 			}
-			return took, enough(matches)
+			return took, tool.enough(count)
 		},
 		close: func() error { return errors.Join(to.Close(), cmd.Wait()) },
 	}
@@ -255,7 +270,7 @@ func (l *lab) plainSearcher(ctx context.Context, log string) (*searcher, error) 
 // hostedSearchers are sessions of one host, each with the log as its artifact
 // and an interpreter of its own in a full cage. What is timed is the whole call:
 // judged, run, its result saved as an artifact, recorded.
-func (l *lab) hostedSearchers(ctx context.Context, log string, sessions int) (all []*searcher, err error) {
+func (l *lab) hostedSearchers(ctx context.Context, tool millTool, log string, sessions int) (all []*searcher, err error) {
 	a, err := l.cagedHost(ctx)
 	if err != nil {
 		return nil, err
@@ -265,7 +280,7 @@ func (l *lab) hostedSearchers(ctx context.Context, log string, sessions int) (al
 			err = errors.Join(err, a.Close())
 		}
 	}()
-	folder, err := filepath.Abs(millTree)
+	folder, err := filepath.Abs(tool.tree)
 	if err != nil {
 		return nil, err
 	}
@@ -281,24 +296,21 @@ func (l *lab) hostedSearchers(ctx context.Context, log string, sessions int) (al
 			return nil, err
 		}
 		request := *newCall(nil)
-		request.ID, request.Operation, request.Session, request.Fresh = "", "line_search", opened.ID, true
+		request.ID, request.Operation, request.Session, request.Fresh = "", tool.name, opened.ID, true
 		request.Principal.Scopes = []string{"*"}
 		s := &searcher{
 			name: "the same through the host, in a session, fully caged",
 			search: func(ctx context.Context) (time.Duration, error) {
 				request := request
-				request.Input = []byte(millInput())
+				request.Input = []byte(tool.input())
 				begin := time.Now()
 				res, err := a.Kernel.Call(ctx, request)
 				took := time.Since(begin)
 				if err != nil {
 					return 0, err
 				}
-				var found struct{ Matches int }
-				if err := json.Unmarshal(res.Data, &found); err != nil {
-					return 0, err
-				}
-				return took, errors.Join(enough(found.Matches), saved(res))
+				count, err := tool.counted(res.Data)
+				return took, errors.Join(err, tool.enough(count), saved(res))
 			},
 			close: func() error { return nil },
 		}
@@ -325,9 +337,22 @@ func (l *lab) cagedHost(ctx context.Context) (*app.App, error) {
 	return app.Open(ctx, app.Options{Home: home, Log: slog.New(slog.DiscardHandler)})
 }
 
-func enough(matches int) error {
-	if matches < millLines/10 || matches > millLines {
-		return fmt.Errorf("line_search found %d matches in %d lines", matches, millLines)
+// counted returns the number of a result that says how much was read.
+func (t millTool) counted(data []byte) (count int, err error) {
+	for name := range strings.SplitSeq(t.count, ".") {
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(data, &members); err != nil {
+			return 0, err
+		}
+		data = members[name]
+	}
+	return count, json.Unmarshal(data, &count)
+}
+
+// enough reports a result of less than the whole log.
+func (t millTool) enough(count int) error {
+	if count < t.least || count > millLines {
+		return fmt.Errorf("%s says %d of a log of %d lines", t.name, count, millLines)
 	}
 	return nil
 }
@@ -342,7 +367,7 @@ func saved(res plugin.Result) error {
 }
 
 func warmed(ctx context.Context, s *searcher) error {
-	for range 3 {
+	for range 2 {
 		if _, err := s.search(ctx); err != nil {
 			return errors.Join(fmt.Errorf("%s: %w", s.name, err), s.close())
 		}

@@ -1,34 +1,40 @@
 """The floor of table E: a tool's class in a plain interpreter, without a host.
 
-python3 mill.py KIT TOOL LOG  answers each line on standard input, a payload in
-JSON, with how long validate_inputs, execute and summarize_for_llm took, in
-nanoseconds, and how many matches they found.
+python3 mill.py KIT TOOL LOG COUNT  answers each line on standard input, a
+payload in JSON, with how long validate_inputs, execute and summarize_for_llm
+took, in nanoseconds, and the number that stands at COUNT in the result, names
+of members with dots between them.
 """
 
+import functools
+import importlib
 import json
 import logging
+import os
 import sys
 import time
 
-kit, directory, log = sys.argv[1:]
+kit, directory, log, count = sys.argv[1:]
 sys.path[:0] = [kit, directory]
 
 from framework.plugins.protocol import ArtifactRef, ExecutionContext  # noqa: E402
-from tool import LineSearch  # noqa: E402
+
+with open(os.path.join(directory, "manifest.json"), encoding="utf-8") as file:
+    manifest = json.load(file)
 
 context = ExecutionContext(
     session_id="sess_000000000000",
     selected_pillar="log_analysis",
     artifacts=[ArtifactRef("art_00000000", "log_stream", log)],
     config={},
-    logger=logging.getLogger("eventmill.plugin.line_search"),
+    logger=logging.getLogger("eventmill.plugin." + manifest["tool_name"]),
     reference_data={},
     llm_enabled=False,
     llm_query=None,
     register_artifact=None,
     limits={},
 )
-instance = LineSearch()
+instance = getattr(importlib.import_module("tool"), manifest["class_name"])()
 for line in sys.stdin:
     payload = json.loads(line)
     begin = time.perf_counter_ns()
@@ -38,4 +44,4 @@ for line in sys.stdin:
     if not result.ok or not instance.summarize_for_llm(result):
         sys.exit(result.message)
     took = time.perf_counter_ns() - begin
-    print(took, result.result["matches"], flush=True)
+    print(took, functools.reduce(dict.__getitem__, count.split("."), result.result), flush=True)
