@@ -73,7 +73,7 @@ func mills(ctx context.Context, l *lab) ([]table, error) {
 	return []table{light, shipped, two}, err
 }
 
-// A searcher runs line_search over the log once, and says how long that took.
+// A searcher runs a tool over the log once, and says how long that took.
 type searcher struct {
 	name   string
 	search func(ctx context.Context) (time.Duration, error)

@@ -37,14 +37,14 @@ func (n *nursery) bear(ctx context.Context, birth wire.Birth, files ...*os.File)
 	if err != nil {
 		return nil, err
 	}
-	fds := make([]int, len(files))
-	for i, file := range files {
-		fds[i] = int(file.Fd())
-	}
 	cmd := &exec.Cmd{Args: []string{"cage"}}
 	err = n.starter.start(ctx, cmd, func() error {
 		n.mu.Lock()
 		defer n.mu.Unlock()
+		fds := make([]int, len(files)) // not sooner: whoever gave up waiting has closed them
+		for i, file := range files {
+			fds[i] = int(file.Fd())
+		}
 		var born wire.Born
 		err := n.ask(order, fds, &born)
 		if err != nil { // somebody has ended it: begin again, once
