@@ -210,12 +210,18 @@ func (r *Runner) group(ctx context.Context, target *plugin.Target, call *plugin.
 	if together(target.Manifest) {
 		k.program = ""
 	}
+	shared := together(target.Manifest) && k.scope.Kind == plugin.IsolationSession // all its calls have one process and its view
+	if shared {
+		if g := r.known(k); g != nil {
+			return g, nil // what is new in the session, session.open shows
+		}
+	}
 	view, err := r.view(ctx, k)
 	if err != nil {
 		return nil, named(target.Manifest.Name, plugin.AsError(err))
 	}
 	var artifacts []string
-	if !together(target.Manifest) || k.scope.Kind != plugin.IsolationSession { // else all calls share one process and its view
+	if !shared {
 		if artifacts, err = r.artifacts(call.Input); err != nil {
 			return nil, err
 		}
@@ -239,6 +245,16 @@ func (r *Runner) group(ctx context.Context, target *plugin.Target, call *plugin.
 		r.groups[k] = g
 	}
 	return g, nil
+}
+
+// known returns the group of a key, nil if there is none.
+func (r *Runner) known(k key) *group {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil
+	}
+	return r.groups[k]
 }
 
 // view returns the directory of artifacts that processes of that key may read,

@@ -250,7 +250,8 @@ func TestOnlyTheHostSaysThatAProcessIsFresh(t *testing.T) {
 }
 
 // The artifacts of a session are there for its process, those too that come
-// after it was started; a call outside a session reads what its input names.
+// after it was started, as session.open shows them; a call outside a session
+// reads what its input names.
 func TestASessionSeesItsArtifacts(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -268,10 +269,18 @@ func TestASessionSeesItsArtifacts(t *testing.T) {
 	}})
 	dir := filepath.Join(views, "local-a")
 	for n := 1; n <= 2; n++ {
+		if n == 2 {
+			if err := os.WriteFile(filepath.Join(dir, "art", "2"), []byte("artifact 2"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
 		in, _ := json.Marshal(map[string]string{"read": filepath.Join(dir, "art", fmt.Sprint(n))})
 		if got, _ := use(t, r, millTool("alpha"), "a", string(in), nil); got.Text != fmt.Sprint("artifact ", n) || got.View != dir || len(got.Seen) != n {
 			t.Errorf("%+v", got)
 		}
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("the view was asked for %d times by two calls of one process", n)
 	}
 	in, _ := json.Marshal(map[string]string{"read": filepath.Join(dir, "art", "1")})
 	if got, _ := use(t, r, millTool("alpha"), "b", string(in), nil); caged(t) && got.Text != "" {
