@@ -53,6 +53,11 @@ node_ready() { # the type checker and bundler of the TypeScript SDK's own tests
 	cd sdk/typescript && { [ -d node_modules ] || npm ci --no-audit --no-fund --loglevel=error; }
 }
 
+# make builds without C, and with no path of this machine in what it builds.
+# What is only looked at or tested is compiled the same way, or all of it would
+# be compiled twice. The race detector needs C.
+export CGO_ENABLED=0 GOFLAGS="-trimpath${GOFLAGS:+ $GOFLAGS}"
+
 # What mostly starts other programs, or compiles: the race detector would slow
 # these and see little. test/long.sh runs them with it.
 #
@@ -83,7 +88,9 @@ else
 	work=""
 fi
 if have cc || have gcc; then
+	export CGO_ENABLED=1
 	part "go test, with the race detector" go_tests "$(go list ./... | grep -v /test/ | grep -vE "$outside")" $watched
+	export CGO_ENABLED=0
 	part "hostile scripts, timed" go_tests ./internal/script -run Hostile # by the clock, which -race would falsify
 	part "cron expressions, beside somebody who watches the clock" go_tests ./internal/schedule -run Watches # computes alone, and longer than with -race
 else
@@ -92,7 +99,9 @@ else
 	part "go test" go_tests "$(go list ./... | grep -v /test/ | grep -vE "$outside")"
 fi
 [ -z "$work" ] || unset TMPDIR GOTMPDIR
+[ -z "$watched" ] || export CGO_ENABLED=1
 part "crashes and escapes" go_tests "$(go list ./... | grep -E '/test/(crash|escape)')" $watched # on a disk, as ordinary users have it
+export CGO_ENABLED=0
 [ ! -x bin/mortise ] || export MORTISE_TEST_BINARY="$PWD/bin/mortise" # what make has built; without it each of these builds its own
 part "go test of what starts programs" go_tests "$(go list ./... | grep -E "$outside")" -count=1 # what they start is not what go test remembers
 unset MORTISE_TEST_BINARY

@@ -176,10 +176,11 @@ func (r *Runner) Describe(ctx context.Context, pkg plugin.Package, m *plugin.Man
 		return nil, err
 	}
 	defer leave()
+	g := &group{runner: r, manifest: m, pkg: pkg, key: key{scope: protocol.Scope{Kind: plugin.IsolationCall, ID: "describe"}}}
 	ctx, cancel := context.WithTimeoutCause(ctx, r.opts.Handshake,
-		plugin.Errorf(plugin.CodeTimeout, "%s: the plugin did not describe itself within %s", m.Name, r.opts.Handshake))
+		plugin.Errorf(plugin.CodeTimeout, "%s: the plugin did not describe itself within %s", g.name(), r.opts.Handshake))
 	defer cancel()
-	w, err := r.start(ctx, &group{runner: r, manifest: m, pkg: pkg, key: key{scope: protocol.Scope{Kind: plugin.IsolationCall, ID: "describe"}}})
+	w, err := r.start(ctx, g)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"strings"
@@ -22,7 +23,7 @@ func (g *group) name() string {
 	if together(g.manifest) {
 		return toolsName
 	}
-	return g.manifest.Name
+	return cmp.Or(g.manifest.Name, g.manifest.Runner.Entry, "the plugin") // code that nobody has asked yet may be all there is
 }
 
 // of gives an error of a process that serves several plugins the name of the

@@ -10,9 +10,9 @@ _sdk = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, _sdk)
 
 if sys.flags.no_site:
-    from mortise._sites import directories  # noqa: E402
+    from mortise._sites import add  # noqa: E402
 
-    sys.path += directories()
+    add()
 
 from mortise._start import start  # noqa: E402
 

@@ -9,6 +9,59 @@ from __future__ import annotations
 
 import os
 import sys
+from _imp import extension_suffixes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.machinery import BYTECODE_SUFFIXES, SOURCE_SUFFIXES, ExtensionFileLoader, FileFinder, SourceFileLoader, SourcelessFileLoader
+    from typing import Callable
+else:  # importlib.machinery, without importlib
+    from _frozen_importlib_external import (
+        BYTECODE_SUFFIXES,
+        SOURCE_SUFFIXES,
+        ExtensionFileLoader,
+        FileFinder,
+        SourceFileLoader,
+        SourcelessFileLoader,
+    )
+
+
+def add() -> None:
+    """Put the site directories on the path."""
+    found = directories()
+    sys.path += found
+    if sys.pycache_prefix:
+        library = os.path.dirname(os.__file__)
+        sys.path_hooks.insert(0, compiled([library, *found]))
+        sys.path_importer_cache.pop(library, None)
+
+
+def compiled(roots: list[str]) -> Callable[[str], FileFinder]:
+    """Return a path hook for what is in some directories: it also takes the bytecode that was installed with a module.
+
+    With a pycache_prefix Python looks for bytecode there only. Who may not write there would compile all of a large package at
+    every start. What is elsewhere, as the plugin itself is, keeps to the prefix: bytecode beside it need not be what its source says.
+    """
+    beneath = tuple(os.path.join(root, "") for root in roots)
+    loaders = (ExtensionFileLoader, extension_suffixes()), (_Loader, SOURCE_SUFFIXES), (SourcelessFileLoader, BYTECODE_SUFFIXES)
+
+    def hook(path: str) -> FileFinder:
+        if not os.path.join(path, "").startswith(beneath) or not os.path.isdir(path):
+            raise ImportError("not installed")
+        return FileFinder(path, *loaders)
+
+    return hook
+
+
+class _Loader(SourceFileLoader):
+    def get_data(self, path: str) -> bytes:
+        try:
+            return super().get_data(path)
+        except OSError:
+            if path == self.path or not path.endswith(".pyc"):
+                raise
+        folder = os.path.join(os.path.dirname(self.path), "__pycache__")
+        return super().get_data(os.path.join(folder, os.path.basename(path)))
 
 
 def directories() -> list[str]:

@@ -11,9 +11,9 @@ _kit = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [_kit, os.path.dirname(_kit)]
 
 if sys.flags.no_site:
-    from mortise._sites import directories  # noqa: E402
+    from mortise._sites import add  # noqa: E402
 
-    sys.path += directories()
+    add()
 
 from _shim.server import start  # noqa: E402
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import py_compile
 import subprocess
 import sys
 import tempfile
@@ -56,6 +57,30 @@ class Sites(unittest.TestCase):
                 self.assertEqual((own, sdk), (folder, SDK))
                 self.assertEqual([p for p in path if "-packages" in p], site(sys.executable))
                 self.assertEqual(len(path), len(set(path)))
+
+    def test_an_installed_package_is_not_compiled_again(self) -> None:
+        """Bytecode beside a module counts if it was installed, and as ever only while it is as old as its source."""
+        with tempfile.TemporaryDirectory() as folder:
+            installed, own, prefix = (os.path.join(folder, name) for name in ("installed", "own", "prefix"))
+            for root, name in ((installed, "package/__init__"), (installed, "package/sub"), (installed, "stale"), (own, "plugin_part")):
+                path = os.path.join(root, name + ".py")
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                for text in ("said = 'bytecode'", "said = 'a source'"):  # of the same length
+                    with open(path, "w", encoding="utf-8") as file:
+                        file.write(text)
+                    os.utime(path, (1e9, 1e9))
+                    if "bytecode" in text:
+                        py_compile.compile(path, doraise=True)
+            os.utime(os.path.join(installed, "stale.py"), (2e9, 2e9))
+            show = (
+                "import sys; sys.path.insert(0, sys.argv[1]); from mortise._sites import compiled\n"
+                "sys.path[1:1] = sys.argv[2:]; sys.path_hooks.insert(0, compiled(sys.argv[2:3]))\n"
+                "import package.sub, stale, plugin_part, pkgutil\n"
+                "print(package.said, package.sub.said, stale.said, plugin_part.said, pkgutil.get_data('package', 'sub.py').decode(), sep=';')"
+            )
+            command = [sys.executable, "-I", "-S", "-B", "-X", "pycache_prefix=" + prefix, "-c", show, SDK, installed, own]
+            said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+            self.assertEqual(said, "bytecode;bytecode;a source;a source;said = 'a source'")
 
 
 if __name__ == "__main__":
