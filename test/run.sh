@@ -53,10 +53,9 @@ node_ready() { # the type checker and bundler of the TypeScript SDK's own tests
 	cd sdk/typescript && { [ -d node_modules ] || npm ci --no-audit --no-fund --loglevel=error; }
 }
 
-# make builds without C, and with no path of this machine in what it builds.
-# What is only looked at or tested is compiled the same way, or all of it would
-# be compiled twice. The race detector needs C.
-export CGO_ENABLED=0 GOFLAGS="-trimpath${GOFLAGS:+ $GOFLAGS}"
+# What is looked at, tested, and built by tests is compiled one way, without C,
+# or all of it would be compiled twice. The race detector needs C.
+export CGO_ENABLED=0
 
 # What mostly starts other programs, or compiles: the race detector would slow
 # these and see little. test/long.sh runs them with it.

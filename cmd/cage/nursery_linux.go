@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,7 +19,7 @@ func nurse() {
 	order := make([]byte, wire.MaxBirth)
 	rights := make([]byte, unix.CmsgSpace(4*wire.MaxFiles))
 	for {
-		size, sent, _, _, err := unix.Recvmsg(wire.SpecFD, order, rights, unix.MSG_CMSG_CLOEXEC)
+		size, sent, flags, _, err := unix.Recvmsg(wire.SpecFD, order, rights, unix.MSG_CMSG_CLOEXEC)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -26,8 +27,11 @@ func nurse() {
 			return
 		}
 		var born wire.Born
-		if born.PID, err = bear(order[:size], rights[:sent]); err != nil {
+		if born.PID, err = bear(order[:size], rights[:sent], flags); err != nil {
 			born.Error = err.Error()
+			if errno, ok := errors.AsType[syscall.Errno](err); ok {
+				born.Errno = int(errno)
+			}
 		}
 		answer, err := json.Marshal(born)
 		if err != nil || unix.Send(wire.SpecFD, answer, unix.MSG_NOSIGNAL) != nil {
@@ -37,7 +41,7 @@ func nurse() {
 }
 
 // bear starts a launcher.
-func bear(order, rights []byte) (pid int, err error) {
+func bear(order, rights []byte, flags int) (pid int, err error) {
 	files, err := received(rights)
 	defer func() {
 		for _, fd := range files {
@@ -46,6 +50,9 @@ func bear(order, rights []byte) (pid int, err error) {
 	}()
 	if err != nil {
 		return 0, err
+	}
+	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
+		return 0, fmt.Errorf("only %d descriptors arrived: raise the limit of open files (ulimit -n)", len(files))
 	}
 	var b wire.Birth
 	if err := json.Unmarshal(order, &b); err != nil {

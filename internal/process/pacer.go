@@ -11,7 +11,8 @@ import (
 const (
 	paceRoom  = 512 << 10             // bytes at once
 	paceRate  = 5 << 20               // bytes a second from then on
-	paceLine  = 512                   // bytes that a line counts for beside its own
+	paceLine  = 512                   // bytes that a notification counts for beside its own
+	paceText  = 64                    // likewise for a line of stderr
 	paceMost  = 64 << 10              // bytes that anything counts for: large content is not for the waiting
 	pacePause = 10 * time.Millisecond // for which is waited at a time
 )

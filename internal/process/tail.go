@@ -25,13 +25,15 @@ type tail struct {
 // readFrom reads lines to the end of r, keeps the last of them and tells each
 // to log. A long line is cut; the rest of it is passed over.
 func (t *tail) readFrom(r io.Reader, log func(line string)) {
-	buf := bufio.NewReaderSize(&pacedReader{r: r}, lineBytes)
+	paced := &pacedReader{r: r}
+	buf := bufio.NewReaderSize(paced, lineBytes)
 	for {
 		chunk, err := buf.ReadSlice('\n')
 		if len(chunk) > 0 {
 			line := printable(strings.TrimRight(string(chunk), "\r\n"))
 			t.add(line)
 			log(line)
+			paced.take(paceText)
 		}
 		for errors.Is(err, bufio.ErrBufferFull) {
 			_, err = buf.ReadSlice('\n')

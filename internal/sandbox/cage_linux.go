@@ -157,8 +157,8 @@ func (c *cage) start(ctx context.Context, spec Spec, files Files) (_ *Process, e
 	if err != nil {
 		return nil, err
 	}
-	uid, gid, own := c.identity()
-	group, why := c.groups.take(spec.Limits)
+	group, why := c.groups.take(spec.Limits) // before anything is started: a group that is to have others has no process but the host
+	uid, gid, own := c.identity(ctx)
 	k := &caged{group: group, owner: own, cage: c, spaces: c.way.spaces}
 	defer func() {
 		if err != nil {
@@ -258,12 +258,12 @@ func refusal(s wire.Started) error {
 
 // identity returns the user and group the program shall have, and the owner
 // that this is where the launcher must become it.
-func (c *cage) identity() (uid, gid int, own *owner) {
+func (c *cage) identity(ctx context.Context) (uid, gid int, own *owner) {
 	uid, gid = os.Geteuid(), os.Getegid()
 	if uid != 0 || largestID() < 2 { // a container that has no other id to give
 		return uid, gid, nil
 	}
-	own = c.owners.take(c.nursery)
+	own = c.owners.take(ctx, c.nursery)
 	return own.id, own.id, own
 }
 

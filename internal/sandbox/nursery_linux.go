@@ -29,6 +29,8 @@ type nursery struct {
 	mu   sync.Mutex // guards the rest, and is held while something is born
 	line *os.File   // to the process; nil while there is none
 	cmd  *exec.Cmd
+
+	burials sync.WaitGroup // of processes that were ended
 }
 
 // bear starts a launcher with these files, from 0 on. They stay the caller's.
@@ -37,41 +39,56 @@ func (n *nursery) bear(ctx context.Context, birth wire.Birth, files ...*os.File)
 	if err != nil {
 		return nil, err
 	}
+	fds, err := duplicates(files) // whoever gives up waiting closes the files
+	if err != nil {
+		return nil, err
+	}
 	cmd := &exec.Cmd{Args: []string{"cage"}}
-	err = n.starter.start(ctx, cmd, func() error {
+	begin := func() error {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		fds := make([]int, len(files)) // not sooner: whoever gave up waiting has closed them
-		for i, file := range files {
-			fds[i] = int(file.Fd())
-		}
-		var born wire.Born
-		err := n.ask(order, fds, &born)
-		if err != nil { // somebody has ended it: begin again, once
-			n.end()
-			err = n.ask(order, fds, &born)
-		}
-		if err == nil && born.Error != "" {
-			err = errors.New(born.Error)
-		}
-		if err == nil {
-			cmd.Process, err = os.FindProcess(born.PID)
-		}
+		process, err := n.birth(order, fds)
+		cmd.Process = process
 		return err
-	})
-	return cmd, err
+	}
+	return cmd, n.starter.start(ctx, cmd, begin, func() { closeAll(fds) })
 }
 
-// ask sends an order, with descriptors, and takes the answer. The lock is held.
-func (n *nursery) ask(order []byte, fds []int, born *wire.Born) error {
+// birth has a launcher started. The lock is held.
+func (n *nursery) birth(order []byte, fds []int) (*os.Process, error) {
+	if n.line != nil {
+		n.bury(n.cmd.Process.Pid)
+	}
+	born, took, err := n.ask(order, fds)
+	if err != nil && !took { // somebody has ended it: begin again, once
+		n.end()
+		born, _, err = n.ask(order, fds)
+	}
+	switch {
+	case err != nil: // what it may still answer is not for the next
+		n.end()
+		return nil, err
+	case born.Error != "":
+		if born.Errno != 0 {
+			return nil, syscall.Errno(born.Errno)
+		}
+		return nil, errors.New(born.Error)
+	}
+	return os.FindProcess(born.PID)
+}
+
+// ask sends an order, with descriptors, and takes the answer. Without took, the
+// nursery never had the order, and it may be given to another one. The lock is
+// held.
+func (n *nursery) ask(order []byte, fds []int) (born wire.Born, took bool, err error) {
 	if n.line == nil {
 		if err := n.open(); err != nil {
-			return err
+			return born, false, err
 		}
 	}
 	line := int(n.line.Fd())
 	if err := unix.Sendmsg(line, order, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL); err != nil {
-		return fmt.Errorf("asking the nursery: %w", err)
+		return born, false, fmt.Errorf("asking the nursery: %w", err)
 	}
 	answer := make([]byte, wire.MaxBirth)
 	size, err := unix.Read(line, answer)
@@ -82,9 +99,28 @@ func (n *nursery) ask(order []byte, fds []int, born *wire.Born) error {
 		err = io.EOF
 	}
 	if err != nil {
-		return fmt.Errorf("waiting for the nursery: %w", err)
+		return born, !errors.Is(err, unix.ECONNRESET), fmt.Errorf("waiting for the nursery: %w", err) // reset: it ended before it read
 	}
-	return json.Unmarshal(answer[:size], born)
+	return born, true, json.Unmarshal(answer[:size], &born)
+}
+
+// duplicates returns descriptors of the same files.
+func duplicates(files []*os.File) (fds []int, err error) {
+	for _, file := range files {
+		fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+		if err != nil {
+			closeAll(fds)
+			return nil, err
+		}
+		fds = append(fds, fd)
+	}
+	return fds, nil
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
 }
 
 // open starts the process. The lock is held.
@@ -95,7 +131,7 @@ func (n *nursery) open() error {
 	}
 	ours, theirs := os.NewFile(uintptr(pair[0]), "nursery"), os.NewFile(uintptr(pair[1]), "nursery")
 	defer theirs.Close()
-	limit := unix.NsecToTimeval(int64(2 * startLimit))
+	limit := unix.NsecToTimeval(int64(startLimit))
 	if err := unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
 		_ = ours.Close()
 		return err
@@ -121,13 +157,28 @@ func (n *nursery) end() {
 		return
 	}
 	_ = n.line.Close()
-	_ = n.cmd.Process.Kill()
-	_ = n.cmd.Wait()
 	n.line = nil
+	cmd := n.cmd
+	_ = cmd.Process.Kill()
+	n.burials.Go(func() {
+		_ = cmd.Wait()
+		n.bury(cmd.Process.Pid)
+	})
+}
+
+// bury takes note of the ends of launchers that were never told of: their user
+// namespace could be made and not be used. They die in the nursery's group.
+func (n *nursery) bury(group int) {
+	for {
+		if pid, err := unix.Wait4(-group, nil, unix.WNOHANG, nil); pid <= 0 || err != nil {
+			return
+		}
+	}
 }
 
 func (n *nursery) close() {
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	n.end()
+	n.mu.Unlock()
+	n.burials.Wait()
 }

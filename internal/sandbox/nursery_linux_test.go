@@ -1,22 +1,44 @@
 package sandbox
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/mortise-dev/mortise/internal/sandbox/wire"
 )
 
-// A nursery that somebody ended is replaced by the next start.
-func TestANurseryThatEndedIsReplaced(t *testing.T) {
-	t.Parallel()
+// nurseryOf returns a sandbox that has a nursery, and its level.
+func nurseryOf(t *testing.T) (*Sandbox, Level) {
+	t.Helper()
 	s, err := New(Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	level := s.Report().Level
 	if level == None {
 		t.Skip("no cage can be built here: " + s.Report().lacks())
 	}
+	return s, level
+}
+
+// A nursery that somebody ended is replaced by the next start.
+func TestANurseryThatEndedIsReplaced(t *testing.T) {
+	t.Parallel()
+	s, level := nurseryOf(t)
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
 		before := s.cage.nursery.cmd.Process
 		if err := before.Signal(sig); err != nil {
@@ -30,4 +52,82 @@ func TestANurseryThatEndedIsReplaced(t *testing.T) {
 			t.Errorf("after %v it is the same nursery", sig)
 		}
 	}
+}
+
+// One that does not answer is given up with the start that waited for it, and
+// what it says later is nobody's.
+func TestANurseryThatHangsIsReplaced(t *testing.T) {
+	t.Parallel()
+	s, level := nurseryOf(t)
+	hanging := s.cage.nursery.cmd.Process
+	if err := hanging.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	if _, err := s.cage.nursery.bear(ctx, wire.Birth{}, null, null, null, null); err == nil {
+		t.Error("it was born")
+	}
+	null.Close() // whoever gave up closes its files
+	for r := s.try(); r.Level != level; r = s.try() { // the first may have to wait for too long
+		if time.Since(begun) > 3*startLimit {
+			t.Fatalf("the level is %s: %s", r.Level, r.lacks())
+		}
+	}
+	if s.cage.nursery.cmd.Process == hanging {
+		t.Error("it is the same nursery")
+	}
+}
+
+// What the kernel refuses is told by its number, and leaves nothing behind.
+func TestABirthThatFails(t *testing.T) {
+	t.Parallel()
+	s, _ := nurseryOf(t)
+	n := s.cage.nursery
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	twice := []wire.Mapping{{Inside: 0, Outside: os.Getuid()}, {Inside: 0, Outside: os.Getuid()}}
+	for name, birth := range map[string]wire.Birth{
+		"flags that do not go together": {Flags: unix.CLONE_THREAD},
+		"a user who is there twice":     {Flags: unix.CLONE_NEWUSER, Users: twice, Groups: twice},
+	} {
+		for range 5 {
+			if _, err := n.bear(t.Context(), birth, null, null, null, null); !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	time.Sleep(50 * time.Millisecond) // the last of them may still be dying
+	n.mu.Lock()
+	n.bury(n.cmd.Process.Pid)
+	left := dead(t, n.cmd.Process.Pid)
+	n.mu.Unlock()
+	if len(left) > 0 {
+		t.Errorf("dead processes are left: %v", left)
+	}
+}
+
+// dead returns the zombies of a group of processes.
+func dead(t *testing.T, group int) (pids []string) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range all {
+		text, _ := os.ReadFile(path)
+		_, rest, _ := strings.Cut(string(text), ") ")
+		if f := strings.Fields(rest); len(f) > 2 && f[0] == "Z" && f[2] == fmt.Sprint(group) {
+			pids = append(pids, path)
+		}
+	}
+	return pids
 }

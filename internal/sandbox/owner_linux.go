@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -19,33 +20,38 @@ import (
 type owner struct {
 	id    int
 	space *os.File // a user namespace in which this is root; nil where there is none
+	tried bool     // and there is nothing to be gained by another attempt
 }
 
 // owners are used again, one program at a time.
 type owners struct {
 	mu   sync.Mutex // guards the rest
 	free []*owner
-	next int
+	made int
 }
 
 // take returns an owner that nobody is.
-func (o *owners) take(n *nursery) *owner {
+func (o *owners) take(ctx context.Context, n *nursery) *owner {
+	own := o.next()
+	if !own.tried {
+		var err error
+		own.space, err = userNamespace(ctx, n, own.id) // without one, files keep their owner
+		own.tried = err == nil || errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EINVAL)
+	}
+	return own
+}
+
+// next returns one that was given back, or a new one.
+func (o *owners) next() *owner {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	if n := len(o.free); n > 0 {
 		own := o.free[n-1]
 		o.free = o.free[:n-1]
-		o.mu.Unlock()
 		return own
 	}
-	o.next++
-	id := firstUID + (os.Getpid()<<4+o.next)%uidCount
-	o.mu.Unlock()
-	if most := largestID(); id > most {
-		id = most
-	}
-	own := &owner{id: id}
-	own.space, _ = userNamespace(n, id) // without one, files keep their owner
-	return own
+	o.made++
+	return &owner{id: min(firstUID+(os.Getpid()<<4+o.made)%uidCount, largestID())}
 }
 
 func (o *owners) give(own *owner) {
@@ -70,7 +76,7 @@ func (o *owners) close() {
 
 // userNamespace returns a user namespace in which id is root. It takes a
 // process to make one: a launcher that is told nothing.
-func userNamespace(n *nursery, id int) (*os.File, error) {
+func userNamespace(ctx context.Context, n *nursery, id int) (*os.File, error) {
 	hold, release, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -82,7 +88,7 @@ func userNamespace(n *nursery, id int) (*os.File, error) {
 	}
 	defer null.Close()
 	root := []wire.Mapping{{Inside: 0, Outside: id}}
-	cmd, err := n.bear(context.Background(), wire.Birth{Flags: unix.CLONE_NEWUSER, Users: root, Groups: root}, null, null, null, hold)
+	cmd, err := n.bear(ctx, wire.Birth{Flags: unix.CLONE_NEWUSER, Users: root, Groups: root}, null, null, null, hold)
 	if err != nil {
 		return nil, err
 	}

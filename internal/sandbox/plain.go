@@ -15,7 +15,7 @@ func (s *Sandbox) startPlain(ctx context.Context, spec Spec, files Files) (*Proc
 	cmd := command(spec.Argv[0], spec.Argv, spec.Env, files)
 	cmd.Dir = spec.Scratch
 	prepare(cmd)
-	if err := s.starter.start(ctx, cmd, cmd.Start); err != nil {
+	if err := s.starter.start(ctx, cmd, cmd.Start, func() {}); err != nil {
 		return nil, launchFailed(spec, err)
 	}
 	p := &Process{cmd: cmd, done: make(chan struct{})}

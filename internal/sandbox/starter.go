@@ -25,12 +25,12 @@ type starter struct {
 
 type start struct {
 	begin func() error
+	done  func()     // what begin needs may go; called once, whether it began or not
 	reply chan error // buffered
 	state atomic.Int32
 }
 
-// States of a start. Once it has begun, the files of its command must stay open
-// until it has been replied to; one that was given up before never begins.
+// States of a start. One that was given up before it began never begins.
 const (
 	queued = iota
 	begun
@@ -51,19 +51,32 @@ func (s *starter) run() {
 	runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
 	for job := range s.jobs {
 		if job.state.CompareAndSwap(queued, begun) {
-			job.reply <- job.begin()
+			err := job.begin()
+			job.done()
+			job.reply <- err
+		} else {
+			job.done()
 		}
 	}
 }
 
 // start starts cmd, which begin does. When it is given up first, the program
-// does not run or is ended as soon as it does, and the error is typed.
-func (s *starter) start(ctx context.Context, cmd *exec.Cmd, begin func() error) error {
-	job := &start{begin: begin, reply: make(chan error, 1)}
-	s.jobs <- job
+// does not run or is ended as soon as it does, and the error is typed. What
+// begin needs must last until done is called, which may be after start returns.
+func (s *starter) start(ctx context.Context, cmd *exec.Cmd, begin func() error, done func()) error {
+	job := &start{begin: begin, done: done, reply: make(chan error, 1)}
 	timer := time.NewTimer(startLimit)
 	defer timer.Stop()
 	late := plugin.Errorf(plugin.CodeTimeout, "starting %s took longer than %s", cmd.Args[0], startLimit)
+	select {
+	case s.jobs <- job:
+	case <-ctx.Done():
+		done()
+		return plugin.AsError(context.Cause(ctx))
+	case <-timer.C:
+		done()
+		return late
+	}
 	select {
 	case err := <-job.reply:
 		return err

@@ -194,7 +194,7 @@ func host(t *testing.T) string {
 			return
 		}
 		hostBin = filepath.Join(dir, "host")
-		build := exec.Command("go", "build", "-trimpath", "-tags", "fault", "-o", hostBin, "./host")
+		build := exec.Command("go", "build", "-tags", "fault", "-o", hostBin, "./host")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			buildErr = fmt.Errorf("%w: %s", err, out)

@@ -62,7 +62,7 @@ func build(t *testing.T) built {
 		}
 		programs = built{filepath.Join(dir, "host"), filepath.Join(dir, "plugin")}
 		for path, source := range map[string]string{programs.host: "./host", programs.plugin: "./plugin"} {
-			cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, source)
+			cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, source)
 			cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // without a library of the system's
 			if out, err := cmd.CombinedOutput(); err != nil {
 				buildErr = fmt.Errorf("%w: %s", err, out)

@@ -198,7 +198,9 @@ func rows() []row {
 		row{name: "a child answers", want: all(none)},
 		row{name: "a child reads", want: all(timeout), ms: 600},
 		row{name: "floods stdout", params: with(ns(5, 100), "", "zeros", "binary", "lines"), want: all(malformed)},
-		row{name: "floods stderr", params: with(ns(1, 60), "", "zeros", "binary", "lines"), want: all(none), ms: 18_000},
+		row{name: "floods stderr", params: with(ns(1, 60), "", "zeros", "binary"), want: all(none), ms: 18_000},
+		row{name: "floods stderr", params: []string{"1|lines"}, want: all(none), ms: 18_000},
+		row{name: "floods stderr", params: []string{"60|lines"}, want: all(timeout), ms: 1500}, // each of 31 million counts
 		row{name: "stderr, no end", params: []string{"", "zeros", "binary", "lines"}, want: all(timeout), ms: 800},
 		row{name: "stderr controls", want: all(none), watch: "quick"},
 		row{name: "blank lines", params: ns(1), want: all(malformed)},

@@ -41,6 +41,7 @@ type Mapping struct {
 type Born struct {
 	PID   int    `json:"pid"`
 	Error string `json:"error,omitempty"`
+	Errno int    `json:"errno,omitempty"` // which error of the kernel's that is, if it is one
 }
 
 // A Spec says what to start and in which walls.

@@ -209,7 +209,7 @@ var program = sync.OnceValues(func() (string, error) {
 		return binary, nil
 	}
 	binary := filepath.Join(built, "mortise")
-	build := exec.Command("go", "build", "-trimpath", "-o", binary, "../../../cmd/mortise")
+	build := exec.Command("go", "build", "-o", binary, "../../../cmd/mortise")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	if err != nil {

@@ -411,7 +411,7 @@ func TestMain(m *testing.M) {
 			return m.Run()
 		}
 		binary = filepath.Join(dir, "mortise")
-		build := exec.Command("go", "build", "-trimpath", "-o", binary, "../../../cmd/mortise")
+		build := exec.Command("go", "build", "-o", binary, "../../../cmd/mortise")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "building: %v\n%s", err, out)
