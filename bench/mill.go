@@ -87,7 +87,7 @@ type searcher struct {
 func (l *lab) millLatency(ctx context.Context, number string, tool millTool, log string) (table, error) {
 	pairs, n, turn := 4, 6, 5
 	if tool.heavy {
-		pairs, n, turn = 1, 4, 1
+		pairs, n, turn = 4, 5, 1
 	}
 	if l.quick {
 		pairs, n, turn = 1, 2, 2
