@@ -103,7 +103,7 @@ func TestALimitIsNamed(t *testing.T) {
 			spec.Limits = c.limits
 			got := run(t, s, spec)
 			if got.Exceeded != c.want {
-				t.Errorf("%v; it said %s%s", got.State, got.out, cut(got.err))
+				t.Errorf("exceeded is %q; %v; it said %s%s", got.Exceeded, got.State, got.out, cut(got.err))
 			}
 		})
 	}
