@@ -212,19 +212,28 @@ type kept struct {
 	Updated  string `json:"updated_at"`
 }
 
-// documents returns the knowledge base by title.
-func (c *connector) documents() map[string]kept {
+// A shown knowledge base is what it counts of itself, and what is in it.
+type shown struct {
+	Documents []kept `json:"documents"`
+	Base      struct {
+		Documents int `json:"documents"`
+		Chunks    int `json:"chunks"`
+	} `json:"knowledge_base"`
+}
+
+func (c *connector) shown() (listed shown) {
 	c.Helper()
-	var listed struct {
-		Documents []kept `json:"documents"`
-		Base      struct {
-			Documents int `json:"documents"`
-			Chunks    int `json:"chunks"`
-		} `json:"knowledge_base"`
-	}
 	if err := json.Unmarshal(c.must("kb", "show", "base", "--json", "--limit", "1000"), &listed); err != nil {
 		c.Fatal(err)
 	}
+	return listed
+}
+
+// documents returns the knowledge base by title. Nothing may be writing to it:
+// what it counts of itself is to be what is there.
+func (c *connector) documents() map[string]kept {
+	c.Helper()
+	listed := c.shown()
 	all, chunks := map[string]kept{}, 0
 	for _, one := range listed.Documents {
 		if _, twice := all[one.Title]; twice {
@@ -365,7 +374,7 @@ func TestAKilledRunOfAWebFeedLosesNothing(t *testing.T) {
 	c.set("/feed.xml", rss(entries...))
 	input := map[string]any{"url": "http://" + c.address + "/feed.xml", "kb_id": "base", "max_items": 500}
 	id := c.killed(input, func() {
-		for deadline := time.Now().Add(30 * time.Second); len(c.documents()) == 0 && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(30 * time.Second); len(c.shown().Documents) == 0 && time.Now().Before(deadline); {
 			time.Sleep(time.Millisecond)
 		}
 	})
