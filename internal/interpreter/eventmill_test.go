@@ -66,7 +66,7 @@ func TestCommandOfEventMill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"-I", "-S", "-X", "pycache_prefix=" + filepath.Join(dir, "pycache"), filepath.Join(where, "eventmill", "_boot.py"), tree}
+	want := []string{"-I", "-X", "pycache_prefix=" + filepath.Join(dir, "pycache"), "-S", filepath.Join(where, "eventmill", "_boot.py"), tree}
 	if !filepath.IsAbs(argv[0]) || !slices.Equal(argv[1:], want) {
 		t.Errorf("the command is %q; want an absolute path and %q", argv, want)
 	}

@@ -25,6 +25,8 @@ type Found struct {
 	Real    string `json:"real,omitempty"`    // the program behind it
 	Version string `json:"version,omitempty"` // such as 3.11.7
 	Problem string `json:"problem,omitempty"` // why it cannot be used and what to do; empty if it can
+
+	userSite string // where this user's own Python packages are, if there are any
 }
 
 // Found looks for the interpreters anew, past what is remembered of them.
@@ -47,7 +49,6 @@ type interpreter struct {
 	major, minor int      // the oldest version that will do
 	setting, set string   // the key of the configuration; its value, which may be empty
 	memory       *memory
-	extra        []string // what it reads besides, where it is there
 
 	known  atomic.Pointer[Found] // nil until it was found
 	flight singleflight.Group
@@ -116,7 +117,7 @@ func (p *interpreter) try(ctx context.Context, name string, anew bool) Found {
 		found.Problem = fmt.Sprintf("%s does not say what it is (%v): %s", path, err, p.remedy())
 		return found
 	}
-	found.Real, found.Version = answer.Real, answer.Version
+	found.Real, found.Version, found.userSite = answer.Real, answer.Version, answer.UserSite
 	if !p.accepts(answer.Version) {
 		found.Problem = fmt.Sprintf("%s is %s %s and too old: %s", path, p.title, answer.Version, p.remedy())
 	}
@@ -181,7 +182,7 @@ func (p *interpreter) question(ctx context.Context, path string) (answer, error)
 	if len(lines) < 2 {
 		return answer{}, fmt.Errorf("it answers %q", clip(string(out), 200))
 	}
-	said := answer{Real: lines[len(lines)-2], Version: versionForm.FindString(lines[len(lines)-1])}
+	said := answer{Form: answerForm, Real: lines[len(lines)-2], Version: versionForm.FindString(lines[len(lines)-1])}
 	if said.Version == "" {
 		return answer{}, fmt.Errorf("it answers %q", clip(string(out), 200))
 	}
@@ -192,6 +193,9 @@ func (p *interpreter) question(ctx context.Context, path string) (answer, error)
 	for _, line := range lines {
 		if path, ok := strings.CutPrefix(line, "path:"); ok && filepath.IsAbs(path) {
 			paths = append(paths, path)
+		}
+		if path, ok := strings.CutPrefix(line, "user:"); ok && filepath.IsAbs(path) {
+			said.UserSite = path
 		}
 	}
 	said.Reads = p.needs(said, paths)

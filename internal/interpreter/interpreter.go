@@ -69,8 +69,7 @@ func New(opts Options) *Interpreters {
 		node: &interpreter{
 			name: "node", title: "Node", names: []string{"node"}, major: 20,
 			setting: "interpreters.node", set: opts.Node, memory: known,
-			ask:   []string{"-p", `process.execPath + "\n" + process.versions.node`},
-			extra: []string{"/usr/share/nodejs"}, // where Debian has a part of it
+			ask: []string{"-p", `process.execPath + "\n" + process.versions.node`},
 		},
 		pythonSDK: &kit{name: "python", files: python.Files, dir: filepath.Join(dir, "sdk")},
 		nodeSDK:   &kit{name: "typescript", files: typescript.Files, dir: filepath.Join(dir, "sdk")},
@@ -197,13 +196,23 @@ func (i *Interpreters) boot(ctx context.Context, part string, arguments ...strin
 		i.warm(ctx, found.Real, sdk)
 		pycache = i.bytecode()
 	}
-	argv := []string{found.Real, "-I", "-S", "-X", "pycache_prefix=" + pycache, filepath.Join(sdk, part, "_boot.py")}
+	argv := append(isolated(found, pycache), "-S", filepath.Join(sdk, part, "_boot.py"))
 	return append(argv, arguments...), nil
+}
+
+// isolated starts Python with nothing of the host's environment, and tells it
+// where bytecode goes and where packages are that only the host's user has.
+func isolated(found Found, pycache string) []string {
+	argv := []string{found.Real, "-I", "-X", "pycache_prefix=" + pycache}
+	if isDir(found.userSite) {
+		argv = append(argv, "-X", "user_site="+found.userSite)
+	}
+	return argv
 }
 
 // describePython makes an interpreter print what it reads, a line each, and
 // then what it is.
-const describePython = `import sys, os
+const describePython = `import sys, os, site
 paths = [p for p in sys.path if p]
 for prefix in {sys.prefix, sys.base_prefix, os.path.dirname(os.path.dirname(sys.executable))}:
     paths.append(os.path.join(prefix, "pyvenv.cfg"))
@@ -211,8 +220,12 @@ for prefix in {sys.prefix, sys.base_prefix, os.path.dirname(os.path.dirname(sys.
         paths.append(os.path.join(prefix, lib, os.path.basename(os.path.dirname(os.__file__))))
         paths.append(os.path.join(prefix, lib, "python3", "dist-packages"))
         paths.append(os.path.join(prefix, "local", lib, os.path.basename(os.path.dirname(os.__file__))))
+if not os.environ.get("PYTHONNOUSERSITE"):
+    user = site.getusersitepackages()
+    print("user:" + user)
+    paths.append(user)
 for path in dict.fromkeys(paths):
-    if os.path.exists(path): print("path:" + path)
+    print("path:" + path) # there or not: packages may be installed later
 print(sys.executable)
 print('%d.%d.%d' % sys.version_info[:3])`
 

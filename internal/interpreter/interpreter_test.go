@@ -36,6 +36,10 @@ func TestMain(m *testing.M) {
 		fmt.Println(strings.Join(argv, "\n"))
 		return
 	}
+	// What the developer has installed for themselves is no part of these tests.
+	if err := os.Setenv("PYTHONNOUSERSITE", "1"); err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -162,7 +166,7 @@ func TestCommandOfPython(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"-I", "-S", "-X", "pycache_prefix=" + filepath.Join(dir, "pycache"), filepath.Join(where, "mortise", "_boot.py"), filepath.Join(pkg, "src", "plugin.py")}
+	want := []string{"-I", "-X", "pycache_prefix=" + filepath.Join(dir, "pycache"), "-S", filepath.Join(where, "mortise", "_boot.py"), filepath.Join(pkg, "src", "plugin.py")}
 	if !filepath.IsAbs(argv[0]) || !slices.Equal(argv[1:], want) {
 		t.Errorf("the command is %q; want an absolute path and %q", argv, want)
 	}
@@ -438,6 +442,68 @@ plugin.run()
 	got, err := call(t, i, plugin.Package{Dir: pkg}, manifest("plugin.py"), "look", `{}`)
 	if want := `[true,false,true]`; got != want || err != nil {
 		t.Errorf("look answers %s, %v; want %s", got, err, want)
+	}
+}
+
+// Who may not write where Python is installed has packages at home, where pip
+// puts them. They count from the moment they are there.
+func TestPackagesOfTheUserAreImported(t *testing.T) {
+	need(t, "python3")
+	if out, err := exec.Command("python3", "-c", "import sys; print(sys.prefix == sys.base_prefix)").Output(); err != nil || string(out) != "True\n" {
+		t.Skipf("python3 is of a virtual environment, which leaves the user's packages out: %s%v", out, err)
+	}
+	home := t.TempDir()
+	t.Setenv("PYTHONUSERBASE", home)
+	t.Setenv("PYTHONNOUSERSITE", "")
+	pkg := plugin.Package{Dir: write(t, map[string]string{"plugin.py": `
+from mortise import Plugin
+plugin = Plugin("example.reference", version="1.0.0")
+@plugin.tool
+def look() -> int:
+    import only_mine
+    return only_mine.value
+plugin.run()
+`})}
+	i := interpreter.New(interpreter.Options{Dir: t.TempDir()})
+	if _, err := call(t, i, pkg, manifest("plugin.py"), "look", `{}`); err == nil {
+		t.Error("a package was imported that is not installed")
+	}
+	out, err := exec.Command("python3", "-c", "import site; print(site.getusersitepackages())").Output()
+	site := strings.TrimSpace(string(out))
+	if err != nil || !strings.HasPrefix(site, home) {
+		t.Fatalf("%q %v", out, err)
+	}
+	if err := os.MkdirAll(site, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(site, "only_mine.py"), []byte("value = 7\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := call(t, i, pkg, manifest("plugin.py"), "look", `{}`); got != "7" || err != nil {
+		t.Errorf("look answers %s, %v", got, err)
+	}
+	argv, err := i.Command(t.Context(), pkg, manifest("plugin.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reads, err := i.Reads(t.Context(), pkg, manifest("plugin.py"), argv); err != nil || !slices.Contains(reads, site) {
+		t.Errorf("a cage does not show %s: %q %v", site, reads, err)
+	}
+}
+
+// Debian's packages for Python keep in /usr/share what they cannot do without.
+func TestTheSystemsPythonReadsItsData(t *testing.T) {
+	const system = "/usr/bin/python3"
+	need(t, system)
+	i := interpreter.New(interpreter.Options{Dir: t.TempDir(), Python: system})
+	pkg := plugin.Package{Dir: write(t, map[string]string{"plugin.py": ""})}
+	argv, err := i.Command(t.Context(), pkg, manifest("plugin.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads, err := i.Reads(t.Context(), pkg, manifest("plugin.py"), argv)
+	if err != nil || argv[0] != system || !slices.Contains(reads, "/usr/share") {
+		t.Errorf("%s reads %q, %v", argv[0], reads, err)
 	}
 }
 

@@ -18,12 +18,18 @@ type memory struct {
 
 // An answer is what a program said, and which program that was.
 type answer struct {
+	Form     int      `json:"form"` // [answerForm] when it was asked
 	Size     int64    `json:"size"`
 	Modified int64    `json:"modified"` // nanoseconds since 1970
 	Real     string   `json:"real"`
-	Reads    []string `json:"reads"` // what it needs to run
+	Reads    []string `json:"reads"` // what it needs to run, where that is there
+	UserSite string   `json:"user_site,omitempty"`
 	Version  string   `json:"version"`
 }
+
+// answerForm changes with what interpreters are asked: what an earlier host was
+// told is asked again.
+const answerForm = 2
 
 // answers are by the interpreter's name and the path of the program.
 type answers map[string]map[string]answer
@@ -34,7 +40,7 @@ func (m *memory) recall(name, path string, info os.FileInfo) (answer, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known, ok := m.read()[name][path]
-	return known, ok && len(known.Reads) > 0 && known.Size == info.Size() && known.Modified == info.ModTime().UnixNano()
+	return known, ok && known.Form == answerForm && known.Size == info.Size() && known.Modified == info.ModTime().UnixNano()
 }
 
 // real returns the answer that named a program as the real one.
@@ -43,7 +49,7 @@ func (m *memory) real(name, program string) (answer, bool) {
 	defer m.mu.Unlock()
 	for _, all := range []answers{m.here, m.read()} {
 		for _, said := range all[name] {
-			if said.Real == program && len(said.Reads) > 0 {
+			if said.Real == program && said.Form == answerForm {
 				return said, true
 			}
 		}

@@ -67,10 +67,15 @@ func (i *Interpreters) readsOf(program string) (paths []string, known bool) {
 		if !ok {
 			continue
 		}
-		return slices.Concat(said.Reads, p.extra), true
+		return said.Reads, true
 	}
 	return nil, false
 }
+
+// systemData is what packages for the system's own interpreters have elsewhere
+// (as Debian splits them): fonts, tables, parts of Node, and settings whose
+// absence they do not bear.
+var systemData = []string{"/usr/share", "/etc/matplotlibrc", "/etc/mime.types"}
 
 // needs returns what a program that described itself has to read.
 func (p *interpreter) needs(said answer, paths []string) []string {
@@ -81,6 +86,9 @@ func (p *interpreter) needs(said answer, paths []string) []string {
 	}
 	all := append(libraries(systemLibraries(), programs...), paths...)
 	all = append(all, said.Real)
+	if filepath.Dir(said.Real) == "/usr/bin" {
+		all = append(all, systemData...)
+	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }

@@ -54,7 +54,7 @@ func TestCommandOfShu(t *testing.T) {
 		t.Fatal(err)
 	}
 	about := `{"name":"notes_sync","version":"1.0.0","entry":"plugin.py","module":"plugins.notes.plugin","class":"NotesPlugin","capabilities":["cache"],"operations":["list"]}`
-	want := []string{"-I", "-S", "-X", "pycache_prefix=" + filepath.Join(dir, "pycache"), filepath.Join(where, "shu", "_boot.py"), pack, about}
+	want := []string{"-I", "-X", "pycache_prefix=" + filepath.Join(dir, "pycache"), "-S", filepath.Join(where, "shu", "_boot.py"), pack, about}
 	if !slices.Equal(argv[1:], want) {
 		t.Errorf("the command is %q; want %q", argv, want)
 	}

@@ -41,9 +41,15 @@ func (i *Interpreters) TestCommand(ctx context.Context, pkg plugin.Package, m *p
 	return argv, nil
 }
 
+// testsPath lets tests import what plugins may: an isolated Python leaves the
+// packages out that only the user has.
+const testsPath = `import sys
+sys.path += filter(None, [sys._xoptions.get("user_site")])
+`
+
 // unittests runs the tests of each directory given after the SDK's and the
 // package's own.
-const unittests = `import sys, unittest
+const unittests = testsPath + `import sys, unittest
 sdk, package, *folders = sys.argv[1:]
 sys.path[:0] = [package, sdk]
 sys.argv[:] = ["mortise test"]
@@ -69,7 +75,7 @@ func (i *Interpreters) unittests(ctx context.Context, pkg plugin.Package, script
 	if len(files) == 0 {
 		return nil, plugin.Errorf(plugin.CodeNotFound, "there is no test*.py in %s", pkg.Dir)
 	}
-	argv := []string{found.Real, "-I", "-X", "pycache_prefix=" + i.pycache(), "-c", script, sdk, pkg.Dir}
+	argv := append(isolated(found, i.pycache()), "-c", script, sdk, pkg.Dir)
 	argv = append(argv, given...)
 	fixed := len(argv)
 	for _, file := range files {
@@ -83,7 +89,7 @@ func (i *Interpreters) unittests(ctx context.Context, pkg plugin.Package, script
 // tooltests runs the tests of a tool of Event Mill with the modules that the
 // host provides, and with the package that the tool stands in as `plugins`. What
 // is written as functions runs without pytest too, as far as it takes no fixtures.
-const tooltests = `import sys, os, inspect, unittest
+const tooltests = testsPath + `import sys, os, inspect, unittest
 sdk, package, tool, *folders = sys.argv[1:]
 sys.path[:0] = [tool, os.path.join(sdk, "eventmill"), sdk]
 if os.path.basename(package) == "plugins":
@@ -124,8 +130,8 @@ func (i *Interpreters) toolTests(ctx context.Context, pkg plugin.Package, m *plu
 	if len(files) == 0 {
 		return nil, plugin.Errorf(plugin.CodeNotFound, "there is no test*.py in %s", dir)
 	}
-	argv := []string{found.Real, "-I", "-X", "pycache_prefix=" + i.pycache(), "-c", tooltests, sdk, pkg.Dir, dir}
-	const fixed = 9
+	argv := append(isolated(found, i.pycache()), "-c", tooltests, sdk, pkg.Dir, dir)
+	fixed := len(argv)
 	for _, file := range files {
 		if folder := filepath.Join(dir, filepath.Dir(file)); !slices.Contains(argv[fixed:], folder) {
 			argv = append(argv, folder)
@@ -136,7 +142,7 @@ func (i *Interpreters) toolTests(ctx context.Context, pkg plugin.Package, m *plu
 
 // shutests runs the tests of a Shu plugin with the package under the name that
 // its manifest gives it, and shu_plugin_sdk at hand.
-const shutests = `import sys, os, unittest
+const shutests = testsPath + `import sys, os, unittest
 sdk, package, about, *folders = sys.argv[1:]
 sys.path[:0] = [os.path.join(sdk, "shu"), sdk]
 from _shim.about import About

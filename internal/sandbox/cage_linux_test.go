@@ -248,6 +248,26 @@ func TestFilesOfRootAreShownAsTheProgramsOwn(t *testing.T) {
 	}
 }
 
+// Which awk, or which libblas.so.3, Debian says by links in a directory that
+// holds nothing else.
+func TestWhatTheSystemChoseIsFound(t *testing.T) {
+	t.Parallel()
+	s := full(t)
+	var chosen string
+	for _, name := range []string{"awk", "pager", "which"} {
+		if to, err := os.Readlink(filepath.Join("/usr/bin", name)); err == nil && filepath.Dir(to) == "/etc/alternatives" {
+			chosen = name
+			break
+		}
+	}
+	if chosen == "" {
+		t.Skip("this system chooses between programs in no way that is known here")
+	}
+	if got := run(t, s, shell(t, "command -v "+chosen)); got.out != "/usr/bin/"+chosen+"\n" {
+		t.Errorf("%v %q %s", got.State, got.out, got.err)
+	}
+}
+
 func TestAHiddenDirectoryShowsOnlyWhatIsNamed(t *testing.T) {
 	t.Parallel()
 	s := full(t)

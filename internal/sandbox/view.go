@@ -14,8 +14,9 @@ import (
 )
 
 // everyone is what any program may read of the machine: how its libraries are
-// found, and the time zone.
-var everyone = []string{"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/usr/share/zoneinfo"}
+// found, which of several that do the same is meant (links, as Debian has them:
+// awk, libblas.so.3), and the time zone.
+var everyone = []string{"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime", "/usr/share/zoneinfo"}
 
 // A view is the root that a program sees, and what of it it may use.
 type view struct {

@@ -78,9 +78,12 @@ def directories() -> list[str]:
     except (OSError, ValueError):
         found = []
     if shared:
+        user = sys._xoptions.get("user_site")  # the host knows it; HOME is another one here
+        found += [user] if isinstance(user, str) else []
         found += _below(prefix)
         if prefix == "/usr":  # Debian's own
-            found += ["/usr/local/lib/python%d.%d/dist-packages" % sys.version_info[:2], "/usr/lib/python3/dist-packages"]
+            version = "python%d.%d" % sys.version_info[:2]
+            found += [f"/usr/{folder}/dist-packages" for folder in (f"local/lib/{version}", "lib/python3", f"lib/{version}")]
     return [path for path in found if os.path.isdir(path)]
 
 
