@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 import unittest
@@ -420,6 +421,19 @@ class Failures(Served):
         word, message = self.failure(mill.run("beside"))
         self.assertEqual(word, "INTERNAL_ERROR")
         self.assertIn("from . import helper", message)
+
+    def test_where_pip_refuses_the_way_is_another(self) -> None:
+        from eventmill._shim.missing import _way_to
+
+        with tempfile.TemporaryDirectory() as folder:
+            python = os.path.join(folder, "bin", "python3")
+            self.assertEqual(_way_to("dpkt", python, folder), (f"{python} -m pip install dpkt", ""))
+            write(os.path.join(folder, "EXTERNALLY-MANAGED"), "")
+            command, besides = _way_to("dpkt", python, folder)
+            self.assertIn("ENV/bin/python3 -m pip install dpkt", command)
+            self.assertIn("interpreters.python", besides)
+            write(os.path.join(folder, "pyvenv.cfg"), "")
+            self.assertEqual(_way_to("dpkt", python, folder), (f"{python} -m pip install dpkt", ""))
 
     def test_prints_get_between_no_frames(self) -> None:
         source = "import os, sys\nprint('at import')\nos.write(1, b'raw\\n')\n" + tool(

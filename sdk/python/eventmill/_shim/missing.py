@@ -45,6 +45,15 @@ def missing(exc: BaseException, tool: str, directory: str) -> Failure | None:
     if top in getattr(sys, "stdlib_module_names", ()):
         message = f"{tool} needs the module {exc.name}, a part of Python that {python} was built or packaged without"
     else:
-        details["install"] = f"{sys.executable} -m pip install {_DISTRIBUTIONS.get(top, top)}"
-        message = f"{tool} needs the Python package {top}, which {python} does not have; get it with: {details['install']}"
+        details["install"], besides = _way_to(_DISTRIBUTIONS.get(top, top), sys.executable, os.path.dirname(os.__file__))
+        message = f"{tool} needs the Python package {top}, which {python} does not have; get it with: {details['install']}{besides}"
     return Failure(DEPENDENCY_MISSING, message, details)
+
+
+def _way_to(package: str, python: str, library: str) -> tuple[str, str]:
+    """Return the command that installs a package for an interpreter with that standard library, and what to do besides."""
+    own = os.path.exists(os.path.join(os.path.dirname(os.path.dirname(python)), "pyvenv.cfg"))
+    if own or not os.path.exists(os.path.join(library, "EXTERNALLY-MANAGED")):  # PEP 668: there pip refuses
+        return f"{python} -m pip install {package}", ""
+    command = f"{python} -m venv ENV && ENV/bin/python3 -m pip install {package}"
+    return command, ", and set interpreters.python in mortise.yaml to that ENV/bin/python3, or install it as a package of this system"
