@@ -28,7 +28,7 @@ var work = -1
 
 // buildView makes a root with nothing but what the spec names, and enters it.
 func buildView(spec *wire.Spec) error {
-	_ = unix.Sethostname([]byte("mortise")) // where the name is our own to set
+	_ = unix.Sethostname([]byte(wire.HostName)) // where the name is our own to set
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("keeping mounts to ourselves: %w", err)
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/sandbox"
+	"github.com/mortise-dev/mortise/internal/session"
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 // caged opens a host with this configuration, and one plugin, on a machine that
@@ -129,5 +131,57 @@ plugin.run()
 		if res, err := call(t, a, "greedy", `{"what":"little"}`); err != nil || string(res.Data) != `"little"` {
 			t.Errorf("after %s: %s, %v", what, res.Data, err)
 		}
+	}
+}
+
+// A file of evidence looks as any file does, so that a copy of it can be worked
+// on, and cannot be changed: neither one beside its row nor a larger one.
+func TestEvidenceIsCopiedAndNotChanged(t *testing.T) {
+	t.Parallel()
+	a := caged(t, "", `
+name: editor
+version: 1.0.0
+owner: test
+description: Changes what it can.
+isolation: session
+runner: {kind: process, entry: plugin.py}
+capabilities: [artifacts]
+`, `
+import os, shutil
+from mortise import Context, Plugin
+
+plugin = Plugin("editor", version="1.0.0", capabilities=["artifacts"])
+
+@plugin.tool
+def edit(ctx: Context) -> list:
+    """Work on a copy of each artifact, and try the artifact."""
+    said = []
+    for n, (folder, _, names) in enumerate((f, d, n) for f, d, n in os.walk(ctx.artifacts_dir) if n):
+        path = os.path.join(folder, names[0])
+        shutil.copy(path, f"copy{n}")
+        with open(f"copy{n}", "r+b") as file:
+            file.write(b"X")
+        for change in (lambda: open(path, "r+b"), lambda: os.truncate(path, 0), lambda: os.chmod(path, 0o777), lambda: os.unlink(path)):
+            try:
+                change()
+                said.append("changed")
+            except OSError:
+                said.append("refused")
+    return said
+
+plugin.run()
+`)
+	s, err := a.Sessions.Create(t.Context(), "local", session.Open{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, size := range map[string]int{"small.log": 10, "large.log": 200_000} {
+		if _, err := a.Sessions.Add(t.Context(), "local", s.ID, strings.NewReader(strings.Repeat("a", size)), session.Add{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	res, err := a.Kernel.Call(t.Context(), plugin.Call{Tenant: "local", Principal: a.Principal, Origin: plugin.OriginCLI, Operation: "editor", Session: s.ID, Input: []byte("{}")})
+	if want := `["refused","refused","refused","refused","refused","refused","refused","refused"]`; err != nil || string(res.Data) != want {
+		t.Errorf("%s, %v", res.Data, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/blob"
 	"github.com/mortise-dev/mortise/internal/config"
+	"github.com/mortise-dev/mortise/internal/sandbox"
 	"github.com/mortise-dev/mortise/internal/secret"
 	"github.com/mortise-dev/mortise/internal/session"
 )
@@ -23,6 +24,7 @@ func (a *App) openSessions(ctx context.Context, scrubber *secret.Scrubber) (*ses
 	a.opened("blobs", blobs.Close)
 	o := session.Options{
 		Store: a.Store, Blobs: blobs, Dir: a.dir("sessions"), MaxArtifact: int64(a.Config.Limits.ArtifactBytes), By: MemberName(a.Principal), Sift: scrubber.Reader,
+		Walled: func() bool { return a.Sandbox != nil && a.Sandbox.Report().Level == sandbox.Full },
 	}
 	if dir, ok := blobs.(*blob.Dir); ok && a.Config.Database != "" {
 		o.Place = dir.ID // other nodes on that database may be on other machines

@@ -70,7 +70,8 @@ func (c *command) takeArtifacts(ctx context.Context, a *app.App, s session.Sessi
 }
 
 // nameArtifact fills in what the input schema of an investigation plugin asks
-// for: the artifact's id or, where it knows no ids, its path. What the input
+// for: the artifact's id or, where it knows no ids, its path. A schema that knows
+// neither is advice: it is the id then, which brings the path. What the input
 // says already stays.
 func (c *command) nameArtifact(ctx context.Context, a *app.App, t *plugin.Target, s session.Session, members map[string]any, list []session.Artifact) error {
 	if len(list) == 0 {
@@ -91,5 +92,11 @@ func (c *command) nameArtifact(ctx context.Context, a *app.App, t *plugin.Target
 		}
 		return nil
 	}
+	for _, name := range []string{"artifact_id", "file_path", "path"} {
+		if _, given := members[name]; given {
+			return nil
+		}
+	}
+	members["artifact_id"] = list[0].ID
 	return nil
 }

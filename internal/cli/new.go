@@ -36,7 +36,7 @@ what they are about to do. The host runs it inside of itself; no Node is needed.
 			var unbuilt *scaffold.NotBuilt
 			switch {
 			case errors.As(err, &unbuilt):
-				c.say("mortise: %s", unbuilt)
+				c.say("mortise: %s\nrun: (cd %s && %s)", unbuilt, quoted(unbuilt.Dir), scaffold.BuildGo)
 				only = true
 			case err != nil:
 				return err
@@ -57,13 +57,13 @@ what they are about to do. The host runs it inside of itself; no Node is needed.
 			for _, file := range files {
 				fmt.Fprintln(c.out, filepath.Join(dir, file))
 			}
-			switch {
+			switch at := quoted(dir); {
 			case only:
-				c.say("next: mortise plugins register --dev %s", dir)
+				c.say("next: mortise plugins register --dev %s", at)
 			case lang == "hook":
-				c.say("next: mortise check %s, and mortise plugins enable %s --agent AGENT", dir, name)
+				c.say("next: mortise check %s, and mortise plugins enable %s --agent AGENT", at, name)
 			default:
-				c.say("next: mortise run %s, and mortise check %s", name, dir)
+				c.say("next: mortise run %s, and mortise check %s", name, at)
 			}
 			return nil
 		},

@@ -435,7 +435,7 @@ func (c *command) compose(ctx context.Context, a *app.App, t *plugin.Target, in 
 		case investigates:
 			members[arg.name] = arg.text
 		default:
-			members[arg.name] = valueOf(arg.text, propertyOf(schema, arg.name))
+			members[arg.name] = valueOf(arg.text, schema, []string{arg.name})
 		}
 	}
 	for _, pair := range f.set {
@@ -462,54 +462,6 @@ func (c *command) compose(ctx context.Context, a *app.App, t *plugin.Target, in 
 		return nil, err
 	}
 	return json2.Marshal(members, json2.Deterministic(true))
-}
-
-// setMember puts one value into its place.
-func setMember(members map[string]any, path []string, text string, schema json.RawMessage) error {
-	wanted := schema
-	for i, name := range path {
-		wanted = propertyOf(wanted, name)
-		if i == len(path)-1 {
-			members[name] = valueOf(text, wanted)
-			return nil
-		}
-		switch inner := members[name].(type) {
-		case nil:
-			next := map[string]any{}
-			members[name], members = next, next
-		case map[string]any:
-			members = inner
-		default:
-			return fmt.Errorf("%s is not an object", strings.Join(path[:i+1], "."))
-		}
-	}
-	return nil
-}
-
-// propertyOf returns the schema of a property, nil where it is not known.
-func propertyOf(schema json.RawMessage, name string) json.RawMessage {
-	var object struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	if len(schema) == 0 || json2.Unmarshal(schema, &object) != nil {
-		return nil
-	}
-	return object.Properties[name]
-}
-
-// valueOf reads the text of --set: as it stands where the schema wants text or
-// it is no JSON, else as JSON.
-func valueOf(text string, schema json.RawMessage) any {
-	var wanted struct {
-		Type any `json:"type"`
-	}
-	if len(schema) > 0 && json2.Unmarshal(schema, &wanted) == nil && wanted.Type == "string" {
-		return text
-	}
-	if value := jsontext.Value(text); value.IsValid() {
-		return value
-	}
-	return text
 }
 
 // addArtifacts adds an item for each file to the member artifacts.

@@ -190,7 +190,11 @@ func (p *interpreter) question(ctx context.Context, path string) (answer, error)
 		said.Real = path
 	}
 	var paths []string
+	var prefix string
 	for _, line := range lines {
+		if path, ok := strings.CutPrefix(line, "prefix:"); ok {
+			prefix = path
+		}
 		if path, ok := strings.CutPrefix(line, "path:"); ok && filepath.IsAbs(path) {
 			paths = append(paths, path)
 		}
@@ -198,7 +202,7 @@ func (p *interpreter) question(ctx context.Context, path string) (answer, error)
 			said.UserSite = path
 		}
 	}
-	said.Reads = p.needs(said, paths)
+	said.Reads = p.needs(said, prefix, paths)
 	return said, nil
 }
 

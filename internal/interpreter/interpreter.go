@@ -213,9 +213,12 @@ func isolated(found Found, pycache string) []string {
 // describePython makes an interpreter print what it reads, a line each, and
 // then what it is.
 const describePython = `import sys, os, site
-paths = [p for p in sys.path if p]
+print("prefix:" + sys.base_prefix)
+paths = ["/sbin/ldconfig", *filter(None, sys.path)] # ctypes.util.find_library asks ldconfig
 for prefix in {sys.prefix, sys.base_prefix, os.path.dirname(os.path.dirname(sys.executable))}:
     paths.append(os.path.join(prefix, "pyvenv.cfg"))
+    if any(os.path.exists(os.path.join(prefix, name)) for name in ("pyvenv.cfg", "conda-meta")): # all of it is Python's
+        paths += [os.path.join(prefix, "lib"), os.path.join(prefix, "share")]
     for lib in ("lib", "lib64"):
         paths.append(os.path.join(prefix, lib, os.path.basename(os.path.dirname(os.__file__))))
         paths.append(os.path.join(prefix, lib, "python3", "dist-packages"))

@@ -445,6 +445,37 @@ plugin.run()
 	}
 }
 
+// A plugin may name its interpreter itself, by a path or in its first line: in a
+// cage that finds what it finds outside.
+func TestAnInterpreterThatIsNamedFindsItsPackages(t *testing.T) {
+	need(t, "python3")
+	env := t.TempDir()
+	if out, err := exec.Command("python3", "-m", "venv", "--without-pip", env).CombinedOutput(); err != nil {
+		t.Skipf("no virtual environment can be made: %s", out)
+	}
+	python := filepath.Join(env, "bin", "python")
+	pkg := plugin.Package{Dir: write(t, map[string]string{"plugin.py": "#!" + python + "\n"})}
+	if err := os.Chmod(filepath.Join(pkg.Dir, "plugin.py"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, m := range map[string]*plugin.Manifest{"by a path": command(python, "./plugin.py"), "in its first line": command("./plugin.py")} {
+		i := interpreter.New(interpreter.Options{Dir: t.TempDir()}) // which never heard of it
+		argv, err := i.Command(t.Context(), pkg, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reads, err := i.Reads(t.Context(), pkg, m, argv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{python, filepath.Join(env, "lib"), filepath.Join(env, "pyvenv.cfg")} {
+			if !slices.Contains(reads, path) {
+				t.Errorf("%s: a cage does not show %s: %q", name, path, reads)
+			}
+		}
+	}
+}
+
 // Who may not write where Python is installed has packages at home, where pip
 // puts them. They count from the moment they are there.
 func TestPackagesOfTheUserAreImported(t *testing.T) {

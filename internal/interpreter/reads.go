@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -15,7 +16,19 @@ import (
 
 // systemPrograms are what a script or a program of the system finds beside
 // itself: other programs, and the libraries of all.
-var systemPrograms = []string{"/bin", "/usr/bin", "/usr/local/bin", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share"}
+var systemPrograms = slices.Concat([]string{
+	"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin",
+	"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/libexec",
+	"/etc/os-release", "/etc/magic", "/etc/perl", "/etc/ssl/openssl.cnf", "/etc/terminfo",
+}, systemData)
+
+// systemData is what the system's programs and packages keep elsewhere (as
+// Debian splits them): fonts, tables, parts of Node, and settings whose absence
+// they do not bear.
+var systemData = []string{"/usr/share", "/etc/fonts", "/etc/matplotlibrc"}
+
+// settings are those whose names have a version in them.
+var settings = []string{"/etc/java-*", "/etc/ImageMagick-*"}
 
 // Reads returns what the program that Command named has to read besides the
 // files of its package, for a cage that shows nothing else: the interpreter
@@ -31,7 +44,11 @@ func (i *Interpreters) Reads(ctx context.Context, pkg plugin.Package, m *plugin.
 		reads = append(reads, paths...)
 	case shebang(program) != "" || ofSystem:
 		reads = append(reads, systemPrograms...)
-		reads = append(reads, shebang(program))
+		for _, pattern := range settings {
+			more, _ := filepath.Glob(pattern)
+			reads = append(reads, more...)
+		}
+		reads = append(reads, i.runs(ctx, cmp.Or(shebang(program), program))...)
 	default:
 		reads = append(reads, libraries(systemLibraries(), program)...)
 	}
@@ -59,6 +76,20 @@ func (i *Interpreters) Reads(ctx context.Context, pkg plugin.Package, m *plugin.
 	return slices.Compact(reads), nil
 }
 
+// runs returns what a program needs that is named by its path: an interpreter
+// like ours is asked.
+func (i *Interpreters) runs(ctx context.Context, program string) []string {
+	for _, p := range []*interpreter{i.python, i.node} {
+		if name := strings.TrimRight(filepath.Base(program), ".0123456789"); !slices.Contains(p.names, name) { // python, of python3.12
+			continue
+		}
+		if said, err := p.learn(ctx, program, false); err == nil {
+			return slices.Concat(said.Reads, []string{program})
+		}
+	}
+	return append(libraries(systemLibraries(), program), program)
+}
+
 // readsOf returns what an interpreter of ours needs; known is false for any
 // other program.
 func (i *Interpreters) readsOf(program string) (paths []string, known bool) {
@@ -72,13 +103,13 @@ func (i *Interpreters) readsOf(program string) (paths []string, known bool) {
 	return nil, false
 }
 
-// systemData is what packages for the system's own interpreters have elsewhere
-// (as Debian splits them): fonts, tables, parts of Node, and settings whose
-// absence they do not bear.
-var systemData = []string{"/usr/share", "/etc/matplotlibrc", "/etc/mime.types"}
+// needs returns what a program that described itself has to read. prefix is
+// where it was installed, as far as it says so.
+func (p *interpreter) needs(said answer, prefix string, paths []string) []string {
+	if prefix == "/usr" || filepath.Dir(said.Real) == "/usr/bin" {
+		paths = append(paths, systemData...)
+	}
 
-// needs returns what a program that described itself has to read.
-func (p *interpreter) needs(said answer, paths []string) []string {
 	programs := []string{said.Real}
 	for _, dir := range paths {
 		modules, _ := filepath.Glob(filepath.Join(dir, "*.so")) // Python's own modules, each with its libraries
@@ -86,9 +117,6 @@ func (p *interpreter) needs(said answer, paths []string) []string {
 	}
 	all := append(libraries(systemLibraries(), programs...), paths...)
 	all = append(all, said.Real)
-	if filepath.Dir(said.Real) == "/usr/bin" {
-		all = append(all, systemData...)
-	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }

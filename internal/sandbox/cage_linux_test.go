@@ -248,6 +248,20 @@ func TestFilesOfRootAreShownAsTheProgramsOwn(t *testing.T) {
 	}
 }
 
+// What programs look up by its name, and everybody may read.
+func TestNamesAreFound(t *testing.T) {
+	t.Parallel()
+	s := full(t)
+	script := "getent hosts localhost | cut -d ' ' -f 1; getent hosts \"$(hostname)\" >/dev/null && echo itself"
+	want := "::1\nitself\n"
+	if _, err := os.Stat("/etc/services"); err == nil {
+		script, want = script+"; getent services 443/tcp | cut -d ' ' -f 1", want+"https\n"
+	}
+	if got := run(t, s, shell(t, script)); got.out != want {
+		t.Errorf("%v %q %s", got.State, got.out, got.err)
+	}
+}
+
 // Which awk, or which libblas.so.3, Debian says by links in a directory that
 // holds nothing else.
 func TestWhatTheSystemChoseIsFound(t *testing.T) {

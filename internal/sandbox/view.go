@@ -15,8 +15,15 @@ import (
 
 // everyone is what any program may read of the machine: how its libraries are
 // found, which of several that do the same is meant (links, as Debian has them:
-// awk, libblas.so.3), and the time zone.
-var everyone = []string{"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime", "/usr/share/zoneinfo"}
+// awk, libblas.so.3), the time zone, the locales, and what ports, protocols and
+// kinds of files are called.
+var everyone = []string{
+	"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime", "/usr/share/zoneinfo", "/usr/lib/locale",
+	"/etc/services", "/etc/protocols", "/etc/ethertypes", "/etc/mime.types",
+}
+
+// otherUsers own what a plugin sees and does not own, under root and under others.
+const otherUsers = "root:x:0:0:root:/:/bin/false\nnobody:x:65534:65534:nobody:/:/bin/false\n"
 
 // A view is the root that a program sees, and what of it it may use.
 type view struct {
@@ -35,8 +42,9 @@ func viewOf(spec Spec, uid, gid int) (nodes []wire.Node, read []string, err erro
 	v.put(wire.Node{Kind: "work", Path: "/tmp", To: "tmp", Dir: true})
 	v.put(wire.Node{Kind: "dev", Path: "/dev", Dir: true})
 	v.put(wire.Node{Kind: "proc", Path: "/proc", Dir: true})
-	v.put(wire.Node{Kind: "text", Path: "/etc/passwd", To: fmt.Sprintf("plugin:x:%d:%d:plugin:%s:/bin/false\n", uid, gid, scratch)})
-	v.put(wire.Node{Kind: "text", Path: "/etc/group", To: fmt.Sprintf("plugin:x:%d:\n", gid)})
+	v.put(wire.Node{Kind: "text", Path: "/etc/passwd", To: fmt.Sprintf("plugin:x:%d:%d:plugin:%s:/bin/false\n%s", uid, gid, scratch, otherUsers)})
+	v.put(wire.Node{Kind: "text", Path: "/etc/group", To: fmt.Sprintf("plugin:x:%d:\nroot:x:0:\nnogroup:x:65534:\n", gid)})
+	v.put(wire.Node{Kind: "text", Path: "/etc/hosts", To: "127.0.0.1 localhost " + wire.HostName + "\n::1 localhost\n"})
 	for _, path := range spec.Hide {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			v.put(wire.Node{Kind: "empty", Path: real, Dir: true})

@@ -43,7 +43,7 @@ func TestAViewHasWhatWasAskedAndTheLinksToIt(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		at("lib"): "link", at("real/lib"): "bind", at("real/lib/c.so"): "", at("other/b"): "bind", at("other"): "", at("scratch"): "work",
-		"/tmp": "work", "/proc": "proc", "/dev": "dev", "/etc/passwd": "text",
+		"/tmp": "work", "/proc": "proc", "/dev": "dev", "/etc/passwd": "text", "/etc/hosts": "text",
 	} {
 		if kinds[path] != want {
 			t.Errorf("%s is %q, want %q", path, kinds[path], want)

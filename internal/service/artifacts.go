@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -110,7 +111,7 @@ func (g *grant) register(ctx context.Context, in registration) (any, error) {
 		g.make(there)
 		return refOf(there), nil
 	}
-	file, err := g.openScratch(in.Path)
+	file, err := g.open(in.Path, had)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +125,7 @@ func (g *grant) register(ctx context.Context, in registration) (any, error) {
 }
 
 // registering returns the artifacts that the call may have read, and the one
-// that the path means, where it is one already.
+// that the path means, where it is one already and nothing else is said of it.
 func (g *grant) registering(ctx context.Context, in registration) (had []Artifact, there *Artifact, err error) {
 	if err := g.mayMake(); err != nil {
 		return nil, nil, err
@@ -132,12 +133,39 @@ func (g *grant) registering(ctx context.Context, in registration) (had []Artifac
 	if had, err = g.had(ctx); err != nil {
 		return nil, nil, err
 	}
-	for i := range had {
-		if had[i].Path != "" && had[i].Path == filepath.Clean(in.Path) {
-			return had, &had[i], nil
-		}
+	if a := at(had, in.Path); a != nil && (in.Type == "" || in.Type == a.Type) && len(in.Metadata) == 0 {
+		return had, a, nil
 	}
 	return had, nil, nil
+}
+
+// at returns the artifact with that path, nil if there is none.
+func at(list []Artifact, named string) *Artifact {
+	for i := range list {
+		if list[i].Path != "" && list[i].Path == filepath.Clean(named) {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// open opens a file that is to be registered: one of the scratch directory, or
+// an artifact that shall be one of another type as well.
+func (g *grant) open(named string, had []Artifact) (*made, error) {
+	a := at(had, named)
+	if _, beneath := scratchName(named, g.scratchDir); a == nil || beneath { // a dry run's artifacts stay where the plugin can change them
+		return g.openScratch(named)
+	}
+	file, err := os.Open(a.Path)
+	if err != nil {
+		return nil, plugin.Errorf(plugin.CodeUnavailable, "artifact %s cannot be read: %w", a.ID, plainCause(err))
+	}
+	was, err := file.Stat()
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return &made{name: filepath.Base(a.Path), file: file, was: was}, nil
 }
 
 // artifactOf is what a file of the scratch directory is to become.

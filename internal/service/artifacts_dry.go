@@ -24,7 +24,7 @@ func (g *grant) registerDry(ctx context.Context, in registration) (any, *plugin.
 	if there != nil {
 		return refOf(there), nil, nil
 	}
-	file, err := g.openScratch(in.Path)
+	file, err := g.open(in.Path, had)
 	if err != nil {
 		return nil, nil, err
 	}

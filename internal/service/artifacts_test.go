@@ -158,7 +158,9 @@ func TestWhatACallMakesIsFiled(t *testing.T) {
 	t.Parallel()
 	s, k, _, dir := working(t)
 	s.call.Labels = []string{plugin.Private}
-	k.list = []Artifact{{ID: "art_0000000a", Labels: []string{plugin.Untrusted}, Path: "/v/a"}}
+	viewed := filepath.Join(t.TempDir(), "a.log")
+	write(t, viewed, "seen")
+	k.list = []Artifact{{ID: "art_0000000a", Type: "text", Labels: []string{plugin.Untrusted}, Path: viewed}}
 	g := s.services().(*grant)
 	g.Attach(os.DirFS(dir), "/scratch/p-1")
 	write(t, filepath.Join(dir, "workspace/artifacts/out.json"), `{"n":1}`)
@@ -179,19 +181,28 @@ func TestWhatACallMakesIsFiled(t *testing.T) {
 	if len(made) != 1 || made[0].ID != a.ID || made[0].Hash != "sha256:"+a.Hash || made[0].Size != 7 {
 		t.Errorf("made: %+v", made)
 	}
-	// What is in the view is an artifact already.
-	if got, err := serve(t, g, artifactsRegister, m{"file_path": "/v/a"}); err != nil || got["artifact_id"] != "art_0000000a" {
-		t.Errorf("of the view: %v %v", got, err)
+	// What is in the view is an artifact already, unless more is said of it.
+	for _, args := range []m{{"file_path": viewed}, {"file_path": viewed, "artifact_type": "text", "source_tool": "sample"}} {
+		if got, err := serve(t, g, artifactsRegister, args); err != nil || got["artifact_id"] != "art_0000000a" {
+			t.Errorf("of the view: %v %v", got, err)
+		}
+	}
+	other := m{"file_path": viewed, "artifact_type": "log_stream", "metadata": m{"vendor": "acme"}}
+	if got, err := serve(t, g, artifactsRegister, other); err != nil || got["artifact_id"] != "art_00000003" {
+		t.Errorf("of the view, as another: %v %v", got, err)
+	}
+	if a := k.list[2]; a.Name != "a.log" || k.data[a.ID] != "seen" || a.Type != "log_stream" || string(a.Metadata) != `{"vendor":"acme"}` {
+		t.Errorf("kept: %+v", a)
 	}
 	// What it made later has no parent that it made before, and is listed.
 	write(t, filepath.Join(dir, "second"), "2")
 	if _, err := serve(t, g, artifactsRegister, m{"file_path": "second", "metadata": nil, "source_tool": "helper"}); err != nil {
 		t.Fatal(err)
 	}
-	if b := k.list[2]; !slices.Equal(b.Parents, []string{"art_0000000a"}) || b.SourceTool != "helper" || b.Type != "" {
+	if b := k.list[3]; !slices.Equal(b.Parents, []string{"art_0000000a"}) || b.SourceTool != "helper" || b.Type != "" {
 		t.Errorf("second: %+v", b)
 	}
-	if got, err := serve(t, g, artifactsList, m{}); err != nil || len(got["artifacts"].([]any)) != 3 {
+	if got, err := serve(t, g, artifactsList, m{}); err != nil || len(got["artifacts"].([]any)) != 4 {
 		t.Errorf("list: %v %v", got, err)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/mortise-dev/mortise/internal/blob"
 	"github.com/mortise-dev/mortise/internal/canon"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -325,7 +327,11 @@ func (a *Add) check() error {
 	if err != nil || form[0] != '{' {
 		return refuse("the metadata of artifact %s is no JSON object", a.Name)
 	}
-	a.Metadata = form
+	said := jsontext.Value(slices.Clone(a.Metadata)) // its source reads it back, and finds its members and numbers as it wrote them
+	if err := said.Compact(); err != nil {
+		return err
+	}
+	a.Metadata = json.RawMessage(said)
 	return nil
 }
 

@@ -31,9 +31,9 @@ func TestAnArtifactIsWhatWasRegistered(t *testing.T) {
 	}
 	second := b.add(t, s, `{"n":1}`, session.Add{
 		Name: "out.json", Type: "text", SourceTool: "parse", SourceCall: "c1", Parents: []string{first.ID}, Labels: []string{"private"},
-		Metadata: json.RawMessage(`{"b":1, "a":{}}`),
+		Metadata: json.RawMessage(`{"b":1.0, "a":{}}`),
 	})
-	if second.Type != "text" || !slices.Equal(second.Labels, []string{"private", "untrusted"}) || string(second.Metadata) != `{"a":{},"b":1}` {
+	if second.Type != "text" || !slices.Equal(second.Labels, []string{"private", "untrusted"}) || string(second.Metadata) != `{"b":1.0,"a":{}}` {
 		t.Errorf("the second is %+v", second)
 	}
 	all, err := b.Artifacts(t.Context(), "t", s.ID)

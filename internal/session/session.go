@@ -42,6 +42,11 @@ type Options struct {
 	// is, outside the store; nil lets everything be.
 	Sift func(r io.Reader, name string) io.Reader
 
+	// Walled reports whether whoever reads a view is kept from writing to it by
+	// more than the mode of its files; never where it is nil. They look writable
+	// then: a copy that takes the mode along can be worked on.
+	Walled func() bool
+
 	// By is who acts where nobody else is named; see [Sessions.As].
 	By string
 

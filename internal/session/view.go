@@ -93,7 +93,9 @@ func (s *Sessions) place(ctx context.Context, tenant string, v View, a *Artifact
 	}
 	err := errNoLinks
 	if files, ok := s.Blobs.(linker); ok && !a.inline {
-		err = files.Link(ctx, a.SHA256, v.Path(*a))
+		if err = files.Link(ctx, a.SHA256, v.Path(*a)); err == nil {
+			err = os.Chmod(v.Path(*a), s.mode())
+		}
 	}
 	if err != nil && !errors.Is(err, blob.ErrMissing) && !errors.Is(err, blob.ErrDamaged) && ctx.Err() == nil {
 		err = s.copy(ctx, tenant, v, a, data)
@@ -126,10 +128,18 @@ func (s *Sessions) copy(ctx context.Context, tenant string, v View, a *Artifact,
 		}
 	}()
 	_, err = io.Copy(f, r)
-	if err := errors.Join(err, f.Chmod(0o400), f.Close()); err != nil {
+	if err := errors.Join(err, f.Chmod(s.mode()), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), v.Path(*a))
+}
+
+// mode is that of files in a view.
+func (s *Sessions) mode() os.FileMode {
+	if s.Walled != nil && s.Walled() {
+		return 0o600
+	}
+	return 0o400
 }
 
 // viewDir is where the view of a session is. A tenant may have any name, so

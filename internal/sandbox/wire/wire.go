@@ -10,6 +10,9 @@ const (
 	ReportFD = 4 // what came of it
 )
 
+// HostName is what a cage calls its machine.
+const HostName = "mortise"
+
 // Nursery is the argument of a launcher that starts other launchers. It finds
 // a socket of packets at SpecFD: a [Birth] with the descriptors of the launcher
 // in each, and a [Born] in answer to each.
