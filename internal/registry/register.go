@@ -161,7 +161,7 @@ func find(path string, dev bool) ([]string, error) {
 	case err != nil:
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s cannot be read: %w", path, err)
 	case info.IsDir():
-		return findTree(path)
+		return findTree(unlinked(path))
 	case !info.Mode().IsRegular() || !slices.Contains(dialect.Extensions, filepath.Ext(path)):
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s is neither a plugin's directory, nor a package file (%s), nor a source file (%s)", path, strings.Join(packedSuffixes, ", "), strings.Join(dialect.Extensions, ", "))
 	case !dev:
@@ -170,9 +170,22 @@ func find(path string, dev bool) ([]string, error) {
 	return []string{path}, nil
 }
 
+// unlinked returns where a directory is that path names by a symbolic link. The
+// links on the way to it stay.
+func unlinked(path string) string {
+	if info, err := os.Lstat(path); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return path
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
+
 // findTree returns the directories under root that have a manifest, root
-// itself included, but none inside another. Symbolic links are not followed. Of
-// Event Mill, what is in a directory whose name begins with _ is no tool.
+// itself included, but none inside another. Symbolic links are not followed: root
+// must be none. Of Event Mill, what is in a directory whose name begins with _ is
+// no tool.
 func findTree(root string) ([]string, error) {
 	var found []string
 	seen := 0

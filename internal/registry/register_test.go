@@ -201,6 +201,51 @@ func TestWhatCannotBeRegistered(t *testing.T) {
 	}
 }
 
+// A directory that is named by a link counts as if it were named itself.
+func TestADirectoryBehindALink(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	dir, err := filepath.EvalSymlinks(author(t, "p", "1.0.0", "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, round := filepath.Join(t.TempDir(), "link"), filepath.Join(t.TempDir(), "round")
+	for from, to := range map[string]string{link: dir, link + "2": "link", round: round} {
+		if err := os.Symlink(to, from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if one := b.install(link); one.Source != dir || one.Dev {
+		t.Errorf("installed: %+v", one)
+	}
+	if one := b.register(link+"2", registry.RegisterOptions{}); !one.Unchanged {
+		t.Errorf("installed again: %+v", one)
+	}
+	if _, err := b.Delete(context.Background(), "p"); err != nil {
+		t.Fatal(err)
+	}
+
+	if one := b.register(link+"2", registry.RegisterOptions{Dev: true}); one.Path != dir || one.Source != dir {
+		t.Errorf("linked: %+v", one)
+	}
+	b.clock.Add(1)
+	write(t, dir+"/manifest.yaml", manifest("p", "1.1.0", "y"))
+	b.expect("p", "p/y@1.1.0")
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	b.clock.Add(1)
+	write(t, dir+"/manifest.yaml", manifest("p", "1.2.0", "z"))
+	b.expect("p", "p/z@1.2.0")
+
+	for path, want := range map[string]string{link + "2": "there is no", round: "cannot be read"} {
+		_, err := b.Register(context.Background(), path, registry.RegisterOptions{})
+		if plugin.CodeOf(err) != plugin.CodeInvalidInput || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
 func TestTreeWithOneBrokenPlugin(t *testing.T) {
 	t.Parallel()
 	b := open(t)

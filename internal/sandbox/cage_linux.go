@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -167,7 +168,7 @@ func (c *cage) start(ctx context.Context, spec Spec, files Files) (_ *Process, e
 	}()
 	order := wire.Spec{
 		Argv: spec.Argv, Env: spec.Env, Dir: scratch, Mounts: c.way.spaces, Fresh: c.way.spaces,
-		UID: uid, GID: gid, Switch: own != nil, Outside: c.peers, Hidden: hidden(), Limits: spec.Limits.wire(),
+		UID: uid, GID: gid, Switch: own != nil, Outside: c.peers, Limits: spec.Limits.wire(),
 	}
 	tree, read, err := viewOf(spec, uid, gid)
 	if err != nil {
@@ -176,6 +177,9 @@ func (c *cage) start(ctx context.Context, spec Spec, files Files) (_ *Process, e
 	order.Read = read
 	order.Write = []string{scratch}
 	if c.way.spaces {
+		if order.Hidden, err = hidden(tree); err != nil {
+			return nil, err
+		}
 		order.Tree = tree
 		order.Scan = []string{"/proc", "/etc", "/dev"}
 		order.Write = append(order.Write, "/tmp")
@@ -238,15 +242,29 @@ func countedLayers(group *cgroup, why string, watched bool) []Layer {
 	return []Layer{memory, processes}
 }
 
-// hidden is a path of the host that no cage shows.
-func hidden() string {
+// hidden returns a path of the host that a cage with this tree does not show:
+// that it is out of sight is tried.
+func hidden(tree []wire.Node) (string, error) {
+	fits := func(path string) bool {
+		_, err := os.Lstat(path)
+		return err == nil && !slices.ContainsFunc(tree, func(n wire.Node) bool { return within(path, n.Path) || within(n.Path, path) })
+	}
 	for _, path := range []string{"/etc/shadow", "/sys/kernel", "/boot", "/root", "/home"} {
-		if _, err := os.Lstat(path); err == nil {
-			return path
+		if fits(path) {
+			return path, nil
 		}
 	}
-	return ""
+	top, _ := os.ReadDir("/")
+	for _, entry := range top {
+		if path := "/" + entry.Name(); fits(path) {
+			return path, nil
+		}
+	}
+	return "", errors.New("its cage cannot be tried: it is to see something of every directory of this machine")
 }
+
+// within reports whether path is dir, or in it.
+func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
 // refusal turns what the launcher says into an error.
 func refusal(s wire.Started) error {
@@ -338,31 +356,40 @@ func (k *caged) negotiate(ctx context.Context, pid int, order *wire.Spec) (start
 			err = plugin.AsError(context.Cause(ctx))
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			err = plugin.Errorf(plugin.CodeTimeout, "building its cage took longer than %s", startLimit)
-		case errors.Is(err, io.EOF), errors.Is(err, unix.EPIPE):
+		case errors.Is(err, io.EOF), errors.Is(err, unix.EPIPE), errors.Is(err, unix.ESRCH):
 			err = errors.New("the launcher ended without a word")
 		}
 		return started, err
 	}
-	line, err := json.Marshal(order)
-	if err != nil {
-		return started, err
+	sent := k.send(pid, order)
+	if sent != nil && !errors.Is(sent, unix.EPIPE) && !errors.Is(sent, unix.ESRCH) {
+		return fail(sent)
 	}
-	if _, err := k.lifeline.Write(append(line, '\n')); err != nil {
-		return fail(err)
-	}
-	if k.group != nil { // while the launcher is at work on the rest
-		if err := k.group.add(pid); err != nil {
-			return started, fmt.Errorf("putting it into its cgroup: %w", err)
-		}
-		if _, err := k.lifeline.Write([]byte{'\n'}); err != nil {
-			return fail(err)
-		}
-	}
+	// A launcher that has ended already may have said why.
 	if err := json.NewDecoder(io.LimitReader(k.lines, maxReport)).Decode(&started); err != nil {
 		return fail(err)
 	}
+	if sent != nil && started.Error == "" {
+		return fail(sent)
+	}
 	_ = k.report.SetReadDeadline(time.Time{})
 	return started, nil
+}
+
+// send sends the order, and puts the launcher into its cgroup.
+func (k *caged) send(pid int, order *wire.Spec) error {
+	line, err := json.Marshal(order)
+	if err != nil {
+		return err
+	}
+	if _, err := k.lifeline.Write(append(line, '\n')); err != nil || k.group == nil {
+		return err
+	}
+	if err := k.group.add(pid); err != nil { // while the launcher is at work on the rest
+		return fmt.Errorf("putting it into its cgroup: %w", err)
+	}
+	_, err = k.lifeline.Write([]byte{'\n'})
+	return err
 }
 
 // ended learns from the launcher, which has ended, how the program did.

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/mortise-dev/mortise/internal/sandbox"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -245,6 +247,24 @@ func TestFilesOfRootAreShownAsTheProgramsOwn(t *testing.T) {
 		if text, err := os.ReadFile(private); err != nil || string(text) != "for its eyes\n" {
 			t.Errorf("%s: %q %v", name, text, err)
 		}
+	}
+}
+
+// The host's umask says who may see its files, and not what a plugin may: not
+// beside others, since it is the whole process's.
+func TestAStrictUmaskLeavesTheCageStanding(t *testing.T) {
+	full(t)
+	defer unix.Umask(unix.Umask(0o077))
+	s, err := sandbox.New(sandbox.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if r := s.Report(); r.Level != sandbox.Full {
+		t.Fatalf("level %s: %+v", r.Level, r.Missing())
+	}
+	if got := run(t, s, shell(t, "umask; cat /etc/passwd | grep -c plugin")); got.out != "0077\n1\n" {
+		t.Errorf("%v %q %s", got.State, got.out, got.err)
 	}
 }
 

@@ -17,6 +17,9 @@ import (
 // program is what a plugin in Go is compiled to.
 const program = "plugin"
 
+// BuildGo is the command that compiles a plugin in Go, in its directory.
+const BuildGo = "go build -o " + program + " ."
+
 // buildLimit is how long compiling may take: the first time on a machine,
 // everything is compiled, and two small modules may have to be fetched.
 const buildLimit = 5 * time.Minute
@@ -27,9 +30,8 @@ type NotBuilt struct {
 	Reason string // what the Go toolchain said, or that there is none
 }
 
-// Error says what to run.
 func (e *NotBuilt) Error() string {
-	return fmt.Sprintf("the plugin in %s is written, but not built yet: %s\nrun: cd %s && go build -o %s .", e.Dir, e.Reason, e.Dir, program)
+	return fmt.Sprintf("the plugin in %s is written, but not built yet: %s", e.Dir, e.Reason)
 }
 
 // addSDK adds the packages that a plugin in Go is made with, as a module that

@@ -262,8 +262,8 @@ func TestGoIsAbsentOrFails(t *testing.T) {
 		t.Setenv("PATH", path)
 		files, err := scaffold.New(dir, "hello", "go")
 		var notBuilt *scaffold.NotBuilt
-		if !errors.As(err, &notBuilt) || !strings.Contains(err.Error(), reason) || !strings.HasSuffix(err.Error(), "run: cd "+dir+" && go build -o plugin .") {
-			t.Errorf("the error is %v; want %q and what to run", err, reason)
+		if !errors.As(err, &notBuilt) || !strings.Contains(err.Error(), reason) || notBuilt.Dir != dir {
+			t.Errorf("the error is %v; want %q", err, reason)
 		}
 		if found := listing(t, dir); !slices.Equal(files, found) || !slices.Contains(files, "main.go") {
 			t.Errorf("New says it wrote %q and wrote %q", files, found)
