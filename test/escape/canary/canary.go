@@ -352,11 +352,15 @@ func (c *Coop) namespaces() error {
 		return err
 	}
 	c.Config.CorePattern = string(pattern)
-	passwd, err := os.Stat("/etc/passwd")
-	if err == nil {
-		c.Config.PasswdSize = int(passwd.Size())
+	c.Config.Sizes = map[string]int{}
+	for _, path := range []string{"/etc/passwd", "/etc/hosts"} {
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		c.Config.Sizes[path] = int(info.Size())
 	}
-	return err
+	return nil
 }
 
 // descriptor opens a file of the host that programs started later inherit.

@@ -42,7 +42,7 @@ type Config struct {
 
 	CorePattern string            `json:"core_pattern"` // what the kernel does with the dump of a core
 	RootMount   string            `json:"root_mount"`   // the number of what is mounted at the root of the host
-	PasswdSize  int               `json:"passwd_size"`  // of its /etc/passwd
+	Sizes       map[string]int    `json:"sizes"`        // bytes of its files that a cage has others of, by path
 	Namespaces  map[string]string `json:"namespaces"`   // the host's, as /proc/self/ns shows them
 	LeakedFD    int               `json:"leaked_fd"`    // a descriptor the host forgot to close on exec
 }

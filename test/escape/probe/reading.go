@@ -14,22 +14,27 @@ import (
 	"github.com/mortise-dev/mortise/test/escape/canary"
 )
 
-// reading are attempts to learn what the host has not shown.
-var reading = []probe{
-	{"read.shadow", reads("/etc/shadow")},
-	{"read.passwd", func(c canary.Config) result {
-		text, err := os.ReadFile("/etc/passwd")
+// readsHosts reads a file of which a cage may have one of its own.
+func readsHosts(path string) func(canary.Config) result {
+	return func(c canary.Config) result {
+		text, err := os.ReadFile(path)
 		if err != nil {
 			return judge(err)
 		}
-		if len(text) == c.PasswdSize {
+		if len(text) == c.Sizes[path] {
 			return allowed("the host's, of %d bytes", len(text))
 		}
 		return denied("one of its own: %.60q", text)
-	}},
+	}
+}
+
+// reading are attempts to learn what the host has not shown.
+var reading = []probe{
+	{"read.shadow", reads("/etc/shadow")},
+	{"read.passwd", readsHosts("/etc/passwd")},
 	{"read.hostname", reads("/etc/hostname")},
 	{"read.resolv_conf", reads("/etc/resolv.conf")},
-	{"read.hosts", reads("/etc/hosts")},
+	{"read.hosts", readsHosts("/etc/hosts")},
 	{"read.root_home", lists("/root")},
 	{"read.homes", lists("/home")},
 	{"read.etc", listsFile("/etc", "shadow")},
