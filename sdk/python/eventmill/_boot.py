@@ -1,19 +1,21 @@
 """Serve a package of Event Mill tools: python3 -I -S -X pycache_prefix=DIR .../eventmill/_boot.py PACKAGE
 
-A script is compiled anew at every start, so there is little here; see _shim.
+A script is compiled anew at every start, so there is little here; see _shim. What
+multiprocessing spawns runs it again and needs none of it; see plugins.py.
 """
 
 import os
 import sys
 
-_kit = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.dirname(_kit))
+if __name__ == "__main__":
+    _kit = os.path.dirname(os.path.abspath(__file__))
+    sys.path.insert(0, os.path.dirname(_kit))
 
-if sys.flags.no_site:
-    from mortise._sites import add  # noqa: E402
+    if sys.flags.no_site:
+        from mortise._sites import add
 
-    add()
+        add()
 
-from eventmill._shim.server import start  # noqa: E402
+    from eventmill._shim.server import start
 
-start(sys.argv[1:], _kit)
+    start(sys.argv[1:], _kit)

@@ -17,6 +17,7 @@ public is importable from here; `mortise.testing` runs operations in process.
 
 from __future__ import annotations
 
+from . import _start  # noqa: F401  first: it says where bytecode goes
 from ._context import Context
 from ._errors import Cancelled, InvalidInput, MortiseError, PluginError, ServiceError
 from ._plugin import Plugin

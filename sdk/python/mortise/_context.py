@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from _thread import allocate_lock
 from time import monotonic
 
@@ -30,6 +31,15 @@ BURST = 10  # progress frames that may come at once
 RATE = 20  # and how many a second after that
 
 _emitting = allocate_lock()  # a sequence number and its frame go together
+
+
+def _forked() -> None:
+    global _emitting
+    _emitting = allocate_lock()  # a thread that is not here may have held the other
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 class Context:

@@ -372,7 +372,13 @@ class Plugin:
         return about
 
     def run(self) -> None:
-        """Serve the host until it is done with this process. The last line of a plugin."""
+        """Serve the host until it is done with this process. The last line of a plugin.
+
+        In a process that multiprocessing spawns for the plugin, which runs its file again, it does nothing.
+        """
+        if _start.spawned():
+            return
+        _start.prefer_fork()
         _start.served = True
         if not _start.claimed() and os.isatty(0):
             self._explain()

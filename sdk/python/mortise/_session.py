@@ -195,14 +195,24 @@ class Session:
     # The Host of a Context.
 
     def notify(self, method: str, params: dict[str, Any]) -> None:
-        """Send a notification; raises PluginError if it is not JSON."""
+        """Send a notification; raises PluginError if it is not JSON. In a forked child, log records go to standard error."""
+        if not self._wire.ours:
+            aside(method, params)
+            return
         self._wire.write(self._pack({"jsonrpc": "2.0", "method": method, "params": params}))
 
     def request(self, ctx: Context, method: str, params: dict[str, Any]) -> Any:
         """Ask the host and wait; raises ServiceError, and Cancelled when the call is cancelled meanwhile."""
+        self._check_ours(method)
         if not ctx._open:
             raise ServiceError("the call has ended", code="not_found")
         return answer_of(self._ask(ctx, method, params))
+
+    def _check_ours(self, method: str) -> None:
+        """Raise ServiceError in a child that the plugin forked."""
+        if not self._wire.ours:
+            message = f"{method}: a service is asked by the process that has the call, not by one that it started"
+            raise ServiceError(message, code="unavailable")
 
     def _ask(self, ctx: Context, method: str, params: dict[str, Any]) -> dict[str, Any]:
         id, data = self._number(method, params)
@@ -236,6 +246,8 @@ class Session:
 
     def poll(self, now: bool = False) -> None:
         """Take in what has arrived, without waiting and, unless now, not too often."""
+        if not self._wire.ours:
+            return
         time = monotonic()
         if (time < self._next_poll and not now) or not self._reading.acquire(False):
             return
@@ -273,6 +285,12 @@ class Session:
                 self._queue.remove(frame)
                 self._fail(frame["id"], Cancelled())
                 return
+
+
+def aside(method: str, params: dict[str, Any]) -> None:
+    """Print what no frame may take to the host, if it is a log record."""
+    if method == "log":
+        print(f"{params['level']} {params['message']} {params['fields'] or ''}\n", end="", file=sys.stderr)
 
 
 def dumps_result(value: Any) -> str:

@@ -31,9 +31,15 @@ def add() -> None:
     found = directories()
     sys.path += found
     if sys.pycache_prefix:
-        library = os.path.dirname(os.__file__)
-        sys.path_hooks.insert(0, compiled([library, *found]))
-        sys.path_importer_cache.pop(library, None)
+        read_bytecode(found)
+
+
+def read_bytecode(found: list[str]) -> None:
+    """Read the bytecode that was installed with the standard library and what is in the directories, whatever the prefix."""
+    library = os.path.dirname(os.__file__)
+    sys.path_hooks.insert(0, compiled([library, *found]))
+    for path in (library, *found):
+        sys.path_importer_cache.pop(path, None)
 
 
 def compiled(roots: list[str]) -> Callable[[str], FileFinder]:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _claimed: tuple[int, int] | None = None
 served = False  # whether a plugin's run was called
+_joined = False
+_PYCACHE = "MORTISE_PYCACHE"  # multiprocessing hands neither options nor what was set here on to the processes it spawns
 
 
 def claimed() -> bool:
@@ -36,7 +38,19 @@ def claim() -> tuple[int, int]:
             sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[attr-defined]
         _ignore_interrupts()
         _claimed = read, write
+        if sys.pycache_prefix:
+            os.environ[_PYCACHE] = sys.pycache_prefix
+        _add_exit()
     return _claimed
+
+
+def _add_exit() -> None:
+    """Add `exit` and `quit`, which are of module site and not of the language."""
+    import builtins
+
+    for name in ("exit", "quit"):
+        if not hasattr(builtins, name):
+            setattr(builtins, name, sys.exit)
 
 
 def _ignore_interrupts() -> None:
@@ -46,6 +60,37 @@ def _ignore_interrupts() -> None:
     try:
         _signal.signal(_signal.SIGINT, lambda *_: None)
     except ValueError:  # not in the main thread
+        pass
+
+
+def spawned() -> bool:
+    """Report whether multiprocessing is about to run a plugin's file again, in a process that it started anew."""
+    process = sys.modules.get("multiprocessing.process")
+    return process is not None and hasattr(process.current_process(), "_inheriting")
+
+
+def join() -> None:
+    """Be to a plugin's code in a spawned process what its parent is; of the protocol there is nothing here."""
+    global _joined
+    if _joined:
+        return
+    _joined = True
+    prefix = os.environ.get(_PYCACHE)
+    if prefix:
+        from ._sites import directories, read_bytecode
+
+        sys.pycache_prefix = prefix
+        read_bytecode(directories())
+    _add_exit()
+
+
+def prefer_fork() -> None:
+    """Have multiprocessing fork where it is loaded and nobody has said: the forkserver, its choice since 3.14, needs a socket."""
+    default = getattr(sys.modules.get("multiprocessing.context"), "_default_context", None)
+    try:
+        if default._actual_context is None and default._default_context.get_start_method() == "forkserver":
+            default._default_context = default.get_context("fork")
+    except AttributeError:  # not loaded, or another one
         pass
 
 
@@ -102,3 +147,7 @@ def start(argv: list[str], sdk: str) -> None:
     if not served:
         leave(1, f"{entry} ended without serving: make plugin.run() its last line")
     leave(0)
+
+
+if spawned():
+    join()

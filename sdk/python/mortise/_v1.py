@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 from ._context import Context
 from ._errors import MortiseError, PluginError, ServiceError
 from ._result import Result
-from ._session import dumps_result, error_data, error_message
+from ._session import aside, dumps_result, error_data, error_message
 from ._start import leave
 from ._wire import loads, pack
 
@@ -32,8 +30,7 @@ class OneCall:
         raise ServiceError(f"protocol version 1 has no {method}", code="service_denied")
 
     def notify(self, method: str, params: dict[str, Any]) -> None:
-        if method == "log":
-            print(params["level"], params["message"], params["fields"] or "", file=sys.stderr)
+        aside(method, params)
 
     def poll(self, now: bool = False) -> None: ...
 

@@ -72,8 +72,57 @@ except ImportError:  # an interpreter without them
 
 
 def dumps(value: Any) -> str:
-    """Return value as JSON text; raises TypeError, ValueError or RecursionError."""
-    return "".join(_encode(value, 0))
+    """Return value as JSON text, of keys that spell alike the last; raises TypeError, ValueError or RecursionError."""
+    text = "".join(_encode(value, 0))
+    if '":' in text and _odd_keys(text) and _may_repeat(value):
+        text = "".join(_encode(_spelled(value), 0))
+    return text
+
+
+_DIGITS_ALIKE = bytes(48 if 48 <= byte < 58 else byte for byte in range(256))
+
+
+def _odd_keys(text: str) -> bool:
+    """Report whether a key in JSON text may have been None, a bool or a number: what is cheap to see of it is how it ends."""
+    data = text.encode("utf-8", "replace").translate(_DIGITS_ALIKE)
+    return b'0":' in data or b'null":' in data or b'true":' in data or b'false":' in data
+
+
+def _may_repeat(value: Any) -> bool:
+    """Report whether a dict in value may have keys that spell alike: it goes through a level of depth at a time."""
+    level = [value]
+    while level:
+        dicts: list[Any] = []
+        inner: list[Any] = []
+        for one in () if _LEAVES.issuperset(map(type, level)) else level:
+            if isinstance(one, dict):
+                dicts.append(one)
+                inner.extend(one.values())
+            elif isinstance(one, (list, tuple)):
+                inner.extend(one)
+            elif type(one) not in _LEAVES:
+                return True  # who knows what is inside
+        keys: set[Any] = set().union(*dicts)
+        if any(_key(key) in keys for key in keys if type(key) is not str):
+            return True
+        level = inner
+    return False
+
+
+_LEAVES = frozenset((str, int, float, bool, type(None)))
+
+
+def _spelled(value: Any) -> Any:
+    """Return what has JSON text with its keys as text."""
+    if isinstance(value, dict):
+        return {_key(key): _spelled(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_spelled(one) for one in value]
+    return value if value is None or isinstance(value, (str, int, float)) else _spelled(_plain(value))
+
+
+def _key(key: Any) -> str:
+    return str.__str__(key) if isinstance(key, str) else "".join(_encode(key, 0))
 
 
 def loads(line: bytes, short: bool = False) -> dict[str, Any]:
@@ -130,7 +179,8 @@ class Wire:
     """The two descriptors of the protocol.
 
     write is safe from any thread. read_line and readable belong to one thread
-    at a time.
+    at a time. All of it belongs to the process that made it: in a child that
+    the plugin forks the descriptors lead nowhere.
     """
 
     def __init__(self, read: int, write: int) -> None:
@@ -140,6 +190,16 @@ class Wire:
         self._parts: list[bytes] = []  # of a line whose end has not come
         self._size = 0
         self._writing = allocate_lock()
+        self.ours = True
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        self.ours = False
+        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        for fd in (self.fd, self._out):  # closed they would be the next file's
+            os.dup2(null, fd, inheritable=False)
+        os.close(null)
 
     def read_line(self) -> bytes | None:
         """Return the next line without its end, None when the host has closed its side."""
@@ -178,7 +238,9 @@ class Wire:
         return bool(self._lines) or _wait(self.fd, "POLLIN", 0)
 
     def write(self, data: bytes) -> None:
-        """Write whole frames. A host that has gone ends the process."""
+        """Write whole frames. A host that has gone ends the process, and so does an answer in a child: a call has one."""
+        if not self.ours:
+            os._exit(0)
         with self._writing:
             try:
                 done = os.write(self._out, data)

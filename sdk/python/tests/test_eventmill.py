@@ -335,6 +335,8 @@ class Failures(Served):
             "raise ValueError('x' * 10000)": "ValueError",
             "raise ValueError('half \\ud800')": "ValueError",
             "sys.exit(3)": "SystemExit",
+            "exit(3)": "SystemExit: 3",
+            "quit()": "SystemExit",
             "raise KeyboardInterrupt": "KeyboardInterrupt",
             "raise GeneratorExit": "GeneratorExit",
             "raise MemoryError": "MemoryError",
@@ -417,6 +419,7 @@ class Failures(Served):
             word, message = self.failure(mill.run(which))
             self.assertEqual(word, "DEPENDENCY_MISSING", which)
             self.assertIn("install no_such_package_x", message)
+            self.assertEqual("a module of your own has to stand below plugins/" in message, which != "by_hand")
         self.assertEqual(mill.run("lazily")["error"]["details"]["package"], "no_such_package_x")
         word, message = self.failure(mill.run("beside"))
         self.assertEqual(word, "INTERNAL_ERROR")

@@ -86,6 +86,25 @@ class ReferenceData(Served):
         self.assertEqual([record["level"] for record in mill.logs], ["warning"])
         self.assertEqual(mill.run("other", keys=["both"])["data"][0], "host")
 
+    def test_it_is_gone_through_as_a_dict_is(self) -> None:
+        source = tool(
+            """
+            def execute(self, payload, context):
+                data = context.reference_data
+                before = [bool(data), len(data)]
+                data.get("common"), data.get("gone")
+                return ToolResult(ok=True, result=[before, [key for key in data], len(data), dict(data), dict(data.items()), data.values()])
+            """
+        )
+        root = tree(t=source, bare=source)
+        for name, text in {"a.txt": "1", "bad.json": "{"}.items():
+            write(os.path.join(root, "log_analysis", "t", "data", name), text)
+        mill = self.mill(root)
+        mill.reference = {"common": [2], "bad": 3}
+        found = {"a": "1", "bad": 3, "common": [2]}
+        self.assertEqual(mill.run("t")["data"], [[True, 2], list(found), 3, found, found, list(found.values())])
+        self.assertEqual(mill.run("bare")["data"][0], [True, 0], "what nobody has asked for may be there")
+
     def test_the_host_is_asked_once_a_call_and_may_refuse(self) -> None:
         mill = self.mill(tree(ask=ASK))
         mill.reference = {"k": 1}

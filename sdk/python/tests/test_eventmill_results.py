@@ -118,6 +118,7 @@ class Values(Served):
             "types.SimpleNamespace(ok=False)": ["the input was refused without a reason"],
             "types.SimpleNamespace(ok=False, errors='one text')": ["one text"],
             "types.SimpleNamespace(ok=False, errors=[1, 'x' * 1000] + ['e'] * 1000)": ["1", "x" * 500] + ["e"] * 98,
+            "{'ok': False, 'errors': [{'why': 'bad'}, ('a', 1), {'at': {2}}]}": [{"why": "bad"}, ["a", 1], {"at": [2]}],
         }
         source = code(
             """
@@ -135,6 +136,29 @@ class Values(Served):
                 self.assertEqual(result["error"]["details"], {"errors": want})
         for how in ("True", "{'ok': True}", "types.SimpleNamespace(ok=1)"):
             self.assertEqual(mill.run("t", how=how)["status"], "succeeded")
+
+    def test_errors_with_members_are_read_out_in_the_message(self) -> None:
+        source = code(
+            """
+            class Tool(Base):
+                def validate_inputs(self, payload): return ValidationResult(ok=False, errors=payload["errors"])
+            """
+        )
+        mill = self.mill(tree(t=source))
+        errors = [{"field": "how", "why": "bad"}, ["a", 1], {"loc": ["b", 0], "msg": "no"}, {"code": 7, "msg": "m"}, {"x": "y" * 1000}]
+        result = mill.run("t", errors=errors)
+        message = self.failure(result)[1]
+        self.assertTrue(message.startswith("t: field how, why bad; [\"a\",1]; loc [\"b\",0], msg no; code 7, msg m; {'x': 'yyy"), message)
+        self.assertEqual(result["error"]["details"]["errors"], [*errors[:4], ("{'x': '" + "y" * 1000)[:500]])
+
+    def test_keys_that_spell_alike_fail_nothing(self) -> None:
+        mill = self.mill(tree(t=ANY))
+        odd = "{200: 5, '200': 6, None: {1}}"
+        result = mill.run("t", how=f"ToolResult(ok=True, result={odd}, details={odd}, output_artifacts=[{odd}])")
+        said = {"200": 6, "null": [1]}
+        self.assertEqual((result["data"], result["details"], result["output_artifacts"]), (said, said, [said]))
+        result = mill.run("t", how="ToolResult(ok=True, result={200: 5, '200': 6, 'n': {None: 1, 'null': 2}})")
+        self.assertEqual(result["data"], {"200": 6, "n": {"null": 2}})
 
     def test_message_details_and_outputs_travel_as_they_are(self) -> None:
         mill = self.mill(tree(t=ANY))
@@ -266,6 +290,29 @@ class Files(Served):
             file.write("elsewhere")
         mill.run("t", path=elsewhere)
         self.assertEqual((mill.registered[1]["data"], os.path.basename(mill.registered[1]["file_path"])), (b"elsewhere", "elsewhere.txt"))
+
+    def test_a_link_is_registered_by_its_own_name(self) -> None:
+        source = tool(
+            """
+            def execute(self, payload, context):
+                with open("report-1.md", "w") as file: file.write("x" * payload["size"])
+                for name in ("report-latest.md", "other.md"):
+                    if not os.path.lexists(name): os.symlink("report-1.md", name)
+                    context.register_artifact("text", name, "t", {})
+                os.makedirs("named", exist_ok=True)
+                if not os.path.lexists("named/report-1.md"): os.symlink("../report-1.md", "named/report-1.md")
+                context.register_artifact("text", "named/report-1.md", "t", {})
+                links = os.stat("report-1.md").st_nlink
+                with open("report-1.md") as file: whole = len(file.read())
+                return ToolResult(ok=True, result=[links > 1, whole])
+            """
+        )
+        mill = self.mill(tree(t=source))
+        names = ["report-latest.md", "other.md", "report-1.md"]
+        for size, linked in {10: False, 2 << 20: True, 20: False}.items():
+            self.assertEqual(mill.run("t", size=size)["data"], [linked, size])
+            told = [(os.path.basename(one["file_path"]), len(one["data"])) for one in mill.registered[-3:]]
+            self.assertEqual(told, [(name, size) for name in names])
 
     def test_output_artifacts_that_exist_are_registered_once(self) -> None:
         source = tool(

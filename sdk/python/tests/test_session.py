@@ -41,6 +41,8 @@ MISC = HEAD.format(concurrency=1) + """
         if how == "long": raise ValueError("x" * 10000)
         if how == "surrogate": raise ValueError("a\\ud800")
         if how == "exit": sys.exit(3)
+        if how == "builtin": exit(3)
+        if how == "quit": quit()
         if how == "details": raise PluginError("m", code="C", details={"a": {1}}, retryable=True, retry_after_ms=7)
         if how == "spoken": raise PluginError("later", code="rate_limited", retry_after_ms=5)
         if how == "type": len(1)
@@ -146,6 +148,8 @@ class Serial(unittest.TestCase):
             "long": ("plugin_error", "ValueError"),
             "surrogate": ("plugin_error", "ValueError"),
             "exit": ("plugin_error", "SystemExit"),
+            "builtin": ("plugin_error", "SystemExit"),
+            "quit": ("plugin_error", "SystemExit"),
             "details": ("plugin_error", "C"),
             "spoken": ("rate_limited", ""),
             "type": ("plugin_error", "TypeError"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
+import enum
 import os
 import threading
 import unittest
@@ -9,7 +12,7 @@ import unittest
 import peer  # noqa: F401  puts the SDK on the path
 
 from mortise import PluginError
-from mortise._wire import MAX_DEPTH, Wire, loads, pack
+from mortise._wire import MAX_DEPTH, Wire, dumps, loads, pack
 
 
 class Pipes(unittest.TestCase):
@@ -54,6 +57,27 @@ class Codec(unittest.TestCase):
             with self.subTest(line), self.assertRaises(ValueError):
                 loads(line)
         self.assertEqual(loads(b' {"a": [1.5, "\\u00e9"]}\r'), {"a": [1.5, "é"]})
+
+    def test_of_keys_that_spell_alike_the_last_stays(self) -> None:
+        class Kind(enum.IntEnum):
+            ONE = 1
+
+        @dataclasses.dataclass
+        class Held:
+            value: object
+
+        alike = {
+            '{"codes":{"200":6},"n":{"null":2}}': {"codes": {200: 5, "200": 6}, "n": {None: 1, "null": 2}},
+            '[{"true":[{"false":2}]}]': [{"true": 1, True: ({False: 1, "false": 2},)}],
+            '{"value":{"1":2}}': Held({1: 1, "1": 2}),
+            '{"-1.5":2,"1":4,"1e+22":6}': {-1.5: 1, "-1.5": 2, Kind.ONE: 3, "1": 4, 1e22: 5, "1e+22": 6},
+            '{"3":1,"4":2,"md5":"0"}': {3: 1, "4": 2, "md5": "0"},
+            '{"a":{"7":1}}': {"a": collections.Counter({7: 2, "7": 1})},
+        }
+        for text, value in alike.items():
+            self.assertEqual(dumps(value), text)
+        for odd in ({(1, 2): 1, 1: 1, "1": 1}, {1: 1, "1": {1}}):
+            self.assertRaises(TypeError, dumps, odd)
 
     def test_depth(self) -> None:
         def nest(depth: int) -> str:

@@ -2,7 +2,7 @@
 
 server    frames in, frames out; one call at a time
 tools     finds the tools of a package and loads their classes
-tree      the package `plugins` that tools import each other from
+tree      the package `plugins` that tools import each other from, in the processes they start too
 execute   one call: validate_inputs, execute, summarize_for_llm
 context   the ExecutionContext of a call
 artifacts files of a session: found for the payload, registered, saved

@@ -9,7 +9,7 @@ from __future__ import annotations
 from mortise._context import cut
 from mortise._wire import dumps
 
-from .plain import NotJSON, text_of
+from .plain import NotJSON, plain, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ MAX_DETAILS = 64 << 10
 MAX_OUTPUTS = 1 << 20
 MAX_SUMMARY = 2000  # characters
 MAX_ERRORS = 100  # of a validation
+MAX_ERROR = 500
 
 
 class Failure(Exception):
@@ -109,8 +110,8 @@ def summary_of(value: Any, tool: str) -> str:
     return text if len(text) <= MAX_SUMMARY else text[: MAX_SUMMARY - 3] + "..."
 
 
-def validation_errors(result: Any) -> list[str] | None:
-    """Return why a validation refused, None if it did not; raises TypeError for what is no validation."""
+def validation_errors(result: Any) -> list[Any] | None:
+    """Return why a validation refused, None if it did not; raises TypeError for what is no validation. Errors with members keep them."""
     if isinstance(result, bool):
         return None if result else ["the input was refused without a reason"]
     if not is_result(result):
@@ -119,7 +120,25 @@ def validation_errors(result: Any) -> list[str] | None:
         return None
     errors = member(result, "errors") or member(result, "message") or "the input was refused without a reason"
     listed = list(errors) if isinstance(errors, (list, tuple, set)) else [errors]
-    return [clean(cut(error, 500)) for error in listed[:MAX_ERRORS]]
+    return [_error(error) for error in listed[:MAX_ERRORS]]
+
+
+def _error(error: Any) -> Any:
+    if isinstance(error, (dict, list, tuple)) or hasattr(type(error), "__dataclass_fields__"):
+        try:
+            told = plain(error, "/errors")
+            if len(dumps(told)) <= MAX_ERROR:
+                return told
+        except NotJSON:
+            pass
+    return clean(cut(error, MAX_ERROR))
+
+
+def error_text(error: Any) -> str:
+    """Return one of validation_errors in words."""
+    if isinstance(error, dict):
+        return ", ".join(f"{name} {error_text(one)}" for name, one in error.items())
+    return error if isinstance(error, str) else dumps(error)
 
 
 def not_a_result(value: Any) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .tools import Tool
 
 MAX_OUTPUTS = 256  # entries of output_artifacts that are looked at
+LARGE = 1 << 20  # from here on a file is linked rather than copied, where that works
 _TEXTS = ("visualization", "content", "summary", "analysis", "report", "output")
 _TYPES = ("json_events", "risk_model", "cloud_audit_log", "pcap", "log_stream", "pdf_report", "html_report", "image", "text")
 # What tools say besides; for anything else the host looks at the file.
@@ -105,22 +106,28 @@ class Artifacts:
         return ref
 
     def _place(self, path: str) -> str:
-        """Return the path by which the host finds a file: in the scratch directory, or among the artifacts."""
-        real = os.path.realpath(path)
-        if real.startswith(self._scratch + os.sep):
-            return os.path.relpath(real, self._scratch).replace(os.sep, "/")
-        view = self._ctx.artifacts_dir
-        if view and real.startswith(os.path.realpath(view) + os.sep):
-            return real
-        if any(real == os.path.realpath(ref.file_path) for ref in self.refs):
-            return real
-        # Somewhere else that the tool can write: the host does not look there.
-        import shutil
-
-        directory = os.path.join(self._scratch, "registered", f"{self._ctx._call[:8]}-{len(self.registered)}")
+        """Return the path by which the host finds a file: in the scratch directory, or among the artifacts. It ends as the given one."""
+        real, name = os.path.realpath(path), os.path.basename(path)
+        if os.path.basename(real) == name:
+            if real.startswith(self._scratch + os.sep):
+                return os.path.relpath(real, self._scratch).replace(os.sep, "/")
+            view = self._ctx.artifacts_dir
+            if view and real.startswith(os.path.realpath(view) + os.sep):
+                return real
+            if any(real == os.path.realpath(ref.file_path) for ref in self.refs):
+                return real
+        # A link of another name, or somewhere else that the tool can write: the host looks at neither.
+        place = f"registered/{self._ctx._call[:8]}-{len(self.registered)}"
+        directory = os.path.join(self._scratch, place)
         os.makedirs(directory, exist_ok=True)
-        shutil.copyfile(real, os.path.join(directory, os.path.basename(path)))
-        return os.path.relpath(os.path.join(directory, os.path.basename(path)), self._scratch).replace(os.sep, "/")
+        copy = os.path.join(directory, name)
+        if os.path.lexists(copy):
+            os.unlink(copy)
+        if os.path.getsize(real) < LARGE or not _linked(real, copy):
+            import shutil
+
+            shutil.copyfile(real, copy)
+        return f"{place}/{name}"
 
     # For what the tool returned.
 
@@ -157,6 +164,14 @@ class Artifacts:
         with open(path, "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
         return self.register_artifact(kind, path, self._tool.name, {"saved_result": True}).artifact_id
+
+
+def _linked(path: str, link: str) -> bool:
+    try:
+        os.link(path, link)
+        return True
+    except OSError:  # another file system, or not ours to link
+        return False
 
 
 def _text_in(result: Any) -> str | None:

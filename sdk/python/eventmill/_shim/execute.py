@@ -20,6 +20,7 @@ from .answer import (
     INTERNAL_ERROR,
     LLM_UNAVAILABLE,
     Failure,
+    error_text,
     failed,
     is_result,
     member,
@@ -81,7 +82,7 @@ def _run(tools: Tools, tool: Tool, payload: Any, ctx: Context) -> Answer:
     files.complete(payload)
     errors = guard("validate_inputs", lambda: _validate(instance, payload))
     if errors is not None:
-        message = f"{tool.name}: {'; '.join(errors[:5])}"
+        message = f"{tool.name}: {'; '.join(map(error_text, errors[:5]))}"
         raise Failure(INPUT_VALIDATION_FAILED, message, {"errors": errors})
     if tool.needs_model and opened.get("llm_enabled") is not True:
         message = f"{tool.name} needs a language model and none is connected: configure one, see `mortise models`"
@@ -139,7 +140,7 @@ def _lend_reference_data(ctx: Context) -> None:
     _host.reference = lambda key: from_host(ctx, key, None) if ctx._open else None
 
 
-def _validate(instance: Any, payload: dict[str, Any]) -> list[str] | None:
+def _validate(instance: Any, payload: dict[str, Any]) -> list[Any] | None:
     validate = getattr(instance, "validate_inputs", None)
     return None if validate is None else validation_errors(validate(payload))
 

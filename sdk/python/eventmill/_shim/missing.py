@@ -47,6 +47,8 @@ def missing(exc: BaseException, tool: str, directory: str) -> Failure | None:
     else:
         details["install"], besides = _way_to(_DISTRIBUTIONS.get(top, top), sys.executable, os.path.dirname(os.__file__))
         message = f"{tool} needs the Python package {top}, which {python} does not have; get it with: {details['install']}{besides}"
+        if top not in _DISTRIBUTIONS:
+            message += "; a module of your own has to stand below plugins/"
     return Failure(DEPENDENCY_MISSING, message, details)
 
 

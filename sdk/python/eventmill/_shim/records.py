@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import threading
 
@@ -15,11 +16,12 @@ if TYPE_CHECKING:
 
 MAX_RECORDS = 1000  # of one call
 MAX_EXCEPTION = 8192
+MAX_PRINTED = 3800  # what several processes write to a pipe stays whole up to 4096
 MAX_LINES = 100  # of a text
 
 
 class Records(logging.Handler):
-    """Sends the records of the call that runs; those of threads that an earlier call left go to standard error."""
+    """Sends the records of the call that runs; those of threads that an earlier call left and of forked processes go to standard error."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,7 +64,10 @@ class Records(logging.Handler):
         ctx = self._ctx
         message = _message(record)
         if ctx is None or record.thread in self._strangers:
-            print(f"{record.levelname.lower()}: {record.name}: {cut(message, MAX_EXCEPTION)}", file=sys.stderr)
+            if record.exc_info:
+                message = f"{cut(message, MAX_PRINTED // 2)}\n{_exception(record)}"
+            said = f"{record.levelname.lower()}: {record.name}: {cut(message, MAX_PRINTED)}\n"
+            print(said, end="", file=sys.stderr)  # at once: with several processes the end of a line may come after the next
             return
         self._sent += 1
         if self._sent > MAX_RECORDS + 1:
@@ -72,7 +77,7 @@ class Records(logging.Handler):
             return
         fields = {"logger": cut(record.name, 200)}
         if record.exc_info:
-            fields["exception"] = cut(logging.Formatter().formatException(record.exc_info), MAX_EXCEPTION)
+            fields["exception"] = cut(_exception(record), MAX_EXCEPTION)
         try:
             ctx.log._log(_level(record.levelno), message, fields)
         except MortiseError:  # it cannot be said; a log record fails nothing
@@ -87,6 +92,10 @@ def _level(number: int) -> str:
     return "info" if number >= logging.INFO else "debug"
 
 
+def _exception(record: logging.LogRecord) -> str:
+    return logging.Formatter().formatException(record.exc_info)  # type: ignore[arg-type]
+
+
 def _message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
@@ -95,3 +104,4 @@ def _message(record: logging.LogRecord) -> str:
 
 
 RECORDS = Records()
+os.register_at_fork(after_in_child=RECORDS.end)  # a child has no call

@@ -10,18 +10,20 @@ from __future__ import annotations
 import logging
 import os
 
+from mortise._context import cut
 from mortise._errors import PluginError, ServiceError
 from mortise._session import error_message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Iterator
 
     from mortise._context import Context
 
 MAX_FILE = 64 << 20
 _KINDS = (".json", ".yaml", ".yml", ".txt", ".csv")
 _absent = object()
+_logger = logging.getLogger("eventmill.reference_data")
 
 
 class Own:
@@ -61,7 +63,7 @@ class Own:
 
 
 class ReferenceData:
-    """The view of one call; read only."""
+    """The view of one call; read only. What was found stays found in the processes that a tool forks; they can ask for nothing new."""
 
     def __init__(self, own: Own, ctx: Context, logger: logging.Logger) -> None:
         self._own = own
@@ -78,6 +80,24 @@ class ReferenceData:
         """Return the keys of the tool's own data and those found with the host so far."""
         found = [key for key, value in self._hosts.items() if value is not _absent]
         return sorted({*self._own.files(), *found})
+
+    def values(self) -> list[Any]:
+        """Return the values of keys(), without those that cannot be read."""
+        return [value for _, value in self.items()]
+
+    def items(self) -> list[tuple[str, Any]]:
+        """Return the keys with their values, without those that cannot be read."""
+        found = ((key, self._find(key)) for key in self.keys())
+        return [(key, value) for key, value in found if value is not _absent]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __bool__(self) -> bool:
+        return True  # the host may have what nobody has asked for
 
     def __contains__(self, key: object) -> bool:
         return self._find(key) is not _absent
@@ -103,7 +123,9 @@ def from_host(ctx: Context, key: str, default: Any) -> Any:
     """Return the host's value of a key; one that it refuses is not there."""
     try:
         answer = ctx.service("reference_data.get", {"key": key})
-    except ServiceError:
+    except ServiceError as exc:
+        if exc.code == "unavailable":
+            _logger.warning("reference data %s is not used: %s", cut(key, 200), error_message(exc))
         return default
     except PluginError as exc:
         if exc.code == "cancelled":

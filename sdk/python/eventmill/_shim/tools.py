@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 
+from mortise._start import prefer_fork
 from mortise._wire import loads
 
 from .answer import INTERNAL_ERROR, Failure
@@ -101,6 +102,7 @@ class Tools:
             if not os.path.isfile(path):
                 raise Failure(INTERNAL_ERROR, f"{tool.name}: entry_point {tool.entry!r} is not there")
             tool.module = self._tree.load(tool.place, path, tool.directory)
+            prefer_fork()
         return tool.module
 
 

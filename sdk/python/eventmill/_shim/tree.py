@@ -3,6 +3,9 @@
 A tool is loaded as plugins.<pillar>.<directory>.<entry point>, which is also
 how its neighbours import it: both see the same module and the same globals. A
 tool whose place is no name for a package is loaded by its path.
+
+The environment says what the package is, for processes that multiprocessing
+spawns: their first import of it makes the same one there (see ../plugins.py).
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 
+from mortise import _start
 from mortise._session import error_message
 
 TYPE_CHECKING = False
@@ -20,6 +24,9 @@ if TYPE_CHECKING:
 # The machinery of imports, without the package importlib around it.
 _importing: Any = sys.modules["_frozen_importlib"]
 _files: Any = sys.modules["_frozen_importlib_external"]
+
+
+_ROOT, _SINGLE = "EVENTMILL_PLUGINS", "EVENTMILL_PLUGINS_SINGLE"
 
 
 class Tree:
@@ -35,7 +42,10 @@ class Tree:
         """Return the module of the file at path, in the tool's directory; raises what its code raises."""
         if not self._ready:
             self._ready = True
-            self._install()
+            os.environ[_ROOT], os.environ[_SINGLE] = self._root, "/".join(self.single or ())
+            if os.path.basename(self._root) == "plugins" and self.single is None:
+                sys.path.append(os.path.dirname(self._root))  # last: it hides nothing
+            _install(self._root, self.single)
         inner = os.path.relpath(path, directory)[: -len(".py")].split(os.sep)
         parts = ["plugins", *place, *inner]
         package = ".".join(parts[:-1])
@@ -47,16 +57,25 @@ class Tree:
                 return module
         return load_path("eventmill_" + "_".join([*place, *inner]), path)
 
-    def _install(self) -> None:
-        if self.single is None:
-            if os.path.basename(self._root) == "plugins":
-                sys.path.append(os.path.dirname(self._root))  # last: it hides nothing
-            _package("plugins", self._root, [self._root])
-            return
-        pillar, name = self.single
-        _package("plugins", "", [])
-        _package(f"plugins.{pillar}", "", [])
-        _package(f"plugins.{pillar}.{name}", self._root, [self._root])
+
+def join() -> None:
+    """Make the package in a process that a tool has spawned; raises ModuleNotFoundError where there was no tool."""
+    root = os.environ.get(_ROOT)
+    if not root:
+        raise ModuleNotFoundError("No module named 'plugins'", name="plugins")
+    _start.join()
+    pillar, _, name = os.environ.get(_SINGLE, "").partition("/")
+    _install(root, (pillar, name) if name else None)
+
+
+def _install(root: str, single: tuple[str, str] | None) -> None:
+    if single is None:
+        _package("plugins", root, [root])
+        return
+    pillar, name = single
+    _package("plugins", "", [])
+    _package(f"plugins.{pillar}", "", [])
+    _package(f"plugins.{pillar}.{name}", root, [root])
 
 
 def load_path(name: str, path: str) -> ModuleType:

@@ -1,4 +1,4 @@
-"""The plugin's package on the path, and its class.
+"""The plugin's package on the path, and its class; the former in processes it spawns too.
 
 A module "plugins.gmail.plugin" whose file is plugin.py at the top of the package
 makes the package answer to `plugins.gmail`, whatever its directory is called;
@@ -12,13 +12,14 @@ from __future__ import annotations
 import os
 import sys
 
+from mortise import _start
+
 from . import guard
+from .about import About
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from .about import About
 
 _importing = sys.modules["_frozen_importlib"]
 _files = sys.modules["_frozen_importlib_external"]
@@ -26,6 +27,21 @@ _files = sys.modules["_frozen_importlib_external"]
 
 class NotAPlugin(Exception):
     """The module is there and has no such class."""
+
+
+_ROOT, _ABOUT = "SHU_PACKAGE", "SHU_ABOUT"
+
+
+def package(root: str, about: str) -> Package:
+    """Return the plugin in a directory, of which about tells, and note both for what it spawns; raises NotAPlugin and ValueError."""
+    os.environ[_ROOT], os.environ[_ABOUT] = root, about
+    return Package(root, About(about))
+
+
+def join() -> None:
+    """Make the package importable in a process that multiprocessing has spawned for the plugin, under the same rules."""
+    _start.join()
+    Package(os.environ[_ROOT], About(os.environ[_ABOUT])).open()
 
 
 class Package:
@@ -46,18 +62,19 @@ class Package:
         return self._class()
 
     def _load(self) -> Any:
-        if not self._guarded:
-            self._guarded = True
-            guard.install()
         self.open()
         __import__(self.module)
+        _start.prefer_fork()
         found = getattr(sys.modules[self.module], self.about.class_name, None)
         if not callable(found):
             raise NotAPlugin(f"{self.about.entry} has no class {self.about.class_name}")
         return found
 
     def open(self) -> None:
-        """Make the package importable under its names; raises what its __init__.py raises."""
+        """Make the package importable under its names, with the guard before; raises what its __init__.py raises."""
+        if not self._guarded:
+            self._guarded = True
+            guard.install()
         if not self._opened:
             self._opened = True
             own = [] if self.parents else [self.root]

@@ -20,15 +20,16 @@ from mortise._session import Session, answer_of, error_message
 from mortise._wire import Wire, dumps
 
 from . import run
-from .about import About
 from .answer import EXECUTE_ERROR, Answer, failed
 from .call import Call
 from .describe import describe
-from .load import NotAPlugin, Package
+from .load import NotAPlugin, package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Coroutine
+
+    from .load import Package
 
 IN_FLIGHT = 16  # requests to the host at a time, where it allows as many
 LEFT_OVER_SECONDS = 1.0  # for tasks that a call leaves behind, to be gone
@@ -40,11 +41,11 @@ def start(argv: list[str], kit: str) -> None:
         _start.leave(2, "usage: python3 -I -S _boot.py PACKAGE ABOUT")
     wire = Wire(*_start.claim())
     try:
-        package = Package(os.path.realpath(argv[0]), About(argv[1]))
+        plugin = package(os.path.realpath(argv[0]), argv[1])
     except (NotAPlugin, ValueError) as exc:
         _start.leave(1, f"shu: {exc}")
     settle(kit)
-    Server(package, wire).serve(wire.read_line())
+    Server(plugin, wire).serve(wire.read_line())
     _start.leave(0)
 
 
@@ -173,12 +174,14 @@ class Server(Session):
 
     async def ask(self, ctx: Context, method: str, params: dict[str, Any]) -> Any:
         """Ask the host while other tasks go on; from a loop in another thread too."""
+        self._check_ours(method)
         if asyncio.get_running_loop() is self._loop:
             return await self._requested(ctx, method, params)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._requested(ctx, method, params), self._loop))
 
     def ask_now(self, ctx: Context, method: str, params: dict[str, Any]) -> Any:
         """Ask the host and wait."""
+        self._check_ours(method)
         if get_ident() != self._thread:
             return asyncio.run_coroutine_threadsafe(self._requested(ctx, method, params), self._loop).result()
         try:
