@@ -28,7 +28,7 @@ var work = -1
 
 // buildView makes a root with nothing but what the spec names, and enters it.
 func buildView(spec *wire.Spec) error {
-	defer unix.Umask(unix.Umask(0o022)) // the program may be another user than whoever makes its directories
+	defer unix.Umask(unix.Umask(0o022))         // the program may be another user than whoever makes its directories
 	_ = unix.Sethostname([]byte(wire.HostName)) // where the name is our own to set
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("keeping mounts to ourselves: %w", err)

@@ -9,6 +9,6 @@ import "embed"
 // and import.
 //
 //go:embed mortise/*.py mortise/py.typed
-//go:embed eventmill/*.py eventmill/_shim/*.py eventmill/framework/*.py eventmill/framework/*/*.py
+//go:embed eventmill/*.py eventmill/_shim/*.py eventmill/_spawned/*.py eventmill/framework/*.py eventmill/framework/*/*.py
 //go:embed shu/*.py shu/_shim/*.py shu/shu_plugin_sdk/*.py shu/shu_plugin_sdk/py.typed
 var Files embed.FS

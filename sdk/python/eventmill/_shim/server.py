@@ -36,8 +36,8 @@ def start(argv: list[str], kit: str) -> None:
 
 
 def settle(kit: str) -> None:
-    """Put the kit in the place of the SDK on the path: tools import `framework`, and none of our own."""
-    sys.path[:] = [kit, *(path for path in sys.path if path != os.path.dirname(kit))]
+    """Put the kit in the place of the SDK on the path: tools import `framework`, and what they spawn `plugins`, and none of our own."""
+    sys.path[:] = [kit, os.path.join(kit, "_spawned"), *(path for path in sys.path if path != os.path.dirname(kit))]
     sys.argv[:] = ["eventmill"]
 
 

@@ -5,7 +5,7 @@ how its neighbours import it: both see the same module and the same globals. A
 tool whose place is no name for a package is loaded by its path.
 
 The environment says what the package is, for processes that multiprocessing
-spawns: their first import of it makes the same one there (see ../plugins.py).
+spawns: their first import of it makes the same one there (see ../_spawned).
 """
 
 from __future__ import annotations

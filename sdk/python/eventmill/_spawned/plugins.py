@@ -4,7 +4,7 @@ import os
 import sys
 
 sys.pycache_prefix = sys.pycache_prefix or os.environ.get("MORTISE_PYCACHE")
-_sdk = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_sdk = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _path = sys.path[:]
 sys.path.insert(0, _sdk)
 try:
