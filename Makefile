@@ -11,10 +11,11 @@ help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z][a-z\/-]*:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build bin/mortise, with the launcher of cages and the reader of captures inside
+build: ## build bin/mortise, with the launcher of cages and the reader of captures inside, and the plugin in Go
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w -buildid=" -o internal/sandbox/bin/cage ./cmd/cage
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w -buildid=" -o $(PCAPSUM) ./cmd/pcapsum
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o $(BIN) ./cmd/mortise
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o plugins/outreach/write_outcome/write_outcome ./plugins/outreach/write_outcome
 
 .PHONY: run
 run: build ## mine the templates of a real log of this machine, or of LOG=path

@@ -124,7 +124,6 @@ if have node && have npm; then
 else
 	without "TypeScript SDK" "node and npm are not installed"
 fi
-part "the plugin in Go that comes along builds" sh -c 'cd plugins/outreach/write_outcome && go build -trimpath -o write_outcome .'
 part "the shipped plugins pass their checks" sh -c 'MORTISE_HOME=$(mktemp -d) && export MORTISE_HOME && bin/mortise check plugins; status=$?; rm -rf "$MORTISE_HOME"; exit $status'
 
 echo
