@@ -39,16 +39,17 @@ func (i *Interpreters) Reads(ctx context.Context, pkg plugin.Package, m *plugin.
 	var reads []string
 	bound := m.Runner.Binding != nil // its files have no package but are beside its program
 	ofSystem := slices.Contains(systemPrograms, filepath.Dir(program)) || !bound && (pkg.Dir == "" || !within(program, pkg.Dir))
+	named := shebang(program)
 	switch paths, known := i.readsOf(program); {
 	case known:
 		reads = append(reads, paths...)
-	case shebang(program) != "" || ofSystem:
+	case named != "" || ofSystem:
 		reads = append(reads, systemPrograms...)
 		for _, pattern := range settings {
 			more, _ := filepath.Glob(pattern)
 			reads = append(reads, more...)
 		}
-		reads = append(reads, i.runs(ctx, cmp.Or(shebang(program), program))...)
+		reads = append(reads, i.runs(ctx, cmp.Or(named, program))...)
 	default:
 		reads = append(reads, libraries(systemLibraries(), program)...)
 	}
@@ -76,9 +77,12 @@ func (i *Interpreters) Reads(ctx context.Context, pkg plugin.Package, m *plugin.
 	return slices.Compact(reads), nil
 }
 
-// runs returns what a program needs that is named by its path: an interpreter
-// like ours is asked.
+// runs returns what a program needs, besides what is shown of the system, that
+// is named by its path: an interpreter like ours is asked.
 func (i *Interpreters) runs(ctx context.Context, program string) []string {
+	if slices.Contains(systemPrograms, filepath.Dir(program)) {
+		return []string{program}
+	}
 	for _, p := range []*interpreter{i.python, i.node} {
 		if name := strings.TrimRight(filepath.Base(program), ".0123456789"); !slices.Contains(p.names, name) { // python, of python3.12
 			continue
