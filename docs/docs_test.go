@@ -3,9 +3,10 @@
 //
 // The rules are:
 //
-// The blocks of a page run from top to bottom in one temporary directory, with
-// mortise on the PATH, a fresh data directory and the folder examples of the
-// documentation. A MORTISE_SESSION that one exports holds for those that follow.
+// The blocks of a page run from top to bottom as in one bare shell: in a fresh
+// directory with mortise on the PATH, a home directory of its own and the folder
+// examples of the documentation, and no variable of Mortise set. Variables
+// MORTISE_* that a block exports hold for those that follow.
 // The first word after the fence is the language; what follows says what to do
 // with the block.
 //
@@ -16,8 +17,8 @@
 //	                … stands for anything within a line, and alone on a line for any lines;
 //	                a time, an id and a duration stand for any other
 //	python FILE     is written to FILE; so are ts, go, json and sh FILE.sh
-//	yaml FILE       likewise. mortise.yaml is a configuration, goes to the data
-//	                directory and must be accepted; a manifest.yaml must be one
+//	yaml FILE       likewise. A mortise.yaml is a configuration and must be
+//	                accepted; a manifest.yaml must be one
 //	json            without a file, every line of it is JSON, or the whole
 //	text            is a drawing, and not run
 //
@@ -47,6 +48,10 @@ import (
 // binary is the directory that mortise was built into.
 var binary string
 
+// goCaches are the variables that keep what go has fetched and compiled where it
+// is, for pages whose blocks run go with a home directory of their own.
+var goCaches []string
+
 func TestMain(m *testing.M) { os.Exit(withBinary(m)) }
 
 func withBinary(m *testing.M) int {
@@ -57,6 +62,11 @@ func withBinary(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = dir
+	for _, name := range []string{"GOCACHE", "GOMODCACHE"} {
+		if out, err := exec.Command("go", "env", name).Output(); err == nil {
+			goCaches = append(goCaches, name+"="+strings.TrimSpace(string(out)))
+		}
+	}
 	if made := os.Getenv("MORTISE_TEST_BINARY"); made != "" { // by make test
 		if err := os.Symlink(made, filepath.Join(dir, "mortise")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -206,8 +216,8 @@ func (b *block) absent() string {
 // A place is where the blocks of one page run.
 type place struct {
 	dir, home string
-	stdout    string // of the last sh
-	session   string // MORTISE_SESSION, as the last sh left it
+	stdout    string   // of the last sh
+	exported  []string // the variables MORTISE_* that the last sh left exported
 }
 
 func newPlace(t *testing.T) *place {
@@ -225,11 +235,10 @@ func newPlace(t *testing.T) *place {
 
 // environment is what every command here gets.
 func (p *place) environment() []string {
-	env := slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "MORTISE_") })
-	if p.session != "" {
-		env = append(env, "MORTISE_SESSION="+p.session)
-	}
-	return append(env, "MORTISE_HOME="+p.home, "PATH="+binary+string(os.PathListSeparator)+os.Getenv("PATH"),
+	env := slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		return strings.HasPrefix(pair, "MORTISE_") || strings.HasPrefix(pair, "XDG_")
+	})
+	return append(slices.Concat(env, p.exported, goCaches), "HOME="+p.home, "PATH="+binary+string(os.PathListSeparator)+os.Getenv("PATH"),
 		"TZ=UTC", "GOWORK=off", "GOPROXY=off", "GOFLAGS=")
 }
 
@@ -265,11 +274,11 @@ func (p *place) do(b block) error {
 	case b.language == "json":
 		return checkJSON(b.text)
 	}
-	kept := filepath.Join(p.home, "exported-session")
-	out, status, err := p.run("sh", "-euc", `trap 'printf %s "${MORTISE_SESSION-}" >"$0"' EXIT`+"\n"+b.text, kept)
+	kept := filepath.Join(p.home, "exported")
+	out, status, err := p.run("sh", "-euc", `trap 'env | grep "^MORTISE_" >"$0" || :' EXIT`+"\n"+b.text, kept)
 	p.stdout = out
-	if session, err := os.ReadFile(kept); err == nil {
-		p.session = string(session)
+	if exported, err := os.ReadFile(kept); err == nil {
+		p.exported = strings.Split(strings.TrimSpace(string(exported)), "\n")
 	}
 	switch {
 	case status == b.exit && status != 0:
@@ -289,7 +298,6 @@ func (p *place) write(b block) error {
 		if _, err := config.Parse([]byte(b.text)); err != nil {
 			return err
 		}
-		path = filepath.Join(p.home, b.file)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

@@ -58,6 +58,7 @@ type Options struct {
 	Lease    time.Duration // how long this host may be silent before others on its PostgreSQL take it for dead; 15 s where it is 0
 	Standby  bool          // keep processes ready for the next call: for hosts that stay
 	Log      *slog.Logger  // the host's own log; by configuration, on standard error, where it is nil
+	Brief    bool          // write that log as the command line shows what plugins log, where its format is text
 
 	// Scrubber takes secrets out of what the host says; its own where it is nil.
 	Scrubber *secret.Scrubber
@@ -140,7 +141,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	log := o.Log
 	if log == nil {
-		log = newLog(a.Config.Log)
+		log = newLog(a.Config.Log, o.Brief)
 	}
 	scrubber := o.Scrubber
 	if scrubber == nil {
@@ -408,16 +409,6 @@ func Describe(ctx context.Context, r *process.Runner, pkg plugin.Package, m *plu
 		return dialect.Described{}, err
 	}
 	return dialect.ParseDescribed(answer, m.Name)
-}
-
-// newLog returns the host's own log, on standard error.
-func newLog(c config.Log) *slog.Logger {
-	level := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warning": slog.LevelWarn, "error": slog.LevelError}[c.Level]
-	opts := &slog.HandlerOptions{Level: level}
-	if c.Format == "json" {
-		return slog.New(slog.NewJSONHandler(os.Stderr, opts))
-	}
-	return slog.New(slog.NewTextHandler(os.Stderr, opts))
 }
 
 // bindings turns the bindings of the configuration at path into the registry's.

@@ -81,7 +81,7 @@ func Backup(ctx context.Context, o BackupOptions) (m backup.Manifest, err error)
 	if err := errors.Join(b.all(ctx, &m), os.RemoveAll(temp)); err != nil {
 		return m, errors.Join(err, w.Abort())
 	}
-	if err := w.Finish(ctx, m); err != nil {
+	if err := w.Finish(ctx, &m); err != nil {
 		return m, fmt.Errorf("the backup cannot be written: %w", err)
 	}
 	return m, nil

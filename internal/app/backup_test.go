@@ -372,7 +372,7 @@ func TestNothingIsWrittenOfABackupThatIsRefused(t *testing.T) {
 		if err := w.Add(t.Context(), name, 0o600, int64(len(text)), strings.NewReader(text)); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Finish(t.Context(), backup.Manifest{Database: "sqlite", Schema: sqlite.Schema, MadeAt: time.Now()}); err != nil {
+		if err := w.Finish(t.Context(), &backup.Manifest{Database: "sqlite", Schema: sqlite.Schema, MadeAt: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		raw, err := os.ReadFile(at)
@@ -397,7 +397,7 @@ func TestNothingIsWrittenOfABackupThatIsRefused(t *testing.T) {
 		if err := w.AddFile(t.Context(), sqlite.File, filepath.Join(inside, sqlite.File)); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Finish(t.Context(), m); err != nil {
+		if err := w.Finish(t.Context(), &m); err != nil {
 			t.Fatal(err)
 		}
 		raw, err := os.ReadFile(at)

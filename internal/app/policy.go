@@ -34,6 +34,9 @@ func OpenPolicy(c config.Config, path, isolation string, kept store.Reader) (*po
 	if len(c.Policy.Files) > 0 {
 		o.Sources = append(o.Sources, policy.Files(dir, c.Policy.Files...))
 	}
+	if c.Policy.Default == config.DefaultTools {
+		o.Sources = append(o.Sources, policy.DefaultRules())
+	}
 	if len(c.Policy.Allow) > 0 {
 		o.Sources = append(o.Sources, policy.Rules(c.Policy.Allow))
 	}

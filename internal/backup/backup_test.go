@@ -43,7 +43,7 @@ func made(t *testing.T, recipients ...age.Recipient) string {
 	add("packages/x/run.py", 0o555, []byte("print(1)\n"))
 	add("packages/x/empty", 0o444, []byte{})
 	add("noise", 0o600, noise)
-	if err := w.Finish(t.Context(), Manifest{Version: "0", MadeAt: time.Unix(1, 0).UTC(), Heads: []Head{}, Notes: []string{}}); err != nil {
+	if err := w.Finish(t.Context(), &Manifest{Version: "0", MadeAt: time.Unix(1, 0).UTC(), Heads: []Head{}, Notes: []string{}}); err != nil {
 		t.Fatal(err)
 	}
 	return file

@@ -131,7 +131,7 @@ func (w *Writer) AddFile(ctx context.Context, name, path string) error {
 
 // Finish writes the manifest, to which it adds the members, and gives the backup
 // its name, durably.
-func (w *Writer) Finish(ctx context.Context, m Manifest) (err error) {
+func (w *Writer) Finish(ctx context.Context, m *Manifest) (err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.Abort())

@@ -62,7 +62,7 @@ func Run(scrubber *secret.Scrubber, args []string, in io.Reader, out, errs io.Wr
 	cleanOut, cleanErrs := scrubber.Writer(out), scrubber.Writer(errs)
 	defer cleanErrs.Close()
 	defer cleanOut.Close()
-	c := &command{in: in, out: cleanOut, errs: cleanErrs, scrubber: scrubber}
+	c := &command{args: args, in: in, out: cleanOut, errs: cleanErrs, scrubber: scrubber}
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(in)
@@ -87,6 +87,7 @@ func Run(scrubber *secret.Scrubber, args []string, in io.Reader, out, errs io.Wr
 
 // A command is one run of the program.
 type command struct {
+	args      []string // as they were given
 	in        io.Reader
 	out, errs io.Writer
 	scrubber  *secret.Scrubber // of what is written to these
@@ -224,7 +225,7 @@ func (c *command) open(ctx context.Context) (*app.App, error) {
 	if c.home == "" {
 		return nil, usage{errNoHome}
 	}
-	return app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), As: c.as, Scrubber: c.scrubber})
+	return app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), As: c.as, Scrubber: c.scrubber, Brief: true})
 }
 
 var errNoHome = errors.New("--home is empty; it names the data directory")
@@ -282,6 +283,7 @@ func (c *command) fail(err error) {
 		return
 	}
 	c.say("mortise: %s", messageOf(err))
+	c.adviseDenied(err)
 }
 
 // say writes a line for a person on standard error.

@@ -159,7 +159,7 @@ func (c *command) testModels(cmd *cobra.Command, a *app.App, names []string) err
 		}
 	}
 	if failed > 0 {
-		err := plugin.Errorf(plugin.CodeUnavailable, "%d of %d models did not answer", failed, len(tests))
+		err := plugin.Errorf(plugin.CodeUnavailable, "%d of %d models did not answer; check base_url and api_key of the model in %s", failed, len(tests), a.ConfigPath)
 		if c.json {
 			return reported{err}
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -177,6 +178,9 @@ func (c *command) showPlugin(s registry.Shown) error {
 	if err := t.flush(); err != nil || s.Manifest == nil {
 		return err
 	}
+	if err := c.showHooks(s.Manifest.Hooks); err != nil {
+		return err
+	}
 	for _, op := range s.Manifest.Operations {
 		fmt.Fprintf(c.out, "\n%s/%s, %s, at most %s\n", s.Name, op.Name, op.Kind, op.Timeout)
 		if op.Description != "" {
@@ -192,6 +196,23 @@ func (c *command) showPlugin(s registry.Shown) error {
 		}
 	}
 	return nil
+}
+
+// showHooks lists the events that a plugin hears of.
+func (c *command) showHooks(hooks []plugin.Hook) error {
+	if len(hooks) == 0 {
+		return nil
+	}
+	fmt.Fprintln(c.out)
+	t := newTable(c.out, "HOOK", "PRIORITY", "IF IT FAILS", "DEADLINE")
+	for _, h := range hooks {
+		deadline := "the host's"
+		if h.Deadline > 0 {
+			deadline = h.Deadline.String()
+		}
+		t.row(h.Event, fmt.Sprint(h.Priority), cmp.Or(string(h.FailureMode), "skip"), deadline)
+	}
+	return t.flush()
 }
 
 // showInput lists the members an input has, as its schema describes them.

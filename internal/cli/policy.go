@@ -276,9 +276,6 @@ func (q asked) target(ctx context.Context, a *app.App) (*plugin.Target, error) {
 // otherPolicies returns the engine of a configuration with other files.
 func otherPolicies(a *app.App, files []string) (*policy.Engine, error) {
 	conf := a.Config
-	if len(conf.Policy.Files) == 0 && usual(conf.Policy.Allow) {
-		conf.Policy.Allow = nil // the default does not stay when files are named
-	}
 	conf.Policy.Files = nil
 	for _, file := range files {
 		path, err := filepath.Abs(file)
@@ -288,9 +285,4 @@ func otherPolicies(a *app.App, files []string) (*policy.Engine, error) {
 		conf.Policy.Files = append(conf.Policy.Files, path)
 	}
 	return app.OpenPolicy(conf, a.ConfigPath, a.Runner.Level(), a.Store)
-}
-
-// usual reports whether an allow-list is the default.
-func usual(rules []policy.Rule) bool {
-	return fmt.Sprint(rules) == fmt.Sprint(config.Default().Policy.Allow)
 }

@@ -83,7 +83,7 @@ for, and who may approve it where. Ctrl-C, and the end of --wait, leave it waiti
 		},
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage{fmt.Errorf("%w; members of the input stand after --, as in '%s NAME -- --k v'; see '%[2]s --help'", err, cmd.CommandPath())}
+		return usage{fmt.Errorf("%w; members of the input stand after --: '%s'; see '%s --help'", err, c.afterDashes(cmd, err), cmd.CommandPath())}
 	})
 	flags := cmd.Flags()
 	flags.StringVarP(&f.input, "input", "i", "", "the input: a JSON object, @FILE, or - for standard input")
@@ -181,15 +181,11 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 	if err := a.Ledger.Close(); err != nil {
 		return err
 	}
-	switch {
-	case f.dryRun != "":
-		return c.answerDry(ref, res, err)
-	case f.envelope == dialect.Shu:
-		return c.answerShu(target, res, err)
-	case investigates:
-		return c.answerEventMill(ref, in.ID, res, err)
+	answered := c.answerAs(ref, in.ID, target, f, res, err)
+	if !c.json {
+		c.adviseRun(ctx, a, target, ref, f, err)
 	}
-	return c.answer(ref, res, err)
+	return answered
 }
 
 // oneAndArguments is the one name of what is run, and whatever stands after --.
@@ -259,6 +255,7 @@ func (c *command) answer(ref string, res plugin.Result, err error) error {
 		} else if next := nextStep(err); next != "" {
 			c.say("%s", next)
 		}
+		c.adviseDenied(err)
 		if res.CallID != "" && plugin.CodeOf(err) == plugin.CodeOutcomeUnknown {
 			c.say("'mortise calls show %s' has what is known of it", res.CallID)
 		} else if res.CallID != "" {

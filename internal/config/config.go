@@ -56,9 +56,10 @@ type Config struct {
 	Log          Log           `yaml:"log" json:"log"`                   // the host's own log, on standard error
 }
 
-// Policy says what may happen. Where it names neither files nor rules, tools
-// may be used and nothing else.
+// Policy says what may happen. Rules and files add to its default.
 type Policy struct {
+	Default string `yaml:"default" json:"default"` // what needs no rule: tools, which have no effects, or none
+
 	Files  []string            `yaml:"files" json:"files"`   // Cedar policies: files, directories or patterns; relative ones are below the configuration file's directory
 	Allow  []policy.Rule       `yaml:"allow" json:"allow"`   // the allow-list, which the files may forbid from
 	Groups map[string][]string `yaml:"groups" json:"groups"` // principals by the group they are in
@@ -67,6 +68,12 @@ type Policy struct {
 	Consent   map[string][]string `yaml:"consent" json:"consent"`     // effects by the principal who has agreed to them
 	Configure []string            `yaml:"configure" json:"configure"` // who may register, switch and delete plugins, and change stored policies; the configured principal where it is not written
 }
+
+// The values of policy.default.
+const (
+	DefaultTools = "tools"
+	DefaultNone  = "none"
+)
 
 // Approvals says how people agree to what waits for them.
 type Approvals struct {
@@ -154,7 +161,7 @@ func Default() Config {
 	c := Config{
 		Tenant:    "local",
 		Principal: "local:owner",
-		Policy:    Policy{Allow: slices.Clone(policy.Default), Configure: []string{"local:owner"}},
+		Policy:    Policy{Default: DefaultTools, Configure: []string{"local:owner"}},
 		Approvals: Approvals{By: []string{"local:owner"}, Expire: Duration(24 * time.Hour)},
 		Ledger:    Ledger{Tools: "behind"},
 		Limits:    Limits{InputBytes: 4 << 20, OutputBytes: 4 << 20, FrameBytes: protocol.MaxFrame2, ArtifactBytes: 8 << 30},
@@ -223,13 +230,9 @@ func Parse(raw []byte) (Config, error) {
 	if err := yaml.Unmarshal(raw, &anything); err == nil && anything == nil {
 		return c, nil // only comments, or nothing at all
 	}
-	usual := c.Policy.Allow
-	c.Policy.Allow, c.Policy.Configure, c.Approvals.By = nil, nil, nil
+	c.Policy.Configure, c.Approvals.By = nil, nil
 	if err := yaml.UnmarshalWithOptions(raw, &c, yaml.Strict()); err != nil {
 		return Config{}, errors.New(hide(strings.TrimSpace(yaml.FormatError(err, false, true))))
-	}
-	if c.Policy.Allow == nil && len(c.Policy.Files) == 0 { // an empty list is a list that allows nothing
-		c.Policy.Allow = usual
 	}
 	for _, list := range []*[]string{&c.Policy.Configure, &c.Approvals.By} {
 		if *list == nil {
@@ -261,6 +264,7 @@ func (c *Config) check() error {
 	if err := c.Database.Check(); err != nil {
 		errs = append(errs, err)
 	}
+	oneOf("policy.default", c.Policy.Default, DefaultTools, DefaultNone)
 	oneOf("ledger.tools", c.Ledger.Tools, "behind", "durable")
 	oneOf("sandbox", c.Sandbox, "auto", "off", "required")
 	errs = append(errs, c.Plugins.check()...)

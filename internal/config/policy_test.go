@@ -12,24 +12,29 @@ import (
 	"github.com/mortise-dev/mortise/internal/policy"
 )
 
-// TestTheDefaultRuleStandsAlone: it holds where neither files nor rules are
-// named, and is added to nothing.
-func TestTheDefaultRuleStandsAlone(t *testing.T) {
+// TestRulesAddToTheDefault: whatever rules and files a configuration has, tools
+// need none, until it says otherwise in so many words.
+func TestRulesAddToTheDefault(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string][]policy.Rule{
-		"policy: {}":                                policy.Default,
-		"policy: {files: []}":                       policy.Default,
-		"policy: {roles: {sender: [ann]}}":          policy.Default,
-		"policy: {files: [a.cedar]}":                nil,
-		"policy: {allow: []}":                       {},
-		"policy: {files: [a.cedar], allow: []}":     {},
-		"policy: {files: [a.cedar], allow: [{}]}":   {{}},
-		"policy: {allow: [{operations: [mail/*]}]}": {{Operations: []string{"mail/*"}}},
+	for text, want := range map[string]struct {
+		standing string
+		rules    []policy.Rule
+	}{
+		"policy: {}":                                {"tools", nil},
+		"policy: {files: [a.cedar]}":                {"tools", nil},
+		"policy: {allow: []}":                       {"tools", []policy.Rule{}},
+		"policy: {files: [a.cedar], allow: [{}]}":   {"tools", []policy.Rule{{}}},
+		"policy: {allow: [{operations: [mail/*]}]}": {"tools", []policy.Rule{{Operations: []string{"mail/*"}}}},
+		"policy: {default: tools}":                  {"tools", nil},
+		"policy: {default: none}":                   {"none", nil},
 	} {
 		c, err := config.Parse([]byte(text))
-		if err != nil || !reflect.DeepEqual(c.Policy.Allow, want) {
-			t.Errorf("%s: %+v, %v", text, c.Policy.Allow, err)
+		if err != nil || c.Policy.Default != want.standing || !reflect.DeepEqual(c.Policy.Allow, want.rules) {
+			t.Errorf("%s: %q, %+v, %v", text, c.Policy.Default, c.Policy.Allow, err)
 		}
+	}
+	if _, err := config.Parse([]byte("policy: {default: all}")); err == nil || !strings.Contains(err.Error(), "policy.default") {
+		t.Error(err)
 	}
 }
 

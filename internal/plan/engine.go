@@ -16,7 +16,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -394,25 +393,55 @@ func (e *Engine) refused(ctx context.Context, s *Submission, p *Proposal, call s
 	return why
 }
 
-// find returns the plan of an id, or of the beginning of one that no other has.
+// findAmong is how many of the newest plans are searched for a part of an id.
+const findAmong = 10_000
+
+// find returns the plan of an id, or of a part of one, at least four characters
+// long, that no other plan's id contains.
 func (e *Engine) find(ctx context.Context, tenant, id string) (*store.PlanRow, error) {
 	row, err := e.Store.Plan(ctx, tenant, id)
 	if err != nil || row != nil {
 		return row, err
 	}
 	if len(id) >= 4 {
-		// Ids are text in hexadecimal, so ~ comes after all that begin with id.
-		near, err := e.Store.Plans(ctx, store.PlanFilter{Tenant: tenant, Before: id + "~", Limit: 2})
+		near, err := e.containing(ctx, tenant, id)
 		if err != nil {
 			return nil, err
 		}
-		near = slices.DeleteFunc(near, func(r store.PlanRow) bool { return !strings.HasPrefix(r.ID, id) })
 		switch len(near) {
+		case 0:
 		case 1:
 			return &near[0], nil
-		case 2:
-			return nil, plugin.Errorf(plugin.CodeInvalidInput, "more than one plan begins with %s, such as %s and %s; write more of the id", id, near[0].ID, near[1].ID)
+		default:
+			return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s is part of more than one plan's id, such as %s and %s; write more of it", id, near[0].ID, near[1].ID)
 		}
 	}
 	return nil, plugin.Errorf(plugin.CodeNotFound, "there is no plan %.100s; 'mortise plans list' shows those there are", id)
+}
+
+// containing returns plans whose ids contain a text: all those that begin with
+// it, or else those among the newest that have it elsewhere. Two are enough.
+func (e *Engine) containing(ctx context.Context, tenant, part string) (found []store.PlanRow, err error) {
+	keep := func(rows []store.PlanRow, fits func(id, part string) bool) {
+		for _, row := range rows {
+			if fits(row.ID, part) && len(found) < 2 {
+				found = append(found, row)
+			}
+		}
+	}
+	// Ids are text in hexadecimal, so ~ comes after all that begin with part.
+	rows, err := e.Store.Plans(ctx, store.PlanFilter{Tenant: tenant, Before: part + "~", Limit: 2})
+	keep(rows, strings.HasPrefix)
+	if len(found) > 0 {
+		return found, err
+	}
+	for seen, before := 0, ""; err == nil && len(found) < 2 && seen < findAmong; seen += len(rows) {
+		rows, err = e.Store.Plans(ctx, store.PlanFilter{Tenant: tenant, Before: before, Limit: 500})
+		if len(rows) == 0 {
+			break
+		}
+		before = rows[len(rows)-1].ID
+		keep(rows, strings.Contains)
+	}
+	return found, err
 }

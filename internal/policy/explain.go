@@ -23,7 +23,12 @@ type Explanation struct {
 	Forbids    []Mention `json:"forbids"`    // that matched
 	Failed     []Mention `json:"failed"`     // that could not be evaluated
 	Considered int       `json:"considered"` // policies whose scope could fit
-	Policies   int       `json:"policies"`   // in the set
+
+	// Judged reports whether conditions on arguments were judged: without an
+	// input there is nothing to judge them by.
+	Judged bool `json:"arguments_judged"`
+
+	Policies int `json:"policies"` // in the set
 
 	// Acting is the same of whoever acts for the principal. The verdict is the
 	// stricter of the two.
@@ -79,6 +84,7 @@ func (e *Engine) Explain(q *Question) Explanation {
 // explain explains a question about its principal alone.
 func (p *policies) explain(e *Engine, q *Question) Explanation {
 	x := Explanation{Decision: plugin.Decision{Verdict: plugin.Deny, Policy: p.version}, Policies: len(p.all),
+		Judged:  q.Action != Execute || len(q.Call.Input) > 0,
 		Permits: []Mention{}, Forbids: []Mention{}, Failed: []Mention{}}
 	r, refused := p.request(e, q)
 	if refused != "" {
@@ -266,6 +272,9 @@ func (x Explanation) String() string {
 	}
 	if len(x.MissingScopes) > 0 {
 		fmt.Fprintf(&b, "  the call is refused before policy is asked: the principal lacks %s\n", strings.Join(x.MissingScopes, ", "))
+	}
+	if !x.Judged {
+		b.WriteString("  no input was given: conditions on arguments were not judged; --input '{...}' gives one\n")
 	}
 	fmt.Fprintf(&b, "  %d of %d policies could apply; the set is %s\n", x.Considered, x.Policies, x.Policy)
 	if x.Acting != nil {

@@ -23,12 +23,17 @@ type Rule struct {
 	Untrusted  string        `json:"untrusted,omitempty" yaml:"untrusted"`   // allow: also with arguments from outside, for which a person is asked otherwise
 }
 
-// Default is what holds where nothing is configured: whoever is asking may use
-// tools, which have no effects, and nothing else.
+// Default allows every principal to call tools that have no effects. It holds
+// beside what the configuration allows, unless policy.default is none.
 var Default = []Rule{{Kinds: []plugin.Kind{plugin.Tool}}}
 
+// DefaultRules returns the source of [Default].
+func DefaultRules() Source { return documentOf(defaultRules, Default) }
+
 // Rules returns the source of an allow-list, written out as policies.
-func Rules(rules []Rule) Source {
+func Rules(rules []Rule) Source { return documentOf(allowList, rules) }
+
+func documentOf(name string, rules []Rule) Source {
 	return func() ([]Document, error) {
 		if err := CheckRules(rules); err != nil {
 			return nil, err
@@ -37,20 +42,21 @@ func Rules(rules []Rule) Source {
 		for i := range rules {
 			rules[i].write(&text, i+1)
 		}
-		return []Document{{Name: allowList, Text: []byte(text.String())}}, nil
+		return []Document{{Name: name, Text: []byte(text.String())}}, nil
 	}
 }
 
 // The names of the documents that the short forms in the configuration become.
 const (
-	allowList   = "policy.allow"
-	approvalsBy = "approvals.by"
-	configureBy = "policy.configure"
+	allowList    = "policy.allow"
+	defaultRules = "policy.default"
+	approvalsBy  = "approvals.by"
+	configureBy  = "policy.configure"
 )
 
 // FromConfiguration reports whether a document is one of those.
 func FromConfiguration(name string) bool {
-	return name == allowList || name == approvalsBy || name == configureBy
+	return name == allowList || name == defaultRules || name == approvalsBy || name == configureBy
 }
 
 // CheckRules refuses rules that cannot be meant. The error names the first such

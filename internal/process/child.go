@@ -244,8 +244,8 @@ func (c *child) waitExit(d time.Duration) bool {
 	}
 }
 
-// crashed says how the process ended, with its last words: by a limit, or by
-// itself.
+// crashed says how the process ended, by a limit or by itself, with the cause
+// that it wrote to standard error.
 func (c *child) crashed(what string) *plugin.Error {
 	how, exceeded := "still running", ""
 	if c.waitExit(exitGrace) {
@@ -262,8 +262,8 @@ func (c *child) crashed(what string) *plugin.Error {
 		message += fmt.Sprintf("; plugins.%s in mortise.yaml is %s", exceeded, c.limits.Text(exceeded))
 		failure = &plugin.Error{Code: plugin.CodeLimitExceeded}
 	}
-	if words := c.tail.last(3); words != "" {
-		message += "; its last words: " + words
+	if cause := c.tail.cause(); cause != "" {
+		message += "; standard error: " + cause
 	}
 	failure.Message = message
 	return failure

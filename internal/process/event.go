@@ -73,8 +73,8 @@ func (s *session) log(params jsontext.Value) error {
 	var call *plugin.Call
 	if x := s.byToken(l.Call); x != nil {
 		call = x.call
-		if x.events != nil {
-			x.offer(plugin.Event{Kind: plugin.EventLog, Level: l.Level, Message: message, Data: []byte(l.Fields)})
+		if x.events != nil && x.offer(plugin.Event{Kind: plugin.EventLog, Level: l.Level, Message: message, Data: []byte(l.Fields)}) {
+			return nil // one who listens has it; the host's log would show it twice
 		}
 	}
 	s.onLog(call, l.Level, message, l.Fields)
@@ -94,8 +94,8 @@ func (s *session) stderr(line string) {
 	var call *plugin.Call
 	if only != nil {
 		call = only.call
-		if only.events != nil {
-			only.offer(plugin.Event{Kind: plugin.EventLog, Level: "info", Message: line})
+		if only.events != nil && only.offer(plugin.Event{Kind: plugin.EventLog, Level: "info", Message: line}) {
+			return
 		}
 	}
 	s.onLog(call, "info", line, nil)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"regexp"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -66,6 +67,28 @@ func (t *tail) last(n int) string {
 		}
 	}
 	return strings.Join(words, " | ")
+}
+
+// pythonFrame is a line of a Python traceback.
+var pythonFrame = regexp.MustCompile(`^\s*File "([^"]+)", line (\d+)`)
+
+// cause returns what standard error says about why the process ended: file, line
+// and error of a Python traceback, or else the last three lines.
+func (t *tail) cause() string {
+	t.mu.Lock()
+	var place, last string
+	for _, line := range t.lines {
+		if at := pythonFrame.FindStringSubmatch(line); at != nil {
+			place, last = at[1]+":"+at[2], ""
+		} else if strings.TrimSpace(line) != "" {
+			last = line
+		}
+	}
+	t.mu.Unlock()
+	if place == "" || last == "" || last[0] == ' ' || !strings.Contains(last, "Error") && !strings.Contains(last, "Exception") {
+		return t.last(3)
+	}
+	return cut(place, 400) + ": " + cut(last, 400)
 }
 
 // printable returns text as valid UTF-8 without control characters: what a

@@ -60,6 +60,19 @@ func waiting(name, version string) *plugin.Error {
 		label(name, version), label(name, version))
 }
 
+// waitingBeside is waiting for a plugin that was just registered. Where the name is
+// that of a plugin that ships with the host, that is probably not meant.
+func (r *Registry) waitingBeside(name, version string) *plugin.Error {
+	err := waiting(name, version)
+	for _, v := range r.index.Load().plugins[fold(name)] {
+		if v.record.Source == SourceBundled {
+			err.Message = fmt.Sprintf("%s is the name of a plugin that ships with mortise, which stays in use: give yours another name, or else: %s", v.record.Name, err.Message)
+			break
+		}
+	}
+	return err
+}
+
 // holdBack quarantines a version that was never approved while another was.
 func (r *Registry) holdBack(ctx context.Context, v *version) error {
 	err := r.change(ctx, func() error {

@@ -30,6 +30,13 @@ type release struct {
 
 // newRelease returns the release that a record describes. The manifest is
 // decoded when it is first needed.
+// Newer reports whether version a comes after version b.
+func Newer(a, b string) bool {
+	x, errX := semver.StrictNewVersion(a)
+	y, errY := semver.StrictNewVersion(b)
+	return errX == nil && errY == nil && x.GreaterThan(y)
+}
+
 func newRelease(r Record, l *live) (*release, error) {
 	v, err := semver.StrictNewVersion(r.Version)
 	if err != nil {

@@ -108,7 +108,7 @@ func (r *Registry) register(ctx context.Context, path string, o RegisterOptions)
 			continue
 		}
 		if o.Enable && one.Held {
-			one.NotEnabled = waiting(one.Name, one.Version)
+			one.NotEnabled = r.waitingBeside(one.Name, one.Version)
 		} else if o.Enable && one.State != Active {
 			if info, err := r.Enable(ctx, label(one.Name, one.Version)); err != nil {
 				one.NotEnabled = err
