@@ -1,0 +1,5 @@
+//go:build !unix
+
+package interpreter
+
+const nonblock = 0
