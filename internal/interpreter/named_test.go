@@ -199,7 +199,7 @@ func TestAnInterpreterOnThePathIsNoFileOfAPackage(t *testing.T) {
 			reads, err := s.reads(t, m)
 			s.holds(t, reads, s.home, s.hide)
 			if err == nil && (m.Runner.Entry != "" || !strings.HasPrefix(path, s.pkg)) { // a program of the package may run as one, in its cage
-				t.Errorf("PATH=%s, %q: it is used", path, m.Runner)
+				t.Errorf("PATH=%s, %+v: it is used", path, m.Runner)
 			}
 		}
 	}
