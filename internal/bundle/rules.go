@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/evanw/esbuild/pkg/api"
 )
@@ -101,7 +102,7 @@ func (r *rules) read(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := r.roots[at].open.OpenFile(below, os.O_RDONLY|nonblock, 0)
+	file, err := r.roots[at].open.OpenFile(below, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, errors.New("the file is not there")

@@ -88,9 +88,10 @@ func (i *Interpreters) foreign(path, pkg string) error {
 type naming int
 
 const (
-	byPackage naming = iota // a manifest, a shebang, an ELF file
-	byPath                  // a manifest named a program, and the host found it on its PATH
-	byConfig                // the command of a binding
+	byPackage  naming = iota // a shebang, an argument, an ELF file
+	byManifest               // the program of a command, by its absolute path
+	byPath                   // likewise, by a name that the host found on its PATH
+	byConfig                 // the command of a binding
 )
 
 // maxShebangs is how many scripts may be run by each other.
@@ -119,12 +120,15 @@ func (j judge) program(path string, by naming, depth int) ([]string, error) {
 	if paths, known := j.known(path, real); known {
 		return paths, nil
 	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); by == byManifest && err == nil && j.root != "" && within(dir, j.root) {
+		by = byPackage // a link of the package, which may lead out of it
+	}
 	interpreter := shebang(real)
 	ofSystem := slices.Contains(programRoots, filepath.Dir(path)) || beneathAny(real, fileRoots)
 	var needs []string
 	switch {
 	case own:
-	case by == byPackage && !ofSystem:
+	case !ofSystem && (by == byPackage || by == byManifest && !runnable(real)):
 		return nil, j.refusal(path, "program")
 	case by == byConfig && !ofSystem:
 		needs = append(needs, path)
@@ -153,6 +157,17 @@ func (j judge) program(path string, by naming, depth int) ([]string, error) {
 	}
 	more, _ := follow(systemLibraries(), func(file string) bool { return !j.hidden(file) }, real)
 	return append(needs, more...), nil
+}
+
+// runnable reports whether a file is a program: executable, and in a form that
+// the kernel runs. A key is neither.
+func runnable(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+		return false
+	}
+	_, err = readTable(path)
+	return err == nil || shebang(path) != ""
 }
 
 // owns reports whether a path without links is of the package.

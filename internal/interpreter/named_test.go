@@ -111,9 +111,11 @@ func TestWhatAPackageNamesIsNeitherRunNorShown(t *testing.T) {
 			"argument by a link": {"sh", s.pkg + "/link"}, "argument in a linked directory": {"sh", s.pkg + "/linked/key"},
 		} {
 			reads, _ := s.reads(t, command(argv...))
-			if t.Run(name+" in "+place, func(t *testing.T) { s.holds(t, reads, s.home, s.hide, s.elsewhere) }); t.Failed() {
-				continue
+			kept := []string{s.home, s.hide, s.elsewhere}
+			if strings.HasPrefix(name, "program") { // elsewhere it may be run, as the plugin that it is
+				kept = kept[:2]
 			}
+			t.Run(name+" in "+place, func(t *testing.T) { s.holds(t, reads, kept...) })
 		}
 		for name, f := range map[string]forged{
 			"loader": {loader: dir + "/lib.so"}, "key as loader": {loader: dir + "/key"},

@@ -58,12 +58,14 @@ func (j judge) reads(m *plugin.Manifest, argv []string) ([]string, error) {
 		by = byConfig
 	case !strings.ContainsAny(m.Runner.Command[0], `/\`):
 		by = byPath
+	default:
+		by = byManifest
 	}
 	reads, err := j.program(argv[0], by, 0)
 	if err != nil {
 		return nil, err
 	}
-	if by == byPath {
+	if by != byConfig {
 		by = byPackage
 	}
 	for _, argument := range argv[1:] {

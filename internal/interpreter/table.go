@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"strings"
+	"syscall"
 )
 
 // The bounds of the tables of a program that are read. The loader needs no more
@@ -44,7 +45,7 @@ func readTable(path string) (table, error) {
 // openRegular opens a regular file and nothing else. It does not wait for a
 // writer, as opening a named pipe would.
 func openRegular(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,0 @@
-//go:build !unix
-
-package bundle
-
-const nonblock = 0

@@ -1,5 +1,0 @@
-//go:build !unix
-
-package interpreter
-
-const nonblock = 0
