@@ -101,6 +101,7 @@ type App struct {
 	scrubber *secret.Scrubber // of all that plugins say
 	scripts  *scripts
 	webhooks *webhooks
+	hide     []string // directories that no plugin is shown; the data directory is the first
 	closers  []closer // in the order of opening
 
 	// identify tells who a call is of.
@@ -159,6 +160,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		}
 	}
 
+	a.hide = hidden(a.Home)
 	a.Sandbox, err = sandbox.New(sandbox.Options{Dir: a.dir("runtime"), Mode: sandbox.Mode(a.Config.Sandbox)})
 	if err != nil {
 		return nil, &SetupError{err}
@@ -199,6 +201,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	a.opened("queue", a.Jobs.Close)
 
 	a.Interpreters = interpreter.New(interpreter.Options{Dir: a.dir("runtime"), Python: a.Config.Interpreters.Python, Node: a.Config.Interpreters.Node,
+		Home: a.Home, Hide: a.hide[1:],
 		Caged: func() bool { return a.Sandbox.Report().Level != sandbox.None }})
 
 	p := a.Config.Processes
@@ -208,7 +211,8 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		Command:  a.command,
 		Reads:    a.Interpreters.Reads,
 		Sandbox:  a.Sandbox,
-		Hide:     []string{a.Home},
+		Hide:     a.hide,
+		Own:      a.dir("runtime"),
 		Limits:   limitsOf(a.Config.Plugins),
 		Services: service.Names(),
 

@@ -42,7 +42,7 @@ func (s *scripts) program(ctx context.Context, pkg plugin.Package, m *plugin.Man
 	if program != nil {
 		return program, nil
 	}
-	program, err := script.CompileEntry(filepath.Join(pkg.Dir, filepath.FromSlash(m.Dir)), m.Runner.Entry)
+	program, err := script.CompileEntry(ctx, filepath.Join(pkg.Dir, filepath.FromSlash(m.Dir)), m.Runner.Entry)
 	if err != nil {
 		return nil, err
 	}

@@ -5,10 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -149,29 +146,10 @@ func (t *mill) point(check, row string, found []finding) {
 	}
 }
 
-// millFileBytes is how long a file of a tool may be that is looked into.
-const millFileBytes = 4 << 20
-
 // read returns a file of the tool, by its slash path. What leads out of the
 // directory is not there.
 func (t *mill) read(name string) ([]byte, error) {
-	info, err := t.root.Stat(filepath.FromSlash(name))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, errors.New("there is no such file")
-	case err != nil:
-		return nil, errors.New("it cannot be read")
-	case !info.Mode().IsRegular():
-		return nil, errors.New("it is not a file")
-	case info.Size() > millFileBytes:
-		return nil, fmt.Errorf("it is longer than %d bytes", millFileBytes)
-	}
-	file, err := t.root.Open(filepath.FromSlash(name))
-	if err != nil {
-		return nil, errors.New("it cannot be read")
-	}
-	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, millFileBytes))
+	return readIn(t.root, name)
 }
 
 // text returns what the manifest has under a key, if that is text.

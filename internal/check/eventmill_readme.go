@@ -63,6 +63,9 @@ var (
 	boldLine = regexp.MustCompile(`^ {0,3}\*\*([^*]+)\*\*:?\s*$`)
 )
 
+// maxSections is how many of a text are looked at.
+const maxSections = 1000
+
 // boldLevel is the level of a line in bold, which is below all headings.
 const boldLevel = 7
 
@@ -72,8 +75,8 @@ func sectionsOf(text []byte) []section {
 	var sections []section
 	fence := ""
 	lines := bufio.NewScanner(bytes.NewReader(text))
-	lines.Buffer(nil, millFileBytes)
-	for lines.Scan() {
+	lines.Buffer(nil, maxFile)
+	for lines.Scan() && len(sections) < maxSections {
 		line := lines.Text()
 		bare := strings.TrimSpace(line)
 		if mark := fenceOf(bare); mark != "" && (fence == "" || strings.HasPrefix(mark, fence)) {

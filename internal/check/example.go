@@ -34,9 +34,8 @@ type example struct {
 // examples returns the examples of op. Where there are none, the empty input is
 // one for a tool whose schema takes it.
 func examples(s registry.Shown, op *plugin.Operation) ([]example, error) {
-	dir := filepath.Join(s.Path, "examples")
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !isFile(s.Path) {
+	entries, err := entriesOf(s.Path, "examples")
+	if err != nil && !isFile(s.Path) {
 		return nil, err
 	}
 	out, err := schema.Compile(op.Output)
@@ -49,15 +48,15 @@ func examples(s registry.Shown, op *plugin.Operation) ([]example, error) {
 		if !ok || len(found) == maxExamples {
 			continue
 		}
-		input, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		input, err := read(s.Path, "examples/"+entry.Name())
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("examples/%s: %w", entry.Name(), err)
 		}
 		e := example{name: strings.TrimSuffix(entry.Name(), ".json")}
 		if e.input, err = atHome(input, s.Path); err != nil {
 			return nil, fmt.Errorf("examples/%s: %w", entry.Name(), err)
 		}
-		if response, err := os.ReadFile(filepath.Join(dir, stem+answer)); err == nil {
+		if response, err := read(s.Path, "examples/"+stem+answer); err == nil {
 			if err := out.Check(response); err != nil {
 				return nil, fmt.Errorf("examples/%s: %w", stem+answer, err)
 			}
@@ -103,13 +102,32 @@ func exampleOf(file, op string, m *plugin.Manifest) (stem, answer string, ok boo
 	return stem, ".output.json", owner == op || owner == "" && len(m.Operations) == 1
 }
 
+// below returns the absolute path of a file of a plugin, which an example names.
+func below(base, path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(base, path)
+	}
+	inside, err := filepath.Rel(base, path)
+	if err == nil && filepath.IsLocal(inside) {
+		var root *os.Root
+		if root, err = os.OpenRoot(base); err == nil {
+			defer root.Close()
+			if _, err = root.Stat(inside); err == nil || errors.Is(err, fs.ErrNotExist) { // the plugin says that it is not there
+				return path, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("the example names %s, which is not in the plugin's directory: put the file there", path)
+}
+
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.IsDir()
 }
 
 // atHome makes the paths of an example's artifacts absolute: they are written
-// relative to the plugin's directory.
+// relative to the plugin's directory, and lead to files in it. An example is the
+// plugin's word, and names no other file.
 func atHome(request []byte, dir string) ([]byte, error) {
 	var in map[string]any
 	if err := json2.Unmarshal(request, &in); err != nil {
@@ -125,8 +143,14 @@ func atHome(request []byte, dir string) ([]byte, error) {
 	}
 	for _, item := range list {
 		if artifact, ok := item.(map[string]any); ok {
-			if path, ok := artifact["path"].(string); ok && !filepath.IsAbs(path) {
-				artifact["path"] = filepath.Join(base, path)
+			for _, key := range []string{"path", "file_path"} {
+				path, ok := artifact[key].(string)
+				if !ok || path == "" {
+					continue
+				}
+				if artifact[key], err = below(base, path); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}

@@ -3,12 +3,8 @@ package check
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -173,9 +169,8 @@ func (r reply) value(p *event.Payload) ([]byte, error) {
 //	examples/EVENT.NAME.input.json    a payload
 //	examples/EVENT.NAME.output.json   {allow, reason, payload} of a veto, the payload of a transform
 func (h *handlers) examples(ctx context.Context) error {
-	dir := filepath.Join(h.dir, "examples")
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	entries, err := entriesOf(h.dir, "examples")
+	if err != nil {
 		return err
 	}
 	bus := event.NewBus("check", event.Options{Log: slog.New(slog.DiscardHandler)})
@@ -198,9 +193,10 @@ func (h *handlers) examples(ctx context.Context) error {
 			h.tell(name, hears, Warn, "the plugin does not hear "+e.Name)
 			continue
 		}
-		input, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		input, err := read(h.dir, "examples/"+entry.Name())
 		if err != nil {
-			return err
+			h.tell(name, hears, Fail, err.Error())
+			continue
 		}
 		p, err := event.NewPayload(string(input))
 		if err != nil {
@@ -211,7 +207,7 @@ func (h *handlers) examples(ctx context.Context) error {
 		if err == nil {
 			err = got.fits(e)
 		}
-		switch output, missing := os.ReadFile(filepath.Join(dir, stem+".output.json")); {
+		switch output, missing := read(h.dir, "examples/"+stem+".output.json"); {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:

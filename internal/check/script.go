@@ -62,7 +62,7 @@ func (c *checker) script(ctx context.Context, s registry.Shown) error {
 
 // openScript runs a plugin for an agent that there is not: it remembers nothing.
 func openScript(ctx context.Context, dir string, m *plugin.Manifest, said *journal) (*script.Instance, error) {
-	program, err := script.CompileEntry(filepath.Join(dir, filepath.FromSlash(m.Dir)), m.Runner.Entry)
+	program, err := script.CompileEntry(ctx, filepath.Join(dir, filepath.FromSlash(m.Dir)), m.Runner.Entry)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -52,17 +51,8 @@ func frame(dir, stack string) string {
 	if m == nil || !filepath.IsLocal(filepath.FromSlash(m[1])) {
 		return ""
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return ""
-	}
-	defer root.Close()
-	info, err := root.Stat(filepath.FromSlash(m[1]))
-	if err != nil || info.Size() > maxSource {
-		return ""
-	}
-	source, err := root.ReadFile(filepath.FromSlash(m[1]))
-	if err != nil {
+	source, err := read(dir, m[1])
+	if err != nil || len(source) > maxSource {
 		return ""
 	}
 	number, _ := strconv.Atoi(m[2])

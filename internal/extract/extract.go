@@ -166,7 +166,9 @@ func (x *Extractor) Extract(ctx context.Context, f File, mode Mode) (Text, error
 	if err != nil {
 		return Text{}, err
 	}
-	t.Kind, t.Took = kind, time.Since(began)
+	if t.Took = time.Since(began); t.Kind == "" {
+		t.Kind = kind
+	}
 	t.Text = tidy(t.Text)
 	switch {
 	case len(t.Text) > MaxText:

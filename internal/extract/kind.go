@@ -20,6 +20,8 @@ const (
 	kindXLSX  = "xlsx"
 	kindMail  = "mail"
 	kindImage = "image"
+
+	kindPackage = "document" // a zip archive: which kind of document it is, the worker tells
 )
 
 var kindsByMIME = map[string]string{
@@ -67,7 +69,7 @@ func kindOf(f File) (string, error) {
 		return kindImage, nil
 	}
 	if bytes.HasPrefix(f.Data, []byte("PK\x03\x04")) {
-		return packageKind(f.Data)
+		return kindPackage, nil
 	}
 	switch claimed {
 	case kindPDF: // the format allows something before its header

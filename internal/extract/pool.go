@@ -98,7 +98,7 @@ func (p *pool) text(ctx context.Context, kind string, f File) (Text, error) {
 	if answer.Details == nil {
 		answer.Details = map[string]any{}
 	}
-	return Text{Text: string(body), Title: answer.Title, Method: answer.Method, Engine: answer.Engine, Confidence: answer.Confidence, Details: answer.Details}, nil
+	return Text{Text: string(body), Kind: answer.Kind, Title: answer.Title, Method: answer.Method, Engine: answer.Engine, Confidence: answer.Confidence, Details: answer.Details}, nil
 }
 
 // pages calls do with a picture of each page of a PDF. Between two of them the

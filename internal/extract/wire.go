@@ -25,6 +25,7 @@ type asked struct {
 // An answered is the header of what the worker says. The body is the text, or
 // the page.
 type answered struct {
+	Kind       string         `json:"kind,omitempty"` // of a zip archive
 	Title      string         `json:"title,omitempty"`
 	Method     string         `json:"method,omitempty"`
 	Engine     string         `json:"engine,omitempty"`

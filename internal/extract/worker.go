@@ -73,8 +73,15 @@ func (w *worker) answer(a asked, file []byte) (answer answered, body []byte) {
 			answer, body = answered{Refusal: &Refusal{Reason: Other, Code: "invalid_input", Message: fmt.Sprintf("the %s cannot be read: the parser gave up", a.Kind)}}, nil
 		}
 	}()
-	t, picture, pages, err := w.read(a, file)
 	var refused *Refusal
+	if a.Kind == kindPackage {
+		kind, err := packageKind(file)
+		if errors.As(err, &refused) {
+			return answered{Refusal: refused}, nil
+		}
+		a.Kind = kind
+	}
+	t, picture, pages, err := w.read(a, file)
 	switch {
 	case errors.As(err, &refused):
 		return answered{Refusal: refused}, nil
@@ -85,7 +92,7 @@ func (w *worker) answer(a asked, file []byte) (answer answered, body []byte) {
 	case len(t.Text) > 2*MaxText: // what is tidied away may be much, but not all there is
 		return answered{Refusal: &Refusal{Reason: TooLarge, Code: "input_too_large", Message: fmt.Sprintf("the text of the file has %d bytes; at most %d are kept", len(t.Text), MaxText)}}, nil
 	}
-	return answered{Title: clip(t.Title), Method: t.Method, Engine: t.Engine, Confidence: t.Confidence, Details: t.Details}, []byte(t.Text)
+	return answered{Kind: a.Kind, Title: clip(t.Title), Method: t.Method, Engine: t.Engine, Confidence: t.Confidence, Details: t.Details}, []byte(t.Text)
 }
 
 func (w *worker) read(a asked, file []byte) (t Text, picture []byte, pages int, err error) {

@@ -11,17 +11,26 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/mortise-dev/mortise/internal/bundle"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // recipe is part of every bundle's name: bump its number when the options
 // below change.
-const recipe = "esbuild 0.28.2, options 1"
+const recipe = "esbuild 0.28.2, options 2"
+
+// The bounds of what goes into one bundle, packages that it imports included.
+const (
+	maxInputs     = 10_000
+	maxInput      = 8 << 20
+	maxInputBytes = 64 << 20
+)
 
 // bundleAge is how long a bundle is kept that nobody uses.
 const bundleAge = 30 * 24 * time.Hour
@@ -32,6 +41,9 @@ type bundler struct {
 	dir    string
 	sdk    *kit
 	flight singleflight.Group // by key
+
+	mu      sync.Mutex         // guards makings
+	makings map[string]*making // by key
 }
 
 // A source is what a bundle is made of.
@@ -59,11 +71,13 @@ func (b *bundler) bundle(ctx context.Context, pkg plugin.Package, entry string, 
 	if file := b.made(s); file != "" {
 		return file, nil
 	}
+	making, leave := b.join(ctx, s.key)
+	defer leave()
 	answer := b.flight.DoChan(s.key, func() (any, error) {
 		if file := b.made(s); file != "" {
 			return file, nil
 		}
-		return b.make(s)
+		return b.make(making, s)
 	})
 	select {
 	case result := <-answer:
@@ -71,6 +85,39 @@ func (b *bundler) bundle(ctx context.Context, pkg plugin.Package, entry string, 
 		return file, result.Err
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
+	}
+}
+
+// A making is a bundle that is being made, for all who wait for it.
+type making struct {
+	ctx     context.Context
+	end     context.CancelFunc
+	waiting int
+}
+
+// join returns the context that a bundle is made in: it ends with the last of
+// those who wait for it. leave must be called.
+func (b *bundler) join(ctx context.Context, key string) (made context.Context, leave func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.makings[key]
+	if m == nil {
+		m = &making{}
+		m.ctx, m.end = context.WithCancel(context.WithoutCancel(ctx))
+		if b.makings == nil {
+			b.makings = map[string]*making{}
+		}
+		b.makings[key] = m
+	}
+	m.waiting++
+	return m.ctx, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if m.waiting--; m.waiting == 0 {
+			m.end()
+			delete(b.makings, key)
+			b.flight.Forget(key)
+		}
 	}
 }
 
@@ -111,10 +158,17 @@ func (b *bundler) made(s source) string {
 }
 
 // make builds the bundle.
-func (b *bundler) make(s source) (string, error) {
+func (b *bundler) make(ctx context.Context, s source) (string, error) {
 	for _, f := range formats {
 		begun := time.Now()
-		result := api.Build(s.options(b.dir, f))
+		result, err := bundle.Make(ctx, bundle.Job{
+			Name: s.entry, Dir: s.dir, SDK: s.sdk, Files: maxInputs, Bytes: maxInput, Total: maxInputBytes, Options: s.options(b.dir, f),
+		})
+		if e := plugin.AsError(err); err != nil && e.Code != plugin.CodeInternal && ctx.Err() == nil {
+			return "", plugin.Errorf(e.Code, "%s cannot be built: %s", s.entry, e.Message)
+		} else if err != nil {
+			return "", err
+		}
 		if f.api == api.FormatCommonJS && needsModule(result) {
 			continue
 		}
@@ -123,9 +177,6 @@ func (b *bundler) make(s source) (string, error) {
 		}
 		inputs, err := inputsOf(s.dir, result.Metafile)
 		if err != nil {
-			return "", err
-		}
-		if err := s.contains(inputs); err != nil {
 			return "", err
 		}
 		if err := b.record(s, inputs, begun); err != nil {
@@ -156,7 +207,6 @@ func (s source) options(dir string, f format) api.BuildOptions {
 		Platform:      api.PlatformNode,
 		Format:        f.api,
 		Engines:       []api.Engine{{Name: api.EngineNode, Version: "20"}},
-		Plugins:       []api.Plugin{{Name: "mortise", Setup: s.provideSDK}},
 		// Modules of a package in a folder of their own see the entry's place.
 		Define: map[string]string{
 			"import.meta.url":      quoted((&url.URL{Scheme: "file", Path: slashed(entry)}).String()),
@@ -179,19 +229,6 @@ func (s source) options(dir string, f format) api.BuildOptions {
 		o.TsconfigRaw = "{}"
 	}
 	return o
-}
-
-// provideSDK makes the host's SDK what imports of mortise lead to, whatever the
-// package has installed or set.
-func (s source) provideSDK(build api.PluginBuild) {
-	modules := map[string]string{"mortise": "index.ts", "mortise/testing": "testing.ts"}
-	build.OnResolve(api.OnResolveOptions{Filter: "^mortise(/|$)"}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
-		file, there := modules[args.Path]
-		if !there {
-			return api.OnResolveResult{}, fmt.Errorf("the SDK has no %q: import \"mortise\" or \"mortise/testing\"", args.Path)
-		}
-		return api.OnResolveResult{Path: filepath.Join(s.sdk, "src", file)}, nil
-	})
 }
 
 // needsModule reports whether the code uses what CommonJS does not have.
@@ -217,20 +254,6 @@ func inputsOf(dir, metafile string) ([]string, error) {
 	}
 	slices.Sort(inputs)
 	return inputs, nil
-}
-
-// contains refuses an installed package that reaches for files elsewhere: its
-// digest does not vouch for them. Its author's own copy may: see current.
-func (s source) contains(inputs []string) error {
-	if s.pkg.Dev {
-		return nil
-	}
-	for _, file := range inputs {
-		if !within(file, s.dir) && !within(file, s.sdk) {
-			return failed("%s imports %s, which is outside the package", s.entry, file)
-		}
-	}
-	return nil
 }
 
 func within(file, dir string) bool {

@@ -154,9 +154,9 @@ func TestBundlesAreMadeOnce(t *testing.T) {
 func TestAuthorsChangesAreSeen(t *testing.T) {
 	need(t, "node")
 	// The digest of a plugin that is one file among others is that of the file.
-	dir := write(t, map[string]string{"plugins/plugin.ts": tsPlugin(`import { n } from "../shared/n.ts";`, `n`), "shared/n.ts": "export const n = 1;"})
-	age(t, dir, "plugins/plugin.ts", "shared/n.ts")
-	pkg := plugin.Package{Dir: filepath.Join(dir, "plugins"), Digest: "sha256:1", Dev: true}
+	dir := write(t, map[string]string{"plugin.ts": tsPlugin(`import { n } from "./shared/n.ts";`, `n`), "shared/n.ts": "export const n = 1;"})
+	age(t, dir, "plugin.ts", "shared/n.ts")
+	pkg := plugin.Package{Dir: dir, Digest: "sha256:1", Dev: true}
 	i := interpreter.New(interpreter.Options{Dir: t.TempDir()})
 	if got := answer(t, i, pkg); got != "1" {
 		t.Errorf("it answers %s; want 1", got)
@@ -169,9 +169,17 @@ func TestAuthorsChangesAreSeen(t *testing.T) {
 	if got := answer(t, i, pkg); got != "3" {
 		t.Errorf("it answers %s; want 3: a change right after the build was missed", got)
 	}
-	pkg.Dev = false
-	_, err := i.Command(t.Context(), pkg, manifest("plugin.ts"))
-	is(t, err, plugin.CodeLaunchFailed, "plugin.ts imports "+filepath.Join(dir, "shared/n.ts")+", which is outside the package")
+}
+
+func TestWhatIsOutsideThePackageIsNotImported(t *testing.T) {
+	need(t, "node")
+	dir := write(t, map[string]string{"plugins/plugin.ts": tsPlugin(`import { n } from "../shared/n.ts";`, `n`), "shared/n.ts": "export const n = 1;"})
+	i := interpreter.New(interpreter.Options{Dir: t.TempDir()})
+	for _, dev := range []bool{false, true} {
+		pkg := plugin.Package{Dir: filepath.Join(dir, "plugins"), Digest: "sha256:1", Dev: dev}
+		_, err := i.Command(t.Context(), pkg, manifest("plugin.ts"))
+		is(t, err, plugin.CodeLaunchFailed, "plugin.ts imports "+filepath.Join(dir, "shared/n.ts")+", which is outside the package")
+	}
 }
 
 func TestTracesNameTheAuthorsLines(t *testing.T) {

@@ -33,7 +33,7 @@ type Found struct {
 func (i *Interpreters) Found() []Found {
 	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
 	defer cancel()
-	return []Found{i.python.look(ctx, true), i.node.look(ctx, true)}
+	return []Found{i.python.look(ctx, "", true), i.node.look(ctx, "", true)}
 }
 
 // askLimit is how long an interpreter may take to say what it is. A version
@@ -49,20 +49,22 @@ type interpreter struct {
 	major, minor int      // the oldest version that will do
 	setting, set string   // the key of the configuration; its value, which may be empty
 	memory       *memory
+	foreign      func(path, pkg string) error // why the host must not run it
 
 	known  atomic.Pointer[Found] // nil until it was found
 	flight singleflight.Group
 }
 
-// find returns the interpreter, or dependency_missing.
-func (p *interpreter) find(ctx context.Context) (Found, error) {
-	if known := p.known.Load(); known != nil && exists(known.Real) {
+// find returns the interpreter for a plugin whose package is in the directory
+// pkg, or dependency_missing. It is none of the package's own files.
+func (p *interpreter) find(ctx context.Context, pkg string) (Found, error) {
+	if known := p.known.Load(); known != nil && exists(known.Real) && !within(known.Real, pkg) {
 		return *known, nil
 	}
-	answer := p.flight.DoChan("", func() (any, error) {
+	answer := p.flight.DoChan(pkg, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
 		defer cancel()
-		found := p.look(ctx, false)
+		found := p.look(ctx, pkg, false)
 		if found.Problem != "" {
 			return found, plugin.Errorf(plugin.CodeDependencyMissing, "%s", found.Problem)
 		}
@@ -79,14 +81,14 @@ func (p *interpreter) find(ctx context.Context) (Found, error) {
 
 // look tries each name and returns the first that will do, or else what is
 // most worth knowing of those that will not.
-func (p *interpreter) look(ctx context.Context, anew bool) Found {
+func (p *interpreter) look(ctx context.Context, pkg string, anew bool) Found {
 	names := p.names
 	if p.set != "" {
 		names = []string{p.set}
 	}
 	var best Found
 	for n, name := range names {
-		found := p.try(ctx, name, anew)
+		found := p.try(ctx, name, pkg, anew)
 		if found.Problem == "" {
 			return found
 		}
@@ -97,7 +99,7 @@ func (p *interpreter) look(ctx context.Context, anew bool) Found {
 	return best
 }
 
-func (p *interpreter) try(ctx context.Context, name string, anew bool) Found {
+func (p *interpreter) try(ctx context.Context, name, pkg string, anew bool) Found {
 	found := Found{Name: p.name}
 	path, err := exec.LookPath(name)
 	if err == nil {
@@ -112,9 +114,17 @@ func (p *interpreter) try(ctx context.Context, name string, anew bool) Found {
 		return found
 	}
 	found.Path = path
+	if err := p.foreign(path, pkg); err != nil {
+		found.Problem = fmt.Sprintf("%s cannot be used (%v): %s", path, err, p.remedy())
+		return found
+	}
 	answer, err := p.learn(ctx, path, anew)
 	if err != nil {
 		found.Problem = fmt.Sprintf("%s does not say what it is (%v): %s", path, err, p.remedy())
+		return found
+	}
+	if err := p.foreign(answer.Real, pkg); err != nil {
+		found.Problem = fmt.Sprintf("%s leads to %s, which cannot be used (%v): %s", path, answer.Real, err, p.remedy())
 		return found
 	}
 	found.Real, found.Version, found.userSite = answer.Real, answer.Version, answer.UserSite

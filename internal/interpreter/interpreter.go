@@ -35,6 +35,11 @@ type Options struct {
 	Python string // the interpreter to use: a path or a name; empty is what is found on PATH
 	Node   string // likewise
 
+	// Home is the data directory, whose files are shown to no plugin but for what
+	// the host itself shows. Hide are more places of which nothing is shown.
+	Home string
+	Hide []string
+
 	// Caged reports whether programs run where they can write nothing that
 	// lasts; they never do where it is nil.
 	Caged func() bool
@@ -43,7 +48,8 @@ type Options struct {
 // Interpreters knows the interpreters of this machine. It is safe for
 // concurrent use.
 type Interpreters struct {
-	dir          string
+	dir, home    string
+	hide         []string // with the data directory
 	python, node *interpreter
 	pythonSDK    *kit
 	nodeSDK      *kit
@@ -60,7 +66,7 @@ func New(opts Options) *Interpreters {
 	}
 	known := &memory{file: filepath.Join(dir, "interpreters.json")}
 	i := &Interpreters{
-		dir: dir, caged: opts.Caged,
+		dir: dir, caged: opts.Caged, home: opts.Home, hide: opts.Hide,
 		python: &interpreter{
 			name: "python3", title: "Python", names: []string{"python3", "python"}, major: 3, minor: 9,
 			setting: "interpreters.python", set: opts.Python, memory: known,
@@ -74,6 +80,10 @@ func New(opts Options) *Interpreters {
 		pythonSDK: &kit{name: "python", files: python.Files, dir: filepath.Join(dir, "sdk")},
 		nodeSDK:   &kit{name: "typescript", files: typescript.Files, dir: filepath.Join(dir, "sdk")},
 	}
+	if i.home != "" {
+		i.hide = append([]string{i.home}, i.hide...)
+	}
+	i.python.foreign, i.node.foreign = i.foreign, i.foreign
 	i.bundles = &bundler{dir: filepath.Join(dir, "bundles"), sdk: i.nodeSDK}
 	return i
 }
@@ -128,7 +138,7 @@ func (i *Interpreters) program(ctx context.Context, pkg plugin.Package, command 
 		if err != nil {
 			return nil, plugin.Errorf(plugin.CodeDependencyMissing, "%s is not installed: no such program is on the PATH of the host", name)
 		}
-		path = i.real(ctx, name, found)
+		path = i.real(ctx, name, found, pkg.Dir)
 	}
 	argv := []string{path}
 	for _, argument := range command[1:] {
@@ -144,9 +154,9 @@ func (i *Interpreters) program(ctx context.Context, pkg plugin.Package, command 
 
 // real returns the interpreter behind a program that was found on PATH, which
 // may be a version manager's script; the program itself if it is none.
-func (i *Interpreters) real(ctx context.Context, name, path string) string {
+func (i *Interpreters) real(ctx context.Context, name, path, pkg string) string {
 	for _, p := range []*interpreter{i.python, i.node} {
-		if !slices.Contains(p.names, name) {
+		if !slices.Contains(p.names, name) || i.foreign(path, pkg) != nil {
 			continue
 		}
 		if answer, err := p.learn(ctx, path, false); err == nil {
@@ -162,7 +172,7 @@ func (i *Interpreters) script(ctx context.Context, pkg plugin.Package, entry str
 	if err != nil {
 		return nil, err
 	}
-	return i.boot(ctx, "mortise", file)
+	return i.boot(ctx, pkg, "mortise", file)
 }
 
 // eventMill is the dialect whose tools are loaded one by one into an
@@ -175,12 +185,12 @@ func (i *Interpreters) tools(ctx context.Context, pkg plugin.Package, entry stri
 	if _, err := inside(pkg.Dir, entry); err != nil {
 		return nil, err
 	}
-	return i.boot(ctx, "eventmill", pkg.Dir)
+	return i.boot(ctx, pkg, "eventmill", pkg.Dir)
 }
 
 // boot runs _boot.py of one part of the SDK for Python, with arguments.
-func (i *Interpreters) boot(ctx context.Context, part string, arguments ...string) ([]string, error) {
-	found, err := i.python.find(ctx)
+func (i *Interpreters) boot(ctx context.Context, pkg plugin.Package, part string, arguments ...string) ([]string, error) {
+	found, err := i.python.find(ctx, pkg.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +249,7 @@ func (i *Interpreters) bundled(ctx context.Context, pkg plugin.Package, entry st
 	if _, err := inside(pkg.Dir, entry); err != nil {
 		return nil, err
 	}
-	found, err := i.node.find(ctx)
+	found, err := i.node.find(ctx, pkg.Dir)
 	if err != nil {
 		return nil, err
 	}

@@ -28,8 +28,8 @@ type answer struct {
 }
 
 // answerForm changes with what interpreters are asked: what an earlier host was
-// told is asked again.
-const answerForm = 2
+// told is asked again. Up to 2, programs of packages were asked too.
+const answerForm = 3
 
 // answers are by the interpreter's name and the path of the program.
 type answers map[string]map[string]answer

@@ -1,7 +1,6 @@
 package interpreter
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -33,65 +32,74 @@ var settings = []string{"/etc/java-*", "/etc/ImageMagick-*"}
 // Reads returns what the program that Command named has to read besides the
 // files of its package, for a cage that shows nothing else: the interpreter
 // with its standard library and installed packages, the SDK, libraries. Only
-// what is there is named.
+// what is there is named. What the package names where it may not is
+// launch_failed, and nothing that it names is run to find out.
 func (i *Interpreters) Reads(ctx context.Context, pkg plugin.Package, m *plugin.Manifest, argv []string) ([]string, error) {
-	program := argv[0]
-	var reads []string
-	bound := m.Runner.Binding != nil // its files have no package but are beside its program
-	ofSystem := slices.Contains(systemPrograms, filepath.Dir(program)) || !bound && (pkg.Dir == "" || !within(program, pkg.Dir))
-	named := shebang(program)
-	switch paths, known := i.readsOf(program); {
-	case known:
-		reads = append(reads, paths...)
-	case named != "" || ofSystem:
-		reads = append(reads, systemPrograms...)
-		for _, pattern := range settings {
-			more, _ := filepath.Glob(pattern)
-			reads = append(reads, more...)
-		}
-		reads = append(reads, i.runs(ctx, cmp.Or(named, program))...)
+	j := judge{Interpreters: i, ctx: ctx}
+	if real, err := filepath.EvalSymlinks(pkg.Dir); pkg.Dir != "" && err == nil {
+		j.root = real
+	}
+	reads, err := j.reads(m, argv)
+	if err == nil {
+		reads, err = j.shown(reads, m.Runner.Binding != nil)
+	}
+	if err != nil {
+		return nil, named(m.Name, err)
+	}
+	return reads, nil
+}
+
+func (j judge) reads(m *plugin.Manifest, argv []string) ([]string, error) {
+	by := byPackage
+	switch {
+	case len(m.Runner.Command) == 0: // the host put all of it together
+		return j.chose(argv), nil
+	case m.Runner.Binding != nil:
+		by = byConfig
+	case !strings.ContainsAny(m.Runner.Command[0], `/\`):
+		by = byPath
 	default:
-		reads = append(reads, libraries(systemLibraries(), program)...)
+		by = byManifest
 	}
-	if bound && !ofSystem {
-		reads = append(reads, filepath.Dir(program))
+	reads, err := j.program(argv[0], by, 0)
+	if err != nil {
+		return nil, err
 	}
+	if by != byConfig {
+		by = byPackage
+	}
+	for _, argument := range argv[1:] {
+		if !filepath.IsAbs(argument) {
+			continue
+		}
+		more, err := j.argument(argument, by)
+		if err != nil {
+			return nil, err
+		}
+		reads = append(reads, more...)
+	}
+	return reads, nil
+}
+
+// chose returns what a command needs that the host made of an entry.
+func (j judge) chose(argv []string) []string {
+	reads, known := j.readsOf(argv[0])
+	if !known {
+		reads = libraries(systemLibraries(), argv[0])
+	}
+	reads = slices.Clone(reads)
 	for _, argument := range argv[1:] {
 		switch {
 		case !filepath.IsAbs(argument):
-		case within(argument, i.pythonSDK.dir): // .../sdk/python-HASH/mortise/_boot.py
-			rest, _ := filepath.Rel(i.pythonSDK.dir, argument)
+		case within(argument, j.pythonSDK.dir): // .../sdk/python-HASH/mortise/_boot.py
+			rest, _ := filepath.Rel(j.pythonSDK.dir, argument)
 			name, _, _ := strings.Cut(rest, string(filepath.Separator))
-			reads = append(reads, filepath.Join(i.pythonSDK.dir, name), i.bytecode())
-		case exists(argument) && bound:
-			reads = append(reads, argument, filepath.Dir(argument))
-		case exists(argument):
+			reads = append(reads, filepath.Join(j.pythonSDK.dir, name), j.bytecode())
+		case within(argument, j.bundles.dir) && exists(argument):
 			reads = append(reads, argument)
 		}
 	}
-	reads = slices.DeleteFunc(reads, func(path string) bool {
-		_, err := os.Stat(path)
-		return path == "" || err != nil
-	})
-	slices.Sort(reads)
-	return slices.Compact(reads), nil
-}
-
-// runs returns what a program needs, besides what is shown of the system, that
-// is named by its path: an interpreter like ours is asked.
-func (i *Interpreters) runs(ctx context.Context, program string) []string {
-	if slices.Contains(systemPrograms, filepath.Dir(program)) {
-		return []string{program}
-	}
-	for _, p := range []*interpreter{i.python, i.node} {
-		if name := strings.TrimRight(filepath.Base(program), ".0123456789"); !slices.Contains(p.names, name) { // python, of python3.12
-			continue
-		}
-		if said, err := p.learn(ctx, program, false); err == nil {
-			return slices.Concat(said.Reads, []string{program})
-		}
-	}
-	return append(libraries(systemLibraries(), program), program)
+	return reads
 }
 
 // readsOf returns what an interpreter of ours needs; known is false for any

@@ -20,7 +20,7 @@ func (i *Interpreters) shu(ctx context.Context, pkg plugin.Package, m *plugin.Ma
 	if err != nil {
 		return nil, err
 	}
-	return i.boot(ctx, "shu", pkg.Dir, about)
+	return i.boot(ctx, pkg, "shu", pkg.Dir, about)
 }
 
 // aboutShu is a manifest as the server of Shu plugins reads it.

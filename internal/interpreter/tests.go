@@ -63,7 +63,7 @@ func (i *Interpreters) pythonTests(ctx context.Context, pkg plugin.Package) ([]s
 // unittests runs a script that finds tests, with the SDK, the package, what is
 // given, and then the folders that tests are in.
 func (i *Interpreters) unittests(ctx context.Context, pkg plugin.Package, script string, given ...string) ([]string, error) {
-	found, err := i.python.find(ctx)
+	found, err := i.python.find(ctx, pkg.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ if not suite.countTestCases():
 sys.exit(not unittest.TextTestRunner().run(suite).wasSuccessful())`
 
 func (i *Interpreters) toolTests(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]string, error) {
-	found, err := i.python.find(ctx)
+	found, err := i.python.find(ctx, pkg.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (i *Interpreters) shuTests(ctx context.Context, pkg plugin.Package, m *plug
 }
 
 func (i *Interpreters) nodeTests(ctx context.Context, pkg plugin.Package) ([]string, error) {
-	found, err := i.node.find(ctx)
+	found, err := i.node.find(ctx, pkg.Dir)
 	if err != nil {
 		return nil, err
 	}

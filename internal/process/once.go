@@ -27,7 +27,7 @@ func (r *Runner) runOnce(ctx context.Context, target *plugin.Target, call *plugi
 		return plugin.Result{}, err
 	}
 	defer leave()
-	argv, read, err := r.program(ctx, target.Package, target.Manifest)
+	l, err := r.program(ctx, target.Package, target.Manifest)
 	if err != nil {
 		return plugin.Result{}, err
 	}
@@ -38,8 +38,8 @@ func (r *Runner) runOnce(ctx context.Context, target *plugin.Target, call *plugi
 	if err := r.reserve(); err != nil {
 		return plugin.Result{}, err
 	}
-	name := target.Manifest.Name
-	c, err := r.launch(ctx, launch{name: name, argv: argv, read: read, data: artifacts}, func(line string) {
+	l.name, l.data = target.Manifest.Name, artifacts
+	c, err := r.launch(ctx, l, func(line string) {
 		r.log(&group{manifest: target.Manifest}, call, "info", line, nil)
 	})
 	if err != nil {

@@ -34,10 +34,12 @@ type Options struct {
 	// Sandbox starts the programs; without one they are not caged. It stays its
 	// owner's. Reads returns what a program that Command named may read besides
 	// the package: its interpreter and the like. Hide are directories that look
-	// empty to every program.
+	// empty to every program; Own is within, where the host keeps what interpreters
+	// read (SDKs, bundles).
 	Sandbox *sandbox.Sandbox
 	Reads   func(ctx context.Context, pkg plugin.Package, m *plugin.Manifest, argv []string) ([]string, error)
 	Hide    []string
+	Own     string
 
 	// View returns the directory that holds the artifacts of a session, all that
 	// there are when it returns. A plugin of isolation session may read it; without
@@ -344,13 +346,14 @@ func (r *Runner) open(ctx context.Context, g *group) (*worker, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.opts.Handshake,
 		plugin.Errorf(plugin.CodeTimeout, "%s: the plugin did not finish its handshake within %s", g.name(), r.opts.Handshake))
 	defer cancel()
-	argv, read, err := r.program(ctx, g.pkg, g.manifest)
+	l, err := r.program(ctx, g.pkg, g.manifest)
 	if err != nil {
 		return nil, err
 	}
+	l.name, l.data = g.name(), g.readable()
 	w := &worker{group: g, lastUsed: time.Now()}
 	ready := make(chan struct{}) // closed once w.session is there
-	w.child, err = r.launch(ctx, launch{name: g.name(), argv: argv, read: read, data: g.readable()}, func(line string) {
+	w.child, err = r.launch(ctx, l, func(line string) {
 		<-ready
 		w.session.stderr(line)
 	})
@@ -389,25 +392,6 @@ func (r *Runner) open(ctx context.Context, g *group) (*worker, error) {
 	}
 	fault.At("handshake")
 	return w, nil
-}
-
-// program returns what to start for a plugin, and what that may read.
-func (r *Runner) program(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (argv, read []string, err error) {
-	if argv, err = r.opts.Command(ctx, pkg, m); err != nil || r.Level() == string(sandbox.None) {
-		return argv, nil, err
-	}
-	read = []string{argv[0]}
-	if pkg.Dir != "" {
-		read = append(read, pkg.Dir)
-	}
-	if r.opts.Reads != nil {
-		more, err := r.opts.Reads(ctx, pkg, m, argv)
-		if err != nil {
-			return nil, nil, err
-		}
-		read = append(read, more...)
-	}
-	return argv, read, nil
 }
 
 // log writes a plugin's log record into the host's own log, with what it

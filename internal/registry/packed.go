@@ -59,7 +59,7 @@ type packedFile struct {
 // returns the place in it that plugins are looked for. Nothing stays where it
 // fails; otherwise the caller removes dir.
 func (s shelf) unpackFile(from string) (dir, root string, err error) {
-	file, err := os.Open(from)
+	file, err := os.OpenFile(from, os.O_RDONLY|nonblock, 0) // a named pipe is not waited for
 	if err != nil {
 		return "", "", refused("%s cannot be read: %w", from, err)
 	}

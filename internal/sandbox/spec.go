@@ -15,8 +15,10 @@ type Spec struct {
 	Env  []string // all that is in its environment
 
 	Read      []string // files and directories it may read and run: its package, its interpreter
+	Named     []string // likewise, where the program's own files named it: nothing within Hide, links followed
 	Artifacts []string // files it may read
-	Hide      []string // directories that look empty to it, unless something above is within
+	Hide      []string // directories that look empty to it, but for what Read and Artifacts name within
+	Own       []string // directories within Hide that Named may lie in after all: they are the host's to show
 	Scratch   string   // a directory of the host's: where the program starts and may write
 
 	Limits Limits

@@ -29,6 +29,7 @@ const otherUsers = "root:x:0:0:root:/:/bin/false\nnobody:x:65534:65534:nobody:/:
 type view struct {
 	nodes map[string]wire.Node
 	empty map[string]bool // directories that show nothing of their own
+	own   []string        // directories within those that may be shown all the same
 }
 
 // viewOf plans the root for a spec. Each path that is asked for is there under
@@ -47,8 +48,12 @@ func viewOf(spec Spec, uid, gid int) (nodes []wire.Node, read []string, err erro
 	v.put(wire.Node{Kind: "text", Path: "/etc/hosts", To: "127.0.0.1 localhost " + wire.HostName + "\n::1 localhost\n"})
 	for _, path := range spec.Hide {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
-			v.put(wire.Node{Kind: "empty", Path: real, Dir: true})
 			v.empty[real] = true
+		}
+	}
+	for _, path := range spec.Own {
+		if real, err := filepath.EvalSymlinks(path); err == nil && !v.empty[real] {
+			v.own = append(v.own, real)
 		}
 	}
 	for _, path := range everyone {
@@ -63,6 +68,17 @@ func viewOf(spec Spec, uid, gid int) (nodes []wire.Node, read []string, err erro
 		}
 		read = append(read, real)
 	}
+	for _, path := range spec.Named {
+		if err := v.mayShow(path); err != nil {
+			return nil, nil, err
+		}
+		real, err := v.show(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		read = append(read, real)
+	}
+	v.close()
 	v.put(wire.Node{Kind: "work", Path: scratch, To: "scratch", Dir: true})
 	if scratch != filepath.Clean(spec.Scratch) {
 		_ = v.walk(spec.Scratch, 0)
@@ -101,6 +117,39 @@ func (v *view) show(path string) (string, error) {
 	}
 	return real, nil
 }
+
+// mayShow refuses a path that a plugin's own files named and that leads into a
+// hidden directory, by its name or by its links.
+func (v *view) mayShow(path string) error {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	for hidden := range v.empty {
+		if name := filepath.Clean(path); !inside(real, hidden) && !inside(name, hidden) {
+			continue
+		}
+		if !slices.ContainsFunc(v.own, func(own string) bool { return inside(real, own) }) {
+			return fmt.Errorf("%s lies in %s, which is shown to no plugin", path, hidden)
+		}
+	}
+	return nil
+}
+
+// close covers each hidden directory that lies in one that is shown.
+func (v *view) close() {
+	for hidden := range v.empty {
+		for dir := filepath.Dir(hidden); dir != "/"; dir = filepath.Dir(dir) {
+			if n, ok := v.nodes[dir]; ok && n.Kind == "bind" {
+				v.put(wire.Node{Kind: "empty", Path: hidden, Dir: true})
+				break
+			}
+		}
+	}
+}
+
+// inside reports whether path is dir, or in it.
+func inside(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
 // walk puts the links on the way to path into the view.
 func (v *view) walk(path string, depth int) error {

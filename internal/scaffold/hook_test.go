@@ -24,7 +24,7 @@ func TestNewHooksRun(t *testing.T) {
 			if err != nil || len(reading.Notes) > 0 || reading.Manifest.Name != name || reading.Manifest.Dialect != dialect.OpenHermit {
 				t.Fatalf("the manifest is %+v, %v", reading, err)
 			}
-			program, err := script.Compile(dir)
+			program, err := script.Compile(t.Context(), dir)
 			if err != nil {
 				t.Fatal(err)
 			}

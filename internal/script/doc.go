@@ -6,7 +6,7 @@
 // returns an [Instance], whose subscriptions and tools are then called like any
 // others:
 //
-//	program, err := script.Compile(dir)
+//	program, err := script.Compile(ctx, dir)
 //	...
 //	instance, err := script.Open(ctx, program, script.Environment{Agent: "support", Plugin: "careful"})
 //	...

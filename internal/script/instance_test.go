@@ -91,7 +91,7 @@ func TestExceptionsHaveTheirPlace(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "lib/rules.ts", "interface Rule { name: string }\n\nexport function check(rule: Rule | undefined): string {\n  return rule!.name.trim();\n}\n")
 	write(t, dir, "index.ts", "import { check } from \"./lib/rules\";\n\nexport function register(ctx: any): void {\n  ctx.bus.on(\"tool.after@v1\", (e: { a: string }) => {\n    check(undefined);\n  });\n}\n")
-	program, err := Compile(dir)
+	program, err := Compile(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -395,12 +395,12 @@ func TestCodeThatCannotBeRun(t *testing.T) {
 		if err := os.Symlink(filepath.Join(parent, "outside.ts"), filepath.Join(dir, "link.ts")); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Compile(dir)
+		_, err := Compile(t.Context(), dir)
 		if plugin.CodeOf(err) != plugin.CodePluginError || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", source, err)
 		}
 	}
-	if _, err := Compile(t.TempDir()); plugin.CodeOf(err) != plugin.CodeNotFound {
+	if _, err := Compile(t.Context(), t.TempDir()); plugin.CodeOf(err) != plugin.CodeNotFound {
 		t.Errorf("an empty directory: %v", err)
 	}
 }

@@ -19,7 +19,7 @@ func compiled(t testing.TB, source string) *Program {
 	if err := os.WriteFile(filepath.Join(dir, DefaultEntry), []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	program, err := Compile(dir)
+	program, err := Compile(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
