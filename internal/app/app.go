@@ -59,12 +59,24 @@ type Options struct {
 	Standby  bool          // keep processes ready for the next call: for hosts that stay
 	Log      *slog.Logger  // the host's own log; by configuration, on standard error, where it is nil
 
+	// Notice is told, once, that plugins run behind fewer walls than all, and
+	// which are missing. A warning in the log where it is nil.
+	Notice func(text string)
+
 	// Scrubber takes secrets out of what the host says; its own where it is nil.
 	Scrubber *secret.Scrubber
 
 	// Earlier reports whether another host served a session before, whose
 	// processes are gone. It may be nil.
 	Earlier func(tenant, session string) bool
+}
+
+// notice is where Notice goes.
+func (o Options) notice(log *slog.Logger) func(text string) {
+	if o.Notice != nil {
+		return o.Notice
+	}
+	return func(text string) { log.Warn(text) }
 }
 
 // An App is a host, ready to take calls.
@@ -158,7 +170,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		}
 	}
 
-	a.Sandbox, err = sandbox.New(sandbox.Options{Dir: a.dir("runtime"), Mode: sandbox.Mode(a.Config.Sandbox)})
+	a.Sandbox, err = sandbox.New(sandbox.Options{Dir: a.dir("runtime"), Mode: sandbox.Mode(a.Config.Sandbox), Notice: o.notice(log)})
 	if err != nil {
 		return nil, &SetupError{err}
 	}

@@ -224,7 +224,7 @@ func (c *command) open(ctx context.Context) (*app.App, error) {
 	if c.home == "" {
 		return nil, usage{errNoHome}
 	}
-	return app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), As: c.as, Scrubber: c.scrubber})
+	return app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), As: c.as, Scrubber: c.scrubber, Notice: c.notice})
 }
 
 var errNoHome = errors.New("--home is empty; it names the data directory")
@@ -288,3 +288,6 @@ func (c *command) fail(err error) {
 func (c *command) say(format string, args ...any) {
 	fmt.Fprintln(c.errs, safe(fmt.Sprintf(format, args...)))
 }
+
+// notice tells the user what plugins run without.
+func (c *command) notice(text string) { c.say("mortise: %s", text) }

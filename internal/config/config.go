@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -41,7 +42,7 @@ type Config struct {
 	Intents      Intents       `yaml:"intents" json:"intents"`           // agents by what is wanted of them from outside
 	Limits       Limits        `yaml:"limits" json:"limits"`             // of one call
 	Processes    Processes     `yaml:"processes" json:"processes"`       // how plugin processes live
-	Sandbox      string        `yaml:"sandbox" json:"sandbox"`           // whether plugins are caged: auto, off, required
+	Sandbox      string        `yaml:"sandbox" json:"sandbox"`           // what plugins may start without: required is nothing, best-effort what the machine lacks, off everything
 	Plugins      Plugins       `yaml:"plugins" json:"plugins"`           // bounds of one plugin process and all that it starts
 	Workers      int           `yaml:"workers" json:"workers"`           // how much mortise serve does at a time of what waits
 	Drain        Duration      `yaml:"drain" json:"drain"`               // how long it waits, when it is to stop, for what was begun
@@ -162,13 +163,21 @@ func Default() Config {
 			Max: 64, Idle: Duration(5 * time.Minute), SessionIdle: Duration(30 * time.Minute),
 			Handshake: Duration(10 * time.Second), CancelGrace: Duration(2 * time.Second),
 		},
-		Sandbox: "auto",
+		Sandbox: defaultSandbox(runtime.GOOS),
 		Plugins: Plugins{Memory: 1 << 30, Processes: 256, OpenFiles: 1024, FileSize: 256 << 20, Scratch: 256 << 20},
 		Workers: 8, Drain: Duration(30 * time.Second),
 		Models: defaultModels(),
 		Log:    Log{Level: "warning", Format: "text"},
 	}
 	return c
+}
+
+// defaultSandbox is required where there are sandboxes.
+func defaultSandbox(system string) string {
+	if system == "linux" {
+		return "required"
+	}
+	return "best-effort"
 }
 
 // Load reads the file at path. A missing file is [fs.ErrNotExist].
@@ -262,7 +271,12 @@ func (c *Config) check() error {
 		errs = append(errs, err)
 	}
 	oneOf("ledger.tools", c.Ledger.Tools, "behind", "durable")
-	oneOf("sandbox", c.Sandbox, "auto", "off", "required")
+	if c.Sandbox == "auto" {
+		refuse("sandbox: auto is gone, as it started plugins behind fewer walls without saying so; write required (a complete sandbox or no plugin, " +
+			"the default on Linux) or best-effort (what this machine can enforce, which each run then says)")
+	} else {
+		oneOf("sandbox", c.Sandbox, "required", "best-effort", "off")
+	}
 	errs = append(errs, c.Plugins.check()...)
 	oneOf("log.level", c.Log.Level, "debug", "info", "warning", "error")
 	oneOf("log.format", c.Log.Format, "text", "json")

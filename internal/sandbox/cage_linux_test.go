@@ -402,7 +402,7 @@ func TestOffIsNone(t *testing.T) {
 
 func TestWhatCannotBeStartedIsSaid(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []sandbox.Mode{sandbox.Off, sandbox.Auto} {
+	for _, mode := range []sandbox.Mode{sandbox.Off, sandbox.BestEffort} {
 		s := newSandbox(t, mode)
 		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 		if err != nil {

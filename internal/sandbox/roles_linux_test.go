@@ -167,7 +167,7 @@ func ignorer(args []string) {
 
 // host starts an ignorer in a cage and waits to be killed.
 func host(args []string) {
-	s, err := sandbox.New(sandbox.Options{Dir: args[0]})
+	s, err := sandbox.New(sandbox.Options{Dir: args[0], Mode: sandbox.BestEffort})
 	if err != nil {
 		panic(err)
 	}
@@ -200,7 +200,7 @@ func host(args []string) {
 // ordinary is a host that is not root: it prints what it reaches, and what a
 // prober in its cage found.
 func ordinary(args []string) {
-	s, err := sandbox.New(sandbox.Options{Dir: args[0]})
+	s, err := sandbox.New(sandbox.Options{Dir: args[0], Mode: sandbox.BestEffort})
 	if err != nil {
 		panic(err)
 	}

@@ -10,6 +10,13 @@ const (
 	ReportFD = 4 // what came of it
 )
 
+// Launcher is argv[0] of a process that is a launcher, by which package launcher
+// knows it.
+const Launcher = "mortise-launcher"
+
+// ByHand is what a launcher says that was not started by a host.
+const ByHand = "this is the launcher of mortise's sandboxes: mortise starts it and tells it what to do; there is nothing to do by hand"
+
 // HostName is what a cage calls its machine.
 const HostName = "mortise"
 
