@@ -156,8 +156,14 @@ func (s *Sandbox) try() (Report, error) {
 	if err != nil {
 		return failed(fmt.Errorf("a sandbox could not be built: %w", err))
 	}
+	counts := p.caged.group == nil || p.caged.group.counts(wire.Held/2)
+	_ = p.caged.lifeline.Close() // it waits for that
 	p.Wait()
 	p.Release()
+	if !counts {
+		s.cage.groups.refuse("its cgroup counts no memory")
+		return s.try()
+	}
 	return p.report, nil
 }
 
@@ -252,24 +258,22 @@ func (c *cage) start(ctx context.Context, spec Spec, files Files) (_ *Process, e
 		p.Release()
 		return nil, failed
 	}
-	p.report = reportOf(append(started.Layers, countedLayers(group, why, c.way.spaces)...))
+	p.report = reportOf(append(started.Layers, countedLayers(started.Layers, group, why)...))
 	return p, nil
 }
 
-// countedLayers are the layers that count the tree as a whole.
-func countedLayers(group *cgroup, why string, watched bool) []Layer {
-	memory, processes := Layer{Name: LayerMemory, On: true}, Layer{Name: LayerProcesses, On: true}
-	switch {
-	case group != nil:
-		memory.Why, processes.Why = "cgroup "+group.version, "cgroup "+group.version
-	case watched:
-		memory.Why = "no cgroup (" + why + "): each process is bounded by the kernel, the tree is counted by the launcher 50 times a second"
-		processes.Why = "no cgroup (" + why + "): bounded for the user of each cage"
-	default:
-		memory.On, memory.Why = false, "no cgroup ("+why+"), and no PID namespace in which to count"
-		processes.On, processes.Why = false, memory.Why
+// countedLayers are the layers that count the tree as a whole, where a cgroup
+// does. Where the launcher does it has said so; it does not know why.
+func countedLayers(said []Layer, group *cgroup, why string) []Layer {
+	if group != nil {
+		return []Layer{{Name: LayerMemory, On: true, Why: "cgroup " + group.version}, {Name: LayerProcesses, On: true, Why: "cgroup " + group.version}}
 	}
-	return []Layer{memory, processes}
+	for i, l := range said {
+		if l.Name == LayerMemory || l.Name == LayerProcesses {
+			said[i].Why = "no cgroup (" + why + "): " + l.Why
+		}
+	}
+	return nil
 }
 
 // hidden returns a path of the host that a cage with this tree does not show:

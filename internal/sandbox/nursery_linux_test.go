@@ -73,7 +73,7 @@ func TestANurseryThatHangsIsReplaced(t *testing.T) {
 	if _, err := s.cage.nursery.bear(ctx, wire.Birth{}, null, null, null, null); err == nil {
 		t.Error("it was born")
 	}
-	null.Close()                                      // whoever gave up closes its files
+	null.Close()                                            // whoever gave up closes its files
 	for r, _ := s.try(); r.Level != level; r, _ = s.try() { // the first may have to wait for too long
 		if time.Since(begun) > 3*startLimit {
 			t.Fatalf("the level is %s: %s", r.Level, r.lacks())

@@ -70,7 +70,8 @@ func cage() {
 	if err := report.Encode(started); err != nil || started.Error != "" {
 		os.Exit(127)
 	}
-	if pid == 0 { // there was only a cage to try
+	if pid == 0 { // there was only a cage to try: the host looks what its cgroup counts, and hangs up
+		_, _ = host.ReadByte()
 		return
 	}
 	watch := newWatcher(&spec)
@@ -116,7 +117,10 @@ func launch(spec *wire.Spec, host *bufio.Reader, signals chan<- os.Signal) (star
 			return failed("walls", fmt.Errorf("the host is gone: %w", err))
 		}
 	}
-	if len(spec.Argv) == 0 {
+	if started.Layers = append(started.Layers, counters(spec)...); len(spec.Argv) == 0 {
+		if _, err := hold(); err != nil {
+			return failed("walls", err)
+		}
 		return started, 0
 	}
 	stock()
@@ -176,12 +180,26 @@ func namespaces(spec *wire.Spec) []wire.Layer {
 		if own, err := os.Readlink("/proc/self/ns/" + outside.Name); err == nil && own != outside.ID {
 			layer.On, layer.Why = true, ""
 		}
-		if outside.Name == "pid" && os.Getpid() != 1 {
-			layer.On = false
+		switch {
+		case outside.Name == "pid" && (os.Getpid() != 1 || os.Getppid() != 0):
+			layer.On, layer.Why = false, "the processes of the host are in sight"
+		case outside.Name == "net" && connects():
+			layer.On, layer.Why = false, "a network can be reached"
 		}
 		layers = append(layers, layer)
 	}
 	return layers
+}
+
+// connects reports whether there is a network, of which every one has a way to
+// its own machine that is up.
+func connects() bool {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	return unix.Connect(fd, &unix.SockaddrInet4{Port: 9, Addr: [4]byte{127, 0, 0, 1}}) == nil
 }
 
 var titles = map[string]string{

@@ -20,6 +20,10 @@ const ByHand = "this is the launcher of mortise's sandboxes: mortise starts it a
 // HostName is what a cage calls its machine.
 const HostName = "mortise"
 
+// Held is how much memory a launcher takes to see it counted. One that has no
+// program holds as much while the host looks, until the host hangs up.
+const Held = 2 << 20
+
 // Nursery is the argument of a launcher that starts other launchers. It finds
 // a socket of packets at SpecFD: a [Birth] with the descriptors of the launcher
 // in each, and a [Born] in answer to each.
