@@ -84,6 +84,36 @@ func TestANurseryThatHangsIsReplaced(t *testing.T) {
 	}
 }
 
+// A cgroup that takes processes and limits and counts nothing is not believed:
+// the launcher counts.
+func TestACgroupThatCountsNothingIsNotUsed(t *testing.T) {
+	t.Parallel()
+	s, level := nurseryOf(t)
+	if level != Full {
+		t.Skip("this machine reaches level " + string(level))
+	}
+	dir := t.TempDir()
+	group := filepath.Join(dir, "p1")
+	if err := os.Mkdir(group, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"cgroup.procs", "pids.max", "pids.current", "pids.events", "memory.limit_in_bytes", "memory.usage_in_bytes"} {
+		if err := os.WriteFile(filepath.Join(group, file), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.cage.groups = &cgroups{opened: true, pids: dir, memory: dir}
+	r, err := s.try()
+	if err != nil || r.Level != Full {
+		t.Fatalf("%s %v: %s", r.Level, err, r.lacks())
+	}
+	for _, l := range r.Layers {
+		if (l.Name == LayerMemory || l.Name == LayerProcesses) && !strings.Contains(l.Why, "its cgroup counts no memory") {
+			t.Errorf("%s: %s", l.Name, l.Why)
+		}
+	}
+}
+
 // What the kernel refuses is told by its number, and leaves nothing behind.
 func TestABirthThatFails(t *testing.T) {
 	t.Parallel()

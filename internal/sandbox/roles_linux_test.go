@@ -20,7 +20,7 @@ import (
 
 // roles are what this binary plays in a cage, and what hosts one.
 var roles = map[string]func(args []string){
-	"prober": prober, "eater": eater, "forker": forker, "writer": writer, "spinner": spinner, "ignorer": ignorer, "host": host, "partial": partial, "ordinary": ordinary,
+	"prober": prober, "eater": eater, "forker": forker, "writer": writer, "spinner": spinner, "ignorer": ignorer, "host": host, "partial": partial, "ordinary": ordinary, "hoarder": hoarder, "without": without, "reach": reach,
 }
 
 // prober tries what a program in a cage must not be able to do, and prints
@@ -218,6 +218,9 @@ func ordinary(args []string) {
 		panic(err)
 	}
 	spec := sandbox.Spec{Argv: append([]string{program, "role"}, args[1:]...), Read: append(existing("/lib", "/lib64", "/usr/lib"), program), Scratch: args[0], Limits: usual}
+	if args[1] == "hoarder" {
+		spec.Limits = little
+	}
 	p, err := s.Start(context.Background(), spec, sandbox.Files{Stdin: null, Stdout: os.Stdout, Stderr: os.Stderr})
 	if err != nil {
 		panic(err)
