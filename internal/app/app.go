@@ -270,6 +270,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	broker.Store, broker.Secrets, broker.Accounts = st, vault{a.Vault}, connected{a.Connections}
 	broker.Scrubber = scrubber
 	broker.Sessions, broker.TypeOf, broker.MaxArtifact = artifacts{a.Sessions}, session.Detect, a.Sessions.MaxArtifact
+	broker.MaxMade = int64(a.Config.Limits.CallArtifactBytes)
 	a.Models = a.openModels(log)
 	broker.Models, broker.Documents = a.Models, documents{a.Sessions}
 	broker.Refused = func(r service.Refusal) { a.refused(log, r) }

@@ -89,7 +89,10 @@ type Limits struct {
 	OutputBytes int `yaml:"output_bytes" json:"output_bytes"`
 	FrameBytes  int `yaml:"frame_bytes" json:"frame_bytes"` // the longest line of protocol 2
 
-	ArtifactBytes int `yaml:"artifact_bytes" json:"artifact_bytes"` // of one artifact
+	ArtifactBytes        int `yaml:"artifact_bytes" json:"artifact_bytes"`                 // of one artifact
+	CallArtifactBytes    int `yaml:"call_artifact_bytes" json:"call_artifact_bytes"`       // of all that one call registers
+	SessionArtifactBytes int `yaml:"session_artifact_bytes" json:"session_artifact_bytes"` // of all artifacts of a session
+	TenantArtifactBytes  int `yaml:"tenant_artifact_bytes" json:"tenant_artifact_bytes"`   // of all sessions of a tenant
 }
 
 // Processes says how plugin processes live.
@@ -158,7 +161,8 @@ func Default() Config {
 		Policy:    Policy{Allow: slices.Clone(policy.Default), Configure: []string{"local:owner"}},
 		Approvals: Approvals{By: []string{"local:owner"}, Expire: Duration(24 * time.Hour)},
 		Ledger:    Ledger{Tools: "behind"},
-		Limits:    Limits{InputBytes: 4 << 20, OutputBytes: 4 << 20, FrameBytes: protocol.MaxFrame2, ArtifactBytes: 8 << 30},
+		Limits: Limits{InputBytes: 4 << 20, OutputBytes: 4 << 20, FrameBytes: protocol.MaxFrame2, ArtifactBytes: 8 << 30,
+			CallArtifactBytes: 1 << 30, SessionArtifactBytes: 16 << 30, TenantArtifactBytes: 64 << 30},
 		Processes: Processes{
 			Max: 64, Idle: Duration(5 * time.Minute), SessionIdle: Duration(30 * time.Minute),
 			Handshake: Duration(10 * time.Second), CancelGrace: Duration(2 * time.Second),
@@ -284,6 +288,9 @@ func (c *Config) check() error {
 	within("limits.output_bytes", c.Limits.OutputBytes, 1, protocol.MaxFrame)
 	within("limits.frame_bytes", c.Limits.FrameBytes, 1<<10, protocol.MaxFrame)
 	within("limits.artifact_bytes", c.Limits.ArtifactBytes, 1, 1<<40)
+	within("limits.call_artifact_bytes", c.Limits.CallArtifactBytes, 1, 1<<50)
+	within("limits.session_artifact_bytes", c.Limits.SessionArtifactBytes, 1, 1<<50)
+	within("limits.tenant_artifact_bytes", c.Limits.TenantArtifactBytes, 1, 1<<50)
 	within("processes.max", c.Processes.Max, 1, 4096)
 	within("processes.per_tenant", c.Processes.PerTenant, 0, 256)
 	within("workers", c.Workers, 1, 256)
