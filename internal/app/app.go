@@ -60,12 +60,24 @@ type Options struct {
 	Log      *slog.Logger  // the host's own log; by configuration, on standard error, where it is nil
 	Brief    bool          // write that log as the command line shows what plugins log, where its format is text
 
+	// Notice is told, once, that plugins run behind fewer walls than all, and
+	// which are missing. A warning in the log where it is nil.
+	Notice func(text string)
+
 	// Scrubber takes secrets out of what the host says; its own where it is nil.
 	Scrubber *secret.Scrubber
 
 	// Earlier reports whether another host served a session before, whose
 	// processes are gone. It may be nil.
 	Earlier func(tenant, session string) bool
+}
+
+// notice is where Notice goes.
+func (o Options) notice(log *slog.Logger) func(text string) {
+	if o.Notice != nil {
+		return o.Notice
+	}
+	return func(text string) { log.Warn(text) }
 }
 
 // An App is a host, ready to take calls.
@@ -161,7 +173,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	}
 
 	a.hide = hidden(a.Home)
-	a.Sandbox, err = sandbox.New(sandbox.Options{Dir: a.dir("runtime"), Mode: sandbox.Mode(a.Config.Sandbox)})
+	a.Sandbox, err = sandbox.New(sandbox.Options{Dir: a.dir("runtime"), Mode: sandbox.Mode(a.Config.Sandbox), Notice: o.notice(log)})
 	if err != nil {
 		return nil, &SetupError{err}
 	}
@@ -263,6 +275,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	broker.Store, broker.Secrets, broker.Accounts = st, vault{a.Vault}, connected{a.Connections}
 	broker.Scrubber = scrubber
 	broker.Sessions, broker.TypeOf, broker.MaxArtifact = artifacts{a.Sessions}, session.Detect, a.Sessions.MaxArtifact
+	broker.MaxMade = int64(a.Config.Limits.CallArtifactBytes)
 	a.Models = a.openModels(log)
 	broker.Models, broker.Documents = a.Models, documents{a.Sessions}
 	broker.Refused = func(r service.Refusal) { a.refused(log, r) }

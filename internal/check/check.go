@@ -21,7 +21,11 @@ type Options struct {
 	Effects bool         // run what may have effects too; they happen
 	Config  string       // a configuration whose policy and egress hold for them; without one all is allowed, and this machine is out of reach
 	Against string       // earlier versions: a plugin's path, or a tree; none where it is empty
+	Sandbox string       // what plugins may start without, as mortise.yaml says it; the default where it is empty
 	Observe func(Result) // hears of each result as it comes; it may be nil
+
+	// Notice is told once if plugins start behind fewer walls than all. It may be nil.
+	Notice func(text string)
 
 	// Earlier returns the versions of a plugin that this one is held against,
 	// where Against is empty. It may be nil.
@@ -34,7 +38,7 @@ func Run(ctx context.Context, path string, o Options) (_ Report, err error) {
 	if !o.Effects {
 		o.Config = ""
 	}
-	h, err := openHost(ctx, o.Config)
+	h, err := openHost(ctx, o)
 	if err != nil {
 		return Report{}, err
 	}

@@ -25,15 +25,18 @@ type host struct {
 	calls int    // so far, for the correlation of the next
 }
 
-func openHost(ctx context.Context, governing string) (*host, error) {
+func openHost(ctx context.Context, o Options) (*host, error) {
 	home, err := os.MkdirTemp("", "mortise-check-")
 	if err != nil {
 		return nil, err
 	}
 	h := &host{home: home, who: trusting}
 	text := []byte("policy: {allow: [{}, {effects: ['*'], principals: [" + trusting + "]}]}\n")
-	if governing != "" {
-		if h.who, text, err = ruled(governing); err != nil {
+	if o.Sandbox != "" {
+		text = append(text, "sandbox: "+o.Sandbox+"\n"...)
+	}
+	if o.Config != "" { // which says that itself
+		if h.who, text, err = ruled(o.Config); err != nil {
 			return nil, errors.Join(err, h.close())
 		}
 	}
@@ -41,7 +44,7 @@ func openHost(ctx context.Context, governing string) (*host, error) {
 	if err := os.WriteFile(conf, text, 0o600); err != nil {
 		return nil, errors.Join(err, h.close())
 	}
-	h.App, err = app.Open(ctx, app.Options{Home: home, Config: conf, Log: slog.New(slog.DiscardHandler)})
+	h.App, err = app.Open(ctx, app.Options{Home: home, Config: conf, Log: slog.New(slog.DiscardHandler), Notice: o.Notice})
 	if err != nil {
 		return nil, errors.Join(err, h.close())
 	}
@@ -61,7 +64,7 @@ func ruled(path string) (who string, text []byte, err error) {
 		return "", nil, err
 	}
 	to := config.Default()
-	to.Tenant, to.Principal, to.Policy, to.Egress = from.Tenant, from.Principal, from.Policy, from.Egress
+	to.Tenant, to.Principal, to.Policy, to.Egress, to.Sandbox = from.Tenant, from.Principal, from.Policy, from.Egress, from.Sandbox
 	to.Policy.Configure, to.Approvals.By = []string{from.Principal}, []string{from.Principal}
 	for i, file := range to.Policy.Files {
 		if !filepath.IsAbs(file) {

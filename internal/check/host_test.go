@@ -36,7 +36,7 @@ func onHost(t *testing.T, operation string, change func(*app.App) app.Variation)
 	if err := os.WriteFile(filepath.Join(dir, "manifest.yaml"), []byte(manifest), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h, err := openHost(t.Context(), "")
+	h, err := openHost(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,10 @@ example payload of its event, and those in examples/EVENT.NAME.input.json.`,
 			if err != nil {
 				return err
 			}
-			o.Earlier, o.Config = earlier, c.config
+			o.Earlier, o.Config, o.Notice = earlier, c.config, c.notice
+			if cfg, _, err := app.ReadConfig(c.home, c.config); err == nil {
+				o.Sandbox = cfg.Sandbox
+			}
 			report, err := check.Run(cmd.Context(), args[0], o)
 			if err = errors.Join(err, closeHost()); err != nil {
 				return err

@@ -225,7 +225,7 @@ func (c *command) open(ctx context.Context) (*app.App, error) {
 	if c.home == "" {
 		return nil, usage{errNoHome}
 	}
-	return app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), As: c.as, Scrubber: c.scrubber, Brief: true})
+	return app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), As: c.as, Scrubber: c.scrubber, Notice: c.notice, Brief: true})
 }
 
 var errNoHome = errors.New("--home is empty; it names the data directory")
@@ -290,3 +290,6 @@ func (c *command) fail(err error) {
 func (c *command) say(format string, args ...any) {
 	fmt.Fprintln(c.errs, safe(fmt.Sprintf(format, args...)))
 }
+
+// notice tells the user what plugins run without.
+func (c *command) notice(text string) { c.say("mortise: %s", text) }

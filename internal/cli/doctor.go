@@ -72,7 +72,10 @@ func isolation(r sandbox.Report, mode string) []finding {
 		sandbox.Partial: "some walls are missing; see below",
 		sandbox.None:    "plugins can do what the user of the host can",
 	}[r.Level]
-	required := mode == string(sandbox.Required)
+	required := mode == string(sandbox.Required) // then nothing is started without all of them
+	if required && r.Level != sandbox.Full {
+		what = "no plugin is started, as walls are missing; put them right, or write sandbox: best-effort in mortise.yaml"
+	}
 	findings := []finding{{"isolation of plugins", r.Level == sandbox.Full, required, string(r.Level) + ": " + what}}
 	if mode == string(sandbox.Off) {
 		findings[0].Detail += "; sandbox is off in mortise.yaml"

@@ -174,7 +174,8 @@ func (c *command) keeper(ctx context.Context, a *app.App, session string) (*rela
 
 // callKept has a call made by the process that holds its session.
 func (c *command) callKept(ctx context.Context, a *app.App, t *plugin.Target, call plugin.Call) (res plugin.Result, err error) {
-	for range 3 { // one that ends at this moment is no reason to give up
+	a.Sandbox.Tell() // the process that holds the session says it to its log only
+	for range 3 {    // one that ends at this moment is no reason to give up
 		client, err := c.keeper(ctx, a, call.Session)
 		if err != nil {
 			return res, err

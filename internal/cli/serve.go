@@ -53,7 +53,7 @@ func (c *command) stay(ctx context.Context, address *string, insecure bool) (err
 		return err
 	}
 	defer release()
-	a, err := app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), Standby: true, Scrubber: c.scrubber})
+	a, err := app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), Standby: true, Scrubber: c.scrubber, Notice: c.notice})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -41,7 +42,7 @@ type Config struct {
 	Intents      Intents       `yaml:"intents" json:"intents"`           // agents by what is wanted of them from outside
 	Limits       Limits        `yaml:"limits" json:"limits"`             // of one call
 	Processes    Processes     `yaml:"processes" json:"processes"`       // how plugin processes live
-	Sandbox      string        `yaml:"sandbox" json:"sandbox"`           // whether plugins are caged: auto, off, required
+	Sandbox      string        `yaml:"sandbox" json:"sandbox"`           // what plugins may start without: required is nothing, best-effort what the machine lacks, off everything
 	Plugins      Plugins       `yaml:"plugins" json:"plugins"`           // bounds of one plugin process and all that it starts
 	Workers      int           `yaml:"workers" json:"workers"`           // how much mortise serve does at a time of what waits
 	Drain        Duration      `yaml:"drain" json:"drain"`               // how long it waits, when it is to stop, for what was begun
@@ -95,7 +96,10 @@ type Limits struct {
 	OutputBytes int `yaml:"output_bytes" json:"output_bytes"`
 	FrameBytes  int `yaml:"frame_bytes" json:"frame_bytes"` // the longest line of protocol 2
 
-	ArtifactBytes int `yaml:"artifact_bytes" json:"artifact_bytes"` // of one artifact
+	ArtifactBytes        int `yaml:"artifact_bytes" json:"artifact_bytes"`                 // of one artifact
+	CallArtifactBytes    int `yaml:"call_artifact_bytes" json:"call_artifact_bytes"`       // of all that one call registers
+	SessionArtifactBytes int `yaml:"session_artifact_bytes" json:"session_artifact_bytes"` // of all artifacts of a session
+	TenantArtifactBytes  int `yaml:"tenant_artifact_bytes" json:"tenant_artifact_bytes"`   // of all sessions of a tenant
 }
 
 // Processes says how plugin processes live.
@@ -164,18 +168,27 @@ func Default() Config {
 		Policy:    Policy{Default: DefaultTools, Configure: []string{"local:owner"}},
 		Approvals: Approvals{By: []string{"local:owner"}, Expire: Duration(24 * time.Hour)},
 		Ledger:    Ledger{Tools: "behind"},
-		Limits:    Limits{InputBytes: 4 << 20, OutputBytes: 4 << 20, FrameBytes: protocol.MaxFrame2, ArtifactBytes: 8 << 30},
+		Limits: Limits{InputBytes: 4 << 20, OutputBytes: 4 << 20, FrameBytes: protocol.MaxFrame2, ArtifactBytes: 8 << 30,
+			CallArtifactBytes: 1 << 30, SessionArtifactBytes: 16 << 30, TenantArtifactBytes: 64 << 30},
 		Processes: Processes{
 			Max: 64, Idle: Duration(5 * time.Minute), SessionIdle: Duration(30 * time.Minute),
 			Handshake: Duration(10 * time.Second), CancelGrace: Duration(2 * time.Second),
 		},
-		Sandbox: "auto",
+		Sandbox: defaultSandbox(runtime.GOOS),
 		Plugins: Plugins{Memory: 1 << 30, Processes: 256, OpenFiles: 1024, FileSize: 256 << 20, Scratch: 256 << 20},
 		Workers: 8, Drain: Duration(30 * time.Second),
 		Models: defaultModels(),
 		Log:    Log{Level: "warning", Format: "text"},
 	}
 	return c
+}
+
+// defaultSandbox is required where there are sandboxes.
+func defaultSandbox(system string) string {
+	if system == "linux" {
+		return "required"
+	}
+	return "best-effort"
 }
 
 // Load reads the file at path. A missing file is [fs.ErrNotExist].
@@ -266,7 +279,12 @@ func (c *Config) check() error {
 	}
 	oneOf("policy.default", c.Policy.Default, DefaultTools, DefaultNone)
 	oneOf("ledger.tools", c.Ledger.Tools, "behind", "durable")
-	oneOf("sandbox", c.Sandbox, "auto", "off", "required")
+	if c.Sandbox == "auto" {
+		refuse("sandbox: auto is gone, as it started plugins behind fewer walls without saying so; write required (a complete sandbox or no plugin, " +
+			"the default on Linux) or best-effort (what this machine can enforce, which each run then says)")
+	} else {
+		oneOf("sandbox", c.Sandbox, "required", "best-effort", "off")
+	}
 	errs = append(errs, c.Plugins.check()...)
 	oneOf("log.level", c.Log.Level, "debug", "info", "warning", "error")
 	oneOf("log.format", c.Log.Format, "text", "json")
@@ -274,6 +292,9 @@ func (c *Config) check() error {
 	within("limits.output_bytes", c.Limits.OutputBytes, 1, protocol.MaxFrame)
 	within("limits.frame_bytes", c.Limits.FrameBytes, 1<<10, protocol.MaxFrame)
 	within("limits.artifact_bytes", c.Limits.ArtifactBytes, 1, 1<<40)
+	within("limits.call_artifact_bytes", c.Limits.CallArtifactBytes, 1, 1<<50)
+	within("limits.session_artifact_bytes", c.Limits.SessionArtifactBytes, 1, 1<<50)
+	within("limits.tenant_artifact_bytes", c.Limits.TenantArtifactBytes, 1, 1<<50)
 	within("processes.max", c.Processes.Max, 1, 4096)
 	within("processes.per_tenant", c.Processes.PerTenant, 0, 256)
 	within("workers", c.Workers, 1, 256)

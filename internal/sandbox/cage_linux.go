@@ -77,11 +77,14 @@ func (s *Sandbox) probe() Report {
 	if err := s.cage.launcher.open(s.opts.Dir); err != nil {
 		return noReport(err.Error())
 	}
-	best, taken := noReport("nothing was tried"), way{}
-	for _, w := range ways() {
+	best, taken, refused := noReport("nothing was tried"), way{}, ""
+	for i, w := range ways() {
 		s.cage.way = w
-		r := s.try()
-		if rank(r) > rank(best) || best.Layers[0].Why == "nothing was tried" {
+		r, err := s.try()
+		if err != nil && w.user && refused == "" {
+			refused = err.Error() + namespaceHelp()
+		}
+		if i == 0 || rank(r) > rank(best) {
 			best, taken = r, w
 		}
 		if r.Level == Full {
@@ -89,7 +92,37 @@ func (s *Sandbox) probe() Report {
 		}
 	}
 	s.cage.way = taken
-	return best
+	return best.because(refused)
+}
+
+// because gives the namespaces that are missing the reason why the first way to
+// have them failed: the way that was taken instead did not ask for them.
+func (r Report) because(refused string) Report {
+	for i, l := range r.Layers {
+		if refused != "" && !l.On && slices.Contains(spaces, l.Name) {
+			r.Layers[i].Why = refused
+		}
+	}
+	return r
+}
+
+// spaces are the walls that namespaces are.
+var spaces = []string{LayerUser, LayerMount, LayerPID, LayerNet, LayerIPC, LayerUTS}
+
+// namespaceHelp says what keeps this user from making namespaces, as far as the
+// kernel's settings tell, and how to change it.
+func namespaceHelp() string {
+	for _, s := range []struct{ path, forbids, change string }{
+		{"user/max_user_namespaces", "0", "sysctl user.max_user_namespaces=10000"},
+		{"kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"},
+		{"kernel/apparmor_restrict_unprivileged_userns", "1", "sysctl kernel.apparmor_restrict_unprivileged_userns=0"},
+	} {
+		if have, err := os.ReadFile("/proc/sys/" + s.path); err == nil && strings.TrimSpace(string(have)) == s.forbids {
+			return "; user namespaces are forbidden here, and root allows them with: " + s.change
+		}
+	}
+	return "; user namespaces may be forbidden here: see sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone and " +
+		"kernel.apparmor_restrict_unprivileged_userns or, in a container, its seccomp and AppArmor profiles"
 }
 
 func rank(r Report) int {
@@ -100,35 +133,38 @@ func rank(r Report) int {
 // tryLimit is how long a cage around nothing may take.
 const tryLimit = 5 * time.Second
 
-func (s *Sandbox) try() Report {
+// try builds one cage around nothing. The error says why none could be built.
+func (s *Sandbox) try() (Report, error) {
+	failed := func(err error) (Report, error) { return noReport(err.Error()), err }
 	ctx, cancel := context.WithTimeout(context.Background(), tryLimit)
 	defer cancel()
 	scratch, err := os.MkdirTemp(s.opts.Dir, "cage-")
 	if err != nil {
-		return noReport("no directory to try a cage in: " + err.Error())
+		return failed(fmt.Errorf("no directory to try a sandbox in: %w", err))
 	}
 	defer os.RemoveAll(scratch)
 	if scratch, err = filepath.Abs(scratch); err != nil {
-		return noReport(err.Error())
+		return failed(err)
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return noReport(err.Error())
+		return failed(err)
 	}
 	defer null.Close()
 	limits := Limits{Memory: 256 << 20, Scratch: 1 << 20, FileSize: 1 << 20, Processes: 64, OpenFiles: 64}
 	p, err := s.cage.start(ctx, Spec{Scratch: scratch, Limits: limits}, Files{null, null, null})
 	if err != nil {
-		r := noReport("a cage could not be built: " + err.Error())
-		if s.cage.way.user && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EACCES)) {
-			r = noReport("this system forbids user namespaces (" + err.Error() +
-				"): allow them with sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1 or kernel.apparmor_restrict_unprivileged_userns=0")
-		}
-		return r
+		return failed(fmt.Errorf("a sandbox could not be built: %w", err))
 	}
+	counts := p.caged.group == nil || p.caged.group.counts(wire.Held/2)
+	_ = p.caged.lifeline.Close() // it waits for that
 	p.Wait()
 	p.Release()
-	return p.report
+	if !counts {
+		s.cage.groups.refuse("its cgroup counts no memory")
+		return s.try()
+	}
+	return p.report, nil
 }
 
 // caged is what a process in a cage has besides.
@@ -222,24 +258,22 @@ func (c *cage) start(ctx context.Context, spec Spec, files Files) (_ *Process, e
 		p.Release()
 		return nil, failed
 	}
-	p.report = reportOf(append(started.Layers, countedLayers(group, why, c.way.spaces)...))
+	p.report = reportOf(append(started.Layers, countedLayers(started.Layers, group, why)...))
 	return p, nil
 }
 
-// countedLayers are the layers that count the tree as a whole.
-func countedLayers(group *cgroup, why string, watched bool) []Layer {
-	memory, processes := Layer{Name: LayerMemory, On: true}, Layer{Name: LayerProcesses, On: true}
-	switch {
-	case group != nil:
-		memory.Why, processes.Why = "cgroup "+group.version, "cgroup "+group.version
-	case watched:
-		memory.Why = "no cgroup (" + why + "): each process is bounded by the kernel, the tree is counted by the launcher 50 times a second"
-		processes.Why = "no cgroup (" + why + "): bounded for the user of each cage"
-	default:
-		memory.On, memory.Why = false, "no cgroup ("+why+"), and no PID namespace in which to count"
-		processes.On, processes.Why = false, memory.Why
+// countedLayers are the layers that count the tree as a whole, where a cgroup
+// does. Where the launcher does it has said so; it does not know why.
+func countedLayers(said []Layer, group *cgroup, why string) []Layer {
+	if group != nil {
+		return []Layer{{Name: LayerMemory, On: true, Why: "cgroup " + group.version}, {Name: LayerProcesses, On: true, Why: "cgroup " + group.version}}
 	}
-	return []Layer{memory, processes}
+	for i, l := range said {
+		if l.Name == LayerMemory || l.Name == LayerProcesses {
+			said[i].Why = "no cgroup (" + why + "): " + l.Why
+		}
+	}
+	return nil
 }
 
 // hidden returns a path of the host that a cage with this tree does not show:
@@ -271,7 +305,7 @@ func refusal(s wire.Started) error {
 	if s.Stage == "exec" {
 		return errors.New(s.Error)
 	}
-	return fmt.Errorf("its cage cannot be built (%s): %s", s.Stage, s.Error)
+	return fmt.Errorf("its sandbox cannot be built (%s): %s", s.Stage, s.Error)
 }
 
 // identity returns the user and group the program shall have, and the owner

@@ -74,6 +74,13 @@ func (c *cgroups) take(limits Limits) (*cgroup, string) {
 	return nil, err.Error()
 }
 
+// refuse gives up on groups: the launcher counts instead.
+func (c *cgroups) refuse(why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.why = why
+}
+
 // give takes a group back whose tree has ended.
 func (c *cgroups) give(g *cgroup) {
 	if g == nil {
@@ -301,6 +308,24 @@ func (g *cgroup) add(pid int) error {
 		}
 	}
 	return nil
+}
+
+// counts reports whether the group has counted so much memory, and a process.
+func (g *cgroup) counts(held int64) bool {
+	file := "memory.usage_in_bytes"
+	if g.version == "v2" {
+		file = "memory.current"
+	}
+	return number(filepath.Join(g.memory, file)) >= held && number(filepath.Join(g.pids, "pids.current")) >= 1
+}
+
+func number(path string) int64 {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64)
+	return n
 }
 
 // exceeded returns the limit that the present tree ran into.

@@ -3,6 +3,8 @@ package sandbox
 import (
 	"bytes"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 )
 
@@ -11,9 +13,15 @@ func TestTheLauncherThatIsCarriedIsUpToDate(t *testing.T) {
 	t.Parallel()
 	have, err := carried.ReadFile("bin/cage")
 	if err != nil {
-		t.Skip("this test was built without one; its cages are built from the source")
+		t.Skip("this test was built without one: it is its own launcher")
 	}
-	want, err := buildLauncher()
+	built := filepath.Join(t.TempDir(), "cage")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w -buildid=", "-o", built, "../../cmd/cage")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	want, err := os.ReadFile(built)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,11 +94,22 @@ func (r Report) Missing() []Layer {
 	return missing
 }
 
-// lacks says in words what is missing.
+// lacks says in words what is missing. Walls that are missing for one reason
+// are named together.
 func (r Report) lacks() string {
-	var missing []string
+	var whys []string
+	names := map[string][]string{}
 	for _, l := range r.Missing() {
-		missing = append(missing, l.Name+" ("+l.Why+")")
+		if names[l.Why] == nil {
+			whys = append(whys, l.Why)
+		}
+		names[l.Why] = append(names[l.Why], l.Name)
 	}
-	return strings.Join(missing, "; ")
+	if len(whys) == 1 && len(names[whys[0]]) == len(All) {
+		return "all of it (" + whys[0] + ")"
+	}
+	for i, why := range whys {
+		whys[i] = strings.Join(names[why], ", ") + " (" + why + ")"
+	}
+	return strings.Join(whys, "; ")
 }

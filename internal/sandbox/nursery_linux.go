@@ -43,7 +43,7 @@ func (n *nursery) bear(ctx context.Context, birth wire.Birth, files ...*os.File)
 	if err != nil {
 		return nil, err
 	}
-	cmd := &exec.Cmd{Args: []string{"cage"}}
+	cmd := &exec.Cmd{Args: []string{wire.Launcher}}
 	begin := func() error {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -136,7 +136,7 @@ func (n *nursery) open() error {
 		_ = ours.Close()
 		return err
 	}
-	cmd := &exec.Cmd{Path: n.launcher.path, Args: []string{"cage", wire.Nursery}, Env: []string{"GOMAXPROCS=1"}, Dir: "/"}
+	cmd := &exec.Cmd{Path: n.launcher.path, Args: []string{wire.Launcher, wire.Nursery}, Env: []string{"GOMAXPROCS=1"}, Dir: "/"}
 	cmd.ExtraFiles = []*os.File{theirs} // wire.SpecFD
 	if n.launcher.file != nil {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, n.launcher.file)

@@ -19,7 +19,7 @@ import (
 // nurseryOf returns a sandbox that has a nursery, and its level.
 func nurseryOf(t *testing.T) (*Sandbox, Level) {
 	t.Helper()
-	s, err := New(Options{Dir: t.TempDir()})
+	s, err := New(Options{Dir: t.TempDir(), Mode: BestEffort})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestANurseryThatEndedIsReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _ = before.Wait()
-		if r := s.try(); r.Level != level {
+		if r, _ := s.try(); r.Level != level {
 			t.Errorf("after %v the level is %s: %s", sig, r.Level, r.lacks())
 		}
 		if s.cage.nursery.cmd.Process == before {
@@ -73,14 +73,44 @@ func TestANurseryThatHangsIsReplaced(t *testing.T) {
 	if _, err := s.cage.nursery.bear(ctx, wire.Birth{}, null, null, null, null); err == nil {
 		t.Error("it was born")
 	}
-	null.Close()                                      // whoever gave up closes its files
-	for r := s.try(); r.Level != level; r = s.try() { // the first may have to wait for too long
+	null.Close()                                            // whoever gave up closes its files
+	for r, _ := s.try(); r.Level != level; r, _ = s.try() { // the first may have to wait for too long
 		if time.Since(begun) > 3*startLimit {
 			t.Fatalf("the level is %s: %s", r.Level, r.lacks())
 		}
 	}
 	if s.cage.nursery.cmd.Process == hanging {
 		t.Error("it is the same nursery")
+	}
+}
+
+// A cgroup that takes processes and limits and counts nothing is not believed:
+// the launcher counts.
+func TestACgroupThatCountsNothingIsNotUsed(t *testing.T) {
+	t.Parallel()
+	s, level := nurseryOf(t)
+	if level != Full {
+		t.Skip("this machine reaches level " + string(level))
+	}
+	dir := t.TempDir()
+	group := filepath.Join(dir, "p1")
+	if err := os.Mkdir(group, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"cgroup.procs", "pids.max", "pids.current", "pids.events", "memory.limit_in_bytes", "memory.usage_in_bytes"} {
+		if err := os.WriteFile(filepath.Join(group, file), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.cage.groups = &cgroups{opened: true, pids: dir, memory: dir}
+	r, err := s.try()
+	if err != nil || r.Level != Full {
+		t.Fatalf("%s %v: %s", r.Level, err, r.lacks())
+	}
+	for _, l := range r.Layers {
+		if (l.Name == LayerMemory || l.Name == LayerProcesses) && !strings.Contains(l.Why, "its cgroup counts no memory") {
+			t.Errorf("%s: %s", l.Name, l.Why)
+		}
 	}
 }
 

@@ -102,7 +102,7 @@ func partial(args []string) {
 		fmt.Println("forbidding user namespaces:", err)
 		return
 	}
-	s, err := sandbox.New(sandbox.Options{Dir: args[0]})
+	s, err := sandbox.New(sandbox.Options{Dir: args[0], Mode: sandbox.BestEffort})
 	if err != nil {
 		panic(err)
 	}

@@ -20,7 +20,7 @@ import (
 
 // roles are what this binary plays in a cage, and what hosts one.
 var roles = map[string]func(args []string){
-	"prober": prober, "eater": eater, "forker": forker, "writer": writer, "spinner": spinner, "ignorer": ignorer, "host": host, "partial": partial, "ordinary": ordinary,
+	"prober": prober, "eater": eater, "forker": forker, "writer": writer, "spinner": spinner, "ignorer": ignorer, "host": host, "partial": partial, "ordinary": ordinary, "hoarder": hoarder, "without": without, "reach": reach,
 }
 
 // prober tries what a program in a cage must not be able to do, and prints
@@ -167,7 +167,7 @@ func ignorer(args []string) {
 
 // host starts an ignorer in a cage and waits to be killed.
 func host(args []string) {
-	s, err := sandbox.New(sandbox.Options{Dir: args[0]})
+	s, err := sandbox.New(sandbox.Options{Dir: args[0], Mode: sandbox.BestEffort})
 	if err != nil {
 		panic(err)
 	}
@@ -200,7 +200,7 @@ func host(args []string) {
 // ordinary is a host that is not root: it prints what it reaches, and what a
 // prober in its cage found.
 func ordinary(args []string) {
-	s, err := sandbox.New(sandbox.Options{Dir: args[0]})
+	s, err := sandbox.New(sandbox.Options{Dir: args[0], Mode: sandbox.BestEffort})
 	if err != nil {
 		panic(err)
 	}
@@ -218,6 +218,9 @@ func ordinary(args []string) {
 		panic(err)
 	}
 	spec := sandbox.Spec{Argv: append([]string{program, "role"}, args[1:]...), Read: append(existing("/lib", "/lib64", "/usr/lib"), program), Scratch: args[0], Limits: usual}
+	if args[1] == "hoarder" {
+		spec.Limits = little
+	}
 	p, err := s.Start(context.Background(), spec, sandbox.Files{Stdin: null, Stdout: os.Stdout, Stderr: os.Stderr})
 	if err != nil {
 		panic(err)

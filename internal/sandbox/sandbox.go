@@ -8,7 +8,7 @@
 // tree, and the launcher ends when the host does. What this machine cannot
 // enforce is in the [Report]; nothing is claimed that was not tried.
 //
-//	s, err := sandbox.New(sandbox.Options{Mode: sandbox.Auto})
+//	s, err := sandbox.New(sandbox.Options{Mode: sandbox.Required})
 //	p, err := s.Start(ctx, sandbox.Spec{Argv: argv, Read: []string{dir}, Scratch: scratch}, stdin, stdout, stderr)
 //
 // What a program may read is decided by whoever starts it; see package process.
@@ -18,27 +18,32 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A Mode says whether there shall be a cage.
+// A Mode says what a program may be started without.
 type Mode string
 
 // The modes.
 const (
-	Auto     Mode = "auto"     // as much of it as the machine can enforce
-	Off      Mode = "off"      // none
-	Required Mode = "required" // all of it, or nothing is started
+	Required   Mode = "required"    // nothing: every wall stands, or the program is not started
+	BestEffort Mode = "best-effort" // whatever the machine cannot enforce
+	Off        Mode = "off"         // all walls
 )
 
 // Modes are all of them.
-var Modes = []string{string(Auto), string(Off), string(Required)}
+var Modes = []string{string(Required), string(BestEffort), string(Off)}
 
 // Options say how a [Sandbox] works.
 type Options struct {
 	Dir  string // the launcher is kept here where the system cannot keep it in memory; os.TempDir by default
-	Mode Mode   // Auto by default
+	Mode Mode   // Required by default
+
+	// Notice is told once, at the first start of a program behind fewer walls
+	// than all, what its walls are. nil is nobody.
+	Notice func(text string)
 }
 
 // A Sandbox starts programs. It is safe for concurrent use.
@@ -47,16 +52,19 @@ type Sandbox struct {
 	starter *starter
 	cage    *cage // what only this system has
 
+	told sync.Once // Notice
+
 	mu     sync.Mutex // guards the report, and is held while it is made
 	report *Report
+	tried  time.Time // when the report was made
 }
 
 // New returns a sandbox. Nothing is tried yet. Close must be called.
 func New(opts Options) (*Sandbox, error) {
 	switch opts.Mode {
 	case "":
-		opts.Mode = Auto
-	case Auto, Off, Required:
+		opts.Mode = Required
+	case BestEffort, Off, Required:
 	default:
 		return nil, fmt.Errorf("sandbox is %q; it is one of %q", opts.Mode, Modes)
 	}
@@ -73,17 +81,23 @@ func Uncaged() *Sandbox {
 	return s
 }
 
+// retry is how long a report that lets nothing start is believed. What was
+// missing may have been put right, or have been a machine that was too busy.
+const retry = 10 * time.Second
+
 // Report says what this machine can enforce. It is found out once, by starting
-// something in a cage.
+// something in a cage; where that fell short of what is required, again at a
+// later start.
 func (s *Sandbox) Report() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.report == nil {
+	stale := s.report != nil && s.opts.Mode == Required && s.report.Level != Full && time.Since(s.tried) > retry
+	if s.report == nil || stale {
 		r := noReport("sandbox is off in mortise.yaml")
 		if s.opts.Mode != Off {
 			r = s.probe()
 		}
-		s.report = &r
+		s.report, s.tried = &r, time.Now()
 	}
 	return *s.report
 }
@@ -100,8 +114,9 @@ func (s *Sandbox) Close() error {
 func (s *Sandbox) Start(ctx context.Context, spec Spec, files Files) (*Process, error) {
 	report := s.Report()
 	if s.opts.Mode == Required && report.Level != Full {
-		return nil, s.unavailable(report)
+		return nil, unavailable(report)
 	}
+	s.tell(report)
 	var p *Process
 	var err error
 	if report.Level == None {
@@ -124,8 +139,32 @@ func (s *Sandbox) Start(ctx context.Context, spec Spec, files Files) (*Process, 
 	return p, nil
 }
 
-func (s *Sandbox) unavailable(r Report) error {
+// unavailable says which walls are missing, how to get them, and what to write
+// to go on without.
+func unavailable(r Report) error {
 	return plugin.Errorf(plugin.CodeIsolationUnavailable,
-		"mortise.yaml says sandbox: required, and this machine reaches level %s: it lacks %s; see mortise doctor, or say sandbox: auto",
-		r.Level, r.lacks())
+		"plugins start in a complete sandbox or not at all, and this machine lacks %s. 'mortise doctor' shows each wall. "+
+			"To run plugins without what is missing, write sandbox: best-effort in mortise.yaml", r.lacks())
+}
+
+// Tell has Notice told what a start would tell it, where the program is started
+// by another process of the same host.
+func (s *Sandbox) Tell() {
+	if s.opts.Mode != Required {
+		s.tell(s.Report())
+	}
+}
+
+func (s *Sandbox) tell(r Report) {
+	if r.Level != Full && s.opts.Notice != nil {
+		s.told.Do(func() { s.opts.Notice(s.notice(r)) })
+	}
+}
+
+// notice says what plugins run without.
+func (s *Sandbox) notice(r Report) string {
+	if s.opts.Mode == Off {
+		return "sandbox is off in mortise.yaml: plugins run without a sandbox, with all rights of this user"
+	}
+	return fmt.Sprintf("sandbox: plugins run at isolation level %s; this machine lacks %s. 'mortise doctor' shows each wall", r.Level, r.lacks())
 }

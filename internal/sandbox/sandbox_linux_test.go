@@ -130,7 +130,7 @@ func self(t testing.TB, role string, arguments ...string) sandbox.Spec {
 // full returns a sandbox of level full, or skips the test and says what is missing.
 func full(t testing.TB) *sandbox.Sandbox {
 	t.Helper()
-	s := newSandbox(t, sandbox.Auto)
+	s := newSandbox(t, sandbox.BestEffort)
 	if r := s.Report(); r.Level != sandbox.Full {
 		t.Skipf("this machine reaches level %s: %+v", r.Level, r.Missing())
 	}

@@ -152,6 +152,19 @@ func at(list []Artifact, named string) *Artifact {
 // open opens a file that is to be registered: one of the scratch directory, or
 // an artifact that shall be one of another type as well.
 func (g *grant) open(named string, had []Artifact) (*made, error) {
+	file, err := g.find(named, had)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.mayKeep(named, file.was.Size()); err != nil {
+		file.close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// find is open, of a file of any length.
+func (g *grant) find(named string, had []Artifact) (*made, error) {
 	a := at(had, named)
 	if _, beneath := scratchName(named, g.scratchDir); a == nil || beneath { // a dry run's artifacts stay where the plugin can change them
 		return g.openScratch(named)
@@ -219,6 +232,23 @@ func (g *grant) mayMake() error {
 		return plugin.Errorf(plugin.CodeLimitExceeded, "%s: one call registers at most %d artifacts", artifactsRegister, maxMade)
 	}
 	g.tries++
+	return nil
+}
+
+// mayKeep refuses a file with which the call would register too much. It counts
+// its length, whatever the file takes in scratch: holes are kept as zeros.
+func (g *grant) mayKeep(named string, size int64) error {
+	most := g.broker.MaxMade
+	if most == 0 {
+		most = 1 << 30
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if size > most-g.length {
+		return plugin.Errorf(plugin.CodeLimitExceeded, "%s: %.300s has %d bytes; one call registers at most %d in all (limits.call_artifact_bytes in mortise.yaml), and this one has asked for %d",
+			artifactsRegister, named, size, most, g.length)
+	}
+	g.length += size
 	return nil
 }
 

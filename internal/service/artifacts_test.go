@@ -342,6 +342,36 @@ func TestBoundsOfRegistering(t *testing.T) {
 	}
 }
 
+// A call registers so many bytes in all, in the length of its files: holes are
+// kept as zeros.
+func TestACallRegistersSoManyBytesInAll(t *testing.T) {
+	t.Parallel()
+	s, _, g, dir := working(t)
+	s.broker.MaxMade = 10 << 20
+	for i := range 4 {
+		name := fmt.Sprintf("sparse%d", i)
+		write(t, filepath.Join(dir, name), "1")
+		if err := os.Truncate(filepath.Join(dir, name), 3<<20); err != nil {
+			t.Fatal(err)
+		}
+		_, err := serve(t, g, artifactsRegister, m{"file_path": name})
+		if i < 3 && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if i == 3 && (plugin.CodeOf(err) != plugin.CodeLimitExceeded || !strings.Contains(err.Error(), "limits.call_artifact_bytes")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := serve(t, g, artifactsRegister, m{"file_path": "sparse0"}); plugin.CodeOf(err) != plugin.CodeLimitExceeded {
+		t.Errorf("the same again: %v", err)
+	}
+	g = s.services().(*grant)
+	g.Attach(os.DirFS(dir), "/s")
+	if _, err := serve(t, g, artifactsRegister, m{"file_path": "sparse3"}); err != nil {
+		t.Errorf("another call: %v", err)
+	}
+}
+
 // table is reference data in memory.
 type table map[string]string
 

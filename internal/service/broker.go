@@ -86,6 +86,7 @@ type Broker struct {
 	MaxAnswer   int            // bytes of one answer; 4 MiB where it is 0
 	MaxOutput   int            // bytes of a result, as plugins are told; 4 MiB where it is 0
 	MaxArtifact int64          // bytes of one artifact; 8 GiB where it is 0
+	MaxMade     int64          // bytes of all that one call registers; 1 GiB where it is 0
 
 	cache *cache
 	web   *web
@@ -175,6 +176,7 @@ type grant struct {
 	pillar      string            // of its session, once that is known
 	made        []plugin.Artifact // what it registered
 	tries       int               // how often it asked for that
+	length      int64             // bytes of all the files that it asked for
 }
 
 // Used reports whether something outside the host was asked during the call, or

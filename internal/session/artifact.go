@@ -90,8 +90,17 @@ func (s *Sessions) add(ctx context.Context, tenant, session string, r io.Reader,
 	if err := a.check(); err != nil {
 		return Artifact{}, nil, err
 	}
+	if !wholeID(session) {
+		in, err := s.Get(ctx, tenant, session)
+		if err != nil {
+			return Artifact{}, nil, err
+		}
+		session = in.ID
+	}
+	m := &metered{Reader: &bounded{r, s.MaxArtifact, a.Name}, s: s, ctx: ctx, tenant: tenant, session: session}
+	defer func() { m.done(added.ID != "") }()
 	seen := max(maxHead, s.MaxInline+1)
-	head := bufio.NewReaderSize(&bounded{r, s.MaxArtifact, a.Name}, seen)
+	head := bufio.NewReaderSize(m, seen)
 	start, err := head.Peek(seen)
 	if err != nil && err != io.EOF {
 		return Artifact{}, nil, reading(a.Name, err)
@@ -110,13 +119,6 @@ func (s *Sessions) add(ctx context.Context, tenant, session string, r io.Reader,
 // addSmall registers bytes that are kept in the store, with their row. Whether
 // there is such a session, and an open one, the transaction finds out.
 func (s *Sessions) addSmall(ctx context.Context, tenant, session string, data []byte, a Add) (Artifact, error) {
-	if !wholeID(session) {
-		in, err := s.Get(ctx, tenant, session)
-		if err != nil {
-			return Artifact{}, err
-		}
-		session = in.ID
-	}
 	sum := sha256.Sum256(data)
 	row, err := s.register(ctx, tenant, session, content{sha256: hex.EncodeToString(sum[:]), size: int64(len(data)), data: data}, a)
 	if err != nil {

@@ -35,6 +35,8 @@ type Options struct {
 	Blobs       blob.Store
 	Dir         string           // of views
 	MaxArtifact int64            // bytes of one artifact; 8 GiB where it is 0
+	MaxSession  int64            // bytes of the artifacts of one session; no limit where it is 0
+	MaxTenant   int64            // bytes of the artifacts of all sessions of one tenant; likewise
 	MaxInline   int              // bytes of one that is kept in the store itself; 64 KiB where it is 0, none where it is negative
 	Now         func() time.Time // time.Now where it is nil
 
@@ -75,6 +77,7 @@ const (
 type Sessions struct {
 	Options
 	recent *recent
+	quota  *quota
 }
 
 // New returns the sessions in a store.
@@ -88,14 +91,14 @@ func New(o Options) *Sessions {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Sessions{o, &recent{}}
+	return &Sessions{o, &recent{}, &quota{uses: map[useKey]*use{}}}
 }
 
 // As returns the same sessions for somebody else, whom the ledger will name.
 func (s *Sessions) As(by string) *Sessions {
 	o := s.Options
 	o.By = by
-	return &Sessions{o, s.recent}
+	return &Sessions{o, s.recent, s.quota}
 }
 
 // A Session is one investigation.
@@ -239,6 +242,7 @@ func (s *Sessions) Delete(ctx context.Context, tenant, id string) error {
 	if err != nil {
 		return err
 	}
+	s.quota.forget(tenant, id)
 	if err := removeView(s.viewDir(tenant, id)); err != nil {
 		return plugin.Errorf(plugin.CodeInternal, "session %s is deleted, but not its view: %w", id, err)
 	}

@@ -133,6 +133,9 @@ type Reader interface {
 	// Registered reports whether an artifact of any tenant has these bytes
 	// elsewhere.
 	Registered(ctx context.Context, sha256 string) (bool, error)
+	// ArtifactBytes returns how many bytes the artifacts of a session have, or of
+	// all sessions of the tenant where session is empty.
+	ArtifactBytes(ctx context.Context, tenant, session string) (int64, error)
 	// ArtifactLabels returns the labels of those artifacts of a session that
 	// there are, by their ids, and reads nothing else of them.
 	ArtifactLabels(ctx context.Context, tenant, session string, ids []string) (map[string][]string, error)

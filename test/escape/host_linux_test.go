@@ -33,9 +33,9 @@ type host struct {
 
 var (
 	off      = host{name: "off", mode: sandbox.Off}
-	partial  = host{name: "partial", mode: sandbox.Auto, ordinary: true, refuse: true}
-	ordinary = host{name: "ordinary", mode: sandbox.Auto, ordinary: true}
-	full     = host{name: "full", mode: sandbox.Auto}
+	partial  = host{name: "partial", mode: sandbox.BestEffort, ordinary: true, refuse: true}
+	ordinary = host{name: "ordinary", mode: sandbox.BestEffort, ordinary: true}
+	full     = host{name: "full", mode: sandbox.BestEffort}
 )
 
 func (h *host) get(t *testing.T) *run {

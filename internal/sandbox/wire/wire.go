@@ -10,8 +10,19 @@ const (
 	ReportFD = 4 // what came of it
 )
 
+// Launcher is argv[0] of a process that is a launcher, by which package launcher
+// knows it.
+const Launcher = "mortise-launcher"
+
+// ByHand is what a launcher says that was not started by a host.
+const ByHand = "this is the launcher of mortise's sandboxes: mortise starts it and tells it what to do; there is nothing to do by hand"
+
 // HostName is what a cage calls its machine.
 const HostName = "mortise"
+
+// Held is how much memory a launcher takes to see it counted. One that has no
+// program holds as much while the host looks, until the host hangs up.
+const Held = 2 << 20
 
 // Nursery is the argument of a launcher that starts other launchers. It finds
 // a socket of packets at SpecFD: a [Birth] with the descriptors of the launcher

@@ -54,6 +54,20 @@ func (r *reader) Registered(ctx context.Context, sha256 string) (bool, error) {
 	return id != nil, err
 }
 
+// ArtifactBytes implements [store.Reader].
+func (r *reader) ArtifactBytes(ctx context.Context, tenant, session string) (int64, error) {
+	q := selectFrom("CAST(COALESCE(SUM(size), 0) AS BIGINT)", "artifacts")
+	q.where("tenant = ?", tenant)
+	if session != "" {
+		q.where("session_id = ?", session)
+	}
+	sum, err := one(rows(ctx, r, q, func(rows *sql.Rows, sum *int64) error { return rows.Scan(sum) }))
+	if sum == nil || err != nil {
+		return 0, err
+	}
+	return *sum, nil
+}
+
 // ArtifactLabels implements [store.Reader].
 func (r *reader) ArtifactLabels(ctx context.Context, tenant, session string, ids []string) (map[string][]string, error) {
 	found := map[string][]string{}

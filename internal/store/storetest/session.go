@@ -249,6 +249,14 @@ func labelsOfArtifacts(t *testing.T, b *bundle) {
 		{"t", nil, map[string][]string{}},
 		{"u", []string{"art_1"}, map[string][]string{}},
 	} {
+		sum, err := b.ArtifactBytes(t.Context(), test.tenant, "sess_1")
+		if want := int64(len(test.want)) * newArtifact("", "").Size; err != nil || test.ids != nil && sum != want {
+			t.Errorf("%s: %d bytes, %v, want %d", test.tenant, sum, err, want)
+		}
+		whole, err := b.ArtifactBytes(t.Context(), test.tenant, "")
+		if err != nil || test.tenant == "t" && whole <= sum && sum > 0 || test.tenant == "u" && whole != 0 {
+			t.Errorf("%s: %d bytes in all sessions, %d in one: %v", test.tenant, whole, sum, err)
+		}
 		got, err := b.ArtifactLabels(t.Context(), test.tenant, "sess_1", test.ids)
 		if err != nil || !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s %q: %v, %v, want %v", test.tenant, test.ids, got, err, test.want)

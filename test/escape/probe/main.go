@@ -53,7 +53,7 @@ func probes() []probe {
 	var all []probe
 	for _, group := range [][]probe{
 		state, reading, writing, procfs, signals, debugging, network, local, ring,
-		namespaces, mounts, privileges, kernel, devices, shared, links, programs, control,
+		namespaces, mounts, privileges, kernel, devices, shared, links, programs, control, holding,
 	} {
 		all = append(all, group...)
 	}

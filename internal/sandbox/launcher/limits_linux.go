@@ -1,6 +1,7 @@
-package main
+package launcher
 
 import (
+	"errors"
 	"fmt"
 	"syscall"
 
@@ -60,5 +61,21 @@ func limit(l wire.Limits) ([]wire.Layer, error) {
 			layer.On, layer.Why = false, "the limit of "+b.name+" did not hold"
 		}
 	}
+	if layer.On && !limited() {
+		layer.On, layer.Why = false, "a limit was set and did not hold"
+	}
 	return []wire.Layer{layer}, nil
+}
+
+// limited tries one more open file than the limit, which for that moment is none.
+func limited() bool {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || syscall.Setrlimit(unix.RLIMIT_NOFILE, &syscall.Rlimit{Max: limit.Max}) != nil {
+		return false
+	}
+	fd, err := unix.Dup(wire.SpecFD)
+	if err == nil {
+		_ = unix.Close(fd)
+	}
+	return syscall.Setrlimit(unix.RLIMIT_NOFILE, &limit) == nil && errors.Is(err, unix.EMFILE)
 }

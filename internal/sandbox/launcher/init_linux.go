@@ -1,4 +1,4 @@
-package main
+package launcher
 
 import (
 	"bufio"
@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -119,14 +117,25 @@ func newWatcher(spec *wire.Spec) *watcher { return &watcher{limits: spec.Limits}
 // as it can gets some tens of MiB further.
 const look = 20 * time.Millisecond
 
+// maxBlind is how many looks in a row may see nothing, as where the machine has
+// no descriptor left.
+const maxBlind = 10
+
 // run counts until the process ends, and ends the program over a limit.
 func (w *watcher) run(end func()) {
 	if !w.limits.Watch || os.Getpid() != 1 {
 		return
 	}
+	blind := 0
 	for range time.Tick(look) {
-		memory, threads := count()
+		memory, threads, err := count()
+		if blind++; err == nil {
+			blind = 0
+		}
 		switch {
+		case blind >= maxBlind: // what cannot be counted cannot be bounded
+			w.over("memory")
+			end()
 		case w.limits.Memory > 0 && memory+scratchUsed() > w.limits.Memory:
 			w.over("memory")
 			end()
@@ -158,7 +167,7 @@ func (w *watcher) exceeded(e wire.Ended, usage *unix.Rusage) string {
 		return "scratch"
 	}
 	if l.Watch && l.Processes > 0 && os.Getpid() == 1 {
-		if _, threads := count(); threads >= l.Processes {
+		if _, threads, err := count(); err == nil && threads >= l.Processes {
 			return "processes"
 		}
 	}
@@ -201,36 +210,4 @@ func scratchUsed() int64 {
 		return 0
 	}
 	return int64(st.Blocks-st.Bfree) * st.Bsize
-}
-
-// count returns the memory of all processes but our own that is theirs alone,
-// and the number of their threads.
-func count() (bytes int64, threads int) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return 0, 0
-	}
-	for _, entry := range entries {
-		if pid, err := strconv.Atoi(entry.Name()); err != nil || pid == 1 {
-			continue
-		}
-		raw, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "status"))
-		if err != nil {
-			continue
-		}
-		for line := range strings.Lines(string(raw)) {
-			fields := strings.Fields(line)
-			if len(fields) < 2 {
-				continue
-			}
-			n, _ := strconv.ParseInt(fields[1], 10, 64)
-			switch fields[0] {
-			case "RssAnon:":
-				bytes += n << 10
-			case "Threads:":
-				threads += int(n)
-			}
-		}
-	}
-	return bytes, threads
 }

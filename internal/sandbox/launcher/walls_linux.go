@@ -1,4 +1,4 @@
-package main
+package launcher
 
 import (
 	"errors"
@@ -28,6 +28,9 @@ func wallIn(spec *wire.Spec) ([]wire.Layer, error) {
 		if err := become(spec.UID, spec.GID); err != nil {
 			return nil, fmt.Errorf("becoming user %d: %w", spec.UID, err)
 		}
+		if uid, euid, suid := unix.Getresuid(); uid != spec.UID || euid != spec.UID || suid != spec.UID {
+			return nil, fmt.Errorf("becoming user %d: it is user %d still", spec.UID, euid)
+		}
 		if err := tieToHost(); err != nil {
 			return nil, err
 		}
@@ -49,19 +52,33 @@ func wallIn(spec *wire.Spec) ([]wire.Layer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("landlock: %w", err)
 	}
-	calls, err := filter()
+	calls, err := filter(spec.Limits.Watch)
 	if err != nil {
 		return nil, fmt.Errorf("seccomp: %w", err)
 	}
 	return append([]wire.Layer{files, calls, capabilitiesLayer(), privilegesLayer()}, limited...), nil
 }
 
-// everyThread makes a system call on every thread of this process.
+// everyThread makes a system call on every thread of this process. Where the
+// host is its own launcher and was built with cgo, that cannot be done: then it
+// is made on this thread, which forks the program. The other threads run nothing
+// that the program says, and are out of its reach.
 func everyThread(trap, a, b, c uintptr) error {
-	if _, _, errno := syscall.AllThreadsSyscall(trap, a, b, c); errno != 0 {
+	_, _, errno := syscall.AllThreadsSyscall(trap, a, b, c)
+	if errno == unix.ENOTSUP && cgo() {
+		errno = raw(trap, a, b, c)
+	}
+	if errno != 0 {
 		return errno
 	}
 	return nil
+}
+
+// cgo reports whether this program was built with it: then the system call is
+// never made, and this one, which does nothing, fails in the same way.
+func cgo() bool {
+	_, _, errno := syscall.AllThreadsSyscall(unix.SYS_GETPID, 0, 0, 0)
+	return errno == unix.ENOTSUP
 }
 
 // lastCapability is the highest number that is asked for; the kernel says

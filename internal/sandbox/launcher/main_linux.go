@@ -1,16 +1,23 @@
-// Command cage is the launcher: it puts walls around itself, tries each of
-// them, starts one program inside and stays with it until it ends.
+// Package launcher puts walls around its own process, tries each of them,
+// starts one program inside and stays with it until it ends.
+//
+// Importing it makes a program able to be a launcher: a process whose first
+// argument (argv[0]) is [wire.Launcher] never reaches main, and is a launcher
+// from its first instructions to its end. cmd/cage is the small program that
+// the host carries for that; a host that was built without it executes itself.
+// A launcher gains nothing over the user who starts it, and does only what the
+// descriptors that it inherits tell it.
 //
 // The host has it started in new namespaces by its nursery, which is this same
 // program and does nothing but that. The host sends it a wire.Spec and reads what
-// came of it; see package sandbox, which carries this program. The order is:
+// came of it; see package sandbox. The order is:
 // the root that the program sees, who it is, what it may use, what it may
 // still ask of the kernel. From then on the launcher itself is inside too.
 //
 // In its PID namespace the launcher is the first process. It reaps what is
 // orphaned and passes signals on, and when it ends the kernel ends the rest:
 // after the program, or as soon as the host is gone.
-package main
+package launcher
 
 import (
 	"bufio"
@@ -31,15 +38,22 @@ import (
 // maxSpec is the longest spec that is read.
 const maxSpec = 1 << 20
 
-// The thread that is locked here is the one that all walls stand around, and
-// the one that forks the program.
-func init() { runtime.LockOSThread() }
-
-func main() {
-	if len(os.Args) > 1 && os.Args[1] == wire.Nursery {
-		nurse()
+func init() {
+	if len(os.Args) == 0 || os.Args[0] != wire.Launcher {
 		return
 	}
+	// All walls stand around this thread, and it forks the program.
+	runtime.LockOSThread()
+	if len(os.Args) > 1 && os.Args[1] == wire.Nursery {
+		nurse()
+		os.Exit(0)
+	}
+	cage()
+	os.Exit(0)
+}
+
+// cage reads a spec, builds the cage and stays with the program.
+func cage() {
 	host := bufio.NewReader(io.LimitReader(os.NewFile(wire.SpecFD, "spec"), maxSpec))
 	report := json.NewEncoder(os.NewFile(wire.ReportFD, "report"))
 	var spec wire.Spec
@@ -48,7 +62,7 @@ func main() {
 		err = json.Unmarshal(line, &spec)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "cage is started by mortise, which tells it what to do; there is nothing to do by hand")
+		fmt.Fprintln(os.Stderr, wire.ByHand)
 		os.Exit(2)
 	}
 	signals := make(chan os.Signal, 8)
@@ -56,7 +70,8 @@ func main() {
 	if err := report.Encode(started); err != nil || started.Error != "" {
 		os.Exit(127)
 	}
-	if pid == 0 { // there was only a cage to try
+	if pid == 0 { // there was only a cage to try: the host looks what its cgroup counts, and hangs up
+		_, _ = host.ReadByte()
 		return
 	}
 	watch := newWatcher(&spec)
@@ -102,7 +117,10 @@ func launch(spec *wire.Spec, host *bufio.Reader, signals chan<- os.Signal) (star
 			return failed("walls", fmt.Errorf("the host is gone: %w", err))
 		}
 	}
-	if len(spec.Argv) == 0 {
+	if started.Layers = append(started.Layers, counters(spec)...); len(spec.Argv) == 0 {
+		if _, err := hold(); err != nil {
+			return failed("walls", err)
+		}
 		return started, 0
 	}
 	stock()
@@ -162,12 +180,26 @@ func namespaces(spec *wire.Spec) []wire.Layer {
 		if own, err := os.Readlink("/proc/self/ns/" + outside.Name); err == nil && own != outside.ID {
 			layer.On, layer.Why = true, ""
 		}
-		if outside.Name == "pid" && os.Getpid() != 1 {
-			layer.On = false
+		switch {
+		case outside.Name == "pid" && (os.Getpid() != 1 || os.Getppid() != 0):
+			layer.On, layer.Why = false, "the processes of the host are in sight"
+		case outside.Name == "net" && connects():
+			layer.On, layer.Why = false, "a network can be reached"
 		}
 		layers = append(layers, layer)
 	}
 	return layers
+}
+
+// connects reports whether there is a network, of which every one has a way to
+// its own machine that is up.
+func connects() bool {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	return unix.Connect(fd, &unix.SockaddrInet4{Port: 9, Addr: [4]byte{127, 0, 0, 1}}) == nil
 }
 
 var titles = map[string]string{

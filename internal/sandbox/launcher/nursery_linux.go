@@ -1,4 +1,4 @@
-package main
+package launcher
 
 import (
 	"encoding/json"
@@ -58,7 +58,7 @@ func bear(order, rights []byte, flags int) (pid int, err error) {
 	if err := json.Unmarshal(order, &b); err != nil {
 		return 0, err
 	}
-	return syscall.ForkExec("/proc/self/exe", []string{"cage"}, &syscall.ProcAttr{
+	return syscall.ForkExec("/proc/self/exe", []string{wire.Launcher}, &syscall.ProcAttr{
 		Dir: "/", Env: []string{"GOMAXPROCS=2", "GOGC=off"}, Files: files,
 		Sys: &syscall.SysProcAttr{
 			Setpgid: true, Cloneflags: b.Flags | unix.CLONE_PARENT, AmbientCaps: b.Ambient,

@@ -1,4 +1,4 @@
-package main
+package launcher
 
 import (
 	"errors"
@@ -220,8 +220,11 @@ var devices = []string{"null", "zero", "full", "random", "urandom"}
 
 func mountDev(path string) error {
 	for _, name := range devices {
-		to := filepath.Join(path, name)
-		if err := bind(oldRoot+"/dev/"+name, to, false); err != nil {
+		to, from := filepath.Join(path, name), name
+		if name == "zero" { // it reads alike, and cannot be mapped: that would be memory that no process has
+			from = "full"
+		}
+		if err := bind(oldRoot+"/dev/"+from, to, false); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if err := setAttr(to, 0, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC); err != nil {

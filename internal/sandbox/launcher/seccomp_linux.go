@@ -1,4 +1,4 @@
-package main
+package launcher
 
 import (
 	"errors"
@@ -36,6 +36,28 @@ var denied = []uint32{
 	unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK, unix.SYS_MEMFD_SECRET,
 }
 
+// absent are system calls that this kernel does not have, for a plugin: what
+// uses them has another way.
+var absent = []uint32{
+	unix.SYS_CLONE3, // its flags are behind a pointer, where no filter can look; C libraries fall back to clone
+	// Memory that belongs to no process and no limit, and a file that can be
+	// executed and was never looked at.
+	unix.SYS_MEMFD_CREATE,
+	// An exclusive lock needs no more than a file to read, so that one plugin
+	// could hold up everything that locks a file which it was shown. What has
+	// locks of its own in scratch (SQLite, LMDB) uses those of fcntl, and they are
+	// exclusive for files only that may be written.
+	unix.SYS_FLOCK,
+}
+
+// done are system calls that have nothing to do for a plugin, and would make the
+// machine write all that it has not written yet.
+var done = []uint32{unix.SYS_SYNC, unix.SYS_SYNCFS}
+
+// lastCommand is the highest of fcntl that was looked at: F_SET_FILE_RW_HINT.
+// Later ones, such as F_SETDELEG, do not exist for a plugin.
+const lastCommand = 1038
+
 const (
 	openTreeAttr = 467 // newer than package unix
 	lastCall     = 469 // the highest that was looked at; later ones do not exist for a plugin
@@ -54,6 +76,7 @@ const (
 	answerKill  = unix.SECCOMP_RET_KILL_PROCESS
 	answerPerm  = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	answerNone  = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	answerDone  = unix.SECCOMP_RET_ERRNO // with no error: it returns 0
 )
 
 func instruction(code uint16, k uint32, yes, no uint8) unix.SockFilter {
@@ -76,8 +99,9 @@ func only(call uint32, judge ...unix.SockFilter) []unix.SockFilter {
 	return append([]unix.SockFilter{instruction(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, call, 0, uint8(len(judge)))}, judge...)
 }
 
-// program returns the filter.
-func program() []unix.SockFilter {
+// program returns the filter. With counted, the launcher counts the program's
+// memory, which it can where that belongs to processes and scratch alone.
+func program(counted bool) []unix.SockFilter {
 	code := []unix.SockFilter{load(atArch), instruction(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, auditArch, 1, 0), answer(answerKill), load(atCall)}
 	code = append(code, when(unix.BPF_JGT, lastCall, answerNone)...) // that of x32 too
 	for _, call := range denied {
@@ -86,8 +110,12 @@ func program() []unix.SockFilter {
 	for _, call := range deniedHere {
 		code = append(code, when(unix.BPF_JEQ, call, answerPerm)...)
 	}
-	// Its flags are behind a pointer, where no filter can look; C libraries fall back to clone.
-	code = append(code, when(unix.BPF_JEQ, unix.SYS_CLONE3, answerNone)...)
+	for _, call := range absent {
+		code = append(code, when(unix.BPF_JEQ, call, answerNone)...)
+	}
+	for _, call := range done {
+		code = append(code, when(unix.BPF_JEQ, call, answerDone)...)
+	}
 	judged := func(argument uint32, checks ...[]unix.SockFilter) []unix.SockFilter {
 		judge := []unix.SockFilter{load(atArgs + 8*argument)}
 		for _, check := range checks {
@@ -101,7 +129,41 @@ func program() []unix.SockFilter {
 	code = append(code, only(unix.SYS_PRLIMIT64, append(judged(0, when(unix.BPF_JEQ, 0, answerAllow)), answer(answerPerm))...)...)
 	code = append(code, only(unix.SYS_PERSONALITY, append(judged(0, when(unix.BPF_JEQ, 0, answerAllow), when(unix.BPF_JEQ, 0xffffffff, answerAllow)), answer(answerPerm))...)...)
 	code = append(code, only(unix.SYS_IOCTL, append(judged(1, when(unix.BPF_JEQ, unix.TIOCSTI, answerPerm), when(unix.BPF_JEQ, unix.TIOCLINUX, answerPerm)), answer(answerAllow))...)...)
+	// A lease on a file holds up whoever opens it, for 45 seconds each time.
+	code = append(code, only(unix.SYS_FCNTL, append(judged(1, when(unix.BPF_JEQ, unix.F_SETLEASE, answerPerm), when(unix.BPF_JEQ, unix.F_NOTIFY, answerPerm),
+		when(unix.BPF_JGT, lastCommand, answerPerm)), answer(answerAllow))...)...)
+	code = append(code, ownOnly()...)
+	if counted {
+		code = append(code, only(unix.SYS_MMAP, ownMemory()...)...)
+	}
 	return append(code, answer(answerAllow))
+}
+
+// ownOnly lets a thread change how it is scheduled itself, which it calls 0, and
+// no other: the launcher, which counts, has the program's own user.
+func ownOnly() (code []unix.SockFilter) {
+	self := func(argument uint32) []unix.SockFilter {
+		return append([]unix.SockFilter{load(atArgs + 8*argument)}, when(unix.BPF_JEQ, 0, answerAllow)...)
+	}
+	for _, call := range []uint32{unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR, unix.SYS_SCHED_SETAFFINITY} {
+		code = append(code, only(call, append(self(0), answer(answerPerm))...)...)
+	}
+	for call, process := range map[uint32]uint32{unix.SYS_SETPRIORITY: unix.PRIO_PROCESS, unix.SYS_IOPRIO_SET: ioprioProcess} {
+		judge := []unix.SockFilter{load(atArgs), instruction(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, process, 1, 0), answer(answerPerm)}
+		code = append(code, only(call, append(append(judge, self(1)...), answer(answerPerm))...)...)
+	}
+	return code
+}
+
+// ioprioProcess is IOPRIO_WHO_PROCESS.
+const ioprioProcess = 1
+
+// ownMemory refuses memory that is shared and has no file: it stays when it is
+// no longer mapped, or not shown as resident, and then no process has it.
+func ownMemory() []unix.SockFilter {
+	const shared = unix.MAP_SHARED | unix.MAP_ANONYMOUS
+	return append([]unix.SockFilter{load(atArgs + 8*3), instruction(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, shared, 0, 0)},
+		append(when(unix.BPF_JEQ, shared, answerPerm), answer(answerAllow))...)
 }
 
 // pairs judges socketpair: a pair that is connected and stays so. One of
@@ -118,9 +180,9 @@ func pairs() []unix.SockFilter {
 
 // filter puts the filter before every thread and tries what it denies. A
 // kernel without seccomp is no error.
-func filter() (wire.Layer, error) {
+func filter(counted bool) (wire.Layer, error) {
 	layer := wire.Layer{Name: "seccomp"}
-	code := program()
+	code := program(counted)
 	prog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
 	failed, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
 	if errors.Is(errno, unix.ENOSYS) || errors.Is(errno, unix.EINVAL) {
@@ -140,6 +202,10 @@ func filter() (wire.Layer, error) {
 		{"ptrace", unix.EPERM, func() unix.Errno { return raw(unix.SYS_PTRACE, ^uintptr(0), 0, 0) }},
 		{"io_uring_setup", unix.EPERM, func() unix.Errno { return raw(unix.SYS_IO_URING_SETUP, 0, 0, 0) }},
 		{"clone3", unix.ENOSYS, func() unix.Errno { return raw(unix.SYS_CLONE3, 0, 0, 0) }},
+		{"memfd_create", unix.ENOSYS, func() unix.Errno { return raw(unix.SYS_MEMFD_CREATE, 0, 0, 0) }},
+		{"flock", unix.ENOSYS, func() unix.Errno { return raw(unix.SYS_FLOCK, ^uintptr(0), unix.LOCK_EX, 0) }},
+		{"a lease", unix.EPERM, func() unix.Errno { return raw(unix.SYS_FCNTL, ^uintptr(0), unix.F_SETLEASE, unix.F_RDLCK) }},
+		{"the priority of another", unix.EPERM, func() unix.Errno { return raw(unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, 1, 0) }},
 		{"a call of the future", unix.ENOSYS, func() unix.Errno { return raw(lastCall+1, 0, 0, 0) }},
 	}
 	for _, try := range tries {

@@ -1,0 +1,4 @@
+//go:build !linux
+
+// Package launcher is empty here: sandboxes are built on Linux only.
+package launcher
