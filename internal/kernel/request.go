@@ -16,6 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/waitfor"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -37,6 +38,7 @@ type request struct {
 	given   *store.ApprovalRow // that word, where it was given
 	void    string             // why it does not count
 	ran     bool               // the plugin may have seen the call
+	cut     bool               // it did, and the host itself ended it before there was an answer
 	asked   witness            // what the plugin asked of the host; nil where nobody can say
 	journal *ledger.Journal    // of its effects; nil for a call without
 	prior   *ledger.Prior      // the call whose answer this one gets
@@ -44,6 +46,8 @@ type request struct {
 	open    bool               // the caller's input leaves something to the host
 	bound   json.RawMessage    // the input as the plugin gets it, once the call is equipped
 	print   string             // the fingerprint of what the caller sent
+	unused  func()             // gives back the process that the call has
+	waited  time.Duration      // for that process
 }
 
 // begin takes note of what was asked.
@@ -154,6 +158,9 @@ func (r *request) replay(ctx context.Context, prior *ledger.Prior) (plugin.Resul
 	r.prior = prior
 	if prior.State == store.CallPending || prior.State.Ended() || r.call.NoWait {
 		return r.k.answer(r.call.Tenant, r.target.Name(), prior)
+	}
+	if release := r.unused; release != nil {
+		release() // what is reserved may be what the other call waits for
 	}
 	patient, cancel := context.WithTimeoutCause(ctx, r.limit(), errWaited)
 	defer cancel()
@@ -314,7 +321,7 @@ func (r *request) limit() time.Duration {
 // run lets the plugin do it.
 func (r *request) run(ctx context.Context) (plugin.Result, error) {
 	limit := r.limit()
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, plugin.Errorf(plugin.CodeTimeout, "%s took longer than %s", r.target.Name(), limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, max(limit-r.waited, time.Millisecond), plugin.Errorf(plugin.CodeTimeout, "%s took longer than %s", r.target.Name(), limit))
 	defer cancel()
 	r.record.Isolation = r.k.Runner.Level()
 	if r.lease != nil {
@@ -338,7 +345,9 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 		if !r.partial(err, res.Data) {
 			res.Data = nil
 		}
-		r.ran = !neverSent(err) || r.askedFor()
+		sent, known := reached(err)
+		r.cut = known && sent
+		r.ran = sent || r.askedFor()
 	}
 	// Of an error's message too. What the runner says adds to that: the host's own
 	// operations know what they read.
@@ -362,14 +371,37 @@ func (r *request) askedFor() bool {
 	return r.journal != nil && r.journal.Asked() || r.asked != nil && r.asked.Used()
 }
 
-// neverSent reports whether err says that the plugin cannot have seen the call.
-func neverSent(err error) bool {
+// reached reports whether the plugin may have seen the call, by what the runner
+// says of it; known is false where it says nothing, and the code has to tell.
+func reached(err error) (sent, known bool) {
+	var said interface{ Sent() bool }
+	if errors.As(err, &said) {
+		return said.Sent(), true
+	}
 	switch plugin.CodeOf(err) {
 	case plugin.CodeLaunchFailed, plugin.CodeHandshakeFailed, plugin.CodeProtocolVersionMismatch, plugin.CodeToolNotExposed,
 		plugin.CodeCapabilityNotDeclared, plugin.CodeCapabilityNotAllowed, plugin.CodeUnavailable, plugin.CodeOverloaded, plugin.CodeDependencyMissing:
-		return true
+		return false, false
 	}
-	return false
+	return true, false
+}
+
+// reserve has what runs the call be there before it is claimed, where another
+// call of this host asked for it and holds what it has until this one ends.
+func (r *request) reserve(ctx context.Context) (inside context.Context, release func(), err error) {
+	runner, able := r.k.Runner.(Reserver)
+	if !able || !waitfor.From(ctx).Nested() || r.needs || r.call.NoWait || r.call.Dry != nil {
+		return ctx, func() {}, nil
+	}
+	began := time.Now()
+	waiting, cancel := context.WithTimeoutCause(ctx, r.limit(), plugin.Errorf(plugin.CodeTimeout, "%s: no process was free within %s", r.target.Name(), r.limit()))
+	defer cancel()
+	with, release, err := runner.Reserve(waiting, r.target, r.handed())
+	if err != nil {
+		return ctx, func() {}, err
+	}
+	r.unused, r.waited = release, time.Since(began)
+	return with(ctx), release, nil
 }
 
 // checkOut holds what came back against what the operation promises.

@@ -35,8 +35,10 @@ func (r *Runner) runOnce(ctx context.Context, target *plugin.Target, call *plugi
 	if err != nil {
 		return plugin.Result{}, err
 	}
-	if err := r.reserve(); err != nil {
-		return plugin.Result{}, err
+	if !reserved(ctx).takeSlot() {
+		if err := r.reserve(); err != nil {
+			return plugin.Result{}, &unsent{err}
+		}
 	}
 	name := target.Manifest.Name
 	c, err := r.launch(ctx, launch{name: name, argv: argv, read: read, data: artifacts}, func(line string) {

@@ -323,7 +323,7 @@ func (s *session) end(err error) {
 		if x.late {
 			late++
 		} else {
-			x.answer <- answer{err: err}
+			x.answer <- answer{err: &interrupted{err}}
 		}
 	}
 	s.mu.Unlock()
