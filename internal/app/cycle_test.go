@@ -304,7 +304,7 @@ func TestAHostThatClosesInAStormRecordsEveryCall(t *testing.T) {
 					t.Errorf("round %d: %d calls were made, and %d are in the ledger (%v)", round, top.Load(), roots, codes)
 				}
 				if len(running) > 0 {
-					t.Errorf("round %d: nobody said how these ended: %v", round, running)
+					t.Errorf("round %d: these were left without an end: %v", round, running)
 				}
 			}
 		})

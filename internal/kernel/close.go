@@ -22,7 +22,7 @@ type admission struct {
 	life context.Context // of the calls; ends when the host begins to close
 	end  context.CancelCauseFunc
 
-	mu       sync.Mutex // guards the rest
+	mu       sync.Mutex    // guards the rest
 	admitted int           // before the host began to close
 	inFlight int           // these, and those that are refused since
 	closed   bool          // no other call is recorded any more

@@ -98,7 +98,7 @@ func Begin(c *Call, r Resource) *Wait {
 		return w
 	}
 	graph.waits[w] = true
-	// A call that nobody waits for closes no cycle.
+	// A call that no other waits for closes no cycle.
 	if (c.parent != nil || graph.awaited[c.id] > 0) && !live(r) {
 		delete(graph.waits, w)
 		return nil
