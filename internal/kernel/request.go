@@ -12,11 +12,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/mortise-dev/mortise/internal/binding"
+	"github.com/mortise-dev/mortise/internal/budget"
 	"github.com/mortise-dev/mortise/internal/canon"
 	"github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
-	"github.com/mortise-dev/mortise/internal/waitfor"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -126,6 +126,9 @@ func (r *request) resolve(ctx context.Context) error {
 	}
 	// Strict JSON first: what has two readings has no hash.
 	r.record.InputHash, err = canon.Hash(r.call.Input)
+	if budget.Exceeded(err) {
+		return plugin.Errorf(plugin.CodeInputTooLarge, "the input %w", err)
+	}
 	if err != nil {
 		return plugin.Errorf(plugin.CodeInvalidInput, "the input is not one strict JSON value: %w", err)
 	}
@@ -190,7 +193,11 @@ func (r *request) checkIn() error {
 		return plugin.Errorf(plugin.CodeInvalidInput, "%s: input: %w", r.target.Name(), err)
 	}
 	r.open = len(gaps) > 0
-	if err := r.target.Input.Check(r.call.Input); err != nil && !r.open && !r.advised("input", err) {
+	err = r.target.Input.Check(r.call.Input)
+	if budget.Exceeded(err) {
+		return plugin.Errorf(plugin.CodeInputTooLarge, "%s: the input %w", r.target.Name(), err)
+	}
+	if err != nil && !r.open && !r.advised("input", err) {
 		return plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", r.target.Name(), err)
 	}
 	if len(r.target.Operation.Effects) > 0 {
@@ -371,39 +378,6 @@ func (r *request) askedFor() bool {
 	return r.journal != nil && r.journal.Asked() || r.asked != nil && r.asked.Used()
 }
 
-// reached reports whether the plugin may have seen the call, by what the runner
-// says of it; known is false where it says nothing, and the code has to tell.
-func reached(err error) (sent, known bool) {
-	var said interface{ Sent() bool }
-	if errors.As(err, &said) {
-		return said.Sent(), true
-	}
-	switch plugin.CodeOf(err) {
-	case plugin.CodeLaunchFailed, plugin.CodeHandshakeFailed, plugin.CodeProtocolVersionMismatch, plugin.CodeToolNotExposed,
-		plugin.CodeCapabilityNotDeclared, plugin.CodeCapabilityNotAllowed, plugin.CodeUnavailable, plugin.CodeOverloaded, plugin.CodeDependencyMissing:
-		return false, false
-	}
-	return true, false
-}
-
-// reserve has what runs the call be there before it is claimed, where another
-// call of this host asked for it and holds what it has until this one ends.
-func (r *request) reserve(ctx context.Context) (inside context.Context, release func(), err error) {
-	runner, able := r.k.Runner.(Reserver)
-	if !able || !waitfor.From(ctx).Nested() || r.needs || r.call.NoWait || r.call.Dry != nil {
-		return ctx, func() {}, nil
-	}
-	began := time.Now()
-	waiting, cancel := context.WithTimeoutCause(ctx, r.limit(), plugin.Errorf(plugin.CodeTimeout, "%s: no process was free within %s", r.target.Name(), r.limit()))
-	defer cancel()
-	with, release, err := runner.Reserve(waiting, r.target, r.handed())
-	if err != nil {
-		return ctx, func() {}, err
-	}
-	r.unused, r.waited = release, time.Since(began)
-	return with(ctx), release, nil
-}
-
 // checkOut holds what came back against what the operation promises.
 func (r *request) checkOut(ctx context.Context, res *plugin.Result) error {
 	refuse := func(code plugin.Code, format string, args ...any) error {
@@ -438,10 +412,15 @@ func (r *request) checkOut(ctx context.Context, res *plugin.Result) error {
 			return err
 		}
 		r.record.Randomness = randomness(res.Data)
-	} else if err := r.target.Output.Check(res.Data); err != nil && !r.advised("output", err) {
+	} else if err := r.target.Output.Check(res.Data); budget.Exceeded(err) {
+		return refuse(plugin.CodeOutputTooLarge, "the result %w", err)
+	} else if err != nil && !r.advised("output", err) {
 		return refuse(plugin.CodeInvalidOutput, "output %w", err)
 	}
 	hash, err := canon.Hash(res.Data)
+	if budget.Exceeded(err) {
+		return refuse(plugin.CodeOutputTooLarge, "the result %w", err)
+	}
 	if err != nil {
 		return refuse(plugin.CodeInvalidOutput, "output: %w", err)
 	}
