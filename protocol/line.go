@@ -38,9 +38,7 @@ func (l *LineReader) ReadLine() ([]byte, error) {
 			if end-l.start > l.limit {
 				return nil, ErrLineTooLong
 			}
-			line := bytes.Clone(l.buf[l.start:end])
-			l.start, l.scan = end+1, end+1
-			return line, nil
+			return l.cut(end, 1), nil
 		}
 		l.scan = l.end
 		if l.end-l.start > l.limit {
@@ -48,14 +46,30 @@ func (l *LineReader) ReadLine() ([]byte, error) {
 		}
 		if l.err != nil {
 			if l.end > l.start && l.err == io.EOF {
-				line := bytes.Clone(l.buf[l.start:l.end])
-				l.start, l.scan = l.end, l.end
-				return line, nil
+				return l.cut(l.end, 0), nil
 			}
 			return nil, l.err
 		}
 		l.fill()
 	}
+}
+
+// largeLine is from which size on a line takes the buffer with it.
+const largeLine = 256 << 10
+
+// cut takes out the line that ends there, and the newline behind it: a copy of
+// it or, of a large one, the buffer itself, so that the memory is not taken twice
+// and not kept either.
+func (l *LineReader) cut(end, newline int) []byte {
+	line, next := l.buf[l.start:end:end], end+newline
+	if len(line) < largeLine {
+		l.start, l.scan = next, next
+		return bytes.Clone(line)
+	}
+	rest := l.buf[next:l.end]
+	l.buf = make([]byte, max(min(32<<10, l.limit+1), len(rest)))
+	l.start, l.scan, l.end = 0, 0, copy(l.buf, rest)
+	return line
 }
 
 // fill reads more, making room first.

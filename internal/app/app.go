@@ -208,6 +208,12 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, err
 	}
 	a.opened("ledger", a.Ledger.Close)
+	a.opened("calls", func() error { // everything that calls need has ended: they write their entries
+		if a.Kernel == nil {
+			return nil
+		}
+		return a.Kernel.Close()
+	})
 
 	a.Jobs = job.Open(job.Options{Home: a.Home, Database: a.Config.Database.URL(), Log: log})
 	a.opened("queue", a.Jobs.Close)
@@ -308,7 +314,8 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		waitingConversations{a.Agents}, idleConversations{a.Agents, conversationIdle}, waitingWebhooks{a.webhooks}} {
 		a.Sweepers = append(a.Sweepers, held{s, a})
 	}
-	if _, err := a.Approvals.Expire(ctx); err != nil { // those that nobody answered while no host was there
+	a.opened("admission of calls", func() error { a.Kernel.Stop(); return nil }) // before all else ends
+	if _, err := a.Approvals.Expire(ctx); err != nil {                           // those that nobody answered while no host was there
 		return nil, err
 	}
 	return a, nil

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,9 @@ func TestMain(m *testing.M) {
 			plannerPlugin()
 		case "guardian":
 			guardianPlugin()
+		case "runner":
+			concurrency, _ := strconv.Atoi(os.Args[3])
+			runnerPlugin(os.Args[2], concurrency)
 		}
 	}
 	goleak.VerifyTestMain(m)

@@ -227,6 +227,14 @@ func (r runners) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, s
 	return r.of(t).Run(ctx, t, call, s)
 }
 
+// Reserve implements [kernel.Reserver]: what runs in the host waits for no process.
+func (r runners) Reserve(ctx context.Context, t *plugin.Target, call *plugin.Call) (with func(context.Context) context.Context, release func(), err error) {
+	if runner, able := r.of(t).(kernel.Reserver); able {
+		return runner.Reserve(ctx, t, call)
+	}
+	return func(ctx context.Context) context.Context { return ctx }, func() {}, nil
+}
+
 // Preview implements [kernel.Runner].
 func (r runners) Preview(ctx context.Context, t *plugin.Target, call *plugin.Call, s plugin.Services) (json.RawMessage, error) {
 	return r.of(t).Preview(ctx, t, call, s)

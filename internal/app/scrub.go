@@ -32,6 +32,14 @@ func (r scrubbing) Run(ctx context.Context, t *plugin.Target, call *plugin.Call,
 	return r.result(res), r.failure(err)
 }
 
+// Reserve implements [kernel.Reserver].
+func (r scrubbing) Reserve(ctx context.Context, t *plugin.Target, call *plugin.Call) (with func(context.Context) context.Context, release func(), err error) {
+	if runner, able := r.Runner.(kernel.Reserver); able {
+		return runner.Reserve(ctx, t, call)
+	}
+	return func(ctx context.Context) context.Context { return ctx }, func() {}, nil
+}
+
 // Preview implements [kernel.Runner].
 func (r scrubbing) Preview(ctx context.Context, t *plugin.Target, call *plugin.Call, services plugin.Services) (json.RawMessage, error) {
 	preview, err := r.Runner.Preview(ctx, t, call, services)

@@ -16,6 +16,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mortise-dev/mortise/internal/budget"
 )
 
 // maxExact is 2^53, the largest magnitude up to which every integer is a double.
@@ -24,7 +26,21 @@ const maxExact = "9007199254740992"
 // Form returns the canonical spelling of the JSON value raw. Input that is not
 // strict I-JSON (a duplicate name, invalid UTF-8, a lone surrogate) is an error.
 // raw is not changed.
-func Form(raw []byte) ([]byte, error) {
+//
+// It fails as package budget does where that would take too much memory.
+func Form(raw []byte) (form []byte, err error) {
+	weight := len(raw)
+	if weight > small {
+		weight = budget.Weigh(raw).Canonical()
+	}
+	err = budget.Do(weight, func() error { form, err = spell(raw); return err })
+	return form, err
+}
+
+// small is up to which size a value is not weighed.
+const small = 16 << 10
+
+func spell(raw []byte) ([]byte, error) {
 	if at, found := overflow(raw); found {
 		return nil, fmt.Errorf("the number at %s is too large", at)
 	}

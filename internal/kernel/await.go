@@ -8,6 +8,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/waitfor"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -30,6 +31,14 @@ func (k *Kernel) Await(ctx context.Context, tenant, id string) (plugin.Result, e
 func (k *Kernel) AwaitWhile(ctx, patient context.Context, tenant, id string) (plugin.Result, error) {
 	ended, leave := k.ended.on(id)
 	defer leave()
+	// A call that waits for its caller, directly or through others, does not end
+	// before the caller does: how it stands is all there is to say.
+	wait := waitfor.Begin(waitfor.From(ctx), waitfor.EndOf(id))
+	if wait == nil {
+		row, err := k.Ledger.Call(ctx, tenant, id)
+		return k.given(tenant, id, row), err
+	}
+	defer wait.End()
 	for pause := lookFirst; ; pause = min(2*pause, lookLast) {
 		row, err := k.Ledger.Call(ctx, tenant, id)
 		switch {

@@ -45,6 +45,14 @@ type Runner interface {
 	Level() string // the isolation its plugins reach: full, partial or none
 }
 
+// A Reserver is a [Runner] that can be asked for what a call runs in before it is
+// claimed: a refusal then burns no key.
+type Reserver interface {
+	// Reserve waits for it. Run has it with a context that with returns; release
+	// gives it back where it was not used.
+	Reserve(ctx context.Context, t *plugin.Target, call *plugin.Call) (with func(context.Context) context.Context, release func(), err error)
+}
+
 // Services are what a plugin may ask of the host.
 type Services interface {
 	// For returns what a call may ask for; its effects go through the journal,
@@ -103,9 +111,10 @@ type Options struct {
 // A Kernel runs calls. It is safe for concurrent use.
 type Kernel struct {
 	Options
-	cache   *cache
-	ended   *signals // of calls that ended in this process
-	running *running // the claimed calls that this process runs
+	cache     *cache
+	ended     *signals // of calls that ended in this process
+	running   *running // the claimed calls that this process runs
+	admission *admission
 }
 
 // New returns a kernel made of these parts.
@@ -125,7 +134,7 @@ func New(o Options) *Kernel {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Kernel{Options: o, cache: newCache(), ended: newSignals(), running: newRunning()}
+	return &Kernel{Options: o, cache: newCache(), ended: newSignals(), running: newRunning(), admission: newAdmission()}
 }
 
 // Call takes one request to one recorded result. Every surface, and every
@@ -136,8 +145,16 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 	// Record that we were asked and, on the way out, how it ended: for refused
 	// calls too, and for callers who have hung up.
 	r := k.begin(&call)
+	ctx, leave, err := k.admission.enter(ctx, call.ID)
+	defer leave()
+	if err != nil {
+		return res, err
+	}
 	defer func() { res, err = r.finish(ctx, res, err) }()
 	fault.At("accept")
+	if err := k.admission.open(); err != nil {
+		return res, err
+	}
 
 	// Resolve: which operation of which version of which plugin is meant?
 	if err := r.resolve(ctx); err != nil {
@@ -167,6 +184,13 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 	if earlier, found := r.reuse(); found {
 		return earlier, nil
 	}
+	// Reserve: a call that another one asked for has its process before it burns
+	// its key, because that may be one that it would never get.
+	ctx, release, err := r.reserve(ctx)
+	if err != nil {
+		return res, err
+	}
+	defer release()
 	// Claim: from here on a second call with this key finds this one. Where
 	// policy wants a person's word the call waits for it, on the record.
 	if first, done, err := r.claim(ctx); done || err != nil {
@@ -187,6 +211,14 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 // at its key. Where somebody else goes on with it, or it is not queued, the
 // result says how it stands.
 func (k *Kernel) Resume(ctx context.Context, tenant, id string) (res plugin.Result, err error) {
+	ctx, leave, err := k.admission.enter(ctx, id)
+	defer leave()
+	if err == nil {
+		err = k.admission.open() // it stays queued
+	}
+	if err != nil {
+		return res, err
+	}
 	r, err := k.again(ctx, tenant, id)
 	if err != nil || r == nil {
 		return k.standing(ctx, tenant, id, err)
@@ -205,6 +237,11 @@ func (k *Kernel) Resume(ctx context.Context, tenant, id string) (res plugin.Resu
 	if err := r.decide(ctx); err != nil {
 		return res, err
 	}
+	ctx, release, err := r.reserve(ctx)
+	if err != nil {
+		return res, err
+	}
+	defer release()
 	// Take: of all who would go on with the call, one does. A person's word is
 	// used up in the same moment.
 	if now, lost, err := r.take(ctx); lost || err != nil {

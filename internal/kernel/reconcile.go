@@ -17,6 +17,14 @@ import (
 // It asks and changes nothing else: what the operator finds out closes the
 // question, with its evidence; what it cannot find out is asked again later.
 func (k *Kernel) Reconcile(ctx context.Context, tenant, id string) error {
+	ctx, leave, err := k.admission.enter(ctx, id)
+	defer leave()
+	if err == nil {
+		err = k.admission.open()
+	}
+	if err != nil {
+		return err
+	}
 	w, err := k.Ledger.Waiting(ctx, tenant, id)
 	if err != nil {
 		return err

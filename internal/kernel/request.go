@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/mortise-dev/mortise/internal/binding"
+	"github.com/mortise-dev/mortise/internal/budget"
 	"github.com/mortise-dev/mortise/internal/canon"
 	"github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/internal/ledger"
@@ -37,6 +38,7 @@ type request struct {
 	given   *store.ApprovalRow // that word, where it was given
 	void    string             // why it does not count
 	ran     bool               // the plugin may have seen the call
+	cut     bool               // it did, and the host itself ended it before there was an answer
 	asked   witness            // what the plugin asked of the host; nil where nobody can say
 	journal *ledger.Journal    // of its effects; nil for a call without
 	prior   *ledger.Prior      // the call whose answer this one gets
@@ -44,6 +46,8 @@ type request struct {
 	open    bool               // the caller's input leaves something to the host
 	bound   json.RawMessage    // the input as the plugin gets it, once the call is equipped
 	print   string             // the fingerprint of what the caller sent
+	unused  func()             // gives back the process that the call has
+	waited  time.Duration      // for that process
 }
 
 // begin takes note of what was asked.
@@ -122,6 +126,9 @@ func (r *request) resolve(ctx context.Context) error {
 	}
 	// Strict JSON first: what has two readings has no hash.
 	r.record.InputHash, err = canon.Hash(r.call.Input)
+	if budget.Exceeded(err) {
+		return plugin.Errorf(plugin.CodeInputTooLarge, "the input %w", err)
+	}
 	if err != nil {
 		return plugin.Errorf(plugin.CodeInvalidInput, "the input is not one strict JSON value: %w", err)
 	}
@@ -155,6 +162,9 @@ func (r *request) replay(ctx context.Context, prior *ledger.Prior) (plugin.Resul
 	if prior.State == store.CallPending || prior.State.Ended() || r.call.NoWait {
 		return r.k.answer(r.call.Tenant, r.target.Name(), prior)
 	}
+	if release := r.unused; release != nil {
+		release() // what is reserved may be what the other call waits for
+	}
 	patient, cancel := context.WithTimeoutCause(ctx, r.limit(), errWaited)
 	defer cancel()
 	res, err := r.k.AwaitWhile(ctx, patient, r.call.Tenant, prior.CallID)
@@ -183,7 +193,11 @@ func (r *request) checkIn() error {
 		return plugin.Errorf(plugin.CodeInvalidInput, "%s: input: %w", r.target.Name(), err)
 	}
 	r.open = len(gaps) > 0
-	if err := r.target.Input.Check(r.call.Input); err != nil && !r.open && !r.advised("input", err) {
+	err = r.target.Input.Check(r.call.Input)
+	if budget.Exceeded(err) {
+		return plugin.Errorf(plugin.CodeInputTooLarge, "%s: the input %w", r.target.Name(), err)
+	}
+	if err != nil && !r.open && !r.advised("input", err) {
 		return plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", r.target.Name(), err)
 	}
 	if len(r.target.Operation.Effects) > 0 {
@@ -314,7 +328,7 @@ func (r *request) limit() time.Duration {
 // run lets the plugin do it.
 func (r *request) run(ctx context.Context) (plugin.Result, error) {
 	limit := r.limit()
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, plugin.Errorf(plugin.CodeTimeout, "%s took longer than %s", r.target.Name(), limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, max(limit-r.waited, time.Millisecond), plugin.Errorf(plugin.CodeTimeout, "%s took longer than %s", r.target.Name(), limit))
 	defer cancel()
 	r.record.Isolation = r.k.Runner.Level()
 	if r.lease != nil {
@@ -338,7 +352,9 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 		if !r.partial(err, res.Data) {
 			res.Data = nil
 		}
-		r.ran = !neverSent(err) || r.askedFor()
+		sent, known := reached(err)
+		r.cut = known && sent
+		r.ran = sent || r.askedFor()
 	}
 	// Of an error's message too. What the runner says adds to that: the host's own
 	// operations know what they read.
@@ -360,16 +376,6 @@ func (r *request) partial(err error, data []byte) bool {
 // the call, whatever it says. A plugin too may say that something is unavailable.
 func (r *request) askedFor() bool {
 	return r.journal != nil && r.journal.Asked() || r.asked != nil && r.asked.Used()
-}
-
-// neverSent reports whether err says that the plugin cannot have seen the call.
-func neverSent(err error) bool {
-	switch plugin.CodeOf(err) {
-	case plugin.CodeLaunchFailed, plugin.CodeHandshakeFailed, plugin.CodeProtocolVersionMismatch, plugin.CodeToolNotExposed,
-		plugin.CodeCapabilityNotDeclared, plugin.CodeCapabilityNotAllowed, plugin.CodeUnavailable, plugin.CodeOverloaded, plugin.CodeDependencyMissing:
-		return true
-	}
-	return false
 }
 
 // checkOut holds what came back against what the operation promises.
@@ -406,10 +412,15 @@ func (r *request) checkOut(ctx context.Context, res *plugin.Result) error {
 			return err
 		}
 		r.record.Randomness = randomness(res.Data)
-	} else if err := r.target.Output.Check(res.Data); err != nil && !r.advised("output", err) {
+	} else if err := r.target.Output.Check(res.Data); budget.Exceeded(err) {
+		return refuse(plugin.CodeOutputTooLarge, "the result %w", err)
+	} else if err != nil && !r.advised("output", err) {
 		return refuse(plugin.CodeInvalidOutput, "output %w", err)
 	}
 	hash, err := canon.Hash(res.Data)
+	if budget.Exceeded(err) {
+		return refuse(plugin.CodeOutputTooLarge, "the result %w", err)
+	}
 	if err != nil {
 		return refuse(plugin.CodeInvalidOutput, "output: %w", err)
 	}

@@ -94,7 +94,7 @@ func (r *request) fate(res *plugin.Result, failure *plugin.Error) store.CallStat
 // effects are not seen while plugins are not caged, so the dispatch itself
 // counts as one.
 func (r *request) unseen(failure *plugin.Error) bool {
-	if r.asked != nil && r.asked.Unsettled() {
+	if r.cut || r.asked != nil && r.asked.Unsettled() {
 		return true
 	}
 	switch failure.Code {

@@ -62,7 +62,7 @@ func (s *session) ask(ctx context.Context, spell spelling, target *plugin.Target
 			}
 			return a.result, a.held, a.err
 		case <-ctx.Done():
-			return nil, s.giveUp(x, context.Cause(ctx)), plugin.AsError(context.Cause(ctx))
+			return nil, s.giveUp(x, context.Cause(ctx)), &interrupted{plugin.AsError(context.Cause(ctx))}
 		}
 	}
 }

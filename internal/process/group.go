@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/waitfor"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -19,8 +20,9 @@ type worker struct {
 	group *group
 
 	// Guarded by group.mu.
-	busy       int // calls it is at work on, those given up included
-	held       int // of these, calls whose caller is gone
+	busy       int             // calls it is at work on, those given up included
+	held       int             // of these, calls whose caller is gone
+	holders    []*waitfor.Call // of the others, those that are known
 	lastUsed   time.Time
 	retired    bool        // gets no new calls
 	fresh      bool        // it took the place of another, and nobody was told yet
@@ -60,10 +62,11 @@ type group struct {
 	mu       sync.Mutex // guards the rest
 	workers  []*worker
 	starting int
-	waiting  []chan grant // in order
-	failures int          // in a row, of starting or staying alive
-	retryAt  time.Time    // no start before this
-	served   bool         // a process of this session or agent had a call
+	waiting  []*waiter // in order, nested calls first
+	full     bool      // the last start failed, and room was not tried again since
+	failures int       // in a row, of starting or staying alive
+	retryAt  time.Time // no start before this
+	served   bool      // a process of this session or agent had a call
 	closed   bool
 }
 
@@ -71,6 +74,12 @@ type group struct {
 type grant struct {
 	worker *worker
 	err    error
+}
+
+// A waiter is a call that waits for a worker.
+type waiter struct {
+	call  *waitfor.Call
+	ready chan grant // buffered
 }
 
 // Bounds of waiting.
@@ -99,50 +108,65 @@ func (g *group) readable() []string {
 
 // acquire returns a worker with room for one more call, starting one where it
 // may. release or hold must follow.
+//
+// It never waits for what cannot come: where every process is held by calls that
+// wait, directly or not, for the one that asks, the call gets an extra process,
+// or is refused at once where its scope has but one.
 func (g *group) acquire(ctx context.Context) (*worker, error) {
+	call := waitfor.From(ctx)
 	g.mu.Lock()
 	if g.closed {
 		g.mu.Unlock()
 		return nil, errStale
 	}
 	if w := g.freest(); w != nil {
-		w.busy++
+		w.take(call)
 		g.mu.Unlock()
 		return w, nil
 	}
-	if len(g.waiting) >= maxWaiting {
+	if err := g.hopeless(); err != nil {
 		g.mu.Unlock()
-		return nil, &plugin.Error{Code: plugin.CodeOverloaded, Message: fmt.Sprintf("%s: %d calls are waiting already", g.name(), maxWaiting), Retryable: true, RetryAfter: time.Second}
+		return nil, err
 	}
-	if wait := time.Until(g.retryAt); wait > patience && len(g.workers) == 0 {
-		failures := g.failures
-		g.mu.Unlock()
-		return nil, &plugin.Error{
-			Code:      plugin.CodeUnavailable,
-			Message:   fmt.Sprintf("%s: the plugin failed %d times in a row; it is tried again in %s", g.name(), failures, wait.Round(time.Second)),
-			Retryable: true, RetryAfter: wait,
-		}
-	}
-	ready := make(chan grant, 1)
-	g.waiting = append(g.waiting, ready)
+	own := &waiter{call, make(chan grant, 1)}
+	g.enqueue(own)
 	g.grow()
 	g.mu.Unlock()
+
+	wait := waitfor.Begin(call, g)
+	if wait == nil && g.spare(own) {
+		wait = waitfor.Begin(call, g)
+	}
+	if wait == nil {
+		g.refuse(own, g.cyclic(call))
+	} else {
+		defer wait.End()
+	}
 	select {
-	case got := <-ready:
+	case got := <-own.ready:
 		return got.worker, got.err
 	case <-ctx.Done():
 	}
-	g.mu.Lock()
-	g.waiting = slices.DeleteFunc(g.waiting, func(c chan grant) bool { return c == ready })
-	g.mu.Unlock()
-	select {
-	case got := <-ready: // granted in the meantime: give it back
-		if got.worker != nil {
-			g.release(got.worker, nil)
-		}
-	default:
+	g.refuse(own, nil)
+	if got := <-own.ready; got.worker != nil { // granted in the meantime: give it back
+		g.release(got.worker, call, nil)
 	}
-	return nil, plugin.AsError(context.Cause(ctx))
+	return nil, &unsent{plugin.AsError(context.Cause(ctx))}
+}
+
+// hopeless returns why no call should wait now. The lock is held.
+func (g *group) hopeless() error {
+	if len(g.waiting) >= maxWaiting {
+		return &plugin.Error{Code: plugin.CodeOverloaded, Message: fmt.Sprintf("%s: %d calls are waiting already", g.name(), maxWaiting), Retryable: true, RetryAfter: time.Second}
+	}
+	if wait := time.Until(g.retryAt); wait > patience && len(g.workers) == 0 {
+		return &plugin.Error{
+			Code:      plugin.CodeUnavailable,
+			Message:   fmt.Sprintf("%s: the plugin failed %d times in a row; it is tried again in %s", g.name(), g.failures, wait.Round(time.Second)),
+			Retryable: true, RetryAfter: wait,
+		}
+	}
+	return nil
 }
 
 // freest returns the live worker with the most room, nil where none has any.
@@ -170,17 +194,21 @@ func (w *worker) room() int {
 
 // grow starts as many workers as the waiting calls need and the limit allows.
 func (g *group) grow() {
-	live := 0
-	for _, w := range g.workers {
-		if !w.retired {
-			live++
-		}
-	}
-	for g.starting < len(g.waiting) && live+g.starting < g.limit && !g.closed {
+	for g.starting < len(g.waiting) && g.live()+g.starting < g.limit && !g.closed {
 		g.starting++
 		delay := time.Until(g.retryAt)
 		g.runner.work.Go(func() { g.startOne(delay) })
 	}
+}
+
+// live counts the workers that take new calls.
+func (g *group) live() (n int) {
+	for _, w := range g.workers {
+		if !w.retired {
+			n++
+		}
+	}
+	return n
 }
 
 // startOne starts one worker, after the delay that its predecessors' failures ask for.
@@ -200,17 +228,23 @@ func (g *group) startOne(delay time.Duration) {
 		return
 	}
 	if err != nil {
-		g.failed()
-		var waiting []chan grant
+		if plugin.CodeOf(err) != plugin.CodeOverloaded { // else it is no fault of the plugin
+			g.failed()
+		}
+		g.full = true
+		err = &unsent{err}
+		var waiting []*waiter
 		if len(g.workers) == 0 && g.starting == 0 { // nobody else can serve them
 			waiting, g.waiting = g.waiting, nil
 		}
 		g.mu.Unlock()
-		for _, ready := range waiting {
-			ready <- grant{err: err}
+		for _, w := range waiting {
+			w.ready <- grant{err: err}
 		}
+		g.unblock(err)
 		return
 	}
+	g.full = false
 	w.fresh = g.served && g.keeps()
 	g.workers = append(g.workers, w)
 	g.runner.work.Go(func() { g.watch(w) })
@@ -224,12 +258,15 @@ func (g *group) serve() {
 		w := g.freest()
 		if w == nil {
 			g.grow()
+			if g.starting == 0 && !g.closed && g.waiting[0].call.Nested() {
+				g.runner.work.Go(func() { g.unblock(nil) })
+			}
 			return
 		}
-		w.busy++
-		ready := g.waiting[0]
+		next := g.waiting[0]
 		g.waiting = g.waiting[1:]
-		ready <- grant{worker: w}
+		w.take(next.call)
+		next.ready <- grant{worker: w}
 	}
 }
 
@@ -262,9 +299,10 @@ func (g *group) watch(w *worker) {
 }
 
 // release gives back the place of a call that has ended.
-func (g *group) release(w *worker, err error) {
+func (g *group) release(w *worker, call *waitfor.Call, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	w.drop(call)
 	w.busy--
 	w.lastUsed = time.Now()
 	var unsent *notSent
@@ -272,7 +310,7 @@ func (g *group) release(w *worker, err error) {
 	if !isDead(err) {
 		g.failures, g.retryAt = 0, time.Time{}
 	}
-	if w.retired || g.key.scope.Kind == plugin.IsolationCall {
+	if w.retired || g.key.scope.Kind == plugin.IsolationCall || g.surplus(w) {
 		g.retire(w)
 	}
 	g.serve()
@@ -287,9 +325,10 @@ func (g *group) release(w *worker, err error) {
 // no caller is left that waits for it. One that serves several plugins is ended
 // at once when the time of a call was up, since nothing stops their code
 // politely: the next call gets another. err is why the call was given up.
-func (g *group) hold(w *worker, err error) {
+func (g *group) hold(w *worker, call *waitfor.Call, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	w.drop(call)
 	w.held++
 	g.served = true
 	if together(g.manifest) && plugin.CodeOf(err) == plugin.CodeTimeout {
@@ -322,7 +361,7 @@ func (g *group) late(w *worker) {
 		w.impatience.Stop()
 		w.impatience = nil
 	}
-	if w.retired || g.key.scope.Kind == plugin.IsolationCall {
+	if w.retired || g.key.scope.Kind == plugin.IsolationCall || g.surplus(w) {
 		g.retire(w)
 	}
 	g.serve()
@@ -345,6 +384,11 @@ func (g *group) retire(w *worker) {
 			}
 		})
 	}
+}
+
+// surplus reports whether w is beyond the limit and not needed any more.
+func (g *group) surplus(w *worker) bool {
+	return w.busy == 0 && len(g.waiting) == 0 && g.live() > g.limit
 }
 
 // politely asks a worker that nobody uses to end; watch does the rest.
@@ -415,8 +459,8 @@ func (g *group) close() {
 	}
 	g.workers = nil
 	g.mu.Unlock()
-	for _, ready := range waiting {
-		ready <- grant{err: errClosing}
+	for _, w := range waiting {
+		w.ready <- grant{err: &unsent{errClosing}}
 	}
 	for _, w := range workers {
 		g.runner.work.Go(w.politely)

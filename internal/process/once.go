@@ -35,8 +35,10 @@ func (r *Runner) runOnce(ctx context.Context, target *plugin.Target, call *plugi
 	if err != nil {
 		return plugin.Result{}, err
 	}
-	if err := r.reserve(); err != nil {
-		return plugin.Result{}, err
+	if !reserved(ctx).takeSlot() {
+		if err := r.reserve(); err != nil {
+			return plugin.Result{}, &unsent{err}
+		}
 	}
 	l.name, l.data = target.Manifest.Name, artifacts
 	c, err := r.launch(ctx, l, func(line string) {

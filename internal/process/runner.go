@@ -18,6 +18,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/internal/sandbox"
+	"github.com/mortise-dev/mortise/internal/waitfor"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -145,23 +146,17 @@ func (r *Runner) Run(ctx context.Context, target *plugin.Target, call *plugin.Ca
 // something for it. do reports whether the plugin is still at work afterwards.
 func work[T any](ctx context.Context, r *Runner, target *plugin.Target, call *plugin.Call, do func(w *worker) (res T, held bool, err error)) (T, error) {
 	var none T
+	holder := waitfor.From(ctx)
 	for {
-		g, err := r.group(ctx, target, call)
+		g, w, err := r.acquire(ctx, target, call)
 		if err != nil {
 			return none, err
 		}
-		w, err := g.acquire(ctx)
-		if err == errStale {
-			continue
-		}
-		if err != nil {
-			return none, of(target, err)
-		}
 		res, held, err := do(w)
 		if held {
-			g.hold(w, err)
+			g.hold(w, holder, err)
 		} else {
-			g.release(w, err)
+			g.release(w, holder, err)
 		}
 		var unsent *notSent
 		if !errors.As(err, &unsent) { // else it ended just before: another may serve

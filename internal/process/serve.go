@@ -1,7 +1,10 @@
 package process
 
 import (
+	"fmt"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -50,18 +53,61 @@ func (s *session) serve(f *protocol.Frame) {
 		reply(nil, plugin.Errorf(plugin.CodeOverloaded, "more than %d requests of this plugin are being answered", maxServing))
 		return
 	}
+	weight := len(f.Params)
+	if !s.admit(weight) {
+		<-s.serving
+		reply(nil, &plugin.Error{Code: plugin.CodeOverloaded, Retryable: true, RetryAfter: 100 * time.Millisecond,
+			Message: fmt.Sprintf("%s: requests of %d MiB are being answered for plugins; send large ones one after the other", cut(f.Method, 120), inWork.Load()>>20)})
+		return
+	}
 	args := params.Args
 	if len(args) == 0 {
 		args = f.Params // operations.call has its members beside the token
 	}
 	s.answering.Go(func() {
-		defer func() { <-s.serving }()
+		defer func() { s.dismiss(weight); <-s.serving }()
 		if err := s.out.room(x.ctx); err != nil { // it asks for more than it reads
 			reply(nil, err)
 			return
 		}
 		s.out.answered(reply(rawOf(x.services.Serve(x.ctx, f.Method, []byte(args)))))
 	})
+}
+
+// Bounds of the bytes of requests that are being answered. A request is refused
+// beyond them, and never waits: what is at work may wait for the plugin itself.
+const (
+	maxAsked    = 24 << 20 // of all plugins
+	maxAskedOne = 12 << 20 // of one process, unless it is a single request
+)
+
+// inWork is what all of them have now, and part of the memory of the process.
+var inWork atomic.Int64
+
+// admit reports whether a request of that many bytes may be answered now; dismiss
+// must follow. Small ones are bounded by their number.
+func (s *session) admit(bytes int) bool {
+	if bytes <= smallLine {
+		return true
+	}
+	n := int64(bytes)
+	if own := s.asked.Add(n); own > maxAskedOne && own > n {
+		s.asked.Add(-n)
+		return false
+	}
+	if all := inWork.Add(n); all > maxAsked && all > n {
+		inWork.Add(-n)
+		s.asked.Add(-n)
+		return false
+	}
+	return true
+}
+
+func (s *session) dismiss(bytes int) {
+	if bytes > smallLine {
+		s.asked.Add(-int64(bytes))
+		inWork.Add(-int64(bytes))
+	}
 }
 
 func rawOf(value []byte, err error) (jsontext.Value, error) {

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -14,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/budget"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -39,7 +41,8 @@ type session struct {
 	serving     chan struct{} // one for each request of the plugin being answered
 	answering   sync.WaitGroup
 	readDone    chan struct{}
-	stopping    atomic.Bool // the host wants it to end
+	stopping    atomic.Bool  // the host wants it to end
+	asked       atomic.Int64 // bytes of its large requests that are being answered
 
 	mu      sync.Mutex // guards the rest
 	lastID  int64
@@ -219,7 +222,11 @@ func (s *session) read() {
 			s.fail(s.crash("the plugin ended while it was needed"))
 			return
 		}
-		f, err := protocol.ParseFrame(line)
+		f, err := s.parse(line)
+		if budget.Exceeded(err) {
+			s.fail(plugin.Errorf(plugin.CodeOutputTooLarge, "%s: a line of the plugin %w", s.name, err))
+			return
+		}
 		if err == nil && f.Unknown != "" {
 			err = fmt.Errorf("unknown member %.60q", f.Unknown)
 		}
@@ -235,6 +242,22 @@ func (s *session) read() {
 		}
 	}
 }
+
+// parse takes a line apart within the host's budget of memory.
+func (s *session) parse(line []byte) (f protocol.Frame, err error) {
+	if len(line) <= smallLine {
+		return protocol.ParseFrame(line)
+	}
+	var broken error
+	err = budget.Do(budget.Weigh(line).Read(), func() error {
+		f, broken = protocol.ParseFrame(line)
+		return nil
+	})
+	return f, cmp.Or(err, broken)
+}
+
+// smallLine is up to which size a line is not weighed.
+const smallLine = 16 << 10
 
 func (s *session) malformed(format string, args ...any) *plugin.Error {
 	return &plugin.Error{Code: plugin.CodeMalformedResponse, Message: s.name + ": " + fmt.Sprintf(format, args...), Retryable: true}
@@ -323,7 +346,7 @@ func (s *session) end(err error) {
 		if x.late {
 			late++
 		} else {
-			x.answer <- answer{err: err}
+			x.answer <- answer{err: &interrupted{err}}
 		}
 	}
 	s.mu.Unlock()

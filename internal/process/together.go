@@ -39,7 +39,15 @@ func of(target *plugin.Target, err error) error {
 	}
 	copied := *e // others may read it
 	copied.Message = target.Manifest.Name + ": " + rest
-	return &copied
+	var reached interface{ Sent() bool }
+	switch {
+	case !errors.As(err, &reached):
+		return &copied
+	case reached.Sent():
+		return &interrupted{&copied}
+	default:
+		return &unsent{&copied}
+	}
 }
 
 // An attacher is services that read what a plugin writes into its scratch

@@ -15,6 +15,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/mortise-dev/mortise/internal/budget"
 )
 
 // MaxBytes is the largest schema that is compiled.
@@ -87,17 +89,26 @@ func (s *Schema) Check(value []byte) error {
 	if len(value) == 0 {
 		value = []byte("null")
 	}
-	decoded, err := decode(value)
-	if err != nil {
-		return err
+	weight := len(value)
+	if weight > small {
+		weight = budget.Weigh(value).Tree()
 	}
-	err = s.compiled.Validate(decoded)
+	err := budget.Do(weight, func() error {
+		decoded, err := decode(value)
+		if err != nil {
+			return err
+		}
+		return s.compiled.Validate(decoded)
+	})
 	var invalid *jsonschema.ValidationError
 	if errors.As(err, &invalid) {
 		return explain(invalid)
 	}
 	return err
 }
+
+// small is up to which size a value is not weighed.
+const small = 16 << 10
 
 // decode reads one JSON value. Numbers are doubles, which is quick, unless one
 // has more digits than a double keeps: then all stay as they are spelled.

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -133,20 +134,28 @@ func (h *home) write(t *testing.T, name string, content []byte, mode os.FileMode
 	}
 }
 
+// actManifest is the operation that may use every service.
+const actManifest = `  act: {kind: operator, description: The same with effects., timeout: 20s, effects: [storage_write, cursor_write, secret_write, kb_write, schedule_write, http_write]}
+`
+
 // pack writes a manifest.
 func (h *home) pack(t *testing.T, name, isolation, command string) {
 	t.Helper()
+	capabilities, act := "cache", ""
+	if name == "hostile.go" {
+		capabilities, act = strings.Join(service.Names(), ", "), actManifest
+	}
 	h.write(t, "plugins/"+name+"/manifest.yaml", fmt.Appendf(nil, `name: %s
 version: 1.0.0
 owner: test
 description: Misbehaves, or is called beside those that do.
 runner: {kind: process, command: %s}
 isolation: %s
-capabilities: [cache]
+capabilities: [%s]
 operations:
   run: {kind: tool, description: Does what its session says., timeout: 20s, no_cache: true}
-  typed: {kind: tool, description: The same with a whole number for an answer., timeout: 20s, no_cache: true, output: {type: integer}}
-`, name, command, isolation), 0o644)
+%s  typed: {kind: tool, description: The same with a whole number for an answer., timeout: 20s, no_cache: true, output: {type: integer}}
+`, name, command, isolation, capabilities, act), 0o644)
 }
 
 // configure writes the configuration: quick to give up, so that cases end, and
@@ -154,7 +163,7 @@ operations:
 func (h *home) configure(t *testing.T, more string) {
 	t.Helper()
 	var text strings.Builder
-	text.WriteString("processes: {handshake: 3s, cancel_grace: 200ms, session_idle: 1s, per_tenant: 1, max: 48}\npolicy: {allow: [{operations: [\"*\"]}]}\n" + more + "bindings:\n")
+	text.WriteString("processes: {handshake: 3s, cancel_grace: 200ms, session_idle: 1s, per_tenant: 1, max: 48}\npolicy: {allow: [{operations: [\"*\"]}, {effects: [\"*\"]}]}\n" + more + "bindings:\n")
 	for _, c := range trials() {
 		if c.program != "v1" {
 			continue

@@ -65,6 +65,20 @@ func with(params []string, others ...string) (both []string) {
 	return both
 }
 
+// flooded are the service methods that take a value of any size, and others that
+// do not and are asked all the same.
+var flooded = []string{"cache.set", "storage.put", "cursor.set", "kb.upsert_text", "kb.upsert_object", "secrets.set", "audit.log", "scheduler.enqueue", "llm.generate_text",
+	"http.fetch", "artifacts.register", "session.open", "operations.call", "reference_data.get", "rate_limit.take", "query.list", "ocr.extract_text", "identity.lookup"}
+
+// floods are the parameters of a flood of each, with so many requests of so many
+// bytes.
+func floods(bytes, count int) (params []string) {
+	for _, method := range flooded {
+		params = append(params, fmt.Sprintf("%s|%d|%d", method, bytes, count))
+	}
+	return params
+}
+
 // frameKinds are the kinds of wrong lines, each with its parameters. A line of
 // any of them ends the session, wherever it stands.
 var frameKinds = []struct {
@@ -240,6 +254,19 @@ func rows() []row {
 		row{name: "asks with bad ids", params: upTo(6), want: all(malformed, timeout), ms: 800},
 		row{name: "fills the cache", params: ns(10, 150), want: all(none)},
 		row{name: "keeps too much", params: ns(1, 1<<20), want: all(none)},
+	)
+	add("go",
+		row{name: "members", params: ns(1000, 60_000), want: all(none)},
+		row{name: "members", params: ns(100_000, 300_000), want: all(plugin.CodeOutputTooLarge)},
+		row{name: "rows", params: ns(1000, 400_000), want: all(none)},
+		row{name: "rows", params: ns(400_000), want: all(plugin.CodeOutputTooLarge), operation: "typed"},
+		row{name: "nests", params: ns(1000, 250_000), want: all(none)},
+		row{name: "texts", params: ns(1000, 1_000_000), want: all(none)},
+		row{name: "floods with text", params: floods(1<<20, 40), want: all(none), operation: "act", ms: 18_000},
+		row{name: "floods with members", params: floods(500<<10, 40), want: all(none), operation: "act", ms: 18_000},
+		row{name: "floods with arrays", params: floods(500<<10, 40), want: all(none), operation: "act", ms: 18_000},
+		row{name: "floods with text", params: []string{"cache.set|20|200000"}, want: all(none), operation: "act", ms: 18_000},
+		row{name: "reports much", params: []string{"log|1000000|40", "progress|1000000|40", "content|1000000|40"}, want: all(none, exceeded), watch: "quick", ms: 18_000},
 	)
 	add("go",
 		row{name: "memory bomb", params: ns(64, 1024, 16<<10), want: all(exceeded), caged: true},

@@ -1,0 +1,122 @@
+package kernel_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/ledger"
+	"github.com/mortise-dev/mortise/internal/policy"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A said error is a runner's that says whether the plugin had the call.
+type said struct {
+	err  error
+	sent bool
+}
+
+func (s said) Error() string { return s.err.Error() }
+func (s said) Unwrap() error { return s.err }
+func (s said) Sent() bool    { return s.sent }
+
+// What becomes of a call with effects that the host cut off follows from whether
+// the plugin had it, with every code.
+func TestWhatACutOffCallMayHaveDoneFollowsFromWhetherThePluginHadIt(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t, []policy.Rule{{Effects: []string{"*"}}}, target(t, "mail", "send", operator("a")))
+	for _, code := range []plugin.Code{plugin.CodeUnavailable, plugin.CodeOverloaded, plugin.CodeTimeout, plugin.CodeCancelled, plugin.CodeCrashed,
+		plugin.CodeLaunchFailed, plugin.CodeLimitExceeded, plugin.CodeInternal} {
+		for _, sent := range []bool{true, false} {
+			b.do = func(context.Context, *plugin.Target, *plugin.Call, plugin.Services) (plugin.Result, error) {
+				return plugin.Result{}, said{plugin.Errorf(code, "cut off"), sent}
+			}
+			call := asking("mail/send", `{}`)
+			call.Key = fmt.Sprintf("%s %t", code, sent)
+			res, err := b.Call(t.Context(), call)
+			want := plugin.Failed
+			if sent {
+				want = plugin.Unknown
+			}
+			if err == nil || sent != (res.Status == plugin.Unknown) {
+				t.Errorf("%s, sent %t: %s, %v; want %s", code, sent, res.Status, err, want)
+			}
+		}
+	}
+}
+
+// A host that closes refuses new calls, cancels those at work, nested ones too,
+// and closes its ledger once each has its entry.
+func TestEveryCallThatWasMadeHasAnEntryWhenTheHostCloses(t *testing.T) {
+	t.Parallel()
+	for round := range 12 {
+		b := newBundle(t, []policy.Rule{{Effects: []string{"*"}}, {Kinds: []plugin.Kind{plugin.Tool}}},
+			target(t, "t", "op", func(t *plugin.Target) { t.Manifest.Requires.Tools = []string{"t"} }),
+			target(t, "mail", "send", operator("a"), func(t *plugin.Target) { t.Manifest.Requires.Tools = []string{"t"} }))
+		var made atomic.Int64
+		b.do = func(ctx context.Context, _ *plugin.Target, call *plugin.Call, s plugin.Services) (plugin.Result, error) {
+			if call.Depth < 3 {
+				made.Add(1)
+				_, _ = s.Serve(ctx, "operations.call", []byte(`{"operation":"t/op","input":{}}`))
+			}
+			select {
+			case <-time.After(time.Duration(call.Depth) * 3 * time.Millisecond):
+				return plugin.Result{Status: plugin.Succeeded, Data: call.Input}, nil
+			case <-ctx.Done():
+				return plugin.Result{}, context.Cause(ctx)
+			}
+		}
+		var storm sync.WaitGroup
+		for i := range 8 {
+			storm.Go(func() {
+				for n := 0; ; n++ {
+					call := asking([]string{"t/op", "mail/send"}[i%2], `{}`)
+					call.Key = []string{"", fmt.Sprintf("%d.%d", i, n)}[n%2]
+					made.Add(1)
+					_, err := b.Call(t.Context(), call)
+					if err != nil && strings.Contains(err.Error(), "the host is closed") {
+						made.Add(-1) // it was not made, and says so
+						return
+					}
+					if err != nil && plugin.CodeOf(err) != plugin.CodeUnavailable {
+						t.Errorf("a call ended with %v", err)
+					}
+					if err != nil {
+						time.Sleep(time.Millisecond)
+					}
+				}
+			})
+		}
+		time.Sleep(time.Duration(5+5*round) * time.Millisecond)
+		if err := b.Kernel.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.ledger.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		storm.Wait()
+		all, err := b.ledger.List(t.Context(), ledger.Filter{Limit: 100_000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := map[string]int{}
+		for _, e := range all {
+			switch e.Kind {
+			case plugin.EntryCallSucceeded, plugin.EntryCallFailed, plugin.EntryCallRefused, plugin.EntryCallUnknown:
+				ended[e.Subject]++
+			}
+		}
+		if int64(len(ended)) != made.Load() {
+			t.Errorf("round %d: %d calls were made, %d have an end on record", round, made.Load(), len(ended))
+		}
+		for id, n := range ended {
+			if n != 1 {
+				t.Errorf("call %s ended %d times", id, n)
+			}
+		}
+	}
+}
