@@ -100,7 +100,8 @@ type App struct {
 	scrubber *secret.Scrubber // of all that plugins say
 	scripts  *scripts
 	webhooks *webhooks
-	closers  []closer // in the order of opening
+	reserve  *store.Reserve // of the disk; nil where the database is elsewhere
+	closers  []closer       // in the order of opening
 
 	// identify tells who a call is of.
 	identify func(ctx context.Context, call *plugin.Call, field string) (value string, found bool, err error)
@@ -166,10 +167,11 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	go func() { defer close(tried); a.Sandbox.Report() }()
 	a.opened("sandbox", func() error { <-tried; return a.Sandbox.Close() })
 
-	st, err := openStore(ctx, a.Home, a.Config.Database, o.Lease)
+	st, reserve, err := openStore(ctx, a.Home, a.Config.Database, o.Lease)
 	if err != nil {
 		return nil, err
 	}
+	a.reserve = reserve
 	st = scrubber.Guard(st, a.Home)
 	a.Store = st
 	a.opened("store", st.Close)

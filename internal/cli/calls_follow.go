@@ -109,7 +109,7 @@ waits for approval is waited for.`,
 				} else {
 					res, err = c.await(ctx, a, row.ID, limit, nil)
 				}
-				if err := a.Ledger.Close(); err != nil {
+				if err := c.closeBooks(a, true); err != nil {
 					return err
 				}
 				return c.answer("", res, err)

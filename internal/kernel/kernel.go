@@ -106,6 +106,7 @@ type Kernel struct {
 	cache   *cache
 	ended   *signals // of calls that ended in this process
 	running *running // the claimed calls that this process runs
+	owed    owed     // the ends of calls that could not be recorded yet
 }
 
 // New returns a kernel made of these parts.
