@@ -285,7 +285,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	a.opened("agents", a.Agents.Close)
 	a.Plans = a.openPlans(log)
 	a.Plans.Wake, a.Plans.Asked, a.Plans.Expire = a.wake, people.plan, time.Duration(a.Config.Approvals.Expire)
-	a.Plans.Hold = a.hold
+	a.Plans.Hold, a.Plans.Lapse = a.hold, a.Approvals.Expire
 	a.Adapters = a.openAdapters()
 	a.Schedules = a.openSchedules()
 	for _, s := range []worker.Sweeper{waitingCalls{a.Kernel, a.Approvals}, waitingPlans{a.Plans}, dueSchedules{a.Schedules},

@@ -58,6 +58,11 @@ func (c *command) follow(ctx context.Context, st store.Store, row *store.CallRow
 		if now.State.Ended() {
 			return ending(now, &last)
 		}
+		if now.State == store.CallPending && !now.WakeAt.After(time.Now()) {
+			why := plugin.Errorf(plugin.CodeApprovalExpired, "nobody answered by %s; the next host that runs here puts that on record", now.WakeAt.Format(time.RFC3339))
+			c.say("mortise: %s", messageOf(why))
+			return reported{why}
+		}
 		pauseFor(ctx, lookLast)
 		if err := ctx.Err(); err != nil {
 			return reported{unfinished{err}}
