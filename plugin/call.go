@@ -40,6 +40,7 @@ type Call struct {
 	Place    string    // what tells it from the other calls of its parent, or of its schedule, so that it is found when that runs again
 	Plan     string    // the plan that this is a step of
 	Approval string    // the approval that covers it, where that was given to the plan as a whole
+	Filled   []string  // of Labels, those of what was filled in since that approval was asked for
 	Digest   string    // the package it was meant for; another is refused
 	Attempt  int64     // which run of it this is, from 1; the kernel sets it
 	Decision *Decision // what policy said of it; the kernel sets it

@@ -104,6 +104,10 @@ type Options struct {
 	// Wake lets somebody give a conversation its turn; nil leaves it to a sweep.
 	Wake func(ctx context.Context, tenant, session string)
 
+	// Outcome returns how a call ended. Where it is nil nobody hears of calls that
+	// outlive their turn.
+	Outcome func(ctx context.Context, tenant, call string) (plugin.Result, error)
+
 	Log  *slog.Logger
 	Now  func() time.Time // time.Now where it is nil
 	Turn time.Duration    // how long a turn may take; ten minutes where it is 0

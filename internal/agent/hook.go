@@ -39,6 +39,9 @@ func (a *Agents) Before(ctx context.Context, t *plugin.Target, call *plugin.Call
 		return heard, err
 	}
 	v, err := i.bus.Veto(ctx, event.ToolBefore, p)
+	if v.Payload != nil {
+		heardArgs(ctx, v.Payload)
+	}
 	if err != nil {
 		return heard, failed(ctx, err)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/mortise-dev/mortise/internal/event"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -83,10 +82,11 @@ func (t *turn) use(ctx context.Context, u *Use) (err error) {
 		t.audience.Using(*u)
 	}
 	started := t.agents.Now()
-	res, failed := t.agents.Kernel.Call(ctx, call)
+	inner, args := withArgs(ctx, u.Input)
+	res, failed := t.agents.Kernel.Call(inner, call)
 	if failed == nil && res.Status == plugin.PendingApproval {
 		u.Approval = res.Approval.ID
-		t.told(u, res, nil) // however asking ends
+		u.told(res, nil) // however asking ends
 		if t.audience.Ask != nil {
 			reply, failure := t.audience.Ask(*u)
 			if failure != nil {
@@ -98,22 +98,17 @@ func (t *turn) use(ctx context.Context, u *Use) (err error) {
 		}
 	}
 	u.Took = t.agents.Now().Sub(started)
-	t.told(u, res, failed)
+	u.told(res, failed)
 	t.taint(plugin.Labels(res.Labels, t.read()))
 	if t.audience.Used != nil {
 		t.audience.Used(*u)
 	}
-	f := fields{
-		"sessionId": t.session, "toolName": u.Operation, "toolCallId": u.CallID, "args": u.Input,
-		"durationMs": u.Took.Milliseconds(), "ok": u.Code == "",
-	}
-	if u.Code == "" && len(res.Data) > 0 && len(res.Data) <= maxHeard {
-		f["result"] = res.Data
-	}
-	if u.Code != "" {
-		f["error"] = u.Text
-	}
-	if failure := t.happened(ctx, event.ToolAfter, f); failure != nil {
+	after := After{Session: t.session, Tool: u.Operation, Call: u.CallID, Args: args(), Started: started}
+	if u.Status != plugin.Succeeded && u.Code == "" { // it waits for a person, or goes on elsewhere
+		if err := t.owe(ctx, after); err != nil {
+			return err
+		}
+	} else if failure := t.after(ctx, after, u, res.Data); failure != nil {
 		return failure
 	}
 	// A hook that asked to end the turn is the one refusal that is no answer.
@@ -124,7 +119,7 @@ func (t *turn) use(ctx context.Context, u *Use) (err error) {
 }
 
 // told spells what a call came to for the model.
-func (t *turn) told(u *Use, res plugin.Result, err error) {
+func (u *Use) told(res plugin.Result, err error) {
 	u.Status = res.Status
 	switch {
 	case err != nil:

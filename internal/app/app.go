@@ -113,8 +113,9 @@ type App struct {
 	scrubber *secret.Scrubber // of all that plugins say
 	scripts  *scripts
 	webhooks *webhooks
-	hide     []string // directories that no plugin is shown; the data directory is the first
-	closers  []closer // in the order of opening
+	hide     []string       // directories that no plugin is shown; the data directory is the first
+	reserve  *store.Reserve // of the disk; nil where the database is elsewhere
+	closers  []closer       // in the order of opening
 
 	// identify tells who a call is of.
 	identify func(ctx context.Context, call *plugin.Call, field string) (value string, found bool, err error)
@@ -181,10 +182,11 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	go func() { defer close(tried); a.Sandbox.Report() }()
 	a.opened("sandbox", func() error { <-tried; return a.Sandbox.Close() })
 
-	st, err := openStore(ctx, a.Home, a.Config.Database, o.Lease)
+	st, reserve, err := openStore(ctx, a.Home, a.Config.Database, o.Lease)
 	if err != nil {
 		return nil, err
 	}
+	a.reserve = reserve
 	st = scrubber.Guard(st, a.Home)
 	a.Store = st
 	a.opened("store", st.Close)
@@ -290,7 +292,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 			"outcome", u.Outcome, "attempts", u.Attempts, "sent", u.Sent, "received", u.Received, "took", u.Took)
 	}
 	a.opened("connections of plugins", broker.Close)
-	a.Approvals = &approval.Desk{Store: st, May: a.MayApprove, Wake: a.wake}
+	a.Approvals = &approval.Desk{Store: st, May: a.MayApprove, Wake: a.wake, Ended: a.unapproved}
 	people := newNotifier(a.Config.Approvals.Notify, a.Home, st, log)
 	a.opened("telling of approvers", people.Close)
 	a.Kernel = kernel.New(kernel.Options{
@@ -307,7 +309,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	a.opened("agents", a.Agents.Close)
 	a.Plans = a.openPlans(log)
 	a.Plans.Wake, a.Plans.Asked, a.Plans.Expire = a.wake, people.plan, time.Duration(a.Config.Approvals.Expire)
-	a.Plans.Hold = a.hold
+	a.Plans.Hold, a.Plans.Lapse = a.hold, a.Approvals.Expire
 	a.Adapters = a.openAdapters()
 	a.Schedules = a.openSchedules()
 	for _, s := range []worker.Sweeper{waitingCalls{a.Kernel, a.Approvals}, waitingPlans{a.Plans}, dueSchedules{a.Schedules},

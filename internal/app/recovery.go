@@ -64,8 +64,16 @@ func (a *App) noticeOlder(ctx context.Context) error {
 	return err
 }
 
-// hold refuses whatever has effects while the host is in recovery.
+// hold refuses whatever has effects while the host is in recovery, and while
+// there is no room on the disk for the record of how they end.
 func (a *App) hold(ctx context.Context) error {
+	if a.reserve != nil {
+		if err := a.reserve.Ensure(); err != nil {
+			e := plugin.Errorf(plugin.CodeUnavailable, "nothing with effects runs while the disk of %s has no room for the record of it: %w; free some room, and it goes on by itself", a.Home, err)
+			e.Retryable = true
+			return e
+		}
+	}
 	rec, err := store.ReadRecovery(ctx, a.Store)
 	if err != nil || rec == nil {
 		return err

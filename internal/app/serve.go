@@ -154,8 +154,21 @@ func (a *App) wake(ctx context.Context, kind, tenant, id string) {
 
 func (a *App) wakeCall(ctx context.Context, tenant, id string) { a.wake(ctx, job.Call, tenant, id) }
 
-// goOn wakes the plan of a call that ended while nobody of the plan was there.
+// unapproved is goOn for a call that failed for want of an approval.
+func (a *App) unapproved(ctx context.Context, tenant, call string) {
+	row, err := a.Store.Call(ctx, tenant, call)
+	if err != nil || row == nil {
+		return
+	}
+	a.goOn(ctx, row)
+}
+
+// goOn wakes the plan of a call that ended while nobody of the plan was there,
+// and tells the plugins of the agent that made it.
 func (a *App) goOn(ctx context.Context, row *store.CallRow) {
+	if a.Agents != nil {
+		a.Agents.Ended(ctx, row)
+	}
 	if row.Plan != "" {
 		a.wake(ctx, job.Plan, row.Tenant, row.Plan)
 	}

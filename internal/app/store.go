@@ -33,16 +33,19 @@ func ChooseDatabase(asked string, configured config.Database) (config.Database, 
 	return d, nil
 }
 
-// openStore opens the store of a host.
-func openStore(ctx context.Context, home string, d config.Database, lease time.Duration) (store.Store, error) {
+// openStore opens the store of a host, and the reserve of its disk; a database
+// elsewhere has none.
+func openStore(ctx context.Context, home string, d config.Database, lease time.Duration) (store.Store, *store.Reserve, error) {
 	if d == "" {
-		return sqlite.Open(ctx, home, sqlite.Options{})
+		reserve := store.NewReserve(home, store.ReserveSize)
+		st, err := sqlite.Open(ctx, home, sqlite.Options{Reserve: reserve})
+		return st, reserve, err
 	}
 	st, err := postgres.Open(ctx, d.URL(), postgres.Options{Home: home, Lease: lease})
 	if err != nil {
-		return nil, away(d, err)
+		return nil, nil, away(d, err)
 	}
-	return st, nil
+	return st, nil, nil
 }
 
 // Reading opens the store of a host for reading alone. Where there is nothing

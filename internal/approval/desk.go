@@ -23,6 +23,8 @@ type Desk struct {
 
 	// Wake hears of what may go on now: a call or a plan. It may be nil.
 	Wake func(ctx context.Context, kind, tenant, id string)
+	// Ended hears of calls that failed for want of an approval. It may be nil.
+	Ended func(ctx context.Context, tenant, call string)
 
 	Now func() time.Time // time.Now where it is nil
 }
@@ -67,11 +69,13 @@ func (d *Desk) Decide(ctx context.Context, a Answer) (*store.ApprovalRow, error)
 		return row, err
 	}
 	if refusal != nil {
+		d.ended(ctx, &decided) // its time may have been over just now
 		return &decided, d.refused(ctx, &decided, a, refusal)
 	}
 	if decided.State == store.ApprovalApproved && d.Wake != nil {
 		d.Wake(ctx, decided.SubjectKind, decided.Tenant, decided.SubjectID)
 	}
+	d.ended(ctx, &decided)
 	return &decided, nil
 }
 
@@ -219,8 +223,17 @@ func (d *Desk) Expire(ctx context.Context) (n int, err error) {
 			return n, err
 		}
 		n++
+		row.State = store.ApprovalExpired
+		d.ended(ctx, &row)
 	}
 	return n, nil
+}
+
+// ended tells of a call that has failed for want of an approval.
+func (d *Desk) ended(ctx context.Context, row *store.ApprovalRow) {
+	if d.Ended != nil && row.SubjectKind == store.SubjectCall && (row.State == store.ApprovalDenied || row.State == store.ApprovalExpired) {
+		d.Ended(ctx, row.Tenant, row.SubjectID)
+	}
 }
 
 // expire closes an approval that nobody answered in time.

@@ -202,7 +202,7 @@ func (c *command) approvalsApprove() *cobra.Command {
 				}
 				leave(ctx, a, row.SubjectID)
 				res, err := c.await(ctx, a, row.SubjectID, 0, nil)
-				if err := a.Ledger.Close(); err != nil {
+				if err := c.closeBooks(a, true); err != nil {
 					return err
 				}
 				return c.answer("", res, err)

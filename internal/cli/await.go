@@ -61,6 +61,12 @@ func (c *command) await(ctx context.Context, a *app.App, id string, limit time.D
 		case waiting.Err() != nil:
 			asks.leave()
 			return standing(row), unfinished{context.Cause(waiting)}
+		case row.State == store.CallPending && !row.WakeAt.After(time.Now()): // its time is over, and no host may be there to say so
+			if _, err := a.Approvals.Expire(context.WithoutCancel(ctx)); err != nil {
+				return standing(row), err
+			}
+			pauseFor(waiting, lookFirst)
+			continue
 		case due(row):
 			// Whatever comes of it, the row tells; but not what keeps it from being tried.
 			if err := c.attend(ctx, a, row); plugin.CodeOf(err) == plugin.CodeInternal && ctx.Err() == nil {

@@ -58,6 +58,11 @@ func (c *command) follow(ctx context.Context, st store.Store, row *store.CallRow
 		if now.State.Ended() {
 			return ending(now, &last)
 		}
+		if now.State == store.CallPending && !now.WakeAt.After(time.Now()) {
+			why := plugin.Errorf(plugin.CodeApprovalExpired, "nobody answered by %s; the next host that runs here puts that on record", now.WakeAt.Format(time.RFC3339))
+			c.say("mortise: %s", messageOf(why))
+			return reported{why}
+		}
 		pauseFor(ctx, lookLast)
 		if err := ctx.Err(); err != nil {
 			return reported{unfinished{err}}
@@ -109,7 +114,7 @@ waits for approval is waited for.`,
 				} else {
 					res, err = c.await(ctx, a, row.ID, limit, nil)
 				}
-				if err := a.Ledger.Close(); err != nil {
+				if err := c.closeBooks(a, true); err != nil {
 					return err
 				}
 				return c.answer("", res, err)

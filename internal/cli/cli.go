@@ -97,6 +97,7 @@ type command struct {
 	as           string // --as
 	json         bool   // --json, where the command has it
 	debug        bool   // --debug, where the command has it
+	printed      bool   // a JSON object stands on standard output
 }
 
 // reported is an error that the user has been told already.
@@ -256,6 +257,7 @@ func (c *command) printRaw(raw jsontext.Value) error {
 		}
 		raw = jsontext.Value(escaped(string(raw)))
 	}
+	c.printed = true
 	_, err := c.out.Write(append(raw, '\n'))
 	return err
 }
@@ -276,9 +278,10 @@ func isTerminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// fail tells the user about an error.
+// fail tells the user about an error. A program that asked for one JSON object
+// gets no second one for what went wrong after the first.
 func (c *command) fail(err error) {
-	if c.json {
+	if c.json && !c.printed {
 		_ = c.print(map[string]any{"status": plugin.Failed, "error": errorOf(err)})
 		return
 	}

@@ -250,7 +250,7 @@ somebody is faster, and prints the result.`,
 				}
 				if wait {
 					res, err = c.hold(cmd.Context(), a, res, 0)
-					if closeErr := a.Ledger.Close(); closeErr != nil {
+					if closeErr := c.closeBooks(a, true); closeErr != nil {
 						return closeErr
 					}
 					return c.answer(id, res, err)

@@ -111,7 +111,7 @@ func (c *command) planning(ctx context.Context, do func(*app.App) (*plan.View, e
 	if err != nil && v == nil {
 		return err
 	}
-	if closeErr := a.Ledger.Close(); closeErr != nil {
+	if closeErr := c.closeBooks(a, true); closeErr != nil {
 		return closeErr
 	}
 	return c.answerPlan(v, err)

@@ -178,14 +178,26 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 	}
 	// The books are closed before anything is printed, so that whatever happens
 	// next, an answer that somebody has seen is on record.
-	if err := a.Ledger.Close(); err != nil {
-		return err
+	if closed := c.closeBooks(a, err != nil || target != nil && len(target.Operation.Effects) > 0 && call.Dry == nil); closed != nil {
+		return closed
 	}
 	answered := c.answerAs(ref, in.ID, target, f, res, err)
 	if !c.json {
 		c.adviseRun(ctx, a, target, ref, f, err)
 	}
 	return answered
+}
+
+// closeBooks writes what the ledger has behind. Where that fails an answer is
+// withheld, but for one that stands on its own: a call that was claimed is
+// settled before it is answered, and an error is one in any case.
+func (c *command) closeBooks(a *app.App, stands bool) error {
+	err := a.Ledger.Close()
+	if err == nil || !stands {
+		return err
+	}
+	c.say("mortise: the ledger could not write what was behind: %s", messageOf(err))
+	return nil
 }
 
 // oneAndArguments is the one name of what is run, and whatever stands after --.

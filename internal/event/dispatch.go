@@ -63,28 +63,30 @@ func (b *Bus) Veto(ctx context.Context, event string, p *Payload) (Verdict, erro
 	}
 	v := view{payload: p}
 	var failures []Failure
+	made := func() *Payload {
+		if v.payload == p {
+			return nil
+		}
+		return v.payload
+	}
 	for i := 0; i < len(handlers); {
 		n, said, err := b.vetoes(inner, slot, handlers[i:], &v)
 		if i += n; err != nil {
 			f, err := b.failed(inner, handlers[i-1], err)
 			failures = append(failures, f)
 			if err != nil {
-				return Verdict{Failed: failures}, err
+				return Verdict{Payload: made(), Failed: failures}, err
 			}
 			continue
 		}
 		if !said.Allow {
-			return Verdict{Reason: cut(said.Reason, maxReason), By: nameOf(handlers[i-1].Plugin), Failed: failures}, nil
+			return Verdict{Reason: cut(said.Reason, maxReason), Payload: made(), By: nameOf(handlers[i-1].Plugin), Failed: failures}, nil
 		}
 	}
 	if b.closed.Load() {
-		return Verdict{Failed: failures}, closed(b.agent)
+		return Verdict{Payload: made(), Failed: failures}, closed(b.agent)
 	}
-	verdict := Verdict{Allow: true, Failed: failures}
-	if v.payload != p {
-		verdict.Payload = v.payload
-	}
-	return verdict, nil
+	return Verdict{Allow: true, Payload: made(), Failed: failures}, nil
 }
 
 // dispatch finds an event that is to be emitted in one way, and who handles it:

@@ -58,7 +58,7 @@ type Subscription struct {
 type Verdict struct {
 	Allow   bool
 	Reason  string    // of a refusal
-	Payload *Payload  // what is allowed, where that was changed; else nil
+	Payload *Payload  // what the handlers made of it, also where one refused or failed; nil where that is what it was
 	By      string    // the plugin that refused
 	Failed  []Failure // handlers that failed, in their order
 }

@@ -16,19 +16,22 @@ const Enabled = true
 // What the test wants, from the environment:
 //
 //	MORTISE_FAULT_AT=point:3       end at the third time the point is come by
+//	MORTISE_FAULT_ERR=point:3      fail from the third time on that the point is come by
 //	MORTISE_FAULT_LOG=file         and write the point's name there before
 //	MORTISE_FAULT_LIFT=name,name   without these guards
 var (
-	at, after = wanted()
-	log       = os.Getenv("MORTISE_FAULT_LOG")
-	lifted    = strings.Split(os.Getenv("MORTISE_FAULT_LIFT"), ",")
+	at, after = wanted("MORTISE_FAULT_AT")
 
-	mu    sync.Mutex
-	times int
+	errAt, errAfter = wanted("MORTISE_FAULT_ERR")
+	log             = os.Getenv("MORTISE_FAULT_LOG")
+	lifted          = strings.Split(os.Getenv("MORTISE_FAULT_LIFT"), ",")
+
+	mu              sync.Mutex
+	times, errTimes int
 )
 
-func wanted() (point string, after int) {
-	point, count, _ := strings.Cut(os.Getenv("MORTISE_FAULT_AT"), ":")
+func wanted(variable string) (point string, after int) {
+	point, count, _ := strings.Cut(os.Getenv(variable), ":")
 	after, err := strconv.Atoi(count)
 	if err != nil {
 		after = 1
@@ -52,6 +55,20 @@ func At(point string) {
 	}
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // the signal is on its way
+}
+
+// Err returns an input/output error, as from a disk that is gone, from the time
+// on that a test wants it at this point.
+func Err(point string) error {
+	if errAt != point {
+		return nil
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if errTimes++; errTimes < errAfter {
+		return nil
+	}
+	return &os.SyscallError{Syscall: "fdatasync", Err: syscall.EIO}
 }
 
 // Lifted reports whether a test wants to see what happens without this guard.

@@ -12,5 +12,8 @@ const Enabled = false
 // At ends the process if a test wants it to end here.
 func At(string) {}
 
+// Err returns what a test wants to fail here with; nil if it wants nothing.
+func Err(string) error { return nil }
+
 // Lifted reports whether a test wants to see what happens without this guard.
 func Lifted(string) bool { return false }

@@ -122,6 +122,7 @@ type stored struct {
 	Place      string           `json:"place,omitempty"`
 	Plan       string           `json:"plan,omitempty"`
 	Approval   string           `json:"approval,omitempty"`
+	Filled     []string         `json:"filled,omitempty"`
 	Trace      plugin.Trace     `json:"trace"`
 	Timeout    time.Duration    `json:"timeout,omitempty"`
 	Input      json.RawMessage  `json:"input"`
@@ -137,7 +138,7 @@ func (r *request) encode() []byte {
 	}
 	raw, err := json.Marshal(stored{
 		c.Principal, c.Actor, c.Agent, c.Origin, c.Parent, c.Session, c.Depth, c.EffectFree, c.Labels,
-		c.Key, c.Place, c.Plan, c.Approval, c.Trace, c.Timeout, input, c.Overlay,
+		c.Key, c.Place, c.Plan, c.Approval, c.Filled, c.Trace, c.Timeout, input, c.Overlay,
 	})
 	if err != nil {
 		panic(err) // it was read as JSON before
@@ -176,7 +177,7 @@ func (s *stored) call(row *store.CallRow) *plugin.Call {
 	return &plugin.Call{
 		ID: row.ID, Tenant: row.Tenant, Principal: s.Principal, Actor: s.Actor, Agent: s.Agent, Origin: s.Origin, Parent: s.Parent, Session: s.Session,
 		Depth: s.Depth, EffectFree: s.EffectFree, Labels: s.Labels, Operation: row.Operation + "@=" + row.Version, Input: s.Input, Key: s.Key,
-		Place: s.Place, Plan: s.Plan, Approval: s.Approval, Digest: row.PackageDigest, Trace: s.Trace, Timeout: s.Timeout, Overlay: s.Overlay,
+		Place: s.Place, Plan: s.Plan, Approval: s.Approval, Filled: s.Filled, Digest: row.PackageDigest, Trace: s.Trace, Timeout: s.Timeout, Overlay: s.Overlay,
 	}
 }
 

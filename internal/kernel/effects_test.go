@@ -67,12 +67,18 @@ func (m *mailbox) all() []string {
 // what it was answered.
 func sender(t *testing.T, m *mailbox, change ...func(*plugin.Target)) (*bundle, func(calls int) func(context.Context, *plugin.Target, *plugin.Call, plugin.Services) (plugin.Result, error)) {
 	t.Helper()
+	return senderOn(t, m, func(st store.Store) store.Store { return st }, change...)
+}
+
+// senderOn is sender with what the ledger is kept in.
+func senderOn(t *testing.T, m *mailbox, on func(store.Store) store.Store, change ...func(*plugin.Target)) (*bundle, func(calls int) func(context.Context, *plugin.Target, *plugin.Call, plugin.Services) (plugin.Result, error)) {
+	t.Helper()
 	change = append([]func(*plugin.Target){operator("http_write"), func(t *plugin.Target) {
 		t.Operation.Brokered = true
 		t.Manifest.Capabilities = []string{"http"}
 		t.Manifest.HTTP.Hosts = []string{"mail.example.com"}
 	}}, change...)
-	b := newBundle(t, []policy.Rule{{Effects: []string{"*"}}}, target(t, "mail", "send", change...))
+	b := newBundleOn(t, on, []policy.Rule{{Effects: []string{"*"}}}, target(t, "mail", "send", change...))
 	b.broker.Egress = egress.Grants{Map: map[string]string{"mail.example.com": m.Listener.Addr().String()}}
 	return b, func(calls int) func(context.Context, *plugin.Target, *plugin.Call, plugin.Services) (plugin.Result, error) {
 		return func(ctx context.Context, _ *plugin.Target, _ *plugin.Call, s plugin.Services) (plugin.Result, error) {

@@ -54,9 +54,10 @@ func (r *request) gate(ctx context.Context) error {
 }
 
 // covered reports whether the plan that the call is a step of was approved as a
-// whole. What came from outside the plan meanwhile is not covered.
+// whole. The arguments that stood in it are covered, whatever they are tainted
+// with: they were shown. What was filled in since from outside is not.
 func (r *request) covered(ctx context.Context) (bool, error) {
-	if r.call.Approval == "" || r.call.Plan == "" || slices.Contains(r.call.Labels, plugin.Untrusted) {
+	if r.call.Approval == "" || r.call.Plan == "" || slices.Contains(r.call.Filled, plugin.Untrusted) {
 		return false, nil
 	}
 	given, err := r.k.Ledger.Approval(ctx, r.call.Tenant, r.call.Approval)

@@ -115,6 +115,7 @@ type Kernel struct {
 	ended     *signals // of calls that ended in this process
 	running   *running // the claimed calls that this process runs
 	admission *admission
+	owed      owed // the ends of calls that could not be recorded yet
 }
 
 // New returns a kernel made of these parts.

@@ -69,6 +69,12 @@ func (b *bundle) Level() string { return "none" }
 
 func newBundle(t *testing.T, rules []policy.Rule, targets ...*plugin.Target) *bundle {
 	t.Helper()
+	return newBundleOn(t, func(st store.Store) store.Store { return st }, rules, targets...)
+}
+
+// newBundleOn is newBundle with what the ledger is kept in.
+func newBundleOn(t *testing.T, on func(store.Store) store.Store, rules []policy.Rule, targets ...*plugin.Target) *bundle {
+	t.Helper()
 	b := &bundle{targets: map[string]*plugin.Target{}}
 	for _, target := range targets {
 		b.targets[target.Name()] = target
@@ -80,7 +86,7 @@ func newBundle(t *testing.T, rules []policy.Rule, targets ...*plugin.Target) *bu
 	if b.store, err = sqlite.Open(t.Context(), t.TempDir(), sqlite.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if b.ledger, err = ledger.Open(t.Context(), b.store, ledger.Options{}); err != nil {
+	if b.ledger, err = ledger.Open(t.Context(), on(b.store), ledger.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -446,6 +446,9 @@ func randomness(output []byte) json.RawMessage {
 func (r *request) finish(ctx context.Context, res plugin.Result, err error) (plugin.Result, error) {
 	ctx = context.WithoutCancel(ctx)
 	now := r.k.Now()
+	if !r.mayHaveActed() {
+		err = noRoom(err)
+	}
 	failure := plugin.AsError(err)
 	if failure != nil {
 		own := *failure // more will be said in its message, and others may have it too
@@ -461,9 +464,7 @@ func (r *request) finish(ctx context.Context, res plugin.Result, err error) (plu
 	r.rehearsed(&res, failure)
 	goesOn, recordErr := r.write(ctx, &res, failure, now)
 	if recordErr != nil {
-		// A result that is not on record is no result.
-		r.k.Log.Error("a call could not be recorded", "call_id", r.call.ID, "operation", r.record.Operation, "cause", recordErr.Error())
-		return plugin.Result{}, plugin.Errorf(plugin.CodeInternal, "call %s could not be recorded, so its result is withheld", r.call.ID)
+		return r.unrecorded(failure, recordErr)
 	}
 	fault.At("ack")
 	if goesOn {

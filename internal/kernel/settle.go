@@ -42,6 +42,7 @@ func (r *request) settle(ctx context.Context, res *plugin.Result, failure *plugi
 		o.Result = nil
 	}
 	if err := r.k.Ledger.Settle(ctx, *r.lease, o, &rec, now); err != nil {
+		r.k.owed.add(end{*r.lease, o, rec, now})
 		return false, err
 	}
 	fault.At("settled")
@@ -73,6 +74,11 @@ func (r *request) fate(res *plugin.Result, failure *plugin.Error) store.CallStat
 	open, repeatable := r.journal.Unanswered()
 	switch {
 	case r.journal.Diverged(), open > repeatable:
+		return store.CallUnknown
+	case r.journal.Starved() && (open > 0 || r.journal.Done() > 0): // it was stopped half way by the host
+		if again && r.lease.Journalled() && failure.Code != plugin.CodeCancelled {
+			return store.CallQueued
+		}
 		return store.CallUnknown
 	case !r.lease.Journalled(): // the dispatch is an effect too, and one that nobody can repeat
 		if open > 0 || r.ran && r.unseen(failure) {

@@ -8,8 +8,10 @@ import (
 
 // Due returns calls for which the time has come, the longest waiting first:
 // those that may run, those of which it is to be asked how they ended, and
-// those that have waited long enough for a person.
+// those that have waited long enough for a person. Ends of calls that could not
+// be recorded are recorded first, where that works by now.
 func (k *Kernel) Due(ctx context.Context, limit int) ([]store.CallRow, error) {
+	k.pay(ctx)
 	return k.Ledger.Due(ctx, k.Now(), limit)
 }
 

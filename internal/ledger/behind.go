@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -27,8 +28,11 @@ type behind struct {
 	room    chan struct{}  // closed when entries were taken
 	writing bool           // entries were taken and are not yet written
 	closed  bool
-	err     error // why nothing is written any more
+	err     error // why nothing is taken any more: for good, or while the disk is full
 }
+
+// fullAgain is how long after a full disk the entries are tried again.
+const fullAgain = time.Second
 
 func newBehind(st store.Store, opts Options) *behind {
 	b := &behind{
@@ -138,20 +142,34 @@ func (b *behind) run(flush time.Duration) {
 		case <-b.first:
 			timer.Reset(flush)
 		case <-timer.C:
-			b.write(b.st.Write)
+			b.write(context.Background(), b.st.Write)
 		case <-b.urgent:
 			timer.Stop()
-			b.write(b.st.Write)
+			b.write(context.Background(), b.st.Write)
 		case <-b.quit:
 			return
+		}
+		if b.waitsForRoom() {
+			timer.Reset(fullAgain)
 		}
 	}
 }
 
-// write takes what there is and writes it with commit.
-func (b *behind) write(commit func(context.Context, func(store.Tx) error) error) {
+// waitsForRoom reports whether entries are kept that the disk had no room for.
+func (b *behind) waitsForRoom() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return errors.Is(b.err, store.ErrFull)
+}
+
+// write takes what there is and writes it with commit. What finds no room on the
+// disk is kept, and nothing more is taken until it was written.
+func (b *behind) write(ctx context.Context, commit func(context.Context, func(store.Tx) error) error) {
 	b.mu.Lock()
 	entries, waiters, err := b.entries, b.waiters, b.err
+	if errors.Is(err, store.ErrFull) {
+		err = nil
+	}
 	b.entries, b.waiters = nil, nil
 	b.writing = true
 	close(b.room)
@@ -161,7 +179,7 @@ func (b *behind) write(commit func(context.Context, func(store.Tx) error) error)
 	// Nobody's context: these are the entries of many, and of callers long gone.
 	if err == nil && len(entries) > 0 {
 		err = lapsing(func() error {
-			return commit(context.Background(), func(tx store.Tx) error {
+			return commit(ctx, func(tx store.Tx) error {
 				for _, e := range entries {
 					tx.Append(e)
 				}
@@ -173,6 +191,9 @@ func (b *behind) write(commit func(context.Context, func(store.Tx) error) error)
 	b.mu.Lock()
 	b.writing = false
 	b.err = err
+	if errors.Is(err, store.ErrFull) {
+		b.entries = append(entries, b.entries...)
+	}
 	b.mu.Unlock()
 	for _, done := range waiters {
 		done <- err
@@ -192,7 +213,7 @@ func (b *behind) close() error {
 	close(b.quit)
 	<-b.ended
 
-	b.write(b.st.WriteLast)
+	b.write(store.Settling(context.Background()), b.st.WriteLast)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.err

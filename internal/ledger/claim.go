@@ -163,7 +163,7 @@ func (l *Ledger) Settle(ctx context.Context, lease Lease, o Outcome, rec *plugin
 	}
 	var won bool
 	err = lapsing(func() error {
-		return l.st.Write(context.WithoutCancel(ctx), func(tx store.Tx) (err error) {
+		return l.st.Write(store.Settling(context.WithoutCancel(ctx)), func(tx store.Tx) (err error) {
 			won, err = m.do(tx)
 			return err
 		})

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -48,6 +49,7 @@ type Journal struct {
 	open     map[int64]store.EffectRow
 	done     int
 	diverged bool
+	starved  bool // an effect was refused because it could not be put into the journal
 }
 
 type requestOf struct {
@@ -147,6 +149,9 @@ func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
 	}
 	inserted, err := j.write(ctx, row, earlier)
 	if err != nil {
+		j.mu.Lock()
+		j.starved = j.starved || errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrFailed)
+		j.mu.Unlock()
 		return Begun{}, err
 	}
 	j.mu.Lock()
@@ -214,7 +219,7 @@ func (j *Journal) write(ctx context.Context, row store.EffectRow, earlier *store
 // hears it. If the call has ended meanwhile the answer is kept as evidence, and
 // the error says so.
 func (j *Journal) End(ctx context.Context, n int64, answer []byte) error {
-	ctx = context.WithoutCancel(ctx) // what happened has happened
+	ctx = store.Settling(context.WithoutCancel(ctx)) // what happened has happened
 	j.mu.Lock()
 	row, known := j.open[n]
 	j.mu.Unlock()
@@ -295,6 +300,14 @@ func (j *Journal) Whole() bool {
 		j.diverged = j.diverged || row.Attempt < j.lease.row.Attempt
 	}
 	return !j.diverged
+}
+
+// Starved reports whether this attempt was kept from an effect because the host
+// could not write: how it failed says nothing of what it would have done.
+func (j *Journal) Starved() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.starved
 }
 
 // Diverged reports whether this attempt did something else than the one before.

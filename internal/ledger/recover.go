@@ -20,7 +20,7 @@ import (
 // behind died too: the ledger says where it may have a gap. What becomes of a
 // call that was running is in [afterlife].
 func (l *Ledger) Recover(ctx context.Context) (int, error) {
-	n, err := l.st.Recover(ctx, func(tx store.Tx, node store.NodeRow) error {
+	n, err := l.st.Recover(store.Settling(ctx), func(tx store.Tx, node store.NodeRow) error {
 		at := time.Now().UTC()
 		if err := bury(ctx, tx, node, l.st.Node(), at); err != nil {
 			return err

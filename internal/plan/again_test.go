@@ -17,11 +17,14 @@ import (
 func TestACancelledPlansQueuedStepNeverRuns(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	v := r.must(t, "", proposal(t, nil, proposed{"step_id": "s1", "action": "desk/send", "payload": r.say("sent")}), plugin.Untrusted)
+	v := r.must(t, "", proposal(t, nil,
+		proposed{"step_id": "s0", "action": "desk/draft", "payload": map[string]any{"log": r.log, "say": "drafted", "data": "sent"}},
+		proposed{"step_id": "s1", "action": "desk/send", "payload": map[string]any{"log": r.log, "say": map[string]any{"$from": "s0"}}},
+	), plugin.Untrusted)
 	r.decide(t, v.Approval.ID, true)
 	v = r.run(t, v.ID)
 	equal(t, "state", v.State, store.PlanPending)
-	step := v.Steps[0]
+	step := v.Steps[1]
 	r.decide(t, step.Approval, true) // and before anybody runs it
 	if _, err := r.Cancel(t.Context(), "local", v.ID, owner, "never mind"); err != nil {
 		t.Fatal(err)
@@ -29,7 +32,7 @@ func TestACancelledPlansQueuedStepNeverRuns(t *testing.T) {
 	if err := r.kernel.Attend(t.Context(), "local", step.CallID); err != nil {
 		t.Error(err)
 	}
-	equal(t, "lines", r.lines(t), "[]")
+	equal(t, "lines", r.lines(t), "[drafted]")
 	row, err := r.store.Call(t.Context(), "local", step.CallID)
 	if err != nil || row.State != store.CallFailed || row.Code != string(plugin.CodeCancelled) {
 		t.Errorf("%+v, %v", row, err)
@@ -112,4 +115,31 @@ func TestAPlanThatRunsIsNotDue(t *testing.T) {
 	}
 	<-ended
 	stop()
+}
+
+// What stands in a plan was shown when the plan was approved: it is not asked
+// about again, wherever the plan came from. What is filled in from outside while
+// it runs is, and only that.
+func TestAnUntrustedPlanAsksAgainOnlyForWhatWasFilledIn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	v := r.must(t, "", proposal(t, nil,
+		proposed{"step_id": "s1", "action": "desk/send", "payload": r.say("one")},
+		proposed{"step_id": "s2", "action": "desk/send", "payload": r.say("two")},
+		proposed{"step_id": "s3", "action": "desk/draft", "payload": map[string]any{"log": r.log, "say": "three", "data": map[string]any{"text": "Dear"}}},
+		proposed{"step_id": "s4", "action": "desk/send", "payload": map[string]any{"log": r.log, "say": map[string]any{"$from": "s3", "pointer": "/text"}}},
+	), plugin.Untrusted)
+	equal(t, "state", v.State, store.PlanPending)
+	r.decide(t, v.Approval.ID, true)
+	v = r.run(t, v.ID)
+	equal(t, "steps", states(v), "[s1=succeeded s2=succeeded s3=succeeded s4=pending_approval]")
+	equal(t, "lines", r.lines(t), "[one two three]")
+	open, err := r.store.Approvals(t.Context(), store.ApprovalFilter{Tenant: "local", State: store.ApprovalOpen})
+	if err != nil || len(open) != 1 {
+		t.Fatalf("%+v, %v", open, err)
+	}
+	r.decide(t, open[0].ID, true)
+	v = r.run(t, v.ID)
+	equal(t, "state", v.State, store.PlanSucceeded)
+	equal(t, "lines", r.lines(t), "[one two three Dear]")
 }

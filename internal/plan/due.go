@@ -162,6 +162,11 @@ func (e *Engine) Wait(ctx context.Context, tenant, id string, step func(StepView
 		if tell(v); Ended(v.State) {
 			return v, nil
 		}
+		if v.State == store.PlanPending && e.Lapse != nil { // the time to answer may be over, and nobody else be there to say so
+			if _, err := e.Lapse(ctx); err != nil && ctx.Err() == nil {
+				return v, err
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return v, context.Cause(ctx)

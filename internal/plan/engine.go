@@ -66,6 +66,7 @@ type Options struct {
 	Asked     func(ctx context.Context, question *approval.Asked) // hears that somebody has to approve a plan; may be nil
 	Wake      func(ctx context.Context, kind, tenant, id string)  // hears that a plan can go on; may be nil
 	Hold      func(ctx context.Context) error                     // refuses to go on with any plan, for the time being; may be nil
+	Lapse     func(ctx context.Context) (int, error)              // closes the questions whose time is over, for those who wait; nil leaves that to others
 	Expire    time.Duration                                       // how long an approval may take; a day where it is 0
 	Patience  time.Duration                                       // how long Run waits for what somebody else does; 10 s where it is 0
 	Watch     time.Duration                                       // how often Run looks whether it was cancelled elsewhere; 500 ms where it is 0

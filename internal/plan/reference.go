@@ -65,9 +65,9 @@ func references(value jsontext.Value) (refs []reference, err error) {
 	return refs, err
 }
 
-// filled returns a payload with what steps returned in the place of references
+// resolved returns a payload with what steps returned in the place of references
 // to it.
-func filled(value jsontext.Value, results map[string]jsontext.Value) (jsontext.Value, error) {
+func resolved(value jsontext.Value, results map[string]jsontext.Value) (jsontext.Value, error) {
 	return replaced(value, func(ref reference) (jsontext.Value, error) {
 		data, there := results[ref.step]
 		if !there {

@@ -341,7 +341,7 @@ func (r *run) step(ctx, inner context.Context, s *store.StepRow) (stop, error) {
 
 // call makes the step's call.
 func (r *run) call(ctx, inner context.Context, s *store.StepRow) (stop, error) {
-	input, err := filled(jsontext.Value(s.Input), r.results)
+	input, err := resolved(jsontext.Value(s.Input), r.results)
 	if err != nil {
 		return r.fail(s, plugin.Errorf(plugin.CodeInvalidInput, "%w", err)), nil
 	}
@@ -349,9 +349,9 @@ func (r *run) call(ctx, inner context.Context, s *store.StepRow) (stop, error) {
 	if err != nil {
 		return r.fail(s, plugin.Errorf(plugin.CodeInvalidInput, "%w", err)), nil
 	}
-	labels := r.row.Labels
+	var filled []string
 	for _, ref := range refs {
-		labels = union(labels, r.labels[ref.step])
+		filled = union(filled, r.labels[ref.step])
 	}
 	covered := ""
 	if s.Gate != GateNone {
@@ -359,7 +359,7 @@ func (r *run) call(ctx, inner context.Context, s *store.StepRow) (stop, error) {
 	}
 	res, err := r.engine.Kernel.Call(inner, plugin.Call{
 		Tenant: r.row.Tenant, Principal: r.order.Principal, Actor: r.order.Actor, Origin: plugin.OriginPlan, Parent: r.row.ProposalCall,
-		Session: r.order.Session, Labels: labels, Operation: s.Operation + "@" + s.Version, Input: json.RawMessage(input),
+		Session: r.order.Session, Labels: union(r.row.Labels, filled), Filled: filled, Operation: s.Operation + "@" + s.Version, Input: json.RawMessage(input),
 		Trace: plugin.Trace{Correlation: r.order.Correlation, Workflow: r.row.ID, Step: s.StepID},
 		Plan:  r.row.ID, Approval: covered, Digest: s.PackageDigest,
 	})

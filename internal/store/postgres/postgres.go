@@ -104,6 +104,7 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 		e.Node = store.NodeRow{ID: id.String(), Addr: opts.Addr, StartedAt: time.Now()}
 		s.lease = newLease(s.write, e.Node, opts.Lease)
 		e.Write, e.Key = s.write, s.signer
+		e.Full = full
 		e.Pinned = func(ctx context.Context, c *sql.Conn) error { return fit(ctx, c, opts.Lease) }
 		e.Leave = s.lease.leave
 		e.Server = &sqlstore.Server{

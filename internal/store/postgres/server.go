@@ -102,6 +102,13 @@ func send(ctx context.Context, c *sql.Conn, batch *pgx.Batch) error {
 	return c.Raw(func(dc any) error { return dc.(*stdlib.Conn).Conn().SendBatch(ctx, batch).Close() })
 }
 
+// full reports whether the server had no room for what was written. Its
+// transaction is over then, without a trace.
+func full(err error) bool {
+	var said *pgconn.PgError
+	return errors.As(err, &said) && said.Code == "53100"
+}
+
 // fault implements [sqlstore.Server].
 func fault(err error) sqlstore.Fault {
 	var said *pgconn.PgError

@@ -40,6 +40,10 @@ const chain = 1
 // Options say how to open.
 type Options struct {
 	ReadOnly bool // creates, migrates, recovers and writes nothing
+
+	// Reserve is given up when the disk is full, for writes that record what has
+	// happened. It may be nil.
+	Reserve *store.Reserve
 }
 
 // A Store is a [store.Store] in one file.
@@ -79,7 +83,10 @@ func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 		if err != nil {
 			return nil, errors.Join(err, read.Close(), e.Write.Close())
 		}
-		e.Begin, e.Pinned, e.Fatal, e.Key = "BEGIN IMMEDIATE", durable, fatal, s.signer
+		e.Begin, e.Pinned, e.Fatal, e.Full, e.Key = "BEGIN IMMEDIATE", durable, fatal, full, s.signer
+		if opts.Reserve != nil {
+			e.Room = opts.Reserve.Release
+		}
 		e.Node = store.NodeRow{ID: id.String(), StartedAt: time.Now()}
 		e.Enter = func() (err error) { s.lock, err = store.AcquireLock(s.lockPath(id.String())); return err }
 		e.Leave = func(_ context.Context, clean bool) {
@@ -131,10 +138,17 @@ func fatal(err error) bool {
 		return false
 	}
 	switch e.Code() & 0xff {
-	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOTADB:
+	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return true
 	}
 	return false
+}
+
+// full reports whether err says that the disk had no room for the write-ahead
+// log. Such a transaction is rolled back and leaves nothing behind.
+func full(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
 // prepare makes the database and its key fit for use.

@@ -114,6 +114,9 @@ func (c *committer) commit(tx *tx) (Fault, error) {
 		return Refused, nil
 	}
 	c.writer.discard()
+	if fault := e.fault(err); fault == Full { // the commit frame comes last, and did not get its room
+		return fault, err
+	}
 	if e.Server == nil {
 		c.failed = fmt.Errorf("%w: %w", store.ErrFailed, err)
 		return Refused, c.failed
@@ -153,6 +156,9 @@ func (c *committer) abort(tx *tx, bad int, err error) (int, Fault, error) {
 		c.registered = false
 	}
 	fault := e.fault(tx.err)
+	if fault == Refused && e.fault(err) == Full {
+		fault = Full
+	}
 	c.writer.rollback()
 	if fault != Refused {
 		bad = -1

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -173,6 +174,13 @@ func (c *committer) settle(batch []*request) {
 		}
 		bad, fault, err := c.attempt(batch)
 		switch {
+		case fault == Full:
+			// What has happened is recorded on the reserve; what has not is refused.
+			batch = refuse(batch, fmt.Errorf("%w: %w", store.ErrFull, err))
+			if room := c.writer.engine.Room; room == nil || !room() {
+				tell(batch, fmt.Errorf("%w: %w", store.ErrFull, err))
+				return
+			}
 		case bad >= 0:
 			batch[bad].done <- err
 			batch = slices.Delete(batch, bad, bad+1)
@@ -184,6 +192,17 @@ func (c *committer) settle(batch []*request) {
 			tries++
 		}
 	}
+}
+
+// refuse tells those that may not use the reserve, and returns the others.
+func refuse(batch []*request, err error) []*request {
+	return slices.DeleteFunc(batch, func(r *request) bool {
+		if r.last || store.IsSettling(r.ctx) {
+			return false
+		}
+		r.done <- err
+		return true
+	})
 }
 
 // connected returns the batch once there is a connection to write on. A server

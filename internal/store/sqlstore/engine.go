@@ -22,6 +22,8 @@ type Engine struct {
 	Newest    string                                       // the order of entries, newest first
 	Text      TextIndex                                    // of the passages of documents
 	Pinned    func(ctx context.Context, c *sql.Conn) error // checks the writing connection before its first use; nil checks nothing
+	Full      func(err error) bool                         // a failed statement for which the disk had no room; nil if that cannot be told
+	Room      func() bool                                  // gives up the reserve, and reports whether there was one; nil if there is none
 	Fatal     func(err error) bool                         // a failed statement after which the disk cannot be trusted; nil if there are none
 
 	Chain int64                                 // the one this process appends to, where all share it
@@ -96,6 +98,7 @@ const (
 	Refused Fault = iota // the statement's own: it would fail again
 	Clashed              // with another transaction: all of this one may be tried again
 	Lost                 // the connection is gone, or nobody can be reached
+	Full                 // the disk has no room; nothing was written
 )
 
 // A Tx is the transaction being written, for an engine's own statements. Those
@@ -117,6 +120,9 @@ func (e *Engine) rebind(query string) string {
 }
 
 func (e *Engine) fault(err error) Fault {
+	if err != nil && e.Full != nil && e.Full(err) {
+		return Full
+	}
 	if e.Server == nil || err == nil {
 		return Refused
 	}

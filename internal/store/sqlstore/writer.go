@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 
+	"github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/internal/store"
 )
 
@@ -74,7 +75,13 @@ func (w *writer) commit(last string, args []any) error {
 	if s := w.engine.Server; s != nil {
 		return s.Commit(w.ctx, w.conn, w.engine.rebind(last), args...)
 	}
-	return w.run("COMMIT")
+	if err := fault.Err("commit"); err != nil {
+		return err
+	}
+	if err := w.run("COMMIT"); err != nil {
+		return err
+	}
+	return fault.Err("committed")
 }
 
 // rollback ends the transaction. If that fails the connection goes too, and

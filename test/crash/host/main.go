@@ -32,7 +32,9 @@ func main() {
 	var err error
 	switch mode, home, database := os.Args[1], os.Args[2], os.Args[3]; mode {
 	case "calls":
-		err = run(home, database)
+		err = run(home, database, true)
+	case "once":
+		err = run(home, database, false)
 	case "node":
 		err = node(home, database)
 	case "submit":
@@ -173,7 +175,9 @@ func submit(home, database, key string) error {
 	return a.Close()
 }
 
-func run(home, database string) error {
+// run makes the calls of standard input. With end it waits for the end of each,
+// and of all others there are; without, it answers with how each stands.
+func run(home, database string, end bool) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	a, err := open(ctx, home, database)
@@ -186,9 +190,11 @@ func run(home, database string) error {
 			fmt.Fprintln(os.Stderr, "host: working:", err)
 		}
 	})
-	calls(ctx, a)
-	if err := settled(ctx, a); err != nil {
-		return err
+	calls(ctx, a, end)
+	if end {
+		if err := settled(ctx, a); err != nil {
+			return err
+		}
 	}
 	cancel()
 	working.Wait()
@@ -196,7 +202,7 @@ func run(home, database string) error {
 }
 
 // calls makes the calls of standard input, eight at a time.
-func calls(ctx context.Context, a *app.App) {
+func calls(ctx context.Context, a *app.App, end bool) {
 	var out sync.Mutex
 	var making sync.WaitGroup
 	slots := make(chan struct{}, 8)
@@ -209,7 +215,7 @@ func calls(ctx context.Context, a *app.App) {
 		slots <- struct{}{}
 		making.Go(func() {
 			defer func() { <-slots }()
-			raw, err := json.Marshal(call(ctx, a, l))
+			raw, err := json.Marshal(call(ctx, a, l, end))
 			if err != nil {
 				panic(err)
 			}
@@ -222,7 +228,7 @@ func calls(ctx context.Context, a *app.App) {
 }
 
 // call makes one call, and approves it where it waits for that.
-func call(ctx context.Context, a *app.App, l line) answer {
+func call(ctx context.Context, a *app.App, l line, end bool) answer {
 	input, err := json.Marshal(order{l.Key, l.Times})
 	if err != nil {
 		panic(err)
@@ -237,7 +243,7 @@ func call(ctx context.Context, a *app.App, l line) answer {
 			err = nil
 		}
 	}
-	if err == nil && !res.Status.Ended() {
+	if err == nil && !res.Status.Ended() && end {
 		res, err = a.Kernel.Await(ctx, "local", res.CallID)
 	}
 	ans := answer{Key: l.Key, Status: res.Status, Data: res.Data}

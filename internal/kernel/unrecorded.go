@@ -1,0 +1,138 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/ledger"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// unrecorded is the answer of a call whose end could not be recorded: a result
+// that is not on record is no result. Where the call may have had an effect it
+// is unknown, never failed: whoever hears "failed" makes the call again.
+func (r *request) unrecorded(failure *plugin.Error, cause error) (plugin.Result, error) {
+	r.k.Log.Error("a call could not be recorded", "call_id", r.call.ID, "operation", r.record.Operation, "cause", cause.Error())
+	if r.prior != nil && r.target != nil && len(r.target.Operation.Effects) > 0 {
+		e := plugin.Errorf(plugin.CodeUnavailable, "the key %s was used by call %s, whose answer is withheld while nothing can be recorded (%s); ask again", r.call.Key, r.prior.CallID, reason(cause))
+		e.Retryable, e.Err = true, cause
+		return plugin.Result{CallID: r.prior.CallID, Operation: r.record.Operation, Version: r.record.Version, Status: plugin.Unknown, SchemaVersion: plugin.SchemaVersion}, e
+	}
+	if r.mayHaveActed() {
+		res := plugin.Result{CallID: r.call.ID, Operation: r.record.Operation, Version: r.record.Version, Status: plugin.Unknown, SchemaVersion: plugin.SchemaVersion}
+		e := plugin.Errorf(plugin.CodeOutcomeUnknown,
+			"call %s may or may not have had its effect, and is not repeated: how it ended could not be recorded (%s); once the host can write again, 'mortise calls show %[1]s' has what is known", r.call.ID, reason(cause))
+		e.Err = cause
+		return res, e
+	}
+	if errors.Is(cause, store.ErrFull) {
+		return plugin.Result{}, noRoom(cause)
+	}
+	if failure != nil && failure.Code == plugin.CodeUnavailable {
+		return plugin.Result{}, failure // why it was refused is why it could not be recorded
+	}
+	e := plugin.Errorf(plugin.CodeInternal, "call %s could not be recorded, so its result is withheld; it had no effect", r.call.ID)
+	e.Err = cause
+	return plugin.Result{}, e
+}
+
+// mayHaveActed reports whether this attempt of the call, or one before it, can
+// have had an effect.
+func (r *request) mayHaveActed() bool {
+	if r.target == nil || len(r.target.Operation.Effects) == 0 {
+		return false
+	}
+	if r.row != nil { // it goes on, and did not get to run this time
+		return r.row.Attempt > 0
+	}
+	switch {
+	case r.lease == nil:
+		return false
+	case r.lease.Attempt() > 1 || r.journal == nil && r.ran:
+		return true
+	case !r.lease.Journalled() && r.ran:
+		return true
+	}
+	if r.journal == nil {
+		return false
+	}
+	open, _ := r.journal.Unanswered()
+	return open > 0 || r.journal.Done() > 0
+}
+
+// reason says for people why nothing can be written.
+func reason(cause error) string {
+	if errors.Is(cause, store.ErrFull) {
+		return store.ErrFull.Error()
+	}
+	if errors.Is(cause, store.ErrFailed) {
+		return store.ErrFailed.Error()
+	}
+	if errors.Is(cause, ledger.ErrLeaseLost) {
+		return "another host took this one for dead and settled the call"
+	}
+	return "the host's log has the cause"
+}
+
+// noRoom returns err as callers hear it where the disk is full: nothing was
+// done, and the same call may work later.
+func noRoom(err error) error {
+	if !errors.Is(err, store.ErrFull) || plugin.CodeOf(err) == plugin.CodeUnavailable {
+		return err
+	}
+	e := plugin.Errorf(plugin.CodeUnavailable, "%s: nothing was done; free some room, and make the call again", err.Error())
+	e.Retryable, e.Err = true, err
+	return e
+}
+
+// maxOwed is how many ends of calls are kept that could not be recorded.
+const maxOwed = 256
+
+// owed are the ends of calls that could not be recorded yet. Their callers were
+// told that they are unknown.
+type owed struct {
+	mu   sync.Mutex
+	ends []end
+}
+
+// An end is how one attempt of a call ended.
+type end struct {
+	lease   ledger.Lease
+	outcome ledger.Outcome
+	record  plugin.CallRecord
+	at      time.Time
+}
+
+func (o *owed) add(e end) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.ends) < maxOwed { // the others are settled when this host has ended
+		o.ends = append(o.ends, e)
+	}
+}
+
+// pay records what could not be recorded before. What fails again is kept, but
+// for what is no longer this host's to settle.
+func (k *Kernel) pay(ctx context.Context) {
+	k.owed.mu.Lock()
+	ends := k.owed.ends
+	k.owed.ends = nil
+	k.owed.mu.Unlock()
+	for i, e := range ends {
+		err := k.Ledger.Settle(ctx, e.lease, e.outcome, &e.record, e.at)
+		switch {
+		case err == nil:
+			k.ended.tell(e.lease.Call())
+		case errors.Is(err, ledger.ErrLeaseLost), errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed):
+		default:
+			k.owed.mu.Lock()
+			k.owed.ends = append(slices.Clone(ends[i:]), k.owed.ends...)
+			k.owed.mu.Unlock()
+			return
+		}
+	}
+}
