@@ -151,7 +151,7 @@ func listen(t *testing.T, i *agent.Instance) *listening {
 			l.events = append(l.events, e.Name)
 			l.last[e.Name] = p.Text()
 		}
-		s := event.Subscription{Event: e.Name, Plugin: "test.listener", Priority: new(1_000_000)}
+		s := event.Subscription{Event: e.Name, Plugin: "test.listener", Priority: new(float64(1_000_000))}
 		switch e.Shape {
 		case event.Listener:
 			s.Listen = func(_ context.Context, p *event.Payload) error { note(p); return nil }

@@ -97,8 +97,6 @@ func (d *desk) on(text string) (string, error) {
 	}
 	r.shape, r.deadline = e.Shape, d.environment.Limits.Deadline
 	switch {
-	case r.Priority != nil && (*r.Priority != float64(int32(*r.Priority))):
-		return "", errors.New("priority is a whole number; lower comes first")
 	case r.FailureMode != nil && *r.FailureMode != string(event.Skip) && *r.FailureMode != string(event.Fail):
 		return "", fmt.Errorf("failureMode is \"skip\" or \"fail\", not %q", cut(*r.FailureMode, 40))
 	case len(r.Before) > event.MaxNeighbours || len(r.After) > event.MaxNeighbours:

@@ -63,7 +63,7 @@ func TestWhatAScriptSaysOfItself(t *testing.T) {
 	said := func(kind plugin.Kind, event string) dialect.Described {
 		return dialect.Described{
 			Operations: map[string]dialect.DescribedOperation{"find": {Kind: kind, Input: json.RawMessage(`{"type":"object"}`)}},
-			Hooks:      []dialect.DescribedHook{{Event: event, Priority: new(7), DeadlineMS: 20}, {Event: "tool.after@v1"}},
+			Hooks:      []dialect.DescribedHook{{Event: event, Priority: new(float64(7)), DeadlineMS: 20}, {Event: "tool.after@v1"}},
 		}
 	}
 	merged, err := dialect.Merge(m, said(plugin.Tool, "tool.before@v1"))
