@@ -110,18 +110,20 @@ func (m Memory) Upsert(ctx context.Context, session, key, content string, labels
 	if full {
 		return plugin.Errorf(plugin.CodeLimitExceeded, "agent %s remembers %d things, and can remember no more; mortise agents forget takes one away", m.key.Agent, MaxMemories)
 	}
-	return m.told(ctx, session, key, content)
+	return m.told(ctx, session, row)
 }
 
 // told tells the plugins of the agent, where this process has an instance of it.
-func (m Memory) told(ctx context.Context, session, key, content string) error {
+func (m Memory) told(ctx context.Context, session string, row store.MemoryRow) error {
 	m.agents.mu.Lock()
 	i := m.agents.instances[m.key]
 	m.agents.mu.Unlock()
 	if i == nil {
 		return nil
 	}
-	return i.happened(ctx, event.MemoryUpsert, fields{"sessionId": session, "key": key, "content": content})
+	return i.happened(ctx, event.MemoryUpsert, fields{
+		"sessionId": session, "key": row.Key, "content": row.Content, "metadata": map[string]any{"labels": row.Labels},
+	})
 }
 
 // Forget reports whether there was something to forget. Where there was, also

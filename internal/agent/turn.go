@@ -295,6 +295,9 @@ func (t *turn) think(ctx context.Context) (llm.Move, error) {
 	f := fields{
 		"sessionId": t.session, "turnIndex": t.index, "durationMs": t.agents.Now().Sub(started).Milliseconds(), "ok": move.Err == nil, "text": move.Text,
 	}
+	if t.bus.Heard(event.ModelAfter) {
+		f["messages"] = heardOf(system, messages, &move)
+	}
 	failure := problem(move)
 	if failure != nil {
 		f["error"] = plugin.AsError(failure).Message

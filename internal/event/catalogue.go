@@ -45,13 +45,13 @@ var (
 var message = []Field{
 	{Name: "role", Type: "string", Doc: "who says it", Enum: []string{"system", "user", "assistant", "tool"}},
 	{Name: "content", Type: "string", Doc: "its text; empty where it has tool uses or results alone"},
-	{Name: "toolUses", Type: "array", Doc: "of an assistant's message: the tools that the model asks for", Optional: true, Members: []Field{
+	{Name: "toolUses", Type: "array", Doc: "of an assistant's message: the tools that the model asks for", Optional: true, Of: "ToolUse", Members: []Field{
 		{Name: "id", Type: "string", Doc: "tells this use from all others; its result has the same"},
 		{Name: "name", Type: "string", Doc: "the tool, as the model is offered it"},
 		{Name: "input", Type: "object", Doc: "its input; {\"$broken\": text} where the model wrote no JSON object"},
 		{Name: "signature", Type: "string", Doc: "what the model wants back with the use, for nobody else to read; base64", Optional: true},
 	}},
-	{Name: "toolResults", Type: "array", Doc: "of a tool's message: what tools returned, one for each use", Optional: true, Members: []Field{
+	{Name: "toolResults", Type: "array", Doc: "of a tool's message: what tools returned, one for each use", Optional: true, Of: "ToolResult", Members: []Field{
 		{Name: "id", Type: "string", Doc: "of the use"},
 		{Name: "name", Type: "string", Doc: "the tool, as the model is offered it"},
 		{Name: "text", Type: "string", Doc: "what the model reads: the result as JSON, or the error"},
@@ -115,7 +115,7 @@ var Catalogue = []Event{
 		Name: PromptAssemble, Shape: Transform, HotPath: true,
 		Fires: "The system prompt of a turn has been put together from its sections.",
 		Fields: []Field{agentID, sessionID, at,
-			{Name: "sections", Type: "array", Doc: "the prompt, from top to bottom", Members: []Field{
+			{Name: "sections", Type: "array", Doc: "the prompt, from top to bottom", Of: "Section", Members: []Field{
 				{Name: "key", Type: "string", Doc: "what the section is"},
 				{Name: "content", Type: "string", Doc: "its text"},
 			}},
@@ -127,7 +127,7 @@ var Catalogue = []Event{
 		Name: ModelBefore, Shape: Transform, HotPath: true,
 		Fires: "A model is about to be asked.",
 		Fields: []Field{agentID, sessionID, at, turnIndex,
-			{Name: "messages", Type: "array", Doc: "what it will be sent, the oldest first", Members: message},
+			{Name: "messages", Type: "array", Doc: "what it will be sent, the oldest first", Of: "Message", Members: message},
 		},
 		Example: `{"agentId": "support", "sessionId": "sess_2f6c19d0a4be", "at": "2026-03-02T09:00:04Z", "turnIndex": 0,
  "messages": [{"role": "system", "content": "You answer customers."}, {"role": "user", "content": "Where is my order?"},
@@ -140,7 +140,7 @@ var Catalogue = []Event{
 		Fields: []Field{agentID, sessionID, at, turnIndex, duration, ok,
 			{Name: "text", Type: "string", Doc: "what it said; may be empty where it only asks for tools", Optional: true}, failure,
 			{
-				Name: "messages", Type: "array", Optional: true, Members: message,
+				Name: "messages", Type: "array", Optional: true, Of: "Message", Members: message,
 				Doc: "what it was sent, and its answer as the last one where ok is true; absent where that is more than 2 MiB",
 			},
 		},

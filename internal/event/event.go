@@ -96,6 +96,7 @@ type Field struct {
 	Optional bool
 	Enum     []string // the values a string may have; any where empty
 	Members  []Field  // of an array: what each element, an object, has at least
+	Of       string   // of an array with members: what the SDKs call an element
 }
 
 // split returns the name without its version, and the version.
