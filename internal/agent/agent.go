@@ -103,6 +103,9 @@ type Options struct {
 	Somebody func(ctx context.Context, tenant, channel, sender string) (who plugin.Principal, role string, err error)
 	// Wake lets somebody give a conversation its turn; nil leaves it to a sweep.
 	Wake func(ctx context.Context, tenant, session string)
+	// Notify lets the host that serves look at the notices of an agent; nil leaves
+	// it to a sweep.
+	Notify func(ctx context.Context, tenant, agent string)
 
 	Log  *slog.Logger
 	Now  func() time.Time // time.Now where it is nil

@@ -26,6 +26,7 @@ type Instance struct {
 	key    Key
 	bus    *event.Bus
 	closed atomic.Bool     // its bus is, or is about to be
+	ran    atomic.Bool     // its agent was started at some time, and not only talked to
 	ctx    context.Context // of its turns: it ends with the host
 	cancel context.CancelCauseFunc
 	gate   chan struct{} // one place, for whoever opens and closes hooks
@@ -83,6 +84,9 @@ func (i *Instance) start(ctx context.Context, row *store.AgentRow) error {
 	i.mu.Lock()
 	i.row = *row
 	i.mu.Unlock()
+	if row.State == store.AgentRunning {
+		i.ran.Store(true)
+	}
 	problems, err := i.sync(ctx)
 	i.mu.Lock()
 	first := err == nil && !i.started

@@ -25,7 +25,10 @@ func (a *App) openAgents() *agent.Agents {
 			s, err := a.Sessions.Create(ctx, tenant, session.Open{Name: name, Kind: session.Conversation})
 			return s.ID, err
 		},
-		Wake:   func(ctx context.Context, tenant, session string) { a.wake(ctx, job.Conversation, tenant, session) },
+		Wake: func(ctx context.Context, tenant, session string) { a.wake(ctx, job.Conversation, tenant, session) },
+		Notify: func(ctx context.Context, tenant, id string) {
+			a.wake(ctx, job.Webhook, tenant, id+"/"+agent.OwnBus)
+		},
 		Closed: func(ctx context.Context, tenant, id string) error { return a.Sessions.Close(ctx, tenant, id) },
 	}
 	if a.Models != nil {

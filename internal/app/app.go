@@ -287,7 +287,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	a.Adapters = a.openAdapters()
 	a.Schedules = a.openSchedules()
 	for _, s := range []worker.Sweeper{waitingCalls{a.Kernel, a.Approvals}, waitingPlans{a.Plans}, dueSchedules{a.Schedules},
-		waitingConversations{a.Agents}, idleConversations{a.Agents, conversationIdle}, waitingWebhooks{a.webhooks}} {
+		waitingConversations{a.Agents}, idleConversations{a.Agents, conversationIdle}, waitingWebhooks{a.webhooks}, unsettledAgents{a}} {
 		a.Sweepers = append(a.Sweepers, held{s, a})
 	}
 	if _, err := a.Approvals.Expire(ctx); err != nil { // those that nobody answered while no host was there

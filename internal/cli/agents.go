@@ -37,7 +37,7 @@ entry of the ledger.`,
 		c.agentsChange("start ID", "Let an agent take messages of its channels, and the times of its schedules", "is running", app.Roster.Start),
 		c.agentsChange("stop ID", "Let an agent take no more messages; a turn that was begun goes on", "is stopped", app.Roster.Stop),
 		c.agentsChange("delete ID", "Take an agent away, with its memory, its schedules and what it was given; what was said with it stays", "is deleted", app.Roster.Delete),
-		c.agentsMemory(), c.agentsRemember(), c.agentsForget(), c.agentsConversations(), c.agentsSchedule())
+		c.agentsMemory(), c.agentsRemember(), c.agentsForget(), c.agentsConversations(), c.agentsEnd(), c.agentsSchedule())
 	return cmd
 }
 
