@@ -34,12 +34,13 @@ type Instance struct {
 	mu      sync.Mutex // guards the rest
 	row     store.AgentRow
 	started bool
-	turns   int                // that go on
-	ending  string             // why it is stopped; "" while it is not
-	idle    chan struct{}      // closed once it is stopped and no turn goes on
-	done    chan struct{}      // closed once its plugins are let go
-	open    map[string]opened  // hooks, by plugin; only whoever is in the gate changes these two
-	failed  map[string]failure // plugins whose hooks could not be opened
+	turns   int                      // that go on
+	ending  string                   // why it is stopped; "" while it is not
+	idle    chan struct{}            // closed once it is stopped and no turn goes on
+	done    chan struct{}            // closed once its plugins are let go
+	open    map[string]opened        // hooks, by plugin; only whoever is in the gate changes these two
+	failed  map[string]failure       // plugins whose hooks could not be opened
+	taking  map[string]chan struct{} // deliveries that are being taken in, by their marks
 }
 
 // An opened is a plugin whose hooks are on the bus.
@@ -55,6 +56,7 @@ type failure struct {
 	plugin string
 	digest string
 	guards bool
+	halted bool // it is disabled until a person enables it again
 	err    error
 	at     time.Time
 }
@@ -66,7 +68,7 @@ const retryTime = 30 * time.Second
 func newInstance(a *Agents, key Key) *Instance {
 	i := &Instance{
 		agents: a, key: key, bus: event.NewBus(key.Agent, event.Options{Log: a.Log}), gate: make(chan struct{}, 1),
-		idle: make(chan struct{}), done: make(chan struct{}), open: map[string]opened{}, failed: map[string]failure{},
+		idle: make(chan struct{}), done: make(chan struct{}), open: map[string]opened{}, failed: map[string]failure{}, taking: map[string]chan struct{}{},
 	}
 	i.ctx, i.cancel = context.WithCancelCause(context.Background())
 	return i
@@ -236,7 +238,7 @@ func (i *Instance) sync(ctx context.Context) (problems []failure, err error) {
 	}
 	want, now := map[string]Hooked{}, i.agents.Now()
 	fail := func(h Hooked, err error) {
-		f := failure{h.Plugin, h.Digest, h.Guards, err, now}
+		f := failure{h.Plugin, h.Digest, h.Guards, plugin.CodeOf(err) == plugin.CodeDisabled, err, now}
 		problems = append(problems, f)
 		i.mu.Lock()
 		i.failed[h.Plugin] = f
@@ -270,10 +272,22 @@ func (i *Instance) sync(ctx context.Context) (problems []failure, err error) {
 	// By name: then so is the order of registration, wherever the agent runs.
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		h := want[name]
-		if o, found := i.open[name]; found && o.digest == h.Digest {
+		halted, err := i.halted(ctx, h)
+		if err != nil {
+			return problems, err
+		}
+		was, failedBefore := i.failed[name]
+		if halted != nil {
+			if !failedBefore || !was.halted || was.digest != h.Digest {
+				fail(h, halted)
+			}
+			i.close(name)
 			continue
 		}
-		if f, found := i.failed[name]; found && f.digest == h.Digest && h.Digest != "" && now.Sub(f.at) < retryTime {
+		if o, found := i.open[name]; found && o.digest == h.Digest && !o.ended() {
+			continue
+		}
+		if failedBefore && !was.halted && was.digest == h.Digest && h.Digest != "" && now.Sub(was.at) < retryTime {
 			continue
 		}
 		o, err := i.hook(ctx, h)

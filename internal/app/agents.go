@@ -56,9 +56,12 @@ func (e equipment) Hooked(ctx context.Context, name, versions string) (agent.Hoo
 		return agent.Hooked{}, err
 	}
 	return agent.Hooked{
-		Plugin: name, Digest: t.Package.Digest + "/" + t.Manifest.Version, Target: t, Hears: len(t.Manifest.Hooks) > 0 || t.Manifest.Runner.Kind == "script", Guards: dialect.Guards(t.Manifest),
+		Plugin: name, Digest: digestOf(t), Target: t, Hears: len(t.Manifest.Hooks) > 0 || t.Manifest.Runner.Kind == "script", Guards: dialect.Guards(t.Manifest),
 	}, nil
 }
+
+// digestOf tells the code of a plugin from all other code.
+func digestOf(t *plugin.Target) string { return t.Package.Digest + "/" + t.Manifest.Version }
 
 // guarded reports whether a plugin that may not be used had to guard something,
 // as far as that is known.
