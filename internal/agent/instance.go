@@ -31,16 +31,17 @@ type Instance struct {
 	cancel context.CancelCauseFunc
 	gate   chan struct{} // one place, for whoever opens and closes hooks
 
-	mu      sync.Mutex // guards the rest
-	row     store.AgentRow
-	started bool
-	turns   int                      // that go on
-	ending  string                   // why it is stopped; "" while it is not
-	idle    chan struct{}            // closed once it is stopped and no turn goes on
-	done    chan struct{}            // closed once its plugins are let go
-	open    map[string]opened        // hooks, by plugin; only whoever is in the gate changes these two
-	failed  map[string]failure       // plugins whose hooks could not be opened
-	taking  map[string]chan struct{} // deliveries that are being taken in, by their marks
+	mu        sync.Mutex // guards the rest
+	row       store.AgentRow
+	started   bool
+	turns     int                      // that go on
+	ending    string                   // why it is stopped; "" while it is not
+	idle      chan struct{}            // closed once it is stopped and no turn goes on
+	done      chan struct{}            // closed once its plugins are let go
+	open      map[string]opened        // hooks, by plugin; only whoever is in the gate changes these two
+	failed    map[string]failure       // plugins whose hooks could not be opened
+	unoffered map[LeftOut]bool         // operations whose absence was logged
+	taking    map[string]chan struct{} // deliveries that are being taken in, by their marks
 }
 
 // An opened is a plugin whose hooks are on the bus.
@@ -68,7 +69,7 @@ const retryTime = 30 * time.Second
 func newInstance(a *Agents, key Key) *Instance {
 	i := &Instance{
 		agents: a, key: key, bus: event.NewBus(key.Agent, event.Options{Log: a.Log}), gate: make(chan struct{}, 1),
-		idle: make(chan struct{}), done: make(chan struct{}), open: map[string]opened{}, failed: map[string]failure{}, taking: map[string]chan struct{}{},
+		idle: make(chan struct{}), done: make(chan struct{}), open: map[string]opened{}, failed: map[string]failure{}, taking: map[string]chan struct{}{}, unoffered: map[LeftOut]bool{},
 	}
 	i.ctx, i.cancel = context.WithCancelCause(context.Background())
 	return i
@@ -356,6 +357,24 @@ func (i *Instance) hook(ctx context.Context, h Hooked) (o opened, err error) {
 		o.off = append(o.off, off)
 	}
 	return o, nil
+}
+
+// maxLeft is how many operations that are left out are logged of one instance.
+const maxLeft = 1000
+
+// leftOut says in the log that an operation of the agent's is not offered to its
+// model, once for each reason: its developer would look for it in vain.
+func (i *Instance) leftOut(l LeftOut) {
+	i.mu.Lock()
+	known := i.unoffered[l] || len(i.unoffered) >= maxLeft
+	if !known {
+		i.unoffered[l] = true
+	}
+	i.mu.Unlock()
+	if !known {
+		i.agents.Log.Warn("an operation of the agent is not offered to its model; 'mortise agents show "+i.key.Agent+"' has all of them",
+			"agent", i.key.Agent, "operation", l.Operation, "why", l.Why)
+	}
 }
 
 // Failed tells the plugins of an agent, where this process has an instance of it,

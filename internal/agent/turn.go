@@ -269,7 +269,7 @@ func (i *Instance) begin(ctx context.Context, c *store.ConversationRow, m Messag
 	for name := range given {
 		t.given = append(t.given, name)
 	}
-	t.tools, err = i.agents.Plugins.Offer(ctx, Ask{Call: t.call, Plugins: t.given, Text: m.Text, Most: t.settings.MaxTools})
+	t.tools, err = i.agents.Plugins.Offer(ctx, Ask{Call: t.call, Plugins: t.given, Text: m.Text, Most: t.settings.MaxTools, Left: i.leftOut})
 	return t, err
 }
 

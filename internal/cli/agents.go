@@ -307,6 +307,16 @@ func (c *command) showAgent(s *app.AgentShown) error {
 			return err
 		}
 	}
+	if len(s.LeftOut) > 0 {
+		fmt.Fprintln(c.out)
+		t = newTable(c.out, "NOT OFFERED", "WHY")
+		for _, l := range s.LeftOut {
+			t.row(l.Operation, oneLine(l.Why, 500))
+		}
+		if err := t.flush(); err != nil {
+			return err
+		}
+	}
 	if len(s.Channels) > 0 {
 		fmt.Fprintln(c.out)
 		t = newTable(c.out, "CHANNEL", "SCHEME", "SECRET", "REPLY", "WEBHOOK")
