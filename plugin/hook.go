@@ -6,7 +6,7 @@ import "time"
 // hooks, Phases 0 and 2). What events there are is in docs/events.md.
 type Hook struct {
 	Event       string        `json:"event"`                  // tool.before@v1
-	Priority    int           `json:"priority"`               // lower runs first
+	Priority    float64       `json:"priority"`               // lower runs first
 	FailureMode FailureMode   `json:"failure_mode,omitempty"` // what its failing means; empty: skip
 	Deadline    time.Duration `json:"deadline,omitzero"`      // nanoseconds; 0: the host's
 	Before      []string      `json:"before,omitempty"`       // plugins that are to hear of it later

@@ -67,6 +67,11 @@ func ParseHooked(shape string, raw []byte) (Hooked, error) {
 		return h, errors.New("the result is not an object")
 	}
 	if shape == ShapeListener {
+		for m := ScanMembers(raw); m.Next(); {
+			if name := string(m.Name); (name == "payload" || name == "allow") && m.Value.Kind() != 'n' {
+				return h, errors.New("a listener changes and allows nothing, and the result has " + name)
+			}
+		}
 		return h, nil
 	}
 	said := h.Allow

@@ -16,7 +16,7 @@ func TestWhatHooksSayIsRead(t *testing.T) {
 	}{
 		{protocol.ShapeListener, `null`, true, "", ""},
 		{protocol.ShapeListener, `{}`, true, "", ""},
-		{protocol.ShapeListener, `{"allow":false,"payload":1,"later":[]}`, true, "", ""},
+		{protocol.ShapeListener, `{"allow":null,"payload":null,"later":[]}`, true, "", ""},
 		{protocol.ShapeTransform, `null`, true, "", ""},
 		{protocol.ShapeTransform, `{}`, true, "", ""},
 		{protocol.ShapeTransform, `{"payload":null,"allow":false,"reason":1}`, true, "", ""},
@@ -32,7 +32,7 @@ func TestWhatHooksSayIsRead(t *testing.T) {
 		}
 	}
 	for shape, all := range map[string][]string{
-		protocol.ShapeListener:  {`1`, `[]`, `"ok"`, `false`},
+		protocol.ShapeListener:  {`1`, `[]`, `"ok"`, `false`, `{"payload":{}}`, `{"allow":true}`, `{"later":1,"payload":1}`},
 		protocol.ShapeTransform: {`1`, `[]`, `{"payload":[]}`, `{"payload":"{}"}`},
 		protocol.ShapeVeto:      {`null`, `true`, `{}`, `{"allow":null}`, `{"allow":1}`, `{"Allow":true}`, `{"allow":true,"reason":1}`, `{"allow":true,"payload":1}`},
 	} {

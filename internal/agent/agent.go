@@ -71,6 +71,15 @@ type Ask struct {
 	Plugins []string    // that the agent has
 	Text    string
 	Most    int
+	Left    func(LeftOut) // hears of each operation that the agent has and is not offered; nil for nobody
+}
+
+// A LeftOut is an operation that an agent has, and that its model is not offered
+// because of who asks or of the plugin's state. Who may not see the operation is
+// not told of it.
+type LeftOut struct {
+	Operation string `json:"operation"`
+	Why       string `json:"why"`
 }
 
 // A Tool is an operation as a model sees it.
@@ -103,6 +112,9 @@ type Options struct {
 	Somebody func(ctx context.Context, tenant, channel, sender string) (who plugin.Principal, role string, err error)
 	// Wake lets somebody give a conversation its turn; nil leaves it to a sweep.
 	Wake func(ctx context.Context, tenant, session string)
+	// Notify lets the host that serves look at the notices of an agent; nil leaves
+	// it to a sweep.
+	Notify func(ctx context.Context, tenant, agent string)
 
 	// Outcome returns how a call ended. Where it is nil nobody hears of calls that
 	// outlive their turn.

@@ -77,6 +77,26 @@ func (a *Agents) take(ctx context.Context, key Key, c *Channel, in *Incoming, pl
 	if err != nil {
 		return r, err
 	}
+	// Replay: one that came in before is not told to hooks again. At the same time
+	// in this process, the second waits until the first is kept or refused.
+	release, err := i.oneAtATime(ctx, place, marks)
+	if err != nil {
+		return r, err
+	}
+	defer release()
+	source := Source{Channel: in.Channel, Kind: "channel", Platform: string(c.Scheme), Peer: in.Sender}
+	for _, mark := range marks {
+		if r.Seen, err = a.Store.Delivered(ctx, key.Tenant, place, mark); err != nil {
+			return r, err
+		}
+		if r.Seen {
+			last, err := i.last(ctx, source, false)
+			if last != nil {
+				r.Session = last.SessionID
+			}
+			return r, err
+		}
+	}
 	ctx, read := Tainting(ctx)
 	p, err := i.transform(ctx, event.ChannelMessageIn, fields{
 		"channel": in.Channel, "direction": "in", "text": in.Text, "metadata": orNil(in.Metadata),
@@ -97,7 +117,6 @@ func (a *Agents) take(ctx context.Context, key Key, c *Channel, in *Incoming, pl
 	if err != nil {
 		return r, err
 	}
-	source := Source{Channel: in.Channel, Kind: "channel", Platform: string(c.Scheme), Peer: in.Sender}
 	for range 3 { // one that was found may be closed in between, for having been idle
 		if r, err = i.keepInbound(ctx, source, message, plugin.Labels(c.labels(), read()), place, marks); !errors.Is(err, errClosed) {
 			break
@@ -107,6 +126,44 @@ func (a *Agents) take(ctx context.Context, key Key, c *Channel, in *Incoming, pl
 		a.Wake(ctx, key.Tenant, r.Session)
 	}
 	return r, err
+}
+
+// oneAtATime waits until no other delivery with one of the marks is being taken.
+func (i *Instance) oneAtATime(ctx context.Context, place string, marks []string) (release func(), err error) {
+	var mine []string
+	for _, mark := range marks {
+		mine = append(mine, place+" "+mark)
+	}
+	for {
+		i.mu.Lock()
+		var other chan struct{}
+		for _, mark := range mine {
+			if taken := i.taking[mark]; taken != nil {
+				other = taken
+			}
+		}
+		if other == nil {
+			done := make(chan struct{})
+			for _, mark := range mine {
+				i.taking[mark] = done
+			}
+			i.mu.Unlock()
+			return func() {
+				i.mu.Lock()
+				defer i.mu.Unlock()
+				for _, mark := range mine {
+					delete(i.taking, mark)
+				}
+				close(done)
+			}, nil
+		}
+		i.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, plugin.AsError(context.Cause(ctx))
+		}
+	}
 }
 
 // errClosed is why a message was not added to a conversation.

@@ -26,19 +26,22 @@ type Instance struct {
 	key    Key
 	bus    *event.Bus
 	closed atomic.Bool     // its bus is, or is about to be
+	ran    atomic.Bool     // its agent was started at some time, and not only talked to
 	ctx    context.Context // of its turns: it ends with the host
 	cancel context.CancelCauseFunc
 	gate   chan struct{} // one place, for whoever opens and closes hooks
 
-	mu      sync.Mutex // guards the rest
-	row     store.AgentRow
-	started bool
-	turns   int                // that go on
-	ending  string             // why it is stopped; "" while it is not
-	idle    chan struct{}      // closed once it is stopped and no turn goes on
-	done    chan struct{}      // closed once its plugins are let go
-	open    map[string]opened  // hooks, by plugin; only whoever is in the gate changes these two
-	failed  map[string]failure // plugins whose hooks could not be opened
+	mu        sync.Mutex // guards the rest
+	row       store.AgentRow
+	started   bool
+	turns     int                      // that go on
+	ending    string                   // why it is stopped; "" while it is not
+	idle      chan struct{}            // closed once it is stopped and no turn goes on
+	done      chan struct{}            // closed once its plugins are let go
+	open      map[string]opened        // hooks, by plugin; only whoever is in the gate changes these two
+	failed    map[string]failure       // plugins whose hooks could not be opened
+	unoffered map[LeftOut]bool         // operations whose absence was logged
+	taking    map[string]chan struct{} // deliveries that are being taken in, by their marks
 }
 
 // An opened is a plugin whose hooks are on the bus.
@@ -54,6 +57,7 @@ type failure struct {
 	plugin string
 	digest string
 	guards bool
+	halted bool // it is disabled until a person enables it again
 	err    error
 	at     time.Time
 }
@@ -65,7 +69,7 @@ const retryTime = 30 * time.Second
 func newInstance(a *Agents, key Key) *Instance {
 	i := &Instance{
 		agents: a, key: key, bus: event.NewBus(key.Agent, event.Options{Log: a.Log}), gate: make(chan struct{}, 1),
-		idle: make(chan struct{}), done: make(chan struct{}), open: map[string]opened{}, failed: map[string]failure{},
+		idle: make(chan struct{}), done: make(chan struct{}), open: map[string]opened{}, failed: map[string]failure{}, taking: map[string]chan struct{}{}, unoffered: map[LeftOut]bool{},
 	}
 	i.ctx, i.cancel = context.WithCancelCause(context.Background())
 	return i
@@ -83,6 +87,9 @@ func (i *Instance) start(ctx context.Context, row *store.AgentRow) error {
 	i.mu.Lock()
 	i.row = *row
 	i.mu.Unlock()
+	if row.State == store.AgentRunning {
+		i.ran.Store(true)
+	}
 	problems, err := i.sync(ctx)
 	i.mu.Lock()
 	first := err == nil && !i.started
@@ -232,7 +239,7 @@ func (i *Instance) sync(ctx context.Context) (problems []failure, err error) {
 	}
 	want, now := map[string]Hooked{}, i.agents.Now()
 	fail := func(h Hooked, err error) {
-		f := failure{h.Plugin, h.Digest, h.Guards, err, now}
+		f := failure{h.Plugin, h.Digest, h.Guards, plugin.CodeOf(err) == plugin.CodeDisabled, err, now}
 		problems = append(problems, f)
 		i.mu.Lock()
 		i.failed[h.Plugin] = f
@@ -266,10 +273,22 @@ func (i *Instance) sync(ctx context.Context) (problems []failure, err error) {
 	// By name: then so is the order of registration, wherever the agent runs.
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		h := want[name]
-		if o, found := i.open[name]; found && o.digest == h.Digest {
+		halted, err := i.halted(ctx, h)
+		if err != nil {
+			return problems, err
+		}
+		was, failedBefore := i.failed[name]
+		if halted != nil {
+			if !failedBefore || !was.halted || was.digest != h.Digest {
+				fail(h, halted)
+			}
+			i.close(name)
 			continue
 		}
-		if f, found := i.failed[name]; found && f.digest == h.Digest && h.Digest != "" && now.Sub(f.at) < retryTime {
+		if o, found := i.open[name]; found && o.digest == h.Digest && !o.ended() {
+			continue
+		}
+		if failedBefore && !was.halted && was.digest == h.Digest && h.Digest != "" && now.Sub(was.at) < retryTime {
 			continue
 		}
 		o, err := i.hook(ctx, h)
@@ -338,6 +357,24 @@ func (i *Instance) hook(ctx context.Context, h Hooked) (o opened, err error) {
 		o.off = append(o.off, off)
 	}
 	return o, nil
+}
+
+// maxLeft is how many operations that are left out are logged of one instance.
+const maxLeft = 1000
+
+// leftOut says in the log that an operation of the agent's is not offered to its
+// model, once for each reason: its developer would look for it in vain.
+func (i *Instance) leftOut(l LeftOut) {
+	i.mu.Lock()
+	known := i.unoffered[l] || len(i.unoffered) >= maxLeft
+	if !known {
+		i.unoffered[l] = true
+	}
+	i.mu.Unlock()
+	if !known {
+		i.agents.Log.Warn("an operation of the agent is not offered to its model; 'mortise agents show "+i.key.Agent+"' has all of them",
+			"agent", i.key.Agent, "operation", l.Operation, "why", l.Why)
+	}
 }
 
 // Failed tells the plugins of an agent, where this process has an instance of it,

@@ -85,7 +85,7 @@ func (m Memory) Upsert(ctx context.Context, session, key, content string, labels
 		return plugin.Errorf(plugin.CodeInvalidInput, "a memory has at most %d bytes and no NUL; this one has %d", MaxMemoryBytes, len(content))
 	}
 	row := store.MemoryRow{Tenant: m.key.Tenant, Agent: m.key.Agent, Key: key, Content: content, Labels: append([]string{}, labels...), UpdatedAt: m.agents.Now().UTC()}
-	full := false
+	full, i := false, m.agents.Local(m.key.Tenant, m.key.Agent)
 	err := m.agents.Store.Write(ctx, func(tx store.Tx) error {
 		n, err := tx.CountMemories(ctx, m.key.Tenant, m.key.Agent)
 		if err != nil {
@@ -102,6 +102,11 @@ func (m Memory) Upsert(ctx context.Context, session, key, content string, labels
 		if err := tx.PutMemory(row); err != nil {
 			return err
 		}
+		if i == nil {
+			if err := m.agents.notice(tx, m.key, event.MemoryUpsert, upserted(session, &row)); err != nil {
+				return err
+			}
+		}
 		return each(tx, also)
 	})
 	if err != nil {
@@ -110,18 +115,16 @@ func (m Memory) Upsert(ctx context.Context, session, key, content string, labels
 	if full {
 		return plugin.Errorf(plugin.CodeLimitExceeded, "agent %s remembers %d things, and can remember no more; mortise agents forget takes one away", m.key.Agent, MaxMemories)
 	}
-	return m.told(ctx, session, key, content)
-}
-
-// told tells the plugins of the agent, where this process has an instance of it.
-func (m Memory) told(ctx context.Context, session, key, content string) error {
-	m.agents.mu.Lock()
-	i := m.agents.instances[m.key]
-	m.agents.mu.Unlock()
 	if i == nil {
+		m.agents.noticed(ctx, m.key)
 		return nil
 	}
-	return i.happened(ctx, event.MemoryUpsert, fields{"sessionId": session, "key": key, "content": content})
+	return i.happened(ctx, event.MemoryUpsert, upserted(session, &row))
+}
+
+// upserted is what memory.upsert@v1 carries.
+func upserted(session string, row *store.MemoryRow) fields {
+	return fields{"sessionId": session, "key": row.Key, "content": row.Content, "metadata": map[string]any{"labels": row.Labels}}
 }
 
 // Forget reports whether there was something to forget. Where there was, also

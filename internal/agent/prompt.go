@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -62,13 +61,37 @@ func (t *turn) prompt(ctx context.Context) (string, error) {
 	return strings.TrimSpace(text.String()), nil
 }
 
-// A line is a message as hooks see it before a model does. What stands beside
-// the text is to be left as it is.
+// A line is a message as events carry it; docs/events.md has the shape.
 type line struct {
 	Role    string           `json:"role"`
-	Content any              `json:"content"`
+	Content string           `json:"content"`
 	Uses    []llm.ToolUse    `json:"toolUses,omitempty"`
 	Results []llm.ToolResult `json:"toolResults,omitempty"`
+}
+
+// linesOf returns what a model is sent as events carry it.
+func linesOf(system string, messages []llm.Message) []line {
+	lines := []line{{Role: "system", Content: system}}
+	for _, m := range messages {
+		lines = append(lines, line{string(m.Role), m.Text, m.Uses, m.Results})
+	}
+	return lines
+}
+
+// heardOf returns what a model was sent, and its answer where it gave one, for
+// those who hear of it; nil where that is more than they may hear.
+func heardOf(system string, messages []llm.Message, move *llm.Move) any {
+	if move.Err == nil {
+		messages = append(messages[:len(messages):len(messages)], llm.Message{Role: llm.Assistant, Text: move.Text, Uses: move.Uses})
+	}
+	size := len(system)
+	for i := range messages {
+		size += weight(&messages[i])
+	}
+	if size > maxHeard {
+		return nil
+	}
+	return linesOf(system, messages)
 }
 
 // before lets hooks rewrite what the model is about to be sent.
@@ -76,36 +99,23 @@ func (t *turn) before(ctx context.Context, system string, messages []llm.Message
 	if !t.bus.Heard(event.ModelBefore) {
 		return system, messages, nil
 	}
-	lines := []line{{Role: "system", Content: system}}
-	for _, m := range messages {
-		lines = append(lines, line{string(m.Role), m.Text, m.Uses, m.Results})
-	}
-	p, err := t.transform(ctx, event.ModelBefore, fields{"sessionId": t.session, "turnIndex": t.index, "messages": lines})
+	p, err := t.transform(ctx, event.ModelBefore, fields{"sessionId": t.session, "turnIndex": t.index, "messages": linesOf(system, messages)})
 	if p == nil || err != nil {
 		return system, messages, err
 	}
 	var made struct {
-		Messages []struct {
-			Role    string           `json:"role"`
-			Content json.RawMessage  `json:"content"`
-			Uses    []llm.ToolUse    `json:"toolUses"`
-			Results []llm.ToolResult `json:"toolResults"`
-		} `json:"messages"`
+		Messages []line `json:"messages"`
 	}
 	if err := p.Decode(&made); err != nil {
 		return "", nil, plugin.Errorf(plugin.CodeHookFailed, "after its hooks %s has no list of messages: %w", event.ModelBefore, err)
 	}
 	system, messages = "", nil
 	for n, m := range made.Messages {
-		var text string
-		if err := json.Unmarshal(m.Content, &text); err != nil && len(m.Content) > 0 {
-			return "", nil, plugin.Errorf(plugin.CodeHookFailed, "after its hooks %s has in message %d a content that is no text", event.ModelBefore, n)
-		}
 		switch role := llm.Role(m.Role); role {
 		case "system":
-			system = strings.TrimSpace(system + "\n\n" + text)
+			system = strings.TrimSpace(system + "\n\n" + m.Content)
 		case llm.User, llm.Assistant, llm.ToolRole:
-			messages = append(messages, llm.Message{Role: role, Text: text, Uses: m.Uses, Results: m.Results})
+			messages = append(messages, llm.Message{Role: role, Text: m.Content, Uses: m.Uses, Results: m.Results})
 		default:
 			return "", nil, plugin.Errorf(plugin.CodeHookFailed, "after its hooks %s has in message %d the role %.40q; the roles are system, user, assistant and tool", event.ModelBefore, n, m.Role)
 		}

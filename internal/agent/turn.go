@@ -269,7 +269,7 @@ func (i *Instance) begin(ctx context.Context, c *store.ConversationRow, m Messag
 	for name := range given {
 		t.given = append(t.given, name)
 	}
-	t.tools, err = i.agents.Plugins.Offer(ctx, Ask{Call: t.call, Plugins: t.given, Text: m.Text, Most: t.settings.MaxTools})
+	t.tools, err = i.agents.Plugins.Offer(ctx, Ask{Call: t.call, Plugins: t.given, Text: m.Text, Most: t.settings.MaxTools, Left: i.leftOut})
 	return t, err
 }
 
@@ -294,6 +294,9 @@ func (t *turn) think(ctx context.Context) (llm.Move, error) {
 	})
 	f := fields{
 		"sessionId": t.session, "turnIndex": t.index, "durationMs": t.agents.Now().Sub(started).Milliseconds(), "ok": move.Err == nil, "text": move.Text,
+	}
+	if t.bus.Heard(event.ModelAfter) {
+		f["messages"] = heardOf(system, messages, &move)
 	}
 	failure := problem(move)
 	if failure != nil {

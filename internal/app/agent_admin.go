@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/job"
 	"github.com/mortise-dev/mortise/internal/llm"
 	"github.com/mortise-dev/mortise/internal/policy"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -128,13 +129,18 @@ func (r Roster) Change(ctx context.Context, id string, c AgentChange) (Agent, er
 // Start lets an agent take messages of its channels and the times of its
 // schedules. One that is started stays so.
 func (r Roster) Start(ctx context.Context, id string) (Agent, error) {
-	return r.turn(ctx, "start", id, store.AgentRunning, plugin.EntryAgentStarted)
+	a, err := r.turn(ctx, "start", id, store.AgentRunning, plugin.EntryAgentStarted)
+	if err == nil {
+		r.app.wake(ctx, job.Agent, r.app.Config.Tenant, id)
+	}
+	return a, err
 }
 
 // Stop lets an agent take no more of them. A turn that was begun goes on.
 func (r Roster) Stop(ctx context.Context, id string) (Agent, error) {
 	a, err := r.turn(ctx, "stop", id, store.AgentStopped, plugin.EntryAgentStopped)
 	if err == nil {
+		r.app.Agents.Notify(ctx, r.app.Config.Tenant, id)
 		err = r.app.Agents.Stop(r.app.Config.Tenant, id, "user")
 	}
 	return a, err
@@ -171,6 +177,11 @@ func (r Roster) change(ctx context.Context, what, id string, do func(row *store.
 		if _, err := tx.UpdateAgent(*row); err != nil {
 			return err
 		}
+		if kind == plugin.EntryAgentStopped && r.app.elsewhere() {
+			if err := r.app.Agents.Stopped(tx, row.Tenant, id); err != nil {
+				return err
+			}
+		}
 		return r.note(tx, kind, row, nil)
 	})
 	return a, err
@@ -188,6 +199,13 @@ func (r Roster) Delete(ctx context.Context, id string) (a Agent, err error) {
 		return a, err
 	}
 	if err := r.unschedule(ctx, id); err != nil {
+		return a, err
+	}
+	open, err := r.app.Store.Conversations(ctx, store.ConversationFilter{Tenant: tenant, Agent: id, Open: true, Limit: 1})
+	if err == nil && len(open) > 0 {
+		err = r.app.hears(ctx, id)
+	}
+	if err != nil {
 		return a, err
 	}
 	ended := []string{}
@@ -209,6 +227,16 @@ func (r Roster) Delete(ctx context.Context, id string) (a Agent, err error) {
 		if _, err := tx.DeleteAgent(tenant, id); err != nil {
 			return err
 		}
+		for _, session := range ended { // after the agent, whose outbox goes with it
+			if err := r.app.Agents.EndedWith(tx, tenant, id, session); err != nil {
+				return err
+			}
+		}
+		if r.app.elsewhere() {
+			if err := r.app.Agents.Stopped(tx, tenant, id); err != nil {
+				return err
+			}
+		}
 		return r.note(tx, plugin.EntryAgentDeleted, row, map[string]any{"conversations": len(ended)})
 	})
 	if err != nil {
@@ -217,6 +245,14 @@ func (r Roster) Delete(ctx context.Context, id string) (a Agent, err error) {
 	for _, session := range ended {
 		if err := r.app.Sessions.Close(ctx, tenant, session); err != nil && plugin.CodeOf(err) != plugin.CodeNotFound {
 			return agentOf(row), err
+		}
+	}
+	r.app.Agents.Notify(ctx, tenant, id)
+	if r.app.Agents.Local(tenant, id) != nil { // this process has its plugins: they hear the same now
+		for range ended {
+			if _, err := (waitingWebhooks{r.app.webhooks}).first(ctx, tenant, id); err != nil {
+				return agentOf(row), err
+			}
 		}
 	}
 	return agentOf(row), r.app.Agents.Stop(tenant, id, "user")
@@ -248,6 +284,9 @@ func (r Roster) unschedule(ctx context.Context, id string) error {
 // key.
 func (r Roster) Remember(ctx context.Context, id, key, text string) error {
 	if err := r.mayOf(ctx, "change the memory of", id); err != nil {
+		return err
+	}
+	if err := r.app.hears(ctx, id); err != nil {
 		return err
 	}
 	return r.app.Agents.Memory(r.app.Config.Tenant, id).Upsert(ctx, "", key, text, nil, func(tx store.Tx) error {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -60,6 +61,11 @@ func (r Roster) Assign(ctx context.Context, ref, id string, enabled bool) (Assig
 			return err
 		}
 		i := slices.IndexFunc(all, func(a store.AssignmentRow) bool { return a.Subject == id && a.Plugin == row.Plugin })
+		if enabled {
+			if err := agent.Unhalt(ctx, tx, row.Tenant, row.Plugin, id); err != nil {
+				return err
+			}
+		}
 		if i >= 0 && all[i].Enabled == enabled && all[i].Versions == versions {
 			row = all[i]
 			return nil // it is so already
@@ -106,6 +112,9 @@ func (p Plugins) unassign(ctx context.Context, name string) error {
 	return p.app.Store.Write(ctx, func(tx store.Tx) error {
 		left, err := tx.Plugins(ctx)
 		if err != nil || slices.ContainsFunc(left, func(row store.PluginRow) bool { return strings.EqualFold(row.Name, name) }) {
+			return err
+		}
+		if err := agent.Unhalt(ctx, tx, p.app.Config.Tenant, name, store.EveryAgent); err != nil {
 			return err
 		}
 		all, err := tx.Assignments(ctx, p.app.Config.Tenant)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -16,10 +17,11 @@ import (
 // An AgentShown is an agent with what it has.
 type AgentShown struct {
 	Agent
-	Plugins       []Assignment   `json:"plugins"` // that it has, each by what counts
-	Channels      []ChannelPlace `json:"channels"`
-	Memories      int            `json:"memories"`
-	Conversations int            `json:"open_conversations"`
+	Plugins       []Assignment    `json:"plugins"` // that it has, each by what counts
+	Channels      []ChannelPlace  `json:"channels"`
+	LeftOut       []agent.LeftOut `json:"left_out"` // operations that it has and is not offered where whoever asks talks to it
+	Memories      int             `json:"memories"`
+	Conversations int             `json:"open_conversations"`
 }
 
 // A ChannelPlace is a channel, and where its deliveries go.
@@ -40,7 +42,7 @@ func (r Roster) Show(ctx context.Context, id string) (AgentShown, error) {
 	if err != nil {
 		return AgentShown{}, err
 	}
-	s := AgentShown{Agent: agentOf(row), Plugins: []Assignment{}, Channels: []ChannelPlace{}}
+	s := AgentShown{Agent: agentOf(row), Plugins: []Assignment{}, Channels: []ChannelPlace{}, LeftOut: []agent.LeftOut{}}
 	assigned, err := r.assignments(ctx, id)
 	if err != nil {
 		return s, err
@@ -54,6 +56,12 @@ func (r Roster) Show(ctx context.Context, id string) (AgentShown, error) {
 		c := s.Settings.Channels[name]
 		s.Channels = append(s.Channels, ChannelPlace{name, c.Scheme, c.Secret, c.Reply, "/api/agents/" + id + "/channels/" + name + "/webhook"})
 	}
+	_, err = equipment{r.app}.Offer(ctx, agent.Ask{Call: r.asAgent(id), Plugins: slices.Collect(maps.Keys(enabledOf(assigned))), Most: math.MaxInt, Left: func(l agent.LeftOut) {
+		s.LeftOut = append(s.LeftOut, l)
+	}})
+	if err != nil {
+		return s, err
+	}
 	memories, err := r.app.Agents.Memory(row.Tenant, id).List(ctx, agent.MaxMemories)
 	if err != nil {
 		return s, err
@@ -61,6 +69,18 @@ func (r Roster) Show(ctx context.Context, id string) (AgentShown, error) {
 	open, err := r.app.Store.Conversations(ctx, store.ConversationFilter{Tenant: row.Tenant, Agent: id, Open: true, Limit: maxConversations})
 	s.Memories, s.Conversations = len(memories), len(open)
 	return s, err
+}
+
+// enabledOf returns the assignments that give something.
+func enabledOf(assigned map[string]Assignment) map[string]Assignment {
+	given := maps.Clone(assigned)
+	maps.DeleteFunc(given, func(_ string, a Assignment) bool { return !a.Enabled })
+	return given
+}
+
+// asAgent is what an agent's calls have in common where whoever asks talks to it.
+func (r Roster) asAgent(id string) plugin.Call {
+	return plugin.Call{Tenant: r.app.Config.Tenant, Principal: r.by, Actor: "agent:" + id, Agent: id, Origin: plugin.OriginAgent}
 }
 
 // A Remembered is something that an agent remembers, as it is shown.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/job"
+	"github.com/mortise-dev/mortise/internal/registry"
 	"github.com/mortise-dev/mortise/internal/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/router"
 	"github.com/mortise-dev/mortise/internal/secret"
@@ -28,6 +30,9 @@ func (a *App) openAgents() *agent.Agents {
 		Wake: func(ctx context.Context, tenant, session string) { a.wake(ctx, job.Conversation, tenant, session) },
 		Outcome: func(ctx context.Context, tenant, call string) (plugin.Result, error) {
 			return a.Kernel.Await(ctx, tenant, call)
+		},
+		Notify: func(ctx context.Context, tenant, id string) {
+			a.wake(ctx, job.Webhook, tenant, id+"/"+agent.OwnBus)
 		},
 		Closed: func(ctx context.Context, tenant, id string) error { return a.Sessions.Close(ctx, tenant, id) },
 	}
@@ -56,9 +61,12 @@ func (e equipment) Hooked(ctx context.Context, name, versions string) (agent.Hoo
 		return agent.Hooked{}, err
 	}
 	return agent.Hooked{
-		Plugin: name, Digest: t.Package.Digest + "/" + t.Manifest.Version, Target: t, Hears: len(t.Manifest.Hooks) > 0 || t.Manifest.Runner.Kind == "script", Guards: dialect.Guards(t.Manifest),
+		Plugin: name, Digest: digestOf(t), Target: t, Hears: len(t.Manifest.Hooks) > 0 || t.Manifest.Runner.Kind == "script", Guards: dialect.Guards(t.Manifest),
 	}, nil
 }
+
+// digestOf tells the code of a plugin from all other code.
+func digestOf(t *plugin.Target) string { return t.Package.Digest + "/" + t.Manifest.Version }
 
 // guarded reports whether a plugin that may not be used had to guard something,
 // as far as that is known.
@@ -82,35 +90,68 @@ func (e equipment) Hook(ctx context.Context, of agent.Owner, h agent.Hooked) (ag
 }
 
 // Offer implements [agent.Plugins]: what the router finds among what the agent
-// has, and who it acts for may see. Its memory is always there.
+// has, and who it acts for may see; its memory too, as far as they may use that.
 func (e equipment) Offer(ctx context.Context, ask agent.Ask) ([]agent.Tool, error) {
 	all, err := e.app.Registry.List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var candidates []router.Candidate
-	taken := map[string]bool{}
+	taken, unusable := map[string]bool{}, map[string]registry.Info{}
 	for _, info := range all {
-		if !slices.Contains(ask.Plugins, info.Name) || info.State != "active" || info.Problem != "" || taken[info.Name] {
+		if !slices.Contains(ask.Plugins, info.Name) || taken[info.Name] {
+			continue
+		}
+		if info.State != "active" || info.Problem != "" {
+			unusable[info.Name] = info
 			continue
 		}
 		taken[info.Name] = true
 		m := info.Plugin()
-		operations, _ := e.app.Policy.Visible(m, &ask.Call)
-		for _, op := range operations {
+		for _, op := range e.visible(m, &ask) {
 			if op.Kind == plugin.Tool || op.Kind == plugin.Operator {
 				candidates = append(candidates, router.Candidate{Manifest: m, Operation: op})
 			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(unusable)) {
+		if info := unusable[name]; !taken[name] && ask.Left != nil {
+			why := "the plugin is " + string(info.State)
+			if info.Problem != "" {
+				why = "the plugin cannot be used: " + info.Problem
+			}
+			ask.Left(agent.LeftOut{Operation: name, Why: why + "; 'mortise plugins show " + name + "' has more"})
 		}
 	}
 	var tools []agent.Tool
 	for _, c := range chosen(ask, candidates, e.app.Models != nil) {
 		tools = append(tools, toolOf(c.Manifest, c.Operation))
 	}
-	for _, op := range memoryManifest.Operations {
+	for _, op := range e.visible(memoryManifest, &ask) { // what is not resolved for them is not offered
 		tools = append(tools, toolOf(memoryManifest, op))
 	}
 	return distinct(tools), nil
+}
+
+// visible returns the operations of a plugin that may be offered for who asks, and
+// tells of those that may not.
+func (e equipment) visible(m *plugin.Manifest, ask *agent.Ask) []*plugin.Operation {
+	operations, _ := e.app.Policy.Visible(m, &ask.Call)
+	for _, op := range m.Operations {
+		if ask.Left == nil || slices.Contains(operations, op) || op.Kind != plugin.Tool && op.Kind != plugin.Operator {
+			continue
+		}
+		bare := ask.Call
+		bare.Input = nil
+		d := e.app.Policy.Decide(&plugin.Target{Manifest: m, Operation: op}, &bare)
+		why := "policy denies it"
+		if len(d.Reasons) > 0 {
+			why += ": " + d.Reasons[0]
+		}
+		ask.Left(agent.LeftOut{Operation: m.Name + "/" + op.Name, Why: fmt.Sprintf("%s; 'mortise policy explain %s/%s --as %s --actor %s' says what would allow it",
+			why, m.Name, op.Name, MemberName(ask.Call.Principal), ask.Call.Actor)})
+	}
+	return operations
 }
 
 // chosen returns the operations that fit a text, at most as many as are wanted.

@@ -16,6 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/event"
 	"github.com/mortise-dev/mortise/internal/registry"
+	"github.com/mortise-dev/mortise/internal/schema"
 	"github.com/mortise-dev/mortise/internal/secret"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/webhook"
@@ -151,7 +152,7 @@ func listen(t *testing.T, i *agent.Instance) *listening {
 			l.events = append(l.events, e.Name)
 			l.last[e.Name] = p.Text()
 		}
-		s := event.Subscription{Event: e.Name, Plugin: "test.listener", Priority: new(1_000_000)}
+		s := event.Subscription{Event: e.Name, Plugin: "test.listener", Priority: new(float64(1_000_000))}
 		switch e.Shape {
 		case event.Listener:
 			s.Listen = func(_ context.Context, p *event.Payload) error { note(p); return nil }
@@ -271,6 +272,13 @@ func TestAConversationEmitsEveryEvent(t *testing.T) {
 		t.Errorf("it remembers %q, %v", kept, err)
 	}
 
+	for name, member := range map[string]string{
+		event.ModelBefore: "toolResults", event.ModelAfter: "messages", event.MemoryUpsert: "metadata", event.SessionMessageReceived: "metadata",
+	} { // what may be absent, and is there now
+		if p := l.heard(name); !strings.Contains(p, `"`+member+`":`) {
+			t.Errorf("%s carried no %s: %s", name, member, p)
+		}
+	}
 	model.say(move{text: "A quiet night."})
 	answer, err := a.Agents.Fire(t.Context(), "local", "support", "morning", "cron", "Sum up the night.", theOwner)
 	if err != nil || answer.Text != "A quiet night." {
@@ -309,10 +317,39 @@ func fits(t *testing.T, e *event.Event, payload string) bool {
 			return false
 		}
 	}
-	for name := range members {
-		if !slices.ContainsFunc(e.Fields, func(f event.Field) bool { return f.Name == name }) {
-			t.Logf("%s has %s, which its event does not know", e.Name, name)
+	compiled, err := schema.Compile(e.Schema())
+	if err == nil {
+		err = compiled.Check([]byte(payload))
+	}
+	if err != nil {
+		t.Logf("%s does not fit its schema: %v", e.Name, err)
+		return false
+	}
+	return documented(t, e.Name, e.Fields, members)
+}
+
+// documented reports whether each member is one that the catalogue has, at every
+// depth.
+func documented(t *testing.T, at string, fields []event.Field, members map[string]json.RawMessage) bool {
+	t.Helper()
+	for name, raw := range members {
+		i := slices.IndexFunc(fields, func(f event.Field) bool { return f.Name == name })
+		if i < 0 {
+			t.Logf("%s has %s, which its event does not know", at, name)
 			return false
+		}
+		if len(fields[i].Members) == 0 {
+			continue
+		}
+		var elements []map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &elements); err != nil {
+			t.Logf("%s.%s: %v", at, name, err)
+			return false
+		}
+		for _, element := range elements {
+			if !documented(t, at+"."+name, fields[i].Members, element) {
+				return false
+			}
 		}
 	}
 	return true

@@ -313,7 +313,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	a.Adapters = a.openAdapters()
 	a.Schedules = a.openSchedules()
 	for _, s := range []worker.Sweeper{waitingCalls{a.Kernel, a.Approvals}, waitingPlans{a.Plans}, dueSchedules{a.Schedules},
-		waitingConversations{a.Agents}, idleConversations{a.Agents, conversationIdle}, waitingWebhooks{a.webhooks}} {
+		waitingConversations{a.Agents}, idleConversations{a.Agents, conversationIdle}, waitingWebhooks{a.webhooks}, unsettledAgents{a}} {
 		a.Sweepers = append(a.Sweepers, held{s, a})
 	}
 	a.opened("admission of calls", func() error { a.Kernel.Stop(); return nil }) // before all else ends

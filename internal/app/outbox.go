@@ -2,12 +2,14 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/job"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/worker"
@@ -57,9 +59,9 @@ func (w waitingWebhooks) Do(ctx context.Context, item worker.Item) error {
 	default:
 		return nil
 	}
-	agent, name, _ := strings.Cut(item.ID, "/")
+	id, name, _ := strings.Cut(item.ID, "/")
 	for range outboxRound {
-		rows, err := w.app.Store.Outbox(ctx, store.OutboxFilter{Tenant: item.Tenant, Agent: agent, Plugin: name, Due: time.Now().UTC(), Limit: 1})
+		rows, err := w.app.Store.Outbox(ctx, store.OutboxFilter{Tenant: item.Tenant, Agent: id, Plugin: name, Due: time.Now().UTC(), Limit: 1})
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -74,6 +76,9 @@ func (w waitingWebhooks) Do(ctx context.Context, item worker.Item) error {
 // attempt tries an event once, and reports whether the next one can go on.
 func (w waitingWebhooks) attempt(ctx context.Context, row store.OutboxRow) (on bool, err error) {
 	log := w.app.log.With("agent", row.Agent, "plugin", row.Plugin, "event", row.Event, "id", row.ID)
+	if row.Plugin == agent.OwnBus {
+		return w.deliver(ctx, log, row)
+	}
 	target, err := w.app.Registry.Find(ctx, row.Plugin)
 	code := plugin.CodeOf(err)
 	if err == nil && target.Manifest.Runner.Kind != "webhook" {
@@ -120,6 +125,29 @@ func (w waitingWebhooks) attempt(ctx context.Context, row store.OutboxRow) (on b
 		log.Debug("a sweep will find it", "cause", err.Error())
 	}
 	return false, nil
+}
+
+// first delivers the notice of an agent that is next.
+func (w waitingWebhooks) first(ctx context.Context, tenant, id string) (on bool, err error) {
+	rows, err := w.app.Store.Outbox(ctx, store.OutboxFilter{Tenant: tenant, Agent: id, Plugin: agent.OwnBus, Due: time.Now().UTC(), Limit: 1})
+	if err != nil || len(rows) == 0 {
+		return false, err
+	}
+	return w.attempt(ctx, rows[0])
+}
+
+// deliver tells the plugins of an agent what happened to it in another process.
+// The row is a lease meanwhile, so that one host tells them.
+func (w waitingWebhooks) deliver(ctx context.Context, log *slog.Logger, row store.OutboxRow) (on bool, err error) {
+	had := row.Attempt
+	row.Attempt, row.NextAt = had+1, time.Now().UTC().Add(outboxLease)
+	if won, failed := w.update(ctx, had, &row); failed != nil || !won {
+		return false, failed
+	}
+	if err := w.app.Agents.Deliver(ctx, &row); err != nil {
+		log.Error("the plugins of an agent did not all hear of an event", "cause", cause(err))
+	}
+	return true, w.drop(context.WithoutCancel(ctx), &row)
 }
 
 // next returns how long an event waits for its next attempt, and whether there is

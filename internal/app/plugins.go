@@ -2,10 +2,12 @@ package app
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/policy"
 	"github.com/mortise-dev/mortise/internal/registry"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -36,6 +38,9 @@ func (p Plugins) List(ctx context.Context, kinds ...plugin.Kind) ([]registry.Inf
 	}
 	shown := []registry.Info{}
 	for _, info := range all {
+		if info.Halted, err = p.app.halted(ctx, info.Name); err != nil {
+			return nil, err
+		}
 		if p.narrow(&info) && (len(kinds) == 0 || slices.ContainsFunc(info.Kinds, func(kind plugin.Kind) bool { return slices.Contains(kinds, kind) })) {
 			shown = append(shown, info)
 		}
@@ -43,11 +48,43 @@ func (p Plugins) List(ctx context.Context, kinds ...plugin.Kind) ([]registry.Inf
 	return shown, nil
 }
 
+// halted returns the agents that the host has disabled a plugin for, by id.
+func (a *App) halted(ctx context.Context, name string) ([]registry.Halt, error) {
+	halts, err := agent.Halts(ctx, a.Store, a.Config.Tenant, name)
+	var all []registry.Halt
+	for _, id := range slices.Sorted(maps.Keys(halts)) {
+		all = append(all, registry.Halt{Agent: id, Reason: halts[id].Reason, At: halts[id].At, Enable: agent.EnableAgain(name, id)})
+	}
+	return all, err
+}
+
+// Halted returns all that the host has disabled for agents, by plugin.
+func (a *App) Halted(ctx context.Context) (map[string][]registry.Halt, error) {
+	infos, err := a.Registry.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string][]registry.Halt{}
+	for _, info := range infos {
+		halts, err := a.halted(ctx, info.Name)
+		if err != nil {
+			return nil, err
+		}
+		if len(halts) > 0 {
+			found[info.Name] = halts
+		}
+	}
+	return found, nil
+}
+
 // Show returns one plugin, with the operations that they may know of. One of
 // which they may know nothing is not found.
 func (p Plugins) Show(ctx context.Context, ref string) (registry.Shown, error) {
 	shown, err := p.app.Registry.Show(ctx, ref)
 	if err != nil {
+		return shown, err
+	}
+	if shown.Halted, err = p.app.halted(ctx, shown.Name); err != nil {
 		return shown, err
 	}
 	operations, whole := p.app.Policy.Visible(shown.Manifest, p.app.call(p.by))

@@ -61,8 +61,15 @@ func (s *scripts) open(ctx context.Context, of agent.Owner, t *plugin.Target) (*
 	if err != nil {
 		return nil, err
 	}
+	var disabled func(err error)
+	if of.Agent != "" { // of which there is another instance afterwards
+		disabled = func(err error) {
+			s.app.Agents.Halt(context.Background(), of.Tenant, of.Agent, t.Manifest.Name, digestOf(t), err)
+		}
+	}
 	instance, err := script.Open(ctx, program, script.Environment{
-		Tenant: of.Tenant, Agent: of.Agent, Plugin: t.Manifest.Name, Memory: remembered{of.Memory},
+		Disabled: disabled,
+		Tenant:   of.Tenant, Agent: of.Agent, Plugin: t.Manifest.Name, Memory: remembered{of.Memory},
 		Session: func(ctx context.Context) script.Session {
 			c := agent.SceneOf(ctx)
 			return script.Session{ID: c.Session, Type: c.Type, Channel: c.Channel, Turn: int(c.Turn)}
@@ -121,6 +128,9 @@ func (s *scripted) Subscriptions() []event.Subscription {
 	}
 	return all
 }
+
+// Err returns why the plugin runs no more, nil as long as it does.
+func (s *scripted) Err() error { return s.instance.Err() }
 
 // Close implements [agent.Handlers].
 func (s *scripted) Close() error { s.instance.Close(); return nil }

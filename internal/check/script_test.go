@@ -65,6 +65,27 @@ export function register(ctx) {
 	}
 }
 
+// TestAHandlerThatAnswersWhatItsEventHasNoUseForFails: a listener that returns a
+// value, a transform that leaves members out or gives them another type, and an
+// option that there is not.
+func TestAHandlerThatAnswersWhatItsEventHasNoUseForFails(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]string{
+		`ctx.bus.on("tool.after@v1", (e) => ({ ...e, result: "[removed]" }));`:                 "a listener hears and changes nothing",
+		`ctx.bus.on("memory.upsert@v1", async () => 1);`:                                       "a listener hears and changes nothing",
+		`ctx.bus.on("prompt.assemble@v1", () => ({}));`:                                        "prompt.assemble@v1 carries",
+		`ctx.bus.on("model.before@v1", (e) => ({ ...e, messages: "none" }));`:                  "model.before@v1 carries",
+		`ctx.bus.on("tool.before@v1", (e) => ({ allow: true, payload: { ...e, args: [] } }));`: "tool.before@v1 carries",
+		`ctx.bus.on("tool.after@v1", () => {}, { prioritiy: 1 });`:                             "did you mean priority?",
+		`ctx.bus.on("tool.after@v1", () => {}, { deadline_ms: 1 });`:                           "did you mean deadlineMs?",
+	} {
+		got := strings.Join(outcomes(t, hooked(t, "export function register(ctx) {"+code+"}", nil), check.Options{}), "\n")
+		if !strings.Contains(got, "fail ") || !strings.Contains(got, want) {
+			t.Errorf("%s: there is no %q in\n%s", code, want, got)
+		}
+	}
+}
+
 // TestEveryExampleOfAnEventIsHeard: a handler of each event there is, which
 // reads each of its fields.
 func TestEveryExampleOfAnEventIsHeard(t *testing.T) {

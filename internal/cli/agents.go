@@ -37,7 +37,7 @@ entry of the ledger.`,
 		c.agentsChange("start ID", "Let an agent take messages of its channels, and the times of its schedules", "is running", app.Roster.Start),
 		c.agentsChange("stop ID", "Let an agent take no more messages; a turn that was begun goes on", "is stopped", app.Roster.Stop),
 		c.agentsChange("delete ID", "Take an agent away, with its memory, its schedules and what it was given; what was said with it stays", "is deleted", app.Roster.Delete),
-		c.agentsMemory(), c.agentsRemember(), c.agentsForget(), c.agentsConversations(), c.agentsSchedule())
+		c.agentsMemory(), c.agentsRemember(), c.agentsForget(), c.agentsConversations(), c.agentsEnd(), c.agentsSchedule())
 	return cmd
 }
 
@@ -302,6 +302,16 @@ func (c *command) showAgent(s *app.AgentShown) error {
 		t = newTable(c.out, "PLUGIN", "VERSIONS", "ASSIGNED TO", "BY")
 		for _, p := range s.Plugins {
 			t.row(p.Plugin, orDash(p.Versions), assignedTo(p), p.By)
+		}
+		if err := t.flush(); err != nil {
+			return err
+		}
+	}
+	if len(s.LeftOut) > 0 {
+		fmt.Fprintln(c.out)
+		t = newTable(c.out, "NOT OFFERED", "WHY")
+		for _, l := range s.LeftOut {
+			t.row(l.Operation, oneLine(l.Why, 500))
 		}
 		if err := t.flush(); err != nil {
 			return err

@@ -136,6 +136,38 @@ func (c *command) agentsConversations() *cobra.Command {
 	return c.withJSON(cmd)
 }
 
+func (c *command) agentsEnd() *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use:   "end ID [SESSION]",
+		Short: "End a conversation with an agent: the one that is named, else your own newest at the terminal",
+		Long: `End a conversation with an agent: the one that is named, else your own newest at the
+terminal. A turn that goes on is waited for. The agent's plugins hear
+session.closed@v1 with the reason user: in the host that serves, or here where none
+does. What is said later begins a new conversation.`,
+		Example: `  mortise agents end support
+  mortise agents end support sess_2f6c`,
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: c.completeConversations,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			session := ""
+			if len(args) == 2 {
+				session = args[1]
+			}
+			return c.withHost(cmd.Context(), func(a *app.App) error {
+				one, err := a.Roster(c.principal(a)).End(cmd.Context(), args[0], session)
+				if err != nil {
+					return err
+				}
+				if c.json {
+					return c.print(one)
+				}
+				_, err = fmt.Fprintf(c.out, "the conversation %s has ended\n", one.Session)
+				return err
+			})
+		},
+	})
+}
+
 func (c *command) listConversations(all []app.Conversation) error {
 	if c.json {
 		return c.print(map[string]any{"conversations": all})

@@ -174,6 +174,17 @@ func (c *command) examine(ctx context.Context) ([]finding, error) {
 		err = fmt.Errorf("%d of %d are broken; 'mortise plugins list' shows which", broken, len(infos))
 	}
 	add("plugins", false, err, fmt.Sprintf("%d registered", len(infos)))
+	halted, err := a.Halted(ctx)
+	if err == nil && len(halted) > 0 {
+		var lines []string
+		for _, name := range slices.Sorted(maps.Keys(halted)) {
+			for _, h := range halted[name] {
+				lines = append(lines, fmt.Sprintf("%s for agent %s ('%s' enables it again)", name, h.Agent, h.Enable))
+			}
+		}
+		err = fmt.Errorf("disabled because their code could not be stopped otherwise: %s", strings.Join(lines[:min(len(lines), 10)], ", "))
+	}
+	add("plugins of agents", false, err, "none is disabled")
 	add("shutting down", true, a.Close(), "no process left")
 	return findings, nil
 }

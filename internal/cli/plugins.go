@@ -78,7 +78,22 @@ func stateOfPlugin(i registry.Info) string {
 	if i.Dev {
 		state += " (dev)"
 	}
+	if len(i.Halted) > 0 {
+		state += fmt.Sprintf(" (disabled for %s)", agentsOf(i.Halted))
+	}
 	return state
+}
+
+// agentsOf names the agents that a plugin is disabled for, the first few of them.
+func agentsOf(halts []registry.Halt) string {
+	var ids []string
+	for _, h := range halts[:min(len(halts), 3)] {
+		ids = append(ids, h.Agent)
+	}
+	if more := len(halts) - len(ids); more > 0 {
+		ids = append(ids, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(ids, ", ")
 }
 
 func join(kinds []plugin.Kind) string {
@@ -163,6 +178,9 @@ func (c *command) showPlugin(s registry.Shown) error {
 	}
 	if s.Problem != "" {
 		t.row("problem:", oneLine(s.Problem, 300))
+	}
+	for _, h := range s.Halted {
+		t.row("disabled for:", fmt.Sprintf("%s since %s: %s; '%s' enables it again", h.Agent, clock(h.At), oneLine(h.Reason, 300), h.Enable))
 	}
 	t.row("dialect:", s.Dialect)
 	t.row("versions:", strings.Join(s.Versions, " "))

@@ -144,7 +144,7 @@ func (c *command) showSession(s session.Session, artifacts []session.Artifact) e
 func (c *command) sessionsMove(open bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "close ID",
-		Short: "Let nothing more be added to a session; it can still be read",
+		Short: "Let nothing more be added to a session, and end the conversation that it is; it can still be read",
 	}
 	if open {
 		cmd.Use, cmd.Short = "resume ID", "Open a closed session again"
@@ -153,11 +153,11 @@ func (c *command) sessionsMove(open bool) *cobra.Command {
 	cmd.ValidArgsFunction = c.completeSessions
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.withHost(cmd.Context(), func(a *app.App) error {
-			change := a.Sessions.Close
+			change := a.EndSession
 			if open {
-				change = a.Sessions.Resume
+				change = func(ctx context.Context, id string) error { return a.Sessions.Resume(ctx, a.Config.Tenant, id) }
 			}
-			if err := change(cmd.Context(), a.Config.Tenant, args[0]); err != nil {
+			if err := change(cmd.Context(), args[0]); err != nil {
 				return err
 			}
 			s, err := a.Sessions.Get(cmd.Context(), a.Config.Tenant, args[0])
@@ -192,7 +192,7 @@ func (c *command) sessionsDelete() *cobra.Command {
 				if err := relay.Forget(cmd.Context(), a.Home, a.Config.Tenant, s.ID); err != nil {
 					return err
 				}
-				if err := a.Sessions.Delete(cmd.Context(), a.Config.Tenant, s.ID); err != nil {
+				if err := a.DeleteSession(cmd.Context(), s.ID); err != nil {
 					return err
 				}
 				if c.json {

@@ -19,15 +19,15 @@ func TestHandlersRunInOrderOfPriority(t *testing.T) {
 	t.Parallel()
 	bus := newTestBus(t)
 	var heard []string
-	on(t, bus, Subscription{Event: ToolAfter, Priority: new(200), Listen: says(&heard, "200")})
-	on(t, bus, Subscription{Event: ToolAfter, Priority: new(0), Listen: says(&heard, "0")})
+	on(t, bus, Subscription{Event: ToolAfter, Priority: new(float64(200)), Listen: says(&heard, "200")})
+	on(t, bus, Subscription{Event: ToolAfter, Priority: new(float64(0)), Listen: says(&heard, "0")})
 	on(t, bus, Subscription{Event: ToolAfter, Listen: says(&heard, "default")})
-	on(t, bus, Subscription{Event: ToolAfter, Priority: new(101), Listen: says(&heard, "101")})
-	on(t, bus, Subscription{Event: ToolAfter, Priority: new(99), Listen: says(&heard, "99")})
-	on(t, bus, Subscription{Event: ToolAfter, Priority: new(-1), Listen: says(&heard, "-1")})
-	on(t, bus, Subscription{Event: ToolAfter, Priority: new(math.MaxInt), Listen: says(&heard, "last")})
-	on(t, bus, Subscription{Event: ToolAfter, Priority: new(math.MinInt), Listen: says(&heard, "first")})
-	on(t, bus, Subscription{Event: ToolAfter, Priority: new(math.MaxInt), Listen: says(&heard, "after it")})
+	on(t, bus, Subscription{Event: ToolAfter, Priority: new(float64(101)), Listen: says(&heard, "101")})
+	on(t, bus, Subscription{Event: ToolAfter, Priority: new(float64(99)), Listen: says(&heard, "99")})
+	on(t, bus, Subscription{Event: ToolAfter, Priority: new(float64(-1)), Listen: says(&heard, "-1")})
+	on(t, bus, Subscription{Event: ToolAfter, Priority: new(float64(math.MaxInt)), Listen: says(&heard, "last")})
+	on(t, bus, Subscription{Event: ToolAfter, Priority: new(float64(math.MinInt)), Listen: says(&heard, "first")})
+	on(t, bus, Subscription{Event: ToolAfter, Priority: new(float64(math.MaxInt)), Listen: says(&heard, "after it")})
 	if err := bus.Emit(t.Context(), ToolAfter, payload(t, `{}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestTiesAreBrokenByRegistration(t *testing.T) {
 	bus := newTestBus(t)
 	var heard []string
 	for _, name := range []string{"first", "second", "third"} {
-		on(t, bus, Subscription{Event: ToolAfter, Plugin: name, Priority: new(100), Listen: says(&heard, name)})
+		on(t, bus, Subscription{Event: ToolAfter, Plugin: name, Priority: new(float64(100)), Listen: says(&heard, name)})
 	}
 	on(t, bus, Subscription{Event: ToolAfter, Listen: says(&heard, "default, fourth")})
 	if err := bus.Emit(t.Context(), ToolAfter, payload(t, `{}`)); err != nil {
@@ -55,9 +55,9 @@ func TestTiesAreBrokenByRegistration(t *testing.T) {
 func TestTransformThreadsThePayload(t *testing.T) {
 	t.Parallel()
 	bus := newTestBus(t)
-	on(t, bus, Subscription{Event: ChannelMessageIn, Priority: new(3), Transform: appends("c")})
-	on(t, bus, Subscription{Event: ChannelMessageIn, Priority: new(1), Transform: appends("a")})
-	on(t, bus, Subscription{Event: ChannelMessageIn, Priority: new(2), Transform: appends("b")})
+	on(t, bus, Subscription{Event: ChannelMessageIn, Priority: new(float64(3)), Transform: appends("c")})
+	on(t, bus, Subscription{Event: ChannelMessageIn, Priority: new(float64(1)), Transform: appends("a")})
+	on(t, bus, Subscription{Event: ChannelMessageIn, Priority: new(float64(2)), Transform: appends("b")})
 	p, err := bus.Transform(t.Context(), ChannelMessageIn, payload(t, `{"text":"-"}`))
 	if err != nil || p.String("text") != "-abc" {
 		t.Errorf("got %v, %v", p, err)
@@ -72,7 +72,7 @@ func TestUndefinedLeavesThePayloadAsItWas(t *testing.T) {
 	if p, err := bus.Transform(t.Context(), ChannelMessageIn, was); err != nil || p != was {
 		t.Errorf("got %v, %v, want the very payload that was given", p, err)
 	}
-	on(t, bus, Subscription{Event: ChannelMessageIn, Priority: new(1), Transform: appends("a")})
+	on(t, bus, Subscription{Event: ChannelMessageIn, Priority: new(float64(1)), Transform: appends("a")})
 	if p, err := bus.Transform(t.Context(), ChannelMessageIn, was); err != nil || p.String("text") != "-a" {
 		t.Errorf("got %v, %v, want what the handler before it returned", p, err)
 	}
@@ -370,7 +370,7 @@ func TestHandlersAreBounded(t *testing.T) {
 	listen := func(context.Context, *Payload) error { called++; return nil }
 	var offs []func()
 	for i := range MaxHandlers {
-		offs = append(offs, on(t, bus, Subscription{Event: ToolAfter, Plugin: fmt.Sprint(i / MaxPluginHandlers), Priority: new(i % 7), Listen: listen}))
+		offs = append(offs, on(t, bus, Subscription{Event: ToolAfter, Plugin: fmt.Sprint(i / MaxPluginHandlers), Priority: new(float64(i % 7)), Listen: listen}))
 	}
 	_, err := bus.On(Subscription{Event: AgentStarted, Plugin: "0", Listen: listen})
 	wantCode(t, err, plugin.CodeLimitExceeded)
@@ -486,7 +486,7 @@ func TestConcurrentUse(t *testing.T) {
 		wg.Go(func() {
 			for i := range 100 {
 				name := fmt.Sprintf("plugin_%d", (worker+i)%5)
-				off, err := bus.On(Subscription{Event: ToolBefore, Plugin: name, Priority: new(i % 3), Before: []string{"plugin_9"}, Veto: allows})
+				off, err := bus.On(Subscription{Event: ToolBefore, Plugin: name, Priority: new(float64(i % 3)), Before: []string{"plugin_9"}, Veto: allows})
 				if err != nil {
 					t.Error(err)
 					return

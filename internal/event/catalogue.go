@@ -41,6 +41,24 @@ var (
 	stopReason = Field{Name: "reason", Type: "string", Doc: "why", Enum: []string{"user", "idle", "shutdown", "error"}}
 )
 
+// message is one message of a conversation, wherever an event carries some.
+var message = []Field{
+	{Name: "role", Type: "string", Doc: "who says it", Enum: []string{"system", "user", "assistant", "tool"}},
+	{Name: "content", Type: "string", Doc: "its text; empty where it has tool uses or results alone"},
+	{Name: "toolUses", Type: "array", Doc: "of an assistant's message: the tools that the model asks for", Optional: true, Of: "ToolUse", Members: []Field{
+		{Name: "id", Type: "string", Doc: "tells this use from all others; its result has the same"},
+		{Name: "name", Type: "string", Doc: "the tool, as the model is offered it"},
+		{Name: "input", Type: "object", Doc: "its input; {\"$broken\": text} where the model wrote no JSON object"},
+		{Name: "signature", Type: "string", Doc: "what the model wants back with the use, for nobody else to read; base64", Optional: true},
+	}},
+	{Name: "toolResults", Type: "array", Doc: "of a tool's message: what tools returned, one for each use", Optional: true, Of: "ToolResult", Members: []Field{
+		{Name: "id", Type: "string", Doc: "of the use"},
+		{Name: "name", Type: "string", Doc: "the tool, as the model is offered it"},
+		{Name: "text", Type: "string", Doc: "what the model reads: the result as JSON, or the error"},
+		{Name: "failed", Type: "boolean", Doc: "whether it is an error", Optional: true},
+	}},
+}
+
 // direction is the field of an event that goes one way alone.
 func direction(way string) Field {
 	return Field{Name: "direction", Type: "string", Doc: "always " + way, Enum: []string{way}}
@@ -97,7 +115,7 @@ var Catalogue = []Event{
 		Name: PromptAssemble, Shape: Transform, HotPath: true,
 		Fires: "The system prompt of a turn has been put together from its sections.",
 		Fields: []Field{agentID, sessionID, at,
-			{Name: "sections", Type: "array", Doc: "the prompt, from top to bottom", Members: []Field{
+			{Name: "sections", Type: "array", Doc: "the prompt, from top to bottom", Of: "Section", Members: []Field{
 				{Name: "key", Type: "string", Doc: "what the section is"},
 				{Name: "content", Type: "string", Doc: "its text"},
 			}},
@@ -109,22 +127,26 @@ var Catalogue = []Event{
 		Name: ModelBefore, Shape: Transform, HotPath: true,
 		Fires: "A model is about to be asked.",
 		Fields: []Field{agentID, sessionID, at, turnIndex,
-			{Name: "messages", Type: "array", Doc: "what it will be sent, the oldest first", Members: []Field{
-				{Name: "role", Type: "string", Doc: "system, user, assistant or tool"},
-				{Name: "content", Type: "any", Doc: "text, or parts"},
-			}},
+			{Name: "messages", Type: "array", Doc: "what it will be sent, the oldest first", Of: "Message", Members: message},
 		},
 		Example: `{"agentId": "support", "sessionId": "sess_2f6c19d0a4be", "at": "2026-03-02T09:00:04Z", "turnIndex": 0,
- "messages": [{"role": "user", "content": "Where is my order?"}]}`,
+ "messages": [{"role": "system", "content": "You answer customers."}, {"role": "user", "content": "Where is my order?"},
+ {"role": "assistant", "content": "", "toolUses": [{"id": "use_1", "name": "orders__find", "input": {"customer": "ann"}}]},
+ {"role": "tool", "content": "", "toolResults": [{"id": "use_1", "name": "orders__find", "text": "{\"orders\":1}"}]}]}`,
 	},
 	{
 		Name: ModelAfter, Shape: Listener, HotPath: true,
 		Fires: "A model has answered, or failed to.",
 		Fields: []Field{agentID, sessionID, at, turnIndex, duration, ok,
 			{Name: "text", Type: "string", Doc: "what it said; may be empty where it only asks for tools", Optional: true}, failure,
+			{
+				Name: "messages", Type: "array", Optional: true, Of: "Message", Members: message,
+				Doc: "what it was sent, and its answer as the last one where ok is true; absent where that is more than 2 MiB",
+			},
 		},
 		Example: `{"agentId": "support", "sessionId": "sess_2f6c19d0a4be", "at": "2026-03-02T09:00:05Z", "turnIndex": 0,
- "durationMs": 840, "ok": true, "text": "Let me look."}`,
+ "durationMs": 840, "ok": true, "text": "Let me look.", "messages": [{"role": "user", "content": "Where is my order?"},
+ {"role": "assistant", "content": "Let me look."}]}`,
 	},
 	{
 		Name: ToolBefore, Shape: Veto, HotPath: true,
@@ -182,9 +204,10 @@ var Catalogue = []Event{
 		Fields: []Field{agentID, inSession, at,
 			{Name: "key", Type: "string", Doc: "what it is kept under"},
 			{Name: "content", Type: "string", Doc: "what is kept there now"},
+			{Name: "metadata", Type: "object", Doc: "what the host knows of it: labels, a list, is what it is tainted with", Optional: true},
 		},
 		Example: `{"agentId": "support", "sessionId": "sess_2f6c19d0a4be", "at": "2026-03-02T09:00:09Z",
- "key": "customer/ann", "content": "prefers short answers"}`,
+ "key": "customer/ann", "content": "prefers short answers", "metadata": {"labels": ["untrusted"]}}`,
 	},
 	{
 		Name: PluginError, Shape: Listener,
@@ -192,7 +215,7 @@ var Catalogue = []Event{
 		Fields: []Field{
 			{Name: "pluginId", Type: "string", Doc: "whose handler, <unknown> where it named no plugin"},
 			{Name: "event", Type: "string", Doc: "what it was called for"},
-			{Name: "message", Type: "string", Doc: "what it failed with"},
+			{Name: "message", Type: "string", Doc: "what it failed with, in its own words: of an exception the message alone"},
 			{Name: "stack", Type: "string", Doc: "where in its code, empty where that is not known"},
 		},
 		Example: `{"pluginId": "careful", "event": "tool.before@v1", "message": "rules is not defined", "stack": "index.ts:4:10"}`,

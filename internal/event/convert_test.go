@@ -74,7 +74,7 @@ func TestTwoVersionsInOneDispatch(t *testing.T) {
 		bus := versionBus(t)
 		var heard []string
 		for i, version := range []string{"3", "1", "2", "1"} {
-			on(t, bus, Subscription{Event: "test.listener@v" + version, Priority: new([]int{9, 1, 2, 3}[i]), Listen: func(_ context.Context, p *Payload) error {
+			on(t, bus, Subscription{Event: "test.listener@v" + version, Priority: new(float64([]int{9, 1, 2, 3}[i])), Listen: func(_ context.Context, p *Payload) error {
 				heard = append(heard, version+" "+p.Text())
 				return nil
 			}})

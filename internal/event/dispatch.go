@@ -169,7 +169,9 @@ func (b *Bus) transforms(ctx *nested, slot *slot, handlers []*handler, v *view) 
 		}
 		var next *Payload
 		if h.direct == slot {
-			next, err = h.Transform(ctx, v.payload)
+			if next, err = h.Transform(ctx, v.payload); err == nil && next != nil && next != v.payload {
+				err = slot.event.fits(v.payload, next)
+			}
 		} else {
 			next, err = b.transform(ctx, slot, h, v)
 		}
@@ -197,7 +199,9 @@ func (b *Bus) vetoes(ctx *nested, slot *slot, handlers []*handler, v *view) (n i
 			continue
 		}
 		if h.direct == slot {
-			said, err = h.Veto(ctx, v.payload)
+			if said, err = h.Veto(ctx, v.payload); err == nil && said.Allow && said.Payload != nil && said.Payload != v.payload {
+				err = slot.event.fits(v.payload, said.Payload)
+			}
 		} else {
 			said, err = b.veto(ctx, slot, h, v)
 		}
@@ -239,6 +243,9 @@ func (b *Bus) transform(ctx context.Context, slot *slot, h *handler, v *view) (n
 	if err != nil || next == nil || next == p {
 		return nil, err
 	}
+	if err := slot.family.versions[place].fits(p, next); err != nil {
+		return nil, err
+	}
 	return v.back(slot, place, next)
 }
 
@@ -258,6 +265,9 @@ func (b *Bus) veto(ctx context.Context, slot *slot, h *handler, v *view) (said V
 	case said.Payload == p:
 		said.Payload = nil
 	case said.Payload != nil:
+		if err := slot.family.versions[place].fits(p, said.Payload); err != nil {
+			return said, err
+		}
 		said.Payload, err = v.back(slot, place, said.Payload)
 	}
 	return said, err

@@ -21,7 +21,7 @@
 //	bus := event.NewBus("agent-7", event.Options{})
 //	defer bus.Close()
 //	off, err := bus.On(event.Subscription{
-//		Event: event.ToolBefore, Plugin: "careful", Priority: new(50),
+//		Event: event.ToolBefore, Plugin: "careful", Priority: new(float64(50)),
 //		Veto: func(_ context.Context, p *event.Payload) (event.Verdict, error) {
 //			return event.Verdict{Allow: p.String("toolName") != "shell", Reason: "no shell here"}, nil
 //		},
@@ -96,6 +96,7 @@ type Field struct {
 	Optional bool
 	Enum     []string // the values a string may have; any where empty
 	Members  []Field  // of an array: what each element, an object, has at least
+	Of       string   // of an array with members: what the SDKs call an element
 }
 
 // split returns the name without its version, and the version.

@@ -61,6 +61,19 @@ func stackOf(err error) string {
 	return ""
 }
 
+// ownWords returns what a handler failed with in its own words, without what the
+// host says about it: of an exception the message alone.
+func ownWords(err error) string {
+	var said interface {
+		error
+		OwnWords() string
+	}
+	if errors.As(err, &said) {
+		return said.OwnWords()
+	}
+	return err.Error()
+}
+
 // failed takes note of a handler that failed. It returns an error if the
 // dispatch must end: the handler asked for that, or whoever emits has given up.
 func (b *Bus) failed(ctx *nested, h *handler, err error) (Failure, error) {
@@ -82,7 +95,7 @@ func (b *Bus) failed(ctx *nested, h *handler, err error) (Failure, error) {
 		return f, &plugin.Error{Code: plugin.CodeHookFailed, Message: "plugin " + f.Plugin + " failed on " + f.Event + ": " + message, Err: err}
 	}
 	if h.Event != PluginError {
-		b.tell(ctx.depth, f, message)
+		b.tell(ctx.depth, f, cut(ownWords(err), maxMessage))
 	}
 	return f, nil
 }

@@ -84,7 +84,7 @@ func TestFailingPluginErrorHandlerEmitsNothing(t *testing.T) {
 	for _, mode := range []Mode{Skip, Fail} {
 		bus := newTestBus(t)
 		calls := 0
-		on(t, bus, Subscription{Event: PluginError, Plugin: "worse", Priority: new(200), Mode: mode, Listen: func(context.Context, *Payload) error { calls++; return errBroken }})
+		on(t, bus, Subscription{Event: PluginError, Plugin: "worse", Priority: new(float64(200)), Mode: mode, Listen: func(context.Context, *Payload) error { calls++; return errBroken }})
 		told := pluginErrors(t, bus)
 		on(t, bus, Subscription{Event: ToolAfter, Plugin: "bad", Listen: func(context.Context, *Payload) error { return errBroken }})
 		if err := bus.Emit(t.Context(), ToolAfter, payload(t, `{}`)); err != nil {

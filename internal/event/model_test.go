@@ -107,7 +107,7 @@ func TestTheBusIsThePlainBus(t *testing.T) {
 				before:   rapid.SliceOfN(plugins, 0, 1).Draw(t, "before"),
 				after:    rapid.SliceOfN(plugins, 0, 1).Draw(t, "after")}
 			h.does = does[h.event].Draw(t, "does")
-			s := Subscription{Event: h.event, Plugin: h.plugin, Priority: &h.priority, Mode: h.mode, Before: h.before, After: h.after}
+			s := Subscription{Event: h.event, Plugin: h.plugin, Priority: new(float64(h.priority)), Mode: h.mode, Before: h.before, After: h.after}
 			act := func(p *Payload) (*Payload, error) {
 				calls = append(calls, h.plugin+" "+h.does+" "+p.String("text"))
 				switch h.does {

@@ -37,12 +37,12 @@ func rearrange(handlers []*handler) {
 
 func byNumber(a, b *handler) int { return cmp.Compare(a.number, b.number) }
 
-func byPriority(h *handler, priority int) int { return cmp.Compare(h.priority, priority) }
+func byPriority(h *handler, priority float64) int { return cmp.Compare(h.priority, priority) }
 
 func (h *handler) constrained() bool { return len(h.Before) > 0 || len(h.After) > 0 }
 
 // past looks for the end of a priority, as byPriority does for its beginning.
-func past(h *handler, priority int) int {
+func past(h *handler, priority float64) int {
 	if h.priority <= priority {
 		return -1
 	}

@@ -74,7 +74,7 @@ func writeField(b *strings.Builder, prefix string, f Field) {
 	}
 	fmt.Fprintf(b, "| `%s%s` | %s | %s |\n", prefix, f.Name, kind, strings.ReplaceAll(doc, "<unknown>", "`<unknown>`"))
 	for _, inner := range f.Members {
-		writeField(b, f.Name+"[].", inner)
+		writeField(b, prefix+f.Name+"[].", inner)
 	}
 }
 

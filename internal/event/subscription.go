@@ -2,6 +2,7 @@ package event
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -34,10 +35,10 @@ const (
 // Transform and Veto is set, the one that fits the shape of the event. Handlers
 // of one bus may be called concurrently, by whoever emits concurrently.
 type Subscription struct {
-	Event    string // with its version
-	Plugin   string // whose it is; empty for nobody's
-	Name     string // of the handler, for the log
-	Priority *int   // lower comes first; nil means DefaultPriority
+	Event    string   // with its version
+	Plugin   string   // whose it is; empty for nobody's
+	Name     string   // of the handler, for the log
+	Priority *float64 // lower comes first; nil means DefaultPriority
 
 	Mode     Mode // empty means Skip
 	ModeSaid bool // the plugin asked for that mode in so many words
@@ -68,7 +69,7 @@ type handler struct {
 	Subscription
 	place    int   // of its version among all
 	direct   *slot // its event, if it can be called as it is: it has no deadline
-	priority int
+	priority float64
 	number   uint64      // in the order of registration
 	gone     atomic.Bool // it is not called any more
 	late     atomic.Int32
@@ -100,6 +101,8 @@ func newHandler(s Subscription, slot *slot) (*handler, error) {
 		return refuse("has %d functions; set one, the %s", set, e.Shape)
 	case shape != e.Shape:
 		return refuse("is a %s; the event is a %s, so give it a %s function", shape, e.Shape, e.Shape)
+	case s.Priority != nil && (math.IsNaN(*s.Priority) || math.IsInf(*s.Priority, 0)):
+		return refuse("has the priority %v; it is a finite number, and lower comes first", *s.Priority)
 	case s.Mode != "" && s.Mode != Skip && s.Mode != Fail:
 		return refuse("has the failure mode %.40q; it is skip or fail", s.Mode)
 	case s.Deadline < 0 || s.Deadline > MaxDeadline:

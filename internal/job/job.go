@@ -31,6 +31,7 @@ const (
 	Plan         = "plan"
 	Conversation = "conversation" // a message waits in it
 	Webhook      = "webhook"      // events wait for it
+	Agent        = "agent"        // was started or stopped
 )
 
 // File is the name of the queue's database in a data directory. It holds

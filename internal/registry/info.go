@@ -25,7 +25,8 @@ type Info struct {
 	ApprovedBy   string        `json:"approved_by,omitempty"` // who let it be called
 	Held         bool          `json:"held,omitzero"`         // quarantined until somebody approves what is different in it
 	RegisteredAt time.Time     `json:"registered_at"`
-	Problem      string        `json:"problem,omitempty"` // why an active one cannot be used at the moment
+	Problem      string        `json:"problem,omitempty"`      // why an active one cannot be used at the moment
+	Halted       []Halt        `json:"disabled_for,omitempty"` // agents that the host has disabled it for
 
 	manifest *plugin.Manifest
 }
@@ -89,6 +90,14 @@ func (r *Registry) List(ctx context.Context, kinds ...plugin.Kind) ([]Info, erro
 		}
 	}
 	return infos, nil
+}
+
+// A Halt is an agent that the host has disabled a plugin for.
+type Halt struct {
+	Agent  string    `json:"agent"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+	Enable string    `json:"enable"` // the command that enables it again
 }
 
 // A Shown is one version of a plugin with its whole manifest.

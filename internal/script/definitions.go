@@ -21,8 +21,36 @@ func Definitions() string {
 	return b.String()
 }
 
+// elementKinds returns the arrays with members of all events, each kind once, with
+// what its elements have.
+func elementKinds() (kinds []event.Field) {
+	seen := map[string]bool{}
+	var add func(fields []event.Field)
+	add = func(fields []event.Field) {
+		for _, f := range fields {
+			if f.Of == "" || seen[f.Of] {
+				continue
+			}
+			seen[f.Of] = true
+			add(f.Members)
+			kinds = append(kinds, f)
+		}
+	}
+	for _, e := range event.Catalogue {
+		add(e.Fields)
+	}
+	return kinds
+}
+
 // writePayloads writes an interface for what each event carries.
 func writePayloads(b *strings.Builder) {
+	for _, kind := range elementKinds() {
+		fmt.Fprintf(b, "\n/** One of %s: %s */\nexport interface %s {\n", kind.Name, kind.Doc, kind.Of)
+		for _, f := range kind.Members {
+			fmt.Fprintf(b, "  /** %s */\n  readonly %s%s: %s;\n", f.Doc, f.Name, optional(f), fieldType(f))
+		}
+		b.WriteString("  readonly [name: string]: unknown;\n}\n")
+	}
 	for _, e := range event.Catalogue {
 		fmt.Fprintf(b, "\n/** %s: %s */\nexport interface %s {\n", e.Name, e.Fires, payloadType(e.Name))
 		for _, f := range e.Fields {
@@ -71,11 +99,7 @@ func fieldType(f event.Field) string {
 		if len(f.Members) == 0 {
 			return "readonly unknown[]"
 		}
-		var members []string
-		for _, m := range f.Members {
-			members = append(members, fmt.Sprintf("readonly %s%s: %s", m.Name, optional(m), fieldType(m)))
-		}
-		return "readonly { " + strings.Join(members, "; ") + "; readonly [name: string]: unknown }[]"
+		return "readonly " + f.Of + "[]"
 	}
 	return "unknown"
 }
@@ -97,7 +121,7 @@ export interface Context {
   readonly logger: Logger;
 }
 
-/** Hears. */
+/** Hears, and returns nothing: a value is a failure. */
 export type Listener<P> = (payload: P) => void | Promise<void>;
 
 /** Returns what the event shall carry from here on, as in {...payload, text: "x"}; nothing leaves it as it was. */
@@ -109,7 +133,7 @@ export type Veto<P> = (payload: P) => Verdict<P> | Promise<Verdict<P>>;
 export type Verdict<P> = { allow: boolean; reason?: string; payload?: P };
 
 export interface HandlerOptions {
-  /** Lower comes first; 100 unless given. */
+  /** Any finite number; lower comes first; 100 unless given. */
   priority?: number;
   /** What a failure of the handler means: the event goes on without it, or ends. */
   failureMode?: "skip" | "fail";

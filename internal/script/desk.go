@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/event"
+	"github.com/mortise-dev/mortise/internal/near"
 )
 
 // A registration is what a plugin said when it subscribed.
@@ -19,6 +21,7 @@ type registration struct {
 	Before      []string `json:"before"`
 	After       []string `json:"after"`
 	DeadlineMs  *float64 `json:"deadlineMs"`
+	Unknown     []string `json:"unknown"` // options that there are not
 
 	shape    event.Shape
 	deadline time.Duration
@@ -79,6 +82,16 @@ func (d *desk) ask(what request, text string) (string, error) {
 	return "", fmt.Errorf("the host does not know request %d", what)
 }
 
+// options are those of bus.on.
+var options = []string{"priority", "failureMode", "before", "after", "deadlineMs"}
+
+func eventNames() (names []string) {
+	for _, e := range event.Catalogue {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
 // on takes a subscription and answers with its number.
 func (d *desk) on(text string) (string, error) {
 	var r registration
@@ -93,12 +106,13 @@ func (d *desk) on(text string) (string, error) {
 	}
 	e, known := event.Find(r.Event)
 	if !known {
-		return "", fmt.Errorf("there is no event %q", cut(r.Event, 100))
+		return "", fmt.Errorf("there is no event %q%s", cut(r.Event, 100), near.Hint(r.Event, eventNames()))
+	}
+	if len(r.Unknown) > 0 {
+		return "", fmt.Errorf("bus.on has no option %q%s; its options are %s", cut(r.Unknown[0], 100), near.Hint(r.Unknown[0], options), strings.Join(options, ", "))
 	}
 	r.shape, r.deadline = e.Shape, d.environment.Limits.Deadline
 	switch {
-	case r.Priority != nil && (*r.Priority != float64(int32(*r.Priority))):
-		return "", errors.New("priority is a whole number; lower comes first")
 	case r.FailureMode != nil && *r.FailureMode != string(event.Skip) && *r.FailureMode != string(event.Fail):
 		return "", fmt.Errorf("failureMode is \"skip\" or \"fail\", not %q", cut(*r.FailureMode, 40))
 	case len(r.Before) > event.MaxNeighbours || len(r.After) > event.MaxNeighbours:

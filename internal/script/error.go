@@ -24,6 +24,9 @@ func (e *Exception) Error() string {
 	return e.Name + ": " + e.Message
 }
 
+// OwnWords returns the message alone, as plugin.error@v1 carries it.
+func (e *Exception) OwnWords() string { return e.Message }
+
 // Stack returns where it was thrown, in the files of the plugin: a line for each
 // function, the innermost first.
 func (e *Exception) Stack() string { return e.stack }

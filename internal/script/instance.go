@@ -202,7 +202,9 @@ func (i *Instance) failed(what string, limit, whole time.Duration, err error) er
 }
 
 func (i *Instance) disable(err *plugin.Error) error {
-	i.dead.CompareAndSwap(nil, err)
+	if i.dead.CompareAndSwap(nil, err) && i.environment.Disabled != nil {
+		i.environment.Disabled(err)
+	}
 	return err
 }
 

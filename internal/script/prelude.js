@@ -7,7 +7,8 @@
 (function (ask) {
   "use strict";
   const ON = 0, ADD = 1, OFF = 2, LOG = 3, GET = 4, SEARCH = 5, SESSION = 6;
-  const { freeze, defineProperty } = Object;
+  const { freeze, defineProperty, keys } = Object;
+  const { isFinite } = Number;
   const { parse, stringify } = JSON;
   const { isArray } = Array;
   const text = String, Failure = Error, Wrong = TypeError;
@@ -44,6 +45,10 @@
     return list;
   }
 
+  function finite(value, what) {
+    if (value !== undefined && !isFinite(value)) throw new Wrong(`${what} is a finite number`); // JSON would make null of the others
+  }
+
   const logger = {}, console = {};
   for (const level of ["debug", "info", "warn", "error"]) {
     logger[level] = (message, fields) => log(level, message, fields);
@@ -56,8 +61,15 @@
     on(event, handler, options) {
       if (typeof event !== "string") throw new Wrong("the name of an event is a string");
       asFunction(handler, "a handler");
-      const { priority, failureMode, before, after, deadlineMs } = options ?? {};
-      const number = parse(ask(ON, stringify({ event, priority, failureMode, before: names(before, "before"), after: names(after, "after"), deadlineMs }), handler));
+      if (options !== undefined && (typeof options !== "object" || options === null || isArray(options))) {
+        throw new Wrong("the options of bus.on are an object, as in {priority: 50}");
+      }
+      const { priority, failureMode, before, after, deadlineMs, ...others } = options ?? {};
+      finite(priority, "priority");
+      finite(deadlineMs, "deadlineMs");
+      const number = parse(ask(ON, stringify({
+        event, priority, failureMode, before: names(before, "before"), after: names(after, "after"), deadlineMs, unknown: keys(others),
+      }), handler));
       return () => { ask(OFF, text(number)); };
     },
   };

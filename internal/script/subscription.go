@@ -18,7 +18,7 @@ func (i *Instance) Subscriptions() []event.Subscription {
 			Before: slices.Clone(r.Before), After: slices.Clone(r.After),
 		}
 		if r.Priority != nil {
-			s.Priority = new(int(*r.Priority))
+			s.Priority = new(*r.Priority)
 		}
 		if r.FailureMode != nil {
 			s.Mode, s.ModeSaid = event.Mode(*r.FailureMode), true

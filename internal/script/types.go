@@ -14,6 +14,10 @@ type Environment struct {
 	Session func(ctx context.Context) Session                   // in which session the event of ctx happens; nil: in none
 	Log     func(level, message string, fields json.RawMessage) // level is debug, info, warn or error; fields an object or nil; nil drops
 	Limits  Limits
+
+	// Disabled is told once that the instance will run no code any more, and why;
+	// it may be nil.
+	Disabled func(err error)
 }
 
 // A Memory is what a plugin may read of an agent's memory.

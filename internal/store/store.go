@@ -211,6 +211,8 @@ type Reader interface {
 	Memories(ctx context.Context, tenant, agent string, limit int) ([]MemoryRow, error)
 	// CountMemories returns how many things an agent remembers.
 	CountMemories(ctx context.Context, tenant, agent string) (int64, error)
+	// Delivered reports whether something came in at a place already.
+	Delivered(ctx context.Context, tenant, place, mark string) (bool, error)
 	// Outbox returns the one event for each agent's webhook that is to be sent
 	// next: the one with the lowest id. What is due first comes first.
 	Outbox(ctx context.Context, filter OutboxFilter) ([]OutboxRow, error)

@@ -86,8 +86,9 @@ func Veto(p *Plugin, event string, fn func(*Call, Payload) (Verdict, error), opt
 // A HookOption says more about a hook than its event.
 type HookOption func(*describedHook)
 
-// Priority says how early a hook hears: lower comes first, 100 unless given.
-func Priority(n int) HookOption { return func(h *describedHook) { h.Priority = &n } }
+// Priority says how early a hook hears: a finite number, lower comes first, 100
+// unless given.
+func Priority(n float64) HookOption { return func(h *describedHook) { h.Priority = &n } }
 
 // FailureMode says what a failure of the hook means: "skip", the event goes on
 // without it, or "fail", it ends. Without it a failed veto is skipped too, and a
@@ -117,7 +118,7 @@ type hook struct {
 
 type describedHook struct {
 	Event       string   `json:"event"`
-	Priority    *int     `json:"priority,omitempty"`
+	Priority    *float64 `json:"priority,omitempty"`
 	FailureMode string   `json:"failure_mode,omitempty"`
 	DeadlineMS  int64    `json:"deadline_ms,omitzero"`
 	Before      []string `json:"before,omitempty"`

@@ -178,7 +178,7 @@ func TestProblemsAreAllReportedWithPlaceAndReason(t *testing.T) {
 		{"hooks", head + "hooks: [{event: tool.before}, {event: tea.time@v1, priority: soon, failure_mode: maybe, deadline: 1h}, {priority: 7}]\noperations: {x: {}}\n",
 			"manifest.yaml: at /hooks/0/event: there is no event \"tool.before\": say tool.before@v1; docs/events.md has them all\n" +
 				"manifest.yaml: at /hooks/1/deadline: a hook has at most 10m0s\nmanifest.yaml: at /hooks/1/event: there is no event \"tea.time@v1\"; docs/events.md has them all\n" +
-				"manifest.yaml: at /hooks/1/failure_mode: \"maybe\" is none of skip, fail\nmanifest.yaml: at /hooks/1/priority: a whole number belongs here, not text\nmanifest.yaml: at /hooks/2/event: it is missing"},
+				"manifest.yaml: at /hooks/1/failure_mode: \"maybe\" is none of skip, fail\nmanifest.yaml: at /hooks/1/priority: a number belongs here, not text\nmanifest.yaml: at /hooks/2/event: it is missing"},
 		{"webhooks", head + "runner: {kind: webhook, url: 'ftp://x', entry: plugin.py}\nhooks: [{event: tool.after@v1}, {event: tool.before@v1}]\noperations: {x: {}}\n",
 			"manifest.yaml: at /hooks/1/event: tool.before@v1 goes to handlers inside the host alone; a webhook may have [session.closed@v1 tool.after@v1 schedule.fired@v1 memory.upsert@v1]\n" +
 				"manifest.yaml: at /operations: a plugin behind a webhook has hooks and nothing else\nmanifest.yaml: at /runner/entry: a runner of kind webhook has no such key\n" +

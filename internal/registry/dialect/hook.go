@@ -1,7 +1,9 @@
 package dialect
 
 import (
+	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/event"
@@ -36,7 +38,7 @@ func (v value) hooks() []plugin.Hook {
 func (v value) hook() plugin.Hook {
 	h := plugin.Hook{
 		Event:       v.get("event").required().event(),
-		Priority:    v.get("priority").integer(plugin.HookPriority),
+		Priority:    v.get("priority").finite(plugin.HookPriority),
 		FailureMode: plugin.FailureMode(v.get("failure_mode").oneOf("", string(plugin.FailSkip), string(plugin.FailTurn))),
 		Before:      v.get("before").words(),
 		After:       v.get("after").words(),
@@ -71,22 +73,22 @@ func nearestEvent(name string) string {
 	return ""
 }
 
-// integer returns the whole number here, def if there is none.
-func (v value) integer(def int) int {
+// finite returns the number here, def if there is none.
+func (v value) finite(def float64) float64 {
 	if !v.there {
 		return def
 	}
 	n, isNumber := v.is.(number)
 	if !isNumber {
-		v.wrong("a whole number")
+		v.wrong("a number")
 		return def
 	}
-	i, fits := wholeNumber(string(n))
-	if !fits {
-		v.problem("%s is no whole number between -1000000 and 1000000", clip(string(n)))
+	f, err := strconv.ParseFloat(string(n), 64)
+	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+		v.problem("%s is no finite number", clip(string(n)))
 		return def
 	}
-	return i
+	return f
 }
 
 // webhooked refuses hooks that no webhook can have: only what nothing waits for
@@ -115,7 +117,7 @@ func webhookEvents() []string {
 // A DescribedHook is a hook as a plugin's code has it.
 type DescribedHook struct {
 	Event       string   `json:"event"`
-	Priority    *int     `json:"priority"`
+	Priority    *float64 `json:"priority"`
 	FailureMode string   `json:"failure_mode"`
 	DeadlineMS  int64    `json:"deadline_ms"`
 	Before      []string `json:"before"`

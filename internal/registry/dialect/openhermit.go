@@ -63,7 +63,7 @@ func (p *page) openHermit(top value) *plugin.Manifest {
 		m.Runner.Entry = e.scriptEntry()
 	}
 	m.Default = plugin.Hook{
-		Priority:    top.get("priority").integer(plugin.HookPriority),
+		Priority:    top.get("priority").finite(plugin.HookPriority),
 		FailureMode: plugin.FailureMode(top.get("failureMode").oneOf("", string(plugin.FailSkip), string(plugin.FailTurn))),
 		Before:      top.get("before").words(),
 		After:       top.get("after").words(),
@@ -122,12 +122,6 @@ func (c *checker) scriptDescribed(m *plugin.Manifest, d Described) *plugin.Manif
 		c.problem("", "register neither hears an event nor adds a tool")
 	}
 	return &merged
-}
-
-// wholeNumber reads a whole number of at most seven digits.
-func wholeNumber(text string) (int, bool) {
-	n, err := strconv.Atoi(text)
-	return n, err == nil && n >= -1_000_000 && n <= 1_000_000
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -38,7 +38,7 @@ func TestOpenHermitManifests(t *testing.T) {
 	for manifest, want := range map[string]string{
 		`{"id":"p","failureMode":"never"}`:    `at /failureMode: "never" is none of skip, fail`,
 		`{"id":"p","entry":"other.rb"}`:       "this is neither",
-		`{"id":"p","priority":1.5}`:           "at /priority: 1.5 is no whole number",
+		`{"id":"p","priority":1e999}`:         "at /priority: 1e999 is no finite number",
 		`{"id":"p","version":"latest"}`:       "is no semantic version",
 		`{"id":"p","entry":"../outside.ts"}`:  "this is neither",
 		`{"id":"p","before":"everything"}`:    "at /before: a list belongs here, not text",
@@ -63,7 +63,7 @@ func TestWhatAScriptSaysOfItself(t *testing.T) {
 	said := func(kind plugin.Kind, event string) dialect.Described {
 		return dialect.Described{
 			Operations: map[string]dialect.DescribedOperation{"find": {Kind: kind, Input: json.RawMessage(`{"type":"object"}`)}},
-			Hooks:      []dialect.DescribedHook{{Event: event, Priority: new(7), DeadlineMS: 20}, {Event: "tool.after@v1"}},
+			Hooks:      []dialect.DescribedHook{{Event: event, Priority: new(float64(7)), DeadlineMS: 20}, {Event: "tool.after@v1"}},
 		}
 	}
 	merged, err := dialect.Merge(m, said(plugin.Tool, "tool.before@v1"))

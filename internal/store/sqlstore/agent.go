@@ -127,6 +127,16 @@ func (t *tx) DeleteMemory(tenant, agent, key string) (bool, error) {
 	return t.Exec(`DELETE FROM memories WHERE tenant = ? AND agent = ? AND key = ?`, tenant, agent, key)
 }
 
+// Delivered implements [store.Reader].
+func (r *reader) Delivered(ctx context.Context, tenant, place, mark string) (bool, error) {
+	q := selectFrom("1", "deliveries")
+	q.where("tenant = ?", tenant)
+	q.where("place = ?", place)
+	q.where("mark = ?", mark)
+	found, err := one(rows(ctx, r, q, func(rows *sql.Rows, n *int64) error { return rows.Scan(n) }))
+	return found != nil, err
+}
+
 // InsertDelivery implements [store.Tx].
 func (t *tx) InsertDelivery(tenant, place, mark string, at time.Time) (bool, error) {
 	return t.Exec(`INSERT INTO deliveries (tenant, place, mark, at) VALUES (?, ?, ?, ?) ON CONFLICT (tenant, place, mark) DO NOTHING`, tenant, place, mark, micros(at))

@@ -27,7 +27,7 @@ class Hook:
         self,
         func: Callable[..., Any],
         event: str,
-        priority: int | None,
+        priority: float | None,
         failure_mode: str | None,
         deadline_ms: int | None,
         before: Sequence[str],
@@ -35,8 +35,8 @@ class Hook:
     ) -> None:
         self.event = event
         self.shape = shape_of(event)
-        if priority is not None and type(priority) is not int:
-            raise TypeError(f"the hook of {event}: priority is a whole number, not {priority!r}")
+        if priority is not None and not _is_priority(priority):
+            raise TypeError(f"the hook of {event}: priority is a finite number, not {priority!r}")
         if failure_mode not in (None, *MODES):
             raise ValueError(f"the hook of {event}: failure_mode is skip or fail, not {failure_mode!r}")
         if deadline_ms is not None and (type(deadline_ms) is not int or not 1 <= deadline_ms <= LONGEST_MS):
@@ -83,6 +83,8 @@ class Hook:
             assert ctx is not None
             said = run(said, ctx)
         if self.shape == "listener":
+            if said is not None:
+                raise self._misfit(f"a listener hook answers nothing, not {type(said).__name__}")
             return {}
         if self.shape == "transform":
             return {} if said is None else {"payload": self._payload(said)}
@@ -106,6 +108,10 @@ class Hook:
 
     def _misfit(self, message: str) -> PluginError:
         return PluginError(f"{self.event}: {message}", code="INVALID_RESULT")
+
+
+def _is_priority(given: object) -> bool:
+    return type(given) is int or (type(given) is float and given - given == 0)
 
 
 def shape_of(event: str) -> str:

@@ -280,7 +280,7 @@ class Plugin:
         self,
         event: str,
         *,
-        priority: int | None = None,
+        priority: float | None = None,
         failure_mode: str | None = None,
         deadline_ms: int | None = None,
         before: Sequence[str] = (),

@@ -29,8 +29,8 @@ class Declarations(unittest.TestCase):
         cases: list[tuple[str, dict[str, Any], Any, str]] = [
             ("tool.before", {}, fine, "say tool.before@v1"),
             ("tool.befor@v1", {}, fine, "there are agent.started@v1"),
-            ("tool.after@v1", {"priority": "high"}, fine, "whole number"),
-            ("tool.after@v1", {"priority": True}, fine, "whole number"),
+            ("tool.after@v1", {"priority": "high"}, fine, "finite number"),
+            ("tool.after@v1", {"priority": True}, fine, "finite number"),
             ("tool.after@v1", {"failure_mode": "ignore"}, fine, "skip or fail"),
             ("tool.after@v1", {"deadline_ms": 0}, fine, "1 to 600000"),
             ("tool.after@v1", {"deadline_ms": 1.5}, fine, "1 to 600000"),
@@ -83,8 +83,7 @@ class Answers(unittest.TestCase):
         return hook(plugin, event, payload)
 
     def test_what_each_shape_may_answer(self) -> None:
-        for said in (None, 1, {"allow": False}):
-            self.assertEqual(self.ask("session.opened@v1", said), {})
+        self.assertEqual(self.ask("session.opened@v1", None), {})
         self.assertEqual(self.ask("channel.message.in@v1", None), {})
         self.assertEqual(self.ask("channel.message.in@v1", {"text": "a"}), {"payload": {"text": "a"}})
         self.assertEqual(self.ask("tool.before@v1", {"allow": True}), {"allow": True})
@@ -96,6 +95,7 @@ class Answers(unittest.TestCase):
 
     def test_what_is_no_answer_is_a_failure(self) -> None:
         for event, answers in {
+            "session.opened@v1": [1, {}, {"allow": False}, {"payload": {}}, "", False],
             "channel.message.in@v1": [1, "text", [], True],
             "tool.before@v1": [None, True, {}, {"allow": 1}, {"allow": True, "payload": 1}, {"allowed": True}, {"allow": True, "why": ""}],
         }.items():

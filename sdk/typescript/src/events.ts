@@ -38,6 +38,54 @@ export interface Payloads {
   readonly "plugin.error@v1": PluginErrorV1;
 }
 
+/** One of sections: the prompt, from top to bottom */
+export interface Section {
+  /** what the section is */
+  readonly key: string;
+  /** its text */
+  readonly content: string;
+  readonly [name: string]: unknown;
+}
+
+/** One of toolUses: of an assistant's message: the tools that the model asks for */
+export interface ToolUse {
+  /** tells this use from all others; its result has the same */
+  readonly id: string;
+  /** the tool, as the model is offered it */
+  readonly name: string;
+  /** its input; {"$broken": text} where the model wrote no JSON object */
+  readonly input: { readonly [name: string]: unknown };
+  /** what the model wants back with the use, for nobody else to read; base64 */
+  readonly signature?: string;
+  readonly [name: string]: unknown;
+}
+
+/** One of toolResults: of a tool's message: what tools returned, one for each use */
+export interface ToolResult {
+  /** of the use */
+  readonly id: string;
+  /** the tool, as the model is offered it */
+  readonly name: string;
+  /** what the model reads: the result as JSON, or the error */
+  readonly text: string;
+  /** whether it is an error */
+  readonly failed?: boolean;
+  readonly [name: string]: unknown;
+}
+
+/** One of messages: what it will be sent, the oldest first */
+export interface Message {
+  /** who says it */
+  readonly role: "system" | "user" | "assistant" | "tool";
+  /** its text; empty where it has tool uses or results alone */
+  readonly content: string;
+  /** of an assistant's message: the tools that the model asks for */
+  readonly toolUses?: readonly ToolUse[];
+  /** of a tool's message: what tools returned, one for each use */
+  readonly toolResults?: readonly ToolResult[];
+  readonly [name: string]: unknown;
+}
+
 /** agent.started@v1: An agent has been started and is about to take its first message. */
 export interface AgentStartedV1 {
   /** the agent whose bus this is */
@@ -117,7 +165,7 @@ export interface PromptAssembleV1 {
   /** when, RFC 3339 */
   readonly at: string;
   /** the prompt, from top to bottom */
-  readonly sections: readonly { readonly key: string; readonly content: string; readonly [name: string]: unknown }[];
+  readonly sections: readonly Section[];
 }
 
 /** model.before@v1: A model is about to be asked. */
@@ -131,7 +179,7 @@ export interface ModelBeforeV1 {
   /** which turn of the session, from 0 */
   readonly turnIndex: number;
   /** what it will be sent, the oldest first */
-  readonly messages: readonly { readonly role: string; readonly content: unknown; readonly [name: string]: unknown }[];
+  readonly messages: readonly Message[];
 }
 
 /** model.after@v1: A model has answered, or failed to. */
@@ -152,6 +200,8 @@ export interface ModelAfterV1 {
   readonly text?: string;
   /** why it did not; only where ok is false */
   readonly error?: string;
+  /** what it was sent, and its answer as the last one where ok is true; absent where that is more than 2 MiB */
+  readonly messages?: readonly Message[];
 }
 
 /** tool.before@v1: The agent is about to use a tool: before the input is checked, before policy decides. */
@@ -258,6 +308,8 @@ export interface MemoryUpsertV1 {
   readonly key: string;
   /** what is kept there now */
   readonly content: string;
+  /** what the host knows of it: labels, a list, is what it is tainted with */
+  readonly metadata?: { readonly [name: string]: unknown };
 }
 
 /** plugin.error@v1: A handler failed and was skipped; nobody waits for this event, and its own failures emit nothing. */
@@ -266,7 +318,7 @@ export interface PluginErrorV1 {
   readonly pluginId: string;
   /** what it was called for */
   readonly event: string;
-  /** what it failed with */
+  /** what it failed with, in its own words: of an exception the message alone */
   readonly message: string;
   /** where in its code, empty where that is not known */
   readonly stack: string;

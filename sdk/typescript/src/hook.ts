@@ -14,7 +14,7 @@ export interface Verdict<P> {
 
 /** What a hook of an event answers: a listener nothing, a transform all of the payload or nothing, a veto a verdict. */
 export type HookAnswer<E extends EventName> = (typeof shapes)[E] extends "listener"
-  ? unknown
+  ? undefined | null | void
   : (typeof shapes)[E] extends "transform"
     ? Payloads[E] | undefined | void
     : Verdict<Payloads[E]>;
@@ -24,7 +24,7 @@ export type HookHandler<E extends EventName> = (payload: Payloads[E], ctx: Conte
 
 /** What is known of a hook beside its event. */
 export interface HookOptions {
-  /** Lower comes first; 100 when absent. */
+  /** Any finite number; lower comes first; 100 when absent. */
   priority?: number;
   /** What a failure means: the event goes on without this plugin, or ends. */
   failureMode?: "skip" | "fail";
@@ -48,10 +48,15 @@ export function newHook(event: string, handler: (payload: never, ctx: Context) =
     const hint = Object.hasOwn(shapes, `${event}@v1`) ? `say ${event}@v1` : `there are ${Object.keys(shapes).join(", ")}`;
     throw new TypeError(`there is no event ${JSON.stringify(event)}: ${hint}`);
   }
+  for (const name of Object.keys(options)) {
+    if (!["priority", "failureMode", "deadlineMs", "before", "after"].includes(name)) {
+      throw new TypeError(`the hook of ${event}: there is no option ${name}; the options are priority, failureMode, deadlineMs, before and after`);
+    }
+  }
   const { priority, failureMode: failure_mode, deadlineMs: deadline_ms, before, after } = options;
   const refuse = (what: string) => new TypeError(`the hook of ${event}: ${what}`);
   if (typeof handler !== "function") throw refuse("it has no function");
-  if (priority !== undefined && !Number.isSafeInteger(priority)) throw refuse(`priority is a whole number, not ${priority}`);
+  if (priority !== undefined && !Number.isFinite(priority)) throw refuse(`priority is a finite number, not ${priority}`);
   if (failure_mode !== undefined && failure_mode !== "skip" && failure_mode !== "fail") throw refuse("failureMode is skip or fail");
   if (deadline_ms !== undefined && !(Number.isInteger(deadline_ms) && deadline_ms >= 1 && deadline_ms <= 600_000)) {
     throw refuse(`deadlineMs is 1 to 600000, not ${deadline_ms}`);
@@ -72,7 +77,10 @@ export function newHook(event: string, handler: (payload: never, ctx: Context) =
 /** What goes over the wire for an answer; throws PluginError for what is none. */
 function members(event: string, shape: string, answer: unknown): Readonly<Record<string, unknown>> {
   const misfit = (form: string) => new PluginError(`${event}: a ${shape} hook answers ${form}`, { code: "INVALID_RESULT" });
-  if (shape === "listener") return {};
+  if (shape === "listener") {
+    if (answer !== undefined && answer !== null) throw misfit("nothing");
+    return {};
+  }
   if (shape === "transform") {
     if (answer === undefined || answer === null) return {};
     if (!isObject(answer)) throw misfit("the whole payload, an object, or nothing");

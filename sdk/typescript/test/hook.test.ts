@@ -13,7 +13,8 @@ function plugin(): Plugin {
 
 test("what cannot be right is refused at start", () => {
   const options: [HookOptions, RegExp][] = [
-    [{ priority: 1.5 }, /whole number/],
+    [{ priority: NaN }, /finite number/],
+    [{ prioritiy: 1 } as never, /there is no option prioritiy/],
     [{ failureMode: "ignore" as "skip" }, /skip or fail/],
     [{ deadlineMs: 0 }, /1 to 600000/],
     [{ deadlineMs: 600_001 }, /1 to 600000/],
@@ -38,7 +39,9 @@ test("an event that there is not ends the process with a message", async () => {
 
 test("types say what each shape may answer", () => {
   plugin()
-    .hook("session.opened@v1", {}, ({ participants }) => participants?.length)
+    .hook("session.opened@v1", {}, () => {})
+    // @ts-expect-error a listener answers nothing
+    .hook("session.closed@v1", {}, ({ reason }) => reason)
     .hook("channel.message.in@v1", {}, (payload) => ({ ...payload, text: "x" }))
     .hook("prompt.assemble@v1", {}, () => {})
     // @ts-expect-error a transform answers all of the payload
@@ -50,13 +53,14 @@ test("types say what each shape may answer", () => {
 test("what each shape may answer, and what is none", async () => {
   const ask = (event: EventName, payload: unknown, answer: unknown) =>
     new TestHost(plugin().hook(event, {}, (() => answer) as unknown as HookHandler<EventName>)).hook(event, payload as never);
-  for (const said of [undefined, 1, { allow: false }]) assert.deepEqual(await ask("tool.after@v1", use, said), {});
+  for (const said of [undefined, null, Promise.resolve()]) assert.deepEqual(await ask("tool.after@v1", use, said), {});
   for (const said of [undefined, null, Promise.resolve()]) assert.deepEqual(await ask("channel.message.in@v1", message, said), {});
   assert.deepEqual(await ask("channel.message.in@v1", message, { text: "a" }), { payload: { text: "a" } });
   assert.deepEqual(await ask("tool.before@v1", use, { allow: true, more: 1 }), { allow: true });
   assert.deepEqual(await ask("tool.before@v1", use, { allow: false, reason: "no" }), { allow: false, reason: "no" });
   assert.deepEqual(await ask("tool.before@v1", use, Promise.resolve({ allow: true, payload: use })), { allow: true, payload: use });
   const wrong: [EventName, unknown[]][] = [
+    ["tool.after@v1", [1, "", false, {}, { allow: false }, { payload: {} }, Promise.resolve({})]],
     ["channel.message.in@v1", [1, "text", [], true]],
     ["tool.before@v1", [undefined, null, true, {}, { allow: 1 }, { allow: true, payload: [] }, { allow: false, reason: 1 }]],
   ];
