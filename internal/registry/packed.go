@@ -99,7 +99,8 @@ func (s shelf) unpackFile(from string) (dir, root string, err error) {
 	if err := read(file, info.Size(), packedSuffix(from), func(f packedFile, content io.Reader) error { return unpackOne(to, f, content) }); err != nil {
 		return dir, root, notUnpacked(from, err)
 	}
-	return dir, root, oneTop(from, root)
+	root, err = oneTop(from, root)
+	return dir, root, err
 }
 
 // notUnpacked says what is wrong with a package file, or that it could not be read.
@@ -135,21 +136,37 @@ func unpackOne(to *os.Root, f packedFile, content io.Reader) error {
 	return errors.Join(err, out.Close())
 }
 
-// oneTop makes sure that a package file has its manifest at the top, or one
-// directory there that holds everything.
-func oneTop(from, root string) error {
+// oneTop returns where in a package file plugins are looked for: at its top where
+// the manifest is there, else in the one directory at the top, or in the one of
+// several that has a manifest. Files beside it are no part of the package.
+func oneTop(from, root string) (string, error) {
 	if dialect.HasManifest(root) {
-		return nil
+		return root, nil
 	}
 	entries, err := os.ReadDir(root)
 	if err != nil {
-		return err
+		return root, err
 	}
-	if len(entries) != 1 || !entries[0].IsDir() {
-		return refused("%s has %d files and directories at its top and no %s among them: put the manifest there, or everything into one directory",
-			from, len(entries), strings.Join(dialect.Manifests, ", "))
+	var dirs, manifests []string
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		dir := filepath.Join(root, entry.Name())
+		if dirs = append(dirs, dir); dialect.HasManifest(dir) {
+			manifests = append(manifests, dir)
+		}
 	}
-	return nil
+	switch {
+	case len(entries) == 1 && len(dirs) == 1:
+		return root, nil
+	case len(manifests) == 1:
+		return manifests[0], nil
+	case len(dirs) == 1:
+		return dirs[0], nil
+	}
+	return root, refused("%s has %d files and directories at its top and no %s among them, and of the directories %d have one: put the manifest at the top, or everything into one directory",
+		from, len(entries), strings.Join(dialect.Manifests, ", "), len(manifests))
 }
 
 // An intake judges the names of a package file, one after another.
