@@ -37,6 +37,7 @@ class Kept:
         self.plugin = plugin
         self.user = dict(user)
         self.user_id = str(user.get("user_id") or "")
+        self.params: dict[str, Any] = {}
         self.inline_bytes = 1 << 62
         self.scratch = "."
         self.asked: list[tuple[str, dict[str, Any]]] = []
