@@ -127,7 +127,7 @@ class Reader:
 
     def attribute(self, node: ast.Attribute) -> None:
         if self.is_host(node.value):
-            if not self.caught(node, AttributeError if node.attr not in NAMED else CapabilityDenied):
+            if not self.caught(node, AttributeError if node.attr not in NAMED else CapabilityDenied) and not self.asked(node):
                 self.service(node)
             return
         of = self.service_of(node.value)
@@ -199,6 +199,15 @@ class Reader:
             value = getattr(of, node.attr, None) if of is not None and _has(of, node.attr) else None
             return value if callable(value) else None
         return None
+
+    def asked(self, node: ast.Attribute) -> bool:
+        """Report whether hasattr was asked before."""
+        at: ast.AST = node
+        while at in self.parents:
+            at = self.parents[at]
+            if isinstance(at, (ast.If, ast.IfExp, ast.BoolOp)) and re.search(rf"hasattr\([^()]*, '{node.attr}'\)", ast.unparse(at.test if not isinstance(at, ast.BoolOp) else at)):
+                return True
+        return False
 
     def caught(self, node: ast.AST, fault: type[BaseException]) -> bool:
         """Report whether a place is in a try that catches such a fault."""
