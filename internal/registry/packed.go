@@ -137,8 +137,9 @@ func unpackOne(to *os.Root, f packedFile, content io.Reader) error {
 }
 
 // oneTop returns where in a package file plugins are looked for: at its top where
-// the manifest is there, else in the one directory at the top, or in the one of
-// several that has a manifest. Files beside it are no part of the package.
+// the manifest is there, or where one directory holds everything. A package of Shu
+// may have files beside its directory, and further directories without a manifest:
+// neither is a part of it.
 func oneTop(from, root string) (string, error) {
 	if dialect.HasManifest(root) {
 		return root, nil
@@ -147,26 +148,20 @@ func oneTop(from, root string) (string, error) {
 	if err != nil {
 		return root, err
 	}
-	var dirs, manifests []string
-	for _, entry := range entries {
-		if !entry.IsDir() {
-			continue
-		}
-		dir := filepath.Join(root, entry.Name())
-		if dirs = append(dirs, dir); dialect.HasManifest(dir) {
-			manifests = append(manifests, dir)
-		}
-	}
-	switch {
-	case len(entries) == 1 && len(dirs) == 1:
+	if len(entries) == 1 && entries[0].IsDir() {
 		return root, nil
-	case len(manifests) == 1:
-		return manifests[0], nil
-	case len(dirs) == 1:
-		return dirs[0], nil
 	}
-	return root, refused("%s has %d files and directories at its top and no %s among them, and of the directories %d have one: put the manifest at the top, or everything into one directory",
-		from, len(entries), strings.Join(dialect.Manifests, ", "), len(manifests))
+	var found []string
+	for _, entry := range entries {
+		if dir := filepath.Join(root, entry.Name()); entry.IsDir() && dialect.HasManifest(dir) {
+			found = append(found, dir)
+		}
+	}
+	if len(found) == 1 && dialect.IsShu(found[0]) {
+		return found[0], nil
+	}
+	return root, refused("%s has %d files and directories at its top and no %s among them: put the manifest there, or everything into one directory",
+		from, len(entries), strings.Join(dialect.Manifests, ", "))
 }
 
 // An intake judges the names of a package file, one after another.

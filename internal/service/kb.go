@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -233,6 +234,11 @@ func kbDeleteTask(g *grant, args json.RawMessage) (task, error) {
 	if in.External == "" {
 		return task{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: external_id is missing", kbDelete)
 	}
+	if g.overlay().Exec.Schedule == "" {
+		refusal := plugin.Errorf(plugin.CodeServiceDenied, "%s: only a feed deletes; a person does with 'mortise kb delete %s DOCUMENT'", kbDelete, cmp.Or(in.KB, "KB"))
+		refusal.Details = json.RawMessage(`{"reason":"kb_delete_not_allowed_outside_feed"}`)
+		return task{}, refusal
+	}
 	base, err := g.kbAllowed(kbDelete, in.KB)
 	if err != nil {
 		return task{}, err
@@ -240,11 +246,6 @@ func kbDeleteTask(g *grant, args json.RawMessage) (task, error) {
 	object := kb.ObjectID(g.target.Manifest.Name, g.call.Principal.ID, in.External)
 	var removal *kb.Removal
 	find := func(ctx context.Context) (err error) {
-		if g.overlay().Exec.Schedule == "" {
-			refusal := plugin.Errorf(plugin.CodeServiceDenied, "%s: only a feed deletes; a person does with 'mortise kb delete %s DOCUMENT'", kbDelete, base)
-			refusal.Details = json.RawMessage(`{"reason":"kb_delete_not_allowed_outside_feed"}`)
-			return refusal
-		}
 		removal, err = g.broker.Knowledge.Object(ctx, g.call.Tenant, base, object)
 		return err
 	}
