@@ -54,6 +54,9 @@ func identityOfCaller(g *grant, ctx context.Context, args json.RawMessage) (any,
 		})
 		if same >= 0 { // linked and connected
 			listed[same].Scopes = append(listed[same].Scopes, scopes...)
+			if listed[same].Email == nil {
+				listed[same].Email = is.Email
+			}
 			return
 		}
 		providers[provider] = append(listed, providerAccount{ID: is.Subject, Email: is.Email, Scopes: append([]string{}, scopes...)})

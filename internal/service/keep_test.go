@@ -283,7 +283,7 @@ func TestIdentitiesOfTheCaller(t *testing.T) {
 	t.Parallel()
 	s := keeping(t)
 	s.call.Principal = plugin.Principal{Type: "user", ID: "ada"}
-	s.equal("identity.current", `{}`, `{"user_id":"ada","email":null,"name":"ada","identities":{}}`)
+	s.equal("identity.current", `{}`, `{"user_id":"ada","email":null,"name":"ada","identities":{},"providers":{}}`)
 	link := func(tenant, provider, id, who string) {
 		t.Helper()
 		row := store.IdentityRow{Tenant: tenant, Provider: provider, ExternalID: id, PrincipalType: "user", PrincipalID: who, Scopes: []string{}, At: time.Now()}
@@ -296,13 +296,13 @@ func TestIdentitiesOfTheCaller(t *testing.T) {
 	link(s.call.Tenant, "slack", "U1", "ada")
 	link(s.call.Tenant, "google", "bob@example.com", "bob")
 	link("another", "github", "ada", "ada")
-	s.equal("identity.current", `{}`, `{"user_id":"ada","email":"ada@example.com","name":"ada","identities":{"google":{"email":"ada@example.com","subject":"ada@example.com"},"slack":{"email":null,"subject":"U1"}},"providers":{"google":[{"account_id":"ada@example.com","primary_email":"ada@example.com","display_name":null,"scopes":[]}],"slack":[{"account_id":"U1","primary_email":null,"display_name":null,"scopes":[]}]}}`)
+	s.equal("identity.current", `{}`, `{"user_id":"ada","email":"ada@example.com","name":"ada","identities":{"google":{"email":"ada@example.com","subject":"ada@example.com"},"slack":{"email":null,"subject":"U1"}},"providers":{"google":[{"account_id":"1177","primary_email":null,"display_name":null,"scopes":[]},{"account_id":"ada@example.com","primary_email":"ada@example.com","display_name":null,"scopes":[]}],"slack":[{"account_id":"U1","primary_email":null,"display_name":null,"scopes":[]}]}}`)
 	s.equal("identity.primary_email", `{"provider":"google"}`, `{"email":"ada@example.com"}`)
 	s.equal("identity.primary_email", `{"provider":"slack"}`, `{"email":null}`)
 	s.equal("identity.primary_email", `{"provider":"github"}`, `{"email":null}`)
 	// What somebody connected stands beside what an administrator linked.
 	s.broker.Accounts = fewAccounts{{"google", "9", "other@example.com", nil}, {"slack", "U1", "ada@slack.example.com", nil}, {"github", "17", "", []string{"repo"}}}
-	s.equal("identity.current", `{}`, `{"user_id":"ada","email":"ada@example.com","name":"ada","identities":{"github":{"email":null,"subject":"17"},"google":{"email":"ada@example.com","subject":"ada@example.com"},"slack":{"email":"ada@slack.example.com","subject":"U1"}}}`)
+	s.equal("identity.current", `{}`, `{"user_id":"ada","email":"ada@example.com","name":"ada","identities":{"github":{"email":null,"subject":"17"},"google":{"email":"ada@example.com","subject":"ada@example.com"},"slack":{"email":"ada@slack.example.com","subject":"U1"}},"providers":{"github":[{"account_id":"17","primary_email":null,"display_name":null,"scopes":["repo"]}],"google":[{"account_id":"1177","primary_email":null,"display_name":null,"scopes":[]},{"account_id":"ada@example.com","primary_email":"ada@example.com","display_name":null,"scopes":[]},{"account_id":"9","primary_email":"other@example.com","display_name":null,"scopes":[]}],"slack":[{"account_id":"U1","primary_email":"ada@slack.example.com","display_name":null,"scopes":[]}]}}`)
 	s.equal("identity.primary_email", `{"provider":"slack"}`, `{"email":"ada@slack.example.com"}`)
 	bob := `{"found":true,"value":{"user_id":"bob","email":"bob@example.com","subject":"bob@example.com"}}`
 	s.equal("identity.lookup", `{"kind":"google_directory","value":"bob"}`, bob)
