@@ -9,7 +9,8 @@ import (
 // written to: every dialect is read into this one form.
 type Manifest struct {
 	Name          string        `json:"name"`
-	Version       string        `json:"version"` // semantic version
+	Version       string        `json:"version"`                // semantic version
+	VersionText   string        `json:"version_text,omitempty"` // as its author wrote it, where that is another text
 	DisplayName   string        `json:"display_name,omitempty"`
 	Owner         string        `json:"owner,omitempty"`
 	Description   string        `json:"description,omitempty"`
@@ -24,7 +25,7 @@ type Manifest struct {
 	Hooks         []Hook        `json:"hooks,omitempty"`      // the events it wants to hear of
 	Default       Hook          `json:"default,omitzero"`     // what a hook has that its code says nothing of (plugins and hooks)
 	Identities    []Auth        `json:"identities,omitempty"` // accounts its caller has to have connected
-	Operations    []*Operation  `json:"operations"`           // sorted by name
+	Operations    []*Operation  `json:"operations"`           // sorted by name; of a Shu plugin those of chats and of feeds first, as they are declared
 	Requires      Requires      `json:"requires,omitzero"`
 	Observability Observability `json:"observability,omitzero"`
 }

@@ -42,6 +42,7 @@ type Result struct {
 	Skips          json.RawMessage `json:"skips,omitzero"`
 	Citations      json.RawMessage `json:"citations,omitzero"`
 	NextCursor     json.RawMessage `json:"next_cursor,omitzero"`
+	Returned       Returned        `json:"returned,omitempty"` // what a plugin of Shu returned, where it was no object with the members of a result
 	SchemaVersion  string          `json:"schema_version"`
 	Correlation    string          `json:"correlation_id"`
 	Cached         bool            `json:"cached,omitzero"`    // an earlier answer of the same tool to the same input
@@ -50,6 +51,18 @@ type Result struct {
 	Approval       *Pending        `json:"approval,omitempty"` // what a call that is pending_approval waits for
 	DryRun         *DryRun         `json:"dry_run,omitempty"`  // what a dry run found out; nothing of it has happened
 }
+
+// Returned says what the execute of a Shu plugin returned in place of an object
+// with the members of a result. Its contract passes those on as they are: the
+// output schema is not looked at.
+type Returned string
+
+// The values of [Returned].
+const (
+	ReturnedDict Returned = "dict" // a dict with a status
+	ReturnedBare Returned = "bare" // a dict without one; it is the data
+	ReturnedNone Returned = "none" // None
+)
 
 // Pending is what a person is asked before a call goes on.
 type Pending struct {

@@ -276,6 +276,8 @@ func ParseResult(raw []byte) (res plugin.Result, failure *plugin.Error, err erro
 			res.Citations = []byte(value)
 		case "next_cursor":
 			res.NextCursor = []byte(value)
+		case "returned":
+			res.Returned, err = member[plugin.Returned]("returned", value)
 		}
 		if err != nil {
 			return res, nil, err

@@ -34,6 +34,7 @@ type Ask struct {
 type Answer struct {
 	Token  *string `json:"token"`
 	Target *string `json:"target"`
+	Mode   string  `json:"mode,omitempty"`
 }
 
 // A chosen is what a call is given of one provider.
@@ -155,7 +156,7 @@ func (a *Accounts) give(ctx context.Context, u *Use, provider string, c *chosen)
 		if err != nil {
 			return Answer{}, err
 		}
-		return Answer{Token: &token}, nil
+		return Answer{Token: &token, Mode: c.mode}, nil
 	case DomainDelegate:
 		subject, err := a.subject(ctx, k, p, c)
 		if err != nil {
@@ -165,14 +166,14 @@ func (a *Accounts) give(ctx context.Context, u *Use, provider string, c *chosen)
 		if err != nil {
 			return Answer{}, err
 		}
-		return Answer{&token, &subject}, nil
+		return Answer{&token, &subject, c.mode}, nil
 	}
 	r, err := a.user(ctx, k, c.scopes)
 	if err != nil {
 		return Answer{}, err
 	}
 	target := or(r.Email, "me")
-	return Answer{&r.Access, &target}, nil
+	return Answer{&r.Access, &target, c.mode}, nil
 }
 
 // subject returns for whom a delegate stands in: the call's own principal, by an

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/account"
 	"github.com/mortise-dev/mortise/internal/config"
+	"github.com/mortise-dev/mortise/internal/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/secret"
 	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -117,6 +118,16 @@ func useOf(t *plugin.Target, call *plugin.Call) account.Use {
 		Operation: t.Operation.Auth, Identities: t.Manifest.Identities, Overlay: call.Overlay}
 }
 
+// requiredOf is what a call cannot do without. Of a Shu plugin that is what its
+// operation says; required_identities tells people what to connect.
+func requiredOf(t *plugin.Target, call *plugin.Call) account.Use {
+	use := useOf(t, call)
+	if t.Manifest.Dialect == dialect.Shu {
+		use.Identities = nil
+	}
+	return use
+}
+
 // connected answers plugins out of the host's accounts.
 type connected struct{ a *account.Accounts }
 
@@ -142,7 +153,7 @@ func (c connected) Connected(ctx context.Context, call *plugin.Call) ([]service.
 		case found == nil || found.Gone != "":
 			continue
 		}
-		one := service.ConnectedAccount{Provider: p.Name, Subject: found.Subject}
+		one := service.ConnectedAccount{Provider: p.Name, Subject: found.Subject, Scopes: found.Scopes}
 		if found.Verified {
 			one.Email = found.Email
 		}

@@ -25,7 +25,7 @@ func (a *App) equip(ctx context.Context, t *plugin.Target, call *plugin.Call) (j
 	if err := a.present(ctx, t, call, needs); err != nil {
 		return nil, err
 	}
-	if err := a.Connections.Check(ctx, useOf(t, call)); err != nil {
+	if err := a.Connections.Check(ctx, requiredOf(t, call)); err != nil {
 		return nil, err
 	}
 	if len(gaps) == 0 {

@@ -232,10 +232,28 @@ func (s vault) Ready(ctx context.Context) error { return s.v.Ready(ctx) }
 
 // Keep implements [service.Secrets].
 func (s vault) Keep(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name, value string) error {
+	place, by, err := ownSecret(t, call, name)
+	if err != nil {
+		return err
+	}
+	return s.v.PutIn(ctx, tx, place, value, by)
+}
+
+// Drop implements [service.Secrets].
+func (s vault) Drop(tx store.Tx, t *plugin.Target, call *plugin.Call, name string) (bool, error) {
+	place, by, err := ownSecret(t, call, name)
+	if err != nil {
+		return false, err
+	}
+	return s.v.DeleteIn(tx, place, by)
+}
+
+// ownSecret is where a plugin keeps a secret of the call's principal.
+func ownSecret(t *plugin.Target, call *plugin.Call, name string) (store.SecretName, secret.By, error) {
 	subject := secret.Subject(call.Principal)
 	if subject == "" {
-		return errors.New("a call without a principal sets a secret")
+		return store.SecretName{}, secret.By{}, errors.New("a call without a principal changes a secret")
 	}
-	return s.v.PutIn(ctx, tx, store.SecretName{Tenant: call.Tenant, Owner: t.Manifest.Name, Scope: secret.User, Subject: subject, Name: name}, value,
-		secret.By{Principal: MemberName(call.Principal), Plugin: fmt.Sprintf("%s@%s", t.Manifest.Name, t.Manifest.Version), Call: call.ID})
+	return store.SecretName{Tenant: call.Tenant, Owner: t.Manifest.Name, Scope: secret.User, Subject: subject, Name: name},
+		secret.By{Principal: MemberName(call.Principal), Plugin: fmt.Sprintf("%s@%s", t.Manifest.Name, t.Manifest.Version), Call: call.ID}, nil
 }

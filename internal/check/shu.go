@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/mortise-dev/mortise/internal/registry"
@@ -21,18 +22,19 @@ const (
 	shuFeeds    = "feeds"
 	shuOutput   = "output schema"
 	shuHints    = "hints"
+	shuHost     = "host"
 )
 
 var shuRows = map[string]string{
-	shuManifest: "SH-08", shuImports: "SH-19", shuSchemas: "SH-01", shuAuth: "SH-28", shuFeeds: "SH-26", shuOutput: "SH-05", shuHints: "SH-27",
+	shuManifest: "SH-08", shuImports: "SH-19", shuSchemas: "SH-01", shuAuth: "SH-28", shuFeeds: "SH-26", shuOutput: "SH-05", shuHints: "SH-27", shuHost: "SH-18",
 }
 
 // authFields are what a schema may not ask for: "Plugins MUST NOT include auth
 // fields in parameter schemas" (Capability-driven Auth Declaration).
 var authFields = []string{"auth_mode", "user_email", "impersonate_email"}
 
-// shu makes all checks of one Shu plugin. It runs none of its operations: what
-// they do is the host's services to allow. registered is nil where the host does
+// shu makes all checks of one Shu plugin. Its operations run against a host that
+// is none, so that they have no effects. registered is nil where the host does
 // not take it; failure says why, or why it could not be enabled.
 func (c *checker) shu(ctx context.Context, dir string, registered *registry.Registered, failure error) error {
 	found := map[string][]finding{}
@@ -87,7 +89,35 @@ func (c *checker) shu(ctx context.Context, dir string, registered *registry.Regi
 		return ctx.Err()
 	}
 	c.honest(ctx, shown)
+	c.rehearse(ctx, shown)
 	return c.compatible(ctx, shown)
+}
+
+// rehearse reports what the code of a plugin asks of the host and would not get,
+// each with its rule and place.
+func (c *checker) rehearse(ctx context.Context, s registry.Shown) {
+	var answer struct {
+		Findings []struct {
+			Rule    string `json:"rule"`
+			File    string `json:"file"`
+			Line    int    `json:"line"`
+			Message string `json:"message"`
+		} `json:"findings"`
+	}
+	raw, err := c.host.Runner.Rehearse(ctx, packageOf(s), s.Manifest)
+	if err == nil {
+		err = json.Unmarshal(raw, &answer)
+	}
+	if err != nil {
+		c.result(Result{s.Name, shuHost, Fail, "its operations could not be rehearsed: " + messageOf(err), shuRows[shuHost]})
+		return
+	}
+	for _, f := range answer.Findings {
+		c.result(Result{s.Name, shuHost, Fail, fmt.Sprintf("%s:%d: %s: %s", f.File, f.Line, f.Rule, f.Message), shuRows[shuHost]})
+	}
+	if len(answer.Findings) == 0 {
+		c.result(Result{Plugin: s.Name, Check: shuHost, Outcome: Pass, Row: shuRows[shuHost]})
+	}
 }
 
 // schemaFindings adds what is wrong with the schemas of an operation.

@@ -57,7 +57,7 @@ func (c *command) pluginsList() *cobra.Command {
 			}
 			t := newTable(c.out, "PLUGIN", "VERSION", "STATE", "KIND", "OPERATIONS", "DESCRIPTION")
 			for _, i := range infos {
-				t.row(i.Name, i.Version, stateOfPlugin(i), join(i.Kinds), orDash(oneLine(strings.Join(i.Operations, " "), 30)), oneLine(i.Description, 60))
+				t.row(i.Name, versionShown(i.Plugin()), stateOfPlugin(i), join(i.Kinds), orDash(oneLine(strings.Join(i.Operations, " "), 30)), oneLine(i.Description, 60))
 			}
 			if c.onTerminal() {
 				t.fit = c.width()
@@ -163,8 +163,17 @@ func (c *command) pluginsActions() *cobra.Command {
 	})
 }
 
+// versionShown is a version as its author wrote it, and beside it as it is
+// referred to where that is another text.
+func versionShown(m *plugin.Manifest) string {
+	if m.VersionText == "" {
+		return m.Version
+	}
+	return m.VersionText + " (" + m.Version + ")"
+}
+
 func (c *command) showPlugin(s registry.Shown) error {
-	t := newTable(c.out, s.Name+" "+s.Version)
+	t := newTable(c.out, s.Name+" "+versionShown(s.Manifest))
 	if s.DisplayName != "" {
 		t.row("name:", s.DisplayName)
 	}

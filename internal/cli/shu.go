@@ -68,7 +68,11 @@ func (c *command) answerShu(t *plugin.Target, res plugin.Result, err error) erro
 		}
 		return reported{waits}
 	}
-	if printErr := c.print(shu.Envelope(op, res, err, c.debug)); printErr != nil {
+	spelled := err
+	if isUsage(err) {
+		spelled = &plugin.Error{Code: plugin.CodeInvalidInput, Message: err.Error()}
+	}
+	if printErr := c.print(shu.Envelope(op, res, spelled, c.debug)); printErr != nil {
 		return printErr
 	}
 	return asReported(err)

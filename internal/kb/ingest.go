@@ -70,6 +70,7 @@ type Ingested struct {
 	Characters int64      `json:"character_count"`
 	Chunks     int64      `json:"chunk_count"`
 	Extraction Extraction `json:"extraction"`
+	Created    bool       `json:"created"` // there was no document of the source before
 	Skipped    bool       `json:"skipped,omitempty"`
 	SkipReason string     `json:"skip_reason,omitempty"` // hash_match, or why no text came
 
@@ -134,7 +135,7 @@ func (b *Bases) Prepare(ctx context.Context, tenant string, s Source) (*Prepared
 	if err != nil {
 		return nil, err
 	}
-	if prior != nil && prior.ContentHash == row.ContentHash && prior.ObjectID == row.ObjectID {
+	if prior != nil && prior.ObjectID == row.ObjectID && same(row, prior, s.Attributes) {
 		return unchanged(row, prior)
 	}
 	base, err := b.row(ctx, tenant, s.KB)
@@ -145,7 +146,30 @@ func (b *Bases) Prepare(ctx context.Context, tenant string, s Source) (*Prepared
 	if prior != nil {
 		row.CreatedAt = prior.CreatedAt
 	}
-	return b.prepare(ctx, row, &s)
+	p, err := b.prepare(ctx, row, &s)
+	if err == nil {
+		p.result.Created = prior == nil && !p.same
+	}
+	return p, err
+}
+
+// same reports whether a source is what it was: by the hash that its plugin gives
+// of it, where it gave one before too, else by what it holds. force_reingest is
+// never the same.
+func same(row, prior *store.DocumentRow, attributes map[string]any) bool {
+	if force, _ := attributes["force_reingest"].(bool); force {
+		return false
+	}
+	var before struct {
+		Hash any `json:"source_hash"`
+	}
+	now, _ := attributes["source_hash"].(string)
+	if json.Unmarshal([]byte(prior.Attributes), &before) == nil && now != "" {
+		if was, _ := before.Hash.(string); was != "" {
+			return now == was
+		}
+	}
+	return prior.ContentHash == row.ContentHash
 }
 
 // rowOf is the document of a source before it is read.

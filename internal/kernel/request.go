@@ -101,7 +101,7 @@ func (r *request) resolve(ctx context.Context) error {
 		return plugin.Errorf(plugin.CodeInvalidInput, "the key is not 1 to 255 printable ASCII characters")
 	}
 	if n := len(r.call.Input); n > r.k.MaxInput {
-		return plugin.Errorf(plugin.CodeInputTooLarge, "the input has %d bytes; at most %d are accepted", n, r.k.MaxInput)
+		return sized(plugin.Errorf(plugin.CodeInputTooLarge, "the input has %d bytes; at most %d are accepted", n, r.k.MaxInput), n, r.k.MaxInput)
 	}
 	t, err := r.k.Registry.Resolve(ctx, r.call.Operation)
 	if err != nil {
@@ -112,7 +112,7 @@ func (r *request) resolve(ctx context.Context) error {
 		return plugin.Errorf(plugin.CodeApprovalVoid, "%s; it was %s and is %s", r.void, r.call.Digest, t.Package.Digest)
 	}
 	if most, _ := t.Manifest.Bounds(); most > 0 && len(r.call.Input) > most {
-		return plugin.Errorf(plugin.CodeInputTooLarge, "the input has %d bytes; the contract of %s allows %d", len(r.call.Input), t.Manifest.Name, most)
+		return sized(plugin.Errorf(plugin.CodeInputTooLarge, "the input has %d bytes; the contract of %s allows %d", len(r.call.Input), t.Manifest.Name, most), len(r.call.Input), most)
 	}
 	r.target = t
 	r.record.Operation = t.Name()
@@ -282,12 +282,38 @@ func (r *request) equip(ctx context.Context) error {
 
 // handed returns the call as the plugin gets it.
 func (r *request) handed() *plugin.Call {
-	if !r.open {
-		return r.call
-	}
 	handed := *r.call
-	handed.Input = r.bound
+	if r.open {
+		handed.Input = r.bound
+	}
+	if r.target.Manifest.Dialect == "shu" {
+		handed.Input = scheduled(handed.Input, r.call.Overlay)
+	}
 	return &handed
+}
+
+// scheduled adds to the parameters of a Shu plugin which feed calls it. Its schema
+// was looked at before, and need not know the member.
+func scheduled(input, overlay json.RawMessage) json.RawMessage {
+	const member = "__schedule_id"
+	var o struct {
+		Exec struct {
+			Schedule string `json:"schedule_id"`
+		} `json:"exec"`
+	}
+	members := map[string]json.RawMessage{}
+	if len(overlay) == 0 || json.Unmarshal(overlay, &o) != nil || o.Exec.Schedule == "" || json.Unmarshal(input, &members) != nil || members == nil || members[member] != nil {
+		return input
+	}
+	id, err := json.Marshal(o.Exec.Schedule)
+	if err != nil {
+		return input
+	}
+	members[member] = id
+	if with, err := json.Marshal(members); err == nil {
+		return with
+	}
+	return input
 }
 
 // hold refuses what has effects while nothing may have any.
@@ -366,10 +392,17 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 }
 
 // partial reports whether data stands beside a plugin's own error: the contract
-// of Event Mill lets a tool that failed tell what it had by then. It is no
-// result, and nobody promised anything of it.
+// of Event Mill lets a tool that failed tell what it had by then, and that of Shu
+// shows the data of any result. No schema promises anything of it.
 func (r *request) partial(err error, data []byte) bool {
-	return r.target.Operation.Advisory && plugin.CodeOf(err) == plugin.CodePluginError && len(data) <= r.k.MaxOutput
+	own := plugin.CodeOf(err) == plugin.CodePluginError
+	if r.target.Manifest.Dialect == "shu" {
+		own = own || plugin.CodeOf(err) == plugin.CodeTimeout && plugin.AsError(err).PluginCode != ""
+	} else if !r.target.Operation.Advisory {
+		return false
+	}
+	_, most := r.target.Manifest.Bounds()
+	return own && len(data) <= r.k.MaxOutput && (most == 0 || len(data) <= most)
 }
 
 // askedFor reports whether the plugin asked the host for something: then it had
@@ -388,10 +421,12 @@ func (r *request) checkOut(ctx context.Context, res *plugin.Result) error {
 		return refuse(plugin.CodeOutcomeUnknown, "it says how it ended, and did something else than in the attempt before")
 	}
 	if _, most := r.target.Manifest.Bounds(); most > 0 && len(res.Data) > most {
-		return refuse(plugin.CodeOutputTooLarge, "the result has %d bytes; its contract allows %d", len(res.Data), most)
+		n := len(res.Data)
+		return sized(refuse(plugin.CodeOutputTooLarge, "the result has %d bytes; its contract allows %d", n, most), n, most)
 	}
 	if len(res.Data) > r.k.MaxOutput {
-		return refuse(plugin.CodeOutputTooLarge, "the result has %d bytes; at most %d are accepted", len(res.Data), r.k.MaxOutput)
+		n := len(res.Data)
+		return sized(refuse(plugin.CodeOutputTooLarge, "the result has %d bytes; at most %d are accepted", n, r.k.MaxOutput), n, r.k.MaxOutput)
 	}
 	if res.Status == plugin.InProgress && r.target.Operation.Reconcile && (r.lease != nil || r.call.Dry != nil) {
 		res.Data = nil // what it says now is not its answer
@@ -414,7 +449,7 @@ func (r *request) checkOut(ctx context.Context, res *plugin.Result) error {
 		r.record.Randomness = randomness(res.Data)
 	} else if err := r.target.Output.Check(res.Data); budget.Exceeded(err) {
 		return refuse(plugin.CodeOutputTooLarge, "the result %w", err)
-	} else if err != nil && !r.advised("output", err) {
+	} else if err != nil && !r.verbatim(res) && !r.advised("output", err) {
 		return refuse(plugin.CodeInvalidOutput, "output %w", err)
 	}
 	hash, err := canon.Hash(res.Data)
@@ -427,6 +462,19 @@ func (r *request) checkOut(ctx context.Context, res *plugin.Result) error {
 	r.record.ResultHash = hash
 	fault.At("checked")
 	return nil
+}
+
+// sized adds to a refusal how many bytes there were and how many there may be.
+func sized(err error, size, limit int) error {
+	e := *plugin.AsError(err)
+	e.Details = fmt.Appendf(nil, `{"limit":%d,"size":%d}`, limit, size)
+	return &e
+}
+
+// verbatim reports whether the contract of the plugin passes its answer on without
+// a look at the output schema. Only Shu's does.
+func (r *request) verbatim(res *plugin.Result) bool {
+	return res.Returned != "" && r.target.Manifest.Dialect == "shu"
 }
 
 // randomness returns what an agent's answer says of its own randomness: its

@@ -168,21 +168,35 @@ func work[T any](ctx context.Context, r *Runner, target *plugin.Target, call *pl
 // Describe starts the plugin's process only to ask what its code knows of its
 // operations, and returns the answer as it came.
 func (r *Runner) Describe(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (jsontext.Value, error) {
+	return r.described(ctx, pkg, m, "{}", r.opts.Handshake)
+}
+
+// rehearsing is how long a plugin may take to run its operations against no host.
+const rehearsing = time.Minute
+
+// Rehearse has what serves a Shu plugin run its operations against a host that is
+// none, and returns what is wrong with them.
+func (r *Runner) Rehearse(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (jsontext.Value, error) {
+	return r.described(ctx, pkg, m, `{"rehearse":true}`, rehearsing)
+}
+
+// described asks a process of its own about the plugin.
+func (r *Runner) described(ctx context.Context, pkg plugin.Package, m *plugin.Manifest, params string, within time.Duration) (jsontext.Value, error) {
 	ctx, leave, err := r.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	g := &group{runner: r, manifest: m, pkg: pkg, key: key{scope: protocol.Scope{Kind: plugin.IsolationCall, ID: "describe"}}}
-	ctx, cancel := context.WithTimeoutCause(ctx, r.opts.Handshake,
-		plugin.Errorf(plugin.CodeTimeout, "%s: the plugin did not describe itself within %s", g.name(), r.opts.Handshake))
+	ctx, cancel := context.WithTimeoutCause(ctx, within,
+		plugin.Errorf(plugin.CodeTimeout, "%s: the plugin did not describe itself within %s", g.name(), within))
 	defer cancel()
 	w, err := r.start(ctx, g)
 	if err != nil {
 		return nil, err
 	}
 	defer w.close(true)
-	return w.request(ctx, protocol.MethodDescribe, []byte("{}"))
+	return w.request(ctx, protocol.MethodDescribe, []byte(params))
 }
 
 // enter registers work that is not a worker's own, and returns a context that

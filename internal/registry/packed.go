@@ -99,7 +99,8 @@ func (s shelf) unpackFile(from string) (dir, root string, err error) {
 	if err := read(file, info.Size(), packedSuffix(from), func(f packedFile, content io.Reader) error { return unpackOne(to, f, content) }); err != nil {
 		return dir, root, notUnpacked(from, err)
 	}
-	return dir, root, oneTop(from, root)
+	root, err = oneTop(from, root)
+	return dir, root, err
 }
 
 // notUnpacked says what is wrong with a package file, or that it could not be read.
@@ -135,21 +136,32 @@ func unpackOne(to *os.Root, f packedFile, content io.Reader) error {
 	return errors.Join(err, out.Close())
 }
 
-// oneTop makes sure that a package file has its manifest at the top, or one
-// directory there that holds everything.
-func oneTop(from, root string) error {
+// oneTop returns where in a package file plugins are looked for: at its top where
+// the manifest is there, or where one directory holds everything. A package of Shu
+// may have files beside its directory, and further directories without a manifest:
+// neither is a part of it.
+func oneTop(from, root string) (string, error) {
 	if dialect.HasManifest(root) {
-		return nil
+		return root, nil
 	}
 	entries, err := os.ReadDir(root)
 	if err != nil {
-		return err
+		return root, err
 	}
-	if len(entries) != 1 || !entries[0].IsDir() {
-		return refused("%s has %d files and directories at its top and no %s among them: put the manifest there, or everything into one directory",
-			from, len(entries), strings.Join(dialect.Manifests, ", "))
+	if len(entries) == 1 && entries[0].IsDir() {
+		return root, nil
 	}
-	return nil
+	var found []string
+	for _, entry := range entries {
+		if dir := filepath.Join(root, entry.Name()); entry.IsDir() && dialect.HasManifest(dir) {
+			found = append(found, dir)
+		}
+	}
+	if len(found) == 1 && dialect.IsShu(found[0]) {
+		return found[0], nil
+	}
+	return root, refused("%s has %d files and directories at its top and no %s among them: put the manifest there, or everything into one directory",
+		from, len(entries), strings.Join(dialect.Manifests, ", "))
 }
 
 // An intake judges the names of a package file, one after another.

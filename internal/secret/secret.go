@@ -23,6 +23,10 @@ const (
 	System = "system" // of everybody in a tenant
 )
 
+// Own, as the scope of a need, is the user's before the system's, of those alone
+// that were set for the plugin by its name.
+const Own = "own"
+
 // Anyone in place of a plugin's name is a secret for all plugins.
 const Anyone = "*"
 
@@ -38,7 +42,7 @@ type Need struct {
 	Plugin  string
 	Subject string // whose call it is
 	Name    string
-	Scope   string // user, system or system_or_user
+	Scope   string // user, system, system_or_user or own
 }
 
 // places returns where the secret may be, the first that is there counts: the
@@ -47,6 +51,9 @@ func (n Need) places() []store.SecretName {
 	var all []store.SecretName
 	add := func(scope, subject string) {
 		for _, owner := range []string{n.Plugin, Anyone} {
+			if owner == Anyone && n.Scope == Own {
+				continue
+			}
 			all = append(all, store.SecretName{Tenant: n.Tenant, Owner: owner, Scope: scope, Subject: subject, Name: n.Name})
 		}
 	}

@@ -149,12 +149,18 @@ func (v *Vault) PutIn(ctx context.Context, tx store.Tx, n store.SecretName, valu
 // Delete reports whether there was such a secret to take away.
 func (v *Vault) Delete(ctx context.Context, n store.SecretName, by By) (found bool, err error) {
 	err = v.st.Write(ctx, func(tx store.Tx) (err error) {
-		if found, err = tx.DeleteSecret(n); err != nil || !found {
-			return err
-		}
-		return note(tx, plugin.EntrySecretDeleted, n.Tenant, n.Name, by, evidence(n, by))
+		found, err = v.DeleteIn(tx, n, by)
+		return err
 	})
 	return found, err
+}
+
+// DeleteIn is Delete in a transaction of the caller's.
+func (v *Vault) DeleteIn(tx store.Tx, n store.SecretName, by By) (found bool, err error) {
+	if found, err = tx.DeleteSecret(n); err != nil || !found {
+		return false, err
+	}
+	return true, note(tx, plugin.EntrySecretDeleted, n.Tenant, n.Name, by, evidence(n, by))
 }
 
 // current returns the key for new secrets, and makes the first.

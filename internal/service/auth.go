@@ -27,6 +27,7 @@ type ConnectedAccount struct {
 	Provider string
 	Subject  string // the provider's id of it
 	Email    string // "" where the provider does not vouch for one
+	Scopes   []string
 }
 
 // An AccountAsk is what a plugin asks for.
@@ -41,6 +42,7 @@ type AccountAsk struct {
 type AccountToken struct {
 	Token  *string `json:"token"`
 	Target *string `json:"target"`
+	Mode   string  `json:"mode,omitempty"` // in which the token was won
 }
 
 func authResolved(g *grant, ctx context.Context, args json.RawMessage) (any, error) {

@@ -105,10 +105,10 @@ func TestEveryEffectIsRehearsed(t *testing.T) {
 				s.broker.Sessions, s.call.Session = session, "sess_000000000001"
 				services := s.services()
 				services.(*grant).Attach(fstest.MapFS{"made": {Data: []byte("made")}}, "/scratch")
-				if row.method == storageDelete || row.method == cursorDelete || row.method == kbDelete { // of what is there
-					before := map[string]string{storageDelete: `{"key":"k","value":1}`, cursorDelete: `{"kb_id":"kb","value":1}`,
+				if row.method == storageDelete || row.method == cursorDelete || row.method == kbDelete || row.method == secretsDelete { // of what is there
+					before := map[string]string{storageDelete: `{"key":"k","value":1}`, cursorDelete: `{"kb_id":"kb","value":1}`, secretsDelete: `{"name":"api_key","value":"of the rehearsal"}`,
 						kbDelete: `{"kb_id":"notes","ko":{"external_id":"m6","content":"x","source":"s"}}`}
-					put := map[string]string{storageDelete: storagePut, cursorDelete: cursorSet, kbDelete: kbObject}
+					put := map[string]string{storageDelete: storagePut, cursorDelete: cursorSet, secretsDelete: secretsSet, kbDelete: kbObject}
 					if _, err := services.Serve(t.Context(), put[row.method], json.RawMessage(before[row.method])); err != nil {
 						t.Fatal(err)
 					}

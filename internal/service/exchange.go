@@ -25,10 +25,10 @@ import (
 
 // Bounds of trying again and of going on.
 const (
-	maxAttempts   = 3 // of a whole fetch
-	maxRedirects  = 5
-	maxRetryAfter = 10 * time.Second
-	backoff       = 250 * time.Millisecond // before the second attempt, and twice that before the third
+	maxRetries   = 2 // of a whole fetch, where the plugin asks for them
+	maxRedirects = 5
+	maxPauses    = 5 * time.Second        // between all attempts of a fetch: a plugin that retries itself knows better
+	backoff      = 250 * time.Millisecond // before the second attempt, and twice that before the third
 )
 
 // An exchange is one fetch on its way, from redirect to redirect. It belongs
@@ -53,7 +53,8 @@ type exchange struct {
 	header http.Header
 
 	attempts int
-	mapped   []string // the hosts that were asked where an administrator led them
+	paused   time.Duration // between them
+	mapped   []string      // the hosts that were asked where an administrator led them
 	received int
 	effected int  // the status of the last answer to a request that may have changed something
 	open     bool // a request that may have changed something went out and was not answered
@@ -187,7 +188,7 @@ func (x *exchange) send(ctx context.Context) (*http.Response, error) {
 
 // pause decides whether to try again, and when.
 func (x *exchange) pause(ctx context.Context, resp *http.Response, retryable bool) (time.Duration, bool) {
-	if !x.reads() || x.attempts >= maxAttempts {
+	if !x.reads() || x.attempts > x.fetch.retries {
 		return 0, false
 	}
 	base := backoff << (x.attempts - 1)
@@ -199,12 +200,12 @@ func (x *exchange) pause(ctx context.Context, resp *http.Response, retryable boo
 			return 0, false
 		}
 		if asked, given := retryAfter(resp.Header.Get("Retry-After")); given {
-			if asked > maxRetryAfter {
-				return 0, false
-			}
 			pause = max(asked, pause)
 		}
 	} else if !retryable {
+		return 0, false
+	}
+	if x.paused += pause; x.paused > maxPauses {
 		return 0, false
 	}
 	deadline, _ := ctx.Deadline() // a fetch always has one

@@ -50,6 +50,7 @@ type fetch struct {
 	timeout time.Duration
 	max     int64
 	cut     bool // a longer body is cut, not refused
+	retries int  // that the plugin asked for; only what reads is sent again
 }
 
 // reads reports whether the request changes nothing on the other side, and may
@@ -100,6 +101,7 @@ func parseFetch(args json.RawMessage) (*fetch, error) {
 		Timeout *float64                  `json:"timeout_seconds"`
 		Follow  *bool                     `json:"follow_redirects"`
 		Max     *int64                    `json:"max_bytes"`
+		Retries *int                      `json:"retries"`
 	}
 	if err := decode(fetchName, args, &in); err != nil {
 		return nil, err
@@ -129,6 +131,12 @@ func parseFetch(args json.RawMessage) (*fetch, error) {
 			return nil, invalid("max_bytes: it is 1 to %d", fetchMaxBytes)
 		}
 		f.max, f.cut = *in.Max, true
+	}
+	if in.Retries != nil {
+		if *in.Retries < 0 || *in.Retries > maxRetries {
+			return nil, invalid("retries: they are 0 to %d", maxRetries)
+		}
+		f.retries = *in.Retries
 	}
 	var err error
 	if f.header, f.placed, err = parseHeaders(in.Headers); err != nil {

@@ -97,7 +97,7 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 		{"max_bytes": 0}, {"max_bytes": 16<<20 + 1}, {"max_bytes": 1.5},
 		{"json": 1}, {"body": "x"}, {"method": "HEAD", "body_base64": ""}, {"method": "POST", "json": 1, "body": "x"}, {"method": "POST", "body_base64": "%%%"}, {"method": "POST", "body_base64": "YQ"},
 		{"params": map[string]any{"a": map[string]any{}}}, {"params": map[string]any{"a": []any{[]any{}}}}, {"params": "a=b"},
-		{"retries": 1}, {"verify": false}, {"URL": "x"}, {"follow_redirects": "no"},
+		{"retries": 3}, {"retries": -1}, {"retries": "1"}, {"verify": false}, {"URL": "x"}, {"follow_redirects": "no"},
 		headers("A:", "x"), headers("", "x"), headers("A B", "x"), headers("X", "a\r\nY: b"), headers("X", "a\x00"), headers("x-a", "1", "X-A", "2"), headers("X", 1),
 		headers("X", strings.Repeat("x", 17<<10)), {"headers": many},
 	}

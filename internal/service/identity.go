@@ -22,7 +22,18 @@ type person struct {
 	ID         string             `json:"user_id"`
 	Email      *string            `json:"email"`
 	Name       string             `json:"name"`
-	Identities map[string]account `json:"identities"` // by provider
+	Identities map[string]account `json:"identities"` // by provider, one of each
+
+	// Providers are all accounts of each, as Shu's host.identity has them.
+	Providers map[string][]providerAccount `json:"providers"`
+}
+
+// A providerAccount is one account at a provider.
+type providerAccount struct {
+	ID          string   `json:"account_id"`
+	Email       *string  `json:"primary_email"`
+	DisplayName *string  `json:"display_name"`
+	Scopes      []string `json:"scopes"`
 }
 
 // An account is what somebody is called elsewhere.
@@ -35,11 +46,25 @@ func identityOfCaller(g *grant, ctx context.Context, args json.RawMessage) (any,
 	if err := decode(identityCurrent, args, &nothing{}); err != nil {
 		return nil, err
 	}
-	all, order, err := g.accounts(ctx, identityCurrent)
+	providers := map[string][]providerAccount{}
+	all, order, err := g.accountsOf(ctx, identityCurrent, func(provider string, is account, scopes []string) {
+		listed := providers[provider]
+		same := slices.IndexFunc(listed, func(one providerAccount) bool {
+			return one.ID == is.Subject || one.Email != nil && is.Email != nil && strings.EqualFold(*one.Email, *is.Email)
+		})
+		if same >= 0 { // linked and connected
+			listed[same].Scopes = append(listed[same].Scopes, scopes...)
+			if listed[same].Email == nil {
+				listed[same].Email = is.Email
+			}
+			return
+		}
+		providers[provider] = append(listed, providerAccount{ID: is.Subject, Email: is.Email, Scopes: append([]string{}, scopes...)})
+	})
 	if err != nil {
 		return nil, err
 	}
-	who := person{ID: g.call.Principal.ID, Name: g.call.Principal.ID, Identities: all}
+	who := person{ID: g.call.Principal.ID, Name: g.call.Principal.ID, Identities: all, Providers: providers}
 	who.Email = emailOf(g.call.Principal.ID)
 	for _, provider := range order {
 		if who.Email == nil {
@@ -129,12 +154,18 @@ func (g *grant) links(ctx context.Context, method string) ([]store.IdentityRow, 
 // an administrator linked, the first that is an address before the first, and
 // beside it what whoever the call is of connected.
 func (g *grant) accounts(ctx context.Context, method string) (all map[string]account, order []string, err error) {
+	return g.accountsOf(ctx, method, func(string, account, []string) {})
+}
+
+// accountsOf is accounts, and calls each with every account on the way.
+func (g *grant) accountsOf(ctx context.Context, method string, each func(provider string, is account, scopes []string)) (all map[string]account, order []string, err error) {
 	links, err := g.links(ctx, method)
 	if err != nil {
 		return nil, nil, err
 	}
 	all = map[string]account{}
-	add := func(provider string, is account) {
+	add := func(provider string, is account, scopes []string) {
+		each(provider, is, scopes)
 		had, found := all[provider]
 		if !found {
 			order = append(order, provider)
@@ -144,14 +175,14 @@ func (g *grant) accounts(ctx context.Context, method string) (all map[string]acc
 		}
 	}
 	for _, link := range links {
-		add(link.Provider, account{emailOf(link.ExternalID), link.ExternalID})
+		add(link.Provider, account{emailOf(link.ExternalID), link.ExternalID}, nil)
 	}
 	if g.broker.Accounts == nil {
 		return all, order, nil
 	}
 	connected, err := g.broker.Accounts.Connected(ctx, g.call)
 	for _, one := range connected {
-		add(one.Provider, account{emailOf(one.Email), one.Subject})
+		add(one.Provider, account{emailOf(one.Email), one.Subject}, one.Scopes)
 	}
 	return all, order, err
 }

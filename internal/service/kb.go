@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -26,6 +27,9 @@ const (
 	kbSearchChunks    = "kb.search_chunks"
 	kbSearchDocuments = "kb.search_documents"
 	kbGetDocument     = "kb.get_document"
+	kbFindChunks      = "kb.find_chunks"
+	kbFindDocuments   = "kb.find_documents"
+	kbFindDocument    = "kb.find_document"
 	queryName         = "query"
 	queryList         = "query.list"
 	queryGet          = "query.get"
@@ -230,6 +234,11 @@ func kbDeleteTask(g *grant, args json.RawMessage) (task, error) {
 	if in.External == "" {
 		return task{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: external_id is missing", kbDelete)
 	}
+	if g.overlay().Exec.Schedule == "" {
+		refusal := plugin.Errorf(plugin.CodeServiceDenied, "%s: only a feed deletes; a person does with 'mortise kb delete %s DOCUMENT'", kbDelete, cmp.Or(in.KB, "KB"))
+		refusal.Details = json.RawMessage(`{"reason":"kb_delete_not_allowed_outside_feed"}`)
+		return task{}, refusal
+	}
 	base, err := g.kbAllowed(kbDelete, in.KB)
 	if err != nil {
 		return task{}, err
@@ -237,9 +246,6 @@ func kbDeleteTask(g *grant, args json.RawMessage) (task, error) {
 	object := kb.ObjectID(g.target.Manifest.Name, g.call.Principal.ID, in.External)
 	var removal *kb.Removal
 	find := func(ctx context.Context) (err error) {
-		if g.overlay().Exec.Schedule == "" {
-			return plugin.Errorf(plugin.CodeServiceDenied, "%s: only a feed deletes; a person does with 'mortise kb delete %s DOCUMENT'", kbDelete, base)
-		}
 		removal, err = g.broker.Knowledge.Object(ctx, g.call.Tenant, base, object)
 		return err
 	}
@@ -251,9 +257,17 @@ func kbDeleteTask(g *grant, args json.RawMessage) (task, error) {
 			return g.deleteDry(base, object, in.External, removal)
 		},
 		commit: func(_ context.Context, tx store.Tx) (any, error) {
-			return deletion{removal.Found()}, removal.Delete(tx)
+			return deletionOf(removal.Documents()), removal.Delete(tx)
 		},
 	}, nil
+}
+
+// deletionOf tells which document is gone, as Shu's delete_ko does.
+func deletionOf(gone []kb.Document) deletion {
+	if len(gone) == 0 {
+		return deletion{}
+	}
+	return deletion{true, gone[0].ID, &gone[0].Chunks}
 }
 
 type searchArgs struct {

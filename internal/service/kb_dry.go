@@ -97,5 +97,5 @@ func (g *grant) deleteDry(base, object, external string, r *kb.Removal) (any, *p
 		}
 	}
 	c := &plugin.Change{Target: base + "/" + external, Before: shown(documentOf(gone[0])), Summary: "deleted"}
-	return deletion{true}, c, g.keep(kbDelete, objectKey{g.call.Tenant, base, object}, (*kb.Document)(nil), 0)
+	return deletionOf(gone), c, g.keep(kbDelete, objectKey{g.call.Tenant, base, object}, (*kb.Document)(nil), 0)
 }

@@ -58,6 +58,10 @@ func (s safe) Keep(ctx context.Context, tx store.Tx, t *plugin.Target, call *plu
 	return s.PutIn(ctx, tx, store.SecretName{Tenant: call.Tenant, Owner: t.Manifest.Name, Scope: secret.User, Subject: secret.Subject(call.Principal), Name: name}, value, secret.By{Principal: call.Principal.ID, Call: call.ID})
 }
 
+func (s safe) Drop(tx store.Tx, t *plugin.Target, call *plugin.Call, name string) (bool, error) {
+	return s.DeleteIn(tx, store.SecretName{Tenant: call.Tenant, Owner: t.Manifest.Name, Scope: secret.User, Subject: secret.Subject(call.Principal), Name: name}, secret.By{Principal: call.Principal.ID, Call: call.ID})
+}
+
 // keeping is a scene whose operation may keep things, in a tenant of its own.
 func keeping(t *testing.T) *scene {
 	s := newScene(t)
@@ -279,7 +283,7 @@ func TestIdentitiesOfTheCaller(t *testing.T) {
 	t.Parallel()
 	s := keeping(t)
 	s.call.Principal = plugin.Principal{Type: "user", ID: "ada"}
-	s.equal("identity.current", `{}`, `{"user_id":"ada","email":null,"name":"ada","identities":{}}`)
+	s.equal("identity.current", `{}`, `{"user_id":"ada","email":null,"name":"ada","identities":{},"providers":{}}`)
 	link := func(tenant, provider, id, who string) {
 		t.Helper()
 		row := store.IdentityRow{Tenant: tenant, Provider: provider, ExternalID: id, PrincipalType: "user", PrincipalID: who, Scopes: []string{}, At: time.Now()}
@@ -292,13 +296,13 @@ func TestIdentitiesOfTheCaller(t *testing.T) {
 	link(s.call.Tenant, "slack", "U1", "ada")
 	link(s.call.Tenant, "google", "bob@example.com", "bob")
 	link("another", "github", "ada", "ada")
-	s.equal("identity.current", `{}`, `{"user_id":"ada","email":"ada@example.com","name":"ada","identities":{"google":{"email":"ada@example.com","subject":"ada@example.com"},"slack":{"email":null,"subject":"U1"}}}`)
+	s.equal("identity.current", `{}`, `{"user_id":"ada","email":"ada@example.com","name":"ada","identities":{"google":{"email":"ada@example.com","subject":"ada@example.com"},"slack":{"email":null,"subject":"U1"}},"providers":{"google":[{"account_id":"1177","primary_email":null,"display_name":null,"scopes":[]},{"account_id":"ada@example.com","primary_email":"ada@example.com","display_name":null,"scopes":[]}],"slack":[{"account_id":"U1","primary_email":null,"display_name":null,"scopes":[]}]}}`)
 	s.equal("identity.primary_email", `{"provider":"google"}`, `{"email":"ada@example.com"}`)
 	s.equal("identity.primary_email", `{"provider":"slack"}`, `{"email":null}`)
 	s.equal("identity.primary_email", `{"provider":"github"}`, `{"email":null}`)
 	// What somebody connected stands beside what an administrator linked.
-	s.broker.Accounts = fewAccounts{{"google", "9", "other@example.com"}, {"slack", "U1", "ada@slack.example.com"}, {"github", "17", ""}}
-	s.equal("identity.current", `{}`, `{"user_id":"ada","email":"ada@example.com","name":"ada","identities":{"github":{"email":null,"subject":"17"},"google":{"email":"ada@example.com","subject":"ada@example.com"},"slack":{"email":"ada@slack.example.com","subject":"U1"}}}`)
+	s.broker.Accounts = fewAccounts{{"google", "9", "other@example.com", nil}, {"slack", "U1", "ada@slack.example.com", nil}, {"github", "17", "", []string{"repo"}}}
+	s.equal("identity.current", `{}`, `{"user_id":"ada","email":"ada@example.com","name":"ada","identities":{"github":{"email":null,"subject":"17"},"google":{"email":"ada@example.com","subject":"ada@example.com"},"slack":{"email":"ada@slack.example.com","subject":"U1"}},"providers":{"github":[{"account_id":"17","primary_email":null,"display_name":null,"scopes":["repo"]}],"google":[{"account_id":"1177","primary_email":null,"display_name":null,"scopes":[]},{"account_id":"ada@example.com","primary_email":"ada@example.com","display_name":null,"scopes":[]},{"account_id":"9","primary_email":"other@example.com","display_name":null,"scopes":[]}],"slack":[{"account_id":"U1","primary_email":"ada@slack.example.com","display_name":null,"scopes":[]}]}}`)
 	s.equal("identity.primary_email", `{"provider":"slack"}`, `{"email":"ada@slack.example.com"}`)
 	bob := `{"found":true,"value":{"user_id":"bob","email":"bob@example.com","subject":"bob@example.com"}}`
 	s.equal("identity.lookup", `{"kind":"google_directory","value":"bob"}`, bob)

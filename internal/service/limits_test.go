@@ -278,7 +278,7 @@ func TestTryingAgain(t *testing.T) {
 			}
 			w.WriteHeader(c.statuses[min(i, len(c.statuses)-1)])
 		})
-		res := s.must("http://api.example.com/", "method", c.method, "timeout_seconds", c.within)
+		res := s.must("http://api.example.com/", "method", c.method, "timeout_seconds", c.within, "retries", 2)
 		if res["status_code"] != c.want || int(n.Load()) != c.requests || len(s.waits) != c.waits {
 			t.Errorf("%s: %v after %d requests and waits of %v", c.name, res["status_code"], n.Load(), s.waits)
 		}
@@ -297,6 +297,22 @@ func TestTryingAgain(t *testing.T) {
 	}
 }
 
+// TestNoRequestIsRepeatedUnasked: a plugin may retry itself, and then every
+// repetition of the host's would multiply its own.
+func TestNoRequestIsRepeatedUnasked(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{429, 502, 503, 504} {
+		var n atomic.Int32
+		s := newScene(t).serve(func(w http.ResponseWriter, _ *http.Request) {
+			n.Add(1)
+			w.WriteHeader(status)
+		})
+		if res := s.must("http://api.example.com/"); res["status_code"] != float64(status) || n.Load() != 1 || len(s.waits) != 0 {
+			t.Errorf("%d: %v after %d requests and waits of %v", status, res["status_code"], n.Load(), s.waits)
+		}
+	}
+}
+
 func TestTryingToConnectAgain(t *testing.T) {
 	t.Parallel()
 	for method, attempts := range map[string]int{"GET": 3, "POST": 1} {
@@ -306,7 +322,7 @@ func TestTryingToConnectAgain(t *testing.T) {
 			n++
 			return nil, &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 		}
-		_, err := s.fetch("http://api.example.com/", "method", method)
+		_, err := s.fetch("http://api.example.com/", "method", method, "retries", 2)
 		e := plugin.AsError(err)
 		if e == nil || e.Code != plugin.CodeUnavailable || !e.Retryable || n != attempts || e.Message != "http.fetch: api.example.com cannot be reached: connection refused" {
 			t.Errorf("%s: %v after %d", method, err, n)

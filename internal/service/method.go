@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/mortise-dev/mortise/internal/kb"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -71,6 +72,7 @@ var methods = map[string]method{
 	cursorDelete:    cursorDeleteTask,
 	secretsGet:      secretGetTask, // read
 	secretsSet:      secretSetTask, // local, secret_write
+	secretsDelete:   secretDeleteTask,
 	rateTake:        doubled(always(Own, "", rateTaken), rateTakenDry),
 	identityCurrent: always(Read, "", identityOfCaller),
 	identityLookup:  always(Read, "", identityFound),
@@ -87,6 +89,9 @@ var methods = map[string]method{
 	kbSearchChunks:    always(Read, "", kbChunksFound),
 	kbSearchDocuments: always(Read, "", kbDocumentsFound),
 	kbGetDocument:     always(Read, "", kbDocumentRead(kbGetDocument)),
+	kbFindChunks:      always(Read, "", kbFound(kbFindChunks, kb.OfChunks)),
+	kbFindDocuments:   always(Read, "", kbFound(kbFindDocuments, kb.OfDocuments)),
+	kbFindDocument:    always(Read, "", kbDocumentFound),
 	queryList:         always(Read, "", queryListed),
 	queryGet:          always(Read, "", kbDocumentRead(queryGet)),
 	ocrText:           always(Read, "", ocrExtract),

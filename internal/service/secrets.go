@@ -6,16 +6,21 @@ import (
 
 	json2 "github.com/go-json-experiment/json"
 
+	"github.com/mortise-dev/mortise/internal/secret"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 const (
-	secretsName = "secrets"
-	secretsGet  = "secrets.get"
-	secretsSet  = "secrets.set"
-	secretWrite = "secret_write"
+	secretsName   = "secrets"
+	secretsGet    = "secrets.get"
+	secretsSet    = "secrets.set"
+	secretsDelete = "secrets.delete"
+	secretWrite   = "secret_write"
 )
+
+// shuDialect is the dialect of plugins to which the capability alone opens their secrets.
+const shuDialect = "shu"
 
 // Secrets are what plugins may read and set.
 type Secrets interface {
@@ -26,6 +31,8 @@ type Secrets interface {
 	Ready(ctx context.Context) error
 	// Keep keeps a secret of the call's principal for the plugin alone.
 	Keep(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name, value string) error
+	// Drop deletes what Keep kept, and reports whether there was anything.
+	Drop(tx store.Tx, t *plugin.Target, call *plugin.Call, name string) (bool, error)
 }
 
 func secretGetTask(g *grant, args json.RawMessage) (task, error) {
@@ -43,7 +50,7 @@ func secretGetTask(g *grant, args json.RawMessage) (task, error) {
 		return task{}, nowhere(secretsGet)
 	}
 	return task{class: Read, do: func(ctx context.Context) (any, error) {
-		if value, set := rehearsed[json.RawMessage](g, g.secretKey(in.Name)); set && scope != plugin.SecretOfSystem {
+		if value, set := rehearsed[json.RawMessage](g, g.secretKey(in.Name)); set && value != nil && scope != plugin.SecretOfSystem {
 			return stored{true, value}, nil
 		}
 		g.confided.Store(true)
@@ -87,6 +94,50 @@ func secretSetTask(g *grant, args json.RawMessage) (task, error) {
 		}}, nil
 }
 
+// secretDeleteTask deletes what the plugin, or a person for it, set for the call's
+// principal.
+func secretDeleteTask(g *grant, args json.RawMessage) (task, error) {
+	var in struct {
+		Name string `json:"name"`
+	}
+	if err := decode(secretsDelete, args, &in); err != nil {
+		return task{}, err
+	}
+	scope, err := g.secretScope(secretsDelete, in.Name)
+	if err != nil {
+		return task{}, err
+	}
+	if scope == plugin.SecretOfSystem {
+		return task{}, plugin.Errorf(plugin.CodeServiceDenied, "%s: %s is a secret of the system, which an administrator deletes: mortise secrets delete %s --system --plugin %s", secretsDelete, in.Name, in.Name, g.target.Manifest.Name)
+	}
+	if g.broker.Secrets == nil || g.broker.Store == nil {
+		return task{}, nowhere(secretsDelete)
+	}
+	return task{class: Local, effect: secretWrite,
+		double: func(ctx context.Context) (any, *plugin.Change, error) { return g.secretDeleteDry(ctx, in.Name) },
+		commit: func(_ context.Context, tx store.Tx) (any, error) {
+			found, err := g.broker.Secrets.Drop(tx, g.target, g.call, in.Name)
+			return deletion{Deleted: found}, err
+		}}, nil
+}
+
+// secretDeleteDry says whether a secret would be deleted.
+func (g *grant) secretDeleteDry(ctx context.Context, name string) (any, *plugin.Change, error) {
+	value, changed := rehearsed[json.RawMessage](g, g.secretKey(name))
+	found := value != nil
+	if !changed {
+		var err error
+		if _, found, err = g.broker.Secrets.Find(ctx, g.target, g.call, name, plugin.SecretOfUser); err != nil {
+			return nil, nil, err
+		}
+	}
+	if !found {
+		return deletion{}, nil, nil
+	}
+	c := &plugin.Change{Target: name, Before: json.RawMessage(`"set"`), Summary: "deleted"}
+	return deletion{Deleted: true}, c, g.keep(secretsDelete, g.secretKey(name), json.RawMessage(nil), 0)
+}
+
 // A secretKey names what a dry run would have set.
 type secretKey struct{ tenant, plugin, subject, name string }
 
@@ -126,7 +177,19 @@ func (g *grant) setDry(ctx context.Context, name, value string) (any, *plugin.Ch
 // secretScope returns the scope in which the operation may read a secret: what it
 // says itself or, where another operation of the plugin speaks of it, the
 // narrowest of what those say.
+//
+// Of a Shu plugin the capability is the only gate: it may read any name, and what
+// allowed_scope says counts before the call. A name that it does not declare is
+// one that was set for this plugin, never one that is there for all.
 func (g *grant) secretScope(method, name string) (string, error) {
+	if g.target.Manifest.Dialect == shuDialect {
+		for _, op := range g.target.Manifest.Operations {
+			if _, declared := op.Secrets[name]; declared {
+				return plugin.SecretOfSystemOrUser, nil
+			}
+		}
+		return secret.Own, nil
+	}
 	if need, declared := g.target.Operation.Secrets[name]; declared {
 		return scopeOr(need.AllowedScope), nil
 	}

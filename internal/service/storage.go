@@ -36,7 +36,9 @@ type stored struct {
 
 // A deletion is the value of a method that deletes.
 type deletion struct {
-	Deleted bool `json:"deleted"`
+	Deleted  bool   `json:"deleted"`
+	Document string `json:"ko_id,omitempty"` // of kb.delete: the document that is gone, and how many passages it had
+	Chunks   *int64 `json:"chunk_count,omitempty"`
 }
 
 type storageArgs struct {
@@ -187,14 +189,14 @@ func (g *grant) drops(effect, method string, key store.KVKey) (task, error) {
 			return deletion{}, nil, err
 		}
 		c := &plugin.Change{Target: targetOf(key), Before: was.Value, Summary: "deleted"}
-		return deletion{true}, c, g.keep(method, key, (*store.KVRow)(nil), 0)
+		return deletion{Deleted: true}, c, g.keep(method, key, (*store.KVRow)(nil), 0)
 	}
 	return task{class: Local, effect: effect, double: stand, commit: func(ctx context.Context, tx store.Tx) (any, error) {
 		if err := g.account(ctx, tx, method, key, 0); err != nil {
 			return nil, err
 		}
 		found, err := tx.DeleteKV(key)
-		return deletion{found}, err
+		return deletion{Deleted: found}, err
 	}}, nil
 }
 

@@ -3,9 +3,11 @@ package shu
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -20,10 +22,11 @@ type Answer struct {
 	Body map[string]any `json:"body"`
 }
 
-// Envelope spells the answer of an operation: a ToolResult for whatever came of
-// the plugin, an ActionResult for an action, and an error of HTTP for what the
-// host refused before or after. op is nil where it is not known. Diagnostics are
-// shown only where debug is asked for.
+// Envelope spells the answer of an operation: whatever the plugin returned or
+// raised is {"data": {status, data, error}} with status 200, an ActionResult for
+// an action; what the host refused before or after is {"error": ...} with the
+// status of the refusal. op is nil where it is not known. Diagnostics are shown
+// only where debug is asked for.
 func Envelope(op *plugin.Operation, res plugin.Result, err error, debug bool) Answer {
 	acts := op != nil && slices.Contains(op.PolicyTags, dialect.ActionTag)
 	switch {
@@ -34,18 +37,24 @@ func Envelope(op *plugin.Operation, res plugin.Result, err error, debug bool) An
 		if res.Approval != nil {
 			body["preview"], body["approval_id"] = orNull(res.Approval.Preview), res.Approval.ID
 		}
-		return Answer{http.StatusAccepted, body}
+		return Answer{http.StatusAccepted, data(body)}
 	case res.Status == plugin.InProgress || res.Status == plugin.Unknown:
-		return Answer{http.StatusAccepted, map[string]any{"status": string(res.Status), "call_id": res.CallID}}
+		return Answer{http.StatusAccepted, data(map[string]any{"status": string(res.Status), "call_id": res.CallID})}
 	case acts:
 		body := map[string]any{"status": "ok", "action_id": actionID(res), "result": orNull(res.Data)}
 		beside(body, res, debug)
-		return Answer{http.StatusOK, body}
+		return Answer{http.StatusOK, data(body)}
+	case res.Returned == plugin.ReturnedBare:
+		return Answer{http.StatusOK, map[string]any{"data": orNull(res.Data)}}
+	case res.Returned == plugin.ReturnedNone:
+		return Answer{http.StatusOK, data(map[string]any{"status": nil, "data": nil, "error": nil})}
 	}
-	body := map[string]any{"status": "success", "data": orNull(res.Data)}
+	body := map[string]any{"status": "success", "data": orNull(res.Data), "error": nil}
 	beside(body, res, debug)
-	return Answer{http.StatusOK, body}
+	return Answer{http.StatusOK, data(body)}
 }
+
+func data(body map[string]any) map[string]any { return map[string]any{"data": body} }
 
 // failure spells why there is no result.
 func failure(acts bool, res plugin.Result, e *plugin.Error, debug bool) Answer {
@@ -54,9 +63,9 @@ func failure(acts bool, res plugin.Result, e *plugin.Error, debug bool) Answer {
 		said = spellings[plugin.CodeInternal]
 	}
 	if e.Code == plugin.CodePluginError && e.PluginCode == string(plugin.CodeOutputTooLarge) {
-		said = spellings[plugin.CodeOutputTooLarge] // its result did not come as far as the host
+		return refusal(res, e, spellings[plugin.CodeOutputTooLarge]) // its result did not come as far as the host
 	}
-	if said.word != executeError && e.Code != plugin.CodeTimeout {
+	if !fromPlugin(e) {
 		return refusal(res, e, said)
 	}
 	word := said.word
@@ -78,16 +87,43 @@ func failure(acts bool, res plugin.Result, e *plugin.Error, debug bool) Answer {
 		body["data"] = orNull(res.Data)
 	}
 	beside(body, res, debug)
-	return Answer{said.http, body}
+	return Answer{http.StatusOK, data(body)}
+}
+
+// fromPlugin reports whether an error is what the plugin returned or raised, and
+// not the host's refusal. What serves a plugin gives its errors a code of their own.
+func fromPlugin(e *plugin.Error) bool {
+	switch e.Code {
+	case plugin.CodePluginError:
+		return true
+	case plugin.CodeTimeout, plugin.CodeDependencyMissing:
+		return e.PluginCode != ""
+	}
+	return false
 }
 
 // refusal spells what the host itself refuses: "the host returns HTTP 500 with
-// an error envelope" (Error Surfaces: Output Validation).
+// an error envelope" (Error Surfaces: Output Validation). One of 403 has its own
+// code, and a text for a message.
 func refusal(res plugin.Result, e *plugin.Error, said spelling) Answer {
-	message := map[string]any{}
+	var given map[string]any
 	if len(e.Details) > 0 {
-		_ = json.Unmarshal(e.Details, &message) // an object, or nothing to show
+		_ = json.Unmarshal(e.Details, &given) // an object, or nothing to show
 	}
+	failed := map[string]any{"code": fmt.Sprintf("HTTP_%d", said.http), "details": map[string]any{}}
+	if said.http >= http.StatusInternalServerError {
+		failed["error_id"] = "ERR-" + res.CallID
+	}
+	if said.http == http.StatusForbidden {
+		failed["code"], failed["message"] = said.word, e.Message
+		if e.Code == plugin.CodeMissingSecrets {
+			name, _, _ := strings.Cut(res.Operation, "/")
+			failed["details"] = map[string]any{"plugin": name, "missing_secrets": given["missing"]}
+		}
+		return Answer{said.http, map[string]any{"error": failed}}
+	}
+	message := map[string]any{}
+	maps.Copy(message, given)
 	message["error"], message["message"] = said.word, e.Message
 	if wait := int64(math.Ceil(e.RetryAfter.Seconds())); e.RetryAfter > 0 {
 		switch e.Code {
@@ -98,9 +134,8 @@ func refusal(res plugin.Result, e *plugin.Error, said spelling) Answer {
 			setDefault(message, "retry_after", wait)
 		}
 	}
-	return Answer{said.http, map[string]any{"error": map[string]any{
-		"code": fmt.Sprintf("HTTP_%d", said.http), "message": message, "details": map[string]any{}, "error_id": "ERR-" + res.CallID,
-	}}}
+	failed["message"] = message
+	return Answer{said.http, map[string]any{"error": failed}}
 }
 
 // period names the time after which a budget is filled again.

@@ -19,11 +19,11 @@ import (
 // HostMember is the member of the parameters that is for the host alone.
 const HostMember = "__host"
 
-// Split takes what the host alone decides out of the parameters of a call, and
-// with it what is null at the top: "The executor strips `__host` before plugin
-// validation/execution". Parameters that are no object are left for the schema
-// to refuse.
-func Split(input json.RawMessage) (params, overlay json.RawMessage, err error) {
+// Split takes what the host alone decides out of the parameters of a call: "The
+// executor strips `__host` before plugin validation/execution". What is null at
+// the top goes too, unless nulls says that it stays. Parameters that are no object
+// are left for the schema to refuse.
+func Split(input json.RawMessage, nulls bool) (params, overlay json.RawMessage, err error) {
 	members, order, isObject := object(input)
 	if !isObject {
 		return input, nil, nil
@@ -34,7 +34,7 @@ func Split(input json.RawMessage) (params, overlay json.RawMessage, err error) {
 		}
 		overlay = json.RawMessage(host)
 	}
-	kept := slices.DeleteFunc(order, func(name string) bool { return name == HostMember || members[name].Kind() == 'n' })
+	kept := slices.DeleteFunc(order, func(name string) bool { return name == HostMember || !nulls && members[name].Kind() == 'n' })
 	return write(kept, members), overlay, nil
 }
 
@@ -48,6 +48,9 @@ func Operation(m *plugin.Manifest, params json.RawMessage) string {
 		return name
 	}
 	if len(members["op"]) > 0 {
+		if name != "" && m.Operation(dialect.ShuOperation) != nil {
+			return dialect.ShuOperation // it stands for every op that no list names
+		}
 		return ""
 	}
 	for _, op := range m.Operations {

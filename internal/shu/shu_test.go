@@ -22,7 +22,7 @@ func TestTheHostsPartOfTheParameters(t *testing.T) {
 		{`[1]`, `[1]`, "", ""},
 		{"", "", "", ""},
 	} {
-		params, overlay, err := shu.Split(json.RawMessage(c.input))
+		params, overlay, err := shu.Split(json.RawMessage(c.input), false)
 		if c.err != "" && (err == nil || err.Error() != c.err) || c.err == "" && err != nil || string(params) != c.params || string(overlay) != c.overlay {
 			t.Errorf("%s: got %s, %s, %v", c.input, params, overlay, err)
 		}

@@ -33,7 +33,7 @@ var spellings = map[plugin.Code]spelling{
 	plugin.CodePolicyDenied:    {"insufficient_scopes", http.StatusForbidden},
 	plugin.CodeScopeDenied:     {"insufficient_scopes", http.StatusForbidden},
 	plugin.CodeMissingSecrets:  {"missing_secrets", http.StatusForbidden},
-	plugin.CodeMissingIdentity: {"missing_identity", http.StatusForbidden},
+	plugin.CodeMissingIdentity: {"insufficient_scopes", http.StatusForbidden},
 	plugin.CodeDisabled:        {"plugin_disabled", http.StatusForbidden},
 	plugin.CodeQuarantined:     {"plugin_disabled", http.StatusForbidden},
 	plugin.CodeHookVetoed:      {"vetoed", http.StatusForbidden},

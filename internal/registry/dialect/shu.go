@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
+
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -46,13 +48,18 @@ func (p *page) shu(top value) *plugin.Manifest {
 	top.shuKeys()
 	m := &plugin.Manifest{
 		Name:        top.get("name").of("SH-08").required().shuName(),
-		Version:     top.get("version").of("SH-08").required().looseVersion(),
+		Version:     top.get("version").of("SH-08").shuVersion(),
 		DisplayName: top.get("display_name").of("SH-08").looseText(),
 		Description: top.get("description").of("SH-08").looseText(),
 		Dialect:     Shu,
 		Isolation:   plugin.IsolationTenant,
 		Runner:      plugin.Runner{Kind: processRunner, Protocol: "2"},
 		Identities:  top.get("required_identities").of("SH-28").identities(),
+	}
+	if text, isText := top.get("version").is.(string); isText && text != m.Version && m.Version != "" {
+		m.VersionText = text
+	} else if !top.has("version") {
+		m.VersionText = noVersion
 	}
 	m.Runner.Entry, m.Runner.Module, m.Runner.Class = top.shuModule(m.Name)
 	m.Capabilities = top.get("capabilities").of("SH-08").shuCapabilities()
@@ -108,6 +115,39 @@ func (v value) shuName() string {
 	}
 	return ""
 }
+
+// noVersion is the version of a plugin that says none.
+const noVersion = "0"
+
+// shuVersion returns the version here as a semantic one. The contract takes any
+// text: what cannot be read as a version is one before all others.
+func (v value) shuVersion() string {
+	text, isText := v.is.(string)
+	switch {
+	case !v.there:
+		v.note("it is missing: it is taken for %s", noVersion)
+		return "0.0.0"
+	case !isText:
+		return v.looseVersion()
+	}
+	if _, err := semver.NewVersion(text); err == nil {
+		return v.looseVersion()
+	}
+	word := strings.Trim(notInVersions.ReplaceAllString(text, "-"), "-")
+	if word == "" || len(word) > 64 {
+		v.problem("%q is no version, such as 1.2.0", clip(text))
+		return ""
+	}
+	made := "0.0.0-v" + word
+	if _, err := semver.StrictNewVersion(made); err != nil {
+		v.problem("%q is no version, such as 1.2.0", clip(text))
+		return ""
+	}
+	v.note("%q is no semantic version: it is taken for %s", clip(text), made)
+	return made
+}
+
+var notInVersions = regexp.MustCompile(`[^0-9A-Za-z]+`)
 
 // shuModule returns the file of the module that holds the plugin's class, the
 // module's name and the class.
@@ -222,6 +262,15 @@ func (v value) shuOperations(m *plugin.Manifest) []*plugin.Operation {
 		m.Operations = append(m.Operations, byName[name])
 		return byName[name]
 	}
+	chat := v.get("chat_callable_ops").of("SH-08").looseItems()
+	for _, item := range chat { // the order in which they are shown: of chats, of feeds, all others
+		if op := add(item, item.is.(string)); op != nil {
+			op.AutoInvoke = true
+		}
+	}
+	for _, name := range m.Feed.Allowed {
+		add(v.get("allowed_feed_ops").of("SH-26"), name)
+	}
 	shared := v.get("secrets").of("SH-08").sharedSecrets()
 	auths := v.get("op_auth").of("SH-28")
 	if auths.mapping() {
@@ -230,14 +279,6 @@ func (v value) shuOperations(m *plugin.Manifest) []*plugin.Operation {
 				op.Auth, op.Secrets = auths.get(name).opAuth()
 			}
 		}
-	}
-	for _, item := range v.get("chat_callable_ops").of("SH-08").looseItems() {
-		if op := add(item, item.is.(string)); op != nil {
-			op.AutoInvoke = true
-		}
-	}
-	for _, name := range m.Feed.Allowed {
-		add(v.get("allowed_feed_ops").of("SH-26"), name)
 	}
 	if m.Feed.Default != "" {
 		add(v.get("default_feed_op").of("SH-26"), m.Feed.Default)
@@ -248,7 +289,6 @@ func (v value) shuOperations(m *plugin.Manifest) []*plugin.Operation {
 	for _, op := range m.Operations {
 		op.Secrets = withShared(op.Secrets, shared)
 	}
-	sortOperations(m.Operations)
 	return m.Operations
 }
 

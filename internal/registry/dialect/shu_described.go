@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -57,7 +58,6 @@ func (c *checker) shuDescribed(m *plugin.Manifest, d Described) *plugin.Manifest
 		}
 		c.shuFilled(at, op, said)
 	}
-	sortOperations(merged.Operations)
 	for _, op := range merged.Operations {
 		c.callable(m, op)
 	}
@@ -79,9 +79,11 @@ func sharedOf(m *plugin.Manifest) map[string]plugin.SecretNeed {
 
 // shuFilled fills an operation with what the code says of it.
 func (c *checker) shuFilled(at string, op *plugin.Operation, said DescribedOperation) {
-	op.Input = opByName(c.schema(at+"/input", said.Input))
+	if op.Input = c.schema(at+"/input", said.Input); op.Name != ShuOperation || slices.Contains(opsOf(op.Input), ShuOperation) {
+		op.Input = opByName(op.Input) // else op says which one is meant
+	}
 	op.Output = c.schema(at+"/output", said.Output)
-	op.Title, op.Description = c.text(at+"/input/title", titleOf(op.Input)), c.text(at+"/description", said.Description)
+	op.Title, op.Description = c.text(at+"/input/title", cmp.Or(titleOf(op.Input), labelOf(op.Input, op.Name))), c.text(at+"/description", said.Description)
 	if op.Description == "" {
 		op.Description = c.text(at+"/input/description", descriptionOf(op.Input))
 	}
@@ -108,6 +110,15 @@ func (c *checker) callable(m *plugin.Manifest, op *plugin.Operation) {
 	if titleOf(op.Input) != "" && descriptionOf(op.Input) != "" {
 		return
 	}
+	if len(opsOf(op.Input)) > 0 {
+		return
+	}
+	c.problem(child("/operations", op.Name)+"/input",
+		"%s call it, so get_schema_for_op(%q) has to return a schema with a title and a description, or get_schema() one whose property op has an enum", who, op.Name)
+}
+
+// opsOf returns the operations that a schema lists: the enum of its property op.
+func opsOf(schema json.RawMessage) []string {
 	var s struct {
 		Properties struct {
 			Op struct {
@@ -115,11 +126,29 @@ func (c *checker) callable(m *plugin.Manifest, op *plugin.Operation) {
 			} `json:"op"`
 		} `json:"properties"`
 	}
-	if json.Unmarshal(op.Input, &s) == nil && len(s.Properties.Op.Enum) > 0 {
-		return
+	if json.Unmarshal(schema, &s) != nil {
+		return nil
 	}
-	c.problem(child("/operations", op.Name)+"/input",
-		"%s call it, so get_schema_for_op(%q) has to return a schema with a title and a description, or get_schema() one whose property op has an enum", who, op.Name)
+	return s.Properties.Op.Enum
+}
+
+// labelOf returns what a form calls an operation.
+func labelOf(schema json.RawMessage, name string) string {
+	type hints struct {
+		Labels map[string]string `json:"enum_labels"`
+	}
+	var s struct {
+		Properties struct {
+			Op struct {
+				A hints `json:"x-ui"`
+				B hints `json:"x_ui"`
+			} `json:"op"`
+		} `json:"properties"`
+	}
+	if json.Unmarshal(schema, &s) != nil {
+		return ""
+	}
+	return strings.TrimSpace(cmp.Or(s.Properties.Op.A.Labels[name], s.Properties.Op.B.Labels[name]))
 }
 
 func titleOf(schema json.RawMessage) string       { return textOf(schema, "title") }

@@ -62,7 +62,7 @@ func TestShuManifestIsReadWithoutRunningIt(t *testing.T) {
 	}
 	m := r.Manifest
 	want := &plugin.Manifest{
-		Name: "mail_digest", Version: "1.0.0", DisplayName: "Mail digest", Dialect: "shu", Isolation: plugin.IsolationTenant,
+		Name: "mail_digest", Version: "1.0.0", VersionText: "1.0", DisplayName: "Mail digest", Dialect: "shu", Isolation: plugin.IsolationTenant,
 		Runner:       plugin.Runner{Kind: "process", Protocol: "2", Entry: "plugin.py", Module: "plugins.mail.plugin", Class: "MailPlugin"},
 		Capabilities: []string{"auth", "cursor", "http", "kb", "secrets"}, // kb implies cursor; log is always there
 		HTTP:         plugin.HTTP{Hosts: []string{"gmail.googleapis.com", "www.googleapis.com"}},
@@ -70,7 +70,7 @@ func TestShuManifestIsReadWithoutRunningIt(t *testing.T) {
 		Identities:   []plugin.Auth{{Provider: "google", Mode: "user", Scopes: []string{"a"}, Optional: true}},
 	}
 	shared := plugin.SecretNeed{AllowedScope: "system_or_user", Optional: true}
-	for _, name := range []string{"digest", "ingest", "list"} {
+	for _, name := range []string{"list", "ingest", "digest"} { // chats, then feeds, as declared
 		op := &plugin.Operation{
 			Name: name, Kind: plugin.Operator, Timeout: 600e9, Brokered: true,
 			Effects: []string{"cursor_write", "http_write", "kb_write", "secret_write"}, Secrets: map[string]plugin.SecretNeed{"api_key": shared},
@@ -146,8 +146,8 @@ func TestWhatShuRefuses(t *testing.T) {
 			`manifest.py: at /name: "mcp-x" begins with mcp-, which names of another kind of plugin do: give it another name`},
 		{"a colon", []string{"manifest.py", `PLUGIN_MANIFEST = {"name": "a:b", "version": "1", "module": "plugins.a.plugin:P"}`},
 			`manifest.py: at /name: "a:b" holds a colon, which names of operations and sources are made with: give the plugin another name`},
-		{"no name, no version, no module", []string{"manifest.py", `PLUGIN_MANIFEST = {}`},
-			"manifest.py: at /entrypoints: neither module nor entrypoints says which class the plugin is\nmanifest.py: at /name: it is missing\nmanifest.py: at /version: it is missing"},
+		{"no name, no module", []string{"manifest.py", `PLUGIN_MANIFEST = {}`},
+			"manifest.py: at /entrypoints: neither module nor entrypoints says which class the plugin is\nmanifest.py: at /name: it is missing"},
 		{"code in place of a literal", []string{"manifest.py", "PLUGIN_MANIFEST = {\n    \"name\": name(),\n}\n"},
 			"manifest.py:2:13: name is a name: only literals are read, and nothing is run"},
 		{"a module that is not there", []string{"manifest.py", `PLUGIN_MANIFEST = {"name": "a", "version": "1.0.0", "module": "plugins.a.b.c:P"}`},
@@ -232,7 +232,7 @@ func TestShuCodeHasTheSchemasAndTheActions(t *testing.T) {
 			t.Errorf("%s: the code decided what it may do: %+v", op.Name, op)
 		}
 	}
-	if !slices.Equal(names, []string{"digest", "ingest", "list", "purge", "send"}) {
+	if !slices.Equal(names, []string{"list", "ingest", "digest", "purge", "send"}) {
 		t.Errorf("operations %v", names)
 	}
 	list, send, ingest := merged.Operation("list"), merged.Operation("send"), merged.Operation("ingest")

@@ -111,8 +111,11 @@ class Calls(Served):
         shu.services = {"cache.get": lambda a: {"found": True, "value": a["key"]}, "identity.current": lambda a: {"email": "e"}}
         self.assertEqual(self.data(shu.run()), ["a", "b", "e"])
 
-    def test_the_operation_is_put_into_op_and_nulls_and_the_hosts_part_are_left_out(self) -> None:
+    def test_the_operation_is_put_into_op_and_the_hosts_part_is_left_out_and_nulls_where_there_is_a_schema(self) -> None:
         shu = self.shu(package(execute("return {'status': 'success', 'data': params}")))
+        got = self.data(shu.run("list", op="other", a=None, b={"c": None}, __host={"x": 1}, __schedule_id="s"))
+        self.assertEqual(got, {"op": "list", "a": None, "b": {"c": None}, "__schedule_id": "s"})
+        shu = self.shu(package(execute("return {'status': 'success', 'data': params}") + "\n    def get_schema(self): return {'type': 'object'}\n"))
         got = self.data(shu.run("list", op="other", a=None, b={"c": None}, __host={"x": 1}, __schedule_id="s"))
         self.assertEqual(got, {"op": "list", "b": {"c": None}, "__schedule_id": "s"})
 
@@ -186,7 +189,7 @@ class Results(Served):
         made = "[{'id': 'a', 'reason': 'cursed', 'details': {'n': 1}}, {'id': 'b', 'reason': 'lost', 'details': 'x'}, Skip('c', 'cursed')]"
         result = self.run_(f"return {{'status': 'success', 'skips': {made}}}", "from shu_plugin_sdk import Skip")
         want = [{"id": "a", "reason": "other", "details": {"n": 1, "reason": "cursed"}}, {"id": "b", "reason": "other", "details": {"details": "x", "reason": "lost"}}]
-        self.assertEqual(result["skips"], [*want, {"id": "c", "reason": "other"}])
+        self.assertEqual(result["skips"], [*want, {"id": "c", "reason": "other", "details": {"reason": "cursed"}}])
 
     def test_a_status_that_is_an_enum(self) -> None:
         head = "import enum\nclass S(str, enum.Enum):\n    OK = 'success'"
@@ -212,7 +215,9 @@ class Results(Served):
         self.assertEqual((result["error"]["message"], result["diagnostics"]), ("provider was slow", ["d"]))
 
     def test_what_is_no_result(self) -> None:
-        for value, named in (("None", "None"), ("3", "a value of type int"), ("[1]", "a value of type list")):
+        result = self.run_("return None")
+        self.assertEqual((result["status"], result["data"], result["returned"]), ("succeeded", None, "none"))
+        for value, named in (("3", "a value of type int"), ("[1]", "a value of type list")):
             code, message = self.failure(self.run_(f"return {value}"))
             self.assertEqual(code, "plugin_execute_error")
             self.assertIn(f"execute returned {named}", message)

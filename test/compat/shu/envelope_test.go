@@ -45,28 +45,35 @@ egress:
 		status int
 		want   string // what the body has, by the contract
 	}{
-		{"a success", []string{"envelope_cases/fine", "--set", "n=4"}, 200, `{"status":"success","data":{"n":4},"cost":{"tokens":3},"next_cursor":"c2"}`},
-		{"with diagnostics", []string{"envelope_cases", "--input", `{"op":"fine","debug":true}`}, 200, `{"status":"success","diagnostics":["looked"]}`},
+		{"a success", []string{"envelope_cases/fine", "--set", "n=4"}, 200, `{"data":{"status":"success","data":{"n":4},"error":null,"cost":{"tokens":3},"next_cursor":"c2"}}`},
+		{"with diagnostics", []string{"envelope_cases", "--input", `{"op":"fine","debug":true}`}, 200, `{"data":{"status":"success","diagnostics":["looked"]}}`},
 		{"nobody may see it", []string{"envelope_cases/own", "--as", "eve"}, 404, `{"error":{"code":"HTTP_404","message":{"error":"not_found"},"details":{}}}`},
 		{"there is no such plugin", []string{"nobody"}, 404, `{"error":{"code":"HTTP_404","message":{"error":"not_found"}}}`},
-		{"nothing allows it", []string{"envelope_cases/guarded"}, 403, `{"error":{"code":"HTTP_403","message":{"error":"insufficient_scopes"}}}`},
+		{"nothing allows it", []string{"envelope_cases/guarded"}, 403, `{"error":{"code":"insufficient_scopes","details":{}}}`},
 		{"nobody may see it, whatever it says", []string{"envelope_cases/own", "--as", "eve", "--input", `{"n":"x"}`}, 404, `{"error":{"message":{"error":"not_found"}}}`},
 		{"who may see it hears of its schema first", []string{"envelope_cases/guarded", "--input", `{"n":"x"}`}, 422, `{"error":{"code":"HTTP_422","message":{"error":"validation_error"}}}`},
 		{"the schema refuses it", []string{"envelope_cases/fine", "--input", `{"n":"x"}`}, 422, `{"error":{"code":"HTTP_422","message":{"error":"validation_error"},"details":{}}}`},
 		{"the host's part is no object", []string{"envelope_cases/fine", "--input", `{"__host":1}`}, 422, `{"error":{"code":"HTTP_422","message":{"error":"validation_error"}}}`},
-		{"too much comes in", []string{"envelope_cases/fine", "--input", "@" + largeFile}, 413, `{"error":{"code":"HTTP_413","message":{"error":"input_too_large"}}}`},
-		{"secrets are missing", []string{"envelope_cases/keyed"}, 403, `{"error":{"code":"HTTP_403","message":{"error":"missing_secrets"}}}`},
-		{"an account is missing", []string{"envelope_cases/account"}, 403, `{"error":{"code":"HTTP_403","message":{"error":"missing_identity"}}}`},
-		{"an account that the call names", []string{"envelope_cases/fine", "--input", `{"__host":{"auth":{"google":{"mode":"user"}}}}`}, 403, `{"error":{"message":{"error":"missing_identity"}}}`},
-		{"a person is asked", []string{"envelope_cases/fine", "--as", "bob", "--no-wait"}, 202, `{"status":"pending_approval"}`},
-		{"its own error", []string{"envelope_cases/own"}, 502, `{"status":"error","data":null,"error":{"code":"label_missing","message":"no such label","details":{"label":"x"}}}`},
-		{"its exception", []string{"envelope_cases/raises"}, 502, `{"status":"error","error":{"code":"plugin_execute_error","message":"ValueError: not today"}}`},
-		{"a provider's refusal", []string{"envelope_cases/provider"}, 502, `{"status":"error","error":{"code":"rate_limited","message":"Provider HTTP error (429): slow down","details":{"retry_after_seconds":900,"is_retryable":true,"status_code":429}}}`},
-		{"no library", []string{"envelope_cases/lacks"}, 502, `{"status":"error","error":{"code":"plugin_execute_error"}}`},
-		{"no JSON", []string{"envelope_cases/status"}, 502, `{"status":"error","error":{"code":"plugin_execute_error"}}`},
-		{"too late", []string{"envelope_cases/slow", "--timeout", "1s"}, 504, `{"status":"timeout","error":{"code":"timeout"}}`},
-		{"its own timeout", []string{"envelope_cases/gave_up"}, 504, `{"status":"timeout","error":{"code":"timeout","message":"the provider slept"}}`},
-		{"the output lies", []string{"envelope_cases/lies"}, 500, `{"error":{"code":"HTTP_500","message":{"error":"output_validation_error"},"details":{}}}`},
+		{"too much comes in", []string{"envelope_cases/fine", "--input", "@" + largeFile}, 413, `{"error":{"code":"HTTP_413","message":{"error":"input_too_large","limit":262144}}}`},
+		{"secrets are missing", []string{"envelope_cases/keyed"}, 403, `{"error":{"code":"missing_secrets","details":{"plugin":"envelope_cases","missing_secrets":["api_key","shared_key"]}}}`},
+		{"an account is missing", []string{"envelope_cases/account"}, 403, `{"error":{"code":"insufficient_scopes"}}`},
+		{"an account that the call names", []string{"envelope_cases/fine", "--input", `{"__host":{"auth":{"google":{"mode":"user"}}}}`}, 403, `{"error":{"code":"insufficient_scopes"}}`},
+		{"a person is asked", []string{"envelope_cases/fine", "--as", "bob", "--no-wait"}, 202, `{"data":{"status":"pending_approval"}}`},
+		{"its own error", []string{"envelope_cases/own"}, 200, `{"data":{"status":"error","data":{"n":"partial"},"error":{"code":"label_missing","message":"no such label","details":{"label":"x"}}}}`},
+		{"its exception", []string{"envelope_cases/raises"}, 200, `{"data":{"status":"error","error":{"code":"plugin_execute_error","message":"ValueError: not today"}}}`},
+		{"a provider's refusal", []string{"envelope_cases/provider"}, 200, `{"data":{"status":"error","error":{"code":"rate_limited","message":"Provider HTTP error (429): slow down","details":{"retry_after_seconds":900,"is_retryable":true,"status_code":429}}}}`},
+		{"no library", []string{"envelope_cases/lacks"}, 200, `{"data":{"status":"error","error":{"code":"plugin_execute_error"}}}`},
+		{"no JSON", []string{"envelope_cases/status"}, 200, `{"data":{"status":"error","error":{"code":"plugin_execute_error"}}}`},
+		{"too late", []string{"envelope_cases/slow", "--timeout", "1s"}, 504, `{"error":{"code":"HTTP_504","message":{"error":"timeout"}}}`},
+		{"its own timeout", []string{"envelope_cases/gave_up"}, 200, `{"data":{"status":"timeout","error":{"code":"timeout","message":"the provider slept"}}}`},
+		{"a dict is passed on", []string{"envelope_cases/lies"}, 200, `{"data":{"status":"success","data":{"n":"one"}}}`},
+		{"a dict of its own", []string{"envelope_cases/bare"}, 200, `{"data":{"rows":[1]}}`},
+		{"None", []string{"envelope_cases/nothing"}, 200, `{"data":{"status":null,"data":null,"error":null}}`},
+		{"what a model dumps", []string{"envelope_cases/dumps"}, 200, `{"data":{"status":"success","data":{"n":5}}}`},
+		{"no message but a diagnostic", []string{"envelope_cases/diagnosed"}, 200, `{"data":{"status":"error","error":{"message":"the folder is gone"}}}`},
+		{"a command line that is wrong", []string{"envelope_cases/fine", "--timeout", "-1s"}, 422, `{"error":{"code":"HTTP_422","message":{"error":"validation_error"}}}`},
+		{"an input that is no JSON", []string{"envelope_cases/fine", "--input", "{"}, 422, `{"error":{"code":"HTTP_422","message":{"error":"validation_error"}}}`},
+		{"the output lies", []string{"envelope_cases/lies_object"}, 500, `{"error":{"code":"HTTP_500","message":{"error":"output_validation_error"},"details":{}}}`},
 		{"too much comes out", []string{"envelope_cases/large"}, 413, `{"error":{"code":"HTTP_413","message":{"error":"output_too_large"}}}`},
 		{"far too much comes out", []string{"envelope_cases/huge"}, 413, `{"error":{"code":"HTTP_413","message":{"error":"output_too_large"}}}`},
 		{"and it goes on", []string{"envelope_cases/fine"}, 200, `{"status":"success"}`},
@@ -88,10 +95,11 @@ egress:
 			t.Errorf("%s: %s: %.600s", c.name, missing, out)
 		}
 		refusal, _ := got.Body["error"].(map[string]any)
-		if id, _ := refusal["error_id"].(string); refusal["message"] != nil && got.Body["status"] == nil && !strings.HasPrefix(id, "ERR-") {
+		if id, _ := refusal["error_id"].(string); (c.status >= 500) != strings.HasPrefix(id, "ERR-") {
 			t.Errorf("%s: the error has the id %q", c.name, id)
 		}
-		if _, shown := got.Body["diagnostics"]; shown != strings.Contains(c.want, "diagnostics") {
+		told, _ := got.Body["data"].(map[string]any)
+		if _, shown := told["diagnostics"]; shown != strings.Contains(c.want, "diagnostics") {
 			t.Errorf("%s: diagnostics are shown: %v", c.name, shown)
 		}
 	}

@@ -34,7 +34,7 @@ type scenario struct {
 	Bases    []string              `json:"bases"`    // knowledge bases that are there
 	Hosts    []string              `json:"hosts"`    // that an administrator grants, where the code does not name them
 	Account  bool                  `json:"account"`  // there is a provider of accounts, google, and an address at it
-	Secrets  map[string]string     `json:"secrets"`  // of the caller, or of all where the name has the prefix system:
+	Secrets  map[string]string     `json:"secrets"`  // of the caller, of all where the name has the prefix system:, for this plugin alone where it has own:
 	Provider map[string][]response `json:"provider"` // by path, or method and path: in order, the last one again and again
 	Calls    []step                `json:"calls"`
 }
@@ -249,6 +249,7 @@ egress:
 		h.must(t, "identities", "link", "google", "ada@example.com", "local:owner")
 	}
 	for name, value := range s.Secrets {
+		name, own := strings.CutPrefix(name, "own:")
 		file := filepath.Join(t.TempDir(), "secret")
 		if err := os.WriteFile(file, []byte(value), 0o600); err != nil {
 			t.Fatal(err)
@@ -256,6 +257,9 @@ egress:
 		args := []string{"secrets", "set", strings.TrimPrefix(name, "system:"), "--from-file", file}
 		if strings.HasPrefix(name, "system:") {
 			args = append(args, "--system")
+		}
+		if own {
+			args = append(args, "--plugin", s.Name)
 		}
 		h.must(t, args...)
 	}

@@ -2,6 +2,8 @@
 
 Plugins bring result classes of their own, so members are taken by name from
 whatever has them: an object, or a dict. A dict without a status is the data.
+`returned` tells the host what it was: a `dict`, one without a status (`bare`),
+or `none`. Those are passed on as they are, without a look at the output schema.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ def failed(
     told = details if isinstance(details, dict) else {} if details is None else {"details": details}
     error = '{"code":%s,"plugin_code":%s,"message":%s,"details":%s,"retryable":%s,"retry_after_ms":%d}' % (
         dumps(code),
-        dumps(clean(cut(plugin_code, 128))) if code == "plugin_error" else '""',
+        dumps(clean(cut(plugin_code, 128))),
         dumps(clean(cut(message, MAX_MESSAGE))),
         _details(told),
         "true" if retryable else "false",
@@ -72,15 +74,26 @@ def member(result: Any, name: str) -> Any:
     return None if isinstance(result, type) else getattr(result, name, None)
 
 
-def answer_of(result: Any, data: str = "data") -> Answer:
-    """Return the answer for a result; `data` is the member that holds it. Raises NotJSON."""
+def answer_of(result: Any, data: str = "data", verbatim: bool = False) -> Answer:
+    """Return the answer for a result; `data` is the member that holds it. Raises NotJSON.
+
+    verbatim says that a dict is passed on without a look at the output schema, as what execute returns is.
+    """
+    if result is None and verbatim:
+        return Answer({"status": '"succeeded"', "data": "null", "returned": '"none"'})
+    is_dict = isinstance(result, dict)
+    if not is_dict and callable(getattr(result, "model_dump", None)) and not isinstance(result, type):
+        result = result.model_dump()
     if not is_result(result):
         if isinstance(result, dict):
-            return Answer({"status": '"succeeded"', "data": text_of(result, "/data")})
+            returned = {"returned": '"bare"'} if is_dict and verbatim else {}
+            return Answer({"status": '"succeeded"', "data": text_of(result, "/data"), **returned})
         named = "None" if result is None else f"a value of type {type(result).__name__}"
         return failed(EXECUTE_ERROR, f"execute returned {named} in place of a result with a status")
     status = _word(member(result, "status"))
     beside = _beside(result)
+    if is_dict and verbatim:
+        beside["returned"] = '"dict"'
     if status in _SUCCESS:
         if member(result, "action_id") is not None:
             beside["details"] = dumps({"action_id": clean(cut(member(result, "action_id"), 512))})
@@ -97,9 +110,16 @@ def answer_of(result: Any, data: str = "data") -> Answer:
         except NotJSON:
             pass  # why it failed matters more than what it had by then
     code, message, details = _error(error)
+    message = message or _said(member(result, "diagnostics"))
     if status == "timeout":
-        return failed("", message or "the plugin reported a timeout", details, code="timeout", beside=beside)
+        return failed("timeout", message or "the plugin reported a timeout", details, code="timeout", beside=beside)
     return failed(code or EXECUTE_ERROR, message or "the plugin failed and gave no reason", details, beside=beside)
+
+
+def _said(diagnostics: Any) -> str:
+    """Return the reason in the diagnostics of a result that has none in its error."""
+    lines = [diagnostics] if isinstance(diagnostics, str) else diagnostics if isinstance(diagnostics, (list, tuple)) else []
+    return "; ".join(str(line) for line in lines[:5] if line)
 
 
 def _word(status: str) -> str:

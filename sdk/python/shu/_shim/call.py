@@ -22,6 +22,7 @@ class Call:
         self._server = server
         self.ctx = ctx
         self.plugin = plugin
+        self.params: dict[str, Any] = {}  # of the operation
         self.user_id = str(ctx.auth.get("principal_id") or "")
         self.inline_bytes = INLINE_BYTES
         self.scratch = ctx.scratch

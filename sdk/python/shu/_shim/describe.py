@@ -19,17 +19,18 @@ MAX_ACTIONS = 256
 async def describe(package: Package) -> dict[str, Any]:
     """Return the plugin as `describe` has it; raises what the plugin's code raises."""
     instance = package.instance()
-    schema = await _asked(instance, "get_schema")
-    output = await _asked(instance, "get_output_schema")
+    schema = await asked(instance, "get_schema")
+    output = await asked(instance, "get_output_schema")
     acts = await actions(instance)
-    needed = await _asked(instance, "requires_permission") or []
+    needed = await asked(instance, "requires_permission") or []
     permissions = [needed] if isinstance(needed, str) else [str(key) for key in needed]
     known = ops(schema)
     names = [*known, *(name for name in package.about.operations if name not in known and name != ONE and name not in acts)]
     operations: dict[str, Any] = {}
-    for name in names or ([] if acts else [ONE]):
-        own = (await _asked(instance, "get_schema_for_op", name) if names else None) or schema
-        operations[name] = _operation(own, output, permissions)
+    for name in names:
+        operations[name] = _operation(await schema_of(instance, name), output, permissions)
+    if not known and not acts:  # no list says which operations there are: this one stands for every other op
+        operations[ONE] = _operation(_others(schema, names), output, permissions)
     for name, action in acts.items():
         operations.setdefault(name, _action(action, permissions))
     about = package.about
@@ -47,9 +48,30 @@ def ops(schema: Any) -> list[str]:
     return [name for name in enum if isinstance(name, str) and name] if isinstance(enum, (list, tuple)) else []
 
 
+async def schema_of(instance: Any, name: str) -> Any:
+    """Return the schema of an operation: its own, or where there is none the plugin's. What raises has none."""
+    try:
+        own = await asked(instance, "get_schema_for_op", name)
+    except Exception:
+        own = None
+    return own or await asked(instance, "get_schema")
+
+
+def _others(schema: Any, names: list[str]) -> Any:
+    """Return the schema of the operation that stands for all that no list names. Those with names are called by them."""
+    if not names:
+        return schema
+    shape = dict(schema) if isinstance(schema, dict) else {"type": "object"}
+    properties = shape.get("properties")
+    properties = dict(properties) if isinstance(properties, dict) else {}
+    op = properties.get("op")
+    properties["op"] = {**(op if isinstance(op, dict) else {}), "type": "string", "not": {"enum": names}}
+    return {**shape, "properties": properties, "required": [*(name for name in shape.get("required") or [] if name != "op"), "op"]}
+
+
 async def actions(instance: Any) -> dict[str, Any]:
     """Return the actions of a plugin by name, none where it lists none."""
-    listed = await _asked(instance, "list_actions") or []
+    listed = await asked(instance, "list_actions") or []
     return {str(_of(action, "name")): action for action in list(listed)[:MAX_ACTIONS] if _of(action, "name")}
 
 
@@ -89,7 +111,7 @@ def _of(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
 
 
-async def _asked(instance: Any, method: str, *args: Any) -> Any:
+async def asked(instance: Any, method: str, *args: Any) -> Any:
     """Return what a method says, None where the class has none; it may be a coroutine."""
     ask = getattr(instance, method, None)
     if not callable(ask):

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
         plugin: str
         user_id: str
+        params: dict[str, Any]
         inline_bytes: int
         scratch: str
 
@@ -43,6 +44,10 @@ NEEDS = {
     "logger": "",
     "utils": "",
 }
+
+
+# What the host of the contract has beside log and utils. Undeclared, these are denied; the other services then do not exist.
+NAMED = ("http", "identity", "auth", "kb", "secrets", "storage", "cursor", "cache", "ocr")
 
 
 class CapabilityDenied(Exception):
@@ -81,13 +86,11 @@ class Host(Fixed):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        need = NEEDS.get(name, name)
-        if need and (name not in NEEDS or need not in self._granted):
-            raise CapabilityDenied(
-                f"host.{name}: the plugin does not declare it; add {need!r} to capabilities in the manifest"
-                if name in NEEDS
-                else f"host.{name}: the host has no such service"
-            )
+        need = NEEDS.get(name)
+        if need is None or need and need not in self._granted:
+            if name in NAMED:
+                raise CapabilityDenied(f"Host capability '{name}' not declared in plugin manifest")
+            raise AttributeError(f"the host has no attribute {name!r}")
         made = self._made
         if name not in made:
             made[name] = service(name, self._line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from binascii import a2b_base64
 
+from mortise._errors import ServiceError
 from shu_plugin_sdk.errors import HttpRequestFailed
 
 from .host import Fixed
@@ -13,7 +14,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-MAX_FAILED_BODY = 8192  # of a body that is bytes, kept with the exception
+
+class EgressDenied(ServiceError):
+    """The request goes to a host that the plugin may not reach."""
+
+
+MAX_RETRIES = 2  # that the host makes of a request, where the plugin asks for them
 
 
 class Http(Fixed):
@@ -29,7 +35,7 @@ class Http(Fixed):
     async def fetch(self, method: Any, url: str = "", **options: Any) -> Record:
         """Return {status_code, headers, body}; the body of a JSON answer is its value, of any other its text."""
         asked = _asked(self._line, method, url, options, "auto")
-        answer = await self._line.ask("http.fetch", asked)
+        answer = await _sent(self._line, asked)
         body, headers = answer.get("json"), Headers(answer.get("headers") or {})
         if "json" not in answer:
             body = _value(_text(answer, headers), headers)
@@ -38,12 +44,9 @@ class Http(Fixed):
     async def fetch_bytes(self, method: Any, url: str = "", **options: Any) -> Record:
         """Return {status_code, headers, content}, the content as bytes."""
         asked = _asked(self._line, method, url, options, "bytes")
-        answer = await self._line.ask("http.fetch", asked)
-        headers, content = Headers(answer.get("headers") or {}), _bytes(answer)
-        body: Any = None
-        if answer["status_code"] >= 400:  # whoever catches it reads a message in there, not a download
-            body = _value(content[:MAX_FAILED_BODY].decode(_charset(headers), "replace"), headers)
-        return _judged(asked, answer, headers, body, {"content": content})
+        answer = await _sent(self._line, asked)
+        headers = Headers(answer.get("headers") or {})
+        return _judged(asked, answer, headers, None, {"content": _bytes(answer)})
 
     async def fetch_or_none(self, method: Any, url: str = "", **options: Any) -> Record | None:
         """Fetch; None where the answer is 4xx."""
@@ -52,6 +55,15 @@ class Http(Fixed):
     async def fetch_bytes_or_none(self, method: Any, url: str = "", **options: Any) -> Record | None:
         """Fetch bytes; None where the answer is 4xx."""
         return await _or_none(self.fetch_bytes(method, url, **options))
+
+
+async def _sent(line: Any, asked: dict[str, Any]) -> Any:
+    try:
+        return await line.ask("http.fetch", asked)
+    except ServiceError as exc:
+        if exc.code != "egress_denied":
+            raise
+        raise EgressDenied(exc.message, code=exc.code, details=exc.details) from exc
 
 
 async def _or_none(fetching: Any) -> Record | None:
@@ -90,8 +102,10 @@ def _asked(line: Any, method: Any, url: str, options: dict[str, Any], as_: str) 
         value = options.pop(name, None)
         if value is not None:
             args[name] = value
-    for name in ("retries", "backoff"):  # the host repeats what it is safe to repeat
-        options.pop(name, None)
+    retries = options.pop("retries", None)
+    if isinstance(retries, int) and retries > 0 and args["method"] in ("GET", "HEAD"):
+        args["retries"] = min(retries, MAX_RETRIES)
+    options.pop("backoff", None)  # the host's own
     if options:
         raise TypeError(f"host.http takes no {', '.join(sorted(map(str, options)))}")
     args["headers"] = headers

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
+from mortise._errors import ServiceError
+
 from .files import spelled
 from .host import Fixed
-from .records import record
+from .records import Record, record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Iterable
+
+OUTSIDE = "kb_delete_not_allowed_outside_feed"
 
 
 class KB(Fixed):
     """What is ingested is kept once for each (kb_id, source): the same again replaces it, or is skipped.
 
-    The answer has ko_id, document_id, word_count, character_count, chunk_count, extraction, and skipped and
+    The answer has ko_id, document_id, status, skipped, word_count, character_count, chunk_count, extraction, and
     skip_reason where nothing had changed.
     """
 
@@ -95,35 +101,68 @@ class KB(Fixed):
             return await self.ingest_thread(kb_id, **fields)
         return await self.ingest_text(kb_id, **fields)
 
-    async def upsert_knowledge_object(self, kb_id: Any = None, ko: Any = None, knowledge_base_id: str | None = None) -> Any:
-        """Keep a knowledge object of the plugin's own making; it has to name its source."""
-        if ko is None and isinstance(kb_id, dict):
-            kb_id, ko = None, kb_id
-        return await self._ask("upsert_knowledge_object", kb_id=kb_id if kb_id is not None else knowledge_base_id, ko=ko)
+    async def upsert_knowledge_object(self, knowledge_base_id: Any = None, ko: Any = None, *, kb_id: str | None = None) -> str:
+        """Keep a knowledge object of the plugin's own making, and return its id. It has to name its source; it replaces what is there."""
+        if ko is None and isinstance(knowledge_base_id, dict):
+            knowledge_base_id, ko = None, knowledge_base_id
+        await self._ask("upsert_knowledge_object", kb_id=knowledge_base_id if knowledge_base_id is not None else kb_id, ko=ko)
+        source = ko.get("source") if isinstance(ko.get("source"), dict) else {}
+        text = f"{source.get('plugin')}:{source.get('account')}|{ko.get('external_id')}"
+        return str(ko["id"]) if ko.get("id") else sha256(text.encode()).hexdigest()
 
     async def delete_ko(self, external_id: str, kb_id: str | None = None) -> Any:
-        """Delete what was ingested under an id. Only under a feed, whose knowledge base it is."""
-        return await self._ask("delete", external_id=external_id, kb_id=kb_id)
+        """Delete what was ingested under an id: {deleted}, and where it was there ko_id and chunk_count.
 
-    async def search_chunks(self, query: Any = None, kb_ids: Any = None, limit: int = 10, kb_id: str | None = None) -> Any:
-        """Return the pieces of documents that fit a query best."""
-        return await self._search("search_chunks", query, kb_ids, limit, kb_id)
+        Only a feed may, and the knowledge base is the feed's; else PermissionError.
+        """
+        try:
+            return await self._ask("delete", external_id=external_id, kb_id=kb_id)
+        except ServiceError as exc:
+            if exc.details.get("reason") != OUTSIDE:
+                raise
+            raise PermissionError(OUTSIDE) from exc
 
-    async def search_documents(self, query: Any = None, kb_ids: Any = None, limit: int = 10, kb_id: str | None = None) -> Any:
-        """Return the documents that fit a query best."""
-        return await self._search("search_documents", query, kb_ids, limit, kb_id)
+    async def delete_kos_batch(self, external_ids: Iterable[str], kb_id: str | None = None) -> Any:
+        """Delete what was ingested under some ids: {deleted_count, failed}. What is not there counts as neither."""
+        deleted, failed = 0, []
+        for external_id in external_ids:
+            try:
+                deleted += bool((await self.delete_ko(external_id, kb_id))["deleted"])
+            except ServiceError as exc:
+                self._line.log("warning", f"kb.delete_kos_batch: {exc}", {"external_id": external_id})
+                failed.append(external_id)
+        return Record(deleted_count=deleted, failed=failed)
 
-    async def get_document(self, document_id: str, kb_id: str | None = None) -> Any:
-        """Return a document."""
-        return await self._ask("get_document", document_id=document_id, kb_id=kb_id)
+    async def search_chunks(self, field: str, operator: str, value: Any, page: int = 1, sort_order: str = "asc") -> Any:
+        """Return {results, total_results, page, page_size} of passages; an error is returned as {status, error}.
 
-    async def _search(self, method: str, query: Any, kb_ids: Any, limit: int, kb_id: str | None) -> Any:
-        if isinstance(kb_ids, str):
-            kb_ids = [kb_ids]
-        if kb_ids is None and kb_id is not None:
-            kb_ids = [kb_id]
-        return await self._ask(method, query=query, kb_ids=None if kb_ids is None else list(kb_ids), limit=limit)
+        Fields are content, summary and topics. Only the knowledge bases that the call is bound to are searched.
+        """
+        return await self._search("find_chunks", field, operator, value, page, sort_order)
+
+    async def search_documents(self, field: str, operator: str, value: Any, page: int = 1, sort_order: str = "asc") -> Any:
+        """Return documents likewise, by title, content, synopsis or capability_manifest."""
+        return await self._search("find_documents", field, operator, value, page, sort_order)
+
+    async def get_document(self, document_id: str) -> Any:
+        """Return a document with its content; an error is returned as {status, error}."""
+        return await self._told("get_document", "find_document", {"document_id": document_id})
+
+    async def _search(self, method: str, field: str, operator: str, value: Any, page: int, sort_order: str) -> Any:
+        asked = {"field": field, "operator": operator, "value": value, "page": page, "sort_order": sort_order}
+        return await self._told(method.replace("find", "search"), method, asked)
+
+    async def _told(self, name: str, method: str, asked: dict[str, Any]) -> Any:
+        """Ask, and return what fails: searches raise nothing."""
+        try:
+            return record(await self._line.ask(f"kb.{method}", asked))
+        except ServiceError as exc:
+            return Record(status="error", error={"code": f"{name}_error", "message": exc.message})
 
     async def _ask(self, method: str, **members: Any) -> Any:
         args = {name: value for name, value in members.items() if value is not None}
-        return record(await self._line.ask(f"kb.{method}", args))
+        answer = record(await self._line.ask(f"kb.{method}", args))
+        if isinstance(answer, dict) and "document_id" in answer and method.startswith("ingest"):
+            answer.setdefault("skipped", False)
+            answer["status"] = "skipped" if answer["skipped"] else "pending" if method == "ingest_document" else "embedding"
+        return answer

@@ -25,6 +25,14 @@ class Known(Record):
         yield  # makes it a generator
 
 
+class Mail(str):
+    """An address that is here already, and may be awaited all the same."""
+
+    def __await__(self) -> Generator[Any, Any, str]:
+        return str(self)
+        yield  # makes it a generator
+
+
 class Taken(Record):
     """What a rate limit said: true where the call may go on."""
 

@@ -18,7 +18,7 @@ from shu_plugin_sdk.errors import HttpRequestFailed
 from . import guard
 from .answer import EXECUTE_ERROR, Answer, answer_of, failed, is_result, member
 from .call import Call, told
-from .describe import ONE, actions, ops
+from .describe import ONE, actions, asked, ops, schema_of
 from .host import Host
 
 TYPE_CHECKING = False
@@ -39,11 +39,11 @@ async def execute(package: Package, name: str, payload: Any, call: Call) -> Answ
             context = told(call.ctx, approved=True)
             result = await _call(instance.perform_action, name, dict(payload), context, host)
             return answer_of(result, "result" if member(result, "status") == "ok" else "data")
-        params = await _params(instance, name, payload)
+        params = call.params = await _params(instance, name, payload)
         result = await _call(instance.execute, params, await _told(package, params, call), host)
         if hasattr(result, "__aiter__"):
             result = await _streamed(result, call)
-        return answer_of(result)
+        return answer_of(result, verbatim=True)
     except NotJSON as exc:
         return failed(EXECUTE_ERROR, f"{name}: the result is not JSON: {exc}")
     except BaseException as exc:
@@ -76,12 +76,11 @@ async def _is_action(instance: Any, name: str) -> bool:
 
 
 async def _params(instance: Any, name: str, payload: dict[str, Any]) -> dict[str, Any]:
-    """Return the input as the plugin gets it: with its op, without what is null or the host's."""
-    params = {key: value for key, value in payload.items() if value is not None and key != "__host"}
-    if name == ONE:
-        schema = instance.get_schema() if callable(getattr(instance, "get_schema", None)) else None
-        if name not in ops(await schema if inspect.isawaitable(schema) else schema):
-            return params
+    """Return the input as the plugin gets it: with its op, without the host's, and without what is null where there is a schema."""
+    schema = await schema_of(instance, name)
+    params = {key: value for key, value in payload.items() if (value is not None or schema is None) and key != "__host"}
+    if name == ONE and name not in ops(await asked(instance, "get_schema")):
+        return params
     params["op"] = name
     return params
 
@@ -202,7 +201,7 @@ def failure(package: Package, name: str, exc: BaseException, call: Call | None) 
     _trace(exc)
     if isinstance(exc, ModuleNotFoundError) and exc.name and not exc.name.startswith("plugins") and not guard.rule(exc.name):
         message = f"{name}: the package {exc.name.partition('.')[0]} is not there; put it in the plugin's vendor directory"
-        return failed("", message, {**details, "plugin_code": EXECUTE_ERROR}, code="dependency_missing")
+        return failed(EXECUTE_ERROR, message, {**details, "plugin_code": EXECUTE_ERROR}, code="dependency_missing")
     return failed(EXECUTE_ERROR, text if text == type(exc).__name__ else f"{type(exc).__name__}: {text}", details)
 
 
@@ -219,10 +218,11 @@ def _of_provider(exc: Any) -> Answer:
         "status_code": known.status_code,
         "url": known.url,
         "provider_message": known.provider_message,
-        "provider_error_code": known.provider_error_code,
-        "retry_after_seconds": after,
         "is_retryable": known.is_retryable,
     }
+    for name, value in (("provider_error_code", known.provider_error_code), ("retry_after_seconds", after)):
+        if value is not None:
+            details[name] = value
     wait = int(min(max(after or 0, 0), 86400) * 1000)
     message = f"Provider HTTP error ({known.status_code}): {words}"
     return failed(known.error_category, message, details, retryable=known.is_retryable, retry_after_ms=wait)

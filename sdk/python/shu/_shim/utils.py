@@ -31,11 +31,17 @@ class Utils(Fixed):
 
     def map_safe(self, items: Iterable[Any], fn: Callable[[Any], Any], max_errors: int | None = None) -> Any:
         """Return what fn made of the items, and (item, exception) for each that it failed on."""
-        return _work(items, fn, max_errors, lambda item, value: [value])
+        return _work(items, fn, _checked(max_errors), lambda item, value: [value])
 
     def filter_safe(self, items: Iterable[Any], predicate: Callable[[Any], Any], max_errors: int | None = None) -> Any:
         """Return the items that the predicate holds for, and (item, exception) for each that it failed on."""
-        return _work(items, predicate, max_errors, lambda item, value: [item] if value else [])
+        return _work(items, predicate, _checked(max_errors), lambda item, value: [item] if value else [])
+
+
+def _checked(max_errors: int | None) -> int | None:
+    if max_errors is not None and max_errors < 1:
+        raise ValueError(f"max_errors must be at least 1, not {max_errors}")
+    return max_errors
 
 
 def _work(items: Iterable[Any], fn: Callable[[Any], Any], max_errors: int | None, kept: Callable[[Any, Any], list[Any]]) -> Any:
@@ -44,7 +50,7 @@ def _work(items: Iterable[Any], fn: Callable[[Any], Any], max_errors: int | None
     errors: list[tuple[Any, Exception]] = []
 
     def full() -> bool:
-        return max_errors is not None and len(errors) >= max_errors > 0
+        return max_errors is not None and len(errors) >= max_errors
 
     async def rest(item: Any, value: Any) -> Pair:
         """Go on from an item whose value has to be awaited."""

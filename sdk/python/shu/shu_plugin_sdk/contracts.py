@@ -2,14 +2,20 @@
 
     problems = contracts.check(MyPlugin())
     contracts.must(MyPlugin())   # AssertionError with the list
+    contracts.assert_plugin_contract(MyPlugin, PLUGIN_MANIFEST)   # likewise, of the class and its manifest
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any, Mapping, Protocol, runtime_checkable
 
 STATUSES = ("success", "error", "timeout")
+CAPABILITIES = ("http", "identity", "auth", "kb", "secrets", "storage", "cursor", "cache", "ocr", "log", "utils")
+EXTRA_CAPABILITIES = ("rate_limit", "scheduler", "query", "audit")
+UNKNOWN_OP = "__no_such_operation__"
+_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 AUTH_FIELDS = ("auth_mode", "user_email", "impersonate_email")
 
 
@@ -86,3 +92,60 @@ def _takes(method: Any, count: int) -> bool:
     except ValueError:  # no signature to be had
         return True
     return True
+
+
+def assert_plugin_contract(cls: Any, manifest: Mapping[str, Any] | None = None) -> None:
+    """Raise AssertionError naming everything in which a plugin's class, and its manifest, depart from the contract."""
+    problems = [*_class(cls), *([] if manifest is None else _manifest(cls, manifest))]
+    if problems:
+        raise AssertionError(f"{getattr(cls, '__name__', cls)}: " + "; ".join(problems))
+
+
+def _class(cls: Any) -> list[str]:
+    problems = []
+    if not inspect.iscoroutinefunction(getattr(cls, "execute", None)):
+        problems.append("execute is not an async method")
+    plugin = cls()
+    schema = plugin.get_schema() if callable(getattr(plugin, "get_schema", None)) else None
+    output = plugin.get_output_schema() if callable(getattr(plugin, "get_output_schema", None)) else None
+    if not _ops(schema):
+        problems.append("get_schema() has no property op with an enum")
+    if not (isinstance(output, dict) and (output.get("properties") or output.get("$ref") or output.get("oneOf") or output.get("anyOf"))):
+        problems.append("get_output_schema() does not describe the data")
+    for where, one in (("get_schema()", schema), ("get_output_schema()", output)):
+        if isinstance(one, dict) and isinstance(one.get("properties"), dict):
+            outside = [name for name in one.get("required") or [] if name not in one["properties"]]
+            if outside:
+                problems.append(f"{where} requires {', '.join(map(str, outside))}, which is none of its properties")
+    ask = getattr(plugin, "get_schema_for_op", None)
+    if callable(ask) and ask(UNKNOWN_OP) is not None:
+        problems.append("get_schema_for_op() has a schema for an operation that there is not; return None")
+    return problems
+
+
+def _manifest(cls: Any, manifest: Mapping[str, Any]) -> list[str]:
+    problems = [f"the manifest has no {name}" for name in ("name", "version", "module", "capabilities") if name not in manifest]
+    capabilities = manifest.get("capabilities") or []
+    problems += [f"{name!r} is no capability" for name in capabilities if name not in CAPABILITIES + EXTRA_CAPABILITIES]
+    if "module" in manifest and not _MODULE.fullmatch(str(manifest["module"])):
+        problems.append(f"module is {manifest['module']!r}, not of the form path.to.module:Class")
+    for name in ("name", "version"):
+        own = getattr(cls, name, None)
+        if own is not None and name in manifest and own != manifest[name]:
+            problems.append(f"{name} is {own!r} in the class and {manifest[name]!r} in the manifest")
+    plugin = cls()
+    ops = _ops(plugin.get_schema() if callable(getattr(plugin, "get_schema", None)) else None)
+    listed = [*(manifest.get("chat_callable_ops") or []), *(manifest.get("allowed_feed_ops") or [])]
+    listed += [manifest["default_feed_op"]] if manifest.get("default_feed_op") else []
+    outside = [op for op in dict.fromkeys(listed) if op not in ops]
+    if outside:
+        problems.append(f"the manifest lists {', '.join(map(str, outside))}, which op.enum does not have")
+    return problems
+
+
+def _ops(schema: Any) -> list[Any]:
+    """Return the enum of a schema's property op."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    op = properties.get("op") if isinstance(properties, dict) else None
+    enum = op.get("enum") if isinstance(op, dict) else None
+    return list(enum) if isinstance(enum, (list, tuple)) else []

@@ -12,7 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Mapping
 
-_MOST = 86400.0  # seconds that a provider may ask to wait
+_MOST = 86400  # seconds that a provider may ask to wait
+_SAID = 500  # characters of what a provider says
 _CATEGORIES = {401: "auth_error", 403: "forbidden", 404: "not_found", 410: "gone", 429: "rate_limited"}
 
 
@@ -53,55 +54,38 @@ class HttpRequestFailed(Exception):
         return self.status_code == 429 or self.status_code >= 500
 
     @property
-    def retry_after_seconds(self) -> float | None:
-        """How long the provider asks to wait, at most a day; None where it does not say."""
+    def retry_after_seconds(self) -> int | None:
+        """The seconds that the provider asks to wait, at most a day; None where it gives none, or a date."""
         for name, value in self.headers.items():
             if str(name).lower() == "retry-after":
-                return _seconds(str(value).strip())
+                text = str(value).strip()
+                return min(int(text), _MOST) if text.isascii() and text.isdigit() and len(text) < 20 else None
         return None
 
     @property
-    def provider_message(self) -> str | None:
-        """What the provider says in its body, None where nothing there is a message."""
-        return _first_text(self.body, ("message", "error_description", "detail", "title", "error_message", "description"))
+    def provider_message(self) -> str:
+        """What the provider says in its body, at most 500 characters of it; "" where there is none."""
+        body = self.body
+        if body is None:
+            return ""
+        if isinstance(body, str):
+            return body[:_SAID]
+        if isinstance(body, dict):
+            error = body.get("error")
+            if isinstance(error, dict) and isinstance(error.get("message"), str) and error["message"]:
+                return str(error["message"])[:_SAID]
+            for name in ("error_description", "message", "error", "detail"):
+                if isinstance(body.get(name), str) and body[name]:
+                    return str(body[name])[:_SAID]
+        return repr(body)[:_SAID]
 
     @property
     def provider_error_code(self) -> str | None:
-        """The provider's own code, None where its body has none."""
-        return _first_text(self.body, ("code", "status", "error_code", "errorCode", "reason", "type"))
-
-
-def _seconds(value: str) -> float | None:
-    """Return the seconds of a Retry-After, which may be a date."""
-    try:
-        seconds = float(value)
-        return min(seconds, _MOST) if 0 <= seconds < float("inf") else None
-    except ValueError:
-        pass
-    from datetime import datetime, timezone
-    from email.utils import parsedate_to_datetime
-
-    try:
-        date = parsedate_to_datetime(value)
-    except (TypeError, ValueError):
+        """The provider's own code as text, None where its body has none."""
+        body = self.body if isinstance(self.body, dict) else {}
+        error = body.get("error")
+        inner = error if isinstance(error, dict) else {}
+        for code in (inner.get("code"), inner.get("status"), body.get("code")):
+            if isinstance(code, (str, int)) and not isinstance(code, bool) and code != "":
+                return str(code)[:_SAID]
         return None
-    if date.tzinfo is None:
-        date = date.replace(tzinfo=timezone.utc)
-    return min(max(0.0, (date - datetime.now(timezone.utc)).total_seconds()), _MOST)
-
-
-def _first_text(body: Any, names: tuple[str, ...]) -> str | None:
-    """Return the first of the named members that says something: of the body's error, of its errors, of itself.
-
-    Words come before numbers, which mostly repeat the status.
-    """
-    if not isinstance(body, dict):
-        return None
-    error, errors = body.get("error"), body.get("errors")
-    listed = errors[:1] if isinstance(errors, list) else []
-    for place in [error, *listed, body]:
-        found = [place.get(name) for name in names] if isinstance(place, dict) else []
-        said = [str(value) for value in found if isinstance(value, (str, int)) and not isinstance(value, bool) and value != ""]
-        if said:
-            return next((text for text in said if not text.isdigit()), said[0])
-    return error if isinstance(error, str) and error else None  # {"error": "invalid_grant"}

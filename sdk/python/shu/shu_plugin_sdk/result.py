@@ -1,4 +1,4 @@
-"""What a plugin returns, and what the host returns to it of an ingestion."""
+"""What a plugin returns."""
 
 from __future__ import annotations
 
@@ -27,17 +27,14 @@ class Skip:
     """An item that was left out: the provider's id of it, and why."""
 
     id: str
-    reason: Any = SkipReason.OTHER
+    reason: Any
     name: str | None = None
     details: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the members that say something; a reason that is none of SkipReason is `other`."""
-        try:
-            reason = SkipReason(self.reason).value
-        except ValueError:
-            reason = SkipReason.OTHER.value
-        said = {"id": self.id, "name": self.name, "reason": reason, "details": dict(self.details) if self.details else None}
+        """Return the members that are not None."""
+        reason = getattr(self.reason, "value", self.reason)
+        said = {"id": self.id, "reason": reason, "name": self.name, "details": None if self.details is None else dict(self.details)}
         return {name: value for name, value in said.items() if value is not None}
 
 
@@ -52,15 +49,19 @@ class PluginResult:
     diagnostics: Sequence[str] | None = None
     skips: Sequence[Any] | None = None
     citations: Sequence[Mapping[str, Any]] | None = None
-    next_cursor: Any = None
+    next_cursor: Any = field(default=None)
+
+    def __post_init__(self) -> None:
+        if self.data is None:
+            self.data = {}
 
     @classmethod
-    def ok(cls, data: Any = None, **members: Any) -> PluginResult:
-        """Return a success; members are cost, diagnostics, skips, citations, next_cursor."""
-        return cls(status="success", data=data, **members)
+    def ok(cls, data: Any = None, cost: Any = None, diagnostics: Any = None, citations: Any = None, **members: Any) -> PluginResult:
+        """Return a success; further members are skips and next_cursor."""
+        return cls(status="success", data=data, cost=cost, diagnostics=diagnostics, citations=citations, **members)
 
     @classmethod
-    def err(cls, message: str, code: str = "plugin_error", details: Mapping[str, Any] | None = None, **members: Any) -> PluginResult:
+    def err(cls, message: str, code: str = "tool_error", details: Mapping[str, Any] | None = None, **members: Any) -> PluginResult:
         """Return a failure with its message and code."""
         error: dict[str, Any] = {"code": code, "message": message}
         if details:
@@ -72,33 +73,26 @@ class PluginResult:
         """Return that time ran out."""
         return cls(status="timeout", error={"code": "timeout", "message": message}, **members)
 
+    def with_skips(self, skips: Sequence[Any]) -> PluginResult:
+        """Set the skips, and return this result."""
+        self.skips = list(skips)
+        return self
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the members that say something."""
+        """Return the members that are not None."""
         said: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
         if self.skips is not None:
             said["skips"] = [skip.to_dict() if isinstance(skip, Skip) else skip for skip in self.skips]
-        return {name: value for name, value in said.items() if value is not None or name == "status"}
+        return {name: value for name, value in said.items() if value is not None}
 
 
 @dataclass
-class IngestionResult:
-    """What host.kb says of an ingestion, as an object: IngestionResult.from_dict(answer)."""
-
-    ko_id: str = ""
-    document_id: str = ""
-    word_count: int = 0
-    character_count: int = 0
-    chunk_count: int = 0
-    extraction: Mapping[str, Any] = field(default_factory=dict)
-    skipped: bool = False
-    skip_reason: str | None = None
+class IngestionResult(PluginResult):
+    """The result of an operation that ingests: what it skipped comes right after its data."""
 
     @classmethod
-    def from_dict(cls, answer: Mapping[str, Any]) -> IngestionResult:
-        """Return the members that are known; others are left out."""
-        known = {one.name for one in fields(cls)}
-        return cls(**{name: value for name, value in answer.items() if name in known})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all members."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+    def ok(  # type: ignore[override]
+        cls, data: Any = None, skips: Any = None, cost: Any = None, diagnostics: Any = None, citations: Any = None, **members: Any
+    ) -> IngestionResult:
+        """Return a success; a further member is next_cursor."""
+        return cls(status="success", data=data, skips=skips, cost=cost, diagnostics=diagnostics, citations=citations, **members)

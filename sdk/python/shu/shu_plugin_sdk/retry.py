@@ -1,4 +1,4 @@
-"""Trying again, with longer and longer pauses."""
+"""Retries with exponential backoff."""
 
 from __future__ import annotations
 
@@ -8,57 +8,52 @@ import inspect
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from .errors import HttpRequestFailed, NonRetryableError, RetryableError
+from .errors import RetryableError
 
 
 @dataclass(frozen=True)
 class RetryConfig:
-    """How often to try, and how long to wait: base_delay seconds, then `factor` times as long, never over max_delay."""
+    """How often to retry after the first call, and how long to wait before each retry. Raises ValueError."""
 
-    max_attempts: int = 3
+    max_retries: int = 3
     base_delay: float = 1.0
     max_delay: float = 60.0
-    factor: float = 2.0
+    backoff_factor: float = 2.0
 
-    def delay(self, attempt: int, exc: BaseException | None = None) -> float:
-        """Return the pause after the attempt of that number, from 1; what a provider asks for counts where it is longer."""
-        pause = self.base_delay * self.factor ** min(attempt - 1, 64)
-        asked = getattr(exc, "retry_after_seconds", None) or getattr(exc, "retry_after", None) or 0.0
-        return float(min(self.max_delay, max(pause, asked)))
+    def __post_init__(self) -> None:
+        for name in ("max_retries", "base_delay", "max_delay"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must not be negative: {getattr(self, name)}")
+        if self.backoff_factor <= 0:
+            raise ValueError(f"backoff_factor must be positive: {self.backoff_factor}")
 
-
-def retryable(exc: BaseException) -> bool:
-    """Report whether with_retry goes on after an exception."""
-    if isinstance(exc, NonRetryableError):
-        return False
-    return isinstance(exc, RetryableError) or (isinstance(exc, HttpRequestFailed) and exc.is_retryable)
-
-
-def with_retry(fn: Any = None, config: RetryConfig | None = None) -> Any:
-    """Make a coroutine function one that is tried again: @with_retry, @with_retry(RetryConfig(5)), with_retry(fn, config).
-
-    RetryableError is tried again, and HttpRequestFailed of 429 and 5xx; the
-    last exception comes through. Everything else comes through at once.
-    """
-    if isinstance(fn, RetryConfig):
-        fn, config = None, fn
-    if fn is None:
-        return functools.partial(with_retry, config=config)
-    return _retrying(fn, config or RetryConfig())
+    def delay_for(self, attempt: int) -> float:
+        """Return the seconds to wait after the attempt of that number, from 0."""
+        try:
+            return float(min(self.base_delay * self.backoff_factor**attempt, self.max_delay))
+        except OverflowError:
+            return float(self.max_delay)
 
 
-def _retrying(fn: Callable[..., Any], config: RetryConfig) -> Callable[..., Any]:
-    @functools.wraps(fn)
-    async def tried(*args: Any, **kwargs: Any) -> Any:
-        attempt = 1
-        while True:
-            try:
-                value = fn(*args, **kwargs)
-                return await value if inspect.isawaitable(value) else value
-            except Exception as exc:
-                if attempt >= config.max_attempts or not retryable(exc):
-                    raise
-                await asyncio.sleep(config.delay(attempt, exc))
-            attempt += 1
+def with_retry(config: RetryConfig) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorate a coroutine function: RetryableError is retried, and the last one is raised. Other exceptions are raised at once."""
+    if not isinstance(config, RetryConfig):
+        raise TypeError("with_retry takes a RetryConfig: @with_retry(RetryConfig(max_retries=3))")
 
-    return tried
+    def decorated(fn: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(fn)
+        async def retrying(*args: Any, **kwargs: Any) -> Any:
+            for attempt in range(config.max_retries):
+                try:
+                    return await _awaited(fn(*args, **kwargs))
+                except RetryableError:
+                    await asyncio.sleep(config.delay_for(attempt))
+            return await _awaited(fn(*args, **kwargs))
+
+        return retrying
+
+    return decorated
+
+
+async def _awaited(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value

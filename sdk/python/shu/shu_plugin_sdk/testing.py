@@ -4,6 +4,8 @@
     host.respond("GET", "https://api.example.com/notes", json=[{"id": 1}])
     result = run(Notes().execute({"op": "sync", "kb_id": "kb"}, host.context, host))
     assert host.requests[0]["headers"]["User-Agent"] == "Shu-Tool/notes"
+
+FakeHostBuilder makes a host of mocks instead, and patch_retry_sleep lets retries happen at once.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from typing import Any, Coroutine, Iterable, Mapping
 from _shim.host import NEEDS, CapabilityDenied, Host
 from _shim.records import Record
 
-__all__ = ["CapabilityDenied", "FakeHost", "run"]
+from .mocks import FakeHostBuilder, patch_retry_sleep
+
+__all__ = ["CapabilityDenied", "FakeHost", "FakeHostBuilder", "patch_retry_sleep", "run"]
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
@@ -33,6 +37,7 @@ class Kept:
         self.plugin = plugin
         self.user = dict(user)
         self.user_id = str(user.get("user_id") or "")
+        self.params: dict[str, Any] = {}
         self.inline_bytes = 1 << 62
         self.scratch = "."
         self.asked: list[tuple[str, dict[str, Any]]] = []
@@ -79,8 +84,13 @@ class Kept:
         self.secrets[args["name"]] = args["value"]
         return {}
 
+    def _secrets_delete(self, args: dict[str, Any]) -> Any:
+        return {"deleted": self.secrets.pop(args["name"], None) is not None}
+
     def _identity_current(self, args: dict[str, Any]) -> Any:
-        return {"email": None, "name": None, "identities": {}, **self.user}
+        identities = self.user.get("identities") or {}
+        accounts = {key: [{"account_id": one.get("subject"), "primary_email": one.get("email")}] for key, one in identities.items()}
+        return {"email": None, "name": None, "identities": {}, "providers": accounts, **self.user}
 
     def _identity_primary_email(self, args: dict[str, Any]) -> Any:
         identity = (self.user.get("identities") or {}).get(args["provider"]) or {}
@@ -91,7 +101,7 @@ class Kept:
 
     def _auth_resolve(self, args: dict[str, Any]) -> Any:
         token, target = self.tokens.get(args["provider"], (None, None))
-        return {"token": token, "target": target}
+        return {"token": token, "target": target, "mode": args.get("mode") or ""}
 
     def _rate_limit_take(self, args: dict[str, Any]) -> Any:
         return {"allowed": True, "retry_after_ms": 0}
@@ -119,7 +129,10 @@ class Kept:
         return self._keep(str(ko.get("external_id") or ko.get("id")), args)
 
     def _kb_delete(self, args: dict[str, Any]) -> Any:
-        return {"deleted": self.documents.pop(self._ko_id(args["external_id"]), None) is not None}
+        id = self._ko_id(args["external_id"])
+        if self.documents.pop(id, None) is None:
+            return {"deleted": False}
+        return {"deleted": True, "ko_id": id[:16], "chunk_count": 1}
 
     def _ko_id(self, source: str) -> str:
         return hashlib.sha256(f"{self.plugin}:{self.user_id}|{source}".encode()).hexdigest()
@@ -128,7 +141,7 @@ class Kept:
         id = self._ko_id(source)
         answer = {"ko_id": id, "document_id": id[:16], "word_count": 0, "character_count": 0, "chunk_count": 0, "extraction": {}}
         text = str(args.get("content") or args.get("body_text") or "")
-        answer.update(word_count=len(text.split()), character_count=len(text), chunk_count=1 if text else 0)
+        answer.update(word_count=len(text.split()), character_count=len(text), chunk_count=1 if text else 0, created=id not in self.documents)
         if self.documents.get(id) == args:
             answer.update(skipped=True, skip_reason="hash_match")
         self.documents[id] = args

@@ -1,6 +1,6 @@
 """Tell what was said in a channel, thread by thread, while it is being read."""
 
-from shu_plugin_sdk import RetryConfig, with_retry
+from shu_plugin_sdk import HttpRequestFailed, RetryableError, RetryConfig, with_retry
 
 BASE = "http://api.provider.example/chat"
 
@@ -15,7 +15,12 @@ class ChatThreads:
     async def execute(self, params, context, host):
         @with_retry(RetryConfig(3, 0, 1, 2))
         async def fetch(path):
-            return (await host.http.fetch("POST", BASE + path, json={}))["body"]
+            try:
+                return (await host.http.fetch("POST", BASE + path, json={}))["body"]
+            except HttpRequestFailed as exc:
+                if exc.is_retryable:
+                    raise RetryableError(str(exc)) from exc
+                raise
 
         threads = (await fetch(f"/channels/{params['channel']}"))["threads"]
         said = 0

@@ -2,7 +2,17 @@
 
 import asyncio
 
-OPS = ["fine", "own", "raises", "provider", "slow", "gave_up", "lies", "large", "huge", "lacks", "status", "keyed", "account", "guarded"]
+OPS = ["fine", "own", "raises", "provider", "slow", "gave_up", "lies", "large", "huge", "lacks", "status", "keyed", "account", "guarded", "bare", "nothing", "dumps", "diagnosed", "lies_object"]
+
+
+class Result:
+    def __init__(self, status, data):
+        self.status, self.data, self.error = status, data, None
+
+
+class Model:
+    def model_dump(self):
+        return {"status": "success", "data": {"n": 5}, "error": None}
 
 
 class Cases:
@@ -19,7 +29,7 @@ class Cases:
         return {"status": "success", "data": {"n": params.get("n", 0)}, "diagnostics": ["looked"], "cost": {"tokens": 3}, "next_cursor": "c2"}
 
     async def own(self, params, host):
-        return {"status": "error", "error": {"code": "label_missing", "message": "no such label", "details": {"label": "x"}}, "diagnostics": ["looked"]}
+        return {"status": "error", "error": {"code": "label_missing", "message": "no such label", "details": {"label": "x"}}, "data": {"n": "partial"}, "diagnostics": ["looked"]}
 
     async def raises(self, params, host):
         raise ValueError("not today")
@@ -35,6 +45,21 @@ class Cases:
 
     async def lies(self, params, host):
         return {"status": "success", "data": {"n": "one"}}
+
+    async def lies_object(self, params, host):
+        return Result("success", {"n": "one"})
+
+    async def bare(self, params, host):
+        return {"rows": [1]}
+
+    async def nothing(self, params, host):
+        return None
+
+    async def dumps(self, params, host):
+        return Model()
+
+    async def diagnosed(self, params, host):
+        return {"status": "error", "diagnostics": ["the folder is gone"]}
 
     async def large(self, params, host):
         return {"status": "success", "data": {"text": "x" * (2 << 20)}}

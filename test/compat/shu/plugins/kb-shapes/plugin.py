@@ -34,7 +34,7 @@ class Plugin:
 
     async def read(self, kb, id):
         await kb.ingest_text(kb_id=id, title="Lamps", content="The lamp in room four is broken.", source_id="lamp")
-        chunks = await kb.search_chunks(query="lamp room", kb_ids=[id], limit=1)
-        documents = await kb.search_documents("lamp room", id)
-        one = await kb.get_document("lamp", kb_id=id)
-        return [chunks["results"][0]["title"], documents.results[0]["title"], one["title"], one["source_type"], one.content]
+        chunks = await kb.search_chunks("content", "icontains", "LAMP in%four")
+        documents = await kb.search_documents(field="title", operator="eq", value="Lamps")
+        one = await kb.get_document(documents.results[0]["id"])
+        return [chunks["total_results"], chunks["results"][0]["document_id"] == one["id"], one["title"], one["knowledge_base_name"], one.content]

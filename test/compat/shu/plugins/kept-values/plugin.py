@@ -65,5 +65,5 @@ class Plugin:
                 await host.storage.put("much", "x" * size)
                 said.append("kept")
             except Exception as exc:
-                said.append(exc.code)
+                said.append(f"{type(exc).__name__}: {exc}")
         return said

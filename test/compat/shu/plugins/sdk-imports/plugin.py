@@ -23,9 +23,9 @@ class Plugin:
         return await getattr(self, params["op"])()
 
     async def results(self):
-        ingested = IngestionResult.from_dict({"ko_id": "k", "chunk_count": 2})
-        data = {"chunks": ingested.chunk_count, "fake": testing.FakeHost is not None, "problems": contracts.check(self)}
-        return PluginResult.ok(data, skips=[Skip("f1", SkipReason.UNSUPPORTED_FORMAT)])
+        ingested = IngestionResult.ok({"chunks": 2}, [Skip("f1", SkipReason.UNSUPPORTED_FORMAT)])
+        data = {**ingested.data, "fake": testing.FakeHost is not None, "problems": contracts.check(self)}
+        return PluginResult.ok(data).with_skips(ingested.skips)
 
     async def retry(self):
         @with_retry(RetryConfig(3, 0, 60, 2))
@@ -38,7 +38,7 @@ class Plugin:
         return PluginResult.ok({"tries": await flaky()})
 
     async def give_up(self):
-        @with_retry
+        @with_retry(RetryConfig())
         async def hopeless():
             self.tries += 1
             raise NonRetryableError("never")

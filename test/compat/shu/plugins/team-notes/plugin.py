@@ -11,7 +11,7 @@ class TeamNotes:
     async def execute(self, params, context, host):
         kb = params["kb_id"]
         if params["op"] == "ask":
-            found = await host.kb.search_chunks(query=params["query"], kb_ids=[kb], limit=1)
+            found = await host.kb.search_chunks("content", "icontains", params["query"])
             return {"status": "success", "data": {"results": len(found["results"])}}
         since = await host.cursor.get(kb)
         answer = await host.http.fetch("GET", BASE, params={"since": since})

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any, AsyncIterator, ClassVar, NamedTuple, Protocol, TypedDict, cast
 
-from shu_plugin_sdk import HttpRequestFailed, IngestionResult, PluginResult, RetryConfig, RetryableError, Skip, SkipReason, with_retry
+from shu_plugin_sdk import HttpRequestFailed, PluginResult, RetryConfig, RetryableError, Skip, SkipReason, with_retry
 
 NEXT = re.compile(r'<([^>]+)>;\s*rel="next"')
-RETRY = RetryConfig(max_attempts=3, base_delay=0.0)
+RETRY = RetryConfig(max_retries=2, base_delay=0.0)
 
 
 class State(str, enum.Enum):
@@ -151,27 +151,27 @@ class Mirror(Base):
                     lines = tuple(f"{c['author']}: {c['body']}" for c in fields["comments"])
                     threads.append(Thread(ticket["key"], fields["summary"], lines, State(fields["state"])))
 
-        async def keep(thread: Thread) -> IngestionResult:
+        async def keep(thread: Thread) -> dict:
             if not thread.content:
                 skips.append(Skip(thread.key, SkipReason.EMPTY_EXTRACTION))
                 return None
             said = await host.kb.ingest_thread(kb_id, title=f"{thread.key} {thread.title}", content=thread.content, thread_id=Thread.prefix + thread.key,
                 source_url=f"https://tracker.example.com/{thread.key}", attributes={"source_hash": thread.digest, "state": thread.state, "uuid": uuid.UUID(int=7)})
-            return IngestionResult.from_dict(said)
+            return said
 
         kept, errors = await host.utils.map_safe(threads, keep)
         assert not errors, errors
         if threads:
             await host.cursor.set(kb_id, max(thread.key for thread in threads))
         await host.audit.log("mirrored", {"tickets": len(threads)})
-        new = [one for one in kept if one and not one.skipped]
-        return PluginResult.ok({"op": "sync", "new": len(new), "seen": len(threads), "words": sum(one.word_count for one in new), "share": Decimal("0.5"), "states": {t.state for t in threads}}, skips=skips)
+        new = [one for one in kept if one and not one.get("skipped")]
+        return PluginResult.ok({"op": "sync", "new": len(new), "seen": len(threads), "words": sum(one["word_count"] for one in new), "share": Decimal("0.5"), "states": {t.state for t in threads}}, skips=skips)
 
     async def find(self, params, context, host):
         key = "find:" + hashlib.sha1(params["text"].encode()).hexdigest()
         hit = await host.cache.get(key)
         if hit is None:
-            chunks = await host.kb.search_chunks(query=params["text"], kb_ids=[params.get("kb_id") or "tickets"], limit=3)
-            hit = sorted({chunk["title"] for chunk in chunks["results"]})
+            documents = await host.kb.search_documents("content", "icontains", params["text"])
+            hit = sorted({document["title"] for document in documents["results"]})
             await host.cache.set(key, hit, ttl_seconds=30)
         return {"status": "success", "data": {"op": "find", "found": hit}, "citations": [{"type": "ticket", "ref": title.split()[0], "label": title} for title in hit]}

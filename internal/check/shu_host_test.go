@@ -1,0 +1,39 @@
+package check_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mortise-dev/mortise/internal/check"
+)
+
+// TestWhatAShuPluginWouldNotGetOfItsHostIsFound by rule, file and line, whether
+// a run of its operations gets there or not, and without any effect.
+func TestWhatAShuPluginWouldNotGetOfItsHostIsFound(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, map[string]string{
+		"manifest.py": `PLUGIN_MANIFEST = {"name": "on_trial", "version": "1.0.0", "module": "plugins.on_trial.plugin:P", "capabilities": ["http", "kb"]}` + "\n",
+		"plugin.py": `class P:
+    def get_schema(self):
+        return {"type": "object", "properties": {"op": {"type": "string", "enum": ["look", "find"]}}}
+
+    async def execute(self, params, context, host):
+        if params["op"] == "find":
+            return await host.kb.search_chunks(query="lamp")
+        if context is None:
+            host.settings
+        return {"status": "success", "data": await host.secrets.get("k")}
+`,
+	})
+	got := strings.Join(outcomes(t, dir, check.Options{}), "\n")
+	for _, want := range []string{
+		"fail on_trial: host: plugin.py:7: arguments: ",
+		"fail on_trial: host: plugin.py:9: host-attribute: the host has no attribute 'settings'",
+		"fail on_trial: host: plugin.py:10: capability: Host capability 'secrets' not declared in plugin manifest",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("there is no %q in\n%s", want, got)
+		}
+	}
+}
