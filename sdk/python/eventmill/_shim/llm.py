@@ -130,7 +130,9 @@ class LLM:
             return LLMResponse(ok=False, error=f"{exc.code}: {error_message(exc)}")
         if not isinstance(answer, dict):
             return LLMResponse(ok=False, error="the host's answer is no LLMResponse")
-        return LLMResponse(ok=answer.get("ok") is True, **{name: answer.get(name) for name in _ANSWER})
+        said = {name: answer.get(name) for name in _ANSWER}
+        said["token_usage"] = _usage(said["token_usage"])
+        return LLMResponse(ok=answer.get("ok") is True, **said)
 
     def _image_file(self, image_format: str) -> tuple[str, str]:
         """Return a path for an image, and what the host calls it: its place in the scratch directory."""
@@ -140,6 +142,14 @@ class LLM:
         os.makedirs(directory, exist_ok=True)
         name = f"{self._ctx._call[:8]}-{self._images}.{ending}"
         return os.path.join(directory, name), f"images/{name}"
+
+
+def _usage(said: Any) -> dict[str, int] | None:
+    """Return token usage by the names that tools know; None where the host does not know it."""
+    if not isinstance(said, dict) or "input_tokens" not in said:
+        return None
+    spelled = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens", "total_tokens": "total_tokens"}
+    return {name: said[host] for name, host in spelled.items() if isinstance(said.get(host), int)}
 
 
 def _spelled(hints: Any) -> dict[str, Any]:
