@@ -387,6 +387,7 @@ func (r *Runner) open(ctx context.Context, g *group) (*worker, error) {
 		s.wait()
 		return nil, err
 	}
+	w.child.tail.shaken.Store(true)
 	fault.At("handshake")
 	return w, nil
 }
