@@ -135,6 +135,7 @@ func (r *Runner) Run(ctx context.Context, target *plugin.Target, call *plugin.Ca
 		w.attach(services)
 		res, held, err := w.execute(ctx, target, call, services)
 		w.tell(&res, err)
+		brief(&res, target, call)
 		return res, held, err
 	})
 }
