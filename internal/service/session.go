@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/plugin"
@@ -62,8 +64,15 @@ func refOf(a *Artifact) ref {
 	if len(r.Metadata) == 0 {
 		r.Metadata = jsontext.Value("{}")
 	}
-	if name, err := jsontext.AppendQuote(nil, a.Name); err == nil && a.SourceTool == "" && string(r.Metadata) == "{}" {
-		r.Metadata = slices.Concat(jsontext.Value(`{"original_filename":`), name, jsontext.Value("}"))
+	if a.SourceTool == "" {
+		var said struct {
+			Name string `json:"original_filename"`
+			At   string `json:"modified_at"` // which the file itself has
+		}
+		if json2.Unmarshal(r.Metadata, &said, json2.RejectUnknownMembers(true)) == nil {
+			name, _ := jsontext.AppendQuote(nil, cmp.Or(said.Name, a.Name)) // of what is no text, the form that is next to it
+			r.Metadata = slices.Concat(jsontext.Value(`{"original_filename":`), name, jsontext.Value("}"))
+		}
 	}
 	return r
 }
