@@ -106,6 +106,7 @@ type Operation struct {
 	AllowedActions []string `json:"allowed_actions,omitempty"` // of an agent: the operations it may propose, name[/op][@range]
 
 	Facets     []string  `json:"facets,omitempty"`          // what it is about, for routing: operation:search, entity:ip (Event Mill: capabilities)
+	Tags       []string  `json:"tags,omitempty"`            // words that it is known by (Event Mill)
 	Consumes   []string  `json:"consumes,omitempty"`        // types of artifacts it reads
 	Produces   []string  `json:"produces,omitempty"`        // types of artifacts it makes
 	ChainsTo   []string  `json:"chains_to,omitempty"`       // plugins that go on with what it makes

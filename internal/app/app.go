@@ -286,6 +286,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	broker.MaxMade = int64(a.Config.Limits.CallArtifactBytes)
 	a.Models = a.openModels(log)
 	broker.Models, broker.Documents = a.Models, documents{a.Sessions}
+	broker.Settings, broker.RefuseWithoutModel = a.Config.Settings, a.Config.Models.Required == config.RequiredRefuse
 	broker.Refused = func(r service.Refusal) { a.refused(log, r) }
 	broker.Used = func(u service.Use) {
 		log.Info("a service was used", "call_id", u.Call.ID, "plugin", u.Target.Manifest.Name, "method", u.Method, "request", u.Request, "mapped", u.Mapped, "effect", u.Effect,

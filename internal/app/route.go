@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/internal/registry"
 	"github.com/mortise-dev/mortise/internal/router"
 	"github.com/mortise-dev/mortise/plugin"
@@ -39,6 +40,7 @@ func (p Plugins) Route(ctx context.Context, q router.Query) (router.Answer, erro
 		slices.Sort(pillars)
 		return router.Answer{}, plugin.Errorf(plugin.CodeInvalidInput, "there is no pillar %q; the pillars are %s", q.Pillar, strings.Join(slices.Compact(pillars), ", "))
 	}
-	q.Model = q.Model || p.app.Models != nil
+	// Without a model, what asks for one runs all the same, unless it is told to refuse.
+	q.Model = q.Model || p.app.Models != nil || p.app.Config.Models.Required != config.RequiredRefuse
 	return router.Route(q, candidates), nil
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -55,19 +54,20 @@ func spelled(err error) string {
 
 // answerEventMill prints the result of an investigation plugin, with the members
 // that its contract knows (Event Mill, ToolResult) beside the host's own.
-func (c *command) answerEventMill(ref, session string, res plugin.Result, err error) error {
+func (c *command) answerEventMill(ref, session string, res plugin.Result, done []exported, err error) error {
 	var waits unfinished
 	if errors.As(err, &waits) || err == nil && res.Status != "" && !res.Status.Ended() {
 		return c.answer(ref, res, err)
 	}
 	if c.json {
-		return c.answerEventMillJSON(session, res, err)
+		return c.answerEventMillJSON(session, res, done, err)
 	}
 	if answered := c.answer(ref, res, err); answered != nil {
 		c.showMade(res.Artifacts)
 		return answered
 	}
 	c.showMade(res.Artifacts)
+	c.showExported(done)
 	if res.Metrics["fresh_process"] == true {
 		c.say("the process of the session is a new one; what its plugins kept in memory before is lost")
 	}
@@ -86,7 +86,7 @@ func (c *command) showMade(made []plugin.Artifact) {
 	}
 }
 
-func (c *command) answerEventMillJSON(session string, res plugin.Result, err error) error {
+func (c *command) answerEventMillJSON(session string, res plugin.Result, done []exported, err error) error {
 	if !c.debug {
 		res.Diagnostics = nil
 	}
@@ -113,6 +113,9 @@ func (c *command) answerEventMillJSON(session string, res plugin.Result, err err
 	}
 	if res.Artifacts == nil {
 		object["artifacts"] = []plugin.Artifact{}
+	}
+	if len(done) > 0 {
+		object["exported"] = done
 	}
 	if err != nil {
 		e := plugin.AsError(err)
@@ -160,8 +163,6 @@ func readArguments(args []string) (object string, list []argument, err error) {
 			continue
 		case !isFlag || name == "":
 			return "", nil, usage{fmt.Errorf("%s after --: write --name value, a bare --flag, or one JSON object", quoted(arg))}
-		case slices.ContainsFunc(list, func(a argument) bool { return a.name == name }):
-			return "", nil, usage{fmt.Errorf("--%s is given twice after --", name)}
 		case assigned:
 			list = append(list, argument{name: name, text: text})
 		case i+1 < len(args) && !strings.HasPrefix(args[i+1], "--"):

@@ -66,6 +66,7 @@ func TestArgumentsAfterTheDashes(t *testing.T) {
 		{[]string{"--a=1=2", "--n", "-5", "--empty", ""}, "", "a=1=2 n=-5 empty="},
 		{[]string{`{"a":1}`}, `{"a":1}`, ""},
 		{[]string{`{"a":1}`, "--b", "2"}, `{"a":1}`, "b=2"},
+		{[]string{"--a", "1", "--a", "2"}, "", "a=1 a=2"}, // of which an investigation plugin gets the last
 		{[]string{"--json", `{"a":1}`}, "", `json={"a":1}`},
 	} {
 		object, list, err := readArguments(test.args)
@@ -84,7 +85,7 @@ func TestArgumentsAfterTheDashes(t *testing.T) {
 			t.Errorf("%q: %q %q %v", test.args, object, got, err)
 		}
 	}
-	for _, args := range [][]string{{"word"}, {"--"}, {"--=x"}, {"--a", "1", "2"}, {"-a"}, {`{}`, `{}`}, {"--a", "1", "--a", "2"}, {"--a", "\xff"}, {"\xff"}, {""}} {
+	for _, args := range [][]string{{"word"}, {"--"}, {"--=x"}, {"--a", "1", "2"}, {"-a"}, {`{}`, `{}`}, {"--a", "\xff"}, {"\xff"}, {""}} {
 		if object, list, err := readArguments(args); !isUsage(err) {
 			t.Errorf("%q: %q %v %v", args, object, list, err)
 		}

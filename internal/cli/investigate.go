@@ -21,7 +21,7 @@ func (c *command) sessionOf(ctx context.Context, a *app.App, t *plugin.Target, n
 		if t == nil || t.Manifest.Dialect != eventMill || !c.mayCall(a, t) {
 			return session.Session{}, nil // where it may not be called, the call says so
 		}
-		s, err := sessions.Create(ctx, a.Config.Tenant, session.Open{Name: t.Manifest.Name, Pillar: t.Manifest.Pillar})
+		s, err := sessions.Create(ctx, a.Config.Tenant, session.Open{Name: t.Manifest.Name}) // its pillar is the analyst's to choose
 		if err == nil {
 			c.say("session %s", s.ID)
 		}

@@ -16,8 +16,10 @@ func (c *command) reference() *cobra.Command {
 		Use:   "reference",
 		Short: "Manage the data that plugins look things up in",
 		Long: `Manage the data that plugins look things up in: one file for each key, in the
-directory reference of the data directory. Nothing is there until somebody adds it,
-and plugins do without.`,
+directory reference of the data directory. Plugins do without what is not there.
+
+An excerpt of MITRE ATT&CK, of the matrices enterprise and ics, is there as
+mitre_techniques until another is added.`,
 	}
 	cmd.AddCommand(c.referenceList(), c.referenceAdd(), c.referenceRemove(), c.referenceMitre())
 	return cmd
@@ -74,25 +76,25 @@ func (c *command) referenceRemove() *cobra.Command {
 func (c *command) referenceMitre() *cobra.Command {
 	return c.withJSON(&cobra.Command{
 		Use:   "mitre FILE...",
-		Short: "Make the tables of techniques from bundles of MITRE ATT&CK",
-		Long: `Make the tables of techniques from bundles of MITRE ATT&CK, as MITRE publishes them in
+		Short: "Make the table of techniques from bundles of MITRE ATT&CK",
+		Long: `Make the table of techniques from bundles of MITRE ATT&CK, as MITRE publishes them in
 STIX 2 (enterprise-attack.json, mobile-attack.json, ics-attack.json). What was revoked
 or deprecated is left out.
 
-Plugins find all of them under mitre_techniques, and those of the enterprise matrix
-under mitre_attack_enterprise: {"T1566.001": {name, tactics, url, matrix}}.`,
+Plugins find them under mitre_techniques, in the place of the excerpt that is there
+before: {"T1566.001": {name, tactics, url, matrix}}.`,
 		Example: `  mortise reference mitre enterprise-attack.json`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.referring(cmd, func(a *app.App) error {
-				keys, counts, err := a.Reference.AddMitre(args...)
+				key, counts, err := a.Reference.AddMitre(args...)
 				if err != nil {
 					return err
 				}
 				for _, matrix := range slices.Sorted(maps.Keys(counts)) {
 					c.say("%d techniques of the matrix %s", counts[matrix], matrix)
 				}
-				return c.showKeys(keys, false)
+				return c.showKeys([]reference.Key{key}, false)
 			})
 		},
 	})

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,7 +23,7 @@ func (c *command) route() *cobra.Command {
 		Use:   "route TEXT",
 		Short: "Find the operations that fit a request, and say why",
 		Long: `Find the operations that fit a request: at most five, the best first, each with what
-speaks for it and against it. Then what was left out, with the reason, and what goes on
+speaks for it. Then what was left out, with the reason, and what goes on
 with what was found.
 
 Nothing runs, and no model is asked: the same request gives the same answer. What is
@@ -73,7 +74,7 @@ func (c *command) showRoute(a router.Answer, everything bool) error {
 	} else {
 		t := c.fitted("RANK", "OPERATION", "SCORE", "WHY")
 		for i, choice := range a.Included {
-			t.row(fmt.Sprint(i+1), choice.Operation, fmt.Sprint(choice.Score), why(choice))
+			t.row(fmt.Sprint(i+1), choice.Operation, points(choice.Score), why(choice))
 		}
 		if err := t.flush(); err != nil {
 			return err
@@ -87,7 +88,7 @@ func (c *command) showRoute(a router.Answer, everything bool) error {
 		}
 		t := c.fitted("LEFT OUT", "SCORE", "WHY")
 		for _, e := range shown {
-			t.row(e.Operation, fmt.Sprint(e.Score), e.Reason)
+			t.row(e.Operation, points(e.Score), e.Reason)
 		}
 		if err := t.flush(); err != nil {
 			return err
@@ -116,11 +117,14 @@ func (c *command) fitted(titles ...string) *table {
 	return t
 }
 
+// points spells a score, 2.34.
+func points(score float64) string { return strconv.FormatFloat(score, 'f', 2, 64) }
+
 // why says on one line what a score is made of.
 func why(choice router.Choice) string {
 	var parts []string
 	for _, mark := range choice.Reasons {
-		parts = append(parts, fmt.Sprintf("%+d %s", mark.Points, mark.Why))
+		parts = append(parts, fmt.Sprintf("+%s %s", points(mark.Points), mark.Why))
 	}
 	return strings.Join(append(parts, choice.Notes...), "; ")
 }

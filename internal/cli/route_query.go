@@ -23,8 +23,8 @@ const headBytes = 8 << 10
 const maxGiven = 1000
 
 // atHand adds to a query what is known of a session, and the artifacts that
-// were given: files, or what is in the session. Where none are given, all of
-// the session are at hand.
+// were given: files, or what is in the session. Where none are given, all that
+// people put into the session are at hand.
 func atHand(ctx context.Context, a *app.App, q *router.Query, in string, given []string) error {
 	if len(given) > maxGiven {
 		return usage{fmt.Errorf("--artifact is given %d times; %d times are accepted", len(given), maxGiven)}
@@ -47,6 +47,9 @@ func atHand(ctx context.Context, a *app.App, q *router.Query, in string, given [
 	}
 	if len(given) == 0 {
 		for i := range kept {
+			if kept[i].SourceTool != "" { // what tools made says what was done, not what is asked
+				continue
+			}
 			q.Artifacts = append(q.Artifacts, router.Artifact{ID: kept[i].ID, Type: kept[i].Type, Name: kept[i].Name})
 		}
 		return nil

@@ -58,11 +58,14 @@ The input is a JSON object: given whole with --input, or member by member with
 as JSON where the operation's schema does not ask for text, and else as text.
 
 After -- stand members of the input as well: --name value, a bare --flag for true,
-or one JSON object. For an investigation plugin these values are text.
+or one JSON object. For an investigation plugin these values are text, but for what
+its schema calls an integer, number, boolean, object or array (a,b,c or JSON).
 
 An investigation plugin works in a session: the one that --session names, or a new
 one. --artifact registers a file in it, once, and tells the plugin of it; what plugins
-keep in memory is there for the next call of a session that is named.
+keep in memory is there for the next call of a session that is named. A file that an
+argument asks such a plugin to write, as --output_path does, is registered as well, and
+written there when the call has succeeded.
 
 A call that policy wants a person's word for is waited for: this says what it waits
 for, and who may approve it where. Ctrl-C, and the end of --wait, leave it waiting;
@@ -154,6 +157,12 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 	if err != nil {
 		return err
 	}
+	var exports []export
+	if investigates && f.dryRun == "" {
+		if exports, err = f.exports(input); err != nil {
+			return c.refuseRun(ref, in.ID, investigates, err)
+		}
+	}
 	watch := c.watch()
 	call := plugin.Call{
 		Tenant:    a.Config.Tenant,
@@ -184,12 +193,16 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 	if err == nil && !f.noWait && (res.Status == plugin.PendingApproval || res.Status == plugin.InProgress && f.waits) {
 		res, err = c.hold(ctx, a, res, f.wait)
 	}
+	var done []exported
+	if err == nil && res.Status == plugin.Succeeded {
+		done, err = c.export(ctx, a, in.ID, exports, res.Artifacts)
+	}
 	// The books are closed before anything is printed, so that whatever happens
 	// next, an answer that somebody has seen is on record.
 	if closed := c.closeBooks(a, err != nil || target != nil && len(target.Operation.Effects) > 0 && call.Dry == nil); closed != nil {
 		return closed
 	}
-	answered := c.answerAs(ref, in.ID, target, f, res, err)
+	answered := c.answerAs(ref, in.ID, target, f, res, done, err)
 	if !c.json {
 		c.adviseRun(ctx, a, target, ref, f, err)
 	}
@@ -225,31 +238,7 @@ func (c *command) refuseRun(ref, session string, investigates bool, err error) e
 	if !investigates || !c.json || errors.As(err, &wrong) {
 		return err
 	}
-	return c.answerEventMill(ref, session, plugin.Result{}, err)
-}
-
-// check refuses flags that cannot be meant.
-func (f *runFlags) check(json bool) error {
-	switch {
-	case f.envelope != "" && f.envelope != dialect.Shu:
-		return usage{fmt.Errorf("--envelope %s: there is %s", f.envelope, dialect.Shu)}
-	case f.envelope != "" && !json:
-		return usage{errors.New("--envelope goes with --json")}
-	case f.wait < 0:
-		return usage{fmt.Errorf("--wait %s: it cannot be negative", f.wait)}
-	case f.dryRun != "" && f.dryRun != dryAll && f.dryRun != dryReads:
-		return usage{fmt.Errorf("--dry-run=%s: there is --dry-run, which asks nothing outside, and --dry-run=%s", f.dryRun, dryReads)}
-	case f.dryRun != "" && (f.noWait || f.waits || f.envelope != ""):
-		return usage{errors.New("--dry-run does not go with --wait, --no-wait or --envelope: it ends here, and no contract has a place for what it finds")}
-	case f.noWait && f.waits:
-		return usage{errors.New("--wait and --no-wait: only one of them")}
-	}
-	for _, label := range f.labels {
-		if label != plugin.Untrusted && label != plugin.Private {
-			return usage{fmt.Errorf("--label %s: there are %s and %s", label, plugin.Untrusted, plugin.Private)}
-		}
-	}
-	return nil
+	return c.answerEventMill(ref, session, plugin.Result{}, nil, err)
 }
 
 // answer prints a result, or why there is none. One that has not ended is
@@ -445,12 +434,17 @@ func (c *command) compose(ctx context.Context, a *app.App, t *plugin.Target, in 
 		schema = t.Operation.Input
 	}
 	investigates := t != nil && t.Manifest.Dialect == eventMill
+	seen := map[string]bool{}
 	for _, arg := range arguments {
+		if seen[arg.name] && !investigates { // there the last one counts
+			return nil, usage{fmt.Errorf("--%s is given twice after --", arg.name)}
+		}
+		seen[arg.name] = true
 		switch {
 		case arg.bare:
 			members[arg.name] = true
 		case investigates:
-			members[arg.name] = arg.text
+			members[arg.name] = argumentOf(arg.text, propertyOf(schema, arg.name))
 		default:
 			members[arg.name] = valueOf(arg.text, schema, []string{arg.name})
 		}

@@ -51,6 +51,7 @@ type Config struct {
 	Bindings     []Binding     `yaml:"bindings" json:"bindings"`         // plugins of the runtime protocol
 	Egress       egress.Grants `yaml:"egress" json:"egress"`             // what plugins may reach beyond the public Internet
 	Env          Env           `yaml:"env" json:"env"`                   // what plugins may ask for by name, with x-binding
+	Settings     Settings      `yaml:"settings" json:"settings"`         // what investigation plugins find in context.config, by plugin
 	Models       Models        `yaml:"models" json:"models"`             // language models that plugins may ask
 	Auth         Auth          `yaml:"auth" json:"auth"`                 // with whom people may have accounts that plugins act with
 	Secrets      Secrets       `yaml:"secrets" json:"secrets"`           // where the master key of secrets is
@@ -324,6 +325,7 @@ func (c *Config) check() error {
 	errs = append(errs, c.Server.check()...)
 	errs = append(errs, c.Secrets.check()...)
 	errs = append(errs, c.Env.check()...)
+	errs = append(errs, c.Settings.check()...)
 	if err := c.Egress.Check(); err != nil {
 		errs = append(errs, err)
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -11,6 +12,28 @@ import (
 // with x-binding: env:NAME. They are never those of the host's environment, and
 // no secrets: the file is shown.
 type Env map[string]map[string]string
+
+// Settings are what an administrator sets for investigation plugins: by plugin,
+// the members of context.config. They are no secrets: the file is shown.
+type Settings map[string]map[string]any
+
+const maxSettings = 64 << 10 // bytes of one plugin's, as JSON
+
+func (s Settings) check() (errs []error) {
+	for _, plugin := range slices.Sorted(maps.Keys(s)) {
+		if !envPlugin.MatchString(plugin) {
+			errs = append(errs, fmt.Errorf("settings: %q is no name of a plugin", plugin))
+		}
+		raw, err := json.Marshal(s[plugin])
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("settings of %s: they have no form in JSON: %w", plugin, err))
+		case len(raw) > maxSettings:
+			errs = append(errs, fmt.Errorf("settings of %s: they have %d bytes as JSON; at most %d are taken", plugin, len(raw), maxSettings))
+		}
+	}
+	return errs
+}
 
 const maxEnv = 4 << 10 // bytes of one value
 

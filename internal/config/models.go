@@ -23,8 +23,15 @@ type Models struct {
 	PerMinute int        `yaml:"per_minute" json:"per_minute"`         // queries of a tenant; 0 is no bound
 	AtOnce    int        `yaml:"at_once" json:"at_once"`               // queries under way
 	Timeout   Duration   `yaml:"timeout" json:"timeout"`               // of one attempt
+	Required  string     `yaml:"required" json:"required"`             // what a tool that asks for a model does without one: run, refuse
 	Keep      bool       `yaml:"keep" json:"keep"`                     // whether the ledger keeps what was asked and answered, or its hashes alone
 }
+
+// What a tool that asks for a model does where none is connected.
+const (
+	RequiredRun    = "run"    // it runs and is told that there is none
+	RequiredRefuse = "refuse" // it does not run
+)
 
 // Budget is dollars; 0 is no limit.
 type Budget struct {
@@ -95,7 +102,7 @@ const maxModels = 16
 var providers = map[string]Bytes{"openai": 24 << 20, "anthropic": 22 << 20, "gemini": 14 << 20}
 
 func defaultModels() Models {
-	return Models{Allow: []string{"*"}, Budget: Budget{Day: 10}, PerMinute: 120, AtOnce: 16, Timeout: Duration(5 * time.Minute), Keep: true}
+	return Models{Allow: []string{"*"}, Budget: Budget{Day: 10}, PerMinute: 120, AtOnce: 16, Timeout: Duration(5 * time.Minute), Required: RequiredRun, Keep: true}
 }
 
 // complete fills up what a model leaves to its provider.
@@ -166,6 +173,9 @@ func (m *Models) check() []error {
 	}
 	if m.AtOnce < 1 || m.AtOnce > 1024 {
 		refuse("models.at_once is %d; it is 1 to 1024", m.AtOnce)
+	}
+	if m.Required != RequiredRun && m.Required != RequiredRefuse {
+		refuse("models.required is %q; it is %s, which tells a tool that asks for a model that there is none, or %s", m.Required, RequiredRun, RequiredRefuse)
 	}
 	if t := time.Duration(m.Timeout); t < time.Second || t > time.Hour {
 		refuse("models.timeout is %s; it is 1s to 1h", t)

@@ -108,6 +108,9 @@ func (i *Interpreters) Command(ctx context.Context, pkg plugin.Package, m *plugi
 	default:
 		err = failed("the runner names neither a command nor a source file that can be run: %q", r.Entry)
 	}
+	if plugin.CodeOf(err) == plugin.CodeDependencyMissing && m.Runner.Binding != nil {
+		err = failed("%s", plugin.AsError(err).Message) // what is bound is one program: that it is not there is its contract's launch_failed
+	}
 	if err != nil {
 		return nil, named(m.Name, err)
 	}

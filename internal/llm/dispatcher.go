@@ -115,7 +115,7 @@ func (d *Dispatcher) Ask(ctx context.Context, by Caller, q Query) Answer {
 		return Answer{Err: noModel()}
 	}
 	d.clean(&q)
-	x := &exchange{d: d, by: by, q: &q, began: d.opts.Now(), system: instructed(&q), prompt: grounded(q.Grounding, q.Prompt)}
+	x := &exchange{d: d, by: by, q: &q, began: d.opts.Now(), system: q.System, prompt: grounded(q.Grounding, q.Prompt)}
 	x.day = Today(x.began)
 	a := x.ask(ctx)
 	if err := x.record(ctx, &a); err != nil {

@@ -126,10 +126,10 @@ func TestStructuredOutputIsAskedFor(t *testing.T) {
 		w := newWire(t, format)
 		m := w.model("m", Light)
 		m.JSON = true
-		if a := newDesk(t, nil, m).ask(Query{System: "be brief", Hints: &Hints{Tier: Light, StructuredOutput: true}}); !a.OK || a.Fallback != "" {
+		if a := newDesk(t, nil, m).ask(Query{System: "be brief", Prompt: "as JSON", Hints: &Hints{Tier: Light, StructuredOutput: true}}); !a.OK || a.Fallback != "" {
 			t.Errorf("%s: %+v", format, a)
 		}
-		if got := w.requests()[0]; got.json != mode || got.system != "be brief\n\n"+asJSON {
+		if got := w.requests()[0]; got.json != mode || got.system != "be brief" {
 			t.Errorf("%s: asked %+v", format, got)
 		}
 		m.JSON = false

@@ -60,7 +60,7 @@ func (x *exchange) ask(ctx context.Context) Answer {
 	}
 	a, failure := x.try(ctx, r)
 	a.OK, a.Err = failure == nil, failure
-	a.Cost, a.Attempts, a.Usage = x.spent, len(x.attempts), x.used
+	a.Cost, a.Attempts, a.Usage, a.Estimated = x.spent, len(x.attempts), x.used, x.estimated
 	if a.Attempts == 0 {
 		a.Model = "" // none ran the query
 		if a.Path != PathNone {
@@ -149,7 +149,7 @@ func (x *exchange) withoutURI(m *Model) string {
 // once sends one request.
 func (x *exchange) once(ctx context.Context, m *Model, path string) (Reply, *Error) {
 	x.model = m
-	r := Request{Model: m.ID, System: x.system, Prompt: x.prompt, MaxTokens: x.q.MaxTokens, JSON: m.JSON && x.q.Hints != nil && x.q.Hints.StructuredOutput}
+	r := Request{Model: m.ID, System: x.system, Prompt: x.prompt, MaxTokens: x.q.MaxTokens, JSON: m.JSON && x.q.Hints != nil && x.q.Hints.StructuredOutput && saysJSON(x.q)}
 	if m.MaxOutput > 0 {
 		r.MaxTokens = min(r.MaxTokens, m.MaxOutput)
 	}

@@ -47,11 +47,16 @@ func containsAny(data []string, text string) bool {
 	return false
 }
 
-// asJSON is what a model is told that is to answer with JSON. Some providers
-// insist on the word.
+// saysJSON reports whether a query speaks of JSON. Some providers refuse their
+// JSON mode where it does not, and nothing is added to what a plugin asks.
+func saysJSON(q *Query) bool {
+	return strings.Contains(strings.ToLower(q.Prompt), "json") || strings.Contains(strings.ToLower(q.System), "json")
+}
+
+// asJSON is what a model is told in a conversation whose answer is to be JSON.
 const asJSON = "Answer with one JSON value and nothing else."
 
-// instructed returns the system text of a query.
+// instructed returns the system text of a conversation.
 func instructed(q *Query) string {
 	if q.Hints == nil || !q.Hints.StructuredOutput {
 		return q.System

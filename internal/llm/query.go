@@ -74,7 +74,11 @@ type Answer struct {
 	Path     string
 	Fallback string // why it is not the path, or the model, that was wished for
 	Attempts int    // requests that were sent
-	Cost     MicroCents
+
+	// Estimated says that Usage holds what a provider did not tell: budgets are
+	// charged with it, and no plugin hears of it.
+	Estimated bool
+	Cost      MicroCents
 }
 
 // An Exchange is one query as it is put on record.

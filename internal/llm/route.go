@@ -64,7 +64,7 @@ func (d *Dispatcher) route(q *Query, talk bool) (route, *Error) {
 		if able := filter(r.models, func(m *Model) bool { return m.JSON }); len(able) > 0 {
 			r.models = able
 		} else {
-			r.fallback = "no model for this query has a JSON mode; it was only told to answer with JSON"
+			r.fallback = "no model for this query has a JSON mode"
 		}
 	}
 	if first := r.models[0]; first.Tier != wanted && r.fallback == "" {

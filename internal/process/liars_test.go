@@ -180,6 +180,7 @@ var liars = map[string]func(){
 	"manners/crlf":           answers(strings.Replace(answer, "\n", "\r\n", 1)),
 	"manners/last words":     func() { say(hear(), opening); fmt.Print(strings.ReplaceAll(answer, "ID", hear())); os.Exit(1) },
 	"manners/unknown notice": answers(`{"jsonrpc":"2.0","method":"$/later","params":{}}` + "\n" + answer),
+	"manners/early stderr":   func() { flood(os.Stderr, 64<<20); say(hear(), opening); say(hear(), answer); forever() },
 	"manners/stderr flood":   func() { say(hear(), opening); id := hear(); flood(os.Stderr, 64<<20); say(id, answer); forever() },
 	"manners/drop by drop": func() {
 		say(hear(), opening)

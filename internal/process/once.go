@@ -88,6 +88,7 @@ func (o *once) exchange(target *plugin.Target, call *plugin.Call) (jsontext.Valu
 	if refused := protocol.CheckHandshake(line, want); refused != nil {
 		return nil, named(o.child.name, refused)
 	}
+	o.child.tail.shaken.Store(true)
 
 	// Core then sends one execute request line and expects one execute response line.
 	var fields map[string]string

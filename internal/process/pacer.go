@@ -46,12 +46,20 @@ func (p *pacer) refill() {
 
 // A pacedReader reads as its reader does, at that pace.
 type pacedReader struct {
-	r io.Reader
+	r    io.Reader
+	free func() bool // whether it is not held back now
 	pacer
 }
 
 func (p *pacedReader) Read(b []byte) (int, error) {
 	n, err := p.r.Read(b)
-	p.take(n)
+	p.took(n)
 	return n, err
+}
+
+// took is take, where it is held back.
+func (p *pacedReader) took(bytes int) {
+	if !p.free() {
+		p.take(bytes)
+	}
 }

@@ -138,6 +138,7 @@ func (r *Runner) Run(ctx context.Context, target *plugin.Target, call *plugin.Ca
 		w.attach(services)
 		res, held, err := w.execute(ctx, target, call, services)
 		w.tell(&res, err)
+		brief(&res, target, call)
 		return res, held, err
 	})
 }
@@ -399,6 +400,7 @@ func (r *Runner) open(ctx context.Context, g *group) (*worker, error) {
 		s.wait()
 		return nil, err
 	}
+	w.child.tail.shaken.Store(true)
 	fault.At("handshake")
 	return w, nil
 }

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
@@ -14,10 +15,15 @@ import (
 const (
 	tailBytes = 64 << 10
 	lineBytes = 8 << 10
+	maxEarly  = 1000 // lines before the handshake that go to the log
 )
 
-// A tail keeps the last lines of a plugin's stderr.
+// A tail keeps the last lines of a plugin's stderr. Until the plugin has shaken
+// hands it is read as fast as it comes: who writes much at the start, such as
+// warnings of what is imported, would else be late with the handshake.
 type tail struct {
+	shaken atomic.Bool
+
 	mu    sync.Mutex
 	lines []string
 	size  int
@@ -26,15 +32,22 @@ type tail struct {
 // readFrom reads lines to the end of r, keeps the last of them and tells each
 // to log. A long line is cut; the rest of it is passed over.
 func (t *tail) readFrom(r io.Reader, log func(line string)) {
-	paced := &pacedReader{r: r}
+	paced := &pacedReader{r: r, free: func() bool { return !t.shaken.Load() }}
+	early := 0
 	buf := bufio.NewReaderSize(paced, lineBytes)
 	for {
 		chunk, err := buf.ReadSlice('\n')
 		if len(chunk) > 0 {
 			line := printable(strings.TrimRight(string(chunk), "\r\n"))
 			t.add(line)
-			log(line)
-			paced.take(paceText)
+			switch {
+			case t.shaken.Load():
+				log(line)
+			case early < maxEarly: // what comes then is in the tail alone
+				early++
+				log(line)
+			}
+			paced.took(paceText)
 		}
 		for errors.Is(err, bufio.ErrBufferFull) {
 			_, err = buf.ReadSlice('\n')

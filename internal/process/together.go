@@ -50,6 +50,21 @@ func of(target *plugin.Target, err error) error {
 	}
 }
 
+// maxSummary is how many characters of a summary a model is given (Event Mill,
+// summarize_for_llm).
+const maxSummary = 2000
+
+// brief cuts the summary of an investigation plugin, unless it is a person at a
+// terminal who reads it: they get it as it is.
+func brief(res *plugin.Result, target *plugin.Target, call *plugin.Call) {
+	if !together(target.Manifest) || call.Origin == plugin.OriginCLI || len(res.Summary) <= maxSummary {
+		return
+	}
+	if text := []rune(res.Summary); len(text) > maxSummary {
+		res.Summary = string(text[:maxSummary-3]) + "..."
+	}
+}
+
 // An attacher is services that read what a plugin writes into its scratch
 // directory. It must not keep the files longer than the call.
 type attacher interface {

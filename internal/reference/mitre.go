@@ -15,20 +15,20 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// The keys of the table of techniques.
+// MitreTechniques is the key of the table of techniques, of all matrices.
+const MitreTechniques = "mitre_techniques"
+
 const (
-	MitreTechniques = "mitre_techniques"        // of all matrices
-	MitreEnterprise = "mitre_attack_enterprise" // of the enterprise matrix alone
-	maxTechniques   = 20_000                    // in one table
-	maxObject       = 8 << 20                   // bytes of one object of a bundle
-	maxBundle       = 1 << 30                   // bytes of a bundle
-	maxText         = 1_000                     // bytes of a name, an address or a tactic
+	maxTechniques = 20_000  // in one table
+	maxObject     = 8 << 20 // bytes of one object of a bundle
+	maxBundle     = 1 << 30 // bytes of a bundle
+	maxText       = 1_000   // bytes of a name, an address or a tactic
 )
 
 // A Technique is what the table has of a technique of MITRE ATT&CK.
 type Technique struct {
 	Name    string   `json:"name"`
-	Tactics []string `json:"tactics"` // as the matrix spells them: initial-access
+	Tactics []string `json:"tactics"` // Initial Access, Command And Control
 	URL     string   `json:"url"`
 	Matrix  string   `json:"matrix"` // enterprise, mobile, ics
 }
@@ -172,8 +172,9 @@ func techniqueOf(o *object) (id string, t Technique, ok bool) {
 		}
 	}
 	for _, phase := range o.Phases {
-		if _, known := matrices[phase.Chain]; known && phase.Phase != "" && !slices.Contains(t.Tactics, phase.Phase) {
-			t.Tactics = append(t.Tactics, cut(phase.Phase))
+		tactic := titled(cut(phase.Phase))
+		if _, known := matrices[phase.Chain]; known && tactic != "" && !slices.Contains(t.Tactics, tactic) {
+			t.Tactics = append(t.Tactics, tactic)
 		}
 	}
 	return id, t, true
@@ -196,14 +197,14 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxText)], "\uFFFD")
 }
 
-// AddMitre makes the tables of techniques from bundles in files, in the place of
-// those that there were. It returns their keys.
-func (d *Data) AddMitre(files ...string) ([]Key, map[string]int, error) {
+// AddMitre makes the table of techniques from bundles in files, in the place of
+// the one that there was. It returns its key, and how many there are of each matrix.
+func (d *Data) AddMitre(files ...string) (Key, map[string]int, error) {
 	all := map[string]Technique{}
 	for _, path := range files {
 		table, err := readBundle(path)
 		if err != nil {
-			return nil, nil, err
+			return Key{}, nil, err
 		}
 		for id, t := range table {
 			if earlier, taken := all[id]; taken {
@@ -212,33 +213,16 @@ func (d *Data) AddMitre(files ...string) ([]Key, map[string]int, error) {
 			all[id] = t
 		}
 	}
-	enterprise := map[string]Technique{}
 	counts := map[string]int{}
-	for id, t := range all {
+	for _, t := range all {
 		counts[t.Matrix]++
-		if t.Matrix == "enterprise" {
-			enterprise[id] = t
-		}
 	}
-	var keys []Key
-	for _, table := range []struct {
-		key  string
-		rows map[string]Technique
-	}{{MitreTechniques, all}, {MitreEnterprise, enterprise}} {
-		if len(table.rows) == 0 {
-			continue
-		}
-		raw, err := json2.Marshal(table.rows, json2.Deterministic(true))
-		if err != nil {
-			return nil, nil, err
-		}
-		key, err := d.put(table.key, ".json", raw)
-		if err != nil {
-			return nil, nil, err
-		}
-		keys = append(keys, key)
+	raw, err := json2.Marshal(all, json2.Deterministic(true))
+	if err != nil {
+		return Key{}, nil, err
 	}
-	return keys, counts, nil
+	key, err := d.put(MitreTechniques, ".json", raw)
+	return key, counts, err
 }
 
 func readBundle(path string) (map[string]Technique, error) {

@@ -150,25 +150,25 @@ func TestATableIsMadeOfABundle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"T0800":{"name":"Plant","tactics":["impact"],"url":"","matrix":"ics"},` +
+	const want = `{"T0800":{"name":"Plant","tactics":["Impact"],"url":"","matrix":"ics"},` +
 		`"T1400":{"name":"Mobile one","tactics":[],"url":"","matrix":"mobile"},` +
 		`"T1401":{"name":"Mobile two","tactics":[],"url":"","matrix":"mobile"},` +
-		`"T1566":{"name":"Phishing","tactics":["initial-access"],"url":"https://attack.example.org/T1566","matrix":"enterprise"},` +
-		`"T1566.001":{"name":"Spearphishing Attachment","tactics":["initial-access"],"url":"https://attack.example.org/T1566/001","matrix":"enterprise"}}`
+		`"T1566":{"name":"Phishing","tactics":["Initial Access"],"url":"https://attack.example.org/T1566","matrix":"enterprise"},` +
+		`"T1566.001":{"name":"Spearphishing Attachment","tactics":["Initial Access"],"url":"https://attack.example.org/T1566/001","matrix":"enterprise"}}`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 
 	d := Open(t.TempDir())
-	keys, counts, err := d.AddMitre(file(t, "b.json", bundle))
-	if err != nil || len(keys) != 2 || counts["enterprise"] != 2 || counts["mobile"] != 2 || counts["ics"] != 1 {
-		t.Errorf("%v %v %v", keys, counts, err)
+	key, counts, err := d.AddMitre(file(t, "b.json", bundle))
+	if err != nil || key.Key != MitreTechniques || counts["enterprise"] != 2 || counts["mobile"] != 2 || counts["ics"] != 1 {
+		t.Errorf("%v %v %v", key, counts, err)
 	}
 	if value := get(t, d, MitreTechniques); value != want {
 		t.Errorf("%s is %s", MitreTechniques, value)
 	}
-	if value := get(t, d, MitreEnterprise); strings.Contains(value, "T1400") || !strings.Contains(value, "T1566.001") {
-		t.Errorf("%s is %s", MitreEnterprise, value)
+	if value := get(t, d, "mitre_attack_enterprise"); value != "-" {
+		t.Errorf("a key that published hosts do not have is %s", value)
 	}
 }
 

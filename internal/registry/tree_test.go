@@ -52,10 +52,10 @@ func TestATreeOfToolsIsOnePackage(t *testing.T) {
 	write(t, tree+"/log_analysis/twin/manifest.json", millManifest("report", "2.0.0"))
 	write(t, tree+"/log_analysis/twin/tool.py", "")
 	report, err := b.Register(t.Context(), tree, registry.RegisterOptions{Enable: true})
-	if err != nil || names(tree, report) != "fetch report (log_analysis/broken) (log_analysis/twin)" {
+	if err != nil || names(tree, report) != "fetch report (log_analysis/broken) (log_analysis/report)" {
 		t.Fatalf("%s, %v", names(tree, report), err)
 	}
-	if got := report.Failed[1].Err.Error(); !strings.Contains(got, "at /tool_name: the tool in log_analysis/report of the same tree is called so too") {
+	if got := report.Failed[1].Err.Error(); !strings.Contains(got, "at /tool_name: the tool in log_analysis/twin of the same tree is called so too") {
 		t.Error(got)
 	}
 	if got := b.packages(); len(got) != 1 {
@@ -65,7 +65,7 @@ func TestATreeOfToolsIsOnePackage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := b.Resolve(t.Context(), "report/report@1.x")
+	other, err := b.Resolve(t.Context(), "report/report@2.x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestATreeOfToolsIsOnePackage(t *testing.T) {
 		t.Errorf("packages %q", got)
 	}
 	b.reopen()
-	b.expect("report", "report/report@1.0.0")
+	b.expect("report", "report/report@2.0.0")
 	now, _ := b.Resolve(t.Context(), "report")
 	if err := b.CheckPackage(t.Context(), now.Package); err != nil {
 		t.Error(err)

@@ -93,13 +93,13 @@ func (r *request) chains(in []*scored, candidates []Candidate) []Chain {
 	return all[:min(MostChains, len(all))]
 }
 
-// barred reports whether a chain to a candidate would lead nowhere. That its
-// artifacts are not there yet is no reason: the chain is to make them.
+// barred reports whether a chain to a candidate would lead nowhere: one of
+// another pillar is what a chain is for.
 func (r *request) barred(c Candidate) bool {
 	if r.named(c) {
 		return false
 	}
-	unread := *c.Operation
-	unread.Consumes = nil
-	return r.obstacle(&unread, true) != ""
+	there := *c.Manifest
+	there.Pillar = ""
+	return r.obstacle(Candidate{&there, c.Operation}, true) != ""
 }

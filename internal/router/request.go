@@ -17,6 +17,7 @@ const MaxText = 32 << 10
 // A request is a query as the router understands it.
 type request struct {
 	query  Query
+	text   string              // in lower case, as far as it is read
 	words  string              // the words of the text in lower case, a space before and after each
 	names  map[string]struct{} // what may be a name in the text, in lower case
 	cut    bool
@@ -38,6 +39,7 @@ func read(q Query, candidates []Candidate) *request {
 		}
 	}
 	text = strings.ToLower(strings.ToValidUTF8(text, " "))
+	r.text = text
 	r.words, r.names = wordsOf(text), namesIn(text)
 	var types []string
 	for _, artifact := range q.Artifacts {
@@ -107,21 +109,24 @@ func (r *request) named(c Candidate) bool {
 }
 
 // choosePillar returns the pillar of the request and why it is that one: what
-// was chosen, then an artifact that belongs to one pillar, then words, then the
-// session's, then the usual one.
+// was chosen, then the session's, then that of an artifact which belongs to one
+// pillar, then that of the terms in the text, then the usual one.
 func (r *request) choosePillar() (name, why string) {
 	if r.query.Pillar != "" {
 		return r.query.Pillar, "it was chosen"
 	}
+	if r.query.Session != "" {
+		return r.query.Session, "it is that of the session"
+	}
 	spoken := map[string][]string{}
 	for _, p := range pillars {
-		for _, phrase := range p.words {
-			if r.says(phrase) {
-				spoken[p.name] = append(spoken[p.name], phrase)
+		for _, term := range p.terms {
+			if strings.Contains(r.text, term) {
+				spoken[p.name] = append(spoken[p.name], strings.TrimSpace(term))
 			}
 		}
 	}
-	// Where artifacts belong to several pillars, the words decide among those.
+	// Where artifacts belong to several pillars, the terms decide among those.
 	var strong *pillar
 	for i := range pillars {
 		p := &pillars[i]
@@ -138,15 +143,11 @@ func (r *request) choosePillar() (name, why string) {
 			name, most = p.name, n
 		}
 	}
-	switch {
-	case most > 0:
-		found := spoken[name]
-		return name, "the text says " + strings.Join(found[:min(5, len(found))], ", ")
-	case r.query.Session != "":
-		return r.query.Session, "it is that of the session"
-	default:
+	if most == 0 {
 		return usualPillar, "nothing speaks for another"
 	}
+	found := spoken[name]
+	return name, "the text says " + strings.Join(found[:min(5, len(found))], ", ")
 }
 
 // chooseFacets returns what the request is about: the facets that the tables

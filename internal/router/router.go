@@ -65,23 +65,23 @@ type Answer struct {
 type Choice struct {
 	Operation string   `json:"operation"` // plugin/operation
 	Version   string   `json:"version"`
-	Score     int      `json:"score"`
+	Score     float64  `json:"score"`
 	Reasons   []Mark   `json:"reasons"`
 	Notes     []string `json:"notes,omitempty"` // why it would have been left out, had it not been named
 }
 
-// A Mark is what speaks for an operation, or against it.
+// A Mark is what speaks for an operation.
 type Mark struct {
-	Points int    `json:"points"`
-	Why    string `json:"why"`
+	Points float64 `json:"points"`
+	Why    string  `json:"why"`
 }
 
 // An Exclusion is an operation that was left out.
 type Exclusion struct {
-	Operation string `json:"operation"`
-	Version   string `json:"version"`
-	Score     int    `json:"score"`
-	Reason    string `json:"reason"`
+	Operation string  `json:"operation"`
+	Version   string  `json:"version"`
+	Score     float64 `json:"score"`
+	Reason    string  `json:"reason"`
 }
 
 // Route chooses among the candidates.

@@ -2,102 +2,105 @@ package router
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
-	"time"
+	"unicode/utf8"
 
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// The points of a mark.
+// The points of a mark. A share is of the whole: all the types that an operation
+// reads, or as many words as count.
 const (
-	pointsPillar   = 50
-	pointsAdjacent = 25
-	pointsArtifact = 30
-	pointsFacet    = 10 // for each that fits
-	pointsAuto     = 5
-	pointsChain    = 10
+	pointsPillar   = 1.0
+	pointsArtifact = 0.8 // for the share of the types it reads that are at hand
+	pointsFacet    = 0.6 // for the share of its capabilities' words in the text, each worth facetShare
+	pointsWords    = 0.4 // for the share of its name's, titles' and tags' words in the text, each worth wordShare
+	facetShare     = 0.3
+	wordShare      = 0.2
 )
 
-// stabilities are the points of each stability; any other has none.
-var stabilities = map[plugin.Stability]int{plugin.Core: 10, plugin.Verified: 5, plugin.Deprecated: -10}
-
-// costs likewise; medium is how some spell moderate.
-var costs = map[string]int{"moderate": -5, "medium": -5, "high": -10}
+// shortWord is the length in letters from which a word of a name, a title or a
+// tag counts: of and to say nothing.
+const shortWord = 3
 
 // A scored candidate has its points and what keeps it out.
 type scored struct {
 	Candidate
-	points   int
+	points   float64
 	marks    []Mark
 	named    bool   // the text has its name
 	obstacle string // "" where nothing keeps it out
 }
 
-func (s *scored) mark(points int, format string, args ...any) {
-	if points != 0 {
-		s.points += points
+func (s *scored) mark(points float64, format string, args ...any) {
+	if points = rounded(points); points != 0 {
+		s.points = rounded(s.points + points)
 		s.marks = append(s.marks, Mark{points, fmt.Sprintf(format, args...)})
 	}
 }
+
+func rounded(points float64) float64 { return math.Round(points*1000) / 1000 }
 
 // score gives a candidate its points and finds what keeps it out.
 func (r *request) score(c Candidate) *scored {
 	s := &scored{Candidate: c, marks: []Mark{}, named: r.named(c)}
 	op := c.Operation
-	switch pillar := c.Manifest.Pillar; {
-	case pillar == "":
-	case pillar == r.pillar:
+	if pillar := c.Manifest.Pillar; pillar != "" && pillar == r.pillar {
 		s.mark(pointsPillar, "its pillar is %s", pillar)
-	case adjacent(pillar, r.pillar):
-		s.mark(pointsAdjacent, "its pillar, %s, is next to %s", pillar, r.pillar)
 	}
-	if has := r.reads(op); len(has) > 0 {
-		s.mark(pointsArtifact, "it reads %s", strings.Join(has, ", "))
+	if wanted, has := kinds(op.Consumes), r.reads(op); len(has) > 0 {
+		s.mark(pointsArtifact*float64(len(has))/float64(len(wanted)), "it reads %s", strings.Join(has, ", "))
 	}
-	for _, facet := range distinct(op.Facets) {
-		if _, about := slices.BinarySearch(r.facets, facet); about {
-			s.mark(pointsFacet, "%s", facet)
-		}
+	if words := r.found(facetWords(op), 2); len(words) > 0 {
+		s.mark(pointsFacet*min(1, facetShare*float64(len(words))), "its capabilities say %s", strings.Join(words, ", "))
 	}
-	if link, ok := r.after(c); ok {
-		s.mark(pointsChain, "%s", link.Reason)
+	if words := r.found(titleWords(c), shortWord); len(words) > 0 {
+		s.mark(pointsWords*min(1, wordShare*float64(len(words))), "its name, titles and tags say %s", strings.Join(words, ", "))
 	}
-	fits := s.points > 0
-	s.mark(stabilities[op.Stability], "it is %s", op.Stability)
-	if op.AutoInvoke {
-		s.mark(pointsAuto, "a model may use it without a person")
-	}
-	s.mark(haste(op.Timeout), "it may take %s", op.Timeout)
-	s.mark(costs[op.Cost], "its cost is %s", op.Cost)
-	s.obstacle = r.obstacle(op, fits)
+	_, follows := r.after(c)
+	s.obstacle = r.obstacle(c, s.points > 0 || follows)
 	return s
 }
 
-// haste returns the points of a time limit: none up to 30 s, which is fast,
-// -5 up to 120 s, which is medium, and -10 for more.
-func haste(limit time.Duration) int {
-	switch {
-	case limit <= 30*time.Second:
-		return 0
-	case limit <= 120*time.Second:
-		return -5
-	default:
-		return -10
-	}
+// found returns those words that the text has, sorted, each once, of so many
+// letters at least.
+func (r *request) found(words []string, letters int) []string {
+	return slices.DeleteFunc(distinct(words), func(word string) bool { return utf8.RuneCountInString(word) < letters || !r.says(word) })
 }
 
-// obstacle says what keeps an operation out.
-func (r *request) obstacle(op *plugin.Operation, fits bool) string {
-	switch wanted := kinds(op.Consumes); {
+// facetWords returns the words of an operation's capabilities, without their
+// namespaces.
+func facetWords(op *plugin.Operation) []string {
+	var words []string
+	for _, facet := range op.Facets {
+		namespace, value, _ := strings.Cut(facet, ":")
+		if value == "" {
+			value = namespace
+		}
+		words = append(words, strings.Fields(wordsOf(strings.ToLower(value)))...)
+	}
+	return words
+}
+
+// titleWords returns the words by which a person knows a candidate.
+func titleWords(c Candidate) []string {
+	texts := append([]string{c.Manifest.Name, c.Manifest.DisplayName, c.Operation.Name, c.Operation.Title}, c.Operation.Tags...)
+	return strings.Fields(wordsOf(strings.ToLower(strings.Join(texts, " "))))
+}
+
+// obstacle says what keeps a candidate out.
+func (r *request) obstacle(c Candidate, fits bool) string {
+	switch op := c.Operation; {
 	case !r.query.Hidden && (op.Stability == plugin.Experimental || op.Stability == plugin.Deprecated):
 		return fmt.Sprintf("it is %s, which is hidden unless it is named", op.Stability)
 	case !r.query.Hidden && op.Hidden:
 		return "it is hidden unless it is named"
 	case op.NeedsModel && !r.query.Model:
 		return "it needs a model, and none is connected"
-	case len(wanted) > 0 && !slices.Contains(op.Consumes, none) && len(r.reads(op)) == 0:
-		return "it reads " + strings.Join(wanted, " or ") + ", and there is no such artifact"
+	case c.Manifest.Pillar != "" && c.Manifest.Pillar != r.pillar:
+		return fmt.Sprintf("its pillar is %s, and the request's is %s", c.Manifest.Pillar, r.pillar)
 	case !fits:
 		return "nothing of the request speaks for it"
 	}

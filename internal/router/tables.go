@@ -1,9 +1,6 @@
 package router
 
-import (
-	"regexp"
-	"slices"
-)
+import "regexp"
 
 // usualPillar is that of a request of which nothing tells the pillar.
 const usualPillar = "log_analysis"
@@ -13,36 +10,25 @@ const none = "none"
 
 // A pillar is one field of investigation with what tells that it is meant.
 type pillar struct {
-	name     string
-	strong   string   // the type of artifact that belongs to no other; "" for none
-	adjacent []string // the pillars next to it
-	words    []string // what a text says that is about it
+	name   string
+	strong string   // the type of artifact that belongs to no other; "" for none
+	terms  []string // parts of words that a text about it has, in lower case: login has log
 }
 
-// pillars are the five, in the order in which they are taken where words speak
+// pillars are the five, in the order in which they are taken where terms speak
 // for several alike.
 var pillars = []pillar{
-	{"network_forensics", "pcap", []string{"log_analysis"}, []string{
-		"pcap", "pcapng", "packet", "packet capture", "network", "network traffic", "netflow", "flow", "conversation", "port", "port scan", "protocol",
-		"dns", "tcp", "udp", "icmp", "tls", "handshake", "beacon", "beaconing", "exfiltration", "lateral movement", "firewall", "wireshark", "tcpdump",
-		"zeek", "suricata", "snort", "subnet", "bandwidth", "user agent", "c2", "command and control", "talked to", "top talker",
+	{"network_forensics", "pcap", []string{
+		"pcap", "packet", "network", "traffic", "netflow", "firewall", "dns", "tcp", "udp", "port scan", "beacon", "exfil", "ip address", "talked to",
 	}},
-	{"cloud_investigation", "cloud_audit_log", []string{"log_analysis"}, []string{
-		"cloud", "aws", "gcp", "azure", "cloudtrail", "guardduty", "cloud audit", "audit log", "iam", "bucket", "s3", "gcs", "blob storage", "service account",
-		"role assumption", "assumed role", "kubernetes", "gke", "eks", "vpc", "tenant", "entra", "azure ad", "lambda", "compute instance", "access key",
+	{"cloud_investigation", "cloud_audit_log", []string{"cloud", "aws", "azure", "gcp", "iam ", "bucket", "kubernetes", "service account"}},
+	{"log_analysis", "", []string{
+		"log", "event", "failed", "error", "auth", "brute force", "ssh", "timeline", "pattern", "anomal", "indicator", "ioc", "threat intel", "advisory",
+		"grep", "search", "stack trace", "siem", "image", "screenshot", "photo",
 	}},
-	{"log_analysis", "", []string{"network_forensics", "cloud_investigation"}, []string{
-		"log", "log file", "event log", "syslog", "auth log", "access log", "journal", "evtx", "sysmon", "windows event", "siem", "splunk", "event",
-		"pattern", "anomaly", "anomalies", "timeline", "failed login", "login failure", "logon", "brute force", "error rate", "stack trace", "grep",
-		"threat intel", "threat intelligence", "ioc", "indicator", "indicator of compromise", "advisory", "threat report", "image", "screenshot", "photo",
-	}},
-	{"risk_assessment", "risk_model", []string{"threat_modeling"}, []string{
-		"risk", "risk assessment", "risk model", "risk register", "likelihood", "impact", "exposure", "residual risk", "control gap", "compliance", "mitigation",
-		"loss", "severity", "fair", "cvss", "vulnerability", "vulnerabilities", "asset criticality", "business impact",
-	}},
-	{"threat_modeling", "", []string{"risk_assessment"}, []string{
-		"threat model", "threat modeling", "threat modelling", "attack path", "attack tree", "attack graph", "kill chain", "stride", "dread", "trust boundary",
-		"data flow diagram", "adversary", "threat actor", "attack surface", "abuse case", "attack scenario", "entry point", "crown jewel",
+	{"risk_assessment", "risk_model", []string{"risk", "likelihood", "impact", "vulnerab", "compliance", "residual"}},
+	{"threat_modeling", "", []string{
+		"threat model", "att&ck", "mitre", "technique", "lateral movement", "attack path", "attack tree", "kill chain", "stride",
 	}},
 }
 
@@ -53,12 +39,6 @@ func Pillars() []string {
 		names[i] = p.name
 	}
 	return names
-}
-
-// adjacent reports whether two pillars are next to each other.
-func adjacent(a, b string) bool {
-	i := slices.IndexFunc(pillars, func(p pillar) bool { return p.name == a })
-	return i >= 0 && slices.Contains(pillars[i].adjacent, b)
 }
 
 // A facet is what a request may be about, with the words that tell so, or the

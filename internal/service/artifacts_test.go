@@ -120,7 +120,7 @@ func TestASessionIsOpenedWithWhatItHolds(t *testing.T) {
 	switch {
 	case got["session_id"] != s.call.Session, got["pillar"] != "log_analysis", got["llm_enabled"] != false:
 		t.Errorf("%v", got)
-	case first["file_path"] != "/v/art_0000000a/auth.log", first["source_tool"] != nil, first["storage_uri"] != nil, fmt.Sprint(first["metadata"]) != "map[]":
+	case first["file_path"] != "/v/art_0000000a/auth.log", first["source_tool"] != nil, first["storage_uri"] != nil, fmt.Sprint(first["metadata"]) != "map[original_filename:auth.log]":
 		t.Errorf("first: %v", first)
 	case second["source_tool"] != "other", second["storage_uri"] != "gs://b/n", fmt.Sprint(second["metadata"]) != "map[a:1]":
 		t.Errorf("second: %v", second)

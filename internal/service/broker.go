@@ -68,6 +68,10 @@ type Broker struct {
 	Models *llm.Dispatcher
 	// Documents are what plugins ask models about. It may be nil.
 	Documents Documents
+	// Settings are what an administrator set for plugins, by their names.
+	Settings map[string]map[string]any
+	// RefuseWithoutModel has tools that ask for a model refuse to run without one.
+	RefuseWithoutModel bool
 
 	// Store is where plugins keep what they keep. Where it is nil, they keep
 	// nothing.

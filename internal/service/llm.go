@@ -214,11 +214,16 @@ func (g *grant) readScratch(named string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, most+1))
 }
 
-// llmDocumentTask understands llm.query_with_document.
+// llmDocumentTask understands llm.query_with_document: about an artifact of the
+// session, or about a file that the plugin has in its scratch directory.
 func llmDocumentTask(g *grant, args json.RawMessage) (task, error) {
 	var in struct {
 		question
 		Artifact string `json:"artifact_id"`
+		File     *struct {
+			Name string `json:"$file"`
+		} `json:"document"`
+		MIME string `json:"mime_type"`
 	}
 	if err := decode(llmDocument, args, &in); err != nil {
 		return task{}, err
@@ -227,8 +232,23 @@ func llmDocumentTask(g *grant, args json.RawMessage) (task, error) {
 	if err != nil {
 		return task{}, err
 	}
-	if in.Artifact == "" || len(in.Artifact) > maxWord {
+	switch {
+	case in.File == nil && (in.Artifact == "" || len(in.Artifact) > maxWord):
 		return task{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: artifact_id is 1 to %d bytes", llmDocument, maxWord)
+	case in.File != nil && (in.Artifact != "" || in.File.Name == ""):
+		return task{}, plugin.Errorf(plugin.CodeInvalidInput, `%s: it is artifact_id, or document: {"$file": a path in the scratch directory}`, llmDocument)
+	case len(in.MIME) > maxWord:
+		return task{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: mime_type has at most %d bytes", llmDocument, maxWord)
+	}
+	if q.Hints == nil { // documents are the heavy tier's, and read as they are
+		q.Hints = &llm.Hints{Tier: llm.Heavy, PrefersNative: true}
+	}
+	if in.File != nil {
+		return g.asking(llmDocument, func(context.Context) (llm.Query, error) {
+			var err error
+			q.Document, err = g.documentOf(in.File.Name, in.MIME)
+			return q, err
+		})
 	}
 	return g.asking(llmDocument, func(ctx context.Context) (llm.Query, error) {
 		if g.broker.Documents == nil || g.call.Session == "" {
@@ -238,6 +258,9 @@ func llmDocumentTask(g *grant, args json.RawMessage) (task, error) {
 			return q, err
 		}
 		doc, err := g.broker.Documents.Document(ctx, g.call.Tenant, g.call.Session, in.Artifact)
+		if in.MIME != "" {
+			doc.MIME = in.MIME
+		}
 		q.Document = &doc
 		return q, err
 	})
@@ -336,7 +359,7 @@ func (g *grant) told(name string, q *llm.Query, a *llm.Answer, took time.Duratio
 // answered is an answer as a plugin gets it.
 func answered(a *llm.Answer) queried {
 	out := queried{OK: a.OK, Model: orNull(a.Model), Path: orNull(a.Path), Fallback: orNull(a.Fallback)}
-	if a.Usage.Known() {
+	if a.Usage.Known() && !a.Estimated {
 		out.Usage = &tokenUsage{a.Usage.In, a.Usage.Out, a.Usage.In + a.Usage.Out}
 	}
 	if a.OK {

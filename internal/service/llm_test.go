@@ -24,6 +24,7 @@ type model struct {
 	mu    sync.Mutex
 	asked []llm.Request
 	err   error
+	usage *llm.Usage // in place of 7 and 3
 }
 
 func (m *model) Complete(_ context.Context, r llm.Request) (llm.Reply, error) {
@@ -33,7 +34,11 @@ func (m *model) Complete(_ context.Context, r llm.Request) (llm.Reply, error) {
 	if m.err != nil {
 		return llm.Reply{}, m.err
 	}
-	return llm.Reply{Text: "an answer", Usage: llm.Usage{In: 7, Out: 3}}, nil
+	usage := llm.Usage{In: 7, Out: 3}
+	if m.usage != nil {
+		usage = *m.usage
+	}
+	return llm.Reply{Text: "an answer", Usage: usage}, nil
 }
 
 func (m *model) last() llm.Request { return m.asked[len(m.asked)-1] }

@@ -1,13 +1,16 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/plugin"
@@ -54,10 +57,22 @@ type ref struct {
 	Metadata   jsontext.Value `json:"metadata"`
 }
 
+// refOf tells a plugin of an artifact. The metadata of a person's file has the
+// name that it had, where nothing else was said of it.
 func refOf(a *Artifact) ref {
 	r := ref{ID: a.ID, Type: a.Type, Path: a.Path, StorageURI: orNull(a.StorageURI), SourceTool: orNull(a.SourceTool), Metadata: jsontext.Value(a.Metadata)}
 	if len(r.Metadata) == 0 {
 		r.Metadata = jsontext.Value("{}")
+	}
+	if a.SourceTool == "" {
+		var said struct {
+			Name string `json:"original_filename"`
+			At   string `json:"modified_at"` // which the file itself has
+		}
+		if json2.Unmarshal(r.Metadata, &said, json2.RejectUnknownMembers(true)) == nil {
+			name, _ := jsontext.AppendQuote(nil, cmp.Or(said.Name, a.Name)) // of what is no text, the form that is next to it
+			r.Metadata = slices.Concat(jsontext.Value(`{"original_filename":`), name, jsontext.Value("}"))
+		}
 	}
 	return r
 }
@@ -84,6 +99,7 @@ type opened struct {
 	Artifacts []ref          `json:"artifacts"`
 	Config    map[string]any `json:"config"`
 	Model     bool           `json:"llm_enabled"`
+	Required  string         `json:"llm_required,omitzero"` // "refuse" where a tool that asks for a model does not run without
 	Limits    sessionLimits  `json:"limits"`
 }
 
@@ -99,7 +115,13 @@ func sessionOpen(g *grant, ctx context.Context, args json.RawMessage) (any, erro
 	if err := decode("session.open", args, &nothing{}); err != nil {
 		return nil, err
 	}
-	answer := opened{SessionID: g.call.Session, Pillar: g.target.Manifest.Pillar, Config: map[string]any{}, Limits: g.sessionLimits()}
+	answer := opened{SessionID: g.call.Session, Config: map[string]any{}, Limits: g.sessionLimits()}
+	if settings := g.broker.Settings[g.target.Manifest.Name]; settings != nil {
+		answer.Config = settings
+	}
+	if g.broker.RefuseWithoutModel {
+		answer.Required = "refuse"
+	}
 	answer.Model = g.broker.Models.Enabled(g.target.Manifest.Name)
 	list, err := g.had(ctx)
 	if err != nil {
@@ -108,9 +130,7 @@ func sessionOpen(g *grant, ctx context.Context, args json.RawMessage) (any, erro
 	answer.Artifacts = refsOf(list)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.pillar != "" {
-		answer.Pillar = g.pillar
-	}
+	answer.Pillar = g.pillar // the session's, and never the tool's own
 	return answer, nil
 }
 

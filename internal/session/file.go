@@ -38,5 +38,10 @@ func (s *Sessions) AddFile(ctx context.Context, tenant, session, path string, a 
 	case info.Size() > s.MaxArtifact:
 		return Artifact{}, plugin.Errorf(plugin.CodeInputTooLarge, "%s has %d bytes, and an artifact at most %d; limits.artifact_bytes in mortise.yaml says how many", path, info.Size(), s.MaxArtifact)
 	}
+	if len(a.Metadata) == 0 {
+		if a.Metadata, err = datedOf(filepath.Base(path), info.ModTime()); err != nil {
+			return Artifact{}, err
+		}
+	}
 	return s.Add(ctx, tenant, session, f, a)
 }

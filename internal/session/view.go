@@ -100,6 +100,9 @@ func (s *Sessions) place(ctx context.Context, tenant string, v View, a *Artifact
 	if err != nil && !errors.Is(err, blob.ErrMissing) && !errors.Is(err, blob.ErrDamaged) && ctx.Err() == nil {
 		err = s.copy(ctx, tenant, v, a, data)
 	}
+	if err == nil {
+		err = s.date(ctx, tenant, v, a, data)
+	}
 	if err != nil {
 		return err
 	}

@@ -70,6 +70,7 @@ func (p *page) eventMill(top value) *plugin.Manifest {
 		Output:      top.get("output_schema").of("EM-17").toolSchema("schemas/output.schema.json"),
 		Timeout:     timeouts[top.get("timeout_class").of("EM-19").class("medium", timeoutClasses, "fast", "medium", "slow")],
 		Facets:      top.get("capabilities").of("EM-05").facets(),
+		Tags:        top.get("tags").of("EM-04").looseWords(),
 		Consumes:    top.get("artifacts_consumed").of("EM-06").artifactTypes(),
 		Produces:    top.get("artifacts_produced").of("EM-06").artifactTypes(),
 		ChainsTo:    top.get("chains_to").of("EM-04").looseWords(),
@@ -85,7 +86,7 @@ func (p *page) eventMill(top value) *plugin.Manifest {
 	for _, key := range []string{"requires_auth", "external_connectivity"} {
 		top.get(key).of("EM-04").looseTruth()
 	}
-	for _, key := range []string{"tags", "dependencies", "result_summary_fields"} {
+	for _, key := range []string{"dependencies", "result_summary_fields"} {
 		top.get(key).of("EM-04").looseWords()
 	}
 	return &plugin.Manifest{
@@ -153,7 +154,7 @@ func (v value) neighbours(name string) {
 		v.of("EM-02").note("its directory is called %s; the contract calls it like the tool", clip(dir))
 	}
 	if other := twin(at.tree, at.place, name); other != "" {
-		v.of("EM-03").problem("the tool in %s of the same tree is called so too: give one of them another name", clip(other))
+		v.of("EM-03").problem("the tool in %s of the same tree is called so too, and of two the last is taken: give one of them another name", clip(other))
 	}
 }
 

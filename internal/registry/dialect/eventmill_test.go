@@ -84,7 +84,7 @@ func TestEventMillManifest(t *testing.T) {
 			Name: "log_search", Kind: plugin.Tool, Description: "Find the lines of a log that hold a text.", Timeout: 600 * time.Second,
 			Input:  json.RawMessage(`{"type":"object","required":["text"]}`),
 			Output: json.RawMessage(`{"$ref":"#/$defs/found","$defs":{"found":{"type":"object"}}}`),
-			Facets: []string{"operation:search", "entity:ip"}, Consumes: []string{"log_stream", "text"}, Produces: []string{"json_events"},
+			Facets: []string{"operation:search", "entity:ip"}, Tags: []string{"logs"}, Consumes: []string{"log_stream", "text"}, Produces: []string{"json_events"},
 			ChainsTo: []string{"log_report"}, ChainsFrom: []string{"log_fetch"}, Stability: plugin.Core, Cost: "high",
 			AutoInvoke: true, NeedsModel: true, Advisory: true,
 		}},
@@ -282,16 +282,16 @@ func TestTreeOfATool(t *testing.T) {
 			t.Errorf("%s: %+v, %v", c.name, m, err)
 		}
 	}
-	// Of two tools of one name, the first in the order of their directories has it.
+	// Of two tools of one name, the last in the order of their directories has it.
 	twin := filepath.Join(top, "log_analysis", "log_search_2")
 	if err := os.CopyFS(twin, os.DirFS(known)); err != nil {
 		t.Fatal(err)
 	}
-	refused, _, err := dialect.Strict(twin)
-	if err != nil || len(refused) != 1 || refused[0].Row != "EM-03" || !strings.Contains(refused[0].String(), "/tool_name: the tool in log_analysis/log_search of the same tree is called so too") {
+	refused, _, err := dialect.Strict(known)
+	if err != nil || len(refused) != 1 || refused[0].Row != "EM-03" || !strings.Contains(refused[0].String(), "/tool_name: the tool in log_analysis/log_search_2 of the same tree is called so too") {
 		t.Errorf("%v, %v", refused, err)
 	}
-	if _, err := dialect.Read(known); err != nil {
+	if _, err := dialect.Read(twin); err != nil {
 		t.Error(err)
 	}
 	if _, err := dialect.ReadIn(top, "../elsewhere"); err == nil {

@@ -31,28 +31,35 @@ func Tree(dir string) (tree, place string) {
 
 // passedOver reports whether a directory of that name is no pillar and no tool.
 func passedOver(name string) bool {
-	return strings.HasPrefix(name, "_") || strings.HasPrefix(name, ".")
+	return strings.HasPrefix(name, "_") || slices.Contains(notOurs, name)
 }
+
+// notOurs are what other programs keep in a tree.
+var notOurs = []string{".git", ".venv", ".pytest_cache", ".mypy_cache"}
 
 // maxTwins is how many directories of a tree are looked at for one name.
 const maxTwins = 10_000
 
 // twin returns the place of the tool that has the same name as the one at place
-// and comes before it in the tree: what runs the tools would take that one.
-func twin(tree, place, name string) string {
-	looked := 0
+// and comes after it in the tree, "" for none: what runs the tools takes the last.
+func twin(tree, place, name string) (last string) {
+	looked, past := 0, false
 	for _, pillar := range directories(tree) {
 		for _, dir := range directories(filepath.Join(tree, pillar)) {
 			other := pillar + "/" + dir
-			if looked++; other == place || looked > maxTwins {
-				return ""
+			if looked++; looked > maxTwins {
+				return last
 			}
-			if said, _ := declared(filepath.Join(tree, pillar, dir)); said.name == name {
-				return other
+			if other == place {
+				past = true
+				continue
+			}
+			if said, _ := declared(filepath.Join(tree, pillar, dir)); past && said.name == name {
+				last = other
 			}
 		}
 	}
-	return ""
+	return last
 }
 
 // directories returns the names of those in dir that may be a pillar or a tool,

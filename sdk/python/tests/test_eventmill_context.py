@@ -31,8 +31,7 @@ class Context(Served):
         mill = self.mill(tree(t=source), pillar="threat_modeling", config={"EVENTMILL_BUCKET_COMMON": "c", "workspace_dir": "/no"})
         mill.load("a.log", b"text")
         data = mill.run("t")["data"]
-        place = os.path.join(mill.scratch, "workspace")
-        want = {"condition_orange": False, "EVENTMILL_BUCKET_COMMON": "c", "workspace_dir": place}
+        want = {"EVENTMILL_BUCKET_COMMON": "c", "workspace_dir": "/no"}
         self.assertEqual((data["kind"], data["config"], data["bucket"]), (True, want, None))
         self.assertEqual((data["session"], data["pillar"], data["logger"]), ("sess_0123456789ab", "threat_modeling", "eventmill.plugin.t"))
         self.assertEqual((data["llm"], data["registry"]), ([False, None], False))
@@ -55,11 +54,11 @@ class Context(Served):
         mill = self.mill(tree(t=source), session_id="")
         mill.load("a.log", b"text")
         for _ in range(2):
-            self.assertEqual(mill.run("t")["data"], {"faults": ["FrozenInstanceError"] * 3, "before": [1, 2, 3]})
+            self.assertEqual(mill.run("t")["data"], {"faults": ["FrozenInstanceError"] * 3, "before": [1, 0, 3]})
 
     def test_outside_a_session_there_is_no_session_id(self) -> None:
         source = tool("def execute(self, payload, context): return ToolResult(ok=True, result=[context.session_id, context.selected_pillar])")
-        self.assertEqual(self.mill(tree(t=source), session_id="", pillar="").run("t")["data"], ["", "log_analysis"])
+        self.assertEqual(self.mill(tree(t=source), session_id="", pillar="").run("t")["data"], ["", ""])
 
 
 ASK = tool(
@@ -93,7 +92,7 @@ class ReferenceData(Served):
                 data = context.reference_data
                 before = [bool(data), len(data)]
                 data.get("common"), data.get("gone")
-                return ToolResult(ok=True, result=[before, [key for key in data], len(data), dict(data), dict(data.items()), data.values()])
+                return ToolResult(ok=True, result=[before, [key for key in data], len(data), {key: data.get(key) for key in data.keys()}, dict(data.items()), data.values()])
             """
         )
         root = tree(t=source, bare=source)
@@ -111,7 +110,7 @@ class ReferenceData(Served):
         mill.run("ask", keys=["k", "k"])
         mill.reference = {"k": 2}
         self.assertEqual(mill.run("ask", keys=["k"])["data"][0], 2)
-        self.assertEqual(len([method for method, _ in mill.requests if method == "reference_data.get"]), 2)
+        self.assertEqual(len([args for method, args in mill.requests if method == "reference_data.get" and args["key"] == "k"]), 2)
         mill.answer = lambda method, args: mill.opened if method == "session.open" else [][1]
         self.assertEqual(mill.run("ask", keys=["k"])["data"][0], "none")
 
@@ -120,15 +119,15 @@ class ReferenceData(Served):
             """
             def execute(self, payload, context):
                 from framework.reference_data.mitre_attack import get_mitre_db
-                return ToolResult(ok=True, result=[get_mitre_db(), get_mitre_db(), context.reference_data.get("mitre_attack_enterprise")])
+                return ToolResult(ok=True, result=[get_mitre_db(), get_mitre_db(), context.reference_data.get("mitre_techniques"), context.reference_data.get("mitre_attack_enterprise")])
             """
         )
         mill = self.mill(tree(t=source))
-        self.assertEqual(mill.run("t")["data"], [{}, {}, None])
-        self.assertEqual(len([record for record in mill.logs if "mitre_attack_enterprise" in record["message"]]), 1)
-        table = {"T1059": {"name": "Command and Scripting Interpreter", "tactics": ["execution"], "url": "u", "matrix": "enterprise"}}
-        mill.reference = {"mitre_attack_enterprise": table}
-        self.assertEqual(mill.run("t")["data"], [table, table, table])
+        self.assertEqual(mill.run("t")["data"], [{}, {}, None, None])
+        self.assertEqual(len([record for record in mill.logs if "mitre_techniques" in record["message"]]), 1)
+        table = {"T1059": {"name": "Command and Scripting Interpreter", "tactics": ["Execution"], "url": "u", "matrix": "enterprise"}}
+        mill.reference = {"mitre_techniques": table}
+        self.assertEqual(mill.run("t")["data"], [table, table, table, None])
 
 
 MODEL = code(
@@ -172,7 +171,7 @@ class Models(Served):
         self.assertEqual(self.ask("llm.query_text('p', hints={'tier': 'light'})")[1][1]["hints"], {"tier": "light"})
 
     def test_query_with_document(self) -> None:
-        for artifact in ("context.artifacts[0]", "'art_00000000'", "{'artifact_id': 'art_00000000'}"):
+        for artifact in ("context.artifacts[0]", "vars(context.artifacts[0])", "'art_00000000'", "{'artifact_id': 'art_00000000'}"):
             asked = self.ask(f"llm.query_with_document(prompt='p', artifact={artifact}, max_tokens=8192)")[1]
             self.assertEqual(asked, ("llm.query_with_document", {"prompt": "p", "max_tokens": 8192, "artifact_id": "art_00000000"}))
         self.assertEqual(self.ask("llm.query_with_document('p', context.artifacts[0])")[1][1]["max_tokens"], 8192)
@@ -268,10 +267,11 @@ class Logging(Served):
         )
         mill = self.mill(tree(t=source))
         mill.run("t")
-        self.assertEqual([record["level"] for record in mill.logs], ["info", "warning"])
-        self.assertIn("model='m' session='s' history_turns=2 prompt_chars=9999 response_chars=1", mill.logs[0]["message"])
-        self.assertLess(len(mill.logs[0]["message"]), 800)
-        self.assertIn("error='quota'", mill.logs[1]["message"])
+        self.assertEqual(mill.logs, [], "the host has the exchange itself; no console shows it")
+        with open(os.path.join(mill.scratch, "workspace", "workspace", "logs", "activity.log"), encoding="utf-8") as file:
+            first, second = map(json.loads, file)
+        self.assertEqual((first["model"], first["session"], first["history_turns"], len(first["prompt"]), first["response"]), ("m", "s", 2, 9999, "r"))
+        self.assertEqual((second["response"], second["error"]), (None, "quota"))
 
 
 ALONE = """

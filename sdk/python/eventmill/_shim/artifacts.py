@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from time import strftime
 
+from framework.plugins.protocol import ArtifactRef
+from mortise._context import cut
 from mortise._session import error_message
 
+from .answer import ARTIFACT_NOT_FOUND, Failure, clean
 from .context import ref_of
 from .plain import plain
 
@@ -14,7 +19,6 @@ if TYPE_CHECKING:
     from logging import Logger
     from typing import Any
 
-    from framework.plugins.protocol import ArtifactRef
     from mortise._context import Context
 
     from .tools import Tool
@@ -23,6 +27,7 @@ MAX_OUTPUTS = 256  # entries of output_artifacts that are looked at
 LARGE = 1 << 20  # from here on a file is linked rather than copied, where that works
 _TEXTS = ("visualization", "content", "summary", "analysis", "report", "output")
 _TYPES = ("json_events", "risk_model", "cloud_audit_log", "pcap", "log_stream", "pdf_report", "html_report", "image", "text")
+_OUTPUTS = ("output", "out", "export", "save", "dest", "destination", "write")  # words of arguments that name a file to write
 # What tools say besides; for anything else the host looks at the file.
 _SPELLINGS = {
     "csv": "text",
@@ -42,13 +47,16 @@ class Artifacts:
     """The artifacts that were there when the call began, and those it registers."""
 
     def __init__(self, tool: Tool, ctx: Context, said: list[Any], workspace: str) -> None:
-        self._tool = tool
+        self.tool = tool
         self._ctx = ctx
         self._workspace = workspace
         self._scratch = os.path.realpath(ctx.scratch)
-        self._files: set[str] = set()  # real paths of what was registered
+        self._handed = 0  # files that the host keeps
+        self._unkept = 0
+        self._exports: list[tuple[str, str, Any]] = []  # argument, path, what was there before
         self.refs: list[ArtifactRef] = [ref_of(one) for one in said if isinstance(one, dict)]
-        self.registered: list[ArtifactRef] = []
+        self._given = len(self.refs)
+        self.registered: list[ArtifactRef] = []  # by the tool, or for it
 
     # For the payload.
 
@@ -60,7 +68,7 @@ class Artifacts:
             payload.setdefault("file_path", named.file_path)
             payload.setdefault("path", named.file_path)
         for key, value in payload.items():
-            if key.startswith("output"):
+            if key.startswith("output") or _names_output(key):
                 continue
             if isinstance(value, str) and (key in ("file", "path") or key.endswith(("_path", "_file"))):
                 payload[key] = self._find(value)
@@ -77,6 +85,36 @@ class Artifacts:
                 return ref.file_path
         return path
 
+    def check(self, payload: dict[str, Any]) -> None:
+        """Refuse an artifact that the session does not have; raises Failure."""
+        id = payload.get("artifact_id")
+        if isinstance(id, str) and id and all(ref.artifact_id != id for ref in self.refs):
+            shown = clean(cut(id, 100))
+            message = f"{self.tool.name}: there is no artifact {shown} in this session; `mortise artifacts list` shows those there are"
+            raise Failure(ARTIFACT_NOT_FOUND, message, {"artifact_id": shown})
+
+    def exporting(self, payload: dict[str, Any]) -> None:
+        """Give each argument that names a file to write a place where the tool can write it."""
+        for key, value in payload.items():
+            if not isinstance(value, str) or not _names_output(key) or "\0" in value or not os.path.basename(value):
+                continue
+            path = os.path.abspath(value)
+            if not os.path.realpath(path).startswith(self._scratch + os.sep):
+                path = os.path.join(os.getcwd(), "exports", self._ctx._call[:8], f"{len(self._exports)}", os.path.basename(value))
+                payload[key] = path
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            self._exports.append((key, path, _state(path)))
+
+    def export(self, logger: Logger) -> None:
+        """Register the files that the tool wrote where an argument said. Whoever gave the argument may then have them there."""
+        for key, path, before in self._exports:
+            if not os.path.isfile(path) or _state(path) == before:
+                continue
+            try:
+                self._hand(path, None, self.tool.name, {"exported_as": key})
+            except Exception as exc:
+                logger.warning("%s: %s was not registered: %s", key, os.path.basename(path), error_message(exc))
+
     # For the tool.
 
     def register_artifact(
@@ -86,13 +124,29 @@ class Artifacts:
         source_tool: str | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> ArtifactRef:
-        """Hand a file to the session and return the reference to it. The bytes are taken as they are now."""
+        """Hand a file to the session and return the reference to it, which says of it what the tool does.
+
+        The bytes are taken as they are now. What is no file is kept by nothing but the reference, and the log says so.
+        """
         path = os.path.abspath(os.fsdecode(file_path)) if file_path else ""
-        if not path or not os.path.exists(path):
-            raise FileNotFoundError(f"no such file to register as an artifact: {file_path!r}")
-        if not os.path.isfile(path):
-            raise ValueError(f"only a file can be registered as an artifact: {path}")
-        args: dict[str, Any] = {"file_path": self._place(path), "source_tool": str(source_tool or self._tool.name)}
+        source = str(source_tool or self.tool.name)
+        if os.path.isfile(path):
+            id = self._hand(path, artifact_type, source, metadata).artifact_id
+        else:
+            logging.getLogger(f"eventmill.plugin.{self.tool.name}").warning("%r was registered as an artifact and is no file: nothing was kept", file_path)
+            self._unkept += 1
+            id = f"art_{self._ctx._call[:4]}{self._unkept:04x}"
+        kind = getattr(artifact_type, "value", artifact_type)
+        told = kind if isinstance(kind, str) else "text"
+        path = os.fsdecode(file_path) if file_path else ""
+        ref = ArtifactRef(id, told, path, None, source, dict(metadata or {}))
+        self.registered.append(ref)
+        return ref
+
+    def _hand(self, path: str, artifact_type: Any, source: str, metadata: Any) -> ArtifactRef:
+        """Have the host keep a file and return its reference to it."""
+        path = os.path.abspath(path)
+        args: dict[str, Any] = {"file_path": self._place(path), "source_tool": source}
         kind = str(getattr(artifact_type, "value", artifact_type))
         kind = _SPELLINGS.get(kind, kind)
         if kind in _TYPES:
@@ -100,8 +154,7 @@ class Artifacts:
         if metadata:
             args["metadata"] = plain(dict(metadata), "/metadata")
         ref = ref_of(self._ctx.service("artifacts.register", args))
-        self._files.add(os.path.realpath(path))
-        self.registered.append(ref)
+        self._handed += 1
         self.refs.append(ref)
         return ref
 
@@ -117,7 +170,7 @@ class Artifacts:
             if any(real == os.path.realpath(ref.file_path) for ref in self.refs):
                 return real
         # A link of another name, or somewhere else that the tool can write: the host looks at neither.
-        place = f"registered/{self._ctx._call[:8]}-{len(self.registered)}"
+        place = f"registered/{self._ctx._call[:8]}-{self._handed}"
         directory = os.path.join(self._scratch, place)
         os.makedirs(directory, exist_ok=True)
         copy = os.path.join(directory, name)
@@ -129,41 +182,68 @@ class Artifacts:
             shutil.copyfile(real, copy)
         return f"{place}/{name}"
 
+    def document(self, path: str) -> tuple[str, str]:
+        """Return how the host finds a file: as an artifact that was there when the call began, by its id, or in the scratch directory.
+
+        Raises OSError where it cannot be opened.
+        """
+        with open(path, "rb"):
+            real = os.path.realpath(path)
+        for ref in self.refs[: self._given]:
+            if real == os.path.realpath(ref.file_path):
+                return ref.artifact_id, ""
+        return "", self._place(path)
+
     # For what the tool returned.
 
     def take(self, outputs: Any, logger: Logger) -> None:
-        """Register the files that output_artifacts lists and the tool did not register itself."""
+        """Register the files that output_artifacts of a good result lists, those too that the tool registered itself."""
         entries = outputs if isinstance(outputs, (list, tuple)) else [outputs] if isinstance(outputs, dict) else []
-        if not entries:
-            return
-        known = {os.path.realpath(ref.file_path) for ref in self.refs}
-        ids = {ref.artifact_id for ref in self.refs}
         for entry in entries[:MAX_OUTPUTS]:
             said = entry if isinstance(entry, dict) else {"file_path": entry} if isinstance(entry, str) else getattr(entry, "__dict__", {})
             path = said.get("file_path") or said.get("path")
-            if said.get("artifact_id") in ids or not isinstance(path, (str, os.PathLike)) or "\0" in str(path):
+            if not isinstance(path, (str, os.PathLike)) or "\0" in str(path) or not os.path.isfile(path):
                 continue
-            if not os.path.isfile(path) or os.path.realpath(path) in self._files | known:
-                continue
-            kind = said.get("artifact_type") or said.get("type")
-            metadata = said.get("metadata")
+            own = said.get("artifact_id")
             try:
-                self.register_artifact(kind, path, said.get("source_tool"), metadata if isinstance(metadata, dict) else None)
+                kind = said.get("artifact_type") or said.get("type") or "text"
+                self.registered.append(self._hand(os.fspath(path), kind, self.tool.name, {"plugin_artifact_id": str(own)} if own else None))
             except Exception as exc:
                 logger.warning("output artifact %s was not registered: %s", path, error_message(exc))
 
     def save(self, result: Any, spelled: str) -> str:
         """Save a result as an artifact and return its id: its text if it has one, all of it as JSON, which is spelled, otherwise."""
-        if not result:
+        if result is None:
             return ""
-        text, ending, kind = _text_in(result), ".md", "text"
+        text, ending = _text_in(result), ".md"
         if text is None:
-            text, ending, kind = _indented(spelled), ".json", "json_events"
-        path = os.path.join(self._workspace, "artifacts", f"{self._tool.name}_{self._ctx._call[:8]}{ending}")
+            text, ending = _indented(spelled), ".json"
+        produced = self.tool.manifest.get("artifacts_produced")
+        kind = produced[0] if isinstance(produced, list) and produced else ""
+        if not isinstance(kind, str) or kind in ("", "none"):
+            kind = "json_events"
+        path = os.path.join(self._workspace, "artifacts", f"{self.tool.name}_{strftime('%Y%m%d_%H%M%S')}{ending}")
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
-        return self.register_artifact(kind, path, self._tool.name, {"saved_result": True}).artifact_id
+        return self._hand(path, kind, self.tool.name, {"auto_persisted": True}).artifact_id
+
+
+def _names_output(key: str) -> bool:
+    """Report whether an argument is called like one that names a file to write: output_path, export_file, save_to."""
+    words = key.lower().replace("-", "_").split("_")
+    if words[-1] == "to" and words[0] in _OUTPUTS:
+        return True
+    return words[-1] in ("path", "file", "filename") and any(word in _OUTPUTS for word in words[:-1])
+
+
+def _state(path: str) -> tuple[int, ...]:
+    """Return what tells a file from the one that was there before."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _linked(path: str, link: str) -> bool:

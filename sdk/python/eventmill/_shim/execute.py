@@ -22,6 +22,7 @@ from .answer import (
     Failure,
     error_text,
     failed,
+    for_want_of_a_model,
     is_result,
     member,
     not_a_result,
@@ -70,13 +71,14 @@ def alone() -> None:
 
 
 def _run(tools: Tools, tool: Tool, payload: Any, ctx: Context) -> Answer:
-    place = workspace.enter(ctx.scratch)
     opened = _open(tool, ctx)
+    place = workspace.enter(ctx.scratch, opened.get("config") or {})
     _lend_reference_data(ctx)
     files = Artifacts(tool, ctx, opened.get("artifacts") or [], place)
     guard = _Guard(tools.root, tool)
     if not isinstance(payload, dict):
         raise Failure(INPUT_VALIDATION_FAILED, f"{tool.name}: the input must be an object", {"errors": ["not an object"]})
+    files.check(payload)
 
     instance = guard("loading", lambda: tools.instance(tool))
     files.complete(payload)
@@ -84,21 +86,34 @@ def _run(tools: Tools, tool: Tool, payload: Any, ctx: Context) -> Answer:
     if errors is not None:
         message = f"{tool.name}: {'; '.join(map(error_text, errors[:5]))}"
         raise Failure(INPUT_VALIDATION_FAILED, message, {"errors": errors})
-    if tool.needs_model and opened.get("llm_enabled") is not True:
-        message = f"{tool.name} needs a language model and none is connected: configure one, see `mortise models`"
-        raise Failure(LLM_UNAVAILABLE, message)
+    unmet = tool.needs_model and opened.get("llm_enabled") is not True
+    if unmet and opened.get("llm_required") == "refuse":
+        message = f"{tool.name} asks for a language model and none is connected: configure one, see `mortise models`"
+        raise Failure(LLM_UNAVAILABLE, f"{message}; with models.required: run in mortise.yaml it runs without")
+    files.exporting(payload)
+    try:
+        return _carried_out(instance, payload, _context(tool, ctx, opened, files), files, guard, unmet)
+    except Failure as exc:
+        if unmet and for_want_of_a_model(exc.code) != exc.code:
+            exc.message += "; it asks for a language model and none is connected: configure one, see `mortise models`"
+            exc.code = LLM_UNAVAILABLE
+        raise
 
-    context = _context(tool, ctx, opened, files, place)
+
+def _carried_out(instance: Any, payload: Any, context: ReadOnlyContext, files: Artifacts, guard: _Guard, unmet: bool) -> Answer:
+    """Execute the tool and return the answer; unmet says that it asks for a model and has none."""
+    tool = files.tool
     result = guard("execute", lambda: _checked(instance.execute(payload, context)))
     ok = guard("result", lambda: bool(member(result, "ok")))
     outputs = guard("result", lambda: member(result, "output_artifacts"))
-    guard("output_artifacts", lambda: files.take(outputs, context.logger))
     if not ok:
-        failure: Answer = guard("result", lambda: refused(tool.name, result, outputs))
+        failure: Answer = guard("result", lambda: refused(tool.name, result, outputs, unmet))
         return failure
+    guard("output_artifacts", lambda: files.take(outputs, context.logger))
     answer: Answer = guard("result", lambda: _spelled(tool, result, outputs))
     if not files.registered and context.session_id:
         answer.saved = _save(files, result, answer, context.logger)
+    files.export(context.logger)
     return with_summary(answer, _summary(instance, result, tool, context.logger))
 
 
@@ -111,7 +126,7 @@ def _open(tool: Tool, ctx: Context) -> dict[str, Any]:
     return opened if isinstance(opened, dict) else {}
 
 
-def _context(tool: Tool, ctx: Context, opened: dict[str, Any], files: Artifacts, place: str) -> ReadOnlyContext:
+def _context(tool: Tool, ctx: Context, opened: dict[str, Any], files: Artifacts) -> ReadOnlyContext:
     logger = logging.getLogger(f"eventmill.plugin.{tool.name}")
     if tool.name not in _own:
         _own[tool.name] = Own(tool.directory)
@@ -121,13 +136,13 @@ def _context(tool: Tool, ctx: Context, opened: dict[str, Any], files: Artifacts,
     enabled = opened.get("llm_enabled") is True
     return ReadOnlyContext(
         session_id=str(opened.get("session_id") or ""),
-        selected_pillar=str(opened.get("pillar") or tool.place[0]),
+        selected_pillar=str(opened.get("pillar") or ""),
         artifacts=list(files.refs),
-        config={"condition_orange": False, **(opened.get("config") or {}), "workspace_dir": place},
+        config=dict(opened.get("config") or {}),
         logger=logger,
         reference_data=ReferenceData(_own[tool.name], ctx, logger),
         llm_enabled=enabled,
-        llm_query=LLM(ctx) if enabled else None,
+        llm_query=LLM(ctx, files) if enabled else None,
         register_artifact=files.register_artifact,
         limits=limits,
     )

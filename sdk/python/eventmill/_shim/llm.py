@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from mortise._context import Context
 
+    from .artifacts import Artifacts
+
 INLINE_BYTES = 256 << 10  # of an image; a larger one travels as a file
 _HINTS = ("tier", "needs_reasoning", "needs_structured_output", "prefers_native_file", "max_budget_cents")
 _ANSWER = ("text", "error", "token_usage", "model_used", "transport_path", "fallback_reason")
@@ -22,8 +24,9 @@ _ANSWER = ("text", "error", "token_usage", "model_used", "transport_path", "fall
 class LLM:
     """What a tool gets as context.llm_query. A model that fails is an answer with ok=False, not an exception."""
 
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: Context, files: Artifacts) -> None:
         self._ctx = ctx
+        self._files = files
         self._images = 0
 
     def query_text(
@@ -72,9 +75,24 @@ class LLM:
         grounding_data: list[str] | None = None,
         hints: Any = None,
     ) -> LLMResponse:
-        """Ask about an artifact, which the host hands to the model as well as that model can take it."""
-        id = artifact.get("artifact_id") if isinstance(artifact, dict) else getattr(artifact, "artifact_id", artifact)
-        return self._ask("llm.query_with_document", prompt, system_context, max_tokens, grounding_data, hints, artifact_id=str(id))
+        """Ask about the file that a reference points at. An id that it has is not looked up: the tool may have made it itself."""
+        said = artifact if isinstance(artifact, dict) else getattr(artifact, "__dict__", {})
+        file_path, metadata = said.get("file_path"), said.get("metadata")
+        kind = metadata.get("mime_type") if isinstance(metadata, dict) else None
+        try:
+            path = os.path.abspath(os.fsdecode(file_path or ""))
+            id, name = self._files.document(path) if file_path else ("", "")
+        except (OSError, TypeError, ValueError) as exc:
+            error = f"the document {file_path!r} cannot be opened: {error_message(exc)}"
+            return LLMResponse(ok=False, error=error, transport_path="text_fallback", fallback_reason=error)
+        more: dict[str, Any] = {"artifact_id": id} if id else {"document": {"$file": name}}
+        if not file_path:
+            more = {"artifact_id": str(said.get("artifact_id", artifact))}  # only a name: of an artifact of the session
+        elif not id:
+            kind = kind or "application/pdf"
+        if kind:
+            more["mime_type"] = str(kind)
+        return self._ask("llm.query_with_document", prompt, system_context, max_tokens, grounding_data, hints, **more)
 
     def supports_native_document(self, mime_type: str) -> bool:
         """Report whether a connected model reads this type by itself."""
@@ -112,7 +130,9 @@ class LLM:
             return LLMResponse(ok=False, error=f"{exc.code}: {error_message(exc)}")
         if not isinstance(answer, dict):
             return LLMResponse(ok=False, error="the host's answer is no LLMResponse")
-        return LLMResponse(ok=answer.get("ok") is True, **{name: answer.get(name) for name in _ANSWER})
+        said = {name: answer.get(name) for name in _ANSWER}
+        said["token_usage"] = _usage(said["token_usage"])
+        return LLMResponse(ok=answer.get("ok") is True, **said)
 
     def _image_file(self, image_format: str) -> tuple[str, str]:
         """Return a path for an image, and what the host calls it: its place in the scratch directory."""
@@ -122,6 +142,14 @@ class LLM:
         os.makedirs(directory, exist_ok=True)
         name = f"{self._ctx._call[:8]}-{self._images}.{ending}"
         return os.path.join(directory, name), f"images/{name}"
+
+
+def _usage(said: Any) -> dict[str, int] | None:
+    """Return token usage by the names that tools know; None where the host does not know it."""
+    if not isinstance(said, dict) or "input_tokens" not in said:
+        return None
+    spelled = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens", "total_tokens": "total_tokens"}
+    return {name: said[host] for name, host in spelled.items() if isinstance(said.get(host), int)}
 
 
 def _spelled(hints: Any) -> dict[str, Any]:

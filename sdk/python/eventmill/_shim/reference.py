@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MAX_FILE = 64 << 20
 _KINDS = (".json", ".yaml", ".yml", ".txt", ".csv")
+TECHNIQUES = "mitre_techniques"  # what every host has
 _absent = object()
 _logger = logging.getLogger("eventmill.reference_data")
 
@@ -63,7 +64,7 @@ class Own:
 
 
 class ReferenceData:
-    """The view of one call; read only. What was found stays found in the processes that a tool forks; they can ask for nothing new."""
+    """The view of one call: get, keys, in. It has no subscript. What was found stays found in the processes that a tool forks; they can ask for nothing new."""
 
     def __init__(self, own: Own, ctx: Context, logger: logging.Logger) -> None:
         self._own = own
@@ -77,7 +78,8 @@ class ReferenceData:
         return default if value is _absent else value
 
     def keys(self) -> list[str]:
-        """Return the keys of the tool's own data and those found with the host so far."""
+        """Return the keys of the tool's own data, that of the techniques, and those found with the host so far."""
+        self._find(TECHNIQUES)
         found = [key for key, value in self._hosts.items() if value is not _absent]
         return sorted({*self._own.files(), *found})
 
@@ -101,12 +103,6 @@ class ReferenceData:
 
     def __contains__(self, key: object) -> bool:
         return self._find(key) is not _absent
-
-    def __getitem__(self, key: str) -> Any:
-        value = self._find(key)
-        if value is _absent:
-            raise KeyError(key)
-        return value
 
     def _find(self, key: object) -> Any:
         if not isinstance(key, str) or not key:

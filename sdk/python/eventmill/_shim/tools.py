@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MAX_MANIFEST = 1 << 20
 MAX_DIRECTORIES = 10_000  # looked at in one scan
+_SKIPPED = (".git", ".venv", ".pytest_cache", ".mypy_cache")
 
 
 class Tool:
@@ -58,6 +59,7 @@ class Tools:
         return self._known.get(name)
 
     def _scan(self) -> None:
+        self._found: dict[str, Tool] = {}
         single = read_manifest(os.path.join(self.root, "manifest.json"))
         if single is not None:
             place = (str(single.get("pillar") or "log_analysis"), str(single.get("tool_name")))
@@ -69,11 +71,13 @@ class Tools:
                 manifest = read_manifest(os.path.join(directory, "manifest.json"))
                 if manifest is not None:
                     self._add(directory, (pillar, name), manifest)
+        for name, tool in self._found.items():
+            self._known.setdefault(name, tool)  # what was loaded stays
 
     def _add(self, directory: str, place: tuple[str, ...], manifest: dict[str, Any]) -> None:
         name = manifest.get("tool_name")
         if isinstance(name, str):
-            self._known.setdefault(name, Tool(name, directory, place, manifest))
+            self._found[name] = Tool(name, directory, place, manifest)  # of two with one name the last wins
 
     def instance(self, tool: Tool) -> Any:
         """Return the instance of the tool's class, made on first use; raises whatever its code raises."""
@@ -128,4 +132,4 @@ def _directories(path: str) -> list[str]:
             names = [entry.name for entry in entries if entry.is_dir()]
     except OSError:
         return []
-    return sorted(name for name in names if name[0] not in "._")[:MAX_DIRECTORIES]
+    return sorted(name for name in names if name[0] != "_" and name not in _SKIPPED)[:MAX_DIRECTORIES]

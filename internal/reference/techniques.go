@@ -1,0 +1,86 @@
+package reference
+
+import (
+	_ "embed"
+	"encoding/json"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	json2 "github.com/go-json-experiment/json"
+)
+
+// BundledVersion says what the table of techniques holds that is there before a
+// bundle of ATT&CK was read.
+const BundledVersion = "excerpt of ATT&CK, after version 17"
+
+//go:embed techniques.txt
+var techniquesText string
+
+// tactics are those of the excerpt, by their marks in it.
+var tactics = map[string]string{
+	"RE": "Reconnaissance", "RD": "Resource Development", "IA": "Initial Access", "EX": "Execution", "PS": "Persistence", "PE": "Privilege Escalation",
+	"DE": "Defense Evasion", "CA": "Credential Access", "DI": "Discovery", "LM": "Lateral Movement", "CO": "Collection", "C2": "Command And Control",
+	"XF": "Exfiltration", "IM": "Impact",
+	"EV": "Evasion", "IR": "Inhibit Response Function", "IP": "Impair Process Control", // of ics alone
+}
+
+// bundled returns the table of techniques that is there where nobody has put
+// another in its place, as JSON.
+var bundled = sync.OnceValue(func() json.RawMessage {
+	raw, err := json2.Marshal(bundledTechniques(), json2.Deterministic(true))
+	if err != nil { // of strings alone
+		panic(err)
+	}
+	return raw
+})
+
+// bundledTechniques reads the excerpt.
+func bundledTechniques() map[string]Technique {
+	table := map[string]Technique{}
+	matrix := ""
+	for line := range strings.Lines(techniquesText) {
+		line = strings.TrimSpace(line)
+		if name, is := strings.CutPrefix(line, "== "); is {
+			matrix = name
+			continue
+		}
+		parts := strings.Split(line, "|")
+		if len(parts) < 4 || strings.HasPrefix(line, "#") {
+			continue
+		}
+		for i := range parts {
+			parts[i] = strings.TrimSpace(parts[i])
+		}
+		id, t := parts[0], Technique{Name: parts[1], Tactics: []string{}, Matrix: matrix, URL: addressOf(parts[0])}
+		for mark := range strings.FieldsSeq(parts[2]) {
+			t.Tactics = append(t.Tactics, tactics[mark])
+		}
+		table[id] = t
+		for sub := range strings.SplitSeq(parts[3], ";") {
+			number, name, found := strings.Cut(strings.TrimSpace(sub), " ")
+			if found {
+				own := id + "." + number
+				table[own] = Technique{Name: name, Tactics: t.Tactics, Matrix: matrix, URL: addressOf(own)}
+			}
+		}
+	}
+	return table
+}
+
+// addressOf is where MITRE has a technique.
+func addressOf(id string) string {
+	return "https://attack.mitre.org/techniques/" + strings.ReplaceAll(id, ".", "/")
+}
+
+// titled spells a tactic as the table has it: command-and-control is Command And
+// Control.
+func titled(phase string) string {
+	words := strings.FieldsFunc(phase, func(r rune) bool { return r == '-' || r == ' ' })
+	for i, word := range words {
+		first, size := utf8.DecodeRuneInString(word)
+		words[i] = string(unicode.ToUpper(first)) + word[size:]
+	}
+	return strings.Join(words, " ")
+}

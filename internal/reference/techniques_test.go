@@ -1,0 +1,65 @@
+package reference
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestTechniquesAreThereBeforeABundleWasRead: those of the matrices enterprise
+// and ics, in the form that tools rely on.
+func TestTechniquesAreThereBeforeABundleWasRead(t *testing.T) {
+	t.Parallel()
+	d := Open(t.TempDir())
+	value, found, err := d.Get(t.Context(), "mitre_techniques", 4<<20)
+	if err != nil || !found {
+		t.Fatalf("found %v, %v", found, err)
+	}
+	var table map[string]Technique
+	if err := json.Unmarshal(value, &table); err != nil {
+		t.Fatal(err)
+	}
+	known := map[string][]string{
+		"enterprise": {"Reconnaissance", "Resource Development", "Initial Access", "Execution", "Persistence", "Privilege Escalation", "Defense Evasion",
+			"Credential Access", "Discovery", "Lateral Movement", "Collection", "Command And Control", "Exfiltration", "Impact"},
+		"ics": {"Initial Access", "Execution", "Persistence", "Privilege Escalation", "Evasion", "Discovery", "Lateral Movement", "Collection",
+			"Command And Control", "Inhibit Response Function", "Impair Process Control", "Impact"},
+	}
+	form := map[string]*regexp.Regexp{"enterprise": regexp.MustCompile(`^T1[0-9]{3}(\.[0-9]{3})?$`), "ics": regexp.MustCompile(`^T08[0-9]{2}$`)}
+	counts, subs := map[string]int{}, 0
+	for id, one := range table {
+		counts[one.Matrix]++
+		parent, number, isSub := strings.Cut(id, ".")
+		if isSub {
+			subs++
+		}
+		if form[one.Matrix] == nil || !form[one.Matrix].MatchString(id) || one.Name == "" || len(one.Tactics) < 1 || len(one.Tactics) > 4 {
+			t.Errorf("%s: %+v", id, one)
+		}
+		if end := parent + map[bool]string{true: "/" + number}[isSub]; !strings.HasSuffix(one.URL, end) {
+			t.Errorf("%s is at %s", id, one.URL)
+		}
+		for _, tactic := range one.Tactics {
+			if !strings.Contains("|"+strings.Join(known[one.Matrix], "|")+"|", "|"+tactic+"|") {
+				t.Errorf("%s: %s is no tactic of %s", id, tactic, one.Matrix)
+			}
+		}
+	}
+	if counts["ics"] != 83 || counts["enterprise"] < 650 || subs < 450 || len(counts) != 2 {
+		t.Errorf("%v, %d of them are sub-techniques", counts, subs)
+	}
+	if one := table["T1059.001"]; one.Name != "PowerShell" || one.Tactics[0] != "Execution" {
+		t.Errorf("T1059.001 is %+v", one)
+	}
+	if one := table["T0855"]; one.Name != "Unauthorized Command Message" || one.Tactics[0] != "Impair Process Control" {
+		t.Errorf("T0855 is %+v", one)
+	}
+	// What the owner of the host adds is in its place; a file that cannot be used is no excerpt.
+	if _, err := d.Add("mitre_techniques", file(t, "own.json", `{"T1": {}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if value := get(t, d, "mitre_techniques"); value != `{"T1":{}}` {
+		t.Errorf("after it was added it is %.80s", value)
+	}
+}

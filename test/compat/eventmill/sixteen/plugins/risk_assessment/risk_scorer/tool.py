@@ -1,0 +1,34 @@
+import json
+import os
+import sys
+from dataclasses import dataclass, field
+from typing import Optional
+
+@dataclass
+class Outcome:
+    ok: bool
+    message: Optional[str] = None
+    error_code: Optional[str] = None
+    result: Optional[dict] = None
+    output_artifacts: Optional[list] = None
+
+@dataclass
+class Checked:
+    ok: bool
+    errors: list = field(default_factory=list)
+
+
+class RiskScorer:
+    def metadata(self):
+        return {"tool_name": "risk_scorer", "version": "1.0.0"}
+
+    def validate_inputs(self, payload):
+        return Checked(True)
+
+    def execute(self, payload, context):
+        if payload.get("broken"):
+            return context.llm_query.query_text("score")
+        return Outcome(True, result={"score": len(payload["payload"]), "llm": context.llm_enabled})
+
+    def summarize_for_llm(self, result):
+        return "done"
