@@ -32,6 +32,11 @@ type Call struct {
 	// input, so no schema sees it; whoever builds the call takes it out of there.
 	Overlay json.RawMessage
 
+	// Files are what this call may show to its plugin beside its session: what a
+	// person handed on with it where they are, or with the call that asked for
+	// this one. They are never read from an input.
+	Files []File
+
 	Key     string // idempotency key, 1 to 255 printable ASCII characters; "" for none
 	Trace   Trace
 	Timeout time.Duration // shortens the operation's own where it is positive

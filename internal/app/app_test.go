@@ -55,6 +55,10 @@ func TestMain(m *testing.M) {
 			plannerPlugin()
 		case "guardian":
 			guardianPlugin()
+		case "reader":
+			readerPlugin(os.Args[2])
+		case "passer":
+			passerPlugin()
 		}
 	}
 	goleak.VerifyTestMain(m)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/binding"
+	"github.com/mortise-dev/mortise/internal/handed"
 	"github.com/mortise-dev/mortise/internal/policy"
 	"github.com/mortise-dev/mortise/internal/schedule"
 	"github.com/mortise-dev/mortise/internal/service"
@@ -135,6 +136,10 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 	}
 	input, decided, _, err := shu.Params(t, written)
 	if err != nil {
+		return Feed{}, err
+	}
+	nothing := func(string) (plugin.File, bool, error) { return plugin.File{}, false, nil }
+	if _, _, err := handed.Resolve(input, nothing); err != nil { // a feed has no person beside it who hands files on
 		return Feed{}, err
 	}
 	overlay, err := n.overlay(decided)

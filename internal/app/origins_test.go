@@ -92,6 +92,9 @@ func plannerPlugin() {
 	for _, gate := range gates {
 		all = append(all, gate.name+"/run")
 	}
+	if len(os.Args) > 2 {
+		all = os.Args[2:]
+	}
 	mortise.Agent(p, "plan", "Propose an operation.", func(_ *mortise.Call, in mortise.AgentInput) (mortise.Proposal, error) {
 		var payload struct {
 			Operation string         `json:"operation"`

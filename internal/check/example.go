@@ -10,6 +10,7 @@ import (
 
 	json2 "github.com/go-json-experiment/json"
 
+	"github.com/mortise-dev/mortise/internal/handed"
 	"github.com/mortise-dev/mortise/internal/registry"
 	"github.com/mortise-dev/mortise/internal/schema"
 	"github.com/mortise-dev/mortise/plugin"
@@ -29,6 +30,8 @@ type example struct {
 	name     string // of its file, without examples/ and .json; "" for the empty input
 	input    []byte
 	expected []byte // nil where nothing is expected
+
+	files []plugin.File // of the plugin's directory, which the input names
 }
 
 // examples returns the examples of op. Where there are none, the empty input is
@@ -54,7 +57,7 @@ func examples(s registry.Shown, op *plugin.Operation) ([]example, error) {
 			return nil, err
 		}
 		e := example{name: strings.TrimSuffix(entry.Name(), ".json")}
-		if e.input, err = atHome(input, s.Path); err != nil {
+		if e.input, e.files, err = atHome(input, s.Path); err != nil {
 			return nil, fmt.Errorf("examples/%s: %w", entry.Name(), err)
 		}
 		if response, err := os.ReadFile(filepath.Join(dir, stem+answer)); err == nil {
@@ -108,27 +111,32 @@ func isFile(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// atHome makes the paths of an example's artifacts absolute: they are written
-// relative to the plugin's directory.
-func atHome(request []byte, dir string) ([]byte, error) {
+// atHome hands on the files of an example's artifacts. Their paths are relative to
+// the plugin's directory, and lead nowhere else: the example is part of a package,
+// and a package is not who may read the files of the one who checks it.
+func atHome(request []byte, dir string) ([]byte, []plugin.File, error) {
 	var in map[string]any
 	if err := json2.Unmarshal(request, &in); err != nil {
-		return nil, fmt.Errorf("the example is not one JSON object: %w", err)
+		return nil, nil, fmt.Errorf("the example is not one JSON object: %w", err)
 	}
-	list, _ := in["artifacts"].([]any)
-	if len(list) == 0 {
-		return request, nil
-	}
-	base, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, err
-	}
+	list, _ := in[handed.Member].([]any)
+	var files []plugin.File
 	for _, item := range list {
-		if artifact, ok := item.(map[string]any); ok {
-			if path, ok := artifact["path"].(string); ok && !filepath.IsAbs(path) {
-				artifact["path"] = filepath.Join(base, path)
-			}
+		artifact, _ := item.(map[string]any)
+		path, named := artifact["path"].(string)
+		if !named || filepath.IsAbs(path) {
+			continue
 		}
+		file, err := handed.OpenBeneath(dir, path)
+		if err != nil {
+			continue // the plugin says that it is not there
+		}
+		artifact["path"] = file.Path
+		files = append(files, file)
 	}
-	return json2.Marshal(in)
+	if len(files) == 0 {
+		return request, nil, nil
+	}
+	raw, err := json2.Marshal(in)
+	return raw, files, err
 }

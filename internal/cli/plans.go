@@ -72,7 +72,7 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 			}
 		}
 		target, _ := a.Registry.Resolve(ctx, ref)
-		if input, err = c.compose(ctx, a, target, session.Session{}, input, f); err != nil {
+		if input, _, err = c.compose(ctx, a, target, session.Session{}, input, f); err != nil {
 			return nil, err
 		}
 		if len(input) == 0 {

@@ -126,6 +126,7 @@ type stored struct {
 	Timeout    time.Duration    `json:"timeout,omitempty"`
 	Input      json.RawMessage  `json:"input"`
 	Overlay    json.RawMessage  `json:"overlay,omitempty"`
+	Files      []plugin.File    `json:"files,omitempty"`
 }
 
 // encode returns the call as it is kept.
@@ -137,7 +138,7 @@ func (r *request) encode() []byte {
 	}
 	raw, err := json.Marshal(stored{
 		c.Principal, c.Actor, c.Agent, c.Origin, c.Parent, c.Session, c.Depth, c.EffectFree, c.Labels,
-		c.Key, c.Place, c.Plan, c.Approval, c.Trace, c.Timeout, input, c.Overlay,
+		c.Key, c.Place, c.Plan, c.Approval, c.Trace, c.Timeout, input, c.Overlay, handedOn(c.Files),
 	})
 	if err != nil {
 		panic(err) // it was read as JSON before
@@ -177,6 +178,7 @@ func (s *stored) call(row *store.CallRow) *plugin.Call {
 		ID: row.ID, Tenant: row.Tenant, Principal: s.Principal, Actor: s.Actor, Agent: s.Agent, Origin: s.Origin, Parent: s.Parent, Session: s.Session,
 		Depth: s.Depth, EffectFree: s.EffectFree, Labels: s.Labels, Operation: row.Operation + "@=" + row.Version, Input: s.Input, Key: s.Key,
 		Place: s.Place, Plan: s.Plan, Approval: s.Approval, Digest: row.PackageDigest, Trace: s.Trace, Timeout: s.Timeout, Overlay: s.Overlay,
+		Files: s.Files,
 	}
 }
 

@@ -42,6 +42,7 @@ type request struct {
 	prior   *ledger.Prior      // the call whose answer this one gets
 	input   []byte             // what the caller sent, where the plugin gets more
 	open    bool               // the caller's input leaves something to the host
+	shown   json.RawMessage    // the input with the paths of the files that it names
 	bound   json.RawMessage    // the input as the plugin gets it, once the call is equipped
 	print   string             // the fingerprint of what the caller sent
 }
@@ -183,7 +184,7 @@ func (r *request) checkIn() error {
 		return plugin.Errorf(plugin.CodeInvalidInput, "%s: input: %w", r.target.Name(), err)
 	}
 	r.open = len(gaps) > 0
-	if err := r.target.Input.Check(r.call.Input); err != nil && !r.open && !r.advised("input", err) {
+	if err := r.target.Input.Check(r.shown); err != nil && !r.open && !r.advised("input", err) {
 		return plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", r.target.Name(), err)
 	}
 	if len(r.target.Operation.Effects) > 0 {
@@ -247,9 +248,11 @@ func (r *request) equip(ctx context.Context) error {
 			return err
 		}
 	}
-	r.bound = r.call.Input
+	r.bound = r.shown
 	if r.k.Equip != nil {
-		bound, err := r.k.Equip(ctx, r.target, r.call)
+		attached := *r.call
+		attached.Input = r.shown
+		bound, err := r.k.Equip(ctx, r.target, &attached)
 		if err != nil {
 			return err
 		}
@@ -268,9 +271,6 @@ func (r *request) equip(ctx context.Context) error {
 
 // handed returns the call as the plugin gets it.
 func (r *request) handed() *plugin.Call {
-	if !r.open {
-		return r.call
-	}
 	handed := *r.call
 	handed.Input = r.bound
 	return &handed

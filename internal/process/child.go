@@ -86,10 +86,10 @@ func environment(scratch string) []string {
 
 // A launch is what is needed to start a program.
 type launch struct {
-	name string   // of the plugin, for messages
-	argv []string // the program, an absolute path, and its arguments
-	read []string // what it may read besides
-	data []string // artifacts it may read
+	name string         // of the plugin, for messages
+	argv []string       // the program, an absolute path, and its arguments
+	read []string       // what it may read besides
+	data []sandbox.File // artifacts it may read
 }
 
 // launch starts a program in a scratch directory of its own. log hears the

@@ -15,11 +15,18 @@ type Spec struct {
 	Env  []string // all that is in its environment
 
 	Read      []string // files and directories it may read and run: its package, its interpreter
-	Artifacts []string // files it may read
+	Artifacts []File   // files it may read
 	Hide      []string // directories that look empty to it, unless something above is within
 	Scratch   string   // a directory of the host's: where the program starts and may write
 
 	Limits Limits
+}
+
+// A File is one file that a program may read. Where its inode is known, a path
+// that leads to another one by the time it is shown is refused.
+type File struct {
+	Path          string
+	Device, Inode uint64
 }
 
 // Limits bound a program together with all that it starts. Zero is no limit.

@@ -48,6 +48,7 @@ func operationTask(g *grant, args json.RawMessage) (task, error) {
 			Depth:      g.call.Depth + 1,
 			EffectFree: g.reading || effectFree(g.target, g.call),
 			Labels:     labels,
+			Files:      g.call.Files,
 			Operation:  ref,
 			Input:      in.Input,
 			Key:        in.Key,
