@@ -13,6 +13,7 @@ type Call struct {
 	Tenant    string
 	Principal Principal // whose rights
 	Actor     string    // who acts, where that is someone else; rights intersect
+	Asker     string    // who is known to have asked first, as the surface authenticated them: os:1000; "" where nobody is
 	Agent     string    // the agent instance on whose behalf, if any
 	Origin    Origin
 	Parent    string // the call that asked for this one
@@ -88,6 +89,16 @@ type Principal struct {
 	Type   string   `json:"type"` // user, service, agent
 	ID     string   `json:"id"`
 	Scopes []string `json:"scopes"`
+}
+
+// Member is what configuration and people call a principal: a user by the id
+// alone, others as service::id and agent::id, so that two types never have one
+// name.
+func (p Principal) Member() string {
+	if p.Type == "" || p.Type == "user" {
+		return p.ID
+	}
+	return p.Type + "::" + p.ID
 }
 
 // An Origin is the surface a call came in by.

@@ -266,7 +266,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 			"outcome", u.Outcome, "attempts", u.Attempts, "sent", u.Sent, "received", u.Received, "took", u.Took)
 	}
 	a.opened("connections of plugins", broker.Close)
-	a.Approvals = &approval.Desk{Store: st, May: a.MayApprove, Wake: a.wake}
+	a.Approvals = &approval.Desk{Store: st, May: a.MayApprove, Wake: a.wake, TrustAs: a.Config.Approvals.TrustAs}
 	people := newNotifier(a.Config.Approvals.Notify, a.Home, st, log)
 	a.opened("telling of approvers", people.Close)
 	a.Kernel = kernel.New(kernel.Options{

@@ -475,7 +475,7 @@ func TestAFileThatWasSwappedIsNotRead(t *testing.T) {
 					t.Fatal(err)
 				}
 				if res.Approval != nil {
-					answer := approval.Answer{Tenant: "local", ID: res.Approval.ID, Approve: true, By: plugin.Principal{Type: "user", ID: "bob"}}
+					answer := approval.Answer{Tenant: "local", Asker: "os:2", ID: res.Approval.ID, Approve: true, By: plugin.Principal{Type: "user", ID: "bob"}}
 					if _, err := a.Approvals.Decide(t.Context(), answer); err != nil {
 						t.Fatal(err)
 					}

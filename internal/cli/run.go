@@ -151,6 +151,7 @@ func (c *command) runOperation(ctx context.Context, ref string, f runFlags) (err
 	call := plugin.Call{
 		Tenant:    a.Config.Tenant,
 		Principal: c.principal(a),
+		Asker:     app.OSUser(),
 		Origin:    plugin.OriginCLI,
 		Session:   in.ID,
 		Operation: ref,

@@ -173,7 +173,11 @@ var errWaited = errors.New("the call it waits for is still at work")
 // version of one operation.
 func (r *request) fingerprint() string {
 	major, _, _ := strings.Cut(r.target.Manifest.Version, ".")
-	return canon.Sum([]byte(r.target.Name() + "@" + major + " " + r.record.InputHash))
+	text := r.target.Name() + "@" + major + " " + r.record.InputHash
+	if kind := r.call.Principal.Type; kind != "" && kind != "user" { // a service of a user's name is somebody else
+		text += " " + kind
+	}
+	return canon.Sum([]byte(text))
 }
 
 // checkIn holds the input against the operation's schema. One that leaves

@@ -41,6 +41,7 @@ func operationTask(g *grant, args json.RawMessage) (task, error) {
 			Tenant:     g.call.Tenant,
 			Principal:  g.call.Principal,
 			Actor:      g.actor(),
+			Asker:      g.call.Asker,
 			Agent:      g.call.Agent,
 			Origin:     plugin.OriginCall,
 			Parent:     g.call.ID,
