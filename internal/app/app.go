@@ -238,6 +238,11 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	}
 
 	a.Policy, err = OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), a.Store)
+	if err == nil {
+		for _, warning := range append(a.Config.Ambiguous(), a.Policy.Ambiguous()...) {
+			log.Warn("a name in the configuration may mean two", "where", warning)
+		}
+	}
 	if err != nil {
 		return nil, &SetupError{fmt.Errorf("the policies cannot be used: %w", err)}
 	}
