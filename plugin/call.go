@@ -13,6 +13,7 @@ type Call struct {
 	Tenant    string
 	Principal Principal // whose rights
 	Actor     string    // who acts, where that is someone else; rights intersect
+	Asker     string    // who is known to have asked first, as the surface authenticated them: os:1000; "" where nobody is
 	Agent     string    // the agent instance on whose behalf, if any
 	Origin    Origin
 	Parent    string // the call that asked for this one
@@ -31,6 +32,11 @@ type Call struct {
 	// account chosen, the schedule, the knowledge bases. It is not part of the
 	// input, so no schema sees it; whoever builds the call takes it out of there.
 	Overlay json.RawMessage
+
+	// Files are what this call may show to its plugin beside its session: what a
+	// person handed on with it where they are, or with the call that asked for
+	// this one. They are never read from an input.
+	Files []File
 
 	Key     string // idempotency key, 1 to 255 printable ASCII characters; "" for none
 	Trace   Trace
@@ -84,6 +90,16 @@ type Principal struct {
 	Type   string   `json:"type"` // user, service, agent
 	ID     string   `json:"id"`
 	Scopes []string `json:"scopes"`
+}
+
+// Member is what configuration and people call a principal: a user by the id
+// alone, others as service::id and agent::id, so that two types never have one
+// name.
+func (p Principal) Member() string {
+	if p.Type == "" || p.Type == "user" {
+		return p.ID
+	}
+	return p.Type + "::" + p.ID
 }
 
 // An Origin is the surface a call came in by.

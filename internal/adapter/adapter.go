@@ -60,6 +60,7 @@ type Delivery struct {
 	Adapter string             // a reference to the adapter's operation
 	Event   json.RawMessage    // as the other system sent it
 	By      plugin.Principal   // who delivers it; it gives no rights to what comes of it
+	Asker   string             // who that is known to be, see [plugin.Call]
 	Origin  plugin.Origin      // the surface it came in by
 	Observe func(plugin.Event) // hears what the adapter and the agent say; may be nil
 }
@@ -79,7 +80,7 @@ func (in *Inbound) Deliver(ctx context.Context, d Delivery) (*plan.View, error) 
 	if err != nil {
 		return nil, in.refused(ctx, &d, &res, req, named(res.Operation, err))
 	}
-	who, err := in.principal(ctx, d.Tenant, req.Principal)
+	who, err := in.principal(ctx, d.Tenant, pluginOf(res.Operation), req.Principal)
 	if err != nil {
 		return nil, in.refused(ctx, &d, &res, req, err)
 	}
@@ -92,9 +93,9 @@ func (in *Inbound) Deliver(ctx context.Context, d Delivery) (*plan.View, error) 
 	if err != nil {
 		return nil, err
 	}
-	name, _, _ := strings.Cut(res.Operation, "/")
+	name := pluginOf(res.Operation)
 	return in.Plans.Submit(ctx, plan.Submission{
-		Tenant: d.Tenant, Principal: who, Actor: "service:" + name, Parent: res.CallID, Agent: agent, Input: input,
+		Tenant: d.Tenant, Principal: who, Actor: "service:" + name, Asker: "link:" + name + "/" + req.Principal.Provider + "/" + req.Principal.ExternalID, Parent: res.CallID, Agent: agent, Input: input,
 		Key: req.key(res.Operation), Labels: plugin.Labels(res.Labels, []string{plugin.Untrusted}),
 		Origin: plugin.OriginAdapter, Correlation: req.correlation(res.Correlation), Observe: d.Observe,
 	})
@@ -109,7 +110,7 @@ func (in *Inbound) translate(ctx context.Context, d *Delivery) (plugin.Result, e
 			"%s is of kind %s; events are delivered to adapters, and 'mortise run' calls all others", t.Name(), t.Operation.Kind))
 	}
 	res, err := in.Kernel.Run(ctx, plugin.Call{
-		Tenant: d.Tenant, Principal: d.By, Origin: d.Origin, Labels: []string{plugin.Untrusted},
+		Tenant: d.Tenant, Principal: d.By, Asker: d.Asker, Origin: d.Origin, Labels: []string{plugin.Untrusted},
 		Operation: d.Adapter, Input: d.Event, Observe: d.Observe,
 	})
 	if err == nil && res.Status != plugin.Succeeded {
@@ -140,6 +141,12 @@ func (in *Inbound) refused(ctx context.Context, d *Delivery, res *plugin.Result,
 		return err
 	}
 	return why
+}
+
+// pluginOf returns the plugin of an operation.
+func pluginOf(operation string) string {
+	name, _, _ := strings.Cut(operation, "/")
+	return name
 }
 
 // named puts what an error is about in front of its message.

@@ -168,6 +168,31 @@ func TestNobodyKnownGetsNothing(t *testing.T) {
 	}
 }
 
+// TestALinkBelongsToOneAdapter: another adapter that names the same provider and
+// the same person speaks of nobody, and neither does any where the link is for
+// none; what it is told names the link that it would need.
+func TestALinkBelongsToOneAdapter(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	claim := s.says(map[string]any{"principal": map[string]any{"provider": "slack", "external_id": "T061EG9R6/W021FGA1Z"}})
+	for _, adapter := range []string{"Examples.Adapter", "", "Desk2", "desk"} {
+		if _, err := s.app.Identities(owner).For(adapter).Link(s.Context(), "slack", "T061EG9R6/W021FGA1Z", "bob", "*"); err != nil {
+			t.Fatal(err)
+		}
+		s.refused("Desk/says", claim, plugin.CodeMissingIdentity, "PRINCIPAL --adapter Desk --scope")
+	}
+	last := s.entries(plugin.EntryDeliveryRefused)
+	if len(last) != 4 || last[0]["adapter"] != "Desk/says" || last[0]["provider"] != "slack" {
+		t.Errorf("%v", last)
+	}
+	if _, err := s.app.Identities(owner).For("Desk").Link(s.Context(), "slack", "T061EG9R6/W021FGA1Z", "bob"); err != nil {
+		t.Fatal(err)
+	}
+	if v := s.must("Desk/says", claim); v.Principal != "bob" {
+		t.Errorf("%+v", v)
+	}
+}
+
 // TestWhoLeftIsNobody: the configuration does not name them any more, and the
 // link alone brings nobody back.
 func TestWhoLeftIsNobody(t *testing.T) {

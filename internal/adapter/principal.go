@@ -12,8 +12,9 @@ import (
 )
 
 // principal returns who somebody of another system is here, with the scopes of
-// the link and no others.
-func (in *Inbound) principal(ctx context.Context, tenant string, who External) (plugin.Principal, error) {
+// the link and no others. A link is one adapter's: what another one says of the
+// same person counts for nothing.
+func (in *Inbound) principal(ctx context.Context, tenant, adapter string, who External) (plugin.Principal, error) {
 	var row *store.IdentityRow
 	if !strings.ContainsFunc(who.Provider+who.ExternalID, func(r rune) bool { return !unicode.IsPrint(r) }) { // no link has such a name
 		var err error
@@ -21,10 +22,14 @@ func (in *Inbound) principal(ctx context.Context, tenant string, who External) (
 			return plugin.Principal{}, err
 		}
 	}
-	link := "mortise identities link " + word(who.Provider) + " " + word(who.ExternalID) + " PRINCIPAL --scope SCOPE"
+	link := "mortise identities link " + word(who.Provider) + " " + word(who.ExternalID) + " PRINCIPAL --adapter " + word(adapter) + " --scope SCOPE"
 	if row == nil {
 		return plugin.Principal{}, plugin.Errorf(plugin.CodeMissingIdentity,
 			"nobody here is %q on %q; to say who it is: %s", who.ExternalID, who.Provider, link)
+	}
+	if row.Adapter != adapter {
+		return plugin.Principal{}, plugin.Errorf(plugin.CodeMissingIdentity,
+			"the link of %q on %q is not for the adapter %s, and a link belongs to one adapter; to have this one speak of them: %s", who.ExternalID, who.Provider, adapter, link)
 	}
 	p := plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID, Scopes: append([]string{}, row.Scopes...)}
 	if p.Type == "agent" || !in.Somebody(tenant, p) {

@@ -88,7 +88,11 @@ func (s *scene) reopen(home string) {
 
 func (s *scene) link(provider, id, principal string, scopes ...string) {
 	s.Helper()
-	if _, err := s.app.Identities(owner).Link(s.Context(), provider, id, principal, scopes...); err != nil {
+	adapter := "Examples.Adapter"
+	if provider == "phone" {
+		adapter = "Desk"
+	}
+	if _, err := s.app.Identities(owner).For(adapter).Link(s.Context(), provider, id, principal, scopes...); err != nil {
 		s.Fatal(err)
 	}
 }

@@ -18,12 +18,22 @@ import (
 type Message struct {
 	Text     string
 	From     plugin.Principal // whose rights the turn has
+	Asker    string           // who is known to have sent it, see [plugin.Call]; "" for a channel's sender
 	Role     string           // what they are to the agent: owner, user, guest
 	Channel  string           // the namespace it came by; "" for none
 	Sender   string           // who sent it, as the channel names them
 	Metadata json.RawMessage  // what the channel adds: an object, or nil
 	Labels   []string
 	Inbound  int64 // the n of the message as it came in; 0 for one that did not
+}
+
+// asker is who is known to have sent the message: of a channel's, what the channel
+// says.
+func (m *Message) asker() string {
+	if m.Asker != "" || m.Channel == "" {
+		return m.Asker
+	}
+	return "channel:" + m.Channel + "/" + m.Sender
 }
 
 // An Audience is whoever follows a turn while it goes on. Each of its functions
@@ -259,7 +269,7 @@ func (i *Instance) begin(ctx context.Context, c *store.ConversationRow, m Messag
 	}
 	t.answer.Uses, t.answer.Labels = []Use{}, plugin.Labels(labels, m.Labels)
 	t.call = plugin.Call{
-		Tenant: i.key.Tenant, Principal: m.From, Actor: "agent:" + i.key.Agent, Agent: i.key.Agent, Origin: plugin.OriginAgent, Session: session,
+		Tenant: i.key.Tenant, Principal: m.From, Actor: "agent:" + i.key.Agent, Asker: m.asker(), Agent: i.key.Agent, Origin: plugin.OriginAgent, Session: session,
 		Labels: t.answer.Labels, Trace: plugin.Trace{Correlation: session, Workflow: "agent/" + i.key.Agent, Step: uuid.Must(uuid.NewV7()).String()},
 	}
 	given, err := i.agents.Given(ctx, i.key.Tenant, i.key.Agent)

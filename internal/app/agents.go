@@ -225,7 +225,7 @@ func (a *App) sender(ctx context.Context, tenant, channel, id string) (plugin.Pr
 	if err != nil {
 		return plugin.Principal{}, "", err
 	}
-	if row == nil {
+	if row == nil || row.Adapter != "" { // an adapter's link is no channel's
 		return plugin.Principal{Type: "user", ID: strings.TrimSuffix(channel+":"+id, ":"), Scopes: []string{}}, "guest", nil
 	}
 	return plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID, Scopes: row.Scopes}, "user", nil

@@ -263,6 +263,11 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	}
 
 	a.Policy, err = OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), a.Store)
+	if err == nil {
+		for _, warning := range append(a.Config.Ambiguous(), a.Policy.Ambiguous()...) {
+			log.Warn("a name in the configuration may mean two", "where", warning)
+		}
+	}
 	if err != nil {
 		return nil, &SetupError{fmt.Errorf("the policies cannot be used: %w", err)}
 	}
@@ -293,11 +298,11 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 			"outcome", u.Outcome, "attempts", u.Attempts, "sent", u.Sent, "received", u.Received, "took", u.Took)
 	}
 	a.opened("connections of plugins", broker.Close)
-	a.Approvals = &approval.Desk{Store: st, May: a.MayApprove, Wake: a.wake, Ended: a.unapproved}
+	a.Approvals = &approval.Desk{Store: st, May: a.MayApprove, Wake: a.wake, Ended: a.unapproved, TrustAs: a.Config.Approvals.TrustAs}
 	people := newNotifier(a.Config.Approvals.Notify, a.Home, st, log)
 	a.opened("telling of approvers", people.Close)
 	a.Kernel = kernel.New(kernel.Options{
-		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrubbing{runners{a.Runner, a.scripts, hosted{a}}, scrubber}, Services: broker, Agents: a.agents(), Equip: a.equip, Hold: a.hold,
+		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrubbing{runners{a.Runner, a.scripts, hosted{a}}, scrubber}, Services: broker, Agents: a.agents(), Equip: a.equip, Artifact: artifacts{a.Sessions}.find, Hold: a.hold,
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: log, Wake: a.wakeCall,
 		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.call, Ended: a.goOn, Expire: a.Approvals.Expire,
 	})

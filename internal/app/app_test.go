@@ -59,6 +59,10 @@ func TestMain(m *testing.M) {
 		case "runner":
 			concurrency, _ := strconv.Atoi(os.Args[3])
 			runnerPlugin(os.Args[2], concurrency)
+		case "reader":
+			readerPlugin(os.Args[2])
+		case "passer":
+			passerPlugin()
 		}
 	}
 	goleak.VerifyTestMain(m)

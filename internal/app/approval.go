@@ -37,7 +37,7 @@ func (a *App) MayApprove(ctx context.Context, row *store.ApprovalRow, by plugin.
 // MaySee returns nil if somebody may know all that an approval is for: whoever
 // asked for it, and whoever may decide it.
 func (a *App) MaySee(ctx context.Context, row *store.ApprovalRow, who plugin.Principal) error {
-	if who.ID == row.Requester {
+	if who.Member() == row.Requester {
 		return nil
 	}
 	return a.MayApprove(ctx, row, who)

@@ -3,8 +3,10 @@ package app
 import (
 	"context"
 	"io"
+	"path/filepath"
 	"slices"
 
+	"github.com/mortise-dev/mortise/internal/handed"
 	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/internal/session"
 	"github.com/mortise-dev/mortise/plugin"
@@ -60,4 +62,28 @@ func (s artifacts) view(ctx context.Context, tenant, id string) (string, error) 
 		return "", nil
 	}
 	return v.Dir, err
+}
+
+// find returns the artifact of a call's session that an id or a path means.
+func (s artifacts) find(ctx context.Context, call *plugin.Call, name string) (plugin.File, bool, error) {
+	seen, err := s.sessions.See(ctx, call.Tenant, call.Session)
+	if plugin.CodeOf(err) == plugin.CodeNotFound {
+		return plugin.File{}, false, nil // no more than a name that calls share
+	}
+	if err != nil {
+		return plugin.File{}, false, err
+	}
+	for i := range seen.Artifacts {
+		a := &seen.Artifacts[i]
+		path := seen.View.Path(*a)
+		if a.ID != name && path != filepath.Clean(name) {
+			continue
+		}
+		is, err := handed.Identity(path)
+		if err != nil {
+			return plugin.File{}, false, plugin.Errorf(plugin.CodeUnavailable, "artifact %s cannot be read: %w", a.ID, err)
+		}
+		return plugin.File{Handle: a.ID, Name: a.Name, Size: a.Size, Path: path, Is: is, Session: true, Labels: a.Labels}, true, nil
+	}
+	return plugin.File{}, false, nil
 }

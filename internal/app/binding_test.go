@@ -247,7 +247,7 @@ egress: {map: {example.com: %q}, ca_file: %q}
 			t.Fatal(err)
 		}
 	}
-	if _, err := a.Approvals.Decide(t.Context(), approval.Answer{Tenant: "local", ID: rows[0].ID, Approve: true, By: a.Principal, Own: true}); err != nil {
+	if _, err := a.Approvals.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", ID: rows[0].ID, Approve: true, By: a.Principal, Own: true}); err != nil {
 		t.Fatal(err)
 	}
 	if res, err = a.Kernel.Resume(t.Context(), "local", res.CallID); err != nil || res.Status != plugin.Succeeded || said != `Bearer renewed-in-between-456 {"key":7}` {

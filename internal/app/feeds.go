@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/binding"
+	"github.com/mortise-dev/mortise/internal/handed"
 	"github.com/mortise-dev/mortise/internal/policy"
 	"github.com/mortise-dev/mortise/internal/schedule"
 	"github.com/mortise-dev/mortise/internal/service"
@@ -21,7 +22,7 @@ import (
 
 // openSchedules makes the engine of the host's feeds, once there is a kernel.
 func (a *App) openSchedules() *schedule.Engine {
-	return schedule.New(schedule.Options{Store: a.Store, Resolve: a.Registry.Resolve, Call: a.Kernel.Call, Rights: a.rightsNow, Log: a.log})
+	return schedule.New(schedule.Options{Store: a.Store, Resolve: a.Registry.Resolve, Call: a.Kernel.Call, Rights: a.rightsNow, Asker: OSUser(), Log: a.log})
 }
 
 // rightsNow returns somebody with those of their rights that they still have;
@@ -137,6 +138,10 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 	if err != nil {
 		return Feed{}, err
 	}
+	nothing := func(string) (plugin.File, bool, error) { return plugin.File{}, false, nil }
+	if _, _, err := handed.Resolve(input, nothing); err != nil { // a feed has no person beside it who hands files on
+		return Feed{}, err
+	}
 	overlay, err := n.overlay(decided)
 	if err != nil {
 		return Feed{}, err
@@ -156,7 +161,7 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 		n.Spec = "every 1h"
 	}
 	s, err := f.app.Schedules.Create(ctx, f.app.Config.Tenant, schedule.Schedule{
-		Owner: f.by, Operation: t.Name(), Input: input, Overlay: overlay, Spec: n.Spec, Zone: n.Zone, Misfire: n.Misfire, CatchUp: n.CatchUp, Overlap: n.Overlap,
+		Owner: f.by, Asker: OSUser(), Operation: t.Name(), Input: input, Overlay: overlay, Spec: n.Spec, Zone: n.Zone, Misfire: n.Misfire, CatchUp: n.CatchUp, Overlap: n.Overlap,
 	}, f.noting(plugin.EntryFeedCreated))
 	return feedOf(s), err
 }

@@ -252,7 +252,7 @@ func TestAToolThatWaitsForAPerson(t *testing.T) {
 	say := func(key string, to agent.Audience) agent.Use {
 		t.Helper()
 		model.say(move{tool: "agent_memory__upsert", args: `{"key":"` + key + `","content":"c"}`}, move{text: "done"})
-		answer, err := i.Turn(t.Context(), c.SessionID, agent.Message{Text: "remember", From: theOwner, Labels: []string{plugin.Untrusted}}, to)
+		answer, err := i.Turn(t.Context(), c.SessionID, agent.Message{Text: "remember", From: theOwner, Asker: "os:1", Labels: []string{plugin.Untrusted}}, to)
 		if err != nil || len(answer.Uses) != 1 {
 			t.Fatalf("%+v, %v", answer, err)
 		}
@@ -271,7 +271,7 @@ func TestAToolThatWaitsForAPerson(t *testing.T) {
 		t.Errorf("with nobody there: %+v", u)
 	}
 	u = say("agreed", agent.Audience{Ask: func(u agent.Use) (*agent.Reply, error) {
-		if _, err := a.Approvals.Decide(t.Context(), approval.Answer{Tenant: "local", ID: u.Approval, Approve: true, By: a.Principal}); err != nil {
+		if _, err := a.Approvals.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", ID: u.Approval, Approve: true, By: a.Principal}); err != nil {
 			return nil, err
 		}
 		res, err := a.Kernel.Resume(t.Context(), "local", u.CallID)
@@ -281,7 +281,7 @@ func TestAToolThatWaitsForAPerson(t *testing.T) {
 		t.Errorf("agreed to: %+v", u)
 	}
 	u = say("denied", agent.Audience{Ask: func(u agent.Use) (*agent.Reply, error) {
-		if _, err := a.Approvals.Decide(t.Context(), approval.Answer{Tenant: "local", ID: u.Approval, By: a.Principal}); err != nil {
+		if _, err := a.Approvals.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", ID: u.Approval, By: a.Principal}); err != nil {
 			return nil, err
 		}
 		res, err := a.Kernel.Await(t.Context(), "local", u.CallID)

@@ -29,7 +29,8 @@ const (
 type Identity struct {
 	Provider   string    `json:"provider"`
 	ExternalID string    `json:"external_id"`
-	Principal  string    `json:"principal"` // as the configuration names them
+	Principal  string    `json:"principal"`         // as the configuration names them
+	Adapter    string    `json:"adapter,omitempty"` // the one that may speak of them
 	Scopes     []string  `json:"scopes"`
 	By         string    `json:"by"` // who linked them
 	At         time.Time `json:"at"`
@@ -38,12 +39,20 @@ type Identity struct {
 // Identities are the identity links of the host's tenant, as one principal may
 // see and change them. What is refused is on the record.
 type Identities struct {
-	app *App
-	by  plugin.Principal
+	app     *App
+	by      plugin.Principal
+	adapter string
+}
+
+// For returns the links as somebody may make them for one adapter, which alone
+// may then speak of whoever is linked.
+func (i Identities) For(adapter string) Identities {
+	i.adapter = adapter
+	return i
 }
 
 // Identities returns the links as somebody may see and change them.
-func (a *App) Identities(by plugin.Principal) Identities { return Identities{a, by} }
+func (a *App) Identities(by plugin.Principal) Identities { return Identities{app: a, by: by} }
 
 // List returns all links, by provider and id.
 func (i Identities) List(ctx context.Context) ([]Identity, error) {
@@ -83,7 +92,7 @@ func (i Identities) Link(ctx context.Context, provider, externalID, principal st
 	}
 	row := store.IdentityRow{
 		Tenant: i.app.Config.Tenant, Provider: provider, ExternalID: externalID, PrincipalType: who.Type, PrincipalID: who.ID,
-		Scopes: scopes, By: MemberName(i.by), At: time.Now().UTC().Truncate(time.Microsecond),
+		Scopes: scopes, Adapter: i.adapter, By: MemberName(i.by), At: time.Now().UTC().Truncate(time.Microsecond),
 	}
 	err := i.app.Store.Write(ctx, func(tx store.Tx) error {
 		was, err := tx.Identity(ctx, row.Tenant, provider, externalID)
@@ -148,13 +157,17 @@ func (i Identities) may(ctx context.Context, what, subject string) error {
 func identityOf(row *store.IdentityRow) Identity {
 	return Identity{
 		Provider: row.Provider, ExternalID: row.ExternalID, Principal: MemberName(plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID}),
-		Scopes: append([]string{}, row.Scopes...), By: row.By, At: row.At,
+		Adapter: row.Adapter, Scopes: append([]string{}, row.Scopes...), By: row.By, At: row.At,
 	}
 }
 
 // evidenceOf is what the ledger keeps of a link.
 func evidenceOf(i Identity) map[string]any {
-	return map[string]any{"provider": i.Provider, "external_id": i.ExternalID, "principal": i.Principal, "scopes": i.Scopes, "by": i.By}
+	body := map[string]any{"provider": i.Provider, "external_id": i.ExternalID, "principal": i.Principal, "scopes": i.Scopes, "by": i.By}
+	if i.Adapter != "" {
+		body["adapter"] = i.Adapter
+	}
+	return body
 }
 
 // subjectOf names somebody of another system in an entry, no longer than a link

@@ -92,6 +92,9 @@ func plannerPlugin() {
 	for _, gate := range gates {
 		all = append(all, gate.name+"/run")
 	}
+	if len(os.Args) > 2 {
+		all = os.Args[2:]
+	}
 	mortise.Agent(p, "plan", "Propose an operation.", func(_ *mortise.Call, in mortise.AgentInput) (mortise.Proposal, error) {
 		var payload struct {
 			Operation string         `json:"operation"`
@@ -225,7 +228,7 @@ func feed(t *testing.T, a *app.App, operation, input string) (string, error) {
 }
 
 func asking(origin plugin.Origin, operation, input string) plugin.Call {
-	return plugin.Call{Tenant: "local", Principal: ann, Origin: origin, Operation: operation, Input: json.RawMessage(input)}
+	return plugin.Call{Tenant: "local", Principal: ann, Asker: "os:1", Origin: origin, Operation: operation, Input: json.RawMessage(input)}
 }
 
 // waiting reports a call of that operation that waits for a person.
@@ -311,9 +314,7 @@ func TestNoOriginPassesAGate(t *testing.T) {
 	add("chat", "", "chat")
 	add("caller", "requires: {tools: ["+strings.Join(all, ", ")+"]}\n", "caller")
 	add("planner", "operations:\n  plan: {kind: agent, description: Propose., allowed_actions: ["+strings.Join(all, ", ")+"]}\n", "planner")
-	if _, err := a.Identities(plugin.Principal{Type: "user", ID: "root"}).Link(t.Context(), "chat", "U1", "ann", "basic"); err != nil {
-		t.Fatal(err)
-	}
+	linkAdapter(t, a, "chat", "chat", "U1", "ann", "basic")
 	if _, err := a.Registry.Disable(t.Context(), "off"); err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,7 @@ func (a *App) Deciders(ctx context.Context, row *store.ApprovalRow) []string {
 	var names []string
 	for _, name := range Names(a.Config) {
 		who := ParseMember(name)
-		if who.Type != "agent" && who.ID != row.Requester && a.MayApprove(ctx, row, who) == nil {
+		if who.Type != "agent" && who.Member() != row.Requester && a.MayApprove(ctx, row, who) == nil {
 			names = append(names, name)
 		}
 	}

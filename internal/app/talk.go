@@ -79,7 +79,7 @@ func (t *Talk) Turn(ctx context.Context, text string, to agent.Audience) (agent.
 	if MemberName(by) == t.roster.app.Config.Principal {
 		role = "owner"
 	}
-	return t.instance.Turn(ctx, t.Session, agent.Message{Text: text, From: by, Role: role}, to)
+	return t.instance.Turn(ctx, t.Session, agent.Message{Text: text, From: by, Asker: OSUser(), Role: role}, to)
 }
 
 // Tools returns all operations that the agent has and whoever talks may see. In a

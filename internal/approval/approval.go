@@ -32,6 +32,7 @@ type Question struct {
 	SubjectKind   string // store.SubjectCall or store.SubjectPlan
 	SubjectID     string
 	Requester     string
+	Asker         string // see [plugin.Call]
 	Binding       string // hash of everything that must not change; sha256:<hex>
 	PackageDigest string // "" for a plan, whose steps name theirs
 	PolicyVersion string
@@ -52,7 +53,7 @@ func New(q Question) *Asked {
 	token := newToken()
 	row := store.ApprovalRow{
 		Tenant: q.Tenant, ID: uuid.Must(uuid.NewV7()).String(), SubjectKind: q.SubjectKind, SubjectID: q.SubjectID,
-		Binding: q.Binding, TokenHash: HashToken(token), Requester: q.Requester, PackageDigest: q.PackageDigest,
+		Binding: q.Binding, TokenHash: HashToken(token), Requester: q.Requester, Asker: q.Asker, PackageDigest: q.PackageDigest,
 		PolicyVersion: q.PolicyVersion, Why: q.Why, CreatedAt: q.At, ExpiresAt: q.Expires, State: store.ApprovalOpen,
 	}
 	if len(q.Preview) > 0 {
@@ -128,9 +129,12 @@ type evidence struct {
 	PackageDigest string    `json:"package_digest"`
 	PolicyVersion string    `json:"policy_version"`
 	Requester     string    `json:"requester"`
+	Asker         string    `json:"asker,omitempty"` // who the requester is known to be
 	Why           string    `json:"why"`
 	State         string    `json:"state"`
 	DecidedBy     string    `json:"decided_by"`
+	Decider       string    `json:"decider,omitempty"`  // who decided_by is known to be
+	Trusted       bool      `json:"trust_as,omitempty"` // the same one as the asker: the configuration takes their word for who they are
 	Reason        string    `json:"reason"`
 	CreatedAt     time.Time `json:"created_at"`
 	ExpiresAt     time.Time `json:"expires_at"`
@@ -138,11 +142,17 @@ type evidence struct {
 
 // note appends an entry about an approval.
 func note(tx store.Tx, kind plugin.EntryKind, row *store.ApprovalRow, by, reason string, at time.Time) error {
+	return noteOf(tx, kind, row, by, reason, Answer{}, at)
+}
+
+// noteOf is note about an answer.
+func noteOf(tx store.Tx, kind plugin.EntryKind, row *store.ApprovalRow, by, reason string, a Answer, at time.Time) error {
 	e := evidence{
 		Approval: row.ID, SubjectKind: row.SubjectKind, Subject: row.SubjectID, Binding: row.Binding, PreviewHash: row.PreviewHash,
-		PackageDigest: row.PackageDigest, PolicyVersion: row.PolicyVersion, Requester: row.Requester, Why: row.Why, State: string(row.State),
+		PackageDigest: row.PackageDigest, PolicyVersion: row.PolicyVersion, Requester: row.Requester, Asker: row.Asker, Why: row.Why, State: string(row.State),
 		DecidedBy: row.DecidedBy, Reason: row.Reason, CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt,
 	}
+	e.Decider, e.Trusted = a.Asker, a.Approve && !a.Own && sameAsker(row, a)
 	if reason != "" {
 		e.Reason = reason
 	}

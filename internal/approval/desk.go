@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	json2 "github.com/go-json-experiment/json"
@@ -26,6 +27,10 @@ type Desk struct {
 	// Ended hears of calls that failed for want of an approval. It may be nil.
 	Ended func(ctx context.Context, tenant, call string)
 
+	// TrustAs takes an answer for a second person's although it comes from the very
+	// one who asked, under another name. Each such answer is on record.
+	TrustAs bool
+
 	Now func() time.Time // time.Now where it is nil
 }
 
@@ -36,6 +41,7 @@ type Answer struct {
 	Token   string // what its approvers were given
 	Approve bool
 	By      plugin.Principal
+	Asker   string // who answers is known to be, as for [plugin.Call]
 	Reason  string
 
 	// Own lets someone answer their own question: the sole owner, at a terminal,
@@ -103,12 +109,36 @@ func (d *Desk) entitled(ctx context.Context, row *store.ApprovalRow, a Answer) e
 		return plugin.Errorf(plugin.CodeUnauthenticated, "nobody known is answering")
 	case a.By.Type == "agent":
 		return plugin.Errorf(plugin.CodeApprovalSelf, "agent %s cannot decide approval %s: an agent approves nothing", a.By.ID, row.ID)
-	case a.Approve && a.By.ID == row.Requester && !a.Own:
+	case a.Approve && a.By.Member() == row.Requester && !a.Own:
 		return plugin.Errorf(plugin.CodeApprovalSelf, "%s asked for approval %s and cannot give it; somebody else has to, with 'mortise approvals approve %s --as NAME'", a.By.ID, row.ID, row.ID)
-	case a.By.ID == row.Requester && !a.Approve:
+	case a.Approve && !a.Own && !d.TrustAs && sameAsker(row, a):
+		return plugin.Errorf(plugin.CodeApprovalSelf, "%s answers as %s, and asked for approval %s as %s: one who acts under two names is no second person. Have somebody approve it who is signed in as another user of the operating system, or set approvals.trust_as: true in mortise.yaml to take the name's word",
+			known(a.Asker), a.By.ID, row.ID, row.Requester)
+	case a.By.Member() == row.Requester && !a.Approve:
 		return nil // whoever asked may take it back
 	}
 	return d.May(ctx, row, a.By)
+}
+
+// sameAsker reports whether an answer comes from the one who asked, as far as is
+// known: where one of them is not known, they may be.
+func sameAsker(row *store.ApprovalRow, a Answer) bool {
+	return row.Asker == "" || a.Asker == "" || row.Asker == a.Asker
+}
+
+// Same reports whether an answer comes from the one who asked, under another name.
+func Same(row *store.ApprovalRow, a Answer) bool {
+	return a.Approve && !a.Own && a.By.Member() != row.Requester && sameAsker(row, a)
+}
+
+func known(asker string) string {
+	if uid, isUser := strings.CutPrefix(asker, "os:"); isUser {
+		return "user " + uid + " of the operating system"
+	}
+	if asker == "" {
+		return "somebody who is not signed in"
+	}
+	return asker
 }
 
 // decide takes the answer in a transaction. refusal is why it does not count,
@@ -149,7 +179,7 @@ func (d *Desk) decide(ctx context.Context, tx store.Tx, a Answer, id string) (de
 		}
 		return *row, closed(row), nil
 	}
-	if err := note(tx, kind, &next, a.By.ID, "", at); err != nil {
+	if err := noteOf(tx, kind, &next, a.By.ID, "", a, at); err != nil {
 		return *row, nil, err
 	}
 	if a.Approve {
@@ -196,7 +226,7 @@ func denied(row *store.ApprovalRow) *plugin.Error {
 func (d *Desk) refused(ctx context.Context, row *store.ApprovalRow, a Answer, why error) error {
 	e := plugin.AsError(why)
 	err := d.Store.Write(ctx, func(tx store.Tx) error {
-		return note(tx, plugin.EntryApprovalRefused, row, a.By.ID, string(e.Code)+": "+e.Message, d.now())
+		return noteOf(tx, plugin.EntryApprovalRefused, row, a.By.ID, string(e.Code)+": "+e.Message, Answer{Asker: a.Asker}, d.now())
 	})
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package approval_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/postgres"
 	"github.com/mortise-dev/mortise/internal/store/postgres/pgtest"
+	"github.com/mortise-dev/mortise/internal/store/sqlite"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -79,7 +81,7 @@ func waiting(t *testing.T, st store.Store) string {
 	t.Helper()
 	at := time.Now().UTC().Truncate(time.Microsecond)
 	asked := approval.New(approval.Question{
-		Tenant: "t", SubjectKind: store.SubjectCall, SubjectID: id, Requester: "ann", Binding: "sha256:b", At: at, Expires: at.Add(time.Hour),
+		Tenant: "t", SubjectKind: store.SubjectCall, SubjectID: id, Requester: "ann", Asker: "os:1", Binding: "sha256:b", At: at, Expires: at.Add(time.Hour),
 	})
 	err := st.Write(t.Context(), func(tx store.Tx) error {
 		if _, err := tx.InsertCall(store.CallRow{Tenant: "t", ID: id, Operation: "mail/send", Key: "c:" + id, State: store.CallPending, CreatedAt: at, UpdatedAt: at}); err != nil {
@@ -98,7 +100,7 @@ func desk(st store.Store) *approval.Desk {
 }
 
 func answer(approvalID, by string, yes bool) approval.Answer {
-	return approval.Answer{Tenant: "t", ID: approvalID, Approve: yes, By: plugin.Principal{Type: "user", ID: by}}
+	return approval.Answer{Tenant: "t", ID: approvalID, Approve: yes, By: plugin.Principal{Type: "user", ID: by}, Asker: "os:2"}
 }
 
 // Of two people on two nodes one decides, and the other hears what was decided.
@@ -152,5 +154,84 @@ func TestACallIsCancelledWhileAnotherNodeApprovesIt(t *testing.T) {
 				t.Errorf("%+v, %v", call, err)
 			}
 		})
+	}
+}
+
+// Whoever acts under two names is no second person: an answer counts where the
+// one who gives it is known, and known to be another than the one who asked. Only
+// the configuration can take a name's word instead, and then the entry says so.
+func TestOneWhoActsUnderTwoNamesIsNoSecondPerson(t *testing.T) {
+	t.Parallel()
+	ways := []string{"os:0", "os:1000", "os:1001", "link:chat/slack/U1", "link:chat/slack/U2", "link:other/slack/U1", "channel:support/U1", ""}
+	st, err := sqlite.Open(t.Context(), t.TempDir(), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	type said struct {
+		asker, decider, by string
+		same               bool
+	}
+	approved := map[string]said{}
+	n := 0
+	for _, asker := range ways {
+		for _, answers := range ways {
+			for _, trust := range []bool{false, true} {
+				for _, name := range []string{"ann", "bob"} {
+					n++
+					callID := fmt.Sprintf("0192aaaa-0000-7000-8000-%012d", n+100)
+					at := time.Now().UTC().Truncate(time.Microsecond)
+					asked := approval.New(approval.Question{
+						Tenant: "t", SubjectKind: store.SubjectCall, SubjectID: callID, Requester: "ann", Asker: asker, Binding: "sha256:b", At: at, Expires: at.Add(time.Hour),
+					})
+					if err := st.Write(t.Context(), func(tx store.Tx) error {
+						_, err := tx.InsertCall(store.CallRow{Tenant: "t", ID: callID, Operation: "mail/send", Key: "c:" + callID, State: store.CallPending, CreatedAt: at, UpdatedAt: at})
+						return errors.Join(err, asked.Put(tx))
+					}); err != nil {
+						t.Fatal(err)
+					}
+					d := desk(st)
+					d.TrustAs = trust
+					_, err := d.Decide(t.Context(), approval.Answer{Tenant: "t", ID: asked.Row.ID, Approve: true, By: plugin.Principal{Type: "user", ID: name}, Asker: answers})
+					same := asker == "" || answers == "" || asker == answers
+					want := plugin.Code("")
+					if name == "ann" || same && !trust {
+						want = plugin.CodeApprovalSelf
+					}
+					if plugin.CodeOf(err) != want {
+						t.Errorf("%q asked as ann, %q answers as %s, trusted %v: %v, want %q", asker, answers, name, trust, err, want)
+					}
+					if want != "" {
+						continue
+					}
+					approved[callID] = said{asker, answers, name, same}
+				}
+			}
+		}
+	}
+	err = st.Snapshot(t.Context(), func(r store.Reader) error {
+		for e, err := range r.Entries(t.Context(), store.EntryFilter{Tenant: "t", Kind: string(plugin.EntryApprovalApproved)}) {
+			if err != nil {
+				return err
+			}
+			var body struct {
+				Requester string `json:"requester"`
+				Asker     string `json:"asker"`
+				DecidedBy string `json:"decided_by"`
+				Decider   string `json:"decider"`
+				Trusted   bool   `json:"trust_as"`
+			}
+			if err := json.Unmarshal(e.Body, &body); err != nil {
+				return err
+			}
+			if got := (said{body.Asker, body.Decider, body.DecidedBy, body.Trusted}); body.Requester != "ann" || got != approved[e.Subject] {
+				t.Errorf("the entry says %+v, want %+v", body, approved[e.Subject])
+			}
+			delete(approved, e.Subject)
+		}
+		return nil
+	})
+	if err != nil || len(approved) > 0 {
+		t.Errorf("%v; without an entry: %v", err, approved)
 	}
 }

@@ -6,10 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	json2 "github.com/go-json-experiment/json"
 
+	"github.com/mortise-dev/mortise/internal/handed"
 	"github.com/mortise-dev/mortise/internal/registry"
 	"github.com/mortise-dev/mortise/internal/schema"
 	"github.com/mortise-dev/mortise/plugin"
@@ -29,6 +31,8 @@ type example struct {
 	name     string // of its file, without examples/ and .json; "" for the empty input
 	input    []byte
 	expected []byte // nil where nothing is expected
+
+	files []plugin.File // of the plugin's directory, which the input names
 }
 
 // examples returns the examples of op. Where there are none, the empty input is
@@ -53,7 +57,7 @@ func examples(s registry.Shown, op *plugin.Operation) ([]example, error) {
 			return nil, fmt.Errorf("examples/%s: %w", entry.Name(), err)
 		}
 		e := example{name: strings.TrimSuffix(entry.Name(), ".json")}
-		if e.input, err = atHome(input, s.Path); err != nil {
+		if e.input, e.files, err = atHome(input, s.Path); err != nil {
 			return nil, fmt.Errorf("examples/%s: %w", entry.Name(), err)
 		}
 		if response, err := read(s.Path, "examples/"+stem+answer); err == nil {
@@ -102,8 +106,13 @@ func exampleOf(file, op string, m *plugin.Manifest) (stem, answer string, ok boo
 	return stem, ".output.json", owner == op || owner == "" && len(m.Operations) == 1
 }
 
-// below returns the absolute path of a file of a plugin, which an example names.
-func below(base, path string) (string, error) {
+// below returns the path of a file of a plugin, which an example names, relative
+// to the plugin's directory.
+func below(dir, path string) (string, error) {
+	base, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(base, path)
 	}
@@ -113,7 +122,7 @@ func below(base, path string) (string, error) {
 		if root, err = os.OpenRoot(base); err == nil {
 			defer root.Close()
 			if _, err = root.Stat(inside); err == nil || errors.Is(err, fs.ErrNotExist) { // the plugin says that it is not there
-				return path, nil
+				return inside, nil
 			}
 		}
 	}
@@ -125,34 +134,40 @@ func isFile(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// atHome makes the paths of an example's artifacts absolute: they are written
-// relative to the plugin's directory, and lead to files in it. An example is the
-// plugin's word, and names no other file.
-func atHome(request []byte, dir string) ([]byte, error) {
+// atHome hands on the files of an example's artifacts. Their paths are relative to
+// the plugin's directory, and lead nowhere else: the example is part of a package,
+// and a package is not who may read the files of the one who checks it.
+func atHome(request []byte, dir string) ([]byte, []plugin.File, error) {
 	var in map[string]any
 	if err := json2.Unmarshal(request, &in); err != nil {
-		return nil, fmt.Errorf("the example is not one JSON object: %w", err)
+		return nil, nil, fmt.Errorf("the example is not one JSON object: %w", err)
 	}
-	list, _ := in["artifacts"].([]any)
-	if len(list) == 0 {
-		return request, nil
-	}
-	base, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, err
-	}
+	list, _ := in[handed.Member].([]any)
+	var files []plugin.File
 	for _, item := range list {
-		if artifact, ok := item.(map[string]any); ok {
-			for _, key := range []string{"path", "file_path"} {
-				path, ok := artifact[key].(string)
-				if !ok || path == "" {
-					continue
-				}
-				if artifact[key], err = below(base, path); err != nil {
-					return nil, err
-				}
+		artifact, _ := item.(map[string]any)
+		for _, key := range []string{"path", "file_path"} {
+			path, _ := artifact[key].(string)
+			if path == "" {
+				continue
+			}
+			inside, err := below(dir, path)
+			if err != nil {
+				return nil, nil, err
+			}
+			file, err := handed.OpenBeneath(dir, inside)
+			if err != nil {
+				continue // the plugin says that it is not there
+			}
+			artifact[key] = file.Path
+			if !slices.ContainsFunc(files, func(f plugin.File) bool { return f.Path == file.Path }) {
+				files = append(files, file)
 			}
 		}
 	}
-	return json2.Marshal(in)
+	if len(files) == 0 {
+		return request, nil, nil
+	}
+	raw, err := json2.Marshal(in)
+	return raw, files, err
 }

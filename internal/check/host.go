@@ -100,6 +100,7 @@ type request struct {
 	by     caller // the host's own kernel where it is nil
 	ref    string
 	input  []byte
+	files  []plugin.File // that are handed on
 	key    string
 	scopes []string // "*" where it is nil
 	free   bool     // nothing below it may have effects
@@ -134,7 +135,7 @@ func (h *host) call(ctx context.Context, r request) (answer, error) {
 	h.calls++
 	call := plugin.Call{
 		Tenant: h.Config.Tenant, Principal: plugin.Principal{Type: "user", ID: who, Scopes: r.scopes}, Origin: plugin.OriginCLI,
-		Operation: r.ref, Input: r.input, Key: r.key, Fresh: !r.cached, Trace: plugin.Trace{Correlation: fmt.Sprintf("check-%d", h.calls)},
+		Operation: r.ref, Input: r.input, Files: r.files, Key: r.key, Fresh: !r.cached, Trace: plugin.Trace{Correlation: fmt.Sprintf("check-%d", h.calls)},
 	}
 	var a answer
 	a.Result, a.err = r.by.Call(ctx, call)

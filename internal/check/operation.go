@@ -101,7 +101,7 @@ func (t *trial) judge(check string, err error) bool {
 // request returns the call of the example. An agent has no effects, and has to
 // see all that it may propose.
 func (t *trial) request() request {
-	return request{ref: reference(t.shown, t.op), input: t.input, free: !t.options.Effects && t.op.Kind != plugin.Agent}
+	return request{ref: reference(t.shown, t.op), input: t.input, files: t.files, free: !t.options.Effects && t.op.Kind != plugin.Agent}
 }
 
 // barred says why the policy of the given configuration kept a call from

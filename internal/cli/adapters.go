@@ -61,7 +61,7 @@ func (c *command) deliver(ctx context.Context, ref, given string, wait bool) err
 		}
 		watch := c.watch()
 		v, err := a.Adapters.Deliver(ctx, adapter.Delivery{
-			Tenant: a.Config.Tenant, Adapter: ref, Event: event, By: c.principal(a), Origin: plugin.OriginCLI, Observe: watch.hear,
+			Tenant: a.Config.Tenant, Adapter: ref, Event: event, By: c.principal(a), Asker: app.OSUser(), Origin: plugin.OriginCLI, Observe: watch.hear,
 		})
 		watch.end()
 		if err != nil {

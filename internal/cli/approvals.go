@@ -237,7 +237,7 @@ func (c *command) approvalsDeny() *cobra.Command {
 
 // decide gives an answer in the name of whoever acts here.
 func (c *command) decide(ctx context.Context, a *app.App, given string, approve bool, reason string) (*store.ApprovalRow, error) {
-	answer := approval.Answer{Tenant: a.Config.Tenant, Approve: approve, By: a.Principal, Reason: reason, Own: c.own(a)}
+	answer := approval.Answer{Tenant: a.Config.Tenant, Approve: approve, By: a.Principal, Asker: app.OSUser(), Reason: reason, Own: c.own(a)}
 	if isToken(given) {
 		answer.Token = given
 	} else {
@@ -247,7 +247,17 @@ func (c *command) decide(ctx context.Context, a *app.App, given string, approve 
 		}
 		answer.ID = row.ID
 	}
-	return a.Approvals.Decide(ctx, answer)
+	return c.give(ctx, a, answer)
+}
+
+// give gives an answer, and says so where it counts only because the
+// configuration takes a name's word.
+func (c *command) give(ctx context.Context, a *app.App, answer approval.Answer) (*store.ApprovalRow, error) {
+	row, err := a.Approvals.Decide(ctx, answer)
+	if err == nil && a.Config.Approvals.TrustAs && approval.Same(row, answer) {
+		c.say("approvals.trust_as: %s asked for this as %s and approved it as %s; no second person is known of", app.OSUserName(), row.Requester, app.MemberName(a.Principal))
+	}
+	return row, err
 }
 
 // isToken reports whether text has the form of what approvers are given.

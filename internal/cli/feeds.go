@@ -127,7 +127,8 @@ func (c *command) feedInput(ctx context.Context, a *app.App, t *plugin.Target, f
 		}
 	}
 	var none session.Session
-	return c.compose(ctx, a, t, none, input, runFlags{set: f.params})
+	input, _, err := c.compose(ctx, a, t, none, input, runFlags{set: f.params})
+	return input, err
 }
 
 func inZone(f app.Feed) string {

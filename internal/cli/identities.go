@@ -29,9 +29,9 @@ func (c *command) identitiesList() *cobra.Command {
 				if c.json {
 					return c.print(map[string]any{"identities": all})
 				}
-				t := newTable(c.out, "PROVIDER", "EXTERNAL ID", "PRINCIPAL", "SCOPES", "BY", "AT")
+				t := newTable(c.out, "PROVIDER", "EXTERNAL ID", "ADAPTER", "PRINCIPAL", "SCOPES", "BY", "AT")
 				for _, i := range all {
-					t.row(i.Provider, i.ExternalID, i.Principal, orDash(strings.Join(i.Scopes, ",")), i.By, clock(i.At))
+					t.row(i.Provider, i.ExternalID, orDash(i.Adapter), i.Principal, orDash(strings.Join(i.Scopes, ",")), i.By, clock(i.At))
 				}
 				return t.flush()
 			})
@@ -41,6 +41,7 @@ func (c *command) identitiesList() *cobra.Command {
 
 func (c *command) identitiesLink() *cobra.Command {
 	var scopes []string
+	var adapter string
 	cmd := &cobra.Command{
 		Use:   "link PROVIDER EXTERNAL_ID PRINCIPAL",
 		Short: "Link somebody of another system to somebody here",
@@ -49,12 +50,16 @@ func (c *command) identitiesLink() *cobra.Command {
 PROVIDER and EXTERNAL_ID are what the adapter says; PRINCIPAL is a user's id or
 service::id, whom mortise.yaml names. What comes in that way has the scopes given
 here and no others: without --scope, only what asks for no permission can be done.
+
+A link belongs to one adapter, which --adapter names: what another one says of the
+same person counts for nothing. Without --adapter no adapter may use it; it says what
+somebody is called elsewhere, and who a sender of an agent's channel is.
 It needs the right to configure.`,
-		Example: `  mortise identities link slack T061EG9R6/W021FGA1Z ann --scope email:apply`,
+		Example: `  mortise identities link slack T061EG9R6/W021FGA1Z ann --adapter slack_events --scope email:apply`,
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.linking(cmd, func(_ *app.App, links app.Identities) error {
-				i, err := links.Link(cmd.Context(), args[0], args[1], args[2], scopes...)
+				i, err := links.For(adapter).Link(cmd.Context(), args[0], args[1], args[2], scopes...)
 				if err != nil {
 					return err
 				}
@@ -70,6 +75,7 @@ It needs the right to configure.`,
 			})
 		},
 	}
+	cmd.Flags().StringVar(&adapter, "adapter", "", "the one adapter that may speak of them; none where it is not given")
 	cmd.Flags().StringArrayVar(&scopes, "scope", nil, "what may be done that way, as in permissions of a manifest; * for everything (repeatable)")
 	return c.withJSON(cmd)
 }

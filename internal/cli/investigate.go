@@ -9,6 +9,7 @@ import (
 	"regexp"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/handed"
 	"github.com/mortise-dev/mortise/internal/session"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -40,6 +41,38 @@ func (c *command) sessionOf(ctx context.Context, a *app.App, t *plugin.Target, n
 // mayCall reports whether policy does not forbid it from the start.
 func (c *command) mayCall(a *app.App, t *plugin.Target) bool {
 	return a.Policy.Decide(t, &plugin.Call{Tenant: a.Config.Tenant, Principal: a.Principal, Origin: plugin.OriginCLI}).Verdict != plugin.Deny
+}
+
+// handOn opens each file as the user of this process and adds an item with
+// its handle to the member artifacts; one that is an artifact of the call's
+// session is named by its id. It returns the files that are handed on.
+func (c *command) handOn(ctx context.Context, a *app.App, in session.Session, members map[string]any, given []string) ([]plugin.File, error) {
+	if len(given) == 0 {
+		return nil, nil
+	}
+	list, ok := members[handed.Member].([]any)
+	if !ok && members[handed.Member] != nil {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the input's artifacts are not a list")
+	}
+	var files []plugin.File
+	for _, path := range given {
+		if _, missing := os.Lstat(path); in.ID != "" && artifactID.MatchString(path) && errors.Is(missing, fs.ErrNotExist) {
+			found, err := a.Sessions.Artifact(ctx, a.Config.Tenant, in.ID, path)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, map[string]any{"artifact_id": found.ID, "name": found.Name, "size": found.Size})
+			continue
+		}
+		file, err := handed.Open(path)
+		if err != nil {
+			return nil, plugin.Errorf(plugin.CodeInvalidInput, "--artifact: %s", plugin.AsError(err).Message)
+		}
+		files = append(files, file)
+		list = append(list, map[string]any{"artifact_id": file.Handle, "name": file.Name, "size": file.Size})
+	}
+	members[handed.Member] = list
+	return files, nil
 }
 
 var artifactID = regexp.MustCompile(`^art_[0-9a-f]{8}$`)

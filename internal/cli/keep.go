@@ -62,6 +62,7 @@ func (c *command) keepSession(ctx context.Context, session string) error {
 		if call.Principal, err = a.Member(principal); err != nil {
 			return res, err
 		}
+		call.Asker = app.OSUser() // only its own user reaches the socket
 		if err := a.CatchUp(ctx); err != nil {
 			return res, err
 		}

@@ -72,7 +72,7 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 			}
 		}
 		target, _ := a.Registry.Resolve(ctx, ref)
-		if input, err = c.compose(ctx, a, target, session.Session{}, input, f); err != nil {
+		if input, _, err = c.compose(ctx, a, target, session.Session{}, input, f); err != nil {
 			return nil, err
 		}
 		if len(input) == 0 {
@@ -80,7 +80,7 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 		}
 		watch := c.watch()
 		v, err := a.Plans.Submit(ctx, plan.Submission{
-			Tenant: a.Config.Tenant, Principal: c.principal(a), Agent: ref, Input: input, Key: f.key, Labels: labels,
+			Tenant: a.Config.Tenant, Principal: c.principal(a), Asker: app.OSUser(), Agent: ref, Input: input, Key: f.key, Labels: labels,
 			Origin: plugin.OriginCLI, Observe: watch.hear,
 		})
 		watch.end()
@@ -381,8 +381,8 @@ func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve
 	if v.Approval == nil {
 		return nil, plugin.Errorf(plugin.CodeNotFound, "plan %s (%s) has no gate, and asks nobody", v.ID, v.State)
 	}
-	if _, err := a.Approvals.Decide(ctx, approval.Answer{
-		Tenant: a.Config.Tenant, ID: v.Approval.ID, Approve: approve, By: c.principal(a), Reason: reason,
+	if _, err := c.give(ctx, a, approval.Answer{
+		Tenant: a.Config.Tenant, ID: v.Approval.ID, Approve: approve, By: c.principal(a), Asker: app.OSUser(), Reason: reason,
 		Own: a.Owner() && a.Config.Approvals.Self && isTerminal(c.in),
 	}); err != nil {
 		return nil, err

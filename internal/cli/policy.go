@@ -35,7 +35,7 @@ func (c *command) policyCheck() *cobra.Command {
 		Long: `Say what is wrong with policies, by line and column: files or directories of
 them, or those that are configured. Nothing is put into force.`,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			count, err := c.checkPolicies(cmd.Context(), files)
+			count, warnings, err := c.checkPolicies(cmd.Context(), files)
 			var problems policy.Problems
 			switch {
 			case errors.As(err, &problems):
@@ -46,7 +46,7 @@ them, or those that are configured. Nothing is put into force.`,
 				if problems == nil {
 					problems = policy.Problems{}
 				}
-				if err := c.print(map[string]any{"ok": len(problems) == 0, "policies": count, "problems": problems}); err != nil {
+				if err := c.print(map[string]any{"ok": len(problems) == 0, "policies": count, "problems": problems, "warnings": append([]string{}, warnings...)}); err != nil {
 					return err
 				}
 			} else if len(problems) == 0 {
@@ -57,29 +57,43 @@ them, or those that are configured. Nothing is put into force.`,
 			if len(problems) > 0 {
 				return reported{errChecks}
 			}
+			if !c.json {
+				for _, warning := range warnings {
+					c.say("warning: %s", warning)
+				}
+			}
 			return nil
 		},
 	})
 }
 
-// checkPolicies counts the policies of files, or else those configured.
-func (c *command) checkPolicies(ctx context.Context, files []string) (int, error) {
+// checkPolicies counts the policies of files, or else those configured, and
+// returns what may be read in two ways.
+func (c *command) checkPolicies(ctx context.Context, files []string) (int, []string, error) {
 	if len(files) == 0 {
 		conf, path, err := app.ReadConfig(c.home, c.config)
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 		engine, err := c.configuredPolicies(ctx, conf, path)
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
-		return engine.Len(), nil
+		return engine.Len(), append(conf.Ambiguous(), engine.Ambiguous()...), nil
 	}
 	documents, err := policy.Files(".", files...)()
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	return policy.Check(documents)
+	count, err := policy.Check(documents)
+	if err != nil {
+		return count, nil, err
+	}
+	engine, err := policy.Open(policy.Options{Sources: []policy.Source{func() ([]policy.Document, error) { return documents, nil }}})
+	if err != nil {
+		return count, nil, nil // it was checked; together with nothing else it may not be a set
+	}
+	return count, engine.Ambiguous(), nil
 }
 
 // configuredPolicies returns the engine of a configuration, with the policies

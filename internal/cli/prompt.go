@@ -77,7 +77,7 @@ func (p *prompt) leave() {
 // decide gives the answer. Where somebody else was faster theirs counts.
 func (p *prompt) decide(ctx context.Context, approve bool) error {
 	_, err := p.a.Approvals.Decide(ctx, approval.Answer{
-		Tenant: p.row.Tenant, ID: p.row.ID, Approve: approve, By: p.a.Principal, Reason: "answered at the terminal", Own: true,
+		Tenant: p.row.Tenant, ID: p.row.ID, Approve: approve, By: p.a.Principal, Asker: app.OSUser(), Reason: "answered at the terminal", Own: true,
 	})
 	switch plugin.CodeOf(err) {
 	case plugin.CodeApprovalUsed, plugin.CodeApprovalExpired, plugin.CodeApprovalVoid:

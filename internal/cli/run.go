@@ -150,7 +150,8 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 	if err != nil {
 		return c.refuseRun(ref, in.ID, investigates, err)
 	}
-	if input, err = c.compose(ctx, a, target, in, input, f); err != nil {
+	input, files, err := c.compose(ctx, a, target, in, input, f)
+	if err != nil {
 		return c.refuseRun(ref, in.ID, investigates, err)
 	}
 	input, overlay, err := c.paramsOf(target, input)
@@ -167,11 +168,13 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 	call := plugin.Call{
 		Tenant:    a.Config.Tenant,
 		Principal: c.principal(a),
+		Asker:     app.OSUser(),
 		Origin:    plugin.OriginCLI,
 		Session:   in.ID,
 		Operation: ref,
 		Input:     input,
 		Overlay:   overlay,
+		Files:     files,
 		Key:       f.key,
 		Fresh:     f.fresh,
 		Timeout:   f.timeout,
@@ -406,27 +409,28 @@ func (c *command) readValue(what, flag, given string) (json.RawMessage, error) {
 	return json.RawMessage(value), nil
 }
 
-// compose adds what stands after --, --set and --artifact to the input.
-func (c *command) compose(ctx context.Context, a *app.App, t *plugin.Target, in session.Session, input json.RawMessage, f runFlags) (json.RawMessage, error) {
+// compose adds what stands after --, --set and --artifact to the input, and
+// returns the files of --artifact that are handed on beside it.
+func (c *command) compose(ctx context.Context, a *app.App, t *plugin.Target, in session.Session, input json.RawMessage, f runFlags) (json.RawMessage, []plugin.File, error) {
 	object, arguments, err := readArguments(f.arguments)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if object != "" {
 		if len(input) > 0 {
-			return nil, usage{errors.New("the input is given twice: with --input, and as an object after --")}
+			return nil, nil, usage{errors.New("the input is given twice: with --input, and as an object after --")}
 		}
 		if input, err = c.readValue("the input", "the object after --", object); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if len(f.set) == 0 && len(f.artifacts) == 0 && len(arguments) == 0 {
-		return input, nil
+		return input, nil, nil
 	}
 	members := map[string]any{}
 	if len(input) > 0 {
 		if err := decodeExact(input, &members); err != nil || members == nil { // null leaves no map
-			return nil, plugin.Errorf(plugin.CodeInvalidInput, "--set, --artifact and arguments after -- add to an object, and the input is none")
+			return nil, nil, plugin.Errorf(plugin.CodeInvalidInput, "--set, --artifact and arguments after -- add to an object, and the input is none")
 		}
 	}
 	var schema json.RawMessage
@@ -437,7 +441,7 @@ func (c *command) compose(ctx context.Context, a *app.App, t *plugin.Target, in 
 	seen := map[string]bool{}
 	for _, arg := range arguments {
 		if seen[arg.name] && !investigates { // there the last one counts
-			return nil, usage{fmt.Errorf("--%s is given twice after --", arg.name)}
+			return nil, nil, usage{fmt.Errorf("--%s is given twice after --", arg.name)}
 		}
 		seen[arg.name] = true
 		switch {
@@ -453,16 +457,17 @@ func (c *command) compose(ctx context.Context, a *app.App, t *plugin.Target, in 
 		path, text, found := strings.Cut(pair, "=")
 		switch {
 		case !found || path == "":
-			return nil, usage{fmt.Errorf("--set %s: write key=value", pair)}
+			return nil, nil, usage{fmt.Errorf("--set %s: write key=value", pair)}
 		case !utf8.ValidString(pair):
-			return nil, usage{fmt.Errorf("--set %s: it is not UTF-8, as JSON must be", pair)}
+			return nil, nil, usage{fmt.Errorf("--set %s: it is not UTF-8, as JSON must be", pair)}
 		}
 		if err := setMember(members, strings.Split(path, "."), text, schema); err != nil {
-			return nil, usage{fmt.Errorf("--set %s: %w", pair, err)}
+			return nil, nil, usage{fmt.Errorf("--set %s: %w", pair, err)}
 		}
 	}
+	var files []plugin.File
 	if !investigates {
-		err = addArtifacts(members, f.artifacts)
+		files, err = c.handOn(ctx, a, in, members, f.artifacts)
 	} else if in.ID != "" {
 		var list []session.Artifact
 		if list, err = c.takeArtifacts(ctx, a, in, f); err == nil {
@@ -470,38 +475,10 @@ func (c *command) compose(ctx context.Context, a *app.App, t *plugin.Target, in 
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return json2.Marshal(members, json2.Deterministic(true))
-}
-
-// addArtifacts adds an item for each file to the member artifacts.
-func addArtifacts(members map[string]any, paths []string) error {
-	if len(paths) == 0 {
-		return nil
-	}
-	list, ok := members["artifacts"].([]any)
-	if !ok && members["artifacts"] != nil {
-		return plugin.Errorf(plugin.CodeInvalidInput, "the input's artifacts are not a list")
-	}
-	for _, path := range paths {
-		absolute, err := filepath.Abs(path)
-		if err != nil {
-			return err
-		}
-		info, err := os.Stat(absolute)
-		switch {
-		case err != nil:
-			return plugin.Errorf(plugin.CodeInvalidInput, "--artifact: %w", err)
-		case info.IsDir():
-			return plugin.Errorf(plugin.CodeInvalidInput, "--artifact: %s is a directory; name a file", path)
-		case !utf8.ValidString(absolute):
-			return plugin.Errorf(plugin.CodeInvalidInput, "--artifact: the name %s is not UTF-8, as JSON must be; link the file under another", path)
-		}
-		list = append(list, map[string]any{"path": absolute, "name": filepath.Base(absolute), "size": info.Size()})
-	}
-	members["artifacts"] = list
-	return nil
+	input, err = json2.Marshal(members, json2.Deterministic(true))
+	return input, files, err
 }
 
 // decodeExact reads an object whose numbers stay as they are spelled.

@@ -25,7 +25,7 @@ func (c *command) byOp(ctx context.Context, a *app.App, ref string, input json.R
 		return ref, nil
 	}
 	f.artifacts = nil
-	params, err := c.compose(ctx, a, nil, session.Session{}, input, f)
+	params, _, err := c.compose(ctx, a, nil, session.Session{}, input, f)
 	if err != nil {
 		return ref, nil // it is said where it counts
 	}

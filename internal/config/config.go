@@ -79,10 +79,11 @@ const (
 
 // Approvals says how people agree to what waits for them.
 type Approvals struct {
-	By     []string `yaml:"by" json:"by"`         // who may agree to anything, where no policy of a file says who may; the configured principal where it is not written
-	Self   bool     `yaml:"self" json:"self"`     // whether the sole owner, at a terminal, may agree to their own call
-	Expire Duration `yaml:"expire" json:"expire"` // how long a call waits
-	Notify []string `yaml:"notify" json:"notify"` // a command that hears of each, as one JSON object on its standard input; relative programs as in a binding
+	By      []string `yaml:"by" json:"by"`             // who may agree to anything, where no policy of a file says who may; the configured principal where it is not written
+	Self    bool     `yaml:"self" json:"self"`         // whether the sole owner, at a terminal, may agree to their own call
+	TrustAs bool     `yaml:"trust_as" json:"trust_as"` // whether one user of the operating system may approve under one name, with --as, what they asked for under another
+	Expire  Duration `yaml:"expire" json:"expire"`     // how long a call waits
+	Notify  []string `yaml:"notify" json:"notify"`     // a command that hears of each, as one JSON object on its standard input; relative programs as in a binding
 }
 
 // Ledger says how entries are written.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/mortise-dev/mortise/internal/policy"
 )
 
 // maxWait is the longest that a call may wait for a person.
@@ -18,7 +20,9 @@ func (c *Config) checkPeople() (errs []error) {
 	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	named := func(key string, names []string) {
 		for _, name := range names {
-			if !member(name) {
+			if why := policy.WrongName(name); why != "" {
+				refuse("%s: %s", key, why)
+			} else if !member(name) {
 				refuse("%s: %q is no principal; write a user's id, service::id or agent::id", key, name)
 			}
 		}

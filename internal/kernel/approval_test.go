@@ -81,7 +81,7 @@ func (g *gated) pending(t *testing.T, call plugin.Call) plugin.Result {
 
 func (g *gated) approve(t *testing.T, id string) {
 	t.Helper()
-	if _, err := g.desk.Decide(t.Context(), approval.Answer{Tenant: "local", ID: id, Approve: true, By: user("bob")}); err != nil {
+	if _, err := g.desk.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", ID: id, Approve: true, By: user("bob")}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -148,14 +148,14 @@ func TestEachWayAnApprovalDoesNotCountHasItsCode(t *testing.T) {
 			return g.decide(t, res, "ann", true)
 		}},
 		{name: "by an agent", desk: plugin.CodeApprovalSelf, answer: func(g *gated, t *testing.T, res plugin.Result) error {
-			_, err := g.desk.Decide(t.Context(), approval.Answer{Tenant: "local", ID: res.Approval.ID, Approve: true, By: plugin.Principal{Type: "agent", ID: "bob"}})
+			_, err := g.desk.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", ID: res.Approval.ID, Approve: true, By: plugin.Principal{Type: "agent", ID: "bob"}})
 			return err
 		}},
 		{name: "by someone whom policy does not let", desk: plugin.CodePolicyDenied, answer: func(g *gated, t *testing.T, res plugin.Result) error {
 			return g.decide(t, res, "carl", true)
 		}},
 		{name: "in another tenant", desk: plugin.CodeNotFound, answer: func(g *gated, t *testing.T, res plugin.Result) error {
-			_, err := g.desk.Decide(t.Context(), approval.Answer{Tenant: "other", ID: res.Approval.ID, Approve: true, By: user("bob")})
+			_, err := g.desk.Decide(t.Context(), approval.Answer{Tenant: "other", Asker: "os:2", ID: res.Approval.ID, Approve: true, By: user("bob")})
 			return err
 		}},
 		{name: "for an updated plugin", call: plugin.CodeApprovalVoid, answer: func(g *gated, t *testing.T, res plugin.Result) error {
@@ -206,7 +206,7 @@ func TestEachWayAnApprovalDoesNotCountHasItsCode(t *testing.T) {
 
 func (g *gated) decide(t *testing.T, res plugin.Result, by string, approve bool) error {
 	t.Helper()
-	_, err := g.desk.Decide(t.Context(), approval.Answer{Tenant: "local", ID: res.Approval.ID, Approve: approve, By: user(by)})
+	_, err := g.desk.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", ID: res.Approval.ID, Approve: approve, By: user(by)})
 	return err
 }
 
@@ -233,7 +233,7 @@ func TestAnOwnCallIsApprovedOnlyWhereThatIsAllowed(t *testing.T) {
 	g := newGated(t, target(t, "mail", "send", operator("gmail_send")))
 	g.desk.May = func(context.Context, *store.ApprovalRow, plugin.Principal) error { return nil }
 	res := g.pending(t, asking("mail/send", `{}`))
-	if _, err := g.desk.Decide(t.Context(), approval.Answer{Tenant: "local", ID: res.Approval.ID, Approve: true, By: user("ann"), Own: true}); err != nil {
+	if _, err := g.desk.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", ID: res.Approval.ID, Approve: true, By: user("ann"), Own: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := g.Await(t.Context(), "local", res.CallID); err != nil {
@@ -283,9 +283,9 @@ func TestATokenFindsItsApproval(t *testing.T) {
 			t.Error("the ledger has the token")
 		}
 	}
-	_, err := g.desk.Decide(t.Context(), approval.Answer{Tenant: "local", Token: tokens[0] + "x", Approve: true, By: user("bob")})
+	_, err := g.desk.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", Token: tokens[0] + "x", Approve: true, By: user("bob")})
 	wantCode(t, err, plugin.CodeNotFound)
-	row, err := g.desk.Decide(t.Context(), approval.Answer{Tenant: "local", Token: tokens[0], Approve: true, By: user("bob")})
+	row, err := g.desk.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", Token: tokens[0], Approve: true, By: user("bob")})
 	if err != nil || row.ID != res.Approval.ID {
 		t.Errorf("%+v, %v", row, err)
 	}

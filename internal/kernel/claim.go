@@ -111,6 +111,7 @@ func (r *request) journalled() bool { return r.target.Operation.Brokered }
 type stored struct {
 	Principal  plugin.Principal `json:"principal"`
 	Actor      string           `json:"actor,omitempty"`
+	Asker      string           `json:"asker,omitempty"`
 	Agent      string           `json:"agent,omitempty"`
 	Origin     plugin.Origin    `json:"origin"`
 	Parent     string           `json:"parent,omitempty"`
@@ -127,6 +128,7 @@ type stored struct {
 	Timeout    time.Duration    `json:"timeout,omitempty"`
 	Input      json.RawMessage  `json:"input"`
 	Overlay    json.RawMessage  `json:"overlay,omitempty"`
+	Files      []plugin.File    `json:"files,omitempty"`
 }
 
 // encode returns the call as it is kept.
@@ -137,8 +139,8 @@ func (r *request) encode() []byte {
 		input = r.input // an agent is briefed again
 	}
 	raw, err := json.Marshal(stored{
-		c.Principal, c.Actor, c.Agent, c.Origin, c.Parent, c.Session, c.Depth, c.EffectFree, c.Labels,
-		c.Key, c.Place, c.Plan, c.Approval, c.Filled, c.Trace, c.Timeout, input, c.Overlay,
+		c.Principal, c.Actor, c.Asker, c.Agent, c.Origin, c.Parent, c.Session, c.Depth, c.EffectFree, c.Labels,
+		c.Key, c.Place, c.Plan, c.Approval, c.Filled, c.Trace, c.Timeout, input, c.Overlay, handedOn(c.Files),
 	})
 	if err != nil {
 		panic(err) // it was read as JSON before
@@ -175,9 +177,10 @@ func (k *Kernel) again(ctx context.Context, tenant, id string) (*request, error)
 // call returns the call of a row.
 func (s *stored) call(row *store.CallRow) *plugin.Call {
 	return &plugin.Call{
-		ID: row.ID, Tenant: row.Tenant, Principal: s.Principal, Actor: s.Actor, Agent: s.Agent, Origin: s.Origin, Parent: s.Parent, Session: s.Session,
+		ID: row.ID, Tenant: row.Tenant, Principal: s.Principal, Actor: s.Actor, Asker: s.Asker, Agent: s.Agent, Origin: s.Origin, Parent: s.Parent, Session: s.Session,
 		Depth: s.Depth, EffectFree: s.EffectFree, Labels: s.Labels, Operation: row.Operation + "@=" + row.Version, Input: s.Input, Key: s.Key,
 		Place: s.Place, Plan: s.Plan, Approval: s.Approval, Filled: s.Filled, Digest: row.PackageDigest, Trace: s.Trace, Timeout: s.Timeout, Overlay: s.Overlay,
+		Files: s.Files,
 	}
 }
 

@@ -94,7 +94,7 @@ func (r *request) ask(ctx context.Context, now time.Time) (*approval.Asked, erro
 		hash = canon.Sum(preview)
 	}
 	return approval.New(approval.Question{
-		Tenant: r.call.Tenant, SubjectKind: store.SubjectCall, SubjectID: r.call.ID, Requester: r.call.Principal.ID,
+		Tenant: r.call.Tenant, SubjectKind: store.SubjectCall, SubjectID: r.call.ID, Requester: r.call.Principal.Member(), Asker: r.call.Asker,
 		Binding: r.binding(hash), PackageDigest: r.target.Package.Digest, PolicyVersion: r.record.Decision.Policy,
 		Why: r.record.Decision.Reasons[0], Preview: preview, At: now, Expires: now.Add(r.k.ApprovalTime),
 	}), nil

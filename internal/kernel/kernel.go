@@ -86,6 +86,10 @@ type Options struct {
 	// plugin gets it, with what the caller's leaves open filled in. It may be nil.
 	Equip func(ctx context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, error)
 
+	// Artifact returns the artifact of a call's session that a name, its id or its
+	// path, means; false if there is none. It may be nil.
+	Artifact func(ctx context.Context, call *plugin.Call, name string) (plugin.File, bool, error)
+
 	// Hold refuses, for the time being, whatever has effects. It may be nil.
 	Hold func(ctx context.Context) error
 
@@ -173,6 +177,10 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 	if err := r.brief(ctx); err != nil {
 		return res, err
 	}
+	// Attach: what the input names as files are files that this call may see.
+	if err := r.attach(ctx); err != nil {
+		return res, err
+	}
 	// Check in: the plugin never sees input its own schema refuses.
 	if err := r.checkIn(); err != nil {
 		return res, err
@@ -230,6 +238,9 @@ func (k *Kernel) Resume(ctx context.Context, tenant, id string) (res plugin.Resu
 		return res, err
 	}
 	if err := r.brief(ctx); err != nil {
+		return res, err
+	}
+	if err := r.attach(ctx); err != nil {
 		return res, err
 	}
 	if err := r.checkIn(); err != nil {

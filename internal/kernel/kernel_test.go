@@ -128,7 +128,7 @@ func operator(effects ...string) func(*plugin.Target) {
 
 func asking(operation, input string) plugin.Call {
 	return plugin.Call{
-		Tenant: "local", Principal: plugin.Principal{Type: "user", ID: "ann"}, Origin: plugin.OriginCLI,
+		Tenant: "local", Principal: plugin.Principal{Type: "user", ID: "ann"}, Asker: "os:1", Origin: plugin.OriginCLI,
 		Operation: operation, Input: json.RawMessage(input),
 	}
 }

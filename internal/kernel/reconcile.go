@@ -55,6 +55,9 @@ func (k *Kernel) Reconcile(ctx context.Context, tenant, id string) error {
 	call.Attempt = row.Attempt
 	ctx, cancel := context.WithTimeoutCause(ctx, t.Operation.Timeout, plugin.Errorf(plugin.CodeTimeout, "%s did not find out within %s how call %s ended", t.Name(), t.Operation.Timeout, id))
 	defer cancel()
+	if err := k.reattach(ctx, call); err != nil {
+		return k.later(ctx, &row, err)
+	}
 	if gaps, _ := binding.Gaps(t.Operation, call.Input); len(gaps) > 0 && k.Equip != nil {
 		if call.Input, err = k.Equip(ctx, t, call); err != nil {
 			return k.later(ctx, &row, err)

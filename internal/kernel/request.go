@@ -44,6 +44,7 @@ type request struct {
 	prior   *ledger.Prior      // the call whose answer this one gets
 	input   []byte             // what the caller sent, where the plugin gets more
 	open    bool               // the caller's input leaves something to the host
+	shown   json.RawMessage    // the input with the paths of the files that it names
 	bound   json.RawMessage    // the input as the plugin gets it, once the call is equipped
 	print   string             // the fingerprint of what the caller sent
 	unused  func()             // gives back the process that the call has
@@ -182,7 +183,11 @@ var errWaited = errors.New("the call it waits for is still at work")
 // version of one operation.
 func (r *request) fingerprint() string {
 	major, _, _ := strings.Cut(r.target.Manifest.Version, ".")
-	return canon.Sum([]byte(r.target.Name() + "@" + major + " " + r.record.InputHash))
+	text := r.target.Name() + "@" + major + " " + r.record.InputHash
+	if kind := r.call.Principal.Type; kind != "" && kind != "user" { // a service of a user's name is somebody else
+		text += " " + kind
+	}
+	return canon.Sum([]byte(text))
 }
 
 // checkIn holds the input against the operation's schema. One that leaves
@@ -193,7 +198,7 @@ func (r *request) checkIn() error {
 		return plugin.Errorf(plugin.CodeInvalidInput, "%s: input: %w", r.target.Name(), err)
 	}
 	r.open = len(gaps) > 0
-	err = r.target.Input.Check(r.call.Input)
+	err = r.target.Input.Check(r.shown)
 	if budget.Exceeded(err) {
 		return plugin.Errorf(plugin.CodeInputTooLarge, "%s: the input %w", r.target.Name(), err)
 	}
@@ -261,9 +266,11 @@ func (r *request) equip(ctx context.Context) error {
 			return err
 		}
 	}
-	r.bound = r.call.Input
+	r.bound = r.shown
 	if r.k.Equip != nil {
-		bound, err := r.k.Equip(ctx, r.target, r.call)
+		attached := *r.call
+		attached.Input = r.shown
+		bound, err := r.k.Equip(ctx, r.target, &attached)
 		if err != nil {
 			return err
 		}

@@ -111,6 +111,7 @@ type Submission struct {
 	Tenant      string
 	Principal   plugin.Principal // for whom, with whose rights
 	Actor       string           // who asks in their name, where that is someone else; rights intersect
+	Asker       string           // who is known to ask, see [plugin.Call]
 	Parent      string           // the call that this comes of, if any
 	Agent       string           // a reference to the agent's operation
 	Input       json.RawMessage  // see [Request]
@@ -127,6 +128,7 @@ type Submission struct {
 type order struct {
 	Principal   plugin.Principal `json:"principal"`
 	Actor       string           `json:"actor,omitempty"`
+	Asker       string           `json:"asker,omitempty"`
 	Agent       string           `json:"agent"`
 	InputHash   string           `json:"input_hash"`
 	Session     string           `json:"session"`
@@ -203,7 +205,7 @@ func (e *Engine) ask(ctx context.Context, s *Submission, id string) (plugin.Resu
 		return plugin.Result{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is an %s and proposes nothing; 'mortise run' calls it", t.Name(), t.Operation.Kind)
 	}
 	res, err := e.Kernel.Call(ctx, plugin.Call{
-		Tenant: s.Tenant, Principal: s.Principal, Actor: s.Actor, Origin: s.Origin, Parent: s.Parent, Session: s.Session, Labels: s.Labels,
+		Tenant: s.Tenant, Principal: s.Principal, Actor: s.Actor, Asker: s.Asker, Origin: s.Origin, Parent: s.Parent, Session: s.Session, Labels: s.Labels,
 		Operation: s.Agent, Input: s.Input, Key: key, Trace: plugin.Trace{Correlation: s.Correlation}, Observe: s.Observe,
 	})
 	if err == nil && res.Status == plugin.InProgress { // somebody else submits the same at this moment
@@ -273,7 +275,7 @@ type draft struct {
 func (e *Engine) put(ctx context.Context, s *Submission, d draft) (*View, error) {
 	at := e.now()
 	body, err := encode(order{
-		Principal: s.Principal, Actor: s.Actor, Agent: s.Agent, InputHash: d.inputHash, Session: s.Session, Correlation: d.call.Correlation, Proposal: d.call.Data,
+		Principal: s.Principal, Actor: s.Actor, Asker: s.Asker, Agent: s.Agent, InputHash: d.inputHash, Session: s.Session, Correlation: d.call.Correlation, Proposal: d.call.Data,
 	})
 	if err != nil {
 		return nil, err
@@ -292,7 +294,7 @@ func (e *Engine) put(ctx context.Context, s *Submission, d draft) (*View, error)
 	if row.Hash, err = hash(rows, row.RequestHash); err != nil {
 		return nil, err
 	}
-	question, err := e.question(&row, &d, at)
+	question, err := e.question(&row, s, &d, at)
 	if err != nil {
 		return nil, err
 	}
@@ -341,7 +343,7 @@ func (e *Engine) put(ctx context.Context, s *Submission, d draft) (*View, error)
 
 // question returns what a person is asked about a plan with gates: the whole of
 // it, once; nil where it has none.
-func (e *Engine) question(row *store.PlanRow, d *draft, at time.Time) (*approval.Asked, error) {
+func (e *Engine) question(row *store.PlanRow, s *Submission, d *draft, at time.Time) (*approval.Asked, error) {
 	var why []string
 	shown := make([]map[string]any, len(d.steps))
 	for i, s := range d.steps {
@@ -365,7 +367,7 @@ func (e *Engine) question(row *store.PlanRow, d *draft, at time.Time) (*approval
 		return nil, err
 	}
 	return approval.New(approval.Question{
-		Tenant: row.Tenant, SubjectKind: store.SubjectPlan, SubjectID: row.ID, Requester: row.Principal, Binding: row.Hash,
+		Tenant: row.Tenant, SubjectKind: store.SubjectPlan, SubjectID: row.ID, Requester: s.Principal.Member(), Asker: s.Asker, Binding: row.Hash,
 		PolicyVersion: e.Policy.Version(), Why: strings.Join(why, "; "), Preview: json.RawMessage(preview), At: at, Expires: at.Add(e.Expire),
 	}), nil
 }

@@ -285,7 +285,7 @@ func (r *rig) say(line string) map[string]any { return map[string]any{"log": r.l
 
 func (r *rig) submit(t testing.TB, key string, input json.RawMessage, labels ...string) (*plan.View, error) {
 	t.Helper()
-	return r.Submit(t.Context(), plan.Submission{Tenant: "local", Principal: owner, Agent: "desk/planner", Input: input, Key: key, Labels: labels, Origin: plugin.OriginCLI})
+	return r.Submit(t.Context(), plan.Submission{Tenant: "local", Principal: owner, Asker: "os:1", Agent: "desk/planner", Input: input, Key: key, Labels: labels, Origin: plugin.OriginCLI})
 }
 
 func (r *rig) must(t testing.TB, key string, input json.RawMessage, labels ...string) *plan.View {
@@ -308,7 +308,7 @@ func (r *rig) run(t testing.TB, id string) *plan.View {
 
 func (r *rig) decide(t testing.TB, approvalID string, yes bool) {
 	t.Helper()
-	_, err := r.desk.Decide(t.Context(), approval.Answer{Tenant: "local", ID: approvalID, Approve: yes, By: plugin.Principal{Type: "user", ID: "ada"}, Reason: "so be it"})
+	_, err := r.desk.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", ID: approvalID, Approve: yes, By: plugin.Principal{Type: "user", ID: "ada"}, Reason: "so be it"})
 	if err != nil {
 		t.Fatal(err)
 	}

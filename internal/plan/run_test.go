@@ -187,7 +187,7 @@ func TestFiftySubmitsWithOneKeyAreOnePlan(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range ids {
 		all.Go(func() {
-			v, err := r.Submit(t.Context(), plan.Submission{Tenant: "local", Principal: owner, Agent: "desk/planner", Input: input, Key: "one"})
+			v, err := r.Submit(t.Context(), plan.Submission{Tenant: "local", Principal: owner, Asker: "os:1", Agent: "desk/planner", Input: input, Key: "one"})
 			if errs[i] = err; err == nil {
 				ids[i] = v.ID
 			}

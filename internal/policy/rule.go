@@ -18,7 +18,7 @@ import (
 type Rule struct {
 	Operations []string      `json:"operations,omitempty" yaml:"operations"` // plugin/operation, or plugin alone for all it has; * does not reach across the /
 	Kinds      []plugin.Kind `json:"kinds,omitempty" yaml:"kinds"`
-	Principals []string      `json:"principals,omitempty" yaml:"principals"` // ids
+	Principals []string      `json:"principals,omitempty" yaml:"principals"` // users by id, others as service::id and agent::id; * for everyone
 	Effects    []string      `json:"effects,omitempty" yaml:"effects"`       // what the operation may cause; * for whatever it declares
 	Untrusted  string        `json:"untrusted,omitempty" yaml:"untrusted"`   // allow: also with arguments from outside, for which a person is asked otherwise
 }
@@ -69,6 +69,11 @@ func CheckRules(rules []Rule) error {
 			}
 			if strings.ContainsAny(pattern, `?[]\,`) {
 				return fmt.Errorf("%s, rule %d: %q is no pattern; only * has a meaning of its own", allowList, i+1, pattern)
+			}
+		}
+		for _, name := range r.Principals {
+			if why := WrongName(name); why != "" {
+				return fmt.Errorf("%s, rule %d: principals: %s", allowList, i+1, why)
 			}
 		}
 		if r.Untrusted != "" && r.Untrusted != "allow" {
@@ -129,7 +134,7 @@ func (r *Rule) conditions() []string {
 	if len(r.Principals) > 0 && !slices.Contains(r.Principals, "*") {
 		var any []string
 		for _, pattern := range r.Principals {
-			any = append(any, like("principal.id", pattern)...)
+			any = append(any, whom(pattern))
 		}
 		all = append(all, strings.Join(any, " || "))
 	}
@@ -143,6 +148,44 @@ func (r *Rule) conditions() []string {
 		all = append(all, list(r.Effects)+".containsAll(resource.effects)")
 	}
 	return all
+}
+
+// entityTypes are the types of principals, as configuration and as Cedar spell them.
+var entityTypes = map[string]string{"user": "User", "service": "Service", "agent": "Agent"}
+
+// WrongName says why text cannot be the name of a principal; "" if it can. A name
+// without a type is a user's. One that seems to have a type, after a single
+// colon, is refused: it would be a user's too, which hardly anyone means.
+func WrongName(name string) string {
+	kind, id, typed := strings.Cut(name, "::")
+	if typed {
+		if entityTypes[kind] == "" || id == "" {
+			return fmt.Sprintf("%q is no principal; write a user's id, service::id or agent::id", name)
+		}
+		return ""
+	}
+	if kind, id, colon := strings.Cut(name, ":"); colon && entityTypes[kind] != "" {
+		return fmt.Sprintf("%q has one colon, which makes it the id of a user: write %s::%s for the %s, or user::%s for the user of that id", name, kind, id, kind, name)
+	}
+	return ""
+}
+
+// whom returns the condition that the principal is one that a pattern names: of
+// one type, never of several.
+func whom(pattern string) string {
+	kind, id, typed := strings.Cut(pattern, "::")
+	if !typed {
+		kind, id = "user", pattern
+	}
+	entity := entityTypes[kind]
+	if !strings.Contains(id, "*") {
+		return "principal == " + entity + "::" + literal(id)
+	}
+	is := "principal is " + entity
+	if conditions := like("principal.id", id); len(conditions) > 0 {
+		is += " && " + conditions[0]
+	}
+	return "(" + is + ")"
 }
 
 // like returns the condition that an attribute fits a pattern, none where

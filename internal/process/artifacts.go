@@ -1,62 +1,41 @@
 package process
 
 import (
-	"bytes"
-	"os"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-
+	"github.com/mortise-dev/mortise/internal/handed"
 	"github.com/mortise-dev/mortise/internal/sandbox"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// maxArtifacts is how many files a process may be shown.
-const maxArtifacts = 256
-
-// artifacts returns the files that an input names for its operation to read:
-// those with an absolute path in its member artifacts. A caged process sees
-// exactly these, so only calls with the same files share one.
-func (r *Runner) artifacts(input []byte) ([]string, error) {
-	if !bytes.Contains(input, []byte(`"artifacts"`)) || r.Level() == string(sandbox.None) {
-		return nil, nil
+// artifacts returns the files that a call may show to its plugin, by path. A
+// caged process sees exactly these, so only calls with the same files share one:
+// the key tells files that follow one another at one path apart.
+func (r *Runner) artifacts(call *plugin.Call) (files []sandbox.File, key string, err error) {
+	if len(call.Files) == 0 || r.Level() == string(sandbox.None) {
+		return nil, "", nil
 	}
-	var in struct {
-		Artifacts []struct {
-			Path     string `json:"path"`
-			FilePath string `json:"file_path"`
-		} `json:"artifacts"`
-	}
-	if json.Unmarshal(input, &in) != nil {
-		return nil, nil // what is there has another form, and names no files
-	}
-	var files []string
-	for _, item := range in.Artifacts {
-		for _, path := range []string{item.Path, item.FilePath} {
-			if !filepath.IsAbs(path) {
-				continue
-			}
-			real, err := filepath.EvalSymlinks(path)
-			if err != nil {
-				continue // the plugin says that it is not there
-			}
-			if info, err := os.Stat(real); err != nil || !info.Mode().IsRegular() {
-				continue
-			}
-			if r.hidden(real) {
-				return nil, plugin.Errorf(plugin.CodeInvalidInput, "artifacts: %s is the host's own and is shown to no plugin", path)
-			}
-			files = append(files, path)
+	var parts []string
+	for _, f := range call.Files {
+		real, err := filepath.EvalSymlinks(f.Path)
+		if err != nil {
+			return nil, "", plugin.Errorf(plugin.CodeInvalidInput, "%s, which was handed on, cannot be found any more: %w; make the call again", f.Path, err)
 		}
+		if is, err := handed.Identity(f.Path); err != nil || is.Device != f.Is.Device || is.Inode != f.Is.Inode {
+			return nil, "", plugin.Errorf(plugin.CodeInvalidInput, "%s is not the file any more that was handed on; make the call again", f.Path)
+		}
+		if r.hidden(real) && !f.Session {
+			return nil, "", plugin.Errorf(plugin.CodeInvalidInput, "%s is the host's own and is shown to no plugin", f.Path)
+		}
+		files = append(files, sandbox.File{Path: f.Path, Device: f.Is.Device, Inode: f.Is.Inode})
+		parts = append(parts, fmt.Sprintf("%s\x00%d:%d", f.Path, f.Is.Device, f.Is.Inode))
 	}
-	slices.Sort(files)
-	files = slices.Compact(files)
-	if len(files) > maxArtifacts {
-		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "%d artifacts are named; a process is shown at most %d", len(files), maxArtifacts)
-	}
-	return files, nil
+	slices.SortFunc(files, func(a, b sandbox.File) int { return strings.Compare(a.Path, b.Path) })
+	slices.Sort(parts)
+	return files, strings.Join(parts, "\x00"), nil
 }
 
 // hidden reports whether path lies in a directory that no plugin sees.

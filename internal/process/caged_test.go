@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/handed"
 	"github.com/mortise-dev/mortise/internal/process"
 	"github.com/mortise-dev/mortise/internal/sandbox"
 	"github.com/mortise-dev/mortise/plugin"
@@ -46,7 +47,9 @@ func TestArtifactsAreSeenByTheCallsThatNameThem(t *testing.T) {
 	}
 	a, b := file(dir, "a"), file(dir, "b")
 	read := func(mine, other string) []string {
-		res, err := run(t, r, target("good", "read"), call(fmt.Sprintf(`{"artifacts":[{"path":%q}],"others":[%q]}`, mine, other)))
+		c := call(fmt.Sprintf(`{"artifacts":[{"path":%q}],"others":[%q]}`, mine, other))
+		c.Files = handOn(t, mine)
+		res, err := run(t, r, target("good", "read"), c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,6 +66,18 @@ func TestArtifactsAreSeenByTheCallsThatNameThem(t *testing.T) {
 	if first[0] != again[0] || first[0] == second[0] {
 		t.Errorf("processes %q, %q and %q", first[0], again[0], second[0])
 	}
-	_, err := run(t, r, target("good", "read"), call(fmt.Sprintf(`{"artifacts":[{"path":%q}]}`, file(hidden, "ledger.key"))))
+	c := call(`{}`)
+	c.Files = handOn(t, file(hidden, "ledger.key"))
+	_, err := run(t, r, target("good", "read"), c)
 	wantCode(t, err, plugin.CodeInvalidInput, "the host's own")
+}
+
+// handOn opens a file as a person does at the command line.
+func handOn(t *testing.T, path string) []plugin.File {
+	t.Helper()
+	f, err := handed.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []plugin.File{f}
 }

@@ -90,8 +90,8 @@ type launch struct {
 	argv []string // the program, an absolute path, and its arguments
 	read []string // what it may read besides, by the host's word
 
-	named []string // likewise, because something of the plugin's named it
-	data  []string // artifacts it may read
+	named []string       // likewise, because something of the plugin's named it
+	data  []sandbox.File // artifacts it may read
 }
 
 // launch starts a program in a scratch directory of its own. log hears the

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/sandbox"
 	"github.com/mortise-dev/mortise/internal/waitfor"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
@@ -54,10 +55,10 @@ type group struct {
 	key       key
 	manifest  *plugin.Manifest
 	pkg       plugin.Package
-	artifacts []string      // files that its processes may read
-	view      string        // the directory of its session's artifacts; "" for none
-	limit     int           // processes at a time
-	idle      time.Duration // when one nobody uses ends
+	artifacts []sandbox.File // files that its processes may read
+	view      string         // the directory of its session's artifacts; "" for none
+	limit     int            // processes at a time
+	idle      time.Duration  // when one nobody uses ends
 
 	mu       sync.Mutex // guards the rest
 	workers  []*worker
@@ -99,11 +100,11 @@ func (g *group) peers() []protocol.Peer {
 }
 
 // readable returns what its processes may read beside the package.
-func (g *group) readable() []string {
+func (g *group) readable() []sandbox.File {
 	if g.view == "" {
 		return g.artifacts
 	}
-	return append(slices.Clone(g.artifacts), g.view)
+	return append(slices.Clone(g.artifacts), sandbox.File{Path: g.view})
 }
 
 // acquire returns a worker with room for one more call, starting one where it

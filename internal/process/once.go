@@ -31,7 +31,7 @@ func (r *Runner) runOnce(ctx context.Context, target *plugin.Target, call *plugi
 	if err != nil {
 		return plugin.Result{}, err
 	}
-	artifacts, err := r.artifacts(call.Input)
+	artifacts, _, err := r.artifacts(call)
 	if err != nil {
 		return plugin.Result{}, err
 	}

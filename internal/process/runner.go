@@ -9,7 +9,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -225,6 +224,9 @@ func (r *Runner) group(ctx context.Context, target *plugin.Target, call *plugin.
 	}
 	shared := together(target.Manifest) && k.scope.Kind == plugin.IsolationSession // all its calls have one process and its view
 	if shared {
+		if i := slices.IndexFunc(call.Files, func(f plugin.File) bool { return !f.Session }); i >= 0 {
+			return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s reads what is in its session and nothing else: register %s there, with --session and --artifact, or with 'mortise artifacts add'", target.Manifest.Name, call.Files[i].Path)
+		}
 		if g := r.known(k); g != nil {
 			return g, nil // what is new in the session, session.open shows
 		}
@@ -233,13 +235,12 @@ func (r *Runner) group(ctx context.Context, target *plugin.Target, call *plugin.
 	if err != nil {
 		return nil, named(target.Manifest.Name, plugin.AsError(err))
 	}
-	var artifacts []string
+	var artifacts []sandbox.File
 	if !shared {
-		if artifacts, err = r.artifacts(call.Input); err != nil {
-			return nil, err
+		if artifacts, k.artifacts, err = r.artifacts(call); err != nil {
+			return nil, named(target.Manifest.Name, plugin.AsError(err))
 		}
 	}
-	k.artifacts = strings.Join(artifacts, "\x00")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {

@@ -113,7 +113,13 @@ func millTool(name string, change ...func(*plugin.Manifest)) *plugin.Target {
 // process is said to be fresh.
 func use(t *testing.T, r *process.Runner, target *plugin.Target, session, input string, services plugin.Services) (said, bool) {
 	t.Helper()
+	return useFiles(t, r, target, session, input, services, nil)
+}
+
+func useFiles(t *testing.T, r *process.Runner, target *plugin.Target, session, input string, services plugin.Services, files []plugin.File) (said, bool) {
+	t.Helper()
 	c := call(input)
+	c.Files = files
 	c.Session = session
 	res, err := r.Run(t.Context(), target, c, services)
 	if err != nil {
@@ -292,7 +298,7 @@ func TestASessionSeesItsArtifacts(t *testing.T) {
 		t.Fatal(err)
 	}
 	in, _ = json.Marshal(map[string]any{"read": own, "artifacts": []any{map[string]string{"file_path": own}}})
-	if got, _ := use(t, r, millTool("alpha"), "", string(in), nil); got.Text != "my own" || got.View != "" || asked.Load() != before {
+	if got, _ := useFiles(t, r, millTool("alpha"), "", string(in), nil, handOn(t, own)); got.Text != "my own" || got.View != "" || asked.Load() != before {
 		t.Errorf("outside a session: %+v", got)
 	}
 	c := call(`{}`)

@@ -54,6 +54,7 @@ type request struct {
 	NoWait    bool           `json:"no_wait,omitzero"`
 	TimeoutNS int64          `json:"timeout_ns,omitzero"`
 	Labels    []string       `json:"labels,omitempty"`
+	Files     []plugin.File  `json:"files,omitempty"`
 	Quiet     bool           `json:"quiet,omitzero"` // nobody hears its events
 }
 

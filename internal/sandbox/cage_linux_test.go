@@ -237,7 +237,7 @@ func TestFilesOfRootAreShownAsTheProgramsOwn(t *testing.T) {
 	}
 	for name, change := range map[string]func(*sandbox.Spec){
 		"a directory": func(spec *sandbox.Spec) { spec.Read = append(spec.Read, dir) },
-		"an artifact": func(spec *sandbox.Spec) { spec.Artifacts = []string{private} },
+		"an artifact": func(spec *sandbox.Spec) { spec.Artifacts = []sandbox.File{{Path: private}} },
 	} {
 		spec := shell(t, "cat "+private+"; echo more >"+private+"; chmod 644 "+private+"; rm -f "+private)
 		change(&spec)

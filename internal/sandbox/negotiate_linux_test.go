@@ -141,7 +141,7 @@ func TestWhatNoPluginSeesCanBeShownByName(t *testing.T) {
 		if !there(path) {
 			continue
 		}
-		spec := Spec{Argv: []string{"/bin/true"}, Read: read, Artifacts: []string{path}, Scratch: t.TempDir()}
+		spec := Spec{Argv: []string{"/bin/true"}, Read: read, Artifacts: []File{{Path: path}}, Scratch: t.TempDir()}
 		p, err := s.Start(t.Context(), spec, Files{null, null, null})
 		if err != nil {
 			t.Errorf("%s: %v", path, err)

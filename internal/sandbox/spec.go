@@ -16,12 +16,19 @@ type Spec struct {
 
 	Read      []string // files and directories it may read and run: its package, its interpreter
 	Named     []string // likewise, where the program's own files named it: nothing within Hide, links followed
-	Artifacts []string // files it may read
+	Artifacts []File   // files it may read
 	Hide      []string // directories that look empty to it, but for what Read and Artifacts name within
 	Own       []string // directories within Hide that Named may lie in after all: they are the host's to show
 	Scratch   string   // a directory of the host's: where the program starts and may write
 
 	Limits Limits
+}
+
+// A File is one file that a program may read. Where its inode is known, a path
+// that leads to another one by the time it is shown is refused.
+type File struct {
+	Path          string
+	Device, Inode uint64
 }
 
 // Limits bound a program together with all that it starts. Zero is no limit.

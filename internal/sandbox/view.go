@@ -61,7 +61,7 @@ func viewOf(spec Spec, uid, gid int) (nodes []wire.Node, read []string, err erro
 			read = append(read, real)
 		}
 	}
-	for _, path := range slices.Concat(spec.Read, spec.Artifacts) {
+	for _, path := range spec.Read {
 		real, err := v.show(path)
 		if err != nil {
 			return nil, nil, err
@@ -76,6 +76,16 @@ func viewOf(spec Spec, uid, gid int) (nodes []wire.Node, read []string, err erro
 		if err != nil {
 			return nil, nil, err
 		}
+		read = append(read, real)
+	}
+	for _, file := range spec.Artifacts {
+		real, err := v.show(file.Path)
+		if err != nil {
+			return nil, nil, err
+		}
+		node := v.nodes[real]
+		node.Device, node.Inode = file.Device, file.Inode
+		v.put(node)
 		read = append(read, real)
 	}
 	v.close()

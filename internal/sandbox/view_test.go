@@ -28,7 +28,7 @@ func TestAViewHasWhatWasAskedAndTheLinksToIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	nodes, read, err := viewOf(Spec{Read: []string{at("lib"), at("lib/c.so")}, Artifacts: []string{at("other/b")}, Scratch: at("scratch")}, 1, 1)
+	nodes, read, err := viewOf(Spec{Read: []string{at("lib"), at("lib/c.so")}, Artifacts: []File{{Path: at("other/b")}}, Scratch: at("scratch")}, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

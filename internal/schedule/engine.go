@@ -25,6 +25,9 @@ type Options struct {
 	// known any more. Where it is nil, owners keep their rights.
 	Rights func(ctx context.Context, tenant string, owner plugin.Principal) plugin.Principal
 
+	// Asker is who is taken to have made a schedule that does not say.
+	Asker string
+
 	Now func() time.Time // time.Now where it is nil
 	Log *slog.Logger     // of runs that were refused; discarded where it is nil
 }
@@ -69,7 +72,7 @@ func (e *Engine) Create(ctx context.Context, tenant string, s Schedule, also Als
 	row := store.ScheduleRow{
 		Tenant: tenant, ID: newID(), OwnerType: s.Owner.Type, OwnerID: s.Owner.ID, Scopes: append([]string{}, s.Owner.Scopes...),
 		Operation: s.Operation, Spec: spec.String(), Zone: spec.Zone(), Misfire: string(s.Misfire), CatchUp: int64(s.CatchUp), Overlap: string(s.Overlap),
-		Overlay: string(s.Overlay), CreatedAt: now, Input: string(s.Input), State: store.ScheduleActive, NextAt: next, WakeAt: next, UpdatedAt: now,
+		Overlay: string(s.Overlay), Asker: s.Asker, CreatedAt: now, Input: string(s.Input), State: store.ScheduleActive, NextAt: next, WakeAt: next, UpdatedAt: now,
 	}
 	err = e.opts.Store.Write(ctx, func(tx store.Tx) error {
 		if err := tx.InsertSchedule(row); err != nil {

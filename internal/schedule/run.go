@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -165,7 +166,7 @@ func (e *Engine) callOf(ctx context.Context, row *store.ScheduleRow, tick store.
 	}
 	owner := e.opts.Rights(ctx, row.Tenant, plugin.Principal{Type: row.OwnerType, ID: row.OwnerID, Scopes: row.Scopes})
 	call = plugin.Call{
-		ID: newID(), Tenant: row.Tenant, Principal: owner, Origin: plugin.OriginFeed, Operation: row.Operation,
+		ID: newID(), Tenant: row.Tenant, Principal: owner, Asker: cmp.Or(row.Asker, e.opts.Asker), Origin: plugin.OriginFeed, Operation: row.Operation,
 		Input: json.RawMessage(row.Input), Overlay: overlay, Place: fmt.Sprintf("%s/%d", row.ID, tick.At.UnixMicro()), NoWait: true,
 		Fresh: true, // an earlier answer is no run
 	}

@@ -46,6 +46,7 @@ const (
 type Schedule struct {
 	ID        string              `json:"id"`
 	Owner     plugin.Principal    `json:"-"`
+	Asker     string              `json:"-"`         // who is known to have made it, see [plugin.Call]
 	Operation string              `json:"operation"` // plugin/operation
 	Input     json.RawMessage     `json:"input"`
 	Overlay   json.RawMessage     `json:"host,omitzero"` // what the host alone decides
@@ -94,7 +95,7 @@ func specOf(row *store.ScheduleRow) (Spec, error) { return Parse(row.Spec, row.Z
 // viewOf is a row as others see it.
 func viewOf(row *store.ScheduleRow) Schedule {
 	s := Schedule{
-		ID: row.ID, Owner: plugin.Principal{Type: row.OwnerType, ID: row.OwnerID, Scopes: row.Scopes}, Operation: row.Operation,
+		ID: row.ID, Owner: plugin.Principal{Type: row.OwnerType, ID: row.OwnerID, Scopes: row.Scopes}, Asker: row.Asker, Operation: row.Operation,
 		Input: json.RawMessage(row.Input), Spec: row.Spec, Zone: row.Zone, Misfire: Misfire(row.Misfire), CatchUp: int(row.CatchUp), Overlap: Overlap(row.Overlap),
 		State: row.State, LastCall: row.LastCall, CreatedAt: row.CreatedAt,
 	}

@@ -134,11 +134,12 @@ func TestASessionIsOpenedWithWhatItHolds(t *testing.T) {
 	}
 }
 
-func TestOutsideASessionTheInputNamesTheArtifacts(t *testing.T) {
+func TestOutsideASessionTheArtifactsAreWhatWasHandedOn(t *testing.T) {
 	t.Parallel()
 	s, _, _, _ := working(t)
 	s.call.Session = ""
-	s.call.Input = []byte(`{"artifacts":[{"path":"/d/auth.log.1","name":"auth.log.1"},{"file_path":"/d/x.pcap","artifact_id":"art_12345678","artifact_type":"pcap"},{"path":"relative"},{"other":1}]}`)
+	s.call.Input = []byte(`{"artifacts":[{"path":"/d/not_handed_on"}]}`)
+	s.call.Files = []plugin.File{{Handle: "art_0123456789abcdef", Name: "auth.log.1", Path: "/d/auth.log.1"}, {Handle: "art_12345678", Name: "x.pcap", Path: "/d/x.pcap"}}
 	got, err := serve(t, s.services(), "session.open", m{})
 	if err != nil {
 		t.Fatal(err)

@@ -51,6 +51,10 @@ func enqueueTask(g *grant, args json.RawMessage) (task, error) {
 	if g.call.Depth >= plugin.MaxDepth {
 		return task{}, plugin.Errorf(plugin.CodeLimitExceeded, "%s: calls are nested %d deep already", schedulerEnqueue, plugin.MaxDepth)
 	}
+	overlay := g.call.Overlay
+	if !strings.HasPrefix(ref, g.target.Manifest.Name+"/") { // what was decided for one plugin is not for another
+		overlay = nil
+	}
 	var place string // by which the call is found again that an earlier attempt made
 	stand := func(context.Context) (any, *plugin.Change, error) {
 		if g.broker.Enqueue == nil {
@@ -68,9 +72,9 @@ func enqueueTask(g *grant, args json.RawMessage) (task, error) {
 			return nil, nobodyLater()
 		}
 		res, err := g.broker.Enqueue(ctx, plugin.Call{
-			Tenant: g.call.Tenant, Principal: g.call.Principal, Actor: g.actor(), Agent: g.call.Agent, Origin: plugin.OriginCall, Parent: g.call.ID,
+			Tenant: g.call.Tenant, Principal: g.call.Principal, Actor: g.actor(), Asker: g.call.Asker, Agent: g.call.Agent, Origin: plugin.OriginCall, Parent: g.call.ID,
 			Session: g.call.Session, Depth: g.call.Depth + 1, Labels: plugin.Labels(g.call.Labels, g.Labels()), Operation: ref, Input: in.Params,
-			Overlay: g.call.Overlay, Place: place, Trace: g.call.Trace, NoWait: true, After: after,
+			Overlay: overlay, Files: g.call.Files, Place: place, Trace: g.call.Trace, NoWait: true, After: after,
 		})
 		if err != nil {
 			return nil, err

@@ -5,9 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	json2 "github.com/go-json-experiment/json"
@@ -169,42 +167,11 @@ func (g *grant) artifacts(ctx context.Context) ([]Artifact, error) {
 	return append(list, more...), nil
 }
 
-// maxNamed is how many artifacts of an input count.
-const maxNamed = 256
-
-// named returns the files that the input names in its member artifacts.
+// named returns the files that were handed on with the call.
 func (g *grant) named() []Artifact {
-	var in struct {
-		Artifacts []struct {
-			ID       string `json:"artifact_id"`
-			Type     string `json:"artifact_type"`
-			Name     string `json:"name"`
-			Path     string `json:"path"`
-			FilePath string `json:"file_path"`
-		} `json:"artifacts"`
-	}
-	if json.Unmarshal(g.call.Input, &in) != nil {
-		return nil // what is there has another form, and names no files
-	}
 	var list []Artifact
-	for _, item := range in.Artifacts[:min(len(in.Artifacts), maxNamed)] {
-		a := Artifact{ID: item.ID, Type: item.Type, Path: item.FilePath}
-		if a.Path == "" {
-			a.Path = item.Path
-		}
-		if !filepath.IsAbs(a.Path) {
-			continue
-		}
-		if a.Name = item.Name; a.Name == "" {
-			a.Name = filepath.Base(a.Path)
-		}
-		if a.ID == "" {
-			a.ID = "art_" + strings.ToLower(hashOf(a.Path))[:8]
-		}
-		if a.Type == "" {
-			a.Type = g.typeOf(a.Name)
-		}
-		list = append(list, a)
+	for _, f := range g.call.Files {
+		list = append(list, Artifact{ID: f.Handle, Type: g.typeOf(f.Name), Name: f.Name, Path: f.Path, Size: f.Size})
 	}
 	return list
 }

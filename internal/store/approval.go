@@ -32,6 +32,7 @@ type ApprovalRow struct {
 	PreviewHash   string // of the body that holds what the person was shown; "" for nothing
 	TokenHash     string // of the token that approvers were given
 	Requester     string
+	Asker         string // who that is known to be, as where they asked has found out
 	PackageDigest string
 	PolicyVersion string
 	Why           string // what policy said

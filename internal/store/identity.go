@@ -10,6 +10,7 @@ type IdentityRow struct {
 	PrincipalType string // user, service or agent
 	PrincipalID   string
 	Scopes        []string // what may be done in their name that way
+	Adapter       string   // the one adapter that may speak of them; "" for none
 	By            string   // who linked them
 	At            time.Time
 }

@@ -26,6 +26,7 @@ type ScheduleRow struct {
 	CatchUp   int64 // how many missed times are run, where Misfire says so
 	Overlap   string
 	Overlay   string // JSON: what the host alone decides about its runs
+	Asker     string // who is known to have made it, as the surface has authenticated them
 	CreatedAt time.Time
 
 	Input     string // JSON

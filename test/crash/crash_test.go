@@ -238,7 +238,7 @@ operations:
   planner: {kind: agent, description: Propose., allowed_actions: [bank/deposit]}
 `, bin))
 	write("mortise.yaml", fmt.Sprintf(`policy: {files: [test.cedar]}
-approvals: {by: [bob]}
+approvals: {by: [bob], trust_as: true}
 egress:
   loopback: [bank]
   map: {keyed.example.com: %q, plain.example.com: %q}

@@ -131,6 +131,9 @@ func place(n wire.Node) error {
 		if err := bindNode(n); err != nil {
 			return err
 		}
+		if err := isNode(n); err != nil {
+			return err
+		}
 		return setAttr(n.Path, unix.AT_RECURSIVE, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 	case "work":
 		return bind(filepath.Join(workDir, n.To), n.Path, true)
@@ -158,6 +161,22 @@ func bindNode(n wire.Node) error {
 		return err
 	}
 	return unix.MoveMount(n.FD, "", unix.AT_FDCWD, n.Path, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// isNode refuses a file that took the place of the one that was meant. What is
+// mounted cannot change any more.
+func isNode(n wire.Node) error {
+	if n.Inode == 0 {
+		return nil
+	}
+	var stat unix.Stat_t
+	if err := unix.Stat(n.Path, &stat); err != nil {
+		return err
+	}
+	if stat.Dev != n.Device || stat.Ino != n.Inode {
+		return fmt.Errorf("%s is not the file any more that was handed on", n.Path)
+	}
+	return nil
 }
 
 // bind mounts what is at from at to.

@@ -88,6 +88,9 @@ type Node struct {
 	To   string `json:"to,omitempty"` // of a link: where to; of a text: what it says
 	Dir  bool   `json:"dir,omitempty"`
 	FD   int    `json:"fd,omitempty"` // of a bind: the mount itself, which the host made
+
+	Device uint64 `json:"device,omitzero"` // of a bind of a file: which one it has to be
+	Inode  uint64 `json:"inode,omitzero"`  // 0 for any
 }
 
 // A Peer is a namespace of the host.

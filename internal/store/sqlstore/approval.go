@@ -8,9 +8,9 @@ import (
 )
 
 const approvalColumns = `tenant, id, subject_kind, subject_id, binding_hash, preview_hash, token_hash, requester, package_digest,
-	policy_version, why, created_at, expires_at, state, decided_by, reason, decided_at`
+	policy_version, why, created_at, expires_at, state, decided_by, reason, decided_at, asker`
 
-const insertApproval = `INSERT INTO approvals (` + approvalColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const insertApproval = `INSERT INTO approvals (` + approvalColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 const updateApproval = `UPDATE approvals SET state = ?, decided_by = ?, reason = ?, decided_at = ?
 	WHERE tenant = ? AND id = ? AND state = ?`
@@ -50,7 +50,7 @@ func (r *reader) Approvals(ctx context.Context, f store.ApprovalFilter) ([]store
 // InsertApproval implements [store.Tx].
 func (t *tx) InsertApproval(r store.ApprovalRow) error {
 	_, err := t.Exec(insertApproval, r.Tenant, r.ID, r.SubjectKind, r.SubjectID, r.Binding, r.PreviewHash, r.TokenHash, r.Requester, r.PackageDigest,
-		r.PolicyVersion, r.Why, micros(r.CreatedAt), micros(r.ExpiresAt), string(r.State), r.DecidedBy, r.Reason, micros(r.DecidedAt))
+		r.PolicyVersion, r.Why, micros(r.CreatedAt), micros(r.ExpiresAt), string(r.State), r.DecidedBy, r.Reason, micros(r.DecidedAt), r.Asker)
 	return err
 }
 
@@ -63,7 +63,7 @@ func scanApproval(rows *sql.Rows, r *store.ApprovalRow) error {
 	var state string
 	var created, expires, decided int64
 	err := rows.Scan(&r.Tenant, &r.ID, &r.SubjectKind, &r.SubjectID, &r.Binding, &r.PreviewHash, &r.TokenHash, &r.Requester, &r.PackageDigest,
-		&r.PolicyVersion, &r.Why, &created, &expires, &state, &r.DecidedBy, &r.Reason, &decided)
+		&r.PolicyVersion, &r.Why, &created, &expires, &state, &r.DecidedBy, &r.Reason, &decided, &r.Asker)
 	r.State = store.ApprovalState(state)
 	r.CreatedAt, r.ExpiresAt, r.DecidedAt = fromMicros(created), fromMicros(expires), fromMicros(decided)
 	return err

@@ -8,11 +8,11 @@ import (
 	"github.com/mortise-dev/mortise/internal/store"
 )
 
-const identityColumns = `tenant, provider, external_id, principal_type, principal_id, scopes, linked_by, linked_at`
+const identityColumns = `tenant, provider, external_id, principal_type, principal_id, scopes, linked_by, linked_at, adapter`
 
-const putIdentity = `INSERT INTO identities (` + identityColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+const putIdentity = `INSERT INTO identities (` + identityColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 	ON CONFLICT (tenant, provider, external_id) DO UPDATE SET principal_type = excluded.principal_type, principal_id = excluded.principal_id,
-		scopes = excluded.scopes, linked_by = excluded.linked_by, linked_at = excluded.linked_at`
+		scopes = excluded.scopes, linked_by = excluded.linked_by, linked_at = excluded.linked_at, adapter = excluded.adapter`
 
 // Identity implements [store.Reader].
 func (r *reader) Identity(ctx context.Context, tenant, provider, externalID string) (*store.IdentityRow, error) {
@@ -47,7 +47,7 @@ func (t *tx) PutIdentity(r store.IdentityRow) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.Exec(putIdentity, r.Tenant, r.Provider, r.ExternalID, r.PrincipalType, r.PrincipalID, scopes, r.By, micros(r.At))
+	_, err = t.Exec(putIdentity, r.Tenant, r.Provider, r.ExternalID, r.PrincipalType, r.PrincipalID, scopes, r.By, micros(r.At), r.Adapter)
 	return err
 }
 
@@ -59,7 +59,7 @@ func (t *tx) DeleteIdentity(tenant, provider, externalID string) (bool, error) {
 func scanIdentity(rows *sql.Rows, r *store.IdentityRow) error {
 	var scopes string
 	var at int64
-	if err := rows.Scan(&r.Tenant, &r.Provider, &r.ExternalID, &r.PrincipalType, &r.PrincipalID, &scopes, &r.By, &at); err != nil {
+	if err := rows.Scan(&r.Tenant, &r.Provider, &r.ExternalID, &r.PrincipalType, &r.PrincipalID, &scopes, &r.By, &at, &r.Adapter); err != nil {
 		return err
 	}
 	var err error

@@ -10,9 +10,9 @@ import (
 )
 
 const scheduleColumns = `tenant, id, owner_type, owner_id, scopes, operation, spec, zone, misfire, catch_up, overlap, overlay, created_at,
-	input, state, next_at, wake_at, last_call, revision, updated_at`
+	input, state, next_at, wake_at, last_call, revision, updated_at, asker`
 
-const insertSchedule = `INSERT INTO schedules (` + scheduleColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const insertSchedule = `INSERT INTO schedules (` + scheduleColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 const updateSchedule = `UPDATE schedules SET input = ?, state = ?, next_at = ?, wake_at = ?, last_call = ?, revision = revision + 1, updated_at = ?
 	WHERE tenant = ? AND id = ? AND revision = ?`
@@ -66,7 +66,7 @@ func (t *tx) InsertSchedule(r store.ScheduleRow) error {
 		return err
 	}
 	_, err = t.Exec(insertSchedule, r.Tenant, r.ID, r.OwnerType, r.OwnerID, scopes, r.Operation, r.Spec, r.Zone, r.Misfire, r.CatchUp, r.Overlap, r.Overlay,
-		micros(r.CreatedAt), r.Input, string(r.State), micros(r.NextAt), micros(r.WakeAt), r.LastCall, r.Revision, micros(r.UpdatedAt))
+		micros(r.CreatedAt), r.Input, string(r.State), micros(r.NextAt), micros(r.WakeAt), r.LastCall, r.Revision, micros(r.UpdatedAt), r.Asker)
 	return err
 }
 
@@ -104,7 +104,7 @@ func scanSchedule(rows *sql.Rows, r *store.ScheduleRow) error {
 	var scopes, state string
 	var created, next, wake, updated int64
 	if err := rows.Scan(&r.Tenant, &r.ID, &r.OwnerType, &r.OwnerID, &scopes, &r.Operation, &r.Spec, &r.Zone, &r.Misfire, &r.CatchUp, &r.Overlap, &r.Overlay,
-		&created, &r.Input, &state, &next, &wake, &r.LastCall, &r.Revision, &updated); err != nil {
+		&created, &r.Input, &state, &next, &wake, &r.LastCall, &r.Revision, &updated, &r.Asker); err != nil {
 		return err
 	}
 	var err error

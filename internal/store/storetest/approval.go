@@ -35,7 +35,7 @@ func insertApproval(t *testing.T, st store.Store, rows ...store.ApprovalRow) {
 func approvalRoundTrip(t *testing.T, b *bundle) {
 	row := store.ApprovalRow{
 		Tenant: "t", ID: "id", SubjectKind: store.SubjectPlan, SubjectID: "plan", Binding: "sha256:b", PreviewHash: "sha256:v", TokenHash: "sha256:t",
-		Requester: "user:ada", PackageDigest: "sha256:p", PolicyVersion: "v7", Why: "it sends «mail»", CreatedAt: epoch, ExpiresAt: epoch.Add(time.Hour),
+		Requester: "user:ada", Asker: "os:1000", PackageDigest: "sha256:p", PolicyVersion: "v7", Why: "it sends «mail»", CreatedAt: epoch, ExpiresAt: epoch.Add(time.Hour),
 		State: store.ApprovalDenied, DecidedBy: "user:bob", Reason: "no", DecidedAt: epoch.Add(time.Microsecond),
 	}
 	insertApproval(t, b, row)

@@ -11,7 +11,7 @@ import (
 func identities(t *testing.T, b *bundle) {
 	row := store.IdentityRow{
 		Tenant: "t", Provider: "slack", ExternalID: "U1", PrincipalType: "user", PrincipalID: "ada", Scopes: []string{"run", "approve"},
-		By: "user:root", At: epoch,
+		By: "user:root", Adapter: "events", At: epoch,
 	}
 	second, third, foreign := row, row, row
 	second.ExternalID, second.Scopes = "U2", []string{}
@@ -39,7 +39,7 @@ func identities(t *testing.T, b *bundle) {
 	if got, err := b.IdentitiesOf(t.Context(), "t", "user", "ada"); err != nil || !reflect.DeepEqual(got, []store.IdentityRow{third, row, second}) {
 		t.Errorf("hers are %+v, %v", got, err)
 	}
-	row.PrincipalType, row.PrincipalID, row.Scopes, row.By, row.At = "service", "bot", []string{"run"}, "user:bob", epoch.Add(time.Second)
+	row.PrincipalType, row.PrincipalID, row.Scopes, row.By, row.At, row.Adapter = "service", "bot", []string{"run"}, "user:bob", epoch.Add(time.Second), "other"
 	put(row)
 	check(third, row, second)
 	if got, err := b.Identity(t.Context(), "t", "slack", "U1"); err != nil || got == nil || !reflect.DeepEqual(*got, row) {

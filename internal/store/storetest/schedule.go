@@ -14,7 +14,7 @@ import (
 func newSchedule(id string) store.ScheduleRow {
 	return store.ScheduleRow{
 		Tenant: "t", ID: id, OwnerType: "user", OwnerID: "ada", Scopes: []string{"run"}, Operation: "mail.digest/sync", Spec: "cron 0 9 * * *", Zone: "Europe/Berlin",
-		Misfire: "catch_up", CatchUp: 3, Overlap: "queue", Overlay: `{"ocr": {}}`, CreatedAt: epoch,
+		Misfire: "catch_up", CatchUp: 3, Overlap: "queue", Overlay: `{"ocr": {}}`, Asker: "os:1000", CreatedAt: epoch,
 		Input: `{"a": 1}`, State: store.ScheduleActive, NextAt: epoch.Add(time.Hour), WakeAt: epoch.Add(time.Minute), UpdatedAt: epoch,
 	}
 }

@@ -21,7 +21,7 @@ func TestEveryEndInTheContractsWords(t *testing.T) {
   configure: ["local:owner"]
   files: [p.cedar]
   groups: {desk: [eve]}
-approvals: {by: [bob]}
+approvals: {by: [bob], trust_as: true}
 auth: {providers: {google: {client_id: a, issuer: "https://accounts.example.com", client_secret_name: s}}}
 egress:
   loopback: [envelope_cases]

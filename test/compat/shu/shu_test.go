@@ -227,7 +227,7 @@ func (s *scenario) run(t *testing.T, h *host) {
 	config := fmt.Sprintf(`policy:
   allow:
     - {operations: ["*"], effects: ["*"], untrusted: allow}
-approvals: {by: [bob]}
+approvals: {by: [bob], trust_as: true}
 egress:
   loopback: [%[1]s]
   hosts: {%[1]s: [%[3]s]}

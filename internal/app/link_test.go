@@ -1,0 +1,16 @@
+package app_test
+
+import (
+	"testing"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// linkAdapter says who somebody is whom an adapter speaks of.
+func linkAdapter(t *testing.T, a *app.App, adapter, provider, external, principal string, scopes ...string) {
+	t.Helper()
+	if _, err := a.Identities(plugin.Principal{Type: "user", ID: "root"}).For(adapter).Link(t.Context(), provider, external, principal, scopes...); err != nil {
+		t.Fatal(err)
+	}
+}
