@@ -103,7 +103,7 @@ func namingPackages(t *testing.T, tree, home, hidden, elsewhere, canary string) 
 	for i, c := range cases {
 		name := fmt.Sprintf("naming%d", i)
 		names = append(names, name)
-		manifest := fmt.Sprintf("name: %s\nversion: 1.0.0\nowner: test\ndescription: Reads.\nrunner: {kind: process, command: %s}\noperations:\n  - {name: read, kind: tool, description: Reads., input: {type: object}, output: {type: object}}\n", name, c.command)
+		manifest := fmt.Sprintf("name: %s\nversion: 1.0.0\nowner: test\ndescription: Reads.\nrunner: {kind: process, command: %s}\noperations: {read: {kind: tool, description: Reads., input: {type: object}, output: {type: object}}}\n", name, c.command)
 		dir := filepath.Join(tree, name)
 		write(t, dir, "manifest.yaml", manifest, "main", c.main, "python3", marks, "node", marks)
 		write(t, elsewhere, "python3", marks, "python3.11", marks, "node", marks)
