@@ -64,3 +64,45 @@ func TestAViewHasWhatWasAskedAndTheLinksToIt(t *testing.T) {
 		}
 	}
 }
+
+// What a plugin's own files named is not shown where it lies in a hidden
+// directory, by its name or by its links, but for what the host keeps there.
+func TestWhatIsNamedInAHiddenPlaceIsRefused(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"home/runtime", "scratch", "user/.ssh", "user/work"} {
+		if err := os.MkdirAll(at(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"home/key", "home/runtime/sdk", "user/.ssh/id", "user/work/a"} {
+		if err := os.WriteFile(at(name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(at("home/key"), at("user/work/link")); err != nil {
+		t.Fatal(err)
+	}
+	spec := Spec{Hide: []string{at("home"), at("user/.ssh"), at("nowhere")}, Own: []string{at("home/runtime"), at("home")}, Scratch: at("scratch")}
+	for path, shown := range map[string]bool{
+		at("home/key"): false, at("home"): false, at("user/.ssh/id"): false, at("user/.ssh"): false, at("user/work/link"): false,
+		at("home/runtime/../key"): false, at("home/runtime/sdk"): true, at("user/work/a"): true, at("user"): true,
+	} {
+		spec.Named = []string{path}
+		nodes, _, err := viewOf(spec, 1, 1)
+		if (err == nil) != shown {
+			t.Errorf("%s: %v", path, err)
+		}
+		covered := false
+		for _, n := range nodes {
+			covered = covered || n.Kind == "empty" && n.Path == at("user/.ssh")
+		}
+		if covered != (path == at("user")) {
+			t.Errorf("%s: the keys in it are covered: %v", path, covered)
+		}
+	}
+}
