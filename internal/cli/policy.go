@@ -33,7 +33,9 @@ func (c *command) policyCheck() *cobra.Command {
 		Use:   "check [FILE...]",
 		Short: "Say what is wrong with policies, by line and column",
 		Long: `Say what is wrong with policies, by line and column: files or directories of
-them, or those that are configured. Nothing is put into force.`,
+them, or those that are configured. Nothing is put into force. A group or role that
+the configuration does not have is an error. A plugin, operation, effect or agent that
+is not there is a warning, since it may come later; the exit status is 0 then.`,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			count, err := c.checkPolicies(cmd.Context(), files)
 			var problems policy.Problems
@@ -42,17 +44,32 @@ them, or those that are configured. Nothing is put into force.`,
 			case err != nil:
 				return usage{err}
 			}
+			var warnings policy.Problems
+			if len(problems) == 0 {
+				if problems, warnings, err = c.policyNames(cmd.Context(), files); err != nil {
+					return err
+				}
+			}
 			if c.json {
 				if problems == nil {
 					problems = policy.Problems{}
 				}
-				if err := c.print(map[string]any{"ok": len(problems) == 0, "policies": count, "problems": problems}); err != nil {
+				about := map[string]any{"ok": len(problems) == 0, "policies": count, "problems": problems}
+				if len(warnings) > 0 {
+					about["warnings"] = warnings
+				}
+				if err := c.print(about); err != nil {
 					return err
 				}
 			} else if len(problems) == 0 {
 				fmt.Fprintf(c.out, "%d policies can be used\n", count)
 			} else {
 				fmt.Fprintln(c.out, safe(problems.Error()))
+			}
+			if !c.json {
+				for _, w := range warnings {
+					c.say("warning: %s", w.Error())
+				}
 			}
 			if len(problems) > 0 {
 				return reported{errChecks}
