@@ -33,7 +33,9 @@ func (c *command) policyCheck() *cobra.Command {
 		Use:   "check [FILE...]",
 		Short: "Say what is wrong with policies, by line and column",
 		Long: `Say what is wrong with policies, by line and column: files or directories of
-them, or those that are configured. Nothing is put into force.`,
+them, or those that are configured. Nothing is put into force. A group or role that
+the configuration does not have is an error. A plugin, operation, effect or agent that
+is not there is a warning, since it may come later; the exit status is 0 then.`,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			count, warnings, err := c.checkPolicies(cmd.Context(), files)
 			var problems policy.Problems
@@ -41,6 +43,15 @@ them, or those that are configured. Nothing is put into force.`,
 			case errors.As(err, &problems):
 			case err != nil:
 				return usage{err}
+			}
+			if len(problems) == 0 {
+				var absent policy.Problems
+				if problems, absent, err = c.policyNames(cmd.Context(), files); err != nil {
+					return err
+				}
+				for _, name := range absent {
+					warnings = append(warnings, name.Error())
+				}
 			}
 			if c.json {
 				if problems == nil {
@@ -54,13 +65,13 @@ them, or those that are configured. Nothing is put into force.`,
 			} else {
 				fmt.Fprintln(c.out, safe(problems.Error()))
 			}
-			if len(problems) > 0 {
-				return reported{errChecks}
-			}
 			if !c.json {
 				for _, warning := range warnings {
 					c.say("warning: %s", warning)
 				}
+			}
+			if len(problems) > 0 {
+				return reported{errChecks}
 			}
 			return nil
 		},
