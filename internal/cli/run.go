@@ -106,17 +106,6 @@ for, and who may approve it where. Ctrl-C, and the end of --wait, leave it waiti
 	return c.withJSON(cmd)
 }
 
-// runOperation runs an operation. With an envelope, whatever keeps it from
-// running is in the words of that contract too.
-func (c *command) runOperation(ctx context.Context, ref string, f runFlags) error {
-	err := c.runOnce(ctx, ref, f)
-	var told reported
-	if err == nil || f.envelope != dialect.Shu || !c.json || errors.As(err, &told) {
-		return err
-	}
-	return c.answerShu(nil, plugin.Result{}, err)
-}
-
 func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err error) {
 	if f.timeout < 0 {
 		return usage{fmt.Errorf("--timeout %s: it cannot be negative", f.timeout)}

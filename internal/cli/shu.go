@@ -77,3 +77,14 @@ func (c *command) answerShu(t *plugin.Target, res plugin.Result, err error) erro
 	}
 	return asReported(err)
 }
+
+// runOperation runs an operation. With an envelope, whatever keeps it from
+// running is in the words of that contract too.
+func (c *command) runOperation(ctx context.Context, ref string, f runFlags) error {
+	err := c.runOnce(ctx, ref, f)
+	var told reported
+	if err == nil || f.envelope != dialect.Shu || !c.json || errors.As(err, &told) {
+		return err
+	}
+	return c.answerShu(nil, plugin.Result{}, err)
+}

@@ -299,30 +299,6 @@ func (r *request) handed() *plugin.Call {
 	return &handed
 }
 
-// scheduled adds to the parameters of a Shu plugin which feed calls it. Its schema
-// was looked at before, and need not know the member.
-func scheduled(input, overlay json.RawMessage) json.RawMessage {
-	const member = "__schedule_id"
-	var o struct {
-		Exec struct {
-			Schedule string `json:"schedule_id"`
-		} `json:"exec"`
-	}
-	members := map[string]json.RawMessage{}
-	if len(overlay) == 0 || json.Unmarshal(overlay, &o) != nil || o.Exec.Schedule == "" || json.Unmarshal(input, &members) != nil || members == nil || members[member] != nil {
-		return input
-	}
-	id, err := json.Marshal(o.Exec.Schedule)
-	if err != nil {
-		return input
-	}
-	members[member] = id
-	if with, err := json.Marshal(members); err == nil {
-		return with
-	}
-	return input
-}
-
 // hold refuses what has effects while nothing may have any.
 func (k *Kernel) hold(ctx context.Context) error {
 	if k.Hold == nil {
@@ -398,20 +374,6 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 	return res, err
 }
 
-// partial reports whether data stands beside a plugin's own error: the contract
-// of Event Mill lets a tool that failed tell what it had by then, and that of Shu
-// shows the data of any result. No schema promises anything of it.
-func (r *request) partial(err error, data []byte) bool {
-	own := plugin.CodeOf(err) == plugin.CodePluginError
-	if r.target.Manifest.Dialect == "shu" {
-		own = own || plugin.CodeOf(err) == plugin.CodeTimeout && plugin.AsError(err).PluginCode != ""
-	} else if !r.target.Operation.Advisory {
-		return false
-	}
-	_, most := r.target.Manifest.Bounds()
-	return own && len(data) <= r.k.MaxOutput && (most == 0 || len(data) <= most)
-}
-
 // askedFor reports whether the plugin asked the host for something: then it had
 // the call, whatever it says. A plugin too may say that something is unavailable.
 func (r *request) askedFor() bool {
@@ -469,19 +431,6 @@ func (r *request) checkOut(ctx context.Context, res *plugin.Result) error {
 	r.record.ResultHash = hash
 	fault.At("checked")
 	return nil
-}
-
-// sized adds to a refusal how many bytes there were and how many there may be.
-func sized(err error, size, limit int) error {
-	e := *plugin.AsError(err)
-	e.Details = fmt.Appendf(nil, `{"limit":%d,"size":%d}`, limit, size)
-	return &e
-}
-
-// verbatim reports whether the contract of the plugin passes its answer on without
-// a look at the output schema. Only Shu's does.
-func (r *request) verbatim(res *plugin.Result) bool {
-	return res.Returned != "" && r.target.Manifest.Dialect == "shu"
 }
 
 // randomness returns what an agent's answer says of its own randomness: its

@@ -48,7 +48,7 @@ func Operation(m *plugin.Manifest, params json.RawMessage) string {
 		return name
 	}
 	if len(members["op"]) > 0 {
-		if name != "" && m.Operation(dialect.ShuOperation) != nil {
+		if op := m.Operation(dialect.ShuOperation); op != nil && name != "" && !listsOps(op.Input) {
 			return dialect.ShuOperation // it stands for every op that no list names
 		}
 		return ""
@@ -66,6 +66,19 @@ func Operation(m *plugin.Manifest, params json.RawMessage) string {
 		}
 	}
 	return ""
+}
+
+// listsOps reports whether a schema lists the operations that there are.
+func listsOps(input json.RawMessage) bool {
+	var s struct {
+		Properties struct {
+			Op struct {
+				Enum  []jsontext.Value `json:"enum"`
+				Const jsontext.Value   `json:"const"`
+			} `json:"op"`
+		} `json:"properties"`
+	}
+	return json.Unmarshal(input, &s) == nil && (len(s.Properties.Op.Enum) > 0 || len(s.Properties.Op.Const) > 0)
 }
 
 // Named returns the parameters with the name of the operation in op, where its

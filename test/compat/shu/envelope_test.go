@@ -76,7 +76,7 @@ egress:
 		{"the output lies", []string{"envelope_cases/lies_object"}, 500, `{"error":{"code":"HTTP_500","message":{"error":"output_validation_error"},"details":{}}}`},
 		{"too much comes out", []string{"envelope_cases/large"}, 413, `{"error":{"code":"HTTP_413","message":{"error":"output_too_large"}}}`},
 		{"far too much comes out", []string{"envelope_cases/huge"}, 413, `{"error":{"code":"HTTP_413","message":{"error":"output_too_large"}}}`},
-		{"and it goes on", []string{"envelope_cases/fine"}, 200, `{"status":"success"}`},
+		{"and it goes on", []string{"envelope_cases/fine"}, 200, `{"data":{"status":"success"}}`},
 	} {
 		out, errs, _ := h.command(t, append([]string{"run", "--json", "--envelope", "shu"}, c.args...)...)
 		var got struct {

@@ -339,7 +339,7 @@ class Run:
         except NotJSON as exc:
             self.found.add("result", *self.of_execute(instance), f"{name}: the result is not JSON: {exc}")
         except (HttpRequestFailed, asyncio.TimeoutError):
-            pass  # the answers here are nobody's
+            pass  # the answers here are made up
         except BaseException as exc:
             rule = rule_of(exc)
             if rule:

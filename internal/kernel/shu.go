@@ -1,0 +1,59 @@
+package kernel
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// scheduled adds to the parameters of a Shu plugin which feed calls it. Its schema
+// was looked at before, and need not know the member.
+func scheduled(input, overlay json.RawMessage) json.RawMessage {
+	const member = "__schedule_id"
+	var o struct {
+		Exec struct {
+			Schedule string `json:"schedule_id"`
+		} `json:"exec"`
+	}
+	members := map[string]json.RawMessage{}
+	if len(overlay) == 0 || json.Unmarshal(overlay, &o) != nil || o.Exec.Schedule == "" || json.Unmarshal(input, &members) != nil || members == nil || members[member] != nil {
+		return input
+	}
+	id, err := json.Marshal(o.Exec.Schedule)
+	if err != nil {
+		return input
+	}
+	members[member] = id
+	if with, err := json.Marshal(members); err == nil {
+		return with
+	}
+	return input
+}
+
+// sized adds to a refusal how many bytes there were and how many there may be.
+func sized(err error, size, limit int) error {
+	e := *plugin.AsError(err)
+	e.Details = fmt.Appendf(nil, `{"limit":%d,"size":%d}`, limit, size)
+	return &e
+}
+
+// verbatim reports whether the contract of the plugin passes its answer on without
+// a look at the output schema. Only Shu's does.
+func (r *request) verbatim(res *plugin.Result) bool {
+	return res.Returned != "" && r.target.Manifest.Dialect == "shu"
+}
+
+// partial reports whether data stands beside a plugin's own error: the contract
+// of Event Mill lets a tool that failed tell what it had by then, and that of Shu
+// shows the data of any result. No schema promises anything of it.
+func (r *request) partial(err error, data []byte) bool {
+	own := plugin.CodeOf(err) == plugin.CodePluginError
+	if r.target.Manifest.Dialect == "shu" {
+		own = own || plugin.CodeOf(err) == plugin.CodeTimeout && plugin.AsError(err).PluginCode != ""
+	} else if !r.target.Operation.Advisory {
+		return false
+	}
+	_, most := r.target.Manifest.Bounds()
+	return own && len(data) <= r.k.MaxOutput && (most == 0 || len(data) <= most)
+}
