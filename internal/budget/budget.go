@@ -23,7 +23,7 @@ import (
 const (
 	Capacity = 24 << 20 // of all
 	free     = 64 << 10 // what a value may weigh and not be counted
-	rest     = 24 << 20 // what is handed out between two collections
+	rest     = 12 << 20 // what is handed out between two collections
 )
 
 // A Weight is what a JSON text consists of.
