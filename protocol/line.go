@@ -11,6 +11,8 @@ var ErrLineTooLong = errors.New("line too long")
 
 // A LineReader reads lines of bounded length. It is not safe for concurrent use.
 type LineReader struct {
+	Grown func(bytes int) // hears of large buffers before they are made; may be nil
+
 	r     io.Reader
 	limit int
 	buf   []byte // buf[start:end] is read and not yet returned
@@ -62,9 +64,13 @@ const largeLine = 256 << 10
 // and not kept either.
 func (l *LineReader) cut(end, newline int) []byte {
 	line, next := l.buf[l.start:end:end], end+newline
-	if len(line) < largeLine {
+	if len(line) < largeLine || len(line) < len(l.buf)/2 {
 		l.start, l.scan = next, next
-		return bytes.Clone(line)
+		line = bytes.Clone(line)
+		if l.start == l.end && len(l.buf) > 2*largeLine {
+			l.buf, l.start, l.scan, l.end = make([]byte, min(32<<10, l.limit+1)), 0, 0, 0
+		}
+		return line
 	}
 	rest := l.buf[next:l.end]
 	l.buf = make([]byte, max(min(32<<10, l.limit+1), len(rest)))
@@ -82,7 +88,14 @@ func (l *LineReader) fill() {
 		l.scan -= l.start
 		l.start, l.end = 0, n
 	case l.end == len(l.buf):
-		grown := make([]byte, min(2*len(l.buf), l.limit+1))
+		size := 2 * len(l.buf)
+		if size > 2*largeLine { // the smaller ones on the way would be as much again
+			size = max(size, MaxFrame2+1)
+		}
+		if l.Grown != nil && size > largeLine {
+			l.Grown(size)
+		}
+		grown := make([]byte, min(size, l.limit+1))
 		copy(grown, l.buf[:l.end])
 		l.buf = grown
 	}

@@ -50,7 +50,10 @@ type Options struct {
 	Providers []Provider
 	Keeper    Keeper
 	// Know hears of every token and key, which are not to be seen afterwards.
-	Know func(value string)
+	// Where it fails the value is not used.
+	Know func(value string) error
+	// Keep is Know for what does not expire; Know where it is nil.
+	Keep func(value string) error
 	// Addresses returns the mail addresses that an administrator linked a
 	// principal to at a provider. It may be nil.
 	Addresses func(ctx context.Context, k Key) ([]string, error)
@@ -80,7 +83,10 @@ func New(o Options) *Accounts {
 		o.Now = time.Now
 	}
 	if o.Know == nil {
-		o.Know = func(string) {}
+		o.Know = func(string) error { return nil }
+	}
+	if o.Keep == nil {
+		o.Keep = o.Know
 	}
 	return &Accounts{Options: o, client: newClient(o.Transport), known: map[string]*endpoints{}, minted: map[minting]minted{}}
 }
@@ -135,12 +141,16 @@ func (a *Accounts) load(ctx context.Context, k Key) (*record, error) {
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		return nil, plugin.Errorf(plugin.CodeUnavailable, "what is kept of the account with %s cannot be read: %w; connect it again: mortise connect %s", k.Provider, err, k.Provider)
 	}
-	a.know(&r)
+	if err := a.know(&r); err != nil {
+		return nil, err
+	}
 	return &r, nil
 }
 
 func (a *Accounts) save(ctx context.Context, k Key, r *record) error {
-	a.know(r)
+	if err := a.know(r); err != nil {
+		return err
+	}
 	raw, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -148,12 +158,16 @@ func (a *Accounts) save(ctx context.Context, k Key, r *record) error {
 	return a.Keeper.Keep(ctx, k, string(raw))
 }
 
-func (a *Accounts) know(r *record) {
+func (a *Accounts) know(r *record) error {
 	for _, token := range []string{r.Access, r.Refresh} {
-		if token != "" {
-			a.Know(token)
+		if token == "" {
+			continue
+		}
+		if err := a.Know(token); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // A Removal is what came of taking an account away.

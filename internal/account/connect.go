@@ -215,7 +215,9 @@ func (c *Connecting) finish(ctx context.Context, authorization, refused, issuer 
 		if len(token) > maxToken {
 			return Account{}, c.wrong(fmt.Sprintf("a token has more than %d bytes", maxToken))
 		}
-		c.accounts.Know(token)
+		if err := c.accounts.Know(token); err != nil {
+			return Account{}, err
+		}
 	}
 	r := &record{Access: t.AccessToken, Refresh: t.RefreshToken, Expires: c.accounts.ends(t), Connected: c.accounts.Now().UTC().Truncate(time.Second),
 		Scopes: granted(t, c.oauth.Scopes)}
@@ -246,7 +248,9 @@ func (c *Connecting) whose(ctx context.Context, t *oauth2.Token, r *record) erro
 	if raw == "" {
 		return c.wrong("no ID token came with it")
 	}
-	c.accounts.Know(raw)
+	if err := c.accounts.Know(raw); err != nil {
+		return err
+	}
 	id, err := c.at.verifier.Verify(c.accounts.asking(ctx), raw)
 	if err != nil {
 		return c.wrong("its ID token does not hold")

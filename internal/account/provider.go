@@ -90,8 +90,7 @@ func (a *Accounts) read(ctx context.Context, tenant string, s Source) (value str
 	if value = strings.TrimSpace(value); value == "" || len(value) > maxSecret {
 		return wrong("it is empty or has more than %d bytes", maxSecret)
 	}
-	a.Know(value)
-	return value, nil
+	return value, a.Keep(value)
 }
 
 // SecretsOwner is for whom an administrator sets the secrets of providers. No

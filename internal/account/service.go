@@ -50,8 +50,7 @@ func (a *Accounts) keyOf(ctx context.Context, tenant string, p *Provider) (f key
 	if err := json.Unmarshal([]byte(text), &f); err != nil || f.Email == "" || f.Key == "" || !Secure(f.TokenURL) {
 		return keyFile{}, print, plugin.Errorf(plugin.CodeUnavailable, "the key of the service account of %s is none: it is a JSON file with client_email, private_key and token_uri", p.Name)
 	}
-	a.Know(f.Key)
-	return f, sha256.Sum256([]byte(text)), nil
+	return f, sha256.Sum256([]byte(text)), a.Keep(f.Key)
 }
 
 // mint returns a token of the service account, in the name of the subject where
@@ -67,8 +66,7 @@ func (a *Accounts) mint(ctx context.Context, tenant string, p *Provider, scopes 
 	had, found := a.minted[m]
 	a.mu.Unlock()
 	if found && had.ends.Sub(a.Now()) > early {
-		a.Know(had.token)
-		return had.token, nil
+		return had.token, a.Know(had.token)
 	}
 	cfg := jwt.Config{Email: f.Email, PrivateKey: []byte(f.Key), PrivateKeyID: f.KeyID, Subject: subject, Scopes: scopes, TokenURL: f.TokenURL}
 	t, err := cfg.TokenSource(a.asking(ctx)).Token()
@@ -78,7 +76,9 @@ func (a *Accounts) mint(ctx context.Context, tenant string, p *Provider, scopes 
 	if len(t.AccessToken) > maxToken || t.AccessToken == "" {
 		return "", plugin.Errorf(plugin.CodeUnavailable, "%s gave no token, or one of more than %d bytes", p.Name, maxToken)
 	}
-	a.Know(t.AccessToken)
+	if err := a.Know(t.AccessToken); err != nil {
+		return "", err
+	}
 	a.remember(m, minted{t.AccessToken, a.ends(t)})
 	return t.AccessToken, nil
 }

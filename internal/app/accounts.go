@@ -26,7 +26,7 @@ const accountsOwner = ":accounts"
 // openAccounts returns the accounts that plugins act with.
 func (a *App) openAccounts(scrubber *secret.Scrubber) *account.Accounts {
 	return account.New(account.Options{
-		Providers: providersOf(a.Config.Auth), Keeper: accountKeeper{a.Vault}, Know: scrubber.Know, Addresses: a.addressesOf, Lock: a.lockAccount,
+		Providers: providersOf(a.Config.Auth), Keeper: accountKeeper{a.Vault}, Know: scrubber.Learn, Keep: scrubber.Know, Addresses: a.addressesOf, Lock: a.lockAccount,
 	})
 }
 

@@ -23,7 +23,7 @@ import (
 const (
 	Capacity = 24 << 20 // of all
 	free     = 64 << 10 // what a value may weigh and not be counted
-	rest     = 24 << 20 // what is handed out between two collections
+	rest     = 12 << 20 // what is handed out between two collections
 )
 
 // A Weight is what a JSON text consists of.
@@ -164,11 +164,23 @@ func (s *semaphore) take(n int) {
 	<-own.ready
 }
 
-// admit hands out a share. What earlier ones left behind is collected first, once
-// it is much: the collector's own pace follows what is alive, and would let as
-// much again be taken meanwhile. The lock is held.
+// Made notes that much memory is about to be taken outside the budget, for a while.
+func Made(bytes int) {
+	host.mu.Lock()
+	defer host.mu.Unlock()
+	host.count(bytes)
+}
+
+// admit hands out a share. The lock is held.
 func (s *semaphore) admit(n int) {
 	s.used += n
+	s.count(n)
+}
+
+// count has what earlier shares left behind collected once it is much: the
+// collector's own pace follows what is alive, and would let as much again be taken
+// meanwhile. The lock is held.
+func (s *semaphore) count(n int) {
 	if s.handed += n; s.handed > rest {
 		s.handed = n
 		runtime.GC()

@@ -15,8 +15,7 @@ import (
 )
 
 // What is counted without decoding is what a decoder finds.
-func TestAWeightIsWhatADecoderFinds(t *testing.T) {
-	t.Parallel()
+func TestAWeightIsWhatADecoderFinds(t *testing.T) { // alone, since it counts allocations
 	r := rand.New(rand.NewPCG(1, 2))
 	var make func(depth int) string
 	make = func(depth int) string {

@@ -235,8 +235,7 @@ func (c *command) secretValue(name, file string) (value string, err error) {
 		if err != nil {
 			return "", fmt.Errorf("reading the secret: %w", err)
 		}
-		c.scrubber.Know(string(raw))
-		return string(raw), nil
+		return string(raw), c.scrubber.Know(string(raw))
 	}
 	raw, err := io.ReadAll(io.LimitReader(in, secret.MaxValue+3))
 	if err != nil {
@@ -246,8 +245,7 @@ func (c *command) secretValue(name, file string) (value string, err error) {
 	if len(value) > secret.MaxValue {
 		return "", plugin.Errorf(plugin.CodeInputTooLarge, "the secret %s has more than %d bytes, which is the most that is kept", name, secret.MaxValue)
 	}
-	c.scrubber.Know(value)
-	return value, nil
+	return value, c.scrubber.Know(value)
 }
 
 // withSecrets opens the host and does something about secrets.

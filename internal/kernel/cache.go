@@ -10,7 +10,7 @@ import (
 
 // Bounds of the cache of results.
 const (
-	maxCached      = 64 << 20 // bytes in all
+	maxCached      = 16 << 20 // bytes in all
 	maxCachedValue = 1 << 20  // bytes of one
 )
 

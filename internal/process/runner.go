@@ -15,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/budget"
 	"github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/internal/sandbox"
 	"github.com/mortise-dev/mortise/internal/waitfor"
@@ -372,7 +373,9 @@ func (r *Runner) open(ctx context.Context, g *group) (*worker, error) {
 		return nil, err
 	}
 	fault.At("spawn")
-	s := newSession(g.name(), w.child.stdin, protocol.NewLineReader(w.child.stdout, r.opts.FrameBytes))
+	lines := protocol.NewLineReader(w.child.stdout, r.opts.FrameBytes)
+	lines.Grown = budget.Made
+	s := newSession(g.name(), w.child.stdin, lines)
 	s.crash = w.child.crashed
 	s.kill = w.child.kill
 	s.onLate = func() { g.late(w) }

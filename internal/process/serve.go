@@ -1,12 +1,12 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/plugin"
@@ -37,12 +37,12 @@ func (s *session) serve(f *protocol.Frame) {
 		}
 		return
 	}
-	var params protocol.ServiceCall
-	if err := json.Unmarshal(f.Params, &params); err != nil {
+	token, args, err := serviceCall(f.Params)
+	if err != nil {
 		reply(nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: %w", cut(f.Method, 120), err))
 		return
 	}
-	x := s.byToken(params.Call)
+	x := s.byToken(token)
 	if x == nil || x.services == nil {
 		reply(nil, plugin.Errorf(plugin.CodeServiceDenied, "%s: no such call is running", cut(f.Method, 120)))
 		return
@@ -60,7 +60,6 @@ func (s *session) serve(f *protocol.Frame) {
 			Message: fmt.Sprintf("%s: requests of %d MiB are being answered for plugins; send large ones one after the other", cut(f.Method, 120), inWork.Load()>>20)})
 		return
 	}
-	args := params.Args
 	if len(args) == 0 {
 		args = f.Params // operations.call has its members beside the token
 	}
@@ -74,11 +73,32 @@ func (s *session) serve(f *protocol.Frame) {
 	})
 }
 
+// serviceCall takes the parameters of a request for a service apart, which are
+// known to be valid: its call's token, and its arguments in place.
+func serviceCall(params jsontext.Value) (token string, args jsontext.Value, err error) {
+	if params.Kind() != '{' {
+		return "", nil, errors.New("params is not an object")
+	}
+	for m := protocol.ScanMembers(params); m.Next(); {
+		switch string(m.Name) {
+		case "call":
+			text, err := jsontext.AppendUnquote(nil, m.Value)
+			if err != nil {
+				return "", nil, errors.New("call is not a string")
+			}
+			token = string(text)
+		case "args":
+			args = m.Value
+		}
+	}
+	return token, args, nil
+}
+
 // Bounds of the bytes of requests that are being answered. A request is refused
 // beyond them, and never waits: what is at work may wait for the plugin itself.
 const (
-	maxAsked    = 24 << 20 // of all plugins
-	maxAskedOne = 12 << 20 // of one process, unless it is a single request
+	maxAsked    = 8 << 20 // of all plugins, unless it is a single request
+	maxAskedOne = 4 << 20 // of one process, likewise
 )
 
 // inWork is what all of them have now, and part of the memory of the process.

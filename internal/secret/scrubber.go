@@ -9,10 +9,12 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/budget"
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 // Mark stands in the place of a secret.
@@ -21,29 +23,50 @@ const Mark = "[secret]"
 // Bounds of what a scrubber looks for.
 const (
 	shortest   = 8        // bytes: a shorter value is in too many texts that have nothing to do with it
-	maxKnown   = 1024     // values
-	maxSpelled = 64 << 20 // bytes of all spellings together
+	maxKnown   = 4096     // values
+	maxSpelled = 64 << 20 // bytes of all their spellings together
+
+	maxOwned        = 512     // of these, values that calls of one plugin in one tenant brought up
+	maxOwnedSpelled = 8 << 20 // likewise, bytes
+
+	maxLearned        = 1024           // tokens, which have a space of their own
+	maxLearnedSpelled = 16 << 20       // bytes of their spellings
+	learnedFor        = 24 * time.Hour // that a token is looked for at least, since it was last told
 )
 
 // A Scrubber takes secrets out of texts: the values that it was told of, as they
-// are and in base64, hexadecimal, percent-encoding, JSON strings and UTF-16.
-// Those that it was told of longest ago are forgotten when there are too many. It
-// is safe for concurrent use; a nil one changes nothing.
+// are and in base64, hexadecimal, percent-encoding, JSON strings and UTF-16. A
+// value that it was told of is never forgotten to make room for others: what does
+// not fit is refused, and must not be given out then. Only tokens, which expire,
+// are forgotten after a day. It is safe for concurrent use; a nil one changes
+// nothing.
 type Scrubber struct {
 	known atomic.Int64 // how many; to be quick where there is none
 	blind bool
+	all   atomic.Bool // every text is hidden
 
 	mu     sync.Mutex // guards the rest
-	values []known    // the last told last
-	size   int        // of all their spellings
-	table  *table     // nil when it is to be made anew
+	values map[string]*known
+	shares map[string]share // of owners; that of tokens is learned
+	size   int              // of all spellings but those of tokens
+	count  int              // likewise, values
+	table  *table           // nil when it has to be built again
+	now    func() time.Time // time.Now where it is nil
 }
 
 type known struct {
 	value     string
 	spellings []string
 	size      int
+	owner     string
+	told      time.Time
 }
+
+// A share is what one owner has of the space.
+type share struct{ count, size int }
+
+// learned is the owner of tokens. No plugin in a tenant has such a name.
+const learned = "\x00tokens"
 
 // NewScrubber returns a scrubber that knows nothing.
 func NewScrubber() *Scrubber { return &Scrubber{} }
@@ -52,42 +75,122 @@ func NewScrubber() *Scrubber { return &Scrubber{} }
 // shows that it would notice if secrets were taken out no more.
 func Blind() *Scrubber { return &Scrubber{blind: true} }
 
-// Know makes a value one that is taken out. One of fewer than 8 bytes is not.
-func (s *Scrubber) Know(value string) {
+// Know makes a value one that is taken out, for good. One of fewer than 8 bytes is
+// not. Where the error is not nil the value is not looked for, and whoever has it
+// must not give it out.
+func (s *Scrubber) Know(value string) error { return s.tell("", value) }
+
+// Keep is Know for a value that came up in a call of that owner, a plugin in a
+// tenant, which has a share of the space and no more.
+func (s *Scrubber) Keep(owner, value string) error { return s.tell(owner, value) }
+
+// Learn is Know for a token, which is looked for as long as tokens are good for.
+func (s *Scrubber) Learn(value string) error { return s.tell(learned, value) }
+
+// HideAll has every text hidden: for a scrubber that cannot know all it should.
+func (s *Scrubber) HideAll() { s.all.Store(true) }
+
+func (s *Scrubber) tell(owner, value string) error {
 	if s == nil || s.blind {
-		return
+		return nil
 	}
-	s.know(value)
-	if trimmed := strings.TrimSpace(value); trimmed != value {
-		s.know(trimmed)
+	err := s.know(owner, value)
+	if trimmed := strings.TrimSpace(value); err == nil && trimmed != value {
+		err = s.know(owner, trimmed)
 	}
+	return err
 }
 
-func (s *Scrubber) know(value string) {
+func (s *Scrubber) know(owner, value string) error {
 	if len(value) < shortest {
-		return
+		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := slices.IndexFunc(s.values, func(k known) bool { return k.value == value }); i >= 0 {
-		k := s.values[i]
-		s.values = append(slices.Delete(s.values, i, i+1), k)
+	if s.values == nil {
+		s.values, s.shares = map[string]*known{}, map[string]share{}
+	}
+	now := time.Now()
+	if s.now != nil {
+		now = s.now()
+	}
+	k := s.values[value]
+	if k != nil && (k.owner != learned || owner == learned) {
+		k.told = now
+		return nil
+	}
+	if k == nil {
+		k = &known{value: value, spellings: spellings(value)}
+		for _, text := range k.spellings {
+			k.size += len(text)
+		}
+	}
+	if owner == learned {
+		s.expire(now)
+	}
+	if err := s.room(owner, k.size); err != nil {
+		return err
+	}
+	if s.values[value] == nil {
+		s.table = nil
+	} else { // a token that is kept from now on
+		s.take(k, -1)
+	}
+	k.owner, k.told = owner, now
+	s.values[value] = k
+	s.take(k, 1)
+	s.known.Store(int64(len(s.values)))
+	return nil
+}
+
+// take counts a value in or out. The lock is held.
+func (s *Scrubber) take(k *known, sign int) {
+	has := s.shares[k.owner]
+	has.count += sign
+	has.size += sign * k.size
+	s.shares[k.owner] = has
+	if k.owner != learned {
+		s.count += sign
+		s.size += sign * k.size
+	}
+}
+
+// room returns why an owner gets no more. The lock is held.
+func (s *Scrubber) room(owner string, size int) error {
+	has := s.shares[owner]
+	full := func(what, next string) error {
+		return plugin.Errorf(plugin.CodeLimitExceeded, "%s; a secret that the host could not take out of what is said and written afterwards is not given out; %s", what, next)
+	}
+	switch {
+	case owner == learned && (has.count >= maxLearned || has.size+size > maxLearnedSpelled):
+		return full("the host knows as many tokens of the last day as it can hide", "wait, or start it again")
+	case owner == learned:
+		return nil
+	case owner != "" && (has.count >= maxOwned || has.size+size > maxOwnedSpelled):
+		return full("this plugin has used as many secrets as the host hides for one", "let it use fewer or smaller ones, and start the host again")
+	case s.count >= maxKnown || s.size+size > maxSpelled:
+		return full("the host knows as many secrets as it can hide", "start it again; it then knows those that are used from then on")
+	}
+	return nil
+}
+
+// expire forgets tokens that were last told of a day ago, once their space is
+// nearly full. The lock is held.
+func (s *Scrubber) expire(now time.Time) {
+	if has := s.shares[learned]; has.count < maxLearned-1 && has.size < maxLearnedSpelled/2 {
 		return
 	}
-	k := known{value: value, spellings: spellings(value)}
-	for _, text := range k.spellings {
-		k.size += len(text)
+	for value, k := range s.values {
+		if k.owner == learned && now.Sub(k.told) > learnedFor {
+			s.take(k, -1)
+			delete(s.values, value)
+			s.table = nil
+		}
 	}
-	s.values, s.size, s.table = append(s.values, k), s.size+k.size, nil
-	for len(s.values) > maxKnown || s.size > maxSpelled && len(s.values) > 1 {
-		s.size -= s.values[0].size
-		s.values = slices.Delete(s.values, 0, 1)
-	}
-	s.known.Store(int64(len(s.values)))
 }
 
 // idle reports whether there is nothing to look for.
-func (s *Scrubber) idle() bool { return s == nil || s.known.Load() == 0 }
+func (s *Scrubber) idle() bool { return s == nil || s.known.Load() == 0 && !s.all.Load() }
 
 func (s *Scrubber) spelled() *table {
 	s.mu.Lock()
@@ -120,6 +223,7 @@ func (s *Scrubber) within(data []byte) (values []string) {
 			values = append(values, k.value)
 		}
 	}
+	slices.Sort(values)
 	return values
 }
 
@@ -127,6 +231,9 @@ func (s *Scrubber) within(data []byte) (values []string) {
 func (s *Scrubber) Text(text string) string {
 	if s.idle() || len(text) < shortest {
 		return text
+	}
+	if s.all.Load() {
+		return Mark
 	}
 	t := s.spelled()
 	if !t.in([]byte(text)) {
@@ -150,6 +257,9 @@ func (s *Scrubber) Open(text string) int {
 func (s *Scrubber) JSON(raw json.RawMessage) json.RawMessage {
 	if s.idle() || len(raw) < shortest {
 		return raw
+	}
+	if s.all.Load() {
+		return json.RawMessage(`"` + Mark + `"`)
 	}
 	// A text of many small values becomes one string each on the way.
 	var out []byte
@@ -222,7 +332,7 @@ type table struct {
 	most   int // bytes of the longest
 }
 
-func newTable(values []known) *table {
+func newTable(values map[string]*known) *table {
 	t := &table{begin: map[uint64][]string{}}
 	for _, k := range values {
 		for _, text := range k.spellings {

@@ -11,7 +11,10 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf16"
+
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 // canary has what encodings treat each in their own way.
@@ -172,24 +175,124 @@ func TestSecretsThatOverlapGoTogether(t *testing.T) {
 func TestAScrubberIsBounded(t *testing.T) {
 	t.Parallel()
 	s := NewScrubber()
-	for i := range maxKnown + 10 {
-		s.Know(fmt.Sprintf("secret number %d", i))
+	for i := range maxKnown {
+		if err := s.Know(fmt.Sprintf("secret number %d", i)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if got := s.Text("secret number 9, secret number 1033"); got != "secret number 9, [secret]" {
+	for i := range 10 {
+		if err := s.Know(fmt.Sprintf("secret too many %d", i)); plugin.CodeOf(err) != plugin.CodeLimitExceeded {
+			t.Errorf("one that is not looked for: %v", err)
+		}
+	}
+	if got := s.Text("secret number 0, secret number 4095"); got != "[secret], [secret]" {
 		t.Errorf("got %q", got)
 	}
+	s = NewScrubber()
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 12 {
+	kept := 0
+	for range 40 {
 		long := make([]byte, MaxValue)
 		for i := range long {
 			long[i] = byte('!' + random.IntN(90))
 		}
-		s.Know(string(long))
+		if s.Know(string(long)) != nil {
+			continue
+		}
+		kept++
 		if got := s.Text("a" + string(long) + "b"); got != "a[secret]b" {
 			t.Errorf("a long one left %d bytes", len(got))
 		}
 	}
-	if s.size > maxSpelled || len(s.values) > maxKnown {
-		t.Errorf("it keeps %d bytes of %d values", s.size, len(s.values))
+	if s.size > maxSpelled || kept < 12 || kept == 40 {
+		t.Errorf("it keeps %d bytes of %d values", s.size, kept)
+	}
+}
+
+// Whatever plugins and providers bring up, and in whichever order: what was
+// accepted once is taken out from then on, and what is not accepted is refused.
+func TestNoFloodMakesAKnownSecretShow(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(2) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		now := time.Unix(1_800_000_000, 0)
+		s := NewScrubber()
+		s.now = func() time.Time { return now }
+		value := func(n int) string {
+			b := make([]byte, n)
+			for i := range b {
+				b[i] = byte('!' + r.IntN(90))
+			}
+			return string(b)
+		}
+		type accepted struct {
+			value string
+			until time.Time // zero for good
+		}
+		var all []accepted
+		check := func(when string) {
+			for range 30 {
+				a := all[r.IntN(len(all))]
+				if !a.until.IsZero() && now.After(a.until) {
+					continue
+				}
+				if got := s.Text("<" + a.value + ">"); strings.Contains(got, a.value) {
+					t.Fatalf("seed %d: %s, a known secret of %d bytes shows", seed, when, len(a.value))
+				}
+			}
+		}
+		tell := func(size int) {
+			v := value(size)
+			var err error
+			until := time.Time{}
+			switch who := r.IntN(10); {
+			case who == 0:
+				err = s.Know(v)
+			case who <= 3:
+				err, until = s.Learn(v), now.Add(learnedFor)
+			default:
+				err = s.Keep(fmt.Sprintf("t/p%d", r.IntN(3)), v)
+			}
+			if err == nil {
+				all = append(all, accepted{v, until})
+			} else if plugin.CodeOf(err) != plugin.CodeLimitExceeded {
+				t.Fatal(err)
+			}
+		}
+		for i := range 40 {
+			tell(20 + i)
+		}
+		for i := range 1500 {
+			size := shortest + r.IntN(60)
+			if r.IntN(100) == 0 {
+				size = 1 + r.IntN(MaxValue)
+			}
+			tell(size)
+			if r.IntN(50) == 0 {
+				now = now.Add(time.Duration(r.IntN(3)) * time.Hour)
+			}
+			if i%500 == 0 {
+				check("in the flood")
+			}
+		}
+		check("after the flood")
+		var one share
+		for owner, has := range s.shares {
+			if owner == "t/p0" {
+				one = has
+			}
+		}
+		if one.count > maxOwned || one.size > maxOwnedSpelled {
+			t.Errorf("one plugin has %+v", one)
+		}
+		// A flood of one plugin leaves the others their own, and the host its own.
+		for range 3 * maxOwned {
+			_ = s.Keep("t/flooder", value(40))
+		}
+		for what, err := range map[string]error{"the host": s.Know(value(30)), "another plugin": s.Keep("t/other", value(30))} {
+			if err != nil {
+				t.Errorf("after the flood of one plugin %s gets %v", what, err)
+			}
+		}
 	}
 }

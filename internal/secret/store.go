@@ -124,7 +124,9 @@ func (g *guarded) unseal(data []byte, place []string) ([]byte, error) {
 	}
 	plain, secrets, err := key.Unseal(data, place...)
 	for _, value := range secrets {
-		g.s.Know(value)
+		if err := g.s.Know(value); err != nil {
+			return nil, err
+		}
 	}
 	return plain, err
 }

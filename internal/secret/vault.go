@@ -59,7 +59,9 @@ func (v *Vault) Find(ctx context.Context, n Need) (value string, found bool, err
 	if err != nil {
 		return "", false, err
 	}
-	v.scrubber.Know(plain)
+	if err := v.scrubber.Keep(n.Tenant+"/"+n.Plugin, plain); err != nil {
+		return "", false, err
+	}
 	return plain, true, nil
 }
 

@@ -20,6 +20,7 @@ import (
 
 	json2 "github.com/go-json-experiment/json"
 
+	"github.com/mortise-dev/mortise/internal/budget"
 	"github.com/mortise-dev/mortise/internal/egress"
 	"github.com/mortise-dev/mortise/internal/kb"
 	"github.com/mortise-dev/mortise/internal/ledger"
@@ -335,11 +336,22 @@ func (g *grant) refuse(name string, err error, codes ...plugin.Code) error {
 
 // decode reads the arguments of a method.
 func decode(name string, args json.RawMessage, into any) error {
-	if err := json2.Unmarshal(args, into, json2.RejectUnknownMembers(true)); err != nil {
+	weight := len(args)
+	if weight > smallArgs {
+		weight = budget.Weigh(args).Read()
+	}
+	err := budget.Do(weight, func() error { return json2.Unmarshal(args, into, json2.RejectUnknownMembers(true)) })
+	if budget.Exceeded(err) {
+		return plugin.Errorf(plugin.CodeInputTooLarge, "%s: what is asked for %w", name, err)
+	}
+	if err != nil {
 		return plugin.Errorf(plugin.CodeInvalidInput, "%s: %w", name, err)
 	}
 	return nil
 }
+
+// smallArgs is up to which size arguments are not weighed.
+const smallArgs = 16 << 10
 
 // nothing is the value of a method that only does.
 type nothing struct{}

@@ -15,9 +15,9 @@ const cacheName = "cache"
 // Bounds of the cache.
 const (
 	cacheValueBytes = 1 << 20
-	cacheBytes      = 64 << 20 // of all together
+	cacheBytes      = 32 << 20 // of all together
 	cacheShare      = 16 << 20 // of one plugin in one tenant, so that none drives out the others
-	cacheEntryBytes = 256      // that an entry takes beside its key and value
+	cacheEntryBytes = 512      // that an entry takes beside its key and value
 	cacheKeyBytes   = 512
 	cacheTTL        = 300 * time.Second
 	cacheMaxTTL     = 24 * time.Hour

@@ -19,7 +19,9 @@ type double func(ctx context.Context) (value any, change *plugin.Change, err err
 // A Scrubber takes secrets out of what a person is shown.
 type Scrubber interface {
 	// Know adds a secret.
-	Know(value string)
+	Know(value string) error
+	// Keep is Know for what came up in a call of that owner.
+	Keep(owner, value string) error
 	// JSON and Text return what they are given without the secrets.
 	JSON(raw json.RawMessage) json.RawMessage
 	Text(text string) string

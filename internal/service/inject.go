@@ -244,7 +244,9 @@ func secretive(credentials []credential) *secret.Scrubber {
 	}
 	s := secret.NewScrubber()
 	for _, c := range credentials {
-		s.Know(c.value)
+		if s.Know(c.value) != nil {
+			s.HideAll()
+		}
 	}
 	return s
 }

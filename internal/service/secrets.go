@@ -154,7 +154,9 @@ func (g *grant) setDry(ctx context.Context, name, value string) (any, *plugin.Ch
 		return nil, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: the value has %d bytes; it has 1 to %d", secretsSet, len(value), secretBytes)
 	}
 	if g.broker.Scrubber != nil {
-		g.broker.Scrubber.Know(value)
+		if err := g.broker.Scrubber.Keep(g.call.Tenant+"/"+g.target.Manifest.Name, value); err != nil {
+			return nil, nil, err
+		}
 	}
 	_, was := rehearsed[json.RawMessage](g, g.secretKey(name))
 	if !was {

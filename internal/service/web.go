@@ -50,21 +50,45 @@ type client struct {
 // paths are the ways to hosts: those that an administrator mapped may be vouched
 // for by other authorities, and connections to them are apart.
 type paths struct {
-	plain, mapped *http.Transport
+	plain, mapped way
 	grants        egress.Grants
+}
+
+// A way is how requests go out. What only reads uses connections again. A request
+// that may change something has one of its own, over HTTP/1.1: where a connection
+// that was used before breaks, and where HTTP/2 refuses a stream, [http.Transport]
+// sends a request again that it takes for repeatable, by its method or because it
+// has an idempotency key, and the journal would not know. Over a connection of its
+// own it goes out once.
+type way struct{ reads, effects *http.Transport }
+
+func newWay(t *http.Transport) way {
+	once := t.Clone()
+	once.MaxIdleConnsPerHost = -1 // none is kept
+	once.ForceAttemptHTTP2 = false
+	once.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
+	if once.TLSClientConfig == nil {
+		once.TLSClientConfig = &tls.Config{}
+	}
+	once.TLSClientConfig.NextProtos = []string{"http/1.1"} // Clone has added HTTP/2
+	return way{t, once}
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (p paths) RoundTrip(req *http.Request) (*http.Response, error) {
+	way := p.plain
 	if name, _ := egress.Endpoint(req.URL); p.grants.Mapped(name) {
-		return p.mapped.RoundTrip(req)
+		way = p.mapped
 	}
-	return p.plain.RoundTrip(req)
+	if req.Method == http.MethodGet || req.Method == http.MethodHead {
+		return way.reads.RoundTrip(req)
+	}
+	return way.effects.RoundTrip(req)
 }
 
 func (p paths) closeIdle() {
-	p.plain.CloseIdleConnections()
-	p.mapped.CloseIdleConnections()
+	p.plain.reads.CloseIdleConnections()
+	p.mapped.reads.CloseIdleConnections()
 }
 
 func newWeb(b *Broker) *web {
@@ -106,7 +130,7 @@ func (w *web) client(tenant, name string) *client {
 		}
 		mapped.TLSClientConfig.RootCAs = w.broker.Roots
 	}
-	c := &client{slots: make(chan struct{}, maxAtOnce), transport: paths{plain, mapped, w.broker.Egress}}
+	c := &client{slots: make(chan struct{}, maxAtOnce), transport: paths{newWay(plain), newWay(mapped), w.broker.Egress}}
 	w.clients[key] = c
 	return c
 }

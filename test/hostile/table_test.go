@@ -263,8 +263,8 @@ func rows() []row {
 		row{name: "nests", params: ns(1000, 250_000), want: all(none)},
 		row{name: "texts", params: ns(1000, 1_000_000), want: all(none)},
 		row{name: "floods with text", params: floods(1<<20, 40), want: all(none), operation: "act", ms: 18_000},
-		row{name: "floods with members", params: floods(500<<10, 40), want: all(none), operation: "act", ms: 18_000},
-		row{name: "floods with arrays", params: floods(500<<10, 40), want: all(none), operation: "act", ms: 18_000},
+		row{name: "floods with members", params: floods(500<<10, 20), want: all(none), operation: "act", ms: 18_000},
+		row{name: "floods with arrays", params: floods(500<<10, 20), want: all(none), operation: "act", ms: 18_000},
 		row{name: "floods with text", params: []string{"cache.set|20|200000"}, want: all(none), operation: "act", ms: 18_000},
 		row{name: "reports much", params: []string{"log|1000000|40", "progress|1000000|40", "content|1000000|40"}, want: all(none, exceeded), watch: "quick", ms: 18_000},
 	)
