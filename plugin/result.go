@@ -83,6 +83,10 @@ type Nondeterminism struct {
 	Is        bool     `json:"is_nondeterministic"`
 	Reasons   []string `json:"reasons,omitempty"`
 	Stability string   `json:"stability,omitempty"` // high, medium, low
+
+	// Undisclosed says that the host found this out, and the plugin said nothing
+	// of it or denied it.
+	Undisclosed bool `json:"undisclosed,omitempty"`
 }
 
 // An Artifact is a file or object that a call produced. One that the host took

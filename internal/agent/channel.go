@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/mortise-dev/mortise/internal/event"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/webhook"
@@ -21,6 +23,9 @@ type Received struct {
 	Ignored   bool   `json:"ignored,omitzero"` // it is nothing that anybody said
 	Challenge string `json:"challenge,omitempty"`
 }
+
+// ErrMalformed means that a delivery of a known sender has no one reading.
+var ErrMalformed = errors.New("a delivery is one strict JSON value: valid UTF-8, and no member twice")
 
 // Receive takes a delivery of a channel in. Once it returns without an error the
 // message is kept, and will have its turn (HK-12). A delivery that came in before
@@ -36,16 +41,35 @@ func (a *Agents) Receive(ctx context.Context, tenant, id, namespace string, head
 		s := full(row)
 		c, found = s.Channels[namespace]
 	}
-	if !found { // one answer for both: who has no secret learns nothing
-		return r, plugin.Errorf(plugin.CodeNotFound, "there is no channel %.40q of an agent %.80q", namespace, id)
+	// One answer for whatever is wrong, after the same work: who has no secret does
+	// not learn which channels there are.
+	stranger := func(why error) error {
+		a.Log.Info("a delivery was not accepted", "agent", id, "channel", namespace, "cause", why.Error())
+		e := plugin.Errorf(plugin.CodeUnauthenticated, "the delivery is not accepted: no channel at this address knows its sender; the host's log says more")
+		e.Err = why
+		return e
+	}
+	if !found {
+		_, _ = webhook.Standard.Verify(decoy(a.Now()), body, []string{"nobody's"}, a.Now())
+		return r, stranger(fmt.Errorf("there is no channel %.40q of an agent %.80q", namespace, id))
 	}
 	secrets, err := a.Secrets(ctx, tenant, c.Secret)
+	if code := plugin.CodeOf(err); err != nil && (code == plugin.CodeNotFound || code == plugin.CodeMissingSecrets || code == plugin.CodeUnavailable) {
+		a.Log.Warn("a channel takes nothing", "agent", id, "channel", namespace, "cause", err.Error())
+		return r, stranger(err)
+	}
 	if err != nil {
 		return r, err
 	}
 	d, err := c.Scheme.Verify(header, body, secrets, a.Now())
+	if plugin.CodeOf(err) == plugin.CodeUnauthenticated {
+		return r, stranger(err)
+	}
 	if err != nil {
 		return r, err
+	}
+	if !jsontext.Value(body).IsValid() { // whoever reads it twice reads the same
+		return r, plugin.Errorf(plugin.CodeInvalidInput, "%w", ErrMalformed)
 	}
 	if row.State != store.AgentRunning {
 		return r, plugin.Errorf(plugin.CodeUnavailable, "agent %s is stopped; mortise agents start %s starts it", id, id)
@@ -69,6 +93,13 @@ func (a *Agents) Receive(ctx context.Context, tenant, id, namespace string, head
 		marks = append(marks, "body:"+d.Hash())
 	}
 	return a.take(ctx, Key{tenant, id}, &c, in, place, marks)
+}
+
+// decoy are the headers of a delivery that nobody sent: verifying them takes as
+// long as verifying one with a wrong signature.
+func decoy(at time.Time) http.Header {
+	header, _ := webhook.Sign("somebody's", "decoy", at, nil)
+	return header
 }
 
 // take keeps a message, unless one of its marks was seen.

@@ -88,9 +88,9 @@ func TestReceive(t *testing.T) {
 		body           string
 		code           plugin.Code
 	}{
-		"no agent":   {"none", "web", header, "{}", plugin.CodeNotFound},
-		"no channel": {"shop", "mail", header, "{}", plugin.CodeNotFound},
-		"terminal":   {"shop", agent.Terminal, header, "{}", plugin.CodeNotFound},
+		"no agent":   {"none", "web", header, "{}", plugin.CodeUnauthenticated},
+		"no channel": {"shop", "mail", header, "{}", plugin.CodeUnauthenticated},
+		"terminal":   {"shop", agent.Terminal, header, "{}", plugin.CodeUnauthenticated},
 		"forged":     {"shop", "web", header, `{"text":"hi"}`, plugin.CodeUnauthenticated},
 		"unsigned":   {"shop", "web", nil, "{}", plugin.CodeUnauthenticated},
 		"malformed":  {"shop", "web", header, "{}", plugin.CodeInvalidInput},

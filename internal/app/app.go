@@ -224,10 +224,16 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		Home: a.Home, Hide: a.hide[1:],
 		Caged: func() bool { return a.Sandbox.Report().Level != sandbox.None }})
 
+	scratch, err := openScratch(a.dir("scratch"))
+	if err != nil {
+		return nil, &SetupError{err}
+	}
+	a.opened("scratch directory", scratch.close)
+
 	p := a.Config.Processes
 	a.Runner = process.New(process.Options{
 		Host:     protocol.Peer{Name: "mortise", Version: Version},
-		Scratch:  a.dir("scratch"),
+		Scratch:  scratch.dir,
 		Command:  a.command,
 		Reads:    a.Interpreters.Reads,
 		Sandbox:  a.Sandbox,

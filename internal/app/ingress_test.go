@@ -369,3 +369,81 @@ func TestMessagesHaveTheirTurnAndSilenceEnds(t *testing.T) {
 		t.Errorf("%d conversations, %v", len(rows), err)
 	}
 }
+
+// Who has no secret gets one answer, whatever is wrong: whether there is an agent,
+// a channel, or a secret of that channel, it does not learn.
+func TestStrangersDoNotLearnWhichChannelsThereAre(t *testing.T) {
+	t.Parallel()
+	a := agentHome(t, newTalker(t), "")
+	reachable(t, a)
+	hire(t, a, "mute", agent.Settings{Channels: map[string]agent.Channel{"standard": {Scheme: webhook.Standard, Secret: "nobody-has-set-it"}}})
+	address, client := door(t, a)
+	answers := map[string][]string{}
+	stranger := genuine(t, webhook.Standard, "m1", "hi", time.Now())
+	stranger.header.Set("webhook-signature", "v1,"+strings.Repeat("A", 43)+"=")
+	for _, at := range []string{"support/channels/standard", "support/channels/slack", "support/channels/github", "support/channels/telegram", "support/channels/none",
+		"nobody/channels/standard", "mute/channels/standard"} {
+		for _, header := range []http.Header{stranger.header, {"Content-Type": {"application/json"}}} {
+			req, err := http.NewRequest(http.MethodPost, address+"/api/agents/"+at+"/webhook", bytes.NewReader(stranger.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header = header
+			resp, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			answer := fmt.Sprint(resp.StatusCode, " ", string(raw))
+			answers[answer] = append(answers[answer], at)
+		}
+	}
+	if len(answers) != 1 {
+		t.Errorf("%d different answers: %v", len(answers), answers)
+	}
+}
+
+// What has two readings is refused, also where its sender is known; so is a
+// header that servers on the way may have taken for the one that proves it.
+func TestADeliveryHasOneReading(t *testing.T) {
+	t.Parallel()
+	a := agentHome(t, newTalker(t), "")
+	reachable(t, a)
+	address, client := door(t, a)
+	n := 0
+	send := func(body string, more ...string) int {
+		n++
+		p := parcel{webhook.Standard, nil, []byte(body)}
+		h, err := webhook.Sign(doorSecret, fmt.Sprintf("one-%d", n), time.Now(), p.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Set("Content-Type", "application/json")
+		for _, name := range more {
+			h[name] = []string{"v1,x"}
+		}
+		p.header = h
+		status, _ := deliver(client, address, p)
+		return status
+	}
+	if status := send(`{"text":"hi","sender":"U1"}`); status != http.StatusAccepted {
+		t.Fatalf("the plain one: %d", status)
+	}
+	for _, body := range []string{
+		`{"text":"hi","text":"ho"}`, `{"text":"hi","sender":"U1","sender":"U2"}`, `{"text":"hi","metadata":{"a":1,"a":2}}`,
+		"{\"text\":\"h\xffi\"}", `{"text":"\ud800"}`, `{"text":"hi"} {}`, `{"text":"hi"`, ``,
+	} {
+		if status := send(body); status != http.StatusBadRequest {
+			t.Errorf("%q: %d", body, status)
+		}
+	}
+	for _, name := range []string{"Webhook_Id", "webhook_signature", "WEBHOOK_TIMESTAMP", "Webhook.Id"} {
+		if status := send(`{"text":"hi","sender":"U1"}`, name); status != http.StatusUnauthorized {
+			t.Errorf("beside %s: %d", name, status)
+		}
+	}
+	if got := inbound(t, a.Store)["standard"]; got != 1 {
+		t.Errorf("%d messages came in", got)
+	}
+}

@@ -124,6 +124,9 @@ type receiver struct{ agents *agent.Agents }
 // Receive implements [server.Receiver].
 func (r receiver) Receive(ctx context.Context, tenant, id, namespace string, header http.Header, body []byte) (server.Received, error) {
 	got, err := r.agents.Receive(ctx, tenant, id, namespace, header, body)
+	if errors.Is(err, agent.ErrMalformed) {
+		err = server.Malformed(err)
+	}
 	return server.Received(got), err
 }
 

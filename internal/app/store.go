@@ -14,6 +14,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/mortise-dev/mortise/internal/config"
+	"github.com/mortise-dev/mortise/internal/ledger"
+	"github.com/mortise-dev/mortise/internal/plan"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/postgres"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
@@ -62,6 +64,43 @@ func Reading(ctx context.Context, home string, d config.Database) (store.Store, 
 		return nil, plugin.Errorf(plugin.CodeNotFound, "there is no ledger in %s yet; --home or MORTISE_HOME names another data directory", home)
 	}
 	return sqlite.Open(ctx, home, sqlite.Options{ReadOnly: true})
+}
+
+// SettleDead settles what hosts left that were killed, as the next host to open
+// would: calls that were running are taken up again, or are unknown. It begins
+// nothing, and changes nothing where no host has died, or where the database is
+// not the one that this data directory knows.
+func SettleDead(ctx context.Context, home string, d config.Database) (err error) {
+	if d == "" {
+		if _, err := os.Stat(filepath.Join(home, sqlite.File)); err != nil {
+			return nil // there is nothing to settle
+		}
+	}
+	st, _, err := openStore(ctx, home, d, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	if missed, err := store.Missed(ctx, st, home); err != nil || len(missed) > 0 {
+		return err // an older copy: the next host goes into recovery, and is to see it as it is
+	}
+	if _, err := os.Stat(filepath.Join(home, restoredFile)); err == nil {
+		return nil // likewise
+	}
+	l, err := ledger.Open(ctx, st, ledger.Options{Bury: plan.RecoverPlans})
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// CheckDatabase reads the whole database of a data directory and says what is
+// wrong with it. A database elsewhere is for its server to check.
+func CheckDatabase(ctx context.Context, home string, d config.Database) error {
+	if d != "" {
+		return nil
+	}
+	return sqlite.Check(ctx, home)
 }
 
 // away says which database cannot be used. One that does not answer may do so

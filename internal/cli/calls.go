@@ -100,7 +100,7 @@ func (c *command) callsList() *cobra.Command {
 			if f.Limit < 1 {
 				return usage{errors.New("--limit is at least 1")}
 			}
-			return c.readingOwn(cmd.Context(), func(st store.Store, tenant string) error {
+			return c.readingStanding(cmd.Context(), func(st store.Store, tenant string) error {
 				f.Tenant = tenant
 				rows, err := callsIn(cmd.Context(), st, f, states)
 				if err != nil {
@@ -171,7 +171,7 @@ func (c *command) callsShow() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeCalls,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.readingOwn(cmd.Context(), func(st store.Store, tenant string) error {
+			return c.readingStanding(cmd.Context(), func(st store.Store, tenant string) error {
 				row, err := findCall(cmd.Context(), st, tenant, args[0])
 				if err != nil {
 					return err

@@ -22,7 +22,7 @@ queued call is run by others. The status is that of 'mortise run'.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeCalls,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.readingOwn(cmd.Context(), func(st store.Store, tenant string) error {
+			return c.readingStanding(cmd.Context(), func(st store.Store, tenant string) error {
 				row, err := findCall(cmd.Context(), st, tenant, args[0])
 				if err != nil {
 					return err

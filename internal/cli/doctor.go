@@ -119,6 +119,10 @@ func (c *command) examine(ctx context.Context) ([]finding, error) {
 	if err != nil {
 		return findings, err
 	}
+	if err := app.CheckDatabase(ctx, home, database); err != nil {
+		add("database is sound", true, err, "")
+		return findings, err
+	}
 	// Before it is opened: then a host that finds an older copy writes that down.
 	var report ledger.Report
 	unread := c.reading(ctx, func(st store.Store) (err error) {

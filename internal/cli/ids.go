@@ -139,6 +139,18 @@ func (c *command) completing(cmd *cobra.Command, do func(st store.Store, tenant 
 	})
 }
 
+// readingStanding is readingOwn for how calls and plans stand: what a host was
+// doing that was killed is settled first. Where that cannot be, what is there is
+// shown all the same.
+func (c *command) readingStanding(ctx context.Context, do func(st store.Store, tenant string) error) error {
+	if database, err := c.whichDatabase(); err == nil && c.home != "" {
+		if err := app.SettleDead(ctx, c.home, database); err != nil {
+			c.say("mortise: calls of a host that was killed may be shown as running: %s", messageOf(err))
+		}
+	}
+	return c.readingOwn(ctx, do)
+}
+
 // readingOwn opens the store for reading alone, for what is of the configured
 // tenant.
 func (c *command) readingOwn(ctx context.Context, do func(st store.Store, tenant string) error) error {

@@ -247,6 +247,11 @@ func (c *command) ledgerVerify() *cobra.Command {
 		Short: "Prove that nobody changed, removed, moved or added an entry",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if database, err := c.whichDatabase(); err == nil && c.home != "" {
+				if err := app.CheckDatabase(cmd.Context(), c.home, database); err != nil {
+					return err
+				}
+			}
 			return c.reading(cmd.Context(), func(st store.Store) error {
 				report, err := c.verify(cmd.Context(), st)
 				if err != nil {

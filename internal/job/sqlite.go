@@ -3,8 +3,11 @@ package job
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -32,10 +35,32 @@ const forgetSQLite = `DELETE FROM river_job WHERE state IN ('available', 'schedu
 // timeSQLite is how River writes a time, which is compared as text.
 const timeSQLite = "2006-01-02 15:04:05.000"
 
+// private makes the file where it is missing, readable by its owner only, and
+// takes it from others where an earlier release made it. SQLite gives the files
+// beside it the same mode.
+func private(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		if err := os.Chmod(name, 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 // openSQLite opens the file. It does not wait for the disk: a wake-up that a
 // power cut takes is one that the sweep finds.
 func openSQLite(ctx context.Context, o Options) (engine, error) {
 	path := filepath.Join(o.Home, File)
+	if err := private(path); err != nil {
+		return nil, err
+	}
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+
 		"?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)")
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/egress"
 	"github.com/mortise-dev/mortise/internal/kernel"
 	"github.com/mortise-dev/mortise/internal/policy"
+	"github.com/mortise-dev/mortise/internal/schema"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
@@ -320,6 +321,47 @@ func TestAnUnknownOutcomeIsSettled(t *testing.T) {
 			_, err = b.Settle(t.Context(), "local", row.ID, s)
 			wantCode(t, err, plugin.CodeKeyConflict)
 		})
+	}
+}
+
+// What a person says that a call answered is held against what its operation
+// promises, as its own answer would be; what does not fit changes nothing.
+func TestWhatACallIsSettledWithFitsItsOutputSchema(t *testing.T) {
+	t.Parallel()
+	m := newMailbox(t)
+	promise, err := schema.Compile([]byte(`{"type":"object","required":["id"],"properties":{"id":{"type":"integer"}},"additionalProperties":false}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, send := sender(t, m, func(t *plugin.Target) { t.Output = promise })
+	b.do = send(1)
+	m.hangUp = 1
+	call := asking("mail/send", `{}`)
+	call.Key = "order"
+	res, err := b.Call(t.Context(), call)
+	if res.Status != plugin.Unknown {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	settle := func(data string) error {
+		s := kernel.Settlement{State: store.CallSucceeded, By: user("ann"), Reason: "it is in the outbox"}
+		if data != "" {
+			s.Data = json.RawMessage(data)
+		}
+		_, err := b.Settle(t.Context(), "local", res.CallID, s)
+		return err
+	}
+	for _, data := range []string{`{"id":"7"}`, `{"id":7,"more":1}`, `[7]`, `{}`, "", `null`, `{"id":7,"id":8}`, `"` + strings.Repeat("x", 5<<20) + `"`} {
+		err := settle(data)
+		if code := plugin.CodeOf(err); code != plugin.CodeInvalidInput && code != plugin.CodeInputTooLarge {
+			t.Errorf("%.40s was taken: %v", data, err)
+		}
+		row, err := b.store.Call(t.Context(), "local", res.CallID)
+		if err != nil || row.State != store.CallUnknown {
+			t.Fatalf("after %.40s: %+v, %v", data, row, err)
+		}
+	}
+	if err := settle(`{"id":7}`); err != nil {
+		t.Error(err)
 	}
 }
 

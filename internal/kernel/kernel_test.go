@@ -507,7 +507,7 @@ func TestNoResultWithoutARecord(t *testing.T) {
 		return plugin.Result{Status: plugin.Succeeded, Data: json.RawMessage(`"sent"`)}, nil
 	}
 	res, err := b.Call(t.Context(), asking("mail/send", `{}`))
-	wantCode(t, err, plugin.CodeInternal)
+	wantCode(t, err, plugin.CodeOutcomeUnknown)
 	if len(res.Data) > 0 {
 		t.Errorf("%s", res.Data)
 	}

@@ -164,6 +164,29 @@ type Settlement struct {
 	Evidence json.RawMessage
 }
 
+// settleable refuses an answer that the operation could not have given itself,
+// and returns the labels that it would have had.
+func (k *Kernel) settleable(ctx context.Context, row *store.CallRow, data json.RawMessage) ([]string, error) {
+	if len(data) > k.MaxOutput {
+		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "the answer has %d bytes; at most %d are accepted", len(data), k.MaxOutput)
+	}
+	if _, err := canon.Hash(data); err != nil {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the answer is not one strict JSON value: %w", err)
+	}
+	t, err := k.Registry.Resolve(ctx, row.Operation+"@="+row.Version)
+	switch code := plugin.CodeOf(err); {
+	case code == plugin.CodeNotFound && string(data) == "null":
+		return row.Labels, nil // nobody knows any more what it promised, and nothing is claimed
+	case err != nil:
+		return nil, plugin.Errorf(code, "the answer cannot be held against the output schema of %s %s: %w; call %s stays as it is", row.Operation, row.Version, err, row.ID)
+	}
+	if err := t.Output.Check(data); err != nil && !t.Operation.Advisory {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the answer does not fit the output schema of %s %s: output %w; call %s stays as it is, and 'mortise plugins show %s' has the schema",
+			row.Operation, row.Version, err, row.ID, t.Manifest.Name)
+	}
+	return plugin.Labels(row.Labels, t.Operation.Labels), nil // as if it had answered itself
+}
+
 // Settle closes the question of how a call ended on a person's word.
 func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (plugin.Result, error) {
 	row, err := k.Ledger.Call(ctx, tenant, id)
@@ -186,12 +209,9 @@ func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (p
 		if len(data) == 0 {
 			data = json.RawMessage("null")
 		}
-		if _, err := canon.Hash(data); err != nil {
-			return plugin.Result{}, plugin.Errorf(plugin.CodeInvalidInput, "the answer is not one strict JSON value: %w", err)
-		}
-		labels := row.Labels
-		if t, err := k.Registry.Resolve(ctx, row.Operation+"@="+row.Version); err == nil {
-			labels = plugin.Labels(labels, t.Operation.Labels) // as if it had answered itself
+		labels, err := k.settleable(ctx, row, data)
+		if err != nil {
+			return plugin.Result{}, err
 		}
 		f.Result = &plugin.Result{Status: plugin.Succeeded, CallID: id, Operation: row.Operation, Version: row.Version, Data: data, SchemaVersion: plugin.SchemaVersion, Labels: labels}
 	case store.CallFailed:

@@ -40,6 +40,7 @@ type request struct {
 	ran     bool               // the plugin may have seen the call
 	cut     bool               // it did, and the host itself ended it before there was an answer
 	asked   witness            // what the plugin asked of the host; nil where nobody can say
+	sampled bool               // the host asked a model on its behalf
 	journal *ledger.Journal    // of its effects; nil for a call without
 	prior   *ledger.Prior      // the call whose answer this one gets
 	input   []byte             // what the caller sent, where the plugin gets more
@@ -357,6 +358,10 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 	fault.At("answer")
 	res.Artifacts = r.made(res.Artifacts, services)
 	res.Metrics = measured(res.Metrics, services)
+	r.sampled = sampled(services)
+	if res.Nondeterminism != nil {
+		res.Nondeterminism.Undisclosed = false // the host's to say
+	}
 	if err != nil {
 		if !r.partial(err, res.Data) {
 			res.Data = nil
@@ -429,6 +434,7 @@ func (r *request) checkOut(ctx context.Context, res *plugin.Result) error {
 		return refuse(plugin.CodeInvalidOutput, "output: %w", err)
 	}
 	r.record.ResultHash = hash
+	r.disclose(res)
 	fault.At("checked")
 	return nil
 }

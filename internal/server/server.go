@@ -196,6 +196,10 @@ func (r refusal) Error() string { return r.err.Error() }
 
 func (r refusal) Unwrap() error { return r.err }
 
+// Malformed returns err, of a delivery that has no one reading, with the status
+// for that.
+func Malformed(err error) error { return refusal{http.StatusBadRequest, plugin.AsError(err)} }
+
 // readable refuses what is not JSON as it is.
 func readable(r *http.Request) error {
 	refuse := func(format string, args ...any) error {

@@ -199,16 +199,18 @@ func parseHeaders(given map[string]jsontext.Value) (http.Header, []placed, error
 	}
 	header, size := http.Header{}, 0
 	var refs []placed
+	folded := map[string]bool{}
 	for name, raw := range given {
-		canonical := http.CanonicalHeaderKey(name)
+		canonical, fold := http.CanonicalHeaderKey(name), egress.FoldHeader(name)
 		switch {
 		case !isToken(name):
 			return nil, nil, invalid("headers: %.60q is no name of a header", name)
 		case egress.RefusedHeader(canonical):
 			return nil, nil, invalid("headers: %s is not a plugin's to send", canonical)
-		case header[canonical] != nil || slices.ContainsFunc(refs, func(p placed) bool { return p.header == canonical }):
-			return nil, nil, invalid("headers: %s is given twice", canonical)
+		case folded[fold]:
+			return nil, nil, invalid("headers: %s is given twice, or servers take another name for it", canonical)
 		}
+		folded[fold] = true
 		size += len(name) + len(raw)
 		if raw.Kind() == '{' {
 			var ref headerReference

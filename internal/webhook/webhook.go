@@ -91,9 +91,16 @@ func (s Scheme) Verify(header http.Header, body []byte, secrets []string, now ti
 }
 
 // once returns the headers that a scheme needs. One that is missing, or there
-// twice, proves nothing.
+// twice, proves nothing; nor does one beside which there is another that servers
+// between the sender and the host may take for it, as X_Signature for X-Signature.
 func once(header http.Header, names []string) (map[string]string, error) {
 	one := map[string]string{}
+	for other := range header {
+		folded := http.CanonicalHeaderKey(strings.NewReplacer("_", "-", ".", "-").Replace(other))
+		if folded != http.CanonicalHeaderKey(other) && slices.Contains(names, folded) {
+			return nil, forged("it has a header %.60q, which reads as %s", other, folded)
+		}
+	}
 	for _, name := range names {
 		values := header.Values(name)
 		if len(values) != 1 || values[0] == "" {

@@ -64,6 +64,12 @@ func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	path := filepath.Join(dir, File)
+	if !opts.ReadOnly {
+		if err := only(path); err != nil {
+			return nil, err
+		}
+	}
 	read, err := sql.Open("sqlite", dsn(dir, "_pragma=query_only(1)"))
 	if err != nil {
 		return nil, err
@@ -154,10 +160,13 @@ func full(err error) bool {
 // prepare makes the database and its key fit for use.
 func (s *Store) prepare(ctx context.Context, e sqlstore.Engine) error {
 	if err := s.migrate(ctx, e); err != nil {
-		return err
+		return malformed(filepath.Join(s.dir, File), err)
 	}
 	if e.Write == nil {
 		return nil
+	}
+	if err := sound(ctx, e.Read, filepath.Join(s.dir, File)); err != nil {
+		return err
 	}
 	if err := makeDir(filepath.Join(s.dir, "nodes")); err != nil {
 		return err

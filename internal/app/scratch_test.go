@@ -1,0 +1,61 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/mortise-dev/mortise/internal/store"
+)
+
+// The scratch of killed hosts is removed by the next one, and that of hosts that
+// are alive never is, however many begin at once.
+func TestScratchOfKilledHostsIsRemoved(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	alive, err := openScratch(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"h-dead", "h-locked"} { // without a lock, and with one that nobody holds
+		if err := os.MkdirAll(filepath.Join(root, name, "p-1", "deep"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lock, err := store.AcquireLock(filepath.Join(root, "h-locked.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock.Release()
+	var all sync.WaitGroup
+	opened := make([]*scratch, 16)
+	for i := range opened {
+		all.Go(func() {
+			s, err := openScratch(root)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := os.WriteFile(filepath.Join(s.dir, "mine"), nil, 0o600); err != nil {
+				t.Error(err)
+			}
+			opened[i] = s
+		})
+	}
+	all.Wait()
+	for _, s := range append(slices.Clone(opened), alive) {
+		if _, err := os.Stat(s.dir); err != nil {
+			t.Errorf("a host that is alive lost its scratch: %v", err)
+		}
+	}
+	for _, s := range append(opened, alive) {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if left, _ := os.ReadDir(root); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
