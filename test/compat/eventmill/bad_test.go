@@ -76,7 +76,7 @@ func TestMishapsLeaveTheSessionGoing(t *testing.T) {
 		{do: "thread", result: `{"done":true}`},
 		{do: "fork", result: `{"child":false}`},
 		{do: "fork_bomb", result: `refused`},
-		says("raises", standing), says("exits", standing), says("number", standing), says("large", strings.Repeat("s", 1997)+"..."),
+		says("raises", standing), says("exits", standing), says("number", standing), says("large", strings.Repeat("s", 64<<10-3)+"..."),
 		{do: "fills", more: m{"tidy": true}, status: exitPlugin, code: "EXECUTION_ERROR", message: "No space left on device"},
 		{do: "fills", status: exitPlugin, code: "EXECUTION_ERROR", message: "No space left on device"},
 		{do: "writes_artifact", status: exitPlugin, code: "PERMISSION_DENIED"},

@@ -166,7 +166,7 @@ func TestToolsOfTheFieldAnswerAsTheFactsSay(t *testing.T) {
 			{"report_assembler", m{}},
 			{"burst_detector", m{"file_path": "x.log"}},
 		}},
-		"with a model": {model: "Phishing > Macro > Encrypt shares\nExposed VPN > Encrypt shares\nno path here", calls: []asked{
+		"with a model": {reference: map[string]string{"mitre_techniques": techniques}, model: "Phishing > Macro > Encrypt shares\nExposed VPN > Encrypt shares\nno path here", calls: []asked{
 			{"attack_tree_writer", m{"goal": "ransomware", "assets": "NAS", "techniques": []string{"T1486"}}},
 			{"attack_tree_writer", m{"action": "extend", "goal": "ransomware", "depth": 2}},
 			{"report_assembler", m{}},
@@ -254,6 +254,7 @@ func readAnswer(t *testing.T, h *host, session string, printed []byte) answered 
 		ids = append(ids, a.ID)
 	}
 	text := regexp.MustCompile(`/[^" ]*/scratch/[^/" ]+/workspace`).ReplaceAllString(string(printed), "WORKSPACE")
+	text = regexp.MustCompile(`/[^" ]*/scratch/p-[0-9]+/`).ReplaceAllString(text, "/tmp/")
 	return outcomeOf(t, []byte(text), ids)
 }
 

@@ -236,7 +236,8 @@ class Session:
         with open(path, "w") as file:
             file.write(json.dumps(result) if text is None else text)
         produced = [kind for kind in manifest.get("artifacts_produced") or [] if kind != "none"][:1] or ["json_events"]
-        register_artifact(produced[0], path, name, {"auto_persisted": True})
+        kind = {"markdown": "text", "log_file": "log_stream", "pdf": "pdf_report"}.get(produced[0], produced[0])
+        register_artifact(kind, path, name, {"auto_persisted": True})
 
     @staticmethod
     def bytes_at(path):
