@@ -246,11 +246,11 @@ policy:
 		agent, step string
 		denied      bool
 	}{
-		"both":                                  {`ann, Examples.Adapter`, `ann, Examples.Adapter`, false},
-		"the adapter may not ask the agent":     {`ann`, `ann, Examples.Adapter`, true},
-		"the adapter may not take the step":     {`ann, Examples.Adapter`, `ann`, true},
-		"the person may not ask the agent":      {`Examples.Adapter`, `ann, Examples.Adapter`, true},
-		"the person may not take the step":      {`ann, Examples.Adapter`, `Examples.Adapter`, true},
+		"both":                                  {`ann, "service::Examples.Adapter"`, `ann, "service::Examples.Adapter"`, false},
+		"the adapter may not ask the agent":     {`ann`, `ann, "service::Examples.Adapter"`, true},
+		"the adapter may not take the step":     {`ann, "service::Examples.Adapter"`, `ann`, true},
+		"the person may not ask the agent":      {`"service::Examples.Adapter"`, `ann, "service::Examples.Adapter"`, true},
+		"the person may not take the step":      {`ann, "service::Examples.Adapter"`, `"service::Examples.Adapter"`, true},
 		"who delivers may, and neither of them": {`"local:owner"`, `"local:owner"`, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -222,7 +222,11 @@ func (c *command) toDecide(ctx context.Context, a *app.App, row *store.ApprovalR
 		as = " --as " + quoted(names[0])
 	}
 	most := names[:min(len(names), 5)]
-	return fmt.Sprintf("%s may approve it, at another terminal:\n  %s approvals approve %s%s", strings.Join(most, ", "), c.program(a), row.ID, as)
+	where := "at another terminal"
+	if !a.Config.Approvals.TrustAs {
+		where = "as another user of the operating system"
+	}
+	return fmt.Sprintf("%s may approve it, %s:\n  %s approvals approve %s%s", strings.Join(most, ", "), where, c.program(a), row.ID, as)
 }
 
 // program is this program with what makes it find the same host in a shell that
