@@ -52,12 +52,12 @@ func TestFilesOfAPluginAreReadBeneathIt(t *testing.T) {
 	}
 	for _, path := range []string{"../secret", filepath.Join(top, "secret"), "/etc/passwd", "out", "away/secret"} {
 		for _, key := range []string{"path", "file_path"} {
-			if _, err := atHome([]byte(`{"artifacts":[{"`+key+`":"`+path+`"}]}`), dir); err == nil || !strings.Contains(err.Error(), "not in the plugin's directory") {
+			if _, _, err := atHome([]byte(`{"artifacts":[{"`+key+`":"`+path+`"}]}`), dir); err == nil || !strings.Contains(err.Error(), "not in the plugin's directory") {
 				t.Errorf("an example names %s: %v", path, err)
 			}
 		}
 	}
-	if _, err := atHome([]byte(`{"artifacts":[{"path":"examples/in"}]}`), dir); err != nil {
+	if _, _, err := atHome([]byte(`{"artifacts":[{"path":"examples/in"}]}`), dir); err != nil {
 		t.Error(err)
 	}
 	if took := time.Since(begun); took > 5*time.Second {
