@@ -72,8 +72,8 @@ export GORACE="${GORACE:-atexit_sleep_ms=0}" # or each process that a test start
 # one. /dev/shm would not do: a sandbox shows nothing of the host's /dev.
 work=/tmp/mortise-$(id -u)-$(pwd | cksum | cut -d ' ' -f 1) # always the same, or go test would remember nothing
 in_memory() {
-	[ -z "${TMPDIR:-}" ] && [ "$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo 2>/dev/null || echo 0)" -gt 8000000 ] &&
-		mkdir -p -m 755 "$work" && { grep -q " $work " /proc/mounts || mount -t tmpfs -o mode=755,size=6g tmpfs "$work" 2>/dev/null; }
+	[ -z "${TMPDIR:-}" ] && [ "$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo 2>/dev/null || echo 0)" -gt 14000000 ] &&
+		mkdir -p -m 755 "$work" && { grep -q " $work " /proc/mounts || mount -t tmpfs -o mode=755,size=8g tmpfs "$work" 2>/dev/null; }
 }
 outside='/(internal/(app|cli|check|extract|scaffold)|plugins|docs|cmd/pcapsum|test/compat/[a-z]+)$'
 
@@ -82,7 +82,7 @@ part "go vet" go vet ./...
 if in_memory; then
 	trap 'umount -l "$work"; rmdir "$work"' EXIT
 	trap 'exit 130' INT TERM
-	export TMPDIR="$work" GOTMPDIR="${GOTMPDIR:-/tmp}" # what the compiler writes is large
+	export TMPDIR="$work" GOTMPDIR="$work" # the directories of Go's tests follow the second
 else
 	rmdir "$work" 2>/dev/null || :
 	work=""

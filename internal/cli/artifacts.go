@@ -63,6 +63,16 @@ artifact that is there already. Its type is found out by its name and how it beg
 	return c.withJSON(cmd)
 }
 
+// addFile registers a person's file, and says how far it is where that takes long.
+func (c *command) addFile(path string, a session.Add, add func(session.Add) (session.Artifact, error)) (session.Artifact, error) {
+	var doing func(string, int64)
+	stop := c.telling(&doing)
+	defer stop()
+	what := "registering " + filepath.Base(path)
+	a.Progress = func(done int64) { doing(what, done) }
+	return add(a)
+}
+
 func (c *command) addArtifacts(ctx context.Context, host *app.App, in string, paths []string, a session.Add) error {
 	added := []session.Artifact{}
 	t := &table{w: c.out}
@@ -92,7 +102,9 @@ func (c *command) addArtifacts(ctx context.Context, host *app.App, in string, pa
 
 func (c *command) addArtifact(ctx context.Context, host *app.App, in, path string, a session.Add) (session.Artifact, error) {
 	if path != "-" {
-		return host.Sessions.AddFile(ctx, host.Config.Tenant, in, path, a)
+		return c.addFile(path, a, func(a session.Add) (session.Artifact, error) {
+			return host.Sessions.AddFile(ctx, host.Config.Tenant, in, path, a)
+		})
 	}
 	if a.Name == "" {
 		return session.Artifact{}, usage{errors.New("standard input has no name; --name gives it one")}

@@ -110,7 +110,9 @@ func (c *command) telling(doing *func(string, int64)) (stop func()) {
 				return
 			case <-tick.C:
 				mu.Lock()
-				c.say("%s; %s so far", what, bytesOf(written))
+				if what != "" { // nothing has begun yet
+					c.say("%s; %s so far", what, bytesOf(written))
+				}
 				mu.Unlock()
 			}
 		}

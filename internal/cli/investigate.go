@@ -93,7 +93,9 @@ func (c *command) takeArtifacts(ctx context.Context, a *app.App, s session.Sessi
 			list = append(list, found)
 			continue
 		}
-		added, err := sessions.AddFile(ctx, a.Config.Tenant, s.ID, given, session.Add{Labels: plugin.Labels(nil, f.labels)})
+		added, err := c.addFile(given, session.Add{Labels: plugin.Labels(nil, f.labels)}, func(add session.Add) (session.Artifact, error) {
+			return sessions.AddFile(ctx, a.Config.Tenant, s.ID, given, add)
+		})
 		if err != nil {
 			return nil, fmt.Errorf("--artifact: %w", err)
 		}

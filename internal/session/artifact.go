@@ -51,6 +51,10 @@ type Add struct {
 	Parents    []string
 	Labels     []string
 	Metadata   json.RawMessage // an object; nil for an empty one
+
+	// Progress hears how many bytes of a person's file were read, each byte
+	// once. It may be nil.
+	Progress func(done int64)
 }
 
 // Bounds of what is said of one artifact.

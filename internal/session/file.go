@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -43,5 +44,21 @@ func (s *Sessions) AddFile(ctx context.Context, tenant, session, path string, a 
 			return Artifact{}, err
 		}
 	}
-	return s.Add(ctx, tenant, session, f, a)
+	return s.Add(ctx, tenant, session, &counted{r: f, tell: a.Progress}, a)
+}
+
+// A counted reader tells how much was read of it.
+type counted struct {
+	r    io.Reader
+	n    int64
+	tell func(int64)
+}
+
+// Read implements [io.Reader].
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	if c.n += int64(n); c.tell != nil {
+		c.tell(c.n)
+	}
+	return n, err
 }
