@@ -220,7 +220,7 @@ func TestToolsOfATreeShareTheirSession(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	res = f.ask("sess_a", "report", `{"more":"two"}`)
-	if string(res.Data) != `{"found":["one"],"on_sys":2,"texts":{"art_00000001":"one"}}` || res.Summary != "report completed successfully." {
+	if string(res.Data) != `{"found":["one"],"on_sys":2,"texts":{"art_00000001":"one"}}` || res.Summary != "" { // an empty summary is one, too
 		t.Errorf("%s, %q", res.Data, res.Summary)
 	}
 	res = f.ask("sess_a", "report", `{}`)
