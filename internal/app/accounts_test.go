@@ -42,7 +42,7 @@ class Digest:
     async def execute(self, params, context, host):
         if params["op"] == "who":
             who = await host.identity.get_current_user_identity()
-            return {"status": "success", "data": [who["email"], who["identities"], await host.identity.get_primary_email("mail"), host.identity.mail_email]}
+            return {"status": "success", "data": [who["email"], {k: [a["primary_email"] for a in v] for k, v in host.identity.providers.items()}, await host.identity.get_primary_email("mail"), host.identity.mail_email]}
         pair = await host.auth.resolve_token_and_target("mail")
         assert isinstance(pair, tuple)
         token, target = pair
@@ -126,7 +126,7 @@ auth:
 		length, _ = data["length"].(float64)
 		return data["target"], length
 	}
-	if target, n := told("digest/list", ""); target != "ada@example.com" || n == 0 {
+	if target, n := told("digest/list", ""); target != "me" || n == 0 { // as published hosts say it
 		t.Errorf("a user's: %v, %v", target, n)
 	}
 	if target, n := told("digest/robot", ""); target != nil || n == 0 {
@@ -144,7 +144,7 @@ auth:
 			t.Errorf("who is known as %s, %v", res.Data, err)
 		}
 	}
-	known(`["ada@example.com",{"mail":{"email":"ada@example.com","subject":"ada-1"}},"ada@example.com","ada@example.com"]`)
+	known(`["ada@example.com",{"mail":["ada@example.com"]},"ada@example.com","ada@example.com"]`)
 	if _, err := a.Kernel.Call(t.Context(), plugin.Call{Tenant: "local", Principal: a.Principal, Origin: plugin.OriginCLI, Operation: "digest/robot",
 		Input: json.RawMessage(`{}`), Overlay: json.RawMessage(`{"auth":{"mail":{"mode":"domain_delegate","subject":"ceo@example.com"}}}`), Fresh: true}); plugin.CodeOf(err) != plugin.CodeMissingIdentity {
 		t.Errorf("a mode that is not declared: %v", err)

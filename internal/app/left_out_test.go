@@ -20,9 +20,9 @@ func TestWhatIsOfferedResolvesAndTheRestIsSaid(t *testing.T) {
 		left   []string // operations
 	}{
 		"tools alone":       {"\npolicy:\n  configure: [\"local:owner\"]\n", []string{"agent.memory/upsert"}},
-		"nothing":           {"\npolicy:\n  configure: [\"local:owner\"]\n  allow:\n    - {operations: [nothing/at-all]}\n", []string{"agent.memory/search", "agent.memory/upsert", "orders/find"}},
+		"nothing":           {"\npolicy:\n  default: none\n  configure: [\"local:owner\"]\n  allow:\n    - {operations: [nothing/at-all]}\n", []string{"agent.memory/search", "agent.memory/upsert", "orders/find"}},
 		"all of it":         {agentPolicy, nil},
-		"not for the agent": {"\npolicy:\n  configure: [\"local:owner\"]\n  allow:\n    - {kinds: [tool], principals: [ann]}\n", []string{"agent.memory/search", "agent.memory/upsert", "orders/find"}},
+		"not for the agent": {"\npolicy:\n  default: none\n  configure: [\"local:owner\"]\n  allow:\n    - {kinds: [tool], principals: [ann]}\n", []string{"agent.memory/search", "agent.memory/upsert", "orders/find"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

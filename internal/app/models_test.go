@@ -84,7 +84,7 @@ class Asker:
         q = context.llm_query
         answers = [
             q.query_text(prompt="the private prompt", system_context="be brief", max_tokens=64, grounding_data=["some data"]),
-            q.query_text(prompt="structured", max_tokens=64, hints=QueryHints(tier="light", needs_structured_output=True)),
+            q.query_text(prompt="structured JSON", max_tokens=64, hints=QueryHints(tier="light", needs_structured_output=True)),
             q.query_text(prompt="too dear", max_tokens=16384, hints=QueryHints(max_budget_cents=0.001)),
             q.query_multimodal(prompt="look", image_data=b"p" * 400000, image_format="png", max_tokens=64),
             q.query_with_document(prompt="read", artifact=context.artifacts[0], max_tokens=64),
@@ -127,7 +127,7 @@ func TestAToolAsksAModel(t *testing.T) {
 	}
 	want := `{"answers":[[true,"as you say","","small","text"],[true,"as you say","","small","text"],[false,null,"budget_exceeded",null,null],` +
 		`[true,"as you say","","small","inline_bytes"],[true,"as you say","","small","inline_bytes"],[false,null,"capability_gap",null,"text_fallback"]],` +
-		`"usage":{"input_tokens":1000,"output_tokens":100,"total_tokens":1100},"pdf":true,"html":false}`
+		`"usage":{"prompt_tokens":1000,"completion_tokens":100,"total_tokens":1100},"pdf":true,"html":false}`
 	if got := string(res.Data); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

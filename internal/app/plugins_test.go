@@ -87,7 +87,7 @@ func TestNoCodeRunsForWhoMayNotConfigure(t *testing.T) {
 func TestEveryoneSeesWhatTheyMay(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	write(t, home, "mortise.yaml", "policy: {allow: [{operations: [upper], principals: [ann]}]}")
+	write(t, home, "mortise.yaml", "policy: {default: none, allow: [{operations: [upper], principals: [ann]}]}")
 	a := open(t, home)
 	register(t, a, upper(t), false)
 	for who, want := range map[string]bool{"ann": true, "bob": false, "local:owner": true} {

@@ -84,6 +84,7 @@ func TestToolAfterComesOnceWithTheRealEndOfACallThatWaited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.Approvals.TrustAs = true // the one who asks and the one who answers are names here
 	c, err := i.Open(t.Context(), agent.Source{Channel: agent.Terminal, Kind: "cli"})
 	if err != nil {
 		t.Fatal(err)

@@ -291,9 +291,7 @@ func (r *request) equip(ctx context.Context) error {
 // handed returns the call as the plugin gets it.
 func (r *request) handed() *plugin.Call {
 	handed := *r.call
-	if r.open {
-		handed.Input = r.bound
-	}
+	handed.Input = r.bound
 	if r.target.Manifest.Dialect == "shu" {
 		handed.Input = scheduled(handed.Input, r.call.Overlay)
 	}
