@@ -31,10 +31,18 @@ func (r *Runner) program(ctx context.Context, pkg plugin.Package, m *plugin.Mani
 		switch below, err := filepath.Rel(pkg.Dir, path); {
 		case m.Runner.Binding != nil: // its command is the administrator's word
 			l.read = append(l.read, path)
+		case r.laidOut(path): // a linked plugin's directory may hold the data directory, which is hidden
+			l.named = append(l.named, path)
 		case pkg.Dir != "" && err == nil && filepath.IsLocal(below): // it is shown with the package, or leads out of it
 		default:
 			l.named = append(l.named, path)
 		}
 	}
 	return l, nil
+}
+
+// laidOut reports whether a path is among what the host lays out for plugins itself.
+func (r *Runner) laidOut(path string) bool {
+	below, err := filepath.Rel(r.opts.Own, path)
+	return r.opts.Own != "" && err == nil && filepath.IsLocal(below)
 }
