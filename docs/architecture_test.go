@@ -132,7 +132,7 @@ func TestThePackagesThatAreFoundations(t *testing.T) {
 		"protocol": {"plugin"},
 		"sdk/go":   {"plugin", "protocol"},
 		"internal/kernel": { // what it records and what it asks; never what carries out, resolves or judges
-			"plugin", "protocol", "internal/canon", "internal/binding", "internal/ledger", "internal/store", "internal/approval", "internal/fault", "internal/waitfor", "internal/budget",
+			"plugin", "protocol", "internal/canon", "internal/binding", "internal/ledger", "internal/store", "internal/approval", "internal/fault", "internal/waitfor", "internal/budget", "internal/handed",
 		},
 		"cmd/mortise": {"internal/cli"},
 	}

@@ -372,7 +372,7 @@ func (i *Instance) leftOut(l LeftOut) {
 	}
 	i.mu.Unlock()
 	if !known {
-		i.agents.Log.Warn("an operation of the agent is not offered to its model; 'mortise agents show "+i.key.Agent+"' has all of them",
+		i.agents.Log.Info("an operation of the agent is not offered to its model; 'mortise agents show "+i.key.Agent+"' has all of them",
 			"agent", i.key.Agent, "operation", l.Operation, "why", l.Why)
 	}
 }

@@ -101,7 +101,13 @@ func (c *command) examine(ctx context.Context) ([]finding, error) {
 		findings = append(findings, finding{what, err == nil, needed, detail})
 	}
 	home, err := filepath.Abs(c.home)
+	if info, statErr := os.Stat(home); err == nil && statErr == nil && !info.IsDir() {
+		err = fmt.Errorf("the data directory cannot be used: %s is no directory; --home or MORTISE_HOME names another", home)
+	}
 	add("data directory", true, err, home)
+	if err != nil {
+		return findings, err
+	}
 	_, path, err := app.ReadConfig(c.home, c.config)
 	if _, absent := os.Stat(path); absent != nil && err == nil {
 		path = "defaults (there is no " + path + ")"

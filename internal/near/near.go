@@ -1,4 +1,4 @@
-// Package near finds the names that somebody probably meant.
+// Package near finds the names that are near a misspelt one.
 package near
 
 import (
