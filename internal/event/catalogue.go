@@ -159,7 +159,7 @@ var Catalogue = []Event{
 	},
 	{
 		Name: ToolAfter, Shape: Listener, Webhook: true,
-		Fires: "A tool that the agent used has ended, or was refused; for a call that waits for approval or goes on elsewhere, once it has ended.",
+		Fires: "A tool that the agent used has ended, or was refused. A call that waits fires once it has ended.",
 		Fields: []Field{agentID, sessionID, at, toolName, toolCallID,
 			{Name: "args", Type: "object", Doc: "the input, after hooks"},
 			{Name: "result", Type: "any", Doc: "what it returned; only where ok is true", Optional: true},

@@ -119,7 +119,7 @@ type ToolBeforeV1 struct {
 	Args       jsontext.Value `json:"args"`       // the input; an allowing handler may rewrite it
 }
 
-// ToolAfterV1 is what tool.after@v1 carries, for [Payload.Decode]. A tool that the agent used has ended, or was refused; for a call that waits for approval or goes on elsewhere, once it has ended.
+// ToolAfterV1 is what tool.after@v1 carries, for [Payload.Decode]. A tool that the agent used has ended, or was refused. A call that waits fires once it has ended.
 type ToolAfterV1 struct {
 	AgentID    string         `json:"agentId"`         // the agent whose bus this is
 	SessionID  string         `json:"sessionId"`       // the session it happens in

@@ -164,7 +164,7 @@ class _ToolAfterV1(TypedDict):
 
 
 class ToolAfterV1(_ToolAfterV1, total=False):
-    """tool.after@v1: A tool that the agent used has ended, or was refused; for a call that waits for approval or goes on elsewhere, once it has ended."""
+    """tool.after@v1: A tool that the agent used has ended, or was refused. A call that waits fires once it has ended."""
 
     result: Any  # what it returned; only where ok is true
     error: str  # why it did not; only where ok is false

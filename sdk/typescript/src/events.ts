@@ -220,7 +220,7 @@ export interface ToolBeforeV1 {
   readonly args: { readonly [name: string]: unknown };
 }
 
-/** tool.after@v1: A tool that the agent used has ended, or was refused; for a call that waits for approval or goes on elsewhere, once it has ended. */
+/** tool.after@v1: A tool that the agent used has ended, or was refused. A call that waits fires once it has ended. */
 export interface ToolAfterV1 {
   /** the agent whose bus this is */
   readonly agentId: string;
