@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/handed"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/registry"
 	"github.com/mortise-dev/mortise/internal/sandbox"
@@ -36,12 +37,12 @@ func TestWhatIsShippedRunsInAFullCage(t *testing.T) {
 	for operation, example := range s.examples() {
 		s.must(operation, s.example(example.dir, example.name), operation, nil)
 	}
-	s.must("pattern_extractor", s.log(), "", nil)
+	s.reads("pattern_extractor", "log_analysis/pattern_extractor/examples/sample.log")
 	for tool, sample := range investigation {
-		s.must(tool, s.file(sample, "text"), "", nil)
+		s.reads(tool, sample)
 	}
 	if _, err := os.Stat("network_forensics/pcap_metadata_summary/bin/pcapsum"); err == nil {
-		s.must("pcap_metadata_summary", s.file("network_forensics/pcap_metadata_summary/examples/sample.pcap", "pcap"), "", nil)
+		s.reads("pcap_metadata_summary", "network_forensics/pcap_metadata_summary/examples/sample.pcap")
 	} else {
 		t.Log("not run: pcap_metadata_summary: its reader is not built (make build)")
 		names = slices.DeleteFunc(names, func(name string) bool { return name == "pcap_metadata_summary" })
@@ -127,24 +128,20 @@ var investigation = map[string]string{
 	"firewall_log_aggregator": "network_forensics/firewall_log_aggregator/examples/sample.log",
 }
 
-// file is an input that hands one file over, outside a session.
-func (s *scene) file(name, kind string) string {
+// reads calls a tool with a file of this directory that is handed on to it.
+func (s *scene) reads(operation, file string) {
 	s.Helper()
-	path, err := filepath.Abs(name)
+	given, err := handed.Open(file)
 	if err != nil {
 		s.Fatal(err)
 	}
-	return fmt.Sprintf(`{"artifacts":[{"path":%q,"name":%q,"type":%q}]}`, path, filepath.Base(path), kind)
-}
-
-// log is an input of pattern_extractor: its own example, where it lies.
-func (s *scene) log() string {
-	s.Helper()
-	path, err := filepath.Abs("log_analysis/pattern_extractor/examples/sample.log")
-	if err != nil {
-		s.Fatal(err)
+	res, err := s.app.Kernel.Call(s.Context(), plugin.Call{
+		Tenant: "local", Principal: plugin.Principal{Type: "user", ID: "local:owner", Scopes: []string{"*"}}, Origin: plugin.OriginCLI,
+		Operation: operation, Input: json.RawMessage(fmt.Sprintf(`{"artifacts":[{"artifact_id":%q}]}`, given.Handle)), Files: []plugin.File{given},
+	})
+	if err != nil || res.Status != plugin.Succeeded {
+		s.Fatalf("%s: %s, %v", operation, res.Status, err)
 	}
-	return fmt.Sprintf(`{"artifacts":[{"path":%q,"name":"sample.log","type":"log_stream"}]}`, path)
 }
 
 // made writes a plugin from a template and links it, as mortise new does. It

@@ -232,6 +232,9 @@ export function register(ctx) {
   ctx.tools.add({ name: "hear", description: "Hear.", schema: { type: "object" }, handler: () => ({ heard: true }) });
 }`
 
+// hostsLine is a line of the host's own log, as a command shows it.
+var hostsLine = regexp.MustCompile(`^(debug|info|warning|error) +`)
+
 // overheard adds what nosy heard, from the log.
 func overheard(surfaces map[string]string, log string) {
 	for _, m := range regexp.MustCompile(`EARS ([a-z.]+) ([g-v]+)`).FindAllStringSubmatch(log, -1) {
@@ -433,7 +436,7 @@ plugin.run()
 		surfaces[name] = stdout.String()
 		surfaces[name+", errors"] = stderr.String()
 		for line := range strings.SplitSeq(stderr.String(), "\n") {
-			if strings.HasPrefix(line, "time=") {
+			if hostsLine.MatchString(line) {
 				surfaces["log"] += line + "\n"
 			}
 		}
