@@ -22,7 +22,12 @@ import (
 
 // openSchedules makes the engine of the host's feeds, once there is a kernel.
 func (a *App) openSchedules() *schedule.Engine {
-	return schedule.New(schedule.Options{Store: a.Store, Resolve: a.Registry.Resolve, Call: a.Kernel.Call, Rights: a.rightsNow, Asker: OSUser(), Log: a.log})
+	return schedule.New(schedule.Options{Store: a.Store, Resolve: a.Registry.Resolve, Call: a.Kernel.Call, Rights: a.rightsNow, Refused: a.runRefused, Asker: OSUser(), Log: a.log})
+}
+
+// runRefused records a run of a feed that was refused before the kernel was asked.
+func (a *App) runRefused(tx store.Tx, s schedule.Schedule, call string, why *plugin.Error) error {
+	return a.note(tx, s.Owner, plugin.EntryFeedRefused, s.ID, map[string]any{"action": "run", "operation": s.Operation, "call_id": call, "code": why.Code, "message": why.Message})
 }
 
 // rightsNow returns somebody with those of their rights that they still have;
