@@ -37,6 +37,8 @@ const (
 	EntryCallCancel    EntryKind = "call.cancel"    // somebody wants it to stop
 	EntryCallSettled   EntryKind = "call.settled"   // an unknown outcome was found out, by the operator or by a person
 
+	EntryControlRefused EntryKind = "control.refused" // a principal may not stop or settle a call
+
 	EntryEffectIntent EntryKind = "effect.intent" // about to be sent
 	EntryEffectDone   EntryKind = "effect.done"   // answered
 	EntryEffectLate   EntryKind = "effect.late"   // answered after its call had ended
@@ -70,7 +72,8 @@ const (
 	EntryFeedPaused  EntryKind = "feed.paused"
 	EntryFeedResumed EntryKind = "feed.resumed"
 	EntryFeedDeleted EntryKind = "feed.deleted"
-	EntryFeedReset   EntryKind = "feed.reset" // its cursors were deleted
+	EntryFeedReset   EntryKind = "feed.reset"   // its cursors were deleted
+	EntryFeedRefused EntryKind = "feed.refused" // a principal may not make, see or change it, or a run of it was not begun
 
 	EntryAgentCreated  EntryKind = "agent.created"
 	EntryAgentChanged  EntryKind = "agent.changed" // what it is, or what it remembers
@@ -122,6 +125,7 @@ const (
 
 	EntryRecoveryEntered   EntryKind = "recovery.entered"   // the database is an older copy: nothing with effects runs
 	EntryRecoveryConfirmed EntryKind = "recovery.confirmed" // somebody made sure of what was done since
+	EntryRecoveryRefused   EntryKind = "recovery.refused"   // a principal may not end it
 
 	EntryNodeUnclean EntryKind = "node.unclean" // a host process ended without closing its books
 )

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -10,7 +11,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/job"
 	"github.com/mortise-dev/mortise/internal/llm"
-	"github.com/mortise-dev/mortise/internal/policy"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -75,10 +75,10 @@ func (r Roster) List(ctx context.Context) ([]Agent, error) {
 
 // Create makes an agent, which is stopped and has what all agents have.
 func (r Roster) Create(ctx context.Context, n NewAgent) (Agent, error) {
-	if err := agent.CheckID(n.ID); err != nil {
+	if err := r.may(ctx, "create", n.ID); err != nil {
 		return Agent{}, err
 	}
-	if err := r.may(ctx, "create", n.ID); err != nil {
+	if err := agent.CheckID(n.ID); err != nil {
 		return Agent{}, err
 	}
 	now := time.Now().UTC().Truncate(time.Microsecond)
@@ -326,12 +326,16 @@ func (r Roster) Schedule(ctx context.Context, id, prompt, spec, zone string) (Fe
 
 // may refuses somebody who may not, on the record. what is the verb.
 func (r Roster) may(ctx context.Context, what, id string) error {
-	target := &plugin.Target{Manifest: &plugin.Manifest{Name: AgentsPlugin, Version: Version, Dialect: "native"}}
-	d := r.app.Policy.May(policy.Configure, target, r.app.call(r.by))
-	if d.Verdict == plugin.Allow {
-		return nil
+	return r.app.authorise(ctx, r.by, hostTarget(AgentsPlugin), r.use(what, id))
+}
+
+// use is what is done to an agent, or to all of them where id is *.
+func (r Roster) use(what, id string) use {
+	name := fmt.Sprintf("agent %.80s", id)
+	if id == "*" {
+		name = "agents"
 	}
-	return r.refuse(ctx, what, id, d)
+	return use{plugin.EntryAgentRefused, id, what, what + " " + name}
 }
 
 // mayOf is may, for an agent that must be there.
@@ -341,23 +345,6 @@ func (r Roster) mayOf(ctx context.Context, what, id string) error {
 	}
 	_, err := r.row(ctx, r.app.Store, id)
 	return err
-}
-
-func (r Roster) refuse(ctx context.Context, what, id string, d plugin.Decision) error {
-	name := "agent " + id
-	if id == "*" {
-		name = "agents"
-	}
-	refusal := refusalOf(r.by, what+" "+name, d)
-	err := r.app.Store.Write(ctx, func(tx store.Tx) error {
-		return r.app.note(tx, r.by, plugin.EntryAgentRefused, id, map[string]any{
-			"action": what, "code": refusal.Code, "message": refusal.Message, "policy": d.Policy,
-		})
-	})
-	if err != nil {
-		return err
-	}
-	return refusal
 }
 
 // row returns an agent as it is kept.

@@ -122,8 +122,8 @@ policy:
 		}
 	}
 	// Of the two who may not give a plugin one lacks the right to the plugin, which
-	// is on the record as that.
-	if kinds[plugin.EntryAgentRefused] != len(refused)-1 || kinds[plugin.EntryAgentCreated] != 1 || len(kinds) != 2 {
+	// is on the record as that. The conversation of another is refused besides.
+	if kinds[plugin.EntryAgentRefused] != len(refused) || kinds[plugin.EntryAgentCreated] != 1 || len(kinds) != 2 {
 		t.Errorf("the ledger has %v", kinds)
 	}
 }

@@ -114,6 +114,7 @@ type App struct {
 	scripts  *scripts
 	webhooks *webhooks
 	hide     []string       // directories that no plugin is shown; the data directory is the first
+	scratch  string         // this host's own directory for what its plugins write
 	reserve  *store.Reserve // of the disk; nil where the database is elsewhere
 	closers  []closer       // in the order of opening
 
@@ -190,6 +191,12 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	st = scrubber.Guard(st, a.Home)
 	a.Store = st
 	a.opened("store", st.Close)
+	scratch, err := openScratch(a.dir("scratch"), func() bool { return a.Config.Database == "" && onlyHost(a.Home) })
+	if err != nil {
+		return nil, &SetupError{err}
+	}
+	a.scratch = scratch.dir
+	a.opened("scratch directory", scratch.close)
 	if err := a.noticeOlder(ctx); err != nil {
 		return nil, err
 	}
@@ -224,16 +231,10 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		Home: a.Home, Hide: a.hide[1:],
 		Caged: func() bool { return a.Sandbox.Report().Level != sandbox.None }})
 
-	scratch, err := openScratch(a.dir("scratch"))
-	if err != nil {
-		return nil, &SetupError{err}
-	}
-	a.opened("scratch directory", scratch.close)
-
 	p := a.Config.Processes
 	a.Runner = process.New(process.Options{
 		Host:     protocol.Peer{Name: "mortise", Version: Version},
-		Scratch:  scratch.dir,
+		Scratch:  a.scratch,
 		Command:  a.command,
 		Reads:    a.Interpreters.Reads,
 		Sandbox:  a.Sandbox,

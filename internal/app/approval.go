@@ -43,9 +43,17 @@ func (a *App) MaySee(ctx context.Context, row *store.ApprovalRow, who plugin.Pri
 	return a.MayApprove(ctx, row, who)
 }
 
-// MayControl returns nil if somebody may stop a call, or say how it ended:
-// whoever made it, and whoever may approve its operation.
-func (a *App) MayControl(ctx context.Context, tenant, id string, by plugin.Principal) error {
+// See is [App.MaySee] for one approval that somebody asks to be shown. The refusal
+// is recorded.
+func (a *App) See(ctx context.Context, row *store.ApprovalRow, who plugin.Principal) error {
+	err := a.MaySee(ctx, row, who)
+	return a.unlessMay(ctx, who, use{kind: plugin.EntryApprovalRefused, subject: row.SubjectID, action: "see"}, err)
+}
+
+// MayControl returns nil if somebody may stop a call, or say how it ended, which
+// is what what says: the one who made it, and those who may approve its operation.
+// The refusal is recorded.
+func (a *App) MayControl(ctx context.Context, tenant, id string, by plugin.Principal, what string) error {
 	asked, err := a.callAsked(ctx, tenant, id)
 	if err != nil {
 		return err
@@ -56,7 +64,16 @@ func (a *App) MayControl(ctx context.Context, tenant, id string, by plugin.Princ
 	if made := asked.Principal; made.ID == by.ID && (made.Type == by.Type || made.Type == "") {
 		return nil
 	}
-	return a.MayApprove(ctx, &store.ApprovalRow{Tenant: tenant, SubjectKind: store.SubjectCall, SubjectID: id}, by)
+	err = a.MayApprove(ctx, &store.ApprovalRow{Tenant: tenant, SubjectKind: store.SubjectCall, SubjectID: id}, by)
+	return a.unlessMay(ctx, by, use{kind: plugin.EntryControlRefused, subject: id, action: what}, err)
+}
+
+// unlessMay records an answer of [App.MayApprove] that is no, and returns it.
+func (a *App) unlessMay(ctx context.Context, by plugin.Principal, u use, err error) error {
+	if err == nil || plugin.CodeOf(err) == plugin.CodeInternal {
+		return err
+	}
+	return a.refuse(ctx, by, u, plugin.AsError(err), plugin.Decision{})
 }
 
 // askedFor returns what an approval is for, as calls with their operations and

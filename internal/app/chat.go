@@ -82,8 +82,8 @@ func (a *App) ScheduleTurn(ctx context.Context, by plugin.Principal, id, prompt,
 		return Feed{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", t.Name(), err)
 	}
 	call := &plugin.Call{Tenant: a.Config.Tenant, Principal: by, Origin: plugin.OriginFeed, Operation: t.Name(), Input: input}
-	if d := a.Policy.Decide(t, call); d.Verdict != plugin.Allow && d.Verdict != plugin.AllowWithApproval {
-		return Feed{}, refusalOf(by, "have "+t.Name()+" run", d)
+	if err := a.mayRunLater(ctx, t, call); err != nil {
+		return Feed{}, err
 	}
 	s, err := a.Schedules.Create(ctx, a.Config.Tenant, schedule.Schedule{Owner: by, Operation: t.Name(), Input: input, Spec: spec, Zone: zone},
 		a.Feeds(by).noting(plugin.EntryFeedCreated))

@@ -60,7 +60,7 @@ func (a *App) Contract(ctx context.Context, pkg plugin.Package, m *plugin.Manife
 // runToItsEnd runs a program with nothing on its standard input and returns the
 // beginning of what it printed and the end of what it said on standard error.
 func (a *App) runToItsEnd(ctx context.Context, argv, reads []string) (out, last []byte, state sandbox.State, err error) {
-	scratch, err := os.MkdirTemp(a.dir("scratch"), "contract-")
+	scratch, err := os.MkdirTemp(a.scratch, "contract-")
 	if err != nil {
 		return nil, nil, state, err
 	}

@@ -22,7 +22,12 @@ import (
 
 // openSchedules makes the engine of the host's feeds, once there is a kernel.
 func (a *App) openSchedules() *schedule.Engine {
-	return schedule.New(schedule.Options{Store: a.Store, Resolve: a.Registry.Resolve, Call: a.Kernel.Call, Rights: a.rightsNow, Asker: OSUser(), Log: a.log})
+	return schedule.New(schedule.Options{Store: a.Store, Resolve: a.Registry.Resolve, Call: a.Kernel.Call, Rights: a.rightsNow, Refused: a.runRefused, Asker: OSUser(), Log: a.log})
+}
+
+// runRefused records a run of a feed that was refused before the kernel was asked.
+func (a *App) runRefused(tx store.Tx, s schedule.Schedule, call string, why *plugin.Error) error {
+	return a.note(tx, s.Owner, plugin.EntryFeedRefused, s.ID, map[string]any{"action": "run", "operation": s.Operation, "call_id": call, "code": why.Code, "message": why.Message})
 }
 
 // rightsNow returns somebody with those of their rights that they still have;
@@ -154,8 +159,8 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 		return Feed{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", t.Name(), err)
 	}
 	call := &plugin.Call{Tenant: f.app.Config.Tenant, Principal: f.by, Origin: plugin.OriginFeed, Operation: t.Name(), Input: orEmpty(input)}
-	if d := f.app.Policy.Decide(t, call); d.Verdict != plugin.Allow && d.Verdict != plugin.AllowWithApproval {
-		return Feed{}, refusalOf(f.by, "have "+t.Name()+" run", d)
+	if err := f.app.mayRunLater(ctx, t, call); err != nil {
+		return Feed{}, err
 	}
 	if n.Spec == "" {
 		n.Spec = "every 1h"
@@ -208,7 +213,7 @@ func (f Feeds) List(ctx context.Context) ([]Feed, error) {
 	}
 	feeds := []Feed{}
 	for _, s := range all {
-		if f.may(ctx, s) {
+		if f.decide(ctx, s).Verdict == plugin.Allow {
 			feeds = append(feeds, feedOf(s))
 		}
 	}
@@ -217,7 +222,7 @@ func (f Feeds) List(ctx context.Context) ([]Feed, error) {
 
 // Show returns a feed with its next times and the last ones.
 func (f Feeds) Show(ctx context.Context, id string) (feed Feed, next []time.Time, last []FeedTick, err error) {
-	s, err := f.get(ctx, id)
+	s, err := f.get(ctx, id, "see")
 	if err != nil {
 		return feed, nil, nil, err
 	}
@@ -250,17 +255,17 @@ func (f Feeds) Show(ctx context.Context, id string) (feed Feed, next []time.Time
 
 // Pause lets a feed make no more runs.
 func (f Feeds) Pause(ctx context.Context, id string) (Feed, error) {
-	return f.change(ctx, id, plugin.EntryFeedPaused, f.app.Schedules.Pause)
+	return f.change(ctx, id, "pause", plugin.EntryFeedPaused, f.app.Schedules.Pause)
 }
 
 // Resume lets a feed go on with the times that come from now on.
 func (f Feeds) Resume(ctx context.Context, id string) (Feed, error) {
-	return f.change(ctx, id, plugin.EntryFeedResumed, f.app.Schedules.Resume)
+	return f.change(ctx, id, "resume", plugin.EntryFeedResumed, f.app.Schedules.Resume)
 }
 
 // Delete forgets a feed with its times and its cursors.
 func (f Feeds) Delete(ctx context.Context, id string) (Feed, error) {
-	return f.change(ctx, id, plugin.EntryFeedDeleted, func(ctx context.Context, tenant, id string, also schedule.Also) (schedule.Schedule, error) {
+	return f.change(ctx, id, "delete", plugin.EntryFeedDeleted, func(ctx context.Context, tenant, id string, also schedule.Also) (schedule.Schedule, error) {
 		return f.app.Schedules.Delete(ctx, tenant, id, func(tx store.Tx, s schedule.Schedule) error {
 			if _, err := tx.DeleteKVs(cursorsOf(tenant, s)); err != nil {
 				return err
@@ -272,7 +277,7 @@ func (f Feeds) Delete(ctx context.Context, id string) (Feed, error) {
 
 // ResetCursor lets a feed begin anew: it deletes how far its plugin has come.
 func (f Feeds) ResetCursor(ctx context.Context, id string) (Feed, error) {
-	s, err := f.get(ctx, id)
+	s, err := f.get(ctx, id, "reset")
 	if err != nil {
 		return Feed{}, err
 	}
@@ -303,41 +308,56 @@ func cursorsOf(tenant string, s schedule.Schedule) store.KVKey {
 
 // Run makes a run of a feed now, beside its times, in the name of its owner.
 func (f Feeds) Run(ctx context.Context, id string) (plugin.Result, error) {
-	if _, err := f.get(ctx, id); err != nil {
+	if _, err := f.get(ctx, id, "run"); err != nil {
 		return plugin.Result{}, err
 	}
 	return f.app.Schedules.Run(ctx, f.app.Config.Tenant, id)
 }
 
-func (f Feeds) change(ctx context.Context, id string, kind plugin.EntryKind,
+func (f Feeds) change(ctx context.Context, id, what string, kind plugin.EntryKind,
 	do func(ctx context.Context, tenant, id string, also schedule.Also) (schedule.Schedule, error)) (Feed, error) {
-	if _, err := f.get(ctx, id); err != nil {
+	if _, err := f.get(ctx, id, what); err != nil {
 		return Feed{}, err
 	}
 	s, err := do(ctx, f.app.Config.Tenant, id, f.noting(kind))
 	return feedOf(s), err
 }
 
-// get returns a feed that they may see. Of another they do not hear that it is.
-func (f Feeds) get(ctx context.Context, id string) (schedule.Schedule, error) {
+// get returns a feed that they may see. Of another they do not hear that it is;
+// the entry of the refusal says what was tried.
+func (f Feeds) get(ctx context.Context, id, what string) (schedule.Schedule, error) {
 	s, err := f.app.Schedules.Get(ctx, f.app.Config.Tenant, id)
-	if err == nil && !f.may(ctx, s) {
-		return schedule.Schedule{}, plugin.Errorf(plugin.CodeNotFound, "there is no feed %s; 'mortise feeds list' shows those there are", id)
+	if err != nil {
+		return s, err
 	}
-	return s, err
+	if d := f.decide(ctx, s); d.Verdict != plugin.Allow {
+		missing := plugin.Errorf(plugin.CodeNotFound, "there is no feed %s; 'mortise feeds list' shows those there are", id)
+		return schedule.Schedule{}, f.app.refuse(ctx, f.by, use{kind: plugin.EntryFeedRefused, subject: s.ID, action: what}, missing, d)
+	}
+	return s, nil
 }
 
-// may reports whether a feed is theirs, or of a plugin that they may configure.
-func (f Feeds) may(ctx context.Context, s schedule.Schedule) bool {
+// mayRunLater refuses a feed that does what its owner may not do now. That an
+// approval would be asked for is no reason to.
+func (a *App) mayRunLater(ctx context.Context, t *plugin.Target, call *plugin.Call) error {
+	d := a.Policy.Decide(t, call)
+	if d.Verdict == plugin.AllowWithApproval {
+		return nil
+	}
+	return a.require(ctx, call.Principal, use{plugin.EntryFeedRefused, t.Name(), "create", "have " + t.Name() + " run"}, d)
+}
+
+// decide allows a feed that is theirs, or of a plugin that they may configure.
+func (f Feeds) decide(ctx context.Context, s schedule.Schedule) plugin.Decision {
 	if MemberName(s.Owner) == MemberName(f.by) {
-		return true
+		return plugin.Decision{Verdict: plugin.Allow}
 	}
 	name, _, _ := strings.Cut(s.Operation, "/")
-	target := &plugin.Target{Manifest: &plugin.Manifest{Name: name, Version: Version, Dialect: "native"}}
+	target := hostTarget(name)
 	if t, err := f.app.Registry.Resolve(ctx, s.Operation); err == nil {
 		target = t
 	}
-	return f.app.Policy.May(policy.Configure, target, f.app.call(f.by)).Verdict == plugin.Allow
+	return f.app.Policy.May(policy.Configure, target, f.app.call(f.by))
 }
 
 // noting puts a change on the record.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,6 +105,56 @@ func TestAFeedOfSomebodyWhoIsGone(t *testing.T) {
 	}
 }
 
+// A run that no call is made of, since the operation may not be a feed's any more,
+// leaves an entry as each refusal does.
+func TestARunThatIsRefusedBeforeItsCallIsOnTheRecord(t *testing.T) {
+	t.Parallel()
+	needPython(t)
+	a := open(t, t.TempDir())
+	dir := t.TempDir()
+	write(t, dir, "manifest.yaml", `
+name: mailing
+version: 1.0.0
+owner: test
+description: Sends mail, and lists nothing that may run unattended.
+runner: {kind: process, entry: plugin.py}
+operations:
+  send: {kind: operator, effects: [mail_send]}
+`, "plugin.py", `
+from mortise import Plugin
+
+plugin = Plugin("mailing", version="1.0.0")
+
+@plugin.operator(effects=["mail_send"])
+def send() -> str:
+    return "sent"
+
+plugin.run()
+`)
+	register(t, a, dir, false)
+	made, err := a.Schedules.Create(t.Context(), "local", schedule.Schedule{Owner: a.Principal, Operation: "mailing/send", Input: json.RawMessage(`{}`), Spec: "every 1m"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = a.Schedules.Run(t.Context(), "local", made.ID)
+	if err == nil {
+		t.Fatal("what may not run unattended ran as a feed")
+	}
+	n, refused := 0, plugin.CodeOf(err)
+	for e, err := range a.Store.Entries(t.Context(), store.EntryFilter{Kind: string(plugin.EntryFeedRefused), Subject: made.ID}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+		if !strings.Contains(string(e.Body), `"code":"`+string(refused)+`"`) {
+			t.Errorf("the entry is %s", e.Body)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%v left %d entries", err, n)
+	}
+}
+
 // What a plugin has run later is run then, by whoever serves, and not before.
 func TestAnOperationIsRunLater(t *testing.T) {
 	t.Parallel()
@@ -147,5 +198,26 @@ plugin.run()
 	done, err := a.Kernel.Await(t.Context(), "local", id)
 	if err != nil || string(done.Data) != "7" || time.Now().Before(at) {
 		t.Errorf("at %v, for %v: %s, %v", time.Now(), at, done.Data, err)
+	}
+
+	// A tool that has answered the same input before is run again: what is put on
+	// record to be run has a call of its own.
+	if res, err := call(t, a, "later/page", `{"n":7}`); err != nil {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	for range 2 {
+		res, err = a.Kernel.Call(t.Context(), plugin.Call{
+			Tenant: "local", Principal: a.Principal, Origin: plugin.OriginCLI, Operation: "later/start", Input: json.RawMessage(`{"at":"` + at.Format(time.RFC3339) + `"}`),
+		})
+		before := id
+		if err != nil || json.Unmarshal(res.Data, &id) != nil || id == before {
+			t.Fatalf("%s, %v", res.Data, err)
+		}
+		if row, err := a.Store.Call(t.Context(), "local", id); err != nil || row == nil || row.Parent != res.CallID {
+			t.Fatalf("the call %s has the row %+v, %v", id, row, err)
+		}
+		if done, err := a.Kernel.Await(t.Context(), "local", id); err != nil || string(done.Data) != "7" {
+			t.Errorf("%s, %v", done.Data, err)
+		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/mortise-dev/mortise/internal/policy"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -137,21 +136,7 @@ func (i Identities) Unlink(ctx context.Context, provider, externalID string) (Id
 
 // may refuses somebody who may not, on the record.
 func (i Identities) may(ctx context.Context, what, subject string) error {
-	target := &plugin.Target{Manifest: &plugin.Manifest{Name: IdentitiesPlugin, Version: Version, Dialect: "native"}}
-	d := i.app.Policy.May(policy.Configure, target, i.app.call(i.by))
-	if d.Verdict == plugin.Allow {
-		return nil
-	}
-	refusal := refusalOf(i.by, what+" identities", d)
-	err := i.app.Store.Write(ctx, func(tx store.Tx) error {
-		return i.app.note(tx, i.by, plugin.EntryIdentityRefused, subject, map[string]any{
-			"action": what, "code": refusal.Code, "message": refusal.Message, "policy": d.Policy,
-		})
-	})
-	if err != nil {
-		return err
-	}
-	return refusal
+	return i.app.authorise(ctx, i.by, hostTarget(IdentitiesPlugin), use{plugin.EntryIdentityRefused, subject, what, what + " identities"})
 }
 
 func identityOf(row *store.IdentityRow) Identity {

@@ -21,7 +21,7 @@ func (a *App) openKnowledge(scrubber *secret.Scrubber) error {
 		return &SetupError{fmt.Errorf("this program cannot be found, which reads documents in a process of its own: %w", err)}
 	}
 	a.Files = extract.New(extract.Options{
-		Sandbox: a.Sandbox, Command: []string{program, extract.Arg}, Dir: filepath.Join(a.dir("runtime"), "pdfium"), Scratch: a.dir("scratch"), Hide: a.hide,
+		Sandbox: a.Sandbox, Command: []string{program, extract.Arg}, Dir: filepath.Join(a.dir("runtime"), "pdfium"), Scratch: a.scratch, Hide: a.hide,
 	})
 	a.opened("reader of documents", a.Files.Close)
 	o := kb.Options{Store: a.Store, Files: a.Files, Clean: scrubber.Text}

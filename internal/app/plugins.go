@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
-	"github.com/mortise-dev/mortise/internal/policy"
 	"github.com/mortise-dev/mortise/internal/registry"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -93,7 +92,8 @@ func (p Plugins) Show(ctx context.Context, ref string) (registry.Shown, error) {
 	}
 	if !p.narrow(&shown.Info) {
 		name, _, _ := strings.Cut(ref, "@")
-		return registry.Shown{}, plugin.Errorf(plugin.CodeNotFound, "no plugin is called %s", name)
+		return registry.Shown{}, p.app.refuse(ctx, p.by, use{kind: plugin.EntryPluginRefused, subject: shown.Name + "@" + shown.Version, action: "see"},
+			plugin.Errorf(plugin.CodeNotFound, "no plugin is called %s", name), plugin.Decision{Reasons: []string{MemberName(p.by) + " may list none of its operations"}})
 	}
 	m := *shown.Manifest
 	m.Operations = operations
@@ -217,30 +217,7 @@ func (p Plugins) MayChange(ctx context.Context, what, ref string) error {
 // May refuses somebody who may not configure a plugin, on the record. what is
 // the verb: register, enable, disable, approve, roll back, delete.
 func (p Plugins) May(ctx context.Context, what string, m *plugin.Manifest) error {
-	d := p.app.Policy.May(policy.Configure, &plugin.Target{Manifest: m}, p.app.call(p.by))
-	if d.Verdict == plugin.Allow {
-		return nil
-	}
-	refusal := refusalOf(p.by, what+" "+m.Name, d)
-	err := p.app.Store.Write(ctx, func(tx store.Tx) error {
-		return p.app.note(tx, p.by, plugin.EntryPluginRefused, m.Name+"@"+m.Version, map[string]any{
-			"action": what, "code": refusal.Code, "message": refusal.Message, "policy": d.Policy,
-		})
-	})
-	if err != nil {
-		return err
-	}
-	return refusal
-}
-
-// refusalOf says that somebody may not do something of the host's own. Such
-// things are done or refused at once: nothing waits for a person here.
-func refusalOf(by plugin.Principal, what string, d plugin.Decision) *plugin.Error {
-	reason := d.Reasons[0]
-	if d.Verdict == plugin.AllowWithApproval {
-		reason = "it would take an approval, and this cannot wait for one: " + reason
-	}
-	return plugin.Errorf(plugin.CodePolicyDenied, "%s may not %s: %s", MemberName(by), what, reason)
+	return p.app.authorise(ctx, p.by, &plugin.Target{Manifest: m}, use{plugin.EntryPluginRefused, m.Name + "@" + m.Version, what, what + " " + m.Name})
 }
 
 // note appends an entry about the host itself.

@@ -47,11 +47,11 @@ var policyName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 // whole set that would come of it cannot be used, or would keep them from ever
 // changing it again.
 func (a *App) PutPolicy(ctx context.Context, by plugin.Principal, name string, text []byte) (count int, err error) {
-	if !policyName.MatchString(name) {
-		return 0, plugin.Errorf(plugin.CodeInvalidInput, "%q is no name for a policy: small letters, digits, and . _ - after the first, at most 64", name)
-	}
 	if err := a.mayChangePolicies(ctx, by, "put", name); err != nil {
 		return 0, err
+	}
+	if !policyName.MatchString(name) {
+		return 0, plugin.Errorf(plugin.CodeInvalidInput, "%q is no name for a policy: small letters, digits, and . _ - after the first, at most 64", name)
 	}
 	err = a.changePolicies(ctx, by, func(tx store.Tx) error {
 		return tx.PutPolicy(store.PolicyRow{Tenant: a.Config.Tenant, Name: name, Text: string(text), By: MemberName(by), At: time.Now().UTC()})
@@ -103,7 +103,7 @@ func (a *App) changePolicies(ctx context.Context, by plugin.Principal, change fu
 		if err != nil {
 			return plugin.Errorf(plugin.CodeInvalidInput, "the policies stay as they were: %w", err)
 		}
-		if d := next.May(policy.Configure, policiesTarget(), a.call(by)); d.Verdict != plugin.Allow {
+		if d := next.May(policy.Configure, hostTarget(PoliciesPlugin), a.call(by)); d.Verdict != plugin.Allow {
 			return plugin.Errorf(plugin.CodeInvalidInput, "the policies stay as they were: with these, %s could not change them any more (%s)", MemberName(by), d.Reasons[0])
 		}
 		return record(tx, next)
@@ -116,22 +116,7 @@ func (a *App) changePolicies(ctx context.Context, by plugin.Principal, change fu
 
 // mayChangePolicies refuses somebody who may not, on the record.
 func (a *App) mayChangePolicies(ctx context.Context, by plugin.Principal, what, name string) error {
-	d := a.Policy.May(policy.Configure, policiesTarget(), a.call(by))
-	if d.Verdict == plugin.Allow {
-		return nil
-	}
-	refusal := refusalOf(by, what+" policies", d)
-	err := a.Store.Write(ctx, func(tx store.Tx) error {
-		return a.note(tx, by, plugin.EntryPolicyRefused, name, map[string]any{"action": what, "code": refusal.Code, "message": refusal.Message, "policy": d.Policy})
-	})
-	if err != nil {
-		return err
-	}
-	return refusal
-}
-
-func policiesTarget() *plugin.Target {
-	return &plugin.Target{Manifest: &plugin.Manifest{Name: PoliciesPlugin, Version: Version, Dialect: "native"}}
+	return a.authorise(ctx, by, hostTarget(PoliciesPlugin), use{plugin.EntryPolicyRefused, name, what, what + " policies"})
 }
 
 // A PolicyText is one document of the policies in force.

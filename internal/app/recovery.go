@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/policy"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/worker"
 	"github.com/mortise-dev/mortise/plugin"
@@ -153,18 +152,19 @@ func (a *App) RecoveryStatus(ctx context.Context) (s RecoveryStatus, err error) 
 // ConfirmRecovery ends the recovery on somebody's word, which is on the record
 // with what was remembered of the chains.
 func (a *App) ConfirmRecovery(ctx context.Context, by plugin.Principal, reason string) (store.Recovery, error) {
+	u := use{plugin.EntryRecoveryRefused, "recovery", "end", "end the recovery"}
+	if by.Type == "agent" {
+		return store.Recovery{}, a.refuse(ctx, by, u, plugin.Errorf(plugin.CodeApprovalSelf, "agent %s cannot end the recovery; a person has to", by.ID), plugin.Decision{})
+	}
+	if err := a.authorise(ctx, by, hostTarget(RecoveryPlugin), u); err != nil {
+		return store.Recovery{}, err
+	}
 	reason = strings.TrimSpace(reason)
 	switch {
 	case reason == "":
 		return store.Recovery{}, plugin.Errorf(plugin.CodeInvalidInput, "ending the recovery needs a reason: how it is known what was done since the backup")
 	case len(reason) > maxReason:
 		return store.Recovery{}, plugin.Errorf(plugin.CodeInvalidInput, "the reason has %d bytes; at most %d are kept", len(reason), maxReason)
-	case by.Type == "agent":
-		return store.Recovery{}, plugin.Errorf(plugin.CodeApprovalSelf, "agent %s cannot end the recovery; a person has to", by.ID)
-	}
-	target := &plugin.Target{Manifest: &plugin.Manifest{Name: RecoveryPlugin, Version: Version, Dialect: "native"}}
-	if d := a.Policy.May(policy.Configure, target, a.call(by)); d.Verdict != plugin.Allow {
-		return store.Recovery{}, refusalOf(by, "end the recovery", d)
 	}
 	var ended *store.Recovery
 	err := a.Store.Write(ctx, func(tx store.Tx) (err error) {

@@ -3,6 +3,7 @@ package app
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -23,9 +24,9 @@ const scratchPrefix = "h-"
 
 // openScratch makes this host's directory beneath root, and removes those of
 // hosts that were killed. The lock comes before the directory: one without a lock
-// that is held has nobody.
-func openScratch(root string) (*scratch, error) {
-	sweepScratch(root)
+// that is held has nobody. alone reports whether no other host can be alive.
+func openScratch(root string, alone func() bool) (*scratch, error) {
+	sweepScratch(root, alone)
 	dir := filepath.Join(root, scratchPrefix+uuid.NewString()[:13])
 	lock, err := store.AcquireLock(dir + ".lock")
 	if err != nil {
@@ -46,11 +47,12 @@ func (s *scratch) close() error {
 
 // sweepScratch removes what killed hosts left. What cannot be removed is left to
 // the next host.
-func sweepScratch(root string) {
+func sweepScratch(root string, alone func() bool) {
 	entries, err := os.ReadDir(root)
 	if err != nil {
 		return
 	}
+	sweepLoose(root, entries, alone)
 	for _, e := range entries {
 		name, _ := strings.CutSuffix(e.Name(), ".lock")
 		if !strings.HasPrefix(name, scratchPrefix) {
@@ -70,4 +72,46 @@ func sweepScratch(root string) {
 			lock.Release()
 		}
 	}
+}
+
+// loosePrefixes begin the names of directories that hosts made directly in the
+// scratch directory before each had a directory of its own there.
+var loosePrefixes = []string{"p-", "x-", "contract-"}
+
+// sweepLoose removes those of them that are listed, unless another host may be
+// alive: nothing else tells which host one of them belongs to. The list is older
+// than the check, so that what a host makes which starts meanwhile is not in it.
+func sweepLoose(root string, listed []os.DirEntry, alone func() bool) {
+	listed = slices.DeleteFunc(slices.Clone(listed), func(e os.DirEntry) bool {
+		return !e.IsDir() || !slices.ContainsFunc(loosePrefixes, func(prefix string) bool { return strings.HasPrefix(e.Name(), prefix) })
+	})
+	if len(listed) == 0 || !alone() {
+		return
+	}
+	for _, e := range listed {
+		_ = os.RemoveAll(filepath.Join(root, e.Name())) // what cannot be removed is left to the next host
+	}
+}
+
+// onlyHost reports whether of all hosts on the SQLite database of a data directory
+// this one alone is alive. It does not know where the database is elsewhere.
+func onlyHost(home string) bool {
+	dir := filepath.Join(home, "nodes")
+	locks, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	held := 0
+	for _, e := range locks {
+		lock, err := store.TryLock(filepath.Join(dir, e.Name()))
+		switch {
+		case err != nil:
+			return false
+		case lock == nil:
+			held++
+		default:
+			lock.Release()
+		}
+	}
+	return held == 1
 }

@@ -15,7 +15,7 @@ import (
 func TestScratchOfKilledHostsIsRemoved(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	alive, err := openScratch(root)
+	alive, err := openScratch(root, func() bool { return false })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestScratchOfKilledHostsIsRemoved(t *testing.T) {
 	opened := make([]*scratch, 16)
 	for i := range opened {
 		all.Go(func() {
-			s, err := openScratch(root)
+			s, err := openScratch(root, func() bool { return false })
 			if err != nil {
 				t.Error(err)
 				return
@@ -57,5 +57,53 @@ func TestScratchOfKilledHostsIsRemoved(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(root); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// What hosts left directly in the scratch directory, before each had a directory
+// there, is removed by a host that is the only one alive, and by no other.
+func TestScratchOfTheOldLayoutIsRemovedByAHostThatIsAlone(t *testing.T) {
+	t.Parallel()
+	for _, alone := range []bool{false, true} {
+		home := t.TempDir()
+		root, nodes := filepath.Join(home, "scratch"), filepath.Join(home, "nodes")
+		loose := []string{"p-123", "x-123", "contract-123"}
+		for _, dir := range append(slices.Clone(loose), "of-a-person") {
+			if err := os.MkdirAll(filepath.Join(root, dir, "deep"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Mkdir(nodes, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for name, alive := range map[string]bool{"own": true, "dead": false, "other": !alone} {
+			lock, err := store.AcquireLock(filepath.Join(nodes, name+".lock"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if alive {
+				defer lock.Release()
+			} else {
+				lock.Release()
+			}
+		}
+		s, err := openScratch(root, func() bool { return onlyHost(home) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range loose {
+			if _, err := os.Stat(filepath.Join(root, dir)); (err != nil) != alone {
+				t.Errorf("alone: %t; %s: %v", alone, dir, err)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(root, "of-a-person")); err != nil {
+			t.Error(err)
+		}
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if onlyHost(t.TempDir()) {
+		t.Error("without locks of hosts nothing is known of them")
 	}
 }

@@ -102,7 +102,7 @@ func (s Secrets) List(ctx context.Context) ([]secret.Info, error) {
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(i secret.Info) bool { return i.Plugin == accountsOwner })
-	if own := secret.Subject(s.by); s.decide().Verdict != plugin.Allow {
+	if own := secret.Subject(s.by); s.app.Policy.May(policy.Configure, hostTarget(SecretsPlugin), s.app.call(s.by)).Verdict != plugin.Allow {
 		all = slices.DeleteFunc(all, func(i secret.Info) bool { return i.Scope != secret.User || i.Subject != own })
 	}
 	for i := range all {
@@ -168,46 +168,25 @@ func (s Secrets) place(ctx context.Context, p SecretPlace, what string) (store.S
 	case p.System:
 		n.Scope, n.Subject = secret.System, ""
 	case p.User != "":
-		who := ParseMember(p.User)
-		if !s.app.somebody(s.app.Config.Tenant, who) {
-			return n, plugin.Errorf(plugin.CodeNotFound, "nobody here is called %.255q; mortise.yaml names %s", p.User, strings.Join(Names(s.app.Config), ", "))
-		}
-		n.Subject = secret.Subject(who)
+		n.Subject = secret.Subject(ParseMember(p.User))
 	}
 	if n.Scope == secret.User && n.Subject == secret.Subject(s.by) {
 		return n, nil
 	}
-	return n, s.may(ctx, what, p.Name)
+	if err := s.may(ctx, what, p.Name); err != nil {
+		return n, err
+	}
+	if p.User != "" && !s.app.somebody(s.app.Config.Tenant, ParseMember(p.User)) {
+		return n, plugin.Errorf(plugin.CodeNotFound, "nobody here is called %.255q; mortise.yaml names %s", p.User, strings.Join(Names(s.app.Config), ", "))
+	}
+	return n, nil
 }
 
 func (s Secrets) evidence() secret.By { return secret.By{Principal: MemberName(s.by)} }
 
-func (s Secrets) decide() plugin.Decision {
-	target := &plugin.Target{Manifest: &plugin.Manifest{Name: SecretsPlugin, Version: Version, Dialect: "native"}}
-	return s.app.Policy.May(policy.Configure, target, s.app.call(s.by))
-}
-
 // may refuses somebody who may not, on the record.
 func (s Secrets) may(ctx context.Context, what, name string) error {
-	d := s.decide()
-	if d.Verdict == plugin.Allow {
-		return nil
-	}
-	refusal := refusalOf(s.by, what+" secrets of others", d)
-	err := s.app.Store.Write(ctx, func(tx store.Tx) error {
-		return s.app.note(tx, s.by, plugin.EntrySecretRefused, printableName(name), map[string]any{
-			"action": what, "code": refusal.Code, "message": refusal.Message, "policy": d.Policy,
-		})
-	})
-	if err != nil {
-		return err
-	}
-	return refusal
-}
-
-// printableName cuts a name that nobody has checked yet to what an entry has.
-func printableName(name string) string {
-	return strings.ToValidUTF8(strings.ReplaceAll(name[:min(len(name), secret.MaxName)], "\x00", "?"), "?")
+	return s.app.authorise(ctx, s.by, hostTarget(SecretsPlugin), use{plugin.EntrySecretRefused, name[:min(len(name), secret.MaxName)], what, what + " secrets of others"})
 }
 
 func needOf(tenant, pluginName string, who plugin.Principal, name, scope string) secret.Need {

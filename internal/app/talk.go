@@ -40,7 +40,7 @@ func (r Roster) Talk(ctx context.Context, id, session string, fresh bool) (*Talk
 		}
 		switch {
 		case row.Channel != agent.Terminal || row.Peer != MemberName(r.by):
-			return nil, plugin.Errorf(plugin.CodePolicyDenied, "the conversation %s is with somebody else, or elsewhere; 'mortise agents conversations %s %s' shows it", row.SessionID, id, row.SessionID)
+			return nil, r.app.refuse(ctx, r.by, r.use("go on with a conversation of another with", id), plugin.Errorf(plugin.CodePolicyDenied, "the conversation %s is with somebody else, or elsewhere; 'mortise agents conversations %s %s' shows it", row.SessionID, id, row.SessionID), plugin.Decision{})
 		case !row.Open:
 			return nil, plugin.Errorf(plugin.CodeDisabled, "the conversation %s has ended; without --session a new one begins", row.SessionID)
 		}
@@ -96,8 +96,7 @@ func (t *Talk) Tools(ctx context.Context) ([]agent.Tool, error) {
 
 // mayTalk refuses somebody who may not talk to an agent, on the record.
 func (r Roster) mayTalk(ctx context.Context, id string) error {
-	target := &plugin.Target{Manifest: &plugin.Manifest{Name: AgentsPlugin, Version: Version, Dialect: "native"}}
-	if r.app.Policy.May(policy.Configure, target, r.app.call(r.by)).Verdict == plugin.Allow {
+	if r.app.Policy.May(policy.Configure, hostTarget(AgentsPlugin), r.app.call(r.by)).Verdict == plugin.Allow {
 		return nil
 	}
 	t, err := r.app.Registry.Resolve(ctx, turnOperation)
@@ -108,8 +107,5 @@ func (r Roster) mayTalk(ctx context.Context, id string) error {
 	if call.Input, err = json.Marshal(map[string]string{"agent": id}); err != nil {
 		return err
 	}
-	if d := r.app.Policy.Decide(t, call); d.Verdict != plugin.Allow {
-		return r.refuse(ctx, "talk to", id, d)
-	}
-	return nil
+	return r.app.require(ctx, r.by, r.use("talk to", id), r.app.Policy.Decide(t, call))
 }

@@ -154,7 +154,7 @@ func (c *command) approvalsShow() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := a.MaySee(cmd.Context(), row, a.Principal); err != nil {
+				if err := a.See(cmd.Context(), row, a.Principal); err != nil {
 					return err
 				}
 				q, err := a.Question(cmd.Context(), row)

@@ -148,7 +148,7 @@ func (c *command) cancelCall(ctx context.Context, a *app.App, given, reason stri
 	if err != nil {
 		return err
 	}
-	if err := a.MayControl(ctx, row.Tenant, row.ID, a.Principal); err != nil {
+	if err := a.MayControl(ctx, row.Tenant, row.ID, a.Principal, "cancel"); err != nil {
 		return err
 	}
 	was, err := a.Kernel.Cancel(ctx, row.Tenant, row.ID, a.Principal.ID, reason)

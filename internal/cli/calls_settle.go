@@ -91,7 +91,7 @@ func (c *command) settleCall(ctx context.Context, a *app.App, given string, ask 
 	if err != nil {
 		return err
 	}
-	if err := a.MayControl(ctx, row.Tenant, row.ID, a.Principal); err != nil {
+	if err := a.MayControl(ctx, row.Tenant, row.ID, a.Principal, "settle"); err != nil {
 		return err
 	}
 	if ask {

@@ -25,6 +25,10 @@ type Options struct {
 	// known any more. Where it is nil, owners keep their rights.
 	Rights func(ctx context.Context, tenant string, owner plugin.Principal) plugin.Principal
 
+	// Refused records a run that was refused before a call was made of it; what
+	// is refused later leaves the entry of that call. It may be nil.
+	Refused func(tx store.Tx, s Schedule, call string, why *plugin.Error) error
+
 	// Asker is who is taken to have made a schedule that does not say.
 	Asker string
 

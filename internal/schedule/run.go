@@ -125,6 +125,7 @@ func (e *Engine) Run(ctx context.Context, tenant, id string) (plugin.Result, err
 // there is no run. A tick whose call could not be made stays due, with an error.
 func (e *Engine) carryOut(ctx context.Context, row *store.ScheduleRow, tick store.TickRow) (res plugin.Result, refused *plugin.Error, err error) {
 	call, once, err := e.callOf(ctx, row, tick)
+	uncalled := err != nil
 	if err == nil {
 		res, err = e.opts.Call(ctx, call)
 	}
@@ -143,6 +144,11 @@ func (e *Engine) carryOut(ctx context.Context, row *store.ScheduleRow, tick stor
 		if err != nil || !won {
 			return err // another node has noted it
 		}
+		if uncalled && e.opts.Refused != nil {
+			if err := e.opts.Refused(tx, viewOf(r), call.ID, refused); err != nil {
+				return err
+			}
+		}
 		if refused == nil {
 			r.LastCall = tick.CallID
 			if once {
@@ -160,13 +166,14 @@ func (e *Engine) carryOut(ctx context.Context, row *store.ScheduleRow, tick stor
 // callOf is the call of a tick. once reports that the input asks for what is
 // done once.
 func (e *Engine) callOf(ctx context.Context, row *store.ScheduleRow, tick store.TickRow) (call plugin.Call, once bool, err error) {
+	call.ID = newID()
 	overlay, err := overlayOf(row)
 	if err != nil {
 		return call, false, err
 	}
 	owner := e.opts.Rights(ctx, row.Tenant, plugin.Principal{Type: row.OwnerType, ID: row.OwnerID, Scopes: row.Scopes})
 	call = plugin.Call{
-		ID: newID(), Tenant: row.Tenant, Principal: owner, Asker: cmp.Or(row.Asker, e.opts.Asker), Origin: plugin.OriginFeed, Operation: row.Operation,
+		ID: call.ID, Tenant: row.Tenant, Principal: owner, Asker: cmp.Or(row.Asker, e.opts.Asker), Origin: plugin.OriginFeed, Operation: row.Operation,
 		Input: json.RawMessage(row.Input), Overlay: overlay, Place: fmt.Sprintf("%s/%d", row.ID, tick.At.UnixMicro()), NoWait: true,
 		Fresh: true, // an earlier answer is no run
 	}

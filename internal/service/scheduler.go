@@ -75,6 +75,7 @@ func enqueueTask(g *grant, args json.RawMessage) (task, error) {
 			Tenant: g.call.Tenant, Principal: g.call.Principal, Actor: g.actor(), Asker: g.call.Asker, Agent: g.call.Agent, Origin: plugin.OriginCall, Parent: g.call.ID,
 			Session: g.call.Session, Depth: g.call.Depth + 1, Labels: plugin.Labels(g.call.Labels, g.Labels()), Operation: ref, Input: in.Params,
 			Overlay: overlay, Files: g.call.Files, Place: place, Trace: g.call.Trace, NoWait: true, After: after,
+			Fresh: true, // an earlier answer has no call that could be awaited
 		})
 		if err != nil {
 			return nil, err
