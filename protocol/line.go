@@ -18,7 +18,7 @@ const freeLine = 64 << 10
 // A LineReader reads lines of bounded length. It is not safe for concurrent use.
 type LineReader struct {
 	// Room is asked before a buffer of more than 64 KiB is made, and again before
-	// one of more than 512 KiB, each time for as much as it may become. It may have
+	// one of more than 1 MiB, each time for as much as it may become. It may have
 	// the reader wait. It returns what gives the room back, which is called when
 	// the next line is asked for, or nil if there is none: [ErrNoRoom]. It may be nil.
 	Room func(bytes int) (leave func())
@@ -137,11 +137,11 @@ func (l *LineReader) cut(end, newline int) []byte {
 	return line
 }
 
-// ask asks for the room of a buffer of that size, once for all up to 512 KiB and
+// ask asks for the room of a buffer of that size, once for all up to 1 MiB and
 // once for all beyond, and reports whether there is any.
 func (l *LineReader) ask(size int) bool {
-	for len(l.held) < 2 && l.Room != nil && size > []int{freeLine, 2 * largeLine}[len(l.held)] {
-		leave := l.Room(min([]int{2 * largeLine, l.limit + 1}[len(l.held)], l.limit+1))
+	for len(l.held) < 2 && l.Room != nil && size > []int{freeLine, 4 * largeLine}[len(l.held)] {
+		leave := l.Room(min([]int{4 * largeLine, l.limit + 1}[len(l.held)], l.limit+1))
 		if leave == nil {
 			return false
 		}
@@ -161,7 +161,7 @@ func (l *LineReader) fill() bool {
 		l.start, l.end = 0, n
 	case l.end == len(l.buf):
 		size := 2 * len(l.buf)
-		if size > 2*largeLine { // the smaller ones on the way would be as much again
+		if size > 4*largeLine { // the smaller ones on the way would be as much again
 			size = max(size, MaxFrame2+1)
 		}
 		size = min(size, l.limit+1)

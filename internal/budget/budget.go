@@ -22,9 +22,9 @@ import (
 // Bounds of the work at a time, in estimated bytes.
 const (
 	Capacity = 24 << 20 // of all
-	shared   = 12 << 20 // of several together; more is for one alone
+	shared   = 8 << 20  // of several together; more is for one alone
 	free     = 64 << 10 // what a value may weigh and not be counted
-	rest     = 12 << 20 // what is handed out between two collections
+	rest     = 8 << 20  // what is handed out between two collections
 )
 
 // A Weight is what a JSON text consists of.

@@ -13,9 +13,9 @@ import (
 // it has itself: lines of the first class wait for those of the second, and those
 // for the plugin that writes.
 const (
-	LineFree   = 64 << 10  // what the buffer of a line may have and not be counted
-	lineLarge  = 512 << 10 // up to which it is of the first class
-	lineRoom   = 4 << 20   // of all buffers of the first class
+	LineFree   = 64 << 10 // what the buffer of a line may have and not be counted
+	lineLarge  = 1 << 20  // up to which it is of the first class
+	lineRoom   = 4 << 20  // of all buffers of the first class
 	largeRoom  = 8<<20 + 4<<10
 	lineTime   = 5 * time.Second        // for which a line keeps room that others wait for
 	resultTime = 2 * time.Second        // for which a call keeps the room of its result
