@@ -22,8 +22,9 @@ import (
 // Bounds of the work at a time, in estimated bytes.
 const (
 	Capacity = 24 << 20 // of all
+	shared   = 8 << 20  // of several together; more is for one alone
 	free     = 64 << 10 // what a value may weigh and not be counted
-	rest     = 12 << 20 // what is handed out between two collections
+	rest     = 8 << 20  // what is handed out between two collections
 )
 
 // A Weight is what a JSON text consists of.
@@ -153,7 +154,7 @@ func Do(weight int, work func() error) error {
 
 func (s *semaphore) take(n int) {
 	s.mu.Lock()
-	if len(s.waiting) == 0 && s.used+n <= Capacity {
+	if len(s.waiting) == 0 && s.fits(n) {
 		s.admit(n)
 		s.mu.Unlock()
 		return
@@ -170,6 +171,9 @@ func Made(bytes int) {
 	defer host.mu.Unlock()
 	host.count(bytes)
 }
+
+// fits reports whether there is room for a share. The lock is held.
+func (s *semaphore) fits(n int) bool { return s.used == 0 || s.used+n <= shared }
 
 // admit hands out a share. The lock is held.
 func (s *semaphore) admit(n int) {
@@ -191,7 +195,7 @@ func (s *semaphore) give(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.used -= n
-	for len(s.waiting) > 0 && s.used+s.waiting[0].n <= Capacity {
+	for len(s.waiting) > 0 && s.fits(s.waiting[0].n) {
 		next := s.waiting[0]
 		s.waiting = s.waiting[1:]
 		s.admit(next.n)

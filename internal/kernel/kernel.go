@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/approval"
+	"github.com/mortise-dev/mortise/internal/budget"
 	"github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -155,6 +156,8 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 	if err != nil {
 		return res, err
 	}
+	ctx, done := budget.Holding(ctx)
+	defer done()
 	defer func() { res, err = r.finish(ctx, res, err) }()
 	fault.At("accept")
 	if err := k.admission.open(); err != nil {
@@ -232,6 +235,8 @@ func (k *Kernel) Resume(ctx context.Context, tenant, id string) (res plugin.Resu
 	if err != nil || r == nil {
 		return k.standing(ctx, tenant, id, err)
 	}
+	ctx, done := budget.Holding(ctx)
+	defer done()
 	defer func() { res, err = r.finish(ctx, res, err) }()
 
 	if err := r.resolve(ctx); err != nil {

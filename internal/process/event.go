@@ -2,10 +2,12 @@ package process
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/budget"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -25,7 +27,7 @@ func (s *session) emit(params jsontext.Value) error {
 	case plugin.EventProgress:
 		x.offer(plugin.Event{Kind: kind, Data: []byte(e.Data)})
 	case plugin.EventContent:
-		if !x.offer(plugin.Event{Kind: kind, Data: []byte(e.Data)}) {
+		if !x.offerContent(plugin.Event{Kind: kind, Data: []byte(e.Data)}) {
 			s.overflow(x)
 		}
 	default:
@@ -37,23 +39,68 @@ func (s *session) emit(params jsontext.Value) error {
 // offer reports whether the event found room. A single one always does where
 // nothing else waits.
 func (x *exchange) offer(event plugin.Event) bool {
-	size := int64(len(event.Data) + len(event.Message))
-	if waiting := x.untaken.Add(size); waiting > maxEventBytes && waiting > size {
-		x.untaken.Add(-size)
+	size := sizeOf(event)
+	x.offering.Lock()
+	defer x.offering.Unlock()
+	if x.left {
+		return true // its caller is gone
+	}
+	if waiting := x.untaken.Add(int64(size)); waiting > maxEventBytes && waiting > int64(size) {
+		x.untaken.Add(-int64(size))
+		return false
+	}
+	if !budget.Piece(size) {
+		x.untaken.Add(-int64(size))
 		return false
 	}
 	select {
 	case x.events <- event:
 		return true
 	default:
-		x.untaken.Add(-size)
+		x.taken(size)
 		return false
+	}
+}
+
+// offerContent is offer for what is not to be lost: while other calls have the
+// room of the host, it is waited for, though not long.
+func (x *exchange) offerContent(event plugin.Event) bool {
+	for begun := time.Now(); !x.offer(event); time.Sleep(pacePause) {
+		if x.untaken.Load() > maxEventBytes/2 || len(x.events) == cap(x.events) || time.Since(begun) > eventWait {
+			return false
+		}
+	}
+	return true
+}
+
+// eventWait is how long content waits while others have the room.
+const eventWait = time.Second
+
+func sizeOf(event plugin.Event) int { return len(event.Data) + len(event.Message) }
+
+func (x *exchange) taken(size int) {
+	x.untaken.Add(-int64(size))
+	budget.PieceTaken(size)
+}
+
+// leave drops the events that nobody will take.
+func (x *exchange) leave() {
+	x.offering.Lock()
+	defer x.offering.Unlock()
+	x.left = true
+	for {
+		select {
+		case event := <-x.events:
+			x.taken(sizeOf(event))
+		default:
+			return
+		}
 	}
 }
 
 // pass hands an event to whoever listens to the call.
 func (x *exchange) pass(event plugin.Event) {
-	x.untaken.Add(-int64(len(event.Data) + len(event.Message)))
+	x.taken(sizeOf(event))
 	x.call.Observe(event)
 }
 

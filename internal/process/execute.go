@@ -33,6 +33,7 @@ func (s *session) ask(ctx context.Context, spell spelling, target *plugin.Target
 	x := &exchange{answer: answers.Get().(chan answer), token: s.token(), ctx: ctx, call: call, services: services}
 	if call.Observe != nil {
 		x.events = make(chan plugin.Event, maxEvents)
+		defer x.leave()
 	}
 	input := protocol.Line(call.Input)
 	left := int64(0)

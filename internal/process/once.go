@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/budget"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -49,7 +50,9 @@ func (r *Runner) runOnce(ctx context.Context, target *plugin.Target, call *plugi
 		return plugin.Result{}, err
 	}
 	o := once{child: c, out: newOutbox(c.stdin), lines: protocol.NewLineReader(c.stdout, protocol.MaxFrame1), ctx: ctx}
+	o.lines.Room = func(bytes int) func() { return budget.Line(bytes, c.exited, c.kill) }
 	output, err := o.exchange(target, call)
+	o.lines.Leave()
 	r.work.Go(func() { // nobody need wait for what is left to clear away
 		c.destroy()
 		o.out.close()

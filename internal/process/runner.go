@@ -374,8 +374,12 @@ func (r *Runner) open(ctx context.Context, g *group) (*worker, error) {
 	}
 	fault.At("spawn")
 	lines := protocol.NewLineReader(w.child.stdout, r.opts.FrameBytes)
-	lines.Grown = budget.Made
 	s := newSession(g.name(), w.child.stdin, lines)
+	lines.Room = func(bytes int) func() {
+		return budget.Line(bytes, w.child.exited, func() {
+			s.fail(s.malformed("a line of more than %d KiB was not finished while other plugins waited for the memory it takes", budget.LineFree>>10))
+		})
+	}
 	s.crash = w.child.crashed
 	s.kill = w.child.kill
 	s.onLate = func() { g.late(w) }

@@ -97,7 +97,7 @@ func serviceCall(params jsontext.Value) (token string, args jsontext.Value, err 
 // Bounds of the bytes of requests that are being answered. A request is refused
 // beyond them, and never waits: what is at work may wait for the plugin itself.
 const (
-	maxAsked    = 8 << 20 // of all plugins, unless it is a single request
+	maxAsked    = 6 << 20 // of all plugins, unless it is a single request
 	maxAskedOne = 4 << 20 // of one process, likewise
 )
 

@@ -53,7 +53,11 @@ type session struct {
 }
 
 // A lineSource yields the lines of a plugin.
-type lineSource interface{ ReadLine() ([]byte, error) }
+type lineSource interface {
+	ReadLine() ([]byte, error)
+	Take() (leave func()) // what gives back the room of the last line
+	Leave()               // it reads no more, and gives back the room of what it read
+}
 
 // An exchange is one request of the host that waits for its answer.
 type exchange struct {
@@ -66,6 +70,8 @@ type exchange struct {
 	call     *plugin.Call
 	services plugin.Services
 	events   chan plugin.Event // nil where nobody listens
+	offering sync.Mutex        // guards left
+	left     bool              // no more events are taken
 	untaken  atomic.Int64      // bytes of the events that nobody took yet
 	late     bool              // the caller is gone; guarded by session.mu
 }
@@ -208,6 +214,7 @@ func (s *session) notify(method string, params any) {
 // read takes the plugin's lines until there are no more or one is no frame.
 func (s *session) read() {
 	defer close(s.readDone)
+	defer s.stdout.Leave()
 	var pace pacer
 	for {
 		line, err := s.stdout.ReadLine()
@@ -312,6 +319,9 @@ func (s *session) complete(f *protocol.Frame) error {
 	case late:
 		s.onLate()
 	default:
+		if len(a.result) > smallLine && x.ctx != nil {
+			budget.Keep(x.ctx, s.stdout.Take())
+		}
 		x.answer <- a
 	}
 	return nil

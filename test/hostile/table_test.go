@@ -67,8 +67,9 @@ func with(params []string, others ...string) (both []string) {
 
 // flooded are the service methods that take a value of any size, and others that
 // do not and are asked all the same.
-var flooded = []string{"cache.set", "storage.put", "cursor.set", "kb.upsert_text", "kb.upsert_object", "secrets.set", "audit.log", "scheduler.enqueue", "llm.generate_text",
-	"http.fetch", "artifacts.register", "session.open", "operations.call", "reference_data.get", "rate_limit.take", "query.list", "ocr.extract_text", "identity.lookup"}
+var flooded = []string{"cache.set", "storage.put", "storage.get", "cursor.set", "cursor.get", "kb.ingest_text", "kb.upsert_knowledge_object", "kb.search_chunks", "kb.find_documents",
+	"secrets.set", "audit.log", "scheduler.enqueue", "llm.query_text", "http.fetch", "artifacts.register", "session.open", "operations.call", "reference_data.get", "rate_limit.take",
+	"query.list", "ocr.extract_text", "identity.lookup", "auth.resolve"}
 
 // floods are the parameters of a flood of each, with so many requests of so many
 // bytes.
@@ -265,7 +266,7 @@ func rows() []row {
 		row{name: "floods with text", params: floods(1<<20, 40), want: all(none), operation: "act", ms: 18_000},
 		row{name: "floods with members", params: floods(500<<10, 20), want: all(none), operation: "act", ms: 18_000},
 		row{name: "floods with arrays", params: floods(500<<10, 20), want: all(none), operation: "act", ms: 18_000},
-		row{name: "floods with text", params: []string{"cache.set|20|200000"}, want: all(none), operation: "act", ms: 18_000},
+		row{name: "floods with text", params: []string{"cache.set|20|200000", "storage.put|60000|200", "cursor.set|60000|200", "operations.call|60000|200"}, want: all(none), operation: "act", ms: 18_000},
 		row{name: "reports much", params: []string{"log|1000000|40", "progress|1000000|40", "content|1000000|40"}, want: all(none, exceeded), watch: "quick", ms: 18_000},
 	)
 	add("go",

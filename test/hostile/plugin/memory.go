@@ -47,12 +47,16 @@ func members(n int) string {
 
 // requests has the arguments of each method, with a value for what it keeps.
 var requests = map[string]string{
-	"cache.set": `{"key":"%d","value":%s}`, "cache.get": `{"key":"%d%.0s"}`, "storage.put": `{"key":"%d","value":%s}`, "cursor.set": `{"kb":"k%d","value":%s}`,
-	"kb.upsert_text": `{"kb":"k","source_id":"%d","title":"t","text":%s}`, "kb.upsert_object": `{"kb":"k","object":{"source_id":"%d","title":"t","content":%s}}`,
+	"cache.set": `{"key":"%d","value":%s}`, "cache.get": `{"key":"%d%.0s"}`,
+	"storage.put": `{"namespace":"n","key":"%d","value":%s}`, "storage.get": `{"namespace":"%d","key":%s}`,
+	"cursor.set": `{"kb_id":"k%d","value":%s}`, "cursor.get": `{"n":%d,"kb_id":%s}`,
+	"kb.ingest_text": `{"kb_id":"k","source_id":"%d","title":"t","content":%s}`, "kb.upsert_knowledge_object": `{"kb_id":"k","ko":{"external_id":"%d","content":%s}}`,
+	"kb.search_chunks": `{"kb_ids":["%d"],"query":%s}`, "kb.find_documents": `{"kb_id":"%d","after":%s}`,
 	"secrets.set": `{"name":"s%d","value":%s}`, "audit.log": `{"event":"e%d","details":%s}`, "scheduler.enqueue": `{"operation":"run","params":{"n":%d,"v":%s}}`,
-	"llm.generate_text": `{"n":%d,"prompt":%s}`, "http.fetch": `{"url":"https://a%d.example.com/","json":%s}`, "artifacts.register": `{"name":"%d","content":%s}`,
+	"llm.query_text": `{"model":"m%d","prompt":%s}`, "http.fetch": `{"url":"https://a%d.example.com/","json":%s}`, "artifacts.register": `{"name":"%d","content":%s}`,
 	"session.open": `{"n":%d,"v":%s}`, "operations.call": `{"operation":"good/run","input":{"n":%d,"v":%s}}`, "reference_data.get": `{"name":"%d","v":%s}`,
-	"rate_limit.take": `{"name":"%d","v":%s}`, "query.list": `{"n":%d,"v":%s}`, "ocr.extract_text": `{"n":%d,"file":%s}`, "identity.lookup": `{"n":%d,"v":%s}`,
+	"rate_limit.take": `{"name":"%d","v":%s}`, "query.list": `{"n":%d,"v":%s}`, "ocr.extract_text": `{"n":%d,"file":%s}`,
+	"identity.lookup": `{"n":%d,"value":%s}`, "auth.resolve": `{"provider":"p%d","subject":%s}`,
 }
 
 // flood asks, with 48 requests open at a time, whatever the host says.
@@ -71,7 +75,12 @@ func (p *peer) flood(value func(n int) string) {
 	for n := range p.num(2) {
 		open <- struct{}{}
 		args := fmt.Sprintf(requests[p.arg(0)], n, text)
-		write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"f","method":%s,"params":{"call":%q,"args":%s}}`+"\n", name, p.call.Params.Call, args))
+		if p.arg(0) == "operations.call" { // it has its members beside the token
+			args = args[1:]
+		} else {
+			args = `"args":` + args + "}"
+		}
+		write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"f","method":%s,"params":{"call":%q,%s}`+"\n", name, p.call.Params.Call, args))
 	}
 	<-done
 	p.rest("1")
