@@ -23,14 +23,15 @@ type link struct {
 	tree, place string
 }
 
-// linkTo looks at the path, which should be absolute.
-func linkTo(path string) link {
+// linkTo looks at the path, which should be absolute, of what is in named: the
+// package is not wider than that, whatever the files say (see [dialect.TreeIn]).
+func linkTo(path, named string) link {
 	if slices.Contains(dialect.Extensions, filepath.Ext(path)) {
 		if info, err := os.Stat(path); err != nil || !info.IsDir() {
 			return link{path: path, file: true, tree: filepath.Dir(path)}
 		}
 	}
-	tree, place := dialect.Tree(path)
+	tree, place := dialect.TreeIn(path, named)
 	return link{path: path, tree: tree, place: place}
 }
 
@@ -45,7 +46,7 @@ func packageDir(r Record) string {
 	if json.Unmarshal(r.Manifest, &m) == nil && m.Dir != "" { // as it was when the manifest was read
 		return strings.TrimSuffix(r.Path, string(filepath.Separator)+filepath.FromSlash(m.Dir))
 	}
-	if l := linkTo(r.Path); l.file {
+	if l := linkTo(r.Path, r.Path); l.file {
 		return l.tree
 	}
 	return r.Path
@@ -131,7 +132,7 @@ func unreadable(err error) error {
 func (r *Registry) liveDev(path string) *live {
 	l := newLive()
 	l.look = func(ctx context.Context, now *version) (*release, error) {
-		to := linkTo(path) // a tool may move into a tree, or out of it
+		to := linkTo(path, packageDir(now.record)) // a tool may move within what was linked, and no further
 		seen, err := to.stamp()
 		if err != nil {
 			return nil, unreadable(err)
