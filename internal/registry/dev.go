@@ -56,9 +56,9 @@ func (l link) dir() string { return l.tree }
 
 // files returns what counts as the package. Of a source file that is only
 // itself: what lies beside it may be anything.
-func (l link) files(root *os.Root) ([]file, error) {
+func (l link) files(ctx context.Context, root *os.Root) ([]file, error) {
 	if !l.file {
-		return scan(root.FS(), false)
+		return scan(ctx, root.FS(), false)
 	}
 	name := filepath.Base(l.path)
 	info, err := root.Lstat(name)
@@ -72,30 +72,30 @@ func (l link) files(root *os.Root) ([]file, error) {
 }
 
 // stamp tells whether anything may have changed.
-func (l link) stamp() (stamp, error) {
+func (l link) stamp(ctx context.Context) (stamp, error) {
 	root, err := os.OpenRoot(l.dir())
 	if err != nil {
 		return stamp{}, err
 	}
 	defer root.Close()
-	files, err := l.files(root)
+	files, err := l.files(ctx, root)
 	if err != nil {
 		return stamp{}, err
 	}
 	return stampOf(files), nil
 }
 
-func (l link) digest() (string, error) {
+func (l link) digest(ctx context.Context) (string, error) {
 	root, err := os.OpenRoot(l.dir())
 	if err != nil {
 		return "", err
 	}
 	defer root.Close()
-	files, err := l.files(root)
+	files, err := l.files(ctx, root)
 	if err != nil {
 		return "", err
 	}
-	return digestOf(root, files)
+	return digestOf(ctx, root, files)
 }
 
 func (l link) manifest() (*plugin.Manifest, error) {
@@ -107,7 +107,7 @@ func (l link) manifest() (*plugin.Manifest, error) {
 
 // load reads what is linked and asks its code for the rest.
 func (r *Registry) load(ctx context.Context, l link) (plugin.Package, *plugin.Manifest, error) {
-	digest, err := l.digest()
+	digest, err := l.digest(ctx)
 	if err != nil {
 		return plugin.Package{}, nil, unreadable(err)
 	}
@@ -133,7 +133,7 @@ func (r *Registry) liveDev(path string) *live {
 	l := newLive()
 	l.look = func(ctx context.Context, now *version) (*release, error) {
 		to := linkTo(path, packageDir(now.record)) // a tool may move within what was linked, and no further
-		seen, err := to.stamp()
+		seen, err := to.stamp(ctx)
 		if err != nil {
 			return nil, unreadable(err)
 		}
@@ -154,7 +154,7 @@ func (r *Registry) liveDev(path string) *live {
 // follow returns the release that the files are now, nil if they are still
 // those of the one there is.
 func (r *Registry) follow(ctx context.Context, to link, now *version) (*release, error) {
-	digest, err := to.digest()
+	digest, err := to.digest(ctx)
 	if err != nil {
 		return nil, unreadable(err)
 	}

@@ -76,16 +76,20 @@ func (r *Registry) register(ctx context.Context, path string, o RegisterOptions)
 		if o.Dev {
 			return RegisterReport{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is a package file, and those cannot be linked: unpack it and link the directory", path)
 		}
-		dir, inside, err := r.shelf.unpackFile(path)
-		if err != nil {
+		dir, inside, err := r.shelf.unpackFile(ctx, path)
+		if err != nil && ctx.Err() != nil {
+			return RegisterReport{}, context.Cause(ctx)
+		} else if err != nil {
 			return RegisterReport{}, err
 		}
 		defer remove(dir)
 		root = inside
 		source = fromFile(path, inside)
 	}
-	named, paths, err := find(root, o.Dev)
-	if err != nil {
+	named, paths, err := find(ctx, root, o.Dev)
+	if err != nil && ctx.Err() != nil {
+		return RegisterReport{}, context.Cause(ctx)
+	} else if err != nil {
 		return RegisterReport{}, err
 	}
 	if len(paths) > 1 && (o.ID != "" || o.DisplayName != "" || o.Description != "") {
@@ -151,13 +155,13 @@ const maxTreeDepth = 6
 
 // find returns the absolute path that path stands for, and those of the plugins
 // in it.
-func find(path string, dev bool) (named string, paths []string, err error) {
+func find(ctx context.Context, path string, dev bool) (named string, paths []string, err error) {
 	if named, err = filepath.Abs(path); err != nil {
 		return "", nil, err
 	}
 	if info, err := os.Stat(named); err == nil && info.IsDir() {
 		named = unlinked(named)
-		paths, err = findTree(named)
+		paths, err = findTree(ctx, named)
 		return named, paths, err
 	}
 	return named, []string{named}, isSource(named, dev)
@@ -195,11 +199,11 @@ func unlinked(path string) string {
 // itself included, but none inside another. Symbolic links are not followed: root
 // must be none. Of Event Mill, what is in a directory whose name begins with _ is
 // no tool.
-func findTree(root string) ([]string, error) {
+func findTree(ctx context.Context, root string) ([]string, error) {
 	var found []string
 	seen := 0
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
+		if err = cmp.Or(ctx.Err(), err); err != nil {
 			return err
 		}
 		if seen++; seen > maxFiles {
@@ -244,7 +248,7 @@ func underscored(root, path string) bool {
 // from source.
 func (r *Registry) install(ctx context.Context, copies *copies, dir, named, source string, o RegisterOptions) (Registered, error) {
 	tree, place := dialect.TreeIn(dir, named)
-	copied, err := copies.of(tree)
+	copied, err := copies.of(ctx, tree)
 	if err != nil {
 		return Registered{}, err
 	}
@@ -275,7 +279,7 @@ func (r *Registry) install(ctx context.Context, copies *copies, dir, named, sour
 			return plugin.Errorf(plugin.CodeInvalidInput, "%s is registered with other files: bump the version, or replace it with --force, or `plugins delete %s` first",
 				label(record.Name, record.Version), label(record.Name, record.Version))
 		}
-		if err := copied.keep(); err != nil {
+		if err := copied.keep(ctx); err != nil {
 			return fmt.Errorf("installing %s: %w", label(record.Name, record.Version), err)
 		}
 		if same := replaced; same.has(record) {

@@ -37,8 +37,8 @@ func TestAPackageIsNoWiderThanWhatWasNamed(t *testing.T) {
 		named        string
 		beside       string // a file that makes the directory of canaries a home
 	}{
-		"the tool itself":                              {tool: "evil/tool", pillar: "evil", named: "evil/tool"},
-		"the repository":                               {tool: "evil/tool", pillar: "evil", named: "evil"},
+		"the tool itself": {tool: "evil/tool", pillar: "evil", named: "evil/tool"},
+		"the repository":  {tool: "evil/tool", pillar: "evil", named: "evil"},
 		"the repository, with a pillar of the five":    {tool: "log_analysis/tool", pillar: "log_analysis", named: "log_analysis"},
 		"another pillar than the directory":            {tool: "risk_assessment/tool", pillar: "other", named: "risk_assessment/tool"},
 		"a repository with its manifest at the top":    {tool: "home/evil", pillar: "home", named: "home/evil"},
