@@ -50,6 +50,7 @@ func Run(ctx context.Context, path string, o Options) (_ Report, err error) {
 		}
 	}
 	report, err := h.Registry.Register(ctx, path, registry.RegisterOptions{Dev: true, Enable: true})
+	c.named = report.Named
 	for _, f := range report.Failed {
 		switch {
 		case dialect.IsEventMill(f.Path):
@@ -95,6 +96,7 @@ type checker struct {
 	host    *host
 	options Options
 	report  Report
+	named   string // the directory that is checked; "" where it could not be read
 }
 
 func (c *checker) add(name, check string, outcome Outcome, format string, args ...any) {

@@ -195,7 +195,7 @@ var departureRows = map[string]string{millManifest: "EM-04", millPillar: "EM-02"
 
 // departures returns where the manifest departs from its schema, by check.
 func (t *mill) departures() (map[string][]finding, error) {
-	refused, tolerated, err := dialect.Strict(t.dir)
+	refused, tolerated, err := dialect.Strict(t.dir, t.named)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +227,7 @@ func (t *mill) departures() (map[string][]finding, error) {
 		}
 	}
 	if len(refused) == 0 && len(by[millPillar]) == 0 {
-		if _, place := dialect.Tree(t.dir); place == "" {
+		if _, place := dialect.TreeIn(t.dir, t.named); place == "" {
 			by[millPillar] = append(by[millPillar], doubtful("", "it stands in no tree; the contract has it in plugins/%s/%s", t.text("pillar"), t.text("tool_name")))
 		}
 	}

@@ -128,7 +128,7 @@ func (j judge) program(path string, by naming, depth int) ([]string, error) {
 	var needs []string
 	switch {
 	case own:
-	case !ofSystem && (by == byPackage || by == byManifest && !runnable(real)):
+	case !ofSystem && (by == byPackage || by == byManifest && !j.mayName(real)):
 		return nil, j.refusal(path, "program")
 	case by == byConfig && !ofSystem:
 		needs = append(needs, path)
@@ -157,6 +157,27 @@ func (j judge) program(path string, by naming, depth int) ([]string, error) {
 	}
 	more, _ := follow(systemLibraries(), func(file string) bool { return !j.hidden(file) }, real)
 	return append(needs, more...), nil
+}
+
+// programPrefixes are where an administrator installs programs, each with what it
+// needs beside it.
+var programPrefixes = []string{"/usr", "/opt"}
+
+// mayName reports whether a manifest may name a program of no package by its
+// absolute path: one that the system or an administrator installed, one of a
+// chosen interpreter, or the host's own. A binding may name any.
+func (j judge) mayName(real string) bool {
+	return runnable(real) && (beneathAny(real, programPrefixes) || j.ofInterpreter(real) || isHost(real))
+}
+
+// isHost reports whether a path without links is that of this very program.
+func isHost(real string) bool {
+	self, err := os.Executable()
+	if err != nil {
+		return false
+	}
+	self, err = filepath.EvalSymlinks(self)
+	return err == nil && real == self
 }
 
 // runnable reports whether a file is a program: executable, and in a form that

@@ -111,11 +111,7 @@ func TestWhatAPackageNamesIsNeitherRunNorShown(t *testing.T) {
 			"argument by a link": {"sh", s.pkg + "/link"}, "argument in a linked directory": {"sh", s.pkg + "/linked/key"},
 		} {
 			reads, _ := s.reads(t, command(argv...))
-			kept := []string{s.home, s.hide, s.elsewhere}
-			if strings.HasPrefix(name, "program") { // elsewhere it may be run, as the plugin that it is
-				kept = kept[:2]
-			}
-			t.Run(name+" in "+place, func(t *testing.T) { s.holds(t, reads, kept...) })
+			t.Run(name+" in "+place, func(t *testing.T) { s.holds(t, reads, s.home, s.hide, s.elsewhere) })
 		}
 		for name, f := range map[string]forged{
 			"loader": {loader: dir + "/lib.so"}, "key as loader": {loader: dir + "/key"},
@@ -186,7 +182,7 @@ func TestAForgedVirtualEnvironmentIsNotRun(t *testing.T) {
 		s.put(t, "main", "#!"+env+"/bin/python3\n")
 		for _, m := range []*plugin.Manifest{command("./main"), command(env+"/bin/python3", "./main")} {
 			reads, _ := s.reads(t, m)
-			s.holds(t, reads, s.home, s.hide)
+			s.holds(t, reads, s.home, s.hide, s.elsewhere)
 		}
 	}
 }
@@ -221,6 +217,10 @@ func TestWhatMayBeNamedIsShown(t *testing.T) {
 		m.Runner.Binding = &plugin.Binding{}
 		return m
 	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.put(t, "second.so", string(forged{}.bytes()))
 	s.put(t, "main", string(forged{runpath: []string{"$ORIGIN"}, needed: []string{"second.so", "libc.so.6"}}.bytes()))
 	for name, c := range map[string]struct {
@@ -229,6 +229,7 @@ func TestWhatMayBeNamedIsShown(t *testing.T) {
 	}{
 		"a library of the package":         {command("./main"), s.pkg + "/second.so"},
 		"a program of the system":          {command("/bin/sh", "-c", "true"), "/bin/sh"},
+		"the host itself":                  {command(self), self},
 		"a file of the system":             {command("sh", "/usr/lib/os-release"), "/usr/lib/os-release"},
 		"a program of the system, by name": {command("sh"), "/usr/bin"},
 		"a bound program":                  {bound(s.elsewhere + "/bin/node"), s.elsewhere + "/bin"},

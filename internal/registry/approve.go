@@ -194,7 +194,7 @@ func (r *Registry) review(ctx context.Context, v *version, ask bool) (Review, *p
 		}
 	}
 	after := difference.Side{Manifest: m}
-	if after.Files, err = listFiles(v.pkg.Dir); err != nil {
+	if after.Files, err = listFiles(ctx, v.pkg.Dir); err != nil {
 		return review, nil, err
 	}
 	before := difference.Side{}
@@ -207,10 +207,12 @@ func (r *Registry) review(ctx context.Context, v *version, ask bool) (Review, *p
 			return review, nil, err
 		}
 		// Files that are not what was approved are nothing to compare with.
-		if found, err := digestDir(base.pkg.Dir, true); err == nil && found == base.record.Digest {
-			if before.Files, err = listFiles(base.pkg.Dir); err != nil {
+		if found, err := digestDir(ctx, base.pkg.Dir, true); err == nil && found == base.record.Digest {
+			if before.Files, err = listFiles(ctx, base.pkg.Dir); err != nil {
 				return review, nil, err
 			}
+		} else if ctx.Err() != nil {
+			return review, nil, ctx.Err()
 		}
 	}
 	if review.Difference, err = difference.Between(before, after); err != nil {
@@ -221,19 +223,19 @@ func (r *Registry) review(ctx context.Context, v *version, ask bool) (Review, *p
 }
 
 // listFiles hashes the files of an installed package one by one.
-func listFiles(dir string) ([]difference.File, error) {
+func listFiles(ctx context.Context, dir string) ([]difference.File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	files, err := scan(root.FS(), true)
+	files, err := scan(ctx, root.FS(), true)
 	if err != nil {
 		return nil, err
 	}
 	list := make([]difference.File, 0, len(files))
 	for _, f := range files {
-		content, err := hashIn(root, f)
+		content, err := hashIn(ctx, root, f)
 		if err != nil {
 			return nil, err
 		}

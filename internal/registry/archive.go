@@ -50,7 +50,7 @@ func (r *Registry) lend(ctx context.Context, p staged) (ref string, err error) {
 		return "", refused("a package is at most %d MiB large where nodes share a database, which keeps it for all of them; this one has %d MiB: let it fetch what is large when it runs",
 			maxArchived>>20, (p.size+1<<20-1)>>20)
 	}
-	if ref, err = r.archive.Keep(ctx, func(w io.Writer) error { return pack(w, p.dir) }); err != nil {
+	if ref, err = r.archive.Keep(ctx, func(w io.Writer) error { return pack(ctx, w, p.dir) }); err != nil {
 		return "", fmt.Errorf("keeping the package for the other nodes: %w", err)
 	}
 	return ref, nil
@@ -77,7 +77,7 @@ func (r *Registry) bring(ctx context.Context, digest string) error {
 	if err != nil {
 		return fmt.Errorf("fetching the files of %s: %w", record.title(), err)
 	}
-	fetched, err := r.shelf.unpack(from)
+	fetched, err := r.shelf.unpack(ctx, from)
 	if err != nil {
 		return fmt.Errorf("fetching the files of %s: %w", record.title(), err)
 	}
@@ -85,31 +85,31 @@ func (r *Registry) bring(ctx context.Context, digest string) error {
 	if fetched.digest != digest {
 		return errChanged
 	}
-	return r.shelf.keep(fetched)
+	return r.shelf.keep(ctx, fetched)
 }
 
 // pack writes the package in dir as a tar that depends on nothing but what its
 // digest covers.
-func pack(w io.Writer, dir string) error {
+func pack(ctx context.Context, w io.Writer, dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	files, err := scan(root.FS(), true)
+	files, err := scan(ctx, root.FS(), true)
 	if err != nil {
 		return err
 	}
 	to := tar.NewWriter(w)
 	for _, f := range files {
-		if err := packFile(to, root, f); err != nil {
+		if err := packFile(ctx, to, root, f); err != nil {
 			return err
 		}
 	}
 	return to.Close()
 }
 
-func packFile(to *tar.Writer, root *os.Root, f file) error {
+func packFile(ctx context.Context, to *tar.Writer, root *os.Root, f file) error {
 	from, err := open(root, f)
 	if err != nil {
 		return err
@@ -118,11 +118,11 @@ func packFile(to *tar.Writer, root *os.Root, f file) error {
 	if err := to.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: f.name, Size: f.info.Size(), Mode: int64(f.mode())}); err != nil {
 		return err
 	}
-	return copyExactly(to, from, f)
+	return copyExactly(ctx, to, from, f)
 }
 
 // unpack stages what pack wrote. What it cannot have written is errChanged.
-func (s shelf) unpack(r io.Reader) (_ staged, err error) {
+func (s shelf) unpack(ctx context.Context, r io.Reader) (_ staged, err error) {
 	p, err := s.begin()
 	if err != nil {
 		return staged{}, err
@@ -137,7 +137,7 @@ func (s shelf) unpack(r io.Reader) (_ staged, err error) {
 		header, err := from.Next()
 		switch {
 		case err == io.EOF:
-			return p.finish()
+			return p.finish(ctx)
 		case errors.Is(err, tar.ErrHeader), errors.Is(err, tar.ErrInsecurePath), errors.Is(err, io.ErrUnexpectedEOF):
 			return staged{}, fmt.Errorf("%w: %w", errChanged, err)
 		case err != nil:
@@ -147,7 +147,7 @@ func (s shelf) unpack(r io.Reader) (_ staged, err error) {
 			return staged{}, errChanged
 		}
 		last = header.Name
-		err = p.add(file{header.Name, header.FileInfo()}, func(file) (io.ReadCloser, error) { return io.NopCloser(from), nil })
+		err = p.add(ctx, file{header.Name, header.FileInfo()}, func(file) (io.ReadCloser, error) { return io.NopCloser(from), nil })
 		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ENOTDIR) { // a file's name is a directory's too
 			err = fmt.Errorf("%w: %w", errChanged, err)
 		}

@@ -124,7 +124,7 @@ func (p program) stamp() stamp {
 }
 
 // digest hashes the files and the terms they are bound on.
-func (p program) digest(terms []byte) (string, error) {
+func (p program) digest(ctx context.Context, terms []byte) (string, error) {
 	form, err := canon.Form(terms)
 	if err != nil {
 		return "", err
@@ -132,7 +132,10 @@ func (p program) digest(terms []byte) (string, error) {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "binding %s\n", form)
 	for _, path := range p.files() {
-		content, err := hashFile(path)
+		content, err := hashFile(ctx, path)
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
 		if err != nil {
 			content = "unreadable" // launching it will say why
 		}
@@ -141,7 +144,7 @@ func (p program) digest(terms []byte) (string, error) {
 	return digestPrefix + hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-func hashFile(path string) (string, error) {
+func hashFile(ctx context.Context, path string) (string, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
 	if err != nil {
 		return "", err
@@ -151,7 +154,7 @@ func hashFile(path string) (string, error) {
 		return "", errors.Join(err, errChanged)
 	}
 	sum := sha256.New()
-	if _, err := io.Copy(sum, io.LimitReader(f, maxBytes)); err != nil {
+	if _, err := io.Copy(sum, until{ctx, io.LimitReader(f, maxBytes)}); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
@@ -160,13 +163,13 @@ func hashFile(path string) (string, error) {
 // liveBinding follows the programs of a binding.
 func liveBinding(command []string, terms []byte) *live {
 	l := newLive()
-	l.look = func(_ context.Context, now *version) (*release, error) {
+	l.look = func(ctx context.Context, now *version) (*release, error) {
 		p := findProgram(command)
 		seen := p.stamp()
 		if seen == l.stamp {
 			return nil, nil
 		}
-		digest, err := p.digest(terms)
+		digest, err := p.digest(ctx, terms)
 		if err != nil {
 			return nil, fmt.Errorf("hashing the program of %s: %w", now.record.Name, err)
 		}

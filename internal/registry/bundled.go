@@ -50,7 +50,7 @@ func (r *Registry) bundleOne(ctx context.Context, tree fs.FS, dir string) error 
 	if err != nil {
 		return err
 	}
-	digest, err := digestFS(sub)
+	digest, err := digestFS(ctx, sub)
 	if err != nil {
 		return err
 	}
@@ -58,13 +58,13 @@ func (r *Registry) bundleOne(ctx context.Context, tree fs.FS, dir string) error 
 	if known && r.shelf.has(digest) {
 		return nil
 	}
-	copied, err := r.shelf.stageFS(sub)
+	copied, err := r.shelf.stageFS(ctx, sub)
 	if err != nil {
 		return err
 	}
 	defer remove(copied.dir) // gone already where it was kept
 	if known {
-		return r.shelf.keep(copied)
+		return r.shelf.keep(ctx, copied)
 	}
 	m, err := dialect.ReadIn(copied.dir, "") // a package by itself, whatever stands around it
 	if err != nil {
@@ -77,7 +77,7 @@ func (r *Registry) bundleOne(ctx context.Context, tree fs.FS, dir string) error 
 	return r.change(ctx, func() error {
 		ix := r.index.Load()
 		if ix.bundled(digest) { // another node was faster
-			return r.shelf.keep(copied)
+			return r.shelf.keep(ctx, copied)
 		}
 		record := Record{
 			Name: m.Name, Version: m.Version, Digest: copied.digest, Path: r.shelf.path(copied.digest), Archive: archive,
@@ -100,7 +100,7 @@ func (r *Registry) bundleOne(ctx context.Context, tree fs.FS, dir string) error 
 		if off {
 			record.State = Disabled
 		}
-		if err := r.shelf.keep(copied); err != nil {
+		if err := r.shelf.keep(ctx, copied); err != nil {
 			return err
 		}
 		replaced := ix.version(m.Name, m.Version)

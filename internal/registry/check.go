@@ -40,10 +40,12 @@ func (r *Registry) CheckPackage(ctx context.Context, pkg plugin.Package) error {
 	case err != nil:
 		return plugin.AsError(err)
 	}
-	err := r.checkOf(pkg.Digest).run(pkg)
+	err := r.checkOf(pkg.Digest).run(ctx, pkg)
 	switch {
 	case err == nil:
 		return nil
+	case ctx.Err() != nil: // the files were not read to their end
+		return context.Cause(ctx)
 	case tampered(err):
 		return r.hold(pkg.Digest)
 	default:
@@ -62,10 +64,10 @@ func (r *Registry) checkOf(digest string) *check {
 	return c
 }
 
-func (c *check) run(pkg plugin.Package) error {
+func (c *check) run(ctx context.Context, pkg plugin.Package) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before, err := stampDir(pkg.Dir, true)
+	before, err := stampDir(ctx, pkg.Dir, true)
 	if err != nil {
 		return err
 	}
@@ -73,11 +75,11 @@ func (c *check) run(pkg plugin.Package) error {
 		return nil
 	}
 	c.good = false
-	found, err := digestDir(pkg.Dir, true)
+	found, err := digestDir(ctx, pkg.Dir, true)
 	if err != nil {
 		return err
 	}
-	after, err := stampDir(pkg.Dir, true)
+	after, err := stampDir(ctx, pkg.Dir, true)
 	if err != nil {
 		return err
 	}

@@ -22,11 +22,11 @@ type copied struct {
 }
 
 // of returns the copy of the package in dir.
-func (c *copies) of(dir string) (*copied, error) {
+func (c *copies) of(ctx context.Context, dir string) (*copied, error) {
 	if done, there := c.made[dir]; there {
 		return done, nil
 	}
-	made, err := c.registry.shelf.stageDir(dir)
+	made, err := c.registry.shelf.stageDir(ctx, dir)
 	if err != nil {
 		return nil, unreadable(fmt.Errorf("copying %s: %w", dir, err))
 	}
@@ -64,11 +64,11 @@ func (c *copied) lent(ctx context.Context) (archive string, err error) {
 }
 
 // keep puts the copy on the shelf, once.
-func (c *copied) keep() error {
+func (c *copied) keep(ctx context.Context) error {
 	if c.kept && c.registry.shelf.has(c.digest) {
 		return nil
 	}
-	if err := c.registry.shelf.keep(c.staged); err != nil {
+	if err := c.registry.shelf.keep(ctx, c.staged); err != nil {
 		return err
 	}
 	c.kept = true

@@ -23,14 +23,15 @@ type link struct {
 	tree, place string
 }
 
-// linkTo looks at the path, which should be absolute.
-func linkTo(path string) link {
+// linkTo looks at the path, which should be absolute, of what is in named: the
+// package is not wider than that, whatever the files say (see [dialect.TreeIn]).
+func linkTo(path, named string) link {
 	if slices.Contains(dialect.Extensions, filepath.Ext(path)) {
 		if info, err := os.Stat(path); err != nil || !info.IsDir() {
 			return link{path: path, file: true, tree: filepath.Dir(path)}
 		}
 	}
-	tree, place := dialect.Tree(path)
+	tree, place := dialect.TreeIn(path, named)
 	return link{path: path, tree: tree, place: place}
 }
 
@@ -45,7 +46,7 @@ func packageDir(r Record) string {
 	if json.Unmarshal(r.Manifest, &m) == nil && m.Dir != "" { // as it was when the manifest was read
 		return strings.TrimSuffix(r.Path, string(filepath.Separator)+filepath.FromSlash(m.Dir))
 	}
-	if l := linkTo(r.Path); l.file {
+	if l := linkTo(r.Path, r.Path); l.file {
 		return l.tree
 	}
 	return r.Path
@@ -55,9 +56,9 @@ func (l link) dir() string { return l.tree }
 
 // files returns what counts as the package. Of a source file that is only
 // itself: what lies beside it may be anything.
-func (l link) files(root *os.Root) ([]file, error) {
+func (l link) files(ctx context.Context, root *os.Root) ([]file, error) {
 	if !l.file {
-		return scan(root.FS(), false)
+		return scan(ctx, root.FS(), false)
 	}
 	name := filepath.Base(l.path)
 	info, err := root.Lstat(name)
@@ -71,30 +72,30 @@ func (l link) files(root *os.Root) ([]file, error) {
 }
 
 // stamp tells whether anything may have changed.
-func (l link) stamp() (stamp, error) {
+func (l link) stamp(ctx context.Context) (stamp, error) {
 	root, err := os.OpenRoot(l.dir())
 	if err != nil {
 		return stamp{}, err
 	}
 	defer root.Close()
-	files, err := l.files(root)
+	files, err := l.files(ctx, root)
 	if err != nil {
 		return stamp{}, err
 	}
 	return stampOf(files), nil
 }
 
-func (l link) digest() (string, error) {
+func (l link) digest(ctx context.Context) (string, error) {
 	root, err := os.OpenRoot(l.dir())
 	if err != nil {
 		return "", err
 	}
 	defer root.Close()
-	files, err := l.files(root)
+	files, err := l.files(ctx, root)
 	if err != nil {
 		return "", err
 	}
-	return digestOf(root, files)
+	return digestOf(ctx, root, files)
 }
 
 func (l link) manifest() (*plugin.Manifest, error) {
@@ -106,7 +107,7 @@ func (l link) manifest() (*plugin.Manifest, error) {
 
 // load reads what is linked and asks its code for the rest.
 func (r *Registry) load(ctx context.Context, l link) (plugin.Package, *plugin.Manifest, error) {
-	digest, err := l.digest()
+	digest, err := l.digest(ctx)
 	if err != nil {
 		return plugin.Package{}, nil, unreadable(err)
 	}
@@ -131,8 +132,8 @@ func unreadable(err error) error {
 func (r *Registry) liveDev(path string) *live {
 	l := newLive()
 	l.look = func(ctx context.Context, now *version) (*release, error) {
-		to := linkTo(path) // a tool may move into a tree, or out of it
-		seen, err := to.stamp()
+		to := linkTo(path, packageDir(now.record)) // a tool may move within what was linked, and no further
+		seen, err := to.stamp(ctx)
 		if err != nil {
 			return nil, unreadable(err)
 		}
@@ -153,7 +154,7 @@ func (r *Registry) liveDev(path string) *live {
 // follow returns the release that the files are now, nil if they are still
 // those of the one there is.
 func (r *Registry) follow(ctx context.Context, to link, now *version) (*release, error) {
-	digest, err := to.digest()
+	digest, err := to.digest(ctx)
 	if err != nil {
 		return nil, unreadable(err)
 	}

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -32,10 +33,10 @@ func (d digest) add(f file, content []byte) {
 func (d digest) String() string { return digestPrefix + hex.EncodeToString(d.lines.Sum(nil)) }
 
 // digestOf hashes files of the directory root.
-func digestOf(root *os.Root, files []file) (string, error) {
+func digestOf(ctx context.Context, root *os.Root, files []file) (string, error) {
 	sum := newDigest()
 	for _, f := range files {
-		content, err := hashIn(root, f)
+		content, err := hashIn(ctx, root, f)
 		if err != nil {
 			return "", err
 		}
@@ -45,42 +46,42 @@ func digestOf(root *os.Root, files []file) (string, error) {
 }
 
 // hashIn hashes the content of one file of the directory root.
-func hashIn(root *os.Root, f file) ([]byte, error) {
+func hashIn(ctx context.Context, root *os.Root, f file) ([]byte, error) {
 	opened, err := open(root, f)
 	if err != nil {
 		return nil, err
 	}
 	defer opened.Close()
 	content := sha256.New()
-	if err := copyExactly(content, opened, f); err != nil {
+	if err := copyExactly(ctx, content, opened, f); err != nil {
 		return nil, err
 	}
 	return content.Sum(nil), nil
 }
 
 // digestDir hashes the package in dir; with all set, nothing is skipped.
-func digestDir(dir string, all bool) (string, error) {
+func digestDir(ctx context.Context, dir string, all bool) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return "", err
 	}
 	defer root.Close()
-	files, err := scan(root.FS(), all)
+	files, err := scan(ctx, root.FS(), all)
 	if err != nil {
 		return "", err
 	}
-	return digestOf(root, files)
+	return digestOf(ctx, root, files)
 }
 
 // digestFS hashes a package that is not on disk.
-func digestFS(tree fs.FS) (string, error) {
-	files, err := scan(tree, false)
+func digestFS(ctx context.Context, tree fs.FS) (string, error) {
+	files, err := scan(ctx, tree, false)
 	if err != nil {
 		return "", err
 	}
 	sum, buffer := newDigest(), make([]byte, 64<<10)
 	for _, f := range files {
-		content, err := hashThrough(buffer, tree, f.name)
+		content, err := hashThrough(ctx, buffer, tree, f.name)
 		if err != nil {
 			return "", err
 		}
@@ -91,14 +92,14 @@ func digestFS(tree fs.FS) (string, error) {
 
 // hashThrough reads a file through the buffer, and never as a whole: a host does
 // this to all that it brings along, at each start.
-func hashThrough(buffer []byte, tree fs.FS, name string) ([]byte, error) {
+func hashThrough(ctx context.Context, buffer []byte, tree fs.FS, name string) ([]byte, error) {
 	file, err := tree.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
 	sum := sha256.New()
-	if _, err := io.CopyBuffer(sum, struct{ io.Reader }{file}, buffer); err != nil {
+	if _, err := io.CopyBuffer(sum, until{ctx, file}, buffer); err != nil {
 		return nil, err
 	}
 	return sum.Sum(nil), nil

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 )
@@ -15,7 +16,7 @@ func Unpack(dir string, data []byte) error {
 	if err := os.WriteFile(file, data, 0o600); err != nil {
 		return err
 	}
-	to, _, err := s.unpackFile(file)
+	to, _, err := s.unpackFile(context.Background(), file)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"compress/flate"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -57,8 +58,8 @@ type packedFile struct {
 
 // unpackFile puts what a package file holds into a directory of its own, and
 // returns the place in it that plugins are looked for. Nothing stays where it
-// fails; otherwise the caller removes dir.
-func (s shelf) unpackFile(from string) (dir, root string, err error) {
+// fails or ctx ends; otherwise the caller removes dir.
+func (s shelf) unpackFile(ctx context.Context, from string) (dir, root string, err error) {
 	file, err := os.OpenFile(from, os.O_RDONLY|nonblock, 0) // a named pipe is not waited for
 	if err != nil {
 		return "", "", refused("%s cannot be read: %w", from, err)
@@ -96,7 +97,7 @@ func (s shelf) unpackFile(from string) (dir, root string, err error) {
 	if packedSuffix(from) == ".zip" {
 		read = readZip
 	}
-	if err := read(file, info.Size(), packedSuffix(from), func(f packedFile, content io.Reader) error { return unpackOne(to, f, content) }); err != nil {
+	if err := read(ctx, file, info.Size(), packedSuffix(from), func(f packedFile, content io.Reader) error { return unpackOne(to, f, until{ctx, content}) }); err != nil {
 		return dir, root, notUnpacked(from, err)
 	}
 	root, err = oneTop(from, root)

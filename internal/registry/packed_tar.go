@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"hash"
 	"io"
@@ -14,12 +15,12 @@ import (
 
 // readTar reads a tar twice: the first time all of it is looked at, and the
 // second time each file is given to visit.
-func readTar(file *os.File, size int64, suffix string, visit func(packedFile, io.Reader) error) error {
+func readTar(ctx context.Context, file *os.File, size int64, suffix string, visit func(packedFile, io.Reader) error) error {
 	for _, visit := range []func(packedFile, io.Reader) error{look, visit} {
 		if _, err := file.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
-		if err := walkTar(io.LimitReader(file, size), size, suffix != ".tar", visit); err != nil {
+		if err := walkTar(ctx, io.LimitReader(file, size), size, suffix != ".tar", visit); err != nil {
 			return err
 		}
 	}
@@ -32,7 +33,7 @@ func look(_ packedFile, content io.Reader) error {
 	return err
 }
 
-func walkTar(file io.Reader, size int64, zipped bool, visit func(packedFile, io.Reader) error) error {
+func walkTar(ctx context.Context, file io.Reader, size int64, zipped bool, visit func(packedFile, io.Reader) error) error {
 	in := bufio.NewReader(file)
 	stream := &counted{from: in, most: maxBytes + maxHeaders}
 	if zipped {
@@ -43,7 +44,7 @@ func walkTar(file io.Reader, size int64, zipped bool, visit func(packedFile, io.
 		unzip.Multistream(false) // a second one could hide behind the first
 		stream.from, stream.sent = unzip, size
 	}
-	from, names, total := tar.NewReader(stream), newIntake(), int64(0)
+	from, names, total := tar.NewReader(until{ctx, stream}), newIntake(), int64(0)
 	for {
 		header, err := from.Next()
 		switch {

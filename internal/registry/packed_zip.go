@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"compress/flate"
+	"context"
 	"encoding/binary"
 	"hash/crc32"
 	"io"
@@ -46,7 +47,7 @@ type zipEntry struct {
 }
 
 // readZip reads a zip and gives each file to visit, once all were looked at.
-func readZip(file *os.File, size int64, _ string, visit func(packedFile, io.Reader) error) error {
+func readZip(ctx context.Context, file *os.File, size int64, _ string, visit func(packedFile, io.Reader) error) error {
 	entries, begins, err := zipDirectory(file, size)
 	if err != nil {
 		return err
@@ -55,6 +56,9 @@ func readZip(file *os.File, size int64, _ string, visit func(packedFile, io.Read
 		return err
 	}
 	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if e.name == "" {
 			continue
 		}

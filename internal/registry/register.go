@@ -35,6 +35,7 @@ type RegisterOptions struct {
 
 // A RegisterReport says what became of each plugin under a path.
 type RegisterReport struct {
+	Named      string // the directory that was registered, absolute; "" for none
 	Registered []Registered
 	Failed     []Failed
 }
@@ -75,30 +76,34 @@ func (r *Registry) register(ctx context.Context, path string, o RegisterOptions)
 		if o.Dev {
 			return RegisterReport{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is a package file, and those cannot be linked: unpack it and link the directory", path)
 		}
-		dir, inside, err := r.shelf.unpackFile(path)
-		if err != nil {
+		dir, inside, err := r.shelf.unpackFile(ctx, path)
+		if err != nil && ctx.Err() != nil {
+			return RegisterReport{}, context.Cause(ctx)
+		} else if err != nil {
 			return RegisterReport{}, err
 		}
 		defer remove(dir)
 		root = inside
 		source = fromFile(path, inside)
 	}
-	paths, err := find(root, o.Dev)
-	if err != nil {
+	named, paths, err := find(ctx, root, o.Dev)
+	if err != nil && ctx.Err() != nil {
+		return RegisterReport{}, context.Cause(ctx)
+	} else if err != nil {
 		return RegisterReport{}, err
 	}
 	if len(paths) > 1 && (o.ID != "" || o.DisplayName != "" || o.Description != "") {
 		return RegisterReport{}, plugin.Errorf(plugin.CodeInvalidInput, "%s holds %d plugins: an id, a name or a description can be given to one only", path, len(paths))
 	}
-	var report RegisterReport
+	report := RegisterReport{Named: named}
 	copies := copies{registry: r}
 	defer copies.remove()
 	for _, path := range paths {
 		var one Registered
 		if o.Dev {
-			one, err = r.link(ctx, path, o)
+			one, err = r.link(ctx, path, named, o)
 		} else {
-			one, err = r.install(ctx, &copies, path, source(path), o)
+			one, err = r.install(ctx, &copies, path, named, source(path), o)
 		}
 		switch {
 		case err != nil && ctx.Err() != nil:
@@ -148,26 +153,34 @@ func fromFile(file, root string) func(dir string) string {
 // maxTreeDepth is how far below the path plugins are looked for.
 const maxTreeDepth = 6
 
-// find returns the absolute paths of the plugins that path stands for.
-func find(path string, dev bool) ([]string, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return nil, err
+// find returns the absolute path that path stands for, and those of the plugins
+// in it.
+func find(ctx context.Context, path string, dev bool) (named string, paths []string, err error) {
+	if named, err = filepath.Abs(path); err != nil {
+		return "", nil, err
 	}
+	if info, err := os.Stat(named); err == nil && info.IsDir() {
+		named = unlinked(named)
+		paths, err = findTree(ctx, named)
+		return named, paths, err
+	}
+	return named, []string{named}, isSource(named, dev)
+}
+
+// isSource says why the path is not that of one source file that is linked.
+func isSource(path string, dev bool) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, plugin.Errorf(plugin.CodeInvalidInput, "there is no %s", path)
+		return plugin.Errorf(plugin.CodeInvalidInput, "there is no %s", path)
 	case err != nil:
-		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s cannot be read: %w", path, err)
-	case info.IsDir():
-		return findTree(unlinked(path))
+		return plugin.Errorf(plugin.CodeInvalidInput, "%s cannot be read: %w", path, err)
 	case !info.Mode().IsRegular() || !slices.Contains(dialect.Extensions, filepath.Ext(path)):
-		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s is neither a plugin's directory, nor a package file (%s), nor a source file (%s)", path, strings.Join(packedSuffixes, ", "), strings.Join(dialect.Extensions, ", "))
+		return plugin.Errorf(plugin.CodeInvalidInput, "%s is neither a plugin's directory, nor a package file (%s), nor a source file (%s)", path, strings.Join(packedSuffixes, ", "), strings.Join(dialect.Extensions, ", "))
 	case !dev:
-		return nil, plugin.Errorf(plugin.CodeInvalidInput, "a single file is registered with --dev; give it a manifest to install it")
+		return plugin.Errorf(plugin.CodeInvalidInput, "a single file is registered with --dev; give it a manifest to install it")
 	}
-	return []string{path}, nil
+	return nil
 }
 
 // unlinked returns where a directory is that path names by a symbolic link. The
@@ -186,11 +199,11 @@ func unlinked(path string) string {
 // itself included, but none inside another. Symbolic links are not followed: root
 // must be none. Of Event Mill, what is in a directory whose name begins with _ is
 // no tool.
-func findTree(root string) ([]string, error) {
+func findTree(ctx context.Context, root string) ([]string, error) {
 	var found []string
 	seen := 0
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
+		if err = cmp.Or(ctx.Err(), err); err != nil {
 			return err
 		}
 		if seen++; seen > maxFiles {
@@ -231,10 +244,11 @@ func underscored(root, path string) bool {
 	return err == nil && below != "." && slices.ContainsFunc(strings.Split(below, string(filepath.Separator)), func(name string) bool { return strings.HasPrefix(name, "_") })
 }
 
-// install copies a plugin's package and registers the copy, as one from source.
-func (r *Registry) install(ctx context.Context, copies *copies, dir, source string, o RegisterOptions) (Registered, error) {
-	tree, place := dialect.Tree(dir)
-	copied, err := copies.of(tree)
+// install copies the package of a plugin in named and registers the copy, as one
+// from source.
+func (r *Registry) install(ctx context.Context, copies *copies, dir, named, source string, o RegisterOptions) (Registered, error) {
+	tree, place := dialect.TreeIn(dir, named)
+	copied, err := copies.of(ctx, tree)
 	if err != nil {
 		return Registered{}, err
 	}
@@ -265,7 +279,7 @@ func (r *Registry) install(ctx context.Context, copies *copies, dir, source stri
 			return plugin.Errorf(plugin.CodeInvalidInput, "%s is registered with other files: bump the version, or replace it with --force, or `plugins delete %s` first",
 				label(record.Name, record.Version), label(record.Name, record.Version))
 		}
-		if err := copied.keep(); err != nil {
+		if err := copied.keep(ctx); err != nil {
 			return fmt.Errorf("installing %s: %w", label(record.Name, record.Version), err)
 		}
 		if same := replaced; same.has(record) {
@@ -325,12 +339,13 @@ func (r *Registry) again(ctx context.Context, v *version, archive string, o Regi
 	return Registered{Info: v.info()}, nil
 }
 
-// link registers the author's own copy.
-func (r *Registry) link(ctx context.Context, path string, o RegisterOptions) (Registered, error) {
-	if err := o.mayLink(linkTo(path)); err != nil {
+// link registers the author's own copy, a part of what a person named.
+func (r *Registry) link(ctx context.Context, path, named string, o RegisterOptions) (Registered, error) {
+	to := linkTo(path, named)
+	if err := o.mayLink(to); err != nil {
 		return Registered{}, err
 	}
-	pkg, m, err := r.load(ctx, linkTo(path))
+	pkg, m, err := r.load(ctx, to)
 	if err != nil {
 		return Registered{}, err
 	}

@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -58,13 +60,13 @@ func (f file) mode() fs.FileMode {
 }
 
 // scan returns the files of a package, sorted by name. What a package may not
-// hold is an error that names it. With all set, nothing is skipped.
-func scan(tree fs.FS, all bool) ([]file, error) {
+// hold is an error that names it. With all set, nothing is skipped. It ends with ctx.
+func scan(ctx context.Context, tree fs.FS, all bool) ([]file, error) {
 	var files []file
 	seen, size := 0, int64(0)
 	names := folding{}
 	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
+		if err = cmp.Or(ctx.Err(), err); err != nil {
 			return err
 		}
 		if name == "." {
@@ -149,9 +151,23 @@ func open(root *os.Root, f file) (*os.File, error) {
 
 var errChanged = errors.New("the package changed while it was read")
 
-// copyExactly copies a file whose size is known, no more and no less.
-func copyExactly(w io.Writer, r io.Reader, f file) error {
-	n, err := io.Copy(w, io.LimitReader(r, f.info.Size()+1))
+// An until is a reader that fails once ctx has ended. What it fails with is never
+// what the plugin could have caused, such as a refusal.
+type until struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (u until) Read(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.from.Read(p)
+}
+
+// copyExactly copies a file whose size is known, no more and no less, until ctx ends.
+func copyExactly(ctx context.Context, w io.Writer, r io.Reader, f file) error {
+	n, err := io.Copy(w, until{ctx, io.LimitReader(r, f.info.Size()+1)})
 	switch {
 	case err != nil:
 		return fmt.Errorf("reading %s: %w", f.name, err)

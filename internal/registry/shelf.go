@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -70,24 +71,24 @@ type staged struct {
 }
 
 // stageDir copies the package in dir.
-func (s shelf) stageDir(dir string) (staged, error) {
+func (s shelf) stageDir(ctx context.Context, dir string) (staged, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return staged{}, err
 	}
 	defer root.Close()
-	return s.stage(root.FS(), func(f file) (io.ReadCloser, error) { return open(root, f) })
+	return s.stage(ctx, root.FS(), func(f file) (io.ReadCloser, error) { return open(root, f) })
 }
 
 // stageFS copies a package that is not on disk.
-func (s shelf) stageFS(tree fs.FS) (staged, error) {
-	return s.stage(tree, func(f file) (io.ReadCloser, error) { return tree.Open(f.name) })
+func (s shelf) stageFS(ctx context.Context, tree fs.FS) (staged, error) {
+	return s.stage(ctx, tree, func(f file) (io.ReadCloser, error) { return tree.Open(f.name) })
 }
 
 // stage copies a package. What is hashed is what is written, so that a file
 // which changes meanwhile cannot get past its own digest.
-func (s shelf) stage(tree fs.FS, open func(file) (io.ReadCloser, error)) (_ staged, err error) {
-	files, err := scan(tree, false)
+func (s shelf) stage(ctx context.Context, tree fs.FS, open func(file) (io.ReadCloser, error)) (_ staged, err error) {
+	files, err := scan(ctx, tree, false)
 	if err != nil {
 		return staged{}, err
 	}
@@ -101,11 +102,11 @@ func (s shelf) stage(tree fs.FS, open func(file) (io.ReadCloser, error)) (_ stag
 		}
 	}()
 	for _, f := range files {
-		if err := p.add(f, open); err != nil {
+		if err := p.add(ctx, f, open); err != nil {
 			return staged{}, err
 		}
 	}
-	return p.finish()
+	return p.finish(ctx)
 }
 
 // A staging is a package that is being put together: its files come in the
@@ -126,14 +127,14 @@ func (s shelf) begin() (*staging, error) {
 	return &staging{dir: dir, sum: newDigest(), dirs: map[string]bool{".": true}}, nil
 }
 
-func (p *staging) add(f file, open func(file) (io.ReadCloser, error)) error {
+func (p *staging) add(ctx context.Context, f file, open func(file) (io.ReadCloser, error)) error {
 	for dir := path.Dir(f.name); !p.dirs[dir]; dir = path.Dir(dir) {
 		p.dirs[dir] = true
 	}
 	if err := os.MkdirAll(filepath.Join(p.dir, filepath.FromSlash(path.Dir(f.name))), 0o700); err != nil {
 		return err
 	}
-	content, err := copyFile(filepath.Join(p.dir, filepath.FromSlash(f.name)), f, open)
+	content, err := copyFile(ctx, filepath.Join(p.dir, filepath.FromSlash(f.name)), f, open)
 	if err != nil {
 		return err
 	}
@@ -144,11 +145,11 @@ func (p *staging) add(f file, open func(file) (io.ReadCloser, error)) error {
 }
 
 // finish flushes all of it to disk and lets nobody write to it any more.
-func (p *staging) finish() (staged, error) {
-	if err := p.together(p.done, flush); err != nil {
+func (p *staging) finish(ctx context.Context) (staged, error) {
+	if err := p.together(ctx, p.done, flush); err != nil {
 		return staged{}, err
 	}
-	if err := p.together(slices.Collect(maps.Keys(p.dirs)), settle); err != nil {
+	if err := p.together(ctx, slices.Collect(maps.Keys(p.dirs)), settle); err != nil {
 		return staged{}, err
 	}
 	return staged{p.dir, p.sum.String(), p.size}, nil
@@ -159,13 +160,16 @@ func (p *staging) finish() (staged, error) {
 const flushers = 16
 
 // together does something to each of the paths within the package.
-func (p *staging) together(paths []string, do func(string) error) error {
+func (p *staging) together(ctx context.Context, paths []string, do func(string) error) error {
 	errs := make([]error, len(paths))
 	var begun atomic.Int64
 	var flushing sync.WaitGroup
 	for range min(flushers, len(paths)) {
 		flushing.Go(func() {
 			for i := begun.Add(1) - 1; i < int64(len(paths)); i = begun.Add(1) - 1 {
+				if errs[i] = ctx.Err(); errs[i] != nil {
+					return
+				}
 				errs[i] = do(filepath.Join(p.dir, filepath.FromSlash(paths[i])))
 			}
 		})
@@ -175,7 +179,7 @@ func (p *staging) together(paths []string, do func(string) error) error {
 }
 
 // copyFile writes one file and returns its hash.
-func copyFile(to string, f file, open func(file) (io.ReadCloser, error)) (content []byte, err error) {
+func copyFile(ctx context.Context, to string, f file, open func(file) (io.ReadCloser, error)) (content []byte, err error) {
 	from, err := open(f)
 	if err != nil {
 		return nil, err
@@ -187,7 +191,7 @@ func copyFile(to string, f file, open func(file) (io.ReadCloser, error)) (conten
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	sum := sha256.New()
-	if err := copyExactly(io.MultiWriter(out, sum), from, f); err != nil {
+	if err := copyExactly(ctx, io.MultiWriter(out, sum), from, f); err != nil {
 		return nil, err
 	}
 	if err := out.Chmod(f.mode()); err != nil {
@@ -216,12 +220,14 @@ func flush(path string) error {
 
 // keep puts a staged package in its place. If one of the same digest stands
 // there already and still is what it was, the copy is dropped.
-func (s shelf) keep(p staged) error {
+func (s shelf) keep(ctx context.Context, p staged) error {
 	place := s.path(p.digest)
 	for range 2 {
 		if s.has(p.digest) {
-			if found, err := digestDir(place, true); err == nil && found == p.digest {
+			if found, err := digestDir(ctx, place, true); err == nil && found == p.digest {
 				return remove(p.dir)
+			} else if ctx.Err() != nil { // it was not read to its end
+				return ctx.Err()
 			}
 			if err := s.discard(p.digest); err != nil { // what stands there was tampered with
 				return err

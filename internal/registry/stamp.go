@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"os"
@@ -20,13 +21,13 @@ func stampOf(files []file) stamp {
 }
 
 // stampDir stamps the package in dir; with all set, nothing is skipped.
-func stampDir(dir string, all bool) (stamp, error) {
+func stampDir(ctx context.Context, dir string, all bool) (stamp, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return stamp{}, err
 	}
 	defer root.Close()
-	files, err := scan(root.FS(), all)
+	files, err := scan(ctx, root.FS(), all)
 	if err != nil {
 		return stamp{}, err
 	}

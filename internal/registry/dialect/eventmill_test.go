@@ -196,7 +196,7 @@ func TestPublishedDeparturesAreNotes(t *testing.T) {
 		if c.holds != nil && !c.holds(reading.Manifest.Operations[0]) {
 			t.Errorf("%s: read as %+v", c.name, reading.Manifest.Operations[0])
 		}
-		refused, tolerated, err := dialect.Strict(dir)
+		refused, tolerated, err := dialect.Strict(dir, "")
 		if err != nil || len(refused) > 0 || !slices.Equal(tolerated, reading.Notes) {
 			t.Errorf("%s: strictly %v, %v, %v", c.name, refused, tolerated, err)
 		}
@@ -231,17 +231,17 @@ func TestWhatNoEventMillManifestMayBe(t *testing.T) {
 		if !errors.As(err, &problems) || len(problems) != 1 || !strings.HasPrefix(problems[0].String(), c.want) {
 			t.Errorf("%s: got %v, want %s", c.name, err, c.want)
 		}
-		refused, _, err := dialect.Strict(dir)
+		refused, _, err := dialect.Strict(dir, "")
 		if err != nil || !slices.Equal(refused, problems) {
 			t.Errorf("%s: strictly %v, %v", c.name, refused, err)
 		}
 	}
 	// All that is wrong is said at once, what would be tolerated as well.
-	refused, tolerated, err := dialect.Strict(toolOf(t, `{"tool_name": "x", "model_tier": 1}`))
+	refused, tolerated, err := dialect.Strict(toolOf(t, `{"tool_name": "x", "model_tier": 1}`), "")
 	if err != nil || places(refused) != "/class_name /description_short /display_name /entry_point /pillar /version" || !strings.Contains(places(tolerated), "/model_tier") {
 		t.Errorf("%v, %v, %v", refused, tolerated, err)
 	}
-	if _, _, err := dialect.Strict(dir(t, "manifest.yaml", native, "plugin.py", "", "schemas/send.json", "{}")); plugin.CodeOf(err) != plugin.CodeInvalidInput {
+	if _, _, err := dialect.Strict(dir(t, "manifest.yaml", native, "plugin.py", "", "schemas/send.json", "{}"), ""); plugin.CodeOf(err) != plugin.CodeInvalidInput {
 		t.Errorf("a manifest of another contract: %v", err)
 	}
 }
@@ -287,7 +287,7 @@ func TestTreeOfATool(t *testing.T) {
 	if err := os.CopyFS(twin, os.DirFS(known)); err != nil {
 		t.Fatal(err)
 	}
-	refused, _, err := dialect.Strict(known)
+	refused, _, err := dialect.Strict(known, "")
 	if err != nil || len(refused) != 1 || refused[0].Row != "EM-03" || !strings.Contains(refused[0].String(), "/tool_name: the tool in log_analysis/log_search_2 of the same tree is called so too") {
 		t.Errorf("%v, %v", refused, err)
 	}

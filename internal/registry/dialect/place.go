@@ -7,19 +7,27 @@ import (
 	"strings"
 )
 
-// Tree returns the package that the plugin in dir belongs to, an absolute path,
+// Tree returns the package of the plugin in dir, which a person named.
+func Tree(dir string) (tree, place string) { return TreeIn(dir, dir) }
+
+// TreeIn returns the package that the plugin in dir belongs to, an absolute path,
 // and its place there, a slash path. That of an Event Mill tool is the whole
 // tree that it stands in, …/tree/pillar/tool, since the tools of a tree use each
 // other's code; any other plugin is a package by itself, at the place "". So is a
 // tool in a directory whose name begins with _, which no tree counts as its own.
-func Tree(dir string) (tree, place string) {
+//
+// The package is copied, or shown to the plugin, as a whole, and what a manifest
+// says decides about neither: the tree is part of named, which a person gave, or
+// it is called plugins, as the contract has it; it is no person's home. Without that, a repository in a
+// home directory could name that directory its pillar's tree.
+func TreeIn(dir, named string) (tree, place string) {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
 		return dir, ""
 	}
 	pillars := filepath.Dir(absolute)
 	pillar, tree := filepath.Base(pillars), filepath.Dir(pillars)
-	if tree == filepath.Dir(tree) || passedOver(pillar) || passedOver(filepath.Base(absolute)) { // the root of all files is nobody's package
+	if tree == filepath.Dir(tree) || passedOver(pillar) || passedOver(filepath.Base(absolute)) || !mayHold(tree, named) {
 		return absolute, ""
 	}
 	said, isTool := declared(absolute)
@@ -28,6 +36,37 @@ func Tree(dir string) (tree, place string) {
 	}
 	return tree, pillar + "/" + filepath.Base(absolute)
 }
+
+// contractTree is what the contract calls the directory of all pillars.
+const contractTree = "plugins"
+
+// mayHold reports whether a directory may be the tree of tools for a person who
+// named another: it is in that, or called as the contract has it. No home is one.
+func mayHold(tree, named string) bool {
+	if isHome(tree) {
+		return false
+	}
+	if absolute, err := filepath.Abs(named); err == nil && named != "" {
+		if below, err := filepath.Rel(absolute, tree); err == nil && filepath.IsLocal(below) {
+			return true
+		}
+	}
+	return filepath.Base(tree) == contractTree
+}
+
+// isHome reports whether a directory is the home of this user, or has what shells
+// and tools keep in one.
+func isHome(dir string) bool {
+	if home, err := os.UserHomeDir(); err == nil && dir == filepath.Clean(home) {
+		return true
+	}
+	return slices.ContainsFunc(homely, func(name string) bool {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		return err == nil
+	})
+}
+
+var homely = []string{".ssh", ".gnupg", ".aws", ".bashrc", ".profile", ".zshrc", ".bash_history"}
 
 // passedOver reports whether a directory of that name is no pillar and no tool.
 func passedOver(name string) bool {

@@ -7,11 +7,11 @@ import (
 )
 
 // Strict returns all that departs from the contract of Event Mill in the
-// manifest of the tool in dir, with the row of the requirements that it departs
+// manifest of the tool in dir, a part of named, with the row of the requirements that it departs
 // from: refused keeps the tool from being loaded, and the rest is tolerated. The
 // error is one of reading, or says that the manifest is of another contract.
-func Strict(dir string) (refused, tolerated Problems, err error) {
-	reading, err := Inspect(dir)
+func Strict(dir, named string) (refused, tolerated Problems, err error) {
+	reading, err := InspectIn(TreeIn(dir, named))
 	var problems Problems
 	switch {
 	case errors.As(err, &problems) && reading != nil:

@@ -54,6 +54,10 @@ func parse(file string, data []byte) (any, Problems) {
 		return nil, whole(file, "it is not UTF-8 text")
 	case len(bytes.TrimSpace(data)) == 0:
 		return nil, whole(file, "it is empty")
+	case nestsTooDeep(data):
+		return nil, whole(file, fmt.Sprintf("it nests deeper than %d levels", maxDepth))
+	case !strings.HasSuffix(file, ".json") && bytes.Count(data, []byte(","))+bytes.Count(data, []byte("\n")) > maxNodes:
+		return nil, whole(file, errTooMany.Error())
 	}
 	if strings.HasSuffix(file, ".py") {
 		return parsePython(file, data)
@@ -66,6 +70,32 @@ func parse(file string, data []byte) (any, Problems) {
 		return tree, nil
 	}
 	return parseYAML(file, data)
+}
+
+// maxOpen is how many brackets may be open, or dashes stand in a row, before a
+// parser is asked, whose memory grows with them. Text that is quoted counts too.
+const maxOpen = 1000
+
+// nestsTooDeep reports whether a manifest nests, or seems to nest, beyond all reason.
+func nestsTooDeep(data []byte) bool {
+	open, dashes := 0, 0
+	for _, c := range data {
+		switch c {
+		case '[', '{', '(':
+			open++
+		case ']', '}', ')':
+			open = max(0, open-1)
+		case '-', '?', ':':
+			dashes++
+		}
+		if c != '-' && c != '?' && c != ':' && c != ' ' {
+			dashes = 0
+		}
+		if open > maxOpen || dashes > maxOpen {
+			return true
+		}
+	}
+	return false
 }
 
 // parseJSON reads one strict I-JSON value.

@@ -37,6 +37,8 @@ func fill(v reflect.Value) {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(7)
+	case reflect.Float64:
+		v.SetFloat(7)
 	case reflect.Struct:
 		for i := range v.NumField() {
 			fill(v.Field(i))
