@@ -16,6 +16,7 @@ import (
 
 	json2 "github.com/go-json-experiment/json"
 
+	"github.com/mortise-dev/mortise/internal/approval"
 	"github.com/mortise-dev/mortise/internal/plan"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -95,7 +96,7 @@ func (in *Inbound) Deliver(ctx context.Context, d Delivery) (*plan.View, error) 
 	}
 	name := pluginOf(res.Operation)
 	return in.Plans.Submit(ctx, plan.Submission{
-		Tenant: d.Tenant, Principal: who, Actor: "service:" + name, Asker: "link:" + name + "/" + req.Principal.Provider + "/" + req.Principal.ExternalID, Parent: res.CallID, Agent: agent, Input: input,
+		Tenant: d.Tenant, Principal: who, Actor: "service:" + name, Asker: approval.Delivered("link:"+name+"/"+req.Principal.Provider+"/"+req.Principal.ExternalID, d.Asker), Parent: res.CallID, Agent: agent, Input: input,
 		Key: req.key(res.Operation), Labels: plugin.Labels(res.Labels, []string{plugin.Untrusted}),
 		Origin: plugin.OriginAdapter, Correlation: req.correlation(res.Correlation), Observe: d.Observe,
 	})

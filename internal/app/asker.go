@@ -1,21 +1,41 @@
 package app
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"os/user"
+	"runtime"
 	"strconv"
+	"strings"
 )
 
 // OSUser is who runs this process, as the operating system has authenticated
 // them. Whatever name somebody takes at the command line, that stays.
+//
+// In a user namespace a number is whatever its maker chose, so that there nothing
+// is known: "", which counts as whoever else takes part.
 func OSUser() string {
 	if uid := os.Getuid(); uid >= 0 {
+		if renamed() {
+			return ""
+		}
 		return "os:" + strconv.Itoa(uid)
 	}
 	if u, err := user.Current(); err == nil { // Windows has no numbers
 		return "os:" + u.Uid
 	}
 	return ""
+}
+
+// renamed reports whether this process is in a user namespace that gives users
+// other numbers than the machine does.
+func renamed() bool {
+	table, err := os.ReadFile("/proc/self/uid_map")
+	if errors.Is(err, fs.ErrNotExist) { // no Linux, or no /proc
+		return runtime.GOOS == "linux"
+	}
+	return err != nil || strings.Join(strings.Fields(string(table)), " ") != "0 0 4294967295"
 }
 
 // OSUserName is that user for people to read.

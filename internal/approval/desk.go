@@ -122,8 +122,21 @@ func (d *Desk) entitled(ctx context.Context, row *store.ApprovalRow, a Answer) e
 
 // sameAsker reports whether an answer comes from the one who asked, as far as is
 // known: where one of them is not known, they may be.
+// deliveredBy stands between the two who ask when one says what another wants.
+const deliveredBy = " by "
+
+// Delivered returns who asks when one delivers what another says they want: both,
+// and neither is a second person.
+func Delivered(asker, by string) string {
+	if by == "" {
+		return asker
+	}
+	return asker + deliveredBy + by
+}
+
 func sameAsker(row *store.ApprovalRow, a Answer) bool {
-	return row.Asker == "" || a.Asker == "" || row.Asker == a.Asker
+	return row.Asker == "" || a.Asker == "" || row.Asker == a.Asker ||
+		strings.HasSuffix(row.Asker, deliveredBy+a.Asker) || strings.HasPrefix(row.Asker, a.Asker+deliveredBy)
 }
 
 // Same reports whether an answer comes from the one who asked, under another name.

@@ -460,6 +460,9 @@ func (c *command) compose(ctx context.Context, a *app.App, t *plugin.Target, in 
 	} else if in.ID != "" {
 		var list []session.Artifact
 		if list, err = c.takeArtifacts(ctx, a, in, f); err == nil {
+			err = c.takeTyped(ctx, a, in, arguments, members)
+		}
+		if err == nil {
 			err = c.nameArtifact(ctx, a, t, in, members, list)
 		}
 	}

@@ -110,7 +110,7 @@ func TestRoutingByHintsAndLength(t *testing.T) {
 		{"hints, long answer", &Hints{Tier: Light}, 16384, "light"},
 		{"heavy", &Hints{Tier: Heavy}, 100, "heavy"},
 		{"reasoning", &Hints{Tier: Light, NeedsReasoning: true}, 100, "heavy"},
-		{"structured", &Hints{Tier: Light, StructuredOutput: true}, 100, "heavy-json"},
+		{"structured", &Hints{Tier: Light, StructuredOutput: true}, 100, "light"},
 		{"structured and heavy", &Hints{Tier: Heavy, StructuredOutput: true}, 100, "heavy-json"},
 	} {
 		a := d.ask(Query{MaxTokens: c.max, Hints: c.hints})

@@ -61,9 +61,21 @@ func (d *Dispatcher) route(q *Query, talk bool) (route, *Error) {
 		r.models = all
 	}
 	if q.Hints != nil && q.Hints.StructuredOutput {
-		if able := filter(r.models, func(m *Model) bool { return m.JSON }); len(able) > 0 {
-			r.models = able
-		} else {
+		// Those with a JSON mode come first within their tier: a hint about the form
+		// of the answer changes no tier.
+		slices.SortStableFunc(r.models, func(a, b *Model) int {
+			rank := func(m *Model) int {
+				switch {
+				case m.Tier != wanted:
+					return 2
+				case !m.JSON:
+					return 1
+				}
+				return 0
+			}
+			return rank(a) - rank(b)
+		})
+		if !r.models[0].JSON {
 			r.fallback = "no model for this query has a JSON mode"
 		}
 	}

@@ -51,6 +51,7 @@ type cacheList struct {
 type cacheEntry struct {
 	key     cacheKey
 	value   json.RawMessage
+	labels  []string // of what the value may have come from; whoever reads it gets them
 	expires time.Time
 
 	owner       *cacheList
@@ -63,23 +64,23 @@ func newCache() *cache {
 	return &cache{now: time.Now, entries: map[cacheKey]*cacheEntry{}, owners: map[cacheOwner]*cacheList{}}
 }
 
-func (c *cache) get(key cacheKey) (json.RawMessage, bool) {
+func (c *cache) get(key cacheKey) (value json.RawMessage, labels []string, found bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	entry, found := c.entries[key]
 	if !found {
-		return nil, false
+		return nil, nil, false
 	}
 	if c.now().After(entry.expires) {
 		c.remove(entry)
-		return nil, false
+		return nil, nil, false
 	}
 	c.all.recent.MoveToFront(entry.inAll)
 	entry.owner.recent.MoveToFront(entry.inIt)
-	return entry.value, true
+	return entry.value, entry.labels, true
 }
 
-func (c *cache) set(key cacheKey, value json.RawMessage, ttl time.Duration) {
+func (c *cache) set(key cacheKey, value json.RawMessage, labels []string, ttl time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forget(key)
@@ -88,7 +89,7 @@ func (c *cache) set(key cacheKey, value json.RawMessage, ttl time.Duration) {
 		owner = &cacheList{}
 		c.owners[key.cacheOwner] = owner
 	}
-	entry := &cacheEntry{key: key, value: value, expires: c.now().Add(ttl), owner: owner}
+	entry := &cacheEntry{key: key, value: value, labels: labels, expires: c.now().Add(ttl), owner: owner}
 	entry.inAll, entry.inIt = c.all.recent.PushFront(entry), owner.recent.PushFront(entry)
 	c.entries[key] = entry
 	c.all.size += entry.size()
@@ -161,7 +162,8 @@ func (g *grant) cached(key cacheKey) cacheFound {
 	if value, changed := rehearsed[json.RawMessage](g, key); changed {
 		return cacheFound{value != nil, value}
 	}
-	value, found := g.broker.cache.get(key)
+	value, labels, found := g.broker.cache.get(key)
+	g.heard(labels)
 	return cacheFound{found, value}
 }
 
@@ -207,7 +209,7 @@ func cacheSet(g *grant, _ context.Context, args json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.broker.cache.set(edit.key, edit.value, edit.ttl)
+	g.broker.cache.set(edit.key, edit.value, plugin.Labels(g.call.Labels, g.Labels()), edit.ttl)
 	return nothing{}, nil
 }
 

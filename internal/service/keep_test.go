@@ -159,16 +159,19 @@ func TestWhatIsStoredIsBounded(t *testing.T) {
 
 func TestWhatIsStoredKeepsItsLabels(t *testing.T) {
 	t.Parallel()
-	s := keeping(t)
-	s.call.Labels = []string{plugin.Untrusted}
-	s.ask("storage.put", `{"key":"k","value":1}`)
-	s.call.Labels = nil
-	services := s.services()
-	if _, err := services.Serve(t.Context(), "storage.get", json.RawMessage(`{"key":"k"}`)); err != nil {
-		t.Fatal(err)
-	}
-	if got := services.(*grant).Labels(); len(got) != 1 || got[0] != plugin.Untrusted {
-		t.Errorf("whoever reads it answers with %v", got)
+	for _, kept := range [][2]string{{"storage.put", "storage.get"}, {"cache.set", "cache.get"}} {
+		s := keeping(t)
+		s.target.Manifest.Capabilities = append(s.target.Manifest.Capabilities, "cache")
+		s.call.Labels = []string{plugin.Untrusted}
+		s.ask(kept[0], `{"key":"k","value":1}`)
+		s.call.Labels = nil
+		services := s.services()
+		if _, err := services.Serve(t.Context(), kept[1], json.RawMessage(`{"key":"k"}`)); err != nil {
+			t.Fatal(err)
+		}
+		if got := services.(*grant).Labels(); len(got) != 1 || got[0] != plugin.Untrusted {
+			t.Errorf("%s: whoever reads it answers with %v", kept[1], got)
+		}
 	}
 }
 

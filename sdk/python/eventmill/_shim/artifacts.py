@@ -76,14 +76,16 @@ class Artifacts:
                 payload[key] = [self._find(one) if isinstance(one, str) else one for one in value]
 
     def _find(self, path: str) -> str:
-        """Return path, or where it does not exist the newest artifact of that name."""
+        """Return path, or where it does not exist the artifact of that name; raises Failure where several have it."""
         name = os.path.basename(path)
         if not name or "\0" in path or os.path.exists(path):
             return path
-        for ref in reversed(self.refs):
-            if os.path.basename(ref.file_path) == name:
-                return ref.file_path
-        return path
+        found = [ref for ref in self.refs if os.path.basename(ref.file_path) == name]
+        if len(found) > 1:
+            shown = clean(cut(name, 100))
+            ids = ", ".join(ref.artifact_id for ref in found[:10])
+            raise Failure(ARTIFACT_NOT_FOUND, f"{self.tool.name}: several artifacts of this session are called {shown} ({ids}); name one with --artifact", {"artifact_ids": [ref.artifact_id for ref in found[:10]]})
+        return found[0].file_path if found else path
 
     def check(self, payload: dict[str, Any]) -> None:
         """Refuse an artifact that the session does not have; raises Failure."""
