@@ -146,6 +146,14 @@ return ToolResult(ok=True, result=said)
         wanted = {"get": ["T0800"], "none": None, "default": 7, "keys": ["mitre_techniques"], "in": [True, False], "subscript": False}
         self.assertEqual(said, wanted)
 
+    def test_techniques_that_are_no_object_are_none_at_all(self) -> None:
+        for wrong in ([1], "text", 7, None):
+            root = tree()
+            write_tool(root, "one", tool("return ToolResult(ok=True, result={'got': context.reference_data.get('mitre_techniques')})"))
+            with Mill(root) as mill:
+                mill.reference["mitre_techniques"] = wrong
+                self.assertEqual(mill.run("one")["data"], {"got": {}})
+
     def test_the_module_of_techniques(self) -> None:
         body = """
 from framework.reference_data import mitre_attack as m
@@ -177,6 +185,17 @@ return ToolResult(ok=True, result={"n": len(lines), "prompt": len(lines[0]["prom
 
 
 class Files(unittest.TestCase):
+    def test_a_path_that_is_not_there_is_the_one_artifact_of_its_name_and_never_one_of_several(self) -> None:
+        root = tree()
+        write_tool(root, "one", tool("return ToolResult(ok=True, result={'text': open(payload['file_path']).read()})"))
+        with Mill(root) as mill:
+            mill.load("auth.log", b"first")
+            self.assertEqual(mill.run("one", file_path="/elsewhere/auth.log")["data"], {"text": "first"})
+            mill.load("auth.log", b"second")
+            answer = mill.run("one", file_path="/elsewhere/auth.log")
+            self.assertEqual(answer["error"]["plugin_code"], "ARTIFACT_NOT_FOUND")
+            self.assertIn("several artifacts", answer["error"]["message"])
+
     def test_an_artifact_that_is_not_in_the_session_is_refused_before_the_tool_sees_it(self) -> None:
         source = HEAD.replace("return ValidationResult(ok=True)", "raise RuntimeError('validated')") + "            return None\n"
         root = tree(one=source)

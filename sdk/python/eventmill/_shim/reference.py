@@ -127,8 +127,13 @@ def from_host(ctx: Context, key: str, default: Any) -> Any:
         if exc.code == "cancelled":
             raise
         return default  # a key that has no place in a frame
-    found = isinstance(answer, dict) and answer.get("found")
-    return answer.get("value") if found else default
+    if not isinstance(answer, dict) or not answer.get("found"):
+        return default
+    value = answer.get("value")
+    if key == TECHNIQUES and not isinstance(value, dict):
+        _logger.warning("reference data %s is not used: it is no object of techniques by their ids", key)
+        return {}
+    return value
 
 
 def _load(path: str) -> Any:
