@@ -26,6 +26,9 @@ func (a *App) MayApprove(ctx context.Context, row *store.ApprovalRow, by plugin.
 		if err != nil {
 			return err
 		}
+		if call.Input, err = a.seen(ctx, t, &call); err != nil {
+			return err
+		}
 		call.Principal, call.Origin = by, plugin.OriginCLI
 		if d := a.Policy.Ask(&policy.Question{Action: policy.Approve, Target: t, Call: &call}); d.Verdict != plugin.Allow {
 			return plugin.Errorf(plugin.CodePolicyDenied, "%s may not approve %s: %s", by.ID, t.Name(), d.Reasons[0])
@@ -99,7 +102,7 @@ func (a *App) askedFor(ctx context.Context, row *store.ApprovalRow) ([]plugin.Ca
 		if err != nil {
 			return nil, err
 		}
-		asked = append(asked, plugin.Call{Tenant: row.Tenant, Operation: step.Operation + "@=" + step.Version, Input: json.RawMessage(input)})
+		asked = append(asked, plugin.Call{Tenant: row.Tenant, Principal: ParseMember(row.Requester), Operation: step.Operation + "@=" + step.Version, Input: json.RawMessage(input)})
 	}
 	return asked, nil
 }

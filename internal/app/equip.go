@@ -44,6 +44,11 @@ func (a *App) equip(ctx context.Context, t *plugin.Target, call *plugin.Call) (j
 	return binding.Fill(call.Input, values)
 }
 
+// seen returns the input of a call as policy judges it and a person is shown it.
+func (a *App) seen(ctx context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, error) {
+	return binding.Seen(t.Operation, call.Input, func(gap binding.Gap) (string, bool, error) { return a.value(ctx, t, call, gap) })
+}
+
 // secretsOf returns the secrets that a call needs: those of its operation, those
 // that are inserted into its requests, and those that its input names. Only a
 // secret that the operation declares may stand in its input.

@@ -97,19 +97,39 @@ func (a *App) askCall(ctx context.Context, q *Question, row *store.ApprovalRow) 
 		return nil
 	}
 	q.Effects, q.PolicyTags = t.Operation.Effects, t.Operation.PolicyTags
-	return nil
+	q.Input, err = a.seen(ctx, t, asked)
+	return err
 }
 
 // askSteps fills in the steps of a plan.
 func (a *App) askSteps(ctx context.Context, q *Question, row *store.ApprovalRow) error {
 	steps, err := a.Store.Steps(ctx, row.Tenant, row.SubjectID)
-	for _, s := range steps {
+	for i := range steps {
+		s := &steps[i]
+		input, err := a.stepSeen(ctx, row, s)
+		if err != nil {
+			return err
+		}
 		q.Steps = append(q.Steps, QuestionStep{
-			ID: s.StepID, Operation: s.Operation, Version: s.Version, Digest: s.PackageDigest, Input: json.RawMessage(s.Input),
+			ID: s.StepID, Operation: s.Operation, Version: s.Version, Digest: s.PackageDigest, Input: input,
 			Needs: append([]string{}, s.Needs...), Gate: s.Gate, Why: s.Why,
 		})
 	}
 	return err
+}
+
+// stepSeen returns the input of a step as a person is shown it: with what the host
+// fills in, where the operation is still the one that was planned.
+func (a *App) stepSeen(ctx context.Context, row *store.ApprovalRow, s *store.StepRow) (json.RawMessage, error) {
+	call := plugin.Call{Tenant: row.Tenant, Principal: ParseMember(row.Requester), Operation: s.Operation + "@=" + s.Version, Input: json.RawMessage(s.Input)}
+	t, err := a.Registry.Resolve(ctx, call.Operation)
+	if plugin.CodeOf(err) == plugin.CodeInternal {
+		return nil, err
+	}
+	if err != nil || t.Package.Digest != s.PackageDigest {
+		return call.Input, nil
+	}
+	return a.seen(ctx, t, &call)
 }
 
 // Deciders returns those whom the configuration names who may agree to what an

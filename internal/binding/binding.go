@@ -4,8 +4,9 @@
 // There are two kinds. A reference stands in the input itself, {"$secret":
 // "name"} in place of a text; and a property of the operation's schema may say,
 // with x-binding, where its value comes from when the caller leaves it out. The
-// input that is hashed, stored, approved and shown is the one with the gaps. Where
-// values come from, and who may have them, is for others to say.
+// input that is hashed and stored is the one with the gaps. Policy judges, and a
+// person is shown, what [Seen] makes of it. Where values come from, and who may
+// have them, is for others to say.
 package binding
 
 import (
@@ -159,6 +160,54 @@ func Fill(input json.RawMessage, values map[Gap]string) (json.RawMessage, error)
 			return nil, err
 		}
 		members[property] = raw
+	}
+	return json2.Marshal(members, json2.Deterministic(true))
+}
+
+// Bound is the member that stands for a value which is not known where an input is
+// judged: {"$bound": "env:REGION"}.
+const Bound = "$bound"
+
+// Seen returns the input as policy judges it and a person is shown it: the
+// properties that the host fills in are there. A secret is shown as a reference to
+// it, and everything else as what value returns. Where that finds nothing the
+// property is left out, as it is for the plugin; a nil value leaves a placeholder.
+func Seen(op *plugin.Operation, input json.RawMessage, value func(Gap) (text string, found bool, err error)) (json.RawMessage, error) {
+	gaps, err := Gaps(op, input)
+	if err != nil {
+		return nil, err
+	}
+	gaps = slices.DeleteFunc(gaps, func(g Gap) bool { return g.Property == "" })
+	if len(gaps) == 0 {
+		return input, nil
+	}
+	var members map[string]jsontext.Value
+	if err := json2.Unmarshal(input, &members); err != nil {
+		return nil, err
+	}
+	if members == nil {
+		members = map[string]jsontext.Value{}
+	}
+	for _, g := range gaps {
+		var shown any
+		switch {
+		case g.Source == Secret:
+			shown = map[string]string{Reference: g.Name}
+		case value == nil:
+			shown = map[string]string{Bound: g.String()}
+		default:
+			text, found, err := value(g)
+			if err != nil {
+				return nil, err
+			}
+			if !found {
+				continue
+			}
+			shown = text
+		}
+		if members[g.Property], err = json2.Marshal(shown); err != nil {
+			return nil, err
+		}
 	}
 	return json2.Marshal(members, json2.Deterministic(true))
 }

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	json2 "github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/approval"
+	"github.com/mortise-dev/mortise/internal/binding"
 	"github.com/mortise-dev/mortise/internal/canon"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -100,16 +102,31 @@ func (r *request) ask(ctx context.Context, now time.Time) (*approval.Asked, erro
 	}), nil
 }
 
+// see makes the input ready that policy judges: what the host fills in is in it,
+// so that leaving an argument out does not hide it from a policy.
+func (r *request) see(ctx context.Context) (err error) {
+	if r.k.Seen != nil {
+		r.seen, err = r.k.Seen(ctx, r.target, r.call)
+	} else {
+		r.seen, err = binding.Seen(r.target.Operation, r.call.Input, nil)
+	}
+	return err
+}
+
 // binding is the hash of everything that an approval is for: whose call of what
 // with which arguments, in which package, with which effects, under which
 // policies, as shown.
 func (r *request) binding(preview string) string {
-	raw, err := json2.Marshal(map[string]any{
+	of := map[string]any{
 		"tenant": r.call.Tenant, "requester": r.call.Principal.ID, "actor": r.call.Actor,
 		"operation": r.target.Name(), "version": r.target.Manifest.Version, "package_digest": r.target.Package.Digest,
 		"input_hash": r.record.InputHash, "effects": r.target.Operation.Effects, "labels": r.call.Labels,
 		"policy_version": r.record.Decision.Policy, "preview_hash": preview,
-	}, json2.Deterministic(true))
+	}
+	if !bytes.Equal(r.seen, r.call.Input) { // the host fills something in, which the input's hash does not cover
+		of["seen_hash"] = canon.Sum(r.seen)
+	}
+	raw, err := json2.Marshal(of, json2.Deterministic(true))
 	if err != nil {
 		panic(err) // it is text throughout
 	}

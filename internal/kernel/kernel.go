@@ -87,6 +87,11 @@ type Options struct {
 	// plugin gets it, with what the caller's leaves open filled in. It may be nil.
 	Equip func(ctx context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, error)
 
+	// Seen returns the input of a call as policy judges it and a person is shown it:
+	// with what the host fills in, and a reference in the place of a secret. Where it
+	// is nil, placeholders stand for all that the host fills in.
+	Seen func(ctx context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, error)
+
 	// Artifact returns the artifact of a call's session that a name, its id or its
 	// path, means; false if there is none. It may be nil.
 	Artifact func(ctx context.Context, call *plugin.Call, name string) (plugin.File, bool, error)

@@ -46,6 +46,7 @@ type request struct {
 	input   []byte             // what the caller sent, where the plugin gets more
 	open    bool               // the caller's input leaves something to the host
 	shown   json.RawMessage    // the input with the paths of the files that it names
+	seen    json.RawMessage    // the input as policy judges it and a person is shown it
 	bound   json.RawMessage    // the input as the plugin gets it, once the call is equipped
 	print   string             // the fingerprint of what the caller sent
 	unused  func()             // gives back the process that the call has
@@ -243,7 +244,12 @@ func (r *request) decide(ctx context.Context) error {
 	if r.call.EffectFree && len(r.target.Operation.Effects) > 0 {
 		return plugin.Errorf(plugin.CodeEffectUndeclared, "%s has effects (%s), and was asked for by a tool or an agent, below which nothing has", r.target.Name(), strings.Join(r.target.Operation.Effects, ", "))
 	}
-	d := r.k.Policy.Decide(r.target, r.call)
+	if err := r.see(ctx); err != nil {
+		return err
+	}
+	judged := *r.call
+	judged.Input = r.seen
+	d := r.k.Policy.Decide(r.target, &judged)
 	r.record.Decision, r.call.Decision = &d, &d
 	fault.At("policy")
 	switch d.Verdict {

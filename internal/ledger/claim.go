@@ -210,8 +210,16 @@ func priorOf(ctx context.Context, r store.Reader, row *store.CallRow) (*Prior, e
 		p.Erased = true
 		return p, nil
 	}
+	if canon.Sum(body) != row.ResultHash {
+		return nil, changed("the stored answer of call " + row.ID)
+	}
 	if p.Result, p.Err, err = decodeAnswer(body); err != nil {
 		return nil, errors.Join(fmt.Errorf("the stored answer of call %s cannot be read", row.ID), err)
 	}
 	return p, nil
+}
+
+// changed says that what is kept is not what was stored, and is not used.
+func changed(what string) *plugin.Error {
+	return plugin.Errorf(plugin.CodeInternal, "%s was changed in the database: it no longer has the hash that it was stored under; 'mortise ledger verify' checks all that is kept", what)
 }

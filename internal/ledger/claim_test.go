@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -120,6 +121,24 @@ func TestErasedAnswer(t *testing.T) {
 	tamper(t, dir, "UPDATE bodies SET data = NULL WHERE expires_at > 0")
 	prior, err := l.Lookup(t.Context(), "t", operation, "k:k")
 	if err != nil || !prior.Erased || prior.State != store.CallSucceeded {
+		t.Errorf("the answer is %+v, %v", prior, err)
+	}
+}
+
+// TestAChangedAnswerIsNotGivenAgain edits the stored answer in the database.
+func TestAChangedAnswerIsNotGivenAgain(t *testing.T) {
+	dir := t.TempDir()
+	l := openLedger(t, openStore(t, dir), ledger.Options{})
+	c := claim("k")
+	if err := l.Settle(t.Context(), take(t, l, c), ledger.Outcome{State: store.CallSucceeded, Result: &plugin.Result{Status: plugin.Succeeded, Data: []byte(`{"paid":10}`)}}, record(c.Call.ID), at); err != nil {
+		t.Fatal(err)
+	}
+	if prior, err := l.Lookup(t.Context(), "t", operation, "k:k"); err != nil || string(prior.Result.Data) != `{"paid":10}` {
+		t.Fatalf("before: %+v, %v", prior, err)
+	}
+	tamper(t, dir, `UPDATE bodies SET data = CAST(replace(CAST(data AS TEXT), '"paid":10', '"paid":99') AS BLOB)`)
+	prior, err := l.Lookup(t.Context(), "t", operation, "k:k")
+	if plugin.CodeOf(err) != plugin.CodeInternal || !strings.Contains(err.Error(), "mortise ledger verify") {
 		t.Errorf("the answer is %+v, %v", prior, err)
 	}
 }

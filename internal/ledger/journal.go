@@ -127,7 +127,13 @@ func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
 		if err == nil && answer == nil {
 			err = fmt.Errorf("the answer to effect %d of call %s is no longer kept", earlier.N, j.lease.row.ID)
 		}
-		return Begun{N: earlier.N, Answered: true, Answer: answer}, err
+		if err == nil && canon.Sum(answer) != earlier.ResponseHash {
+			err = changed(fmt.Sprintf("the stored answer to effect %d of call %s", earlier.N, j.lease.row.ID))
+		}
+		if err != nil {
+			return Begun{}, err
+		}
+		return Begun{N: earlier.N, Answered: true, Answer: answer}, nil
 	}
 	if earlier != nil && earlier.State == store.EffectIntent {
 		j.replay--
