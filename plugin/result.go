@@ -43,6 +43,7 @@ type Result struct {
 	Citations      json.RawMessage `json:"citations,omitzero"`
 	NextCursor     json.RawMessage `json:"next_cursor,omitzero"`
 	Returned       Returned        `json:"returned,omitempty"` // what a plugin of Shu returned, where it was no object with the members of a result
+	Members        json.RawMessage `json:"members,omitzero"`   // of the dict that a plugin of Shu returned, as they are; its data, if any, is null here
 	SchemaVersion  string          `json:"schema_version"`
 	Correlation    string          `json:"correlation_id"`
 	Cached         bool            `json:"cached,omitzero"`    // an earlier answer of the same tool to the same input

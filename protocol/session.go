@@ -276,6 +276,8 @@ func ParseResult(raw []byte) (res plugin.Result, failure *plugin.Error, err erro
 			res.Citations = []byte(value)
 		case "next_cursor":
 			res.NextCursor = []byte(value)
+		case "members":
+			res.Members = unlessNull(value)
 		case "returned":
 			res.Returned, err = member[plugin.Returned]("returned", value)
 		}

@@ -63,7 +63,7 @@ func (r scrubbing) event(e plugin.Event) plugin.Event {
 }
 
 func (r scrubbing) result(res plugin.Result) plugin.Result {
-	for _, raw := range []*json.RawMessage{&res.Data, &res.Diagnostics, &res.Details, &res.Outputs, &res.Skips, &res.Citations, &res.NextCursor} {
+	for _, raw := range []*json.RawMessage{&res.Data, &res.Diagnostics, &res.Details, &res.Outputs, &res.Skips, &res.Citations, &res.NextCursor, &res.Members} {
 		*raw = r.s.JSON(*raw)
 	}
 	res.Summary, res.Message = r.s.Text(res.Summary), r.s.Text(res.Message)

@@ -135,6 +135,15 @@ func schemaFindings(op *plugin.Operation, found map[string][]finding) {
 	if json.Unmarshal(op.Input, &schema) != nil {
 		return
 	}
+	if top, isObject := schema.(map[string]any); isObject {
+		known, _ := top["properties"].(map[string]any)
+		required, _ := top["required"].([]any)
+		for _, item := range required {
+			if name, isText := item.(string); isText && known[name] == nil {
+				add(shuSchemas, bad(op.Name, "its schema requires %s, which is none of its properties", name))
+			}
+		}
+	}
 	properties(schema, "", 0, func(at, name string, property map[string]any) {
 		place := op.Name + ": at " + at
 		if slices.Contains(authFields, name) {
@@ -152,6 +161,22 @@ func feedFindings(m *plugin.Manifest) []finding {
 	for _, name := range m.Feed.Allowed {
 		if op := m.Operation(name); op != nil && len(op.Input) == 0 {
 			found = append(found, bad("allowed_feed_ops", "%s is no operation that the code describes", name))
+		}
+	}
+	for _, name := range append(slices.Clone(m.Feed.Allowed), m.Feed.Default) {
+		op := m.Operation(name)
+		if op == nil {
+			continue
+		}
+		var s struct {
+			Properties struct {
+				Op struct {
+					Enum []any `json:"enum"`
+				} `json:"op"`
+			} `json:"properties"`
+		}
+		if json.Unmarshal(op.Input, &s) == nil && len(s.Properties.Op.Enum) > 0 && !slices.Contains(s.Properties.Op.Enum, any(name)) {
+			found = append(found, bad("allowed_feed_ops and default_feed_op", "%s is not in the enum of op in its schema", name))
 		}
 	}
 	effects := slices.ContainsFunc(m.Operations, func(op *plugin.Operation) bool { return len(op.Effects) > 0 })

@@ -7,6 +7,28 @@ import (
 	"github.com/mortise-dev/mortise/internal/check"
 )
 
+func TestAShuPluginThatNoCallCouldRunIsFound(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, map[string]string{
+		"manifest.py": `PLUGIN_MANIFEST = {"name": "on_trial", "version": "1.0.0", "module": "plugins.on_trial.plugin:P", "allowed_feed_ops": ["sync"]}` + "\n",
+		"plugin.py": `class P:
+    def get_schema(self):
+        return {"type": "object", "properties": {"op": {"type": "string", "enum": ["look"]}}, "required": ["op", "gone"]}
+`,
+	})
+	got := strings.Join(outcomes(t, dir, check.Options{}), "\n")
+	for _, want := range []string{
+		"its schema requires gone, which is none of its properties",
+		"sync is not in the enum of op in its schema",
+		"the class P has no execute",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("there is no %q in\n%s", want, got)
+		}
+	}
+}
+
 // TestWhatAShuPluginWouldNotGetOfItsHostIsFound by rule, file and line, whether
 // a run of its operations gets there or not, and without any effect.
 func TestWhatAShuPluginWouldNotGetOfItsHostIsFound(t *testing.T) {

@@ -115,8 +115,17 @@ class Case(unittest.TestCase):
         result = run(NotesPlugin().execute({"op": "list"}, host.context, host))
         self.assertEqual(result["data"]["said"], "hello WORD")
 `
-	for word, passes := range map[string]bool{"Ada": true, "Bob": false} {
-		pack, m := notesPackage(t, map[string]string{"tests/test_notes.py": strings.ReplaceAll(tests, "WORD", word)})
+	relative := strings.ReplaceAll(tests, "from plugins.notes.plugin", "from ..plugin")
+	for _, c := range []struct {
+		tests, word string
+		passes      bool
+		more        string
+	}{
+		{tests, "Ada", true, "readme.txt"}, {tests, "Bob", false, "readme.txt"},
+		{relative, "Ada", true, "readme.txt"}, {relative, "Ada", true, "tests/__init__.py"}, {relative, "Bob", false, "tests/__init__.py"},
+	} {
+		word, passes := c.word, c.passes
+		pack, m := notesPackage(t, map[string]string{"tests/test_notes.py": strings.ReplaceAll(c.tests, "WORD", word), c.more: ""})
 		argv, err := i.TestCommand(t.Context(), plugin.Package{Dir: pack, Dev: true}, m)
 		if err != nil {
 			t.Fatal(err)

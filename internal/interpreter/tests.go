@@ -141,15 +141,26 @@ func (i *Interpreters) toolTests(ctx context.Context, pkg plugin.Package, m *plu
 }
 
 // shutests runs the tests of a Shu plugin with the package under the name that
-// its manifest gives it, and shu_plugin_sdk at hand.
+// its manifest gives it, and shu_plugin_sdk at hand. Each is a module of that
+// package, so that relative imports work.
 const shutests = testsPath + `import sys, os, unittest
 sdk, package, about, *folders = sys.argv[1:]
 sys.path[:0] = [os.path.join(sdk, "shu"), sdk]
 from _shim.about import About
 from _shim.load import Package
-Package(package, About(about)).open()
+own = Package(package, About(about))
+own.open()
 sys.argv[:] = ["mortise test"]
-suite = unittest.TestSuite(unittest.TestLoader().discover(folder) for folder in folders)
+loader, suite = unittest.TestLoader(), unittest.TestSuite()
+for folder in folders:
+    if not own.parents:
+        suite.addTest(loader.discover(folder))
+        continue
+    sys.path.insert(0, folder)
+    steps = [step for step in os.path.relpath(folder, package).split(os.sep) if step != "."]
+    for name in sorted(os.listdir(folder)):
+        if name.startswith("test") and name.endswith(".py"):
+            suite.addTest(loader.loadTestsFromName(".".join([own.parents[-1], *steps, name[:-3]])))
 sys.exit(not unittest.TextTestRunner().run(suite).wasSuccessful())`
 
 func (i *Interpreters) shuTests(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]string, error) {

@@ -76,5 +76,5 @@ func (c *cache) put(key cacheKey, res plugin.Result) {
 
 // sizeOf is about what an answer takes.
 func sizeOf(res *plugin.Result) int {
-	return 512 + len(res.Data) + len(res.Summary) + len(res.Diagnostics) + len(res.Skips) + len(res.Citations)
+	return 512 + len(res.Data) + len(res.Summary) + len(res.Diagnostics) + len(res.Skips) + len(res.Citations) + len(res.Members)
 }

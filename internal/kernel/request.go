@@ -367,8 +367,8 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 		res.Nondeterminism.Undisclosed = false // the host's to say
 	}
 	if err != nil {
-		if !r.partial(err, res.Data) {
-			res.Data = nil
+		if !r.partial(err, len(res.Data)+len(res.Members)) {
+			res.Data, res.Members = nil, nil
 		}
 		sent, known := reached(err)
 		r.cut = known && sent
@@ -398,12 +398,11 @@ func (r *request) checkOut(ctx context.Context, res *plugin.Result) error {
 	if r.journal != nil && !r.journal.Whole() {
 		return refuse(plugin.CodeOutcomeUnknown, "it says how it ended, and did something else than in the attempt before")
 	}
-	if _, most := r.target.Manifest.Bounds(); most > 0 && len(res.Data) > most {
-		n := len(res.Data)
+	if _, most := r.target.Manifest.Bounds(); most > 0 && len(res.Data)+len(res.Members) > most {
+		n := len(res.Data) + len(res.Members)
 		return sized(refuse(plugin.CodeOutputTooLarge, "the result has %d bytes; its contract allows %d", n, most), n, most)
 	}
-	if len(res.Data) > r.k.MaxOutput {
-		n := len(res.Data)
+	if n := len(res.Data) + len(res.Members); n > r.k.MaxOutput {
 		return sized(refuse(plugin.CodeOutputTooLarge, "the result has %d bytes; at most %d are accepted", n, r.k.MaxOutput), n, r.k.MaxOutput)
 	}
 	if res.Status == plugin.InProgress && r.target.Operation.Reconcile && (r.lease != nil || r.call.Dry != nil) {

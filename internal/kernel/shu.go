@@ -47,7 +47,7 @@ func (r *request) verbatim(res *plugin.Result) bool {
 // partial reports whether data stands beside a plugin's own error: the contract
 // of Event Mill lets a tool that failed tell what it had by then, and that of Shu
 // shows the data of any result. No schema promises anything of it.
-func (r *request) partial(err error, data []byte) bool {
+func (r *request) partial(err error, size int) bool {
 	own := plugin.CodeOf(err) == plugin.CodePluginError
 	if r.target.Manifest.Dialect == "shu" {
 		own = own || plugin.CodeOf(err) == plugin.CodeTimeout && plugin.AsError(err).PluginCode != ""
@@ -55,5 +55,5 @@ func (r *request) partial(err error, data []byte) bool {
 		return false
 	}
 	_, most := r.target.Manifest.Bounds()
-	return own && len(data) <= r.k.MaxOutput && (most == 0 || len(data) <= most)
+	return own && size <= r.k.MaxOutput && (most == 0 || size <= most)
 }

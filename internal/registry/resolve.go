@@ -165,11 +165,11 @@ func (ix *index) choose(want wanted, usable func(*version) bool) (*version, erro
 	}
 	allows := want.allows
 	if want.Constraint == "" && !slices.ContainsFunc(versions, allows) {
-		// Who calls a tool of Event Mill names no version: one that has
-		// pre-releases only, as many published ones have, is meant all the same.
+		// Who calls a tool of Event Mill or a plugin of Shu names no version: one that
+		// has pre-releases only, as many published ones have, is meant all the same.
 		allows = func(v *version) bool {
 			m, err := v.manifest()
-			return err == nil && m.Dialect == dialect.EventMill
+			return err == nil && (m.Dialect == dialect.EventMill || m.Dialect == dialect.Shu)
 		}
 	}
 	var first *version

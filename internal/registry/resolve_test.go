@@ -30,6 +30,14 @@ func TestResolve(t *testing.T) {
 		"entry_point": "tool.py", "class_name": "Draft"}`)
 	write(t, dir+"/tool.py", "class Draft:\n    pass\n")
 	b.install(dir)
+	for _, v := range []string{"2025.11-rc1", "1.0.0-beta.2"} {
+		dir := t.TempDir()
+		name := "shu_" + strings.ReplaceAll(strings.ReplaceAll(v, ".", "_"), "-", "_")
+		write(t, dir+"/manifest.py", `PLUGIN_MANIFEST = {"name": "`+name+`", "version": "`+v+`", "module": "plugin:Plugin"}`)
+		write(t, dir+"/plugin.py", "class Plugin:\n    pass\n")
+		write(t, dir+"/describe.json", `{"name": "`+name+`", "operations": {"one": {"kind": "operator", "input": {}}}}`)
+		b.install(dir)
+	}
 	if _, err := b.Disable(context.Background(), "mail@1.10.0"); err != nil {
 		t.Fatal(err)
 	}
@@ -58,6 +66,8 @@ func TestResolve(t *testing.T) {
 		{"mail/send@1.10.0", "disabled: mail@1.10.0 is disabled"},
 		{"off", "disabled: off@1.0.0 is disabled"},
 		{"draft_tool", "draft_tool/draft_tool@0.2.0-beta"},
+		{"shu_2025_11_rc1/one", "shu_2025_11_rc1/one@2025.11.0-rc1"},
+		{"shu_1_0_0_beta_2/one", "shu_1_0_0_beta_2/one@1.0.0-beta.2"},
 		{"beta", "not_found: beta has pre-releases only, which must be asked for: 1.0.0-beta"},
 		{"Mail/send", "not_found: no plugin is called Mail; did you mean mail?"},
 		{"mial/send", "not_found: no plugin is called mial; did you mean mail?"},

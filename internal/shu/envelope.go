@@ -49,9 +49,32 @@ func Envelope(op *plugin.Operation, res plugin.Result, err error, debug bool) An
 	case res.Returned == plugin.ReturnedNone:
 		return Answer{http.StatusOK, data(map[string]any{"status": nil, "data": nil, "error": nil})}
 	}
-	body := map[string]any{"status": "success", "data": orNull(res.Data), "error": nil}
-	beside(body, res, debug)
+	body := members(res, debug)
+	if body == nil {
+		body = map[string]any{"status": "success", "data": orNull(res.Data), "error": nil}
+		beside(body, res, debug)
+	}
 	return Answer{http.StatusOK, data(body)}
+}
+
+// members is the dict that a plugin returned, with all its members and no others,
+// nil where it returned none. Diagnostics are gated as those of any result.
+func members(res plugin.Result, debug bool) map[string]any {
+	given, order, isObject := object(res.Members)
+	if !isObject {
+		return nil
+	}
+	body := map[string]any{}
+	for _, name := range order {
+		body[name] = given[name]
+	}
+	if _, has := given["data"]; has {
+		body["data"] = orNull(res.Data)
+	}
+	if !debug {
+		delete(body, "diagnostics")
+	}
+	return body
 }
 
 func data(body map[string]any) map[string]any { return map[string]any{"data": body} }
@@ -87,6 +110,13 @@ func failure(acts bool, res plugin.Result, e *plugin.Error, debug bool) Answer {
 		body["data"] = orNull(res.Data)
 	}
 	beside(body, res, debug)
+	if returned := members(res, debug); !acts && e.Code != plugin.CodeDependencyMissing {
+		maps.DeleteFunc(returned, func(name string, value any) bool { // a reason that the plugin left out is said
+			raw, isRaw := value.(jsontext.Value)
+			return name == "error" && isRaw && raw.Kind() == 'n'
+		})
+		maps.Copy(body, returned)
+	}
 	return Answer{http.StatusOK, data(body)}
 }
 

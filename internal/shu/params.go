@@ -39,8 +39,7 @@ func Split(input json.RawMessage, nulls bool) (params, overlay json.RawMessage, 
 }
 
 // Operation returns which operation of m the parameters mean: the one that op
-// names, or else the one that a schema has for op where none is given; "" where
-// none is meant.
+// names, "" where none is meant. A default of op in a schema is a hint for forms.
 func Operation(m *plugin.Manifest, params json.RawMessage) string {
 	members, _, _ := object(params)
 	var name string
@@ -52,18 +51,6 @@ func Operation(m *plugin.Manifest, params json.RawMessage) string {
 			return dialect.ShuOperation // it stands for every op that no list names
 		}
 		return ""
-	}
-	for _, op := range m.Operations {
-		var s struct {
-			Properties struct {
-				Op struct {
-					Default string `json:"default"`
-				} `json:"op"`
-			} `json:"properties"`
-		}
-		if json.Unmarshal(op.Input, &s) == nil && s.Properties.Op.Default != "" && m.Operation(s.Properties.Op.Default) != nil {
-			return s.Properties.Op.Default
-		}
 	}
 	return ""
 }

@@ -60,7 +60,7 @@ func manifest() *plugin.Manifest {
 
 func TestTheParametersNameTheOperation(t *testing.T) {
 	t.Parallel()
-	for params, want := range map[string]string{`{"op":"get"}`: "get", `{}`: "list", "": "list", `{"op":"purge"}`: "", `{"op":7}`: "", `[]`: "list"} {
+	for params, want := range map[string]string{`{"op":"get"}`: "get", `{}`: "", "": "", `{"op":"purge"}`: "", `{"op":7}`: "", `[]`: ""} {
 		if got := shu.Operation(manifest(), json.RawMessage(params)); got != want {
 			t.Errorf("%s: got %q, want %q", params, got, want)
 		}

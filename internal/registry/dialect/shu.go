@@ -56,7 +56,7 @@ func (p *page) shu(top value) *plugin.Manifest {
 		Runner:      plugin.Runner{Kind: processRunner, Protocol: "2"},
 		Identities:  top.get("required_identities").of("SH-28").identities(),
 	}
-	if text, isText := top.get("version").is.(string); isText && text != m.Version && m.Version != "" {
+	if text, isText := textOfVersion(top.get("version").is); isText && text != m.Version && m.Version != "" {
 		m.VersionText = text
 	} else if !top.has("version") {
 		m.VersionText = noVersion
@@ -116,12 +116,25 @@ func (v value) shuName() string {
 	return ""
 }
 
+// textOfVersion returns a version as it is given; a number is its own text.
+func textOfVersion(is any) (text string, isText bool) {
+	if n, isNumber := is.(number); isNumber {
+		return string(n), true
+	}
+	text, isText = is.(string)
+	return text, isText
+}
+
 // noVersion is the version of a plugin that says none.
 const noVersion = "0"
 
 // shuVersion returns the version here as a semantic one. The contract takes any
 // text: what cannot be read as a version is one before all others.
 func (v value) shuVersion() string {
+	if n, isNumber := v.is.(number); isNumber {
+		v.note("text belongs here, not %s: it is taken for the text %q", v.kind(), string(n))
+		v.is = string(n)
+	}
 	text, isText := v.is.(string)
 	switch {
 	case !v.there:

@@ -98,6 +98,17 @@ func TestShuManifestIsReadWithoutRunningIt(t *testing.T) {
 	}
 }
 
+func TestAVersionThatIsANumberIsItsText(t *testing.T) {
+	t.Parallel()
+	r, err := dialect.Inspect(dir(t, "manifest.py", `PLUGIN_MANIFEST = {"name": "notes", "version": 1.5, "module": "plugins.notes.plugin:P"}`, "plugin.py", ""))
+	if err != nil || r.Manifest.Version != "1.5.0" || r.Manifest.VersionText != "1.5" {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if want := `manifest.py: at /version: text belongs here, not the number 1.5: it is taken for the text "1.5"`; !strings.Contains(r.Notes.Error(), want) {
+		t.Errorf("no note %q in\n%s", want, r.Notes.Error())
+	}
+}
+
 func TestShuManifestOfEntrypoints(t *testing.T) {
 	t.Parallel()
 	for file, manifest := range map[string]string{

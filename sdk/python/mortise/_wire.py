@@ -148,7 +148,7 @@ def pack(text: str, limit: int) -> bytes:
     except UnicodeEncodeError:
         raise PluginError("text with half a surrogate pair is not UTF-8", code="INVALID_RESULT") from None
     if len(data) > limit:
-        raise PluginError(f"a frame of {len(data)} bytes; the limit is {limit}", code="limit_exceeded")
+        raise PluginError(f"a frame of {len(data)} bytes; the limit is {limit}", code="limit_exceeded", details={"size": len(data), "limit": limit})
     return data
 
 

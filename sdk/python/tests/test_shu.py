@@ -246,8 +246,10 @@ class Results(Served):
         self.assertEqual(self.data(shu.run()), 1)
 
     def test_a_result_that_is_too_long_for_the_wire(self) -> None:
-        code, message = self.failure(self.run_("return {'status': 'success', 'data': 'x' * (5 << 20)}"))
-        self.assertEqual(code, "output_too_large")
+        result = self.run_("return {'status': 'success', 'data': 'x' * (5 << 20)}")
+        self.assertEqual(self.failure(result)[0], "output_too_large")
+        details = result["error"]["details"]
+        self.assertGreater(details["size"], details["limit"])
 
     def test_a_failed_request_of_a_provider(self) -> None:
         body = "raise HttpRequestFailed(429, 'https://api.example.com/x', {'error': {'message': 'slow down', 'code': 'quota'}}, {'Retry-After': '7'})"

@@ -52,7 +52,7 @@ class Capabilities(Hosted):
 
     def test_kb_implies_cursor(self) -> None:
         shu = self.shu("return {'said': await host.cursor.get('k')}", capabilities=["kb"], cursor__get={"found": True, "value": 7})
-        self.assertEqual(self.said(shu), 7)
+        self.assertEqual(self.said(shu), "7")
 
     def test_a_service_that_no_host_has(self) -> None:
         body = "try: host.database\nexcept Exception as exc: return {'said': [type(exc).__name__, str(exc)]}"
@@ -120,7 +120,7 @@ class Concurrency(Hosted):
         self.assertEqual(shu.finish(id)["result"]["data"]["said"], ["e", 1])
 
     def test_what_the_host_refuses_is_an_exception_and_tells_its_code(self) -> None:
-        error = self.shu("await host.cache.get('a')").run("list")["error"]
+        error = self.shu("await host.storage.get('a')").run("list")["error"]
         self.assertEqual((error["plugin_code"], error["details"]["code"]), ("plugin_execute_error", "service_denied"))
 
 
@@ -147,6 +147,18 @@ class Small(Hosted):
         self.assertEqual(kept[0], {"key": "k", "value": {"a": 1}, "ttl_seconds": 300})
         self.assertEqual(kept[1], {"key": "k", "value": 2, "ttl_seconds": 9})
         self.assertEqual([log["level"] for log in shu.logs], ["warning"])
+
+    def test_a_cache_that_fails_raises_nothing_and_warns(self) -> None:
+        body = "return {'said': [await host.cache.set('k' * 9, 1), await host.cache.get('k', 5), await host.cache.delete('k')]}"
+        shu = self.shu(body)
+        self.assertEqual(self.said(shu), [None, 5, None])
+        self.assertEqual([log["level"] for log in shu.logs], ["warning"] * 3)
+
+    def test_a_cursor_is_text(self) -> None:
+        body = "await host.cursor.set('kb', 7)\nawait host.cursor.set('kb', {'page': 3})\nreturn {'said': await host.cursor.get('kb')}"
+        shu = self.shu(body, cursor__set={}, cursor__get={"found": True, "value": 12})
+        self.assertEqual(self.said(shu), "12")
+        self.assertEqual([args["value"] for name, args in shu.requests if name == "cursor.set"], ["7", '{"page": 3}'])
 
     def test_storage(self) -> None:
         body = """

@@ -68,6 +68,8 @@ egress:
 		{"its own timeout", []string{"envelope_cases/gave_up"}, 200, `{"data":{"status":"timeout","error":{"code":"timeout","message":"the provider slept"}}}`},
 		{"a dict is passed on", []string{"envelope_cases/lies"}, 200, `{"data":{"status":"success","data":{"n":"one"}}}`},
 		{"a dict of its own", []string{"envelope_cases/bare"}, 200, `{"data":{"rows":[1]}}`},
+		{"a dict with more members", []string{"envelope_cases/extra"}, 200, `{"data":{"status":"ok","data":{"n":1},"warnings":["w"],"page":{"next":2}}}`},
+		{"a model with more members", []string{"envelope_cases/extra_model"}, 200, `{"data":{"status":"success","data":{"n":6},"warnings":["w"]}}`},
 		{"None", []string{"envelope_cases/nothing"}, 200, `{"data":{"status":null,"data":null,"error":null}}`},
 		{"what a model dumps", []string{"envelope_cases/dumps"}, 200, `{"data":{"status":"success","data":{"n":5}}}`},
 		{"no message but a diagnostic", []string{"envelope_cases/diagnosed"}, 200, `{"data":{"status":"error","error":{"message":"the folder is gone"}}}`},
@@ -99,6 +101,9 @@ egress:
 			t.Errorf("%s: the error has the id %q", c.name, id)
 		}
 		told, _ := got.Body["data"].(map[string]any)
+		if _, null := told["error"]; null && strings.Contains(c.name, "more members") {
+			t.Errorf("%s: an error is added: %s", c.name, out)
+		}
 		if _, shown := told["diagnostics"]; shown != strings.Contains(c.want, "diagnostics") {
 			t.Errorf("%s: diagnostics are shown: %v", c.name, shown)
 		}

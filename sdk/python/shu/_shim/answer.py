@@ -92,6 +92,11 @@ def answer_of(result: Any, data: str = "data", verbatim: bool = False) -> Answer
         return failed(EXECUTE_ERROR, f"execute returned {named} in place of a result with a status")
     status = _word(member(result, "status"))
     beside = _beside(result)
+    if isinstance(result, dict) and verbatim:
+        try:
+            beside["members"] = text_of({**result, "data": None} if "data" in result else result, "/")
+        except NotJSON:
+            pass  # what is JSON of it stands beside
     if is_dict and verbatim:
         beside["returned"] = '"dict"'
     if status in _SUCCESS:

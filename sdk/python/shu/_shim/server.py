@@ -116,7 +116,7 @@ class Server(Session):
             self._respond(id, answer.text())
         except PluginError as exc:
             code = "output_too_large" if exc.code == "limit_exceeded" else EXECUTE_ERROR
-            self._respond(id, failed(code, f"{name}: the result does not fit on the wire: {exc.message}").text())
+            self._respond(id, failed(code, f"{name}: the result does not fit on the wire: {exc.message}", exc.details).text())
 
     def _preview(self, id: Any, name: str, payload: Any, call: Call) -> None:
         try:

@@ -16,30 +16,37 @@ if TYPE_CHECKING:
 
 
 class Cache(Fixed):
-    """Values for a while, for this plugin alone."""
+    """Values for a while, for this plugin alone. What fails is a warning in the log: none of them raises."""
 
     __slots__ = ()
 
     async def get(self, key: str, default: Any = None) -> Any:
         """Return the value under key, default where there is none."""
-        return _found(await self._line.ask("cache.get", {"key": key}), default)
+        try:
+            return _found(await self._line.ask("cache.get", {"key": key}), default)
+        except Exception as exc:
+            self._line.log("warning", f"cache.get: {exc}", {})
+            return default
 
     async def set(self, key: str, value: Any, ttl_seconds: float | None = None, ttl: float | None = None) -> None:
         """Keep a value, for 300 seconds where nothing is said."""
+        await self.set_safe(key, value, ttl_seconds, ttl)
+
+    async def _set(self, key: str, value: Any, ttl_seconds: float | None, ttl: float | None) -> None:
         seconds = ttl_seconds if ttl_seconds is not None else ttl if ttl is not None else 300
         await self._line.ask("cache.set", {"key": key, "value": _json(value)[0], "ttl_seconds": max(1, seconds)})
 
     async def delete(self, key: str) -> None:
         """Forget a key."""
-        await self._line.ask("cache.delete", {"key": key})
+        await self.delete_safe(key)
 
     async def set_safe(self, key: str, value: Any, ttl_seconds: float | None = None, ttl: float | None = None) -> bool:
         """Keep a value; False where that failed."""
-        return await _safe(self, "cache.set", self.set(key, value, ttl_seconds, ttl))
+        return await _safe(self, "cache.set", self._set(key, value, ttl_seconds, ttl))
 
     async def delete_safe(self, key: str) -> bool:
         """Forget a key; False where that failed."""
-        return await _safe(self, "cache.delete", self.delete(key))
+        return await _safe(self, "cache.delete", self._line.ask("cache.delete", {"key": key}))
 
 
 class Storage(Fixed):
@@ -69,18 +76,20 @@ class Cursor(Fixed):
     __slots__ = ()
 
     async def get(self, kb_id: str) -> Any:
-        """Return the cursor, None where there is none or it cannot be read. It never raises."""
+        """Return the cursor as text, None where there is none or it cannot be read. It never raises."""
         try:
             value = _found(await self._line.ask("cursor.get", {"kb_id": kb_id}), None)
         except Exception as exc:
             self._line.log("warning", f"cursor.get: {exc}", {})
             return None
         inner = value.get("value") if isinstance(value, dict) else None
-        return inner if isinstance(inner, str) else value
+        if isinstance(inner, str) or value is None:
+            return inner
+        return _text(value)
 
     async def set(self, kb_id: str, value: Any) -> None:
-        """Move the cursor."""
-        await self._line.ask("cursor.set", {"kb_id": kb_id, "value": value})
+        """Move the cursor; it is kept as text."""
+        await self._line.ask("cursor.set", {"kb_id": kb_id, "value": _text(value)})
 
     async def delete(self, kb_id: str) -> bool:
         """Delete the cursor; False where there was none."""
@@ -298,6 +307,15 @@ def _json(value: Any) -> tuple[Any, int]:
 
     text = json.dumps(value, default=str)
     return json.loads(text), len(text.encode())
+
+
+def _text(value: Any) -> str:
+    """Return a cursor as text: what is none is spelled as JSON where it has members, else as Python spells it."""
+    if isinstance(value, (dict, list)):
+        import json
+
+        return json.dumps(value, default=str)
+    return str(value)
 
 
 def _given(**members: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-OPS = ["fine", "own", "raises", "provider", "slow", "gave_up", "lies", "large", "huge", "lacks", "status", "keyed", "account", "guarded", "bare", "nothing", "dumps", "diagnosed", "lies_object"]
+OPS = ["fine", "own", "raises", "provider", "slow", "gave_up", "lies", "large", "huge", "lacks", "status", "keyed", "account", "guarded", "bare", "nothing", "dumps", "diagnosed", "lies_object", "extra", "extra_model"]
 
 
 class Result:
@@ -13,6 +13,11 @@ class Result:
 class Model:
     def model_dump(self):
         return {"status": "success", "data": {"n": 5}, "error": None}
+
+
+class Extra:
+    def model_dump(self):
+        return {"status": "success", "data": {"n": 6}, "warnings": ["w"]}
 
 
 class Cases:
@@ -48,6 +53,12 @@ class Cases:
 
     async def lies_object(self, params, host):
         return Result("success", {"n": "one"})
+
+    async def extra(self, params, host):
+        return {"status": "ok", "data": {"n": 1}, "warnings": ["w"], "page": {"next": 2}}
+
+    async def extra_model(self, params, host):
+        return Extra()
 
     async def bare(self, params, host):
         return {"rows": [1]}
