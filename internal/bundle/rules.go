@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -18,6 +19,8 @@ import (
 type rules struct {
 	job   Job
 	roots []root
+
+	mu    sync.Mutex // guards the two below: esbuild loads files at the same time
 	files int
 	bytes int64
 }
@@ -76,8 +79,8 @@ func (r *rules) sdk(args api.OnResolveArgs) (api.OnResolveResult, error) {
 }
 
 // load reads every file that goes into a bundle: a regular one beneath the
-// package or the SDK, within bounds. esbuild calls it from several goroutines,
-// one at a time.
+// package or the SDK, within bounds. esbuild calls it from several goroutines at
+// the same time.
 func (r *rules) load(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	if args.Namespace != "file" {
 		return api.OnLoadResult{}, nil // what was disabled for this platform is empty
@@ -118,6 +121,8 @@ func (r *rules) read(path string) ([]byte, error) {
 	if err != nil || int64(len(text)) > r.job.Bytes {
 		return nil, fmt.Errorf("%s: not a file of at most %d bytes", below, r.job.Bytes)
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.files++; r.files > r.job.Files {
 		return nil, fmt.Errorf("the plugin has more than %d files", r.job.Files)
 	}
