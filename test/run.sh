@@ -58,7 +58,8 @@ node_ready() { # the type checker and bundler of the TypeScript SDK's own tests
 export CGO_ENABLED=0
 
 # What mostly starts other programs, or compiles: the race detector would slow
-# these and see little. test/long.sh runs them with it.
+# these and see little; and a program that it watches starts under no limit of
+# memory, which tests of the sandbox set. test/long.sh runs them with it.
 #
 # Of what is watched, the C that was translated into Go (SQLite, its library,
 # QuickJS) is left out: what it computes is not ours, and being watched it takes
@@ -75,7 +76,7 @@ in_memory() {
 	[ -z "${TMPDIR:-}" ] && [ "$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo 2>/dev/null || echo 0)" -gt 14000000 ] &&
 		mkdir -p -m 755 "$work" && { grep -q " $work " /proc/mounts || mount -t tmpfs -o mode=755,size=8g tmpfs "$work" 2>/dev/null; }
 }
-outside='/(internal/(app|cli|check|extract|scaffold)|plugins|docs|cmd/pcapsum|test/compat/[a-z]+)$'
+outside='/(internal/(app|cli|check|extract|sandbox|scaffold)|plugins|docs|cmd/pcapsum|test/compat/[a-z]+)$'
 
 part "gofmt" formatted
 part "go vet" go vet ./...
