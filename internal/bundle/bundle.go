@@ -80,6 +80,9 @@ func Make(ctx context.Context, job Job) (api.BuildResult, error) {
 	}
 	cmd := exec.CommandContext(limited, program, Arg)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = os.TempDir(), []string{"LANG=C.UTF-8"}, time.Second
+	if race := os.Getenv("GORACE"); race != "" { // how a program behaves that the race detector watches
+		cmd.Env = append(cmd.Env, "GORACE="+race)
+	}
 	var out, said clipped
 	out.most, said.most = maxAnswer, maxSaid
 	cmd.Stdout, cmd.Stderr = &out, &said
