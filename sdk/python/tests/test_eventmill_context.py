@@ -156,11 +156,11 @@ class Models(Served):
         self.asked = (method, args)
         if method == "llm.supports_native_document":
             return {"supported": args["mime_type"] == "application/pdf"}
-        return {"ok": True, "text": "t", "token_usage": {"total_tokens": 3}, "model_used": "m", "transport_path": "text", "future": 1}
+        return {"ok": True, "text": "t", "token_usage": {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}, "model_used": "m", "transport_path": "text", "future": 1}
 
     def test_query_text(self) -> None:
         answer, asked = self.ask("llm.query_text(prompt='p')")
-        want = {"ok": True, "text": "t", "error": None, "token_usage": {"total_tokens": 3}, "model_used": "m", "transport_path": "text"}
+        want = {"ok": True, "text": "t", "error": None, "token_usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}, "model_used": "m", "transport_path": "text"}
         self.assertEqual(answer, {**want, "fallback_reason": None})
         self.assertEqual(asked, ("llm.query_text", {"prompt": "p", "max_tokens": 4096}))
         hints = "QueryHints(tier='heavy', needs_reasoning=True)"
