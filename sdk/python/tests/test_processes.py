@@ -135,14 +135,14 @@ class Forked(unittest.TestCase):
                 try: 1 / 0
                 except ZeroDivisionError: held.logger.exception("at %d", n)
                 data = held.reference_data
-                return [data["known"], data.get("unknown", "default"), held.llm_query.query_text("hi").ok, "known" in list(data)]
+                return [data.get("known"), data.get("unknown", "default"), held.llm_query.query_text("hi").ok, "known" in list(data)]
             """
         source = textwrap.dedent(head) + tool(
             """
             def execute(self, payload, context):
                 global held
                 held = context
-                context.reference_data["known"]
+                context.reference_data.get("known")
                 with concurrent.futures.ProcessPoolExecutor(4, mp_context=multiprocessing.get_context("fork")) as pool:
                     return ToolResult(ok=True, result=list(pool.map(work, range(8))))
             """
