@@ -158,7 +158,7 @@ class Small(Hosted):
         body = "await host.cursor.set('kb', 7)\nawait host.cursor.set('kb', {'page': 3})\nreturn {'said': await host.cursor.get('kb')}"
         shu = self.shu(body, cursor__set={}, cursor__get={"found": True, "value": 12})
         self.assertEqual(self.said(shu), "12")
-        self.assertEqual([args["value"] for name, args in shu.requests if name == "cursor.set"], ["7", '{"page": 3}'])
+        self.assertEqual([args["value"] for name, args in shu.requests if name == "cursor.set"], ["7", {"page": 3}])
 
     def test_storage(self) -> None:
         body = """

@@ -309,13 +309,9 @@ def _json(value: Any) -> tuple[Any, int]:
     return json.loads(text), len(text.encode())
 
 
-def _text(value: Any) -> str:
-    """Return a cursor as text: what is none is spelled as JSON where it has members, else as Python spells it."""
-    if isinstance(value, (dict, list)):
-        import json
-
-        return json.dumps(value, default=str)
-    return str(value)
+def _text(value: Any) -> Any:
+    """Return a cursor as text; one that has members stays as it is, for plugins that keep more than one place."""
+    return value if isinstance(value, (dict, list)) else str(value)
 
 
 def _given(**members: Any) -> dict[str, Any]:
