@@ -20,7 +20,7 @@ func TestFloodsStayWithinTheMemoryOfTheHost(t *testing.T) {
 			alone = append(alone, c)
 		}
 	}
-	whole := os.Getenv("MORTISE_FLOODS") != ""
+	whole := os.Getenv("MORTISE_HOSTILE_CASES") != ""
 	if only := os.Getenv("MORTISE_HOSTILE_ONLY"); only != "" {
 		whole = true
 		alone = slices.DeleteFunc(alone, func(c *trial) bool { return !strings.Contains(c.String(), only) })
