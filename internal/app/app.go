@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/approval"
 	"github.com/mortise-dev/mortise/internal/blob"
+	"github.com/mortise-dev/mortise/internal/budget"
 	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/internal/extract"
 	"github.com/mortise-dev/mortise/internal/fault"
@@ -280,7 +280,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	if o.Standby {
 		a.follow(log)
-		thrifty()
+		budget.Pace()
 	}
 	broker := service.New()
 	broker.Egress, broker.Version = a.Config.Egress, Version
@@ -364,14 +364,6 @@ func ReadConfig(home, named string) (config.Config, string, error) {
 		return config.Config{}, path, fmt.Errorf("%s: %w", path, err)
 	}
 	return c, path, nil
-}
-
-// thrifty has a host that stays keep half as much memory for later as a program
-// usually does: what plugins send goes in bursts. GOGC has the last word.
-func thrifty() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50)
-	}
 }
 
 func (a *App) dir(name string) string { return filepath.Join(a.Home, name) }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -27,32 +28,60 @@ type speech struct {
 // A piece is an event of content, and the text in it.
 type piece struct {
 	plugin.Event
-	member string // of the object that has the text; "" where it is the text itself
-	text   string
+	member   string // of the object that has the text; "" where it is the text itself
+	text     string
+	from, to int // where the text stands in Data, in bytes
 }
 
 // maxHeld is how many pieces wait at most.
 const maxHeld = 256
 
-// textMembers are where an object that is a piece of a text has it.
+// textMembers are where an object that is a piece of a text has it: the first that
+// is a string.
 var textMembers = []string{"text", "delta", "content"}
 
-// pieceOf reports whether an event is a piece of a text.
+// pieceOf reports whether an event is a piece of a text. However many members its
+// object has, none but that one is taken apart.
 func pieceOf(e plugin.Event) (p piece, ok bool) {
 	p.Event = e
-	if json.Unmarshal(e.Data, &p.text) == nil {
-		return p, jsontext.Value(e.Data).Kind() == '"'
-	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(e.Data, &members) != nil {
+	d := jsontext.NewDecoder(bytes.NewReader(e.Data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	switch d.PeekKind() {
+	case '"':
+		ok = p.take(d)
+		return p, ok
+	case '{':
+		_, _ = d.ReadToken() // which was seen
+	default:
 		return p, false
 	}
-	for _, p.member = range textMembers {
-		if raw, found := members[p.member]; found && json.Unmarshal(raw, &p.text) == nil {
-			return p, true
+	best := len(textMembers)
+	for d.PeekKind() == '"' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return p, false
+		}
+		if n := slices.Index(textMembers, name.String()); n < 0 || n > best || d.PeekKind() != '"' {
+			if d.SkipValue() != nil {
+				return p, false
+			}
+		} else if best, p.member = n, textMembers[n]; !p.take(d) {
+			return p, false
 		}
 	}
-	return p, false
+	return p, best < len(textMembers)
+}
+
+// take reads the text that comes next.
+func (p *piece) take(d *jsontext.Decoder) bool {
+	raw, err := d.ReadValue()
+	if err != nil {
+		return false
+	}
+	p.to = int(d.InputOffset())
+	p.from = p.to - len(raw)
+	text, err := jsontext.AppendUnquote(nil, raw)
+	p.text = string(text)
+	return err == nil
 }
 
 // with returns the piece with another text.
@@ -61,18 +90,8 @@ func (p piece) with(text string) piece {
 	if err != nil {
 		panic(err) // a string
 	}
-	if p.text = text; p.member == "" {
-		p.Data = raw
-		return p
-	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(p.Data, &members); err != nil {
-		panic(err) // it was read before
-	}
-	members[p.member] = raw
-	if p.Data, err = json.Marshal(members); err != nil {
-		panic(err) // members that were read
-	}
+	p.text, p.Data = text, slices.Concat(p.Data[:p.from], raw, p.Data[p.to:])
+	p.to = p.from + len(raw)
 	return p
 }
 

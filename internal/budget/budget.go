@@ -22,7 +22,7 @@ import (
 // Bounds of the work at a time, in estimated bytes.
 const (
 	Capacity = 24 << 20 // of all
-	shared   = 8 << 20  // of several together; more is for one alone
+	shared   = 6 << 20  // of several together; more is for one alone
 	free     = 64 << 10 // what a value may weigh and not be counted
 	rest     = 8 << 20  // what is handed out between two collections
 )

@@ -3,6 +3,7 @@ package handed
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/budget"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -19,6 +21,11 @@ const Member = "artifacts"
 
 // MaxFiles is how many files one input may name.
 const MaxFiles = 256
+
+// maxValues is how many values the list of files may hold.
+const maxValues = 100_000
+
+var errManyValues = fmt.Errorf("has more than %d values in its member %s", maxValues, Member)
 
 // handle is what a name has to look like to be a handle of ours. Any other text
 // in artifact_id is for the plugin alone.
@@ -44,8 +51,22 @@ func Resolve(input json.RawMessage, find Find) (shown json.RawMessage, used []pl
 	}
 	var members map[string]jsontext.Value
 	var items []jsontext.Value
-	if json2.Unmarshal(input, &members) != nil || json2.Unmarshal(members[Member], &items) != nil {
-		return input, nil, nil // what is there has another form, and names no files
+	var other bool // what is there has another form, and names no files
+	err = budget.Do(budget.Weigh(input).Read(), func() error {
+		if other = json2.Unmarshal(input, &members) != nil; other {
+			return nil
+		}
+		if budget.Weigh(members[Member]).Values > maxValues {
+			return errManyValues
+		}
+		other = json2.Unmarshal(members[Member], &items) != nil
+		return nil
+	})
+	if err != nil {
+		return nil, nil, plugin.Errorf(plugin.CodeInputTooLarge, "the input %w", err)
+	}
+	if other {
+		return input, nil, nil
 	}
 	changed := false
 	for i, raw := range items {

@@ -13,7 +13,7 @@ import (
 const (
 	maxOutbox  = 64 << 20  // bytes in all
 	maxAnswers = 512 << 10 // bytes of answers to what it asked, before it is asked to wait itself
-	maxOwed    = 8 << 20   // bytes that answers in the making may come to, as large as those before
+	maxOwed    = 2 << 20   // bytes that answers in the making may come to, as large as those before
 )
 
 // An outbox collects the frames for one plugin. One goroutine, write, owns the

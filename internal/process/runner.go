@@ -439,11 +439,17 @@ func (r *Runner) log(g *group, call *plugin.Call, level, message string, fields 
 		attrs = append(attrs, slog.String("call_id", call.ID), slog.String("correlation_id", call.Trace.Correlation), slog.String("tenant", call.Tenant))
 	}
 	var members map[string]any
-	if len(fields) > 0 && json.Unmarshal(fields, &members) == nil && len(members) > 0 {
+	switch {
+	case len(fields) > maxFields:
+		attrs = append(attrs, slog.String("fields", fmt.Sprintf("left out: %d bytes, and at most %d are shown", len(fields), maxFields)))
+	case len(fields) > 0 && json.Unmarshal(fields, &members) == nil && len(members) > 0:
 		attrs = append(attrs, slog.Any("fields", members))
 	}
 	r.opts.Log.LogAttrs(r.life, at, message, attrs...)
 }
+
+// maxFields is how many bytes of fields a line of the log has.
+const maxFields = 16 << 10
 
 // janitor ends processes that nobody has used for long.
 func (r *Runner) janitor() {

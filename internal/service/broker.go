@@ -11,6 +11,8 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -19,6 +21,7 @@ import (
 	"time"
 
 	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/budget"
 	"github.com/mortise-dev/mortise/internal/egress"
@@ -341,7 +344,7 @@ func decode(name string, args json.RawMessage, into any) error {
 		weight = budget.Weigh(args).Read()
 	}
 	err := budget.Do(weight, func() error { return json2.Unmarshal(args, into, json2.RejectUnknownMembers(true)) })
-	if budget.Exceeded(err) {
+	if budget.Exceeded(err) || errors.Is(err, errManyValues) {
 		return plugin.Errorf(plugin.CodeInputTooLarge, "%s: what is asked for %w", name, err)
 	}
 	if err != nil {
@@ -352,6 +355,28 @@ func decode(name string, args json.RawMessage, into any) error {
 
 // smallArgs is up to which size arguments are not weighed.
 const smallArgs = 16 << 10
+
+// members are an object of any shape in the arguments of a method. Other arguments
+// are of types of ours or stay text; only these become a tree of values, which
+// takes many times the memory of its text, and stays until the method is done.
+type members map[string]any
+
+// maxValues is how many values members may hold, those within others included.
+const maxValues = 32 << 10
+
+var errManyValues = fmt.Errorf("has an object of more than %d values; send fewer at a time, or put them into an artifact", maxValues)
+
+// UnmarshalJSONFrom decodes members that are not too many.
+func (m *members) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	raw, err := d.ReadValue()
+	if err != nil {
+		return err
+	}
+	if len(raw) > maxValues && budget.Weigh(raw).Values > maxValues {
+		return errManyValues
+	}
+	return json2.Unmarshal(raw, (*map[string]any)(m))
+}
 
 // nothing is the value of a method that only does.
 type nothing struct{}

@@ -15,8 +15,8 @@ const cacheName = "cache"
 // Bounds of the cache.
 const (
 	cacheValueBytes = 1 << 20
-	cacheBytes      = 32 << 20 // of all together
-	cacheShare      = 16 << 20 // of one plugin in one tenant, so that none drives out the others
+	cacheBytes      = 16 << 20 // of all together
+	cacheShare      = 8 << 20  // of one plugin in one tenant, so that none drives out the others
 	cacheEntryBytes = 512      // that an entry takes beside its key and value
 	cacheKeyBytes   = 512
 	cacheTTL        = 300 * time.Second

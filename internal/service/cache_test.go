@@ -101,15 +101,15 @@ func TestCacheForgetsInTime(t *testing.T) {
 	})
 }
 
-// One plugin keeps 16 MiB, and all of them together 64.
+// One plugin keeps 8 MiB, and all of them together 16.
 func TestCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	b := service.New()
 	value := `"` + strings.Repeat("x", 1<<20-2) + `"`
 	fill := func(name string) plugin.Services {
 		s := granted(b, "t", name, "cache")
-		for n := range 30 {
-			if n >= 10 { // the first is used again and again, so it stays
+		for n := range 16 {
+			if n >= 5 { // the first is used again and again, so it stays
 				ask(t, s, "cache.get", `{"key":"k0"}`)
 			}
 			if got := ask(t, s, "cache.set", fmt.Sprintf(`{"key":"k%d","value":%s}`, n, value)); got != "{}" {
@@ -119,28 +119,28 @@ func TestCacheIsBounded(t *testing.T) {
 		return s
 	}
 	kept := func(s plugin.Services) (n int) {
-		for i := range 30 {
+		for i := range 16 {
 			if ask(t, s, "cache.get", fmt.Sprintf(`{"key":"k%d"}`, i)) != absent {
 				n++
-			} else if i == 0 || i == 29 {
+			} else if i == 0 || i == 15 {
 				t.Errorf("k%d is gone", i)
 			}
 		}
 		return n
 	}
 	first := fill("p0")
-	if n := kept(first); n < 14 || n > 16 {
+	if n := kept(first); n < 6 || n > 8 {
 		t.Errorf("%d of 1 MiB are kept for one plugin", n)
 	}
 	var last plugin.Services
 	for i := range 5 {
 		last = fill(fmt.Sprintf("p%d", i+1))
 	}
-	if n := kept(last); n < 14 || n > 16 {
+	if n := kept(last); n < 6 || n > 8 {
 		t.Errorf("%d of 1 MiB are kept for the last plugin", n)
 	}
 	if got := ask(t, first, "cache.get", `{"key":"k0"}`); got != absent {
-		t.Error("what was used least recently is there when 64 MiB came after it")
+		t.Error("what was used least recently is there when 40 MiB came after it")
 	}
 }
 

@@ -96,9 +96,9 @@ func (g *grant) kbsAllowed(ctx context.Context, method string, ids []string) ([]
 
 // What all ingest methods have in common.
 type ingestArgs struct {
-	KB         string         `json:"kb_id"`
-	SourceURL  string         `json:"source_url"`
-	Attributes map[string]any `json:"attributes"`
+	KB         string  `json:"kb_id"`
+	SourceURL  string  `json:"source_url"`
+	Attributes members `json:"attributes"`
 }
 
 // ingests is the task of putting a source into a knowledge base. What takes long
@@ -207,8 +207,8 @@ func kbEmailTask(g *grant, args json.RawMessage) (task, error) {
 
 func kbObjectTask(g *grant, args json.RawMessage) (task, error) {
 	var in struct {
-		KB string         `json:"kb_id"`
-		KO map[string]any `json:"ko"`
+		KB string  `json:"kb_id"`
+		KO members `json:"ko"`
 	}
 	if err := decode(kbObject, args, &in); err != nil {
 		return task{}, err
