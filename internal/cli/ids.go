@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -9,6 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/sqlite"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -144,7 +146,10 @@ func (c *command) completing(cmd *cobra.Command, do func(st store.Store, tenant 
 // shown all the same.
 func (c *command) readingStanding(ctx context.Context, do func(st store.Store, tenant string) error) error {
 	if database, err := c.whichDatabase(); err == nil && c.home != "" {
-		if err := app.SettleDead(ctx, c.home, database); err != nil {
+		var damaged *sqlite.MalformedError
+		if err := app.SettleDead(ctx, c.home, database); errors.As(err, &damaged) {
+			return err
+		} else if err != nil {
 			c.say("mortise: calls of a host that was killed may be shown as running: %s", messageOf(err))
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/sqlite"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -39,7 +40,7 @@ func (c *command) reading(ctx context.Context, do func(store.Store) error) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	return do(c.scrubber.Guard(st, c.home))
+	return sqlite.Explain(c.home, do(c.scrubber.Guard(st, c.home)))
 }
 
 // whichDatabase returns where the state is: what the command line says or, where

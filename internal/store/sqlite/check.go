@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // A MalformedError says that the file is no sound database. Nothing is written to
@@ -113,22 +116,36 @@ func pragma(ctx context.Context, db *sql.DB, path, check string) error {
 		if err := rows.Scan(&line); err != nil {
 			return malformed(path, err)
 		}
-		if line != "ok" {
-			wrong = append(wrong, line)
+		for line := range strings.Lines(line) {
+			if line = strings.TrimSpace(line); line != "ok" && !strings.HasPrefix(line, "***") { // which heads the lines of one file
+				wrong = append(wrong, line)
+			}
 		}
 	}
 	if err := rows.Err(); err != nil {
 		return malformed(path, err)
 	}
 	if len(wrong) > 0 {
-		return &MalformedError{path, strings.Join(wrong, "; ")}
+		return &MalformedError{path, strings.Join(wrong[:min(len(wrong), 5)], "; ")}
 	}
 	return nil
 }
 
+// Explain is the error of a database in dir where SQLite says that it is damaged;
+// any other err is returned as it is.
+func Explain(dir string, err error) error { return malformed(filepath.Join(dir, File), err) }
+
 func malformed(path string, err error) error {
-	if fatal(err) {
-		return &MalformedError{path, err.Error()}
+	var named *MalformedError
+	var e *sqlite.Error
+	if errors.As(err, &named) || !errors.As(err, &e) {
+		return err
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_CORRUPT:
+		return &MalformedError{path, "pages are missing or hold something else"}
+	case sqlite3.SQLITE_NOTADB:
+		return &MalformedError{path, "it does not begin as a SQLite database does"}
 	}
 	return err
 }
