@@ -102,9 +102,9 @@ else
 fi
 [ -z "$work" ] || unset TMPDIR GOTMPDIR
 [ -z "$watched" ] || export CGO_ENABLED=1
+[ ! -x bin/mortise ] || export MORTISE_TEST_BINARY="$PWD/bin/mortise" # what make has built; without it each of these builds its own
 part "crashes and escapes" go_tests "$(go list ./... | grep -E '/test/(crash|escape)')" $watched # on a disk, as ordinary users have it
 export CGO_ENABLED=0
-[ ! -x bin/mortise ] || export MORTISE_TEST_BINARY="$PWD/bin/mortise" # what make has built; without it each of these builds its own
 part "go test of what starts programs" go_tests "$(go list ./... | grep -E "$outside")" -count=1 # what they start is not what go test remembers
 unset MORTISE_TEST_BINARY
 part "hostile plugins" env MORTISE_HOSTILE_CASES=150 go test -vet=off -count=1 -v ./test/hostile # by themselves: they measure
