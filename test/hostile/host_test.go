@@ -141,9 +141,9 @@ const actManifest = `  act: {kind: operator, description: The same with effects.
 // pack writes a manifest.
 func (h *home) pack(t *testing.T, name, isolation, command string) {
 	t.Helper()
-	capabilities, act := "cache", ""
+	capabilities, act, requires := "cache", "", ""
 	if name == "hostile.go" {
-		capabilities, act = strings.Join(service.Names(), ", "), actManifest
+		capabilities, act, requires = strings.Join(service.Names(), ", "), actManifest, "requires: {tools: [good/run]}\n"
 	}
 	h.write(t, "plugins/"+name+"/manifest.yaml", fmt.Appendf(nil, `name: %s
 version: 1.0.0
@@ -155,7 +155,7 @@ capabilities: [%s]
 operations:
   run: {kind: tool, description: Does what its session says., timeout: 20s, no_cache: true}
 %s  typed: {kind: tool, description: The same with a whole number for an answer., timeout: 20s, no_cache: true, output: {type: integer}}
-`, name, command, isolation, capabilities, act), 0o644)
+%s`, name, command, isolation, capabilities, act, requires), 0o644)
 }
 
 // configure writes the configuration: quick to give up, so that cases end, and

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 )
 
@@ -63,11 +64,13 @@ var requests = map[string]string{
 func (p *peer) flood(value func(n int) string) {
 	p.begin()
 	text, open := value(p.num(1)), make(chan struct{}, 48)
-	done := make(chan struct{})
+	done, ran := make(chan struct{}), 0
 	go func() {
 		defer close(done)
 		for range p.num(2) {
-			p.hear()
+			if p.hear().Error == nil {
+				ran++
+			}
 			<-open
 		}
 	}()
@@ -83,5 +86,8 @@ func (p *peer) flood(value func(n int) string) {
 		write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"f","method":%s,"params":{"call":%q,%s}`+"\n", name, p.call.Params.Call, args))
 	}
 	<-done
+	if p.arg(0) == "operations.call" && ran == 0 {
+		os.Exit(3) // no call reached the other plugin, and nothing was tried
+	}
 	p.rest("1")
 }
