@@ -3,6 +3,7 @@ package kernel_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/policy"
+	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -24,13 +26,19 @@ func (s said) Error() string { return s.err.Error() }
 func (s said) Unwrap() error { return s.err }
 func (s said) Sent() bool    { return s.sent }
 
+// everyCode are the codes that a runner may fail with.
+var everyCode = []plugin.Code{plugin.CodeUnavailable, plugin.CodeOverloaded, plugin.CodeTimeout, plugin.CodeCancelled, plugin.CodeCrashed, plugin.CodeLaunchFailed,
+	plugin.CodeHandshakeFailed, plugin.CodeProtocolVersionMismatch, plugin.CodeToolNotExposed, plugin.CodeDependencyMissing, plugin.CodeLimitExceeded,
+	plugin.CodeMalformedResponse, plugin.CodeRateLimited, plugin.CodeInternal}
+
 // What becomes of a call with effects that the host cut off follows from whether
-// the plugin had it, with every code.
+// the plugin had it, with every code. One that it did not have keeps no key: made
+// again, the call runs.
 func TestWhatACutOffCallMayHaveDoneFollowsFromWhetherThePluginHadIt(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, []policy.Rule{{Effects: []string{"*"}}}, target(t, "mail", "send", operator("a")))
-	for _, code := range []plugin.Code{plugin.CodeUnavailable, plugin.CodeOverloaded, plugin.CodeTimeout, plugin.CodeCancelled, plugin.CodeCrashed,
-		plugin.CodeLaunchFailed, plugin.CodeLimitExceeded, plugin.CodeInternal} {
+	works := b.do
+	for _, code := range everyCode {
 		for _, sent := range []bool{true, false} {
 			b.do = func(context.Context, *plugin.Target, *plugin.Call, plugin.Services) (plugin.Result, error) {
 				return plugin.Result{}, said{plugin.Errorf(code, "cut off"), sent}
@@ -38,14 +46,84 @@ func TestWhatACutOffCallMayHaveDoneFollowsFromWhetherThePluginHadIt(t *testing.T
 			call := asking("mail/send", `{}`)
 			call.Key = fmt.Sprintf("%s %t", code, sent)
 			res, err := b.Call(t.Context(), call)
-			want := plugin.Failed
-			if sent {
-				want = plugin.Unknown
+			if plugin.CodeOf(err) != code || sent != (res.Status == plugin.Unknown) {
+				t.Errorf("%s, sent %t: %s, %v", code, sent, res.Status, err)
 			}
-			if err == nil || sent != (res.Status == plugin.Unknown) {
-				t.Errorf("%s, sent %t: %s, %v; want %s", code, sent, res.Status, err, want)
+			first := res.CallID
+			b.do = works
+			call.ID = ""
+			res, err = b.Call(t.Context(), call)
+			switch {
+			case sent && (plugin.CodeOf(err) != plugin.CodeOutcomeUnknown || res.CallID != first):
+				t.Errorf("%s: made again, a call that may have happened is %s, %v", code, res.Status, err)
+			case !sent && (err != nil || res.Status != plugin.Succeeded || res.Replayed || res.CallID == first):
+				t.Errorf("%s: made again, a call that did not happen is %+v, %v", code, res, err)
+			}
+			if row, err := b.ledger.Call(t.Context(), "local", first); err != nil || !sent && (row.State != store.CallFailed || row.Code != string(code)) {
+				t.Errorf("%s: the row says %+v, %v", code, row, err)
 			}
 		}
+	}
+}
+
+// A call that nobody waits for and that no plugin had goes back to its queue,
+// later and later, where the reason may pass; where it may not, it has failed.
+func TestAQueuedCallThatNoPluginHadIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t, []policy.Rule{{Effects: []string{"*"}}}, target(t, "mail", "send", operator("a")))
+	works, now := b.do, time.Now()
+	b.Now = func() time.Time { return now }
+	for _, code := range everyCode {
+		passes := slices.Contains([]plugin.Code{plugin.CodeUnavailable, plugin.CodeOverloaded, plugin.CodeTimeout, plugin.CodeRateLimited, plugin.CodeLaunchFailed, plugin.CodeInternal}, code)
+		b.do = func(context.Context, *plugin.Target, *plugin.Call, plugin.Services) (plugin.Result, error) {
+			return plugin.Result{}, said{plugin.Errorf(code, "cut off"), false}
+		}
+		call := asking("mail/send", `{}`)
+		call.Key, call.NoWait = string(code), true
+		res, err := b.Call(t.Context(), call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, waits := res.CallID, time.Duration(0)
+		for n := range 3 {
+			_, err = b.Resume(t.Context(), "local", id)
+			row, rowErr := b.ledger.Call(t.Context(), "local", id)
+			if rowErr != nil {
+				t.Fatal(rowErr)
+			}
+			if !passes {
+				if row.State != store.CallFailed {
+					t.Errorf("%s: it is %s, %v", code, row.State, err)
+				}
+				break
+			}
+			if wait := row.WakeAt.Sub(now); row.State != store.CallQueued || wait <= waits {
+				t.Errorf("%s, attempt %d: it is %s, and tried again after %s, %v", code, n+1, row.State, wait, err)
+			} else {
+				waits, now = wait, row.WakeAt
+			}
+		}
+		b.do = works
+		if !passes {
+			continue
+		}
+		if res, err := b.Await(t.Context(), "local", id); err != nil || res.Status != plugin.Succeeded {
+			t.Errorf("%s: in the end it is %+v, %v", code, res, err)
+		}
+	}
+	// For ever it is not tried.
+	b.do = func(context.Context, *plugin.Target, *plugin.Call, plugin.Services) (plugin.Result, error) {
+		return plugin.Result{}, said{plugin.Errorf(plugin.CodeLaunchFailed, "no such program"), false}
+	}
+	call := asking("mail/send", `{}`)
+	call.NoWait = true
+	res, err := b.Call(t.Context(), call)
+	for range 40 {
+		_, _ = b.Resume(t.Context(), "local", res.CallID)
+		now = now.Add(time.Hour)
+	}
+	if row, rowErr := b.ledger.Call(t.Context(), "local", res.CallID); err != nil || rowErr != nil || row.State != store.CallFailed || row.Attempt > 20 {
+		t.Errorf("after %d attempts it is %s", row.Attempt, row.State)
 	}
 }
 

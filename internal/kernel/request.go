@@ -37,6 +37,7 @@ type request struct {
 	given   *store.ApprovalRow // that word, where it was given
 	void    string             // why it does not count
 	ran     bool               // the plugin may have seen the call
+	unbegun bool               // its runner says that no plugin had it
 	cut     bool               // it did, and the host itself ended it before there was an answer
 	asked   witness            // what the plugin asked of the host; nil where nobody can say
 	sampled bool               // the host asked a model on its behalf
@@ -370,7 +371,7 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 			res.Data, res.Members = nil, nil
 		}
 		sent, known := reached(err)
-		r.cut = known && sent
+		r.cut, r.unbegun = known && sent, known && !sent && !r.askedFor()
 		r.ran = sent || r.askedFor()
 	}
 	// Of an error's message too. What the runner says adds to that: the host's own

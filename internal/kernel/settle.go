@@ -15,13 +15,19 @@ import (
 // How long after an attempt the next is made, and after a question the next is
 // asked.
 const (
-	retryAfter = time.Second
-	askAfter   = 5 * time.Second
+	retryAfter    = time.Second
+	maxRetryAfter = time.Minute // where no plugin had the call; it doubles from attempt to attempt
+	askAfter      = 5 * time.Second
 )
+
+// maxUnbegun is how many attempts a call that nobody waits for gets, as long as no
+// plugin had it: about a quarter of an hour of them.
+const maxUnbegun = 20
 
 // settle ends the attempt of a claimed call.
 func (r *request) settle(ctx context.Context, res *plugin.Result, failure *plugin.Error, now time.Time) (goesOn bool, err error) {
 	o := ledger.Outcome{State: r.fate(res, failure), Result: res, Err: failure}
+	o.Free = o.State == store.CallFailed && r.nothing()
 	r.record.Status = ledger.Status(o.State)
 	rec := r.record
 	switch o.State {
@@ -31,6 +37,9 @@ func (r *request) settle(ctx context.Context, res *plugin.Result, failure *plugi
 		}
 	case store.CallQueued:
 		o.WakeAt = now.Add(retryAfter)
+		if r.unbegun {
+			o.WakeAt = now.Add(min(retryAfter<<min(r.lease.Attempt(), 10), maxRetryAfter))
+		}
 	case store.CallFailed:
 		o.Result = nil
 		if r.journal != nil && r.journal.Done() > 0 {
@@ -61,6 +70,10 @@ func (r *request) fate(res *plugin.Result, failure *plugin.Error) store.CallStat
 		return store.CallInProgress
 	case failure == nil:
 		return store.CallSucceeded
+	case r.unbegun && r.resumed && momentary(failure.Code) && r.lease.Attempt() < maxUnbegun:
+		return store.CallQueued
+	case r.nothing():
+		return store.CallFailed
 	case len(r.target.Operation.Effects) == 0:
 		return store.CallFailed
 	}
@@ -93,6 +106,25 @@ func (r *request) fate(res *plugin.Result, failure *plugin.Error) store.CallStat
 		return store.CallFailed
 	}
 	return store.CallUnknown
+}
+
+// nothing reports whether it is known that the call had no effect: no plugin had
+// it, in this attempt or one before.
+func (r *request) nothing() bool {
+	if !r.unbegun || r.journal == nil {
+		return false
+	}
+	open, _ := r.journal.Unanswered()
+	return open == 0 && r.journal.Done() == 0
+}
+
+// momentary reports whether a call that no plugin had may reach it a little later.
+func momentary(code plugin.Code) bool {
+	switch code {
+	case plugin.CodeTimeout, plugin.CodeUnavailable, plugin.CodeOverloaded, plugin.CodeRateLimited, plugin.CodeLaunchFailed, plugin.CodeInternal:
+		return true
+	}
+	return false
 }
 
 // unseen reports whether nobody can tell if effects happened that are not in

@@ -63,6 +63,7 @@ type Outcome struct {
 	Result *plugin.Result
 	Err    *plugin.Error
 	WakeAt time.Time // when a call that goes on is to be looked at
+	Free   bool      // nothing of it happened: its key is free for another call
 }
 
 // StoredKey returns the key under which call burns: that of its step in a plan,
@@ -79,8 +80,11 @@ func StoredKey(call *plugin.Call) string {
 	case call.Place != "":
 		return "n:" + call.Place
 	}
-	return "c:" + call.ID
+	return ownKey(call.ID)
 }
+
+// ownKey is the key of a call that has no other: no caller can name it.
+func ownKey(id string) string { return "c:" + id }
 
 // Lookup returns the call that burnt key, nil if none did. operation is
 // plugin/operation, and key is in its stored form ([StoredKey]).

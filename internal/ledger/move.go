@@ -63,6 +63,9 @@ func outcome(row store.CallRow, kind plugin.EntryKind, o Outcome, rec *plugin.Ca
 	if o.State == store.CallQueued || o.State == store.CallInProgress {
 		m.next.Node = ""
 	}
+	if o.Free {
+		m.next.Key = ownKey(row.ID)
+	}
 	if o.Err != nil {
 		m.next.Code = string(o.Err.Code)
 	} else if o.State == store.CallSucceeded {

@@ -50,7 +50,7 @@ func (e *Engine) Due(ctx context.Context, limit int) ([]Item, error) {
 // due reports whether a plan can go on: no person is asked about it, and no step
 // of it is somebody else's at the moment.
 func (e *Engine) due(ctx context.Context, row *store.PlanRow) (bool, error) {
-	if e.runs(row) {
+	if e.runs(row) || e.paused(row) {
 		return false, nil
 	}
 	asked, err := newest(ctx, e.Store, row.Tenant, store.SubjectPlan, row.ID)

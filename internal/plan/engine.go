@@ -81,6 +81,7 @@ type Engine struct {
 
 	mu     sync.Mutex
 	active map[string]context.CancelCauseFunc // the plans that this engine is running, by tenant and id
+	pauses map[string]pause                   // of those whose next step reached no plugin, likewise
 }
 
 // New returns an engine made of these parts.
@@ -100,7 +101,7 @@ func New(o Options) *Engine {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Engine{Options: o, active: map[string]context.CancelCauseFunc{}}
+	return &Engine{Options: o, active: map[string]context.CancelCauseFunc{}, pauses: map[string]pause{}}
 }
 
 // now is the time as the store keeps it.

@@ -42,6 +42,9 @@ func (e *Engine) run(ctx context.Context, tenant, id string, ended func(step str
 			return nil, err
 		}
 	}
+	if e.paused(found) {
+		return e.view(ctx, found)
+	}
 	// Nothing that is under way is given up because the caller has gone; only
 	// because the plan was cancelled.
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -420,7 +423,8 @@ func (r *run) came(ctx, inner context.Context, s *store.StepRow, res plugin.Resu
 	}
 	// The error says why nothing came of it; the row of the call, if there is
 	// one, whether something may have happened all the same.
-	prior, lookErr := r.engine.Answers.Lookup(inner, r.row.Tenant, s.Operation, stepKey(r.row.ID, s.StepID))
+	e := r.engine
+	prior, lookErr := e.Answers.Lookup(inner, r.row.Tenant, s.Operation, stepKey(r.row.ID, s.StepID))
 	switch {
 	case lookErr != nil:
 		return nil, lookErr
@@ -430,6 +434,8 @@ func (r *run) came(ctx, inner context.Context, s *store.StepRow, res plugin.Resu
 		r.keep(s, prior.Result)
 		return nil, nil
 	case prior != nil && !prior.State.Ended():
+		return r.wait(store.PlanQueued), nil
+	case prior == nil && momentary(err) && e.postpone(&r.row):
 		return r.wait(store.PlanQueued), nil
 	}
 	return r.fail(s, plugin.AsError(err)), nil
@@ -442,6 +448,7 @@ func (r *run) keep(s *store.StepRow, res *plugin.Result) {
 		data = jsontext.Value("null")
 	}
 	r.results[s.StepID], r.labels[s.StepID] = data, res.Labels
+	r.engine.unpause(&r.row)
 }
 
 func (r *run) fail(s *store.StepRow, why *plugin.Error) stop {

@@ -42,7 +42,7 @@ func (s *session) ask(ctx context.Context, spell spelling, target *plugin.Target
 	}
 	b, alone, err := s.begin(x)
 	if err != nil {
-		return nil, false, err
+		return nil, false, unreached(err)
 	}
 	s.out.commit(spell(b, x.id, x.token, target.Name(), input, call, left), alone)
 	fault.At("request")
@@ -60,6 +60,9 @@ func (s *session) ask(ctx context.Context, spell spelling, target *plugin.Target
 			}
 			if a.failure != nil && a.err == nil {
 				a.err = a.failure
+			}
+			if a.failure == nil {
+				a.err = unanswered(a.err)
 			}
 			return a.result, a.held, a.err
 		case <-ctx.Done():

@@ -138,6 +138,24 @@ type (
 func (*unsent) Sent() bool      { return false }
 func (*interrupted) Sent() bool { return true }
 
+// unreached is err of a call that no plugin had.
+func unreached(err error) error {
+	var said interface{ Sent() bool }
+	if errors.As(err, &said) {
+		return err
+	}
+	return &unsent{err}
+}
+
+// unanswered is err of a call that the plugin may have had, and did not answer.
+func unanswered(err error) error {
+	var said interface{ Sent() bool }
+	if err == nil || errors.As(err, &said) {
+		return err
+	}
+	return &interrupted{err}
+}
+
 func (e *unsent) Error() string      { return e.err.Error() }
 func (e *unsent) Unwrap() error      { return e.err }
 func (e *interrupted) Error() string { return e.err.Error() }
@@ -216,7 +234,7 @@ func (r *Runner) acquire(ctx context.Context, target *plugin.Target, call *plugi
 	for {
 		g, err := r.group(ctx, target, call)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, unreached(err)
 		}
 		if w := reserved(ctx).take(g); w != nil {
 			return g, w, nil
@@ -225,7 +243,7 @@ func (r *Runner) acquire(ctx context.Context, target *plugin.Target, call *plugi
 		switch {
 		case err == errStale:
 		case err != nil:
-			return nil, nil, of(target, err)
+			return nil, nil, unreached(of(target, err))
 		default:
 			return g, w, nil
 		}

@@ -25,20 +25,20 @@ const (
 func (r *Runner) runOnce(ctx context.Context, target *plugin.Target, call *plugin.Call) (plugin.Result, error) {
 	ctx, leave, err := r.enter(ctx)
 	if err != nil {
-		return plugin.Result{}, err
+		return plugin.Result{}, unreached(err)
 	}
 	defer leave()
 	l, err := r.program(ctx, target.Package, target.Manifest)
 	if err != nil {
-		return plugin.Result{}, err
+		return plugin.Result{}, unreached(err)
 	}
 	artifacts, _, err := r.artifacts(call)
 	if err != nil {
-		return plugin.Result{}, err
+		return plugin.Result{}, unreached(err)
 	}
 	if !reserved(ctx).takeSlot() {
 		if err := r.reserve(); err != nil {
-			return plugin.Result{}, &unsent{err}
+			return plugin.Result{}, unreached(err)
 		}
 	}
 	l.name, l.data = target.Manifest.Name, artifacts
@@ -47,7 +47,7 @@ func (r *Runner) runOnce(ctx context.Context, target *plugin.Target, call *plugi
 	})
 	if err != nil {
 		r.unreserve()
-		return plugin.Result{}, err
+		return plugin.Result{}, unreached(err)
 	}
 	o := once{child: c, out: newOutbox(c.stdin), lines: protocol.NewLineReader(c.stdout, protocol.MaxFrame1), ctx: ctx}
 	o.lines.Room = func(bytes int) func() { return budget.Line(bytes, c.exited, c.kill) }
@@ -78,18 +78,8 @@ func (o *once) exchange(target *plugin.Target, call *plugin.Call) (jsontext.Valu
 	stop := context.AfterFunc(o.ctx, o.child.kill) // the read below then ends
 	defer stop()
 	want := bindingOf(target)
-
-	// Core expects exactly one handshake response line after startup.
-	o.send(protocol.AppendHandshake(nil, want.ProtocolVersion))
-	line, err := o.read("handshake", onceHandshake)
-	if errors.Is(err, protocol.ErrLineTooLong) {
-		return nil, plugin.Errorf(plugin.CodeHandshakeFailed, "%s: the first line is longer than %d bytes", o.child.name, protocol.MaxFrame1)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if refused := protocol.CheckHandshake(line, want); refused != nil {
-		return nil, named(o.child.name, refused)
+	if err := o.begin(want); err != nil {
+		return nil, unreached(err)
 	}
 	o.child.tail.shaken.Store(true)
 
@@ -100,18 +90,35 @@ func (o *once) exchange(target *plugin.Target, call *plugin.Call) (jsontext.Valu
 	}
 	o.send(protocol.AppendV1Request(nil, call.ID, want.Tool, fields, call.Input))
 	o.out.close() // stdin ends once the request is written
-	line, err = o.read("response", 0)
+	line, err := o.read("response", 0)
 	if errors.Is(err, protocol.ErrLineTooLong) {
-		return nil, plugin.Errorf(plugin.CodeMalformedResponse, "%s: the response is longer than %d bytes", o.child.name, protocol.MaxFrame1)
+		err = plugin.Errorf(plugin.CodeMalformedResponse, "%s: the response is longer than %d bytes", o.child.name, protocol.MaxFrame1)
 	}
 	if err != nil {
-		return nil, err
+		return nil, unanswered(err)
 	}
 	output, failure := protocol.CheckResponse(line, call.ID)
 	if failure != nil {
 		return nil, named(o.child.name, failure) // its own error counts whatever its exit says
 	}
-	return output, o.finish()
+	return output, unanswered(o.finish())
+}
+
+// begin is the handshake.
+func (o *once) begin(want protocol.Binding) error {
+	// Core expects exactly one handshake response line after startup.
+	o.send(protocol.AppendHandshake(nil, want.ProtocolVersion))
+	line, err := o.read("handshake", onceHandshake)
+	if errors.Is(err, protocol.ErrLineTooLong) {
+		return plugin.Errorf(plugin.CodeHandshakeFailed, "%s: the first line is longer than %d bytes", o.child.name, protocol.MaxFrame1)
+	}
+	if err != nil {
+		return err
+	}
+	if refused := protocol.CheckHandshake(line, want); refused != nil {
+		return named(o.child.name, refused)
+	}
+	return nil
 }
 
 // finish waits for the exit that belongs to an ok answer.

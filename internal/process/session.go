@@ -191,6 +191,9 @@ func (s *session) begin(x *exchange) (b []byte, alone bool, err error) {
 // ended by then.
 type notSent struct{ error }
 
+// Sent reports that no plugin had the call.
+func (*notSent) Sent() bool { return false }
+
 func (e *notSent) Unwrap() error { return e.error }
 
 // forget drops x: an answer to it, should one come, is an answer to nothing asked.

@@ -19,7 +19,7 @@ var insertCall = `INSERT INTO calls (` + callColumns + `) VALUES (?` + strings.R
 // fenced is what a [store.Fence] says of its call.
 const fenced = `tenant = ? AND id = ? AND state = ? AND attempt = ? AND lease = ?`
 
-const updateCall = `UPDATE calls SET state = ?, attempt = ?, lease = ?, node = ?, wake_at = ?, deadline = ?,
+const updateCall = `UPDATE calls SET key = ?, state = ?, attempt = ?, lease = ?, node = ?, wake_at = ?, deadline = ?,
 	result_hash = ?, code = ?, schema_version = ?, updated_at = ? WHERE ` + fenced
 
 const cancelCall = `UPDATE calls SET cancelled = 1
@@ -97,7 +97,7 @@ func (t *tx) InsertCall(r store.CallRow) (*store.CallRow, error) {
 // UpdateCall implements [store.Tx].
 func (t *tx) UpdateCall(f store.Fence, next store.CallRow) (bool, error) {
 	return t.Exec(updateCall,
-		string(next.State), next.Attempt, next.Lease, next.Node, micros(next.WakeAt), micros(next.Deadline),
+		next.Key, string(next.State), next.Attempt, next.Lease, next.Node, micros(next.WakeAt), micros(next.Deadline),
 		next.ResultHash, next.Code, next.SchemaVersion, micros(next.UpdatedAt),
 		f.Tenant, f.ID, string(f.State), f.Attempt, f.Lease)
 }
