@@ -17,17 +17,14 @@ import (
 )
 
 // typedNames returns the members of the input whose values the person typed at
-// the command line: with --name, with --set, or in an object that stands there.
-// What comes in a file or on standard input is not among them.
+// the command line: with --name, with --set, or in an object after --. An --input
+// is not among them: programs write it, and what it says may be a stranger's.
 func (f *runFlags) typedNames(object string, arguments []argument) []string {
 	var names []string
-	for _, whole := range []string{f.input, object} {
-		var members map[string]any
-		if strings.HasPrefix(strings.TrimSpace(whole), "{") && json2.Unmarshal([]byte(whole), &members) == nil {
-			for name := range members {
-				names = append(names, name)
-			}
-		}
+	var members map[string]any
+	_ = json2.Unmarshal([]byte(object), &members) // what is no object has no members
+	for name := range members {
+		names = append(names, name)
 	}
 	for _, arg := range arguments {
 		names = append(names, arg.name)
@@ -40,7 +37,7 @@ func (f *runFlags) typedNames(object string, arguments []argument) []string {
 	return slices.Compact(names)
 }
 
-// takeTypedObject is takeTyped for an input that was typed as it stands.
+// takeTypedObject is takeTyped for an input that is one object after --.
 func (c *command) takeTypedObject(ctx context.Context, a *app.App, s session.Session, names []string, input json.RawMessage) (json.RawMessage, error) {
 	var members map[string]any
 	if decodeExact(input, &members) != nil {
@@ -111,12 +108,8 @@ func (c *command) takeFile(ctx context.Context, a *app.App, s session.Session, m
 			return path, nil
 		}
 	}
-	view, err := a.Sessions.View(ctx, a.Config.Tenant, s.ID)
-	if err != nil {
-		return "", err
-	}
-	if strings.HasPrefix(path, view.Dir+string(filepath.Separator)) {
-		return path, nil // as an earlier answer named it
+	if own, err := standsBeneath(path, a.Home); err != nil || own {
+		return path, err // an artifact, as an earlier answer named it, or the host's own, which no plugin sees
 	}
 	added, err := c.addFile(path, session.Add{}, func(add session.Add) (session.Artifact, error) {
 		return a.Sessions.AddFile(ctx, a.Config.Tenant, s.ID, path, add)
@@ -124,9 +117,22 @@ func (c *command) takeFile(ctx context.Context, a *app.App, s session.Session, m
 	if err != nil {
 		return "", fmt.Errorf("--%s: %w", member, err)
 	}
-	if view, err = a.Sessions.View(ctx, a.Config.Tenant, s.ID); err != nil {
+	view, err := a.Sessions.View(ctx, a.Config.Tenant, s.ID)
+	if err != nil {
 		return "", err
 	}
 	c.say("%s is artifact %s of the session", path, added.ID)
 	return view.Path(added), nil
+}
+
+// standsBeneath reports whether a file is in a directory, wherever links lead.
+func standsBeneath(path, dir string) (bool, error) {
+	path, err := filepath.Abs(path)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	return strings.HasPrefix(path, dir+string(filepath.Separator)), err
 }

@@ -112,7 +112,7 @@ func TestASummaryIsOneAndTheSame(t *testing.T) {
 }
 
 // TestFilesThatAreTyped are read, however they are typed; those of an input that
-// comes from elsewhere are not.
+// a program may have written are not, and the host's own never.
 func TestFilesThatAreTyped(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, build(t))
@@ -125,16 +125,21 @@ func TestFilesThatAreTyped(t *testing.T) {
 		}
 		return path
 	}
+	if err := os.Symlink(filepath.Join(h.home, "ledger.key"), filepath.Join(dir, "link.log")); err != nil {
+		t.Fatal(err)
+	}
 	session := h.session(t)
 	for i, c := range []struct {
-		args []string // ONE, TWO, DIR, and GIVEN, which names ONE
+		args []string // ONE, TWO, DIR, HOME of the host, and GIVEN, which names ONE
 		want string   // "" where the tool finds no file
 	}{
 		{[]string{"--", "--path", "ONE"}, `["one"]`},
 		{[]string{"--", "--path=ONE"}, `["one"]`},
 		{[]string{"--", `{"path": "ONE"}`}, `["one"]`},
 		{[]string{"--", `{"path": "ONE"}`, "--log_file", "TWO"}, `["one","two"]`},
-		{[]string{"--input", `{"file_path": "ONE"}`}, `["one"]`},
+		{[]string{"--input", `{"file_path": "ONE"}`}, ""}, // which a program may have written
+		{[]string{"--", "--path", "HOME/ledger.key"}, ""},
+		{[]string{"--", "--path", "DIR/link.log"}, ""},
 		{[]string{"--set", "file_path=ONE"}, `["one"]`},
 		{[]string{"--", `{"file_paths": ["ONE", "TWO"]}`}, `["one","two"]`},
 		{[]string{"--input", "@GIVEN", "--", "--path", "TWO"}, `["two"]`},
@@ -144,7 +149,7 @@ func TestFilesThatAreTyped(t *testing.T) {
 	} {
 		// Other files each time: what was registered once is found by its name.
 		one, two := write(fmt.Sprintf("one-%d.log", i), "one"), write(fmt.Sprintf("two-%d.log", i), "two")
-		places := strings.NewReplacer("ONE", one, "TWO", two, "DIR", dir, "GIVEN", write("input.json", `{"path": "`+one+`"}`))
+		places := strings.NewReplacer("ONE", one, "TWO", two, "DIR", dir, "HOME", h.home, "GIVEN", write("input.json", `{"path": "`+one+`"}`))
 		args := []string{"run", "teller", "--session", session, "--json"}
 		for _, arg := range c.args {
 			args = append(args, places.Replace(arg))
