@@ -131,9 +131,10 @@ func (c *command) artifactsList() *cobra.Command {
 	return c.withJSON(cmd)
 }
 
+// listArtifacts shows names whole, however narrow the terminal is: other commands
+// take them in place of an id.
 func (c *command) listArtifacts(all []session.Artifact) error {
 	t := newTable(c.out, "ARTIFACT", "TYPE", "SIZE", "CREATED", "SOURCE", "NAME")
-	t.fit = c.width()
 	for _, a := range all {
 		t.row(a.ID, a.Type, strconv.FormatInt(a.Size, 10), clock(a.CreatedAt), orDash(a.SourceTool), a.Name)
 	}

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
-	"strings"
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/handed"
@@ -104,34 +102,6 @@ func (c *command) takeArtifacts(ctx context.Context, a *app.App, s session.Sessi
 		list = append(list, added)
 	}
 	return list, nil
-}
-
-// takeTyped registers the files that are typed as arguments of an investigation
-// plugin, --file_path and the like, and names them by where the plugin sees them:
-// by the name alone another file of the session might be meant.
-func (c *command) takeTyped(ctx context.Context, a *app.App, s session.Session, arguments []argument, members map[string]any) error {
-	for _, arg := range arguments {
-		input := arg.name == "file" || arg.name == "path" || strings.HasSuffix(arg.name, "_path") || strings.HasSuffix(arg.name, "_file")
-		if !input || namesOutput(arg.name) || members[arg.name] != any(arg.text) || !strings.ContainsRune(arg.text, filepath.Separator) {
-			continue
-		}
-		if info, err := os.Stat(arg.text); err != nil || !info.Mode().IsRegular() {
-			continue // the plugin says what it makes of the text
-		}
-		added, err := c.addFile(arg.text, session.Add{}, func(add session.Add) (session.Artifact, error) {
-			return a.Sessions.AddFile(ctx, a.Config.Tenant, s.ID, arg.text, add)
-		})
-		if err != nil {
-			return fmt.Errorf("--%s: %w", arg.name, err)
-		}
-		view, err := a.Sessions.View(ctx, a.Config.Tenant, s.ID)
-		if err != nil {
-			return err
-		}
-		members[arg.name] = view.Path(added)
-		c.say("%s is artifact %s of the session", arg.text, added.ID)
-	}
-	return nil
 }
 
 // nameArtifact fills in what the input schema of an investigation plugin asks

@@ -154,6 +154,7 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 		}
 	}
 	watch := c.watch()
+	watch.quiet = investigates // as the console of its contract's host
 	call := plugin.Call{
 		Tenant:    a.Config.Tenant,
 		Principal: c.principal(a),
@@ -413,8 +414,13 @@ func (c *command) compose(ctx context.Context, a *app.App, t *plugin.Target, in 
 			return nil, nil, err
 		}
 	}
+	investigates := t != nil && t.Manifest.Dialect == eventMill
+	names := f.typedNames(object, arguments)
 	if len(f.set) == 0 && len(f.artifacts) == 0 && len(arguments) == 0 {
-		return input, nil, nil
+		if investigates && in.ID != "" && len(names) > 0 {
+			input, err = c.takeTypedObject(ctx, a, in, names, input)
+		}
+		return input, nil, err
 	}
 	members := map[string]any{}
 	if len(input) > 0 {
@@ -426,7 +432,6 @@ func (c *command) compose(ctx context.Context, a *app.App, t *plugin.Target, in 
 	if t != nil {
 		schema = t.Operation.Input
 	}
-	investigates := t != nil && t.Manifest.Dialect == eventMill
 	seen := map[string]bool{}
 	for _, arg := range arguments {
 		if seen[arg.name] && !investigates { // there the last one counts
@@ -460,7 +465,7 @@ func (c *command) compose(ctx context.Context, a *app.App, t *plugin.Target, in 
 	} else if in.ID != "" {
 		var list []session.Artifact
 		if list, err = c.takeArtifacts(ctx, a, in, f); err == nil {
-			err = c.takeTyped(ctx, a, in, arguments, members)
+			_, err = c.takeTyped(ctx, a, in, names, members)
 		}
 		if err == nil {
 			err = c.nameArtifact(ctx, a, t, in, members, list)

@@ -23,6 +23,7 @@ type watch struct {
 	w        io.Writer
 	terminal bool
 	debug    bool
+	quiet    bool // what a plugin logs below a warning is left out, and what it prints is not
 
 	mu   sync.Mutex
 	last time.Time
@@ -41,7 +42,8 @@ func (w *watch) hear(e plugin.Event) {
 	defer w.mu.Unlock()
 	switch e.Kind {
 	case plugin.EventLog:
-		if e.Level == "debug" && !w.debug {
+		logged := len(e.Data) > 0 // a line that was printed has no fields
+		if !w.debug && (e.Level == "debug" || e.Level == "info" && w.quiet && logged) {
 			return
 		}
 		w.clear()

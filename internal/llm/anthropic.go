@@ -60,7 +60,7 @@ func (p *Anthropic) Complete(ctx context.Context, r Request) (reply Reply, err e
 		}
 	}
 	reply.Text = text.String()
-	return reply, stopped(&reply, "refusal")
+	return reply, answered(&reply, "refusal")
 }
 
 // options are a client's for one trip.

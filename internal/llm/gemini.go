@@ -73,7 +73,7 @@ func (p *Gemini) Complete(ctx context.Context, r Request) (reply Reply, err erro
 		}
 		reply.Text = text.String()
 	}
-	return reply, stopped(&reply, blocked...)
+	return reply, answered(&reply, blocked...)
 }
 
 // dial returns a client for one trip.
@@ -147,6 +147,15 @@ func geminiParts(r Request) []*genai.Part {
 		}
 	}
 	return append(parts, genai.NewPartFromText(r.Prompt))
+}
+
+// answered judges the answer to a query. One that the model ended of itself is
+// an answer, though it be empty.
+func answered(r *Reply, refusals ...string) error {
+	if slices.Contains(finished, r.Stop) {
+		return nil
+	}
+	return stopped(r, refusals...)
 }
 
 // stopped judges an answer by why it ended and what is in it.

@@ -59,7 +59,7 @@ func (p *OpenAI) Complete(ctx context.Context, r Request) (reply Reply, err erro
 	if choice.Message.Refusal != "" {
 		return reply, errorf(Refused, "the model will not answer: %s", said(choice.Message.Refusal, key))
 	}
-	return reply, stopped(&reply, "content_filter")
+	return reply, answered(&reply, "content_filter")
 }
 
 func (p *OpenAI) base() string {

@@ -178,8 +178,10 @@ func TestFailuresHaveKinds(t *testing.T) {
 		{"another answer", raw(200, "application/json", `{"hello":"world"}`), Malformed, true},
 		{"null", raw(200, "application/json", `null`), Malformed, true},
 		{"nothing", raw(200, "application/json", ``), Malformed, true},
-		{"an empty answer", func(w *wire, out http.ResponseWriter) { w.fine(out, "", 3, 0) }, Malformed, false},
-		{"all tokens thought away", func(w *wire, out http.ResponseWriter) { w.fine(out, "", 3, 5) }, Malformed, false},
+		{"all tokens thought away", func(w *wire, out http.ResponseWriter) {
+			w.stop(out, "", 3, 5, map[string]string{"openai": "length", "anthropic": "max_tokens", "gemini": "MAX_TOKENS"}[w.format])
+		}, Malformed, false},
+		{"nothing, and no reason", func(w *wire, out http.ResponseWriter) { w.stop(out, "", 3, 0, "") }, Malformed, false},
 		{"refused", func(w *wire, out http.ResponseWriter) {
 			w.stop(out, "", 3, 1, map[string]string{"openai": "content_filter", "anthropic": "refusal", "gemini": "SAFETY"}[w.format])
 		}, Refused, false},
@@ -215,6 +217,20 @@ func TestFailuresHaveKinds(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAnEmptyAnswerIsAnAnswer where the model ended it of itself.
+func TestAnEmptyAnswerIsAnAnswer(t *testing.T) {
+	t.Parallel()
+	for _, gave := range []int{0, 5} {
+		eachWire(t, func(t *testing.T, w *wire) {
+			w.answer = func(out http.ResponseWriter, _ *http.Request, _ int) { w.fine(out, "", 3, gave) }
+			reply, err := w.provider().Complete(t.Context(), Request{Model: "m", Prompt: "p", MaxTokens: 5})
+			if err != nil || reply.Text != "" || reply.Usage != (Usage{3, gave}) {
+				t.Errorf("%+v, %v", reply, err)
+			}
+		})
+	}
 }
 
 func TestASlowAnswerIsATimeoutAndACancelIsNot(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -17,9 +18,10 @@ type dated struct {
 	Modified time.Time `json:"modified_at"`
 }
 
-// datedOf returns the metadata of a person's file.
+// datedOf returns the metadata of a person's file. JSON has no bytes that are no
+// UTF-8: a name with such shows where they were.
 func datedOf(name string, modified time.Time) (json.RawMessage, error) {
-	return json2.Marshal(dated{name, modified.UTC()})
+	return json2.Marshal(dated{strings.ToValidUTF8(name, "\uFFFD"), modified.UTC()})
 }
 
 // modified returns when a person's file was last changed, the zero time where

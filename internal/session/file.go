@@ -33,7 +33,7 @@ func (s *Sessions) AddFile(ctx context.Context, tenant, session, path string, a 
 	case err != nil:
 		return Artifact{}, err
 	case info.IsDir():
-		return Artifact{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is a directory; name the files in it", path)
+		return Artifact{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is a directory, and an artifact is one file: name those in it, as %s/* does", path, filepath.Clean(path))
 	case !info.Mode().IsRegular():
 		return Artifact{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is no regular file", path)
 	case info.Size() > s.MaxArtifact:

@@ -300,6 +300,18 @@ class Answers(unittest.TestCase):
             with Mill(root) as mill:
                 self.assertEqual(mill.run("one")["summary"], summary)
 
+    def test_a_manifest_that_cannot_be_read_is_told_of_where_a_tool_is_not_found_and_nowhere_else(self) -> None:
+        root = tree(one=tool("return ToolResult(ok=True)"))
+        for name, text in (("bad", "{bad"), ("list", "[]"), ("large", " " * (1 << 20) + "{}")):
+            os.mkdir(os.path.join(root, "log_analysis", name))
+            with open(os.path.join(root, "log_analysis", name, "manifest.json"), "w") as file:
+                file.write(text)
+        for asked, told in (("one", 0), ("two", 3)):
+            with Mill(root) as mill:
+                mill.run(asked)
+                _, said = mill.end()
+            self.assertEqual(said.count("is passed over: "), told, said)
+
     def test_a_dot_folder_loads_and_the_last_of_two_tools_of_a_name_wins(self) -> None:
         root = tree(one=tool("return ToolResult(ok=True, result='first')"))
         write_tool(root, "one", tool("return ToolResult(ok=True, result='last')"), inside=os.path.join(root, "log_analysis", "z_again"))

@@ -97,10 +97,8 @@ class Values(Served):
 
     def test_a_result_of_the_tools_own_making(self) -> None:
         cases = {
-            "{'ok': True, 'result': {'n': 1}}": {"n": 1},
             "types.SimpleNamespace(ok=True, result={'n': 1})": {"n": 1},
             "types.SimpleNamespace(ok=True)": None,
-            "{'ok': True}": None,
             "dataclasses.make_dataclass('R', ['ok', 'result'])(True, {'n': 1})": {"n": 1},
             "collections.namedtuple('R', 'ok result')(1, {'n': 1})": {"n": 1},
         }
@@ -108,24 +106,23 @@ class Values(Served):
         for how, want in cases.items():
             with self.subTest(how):
                 self.assertEqual(mill.run("t", how=how)["data"], want)
-        for how in ["{'ok': False}", "types.SimpleNamespace(ok=False)", "types.SimpleNamespace(ok=None, message=None)"]:
+        for how in ["types.SimpleNamespace(ok=False)", "types.SimpleNamespace(ok=None, message=None)"]:
             self.assertEqual(self.failure(mill.run("t", how=how)), ("INTERNAL_ERROR", "t failed and gave no reason"))
 
     def test_a_validation_of_the_tools_own_making(self) -> None:
         cases = {
-            "{'ok': False, 'errors': ['a']}": ["a"],
-            "False": ["the input was refused without a reason"],
+            "types.SimpleNamespace(ok=False, errors=['a'])": ["a"],
             "types.SimpleNamespace(ok=False)": ["the input was refused without a reason"],
             "types.SimpleNamespace(ok=False, errors='one text')": ["one text"],
             "types.SimpleNamespace(ok=False, errors=[1, 'x' * 1000] + ['e'] * 1000)": ["1", "x" * 500] + ["e"] * 98,
-            "{'ok': False, 'errors': [{'why': 'bad'}, ('a', 1), {'at': {2}}]}": [{"why": "bad"}, ["a", 1], {"at": [2]}],
+            "types.SimpleNamespace(ok=False, errors=[{'why': 'bad'}, ('a', 1), {'at': {2}}])": [{"why": "bad"}, ["a", 1], {"at": [2]}],
         }
         source = code(
             """
             import types
             class Tool(Base):
                 def validate_inputs(self, payload): return eval(payload["how"])
-                def execute(self, payload, context): return {"ok": True}
+                def execute(self, payload, context): return ToolResult(ok=True)
             """
         )
         mill = self.mill(tree(t=source))
@@ -134,8 +131,24 @@ class Values(Served):
                 result = mill.run("t", how=how)
                 self.assertEqual(self.failure(result)[0], "INPUT_VALIDATION_FAILED")
                 self.assertEqual(result["error"]["details"], {"errors": want})
-        for how in ("True", "{'ok': True}", "types.SimpleNamespace(ok=1)"):
-            self.assertEqual(mill.run("t", how=how)["status"], "succeeded")
+        self.assertEqual(mill.run("t", how="types.SimpleNamespace(ok=1)")["status"], "succeeded")
+
+    def test_what_has_no_attribute_ok_is_no_result_whatever_it_holds(self) -> None:
+        source = code(
+            """
+            class Tool(Base):
+                def validate_inputs(self, payload): return eval(payload.get("valid", "ValidationResult(ok=True)"))
+                def execute(self, payload, context): return eval(payload["how"])
+            """
+        )
+        mill = self.mill(tree(t=source))
+        for how, kind in {"{'ok': True, 'result': {'n': 1}}": "dict", "{'ok': False, 'errors': ['a']}": "dict", "{}": "dict", "True": "bool", "False": "bool", "[True]": "list", "'ok'": "str"}.items():
+            with self.subTest(how):
+                self.assertEqual(self.failure(mill.run("t", how=how)), ("INTERNAL_ERROR", f"execute returned a value of type {kind} in place of a ToolResult"))
+                word, message = self.failure(mill.run("t", valid=how, how="ToolResult(ok=True)"))
+                self.assertEqual(word, "INTERNAL_ERROR")
+                self.assertIn(f"validate_inputs returned a value of type {kind} in place of a ValidationResult", message)
+        self.assertEqual(mill.run("t", how="ToolResult(ok=True, result=1)")["data"], 1)
 
     def test_errors_with_members_are_read_out_in_the_message(self) -> None:
         source = code(

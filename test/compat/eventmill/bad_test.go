@@ -178,17 +178,28 @@ func TestRegistrationsThatCannotBe(t *testing.T) {
 		}
 		return c
 	}
+	// What is no file, or is not there, is a reference to nothing: the tool goes
+	// on, as it does on the host that it was written for, and the person is told.
+	for _, more := range []m{
+		{"kind": "directory"}, {"kind": "fifo"}, {"kind": "device"}, {"kind": "loop"}, {"kind": "deleted"}, {"kind": "empty_name"}, {"kind": "nothing"},
+		{"kind": "at", "path": filepath.Join(h.home, "mortise.db")}, // the host's own are not there
+		{"kind": "at", "path": filepath.Join(h.home, "ledger.key")},
+		{"kind": "at", "path": "/etc/shadow"},
+	} {
+		more["do"] = "register"
+		input, err := json.Marshal(more)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, errs, err := h.command(t, "run", "misbehaves", "--session", session, "--json", "--input", string(input))
+		if got := outcomeOf(t, out, nil); err != nil || !got.OK || len(got.Artifacts) != 0 {
+			t.Errorf("%v: %v\n%.600s", more, err, out)
+		}
+		if !strings.Contains(string(errs), "is no file: nothing was kept") {
+			t.Errorf("%v: nothing was said of it: %s", more, errs)
+		}
+	}
 	for _, c := range []mishap{
-		refused(m{"kind": "directory"}, "only a file can be registered"),
-		refused(m{"kind": "fifo"}, "only a file can be registered"),
-		refused(m{"kind": "device"}, "only a file can be registered"),
-		refused(m{"kind": "loop"}, "no such file"),
-		refused(m{"kind": "deleted"}, "no such file"),
-		refused(m{"kind": "empty_name"}, "no such file"),
-		refused(m{"kind": "nothing"}, "no such file"),
-		refused(m{"kind": "at", "path": filepath.Join(h.home, "mortise.db")}, "no such file"), // the host's own are not there
-		refused(m{"kind": "at", "path": filepath.Join(h.home, "ledger.key")}, "no such file"),
-		refused(m{"kind": "at", "path": "/etc/shadow"}, ""),
 		refused(m{"metadata": 1_000_000}, "the metadata has"),
 		named("x\ny.txt", "is no name of an artifact"),
 		named("a\x07b", "is no name of an artifact"),
@@ -264,6 +275,7 @@ func TestArtifactsThatCannotBe(t *testing.T) {
 		{file("plain.log", "x"), "..", exitInput, "is no name of an artifact"},
 		{file("plain.log", "x"), strings.Repeat("n", 300), exitInput, "is no name of an artifact"},
 		{file("a\nb.log", "x"), "ab.log", 0, ""},
+		{file("\xff.log", "x"), "of-bytes.log", 0, ""},
 	} {
 		args := []string{"artifacts", "add", c.path, "--session", session}
 		if c.name != "" {
@@ -439,7 +451,7 @@ func TestWhatAnAnalystMistypes(t *testing.T) {
 		{[]string{"run", "steady", "--session", session, "--", "-k", "v"}, exitUsage, "--name value"},
 		{[]string{"run", "steady", "--session", session, "--", "{bad json"}, exitInput, "not one JSON value"},
 		{[]string{"run", "steady", "--session", session, "--input", "[1]"}, exitPlugin, "the input must be an object"},
-		{[]string{"run", "steady", "--session", session, "--k", "v"}, exitUsage, "run NAME -- --k v"},
+		{[]string{"run", "steady", "--session", session, "--k", "v"}, exitUsage, "'mortise run steady --session " + session + " -- --k v'"},
 		{[]string{"run", "steady", "--session", session, "k=v"}, exitUsage, "--set key=value"},
 		{[]string{"run", "steady", "--session", session, "--", `{"a": 1}`, "--b", "-5", "--c=x=y", "--d"}, 0, "call 1"},
 		{[]string{"run", "steady", "--session", session[:9]}, 0, "call 2"},

@@ -253,10 +253,17 @@ func readAnswer(t *testing.T, h *host, session string, printed []byte) answered 
 	for _, a := range h.artifacts(t, session) {
 		ids = append(ids, a.ID)
 	}
-	text := regexp.MustCompile(`/[^" ]*/scratch/[^/" ]+/workspace`).ReplaceAllString(string(printed), "WORKSPACE")
-	text = regexp.MustCompile(`/[^" ]*/scratch/p-[0-9]+/`).ReplaceAllString(text, "/tmp/")
+	text := scratch.ReplaceAllStringFunc(string(printed), func(path string) string {
+		if strings.HasSuffix(path, "/workspace") {
+			return "WORKSPACE"
+		}
+		return "/tmp/"
+	})
 	return outcomeOf(t, []byte(text), ids)
 }
+
+// scratch is the directory of a process: TMPDIR, and in it the working directory of its tools.
+var scratch = regexp.MustCompile(`/[^" ]*/scratch/h-[^/" ]+/p-[0-9]+/(workspace)?`)
 
 // outcomeOf reads an outcome. Empty details are as good as none.
 func outcomeOf(t *testing.T, raw []byte, ids []string) answered {

@@ -1,7 +1,8 @@
 """What a tool returned, and what is answered for it.
 
 Tools bring result classes of their own, so members are taken by name from
-whatever has them: an object, or a dict.
+whatever has them as attributes. A dict has none: it is no result, here as on
+the host that tools were written for.
 """
 
 from __future__ import annotations
@@ -74,14 +75,12 @@ def failed(code: str, message: str, details: Any = None, **members: str) -> Answ
 
 def is_result(value: Any) -> bool:
     """Report whether something can be read as a ToolResult or ValidationResult: it says whether it is ok."""
-    if isinstance(value, dict):
-        return "ok" in value
     return not isinstance(value, type) and hasattr(value, "ok")
 
 
 def member(result: Any, name: str) -> Any:
     """Return a member of a result, None where it has none."""
-    return result.get(name) if isinstance(result, dict) else getattr(result, name, None)
+    return getattr(result, name, None)
 
 
 def succeeded(result: Any, outputs: Any) -> Answer:
@@ -128,8 +127,6 @@ def summary_of(value: Any, tool: str) -> str:
 
 def validation_errors(result: Any) -> list[Any] | None:
     """Return why a validation refused, None if it did not; raises TypeError for what is no validation. Errors with members keep them."""
-    if isinstance(result, bool):
-        return None if result else ["the input was refused without a reason"]
     if not is_result(result):
         raise TypeError(f"validate_inputs returned {_named(result)} in place of a ValidationResult")
     if member(result, "ok"):

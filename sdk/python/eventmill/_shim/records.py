@@ -56,7 +56,7 @@ class Records(logging.Handler):
                 print(line, file=sys.stderr)
                 continue
             try:
-                self._ctx.log.info(cut(line, 2000))
+                self._ctx.log.error(cut(line, 2000))
             except MortiseError:  # it cannot be said
                 return
 

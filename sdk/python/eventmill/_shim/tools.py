@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MAX_MANIFEST = 1 << 20
 MAX_DIRECTORIES = 10_000  # looked at in one scan
+MAX_UNREAD = 20  # manifests that are told of where a tool is not found
 _SKIPPED = (".git", ".venv", ".pytest_cache", ".mypy_cache")
 
 
@@ -51,16 +52,21 @@ class Tools:
         self.root = root
         self._tree = Tree(root)
         self._known: dict[str, Tool] = {}
+        self._unread: list[str] = []  # what is wrong with manifests of the last scan
 
     def find(self, name: str) -> Tool | None:
         """Return the tool of that name, None if there is none; on a miss the directories are read again."""
         if name not in self._known:
             self._scan()
+            if name not in self._known:  # one of these may be it; those of neighbours were told at registration
+                for problem in self._unread:
+                    print(f"eventmill: {problem}", file=sys.stderr)
         return self._known.get(name)
 
     def _scan(self) -> None:
         self._found: dict[str, Tool] = {}
-        single = read_manifest(os.path.join(self.root, "manifest.json"))
+        self._unread = []
+        single = self._manifest(self.root)
         if single is not None:
             place = (str(single.get("pillar") or "log_analysis"), str(single.get("tool_name")))
             self._tree.single = place
@@ -68,11 +74,20 @@ class Tools:
         for pillar in _directories(self.root):
             for name in _directories(os.path.join(self.root, pillar)):
                 directory = os.path.join(self.root, pillar, name)
-                manifest = read_manifest(os.path.join(directory, "manifest.json"))
+                manifest = self._manifest(directory)
                 if manifest is not None:
                     self._add(directory, (pillar, name), manifest)
         for name, tool in self._found.items():
             self._known.setdefault(name, tool)  # what was loaded stays
+
+    def _manifest(self, directory: str) -> dict[str, Any] | None:
+        path = os.path.join(directory, "manifest.json")
+        try:
+            return read_manifest(path)
+        except (OSError, ValueError, RecursionError) as exc:
+            if len(self._unread) < MAX_UNREAD:
+                self._unread.append(f"{path} is passed over: {exc}")
+            return None
 
     def _add(self, directory: str, place: tuple[str, ...], manifest: dict[str, Any]) -> None:
         name = manifest.get("tool_name")
@@ -111,18 +126,15 @@ class Tools:
 
 
 def read_manifest(path: str) -> dict[str, Any] | None:
-    """Return a manifest that names a tool, None where there is none that can be read."""
+    """Return a manifest that names a tool, None where there is none; raises OSError, ValueError and RecursionError where it cannot be read."""
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_MANIFEST + 1)
-        if len(data) > MAX_MANIFEST:
-            raise ValueError(f"larger than {MAX_MANIFEST} bytes")
-        manifest = loads(data[3:] if data.startswith(b"\xef\xbb\xbf") else data)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError, RecursionError) as exc:
-        print(f"eventmill: {path} is passed over: {exc}", file=sys.stderr)
-        return None
+    if len(data) > MAX_MANIFEST:
+        raise ValueError(f"larger than {MAX_MANIFEST} bytes")
+    manifest = loads(data[3:] if data.startswith(b"\xef\xbb\xbf") else data)
     return manifest if "tool_name" in manifest else None
 
 
