@@ -101,6 +101,7 @@ type FeedTick struct {
 // A NewFeed is what somebody wants to have run.
 type NewFeed struct {
 	Plugin    string // name or name/operation
+	Op        string // the operation that the parameters name, which counts for a plugin of Shu where Plugin names none
 	Spec      string // every 1h where it is empty
 	Zone      string
 	Misfire   schedule.Misfire
@@ -133,6 +134,9 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 	shown, err := f.app.Plugins(f.by).Show(ctx, name)
 	if err != nil {
 		return Feed{}, err
+	}
+	if op == "" && shown.Manifest.Dialect == dialect.Shu {
+		op = n.Op
 	}
 	chosen, err := schedule.Choose(shown.Manifest, op)
 	if err != nil {

@@ -108,6 +108,11 @@ at the first moment after, one that it shows twice comes once.`,
 // feed is what the flags ask for.
 func (f *feedFlags) feed(ref string) (app.NewFeed, error) {
 	n := app.NewFeed{Plugin: ref, Zone: f.zone, Misfire: schedule.Misfire(f.misfire), CatchUp: f.catchUp, Overlap: schedule.Overlap(f.overlap), OCR: f.ocr, Knowledge: f.knowledge}
+	for _, param := range f.params {
+		if op, isOp := strings.CutPrefix(param, "op="); isOp {
+			n.Op = op
+		}
+	}
 	switch {
 	case f.every != "" && f.cron != "":
 		return n, usage{errors.New("--every and --cron: only one of them")}

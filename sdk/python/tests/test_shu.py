@@ -247,9 +247,11 @@ class Results(Served):
 
     def test_a_result_that_is_too_long_for_the_wire(self) -> None:
         result = self.run_("return {'status': 'success', 'data': 'x' * (5 << 20)}")
-        self.assertEqual(self.failure(result)[0], "output_too_large")
+        self.assertEqual((result["error"]["code"], result["error"]["plugin_code"]), ("limit_exceeded", "output_too_large"))
         details = result["error"]["details"]
         self.assertGreater(details["size"], details["limit"])
+        own = self.run_("return {'status': 'error', 'error': {'code': 'output_too_large', 'message': 'm'}}")
+        self.assertEqual(self.failure(own), ("output_too_large", "m"))
 
     def test_a_failed_request_of_a_provider(self) -> None:
         body = "raise HttpRequestFailed(429, 'https://api.example.com/x', {'error': {'message': 'slow down', 'code': 'quota'}}, {'Retry-After': '7'})"
