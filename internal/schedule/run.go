@@ -183,7 +183,7 @@ func (e *Engine) carryOut(ctx context.Context, row *store.ScheduleRow, tick stor
 // aboutCall is what the schedule has to know of the call of a tick.
 type aboutCall struct {
 	gone  bool // there is no such plugin, or no such operation of it
-	reset bool // a run was told to begin anew and succeeded: no other is
+	reset bool // a run that was told to reset its cursor has succeeded: no other is told
 }
 
 // callOf is the call of a tick.
@@ -231,7 +231,7 @@ func overlayOf(row *store.ScheduleRow) (json.RawMessage, error) {
 	return json.Marshal(members)
 }
 
-// resetCursor is the member by which a plugin of Shu is told to begin anew. It
+// resetCursor is the member by which a plugin of Shu is told to reset its cursor. It
 // is told so until a run has succeeded.
 const resetCursor = "reset_cursor"
 

@@ -30,8 +30,8 @@ func (d *desk) endAs(state store.CallState) {
 	}
 }
 
-// A run that fails has not begun anew as far as anybody knows: the next one is
-// told again, by a tick and by hand. One that has succeeded was the last.
+// After a run that failed the next one is told again, by a tick and by hand. One
+// that has succeeded was the last.
 func TestAFeedIsToldToResetUntilARunHasSucceeded(t *testing.T) {
 	t.Parallel()
 	const reset, plain = `{"n":1,"reset_cursor":true}`, `{"n":1}`
