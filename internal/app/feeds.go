@@ -12,6 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/binding"
 	"github.com/mortise-dev/mortise/internal/handed"
 	"github.com/mortise-dev/mortise/internal/policy"
+	"github.com/mortise-dev/mortise/internal/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/schedule"
 	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/internal/shu"
@@ -22,12 +23,17 @@ import (
 
 // openSchedules makes the engine of the host's feeds, once there is a kernel.
 func (a *App) openSchedules() *schedule.Engine {
-	return schedule.New(schedule.Options{Store: a.Store, Resolve: a.Registry.Resolve, Call: a.Kernel.Call, Rights: a.rightsNow, Refused: a.runRefused, Asker: OSUser(), Log: a.log})
+	return schedule.New(schedule.Options{Store: a.Store, Resolve: a.Registry.Resolve, Call: a.Kernel.Call, Rights: a.rightsNow, Refused: a.runRefused, Stopped: a.feedStopped, Asker: OSUser(), Log: a.log})
 }
 
 // runRefused records a run of a feed that was refused before the kernel was asked.
 func (a *App) runRefused(tx store.Tx, s schedule.Schedule, call string, why *plugin.Error) error {
 	return a.note(tx, s.Owner, plugin.EntryFeedRefused, s.ID, map[string]any{"action": "run", "operation": s.Operation, "call_id": call, "code": why.Code, "message": why.Message})
+}
+
+// feedStopped records that a feed was paused because what it runs is gone.
+func (a *App) feedStopped(tx store.Tx, s schedule.Schedule, why *plugin.Error) error {
+	return a.note(tx, s.Owner, plugin.EntryFeedPaused, s.ID, map[string]any{"operation": s.Operation, "code": why.Code, "message": why.Message})
 }
 
 // rightsNow returns somebody with those of their rights that they still have;
@@ -78,7 +84,8 @@ func (d dueSchedules) Do(ctx context.Context, item worker.Item) error {
 // A Feed is a schedule as people see it.
 type Feed struct {
 	schedule.Schedule
-	Owner string `json:"owner"`
+	Owner   string `json:"owner"`
+	Problem string `json:"problem,omitempty"` // why no run can be made now, and what to do
 }
 
 // A FeedTick is what became of one time of a feed.
@@ -94,6 +101,7 @@ type FeedTick struct {
 // A NewFeed is what somebody wants to have run.
 type NewFeed struct {
 	Plugin    string // name or name/operation
+	Op        string // the operation that the parameters name, which counts for a plugin of Shu where Plugin names none
 	Spec      string // every 1h where it is empty
 	Zone      string
 	Misfire   schedule.Misfire
@@ -126,6 +134,9 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 	shown, err := f.app.Plugins(f.by).Show(ctx, name)
 	if err != nil {
 		return Feed{}, err
+	}
+	if op == "" && shown.Manifest.Dialect == dialect.Shu {
+		op = n.Op
 	}
 	chosen, err := schedule.Choose(shown.Manifest, op)
 	if err != nil {
@@ -167,6 +178,7 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 	}
 	s, err := f.app.Schedules.Create(ctx, f.app.Config.Tenant, schedule.Schedule{
 		Owner: f.by, Asker: OSUser(), Operation: t.Name(), Input: input, Overlay: overlay, Spec: n.Spec, Zone: n.Zone, Misfire: n.Misfire, CatchUp: n.CatchUp, Overlap: n.Overlap,
+		AtOnce: t.Manifest.Dialect == dialect.Shu && strings.HasPrefix(strings.TrimSpace(n.Spec), "every"), // as published hosts run the feeds of their plugins
 	}, f.noting(plugin.EntryFeedCreated))
 	return feedOf(s), err
 }
@@ -214,7 +226,7 @@ func (f Feeds) List(ctx context.Context) ([]Feed, error) {
 	feeds := []Feed{}
 	for _, s := range all {
 		if f.decide(ctx, s).Verdict == plugin.Allow {
-			feeds = append(feeds, feedOf(s))
+			feeds = append(feeds, f.withProblem(ctx, s))
 		}
 	}
 	return feeds, nil
@@ -250,7 +262,20 @@ func (f Feeds) Show(ctx context.Context, id string) (feed Feed, next []time.Time
 		}
 		last = append(last, tick)
 	}
-	return feedOf(s), next, last, nil
+	return f.withProblem(ctx, s), next, last, nil
+}
+
+// withProblem is a feed and why its runs would be refused by its plugin.
+func (f Feeds) withProblem(ctx context.Context, s schedule.Schedule) Feed {
+	feed := feedOf(s)
+	t, err := f.app.Registry.Resolve(ctx, s.Operation)
+	if err == nil {
+		_, err = schedule.Choose(t.Manifest, t.Operation.Name)
+	}
+	if err != nil {
+		feed.Problem = fmt.Sprintf("%s cannot run: %s; mend that and 'mortise feeds resume %s', or 'mortise feeds delete %s'", s.Operation, plugin.AsError(err).Message, s.ID, s.ID)
+	}
+	return feed
 }
 
 // Pause lets a feed make no more runs.
@@ -369,4 +394,4 @@ func (f Feeds) noting(kind plugin.EntryKind) schedule.Also {
 	}
 }
 
-func feedOf(s schedule.Schedule) Feed { return Feed{s, MemberName(s.Owner)} }
+func feedOf(s schedule.Schedule) Feed { return Feed{Schedule: s, Owner: MemberName(s.Owner)} }

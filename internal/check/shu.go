@@ -102,6 +102,7 @@ func (c *checker) rehearse(ctx context.Context, s registry.Shown) {
 			File    string `json:"file"`
 			Line    int    `json:"line"`
 			Message string `json:"message"`
+			Warn    bool   `json:"warn"`
 		} `json:"findings"`
 	}
 	raw, err := c.host.Runner.Rehearse(ctx, packageOf(s), s.Manifest)
@@ -113,7 +114,11 @@ func (c *checker) rehearse(ctx context.Context, s registry.Shown) {
 		return
 	}
 	for _, f := range answer.Findings {
-		c.result(Result{s.Name, shuHost, Fail, fmt.Sprintf("%s:%d: %s: %s", f.File, f.Line, f.Rule, f.Message), shuRows[shuHost]})
+		outcome := Fail
+		if f.Warn {
+			outcome = Warn
+		}
+		c.result(Result{s.Name, shuHost, outcome, fmt.Sprintf("%s:%d: %s: %s", f.File, f.Line, f.Rule, f.Message), shuRows[shuHost]})
 	}
 	if len(answer.Findings) == 0 {
 		c.result(Result{Plugin: s.Name, Check: shuHost, Outcome: Pass, Row: shuRows[shuHost]})

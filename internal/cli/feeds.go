@@ -56,7 +56,7 @@ Without an operation, the plugin's default for feeds is meant. A plugin that lis
 what may be scheduled is taken at its word; of one that does not, only what has no
 effect outside the host may be.
 
-Times are an interval (--every 15m, counted from now) or those of a cron expression
+Times are an interval (--every 15m, counted from now; a Shu plugin runs at once too) or those of a cron expression
 on the wall of --zone. A time that the clock leaves out when it is put forward comes
 at the first moment after, one that it shows twice comes once.`,
 		Example: `  mortise feeds create gmail_digest --every 30m --kb team-mail
@@ -80,7 +80,11 @@ at the first moment after, one that it shows twice comes once.`,
 				if _, err := fmt.Fprintln(c.out, feed.ID); err != nil {
 					return err
 				}
-				c.say("%s runs %s%s, first at %s, while 'mortise serve' does", feed.Operation, feed.Spec, inZone(feed), clock(*feed.Next))
+				first := "first at " + clock(*feed.Next)
+				if feed.AtOnce {
+					first = "first at once, then at " + clock(*feed.Next)
+				}
+				c.say("%s runs %s%s, %s, while 'mortise serve' does", feed.Operation, feed.Spec, inZone(feed), first)
 				return nil
 			})
 		},
@@ -104,6 +108,11 @@ at the first moment after, one that it shows twice comes once.`,
 // feed is what the flags ask for.
 func (f *feedFlags) feed(ref string) (app.NewFeed, error) {
 	n := app.NewFeed{Plugin: ref, Zone: f.zone, Misfire: schedule.Misfire(f.misfire), CatchUp: f.catchUp, Overlap: schedule.Overlap(f.overlap), OCR: f.ocr, Knowledge: f.knowledge}
+	for _, param := range f.params {
+		if op, isOp := strings.CutPrefix(param, "op="); isOp {
+			n.Op = op
+		}
+	}
 	switch {
 	case f.every != "" && f.cron != "":
 		return n, usage{errors.New("--every and --cron: only one of them")}
@@ -208,6 +217,9 @@ func (c *command) showFeed(f app.Feed, next []time.Time, last []app.FeedTick) er
 	t.row("misfire", misfire)
 	t.row("overlap", string(f.Overlap))
 	t.row("state", string(f.State))
+	if f.Problem != "" {
+		t.row("problem", f.Problem)
+	}
 	what := "next"
 	if f.Next == nil {
 		what = "would be next"

@@ -28,12 +28,13 @@ func aboutShu(m *plugin.Manifest) (string, error) {
 	about := struct {
 		Name         string   `json:"name"`
 		Version      string   `json:"version"`
+		VersionText  string   `json:"version_text,omitempty"`
 		Entry        string   `json:"entry"`
 		Module       string   `json:"module"`
 		Class        string   `json:"class"`
 		Capabilities []string `json:"capabilities"`
 		Operations   []string `json:"operations"`
-	}{m.Name, m.Version, m.Runner.Entry, m.Runner.Module, m.Runner.Class, m.Capabilities, nil}
+	}{m.Name, m.Version, m.VersionText, m.Runner.Entry, m.Runner.Module, m.Runner.Class, m.Capabilities, nil}
 	for _, op := range m.Operations {
 		about.Operations = append(about.Operations, op.Name)
 	}

@@ -136,7 +136,7 @@ func (b *Bases) Prepare(ctx context.Context, tenant string, s Source) (*Prepared
 		return nil, err
 	}
 	if prior != nil && prior.ObjectID == row.ObjectID && same(row, prior, s.Attributes) {
-		return unchanged(row, prior)
+		return unchanged(row, prior, &s)
 	}
 	base, err := b.row(ctx, tenant, s.KB)
 	if err != nil {
@@ -197,26 +197,38 @@ func (b *Bases) rowOf(tenant string, s *Source) (*store.DocumentRow, error) {
 		ObjectID: ObjectID(s.By.Plugin, s.By.Principal, s.ID), Title: clean(s.Title), URL: clean(s.URL), Attributes: clean(string(attributes)),
 		Labels: append([]string{}, s.Labels...), Principal: s.By.Principal, CallID: s.By.Call, CreatedAt: now, UpdatedAt: now, MIME: "text/plain",
 	}
-	what := []byte(s.Text)
+	what, known := []byte(s.Text), "null" // what is known of a text is kept, and makes it no other text
 	if s.File != nil {
+		known = string(details)
 		row.MIME, row.Filename, what = cut(clean(s.File.MIME), maxTitle), cut(clean(s.File.Name), maxTitle), s.File.Data
 	}
 	row.Title = cut(row.Title, maxTitle)
-	form := []string{"mortise document " + extract.Version, canon.Sum(what), row.Title, row.MIME, row.Filename, string(s.OCR), string(details)}
+	form := []string{"mortise document " + extract.Version, canon.Sum(what), row.Title, row.MIME, row.Filename, string(s.OCR), known}
 	row.ContentHash = canon.Sum([]byte(strings.Join(form, "\n")))
 	return row, nil
 }
 
 // unchanged is a source whose document need not be made again.
-func unchanged(row, prior *store.DocumentRow) (*Prepared, error) {
+func unchanged(row, prior *store.DocumentRow, s *Source) (*Prepared, error) {
 	var extraction Extraction
 	if err := json.Unmarshal([]byte(prior.Extraction), &extraction); err != nil {
 		return nil, err
 	}
 	p := &Prepared{same: true, row: *prior}
 	p.row.Text = ""
+	if s.File == nil && len(s.Details) > 0 {
+		details := map[string]any{}
+		maps.Copy(details, extraction.Details)
+		maps.Copy(details, s.Details)
+		extraction.Details = details
+		raw, err := spelledExtraction(s, extraction)
+		if err != nil {
+			return nil, err
+		}
+		p.row.Extraction = raw
+	}
 	labels := plugin.Labels(prior.Labels, row.Labels)
-	p.changed = prior.URL != row.URL || prior.Attributes != row.Attributes || len(labels) != len(prior.Labels)
+	p.changed = prior.Extraction != p.row.Extraction || prior.URL != row.URL || prior.Attributes != row.Attributes || len(labels) != len(prior.Labels)
 	p.row.URL, p.row.Attributes, p.row.Labels, p.row.CallID, p.row.UpdatedAt = row.URL, row.Attributes, labels, row.CallID, row.UpdatedAt
 	p.result = resultOf(prior, extraction)
 	p.result.Skipped, p.result.SkipReason = true, HashMatch
@@ -260,18 +272,25 @@ func (b *Bases) prepare(ctx context.Context, row *store.DocumentRow, s *Source) 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	raw, err := json2.Marshal(extraction, json2.Deterministic(true))
-	if err != nil {
-		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the extraction metadata of %.200s: %w", s.ID, err)
+	if p.row.Extraction, err = spelledExtraction(s, extraction); err != nil {
+		return nil, err
 	}
-	if len(raw) > maxAttributes {
-		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "the extraction metadata has %d bytes; at most %d are kept", len(raw), maxAttributes)
-	}
-	p.row.Extraction = clean(string(raw))
 	p.row.Words, p.row.Characters, p.row.Chunks = int64(len(strings.Fields(row.Text))), int64(utf8.RuneCountInString(row.Text)), int64(len(cuts))
 	p.result = resultOf(&p.row, extraction)
 	p.result.Unembedded = !embedded
 	return p, nil
+}
+
+// spelledExtraction is what is known of a source as it is kept.
+func spelledExtraction(s *Source, e Extraction) (string, error) {
+	raw, err := json2.Marshal(e, json2.Deterministic(true))
+	if err != nil {
+		return "", plugin.Errorf(plugin.CodeInvalidInput, "the extraction metadata of %.200s: %w", s.ID, err)
+	}
+	if len(raw) > maxAttributes {
+		return "", plugin.Errorf(plugin.CodeInputTooLarge, "the extraction metadata has %d bytes; at most %d are kept", len(raw), maxAttributes)
+	}
+	return clean(string(raw)), nil
 }
 
 // read wins the text.

@@ -373,6 +373,7 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 		sent, known := reached(err)
 		r.cut, r.unbegun = known && sent, known && !sent && !r.askedFor()
 		r.ran = sent || r.askedFor()
+		err = r.unsent(err)
 	}
 	// Of an error's message too. What the runner says adds to that: the host's own
 	// operations know what they read.

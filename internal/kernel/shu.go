@@ -38,6 +38,19 @@ func sized(err error, size, limit int) error {
 	return &e
 }
 
+// unsent gives a result of a Shu plugin that was too long for the wire the host's
+// code for it. What serves the plugin says so, in a code that the plugin's own
+// errors do not have: whatever code a plugin returns stays the plugin's.
+func (r *request) unsent(err error) error {
+	e := plugin.AsError(err)
+	if e == nil || r.target.Manifest.Dialect != "shu" || e.Code != plugin.CodeLimitExceeded || e.PluginCode != string(plugin.CodeOutputTooLarge) {
+		return err
+	}
+	own := *e
+	own.Code, own.PluginCode = plugin.CodeOutputTooLarge, ""
+	return &own
+}
+
 // verbatim reports whether the contract of the plugin passes its answer on without
 // a look at the output schema. Only Shu's does.
 func (r *request) verbatim(res *plugin.Result) bool {

@@ -29,6 +29,10 @@ type Options struct {
 	// is refused later leaves the entry of that call. It may be nil.
 	Refused func(tx store.Tx, s Schedule, call string, why *plugin.Error) error
 
+	// Stopped records that a schedule was paused because what it runs is not
+	// there any more. It may be nil.
+	Stopped func(tx store.Tx, s Schedule, why *plugin.Error) error
+
 	// Asker is who is taken to have made a schedule that does not say.
 	Asker string
 
@@ -62,7 +66,7 @@ var errLost = errors.New("the schedule was changed meanwhile")
 type Also func(tx store.Tx, s Schedule) error
 
 // Create makes a schedule of an operation, name or name/operation, by the rules
-// of [Choose], and returns it. Its first run is at its first time.
+// of [Choose], and returns it. Its first run is at its first time, or at once.
 func (e *Engine) Create(ctx context.Context, tenant string, s Schedule, also Also) (Schedule, error) {
 	spec, err := s.check()
 	if err != nil {
@@ -78,13 +82,23 @@ func (e *Engine) Create(ctx context.Context, tenant string, s Schedule, also Als
 		Operation: s.Operation, Spec: spec.String(), Zone: spec.Zone(), Misfire: string(s.Misfire), CatchUp: int64(s.CatchUp), Overlap: string(s.Overlap),
 		Overlay: string(s.Overlay), Asker: s.Asker, CreatedAt: now, Input: string(s.Input), State: store.ScheduleActive, NextAt: next, WakeAt: next, UpdatedAt: now,
 	}
+	if s.AtOnce {
+		row.WakeAt = now
+	}
 	err = e.opts.Store.Write(ctx, func(tx store.Tx) error {
 		if err := tx.InsertSchedule(row); err != nil {
 			return err
 		}
+		if s.AtOnce {
+			if _, err := tx.InsertTick(store.TickRow{Tenant: tenant, ScheduleID: row.ID, At: now, Since: now, Outcome: store.TickDue, UpdatedAt: now}); err != nil {
+				return err
+			}
+		}
 		return also.do(tx, &row)
 	})
-	return viewOf(&row), err
+	made := viewOf(&row)
+	made.AtOnce = s.AtOnce
+	return made, err
 }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -86,7 +86,8 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// Run makes a run of a schedule now, paused or not, beside its times.
+// Run makes a run of a schedule now, paused or not: the one that has been due
+// for longest, or one beside its times.
 func (e *Engine) Run(ctx context.Context, tenant, id string) (plugin.Result, error) {
 	var row store.ScheduleRow
 	var tick store.TickRow
@@ -95,12 +96,16 @@ func (e *Engine) Run(ctx context.Context, tenant, id string) (plugin.Result, err
 		if err != nil {
 			return err
 		}
-		waiting, err := tx.Ticks(ctx, store.TickFilter{Tenant: tenant, ScheduleID: id, Outcome: store.TickDue, Limit: 1})
+		if busy {
+			return plugin.Errorf(plugin.CodeUnavailable, "feed %s is running; 'mortise feeds show %s' has its last runs", id, id)
+		}
+		waiting, err := tx.Ticks(ctx, store.TickFilter{Tenant: tenant, ScheduleID: id, Outcome: store.TickDue, Oldest: true, Limit: 1})
 		if err != nil {
 			return err
 		}
-		if busy || len(waiting) > 0 {
-			return plugin.Errorf(plugin.CodeUnavailable, "feed %s is running; 'mortise feeds show %s' has its last runs", id, id)
+		if row = *r; len(waiting) > 0 {
+			tick = waiting[0]
+			return nil
 		}
 		now := e.now()
 		tick = store.TickRow{Tenant: tenant, ScheduleID: id, At: now, Since: now, Outcome: store.TickDue, UpdatedAt: now}
@@ -108,7 +113,6 @@ func (e *Engine) Run(ctx context.Context, tenant, id string) (plugin.Result, err
 		if err == nil && !inserted {
 			err = plugin.Errorf(plugin.CodeUnavailable, "feed %s is run at this very moment", id)
 		}
-		row = *r
 		return err
 	})
 	if err != nil {
@@ -124,7 +128,7 @@ func (e *Engine) Run(ctx context.Context, tenant, id string) (plugin.Result, err
 // carryOut makes the call of a tick and notes what became of it: refused is why
 // there is no run. A tick whose call could not be made stays due, with an error.
 func (e *Engine) carryOut(ctx context.Context, row *store.ScheduleRow, tick store.TickRow) (res plugin.Result, refused *plugin.Error, err error) {
-	call, once, err := e.callOf(ctx, row, tick)
+	call, about, err := e.callOf(ctx, row, tick)
 	uncalled := err != nil
 	if err == nil {
 		res, err = e.opts.Call(ctx, call)
@@ -134,6 +138,11 @@ func (e *Engine) carryOut(ctx context.Context, row *store.ScheduleRow, tick stor
 		refused = plugin.AsError(err)
 		if slices.Contains(passing, refused.Code) && e.now().Sub(tick.At) < patience {
 			return res, nil, fmt.Errorf("the run of feed %s at %s could not be made: %w", row.ID, tick.At.Format(time.RFC3339), err)
+		}
+		if about.gone {
+			refused = &plugin.Error{Code: refused.Code, Message: fmt.Sprintf(
+				"feed %s runs %s, and that is not there any more: %s; register it and 'mortise feeds resume %s', or 'mortise feeds delete %s'",
+				row.ID, row.Operation, refused.Message, row.ID, row.ID)}
 		}
 		tick.Outcome, tick.CallID, tick.Code = store.TickRefused, call.ID, string(refused.Code)
 		e.opts.Log.Warn("a run of a feed was refused", "schedule", row.ID, "operation", row.Operation, "at", tick.At, "code", refused.Code, "cause", refused.Message)
@@ -149,10 +158,18 @@ func (e *Engine) carryOut(ctx context.Context, row *store.ScheduleRow, tick stor
 				return err
 			}
 		}
-		if refused == nil {
+		if about.reset {
+			r.Input = withoutReset(r.Input)
+		}
+		switch {
+		case refused == nil:
 			r.LastCall = tick.CallID
-			if once {
-				r.Input = withoutReset(r.Input)
+		case about.gone && r.State == store.ScheduleActive:
+			r.State = store.SchedulePaused
+			if e.opts.Stopped != nil {
+				if err := e.opts.Stopped(tx, viewOf(r), refused); err != nil {
+					return err
+				}
 			}
 		}
 		return saved(tx, r, earlier(r.NextAt, tick.UpdatedAt), tick.UpdatedAt)
@@ -163,13 +180,18 @@ func (e *Engine) carryOut(ctx context.Context, row *store.ScheduleRow, tick stor
 	return res, refused, err
 }
 
-// callOf is the call of a tick. once reports that the input asks for what is
-// done once.
-func (e *Engine) callOf(ctx context.Context, row *store.ScheduleRow, tick store.TickRow) (call plugin.Call, once bool, err error) {
+// aboutCall is what the schedule has to know of the call of a tick.
+type aboutCall struct {
+	gone  bool // there is no such plugin, or no such operation of it
+	reset bool // a run that was told to reset its cursor has succeeded: no other is told
+}
+
+// callOf is the call of a tick.
+func (e *Engine) callOf(ctx context.Context, row *store.ScheduleRow, tick store.TickRow) (call plugin.Call, about aboutCall, err error) {
 	call.ID = newID()
 	overlay, err := overlayOf(row)
 	if err != nil {
-		return call, false, err
+		return call, about, err
 	}
 	owner := e.opts.Rights(ctx, row.Tenant, plugin.Principal{Type: row.OwnerType, ID: row.OwnerID, Scopes: row.Scopes})
 	call = plugin.Call{
@@ -179,12 +201,22 @@ func (e *Engine) callOf(ctx context.Context, row *store.ScheduleRow, tick store.
 	}
 	t, err := e.opts.Resolve(ctx, row.Operation)
 	if err != nil {
-		return call, false, nil // the kernel says so, on the record
+		about.gone = plugin.CodeOf(err) == plugin.CodeNotFound
+		return call, about, nil // the kernel says so, on the record
 	}
 	if _, err := Choose(t.Manifest, t.Operation.Name); err != nil {
-		return call, false, err
+		return call, about, err
 	}
-	return call, t.Manifest.Dialect == "shu" && asksReset(row.Input), nil
+	if t.Manifest.Dialect == "shu" && row.LastCall != "" && asksReset(row.Input) {
+		last, err := e.opts.Store.Call(ctx, row.Tenant, row.LastCall)
+		if err != nil {
+			return call, about, err
+		}
+		if about.reset = last != nil && last.State == store.CallSucceeded; about.reset {
+			call.Input = json.RawMessage(withoutReset(row.Input))
+		}
+	}
+	return call, about, nil
 }
 
 // overlayOf adds to what the host alone decides which schedule this is.
@@ -199,8 +231,8 @@ func overlayOf(row *store.ScheduleRow) (json.RawMessage, error) {
 	return json.Marshal(members)
 }
 
-// resetCursor is the member by which a plugin of Shu is told to begin anew. It
-// is told so once.
+// resetCursor is the member by which a plugin of Shu is told to reset its cursor. It
+// is told so until a run has succeeded.
 const resetCursor = "reset_cursor"
 
 // asksReset reports whether an input tells a plugin to begin anew.

@@ -59,6 +59,9 @@ type Schedule struct {
 	Next      *time.Time          `json:"next,omitempty"` // none while it is paused
 	LastCall  string              `json:"last_call,omitempty"`
 	CreatedAt time.Time           `json:"created_at"`
+
+	// AtOnce asks Create for a first run beside the times, as soon as it is made.
+	AtOnce bool `json:"-"`
 }
 
 // check fills in what was left open and refuses what cannot be.

@@ -85,9 +85,6 @@ func failure(acts bool, res plugin.Result, e *plugin.Error, debug bool) Answer {
 	if !known {
 		said = spellings[plugin.CodeInternal]
 	}
-	if e.Code == plugin.CodePluginError && e.PluginCode == string(plugin.CodeOutputTooLarge) {
-		return refusal(res, e, spellings[plugin.CodeOutputTooLarge]) // its result did not come as far as the host
-	}
 	if !fromPlugin(e) {
 		return refusal(res, e, said)
 	}

@@ -11,6 +11,7 @@ import tempfile
 import textwrap
 import threading
 import time
+import unittest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Callable
 from urllib.error import HTTPError
@@ -137,6 +138,21 @@ class Shu(Peer):
             data = {"code": "service_denied", "details": {}, "retryable": False, "retry_after_ms": 0}
             answer = {"error": {"code": -32000, "message": str(exc.args[0]), "data": data}}
         self.send({"jsonrpc": "2.0", "id": frame["id"], **answer})
+
+
+class Hosted(unittest.TestCase):
+    def shu(self, body: str, head: str = "import asyncio", capabilities: list[str] | None = None, **services: object) -> Shu:
+        """Serve a plugin whose execute ends in `return <what is wanted>`; services by name with _ for the dot."""
+        shu = Shu(package(execute(body, head)), capabilities).__enter__()
+        self.addCleanup(shu.__exit__)
+        for name, answer in services.items():
+            shu.services[name.replace("__", ".")] = answer if callable(answer) else lambda args, answer=answer: answer
+        return shu
+
+    def said(self, shu: Shu, **params: object) -> object:
+        result = shu.run("list", **params)
+        self.assertEqual(result["status"], "succeeded", result)
+        return result["data"]["said"]
 
 
 class Web:

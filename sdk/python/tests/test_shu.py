@@ -247,9 +247,11 @@ class Results(Served):
 
     def test_a_result_that_is_too_long_for_the_wire(self) -> None:
         result = self.run_("return {'status': 'success', 'data': 'x' * (5 << 20)}")
-        self.assertEqual(self.failure(result)[0], "output_too_large")
+        self.assertEqual((result["error"]["code"], result["error"]["plugin_code"]), ("limit_exceeded", "output_too_large"))
         details = result["error"]["details"]
         self.assertGreater(details["size"], details["limit"])
+        own = self.run_("return {'status': 'error', 'error': {'code': 'output_too_large', 'message': 'm'}}")
+        self.assertEqual(self.failure(own), ("output_too_large", "m"))
 
     def test_a_failed_request_of_a_provider(self) -> None:
         body = "raise HttpRequestFailed(429, 'https://api.example.com/x', {'error': {'message': 'slow down', 'code': 'quota'}}, {'Retry-After': '7'})"
@@ -419,6 +421,44 @@ class Describe(Served):
         operations = self.shu(package(ACTIONS + "        def requires_permission(self): return 'plugin:notes'\n")).describe()["operations"]
         self.assertEqual(operations["list"]["permissions"], ["plugin:notes"])
         self.assertEqual(operations["send"]["permissions"], ["plugin:notes", "notes.send"])
+
+    def test_operations_that_only_get_schema_for_op_knows(self) -> None:
+        source = """
+            from .more import MORE
+            SCHEMAS = {"list": {"type": "object", "title": "L"}, "purge": {"type": "object", "title": "P"}}
+            class Plugin:
+                def get_schema(self): return {"type": "object", "properties": {"op": {"enum": ["list"]}, "limit": {"type": "integer"}}}
+                def get_schema_for_op(self, op):
+                    return {**SCHEMAS, **MORE}[op]  # of any other it raises
+                async def execute(self, params, context, host):
+                    return {"status": "success", "data": params}
+        """
+        more = "MORE = {'merge': {'properties': {'op': {'enum': ['merge']}}}, 'of_another': {'properties': {'op': {'enum': ['list']}}}, 'number': {'type': 'integer'}, 'Purge': {'type': 'object'}}"
+        shu = self.shu(package(source, more=more, vendor__dep="X = 'vendored'"), operations=["archive"])
+        said = shu.describe()["operations"]
+        self.assertEqual(sorted(said), ["archive", "list", "merge", "purge"])
+        self.assertEqual((said["list"]["title"], said["purge"]["input"]), ("L", {"type": "object", "title": "P"}))
+        self.assertEqual(said["archive"]["input"]["properties"]["op"], {"enum": ["list"]})
+        self.assertEqual(self.data(shu.run("purge", n=1)), {"op": "purge", "n": 1})
+
+    def test_a_schema_for_every_name_names_no_operation(self) -> None:
+        source = execute("return {}") + "\n    def get_schema_for_op(self, op): return {'type': 'object', 'title': 'word'}\n"
+        self.assertEqual(sorted(self.shu(package(source), operations=["list"]).describe()["operations"]), ["execute", "list"])
+
+    def test_a_schema_of_an_operation_that_raises_is_that_of_the_plugin(self) -> None:
+        for raised in ("ValueError('x')", "SystemExit(3)", "KeyError(op)"):
+            methods = f"\n    def get_schema(self): return {{'title': 'T'}}\n    def get_schema_for_op(self, op): raise {raised}\n"
+            shu = self.shu(package(execute("return {'data': params}") + methods), operations=["list"])
+            said = shu.describe()["operations"]
+            self.assertEqual((said["list"]["input"], sorted(said)), ({"title": "T"}, ["execute", "list"]))
+            self.assertEqual(self.data(shu.run("list", a=None, b=1)), {"data": {"op": "list", "b": 1}})
+
+    def test_execute_stands_beside_actions_where_it_has_parameters(self) -> None:
+        actions = "\n    def list_actions(self): return [{'name': 'send'}]\n    def perform_action(self, *_): return {'status': 'ok'}\n"
+        schema = "    def get_schema(self): return {'type': 'object', 'properties': {'q': {'type': 'string'}}}\n"
+        self.assertEqual(sorted(self.shu(package(execute("return {}") + actions)).describe()["operations"]), ["send"])
+        said = self.shu(package(execute("return {}") + actions + schema)).describe()["operations"]
+        self.assertEqual((sorted(said), said["execute"]["input"]["properties"]["op"]["not"]), (["execute", "send"], {"enum": ["send"]}))
 
     def test_a_schema_that_cannot_be_had_is_an_error(self) -> None:
         error = self.shu(package(execute("return {}") + "\n    def get_schema(self): raise ValueError('no schema')\n")).describe()

@@ -100,6 +100,29 @@ class Guard(unittest.TestCase):
         said = self.outcome("return {'said': tried(lambda: __import__('requests'))}", vendor__requests____init__="x = 1")
         self.assertIn("import of requests is denied", said)
 
+    def test_an_installed_package_may_import_it_and_lends_it_to_nobody(self) -> None:
+        import os
+
+        from shu import folder
+
+        site = folder()
+        lazy = "import urllib.request\ndef late():\n    import urllib.error\n    from urllib import request\n    return 'there'\n"
+        lazy += "def fetch(): return urllib.request.urlopen\ntry:\n    import requests\nexcept ImportError:\n    requests = None\ndef hard(): import httpx\ndef host(): import shu.core\n"
+        with open(os.path.join(site, "installed_lib.py"), "w") as file:
+            file.write(lazy)
+        body = """
+            import sys
+            sys.path.append(SITE)
+            import installed_lib as lib
+            return {"said": [lib.late(), lib.requests is None, tried(lib.fetch), tried(lib.hard), tried(lib.host), tried(lambda: lib.urllib.request.urlopen),
+                tried(lambda: exec("import urllib.request")), tried(lambda: exec("from urllib import request")), hasattr(sys.modules["urllib.request"], "__file__")]}
+        """
+        late, none, fetch, hard, host, borrowed, own, other, real = self.outcome(body.replace("SITE", repr(site)))
+        self.assertEqual((late, none, real), ("there", True, False))
+        for name, message in (("urllib.request", fetch), ("httpx", hard), ("shu", host), ("urllib.request", borrowed), ("urllib.request", own), ("urllib.request", other)):
+            self.assertIn(f"import of {name}", message)
+            self.assertIn("is denied", message)
+
     def test_an_import_at_the_top_fails_the_load_with_the_rule(self) -> None:
         with Shu(package("import requests\nclass Plugin: ...")) as shu:
             error = shu.run()["error"]

@@ -46,14 +46,15 @@ BROKEN: dict[str, tuple[str, int, str, str]] = {
     "execute that takes too little": ("arguments", 2, "execute", source("return {}", execute="async def execute(self, params, context):")),
     "a result that is none": ("result", 2, "type int", source("return 7")),
     "a result that is not JSON": ("result", 2, "not JSON", source("return {'status': 'success', 'data': {'x': object()}}")),
-    "a schema that raises": ("schema", 5, "KeyError", source("return {}", schema=SCHEMA.rstrip() + "\n    def get_schema_for_op(self, op): return {}[op]\n").replace("\n\n    def get_schema(self):\n        return", "\n    def get_schema(self): return")),
+    "a schema that raises, and there is no other": ("schema", 4, "no parameter is checked", source("return {}", schema="    def get_schema_for_op(self, op): return {}[op]\n")),
+    "a schema that raises for what no other lists": ("schema", 6, "no call of it passes", source("return {}", schema=SCHEMA + "    def get_schema_for_op(self, op): return {}[op]\n").replace("\n\n", "\n")),
     "a name that is nowhere": ("name", 3, "tokn", source("return {'status': 'success', 'data': tokn}")),
 }
 CAPABILITIES = ["http", "kb", "secrets", "storage", "identity", "auth", "cache"]
 
 
-def rehearsed(text: str, **files: str) -> list[dict[str, object]]:
-    with Shu(package(text, **files), CAPABILITIES) as shu:
+def rehearsed(text: str, about: dict[str, object] | None = None, **files: str) -> list[dict[str, object]]:
+    with Shu(package(text, **files), CAPABILITIES, **(about or {})) as shu:
         shu._id += 1
         shu.send({"jsonrpc": "2.0", "id": shu._id, "method": "describe", "params": {"rehearse": True}})
         frame = shu.finish(shu._id, 30)
@@ -65,7 +66,7 @@ class Rehearsal(unittest.TestCase):
     def test_each_fact_that_is_broken_is_found_with_its_rule_file_and_line(self) -> None:
         for name, (rule, line, part, text) in BROKEN.items():
             with self.subTest(name):
-                found = rehearsed(text)
+                found = rehearsed(text, {"operations": ["odd"]} if "no other" in name else None)
                 fits = [one for one in found if (one["rule"], one["file"], one["line"]) == (rule, "plugin.py", line) and part in str(one["message"])]
                 self.assertTrue(fits, f"{found}\n{text}")
 
@@ -92,6 +93,21 @@ class Rehearsal(unittest.TestCase):
         import textwrap
 
         self.assertEqual(rehearsed(source(textwrap.dedent(body), "import asyncio\nfrom shu_plugin_sdk import PluginResult\n")), [])
+
+    def test_a_schema_that_raises_and_has_another_in_its_place_is_no_finding(self) -> None:
+        for raised in ("KeyError(op)", "SystemExit(2)"):
+            text = source("return {'status': 'success', 'data': params['op']}", schema=SCHEMA + f"    def get_schema_for_op(self, op): raise {raised}\n")
+            self.assertEqual(rehearsed(text), [])
+
+    def test_a_class_that_is_called_otherwise_than_its_manifest_is_a_warning(self) -> None:
+        text = "class Plugin:\n    name = 'other'\n    version: str = '9'\n" + source("return {}").partition("class Plugin:\n")[2]
+        found = rehearsed(text)
+        self.assertEqual([(one["rule"], one["file"], one["line"], one["warn"]) for one in found], [("class-name", "plugin.py", 2, True), ("class-version", "plugin.py", 3, True)])
+        self.assertIn("says name 'other', and the manifest 'notes'", str(found[0]["message"]))
+        same = "class Plugin:\n    name, version = 'notes', '1.2'\n" + source("return {}").partition("class Plugin:\n")[2]
+        self.assertEqual(rehearsed(same, {"version": "1.2.0", "version_text": "1.2"}), [])
+        late = "class Plugin:\n    def __init__(self): self.name = 'late'\n" + source("return {}").partition("class Plugin:\n")[2]
+        self.assertEqual([one["line"] for one in rehearsed(late)], [2])
 
     def test_modules_beside_the_entry_are_read_and_vendor_and_tests_are_not(self) -> None:
         bad = "async def go(host):\n    return host.nothing_here\n"

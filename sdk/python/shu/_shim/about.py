@@ -13,6 +13,7 @@ class About:
     """The second argument of _boot.py, a JSON object.
 
     name, version   of the plugin
+    version_text    the version as its author wrote it, where that is another text
     entry           the file of its module, a slash path in the package
     module          the module's name, such as plugins.gmail.plugin
     class           the class in it
@@ -24,6 +25,7 @@ class About:
         about: dict[str, Any] = loads(text.encode())
         self.name = str(about.get("name") or "plugin")
         self.version = str(about.get("version") or "0.0.0")
+        self.version_text = str(about.get("version_text") or self.version)
         self.entry = str(about.get("entry") or "plugin.py")
         self.module = str(about.get("module") or "")
         self.class_name = str(about.get("class") or "Plugin")

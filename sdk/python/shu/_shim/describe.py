@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
+import re
+import sys
 
 from eventmill._shim.plain import plain
 
@@ -14,6 +17,9 @@ if TYPE_CHECKING:
 
 ONE = "execute"  # the operation of a plugin whose schema knows no op
 MAX_ACTIONS = 256
+MAX_WORDS = 2000  # that stand in the code and are tried as names of operations
+NO_OPERATION = "no_operation_is_called_this"
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
 
 async def describe(package: Package) -> dict[str, Any]:
@@ -26,11 +32,12 @@ async def describe(package: Package) -> dict[str, Any]:
     permissions = [needed] if isinstance(needed, str) else [str(key) for key in needed]
     known = ops(schema)
     names = [*known, *(name for name in package.about.operations if name not in known and name != ONE and name not in acts)]
+    names += await unlisted(package, instance, {*names, *acts, ONE})
     operations: dict[str, Any] = {}
     for name in names:
         operations[name] = _operation(await schema_of(instance, name), output, permissions)
-    if not known and not acts:  # no list says which operations there are: this one stands for every other op
-        operations[ONE] = _operation(_others(schema, names), output, permissions)
+    if not known and (not acts or isinstance(schema, dict)):  # no list says which operations there are: this one stands for every other op
+        operations[ONE] = _operation(_others(schema, [*names, *acts]), output, permissions)
     for name, action in acts.items():
         operations.setdefault(name, _action(action, permissions))
     about = package.about
@@ -49,12 +56,58 @@ def ops(schema: Any) -> list[str]:
 
 
 async def schema_of(instance: Any, name: str) -> Any:
-    """Return the schema of an operation: its own, or where there is none the plugin's. What raises has none."""
+    """Return the schema of an operation: its own, or where there is none the plugin's."""
+    return await own_schema(instance, name) or await asked(instance, "get_schema")
+
+
+async def own_schema(instance: Any, name: str) -> Any:
+    """Return what get_schema_for_op says. What raises has none."""
     try:
-        own = await asked(instance, "get_schema_for_op", name)
-    except Exception:
-        own = None
-    return own or await asked(instance, "get_schema")
+        return await asked(instance, "get_schema_for_op", name)
+    except (Exception, SystemExit):
+        return None
+
+
+async def unlisted(package: Package, instance: Any, listed: set[str]) -> list[str]:
+    """Return the operations that only get_schema_for_op knows, those of the entry first.
+
+    Nothing lists them, so the words that stand in the plugin's code are tried. A method that has a schema for
+    every name tells nothing.
+    """
+    if not callable(getattr(instance, "get_schema_for_op", None)) or await own_schema(instance, NO_OPERATION):
+        return []
+    found: list[str] = []
+    taken = {name.casefold() for name in listed}
+    for word in _words(package):
+        if word.casefold() not in taken:
+            schema = await own_schema(instance, word)
+            if isinstance(schema, dict) and (schema.get("type") == "object" or "properties" in schema) and word in (ops(schema) or [word]):
+                taken.add(word.casefold())
+                found.append(word)
+    return found
+
+
+def _words(package: Package) -> list[str]:
+    """Return the texts in the plugin's modules that may be names, each once."""
+    import ast
+
+    words: dict[str, None] = {}
+    own, vendor, entry = package.root + os.sep, os.path.join(package.root, "vendor", ""), os.path.join(package.root, package.about.entry)
+    paths = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
+    for path in sorted(paths, key=lambda path: (path != entry, path)):
+        if not path.startswith(own) or path.startswith(vendor) or not path.endswith(".py"):
+            continue
+        try:
+            with open(path, "rb") as file:
+                tree = ast.parse(file.read(), path)
+        except (OSError, SyntaxError, ValueError):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and _NAME.fullmatch(node.value):
+                words[node.value] = None
+                if len(words) >= MAX_WORDS:
+                    return list(words)
+    return list(words)
 
 
 def _others(schema: Any, names: list[str]) -> Any:

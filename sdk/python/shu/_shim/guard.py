@@ -6,7 +6,10 @@ says so early and in words. The rule is about who imports:
     a module of the standard library   gets a stand-in, which answers every use
                                        with ImportError; so xml.sax works, as far
                                        as it fetches nothing
-    anybody else                       gets ImportError at once
+    an installed package               gets the stand-in of what is in the standard
+                                       library, urllib; a client that may be there
+                                       or not is not there
+    the plugin, with its vendor/       gets ImportError at once
 
 The real module is thus never in this process, whatever way leads to it:
 importlib, sys.modules, an attribute of `urllib`, exec.
@@ -29,6 +32,7 @@ HARMLESS = frozenset(("urllib.parse",))
 _bootstrap = sys.modules["_frozen_importlib"]
 _library = os.path.dirname(os.path.realpath(os.__file__))
 _import = builtins.__import__
+_root = ""  # of the plugin's package
 
 
 def rule(name: str) -> str:
@@ -41,8 +45,10 @@ def rule(name: str) -> str:
     return ""
 
 
-def install() -> None:
-    """Guard all imports of this process from now on."""
+def install(root: str) -> None:
+    """Guard all imports of this process from now on; the plugin's own code is in root."""
+    global _root
+    _root = os.path.join(os.path.realpath(root), "")
     for name in list(sys.modules):
         if rule(name):
             parent, _, own = name.rpartition(".")
@@ -57,7 +63,7 @@ def guarded(name: str, globals: Any = None, locals: Any = None, fromlist: Any = 
     if not level and type(name) is str and (name.startswith(("urllib", "shu")) or name.partition(".")[0] in CLIENTS):
         for wanted in (name, *(f"{name}.{item}" for item in fromlist or ())):
             why = rule(wanted)
-            if why and (wanted == name or wanted in sys.modules) and not _of_library(sys._getframe(1).f_code.co_filename):
+            if why and (wanted == name or wanted in sys.modules) and not _stands_in(wanted, sys._getframe(1).f_code.co_filename):
                 raise ImportError(why, name=wanted)
     return _import(name, globals, locals, fromlist, level)
 
@@ -70,7 +76,7 @@ class Guard:
         why = rule(name)
         if not why:
             return None
-        if name == "shu" or name.startswith("shu.") or not _of_library(_importer()):
+        if not _stands_in(name, _importer()):
             raise ImportError(why, name=name)
         return _bootstrap.ModuleSpec(name, self)
 
@@ -106,6 +112,21 @@ _machinery = (
     "<frozen runpy",
     *(os.path.join(_library, name) for name in ("importlib" + os.sep, "pkgutil.py", "runpy.py", "imp.py")),
 )
+
+
+def _stands_in(name: str, path: str) -> bool:
+    """Report whether the code in a file gets a stand-in of a denied module, and no ImportError."""
+    top = name.partition(".")[0]
+    return top != "shu" and (_of_library(path) or top == "urllib" and _installed(path))
+
+
+def _installed(path: str) -> bool:
+    """Report whether a file is of a package on the path that is not the plugin's."""
+    path = os.path.realpath(path) if os.path.isabs(path) else ""
+    if not path or path.startswith(_root):
+        return False
+    places = (os.path.join(os.path.realpath(place), "") for place in sys.path if place)
+    return any(path.startswith(place) and not place.startswith(_root) for place in places)
 
 
 def _of_library(path: str) -> bool:

@@ -74,7 +74,7 @@ class Package:
         """Make the package importable under its names, with the guard before; raises what its __init__.py raises."""
         if not self._guarded:
             self._guarded = True
-            guard.install()
+            guard.install(self.root)
         if not self._opened:
             self._opened = True
             own = [] if self.parents else [self.root]

@@ -22,7 +22,7 @@ from shu_plugin_sdk.testing import Kept
 
 from . import guard
 from .answer import answer_of, is_result
-from .describe import ONE, asked, ops, schema_of
+from .describe import ONE, asked, ops, schema_of, unlisted
 from .host import NAMED, NEEDS, CapabilityDenied, Fixed, Host, service
 from .records import Record
 
@@ -40,8 +40,9 @@ _TOKEN = "rehearsal"
 
 
 async def rehearse(package: Package) -> list[dict[str, Any]]:
-    """Return what is wrong: {rule, file, line, message}, each once, by file and line."""
+    """Return what is wrong: {rule, file, line, message}, each once, by file and line; warn where nothing fails by it."""
     found = Findings(package.root)
+    says(package, found)
     for path in _files(package.root):
         Reader(package, found, path).read()
     if not callable(getattr(package.instance(), "execute", None)):
@@ -58,13 +59,38 @@ class Findings:
         self.root = root
         self._by: dict[tuple[str, str, int], dict[str, Any]] = {}
 
-    def add(self, rule: str, file: str, line: int, message: str) -> None:
+    def add(self, rule: str, file: str, line: int, message: str, warn: bool = False) -> None:
         key = (rule, file, line)
         if key not in self._by and len(self._by) < MAX_FINDINGS:
-            self._by[key] = {"rule": rule, "file": file, "line": line, "message": message[:500]}
+            self._by[key] = {"rule": rule, "file": file, "line": line, "message": message[:500], "warn": warn}
 
     def sorted(self) -> list[dict[str, Any]]:
         return sorted(self._by.values(), key=lambda one: (one["file"], one["line"], one["rule"]))
+
+
+def says(package: Package, found: Findings) -> None:
+    """Hold the class's own name and version against the manifest's, which count."""
+    about, instance = package.about, package.instance()
+    for member, told in (("name", about.name), ("version", about.version_text)):
+        own = getattr(instance, member, None)
+        if own is not None and not callable(own) and str(own) not in (told, getattr(about, member)):
+            message = f"the class {about.class_name} says {member} {own!r}, and the manifest {told!r}, which counts"
+            found.add(f"class-{member}", *_place(package, member), message, warn=True)
+
+
+def _place(package: Package, member: str) -> tuple[str, int]:
+    """Return where the class sets a member, else where the class begins."""
+    entry = package.about.entry
+    with open(os.path.join(package.root, entry), "rb") as file:
+        tree = ast.parse(file.read(), entry)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and node.name == package.about.class_name:
+            for one in ast.walk(node):
+                targets = one.targets if isinstance(one, ast.Assign) else [one.target] if isinstance(one, ast.AnnAssign) else []
+                if any(getattr(target, "id", getattr(target, "attr", None)) == member for target in targets):
+                    return entry, one.lineno
+            return entry, node.lineno
+    return entry, 1
 
 
 def _files(root: str) -> Iterator[str]:
@@ -292,9 +318,11 @@ class Run:
             return
         known = ops(await asked(instance, "get_schema"))
         names = list(dict.fromkeys([*known, *(name for name in self.package.about.operations if name != ONE)])) or [ONE]
+        listed: list[Any] = []
         if callable(getattr(instance, "list_actions", None)):
             listed = [one.get("name") if isinstance(one, dict) else getattr(one, "name", None) for one in await asked(instance, "list_actions") or []]
             names = [name for name in names if name in known or name not in listed]
+        names += await unlisted(self.package, instance, {*names, *map(str, listed), ONE})
         for name in names:
             await self.schema(instance, name)
             schema = await schema_of(instance, name)
@@ -306,10 +334,18 @@ class Run:
                 await self.once(name, params)
 
     async def schema(self, instance: Any, name: str) -> None:
+        """Look at what get_schema_for_op raises: get_schema() stands for it, unless that has nothing for the operation."""
         try:
             await asked(instance, "get_schema_for_op", name)
-        except Exception as exc:
-            self.raised("schema", exc, f"get_schema_for_op({name!r}) raises {type(exc).__name__}: {exc}")
+        except (Exception, SystemExit) as exc:
+            whole = await asked(instance, "get_schema")
+            why = f"get_schema_for_op({name!r}) raises {type(exc).__name__}: {exc}"
+            if name == ONE:
+                return  # there is no such operation of the plugin's to have a schema
+            if not isinstance(whole, dict):
+                self.raised("schema", exc, f"{why}; get_schema() has none either, so no parameter is checked")
+            elif name not in (ops(whole) or [name]):
+                self.raised("schema", exc, f"{why}; the schema of get_schema() has no operation {name!r}, so that no call of it passes")
 
     async def once(self, name: str, params: dict[str, Any]) -> None:
         instance = self.package.instance()

@@ -115,8 +115,12 @@ class Server(Session):
         try:
             self._respond(id, answer.text())
         except PluginError as exc:
-            code = "output_too_large" if exc.code == "limit_exceeded" else EXECUTE_ERROR
-            self._respond(id, failed(code, f"{name}: the result does not fit on the wire: {exc.message}", exc.details).text())
+            message = f"{name}: the result does not fit on the wire: {exc.message}"
+            if exc.code == "limit_exceeded":  # a code that no error of the plugin's own has: the host makes its refusal of it
+                answer = failed("output_too_large", message, exc.details, code="limit_exceeded")
+            else:
+                answer = failed(EXECUTE_ERROR, message, exc.details)
+            self._respond(id, answer.text())
 
     def _preview(self, id: Any, name: str, payload: Any, call: Call) -> None:
         try:

@@ -12,6 +12,10 @@ class Shapes:
         return {"type": "object", "properties": {"op": {"type": "string", "enum": self.OPS}}}
 
     def get_schema_for_op(self, op):
+        if op == "bare":
+            raise LookupError("no schema of its own")
+        if op == "unlisted":  # no list has it
+            return {"type": "object", "title": op, "properties": {"op": {"type": "string"}, "n": {"type": "integer", "minimum": 1}}, "required": ["op", "n"]}
         return {"type": "object", "title": op, "description": f"Answers as {op}.", "properties": {"n": {"type": "integer"}}, "additionalProperties": False} if op == "own" else None
 
     def execute(self, params, context, host):
@@ -32,6 +36,9 @@ class Shapes:
             "citations": [{"type": "web", "ref": "https://example.com", "label": "Example"}],
             "next_cursor": "page-2",
         }
+
+    def unlisted(self, params, context):
+        return {"status": "success", "data": params}
 
     def bare(self, params, context):
         return {"items": [1, 2]}

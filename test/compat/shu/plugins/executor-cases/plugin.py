@@ -1,6 +1,9 @@
+from types import SimpleNamespace
+
+
 class Plugin:
     def get_schema(self):
-        properties = {"op": {"type": "string", "enum": ["echo", "raises", "lies"]}, "limit": {"type": "integer"}}
+        properties = {"op": {"type": "string", "enum": ["echo", "raises", "lies", "lies_in_a_dict"]}, "limit": {"type": "integer"}}
         return {"type": "object", "properties": properties, "required": ["op"]}
 
     def get_output_schema(self):
@@ -10,5 +13,7 @@ class Plugin:
         if params["op"] == "raises":
             raise RuntimeError("the provider changed its mind")
         if params["op"] == "lies":
+            return SimpleNamespace(status="success", data={"something": "else"}, error=None)
+        if params["op"] == "lies_in_a_dict":
             return {"status": "success", "data": {"something": "else"}}
         return {"status": "success", "data": {"params": params}}

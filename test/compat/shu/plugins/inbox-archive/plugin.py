@@ -166,9 +166,9 @@ class InboxArchivePlugin:
             "content": "\n".join(f"{who}: {n}" for who, n in senders.most_common(5)) or "nothing",
             "attributes": {"total": len(ids)},
         }
-        answer = await host.kb.upsert_knowledge_object(kb_id, ko)
+        id_ = await host.kb.upsert_knowledge_object(kb_id, ko)
         who = await host.identity.get_current_user_identity()
-        return SimpleNamespace(status="success", data={"ko": {"id": answer["ko_id"][:6], "words": answer.word_count}, "count": len(ids), "user": who["user_id"], "mail": host.identity.google_email, "target": target})
+        return SimpleNamespace(status="success", data={"ko": {"id": id_, "text": isinstance(id_, str)}, "count": len(ids), "user": who["user_id"], "mail": host.identity.google_email, "target": target})
 
     async def list_actions(self):
         schema = {"type": "object", "properties": {"message_id": {"type": "string"}}, "required": ["message_id"], "additionalProperties": False}
