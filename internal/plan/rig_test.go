@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,7 +117,10 @@ func desk() {
 }
 
 // A runner is the real one; nothing here offers a preview or reconciles.
-type runner struct{ *process.Runner }
+type runner struct {
+	*process.Runner
+	rig *rig
+}
 
 func (runner) Preview(context.Context, *plugin.Target, *plugin.Call, plugin.Services) (json.RawMessage, error) {
 	return nil, errors.New("no operation of desk has a preview")
@@ -139,6 +143,7 @@ type rig struct {
 	log     string // the file that the operations write to
 	targets map[string]*plugin.Target
 	anyone  bool
+	broken  atomic.Bool // no process starts
 }
 
 func (r *rig) Resolve(_ context.Context, ref string) (*plugin.Target, error) {
@@ -164,6 +169,20 @@ const rules = `
 `
 
 const workSchema = `{"type":"object","properties":{"log":{"type":"string"},"say":{"type":"string"},"wait":{"type":"string"},"data":true},"additionalProperties":false}`
+
+// Run starts nothing while the rig is broken.
+func (r runner) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, s plugin.Services) (plugin.Result, error) {
+	if r.rig.broken.Load() {
+		return plugin.Result{}, unsent{plugin.Errorf(plugin.CodeLaunchFailed, "desk: nothing starts at the moment")}
+	}
+	return r.Runner.Run(ctx, t, call, s)
+}
+
+// An unsent error says that no plugin had the call.
+type unsent struct{ error }
+
+func (unsent) Sent() bool      { return false }
+func (e unsent) Unwrap() error { return e.error }
 
 func newRig(t testing.TB) *rig { return rigAt(t, t.TempDir()) }
 
@@ -237,7 +256,7 @@ func assembled(home string) (_ *rig, closeAll func() error, err error) {
 	}
 	broker := service.New()
 	agents := &plan.Agents{Registry: r, Policy: r.policy, Operations: func(context.Context, string) []string { return nil }}
-	r.kernel = kernel.New(kernel.Options{Registry: r, Policy: r.policy, Ledger: r.ledger, Runner: runner{processes}, Services: broker, Agents: agents})
+	r.kernel = kernel.New(kernel.Options{Registry: r, Policy: r.policy, Ledger: r.ledger, Runner: runner{processes, r}, Services: broker, Agents: agents})
 	r.Engine = plan.New(plan.Options{
 		Kernel: r.kernel, Registry: r, Policy: r.policy, Store: r.store, Answers: r.ledger, Approvers: r, Watch: 50 * time.Millisecond, Patience: 2 * time.Second,
 	})

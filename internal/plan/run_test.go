@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -318,6 +319,46 @@ func TestAStepThatFailsEndsThePlan(t *testing.T) {
 	equal(t, "code", v.Error.Code, plugin.CodePluginError)
 	equal(t, "steps", states(v), "[s1=succeeded s2=failed s3=not_run]")
 	equal(t, "lines", r.lines(t), "[one]")
+}
+
+// A step that reaches no plugin at the moment ends no plan: it is tried again, later
+// and later, until a quarter of an hour has passed.
+func TestAStepThatReachesNoPluginIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	now := time.Now()
+	r.Engine.Now = func() time.Time { return now }
+	submit := func(text string) *plan.View {
+		return r.must(t, "", proposal(t, nil, proposed{"step_id": "s1", "action": "desk/draft", "payload": r.say(text)}))
+	}
+	due := func(id string) bool {
+		items, err := r.Due(t.Context(), 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(items, func(i plan.Item) bool { return i.ID == id })
+	}
+	v := submit("one")
+	r.broken.Store(true)
+	for range 5 {
+		v = r.run(t, v.ID)
+		equal(t, "state", v.State, store.PlanQueued)
+		equal(t, "steps", states(v), "[s1=not_run]")
+		equal(t, "due at once", due(v.ID), false)
+		now = now.Add(time.Minute)
+		equal(t, "due a minute later", due(v.ID), true)
+	}
+	r.broken.Store(false)
+	equal(t, "state", r.run(t, v.ID).State, store.PlanSucceeded)
+	equal(t, "lines", r.lines(t), "[one]")
+
+	r.broken.Store(true)
+	v = submit("two")
+	r.run(t, v.ID)
+	now = now.Add(20 * time.Minute)
+	v = r.run(t, v.ID)
+	equal(t, "state", v.State, store.PlanFailed)
+	equal(t, "code", v.Error.Code, plugin.CodeLaunchFailed)
 }
 
 func TestAReferenceToNothingFailsItsStep(t *testing.T) {
