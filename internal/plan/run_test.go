@@ -338,12 +338,12 @@ func TestAStepThatReachesNoPluginIsTriedAgain(t *testing.T) {
 		}
 		return slices.ContainsFunc(items, func(i plan.Item) bool { return i.ID == id })
 	}
-	v := submit("one")
+	v, other := submit("one"), submit("two") // while their planner answers
 	r.broken.Store(true)
 	for range 5 {
 		v = r.run(t, v.ID)
 		equal(t, "state", v.State, store.PlanQueued)
-		equal(t, "steps", states(v), "[s1=not_run]")
+		equal(t, "steps", states(v), "[s1=waiting]")
 		equal(t, "due at once", due(v.ID), false)
 		now = now.Add(time.Minute)
 		equal(t, "due a minute later", due(v.ID), true)
@@ -353,10 +353,10 @@ func TestAStepThatReachesNoPluginIsTriedAgain(t *testing.T) {
 	equal(t, "lines", r.lines(t), "[one]")
 
 	r.broken.Store(true)
-	v = submit("two")
-	r.run(t, v.ID)
-	now = now.Add(20 * time.Minute)
-	v = r.run(t, v.ID)
+	for range 20 {
+		v = r.run(t, other.ID)
+		now = now.Add(time.Minute)
+	}
 	equal(t, "state", v.State, store.PlanFailed)
 	equal(t, "code", v.Error.Code, plugin.CodeLaunchFailed)
 }
