@@ -98,8 +98,11 @@ func (o *once) exchange(target *plugin.Target, call *plugin.Call) (jsontext.Valu
 		return nil, unanswered(err)
 	}
 	output, failure := protocol.CheckResponse(line, call.ID)
-	if failure != nil {
+	if failure != nil && failure.Code == plugin.CodePluginError {
 		return nil, named(o.child.name, failure) // its own error counts whatever its exit says
+	}
+	if failure != nil {
+		return nil, unanswered(named(o.child.name, failure))
 	}
 	return output, unanswered(o.finish())
 }
