@@ -353,6 +353,10 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 		var stop func()
 		ctx, stop = r.k.running.enter(ctx, r.k, callID{r.call.Tenant, r.call.ID})
 		defer stop()
+		if err := r.k.Ledger.Held(); err != nil && len(r.target.Operation.Effects) > 0 { // paused since its claim: nothing is sent
+			r.unbegun = true
+			return plugin.Result{}, plugin.Errorf(plugin.CodeUnavailable, "%s: %w", r.target.Name(), err)
+		}
 	}
 	r.ran = true
 	services := r.k.Services.For(r.target, r.call, r.journal)

@@ -164,6 +164,9 @@ func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
 	j.open[inserted.N] = *inserted
 	j.mu.Unlock()
 	fault.At("intent")
+	if err := j.l.Held(); err != nil { // the process was paused since: another node may have taken the call up
+		return Begun{}, err
+	}
 	return Begun{N: inserted.N, ProviderKey: inserted.ProviderKey}, nil
 }
 

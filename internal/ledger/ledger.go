@@ -74,6 +74,15 @@ func Open(ctx context.Context, st store.Store, opts Options) (*Ledger, error) {
 	return l, nil
 }
 
+// Held returns nil while this process may act on what it claimed; see
+// [store.ErrLapsed]. It is asked before each effect outside of the store.
+func (l *Ledger) Held() error {
+	if st, leased := l.st.(interface{ Held() error }); leased {
+		return st.Held()
+	}
+	return nil
+}
+
 // Record adds an entry about rec's call. If durable, or if the ledger is, it
 // returns once the entry and all recorded before it are on the disk; otherwise
 // at once, unless so many are behind that it must wait. Entries are never

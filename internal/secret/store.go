@@ -34,6 +34,14 @@ type guarded struct {
 	found *store.Key
 }
 
+// Held says what a store with a lease says of it.
+func (g *guarded) Held() error {
+	if st, leased := g.Store.(interface{ Held() error }); leased {
+		return st.Held()
+	}
+	return nil
+}
+
 // key returns the ledger's key, which may be made only after this was opened.
 func (g *guarded) key() (*store.Key, error) {
 	g.mu.Lock()
