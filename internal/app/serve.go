@@ -112,6 +112,9 @@ func (a *App) Handler() http.Handler {
 	return server.New(server.Options{
 		Agents: receiver{a.Agents}, Tenant: a.Config.Tenant, Log: a.log,
 		Health: func(ctx context.Context) error {
+			if err := a.Ledger.Writing(); err != nil {
+				return fmt.Errorf("the ledger is not written: %w", err)
+			}
 			_, err := a.Store.Agents(ctx, a.Config.Tenant)
 			return err
 		},

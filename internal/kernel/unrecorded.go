@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -135,4 +136,24 @@ func (k *Kernel) pay(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// payAll is pay until nothing is left, for as long as a store may refuse that will
+// recover. What is left then is for the next host, which finds the calls running
+// under one that has ended.
+func (k *Kernel) payAll() error {
+	for n := range 5 {
+		k.pay(context.Background())
+		k.owed.mu.Lock()
+		left := len(k.owed.ends)
+		k.owed.mu.Unlock()
+		switch {
+		case left == 0:
+			return nil
+		case n == 4:
+			return fmt.Errorf("how %d calls ended could not be recorded", left)
+		}
+		time.Sleep(time.Second)
+	}
+	return nil
 }

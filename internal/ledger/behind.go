@@ -28,11 +28,25 @@ type behind struct {
 	room    chan struct{}  // closed when entries were taken
 	writing bool           // entries were taken and are not yet written
 	closed  bool
-	err     error // why nothing is taken any more: for good, or while the disk is full
+	err     error // why nothing is taken: for good, or until a write succeeds again
 }
 
-// fullAgain is how long after a full disk the entries are tried again.
-const fullAgain = time.Second
+// again is how long after a write that failed it is tried again.
+const again = time.Second
+
+// closing is how many times a ledger that closes tries to write what is left.
+const closing = 5
+
+// final reports whether no later write to the store succeeds either. All else
+// passes: a full disk, a database that is busy, a connection that was lost.
+func final(err error) bool {
+	for _, one := range []error{store.ErrClosed, store.ErrFailed, store.ErrTampered, store.ErrReadOnly} {
+		if errors.Is(err, one) {
+			return true
+		}
+	}
+	return false
+}
 
 func newBehind(st store.Store, opts Options) *behind {
 	b := &behind{
@@ -149,25 +163,32 @@ func (b *behind) run(flush time.Duration) {
 		case <-b.quit:
 			return
 		}
-		if b.waitsForRoom() {
-			timer.Reset(fullAgain)
+		if b.tryingAgain() {
+			timer.Reset(again)
 		}
 	}
 }
 
-// waitsForRoom reports whether entries are kept that the disk had no room for.
-func (b *behind) waitsForRoom() bool {
+// tryingAgain reports whether entries are kept whose write failed and may succeed.
+func (b *behind) tryingAgain() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return errors.Is(b.err, store.ErrFull)
+	return b.err != nil && !final(b.err)
 }
 
-// write takes what there is and writes it with commit. What finds no room on the
-// disk is kept, and nothing more is taken until it was written.
+// held is why nothing is taken now, nil where it is.
+func (b *behind) held() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err
+}
+
+// write takes what there is and writes it with commit. What cannot be written now
+// is kept, and nothing more is taken until it was written.
 func (b *behind) write(ctx context.Context, commit func(context.Context, func(store.Tx) error) error) {
 	b.mu.Lock()
 	entries, waiters, err := b.entries, b.waiters, b.err
-	if errors.Is(err, store.ErrFull) {
+	if !final(err) {
 		err = nil
 	}
 	b.entries, b.waiters = nil, nil
@@ -191,7 +212,7 @@ func (b *behind) write(ctx context.Context, commit func(context.Context, func(st
 	b.mu.Lock()
 	b.writing = false
 	b.err = err
-	if errors.Is(err, store.ErrFull) {
+	if err != nil && !final(err) {
 		b.entries = append(entries, b.entries...)
 	}
 	b.mu.Unlock()
@@ -213,10 +234,16 @@ func (b *behind) close() error {
 	close(b.quit)
 	<-b.ended
 
-	b.write(store.Settling(context.Background()), b.st.WriteLast)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.err
+	for n := range closing {
+		b.write(store.Settling(context.Background()), b.st.WriteLast)
+		if err := b.held(); err == nil || final(err) || errors.Is(err, store.ErrFull) {
+			break
+		}
+		if n+1 < closing {
+			time.Sleep(again)
+		}
+	}
+	return b.held()
 }
 
 // signal leaves a token, unless one is there.

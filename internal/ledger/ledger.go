@@ -83,10 +83,14 @@ func (l *Ledger) Held() error {
 	return nil
 }
 
+// Writing returns nil while entries that are recorded behind reach the store, and
+// why they do not: where that may pass, they are kept and tried again.
+func (l *Ledger) Writing() error { return l.behind.held() }
+
 // Record adds an entry about rec's call. If durable, or if the ledger is, it
 // returns once the entry and all recorded before it are on the disk; otherwise
 // at once, unless so many are behind that it must wait. Entries are never
-// dropped: after one could not be written every Record fails, and Close.
+// dropped: while one cannot be written every Record fails; Close fails where that lasts.
 func (l *Ledger) Record(ctx context.Context, tenant string, kind plugin.EntryKind, rec *plugin.CallRecord, at time.Time, durable bool) error {
 	e, err := entry(tenant, kind, rec, at)
 	if err != nil {

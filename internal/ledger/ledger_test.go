@@ -217,7 +217,7 @@ func TestFullBufferBlocks(t *testing.T) {
 }
 
 func TestFailedWriteIsNotForgotten(t *testing.T) {
-	st := &slow{Store: openStore(t, t.TempDir()), gate: make(chan struct{}), err: errors.New("the disk is gone")}
+	st := &slow{Store: openStore(t, t.TempDir()), gate: make(chan struct{}), err: fmt.Errorf("%w: the disk is gone", store.ErrFailed)}
 	close(st.gate)
 	l := openLedger(t, st, ledger.Options{Flush: never})
 	if err := l.Record(t.Context(), "t", plugin.EntryCallSucceeded, record("a"), at, false); err != nil {
