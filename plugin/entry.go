@@ -37,7 +37,7 @@ const (
 	EntryCallCancel    EntryKind = "call.cancel"    // somebody wants it to stop
 	EntryCallSettled   EntryKind = "call.settled"   // an unknown outcome was found out, by the operator or by a person
 
-	EntryControlRefused EntryKind = "control.refused" // a principal may not stop or settle a call
+	EntryControlRefused EntryKind = "control.refused" // a principal may not see, stop or settle a call or a plan
 
 	EntryEffectIntent EntryKind = "effect.intent" // about to be sent
 	EntryEffectDone   EntryKind = "effect.done"   // answered
@@ -88,11 +88,20 @@ const (
 	EntrySessionClosed  EntryKind = "session.closed"
 	EntrySessionResumed EntryKind = "session.resumed"
 	EntrySessionDeleted EntryKind = "session.deleted" // with its artifacts
+	EntrySessionRefused EntryKind = "session.refused" // a principal may not see or change it
 
 	EntryKBCreated  EntryKind = "kb.created"
 	EntryKBDeleted  EntryKind = "kb.deleted"  // with its documents
 	EntryKBIngested EntryKind = "kb.ingested" // a person put a document there; what plugins put is an effect of a call
 	EntryKBRemoved  EntryKind = "kb.removed"  // a person deleted a document
+	EntryKBRefused  EntryKind = "kb.refused"  // a principal may not see or change it
+
+	EntryReferenceAdded   EntryKind = "reference.added"
+	EntryReferenceRemoved EntryKind = "reference.removed"
+	EntryReferenceRefused EntryKind = "reference.refused" // a principal may not change reference data
+
+	EntryLedgerRefused EntryKind = "ledger.refused" // a principal may not read the ledger
+	EntryBackupRefused EntryKind = "backup.refused" // a principal may not copy what the host keeps
 
 	EntryArtifactRegistered EntryKind = "artifact.registered"
 
@@ -126,6 +135,9 @@ const (
 	EntryRecoveryEntered   EntryKind = "recovery.entered"   // the database is an older copy: nothing with effects runs
 	EntryRecoveryConfirmed EntryKind = "recovery.confirmed" // somebody made sure of what was done since
 	EntryRecoveryRefused   EntryKind = "recovery.refused"   // a principal may not end it
+
+	EntryAuthoritySigned  EntryKind = "authority.signed"  // the rows that decide authority, of a ledger of an earlier release
+	EntryAuthorityChanged EntryKind = "authority.changed" // such a row, where nothing else says so
 
 	EntryNodeUnclean EntryKind = "node.unclean" // a host process ended without closing its books
 )

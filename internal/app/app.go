@@ -188,7 +188,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, err
 	}
 	a.reserve = reserve
-	st = scrubber.Guard(st, a.Home)
+	st = store.Authorised(scrubber.Guard(st, a.Home), a.Home)
 	a.Store = st
 	a.opened("store", st.Close)
 	scratch, err := openScratch(a.dir("scratch"), func() bool { return a.Config.Database == "" && onlyHost(a.Home) })
@@ -198,6 +198,9 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	a.scratch = scratch.dir
 	a.opened("scratch directory", scratch.close)
 	if err := a.noticeOlder(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.holdAuthority(ctx); err != nil {
 		return nil, err
 	}
 	a.Vault = secret.New(st, a.keyPlace(), scrubber)

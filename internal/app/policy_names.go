@@ -40,7 +40,7 @@ func (a *App) StoredPolicies(ctx context.Context) ([]policy.Document, error) {
 // PolicyNames are all names that policies may speak of in this host.
 func (a *App) PolicyNames(ctx context.Context) (policy.Known, error) {
 	known := ConfiguredNames(a.Config)
-	known.Plugins = []string{PoliciesPlugin, AgentsPlugin}
+	known.Plugins = []string{PoliciesPlugin, AgentsPlugin, SessionsPlugin, CallsPlugin, KnowledgePlugin, ReferencePlugin, LedgerPlugin, BackupPlugin}
 	known.Operations, known.Effects, known.Agents = []string{}, []string{}, []string{}
 	add := func(m *plugin.Manifest) {
 		known.Plugins = append(known.Plugins, m.Name)

@@ -393,7 +393,7 @@ func (c *command) completeAgents(cmd *cobra.Command, args []string, _ string) (i
 }
 
 func (c *command) agentIDs(cmd *cobra.Command) (ids []string) {
-	c.completing(cmd, func(st store.Store, tenant string) {
+	c.completingAll(cmd, func(st store.Reader, tenant string) {
 		rows, _ := st.Agents(cmd.Context(), tenant)
 		for _, row := range rows {
 			ids = append(ids, row.ID+"\t"+oneLine(string(row.State)+" "+row.Prompt, 60))

@@ -95,7 +95,7 @@ func (c *command) completeMemories(cmd *cobra.Command, args []string, typed stri
 	if len(args) != 1 {
 		return c.completeAgents(cmd, args, typed)
 	}
-	c.completing(cmd, func(st store.Store, tenant string) {
+	c.completingAll(cmd, func(st store.Reader, tenant string) {
 		rows, _ := st.Memories(cmd.Context(), tenant, args[0], offered)
 		for _, row := range rows {
 			keys = append(keys, row.Key+"\t"+oneLine(row.Content, 60))
@@ -235,7 +235,7 @@ func (c *command) completeConversations(cmd *cobra.Command, args []string, typed
 	if len(args) != 1 {
 		return c.completeAgents(cmd, args, typed)
 	}
-	c.completing(cmd, func(st store.Store, tenant string) {
+	c.completingAll(cmd, func(st store.Reader, tenant string) {
 		rows, _ := st.Conversations(cmd.Context(), store.ConversationFilter{Tenant: tenant, Agent: args[0], Limit: offered})
 		for _, row := range rows {
 			ids = append(ids, row.SessionID+"\t"+oneLine(row.Channel+" "+row.Peer, 60))

@@ -14,7 +14,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/session"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -103,13 +102,13 @@ func (c *command) addArtifacts(ctx context.Context, host *app.App, in string, pa
 func (c *command) addArtifact(ctx context.Context, host *app.App, in, path string, a session.Add) (session.Artifact, error) {
 	if path != "-" {
 		return c.addFile(path, a, func(a session.Add) (session.Artifact, error) {
-			return host.Sessions.AddFile(ctx, host.Config.Tenant, in, path, a)
+			return host.Kept(host.Principal).AddFile(ctx, in, path, a)
 		})
 	}
 	if a.Name == "" {
 		return session.Artifact{}, usage{errors.New("standard input has no name; --name gives it one")}
 	}
-	return host.Sessions.Add(ctx, host.Config.Tenant, in, c.in, a)
+	return host.Kept(host.Principal).AddArtifact(ctx, in, c.in, a)
 }
 
 func (c *command) artifactsList() *cobra.Command {
@@ -119,7 +118,7 @@ func (c *command) artifactsList() *cobra.Command {
 		Short: "List the artifacts of a session, the oldest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.readingArtifacts(cmd.Context(), in, func(all []session.Artifact, _ *session.Sessions, _, _ string) error {
+			return c.readingArtifacts(cmd.Context(), in, func(all []session.Artifact, _ app.Kept, _ string) error {
 				if c.json {
 					return c.print(map[string]any{"artifacts": all})
 				}
@@ -150,8 +149,8 @@ func (c *command) artifactsShow() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeArtifacts(&in),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.readingArtifacts(cmd.Context(), in, func(all []session.Artifact, s *session.Sessions, tenant, id string) error {
-				a, err := s.Artifact(cmd.Context(), tenant, id, args[0])
+			return c.readingArtifacts(cmd.Context(), in, func(all []session.Artifact, k app.Kept, id string) error {
+				a, err := k.Artifact(cmd.Context(), id, args[0])
 				if err != nil {
 					return err
 				}
@@ -224,7 +223,7 @@ func (c *command) artifactsGet() *cobra.Command {
 				return usage{errors.New("its bytes could steer the terminal; -o FILE, or a pipe, takes them")}
 			}
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				r, err := a.Sessions.Open(cmd.Context(), a.Config.Tenant, id, args[0])
+				r, err := a.Kept(a.Principal).OpenArtifact(cmd.Context(), id, args[0])
 				if err != nil {
 					return err
 				}
@@ -290,17 +289,17 @@ func typeNames() (names []string) {
 
 // readingArtifacts looks at the artifacts of a session without touching
 // anything.
-func (c *command) readingArtifacts(ctx context.Context, in string, do func(all []session.Artifact, s *session.Sessions, tenant, id string) error) error {
+func (c *command) readingArtifacts(ctx context.Context, in string, do func(all []session.Artifact, k app.Kept, id string) error) error {
 	id, err := whichSession(in)
 	if err != nil {
 		return err
 	}
-	return c.readingSessions(ctx, func(s *session.Sessions, tenant string) error {
-		all, err := s.Artifacts(ctx, tenant, id)
+	return c.keeping(ctx, func(k app.Kept) error {
+		all, err := k.Artifacts(ctx, id)
 		if err != nil {
 			return err
 		}
-		return do(all, s, tenant, id)
+		return do(all, k, id)
 	})
 }
 
@@ -308,8 +307,8 @@ func (c *command) readingArtifacts(ctx context.Context, in string, do func(all [
 func (c *command) completeArtifacts(in *string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 		if id, err := whichSession(*in); err == nil && len(args) == 0 {
-			c.completing(cmd, func(st store.Store, tenant string) {
-				all, _ := session.New(session.Options{Store: st}).Artifacts(cmd.Context(), tenant, id)
+			c.completing(cmd, func(k app.Kept) {
+				all, _ := k.Artifacts(cmd.Context(), id)
 				for _, a := range all[max(0, len(all)-offered):] {
 					ids = append(ids, a.ID+"\t"+oneLine(a.Type+" "+a.Name, 60))
 				}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -47,6 +48,9 @@ it; pg_dump backs that up.`,
 			if o.Recipients, err = recipientsOf(recipients, passphrase); err != nil {
 				return usage{err}
 			}
+			if err := c.mayBackup(cmd.Context()); err != nil {
+				return err
+			}
 			stop := c.telling(&o.Doing)
 			m, err := app.Backup(cmd.Context(), o)
 			stop()
@@ -60,6 +64,15 @@ it; pg_dump backs that up.`,
 	cmd.Flags().StringArrayVar(&recipients, "recipient", nil, "encrypt it for whoever has the age identity of this recipient, age1...; repeatable")
 	cmd.Flags().StringVar(&passphrase, "passphrase-file", "", "encrypt it with the passphrase in this file")
 	return c.withJSON(cmd)
+}
+
+// mayBackup refuses who may not copy everything that is kept. The administrator may,
+// and needs no host for it.
+func (c *command) mayBackup(ctx context.Context) error {
+	if c.as == "" {
+		return nil
+	}
+	return c.withHost(ctx, func(a *app.App) error { return a.Kept(a.Principal).MayBackup(ctx) })
 }
 
 // backedUp says what the backup is, and what it is not.

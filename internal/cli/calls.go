@@ -11,6 +11,7 @@ import (
 	json2 "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
+	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -100,9 +101,8 @@ func (c *command) callsList() *cobra.Command {
 			if f.Limit < 1 {
 				return usage{errors.New("--limit is at least 1")}
 			}
-			return c.readingStanding(cmd.Context(), func(st store.Store, tenant string) error {
-				f.Tenant = tenant
-				rows, err := callsIn(cmd.Context(), st, f, states)
+			return c.readingStanding(cmd.Context(), func(k app.Kept) error {
+				rows, err := callsIn(cmd.Context(), k, f, states)
 				if err != nil {
 					return err
 				}
@@ -120,13 +120,13 @@ func (c *command) callsList() *cobra.Command {
 }
 
 // callsIn returns the newest calls in any of these states, or in all.
-func callsIn(ctx context.Context, st store.Reader, f store.CallFilter, states []store.CallState) ([]store.CallRow, error) {
+func callsIn(ctx context.Context, k app.Kept, f store.CallFilter, states []store.CallState) ([]store.CallRow, error) {
 	if states == nil {
-		return st.Calls(ctx, f)
+		return k.Calls(ctx, f)
 	}
 	var rows []store.CallRow
 	for _, f.State = range states {
-		some, err := st.Calls(ctx, f)
+		some, err := k.Calls(ctx, f)
 		if err != nil {
 			return nil, err
 		}
@@ -171,18 +171,18 @@ func (c *command) callsShow() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeCalls,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.readingStanding(cmd.Context(), func(st store.Store, tenant string) error {
-				row, err := findCall(cmd.Context(), st, tenant, args[0])
+			return c.readingStanding(cmd.Context(), func(k app.Kept) error {
+				row, err := findCall(cmd.Context(), k, args[0], "see")
 				if err != nil {
 					return err
 				}
-				return c.showCall(cmd.Context(), st, row)
+				return c.showCall(cmd.Context(), k.Store(), row)
 			})
 		},
 	})
 }
 
-func (c *command) showCall(ctx context.Context, st store.Store, row *store.CallRow) error {
+func (c *command) showCall(ctx context.Context, st store.Reader, row *store.CallRow) error {
 	journal, err := st.Effects(ctx, row.Tenant, row.ID)
 	if err != nil {
 		return err

@@ -22,19 +22,19 @@ queued call is run by others. The status is that of 'mortise run'.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeCalls,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.readingStanding(cmd.Context(), func(st store.Store, tenant string) error {
-				row, err := findCall(cmd.Context(), st, tenant, args[0])
+			return c.readingStanding(cmd.Context(), func(k app.Kept) error {
+				row, err := findCall(cmd.Context(), k, args[0], "follow")
 				if err != nil {
 					return err
 				}
-				return c.follow(cmd.Context(), st, row)
+				return c.follow(cmd.Context(), k.Store(), row)
 			})
 		},
 	}
 }
 
 // follow prints the entries of a call until its end, and returns how that was.
-func (c *command) follow(ctx context.Context, st store.Store, row *store.CallRow) error {
+func (c *command) follow(ctx context.Context, st store.Reader, row *store.CallRow) error {
 	shown := map[[2]int64]bool{}
 	for {
 		// The state first: an end that is seen has its entry written.
@@ -101,7 +101,7 @@ waits for approval is waited for.`,
 				return usage{fmt.Errorf("--timeout %s: it cannot be negative", limit)}
 			}
 			return c.withHost(ctx, func(a *app.App) error {
-				row, err := findCall(ctx, a.Store, a.Config.Tenant, args[0])
+				row, err := findCall(ctx, a.Kept(a.Principal), args[0], "wait for")
 				if err != nil {
 					return err
 				}
@@ -144,11 +144,9 @@ stop it, and whoever may approve its operation.`,
 }
 
 func (c *command) cancelCall(ctx context.Context, a *app.App, given, reason string) error {
-	row, err := findCall(ctx, a.Store, a.Config.Tenant, given)
+	k := a.Kept(a.Principal)
+	row, err := findCallBy(ctx, k, given, "cancel", k.Control)
 	if err != nil {
-		return err
-	}
-	if err := a.MayControl(ctx, row.Tenant, row.ID, a.Principal, "cancel"); err != nil {
 		return err
 	}
 	was, err := a.Kernel.Cancel(ctx, row.Tenant, row.ID, a.Principal.ID, reason)

@@ -87,11 +87,9 @@ func (c *command) settlement(f settleFlags) (s kernel.Settlement, err error) {
 }
 
 func (c *command) settleCall(ctx context.Context, a *app.App, given string, ask bool, s kernel.Settlement) error {
-	row, err := findCall(ctx, a.Store, a.Config.Tenant, given)
+	k := a.Kept(a.Principal)
+	row, err := findCallBy(ctx, k, given, "settle", k.Control)
 	if err != nil {
-		return err
-	}
-	if err := a.MayControl(ctx, row.Tenant, row.ID, a.Principal, "settle"); err != nil {
 		return err
 	}
 	if ask {

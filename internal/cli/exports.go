@@ -121,7 +121,7 @@ func madeFor(ctx context.Context, a *app.App, session string, w export, made []p
 		if m.Name == filepath.Base(w.path) {
 			id = m.ID
 		}
-		kept, err := a.Sessions.Artifact(ctx, a.Config.Tenant, session, m.ID)
+		kept, err := a.Kept(a.Principal).Artifact(ctx, session, m.ID)
 		if err != nil {
 			return "", err
 		}
@@ -139,7 +139,7 @@ func (c *command) exportOne(ctx context.Context, a *app.App, session, id, path s
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	r, err := a.Sessions.Open(ctx, a.Config.Tenant, session, id)
+	r, err := a.Kept(a.Principal).OpenArtifact(ctx, session, id)
 	if err != nil {
 		return err
 	}

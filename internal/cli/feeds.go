@@ -332,7 +332,7 @@ func findFeed(ctx context.Context, r store.Reader, tenant, given string) (string
 // completeFeeds offers the last feeds.
 func (c *command) completeFeeds(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		c.completing(cmd, func(st store.Store, tenant string) {
+		c.completingAll(cmd, func(st store.Reader, tenant string) {
 			rows, _ := st.Schedules(cmd.Context(), store.ScheduleFilter{Tenant: tenant, Limit: offered})
 			for _, row := range rows {
 				ids = append(ids, row.ID+"\t"+oneLine(row.Operation+" "+row.Spec, 60))

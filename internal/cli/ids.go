@@ -65,19 +65,24 @@ func matching(ids []string, fits func(string) bool) (found []string) {
 }
 
 // findCall returns the call that is meant.
-func findCall(ctx context.Context, r store.Reader, tenant, given string) (*store.CallRow, error) {
-	row, err := r.Call(ctx, tenant, given)
+func findCall(ctx context.Context, k app.Kept, given, action string) (*store.CallRow, error) {
+	return findCallBy(ctx, k, given, action, k.Call)
+}
+
+// findCallBy returns the call that is meant, to who may do that with it.
+func findCallBy(ctx context.Context, k app.Kept, given, action string, get func(ctx context.Context, id, action string) (*store.CallRow, error)) (*store.CallRow, error) {
+	row, err := get(ctx, given, action)
 	if err != nil || row != nil {
 		return row, err
 	}
 	id, err := findID("call", given, func(before string, limit int) ([]string, error) {
-		rows, err := r.Calls(ctx, store.CallFilter{Tenant: tenant, Before: before, Limit: limit})
+		rows, err := k.Calls(ctx, store.CallFilter{Before: before, Limit: limit})
 		return idsOf(rows, func(r store.CallRow) string { return r.ID }), err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return r.Call(ctx, tenant, id)
+	return get(ctx, id, action)
 }
 
 // findApproval returns the approval that is meant.
@@ -110,8 +115,8 @@ const offered = 50
 // completeCalls offers the last calls.
 func (c *command) completeCalls(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		c.completing(cmd, func(st store.Store, tenant string) {
-			rows, _ := st.Calls(cmd.Context(), store.CallFilter{Tenant: tenant, Limit: offered})
+		c.completing(cmd, func(k app.Kept) {
+			rows, _ := k.Calls(cmd.Context(), store.CallFilter{Limit: offered})
 			for _, row := range rows {
 				ids = append(ids, row.ID+"\t"+oneLine(row.Operation+" "+string(ledger.Status(row.State)), 60))
 			}
@@ -123,7 +128,7 @@ func (c *command) completeCalls(cmd *cobra.Command, args []string, _ string) (id
 // completeApprovals offers the approvals that are open.
 func (c *command) completeApprovals(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		c.completing(cmd, func(st store.Store, tenant string) {
+		c.completingAll(cmd, func(st store.Reader, tenant string) {
 			rows, _ := st.Approvals(cmd.Context(), store.ApprovalFilter{Tenant: tenant, State: store.ApprovalOpen, Limit: offered})
 			for _, row := range rows {
 				ids = append(ids, row.ID+"\t"+oneLine(row.Why, 60))
@@ -134,17 +139,26 @@ func (c *command) completeApprovals(cmd *cobra.Command, args []string, _ string)
 }
 
 // completing reads the store; where it cannot be read there is nothing to offer.
-func (c *command) completing(cmd *cobra.Command, do func(st store.Store, tenant string)) {
-	_ = c.readingOwn(cmd.Context(), func(st store.Store, tenant string) error {
-		do(st, tenant)
+func (c *command) completing(cmd *cobra.Command, do func(k app.Kept)) {
+	_ = c.keeping(cmd.Context(), func(k app.Kept) error {
+		do(k)
 		return nil
 	})
 }
 
-// readingStanding is readingOwn for how calls and plans stand: what a host was
+// completingAll is completing for what is shown to the administrator alone.
+func (c *command) completingAll(cmd *cobra.Command, do func(st store.Reader, tenant string)) {
+	c.completing(cmd, func(k app.Kept) {
+		if k.Unbounded() {
+			do(k.Store(), k.Tenant())
+		}
+	})
+}
+
+// readingStanding is keeping for how calls and plans stand: what a host was
 // doing that was killed is settled first. Where that cannot be, what is there is
 // shown all the same.
-func (c *command) readingStanding(ctx context.Context, do func(st store.Store, tenant string) error) error {
+func (c *command) readingStanding(ctx context.Context, do func(k app.Kept) error) error {
 	if database, err := c.whichDatabase(); err == nil && c.home != "" {
 		var damaged *sqlite.MalformedError
 		if err := app.SettleDead(ctx, c.home, database); errors.As(err, &damaged) {
@@ -153,15 +167,5 @@ func (c *command) readingStanding(ctx context.Context, do func(st store.Store, t
 			c.say("mortise: calls of a host that was killed may be shown as running: %s", messageOf(err))
 		}
 	}
-	return c.readingOwn(ctx, do)
-}
-
-// readingOwn opens the store for reading alone, for what is of the configured
-// tenant.
-func (c *command) readingOwn(ctx context.Context, do func(st store.Store, tenant string) error) error {
-	conf, _, err := app.ReadConfig(c.home, c.config)
-	if err != nil {
-		return usage{err}
-	}
-	return c.reading(ctx, func(st store.Store) error { return do(st, conf.Tenant) })
+	return c.keeping(ctx, do)
 }

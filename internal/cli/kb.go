@@ -46,8 +46,7 @@ func (c *command) kbCreate() *cobra.Command {
 				return err
 			}
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				base.CreatedBy = a.Principal.ID
-				made, err := a.Knowledge.Create(cmd.Context(), a.Config.Tenant, base)
+				made, err := a.Kept(a.Principal).CreateBase(cmd.Context(), base)
 				if err != nil {
 					return err
 				}
@@ -86,7 +85,7 @@ func (c *command) kbList() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				all, err := a.Knowledge.List(cmd.Context(), a.Config.Tenant)
+				all, err := a.Kept(a.Principal).Bases(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -218,8 +217,8 @@ func addDocument(cmd *cobra.Command, a *app.App, path, mime string, s kb.Source)
 		s.ID = absolute
 	}
 	s.File = &extract.File{Data: data, MIME: mime, Name: filepath.Base(path)}
-	s.By = kb.By{Principal: a.Principal.ID, Operation: "kb add"}
-	return a.Knowledge.Ingest(cmd.Context(), a.Config.Tenant, s)
+	s.By = kb.By{Operation: "kb add"}
+	return a.Kept(a.Principal).Ingest(cmd.Context(), s)
 }
 
 func (c *command) kbSearch() *cobra.Command {
@@ -236,8 +235,8 @@ and rarer ones, come first. Letter case does not count.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.Text = strings.Join(args, " ")
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				q.By = kb.By{Principal: a.Principal.ID, Operation: "kb search"}
-				hits, err := a.Knowledge.Search(cmd.Context(), a.Config.Tenant, q)
+				q.By = kb.By{Operation: "kb search"}
+				hits, err := a.Kept(a.Principal).Search(cmd.Context(), q)
 				if err != nil {
 					return err
 				}
@@ -273,17 +272,17 @@ func (c *command) kbShow() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withHost(cmd.Context(), func(a *app.App) error {
 				if len(args) == 2 {
-					d, err := a.Knowledge.Document(cmd.Context(), a.Config.Tenant, args[0], args[1])
+					d, err := a.Kept(a.Principal).Document(cmd.Context(), args[0], args[1])
 					if err != nil {
 						return err
 					}
 					return c.showDocument(d)
 				}
-				base, err := a.Knowledge.Get(cmd.Context(), a.Config.Tenant, args[0])
+				base, err := a.Kept(a.Principal).Base(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				documents, err := a.Knowledge.Documents(cmd.Context(), a.Config.Tenant, kb.Listing{KB: base.ID, After: after, Limit: limit})
+				documents, err := a.Kept(a.Principal).Documents(cmd.Context(), kb.Listing{KB: base.ID, After: after, Limit: limit})
 				if err != nil {
 					return err
 				}
@@ -378,7 +377,7 @@ What was made is kept if the model fails in between: the command may be run agai
 
 func (c *command) embed(ctx context.Context, a *app.App, ids []string) error {
 	if len(ids) == 0 {
-		all, err := a.Knowledge.List(ctx, a.Config.Tenant)
+		all, err := a.Kept(a.Principal).Bases(ctx)
 		if err != nil {
 			return err
 		}
@@ -388,7 +387,7 @@ func (c *command) embed(ctx context.Context, a *app.App, ids []string) error {
 	}
 	done := []kb.Embedded{}
 	for _, id := range ids {
-		e, failed := a.Knowledge.Embed(ctx, a.Config.Tenant, id, kb.By{Principal: a.Principal.ID, Operation: "kb embed"})
+		e, failed := a.Kept(a.Principal).Embed(ctx, id, kb.By{Operation: "kb embed"})
 		if failed != nil {
 			if e.Made > 0 {
 				c.say("%s: %d of %d chunks are embedded, %d of them just now", id, e.Embedded, e.Passages, e.Made)
@@ -431,16 +430,13 @@ func (c *command) kbDelete() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withHost(cmd.Context(), func(a *app.App) error {
 				if len(args) == 2 {
-					d, err := a.Knowledge.Remove(cmd.Context(), a.Config.Tenant, args[0], args[1], a.Principal.ID)
+					d, err := a.Kept(a.Principal).RemoveDocument(cmd.Context(), args[0], args[1])
 					if err != nil {
 						return err
 					}
 					return c.toldDeleted(map[string]any{"deleted": d.ID}, "document "+d.ID+" is deleted")
 				}
-				base, err := a.Knowledge.Get(cmd.Context(), a.Config.Tenant, args[0])
-				if err == nil {
-					err = a.Knowledge.Delete(cmd.Context(), a.Config.Tenant, base.ID, a.Principal.ID)
-				}
+				base, err := a.Kept(a.Principal).DeleteBase(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}

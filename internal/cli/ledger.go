@@ -40,7 +40,17 @@ func (c *command) reading(ctx context.Context, do func(store.Store) error) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	return sqlite.Explain(c.home, do(c.scrubber.Guard(st, c.home)))
+	return sqlite.Explain(c.home, do(store.Authorised(c.scrubber.Guard(st, c.home), c.home)))
+}
+
+// readingLedger reads the record of everybody's calls: who may is policy's to say.
+func (c *command) readingLedger(ctx context.Context, do func(store.Reader) error) error {
+	return c.keeping(ctx, func(k app.Kept) error {
+		if err := k.MayReadLedger(ctx); err != nil {
+			return err
+		}
+		return do(k.Store())
+	})
 }
 
 // whichDatabase returns where the state is: what the command line says or, where
@@ -72,7 +82,7 @@ func (c *command) ledgerList() *cobra.Command {
 			if f.Limit < 1 {
 				return usage{errors.New("--last is at least 1")}
 			}
-			return c.reading(cmd.Context(), func(st store.Store) error {
+			return c.readingLedger(cmd.Context(), func(st store.Reader) error {
 				entries, err := ledger.List(cmd.Context(), st, f)
 				if err != nil {
 					return err
@@ -170,7 +180,7 @@ several nodes write to one database each has a chain of its own, and CHAIN/NUMBE
 names an entry: 2/17.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.reading(cmd.Context(), func(st store.Store) error {
+			return c.readingLedger(cmd.Context(), func(st store.Reader) error {
 				entries, err := showEntry(cmd.Context(), st, args[0])
 				if plugin.CodeOf(err) == plugin.CodeNotFound {
 					return plugin.Errorf(plugin.CodeNotFound, "the ledger has no call and no entry %s; 'mortise ledger list' shows what it has", args[0])
@@ -185,7 +195,7 @@ names an entry: 2/17.`,
 }
 
 // showEntry returns the entries that an id, a number or CHAIN/NUMBER means.
-func showEntry(ctx context.Context, st store.Store, id string) ([]plugin.Entry, error) {
+func showEntry(ctx context.Context, st store.Reader, id string) ([]plugin.Entry, error) {
 	chain, seq, placed := strings.Cut(id, "/")
 	number := id
 	if placed {

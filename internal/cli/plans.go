@@ -269,9 +269,8 @@ func (c *command) plansList() *cobra.Command {
 			if f.State = store.PlanState(state); state != "" && !slices.Contains(planStates, f.State) {
 				return usage{fmt.Errorf("--state %s: there are %s", state, joined(planStates))}
 			}
-			return c.readingPlans(cmd.Context(), func(e *plan.Engine, tenant string) error {
-				f.Tenant = tenant
-				views, err := e.List(cmd.Context(), f)
+			return c.keeping(cmd.Context(), func(k app.Kept) error {
+				views, err := k.Plans(cmd.Context(), f)
 				if err != nil {
 					return err
 				}
@@ -311,25 +310,14 @@ func (c *command) listPlans(views []plan.View) error {
 	return t.flush()
 }
 
-// readingPlans looks at plans without touching anything.
-func (c *command) readingPlans(ctx context.Context, do func(e *plan.Engine, tenant string) error) error {
-	conf, _, err := app.ReadConfig(c.home, c.config)
-	if err != nil {
-		return usage{err}
-	}
-	return c.reading(ctx, func(st store.Store) error {
-		return do(plan.New(plan.Options{Store: st}), conf.Tenant)
-	})
-}
-
 func (c *command) plansShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a plan with its steps, or the one whose id begins so",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.readingPlans(cmd.Context(), func(e *plan.Engine, tenant string) error {
-				v, err := e.Show(cmd.Context(), tenant, args[0])
+			return c.keeping(cmd.Context(), func(k app.Kept) error {
+				v, err := k.Plan(cmd.Context(), args[0], "see")
 				if err != nil {
 					return err
 				}
@@ -374,7 +362,7 @@ func (c *command) plansDecide(approve bool) *cobra.Command {
 }
 
 func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve bool, reason string) (*plan.View, error) {
-	v, err := a.Plans.Show(ctx, a.Config.Tenant, id)
+	v, err := a.Kept(a.Principal).Plan(ctx, id, "decide")
 	if err != nil {
 		return nil, err
 	}
@@ -387,7 +375,7 @@ func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve
 	}); err != nil {
 		return nil, err
 	}
-	decided, err := a.Plans.Show(ctx, a.Config.Tenant, v.ID)
+	decided, err := a.Kept(a.Principal).Plan(ctx, v.ID, "decide")
 	if err == nil && !approve {
 		decided.Error = nil // that it failed is what was wanted
 	}
@@ -402,7 +390,7 @@ func (c *command) plansCancel() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.planning(cmd.Context(), func(a *app.App) (*plan.View, error) {
-				v, err := a.Plans.Cancel(cmd.Context(), a.Config.Tenant, args[0], c.principal(a), reason)
+				v, err := a.Kept(c.principal(a)).CancelPlan(cmd.Context(), args[0], reason)
 				if err == nil {
 					v.Error = nil // likewise
 				}
@@ -423,7 +411,7 @@ func (c *command) plansResume() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			return c.planning(ctx, func(a *app.App) (*plan.View, error) {
-				v, err := a.Plans.Resume(ctx, a.Config.Tenant, args[0])
+				v, err := a.Kept(c.principal(a)).ResumePlan(ctx, args[0])
 				if err != nil || !wait {
 					return v, err
 				}

@@ -32,7 +32,7 @@ func (c *command) referenceList() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.referring(cmd, func(a *app.App) error {
-				keys, err := a.Reference.List()
+				keys, err := a.Kept(a.Principal).References()
 				if err != nil {
 					return err
 				}
@@ -52,7 +52,7 @@ and .txt, and everything else, is text.`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.referring(cmd, func(a *app.App) error {
-				key, err := a.Reference.Add(args[0], args[1])
+				key, err := a.Kept(a.Principal).AddReference(cmd.Context(), args[0], args[1])
 				if err != nil {
 					return err
 				}
@@ -68,7 +68,7 @@ func (c *command) referenceRemove() *cobra.Command {
 		Short: "Take a key's data away",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.referring(cmd, func(a *app.App) error { return a.Reference.Remove(args[0]) })
+			return c.referring(cmd, func(a *app.App) error { return a.Kept(a.Principal).RemoveReference(cmd.Context(), args[0]) })
 		},
 	}
 }
@@ -87,7 +87,7 @@ before: {"T1566.001": {name, tactics, url, matrix}}.`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.referring(cmd, func(a *app.App) error {
-				key, counts, err := a.Reference.AddMitre(args...)
+				key, counts, err := a.Kept(a.Principal).AddMitre(cmd.Context(), args...)
 				if err != nil {
 					return err
 				}

@@ -31,11 +31,11 @@ func atHand(ctx context.Context, a *app.App, q *router.Query, in string, given [
 	}
 	var kept []session.Artifact
 	if in != "" {
-		found, err := a.Sessions.Get(ctx, a.Config.Tenant, in)
+		found, err := a.Kept(a.Principal).Session(ctx, in)
 		if err != nil {
 			return err
 		}
-		if kept, err = a.Sessions.Artifacts(ctx, a.Config.Tenant, found.ID); err != nil {
+		if kept, err = a.Kept(a.Principal).Artifacts(ctx, found.ID); err != nil {
 			return err
 		}
 		q.Session = found.Pillar

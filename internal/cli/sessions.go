@@ -42,7 +42,7 @@ func (c *command) sessionsCreate() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				s, err := a.Sessions.Create(cmd.Context(), a.Config.Tenant, o)
+				s, err := a.Kept(a.Principal).CreateSession(cmd.Context(), o)
 				if err != nil {
 					return err
 				}
@@ -73,8 +73,8 @@ func (c *command) sessionsList() *cobra.Command {
 			if last < 1 {
 				return usage{errors.New("--last is at least 1")}
 			}
-			return c.readingSessions(cmd.Context(), func(s *session.Sessions, tenant string) error {
-				all, err := s.List(cmd.Context(), tenant)
+			return c.keeping(cmd.Context(), func(k app.Kept) error {
+				all, err := k.Sessions(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -102,12 +102,12 @@ func (c *command) sessionsShow() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.readingSessions(cmd.Context(), func(s *session.Sessions, tenant string) error {
-				got, err := s.Get(cmd.Context(), tenant, args[0])
+			return c.keeping(cmd.Context(), func(k app.Kept) error {
+				got, err := k.Session(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				artifacts, err := s.Artifacts(cmd.Context(), tenant, got.ID)
+				artifacts, err := k.Artifacts(cmd.Context(), got.ID)
 				if err != nil {
 					return err
 				}
@@ -153,14 +153,11 @@ func (c *command) sessionsMove(open bool) *cobra.Command {
 	cmd.ValidArgsFunction = c.completeSessions
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.withHost(cmd.Context(), func(a *app.App) error {
-			change := a.EndSession
+			change := a.Kept(a.Principal).CloseSession
 			if open {
-				change = func(ctx context.Context, id string) error { return a.Sessions.Resume(ctx, a.Config.Tenant, id) }
+				change = a.Kept(a.Principal).ResumeSession
 			}
-			if err := change(cmd.Context(), args[0]); err != nil {
-				return err
-			}
-			s, err := a.Sessions.Get(cmd.Context(), a.Config.Tenant, args[0])
+			s, err := change(cmd.Context(), args[0])
 			if err == nil && !open {
 				err = relay.End(cmd.Context(), a.Home, a.Config.Tenant, s.ID)
 			}
@@ -185,14 +182,10 @@ func (c *command) sessionsDelete() *cobra.Command {
 		ValidArgsFunction: c.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				s, err := a.Sessions.Get(cmd.Context(), a.Config.Tenant, args[0])
+				s, err := a.Kept(a.Principal).DeleteSession(cmd.Context(), args[0], func(s session.Session) error {
+					return relay.Forget(cmd.Context(), a.Home, a.Config.Tenant, s.ID)
+				})
 				if err != nil {
-					return err
-				}
-				if err := relay.Forget(cmd.Context(), a.Home, a.Config.Tenant, s.ID); err != nil {
-					return err
-				}
-				if err := a.DeleteSession(cmd.Context(), s.ID); err != nil {
 					return err
 				}
 				if c.json {
@@ -205,11 +198,21 @@ func (c *command) sessionsDelete() *cobra.Command {
 	})
 }
 
-// readingSessions looks at sessions without touching anything.
-func (c *command) readingSessions(ctx context.Context, do func(s *session.Sessions, tenant string) error) error {
-	return c.readingOwn(ctx, func(st store.Store, tenant string) error {
-		return do(session.New(session.Options{Store: st}), tenant)
-	})
+// keeping looks at what the host keeps. The administrator, who acts under no other
+// name, reads the store alone and touches nothing; for others a host is opened, which
+// asks policy and records what it refuses.
+func (c *command) keeping(ctx context.Context, do func(k app.Kept) error) error {
+	if c.home == "" {
+		return usage{errNoHome}
+	}
+	conf, _, err := app.ReadConfig(c.home, c.config)
+	if err != nil {
+		return usage{err}
+	}
+	if c.as == "" || c.as == conf.Principal {
+		return c.reading(ctx, func(st store.Store) error { return do(app.KeptIn(st, conf.Tenant)) })
+	}
+	return c.withHost(ctx, func(a *app.App) error { return do(a.Kept(a.Principal)) })
 }
 
 // sessionFlag adds the flag that says which session is meant.
@@ -231,10 +234,10 @@ func whichSession(flag string) (string, error) {
 // completeSessions offers the newest sessions.
 func (c *command) completeSessions(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		c.completing(cmd, func(st store.Store, tenant string) {
-			rows, _ := st.Sessions(cmd.Context(), store.SessionFilter{Tenant: tenant, Limit: offered})
-			for _, row := range rows {
-				ids = append(ids, row.ID+"\t"+oneLine(string(row.State)+" "+row.Name, 60))
+		c.completing(cmd, func(k app.Kept) {
+			all, _ := k.Sessions(cmd.Context())
+			for _, s := range all[:min(len(all), offered)] {
+				ids = append(ids, s.ID+"\t"+oneLine(s.State+" "+s.Name, 60))
 			}
 		})
 	}

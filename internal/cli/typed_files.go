@@ -104,7 +104,7 @@ func (c *command) takeFile(ctx context.Context, a *app.App, s session.Session, m
 		return path, nil
 	}
 	if !strings.ContainsRune(path, filepath.Separator) {
-		if _, err := a.Sessions.Artifact(ctx, a.Config.Tenant, s.ID, path); plugin.CodeOf(err) != plugin.CodeNotFound {
+		if _, err := a.Kept(a.Principal).Artifact(ctx, s.ID, path); plugin.CodeOf(err) != plugin.CodeNotFound {
 			return path, nil
 		}
 	}
@@ -112,12 +112,12 @@ func (c *command) takeFile(ctx context.Context, a *app.App, s session.Session, m
 		return path, err // an artifact, as an earlier answer named it, or the host's own, which no plugin sees
 	}
 	added, err := c.addFile(path, session.Add{}, func(add session.Add) (session.Artifact, error) {
-		return a.Sessions.AddFile(ctx, a.Config.Tenant, s.ID, path, add)
+		return a.Kept(a.Principal).AddFile(ctx, s.ID, path, add)
 	})
 	if err != nil {
 		return "", fmt.Errorf("--%s: %w", member, err)
 	}
-	view, err := a.Sessions.View(ctx, a.Config.Tenant, s.ID)
+	view, err := a.Kept(a.Principal).SessionView(ctx, s.ID)
 	if err != nil {
 		return "", err
 	}

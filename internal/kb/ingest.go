@@ -333,7 +333,7 @@ func (p *Prepared) Put(tx store.Tx) error {
 	}
 	found, err := tx.PutDocument(p.row, p.chunks)
 	if err == nil && !found {
-		err = noBase(p.row.KB)
+		err = Missing(p.row.KB)
 	}
 	return err
 }

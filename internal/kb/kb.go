@@ -162,12 +162,14 @@ func (b *Bases) count(ctx context.Context, tenant string, base *Base) (err error
 func (b *Bases) row(ctx context.Context, tenant, id string) (*store.KBRow, error) {
 	row, err := b.opts.Store.KB(ctx, tenant, id)
 	if err == nil && row == nil {
-		err = noBase(id)
+		err = Missing(id)
 	}
 	return row, err
 }
 
-func noBase(id string) error {
+// Missing says that there is no such knowledge base, or none that the caller may
+// know of.
+func Missing(id string) *plugin.Error {
 	return plugin.Errorf(plugin.CodeNotFound, "there is no knowledge base %.80q; 'mortise kb list' shows all there are, and 'mortise kb create ID' begins one", id)
 }
 

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -101,6 +102,9 @@ func (v *verifier) run() error {
 		}
 	}
 	v.note()
+	if err := v.authority(chains); err != nil {
+		return err
+	}
 	return v.bodies()
 }
 
@@ -212,6 +216,48 @@ func (v *verifier) note() {
 	}
 	if v.key == nil && len(v.anchors) > 0 {
 		v.notef("The anchor's signature was not checked, for want of %s.", store.KeyFile)
+	}
+}
+
+// authority checks that the rows that decide authority are those that were signed.
+func (v *verifier) authority(heads []store.ChainRow) error {
+	if v.report.Fault != nil || v.key == nil && !v.trusting && len(heads) > 0 {
+		return nil
+	}
+	err := store.CheckAuthority(v.ctx, v.r, v.key)
+	if err == nil && v.key != nil {
+		err = v.usedApprovals()
+	}
+	if errors.Is(err, store.ErrTampered) {
+		var rows *store.AuthorityError
+		if errors.As(err, &rows) {
+			return v.fault(0, 0, "%v", rows)
+		}
+		return v.fault(0, 0, "%v", err)
+	}
+	if err == nil && len(heads) > 0 {
+		if none, _ := store.Unsigned(v.ctx, v.r); none {
+			v.notef("An earlier release wrote this ledger, and nothing signs the rows that decide authority yet; the next host that is opened here does.")
+		}
+	}
+	return err
+}
+
+// usedApprovals checks the signatures of approvals that were used, page by page.
+func (v *verifier) usedApprovals() error {
+	if none, err := store.Unsigned(v.ctx, v.r); none || err != nil {
+		return err
+	}
+	const page = 500
+	for f := (store.ApprovalFilter{State: store.ApprovalConsumed, Limit: page}); ; {
+		rows, err := v.r.Approvals(v.ctx, f)
+		if err != nil {
+			return err
+		}
+		if err := v.key.CheckUsed(rows...); err != nil || len(rows) < page {
+			return err
+		}
+		f.Before = rows[len(rows)-1].ID
 	}
 }
 

@@ -93,6 +93,7 @@ func (e *Engine) Resume(ctx context.Context, tenant, id string) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.unpause(found)
 	at := e.now()
 	err = e.Store.Write(ctx, func(tx store.Tx) error {
 		row, err := tx.Plan(ctx, found.Tenant, found.ID)

@@ -420,7 +420,12 @@ func (e *Engine) find(ctx context.Context, tenant, id string) (*store.PlanRow, e
 			return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s is part of more than one plan's id, such as %s and %s; write more of it", id, near[0].ID, near[1].ID)
 		}
 	}
-	return nil, plugin.Errorf(plugin.CodeNotFound, "there is no plan %.100s; 'mortise plans list' shows those there are", id)
+	return nil, Missing(id)
+}
+
+// Missing says that there is no such plan, or none that the caller may know of.
+func Missing(id string) *plugin.Error {
+	return plugin.Errorf(plugin.CodeNotFound, "there is no plan %.100s; 'mortise plans list' shows those there are", id)
 }
 
 // containing returns plans whose ids contain a text: all those that begin with

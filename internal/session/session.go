@@ -105,7 +105,8 @@ func (s *Sessions) As(by string) *Sessions {
 type Session struct {
 	ID        string    `json:"id"` // sess_ and 12 hexadecimal digits
 	Name      string    `json:"name"`
-	Kind      string    `json:"kind"` // investigation
+	Kind      string    `json:"kind"`  // investigation
+	Owner     string    `json:"owner"` // the principal that began it; "" where that is not known
 	Pillar    string    `json:"pillar"`
 	State     string    `json:"state"`     // open or closed
 	Labels    []string  `json:"labels"`    // those of all its artifacts
@@ -140,7 +141,7 @@ func (s *Sessions) Create(ctx context.Context, tenant string, o Open) (Session, 
 	}
 	now := s.now()
 	row := store.SessionRow{
-		Tenant: tenant, Name: o.Name, Kind: cmp.Or(o.Kind, Investigation), Pillar: o.Pillar, State: store.SessionOpen, Labels: []string{}, CreatedAt: now, UpdatedAt: now,
+		Tenant: tenant, Name: o.Name, Kind: cmp.Or(o.Kind, Investigation), Owner: s.By, Pillar: o.Pillar, State: store.SessionOpen, Labels: []string{}, CreatedAt: now, UpdatedAt: now,
 	}
 	err := s.write(ctx, func(tx store.Tx) (err error) {
 		row.ID, err = freshID("sess_", 6, func(id string) (bool, error) {
@@ -271,6 +272,11 @@ func wholeID(given string) bool {
 	return len(given) == len("sess_")+12 && strings.HasPrefix(given, "sess_")
 }
 
+// Missing says that there is no such session, or none that the caller may know of.
+func Missing(given string) *plugin.Error {
+	return plugin.Errorf(plugin.CodeNotFound, "there is no session %.100q; 'mortise sessions list' shows those there are", given)
+}
+
 // find returns the one session whose id is given, or begins so; sess_ may be
 // left out.
 func find(ctx context.Context, r store.Reader, tenant, given string) (*store.SessionRow, error) {
@@ -278,7 +284,7 @@ func find(ctx context.Context, r store.Reader, tenant, given string) (*store.Ses
 	if err != nil || row != nil {
 		return row, err
 	}
-	none := plugin.Errorf(plugin.CodeNotFound, "there is no session %.100q; 'mortise sessions list' shows those there are", given)
+	none := Missing(given)
 	digits := strings.TrimPrefix(given, "sess_")
 	if len(digits) < shortest || len(digits) > 12 || strings.Trim(digits, "0123456789abcdef") != "" {
 		return nil, none
@@ -345,7 +351,7 @@ func freshID(prefix string, bytes int, taken func(id string) (bool, error)) (str
 
 func sessionOf(row *store.SessionRow) Session {
 	return Session{
-		ID: row.ID, Name: row.Name, Kind: row.Kind, Pillar: row.Pillar, State: string(row.State), Labels: append([]string{}, row.Labels...),
+		ID: row.ID, Name: row.Name, Kind: row.Kind, Owner: row.Owner, Pillar: row.Pillar, State: string(row.State), Labels: append([]string{}, row.Labels...),
 		Artifacts: int(row.Artifacts), CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}
 }

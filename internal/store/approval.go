@@ -43,6 +43,7 @@ type ApprovalRow struct {
 	DecidedBy string
 	Reason    string // the person's
 	DecidedAt time.Time
+	MAC       string // once it was used, of all of this with the host's key; the store gives it
 }
 
 // An ApprovalFilter says which approvals are wanted. Empty fields ask for

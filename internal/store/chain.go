@@ -15,7 +15,11 @@ type ChainRow struct {
 	Node string
 	Seq  int64  // of the last entry
 	Head string // its hash
-	MAC  string // of the three above but Node, with the host's key
+	MAC  string // of the others but Node, with the host's key
+
+	// Authority is what the head signs of the rows that decide authority; see
+	// [Authority]. It is empty in heads of earlier releases.
+	Authority string
 }
 
 // An EntryFilter says which entries are wanted. Empty fields ask for nothing.
@@ -34,8 +38,10 @@ type EntryFilter struct {
 const (
 	entryDomain  = "mortise entry 1\n"
 	headDomain   = "mortise chain head 1\n"
+	signedDomain = "mortise chain head 2\n" // with what decides authority
 	anchorDomain = "mortise anchor 1\n"
 	keyDomain    = "mortise key 1\n"
+	usedDomain   = "mortise approval 1\n"
 )
 
 // Hash returns the hash of e in hexadecimal: of all its fields but Hash, the
@@ -59,7 +65,10 @@ func Hash(e *plugin.Entry) string {
 
 // Sign returns the MAC that makes row the head of its chain.
 func (k *Key) Sign(row ChainRow) string {
-	return k.mac(headDomain, row.ID, row.Seq, row.Head)
+	if row.Authority == "" {
+		return k.mac(headDomain, row.ID, row.Seq, row.Head)
+	}
+	return k.mac(signedDomain, row.ID, row.Seq, row.Head+"\n"+row.Authority)
 }
 
 // Signed reports whether row's MAC is this key's.

@@ -18,6 +18,7 @@ type SessionRow struct {
 	ID        string
 	Name      string
 	Kind      string
+	Owner     string // the principal that began it, as the configuration writes it; "" where that is not known
 	CreatedAt time.Time
 
 	Pillar    string

@@ -92,6 +92,9 @@ type Reader interface {
 	// Chains returns the authenticated heads.
 	Chains(ctx context.Context) ([]ChainRow, error)
 
+	// AuthorityHash returns the hash of the rows of one of [AuthorityTables].
+	AuthorityHash(ctx context.Context, table string) (string, error)
+
 	// Effects returns the journal of a call, in its order.
 	Effects(ctx context.Context, tenant, call string) ([]EffectRow, error)
 
@@ -244,6 +247,10 @@ type Tx interface {
 	// to it at the commit. An entry that cannot be kept as it is fails the
 	// closure when it returns.
 	Append(e plugin.Entry)
+
+	// SignAuthority signs the rows that decide authority in a ledger of an earlier
+	// release, with an entry that says so. Where they are signed it does nothing.
+	SignAuthority() error
 
 	// InsertCall adds a call. If its key was seen before, prior is the call
 	// that burnt it and nothing is written.

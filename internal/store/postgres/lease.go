@@ -17,13 +17,13 @@ const now = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
 
 // holdChain locks a node's chain, and its row in nodes against removal, if the
 // node still holds them. Renewing the lease does not wait for this lock.
-const holdChain = `SELECT c.seq, c.head, c.mac, c.mark FROM chains c JOIN nodes n ON n.id = c.node
+const holdChain = `SELECT c.seq, c.head, c.mac, c.authority, c.mark FROM chains c JOIN nodes n ON n.id = c.node
 	WHERE c.id = ? AND c.node = ? AND c.epoch = ? AND n.lease_until > ` + now + `
 	FOR NO KEY UPDATE OF c FOR KEY SHARE OF n`
 
 // freeChain locks a chain that no live node holds: the one this node had, or
 // the first.
-const freeChain = `SELECT id, node, epoch, seq, head, mac, mark FROM chains c
+const freeChain = `SELECT id, node, epoch, seq, head, mac, authority, mark FROM chains c
 	WHERE NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = c.node AND n.id <> ? AND n.lease_until > ` + now + `)
 	ORDER BY node <> ?, id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED`
 
@@ -46,7 +46,11 @@ const endLease = `UPDATE nodes SET lease_until = ` + now + ` WHERE id = $1 AND e
 const appendEntries = `WITH added AS (
 		INSERT INTO entries (chain, seq, at, tenant, kind, subject, principal, body, prev, hash)
 		SELECT * FROM unnest(?::bigint[], ?::bigint[], ?::bigint[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[])
-	) UPDATE chains SET seq = ?, head = ?, mac = ? WHERE id = ?`
+	) UPDATE chains SET seq = ?, head = ?, mac = ?, authority = ? WHERE id = ?`
+
+// orderAuthority takes a lock that lasts as long as the transaction. Its number is
+// no other's here: the letters of "mortise".
+const orderAuthority = `SELECT pg_advisory_xact_lock(30803309831484261)`
 
 // mark is for transactions that append nothing.
 const mark = `UPDATE chains SET mark = mark + 1 WHERE id = ?`
@@ -148,7 +152,7 @@ func (l *lease) hold(tx sqlstore.Tx, how sqlstore.Holding) (sqlstore.Place, erro
 	p := sqlstore.Place{Head: store.ChainRow{ID: l.chain, Node: l.node.ID}}
 	epoch := l.epoch
 	l.mu.Unlock()
-	found, err := tx.Row([]any{&p.Head.Seq, &p.Head.Head, &p.Head.MAC, &p.Mark}, holdChain, p.Head.ID, l.node.ID, epoch)
+	found, err := tx.Row([]any{&p.Head.Seq, &p.Head.Head, &p.Head.MAC, &p.Head.Authority, &p.Mark}, holdChain, p.Head.ID, l.node.ID, epoch)
 	if err == nil && !found {
 		err = store.ErrLapsed
 	}
@@ -160,7 +164,7 @@ func (l *lease) take(tx sqlstore.Tx, join bool) (p sqlstore.Place, err error) {
 	var epoch int64
 	for {
 		var holder string
-		found, err := tx.Row([]any{&p.Head.ID, &holder, &epoch, &p.Head.Seq, &p.Head.Head, &p.Head.MAC, &p.Mark}, freeChain, l.node.ID, l.node.ID)
+		found, err := tx.Row([]any{&p.Head.ID, &holder, &epoch, &p.Head.Seq, &p.Head.Head, &p.Head.MAC, &p.Head.Authority, &p.Mark}, freeChain, l.node.ID, l.node.ID)
 		if err != nil {
 			return p, err
 		}

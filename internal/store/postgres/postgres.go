@@ -109,7 +109,7 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 		e.Leave = s.lease.leave
 		e.Server = &sqlstore.Server{
 			Patience: patience, Grace: grace, Fault: fault,
-			Begin: begin, Hold: s.lease.hold, Append: appendEntries, Mark: mark, Commit: commit, Settled: s.settled,
+			Begin: begin, Hold: s.lease.hold, Append: appendEntries, Order: orderAuthority, Mark: mark, Commit: commit, Settled: s.settled,
 		}
 	}
 	if err := s.prepare(ctx, config); err != nil {

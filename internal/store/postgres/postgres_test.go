@@ -41,7 +41,15 @@ func write(t *testing.T, st store.Store) {
 func TestStore(t *testing.T) {
 	type place struct{ url, home string }
 	places := make(map[string]place)
-	storetest.Run(t, storetest.Engine{Chains: true, Old: old, Open: func(t *testing.T) store.Store {
+	storetest.Run(t, storetest.Engine{Chains: true, Old: old, Edit: func(t *testing.T) (*sql.DB, string) {
+		p := places[t.Name()]
+		db, err := sql.Open("pgx", p.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		return db, p.home
+	}, Open: func(t *testing.T) store.Store {
 		p, ok := places[t.Name()]
 		if !ok {
 			p = place{pgtest.Open(t), t.TempDir()}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,7 +63,10 @@ func TestStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		return st
-	}, Old: old})
+	}, Old: old, Edit: func(t *testing.T) (*sql.DB, string) {
+		dir := dirs[t.Name()]
+		return raw(t, (&url.URL{Scheme: "file", Path: dir}).String()), dir
+	}})
 }
 
 // old makes a database as the first schema had it, and opens it.

@@ -8,9 +8,9 @@ import (
 )
 
 const approvalColumns = `tenant, id, subject_kind, subject_id, binding_hash, preview_hash, token_hash, requester, package_digest,
-	policy_version, why, created_at, expires_at, state, decided_by, reason, decided_at, asker`
+	policy_version, why, created_at, expires_at, state, decided_by, reason, decided_at, asker, mac`
 
-const insertApproval = `INSERT INTO approvals (` + approvalColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const insertApproval = `INSERT INTO approvals (` + approvalColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')`
 
 const updateApproval = `UPDATE approvals SET state = ?, decided_by = ?, reason = ?, decided_at = ?
 	WHERE tenant = ? AND id = ? AND state = ?`
@@ -56,14 +56,78 @@ func (t *tx) InsertApproval(r store.ApprovalRow) error {
 
 // UpdateApproval implements [store.Tx].
 func (t *tx) UpdateApproval(from store.ApprovalState, next store.ApprovalRow) (bool, error) {
-	return t.Exec(updateApproval, string(next.State), next.DecidedBy, next.Reason, micros(next.DecidedAt), next.Tenant, next.ID, string(from))
+	won, err := t.Exec(updateApproval, string(next.State), next.DecidedBy, next.Reason, micros(next.DecidedAt), next.Tenant, next.ID, string(from))
+	if err != nil || !won || next.State != store.ApprovalConsumed {
+		return won, err
+	}
+	row, err := t.reader.Approval(context.Background(), next.Tenant, next.ID)
+	if err != nil || row == nil {
+		return false, err
+	}
+	return true, t.signUsed(*row)
+}
+
+// signUsed signs an approval that was used: the head signs those that still may be,
+// and used ones are too many for that.
+func (t *tx) signUsed(row store.ApprovalRow) error {
+	key, err := t.signer()
+	if err != nil {
+		return err
+	}
+	_, err = t.Exec(`UPDATE approvals SET mac = ? WHERE tenant = ? AND id = ?`, key.SignUsed(row), row.Tenant, row.ID)
+	return err
+}
+
+// used refuses approvals that say that they were used, and were not here.
+func (t *tx) used(rows ...store.ApprovalRow) error {
+	for _, row := range rows {
+		if row.State != store.ApprovalConsumed {
+			continue
+		}
+		if signed, _, err := t.signedAuthority(); err != nil || signed == nil {
+			return err // of an earlier release, and not signed yet
+		}
+		key, err := t.signer()
+		if err == nil {
+			err = key.CheckUsed(rows...)
+		}
+		return t.fail(err)
+	}
+	return nil
+}
+
+// Approval implements [store.Reader].
+func (t *tx) Approval(ctx context.Context, tenant, id string) (*store.ApprovalRow, error) {
+	row, err := t.reader.Approval(ctx, tenant, id)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return row, t.used(*row)
+}
+
+// ApprovalByToken implements [store.Reader].
+func (t *tx) ApprovalByToken(ctx context.Context, tenant, tokenHash string) (*store.ApprovalRow, error) {
+	row, err := t.reader.ApprovalByToken(ctx, tenant, tokenHash)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return row, t.used(*row)
+}
+
+// Approvals implements [store.Reader].
+func (t *tx) Approvals(ctx context.Context, f store.ApprovalFilter) ([]store.ApprovalRow, error) {
+	all, err := t.reader.Approvals(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return all, t.used(all...)
 }
 
 func scanApproval(rows *sql.Rows, r *store.ApprovalRow) error {
 	var state string
 	var created, expires, decided int64
 	err := rows.Scan(&r.Tenant, &r.ID, &r.SubjectKind, &r.SubjectID, &r.Binding, &r.PreviewHash, &r.TokenHash, &r.Requester, &r.PackageDigest,
-		&r.PolicyVersion, &r.Why, &created, &expires, &state, &r.DecidedBy, &r.Reason, &decided, &r.Asker)
+		&r.PolicyVersion, &r.Why, &created, &expires, &state, &r.DecidedBy, &r.Reason, &decided, &r.Asker, &r.MAC)
 	r.State = store.ApprovalState(state)
 	r.CreatedAt, r.ExpiresAt, r.DecidedAt = fromMicros(created), fromMicros(expires), fromMicros(decided)
 	return err

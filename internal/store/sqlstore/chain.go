@@ -26,8 +26,10 @@ var insertEntries = func() (texts [len(chunks)]string) {
 // seal is the last of a transaction before its commit: it appends the entries.
 func (t *tx) seal() error {
 	t.after = t.before
-	if len(t.entries) > 0 {
-		return t.link()
+	if len(t.entries) > 0 || len(t.touched) > 0 || t.signing {
+		if err := t.link(); err != nil || len(t.entries) > 0 {
+			return err
+		}
 	}
 	if s := t.writer.engine.Server; s != nil {
 		t.after.Mark++
@@ -50,7 +52,7 @@ func (t *tx) link() error {
 	head, found := t.before.Head, t.before.Head.Seq > 0
 	if t.writer.engine.Server == nil {
 		head.ID = t.chain
-		if found, err = t.Row([]any{&head.Node, &head.Seq, &head.Head, &head.MAC}, selectHead, head.ID); err != nil {
+		if found, err = t.Row([]any{&head.Node, &head.Seq, &head.Head, &head.MAC, &head.Authority}, selectHead, head.ID); err != nil {
 			return err
 		}
 	}
@@ -67,6 +69,11 @@ func (t *tx) link() error {
 		}
 	}
 
+	authority, err := t.authority(head.Authority)
+	if err != nil || len(t.entries) == 0 {
+		return err
+	}
+	head.Authority = authority
 	for i := range t.entries {
 		e := &t.entries[i]
 		e.Chain, e.Seq, e.Prev = head.ID, head.Seq+1, head.Head
@@ -83,7 +90,7 @@ func (t *tx) link() error {
 
 func (t *tx) insertEntries(head store.ChainRow) error {
 	if s := t.writer.engine.Server; s != nil {
-		t.last, t.args = s.Append, append(columns(t.entries), head.Seq, head.Head, head.MAC, head.ID)
+		t.last, t.args = s.Append, append(columns(t.entries), head.Seq, head.Head, head.MAC, head.Authority, head.ID)
 		return nil
 	}
 	args := make([]any, 0, 10*len(t.entries))
@@ -98,7 +105,7 @@ func (t *tx) insertEntries(head store.ChainRow) error {
 			}
 		}
 	}
-	_, err := t.Exec(putHead, head.ID, head.Node, head.Seq, head.Head, head.MAC)
+	_, err := t.Exec(putHead, head.ID, head.Node, head.Seq, head.Head, head.MAC, head.Authority)
 	return err
 }
 

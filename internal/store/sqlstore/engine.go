@@ -62,9 +62,13 @@ type Server struct {
 
 	// Append appends entries and moves the head of their chain: its arguments
 	// are an array for each column of entries, as they are in order, and then
-	// the new head's seq, hash and MAC, and the chain.
+	// the new head's seq, hash, MAC and authority, and the chain.
 	Append string
-	Mark   string // leaves a mark where no entry does; its argument is the chain
+	// Order is a statement that waits for the other transactions that change what
+	// decides authority, and holds them up until this one has ended.
+	Order string
+
+	Mark string // leaves a mark where no entry does; its argument is the chain
 
 	Fault func(err error) Fault
 

@@ -31,10 +31,11 @@ const putPlugin = `INSERT INTO plugins (` + pluginColumns + `) VALUES (?, ?, ?, 
 	ON CONFLICT (name, version) DO UPDATE SET package_digest = excluded.package_digest, path = excluded.path, manifest = excluded.manifest,
 		state = excluded.state, approved_by = excluded.approved_by, dev = excluded.dev, registered_at = excluded.registered_at`
 
-const selectHead = `SELECT node, seq, head, mac FROM chains WHERE id = ?`
+const selectHead = `SELECT node, seq, head, mac, authority FROM chains WHERE id = ?`
 
-const putHead = `INSERT INTO chains (id, node, seq, head, mac) VALUES (?, ?, ?, ?, ?)
-	ON CONFLICT (id) DO UPDATE SET node = excluded.node, seq = excluded.seq, head = excluded.head, mac = excluded.mac`
+const putHead = `INSERT INTO chains (id, node, seq, head, mac, authority) VALUES (?, ?, ?, ?, ?, ?)
+	ON CONFLICT (id) DO UPDATE SET node = excluded.node, seq = excluded.seq, head = excluded.head, mac = excluded.mac,
+		authority = excluded.authority`
 
 // A query is a SELECT that grows by its conditions.
 type query struct {

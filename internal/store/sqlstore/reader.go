@@ -94,11 +94,11 @@ func (r *reader) Entries(ctx context.Context, f store.EntryFilter) iter.Seq2[plu
 
 // Chains implements [store.Reader].
 func (r *reader) Chains(ctx context.Context) ([]store.ChainRow, error) {
-	q := selectFrom("id, node, seq, head, mac", "chains")
+	q := selectFrom("id, node, seq, head, mac, authority", "chains")
 	q.where("seq > 0") // others are held, and have no head yet
 	q.orderBy("id")
 	return all(rows(ctx, r, q, func(rows *sql.Rows, c *store.ChainRow) error {
-		return rows.Scan(&c.ID, &c.Node, &c.Seq, &c.Head, &c.MAC)
+		return rows.Scan(&c.ID, &c.Node, &c.Seq, &c.Head, &c.MAC, &c.Authority)
 	}))
 }
 

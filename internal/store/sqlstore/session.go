@@ -9,9 +9,9 @@ import (
 	"github.com/mortise-dev/mortise/internal/store"
 )
 
-const sessionColumns = `tenant, id, name, kind, created_at, pillar, state, labels, artifacts, updated_at`
+const sessionColumns = `tenant, id, name, kind, created_at, pillar, state, labels, artifacts, updated_at, owner`
 
-const insertSession = `INSERT INTO sessions (` + sessionColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const insertSession = `INSERT INTO sessions (` + sessionColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // Session implements [store.Reader].
 func (r *reader) Session(ctx context.Context, tenant, id string) (*store.SessionRow, error) {
@@ -39,7 +39,7 @@ func (t *tx) InsertSession(r store.SessionRow) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.Exec(insertSession, r.Tenant, r.ID, r.Name, r.Kind, micros(r.CreatedAt), r.Pillar, string(r.State), labels, r.Artifacts, micros(r.UpdatedAt))
+	_, err = t.Exec(insertSession, r.Tenant, r.ID, r.Name, r.Kind, micros(r.CreatedAt), r.Pillar, string(r.State), labels, r.Artifacts, micros(r.UpdatedAt), r.Owner)
 	return err
 }
 
@@ -76,7 +76,7 @@ func (t *tx) DeleteSession(tenant, id string) (hashes []string, found bool, err 
 func scanSession(rows *sql.Rows, r *store.SessionRow) error {
 	var state, labels string
 	var created, updated int64
-	if err := rows.Scan(&r.Tenant, &r.ID, &r.Name, &r.Kind, &created, &r.Pillar, &state, &labels, &r.Artifacts, &updated); err != nil {
+	if err := rows.Scan(&r.Tenant, &r.ID, &r.Name, &r.Kind, &created, &r.Pillar, &state, &labels, &r.Artifacts, &updated, &r.Owner); err != nil {
 		return err
 	}
 	var err error

@@ -20,15 +20,18 @@ var _ Tx = (*tx)(nil)
 type tx struct {
 	reader
 	writer  *writer
-	chain   int64          // to append to
-	before  Place          // where it found the chain, if that is held
-	after   Place          // where it leaves it, once it is sealed
-	entries []plugin.Entry // to be linked at the commit
-	key     *store.Key     // if it was needed
-	begun   bool           // of a server's
-	last    string         // statement of a server's, which goes with the commit
-	args    []any          // for last
-	err     error          // the first statement that failed, or entry that was refused
+	chain   int64           // to append to
+	before  Place           // where it found the chain, if that is held
+	after   Place           // where it leaves it, once it is sealed
+	entries []plugin.Entry  // to be linked at the commit
+	key     *store.Key      // if it was needed
+	begun   bool            // of a server's
+	touched map[string]bool // tables of authority that it changes
+	ordered bool            // it holds the lock for that
+	signing bool            // it signs what is not signed yet
+	last    string          // statement of a server's, which goes with the commit
+	args    []any           // for last
+	err     error           // the first statement that failed, or entry that was refused
 }
 
 // Append implements [store.Tx].
@@ -116,6 +119,11 @@ func (t *tx) leave(id string) (bool, error) {
 func (t *tx) Exec(query string, args ...any) (bool, error) {
 	if err := keepable(query, args); err != nil {
 		return false, t.fail(err)
+	}
+	if table := written(query); table != "" {
+		if err := t.touch(table); err != nil {
+			return false, t.fail(err)
+		}
 	}
 	result, err := t.writer.exec(query, args...)
 	if err != nil {

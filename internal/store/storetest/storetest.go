@@ -3,6 +3,7 @@ package storetest
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"testing"
 	"time"
@@ -22,6 +23,10 @@ type Engine struct {
 	// Old returns a store over another database, that had the first schema and
 	// nothing newer when statements were run in it. The suite closes it.
 	Old func(t *testing.T, statements ...string) store.Store
+
+	// Edit returns the test's database as an attacker reaches it who goes past the host,
+	// and the directory with its key.
+	Edit func(t *testing.T) (db *sql.DB, home string)
 
 	Chains bool // each node that is on the books has a chain of its own
 }
@@ -106,6 +111,11 @@ func Run(t *testing.T, engine Engine) {
 		{"close commits what was accepted", closeDrains},
 		{"after close nothing is accepted", afterClose},
 		{"what was written is there after reopening", reopened},
+		{"no row that decides authority can be edited", authorityRows},
+		{"rows of approvals that were used are signed", authorityUsed},
+		{"rows that decide authority need a ledger", authorityWithoutLedger},
+		{"rows of an earlier release are signed once", authoritySignedOnce},
+		{"several nodes change what decides authority", authorityByMany},
 		{"a database of the first schema is brought up to date", upgraded},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -120,6 +130,7 @@ func Run(t *testing.T, engine Engine) {
 type bundle struct {
 	store.Store
 	engine Engine
+	home   string // of the key, where a test asked for it
 }
 
 // another opens the database once more.

@@ -1,0 +1,197 @@
+package app
+
+import (
+	"context"
+
+	"github.com/mortise-dev/mortise/internal/plan"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// MissingCall says that there is no such call, or none that the caller may know of.
+func MissingCall(id string) *plugin.Error {
+	return plugin.Errorf(plugin.CodeNotFound, "there is no call %.64s; 'mortise calls list' shows those there are", id)
+}
+
+// Call returns the call of an id, nil where there is none. It is for who made it,
+// who may approve its operation, and whom policy lets configure mortise.calls.
+func (k Kept) Call(ctx context.Context, id, action string) (*store.CallRow, error) {
+	row, err := k.store.Call(ctx, k.tenant, id)
+	if err != nil || row == nil || k.all(CallsPlugin) {
+		return row, err
+	}
+	made, err := k.made(ctx, row)
+	if err != nil || made {
+		return row, err
+	}
+	if k.app.MayApprove(ctx, &store.ApprovalRow{Tenant: k.tenant, SubjectKind: store.SubjectCall, SubjectID: row.ID}, k.by) == nil {
+		return row, nil
+	}
+	return nil, k.hide(ctx, CallsPlugin, use{kind: plugin.EntryControlRefused, subject: row.ID, action: action}, MissingCall(id))
+}
+
+// Control returns the call of an id, nil where there is none, to who may stop it or
+// say how it ended; see [App.MayControl].
+func (k Kept) Control(ctx context.Context, id, action string) (*store.CallRow, error) {
+	row, err := k.store.Call(ctx, k.tenant, id)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	if err := k.app.MayControl(ctx, k.tenant, row.ID, k.by, action); err != nil {
+		return nil, err
+	}
+	return row, nil
+}
+
+// made reports whether they made a call. The row has the id alone: what was asked
+// says of which type the principal was, for as long as that is kept.
+func (k Kept) made(ctx context.Context, row *store.CallRow) (bool, error) {
+	if row.Principal != k.by.ID {
+		return false, nil
+	}
+	asked, err := k.app.callAsked(ctx, row.Tenant, row.ID)
+	if err != nil || asked == nil {
+		return false, err
+	}
+	return asked.Principal.Type == "" || asked.Principal.Member() == k.by.Member(), nil
+}
+
+// Calls returns calls that they made, or all where policy lets them see all, the
+// newest first.
+func (k Kept) Calls(ctx context.Context, f store.CallFilter) ([]store.CallRow, error) {
+	f.Tenant = k.tenant
+	if k.all(CallsPlugin) {
+		return k.store.Calls(ctx, f)
+	}
+	const page = 200
+	mine, most := []store.CallRow{}, f.Limit
+	for {
+		f.Limit = page
+		rows, err := k.store.Calls(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			is, err := k.made(ctx, &rows[i])
+			if err != nil {
+				return nil, err
+			}
+			if is {
+				mine = append(mine, rows[i])
+			}
+			if most > 0 && len(mine) == most {
+				return mine, nil
+			}
+		}
+		if len(rows) < page {
+			return mine, nil
+		}
+		f.Before = rows[len(rows)-1].ID
+	}
+}
+
+// Plan returns a plan with its steps; its id may be cut short. It is for who asked
+// for it, who may approve all of it, and whom policy lets configure mortise.calls.
+func (k Kept) Plan(ctx context.Context, id, action string) (*plan.View, error) {
+	v, err := k.plans().Show(ctx, k.tenant, id)
+	if err == nil && v == nil {
+		err = plan.Missing(id)
+	}
+	if k.all(CallsPlugin) {
+		return v, err
+	}
+	if plugin.CodeOf(err) == plugin.CodeInvalidInput { // it names plans that may be of others
+		return nil, plan.Missing(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if asked, err := k.asked(ctx, v); err != nil || asked {
+		return v, err
+	}
+	if k.app.MayApprove(ctx, &store.ApprovalRow{Tenant: k.tenant, SubjectKind: store.SubjectPlan, SubjectID: v.ID, Requester: v.Principal}, k.by) == nil {
+		return v, nil
+	}
+	return nil, k.hide(ctx, CallsPlugin, use{kind: plugin.EntryControlRefused, subject: v.ID, action: action}, plan.Missing(id))
+}
+
+// Plans returns plans that were asked for in their name, or all where policy lets
+// them see all, the newest first and without their steps.
+func (k Kept) Plans(ctx context.Context, f store.PlanFilter) ([]plan.View, error) {
+	f.Tenant = k.tenant
+	if k.all(CallsPlugin) {
+		return k.plans().List(ctx, f)
+	}
+	const page = 200
+	mine, most := []plan.View{}, f.Limit
+	for {
+		f.Limit = page
+		views, err := k.plans().List(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for i := range views {
+			is, err := k.asked(ctx, &views[i])
+			if err != nil {
+				return nil, err
+			}
+			if is {
+				mine = append(mine, views[i])
+			}
+			if most > 0 && len(mine) == most {
+				return mine, nil
+			}
+		}
+		if len(views) < page {
+			return mine, nil
+		}
+		f.Before = views[len(views)-1].ID
+	}
+}
+
+// asked reports whether they asked for a plan: who made the call that proposed it.
+func (k Kept) asked(ctx context.Context, v *plan.View) (bool, error) {
+	if v.Principal != k.by.ID {
+		return false, nil
+	}
+	row, err := k.store.Call(ctx, k.tenant, v.ProposalCall)
+	if err != nil || row == nil {
+		return err == nil && k.own(v.Principal), err // the row has the id alone, which is a user's as it is written
+	}
+	return k.made(ctx, row)
+}
+
+func (k Kept) plans() *plan.Engine {
+	if k.app == nil {
+		return plan.New(plan.Options{Store: k.store})
+	}
+	return k.app.Plans
+}
+
+// CancelPlan ends a plan.
+func (k Kept) CancelPlan(ctx context.Context, id, reason string) (*plan.View, error) {
+	v, err := k.Plan(ctx, id, "cancel")
+	if err != nil {
+		return nil, err
+	}
+	return k.app.Plans.Cancel(ctx, k.tenant, v.ID, k.by, reason)
+}
+
+// ResumePlan takes up a plan again.
+func (k Kept) ResumePlan(ctx context.Context, id string) (*plan.View, error) {
+	v, err := k.Plan(ctx, id, "resume")
+	if err != nil {
+		return nil, err
+	}
+	return k.app.Plans.Resume(ctx, k.tenant, v.ID)
+}
+
+// MayReadLedger refuses who may not read the record of everybody's calls.
+func (k Kept) MayReadLedger(ctx context.Context) error {
+	return k.allow(ctx, LedgerPlugin, use{plugin.EntryLedgerRefused, "ledger", "read", "read the ledger"})
+}
+
+// MayBackup refuses who may not copy everything that the host keeps.
+func (k Kept) MayBackup(ctx context.Context) error {
+	return k.allow(ctx, BackupPlugin, use{plugin.EntryBackupRefused, "backup", "back up", "back up the host"})
+}

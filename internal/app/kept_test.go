@@ -1,0 +1,390 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/kb"
+	"github.com/mortise-dev/mortise/internal/session"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// things are one of each sort that the host keeps, all of them alice's.
+type things struct {
+	session, artifact, base, document, call, plan, key string
+}
+
+// makeThings makes them afresh, so that an attempt may delete them.
+func makeThings(t *testing.T, a *app.App, alice plugin.Principal, n string) (made things) {
+	t.Helper()
+	ctx, k := t.Context(), a.Kept(alice)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := k.CreateSession(ctx, session.Open{Name: "case " + n})
+	must(err)
+	art, err := k.AddArtifact(ctx, s.ID, strings.NewReader("alice's"), session.Add{Name: "a.txt"})
+	must(err)
+	base, err := k.CreateBase(ctx, kb.Base{ID: "base-" + n})
+	must(err)
+	doc, err := k.Ingest(ctx, kb.Source{KB: base.ID, ID: "one", Text: "alice wrote of marmots"})
+	must(err)
+	res, err := a.Kernel.Call(ctx, plugin.Call{
+		Tenant: "local", Principal: alice, Origin: plugin.OriginCLI, Operation: "upper/upper", Input: json.RawMessage(`{"text":"a"}`), Key: "k" + n, NoWait: true,
+	})
+	must(err)
+	_, err = k.AddReference(ctx, "hosts", fileOf(t, "hosts.csv", "a,b\n"))
+	if plugin.CodeOf(err) != plugin.CodePolicyDenied {
+		t.Fatalf("alice, who has no right to reference data, changes it: %v", err)
+	}
+	made = things{s.ID, art.ID, base.ID, doc.DocumentID, res.CallID, "plan-" + n, "hosts"}
+	must(a.Store.Write(ctx, func(tx store.Tx) error {
+		_, err := tx.InsertPlan(store.PlanRow{Tenant: "local", ID: made.plan, Key: made.plan, Agent: "desk", ProposalCall: res.CallID, Principal: alice.ID,
+			State: store.PlanQueued, CreatedAt: time.Now(), UpdatedAt: time.Now()}, nil)
+		return err
+	}))
+	return made
+}
+
+// A use of Kept by a principal, and the entry that its refusal leaves.
+type keptUse struct {
+	do      func(ctx context.Context, k app.Kept, th things) error
+	code    plugin.Code
+	kind    plugin.EntryKind
+	subject func(things) string
+}
+
+// keptUses has a use for each method of Kept that is about one thing.
+func keptUses(t *testing.T) map[string]keptUse {
+	file := fileOf(t, "hosts.csv", "a,b\n")
+	ofSession := func(do func(ctx context.Context, k app.Kept, th things) error) keptUse {
+		return keptUse{do, plugin.CodeNotFound, plugin.EntrySessionRefused, func(th things) string { return th.session }}
+	}
+	uses := map[string]keptUse{
+		"Session": ofSession(func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.Session(ctx, th.session)
+			return err
+		}),
+		"CloseSession": ofSession(func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.CloseSession(ctx, th.session)
+			return err
+		}),
+		"ResumeSession": ofSession(func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.ResumeSession(ctx, th.session)
+			return err
+		}),
+		"DeleteSession": ofSession(func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.DeleteSession(ctx, th.session, nil)
+			return err
+		}),
+		"SessionView": ofSession(func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.SessionView(ctx, th.session)
+			return err
+		}),
+		"Artifacts": ofSession(func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.Artifacts(ctx, th.session)
+			return err
+		}),
+		"Artifact": ofSession(func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.Artifact(ctx, th.session, th.artifact)
+			return err
+		}),
+		"OpenArtifact": ofSession(func(ctx context.Context, k app.Kept, th things) error {
+			r, err := k.OpenArtifact(ctx, th.session, th.artifact)
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			_, err = io.ReadAll(r)
+			return err
+		}),
+		"AddArtifact": ofSession(func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.AddArtifact(ctx, th.session, strings.NewReader("b"), session.Add{Name: "b.txt"})
+			return err
+		}),
+		"AddFile": ofSession(func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.AddFile(ctx, th.session, file, session.Add{})
+			return err
+		}),
+	}
+	maps.Copy(uses, otherUses(t, file))
+	return uses
+}
+
+// otherUses are those of knowledge bases, calls, plans and what belongs to no one.
+func otherUses(t *testing.T, file string) map[string]keptUse {
+	mitre := fileOf(t, "mitre.json", `{"type":"bundle","objects":[]}`)
+	ofBase := func(do func(ctx context.Context, k app.Kept, th things) error) keptUse {
+		return keptUse{do, plugin.CodeNotFound, plugin.EntryKBRefused, func(th things) string { return th.base }}
+	}
+	ofPlan := func(do func(ctx context.Context, k app.Kept, th things) error) keptUse {
+		return keptUse{do, plugin.CodeNotFound, plugin.EntryControlRefused, func(th things) string { return th.plan }}
+	}
+	whole := func(kind plugin.EntryKind, subject string, do func(ctx context.Context, k app.Kept, th things) error) keptUse {
+		return keptUse{do, plugin.CodePolicyDenied, kind, func(things) string { return subject }}
+	}
+	return map[string]keptUse{
+		"Base": ofBase(func(ctx context.Context, k app.Kept, th things) error { _, err := k.Base(ctx, th.base); return err }),
+		"Documents": ofBase(func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.Documents(ctx, kb.Listing{KB: th.base, Limit: 10})
+			return err
+		}),
+		"Document": ofBase(func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.Document(ctx, th.base, th.document)
+			return err
+		}),
+		"Ingest": ofBase(func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.Ingest(ctx, kb.Source{KB: th.base, ID: "two", Text: "more"})
+			return err
+		}),
+		"Search": ofBase(func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.Search(ctx, kb.Query{KBs: []string{th.base}, Text: "marmots", Limit: 5})
+			return err
+		}),
+		"Embed": ofBase(func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.Embed(ctx, th.base, kb.By{})
+			if plugin.CodeOf(err) != plugin.CodeNotFound && err != nil {
+				return nil // no model of embeddings is configured, and that comes after
+			}
+			return err
+		}),
+		"RemoveDocument": ofBase(func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.RemoveDocument(ctx, th.base, th.document)
+			return err
+		}),
+		"DeleteBase": ofBase(func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.DeleteBase(ctx, th.base)
+			return err
+		}),
+
+		"Call": {func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.Call(ctx, th.call, "see")
+			return err
+		},
+			plugin.CodeNotFound, plugin.EntryControlRefused, func(th things) string { return th.call }},
+		"Control": {func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.Control(ctx, th.call, "cancel")
+			return err
+		}, plugin.CodePolicyDenied, plugin.EntryControlRefused, func(th things) string { return th.call }},
+		"Plan": ofPlan(func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.Plan(ctx, th.plan, "see")
+			return err
+		}),
+		"CancelPlan": ofPlan(func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.CancelPlan(ctx, th.plan, "")
+			return err
+		}),
+		"ResumePlan": ofPlan(func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.ResumePlan(ctx, th.plan)
+			return err
+		}),
+
+		"AddReference": whole(plugin.EntryReferenceRefused, "hosts", func(ctx context.Context, k app.Kept, _ things) error {
+			_, err := k.AddReference(ctx, "hosts", file)
+			return err
+		}),
+		"AddMitre": whole(plugin.EntryReferenceRefused, "mitre_techniques", func(ctx context.Context, k app.Kept, _ things) error {
+			_, _, err := k.AddMitre(ctx, mitre)
+			if plugin.CodeOf(err) == plugin.CodeInvalidInput {
+				return nil // an empty bundle, which is found out by who may
+			}
+			return err
+		}),
+		"RemoveReference": whole(plugin.EntryReferenceRefused, "hosts", func(ctx context.Context, k app.Kept, _ things) error {
+			err := k.RemoveReference(ctx, "hosts")
+			if plugin.CodeOf(err) == plugin.CodeNotFound {
+				return nil // who may hears that there is none
+			}
+			return err
+		}),
+		"MayReadLedger": whole(plugin.EntryLedgerRefused, "ledger", func(ctx context.Context, k app.Kept, _ things) error { return k.MayReadLedger(ctx) }),
+		"MayBackup":     whole(plugin.EntryBackupRefused, "backup", func(ctx context.Context, k app.Kept, _ things) error { return k.MayBackup(ctx) }),
+	}
+}
+
+// keptOf are the methods of Kept that are about no one thing of another.
+var keptOf = map[string]string{
+	"CreateSession": "makes what is theirs", "CreateBase": "makes what is theirs", "Tenant": "says whose", "Store": "of the surface that holds it",
+	"Unbounded": "answers a question", "References": "names and sizes of what every plugin may read",
+	"Sessions": "leaves out", "Bases": "leaves out", "Calls": "leaves out", "Plans": "leaves out",
+}
+
+// Whatever the host keeps may be used by who began it, by the administrator and by
+// whom policy permits; for all others it is not there, and each try leaves one
+// entry. Methods come from the type itself, so that none can be forgotten.
+func TestWhatIsKeptIsItsOwners(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	write(t, home, "mortise.yaml", "policy:\n  files: [policies]\n")
+	write(t, home, "policies/kept.cedar", `
+@id("all may run it") permit (principal, action == Action::"execute", resource in Plugin::"upper");
+@id("pat") permit (principal == User::"pat", action == Action::"configure", resource) when {
+	[Plugin::"mortise.sessions", Plugin::"mortise.calls", Plugin::"mortise.knowledge", Plugin::"mortise.reference",
+	Plugin::"mortise.ledger", Plugin::"mortise.backup"].contains(resource) };
+`)
+	a := open(t, home)
+	ctx := t.Context()
+	register(t, a, upper(t), false)
+	who := func(kind, id string) plugin.Principal {
+		return plugin.Principal{Type: kind, ID: id, Scopes: []string{"*"}}
+	}
+	alice, eve := who("user", "alice"), who("user", "eve")
+	uses := keptUses(t)
+	for m := range reflect.TypeFor[app.Kept]().Methods() {
+		if _, tried := uses[m.Name]; tried == (keptOf[m.Name] != "") {
+			t.Errorf("Kept.%s: either a use that is tried, or the reason why it refuses nothing, is here", m.Name)
+		}
+	}
+	last := int64(0)
+	news := func() (all []plugin.Entry) {
+		t.Helper()
+		for e, err := range a.Store.Entries(ctx, store.EntryFilter{Tenant: "local", After: last}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, last = append(all, e), e.Seq
+		}
+		return all
+	}
+	n := 0
+	for name, use := range uses {
+		for _, by := range []struct {
+			plugin.Principal
+			may bool
+		}{{alice, true}, {a.Principal, true}, {who("user", "pat"), true}, {eve, false}, {who("service", "alice"), false}} {
+			n++
+			th := makeThings(t, a, alice, string(rune('a'+n/26/26%26))+string(rune('a'+n/26%26))+string(rune('a'+n%26)))
+			news()
+			err := use.do(ctx, a.Kept(by.Principal), th)
+			left := slices.DeleteFunc(news(), func(e plugin.Entry) bool { return !strings.HasSuffix(string(e.Kind), ".refused") })
+			may := by.may
+			switch {
+			case name == "Control": // for who made it, and who may approve its operation
+				may = may && by.ID != "pat"
+			case use.code == plugin.CodePolicyDenied: // what belongs to none is by right alone
+				may = may && by.ID != "alice"
+			}
+			if may {
+				if err != nil || len(left) > 0 {
+					t.Errorf("%s by %s: %v, %s; it is allowed", name, app.MemberName(by.Principal), err, kindsOf(left))
+				}
+				continue
+			}
+			if plugin.CodeOf(err) != use.code || len(left) != 1 || left[0].Kind != use.kind || left[0].Subject != use.subject(th) ||
+				left[0].Principal != app.MemberName(by.Principal) {
+				t.Errorf("%s by %s: %v, %s; it is refused with %s and leaves %s of %s", name, app.MemberName(by.Principal), err, kindsOf(left), use.code, use.kind, use.subject(th))
+			}
+		}
+	}
+}
+
+// Lists show to each what they may use, and a message does not tell what is hidden
+// from what is not there.
+func TestListsShowWhatMayBeUsed(t *testing.T) {
+	t.Parallel()
+	a := open(t, t.TempDir())
+	register(t, a, upper(t), false)
+	alice, eve := plugin.Principal{Type: "user", ID: "alice", Scopes: []string{"*"}}, plugin.Principal{Type: "user", ID: "eve", Scopes: []string{"*"}}
+	ctx := t.Context()
+	th := makeThings(t, a, alice, "last")
+	lists := map[string]func(k app.Kept) (int, error){
+		"Sessions": func(k app.Kept) (int, error) { l, err := k.Sessions(ctx); return len(l), err },
+		"Bases":    func(k app.Kept) (int, error) { l, err := k.Bases(ctx); return len(l), err },
+		"Calls":    func(k app.Kept) (int, error) { l, err := k.Calls(ctx, store.CallFilter{Limit: 5}); return len(l), err },
+		"Plans":    func(k app.Kept) (int, error) { l, err := k.Plans(ctx, store.PlanFilter{Limit: 5}); return len(l), err },
+		"Search": func(k app.Kept) (int, error) {
+			l, err := k.Search(ctx, kb.Query{Text: "marmots", Limit: 5})
+			return len(l), err
+		},
+	}
+	for name, list := range lists {
+		for _, by := range []plugin.Principal{alice, a.Principal, eve} {
+			n, err := list(a.Kept(by))
+			if err != nil || (n == 0) != (by.ID == "eve") {
+				t.Errorf("%s for %s: %d, %v", name, by.ID, n, err)
+			}
+		}
+	}
+	// The message to another is the one for what is not there.
+	_, hidden := a.Kept(eve).Session(ctx, th.session)
+	_, absent := a.Kept(eve).Session(ctx, "sess_000000000000")
+	if strings.ReplaceAll(hidden.Error(), th.session, "ID") != strings.ReplaceAll(absent.Error(), "sess_000000000000", "ID") {
+		t.Errorf("the messages tell what is hidden from what is not there: %v; %v", hidden, absent)
+	}
+	if _, err := a.Kept(alice).Session(ctx, th.session[:9]); plugin.CodeOf(err) == plugin.CodeNotFound {
+		t.Errorf("alice's own session by the beginning of its id: %v", err)
+	}
+}
+
+// A change of reference data is on the record with the hash of what is there then.
+func TestReferenceDataIsChangedOnTheRecord(t *testing.T) {
+	t.Parallel()
+	a := open(t, t.TempDir())
+	ctx := t.Context()
+	k := a.Kept(a.Principal)
+	if _, err := k.AddReference(ctx, "hosts", fileOf(t, "hosts.csv", "a,b\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.RemoveReference(ctx, "hosts"); err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for e, err := range a.Store.Entries(ctx, store.EntryFilter{Kind: "reference."}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds = append(kinds, string(e.Kind)+" "+e.Subject)
+		if e.Kind == plugin.EntryReferenceAdded && !strings.Contains(string(e.Body), `"value_hash":"sha256:`) {
+			t.Errorf("the entry does not say what was added: %s", e.Body)
+		}
+	}
+	if got := strings.Join(kinds, ", "); got != "reference.added hosts, reference.removed hosts" {
+		t.Errorf("entries: %s", got)
+	}
+}
+
+// The command line reaches what is kept through Kept alone, which asks whose it is.
+func TestTheCommandLineReachesWhatIsKeptThroughOneGuard(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../cli/*.go")
+	if err != nil || len(files) < 50 {
+		t.Fatal(len(files), err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, way := range []string{".Sessions.", ".Knowledge.", ".Reference.", "session.New(", "kb.New(", "reference.Open(", "plan.New(",
+			".Plans.Show(", ".Plans.List(", ".Plans.Cancel(", ".Plans.Resume(", "a.Store.Call(", "a.Store.Session(", "a.Store.KB("} {
+			if strings.Contains(string(text), way) {
+				t.Errorf("%s has %s, which goes past Kept", file, way)
+			}
+		}
+	}
+}
+
+// fileOf writes a file of that name and returns its path.
+func fileOf(t *testing.T, name, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, dir, name, text)
+	return filepath.Join(dir, name)
+}
