@@ -38,9 +38,7 @@ func (r *request) gate(ctx context.Context) error {
 	}
 	r.given, r.record.Approval = given, given.ID
 	switch given.State {
-	case store.ApprovalApproved:
-	case store.ApprovalConsumed:
-		return nil // by an earlier attempt of this call
+	case store.ApprovalApproved, store.ApprovalConsumed: // the second by an earlier attempt of this call
 	default:
 		return plugin.Errorf(plugin.CodeApprovalVoid, "approval %s is %s", given.ID, given.State)
 	}

@@ -63,6 +63,9 @@ func (k *Kernel) Reconcile(ctx context.Context, tenant, id string) error {
 			return k.later(ctx, &row, err)
 		}
 	}
+	if won, err := k.Ledger.Ask(ctx, &row, k.Now(), k.Now().Add(t.Operation.Timeout+askAfter)); err != nil || !won {
+		return err
+	}
 	services := k.Services.Reading(t, call)
 	found, err := k.Runner.Reconcile(ctx, t, call, effects, services)
 	if err != nil {

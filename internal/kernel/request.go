@@ -170,7 +170,8 @@ func (r *request) replay(ctx context.Context, prior *ledger.Prior) (plugin.Resul
 	}
 	patient, cancel := context.WithTimeoutCause(ctx, r.limit(), errWaited)
 	defer cancel()
-	res, err := r.k.AwaitWhile(ctx, patient, r.call.Tenant, prior.CallID)
+	// Who waits for another's call cancels the waiting, and not the call.
+	res, err := r.k.AwaitWhile(context.WithoutCancel(ctx), patient, r.call.Tenant, prior.CallID)
 	if context.Cause(patient) == errWaited && !res.Status.Ended() {
 		err = nil // it is still at work, and this is its answer
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/mortise-dev/mortise/internal/canon"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -27,6 +28,9 @@ func (l *Ledger) Waiting(ctx context.Context, tenant, id string) (*Waiting, erro
 	if row.RequestHash != "" {
 		if w.Request, err = l.st.Body(ctx, tenant, row.RequestHash); err != nil {
 			return nil, err
+		}
+		if w.Request != nil && canon.Sum(w.Request) != row.RequestHash {
+			return nil, changed("what call " + id + " was made with")
 		}
 	}
 	return w, nil
@@ -115,6 +119,24 @@ func (l *Ledger) Refused(ctx context.Context, row store.CallRow, rec *plugin.Cal
 	return won, err
 }
 
+// Ask makes the question how a call ended this process's until a time: none other
+// asks it meanwhile. won is false if another does, or the call stands otherwise.
+func (l *Ledger) Ask(ctx context.Context, row *store.CallRow, at, until time.Time) (won bool, err error) {
+	if row.Lease != "" && row.WakeAt.After(at) {
+		return false, nil // another does
+	}
+	next := *row
+	next.Lease, next.WakeAt = uuid.NewString(), until
+	err = l.st.Write(ctx, func(tx store.Tx) (err error) {
+		won, err = tx.UpdateCall(row.Fence(), next)
+		return err
+	})
+	if won {
+		*row = next
+	}
+	return won, err
+}
+
 // Close a question: Found says how a call ended that was unknown, or in
 // progress elsewhere, and on whose word.
 type Found struct {
@@ -139,7 +161,7 @@ func (l *Ledger) Find(ctx context.Context, row store.CallRow, f Found, at time.T
 	err = l.st.Write(ctx, func(tx store.Tx) error {
 		if f.State == row.State { // only when to ask again has changed
 			next := row
-			next.WakeAt, next.UpdatedAt = f.WakeAt, at
+			next.WakeAt, next.UpdatedAt, next.Lease = f.WakeAt, at, ""
 			won, err = tx.UpdateCall(row.Fence(), next)
 			return err
 		}

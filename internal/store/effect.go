@@ -9,7 +9,7 @@ type EffectState string
 const (
 	EffectIntent EffectState = "intent" // it may be on its way
 	EffectDone   EffectState = "done"   // it was answered, and the answer is kept
-	EffectLate   EffectState = "late"   // it was answered after its call had ended: evidence, and nothing else
+	EffectLate   EffectState = "late"   // it was answered after its attempt was over; a later attempt takes it for its answer
 
 	// EffectNotDone: it was an intent, and somebody found out that it never
 	// happened. It may be sent again.

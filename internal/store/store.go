@@ -272,8 +272,9 @@ type Tx interface {
 	// UpdateEffect gives effect row.N of the call at fence row's attempt, state,
 	// answer and time, and reports whether fence still held.
 	UpdateEffect(fence Fence, row EffectRow) (won bool, err error)
-	// LateEffect keeps the answer to an effect that is still an intent although
-	// its call has ended, and reports whether there was such an effect.
+	// LateEffect keeps the answer to an effect that is still an intent of the row's
+	// attempt although that attempt is over, whatever became of the call, and
+	// reports whether there was such an effect.
 	LateEffect(row EffectRow) (found bool, err error)
 
 	// InsertApproval adds an approval.

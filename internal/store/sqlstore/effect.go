@@ -72,11 +72,11 @@ func (t *tx) UpdateEffect(f store.Fence, r store.EffectRow) (bool, error) {
 // LateEffect implements [store.Tx].
 func (t *tx) LateEffect(r store.EffectRow) (bool, error) {
 	state, err := t.callState(r.Tenant, r.CallID)
-	if err != nil || !state.Ended() {
+	if err != nil || state == "" {
 		return false, err
 	}
-	return t.Exec(`UPDATE effects SET state = ?, response_hash = ?, at = ? WHERE tenant = ? AND call_id = ? AND n = ? AND state = ?`,
-		string(store.EffectLate), r.ResponseHash, micros(r.At), r.Tenant, r.CallID, r.N, string(store.EffectIntent))
+	return t.Exec(`UPDATE effects SET state = ?, response_hash = ?, at = ? WHERE tenant = ? AND call_id = ? AND n = ? AND attempt = ? AND state = ?`,
+		string(store.EffectLate), r.ResponseHash, micros(r.At), r.Tenant, r.CallID, r.N, r.Attempt, string(store.EffectIntent))
 }
 
 func scanEffect(rows *sql.Rows, r *store.EffectRow) error {

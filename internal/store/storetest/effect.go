@@ -185,39 +185,36 @@ func effectFence(t *testing.T, b *bundle) {
 }
 
 func lateEffect(t *testing.T, b *bundle) {
-	call := newCall()
-	write(t, b, insert(call))
-	row := begin(t, b, call, newEffect(call, "sha256:q"))
-	done := begin(t, b, call, newEffect(call, "sha256:other"))
-	done.State = store.EffectDone
-	updateEffect(t, b, call.Fence(), done)
-	late := func(row store.EffectRow) (found bool) {
-		t.Helper()
-		row.ResponseHash, row.At = "sha256:late", epoch.Add(time.Hour)
-		write(t, b, func(tx store.Tx) (err error) { found, err = tx.LateEffect(row); return err })
-		return found
-	}
-	for _, state := range []store.CallState{store.CallQueued, store.CallInProgress, store.CallRunning} {
-		if move(t, b, &call, state); late(row) {
-			t.Errorf("an answer was late in a call that is %s", state)
+	for _, state := range []store.CallState{store.CallQueued, store.CallInProgress, store.CallRunning, store.CallUnknown, store.CallFailed} {
+		call := newCall()
+		write(t, b, insert(call))
+		row := begin(t, b, call, newEffect(call, "sha256:q"))
+		done := begin(t, b, call, newEffect(call, "sha256:other"))
+		done.State = store.EffectDone
+		updateEffect(t, b, call.Fence(), done)
+		late := func(row store.EffectRow) (found bool) {
+			t.Helper()
+			row.ResponseHash, row.At = "sha256:late", epoch.Add(time.Hour)
+			write(t, b, func(tx store.Tx) (err error) { found, err = tx.LateEffect(row); return err })
+			return found
 		}
-	}
-	checkEffects(t, b, call, row, done)
-
-	move(t, b, &call, store.CallUnknown)
-	other, none := row, row
-	other.Tenant = "u"
-	none.N = 9
-	for _, row := range []store.EffectRow{done, other, none} {
-		if late(row) {
-			t.Errorf("an answer was late for %+v", row)
+		move(t, b, &call, state)
+		other, none, newer := row, row, row
+		other.Tenant = "u"
+		none.N = 9
+		newer.Attempt++ // one that another attempt has begun again is that one's to answer
+		for _, row := range []store.EffectRow{done, other, none, newer} {
+			if late(row) {
+				t.Errorf("%s: an answer was late for %+v", state, row)
+			}
 		}
+		checkEffects(t, b, call, row, done)
+		if !late(row) || late(row) {
+			t.Errorf("%s: an answer after the end of its attempt is kept once", state)
+		}
+		row.State, row.ResponseHash, row.At = store.EffectLate, "sha256:late", epoch.Add(time.Hour)
+		checkEffects(t, b, call, row, done)
 	}
-	if !late(row) || late(row) {
-		t.Error("an answer after the end is kept once")
-	}
-	row.State, row.ResponseHash, row.At = store.EffectLate, "sha256:late", epoch.Add(time.Hour)
-	checkEffects(t, b, call, row, done)
 }
 
 // move brings a call into another state.
