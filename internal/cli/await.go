@@ -69,7 +69,7 @@ func (c *command) await(ctx context.Context, a *app.App, id string, limit time.D
 			continue
 		case due(row):
 			// Whatever comes of it, the row tells; but not what keeps it from being tried.
-			if err := c.attend(ctx, a, row); plugin.CodeOf(err) == plugin.CodeInternal && ctx.Err() == nil {
+			if err := c.bring(ctx, a, row); plugin.CodeOf(err) == plugin.CodeInternal && ctx.Err() == nil {
 				if now, _ := a.Ledger.Call(ctx, row.Tenant, id); now == nil || !now.State.Ended() {
 					return standing(row), err
 				}
@@ -95,6 +95,16 @@ func (c *command) await(ctx context.Context, a *app.App, id string, limit time.D
 			asks = nil
 		}
 	}
+}
+
+// bring is attend for one who waits and may hang up: what it begins here, it brings
+// to its end.
+func (c *command) bring(ctx context.Context, a *app.App, row *store.CallRow) error {
+	stop := context.AfterFunc(ctx, func() {
+		c.aside("call %s runs in this command, which brings it to its end; Ctrl-C again does not wait for that", row.ID)
+	})
+	defer stop()
+	return c.attend(context.WithoutCancel(ctx), a, row)
 }
 
 // due reports whether somebody may go on with a call, or ask how it ended.
