@@ -188,9 +188,13 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, err
 	}
 	a.reserve = reserve
+	mover, able := st.(anchorMover)
 	st = store.Authorised(scrubber.Guard(st, a.Home), a.Home)
 	a.Store = st
 	a.opened("store", st.Close)
+	if able && o.Standby {
+		a.opened("anchors", moveAnchors(mover, log))
+	}
 	scratch, err := openScratch(a.dir("scratch"), func() bool { return a.Config.Database == "" && onlyHost(a.Home) })
 	if err != nil {
 		return nil, &SetupError{err}

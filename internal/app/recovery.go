@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/store"
@@ -187,3 +189,33 @@ func (a *App) ConfirmRecovery(ctx context.Context, by plugin.Principal, reason s
 }
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+// An anchorMover is a store that notes outside of itself where its chains end.
+type anchorMover interface {
+	MoveAnchors(ctx context.Context) error
+}
+
+// anchorEvery is how often a host that stays moves its anchors.
+const anchorEvery = 15 * time.Second
+
+// moveAnchors moves the anchors now and then until the function is called, so that
+// an older copy of the database is noticed also where this host is killed.
+func moveAnchors(st anchorMover, log *slog.Logger) (stop func() error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		tick := time.NewTicker(anchorEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if err := st.MoveAnchors(ctx); err != nil && ctx.Err() == nil {
+				log.Warn("the anchor of the ledger was not moved", "cause", err.Error())
+			}
+		}
+	})
+	return func() error { cancel(); done.Wait(); return nil }
+}

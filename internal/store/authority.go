@@ -194,6 +194,14 @@ type authorised struct {
 	dir string
 }
 
+// Held says what a store with a lease says of it.
+func (s *authorised) Held() error {
+	if st, leased := s.Store.(interface{ Held() error }); leased {
+		return st.Held()
+	}
+	return nil
+}
+
 // Snapshot implements [Store].
 func (s *authorised) Snapshot(ctx context.Context, fn func(Reader) error) error {
 	return s.Store.Snapshot(ctx, func(r Reader) error { return fn(&authorisedReader{r, s.dir}) })

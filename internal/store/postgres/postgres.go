@@ -155,6 +155,19 @@ func (s *Store) prepare(ctx context.Context, config *pgx.ConnConfig) (err error)
 	return s.known(ctx)
 }
 
+// MoveAnchors moves the anchors to where the chains end, where this process added
+// to one.
+func (s *Store) MoveAnchors(ctx context.Context) error {
+	if !s.Appended() {
+		return nil
+	}
+	key, err := store.ReadKey(s.home)
+	if err != nil {
+		return err
+	}
+	return store.MoveAnchors(ctx, s, s.home, key)
+}
+
 // Held returns nil while this process may act on what it claimed, and
 // [store.ErrLapsed] from some seconds before others may take it for dead. Ask
 // it before an effect that cannot be taken back.

@@ -103,7 +103,11 @@ func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 			}
 		}
 	}
-	if err := s.prepare(ctx, e); err != nil {
+	err = s.prepare(ctx, e)
+	if err == nil && !opts.ReadOnly {
+		e.Same, err = sameFile(path)
+	}
+	if err != nil {
 		err = errors.Join(err, read.Close())
 		if e.Write != nil {
 			err = errors.Join(err, e.Write.Close())
@@ -112,6 +116,38 @@ func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 	}
 	s.Store = sqlstore.New(e)
 	return s, nil
+}
+
+// sameFile returns a function that says whether the file of that name is still the
+// one that it is now.
+func sameFile(path string) (func() error, error) {
+	opened, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		now, err := os.Stat(path)
+		if err != nil {
+			return fmt.Errorf("%s was opened, and is gone: %w", path, err)
+		}
+		if !os.SameFile(opened, now) {
+			return fmt.Errorf("%s is another file than the one that was opened: it was replaced while this host ran", path)
+		}
+		return nil
+	}, nil
+}
+
+// MoveAnchors moves the anchor to where the chain ends, where this process added
+// to it.
+func (s *Store) MoveAnchors(ctx context.Context) error {
+	if !s.Appended() {
+		return nil
+	}
+	key, err := store.ReadKey(s.dir)
+	if err != nil {
+		return err
+	}
+	return store.MoveAnchors(ctx, s, s.dir, key)
 }
 
 // dsn names the database as the driver wants it.

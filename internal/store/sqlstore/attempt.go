@@ -76,6 +76,12 @@ func (c *committer) attempt(batch []*request) (bad int, fault Fault, err error) 
 func (c *committer) hold(tx *tx, register bool) (err error) {
 	e := c.writer.engine
 	if e.Server == nil {
+		tx.before = c.last // other processes may have gone on from there
+		if e.Same != nil {
+			if err := e.Same(); err != nil {
+				return fmt.Errorf("%w: %w", store.ErrTampered, err)
+			}
+		}
 		if register {
 			return tx.InsertNode(e.Node)
 		}

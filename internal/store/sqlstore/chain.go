@@ -51,8 +51,13 @@ func (t *tx) link() error {
 	}
 	head, found := t.before.Head, t.before.Head.Seq > 0
 	if t.writer.engine.Server == nil {
-		head.ID = t.chain
+		head = store.ChainRow{ID: t.chain}
 		if found, err = t.Row([]any{&head.Node, &head.Seq, &head.Head, &head.MAC, &head.Authority}, selectHead, head.ID); err != nil {
+			return err
+		}
+	}
+	if t.writer.engine.Server == nil && t.before.Head.Seq > 0 {
+		if err := t.reaches(head, found); err != nil {
 			return err
 		}
 	}
@@ -86,6 +91,24 @@ func (t *tx) link() error {
 		return fmt.Errorf("appending entries to chain %d: %w", head.ID, err)
 	}
 	return nil
+}
+
+// reaches refuses a head that does not come after the one that this process wrote
+// last: the file is an older copy, or another database, that was put in its place.
+func (t *tx) reaches(head store.ChainRow, found bool) error {
+	last := t.before.Head
+	switch {
+	case !found || head.Seq < last.Seq:
+		return fmt.Errorf("%w: this process wrote entry %d of chain %d, and now the chain ends at entry %d: the database is an older copy that was put in its place",
+			store.ErrTampered, last.Seq, last.ID, head.Seq)
+	case head.Seq == last.Seq && head.Head == last.Head:
+		return nil
+	}
+	e, err := t.Entry(context.Background(), last.ID, last.Seq)
+	if err == nil && (e == nil || e.Hash != last.Head) {
+		err = fmt.Errorf("%w: entry %d of chain %d is not the one that this process wrote: another database was put in its place", store.ErrTampered, last.Seq, last.ID)
+	}
+	return err
 }
 
 func (t *tx) insertEntries(head store.ChainRow) error {

@@ -24,6 +24,7 @@ type Engine struct {
 	Pinned    func(ctx context.Context, c *sql.Conn) error // checks the writing connection before its first use; nil checks nothing
 	Full      func(err error) bool                         // a failed statement for which the disk had no room; nil if that cannot be told
 	Room      func() bool                                  // gives up the reserve, and reports whether there was one; nil if there is none
+	Same      func() error                                 // nil while the file is the one that was opened; nil if there is none to look at
 	Fatal     func(err error) bool                         // a failed statement after which the disk cannot be trusted; nil if there are none
 
 	Chain int64                                 // the one this process appends to, where all share it

@@ -1,0 +1,59 @@
+package sqlite_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/sqlite"
+)
+
+// A host at work notices that its database was replaced under it, by an older copy
+// or by another file, and signs nothing over it.
+func TestAHostSignsNothingOverADatabaseThatWasPutBack(t *testing.T) {
+	t.Parallel()
+	for name, replace := range map[string]func(t *testing.T, path string){
+		"an older copy": nil,
+		"another file of the same content": func(t *testing.T, path string) {
+			raw, err := os.ReadFile(path)
+			if err == nil {
+				err = errors.Join(os.WriteFile(path+".copy", raw, 0o600), os.Rename(path+".copy", path))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
+		"no file": func(t *testing.T, path string) {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			st := open(t, dir)
+			write(t, st)
+			path := filepath.Join(dir, sqlite.File)
+			if replace == nil {
+				var seq int64
+				var head, mac, authority string
+				db := raw(t, dir)
+				if err := db.QueryRow("SELECT seq, head, mac, authority FROM chains WHERE id = 1").Scan(&seq, &head, &mac, &authority); err != nil {
+					t.Fatal(err)
+				}
+				write(t, st)
+				if _, err := db.Exec("DELETE FROM entries WHERE seq > ?; UPDATE chains SET seq = ?, head = ?, mac = ?, authority = ? WHERE id = 1", seq, seq, head, mac, authority); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				replace(t, path)
+			}
+			if err := st.Write(t.Context(), note); !errors.Is(err, store.ErrTampered) {
+				t.Errorf("what was written next ended with %v", err)
+			}
+		})
+	}
+}
