@@ -50,6 +50,11 @@ func (s *Store) migrate(ctx context.Context, e sqlstore.Engine) error {
 		return err
 	}
 	defer lock.Release()
+	if have > 0 {
+		if err := s.alone(path); err != nil {
+			return err
+		}
+	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
@@ -76,6 +81,24 @@ func (s *Store) migrate(ctx context.Context, e sqlstore.Engine) error {
 	}
 	// Last, so that an interrupted migration is taken up again.
 	_, err = e.Write.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", schema))
+	return err
+}
+
+// alone refuses to change the schema under a host that is at work: one of an earlier
+// release would go on as it knows the schema, and break the chain.
+func (s *Store) alone(path string) error {
+	locks, err := filepath.Glob(s.lockPath("*"))
+	for _, name := range locks {
+		lock, lockErr := store.TryLock(name)
+		switch {
+		case lockErr != nil:
+			err = errors.Join(err, lockErr)
+		case lock == nil:
+			return fmt.Errorf("%s is of an earlier release, and a host is at work on it: stop that one (as 'mortise serve'), and this one brings the database up to date", path)
+		default:
+			lock.Release()
+		}
+	}
 	return err
 }
 

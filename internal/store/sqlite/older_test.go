@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/store"
@@ -56,4 +57,30 @@ func TestAHostSignsNothingOverADatabaseThatWasPutBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The schema is not changed under a host that is at work.
+func TestNoHostIsMigratedUnder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	st := open(t, dir)
+	write(t, st)
+	if _, err := raw(t, dir).Exec("PRAGMA user_version = 11"); err != nil {
+		t.Fatal(err)
+	}
+	second, err := sqlite.Open(t.Context(), dir, sqlite.Options{})
+	if err == nil {
+		second.Close()
+		t.Fatal("the database was migrated under a host at work")
+	}
+	if !strings.Contains(err.Error(), "a host is at work on it") {
+		t.Error(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if second, err = sqlite.Open(t.Context(), dir, sqlite.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	second.Close()
 }
