@@ -16,7 +16,7 @@ go test -race -count=10 -run TestCallersAreNotCrossed ./internal/process
 echo "== 2,000 kills of a host in the middle of calls with effects, on both stores"
 MORTISE_CRASH_ROUNDS="${CRASHROUNDS:-1300}" go test -count=1 -timeout 3h -v -run 'Repeated|Finds|Disk' ./test/crash
 echo "== 1,000 cases of hostile plugins, and 200 kills of a host with their trees running"
-MORTISE_HOSTILE_CASES="${HOSTILECASES:-1000}" MORTISE_HOSTILE_KILLS="${HOSTILEKILLS:-200}" go test -count=1 -timeout 2h -v ./test/hostile
+MORTISE_HOSTILE_FLOODS=all MORTISE_HOSTILE_CASES="${HOSTILECASES:-1000}" MORTISE_HOSTILE_KILLS="${HOSTILEKILLS:-200}" go test -count=1 -timeout 2h -v ./test/hostile
 echo "== captures of 100 MB, beside tshark"
 MORTISE_PCAP_MB="${PCAPMB:-100}" go test -count=1 -timeout 30m -v -run 'Tshark|Bounds' ./cmd/pcapsum
 echo "== 200 cron expressions in 30 time zones, beside somebody who watches the clock"
