@@ -16,6 +16,7 @@ const Enabled = true
 // What the test wants, from the environment:
 //
 //	MORTISE_FAULT_AT=point:3       end at the third time the point is come by
+//	MORTISE_FAULT_HOW=close        by asking the process to end, in place of killing it
 //	MORTISE_FAULT_ERR=point:3      fail from the third time on that the point is come by
 //	MORTISE_FAULT_LOG=file         and write the point's name there before
 //	MORTISE_FAULT_LIFT=name,name   without these guards
@@ -52,6 +53,10 @@ func At(point string) {
 	if f, err := os.OpenFile(log, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600); err == nil {
 		_, _ = f.WriteString(point + "\n")
 		f.Close()
+	}
+	if os.Getenv("MORTISE_FAULT_HOW") == "close" {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
+		return
 	}
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // the signal is on its way

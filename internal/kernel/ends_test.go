@@ -44,6 +44,12 @@ func TestClaimedCallsEndAsTheTableSays(t *testing.T) {
 			if strings.Contains(cells[0], "not answered") && code == plugin.CodeCancelled && strings.Contains(cells[1], "provider key") {
 				continue // one that was cancelled is not tried again: TestACallThatWasCancelledWhileItRanIsNotRunAgain
 			}
+			if own := strings.Contains(cells[0], "closed"); own != (code == plugin.CodeUnavailable) && (own || strings.Contains(cells[0], "not answered, and is `brokered`") && (cells[1] == "none" || cells[1] == "answered")) {
+				continue
+			}
+			if strings.Contains(cells[0], "lost its caller") && code != plugin.CodeCancelled {
+				continue
+			}
 			for i, waits := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s, %s, %s, waits %t", cells[0], cells[1], code, waits), func(t *testing.T) {
 					t.Parallel()
@@ -52,7 +58,7 @@ func TestClaimedCallsEndAsTheTableSays(t *testing.T) {
 			}
 		}
 	}
-	if rows != 10 {
+	if rows != 13 {
 		t.Errorf("the table has %d rows", rows)
 	}
 }
@@ -74,6 +80,8 @@ func checkEnd(t *testing.T, attempt, effects string, code plugin.Code, waits boo
 		switch failure := plugin.Errorf(code, "it ended so"); {
 		case strings.HasPrefix(attempt, "reached no plugin"):
 			return plugin.Result{}, said{failure, false}
+		case strings.HasPrefix(attempt, "lost its caller"):
+			return plugin.Result{}, said{context.Canceled, true}
 		case strings.HasPrefix(attempt, "was answered"):
 			return plugin.Result{}, plugin.Errorf(plugin.CodePluginError, "its own error")
 		default:

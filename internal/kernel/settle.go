@@ -27,7 +27,7 @@ const maxUnbegun = 20
 // settle ends the attempt of a claimed call.
 func (r *request) settle(ctx context.Context, res *plugin.Result, failure *plugin.Error, now time.Time) (goesOn bool, err error) {
 	o := ledger.Outcome{State: r.fate(res, failure), Result: res, Err: failure}
-	o.Free = o.State == store.CallFailed && r.nothing()
+	o.Free = o.State == store.CallFailed && (r.nothing() || r.stopped(failure) && r.untouched())
 	r.record.Status = ledger.Status(o.State)
 	rec := r.record
 	switch o.State {
@@ -88,6 +88,8 @@ func (r *request) fate(res *plugin.Result, failure *plugin.Error) store.CallStat
 	switch {
 	case r.journal.Diverged(), open > repeatable:
 		return store.CallUnknown
+	case r.stopped(failure) && r.lease.Journalled() && again && (r.resumed || open+r.journal.Done() > 0 && failure.Code != plugin.CodeCancelled):
+		return store.CallQueued // a host that closes gives up no more than one that is killed
 	case r.journal.Starved() && (open > 0 || r.journal.Done() > 0): // it was stopped half way by the host
 		if again && r.lease.Journalled() && failure.Code != plugin.CodeCancelled {
 			return store.CallQueued
@@ -106,6 +108,22 @@ func (r *request) fate(res *plugin.Result, failure *plugin.Error) store.CallStat
 		return store.CallFailed
 	}
 	return store.CallUnknown
+}
+
+// stopped reports whether the call was cut off for what is no reason of its own:
+// its host closed, or its caller hung up.
+func (r *request) stopped(failure *plugin.Error) bool {
+	return r.cut && failure != nil && (failure.Code == plugin.CodeUnavailable || errors.Is(failure.Err, context.Canceled))
+}
+
+// untouched reports whether all that a call does is in its journal, and that is
+// empty.
+func (r *request) untouched() bool {
+	if r.journal == nil || !r.lease.Journalled() {
+		return false
+	}
+	open, _ := r.journal.Unanswered()
+	return open == 0 && r.journal.Done() == 0 && !r.journal.Asked()
 }
 
 // nothing reports whether it is known that the call had no effect: no plugin had

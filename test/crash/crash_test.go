@@ -63,6 +63,26 @@ func TestNoEffectIsRepeatedOnSQLite(t *testing.T) {
 	judge(t, "SQLite", []*trial{campaign(newCampaign(t, "", ""), kills(), 0)})
 }
 
+// A host that is asked to end, at every named point of a call, answers no call with
+// what is not so: what had its effect is not called failed, and under the key of
+// what had none the call is made by the next host.
+func TestAHostThatClosesRepeatsAndBurnsNothing(t *testing.T) {
+	t.Parallel()
+	c := newCampaign(t, "", "")
+	c.closes = true
+	for round := 0; round < kills()/3 && len(c.faults) == 0; round++ {
+		p := points[round%len(points)]
+		c.round(round, p.name, 1+rand.IntN(p.times))
+	}
+	t.Log(c.table("SQLite, closed"))
+	for _, fault := range c.faults {
+		t.Error(fault)
+	}
+	if c.killed() == 0 {
+		t.Error("no host was closed")
+	}
+}
+
 // A silent node is taken for dead after two seconds here, so that a round is
 // mostly waiting: several campaigns go on beside each other.
 func TestNoEffectIsRepeatedOnPostgreSQL(t *testing.T) {
@@ -152,6 +172,7 @@ func judge(t *testing.T, name string, trials []*trial) {
 type trial struct {
 	t                    *testing.T
 	home, database, lift string
+	closes               bool   // hosts are asked to end, and not killed
 	receiver             string // address
 	calls                int    // made so far
 
@@ -286,7 +307,7 @@ func (c *trial) round(round int, point string, times int) {
 // run runs a host with these calls and returns what it answered.
 func (c *trial) run(lines []line, point string, times int) (answers []answer, killed bool, err error) {
 	cmd := exec.Command(host(c.t), "calls", c.home, c.database)
-	cmd.Env = append(os.Environ(), fmt.Sprintf("MORTISE_FAULT_AT=%s:%d", point, times), "MORTISE_FAULT_LIFT="+c.lift, "MORTISE_HOME=", "MORTISE_CONFIG=", "MORTISE_DATABASE=")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("MORTISE_FAULT_AT=%s:%d", point, times), "MORTISE_FAULT_LIFT="+c.lift, "MORTISE_FAULT_HOW="+map[bool]string{true: "close"}[c.closes], "MORTISE_HOME=", "MORTISE_CONFIG=", "MORTISE_DATABASE=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
@@ -333,7 +354,7 @@ func (c *trial) run(lines []line, point string, times int) (answers []answer, ki
 	if err != nil {
 		return nil, false, fmt.Errorf("%w: %s", err, errs.String())
 	}
-	return answers, false, nil
+	return answers, c.closes && strings.Contains(errs.String(), "host: closing"), nil
 }
 
 // check holds what the hosts said against what the receiver counted.

@@ -91,7 +91,7 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 	s.read.SetMaxOpenConns(max(4, runtime.NumCPU()))
 	s.read.SetMaxIdleConns(max(4, runtime.NumCPU()))
 	e := sqlstore.Engine{
-		Read: s.read, Rebind: rebind, Keep: " FOR UPDATE", Caches: true, Isolation: sql.LevelRepeatableRead, Newest: "at DESC, chain DESC, seq DESC", Text: textIndex,
+		Read: s.read, Rebind: rebind, Keep: " FOR UPDATE", Caches: true, Isolation: sql.LevelRepeatableRead, Newest: "at DESC, chain DESC, seq DESC", Text: textIndex, Triggers: triggers,
 	}
 	if !opts.ReadOnly {
 		id, err := uuid.NewV7()
@@ -167,6 +167,11 @@ func (s *Store) MoveAnchors(ctx context.Context) error {
 	}
 	return store.MoveAnchors(ctx, s, s.home, key)
 }
+
+// triggers are what runs by itself when a row of this schema is written.
+const triggers = `(SELECT t.tgname AS name FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+	WHERE NOT t.tgisinternal AND c.relnamespace = current_schema()::regnamespace
+	UNION ALL SELECT rulename FROM pg_rules WHERE schemaname = current_schema()) triggers`
 
 // Held returns nil while this process may act on what it claimed, and
 // [store.ErrLapsed] from some seconds before others may take it for dead. Ask

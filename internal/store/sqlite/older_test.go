@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
@@ -83,4 +84,42 @@ func TestNoHostIsMigratedUnder(t *testing.T) {
 		t.Fatal(err)
 	}
 	second.Close()
+}
+
+// A trigger would write rows that the host signs with its own: a database with one
+// is not written to where that decides authority, and not verified.
+func TestATriggerIsNotSignedOver(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	st := open(t, dir)
+	write(t, st)
+	db := raw(t, dir)
+	put := func() error {
+		return st.Write(t.Context(), func(tx store.Tx) error {
+			if err := tx.PutPolicy(store.PolicyRow{Tenant: "t", Name: "house", Text: "x", By: "me", At: time.Now()}); err != nil {
+				return err
+			}
+			return note(tx)
+		})
+	}
+	for _, sql := range []string{
+		"CREATE TRIGGER evil AFTER INSERT ON policies WHEN new.name <> 'x' BEGIN INSERT INTO policies SELECT tenant, 'x', text, put_by, put_at FROM policies; END",
+		"CREATE TRIGGER evil AFTER INSERT ON entries BEGIN DELETE FROM policies; END",
+	} {
+		if _, err := db.Exec(sql); err != nil {
+			t.Fatal(err)
+		}
+		if err := put(); !errors.Is(err, store.ErrTampered) || !strings.Contains(err.Error(), "evil") {
+			t.Errorf("%s: a policy was put: %v", sql, err)
+		}
+		if _, err := st.AuthorityHash(t.Context(), "policies"); !errors.Is(err, store.ErrTampered) {
+			t.Errorf("%s: the rows were looked at: %v", sql, err)
+		}
+		if _, err := db.Exec("DROP TRIGGER evil"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := put(); err != nil {
+		t.Error(err)
+	}
 }

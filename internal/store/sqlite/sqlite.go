@@ -78,7 +78,7 @@ func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 	read.SetMaxIdleConns(max(4, runtime.NumCPU()))
 
 	s := &Store{dir: dir}
-	e := sqlstore.Engine{Read: read, Newest: "chain DESC, seq DESC", Chain: chain, Text: textIndex}
+	e := sqlstore.Engine{Read: read, Triggers: "sqlite_schema WHERE type = 'trigger'", Newest: "chain DESC, seq DESC", Chain: chain, Text: textIndex}
 	if !opts.ReadOnly {
 		e.Write, err = sql.Open("sqlite", dsn(dir, "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"))
 		if err != nil {

@@ -11,8 +11,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
@@ -190,7 +192,20 @@ func run(home, database string, end bool) error {
 			fmt.Fprintln(os.Stderr, "host: working:", err)
 		}
 	})
-	calls(ctx, a, end)
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGTERM)
+	closed := make(chan error, 1)
+	go func() { // as a server does
+		<-asked
+		fmt.Fprintln(os.Stderr, "host: closing")
+		cancel() // the work, and not the calls that others made
+		working.Wait()
+		closed <- a.Close()
+	}()
+	calls(context.Background(), a, end)
+	if ctx.Err() != nil {
+		return <-closed
+	}
 	if end {
 		if err := settled(ctx, a); err != nil {
 			return err
