@@ -89,7 +89,7 @@ func (s *setting) put(above, path []string, value any) error {
 // open makes s an object, unless it is something else.
 func (s *setting) open(at []string) error {
 	if s.value != nil {
-		return fmt.Errorf("%s is %v by another --set, which is not an object", strings.Join(at, "."), s.value)
+		return fmt.Errorf("%s is not an object: another --set makes it %v", strings.Join(at, "."), s.value)
 	}
 	if s.members == nil {
 		s.members = map[string]*setting{}
