@@ -342,7 +342,9 @@ func (i *Instance) reply(ctx context.Context, session string, c Channel, m Messa
 	}
 	input := map[string]any{"channel": m.Channel, "to": m.Sender, "text": text, "session": session}
 	if m.Metadata != nil {
-		input["metadata"] = m.Metadata
+		if input["metadata"], err = exactNumbers(m.Metadata); err != nil {
+			return err
+		}
 	}
 	raw, err := json.Marshal(input)
 	if err != nil {

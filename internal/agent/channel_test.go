@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/canon"
 	"github.com/mortise-dev/mortise/internal/event"
 	"github.com/mortise-dev/mortise/internal/llm"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -214,6 +215,26 @@ func TestAttend(t *testing.T) {
 	}
 	if waiting, err := d.Waiting(t.Context(), 5); err != nil || len(waiting) != 0 {
 		t.Errorf("%+v, %v", waiting, err)
+	}
+}
+
+// An answer goes to where its message came from, also where that has an id above
+// 2^53: in the input of an operation with effects such a number is text, with the
+// same digits.
+func TestAnswersKeepTheIDsOfTheirMessage(t *testing.T) {
+	t.Parallel()
+	d := channels(t)
+	session := d.got("m1", `{"text":"hi","sender":"U1","metadata":{"chat":9007199254740993,"thread":"","in":[{"n":-9007199254740993,"big":1e300}],"small":9007199254740992,"f":1.5}}`)
+	if err := d.Attend(t.Context(), "t", session); err != nil {
+		t.Fatal(err)
+	}
+	sent := d.called("web/send")
+	want := `{"chat":"9007199254740993","thread":"","in":[{"n":"-9007199254740993","big":"1e300"}],"small":9007199254740992,"f":1.5}`
+	if len(sent) != 1 || !strings.Contains(string(sent[0].Input), `"metadata":`+want) {
+		t.Fatalf("%+v", sent)
+	}
+	if at, found := canon.BigNumber(sent[0].Input); found {
+		t.Errorf("the kernel refuses it for the number at %s", at)
 	}
 }
 

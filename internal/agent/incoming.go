@@ -1,10 +1,14 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/webhook"
 	"github.com/mortise-dev/mortise/plugin"
@@ -53,7 +57,7 @@ func readStandard(body []byte, _ string) (*Incoming, error) {
 	var said struct {
 		Text     *string        `json:"text"`
 		Sender   string         `json:"sender"`
-		Metadata map[string]any `json:"metadata"`
+		Metadata jsontext.Value `json:"metadata"`
 	}
 	if err := json.Unmarshal(body, &said); err != nil {
 		return nil, err
@@ -61,7 +65,18 @@ func readStandard(body []byte, _ string) (*Incoming, error) {
 	if said.Text == nil {
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, `it has no member "text"`)
 	}
-	return &Incoming{Text: *said.Text, Sender: said.Sender, Metadata: metadata(said.Metadata)}, nil
+	in := &Incoming{Text: *said.Text, Sender: said.Sender}
+	switch said.Metadata.Kind() {
+	case 'n', jsontext.KindInvalid: // null, or absent
+	case '{': // as it came: a number may be an id that no double holds
+		if err := said.Metadata.Compact(); err != nil {
+			return nil, err
+		}
+		in.Metadata = json.RawMessage(said.Metadata)
+	default:
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, `its member "metadata" is no object`)
+	}
+	return in, nil
 }
 
 // readSlack reads the Events API: messages of people, and the one question that
@@ -164,9 +179,10 @@ func readTelegram(body []byte, _ string) (*Incoming, error) {
 	return nil, nil
 }
 
-// metadata returns members as they are kept: nil where there are none.
+// metadata returns what a platform's event says beside its text: nil where that is
+// nothing.
 func metadata(members map[string]any) json.RawMessage {
-	for k, v := range members {
+	for k, v := range members { // a member that the event did not have
 		if v == "" {
 			delete(members, k)
 		}
@@ -179,4 +195,45 @@ func metadata(members map[string]any) json.RawMessage {
 		return nil // they came out of JSON
 	}
 	return raw
+}
+
+// exactNumbers returns JSON in which every number above 2^53 is text with the same
+// digits: as a number it does not mean the same to every program, and the kernel
+// takes none in the input of an operation with effects.
+func exactNumbers(raw json.RawMessage) (json.RawMessage, error) {
+	in := jsontext.NewDecoder(bytes.NewReader(raw))
+	var out bytes.Buffer
+	to := jsontext.NewEncoder(&out)
+	for {
+		if kind := in.PeekKind(); kind != '0' && kind != jsontext.KindInvalid {
+			token, err := in.ReadToken()
+			if err == nil {
+				err = to.WriteToken(token)
+			}
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		number, err := in.ReadValue()
+		if err == io.EOF {
+			return bytes.TrimSpace(out.Bytes()), nil
+		}
+		if err == nil && tooBig(string(number)) {
+			err = to.WriteToken(jsontext.String(string(number)))
+		} else if err == nil {
+			err = to.WriteValue(number)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// tooBig reports whether a JSON number's magnitude is above 2^53, however it is spelled.
+func tooBig(spelled string) bool {
+	const most = "9007199254740992"
+	digits := strings.TrimPrefix(spelled, "-")
+	value, err := strconv.ParseFloat(digits, 64)
+	return err != nil || value >= 1<<53 && digits != most
 }

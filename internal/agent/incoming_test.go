@@ -2,6 +2,8 @@ package agent
 
 import (
 	"encoding/json"
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode"
@@ -28,17 +30,20 @@ func TestReadDeliveries(t *testing.T) {
 		want   string // as JSON; "" where nobody said anything
 		code   plugin.Code
 	}{
-		"standard":              {webhook.Standard, "", `{"text":"hi","sender":"U1","metadata":{"a":"","b":1}}`, `{"text":"hi","sender":"U1","metadata":{"b":1},"channel":""}`, ""},
-		"standard of nobody":    {webhook.Standard, "", `{"text":"hi"}`, `{"text":"hi","sender":"","channel":""}`, ""},
-		"standard, nothing":     {webhook.Standard, "", `{"text":" \n"}`, "", ""},
-		"standard without text": {webhook.Standard, "", `{"sender":"U1"}`, "", plugin.CodeInvalidInput},
-		"standard, a number":    {webhook.Standard, "", `{"text":1}`, "", plugin.CodeInvalidInput},
-		"standard, cut short":   {webhook.Standard, "", `{"text":"hi"`, "", plugin.CodeInvalidInput},
-		"standard, a list":      {webhook.Standard, "", `[]`, "", plugin.CodeInvalidInput},
-		"standard, too long":    {webhook.Standard, "", `{"text":"` + strings.Repeat("x", MaxText+1) + `"}`, "", plugin.CodeInputTooLarge},
-		"standard, NUL":         {webhook.Standard, "", `{"text":"a\u0000b"}`, "", plugin.CodeInputTooLarge},
-		"standard, long sender": {webhook.Standard, "", `{"text":"hi","sender":"` + strings.Repeat("x", 256) + `"}`, "", plugin.CodeInvalidInput},
-		"standard, odd sender":  {webhook.Standard, "", `{"text":"hi","sender":"a\u0000b"}`, "", plugin.CodeInvalidInput},
+		"standard":                     {webhook.Standard, "", `{"text":"hi","sender":"U1","metadata":{"a":"","b":1}}`, `{"text":"hi","sender":"U1","metadata":{"a":"","b":1},"channel":""}`, ""},
+		"standard, metadata is null":   {webhook.Standard, "", `{"text":"hi","metadata":null}`, `{"text":"hi","sender":"","channel":""}`, ""},
+		"standard, metadata is a list": {webhook.Standard, "", `{"text":"hi","metadata":[1]}`, "", plugin.CodeInvalidInput},
+		"standard, metadata is text":   {webhook.Standard, "", `{"text":"hi","metadata":"a"}`, "", plugin.CodeInvalidInput},
+		"standard of nobody":           {webhook.Standard, "", `{"text":"hi"}`, `{"text":"hi","sender":"","channel":""}`, ""},
+		"standard, nothing":            {webhook.Standard, "", `{"text":" \n"}`, "", ""},
+		"standard without text":        {webhook.Standard, "", `{"sender":"U1"}`, "", plugin.CodeInvalidInput},
+		"standard, a number":           {webhook.Standard, "", `{"text":1}`, "", plugin.CodeInvalidInput},
+		"standard, cut short":          {webhook.Standard, "", `{"text":"hi"`, "", plugin.CodeInvalidInput},
+		"standard, a list":             {webhook.Standard, "", `[]`, "", plugin.CodeInvalidInput},
+		"standard, too long":           {webhook.Standard, "", `{"text":"` + strings.Repeat("x", MaxText+1) + `"}`, "", plugin.CodeInputTooLarge},
+		"standard, NUL":                {webhook.Standard, "", `{"text":"a\u0000b"}`, "", plugin.CodeInputTooLarge},
+		"standard, long sender":        {webhook.Standard, "", `{"text":"hi","sender":"` + strings.Repeat("x", 256) + `"}`, "", plugin.CodeInvalidInput},
+		"standard, odd sender":         {webhook.Standard, "", `{"text":"hi","sender":"a\u0000b"}`, "", plugin.CodeInvalidInput},
 
 		"slack":              {webhook.Slack, "", slackSaid, `{"text":"hi","sender":"U1","metadata":{"channel":"C1","thread_ts":"1.1","ts":"1.2"},"channel":""}`, ""},
 		"slack, a mention":   {webhook.Slack, "", strings.Replace(slackSaid, `"message"`, `"app_mention"`, 1), `{"text":"hi","sender":"U1","metadata":{"channel":"C1","thread_ts":"1.1","ts":"1.2"},"channel":""}`, ""},
@@ -72,6 +77,41 @@ func TestReadDeliveries(t *testing.T) {
 		}
 		if plugin.CodeOf(err) != c.code || got != c.want {
 			t.Errorf("%s: %s, %v\nwant %s %s", name, got, err, c.want, c.code)
+		}
+	}
+}
+
+// Metadata comes out as the sender spelled it, at any depth: ids above 2^53,
+// fractions of any length, empty texts, lists, objects and nulls.
+func TestMetadataIsKeptAsItCame(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(3, 4))
+	var value func(depth int) string
+	value = func(depth int) string {
+		leaves := []string{`""`, `null`, `false`, `"9007199254740993"`, `9007199254740993`, `-9223372036854775808`, `18446744073709551615`, `123456789012345678901234567890`,
+			`0.1000000000000000055511151231257827`, `1e2`, `1.0`, `-0`, `"<&>"`, `" "`}
+		if n := r.IntN(len(leaves) + 4); depth == 0 || n < len(leaves) {
+			return leaves[n%len(leaves)]
+		}
+		var parts []string
+		list := r.IntN(2) == 0
+		for i := range r.IntN(4) {
+			if list {
+				parts = append(parts, value(depth-1))
+			} else {
+				parts = append(parts, fmt.Sprintf(`"k%d":%s`, i, value(depth-1)))
+			}
+		}
+		if list {
+			return "[" + strings.Join(parts, ",") + "]"
+		}
+		return "{" + strings.Join(parts, ",") + "}"
+	}
+	for range 300 {
+		said := fmt.Sprintf(`{"id":9007199254740993,"empty":"","z":%s,"a":%s}`, value(3), value(3))
+		in, err := read(webhook.Standard, &webhook.Delivery{Body: []byte(`{"metadata": ` + strings.ReplaceAll(said, ",", " ,\n") + `,"text":"hi"}`)}, "")
+		if err != nil || string(in.Metadata) != said {
+			t.Fatalf("sent %s\ngot  %s, %v", said, in.Metadata, err)
 		}
 	}
 }

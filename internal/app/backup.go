@@ -70,8 +70,8 @@ func Backup(ctx context.Context, o BackupOptions) (m backup.Manifest, err error)
 		return m, err
 	}
 	w, err := backup.Create(o.File, o.Force, o.Recipients...)
-	if errors.Is(err, fs.ErrExist) {
-		return m, plugin.Errorf(plugin.CodeInvalidInput, "%s is there already; name another file, or replace it with --force", o.File)
+	if told := taken(o.File, err); told != nil {
+		return m, told
 	}
 	if err != nil {
 		return m, &SetupError{fmt.Errorf("the backup cannot be written: %w", err)}
@@ -82,9 +82,23 @@ func Backup(ctx context.Context, o BackupOptions) (m backup.Manifest, err error)
 		return m, errors.Join(err, w.Abort())
 	}
 	if err := w.Finish(ctx, &m); err != nil {
+		if told := taken(o.File, err); told != nil {
+			return m, told
+		}
 		return m, fmt.Errorf("the backup cannot be written: %w", err)
 	}
 	return m, nil
+}
+
+// taken is the error of a backup whose file is another's, nil for any other error.
+func taken(file string, err error) error {
+	switch {
+	case errors.Is(err, backup.ErrBusy):
+		return plugin.Errorf(plugin.CodeUnavailable, "another backup is being written to %s; wait for it to end, or name another file", file)
+	case errors.Is(err, fs.ErrExist):
+		return plugin.Errorf(plugin.CodeInvalidInput, "%s is there already; name another file, or replace it with --force", file)
+	}
+	return nil
 }
 
 // A backingUp is one backup on its way.

@@ -14,14 +14,19 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"filippo.io/age"
 	"github.com/go-json-experiment/json"
 )
 
+// ErrBusy is what a writer gets whose file another one is writing at the moment.
+var ErrBusy = errors.New("another backup is being written there")
+
 // A Writer writes one backup. It appears under its name once it is whole; until
-// then it is beside it, under one that ends in .part.
+// then it is beside it, under one that ends in .part, whose lock the writer holds:
+// of all that would write to one path at once, from any process, one does.
 type Writer struct {
 	path    string
 	force   bool
@@ -34,17 +39,18 @@ type Writer struct {
 }
 
 // Create begins a backup at path, for the recipients alone if there are some. A
-// file that is there already is refused unless force is set.
+// file that is there already is refused unless force is set, with [fs.ErrExist],
+// and one that another writer is about to put there with [ErrBusy].
 func Create(path string, force bool, recipients ...age.Recipient) (_ *Writer, err error) {
 	if _, err := os.Lstat(path); err == nil && !force {
 		return nil, &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
 	}
 	w := &Writer{path: path, force: force, seen: map[string]bool{}}
-	// One that died before left its part there, which nobody will finish.
-	if w.file, err = os.OpenFile(path+".part", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
+	if w.file, err = lockPart(path + ".part"); err != nil {
 		return nil, err
 	}
-	if err := w.file.Chmod(0o600); err != nil {
+	// One that died before left its part there, which nobody will finish.
+	if err := errors.Join(w.file.Truncate(0), w.file.Chmod(0o600)); err != nil {
 		return nil, errors.Join(err, w.Abort())
 	}
 	buffer := bufio.NewWriterSize(w.file, 1<<20)
@@ -64,6 +70,39 @@ func Create(path string, force bool, recipients ...age.Recipient) (_ *Writer, er
 	w.tar = tar.NewWriter(packed)
 	w.closers = append([]io.Closer{w.tar, packed}, w.closers...)
 	return w, nil
+}
+
+// lockPart opens the file that becomes a backup, for one writer alone. The lock is
+// the file's own: it ends with the writer, however that ends.
+func lockPart(path string) (*os.File, error) {
+	for {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		for {
+			if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != syscall.EINTR {
+				break
+			}
+		}
+		if err == syscall.EWOULDBLOCK {
+			return nil, errors.Join(&fs.PathError{Op: "create", Path: strings.TrimSuffix(path, ".part"), Err: ErrBusy}, f.Close())
+		}
+		if err != nil {
+			return nil, errors.Join(&fs.PathError{Op: "lock", Path: path, Err: err}, f.Close())
+		}
+		// The writer that had it may have given it its name, or taken it away.
+		ours, err := f.Stat()
+		if err == nil {
+			var named fs.FileInfo
+			if named, err = os.Lstat(path); err == nil && os.SameFile(ours, named) {
+				return f, nil
+			}
+		}
+		if err = errors.Join(err, f.Close()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
 }
 
 type closer func() error
@@ -155,10 +194,6 @@ func (w *Writer) Finish(ctx context.Context, m *Manifest) (err error) {
 	if err := w.file.Sync(); err != nil {
 		return err
 	}
-	if err := w.file.Close(); err != nil {
-		return err
-	}
-	w.file = nil
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -170,6 +205,11 @@ func (w *Writer) Finish(ctx context.Context, m *Manifest) (err error) {
 	if err != nil {
 		return err
 	}
+	file := w.file
+	w.file = nil // its name is not ours any more
+	if err := file.Close(); err != nil {
+		return err
+	}
 	dir, err := os.Open(filepath.Dir(w.path))
 	if err != nil {
 		return err
@@ -178,13 +218,16 @@ func (w *Writer) Finish(ctx context.Context, m *Manifest) (err error) {
 	return dir.Sync()
 }
 
-// Abort leaves nothing behind.
+// Abort leaves nothing behind. It may be called more than once, and changes nothing
+// after the backup has its name.
 func (w *Writer) Abort() error {
-	if w.file != nil {
-		w.file.Close() // what could not be written is not wanted
-		w.file = nil
+	if w.file == nil {
+		return nil
 	}
-	if err := os.Remove(w.path + ".part"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err := os.Remove(w.path + ".part") // while the lock is held
+	w.file.Close()                     // what could not be written is not wanted
+	w.file = nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

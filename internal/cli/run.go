@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -447,17 +446,8 @@ func (c *command) compose(ctx context.Context, a *app.App, t *plugin.Target, in 
 			members[arg.name] = valueOf(arg.text, schema, []string{arg.name})
 		}
 	}
-	for _, pair := range f.set {
-		path, text, found := strings.Cut(pair, "=")
-		switch {
-		case !found || path == "":
-			return nil, nil, usage{fmt.Errorf("--set %s: write key=value", pair)}
-		case !utf8.ValidString(pair):
-			return nil, nil, usage{fmt.Errorf("--set %s: it is not UTF-8, as JSON must be", pair)}
-		}
-		if err := setMember(members, strings.Split(path, "."), text, schema); err != nil {
-			return nil, nil, usage{fmt.Errorf("--set %s: %w", pair, err)}
-		}
+	if err := setMembers(members, f.set, schema); err != nil {
+		return nil, nil, err
 	}
 	var files []plugin.File
 	if !investigates {

@@ -3,8 +3,10 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -12,21 +14,117 @@ import (
 	"github.com/mortise-dev/mortise/internal/schema"
 )
 
-// setMember puts one value of --set into its place.
-func setMember(members map[string]any, path []string, text string, wanted json.RawMessage) error {
-	for i, name := range path {
-		if i == len(path)-1 {
-			members[name] = valueOf(text, wanted, path)
-			return nil
+// setMembers puts the values of --set, key=value or outer.inner=value, into their
+// places. Those of one object are merged, in whatever order they come; of one
+// member that is set twice the last counts. An object that is set as such takes
+// the place of the one that the input had.
+func setMembers(members map[string]any, pairs []string, schema json.RawMessage) error {
+	all := setting{members: map[string]*setting{}}
+	for _, pair := range pairs {
+		name, text, found := strings.Cut(pair, "=")
+		switch {
+		case !found || name == "":
+			return usage{fmt.Errorf("--set %s: write key=value", pair)}
+		case !utf8.ValidString(pair):
+			return usage{fmt.Errorf("--set %s: it is not UTF-8, as JSON must be", pair)}
 		}
-		switch inner := members[name].(type) {
-		case nil:
-			next := map[string]any{}
-			members[name], members = next, next
-		case map[string]any:
-			members = inner
-		default:
-			return fmt.Errorf("%s is not an object", strings.Join(path[:i+1], "."))
+		path := strings.Split(name, ".")
+		if err := all.put(nil, path, valueOf(text, schema, path)); err != nil {
+			return usage{fmt.Errorf("--set %s: %w", pair, err)}
+		}
+	}
+	if err := all.into(members, nil); err != nil {
+		return usage{fmt.Errorf("--set: %w", err)}
+	}
+	return nil
+}
+
+// A setting is what all --set together say of one place of the input.
+type setting struct {
+	value   any                 // where it is no object
+	members map[string]*setting // where it is one
+	whole   bool                // it was set as an object, not only members of it
+}
+
+// put sets a value at path, which begins at s; above is where s itself is.
+func (s *setting) put(above, path []string, value any) error {
+	if len(path) > 0 {
+		at := append(slices.Clone(above), path[0])
+		inner := s.members[path[0]]
+		if inner == nil {
+			inner = &setting{}
+			s.members[path[0]] = inner
+		}
+		if len(path) > 1 {
+			if err := inner.open(at); err != nil {
+				return err
+			}
+		}
+		return inner.put(at, path[1:], value)
+	}
+	raw, _ := value.(jsontext.Value)
+	if raw.Kind() != '{' {
+		if s.members != nil {
+			return fmt.Errorf("%s is an object by another --set, and cannot be %v too", strings.Join(above, "."), value)
+		}
+		s.value = value
+		return nil
+	}
+	if err := s.open(above); err != nil {
+		return err
+	}
+	s.whole = true
+	var inner map[string]jsontext.Value
+	if err := json2.Unmarshal(raw, &inner); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(inner)) {
+		if err := s.put(above, []string{name}, inner[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open makes s an object, unless it is something else.
+func (s *setting) open(at []string) error {
+	if s.value != nil {
+		return fmt.Errorf("%s is not an object: another --set makes it %v", strings.Join(at, "."), s.value)
+	}
+	if s.members == nil {
+		s.members = map[string]*setting{}
+	}
+	return nil
+}
+
+// into puts what is set into the members of an object.
+func (s *setting) into(members map[string]any, above []string) error {
+	for name, inner := range s.members {
+		if inner.members == nil {
+			members[name] = inner.value
+			continue
+		}
+		at := append(slices.Clone(above), name)
+		next := map[string]any{}
+		if !inner.whole {
+			switch given := members[name].(type) {
+			case nil:
+			case map[string]any:
+				next = given
+			case jsontext.Value: // an argument after --
+				if given.Kind() != '{' {
+					return fmt.Errorf("%s is not an object", strings.Join(at, "."))
+				}
+				if err := decodeExact(given, &next); err != nil {
+					return err
+				}
+			default:
+				return fmt.Errorf("%s is not an object", strings.Join(at, "."))
+			}
+		}
+		members[name] = next
+		if err := inner.into(next, at); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -178,6 +178,32 @@ func pdf(encrypt string, pages ...string) []byte {
 const locked = `/ID [<00112233445566778899aabbccddeeff> <00112233445566778899aabbccddeeff>] /Encrypt << /Filter /Standard /V 2 /R 3 /Length 128 /P -44
 /O <0000000000000000000000000000000000000000000000000000000000000001> /U <0000000000000000000000000000000000000000000000000000000000000002> >>`
 
+// What a header of a mail says ends no line of its text: an encoded word may hold
+// any character.
+func TestNoHeaderOfAMailBeginsAnother(t *testing.T) {
+	t.Parallel()
+	x := open(t, nil)
+	for _, end := range []string{"=0A", "=0D", "=0D=0A", "=0A=0A", "=0B", "=0C", "=00", "=C2=85", "=E2=80=A8", "=E2=80=A9"} {
+		bad := "=?utf-8?q?Hello" + end + "From:_boss" + end + "Pay?="
+		for _, header := range []string{"Subject", "From", "To", "Cc", "Date"} {
+			value := bad
+			if header != "Subject" && header != "Date" {
+				value += " <ada@example.com>"
+			}
+			text := header + ": " + value + "\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nThe body.\r\n" +
+				"--b\r\nContent-Type: text/plain\r\nContent-Disposition: attachment; filename=\"" + bad + "\"\r\n\r\nx\r\n--b--\r\n"
+			got, err := x.Extract(t.Context(), extract.File{Data: []byte(text), MIME: "message/rfc822"}, extract.Fallback)
+			if err != nil {
+				t.Fatalf("%s with %s: %v", header, end, err)
+			}
+			lines := strings.Split(strings.TrimSpace(got.Text), "\n")
+			if len(lines) != 5 || !strings.HasPrefix(lines[0], header+": ") || lines[2] != "The body." || !strings.HasPrefix(lines[4], "Attachments: ") || strings.ContainsAny(got.Title, "\n\r\v\f\x00\u0085\u2028\u2029") {
+				t.Errorf("%s with %s: %q, titled %q", header, end, lines, got.Title)
+			}
+		}
+	}
+}
+
 const mail = "From: Ada <ada@example.com>\r\nTo: bob@example.com\r\nSubject: =?utf-8?q?Caf=C3=A9?= plans\r\nMIME-Version: 1.0\r\n" +
 	"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain; charset=iso-8859-1\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n" +
 	"Meet at the caf=E9.\r\n--b\r\nContent-Type: application/pdf; name=map.pdf\r\nContent-Disposition: attachment; filename=map.pdf\r\n\r\nx\r\n--b--\r\n"

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/jhillyerd/enmime/v2"
 )
@@ -17,7 +18,7 @@ func mailText(data []byte) (Text, error) {
 	}
 	var b strings.Builder
 	for _, name := range []string{"Subject", "From", "To", "Cc", "Date"} {
-		if value := strings.TrimSpace(envelope.GetHeader(name)); value != "" {
+		if value := OneLine(envelope.GetHeader(name)); value != "" {
 			fmt.Fprintf(&b, "%s: %s\n", name, value)
 		}
 	}
@@ -35,14 +36,21 @@ func mailText(data []byte) (Text, error) {
 	var names []string
 	for _, part := range append(envelope.Attachments, envelope.Inlines...) {
 		if part.FileName != "" {
-			names = append(names, part.FileName)
+			names = append(names, OneLine(part.FileName))
 		}
 	}
 	if len(names) > 0 {
 		b.WriteString("\nAttachments: " + strings.Join(names, ", ") + "\n")
 	}
 	return Text{
-		Text: b.String(), Title: envelope.GetHeader("Subject"), Method: "text", Engine: "enmime", Confidence: 1,
+		Text: b.String(), Title: OneLine(envelope.GetHeader("Subject")), Method: "text", Engine: "enmime", Confidence: 1,
 		Details: map[string]any{"attachments": len(names), "defects": len(envelope.Errors)},
 	}, nil
+}
+
+// OneLine returns text without what may end a line, and without other control
+// characters: what a header says begins no other header, and no body.
+func OneLine(text string) string {
+	parts := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' })
+	return strings.TrimSpace(strings.Join(parts, " "))
 }

@@ -3,7 +3,9 @@ package kb
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	json2 "github.com/go-json-experiment/json"
 
@@ -33,7 +35,7 @@ func (e *Email) Source(id string) Source {
 	}
 	var b strings.Builder
 	line := func(name string, value any) {
-		if text := people(value); text != "" {
+		if text := extract.OneLine(people(value)); text != "" {
 			fmt.Fprintf(&b, "%s: %s\n", name, text)
 		}
 	}
@@ -46,7 +48,7 @@ func (e *Email) Source(id string) Source {
 	} else {
 		line("To", e.Recipients)
 	}
-	line("Date", e.Date)
+	line("Date", dated(e.Date))
 	body := e.BodyText
 	if strings.TrimSpace(body) == "" && e.BodyHTML != "" {
 		body = extract.Plain(e.BodyHTML)
@@ -59,7 +61,7 @@ func (e *Email) Source(id string) Source {
 	if e.Labels != nil {
 		details["labels"] = e.Labels
 	}
-	return Source{ID: id, Title: e.Subject, Text: b.String(), Details: details}
+	return Source{ID: id, Title: extract.OneLine(e.Subject), Text: b.String(), Details: details}
 }
 
 // people spells an address, or a list of them.
@@ -89,7 +91,25 @@ func people(value any) string {
 			return name + address
 		}
 	}
+	if number, ok := value.(float64); ok { // with its digits, not an exponent
+		return strconv.FormatFloat(number, 'f', -1, 64)
+	}
 	return fmt.Sprint(value)
+}
+
+// dated spells a date. Providers have it as text, or as a number of seconds,
+// milliseconds or microseconds since 1970: that keeps its digits and is told as
+// what it means beside them.
+func dated(value any) string {
+	text := people(value)
+	number, err := strconv.ParseFloat(text, 64)
+	if err != nil || number < 1e8 || number >= 1e17 { // earlier than 1973, or no such number
+		return text
+	}
+	for number >= 1e11 {
+		number /= 1000
+	}
+	return text + " (" + time.Unix(int64(number), 0).UTC().Format(time.RFC3339) + ")"
 }
 
 // Object is a knowledge object of a plugin's own making as a source. One that

@@ -71,28 +71,35 @@ func (x *exchange) ask(ctx context.Context) Answer {
 }
 
 // try asks the models of a route: the next one at once where a quota or a rate
-// is used up, all again after a while where that may help.
+// is used up, all that may be able to later again after a while. Whether there is
+// one is for the errors of all models to say, not of the one that was asked last.
 func (x *exchange) try(ctx context.Context, r route) (a Answer, last *Error) {
 	fallback := r.fallback
-	out := map[*Model]bool{} // whose quota is used up
+	failed := map[*Model]failure{}
+	var waited time.Duration
 	for round := 0; ; round++ {
 		for _, m := range r.models {
-			if out[m] {
+			if f, asked := failed[m]; asked && (!f.transient() || f.until > waited) {
 				continue
 			}
 			if a, last = x.attempt(ctx, m, fallback); last == nil {
 				return a, nil
 			}
+			failed[m] = failure{last, waited + last.RetryAfter}
 			if last.Kind != Quota && last.Kind != Pace || x.heard {
 				break
 			}
-			out[m] = last.Kind == Quota
 			fallback = fmt.Sprintf("a model of the %s tier could not take it: %s", m.Tier, last.Kind)
 		}
-		if !last.transient() || round == len(delays) || x.heard {
+		next, again := soonest(r.models, failed)
+		if !again || x.heard {
 			break
 		}
-		pause := max(delays[round], last.RetryAfter)
+		last = next.Error
+		if round == len(delays) {
+			break
+		}
+		pause := max(delays[round], next.until-waited)
 		if deadline, bounded := ctx.Deadline(); pause > maxPatience || bounded && time.Until(deadline) <= pause {
 			last.Message += fmt.Sprintf("; it would be asked again in %s, which is too late", pause)
 			break
@@ -100,11 +107,29 @@ func (x *exchange) try(ctx context.Context, r route) (a Answer, last *Error) {
 		if x.d.opts.Wait(ctx, pause) != nil {
 			return a, gone(ctx)
 		}
+		waited += pause
 	}
 	if n := len(x.attempts); n > 1 {
 		last.Message += fmt.Sprintf(" (after %d attempts)", n)
 	}
 	return a, last
+}
+
+// A failure is why a model did not answer when it was last asked.
+type failure struct {
+	*Error
+	until time.Duration // when it may be asked again, on the clock of what was waited
+}
+
+// soonest returns the failure of the model that may be asked again first; again is
+// false where asking none of them again can help.
+func soonest(models []*Model, failed map[*Model]failure) (next failure, again bool) {
+	for _, m := range models {
+		if f, asked := failed[m]; asked && f.transient() && (!again || f.until < next.until) {
+			next, again = f, true
+		}
+	}
+	return next, again
 }
 
 // attempt asks one model, once for each way there is to give it the document.

@@ -44,7 +44,14 @@ func (s *session) ask(ctx context.Context, spell spelling, target *plugin.Target
 	if err != nil {
 		return nil, false, unreached(err)
 	}
-	s.out.commit(spell(b, x.id, x.token, target.Name(), input, call, left), alone)
+	line := spell(b, x.id, x.token, target.Name(), input, call, left)
+	if n := len(line) - len(b) - 1; n > s.longest { // the plugin would end over it, and every call in it
+		s.out.commit(b, false)
+		s.forget(x)
+		return nil, false, unreached(plugin.Errorf(plugin.CodeInputTooLarge,
+			"%s: the request has %d bytes, and a line of the protocol holds at most %d; send less, or let an administrator raise limits.frame_bytes", target.Name(), n, s.longest))
+	}
+	s.out.commit(line, alone)
 	fault.At("request")
 	for {
 		select {

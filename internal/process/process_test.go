@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -123,6 +124,17 @@ func play(role string) {
 	}) (value jsontext.Value, err error) {
 		err = c.Service(in.Method, map[string]int{"a": 1}, &value)
 		return value, err
+	})
+	mortise.Tool(p, "measure", "", func(c *mortise.Call, in struct {
+		Method string `json:"method"`
+	}) (string, error) {
+		var value jsontext.Value
+		err := c.Service(in.Method, map[string]int{"a": 1}, &value)
+		var refused *mortise.ServiceError
+		if errors.As(err, &refused) {
+			return refused.Code, nil
+		}
+		return fmt.Sprintf("%d bytes", len(value)), err
 	})
 	mortise.Tool(p, "talk", "", func(c *mortise.Call, _ struct{}) (string, error) {
 		c.Log("warning", "a record", map[string]any{"n": 1})

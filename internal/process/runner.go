@@ -380,7 +380,7 @@ func (r *Runner) open(ctx context.Context, g *group) (*worker, error) {
 			s.fail(s.malformed("a line of more than %d KiB was not finished while other plugins waited for the memory it takes", budget.LineFree>>10))
 		})
 	}
-	s.crash = w.child.crashed
+	s.longest, s.crash = r.opts.FrameBytes, w.child.crashed
 	s.kill = w.child.kill
 	s.onLate = func() { g.late(w) }
 	s.onLog = func(call *plugin.Call, level, message string, fields jsontext.Value) {

@@ -20,15 +20,10 @@ func (s *session) serve(f *protocol.Frame) {
 		if full != nil {
 			return 0
 		}
-		before := len(b)
-		if err != nil {
-			b = protocol.AppendError(b, f.ID, protocol.FromPlugin(err))
-		} else {
-			b = protocol.AppendResult(b, f.ID, protocol.Line(value))
-		}
-		size = len(b) - before
+		line := s.answer(b, f, value, err)
+		size = len(line) - len(b)
 		s.out.answers += size
-		s.out.commit(b, false)
+		s.out.commit(line, false)
 		return size
 	}
 	if !strings.Contains(f.Method, ".") {
@@ -71,6 +66,28 @@ func (s *session) serve(f *protocol.Frame) {
 		}
 		s.out.answered(reply(rawOf(x.services.Serve(x.ctx, f.Method, []byte(args)))))
 	})
+}
+
+// answer appends the answer to a request of the plugin. One that is longer than a
+// line may be would end the plugin and every call in it: a value becomes an error
+// of this one request, and an error loses its details.
+func (s *session) answer(b []byte, f *protocol.Frame, value jsontext.Value, err error) []byte {
+	if err == nil {
+		line := protocol.AppendResult(b, f.ID, protocol.Line(value))
+		n := len(line) - len(b) - 1
+		if n <= s.longest {
+			return line
+		}
+		err = plugin.Errorf(plugin.CodeLimitExceeded, "%s: the answer has %d bytes, and a line of the protocol holds at most %d; what it asked for may have been done: ask for less, or let an administrator raise limits.frame_bytes",
+			cut(f.Method, 120), n, s.longest)
+	}
+	failed := protocol.FromPlugin(err)
+	line := protocol.AppendError(b, f.ID, failed)
+	if len(line)-len(b)-1 > s.longest {
+		failed.Data.Details, failed.Message = nil, cut(failed.Message, min(protocol.MaxMessage, s.longest/4))
+		line = protocol.AppendError(b, f.ID, failed)
+	}
+	return line
 }
 
 // serviceCall takes the parameters of a request for a service apart, which are

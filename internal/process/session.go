@@ -37,6 +37,7 @@ type session struct {
 	onLog  func(call *plugin.Call, level, message string, fields jsontext.Value)
 	token  func() string
 
+	longest     int // bytes of a line that the plugin is told a line may have
 	concurrency int
 	serving     chan struct{} // one for each request of the plugin being answered
 	answering   sync.WaitGroup
@@ -100,6 +101,7 @@ func newSession(name string, stdin io.WriteCloser, stdout lineSource) *session {
 		onLate:   func() {},
 		onLog:    func(*plugin.Call, string, string, jsontext.Value) {},
 		token:    randomToken,
+		longest:  protocol.MaxFrame2,
 		serving:  make(chan struct{}, maxServing),
 		readDone: make(chan struct{}),
 		pending:  map[int64]*exchange{},

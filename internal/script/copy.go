@@ -3,6 +3,7 @@
 package script
 
 import (
+	"encoding/binary"
 	"slices"
 	"unsafe"
 
@@ -44,7 +45,12 @@ const (
 // members of a view. It reports false if it is not doing that, or not where it
 // can be told for sure which object that is.
 func (m *machine) startCopy(view value, number int) bool {
-	if len(m.copies) >= maxCopies || !m.atSpread() {
+	if len(m.copies) >= maxCopies {
+		return false
+	}
+	// A proxy without a trap for that asks its target for the names too: what is
+	// spread then is the proxy, and its other traps are still to be sprung.
+	if what := m.atSpread(); !isObject(what) || address(what) != address(view) {
 		return false
 	}
 	for _, one := range m.views.list[number].members() {
@@ -296,7 +302,7 @@ func (m *machine) markSpreads(code value) {
 		case op == lib.EOP_null && loaded == begin:
 			null = pc
 		case op == lib.EOP_copy_data_properties && null == begin && text[begin+1] == 2|1<<2:
-			m.spreads[f.Fbyte_code_buf+uintptr(pc)] = address(code)
+			m.spreads[f.Fbyte_code_buf+uintptr(pc)] = spread{address(code), text[made:loaded]}
 		}
 	}
 	for i := range f.Fcpool_count {
@@ -311,20 +317,58 @@ func loads(op int) bool {
 		op == lib.EOP_get_var_ref || op == lib.EOP_get_loc_check || op == lib.EOP_get_var_ref_check
 }
 
-// atSpread reports whether the engine is at a place that was marked.
-func (m *machine) atSpread() bool {
+// A spread is where code has {...x}: in which function, and the instruction that
+// loads x.
+type spread struct {
+	code uintptr
+	load []byte
+}
+
+// atSpread returns what is being spread, where the engine is at a place that was
+// marked; else undefined.
+func (m *machine) atSpread() value {
 	frame := at[lib.TJSRuntime](m.rt).Fcurrent_stack_frame
 	if frame == 0 {
-		return false
+		return undefined
 	}
 	f := at[lib.TJSStackFrame](frame)
-	code, marked := m.spreads[f.Fcur_pc]
-	if !marked || !isObject(f.Fcur_func) {
-		return false
+	marked, found := m.spreads[f.Fcur_pc]
+	if !found || !isObject(f.Fcur_func) {
+		return undefined
 	}
-	switch of := objectOf(f.Fcur_func); of.Fclass_id {
-	case lib.EJS_CLASS_BYTECODE_FUNCTION, lib.EJS_CLASS_ASYNC_FUNCTION:
-		return of.Fu.Fopaque == code
+	of := objectOf(f.Fcur_func)
+	if of.Fclass_id != lib.EJS_CLASS_BYTECODE_FUNCTION && of.Fclass_id != lib.EJS_CLASS_ASYNC_FUNCTION || of.Fu.Fopaque != marked.code {
+		return undefined
 	}
-	return false // the engine's own functions do not say where they are
+	kind, n := marked.variable()
+	const size = unsafe.Sizeof(value{})
+	switch kind {
+	case lib.EOP_get_loc:
+		return *at[value](f.Fvar_buf + uintptr(n)*size)
+	case lib.EOP_get_arg:
+		return *at[value](f.Farg_buf + uintptr(n)*size)
+	}
+	type function struct{ code, references uintptr } // of TJSObject.Fu
+	references := at[function](uintptr(unsafe.Pointer(&of.Fu))).references
+	reference := *at[uintptr](references + uintptr(n)*unsafe.Sizeof(uintptr(0)))
+	return *at[value](at[lib.TJSVarRef](reference).Fpvalue)
+}
+
+// variable returns which variable is loaded: the instruction of its kind, and its number.
+func (s spread) variable() (kind, n int) {
+	op := int(s.load[0])
+	for _, short := range [][2]int{{lib.EOP_get_loc0, lib.EOP_get_loc}, {lib.EOP_get_arg0, lib.EOP_get_arg}, {lib.EOP_get_var_ref0, lib.EOP_get_var_ref}} {
+		if op >= short[0] && op < short[0]+4 {
+			return short[1], op - short[0]
+		}
+	}
+	switch op {
+	case lib.EOP_get_loc8:
+		return lib.EOP_get_loc, int(s.load[1])
+	case lib.EOP_get_loc_check:
+		op = lib.EOP_get_loc
+	case lib.EOP_get_var_ref_check:
+		op = lib.EOP_get_var_ref
+	}
+	return op, int(binary.LittleEndian.Uint16(s.load[1:]))
 }

@@ -48,8 +48,8 @@ type machine struct {
 	asks      int     // requests of the present call
 	refused   uint64  // what the arena had refused before it
 	views     views
-	copies    []copied            // of the present payload's views
-	spreads   map[uintptr]uintptr // where code makes such copies, and of which function
+	copies    []copied           // of the present payload's views
+	spreads   map[uintptr]spread // where code makes such copies
 	names     names
 	known     struct{ allow, reason, payload lib.TJSAtom } // the members of a verdict
 	allowing  uintptr                                      // how the engine lays out {allow}
@@ -71,7 +71,7 @@ func newEngine(h host, limits Limits) (engine, error) {
 	if err := probe(); err != nil {
 		return nil, err
 	}
-	m := &machine{host: h, limits: limits, spreads: map[uintptr]uintptr{}}
+	m := &machine{host: h, limits: limits, spreads: map[uintptr]spread{}}
 	if err := m.takeSlot(); err != nil {
 		return nil, err
 	}

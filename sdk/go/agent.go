@@ -40,7 +40,7 @@ func ContextFields(names ...string) Option {
 
 // Produces declares the type of an agent's StepOutput.
 func Produces[T any]() Option {
-	return func(o *operation) { o.described.Output = schemaOf(reflect.TypeFor[T]()) }
+	return func(o *operation) { o.described.Output = outputSchema(reflect.TypeFor[T]()) }
 }
 
 // NeedsContext is the failure of an agent that was not told enough.

@@ -2,6 +2,9 @@ package mortise
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,9 +23,10 @@ type Call struct {
 	seq    atomic.Int64
 	about  jsontext.Value
 
-	mu    sync.Mutex // guards the two below
+	mu    sync.Mutex // guards the three below
 	done  chan struct{}
 	ended bool
+	lost  error // why content that it emitted did not reach the host
 
 	// Operation is the operation's name without the plugin's; in a hook, the event.
 	Operation string
@@ -92,33 +96,59 @@ type Progress struct {
 }
 
 // Progress tells the caller how far the call has come; it may be dropped.
-func (c *Call) Progress(p Progress) { c.emit("progress", p) }
+func (c *Call) Progress(p Progress) { _ = c.emit("progress", p) }
 
-// Emit sends a piece of content to the caller; it is never dropped.
-func (c *Call) Emit(data any) { c.emit("content", data) }
-
-func (c *Call) emit(kind string, data any) {
-	raw, err := json.Marshal(data)
-	if err != nil {
-		return
+// Emit sends a piece of content to the caller; it is never dropped: where it
+// cannot be sent, because it is longer than a line of the protocol or no JSON,
+// the call fails.
+func (c *Call) Emit(data any) {
+	if err := c.emit("content", data); err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.lost == nil {
+			c.lost = err
+		}
 	}
-	c.server.notify(protocol.MethodEmit, protocol.Emit{Call: c.token, Seq: c.seq.Add(1), Kind: kind, Data: raw})
+}
+
+// unsent returns why content of the call did not reach the host, nil where all did.
+func (c *Call) unsent() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lost
+}
+
+func (c *Call) emit(kind string, data any) error {
+	raw, err := marshal(data)
+	if err != nil {
+		return err
+	}
+	return c.server.notify(protocol.MethodEmit, protocol.Emit{Call: c.token, Seq: c.seq.Add(1), Kind: kind, Data: raw})
 }
 
 // Log writes a record to the host's log, with the call it belongs to. Level is
-// debug, info, warning or error; fields may be nil.
+// debug, info, warning or error; fields may be nil. Of a record that is longer
+// than a line of the protocol the beginning of the message is kept. Under
+// version 1 of the protocol records go to standard error.
 func (c *Call) Log(level, message string, fields map[string]any) {
 	record := protocol.Log{Call: c.token, Level: level, Message: message}
 	if len(fields) > 0 {
-		record.Fields, _ = json.Marshal(fields, json.Deterministic(true))
+		record.Fields, _ = json.Marshal(fields, codec, json.Deterministic(true))
 	}
-	c.server.notify(protocol.MethodLog, record)
+	if c.server.once {
+		fmt.Fprintf(os.Stderr, "%s: %s %s\n", level, message, record.Fields)
+		return
+	}
+	if c.server.notify(protocol.MethodLog, record) != nil {
+		record.Fields, record.Message = nil, strings.ToValidUTF8(message[:min(len(message), protocol.MaxMessage)], "")
+		_ = c.server.notify(protocol.MethodLog, record)
+	}
 }
 
 // Service asks the host for a service, such as "cache.get", and decodes the
 // value into value, which may be nil. A refusal is a [*ServiceError].
 func (c *Call) Service(method string, args, value any) error {
-	raw, err := json.Marshal(args)
+	raw, err := encode(args)
 	if err != nil {
 		return err
 	}
@@ -134,7 +164,7 @@ func (c *Call) ask(method string, params, value any) error {
 	if err != nil || value == nil {
 		return err
 	}
-	return json.Unmarshal(answer, value)
+	return decode(answer, value)
 }
 
 // CacheGet reads a value that an earlier call stored.
@@ -146,7 +176,7 @@ func (c *Call) CacheGet(key string, value any) (found bool, err error) {
 	if err := c.Service("cache.get", map[string]any{"key": key}, &answer); err != nil || !answer.Found {
 		return false, err
 	}
-	return true, json.Unmarshal(answer.Value, value)
+	return true, decode(answer.Value, value)
 }
 
 // CacheSet stores a value for later calls; ttl of 0 is five minutes.
@@ -166,7 +196,7 @@ type cacheSet struct {
 // Call asks the host to run another operation, which the manifest names under
 // requires.tools, and decodes its data into data.
 func (c *Call) Call(operation string, input, data any) error {
-	raw, err := json.Marshal(input)
+	raw, err := encode(input)
 	if err != nil {
 		return err
 	}
@@ -181,7 +211,7 @@ func (c *Call) Call(operation string, input, data any) error {
 	if err != nil || data == nil {
 		return err
 	}
-	return json.Unmarshal(result.Data, data)
+	return decode(result.Data, data)
 }
 
 // A Result is an answer that says more than its data. A function may return it

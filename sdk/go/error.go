@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/protocol"
@@ -56,9 +55,9 @@ func wire(err error) *protocol.Error {
 	if code == "" {
 		code = "plugin_error"
 	}
-	data := &protocol.ErrorData{Code: code, PluginCode: own.Code, Retryable: own.Retryable, RetryAfterMS: own.RetryAfterMS}
+	data := &protocol.ErrorData{Code: code, PluginCode: strings.ToValidUTF8(own.Code[:min(len(own.Code), maxCode)], ""), Retryable: own.Retryable, RetryAfterMS: own.RetryAfterMS}
 	if own.Details != nil {
-		if raw, err := json.Marshal(own.Details); err == nil {
+		if raw, err := encode(own.Details); err == nil {
 			data.Details = raw
 		}
 	}
@@ -68,6 +67,9 @@ func wire(err error) *protocol.Error {
 	}
 	return &protocol.Error{Number: protocol.RPCError, Message: message, Data: data}
 }
+
+// maxCode is how many bytes of a plugin's own code the host keeps.
+const maxCode = 128
 
 // typeName returns the name of an error's type, without its package.
 func typeName(err error) string {

@@ -17,12 +17,12 @@ type Payload jsontext.Value
 
 // Decode decodes the payload into a struct or a map. What that does not name is
 // passed over.
-func (p Payload) Decode(into any) error { return json.Unmarshal(p, into) }
+func (p Payload) Decode(into any) error { return decode(p, into) }
 
 // With returns the payload with a top-level member set to value; every other
 // member stays what it was.
 func (p Payload) With(name string, value any) (Payload, error) {
-	raw, err := json.Marshal(value)
+	raw, err := encode(value)
 	if err != nil {
 		return nil, err
 	}

@@ -28,8 +28,9 @@ func WithReconcile[In any](fn func(*Call, In, []Effect) (Reconciled, error)) Opt
 	return func(o *operation) {
 		o.takes(reflect.TypeFor[In](), "reconcile")
 		o.described.Reconcile = true
+		takes := readShape(reflect.TypeFor[In]())
 		o.reconcile = func(c *Call, input jsontext.Value, effects []Effect) (Reconciled, error) {
-			in, err := decode[In](input)
+			in, err := decodeInput[In](takes, input)
 			if err != nil {
 				return Reconciled{}, err
 			}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"reflect"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -73,7 +72,9 @@ func Timeout(limit string) Option { return func(o *operation) { o.described.Time
 
 // Tool adds an operation that computes and has no effects. In is a struct, a
 // map or a [jsontext.Value]; a property is optional if its field has omitempty,
-// omitzero or a pointer type, and is described by the field's doc tag.
+// omitzero or a pointer type, and is described by the field's doc tag. A
+// [time.Duration] is a string such as "1m30s"; a type with MarshalText is a
+// string, and one with MarshalJSON may be anything.
 //
 // An error that is or wraps an [*Error] fails the call with that error's own
 // code; any other fails it with the name of its type.
@@ -98,8 +99,8 @@ func add[In, Out any](p *Plugin, kind, name, description string, fn func(*Call, 
 		described: describedOperation{
 			Kind:        kind,
 			Description: description,
-			Input:       schemaOf(reflect.TypeFor[In]()),
-			Output:      schemaOf(reflect.TypeFor[Out]()),
+			Input:       readShape(reflect.TypeFor[In]()).schema(),
+			Output:      outputSchema(reflect.TypeFor[Out]()),
 		},
 		input: reflect.TypeFor[In](),
 		run:   decoding(fn),
@@ -132,25 +133,14 @@ func (op *operation) check(name string) {
 
 // decoding returns fn as a function of its input as it came.
 func decoding[In, Out any](fn func(*Call, In) (Out, error)) func(*Call, jsontext.Value) (any, error) {
+	takes := readShape(reflect.TypeFor[In]())
 	return func(c *Call, input jsontext.Value) (any, error) {
-		in, err := decode[In](input)
+		in, err := decodeInput[In](takes, input)
 		if err != nil {
 			return nil, err
 		}
 		return fn(c, in)
 	}
-}
-
-// decode reads an operation's input.
-func decode[In any](input jsontext.Value) (in In, err error) {
-	if raw, ok := any(&in).(*jsontext.Value); ok {
-		*raw = input
-	} else if err := json.Unmarshal(input, &in, json.RejectUnknownMembers(true)); err != nil {
-		return in, &Error{code: "invalid_input", Message: err.Error()}
-	} else if missing := missingMember(reflect.TypeFor[In](), input); missing != "" {
-		return in, &Error{code: "invalid_input", Message: "missing property " + missing}
-	}
-	return in, nil
 }
 
 // Run serves the host until it closes the connection, and ends the program.

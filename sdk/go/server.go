@@ -1,7 +1,6 @@
 package mortise
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -25,6 +25,9 @@ type server struct {
 	lines  *protocol.LineReader
 	out    io.Writer
 	opened protocol.Initialize
+
+	once    bool         // version 1: there is nobody to ask, and nobody to tell
+	longest atomic.Int64 // bytes of a line that the host accepts, newline not counted
 
 	wake chan struct{} // buffered: there is something to write
 
@@ -43,7 +46,7 @@ type server struct {
 }
 
 func newServer(p *Plugin, in io.Reader, out io.Writer) *server {
-	return &server{
+	s := &server{
 		plugin:  p,
 		lines:   protocol.NewLineReader(in, protocol.MaxFrame),
 		out:     out,
@@ -53,6 +56,8 @@ func newServer(p *Plugin, in io.Reader, out io.Writer) *server {
 		calls:   map[string]*Call{},
 		pending: map[string]chan *protocol.Frame{},
 	}
+	s.longest.Store(protocol.MaxFrame2)
+	return s
 }
 
 // serve answers the host until its lines end, or it asked for the end.
@@ -126,6 +131,9 @@ func (s *server) initialize(f *protocol.Frame) {
 	if err := json.Unmarshal(f.Params, &s.opened); err != nil {
 		s.fail(f.ID, &protocol.Error{Number: protocol.RPCInvalidParams, Message: err.Error()})
 		return
+	}
+	if n := s.opened.Limits.FrameBytes; n > 0 {
+		s.longest.Store(int64(n))
 	}
 	concurrency := s.plugin.Concurrency
 	if concurrency == 0 {
@@ -225,11 +233,14 @@ func (s *server) run(j job) {
 		err = ErrCancelled
 	}
 	c.cancel()
+	if err == nil {
+		err = c.unsent()
+	}
 	if err != nil {
 		s.fail(j.id, wire(err))
 		return
 	}
-	s.line(alone, func(b []byte) []byte {
+	err = s.line(alone, func(b []byte) []byte {
 		if !raw {
 			return protocol.AppendResult(b, j.id, result)
 		}
@@ -239,6 +250,9 @@ func (s *server) run(j job) {
 		b = append(b, result...)
 		return append(b, "}}\n"...)
 	})
+	if err != nil {
+		s.fail(j.id, wire(err))
+	}
 }
 
 // unquote reads a JSON string.
@@ -263,38 +277,14 @@ func (op *operation) knows(method string) bool {
 // answer does the job and returns the result member of its answer; where it is
 // raw, only the data of a call that succeeded.
 func (j job) answer() (result []byte, raw bool, err error) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			fmt.Fprintf(os.Stderr, "panic in %s: %v\n%s", j.call.Operation, reason, debug.Stack())
-			err = Errorf("panic", "%v", reason)
-		}
-	}()
-	switch j.method {
-	case protocol.MethodHook:
-		result, err = j.hook.answer(j.call, Payload(j.input))
-		return result, false, err
-	case protocol.MethodPreview:
-		shown, err := j.op.preview(j.call, j.input)
-		if err != nil {
-			return nil, false, err
-		}
-		result, err = marshal(map[string]any{"preview": shown})
-		return result, false, err
-	case protocol.MethodReconcile:
-		found, err := j.op.reconcile(j.call, j.input, j.effects)
-		if err != nil {
-			return nil, false, err
-		}
-		result, err = found.marshal()
-		return result, false, err
-	}
-	out, err := j.op.run(j.call, j.input)
+	defer j.caught(&err) // in a method that writes a type's JSON
+	out, err := j.output()
 	if err != nil {
 		return nil, false, err
 	}
 	switch out := out.(type) {
 	case jsontext.Value:
-		return protocol.Line(out), true, nil
+		return protocol.Line(out), j.method == protocol.MethodExecute, nil
 	case answerer:
 		result, err = marshal(out.answer())
 	default:
@@ -303,8 +293,40 @@ func (j job) answer() (result []byte, raw bool, err error) {
 	return result, false, err
 }
 
+// output does the job and returns what its function said: of a call the value, of
+// everything else the result member itself. A panic is an error.
+func (j job) output() (out any, err error) {
+	defer j.caught(&err)
+	var result []byte
+	switch j.method {
+	case protocol.MethodHook:
+		result, err = j.hook.answer(j.call, Payload(j.input))
+	case protocol.MethodPreview:
+		var shown any
+		if shown, err = j.op.preview(j.call, j.input); err == nil {
+			result, err = marshal(map[string]any{"preview": shown})
+		}
+	case protocol.MethodReconcile:
+		var found Reconciled
+		if found, err = j.op.reconcile(j.call, j.input, j.effects); err == nil {
+			result, err = found.marshal()
+		}
+	default:
+		return j.op.run(j.call, j.input)
+	}
+	return jsontext.Value(result), err
+}
+
+// caught makes an error of a panic.
+func (j job) caught(err *error) {
+	if reason := recover(); reason != nil {
+		fmt.Fprintf(os.Stderr, "panic in %s: %v\n%s", j.call.Operation, reason, debug.Stack())
+		*err = Errorf("panic", "%v", reason)
+	}
+}
+
 func marshal(value any) ([]byte, error) {
-	raw, err := json.Marshal(value)
+	raw, err := encode(value)
 	if err != nil {
 		return nil, Errorf("INVALID_RESULT", "the result is not JSON: %v", err)
 	}
@@ -313,13 +335,21 @@ func marshal(value any) ([]byte, error) {
 
 // request asks the host, and waits for its answer or the end of the call.
 func (s *server) request(c *Call, method string, params []byte) (jsontext.Value, error) {
+	if s.once {
+		return nil, &ServiceError{Code: "service_denied", Message: method + ": version 1 of the protocol has no host services; run the plugin with version 2"}
+	}
 	answer := make(chan *protocol.Frame, 1)
 	s.mu.Lock()
 	s.lastID++
 	id := `"s` + strconv.FormatInt(s.lastID, 10) + `"`
 	s.pending[id] = answer
 	s.mu.Unlock()
-	s.line(false, func(b []byte) []byte { return protocol.AppendRequestID(b, []byte(id), method, params) })
+	if err := s.line(false, func(b []byte) []byte { return protocol.AppendRequestID(b, []byte(id), method, params) }); err != nil {
+		s.mu.Lock()
+		delete(s.pending, id)
+		s.mu.Unlock()
+		return nil, err
+	}
 	select {
 	case f := <-answer:
 		if f.Error == nil {
@@ -348,12 +378,12 @@ func (s *server) request(c *Call, method string, params []byte) (jsontext.Value,
 	}
 }
 
-func (s *server) notify(method string, params any) {
+func (s *server) notify(method string, params any) error {
 	raw, err := json.Marshal(params)
 	if err != nil {
-		return
+		return err
 	}
-	s.line(false, func(b []byte) []byte { return protocol.AppendNotification(b, method, raw) })
+	return s.line(false, func(b []byte) []byte { return protocol.AppendNotification(b, method, raw) })
 }
 
 func (s *server) marshal(id []byte, value any) {
@@ -366,29 +396,61 @@ func (s *server) marshal(id []byte, value any) {
 }
 
 func (s *server) result(id, raw []byte) {
-	s.line(false, func(b []byte) []byte { return protocol.AppendResult(b, id, raw) })
+	if err := s.line(false, func(b []byte) []byte { return protocol.AppendResult(b, id, raw) }); err != nil {
+		s.fail(id, wire(err))
+	}
 }
 
+// fail answers with an error. Where its details do not fit into a line they are
+// left out: the error itself is worth more.
 func (s *server) fail(id []byte, e *protocol.Error) {
-	s.line(false, func(b []byte) []byte { return protocol.AppendError(b, id, e) })
+	spell := func(b []byte) []byte { return protocol.AppendError(b, id, e) }
+	if s.line(false, spell) == nil || e.Data == nil {
+		return
+	}
+	short := *e.Data
+	short.Details, e.Data = nil, &short
+	if s.line(false, spell) != nil { // the words too, under a limit that small
+		e.Message = strings.ToValidUTF8(e.Message[:min(len(e.Message), 256)], "")
+		_ = s.line(false, spell)
+	}
 }
 
 // line adds one frame to what is to be written. alone says that no others are
-// to be expected: then it is written at once, as far as the pipe takes it.
-func (s *server) line(alone bool, frame func(b []byte) []byte) {
+// to be expected: then it is written at once, as far as the pipe takes it. A
+// frame that is longer than the host accepts is an error and is not written: it
+// would end the process and every call in it.
+func (s *server) line(alone bool, frame func(b []byte) []byte) error {
+	if s.once {
+		return nil
+	}
 	s.outMu.Lock()
 	defer s.outMu.Unlock()
-	s.buf = frame(s.buf)
+	before := len(s.buf)
+	longer := frame(s.buf)
+	if n, most := int64(len(longer)-before-1), s.longest.Load(); n > most {
+		if cap(longer) <= 1<<20 {
+			s.buf = longer[:before]
+		}
+		return tooLong(n, most)
+	}
+	s.buf = longer
 	if alone && s.try != nil && !s.writing && !s.closed {
 		s.buf = s.buf[:copy(s.buf, s.buf[s.try(s.buf):])]
 	}
 	if s.closed || len(s.buf) == 0 {
-		return
+		return nil
 	}
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
+	return nil
+}
+
+// tooLong is the error of a line that the host does not accept.
+func tooLong(bytes, most int64) *Error {
+	return &Error{code: "limit_exceeded", Message: fmt.Sprintf("a line of %d bytes; the host accepts %d: return less, in pages or as an artifact", bytes, most)}
 }
 
 // write writes whatever has collected at once, until the server is closed.
@@ -415,80 +477,4 @@ func (s *server) write(done chan<- struct{}) {
 			}
 		}
 	}
-}
-
-// isVersion1 reports whether a first line opens a conversation of version 1.
-func isVersion1(line []byte) bool {
-	if !bytes.Contains(line, []byte(`"handshake"`)) {
-		return false
-	}
-	var hello protocol.Handshake
-	return json.Unmarshal(line, &hello) == nil && hello.Type == protocol.TypeHandshake
-}
-
-// serveOnce answers one call of version 1.
-func (s *server) serveOnce(line []byte) error {
-	var hello protocol.Handshake
-	if err := json.Unmarshal(line, &hello); err != nil {
-		return err
-	}
-	version := protocol.RuntimeVersion
-	if hello.ProtocolVersion == protocol.Version1 {
-		version = protocol.Version1
-	}
-	if err := s.say(protocol.HandshakeReply{Type: protocol.TypeHandshake, Manifest: protocol.V1Manifest{
-		PluginID: s.plugin.name, PluginVersion: s.plugin.version, ProtocolVersion: version,
-		ExposedTools: s.plugin.order, Capabilities: []string{},
-	}}); err != nil {
-		return err
-	}
-	line, err := s.lines.ReadLine()
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	var request protocol.Request
-	if err := json.Unmarshal(line, &request); err != nil {
-		return err
-	}
-	return s.say(s.respond(&request))
-}
-
-func (s *server) respond(request *protocol.Request) protocol.Response {
-	r := protocol.Response{Type: protocol.TypeResponse, RequestID: request.RequestID, Status: "error"}
-	op := s.plugin.operations[request.ToolName]
-	if op == nil {
-		r.Error = &protocol.V1Error{Code: "not_found", Message: "no such tool: " + request.ToolName}
-		return r
-	}
-	c := &Call{server: s, Operation: request.ToolName}
-	out, err := op.run(c, request.Input)
-	var data []byte
-	if err == nil {
-		if full, ok := out.(answerer); ok {
-			out = full.answer().Data
-		}
-		data, err = marshal(out)
-	}
-	if err != nil {
-		e := wire(err)
-		r.Error = &protocol.V1Error{Code: e.Data.PluginCode, Message: e.Message}
-		if r.Error.Code == "" {
-			r.Error.Code = e.Data.Code
-		}
-		return r
-	}
-	r.Status, r.Output, r.Metadata = "ok", data, jsontext.Value("{}")
-	return r
-}
-
-func (s *server) say(message any) error {
-	raw, err := json.Marshal(message)
-	if err != nil {
-		return err
-	}
-	_, err = s.out.Write(append(raw, '\n'))
-	return err
 }
