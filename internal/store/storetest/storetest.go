@@ -79,6 +79,7 @@ func Run(t *testing.T, engine Engine) {
 		{"what is given back can be spent again", spendGivenBack},
 		{"a claim is the first one's", claims},
 		{"what plugins keep comes back as it was put", values},
+		{"labels only grow", labelsOnlyGrow},
 		{"a secret comes back as it was put", secrets},
 		{"a key that a secret needs stays", secretKeys},
 		{"agents have what they were given", agents},
