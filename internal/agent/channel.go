@@ -351,7 +351,7 @@ func (i *Instance) reply(ctx context.Context, session string, c Channel, m Messa
 	res, err := i.agents.Kernel.Call(ctx, plugin.Call{
 		Tenant: i.key.Tenant, Principal: m.From, Actor: "agent:" + i.key.Agent, Asker: m.asker(), Agent: i.key.Agent, Origin: plugin.OriginAgent, Session: session,
 		Labels:    plugin.Labels(plugin.Labels(answer.Labels, m.Labels), read()), // whom it goes to is the sender's word too
-		Operation: c.Reply, Input: raw, Key: fmt.Sprintf("reply:%s:%d", session, m.Inbound), Trace: plugin.Trace{Correlation: session},
+		Operation: c.Reply, Input: raw, Key: fmt.Sprintf("reply:%s:%d", session, m.Inbound), KeyOf: plugin.KeyOfReply, Trace: plugin.Trace{Correlation: session},
 	})
 	if err == nil && res.Status == plugin.PendingApproval {
 		i.agents.Log.Info("an answer waits for a person", "agent", i.key.Agent, "session", session, "approval", res.Approval.ID)
