@@ -343,7 +343,7 @@ func (t *turn) act(ctx context.Context, uses []llm.ToolUse) error {
 		}
 		u := Use{ID: wish.ID, Name: wish.Name, Input: wish.Input}
 		if stop == nil {
-			stop = t.use(ctx, &u)
+			stop = t.use(ctx, &u, wish.Cut)
 		} else {
 			u.Code, u.Text = plugin.CodeCancelled, "the turn ended before it was used"
 		}
