@@ -115,7 +115,7 @@ func (a *Agents) take(ctx context.Context, key Key, c *Channel, in *Incoming, pl
 		return r, err
 	}
 	defer release()
-	source := Source{Channel: in.Channel, Kind: "channel", Platform: string(c.Scheme), Peer: in.Sender}
+	source := Source{Channel: in.Channel, Kind: "channel", Platform: string(c.Scheme), Room: in.Room, Peer: c.peer(in.Sender)}
 	for _, mark := range marks {
 		if r.Seen, err = a.Store.Delivered(ctx, key.Tenant, place, mark); err != nil {
 			return r, err
@@ -279,7 +279,7 @@ func (a *Agents) Attend(ctx context.Context, tenant, session string) error {
 			return err
 		}
 		message := Message{
-			Text: in.Text, From: who, Role: role, Channel: in.Channel, Sender: in.Sender, Metadata: in.Metadata, Labels: m.Labels, Inbound: m.N,
+			Text: in.Text, From: who, Role: role, Channel: in.Channel, Room: in.Room, Sender: in.Sender, Metadata: in.Metadata, Labels: m.Labels, Inbound: m.N,
 		}
 		if err := i.converse(ctx, session, message); err != nil {
 			return err
@@ -343,6 +343,9 @@ func (i *Instance) reply(ctx context.Context, session string, c Channel, m Messa
 	input := map[string]any{"channel": m.Channel, "to": m.Sender, "text": text, "session": session}
 	if m.Metadata != nil {
 		input["metadata"] = m.Metadata
+	}
+	if m.Room != "" && c.Scheme == webhook.Standard { // a platform's own are in the metadata
+		input["room"] = m.Room
 	}
 	raw, err := json.Marshal(input)
 	if err != nil {

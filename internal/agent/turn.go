@@ -21,6 +21,7 @@ type Message struct {
 	Asker    string           // who is known to have sent it, see [plugin.Call]; "" for a channel's sender
 	Role     string           // what they are to the agent: owner, user, guest
 	Channel  string           // the namespace it came by; "" for none
+	Room     string           // in which of its rooms; "" for none
 	Sender   string           // who sent it, as the channel names them
 	Metadata json.RawMessage  // what the channel adds: an object, or nil
 	Labels   []string
