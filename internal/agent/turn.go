@@ -265,7 +265,7 @@ func (i *Instance) begin(ctx context.Context, c *store.ConversationRow, m Messag
 	if err != nil {
 		return nil, err
 	}
-	if t.known, err = (Memory{i.agents, i.key}).Search(ctx, m.Text, shown); err != nil {
+	if t.known, err = (Memory{i.agents, i.key}).Recall(ctx, m.Text, shown); err != nil {
 		return nil, err
 	}
 	t.answer.Uses, t.answer.Labels = []Use{}, plugin.Labels(labels, m.Labels)
