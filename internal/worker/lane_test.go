@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,6 +31,9 @@ func TestNoKindOfWorkStopsTheOthers(t *testing.T) {
 	t.Parallel()
 	kinds := []string{job.Call, job.Plan, job.Conversation, job.Webhook}
 	for set := range 1 << len(kinds) {
+		if bits.OnesCount(uint(set)) == len(kinds)/2 {
+			continue // one, all but one, none and all will do
+		}
 		t.Run(fmt.Sprintf("%04b", set), func(t *testing.T) {
 			t.Parallel()
 			const workers = 2

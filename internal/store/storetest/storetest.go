@@ -61,6 +61,7 @@ func Run(t *testing.T, engine Engine) {
 		{"a plan's key is burnt once", planKeyRace},
 		{"a plan's lost fence writes nothing", planFence},
 		{"plans are filtered", planFilters},
+		{"plans can go on that nothing holds up", plansReady},
 		{"policies", policies},
 		{"identities", identities},
 		{"a session comes back as it was put", sessionRoundTrip},
