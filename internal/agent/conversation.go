@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 	"unicode"
 
@@ -97,8 +96,11 @@ func (i *Instance) begun(ctx context.Context, s Source, may func(store.Tx) (bool
 // that a session may not.
 func nameOf(agent string, s Source) string {
 	with := orNobody(s.Peer)
-	if s.Room != "" {
-		with = strings.TrimPrefix(with+" in "+s.Room, "nobody in ")
+	switch {
+	case s.Room != "" && s.Peer == "":
+		with = s.Room
+	case s.Room != "":
+		with += " in " + s.Room
 	}
 	name := []rune(agent + " with " + with)
 	for n, r := range name {

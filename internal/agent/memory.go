@@ -47,7 +47,7 @@ func (m Memory) Search(ctx context.Context, query string, limit int) ([]store.Me
 	return m.find(ctx, words.Asked(query, maxTerms), limit)
 }
 
-// Recall is Search for a message that nobody wrote to search with: what has nothing
+// Recall is Search for a message that was not written as a query: what has nothing
 // in common with it but stop words is not found.
 func (m Memory) Recall(ctx context.Context, message string, limit int) ([]store.MemoryRow, error) {
 	return m.find(ctx, words.Telling(message, maxTerms), limit)

@@ -6,7 +6,7 @@ import (
 )
 
 // A slot is the right to one of the queries that are under way at a time, over all
-// tenants. Whoever waits to ask again has none meanwhile.
+// tenants. A query that waits to be asked again has none meanwhile.
 type slot struct {
 	d    *Dispatcher
 	held bool

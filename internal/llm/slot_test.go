@@ -45,7 +45,7 @@ func TestWhoWaitsToAskAgainHoldsNobodyUp(t *testing.T) {
 			t.Errorf("%s: the first got %+v", format, a)
 		}
 		if n := len(d.Dispatcher.slots); n != 0 {
-			t.Errorf("%s: %d slots are held by nobody", format, n)
+			t.Errorf("%s: %d slots are left held", format, n)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 var momentary = []plugin.Code{plugin.CodeInternal, plugin.CodeUnavailable, plugin.CodeOverloaded, plugin.CodeRateLimited, plugin.CodeCancelled, plugin.CodeTimeout}
 
 // TestARunNowThatErrsHoldsNothingUp: whatever the error, whether the feed is paused, and
-// whether whoever asked is still there. The next time is run, and so is the next run.
+// whether the caller is still there. The next time is run, and so is the next run.
 func TestARunNowThatErrsHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	for _, code := range momentary {
@@ -36,7 +36,7 @@ func TestARunNowThatErrsHoldsNothingUp(t *testing.T) {
 			cancel()
 			d.want(id, "02T10:01:00 refused "+string(code))
 			d.set(start.Add(2 * time.Minute))
-			d.sweep() // and nothing is run that somebody heard was not
+			d.sweep() // and nothing is run of which the caller heard that it was not
 			if len(d.made) != 0 {
 				t.Errorf("%s: %d calls", code, len(d.made))
 			}

@@ -135,7 +135,7 @@ func (e *Engine) Run(ctx context.Context, tenant, id string) (plugin.Result, err
 }
 
 // giveUp ends the tick of a run beside the schedule's times that could not be made:
-// whoever asked for it has heard so, and may ask again. If there is a call of it all
+// the caller has heard so, and may ask again. If there is a call of it all
 // the same, it is the run. Where neither can be found out, the tick stays, and is
 // looked at soon.
 func (e *Engine) giveUp(ctx context.Context, row *store.ScheduleRow, tick store.TickRow, call string, why *plugin.Error) {

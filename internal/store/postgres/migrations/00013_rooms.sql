@@ -1,5 +1,5 @@
 -- In which room, thread or issue of its channel a conversation takes place. Those
--- of before have none: of a channel that names rooms nobody goes on with them.
+-- of before have none: they are not gone on with where a channel names rooms.
 
 -- +goose Up
 ALTER TABLE conversations ADD COLUMN room TEXT COLLATE "C" NOT NULL DEFAULT '';
