@@ -39,6 +39,7 @@ type Call struct {
 	Files []File
 
 	Key     string // idempotency key, 1 to 255 printable ASCII characters; "" for none
+	KeyOf   string // what made the key, where that is not the caller: see [KeyOfEvent] and the others
 	Trace   Trace
 	Timeout time.Duration // shortens the operation's own where it is positive
 	Fresh   bool          // do not answer from the cache
@@ -81,6 +82,14 @@ func Labels(a, b []string) []string {
 	slices.Sort(all)
 	return slices.Compact(all)
 }
+
+// What makes keys besides callers. Keys of each are apart from those of all others.
+const (
+	KeyOfProposal = "proposal" // a submission, of which an agent makes a plan
+	KeyOfEvent    = "event"    // an event that an adapter delivered
+	KeyOfReply    = "reply"    // a message of a channel, which is answered once
+	KeyOfPlugin   = "plugin/"  // and the name of the plugin that asked for the call
+)
 
 // MaxDepth is how deep calls may nest.
 const MaxDepth = 8

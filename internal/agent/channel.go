@@ -115,7 +115,7 @@ func (a *Agents) take(ctx context.Context, key Key, c *Channel, in *Incoming, pl
 		return r, err
 	}
 	defer release()
-	source := Source{Channel: in.Channel, Kind: "channel", Platform: string(c.Scheme), Peer: in.Sender}
+	source := Source{Channel: in.Channel, Kind: "channel", Platform: string(c.Scheme), Room: in.Room, Peer: c.peer(in.Sender)}
 	for _, mark := range marks {
 		if r.Seen, err = a.Store.Delivered(ctx, key.Tenant, place, mark); err != nil {
 			return r, err
@@ -279,7 +279,7 @@ func (a *Agents) Attend(ctx context.Context, tenant, session string) error {
 			return err
 		}
 		message := Message{
-			Text: in.Text, From: who, Role: role, Channel: in.Channel, Sender: in.Sender, Metadata: in.Metadata, Labels: m.Labels, Inbound: m.N,
+			Text: in.Text, From: who, Role: role, Channel: in.Channel, Room: in.Room, Sender: in.Sender, Metadata: in.Metadata, Labels: m.Labels, Inbound: m.N,
 		}
 		if err := i.converse(ctx, session, message); err != nil {
 			return err
@@ -346,6 +346,9 @@ func (i *Instance) reply(ctx context.Context, session string, c Channel, m Messa
 			return err
 		}
 	}
+	if m.Room != "" && c.Scheme == webhook.Standard { // a platform's own are in the metadata
+		input["room"] = m.Room
+	}
 	raw, err := json.Marshal(input)
 	if err != nil {
 		return err
@@ -353,7 +356,7 @@ func (i *Instance) reply(ctx context.Context, session string, c Channel, m Messa
 	res, err := i.agents.Kernel.Call(ctx, plugin.Call{
 		Tenant: i.key.Tenant, Principal: m.From, Actor: "agent:" + i.key.Agent, Asker: m.asker(), Agent: i.key.Agent, Origin: plugin.OriginAgent, Session: session,
 		Labels:    plugin.Labels(plugin.Labels(answer.Labels, m.Labels), read()), // whom it goes to is the sender's word too
-		Operation: c.Reply, Input: raw, Key: fmt.Sprintf("reply:%s:%d", session, m.Inbound), Trace: plugin.Trace{Correlation: session},
+		Operation: c.Reply, Input: raw, Key: fmt.Sprintf("reply:%s:%d", session, m.Inbound), KeyOf: plugin.KeyOfReply, Trace: plugin.Trace{Correlation: session},
 	})
 	if err == nil && res.Status == plugin.PendingApproval {
 		i.agents.Log.Info("an answer waits for a person", "agent", i.key.Agent, "session", session, "approval", res.Approval.ID)

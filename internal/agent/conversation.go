@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 	"unicode"
 
@@ -27,7 +28,8 @@ type Source struct {
 	Channel  string // a namespace; Terminal at a terminal, "schedule" for what nobody said
 	Kind     string // cli, api, channel, schedule
 	Platform string // slack, telegram; "" for none
-	Peer     string // who it is with, as the channel names them
+	Room     string // in which of its rooms, threads or issues; "" for none
+	Peer     string // who it is with, as the channel names them; "" for all who are there
 }
 
 // Open begins a conversation, and tells the agent's plugins.
@@ -45,6 +47,9 @@ func (i *Instance) Next(ctx context.Context, s Source) (*store.ConversationRow, 
 		}
 		// Of all that come after one conversation, only the first leaves a mark.
 		mark := "first:" + s.Peer
+		if s.Room != "" {
+			mark = fmt.Sprintf("room:%q:%s", s.Room, s.Peer)
+		}
 		if last != nil {
 			mark = "after:" + last.SessionID
 		}
@@ -62,13 +67,13 @@ func (i *Instance) Next(ctx context.Context, s Source) (*store.ConversationRow, 
 // begun opens a conversation if may says so, in the transaction that does it; nil
 // where it does not.
 func (i *Instance) begun(ctx context.Context, s Source, may func(store.Tx) (bool, error)) (*store.ConversationRow, error) {
-	id, err := i.agents.Options.Open(ctx, i.key.Tenant, nameOf(i.key.Agent, s.Peer))
+	id, err := i.agents.Options.Open(ctx, i.key.Tenant, nameOf(i.key.Agent, s))
 	if err != nil {
 		return nil, err
 	}
 	now := i.agents.Now().UTC().Truncate(time.Microsecond)
 	row := store.ConversationRow{
-		Tenant: i.key.Tenant, SessionID: id, Agent: i.key.Agent, Channel: s.Channel, Peer: s.Peer, CreatedAt: now, UpdatedAt: now, Open: true,
+		Tenant: i.key.Tenant, SessionID: id, Agent: i.key.Agent, Channel: s.Channel, Room: s.Room, Peer: s.Peer, CreatedAt: now, UpdatedAt: now, Open: true,
 	}
 	won := false
 	err = i.agents.Store.Write(ctx, func(tx store.Tx) (err error) {
@@ -89,8 +94,15 @@ func (i *Instance) begun(ctx context.Context, s Source, may func(store.Tx) (bool
 
 // nameOf is what the session of a conversation is called: senders may have names
 // that a session may not.
-func nameOf(agent, peer string) string {
-	name := []rune(agent + " with " + orNobody(peer))
+func nameOf(agent string, s Source) string {
+	with := orNobody(s.Peer)
+	switch {
+	case s.Room != "" && s.Peer == "":
+		with = s.Room
+	case s.Room != "":
+		with += " in " + s.Room
+	}
+	name := []rune(agent + " with " + with)
 	for n, r := range name {
 		if !unicode.IsPrint(r) {
 			name[n] = '?'
@@ -123,7 +135,7 @@ func (i *Instance) Find(ctx context.Context, s Source) (*store.ConversationRow, 
 // nil if there is none.
 func (i *Instance) last(ctx context.Context, s Source, open bool) (*store.ConversationRow, error) {
 	rows, err := i.agents.Store.Conversations(ctx, store.ConversationFilter{
-		Tenant: i.key.Tenant, Agent: i.key.Agent, Channel: s.Channel, Peer: s.Peer, NoPeer: s.Peer == "", Open: open, Limit: 1,
+		Tenant: i.key.Tenant, Agent: i.key.Agent, Channel: s.Channel, Room: s.Room, NoRoom: s.Room == "", Peer: s.Peer, NoPeer: s.Peer == "", Open: open, Limit: 1,
 	})
 	if err != nil || len(rows) == 0 {
 		return nil, err

@@ -17,13 +17,17 @@ import (
 // Incoming is what a delivery says.
 type Incoming struct {
 	Text      string          `json:"text"`
-	Sender    string          `json:"sender"` // as the channel names them
+	Sender    string          `json:"sender"`         // as the channel names them
+	Room      string          `json:"room,omitempty"` // where they said it: a room, a thread in one, an issue; "" for no place in particular
 	Metadata  json.RawMessage `json:"metadata,omitzero"`
 	Channel   string          `json:"channel"`
 	Challenge string          `json:"-"` // to be answered, in place of anything else
 
 	mark string // the same for every delivery of the message, where it may come in several ways
 }
+
+// maxRoom is how long the name of a room may be, in bytes.
+const maxRoom = 500
 
 // read returns what a delivery says; nil where it is nothing that anybody said.
 // The platforms' own events are read as far as a message needs it.
@@ -48,15 +52,19 @@ func read(scheme webhook.Scheme, d *webhook.Delivery, kind string) (*Incoming, e
 		if strings.ContainsFunc(in.Sender, unicode.IsControl) {
 			return nil, plugin.Errorf(plugin.CodeInvalidInput, "its sender %.80q has control characters", in.Sender)
 		}
+		if len(in.Room) > maxRoom || strings.ContainsFunc(in.Room, unicode.IsControl) {
+			return nil, plugin.Errorf(plugin.CodeInvalidInput, "its room has %d bytes; it has at most %d, and no control characters", len(in.Room), maxRoom)
+		}
 	}
 	return in, nil
 }
 
-// readStandard reads our own form: {"text", "sender"?, "metadata"?}.
+// readStandard reads our own form: {"text", "sender"?, "room"?, "metadata"?}.
 func readStandard(body []byte, _ string) (*Incoming, error) {
 	var said struct {
 		Text     *string        `json:"text"`
 		Sender   string         `json:"sender"`
+		Room     string         `json:"room"`
 		Metadata jsontext.Value `json:"metadata"`
 	}
 	if err := json.Unmarshal(body, &said); err != nil {
@@ -65,7 +73,7 @@ func readStandard(body []byte, _ string) (*Incoming, error) {
 	if said.Text == nil {
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, `it has no member "text"`)
 	}
-	in := &Incoming{Text: *said.Text, Sender: said.Sender}
+	in := &Incoming{Text: *said.Text, Sender: said.Sender, Room: said.Room}
 	switch said.Metadata.Kind() {
 	case 'n', jsontext.KindInvalid: // null, or absent
 	case '{': // as it came: a number may be an id that no double holds
@@ -102,7 +110,7 @@ func readSlack(body []byte, _ string) (*Incoming, error) {
 	if e.Type != "message" && e.Type != "app_mention" || e.Subtype != "" || e.BotID != "" || e.Text == "" {
 		return nil, nil
 	}
-	in := &Incoming{Text: e.Text, Sender: e.User, Metadata: metadata(map[string]any{"channel": e.Channel, "ts": e.TS, "thread_ts": e.Thread})}
+	in := &Incoming{Text: e.Text, Sender: e.User, Room: place(e.Channel, e.Thread), Metadata: metadata(map[string]any{"channel": e.Channel, "ts": e.TS, "thread_ts": e.Thread})}
 	if e.Channel != "" && e.TS != "" { // that the agent is mentioned in it is another event with another id
 		in.mark = e.Channel + "/" + e.TS
 	}
@@ -148,11 +156,11 @@ func readGitHub(body []byte, kind string) (*Incoming, error) {
 	if text == "" {
 		return nil, nil
 	}
-	more := map[string]any{"event": kind, "repository": said.Repository.Name, "url": url}
+	more, room := map[string]any{"event": kind, "repository": said.Repository.Name, "url": url}, said.Repository.Name
 	if about != nil {
-		more["number"] = about.Number
+		more["number"], room = about.Number, room+"#"+strconv.Itoa(about.Number)
 	}
-	return &Incoming{Text: text, Sender: said.Sender.Login, Metadata: metadata(more)}, nil
+	return &Incoming{Text: text, Sender: said.Sender.Login, Room: room, Metadata: metadata(more)}, nil
 }
 
 // readTelegram reads text messages of people.
@@ -168,15 +176,29 @@ func readTelegram(body []byte, _ string) (*Incoming, error) {
 			Chat struct {
 				ID int64 `json:"id"`
 			} `json:"chat"`
+			Topic  int64 `json:"message_thread_id"`
+			Topics bool  `json:"is_topic_message"` // else it is a reply to another message
 		} `json:"message"`
 	}
 	if err := json.Unmarshal(body, &said); err != nil {
 		return nil, err
 	}
 	if m := said.Message; m != nil && m.Text != "" && !m.From.Bot {
-		return &Incoming{Text: m.Text, Sender: strconv.FormatInt(m.From.ID, 10), Metadata: metadata(map[string]any{"chat_id": m.Chat.ID, "message_id": m.ID})}, nil
+		topic := ""
+		if m.Topics {
+			topic = strconv.FormatInt(m.Topic, 10)
+		}
+		return &Incoming{Text: m.Text, Sender: strconv.FormatInt(m.From.ID, 10), Room: place(strconv.FormatInt(m.Chat.ID, 10), topic), Metadata: metadata(map[string]any{"chat_id": m.Chat.ID, "message_id": m.ID})}, nil
 	}
 	return nil, nil
+}
+
+// place is a room, and a thread in it where there is one.
+func place(room, thread string) string {
+	if thread != "" {
+		return room + "/" + thread
+	}
+	return room
 }
 
 // metadata returns what a platform's event says beside its text: nil where that is

@@ -2,12 +2,12 @@ package agent
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/mortise-dev/mortise/internal/event"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/words"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -42,37 +42,35 @@ func (m Memory) List(ctx context.Context, limit int) ([]store.MemoryRow, error) 
 	return m.agents.Store.Memories(ctx, m.key.Tenant, m.key.Agent, limit)
 }
 
-// Search returns what has most of the words, the newest first among equals.
+// Search returns what fits the words of a query best, the newest first among equals.
 func (m Memory) Search(ctx context.Context, query string, limit int) ([]store.MemoryRow, error) {
+	return m.find(ctx, words.Asked(query, maxTerms), limit)
+}
+
+// Recall is Search for a message that was not written as a query: what has nothing
+// in common with it but stop words is not found.
+func (m Memory) Recall(ctx context.Context, message string, limit int) ([]store.MemoryRow, error) {
+	return m.find(ctx, words.Telling(message, maxTerms), limit)
+}
+
+// maxTerms is how many words of a query count.
+const maxTerms = 32
+
+func (m Memory) find(ctx context.Context, terms []string, limit int) ([]store.MemoryRow, error) {
+	if len(terms) == 0 || limit < 1 {
+		return nil, nil
+	}
 	rows, err := m.List(ctx, MaxMemories)
 	if err != nil {
 		return nil, err
 	}
-	words := words(query)
-	found := make(map[string]int, len(rows))
-	rows = slices.DeleteFunc(rows, func(r store.MemoryRow) bool {
-		text := strings.ToLower(r.Key + " " + r.Content)
-		for _, word := range words {
-			if strings.Contains(text, word) {
-				found[r.Key]++
-			}
-		}
-		return found[r.Key] == 0
-	})
-	slices.SortStableFunc(rows, func(a, b store.MemoryRow) int { return found[b.Key] - found[a.Key] })
-	rows = rows[:min(len(rows), max(limit, 0))]
-	for _, r := range rows {
-		taint(ctx, r.Labels)
+	best := words.Rank(terms, len(rows), func(i int) []string { return words.Of(rows[i].Key + " " + rows[i].Content) })
+	found := make([]store.MemoryRow, 0, min(len(best), limit))
+	for _, i := range best[:min(len(best), limit)] {
+		found = append(found, rows[i])
+		taint(ctx, rows[i].Labels)
 	}
-	return rows, nil
-}
-
-// words returns the words of a query in small letters, each once, at most 32.
-func words(query string) []string {
-	all := strings.FieldsFunc(strings.ToLower(query), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	slices.Sort(all)
-	all = slices.Compact(all)
-	return all[:min(len(all), 32)]
+	return found, nil
 }
 
 // Upsert keeps something under a key, in place of what was there, and tells the

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/llm"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -34,7 +35,7 @@ func TestMemory(t *testing.T) {
 		}
 		return strings.Join(keys, " ")
 	}
-	for query, want := range map[string]string{"Apples, PEARS!": "b apples c a", "red red": "a", "plums": "", "": "", "apples": "apples b a"} {
+	for query, want := range map[string]string{"Apples, PEARS!": "b c apples a", "red red": "a", "plums": "", "": "", "apples": "apples a b"} {
 		if got := found(query, 10); got != want {
 			t.Errorf("%q finds %q, want %q", query, got, want)
 		}
@@ -113,5 +114,37 @@ func TestReadingTaints(t *testing.T) {
 	}
 	if len(some()) != 1 || len(all()) != 2 {
 		t.Errorf("%q in %q", some(), all())
+	}
+}
+
+// TestAMessageRecallsWhatItIsAbout: a note that shares stop words, single letters or
+// parts of words with a message stays out of the prompt.
+func TestAMessageRecallsWhatItIsAbout(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	m := d.Memory("t", "one")
+	for key, text := range map[string]string{
+		"salary": "the salary of Ann is a secret, and it is not to be told to anyone", "plan b": "I will leave in May if x is y", "cat": "Tom is a cat",
+	} {
+		if err := m.Upsert(t.Context(), "", key, text, []string{plugin.Private}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i, session := d.open("one")
+	for message, want := range map[string]string{
+		"I am what I am, and that is it": "", "a b c d e x y z": "", "to be or not to be": "", "category": "", "at": "", "is it so?": "",
+		"how is the cat?": "cat", "what about Ann's salary": "salary",
+	} {
+		d.say(llm.Move{Text: "done"})
+		if _, err := i.Turn(t.Context(), session, hello(message), agent.Audience{}); err != nil {
+			t.Fatal(err)
+		}
+		heard := d.heard()
+		system := heard[len(heard)-1].System
+		for _, key := range []string{"salary", "plan b", "cat"} {
+			if strings.Contains(system, key+": ") != (key == want) {
+				t.Errorf("%q: the prompt is %q, want %q in it", message, system, want)
+			}
+		}
 	}
 }

@@ -30,7 +30,14 @@ type Channel struct {
 	Secret string         `json:"secret"`           // the name of the secret they prove it with
 	Reply  string         `json:"reply,omitempty"`  // the operation that carries answers there; none are sent where it is empty
 	Labels []string       `json:"labels,omitempty"` // of what comes in, beside untrusted
+	Per    string         `json:"per,omitempty"`    // whose each conversation is: PerSender, where it is empty, or PerRoom
 }
+
+// What a conversation of a channel is with. Neither goes from one room to another.
+const (
+	PerSender = "sender" // one sender in one room, thread or issue
+	PerRoom   = "room"   // all who are in it
+)
 
 // Bounds of settings.
 const (
@@ -92,6 +99,8 @@ func (s *Settings) Check() error {
 			return refuse("channel %s is the host's own", name)
 		case !c.Scheme.Known():
 			return refuse("channel %s: there is no scheme %q; the schemes are %v", name, c.Scheme, webhook.Schemes())
+		case c.Per != "" && c.Per != PerSender && c.Per != PerRoom:
+			return refuse("channel %s: 'per' is %.40q; it is %s or %s", name, c.Per, PerSender, PerRoom)
 		case c.Secret == "":
 			return refuse("channel %s: 'secret' names the secret that its deliveries prove themselves with", name)
 		}
@@ -138,6 +147,14 @@ func full(row *store.AgentRow) Settings {
 		}
 	}
 	return s
+}
+
+// peer is who a conversation with a sender is with.
+func (c *Channel) peer(sender string) string {
+	if c.Per == PerRoom {
+		return ""
+	}
+	return sender
 }
 
 // labels are what everything is tainted with that comes in by a channel.

@@ -21,6 +21,7 @@ type Message struct {
 	Asker    string           // who is known to have sent it, see [plugin.Call]; "" for a channel's sender
 	Role     string           // what they are to the agent: owner, user, guest
 	Channel  string           // the namespace it came by; "" for none
+	Room     string           // in which of its rooms; "" for none
 	Sender   string           // who sent it, as the channel names them
 	Metadata json.RawMessage  // what the channel adds: an object, or nil
 	Labels   []string
@@ -264,7 +265,7 @@ func (i *Instance) begin(ctx context.Context, c *store.ConversationRow, m Messag
 	if err != nil {
 		return nil, err
 	}
-	if t.known, err = (Memory{i.agents, i.key}).Search(ctx, m.Text, shown); err != nil {
+	if t.known, err = (Memory{i.agents, i.key}).Recall(ctx, m.Text, shown); err != nil {
 		return nil, err
 	}
 	t.answer.Uses, t.answer.Labels = []Use{}, plugin.Labels(labels, m.Labels)
@@ -343,7 +344,7 @@ func (t *turn) act(ctx context.Context, uses []llm.ToolUse) error {
 		}
 		u := Use{ID: wish.ID, Name: wish.Name, Input: wish.Input}
 		if stop == nil {
-			stop = t.use(ctx, &u)
+			stop = t.use(ctx, &u, wish.Cut)
 		} else {
 			u.Code, u.Text = plugin.CodeCancelled, "the turn ended before it was used"
 		}

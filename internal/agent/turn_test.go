@@ -221,6 +221,26 @@ func TestOddWishes(t *testing.T) {
 	}
 }
 
+// A use that the limit of tokens cut off is not carried out, whatever its input
+// looks like, and the model hears why.
+func TestAUseThatWasCutOffIsNotRun(t *testing.T) {
+	t.Parallel()
+	for _, input := range []string{`{}`, `{"a":1}`, `{"$broken":"{\"a\":"}`} {
+		d := newDesk(t)
+		i, session := d.open("one")
+		asked := wish("do", input, "u1")
+		asked.Uses[0].Cut = true
+		d.say(asked, llm.Move{Text: "done"})
+		answer, err := i.Turn(t.Context(), session, hello("go"), agent.Audience{})
+		if err != nil || answer.Text != "done" || len(answer.Uses) != 1 || answer.Uses[0].Code != plugin.CodeLimitExceeded || answer.Uses[0].CallID != "" {
+			t.Errorf("%s: %+v, %v", input, answer, err)
+		}
+		if n := len(d.called("tool/do")); n != 0 {
+			t.Errorf("%s: %d calls", input, n)
+		}
+	}
+}
+
 // Whoever follows a turn does not take the host down, and what was asked for has
 // an answer on record.
 func TestAnAudienceThatPanics(t *testing.T) {

@@ -46,8 +46,9 @@ func unread(input json.RawMessage) (text string, found bool) {
 }
 
 // use uses one tool. That it fails is an answer for the model; only a hook that
-// asked for it, or the end of the turn, is an error.
-func (t *turn) use(ctx context.Context, u *Use) (err error) {
+// asked for it, or the end of the turn, is an error. cut is that of the model's
+// wish: an incomplete one is not carried out.
+func (t *turn) use(ctx context.Context, u *Use, cut bool) (err error) {
 	defer func() { // whoever follows the turn is not to take it down
 		if v := recover(); v != nil {
 			t.agents.Log.Error("what follows a turn panicked", "agent", t.key.Agent, "session", t.session, "cause", fmt.Sprint(v), "stack", string(debug.Stack()))
@@ -67,9 +68,16 @@ func (t *turn) use(ctx context.Context, u *Use) (err error) {
 		return nil
 	}
 	u.Operation = t.tools[at].Operation
-	if text, found := unread(u.Input); found {
+	text, found := unread(u.Input)
+	switch {
+	case cut:
+		u.Status, u.Code = plugin.Failed, plugin.CodeLimitExceeded
+		u.Text = fmt.Sprintf("limit_exceeded: it was not run: your answer reached its limit of %d tokens before what you gave the tool was complete. Ask for it again, with less before it and less in it", t.settings.MaxTokens)
+	case found:
 		u.Status, u.Code = plugin.Failed, plugin.CodeInvalidInput
 		u.Text = fmt.Sprintf("invalid_input: what the tool was given is no JSON object: %.200q", text)
+	}
+	if u.Code != "" {
 		if t.audience.Used != nil {
 			t.audience.Used(*u)
 		}

@@ -108,6 +108,7 @@ type Conversation struct {
 	Session   string    `json:"session"`
 	Agent     string    `json:"agent"`
 	Channel   string    `json:"channel"`
+	Room      string    `json:"room,omitempty"` // in which room, thread or issue there
 	Peer      string    `json:"peer,omitempty"` // who it is with there
 	Open      bool      `json:"open"`
 	Turns     int64     `json:"turns"`
@@ -118,7 +119,7 @@ type Conversation struct {
 
 func conversationOf(row *store.ConversationRow) Conversation {
 	return Conversation{
-		Session: row.SessionID, Agent: row.Agent, Channel: row.Channel, Peer: row.Peer, Open: row.Open, Turns: row.Turns,
+		Session: row.SessionID, Agent: row.Agent, Channel: row.Channel, Room: row.Room, Peer: row.Peer, Open: row.Open, Turns: row.Turns,
 		Waiting: row.Open && row.Handled < row.Received, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}
 }

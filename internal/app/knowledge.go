@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,7 +48,11 @@ func (e embedder) Embed(ctx context.Context, tenant string, by kb.By, texts []st
 		Tenant: tenant, Principal: by.Principal, Plugin: by.Plugin, Call: by.Call, Operation: by.Operation, Session: by.Session,
 	}, texts)
 	if err != nil {
-		return nil, plugin.Errorf(plugin.CodeUnavailable, "the model of embeddings: %w", err)
+		code := plugin.CodeUnavailable
+		if failure := (*llm.Error)(nil); errors.As(err, &failure) && failure.Kind == llm.Budget {
+			code = plugin.CodeBudgetExceeded
+		}
+		return nil, plugin.Errorf(code, "the model of embeddings: %w", err)
 	}
 	return vectors, nil
 }

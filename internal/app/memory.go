@@ -18,7 +18,7 @@ var memoryManifest = &plugin.Manifest{
 	Operations: []*plugin.Operation{
 		{
 			Name: "search", Kind: plugin.Tool, Timeout: 10 * time.Second, NoCache: true, AutoInvoke: true,
-			Description: "Find what you remember: the entries that have most of the words.",
+			Description: "Find what you remember: the entries that fit the words best.",
 			Input:       json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","maxLength":1000},"limit":{"type":"integer","minimum":1,"maximum":50}},"required":["query"],"additionalProperties":false}`),
 			Output:      json.RawMessage(`{"type":"object","properties":{"memories":{"type":"array"}},"required":["memories"]}`),
 		},

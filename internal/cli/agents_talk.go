@@ -175,7 +175,7 @@ func (c *command) listConversations(all []app.Conversation) error {
 	t := newTable(c.out, "SESSION", "CREATED", "CHANGED", "STATE", "TURNS", "CHANNEL", "WITH")
 	t.fit = c.width()
 	for _, one := range all {
-		t.row(one.Session, clock(one.CreatedAt), clock(one.UpdatedAt), stateOfTalk(one), strconv.FormatInt(one.Turns, 10), one.Channel, orDash(oneLine(one.Peer, 200)))
+		t.row(one.Session, clock(one.CreatedAt), clock(one.UpdatedAt), stateOfTalk(one), strconv.FormatInt(one.Turns, 10), oneLine(place(one), 200), orDash(oneLine(one.Peer, 200)))
 	}
 	return t.flush()
 }
@@ -196,7 +196,7 @@ func (c *command) showConversation(one app.Conversation, said []app.Spoken) erro
 	}
 	t := &table{w: c.out}
 	t.row("session", one.Session)
-	t.row("with", orDash(oneLine(one.Peer, 200))+" by "+one.Channel)
+	t.row("with", orDash(oneLine(one.Peer, 200))+" by "+oneLine(place(one), 200))
 	t.row("state", stateOfTalk(one))
 	t.row("turns", strconv.FormatInt(one.Turns, 10))
 	if err := t.flush(); err != nil {
@@ -242,4 +242,12 @@ func (c *command) completeConversations(cmd *cobra.Command, args []string, typed
 		}
 	})
 	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// place is where a conversation takes place.
+func place(one app.Conversation) string {
+	if one.Room == "" {
+		return one.Channel
+	}
+	return one.Channel + " " + one.Room
 }

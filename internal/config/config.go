@@ -44,7 +44,7 @@ type Config struct {
 	Processes    Processes     `yaml:"processes" json:"processes"`       // how plugin processes live
 	Sandbox      string        `yaml:"sandbox" json:"sandbox"`           // what plugins may start without: required is nothing, best-effort what the machine lacks, off everything
 	Plugins      Plugins       `yaml:"plugins" json:"plugins"`           // bounds of one plugin process and all that it starts
-	Workers      int           `yaml:"workers" json:"workers"`           // how much mortise serve does at a time of what waits
+	Workers      int           `yaml:"workers" json:"workers"`           // how much mortise serve does at a time of each kind of work that waits
 	Drain        Duration      `yaml:"drain" json:"drain"`               // how long it waits, when it is to stop, for what was begun
 	Server       Server        `yaml:"server" json:"server"`             // what is answered on the network
 	Interpreters Interpreters  `yaml:"interpreters" json:"interpreters"` // programs that run plugins

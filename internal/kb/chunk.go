@@ -3,7 +3,8 @@ package kb
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/mortise-dev/mortise/internal/words"
 )
 
 // The size of passages, in characters. A passage ends at a paragraph, a
@@ -61,9 +62,9 @@ func borderAfter(runes []rune, start int) int {
 			line = i
 		case unicode.IsSpace(at) && endsSentence(before) && sentence == 0:
 			sentence = i
-		case wide(before) && endsSentence(before) && sentence == 0:
+		case words.Wide(before) && endsSentence(before) && sentence == 0:
 			sentence = i
-		case (unicode.IsSpace(at) || wide(before)) && word == 0:
+		case (unicode.IsSpace(at) || words.Wide(before)) && word == 0:
 			word = i
 		}
 	}
@@ -79,7 +80,7 @@ func borderAfter(runes []rune, start int) int {
 // last characters of the one that began at start.
 func overlapBefore(runes []rune, start, end int) int {
 	for i := max(end-chunkOverlap, start+1); i < end; i++ {
-		if unicode.IsSpace(runes[i-1]) || wide(runes[i]) {
+		if unicode.IsSpace(runes[i-1]) || words.Wide(runes[i]) {
 			return i
 		}
 	}
@@ -87,42 +88,3 @@ func overlapBefore(runes []rune, start, end int) int {
 }
 
 func endsSentence(r rune) bool { return strings.ContainsRune(".!?:;…。！？；", r) }
-
-// wide reports whether a character is a word of its own: those scripts put no
-// spaces between words.
-func wide(r rune) bool {
-	return r >= 0x2e80 && (unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai) || r >= 0x3000 && r <= 0x303f || r >= 0xff00 && r <= 0xff60)
-}
-
-// words returns the words of a text, as they are indexed and looked for: letters
-// and digits, in lower case. Longer ones than 64 bytes are cut.
-func words(text string) []string {
-	fields := strings.FieldsFunc(spaced(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) })
-	for i, field := range fields {
-		field = strings.ToLower(field)
-		for len(field) > 64 {
-			_, size := utf8.DecodeLastRuneInString(field)
-			field = field[:len(field)-size]
-		}
-		fields[i] = field
-	}
-	return fields
-}
-
-// spaced puts spaces around characters that are words of their own.
-func spaced(text string) string {
-	if strings.IndexFunc(text, wide) < 0 {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		if wide(r) {
-			b.WriteByte(' ')
-			b.WriteRune(r)
-			b.WriteByte(' ')
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}

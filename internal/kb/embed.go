@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -29,22 +30,39 @@ const (
 )
 
 // A rest is how a model is left alone that cannot be asked at the moment: a
-// document that comes meanwhile does not wait for it.
+// document that comes meanwhile does not wait for it. It is of one plugin in one
+// tenant: what the model refuses one says nothing of the others.
 type rest struct {
 	mu    sync.Mutex
-	until time.Time
+	until map[resting]time.Time
 }
 
-func (r *rest) over(now time.Time) bool {
+type resting struct{ tenant, plugin string }
+
+// maxRests is how many rests are remembered; those that are over go first.
+const maxRests = 4096
+
+func (r *rest) over(tenant string, by By, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !now.Before(r.until)
+	return !now.Before(r.until[resting{tenant, by.Plugin}])
 }
 
-func (r *rest) begin(now time.Time) {
+// begin has a model rest that failed. That a budget is used up costs no time to hear,
+// and may be over at any moment.
+func (r *rest) begin(tenant string, by By, now time.Time, err error) {
+	if plugin.CodeOf(err) == plugin.CodeBudgetExceeded {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.until = now.Add(restAfter)
+	if len(r.until) >= maxRests {
+		maps.DeleteFunc(r.until, func(_ resting, until time.Time) bool { return !now.Before(until) })
+	}
+	if r.until == nil || len(r.until) >= maxRests {
+		r.until = map[resting]time.Time{}
+	}
+	r.until[resting{tenant, by.Plugin}] = now.Add(restAfter)
 }
 
 // embed gives passages their vectors, where there is a model that can be asked.
@@ -52,7 +70,7 @@ func (r *rest) begin(now time.Time) {
 // [Bases.Embed] later: no document is lost for want of a model.
 func (b *Bases) embed(ctx context.Context, tenant string, by By, chunks []store.ChunkRow) (done bool) {
 	e := b.opts.Embedder
-	if e == nil || len(chunks) == 0 || !b.rest.over(b.now()) {
+	if e == nil || len(chunks) == 0 || !b.rest.over(tenant, by, b.now()) {
 		return e == nil || len(chunks) == 0
 	}
 	texts := make([]string, len(chunks))
@@ -62,7 +80,7 @@ func (b *Bases) embed(ctx context.Context, tenant string, by By, chunks []store.
 	vectors, err := vectorsOf(ctx, e, tenant, by, texts)
 	if err != nil {
 		if ctx.Err() == nil {
-			b.rest.begin(b.now())
+			b.rest.begin(tenant, by, b.now(), err)
 		}
 		return false
 	}
@@ -158,13 +176,13 @@ func (b *Bases) fill(ctx context.Context, tenant, id string, by By, missing []st
 // vectorOf returns what a query means; nil where there is no model that can be
 // asked.
 func (b *Bases) vectorOf(ctx context.Context, tenant string, q *Query, kbs []string) []float32 {
-	if b.opts.Embedder == nil || len(kbs) == 0 || !b.rest.over(b.now()) {
+	if b.opts.Embedder == nil || len(kbs) == 0 || !b.rest.over(tenant, q.By, b.now()) {
 		return nil
 	}
 	vectors, err := vectorsOf(ctx, b.opts.Embedder, tenant, q.By, []string{q.Text})
 	if err != nil {
 		if ctx.Err() == nil {
-			b.rest.begin(b.now())
+			b.rest.begin(tenant, q.By, b.now(), err)
 		}
 		return nil
 	}

@@ -250,6 +250,7 @@ func (f *finder) row(ctx context.Context, m match) (any, error) {
 	if plugin.CodeOf(err) == plugin.CodeNotFound {
 		return nil, nil
 	}
+	f.labels = plugin.Labels(f.labels, d.Labels) // it may have grown since it was matched
 	if err != nil || f.ask.Condition.of == OfDocuments {
 		return DocumentRowOf(base.Name, &d, false), err
 	}

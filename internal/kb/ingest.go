@@ -14,6 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/canon"
 	"github.com/mortise-dev/mortise/internal/extract"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/words"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -262,9 +263,9 @@ func (b *Bases) prepare(ctx context.Context, row *store.DocumentRow, s *Source) 
 	cuts := passages(row.Text)
 	p := &Prepared{row: *row, chunks: make([]store.ChunkRow, len(cuts))}
 	for i, c := range cuts {
-		terms := words(c.text)
+		terms := words.Of(c.text)
 		if i == 0 {
-			terms = append(words(row.Title), terms...)
+			terms = append(words.Of(row.Title), terms...)
 		}
 		p.chunks[i] = store.ChunkRow{N: int64(i), Start: int64(c.start), Text: c.text, Terms: strings.Join(terms, " ")}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/words"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -59,16 +60,12 @@ func (b *Bases) Search(ctx context.Context, tenant string, q Query) ([]Hit, erro
 	if err != nil {
 		return nil, err
 	}
-	terms := words(q.Text)
-	slices.Sort(terms)
-	terms = slices.Compact(terms)
-	terms = terms[:min(len(terms), maxTerms)]
 	limit := q.Limit
 	vector := b.vectorOf(ctx, tenant, &q, kbs)
 	if vector != nil {
 		limit = max(limit, depth)
 	}
-	byWords, err := b.opts.Store.SearchChunks(ctx, store.ChunkQuery{Tenant: tenant, KBs: kbs, Terms: terms, Limit: limit})
+	byWords, err := b.opts.Store.SearchChunks(ctx, store.ChunkQuery{Tenant: tenant, KBs: kbs, Terms: words.Asked(q.Text, maxTerms), Limit: limit})
 	if err != nil || vector == nil {
 		return hitsOf(byWords), err
 	}

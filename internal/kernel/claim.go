@@ -120,6 +120,7 @@ type stored struct {
 	EffectFree bool             `json:"effect_free,omitempty"`
 	Labels     []string         `json:"labels,omitempty"`
 	Key        string           `json:"key,omitempty"`
+	KeyOf      string           `json:"key_of,omitempty"`
 	Place      string           `json:"place,omitempty"`
 	Plan       string           `json:"plan,omitempty"`
 	Approval   string           `json:"approval,omitempty"`
@@ -140,7 +141,7 @@ func (r *request) encode() []byte {
 	}
 	raw, err := json.Marshal(stored{
 		c.Principal, c.Actor, c.Asker, c.Agent, c.Origin, c.Parent, c.Session, c.Depth, c.EffectFree, c.Labels,
-		c.Key, c.Place, c.Plan, c.Approval, c.Filled, c.Trace, c.Timeout, input, c.Overlay, handedOn(c.Files),
+		c.Key, c.KeyOf, c.Place, c.Plan, c.Approval, c.Filled, c.Trace, c.Timeout, input, c.Overlay, handedOn(c.Files),
 	})
 	if err != nil {
 		panic(err) // it was read as JSON before
@@ -178,7 +179,7 @@ func (k *Kernel) again(ctx context.Context, tenant, id string) (*request, error)
 func (s *stored) call(row *store.CallRow) *plugin.Call {
 	return &plugin.Call{
 		ID: row.ID, Tenant: row.Tenant, Principal: s.Principal, Actor: s.Actor, Asker: s.Asker, Agent: s.Agent, Origin: s.Origin, Parent: s.Parent, Session: s.Session,
-		Depth: s.Depth, EffectFree: s.EffectFree, Labels: s.Labels, Operation: row.Operation + "@=" + row.Version, Input: s.Input, Key: s.Key,
+		Depth: s.Depth, EffectFree: s.EffectFree, Labels: s.Labels, Operation: row.Operation + "@=" + row.Version, Input: s.Input, Key: s.Key, KeyOf: s.KeyOf,
 		Place: s.Place, Plan: s.Plan, Approval: s.Approval, Filled: s.Filled, Digest: row.PackageDigest, Trace: s.Trace, Timeout: s.Timeout, Overlay: s.Overlay,
 		Files: s.Files,
 	}

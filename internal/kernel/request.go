@@ -147,7 +147,7 @@ func (r *request) lookUp(ctx context.Context) (first plugin.Result, seen bool, e
 	if r.call.Dry != nil || r.call.Key == "" && r.call.Place == "" && r.call.Plan == "" {
 		return first, false, nil
 	}
-	prior, err := r.k.Ledger.Lookup(ctx, r.call.Tenant, r.target.Name(), ledger.StoredKey(r.call))
+	prior, err := r.k.Ledger.LookupCall(ctx, r.call, r.target.Name())
 	if prior == nil || err != nil {
 		return first, false, err
 	}

@@ -66,26 +66,6 @@ type Outcome struct {
 	Free   bool      // nothing of it happened: its key is free for another call
 }
 
-// StoredKey returns the key under which call burns: that of its step in a plan,
-// its caller's own, that of its place in the schedule or the call that made it,
-// or one that is no other call's.
-func StoredKey(call *plugin.Call) string {
-	switch {
-	case call.Plan != "":
-		return "p:" + call.Plan + "/" + call.Trace.Step
-	case call.Key != "":
-		return "k:" + call.Key
-	case call.Place != "" && call.Origin == plugin.OriginFeed:
-		return "f:" + call.Place
-	case call.Place != "":
-		return "n:" + call.Place
-	}
-	return ownKey(call.ID)
-}
-
-// ownKey is the key of a call that has no other: no caller can name it.
-func ownKey(id string) string { return "c:" + id }
-
 // Lookup returns the call that burnt key, nil if none did. operation is
 // plugin/operation, and key is in its stored form ([StoredKey]).
 func (l *Ledger) Lookup(ctx context.Context, tenant, operation, key string) (prior *Prior, err error) {

@@ -180,15 +180,16 @@ func (j *Journal) diverges(method string) error {
 
 // Nest holds a call that the call is about to make against those that earlier
 // attempts made: a new one that may have effects is not made before all of them
-// were asked for again. key is in its stored form ([StoredKey]). What the nested
-// call does is in its own row and journal.
-func (j *Journal) Nest(method, key string, effects bool) error {
+// were asked for again. What the nested call does is in its own row and journal.
+func (j *Journal) Nest(method string, call *plugin.Call, effects bool) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.nested[key] {
-		delete(j.nested, key)
-		j.replay--
-		return nil
+	for _, key := range []string{StoredKey(call), OldKey(call)} {
+		if j.nested[key] {
+			delete(j.nested, key)
+			j.replay--
+			return nil
+		}
 	}
 	if effects && j.replay > 0 && !fault.Lifted("replay") {
 		return j.diverges(method)

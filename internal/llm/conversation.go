@@ -40,6 +40,10 @@ type ToolUse struct {
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"` // one JSON object; {"$broken": text} where the model's text is none
 
+	// Cut says that the answer reached its limit of tokens before the use was
+	// whole: it is none, and its input is not what the model was about to ask for.
+	Cut bool `json:"cut,omitzero"`
+
 	// Signature is what some models want back with the use, as they gave it.
 	// Nobody else can read it.
 	Signature []byte `json:"signature,omitempty"`

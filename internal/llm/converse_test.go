@@ -106,7 +106,7 @@ func TestAModelAsksForTools(t *testing.T) {
 			w.steps(func(s *stream) { c.reply(s); s.end("", 10, 5) })
 			d := newDesk(t, nil, w.model("m", Light))
 			if got := d.move(talk()); got.Err != nil || got.Text != c.text || !reflect.DeepEqual(got.Uses, c.uses) || got.Cost != 2000 {
-				t.Errorf("%s: got %+v, uses %s", name, got, got.Uses)
+				t.Errorf("%s: got %+v, uses %+v", name, got, got.Uses)
 			}
 		}
 	})
@@ -155,12 +155,42 @@ func TestBrokenInputIsKept(t *testing.T) {
 			w.steps(func(s *stream) { s.use("c1", "weather", text); s.end("", 10, 5) })
 			got := newDesk(t, nil, w.model("m", Light)).move(talk())
 			if got.Err != nil || len(got.Uses) != 1 || string(got.Uses[0].Input) != want {
-				t.Errorf("%s, %s: got %+v %s", format, text, got.Err, got.Uses)
+				t.Errorf("%s, %s: got %+v %+v", format, text, got.Err, got.Uses)
 			}
 		}
 	}
 	if got := object(strings.Repeat("\x00", maxInput)); len(got) > maxInput || !json.Valid(got) || !strings.Contains(string(got), broken) {
 		t.Errorf("a broken input becomes one of %d bytes", len(got))
+	}
+}
+
+// TestAUseThatTheLimitOfTokensCutIsNone: at whichever sign its input ends.
+func TestAUseThatTheLimitOfTokensCutIsNone(t *testing.T) {
+	t.Parallel()
+	const input = `{"place":"Os\"lo","deep":{"n":[1,2]}}`
+	for format, limit := range map[string]string{"openai": "length", "anthropic": "max_tokens", "gemini": "MAX_TOKENS"} {
+		w := newTalkWire(t, format)
+		for n := 0; n <= len(input); n++ {
+			if format == "gemini" && n < len(input) { // which gives whole objects
+				continue
+			}
+			w.steps(func(s *stream) {
+				s.use("c1", "weather", `{"place":"Rome"}`)
+				s.use("c2", "weather", input[:n])
+				s.end(limit, 10, 5)
+			})
+			got := newDesk(t, nil, w.model("m", Light)).move(talk())
+			if got.Err != nil || len(got.Uses) != 2 || got.Uses[0].Cut || got.Uses[1].Cut != (n < len(input)) {
+				t.Errorf("%s, cut after %q: %+v, %+v", format, input[:n], got.Err, got.Uses)
+			}
+		}
+		if format == "gemini" {
+			continue
+		}
+		w.steps(func(s *stream) { s.use("c1", "weather", ``); s.end("", 10, 5) }) // of a tool that takes nothing
+		if got := newDesk(t, nil, w.model("m", Light)).move(talk()); got.Err != nil || len(got.Uses) != 1 || got.Uses[0].Cut {
+			t.Errorf("%s: %+v", format, got)
+		}
 	}
 }
 

@@ -95,18 +95,17 @@ func (d *Dispatcher) Embed(ctx context.Context, by Caller, texts []string) ([][]
 
 // embed makes one request, and again if that may help, and puts it on record.
 func (d *Dispatcher) embed(ctx context.Context, m *EmbeddingModel, by Caller, texts []string) ([][]float32, *Error) {
-	select {
-	case d.slots <- struct{}{}:
-		defer func() { <-d.slots }()
-	case <-ctx.Done():
-		return nil, gone(ctx)
+	s := slot{d: d}
+	if late := s.take(ctx); late != nil {
+		return nil, late
 	}
+	defer s.release()
 	x := &exchange{d: d, by: by, q: &Query{}, began: d.opts.Now(), model: &Model{Name: m.Name, Provider: m.Provider, Input: m.Price}}
 	x.day = Today(x.began)
 	request := EmbedRequest{Model: m.ID, Texts: texts, Dimensions: m.Dimensions}
 	reply, failure := x.vectors(ctx, m, request)
 	if failure != nil && failure.transient() && failure.Kind != Timeout && failure.RetryAfter <= 2*delays[0] {
-		if d.opts.Wait(ctx, max(delays[0], failure.RetryAfter)) == nil {
+		if s.pause(ctx, max(delays[0], failure.RetryAfter)) == nil {
 			reply, failure = x.vectors(ctx, m, request)
 		}
 	}

@@ -36,6 +36,7 @@ type exchange struct {
 	uses      []ToolUse // that it asks for
 	heard     bool      // some of an answer was passed on: it is not asked for again
 	attempts  []plugin.ModelAttempt
+	slot      slot
 	noURI     map[*Model]string // models that could not fetch the document, and why
 }
 
@@ -52,12 +53,11 @@ func (x *exchange) ask(ctx context.Context) Answer {
 	if early := x.d.pace.take(x.by.Tenant); early != nil {
 		return Answer{Err: early}
 	}
-	select {
-	case x.d.slots <- struct{}{}:
-		defer func() { <-x.d.slots }()
-	case <-ctx.Done():
-		return Answer{Err: gone(ctx)}
+	x.slot = slot{d: x.d}
+	if late := x.slot.take(ctx); late != nil {
+		return Answer{Err: late}
 	}
+	defer x.slot.release()
 	a, failure := x.try(ctx, r)
 	a.OK, a.Err = failure == nil, failure
 	a.Cost, a.Attempts, a.Usage, a.Estimated = x.spent, len(x.attempts), x.used, x.estimated
@@ -104,8 +104,8 @@ func (x *exchange) try(ctx context.Context, r route) (a Answer, last *Error) {
 			last.Message += fmt.Sprintf("; it would be asked again in %s, which is too late", pause)
 			break
 		}
-		if x.d.opts.Wait(ctx, pause) != nil {
-			return a, gone(ctx)
+		if late := x.slot.pause(ctx, pause); late != nil {
+			return a, late
 		}
 		waited += pause
 	}

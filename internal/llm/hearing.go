@@ -87,10 +87,11 @@ func tooMuch(format string, args ...any) *Error {
 
 // wishes are the uses, each with a name that can be sent back and an id of its
 // own.
-func (h *hearing) wishes() []ToolUse {
+func (h *hearing) wishes(stop string) []ToolUse {
 	var all []ToolUse
 	for _, w := range h.uses {
 		use := ToolUse{ID: w.id, Name: sendable(w.name), Input: object(w.input.String()), Signature: w.signature}
+		use.Cut = slices.Contains(exhausted, stop) && !whole(w.input.String())
 		if use.ID == "" || len(use.ID) > maxID || slices.ContainsFunc(all, func(u ToolUse) bool { return u.ID == use.ID }) {
 			use.ID = "call_" + rand.Text()
 		}
@@ -122,14 +123,21 @@ func sendable(name string) string {
 // broken is the member of an input that is none, with what the model wrote.
 const broken = "$broken"
 
+// whole reports whether a use's input is one JSON object from its first sign to its
+// last.
+func whole(text string) bool {
+	v := jsontext.Value(strings.TrimSpace(text))
+	return v.IsValid() && v.Kind() == '{'
+}
+
 // object is a use's input as one JSON object, whatever the model wrote.
 func object(text string) json.RawMessage {
 	trimmed := strings.TrimSpace(text)
 	if trimmed == "" || trimmed == "null" { // of a tool that takes nothing
 		return json.RawMessage("{}")
 	}
-	if v := jsontext.Value(trimmed); v.IsValid() && v.Kind() == '{' {
-		return json.RawMessage(v)
+	if whole(trimmed) {
+		return json.RawMessage(trimmed)
 	}
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	for {
@@ -156,7 +164,7 @@ func (h *hearing) end(ctx context.Context, t *trip, reply *ConverseReply, begun 
 	case slices.Contains(refusals, reply.Stop):
 		return errorf(Refused, "the model, or a filter around it, will not answer (%.60s)", reply.Stop)
 	}
-	reply.Uses = h.wishes()
+	reply.Uses = h.wishes(reply.Stop)
 	if len(reply.Uses) > 0 || h.quiet && slices.Contains(finished, reply.Stop) {
 		return nil
 	}
@@ -165,6 +173,9 @@ func (h *hearing) end(ctx context.Context, t *trip, reply *ConverseReply, begun 
 
 // finished are the reasons to stop that mean a model has said all it wanted.
 var finished = []string{"stop", "end_turn", "STOP"}
+
+// exhausted are the reasons to stop that mean an answer ends where its tokens did.
+var exhausted = []string{"length", "max_tokens", "MAX_TOKENS", "model_length", "model_context_window_exceeded"}
 
 // keep puts what was said into a reply whose client panicked. It is deferred.
 func (h *hearing) keep(reply *ConverseReply) { reply.Text = h.text.String() }

@@ -11,33 +11,30 @@ import (
 // An Item is a plan that can go on.
 type Item struct{ Tenant, ID string }
 
-// maxLooked bounds how many plans one look for due ones goes through.
-const maxLooked = 1000
+// duePage is how many plans are looked at with one query.
+const duePage = 100
 
 // Due returns plans that can go on and that nobody is at work on, the oldest
-// last: queued ones, those that waited for a step which has ended since, and
+// first: queued ones, those that waited for a step which has ended since, and
 // those that a run of this engine left as they were, because it could not write.
+// However many wait for a person, none of the others is left out.
 func (e *Engine) Due(ctx context.Context, limit int) ([]Item, error) {
 	var due []Item
 	for _, f := range []store.PlanFilter{
-		{State: store.PlanQueued, Limit: 100},
-		{State: store.PlanPending, Limit: 100},
-		{State: store.PlanRunning, Node: e.Store.Node(), Limit: 100},
+		{State: store.PlanQueued, Ready: true, Limit: duePage},
+		{State: store.PlanPending, Ready: true, Limit: duePage},
+		{State: store.PlanRunning, Node: e.Store.Node(), Ready: true, Limit: duePage},
 	} {
-		for looked := 0; looked < maxLooked && len(due) < limit; looked += f.Limit {
+		for len(due) < limit {
 			rows, err := e.Store.Plans(ctx, f)
 			if err != nil {
 				return nil, err
 			}
 			for i := range rows {
-				is, err := e.due(ctx, &rows[i])
-				if err != nil {
-					return nil, err
-				}
-				if is && len(due) < limit {
+				if len(due) < limit && !e.runs(&rows[i]) && !e.paused(&rows[i]) {
 					due = append(due, Item{rows[i].Tenant, rows[i].ID})
 				}
-				f.Before = rows[i].ID
+				f.After = rows[i].ID
 			}
 			if len(rows) < f.Limit {
 				break
@@ -45,26 +42,6 @@ func (e *Engine) Due(ctx context.Context, limit int) ([]Item, error) {
 		}
 	}
 	return due, nil
-}
-
-// due reports whether a plan can go on: no person is asked about it, and no step
-// of it is somebody else's at the moment.
-func (e *Engine) due(ctx context.Context, row *store.PlanRow) (bool, error) {
-	if e.runs(row) || e.paused(row) {
-		return false, nil
-	}
-	asked, err := newest(ctx, e.Store, row.Tenant, store.SubjectPlan, row.ID)
-	if err != nil || asked != nil && asked.State == store.ApprovalOpen {
-		return false, err
-	}
-	calls, err := callsOf(ctx, e.Store, row)
-	for _, call := range calls {
-		switch call.State {
-		case store.CallPending, store.CallRunning, store.CallInProgress:
-			return false, err
-		}
-	}
-	return err == nil, err
 }
 
 // RecoverPlans gives back the plans that a dead node was running, in the

@@ -190,6 +190,14 @@ func keyPrefix(origin plugin.Origin) string {
 	return "k:"
 }
 
+// keyOf is keyPrefix for the key of the call that asks the agent.
+func keyOf(origin plugin.Origin) string {
+	if origin == plugin.OriginAdapter {
+		return plugin.KeyOfEvent
+	}
+	return plugin.KeyOfProposal
+}
+
 // ask calls the agent. A key of the submission becomes one of the call, so that
 // submitting again asks nobody again.
 func (e *Engine) ask(ctx context.Context, s *Submission, id string) (plugin.Result, error) {
@@ -207,7 +215,7 @@ func (e *Engine) ask(ctx context.Context, s *Submission, id string) (plugin.Resu
 	}
 	res, err := e.Kernel.Call(ctx, plugin.Call{
 		Tenant: s.Tenant, Principal: s.Principal, Actor: s.Actor, Asker: s.Asker, Origin: s.Origin, Parent: s.Parent, Session: s.Session, Labels: s.Labels,
-		Operation: s.Agent, Input: s.Input, Key: key, Trace: plugin.Trace{Correlation: s.Correlation}, Observe: s.Observe,
+		Operation: s.Agent, Input: s.Input, Key: key, KeyOf: keyOf(s.Origin), Trace: plugin.Trace{Correlation: s.Correlation}, Observe: s.Observe,
 	})
 	if err == nil && res.Status == plugin.InProgress { // somebody else submits the same at this moment
 		res, err = e.Kernel.Await(ctx, s.Tenant, res.CallID)

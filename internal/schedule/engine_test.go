@@ -30,12 +30,14 @@ type desk struct {
 	clock sync.Mutex // guards now
 	now   time.Time
 
-	mu     sync.Mutex             // guards what follows, and is held while the store writes
-	refuse error                  // what calls are refused with
-	made   []plugin.Call          // in their order
-	calls  map[string]plugin.Call // by place
-	m      *plugin.Manifest
-	owner  plugin.Principal // as it is now
+	mu      sync.Mutex             // guards what follows, and is held while the store writes
+	refuse  error                  // what calls are refused with
+	refused func()                 // what happens then
+	lose    error                  // what is said of calls that are made
+	made    []plugin.Call          // in their order
+	calls   map[string]plugin.Call // by place
+	m       *plugin.Manifest
+	owner   plugin.Principal // as it is now
 }
 
 var start = at("2026-03-02T10:00:00Z")
@@ -78,6 +80,9 @@ func (d *desk) call(ctx context.Context, call plugin.Call) (plugin.Result, error
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.refuse != nil {
+		if d.refused != nil {
+			d.refused()
+		}
 		return plugin.Result{}, d.refuse
 	}
 	if prior, seen := d.calls[call.Place]; seen {
@@ -91,6 +96,9 @@ func (d *desk) call(ctx context.Context, call plugin.Call) (plugin.Result, error
 		})
 		return err
 	})
+	if d.lose != nil {
+		return plugin.Result{}, d.lose
+	}
 	return plugin.Result{CallID: call.ID, Status: plugin.InProgress}, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -91,6 +92,7 @@ func earlier(a, b time.Time) time.Time {
 func (e *Engine) Run(ctx context.Context, tenant, id string) (plugin.Result, error) {
 	var row store.ScheduleRow
 	var tick store.TickRow
+	beside := false // its times
 	_, err := e.change(ctx, tenant, id, func(tx store.Tx, r *store.ScheduleRow) error {
 		busy, err := running(tx, r)
 		if err != nil {
@@ -103,8 +105,8 @@ func (e *Engine) Run(ctx context.Context, tenant, id string) (plugin.Result, err
 		if err != nil {
 			return err
 		}
-		if row = *r; len(waiting) > 0 {
-			tick = waiting[0]
+		if beside = len(waiting) == 0; !beside {
+			row, tick = *r, waiting[0]
 			return nil
 		}
 		now := e.now()
@@ -113,16 +115,69 @@ func (e *Engine) Run(ctx context.Context, tenant, id string) (plugin.Result, err
 		if err == nil && !inserted {
 			err = plugin.Errorf(plugin.CodeUnavailable, "feed %s is run at this very moment", id)
 		}
+		if err == nil { // if this host ends now, another takes the run up, and not only at the next time
+			err = saved(tx, r, earlier(r.NextAt, now.Add(lookAgain)), now)
+		}
+		row = *r
 		return err
 	})
 	if err != nil {
 		return plugin.Result{}, err
 	}
 	res, refused, err := e.carryOut(ctx, &row, tick)
+	if err != nil && beside {
+		e.giveUp(context.WithoutCancel(ctx), &row, tick, res.CallID, plugin.AsError(err))
+	}
 	if err == nil && refused != nil {
 		err = refused
 	}
 	return res, err
+}
+
+// giveUp ends the tick of a run beside the schedule's times that could not be made:
+// the caller has heard so, and may ask again. If there is a call of it all
+// the same, it is the run. Where neither can be found out, the tick stays, and is
+// looked at soon.
+func (e *Engine) giveUp(ctx context.Context, row *store.ScheduleRow, tick store.TickRow, call string, why *plugin.Error) {
+	_, err := e.change(ctx, row.Tenant, row.ID, func(tx store.Tx, r *store.ScheduleRow) error {
+		made, err := e.made(ctx, tx, row, tick)
+		if err != nil {
+			return err
+		}
+		tick.UpdatedAt = e.now()
+		tick.Outcome, tick.CallID, tick.Code = store.TickRefused, cmp.Or(call, newID()), string(why.Code)
+		if made != nil {
+			tick.Outcome, tick.CallID, tick.Code = store.TickCalled, made.ID, ""
+		}
+		won, err := tx.UpdateTick(store.TickDue, tick)
+		if err != nil || !won {
+			return err
+		}
+		if made != nil {
+			r.LastCall = made.ID
+		}
+		return saved(tx, r, earlier(r.NextAt, tick.UpdatedAt), tick.UpdatedAt)
+	})
+	if err != nil && plugin.CodeOf(err) != plugin.CodeNotFound {
+		e.opts.Log.Warn("a run of a feed could not be made, and is tried again", "schedule", row.ID, "at", tick.At, "cause", err.Error())
+	}
+}
+
+// made returns the call of a tick, nil if there is none.
+func (e *Engine) made(ctx context.Context, tx store.Tx, row *store.ScheduleRow, tick store.TickRow) (*store.CallRow, error) {
+	t, err := e.opts.Resolve(ctx, row.Operation)
+	if plugin.CodeOf(err) == plugin.CodeNotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return tx.CallByKey(ctx, row.Tenant, t.Name(), ledger.StoredKey(&plugin.Call{Origin: plugin.OriginFeed, Place: placeOf(row, tick)}))
+}
+
+// placeOf is what tells the call of a tick from all others of feeds.
+func placeOf(row *store.ScheduleRow, tick store.TickRow) string {
+	return fmt.Sprintf("%s/%d", row.ID, tick.At.UnixMicro())
 }
 
 // carryOut makes the call of a tick and notes what became of it: refused is why
@@ -137,6 +192,7 @@ func (e *Engine) carryOut(ctx context.Context, row *store.ScheduleRow, tick stor
 	if err != nil {
 		refused = plugin.AsError(err)
 		if slices.Contains(passing, refused.Code) && e.now().Sub(tick.At) < patience {
+			res.CallID = call.ID // of which the refusal is on record
 			return res, nil, fmt.Errorf("the run of feed %s at %s could not be made: %w", row.ID, tick.At.Format(time.RFC3339), err)
 		}
 		if about.gone {
@@ -196,7 +252,7 @@ func (e *Engine) callOf(ctx context.Context, row *store.ScheduleRow, tick store.
 	owner := e.opts.Rights(ctx, row.Tenant, plugin.Principal{Type: row.OwnerType, ID: row.OwnerID, Scopes: row.Scopes})
 	call = plugin.Call{
 		ID: call.ID, Tenant: row.Tenant, Principal: owner, Asker: cmp.Or(row.Asker, e.opts.Asker), Origin: plugin.OriginFeed, Operation: row.Operation,
-		Input: json.RawMessage(row.Input), Overlay: overlay, Place: fmt.Sprintf("%s/%d", row.ID, tick.At.UnixMicro()), NoWait: true,
+		Input: json.RawMessage(row.Input), Overlay: overlay, Place: placeOf(row, tick), NoWait: true,
 		Fresh: true, // an earlier answer is no run
 	}
 	t, err := e.opts.Resolve(ctx, row.Operation)

@@ -83,7 +83,12 @@ func (c *cache) get(key cacheKey) (value json.RawMessage, labels []string, found
 func (c *cache) set(key cacheKey, value json.RawMessage, labels []string, ttl time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.forget(key)
+	if was, found := c.entries[key]; found {
+		if !c.now().After(was.expires) {
+			labels = plugin.Labels(labels, was.labels) // they only grow
+		}
+		c.remove(was)
+	}
 	owner := c.owners[key.cacheOwner]
 	if owner == nil {
 		owner = &cacheList{}
@@ -159,8 +164,9 @@ func cacheGet(g *grant, _ context.Context, args json.RawMessage) (any, error) {
 
 // cached returns what is kept under a key; in a dry run, what would be.
 func (g *grant) cached(key cacheKey) cacheFound {
-	if value, changed := rehearsed[json.RawMessage](g, key); changed {
-		return cacheFound{value != nil, value}
+	if would, changed := rehearsed[cacheValue](g, key); changed {
+		g.heard(would.labels)
+		return cacheFound{would.value != nil, would.value}
 	}
 	value, labels, found := g.broker.cache.get(key)
 	g.heard(labels)
@@ -170,6 +176,12 @@ func (g *grant) cached(key cacheKey) cacheFound {
 func cacheGetDry(g *grant, ctx context.Context, args json.RawMessage) (any, *plugin.Change, error) {
 	found, err := cacheGet(g, ctx, args)
 	return found, nil, err
+}
+
+// A cacheValue is what a dry run would have kept.
+type cacheValue struct {
+	value  json.RawMessage // nil for nothing
+	labels []string
 }
 
 // A cacheEdit is the arguments of cache.set.
@@ -218,8 +230,9 @@ func cacheSetDry(g *grant, _ context.Context, args json.RawMessage) (any, *plugi
 	if err != nil {
 		return nil, nil, err
 	}
-	was := g.cached(edit.key)
-	if err := g.keep("cache.set", edit.key, edit.value, len(edit.value)); err != nil {
+	was := g.cached(edit.key) // whose labels are the call's from here on
+	would := cacheValue{edit.value, plugin.Labels(g.call.Labels, g.Labels())}
+	if err := g.keep("cache.set", edit.key, would, len(edit.value)); err != nil {
 		return nil, nil, err
 	}
 	return nothing{}, &plugin.Change{Target: edit.key.key, Before: was.Value, After: edit.value, Summary: "kept in memory for " + edit.ttl.String()}, nil
@@ -240,7 +253,7 @@ func cacheDeleteDry(g *grant, _ context.Context, args json.RawMessage) (any, *pl
 		return nil, nil, err
 	}
 	was := g.cached(key)
-	if err := g.keep("cache.delete", key, json.RawMessage(nil), 0); err != nil || !was.Found {
+	if err := g.keep("cache.delete", key, cacheValue{}, 0); err != nil || !was.Found {
 		return nothing{}, nil, err
 	}
 	return nothing{}, &plugin.Change{Target: key.key, Before: was.Value, Summary: "dropped from memory"}, nil

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/kb"
 	"github.com/mortise-dev/mortise/internal/secret"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
@@ -157,22 +158,73 @@ func TestWhatIsStoredIsBounded(t *testing.T) {
 	other.ask("storage.put", `{"key":"k","value":1}`)
 }
 
+// TestWhatIsStoredKeepsItsLabels: for every method that keeps something and every
+// one that reads it, in a dry run as well. What was written with a label, and is
+// written over without it, taints what reads it.
 func TestWhatIsStoredKeepsItsLabels(t *testing.T) {
 	t.Parallel()
-	for _, kept := range [][2]string{{"storage.put", "storage.get"}, {"cache.set", "cache.get"}} {
-		s := keeping(t)
-		s.target.Manifest.Capabilities = append(s.target.Manifest.Capabilities, "cache")
-		s.call.Labels = []string{plugin.Untrusted}
-		s.ask(kept[0], `{"key":"k","value":1}`)
-		s.call.Labels = nil
-		services := s.services()
-		if _, err := services.Serve(t.Context(), kept[1], json.RawMessage(`{"key":"k"}`)); err != nil {
-			t.Fatal(err)
-		}
-		if got := services.(*grant).Labels(); len(got) != 1 || got[0] != plugin.Untrusted {
-			t.Errorf("%s: whoever reads it answers with %v", kept[1], got)
+	bases := func(method string) string { return `{"kb_ids":["labels"],"query":"` + method + `"}` }
+	type keeping struct {
+		put   string
+		first string // its arguments, with the label
+		again string // and without
+		reads [][2]string
+	}
+	for n, kept := range []keeping{
+		{"storage.put", `{"key":"k","value":1}`, `{"key":"k","value":2}`, [][2]string{{"storage.get", `{"key":"k"}`}}},
+		{"cursor.set", `{"kb_id":"k","value":1}`, `{"kb_id":"k","value":2}`, [][2]string{{"cursor.get", `{"kb_id":"k"}`}}},
+		{"cache.set", `{"key":"k","value":1}`, `{"key":"k","value":2}`, [][2]string{{"cache.get", `{"key":"k"}`}}},
+		{
+			kbText, `{"kb_id":"labels","title":"apples","content":"apples one","source_id":"s"}`, `{"kb_id":"labels","title":"apples","content":"apples two","source_id":"s"}`,
+			[][2]string{
+				{kbSearchChunks, bases("apples")},
+				{kbSearchDocuments, bases("apples")},
+				{kbGetDocument, `{"kb_id":"labels","document_id":"s"}`},
+				{queryList, `{"kb_id":"labels"}`},
+			},
+		},
+		{ // the same text, of which something else is known
+			kbText, `{"kb_id":"labels","title":"pears","content":"pears","source_id":"p"}`, `{"kb_id":"labels","title":"pears","content":"pears","source_id":"p","source_url":"https://example.com/p"}`,
+			[][2]string{{kbSearchChunks, bases("pears")}},
+		},
+	} {
+		for _, dry := range []bool{false, true} {
+			if dry && strings.HasPrefix(kept.put, "kb") {
+				continue // of which a dry run finds only what is there
+			}
+			s := keepingIn(t, fmt.Sprintf("%s/%d/%t", t.Name(), n, dry))
+			if dry {
+				s.call.Dry = &plugin.Rehearsal{}
+			}
+			s.call.Labels = []string{plugin.Untrusted}
+			s.ask(kept.put, kept.first)
+			s.call.Labels = nil
+			s.ask(kept.put, kept.again)
+			for _, read := range kept.reads {
+				services := s.services()
+				got, err := services.Serve(t.Context(), read[0], json.RawMessage(read[1]))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if labels := services.(*grant).Labels(); len(labels) != 1 || labels[0] != plugin.Untrusted {
+					t.Errorf("%s after %s, dry %t: what reads %s has the labels %q", read[0], kept.put, dry, got, labels)
+				}
+			}
 		}
 	}
+}
+
+// keepingIn is [keeping] in a tenant with a knowledge base of its own.
+func keepingIn(t *testing.T, tenant string) *scene {
+	t.Helper()
+	s := keeping(t)
+	s.call.Tenant = tenant
+	s.target.Manifest.Capabilities = append(s.target.Manifest.Capabilities, "cache", "kb", "query")
+	s.target.Operation.Effects = append(s.target.Operation.Effects, kbWrite)
+	if _, err := s.broker.Knowledge.Create(t.Context(), tenant, kb.Base{ID: "labels"}); err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 func TestACursorBelongsToItsFeed(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -53,12 +52,13 @@ func operationTask(g *grant, args json.RawMessage) (task, error) {
 			Operation:  ref,
 			Input:      in.Input,
 			Key:        in.Key,
+			KeyOf:      plugin.KeyOfPlugin + g.target.Manifest.Name,
 			Place:      g.place(ref, in.Input),
 			Trace:      g.call.Trace,
 			Dry:        g.call.Dry,
 		}
 		if g.journal != nil {
-			if err := g.journal.Nest(operationsCall, ledger.StoredKey(&call), g.mayAct(ctx, ref)); err != nil {
+			if err := g.journal.Nest(operationsCall, &call, g.mayAct(ctx, ref)); err != nil {
 				return nil, err
 			}
 		}

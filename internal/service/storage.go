@@ -165,7 +165,7 @@ func (g *grant) keeps(effect, method string, key store.KVKey, value json.RawMess
 		row := made()
 		c := &plugin.Change{Target: targetOf(key), After: value, Summary: "kept"}
 		if was != nil {
-			c.Before, c.Summary = was.Value, "changed"
+			c.Before, c.Summary, row.Labels = was.Value, "changed", plugin.Labels(row.Labels, was.Labels)
 		}
 		return nothing{}, c, g.keep(method, key, &row, int(sizeOf(&row)))
 	}

@@ -48,7 +48,8 @@ type ConversationRow struct {
 	SessionID string
 	Agent     string
 	Channel   string // where it takes place: a namespace, "chat" at the terminal
-	Peer      string // who it is with there
+	Room      string // in which room, thread or issue there; "" where the channel names none
+	Peer      string // who it is with there; "" for all who are in the room
 	CreatedAt time.Time
 
 	Open       bool
@@ -68,6 +69,8 @@ type ConversationFilter struct {
 	Channel string
 	Peer    string
 	NoPeer  bool // those with somebody whom the channel does not name
+	Room    string
+	NoRoom  bool // those in no room
 	Open    bool
 	Waiting bool      // open ones, in which a message waits for its turn; the longest waiting first
 	Running bool      // those of agents that run

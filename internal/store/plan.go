@@ -74,4 +74,10 @@ type PlanFilter struct {
 	Node   string
 	Before string // only those with smaller ids
 	Limit  int
+
+	// Ready asks for those that can go on: no person is asked about the plan, and no
+	// step of it waits or is at work. They come oldest first, and After takes the place
+	// of Before: only those with larger ids.
+	Ready bool
+	After string
 }

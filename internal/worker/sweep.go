@@ -5,32 +5,29 @@ import (
 	"time"
 )
 
-// sweep looks for what is due: at once, from time to time, and after a death.
-func (p *pool) sweep(ctx context.Context) {
+// sweep looks for what is due of one kind: at once, from time to time, and after a
+// death.
+func (p *pool) sweep(ctx context.Context, l *lane) {
 	var trouble trouble
 	for {
-		var err error
-		for _, s := range p.opts.Sweepers {
-			if e := p.sweepOne(ctx, s); e != nil {
-				err = e
-			}
-		}
-		trouble.tell(ctx, p.opts.Log, "looking for what is due", err)
+		err := p.sweepOnce(ctx, l)
+		trouble.tell(ctx, p.opts.Log, "looking for what is due of the kind "+l.sweeper.Kind(), err)
 		if fatal(err) {
 			p.fail(err)
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.nudged:
+		case <-l.nudged:
 		case <-time.After(p.opts.SweepEvery):
 		}
 	}
 }
 
-// sweepOne begins what is due of one kind, as slots become free.
-func (p *pool) sweepOne(ctx context.Context, s Sweeper) error {
-	items, err := s.Due(ctx, batch+p.awake())
+// sweepOnce begins what is due, as slots become free. Where none does for the time
+// between two sweeps it looks again: more may be due to look than to do.
+func (p *pool) sweepOnce(ctx context.Context, l *lane) error {
+	items, err := l.sweeper.Due(ctx, batch+p.awake())
 	if err != nil {
 		return err
 	}
@@ -38,8 +35,12 @@ func (p *pool) sweepOne(ctx context.Context, s Sweeper) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if !p.rests(item) {
-			p.begin(ctx, s, item, false)
+		if p.rests(item) {
+			continue
+		}
+		if !p.begin(ctx, l, item, time.After(p.opts.SweepEvery)) && ctx.Err() == nil {
+			l.nudge()
+			return nil
 		}
 	}
 	return nil
@@ -76,9 +77,8 @@ func (p *pool) recover(ctx context.Context) {
 		}
 		if n > 0 {
 			p.opts.Log.Warn("the books of nodes that ended uncleanly were closed", "nodes", n)
-			select {
-			case p.nudged <- struct{}{}:
-			default:
+			for _, l := range p.lanes {
+				l.nudge()
 			}
 		}
 		select {

@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/job"
@@ -42,7 +43,7 @@ type Options struct {
 	Sweepers []Sweeper
 	Recover  func(context.Context) (int, error) // settles what dead nodes left and returns how many there were
 
-	Workers int           // how much is done at a time; 8 where it is 0
+	Workers int           // how much of each kind is done at a time; 8 where it is 0
 	Drain   time.Duration // how long what was begun may take once there is no more to be begun; none where it is 0
 	Log     *slog.Logger  // of what fails; discarded where it is nil
 
@@ -53,6 +54,7 @@ type Options struct {
 const (
 	batch   = 100         // how much a sweep asks for at a time
 	resting = 1000        // how many failures are remembered
+	woken   = 1000        // how many of a kind that were woken may wait until others are done
 	rest    = time.Minute // for which a sweep leaves alone what failed
 	leave   = time.Second // for what was told to end, before it is left behind
 )
@@ -61,20 +63,39 @@ const (
 var errDrained = errors.New("the host is stopping and cannot wait any longer")
 
 // A pool does items, a bounded number at a time and none twice at a time. Its
-// goroutines belong to [Run]: one for each item that is being done, one that
-// sweeps, one that recovers, and one in which the queue works.
+// goroutines belong to [Run]: one for each item that is being done or was woken,
+// one for each kind that sweeps, one that recovers, and one in which the queue works.
 type pool struct {
-	opts   Options
-	work   context.Context // of what is being done; it outlives the order to stop
-	stop   context.CancelCauseFunc
-	slots  chan struct{} // one for each item that is being done
-	nudged chan struct{} // asks for a sweep
-	wg     sync.WaitGroup
+	opts  Options
+	work  context.Context // of what is being done; it outlives the order to stop
+	stop  context.CancelCauseFunc
+	lanes []*lane
+	wg    sync.WaitGroup
 
 	mu     sync.Mutex         // guards the three below
 	doing  map[Item]bool      // what is being done here, and whether it was woken meanwhile
 	tired  map[Item]time.Time // what failed, and until when a sweep leaves it alone
 	failed error              // why Run ends of itself
+}
+
+// A lane is one kind of work, with a budget of its own: however much there is of one
+// kind and however long it takes, the others go on.
+type lane struct {
+	sweeper Sweeper
+	slots   chan struct{} // one for each item that is being done
+	nudged  chan struct{} // asks for a sweep
+	waiting atomic.Int64  // that were woken and have no slot yet
+}
+
+func newLane(s Sweeper, workers int) *lane {
+	return &lane{sweeper: s, slots: make(chan struct{}, workers), nudged: make(chan struct{}, 1)}
+}
+
+func (l *lane) nudge() {
+	select {
+	case l.nudged <- struct{}{}:
+	default:
+	}
 }
 
 // Run works until ctx ends. Then it begins nothing more, waits for what was
@@ -90,12 +111,13 @@ func Run(ctx context.Context, opts Options) error {
 	defer stop(nil)
 	work, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
-	p := &pool{
-		opts: opts, work: work, stop: stop, slots: make(chan struct{}, opts.Workers), nudged: make(chan struct{}, 1),
-		doing: map[Item]bool{}, tired: map[Item]time.Time{},
+	p := &pool{opts: opts, work: work, stop: stop, doing: map[Item]bool{}, tired: map[Item]time.Time{}}
+	for _, s := range opts.Sweepers {
+		l := newLane(s, opts.Workers)
+		p.lanes = append(p.lanes, l)
+		p.wg.Go(func() { p.sweep(ctx, l) })
 	}
 	p.wg.Go(func() { p.recover(ctx) })
-	p.wg.Go(func() { p.sweep(ctx) })
 	p.wg.Go(func() { p.listen(ctx) })
 
 	<-ctx.Done()
@@ -138,14 +160,13 @@ func (p *pool) fail(err error) {
 	p.stop(err)
 }
 
-// listen does what wake-ups name.
+// listen does what wake-ups name. It waits for none of it: those of one kind would
+// keep the others from being heard.
 func (p *pool) listen(ctx context.Context) {
 	err := p.opts.Queue.Work(ctx, p.opts.Workers, func(_ context.Context, kind, tenant, id string) error {
-		for _, s := range p.opts.Sweepers {
-			if s.Kind() == kind {
-				if done := p.begin(ctx, s, Item{kind, tenant, id}, true); done != nil {
-					<-done
-				}
+		for _, l := range p.lanes {
+			if l.sweeper.Kind() == kind {
+				p.wake(ctx, l, Item{kind, tenant, id})
 				return nil
 			}
 		}
@@ -156,36 +177,56 @@ func (p *pool) listen(ctx context.Context) {
 	}
 }
 
-// begin does an item once there is a slot, and returns what is closed when it
-// is done. It returns nil if ctx ended, or if the item is being done already:
-// then, if it was woken, it is looked at once more.
-func (p *pool) begin(ctx context.Context, s Sweeper, item Item, woken bool) (done <-chan struct{}) {
+// wake does an item as soon as its kind has a slot. Where too many wait for one, the
+// sweep finds it.
+func (p *pool) wake(ctx context.Context, l *lane, item Item) {
+	if l.waiting.Add(1) > woken {
+		l.waiting.Add(-1)
+		l.nudge()
+		return
+	}
+	p.wg.Go(func() { p.begin(ctx, l, item, nil) })
+}
+
+// begin does an item once there is a slot. An item that is being done already is not
+// begun; if it was woken, it is looked at once more. Where patience ends before there
+// is a slot it reports false: a sweep looks again then. It is nil for what was woken.
+func (p *pool) begin(ctx context.Context, l *lane, item Item, patience <-chan time.Time) bool {
+	woken := patience == nil
+	if woken {
+		defer l.waiting.Add(-1)
+	}
 	p.mu.Lock()
 	if _, busy := p.doing[item]; busy {
 		p.doing[item] = p.doing[item] || woken
 		p.mu.Unlock()
-		return nil
+		return true
 	}
 	p.doing[item] = false
 	p.mu.Unlock()
+	got := false
 	select {
-	case p.slots <- struct{}{}:
+	case l.slots <- struct{}{}:
+		got = true
 	case <-ctx.Done():
+	case <-patience:
 	}
-	if ctx.Err() != nil { // also where there was a slot
+	if !got || ctx.Err() != nil { // with the slot, if it got one: nothing more is begun
 		p.mu.Lock()
+		again := p.doing[item]
 		delete(p.doing, item)
 		p.mu.Unlock()
-		return nil // with the slot: nothing more is begun
-	}
-	ended := make(chan struct{})
-	p.wg.Go(func() {
-		defer close(ended)
-		for p.ended(item, p.do(s, item)) && ctx.Err() == nil {
+		if again && ctx.Err() == nil { // it was woken while the sweep waited
+			p.wake(ctx, l, item)
 		}
-		<-p.slots
+		return false
+	}
+	p.wg.Go(func() {
+		for p.ended(item, p.do(l.sweeper, item)) && ctx.Err() == nil {
+		}
+		<-l.slots
 	})
-	return ended
+	return true
 }
 
 // do does an item.

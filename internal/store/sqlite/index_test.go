@@ -59,6 +59,18 @@ func TestQuestionsOfSweepersHaveAnIndex(t *testing.T) {
 			return err
 		}, "schedules_due"},
 		{"queued plans", func() error { _, err := st.Plans(t.Context(), store.PlanFilter{State: store.PlanQueued}); return err }, "plans_queued"},
+		{"plans that waited", func() error {
+			_, err := st.Plans(t.Context(), store.PlanFilter{State: store.PlanPending, Ready: true, Limit: 100})
+			return err
+		}, "plans_pending"},
+		{"what plans that waited were asked", func() error {
+			_, err := st.Plans(t.Context(), store.PlanFilter{State: store.PlanPending, Ready: true, Limit: 100})
+			return err
+		}, "approvals_subject"},
+		{"the steps of plans that waited", func() error {
+			_, err := st.Plans(t.Context(), store.PlanFilter{State: store.PlanPending, Ready: true, Limit: 100})
+			return err
+		}, "calls_plan"},
 		{"running plans of a node", func() error {
 			_, err := st.Plans(t.Context(), store.PlanFilter{State: store.PlanRunning, Node: "n"})
 			return err

@@ -20,7 +20,7 @@ const putAssignment = `INSERT INTO assignments (` + assignmentColumns + `) VALUE
 		assigned_by = excluded.assigned_by, updated_at = excluded.updated_at`
 
 const putMemory = `INSERT INTO memories (` + memoryColumns + `) VALUES (?, ?, ?, ?, ?, ?)
-	ON CONFLICT (tenant, agent, key) DO UPDATE SET content = excluded.content, labels = excluded.labels, updated_at = excluded.updated_at`
+	ON CONFLICT (tenant, agent, key) DO UPDATE SET content = excluded.content, updated_at = excluded.updated_at RETURNING labels`
 
 // Agent implements [store.Reader].
 func (r *reader) Agent(ctx context.Context, tenant, id string) (*store.AgentRow, error) {
@@ -118,8 +118,11 @@ func (t *tx) PutMemory(r store.MemoryRow) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.Exec(putMemory, r.Tenant, r.Agent, r.Key, r.Content, labels, micros(r.UpdatedAt))
-	return err
+	var had string
+	if _, err := t.Row([]any{&had}, putMemory, r.Tenant, r.Agent, r.Key, r.Content, labels, micros(r.UpdatedAt)); err != nil {
+		return err
+	}
+	return t.grow(r.Labels, had, `UPDATE memories SET labels = ? WHERE tenant = ? AND agent = ? AND key = ?`, r.Tenant, r.Agent, r.Key)
 }
 
 // DeleteMemory implements [store.Tx].

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	conversationColumns = `tenant, session_id, agent, channel, peer, created_at, open, turns, received, handled, lease, lease_until, updated_at`
+	conversationColumns = `tenant, session_id, agent, channel, peer, created_at, open, turns, received, handled, lease, lease_until, updated_at, room`
 	messageColumns      = `tenant, session_id, n, role, body, call_id, labels, at`
 	outboxColumns       = `tenant, id, agent, plugin, event, body, created_at, attempt, next_at, problem`
 )
@@ -32,6 +32,10 @@ func (r *reader) Conversations(ctx context.Context, f store.ConversationFilter) 
 	q.equal("peer", f.Peer)
 	if f.NoPeer {
 		q.where("peer = ''")
+	}
+	q.equal("room", f.Room)
+	if f.NoRoom {
+		q.where("room = ''")
 	}
 	if f.Open {
 		q.where("open = 1")
@@ -55,8 +59,8 @@ func (r *reader) Conversations(ctx context.Context, f store.ConversationFilter) 
 
 // InsertConversation implements [store.Tx].
 func (t *tx) InsertConversation(r store.ConversationRow) error {
-	_, err := t.Exec(`INSERT INTO conversations (`+conversationColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		r.Tenant, r.SessionID, r.Agent, r.Channel, r.Peer, micros(r.CreatedAt), flag(r.Open), r.Turns, r.Received, r.Handled, r.Lease, micros(r.LeaseUntil), micros(r.UpdatedAt))
+	_, err := t.Exec(`INSERT INTO conversations (`+conversationColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		r.Tenant, r.SessionID, r.Agent, r.Channel, r.Peer, micros(r.CreatedAt), flag(r.Open), r.Turns, r.Received, r.Handled, r.Lease, micros(r.LeaseUntil), micros(r.UpdatedAt), r.Room)
 	return err
 }
 
@@ -190,7 +194,7 @@ func (t *tx) DeleteOutbox(tenant, id string) (bool, error) {
 
 func scanConversation(rows *sql.Rows, r *store.ConversationRow) error {
 	var created, open, until, updated int64
-	err := rows.Scan(&r.Tenant, &r.SessionID, &r.Agent, &r.Channel, &r.Peer, &created, &open, &r.Turns, &r.Received, &r.Handled, &r.Lease, &until, &updated)
+	err := rows.Scan(&r.Tenant, &r.SessionID, &r.Agent, &r.Channel, &r.Peer, &created, &open, &r.Turns, &r.Received, &r.Handled, &r.Lease, &until, &updated, &r.Room)
 	r.CreatedAt, r.Open, r.LeaseUntil, r.UpdatedAt = fromMicros(created), open != 0, fromMicros(until), fromMicros(updated)
 	return err
 }

@@ -29,11 +29,13 @@ const putDocument = `INSERT INTO kb_documents (` + documentColumns + `, text) VA
 	ON CONFLICT (tenant, kb_id, id) DO UPDATE SET source_type = excluded.source_type, object_id = excluded.object_id,
 		title = excluded.title, filename = excluded.filename, mime = excluded.mime, url = excluded.url, content_hash = excluded.content_hash,
 		words = excluded.words, characters = excluded.characters, chunks = excluded.chunks, extraction = excluded.extraction,
-		attributes = excluded.attributes, labels = excluded.labels, principal = excluded.principal, call_id = excluded.call_id,
-		updated_at = excluded.updated_at, text = excluded.text`
+		attributes = excluded.attributes, principal = excluded.principal, call_id = excluded.call_id,
+		updated_at = excluded.updated_at, text = excluded.text RETURNING labels`
 
-const updateDocument = `UPDATE kb_documents SET filename = ?, url = ?, extraction = ?, attributes = ?, labels = ?, call_id = ?, updated_at = ?
-	WHERE tenant = ? AND kb_id = ? AND id = ?`
+const updateDocument = `UPDATE kb_documents SET filename = ?, url = ?, extraction = ?, attributes = ?, call_id = ?, updated_at = ?
+	WHERE tenant = ? AND kb_id = ? AND id = ? RETURNING labels`
+
+const labelDocument = `UPDATE kb_documents SET labels = ? WHERE tenant = ? AND kb_id = ? AND id = ?`
 
 const insertChunk = `INSERT INTO kb_chunks (tenant, kb_id, document_id, n, start, text, embedding, model) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 
@@ -218,8 +220,12 @@ func (t *tx) PutDocument(r store.DocumentRow, chunks []store.ChunkRow) (found bo
 	if err := t.dropChunks(r.Tenant, r.KB, r.ID); err != nil {
 		return false, err
 	}
-	if _, err := t.Exec(putDocument, r.Tenant, r.KB, r.ID, r.SourceID, r.SourceType, r.ObjectID, r.Title, r.Filename, r.MIME, r.URL, r.ContentHash,
+	var had string
+	if _, err := t.Row([]any{&had}, putDocument, r.Tenant, r.KB, r.ID, r.SourceID, r.SourceType, r.ObjectID, r.Title, r.Filename, r.MIME, r.URL, r.ContentHash,
 		r.Words, r.Characters, int64(len(chunks)), r.Extraction, r.Attributes, labels, r.Principal, r.CallID, micros(r.CreatedAt), micros(r.UpdatedAt), r.Text); err != nil {
+		return false, err
+	}
+	if err := t.grow(r.Labels, had, labelDocument, r.Tenant, r.KB, r.ID); err != nil {
 		return false, err
 	}
 	for _, c := range chunks {
@@ -245,11 +251,12 @@ func (t *tx) PutVector(tenant, kb string, of store.PassageRow, model string, emb
 
 // UpdateDocument implements [store.Tx].
 func (t *tx) UpdateDocument(r store.DocumentRow) (found bool, err error) {
-	labels, err := t.array(r.Labels)
-	if err != nil {
+	var had string
+	found, err = t.Row([]any{&had}, updateDocument, r.Filename, r.URL, r.Extraction, r.Attributes, r.CallID, micros(r.UpdatedAt), r.Tenant, r.KB, r.ID)
+	if err != nil || !found {
 		return false, err
 	}
-	return t.Exec(updateDocument, r.Filename, r.URL, r.Extraction, r.Attributes, labels, r.CallID, micros(r.UpdatedAt), r.Tenant, r.KB, r.ID)
+	return true, t.grow(r.Labels, had, labelDocument, r.Tenant, r.KB, r.ID)
 }
 
 // DeleteDocument implements [store.Tx].

@@ -12,8 +12,8 @@ import (
 const kvColumns = `tenant, owner, scope, namespace, key, value, labels, expires_at, updated_at`
 
 const putKV = `INSERT INTO kv (` + kvColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-	ON CONFLICT (tenant, owner, scope, namespace, key) DO UPDATE SET value = excluded.value, labels = excluded.labels,
-		expires_at = excluded.expires_at, updated_at = excluded.updated_at`
+	ON CONFLICT (tenant, owner, scope, namespace, key) DO UPDATE SET value = excluded.value,
+		expires_at = excluded.expires_at, updated_at = excluded.updated_at RETURNING labels`
 
 // KV implements [store.Reader].
 func (r *reader) KV(ctx context.Context, k store.KVKey) (*store.KVRow, error) {
@@ -35,8 +35,12 @@ func (t *tx) PutKV(r store.KVRow) error {
 	if r.Value == nil {
 		r.Value = []byte{}
 	}
-	_, err = t.Exec(putKV, r.Tenant, r.Owner, r.Scope, r.Namespace, r.Key, r.Value, labels, micros(r.ExpiresAt), micros(r.UpdatedAt))
-	return err
+	var had string
+	if _, err := t.Row([]any{&had}, putKV, r.Tenant, r.Owner, r.Scope, r.Namespace, r.Key, r.Value, labels, micros(r.ExpiresAt), micros(r.UpdatedAt)); err != nil {
+		return err
+	}
+	return t.grow(r.Labels, had, `UPDATE kv SET labels = ? WHERE tenant = ? AND owner = ? AND scope = ? AND namespace = ? AND key = ?`,
+		r.Tenant, r.Owner, r.Scope, r.Namespace, r.Key)
 }
 
 // DeleteKV implements [store.Tx].

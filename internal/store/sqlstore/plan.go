@@ -22,6 +22,18 @@ const insertStep = `INSERT INTO steps (` + stepColumns + `) VALUES (?, ?, ?, ?, 
 const updatePlan = `UPDATE plans SET state = ?, node = ?, lease = ?, code = ?, message = ?, updated_at = ?
 	WHERE tenant = ? AND id = ? AND state = ? AND lease = ?`
 
+// A plan can go on where the newest approval that was asked for it is not open, and no
+// call of a step waits for a person or is at work.
+const (
+	notAsked = `NOT EXISTS (SELECT 1 FROM approvals AS asked WHERE asked.tenant = plans.tenant AND asked.subject_id = plans.id
+		AND asked.subject_kind = '` + store.SubjectPlan + `' AND asked.state = 'open'
+		AND NOT EXISTS (SELECT 1 FROM approvals AS later WHERE later.tenant = asked.tenant AND later.subject_id = asked.subject_id
+			AND later.subject_kind = asked.subject_kind AND later.id > asked.id))`
+	noStepAtWork = `NOT EXISTS (SELECT 1 FROM calls WHERE calls.tenant = plans.tenant AND calls.plan_id = plans.id AND calls.plan_id <> ''
+		AND calls.state IN ('pending_approval', 'running', 'in_progress')
+		AND substr(calls.key, 1, length(plans.id) + 3) = 'p:' || plans.id || '/')`
+)
+
 // Plan implements [store.Reader].
 func (r *reader) Plan(ctx context.Context, tenant, id string) (*store.PlanRow, error) {
 	q := selectFrom(planColumns, "plans")
@@ -42,9 +54,19 @@ func (r *reader) PlanByKey(ctx context.Context, tenant, key string) (*store.Plan
 func (r *reader) Plans(ctx context.Context, f store.PlanFilter) ([]store.PlanRow, error) {
 	q := selectFrom(planColumns, "plans")
 	q.equal("tenant", f.Tenant)
-	q.state(string(f.State), string(store.PlanQueued), string(store.PlanRunning))
+	q.state(string(f.State), string(store.PlanQueued), string(store.PlanRunning), string(store.PlanPending))
 	q.equal("node", f.Node)
-	q.page(f.Before, f.Limit)
+	if !f.Ready {
+		q.page(f.Before, f.Limit)
+		return all(rows(ctx, r, q, scanPlan))
+	}
+	q.where(notAsked)
+	q.where(noStepAtWork)
+	if f.After != "" {
+		q.where("id > ?", f.After)
+	}
+	q.orderBy("id")
+	q.limit(f.Limit)
 	return all(rows(ctx, r, q, scanPlan))
 }
 

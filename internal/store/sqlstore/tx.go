@@ -182,6 +182,22 @@ func (t *tx) array(texts []string) (string, error) {
 	return string(data), t.fail(err)
 }
 
+// grow adds labels to those that a row had, which its statement returned: labels
+// of what is kept only grow, whatever writes over it. update sets them; its other
+// arguments name the row, which the statement before has locked.
+func (t *tx) grow(labels []string, had, update string, row ...any) error {
+	before, err := fromArray(had)
+	if err != nil {
+		return t.fail(fmt.Errorf("labels of what is kept: %w", err))
+	}
+	grown, err := t.array(plugin.Labels(labels, before))
+	if err != nil || grown == had {
+		return err
+	}
+	_, err = t.Exec(update, append([]any{grown}, row...)...)
+	return err
+}
+
 func fromArray(text string) (texts []string, err error) {
 	err = json.Unmarshal([]byte(text), &texts)
 	return texts, err

@@ -140,7 +140,7 @@ func memories(t *testing.T, b *bundle) {
 }
 
 func conversations(t *testing.T, b *bundle) {
-	row := store.ConversationRow{Tenant: "t", SessionID: "sess_1", Agent: "desk", Channel: "slack", Peer: "U1", CreatedAt: epoch, Open: true, UpdatedAt: epoch}
+	row := store.ConversationRow{Tenant: "t", SessionID: "sess_1", Agent: "desk", Channel: "slack", Room: "C1", Peer: "U1", CreatedAt: epoch, Open: true, UpdatedAt: epoch}
 	later := row
 	later.SessionID, later.CreatedAt = "sess_2", epoch.Add(time.Minute)
 	write(t, b, func(tx store.Tx) error {
@@ -155,6 +155,14 @@ func conversations(t *testing.T, b *bundle) {
 	}
 	nobody := store.ConversationRow{Tenant: "t", SessionID: "sess_3", Agent: "desk", Channel: "slack", CreatedAt: epoch, Open: true, UpdatedAt: epoch}
 	write(t, b, func(tx store.Tx) error { return tx.InsertConversation(nobody) })
+	for room, want := range map[string]int{"C1": 2, "C": 0} {
+		if got, err := b.Conversations(t.Context(), store.ConversationFilter{Tenant: "t", Room: room}); err != nil || len(got) != want {
+			t.Errorf("in the room %s are %+v, %v", room, got, err)
+		}
+	}
+	if got, err := b.Conversations(t.Context(), store.ConversationFilter{Tenant: "t", NoRoom: true}); err != nil || !reflect.DeepEqual(got, []store.ConversationRow{nobody}) {
+		t.Errorf("in no room are %+v, %v", got, err)
+	}
 	if got, err := b.Conversations(t.Context(), store.ConversationFilter{Tenant: "t", Agent: "desk", NoPeer: true}); err != nil || !reflect.DeepEqual(got, []store.ConversationRow{nobody}) {
 		t.Errorf("the conversations with nobody are %+v, %v", got, err)
 	}

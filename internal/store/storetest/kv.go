@@ -43,6 +43,7 @@ func values(t *testing.T, b *bundle) {
 	check(row)
 	row.Value, row.Labels, row.ExpiresAt, row.UpdatedAt = []byte{}, []string{"untrusted"}, time.Time{}, epoch.Add(time.Second)
 	write(t, b, func(tx store.Tx) error { return tx.PutKV(row) })
+	row.Labels = []string{"private", "untrusted"} // see labelsOnlyGrow
 	check(row)
 	for _, want := range []bool{true, false} {
 		write(t, b, func(tx store.Tx) error {
