@@ -14,7 +14,7 @@ func MissingCall(id string) *plugin.Error {
 }
 
 // Call returns the call of an id, nil where there is none. It is for who made it,
-// who may approve its operation, and whom policy lets configure mortise.calls.
+// who may approve it where it was asked about, and whom policy lets configure mortise.calls.
 func (k Kept) Call(ctx context.Context, id, action string) (*store.CallRow, error) {
 	row, err := k.store.Call(ctx, k.tenant, id)
 	if err != nil || row == nil || k.all(CallsPlugin) {
@@ -24,7 +24,11 @@ func (k Kept) Call(ctx context.Context, id, action string) (*store.CallRow, erro
 	if err != nil || made {
 		return row, err
 	}
-	if k.app.MayApprove(ctx, &store.ApprovalRow{Tenant: k.tenant, SubjectKind: store.SubjectCall, SubjectID: row.ID}, k.by) == nil {
+	asked, err := k.store.Approvals(ctx, store.ApprovalFilter{Tenant: k.tenant, SubjectKind: store.SubjectCall, SubjectID: row.ID, Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(asked) > 0 && k.app.MayApprove(ctx, &store.ApprovalRow{Tenant: k.tenant, SubjectKind: store.SubjectCall, SubjectID: row.ID}, k.by) == nil {
 		return row, nil
 	}
 	return nil, k.hide(ctx, CallsPlugin, use{kind: plugin.EntryControlRefused, subject: row.ID, action: action}, MissingCall(id))

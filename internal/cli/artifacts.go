@@ -64,6 +64,9 @@ artifact that is there already. Its type is found out by its name and how it beg
 
 // addFile registers a person's file, and says how far it is where that takes long.
 func (c *command) addFile(path string, a session.Add, add func(session.Add) (session.Artifact, error)) (session.Artifact, error) {
+	if err := c.refuseOwn(path); err != nil {
+		return session.Artifact{}, err
+	}
 	var doing func(string, int64)
 	stop := c.telling(&doing)
 	defer stop()

@@ -136,6 +136,9 @@ func madeFor(ctx context.Context, a *app.App, session string, w export, made []p
 }
 
 func (c *command) exportOne(ctx context.Context, a *app.App, session, id, path string) error {
+	if err := c.refuseOwn(path); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}

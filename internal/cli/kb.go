@@ -204,6 +204,9 @@ func addDocument(cmd *cobra.Command, a *app.App, path, mime string, s kb.Source)
 	if err != nil {
 		return kb.Ingested{}, err
 	}
+	if own, err := hostsOwn(path, a.Home); err != nil || own {
+		return kb.Ingested{}, errors.Join(err, plugin.Errorf(plugin.CodeInvalidInput, "%s is the host's own: name another file", path))
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return kb.Ingested{}, usage{err}

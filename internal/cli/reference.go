@@ -52,6 +52,9 @@ and .txt, and everything else, is text.`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.referring(cmd, func(a *app.App) error {
+				if err := c.refuseOwn(args[1]); err != nil {
+					return err
+				}
 				key, err := a.Kept(a.Principal).AddReference(cmd.Context(), args[0], args[1])
 				if err != nil {
 					return err

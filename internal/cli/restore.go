@@ -2,11 +2,14 @@ package cli
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/store/sqlite"
 )
 
 func (c *command) restore() *cobra.Command {
@@ -33,6 +36,11 @@ afterwards, and runs nothing that has effects until 'mortise recovery confirm'.`
 				return usage{errNoHome}
 			}
 			o.File, o.Home = args[0], c.home
+			if _, err := os.Stat(filepath.Join(c.home, sqlite.File)); err == nil { // what is there is replaced
+				if err := c.mayBackup(cmd.Context()); err != nil {
+					return err
+				}
+			}
 			if o.Identities, err = identitiesOf(identities, passphrase); err != nil {
 				return usage{err}
 			}

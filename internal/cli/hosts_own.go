@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// refuseOwn refuses a file that is the host's own: its key, its database, whatever is
+// in the data directory, under another name too. No plugin is shown such a one, and
+// none is written over, whoever names it.
+func (c *command) refuseOwn(path string) error {
+	own, err := hostsOwn(path, c.home)
+	if err != nil || !own {
+		return err
+	}
+	return plugin.Errorf(plugin.CodeInvalidInput, "%s is the host's own: no plugin is shown what is in the data directory %s, and nothing is written there; name another file", path, c.home)
+}
+
+// hostsOwn reports whether a path leads into the data directory, or to a file there
+// that has another name outside. A path that leads nowhere yet is where it would be.
+func hostsOwn(path, home string) (bool, error) {
+	if home == "" {
+		return false, nil
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return false, err
+	}
+	home, err = filepath.EvalSymlinks(home)
+	if err != nil {
+		return false, nil // there is none
+	}
+	if home, err = filepath.Abs(home); err != nil {
+		return false, err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	for rest := ""; err != nil; { // the nearest directory that there is
+		rest = filepath.Join(filepath.Base(path), rest)
+		if filepath.Dir(path) == path {
+			return false, nil
+		}
+		path = filepath.Dir(path)
+		if real, err = filepath.EvalSymlinks(path); err == nil {
+			real = filepath.Join(real, rest)
+		}
+	}
+	if real == home || strings.HasPrefix(real, home+string(filepath.Separator)) {
+		return true, nil
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return false, nil // it is not there yet
+	}
+	entries, err := os.ReadDir(home)
+	for _, e := range entries {
+		if of, statErr := os.Stat(filepath.Join(home, e.Name())); statErr == nil && of.Mode().IsRegular() && os.SameFile(info, of) {
+			return true, nil
+		}
+	}
+	return false, err
+}
