@@ -36,7 +36,9 @@ func (g *grant) registerDry(ctx context.Context, in registration) (any, *plugin.
 	}
 	a := g.artifactOf(in, had, file)
 	a.Hash, a.Size, a.Path = hex.EncodeToString(hash.Sum(nil)), size, path.Join(g.scratchDir, file.name)
-	a.ID = "art_" + hashOf(g.call.ID + "\n" + file.name + "\n" + a.Hash)[:8]
+	if a.ID == "" {
+		a.ID = "art_" + hashOf(g.call.ID + "\n" + file.name + "\n" + a.Hash)[:8]
+	}
 	if a.Type == "" {
 		a.Type = g.typeOf(a.Name)
 	}
