@@ -60,7 +60,7 @@ class Artifacts:
         self._workspace = workspace
         self._scratch = os.path.realpath(ctx.scratch)
         self._handed = 0  # files that the host keeps
-        self._due: list[tuple[ArtifactRef, str, str, Any]] = []  # registered: the reference, its path and a link to the file, metadata
+        self._due: list[tuple[ArtifactRef, Any, str, str, Any]] = []  # registered: the reference, type, path, a link to the file, metadata
         self._watched: list[tuple[str, str, str, Any]] = []  # argument, as it was given, path, what was there before
         self._exports: list[tuple[str, str, Any]] = []  # argument, path, what was there before
         self.refs: list[ArtifactRef] = [ref_of(one) for one in said if isinstance(one, dict)]
@@ -196,10 +196,10 @@ class Artifacts:
         known = {os.path.realpath(one.file_path) for one in self.refs[: self._given]}
         late = not self._ctx._open or os.getpid() != _pid
         if late or (own is None and path and os.path.realpath(path) in known):  # what a session has does not change
-            ref = ArtifactRef(self._hand(path, kind, source, own).artifact_id, kind, told, None, source, dict(metadata or {}))
+            ref = ArtifactRef(self._hand(path, artifact_type, source, own).artifact_id, kind, told, None, source, dict(metadata or {}))
         else:
             ref = ArtifactRef(self._fresh(), kind, told, None, source, dict(metadata or {}))
-            self._due.append((ref, path, self._hold(path), own))
+            self._due.append((ref, artifact_type, path, self._hold(path), own))
         self.registered.append(ref)
         return ref
 
@@ -214,7 +214,7 @@ class Artifacts:
             n += MAX_OUTPUTS
 
     def _hold(self, path: str) -> str:
-        """Return a link to a file, or a copy of it, that stays when the file is deleted."""
+        """Return a copy of a file, or a link to a large one, that stays when the file is deleted."""
         if not os.path.isfile(path):
             return ""
         directory = os.path.join(self._scratch, f"registered/{self._ctx._call[:8]}-held-{len(self._due)}")
@@ -222,7 +222,7 @@ class Artifacts:
         os.makedirs(directory, exist_ok=True)
         if os.path.lexists(held):
             os.unlink(held)
-        if not _linked(os.path.realpath(path), held):
+        if os.path.getsize(path) < LARGE or not _linked(os.path.realpath(path), held):
             _copied(path, held)
         return held
 
@@ -230,10 +230,10 @@ class Artifacts:
         """Hand over what the tool registered; raises the first error if strict, and logs it otherwise."""
         due, self._due = self._due, []
         first: Exception | None = None
-        for ref, path, held, metadata in due:
+        for ref, kind, path, held, metadata in due:
             try:
                 if os.path.isfile(path) or held:
-                    self._hand(path if os.path.isfile(path) else held, ref.artifact_type, str(ref.source_tool), metadata, ref.artifact_id)
+                    self._hand(path if os.path.isfile(path) else held, kind, str(ref.source_tool), metadata, ref.artifact_id)
                     continue
                 why = "; it is a directory, of which the files can be registered" if os.path.isdir(path) else ""
                 logger.warning("%r was registered as an artifact and is no file: nothing was kept%s", ref.file_path, why)
@@ -243,6 +243,9 @@ class Artifacts:
                 first = first or exc
                 if not strict:
                     logger.warning("%r was not registered: %s", ref.file_path, error_message(exc))
+            finally:
+                if held and os.path.lexists(held):
+                    os.unlink(held)
         if strict and first is not None:
             raise first
 
