@@ -34,7 +34,7 @@ func (s artifacts) Open(ctx context.Context, call *plugin.Call) (pillar string, 
 // found out.
 func (s artifacts) Add(ctx context.Context, call *plugin.Call, r io.Reader, a service.Artifact) (service.Artifact, error) {
 	add := session.Add{
-		Name: a.Name, Type: a.Type, SourceTool: a.SourceTool, SourceCall: a.SourceCall, Parents: a.Parents, Labels: a.Labels, Metadata: a.Metadata,
+		ID: a.ID, Name: a.Name, Type: a.Type, SourceTool: a.SourceTool, SourceCall: a.SourceCall, Parents: a.Parents, Labels: a.Labels, Metadata: a.Metadata,
 	}
 	if !slices.ContainsFunc(session.Types(), func(t session.Type) bool { return t.Name == a.Type }) {
 		add.Type = ""

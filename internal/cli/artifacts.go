@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -244,12 +246,18 @@ func (c *command) artifactsGet() *cobra.Command {
 	return cmd
 }
 
-// writeWhole writes a file that has its name only once all of it is there.
+// writeWhole writes a file that has its name only once all of it is there. A new
+// file has the mode that the person's umask leaves, another one keeps its own; a
+// link still leads to it.
 func writeWhole(path string, r io.Reader) (err error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+	if leads, err := filepath.EvalSymlinks(path); err == nil {
+		path = leads
+	}
+	was, statErr := os.Stat(path)
+	if statErr == nil && !was.Mode().IsRegular() {
 		return usage{fmt.Errorf("%s is no regular file; -o names the file to write", path)}
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".mortise-")
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), ".mortise-"+rand.Text()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return usage{err}
 	}
@@ -258,7 +266,15 @@ func writeWhole(path string, r io.Reader) (err error) {
 			os.Remove(f.Name())
 		}
 	}()
-	_, err = io.Copy(f, r)
+	if statErr == nil {
+		if stat, is := was.Sys().(*syscall.Stat_t); is {
+			_ = f.Chown(int(stat.Uid), int(stat.Gid)) // which the administrator may do
+		}
+		err = f.Chmod(was.Mode().Perm())
+	}
+	if err == nil {
+		_, err = io.Copy(f, r)
+	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 	json2 "github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/handed"
+	"github.com/mortise-dev/mortise/internal/session"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -23,7 +25,10 @@ import (
 //
 // The path is granted by being typed here. What comes in a file, on standard
 // input, from another plugin or from a model names no file of the host.
-type export struct{ member, path string }
+type export struct {
+	member, path string
+	was          *plugin.File // what was there when the call began, nil for nothing
+}
 
 // An exported file is what became of an export.
 type exported struct {
@@ -88,10 +93,50 @@ func (f *runFlags) exports(input json.RawMessage) ([]export, error) {
 		if strings.HasSuffix(text, "/") || err == nil && !info.Mode().IsRegular() {
 			return nil, plugin.Errorf(plugin.CodeInvalidInput, "--%s %s is no regular file: name the file to write", member, text)
 		}
-		list = append(list, export{member, path})
+		one := export{member: member, path: path}
+		if err == nil {
+			was, err := handed.Open(path)
+			if err != nil {
+				return nil, plugin.Errorf(plugin.CodeInvalidInput, "--%s: %s", member, plugin.AsError(err).Message)
+			}
+			one.was = &was
+		}
+		list = append(list, one)
 	}
 	slices.SortFunc(list, func(a, b export) int { return strings.Compare(a.member, b.member) })
 	return list, nil
+}
+
+// lendExports registers the files that exports would replace, and names them in
+// the input by where the plugin sees them, so that a tool which appends has what
+// to append to. The path of a file that does not exist becomes absolute: in the
+// working directory of a session an earlier call may have left one of that name.
+func (c *command) lendExports(ctx context.Context, a *app.App, s session.Session, wanted []export, input json.RawMessage) (json.RawMessage, error) {
+	if len(wanted) == 0 || s.ID == "" {
+		return input, nil
+	}
+	var members map[string]any
+	if err := decodeExact(input, &members); err != nil {
+		return nil, err
+	}
+	for _, w := range wanted {
+		if members[w.member] = w.path; w.was == nil {
+			continue
+		}
+		kept := a.Kept(a.Principal)
+		there, err := c.addFile(w.path, session.Add{}, func(add session.Add) (session.Artifact, error) {
+			return kept.AddFile(ctx, s.ID, w.path, add)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("--%s: %w", w.member, err)
+		}
+		view, err := kept.SessionView(ctx, s.ID)
+		if err != nil {
+			return nil, err
+		}
+		members[w.member] = view.Path(there)
+	}
+	return json2.Marshal(members, json2.Deterministic(true))
 }
 
 // export writes what a call made where the command line said.
@@ -102,7 +147,7 @@ func (c *command) export(ctx context.Context, a *app.App, session string, wanted
 			err = errors.Join(err, findErr)
 			continue
 		}
-		if writeErr := c.exportOne(ctx, a, session, id, w.path); writeErr != nil {
+		if writeErr := c.exportOne(ctx, a, session, id, w); writeErr != nil {
 			err = errors.Join(err, plugin.Errorf(plugin.CodeInvalidInput, "%s was not written: %w; what the plugin made is artifact %s, which 'mortise artifacts get %s --session %s -o FILE' writes", w.path, writeErr, id, id, session))
 			continue
 		}
@@ -135,11 +180,14 @@ func madeFor(ctx context.Context, a *app.App, session string, w export, made []p
 	return id, nil
 }
 
-func (c *command) exportOne(ctx context.Context, a *app.App, session, id, path string) error {
-	if err := c.refuseOwn(path); err != nil {
+// exportOne writes an artifact where the command line said, unless the file there
+// is not the one that the plugin was given: what was written to it meanwhile
+// would be lost.
+func (c *command) exportOne(ctx context.Context, a *app.App, session, id string, w export) error {
+	if err := errors.Join(c.refuseOwn(w.path), w.unchanged()); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Dir(w.path), 0o777); err != nil {
 		return err
 	}
 	r, err := a.Kept(a.Principal).OpenArtifact(ctx, session, id)
@@ -147,7 +195,29 @@ func (c *command) exportOne(ctx context.Context, a *app.App, session, id, path s
 		return err
 	}
 	defer r.Close()
-	return writeWhole(path, r)
+	return writeWhole(w.path, r)
+}
+
+// unchanged reports a file that was made, changed or deleted since the call began.
+func (w export) unchanged() error {
+	if w.was != nil {
+		if err := handed.Same(*w.was); err != nil {
+			return fmt.Errorf("the file there was changed while the plugin ran: %w", err)
+		}
+		return nil
+	}
+	if _, err := os.Stat(w.path); err == nil {
+		return errors.New("another program made a file there while the plugin ran")
+	}
+	return nil
+}
+
+// sayUnwritten says of files that this command does not wait for where they will be.
+func (c *command) sayUnwritten(session, call string, wanted []export) {
+	for _, w := range wanted {
+		c.say("--%s: %s is written by a command that waits for the call, and this one does not: once call %s has succeeded, the file is an artifact of session %s, which 'mortise artifacts get ARTIFACT --session %s -o FILE' writes",
+			w.member, w.path, call, session, session)
+	}
 }
 
 // showExported says where files were written.

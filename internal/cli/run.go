@@ -148,7 +148,10 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 	}
 	var exports []export
 	if investigates && f.dryRun == "" {
-		if exports, err = f.exports(input); err != nil {
+		if exports, err = f.exports(input); err == nil {
+			input, err = c.lendExports(ctx, a, in, exports, input)
+		}
+		if err != nil {
 			return c.refuseRun(ref, in.ID, investigates, err)
 		}
 	}
@@ -188,6 +191,8 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 	var done []exported
 	if err == nil && res.Status == plugin.Succeeded {
 		done, err = c.export(ctx, a, in.ID, exports, res.Artifacts)
+	} else if err == nil && !res.Status.Ended() {
+		c.sayUnwritten(in.ID, res.CallID, exports)
 	}
 	// The books are closed before anything is printed, so that whatever happens
 	// next, an answer that somebody has seen is on record.
@@ -414,10 +419,10 @@ func (c *command) compose(ctx context.Context, a *app.App, t *plugin.Target, in 
 		}
 	}
 	investigates := t != nil && t.Manifest.Dialect == eventMill
-	names := f.typedNames(object, arguments)
+	places := f.typedPlaces(object, arguments)
 	if len(f.set) == 0 && len(f.artifacts) == 0 && len(arguments) == 0 {
-		if investigates && in.ID != "" && len(names) > 0 {
-			input, err = c.takeTypedObject(ctx, a, in, names, input)
+		if investigates && in.ID != "" && len(places) > 0 {
+			input, err = c.takeTypedObject(ctx, a, in, places, input)
 		}
 		return input, nil, err
 	}
@@ -455,7 +460,7 @@ func (c *command) compose(ctx context.Context, a *app.App, t *plugin.Target, in 
 	} else if in.ID != "" {
 		var list []session.Artifact
 		if list, err = c.takeArtifacts(ctx, a, in, f); err == nil {
-			_, err = c.takeTyped(ctx, a, in, names, members)
+			err = (&typed{command: c, app: a, session: in}).take(ctx, places, members)
 		}
 		if err == nil {
 			err = c.nameArtifact(ctx, a, t, in, members, list)

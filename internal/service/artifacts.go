@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -40,6 +41,7 @@ type registration struct {
 	Type     string         `json:"artifact_type"`
 	Tool     string         `json:"source_tool"`
 	Metadata jsontext.Value `json:"metadata"`
+	ID       string         `json:"artifact_id"` // that the plugin has given out already; "" for one of the host's
 }
 
 // artifactsListed answers artifacts.list.
@@ -91,6 +93,8 @@ func readRegistration(args json.RawMessage) (registration, error) {
 		return refuse("file_path is empty; it names a file in the scratch directory")
 	case len(in.Path) > maxPath || strings.ContainsRune(in.Path, 0):
 		return refuse("file_path is longer than %d bytes, or holds a NUL", maxPath)
+	case in.ID != "" && !handedOut.MatchString(in.ID):
+		return refuse("artifact_id %.100q is not art_ and 8 hexadecimal digits", in.ID)
 	case len(in.Type) > maxWord || len(in.Tool) > maxWord:
 		return refuse("artifact_type and source_tool have at most %d bytes", maxWord)
 	case len(in.Metadata) > maxMetadata:
@@ -100,6 +104,8 @@ func readRegistration(args json.RawMessage) (registration, error) {
 	}
 	return in, nil
 }
+
+var handedOut = regexp.MustCompile(`^art_[0-9a-f]{8}$`)
 
 // register copies one file into the session.
 func (g *grant) register(ctx context.Context, in registration) (any, error) {
@@ -133,7 +139,7 @@ func (g *grant) registering(ctx context.Context, in registration) (had []Artifac
 	if had, err = g.had(ctx); err != nil {
 		return nil, nil, err
 	}
-	if a := at(had, in.Path); a != nil && (in.Type == "" || in.Type == a.Type) && len(in.Metadata) == 0 {
+	if a := at(had, in.Path); a != nil && in.ID == "" && (in.Type == "" || in.Type == a.Type) && len(in.Metadata) == 0 {
 		return had, a, nil
 	}
 	return had, nil, nil
@@ -184,7 +190,7 @@ func (g *grant) find(named string, had []Artifact) (*made, error) {
 // artifactOf is what a file of the scratch directory is to become.
 func (g *grant) artifactOf(in registration, had []Artifact, file *made) Artifact {
 	a := Artifact{
-		Type: in.Type, Name: path.Base(file.name), SourceTool: in.Tool, SourceCall: g.call.ID,
+		ID: in.ID, Type: in.Type, Name: path.Base(file.name), SourceTool: in.Tool, SourceCall: g.call.ID,
 		Labels: plugin.Labels(g.call.Labels, g.Labels()), Metadata: json.RawMessage(in.Metadata),
 	}
 	if a.SourceTool == "" {

@@ -35,8 +35,13 @@ func (g *grant) registerDry(ctx context.Context, in registration) (any, *plugin.
 		return nil, nil, err
 	}
 	a := g.artifactOf(in, had, file)
+	if slices.ContainsFunc(had, func(one Artifact) bool { return a.ID != "" && one.ID == a.ID }) {
+		return nil, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: the session has another artifact %s already", artifactsRegister, a.ID)
+	}
 	a.Hash, a.Size, a.Path = hex.EncodeToString(hash.Sum(nil)), size, path.Join(g.scratchDir, file.name)
-	a.ID = "art_" + hashOf(g.call.ID + "\n" + file.name + "\n" + a.Hash)[:8]
+	if a.ID == "" {
+		a.ID = "art_" + hashOf(g.call.ID + "\n" + file.name + "\n" + a.Hash)[:8]
+	}
 	if a.Type == "" {
 		a.Type = g.typeOf(a.Name)
 	}

@@ -25,7 +25,7 @@ type Sessions interface {
 	Open(ctx context.Context, call *plugin.Call) (pillar string, all []Artifact, err error)
 	// Add copies a file into it. Where no type is given, or one that does not
 	// exist, it is inferred. The same bytes from the same source are the same
-	// artifact.
+	// artifact, unless a names the id of a new one.
 	Add(ctx context.Context, call *plugin.Call, r io.Reader, a Artifact) (Artifact, error)
 }
 

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -42,8 +43,11 @@ type Artifact struct {
 	inline bool // its bytes are in the store, and not among the blobs
 }
 
+var artifactID = regexp.MustCompile(`^art_[0-9a-f]{8}$`)
+
 // An Add says what is to be registered.
 type Add struct {
+	ID         string // that was given out already: the artifact has it, even if an equal one is there
 	Name       string // a file name: no directory
 	Type       string // one of [Types]; found out where it is empty
 	SourceTool string
@@ -194,11 +198,7 @@ func (s *Sessions) register(ctx context.Context, tenant, session string, c conte
 			SourceTool: a.SourceTool, SourceCall: a.SourceCall, Parents: append([]string{}, a.Parents...), Labels: append([]string{}, slices.Compact(labels)...),
 			Metadata: string(a.Metadata), StorageURI: c.uri, CreatedAt: s.now(),
 		}
-		wanted.ID, err = freshID("art_", 4, func(id string) (bool, error) {
-			had, err := tx.Artifact(ctx, tenant, session, id)
-			return had != nil, err
-		})
-		if err != nil {
+		if row, err = s.nameRow(ctx, tx, &wanted, a.ID); err != nil || row != nil {
 			return err
 		}
 		added, prior, open, err := tx.InsertArtifact(wanted, c.data)
@@ -223,6 +223,27 @@ func (s *Sessions) register(ctx context.Context, tenant, session string, c conte
 		})
 	})
 	return row, err
+}
+
+// nameRow gives a row its id: a fresh one, or the one that was given out. What
+// has that id by now is an error, unless the same call has registered it before.
+func (s *Sessions) nameRow(ctx context.Context, tx store.Tx, wanted *store.ArtifactRow, id string) (prior *store.ArtifactRow, err error) {
+	if id == "" {
+		wanted.ID, err = freshID("art_", 4, func(id string) (bool, error) {
+			had, err := tx.Artifact(ctx, wanted.Tenant, wanted.SessionID, id)
+			return had != nil, err
+		})
+		return nil, err
+	}
+	wanted.ID, wanted.Promised = id, true
+	had, err := tx.Artifact(ctx, wanted.Tenant, wanted.SessionID, id)
+	if had == nil || err != nil {
+		return nil, err
+	}
+	if had.SourceCall != "" && had.SourceCall == wanted.SourceCall && had.SHA256 == wanted.SHA256 && had.Name == wanted.Name {
+		return had, nil // a call that is carried out again
+	}
+	return nil, plugin.Errorf(plugin.CodeInvalidInput, "session %s has another artifact %s already; %s was not registered under that id", wanted.SessionID, id, wanted.Name)
 }
 
 // Artifacts returns the artifacts of a session, oldest first.
@@ -314,6 +335,8 @@ func (a *Add) check() error {
 		return refuse("%.300q is no name of an artifact; it is a file name of at most %d bytes, printable and without a directory", a.Name, maxFileName)
 	case a.Type != "" && !isType(a.Type):
 		return refuse("%.100q is no type of artifact; 'mortise artifacts types' shows those there are", a.Type)
+	case a.ID != "" && !artifactID.MatchString(a.ID):
+		return refuse("%.100q is no id of an artifact", a.ID)
 	case len(a.SourceTool) > maxSource || len(a.SourceCall) > maxSource || !utf8.ValidString(a.SourceTool+a.SourceCall):
 		return refuse("the source of artifact %s is longer than %d bytes, or no text", a.Name, maxSource)
 	case len(a.Parents) > maxParents:

@@ -87,6 +87,38 @@ func TestTheSameFromTheSameSourceIsOneArtifact(t *testing.T) {
 	}
 }
 
+// TestAnIdThatWasGivenOutIsTheArtifacts even if an equal one is there; it is never
+// that of two, and a call that is carried out again finds its own.
+func TestAnIdThatWasGivenOutIsTheArtifacts(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	s := b.create(t, "t")
+	for _, text := range []string{"small", strings.Repeat("large", 1<<16)} {
+		of := func(id, call string) session.Add {
+			return session.Add{ID: id, Name: "out.txt", SourceTool: "make", SourceCall: call}
+		}
+		id := fmt.Sprintf("art_%08x", len(text))
+		equal := b.add(t, s, text, of("", "c1"))
+		first := b.add(t, s, text, of(id, "c1"))
+		if again := b.add(t, s, text, of(id, "c1")); first.ID != id || again.ID != id || equal.ID == id {
+			t.Errorf("the ids are %s, %s and %s", equal.ID, first.ID, again.ID)
+		}
+		for name, add := range map[string]session.Add{"another call": of(id, "c2"), "a person": {ID: id, Name: "out.txt"}} {
+			_, err := b.Add(t.Context(), "t", s.ID, strings.NewReader(text), add)
+			wantCode(t, name, err, plugin.CodeInvalidInput, "another artifact")
+		}
+		_, err := b.Add(t.Context(), "t", s.ID, strings.NewReader("other bytes"), of(id, "c1"))
+		wantCode(t, "other bytes", err, plugin.CodeInvalidInput, "another artifact")
+	}
+	for _, id := range []string{"art_1", "../../..", "art_0000000G", "ART_00000000"} {
+		_, err := b.Add(t.Context(), "t", s.ID, strings.NewReader("x"), session.Add{ID: id, Name: "x"})
+		wantCode(t, id, err, plugin.CodeInvalidInput, "no id of an artifact")
+	}
+	if all, err := b.Artifacts(t.Context(), "t", s.ID); err != nil || len(all) != 4 {
+		t.Errorf("%d artifacts, %v", len(all), err)
+	}
+}
+
 func TestNothingIsHalfKept(t *testing.T) {
 	t.Parallel()
 	for name, change := range kinds {

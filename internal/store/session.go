@@ -53,5 +53,6 @@ type ArtifactRow struct {
 	Metadata   string // JSON
 	StorageURI string // where its bytes are, if that is an object store
 	CreatedAt  time.Time
+	Promised   bool // its id was given out before it was inserted: an equal one is another; it is not kept
 	Inline     bool // its bytes are kept with it; else they are elsewhere, under their hash
 }

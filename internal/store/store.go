@@ -313,8 +313,8 @@ type Tx interface {
 
 	// InsertArtifact adds an artifact to a session that is open, with the next
 	// n and its labels to those of the session, and returns it. Its bytes are
-	// kept with it where data is not nil, and row.Inline says nothing. If an equal one
-	// is there - same bytes, name, type, source and labels - that is prior and
+	// kept with it where data is not nil, and row.Inline says nothing. If row is not
+	// Promised and an equal one is there - same bytes, name, type, source and labels - that is prior and
 	// nothing is written. open reports whether there was such a session; if
 	// not, nothing is written and there is no prior.
 	InsertArtifact(row ArtifactRow, data []byte) (inserted, prior *ArtifactRow, open bool, err error)

@@ -114,8 +114,10 @@ func (t *tx) InsertArtifact(r store.ArtifactRow, data []byte) (inserted, prior *
 	if err != nil || !open {
 		return nil, nil, false, err
 	}
-	if prior, err = t.equalArtifact(r, labels); err != nil || prior != nil {
-		return nil, prior, err == nil, err
+	if !r.Promised {
+		if prior, err = t.equalArtifact(r, labels); err != nil || prior != nil {
+			return nil, prior, err == nil, err
+		}
 	}
 	all, err := fromArray(had)
 	if err != nil {

@@ -157,6 +157,7 @@ class Mill(Peer):
         with open(path, "rb") as file:
             data = file.read()
         ref = self.load(os.path.basename(path), data)
+        ref["artifact_id"] = args.get("artifact_id", ref["artifact_id"])
         ref.update(artifact_type=args.get("artifact_type", "text"), source_tool=args.get("source_tool"), metadata=args.get("metadata", {}))
         self.registered.append({**ref, "asked": args, "data": data})
         return ref

@@ -45,12 +45,20 @@ class Models(unittest.TestCase):
     def test_where_it_then_fails_the_code_is_that_of_a_missing_model(self) -> None:
         for body, code in (
             ("return ToolResult(ok=False, error_code='LLM_UNAVAILABLE', message='no model')", "LLM_UNAVAILABLE"),
-            ("return ToolResult(ok=False, message='cannot go on')", "LLM_UNAVAILABLE"),
-            ("return ToolResult(ok=False, error_code='ANALYSIS_FAILED', message='cannot go on')", "LLM_UNAVAILABLE"),
-            ("return ToolResult(ok=False, error_code='EXECUTION_ERROR', message='cannot go on')", "LLM_UNAVAILABLE"),
+            ("return ToolResult(ok=context.llm_enabled, message='cannot go on')", "LLM_UNAVAILABLE"),
+            ("return ToolResult(ok=False, error_code='ANALYSIS_FAILED', message='no language model')", "LLM_UNAVAILABLE"),
+            ("return ToolResult(ok=context.llm_query is not None, error_code='EXECUTION_ERROR', message='cannot go on')", "LLM_UNAVAILABLE"),
             ("return context.llm_query.query_text('hello')", "LLM_UNAVAILABLE"),
-            ("return None", "LLM_UNAVAILABLE"),
-            ("raise SystemExit(3)", "LLM_UNAVAILABLE"),
+            ("ask = context.llm_query\ntry: ask.query_text('hello')\nexcept Exception as exc: raise RuntimeError('broken') from exc", "LLM_UNAVAILABLE"),
+            # What has nothing to do with a model is what it is.
+            ("raise ValueError('bad line 7')", "INTERNAL_ERROR"),
+            ("if not context.llm_enabled: raise ValueError('bad line 7')", "INTERNAL_ERROR"),
+            ("raise AttributeError('no such member')", "INTERNAL_ERROR"),
+            ("None.append(1)", "INTERNAL_ERROR"),
+            ("return ToolResult(ok=False, error_code='ANALYSIS_FAILED', message='cannot go on')", "ANALYSIS_FAILED"),
+            ("return ToolResult(ok=False, message='cannot go on')", "INTERNAL_ERROR"),
+            ("return None", "INTERNAL_ERROR"),
+            ("raise SystemExit(3)", "INTERNAL_ERROR"),
             ("return ToolResult(ok=False, error_code='FILE_NOT_FOUND', message='no capture')", "FILE_NOT_FOUND"),
             ("return ToolResult(ok=False, error_code='MISSING_PARAM', message='which?')", "MISSING_PARAM"),
             ("import nowhere_to_be_found", "DEPENDENCY_MISSING"),
@@ -58,6 +66,9 @@ class Models(unittest.TestCase):
             with self.subTest(body):
                 answer, _ = ran(body, manifest=self.NEEDS)
                 self.assertEqual((answer["status"], answer["error"]["plugin_code"]), ("failed", code))
+                self.assertNotIn("wants_model", answer["error"]["details"])
+                if "bad line" in body:
+                    self.assertTrue(answer["error"]["message"].endswith("ValueError: bad line 7"))
 
     def test_with_a_model_or_without_the_need_of_one_codes_stay(self) -> None:
         body = "return ToolResult(ok=False, error_code='ANALYSIS_FAILED', message='cannot go on')"
@@ -196,6 +207,21 @@ class Files(unittest.TestCase):
             self.assertEqual(answer["error"]["plugin_code"], "ARTIFACT_NOT_FOUND")
             self.assertIn("several artifacts", answer["error"]["message"])
 
+    def test_an_argument_that_names_an_artifact_to_write_gets_a_copy_of_it(self) -> None:
+        body = """
+with open(payload["output_path"], payload["how"]) as file: file.write("four")
+return ToolResult(ok=True, result=None)
+"""
+        for how, had, wanted in (("a", b"keep", b"keepfour"), ("w", b"keep", b"four"), ("r+", b"keepme", b"fourme")):
+            root = tree()
+            write_tool(root, "one", tool(body))
+            with Mill(root) as mill:
+                path = mill.load("mine.txt", had)["file_path"]
+                self.assertEqual(mill.run("one", output_path=path, how=how)["status"], "succeeded")
+                with open(path, "rb") as file:
+                    self.assertEqual(file.read(), had)
+            self.assertEqual([(one["data"], one["metadata"]) for one in mill.registered], [(wanted, {"exported_as": "output_path"})])
+
     def test_an_artifact_that_is_not_in_the_session_is_refused_before_the_tool_sees_it(self) -> None:
         source = HEAD.replace("return ValidationResult(ok=True)", "raise RuntimeError('validated')") + "            return None\n"
         root = tree(one=source)
@@ -219,6 +245,32 @@ return ToolResult(ok=True, result={"refs": said, "ids": refs[0].artifact_id != r
         wanted = [["markdown", "note.xyz", "other_tool", {}, True], ["no such type", "/nowhere/report.pdf", "one", {}, True]]
         self.assertEqual(answer["data"], {"refs": wanted, "ids": True})
         self.assertEqual([one["data"] for one in mill.registered], [b"x"])
+
+    def test_an_id_is_of_the_file_as_it_is_when_the_tool_has_ended(self) -> None:
+        body = """
+refs = []
+for name, early, late in (("later", None, "late"), ("grows", "a", "ab"), ("swapped", "a", "b"), ("gone", "a", ""), ("same", "a", "a"), ("never", None, None)):
+    if early: open(name, "w").write(early)
+    refs += [context.register_artifact("text", name, "one", {"n": name}).artifact_id for _ in range(2)]
+    if late == "": os.unlink(name)
+    elif name == "swapped": open("new", "w").write(late); os.replace("new", name)
+    elif late: open(name, "w").write(late)
+os.mkdir("folder")
+context.register_artifact("text", "folder")
+if payload.get("raises"): raise ValueError("at the end")
+return ToolResult(ok=payload.get("ok", True), result=refs, message=json.dumps(refs))
+"""
+        for payload in ({}, {"ok": False}, {"raises": True}):
+            answer, mill = ran(body, payload)
+            kept = [(one["metadata"]["n"], one["data"]) for one in mill.registered]
+            wanted = [(name, data) for name, data in (("later", b"late"), ("grows", b"ab"), ("swapped", b"b"), ("gone", b"a"), ("same", b"a")) for _ in range(2)]
+            self.assertEqual(kept, wanted)
+            ids = [one["asked"]["artifact_id"] for one in mill.registered]
+            self.assertEqual(len(set(ids)), 10)
+            if not payload:
+                self.assertEqual(answer["data"][:10], ids)
+            said = [one["message"] for one in mill.logs if "is no file: nothing was kept" in one["message"]]
+            self.assertEqual((len(said), "it is a directory" in said[-1]), (3, True))
 
     def test_output_artifacts_of_what_went_well_are_registered_as_they_are_listed(self) -> None:
         body = """
@@ -245,7 +297,15 @@ return ToolResult(ok=payload.get("ok", True), result={}, output_artifacts=listed
             ({"n": 1}, ["risk_model", "text"], ".json", "risk_model", None),
             ({}, [], ".json", "json_events", "{}"),
             ({"report": "# R"}, ["text"], ".md", "text", "# R"),
-            ({"report": "# R"}, [], ".md", "json_events", "# R"),
+            ({"report": "# R"}, [], ".md", "text", "# R"),
+            ({"report": "# R", "n": 1}, [], ".json", "json_events", None),
+            ({"report": "# R"}, ["json_events"], ".json", "json_events", None),
+            ({"report": "# R", "n": 1}, ["text"], ".md", "text", '# R\n\n```json\n{\n  "n": 1\n}\n```'),
+            ({"summary": "s", "analysis": "a", "rows": [1]}, ["risk_model"], ".json", "risk_model", None),
+            ({"analysis": "a"}, ["pdf_report"], ".md", "text", "a"),
+            ({"n": 1}, ["image"], ".json", "json_events", None),
+            ("words", [], ".md", "text", "words"),
+            ("words", ["json_events"], ".json", "json_events", '"words"'),
         ):
             with self.subTest(result):
                 before = int(time.time())
@@ -258,6 +318,8 @@ return ToolResult(ok=payload.get("ok", True), result={}, output_artifacts=listed
                 self.assertEqual((end, saved["artifact_type"], saved["metadata"]), (ending, kind, {"auto_persisted": True}))
                 if text is not None:
                     self.assertEqual(saved["data"].decode().strip(), text)
+                if end == ".json":
+                    self.assertEqual(json.loads(saved["data"]), result)
         self.assertEqual(ran("return ToolResult(ok=True, result=None)")[1].registered, [])
 
     def test_a_file_that_a_tool_exports_comes_back_as_an_artifact_that_says_which_argument_named_it(self) -> None:

@@ -322,7 +322,7 @@ class Files(Served):
         )
         mill = self.mill(tree(t=source))
         names = ["report-latest.md", "other.md", "report-1.md"]
-        for size, linked in {10: False, 2 << 20: True, 20: False}.items():
+        for size, linked in {10: False, 2 << 20: True, 20: True}.items():  # the last finds the link of the call before it
             self.assertEqual(mill.run("t", size=size)["data"], [linked, size])
             told = [(os.path.basename(one["file_path"]), len(one["data"])) for one in mill.registered[-3:]]
             self.assertEqual(told, [(name, size) for name in names])
@@ -349,9 +349,10 @@ class Files(Served):
 
     def test_a_result_that_left_no_file_is_saved(self) -> None:
         cases = [
-            ({"summary": "s", "content": "# c", "n": 1}, ".md", "json_events", b"# c"),
-            ({"visualization": "v", "content": "c"}, ".md", "json_events", b"v"),
-            ({"report": "", "output": "o"}, ".md", "json_events", b"o"),
+            ({"content": "# c"}, ".md", "text", b"# c"),
+            ({"summary": "s", "content": "# c", "n": 1}, ".json", "json_events", None),  # of which a text would lose the rest
+            ({"visualization": "v", "content": "c"}, ".json", "json_events", None),
+            ({"report": "", "output": "o"}, ".json", "json_events", None),
             ({"content": {"no": "text"}}, ".json", "json_events", None),
             ({"n": [1, "é"]}, ".json", "json_events", '{\n  "n": [\n    1,\n    "é"\n  ]\n}\n'.encode()),
         ]
@@ -364,6 +365,8 @@ class Files(Served):
                 self.assertEqual((os.path.splitext(saved["file_path"])[1], saved["artifact_type"], saved["source_tool"]), (ending, kind, "t"))
                 if data is not None:
                     self.assertEqual(saved["data"], data)
+                if ending == ".json":
+                    self.assertEqual(json.loads(saved["data"]), give)
         mill.registered.clear()
         mill.run("t", give=None)
         mill.opened["session_id"] = ""

@@ -7,6 +7,8 @@ the host that tools were written for.
 
 from __future__ import annotations
 
+import re
+
 from mortise._context import cut
 from mortise._wire import dumps
 
@@ -40,16 +42,20 @@ class Failure(Exception):
         self.details = details or {}
 
 
-def for_want_of_a_model(code: str | None) -> str:
-    """Return the code of a failure of a tool that asks for a model and had none.
+def for_want_of_a_model(code: str | None, message: str, asked: bool) -> str | None:
+    """Return the code of a result that is not ok, of a tool that asks for a model and had none.
 
-    It is LLM_UNAVAILABLE, unless the tool's own code names another cause: FILE_NOT_FOUND says more, ANALYSIS_FAILED does not.
+    It is LLM_UNAVAILABLE where the failure has to do with the model: the tool looked for it in this call, or says so. Its own
+    code stays where that names another cause: FILE_NOT_FOUND says more, ANALYSIS_FAILED does not.
     """
     said = str(code or "")
+    if not (asked or said.startswith("LLM_") or _MODEL.search(message)):
+        return code
     vague = not said or said.startswith("LLM_") or said.endswith(("_ERROR", "_FAILED"))
     return LLM_UNAVAILABLE if vague and said not in _CAUSES else said
 
 
+_MODEL = re.compile(r"\b(llm|models?|mcp)\b", re.IGNORECASE)
 _CAUSES = (INPUT_VALIDATION_FAILED, "PARSE_FAILED")
 
 
@@ -95,8 +101,8 @@ def succeeded(result: Any, outputs: Any) -> Answer:
     return Answer(members)
 
 
-def refused(tool: str, result: Any, outputs: Any, unmet: bool = False) -> Answer:
-    """Return the answer for a result that is not ok; unmet says that the tool asks for a model and had none."""
+def refused(tool: str, result: Any, outputs: Any, unmet: bool = False, asked: bool = False) -> Answer:
+    """Return the answer for a result that is not ok; unmet says that the tool asks for a model and had none, asked that it looked."""
     members = spelled_outputs(outputs)
     data = member(result, "result")
     if data is not None:
@@ -107,7 +113,7 @@ def refused(tool: str, result: Any, outputs: Any, unmet: bool = False) -> Answer
     code = member(result, "error_code")
     message = member(result, "message") or f"{tool} failed and gave no reason"
     if unmet:
-        code = for_want_of_a_model(code)
+        code = for_want_of_a_model(code, str(message), asked)
     return failed(str(code) if code else INTERNAL_ERROR, message, member(result, "details"), **members)
 
 

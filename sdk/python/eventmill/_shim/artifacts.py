@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import os
+from hashlib import sha256
 from time import strftime
 
 from framework.plugins.protocol import ArtifactRef
 from mortise._context import cut
+from mortise._errors import Cancelled
 from mortise._session import error_message
 
 from .answer import ARTIFACT_NOT_FOUND, Failure, clean
 from .context import ref_of
-from .plain import plain
+from .plain import plain, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +24,14 @@ if TYPE_CHECKING:
 
     from .tools import Tool
 
-MAX_OUTPUTS = 256  # entries of output_artifacts that are looked at
+MAX_OUTPUTS = 256  # entries of output_artifacts, and files beneath a directory, that are looked at
+MAX_PATH = 4096
 LARGE = 1 << 20  # from here on a file is linked rather than copied, where that works
 _TEXTS = ("visualization", "content", "summary", "analysis", "report", "output")
 _TYPES = ("json_events", "risk_model", "cloud_audit_log", "pcap", "log_stream", "pdf_report", "html_report", "image", "text")
+_DATA = ("json_events", "risk_model", "cloud_audit_log")  # that JSON can be
+_INPUTS = ("file", "files", "path", "paths")  # last words of arguments that name files
+_DIRECTORIES = ("dir", "dirs", "directory", "folder")
 _OUTPUTS = ("output", "out", "export", "save", "dest", "destination", "write")  # words of arguments that name a file to write
 # What tools say besides; for anything else the host looks at the file.
 _SPELLINGS = {
@@ -42,17 +47,21 @@ _SPELLINGS = {
     "png": "image",
 }
 
+_pid = os.getpid()
+
 
 class Artifacts:
     """The artifacts that were there when the call began, and those it registers."""
 
-    def __init__(self, tool: Tool, ctx: Context, said: list[Any], workspace: str) -> None:
+    def __init__(self, tool: Tool, ctx: Context, said: list[Any], workspace: str, session: str = "") -> None:
         self.tool = tool
+        self.session = session
         self._ctx = ctx
         self._workspace = workspace
         self._scratch = os.path.realpath(ctx.scratch)
         self._handed = 0  # files that the host keeps
-        self._unkept = 0
+        self._due: list[tuple[ArtifactRef, Any, str, str, Any]] = []  # registered: the reference, type, path, a link to the file, metadata
+        self._watched: list[tuple[str, str, str, Any]] = []  # argument, as it was given, path, what was there before
         self._exports: list[tuple[str, str, Any]] = []  # argument, path, what was there before
         self.refs: list[ArtifactRef] = [ref_of(one) for one in said if isinstance(one, dict)]
         self._given = len(self.refs)
@@ -67,13 +76,19 @@ class Artifacts:
         if named is not None:
             payload.setdefault("file_path", named.file_path)
             payload.setdefault("path", named.file_path)
-        for key, value in payload.items():
-            if key.startswith("output") or _names_output(key):
-                continue
-            if isinstance(value, str) and (key in ("file", "path") or key.endswith(("_path", "_file"))):
-                payload[key] = self._find(value)
-            elif isinstance(value, list) and key.endswith(("_paths", "_files")):
-                payload[key] = [self._find(one) if isinstance(one, str) else one for one in value]
+        payload.update({key: self._completed(key, value) for key, value in payload.items() if not key.startswith("output")})
+
+    def _completed(self, key: str, value: Any) -> Any:
+        """Return a member of the payload with the files found that it names, in lists and objects too."""
+        if _names_output(key):
+            return value
+        if isinstance(value, str):
+            return self._find(value) if _words(key)[-1] in _INPUTS else value
+        if isinstance(value, list):
+            return [self._completed(key, one) for one in value]
+        if isinstance(value, dict):
+            return {name: self._completed(name, one) for name, one in value.items()}
+        return value
 
     def _find(self, path: str) -> str:
         """Return path, or where it does not exist the artifact of that name; raises Failure where several have it."""
@@ -96,26 +111,68 @@ class Artifacts:
             raise Failure(ARTIFACT_NOT_FOUND, message, {"artifact_id": shown})
 
     def exporting(self, payload: dict[str, Any]) -> None:
-        """Give each argument that names a file to write a place where the tool can write it."""
+        """Give each argument that names a file to write a place where the tool can write it.
+
+        An artifact of the session that it names is what is there before: the tool may append to a copy of it.
+        """
         for key, value in payload.items():
             if not isinstance(value, str) or not _names_output(key) or "\0" in value or not os.path.basename(value):
                 continue
             path = os.path.abspath(value)
+            there = next((ref.file_path for ref in self.refs if ref.file_path == value), None)
             if not os.path.realpath(path).startswith(self._scratch + os.sep):
                 path = os.path.join(os.getcwd(), "exports", self._ctx._call[:8], f"{len(self._exports)}", os.path.basename(value))
                 payload[key] = path
             os.makedirs(os.path.dirname(path), exist_ok=True)
+            if there is not None:
+                _copied(there, path)
             self._exports.append((key, path, _state(path)))
+        self._watch("", payload, {key for key, _, _ in self._exports})
+
+    def _watch(self, key: str, value: Any, but: set[str]) -> None:
+        """Note what is at the paths that a payload names relative to the working directory."""
+        if isinstance(value, dict):
+            for name, one in value.items():
+                if name not in but:
+                    self._watch(str(name), one, set())
+        elif isinstance(value, list):
+            for one in value:
+                self._watch(key, one, but)
+        elif isinstance(value, str) and value and "\0" not in value and len(value) < MAX_PATH and len(self._watched) < MAX_OUTPUTS:
+            named = _names_output(key) or _words(key)[-1] in (*_INPUTS, *_DIRECTORIES)
+            if named and not os.path.isabs(value):
+                path = os.path.abspath(value)
+                self._watched.append((key, value, path, _within(path)))
 
     def export(self, logger: Logger) -> None:
         """Register the files that the tool wrote where an argument said. Whoever gave the argument may then have them there."""
         for key, path, before in self._exports:
-            if not os.path.isfile(path) or _state(path) == before:
-                continue
-            try:
-                self._hand(path, None, self.tool.name, {"exported_as": key})
-            except Exception as exc:
-                logger.warning("%s: %s was not registered: %s", key, os.path.basename(path), error_message(exc))
+            if os.path.isdir(path):
+                self._tell(logger, key, os.path.basename(path), path, {})
+            elif os.path.isfile(path) and _state(path) != before:
+                self._handed_for(logger, key, path, {"exported_as": key})
+        for key, given, path, had in self._watched:
+            self._tell(logger, key, given, path, had)
+
+    def _tell(self, logger: Logger, key: str, given: str, path: str, had: dict[str, Any]) -> None:
+        """Register what the tool wrote where nothing is exported to, and say so."""
+        mine = {os.path.realpath(ref.file_path) for ref in self.registered}
+        changed = [one for one, state in _within(path).items() if had.get(one) != state and os.path.realpath(one) not in mine]
+        kept = [(one, self._handed_for(logger, key, one, None)) for one in changed]
+        ids = [(one, ref.artifact_id) for one, ref in kept if ref is not None]
+        if ids and os.path.isdir(path):
+            listed = ", ".join(f"{os.path.relpath(one, path)} is {id}" for one, id in ids[:20])
+            logger.warning("%s: %s is a directory, and a tool writes it in its scratch directory alone; its files are artifacts: %s", key, given, listed)
+        elif ids:
+            message = "%s: the tool wrote %s in its scratch directory alone; it is artifact %s, which 'mortise artifacts get %s --session %s -o FILE' writes"
+            logger.warning(message, key, given, ids[0][1], ids[0][1], self.session)
+
+    def _handed_for(self, logger: Logger, key: str, path: str, metadata: Any) -> ArtifactRef | None:
+        try:
+            return self._hand(path, None, self.tool.name, metadata)
+        except Exception as exc:
+            logger.warning("%s: %s was not registered: %s", key, os.path.basename(path), error_message(exc))
+            return None
 
     # For the tool.
 
@@ -126,26 +183,73 @@ class Artifacts:
         source_tool: str | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> ArtifactRef:
-        """Hand a file to the session and return the reference to it, which says of it what the tool does.
+        """Promise a file to the session and return the reference to it, which says of it what the tool does.
 
-        The bytes are taken as they are now. What is no file is kept by nothing but the reference, and the log says so.
+        The file is handed over when the tool has ended: as it is then, or as it was here where it is gone by then.
         """
-        path = os.path.abspath(os.fsdecode(file_path)) if file_path else ""
         source = str(source_tool or self.tool.name)
-        if os.path.isfile(path):
-            id = self._hand(path, artifact_type, source, metadata).artifact_id
-        else:
-            logging.getLogger(f"eventmill.plugin.{self.tool.name}").warning("%r was registered as an artifact and is no file: nothing was kept", file_path)
-            self._unkept += 1
-            id = f"art_{self._ctx._call[:4]}{self._unkept:04x}"
+        told = os.fsdecode(file_path) if file_path else ""
+        path = os.path.abspath(told) if told else ""
         kind = getattr(artifact_type, "value", artifact_type)
-        told = kind if isinstance(kind, str) else "text"
-        path = os.fsdecode(file_path) if file_path else ""
-        ref = ArtifactRef(id, told, path, None, source, dict(metadata or {}))
+        kind = kind if isinstance(kind, str) else "text"
+        own = plain(dict(metadata), "/metadata") if metadata else None
+        known = {os.path.realpath(one.file_path) for one in self.refs[: self._given]}
+        late = not self._ctx._open or os.getpid() != _pid
+        if late or (own is None and path and os.path.realpath(path) in known):  # what a session has does not change
+            ref = ArtifactRef(self._hand(path, artifact_type, source, own).artifact_id, kind, told, None, source, dict(metadata or {}))
+        else:
+            ref = ArtifactRef(self._fresh(), kind, told, None, source, dict(metadata or {}))
+            self._due.append((ref, artifact_type, path, self._hold(path), own))
         self.registered.append(ref)
         return ref
 
-    def _hand(self, path: str, artifact_type: Any, source: str, metadata: Any) -> ArtifactRef:
+    def _fresh(self) -> str:
+        """Return an id that no artifact has; a call that is carried out again gives the same ones."""
+        taken = {ref.artifact_id for ref in self.refs} | {ref.artifact_id for ref, *_ in self._due}
+        n = len(self._due)
+        while True:
+            id = "art_" + sha256(f"{self._ctx._call} {n}".encode()).hexdigest()[:8]
+            if id not in taken:
+                return id
+            n += MAX_OUTPUTS
+
+    def _hold(self, path: str) -> str:
+        """Return a copy of a file, or a link to a large one, that stays when the file is deleted."""
+        if not os.path.isfile(path):
+            return ""
+        directory = os.path.join(self._scratch, f"registered/{self._ctx._call[:8]}-held-{len(self._due)}")
+        held = os.path.join(directory, os.path.basename(path))
+        os.makedirs(directory, exist_ok=True)
+        if os.path.lexists(held):
+            os.unlink(held)
+        if os.path.getsize(path) < LARGE or not _linked(os.path.realpath(path), held):
+            _copied(path, held)
+        return held
+
+    def settle(self, logger: Logger, strict: bool) -> None:
+        """Hand over what the tool registered; raises the first error if strict, and logs it otherwise."""
+        due, self._due = self._due, []
+        first: Exception | None = None
+        for ref, kind, path, held, metadata in due:
+            try:
+                if os.path.isfile(path) or held:
+                    self._hand(path if os.path.isfile(path) else held, kind, str(ref.source_tool), metadata, ref.artifact_id)
+                    continue
+                why = "; it is a directory, of which the files can be registered" if os.path.isdir(path) else ""
+                logger.warning("%r was registered as an artifact and is no file: nothing was kept%s", ref.file_path, why)
+            except Cancelled:
+                raise
+            except Exception as exc:
+                first = first or exc
+                if not strict:
+                    logger.warning("%r was not registered: %s", ref.file_path, error_message(exc))
+            finally:
+                if held and os.path.lexists(held):
+                    os.unlink(held)
+        if strict and first is not None:
+            raise first
+
+    def _hand(self, path: str, artifact_type: Any, source: str, metadata: Any, id: str = "") -> ArtifactRef:
         """Have the host keep a file and return its reference to it."""
         path = os.path.abspath(path)
         args: dict[str, Any] = {"file_path": self._place(path), "source_tool": source}
@@ -153,6 +257,8 @@ class Artifacts:
         kind = _SPELLINGS.get(kind, kind)
         if kind in _TYPES:
             args["artifact_type"] = kind
+        if id:
+            args["artifact_id"] = id
         if metadata:
             args["metadata"] = plain(dict(metadata), "/metadata")
         ref = ref_of(self._ctx.service("artifacts.register", args))
@@ -214,16 +320,25 @@ class Artifacts:
                 logger.warning("output artifact %s was not registered: %s", path, error_message(exc))
 
     def save(self, result: Any, spelled: str) -> str:
-        """Save a result as an artifact and return its id: its text if it has one, all of it as JSON, which is spelled, otherwise."""
+        """Save a result as an artifact and return its id.
+
+        It is of the first type that the tool produces. As text it is what the result says in words and, beneath, the rest of
+        it; of any other type that JSON can be it is all of the result, which is spelled.
+        """
         if result is None:
             return ""
-        text, ending = _text_in(result), ".md"
-        if text is None:
-            text, ending = _indented(spelled), ".json"
+        name, text = _text_in(result)
+        rest = {key: one for key, one in result.items() if key != name} if isinstance(result, dict) else None
         produced = self.tool.manifest.get("artifacts_produced")
         kind = produced[0] if isinstance(produced, list) and produced else ""
-        if not isinstance(kind, str) or kind in ("", "none"):
-            kind = "json_events"
+        if kind not in ("text", *_DATA):
+            kind = "text" if text is not None and not rest else "json_events"
+        if text is None or kind in _DATA:
+            text, ending = _indented(spelled), ".json"
+        else:
+            ending = ".md"
+            if rest:
+                text += "\n\n```json\n" + _indented(text_of(rest, "/result")) + "```\n"
         path = os.path.join(self._workspace, "artifacts", f"{self.tool.name}_{strftime('%Y%m%d_%H%M%S')}{ending}")
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8", errors="replace") as file:
@@ -233,10 +348,38 @@ class Artifacts:
 
 def _names_output(key: str) -> bool:
     """Report whether an argument is called like one that names a file to write: output_path, export_file, save_to."""
-    words = key.lower().replace("-", "_").split("_")
+    words = _words(key)
     if words[-1] == "to" and words[0] in _OUTPUTS:
         return True
     return words[-1] in ("path", "file", "filename") and any(word in _OUTPUTS for word in words[:-1])
+
+
+def _words(key: str) -> list[str]:
+    return key.lower().replace("-", "_").split("_")
+
+
+def _within(path: str) -> dict[str, tuple[int, ...]]:
+    """Return the states of the file at a path, or of the files beneath it, as far as they are looked at."""
+    if os.path.isfile(path):
+        return {path: _state(path)}
+    found: dict[str, tuple[int, ...]] = {}
+    for directory, _, names in os.walk(path):
+        for name in sorted(names):
+            if len(found) >= MAX_OUTPUTS:
+                return found
+            one = os.path.join(directory, name)
+            if os.path.isfile(one):
+                found[one] = _state(one)
+    return found
+
+
+def _copied(path: str, copy: str) -> None:
+    """Copy a file. The copy has a time of whole seconds, so that what is written to it next gives it another."""
+    import shutil
+
+    shutil.copyfile(path, copy)
+    seconds = int(os.stat(path).st_mtime)
+    os.utime(copy, (seconds, seconds))
 
 
 def _state(path: str) -> tuple[int, ...]:
@@ -256,11 +399,12 @@ def _linked(path: str, link: str) -> bool:
         return False
 
 
-def _text_in(result: Any) -> str | None:
+def _text_in(result: Any) -> tuple[str, str | None]:
+    """Return what a result says in words, and the member that has it."""
     if not isinstance(result, dict):
-        return result if isinstance(result, str) else None
-    found = (result.get(name) for name in _TEXTS)
-    return next((text for text in found if isinstance(text, str) and text.strip()), None)
+        return "", result if isinstance(result, str) else None
+    found = ((name, result.get(name)) for name in _TEXTS)
+    return next(((name, text) for name, text in found if isinstance(text, str) and text.strip()), ("", None))
 
 
 def _indented(text: str) -> str:

@@ -16,6 +16,16 @@ _LAST = "limits"  # the field that is set last
 class ReadOnlyContext(ExecutionContext):
     """An ExecutionContext whose fields stay what they are."""
 
+    @property
+    def asked_for_model(self) -> bool:
+        """Whether the tool has looked for a model."""
+        return "_asked" in self.__dict__
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("llm_query", "llm_enabled"):
+            self.__dict__["_asked"] = True
+        return super().__getattribute__(name)
+
     def __setattr__(self, name: str, value: Any) -> None:
         if _LAST in self.__dict__:
             raise FrozenInstanceError(f"the execution context is read-only: {name}")

@@ -22,7 +22,6 @@ from .answer import (
     Failure,
     error_text,
     failed,
-    for_want_of_a_model,
     is_result,
     member,
     not_a_result,
@@ -74,7 +73,7 @@ def _run(tools: Tools, tool: Tool, payload: Any, ctx: Context) -> Answer:
     opened = _open(tool, ctx)
     place = workspace.enter(ctx.scratch, opened.get("config") or {})
     _lend_reference_data(ctx)
-    files = Artifacts(tool, ctx, opened.get("artifacts") or [], place)
+    files = Artifacts(tool, ctx, opened.get("artifacts") or [], place, str(opened.get("session_id") or ""))
     guard = _Guard(tools.root, tool)
     if not isinstance(payload, dict):
         raise Failure(INPUT_VALIDATION_FAILED, f"{tool.name}: the input must be an object", {"errors": ["not an object"]})
@@ -94,7 +93,8 @@ def _run(tools: Tools, tool: Tool, payload: Any, ctx: Context) -> Answer:
     try:
         return _carried_out(instance, payload, _context(tool, ctx, opened, files), files, guard, unmet)
     except Failure as exc:
-        if unmet and for_want_of_a_model(exc.code) != exc.code:
+        files.settle(logging.getLogger(f"eventmill.plugin.{tool.name}"), strict=False)
+        if exc.details.pop("wants_model", False) and unmet:
             exc.message += "; it asks for a language model and none is connected: configure one, see `mortise models`"
             exc.code = LLM_UNAVAILABLE
         raise
@@ -106,8 +106,10 @@ def _carried_out(instance: Any, payload: Any, context: ReadOnlyContext, files: A
     result = guard("execute", lambda: _checked(instance.execute(payload, context)))
     ok = guard("result", lambda: bool(member(result, "ok")))
     outputs = guard("result", lambda: member(result, "output_artifacts"))
+    guard("register_artifact", lambda: files.settle(context.logger, strict=ok))
     if not ok:
-        failure: Answer = guard("result", lambda: refused(tool.name, result, outputs, unmet))
+        asked = unmet and context.asked_for_model
+        failure: Answer = guard("result", lambda: refused(tool.name, result, outputs, unmet, asked))
         return failure
     guard("output_artifacts", lambda: files.take(outputs, context.logger))
     answer: Answer = guard("result", lambda: _spelled(tool, result, outputs))
@@ -212,6 +214,16 @@ def _printed(exc: BaseException, root: str) -> str:
     return printed.getvalue()
 
 
+def _wants_model(exc: BaseException | None) -> bool:
+    """Report whether an exception came of asking None for an answer, as a tool does that takes a model for granted."""
+    seen = 0
+    while exc is not None and seen < 20:
+        if isinstance(exc, AttributeError) and exc.obj is None and isinstance(exc.name, str) and hasattr(LLM, exc.name):
+            return True
+        exc, seen = exc.__cause__ or exc.__context__, seen + 1
+    return False
+
+
 class _Guard:
     """Runs code of a tool and turns whatever comes out of it into a failure."""
 
@@ -240,6 +252,8 @@ class _Guard:
         details = {"stage": stage, "exception": name, "at": self._place(exc)}
         if isinstance(exc, MortiseError):
             details["code"] = exc.code
+        if stage == "execute" and _wants_model(exc):
+            details["wants_model"] = True
         RECORDS.tell(_printed(exc, self._root))
         message = text if text == name else f"{name}: {text}"
         return Failure(INTERNAL_ERROR, f"{self._tool.name}: {stage}: {message}", details)
