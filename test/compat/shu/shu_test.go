@@ -165,7 +165,7 @@ var refusals = map[string]string{
 	"imports-httpx":          "plugin.py:2:5: it imports httpx.AsyncClient: a plugin reaches the network through host.http alone",
 	"imports-urllib3":        "it imports urllib3",
 	"imports-urllib":         "it imports urllib.request",
-	"imports-importlib":      "it imports importlib",
+	"imports-importlib":      "plugin.py:3:20: it imports requests: a plugin reaches the network through host.http alone",
 	"imports-host":           "plugin.py:1:1: it imports shu.core.settings: a plugin has no part of its host but what execute is given",
 	"imports-dunder":         "plugin.py:1:5: it imports requests",
 	"vendored-client":        "vendor/tiny/net.py:5:5: it imports urllib.request: a plugin reaches the network through host.http alone",
