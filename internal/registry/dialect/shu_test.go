@@ -274,18 +274,22 @@ func TestShuCodeHasTheSchemasAndTheActions(t *testing.T) {
 	}
 }
 
-func TestShuOperationsNeedASchema(t *testing.T) {
+func TestASchemaOfAShuOperationSaysWhatItIsFor(t *testing.T) {
 	t.Parallel()
 	m, err := dialect.Read(shuDir(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	titled := `{"kind":"operator","input":{"type":"object","title":"T","description":"D"}}`
-	_, err = dialect.Merge(m, shuDescribed(t, `{"list":{"kind":"operator","input":{"type":"object","title":"T"}},"ingest":`+titled+`,"digest":{"kind":"operator"}}`))
+	_, err = dialect.Merge(m, shuDescribed(t, `{"list":{"kind":"operator","input":{"type":"object","title":"T"}},"ingest":`+titled+`,"digest":{"kind":"operator","input":{}}}`))
 	want := `code: at /operations/digest/input: feeds call it, so get_schema_for_op("digest") has to return a schema with a title and a description, or get_schema() one whose property op has an enum
 code: at /operations/list/input: chats call it, so get_schema_for_op("list") has to return a schema with a title and a description, or get_schema() one whose property op has an enum`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	merged, err := dialect.Merge(m, shuDescribed(t, `{"list":{"kind":"operator"},"ingest":`+titled+`,"digest":{"kind":"operator"}}`))
+	if err != nil || merged.Operation("list").Input != nil || merged.Operation("digest").Input != nil {
+		t.Errorf("operations of chats and feeds without a schema: %v", err)
 	}
 }
 

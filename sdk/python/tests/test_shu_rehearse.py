@@ -99,6 +99,13 @@ class Rehearsal(unittest.TestCase):
             text = source("return {'status': 'success', 'data': params['op']}", schema=SCHEMA + f"    def get_schema_for_op(self, op): raise {raised}\n")
             self.assertEqual(rehearsed(text), [])
 
+    def test_a_schema_of_the_plugin_that_raises_is_a_warning(self) -> None:
+        for raised in ("KeyError('x')", "SystemExit(2)"):
+            text = source("return {'status': 'success', 'data': {}}", schema=f"    def get_schema(self): raise {raised}\n    async def get_output_schema(self): raise {raised}\n")
+            found = rehearsed(text)
+            self.assertEqual([(one["rule"], one["line"], one["warn"]) for one in found], [("schema", 4, True), ("schema", 5, True)])
+            self.assertIn("get_schema() raises", str(found[0]["message"]))
+
     def test_a_class_that_is_called_otherwise_than_its_manifest_is_a_warning(self) -> None:
         text = "class Plugin:\n    name = 'other'\n    version: str = '9'\n" + source("return {}").partition("class Plugin:\n")[2]
         found = rehearsed(text)

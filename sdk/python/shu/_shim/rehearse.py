@@ -22,7 +22,7 @@ from shu_plugin_sdk.testing import Kept
 
 from . import guard
 from .answer import answer_of, is_result
-from .describe import ONE, asked, ops, schema_of, unlisted
+from .describe import ONE, asked, ops, schema_of, schema_told, unlisted
 from .host import NAMED, NEEDS, CapabilityDenied, Fixed, Host, service
 from .records import Record
 
@@ -316,7 +316,12 @@ class Run:
         instance = self.package.instance()
         if not callable(getattr(instance, "execute", None)):
             return
-        known = ops(await asked(instance, "get_schema"))
+        for method, what in (("get_schema", "the schema of its parameters is taken for none"), ("get_output_schema", "what it returns is not checked")):
+            try:
+                await asked(instance, method)
+            except (Exception, SystemExit) as exc:
+                self.raised("schema", exc, f"{method}() raises {type(exc).__name__}: {exc}; {what}", warn=True)
+        known = ops(await schema_told(instance))
         names = list(dict.fromkeys([*known, *(name for name in self.package.about.operations if name != ONE)])) or [ONE]
         listed: list[Any] = []
         if callable(getattr(instance, "list_actions", None)):
@@ -338,7 +343,7 @@ class Run:
         try:
             await asked(instance, "get_schema_for_op", name)
         except (Exception, SystemExit) as exc:
-            whole = await asked(instance, "get_schema")
+            whole = await schema_told(instance)
             why = f"get_schema_for_op({name!r}) raises {type(exc).__name__}: {exc}"
             if name == ONE:
                 return  # there is no such operation of the plugin's to have a schema
@@ -390,7 +395,7 @@ class Run:
             return self.entry, 0
         return os.path.relpath(code.co_filename, self.package.root), code.co_firstlineno
 
-    def raised(self, rule: str, exc: BaseException, message: str) -> None:
+    def raised(self, rule: str, exc: BaseException, message: str, warn: bool = False) -> None:
         file, line, trace = self.entry, 0, exc.__traceback__
         while trace is not None:
             path = trace.tb_frame.f_code.co_filename
@@ -399,7 +404,7 @@ class Run:
             trace = trace.tb_next
         if not line:
             file, line = self.of_execute(self.package.instance())
-        self.found.add(rule, file, line, message)
+        self.found.add(rule, file, line, message, warn)
 
     def unawaited(self, message: str) -> None:
         if "was never awaited" not in message:
