@@ -48,6 +48,8 @@ BROKEN: dict[str, tuple[str, int, str, str]] = {
     "a result that is not JSON": ("result", 2, "not JSON", source("return {'status': 'success', 'data': {'x': object()}}")),
     "a schema that raises, and there is no other": ("schema", 4, "no parameter is checked", source("return {}", schema="    def get_schema_for_op(self, op): return {}[op]\n")),
     "a schema that raises for what no other lists": ("schema", 6, "no call of it passes", source("return {}", schema=SCHEMA + "    def get_schema_for_op(self, op): return {}[op]\n").replace("\n\n", "\n")),
+    "an operation that exits": ("exit", 3, "run: SystemExit: 2", source("raise SystemExit(2)")),
+    "one that is no coroutine and exits": ("exit", 4, "run: SystemExit: gone", source("import sys\nsys.exit('gone')", execute="def execute(self, params, context, host):")),
     "a name that is nowhere": ("name", 3, "tokn", source("return {'status': 'success', 'data': tokn}")),
 }
 CAPABILITIES = ["http", "kb", "secrets", "storage", "identity", "auth", "cache"]

@@ -373,7 +373,7 @@ class Run:
         try:
             result = instance.execute(params, context, host)
             if inspect.isawaitable(result):
-                result = await asyncio.wait_for(result, SECONDS)
+                result = await asyncio.wait_for(_exits(result), SECONDS)
             if hasattr(result, "__aiter__"):
                 return
             if result is not None and not isinstance(result, dict) and not is_result(result) and not callable(getattr(result, "model_dump", None)):
@@ -385,6 +385,10 @@ class Run:
         except (HttpRequestFailed, asyncio.TimeoutError):
             pass  # the answers here are made up
         except BaseException as exc:
+            exc = exc.cause if isinstance(exc, Exits) else exc
+            if isinstance(exc, SystemExit):
+                self.raised("exit", exc, f"{name}: SystemExit: {exc}: return an error or raise another exception")
+                return
             rule = rule_of(exc)
             if rule:
                 self.raised(rule, exc, f"{name}: {type(exc).__name__}: {exc}")
@@ -414,6 +418,20 @@ class Run:
                 what = message.partition("\n")[0]
                 self.found.add("await", os.path.relpath(path, self.package.root), int(line), what)
                 return
+
+
+class Exits(Exception):
+    """An operation raised SystemExit, which would end the loop that it runs on."""
+
+    def __init__(self, cause: SystemExit) -> None:
+        self.cause = cause
+
+
+async def _exits(work: Any) -> Any:
+    try:
+        return await work
+    except SystemExit as exc:
+        raise Exits(exc) from exc
 
 
 def rule_of(exc: BaseException) -> str:
