@@ -116,6 +116,20 @@ egress:
 	}
 }
 
+// TestADisabledPluginIsNotFound: as published hosts answer, in front of all else.
+func TestADisabledPluginIsNotFound(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.must(t, "plugins", "register", "--dev", filepath.Join("plugins", "without-schemas"))
+	h.must(t, "plugins", "disable", "without_schemas")
+	for _, args := range [][]string{{"without_schemas/one"}, {"without_schemas", "--input", `{"op":"one","x":"text"}`}} {
+		out, _, err := h.command(t, append([]string{"run", "--json", "--envelope", "shu"}, args...)...)
+		if err == nil || !strings.Contains(string(out), `"http_status":404`) && !strings.Contains(string(out), `"http_status": 404`) || !strings.Contains(string(out), "disabled") {
+			t.Errorf("%v: %s", args, out)
+		}
+	}
+}
+
 // within says what of want is not in got.
 func within(want, got any, at string) string {
 	members, isObject := want.(map[string]any)
