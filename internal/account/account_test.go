@@ -1,6 +1,7 @@
 package account_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -129,7 +130,7 @@ func userOf(scopes ...string) account.Use {
 
 func (s *scene) resolve(u account.Use, ask account.Ask) (token, target string, err error) {
 	s.t.Helper()
-	ask.Provider = "mail"
+	ask.Provider = cmp.Or(ask.Provider, "mail")
 	answer, err := s.Resolve(s.t.Context(), u, ask)
 	text := func(p *string) string {
 		if p == nil {
@@ -450,6 +451,8 @@ func TestModes(t *testing.T) {
 		target  string
 		token   bool
 		code    plugin.Code
+
+		unsupported bool
 	}{
 		"user":                             {auth: auth("user"), token: true, target: "ada@example.com"},
 		"service account has no target":    {auth: auth("service_account"), token: true, target: "null"},
@@ -457,9 +460,14 @@ func TestModes(t *testing.T) {
 		"nothing declared":                 {target: "null"},
 		"chosen among the allowed":         {auth: auth("", "user", "service_account"), overlay: overlay(`{"mode":"user"}`), token: true, target: "ada@example.com"},
 		"chosen in place of the declared":  {auth: auth("user", "user", "service_account"), overlay: overlay(`{"mode":"service_account"}`), token: true, target: "null"},
-		"chosen and not allowed":           {auth: auth("user"), overlay: overlay(`{"mode":"service_account"}`), code: plugin.CodeServiceDenied},
+		"chosen and not declared":          {auth: auth("user"), overlay: overlay(`{"mode":"service_account"}`), token: true, target: "null"},
+		"chosen delegate of the caller":    {auth: auth("user"), overlay: overlay(`{"mode":"domain_delegate"}`), token: true, target: "ada@example.com"},
+		"chosen delegate of another":       {auth: auth("user"), overlay: overlay(`{"mode":"domain_delegate","subject":"ceo@example.com"}`), code: plugin.CodeServiceDenied},
+		"chosen and unknown":               {auth: auth("user"), overlay: overlay(`{"mode":"root"}`), code: plugin.CodeServiceDenied},
+		"asked for, and another chosen":    {auth: auth("user"), overlay: overlay(`{"mode":"user"}`), ask: account.Ask{Mode: "service_account"}, code: plugin.CodeServiceDenied},
+		"scopes that are chosen":           {overlay: overlay(`{"mode":"service_account","scopes":["mail.read"]}`), token: true, target: "null"},
 		"chosen alone":                     {overlay: overlay(`{"mode":"user"}`), token: true, target: "ada@example.com"},
-		"chosen alone is a user's":         {overlay: overlay(`{"mode":"service_account"}`), code: plugin.CodeServiceDenied},
+		"chosen alone, without scopes":     {overlay: overlay(`{"mode":"service_account"}`), code: plugin.CodeMissingIdentity},
 		"asked for and not declared":       {auth: auth("user"), ask: account.Ask{Mode: "domain_delegate", Subject: "ada@example.com"}, code: plugin.CodeServiceDenied},
 		"delegate of the caller":           {auth: auth("domain_delegate"), token: true, target: "ada@example.com"},
 		"delegate of a named domain":       {auth: auth("domain_delegate"), ask: account.Ask{Subject: "bob@team.example.com"}, token: true, target: "bob@team.example.com"},
@@ -467,6 +475,7 @@ func TestModes(t *testing.T) {
 		"delegate of somebody else chosen": {auth: auth("domain_delegate"), overlay: overlay(`{"subject":"ceo@example.com"}`), code: plugin.CodeServiceDenied},
 		"delegate of another than chosen":  {auth: auth("domain_delegate"), overlay: overlay(`{"subject":"ada@example.com"}`), ask: account.Ask{Subject: "bob@team.example.com"}, code: plugin.CodeServiceDenied},
 		"scope that is not declared":       {auth: auth("service_account"), ask: account.Ask{Scopes: []string{"mail.send"}}, code: plugin.CodeServiceDenied},
+		"asked of an unknown provider":     {auth: auth("user"), ask: account.Ask{Provider: "elsewhere", Mode: "user"}, code: plugin.CodeMissingIdentity, unsupported: true},
 		"unknown mode":                     {auth: auth("robot"), code: plugin.CodeServiceDenied},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -475,6 +484,9 @@ func TestModes(t *testing.T) {
 			token, target, err := s.resolve(u, row.ask)
 			if row.code != "" {
 				refused(t, err, row.code)
+				if said := strings.Contains(string(plugin.AsError(err).Details), `"unsupported":true`); said != row.unsupported {
+					t.Errorf("the details are %s", plugin.AsError(err).Details)
+				}
 				return
 			}
 			if err != nil || target != row.target || (token != "null") != row.token || row.token && !s.server.Valid(token) {
@@ -521,6 +533,11 @@ func TestRequiredIdentitiesAreCheckedBefore(t *testing.T) {
 	u.Identities[0].Optional = true
 	if err := s.Check(t.Context(), u); err != nil {
 		t.Error(err)
+	}
+	robot := account.Use{Tenant: "t", Subject: "user::nobody", Name: "digest/list", Operation: &plugin.Auth{Provider: "elsewhere", Mode: account.ServiceAccount, Scopes: []string{"a"}}}
+	refused(t, s.Check(t.Context(), robot), plugin.CodeMissingIdentity, "elsewhere")
+	if robot.OwnOnly = true; s.Check(t.Context(), robot) != nil {
+		t.Error("another mode than a user's is looked at")
 	}
 	u.Overlay = json.RawMessage(`{"auth":{"elsewhere":{"mode":"user"}}}`)
 	refused(t, s.Check(t.Context(), u), plugin.CodeMissingIdentity, "elsewhere", "mortise.yaml")

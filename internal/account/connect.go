@@ -273,13 +273,13 @@ func (c *Connecting) whose(ctx context.Context, t *oauth2.Token, r *record) erro
 	if c.provider.Kind == Microsoft && c.at.issuer == common && id.Issuer != "https://login.microsoftonline.com/"+claims.Tenant+"/v2.0" {
 		return c.wrong("its ID token is of another issuer")
 	}
-	r.ID, r.Email, r.Verified = id.Subject, claims.Email, claims.Verified == true || claims.Verified == "true"
+	r.ID, r.Email, r.Verified = id.Subject, claims.Email, vouched(claims.Verified)
 	if r.Email == "" && c.provider.Kind == Microsoft && strings.Contains(claims.Name, "@") {
 		r.Email = claims.Name
 	}
-	if r.Email == "" && c.at.oidc.UserInfoEndpoint() != "" {
+	if !r.Verified && c.at.oidc.UserInfoEndpoint() != "" {
 		info, err := c.at.oidc.UserInfo(c.accounts.asking(ctx), oauth2.StaticTokenSource(t))
-		if err == nil && info.Subject == id.Subject { // OpenID Connect Core, 5.3.2
+		if err == nil && info.Subject == id.Subject && (r.Email == "" || strings.EqualFold(r.Email, info.Email)) { // OpenID Connect Core, 5.3.2
 			r.Email, r.Verified = info.Email, info.EmailVerified
 		}
 	}
@@ -307,10 +307,16 @@ func (c *Connecting) asked(ctx context.Context, t *oauth2.Token, r *record) erro
 		Sub   string          `json:"sub"`
 		Login string          `json:"login"`
 		Email string          `json:"email"`
+
+		Verified any `json:"email_verified"`
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&who); err != nil || resp.StatusCode != http.StatusOK {
 		return c.wrong(fmt.Sprintf("%s does not say whose it is (status %d)", c.provider.Name, resp.StatusCode))
 	}
 	r.ID, r.Email = or(who.Sub, or(who.Login, strings.Trim(string(who.ID), `"`))), who.Email
+	r.Verified = vouched(who.Verified)
 	return nil
 }
+
+// vouched reports whether a claim email_verified says so; some providers write it as text.
+func vouched(claim any) bool { return claim == true || claim == "true" }

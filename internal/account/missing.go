@@ -23,6 +23,22 @@ func missing(provider, mode string, scopes []string, format string, args ...any)
 	return e
 }
 
+// supports refuses a mode that there is not with a provider, whatever the plugin
+// declares: none with one that is not configured, and that of a user alone with
+// Microsoft.
+func (a *Accounts) supports(provider, mode string) error {
+	p, err := a.provider(provider)
+	if err == nil && p.Kind == Microsoft && mode != User {
+		err = missing(provider, mode, nil, "%s has accounts of users alone here", provider)
+	}
+	if err == nil {
+		return nil
+	}
+	e := *plugin.AsError(err)
+	e.Details = fmt.Appendf(nil, `{"mode":%q,"unsupported":true}`, mode)
+	return &e
+}
+
 func details(provider, mode string, scopes []string) json.RawMessage {
 	raw, err := json.Marshal(struct {
 		Mode     string   `json:"mode"`

@@ -16,7 +16,8 @@ type Use struct {
 	Name       string // of the operation, for people
 	Operation  *plugin.Auth
 	Identities []plugin.Auth   // what the plugin as a whole requires
-	Overlay    json.RawMessage // what the host alone decides about the call
+	Overlay    json.RawMessage // what the host alone decides about the call: a person wrote it, never a plugin
+	OwnOnly    bool            // Check looks for users' accounts alone; what another mode lacks, the plugin hears when it asks
 }
 
 // An Ask is what a plugin asks for, within what it declares. All but the provider
@@ -48,8 +49,9 @@ type chosen struct {
 
 // A choice is what somebody chose for one call.
 type choice struct {
-	Mode    string `json:"mode"`
-	Subject string `json:"subject"`
+	Mode    string   `json:"mode"`
+	Subject string   `json:"subject"`
+	Scopes  []string `json:"scopes"`
 }
 
 // choices returns what was chosen, by provider.
@@ -89,8 +91,9 @@ func (u *Use) declared(provider string) []plugin.Auth {
 }
 
 // choose returns what a call is given of a provider: in the mode that the plugin
-// asks for, else the one chosen for the call, else the declared one, and never in
-// one that is not declared. It is nil where no mode is chosen.
+// asks for, else the one chosen for the call, else the declared one. A person who
+// chooses one decides; a plugin asks for no mode that is neither declared nor
+// chosen. It is nil where no mode is chosen.
 func (u *Use) choose(ask Ask) (*chosen, error) {
 	declared := u.declared(ask.Provider)
 	picked, named := u.choices()[ask.Provider]
@@ -104,6 +107,10 @@ func (u *Use) choose(ask Ask) (*chosen, error) {
 		if len(c.scopes) == 0 {
 			c.scopes = auth.Scopes
 		}
+	}
+	modes = append(modes, picked.Mode)
+	if len(picked.Scopes) > 0 {
+		c.scopes, scopes = picked.Scopes, append(scopes, picked.Scopes...)
 	}
 	if named && !slices.ContainsFunc(modes, func(mode string) bool { return mode != "" }) {
 		modes = append(modes, User) // naming a provider for a call is a requirement of its own
@@ -124,7 +131,9 @@ func (u *Use) choose(ask Ask) (*chosen, error) {
 	}
 	for _, scope := range ask.Scopes {
 		if !slices.Contains(scopes, scope) && (c.mode != User || len(scopes) > 0) {
-			return nil, plugin.Errorf(plugin.CodeServiceDenied, "%s asked %s for the scope %s, which its manifest does not declare", u.Name, ask.Provider, scope)
+			e := plugin.Errorf(plugin.CodeServiceDenied, "%s asked %s for the scope %s, which its manifest does not declare", u.Name, ask.Provider, scope)
+			e.Details = details(ask.Provider, c.mode, ask.Scopes)
+			return nil, e
 		}
 	}
 	c.scopes = ask.Scopes
@@ -133,9 +142,17 @@ func (u *Use) choose(ask Ask) (*chosen, error) {
 
 // Resolve returns the token that a call acts with, and what it is for.
 func (a *Accounts) Resolve(ctx context.Context, u Use, ask Ask) (Answer, error) {
+	if ask.Mode != "" {
+		if err := a.supports(ask.Provider, ask.Mode); err != nil {
+			return Answer{}, err
+		}
+	}
 	c, err := u.choose(ask)
 	if err != nil || c == nil {
 		return Answer{}, err
+	}
+	if c.mode != User && len(c.scopes) == 0 {
+		return Answer{}, missing(ask.Provider, c.mode, nil, "%s names no scopes for which %s would give a token; its manifest does under op_auth", u.Name, ask.Provider)
 	}
 	answer, err := a.give(ctx, &u, ask.Provider, c)
 	if c.optional && plugin.CodeOf(err) == plugin.CodeMissingIdentity {
@@ -264,7 +281,7 @@ func (a *Accounts) Check(ctx context.Context, u Use) error {
 		if err != nil {
 			return err
 		}
-		if c == nil || c.optional {
+		if c == nil || c.optional || u.OwnOnly && c.mode != User {
 			continue
 		}
 		if err := a.there(ctx, &u, provider, c); err != nil {

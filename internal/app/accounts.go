@@ -119,11 +119,12 @@ func useOf(t *plugin.Target, call *plugin.Call) account.Use {
 }
 
 // requiredOf is what a call cannot do without. Of a Shu plugin that is what its
-// operation says; required_identities tells people what to connect.
+// operation says of the caller's own account; required_identities tells people
+// what to connect.
 func requiredOf(t *plugin.Target, call *plugin.Call) account.Use {
 	use := useOf(t, call)
 	if t.Manifest.Dialect == dialect.Shu {
-		use.Identities = nil
+		use.Identities, use.OwnOnly = nil, true
 	}
 	return use
 }

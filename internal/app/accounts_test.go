@@ -30,6 +30,7 @@ PLUGIN_MANIFEST = {
     "name": "digest", "version": "1.0.0", "module": "plugins.digest.plugin:Digest", "capabilities": ["auth", "identity"],
     "op_auth": {
         "list": {"provider": "mail", "mode": "user", "allowed_modes": ["user", "service_account", "domain_delegate"], "scopes": ["mail.read"]},
+        "more": {"provider": "mail", "mode": "user", "scopes": ["mail.read"]},
         "robot": {"provider": "mail", "mode": "service_account", "scopes": ["mail.read"]},
     },
 }
@@ -37,13 +38,14 @@ PLUGIN_MANIFEST = {
 		"plugin.py", `
 class Digest:
     def get_schema(self):
-        return {"type": "object", "properties": {"op": {"type": "string", "enum": ["list", "robot", "none", "who"]}}}
+        return {"type": "object", "properties": {"op": {"type": "string", "enum": ["list", "robot", "none", "who", "more"]}}}
 
     async def execute(self, params, context, host):
         if params["op"] == "who":
             who = await host.identity.get_current_user_identity()
             return {"status": "success", "data": [who["email"], {k: [a["primary_email"] for a in v] for k, v in host.identity.providers.items()}, await host.identity.get_primary_email("mail"), host.identity.mail_email]}
-        pair = await host.auth.resolve_token_and_target("mail")
+        scopes = ["mail.send"] if params["op"] == "more" else None
+        pair = await host.auth.resolve_token_and_target("mail", scopes=scopes)
         assert isinstance(pair, tuple)
         token, target = pair
         host.log.info(f"it is {token}")
@@ -138,6 +140,9 @@ auth:
 	if target, n := told("digest/none", ""); target != nil || n != 0 {
 		t.Errorf("where no mode is chosen: %v, %v", target, n)
 	}
+	if target, n := told("digest/more", ""); target != nil || n != 0 {
+		t.Errorf("for a scope that is not declared: %v, %v", target, n)
+	}
 	known := func(want string) {
 		t.Helper()
 		if res, err := call(t, a, "digest/who", `{}`); err != nil || string(res.Data) != want {
@@ -146,8 +151,8 @@ auth:
 	}
 	known(`["ada@example.com",{"mail":["ada@example.com"]},"ada@example.com","ada@example.com"]`)
 	if _, err := a.Kernel.Call(t.Context(), plugin.Call{Tenant: "local", Principal: a.Principal, Origin: plugin.OriginCLI, Operation: "digest/robot",
-		Input: json.RawMessage(`{}`), Overlay: json.RawMessage(`{"auth":{"mail":{"mode":"domain_delegate","subject":"ceo@example.com"}}}`), Fresh: true}); plugin.CodeOf(err) != plugin.CodeMissingIdentity {
-		t.Errorf("a mode that is not declared: %v", err)
+		Input: json.RawMessage(`{}`), Overlay: json.RawMessage(`{"auth":{"mail":{"mode":"domain_delegate","subject":"ceo@example.com"}}}`), Fresh: true}); plugin.CodeOf(err) != plugin.CodePluginError || !strings.Contains(err.Error(), "does not stand in for") {
+		t.Errorf("a delegate of somebody else: %v", err)
 	}
 
 	secrets, err := a.Secrets(a.Principal).List(t.Context())

@@ -165,7 +165,7 @@ func feedFindings(m *plugin.Manifest) []finding {
 	var found []finding
 	for _, name := range m.Feed.Allowed {
 		if op := m.Operation(name); op != nil && len(op.Input) == 0 {
-			found = append(found, bad("allowed_feed_ops", "%s is no operation that the code describes", name))
+			found = append(found, doubtful("allowed_feed_ops", "%s is no operation that the code describes", name))
 		}
 	}
 	for _, name := range append(slices.Clone(m.Feed.Allowed), m.Feed.Default) {

@@ -43,6 +43,9 @@ type Source struct {
 	Attributes map[string]any
 	Labels     []string // what it is tainted with
 
+	// ByHash: a file is the same as before by its attribute source_hash alone.
+	ByHash bool
+
 	By By
 }
 
@@ -136,7 +139,7 @@ func (b *Bases) Prepare(ctx context.Context, tenant string, s Source) (*Prepared
 	if err != nil {
 		return nil, err
 	}
-	if prior != nil && prior.ObjectID == row.ObjectID && same(row, prior, s.Attributes) {
+	if prior != nil && prior.ObjectID == row.ObjectID && same(row, prior, &s) {
 		return unchanged(row, prior, &s)
 	}
 	base, err := b.row(ctx, tenant, s.KB)
@@ -155,22 +158,22 @@ func (b *Bases) Prepare(ctx context.Context, tenant string, s Source) (*Prepared
 }
 
 // same reports whether a source is what it was: by the hash that its plugin gives
-// of it, where it gave one before too, else by what it holds. force_reingest is
-// never the same.
-func same(row, prior *store.DocumentRow, attributes map[string]any) bool {
-	if force, _ := attributes["force_reingest"].(bool); force {
+// of it, where it gave one before too, else by what it holds, unless that does not
+// count. force_reingest is never the same.
+func same(row, prior *store.DocumentRow, s *Source) bool {
+	if force, _ := s.Attributes["force_reingest"].(bool); force {
 		return false
 	}
 	var before struct {
 		Hash any `json:"source_hash"`
 	}
-	now, _ := attributes["source_hash"].(string)
+	now, _ := s.Attributes["source_hash"].(string)
 	if json.Unmarshal([]byte(prior.Attributes), &before) == nil && now != "" {
 		if was, _ := before.Hash.(string); was != "" {
 			return now == was
 		}
 	}
-	return prior.ContentHash == row.ContentHash
+	return prior.ContentHash == row.ContentHash && !(s.ByHash && s.File != nil)
 }
 
 // rowOf is the document of a source before it is read.

@@ -133,6 +133,30 @@ func TestTheSameSourceIsReplacedOrSkipped(t *testing.T) {
 	}
 }
 
+// TestAFileThatGoesByItsHashAloneIsReadAgainWithoutOne: files of Shu plugins are
+// skipped where source_hash says so, and not by what they hold.
+func TestAFileThatGoesByItsHashAloneIsReadAgainWithoutOne(t *testing.T) {
+	t.Parallel()
+	b := open(t, func(o *kb.Options) { o.Files = files(t) })
+	file := kb.Source{KB: "notes", ID: "f", File: &extract.File{Data: []byte("Apples."), MIME: "text/plain", Name: "a.txt"}, By: kb.By{Plugin: "mailer"}, ByHash: true}
+	for n, c := range []struct {
+		hash  any
+		skips bool
+	}{{nil, false}, {nil, false}, {"1", false}, {"1", true}, {"2", false}, {nil, false}} {
+		if file.Attributes = nil; c.hash != nil {
+			file.Attributes = map[string]any{"source_hash": c.hash}
+		}
+		if got := ingest(t, b, file); got.Skipped != c.skips || got.Created != (n == 0) {
+			t.Errorf("%d: %+v", n+1, got)
+		}
+	}
+	note := text("s1", "Apples.")
+	note.ByHash = true
+	if ingest(t, b, note); !ingest(t, b, note).Skipped {
+		t.Error("a text is read again")
+	}
+}
+
 // TestWhatIsKnownChangesWithoutReading: a new URL or attribute of the same text
 // is kept although it is skipped.
 func TestWhatIsKnownChangesWithoutReading(t *testing.T) {

@@ -45,6 +45,7 @@ type request struct {
 	prior   *ledger.Prior      // the call whose answer this one gets
 	input   []byte             // what the caller sent, where the plugin gets more
 	open    bool               // the caller's input leaves something to the host
+	misfit  error              // what the schema refuses, to be said after what is missing
 	shown   json.RawMessage    // the input with the paths of the files that it names
 	seen    json.RawMessage    // the input as policy judges it and a person is shown it
 	bound   json.RawMessage    // the input as the plugin gets it, once the call is equipped
@@ -206,7 +207,11 @@ func (r *request) checkIn() error {
 		return plugin.Errorf(plugin.CodeInputTooLarge, "%s: the input %w", r.target.Name(), err)
 	}
 	if err != nil && !r.open && !r.advised("input", err) {
-		return plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", r.target.Name(), err)
+		err = plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", r.target.Name(), err)
+		if !r.schemaLast() {
+			return err
+		}
+		r.misfit = err
 	}
 	if len(r.target.Operation.Effects) > 0 {
 		if at, found := canon.BigNumber(r.call.Input); found {
@@ -283,6 +288,9 @@ func (r *request) equip(ctx context.Context) error {
 			return err
 		}
 		r.bound = bound
+	}
+	if r.misfit != nil {
+		return r.misfit
 	}
 	if !r.open {
 		return nil

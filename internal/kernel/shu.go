@@ -31,6 +31,11 @@ func scheduled(input, overlay json.RawMessage) json.RawMessage {
 	return input
 }
 
+// schemaLast reports whether what policy refuses, and what a call lacks, is said
+// before what the schema refuses: that is the order of the contract of Shu. Input
+// that does not fit its schema gets no further than that, whatever policy says.
+func (r *request) schemaLast() bool { return r.target.Manifest.Dialect == "shu" }
+
 // sized adds to a refusal how many bytes there were and how many there may be.
 func sized(err error, size, limit int) error {
 	e := *plugin.AsError(err)

@@ -155,7 +155,7 @@ func TestEveryCodeIsSpelled(t *testing.T) {
 		t.Fatalf("%d codes, %v", len(codes), err)
 	}
 	want := map[plugin.Code]string{
-		"invalid_input": "422 validation_error", "invalid_output": "500 output_validation_error", "policy_denied": "403 insufficient_scopes",
+		"invalid_input": "422 validation_error", "invalid_output": "500 output_validation_error", "policy_denied": "404 not_found", "disabled": "404 not_found", "quarantined": "404 not_found", "missing_identity": "403 insufficient_scopes",
 		"scope_denied": "403 insufficient_scopes", "not_found": "404 not_found", "needs_context": "409 needs_context", "missing_secrets": "403 missing_secrets",
 		"timeout": "504 timeout", "dependency_missing": "502 plugin_execute_error", "input_too_large": "413 input_too_large",
 		"output_too_large": "413 output_too_large", "rate_limited": "429 rate_limited", "budget_exceeded": "429 quota_exceeded",

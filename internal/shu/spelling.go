@@ -30,12 +30,12 @@ var spellings = map[plugin.Code]spelling{
 
 	plugin.CodeNotFound:        {"not_found", http.StatusNotFound},
 	plugin.CodeUnauthenticated: {"unauthenticated", http.StatusUnauthorized},
-	plugin.CodePolicyDenied:    {"insufficient_scopes", http.StatusForbidden},
+	plugin.CodePolicyDenied:    {"not_found", http.StatusNotFound},
 	plugin.CodeScopeDenied:     {"insufficient_scopes", http.StatusForbidden},
 	plugin.CodeMissingSecrets:  {"missing_secrets", http.StatusForbidden},
 	plugin.CodeMissingIdentity: {"insufficient_scopes", http.StatusForbidden},
-	plugin.CodeDisabled:        {"plugin_disabled", http.StatusForbidden},
-	plugin.CodeQuarantined:     {"plugin_disabled", http.StatusForbidden},
+	plugin.CodeDisabled:        {"not_found", http.StatusNotFound},
+	plugin.CodeQuarantined:     {"not_found", http.StatusNotFound},
 	plugin.CodeHookVetoed:      {"vetoed", http.StatusForbidden},
 	plugin.CodeHookFailed:      {"vetoed", http.StatusForbidden},
 

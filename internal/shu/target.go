@@ -15,7 +15,7 @@ func Params(t *plugin.Target, input json.RawMessage) (params, overlay json.RawMe
 	if t == nil || t.Manifest.Dialect != dialect.Shu {
 		return input, nil, false, nil
 	}
-	if params, overlay, err = Split(input, t.Operation == nil || len(t.Operation.Input) == 0); err != nil {
+	if params, overlay, err = Split(input, dialect.Unchecked(t.Operation)); err != nil {
 		return nil, nil, false, err
 	}
 	params, debug = Debug(t.Operation, params, overlay)

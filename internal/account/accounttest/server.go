@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -38,15 +39,16 @@ type Server struct {
 
 	Email    string
 	Verified bool
-	Lifetime time.Duration // of access tokens
-	Nonce    string        // in ID tokens in place of the right one
-	Issuer   string        // in ID tokens in place of the right one
-	Audience string        // in ID tokens in place of the right one
-	Forge    bool          // ID tokens are signed with a key that nobody published
-	Keep     bool          // a refresh token is good for more than one use
-	Broken   int           // the status that the token endpoint answers with, 0 for none
-	Grant    string        // the scopes that are granted in place of those asked for
-	Denied   []string      // for whom the robot does not stand in
+	Told     map[string]any // what the endpoint of user information says beside, or in place of, what it says anyway
+	Lifetime time.Duration  // of access tokens
+	Nonce    string         // in ID tokens in place of the right one
+	Issuer   string         // in ID tokens in place of the right one
+	Audience string         // in ID tokens in place of the right one
+	Forge    bool           // ID tokens are signed with a key that nobody published
+	Keep     bool           // a refresh token is good for more than one use
+	Broken   int            // the status that the token endpoint answers with, 0 for none
+	Grant    string         // the scopes that are granted in place of those asked for
+	Denied   []string       // for whom the robot does not stand in
 
 	Renewals int // asked for
 	Minted   int // tokens of the robot
@@ -287,7 +289,9 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	answer(w, http.StatusOK, map[string]any{"sub": "ada-1", "login": "ada", "id": 7, "email": s.Email})
+	said := map[string]any{"sub": "ada-1", "login": "ada", "id": 7, "email": s.Email}
+	maps.Copy(said, s.Told)
+	answer(w, http.StatusOK, said)
 }
 
 func (s *Server) sign(key *rsa.PrivateKey, claims any) string {

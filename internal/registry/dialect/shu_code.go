@@ -156,12 +156,8 @@ func (p *page) guard() (addresses []string) {
 func forbidden(module string) string {
 	top, _, _ := strings.Cut(module, ".")
 	switch {
-	case module == "urllib.parse" || strings.HasPrefix(module, "urllib.parse."):
-		return ""
-	case slices.Contains([]string{"requests", "httpx", "urllib", "urllib3"}, top):
+	case slices.Contains([]string{"requests", "httpx", "urllib3"}, top), strings.HasPrefix(module+".", "urllib.request."):
 		return "a plugin reaches the network through host.http alone"
-	case top == "importlib":
-		return "a plugin imports its modules by their names"
 	case top == "shu":
 		return "a plugin has no part of its host but what execute is given; shu_plugin_sdk is there for it"
 	}

@@ -94,9 +94,9 @@ func (c *checker) shuFilled(at string, op *plugin.Operation, said DescribedOpera
 	op.Permissions = c.words(at+"/permissions", said.Permissions)
 }
 
-// callable refuses an operation that chats or feeds are to call and nobody can
-// tell how: its schema has a title and a description, or else lists the
-// operations that there are.
+// callable refuses an operation that chats or feeds are to call and whose schema
+// does not tell what it is for: that has a title and a description, or else lists
+// the operations that there are. An operation without a schema takes anything.
 func (c *checker) callable(m *plugin.Manifest, op *plugin.Operation) {
 	var who string
 	switch {
@@ -107,7 +107,7 @@ func (c *checker) callable(m *plugin.Manifest, op *plugin.Operation) {
 	default:
 		return
 	}
-	if titleOf(op.Input) != "" && descriptionOf(op.Input) != "" {
+	if len(op.Input) == 0 || titleOf(op.Input) != "" && descriptionOf(op.Input) != "" {
 		return
 	}
 	if len(opsOf(op.Input)) > 0 {
@@ -115,6 +115,17 @@ func (c *checker) callable(m *plugin.Manifest, op *plugin.Operation) {
 	}
 	c.problem(child("/operations", op.Name)+"/input",
 		"%s call it, so get_schema_for_op(%q) has to return a schema with a title and a description, or get_schema() one whose property op has an enum", who, op.Name)
+}
+
+// unchecked is the comment of a schema that a plugin does not have: it says which
+// operation is meant, and nothing of other parameters. What describes the plugin
+// writes it.
+const unchecked = "unchecked"
+
+// Unchecked reports whether a Shu plugin has no schema for the parameters of an
+// operation: they are passed on as they are, null too.
+func Unchecked(op *plugin.Operation) bool {
+	return op == nil || len(op.Input) == 0 || op.Name == ShuOperation && textOf(op.Input, "$comment") == unchecked
 }
 
 // opsOf returns the operations that a schema lists: the enum of its property op.

@@ -173,9 +173,9 @@ func TestWhatShuRefuses(t *testing.T) {
 			"util/net.py:5:9: it imports urllib.request: a plugin reaches the network through host.http alone"},
 		{"the host, in vendor too", []string{"manifest.py", manifest(""), "vendor/x/__init__.py", "import shu_plugin_sdk, urllib.parse\nfrom shu.core import db\n"},
 			"vendor/x/__init__.py:2:1: it imports shu.core.db: a plugin has no part of its host but what execute is given; shu_plugin_sdk is there for it"},
-		{"imports by other names", []string{"manifest.py", manifest(""), "a.py", "x = __import__('htt' 'px')\n", "b.py", "import importlib.util as u\n", "c.py", "import urllib3;import requests as q\n"},
+		{"imports by other names", []string{"manifest.py", manifest(""), "a.py", "x = __import__('htt' 'px')\n", "b.py", "from importlib import import_module\nx = import_module('shu.core')\n", "c.py", "import urllib3;import requests as q\n"},
 			"a.py:1:5: it imports httpx: a plugin reaches the network through host.http alone\n" +
-				"b.py:1:1: it imports importlib.util: a plugin imports its modules by their names\n" +
+				"b.py:2:5: it imports shu.core: a plugin has no part of its host but what execute is given; shu_plugin_sdk is there for it\n" +
 				"c.py:1:1: it imports urllib3: a plugin reaches the network through host.http alone\n" +
 				"c.py:1:16: it imports requests: a plugin reaches the network through host.http alone"},
 		{"code that cannot be read", []string{"manifest.py", manifest(""), "a.py", "x = '''\n"},
@@ -200,6 +200,12 @@ from . import requests
 from .shu import x
 import requests_like, shuffle, importlib_like
 text = "__import__('requests')"
+import urllib, urllib.error, urllib.response, urllib.robotparser
+from urllib import error, robotparser as robots
+from urllib.error import HTTPError, URLError
+import importlib, importlib.metadata, importlib.util as u
+from importlib import resources, import_module
+own = import_module(".client", __package__), importlib.import_module("json")
 `
 	if _, err := dialect.Read(shuDir(t, "extra.py", code, ".venv/x.py", "import requests")); err != nil {
 		t.Error(err)
@@ -268,18 +274,22 @@ func TestShuCodeHasTheSchemasAndTheActions(t *testing.T) {
 	}
 }
 
-func TestShuOperationsNeedASchema(t *testing.T) {
+func TestASchemaOfAShuOperationSaysWhatItIsFor(t *testing.T) {
 	t.Parallel()
 	m, err := dialect.Read(shuDir(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	titled := `{"kind":"operator","input":{"type":"object","title":"T","description":"D"}}`
-	_, err = dialect.Merge(m, shuDescribed(t, `{"list":{"kind":"operator","input":{"type":"object","title":"T"}},"ingest":`+titled+`,"digest":{"kind":"operator"}}`))
+	_, err = dialect.Merge(m, shuDescribed(t, `{"list":{"kind":"operator","input":{"type":"object","title":"T"}},"ingest":`+titled+`,"digest":{"kind":"operator","input":{}}}`))
 	want := `code: at /operations/digest/input: feeds call it, so get_schema_for_op("digest") has to return a schema with a title and a description, or get_schema() one whose property op has an enum
 code: at /operations/list/input: chats call it, so get_schema_for_op("list") has to return a schema with a title and a description, or get_schema() one whose property op has an enum`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	merged, err := dialect.Merge(m, shuDescribed(t, `{"list":{"kind":"operator"},"ingest":`+titled+`,"digest":{"kind":"operator"}}`))
+	if err != nil || merged.Operation("list").Input != nil || merged.Operation("digest").Input != nil {
+		t.Errorf("operations of chats and feeds without a schema: %v", err)
 	}
 }
 

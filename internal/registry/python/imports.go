@@ -6,7 +6,7 @@ import "strings"
 type Import struct {
 	Name         string // dotted: urllib.request, or urllib.* for all of it
 	Line, Column int
-	Call         bool // by __import__("name")
+	Call         bool // by __import__("name") or import_module("name")
 }
 
 // A Scan is what a file imports, and which addresses stand in its texts.
@@ -38,7 +38,7 @@ func Imports(code []byte) (Scan, error) {
 			found.Imports = append(found.Imports, s.from(i)...)
 		case t.text == "import" && !ofFrom:
 			found.Imports = append(found.Imports, s.imported(i)...)
-		case t.text == "__import__":
+		case t.text == "__import__" || t.text == "import_module":
 			found.Imports = append(found.Imports, s.called(i)...)
 		}
 	}
@@ -141,7 +141,7 @@ func (s *source) imported(i int) []Import {
 	}
 }
 
-// called reads `__import__("name")`. Of a name that is computed nothing is known.
+// called reads `__import__("name")`, and import_module alike. Of a name that is computed nothing is known.
 func (s *source) called(i int) []Import {
 	next := i + 1
 	for s.is(next, op, ")") { // (__import__)("name")

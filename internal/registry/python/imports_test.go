@@ -28,6 +28,8 @@ func TestImportsWhereverTheyStand(t *testing.T) {
 		"__import__(\n name='a.b')":                                                  "1:1 a.b",
 		`builtins.__import__("shu.core")`:                                            "1:10 shu.core",
 		`(__import__)("a")`:                                                          "1:2 a",
+		`importlib.import_module("shu.core")`:                                        "1:11 shu.core",
+		`import_module(".requests", "own")`:                                          "1:1 .requests", // of the package itself
 		`__import__(name)`:                                                           "",
 		"def g():\n  yield from a\nraise X from e\nimport b":                         "4:1 b",
 		"x.importer = 1; from_ = import_":                                            "",

@@ -460,9 +460,33 @@ class Describe(Served):
         said = self.shu(package(execute("return {}") + actions + schema)).describe()["operations"]
         self.assertEqual((sorted(said), said["execute"]["input"]["properties"]["op"]["not"]), (["execute", "send"], {"enum": ["send"]}))
 
-    def test_a_schema_that_cannot_be_had_is_an_error(self) -> None:
-        error = self.shu(package(execute("return {}") + "\n    def get_schema(self): raise ValueError('no schema')\n")).describe()
-        self.assertEqual(error["message"], "describe: plugin.py:6: no schema")
+    def test_a_schema_that_raises_is_none(self) -> None:
+        for raised in ("ValueError('x')", "SystemExit(3)"):
+            methods = f"\n    def get_schema(self): raise {raised}\n    async def get_output_schema(self): raise {raised}\n"
+            actions = "    def list_actions(self): return [{'name': 'send'}]\n    def perform_action(self, *_): return {'status': 'ok', 'result': 1}\n"
+            shu = self.shu(package(execute("return {'data': params}") + methods + actions), operations=["list"])
+            said = shu.describe()["operations"]
+            self.assertEqual((sorted(said), said["list"]), (["list", "send"], {"kind": "operator"}))
+            self.assertEqual(self.data(shu.run("list", a=None, b=1)), {"data": {"op": "list", "a": None, "b": 1}})
+            self.assertEqual(shu.run("send")["data"], 1)
+
+    def test_permissions_and_actions_that_cannot_be_had_are_an_error(self) -> None:
+        for method in ("requires_permission", "list_actions"):
+            error = self.shu(package(execute("return {}") + f"\n    def {method}(self): raise ValueError('not today')\n")).describe()
+            self.assertEqual(error["message"], "describe: plugin.py:6: not today")
+
+    def test_operations_without_any_schema_keep_what_is_none(self) -> None:
+        schema = "\n    def get_schema_for_op(self, op): return {'type': 'object'} if op == 'one' else None\n"
+        shu = self.shu(package(execute("return {'data': params}") + schema), operations=["two"])
+        said = shu.describe()["operations"]
+        self.assertEqual((sorted(said), said["two"]), (["execute", "one", "two"], {"kind": "operator"}))
+        self.assertEqual((said["execute"]["input"]["$comment"], said["execute"]["input"]["properties"]["op"]["not"]), ("unchecked", {"enum": ["two", "one"]}))
+        for name, params, want in (
+            ("one", {"x": None}, {"op": "one"}),
+            ("two", {"x": None}, {"op": "two", "x": None}),
+            ("execute", {"op": "four", "x": None}, {"op": "four", "x": None}),
+        ):
+            self.assertEqual(self.data(shu.run(name, **params)), {"data": want})
 
 
 class Actions(Served):

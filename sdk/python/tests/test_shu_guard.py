@@ -7,7 +7,7 @@ import unittest
 
 from shu import Shu, execute, package
 
-DENIED = ["requests", "requests.adapters", "httpx", "urllib3", "urllib3.util", "urllib.request", "urllib.error", "shu", "shu.core", "shu._shim"]
+DENIED = ["requests", "requests.adapters", "httpx", "urllib3", "urllib3.util", "urllib.request", "shu", "shu.core", "shu._shim"]
 
 TRY = """
     def tried(way):
@@ -70,6 +70,26 @@ class Guard(unittest.TestCase):
         message, there, quoted = self.outcome(body)
         self.assertIn("import of urllib.request is denied", message)
         self.assertEqual((there, quoted), (False, "a%20b"))
+
+    def test_what_no_rule_names_is_imported_as_ever(self) -> None:
+        body = """
+            import importlib, importlib.metadata, importlib.util, sys, urllib, urllib.error, urllib.response, urllib.robotparser
+            from importlib import resources
+            from urllib.error import HTTPError, URLError
+            from urllib import error, robotparser
+            robots = robotparser.RobotFileParser()
+            robots.parse(["User-agent: *", "Disallow: /private"])
+            try:
+                raise HTTPError("http://127.0.0.1/x", 404, "not there", {}, None)
+            except URLError as exc:
+                caught = exc.code
+            said = [tried(lambda: importlib.import_module(name)) for name in ("urllib.error", "urllib.response", "urllib.robotparser", "importlib.resources")]
+            robots.set_url("http://127.0.0.1:1/robots.txt")
+            return {"said": [caught, robots.can_fetch("any", "http://a/private"), said, tried(robots.read), hasattr(sys.modules["urllib.request"], "__file__")]}
+        """
+        caught, fetch, said, read, real = self.outcome(body)
+        self.assertEqual((caught, fetch, said, real), (404, False, ["let through"] * 4, False))
+        self.assertIn("import of urllib.request is denied", read)
 
     def test_library_modules_that_import_it_for_themselves_work_and_lend_it_to_nobody(self) -> None:
         body = """

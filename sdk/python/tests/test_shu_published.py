@@ -106,13 +106,32 @@ class Accounts(Hosted):
             ({"token": "t", "mode": "service_account"}, ["t", None]),
         ):
             self.assertEqual(self.said(self.shu(body, auth__resolve=answer)), want)
-        for mode, want in (("user", [None, None]), ("domain_delegate", "RuntimeError"), ("service_account", "RuntimeError")):
+        for mode, code, want in (
+            ("user", "missing_identity", [None, None]),
+            ("user", "service_denied", [None, None]),  # a scope that is not granted
+            ("domain_delegate", "missing_identity", "RuntimeError"),
+            ("service_account", "missing_identity", "RuntimeError"),
+        ):
             shu = self.shu(body)
             id = shu.begin("list", {})
             asked = shu.receive()
-            data = {"code": "missing_identity", "details": {"mode": mode}, "retryable": False, "retry_after_ms": 0}
+            data = {"code": code, "details": {"mode": mode, "scopes": ["s"]}, "retryable": False, "retry_after_ms": 0}
             shu.send({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32000, "message": "no account", "data": data}})
             self.assertEqual(shu.finish(id)["result"]["data"]["said"], want, mode)
+
+    def test_a_provider_that_there_is_not_is_not_implemented(self) -> None:
+        for call in ("provider_user_token('nowhere')", "provider_service_account_token('nowhere', scopes=['s'])"):
+            shu = self.shu(f"""
+                try:
+                    return {{"said": await host.auth.{call}}}
+                except NotImplementedError as exc:
+                    return {{"said": str(exc)}}
+            """)
+            id = shu.begin("list", {})
+            asked = shu.receive()
+            data = {"code": "missing_identity", "details": {"mode": "user", "unsupported": True}, "retryable": False, "retry_after_ms": 0}
+            shu.send({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32000, "message": "no provider is called that", "data": data}})
+            self.assertEqual(shu.finish(id)["result"]["data"]["said"], "no provider is called that")
 
 
 class Knowledge(Hosted):

@@ -48,6 +48,8 @@ BROKEN: dict[str, tuple[str, int, str, str]] = {
     "a result that is not JSON": ("result", 2, "not JSON", source("return {'status': 'success', 'data': {'x': object()}}")),
     "a schema that raises, and there is no other": ("schema", 4, "no parameter is checked", source("return {}", schema="    def get_schema_for_op(self, op): return {}[op]\n")),
     "a schema that raises for what no other lists": ("schema", 6, "no call of it passes", source("return {}", schema=SCHEMA + "    def get_schema_for_op(self, op): return {}[op]\n").replace("\n\n", "\n")),
+    "an operation that exits": ("exit", 3, "run: SystemExit: 2", source("raise SystemExit(2)")),
+    "one that is no coroutine and exits": ("exit", 4, "run: SystemExit: gone", source("import sys\nsys.exit('gone')", execute="def execute(self, params, context, host):")),
     "a name that is nowhere": ("name", 3, "tokn", source("return {'status': 'success', 'data': tokn}")),
 }
 CAPABILITIES = ["http", "kb", "secrets", "storage", "identity", "auth", "cache"]
@@ -98,6 +100,13 @@ class Rehearsal(unittest.TestCase):
         for raised in ("KeyError(op)", "SystemExit(2)"):
             text = source("return {'status': 'success', 'data': params['op']}", schema=SCHEMA + f"    def get_schema_for_op(self, op): raise {raised}\n")
             self.assertEqual(rehearsed(text), [])
+
+    def test_a_schema_of_the_plugin_that_raises_is_a_warning(self) -> None:
+        for raised in ("KeyError('x')", "SystemExit(2)"):
+            text = source("return {'status': 'success', 'data': {}}", schema=f"    def get_schema(self): raise {raised}\n    async def get_output_schema(self): raise {raised}\n")
+            found = rehearsed(text)
+            self.assertEqual([(one["rule"], one["line"], one["warn"]) for one in found], [("schema", 4, True), ("schema", 5, True)])
+            self.assertIn("get_schema() raises", str(found[0]["message"]))
 
     def test_a_class_that_is_called_otherwise_than_its_manifest_is_a_warning(self) -> None:
         text = "class Plugin:\n    name = 'other'\n    version: str = '9'\n" + source("return {}").partition("class Plugin:\n")[2]

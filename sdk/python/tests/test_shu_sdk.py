@@ -22,6 +22,7 @@ from shu_plugin_sdk import (  # noqa: E402
     RetryConfig,
     Skip,
     SkipReason,
+    assert_plugin_contract,
     contracts,
     testing,
     with_retry,
@@ -259,6 +260,57 @@ class Contracts(unittest.TestCase):
         with self.assertRaises(AssertionError):
             contracts.must(Odd())
         self.assertEqual(contracts.check(object()), ["there is neither execute nor perform_action"])
+
+    def test_what_the_check_of_a_class_and_its_manifest_finds(self) -> None:
+        class Good:
+            name, version = "good", "1"
+
+            async def execute(self, params: object, context: object, host: object) -> object: ...
+            def get_schema(self) -> object:
+                return {"type": "object", "properties": {"op": {"enum": ["list"]}}, "required": ["op"]}
+
+            def get_output_schema(self) -> object:
+                return {"type": "object", "properties": {"n": {}}}
+
+            def get_schema_for_op(self, op: str) -> object:
+                return {"type": "object"} if op == "list" else None
+
+        manifest = {"name": "good", "version": "1", "module": "plugins.good.plugin:Good", "capabilities": [], "chat_callable_ops": ["list"]}
+        assert_plugin_contract(Good)
+        assert_plugin_contract(Good, manifest)
+
+        def fails(part: str, cls: type = Good, **members: object) -> None:
+            with self.subTest(part), self.assertRaisesRegex(AssertionError, part):
+                assert_plugin_contract(cls, {name: value for name, value in {**manifest, **members}.items() if value is not ...})
+
+        for name in ("name", "version", "module", "capabilities"):
+            fails(f"has no {name}", **{name: ...})
+        fails("has no capabilities", capabilities="kb")
+        fails("'telepathy' is no capability", capabilities=["telepathy"])
+        fails("not of the form", module="plugins.good.plugin")
+        fails("name is 'good' in the class", name="other")
+        fails("version is '1' in the class", version="2")
+        fails("op.enum does not have", allowed_feed_ops=["sync"])
+
+        def odd(**members: object) -> type:
+            return type("Odd", (Good,), members)
+
+        fails("not an async", odd(execute=lambda self, params, context, host: None))
+        fails("no property op", odd(get_schema=lambda self: {"type": "object", "properties": {"op": {}}}))
+        fails("does not describe", odd(get_output_schema=lambda self: {"type": "object"}))
+        fails("requires x", odd(get_schema=lambda self: {"properties": {"op": {"enum": ["list"]}}, "required": ["x"]}))
+        fails("requires n", odd(get_output_schema=lambda self: {"oneOf": [{}], "required": ["n"]}))
+        fails("that there is not", odd(get_schema_for_op=lambda self, op: {}))
+        fails("get_schema_for_op.* raises KeyError", odd(get_schema_for_op=lambda self, op: {}[op]))
+        fails("get_output_schema.* raises", odd(get_output_schema=lambda self: {}["x"]))
+
+    def test_modules_have_what_belongs_to_them(self) -> None:
+        from shu_plugin_sdk import retry
+
+        for name in ("RetryConfig", "RetryableError", "NonRetryableError", "with_retry"):
+            self.assertIs(getattr(retry, name), getattr(shu_plugin_sdk, name))
+        skips = [{"id": "1", "reason": "too_large"}]
+        self.assertEqual(PluginResult.ok({"n": 1}, skips=skips).skips, skips)
 
     def test_results(self) -> None:
         self.assertEqual(contracts.check_result(PluginResult.ok(1)), [])

@@ -49,9 +49,15 @@ egress:
 		{"with diagnostics", []string{"envelope_cases", "--input", `{"op":"fine","debug":true}`}, 200, `{"data":{"status":"success","diagnostics":["looked"]}}`},
 		{"nobody may see it", []string{"envelope_cases/own", "--as", "eve"}, 404, `{"error":{"code":"HTTP_404","message":{"error":"not_found"},"details":{}}}`},
 		{"there is no such plugin", []string{"nobody"}, 404, `{"error":{"code":"HTTP_404","message":{"error":"not_found"}}}`},
-		{"nothing allows it", []string{"envelope_cases/guarded"}, 403, `{"error":{"code":"insufficient_scopes","details":{}}}`},
+		{"nothing allows it", []string{"envelope_cases/guarded"}, 404, `{"error":{"code":"HTTP_404","message":{"error":"not_found"},"details":{}}}`},
 		{"nobody may see it, whatever it says", []string{"envelope_cases/own", "--as", "eve", "--input", `{"n":"x"}`}, 404, `{"error":{"message":{"error":"not_found"}}}`},
-		{"who may see it hears of its schema first", []string{"envelope_cases/guarded", "--input", `{"n":"x"}`}, 422, `{"error":{"code":"HTTP_422","message":{"error":"validation_error"}}}`},
+		{"nothing allows it, whatever its schema says", []string{"envelope_cases/guarded", "--input", `{"n":"x"}`}, 404, `{"error":{"code":"HTTP_404","message":{"error":"not_found"}}}`},
+		{"secrets are missing, whatever its schema says", []string{"envelope_cases/keyed", "--input", `{"n":"x"}`}, 403, `{"error":{"code":"missing_secrets"}}`},
+		{"an account is missing, whatever its schema says", []string{"envelope_cases/account", "--input", `{"n":"x"}`}, 403, `{"error":{"code":"insufficient_scopes"}}`},
+		{"a person would be asked, and the schema refuses it", []string{"envelope_cases/fine", "--as", "bob", "--no-wait", "--input", `{"n":"x"}`}, 422, `{"error":{"message":{"error":"validation_error"}}}`},
+		{"a mode that a person decides", []string{"envelope_cases/account", "--input", `{"__host":{"auth":{"google":{"mode":"service_account"}}}}`}, 200, `{"data":{"status":"success"}}`},
+		{"a delegate that a person decides", []string{"envelope_cases/account", "--input", `{"__host":{"auth":{"google":{"mode":"domain_delegate","subject":"boss@example.com"}}}}`}, 200, `{"data":{"status":"success"}}`},
+		{"a mode that there is not", []string{"envelope_cases/account", "--input", `{"__host":{"auth":{"google":{"mode":"root"}}}}`}, 403, `{"error":{"code":"insufficient_scopes"}}`},
 		{"the schema refuses it", []string{"envelope_cases/fine", "--input", `{"n":"x"}`}, 422, `{"error":{"code":"HTTP_422","message":{"error":"validation_error"},"details":{}}}`},
 		{"the host's part is no object", []string{"envelope_cases/fine", "--input", `{"__host":1}`}, 422, `{"error":{"code":"HTTP_422","message":{"error":"validation_error"}}}`},
 		{"too much comes in", []string{"envelope_cases/fine", "--input", "@" + largeFile}, 413, `{"error":{"code":"HTTP_413","message":{"error":"input_too_large","limit":262144}}}`},
@@ -106,6 +112,20 @@ egress:
 		}
 		if _, shown := told["diagnostics"]; shown != strings.Contains(c.want, "diagnostics") {
 			t.Errorf("%s: diagnostics are shown: %v", c.name, shown)
+		}
+	}
+}
+
+// TestADisabledPluginIsNotFound: as published hosts answer, in front of all else.
+func TestADisabledPluginIsNotFound(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.must(t, "plugins", "register", "--dev", filepath.Join("plugins", "without-schemas"))
+	h.must(t, "plugins", "disable", "without_schemas")
+	for _, args := range [][]string{{"without_schemas/one"}, {"without_schemas", "--input", `{"op":"one","x":"text"}`}} {
+		out, _, err := h.command(t, append([]string{"run", "--json", "--envelope", "shu"}, args...)...)
+		if err == nil || !strings.Contains(string(out), `"http_status":404`) && !strings.Contains(string(out), `"http_status": 404`) || !strings.Contains(string(out), "disabled") {
+			t.Errorf("%v: %s", args, out)
 		}
 	}
 }

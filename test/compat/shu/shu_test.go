@@ -165,21 +165,21 @@ var refusals = map[string]string{
 	"imports-httpx":          "plugin.py:2:5: it imports httpx.AsyncClient: a plugin reaches the network through host.http alone",
 	"imports-urllib3":        "it imports urllib3",
 	"imports-urllib":         "it imports urllib.request",
-	"imports-importlib":      "it imports importlib",
+	"imports-importlib":      "plugin.py:3:20: it imports requests: a plugin reaches the network through host.http alone",
 	"imports-host":           "plugin.py:1:1: it imports shu.core.settings: a plugin has no part of its host but what execute is given",
 	"imports-dunder":         "plugin.py:1:5: it imports requests",
 	"vendored-client":        "vendor/tiny/net.py:5:5: it imports urllib.request: a plugin reaches the network through host.http alone",
 	"imports-by-exec":        "plugin.py:1: import of requests is denied: plugins have no HTTP clients of their own",
 	"imports-by-getattr":     "plugin.py:3: import of httpx is denied: plugins have no HTTP clients of their own",
 	"class-missing":          "plugin.py has no class Plugin",
-	"chat-op-without-schema": "chats call it, so get_schema_for_op",
+	"chat-op-without-title":  "chats call it, so get_schema_for_op",
 	"computed-manifest":      "manifest.py:1:",
 	"comprehension-manifest": "manifest.py:6:",
 	"spread-manifest":        "manifest.py:2:",
 }
 
 // late are those of which only their code tells that they cannot be used.
-var late = map[string]bool{"imports-by-exec": true, "imports-by-getattr": true, "class-missing": true, "chat-op-without-schema": true}
+var late = map[string]bool{"imports-by-exec": true, "imports-by-getattr": true, "class-missing": true, "chat-op-without-title": true}
 
 // TestRefusedPackages: linked or copied, nothing of a package that is refused is
 // there afterwards, and nothing of it runs.

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 ONE = "execute"  # the operation of a plugin whose schema knows no op
 MAX_ACTIONS = 256
 MAX_WORDS = 2000  # that stand in the code and are tried as names of operations
+UNCHECKED = "unchecked"  # the comment of a schema that says no more than which op there is: the plugin has none, and null stays
 NO_OPERATION = "no_operation_is_called_this"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
@@ -25,8 +26,8 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 async def describe(package: Package) -> dict[str, Any]:
     """Return the plugin as `describe` has it; raises what the plugin's code raises."""
     instance = package.instance()
-    schema = await asked(instance, "get_schema")
-    output = await asked(instance, "get_output_schema")
+    schema = await schema_told(instance)
+    output = await schema_told(instance, "get_output_schema")
     acts = await actions(instance)
     needed = await asked(instance, "requires_permission") or []
     permissions = [needed] if isinstance(needed, str) else [str(key) for key in needed]
@@ -57,13 +58,18 @@ def ops(schema: Any) -> list[str]:
 
 async def schema_of(instance: Any, name: str) -> Any:
     """Return the schema of an operation: its own, or where there is none the plugin's."""
-    return await own_schema(instance, name) or await asked(instance, "get_schema")
+    return await own_schema(instance, name) or await schema_told(instance)
 
 
 async def own_schema(instance: Any, name: str) -> Any:
-    """Return what get_schema_for_op says. What raises has none."""
+    """Return what get_schema_for_op says."""
+    return await schema_told(instance, "get_schema_for_op", name)
+
+
+async def schema_told(instance: Any, method: str = "get_schema", *args: Any) -> Any:
+    """Return the schema that a method says. One that raises has none: published hosts go on without, and check warns."""
     try:
-        return await asked(instance, "get_schema_for_op", name)
+        return await asked(instance, method, *args)
     except (Exception, SystemExit):
         return None
 
@@ -114,7 +120,7 @@ def _others(schema: Any, names: list[str]) -> Any:
     """Return the schema of the operation that stands for all that no list names. Those with names are called by them."""
     if not names:
         return schema
-    shape = dict(schema) if isinstance(schema, dict) else {"type": "object"}
+    shape = dict(schema) if isinstance(schema, dict) else {"$comment": UNCHECKED, "type": "object"}
     properties = shape.get("properties")
     properties = dict(properties) if isinstance(properties, dict) else {}
     op = properties.get("op")

@@ -7,7 +7,7 @@ says so early and in words. The rule is about who imports:
                                        with ImportError; so xml.sax works, as far
                                        as it fetches nothing
     an installed package               gets the stand-in of what is in the standard
-                                       library, urllib; a client that may be there
+                                       library, urllib.request; a client that may be there
                                        or not is not there
     the plugin, with its vendor/       gets ImportError at once
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 CLIENTS = frozenset(("requests", "httpx", "urllib3"))
-HARMLESS = frozenset(("urllib.parse",))
 
 _bootstrap = sys.modules["_frozen_importlib"]
 _library = os.path.dirname(os.path.realpath(os.__file__))
@@ -37,8 +36,8 @@ _root = ""  # of the plugin's package
 
 def rule(name: str) -> str:
     """Return why a module is denied, "" if it is not."""
-    top, _, rest = name.partition(".")
-    if top in CLIENTS or (top == "urllib" and rest and name not in HARMLESS):
+    top = name.partition(".")[0]
+    if top in CLIENTS or f"{name}.".startswith("urllib.request."):
         return f"import of {name} is denied: plugins have no HTTP clients of their own; use host.http, and urllib.parse for URLs"
     if top == "shu":
         return f"import of {name} is denied: plugins do not import the host; use the host object, and shu_plugin_sdk"

@@ -22,7 +22,7 @@ from shu_plugin_sdk.testing import Kept
 
 from . import guard
 from .answer import answer_of, is_result
-from .describe import ONE, asked, ops, schema_of, unlisted
+from .describe import ONE, asked, ops, schema_of, schema_told, unlisted
 from .host import NAMED, NEEDS, CapabilityDenied, Fixed, Host, service
 from .records import Record
 
@@ -316,7 +316,12 @@ class Run:
         instance = self.package.instance()
         if not callable(getattr(instance, "execute", None)):
             return
-        known = ops(await asked(instance, "get_schema"))
+        for method, what in (("get_schema", "the schema of its parameters is taken for none"), ("get_output_schema", "what it returns is not checked")):
+            try:
+                await asked(instance, method)
+            except (Exception, SystemExit) as exc:
+                self.raised("schema", exc, f"{method}() raises {type(exc).__name__}: {exc}; {what}", warn=True)
+        known = ops(await schema_told(instance))
         names = list(dict.fromkeys([*known, *(name for name in self.package.about.operations if name != ONE)])) or [ONE]
         listed: list[Any] = []
         if callable(getattr(instance, "list_actions", None)):
@@ -338,7 +343,7 @@ class Run:
         try:
             await asked(instance, "get_schema_for_op", name)
         except (Exception, SystemExit) as exc:
-            whole = await asked(instance, "get_schema")
+            whole = await schema_told(instance)
             why = f"get_schema_for_op({name!r}) raises {type(exc).__name__}: {exc}"
             if name == ONE:
                 return  # there is no such operation of the plugin's to have a schema
@@ -368,7 +373,7 @@ class Run:
         try:
             result = instance.execute(params, context, host)
             if inspect.isawaitable(result):
-                result = await asyncio.wait_for(result, SECONDS)
+                result = await asyncio.wait_for(_exits(result), SECONDS)
             if hasattr(result, "__aiter__"):
                 return
             if result is not None and not isinstance(result, dict) and not is_result(result) and not callable(getattr(result, "model_dump", None)):
@@ -380,6 +385,10 @@ class Run:
         except (HttpRequestFailed, asyncio.TimeoutError):
             pass  # the answers here are made up
         except BaseException as exc:
+            exc = exc.cause if isinstance(exc, Exits) else exc
+            if isinstance(exc, SystemExit):
+                self.raised("exit", exc, f"{name}: SystemExit: {exc}: return an error or raise another exception")
+                return
             rule = rule_of(exc)
             if rule:
                 self.raised(rule, exc, f"{name}: {type(exc).__name__}: {exc}")
@@ -390,7 +399,7 @@ class Run:
             return self.entry, 0
         return os.path.relpath(code.co_filename, self.package.root), code.co_firstlineno
 
-    def raised(self, rule: str, exc: BaseException, message: str) -> None:
+    def raised(self, rule: str, exc: BaseException, message: str, warn: bool = False) -> None:
         file, line, trace = self.entry, 0, exc.__traceback__
         while trace is not None:
             path = trace.tb_frame.f_code.co_filename
@@ -399,7 +408,7 @@ class Run:
             trace = trace.tb_next
         if not line:
             file, line = self.of_execute(self.package.instance())
-        self.found.add(rule, file, line, message)
+        self.found.add(rule, file, line, message, warn)
 
     def unawaited(self, message: str) -> None:
         if "was never awaited" not in message:
@@ -409,6 +418,20 @@ class Run:
                 what = message.partition("\n")[0]
                 self.found.add("await", os.path.relpath(path, self.package.root), int(line), what)
                 return
+
+
+class Exits(Exception):
+    """An operation raised SystemExit, which would end the loop that it runs on."""
+
+    def __init__(self, cause: SystemExit) -> None:
+        self.cause = cause
+
+
+async def _exits(work: Any) -> Any:
+    try:
+        return await work
+    except SystemExit as exc:
+        raise Exits(exc) from exc
 
 
 def rule_of(exc: BaseException) -> str:

@@ -18,7 +18,7 @@ from shu_plugin_sdk.errors import HttpRequestFailed
 from . import guard
 from .answer import EXECUTE_ERROR, Answer, answer_of, failed, is_result, member
 from .call import Call, told
-from .describe import ONE, actions, asked, ops, schema_of
+from .describe import ONE, actions, ops, schema_of, schema_told
 from .host import Host
 
 TYPE_CHECKING = False
@@ -71,15 +71,16 @@ async def preview(package: Package, name: str, payload: Any, call: Call) -> Any:
 async def _is_action(instance: Any, name: str) -> bool:
     if not callable(getattr(instance, "perform_action", None)) or name not in await actions(instance):
         return False
-    schema = instance.get_schema() if callable(getattr(instance, "get_schema", None)) else None
-    return name not in ops(await schema if inspect.isawaitable(schema) else schema)
+    return name not in ops(await schema_told(instance))
 
 
 async def _params(instance: Any, name: str, payload: dict[str, Any]) -> dict[str, Any]:
     """Return the input as the plugin gets it: with its op, without the host's, and without what is null where there is a schema."""
-    schema = await schema_of(instance, name)
+    stands = name == ONE and name not in ops(await schema_told(instance))  # for the op that the input names
+    called = payload.get("op") if stands else name
+    schema = await schema_of(instance, called) if isinstance(called, str) else await schema_told(instance)
     params = {key: value for key, value in payload.items() if (value is not None or schema is None) and key != "__host"}
-    if name == ONE and name not in ops(await asked(instance, "get_schema")):
+    if stands:
         return params
     params["op"] = name
     return params

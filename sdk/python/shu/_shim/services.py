@@ -210,7 +210,9 @@ class Auth(Fixed):
         try:
             answer = await self._line.ask("auth.resolve", _given(**asked))
         except ServiceError as exc:
-            if exc.code != "missing_identity":
+            if (exc.details or {}).get("unsupported"):
+                raise NotImplementedError(exc.message) from exc
+            if exc.code != "missing_identity" and not (exc.code == "service_denied" and (exc.details or {}).get("scopes")):
                 raise
             if (exc.details or {}).get("mode") in ("domain_delegate", "service_account"):
                 raise RuntimeError(exc.message) from exc

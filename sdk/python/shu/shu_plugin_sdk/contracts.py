@@ -106,35 +106,48 @@ def _class(cls: Any) -> list[str]:
     if not inspect.iscoroutinefunction(getattr(cls, "execute", None)):
         problems.append("execute is not an async method")
     plugin = cls()
-    schema = plugin.get_schema() if callable(getattr(plugin, "get_schema", None)) else None
-    output = plugin.get_output_schema() if callable(getattr(plugin, "get_output_schema", None)) else None
+    schema, output = _told(plugin, "get_schema", problems), _told(plugin, "get_output_schema", problems)
     if not _ops(schema):
         problems.append("get_schema() has no property op with an enum")
     if not (isinstance(output, dict) and (output.get("properties") or output.get("$ref") or output.get("oneOf") or output.get("anyOf"))):
         problems.append("get_output_schema() does not describe the data")
     for where, one in (("get_schema()", schema), ("get_output_schema()", output)):
-        if isinstance(one, dict) and isinstance(one.get("properties"), dict):
-            outside = [name for name in one.get("required") or [] if name not in one["properties"]]
+        if isinstance(one, dict):
+            known = one.get("properties")
+            outside = [name for name in one.get("required") or [] if not isinstance(known, dict) or name not in known]
             if outside:
                 problems.append(f"{where} requires {', '.join(map(str, outside))}, which is none of its properties")
-    ask = getattr(plugin, "get_schema_for_op", None)
-    if callable(ask) and ask(UNKNOWN_OP) is not None:
+    if _told(plugin, "get_schema_for_op", problems, UNKNOWN_OP) is not None:
         problems.append("get_schema_for_op() has a schema for an operation that there is not; return None")
     return problems
 
 
+def _told(plugin: Any, method: str, problems: list[str], *args: Any) -> Any:
+    """Return the schema that a method says, None where there is none; that it raises is a problem."""
+    ask = getattr(plugin, method, None)
+    if not callable(ask):
+        return None
+    try:
+        return ask(*args)
+    except Exception as exc:
+        problems.append(f"{method}({', '.join(map(repr, args))}) raises {type(exc).__name__}: {exc}")
+        return None
+
+
 def _manifest(cls: Any, manifest: Mapping[str, Any]) -> list[str]:
-    problems = [f"the manifest has no {name}" for name in ("name", "version", "module", "capabilities") if name not in manifest]
-    capabilities = manifest.get("capabilities") or []
+    problems = [f"the manifest has no {name}" for name in ("name", "version", "module") if not manifest.get(name)]
+    capabilities = manifest.get("capabilities")
+    if not isinstance(capabilities, (list, tuple, set, frozenset)):
+        problems.append("the manifest has no capabilities, which are a list")
+        capabilities = ()
     problems += [f"{name!r} is no capability" for name in capabilities if name not in CAPABILITIES + EXTRA_CAPABILITIES]
-    if "module" in manifest and not _MODULE.fullmatch(str(manifest["module"])):
+    if manifest.get("module") and not _MODULE.fullmatch(str(manifest["module"])):
         problems.append(f"module is {manifest['module']!r}, not of the form path.to.module:Class")
     for name in ("name", "version"):
         own = getattr(cls, name, None)
         if own is not None and name in manifest and own != manifest[name]:
             problems.append(f"{name} is {own!r} in the class and {manifest[name]!r} in the manifest")
-    plugin = cls()
-    ops = _ops(plugin.get_schema() if callable(getattr(plugin, "get_schema", None)) else None)
+    ops = _ops(_told(cls(), "get_schema", []))
     listed = [*(manifest.get("chat_callable_ops") or []), *(manifest.get("allowed_feed_ops") or [])]
     listed += [manifest["default_feed_op"]] if manifest.get("default_feed_op") else []
     outside = [op for op in dict.fromkeys(listed) if op not in ops]

@@ -8,7 +8,9 @@ import inspect
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from .errors import RetryableError
+from .errors import NonRetryableError, RetryableError
+
+__all__ = ["NonRetryableError", "RetryConfig", "RetryableError", "with_retry"]
 
 
 @dataclass(frozen=True)

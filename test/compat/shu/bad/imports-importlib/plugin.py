@@ -1,5 +1,7 @@
 import importlib
 
+client = importlib.import_module("requests")
+
 
 class Plugin:
     def get_schema(self):

@@ -87,3 +87,6 @@ class Cases:
         return {"status": "success", "data": {"n": {1, 2} and object()}}
 
     keyed = account = guarded = fine
+
+    async def account(self, params, host):
+        return {"status": "success", "data": {"n": 7}}

@@ -1,9 +1,6 @@
-
-
-
 class Plugin:
     def get_schema(self):
-        return None
+        return {"type": "object", "properties": {"limit": {"type": "integer"}}}
 
     async def execute(self, params, context, host):
         return {"status": "success"}
