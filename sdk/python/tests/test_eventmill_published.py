@@ -50,6 +50,8 @@ class Models(unittest.TestCase):
             ("return ToolResult(ok=context.llm_query is not None, error_code='EXECUTION_ERROR', message='cannot go on')", "LLM_UNAVAILABLE"),
             ("return context.llm_query.query_text('hello')", "LLM_UNAVAILABLE"),
             ("ask = context.llm_query\ntry: ask.query_text('hello')\nexcept Exception as exc: raise RuntimeError('broken') from exc", "LLM_UNAVAILABLE"),
+            ("raise RuntimeError('it was run without a model')", "LLM_UNAVAILABLE"),
+            ("raise ValueError('the risk model has no rows')", "INTERNAL_ERROR"),
             # What has nothing to do with a model is what it is.
             ("raise ValueError('bad line 7')", "INTERNAL_ERROR"),
             ("if not context.llm_enabled: raise ValueError('bad line 7')", "INTERNAL_ERROR"),
@@ -302,6 +304,7 @@ return ToolResult(ok=payload.get("ok", True), result={}, output_artifacts=listed
             ({"report": "# R"}, ["json_events"], ".json", "json_events", None),
             ({"report": "# R", "n": 1}, ["text"], ".md", "text", '# R\n\n```json\n{\n  "n": 1\n}\n```'),
             ({"summary": "s", "analysis": "a", "rows": [1]}, ["risk_model"], ".json", "risk_model", None),
+            ({"n": 1}, ["markdown"], ".json", "text", None),
             ({"analysis": "a"}, ["pdf_report"], ".md", "text", "a"),
             ({"n": 1}, ["image"], ".json", "json_events", None),
             ("words", [], ".md", "text", "words"),

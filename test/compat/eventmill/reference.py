@@ -231,12 +231,14 @@ class Session:
                 payload[key] = next((ref.file_path for ref in self.refs if os.path.basename(ref.file_path) == os.path.basename(path)), path)
 
     def save(self, name, manifest, result, register_artifact):
+        produced = [kind for kind in manifest.get("artifacts_produced") or [] if kind != "none"][:1] or ["json_events"]
+        kind = {"markdown": "text", "log_file": "log_stream", "pdf": "pdf_report"}.get(produced[0], produced[0])
         text = next((result[key] for key in TEXTS if isinstance(result.get(key), str) and result[key].strip()), None)
+        if kind != "text":
+            text = None  # the published host writes the text alone, under a type that it is not; ADR 0059
         path = os.path.join("workspace", "artifacts", f"{name}_{self.n:08d}_000000" + (".json" if text is None else ".md"))
         with open(path, "w") as file:
             file.write(json.dumps(result) if text is None else text)
-        produced = [kind for kind in manifest.get("artifacts_produced") or [] if kind != "none"][:1] or ["json_events"]
-        kind = {"markdown": "text", "log_file": "log_stream", "pdf": "pdf_report"}.get(produced[0], produced[0])
         register_artifact(kind, path, name, {"auto_persisted": True})
 
     @staticmethod

@@ -49,14 +49,23 @@ def for_want_of_a_model(code: str | None, message: str, asked: bool) -> str | No
     code stays where that names another cause: FILE_NOT_FOUND says more, ANALYSIS_FAILED does not.
     """
     said = str(code or "")
-    if not (asked or said.startswith("LLM_") or _MODEL.search(message)):
+    if not (asked or said.startswith("LLM_") or speaks_of_a_model(message)):
         return code
     vague = not said or said.startswith("LLM_") or said.endswith(("_ERROR", "_FAILED"))
     return LLM_UNAVAILABLE if vague and said not in _CAUSES else said
 
 
-_MODEL = re.compile(r"\b(llm|models?|mcp)\b", re.IGNORECASE)
+# Not any model: tools are about risk models and threat models.
+_MODEL = re.compile(
+    r"\b(llm|mcp|language model|(no|without|without a|needs a|requires a) model|model (is |was )?(not|unavailable|needed|required))\b",
+    re.IGNORECASE,
+)
 _CAUSES = (INPUT_VALIDATION_FAILED, "PARSE_FAILED")
+
+
+def speaks_of_a_model(message: str) -> bool:
+    """Report whether a failure says that it is about a language model."""
+    return _MODEL.search(message) is not None
 
 
 class Answer:

@@ -65,6 +65,8 @@ class Artifacts:
         self._exports: list[tuple[str, str, Any]] = []  # argument, path, what was there before
         self.refs: list[ArtifactRef] = [ref_of(one) for one in said if isinstance(one, dict)]
         self._given = len(self.refs)
+        self._known: set[str] = set()  # their paths, once they are asked for
+        self._ids: set[str] = set()  # that are taken, once one is given out
         self.registered: list[ArtifactRef] = []  # by the tool, or for it
 
     # For the payload.
@@ -193,9 +195,8 @@ class Artifacts:
         kind = getattr(artifact_type, "value", artifact_type)
         kind = kind if isinstance(kind, str) else "text"
         own = plain(dict(metadata), "/metadata") if metadata else None
-        known = {os.path.realpath(one.file_path) for one in self.refs[: self._given]}
         late = not self._ctx._open or os.getpid() != _pid
-        if late or (own is None and path and os.path.realpath(path) in known):  # what a session has does not change
+        if late or (own is None and path and self._has(path)):  # what a session has does not change
             ref = ArtifactRef(self._hand(path, artifact_type, source, own).artifact_id, kind, told, None, source, dict(metadata or {}))
         else:
             ref = ArtifactRef(self._fresh(), kind, told, None, source, dict(metadata or {}))
@@ -203,15 +204,23 @@ class Artifacts:
         self.registered.append(ref)
         return ref
 
+    def _has(self, path: str) -> bool:
+        """Report whether a path is that of an artifact which was there when the call began."""
+        if not self._known:
+            self._known = {os.path.realpath(ref.file_path) for ref in self.refs[: self._given]}
+        return os.path.realpath(path) in self._known
+
     def _fresh(self) -> str:
         """Return an id that no artifact has; a call that is carried out again gives the same ones."""
-        taken = {ref.artifact_id for ref in self.refs} | {ref.artifact_id for ref, *_ in self._due}
+        if not self._ids:
+            self._ids = {ref.artifact_id for ref in self.refs}
         n = len(self._due)
         while True:
             id = "art_" + sha256(f"{self._ctx._call} {n}".encode()).hexdigest()[:8]
-            if id not in taken:
+            if id not in self._ids:
+                self._ids.add(id)
                 return id
-            n += MAX_OUTPUTS
+            n += 1 << 20
 
     def _hold(self, path: str) -> str:
         """Return a copy of a file, or a link to a large one, that stays when the file is deleted."""
@@ -331,6 +340,7 @@ class Artifacts:
         rest = {key: one for key, one in result.items() if key != name} if isinstance(result, dict) else None
         produced = self.tool.manifest.get("artifacts_produced")
         kind = produced[0] if isinstance(produced, list) and produced else ""
+        kind = _SPELLINGS.get(kind, kind) if isinstance(kind, str) else ""
         if kind not in ("text", *_DATA):
             kind = "text" if text is not None and not rest else "json_events"
         if text is None or kind in _DATA:

@@ -26,6 +26,7 @@ from .answer import (
     member,
     not_a_result,
     refused,
+    speaks_of_a_model,
     succeeded,
     summary_of,
     validation_errors,
@@ -252,7 +253,7 @@ class _Guard:
         details = {"stage": stage, "exception": name, "at": self._place(exc)}
         if isinstance(exc, MortiseError):
             details["code"] = exc.code
-        if stage == "execute" and _wants_model(exc):
+        if stage == "execute" and (_wants_model(exc) or speaks_of_a_model(text)):
             details["wants_model"] = True
         RECORDS.tell(_printed(exc, self._root))
         message = text if text == name else f"{name}: {text}"
