@@ -64,6 +64,9 @@ func (c *command) handOn(ctx context.Context, a *app.App, in session.Session, me
 			list = append(list, map[string]any{"artifact_id": found.ID, "name": found.Name, "size": found.Size})
 			continue
 		}
+		if err := c.refuseOwn(path); err != nil {
+			return nil, err
+		}
 		file, err := handed.Open(path)
 		if err != nil {
 			return nil, plugin.Errorf(plugin.CodeInvalidInput, "--artifact: %s", plugin.AsError(err).Message)
