@@ -159,7 +159,7 @@ func openFloor(t *testing.T) *floor {
 	known := interpreter.New(interpreter.Options{Dir: t.TempDir(), Caged: func() bool { return box.Report().Level != sandbox.None }})
 	f.Runner = process.New(process.Options{
 		Handshake: time.Minute, // two cores start many interpreters at a time
-		Scratch: t.TempDir(), Command: known.Command, Reads: known.Reads, Sandbox: box, Hide: []string{f.views},
+		Scratch:   t.TempDir(), Command: known.Command, Reads: known.Reads, Sandbox: box, Hide: []string{f.views},
 		Services: []string{"session", "artifacts", "reference_data", "llm"},
 		View: func(_ context.Context, _, session string) (string, error) {
 			dir := filepath.Join(f.views, session)
