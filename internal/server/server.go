@@ -26,6 +26,7 @@ import (
 	"regexp"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-dev/mortise/plugin"
@@ -77,9 +78,12 @@ func New(o Options) http.Handler {
 
 type server struct {
 	Options
-	slots chan struct{} // one for each delivery that is being read or done
-	rates *rates
+	slots  chan struct{} // one for each delivery that is being read or done
+	bodies atomic.Int64  // bytes of their bodies
+	rates  *rates
 }
+
+var errNoRoom = &plugin.Error{Code: plugin.CodeOverloaded, Message: "the host has more deliveries at hand than it takes", RetryAfter: time.Second}
 
 // channelPath is the one way to write where deliveries go. No segment of it can
 // be escaped, empty or relative, so that everybody between the sender and the
@@ -177,7 +181,9 @@ func (s *server) receive(w http.ResponseWriter, r *http.Request, agent, namespac
 	default:
 		return got, &plugin.Error{Code: plugin.CodeOverloaded, Message: "the host has more requests at hand than it takes", RetryAfter: time.Second}
 	}
-	body, err := s.body(w, r)
+	in := &counted{Reader: http.MaxBytesReader(w, r.Body, MaxBody), all: &s.bodies}
+	defer in.leave()
+	body, err := s.body(w, r, in)
 	if err != nil {
 		return got, err
 	}
@@ -221,14 +227,14 @@ func readable(r *http.Request) error {
 }
 
 // body reads the body of a request, within the bounds of size and time.
-func (s *server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func (s *server) body(w http.ResponseWriter, r *http.Request, in io.Reader) ([]byte, error) {
 	tooLarge := plugin.Errorf(plugin.CodeInputTooLarge, "a delivery has at most %d bytes", MaxBody)
 	if r.ContentLength > MaxBody {
 		return nil, tooLarge
 	}
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(s.BodyTime)) // where there is no connection, nothing is slow
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	body, err := io.ReadAll(in)
 	var large *http.MaxBytesError
 	switch {
 	case err == nil:
@@ -236,6 +242,9 @@ func (s *server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return body, nil
 	case errors.As(err, &large):
 		return nil, tooLarge
+	case errors.Is(err, errNoRoom):
+		w.Header().Set("Connection", "close")
+		return nil, errNoRoom
 	}
 	w.Header().Set("Connection", "close")
 	if errors.Is(err, os.ErrDeadlineExceeded) {

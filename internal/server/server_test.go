@@ -342,6 +342,40 @@ func TestOnlySoManyAtATime(t *testing.T) {
 	}
 }
 
+// Large bodies of many senders at a time are bounded together, and small ones are
+// taken meanwhile.
+func TestLargeBodiesAreBoundedTogether(t *testing.T) {
+	t.Parallel()
+	d := &desk{hold: make(chan struct{})}
+	address := begin(t, d, server.Options{Rate: 1000, Burst: 1000})
+	var all sync.WaitGroup
+	var refused atomic.Int64
+	large := `{"text":"` + strings.Repeat("x", 1<<20-100) + `"}`
+	for range 40 {
+		all.Go(func() {
+			if resp, _ := post(t, "http://"+address+path, large); resp.StatusCode == 503 {
+				refused.Add(1)
+			}
+		})
+	}
+	for d.entered.Load() < 15 || refused.Load() < 20 {
+		time.Sleep(time.Millisecond)
+	}
+	entered := d.entered.Load()
+	all.Go(func() { post(t, "http://"+address+path, "{}") })
+	for d.entered.Load() == entered {
+		time.Sleep(time.Millisecond)
+	}
+	close(d.hold)
+	all.Wait()
+	if n := d.entered.Load(); n > 18 {
+		t.Errorf("%d bodies of 1 MiB were at hand", n)
+	}
+	if resp, body := post(t, "http://"+address+path, large); resp.StatusCode != 202 {
+		t.Errorf("afterwards: %d %.200s", resp.StatusCode, body)
+	}
+}
+
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	sick := false
