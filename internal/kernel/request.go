@@ -37,6 +37,7 @@ type request struct {
 	given   *store.ApprovalRow // that word, where it was given
 	void    string             // why it does not count
 	ran     bool               // the plugin may have seen the call
+	halted  bool               // its host closed before it ended
 	unbegun bool               // its runner says that no plugin had it
 	cut     bool               // it did, and the host itself ended it before there was an answer
 	asked   witness            // what the plugin asked of the host; nil where nobody can say
@@ -383,6 +384,7 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 		if !r.partial(err, len(res.Data)+len(res.Members)) {
 			res.Data, res.Members = nil, nil
 		}
+		r.halted = context.Cause(ctx) == error(errClosing)
 		sent, known := reached(err)
 		r.cut, r.unbegun = known && sent, known && !sent && !r.askedFor()
 		r.ran = sent || r.askedFor()

@@ -110,10 +110,10 @@ func (r *request) fate(res *plugin.Result, failure *plugin.Error) store.CallStat
 	return store.CallUnknown
 }
 
-// stopped reports whether the call was cut off for what is no reason of its own:
-// its host closed, or its caller hung up.
+// stopped reports whether the call ended for what is no reason of its own: its host
+// closed, and refused what the plugin asked for then, or its caller hung up.
 func (r *request) stopped(failure *plugin.Error) bool {
-	return r.cut && failure != nil && (failure.Code == plugin.CodeUnavailable || errors.Is(failure.Err, context.Canceled))
+	return r.halted || r.cut && failure != nil && (failure.Code == plugin.CodeUnavailable || errors.Is(failure.Err, context.Canceled))
 }
 
 // untouched reports whether all that a call does is in its journal, and that is
@@ -123,7 +123,7 @@ func (r *request) untouched() bool {
 		return false
 	}
 	open, _ := r.journal.Unanswered()
-	return open == 0 && r.journal.Done() == 0 && !r.journal.Asked()
+	return open == 0 && r.journal.Done() == 0
 }
 
 // nothing reports whether it is known that the call had no effect: no plugin had

@@ -272,6 +272,30 @@ func (j *Journal) End(ctx context.Context, n int64, answer []byte) error {
 	return nil
 }
 
+// NotSent notes of an effect that was begun that it was not sent: the call was over
+// before. Another attempt may send it.
+func (j *Journal) NotSent(ctx context.Context, n int64) error {
+	j.mu.Lock()
+	row, known := j.open[n]
+	j.mu.Unlock()
+	if !known {
+		return fmt.Errorf("effect %d of call %s was not begun", n, j.lease.row.ID)
+	}
+	row.State, row.At = store.EffectNotDone, time.Now().UTC()
+	err := lapsing(func() error {
+		return j.l.st.Write(store.Settling(context.WithoutCancel(ctx)), func(tx store.Tx) error {
+			_, err := tx.UpdateEffect(j.lease.row.Fence(), row)
+			return err
+		})
+	})
+	if err == nil {
+		j.mu.Lock()
+		delete(j.open, n)
+		j.mu.Unlock()
+	}
+	return err
+}
+
 // Unanswered reports how many effects of the call were begun and not answered,
 // and how many of those the other side can be asked to do again without doing
 // them twice.

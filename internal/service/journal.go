@@ -48,6 +48,9 @@ func (g *grant) journalled(ctx context.Context, name string, args json.RawMessag
 	if errors.As(err, &open) {
 		return nil, err // the intent stands
 	}
+	if err != nil && ctx.Err() != nil { // the call was over before it was sent
+		return nil, errors.Join(err, g.journal.NotSent(ctx, begun.N))
+	}
 	var raw json.RawMessage
 	if err == nil {
 		raw, err = g.encode(name, value, t)
