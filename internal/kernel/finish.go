@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,6 +15,10 @@ import (
 // finish settles how the call ended, and completes the result. It goes on when
 // the caller has hung up, because what happened has happened.
 func (r *request) finish(ctx context.Context, res plugin.Result, err error) (plugin.Result, error) {
+	// A database that a context cut off says no more than that it was.
+	if why := context.Cause(ctx); why != nil && errors.Is(err, context.Canceled) && !r.cut && !r.unbegun {
+		err = why
+	}
 	ctx = context.WithoutCancel(ctx)
 	now := r.k.Now()
 	if !r.mayHaveActed() {
