@@ -257,7 +257,7 @@ func scripted(name string, n int, on, code string, limit target) func(*lab) (*li
 		if err := os.WriteFile(filepath.Join(dir, script.DefaultEntry), []byte(code), 0o600); err != nil {
 			return nil, err
 		}
-		program, err := script.Compile(dir)
+		program, err := script.Compile(context.Background(), dir)
 		if err != nil {
 			return nil, err
 		}

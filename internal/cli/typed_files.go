@@ -126,10 +126,11 @@ func namesInput(member string) bool {
 	return slices.Contains([]string{"file", "files", "path", "paths"}, words[len(words)-1])
 }
 
-// opened returns an array or an object that is spelled as JSON as its members.
+// opened returns a text, an array or an object that is spelled as JSON as what it
+// is.
 func opened(value any) any {
 	raw, is := value.(jsontext.Value)
-	if !is || raw.Kind() != '[' && raw.Kind() != '{' {
+	if !is || raw.Kind() != '[' && raw.Kind() != '{' && raw.Kind() != '"' {
 		return value
 	}
 	whole := map[string]any{}

@@ -252,7 +252,7 @@ func TestArtifactsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, build(t))
 	h.must(t, nil, "plugins", "register", "--dev", "bad/plugins")
-	session, dir := h.session(t), h.home
+	session, dir := h.session(t), t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -373,8 +373,9 @@ func TestLargeArtifactsAreStreamed(t *testing.T) {
 	h := newHost(t, build(t))
 	h.configure(t, "limits:\n  artifact_bytes: 314572800\n")
 	session := h.session(t)
+	files := t.TempDir()
 	sparse := func(name string, size int64) string {
-		path := filepath.Join(h.home, name)
+		path := filepath.Join(files, name)
 		f, err := os.Create(path)
 		if err == nil {
 			err = f.Truncate(size)
