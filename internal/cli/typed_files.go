@@ -161,7 +161,7 @@ func (c *command) takeFile(ctx context.Context, a *app.App, s session.Session, m
 			return path, nil
 		}
 	}
-	if own, err := standsBeneath(path, a.Home); err != nil || own {
+	if own, err := hostsOwn(path, a.Home); err != nil || own {
 		return path, err // an artifact, as an earlier answer named it, or the host's own, which no plugin sees
 	}
 	added, err := c.addFile(path, session.Add{}, func(add session.Add) (session.Artifact, error) {
@@ -176,16 +176,4 @@ func (c *command) takeFile(ctx context.Context, a *app.App, s session.Session, m
 	}
 	c.say("%s is artifact %s of the session", path, added.ID)
 	return view.Path(added), nil
-}
-
-// standsBeneath reports whether a file is in a directory, wherever links lead.
-func standsBeneath(path, dir string) (bool, error) {
-	path, err := filepath.Abs(path)
-	if err == nil {
-		path, err = filepath.EvalSymlinks(path)
-	}
-	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
-	}
-	return strings.HasPrefix(path, dir+string(filepath.Separator)), err
 }

@@ -118,18 +118,15 @@ func (r *request) stopped(failure *plugin.Error) bool {
 
 // untouched reports whether all that a call does is in its journal, and that is
 // empty.
-func (r *request) untouched() bool {
-	if r.journal == nil || !r.lease.Journalled() {
-		return false
-	}
-	open, _ := r.journal.Unanswered()
-	return open == 0 && r.journal.Done() == 0
-}
+func (r *request) untouched() bool { return r.lease.Journalled() && r.unwritten() }
 
 // nothing reports whether it is known that the call had no effect: no plugin had
 // it, in this attempt or one before.
-func (r *request) nothing() bool {
-	if !r.unbegun || r.journal == nil {
+func (r *request) nothing() bool { return r.unbegun && r.unwritten() }
+
+// unwritten reports whether the journal was read and holds no effect.
+func (r *request) unwritten() bool {
+	if r.journal == nil {
 		return false
 	}
 	open, _ := r.journal.Unanswered()
