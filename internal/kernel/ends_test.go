@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/store"
@@ -47,6 +48,9 @@ func TestClaimedCallsEndAsTheTableSays(t *testing.T) {
 			if own := strings.Contains(cells[0], "closed"); own != (code == plugin.CodeUnavailable) && (own || strings.Contains(cells[0], "not answered, and is `brokered`") && (cells[1] == "none" || cells[1] == "answered")) {
 				continue
 			}
+			if strings.Contains(cells[0], "refused a service") && code != plugin.CodeInternal {
+				continue
+			}
 			if strings.Contains(cells[0], "lost its caller") && code != plugin.CodeCancelled {
 				continue
 			}
@@ -58,7 +62,7 @@ func TestClaimedCallsEndAsTheTableSays(t *testing.T) {
 			}
 		}
 	}
-	if rows != 13 {
+	if rows != 15 {
 		t.Errorf("the table has %d rows", rows)
 	}
 }
@@ -72,10 +76,20 @@ func checkEnd(t *testing.T, attempt, effects string, code plugin.Code, waits boo
 	if strings.HasPrefix(effects, "unanswered") {
 		m.hangUp = 1
 	}
-	b, _ := sender(t, m, change...)
+	f := &failing{with: fmt.Errorf("%w: %w", store.ErrFull, syscall.ENOSPC)}
+	b, _ := senderOn(t, m, func(st store.Store) store.Store { f.Store = st; return f }, change...)
 	b.do = func(ctx context.Context, _ *plugin.Target, _ *plugin.Call, s plugin.Services) (plugin.Result, error) {
 		if effects != "none" {
 			_, _ = s.Serve(ctx, "http.fetch", json.RawMessage(`{"method":"POST","url":"http://mail.example.com/","body":"mail"}`))
+		}
+		if strings.HasPrefix(attempt, "was refused a service") { // and says of that what it likes
+			f.at.Store(1)
+			_, err := s.Serve(ctx, "http.fetch", json.RawMessage(`{"method":"POST","url":"http://mail.example.com/","body":"more"}`))
+			f.at.Store(0)
+			if plugin.CodeOf(err) != plugin.CodeInternal {
+				t.Errorf("the full disk refused it with %v", err)
+			}
+			return plugin.Result{}, plugin.Errorf(plugin.CodePluginError, "its own error")
 		}
 		switch failure := plugin.Errorf(code, "it ended so"); {
 		case strings.HasPrefix(attempt, "reached no plugin"):

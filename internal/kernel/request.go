@@ -384,7 +384,7 @@ func (r *request) run(ctx context.Context) (plugin.Result, error) {
 		if !r.partial(err, len(res.Data)+len(res.Members)) {
 			res.Data, res.Members = nil, nil
 		}
-		r.halted = context.Cause(ctx) == error(errClosing)
+		r.halted = r.k.admission.open() != nil
 		sent, known := reached(err)
 		r.cut, r.unbegun = known && sent, known && !sent && !r.askedFor()
 		r.ran = sent || r.askedFor()

@@ -27,7 +27,7 @@ const maxUnbegun = 20
 // settle ends the attempt of a claimed call.
 func (r *request) settle(ctx context.Context, res *plugin.Result, failure *plugin.Error, now time.Time) (goesOn bool, err error) {
 	o := ledger.Outcome{State: r.fate(res, failure), Result: res, Err: failure}
-	o.Free = o.State == store.CallFailed && (r.nothing() || r.stopped(failure) && r.untouched())
+	o.Free = o.State == store.CallFailed && (r.nothing() || (r.stopped(failure) || r.starved()) && r.untouched())
 	r.record.Status = ledger.Status(o.State)
 	rec := r.record
 	switch o.State {
@@ -88,12 +88,9 @@ func (r *request) fate(res *plugin.Result, failure *plugin.Error) store.CallStat
 	switch {
 	case r.journal.Diverged(), open > repeatable:
 		return store.CallUnknown
-	case r.stopped(failure) && r.lease.Journalled() && again && (r.resumed || open+r.journal.Done() > 0 && failure.Code != plugin.CodeCancelled):
-		return store.CallQueued // a host that closes gives up no more than one that is killed
-	case r.journal.Starved() && (open > 0 || r.journal.Done() > 0): // it was stopped half way by the host
-		if again && r.lease.Journalled() && failure.Code != plugin.CodeCancelled {
-			return store.CallQueued
-		}
+	case (r.stopped(failure) || r.starved()) && r.lease.Journalled() && again && (r.resumed || open+r.journal.Done() > 0 && failure.Code != plugin.CodeCancelled):
+		return store.CallQueued // a host that closes, or cannot write, gives up no more than one that is killed
+	case r.starved() && (open > 0 || r.journal.Done() > 0): // it was stopped half way by the host
 		return store.CallUnknown
 	case !r.lease.Journalled(): // the dispatch is an effect too, and one that nobody can repeat
 		if open > 0 || r.ran && r.unseen(failure) {
@@ -114,6 +111,13 @@ func (r *request) fate(res *plugin.Result, failure *plugin.Error) store.CallStat
 // closed, and refused what the plugin asked for then, or its caller hung up.
 func (r *request) stopped(failure *plugin.Error) bool {
 	return r.halted || r.cut && failure != nil && (failure.Code == plugin.CodeUnavailable || errors.Is(failure.Err, context.Canceled))
+}
+
+// starved reports whether the host could not do what the plugin asked for, for a
+// reason of the host's own: how the plugin failed then says nothing of what it
+// would have done.
+func (r *request) starved() bool {
+	return r.journal != nil && r.journal.Starved() || r.asked != nil && r.asked.Starved()
 }
 
 // untouched reports whether all that a call does is in its journal, and that is

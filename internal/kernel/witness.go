@@ -42,5 +42,6 @@ func measured(said plugin.Metrics, services plugin.Services) plugin.Metrics {
 type witness interface {
 	Used() bool       // something outside the host
 	Unsettled() bool  // an effect outside, of which nobody learned how it ended
+	Starved() bool    // a service failed for a reason of the host's own
 	Labels() []string // what the answer is tainted with for it
 }

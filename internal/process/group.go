@@ -394,6 +394,7 @@ func (g *group) surplus(w *worker) bool {
 
 // politely asks a worker that nobody uses to end; watch does the rest.
 func (w *worker) politely() {
+	w.stopping.Store(true) // before it is asked: its end is no crash then
 	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
 	defer cancel()
 	if w.err() == nil {

@@ -163,8 +163,9 @@ type grant struct {
 	reading bool            // nothing it asks for may have an effect
 	refused atomic.Int32
 
-	used, unsettled, confided atomic.Bool
-	audits                    atomic.Int32
+	used, unsettled, confided, starved atomic.Bool
+
+	audits atomic.Int32
 
 	dryRates *rates // of a dry run, which takes nothing out of the buckets there are
 
@@ -195,6 +196,10 @@ func (g *grant) Used() bool { return g.used.Load() || g.confided.Load() }
 // nobody learned how it ended.
 func (g *grant) Unsettled() bool { return g.unsettled.Load() }
 
+// Starved reports whether a service failed during the call for a reason of the
+// host's own, such as a full disk or a database that does not answer.
+func (g *grant) Starved() bool { return g.starved.Load() }
+
 // Labels returns what the plugin's answer is tainted with for what the host told
 // it during the call: whatever came from outside the host is untrusted.
 func (g *grant) Labels() []string {
@@ -219,6 +224,14 @@ const maxRefusals = 16
 
 // Serve answers one request of the plugin, such as "cache.get".
 func (g *grant) Serve(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
+	raw, err := g.serve(ctx, name, args)
+	if err != nil && plugin.CodeOf(err) == plugin.CodeInternal {
+		g.starved.Store(true)
+	}
+	return raw, err
+}
+
+func (g *grant) serve(ctx context.Context, name string, args json.RawMessage) (json.RawMessage, error) {
 	t, err := g.prepare(name, args)
 	if err != nil {
 		return nil, g.refuse(name, err, plugin.CodeServiceDenied, plugin.CodeEffectUndeclared, plugin.CodeEgressDenied)
