@@ -27,7 +27,7 @@ const maxUnbegun = 20
 // settle ends the attempt of a claimed call.
 func (r *request) settle(ctx context.Context, res *plugin.Result, failure *plugin.Error, now time.Time) (goesOn bool, err error) {
 	o := ledger.Outcome{State: r.fate(res, failure), Result: res, Err: failure}
-	o.Free = o.State == store.CallFailed && (r.nothing() || (r.stopped(failure) || r.starved()) && r.untouched())
+	o.Free = o.State == store.CallFailed && (r.nothing() || r.stopped(failure) && r.untouched() || r.starved() && r.unwritten())
 	r.record.Status = ledger.Status(o.State)
 	rec := r.record
 	switch o.State {
