@@ -544,3 +544,30 @@ func TestFoundIsJSON(t *testing.T) {
 		t.Errorf("found is %s, %v", data, err)
 	}
 }
+
+// A plugin in a cage cannot write bytecode: that of the SDK and the standard
+// library is there before its first start.
+func TestNothingIsCompiledInACage(t *testing.T) {
+	need(t, "python3")
+	dir, pkg := t.TempDir(), write(t, map[string]string{"plugin.py": ""})
+	i := interpreter.New(interpreter.Options{Dir: dir, Caged: func() bool { return true }})
+	argv, err := i.Command(t.Context(), plugin.Package{Dir: pkg}, manifest("plugin.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	where, err := i.SDK("python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(argv[0], "-I", "-S", "-B", "-v", "-X", "pycache_prefix="+filepath.Join(dir, "bytecode"), "-c",
+		"import sys; sys.path.insert(0, sys.argv[1]); import mortise, mortise._plugin, mortise._schema, json, asyncio, email, urllib.request, zipfile", where)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "import 'mortise._plugin'") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		if strings.HasPrefix(line, "# code object from ") && strings.HasSuffix(strings.Trim(line, "'\n"), ".py") {
+			t.Errorf("it was compiled: %s", line)
+		}
+	}
+}

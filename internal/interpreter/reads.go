@@ -2,7 +2,7 @@ package interpreter
 
 import (
 	"context"
-	"fmt"
+	_ "embed" // warm.py
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -143,8 +143,8 @@ type warmer struct {
 	done map[string]bool
 }
 
-// warm runs the modules that every Python plugin begins with, so that their
-// bytecode is there: plugins in a cage can read it, and cannot write their own.
+// warm loads the modules that every Python plugin begins with and keeps their
+// bytecode: plugins in a cage can read it, and cannot write their own.
 // Where that fails, plugins start more slowly.
 func (i *Interpreters) warm(ctx context.Context, real, sdk string) {
 	i.warmer.mu.Lock()
@@ -155,7 +155,7 @@ func (i *Interpreters) warm(ctx context.Context, real, sdk string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, real, "-I", "-S", "-X", "pycache_prefix="+i.bytecode(), "-c", warming, sdk)
+	cmd := exec.CommandContext(ctx, real, "-I", "-S", "-c", warming, sdk, i.bytecode())
 	cmd.Dir, cmd.Env = os.TempDir(), []string{}
 	if cmd.Run() == nil {
 		_ = writeFile(mark, nil)
@@ -166,31 +166,5 @@ func (i *Interpreters) warm(ctx context.Context, real, sdk string) {
 	i.warmer.done[mark] = true
 }
 
-// warming imports what plugins do. What one of them lacks the others have.
-var warming = fmt.Sprintf(`import sys, importlib, pkgutil
-sys.path.insert(0, sys.argv[1])
-import mortise
-for m in pkgutil.iter_modules(mortise.__path__):
-    if m.name not in ("_boot", "__main__"):
-        try: importlib.import_module("mortise." + m.name)
-        except BaseException: pass
-sys.path.insert(0, sys.argv[1] + "/eventmill")
-try: import framework, eventmill._shim
-except BaseException: pass
-else:
-    for p in framework, eventmill._shim:
-        for m in pkgutil.walk_packages(p.__path__, p.__name__ + "."):
-            try: importlib.import_module(m.name)
-            except BaseException: pass
-sys.path.insert(0, sys.argv[1] + "/shu")
-try: import _shim, shu_plugin_sdk
-except BaseException: pass
-else:
-    for p in _shim, shu_plugin_sdk:
-        for m in pkgutil.walk_packages(p.__path__, p.__name__ + "."):
-            try: importlib.import_module(m.name)
-            except BaseException: pass
-for name in %q.split():
-    try: importlib.import_module(name)
-    except BaseException: pass
-`, "abc argparse asyncio base64 collections contextlib csv dataclasses datetime decimal email enum functools glob gzip hashlib heapq html html.parser inspect io itertools json logging math operator os pathlib random re shutil sqlite3 statistics string subprocess tempfile textwrap threading time traceback types typing unicodedata urllib.parse urllib.request uuid xml.etree.ElementTree zipfile zlib")
+//go:embed warm.py
+var warming string
