@@ -44,6 +44,8 @@ go_tests() { # packages, flags... ; every skipped test is named with its reason
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
+on_disk() { (unset TMPDIR GOTMPDIR; "$@"); }
+
 formatted() {
 	out=$(gofmt -l $(git ls-files '*.go' 2>/dev/null || find . -name '*.go' -not -path './node_modules/*'))
 	[ -z "$out" ] || { echo "gofmt would change:"; echo "$out"; return 1; }
@@ -66,6 +68,7 @@ export CGO_ENABLED=0
 # five to ten times longer. Two tests repeat themselves less often (-short).
 # test/long.sh watches all, and repeats in full.
 watched="-race -short -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false -gcflags=modernc.org/libquickjs/...=-race=false"
+export GOGC=300 # else a third of the time is spent on collecting the garbage of many short processes
 export GORACE="${GORACE:-atexit_sleep_ms=0}" # or each process that a test starts stays a second longer
 # Tests write, and wait until it is on the disk, some ten thousand times. What
 # they prove needs no disk: nobody cuts the power. So their files are in memory,
@@ -100,14 +103,13 @@ else
 	watched=""
 	part "go test" go_tests "$(go list ./... | grep -v /test/ | grep -vE "$outside")"
 fi
-[ -z "$work" ] || unset TMPDIR GOTMPDIR
 [ -z "$watched" ] || export CGO_ENABLED=1
 [ ! -x bin/mortise ] || export MORTISE_TEST_BINARY="$PWD/bin/mortise" # what make has built; without it each of these builds its own
-part "crashes and escapes" go_tests "$(go list ./... | grep -E '/test/(crash|escape)')" $watched # on a disk, as ordinary users have it
+part "crashes and escapes" on_disk go_tests "$(go list ./... | grep -E '/test/(crash|escape)')" $watched # as ordinary users have it
 export CGO_ENABLED=0
 part "go test of what starts programs" go_tests "$(go list ./... | grep -E "$outside")" -count=1 # what they start is not what go test remembers
-unset MORTISE_TEST_BINARY
-part "hostile plugins" env MORTISE_HOSTILE_CASES=150 go test -vet=off -count=1 -v ./test/hostile # by themselves: they measure
+unset MORTISE_TEST_BINARY GOGC
+part "hostile plugins" on_disk env MORTISE_HOSTILE_CASES=150 go test -vet=off -count=1 -v ./test/hostile # by themselves: they measure
 part "bench compiles" sh -c 'cd bench && go vet ./...'
 if have python3; then
 	part "Python SDK" python3 -B -m unittest discover -q -s sdk/python/tests

@@ -334,6 +334,7 @@ func (in *inquiry) refer(t *testing.T, tree string, evidence []m) referred {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "python3", "-B", script)
+	cmd.Env = append(os.Environ(), "TMPDIR=") // as a plugin has it
 	var stderr bytes.Buffer
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(stdin), &stderr
 	raw, err := cmd.Output()
