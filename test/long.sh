@@ -8,6 +8,7 @@ for target in protocol:FuzzParseFrame internal/registry/dialect:FuzzRead protoco
 	go test "./${target%%:*}" -run '^$' -fuzz "^${target#*:}\$" -fuzztime "${FUZZTIME:-60s}"
 done
 echo "== the race detector over what make test runs without it"
+go test -race -count=1 -timeout 1h -run Restores ./internal/app
 go test -race -count=1 -timeout 1h ./internal/cli ./internal/check ./internal/scaffold ./plugins ./cmd/pcapsum ./test/compat/...
 echo "== the race detector over the C in Go too, with every repetition; make test leaves out both"
 go test -race -count=1 -timeout 1h ./internal/store/... ./internal/ledger ./internal/schedule ./internal/job ./internal/script ./internal/kernel ./internal/process

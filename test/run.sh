@@ -65,7 +65,8 @@ export CGO_ENABLED=0
 #
 # Of what is watched, the C that was translated into Go (SQLite, its library,
 # QuickJS) is left out: what it computes is not ours, and being watched it takes
-# five to ten times longer. Two tests repeat themselves less often (-short).
+# five to ten times longer. A few tests repeat themselves less often (-short),
+# also where programs are started.
 # test/long.sh watches all, and repeats in full.
 watched="-race -short -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false -gcflags=modernc.org/libquickjs/...=-race=false"
 export GOGC=300 # else a third of the time is spent on collecting the garbage of many short processes
@@ -107,7 +108,7 @@ fi
 [ ! -x bin/mortise ] || export MORTISE_TEST_BINARY="$PWD/bin/mortise" # what make has built; without it each of these builds its own
 part "crashes and escapes" on_disk go_tests "$(go list ./... | grep -E '/test/(crash|escape)')" $watched # as ordinary users have it
 export CGO_ENABLED=0
-part "go test of what starts programs" go_tests "$(go list ./... | grep -E "$outside")" -count=1 # what they start is not what go test remembers
+part "go test of what starts programs" go_tests "$(go list ./... | grep -E "$outside")" -short -count=1 # what they start is not what go test remembers
 unset MORTISE_TEST_BINARY GOGC
 part "hostile plugins" on_disk env MORTISE_HOSTILE_CASES=150 go test -vet=off -count=1 -v ./test/hostile # by themselves: they measure
 part "bench compiles" sh -c 'cd bench && go vet ./...'
