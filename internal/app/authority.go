@@ -20,6 +20,9 @@ func (a *App) holdAuthority(ctx context.Context) error {
 	unsigned := false
 	err = a.Store.Snapshot(ctx, func(r store.Reader) (err error) {
 		if err = store.CheckAuthority(ctx, r, key); err == nil {
+			err = store.CheckLive(ctx, r, key)
+		}
+		if err == nil {
 			unsigned, err = store.Unsigned(ctx, r)
 		}
 		return err
