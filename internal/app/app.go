@@ -210,9 +210,6 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	if err := a.holdAuthority(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := a.inRecovery(ctx); err != nil {
-		return nil, err
-	}
 	a.Vault = secret.New(st, a.keyPlace(), scrubber)
 	a.Connections = a.openAccounts(scrubber)
 	if a.Sessions, err = a.openSessions(ctx, scrubber); err != nil {

@@ -209,10 +209,10 @@ func (t *tx) authority(last string) (string, error) {
 		changed = changed || next.Tables[table] != sum
 		next.Tables[table] = sum
 	}
-	if !changed {
-		return next.String(), t.noteIfNone(next)
+	if !changed && len(t.delta) == 0 {
+		return next.String(), nil
 	}
-	if signed != nil {
+	if changed && signed != nil {
 		next.N++
 	}
 	if unsigned {
