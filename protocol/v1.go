@@ -69,6 +69,7 @@ type V1Error struct {
 // A Binding is what the host expects of a plugin of version 1.
 type Binding struct {
 	PluginID        string
+	Version         string // of the plugin; "" where any will do
 	ProtocolVersion string
 	Tool            string
 	Capabilities    []string // the allow-list
@@ -126,8 +127,8 @@ func contextNames(context map[string]string) []string {
 
 // CheckHandshake judges a plugin's first line: nil, or an error with the code
 // that the runtime protocol gives this failure. The order of the checks is
-// type, version, plugin_id, plugin_version, exposed_tools, the id against the
-// binding, the tool, capabilities.
+// type, version, plugin_id, plugin_version, exposed_tools, the id and the version
+// against the binding, the tool, capabilities.
 func CheckHandshake(line []byte, want Binding) *plugin.Error {
 	bad := func(format string, args ...any) *plugin.Error {
 		return plugin.Errorf(plugin.CodeHandshakeFailed, "handshake: "+format, args...)
@@ -178,6 +179,9 @@ func CheckHandshake(line []byte, want Binding) *plugin.Error {
 	}
 	if id != want.PluginID {
 		return bad("plugin_id is %.120q; %q is bound", id, want.PluginID)
+	}
+	if got := text(m.PluginVersion); want.Version != "" && got != want.Version {
+		return bad("plugin_version is %.60q; %q was registered: register what the command starts now, or bind that version", got, want.Version)
 	}
 	if !slices.Contains(tools, want.Tool) {
 		return plugin.Errorf(plugin.CodeToolNotExposed, "the plugin does not expose %s; it exposes %.200s", want.Tool, strings.Join(tools, ", "))

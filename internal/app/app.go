@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -116,7 +117,9 @@ type App struct {
 	hide     []string       // directories that no plugin is shown; the data directory is the first
 	scratch  string         // this host's own directory for what its plugins write
 	reserve  *store.Reserve // of the disk; nil where the database is elsewhere
-	closers  []closer       // in the order of opening
+
+	recovering atomic.Bool // this host knew that it was in recovery, when it last looked
+	closers    []closer    // in the order of opening
 
 	// identify tells who a call is of.
 	identify func(ctx context.Context, call *plugin.Call, field string) (value string, found bool, err error)

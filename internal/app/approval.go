@@ -46,29 +46,27 @@ func (a *App) MaySee(ctx context.Context, row *store.ApprovalRow, who plugin.Pri
 	return a.MayApprove(ctx, row, who)
 }
 
-// See is [App.MaySee] for one approval that somebody asks to be shown. The refusal
-// is recorded.
-func (a *App) See(ctx context.Context, row *store.ApprovalRow, who plugin.Principal) error {
-	err := a.MaySee(ctx, row, who)
-	return a.unlessMay(ctx, who, use{kind: plugin.EntryApprovalRefused, subject: row.SubjectID, action: "see"}, err)
-}
-
 // MayControl returns nil if somebody may stop a call, or say how it ended, which
 // is what what says: the one who made it, and those who may approve its operation.
 // The refusal is recorded.
 func (a *App) MayControl(ctx context.Context, tenant, id string, by plugin.Principal, what string) error {
+	err := a.mayControl(ctx, tenant, id, by)
+	return a.unlessMay(ctx, by, use{kind: plugin.EntryControlRefused, subject: id, action: what}, err)
+}
+
+// mayControl is MayControl without the record.
+func (a *App) mayControl(ctx context.Context, tenant, id string, by plugin.Principal) error {
 	asked, err := a.callAsked(ctx, tenant, id)
 	if err != nil {
 		return err
 	}
 	if asked == nil {
-		return plugin.Errorf(plugin.CodeNotFound, "there is no call %s that could be stopped or settled; 'mortise calls list' shows those there are", id)
+		return MissingCall(id)
 	}
 	if made := asked.Principal; made.ID == by.ID && (made.Type == by.Type || made.Type == "") {
 		return nil
 	}
-	err = a.MayApprove(ctx, &store.ApprovalRow{Tenant: tenant, SubjectKind: store.SubjectCall, SubjectID: id}, by)
-	return a.unlessMay(ctx, by, use{kind: plugin.EntryControlRefused, subject: id, action: what}, err)
+	return a.MayApprove(ctx, &store.ApprovalRow{Tenant: tenant, SubjectKind: store.SubjectCall, SubjectID: id}, by)
 }
 
 // unlessMay records an answer of [App.MayApprove] that is no, and returns it.

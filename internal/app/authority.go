@@ -20,6 +20,9 @@ func (a *App) holdAuthority(ctx context.Context) error {
 	unsigned := false
 	err = a.Store.Snapshot(ctx, func(r store.Reader) (err error) {
 		if err = store.CheckAuthority(ctx, r, key); err == nil {
+			err = store.CheckLive(ctx, r, key)
+		}
+		if err == nil {
 			unsigned, err = store.Unsigned(ctx, r)
 		}
 		return err
@@ -27,8 +30,25 @@ func (a *App) holdAuthority(ctx context.Context) error {
 	if errors.Is(err, store.ErrTampered) {
 		return &SetupError{fmt.Errorf("this host does not start: %w; 'mortise ledger verify' says what else was changed", err)}
 	}
-	if err != nil || !unsigned {
+	if err == nil && unsigned {
+		err = a.Store.Write(ctx, func(tx store.Tx) error { return tx.SignAuthority() })
+	}
+	if err != nil {
 		return err
 	}
-	return a.Store.Write(ctx, func(tx store.Tx) error { return tx.SignAuthority() })
+	return a.signRecovery(ctx)
+}
+
+// signRecovery signs that the host is in recovery where a copy alone says so: from
+// here on none but the host ends it.
+func (a *App) signRecovery(ctx context.Context) error {
+	rec, err := a.inRecovery(ctx)
+	if err != nil || rec == nil {
+		return err
+	}
+	row, err := store.RecoveryRow(*rec)
+	if err != nil {
+		return err
+	}
+	return a.Store.Write(ctx, func(tx store.Tx) error { return tx.PutKV(row) })
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/server"
@@ -26,3 +27,6 @@ func (a *App) WaitForWebhooks(waits ...time.Duration) { a.webhooks.waits = waits
 // IdleAfter returns what closes conversations of which nothing was heard for that
 // long.
 func (a *App) IdleAfter(d time.Duration) worker.Sweeper { return idleConversations{a.Agents, d} }
+
+// Hold is what stands before each call with effects.
+func (a *App) Hold(ctx context.Context) error { return a.hold(ctx) }

@@ -158,6 +158,9 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 	if _, _, err := handed.Resolve(input, nothing); err != nil { // a feed has no person beside it who hands files on
 		return Feed{}, err
 	}
+	if err := f.mayFill(ctx, &n, decided); err != nil {
+		return Feed{}, err
+	}
 	overlay, err := n.overlay(decided)
 	if err != nil {
 		return Feed{}, err
@@ -215,6 +218,32 @@ func (n *NewFeed) overlay(written json.RawMessage) (json.RawMessage, error) {
 		return nil, nil
 	}
 	return json.Marshal(members)
+}
+
+// mayFill refuses a feed that would write to a knowledge base of another: what it is
+// about is checked as adding to it is. The administrator may name one that the feed
+// itself begins.
+func (f Feeds) mayFill(ctx context.Context, n *NewFeed, written json.RawMessage) error {
+	k := f.app.Kept(f.by)
+	if k.Unbounded() {
+		return nil
+	}
+	var host struct {
+		KB struct {
+			IDs []string `json:"knowledge_base_ids"`
+		} `json:"kb"`
+	}
+	if len(written) > 0 {
+		if err := json.Unmarshal(written, &host); err != nil {
+			return plugin.Errorf(plugin.CodeInvalidInput, "%s: %w", shu.HostMember, err)
+		}
+	}
+	for _, id := range slices.Concat(n.Knowledge, host.KB.IDs) {
+		if _, err := k.base(ctx, id, "add to"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // List returns the feeds that they may see, newest first.

@@ -41,10 +41,66 @@ func (k Kept) Control(ctx context.Context, id, action string) (*store.CallRow, e
 	if err != nil || row == nil {
 		return nil, err
 	}
-	if err := k.app.MayControl(ctx, k.tenant, row.ID, k.by, action); err != nil {
-		return nil, err
+	if k.all(CallsPlugin) { // who sees all calls hears why they may not touch one
+		if err := k.app.MayControl(ctx, k.tenant, row.ID, k.by, action); err != nil {
+			return nil, err
+		}
+		return row, nil
 	}
-	return row, nil
+	err = k.app.mayControl(ctx, k.tenant, row.ID, k.by)
+	if err == nil || plugin.CodeOf(err) == plugin.CodeInternal {
+		return row, err
+	}
+	return nil, k.hide(ctx, CallsPlugin, use{kind: plugin.EntryControlRefused, subject: row.ID, action: action}, MissingCall(id))
+}
+
+// MissingApproval says that there is no such approval, or none that the caller may
+// know of.
+func MissingApproval(id string) *plugin.Error {
+	return plugin.Errorf(plugin.CodeNotFound, "there is no approval %.64s; 'mortise approvals list' shows those there are", id)
+}
+
+// Approval returns the approval of an id, nil where there is none: to who asked for
+// it and who may decide it, and to whom policy lets configure mortise.calls.
+func (k Kept) Approval(ctx context.Context, id, action string) (*store.ApprovalRow, error) {
+	row, err := k.store.Approval(ctx, k.tenant, id)
+	if err != nil || row == nil || k.all(CallsPlugin) {
+		return row, err
+	}
+	err = k.app.MaySee(ctx, row, k.by)
+	if err == nil || plugin.CodeOf(err) == plugin.CodeInternal {
+		return row, err
+	}
+	return nil, k.hide(ctx, CallsPlugin, use{kind: plugin.EntryApprovalRefused, subject: row.SubjectID, action: action}, MissingApproval(id))
+}
+
+// Approvals returns approvals that they may see, the newest first.
+func (k Kept) Approvals(ctx context.Context, f store.ApprovalFilter) ([]store.ApprovalRow, error) {
+	f.Tenant = k.tenant
+	if k.all(CallsPlugin) {
+		return k.store.Approvals(ctx, f)
+	}
+	const page = 200
+	mine, most := []store.ApprovalRow{}, f.Limit
+	for {
+		f.Limit = page
+		rows, err := k.store.Approvals(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			if k.app.MaySee(ctx, &rows[i], k.by) == nil {
+				mine = append(mine, rows[i])
+			}
+			if most > 0 && len(mine) == most {
+				return mine, nil
+			}
+		}
+		if len(rows) < page {
+			return mine, nil
+		}
+		f.Before = rows[len(rows)-1].ID
+	}
 }
 
 // made reports whether they made a call. The row has the id alone: what was asked

@@ -22,7 +22,7 @@ import (
 
 // things are one of each sort that the host keeps, all of them alice's.
 type things struct {
-	session, artifact, base, document, call, plan, key string
+	session, artifact, base, document, call, plan, key, approval string
 }
 
 // makeThings makes them afresh, so that an attempt may delete them.
@@ -51,9 +51,14 @@ func makeThings(t *testing.T, a *app.App, alice plugin.Principal, n string) (mad
 	if plugin.CodeOf(err) != plugin.CodePolicyDenied {
 		t.Fatalf("alice, who has no right to reference data, changes it: %v", err)
 	}
-	made = things{s.ID, art.ID, base.ID, doc.DocumentID, res.CallID, "plan-" + n, "hosts"}
+	made = things{s.ID, art.ID, base.ID, doc.DocumentID, res.CallID, "plan-" + n, "hosts", "approval-" + n}
 	must(a.Store.Write(ctx, func(tx store.Tx) error {
-		_, err := tx.InsertPlan(store.PlanRow{Tenant: "local", ID: made.plan, Key: made.plan, Agent: "desk", ProposalCall: res.CallID, Principal: alice.ID,
+		err := tx.InsertApproval(store.ApprovalRow{Tenant: "local", ID: made.approval, SubjectKind: store.SubjectCall, SubjectID: res.CallID, TokenHash: made.approval,
+			Requester: app.MemberName(alice), State: store.ApprovalOpen, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour)})
+		if err != nil {
+			return err
+		}
+		_, err = tx.InsertPlan(store.PlanRow{Tenant: "local", ID: made.plan, Key: made.plan, Agent: "desk", ProposalCall: res.CallID, Principal: alice.ID,
 			State: store.PlanQueued, CreatedAt: time.Now(), UpdatedAt: time.Now()}, nil)
 		return err
 	}))
@@ -179,7 +184,11 @@ func otherUses(t *testing.T, file string) map[string]keptUse {
 		"Control": {func(ctx context.Context, k app.Kept, th things) error {
 			_, err := k.Control(ctx, th.call, "cancel")
 			return err
-		}, plugin.CodePolicyDenied, plugin.EntryControlRefused, func(th things) string { return th.call }},
+		}, plugin.CodeNotFound, plugin.EntryControlRefused, func(th things) string { return th.call }},
+		"Approval": {func(ctx context.Context, k app.Kept, th things) error {
+			_, err := k.Approval(ctx, th.approval, "see")
+			return err
+		}, plugin.CodeNotFound, plugin.EntryApprovalRefused, func(th things) string { return th.call }},
 		"Plan": ofPlan(func(ctx context.Context, k app.Kept, th things) error {
 			_, err := k.Plan(ctx, th.plan, "see")
 			return err
@@ -220,7 +229,7 @@ func otherUses(t *testing.T, file string) map[string]keptUse {
 var keptOf = map[string]string{
 	"CreateSession": "makes what is theirs", "CreateBase": "makes what is theirs", "Tenant": "says whose", "Store": "of the surface that holds it",
 	"Unbounded": "answers a question", "References": "names and sizes of what every plugin may read",
-	"Sessions": "leaves out", "Bases": "leaves out", "Calls": "leaves out", "Plans": "leaves out",
+	"Sessions": "leaves out", "Bases": "leaves out", "Calls": "leaves out", "Plans": "leaves out", "Approvals": "leaves out",
 }
 
 // Whatever the host keeps may be used by who began it, by the administrator and by
@@ -271,10 +280,12 @@ func TestWhatIsKeptIsItsOwners(t *testing.T) {
 			news()
 			err := use.do(ctx, a.Kept(by.Principal), th)
 			left := slices.DeleteFunc(news(), func(e plugin.Entry) bool { return !strings.HasSuffix(string(e.Kind), ".refused") })
-			may := by.may
+			may, code := by.may, use.code
 			switch {
 			case name == "Control": // for who made it, and who may approve its operation
-				may = may && by.ID != "pat"
+				if may = may && by.ID != "pat"; by.ID == "pat" { // who sees all calls hears why
+					code = plugin.CodePolicyDenied
+				}
 			case use.code == plugin.CodePolicyDenied: // what belongs to none is by right alone
 				may = may && by.ID != "alice"
 			}
@@ -284,7 +295,7 @@ func TestWhatIsKeptIsItsOwners(t *testing.T) {
 				}
 				continue
 			}
-			if plugin.CodeOf(err) != use.code || len(left) != 1 || left[0].Kind != use.kind || left[0].Subject != use.subject(th) ||
+			if plugin.CodeOf(err) != code || len(left) != 1 || left[0].Kind != use.kind || left[0].Subject != use.subject(th) ||
 				left[0].Principal != app.MemberName(by.Principal) {
 				t.Errorf("%s by %s: %v, %s; it is refused with %s and leaves %s of %s", name, app.MemberName(by.Principal), err, kindsOf(left), use.code, use.kind, use.subject(th))
 			}

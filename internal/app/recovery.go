@@ -75,12 +75,39 @@ func (a *App) hold(ctx context.Context) error {
 			return e
 		}
 	}
-	rec, err := store.ReadRecovery(ctx, a.Store)
+	rec, err := a.inRecovery(ctx)
 	if err != nil || rec == nil {
 		return err
 	}
 	return plugin.Errorf(plugin.CodeUnavailable, "this host is in recovery (%s, %s): what was done since then is not known here and could be done again, so nothing with effects runs; "+
 		"'mortise recovery status' shows what waits, and 'mortise recovery confirm --reason TEXT' ends it", rec.Why, rec.Since.UTC().Format(time.RFC3339))
+}
+
+// inRecovery returns the recovery that the host is in, nil where it is in none. Who
+// knew of one believes that it ended only where the ledger signs that.
+func (a *App) inRecovery(ctx context.Context) (rec *store.Recovery, err error) {
+	rec, err = store.ReadRecovery(ctx, a.Store)
+	if err != nil || rec != nil {
+		a.recovering.Store(a.recovering.Load() || rec != nil)
+		return rec, err
+	}
+	if !a.recovering.Load() {
+		return nil, nil
+	}
+	key, err := store.ReadKey(a.Home)
+	if err != nil {
+		return nil, err
+	}
+	err = a.Store.Snapshot(ctx, func(r store.Reader) (err error) {
+		if rec, err = store.ReadRecovery(ctx, r); err == nil {
+			err = store.CheckAuthority(ctx, r, key, "kv")
+		}
+		return err
+	})
+	if err == nil && rec == nil {
+		a.recovering.Store(false)
+	}
+	return rec, err
 }
 
 // held sweeps nothing while the host is in recovery: neither queued calls nor
@@ -92,7 +119,7 @@ type held struct {
 
 // Due implements [worker.Sweeper].
 func (h held) Due(ctx context.Context, limit int) ([]worker.Item, error) {
-	if rec, err := store.ReadRecovery(ctx, h.app.Store); err != nil || rec != nil {
+	if rec, err := h.app.inRecovery(ctx); err != nil || rec != nil {
 		return nil, err
 	}
 	return h.Sweeper.Due(ctx, limit)
@@ -100,7 +127,7 @@ func (h held) Due(ctx context.Context, limit int) ([]worker.Item, error) {
 
 // Do implements [worker.Sweeper].
 func (h held) Do(ctx context.Context, item worker.Item) error {
-	if rec, err := store.ReadRecovery(ctx, h.app.Store); err != nil || rec != nil {
+	if rec, err := h.app.inRecovery(ctx); err != nil || rec != nil {
 		return err
 	}
 	return h.Sweeper.Do(ctx, item)

@@ -188,9 +188,6 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 			_, err := a.ScheduleTurn(ctx, by, "desk", "hello", "every 1h", "")
 			return err
 		}, denied, plugin.EntryFeedRefused, "agent.chat/turn"},
-		"App.See": {func(by plugin.Principal) error {
-			return a.See(ctx, &store.ApprovalRow{ID: "one", Tenant: "local", SubjectKind: store.SubjectCall, SubjectID: queued.CallID, Requester: "root"}, by)
-		}, denied, plugin.EntryApprovalRefused, queued.CallID},
 		"App.MayControl": {func(by plugin.Principal) error { return a.MayControl(ctx, "local", queued.CallID, by, "cancel") }, denied, plugin.EntryControlRefused, queued.CallID},
 	}
 	for _, v := range []any{a, a.Plugins(root), a.Feeds(root), a.Roster(root), a.Secrets(root), a.Identities(root)} {

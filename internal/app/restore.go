@@ -39,7 +39,7 @@ type Restored struct {
 // keyFiles are what a backup does not have and a data directory keeps.
 var keyFiles = []string{store.KeyFile, secret.KeyFile}
 
-// restoredFile says, in a data directory whose database is elsewhere, that it was
+// restoredFile says, in a data directory that no host was opened in since, that it was
 // restored. The first host that opens it takes it up.
 const restoredFile = "restored"
 
@@ -202,8 +202,9 @@ func (r *Restored) check(ctx context.Context, staged string) error {
 		r.Missing = append(r.Missing, secret.KeyFile)
 	}
 	r.Entries = -1
-	if r.Manifest.Database != "sqlite" {
-		return os.WriteFile(filepath.Join(staged, restoredFile), []byte(r.Manifest.MadeAt.Format(timeFormat)+"\n"), 0o600)
+	// The first host makes sure by it that it is in recovery, whatever the database says.
+	if err := os.WriteFile(filepath.Join(staged, restoredFile), []byte(r.Manifest.MadeAt.Format(timeFormat)+"\n"), 0o600); err != nil || r.Manifest.Database != "sqlite" {
+		return err
 	}
 	if err := sqlite.CheckFile(ctx, staged, true); err != nil {
 		var newer *store.NewerError

@@ -57,7 +57,7 @@ func signedHome(t *testing.T) (a *app.App, waits string) {
 	if _, err := a.Schedules.Create(ctx, "local", schedule.Schedule{Owner: root, Operation: "upper/upper", Input: json.RawMessage(`{"text":"a"}`), Spec: "every 1h"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	res, err := a.Kernel.Call(ctx, plugin.Call{Tenant: "local", Principal: root, Origin: plugin.OriginCLI, Operation: "upper/upper", Input: json.RawMessage(`{"text":"a"}`), Key: "k"})
+	res, err := a.Kernel.Call(ctx, plugin.Call{Tenant: "local", Principal: root, Origin: plugin.OriginCLI, Operation: "upper/upper", Input: json.RawMessage(`{"text":"a"}`), Key: "k", Asker: "os:1"})
 	if err != nil || res.Status != plugin.PendingApproval {
 		t.Fatalf("%+v, %v", res, err)
 	}

@@ -150,11 +150,8 @@ func (c *command) approvalsShow() *cobra.Command {
 		ValidArgsFunction: c.completeApprovals,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				row, err := findApproval(cmd.Context(), a.Store, a.Config.Tenant, args[0])
+				row, err := findApproval(cmd.Context(), a.Kept(a.Principal), args[0], "see")
 				if err != nil {
-					return err
-				}
-				if err := a.See(cmd.Context(), row, a.Principal); err != nil {
 					return err
 				}
 				q, err := a.Question(cmd.Context(), row)
@@ -241,7 +238,7 @@ func (c *command) decide(ctx context.Context, a *app.App, given string, approve 
 	if isToken(given) {
 		answer.Token = given
 	} else {
-		row, err := findApproval(ctx, a.Store, a.Config.Tenant, given)
+		row, err := findApproval(ctx, a.Kept(a.Principal), given, "decide")
 		if err != nil {
 			return nil, err
 		}

@@ -85,20 +85,20 @@ func findCallBy(ctx context.Context, k app.Kept, given, action string, get func(
 	return get(ctx, id, action)
 }
 
-// findApproval returns the approval that is meant.
-func findApproval(ctx context.Context, r store.Reader, tenant, given string) (*store.ApprovalRow, error) {
-	row, err := r.Approval(ctx, tenant, given)
+// findApproval returns the approval that is meant, to who may know of it.
+func findApproval(ctx context.Context, k app.Kept, given, action string) (*store.ApprovalRow, error) {
+	row, err := k.Approval(ctx, given, action)
 	if err != nil || row != nil {
 		return row, err
 	}
 	id, err := findID("approval", given, func(before string, limit int) ([]string, error) {
-		rows, err := r.Approvals(ctx, store.ApprovalFilter{Tenant: tenant, Before: before, Limit: limit})
+		rows, err := k.Approvals(ctx, store.ApprovalFilter{Before: before, Limit: limit})
 		return idsOf(rows, func(r store.ApprovalRow) string { return r.ID }), err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return r.Approval(ctx, tenant, id)
+	return k.Approval(ctx, id, action)
 }
 
 func idsOf[T any](rows []T, id func(T) string) []string {

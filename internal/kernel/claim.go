@@ -151,7 +151,7 @@ func (r *request) encode() []byte {
 
 // again returns the request of a call that is queued; nil if it is not.
 func (k *Kernel) again(ctx context.Context, tenant, id string) (*request, error) {
-	w, err := k.Ledger.Waiting(ctx, tenant, id)
+	w, err := k.Ledger.ToRun(ctx, tenant, id)
 	if err != nil || w == nil || w.Row.State != store.CallQueued {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func (k *Kernel) Reconcile(ctx context.Context, tenant, id string) error {
 	if err != nil {
 		return err
 	}
-	w, err := k.Ledger.Waiting(ctx, tenant, id)
+	w, err := k.Ledger.ToRun(ctx, tenant, id)
 	if err != nil {
 		return err
 	}

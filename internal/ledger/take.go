@@ -24,7 +24,23 @@ func (l *Ledger) Waiting(ctx context.Context, tenant, id string) (*Waiting, erro
 	if err != nil || row == nil {
 		return nil, err
 	}
-	w := &Waiting{Row: *row}
+	return l.waiting(ctx, row)
+}
+
+// ToRun is Waiting for who goes on with the call: what the row says is what the
+// ledger says of it, and not what another wrote into the database. It is of one
+// moment, in which a call that has ended is not one that waits.
+func (l *Ledger) ToRun(ctx context.Context, tenant, id string) (*Waiting, error) {
+	row, err := l.st.CallToRun(ctx, tenant, id)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return l.waiting(ctx, row)
+}
+
+func (l *Ledger) waiting(ctx context.Context, row *store.CallRow) (w *Waiting, err error) {
+	tenant, id := row.Tenant, row.ID
+	w = &Waiting{Row: *row}
 	if row.RequestHash != "" {
 		if w.Request, err = l.st.Body(ctx, tenant, row.RequestHash); err != nil {
 			return nil, err

@@ -225,8 +225,11 @@ func (v *verifier) authority(heads []store.ChainRow) error {
 		return nil
 	}
 	err := store.CheckAuthority(v.ctx, v.r, v.key)
+	if err == nil {
+		err = store.CheckLive(v.ctx, v.r, v.key)
+	}
 	if err == nil && v.key != nil {
-		err = v.usedApprovals()
+		err = v.kept()
 	}
 	if errors.Is(err, store.ErrTampered) {
 		var rows *store.AuthorityError
@@ -237,28 +240,49 @@ func (v *verifier) authority(heads []store.ChainRow) error {
 	}
 	if err == nil && len(heads) > 0 {
 		if none, _ := store.Unsigned(v.ctx, v.r); none {
-			v.notef("An earlier release wrote this ledger, and nothing signs the rows that decide authority yet; the next host that is opened here does.")
+			v.notef("An earlier release wrote this ledger, and not all rows that decide authority are signed yet; the next host that is opened here signs them.")
 		}
 	}
 	return err
 }
 
-// usedApprovals checks the signatures of approvals that were used, page by page.
-func (v *verifier) usedApprovals() error {
+// kept checks the rows that bear a signature each: approvals that are closed, page by
+// page, sessions and artifacts.
+func (v *verifier) kept() error {
 	if none, err := store.Unsigned(v.ctx, v.r); none || err != nil {
 		return err
 	}
 	const page = 500
-	for f := (store.ApprovalFilter{State: store.ApprovalConsumed, Limit: page}); ; {
+	for f := (store.ApprovalFilter{Limit: page}); ; {
 		rows, err := v.r.Approvals(v.ctx, f)
+		if err == nil {
+			err = v.key.CheckClosed(rows...)
+		}
 		if err != nil {
 			return err
 		}
-		if err := v.key.CheckUsed(rows...); err != nil || len(rows) < page {
-			return err
+		if len(rows) < page {
+			break
 		}
 		f.Before = rows[len(rows)-1].ID
 	}
+	sessions, err := v.r.Sessions(v.ctx, store.SessionFilter{})
+	if err == nil {
+		err = v.key.CheckSessions(sessions...)
+	}
+	if err != nil {
+		return err
+	}
+	for _, s := range sessions {
+		artifacts, err := v.r.Artifacts(v.ctx, s.Tenant, s.ID)
+		if err == nil {
+			err = v.key.CheckArtifacts(artifacts...)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // bodies checks that what is kept under a hash has that hash.

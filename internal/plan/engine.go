@@ -245,8 +245,11 @@ func (e *Engine) again(ctx context.Context, s *Submission, row *store.PlanRow, i
 	if err != nil {
 		return nil, err
 	}
-	if o.InputHash != inputHash || o.Principal.ID != s.Principal.ID || o.Agent != s.Agent {
-		return nil, plugin.Errorf(plugin.CodeKeyConflict, "the key %s was used before for plan %s, with another input or agent or by someone else", s.Key, row.ID)
+	if o.Principal.Member() != s.Principal.Member() { // whose plan it is, and which, is not theirs to know
+		return nil, plugin.Errorf(plugin.CodeKeyConflict, "the key %s was used before by another principal; choose another key", s.Key)
+	}
+	if o.InputHash != inputHash || o.Agent != s.Agent {
+		return nil, plugin.Errorf(plugin.CodeKeyConflict, "the key %s was used before for plan %s, with another input or agent", s.Key, row.ID)
 	}
 	view, err := e.view(ctx, row)
 	if err == nil {

@@ -91,15 +91,22 @@ type run struct {
 // is held against what was approved. r.taken reports whether it became that.
 func (e *Engine) take(ctx context.Context, found *store.PlanRow, r *run) error {
 	at, lease := e.now(), uuid.NewString()
+	signed, err := e.Store.PlanToRun(ctx, found.Tenant, found.ID)
+	if err != nil {
+		return err
+	}
 	return e.Store.Write(ctx, func(tx store.Tx) error {
 		row, err := tx.Plan(ctx, found.Tenant, found.ID)
 		if err != nil {
 			return err
 		}
-		if row == nil {
+		if row == nil || signed == nil {
 			return plugin.Errorf(plugin.CodeNotFound, "plan %s is gone", found.ID)
 		}
 		r.row, r.taken = *row, false
+		if row.Digest() != signed.Digest() { // it went on meanwhile; what it became is looked at next time
+			return errGone
+		}
 		asked, err := newest(ctx, tx, row.Tenant, store.SubjectPlan, row.ID)
 		if err != nil {
 			return err

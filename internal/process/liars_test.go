@@ -240,6 +240,7 @@ var liars = map[string]func(){
 	"v1/exposed_tools a text":   handshake1(`["echo"]`, `"echo"`),
 	"v1/duplicate tools":        handshake1(`["echo"]`, `["echo","echo"]`),
 	"v1/another id":             handshake1(`test.plugin`, `other.plugin`),
+	"v1/another plugin_version": handshake1(`"plugin_version":"1.0.0"`, `"plugin_version":"1.0.1"`),
 	"v1/duplicate keys":         handshake1(`"type"`, `"type":"handshake","type"`),
 	"v1/two handshakes":         opens1(opening1 + opening1),
 	"v1/another version":        handshake1(`rterm.plugin.v1`, `rterm.plugin.v2`),

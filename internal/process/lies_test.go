@@ -173,7 +173,7 @@ func TestLiesOfProtocol1(t *testing.T) {
 	codes := map[plugin.Code][]string{
 		plugin.CodeHandshakeFailed: {
 			"v1/opens not json", "v1/opens an array", "v1/opens as a response", "v1/opens without a type", "v1/no manifest", "v1/no plugin_id",
-			"v1/no plugin_version", "v1/no exposed_tools", "v1/exposed_tools a text", "v1/duplicate tools", "v1/another id", "v1/duplicate keys",
+			"v1/no plugin_version", "v1/no exposed_tools", "v1/exposed_tools a text", "v1/duplicate tools", "v1/another id", "v1/another plugin_version", "v1/duplicate keys",
 			"v1/padded capability", "v1/duplicate capability", "v1/blank capability", "v1/a long handshake",
 		},
 		plugin.CodeProtocolVersionMismatch: {"v1/another version", "v1/no version"},

@@ -170,12 +170,18 @@ func (o *once) read(what string, limit time.Duration) ([]byte, error) {
 	}
 }
 
+// unknownVersion is what a manifest has whose version no one said.
+const unknownVersion = "0.0.0"
+
 // bindingOf returns what is expected of the plugin's handshake.
 func bindingOf(target *plugin.Target) protocol.Binding {
 	b := protocol.Binding{
 		PluginID:        target.Manifest.Name,
 		ProtocolVersion: protocol.RuntimeVersion,
 		Tool:            target.Operation.Name,
+	}
+	if target.Manifest.Version != unknownVersion {
+		b.Version = target.Manifest.Version
 	}
 	if bound := target.Manifest.Runner.Binding; bound != nil {
 		b.ProtocolVersion, b.Capabilities = bound.ProtocolVersion, bound.Capabilities

@@ -15,6 +15,9 @@ const (
 	ApprovalConsumed ApprovalState = "consumed" // used, for the one thing it was given for
 )
 
+// Closed reports whether nothing more happens to such an approval.
+func (s ApprovalState) Closed() bool { return s != ApprovalOpen && s != ApprovalApproved }
+
 // What is approved.
 const (
 	SubjectCall = "call"
@@ -43,7 +46,7 @@ type ApprovalRow struct {
 	DecidedBy string
 	Reason    string // the person's
 	DecidedAt time.Time
-	MAC       string // once it was used, of all of this with the host's key; the store gives it
+	MAC       string // once it is closed, of all of this with the host's key; the store gives it
 }
 
 // An ApprovalFilter says which approvals are wanted. Empty fields ask for

@@ -66,11 +66,14 @@ type Fence struct {
 	State   CallState
 	Attempt int64
 	Lease   string
+
+	// What a transition may change as well, as it was; nothing is compared with it.
+	Key, Node string
 }
 
 // Fence returns the fence of the call as r shows it.
 func (r *CallRow) Fence() Fence {
-	return Fence{Tenant: r.Tenant, ID: r.ID, State: r.State, Attempt: r.Attempt, Lease: r.Lease}
+	return Fence{Tenant: r.Tenant, ID: r.ID, State: r.State, Attempt: r.Attempt, Lease: r.Lease, Key: r.Key, Node: r.Node}
 }
 
 // A CallFilter says which calls are wanted. Empty fields ask for nothing.
@@ -84,6 +87,7 @@ type CallFilter struct {
 	Node      string
 	DueBefore time.Time // only calls with a wake_at, and that not after it; the longest waiting come first
 	Cancelled bool      // only calls that somebody wants to stop
+	Live      bool      // only calls that have not ended; see [CallState.Live]
 	Before    string    // only calls with smaller ids; the last id of one page gives the next
 	Limit     int       // 0 for no limit
 }

@@ -42,6 +42,9 @@ const (
 	anchorDomain = "mortise anchor 1\n"
 	keyDomain    = "mortise key 1\n"
 	usedDomain   = "mortise approval 1\n"
+	liveDomain   = "mortise live row 1\n"
+	padDomain    = "mortise live rows 1\n"
+	keptDomain   = "mortise kept row 1\n"
 )
 
 // Hash returns the hash of e in hexadecimal: of all its fields but Hash, the

@@ -44,11 +44,12 @@ type PlanFence struct {
 	ID     string
 	State  PlanState
 	Lease  string
+	Node   string // as it was; nothing is compared with it
 }
 
 // Fence returns the fence of the plan as r shows it.
 func (r *PlanRow) Fence() PlanFence {
-	return PlanFence{Tenant: r.Tenant, ID: r.ID, State: r.State, Lease: r.Lease}
+	return PlanFence{Tenant: r.Tenant, ID: r.ID, State: r.State, Lease: r.Lease, Node: r.Node}
 }
 
 // A StepRow is one step of a plan. It never changes: how the step stands is
@@ -74,6 +75,7 @@ type PlanFilter struct {
 	Node   string
 	Before string // only those with smaller ids
 	Limit  int
+	Live   bool // only plans that have not ended; see [PlanState.Live]
 
 	// Ready asks for those that can go on: no person is asked about the plan, and no
 	// step of it waits or is at work. They come oldest first, and After takes the place

@@ -20,6 +20,10 @@ type Recovery struct {
 // recoveryKey is where it is kept. No plugin has such a name.
 var recoveryKey = KVKey{Owner: ":host", Scope: "site", Namespace: "recovery", Key: "recovery"}
 
+// OfHost reports whether what is kept under a key is the host's own and decides what
+// may run: then the ledger signs it.
+func (k KVKey) OfHost() bool { return k.Owner == recoveryKey.Owner && k.Scope == recoveryKey.Scope }
+
 // RecoveryRow returns the row in which a recovery is kept.
 func RecoveryRow(rec Recovery) (KVRow, error) {
 	value, err := json.Marshal(rec)

@@ -26,6 +26,7 @@ type SessionRow struct {
 	Labels    []string // those of all its artifacts; they only grow
 	Artifacts int64    // how many it has
 	UpdatedAt time.Time
+	MAC       string // of whose it is and what its labels are, with the host's key; the store gives it
 }
 
 // A SessionFilter says which sessions are wanted. Empty fields ask for nothing.
@@ -53,6 +54,7 @@ type ArtifactRow struct {
 	Metadata   string // JSON
 	StorageURI string // where its bytes are, if that is an object store
 	CreatedAt  time.Time
-	Promised   bool // its id was given out before it was inserted: an equal one is another; it is not kept
-	Inline     bool // its bytes are kept with it; else they are elsewhere, under their hash
+	Promised   bool   // its id was given out before it was inserted: an equal one is another; it is not kept
+	MAC        string // of all of this with the host's key; the store gives it
+	Inline     bool   // its bytes are kept with it; else they are elsewhere, under their hash
 }

@@ -95,6 +95,15 @@ type Reader interface {
 	// AuthorityHash returns the hash of the rows of one of [AuthorityTables].
 	AuthorityHash(ctx context.Context, table string) (string, error)
 
+	// LiveDigests yields what was kept as the digest of each row of one of
+	// [LiveTables] that has not ended.
+	LiveDigests(ctx context.Context, table string) iter.Seq2[string, error]
+	// CallToRun is Call for who goes on with it: [Authorised] stores hold the row
+	// against the ledger first.
+	CallToRun(ctx context.Context, tenant, id string) (*CallRow, error)
+	// PlanToRun is Plan likewise.
+	PlanToRun(ctx context.Context, tenant, id string) (*PlanRow, error)
+
 	// Effects returns the journal of a call, in its order.
 	Effects(ctx context.Context, tenant, call string) ([]EffectRow, error)
 

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"slices"
 
 	"github.com/mortise-dev/mortise/internal/store"
 )
@@ -49,51 +50,59 @@ func (r *reader) Approvals(ctx context.Context, f store.ApprovalFilter) ([]store
 
 // InsertApproval implements [store.Tx].
 func (t *tx) InsertApproval(r store.ApprovalRow) error {
-	_, err := t.Exec(insertApproval, r.Tenant, r.ID, r.SubjectKind, r.SubjectID, r.Binding, r.PreviewHash, r.TokenHash, r.Requester, r.PackageDigest,
-		r.PolicyVersion, r.Why, micros(r.CreatedAt), micros(r.ExpiresAt), string(r.State), r.DecidedBy, r.Reason, micros(r.DecidedAt), r.Asker)
-	return err
+	if _, err := t.Exec(insertApproval, r.Tenant, r.ID, r.SubjectKind, r.SubjectID, r.Binding, r.PreviewHash, r.TokenHash, r.Requester, r.PackageDigest,
+		r.PolicyVersion, r.Why, micros(r.CreatedAt), micros(r.ExpiresAt), string(r.State), r.DecidedBy, r.Reason, micros(r.DecidedAt), r.Asker); err != nil || !r.State.Closed() {
+		return err
+	}
+	return t.signClosed(r.Tenant, r.ID)
 }
 
 // UpdateApproval implements [store.Tx].
 func (t *tx) UpdateApproval(from store.ApprovalState, next store.ApprovalRow) (bool, error) {
 	won, err := t.Exec(updateApproval, string(next.State), next.DecidedBy, next.Reason, micros(next.DecidedAt), next.Tenant, next.ID, string(from))
-	if err != nil || !won || next.State != store.ApprovalConsumed {
+	if err != nil || !won || !next.State.Closed() {
 		return won, err
 	}
-	row, err := t.reader.Approval(context.Background(), next.Tenant, next.ID)
-	if err != nil || row == nil {
-		return false, err
-	}
-	return true, t.signUsed(*row)
+	return true, t.signClosed(next.Tenant, next.ID)
 }
 
-// signUsed signs an approval that was used: the head signs those that still may be,
-// and used ones are too many for that.
-func (t *tx) signUsed(row store.ApprovalRow) error {
-	key, err := t.signer()
-	if err != nil {
+// signClosed signs an approval that takes no answer any more: the head signs those
+// that do, and the others are too many for that.
+func (t *tx) signClosed(tenant, id string) error {
+	row, err := t.reader.Approval(context.Background(), tenant, id)
+	if err != nil || row == nil {
 		return err
 	}
-	_, err = t.Exec(`UPDATE approvals SET mac = ? WHERE tenant = ? AND id = ?`, key.SignUsed(row), row.Tenant, row.ID)
+	key, err := t.signer()
+	if err != nil {
+		return t.fail(err)
+	}
+	_, err = t.Exec(`UPDATE approvals SET mac = ? WHERE tenant = ? AND id = ?`, key.SignClosed(*row), tenant, id)
 	return err
 }
 
-// used refuses approvals that say that they were used, and were not here.
-func (t *tx) used(rows ...store.ApprovalRow) error {
-	for _, row := range rows {
-		if row.State != store.ApprovalConsumed {
-			continue
-		}
-		if signed, _, err := t.signedAuthority(); err != nil || signed == nil {
-			return err // of an earlier release, and not signed yet
-		}
-		key, err := t.signer()
-		if err == nil {
-			err = key.CheckUsed(rows...)
-		}
+// closed refuses approvals that say that they are closed, and were not here.
+func (t *tx) closed(rows ...store.ApprovalRow) error {
+	if !slices.ContainsFunc(rows, func(row store.ApprovalRow) bool { return row.State.Closed() }) {
+		return nil
+	}
+	return t.signed(func(key *store.Key) error { return key.CheckClosed(rows...) })
+}
+
+// signed checks rows that bear signatures, which those of an earlier release do not.
+func (t *tx) signed(check func(*store.Key) error) error {
+	key, err := t.signer()
+	if err != nil {
 		return t.fail(err)
 	}
-	return nil
+	wrong := check(key)
+	if wrong == nil {
+		return nil
+	}
+	if none, err := store.Unsigned(context.Background(), &t.reader); err != nil || none {
+		return err
+	}
+	return t.fail(wrong)
 }
 
 // Approval implements [store.Reader].
@@ -102,7 +111,7 @@ func (t *tx) Approval(ctx context.Context, tenant, id string) (*store.ApprovalRo
 	if err != nil || row == nil {
 		return nil, err
 	}
-	return row, t.used(*row)
+	return row, t.closed(*row)
 }
 
 // ApprovalByToken implements [store.Reader].
@@ -111,7 +120,7 @@ func (t *tx) ApprovalByToken(ctx context.Context, tenant, tokenHash string) (*st
 	if err != nil || row == nil {
 		return nil, err
 	}
-	return row, t.used(*row)
+	return row, t.closed(*row)
 }
 
 // Approvals implements [store.Reader].
@@ -120,7 +129,7 @@ func (t *tx) Approvals(ctx context.Context, f store.ApprovalFilter) ([]store.App
 	if err != nil {
 		return nil, err
 	}
-	return all, t.used(all...)
+	return all, t.closed(all...)
 }
 
 func scanApproval(rows *sql.Rows, r *store.ApprovalRow) error {

@@ -11,10 +11,10 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-const artifactColumns = `tenant, session_id, id, n, type, name, sha256, size, source_tool, source_call, parents, labels, metadata, storage_uri, created_at, data IS NOT NULL`
+const artifactColumns = `tenant, session_id, id, n, type, name, sha256, size, source_tool, source_call, parents, labels, metadata, storage_uri, created_at, mac, data IS NOT NULL`
 
 const insertArtifact = `INSERT INTO artifacts (tenant, session_id, id, n, type, name, sha256, size, source_tool, source_call, parents, labels, metadata,
-	storage_uri, created_at, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	storage_uri, created_at, mac, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // Artifact implements [store.Reader].
 func (r *reader) Artifact(ctx context.Context, tenant, session, id string) (*store.ArtifactRow, error) {
@@ -70,11 +70,24 @@ func (r *reader) ArtifactBytes(ctx context.Context, tenant, session string) (int
 
 // ArtifactLabels implements [store.Reader].
 func (r *reader) ArtifactLabels(ctx context.Context, tenant, session string, ids []string) (map[string][]string, error) {
-	found := map[string][]string{}
-	if len(ids) == 0 {
-		return found, nil
+	rows, err := r.artifactsOf(ctx, tenant, session, ids)
+	return labelsOf(rows), err
+}
+
+func labelsOf(rows []store.ArtifactRow) map[string][]string {
+	found := make(map[string][]string, len(rows))
+	for i := range rows {
+		found[rows[i].ID] = rows[i].Labels
 	}
-	q := selectFrom("id, labels", "artifacts")
+	return found
+}
+
+// artifactsOf returns those artifacts of a session that there are of some ids.
+func (r *reader) artifactsOf(ctx context.Context, tenant, session string, ids []string) ([]store.ArtifactRow, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	q := selectFrom(artifactColumns, "artifacts")
 	q.where("tenant = ?", tenant)
 	q.where("session_id = ?", session)
 	values := make([]any, len(ids))
@@ -82,18 +95,34 @@ func (r *reader) ArtifactLabels(ctx context.Context, tenant, session string, ids
 		values[i] = id
 	}
 	q.where("id IN (?"+strings.Repeat(", ?", len(ids)-1)+")", values...)
-	_, err := all(rows(ctx, r, q, func(rows *sql.Rows, id *string) error {
-		var labels string
-		if err := rows.Scan(id, &labels); err != nil {
-			return err
-		}
-		var wrong error
-		if found[*id], wrong = fromArray(labels); wrong != nil {
-			return fmt.Errorf("labels of artifact %s: %w", *id, wrong)
-		}
-		return nil
-	}))
-	return found, err
+	return all(rows(ctx, r, q, scanArtifact))
+}
+
+// Artifact implements [store.Reader].
+func (t *tx) Artifact(ctx context.Context, tenant, session, id string) (*store.ArtifactRow, error) {
+	row, err := t.reader.Artifact(ctx, tenant, session, id)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return row, t.signed(func(key *store.Key) error { return key.CheckArtifacts(*row) })
+}
+
+// Artifacts implements [store.Reader].
+func (t *tx) Artifacts(ctx context.Context, tenant, session string) ([]store.ArtifactRow, error) {
+	rows, err := t.reader.Artifacts(ctx, tenant, session)
+	if err != nil || len(rows) == 0 {
+		return rows, err
+	}
+	return rows, t.signed(func(key *store.Key) error { return key.CheckArtifacts(rows...) })
+}
+
+// ArtifactLabels implements [store.Reader].
+func (t *tx) ArtifactLabels(ctx context.Context, tenant, session string, ids []string) (map[string][]string, error) {
+	rows, err := t.reader.artifactsOf(ctx, tenant, session, ids)
+	if err != nil || len(rows) == 0 {
+		return map[string][]string{}, err
+	}
+	return labelsOf(rows), t.signed(func(key *store.Key) error { return key.CheckArtifacts(rows...) })
 }
 
 // InsertArtifact implements [store.Tx].
@@ -108,36 +137,52 @@ func (t *tx) InsertArtifact(r store.ArtifactRow, data []byte) (inserted, prior *
 	}
 	// This holds the session until the end of the transaction: nobody else adds
 	// to it meanwhile, nor closes or deletes it.
+	in := store.SessionRow{Tenant: r.Tenant, ID: r.SessionID}
+	var created int64
 	var had string
-	open, err = t.Row([]any{&r.N, &had}, `UPDATE sessions SET updated_at = ? WHERE tenant = ? AND id = ? AND state = ? RETURNING artifacts, labels`,
+	open, err = t.Row([]any{&in.Artifacts, &had, &in.Kind, &in.Owner, &created, &in.MAC},
+		`UPDATE sessions SET updated_at = ? WHERE tenant = ? AND id = ? AND state = ? RETURNING artifacts, labels, kind, owner, created_at, mac`,
 		micros(r.CreatedAt), r.Tenant, r.SessionID, string(store.SessionOpen))
 	if err != nil || !open {
 		return nil, nil, false, err
 	}
+	in.CreatedAt = fromMicros(created)
+	if in.Labels, err = fromArray(had); err != nil {
+		return nil, nil, false, t.fail(fmt.Errorf("labels of session %s: %w", r.SessionID, err))
+	}
+	if err := t.signed(func(key *store.Key) error { return key.CheckSessions(in) }); err != nil {
+		return nil, nil, false, err
+	}
 	if !r.Promised {
-		if prior, err = t.equalArtifact(r, labels); err != nil || prior != nil {
+		if prior, err = t.equalArtifact(r, labels); err == nil && prior != nil {
+			err = t.signed(func(key *store.Key) error { return key.CheckArtifacts(*prior) })
+		}
+		if err != nil || prior != nil {
 			return nil, prior, err == nil, err
 		}
 	}
-	all, err := fromArray(had)
-	if err != nil {
-		return nil, nil, false, t.fail(fmt.Errorf("labels of session %s: %w", r.SessionID, err))
-	}
-	grown, err := t.array(plugin.Labels(all, r.Labels))
+	in.Labels = plugin.Labels(in.Labels, r.Labels)
+	grown, err := t.array(in.Labels)
 	if err != nil {
 		return nil, nil, false, err
 	}
-	r.N++
+	in.Artifacts++
+	r.N, r.CreatedAt = in.Artifacts, fromMicros(micros(r.CreatedAt))
+	key, err := t.signer()
+	if err != nil {
+		return nil, nil, false, t.fail(err)
+	}
+	r.MAC = key.SignArtifact(&r)
 	var kept any // NULL, and not empty, where they are elsewhere
 	if r.Inline = data != nil; r.Inline {
 		kept = data
 	}
 	_, err = t.Exec(insertArtifact, r.Tenant, r.SessionID, r.ID, r.N, r.Type, r.Name, r.SHA256, r.Size, r.SourceTool, r.SourceCall, parents, labels,
-		r.Metadata, r.StorageURI, micros(r.CreatedAt), kept)
+		r.Metadata, r.StorageURI, micros(r.CreatedAt), r.MAC, kept)
 	if err != nil {
 		return nil, nil, false, err
 	}
-	_, err = t.Exec(`UPDATE sessions SET artifacts = ?, labels = ? WHERE tenant = ? AND id = ?`, r.N, grown, r.Tenant, r.SessionID)
+	_, err = t.Exec(`UPDATE sessions SET artifacts = ?, labels = ?, mac = ? WHERE tenant = ? AND id = ?`, in.Artifacts, grown, key.SignSession(&in), r.Tenant, r.SessionID)
 	return &r, nil, err == nil, err
 }
 
@@ -160,7 +205,7 @@ func scanArtifact(rows *sql.Rows, r *store.ArtifactRow) error {
 	var parents, labels string
 	var created int64
 	if err := rows.Scan(&r.Tenant, &r.SessionID, &r.ID, &r.N, &r.Type, &r.Name, &r.SHA256, &r.Size, &r.SourceTool, &r.SourceCall, &parents, &labels,
-		&r.Metadata, &r.StorageURI, &created, &r.Inline); err != nil {
+		&r.Metadata, &r.StorageURI, &created, &r.MAC, &r.Inline); err != nil {
 		return err
 	}
 	var wrong [2]error

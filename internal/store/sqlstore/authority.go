@@ -20,6 +20,7 @@ var authorityRows = map[string]struct{ columns, where, order string }{
 	"approvals":   {columns: approvalColumns, where: "state IN ('open', 'approved')", order: "tenant, id"},
 	"assignments": {columns: assignmentColumns, order: "tenant, subject, plugin"},
 	"identities":  {columns: identityColumns, order: "tenant, provider, external_id"},
+	"kv":          {columns: `tenant, owner, scope, namespace, key, value`, where: "owner = ':host' AND scope = 'site'", order: "tenant, namespace, key"},
 	"plugins":     {columns: pluginColumns, order: "name, version"},
 	"policies":    {columns: policyColumns, order: "tenant, name"},
 	"schedules": {columns: `tenant, id, owner_type, owner_id, scopes, operation, spec, zone, misfire, catch_up, overlap, overlay, input, state,
@@ -80,7 +81,7 @@ func written(query string) string {
 	for _, begin := range [...]string{"INSERT INTO ", "UPDATE ", "DELETE FROM "} {
 		if rest, found := strings.CutPrefix(query, begin); found {
 			table, _, _ := strings.Cut(rest, " ")
-			if _, signed := authorityRows[table]; signed {
+			if _, signed := authorityRows[table]; signed && table != "kv" { // see ofHost
 				return table
 			}
 		}
@@ -152,8 +153,18 @@ func (t *tx) SignAuthority() error { t.signing = true; return nil }
 // signed that. A change that comes without an entry, and the first signature of a
 // ledger of an earlier release, get one here.
 func (t *tx) authority(last string) (string, error) {
-	if last != "" && len(t.touched) == 0 {
-		return last, nil // what others changed since stands in their heads
+	own, err := store.ParseAuthority(last)
+	if err != nil {
+		return "", err
+	}
+	if own.Complete() && len(t.touched) == 0 { // what others changed since stands in their heads
+		if len(t.delta) == 0 {
+			return last, nil
+		}
+		if err := t.live(own, own); err != nil {
+			return "", err
+		}
+		return own.String(), t.noteIfNone(own)
 	}
 	if err := t.orderAuthority(); err != nil {
 		return "", err
@@ -162,16 +173,9 @@ func (t *tx) authority(last string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if signed == nil && heads > 0 {
-		used, err := t.reader.Approvals(context.Background(), store.ApprovalFilter{State: store.ApprovalConsumed})
-		if err != nil {
-			return "", err
-		}
-		for _, row := range used {
-			if err := t.signUsed(row); err != nil {
-				return "", err
-			}
-		}
+	unsigned, err := store.Unsigned(context.Background(), &t.reader)
+	if err != nil {
+		return "", err
 	}
 	next := &store.Authority{N: 1, Tables: map[string]string{}}
 	if signed != nil {
@@ -180,7 +184,15 @@ func (t *tx) authority(last string) (string, error) {
 			next.Tables[table] = sum
 		}
 	}
-	changed := signed == nil
+	if unsigned {
+		err = t.signEarlier(next, signed != nil)
+	} else {
+		err = t.live(next, own)
+	}
+	if err != nil {
+		return "", err
+	}
+	changed := signed == nil || unsigned
 	for _, table := range store.AuthorityTables {
 		if _, known := next.Tables[table]; known && !t.touched[table] {
 			continue
@@ -197,19 +209,24 @@ func (t *tx) authority(last string) (string, error) {
 		changed = changed || next.Tables[table] != sum
 		next.Tables[table] = sum
 	}
-	if !changed {
+	if !changed && len(t.delta) == 0 {
 		return next.String(), nil
 	}
-	if signed != nil {
+	if changed && signed != nil {
 		next.N++
 	}
-	switch {
-	case signed == nil && heads > 0:
+	if unsigned {
 		return next.String(), t.noteAuthority(plugin.EntryAuthoritySigned, next)
-	case len(t.entries) == 0:
-		return next.String(), t.noteAuthority(plugin.EntryAuthorityChanged, next)
 	}
-	return next.String(), nil
+	return next.String(), t.noteIfNone(next)
+}
+
+// noteIfNone appends an entry to a transaction that has none, where it has to have one.
+func (t *tx) noteIfNone(next *store.Authority) error {
+	if len(t.entries) > 0 || len(t.touched) == 0 && len(t.delta) == 0 {
+		return nil
+	}
+	return t.noteAuthority(plugin.EntryAuthorityChanged, next)
 }
 
 // noteAuthority appends the entry of a change that has none.

@@ -13,14 +13,14 @@ const callColumns = `tenant, id, operation, key, fingerprint, principal, actor, 
 	labels, version, package_digest, policy_version, input_hash, request_hash, effectful, journalled, state, attempt,
 	lease, node, wake_at, deadline, result_hash, code, schema_version, cancelled, created_at, updated_at`
 
-var insertCall = `INSERT INTO calls (` + callColumns + `) VALUES (?` + strings.Repeat(", ?", strings.Count(callColumns, ",")) + `)
+var insertCall = `INSERT INTO calls (` + callColumns + `, digest) VALUES (?` + strings.Repeat(", ?", 1+strings.Count(callColumns, ",")) + `)
 	ON CONFLICT (tenant, operation, key) DO NOTHING`
 
 // fenced is what a [store.Fence] says of its call.
 const fenced = `tenant = ? AND id = ? AND state = ? AND attempt = ? AND lease = ?`
 
 const updateCall = `UPDATE calls SET key = ?, state = ?, attempt = ?, lease = ?, node = ?, wake_at = ?, deadline = ?,
-	result_hash = ?, code = ?, schema_version = ?, updated_at = ? WHERE ` + fenced
+	result_hash = ?, code = ?, schema_version = ?, updated_at = ?, digest = ? WHERE ` + fenced
 
 const cancelCall = `UPDATE calls SET cancelled = 1
 	WHERE tenant = ? AND id = ? AND state IN ('pending_approval', 'queued', 'running', 'in_progress')`
@@ -58,6 +58,9 @@ func (r *reader) Calls(ctx context.Context, f store.CallFilter) ([]store.CallRow
 		q.where("parent_id = ?", f.Parent)
 	}
 	q.equal("node", f.Node)
+	if f.Live {
+		q.where(liveRows["calls"])
+	}
 	if !f.DueBefore.IsZero() {
 		q.where("wake_at <> 0")
 		q.where("wake_at <= ?", micros(f.DueBefore))
@@ -80,10 +83,14 @@ func (t *tx) InsertCall(r store.CallRow) (*store.CallRow, error) {
 	if err != nil {
 		return nil, err
 	}
+	digest := r.Digest()
 	inserted, err := t.Exec(insertCall,
 		r.Tenant, r.ID, r.Operation, r.Key, r.Fingerprint, r.Principal, r.Actor, r.Agent, r.Origin, r.Parent, r.Plan, r.Session,
 		labels, r.Version, r.PackageDigest, r.PolicyVersion, r.InputHash, r.RequestHash, flag(r.Effectful), flag(r.Journalled), string(r.State), r.Attempt,
-		r.Lease, r.Node, micros(r.WakeAt), micros(r.Deadline), r.ResultHash, r.Code, r.SchemaVersion, flag(r.Cancelled), micros(r.CreatedAt), micros(r.UpdatedAt))
+		r.Lease, r.Node, micros(r.WakeAt), micros(r.Deadline), r.ResultHash, r.Code, r.SchemaVersion, flag(r.Cancelled), micros(r.CreatedAt), micros(r.UpdatedAt), digest)
+	if err == nil && inserted && r.State.Live() {
+		err = t.weigh("calls", "", digest)
+	}
 	if err != nil || inserted {
 		return nil, err
 	}
@@ -96,10 +103,22 @@ func (t *tx) InsertCall(r store.CallRow) (*store.CallRow, error) {
 
 // UpdateCall implements [store.Tx].
 func (t *tx) UpdateCall(f store.Fence, next store.CallRow) (bool, error) {
-	return t.Exec(updateCall,
+	digest := next.Digest()
+	won, err := t.Exec(updateCall,
 		next.Key, string(next.State), next.Attempt, next.Lease, next.Node, micros(next.WakeAt), micros(next.Deadline),
-		next.ResultHash, next.Code, next.SchemaVersion, micros(next.UpdatedAt),
+		next.ResultHash, next.Code, next.SchemaVersion, micros(next.UpdatedAt), digest,
 		f.Tenant, f.ID, string(f.State), f.Attempt, f.Lease)
+	if err != nil || !won {
+		return false, err
+	}
+	was := next
+	was.State, was.Attempt, was.Key, was.Node = f.State, f.Attempt, f.Key, f.Node
+	return true, t.moved("calls", f.State.Live(), was.Digest(), next.State.Live(), digest)
+}
+
+// CallToRun implements [store.Reader].
+func (r *reader) CallToRun(ctx context.Context, tenant, id string) (*store.CallRow, error) {
+	return r.Call(ctx, tenant, id)
 }
 
 // CancelCall implements [store.Tx].

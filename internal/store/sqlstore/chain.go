@@ -26,7 +26,7 @@ var insertEntries = func() (texts [len(chunks)]string) {
 // seal is the last of a transaction before its commit: it appends the entries.
 func (t *tx) seal() error {
 	t.after = t.before
-	if len(t.entries) > 0 || len(t.touched) > 0 || t.signing {
+	if len(t.entries) > 0 || len(t.touched) > 0 || len(t.delta) > 0 || t.signing {
 		if err := t.link(); err != nil || len(t.entries) > 0 {
 			return err
 		}

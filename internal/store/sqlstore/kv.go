@@ -35,6 +35,9 @@ func (t *tx) PutKV(r store.KVRow) error {
 	if r.Value == nil {
 		r.Value = []byte{}
 	}
+	if err := t.ofHost(r.KVKey); err != nil {
+		return err
+	}
 	var had string
 	if _, err := t.Row([]any{&had}, putKV, r.Tenant, r.Owner, r.Scope, r.Namespace, r.Key, r.Value, labels, micros(r.ExpiresAt), micros(r.UpdatedAt)); err != nil {
 		return err
@@ -45,13 +48,28 @@ func (t *tx) PutKV(r store.KVRow) error {
 
 // DeleteKV implements [store.Tx].
 func (t *tx) DeleteKV(k store.KVKey) (bool, error) {
+	if err := t.ofHost(k); err != nil {
+		return false, err
+	}
 	return t.Exec(`DELETE FROM kv WHERE tenant = ? AND owner = ? AND scope = ? AND namespace = ? AND key = ?`, k.Tenant, k.Owner, k.Scope, k.Namespace, k.Key)
 }
 
 // DeleteKVs implements [store.Tx].
 func (t *tx) DeleteKVs(k store.KVKey) (bool, error) {
+	if err := t.ofHost(k); err != nil {
+		return false, err
+	}
 	return t.Exec(`DELETE FROM kv WHERE tenant = ? AND owner = ? AND scope = ? AND namespace = ? AND substr(key, 1, ?) = ?`,
 		k.Tenant, k.Owner, k.Scope, k.Namespace, utf8.RuneCountInString(k.Key), k.Key)
+}
+
+// ofHost is called before a change of what is kept: what the host keeps of itself is
+// signed.
+func (t *tx) ofHost(k store.KVKey) error {
+	if !k.OfHost() {
+		return nil
+	}
+	return t.fail(t.touch("kv"))
 }
 
 func scanKV(rows *sql.Rows, r *store.KVRow) error {

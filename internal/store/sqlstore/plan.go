@@ -14,12 +14,12 @@ const (
 	stepColumns = `tenant, plan_id, n, step_id, operation, version, package_digest, input, needs, gate, why`
 )
 
-const insertPlan = `INSERT INTO plans (` + planColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+const insertPlan = `INSERT INTO plans (` + planColumns + `, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 	ON CONFLICT (tenant, key) DO NOTHING`
 
 const insertStep = `INSERT INTO steps (` + stepColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-const updatePlan = `UPDATE plans SET state = ?, node = ?, lease = ?, code = ?, message = ?, updated_at = ?
+const updatePlan = `UPDATE plans SET state = ?, node = ?, lease = ?, code = ?, message = ?, updated_at = ?, digest = ?
 	WHERE tenant = ? AND id = ? AND state = ? AND lease = ?`
 
 // A plan can go on where the newest approval that was asked for it is not open, and no
@@ -56,6 +56,9 @@ func (r *reader) Plans(ctx context.Context, f store.PlanFilter) ([]store.PlanRow
 	q.equal("tenant", f.Tenant)
 	q.state(string(f.State), string(store.PlanQueued), string(store.PlanRunning), string(store.PlanPending))
 	q.equal("node", f.Node)
+	if f.Live {
+		q.where(liveRows["plans"])
+	}
 	if !f.Ready {
 		q.page(f.Before, f.Limit)
 		return all(rows(ctx, r, q, scanPlan))
@@ -85,8 +88,12 @@ func (t *tx) InsertPlan(r store.PlanRow, steps []store.StepRow) (*store.PlanRow,
 	if err != nil {
 		return nil, err
 	}
+	digest := r.Digest()
 	inserted, err := t.Exec(insertPlan, r.Tenant, r.ID, r.Key, r.Agent, r.ProposalCall, r.Hash, r.Principal, r.RequestHash, labels, micros(r.CreatedAt),
-		string(r.State), r.Node, r.Lease, r.Code, r.Message, micros(r.UpdatedAt))
+		string(r.State), r.Node, r.Lease, r.Code, r.Message, micros(r.UpdatedAt), digest)
+	if err == nil && inserted && r.State.Live() {
+		err = t.weigh("plans", "", digest)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +123,20 @@ func (t *tx) insertStep(plan store.PlanRow, r store.StepRow) error {
 
 // UpdatePlan implements [store.Tx].
 func (t *tx) UpdatePlan(f store.PlanFence, next store.PlanRow) (bool, error) {
-	return t.Exec(updatePlan, string(next.State), next.Node, next.Lease, next.Code, next.Message, micros(next.UpdatedAt),
+	digest := next.Digest()
+	won, err := t.Exec(updatePlan, string(next.State), next.Node, next.Lease, next.Code, next.Message, micros(next.UpdatedAt), digest,
 		f.Tenant, f.ID, string(f.State), f.Lease)
+	if err != nil || !won {
+		return false, err
+	}
+	was := next
+	was.State, was.Node = f.State, f.Node
+	return true, t.moved("plans", f.State.Live(), was.Digest(), next.State.Live(), digest)
+}
+
+// PlanToRun implements [store.Reader].
+func (r *reader) PlanToRun(ctx context.Context, tenant, id string) (*store.PlanRow, error) {
+	return r.Plan(ctx, tenant, id)
 }
 
 func scanPlan(rows *sql.Rows, r *store.PlanRow) error {

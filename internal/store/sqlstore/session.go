@@ -9,9 +9,11 @@ import (
 	"github.com/mortise-dev/mortise/internal/store"
 )
 
-const sessionColumns = `tenant, id, name, kind, created_at, pillar, state, labels, artifacts, updated_at, owner`
+const sessionColumns = `tenant, id, name, kind, created_at, pillar, state, labels, artifacts, updated_at, owner, mac`
 
-const insertSession = `INSERT INTO sessions (` + sessionColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const insertSession = `INSERT INTO sessions (` + sessionColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+const setSessionMAC = `UPDATE sessions SET mac = ? WHERE tenant = ? AND id = ?`
 
 // Session implements [store.Reader].
 func (r *reader) Session(ctx context.Context, tenant, id string) (*store.SessionRow, error) {
@@ -33,13 +35,36 @@ func (r *reader) Sessions(ctx context.Context, f store.SessionFilter) ([]store.S
 	return all(rows(ctx, r, q, scanSession))
 }
 
+// Session implements [store.Reader].
+func (t *tx) Session(ctx context.Context, tenant, id string) (*store.SessionRow, error) {
+	row, err := t.reader.Session(ctx, tenant, id)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return row, t.signed(func(key *store.Key) error { return key.CheckSessions(*row) })
+}
+
+// Sessions implements [store.Reader].
+func (t *tx) Sessions(ctx context.Context, f store.SessionFilter) ([]store.SessionRow, error) {
+	rows, err := t.reader.Sessions(ctx, f)
+	if err != nil || len(rows) == 0 {
+		return rows, err
+	}
+	return rows, t.signed(func(key *store.Key) error { return key.CheckSessions(rows...) })
+}
+
 // InsertSession implements [store.Tx].
 func (t *tx) InsertSession(r store.SessionRow) error {
 	labels, err := t.array(r.Labels)
 	if err != nil {
 		return err
 	}
-	_, err = t.Exec(insertSession, r.Tenant, r.ID, r.Name, r.Kind, micros(r.CreatedAt), r.Pillar, string(r.State), labels, r.Artifacts, micros(r.UpdatedAt), r.Owner)
+	key, err := t.signer()
+	if err != nil {
+		return t.fail(err)
+	}
+	r.CreatedAt = fromMicros(micros(r.CreatedAt))
+	_, err = t.Exec(insertSession, r.Tenant, r.ID, r.Name, r.Kind, micros(r.CreatedAt), r.Pillar, string(r.State), labels, r.Artifacts, micros(r.UpdatedAt), r.Owner, key.SignSession(&r))
 	return err
 }
 
@@ -76,7 +101,7 @@ func (t *tx) DeleteSession(tenant, id string) (hashes []string, found bool, err 
 func scanSession(rows *sql.Rows, r *store.SessionRow) error {
 	var state, labels string
 	var created, updated int64
-	if err := rows.Scan(&r.Tenant, &r.ID, &r.Name, &r.Kind, &created, &r.Pillar, &state, &labels, &r.Artifacts, &updated, &r.Owner); err != nil {
+	if err := rows.Scan(&r.Tenant, &r.ID, &r.Name, &r.Kind, &created, &r.Pillar, &state, &labels, &r.Artifacts, &updated, &r.Owner, &r.MAC); err != nil {
 		return err
 	}
 	var err error

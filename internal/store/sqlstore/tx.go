@@ -20,18 +20,19 @@ var _ Tx = (*tx)(nil)
 type tx struct {
 	reader
 	writer  *writer
-	chain   int64           // to append to
-	before  Place           // where it found the chain, if that is held
-	after   Place           // where it leaves it, once it is sealed
-	entries []plugin.Entry  // to be linked at the commit
-	key     *store.Key      // if it was needed
-	begun   bool            // of a server's
-	touched map[string]bool // tables of authority that it changes
-	ordered bool            // it holds the lock for that
-	signing bool            // it signs what is not signed yet
-	last    string          // statement of a server's, which goes with the commit
-	args    []any           // for last
-	err     error           // the first statement that failed, or entry that was refused
+	chain   int64                   // to append to
+	before  Place                   // where it found the chain, if that is held
+	after   Place                   // where it leaves it, once it is sealed
+	entries []plugin.Entry          // to be linked at the commit
+	key     *store.Key              // if it was needed
+	begun   bool                    // of a server's
+	touched map[string]bool         // tables of authority that it changes
+	delta   map[string]store.Weight // what it adds to the live rows of a table
+	ordered bool                    // it holds the lock for that
+	signing bool                    // it signs what is not signed yet
+	last    string                  // statement of a server's, which goes with the commit
+	args    []any                   // for last
+	err     error                   // the first statement that failed, or entry that was refused
 }
 
 // Append implements [store.Tx].

@@ -16,12 +16,13 @@ import (
 // happens are the columns that say what merely happened, and are not signed.
 var happens = map[string][]string{
 	"agents":    {"updated_at"},
+	"kv":        {"labels", "expires_at", "updated_at"},
 	"schedules": {"created_at", "next_at", "wake_at", "last_call", "revision", "updated_at"},
 }
 
 // authorityKeys are the columns that tell the rows of a table apart.
 var authorityKeys = map[string]string{
-	"agents": "id", "approvals": "id", "assignments": "plugin", "identities": "external_id", "plugins": "version", "policies": "name", "schedules": "id",
+	"agents": "id", "approvals": "id", "assignments": "plugin", "identities": "external_id", "kv": "key", "plugins": "version", "policies": "name", "schedules": "id",
 }
 
 // authorityChanges put a row into each table and, called with another text, change it.
@@ -50,6 +51,13 @@ var authorityChanges = map[string]func(tx store.Tx, text string) error{
 	},
 	"identities": func(tx store.Tx, text string) error {
 		return tx.PutIdentity(store.IdentityRow{Tenant: "t", Provider: "slack", ExternalID: "U1", PrincipalType: "user", PrincipalID: "ada" + text, Scopes: []string{}, At: epoch})
+	},
+	"kv": func(tx store.Tx, text string) error {
+		row, err := store.RecoveryRow(store.Recovery{Since: epoch, Why: "an older copy" + text})
+		if err != nil {
+			return err
+		}
+		return tx.PutKV(row)
 	},
 	"plugins": func(tx store.Tx, text string) error {
 		return tx.PutPlugin(store.PluginRow{Name: "mail", Version: "1.0.0", PackageDigest: "sha256:p" + text, Path: "/p", Manifest: []byte(`{}`), State: store.PluginActive, RegisteredAt: epoch})
@@ -145,10 +153,7 @@ func authorityRows(t *testing.T, b *bundle) {
 		}
 		names, number := signedColumns(t, db, table)
 		for _, name := range names {
-			value := `"` + name + `" || 'x'`
-			if number[name] {
-				value = `1 - "` + name + `"`
-			}
+			value := changedValue(b, table, name, number[name])
 			edit(t, db, fmt.Sprintf(`UPDATE %s SET "%s" = %s`, table, name, value))
 			tampered(t, b, table, table+"."+name+" changed")
 			restore()
@@ -200,54 +205,74 @@ func authorityRows(t *testing.T, b *bundle) {
 	}
 }
 
-// An approval that was used is believed where the host signed that, and nowhere else.
-func authorityUsed(t *testing.T, b *bundle) {
+// changedValue is what makes a column another, in the words of a database.
+func changedValue(b *bundle, table, column string, number bool) string {
+	switch {
+	case number:
+		return `1 - "` + column + `"`
+	case table == "kv" && column == "value":
+		return "'{}'"
+	}
+	return `"` + column + `" || 'x'`
+}
+
+// An approval that is closed - used, denied, expired or void - is believed where the
+// host signed that, and nowhere else.
+func authorityClosed(t *testing.T, b *bundle) {
 	db, home := b.engine.Edit(t)
 	b.home = home
-	change := authorityChanges["approvals"]
-	write(t, b, func(tx store.Tx) error { return change(tx, "") })
-	write(t, b, func(tx store.Tx) error { return change(tx, "ada") })
-	write(t, b, func(tx store.Tx) error {
-		row, err := tx.Approval(t.Context(), "t", "asked")
-		if err != nil {
-			return err
-		}
-		row.State = store.ApprovalConsumed
-		_, err = tx.UpdateApproval(store.ApprovalApproved, *row)
-		return err
-	})
-	read := func(id string) error {
-		_, outside := store.Authorised(b, home).Approval(t.Context(), "t", id)
-		_, listed := store.Authorised(b, home).Approvals(t.Context(), store.ApprovalFilter{Tenant: "t", Limit: 10})
-		inside := b.Write(t.Context(), func(tx store.Tx) error { _, err := tx.Approval(t.Context(), "t", id); return err })
-		if (outside == nil) != (inside == nil) || (outside == nil) != (listed == nil) {
-			t.Errorf("%s: %v, %v, %v", id, outside, listed, inside)
-		}
-		return outside
-	}
-	if err := read("asked"); err != nil {
-		t.Fatal(err)
-	}
-	names, number := signedColumns(t, db, "approvals")
 	edit(t, db, "CREATE TABLE kept AS SELECT * FROM approvals")
-	for _, name := range names {
-		value := `"` + name + `" || 'x'`
-		if number[name] {
-			value = `1 - "` + name + `"`
+	for _, state := range []store.ApprovalState{store.ApprovalConsumed, store.ApprovalDenied, store.ApprovalExpired, store.ApprovalVoid} {
+		asked := newApproval()
+		write(t, b, func(tx store.Tx) error { return tx.InsertApproval(asked) })
+		from := store.ApprovalOpen
+		if state == store.ApprovalConsumed {
+			given := asked
+			given.State, given.DecidedBy = store.ApprovalApproved, "user:ada"
+			write(t, b, func(tx store.Tx) error { _, err := tx.UpdateApproval(from, given); return err })
+			from = store.ApprovalApproved
 		}
-		if name == "tenant" || name == "id" || name == "state" {
-			continue // it is then another's, or not used
+		closed := asked
+		closed.State, closed.DecidedBy, closed.Reason = state, "user:ada", "seen"
+		write(t, b, func(tx store.Tx) error { _, err := tx.UpdateApproval(from, closed); return err })
+		read := func(id string) error {
+			_, outside := store.Authorised(b, home).Approval(t.Context(), "t", id)
+			_, listed := store.Authorised(b, home).Approvals(t.Context(), store.ApprovalFilter{Tenant: "t", Limit: 10})
+			inside := b.Write(t.Context(), func(tx store.Tx) error { _, err := tx.Approval(t.Context(), "t", id); return err })
+			if (outside == nil) != (inside == nil) || (outside == nil) != (listed == nil) {
+				t.Errorf("%s: %v, %v, %v", id, outside, listed, inside)
+			}
+			return outside
 		}
-		edit(t, db, fmt.Sprintf(`UPDATE approvals SET "%s" = %s`, name, value))
-		if err := read("asked"); !errors.Is(err, store.ErrTampered) {
-			t.Errorf("%s changed: %v", name, err)
+		if err := read(asked.ID); err != nil {
+			t.Fatalf("%s: %v", state, err)
+		}
+		names, number := signedColumns(t, db, "approvals")
+		edit(t, db, "INSERT INTO kept SELECT * FROM approvals")
+		back := func() {
+			edit(t, db, "DELETE FROM approvals")
+			edit(t, db, "INSERT INTO approvals SELECT * FROM kept")
+		}
+		for _, name := range names {
+			if name == "tenant" || name == "id" { // it is then another's
+				continue
+			}
+			edit(t, db, fmt.Sprintf(`UPDATE approvals SET "%s" = %s`, name, changedValue(b, "approvals", name, number[name])))
+			if err := read(asked.ID); !errors.Is(err, store.ErrTampered) {
+				t.Errorf("%s, %s changed: %v", state, name, err)
+			}
+			back()
+		}
+		edit(t, db, `UPDATE approvals SET id = 'forged', token_hash = ''`)
+		if err := read("forged"); !errors.Is(err, store.ErrTampered) {
+			t.Errorf("%s, one that there never was: %v", state, err)
+		}
+		back()
+		if err := read(asked.ID); err != nil {
+			t.Fatalf("%s, put back: %v", state, err)
 		}
 		edit(t, db, "DELETE FROM approvals")
-		edit(t, db, "INSERT INTO approvals SELECT * FROM kept")
-	}
-	edit(t, db, `UPDATE approvals SET id = 'forged', token_hash = ''`)
-	if err := read("forged"); !errors.Is(err, store.ErrTampered) {
-		t.Errorf("one that was never given: %v", err)
+		edit(t, db, "DELETE FROM kept")
 	}
 }
 
@@ -310,7 +335,7 @@ func authorityByMany(t *testing.T, b *bundle) {
 		all.Go(func() {
 			for n := range 12 {
 				table := store.AuthorityTables[(i+n)%len(store.AuthorityTables)]
-				if table == "agents" || table == "approvals" || table == "schedules" {
+				if table == "agents" || table == "approvals" || table == "kv" || table == "schedules" {
 					table = "policies"
 				}
 				if err := st.Write(t.Context(), func(tx store.Tx) error {

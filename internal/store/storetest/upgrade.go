@@ -50,8 +50,8 @@ func upgraded(t *testing.T, b *bundle) {
 	})
 	move(t, st, &want, store.CallUnknown)
 	write(t, st, appendNote("one"))
-	// The approval came without an entry, and the rows that decide authority are signed with one.
-	if got := len(checkChains(t, st)); got != 2 {
-		t.Errorf("the chain has %d entries, want 2", got)
+	// The approval, the plan and the end of the call came without an entry, and what is signed is signed with one.
+	if got := len(checkChains(t, st)); got != 4 {
+		t.Errorf("the chain has %d entries, want 4", got)
 	}
 }

@@ -1,0 +1,150 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/kb"
+	"github.com/mortise-dev/mortise/internal/plan"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// What belongs to another is told by no answer from what there is not: the code and
+// the message are the same but for the id that was asked for.
+func TestNoAnswerTellsAnIdOfAnotherFromNone(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	write(t, home, "mortise.yaml", "policy:\n  files: [policies]\n", "policies/kept.cedar",
+		`@id("all may run it") permit (principal, action == Action::"execute", resource in Plugin::"upper");`)
+	a := open(t, home)
+	register(t, a, upper(t), false)
+	alice, eve := plugin.Principal{Type: "user", ID: "alice", Scopes: []string{"*"}}, plugin.Principal{Type: "user", ID: "eve", Scopes: []string{"*"}}
+	th := makeThings(t, a, alice, "a")
+	none := things{session: "sess_000000000000", base: "base-z", call: "00000000-0000-7000-8000-000000000000", plan: "plan-z", approval: "approval-z"}
+	for name, use := range map[string]struct {
+		do       func(ctx context.Context, k app.Kept, th things) (found bool, err error)
+		its, not string
+	}{
+		"a call": {func(ctx context.Context, k app.Kept, th things) (bool, error) {
+			r, err := k.Call(ctx, th.call, "see")
+			return r != nil, err
+		}, th.call, none.call},
+		"its end": {func(ctx context.Context, k app.Kept, th things) (bool, error) {
+			r, err := k.Control(ctx, th.call, "settle")
+			return r != nil, err
+		}, th.call, none.call},
+		"a plan": {func(ctx context.Context, k app.Kept, th things) (bool, error) {
+			r, err := k.Plan(ctx, th.plan, "see")
+			return r != nil, err
+		}, th.plan, none.plan},
+		"an answer": {func(ctx context.Context, k app.Kept, th things) (bool, error) {
+			r, err := k.Approval(ctx, th.approval, "decide")
+			return r != nil, err
+		}, th.approval, none.approval},
+		"a session": {func(ctx context.Context, k app.Kept, th things) (bool, error) {
+			_, err := k.Session(ctx, th.session)
+			return err == nil, err
+		}, th.session, none.session},
+		"a base": {func(ctx context.Context, k app.Kept, th things) (bool, error) {
+			_, err := k.Base(ctx, th.base)
+			return err == nil, err
+		}, th.base, none.base},
+		"what it is": {func(ctx context.Context, k app.Kept, th things) (bool, error) {
+			_, err := k.Documents(ctx, kb.Listing{KB: th.base, Limit: 1})
+			return err == nil, err
+		}, th.base, none.base},
+	} {
+		ctx, k := t.Context(), a.Kept(eve)
+		foundHers, hers := use.do(ctx, k, th)
+		foundNone, not := use.do(ctx, k, none)
+		if foundHers || foundNone || plugin.CodeOf(hers) != plugin.CodeNotFound {
+			t.Errorf("%s: %v, %v", name, hers, not)
+			continue
+		}
+		if not == nil { // which the command line says, in these words
+			not = map[string]*plugin.Error{"a call": app.MissingCall(use.not), "its end": app.MissingCall(use.not), "an answer": app.MissingApproval(use.not)}[name]
+		}
+		if got, want := strings.ReplaceAll(hers.Error(), use.its, "ID"), strings.ReplaceAll(not.Error(), use.not, "ID"); got != want {
+			t.Errorf("%s: of another's it is %q, and of none %q", name, got, want)
+		}
+	}
+}
+
+// A feed fills no knowledge base that its owner may not add to, however it is named.
+func TestAFeedFillsNoBaseOfAnother(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	a := thievesAt(t, home)
+	write(t, home, "mortise.yaml", allowAll)
+	alice, eve := plugin.Principal{Type: "user", ID: "alice", Scopes: []string{"*"}}, plugin.Principal{Type: "user", ID: "eve", Scopes: []string{"*"}}
+	if _, err := a.Kept(alice).CreateBase(t.Context(), kb.Base{ID: "hers"}); err != nil {
+		t.Fatal(err)
+	}
+	fills := func(by plugin.Principal, base string, byInput bool) error {
+		n := app.NewFeed{Plugin: "reader/read", Knowledge: []string{base}, Input: func(*plugin.Target) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }}
+		if byInput {
+			n.Knowledge, n.Input = nil, func(*plugin.Target) (json.RawMessage, error) {
+				return json.RawMessage(fmt.Sprintf(`{"__host":{"kb":{"knowledge_base_ids":[%q]}}}`, base)), nil
+			}
+		}
+		_, err := a.Feeds(by).Create(t.Context(), n)
+		return err
+	}
+	for _, byInput := range []bool{false, true} {
+		if err := fills(alice, "hers", byInput); err != nil && byInput == false {
+			t.Errorf("her own: %v", err)
+		}
+		hers, none := fills(eve, "hers", byInput), fills(eve, "nones", byInput)
+		if byInput && hers == nil { // where the member is not the host's it decides nothing
+			rows, err := a.Store.Schedules(t.Context(), store.ScheduleFilter{Tenant: "local"})
+			if err != nil || slices.ContainsFunc(rows, func(r store.ScheduleRow) bool { return r.OwnerID == "eve" && strings.Contains(r.Overlay, "hers") }) {
+				t.Errorf("eve's feeds: %+v, %v", rows, err)
+			}
+			continue
+		}
+		if plugin.CodeOf(hers) != plugin.CodeNotFound || plugin.CodeOf(none) != plugin.CodeNotFound ||
+			strings.ReplaceAll(hers.Error(), "hers", "ID") != strings.ReplaceAll(none.Error(), "nones", "ID") {
+			t.Errorf("by input %t: another's: %v; none: %v", byInput, hers, none)
+		}
+	}
+}
+
+// The key of a plan of another tells nothing of that plan.
+func TestAKeyOfAnotherNamesNoPlan(t *testing.T) {
+	t.Parallel()
+	a := thievesAt(t, t.TempDir())
+	submit := func(by plugin.Principal, input string) (*plan.View, error) {
+		return a.Plans.Submit(t.Context(), plan.Submission{Tenant: "local", Principal: by, Agent: "planner", Origin: plugin.OriginCLI, Key: "shared",
+			Input: json.RawMessage(fmt.Sprintf(`{"intent":{"type":"Gate.Meet","payload":{"operation":"reader/read","input":{"n":%q}}}}`, input))})
+	}
+	its, err := submit(ann, "a")
+	if err != nil || its.ID == "" {
+		t.Fatalf("%+v, %v", its, err)
+	}
+	for name, by := range map[string]plugin.Principal{
+		"another":                {Type: "user", ID: "bob", Scopes: []string{"*"}},
+		"another of its name":    {Type: "service", ID: ann.ID, Scopes: []string{"*"}},
+		"another, another input": {Type: "user", ID: "eve", Scopes: []string{"*"}},
+	} {
+		input := "a"
+		if strings.HasSuffix(name, "input") {
+			input = "b"
+		}
+		v, err := submit(by, input)
+		if v != nil || plugin.CodeOf(err) != plugin.CodeKeyConflict || strings.Contains(err.Error(), its.ID) {
+			t.Errorf("%s: %+v, %v", name, v, err)
+		}
+	}
+	if v, err := submit(ann, "a"); err != nil || v.ID != its.ID {
+		t.Errorf("her own: %+v, %v", v, err)
+	}
+	if _, err := submit(ann, "b"); plugin.CodeOf(err) != plugin.CodeKeyConflict || !strings.Contains(err.Error(), its.ID) {
+		t.Errorf("her own with another input: %v", err)
+	}
+}

@@ -1,0 +1,376 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Authorised returns a store whose rows that decide authority are held against the
+// ledger each time they are read. dir has the key.
+func Authorised(st Store, dir string) Store { return &authorised{st, dir} }
+
+type authorised struct {
+	Store
+	dir string
+}
+
+// Held says what a store with a lease says of it.
+func (s *authorised) Held() error {
+	if st, leased := s.Store.(interface{ Held() error }); leased {
+		return st.Held()
+	}
+	return nil
+}
+
+// Snapshot implements [Store].
+func (s *authorised) Snapshot(ctx context.Context, fn func(Reader) error) error {
+	return s.Store.Snapshot(ctx, func(r Reader) error { return fn(&authorisedReader{r, s.dir}) })
+}
+
+// checked reads rows of tables in one snapshot with the check of those.
+func checked[T any](ctx context.Context, s *authorised, read func(Reader) (T, error)) (got T, err error) {
+	err = s.Snapshot(ctx, func(r Reader) (err error) { got, err = read(r); return err })
+	return got, err
+}
+
+// Policies implements [Reader].
+func (s *authorised) Policies(ctx context.Context, tenant string) ([]PolicyRow, error) {
+	return checked(ctx, s, func(r Reader) ([]PolicyRow, error) { return r.Policies(ctx, tenant) })
+}
+
+// Plugin implements [Reader].
+func (s *authorised) Plugin(ctx context.Context, name, version string) (*PluginRow, error) {
+	return checked(ctx, s, func(r Reader) (*PluginRow, error) { return r.Plugin(ctx, name, version) })
+}
+
+// Plugins implements [Reader].
+func (s *authorised) Plugins(ctx context.Context) ([]PluginRow, error) {
+	return checked(ctx, s, func(r Reader) ([]PluginRow, error) { return r.Plugins(ctx) })
+}
+
+// Identity implements [Reader].
+func (s *authorised) Identity(ctx context.Context, tenant, provider, externalID string) (*IdentityRow, error) {
+	return checked(ctx, s, func(r Reader) (*IdentityRow, error) { return r.Identity(ctx, tenant, provider, externalID) })
+}
+
+// Identities implements [Reader].
+func (s *authorised) Identities(ctx context.Context, tenant string) ([]IdentityRow, error) {
+	return checked(ctx, s, func(r Reader) ([]IdentityRow, error) { return r.Identities(ctx, tenant) })
+}
+
+// IdentitiesOf implements [Reader].
+func (s *authorised) IdentitiesOf(ctx context.Context, tenant, principalType, principalID string) ([]IdentityRow, error) {
+	return checked(ctx, s, func(r Reader) ([]IdentityRow, error) { return r.IdentitiesOf(ctx, tenant, principalType, principalID) })
+}
+
+// Agent implements [Reader].
+func (s *authorised) Agent(ctx context.Context, tenant, id string) (*AgentRow, error) {
+	return checked(ctx, s, func(r Reader) (*AgentRow, error) { return r.Agent(ctx, tenant, id) })
+}
+
+// Agents implements [Reader].
+func (s *authorised) Agents(ctx context.Context, tenant string) ([]AgentRow, error) {
+	return checked(ctx, s, func(r Reader) ([]AgentRow, error) { return r.Agents(ctx, tenant) })
+}
+
+// Assignments implements [Reader].
+func (s *authorised) Assignments(ctx context.Context, tenant string) ([]AssignmentRow, error) {
+	return checked(ctx, s, func(r Reader) ([]AssignmentRow, error) { return r.Assignments(ctx, tenant) })
+}
+
+// Schedule implements [Reader].
+func (s *authorised) Schedule(ctx context.Context, tenant, id string) (*ScheduleRow, error) {
+	return checked(ctx, s, func(r Reader) (*ScheduleRow, error) { return r.Schedule(ctx, tenant, id) })
+}
+
+// Approvals implements [Reader].
+func (s *authorised) Approvals(ctx context.Context, f ApprovalFilter) ([]ApprovalRow, error) {
+	return checked(ctx, s, func(r Reader) ([]ApprovalRow, error) { return r.Approvals(ctx, f) })
+}
+
+// Approval implements [Reader].
+func (s *authorised) Approval(ctx context.Context, tenant, id string) (*ApprovalRow, error) {
+	return checked(ctx, s, func(r Reader) (*ApprovalRow, error) { return r.Approval(ctx, tenant, id) })
+}
+
+// ApprovalByToken implements [Reader].
+func (s *authorised) ApprovalByToken(ctx context.Context, tenant, tokenHash string) (*ApprovalRow, error) {
+	return checked(ctx, s, func(r Reader) (*ApprovalRow, error) { return r.ApprovalByToken(ctx, tenant, tokenHash) })
+}
+
+// CallToRun implements [Reader].
+func (s *authorised) CallToRun(ctx context.Context, tenant, id string) (*CallRow, error) {
+	return checked(ctx, s, func(r Reader) (*CallRow, error) { return r.CallToRun(ctx, tenant, id) })
+}
+
+// PlanToRun implements [Reader].
+func (s *authorised) PlanToRun(ctx context.Context, tenant, id string) (*PlanRow, error) {
+	return checked(ctx, s, func(r Reader) (*PlanRow, error) { return r.PlanToRun(ctx, tenant, id) })
+}
+
+// Session implements [Reader].
+func (s *authorised) Session(ctx context.Context, tenant, id string) (*SessionRow, error) {
+	row, err := s.Store.Session(ctx, tenant, id)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return row, s.alone().sessions(ctx, *row)
+}
+
+// Sessions implements [Reader].
+func (s *authorised) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
+	rows, err := s.Store.Sessions(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return rows, s.alone().sessions(ctx, rows...)
+}
+
+// Artifact implements [Reader].
+func (s *authorised) Artifact(ctx context.Context, tenant, session, id string) (*ArtifactRow, error) {
+	row, err := s.Store.Artifact(ctx, tenant, session, id)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return row, s.alone().artifacts(ctx, *row)
+}
+
+// Artifacts implements [Reader].
+func (s *authorised) Artifacts(ctx context.Context, tenant, session string) ([]ArtifactRow, error) {
+	rows, err := s.Store.Artifacts(ctx, tenant, session)
+	if err != nil {
+		return nil, err
+	}
+	return rows, s.alone().artifacts(ctx, rows...)
+}
+
+// alone checks rows that bear a signature of their own, for which no moment is needed.
+func (s *authorised) alone() *authorisedReader { return &authorisedReader{s.Store, s.dir} }
+
+// An authorisedReader is of one moment: it checks a table before it reads of it.
+type authorisedReader struct {
+	Reader
+	dir string
+}
+
+func (r *authorisedReader) check(ctx context.Context, table string) error {
+	key, err := r.key(ctx)
+	if err != nil {
+		return err
+	}
+	return CheckAuthority(ctx, r.Reader, key, table)
+}
+
+// key returns the ledger's key, nil where there is no ledger yet, and so no rows.
+func (r *authorisedReader) key(ctx context.Context) (*Key, error) {
+	key, err := ReadKey(r.dir)
+	if err == nil {
+		return key, nil
+	}
+	heads, headsErr := r.Chains(ctx)
+	if headsErr == nil && len(heads) > 0 {
+		headsErr = fmt.Errorf("what decides authority cannot be held against the ledger: %w", err)
+	}
+	return nil, headsErr
+}
+
+// closed checks approvals that take no answer any more.
+func (r *authorisedReader) closed(ctx context.Context, rows ...ApprovalRow) error {
+	if !slices.ContainsFunc(rows, func(row ApprovalRow) bool { return row.State.Closed() }) {
+		return nil
+	}
+	return r.signed(ctx, func(key *Key) error { return key.CheckClosed(rows...) })
+}
+
+func (r *authorisedReader) sessions(ctx context.Context, rows ...SessionRow) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	return r.signed(ctx, func(key *Key) error { return key.CheckSessions(rows...) })
+}
+
+func (r *authorisedReader) artifacts(ctx context.Context, rows ...ArtifactRow) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	return r.signed(ctx, func(key *Key) error { return key.CheckArtifacts(rows...) })
+}
+
+// signed checks rows that bear signatures, which those of an earlier release do not.
+func (r *authorisedReader) signed(ctx context.Context, check func(*Key) error) error {
+	key, err := r.key(ctx)
+	if err != nil || key == nil {
+		return err
+	}
+	wrong := check(key)
+	if wrong == nil {
+		return nil
+	}
+	if none, err := Unsigned(ctx, r.Reader); err != nil || none {
+		return err
+	}
+	return wrong
+}
+
+// read is a read of a table that was checked.
+func read[T any](ctx context.Context, r *authorisedReader, table string, get func() (T, error)) (got T, err error) {
+	if err := r.check(ctx, table); err != nil {
+		return got, err
+	}
+	return get()
+}
+
+// Policies implements [Reader].
+func (r *authorisedReader) Policies(ctx context.Context, tenant string) ([]PolicyRow, error) {
+	return read(ctx, r, "policies", func() ([]PolicyRow, error) { return r.Reader.Policies(ctx, tenant) })
+}
+
+// Plugin implements [Reader].
+func (r *authorisedReader) Plugin(ctx context.Context, name, version string) (*PluginRow, error) {
+	return read(ctx, r, "plugins", func() (*PluginRow, error) { return r.Reader.Plugin(ctx, name, version) })
+}
+
+// Plugins implements [Reader].
+func (r *authorisedReader) Plugins(ctx context.Context) ([]PluginRow, error) {
+	return read(ctx, r, "plugins", func() ([]PluginRow, error) { return r.Reader.Plugins(ctx) })
+}
+
+// Identity implements [Reader].
+func (r *authorisedReader) Identity(ctx context.Context, tenant, provider, externalID string) (*IdentityRow, error) {
+	return read(ctx, r, "identities", func() (*IdentityRow, error) { return r.Reader.Identity(ctx, tenant, provider, externalID) })
+}
+
+// Identities implements [Reader].
+func (r *authorisedReader) Identities(ctx context.Context, tenant string) ([]IdentityRow, error) {
+	return read(ctx, r, "identities", func() ([]IdentityRow, error) { return r.Reader.Identities(ctx, tenant) })
+}
+
+// IdentitiesOf implements [Reader].
+func (r *authorisedReader) IdentitiesOf(ctx context.Context, tenant, principalType, principalID string) ([]IdentityRow, error) {
+	return read(ctx, r, "identities", func() ([]IdentityRow, error) {
+		return r.Reader.IdentitiesOf(ctx, tenant, principalType, principalID)
+	})
+}
+
+// Agent implements [Reader].
+func (r *authorisedReader) Agent(ctx context.Context, tenant, id string) (*AgentRow, error) {
+	return read(ctx, r, "agents", func() (*AgentRow, error) { return r.Reader.Agent(ctx, tenant, id) })
+}
+
+// Agents implements [Reader].
+func (r *authorisedReader) Agents(ctx context.Context, tenant string) ([]AgentRow, error) {
+	return read(ctx, r, "agents", func() ([]AgentRow, error) { return r.Reader.Agents(ctx, tenant) })
+}
+
+// Assignments implements [Reader].
+func (r *authorisedReader) Assignments(ctx context.Context, tenant string) ([]AssignmentRow, error) {
+	return read(ctx, r, "assignments", func() ([]AssignmentRow, error) { return r.Reader.Assignments(ctx, tenant) })
+}
+
+// Schedule implements [Reader].
+func (r *authorisedReader) Schedule(ctx context.Context, tenant, id string) (*ScheduleRow, error) {
+	return read(ctx, r, "schedules", func() (*ScheduleRow, error) { return r.Reader.Schedule(ctx, tenant, id) })
+}
+
+// Approval implements [Reader].
+func (r *authorisedReader) Approval(ctx context.Context, tenant, id string) (*ApprovalRow, error) {
+	return read(ctx, r, "approvals", func() (*ApprovalRow, error) {
+		row, err := r.Reader.Approval(ctx, tenant, id)
+		if err != nil || row == nil {
+			return nil, err
+		}
+		return row, r.closed(ctx, *row)
+	})
+}
+
+// ApprovalByToken implements [Reader].
+func (r *authorisedReader) ApprovalByToken(ctx context.Context, tenant, tokenHash string) (*ApprovalRow, error) {
+	return read(ctx, r, "approvals", func() (*ApprovalRow, error) {
+		row, err := r.Reader.ApprovalByToken(ctx, tenant, tokenHash)
+		if err != nil || row == nil {
+			return nil, err
+		}
+		return row, r.closed(ctx, *row)
+	})
+}
+
+// Approvals implements [Reader].
+func (r *authorisedReader) Approvals(ctx context.Context, f ApprovalFilter) ([]ApprovalRow, error) {
+	return read(ctx, r, "approvals", func() ([]ApprovalRow, error) {
+		rows, err := r.Reader.Approvals(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		return rows, r.closed(ctx, rows...)
+	})
+}
+
+// CallToRun implements [Reader]. Where the host is in recovery is held against the
+// ledger too: then what has effects does not go on.
+func (r *authorisedReader) CallToRun(ctx context.Context, tenant, id string) (*CallRow, error) {
+	key, err := r.key(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckAuthority(ctx, r.Reader, key, "kv"); err != nil {
+		return nil, err
+	}
+	row, err := r.Reader.CallToRun(ctx, tenant, id)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return row, checkCall(ctx, r.Reader, key, row)
+}
+
+// PlanToRun implements [Reader].
+func (r *authorisedReader) PlanToRun(ctx context.Context, tenant, id string) (*PlanRow, error) {
+	key, err := r.key(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckAuthority(ctx, r.Reader, key, "kv"); err != nil {
+		return nil, err
+	}
+	row, err := r.Reader.PlanToRun(ctx, tenant, id)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return row, checkPlan(ctx, r.Reader, key, row)
+}
+
+// Session implements [Reader].
+func (r *authorisedReader) Session(ctx context.Context, tenant, id string) (*SessionRow, error) {
+	row, err := r.Reader.Session(ctx, tenant, id)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return row, r.sessions(ctx, *row)
+}
+
+// Sessions implements [Reader].
+func (r *authorisedReader) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
+	rows, err := r.Reader.Sessions(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return rows, r.sessions(ctx, rows...)
+}
+
+// Artifact implements [Reader].
+func (r *authorisedReader) Artifact(ctx context.Context, tenant, session, id string) (*ArtifactRow, error) {
+	row, err := r.Reader.Artifact(ctx, tenant, session, id)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return row, r.artifacts(ctx, *row)
+}
+
+// Artifacts implements [Reader].
+func (r *authorisedReader) Artifacts(ctx context.Context, tenant, session string) ([]ArtifactRow, error) {
+	rows, err := r.Reader.Artifacts(ctx, tenant, session)
+	if err != nil {
+		return nil, err
+	}
+	return rows, r.artifacts(ctx, rows...)
+}

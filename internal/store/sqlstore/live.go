@@ -1,0 +1,174 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"iter"
+
+	"github.com/mortise-dev/mortise/internal/store"
+)
+
+// liveRows say which rows of [store.LiveTables] have not ended, in the words of
+// their index.
+var liveRows = map[string]string{
+	"calls": "state NOT IN ('succeeded', 'failed')",
+	"plans": "state NOT IN ('succeeded', 'failed', 'cancelled')",
+}
+
+// LiveDigests implements [store.Reader].
+func (r *reader) LiveDigests(ctx context.Context, table string) iter.Seq2[string, error] {
+	where, known := liveRows[table]
+	if !known {
+		return func(yield func(string, error) bool) {
+			yield("", fmt.Errorf("the live rows of %s are not signed", table))
+		}
+	}
+	q := selectFrom("digest", table)
+	q.where(where)
+	return rows(ctx, r, q, func(rows *sql.Rows, digest *string) error { return rows.Scan(digest) })
+}
+
+// moved notes that a row whose digest was one is now another, if it is still live.
+func (t *tx) moved(table string, wasLive bool, was string, isLive bool, is string) error {
+	if !wasLive {
+		was = ""
+	}
+	if !isLive {
+		is = ""
+	}
+	return t.weigh(table, was, is)
+}
+
+// weigh notes that the transaction takes one row away and adds another; "" is none.
+func (t *tx) weigh(table, was, is string) error {
+	if was == is {
+		return nil
+	}
+	key, err := t.signer()
+	if err != nil {
+		return t.fail(err)
+	}
+	if t.delta == nil {
+		t.delta = map[string]store.Weight{}
+	}
+	delta := t.delta[table]
+	if was != "" {
+		delta = delta.Minus(key.Weigh(table, was))
+	}
+	if is != "" {
+		delta = delta.Plus(key.Weigh(table, is))
+	}
+	t.delta[table] = delta
+	return nil
+}
+
+// live gives next the part of this chain: what own has, and what the transaction adds.
+func (t *tx) live(next, own *store.Authority) error {
+	key, err := t.signer()
+	if err != nil {
+		return err
+	}
+	for _, table := range store.LiveTables {
+		part, known, err := own.LiveOf(key, table)
+		if err != nil {
+			return err
+		}
+		if delta, changed := t.delta[table]; changed || !known {
+			next.SetLive(key, table, part.Plus(delta))
+		} else {
+			next.KeepLive(own, table)
+		}
+	}
+	return nil
+}
+
+// signEarlier signs what an earlier release left, as it is: the rows that have not
+// ended, which become this chain's part, and those that bear a signature each.
+// Approvals that were used bore one before, where checked.
+func (t *tx) signEarlier(next *store.Authority, checked bool) error {
+	key, err := t.signer()
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	calls, err := t.reader.Calls(ctx, store.CallFilter{Live: true})
+	if err != nil {
+		return err
+	}
+	var sum store.Weight
+	for i := range calls {
+		digest := calls[i].Digest()
+		sum = sum.Plus(key.Weigh("calls", digest))
+		if _, err := t.Exec(`UPDATE calls SET digest = ? WHERE tenant = ? AND id = ?`, digest, calls[i].Tenant, calls[i].ID); err != nil {
+			return err
+		}
+	}
+	next.SetLive(key, "calls", sum)
+	plans, err := t.reader.Plans(ctx, store.PlanFilter{Live: true})
+	if err != nil {
+		return err
+	}
+	sum = store.Weight{}
+	for i := range plans {
+		digest := plans[i].Digest()
+		sum = sum.Plus(key.Weigh("plans", digest))
+		if _, err := t.Exec(`UPDATE plans SET digest = ? WHERE tenant = ? AND id = ?`, digest, plans[i].Tenant, plans[i].ID); err != nil {
+			return err
+		}
+	}
+	next.SetLive(key, "plans", sum)
+	if err := t.signApprovals(key, checked); err != nil {
+		return err
+	}
+	return t.signKept(key)
+}
+
+func (t *tx) signApprovals(key *store.Key, checked bool) error {
+	rows, err := t.reader.Approvals(context.Background(), store.ApprovalFilter{})
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if !row.State.Closed() {
+			continue
+		}
+		if checked && row.State == store.ApprovalConsumed {
+			if err := key.CheckClosed(row); err != nil {
+				return err
+			}
+			continue
+		}
+		// Not by Exec: those that the head signs are not touched.
+		if _, err := t.writer.exec(`UPDATE approvals SET mac = ? WHERE tenant = ? AND id = ?`, key.SignClosed(row), row.Tenant, row.ID); err != nil {
+			return t.fail(err)
+		}
+	}
+	return nil
+}
+
+// signKept signs sessions and artifacts.
+func (t *tx) signKept(key *store.Key) error {
+	ctx := context.Background()
+	sessions, err := t.reader.Sessions(ctx, store.SessionFilter{})
+	if err != nil {
+		return err
+	}
+	for i := range sessions {
+		s := &sessions[i]
+		if _, err := t.Exec(setSessionMAC, key.SignSession(s), s.Tenant, s.ID); err != nil {
+			return err
+		}
+		artifacts, err := t.reader.Artifacts(ctx, s.Tenant, s.ID)
+		if err != nil {
+			return err
+		}
+		for j := range artifacts {
+			a := &artifacts[j]
+			if _, err := t.Exec(`UPDATE artifacts SET mac = ? WHERE tenant = ? AND session_id = ? AND id = ?`, key.SignArtifact(a), a.Tenant, a.SessionID, a.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
