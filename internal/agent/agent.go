@@ -88,6 +88,9 @@ type Tool struct {
 	Operation   string // plugin/operation
 	Description string
 	Schema      json.RawMessage
+
+	// Input makes of what the model wrote the input of the call; nil leaves it.
+	Input func(json.RawMessage) (json.RawMessage, error)
 }
 
 // Options are what agents are made from.

@@ -86,11 +86,16 @@ func (t *turn) use(ctx context.Context, u *Use, cut bool) (err error) {
 	u.CallID = uuid.Must(uuid.NewV7()).String()
 	call := t.call
 	call.ID, call.Operation, call.Input = u.CallID, u.Operation, u.Input
+	if meant := t.tools[at].Input; meant != nil {
+		if input, err := meant(u.Input); err == nil { // else the schema says what is wrong
+			call.Input = input
+		}
+	}
 	if t.audience.Using != nil {
 		t.audience.Using(*u)
 	}
 	started := t.agents.Now()
-	inner, args := withArgs(ctx, u.Input)
+	inner, args := withArgs(ctx, call.Input)
 	res, failed := t.agents.Kernel.Call(inner, call)
 	if failed == nil && res.Status == plugin.PendingApproval {
 		u.Approval = res.Approval.ID

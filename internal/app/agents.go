@@ -16,6 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/router"
 	"github.com/mortise-dev/mortise/internal/secret"
 	"github.com/mortise-dev/mortise/internal/session"
+	"github.com/mortise-dev/mortise/internal/shu"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -109,6 +110,12 @@ func (e equipment) Offer(ctx context.Context, ask agent.Ask) ([]agent.Tool, erro
 		taken[info.Name] = true
 		m := info.Plugin()
 		for _, op := range e.visible(m, &ask) {
+			if m.Dialect == dialect.Shu && !op.AutoInvoke {
+				if ask.Left != nil {
+					ask.Left(agent.LeftOut{Operation: m.Name + "/" + op.Name, Why: "its manifest does not list it in chat_callable_ops"})
+				}
+				continue
+			}
 			if op.Kind == plugin.Tool || op.Kind == plugin.Operator {
 				candidates = append(candidates, router.Candidate{Manifest: m, Operation: op})
 			}
@@ -183,7 +190,11 @@ func toolOf(m *plugin.Manifest, op *plugin.Operation) agent.Tool {
 	if len(schema) == 0 {
 		schema = json.RawMessage(`{"type":"object"}`)
 	}
-	return agent.Tool{Name: name[:min(len(name), 64)], Operation: m.Name + "/" + op.Name, Description: description, Schema: schema}
+	tool := agent.Tool{Name: name[:min(len(name), 64)], Operation: m.Name + "/" + op.Name, Description: description, Schema: schema}
+	if m.Dialect == dialect.Shu {
+		tool.Input = func(written json.RawMessage) (json.RawMessage, error) { return shu.FromChat(op, written) }
+	}
+	return tool
 }
 
 // distinct gives tools with one name a number each.

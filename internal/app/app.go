@@ -314,6 +314,9 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		log.Info("a service was used", "call_id", u.Call.ID, "plugin", u.Target.Manifest.Name, "method", u.Method, "request", u.Request, "mapped", u.Mapped, "effect", u.Effect,
 			"outcome", u.Outcome, "attempts", u.Attempts, "sent", u.Sent, "received", u.Received, "took", u.Took)
 	}
+	broker.Uncached = func(err error) {
+		log.Warn("what plugins cache is not what the last host had, or not there for the next", "cause", err.Error())
+	}
 	a.opened("connections of plugins", broker.Close)
 	a.Approvals = &approval.Desk{Store: st, May: a.MayApprove, Wake: a.wake, Ended: a.unapproved, TrustAs: a.Config.Approvals.TrustAs}
 	people := newNotifier(a.Config.Approvals.Notify, a.Home, st, log)

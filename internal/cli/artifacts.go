@@ -105,6 +105,9 @@ func (c *command) addArtifacts(ctx context.Context, host *app.App, in string, pa
 }
 
 func (c *command) addArtifact(ctx context.Context, host *app.App, in, path string, a session.Add) (session.Artifact, error) {
+	if path != "-" && isDirectory(path) {
+		return c.addDirectory(ctx, host, in, path, a)
+	}
 	if path != "-" {
 		return c.addFile(path, a, func(a session.Add) (session.Artifact, error) {
 			return host.Kept(host.Principal).AddFile(ctx, in, path, a)

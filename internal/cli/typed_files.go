@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -141,18 +142,15 @@ func opened(value any) any {
 }
 
 // takeFile registers a file that is typed and returns where the plugin sees it.
-// Any other text stays what it is, for the plugin to make something of: a
-// directory, and the name alone of a file that the session has already.
+// Any other text stays what it is, for the plugin to make something of: the name
+// alone of a file that the session has already. A directory is one of the files
+// in it, as they are now.
 func (c *command) takeFile(ctx context.Context, a *app.App, s session.Session, member, path string) (string, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return path, nil
-	case info.IsDir():
-		c.say("--%s %s is a directory, and a plugin sees the files of its session alone: '%s' adds those in it", member, path,
-			fmt.Sprintf("mortise artifacts add %s/* --session %s", quoted(filepath.Clean(path)), s.ID))
-		return path, nil
-	case !info.Mode().IsRegular():
+	case !info.IsDir() && !info.Mode().IsRegular():
 		return path, nil
 	}
 	if !strings.ContainsRune(path, filepath.Separator) {
@@ -164,9 +162,17 @@ func (c *command) takeFile(ctx context.Context, a *app.App, s session.Session, m
 	if own, err := hostsOwn(path, a.Home); err != nil || own {
 		return path, err // an artifact, as an earlier answer named it, or the host's own, which no plugin sees
 	}
-	added, err := c.addFile(path, session.Add{}, func(add session.Add) (session.Artifact, error) {
-		return a.Kept(a.Principal).AddFile(ctx, s.ID, path, add)
-	})
+	var added session.Artifact
+	if info.IsDir() {
+		if added, err = c.addDirectory(ctx, a, s.ID, path, session.Add{}); errors.Is(err, errLarge) {
+			c.say("--%s %s is a directory that is not handed on: %v", member, path, err)
+			return path, nil
+		}
+	} else {
+		added, err = c.addFile(path, session.Add{}, func(add session.Add) (session.Artifact, error) {
+			return a.Kept(a.Principal).AddFile(ctx, s.ID, path, add)
+		})
+	}
 	if err != nil {
 		return "", fmt.Errorf("--%s: %w", member, err)
 	}

@@ -85,9 +85,18 @@ type Refusal struct {
 	Reason  string // as skips are named: unsupported_format, too_large, empty_extraction, other
 	Code    plugin.Code
 	Message string
+
+	// Passing: the same file may give text once something is installed here.
+	Passing bool
 }
 
 func (r *Refusal) Error() string { return r.Message }
+
+// Final reports whether the same file is refused whenever it comes: it is the
+// file that cannot be read, and not this host that could not read it.
+func (r *Refusal) Final() bool {
+	return !r.Passing && (r.Code == plugin.CodeInvalidInput || r.Code == plugin.CodeInputTooLarge)
+}
 
 // The reasons, as the Shu contract spells them.
 const (
@@ -174,22 +183,24 @@ func (x *Extractor) Extract(ctx context.Context, f File, mode Mode) (Text, error
 	case len(t.Text) > MaxText:
 		return Text{}, refuse(TooLarge, "the text of the file has %d bytes; at most %d are kept", len(t.Text), MaxText)
 	case strings.TrimSpace(t.Text) == "":
-		return Text{}, refuse(Empty, "no text came of the file, a %s%s", kind, x.hint(kind, mode))
+		hint, passing := x.hint(kind, mode)
+		return Text{}, &Refusal{Reason: Empty, Code: plugin.CodeInvalidInput, Message: "no text came of the file, a " + kind + hint, Passing: passing}
 	}
 	return t, nil
 }
 
-// hint says what might give text all the same.
-func (x *Extractor) hint(kind string, mode Mode) string {
+// hint says what might give text all the same, and whether that is something to
+// be installed here.
+func (x *Extractor) hint(kind string, mode Mode) (hint string, passing bool) {
 	switch {
 	case kind != kindPDF && kind != kindImage:
-		return ""
+		return "", false
 	case mode == Never:
-		return "; the OCR mode is never"
+		return "; the OCR mode is never", false
 	case x.ocr.missing() != nil:
-		return "; its pages may be pictures, and tesseract is not installed"
+		return "; its pages may be pictures, and tesseract is not installed", true
 	}
-	return ""
+	return "", false
 }
 
 // read returns the text of a file of a known kind.

@@ -43,7 +43,8 @@ type Source struct {
 	Attributes map[string]any
 	Labels     []string // what it is tainted with
 
-	// ByHash: a file is the same as before by its attribute source_hash alone.
+	// ByHash: a file is the same as before by its attribute source_hash alone,
+	// and what cannot be read is not read again until it changes (Shu).
 	ByHash bool
 
 	By By
@@ -76,7 +77,7 @@ type Ingested struct {
 	Extraction Extraction `json:"extraction"`
 	Created    bool       `json:"created"` // there was no document of the source before
 	Skipped    bool       `json:"skipped,omitempty"`
-	SkipReason string     `json:"skip_reason,omitempty"` // hash_match, or why no text came
+	SkipReason string     `json:"skip_reason,omitempty"` // hash_match, hash_match_error_state, or why no text came
 
 	// Unembedded: the model of embeddings could not be asked, and is later.
 	Unembedded bool `json:"embedding_pending,omitempty"`
@@ -100,6 +101,7 @@ type Prepared struct {
 	chunks  []store.ChunkRow
 	same    bool // as what is there; only what is known about it may differ
 	changed bool
+	failed  *store.KVRow // what is kept of a source that cannot be read
 	result  Ingested
 }
 
@@ -120,7 +122,7 @@ func (b *Bases) Ingest(ctx context.Context, tenant string, s Source) (Ingested, 
 		return p.result, nil
 	}
 	err = b.opts.Store.Write(ctx, func(tx store.Tx) error {
-		if err := p.Put(tx); err != nil || s.By.Plugin != "" { // the call's journal has it
+		if err := p.Put(tx); err != nil || s.By.Plugin != "" || p.failed != nil { // the call's journal has it
 			return err
 		}
 		return b.note(tx, tenant, plugin.EntryKBIngested, s.KB, s.By.Principal,
@@ -145,6 +147,9 @@ func (b *Bases) Prepare(ctx context.Context, tenant string, s Source) (*Prepared
 	base, err := b.row(ctx, tenant, s.KB)
 	if err != nil {
 		return nil, err
+	}
+	if p, err := b.gaveUp(ctx, row, &s); p != nil || err != nil {
+		return p, err
 	}
 	row.Labels = plugin.Labels(row.Labels, base.Labels)
 	if prior != nil {
@@ -248,10 +253,7 @@ func (b *Bases) prepare(ctx context.Context, row *store.DocumentRow, s *Source) 
 	text, extraction, err := b.read(ctx, s)
 	var refused *extract.Refusal
 	if errors.As(err, &refused) {
-		details := map[string]any{"code": string(refused.Code), "message": refused.Message}
-		return &Prepared{same: true, result: Ingested{
-			ObjectID: row.ObjectID, Extraction: Extraction{Method: "none", Details: details}, Skipped: true, SkipReason: refused.Reason,
-		}}, nil
+		return b.refused(row, s, refused)
 	}
 	if err != nil {
 		return nil, err
@@ -324,13 +326,15 @@ func (b *Bases) read(ctx context.Context, s *Source) (extract.Text, Extraction, 
 }
 
 // Idle reports whether there is nothing to write.
-func (p *Prepared) Idle() bool { return p.same && !p.changed }
+func (p *Prepared) Idle() bool { return p.same && !p.changed && p.failed == nil }
 
 // Put writes what was prepared, in a transaction. It may be run again.
 func (p *Prepared) Put(tx store.Tx) error {
 	switch {
 	case p.Idle():
 		return nil
+	case p.failed != nil:
+		return tx.PutKV(*p.failed)
 	case p.same:
 		_, err := tx.UpdateDocument(p.row)
 		return err

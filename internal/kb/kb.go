@@ -197,6 +197,9 @@ func (b *Bases) Delete(ctx context.Context, tenant, id, by string) error {
 			if gone, err = tx.DeleteKB(tenant, id); err != nil || !gone { // not while there are more documents
 				return err
 			}
+			if _, err := tx.DeleteKVs(failedKey(tenant, id, "")); err != nil {
+				return err
+			}
 			return b.note(tx, tenant, plugin.EntryKBDeleted, id, by, map[string]any{"kb": id, "documents": base.Documents})
 		})
 		if err != nil || gone || len(documents) == 0 {

@@ -43,8 +43,11 @@ func (r *request) settle(ctx context.Context, res *plugin.Result, failure *plugi
 	case store.CallFailed:
 		o.Result = nil
 		if r.journal != nil && r.journal.Done() > 0 {
-			failure.Message += ledger.Happened(r.journal.Done())
-			rec.Error = &plugin.ErrorRecord{Code: failure.Code, PluginCode: failure.PluginCode, Message: failure.Message}
+			said := failure.Message + ledger.Happened(r.journal.Done())
+			rec.Error = &plugin.ErrorRecord{Code: failure.Code, PluginCode: failure.PluginCode, Message: said}
+			if failure.Code != plugin.CodePluginError && failure.PluginCode == "" { // what a plugin says is passed on as it is
+				failure.Message = said
+			}
 		}
 	}
 	if o.State == store.CallInProgress {

@@ -13,7 +13,7 @@ import (
 
 // BundledVersion says what the table of techniques holds that is there before a
 // bundle of ATT&CK was read.
-const BundledVersion = "excerpt of ATT&CK, after version 17"
+const BundledVersion = "ids, names and tactics of ATT&CK, version 18"
 
 //go:embed techniques.txt
 var techniquesText string

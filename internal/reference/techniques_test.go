@@ -46,11 +46,20 @@ func TestTechniquesAreThereBeforeABundleWasRead(t *testing.T) {
 			}
 		}
 	}
-	if counts["ics"] != 83 || counts["enterprise"] < 650 || subs < 450 || len(counts) != 2 {
+	if counts["ics"] != 83 || counts["enterprise"] != 691 || subs != 475 || len(counts) != 2 {
 		t.Errorf("%v, %d of them are sub-techniques", counts, subs)
 	}
 	if one := table["T1059.001"]; one.Name != "PowerShell" || one.Tactics[0] != "Execution" {
 		t.Errorf("T1059.001 is %+v", one)
+	}
+	// The newest are there too, each with the tactics of its parent.
+	for id, want := range map[string]string{
+		"T1677": "Poisoned Pipeline Execution: Execution", "T1681": "Search Threat Vendor Data: Reconnaissance",
+		"T1546.018": "Python Startup Hooks: Privilege Escalation Persistence", "T1562.013": "Disable or Modify Network Device Firewall: Defense Evasion",
+	} {
+		if got := table[id].Name + ": " + strings.Join(table[id].Tactics, " "); got != want {
+			t.Errorf("%s is %s", id, got)
+		}
 	}
 	if one := table["T0855"]; one.Name != "Unauthorized Command Message" || one.Tactics[0] != "Impair Process Control" {
 		t.Errorf("T0855 is %+v", one)

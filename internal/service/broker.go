@@ -96,6 +96,9 @@ type Broker struct {
 	MaxArtifact int64          // bytes of one artifact; 8 GiB where it is 0
 	MaxMade     int64          // bytes of all that one call registers; 1 GiB where it is 0
 
+	// Uncached hears why the cache could not be read or written. It may be nil.
+	Uncached func(error)
+
 	cache *cache
 	web   *web
 	rates *rates
@@ -108,9 +111,13 @@ func New() *Broker {
 	return b
 }
 
-// Close gives up the connections that were kept for later requests.
+// Close gives up the connections that were kept for later requests, and leaves
+// what is cached to the next host.
 func (b *Broker) Close() error {
 	b.web.close()
+	ctx, cancel := context.WithTimeout(context.Background(), cacheKeepTime)
+	defer cancel()
+	b.keepCache(ctx)
 	return nil
 }
 

@@ -25,11 +25,13 @@ const (
 
 // A cache keeps values in memory for a while, apart for each tenant and
 // plugin. What was used least recently goes first when it, or the share of one
-// plugin, is full.
+// plugin, is full. What it holds is handed on to the next host: see cache_kept.go.
 type cache struct {
 	now func() time.Time
 
 	mu      sync.Mutex // guards the rest
+	kept    map[cacheOwner]*cacheKept
+	timer   *time.Timer // until what changed is written; nil where nothing has
 	entries map[cacheKey]*cacheEntry
 	all     cacheList
 	owners  map[cacheOwner]*cacheList // those that keep something
@@ -52,6 +54,7 @@ type cacheEntry struct {
 	key     cacheKey
 	value   json.RawMessage
 	labels  []string // of what the value may have come from; whoever reads it gets them
+	set     time.Time
 	expires time.Time
 
 	owner       *cacheList
@@ -61,7 +64,7 @@ type cacheEntry struct {
 func (e *cacheEntry) size() int { return len(e.value) + len(e.key.key) + cacheEntryBytes }
 
 func newCache() *cache {
-	return &cache{now: time.Now, entries: map[cacheKey]*cacheEntry{}, owners: map[cacheOwner]*cacheList{}}
+	return &cache{now: time.Now, entries: map[cacheKey]*cacheEntry{}, kept: map[cacheOwner]*cacheKept{}, owners: map[cacheOwner]*cacheList{}}
 }
 
 func (c *cache) get(key cacheKey) (value json.RawMessage, labels []string, found bool) {
@@ -89,12 +92,23 @@ func (c *cache) set(key cacheKey, value json.RawMessage, labels []string, ttl ti
 		}
 		c.remove(was)
 	}
+	now := c.now()
+	c.put(&cacheEntry{key: key, value: value, labels: labels, set: now, expires: now.Add(ttl)})
+	if kept := c.kept[key.cacheOwner]; kept != nil {
+		delete(kept.dropped, key.key)
+		kept.changed = true
+	}
+}
+
+// put adds an entry, and takes out what there is no room for. The lock is held.
+func (c *cache) put(entry *cacheEntry) {
+	key := entry.key
 	owner := c.owners[key.cacheOwner]
 	if owner == nil {
 		owner = &cacheList{}
 		c.owners[key.cacheOwner] = owner
 	}
-	entry := &cacheEntry{key: key, value: value, labels: labels, expires: c.now().Add(ttl), owner: owner}
+	entry.owner = owner
 	entry.inAll, entry.inIt = c.all.recent.PushFront(entry), owner.recent.PushFront(entry)
 	c.entries[key] = entry
 	c.all.size += entry.size()
@@ -110,16 +124,17 @@ func (c *cache) set(key cacheKey, value json.RawMessage, labels []string, ttl ti
 func (c *cache) delete(key cacheKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.forget(key)
-}
-
-// forget and remove take an entry out. The lock is held.
-func (c *cache) forget(key cacheKey) {
-	if entry, found := c.entries[key]; found {
-		c.remove(entry)
+	entry, found := c.entries[key]
+	if !found {
+		return
+	}
+	c.remove(entry)
+	if kept := c.kept[key.cacheOwner]; kept != nil {
+		kept.drop(key.key)
 	}
 }
 
+// remove takes an entry out. The lock is held.
 func (c *cache) remove(entry *cacheEntry) {
 	delete(c.entries, entry.key)
 	c.all.recent.Remove(entry.inAll)
@@ -154,20 +169,21 @@ func (g *grant) cacheNamed(name string, args json.RawMessage) (cacheKey, error) 
 	return g.cacheKey(in.Key)
 }
 
-func cacheGet(g *grant, _ context.Context, args json.RawMessage) (any, error) {
+func cacheGet(g *grant, ctx context.Context, args json.RawMessage) (any, error) {
 	key, err := g.cacheNamed("cache.get", args)
 	if err != nil {
 		return nil, err
 	}
-	return g.cached(key), nil
+	return g.cached(ctx, key), nil
 }
 
 // cached returns what is kept under a key; in a dry run, what would be.
-func (g *grant) cached(key cacheKey) cacheFound {
+func (g *grant) cached(ctx context.Context, key cacheKey) cacheFound {
 	if would, changed := rehearsed[cacheValue](g, key); changed {
 		g.heard(would.labels)
 		return cacheFound{would.value != nil, would.value}
 	}
+	g.recall(ctx, key.cacheOwner)
 	value, labels, found := g.broker.cache.get(key)
 	g.heard(labels)
 	return cacheFound{found, value}
@@ -216,45 +232,49 @@ func (g *grant) cacheEdit(args json.RawMessage) (edit cacheEdit, err error) {
 	return edit, nil
 }
 
-func cacheSet(g *grant, _ context.Context, args json.RawMessage) (any, error) {
+func cacheSet(g *grant, ctx context.Context, args json.RawMessage) (any, error) {
 	edit, err := g.cacheEdit(args)
 	if err != nil {
 		return nil, err
 	}
+	g.recall(ctx, edit.key.cacheOwner)
 	g.broker.cache.set(edit.key, edit.value, plugin.Labels(g.call.Labels, g.Labels()), edit.ttl)
+	g.broker.keepCacheSoon()
 	return nothing{}, nil
 }
 
-func cacheSetDry(g *grant, _ context.Context, args json.RawMessage) (any, *plugin.Change, error) {
+func cacheSetDry(g *grant, ctx context.Context, args json.RawMessage) (any, *plugin.Change, error) {
 	edit, err := g.cacheEdit(args)
 	if err != nil {
 		return nil, nil, err
 	}
-	was := g.cached(edit.key) // whose labels are the call's from here on
+	was := g.cached(ctx, edit.key) // whose labels are the call's from here on
 	would := cacheValue{edit.value, plugin.Labels(g.call.Labels, g.Labels())}
 	if err := g.keep("cache.set", edit.key, would, len(edit.value)); err != nil {
 		return nil, nil, err
 	}
-	return nothing{}, &plugin.Change{Target: edit.key.key, Before: was.Value, After: edit.value, Summary: "kept in memory for " + edit.ttl.String()}, nil
+	return nothing{}, &plugin.Change{Target: edit.key.key, Before: was.Value, After: edit.value, Summary: "kept for " + edit.ttl.String()}, nil
 }
 
-func cacheDelete(g *grant, _ context.Context, args json.RawMessage) (any, error) {
+func cacheDelete(g *grant, ctx context.Context, args json.RawMessage) (any, error) {
 	key, err := g.cacheNamed("cache.delete", args)
 	if err != nil {
 		return nil, err
 	}
+	g.recall(ctx, key.cacheOwner)
 	g.broker.cache.delete(key)
+	g.broker.keepCacheSoon()
 	return nothing{}, nil
 }
 
-func cacheDeleteDry(g *grant, _ context.Context, args json.RawMessage) (any, *plugin.Change, error) {
+func cacheDeleteDry(g *grant, ctx context.Context, args json.RawMessage) (any, *plugin.Change, error) {
 	key, err := g.cacheNamed("cache.delete", args)
 	if err != nil {
 		return nil, nil, err
 	}
-	was := g.cached(key)
+	was := g.cached(ctx, key)
 	if err := g.keep("cache.delete", key, cacheValue{}, 0); err != nil || !was.Found {
 		return nothing{}, nil, err
 	}
-	return nothing{}, &plugin.Change{Target: key.key, Before: was.Value, Summary: "dropped from memory"}, nil
+	return nothing{}, &plugin.Change{Target: key.key, Before: was.Value, Summary: "dropped"}, nil
 }

@@ -175,3 +175,24 @@ func TestEveryCodeIsSpelled(t *testing.T) {
 		t.Errorf("no such codes: %v", want)
 	}
 }
+
+// TestTextIsWhatItSpells: what a model writes as text where the schema has another
+// type is that value, and what does not spell one is left for the schema.
+func TestTextIsWhatItSpells(t *testing.T) {
+	t.Parallel()
+	schema := `{"properties":{"i":{"type":"integer"},"n":{"type":"number"},"b":{"type":["boolean","null"]},"a":{"type":"array"},"o":{"type":"object"},
+		"s":{"type":"string"},"e":{"type":["string","integer"]},"any":{}}}`
+	for in, want := range map[string]string{
+		`{"i":"12","n":"1.5","b":"TRUE","a":"[1]","o":"{\"k\":1}"}`: `{"i":12,"n":1.5,"b":true,"a":[1],"o":{"k":1}}`,
+		`{"i":" -3 ","n":"1e3","b":"false"}`:                        `{"i":-3,"n":1e3,"b":false}`,
+		`{"i":"1.5","n":"NaN","b":"yes","a":"1","o":"[]"}`:          `{"i":"1.5","n":"NaN","b":"yes","a":"1","o":"[]"}`,
+		`{"i":"","n":"1 2","a":"[1","o":"{}x","b":""}`:              `{"i":"","n":"1 2","a":"[1","o":"{}x","b":""}`,
+		`{"s":"12","e":"12","any":"12","other":"true"}`:             `{"s":"12","e":"12","any":"12","other":"true"}`,
+		`{"i":1,"b":null,"a":["1"],"o":{"i":"1"}}`:                  `{"i":1,"b":null,"a":["1"],"o":{"i":"1"}}`,
+		`"text"`: `"text"`,
+	} {
+		if got := string(shu.Coerced(json.RawMessage(schema), json.RawMessage(in))); got != want {
+			t.Errorf("%s is %s, want %s", in, got, want)
+		}
+	}
+}

@@ -35,6 +35,45 @@ def ran(body: str, payload: dict[str, Any] | None = None, manifest: dict[str, An
         return mill.run("one", **(payload or {})), mill
 
 
+class Directories(unittest.TestCase):
+    BODY = """
+out = {"there": os.path.isdir(payload["path"]), "names": sorted(os.listdir(payload["path"])), "refs": []}
+out["read"] = open(os.path.join(payload["path"], "sub", "b.log")).read()
+out["time"] = int(os.stat(os.path.join(payload["path"], "a.log")).st_mtime)
+for ref in context.artifacts:
+    out["refs"].append([ref.artifact_id, os.path.basename(ref.file_path), os.path.isdir(ref.file_path), ref.artifact_type, ref.metadata])
+return ToolResult(ok=True, result=out)
+"""
+
+    def loaded(self, mill: Mill, files: Any) -> dict[str, Any]:
+        listing = mill.load("logs", json.dumps({"files": files}).encode(), **{})
+        listing.update(artifact_type="text", metadata={"original_filename": "logs", "directory": True})
+        return listing
+
+    def test_a_directory_is_one_whose_files_have_their_names_and_times(self) -> None:
+        root = tree()
+        write_tool(root, "one", tool(self.BODY))
+        with Mill(root) as mill:
+            a, b = mill.load("a.log", b"first"), mill.load("b.log", b"second")
+            os.utime(a["file_path"], (1_500_000_000, 1_500_000_000))
+            listing = self.loaded(mill, [{"path": "a.log", "artifact_id": a["artifact_id"]}, {"path": "sub/b.log", "artifact_id": b["artifact_id"]}])
+            for payload in ({"path": listing["file_path"]}, {"artifact_id": listing["artifact_id"]}, {"path": "logs"}):
+                with self.subTest(payload):
+                    data = mill.run("one", **payload)["data"]
+                    self.assertEqual((data["there"], data["names"], data["read"], data["time"]), (True, ["a.log", "sub"], "second", 1_500_000_000))
+                    self.assertIn([listing["artifact_id"], "logs", True, "text", {"original_filename": "logs"}], data["refs"])
+
+    def test_a_listing_that_leads_elsewhere_is_a_text(self) -> None:
+        root = tree()
+        body = "return ToolResult(ok=True, result=[os.path.isdir(ref.file_path) for ref in context.artifacts])"
+        write_tool(root, "one", tool(body))
+        for files in ([{"path": "../x", "artifact_id": "art_00000000"}], [{"path": "/etc/x", "artifact_id": "art_00000000"}], [{"path": "x", "artifact_id": "art_none"}], "x", None):
+            with self.subTest(files), Mill(root) as mill:
+                mill.load("a.log", b"first")
+                self.loaded(mill, files)
+                self.assertEqual(mill.run("one")["data"], [False, False])
+
+
 class Models(unittest.TestCase):
     NEEDS = {"requires_llm": True}
 

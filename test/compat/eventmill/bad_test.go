@@ -266,7 +266,7 @@ func TestArtifactsThatCannotBe(t *testing.T) {
 		message    string
 	}{
 		{filepath.Join(dir, "absent.log"), "", exitMissing, "there is no file"},
-		{dir, "", exitInput, "is a directory"},
+		{dir, "", exitInput, "is no name of an artifact"}, // with all that is in it
 		{"/dev/zero", "", exitInput, "no regular file"},
 		{file("a\nb.log", "x"), "", exitInput, "is no name of an artifact"},
 		{file("\xff.log", "x"), "", exitInput, "is no name of an artifact"},

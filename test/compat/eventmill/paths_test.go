@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // porter reads what it finds at any path of its payload, writes where it is told
@@ -29,6 +30,10 @@ class Porter:
         for path in texts({k: v for k, v in payload.items() if k not in ("output_path", "report_path", "dest_dir")}):
             if os.path.isfile(path):
                 with open(path) as file: found.append(file.read())
+            for at, _, names in os.walk(path):
+                for name in sorted(names):
+                    inside = os.path.join(at, name)
+                    found.append(os.path.relpath(inside, path) + " " + open(inside).read() + " " + str(int(os.stat(inside).st_mtime)))
         for name in ("output_path", "report_path"):
             if name in payload and payload.get("how") != "nothing":
                 if payload.get("how") == "folder":
@@ -158,6 +163,51 @@ func TestAToolThatWritesFindsWhatIsThere(t *testing.T) {
 	_, _, told := d.at(t, "--", "--output_path", "link.txt", "--how", "append")
 	if raw, err := os.ReadFile(absolute); err != nil || string(raw) != "keepme\nmade" {
 		t.Errorf("through a link: %q, %v\n%.800s", raw, err, told)
+	}
+}
+
+// TestADirectoryIsLoadedAsOne: typed where a file may be, in whatever form, or
+// added before, a tool lists the files in it by their names and times. Links are
+// left out, and so is a directory of more files than are added at once.
+func TestADirectoryIsLoadedAsOne(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for name, text := range map[string]string{"a.log": "one", "sub/b.log": "two"} {
+		path := filepath.Join(d.dir, "logs", name)
+		put(t, path, text)
+		if err := os.Chtimes(path, time.Unix(1_500_000_000, 0), time.Unix(1_500_000_000, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("/etc/passwd", filepath.Join(d.dir, "logs", "link")); err != nil {
+		t.Fatal(err)
+	}
+	const want = `["a.log one 1500000000","sub/b.log two 1500000000"]`
+	for _, args := range [][]string{
+		{"--", "--path", "logs"}, {"--", `{"log_files": ["logs/"]}`}, {"--set", "path=./logs"}, {"--", `{"pair": {"left_path": "logs/"}}`}, {"--", "--file", filepath.Join(d.dir, "logs")},
+	} {
+		if got, found, told := d.at(t, args...); !got.OK || found != want || !strings.Contains(told, "1 entries of") {
+			t.Errorf("%q: %s\n%.800s", args, found, told)
+		}
+	}
+	var added struct {
+		Artifacts []struct{ ID, Type, Name string } `json:"artifacts"`
+	}
+	d.must(t, &added, "artifacts", "add", filepath.Join(d.dir, "logs"), "--session", d.session, "--json")
+	if one := added.Artifacts[0]; one.Type != "text" || one.Name != "logs" {
+		t.Errorf("%+v", added)
+	}
+	if _, found, told := d.at(t, "--input", fmt.Sprintf(`{"artifact_id":%q}`, added.Artifacts[0].ID)); !strings.Contains(found, want[1:len(want)-1]) {
+		t.Errorf("by its id: %s\n%.800s", found, told)
+	}
+	for i := range 1001 {
+		put(t, filepath.Join(d.dir, "many", fmt.Sprint(i)), "x")
+	}
+	if got, found, told := d.at(t, "--", "--path", "many"); !got.OK || found != "[]" || !strings.Contains(told, "over 1000 files") {
+		t.Errorf("many: %s\n%.800s", found, told)
+	}
+	if _, errs, err := d.command(t, "artifacts", "add", filepath.Join(d.dir, "many"), "--session", d.session); statusOf(err) != exitInput || !strings.Contains(string(errs), "over 1000 files") {
+		t.Errorf("many, added: %v: %s", err, errs)
 	}
 }
 

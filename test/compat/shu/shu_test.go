@@ -432,20 +432,26 @@ func newHost(t *testing.T) *host {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
-	return &host{home}
+	h := &host{home}
+	h.configure(t, "")
+	return h
 }
+
+// patient is in every configuration: a machine that is busy starts Python slowly,
+// and how fast it starts is no subject here.
+const patient = "processes: {handshake: 60s}\n"
 
 // configure writes the configuration.
 func (h *host) configure(t *testing.T, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(h.home, "mortise.yaml"), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(h.home, "mortise.yaml"), []byte(patient+text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (h *host) command(t *testing.T, args ...string) (out, errs []byte, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, binary, args...)

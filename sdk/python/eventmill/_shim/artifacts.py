@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from hashlib import sha256
 from time import strftime
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 MAX_OUTPUTS = 256  # entries of output_artifacts, and files beneath a directory, that are looked at
 MAX_PATH = 4096
+MAX_LAID = 1000  # files of a directory
 LARGE = 1 << 20  # from here on a file is linked rather than copied, where that works
 _TEXTS = ("visualization", "content", "summary", "analysis", "report", "output")
 _TYPES = ("json_events", "risk_model", "cloud_audit_log", "pcap", "log_stream", "pdf_report", "html_report", "image", "text")
@@ -64,10 +66,31 @@ class Artifacts:
         self._watched: list[tuple[str, str, str, Any]] = []  # argument, as it was given, path, what was there before
         self._exports: list[tuple[str, str, Any]] = []  # argument, path, what was there before
         self.refs: list[ArtifactRef] = [ref_of(one) for one in said if isinstance(one, dict)]
+        self._laid: dict[str, str] = {}  # directories: where their listing is, and where they are
+        self._lay_out()
         self._given = len(self.refs)
         self._known: set[str] = set()  # their paths, once they are asked for
         self._ids: set[str] = set()  # that are taken, once one is given out
         self.registered: list[ArtifactRef] = []  # by the tool, or for it
+
+    def _lay_out(self) -> None:
+        """Show each artifact that lists the files of a directory as that directory, of links to those files."""
+        by_id = {ref.artifact_id: ref.file_path for ref in self.refs}
+        for at, ref in enumerate(self.refs):
+            if ref.metadata.get("directory") is not True:
+                continue
+            root = os.path.join(self._scratch, "directories", ref.artifact_id, os.path.basename(ref.file_path))
+            try:
+                with open(ref.file_path, "rb") as listing:
+                    files = json.load(listing)["files"]
+                for file in files[:MAX_LAID]:
+                    _link(by_id[file["artifact_id"]], root, file["path"])
+                os.makedirs(root, exist_ok=True)
+            except (OSError, ValueError, KeyError, TypeError):
+                continue  # it is what it is: a text
+            self._laid[ref.file_path] = root
+            metadata = {name: value for name, value in ref.metadata.items() if name != "directory"}
+            self.refs[at] = ArtifactRef(ref.artifact_id, ref.artifact_type, root, ref.storage_uri, ref.source_tool, metadata)
 
     # For the payload.
 
@@ -94,6 +117,7 @@ class Artifacts:
 
     def _find(self, path: str) -> str:
         """Return path, or where it does not exist the artifact of that name; raises Failure where several have it."""
+        path = self._laid.get(path, path)
         name = os.path.basename(path)
         if not name or "\0" in path or os.path.exists(path):
             return path
@@ -399,6 +423,16 @@ def _state(path: str) -> tuple[int, ...]:
     except OSError:
         return ()
     return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _link(path: str, root: str, inside: str) -> None:
+    """Show a file beneath a directory; raises ValueError for a name that leads out of it."""
+    if not inside or "\0" in inside or os.path.isabs(inside) or ".." in inside.split("/"):
+        raise ValueError(inside)
+    link = os.path.join(root, inside)
+    os.makedirs(os.path.dirname(link), exist_ok=True)
+    if not os.path.lexists(link):
+        os.symlink(path, link)
 
 
 def _linked(path: str, link: str) -> bool:

@@ -24,7 +24,10 @@ class Plugin:
         small = await kb.ingest_document(id, file_bytes=b"a short note", filename="a.txt", mime_type="text/plain", source_id="d1")
         text = b"many words " * 30000
         large = await kb.ingest_document(id, file_bytes=text, filename="b.txt", mime_type="text/plain", source_id="d2")
-        return {"small": small["ko_id"], "large": large["ko_id"], "same": large["word_count"] == 60000}
+        broken = {"file_bytes": b"\x00\x01\x02", "filename": "c.bin", "mime_type": "application/octet-stream", "source_id": "d3"}
+        skips = [await kb.ingest_document(id, **broken, attributes=a) for a in (None, None, {"force_reingest": True})]
+        told = [[s["skip_reason"], s["status"], s["skipped"], s["word_count"] + s["character_count"] + s["chunk_count"]] for s in skips]
+        return {"small": small["ko_id"], "large": large["ko_id"], "same": large["word_count"] == 60000, "skips": told}
 
     async def no_source(self, kb, id):
         return await kb.upsert_knowledge_object(knowledge_base_id=id, ko={"title": "T", "content": "C", "external_id": "k1"})

@@ -14,7 +14,7 @@ class Plugin:
         return [*found, await host.storage.get("count", namespace="ns")]
 
     async def again(self, host):
-        return await host.storage.get("count")
+        return [await host.storage.get("count"), await host.cache.get("left")]
 
     async def cursor(self, host):
         first = await host.cursor.get("kb-1")
@@ -26,6 +26,7 @@ class Plugin:
     async def cache(self, host):
         await host.cache.set("k", [1, 2], ttl_seconds=60)
         found = await host.cache.get("k")
+        await host.cache.set("left", "for the next call")
         return [found, await host.cache.set_safe("k", 2), await host.cache.delete_safe("k"), await host.cache.get("k")]
 
     async def identity(self, host):
