@@ -70,7 +70,7 @@ func (r *request) fate(res *plugin.Result, failure *plugin.Error) store.CallStat
 		return store.CallInProgress
 	case failure == nil:
 		return store.CallSucceeded
-	case r.unbegun && r.resumed && momentary(failure.Code) && r.lease.Attempt() < maxUnbegun:
+	case r.unbegun && r.resumed && failure.Code.Passes() && r.lease.Attempt() < maxUnbegun:
 		return store.CallQueued
 	case r.nothing():
 		return store.CallFailed
@@ -137,15 +137,6 @@ func (r *request) unwritten() bool {
 	return open == 0 && r.journal.Done() == 0
 }
 
-// momentary reports whether a call that no plugin had may reach it a little later.
-func momentary(code plugin.Code) bool {
-	switch code {
-	case plugin.CodeTimeout, plugin.CodeUnavailable, plugin.CodeOverloaded, plugin.CodeRateLimited, plugin.CodeLaunchFailed, plugin.CodeInternal:
-		return true
-	}
-	return false
-}
-
 // unseen reports whether nobody can tell if effects happened that are not in
 // the journal: the plugin had the call and did not say how it ended. Such
 // effects are not seen while plugins are not caged, so the dispatch itself
@@ -193,11 +184,6 @@ func withdraw(ctx context.Context, tx store.Tx, row *store.CallRow, why string, 
 	return err
 }
 
-// passing reports whether a refusal is of this moment only.
-func passing(code plugin.Code) bool {
-	switch code {
-	case plugin.CodeCancelled, plugin.CodeTimeout, plugin.CodeUnavailable, plugin.CodeOverloaded, plugin.CodeRateLimited, plugin.CodeInternal:
-		return true
-	}
-	return false
-}
+// passing reports whether a refusal of a queued call is of this moment only: its
+// code passes, or it was not the call that was cancelled, but the waiting for it.
+func passing(code plugin.Code) bool { return code.Passes() || code == plugin.CodeCancelled }
