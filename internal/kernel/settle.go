@@ -51,7 +51,7 @@ func (r *request) settle(ctx context.Context, res *plugin.Result, failure *plugi
 		o.Result = nil
 	}
 	if err := r.k.Ledger.Settle(ctx, *r.lease, o, &rec, now); err != nil {
-		r.k.owed.add(end{*r.lease, o, rec, now})
+		r.doubt = !r.k.owed.add(end{*r.lease, o, rec, now})
 		return false, err
 	}
 	fault.At("settled")
