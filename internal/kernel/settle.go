@@ -93,7 +93,7 @@ func (r *request) fate(res *plugin.Result, failure *plugin.Error) store.CallStat
 	case r.starved() && (open > 0 || r.journal.Done() > 0): // it was stopped half way by the host
 		return store.CallUnknown
 	case !r.lease.Journalled(): // the dispatch is an effect too, and one that nobody can repeat
-		if open > 0 || r.ran && r.unseen(failure) {
+		if open > 0 || r.ran && (r.unseen(failure) || r.starved()) { // what it did before it was refused a service is not known
 			return store.CallUnknown
 		}
 		return store.CallFailed
