@@ -17,7 +17,10 @@ const Enabled = true
 //
 //	MORTISE_FAULT_AT=point:3       end at the third time the point is come by
 //	MORTISE_FAULT_HOW=close        by asking the process to end, in place of killing it
+//	MORTISE_FAULT_HOW=stop         or by stopping it, until the test lets it go on
 //	MORTISE_FAULT_ERR=point:3      fail from the third time on that the point is come by
+//	MORTISE_FAULT_OUTAGE=spec      have trouble that ends, see [Arm]
+//	MORTISE_FAULT_POOL=1           with so many connections
 //	MORTISE_FAULT_LOG=file         and write the point's name there before
 //	MORTISE_FAULT_LIFT=name,name   without these guards
 var (
@@ -46,25 +49,33 @@ func At(point string) {
 		return
 	}
 	mu.Lock()
-	defer mu.Unlock()
 	if times++; times != after {
+		mu.Unlock()
 		return
 	}
+	defer mu.Unlock()
 	if f, err := os.OpenFile(log, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600); err == nil {
 		_, _ = f.WriteString(point + "\n")
 		f.Close()
 	}
-	if os.Getenv("MORTISE_FAULT_HOW") == "close" {
+	switch os.Getenv("MORTISE_FAULT_HOW") {
+	case "close":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
+		return
+	case "stop":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 		return
 	}
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {} // the signal is on its way
 }
 
-// Err returns an input/output error, as from a disk that is gone, from the time
-// on that a test wants it at this point.
+// Err returns what a test wants to fail here with: an input/output error, as from a
+// disk that is gone, from a time on, or trouble that ends.
 func Err(point string) error {
+	if err := trouble(point); err != nil {
+		return err
+	}
 	if errAt != point {
 		return nil
 	}

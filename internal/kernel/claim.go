@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/approval"
@@ -50,6 +51,7 @@ func (r *request) claim(ctx context.Context) (first plugin.Result, done bool, er
 	lease, prior, err := r.k.Ledger.Claim(ctx, c)
 	switch {
 	case err != nil:
+		r.doubt = errors.Is(err, store.ErrUncertain)
 		return first, false, err
 	case prior != nil:
 		first, err = r.replay(ctx, prior)
@@ -197,6 +199,7 @@ func (r *request) take(ctx context.Context) (now plugin.Result, lost bool, err e
 	at := r.k.Now()
 	lease, won, err := r.k.Ledger.Take(ctx, *r.row, &started, r.record.Decision.Policy, at.Add(r.limit()), at, also)
 	if err != nil {
+		r.doubt = errors.Is(err, store.ErrUncertain)
 		return now, false, err
 	}
 	if !won {

@@ -22,15 +22,16 @@ type admission struct {
 	life context.Context // of the calls; ends when the host begins to close
 	end  context.CancelCauseFunc
 
-	mu       sync.Mutex    // guards the rest
-	admitted int           // before the host began to close
-	inFlight int           // these, and those that are refused since
-	closed   bool          // no other call is recorded any more
-	changed  chan struct{} // closed when there are fewer; nil where nothing waits
+	mu       sync.Mutex     // guards the rest
+	calls    map[string]int // in flight, by their id
+	admitted int            // before the host began to close
+	inFlight int            // these, and those that are refused since
+	closed   bool           // no other call is recorded any more
+	changed  chan struct{}  // closed when there are fewer; nil where nothing waits
 }
 
 func newAdmission() *admission {
-	a := &admission{}
+	a := &admission{calls: map[string]int{}}
 	a.life, a.end = context.WithCancelCause(context.Background())
 	return a
 }
@@ -55,6 +56,7 @@ func (a *admission) enter(ctx context.Context, id string) (inside context.Contex
 	}
 	a.admitted += admitted
 	a.inFlight++
+	a.calls[id]++
 	a.mu.Unlock()
 	inside, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(a.life, func() { cancel(errClosing) })
@@ -67,11 +69,21 @@ func (a *admission) enter(ctx context.Context, id string) (inside context.Contex
 		defer a.mu.Unlock()
 		a.admitted -= admitted
 		a.inFlight--
+		if a.calls[id]--; a.calls[id] == 0 {
+			delete(a.calls, id)
+		}
 		if a.changed != nil {
 			close(a.changed)
 			a.changed = nil
 		}
 	}, nil
+}
+
+// has reports whether a call is in flight.
+func (a *admission) has(id string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.calls[id] > 0
 }
 
 // open refuses a call once the host has begun to close.

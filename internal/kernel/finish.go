@@ -120,6 +120,8 @@ func (r *request) write(ctx context.Context, res *plugin.Result, failure *plugin
 	switch {
 	case r.lease != nil:
 		return r.settle(ctx, res, failure, now)
+	case r.doubt && r.mayHaveActed():
+		return false, failure // it may be on record, and then it is run
 	case r.row != nil:
 		return r.refuse(ctx, failure, now)
 	case r.waits:

@@ -42,6 +42,7 @@ type request struct {
 	cut     bool               // it did, and the host itself ended it before there was an answer
 	asked   witness            // what the plugin asked of the host; nil where nobody can say
 	sampled bool               // the host asked a model on its behalf
+	doubt   bool               // nobody knows what is on record of it: the sweep may have it run again
 	journal *ledger.Journal    // of its effects; nil for a call without
 	prior   *ledger.Prior      // the call whose answer this one gets
 	input   []byte             // what the caller sent, where the plugin gets more

@@ -27,7 +27,7 @@ const maxUnbegun = 20
 // settle ends the attempt of a claimed call.
 func (r *request) settle(ctx context.Context, res *plugin.Result, failure *plugin.Error, now time.Time) (goesOn bool, err error) {
 	o := ledger.Outcome{State: r.fate(res, failure), Result: res, Err: failure}
-	o.Free = o.State == store.CallFailed && (r.nothing() || r.stopped(failure) && r.untouched() || r.starved() && r.unwritten())
+	o.Free = o.State == store.CallFailed && (r.nothing() || (r.stopped(failure) || r.starved()) && r.untouched())
 	r.record.Status = ledger.Status(o.State)
 	rec := r.record
 	switch o.State {
@@ -54,7 +54,7 @@ func (r *request) settle(ctx context.Context, res *plugin.Result, failure *plugi
 		o.Result = nil
 	}
 	if err := r.k.Ledger.Settle(ctx, *r.lease, o, &rec, now); err != nil {
-		r.k.owed.add(end{*r.lease, o, rec, now})
+		r.doubt = !r.k.owed.add(end{*r.lease, o, rec, now})
 		return false, err
 	}
 	fault.At("settled")
@@ -73,7 +73,7 @@ func (r *request) fate(res *plugin.Result, failure *plugin.Error) store.CallStat
 		return store.CallInProgress
 	case failure == nil:
 		return store.CallSucceeded
-	case r.unbegun && r.resumed && momentary(failure.Code) && r.lease.Attempt() < maxUnbegun:
+	case r.unbegun && r.resumed && failure.Code.Passes() && r.lease.Attempt() < maxUnbegun:
 		return store.CallQueued
 	case r.nothing():
 		return store.CallFailed
@@ -96,7 +96,7 @@ func (r *request) fate(res *plugin.Result, failure *plugin.Error) store.CallStat
 	case r.starved() && (open > 0 || r.journal.Done() > 0): // it was stopped half way by the host
 		return store.CallUnknown
 	case !r.lease.Journalled(): // the dispatch is an effect too, and one that nobody can repeat
-		if open > 0 || r.ran && r.unseen(failure) {
+		if open > 0 || r.ran && (r.unseen(failure) || r.starved()) { // what it did before it was refused a service is not known
 			return store.CallUnknown
 		}
 		return store.CallFailed
@@ -138,15 +138,6 @@ func (r *request) unwritten() bool {
 	}
 	open, _ := r.journal.Unanswered()
 	return open == 0 && r.journal.Done() == 0
-}
-
-// momentary reports whether a call that no plugin had may reach it a little later.
-func momentary(code plugin.Code) bool {
-	switch code {
-	case plugin.CodeTimeout, plugin.CodeUnavailable, plugin.CodeOverloaded, plugin.CodeRateLimited, plugin.CodeLaunchFailed, plugin.CodeInternal:
-		return true
-	}
-	return false
 }
 
 // unseen reports whether nobody can tell if effects happened that are not in
@@ -196,11 +187,6 @@ func withdraw(ctx context.Context, tx store.Tx, row *store.CallRow, why string, 
 	return err
 }
 
-// passing reports whether a refusal is of this moment only.
-func passing(code plugin.Code) bool {
-	switch code {
-	case plugin.CodeCancelled, plugin.CodeTimeout, plugin.CodeUnavailable, plugin.CodeOverloaded, plugin.CodeRateLimited, plugin.CodeInternal:
-		return true
-	}
-	return false
-}
+// passing reports whether a refusal of a queued call is of this moment only: its
+// code passes, or it was not the call that was cancelled, but the waiting for it.
+func passing(code plugin.Code) bool { return code.Passes() || code == plugin.CodeCancelled }

@@ -9,9 +9,13 @@ import (
 // Due returns calls for which the time has come, the longest waiting first:
 // those that may run, those of which it is to be asked how they ended, and
 // those that have waited long enough for a person. Ends of calls that could not
-// be recorded are recorded first, where that works by now.
+// be recorded are recorded first, where that works by now, and calls that stand as
+// running without being so are settled.
 func (k *Kernel) Due(ctx context.Context, limit int) ([]store.CallRow, error) {
 	k.pay(ctx)
+	if err := k.strays(ctx); err != nil {
+		return nil, err
+	}
 	return k.Ledger.Due(ctx, k.Now(), limit)
 }
 

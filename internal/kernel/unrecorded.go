@@ -47,6 +47,9 @@ func (r *request) mayHaveActed() bool {
 	if r.target == nil || len(r.target.Operation.Effects) == 0 {
 		return false
 	}
+	if r.doubt {
+		return true
+	}
 	if r.row != nil { // it goes on, and did not get to run this time
 		return r.row.Attempt > 0
 	}
@@ -90,14 +93,16 @@ func noRoom(err error) error {
 	return e
 }
 
-// maxOwed is how many ends of calls are kept that could not be recorded.
+// maxOwed is how many ends of calls are kept that could not be recorded. The calls
+// of others are settled by their journals, in [Kernel.strays].
 const maxOwed = 256
 
 // owed are the ends of calls that could not be recorded yet. Their callers were
 // told that they are unknown.
 type owed struct {
-	mu   sync.Mutex
-	ends []end
+	paying sync.Mutex // held while ends are recorded that are not in the list meanwhile
+	mu     sync.Mutex
+	ends   []end
 }
 
 // An end is how one attempt of a call ended.
@@ -108,17 +113,22 @@ type end struct {
 	at      time.Time
 }
 
-func (o *owed) add(e end) {
+// add keeps an end, and reports whether there was room for it.
+func (o *owed) add(e end) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.ends) < maxOwed { // the others are settled when this host has ended
-		o.ends = append(o.ends, e)
+	if len(o.ends) == maxOwed {
+		return false
 	}
+	o.ends = append(o.ends, e)
+	return true
 }
 
 // pay records what could not be recorded before. What fails again is kept, but
 // for what is no longer this host's to settle.
 func (k *Kernel) pay(ctx context.Context) {
+	k.owed.paying.Lock()
+	defer k.owed.paying.Unlock()
 	k.owed.mu.Lock()
 	ends := k.owed.ends
 	k.owed.ends = nil
@@ -136,6 +146,41 @@ func (k *Kernel) pay(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// has reports whether the end of a call is among them.
+func (o *owed) has(id string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.ContainsFunc(o.ends, func(e end) bool { return e.lease.Call() == id })
+}
+
+// strays settles the calls that the store has this process run, and that it is not
+// at work on, nor owes the end of: an end that was one too many to keep, a claim that
+// was made though the store could not say so. They are settled as after the death of
+// the process, by their journals.
+func (k *Kernel) strays(ctx context.Context) error {
+	k.owed.paying.Lock() // or an end that is being recorded would be taken for none
+	defer k.owed.paying.Unlock()
+	rows, err := k.Ledger.Running(ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		// A call that ended since the row was read stands otherwise by now.
+		if k.admission.has(row.ID) || k.owed.has(row.ID) {
+			continue
+		}
+		won, err := k.Ledger.Abandoned(ctx, row, k.Now())
+		if err != nil {
+			return err
+		}
+		if won {
+			k.Log.Warn("a call was settled by its journal: this host was not at work on it, and it stood as running", "call_id", row.ID, "operation", row.Operation)
+			k.tell(ctx, row.Tenant, row.ID)
+		}
+	}
+	return nil
 }
 
 // payAll is pay until nothing is left, for as long as a store may refuse that will

@@ -52,35 +52,61 @@ func bury(ctx context.Context, tx store.Tx, node store.NodeRow, finder string, a
 		return err
 	}
 	for _, row := range slices.Backward(calls) { // oldest first
-		effects, err := tx.Effects(ctx, row.Tenant, row.ID)
-		if err != nil {
-			return err
-		}
-		o := afterlife(&row, effects, at)
-		kind := endEntry[o.State]
-		m, err := told(ctx, tx, row, kind, o, at)
-		if err != nil {
-			return err
-		}
-		if _, err := m.do(tx); err != nil {
+		if _, err := byJournal(ctx, tx, row, "the host ended while the call was running", at); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// byJournal settles a call that is running and that no process is at work on. won
+// is false if it stands otherwise by now.
+func byJournal(ctx context.Context, tx store.Tx, row store.CallRow, why string, at time.Time) (won bool, err error) {
+	effects, err := tx.Effects(ctx, row.Tenant, row.ID)
+	if err != nil {
+		return false, err
+	}
+	o := afterlife(&row, effects, why, at)
+	m, err := told(ctx, tx, row, endEntry[o.State], o, at)
+	if err != nil {
+		return false, err
+	}
+	return m.do(tx)
+}
+
+// Running returns the calls that the store has this process run, the oldest first.
+func (l *Ledger) Running(ctx context.Context) ([]store.CallRow, error) {
+	if l.st.Node() == "" {
+		return nil, nil // it only reads, and an empty filter asks for those of all
+	}
+	rows, err := l.st.Calls(ctx, store.CallFilter{Node: l.st.Node(), State: store.CallRunning})
+	slices.Reverse(rows)
+	return rows, err
+}
+
+// Abandoned settles a call that this process is not at work on, though the store
+// says so, as it settles those of a dead one: by its journal. won is false if the
+// call stands otherwise by now.
+func (l *Ledger) Abandoned(ctx context.Context, row store.CallRow, at time.Time) (won bool, err error) {
+	err = l.st.Write(store.Settling(ctx), func(tx store.Tx) error {
+		won, err = byJournal(ctx, tx, row, "how the call ended could not be recorded", at)
+		return err
+	})
+	return won, err
+}
+
 // MaxAttempts is how often a call is run before it is taken to be what kills
 // the host.
 const MaxAttempts = 3
 
-// afterlife decides what becomes of a call whose process died while it was
-// running: it runs again if nothing was sent, or if everything that was sent
+// afterlife decides what becomes of a call that is running without a process that is
+// at work on it, for the reason why: it runs again if nothing was sent, or if everything that was sent
 // was answered or can be sent again under the same key; else nobody can say
 // what happened.
-func afterlife(row *store.CallRow, effects []store.EffectRow, at time.Time) Outcome {
+func afterlife(row *store.CallRow, effects []store.EffectRow, why string, at time.Time) Outcome {
 	unknown := func(what string) Outcome {
 		// An operator that can find out is asked at once.
-		return Outcome{State: store.CallUnknown, Err: plugin.Errorf(plugin.CodeOutcomeUnknown, "the host ended while the call was running; %s", what), WakeAt: at}
+		return Outcome{State: store.CallUnknown, Err: plugin.Errorf(plugin.CodeOutcomeUnknown, "%s; %s", why, what), WakeAt: at}
 	}
 	if fault.Lifted("unknown") {
 		return Outcome{State: store.CallQueued, WakeAt: at}
@@ -95,16 +121,16 @@ func afterlife(row *store.CallRow, effects []store.EffectRow, at time.Time) Outc
 	}
 	switch {
 	case row.Cancelled && len(effects) == 0:
-		return Outcome{State: store.CallFailed, Err: plugin.Errorf(plugin.CodeCancelled, "it was cancelled, and the host ended before it had any effect")}
+		return Outcome{State: store.CallFailed, Err: plugin.Errorf(plugin.CodeCancelled, "it was cancelled before it had any effect; %s", why)}
 	case row.Cancelled:
 		return unknown("it was cancelled after it had begun to have effects")
 	case row.RequestHash == "":
-		return Outcome{State: store.CallFailed, Err: plugin.Errorf(plugin.CodeCrashed, "the host ended while the call was running")}
+		return Outcome{State: store.CallFailed, Err: plugin.Errorf(plugin.CodeCrashed, "%s", why)}
 	case row.Attempt < MaxAttempts:
 		return Outcome{State: store.CallQueued, WakeAt: at}
 	case len(effects) > 0:
 		return unknown(fmt.Sprintf("it was run %d times and had begun to have effects", row.Attempt))
 	default:
-		return Outcome{State: store.CallFailed, Err: plugin.Errorf(plugin.CodeCrashed, "the host ended each of the %d times that the call was running", row.Attempt)}
+		return Outcome{State: store.CallFailed, Err: plugin.Errorf(plugin.CodeCrashed, "%s, and so did %d attempts before it", why, row.Attempt-1)}
 	}
 }

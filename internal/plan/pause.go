@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/store"
-	"github.com/mortise-dev/mortise/plugin"
 )
 
 // How long a plan whose next step reached no plugin is tried again, and how long
@@ -20,16 +19,6 @@ type pause struct {
 	since time.Time // the first try
 	until time.Time
 	last  time.Duration
-}
-
-// momentary reports whether a step may succeed a little later, of which no call is
-// on record: its plugin never had it.
-func momentary(err error) bool {
-	switch plugin.CodeOf(err) {
-	case plugin.CodeTimeout, plugin.CodeUnavailable, plugin.CodeOverloaded, plugin.CodeRateLimited, plugin.CodeLaunchFailed:
-		return true
-	}
-	return false
 }
 
 // postpone has a plan pause before its step is tried again; false if it was tried

@@ -442,7 +442,7 @@ func (r *run) came(ctx, inner context.Context, s *store.StepRow, res plugin.Resu
 		return nil, nil
 	case prior != nil && !prior.State.Ended():
 		return r.wait(store.PlanQueued), nil
-	case prior == nil && momentary(err) && e.postpone(&r.row):
+	case prior == nil && plugin.CodeOf(err).Passes() && e.postpone(&r.row): // its plugin never had it
 		return r.wait(store.PlanQueued), nil
 	}
 	return r.fail(s, plugin.AsError(err)), nil

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/ledger"
@@ -18,8 +17,9 @@ const (
 	patience  = time.Hour       // for which a run is tried again that the host itself cannot make
 )
 
-// passing are the codes of refusals that are not the call's fault.
-var passing = []plugin.Code{plugin.CodeInternal, plugin.CodeUnavailable, plugin.CodeOverloaded, plugin.CodeRateLimited, plugin.CodeCancelled, plugin.CodeTimeout}
+// passing reports whether a refusal is not the call's fault: it passes by itself, or
+// the host stopped.
+func passing(code plugin.Code) bool { return code.Passes() || code == plugin.CodeCancelled }
 
 // Due returns the schedules that are to be looked at, the longest waiting first.
 func (e *Engine) Due(ctx context.Context, limit int) ([]store.ScheduleRow, error) {
@@ -191,7 +191,7 @@ func (e *Engine) carryOut(ctx context.Context, row *store.ScheduleRow, tick stor
 	tick.Outcome, tick.CallID = store.TickCalled, res.CallID
 	if err != nil {
 		refused = plugin.AsError(err)
-		if slices.Contains(passing, refused.Code) && e.now().Sub(tick.At) < patience {
+		if passing(refused.Code) && e.now().Sub(tick.At) < patience {
 			res.CallID = call.ID // of which the refusal is on record
 			return res, nil, fmt.Errorf("the run of feed %s at %s could not be made: %w", row.ID, tick.At.Format(time.RFC3339), err)
 		}

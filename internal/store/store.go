@@ -485,6 +485,10 @@ var (
 	// process on the books again.
 	ErrLapsed = errors.New("this process did not renew its lease in time")
 
+	// ErrUncertain means that a write may have been made, and may not: its commit
+	// was not answered, and nobody can tell any more.
+	ErrUncertain = errors.New("whether a write was made cannot be told")
+
 	// ErrTampered means the chain's head is not what this host last signed.
 	// Appending would sign somebody else's history.
 	ErrTampered = errors.New("the ledger was changed from outside; run mortise ledger verify")

@@ -42,7 +42,11 @@ func start(t *testing.T, cmd *exec.Cmd, env ...string) *live {
 		t.Skipf("a file system of its own cannot be mounted here: %v", err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	timeout := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
+	patience := 8 * time.Minute
+	if kills() > 60 {
+		patience = 3 * time.Hour
+	}
+	timeout := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	t.Cleanup(func() { timeout.Stop() })
 	return l
 }

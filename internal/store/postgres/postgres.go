@@ -34,6 +34,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	points "github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlstore"
 )
@@ -88,8 +89,9 @@ func Open(ctx context.Context, url string, opts Options) (*Store, error) {
 	}
 
 	s := &Store{home: opts.Home, read: stdlib.OpenDB(*config)}
-	s.read.SetMaxOpenConns(max(4, runtime.NumCPU()))
-	s.read.SetMaxIdleConns(max(4, runtime.NumCPU()))
+	readers := points.Pool(max(4, runtime.NumCPU()))
+	s.read.SetMaxOpenConns(readers)
+	s.read.SetMaxIdleConns(readers)
 	e := sqlstore.Engine{
 		Read: s.read, Rebind: rebind, Keep: " FOR UPDATE", Caches: true, Isolation: sql.LevelRepeatableRead, Newest: "at DESC, chain DESC, seq DESC", Text: textIndex, Triggers: triggers,
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -106,7 +107,7 @@ func send(ctx context.Context, c *sql.Conn, batch *pgx.Batch) error {
 // transaction is over then, without a trace.
 func full(err error) bool {
 	var said *pgconn.PgError
-	return errors.As(err, &said) && said.Code == "53100"
+	return errors.As(err, &said) && said.Code == "53100" || errors.Is(err, syscall.ENOSPC)
 }
 
 // fault implements [sqlstore.Server].

@@ -20,12 +20,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/mortise-dev/mortise/internal/fault"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlstore"
 )
@@ -74,8 +76,9 @@ func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	read.SetMaxOpenConns(max(4, runtime.NumCPU()))
-	read.SetMaxIdleConns(max(4, runtime.NumCPU()))
+	readers := fault.Pool(max(4, runtime.NumCPU()))
+	read.SetMaxOpenConns(readers)
+	read.SetMaxIdleConns(readers)
 
 	s := &Store{dir: dir}
 	e := sqlstore.Engine{Read: read, Triggers: "sqlite_schema WHERE type = 'trigger'", Newest: "chain DESC, seq DESC", Chain: chain, Text: textIndex}
@@ -190,7 +193,7 @@ func fatal(err error) bool {
 // log. Such a transaction is rolled back and leaves nothing behind.
 func full(err error) bool {
 	var e *sqlite.Error
-	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL
+	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL || errors.Is(err, syscall.ENOSPC)
 }
 
 // prepare makes the database and its key fit for use.

@@ -125,7 +125,7 @@ func (c *committer) commit(tx *tx) (Fault, error) {
 	}
 	if e.Server == nil {
 		c.failed = fmt.Errorf("%w: %w", store.ErrFailed, err)
-		return Refused, c.failed
+		return Refused, fmt.Errorf("%w: %w", store.ErrUncertain, c.failed)
 	}
 	if fault := e.fault(err); fault != Lost {
 		return fault, err
@@ -141,10 +141,10 @@ func (c *committer) commit(tx *tx) (Fault, error) {
 			return Lost, err
 		case errors.Is(again, store.ErrLapsed): // nor can anybody else tell
 			c.registered = false
-			return Refused, fmt.Errorf("%w; %v", err, again)
+			return Refused, fmt.Errorf("%w: %w; %v", store.ErrUncertain, err, again)
 		case e.fault(again) == Refused || c.over():
 			c.failed = fmt.Errorf("%w: what became of it cannot be learnt: %w", store.ErrFailed, errors.Join(err, again))
-			return Refused, c.failed
+			return Refused, fmt.Errorf("%w: %w", store.ErrUncertain, c.failed)
 		}
 		time.Sleep(pause(tries))
 	}

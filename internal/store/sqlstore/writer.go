@@ -51,6 +51,10 @@ func (w *writer) connect() error {
 // row that is asked for.
 func (w *writer) begin() (*tx, error) {
 	w.ctx, w.cancel = w.patience()
+	if err := fault.Err("begin"); err != nil {
+		w.cancel()
+		return nil, fmt.Errorf("beginning a transaction: %w", err)
+	}
 	if w.engine.Server == nil {
 		if err := w.run(w.engine.Begin); err != nil {
 			w.discard()
@@ -72,13 +76,14 @@ func (w *writer) patience() (context.Context, context.CancelFunc) {
 // commit ends the transaction, for a server with a last statement.
 func (w *writer) commit(last string, args []any) error {
 	defer w.cancel()
-	if s := w.engine.Server; s != nil {
-		return s.Commit(w.ctx, w.conn, w.engine.rebind(last), args...)
-	}
 	if err := fault.Err("commit"); err != nil {
 		return err
 	}
-	if err := w.run("COMMIT"); err != nil {
+	if s := w.engine.Server; s != nil {
+		if err := s.Commit(w.ctx, w.conn, w.engine.rebind(last), args...); err != nil {
+			return err
+		}
+	} else if err := w.run("COMMIT"); err != nil {
 		return err
 	}
 	return fault.Err("committed")

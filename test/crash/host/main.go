@@ -37,6 +37,8 @@ func main() {
 		err = run(home, database, true)
 	case "once":
 		err = run(home, database, false)
+	case "live":
+		err = live(home, database)
 	case "node":
 		err = node(home, database)
 	case "submit":
@@ -253,9 +255,9 @@ func call(ctx context.Context, a *app.App, l line, end bool) answer {
 		Operation: "bank/" + l.Operation, Input: input, Key: l.Key,
 	})
 	if err == nil && res.Status == plugin.PendingApproval {
-		_, err = a.Approvals.Decide(ctx, approval.Answer{Tenant: "local", ID: res.Approval.ID, Approve: true, By: plugin.Principal{Type: "user", ID: "bob"}})
-		if plugin.CodeOf(err) == plugin.CodeApprovalUsed {
-			err = nil
+		_, decided := a.Approvals.Decide(ctx, approval.Answer{Tenant: "local", ID: res.Approval.ID, Approve: true, By: plugin.Principal{Type: "user", ID: "bob"}})
+		if decided != nil && plugin.CodeOf(decided) != plugin.CodeApprovalUsed { // it waits on
+			return answer{Key: l.Key, Status: res.Status, Message: decided.Error()}
 		}
 	}
 	if err == nil && !res.Status.Ended() && end {

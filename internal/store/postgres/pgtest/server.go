@@ -106,6 +106,40 @@ func (s *Server) Start(t testing.TB) {
 	}
 }
 
+// Pause stops all processes of the server where they are, as a machine that hangs
+// does, and Resume lets them go on.
+func (s *Server) Pause(t testing.TB) { s.signal(t, syscall.SIGSTOP) }
+
+// Resume ends a pause.
+func (s *Server) Resume(t testing.TB) { s.signal(t, syscall.SIGCONT) }
+
+func (s *Server) signal(t testing.TB, sig syscall.Signal) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(first)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	// The postmaster first: while it is stopped it starts no other.
+	_ = syscall.Kill(pid, sig)
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		stat, _ := os.ReadFile(path)
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == first {
+			if child, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+				_ = syscall.Kill(child, sig)
+			}
+		}
+	}
+}
+
 // close lets the watcher end everything, and waits for it.
 func (s *Server) close() {
 	if s.pipe == nil {
