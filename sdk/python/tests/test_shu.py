@@ -204,6 +204,13 @@ class Results(Served):
         self.assertEqual(self.failure(result), ("no_label", "no such label"))
         self.assertEqual((result["error"]["details"], result["data"]), ({"label": "x"}, {"done": 3}))
 
+    def test_an_error_of_an_object_is_kept_as_it_is(self) -> None:
+        for made in ("PluginResult('error', {'done': 3}, {'code': 'c', 'message': 'm', 'label': [1]})", "type('R', (), {'status': 'error', 'data': {'done': 3}, 'error': {'code': 'c', 'message': 'm', 'label': [1]}})()"):
+            with self.subTest(made):
+                result = self.run_(f"from shu_plugin_sdk import PluginResult; return {made}")
+                self.assertEqual(self.failure(result), ("c", "m"))
+                self.assertEqual(result["members"], {"error": {"code": "c", "message": "m", "label": [1]}})
+
     def test_errors_that_are_text_or_missing(self) -> None:
         self.assertEqual(self.failure(self.run_("return {'status': 'error', 'error': 'went wrong'}")), ("plugin_execute_error", "went wrong"))
         code, message = self.failure(self.run_("return {'status': 'error'}"))

@@ -321,5 +321,13 @@ class Contracts(unittest.TestCase):
         self.assertIs(testing.FakeHost, FakeHost)
 
 
+class Modules(unittest.TestCase):
+    def test_one_class_of_failed_requests_by_each_name(self) -> None:
+        import shu_plugin_sdk
+        from shu_plugin_sdk import retry, testing
+
+        self.assertTrue(shu_plugin_sdk.HttpRequestFailed is retry.HttpRequestFailed is testing.HttpRequestFailed)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -114,6 +114,11 @@ def answer_of(result: Any, data: str = "data", verbatim: bool = False) -> Answer
             beside["data"] = text_of(partial, f"/{data}")
         except NotJSON:
             pass  # why it failed matters more than what it had by then
+    if verbatim and isinstance(error, dict) and "members" not in beside and not error.keys() <= {"code", "message", "details"}:
+        try:
+            beside["members"] = text_of({"error": error}, "/")
+        except NotJSON:
+            pass  # what is JSON of it is in the details
     code, message, details = _error(error)
     message = message or _said(member(result, "diagnostics"))
     if status == "timeout":

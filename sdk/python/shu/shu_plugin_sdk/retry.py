@@ -8,9 +8,9 @@ import inspect
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from .errors import NonRetryableError, RetryableError
+from .errors import HttpRequestFailed, NonRetryableError, RetryableError
 
-__all__ = ["NonRetryableError", "RetryConfig", "RetryableError", "with_retry"]
+__all__ = ["HttpRequestFailed", "NonRetryableError", "RetryConfig", "RetryableError", "with_retry"]
 
 
 @dataclass(frozen=True)

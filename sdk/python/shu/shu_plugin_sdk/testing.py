@@ -20,9 +20,10 @@ from typing import Any, Coroutine, Iterable, Mapping
 from _shim.host import NEEDS, CapabilityDenied, Host
 from _shim.records import Record
 
+from .errors import HttpRequestFailed
 from .mocks import FakeHostBuilder, patch_retry_sleep
 
-__all__ = ["CapabilityDenied", "FakeHost", "FakeHostBuilder", "patch_retry_sleep", "run"]
+__all__ = ["CapabilityDenied", "FakeHost", "FakeHostBuilder", "HttpRequestFailed", "patch_retry_sleep", "run"]
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
