@@ -11,7 +11,7 @@ echo "== the race detector over what make test runs without it"
 go test -race -count=1 -timeout 1h -run Restores ./internal/app
 go test -race -count=1 -timeout 1h ./internal/cli ./internal/check ./internal/scaffold ./plugins ./cmd/pcapsum ./test/compat/...
 echo "== the race detector over the C in Go too, with every repetition; make test leaves out both"
-go test -race -count=1 -timeout 1h ./internal/store/... ./internal/ledger ./internal/schedule ./internal/job ./internal/script ./internal/kernel ./internal/process
+go test -race -count=1 -timeout 1h ./internal/store/... ./internal/ledger ./internal/schedule ./internal/job ./internal/script ./internal/kernel ./internal/process ./internal/budget ./internal/policy
 echo "== callers are not crossed, ten times"
 go test -race -count=10 -run TestCallersAreNotCrossed ./internal/process
 echo "== 2,000 kills of a host in the middle of calls with effects, on both stores"

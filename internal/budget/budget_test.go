@@ -36,7 +36,11 @@ func TestAWeightIsWhatADecoderFinds(t *testing.T) { // alone, since it counts al
 			return []string{"1", "-1.5e3", "true", "null", `""`, `"a,b:[{\\"`, `"\""`}[r.IntN(7)]
 		}
 	}
-	for range 300 {
+	texts := 300
+	if testing.Short() {
+		texts = 60
+	}
+	for range texts {
 		text := make(4)
 		var want budget.Weight
 		want.Bytes = len(text)
