@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/job"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/worker"
@@ -137,16 +136,10 @@ func (r Roster) End(ctx context.Context, id, session string) (Conversation, erro
 		}
 		row = &rows[0]
 	} else {
-		if row, err = r.app.conversation(ctx, id, session); err != nil {
+		if err := r.mayTalk(ctx, id); err != nil {
 			return Conversation{}, err
 		}
-		own := row.Channel == agent.Terminal && row.Peer == MemberName(r.by)
-		if own {
-			err = r.mayTalk(ctx, id)
-		} else {
-			err = r.mayOf(ctx, "end conversations of", id)
-		}
-		if err != nil {
+		if row, err = r.conversation(ctx, "end conversations of", id, session); err != nil {
 			return Conversation{}, err
 		}
 	}

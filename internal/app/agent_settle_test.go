@@ -210,7 +210,7 @@ func TestWithoutAHostTheCommandLineTellsThePlugins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := line.Roster(stranger).End(t.Context(), "desk", other.Session); plugin.CodeOf(err) != plugin.CodePolicyDenied {
+	if _, err := line.Roster(stranger).End(t.Context(), "desk", other.Session); plugin.CodeOf(err) != plugin.CodeNotFound {
 		t.Errorf("somebody else's conversation: %v", err)
 	}
 }

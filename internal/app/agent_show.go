@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/policy"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/webhook"
 	"github.com/mortise-dev/mortise/plugin"
@@ -199,7 +200,7 @@ func (r Roster) Messages(ctx context.Context, id, session string, limit int) (Co
 
 // conversation returns a conversation of an agent; its id may be cut short.
 func (a *App) conversation(ctx context.Context, id, session string) (*store.ConversationRow, error) {
-	none := plugin.Errorf(plugin.CodeNotFound, "agent %s has no conversation %.80s; 'mortise agents conversations %s' shows those it has", id, session, id)
+	none := noConversation(id, session)
 	s, err := a.Sessions.Get(ctx, a.Config.Tenant, session)
 	if plugin.CodeOf(err) == plugin.CodeNotFound {
 		return nil, none
@@ -212,4 +213,24 @@ func (a *App) conversation(ctx context.Context, id, session string) (*store.Conv
 		err = none
 	}
 	return row, err
+}
+
+func noConversation(id, session string) *plugin.Error {
+	return plugin.Errorf(plugin.CodeNotFound, "agent %s has no conversation %.80s; 'mortise agents conversations %s' shows those it has", id, session, id)
+}
+
+// conversation returns a conversation of an agent that is theirs to go on with, or any
+// where they may configure mortise.agents. To others one of another is not there.
+func (r Roster) conversation(ctx context.Context, what, id, session string) (*store.ConversationRow, error) {
+	row, err := r.app.conversation(ctx, id, session)
+	d := r.app.Policy.May(policy.Configure, hostTarget(AgentsPlugin), r.app.call(r.by))
+	switch {
+	case d.Verdict == plugin.Allow || plugin.CodeOf(err) == plugin.CodeInternal:
+		return row, err
+	case err != nil: // one that may be several is of others too
+		return nil, noConversation(id, session)
+	case row.Channel == agent.Terminal && row.Peer == MemberName(r.by):
+		return row, nil
+	}
+	return nil, r.app.refuse(ctx, r.by, r.use(what, id), noConversation(id, session), d)
 }

@@ -148,3 +148,45 @@ func TestAKeyOfAnotherNamesNoPlan(t *testing.T) {
 		t.Errorf("her own with another input: %v", err)
 	}
 }
+
+// Who may talk to an agent learns nothing of the conversations of others with it.
+func TestAConversationOfAnotherIsNone(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	write(t, home, "mortise.yaml", "policy:\n  files: [policies]\n", "policies/talk.cedar",
+		`@id("all may talk") permit (principal, action == Action::"execute", resource in Plugin::"agent.chat");`)
+	a := open(t, home)
+	if _, err := a.Roster(a.Principal).Create(t.Context(), app.NewAgent{ID: "desk"}); err != nil {
+		t.Fatal(err)
+	}
+	alice, eve := plugin.Principal{Type: "user", ID: "alice", Scopes: []string{"*"}}, plugin.Principal{Type: "user", ID: "eve", Scopes: []string{"*"}}
+	hers, err := a.Roster(alice).Talk(t.Context(), "desk", "", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tries := map[string]func(by plugin.Principal, session string) error{
+		"going on with it": func(by plugin.Principal, session string) error {
+			_, err := a.Roster(by).Talk(t.Context(), "desk", session, false)
+			return err
+		},
+		"ending it": func(by plugin.Principal, session string) error {
+			_, err := a.Roster(by).End(t.Context(), "desk", session)
+			return err
+		},
+	}
+	for _, name := range []string{"going on with it", "ending it"} {
+		try := tries[name]
+		its, none, short := try(eve, hers.Session), try(eve, "sess_000000000000"), try(eve, hers.Session[:len("sess_")+6])
+		for _, err := range []error{its, none, short} {
+			if plugin.CodeOf(err) != plugin.CodeNotFound {
+				t.Fatalf("%s: %v, %v, %v", name, its, none, short)
+			}
+		}
+		if got, want := strings.ReplaceAll(its.Error(), hers.Session, "ID"), strings.ReplaceAll(none.Error(), "sess_000000000000", "ID"); got != want {
+			t.Errorf("%s: of another's it is %q, and of none %q", name, got, want)
+		}
+		if err := try(alice, hers.Session); err != nil {
+			t.Errorf("%s, her own: %v", name, err)
+		}
+	}
+}

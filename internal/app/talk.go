@@ -35,7 +35,7 @@ func (r Roster) Talk(ctx context.Context, id, session string, fresh bool) (*Talk
 	var err error
 	var row *store.ConversationRow
 	if session != "" {
-		if row, err = r.app.conversation(ctx, id, session); err != nil {
+		if row, err = r.conversation(ctx, "go on with a conversation of another with", id, session); err != nil {
 			return nil, err
 		}
 		switch {
