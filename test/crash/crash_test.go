@@ -71,14 +71,14 @@ func TestAHostThatClosesRepeatsAndBurnsNothing(t *testing.T) {
 	for _, name := range []string{"SQLite", "PostgreSQL"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			database := ""
+			database, few := "", 20
 			if name == "PostgreSQL" {
-				database = pgtest.Open(t)
+				database, few = pgtest.Open(t), 8
 			}
 			c := newCampaign(t, database, "")
 			c.how = "close"
-			for round := 0; round < kills()/3 && len(c.faults) == 0; round++ {
-				p := points[round%len(points)]
+			for round := 0; round < rounds(few, 10) && len(c.faults) == 0; round++ {
+				p := points[(round*7)%len(points)] // a few are of all parts of a call
 				c.round(round, p.name, 1+rand.IntN(p.times))
 			}
 			t.Log(c.table(name + ", closed"))
