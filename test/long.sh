@@ -16,6 +16,8 @@ echo "== callers are not crossed, ten times"
 go test -race -count=10 -run TestCallersAreNotCrossed ./internal/process
 echo "== 2,000 kills of a host in the middle of calls with effects, on both stores"
 MORTISE_CRASH_ROUNDS="${CRASHROUNDS:-1300}" go test -count=1 -timeout 3h -v -run 'Repeated|Finds|Disk' ./test/crash
+echo "== 2,000 rounds on each store that refuses for 1, 5 and 20 s, is slow, has pools of one, and of hosts that are paused or closed"
+MORTISE_CRASH_ROUNDS="${TROUBLEROUNDS:-2000}" go test -count=1 -timeout 5h -v -run 'RefusesForAWhile|PoolsOfOne|SlowCommits|PausedPast|ThatCloses' ./test/crash
 echo "== 1,000 cases of hostile plugins, and 200 kills of a host with their trees running"
 MORTISE_HOSTILE_FLOODS=all MORTISE_HOSTILE_CASES="${HOSTILECASES:-1000}" MORTISE_HOSTILE_KILLS="${HOSTILEKILLS:-200}" go test -count=1 -timeout 2h -v ./test/hostile
 echo "== captures of 100 MB, beside tshark"

@@ -55,6 +55,7 @@ func (r *request) settle(ctx context.Context, res *plugin.Result, failure *plugi
 	}
 	if err := r.k.Ledger.Settle(ctx, *r.lease, o, &rec, now); err != nil {
 		r.doubt = !r.k.owed.add(end{*r.lease, o, rec, now})
+		r.k.paySoon()
 		return false, err
 	}
 	fault.At("settled")

@@ -103,6 +103,7 @@ type owed struct {
 	paying sync.Mutex // held while ends are recorded that are not in the list meanwhile
 	mu     sync.Mutex
 	ends   []end
+	soon   bool // they are tried again in a moment
 }
 
 // An end is how one attempt of a call ended.
@@ -122,6 +123,27 @@ func (o *owed) add(e end) bool {
 	}
 	o.ends = append(o.ends, e)
 	return true
+}
+
+// payEvery is how long after a store refused the end of a call it is tried again.
+const payEvery = time.Second
+
+// paySoon has the ends that are owed recorded as soon as the store takes them, also
+// in a host that sweeps nothing.
+func (k *Kernel) paySoon() {
+	k.owed.mu.Lock()
+	defer k.owed.mu.Unlock()
+	if k.owed.soon || len(k.owed.ends) == 0 {
+		return
+	}
+	k.owed.soon = true
+	time.AfterFunc(payEvery, func() {
+		k.owed.mu.Lock()
+		k.owed.soon = false
+		k.owed.mu.Unlock()
+		k.pay(context.Background())
+		k.paySoon()
+	})
 }
 
 // pay records what could not be recorded before. What fails again is kept, but

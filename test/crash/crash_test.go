@@ -14,9 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -68,18 +66,27 @@ func TestNoEffectIsRepeatedOnSQLite(t *testing.T) {
 // what had none the call is made by the next host.
 func TestAHostThatClosesRepeatsAndBurnsNothing(t *testing.T) {
 	t.Parallel()
-	c := newCampaign(t, "", "")
-	c.closes = true
-	for round := 0; round < kills()/3 && len(c.faults) == 0; round++ {
-		p := points[round%len(points)]
-		c.round(round, p.name, 1+rand.IntN(p.times))
-	}
-	t.Log(c.table("SQLite, closed"))
-	for _, fault := range c.faults {
-		t.Error(fault)
-	}
-	if c.killed() == 0 {
-		t.Error("no host was closed")
+	for _, name := range []string{"SQLite", "PostgreSQL"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			database, few := "", 20
+			if name == "PostgreSQL" {
+				database, few = pgtest.Open(t), 8
+			}
+			c := newCampaign(t, database, "")
+			c.how = "close"
+			for round := 0; round < rounds(few, 10) && len(c.faults) == 0; round++ {
+				p := points[(round*7)%len(points)] // a few are of all parts of a call
+				c.round(round, p.name, 1+rand.IntN(p.times))
+			}
+			t.Log(c.table(name + ", closed"))
+			for _, fault := range c.faults {
+				t.Error(fault)
+			}
+			if c.killed() == 0 {
+				t.Error("no host was closed")
+			}
+		})
 	}
 }
 
@@ -172,7 +179,7 @@ func judge(t *testing.T, name string, trials []*trial) {
 type trial struct {
 	t                    *testing.T
 	home, database, lift string
-	closes               bool   // hosts are asked to end, and not killed
+	how                  string // what hosts are done to in place of being killed: close, stop
 	receiver             string // address
 	calls                int    // made so far
 
@@ -307,7 +314,7 @@ func (c *trial) round(round int, point string, times int) {
 // run runs a host with these calls and returns what it answered.
 func (c *trial) run(lines []line, point string, times int) (answers []answer, killed bool, err error) {
 	cmd := exec.Command(host(c.t), "calls", c.home, c.database)
-	cmd.Env = append(os.Environ(), fmt.Sprintf("MORTISE_FAULT_AT=%s:%d", point, times), "MORTISE_FAULT_LIFT="+c.lift, "MORTISE_FAULT_HOW="+map[bool]string{true: "close"}[c.closes], "MORTISE_HOME=", "MORTISE_CONFIG=", "MORTISE_DATABASE=")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("MORTISE_FAULT_AT=%s:%d", point, times), "MORTISE_FAULT_LIFT="+c.lift, "MORTISE_FAULT_HOW="+c.how, "MORTISE_HOME=", "MORTISE_CONFIG=", "MORTISE_DATABASE=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
@@ -322,7 +329,13 @@ func (c *trial) run(lines []line, point string, times int) (answers []answer, ki
 	if err := cmd.Start(); err != nil {
 		return nil, false, err
 	}
-	timeout := time.AfterFunc(60*time.Second, func() { _ = cmd.Process.Kill() })
+	ended, stopped := make(chan struct{}), make(chan bool, 1)
+	if c.how == "stop" {
+		go func() { stopped <- goOn(cmd.Process, ended) }()
+	} else {
+		stopped <- false
+	}
+	timeout := time.AfterFunc(3*time.Minute, func() { _ = cmd.Process.Kill() })
 	defer timeout.Stop()
 	if point == "" {
 		moment := time.AfterFunc(10*time.Millisecond+time.Duration(rand.Int64N(int64(100*time.Millisecond))), func() { _ = cmd.Process.Kill() })
@@ -344,17 +357,40 @@ func (c *trial) run(lines []line, point string, times int) (answers []answer, ki
 		}
 	}
 	err = cmd.Wait()
+	close(ended)
+	paused := <-stopped
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL {
 		if !timeout.Stop() {
-			return nil, true, fmt.Errorf("it did not end within a minute: %s", errs.String())
+			return nil, true, fmt.Errorf("it did not end within three minutes: %s", errs.String())
 		}
 		return answers, true, nil
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("%w: %s", err, errs.String())
 	}
-	return answers, c.closes && strings.Contains(errs.String(), "host: closing"), nil
+	return answers, paused || c.how == "close" && strings.Contains(errs.String(), "host: closing"), nil
+}
+
+// goOn lets a process that stopped itself go on after longer than its lease, and
+// reports whether there was one.
+func goOn(p *os.Process, ended <-chan struct{}) bool {
+	for {
+		select {
+		case <-ended:
+			return false
+		case <-time.After(20 * time.Millisecond):
+		}
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid))
+		if err != nil {
+			return false
+		}
+		if _, state, _ := strings.Cut(string(stat), ") "); strings.HasPrefix(state, "T") {
+			time.Sleep(3*time.Second + time.Duration(rand.Int64N(int64(2*time.Second)))) // the lease is 2 s
+			_ = p.Signal(syscall.SIGCONT)
+			return true
+		}
+	}
 }
 
 // check holds what the hosts said against what the receiver counted.
@@ -436,74 +472,4 @@ func (c *trial) counted() (map[string]int, error) {
 	defer resp.Body.Close()
 	var counts map[string]int
 	return counts, json.NewDecoder(resp.Body).Decode(&counts)
-}
-
-// startReceiver starts the other side in a process of its own.
-func startReceiver(t *testing.T) string {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self, "receiver")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	address, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(address)
-}
-
-// receive is the other side: it takes orders and counts them. Where a request
-// has a key it has seen, it gives its first answer and counts nothing.
-func receive() {
-	var mu sync.Mutex
-	counts, answers := map[string]int{}, map[string]string{}
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /effects", func(w http.ResponseWriter, r *http.Request) {
-		var order struct {
-			Key string `json:"key"`
-			N   int    `json:"n"`
-		}
-		body, _ := io.ReadAll(r.Body)
-		if err := json.Unmarshal(body, &order); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		mu.Lock()
-		key := r.Header.Get("Idempotency-Key")
-		text, seen := answers[key]
-		if key == "" || !seen {
-			which := fmt.Sprintf("%s/%d", order.Key, order.N)
-			counts[which]++
-			text = fmt.Sprintf(`{"number":%d}`, len(counts)*1000+counts[which])
-			answers[key] = text
-		}
-		mu.Unlock()
-		if strings.HasPrefix(order.Key, "slow") {
-			time.Sleep(200 * time.Millisecond)
-		}
-		time.Sleep(time.Duration(rand.Int64N(int64(4 * time.Millisecond))))
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, text)
-	})
-	mux.HandleFunc("GET /counts", func(w http.ResponseWriter, _ *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		_ = json.NewEncoder(w).Encode(counts)
-	})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(listener.Addr())
-	panic(http.Serve(listener, mux))
 }

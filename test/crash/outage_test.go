@@ -147,6 +147,9 @@ func (o *outageTrial) trouble(round int, tr trouble, lasts time.Duration) {
 	o.t.Helper()
 	point := tr.at[rand.IntN(len(tr.at))]
 	nth := 1 + rand.IntN(16)
+	if tr.kind == "slow" {
+		nth, lasts = 1, 50*time.Millisecond
+	}
 	when := fmt.Sprintf("round %d, %s for %s at %s %d", round, tr.name, lasts, point, nth)
 	spec := ""
 	switch {
@@ -221,6 +224,9 @@ func (o *outageTrial) trouble(round int, tr trouble, lasts time.Duration) {
 	}
 	for i := before; i < len(o.faults); i++ {
 		o.faults[i] = when + ": " + o.faults[i]
+	}
+	if a := o.order("standing", ""); a.Status != "succeeded" {
+		o.fault("%s, and asked again: %s", when, a.Message)
 	}
 	if round%20 == 19 {
 		o.order("verify", "")
@@ -336,6 +342,15 @@ func terminate(url string, lasts time.Duration) func() {
 	return func() { <-done }
 }
 
+// rounds is how many rounds of trouble a test makes on one store: a few, or so many
+// percent of MORTISE_CRASH_ROUNDS where that is above 60.
+func rounds(few, percent int) int {
+	if kills() > 60 {
+		return (kills()*percent + 99) / 100
+	}
+	return few
+}
+
 // shares is how many hosts have trouble beside each other.
 func shares() int {
 	if kills() > 60 {
@@ -348,7 +363,7 @@ func shares() int {
 // no result and doubles no effect; and no key keeps the refusal.
 func TestAStoreThatRefusesForAWhileCostsNothingOnSQLite(t *testing.T) {
 	t.Parallel()
-	sum(t, "SQLite, refusing", beside(shares(), kills()/4, func(_, rounds int) *outageTrial {
+	sum(t, "SQLite, refusing", beside(shares(), rounds(6, 60), func(_, rounds int) *outageTrial {
 		return survive(t, "", rounds, ofSQLite)
 	})...)
 }
@@ -356,7 +371,7 @@ func TestAStoreThatRefusesForAWhileCostsNothingOnSQLite(t *testing.T) {
 func TestAStoreThatRefusesForAWhileCostsNothingOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 	shared := pgtest.New(t)
-	sum(t, "PostgreSQL, refusing", beside(shares(), kills()/4, func(i, rounds int) *outageTrial {
+	sum(t, "PostgreSQL, refusing", beside(shares(), rounds(6, 60), func(i, rounds int) *outageTrial {
 		server, pauses := shared, (*pgtest.Server)(nil)
 		if i == 0 { // a server that hangs does so for all
 			server = pgtest.New(t)
@@ -365,4 +380,66 @@ func TestAStoreThatRefusesForAWhileCostsNothingOnPostgreSQL(t *testing.T) {
 		url := server.Open(t)
 		return survive(t, url, rounds, func(*outageTrial) []trouble { return ofPostgreSQL(t, pauses, url) })
 	})...)
+}
+
+// Pools of one, eight callers, and a store that refuses now and then: the same holds,
+// and nothing waits for itself.
+func TestPoolsOfOneLoseNothing(t *testing.T) {
+	t.Parallel()
+	one := "MORTISE_FAULT_POOL=1"
+	sum(t, "SQLite, pools of one", beside(shares()/2, rounds(2, 15), func(_, rounds int) *outageTrial {
+		return survive(t, "", rounds, func(o *outageTrial) []trouble { return append(ofSQLite(o), slow) }, one)
+	})...)
+	sum(t, "PostgreSQL, pools of one", beside(shares()/2, rounds(2, 15), func(_, rounds int) *outageTrial {
+		url := pgtest.Open(t)
+		return survive(t, url, rounds, func(*outageTrial) []trouble { return append(ofPostgreSQL(t, nil, url), slow) }, one)
+	})...)
+}
+
+// slow is a disk on which each commit takes 50 to 500 ms.
+var slow = trouble{name: "slow", at: []string{"commit"}, kind: "slow"}
+
+func TestSlowCommitsLoseNothing(t *testing.T) {
+	t.Parallel()
+	sum(t, "SQLite, slow", beside(shares()/2, rounds(1, 5), func(_, rounds int) *outageTrial {
+		return survive(t, "", rounds, func(*outageTrial) []trouble { return []trouble{slow} })
+	})...)
+	sum(t, "PostgreSQL, slow", beside(shares()/2, rounds(1, 5), func(_, rounds int) *outageTrial {
+		return survive(t, pgtest.Open(t), rounds, func(*outageTrial) []trouble { return []trouble{slow} })
+	})...)
+}
+
+// A host that is stopped in the middle of a call, for longer than its lease, and goes
+// on: another host may have taken its calls up meanwhile, and nothing happens twice.
+func TestAHostThatIsPausedPastItsLeaseRepeatsNothing(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"SQLite", "PostgreSQL"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			database := ""
+			if name == "PostgreSQL" {
+				database = pgtest.Open(t)
+			}
+			c := newCampaign(t, database, "")
+			c.how = "stop"
+			c.round(0, "none", 0) // makes the database, and its key
+			other := c
+			if database != "" {
+				other = newCampaign(t, database, "")
+				c.shareWith(other)
+			}
+			other.node(t)
+			for round := 1; round <= rounds(3, 10) && len(c.faults) == 0; round++ {
+				p := points[rand.IntN(len(points))]
+				if round == 1 {
+					p = points[len(points)-1] // while it closes
+				}
+				c.round(round, p.name, 1+rand.IntN(p.times))
+			}
+			t.Log(c.table(name + ", paused"))
+			for _, fault := range c.faults {
+				t.Error(fault)
+			}
+		})
+	}
 }

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -184,6 +185,9 @@ func (c *committer) settle(batch []*request) {
 		case bad >= 0:
 			batch[bad].done <- err
 			batch = slices.Delete(batch, bad, bad+1)
+		case errors.Is(err, store.ErrLapsed) && len(batch) == 1 && batch[0].last && batch[0].fn == nil:
+			tell(batch, nil) // it has nothing more to write, and others close the books of what they took for dead
+			return
 		case fault == Refused || tries == maxTries || c.over():
 			tell(batch, err)
 			return

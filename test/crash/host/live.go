@@ -131,14 +131,14 @@ func again(ctx context.Context, a *app.App, l line) answer {
 	}
 }
 
-// standing waits until no call is running, or could, and holds that each that has
+// standing waits until no call is running, and holds that each that has
 // ended has the entry of its end.
 func standing(ctx context.Context, a *app.App) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		rows, err := a.Store.Calls(ctx, store.CallFilter{Limit: 40})
 		if err == nil {
 			open := slices.IndexFunc(rows, func(r store.CallRow) bool {
-				return !r.State.Ended() && r.State != store.CallPending
+				return r.State == store.CallRunning || r.State == store.CallInProgress
 			})
 			if open < 0 {
 				return entered(ctx, a, rows)
