@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -120,6 +121,7 @@ type App struct {
 
 	recovering atomic.Bool // this host knew that it was in recovery, when it last looked
 	closers    []closer    // in the order of opening
+	closing    sync.Mutex  // held while they are closed
 
 	// identify tells who a call is of.
 	identify func(ctx context.Context, call *plugin.Call, field string) (value string, found bool, err error)
@@ -386,8 +388,11 @@ func (a *App) opened(name string, close func() error) {
 }
 
 // Close ends what was opened, in reverse, and returns what went wrong. It may
-// be called again.
+// be called again, also while another call of it is at work: both return when
+// all is closed.
 func (a *App) Close() error {
+	a.closing.Lock()
+	defer a.closing.Unlock()
 	if len(a.closers) > 0 {
 		fault.At("cleanup")
 	}

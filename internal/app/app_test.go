@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -442,5 +443,25 @@ plugin.run()
 	}
 	if calls != plugin.MaxDepth+1 {
 		t.Errorf("%d calls are on record, want %d", calls, plugin.MaxDepth+1)
+	}
+}
+
+// A host is asked to end by a signal while it ends by itself: both wait for one end.
+func TestAHostIsClosedFromTwoSidesAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 3 {
+		a, err := app.Open(t.Context(), app.Options{Home: t.TempDir(), Log: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var closing sync.WaitGroup
+		for range 4 {
+			closing.Go(func() {
+				if err := a.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		closing.Wait()
 	}
 }
