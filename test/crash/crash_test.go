@@ -34,7 +34,11 @@ func TestMain(m *testing.M) {
 		receive()
 		return
 	}
-	os.Exit(m.Run())
+	status := m.Run()
+	if hostBin != "" {
+		_ = os.RemoveAll(filepath.Dir(hostBin))
+	}
+	os.Exit(status)
 }
 
 // points are the places where a host is killed, in the order of a call
