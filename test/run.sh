@@ -97,6 +97,7 @@ if have cc || have gcc; then
 	export CGO_ENABLED=1
 	part "go test, with the race detector" go_tests "$(go list ./... | grep -v /test/ | grep -vE "$outside")" $watched
 	export CGO_ENABLED=0
+	part "secrets, without it" go_tests ./internal/secret -run 'ScrubberIsBounded|NoFlood' # computes alone
 	part "hostile scripts, timed" go_tests ./internal/script -run Hostile # by the clock, which -race would falsify
 	part "cron expressions, beside somebody who watches the clock" go_tests ./internal/schedule -run Watches # computes alone, and longer than with -race
 else

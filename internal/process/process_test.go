@@ -71,9 +71,10 @@ func play(role string) {
 		time.Sleep(time.Duration(in.MS) * time.Millisecond)
 		return identity(), nil
 	})
-	mortise.Tool(p, "deaf", "", func(_ *mortise.Call, in struct {
+	mortise.Tool(p, "deaf", "", func(c *mortise.Call, in struct {
 		MS int `json:"ms"`
 	}) (string, error) {
+		c.Emit("begun")
 		time.Sleep(time.Duration(in.MS) * time.Millisecond)
 		return "heard nothing", nil
 	})

@@ -59,14 +59,15 @@ func TestAnErrorSaysWhetherThePluginHadTheCall(t *testing.T) {
 	want("version 1, there is no program", err, plugin.CodeLaunchFailed, false)
 
 	full := newRunner(t, process.Options{MaxProcesses: 1})
-	held := make(chan error, 1)
+	held, begun := make(chan error, 1), make(chan struct{})
 	go func() {
 		c := call(`{"ms":60000}`)
 		c.Session = "a"
+		c.Observe = func(plugin.Event) { close(begun) }
 		_, err := run(t, full, target("good", "deaf", isolated(plugin.IsolationSession)), c)
 		held <- err
 	}()
-	time.Sleep(300 * time.Millisecond)
+	<-begun
 	c := call(`1`)
 	c.Session = "b"
 	_, err = run(t, full, target("good", "echo", isolated(plugin.IsolationSession)), c)

@@ -174,6 +174,9 @@ func TestSecretsThatOverlapGoTogether(t *testing.T) {
 
 func TestAScrubberIsBounded(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it only computes: it runs in a part of its own, without the race detector")
+	}
 	s := NewScrubber()
 	for i := range maxKnown {
 		if err := s.Know(fmt.Sprintf("secret number %d", i)); err != nil {
@@ -213,6 +216,9 @@ func TestAScrubberIsBounded(t *testing.T) {
 // accepted once is taken out from then on, and what is not accepted is refused.
 func TestNoFloodMakesAKnownSecretShow(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it only computes: it runs in a part of its own, without the race detector")
+	}
 	for seed := range uint64(2) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		now := time.Unix(1_800_000_000, 0)
