@@ -58,7 +58,7 @@ func (s *session) ask(ctx context.Context, spell spelling, target *plugin.Target
 		case event := <-x.events:
 			x.pass(event)
 		case a := <-x.answer:
-			x.drain(a.failure != nil)
+			x.drain(a.failure != nil, s.unread)
 			if a.failure != nil {
 				s.ended(x)
 			}
@@ -89,9 +89,10 @@ func (s *session) ended(x *exchange) {
 
 // drain passes on the events that came before the answer. The two pipes keep
 // no common order: of a call that failed, a moment is given to what the plugin
-// wrote to stderr about it.
-func (x *exchange) drain(failed bool) {
+// wrote to stderr about it, and more of them while some of that is unread.
+func (x *exchange) drain(failed bool, unread func() bool) {
 	var moment <-chan time.Time
+	moments := maxMoments
 	if failed && x.events != nil {
 		moment = time.After(stderrGrace)
 	}
@@ -110,12 +111,18 @@ func (x *exchange) drain(failed bool) {
 			x.pass(event)
 		case <-moment:
 			moment = nil
+			if moments--; moments > 0 && unread() {
+				moment = time.After(stderrGrace)
+			}
 		}
 	}
 }
 
-// stderrGrace is that moment.
-const stderrGrace = 20 * time.Millisecond
+// stderrGrace is that moment, and maxMoments how many there are at most.
+const (
+	stderrGrace = 20 * time.Millisecond
+	maxMoments  = 25
+)
 
 // answers are channels for the answers of calls, all empty.
 var answers = sync.Pool{New: func() any { return make(chan answer, 1) }}

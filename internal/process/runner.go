@@ -381,7 +381,7 @@ func (r *Runner) open(ctx context.Context, g *group) (*worker, error) {
 		})
 	}
 	s.longest, s.crash = r.opts.FrameBytes, w.child.crashed
-	s.kill = w.child.kill
+	s.kill, s.unread = w.child.kill, w.child.unread
 	s.onLate = func() { g.late(w) }
 	s.onLog = func(call *plugin.Call, level, message string, fields jsontext.Value) {
 		r.log(g, call, level, message, fields)

@@ -33,6 +33,7 @@ type session struct {
 	out    *outbox
 	crash  func(what string) *plugin.Error // how the process ended
 	kill   func()                          // ends it; read then comes to its end
+	unread func() bool                     // whether stderr has text that the host has not read
 	onLate func()                          // a call that was given up has been answered after all
 	onLog  func(call *plugin.Call, level, message string, fields jsontext.Value)
 	token  func() string
@@ -98,6 +99,7 @@ func newSession(name string, stdin io.WriteCloser, stdout lineSource) *session {
 		out:      newOutbox(stdin),
 		crash:    func(what string) *plugin.Error { return plugin.Errorf(plugin.CodeCrashed, "%s: %s", name, what) },
 		kill:     func() {},
+		unread:   func() bool { return false },
 		onLate:   func() {},
 		onLog:    func(*plugin.Call, string, string, jsontext.Value) {},
 		token:    randomToken,
