@@ -66,7 +66,7 @@ func init() {
 			p.rest("1")
 		},
 
-		// Services that are its own, in a way that is nobody's.
+		// Services under a name of its own, in a form that no service has.
 		"asks often": func(p *peer) {
 			p.begin()
 			for range p.num(0) {
