@@ -249,7 +249,7 @@ func (s *session) read() {
 			s.fail(s.malformed("%v; the line begins %.80q", err, line))
 			return
 		}
-		if f.ID == nil { // an answer without a request
+		if f.ID == nil { // a notification, which the host did not ask for
 			pace.take(len(line) + paceLine)
 		}
 	}

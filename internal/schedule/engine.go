@@ -20,9 +20,9 @@ type Options struct {
 	Resolve func(ctx context.Context, ref string) (*plugin.Target, error)
 	// Call enqueues a call, which a worker runs.
 	Call func(ctx context.Context, call plugin.Call) (plugin.Result, error)
-	// Rights returns an owner with the rights that they had when they made the schedule and
-	// still have, and a principal without rights if the owner is no longer known. If it is
-	// nil, owners keep their rights.
+	// Rights returns an owner with those of the rights in the schedule that the owner still
+	// has, and the zero Principal if the owner is no longer known. If it is nil, owners
+	// keep their rights.
 	Rights func(ctx context.Context, tenant string, owner plugin.Principal) plugin.Principal
 
 	// Refused records a run that was refused before a call was made of it; what

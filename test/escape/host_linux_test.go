@@ -114,8 +114,8 @@ func (h *host) start(refuse bool) (*run, error) {
 }
 
 // prepare lays out the directory of a host: this program, and the package with the
-// probe, also as a set-user-ID program of another user. It returns the path of the
-// first.
+// probe, also as a set-user-ID, a set-group-ID and a privileged program. It returns the
+// path of this program.
 func prepare(dir string, uid, gid int) (string, error) {
 	for _, sub := range []string{"package", "scratch", "runtime", "outside"} {
 		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {

@@ -85,7 +85,7 @@ def join() -> None:
 
 
 def prefer_fork() -> None:
-    """Make multiprocessing fork if it is loaded and no start method is set: its default since 3.14, forkserver, needs a socket."""
+    """Make multiprocessing fork if it is loaded and no method is set: its default since 3.14, forkserver, needs a socket."""
     default = getattr(sys.modules.get("multiprocessing.context"), "_default_context", None)
     try:
         if default._actual_context is None and default._default_context.get_start_method() == "forkserver":

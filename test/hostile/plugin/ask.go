@@ -66,7 +66,7 @@ func init() {
 			p.rest("1")
 		},
 
-		// Services under a name of its own, in a form that no service has.
+		// Services that the plugin may use, used as no ordinary plugin does.
 		"asks often": func(p *peer) {
 			p.begin()
 			for range p.num(0) {
