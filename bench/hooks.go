@@ -32,8 +32,8 @@ func hooks(ctx context.Context, l *lab) (all []table, err error) {
 	return all, nil
 }
 
-// A listened is somebody whom events go to: it returns the nanoseconds that each
-// of so many took.
+// A listened is a receiver of events: it returns the nanoseconds that each of so many
+// took.
 type listened struct {
 	name  string
 	each  func(n int) (float64, error)
@@ -42,9 +42,9 @@ type listened struct {
 	close func()
 }
 
-// How many events are timed together: few, where each takes long, so that the
-// median is of batches in which nobody else had the core. Their payloads are made
-// before that, so that none has been looked into.
+// How many events are timed together: few, where each takes long, so that the median is
+// of batches in which no other process had the core. Their payloads are made before
+// that, so that none has been looked into.
 const (
 	busBatch  = 1000
 	hookBatch = 40
@@ -73,7 +73,7 @@ func inTurns(l *lab, all []listened, batch int) (rounds, error) {
 	return r, nil
 }
 
-// overPayloads times f over payloads that nobody has looked into yet.
+// overPayloads times f over payloads that have not been parsed yet.
 func overPayloads(f func(context.Context, *event.Payload) error) func(int) (float64, error) {
 	text := string(payload())
 	return func(n int) (float64, error) {
@@ -170,7 +170,7 @@ var hookOpeners = []func(*lab) (*listened, error){
 	roundTrip,
 }
 
-// The handlers, of a payload that nobody looked into before.
+// The handlers, of a payload that has not been parsed before.
 const (
 	readsThree = `export function register(ctx) {
   ctx.bus.on("tool.before@v1", (e) => ({ allow: e.property_a !== "x" && e.property_k !== "y" && e.property_t !== "z" }));

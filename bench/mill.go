@@ -32,7 +32,7 @@ type millTool struct {
 	does  string
 	tree  string        // of the package
 	name  string        // its directory in there is log_analysis/NAME
-	input func() string // each has other bytes, or makes a result of others, so that each result is kept anew
+	input func() string // each has other bytes, or makes a result of others, so that each result is stored as a new one
 	count string        // of the result: what says that it read the whole log
 	least int
 	heavy bool // seconds for each
@@ -81,9 +81,8 @@ type searcher struct {
 	close  func() error
 }
 
-// millLatency is E1. Both take turns of a few calls in an order that is reversed
-// each time, and are opened anew a few times, since where a process lies in
-// memory is chance.
+// millLatency is E1. Both take turns of a few calls in an order that is reversed each
+// time, and are reopened a few times, since where a process lies in memory is chance.
 func (l *lab) millLatency(ctx context.Context, number string, tool millTool, log string) (table, error) {
 	pairs, n, turn := 4, 6, 5
 	if tool.heavy {

@@ -252,7 +252,7 @@ func copySet(t *testing.T, dir, addr string) {
 	}
 }
 
-// call makes a call with a key, in the name of somebody with these scopes.
+// call makes a call with a key, in the name of a principal with these scopes.
 func (s *scene) call(operation, input, key string, scopes ...string) (plugin.Result, error) {
 	s.Helper()
 	return s.app.Kernel.Call(s.Context(), plugin.Call{
@@ -426,8 +426,8 @@ func TestGmailSendRefusesInjection(t *testing.T) {
 	}
 }
 
-// TestOutreachOperatorsNeedTheirScopes calls each operator that has effects for
-// somebody who may not.
+// TestOutreachOperatorsNeedTheirScopes calls each operator that has effects as a
+// principal without its scopes.
 func TestOutreachOperatorsNeedTheirScopes(t *testing.T) {
 	t.Parallel()
 	s := openScene(t)

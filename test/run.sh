@@ -71,10 +71,10 @@ export CGO_ENABLED=0
 watched="-race -short -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false -gcflags=modernc.org/libquickjs/...=-race=false"
 export GOGC=300 # else a third of the time is spent on collecting the garbage of many short processes
 export GORACE="${GORACE:-atexit_sleep_ms=0}" # or each process that a test starts stays a second longer
-# Tests write, and wait until it is on the disk, some ten thousand times. What
-# they prove needs no disk: nobody cuts the power. So their files are in memory,
-# in a file system of their own, where there is enough memory and root may mount
-# one. /dev/shm would not do: a sandbox shows nothing of the host's /dev.
+# Tests write, and wait until it is on the disk, some ten thousand times. What they
+# prove needs no disk, because the power is not cut. So their files are in memory, in a
+# file system of their own, where there is enough memory and root may mount one.
+# /dev/shm would not do: a sandbox shows nothing of the host's /dev.
 work=/tmp/mortise-$(id -u)-$(pwd | cksum | cut -d ' ' -f 1) # always the same, or go test would remember nothing
 in_memory() {
 	[ -z "${TMPDIR:-}" ] && [ "$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo 2>/dev/null || echo 0)" -gt 14000000 ] &&

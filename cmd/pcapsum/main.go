@@ -1,7 +1,7 @@
-// Command pcapsum reads a packet capture once and writes what is in it as one
-// JSON object. It is the reader of the plugin pcap_metadata_summary, which
-// starts it beside itself: a capture of a gigabyte passes through in bounded
-// memory, and a capture that lies harms nobody but this process.
+// Command pcapsum reads a packet capture once and writes what is in it as one JSON
+// object. It is the reader of the plugin pcap_metadata_summary, which starts it beside
+// itself: a capture of a gigabyte passes through in bounded memory, and a malformed
+// capture harms only this process.
 //
 //	pcapsum [flags] CAPTURE
 //

@@ -141,7 +141,7 @@ func (p *pcapng) block() (kind uint32, body []byte, err error) {
 	return kind, body, err
 }
 
-// section begins a section: interfaces are counted anew.
+// section begins a section: the interface count restarts.
 func (p *pcapng) section(body []byte) error {
 	if len(body) < 12 {
 		return errors.New("a section header is too short")

@@ -10,9 +10,9 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A behind is the entries that are not yet written. Callers append to it; one
-// goroutine writes all there are in one transaction, a moment after the first
-// came, or at once when somebody waits or half the room is taken.
+// A behind is a write-behind buffer of ledger entries. Callers append to it; one
+// goroutine writes the whole buffer in one transaction, a moment after the first entry
+// arrived, or at once when a caller waits for it or half the room is taken.
 type behind struct {
 	st    store.Store
 	limit int
@@ -197,7 +197,8 @@ func (b *behind) write(ctx context.Context, commit func(context.Context, func(st
 	b.room = make(chan struct{})
 	b.mu.Unlock()
 
-	// Nobody's context: these are the entries of many, and of callers long gone.
+	// The write uses no caller's context: the batch holds entries of many callers, some of
+	// which have already returned.
 	if err == nil && len(entries) > 0 {
 		err = lapsing(func() error {
 			return commit(ctx, func(tx store.Tx) error {

@@ -32,8 +32,8 @@ type Claim struct {
 	Also func(tx store.Tx) error
 }
 
-// A Lease is the right to settle one attempt of one call. The zero Lease is
-// nobody's.
+// A Lease is the right to settle one attempt of one call. The zero Lease belongs to no
+// attempt.
 type Lease struct{ row store.CallRow }
 
 // Call returns the id of the call.
@@ -136,10 +136,10 @@ func (l *Ledger) Claim(ctx context.Context, c Claim) (lease Lease, prior *Prior,
 	return Lease{row}, nil, nil
 }
 
-// Settle ends the attempt that lease is for: in one transaction the row changes
-// its state, the answer becomes a body and the end an entry. It does not stop
-// for ctx, because what happened has happened. It fails with [ErrLeaseLost],
-// and writes nothing, if the attempt was ended by somebody else.
+// Settle ends the attempt that lease is for: in one transaction the row changes its
+// state, the answer becomes a body and the end an entry. It ignores a cancelled ctx,
+// because the outcome has already happened. It fails with [ErrLeaseLost], and writes
+// nothing, if another owner has ended the attempt.
 func (l *Ledger) Settle(ctx context.Context, lease Lease, o Outcome, rec *plugin.CallRecord, at time.Time) error {
 	m, err := l.settled(lease.row, o, rec, at)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// gaveUp decides what becomes of a call that waits and is not to be run any
-// more: it failed, unless an earlier attempt sent what nobody answered. Then
-// nobody can say what it has done, whoever says that it may not go on.
+// gaveUp decides the outcome of a waiting call that must not run again. The call
+// failed, unless an earlier attempt sent an effect that was never answered. Then the
+// outcome is unknown, whatever the reason for giving up.
 func gaveUp(ctx context.Context, r store.Reader, row *store.CallRow, why *plugin.Error, at time.Time) (Outcome, error) {
 	if row.Attempt == 0 {
 		return Outcome{State: store.CallFailed, Err: why}, nil

@@ -97,9 +97,8 @@ func (l *Ledger) Journal(ctx context.Context, lease Lease) (*Journal, error) {
 	return j, nil
 }
 
-// stayed reports whether an effect was inside the store, and nothing else: it
-// was done in one transaction with its row, and nobody but who reads the store
-// can have heard of it.
+// stayed reports whether an effect was confined to the store: it committed in one
+// transaction with its row, so only a reader of the store can have observed it.
 func stayed(row *store.EffectRow) bool { return row.Class == "local" && row.ProviderKey == "" }
 
 // Begin puts an effect into the journal, durably, before it is sent. It fails,

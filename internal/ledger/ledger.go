@@ -8,8 +8,8 @@
 // and not repeated. What a dead process left running is settled by the next
 // one that opens the ledger.
 //
-// [Verify] proves that nobody changed the entries since, [List] and [Show] read
-// them. What becomes of a call is decided elsewhere; see package kernel.
+// [Verify] proves that the entries are unchanged since, [List] and [Show] read them.
+// Package kernel decides the outcome of a call.
 package ledger
 
 import (
@@ -41,8 +41,8 @@ type Options struct {
 var (
 	ErrClosed = errors.New("the ledger is closed")
 
-	// ErrLeaseLost means that a call was settled by somebody else, who took
-	// its owner for dead. The answer that was not kept must not be given out.
+	// ErrLeaseLost means that another process settled the call, because it took this owner
+	// for dead. The caller must not return the answer, which was not stored.
 	ErrLeaseLost = errors.New("the call is no longer this attempt's to settle")
 )
 

@@ -99,10 +99,9 @@ func (l *Ledger) Abandoned(ctx context.Context, row store.CallRow, at time.Time)
 // the host.
 const MaxAttempts = 3
 
-// afterlife decides what becomes of a call that is running without a process that is
-// at work on it, for the reason why: it runs again if nothing was sent, or if everything that was sent
-// was answered or can be sent again under the same key; else nobody can say
-// what happened.
+// afterlife decides the outcome of a call that is marked running but has no live process; why is the
+// reason. The call runs again if it sent nothing, or if each effect was answered or can be repeated
+// under the same idempotency key; otherwise its outcome is unknown.
 func afterlife(row *store.CallRow, effects []store.EffectRow, why string, at time.Time) Outcome {
 	unknown := func(what string) Outcome {
 		// An operator that can find out is asked at once.

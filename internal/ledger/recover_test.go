@@ -55,8 +55,8 @@ func start(t *testing.T, as string, args ...string) (*exec.Cmd, *bufio.Reader) {
 	return cmd, bufio.NewReader(out)
 }
 
-// Whoever recovers may be killed too, in the middle or right after, and several
-// may come at once: the end is the same as of one recovery.
+// A recovering process may be killed too, during recovery or right after it, and
+// several may recover at once: the result equals that of one recovery.
 func TestKilledRecoveriesEndLikeOne(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -57,9 +57,9 @@ func (l *Ledger) Prior(ctx context.Context, row *store.CallRow) (*Prior, error) 
 	return priorOf(ctx, l.st, row)
 }
 
-// Take makes a queued call this process's to run: in one transaction the row
-// is running, for another attempt, and an entry says so. also is done in the
-// same transaction, and may refuse. won is false if somebody else took the call.
+// Take claims a queued call for this process: in one transaction the row becomes
+// running with a new attempt, and an entry records it. also runs in the same
+// transaction and may refuse. won is false if another process claimed the call first.
 func (l *Ledger) Take(ctx context.Context, row store.CallRow, rec *plugin.CallRecord, policy string, deadline, at time.Time, also func(tx store.Tx) (bool, error)) (lease Lease, won bool, err error) {
 	next := row
 	next.State, next.Attempt, next.Lease, next.Node = store.CallRunning, row.Attempt+1, uuid.NewString(), l.st.Node()
@@ -103,9 +103,9 @@ func (l *Ledger) Take(ctx context.Context, row store.CallRow, rec *plugin.CallRe
 
 var errTakenBack = errors.New("what the call rests on was used by somebody else, or it was cancelled")
 
-// Refused ends a queued call that may not run, or no longer: it failed, or is
-// unknown where an earlier attempt sent what nobody answered. rec is given the
-// status. won is false if the call is not queued any more.
+// Refused ends a queued call that must not run: it failed, or is unknown if an earlier
+// attempt sent an effect that was never answered. rec receives the status. won is false
+// if the call is no longer queued.
 func (l *Ledger) Refused(ctx context.Context, row store.CallRow, rec *plugin.CallRecord, why *plugin.Error, at time.Time, also func(tx store.Tx) error) (won bool, err error) {
 	var ended plugin.CallRecord
 	err = l.st.Write(ctx, func(tx store.Tx) error {
@@ -156,7 +156,7 @@ func (l *Ledger) Ask(ctx context.Context, row *store.CallRow, at, until time.Tim
 // Close a question: Found says how a call ended that was unknown, or in
 // progress elsewhere, and on whose word.
 type Found struct {
-	State    store.CallState // succeeded, failed, queued ("it did not happen") or the row's own ("nobody can say yet")
+	State    store.CallState // succeeded, failed, queued ("it did not happen") or the row's own (the outcome is still unknown)
 	Result   *plugin.Result
 	Err      *plugin.Error
 	By       string // a principal, or the operation that reconciled
@@ -218,8 +218,8 @@ func undone(ctx context.Context, tx store.Tx, row *store.CallRow, at time.Time) 
 	return nil
 }
 
-// Cancel asks a call to stop: one that waits ends at once, one that runs is
-// told by whoever runs it. state is how it stood.
+// Cancel asks a call to stop: a waiting call ends at once, and the process that runs a
+// running call receives the request. state is the call's state before.
 //
 // waited is done in the same transaction for a call that waited, for approval or
 // to be run.
@@ -280,7 +280,7 @@ func (l *Ledger) Due(ctx context.Context, now time.Time, limit int) ([]store.Cal
 	return l.st.Calls(ctx, store.CallFilter{DueBefore: now, Limit: limit})
 }
 
-// Cancelled returns the calls of this process that somebody wants to stop.
+// Cancelled returns the calls of this process for which a cancel is requested.
 func (l *Ledger) Cancelled(ctx context.Context) ([]store.CallRow, error) {
 	return l.st.Calls(ctx, store.CallFilter{Node: l.st.Node(), State: store.CallRunning, Cancelled: true})
 }

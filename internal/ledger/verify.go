@@ -48,9 +48,9 @@ func Verify(ctx context.Context, st store.Store, key *store.Key, anchors ...*sto
 	return report, err
 }
 
-// VerifyCopy is Verify for a copy that is not in its place yet: where there is no
-// key, the heads of the chains are taken on the word of whoever held them against
-// what was noted when the copy was made.
+// VerifyCopy is Verify for a copy that is not in its place yet. Without a key it cannot
+// check the signed heads of the chains, and relies on the caller to have compared them
+// with those noted when the copy was made.
 func VerifyCopy(ctx context.Context, st store.Store, key *store.Key) (report Report, err error) {
 	err = st.Snapshot(ctx, func(r store.Reader) error {
 		v := &verifier{ctx: ctx, r: r, key: key, trusting: key == nil, report: &report}

@@ -76,8 +76,8 @@ func verify(t testing.TB, dir string) ledger.Report {
 	return report
 }
 
-// relink gives the entries from a place on the hashes that their contents ask
-// for, as somebody would who knows everything but the key.
+// relink recomputes the hashes of the entries from a place on, as an attacker would who
+// knows everything except the key.
 func relink(t testing.TB, dir string, from int64) (head string) {
 	t.Helper()
 	st, err := sqlite.Open(context.Background(), dir, sqlite.Options{ReadOnly: true})

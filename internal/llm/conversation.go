@@ -44,8 +44,8 @@ type ToolUse struct {
 	// whole: it is none, and its input is not what the model was about to ask for.
 	Cut bool `json:"cut,omitzero"`
 
-	// Signature is what some models want back with the use, as they gave it.
-	// Nobody else can read it.
+	// Signature is an opaque value that some models require back with the use, unchanged.
+	// Only the model can read it.
 	Signature []byte `json:"signature,omitempty"`
 }
 

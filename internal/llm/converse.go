@@ -19,7 +19,7 @@ type ConverseRequest struct {
 	Tools     []Tool
 	MaxTokens int // of the answer
 	JSON      bool
-	Say       func(text string) // nil for nobody
+	Say       func(text string) // receives the text as it arrives; may be nil
 }
 
 // A ConverseReply is what a model said, and the tools it asks for.
@@ -28,10 +28,10 @@ type ConverseReply struct {
 	Uses []ToolUse
 }
 
-// Converse has the model that fits go on with a conversation. It returns once
-// the model has said all it has to say, no more is to be tried, or ctx has
-// ended. Like a query it is counted in the budgets and put on record. What broke
-// off after its first word is not asked for again, since somebody has heard it.
+// Converse has the model that fits go on with a conversation. It returns once the model
+// has said all it has to say, no more is to be tried, or ctx has ended. Like a query it
+// is counted in the budgets and put on record. An answer that broke off after its first
+// word is not retried, since Say has already passed on part of it.
 func (d *Dispatcher) Converse(ctx context.Context, by Caller, c Conversation) Move {
 	if d == nil {
 		return Move{Err: noModel()}

@@ -67,10 +67,10 @@ func (d *Dispatcher) Embedding() *EmbeddingModel {
 	return d.opts.Embedding
 }
 
-// Embed makes vectors of texts, in as many requests as that takes. Each is
-// counted in the budgets and put on record like any query, but its texts and
-// vectors by their hashes alone: whoever asks keeps both. A request that may
-// succeed in a while is made a second time. On an error there are no vectors.
+// Embed makes vectors of texts, in as many requests as that takes. Each is counted in
+// the budgets and put on record like any query, but its texts and vectors by their
+// hashes alone: the caller keeps both. A request that may succeed in a while is made a
+// second time. On an error there are no vectors.
 func (d *Dispatcher) Embed(ctx context.Context, by Caller, texts []string) ([][]float32, error) {
 	m := d.Embedding()
 	if m == nil {
@@ -141,7 +141,7 @@ func (x *exchange) vectors(ctx context.Context, m *EmbeddingModel, r EmbedReques
 	switch {
 	case reply.Usage.Known():
 		used, cost = reply.Usage, x.model.cost(reply.Usage)
-	case failure == nil || failure.Sent: // nobody said what it used
+	case failure == nil || failure.Sent: // the usage was not reported
 		used, cost, x.estimated = worst, held.amount, true
 	}
 	attempt := plugin.ModelAttempt{Model: m.Name, Outcome: "ok", Cost: cost, Took: float64(time.Since(began).Microseconds()) / 1000}

@@ -22,7 +22,7 @@ const (
 	Overloaded    Kind = "overloaded"      // the provider cannot answer now
 	Unreachable   Kind = "unreachable"     // no connection, or one that broke
 	Timeout       Kind = "timeout"         // no answer in time
-	Cancelled     Kind = "cancelled"       // whoever asked is gone
+	Cancelled     Kind = "cancelled"       // the caller is gone
 	BadRequest    Kind = "bad_request"     // the provider does not take the request
 	Refused       Kind = "refused"         // the model, or a filter around it, will not answer
 	Malformed     Kind = "malformed"       // what came back is no answer of this provider
@@ -36,7 +36,7 @@ type Error struct {
 	Message    string        // safe to read: what, which, and what to do next
 	Status     int           // of the HTTP answer, where there was one
 	RetryAfter time.Duration // what the provider asked to wait
-	Sent       bool          // the request was sent and nobody knows whether it is charged for
+	Sent       bool          // the request was sent and it is unknown whether it is charged for
 	Err        error         // the cause, for errors.Is; never shown
 }
 

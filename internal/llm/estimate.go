@@ -35,8 +35,8 @@ func tokens(text string) int {
 	return n
 }
 
-// worst returns how much a request can use at most. Nobody can tell what a
-// document comes to before it was read, so it counts as the whole context.
+// worst returns the most that a request can use. The size of a document in tokens is
+// unknown before the model reads it, so it counts as the whole context.
 func (m *Model) worst(r *Request) Usage {
 	in := overhead + tokens(r.System) + tokens(r.Prompt)
 	for i := range r.Parts {

@@ -201,7 +201,7 @@ func (x *exchange) send(ctx context.Context, m *Model, worst Usage, ask func(ctx
 	switch {
 	case reply.Usage.Known():
 		used, cost = reply.Usage, m.cost(reply.Usage)
-	case failure == nil || failure.Sent: // nobody said what it used
+	case failure == nil || failure.Sent: // the usage was not reported
 		used, cost, x.estimated = worst, held.amount, true
 	}
 	attempt := plugin.ModelAttempt{Model: m.Name, Outcome: "ok", Cost: cost, Took: float64(time.Since(began).Microseconds()) / 1000}

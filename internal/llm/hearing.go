@@ -22,7 +22,7 @@ const (
 // A hearing gathers an answer as it comes, within the bounds of a move, and
 // passes its text on.
 type hearing struct {
-	say   func(text string) // nil for nobody
+	say   func(text string) // may be nil
 	quiet bool              // it may be empty: the model was just told what its tools answered
 	text  strings.Builder
 	uses  []*wish

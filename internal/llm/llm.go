@@ -7,9 +7,9 @@
 // an error. A [Conversation], with tools and an answer that is heard as it comes,
 // goes the same way to a provider that is a [Converser], and ends in a [Move].
 //
-// Providers translate and do nothing else. They send a request once; the
-// clients' own retries, redirects and settings from the environment are off,
-// because what is not counted here is spent without anybody knowing.
+// Providers translate and do nothing else. They send a request once; the clients' own
+// retries, redirects and settings from the environment are off, because a request that
+// is not counted here would spend money without a record.
 //
 // Who may ask at all, and how a query comes out of a plugin, is decided in
 // package service.

@@ -356,7 +356,7 @@ type stream struct {
 	begun  bool // the first event was sent
 }
 
-// event sends one at once, and reports whether somebody was there.
+// event sends one event at once, and reports whether the client was still connected.
 func (s *stream) event(name, data string) bool {
 	if !s.begun {
 		s.begun = true
@@ -477,5 +477,5 @@ func (s *stream) cut() {
 	panic(http.ErrAbortHandler)
 }
 
-// hang says no more until whoever asked is gone.
+// hang sends no more until the client disconnects.
 func (s *stream) hang() { <-s.r.Context().Done() }

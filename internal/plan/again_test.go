@@ -25,7 +25,7 @@ func TestACancelledPlansQueuedStepNeverRuns(t *testing.T) {
 	v = r.run(t, v.ID)
 	equal(t, "state", v.State, store.PlanPending)
 	step := v.Steps[1]
-	r.decide(t, step.Approval, true) // and before anybody runs it
+	r.decide(t, step.Approval, true) // and before it is run
 	if _, err := r.Cancel(t.Context(), "local", v.ID, owner, "never mind"); err != nil {
 		t.Fatal(err)
 	}

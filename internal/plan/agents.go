@@ -17,7 +17,7 @@ type Registry interface {
 type Policy interface {
 	Decide(t *plugin.Target, call *plugin.Call) plugin.Decision
 	Version() string
-	// Visible returns the operations of a plugin that whoever calls may know of.
+	// Visible returns the operations of a plugin that the caller may see.
 	Visible(m *plugin.Manifest, call *plugin.Call) (operations []*plugin.Operation, whole bool)
 }
 

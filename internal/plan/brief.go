@@ -13,7 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A Request is what somebody asks of an agent: the input of its call.
+// A Request is what a principal asks of an agent: the input of its call.
 type Request struct {
 	Intent      jsontext.Value `json:"intent"` // {type, payload, ...}
 	Context     jsontext.Value `json:"context,omitzero"`

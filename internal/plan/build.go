@@ -279,8 +279,8 @@ func (b *builder) tainted(s *step, seen map[string]bool) []string {
 	return labels
 }
 
-// approvers refuses a plan with a gate that nobody may open: it would wait until
-// it expires.
+// approvers refuses a plan with a gate that no principal may approve: it would wait
+// until it expires.
 func (b *builder) approvers(ctx context.Context) error {
 	var gated []*plugin.Target
 	var ids []string

@@ -94,8 +94,8 @@ func (e *Engine) moving(ctx context.Context, fn func(store.Tx) error) error {
 	}
 }
 
-// withdraw takes a question back that nobody has answered, or whose answer was
-// not used.
+// withdraw revokes an approval request that is not decided, or whose decision was not
+// used.
 func withdraw(ctx context.Context, tx store.Tx, tenant, kind, id string, why *plugin.Error, e *Engine) error {
 	asked, err := newest(ctx, tx, tenant, kind, id)
 	if err != nil || asked == nil || asked.State != store.ApprovalOpen && asked.State != store.ApprovalApproved {

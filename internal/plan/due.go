@@ -14,10 +14,10 @@ type Item struct{ Tenant, ID string }
 // duePage is how many plans are looked at with one query.
 const duePage = 100
 
-// Due returns plans that can go on and that nobody is at work on, the oldest
-// first: queued ones, those that waited for a step which has ended since, and
-// those that a run of this engine left as they were, because it could not write.
-// However many wait for a person, none of the others is left out.
+// Due returns plans that can go on and that no run is working on, the oldest first:
+// queued plans, those that waited for a step which has ended since, and those that a
+// run of this engine left as they were, because it could not write. Any number of plans
+// that wait for a person does not hide the others.
 func (e *Engine) Due(ctx context.Context, limit int) ([]Item, error) {
 	var due []Item
 	for _, f := range []store.PlanFilter{
@@ -44,9 +44,9 @@ func (e *Engine) Due(ctx context.Context, limit int) ([]Item, error) {
 	return due, nil
 }
 
-// RecoverPlans gives back the plans that a dead node was running, in the
-// transaction that takes it off the books. Whoever takes one up finds by the
-// keys of its steps how far it came.
+// RecoverPlans releases the plans that a dead node was running, in the transaction that
+// removes the node's row. The next run of such a plan finds by the idempotency keys of
+// its steps how far it came.
 func RecoverPlans(ctx context.Context, tx store.Tx, dead store.NodeRow, at time.Time) error {
 	rows, err := tx.Plans(ctx, store.PlanFilter{State: store.PlanRunning, Node: dead.ID})
 	if err != nil {
@@ -140,7 +140,7 @@ func (e *Engine) Wait(ctx context.Context, tenant, id string, step func(StepView
 		if tell(v); Ended(v.State) {
 			return v, nil
 		}
-		if v.State == store.PlanPending && e.Lapse != nil { // the time to answer may be over, and nobody else be there to say so
+		if v.State == store.PlanPending && e.Lapse != nil { // the time to answer may be over, with no other process there to record it
 			if _, err := e.Lapse(ctx); err != nil && ctx.Err() == nil {
 				return v, err
 			}

@@ -1,13 +1,13 @@
 // Package plan turns what an agent proposes into steps that can be approved as a
 // whole, and takes them to their end.
 //
-// An agent only ever proposes. [Agents] stands around its call: what it is told,
-// and whether its answer may count. [Engine.Submit] makes steps of a proposal
-// and pins everything they depend on; from then on nothing an agent, a plugin or
-// a policy says can add to them. [Engine.Run] takes a plan as far as it goes:
-// each step is one call through the kernel under a key of its own, so that
-// whoever takes the plan up after a crash repeats nothing. Every write is fenced
-// by the state and the lease of the plan.
+// An agent only ever proposes. [Agents] stands around its call: what it is told, and
+// whether its answer may count. [Engine.Submit] makes steps of a proposal and pins
+// everything they depend on; from then on nothing an agent, a plugin or a policy says
+// can add to them. [Engine.Run] takes a plan as far as it goes: each step is one call
+// through the kernel under an idempotency key of its own, so that a run that resumes
+// the plan after a crash repeats nothing. Every write is fenced by the state and the
+// lease of the plan.
 package plan
 
 import (
@@ -49,8 +49,7 @@ type Answers interface {
 
 // Approvers knows who may agree to something.
 type Approvers interface {
-	// Anyone reports whether there is somebody who may approve all of these and
-	// is not who asks.
+	// Anyone reports whether a principal other than the requester may approve all of these.
 	Anyone(ctx context.Context, targets []*plugin.Target, requester plugin.Principal) bool
 }
 
@@ -62,13 +61,13 @@ type Options struct {
 	Store    store.Store
 	Answers  Answers
 
-	Approvers Approvers                                           // nil takes it that there is always somebody
-	Asked     func(ctx context.Context, question *approval.Asked) // hears that somebody has to approve a plan; may be nil
+	Approvers Approvers                                           // nil assumes that there always is one
+	Asked     func(ctx context.Context, question *approval.Asked) // is called when a plan needs an approval; may be nil
 	Wake      func(ctx context.Context, kind, tenant, id string)  // hears that a plan can go on; may be nil
 	Hold      func(ctx context.Context) error                     // refuses to go on with any plan, for the time being; may be nil
 	Lapse     func(ctx context.Context) (int, error)              // closes the questions whose time is over, for those who wait; nil leaves that to others
 	Expire    time.Duration                                       // how long an approval may take; a day where it is 0
-	Patience  time.Duration                                       // how long Run waits for what somebody else does; 10 s where it is 0
+	Patience  time.Duration                                       // how long Run waits for work of another process; 10 s where it is 0
 	Watch     time.Duration                                       // how often Run looks whether it was cancelled elsewhere; 500 ms where it is 0
 	Now       func() time.Time                                    // time.Now where it is nil
 	Log       *slog.Logger                                        // discarded where it is nil
@@ -199,7 +198,7 @@ func keyOf(origin plugin.Origin) string {
 }
 
 // ask calls the agent. A key of the submission becomes one of the call, so that
-// submitting again asks nobody again.
+// submitting again does not call the agent again.
 func (e *Engine) ask(ctx context.Context, s *Submission, id string) (plugin.Result, error) {
 	key := "plan:" + id
 	if s.Key != "" {
@@ -217,7 +216,7 @@ func (e *Engine) ask(ctx context.Context, s *Submission, id string) (plugin.Resu
 		Tenant: s.Tenant, Principal: s.Principal, Actor: s.Actor, Asker: s.Asker, Origin: s.Origin, Parent: s.Parent, Session: s.Session, Labels: s.Labels,
 		Operation: s.Agent, Input: s.Input, Key: key, KeyOf: keyOf(s.Origin), Trace: plugin.Trace{Correlation: s.Correlation}, Observe: s.Observe,
 	})
-	if err == nil && res.Status == plugin.InProgress { // somebody else submits the same at this moment
+	if err == nil && res.Status == plugin.InProgress { // the same submission is in progress elsewhere
 		res, err = e.Kernel.Await(ctx, s.Tenant, res.CallID)
 	}
 	if err != nil {
@@ -282,8 +281,8 @@ type draft struct {
 	labels    []string
 }
 
-// put writes a plan with its steps and, where it has gates, the question to a
-// person. If somebody was faster with the same key, theirs is the plan.
+// put writes a plan with its steps and, if it has gates, the approval request. If a
+// concurrent submission with the same key was faster, put returns that plan.
 func (e *Engine) put(ctx context.Context, s *Submission, d draft) (*View, error) {
 	at := e.now()
 	body, err := encode(order{

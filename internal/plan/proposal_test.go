@@ -285,7 +285,7 @@ func TestAGateThatNobodyMayOpen(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "step s2") {
 		t.Errorf("%v", err)
 	}
-	v := r.must(t, "", proposal(t, nil, proposed{"step_id": "s1", "action": "desk/draft"})) // no gate, nobody needed
+	v := r.must(t, "", proposal(t, nil, proposed{"step_id": "s1", "action": "desk/draft"})) // no gate, so no approver needed
 	equal(t, "state", v.State, store.PlanQueued)
 }
 

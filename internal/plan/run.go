@@ -16,17 +16,17 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// errGone is why a run stops that is no longer the plan's: it was cancelled, or
-// somebody else has it.
+// errGone stops a run that has lost its plan: the plan was cancelled, or another run
+// holds its lease.
 var errGone = errors.New("the plan is no longer this run's")
 
-// Run takes a plan as far as it goes and returns how it stands then: ended, or
-// waiting for a person, or for what somebody else does. A plan that has ended,
-// that waits, or that somebody else is running is left alone. Steps that have
-// ended are not run again.
+// Run takes a plan as far as it goes and returns its state: ended, or waiting for a
+// person, or for a call that another process runs. A plan that has ended, that waits,
+// or that another process is running is left alone. Steps that have ended are not run
+// again.
 //
-// If ctx ends, the step that is running is brought to its end, and the plan is
-// left for whoever comes next.
+// If ctx ends, the step that is running is brought to its end, and the plan is left for
+// the next run.
 func (e *Engine) Run(ctx context.Context, tenant, id string) (*View, error) {
 	return e.run(ctx, tenant, id, nil)
 }
@@ -154,8 +154,7 @@ func (e *Engine) take(ctx context.Context, found *store.PlanRow, r *run) error {
 	})
 }
 
-// canGoOn reports whether there is something to do about a plan that nobody is
-// doing.
+// canGoOn reports whether a plan has work to do that no other run is doing.
 func (e *Engine) canGoOn(ctx context.Context, r store.Reader, row *store.PlanRow, asked *store.ApprovalRow) (bool, error) {
 	switch row.State {
 	case store.PlanQueued:
@@ -246,8 +245,8 @@ func (e *Engine) void(tx store.Tx, r *run, next *store.PlanRow, asked *store.App
 	return nil
 }
 
-// proceed runs the steps one after the other and writes how the plan stands after.
-// inner ends when the plan was cancelled, ctx when whoever runs it has to leave.
+// proceed runs the steps one after the other and writes the state of the plan after
+// each. inner ends when the plan is cancelled, ctx when this process has to stop.
 func (r *run) proceed(ctx, inner context.Context, cancel context.CancelCauseFunc) error {
 	var watching sync.WaitGroup
 	done := make(chan struct{})
@@ -302,7 +301,7 @@ func (r *run) watch(ctx context.Context, cancel context.CancelCauseFunc, done <-
 		}
 		row, err := r.engine.Store.Plan(ctx, r.row.Tenant, r.row.ID)
 		if err != nil || row == nil {
-			continue // whoever writes next hears of it
+			continue // the next write reports it
 		}
 		if row.Lease == r.row.Lease {
 			continue
@@ -343,7 +342,7 @@ func (r *run) step(ctx, inner context.Context, s *store.StepRow) (stop, error) {
 	case prior.State == store.CallQueued: // this run may do it
 		res, err := e.Kernel.Await(inner, r.row.Tenant, prior.CallID)
 		return r.came(ctx, inner, s, res, err)
-	default: // somebody else does
+	default: // another process runs it
 		res, err := r.await(ctx, inner, prior.CallID)
 		return r.came(ctx, inner, s, res, err)
 	}
@@ -376,8 +375,8 @@ func (r *run) call(ctx, inner context.Context, s *store.StepRow) (stop, error) {
 	return r.came(ctx, inner, s, res, err)
 }
 
-// await waits for what somebody else does, but not for ever. A call that is
-// queued this run may do itself.
+// await waits, up to Patience, for a call that another process runs. This run may
+// execute a queued call itself.
 func (r *run) await(ctx, inner context.Context, call string) (plugin.Result, error) {
 	patient, cancel := context.WithTimeout(inner, r.engine.Patience)
 	defer cancel()
@@ -494,8 +493,8 @@ func (r *run) finish(ctx context.Context, state store.PlanState, kind plugin.Ent
 	return r.write(ctx, next, &entry)
 }
 
-// leave gives the plan back, for whoever takes it up next. The calls of its
-// steps tell the ledger how far it came.
+// leave releases the plan for the next run. The calls of its steps record in the ledger
+// how far it came.
 func (r *run) leave(ctx context.Context, state store.PlanState) error {
 	next := r.row
 	next.State, next.Lease, next.Node, next.UpdatedAt = state, "", "", r.engine.now()

@@ -280,7 +280,7 @@ func TestAPlanWhoseHostIsKilledGoesOnElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() bool { return len(r.lines(t)) == 2 })
-	// While the other host lives, nobody takes the plan away from it.
+	// While the other host lives, this host does not take the plan over.
 	equal(t, "state", r.run(t, v.ID).State, store.PlanRunning)
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -478,8 +478,8 @@ func TestACancelledQuestionTakesNoAnswer(t *testing.T) {
 	equal(t, "approval", v.Approval.State, store.ApprovalVoid)
 }
 
-// If whoever runs a plan has to leave, the step that is under way comes to its
-// end, and the plan goes on elsewhere.
+// If the process that runs a plan has to stop, the current step comes to its end, and
+// the plan goes on elsewhere.
 func TestALeavingRunFinishesItsStep(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

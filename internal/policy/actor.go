@@ -39,8 +39,9 @@ func actor(call *plugin.Call) (who plugin.Principal, found bool) {
 	return plugin.Principal{Type: kind, ID: id, Scopes: call.Principal.Scopes}, true
 }
 
-// acting returns the question about whoever acts, nil where nobody else does.
-// All but who asks stays as it is: also what the person has agreed to.
+// acting returns the question about the acting principal, or nil if the caller acts for
+// itself. Everything except the principal stays the same, also what the person has
+// agreed to.
 func (e *Engine) acting(q *Question) *Question {
 	if q.Call.Actor == "" {
 		return nil

@@ -157,7 +157,7 @@ func (r *request) nothing() string {
 	return what + "; to allow it, add " + rule + "} to policy.allow in mortise.yaml"
 }
 
-// remedy is what would let somebody do what is no call.
+// remedy is the permission that would allow an action other than a call.
 var remedy = map[Action]string{
 	Approve:   "; " + approvalsBy + " in mortise.yaml, or a policy, names those who may",
 	Configure: "; " + configureBy + " in mortise.yaml, or a policy, names those who may",

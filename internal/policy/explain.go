@@ -30,8 +30,8 @@ type Explanation struct {
 
 	Policies int `json:"policies"` // in the set
 
-	// Acting is the same of whoever acts for the principal. The verdict is the
-	// stricter of the two.
+	// Acting is the explanation for the principal that acts for the one asked about. The
+	// verdict is the stricter of the two.
 	Acting *Explanation `json:"acting,omitempty"`
 
 	// Nearest are the permits that lack least, where nothing allows it.

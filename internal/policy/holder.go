@@ -19,9 +19,10 @@ func Approvers(tenant string, who []plugin.Principal) Source {
 	return holders(approvalsBy, Approve, tenant, who)
 }
 
-// Configurers returns the source of a policy that lets these principals of a
-// tenant configure any plugin, and change policies. It stands beside what other
-// documents permit, or whoever permits one more could lock everybody out.
+// Configurers returns the source of a policy that lets these principals of a tenant
+// configure any plugin, and change policies. It is added to the permits of other
+// documents; otherwise a document that permits one more principal could lock out all
+// others.
 func Configurers(tenant string, who []plugin.Principal) Source {
 	return holders(configureBy, Configure, tenant, who)
 }

@@ -61,8 +61,8 @@ func TestNamesAreNotCode(t *testing.T) {
 	}
 }
 
-// TestVisible: somebody may know of what they may list or run, and of all of a
-// plugin that they may configure.
+// TestVisible: a principal may see the operations that it may list or run, and all
+// operations of a plugin that it may configure.
 func TestVisible(t *testing.T) {
 	t.Parallel()
 	e := open(t, policy.Options{Sources: append(texts(`

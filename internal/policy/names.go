@@ -17,10 +17,10 @@ type Known struct {
 	Plugins, Operations, Effects, Agents []string // nil where it is not known what there is
 }
 
-// Names holds the names in documents against those that there are. A group or role
-// that nobody has is a problem: a permit to it permits nothing, and a forbid unless
-// it forbids everybody. A plugin, operation, effect or agent that is not there yet is
-// a warning. Documents that cannot be parsed have none of either.
+// Names checks the names in documents against those that exist. A group or role without
+// members is a problem: a permit to it permits nothing, and a forbid has no effect
+// unless it forbids every principal. A plugin, operation, effect or agent that does not
+// exist yet is a warning. Documents that cannot be parsed report neither.
 func Names(documents []Document, known Known) (problems, warnings Problems) {
 	for _, d := range documents {
 		if _, wrong := parse(d); wrong != nil {

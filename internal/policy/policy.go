@@ -2,12 +2,11 @@
 // Cedar, held against one schema, judge who asks, for what, from where and with
 // which arguments.
 //
-// Silence denies; a forbid wins over every permit; a policy that fails denies,
-// whatever else allows; and where a permit that matches carries @approval, a
-// person has to agree. So they have where the arguments came from outside and
-// the operation has effects, unless a permit that matches says
-// @untrusted("allow"). Where an agent or a service acts for somebody, both are
-// judged, and the stricter verdict holds.
+// Silence denies; a forbid wins over every permit; a policy that fails denies, whatever
+// else allows; and where a permit that matches carries @approval, a person has to
+// agree. The same holds if the arguments came from outside and the operation has
+// effects, unless a permit that matches says @untrusted("allow"). If an agent or a
+// service acts for a principal, both are judged, and the stricter verdict holds.
 //
 // A decision names the policies it comes from. It is a function of the
 // policies, the question and what the host knows of the principal: no clock, no
@@ -51,9 +50,9 @@ func (a Action) Known() bool { _, known := actions[a]; return known }
 type Options struct {
 	Sources []Source // where policies are kept; without any, everything is denied
 
-	// Standing tells what the host knows of a principal of a tenant. It is asked
-	// on every decision and must be quick and safe for concurrent use; nil knows
-	// nothing of anybody.
+	// Standing returns what the host knows of a principal of a tenant. It is called on
+	// every decision, so it must be fast and safe for concurrent use; nil means that the
+	// host knows nothing of any principal.
 	Standing func(tenant string, who plugin.Principal) Standing
 
 	// Known is what Standing answers from, in one spelling: part of the version,
@@ -169,7 +168,7 @@ func (e *Engine) May(action Action, t *plugin.Target, call *plugin.Call) plugin.
 	return e.Ask(&Question{Action: action, Target: t, Call: call})
 }
 
-// ask judges the principal of a question, and nobody who acts for it.
+// ask judges the principal of a question, without any principal that acts for it.
 func (p *policies) ask(e *Engine, q *Question) plugin.Decision {
 	r, refused := p.request(e, q)
 	if refused != "" {

@@ -116,7 +116,7 @@ func (r *Rule) write(b *strings.Builder, n int) {
 	}
 }
 
-// permit writes one policy. Whoever may execute an operation may see it too.
+// permit writes one policy. A principal that may execute an operation may see it too.
 func permit(b *strings.Builder, n int, resource string, conditions []string) {
 	fmt.Fprintf(b, "@id(\"rule %d\")\npermit (\n  principal,\n  action in [Action::\"execute\", Action::\"list\"],\n  resource %s\n)", n, strings.TrimSpace(resource))
 	for _, c := range conditions {

@@ -2,11 +2,10 @@ package policy
 
 import "github.com/mortise-dev/mortise/plugin"
 
-// Visible returns the operations of a plugin that somebody may know of: those
-// they may list or execute, or all where they may configure the plugin. whole
-// reports the latter. It is asked without arguments, so that whoever may
-// execute something with certain arguments only sees it where a policy lets
-// them list it.
+// Visible returns the operations of a plugin that the caller may see: those it may list
+// or execute, or all if it may configure the plugin. whole reports the latter. The
+// question carries no arguments, so a caller that may execute an operation only with
+// certain arguments sees it only if a policy lets it list the operation.
 func (e *Engine) Visible(m *plugin.Manifest, call *plugin.Call) (operations []*plugin.Operation, whole bool) {
 	bare := *call
 	bare.Input = nil

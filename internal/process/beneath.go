@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// beneath is the files of a directory that a plugin writes, as the host reads
-// them: no name leads out, and nothing is waited for. A pipe that nobody writes
-// to would hold whoever opens it for ever.
+// beneath reads files of a directory that a plugin writes to. No name leads outside the
+// directory, and no open blocks: a FIFO without a writer would block its reader for
+// ever.
 type beneath struct{ root *os.Root }
 
 var _ fs.StatFS = beneath{}

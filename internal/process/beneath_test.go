@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestWhatLiesBeneathIsReadWithoutWaiting: a pipe that nobody writes to holds
-// nobody, and no name leads out.
+// TestWhatLiesBeneathIsReadWithoutWaiting: a FIFO without a writer blocks no reader,
+// and no name leads out.
 func TestWhatLiesBeneathIsReadWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

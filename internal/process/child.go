@@ -18,7 +18,7 @@ import (
 //	drain  owns stderr and turns its lines into log records
 //	reap   waits for the exit and bounds what is still read then
 //
-// Both have ended when stop returns. Whoever holds the child owns stdin and stdout.
+// Both have ended when stop returns. The owner of the child owns stdin and stdout.
 type child struct {
 	name    string // of the plugin, for messages
 	proc    *sandbox.Process
@@ -148,9 +148,8 @@ func closeAll(files ...*os.File) {
 	}
 }
 
-// reap waits for the end of the process and of what it left behind, and bounds
-// how long its pipes are still read: a grandchild that holds them open keeps
-// nobody waiting.
+// reap waits for the end of the process and of the processes it left behind, and bounds
+// how long their pipes are read: a grandchild that holds them open blocks no caller.
 func (c *child) reap() {
 	c.proc.Wait()
 	c.mu.Lock()

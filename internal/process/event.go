@@ -12,8 +12,8 @@ import (
 	"github.com/mortise-dev/mortise/protocol"
 )
 
-// emit passes on what a call says. Progress is dropped where nobody takes it
-// in time; a call whose content nobody takes in time fails.
+// emit passes on what a call says. Progress is dropped if the listener is too slow; a
+// call whose content the listener does not take in time fails.
 func (s *session) emit(params jsontext.Value) error {
 	var e protocol.Emit
 	if err := json.Unmarshal(params, &e); err != nil {
@@ -83,7 +83,7 @@ func (x *exchange) taken(size int) {
 	budget.PieceTaken(size)
 }
 
-// leave drops the events that nobody will take.
+// leave drops the events that have no receiver any more.
 func (x *exchange) leave() {
 	x.offering.Lock()
 	defer x.offering.Unlock()
@@ -98,7 +98,7 @@ func (x *exchange) leave() {
 	}
 }
 
-// pass hands an event to whoever listens to the call.
+// pass hands an event to the listener of the call.
 func (x *exchange) pass(event plugin.Event) {
 	x.taken(sizeOf(event))
 	x.call.Observe(event)
@@ -128,8 +128,8 @@ func (s *session) log(params jsontext.Value) error {
 	return nil
 }
 
-// stderr takes one line of the plugin's standard error. While one call is
-// running the line is that call's; with several it is nobody's in particular.
+// stderr takes one line of the plugin's standard error. If exactly one call is running,
+// the line is attributed to it; with several, to none.
 func (s *session) stderr(line string) {
 	s.mu.Lock()
 	only := s.failing

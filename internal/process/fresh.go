@@ -83,7 +83,7 @@ func (w *worker) tell(res *plugin.Result, err error) {
 	if !g.keeps() {
 		return
 	}
-	delete(res.Metrics, freshProcess) // nobody else's to say
+	delete(res.Metrics, freshProcess) // a metric for the host alone
 	g.mu.Lock()
 	fresh := w.fresh
 	w.fresh = fresh && err != nil

@@ -26,7 +26,7 @@ type worker struct {
 	holders    []*waitfor.Call // of the others, those that are known
 	lastUsed   time.Time
 	retired    bool        // gets no new calls
-	fresh      bool        // it took the place of another, and nobody was told yet
+	fresh      bool        // it replaced another worker, and no call has been told yet
 	impatience *time.Timer // ends it where a call that was given up goes on
 }
 
@@ -58,7 +58,7 @@ type group struct {
 	artifacts []sandbox.File // files that its processes may read
 	view      string         // the directory of its session's artifacts; "" for none
 	limit     int            // processes at a time
-	idle      time.Duration  // when one nobody uses ends
+	idle      time.Duration  // after which an unused worker ends
 
 	mu       sync.Mutex // guards the rest
 	workers  []*worker
@@ -235,7 +235,7 @@ func (g *group) startOne(delay time.Duration) {
 		g.full = true
 		err = &unsent{err}
 		var waiting []*waiter
-		if len(g.workers) == 0 && g.starting == 0 { // nobody else can serve them
+		if len(g.workers) == 0 && g.starting == 0 { // no other worker can serve them
 			waiting, g.waiting = g.waiting, nil
 		}
 		g.mu.Unlock()
@@ -392,7 +392,7 @@ func (g *group) surplus(w *worker) bool {
 	return w.busy == 0 && len(g.waiting) == 0 && g.live() > g.limit
 }
 
-// politely asks a worker that nobody uses to end; watch does the rest.
+// politely asks an unused worker to end; watch does the rest.
 func (w *worker) politely() {
 	w.stopping.Store(true) // before it is asked: its end is no crash then
 	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
@@ -428,8 +428,8 @@ func (g *group) retireIdle(w *worker) bool {
 	return true
 }
 
-// sweep ends what has been idle for too long, and reports whether the group is
-// empty, and had served anybody.
+// sweep ends the workers that have been idle for too long, and reports whether the
+// group is empty, and whether it has served any call.
 func (g *group) sweep(now time.Time) (empty, served bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

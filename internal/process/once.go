@@ -53,7 +53,7 @@ func (r *Runner) runOnce(ctx context.Context, target *plugin.Target, call *plugi
 	o.lines.Room = func(bytes int) func() { return budget.Line(bytes, c.exited, c.kill) }
 	output, err := o.exchange(target, call)
 	o.lines.Leave()
-	r.work.Go(func() { // nobody need wait for what is left to clear away
+	r.work.Go(func() { // the clean-up need not delay the answer
 		c.destroy()
 		o.out.close()
 		<-o.out.done

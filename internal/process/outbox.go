@@ -32,7 +32,7 @@ type outbox struct {
 	answers int              // bytes of buf that answer the plugin's own requests
 	owed    int              // answers in the making
 	usual   int              // bytes that one of them comes to
-	taken   chan struct{}    // closed when there may be room again; nil where nobody waits for that
+	taken   chan struct{}    // closed when there may be room again; nil if no sender waits for room
 	writing bool             // write has taken a buffer and is not done with it
 	try     func([]byte) int // writes what can be written without waiting; nil if that cannot be told
 }

@@ -35,9 +35,9 @@ func (s *session) preview(ctx context.Context, target *plugin.Target, call *plug
 	return json.RawMessage(shown), false, nil
 }
 
-// Reconcile asks how an earlier run of the call ended, of which effects are
-// known. Errors are as for [Runner.Preview]; they say that nobody knows more
-// than before.
+// Reconcile asks how an earlier run of the call ended, of which effects are known.
+// Errors are as for [Runner.Preview]; after an error the outcome is as unknown as
+// before.
 func (r *Runner) Reconcile(ctx context.Context, target *plugin.Target, call *plugin.Call, effects []protocol.Effect, services plugin.Services) (protocol.Reconciled, error) {
 	if target.Manifest.Runner.Protocol == protocol.Version1 {
 		return protocol.Reconciled{}, unasked(target, protocol.MethodReconcile)

@@ -84,8 +84,9 @@ func TestTheTimeOfAQuestionIsTheHosts(t *testing.T) {
 	}
 }
 
-// What the manifest offers and the code lacks has a code of its own, whoever
-// does not know the method: a plugin as a whole, an operation, version 1.
+// A method that the manifest offers and the code lacks fails with a code of its own,
+// whichever part does not know the method: a plugin as a whole, an operation, version
+// 1.
 func TestAnOfferWithoutCodeIsTold(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, process.Options{})

@@ -285,9 +285,9 @@ func (r *Runner) view(ctx context.Context, k key) (string, error) {
 	return r.opts.View(ctx, k.tenant, session)
 }
 
-// scopeOf returns the scope of the process a call needs. A call outside any
-// session or agent shares its process with nobody, and a dry run neither: what
-// that keeps in memory was never so.
+// scopeOf returns the scope of the process a call needs. A call outside any session or
+// agent does not share its process. Nor does a dry run, because the state that it
+// leaves in memory describes effects that never happened.
 func scopeOf(m *plugin.Manifest, call *plugin.Call) protocol.Scope {
 	switch {
 	case call.Dry != nil:
@@ -451,7 +451,7 @@ func (r *Runner) log(g *group, call *plugin.Call, level, message string, fields 
 // maxFields is how many bytes of fields a line of the log has.
 const maxFields = 16 << 10
 
-// janitor ends processes that nobody has used for long.
+// janitor ends processes that have been unused for too long.
 func (r *Runner) janitor() {
 	ticker := time.NewTicker(max(min(r.opts.Idle, r.opts.SessionIdle)/4, 10*time.Millisecond))
 	defer ticker.Stop()

@@ -71,10 +71,10 @@ type exchange struct {
 	ctx      context.Context
 	call     *plugin.Call
 	services plugin.Services
-	events   chan plugin.Event // nil where nobody listens
+	events   chan plugin.Event // nil if the call has no listener
 	offering sync.Mutex        // guards left
 	left     bool              // no more events are taken
-	untaken  atomic.Int64      // bytes of the events that nobody took yet
+	untaken  atomic.Int64      // bytes of the events not yet taken
 	late     bool              // the caller is gone; guarded by session.mu
 }
 
@@ -88,7 +88,7 @@ type answer struct {
 // Bounds of what one process may have going on.
 const (
 	maxServing    = 64      // its requests being answered
-	maxEvents     = 256     // events of one call that nobody took yet
+	maxEvents     = 256     // events of one call not yet taken
 	maxEventBytes = 8 << 20 // bytes of these
 )
 
@@ -169,8 +169,8 @@ func (s *session) request(ctx context.Context, method string, params []byte) (js
 	}
 }
 
-// begin registers x and opens the outbox for its frame; alone says that nobody
-// else waits for an answer. The outbox's commit must follow.
+// begin registers x and opens the outbox for its frame; alone reports that no other
+// exchange waits for an answer. The outbox's commit must follow.
 func (s *session) begin(x *exchange) (b []byte, alone bool, err error) {
 	s.mu.Lock()
 	if s.dead != nil {
@@ -251,7 +251,7 @@ func (s *session) read() {
 			s.fail(s.malformed("%v; the line begins %.80q", err, line))
 			return
 		}
-		if f.ID == nil { // nobody asked for it
+		if f.ID == nil { // a notification, which the host did not ask for
 			pace.take(len(line) + paceLine)
 		}
 	}
@@ -294,7 +294,7 @@ func (s *session) take(f *protocol.Frame) error {
 	}
 }
 
-// complete hands an answer to whoever waits for it.
+// complete delivers an answer to the exchange that waits for it.
 func (s *session) complete(f *protocol.Frame) error {
 	id, ok := f.IntID()
 	if !ok {

@@ -23,7 +23,7 @@ func (g *group) name() string {
 	if together(g.manifest) {
 		return toolsName
 	}
-	return cmp.Or(g.manifest.Name, g.manifest.Runner.Entry, "the plugin") // code that nobody has asked yet may be all there is
+	return cmp.Or(g.manifest.Name, g.manifest.Runner.Entry, "the plugin") // code that has not been queried yet may be all there is
 }
 
 // of gives an error of a process that serves several plugins the name of the

@@ -1,5 +1,5 @@
-// Package reference keeps the data that plugins look things up in: one file for
-// each key, put there by the host's owner and read by whoever asks.
+// Package reference keeps the data that plugins look things up in: one file for each
+// key, written by the host's owner and readable by every plugin that asks.
 //
 // A key that is not there is nothing unusual: plugins have to do without.
 package reference

@@ -26,8 +26,8 @@ var tactics = map[string]string{
 	"EV": "Evasion", "IR": "Inhibit Response Function", "IP": "Impair Process Control", // of ics alone
 }
 
-// bundled returns the table of techniques that is there where nobody has put
-// another in its place, as JSON.
+// bundled returns the default table of techniques, used unless the owner has replaced
+// it, as JSON.
 var bundled = sync.OnceValue(func() json.RawMessage {
 	raw, err := json2.Marshal(bundledTechniques(), json2.Deterministic(true))
 	if err != nil { // of strings alone

@@ -13,7 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A Review is what somebody has to know who approves a version that waits.
+// A Review is what the approver of a quarantined version has to know.
 type Review struct {
 	Name       string                `json:"name"`
 	Version    string                `json:"version"`
@@ -247,10 +247,10 @@ func listFiles(ctx context.Context, dir string) ([]difference.File, error) {
 // errVoid tells apart what changed between showing and approving.
 var errVoid = errors.New("it is not what was shown")
 
-// Approve lets a version be called that somebody has seen as the review has
-// it. Its code is asked for what its manifest leaves open. If anything is not
-// as it was shown - files, manifest, what the code says, what it was compared
-// with - nothing happens, and the error is approval_void.
+// Approve lets a version be called that an administrator has seen as the review shows
+// it. Its code is asked for what its manifest leaves open. If anything is not as it was
+// shown - files, manifest, what the code says, what it was compared with - nothing
+// happens, and the error is approval_void.
 func (r *Registry) Approve(ctx context.Context, seen Review) (Info, error) {
 	info, err := r.approve(ctx, seen)
 	switch {

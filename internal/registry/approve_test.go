@@ -497,8 +497,8 @@ func TestWhatTheCodeSaysIsComparedToo(t *testing.T) {
 	b.approve("p")
 	b.expect("p", "p/x@1.0.0")
 
-	// Nothing of an update runs before somebody looks at it, and what its code
-	// says at the end is what was shown.
+	// No code of an update runs before an administrator looks at it, and what its code says
+	// at the end is what was shown.
 	write(t, dir+"/manifest.yaml", "name: p\nversion: 1.1.0\nrunner: {command: [sh]}\n")
 	before := b.described.Load()
 	b.register(dir, registry.RegisterOptions{Enable: false})
@@ -613,7 +613,7 @@ func TestTextsOfUnchangedFilesAreKept(t *testing.T) {
 	b.expect("p", "p/x@1.0.0")
 }
 
-// Whoever chose the host chose what comes with it, and nothing more.
+// The choice of a host is the approval of its bundled plugins, and of nothing more.
 func TestBundledPluginsAreApprovedAndTheirUpdatesToo(t *testing.T) {
 	t.Parallel()
 	tree := maps.Clone(bundledText)

@@ -66,7 +66,7 @@ func (r *Registry) bring(ctx context.Context, digest string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r.shelf.has(digest) {
-		return nil // somebody fetched it while we waited
+		return nil // another caller fetched it while we waited
 	}
 	record := r.index.Load().archived(digest)
 	if record.Archive == "" {

@@ -67,8 +67,7 @@ func nodes(t *testing.T, change ...func(*registry.Options)) (one, two *bundle, s
 	return one, two, shared
 }
 
-// target returns what a reference stands for on a node that has read the
-// catalog anew.
+// target returns what a reference stands for on a node that has reloaded the catalog.
 func (b *bundle) target(ref string) *plugin.Target {
 	b.t.Helper()
 	if err := b.Refresh(context.Background()); err != nil {

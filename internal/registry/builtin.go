@@ -8,8 +8,8 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// builtin are the plugins that the host carries out itself. They have no files,
-// are in no list, and nobody can register others by their names.
+// builtin are the plugins that the host implements itself. They have no files, are in
+// no list, and their names are reserved.
 type builtin map[string]*plugin.Target // by plugin/operation
 
 // newBuiltin compiles their schemas.

@@ -7,8 +7,8 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// What the host carries out itself is found by its name, and nobody can take that
-// name.
+// A built-in plugin is resolved by its name, and registering another one under that
+// name is refused.
 func TestBuiltinPlugins(t *testing.T) {
 	t.Parallel()
 	op := &plugin.Operation{Name: "turn", Kind: plugin.Tool, Input: json.RawMessage(`{"type":"object"}`)}

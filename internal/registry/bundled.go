@@ -10,12 +10,11 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// bundle installs the host's own plugins. Those that are installed already
-// cost a hash each; those that another node installed are unpacked here, and
-// that is on no record. They count as approved: whoever chose this host chose them.
-// What an administrator did counts: a plugin all of whose
-// versions are disabled gets its next one disabled, and one that stands under
-// the same name already is left alone.
+// bundle installs the host's own plugins. Those that are installed already cost a hash
+// each; those that another node installed are unpacked here, and that is on no record.
+// They count as approved, since they are part of the host that the owner installed.
+// What an administrator did counts: a plugin all of whose versions are disabled gets
+// its next one disabled, and one that stands under the same name already is left alone.
 func (r *Registry) bundle(ctx context.Context, tree fs.FS, dirs []string) error {
 	if dirs == nil {
 		entries, err := fs.ReadDir(tree, ".")

@@ -110,7 +110,7 @@ func (ix *index) with(v *version) *index {
 	return next
 }
 
-// add puts v into an index that nobody else knows yet.
+// add puts v into an index that is not published yet.
 func (ix *index) add(v *version) {
 	key := fold(v.record.Name)
 	kept := slices.DeleteFunc(slices.Clone(ix.plugins[key]), v.standsFor)
@@ -123,7 +123,7 @@ func (v *version) standsFor(other *version) bool {
 	return other.record.Version == v.record.Version && other.record.Beside == v.record.Beside
 }
 
-// waits reports whether v is held until somebody approves it.
+// waits reports whether v is quarantined until it is approved.
 func (v *version) waits() bool { return v.state == Quarantined && !v.record.approved() }
 
 // without returns an index that lacks a version.

@@ -23,7 +23,7 @@ type Info struct {
 	Path         string        `json:"path"`
 	Dev          bool          `json:"dev"`
 	ApprovedBy   string        `json:"approved_by,omitempty"` // who let it be called
-	Held         bool          `json:"held,omitzero"`         // quarantined until somebody approves what is different in it
+	Held         bool          `json:"held,omitzero"`         // quarantined until its differences are approved
 	RegisteredAt time.Time     `json:"registered_at"`
 	Problem      string        `json:"problem,omitempty"`      // why an active one cannot be used at the moment
 	Halted       []Halt        `json:"disabled_for,omitempty"` // agents that the host has disabled it for

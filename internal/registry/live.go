@@ -12,10 +12,9 @@ import (
 // lookEvery is how often at most the files of one live release are looked at.
 const lookEvery = 200 * time.Millisecond
 
-// A live watches over a release that may change under us: a linked directory,
-// a program that the configuration names, a bundled plugin whose code has not
-// been asked yet. Nobody waits in the background: whoever resolves looks, at
-// most every lookEvery.
+// A live watches over a release that may change under us: a linked directory, a program
+// that the configuration names, a bundled plugin whose code has not been asked yet.
+// There is no background goroutine: Resolve looks, at most every lookEvery.
 type live struct {
 	// look returns the release that should take the place of the one there
 	// is, nil for the same. Only one look runs at a time.
@@ -26,7 +25,7 @@ type live struct {
 	looked  atomic.Int64 // when last, in nanoseconds since 1970; 0 for never
 	done    atomic.Bool
 	trouble atomic.Pointer[error] // why it cannot be used; nil if it can
-	stamp   stamp                 // of the files at the last look that succeeded; whoever has the turn
+	stamp   stamp                 // of the files at the last look that succeeded; guarded by the turn
 }
 
 func newLive() *live { return &live{turn: make(chan struct{}, 1)} }

@@ -16,8 +16,8 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A package file is a package as somebody sends it: a zip, a tar or a tar.gz. It
-// is hostile until the last byte is read: the rules are
+// A package file is a package as its author distributes it: a zip, a tar or a tar.gz.
+// It is hostile until the last byte is read: the rules are
 //
 //   - nothing is written before every name in it was looked at;
 //   - it holds regular files and directories, whose names are relative, plain

@@ -12,18 +12,18 @@ const (
 	// process has changed it.
 	pollEvery = 500 * time.Millisecond
 
-	// stale is how old at most what is known may be. A caller waits for whoever
-	// asks at the moment only if it is older.
+	// stale is the maximum age of the index in use. A caller waits for a poll in progress
+	// only if the index is older.
 	stale = 900 * time.Millisecond
 )
 
-// A seen remembers which version of the catalog the index was made of, and when
-// that was last known to be the newest. Nobody asks in the background: whoever
-// resolves does, when it is due.
+// A seen remembers which version of the catalog the index was made of, and when that
+// was last known to be the newest. There is no background goroutine: Resolve polls the
+// catalog when that is due.
 type seen struct {
-	turn    chan struct{} // holds a token while somebody asks
+	turn    chan struct{} // holds a token during a poll
 	at      atomic.Int64  // in nanoseconds since 1970; 0 for never
-	version int64         // whoever has the turn
+	version int64         // guarded by the turn
 }
 
 // keepUp takes up what other processes changed in the catalog, if it is time.
@@ -31,13 +31,13 @@ func (r *Registry) keepUp(ctx context.Context, now time.Time) error {
 	last := r.seen.at.Load()
 	age := time.Duration(now.UnixNano() - last)
 	switch {
-	case age < pollEvery && age > -stale: // a little less than nothing: somebody was faster
+	case age < pollEvery && age > -stale: // slightly negative: a concurrent poll was faster
 		return nil
 	case age > 0 && age < stale:
 		select {
 		case r.seen.turn <- struct{}{}:
 		default:
-			return nil // somebody is asking
+			return nil // a poll is in progress
 		}
 	default: // the clock may have gone back too
 		if ctx.Err() != nil { // select would toss a coin
@@ -51,7 +51,7 @@ func (r *Registry) keepUp(ctx context.Context, now time.Time) error {
 	}
 	defer func() { <-r.seen.turn }()
 	if r.seen.at.Load() != last {
-		return nil // somebody asked while we waited
+		return nil // another caller polled while we waited
 	}
 	found, err := r.catalog.Version(ctx)
 	if err != nil {

@@ -28,7 +28,7 @@ type Record struct {
 	Name         string
 	Version      string
 	Digest       string // of the package
-	Path         string // its directory; of a linked source file, the file. Where a copied package is follows from its digest, on each node anew
+	Path         string // its directory; of a linked source file, the file. Each node derives the place of a copied package from its digest
 	Archive      string // where the nodes have a copied package from; "" where there is one node
 	Dev          bool   // linked, not copied
 	Manifest     []byte // JSON of a plugin.Manifest
@@ -36,7 +36,7 @@ type Record struct {
 	RegisteredAt time.Time
 	Source       string // bundled, or the path it was registered from
 
-	// ApprovedBy is whoever let it be called first; "" for none yet, and for
+	// ApprovedBy is the principal that first let it be called; "" for none yet, and for
 	// what is linked.
 	ApprovedBy string
 
@@ -45,7 +45,7 @@ type Record struct {
 	Beside bool
 }
 
-// approved reports whether somebody has let these files be called.
+// approved reports whether these files have been approved for calls.
 func (r Record) approved() bool { return r.ApprovedBy != "" && !r.Dev }
 
 // title is what people call it; a package of which nothing is known has no name.

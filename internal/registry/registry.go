@@ -34,10 +34,10 @@ import (
 // A Registry holds all plugins. It is safe for concurrent use and owns no
 // goroutines.
 //
-// Resolving reads one immutable index and waits for nobody, but for one caller
-// that asks the catalog now and then whether another process changed it.
-// Changes are made one at a time, in turn: each reads the catalog anew, writes
-// to it, and then puts another index in the place of the old one.
+// Resolving reads one immutable index and never blocks, except for one caller that
+// polls the catalog from time to time for changes of other processes. Changes are
+// serialised: each reloads the catalog, writes to it, and then replaces the old index
+// with a new one.
 type Registry struct {
 	catalog   Catalog
 	archive   Archive // nil for one node

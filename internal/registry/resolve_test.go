@@ -110,7 +110,7 @@ func TestTargetHoldsWhatACallNeeds(t *testing.T) {
 	}
 }
 
-// Run with -race: nobody sees anything but a whole answer while plugins come and go.
+// Run with -race: each reader sees a complete answer while plugins come and go.
 func TestResolveWhileRegistering(t *testing.T) {
 	t.Parallel()
 	b := open(t)

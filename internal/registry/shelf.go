@@ -26,7 +26,7 @@ type shelf struct{ dir string }
 // unfinished begins the names of what is being put together or taken apart.
 const unfinished = ".tmp-"
 
-// abandoned is how old it is when whoever made it must be dead.
+// abandoned is the age after which its maker must be dead.
 const abandoned = time.Hour
 
 // openShelf makes the directory if need be and clears away what was abandoned.
@@ -109,8 +109,8 @@ func (s shelf) stage(ctx context.Context, tree fs.FS, open func(file) (io.ReadCl
 	return p.finish(ctx)
 }
 
-// A staging is a package that is being put together: its files come in the
-// order of their names. Whoever began it removes its directory when that fails.
+// A staging is a package that is being put together: its files come in the order of
+// their names. The caller that began it removes its directory when that fails.
 type staging struct {
 	dir  string
 	sum  digest
@@ -144,7 +144,7 @@ func (p *staging) add(ctx context.Context, f file, open func(file) (io.ReadClose
 	return nil
 }
 
-// finish flushes all of it to disk and lets nobody write to it any more.
+// finish flushes all of it to disk and makes it read-only.
 func (p *staging) finish(ctx context.Context) (staged, error) {
 	if err := p.together(ctx, p.done, flush); err != nil {
 		return staged{}, err
@@ -200,7 +200,7 @@ func copyFile(ctx context.Context, to string, f file, open func(file) (io.ReadCl
 	return sum.Sum(nil), nil
 }
 
-// settle flushes a directory to disk and lets nobody write to it.
+// settle flushes a directory to disk and makes it read-only.
 func settle(dir string) error {
 	if err := os.Chmod(dir, 0o555); err != nil {
 		return err

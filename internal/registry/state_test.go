@@ -298,7 +298,7 @@ func TestBundledPlugins(t *testing.T) {
 	}
 }
 
-// After a pause nobody gets an answer from before it, however many come at once.
+// After a pause no caller gets an answer from before it, however many come at once.
 func TestNobodyGetsAnOldAnswerAfterAPause(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

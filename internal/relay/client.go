@@ -32,7 +32,7 @@ const cancelTime = 10 * time.Second
 // What became of a keeper.
 var (
 	ErrGone = errors.New("no keeper listens")                // it has not taken the call
-	ErrLost = errors.New("the keeper ended during the call") // and nobody can say what it had done
+	ErrLost = errors.New("the keeper ended during the call") // and its outcome is unknown
 )
 
 // newClient returns a client of the keeper whose socket has that path. Nothing

@@ -23,7 +23,7 @@ type Keeper struct {
 	Identity string        // of the program, its configuration and its data
 	Idle     time.Duration // it ends after so long without a call; 30 minutes where it is 0
 
-	// Call runs a call for somebody whom the configuration names.
+	// Call runs a call for a principal whom the configuration names.
 	Call func(ctx context.Context, principal string, call plugin.Call) (plugin.Result, error)
 	// Attend goes on with a call that waits to be run.
 	Attend func(ctx context.Context, id string) error
@@ -52,10 +52,10 @@ const stopTime = 5 * time.Second
 // ErrKept says that the session has a keeper already.
 var ErrKept = errors.New("the session has a keeper")
 
-// Serve takes calls until ctx ends, somebody ends the keeper, or it has been
-// idle for long. Calls under way are cancelled then, and have ended when it
-// returns. Open is called once it is certain that no other keeper of the session
-// lives, before the first call is taken, and what it returns before another may.
+// Serve takes calls until ctx ends, a client ends the keeper, or it has been idle for
+// long. Calls under way are cancelled then, and have ended when it returns. Open is
+// called once it is certain that no other keeper of the session lives, before the first
+// call is taken, and what it returns before another may.
 func (k *Keeper) Serve(ctx context.Context, open func(ctx context.Context) (closing func() error, err error)) (err error) {
 	base, err := k.base()
 	if err != nil {
@@ -105,7 +105,7 @@ func (k *Keeper) Serve(ctx context.Context, open func(ctx context.Context) (clos
 	go func() { served <- server.Serve(owned{listener}) }()
 	k.wait(ctx, base+socketFile)
 	k.refuseMore()
-	// The name goes first, so that whoever comes now starts another keeper, which
+	// The name goes first, so that a client that arrives now starts another keeper, which
 	// waits for the lock.
 	if is(base+socketFile, k.socket) {
 		_ = os.Remove(base + socketFile)
@@ -175,12 +175,12 @@ func (l owned) Accept() (net.Conn, error) {
 	}
 }
 
-// lookEvery is how often a keeper looks whether anybody can still find it.
+// lookEvery is how often a keeper checks that clients can still find it.
 const lookEvery = 2 * time.Second
 
 // wait returns when the keeper is to end: it is told to, or idle for long, or its
-// socket is gone. Without the data directory it ends at once: what a call under
-// way may still do is on no record, and nobody waits for it.
+// socket is gone. Without the data directory it ends at once: what a call under way may
+// still do is on no record, and no client waits for it.
 func (k *Keeper) wait(ctx context.Context, socket string) {
 	for {
 		k.mu.Lock()
@@ -272,7 +272,7 @@ func (k *Keeper) enter(ctx context.Context, exchange string) (inside context.Con
 	}, nil
 }
 
-// tell wakes whoever waits for a change.
+// tell wakes the goroutines that wait for a change.
 func (k *Keeper) tell() {
 	select {
 	case k.changed <- struct{}{}:

@@ -8,8 +8,7 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// checkPeer refuses whoever is at the other end of a connection, unless it is the
-// same user, or root.
+// checkPeer refuses the peer of a connection, unless it is the same user, or root.
 func checkPeer(conn net.Conn) error {
 	unix, ok := conn.(*net.UnixConn)
 	if !ok {

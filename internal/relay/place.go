@@ -40,7 +40,7 @@ const maxSocket = 100
 const (
 	socketFile = ".sock"
 	lockFile   = ".lock"  // held by the keeper as long as it lives
-	startFile  = ".start" // held by whoever starts one
+	startFile  = ".start" // held by the process that starts one
 	logFile    = ".log"
 	seenFile   = ".seen" // a keeper has taken a call of the session
 )
@@ -70,7 +70,8 @@ func (p Place) short() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// private makes a directory, or finds it to be this user's and nobody else's.
+// private makes a directory, or checks that this user owns it and no other user can
+// enter it.
 func private(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -91,5 +92,5 @@ func private(dir string) error {
 	return nil
 }
 
-// lockEvery is how often somebody who waits for a lock tries again.
+// lockEvery is how often a process that waits for a lock tries again.
 const lockEvery = 10 * time.Millisecond

@@ -334,7 +334,7 @@ func TestAnIdleKeeperEnds(t *testing.T) {
 	}
 }
 
-// TestAKeeperEndsWithItsDirectory: nobody would ever find it again.
+// TestAKeeperEndsWithItsDirectory: no client could find it again.
 func TestAKeeperEndsWithItsDirectory(t *testing.T) {
 	t.Parallel()
 	s := starter(t)

@@ -49,7 +49,7 @@ func (s *Starter) Connect(ctx context.Context) (client *Client, started bool, er
 		return nil, false, err
 	}
 	defer turn.Remove()
-	if fits, err := s.fits(ctx, client); fits || err != nil { // somebody was faster
+	if fits, err := s.fits(ctx, client); fits || err != nil { // another process was faster
 		return client, false, err
 	}
 	if err := s.start(ctx, base, client); err != nil {
@@ -77,7 +77,7 @@ func (s *Starter) fits(ctx context.Context, client *Client) (bool, error) {
 	return true, nil
 }
 
-// turn waits until nobody else starts a keeper.
+// turn waits until no other process starts a keeper.
 func (s *Starter) turn(ctx context.Context, path string) (*store.Lock, error) {
 	for {
 		lock, err := store.TryLock(path)

@@ -55,7 +55,7 @@ type request struct {
 	TimeoutNS int64          `json:"timeout_ns,omitzero"`
 	Labels    []string       `json:"labels,omitempty"`
 	Files     []plugin.File  `json:"files,omitempty"`
-	Quiet     bool           `json:"quiet,omitzero"` // nobody hears its events
+	Quiet     bool           `json:"quiet,omitzero"` // the client does not receive events
 }
 
 // An attention is a queued call to go on with.

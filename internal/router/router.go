@@ -5,10 +5,9 @@
 // and returns at most five of them in order. What it leaves out comes back too,
 // each with the reason, and so do the chains that lead on from what it chose.
 //
-// A route is a function of its arguments: no clock, no store, no model. The
-// same query over the same candidates, in whatever order, gives the same
-// answer. Which operations somebody may know of is for the caller to say: the
-// candidates are those.
+// A route is a function of its arguments: no clock, no store, no model. The same query
+// over the same candidates, in whatever order, gives the same answer. The caller
+// decides which operations a principal may see: the candidates are those.
 //
 //	answer := router.Route(router.Query{Text: "who talked to 10.0.0.7?", Artifacts: loaded}, candidates)
 package router
@@ -25,7 +24,7 @@ const Most = 5
 
 // A Query is a request with what is known around it.
 type Query struct {
-	Text      string     // what somebody asks for; read up to [MaxText]
+	Text      string     // the query; read up to [MaxText]
 	Pillar    string     // chosen in so many words; "" leaves it to the rest
 	Session   string     // the pillar that the session has; "" has none
 	Artifacts []Artifact // what is at hand

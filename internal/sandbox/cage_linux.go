@@ -444,8 +444,8 @@ func (k *caged) ended(end *State) {
 }
 
 // hangUp tells a launcher that is not the first process of a namespace to end
-// everything, since nobody would after its own end. It reports false where
-// that is not needed.
+// everything, since no PID namespace does that when the launcher ends. It reports false
+// where that is not needed.
 func (k *caged) hangUp() bool {
 	if k.spaces {
 		return false

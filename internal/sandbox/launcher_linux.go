@@ -71,7 +71,7 @@ func (l *launcher) keep(dir string, code []byte) error {
 	if _, err := unix.FcntlInt(file.Fd(), unix.F_ADD_SEALS, seals); err != nil {
 		return fmt.Errorf("the launcher of cages cannot be sealed: %w", err)
 	}
-	// Open it anew for reading: what is open for writing cannot be executed.
+	// Open it again for reading: what is open for writing cannot be executed.
 	read, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return l.keepFile(dir, code)

@@ -30,8 +30,8 @@ func TestTheLauncherThatIsCarriedIsUpToDate(t *testing.T) {
 	}
 }
 
-// Where a system runs nothing from memory, the launcher is a file, and is
-// itself again when somebody changed it.
+// Where a system runs nothing from memory, the launcher is a file, and is restored if
+// it was changed.
 func TestTheLauncherOnTheDiskIsItself(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

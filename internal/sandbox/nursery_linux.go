@@ -16,12 +16,12 @@ import (
 	"github.com/mortise-dev/mortise/internal/sandbox/wire"
 )
 
-// A nursery is the process that launchers are started from: one of their own
-// kind, which does nothing else. A program with a user namespace of its own
-// begins as a copy of whoever starts it. Of a small process that takes a tenth
-// of a millisecond; of a host with 100 MiB it takes seven, and most of them
-// fall to the host's other calls, which then write to memory that the kernel
-// has to copy first (ADR 0050). What is born is a child of the host.
+// A nursery is the process that launchers are started from: one of their own kind,
+// which does nothing else. A program with a user namespace of its own begins as a copy
+// of the process that starts it. Of a small process that takes a tenth of a
+// millisecond; of a host with 100 MiB it takes seven, and most of them fall to the
+// host's other calls, which then write to memory that the kernel has to copy first (ADR
+// 0050). What is born is a child of the host.
 type nursery struct {
 	launcher *launcher
 	starter  *starter // the nursery and all its children end with its thread
@@ -39,7 +39,7 @@ func (n *nursery) bear(ctx context.Context, birth wire.Birth, files ...*os.File)
 	if err != nil {
 		return nil, err
 	}
-	fds, err := duplicates(files) // whoever gives up waiting closes the files
+	fds, err := duplicates(files) // a caller that gives up waiting closes the files
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (n *nursery) birth(order []byte, fds []int) (*os.Process, error) {
 		n.bury(n.cmd.Process.Pid)
 	}
 	born, took, err := n.ask(order, fds)
-	if err != nil && !took { // somebody has ended it: begin again, once
+	if err != nil && !took { // the nursery was killed: begin again, once
 		n.end()
 		born, _, err = n.ask(order, fds)
 	}

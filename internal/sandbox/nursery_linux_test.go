@@ -35,7 +35,7 @@ func nurseryOf(t *testing.T) (*Sandbox, Level) {
 	return s, level
 }
 
-// A nursery that somebody ended is replaced by the next start.
+// A nursery that was killed is replaced by the next start.
 func TestANurseryThatEndedIsReplaced(t *testing.T) {
 	t.Parallel()
 	s, level := nurseryOf(t)
@@ -54,8 +54,8 @@ func TestANurseryThatEndedIsReplaced(t *testing.T) {
 	}
 }
 
-// One that does not answer is given up with the start that waited for it, and
-// what it says later is nobody's.
+// One that does not answer is given up with the start that waited for it, and its late
+// answer is dropped.
 func TestANurseryThatHangsIsReplaced(t *testing.T) {
 	t.Parallel()
 	s, level := nurseryOf(t)
@@ -73,7 +73,7 @@ func TestANurseryThatHangsIsReplaced(t *testing.T) {
 	if _, err := s.cage.nursery.bear(ctx, wire.Birth{}, null, null, null, null); err == nil {
 		t.Error("it was born")
 	}
-	null.Close()                                            // whoever gave up closes its files
+	null.Close()                                            // the caller that gave up closes its files
 	for r, _ := s.try(); r.Level != level; r, _ = s.try() { // the first may have to wait for too long
 		if time.Since(begun) > 3*startLimit {
 			t.Fatalf("the level is %s: %s", r.Level, r.lacks())

@@ -16,9 +16,9 @@ import (
 	"github.com/mortise-dev/mortise/internal/sandbox"
 )
 
-// Where user namespaces are forbidden there is no PID namespace that ends what
-// a program started. The launcher does, when it is told to and when the host is
-// gone; whoever else has the same user lives on.
+// Where user namespaces are forbidden there is no PID namespace that ends what a
+// program started. The launcher does, when it is told to and when the host is gone;
+// other processes of the same user live on.
 func TestNothingOutlivesTheHostAtLevelPartial(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -30,7 +30,7 @@ type owners struct {
 	made int
 }
 
-// take returns an owner that nobody is.
+// take returns an owner that is not in use.
 func (o *owners) take(ctx context.Context, n *nursery) *owner {
 	own := o.next()
 	if !own.tried {

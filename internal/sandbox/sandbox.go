@@ -11,7 +11,7 @@
 //	s, err := sandbox.New(sandbox.Options{Mode: sandbox.Required})
 //	p, err := s.Start(ctx, sandbox.Spec{Argv: argv, Read: []string{dir}, Scratch: scratch}, stdin, stdout, stderr)
 //
-// What a program may read is decided by whoever starts it; see package process.
+// The caller that starts a program decides what it may read; see package process.
 package sandbox
 
 import (
@@ -41,8 +41,8 @@ type Options struct {
 	Dir  string // the launcher is kept here where the system cannot keep it in memory; os.TempDir by default
 	Mode Mode   // Required by default
 
-	// Notice is told once, at the first start of a program behind fewer walls
-	// than all, what its walls are. nil is nobody.
+	// Notice is called once, at the first start of a program behind fewer walls than all,
+	// with the list of its walls. It may be nil.
 	Notice func(text string)
 }
 

@@ -20,7 +20,7 @@ type starter struct {
 	jobs  chan *start
 	stop  sync.Once
 	done  chan struct{}
-	stray sync.WaitGroup // starts that nobody waits for any more
+	stray sync.WaitGroup // starts whose caller has given up
 }
 
 type start struct {
@@ -107,7 +107,7 @@ func (s *starter) start(ctx context.Context, cmd *exec.Cmd, begin func() error, 
 	return late
 }
 
-// end ends a program that nobody waits for any more.
+// end ends a program whose caller has given up.
 func end(cmd *exec.Cmd) {
 	signalGroup(cmd, syscall.SIGKILL)
 	_ = cmd.Wait()

@@ -18,11 +18,11 @@ type Options struct {
 	Store store.Store
 	// Resolve returns the operation that a reference means.
 	Resolve func(ctx context.Context, ref string) (*plugin.Target, error)
-	// Call makes a call that somebody else runs.
+	// Call enqueues a call, which a worker runs.
 	Call func(ctx context.Context, call plugin.Call) (plugin.Result, error)
-	// Rights returns an owner with those of the rights that they had when they
-	// made the schedule which they still have, and nobody where they are not
-	// known any more. Where it is nil, owners keep their rights.
+	// Rights returns an owner with those of the rights in the schedule that the owner still
+	// has, and the zero Principal if the owner is no longer known. If it is nil, owners
+	// keep their rights.
 	Rights func(ctx context.Context, tenant string, owner plugin.Principal) plugin.Principal
 
 	// Refused records a run that was refused before a call was made of it; what
@@ -172,8 +172,8 @@ func (e *Engine) Pause(ctx context.Context, tenant, id string, also Also) (Sched
 	})
 }
 
-// Resume lets a schedule go on with the times that come from now on: those of
-// its pause are nobody's, and what waited for its turn is given up.
+// Resume lets a schedule go on with the times that come from now on: the times of its
+// pause are dropped, and what waited for its turn is given up.
 func (e *Engine) Resume(ctx context.Context, tenant, id string, also Also) (Schedule, error) {
 	return e.change(ctx, tenant, id, func(tx store.Tx, row *store.ScheduleRow) error {
 		spec, err := specOf(row)

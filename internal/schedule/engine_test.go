@@ -75,7 +75,7 @@ func newDesk(t *testing.T, nodes int) *desk {
 
 var ada = plugin.Principal{Type: "user", ID: "ada", Scopes: []string{"run"}}
 
-// call is the kernel's claim of a call that nobody waits for.
+// call is the kernel's claim of a call that has no waiting caller.
 func (d *desk) call(ctx context.Context, call plugin.Call) (plugin.Result, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -389,7 +389,7 @@ func TestJumpsOfTheClock(t *testing.T) {
 	if s, err := d.nodes[0].Resume(t.Context(), "t", id, nil); err != nil || !s.Next.Equal(start.Add(3*time.Hour)) {
 		t.Errorf("it goes on at %v, %v", s.Next, err)
 	}
-	// Far ahead, and back again: whoever sees that begins anew.
+	// Far ahead, and back again: the engine that sees it restarts the schedule.
 	d.set(start.Add(1000 * time.Hour))
 	d.sweep()
 	d.end()

@@ -13,8 +13,8 @@ import (
 // operation that does not go through the host's services counts for nothing.
 var inside = []string{"storage_write", "cursor_write", "kb_write", "secret_write"}
 
-// Choose returns the operation of a plugin that a schedule may run, with nobody
-// watching. op is what was asked for; it may be empty.
+// Choose returns the operation of a plugin that a schedule may run unattended. op is
+// what was asked for; it may be empty.
 //
 // A plugin that lists what may be scheduled is taken at its word: its default
 // stands where nothing was asked for, and what is not on the list is refused.

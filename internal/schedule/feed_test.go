@@ -8,7 +8,7 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// What may run with nobody watching (SH-26, T45).
+// What may run unattended (SH-26, T45).
 func TestOperationsThatMayBeScheduled(t *testing.T) {
 	t.Parallel()
 	op := func(name string, kind plugin.Kind, effects ...string) *plugin.Operation {

@@ -22,9 +22,8 @@ func (m missing) String() string {
 	return fmt.Sprintf("%s %d, overlap %s", m.misfire, m.catchUp, m.overlap)
 }
 
-// expected says what is to become of the times between, every ten minutes, at
-// each of which nobody looked, by going through them one by one. busy: the run
-// before them is not over.
+// expected computes by iteration the expected outcome of the missed times, every ten
+// minutes, during which no engine looked. busy: the run before them is not over.
 func (m missing) expected(times []time.Time, now time.Time, busy bool) (lines []string) {
 	if len(times) == 0 {
 		return nil
@@ -98,7 +97,7 @@ func TestMissedTimesThatOverlap(t *testing.T) {
 				}
 				now := first.Add(gap)
 				d.set(now)
-				d.sweep() // whoever looks first
+				d.sweep() // the first to look
 				for range 6 {
 					d.end()
 					d.set(d.now.Add(6 * time.Second))
@@ -157,15 +156,15 @@ func TestTheClockJumps(t *testing.T) {
 				if d.pass(10 * time.Minute); jump > 0 && len(d.made) != before+during+1 {
 					t.Errorf("%d calls were made in the ten minutes after it, want 1", len(d.made)-before-during)
 				}
-				// Somebody sets the clock right again.
+				// The clock is set right again.
 				d.set(d.now.Add(-jump))
 				sofar := len(d.made)
 				d.pass(30 * time.Minute)
 				if again := len(d.made) - sofar; jump < 0 && again < 3 || jump > 0 && again != 0 {
 					t.Errorf("%d calls were made in half an hour of the right time", again)
 				}
-				// After a jump ahead, it is set anew by whoever sees it wait. What
-				// was run while the clock was wrong is not run again.
+				// After a jump ahead, the first engine that sees it wait sets it again. What was run
+				// while the clock was wrong is not run again.
 				fresh := map[time.Time]bool{}
 				for at := start; !at.After(d.now.Add(30 * time.Minute)); at = at.Add(10 * time.Minute) {
 					fresh[at] = at.After(d.now)

@@ -2,5 +2,6 @@
 
 package schedule_test
 
-// watched is in how many zones somebody watches the clock.
+// watched is the number of zones in which the reference walks the clock minute by
+// minute.
 const watched = 6

@@ -2,6 +2,6 @@
 
 package schedule_test
 
-// watched is in how many zones somebody watches the clock: computing takes ten
-// times longer here.
+// watched is the number of zones in which the reference walks the clock minute by
+// minute: computing takes ten times longer here.
 const watched = 1

@@ -26,9 +26,9 @@ func (e *Engine) Due(ctx context.Context, limit int) ([]store.ScheduleRow, error
 	return e.opts.Store.Schedules(ctx, store.ScheduleFilter{DueBefore: e.now(), Limit: limit})
 }
 
-// Attend makes ticks of the times of a schedule that have come, and a call of
-// the first that is to be run, if the one before it is over. Whoever else does
-// the same at the same moment makes the same call.
+// Attend turns the due times of a schedule into ticks, and makes a call of the first
+// tick that is to be run, if the run before it is over. A concurrent Attend makes the
+// same call, under the same idempotency key.
 func (e *Engine) Attend(ctx context.Context, tenant, id string) error {
 	for {
 		row, tick, err := e.next(ctx, tenant, id)
@@ -291,7 +291,7 @@ func overlayOf(row *store.ScheduleRow) (json.RawMessage, error) {
 // is told so until a run has succeeded.
 const resetCursor = "reset_cursor"
 
-// asksReset reports whether an input tells a plugin to begin anew.
+// asksReset reports whether an input tells a plugin to start over.
 func asksReset(input string) bool {
 	var members map[string]json.RawMessage
 	return json.Unmarshal([]byte(input), &members) == nil && string(members[resetCursor]) == "true"

@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A Misfire says what becomes of times at which nobody was there to run them.
+// A Misfire is the policy for times that were missed because no node was running.
 type Misfire string
 
 // The ways.
@@ -35,7 +35,7 @@ const (
 	maxInput   = 1 << 18 // bytes of the input of a schedule
 	maxOverlay = 1 << 14 // bytes of what the host alone decides
 
-	// Grace is how late a time is on time: nobody looks more often than every
+	// Grace is how late a run may be and still count as on time: engines look only every
 	// few seconds.
 	Grace = time.Minute
 

@@ -21,10 +21,9 @@ const (
 //	every 1h30m      that long apart, counted from when the schedule was made
 //	cron 0 9 * * 1   by the clock on the wall of a time zone
 //
-// A time on the wall comes once. One that the clock leaves out when it is put
-// forward comes at the first moment after; one that it shows twice when it is
-// put back comes the first time. Whoever means time that has passed, and not
-// what the wall says, says every.
+// A time on the wall comes once. One that the clock leaves out when it is put forward
+// comes at the first moment after; one that it shows twice when it is put back comes
+// the first time. For elapsed time, which ignores the wall clock, use every.
 type Spec struct {
 	text  string
 	zone  *time.Location

@@ -107,11 +107,10 @@ func TestChangesOfTheClock(t *testing.T) {
 	}
 }
 
-// Times are those that whoever watches the clock on the wall all the time, and
-// holds it against the expression, would have noted: for 6 zones and 20
-// expressions over 13 months, and one zone under the race detector, which has
-// nothing to find in what only computes. MORTISE_CRON_ZONES and MORTISE_CRON_SPECS ask for
-// more, MORTISE_CRON_MONTHS for longer.
+// The times equal those of a reference that walks the wall clock and tests each minute
+// against the expression: for 6 zones and 20 expressions over 13 months, and one zone
+// under the race detector, which has nothing to find in what only computes.
+// MORTISE_CRON_ZONES and MORTISE_CRON_SPECS ask for more, MORTISE_CRON_MONTHS for longer.
 func TestTimesAreThoseOfSomebodyWhoWatchesTheClock(t *testing.T) {
 	t.Parallel()
 	zones := []string{
@@ -186,7 +185,7 @@ func watchWall(t *testing.T, zone string, from, to time.Time) wall {
 		l := now.In(loc)
 		shows := time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), 0, 0, time.UTC)
 		if highest.IsZero() {
-			highest = shows // what it showed before is nobody's business
+			highest = shows // what it showed before does not count
 			continue
 		}
 		for highest.Before(shows) { // more than once where it was put forward

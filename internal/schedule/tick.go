@@ -14,8 +14,8 @@ type moment struct {
 	missed    bool
 }
 
-// moments returns the ticks of the times from next until now, oldest first, by
-// the misfire policy. However long nobody looked, they are few.
+// moments returns the ticks of the times from next until now, oldest first, by the
+// misfire policy. Their number is bounded, however long no engine looked.
 func moments(spec Spec, row *store.ScheduleRow, now time.Time) []moment {
 	before := row.NextAt.Add(-time.Microsecond)
 	last := spec.Last(row.CreatedAt, before, now)
@@ -95,8 +95,8 @@ func materialise(tx store.Tx, row *store.ScheduleRow, spec Spec, now time.Time) 
 	return tx.DeleteTicks(row.Tenant, row.ID, now.Add(-keepTicks))
 }
 
-// running reports whether the last run is not over. One that nobody knows the
-// end of is: it is for people to find out, and no reason to stop.
+// running reports whether the last run is not over. A run whose outcome is unknown
+// counts as over: a person has to settle it, and the schedule goes on.
 func running(tx store.Tx, row *store.ScheduleRow) (bool, error) {
 	if row.LastCall == "" {
 		return false, nil

@@ -60,8 +60,8 @@ func newArena(size int) (*arena, error) {
 	return a, nil
 }
 
-// revoke takes the memory away from whoever is using it: touching it is a fault
-// from now on. It may be called from any goroutine.
+// revoke takes the memory away from its current user: touching it is a fault from now
+// on. It may be called from any goroutine.
 func (a *arena) revoke() { _ = unix.Mprotect(a.memory, unix.PROT_NONE) }
 
 func (a *arena) unmap() {

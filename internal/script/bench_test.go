@@ -49,8 +49,8 @@ func BenchmarkFloorGoThroughAnInterface(b *testing.B) {
 	}
 }
 
-// BenchmarkVetoOfANewPayload has an event of its own for every call, so that what
-// is kept beside a payload is made anew. The floor beside it makes the payload.
+// BenchmarkVetoOfANewPayload has an event of its own for every call, so that no call
+// finds what is cached beside a payload. The floor beside it makes the payload.
 func BenchmarkVetoOfANewPayload(b *testing.B) {
 	veto := opened(b, threeFields, Environment{}).Subscriptions()[0].Veto
 	ctx := context.Background()

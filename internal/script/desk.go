@@ -27,8 +27,8 @@ type registration struct {
 	deadline time.Duration
 }
 
-// A desk answers what the code of one instance asks. Whoever calls the instance
-// sets its context first.
+// A desk answers the requests of one instance's code. The caller of the instance sets
+// its context first.
 type desk struct {
 	instance    *Instance
 	environment Environment // with defaults

@@ -30,8 +30,8 @@ type Instance struct {
 	turn    *turn  // who has it owns the engine and the desk
 	engine  engine // nil if the next call must make one
 	closing sync.Once
-	closed  bool                         // of whoever has the turn
-	stops   int                          // of whoever has the turn: deadlines that passed
+	closed  bool                         // guarded by the turn
+	stops   int                          // guarded by the turn: deadlines that passed
 	dead    atomic.Pointer[plugin.Error] // why it is disabled
 }
 

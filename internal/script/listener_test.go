@@ -9,8 +9,8 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A listener hears and no more. What it returns would be dropped, so that somebody
-// who meant to change what a tool returned would believe that it is.
+// A listener only receives events. Its return value would be dropped, and an author who
+// meant to change a tool's result would believe that it was changed.
 func TestAValueThatAListenerReturnsIsAFailure(t *testing.T) {
 	for _, e := range event.Catalogue {
 		if e.Shape != event.Listener {

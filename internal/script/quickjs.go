@@ -39,7 +39,7 @@ type machine struct {
 
 	rt, ctx uintptr // of the engine
 	proto   value   // Object.prototype
-	scratch uintptr // in the arena: scratchSize bytes that belong to whoever is at it
+	scratch uintptr // in the arena: scratchSize bytes for the current user of the engine
 	given   uintptr // there: the arguments of the present call
 	length  uintptr // there: where the engine writes how long a text is
 

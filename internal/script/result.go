@@ -14,8 +14,8 @@ import (
 	"github.com/mortise-dev/mortise/internal/event"
 )
 
-// maxSplices is how many members are spliced into a payload one by one. With
-// more changes the text is written anew.
+// maxSplices is how many members are spliced into a payload one by one. With more
+// changes the whole text is rewritten.
 const maxSplices = 4
 
 // handle calls the handler of a subscription and takes its answer apart.
@@ -237,7 +237,7 @@ func (m *machine) spliced(p *event.Payload, all []member) (*event.Payload, error
 	return changed, nil
 }
 
-// rewritten writes a payload anew: some members are gone, or many differ.
+// rewritten rewrites the whole of a payload: some members are gone, or many differ.
 func rewritten(all []member) (*event.Payload, error) {
 	text := []byte{'{'}
 	for i, one := range all {

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// A turn is had by one goroutine at a time. Others wait for it, and nobody who
-// comes while they do goes before them.
+// A turn is a lock, held by one goroutine at a time. A goroutine that arrives while
+// others wait does not overtake them.
 type turn struct {
 	taken   atomic.Bool
 	waiting atomic.Int32
-	given   chan struct{} // has room for one: somebody who waits may try
+	given   chan struct{} // has room for one: a waiter may try
 }
 
 func newTurn() *turn { return &turn{given: make(chan struct{}, 1)} }
 
-// try takes the turn if it is free and nobody waits for it.
+// try takes the turn if it is free and has no waiters.
 func (t *turn) try() bool { return t.waiting.Load() == 0 && t.taken.CompareAndSwap(false, true) }
 
 // wait takes the turn, for limit at most; 0 is for as long as it takes. It
@@ -31,7 +31,7 @@ func (t *turn) wait(ctx context.Context, limit time.Duration) bool {
 		late = timer.C
 	}
 	for before > 0 || !t.taken.CompareAndSwap(false, true) {
-		before = 0 // whoever came later has had to wait as well
+		before = 0 // goroutines that came later have had to wait as well
 		select {
 		case <-t.given:
 		case <-ctx.Done():
@@ -43,8 +43,8 @@ func (t *turn) wait(ctx context.Context, limit time.Duration) bool {
 	return true
 }
 
-// give gives the turn back. Whoever begins to wait either sees it free or is seen
-// here.
+// give releases the turn. A goroutine that begins to wait either sees it free or is
+// seen here.
 func (t *turn) give() {
 	t.taken.Store(false)
 	if t.waiting.Load() > 0 {

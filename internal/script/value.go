@@ -10,8 +10,8 @@ import (
 	lib "modernc.org/libquickjs"
 )
 
-// A value is one of JavaScript's. Texts and objects are counted: whoever gets one
-// from the engine releases it or gives it on.
+// A value is a JavaScript value. Strings and objects are reference-counted: the owner
+// of one from the engine releases it or passes it on.
 type value = lib.TJSValue
 
 var (

@@ -23,13 +23,13 @@ type views struct {
 	list       []view  // of the present payload, by number; 0 is the payload
 	generation uint32  // tells views of the present payload from older ones
 	root       value   // the payload
-	spare      []value // views that nobody refers to any more, to be used again
+	spare      []value // views without references, to be used again
 }
 
 type view struct {
 	object *outline
 	inside *contents // of the object, once a member was asked for
-	made   []value   // the values of the members, absent as long as nobody read them
+	made   []value   // the values of the members, absent until read
 }
 
 const (

@@ -16,8 +16,8 @@ const (
 // begins and ends; from a run that lasts too long the watchdog first asks it to
 // stop and then revokes its memory.
 //
-// The clock is read by the watchdog alone, once a tick, and time counts only as
-// far as the watchdog itself got to run: a machine that stands still kills nobody.
+// The clock is read by the watchdog alone, once a tick, and time counts only as far as
+// the watchdog itself got to run: on a machine that stands still, no run times out.
 type run struct {
 	state atomic.Uint64 // number of the run << 2 | how it stands
 	limit atomic.Int64  // nanoseconds that the present run may take
@@ -164,7 +164,7 @@ func (w *watchdog) watch(quit, done chan struct{}) {
 		if idle < quiet {
 			continue
 		}
-		// Whoever begins a run either sees asleep or is seen by look.
+		// A goroutine that begins a run either sees asleep or is seen by look.
 		w.asleep.Store(true)
 		if !w.look(0) {
 			ticker.Stop()

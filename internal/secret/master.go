@@ -170,8 +170,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// create makes the host's own key, durably. If somebody else was first it is
-// theirs that counts.
+// create makes the host's own key, durably. If another process was first, its key
+// counts.
 func (p Place) create() error {
 	temp, err := p.draft(masterOf(newKey()))
 	if err != nil {
@@ -184,7 +184,7 @@ func (p Place) create() error {
 	return store.SyncDir(p.Dir)
 }
 
-// replace writes the host's own keys anew, durably: all of them or none.
+// replace rewrites the host's own keys, durably: all of them or none.
 func (p Place) replace(keys ...master) error {
 	temp, err := p.draft(keys...)
 	if err != nil {

@@ -8,20 +8,20 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// rotateBatch is how many secrets are encrypted anew in one transaction.
+// rotateBatch is how many secrets are re-encrypted in one transaction.
 const rotateBatch = 100
 
 // A Rotation is what came of a change of keys.
 type Rotation struct {
 	Master  string `json:"master"`  // the fingerprint of the key that is used now
-	Secrets int    `json:"secrets"` // how many were encrypted anew
+	Secrets int    `json:"secrets"` // how many were re-encrypted
 	Resumed bool   `json:"resumed"` // an earlier change was brought to its end
 }
 
-// Rotate changes the keys: it makes another master key where that is the host's
-// own, another key for secrets, and encrypts everything anew. Each step leaves
-// everything readable, and the old keys stay until nothing needs them: after a
-// crash, rotating again brings the change to its end.
+// Rotate changes the keys: it makes another master key if that is the host's own,
+// another key for secrets, and re-encrypts everything. Each step leaves everything
+// readable, and the old keys stay until nothing needs them: after a crash, rotating
+// again completes the change.
 func (v *Vault) Rotate(ctx context.Context, tenant string, by By) (r Rotation, err error) {
 	if err := v.Ready(ctx); err != nil {
 		return r, err

@@ -75,9 +75,9 @@ func NewScrubber() *Scrubber { return &Scrubber{} }
 // shows that it would notice if secrets were taken out no more.
 func Blind() *Scrubber { return &Scrubber{blind: true} }
 
-// Know makes a value one that is taken out, for good. One of fewer than 8 bytes is
-// not. Where the error is not nil the value is not looked for, and whoever has it
-// must not give it out.
+// Know adds a value to those that are removed, for good. It ignores a value of fewer
+// than 8 bytes. If the error is not nil, the value is not looked for, and the caller
+// must not disclose it.
 func (s *Scrubber) Know(value string) error { return s.tell("", value) }
 
 // Keep is Know for a value that came up in a call of that owner, a plugin in a

@@ -1,10 +1,11 @@
-// Package secret keeps what plugins must know and nobody may read: encrypted in
-// the store, under keys that are themselves encrypted with a master key which is
-// kept elsewhere.
+// Package secret keeps values that plugins need and no person or log may read:
+// encrypted in the store, under keys that are themselves encrypted with a master key
+// which is kept elsewhere.
 //
-// A [Vault] keeps and finds secrets. What it gives out is told to a [Scrubber],
-// which takes it out of whatever the host says or writes afterwards. A plugin
-// that was given a secret can still spell it in a way that nobody foresees.
+// A [Vault] keeps and finds secrets. It reports each value that it gives out to a
+// [Scrubber], which removes the value from everything that the host says or writes
+// afterwards. A plugin that was given a secret can still disclose it in an encoding
+// that the scrubber does not know.
 package secret
 
 import (

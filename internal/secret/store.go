@@ -11,13 +11,12 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// Guard returns a store in which there are no secrets that the scrubber knows,
-// whoever writes. What people read is written without them: entries, documents,
-// what is said about artifacts. What must stay what it is, because a call is run
-// again with it or a plugin gets it back, is encrypted with the ledger's key,
-// which is in dir; whoever reads it there has its secrets taken out of what they
-// say from then on. A name under which something is found again can be neither, so
-// one with a secret in it is refused.
+// Guard returns a store in which no writer can leave a secret that the scrubber knows.
+// What people read is written without them: entries, documents, what is said about
+// artifacts. What must stay what it is, because a call is run again with it or a plugin
+// gets it back, is encrypted with the ledger's key, which is in dir; a host that reads
+// it there has its secrets removed from its output from then on. A name under which
+// something is found again can be neither, so one with a secret in it is refused.
 func (s *Scrubber) Guard(st store.Store, dir string) store.Store {
 	if s == nil {
 		return st

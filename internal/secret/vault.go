@@ -47,7 +47,7 @@ func (v *Vault) Find(ctx context.Context, n Need) (value string, found bool, err
 		return "", false, err
 	}
 	i := slices.IndexFunc(keys, func(k store.SecretKeyRow) bool { return k.N == row.Key })
-	if i < 0 { // it was encrypted anew in the meantime
+	if i < 0 { // it was re-encrypted in the meantime
 		if row, err = v.st.Secret(ctx, row.SecretName); err != nil || row == nil {
 			return "", false, err
 		}

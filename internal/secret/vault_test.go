@@ -129,8 +129,8 @@ func TestASecretIsNowhereInPlain(t *testing.T) {
 	}
 }
 
-// TestACiphertextIsBoundToItsPlace moves ciphertexts about, as whoever can write
-// the database could.
+// TestACiphertextIsBoundToItsPlace moves ciphertexts about, as an attacker with write
+// access to the database could.
 func TestACiphertextIsBoundToItsPlace(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

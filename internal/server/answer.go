@@ -73,7 +73,7 @@ func errorBody(code plugin.Code, message string) map[string]any {
 	return map[string]any{"error": map[string]any{"code": code, "message": message}}
 }
 
-// write writes one JSON object. Nobody may keep it, or take it for anything else.
+// write writes one JSON object. Its headers forbid caching and content sniffing.
 func write(w http.ResponseWriter, status int, body map[string]any) {
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -84,5 +84,5 @@ func write(w http.ResponseWriter, status int, body map[string]any) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(raw, '\n')) // to whoever is still there
+	_, _ = w.Write(append(raw, '\n')) // the client may be gone
 }

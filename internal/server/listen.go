@@ -27,9 +27,9 @@ const (
 	leaveTime      = time.Second // for what was told to end
 )
 
-// Listen opens an address, host:port; port 0 is any that is free. One that other
-// machines can reach is refused unless what is said there is encrypted, or
-// somebody says in so many words that it need not be.
+// Listen opens an address, host:port; port 0 is any that is free. An address that other
+// machines can reach is refused unless its traffic is encrypted, or insecure explicitly
+// permits plain text.
 func Listen(ctx context.Context, address string, encrypted, insecure bool) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// What other machines can reach is not opened in the clear, unless somebody says
-// so in so many words (T34).
+// An address that other machines can reach is not opened in plain text, unless the
+// caller permits it explicitly (T34).
 func TestWhereTheHostListens(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"127.0.0.1:0", "localhost:0", "[::1]:0", "127.1.2.3:0"} {
@@ -128,7 +128,7 @@ func TestStoppingAnswersWhatWasAsked(t *testing.T) {
 	}
 }
 
-// Whoever does not even come to the end of a header is hung up on.
+// The server hangs up on a client that never finishes its header.
 func TestSlowHeadersAreHungUpOn(t *testing.T) {
 	t.Parallel()
 	address := begin(t, &desk{}, server.Options{})

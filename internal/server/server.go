@@ -8,9 +8,9 @@
 //	GET  /healthz
 //	GET  /readyz
 //
-// Whoever asks has proved nothing yet, so everything is bounded before a delivery
-// is looked at: how often, how many at a time, how much and for how long. Whether
-// it is genuine is found out elsewhere, from the bytes as they came.
+// A sender is unauthenticated, so everything is bounded before a delivery is looked at:
+// how often, how many at a time, how much and for how long. The receiver decides
+// whether a delivery is genuine, from the bytes as they came.
 package server
 
 import (
@@ -35,7 +35,7 @@ import (
 // MaxBody is how many bytes a delivery may have.
 const MaxBody = 1 << 20
 
-// unreadTime is how long the rest of a body may take that nobody wants.
+// unreadTime bounds the reading of the rest of an unwanted body.
 const unreadTime = time.Second
 
 // A Receiver takes deliveries of channels in. Once it returns without an error
@@ -48,7 +48,7 @@ type Receiver interface {
 type Received struct {
 	Session   string // in which it has its turn
 	Seen      bool   // it came in before
-	Ignored   bool   // it is nothing that anybody said
+	Ignored   bool   // it is not a message of a user
 	Challenge string // to be answered, in place of anything else
 }
 

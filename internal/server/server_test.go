@@ -244,7 +244,7 @@ func TestConfusionsAreNoDeliveries(t *testing.T) {
 	}
 }
 
-// Two hundred senders that never come to an end keep nobody else out (T37).
+// Two hundred senders that never come to an end keep no other sender out (T37).
 func TestSlowSendersKeepNobodyOut(t *testing.T) {
 	t.Parallel()
 	d := &desk{answer: server.Received{Session: "sess_1"}}

@@ -348,7 +348,7 @@ func openWithin(scratch fs.FS, name string) (fs.File, error) {
 	} else if !info.Mode().IsRegular() {
 		return nil, errNoFile
 	}
-	return scratch.Open(name) // which waits for nobody, should it be a pipe by now
+	return scratch.Open(name) // which does not block, should it be a pipe by now
 }
 
 // scratchName turns the path that a plugin uses into a name in its scratch

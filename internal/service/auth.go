@@ -18,7 +18,7 @@ type Accounts interface {
 	// is for, within what the plugin declares. Both are nil where no mode is
 	// chosen.
 	Resolve(ctx context.Context, t *plugin.Target, call *plugin.Call, ask AccountAsk) (AccountToken, error)
-	// Connected returns the accounts that whoever the call is of has connected.
+	// Connected returns the accounts that the principal of the call has connected.
 	Connected(ctx context.Context, call *plugin.Call) ([]ConnectedAccount, error)
 }
 

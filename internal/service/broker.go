@@ -43,8 +43,8 @@ func Names() []string {
 type Broker struct {
 	// Call runs an operation that a plugin asks for.
 	Call func(ctx context.Context, call plugin.Call) (plugin.Result, error)
-	// Enqueue puts a call on record that somebody runs later. Where it is nil,
-	// nobody does.
+	// Enqueue records a call that a worker runs later. If it is nil, calls cannot be
+	// enqueued.
 	Enqueue func(ctx context.Context, call plugin.Call) (plugin.Result, error)
 	// Kind returns the kind of the operation that a reference means, "" where it
 	// means none. Where it is nil, adapters may ask for nothing.
@@ -199,8 +199,8 @@ type grant struct {
 // a secret.
 func (g *grant) Used() bool { return g.used.Load() || g.confided.Load() }
 
-// Unsettled reports whether an effect outside was begun during the call and
-// nobody learned how it ended.
+// Unsettled reports whether an effect outside was begun during the call and its outcome
+// is unknown.
 func (g *grant) Unsettled() bool { return g.unsettled.Load() }
 
 // Starved reports whether a service failed during the call for a reason of the

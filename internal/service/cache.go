@@ -53,7 +53,7 @@ type cacheList struct {
 type cacheEntry struct {
 	key     cacheKey
 	value   json.RawMessage
-	labels  []string // of what the value may have come from; whoever reads it gets them
+	labels  []string // labels of the sources of the value; each reader inherits them
 	set     time.Time
 	expires time.Time
 

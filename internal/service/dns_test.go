@@ -178,7 +178,7 @@ func (n *nameserver) count(kind, name string) int {
 	return times
 }
 
-const somewhere = "93.184.215.14" // an address of the Internet that nobody is to reach from here
+const somewhere = "93.184.215.14" // a public address that a test must never reach
 
 // TestNameServersThatLie has the system's own resolver ask a name server, and
 // counts who comes to listeners on every address of this machine: loopback, its

@@ -85,8 +85,8 @@ func rehearsed[V any](g *grant, key any) (value V, found bool) {
 	return value, found
 }
 
-// knowledge returns the knowledge bases; those of a dry run ask no model, for
-// that would tell somebody outside.
+// knowledge returns the knowledge bases; those of a dry run ask no model, because that
+// would send data outside.
 func (g *grant) knowledge() *kb.Bases {
 	if g.call.Dry != nil && !g.call.Dry.Reads {
 		return g.broker.Knowledge.Inside()

@@ -212,8 +212,8 @@ func (x *exchange) pause(ctx context.Context, resp *http.Response, retryable boo
 	return pause, time.Now().Add(pause).Before(deadline)
 }
 
-// retryAfter reads the header of that name: seconds or a date. More seconds than
-// anybody waits are a lifetime.
+// retryAfter reads the header of that name: seconds or a date. More seconds than fit
+// count as a lifetime.
 func retryAfter(value string) (time.Duration, bool) {
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) {
 		return time.Duration(min(seconds, 1<<31)) * time.Second, true

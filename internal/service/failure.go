@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// An httpFailure is what an answer of 400 and above comes down to, the same for
-// whoever asks in whatever language.
+// An httpFailure is the normalised form of an answer of 400 and above, the same for
+// every contract and language.
 type httpFailure struct {
 	Category     string  `json:"category"`
 	Retryable    bool    `json:"retryable"`      // the same request may succeed later

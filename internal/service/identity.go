@@ -36,7 +36,7 @@ type providerAccount struct {
 	Scopes      []string `json:"scopes"`
 }
 
-// An account is what somebody is called elsewhere.
+// An account is the identity of a user in another system.
 type account struct {
 	Email   *string `json:"email"`
 	Subject string  `json:"subject"`
@@ -92,8 +92,8 @@ func identityEmail(g *grant, ctx context.Context, args json.RawMessage) (any, er
 	return answer, nil
 }
 
-// identityFound answers for one provider: who has that account, or which account
-// somebody has. Kinds are a provider, or one with _email or _directory behind it.
+// identityFound answers for one provider: which user has that account, or which account
+// a user has. Kinds are a provider, or one with _email or _directory behind it.
 func identityFound(g *grant, ctx context.Context, args json.RawMessage) (any, error) {
 	var in struct {
 		Kind  string `json:"kind"`
@@ -113,7 +113,7 @@ func identityFound(g *grant, ctx context.Context, args json.RawMessage) (any, er
 	if err != nil {
 		return nil, err
 	}
-	if link == nil { // then it is somebody's name here
+	if link == nil { // then it is a user's name here
 		theirs, err := g.broker.Store.IdentitiesOf(ctx, g.call.Tenant, "user", in.Value)
 		if err != nil {
 			return nil, err
@@ -137,7 +137,7 @@ func identityFound(g *grant, ctx context.Context, args json.RawMessage) (any, er
 // maxLinks is how many links of one principal count.
 const maxLinks = 256
 
-// links returns what links whoever the call is of.
+// links returns the links of the principal of the call.
 func (g *grant) links(ctx context.Context, method string) ([]store.IdentityRow, error) {
 	if g.broker.Store == nil {
 		return nil, nowhere(method)
@@ -150,9 +150,9 @@ func (g *grant) links(ctx context.Context, method string) ([]store.IdentityRow, 
 	return rows[:min(len(rows), maxLinks)], err
 }
 
-// accounts returns one account of each provider, and the providers in order: what
-// an administrator linked, the first that is an address before the first, and
-// beside it what whoever the call is of connected.
+// accounts returns one account of each provider, and the providers in order: what an
+// administrator linked, the first that is an address before the first, and beside it
+// the accounts that the principal of the call connected.
 func (g *grant) accounts(ctx context.Context, method string) (all map[string]account, order []string, err error) {
 	return g.accountsOf(ctx, method, func(string, account, []string) {})
 }
@@ -187,9 +187,9 @@ func (g *grant) accountsOf(ctx context.Context, method string, each func(provide
 	return all, order, err
 }
 
-// Identity returns what a schema's x-binding identity:FIELD stands for: user_id,
-// email or name of whoever the call is of; PROVIDER_email, the address there; or
-// PROVIDER, what they are called there.
+// Identity returns what a schema's x-binding identity:FIELD stands for: user_id, email
+// or name of the principal of the call; PROVIDER_email, the address there; or PROVIDER,
+// the account name there.
 func (b *Broker) Identity(ctx context.Context, call *plugin.Call, field string) (value string, found bool, err error) {
 	g := &grant{broker: b, call: call}
 	all, order, err := g.accounts(ctx, identityName)

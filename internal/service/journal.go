@@ -15,7 +15,7 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// unanswered is the error of an effect of which nobody learned how it ended.
+// unanswered is the error of an effect whose outcome is unknown.
 type unanswered struct{ error }
 
 func (u unanswered) Unwrap() error { return u.error }

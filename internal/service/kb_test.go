@@ -188,7 +188,7 @@ func TestOnlyAFeedDeletes(t *testing.T) {
 	}
 }
 
-// TestTaintStays (T20): what a tainted call puts there taints whoever finds it.
+// TestTaintStays (T20): what a tainted call puts there taints each call that finds it.
 func TestTaintStays(t *testing.T) {
 	t.Parallel()
 	s := newScene(t).base("taint")

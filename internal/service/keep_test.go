@@ -134,7 +134,7 @@ func TestWhatIsStoredIsBounded(t *testing.T) {
 	}
 	full := `"` + strings.Repeat("v", valueBytes-2) + `"`
 	s.ask("storage.put", `{"key":"`+long[1:]+`","value":`+full+`}`)
-	// One plugin fills what it may keep, whoever it works for, and can free it again.
+	// One plugin fills its quota, whichever principal it works for, and can free it again.
 	n := 0
 	for ; ; n++ {
 		s.call.Principal.ID = fmt.Sprintf("user:%d", n%7)
@@ -355,7 +355,7 @@ func TestIdentitiesOfTheCaller(t *testing.T) {
 	s.equal("identity.primary_email", `{"provider":"google"}`, `{"email":"ada@example.com"}`)
 	s.equal("identity.primary_email", `{"provider":"slack"}`, `{"email":null}`)
 	s.equal("identity.primary_email", `{"provider":"github"}`, `{"email":null}`)
-	// What somebody connected stands beside what an administrator linked.
+	// What a user connected stands beside what an administrator linked.
 	s.broker.Accounts = fewAccounts{{"google", "9", "other@example.com", nil}, {"slack", "U1", "ada@slack.example.com", nil}, {"github", "17", "", []string{"repo"}}}
 	s.equal("identity.current", `{}`, `{"user_id":"ada","email":"ada@example.com","name":"ada","identities":{"github":{"email":null,"subject":"17"},"google":{"email":"ada@example.com","subject":"ada@example.com"},"slack":{"email":"ada@slack.example.com","subject":"U1"}},"providers":{"github":[{"account_id":"17","primary_email":null,"display_name":null,"scopes":["repo"]}],"google":[{"account_id":"1177","primary_email":null,"display_name":null,"scopes":[]},{"account_id":"ada@example.com","primary_email":"ada@example.com","display_name":null,"scopes":[]},{"account_id":"9","primary_email":"other@example.com","display_name":null,"scopes":[]}],"slack":[{"account_id":"U1","primary_email":"ada@slack.example.com","display_name":null,"scopes":[]}]}}`)
 	s.equal("identity.primary_email", `{"provider":"slack"}`, `{"email":"ada@slack.example.com"}`)

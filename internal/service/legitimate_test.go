@@ -9,8 +9,8 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// legitimate are URLs that somebody may well ask for, and how the host comes to
-// be asked where that is not how it is written.
+// legitimate are URLs that a plugin may well ask for, and how the request reaches the
+// host if that differs from how it is written.
 var legitimate = map[string]string{
 	// Hosts.
 	"http://api.example.com": "", "http://API.EXAMPLE.COM/": "api.example.com", "http://Api.Example.Com/Path": "api.example.com", "HTTP://api.example.com/": "", "hTTp://api.example.com/x": "",
@@ -44,8 +44,8 @@ var legitimate = map[string]string{
 	"http://api.example.com#": "", "http://api.example.com/#x": "", "http://api.example.com/?a#@127.0.0.1": "", "http://api.example.com/a#?b": "", "http://api.example.com/#/route?x=y": "",
 }
 
-// TestAHundredLegitimateURLs has each of them come to a server: nobody is stopped
-// who may pass.
+// TestAHundredLegitimateURLs has each of them come to a server: no permitted request is
+// refused.
 func TestAHundredLegitimateURLs(t *testing.T) {
 	t.Parallel()
 	asked := ""

@@ -138,7 +138,7 @@ func TestLongBodies(t *testing.T) {
 			w.Header().Set("Content-Length", strconv.Itoa(n))
 		}
 		_, _ = w.Write(bytes.Repeat([]byte("x"), n))
-		if r.URL.Path == "/more" { // which nobody should wait for
+		if r.URL.Path == "/more" { // for which a caller should not wait
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		}

@@ -201,8 +201,8 @@ func TestWhoActsGoesOnActing(t *testing.T) {
 	}
 }
 
-// TestEveryClassIsPermittedOrNot walks the rule itself, with the classes that
-// no method has yet, and one that nobody knows.
+// TestEveryClassIsPermittedOrNot walks the rule itself, with the classes that no method
+// has yet, and an unknown one.
 func TestEveryClassIsPermittedOrNot(t *testing.T) {
 	t.Parallel()
 	for _, class := range []Class{Own, Read, Local, External, Nested, "", "new"} {

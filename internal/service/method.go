@@ -16,7 +16,7 @@ type Class string
 
 // The classes.
 const (
-	Own      Class = "own"      // what the plugin keeps for itself and nobody else sees; any kind may
+	Own      Class = "own"      // what the plugin keeps for itself and no other plugin sees; any kind may
 	Read     Class = "read"     // changes nothing anywhere; any kind may
 	Local    Class = "local"    // changes what the host keeps; an operator that declares the effect may
 	External Class = "external" // changes something outside the host; an operator that declares the effect may

@@ -21,10 +21,10 @@ const (
 	enqueueAhead = 366 * 24 * time.Hour
 )
 
-// enqueueTask puts an operation on record to be run later, by whoever serves
-// then: one of the plugin's own or one that it declared under requires.tools. It
-// is a call of its own with the same principal, judged now and again when it
-// runs, and nested one deeper, so that nothing enqueues itself for ever.
+// enqueueTask records an operation that a worker runs later: one of the plugin's own or
+// one that it declared under requires.tools. It is a call of its own with the same
+// principal, judged now and again when it runs, and nested one deeper, so that nothing
+// enqueues itself for ever.
 func enqueueTask(g *grant, args json.RawMessage) (task, error) {
 	var in struct {
 		Operation string          `json:"operation"`

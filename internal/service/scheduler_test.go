@@ -10,8 +10,8 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// What a plugin has run later is a call of its own, one deeper, that nobody
-// waits for.
+// What a plugin has run later is a call of its own, one deeper, that has no waiting
+// caller.
 func TestAnOperationIsEnqueued(t *testing.T) {
 	t.Parallel()
 	at := time.Now().Add(time.Hour).UTC().Truncate(time.Second)

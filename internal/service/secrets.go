@@ -81,7 +81,7 @@ func secretSetTask(g *grant, args json.RawMessage) (task, error) {
 	if g.broker.Secrets == nil || g.broker.Store == nil {
 		return task{}, nowhere(secretsSet)
 	}
-	// A hash of the value would tell it to whoever guesses.
+	// A hash of the value would let an attacker confirm a guess.
 	name, err := json2.Marshal(map[string]string{"name": in.Name})
 	if err != nil {
 		return task{}, err
@@ -148,7 +148,7 @@ func (g *grant) secretKey(name string) secretKey {
 // secretBytes is how long a secret may be.
 const secretBytes = 64 << 10
 
-// setDry says whether a secret would be set or changed, and nobody what it is.
+// setDry reports whether a secret would be set or changed, and never its value.
 func (g *grant) setDry(ctx context.Context, name, value string) (any, *plugin.Change, error) {
 	if value == "" || len(value) > secretBytes {
 		return nil, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: the value has %d bytes; it has 1 to %d", secretsSet, len(value), secretBytes)

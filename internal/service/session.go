@@ -19,9 +19,9 @@ const sessionName = "session"
 // Sessions is where the artifacts of sessions are kept. Each method is about the
 // session of a call.
 type Sessions interface {
-	// Open returns what kind of investigation it is, "" where nobody has said, and
-	// what is in it, the oldest first. Each artifact has the path at which the
-	// session's processes find it.
+	// Open returns the kind of the investigation, "" if it is not set, and what is in it,
+	// the oldest first. Each artifact has the path at which the session's processes find
+	// it.
 	Open(ctx context.Context, call *plugin.Call) (pillar string, all []Artifact, err error)
 	// Add copies a file into it. Where no type is given, or one that does not
 	// exist, it is inferred. The same bytes from the same source are the same
@@ -144,9 +144,8 @@ func (g *grant) sessionLimits() sessionLimits {
 	return l
 }
 
-// artifacts returns what the call may read: what is in its session or, outside
-// of one, the files that its input names. Whoever hears of them answers with
-// what they are tainted with.
+// artifacts returns what the call may read: what is in its session or, outside of one,
+// the files that its input names. The caller's answer inherits their taint.
 func (g *grant) artifacts(ctx context.Context) ([]Artifact, error) {
 	if g.call.Session == "" || g.broker.Sessions == nil {
 		return g.named(), nil

@@ -87,7 +87,7 @@ func (g *grant) storageKey(method string, args json.RawMessage) (store.KVKey, js
 	return key, in.Value, err
 }
 
-// keptKey is where the plugin keeps something for whoever the call is of.
+// keptKey is the key under which the plugin keeps data for the principal of the call.
 func (g *grant) keptKey(method, namespace, key string) (store.KVKey, error) {
 	if key == "" || len(key) > keyBytes || strings.ContainsRune(key, 0) {
 		return store.KVKey{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: a key has 1 to %d bytes and none that is NUL", method, keyBytes)
@@ -114,8 +114,7 @@ func checkValue(method string, value json.RawMessage) error {
 	return nil
 }
 
-// read returns what is kept. Whoever hears of it answers with what it is tainted
-// with.
+// read returns what is kept. The caller's answer inherits its taint.
 func (g *grant) read(ctx context.Context, method string, key store.KVKey) (any, error) {
 	if g.broker.Store == nil {
 		return nil, nowhere(method)
@@ -200,8 +199,8 @@ func (g *grant) drops(effect, method string, key store.KVKey) (task, error) {
 	}}, nil
 }
 
-// account makes what is under a key count as so many bytes of what its plugin
-// may keep. Whoever else changes that waits.
+// account charges size bytes for what is under a key to the quota of its plugin.
+// Concurrent changes wait.
 func (g *grant) account(ctx context.Context, tx store.Tx, method string, key store.KVKey, size int64) error {
 	subject := "kv:" + key.Owner
 	if _, _, err := tx.Spend(key.Tenant, subject, "", 0, math.MaxInt64); err != nil {

@@ -310,8 +310,7 @@ func TestDeletedBytesAreThoseThatNobodyElseHas(t *testing.T) {
 	}
 }
 
-// Sessions with the same bytes come and go: whoever has the artifact has the
-// bytes.
+// Sessions with the same bytes come and go: while an artifact exists, its bytes exist.
 func TestDeletingBesideAdding(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, amongBlobs)

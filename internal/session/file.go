@@ -17,7 +17,7 @@ func (s *Sessions) AddFile(ctx context.Context, tenant, session, path string, a 
 	if a.Name == "" {
 		a.Name = filepath.Base(path)
 	}
-	// Without waiting: a FIFO has an end that nobody may ever open.
+	// Non-blocking: the other end of a FIFO may never be opened.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):

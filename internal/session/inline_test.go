@@ -73,7 +73,7 @@ func TestASmallArtifactTouchesNoBlobs(t *testing.T) {
 	}
 }
 
-// noBlobs are blobs that nobody may ask for.
+// noBlobs are blobs that a test must not use.
 type noBlobs struct{ blob.Store }
 
 func (noBlobs) URI(string) string { panic("a small artifact is no blob") }

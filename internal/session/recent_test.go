@@ -8,8 +8,8 @@ import (
 	"github.com/mortise-dev/mortise/internal/session"
 )
 
-// What is remembered of a session is never less than what is in it, whoever
-// added it, and is nobody's to change.
+// The cache of a session never holds less than the session itself, whichever process
+// added to it, and callers cannot change it.
 func TestArtifactsThatOthersAddedAreSeen(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)

@@ -44,12 +44,12 @@ type Options struct {
 	// is, outside the store; nil lets everything be.
 	Sift func(r io.Reader, name string) io.Reader
 
-	// Walled reports whether whoever reads a view is kept from writing to it by
-	// more than the mode of its files; never where it is nil. They look writable
-	// then: a copy that takes the mode along can be worked on.
+	// Walled reports whether readers of a view are kept from writing to it by more than the
+	// mode of its files; never if it is nil. The files look writable then: a copy that
+	// takes the mode along can be worked on.
 	Walled func() bool
 
-	// By is who acts where nobody else is named; see [Sessions.As].
+	// By is the default principal; see [Sessions.As].
 	By string
 
 	// Place names the only place where blobs are, if other nodes on the same
@@ -94,7 +94,7 @@ func New(o Options) *Sessions {
 	return &Sessions{o, &recent{}, &quota{uses: map[useKey]*use{}}}
 }
 
-// As returns the same sessions for somebody else, whom the ledger will name.
+// As returns the same sessions for another principal, whom the ledger will name.
 func (s *Sessions) As(by string) *Sessions {
 	o := s.Options
 	o.By = by
@@ -224,8 +224,8 @@ func (s *Sessions) move(ctx context.Context, tenant, id string, from, to store.S
 	})
 }
 
-// Delete deletes a session with its artifacts, and their bytes where nobody
-// else has the same. What the ledger says of it stays.
+// Delete deletes a session with its artifacts, and their bytes unless another session
+// has the same. The ledger entries about it stay.
 func (s *Sessions) Delete(ctx context.Context, tenant, id string) error {
 	var hashes []string
 	err := s.write(ctx, func(tx store.Tx) error {

@@ -71,7 +71,7 @@ func (b *bundle) add(t *testing.T, in session.Session, data string, a session.Ad
 // The two places that bytes are in.
 var kinds = map[string]func(*session.Options){"inline": inline, "among blobs": amongBlobs}
 
-func inline(*session.Options) {} // as it is unless somebody says otherwise
+func inline(*session.Options) {} // the default, unchanged
 
 func amongBlobs(o *session.Options) { o.MaxInline = -1 }
 

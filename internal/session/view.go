@@ -14,8 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/blob"
 )
 
-// A View is a directory in which the artifacts of a session are files that
-// nobody may write to.
+// A View is a directory in which the artifacts of a session are read-only files.
 type View struct{ Dir string }
 
 // Path is where an artifact is in the view.
@@ -88,7 +87,7 @@ func (s *Sessions) place(ctx context.Context, tenant string, v View, a *Artifact
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if err := os.Chmod(dir, 0o700); err != nil { // somebody may have changed what was in it
+	if err := os.Chmod(dir, 0o700); err != nil { // its contents may have been changed
 		return err
 	}
 	err := errNoLinks

@@ -1,6 +1,6 @@
 // Package shu is what stands around a call of a Shu plugin: which operation its parameters mean, what in them is the host's, and how the contract spells the answer.
 //
-// It calls nothing itself; whoever builds the call does.
+// It calls nothing itself; the code that builds the call does.
 package shu
 
 import (

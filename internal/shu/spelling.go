@@ -16,8 +16,8 @@ type spelling struct {
 // executeError is what went wrong while the plugin was at work, whatever it was.
 const executeError = "plugin_execute_error"
 
-// statusClientClosed is the status of a call that its caller gave up; no answer
-// reaches anybody, and the record has it.
+// statusClientClosed is the status of a call that its caller gave up; no client
+// receives the answer, and the record has it.
 const statusClientClosed = 499
 
 // spellings are the host's codes as the contract has them. A plugin's own codes

@@ -7,10 +7,10 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// Params makes of what somebody wrote the parameters of a call of t, and what of
-// it the host alone decides. That is the same wherever the call comes from: a
-// command, or a feed. Whatever is no plugin of Shu has its input as it was
-// written. debug reports whether the call is to show its diagnostics.
+// Params splits an input as a user wrote it into the parameters of a call of t and the
+// part that only the host interprets. The rules are the same for every source of calls:
+// a command, or a feed. The input of an operation that is not a plugin of Shu is
+// unchanged. debug reports whether the call is to show its diagnostics.
 func Params(t *plugin.Target, input json.RawMessage) (params, overlay json.RawMessage, debug bool, err error) {
 	if t == nil || t.Manifest.Dialect != dialect.Shu {
 		return input, nil, false, nil

@@ -41,8 +41,8 @@ type AssignmentRow struct {
 // EveryAgent is the subject of what all agents have.
 const EveryAgent = "*"
 
-// A ConversationRow is a session in which somebody talks with an agent. The last
-// group is what changes.
+// A ConversationRow is a session in which a person talks with an agent. The last group
+// is what changes.
 type ConversationRow struct {
 	Tenant    string
 	SessionID string
@@ -56,7 +56,7 @@ type ConversationRow struct {
 	Turns      int64
 	Received   int64     // the n of the newest message that came in
 	Handled    int64     // the n of the newest of these that has its turn behind it
-	Lease      string    // of whoever has the turn; "" for nobody
+	Lease      string    // of the holder of the turn; "" for none
 	LeaseUntil time.Time // by the clock of the host that took it
 	UpdatedAt  time.Time
 }
@@ -68,7 +68,7 @@ type ConversationFilter struct {
 	Agent   string
 	Channel string
 	Peer    string
-	NoPeer  bool // those with somebody whom the channel does not name
+	NoPeer  bool // those whose peer the channel does not name
 	Room    string
 	NoRoom  bool // those in no room
 	Open    bool
@@ -126,6 +126,6 @@ type OutboxRow struct {
 	CreatedAt time.Time
 
 	Attempt int64
-	NextAt  time.Time // zero once nobody tries any more
+	NextAt  time.Time // zero once no further attempt is due
 	Problem string    // of the last attempt
 }

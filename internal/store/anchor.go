@@ -27,8 +27,8 @@ type Anchor struct {
 	MAC   string `json:"mac"`
 }
 
-// Anchor returns row as an anchor. Its MAC is not the row's: somebody who has
-// an old copy of the database does not thereby have the anchor to go with it.
+// Anchor returns row as an anchor. Its MAC differs from the row's, so an attacker with
+// an old copy of the database cannot derive the matching anchor from it.
 func (k *Key) Anchor(row ChainRow) *Anchor {
 	return &Anchor{Chain: row.ID, Seq: row.Seq, Head: row.Head, MAC: k.mac(anchorDomain, row.ID, row.Seq, row.Head)}
 }

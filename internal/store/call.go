@@ -55,7 +55,7 @@ type CallRow struct {
 	ResultHash    string // of the body that holds the answer
 	Code          string // of the error, where there is one
 	SchemaVersion string // of the answer
-	Cancelled     bool   // somebody wants it to stop; changed by CancelCall alone
+	Cancelled     bool   // a cancel is requested; changed by CancelCall alone
 	UpdatedAt     time.Time
 }
 
@@ -86,7 +86,7 @@ type CallFilter struct {
 	Parent    string
 	Node      string
 	DueBefore time.Time // only calls with a wake_at, and that not after it; the longest waiting come first
-	Cancelled bool      // only calls that somebody wants to stop
+	Cancelled bool      // only calls with a requested cancel
 	Live      bool      // only calls that have not ended; see [CallState.Live]
 	Before    string    // only calls with smaller ids; the last id of one page gives the next
 	Limit     int       // 0 for no limit

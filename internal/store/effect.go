@@ -11,8 +11,8 @@ const (
 	EffectDone   EffectState = "done"   // it was answered, and the answer is kept
 	EffectLate   EffectState = "late"   // it was answered after its attempt was over; a later attempt takes it for its answer
 
-	// EffectNotDone: it was an intent, and somebody found out that it never
-	// happened. It may be sent again.
+	// EffectNotDone: it was an intent, and reconciliation found that it never happened. It
+	// may be sent again.
 	EffectNotDone EffectState = "not_done"
 )
 

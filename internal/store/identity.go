@@ -2,7 +2,7 @@ package store
 
 import "time"
 
-// An IdentityRow says who somebody of another system is here.
+// An IdentityRow maps an account of another system to a principal of this host.
 type IdentityRow struct {
 	Tenant        string
 	Provider      string // slack, github, ...

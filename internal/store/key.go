@@ -12,8 +12,8 @@ import (
 // KeyFile is the name of the file that holds the [Key], beside the database.
 const KeyFile = "ledger.key"
 
-// A Key authenticates the heads of the chains. It is kept outside the
-// database: whoever can change only the database cannot sign what they changed.
+// A Key authenticates the heads of the chains. It is stored outside the database: an
+// attacker who can change only the database cannot sign the change.
 type Key [32]byte
 
 // String says what k is and nothing of its value, so that it stays out of logs.
@@ -50,8 +50,8 @@ func ReadKey(dir string) (*Key, error) {
 func CreateKey(dir string) (*Key, error) {
 	var key Key
 	rand.Read(key[:]) // never fails: crypto/rand ends the process rather
-	// The name appears with the whole key behind it or not at all: a link,
-	// unlike a rename, does not replace the key of whoever was faster.
+	// The name appears with the whole key behind it or not at all: a link, unlike a rename,
+	// does not replace the key of a process that was faster.
 	temp, err := writeTemp(dir, KeyFile, key[:])
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ type Lock struct{ file *os.File }
 // AcquireLock waits for the lock at path.
 func AcquireLock(path string) (*Lock, error) { return flock(path, syscall.LOCK_EX) }
 
-// TryLock returns nil without an error where somebody else holds the lock.
+// TryLock returns nil without an error if another process holds the lock.
 func TryLock(path string) (*Lock, error) {
 	l, err := flock(path, syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -38,8 +38,8 @@ func flock(path string, how int) (*Lock, error) {
 			f.Close()
 			return nil, &os.PathError{Op: "lock", Path: path, Err: err}
 		}
-		// Whoever held the lock may have removed the file meanwhile; then this
-		// is the lock of a file that nobody else will ever find.
+		// The previous holder of the lock may have removed the file meanwhile; then this locks
+		// a file that no other process will ever find.
 		ours, err := f.Stat()
 		if err == nil {
 			var named os.FileInfo

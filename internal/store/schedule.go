@@ -53,7 +53,7 @@ type TickOutcome string
 const (
 	TickDue        TickOutcome = "due"        // it is to be run
 	TickCalled     TickOutcome = "called"     // it is a call
-	TickMissed     TickOutcome = "missed"     // nobody was there at the time
+	TickMissed     TickOutcome = "missed"     // no node was running at the time
 	TickOverlapped TickOutcome = "overlapped" // an earlier run was not over
 	TickRefused    TickOutcome = "refused"    // the call was refused
 )

@@ -1,17 +1,17 @@
 // Package store is the contract for keeping a host's state: what may be
 // written, what may be read, and what a write promises.
 //
-// There is one way to write, [Store.Write]. The closures of concurrent callers
-// share a transaction (a group commit), nobody hears of success before that
-// transaction is durable, and entries get their place in the hash chain in the
-// order of commits. Reads go to a pool beside it and never wait for writers.
+// There is one way to write, [Store.Write]. The closures of concurrent callers share a
+// transaction (a group commit), no caller is told of success before that transaction is
+// durable, and entries get their place in the hash chain in the order of commits. Reads
+// go to a pool beside it and never wait for writers.
 //
 // A value that callers race for is an answer, never an error: a key that was
 // seen, a fence that was lost, a row that is not there.
 //
-// The engines are in the folders below, and storetest is what each must pass.
-// The hash chain's arithmetic, its key and its anchor are here, because whoever
-// verifies a ledger must not need the engine that wrote it.
+// The engines are in the folders below, and storetest is what each must pass. The hash
+// chain's arithmetic, its key and its anchor are here, because verifying a ledger must
+// not need the engine that wrote it.
 package store
 
 import (
@@ -52,10 +52,9 @@ type Store interface {
 	// Snapshot runs fn with a Reader whose every answer is of one moment.
 	Snapshot(ctx context.Context, fn func(Reader) error) error
 
-	// Recover finds the nodes that died with their books open. For each it
-	// runs fn in the transaction that removes the node's row, so that every
-	// dead node is recovered once, by whoever comes first. It returns how many
-	// were.
+	// Recover finds the nodes that died without closing the store. For each it runs fn in
+	// the transaction that removes the node's row, so that exactly one process recovers
+	// each dead node, the first to commit. It returns the number of nodes.
 	Recover(ctx context.Context, fn func(Tx, NodeRow) error) (int, error)
 
 	// Node returns the id this process has in the nodes table.
@@ -126,7 +125,7 @@ type Reader interface {
 	// Policies returns the policies that are kept for a tenant, by name.
 	Policies(ctx context.Context, tenant string) ([]PolicyRow, error)
 
-	// Identity returns who somebody of another system is here.
+	// Identity returns the principal that an account of another system belongs to.
 	Identity(ctx context.Context, tenant, provider, externalID string) (*IdentityRow, error)
 	// Identities returns all links of a tenant, by provider and external id.
 	Identities(ctx context.Context, tenant string) ([]IdentityRow, error)
@@ -269,8 +268,8 @@ type Tx interface {
 	// written.
 	UpdateCall(fence Fence, next CallRow) (won bool, err error)
 
-	// CancelCall notes on a call that has not ended that somebody wants it to
-	// stop, and reports whether there was such a call. It needs no fence.
+	// CancelCall records a cancel request on a call that has not ended, and reports whether
+	// there was such a call. It needs no fencing token.
 	CancelCall(tenant, id string) (found bool, err error)
 
 	// InsertEffect adds an effect to the journal of the call at fence, with the
@@ -304,7 +303,7 @@ type Tx interface {
 	// DeletePolicy reports whether there was such a text to delete.
 	DeletePolicy(tenant, name string) (found bool, err error)
 
-	// PutIdentity links somebody of another system, or changes the link.
+	// PutIdentity links an account of another system, or changes the link.
 	PutIdentity(row IdentityRow) error
 	// DeleteIdentity reports whether there was such a link to delete.
 	DeleteIdentity(tenant, provider, externalID string) (found bool, err error)
@@ -343,8 +342,8 @@ type Tx interface {
 
 	// InsertConversation adds a conversation.
 	InsertConversation(row ConversationRow) error
-	// TakeTurn gives the turn in an open conversation to a lease, where nobody
-	// has it or whoever has it let it lapse, and reports whether it did.
+	// TakeTurn gives the turn in an open conversation to a lease, if the turn is free or
+	// its lease has expired, and reports whether it did.
 	TakeTurn(tenant, session, lease string, now, until time.Time) (won bool, err error)
 	// KeepTurn lengthens a lease and reports whether it was still held.
 	KeepTurn(tenant, session, lease string, until time.Time) (held bool, err error)
@@ -352,8 +351,8 @@ type Tx interface {
 	EndTurn(tenant, session, lease string, now time.Time) (held bool, err error)
 	// CloseConversation reports whether there was such an open one.
 	CloseConversation(tenant, session string, now time.Time) (found bool, err error)
-	// CloseIdle is CloseConversation for one in which nothing waits, nobody has
-	// the turn, and nothing happened since.
+	// CloseIdle is CloseConversation for one in which no message waits, no lease holds the
+	// turn, and nothing happened since.
 	CloseIdle(tenant, session string, since, now time.Time) (found bool, err error)
 	// InsertMessage adds a message with the next n, and returns that; 0 where
 	// there is no such conversation, or it is closed and the message came in.
@@ -485,12 +484,12 @@ var (
 	// process on the books again.
 	ErrLapsed = errors.New("this process did not renew its lease in time")
 
-	// ErrUncertain means that a write may have been made, and may not: its commit
-	// was not answered, and nobody can tell any more.
+	// ErrUncertain means that it is unknown whether a write was made: its commit was not
+	// answered, and no later query can tell.
 	ErrUncertain = errors.New("whether a write was made cannot be told")
 
-	// ErrTampered means the chain's head is not what this host last signed.
-	// Appending would sign somebody else's history.
+	// ErrTampered means the chain's head is not what this host last signed. Appending would
+	// sign a forged history.
 	ErrTampered = errors.New("the ledger was changed from outside; run mortise ledger verify")
 )
 

@@ -36,8 +36,8 @@ func github(header map[string]string, body []byte, secret string) (*Delivery, bo
 	return &Delivery{ID: header["X-Github-Delivery"]}, true
 }
 
-// telegram verifies an update of Telegram's bot API (setWebhook, secret_token):
-// the sender shows the secret itself, so whoever sees one request can make others.
+// telegram verifies an update of Telegram's bot API (setWebhook, secret_token): the
+// sender shows the secret itself, so an attacker who sees one request can forge others.
 // Its id is in the body.
 func telegram(header map[string]string, body []byte, secret string) (*Delivery, bool) {
 	said, own := sha256.Sum256([]byte(header["X-Telegram-Bot-Api-Secret-Token"])), sha256.Sum256([]byte(secret))

@@ -1,11 +1,10 @@
 // Package worker does what is waiting: calls that may run, plans that can go
 // on, the books of dead nodes.
 //
-// It is for processes that stay. A wake-up (package job) says that there is
-// something to do now; a sweep of the store, at the start and from time to time,
-// finds what no wake-up told of. Both may name the same thing, and so may two
-// nodes: whoever does it is kept from doing it twice by its own fences, not by
-// this package.
+// It is for processes that stay. A wake-up (package job) says that there is something
+// to do now; a sweep of the store, at the start and from time to time, finds what no
+// wake-up told of. Both may name the same thing, and so may two nodes: the handler's
+// own fencing prevents a second execution, not this package.
 package worker
 
 import (

@@ -58,7 +58,7 @@ type AgentInput struct {
 	Runtime        Runtime        `json:"runtime"`
 }
 
-// An Intent is what somebody wants, such as Funding.Outreach.Email.Generate.
+// An Intent is what a user wants, such as Funding.Outreach.Email.Generate.
 type Intent struct {
 	Type    string         `json:"type"`
 	Payload jsontext.Value `json:"payload,omitzero"` // an object

@@ -21,7 +21,7 @@
 //			if len(effects) == 0 {
 //				return mortise.Reconciled{Outcome: mortise.NotDone}, nil
 //			}
-//			return mortise.Reconciled{}, nil // nobody knows
+//			return mortise.Reconciled{}, nil // the outcome is unknown
 //		}))
 //
 // [Agent] adds one that decides: it gets an [AgentInput] and answers a

@@ -163,7 +163,7 @@ func once(t *testing.T, p *mortise.Plugin, tool, input string) (r protocol.Respo
 }
 
 // Version 1 has no way to ask the host: each request is refused at once, and
-// what is told to nobody is not kept.
+// notifications are dropped.
 func TestVersion1RefusesServiceCalls(t *testing.T) {
 	t.Parallel()
 	asks := map[string]func(c *mortise.Call) error{

@@ -61,11 +61,11 @@ const (
 	Succeeded Outcome = protocol.OutcomeSucceeded
 	Failed    Outcome = protocol.OutcomeFailed
 	NotDone   Outcome = protocol.OutcomeNotDone // it never happened, and may be done now
-	Unknown   Outcome = protocol.OutcomeUnknown // nobody can say yet
+	Unknown   Outcome = protocol.OutcomeUnknown // the outcome is not known yet
 )
 
-// Reconciled is what an operator found out about an earlier run. The zero value
-// says that nobody knows.
+// Reconciled is what an operator found out about an earlier run. The zero value means
+// that the outcome is unknown.
 type Reconciled struct {
 	Outcome  Outcome
 	Data     any    // of one that succeeded: what the operator would have returned

@@ -26,7 +26,7 @@ type server struct {
 	out    io.Writer
 	opened protocol.Initialize
 
-	once    bool         // version 1: there is nobody to ask, and nobody to tell
+	once    bool         // version 1: the host takes no requests and no notifications
 	longest atomic.Int64 // bytes of a line that the host accepts, newline not counted
 
 	wake chan struct{} // buffered: there is something to write

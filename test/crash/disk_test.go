@@ -97,8 +97,8 @@ func (c *trial) happened(l line) (n int) {
 	return n
 }
 
-// No call whose effect reached the other side is called failed: whoever hears
-// that makes it again. It is unknown, or is taken up again by itself.
+// No call whose effect reached the other side is called failed: a caller that is told
+// so makes it again. It is unknown, or the host resumes it.
 func (c *trial) neverFailed(when string, lines []line, answers map[string]answer) {
 	c.t.Helper()
 	for _, l := range lines {

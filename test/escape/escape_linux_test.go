@@ -6,7 +6,8 @@
 // The program is probe. It runs three times: with the cage off, to show that its
 // attempts are real ones; at level partial, on a machine made to refuse user
 // namespaces; and at level full. What each attempt must come to is in matrix.txt.
-// Canaries outside (package canary) see to it that nobody need believe the probe.
+// Canaries outside (package canary) check the result independently of what the probe
+// reports.
 //
 //	go test ./test/escape -v
 //	go test ./test/escape -update     writes what was seen into matrix.txt

@@ -52,7 +52,7 @@ func (h *host) get(t *testing.T) *run {
 	return h.run
 }
 
-// nobody is who hosts run as that are not root's.
+// nobody is the user id that the hosts of this test run as, if not as root.
 const nobody = 65534
 
 // start runs the host in a process. Where user namespaces shall be refused, it is
@@ -113,9 +113,9 @@ func (h *host) start(refuse bool) (*run, error) {
 	return r, json.Unmarshal(text, r)
 }
 
-// prepare lays out the directory of a host: this program, and the package with
-// the probe, also as a program that would run as somebody else. It returns the
-// path of the first.
+// prepare lays out the directory of a host: this program, and the package with the
+// probe, also as a set-user-ID, a set-group-ID and a privileged program. It returns the
+// path of this program.
 func prepare(dir string, uid, gid int) (string, error) {
 	for _, sub := range []string{"package", "scratch", "runtime", "outside"} {
 		if err := os.Mkdir(filepath.Join(dir, sub), 0o755); err != nil {

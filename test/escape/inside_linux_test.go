@@ -50,7 +50,7 @@ type run struct {
 	Machine  sandbox.Report  `json:"machine"`
 	Attempts []attempt       `json:"attempts"`
 	Evidence canary.Evidence `json:"evidence"`
-	Live     bool            `json:"live"` // a link in scratch leads outside for whoever just follows it
+	Live     bool            `json:"live"` // a link in scratch leads a reader that follows it outside
 	Stderr   string          `json:"stderr"`
 	End      string          `json:"end"`
 	Took     time.Duration   `json:"took"`
@@ -77,8 +77,8 @@ func becomeHost() error {
 	return os.WriteFile(filepath.Join(s.Dir, "result.json"), text, 0o644)
 }
 
-// refuse makes the machine one that forbids user namespaces, as some distributions
-// do, and this process one without any capability; then the host begins anew.
+// refuse makes the machine one that forbids user namespaces, as some distributions do,
+// and this process one without any capability; then the host restarts.
 func refuse(s settings) error {
 	if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil {
 		return fmt.Errorf("forbidding user namespaces: %w", err)

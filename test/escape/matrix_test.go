@@ -93,7 +93,7 @@ func TestWhatIsAllowedInACageHasAReason(t *testing.T) {
 	}
 }
 
-// TestUpdate writes the matrix anew from what was seen, and keeps the reasons.
+// TestUpdate rewrites the matrix from the observed results, and keeps the reasons.
 func TestUpdate(t *testing.T) {
 	if !*update {
 		return

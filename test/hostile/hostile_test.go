@@ -93,7 +93,7 @@ func TestTheTableNamesEveryBehaviour(t *testing.T) {
 	t.Logf("%d behaviours, %d cases", len(tested), cases)
 }
 
-// Hostile plugins end with the right code, in time, and harm nobody else.
+// Hostile plugins end with the right code, in time, and harm no other plugin.
 func TestHostilePluginsHarmNobody(t *testing.T) {
 	h := start(t, newHome(t))
 	if h.level != "full" {
@@ -261,7 +261,7 @@ func operation(c *trial) string {
 func choose(t *testing.T, h *hostProcess, n int) (chosen []*trial, notRun map[string]int) {
 	t.Helper()
 	notRun = map[string]int{}
-	only := os.Getenv("MORTISE_HOSTILE_ONLY") // part of the name of a case, for whoever looks into it
+	only := os.Getenv("MORTISE_HOSTILE_ONLY") // part of the name of a case, to run that case alone
 	for _, c := range trials() {
 		switch {
 		case only != "" && !strings.Contains(c.String(), only):

@@ -30,7 +30,7 @@ type row struct {
 
 	ms        int           // the time of each call; 8000 where it is 0
 	operation string        // run where it is empty
-	watch     string        // who takes its events: nobody, quick or slow
+	watch     string        // how its events are received: not at all, quickly or slowly
 	input     int           // bytes of the input
 	then      []plugin.Code // of a second call in the same session; nil for no such call
 	caged     bool          // only a full cage stops it

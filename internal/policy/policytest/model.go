@@ -67,8 +67,8 @@ const (
 // where nothing allows it. failed reports whether a policy could not be
 // evaluated, forbidden whether one forbids it.
 //
-// Where somebody acts for the principal, both must be allowed: the verdict is
-// the stricter one, from the policies of whoever has it.
+// If another principal acts for the principal, both must be allowed: the verdict is the
+// stricter of the two, and from lists the policies that produced it.
 func Decide(policies []Policy, r *Request) (verdict string, from []string, forbidden, failed bool) {
 	verdict, from, forbidden, failed = decide(policies, r)
 	a := r.Actor

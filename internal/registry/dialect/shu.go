@@ -339,7 +339,7 @@ func withShared(own, shared map[string]plugin.SecretNeed) map[string]plugin.Secr
 	return own
 }
 
-// identities returns the accounts that whoever calls has to have connected.
+// identities returns the accounts that the caller has to have connected.
 func (v value) identities() []plugin.Auth {
 	var all []plugin.Auth
 	for _, item := range v.list() {
@@ -378,7 +378,7 @@ func (v value) opAuth() (*plugin.Auth, map[string]plugin.SecretNeed) {
 	return &auth, secrets
 }
 
-// authMode returns the way here in which somebody is known to a provider.
+// authMode reads the mode in which a user authenticates with a provider.
 func (v value) authMode() string {
 	mode := v.looseText()
 	if mode != "" && !slices.Contains(authModes, mode) {

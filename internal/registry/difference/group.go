@@ -37,8 +37,8 @@ func groupOf(c Change) group {
 
 func isText(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }
 
-// names reports whether the last part of a pointer into a schema is the name
-// of somebody's property and not a word of the schema's own.
+// names reports whether the last part of a pointer into a schema is the name of a
+// property, and not a keyword of JSON Schema.
 func names(parts []string) bool {
 	return slices.Contains([]string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}, parts[len(parts)-2])
 }

@@ -118,7 +118,7 @@ func word(b *strings.Builder, text string) {
 
 func escape(b *strings.Builder, r rune) { b.WriteString(`\u{` + strconv.FormatInt(int64(r), 16) + `}`) }
 
-// blanks are letters and signs that nobody can see.
+// blanks are letters and signs that are invisible.
 var blanks = []rune{'\u034f', '\u115f', '\u1160', '\u17b4', '\u17b5', '\u2800', '\u3164', '\uffa0'}
 
 // shapeless reports whether a character has an effect, or none, instead of a shape.

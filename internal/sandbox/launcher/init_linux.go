@@ -23,7 +23,7 @@ var passed = []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT}
 // or hangs up. All signals are sent from here, which is the thread that the
 // program was started by: Landlock lets no other one of ours reach it.
 func supervise(pid int, host *bufio.Reader, watch *watcher, signals <-chan os.Signal) wire.Ended {
-	if os.Getpid() != 1 && alone { // or nobody would end what the program started
+	if os.Getpid() != 1 && alone { // or what the program started would outlive it
 		_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGCONT), 0, 0, 0)
 	}
 	gone, over := make(chan struct{}), make(chan struct{}, 1)
@@ -69,7 +69,7 @@ func reap(pid int, watch *watcher, ended chan<- wire.Ended, empty chan<- struct{
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
-			ended <- wire.Ended{Exit: 127} // nobody listens if the program has ended
+			ended <- wire.Ended{Exit: 127} // no process listens if the program has ended
 			close(empty)
 			return
 		case got == pid:

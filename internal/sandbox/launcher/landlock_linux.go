@@ -50,8 +50,8 @@ func handled(abi int) (r ruleset, size uintptr) {
 	return r, size
 }
 
-// alone is whether the signals of the first thread reach nobody outside this
-// cage: then it may send one to everybody.
+// alone is whether the signals of the first thread reach no process outside this cage:
+// then it may signal all processes at once.
 var alone bool
 
 // landlock confines every thread to the files of the spec and tries a file

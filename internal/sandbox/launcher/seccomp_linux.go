@@ -129,7 +129,7 @@ func program(counted bool) []unix.SockFilter {
 	code = append(code, only(unix.SYS_PRLIMIT64, append(judged(0, when(unix.BPF_JEQ, 0, answerAllow)), answer(answerPerm))...)...)
 	code = append(code, only(unix.SYS_PERSONALITY, append(judged(0, when(unix.BPF_JEQ, 0, answerAllow), when(unix.BPF_JEQ, 0xffffffff, answerAllow)), answer(answerPerm))...)...)
 	code = append(code, only(unix.SYS_IOCTL, append(judged(1, when(unix.BPF_JEQ, unix.TIOCSTI, answerPerm), when(unix.BPF_JEQ, unix.TIOCLINUX, answerPerm)), answer(answerAllow))...)...)
-	// A lease on a file holds up whoever opens it, for 45 seconds each time.
+	// A lease on a file blocks each process that opens it, for 45 seconds each time.
 	code = append(code, only(unix.SYS_FCNTL, append(judged(1, when(unix.BPF_JEQ, unix.F_SETLEASE, answerPerm), when(unix.BPF_JEQ, unix.F_NOTIFY, answerPerm),
 		when(unix.BPF_JGT, lastCommand, answerPerm)), answer(answerAllow))...)...)
 	code = append(code, ownOnly()...)

@@ -28,7 +28,7 @@ var work = -1
 
 // buildView makes a root with nothing but what the spec names, and enters it.
 func buildView(spec *wire.Spec) error {
-	defer unix.Umask(unix.Umask(0o022))         // the program may be another user than whoever makes its directories
+	defer unix.Umask(unix.Umask(0o022))         // the program may run as another user than the process that makes its directories
 	_ = unix.Sethostname([]byte(wire.HostName)) // where the name is our own to set
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("keeping mounts to ourselves: %w", err)
@@ -220,9 +220,9 @@ func setAttr(path string, flags uint, set uint64) error {
 	return unix.MountSetattr(unix.AT_FDCWD, path, flags, &unix.MountAttr{Attr_set: set})
 }
 
-// mountProc mounts what there is to know of our own processes, and nothing of
-// the machine. Where even that is forbidden (containers hide parts of /proc,
-// and then nobody may mount another), there is no /proc.
+// mountProc mounts what there is to know of our own processes, and nothing of the
+// machine. Where even that is forbidden (containers hide parts of /proc, and the kernel
+// then refuses another mount), there is no /proc.
 func mountProc(path string) error {
 	if err := makeDir(path); err != nil {
 		return err

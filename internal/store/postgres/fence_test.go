@@ -62,7 +62,7 @@ func TestLateWriteBounces(t *testing.T) {
 	}
 	bounces("it was recovered")
 
-	// Its chain goes to whoever comes next, before anybody has recovered it.
+	// The next node takes over the chain, before any node has recovered it.
 	lapse(t, url, st.Node())
 	third := open(t, url, here)
 	write(t, third)

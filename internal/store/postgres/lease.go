@@ -169,14 +169,15 @@ func (l *lease) take(tx sqlstore.Tx, join bool) (p sqlstore.Place, err error) {
 			return p, err
 		}
 		if !found {
-			// All are held, or about to be. Whoever makes the same one is waited for.
+			// All are held, or about to be. A transaction that creates the same chain is waited
+			// for.
 			if _, err := tx.Row([]any{&p.Head.ID}, newChain); err != nil {
 				return p, err
 			}
 			continue
 		}
-		// Between the look at nodes and the lock somebody may have come and
-		// committed: the chain is seen as it is now, and nodes as they were.
+		// Between the look at nodes and the lock another process may have come and committed:
+		// the chain is seen as it is now, and nodes as they were.
 		found, err = tx.Row([]any{new(int)}, alive, holder, l.node.ID)
 		if err != nil {
 			return p, err

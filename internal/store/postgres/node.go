@@ -9,8 +9,8 @@ import (
 	"github.com/mortise-dev/mortise/internal/store/sqlstore"
 )
 
-// buryNode removes a node whose lease is over, unless it is in the middle of a
-// transaction, or somebody else is removing it.
+// buryNode removes a node whose lease has expired, unless the node is in the middle of
+// a transaction, or another process is removing it.
 const buryNode = `DELETE FROM nodes WHERE id IN (SELECT id FROM nodes WHERE id = ? AND lease_until <= ` + now + ` FOR UPDATE SKIP LOCKED)`
 
 // Recover implements [store.Store]. A node is dead if its lease is over.

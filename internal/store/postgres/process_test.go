@@ -107,7 +107,7 @@ func (c *child) settle(t *testing.T) string {
 	return strings.TrimSpace(line)
 }
 
-// recoverSoon recovers until somebody was dead.
+// recoverSoon calls Recover until it has recovered a dead node.
 func recoverSoon(t *testing.T, led *ledger.Ledger) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * shortLease); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {

@@ -52,9 +52,9 @@ func (f facts) judge() error {
 	return nil
 }
 
-// fit refuses a connection whose commits would not be durable. It lets the
-// server end one that stopped in the middle of a transaction, and with it the
-// locks that others wait for, when the lease of whoever stopped is over.
+// fit refuses a connection whose commits would not be durable. It makes the server end
+// a session that stopped in the middle of a transaction once the lease of the stopped
+// process is over, and so releases the locks that others wait for.
 func fit(ctx context.Context, c *sql.Conn, lease time.Duration) error {
 	var f facts
 	err := c.QueryRowContext(ctx, `SELECT current_setting('server_version_num')::int, current_setting('synchronous_commit'), current_setting('fsync'),

@@ -15,10 +15,10 @@ import (
 // Schema is the version of a database that this program leaves behind.
 const Schema = schema
 
-// Copy writes the database in dir, as it is at one moment, to the directory to,
-// which has none, and returns its schema version and the heads of its chains.
-// Others go on writing meanwhile. What was deleted and not yet overwritten is not in the copy. It
-// says of itself that it is one: whoever opens it is in recovery.
+// Copy writes the database in dir, as it is at one moment, to the directory to, which has none,
+// and returns its schema version and the heads of its chains. Others go on writing meanwhile.
+// What was deleted and not yet overwritten is not in the copy. The copy is marked as one: a host
+// that opens it starts in recovery.
 func Copy(ctx context.Context, dir, to string, rec store.Recovery) (version int64, heads []store.ChainRow, err error) {
 	if err := CheckFile(ctx, dir, false); err != nil { // a damaged one is not worth keeping
 		return 0, nil, err
@@ -28,7 +28,7 @@ func Copy(ctx context.Context, dir, to string, rec store.Recovery) (version int6
 		return 0, nil, err
 	}
 	defer from.Close()
-	// Made first, so that nobody else can ever read it.
+	// The file is created first, with its mode, so that no other user can ever read it.
 	path := filepath.Join(to, File)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -71,8 +71,8 @@ func copied(ctx context.Context, dir string) (have int64, heads []store.ChainRow
 	return have, heads, rows.Err()
 }
 
-// MarkRecovery makes a database that nobody has open say that it is a copy. It
-// needs no key, since it appends nothing.
+// MarkRecovery marks a database that no process has open as a copy. It needs no key,
+// since it appends nothing.
 func MarkRecovery(ctx context.Context, dir string, rec store.Recovery) (err error) {
 	row, err := store.RecoveryRow(rec)
 	if err != nil {

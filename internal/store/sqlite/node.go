@@ -29,7 +29,7 @@ func (s *Store) Recover(ctx context.Context, fn func(store.Tx, store.NodeRow) er
 		return 0, err
 	}
 	for _, row := range rows {
-		// Nobody alive has an id of another form, nor should a row choose a path.
+		// No live node has an id of another form, and a row must not choose a path.
 		if row.ID == s.Node() || uuid.Validate(row.ID) != nil {
 			continue
 		}
@@ -44,7 +44,8 @@ func (s *Store) Recover(ctx context.Context, fn func(store.Tx, store.NodeRow) er
 	return recovered, s.sweep(ctx, files)
 }
 
-// recover runs fn for one node, if that is dead and nobody was faster.
+// recover runs fn for one node, if the node is dead and no other process recovered it
+// first.
 func (s *Store) recover(ctx context.Context, row store.NodeRow, fn func(store.Tx, store.NodeRow) error) (won bool, err error) {
 	lock, err := store.TryLock(s.lockPath(row.ID))
 	if lock == nil || err != nil {

@@ -135,8 +135,8 @@ func (t *tx) InsertArtifact(r store.ArtifactRow, data []byte) (inserted, prior *
 	if err != nil {
 		return nil, nil, false, err
 	}
-	// This holds the session until the end of the transaction: nobody else adds
-	// to it meanwhile, nor closes or deletes it.
+	// This holds the session until the end of the transaction: no other transaction adds to
+	// it meanwhile, nor closes or deletes it.
 	in := store.SessionRow{Tenant: r.Tenant, ID: r.SessionID}
 	var created int64
 	var had string

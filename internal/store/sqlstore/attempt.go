@@ -111,8 +111,8 @@ func (p Place) older(last Place) bool {
 	return is.ID == was.ID && (is.Seq < was.Seq || is.Seq == was.Seq && is.Head != was.Head || p.Mark < last.Mark)
 }
 
-// commit ends the transaction. Where a server did not answer it is asked again
-// what came of it, before anybody hears.
+// commit ends the transaction. If the server did not answer, commit asks again what
+// became of the transaction before it reports to any caller.
 func (c *committer) commit(tx *tx) (Fault, error) {
 	e := c.writer.engine
 	err := c.writer.commit(tx.last, tx.args)
@@ -139,7 +139,7 @@ func (c *committer) commit(tx *tx) (Fault, error) {
 			return Refused, nil
 		case again == nil:
 			return Lost, err
-		case errors.Is(again, store.ErrLapsed): // nor can anybody else tell
+		case errors.Is(again, store.ErrLapsed): // no other process can tell either
 			c.registered = false
 			return Refused, fmt.Errorf("%w: %w; %v", store.ErrUncertain, err, again)
 		case e.fault(again) == Refused || c.over():

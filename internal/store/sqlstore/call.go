@@ -70,7 +70,7 @@ func (r *reader) Calls(ctx context.Context, f store.CallFilter) ([]store.CallRow
 	}
 	if f.DueBefore.IsZero() {
 		q.page(f.Before, f.Limit)
-	} else { // whoever waits longest is never passed over
+	} else { // the longest waiter is never passed over
 		q.orderBy("wake_at, id")
 		q.limit(f.Limit)
 	}

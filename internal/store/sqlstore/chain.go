@@ -41,9 +41,9 @@ func (t *tx) seal() error {
 // link gives the transaction's entries their places after the head of the
 // chain, and signs the new head.
 //
-// The head is read here each time, because other processes append too, and it
-// is authenticated before it is built upon: to sign a successor of a head that
-// somebody forged would make the forgery good.
+// The head is read here each time, because other processes append too, and it is
+// authenticated before it is built upon: signing a successor of a forged head would
+// make the forgery valid.
 func (t *tx) link() error {
 	key, err := t.signer()
 	if err != nil {

@@ -124,7 +124,7 @@ func (t *tx) InsertMessage(r store.MessageRow) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The conversation first: whoever adds to it at the same time waits there.
+	// The conversation first: a concurrent writer to it waits here.
 	found, err := t.Exec(`UPDATE conversations SET updated_at = ? WHERE tenant = ? AND session_id = ? AND open >= ?`,
 		micros(r.At), r.Tenant, r.SessionID, flag(r.Role == store.Inbound))
 	if err != nil || !found {

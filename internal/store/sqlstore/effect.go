@@ -10,7 +10,7 @@ import (
 
 const effectColumns = `tenant, call_id, n, attempt, method, class, effect, request_hash, occurrence, provider_key, state, response_hash, at`
 
-// Nobody else adds to a journal meanwhile: the call is held.
+// No other transaction adds to a journal meanwhile: the call is held.
 const insertEffect = `INSERT INTO effects (` + effectColumns + `)
 	VALUES (?, ?, (SELECT coalesce(max(n), 0) + 1 FROM effects WHERE tenant = ? AND call_id = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 	ON CONFLICT (tenant, call_id, request_hash, occurrence) DO NOTHING RETURNING n`

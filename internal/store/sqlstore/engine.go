@@ -16,7 +16,7 @@ type Engine struct {
 
 	Begin     string                                       // starts a transaction that will write; a Server has its own
 	Rebind    func(query string) string                    // from question marks; nil keeps them
-	Keep      string                                       // ends a SELECT whose rows must stay as they are until the transaction ends; "" where nobody else writes meanwhile
+	Keep      string                                       // ends a SELECT whose rows must stay as they are until the transaction ends; "" if the engine has no concurrent writers
 	Caches    bool                                         // the driver prepares statements and keeps them by itself
 	Isolation sql.IsolationLevel                           // in which a transaction that only reads is of one moment
 	Triggers  string                                       // what selects the names of triggers, in a column name
@@ -103,7 +103,7 @@ type Fault int
 const (
 	Refused Fault = iota // the statement's own: it would fail again
 	Clashed              // with another transaction: all of this one may be tried again
-	Lost                 // the connection is gone, or nobody can be reached
+	Lost                 // the connection is gone, or the server cannot be reached
 	Full                 // the disk has no room; nothing was written
 )
 

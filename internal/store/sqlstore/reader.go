@@ -21,7 +21,7 @@ type reader struct {
 	triggers string                // of the engine
 	text     *TextIndex            // of the engine
 	calm     context.Context       // takes the place of callers' contexts; nil in none
-	failed   func(err error) error // hears of what went wrong; nil for nobody
+	failed   func(err error) error // receives each error; may be nil
 }
 
 // Body implements [store.Reader].

@@ -83,7 +83,7 @@ func (t *tx) RewrapSecretKey(n int64, from, master string, wrapped []byte) (bool
 
 // DeleteSecretKeys implements [store.Tx].
 func (t *tx) DeleteSecretKeys(before int64) (bool, error) {
-	// Whoever is just using one of them is waited for, and then seen.
+	// A transaction that is using one of them is waited for, and its result then seen.
 	if _, err := t.Exec(`UPDATE secret_keys SET created_at = created_at WHERE n < ?`, before); err != nil {
 		return false, err
 	}

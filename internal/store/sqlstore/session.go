@@ -80,7 +80,8 @@ func (t *tx) SetSessionPillar(tenant, id, pillar string, at time.Time) (bool, er
 
 // DeleteSession implements [store.Tx].
 func (t *tx) DeleteSession(tenant, id string) (hashes []string, found bool, err error) {
-	// The session first: whoever is adding to it has ended then, or will find it gone.
+	// The session first: a transaction that adds to it has ended then, or will find it
+	// gone.
 	found, err = t.Exec(`DELETE FROM sessions WHERE tenant = ? AND id = ?`, tenant, id)
 	if err != nil || !found {
 		return nil, false, err

@@ -170,9 +170,9 @@ type stmts struct {
 	kept map[string]*sql.Stmt
 }
 
-// get returns a statement, prepared if it is not yet. Preparing takes a
-// connection, so nobody is kept waiting meanwhile: whoever holds the last one
-// may be asking for a statement too.
+// get returns a statement, prepared if it is not yet. Preparing takes a connection, so
+// it holds no lock meanwhile: the holder of the last connection may be waiting for a
+// statement too.
 func (s *stmts) get(ctx context.Context, query string) (*sql.Stmt, error) {
 	if stmt := s.known(query); stmt != nil {
 		return stmt, nil

@@ -108,8 +108,8 @@ func (t *tx) DeleteNode(id string) (bool, error) {
 	return t.Exec(`DELETE FROM nodes WHERE id = ?`, id)
 }
 
-// leave takes this process off the books, unless calls or plans of it are
-// running: then the row stays, and whoever recovers it settles them.
+// leave removes this process's row, unless calls or plans of it are running: then the
+// row stays, and the process that recovers it settles them.
 func (t *tx) leave(id string) (bool, error) {
 	return t.Exec(`DELETE FROM nodes WHERE id = ?
 		AND NOT EXISTS (SELECT 1 FROM calls WHERE node = ? AND state = 'running')

@@ -342,7 +342,7 @@ func idle(t *testing.T, b *bundle) {
 		_, err := tx.TakeTurn("t", "sess_1", "x", epoch, epoch.Add(3*time.Hour))
 		return err
 	})
-	closes("sess_1", false) // somebody has the turn
+	closes("sess_1", false) // the turn is taken
 	write(t, b, func(tx store.Tx) error { _, err := tx.EndTurn("t", "sess_1", "x", epoch); return err })
 	closes("sess_1", true)
 	closes("sess_1", false)

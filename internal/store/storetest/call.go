@@ -223,7 +223,7 @@ func cancelling(t *testing.T, b *bundle) {
 		if got, err := b.Call(t.Context(), row.Tenant, row.ID); err != nil || !reflect.DeepEqual(*got, row) {
 			t.Errorf("got %+v, %v\nwant %+v", got, err, row)
 		}
-		// Whoever has the fence neither loses it nor takes the wish back.
+		// The holder of the fencing token neither loses it nor revokes the cancel request.
 		next := row
 		next.State, next.Cancelled = store.CallInProgress, !want
 		var won bool

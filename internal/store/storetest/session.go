@@ -324,7 +324,7 @@ func bytesOfArtifacts(t *testing.T, b *bundle) {
 		}
 		return err
 	})
-	// Nobody but the rows needs what is kept with them.
+	// Only the rows need what is kept with them.
 	only := newArtifact("sess_2", "art_1")
 	only.SHA256 = "ef56"
 	write(t, b, func(tx store.Tx) error {

@@ -56,7 +56,7 @@ def _end(source, at):
     while found is not None and found.group() != ">":
         close = source.find(found.group(), found.end())
         if close < 0:
-            return source.find(">", found.end()) + 1 or -1  # a quote that nobody closes
+            return source.find(">", found.end()) + 1 or -1  # an unclosed quote
         found = _MARK.search(source, close + 1)
     return -1 if found is None else found.end()
 

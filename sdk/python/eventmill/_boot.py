@@ -1,6 +1,6 @@
 """Serve a package of Event Mill tools: python3 -I -S -X pycache_prefix=DIR .../eventmill/_boot.py PACKAGE
 
-A script is compiled anew at every start, so there is little here; see _shim. What
+A script is compiled at every start, so there is little here; see _shim. What
 multiprocessing spawns runs it again and needs none of it; see _spawned.
 """
 

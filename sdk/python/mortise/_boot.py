@@ -1,6 +1,6 @@
 """Start a plugin: python3 -I -S -X pycache_prefix=DIR .../mortise/_boot.py PLUGIN.py
 
-A script is compiled anew at every start, so there is little here; see _start.
+A script is compiled at every start, so there is little here; see _start.
 """
 
 import os

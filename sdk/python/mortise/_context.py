@@ -94,7 +94,7 @@ class Context:
 
     @property
     def policy(self) -> dict[str, Any]:
-        """What policy decided about the call: {version, verdict, reasons}; empty where nobody asked it."""
+        """What policy decided about the call: {version, verdict, reasons}; empty where policy was not asked."""
         return self._context.get("policy") or {}
 
     @property

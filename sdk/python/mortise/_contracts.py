@@ -10,7 +10,7 @@ class _Intent(TypedDict):
 
 
 class Intent(_Intent, total=False):
-    """What somebody wants."""
+    """What a user wants."""
 
     payload: Dict[str, Any]
 

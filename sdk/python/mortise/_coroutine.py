@@ -29,7 +29,7 @@ def run(coroutine: Coroutine[Any, Any, Any], ctx: Context) -> Any:
         ctx._on_cancel = cancel
         if ctx._cancelled:
             task.cancel()
-        # With one call at a time nobody else reads the host's lines.
+        # With one call at a time there is no other reader of the host's lines.
         fd = ctx._host.fd
         if fd >= 0:
             try:

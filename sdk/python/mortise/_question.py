@@ -21,7 +21,7 @@ class Reconciled:
 
     Args:
         outcome: "succeeded"; "failed"; "not_done" where it never happened and may be done now; "unknown" where
-            nobody can say yet.
+            the outcome is not known yet.
         data: of one that succeeded, what the operator would have returned.
         error: of one that failed, why.
         evidence: whatever shows it, at most 64 KiB of JSON.

@@ -1,9 +1,9 @@
 """Protocol version 2 with one call at a time, on one thread.
 
 The main thread reads a frame, runs it and writes the answer. While a call
-runs, nobody reads; so the call itself reads on when it waits for a service,
-and looks in, without waiting, when it asks whether it was cancelled or reports
-progress. Requests that turn up then are queued.
+runs, there is no other reader: the call itself reads when it waits for a
+service, and polls, without waiting, when it checks for cancellation or reports
+progress. Requests that arrive then are queued.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Session:
         self._frame_bytes = 4 << 20
         self._calls: dict[str, Context] = {}  # running, by token
         self._queue: list[dict[str, Any]] = []  # requests that came while a call ran
-        self._reading = allocate_lock()  # held by whoever reads; guards _queue and _answers
+        self._reading = allocate_lock()  # held by the thread that reads; guards _queue and _answers
         self._answers: dict[str, dict[str, Any]] = {}
-        self._waiting: set[str] = set()  # ids of our requests that nobody has answered
+        self._waiting: set[str] = set()  # ids of our requests without an answer so far
         self._asking = allocate_lock()  # guards the next
         self._asked = 0
         self._next_poll = 0.0
@@ -326,7 +326,7 @@ def error_message(exc: BaseException) -> str:
 
 
 def error_data(exc: BaseException) -> dict[str, Any]:
-    """Return the data of an error frame; an exception nobody expected leaves its traceback on stderr."""
+    """Return the data of an error frame; an unexpected exception leaves its traceback on stderr."""
     data: dict[str, Any] = {"code": "plugin_error", "plugin_code": "", "details": {}}
     data.update(retryable=False, retry_after_ms=0)
     if not isinstance(exc, MortiseError):

@@ -64,7 +64,7 @@ def _ignore_interrupts() -> None:
 
 
 def spawned() -> bool:
-    """Report whether multiprocessing is about to run a plugin's file again, in a process that it started anew."""
+    """Report whether multiprocessing is about to run a plugin's file again, in a process that it spawned."""
     process = sys.modules.get("multiprocessing.process")
     return process is not None and hasattr(process.current_process(), "_inheriting")
 
@@ -85,7 +85,7 @@ def join() -> None:
 
 
 def prefer_fork() -> None:
-    """Have multiprocessing fork where it is loaded and nobody has said: the forkserver, its choice since 3.14, needs a socket."""
+    """Make multiprocessing fork if it is loaded and no method is set: its default since 3.14, forkserver, needs a socket."""
     default = getattr(sys.modules.get("multiprocessing.context"), "_default_context", None)
     try:
         if default._actual_context is None and default._default_context.get_start_method() == "forkserver":

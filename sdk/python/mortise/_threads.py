@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ThreadedSession(Session):
-    """A session whose calls run on worker threads. They are daemons: nobody waits for them at the end."""
+    """A session whose calls run on worker threads. They are daemons: the process ends without waiting for them."""
 
     def __init__(self, plugin: Plugin, wire: Wire) -> None:
         super().__init__(plugin, wire)

@@ -231,7 +231,7 @@ class Wire:
         self._parts = [tail] if tail else []
         self._size = len(tail)
         lines.reverse()
-        self._lines.extend(lines)  # it was empty, or nobody would have read
+        self._lines.extend(lines)  # it was empty, or there would have been no read
 
     def readable(self) -> bool:
         """Report, without waiting, whether a line may be there; True as well at the end of input."""

@@ -1,7 +1,7 @@
 """Serve a Shu plugin: python3 -I -S -X pycache_prefix=DIR .../shu/_boot.py PACKAGE ABOUT
 
 ABOUT is what the host knows of the plugin, a JSON object; see _shim/about.py. A
-script is compiled anew at every start, so there is little here. What
+script is compiled at every start, so there is little here. What
 multiprocessing spawns runs it again, with its parent's path.
 """
 

@@ -2,7 +2,7 @@
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** What somebody wants, such as `Funding.Outreach.Email.Generate`. */
+/** What a user wants, such as `Funding.Outreach.Email.Generate`. */
 export interface Intent {
   readonly type: string;
   readonly payload?: Members;

@@ -3,9 +3,9 @@ import { Cancelled, MortiseError, PluginError } from "./errors.ts";
 import { bounded } from "./json.ts";
 
 /**
- * Makes whatever a handler threw an error that can be answered with, its
- * message cut to 2 KiB. What nobody meant to throw goes to standard error with
- * its stack, and is named after its class.
+ * Converts a thrown value to an error that can be answered with, its message
+ * cut to 2 KiB. An unexpected error goes to standard error with its stack, and
+ * is named after its class.
  */
 export function failureOf(thrown: unknown, cancelled: boolean): MortiseError {
   if (thrown instanceof MortiseError) {

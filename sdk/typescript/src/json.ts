@@ -6,7 +6,7 @@
 
 import { PluginError } from "./errors.ts";
 
-// Unknown to whoever wrote a line, so that no text can pass for a number.
+// Unknown to the author of a line, so that no text can pass for a number.
 const marker = `bigint-${Math.random().toString(36).slice(2)}:`;
 const marked = new RegExp(`"${marker}(-?\\d+)"`, "g");
 const token = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;

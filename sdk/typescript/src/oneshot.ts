@@ -12,7 +12,7 @@ type Members = Readonly<Record<string, unknown>>;
 
 const versions: readonly unknown[] = ["rterm.plugin.v1", "1"];
 
-/** One call. There are no services, and nobody to emit to; log records go to standard error. */
+/** One call. There are no services, and events have no receiver; log records go to standard error. */
 export class OneShot implements Link {
   readonly #plugin: Plugin;
   readonly #output: Output;

@@ -9,7 +9,7 @@ export interface Effect {
   readonly request_hash: string;
   /** Which of several equal requests of the call it is, from 0. */
   readonly occurrence: number;
-  /** intent: it may have been sent, and no answer is known; late: it was answered when nobody waited any more. */
+  /** intent: it may have been sent, and no answer is known; late: it was answered after the call had stopped waiting. */
   readonly state: "intent" | "done" | "late";
   /** The key that the other side was given, empty where it takes none. */
   readonly provider_key: string;
@@ -19,8 +19,8 @@ export interface Effect {
 
 /**
  * What an operator found out about an earlier run: it succeeded, with the data it
- * would have returned; it failed; it never happened and may be done now; nobody
- * can say yet. Evidence is whatever shows it, at most 64 KiB.
+ * would have returned; it failed; it never happened and may be done now; the
+ * outcome is not known yet. Evidence is whatever shows it, at most 64 KiB.
  */
 export type Reconciled<O = unknown> = { readonly evidence?: unknown } & (
   | { readonly outcome: "succeeded"; readonly data: O }

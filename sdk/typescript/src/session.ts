@@ -67,7 +67,7 @@ export class Session implements Link {
     }
   }
 
-  /** Standard input ended: nobody waits for what is still running. */
+  /** Standard input ended: the host no longer waits for running calls. */
   async end(): Promise<void> {
     await this.#stop(1000);
     this.#exit();

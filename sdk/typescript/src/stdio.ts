@@ -40,7 +40,8 @@ function moveDescriptor(): number {
 
 function reopen(fd: number): number {
   const path = `/proc/self/fd/${fd}`;
-  // A pipe that nobody reads any more fails this at once, and would block without.
+  // Opening a pipe without a reader fails here at once, and would block without
+  // O_NONBLOCK.
   closeSync(openSync(path, constants.O_WRONLY | constants.O_NONBLOCK));
   return openSync(path, constants.O_WRONLY | constants.O_APPEND);
 }

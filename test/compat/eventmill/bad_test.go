@@ -324,7 +324,7 @@ func TestArtifactsThatCannotBe(t *testing.T) {
 func TestAnUnreadableFileIsNoArtifact(t *testing.T) {
 	t.Parallel()
 	binary := build(t)
-	dir, err := os.MkdirTemp("", "mill-") // that somebody else may enter
+	dir, err := os.MkdirTemp("", "mill-") // that another user may enter
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -528,7 +528,7 @@ func TestASessionOutlivesWhatIsDoneToIt(t *testing.T) {
 	}
 	calls(1)
 
-	// The data directory goes away under a call: its keeper follows, and asks nobody.
+	// The data directory goes away under a call: its keeper ends too, without any request.
 	long, _ = sleeping("50")
 	time.Sleep(time.Second)
 	if err := os.RemoveAll(h.home); err != nil {

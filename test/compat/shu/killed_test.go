@@ -228,8 +228,8 @@ func (c *connector) whole(base string) {
 	}
 }
 
-// What somebody writes as the input of a feed is what they would write for a
-// run: __host goes to the host, op is set, and __schedule_id is the plugin's.
+// The input of a feed has the form of the input of a run: __host goes to the host, op
+// is set, and __schedule_id is the plugin's.
 func TestAFeedsInputIsThatOfARun(t *testing.T) {
 	t.Parallel()
 	source := newLists(t)

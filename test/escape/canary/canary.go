@@ -25,8 +25,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// public are the directories every machine has and anybody may write to, and some
-// that nobody but root may. A file with the mark found there has escaped.
+// public are the directories that every machine has and any user may write to, and some
+// that only root may. A file with the mark found there has escaped.
 var public = []string{"/tmp", "/var/tmp", "/dev/shm", "/run", "/etc", "/usr/lib", "/", "/dev"}
 
 // A Coop holds the canaries of one run. Each listener has a goroutine of its own,

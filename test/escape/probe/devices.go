@@ -10,8 +10,8 @@ import (
 	"github.com/mortise-dev/mortise/test/escape/canary"
 )
 
-// devices are attempts to open what /dev has on a host, or to make the like, and
-// to reach the terminal of whoever started the host.
+// devices are attempts to open what /dev has on a host, or to make the like, and to
+// reach the terminal of the user who started the host.
 var devices = []probe{
 	{"dev.memory", device("/dev/mem", unix.O_RDONLY)},
 	{"dev.ports", device("/dev/port", unix.O_RDONLY)},
@@ -65,7 +65,7 @@ var devices = []probe{
 	}},
 	{"dev.terminal", device("/dev/tty", unix.O_RDWR|unix.O_NOCTTY)},
 	{"dev.terminal_input", func(canary.Config) result {
-		// To type into the terminal of whoever started the host.
+		// To type into the terminal of the user who started the host.
 		fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return judge(err)

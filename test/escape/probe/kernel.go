@@ -93,7 +93,7 @@ var kernel = []probe{
 	}},
 	{"kernel.settimeofday", func(canary.Config) result {
 		var zone [2]int32
-		return call(nil, unix.SYS_SETTIMEOFDAY, 0, pointer(&zone)) // no time, and the zone nobody uses
+		return call(nil, unix.SYS_SETTIMEOFDAY, 0, pointer(&zone)) // no time, and the obsolete time zone
 	}},
 	{"kernel.adjtimex", func(canary.Config) result {
 		var t unix.Timex

@@ -11,8 +11,8 @@ import (
 	"github.com/mortise-dev/mortise/test/escape/canary"
 )
 
-// links are attempts to lead somebody out of scratch: oneself, or the host that
-// looks at what a plugin left behind. The links stay, and the test then follows
+// links are attempts to lead a process out of scratch: the plugin itself, or the host
+// that looks at what a plugin left behind. The links stay, and the test then follows
 // them as the host does.
 var links = []probe{
 	{"link.symlink_to_outside", func(c canary.Config) result {

@@ -147,9 +147,9 @@ func one(name string) {
 	os.Exit(2)
 }
 
-// ofMark returns a process id of the host, unless the same number is another
-// process here: in a PID namespace numbers begin anew. Then it returns one that
-// no process has.
+// ofMark returns a process id of the host, unless the same number is another process
+// here: a PID namespace numbers its processes from 1. Then it returns one that no
+// process has.
 func ofMark(c canary.Config, pid int) int {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err == nil && !bytes.Contains(line, []byte(c.Mark)) {

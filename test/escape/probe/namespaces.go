@@ -13,8 +13,8 @@ import (
 	"github.com/mortise-dev/mortise/test/escape/canary"
 )
 
-// namespaces are attempts to have new namespaces, in which a process is its own
-// root and meets parts of the kernel that nobody else does, and to enter those of
+// namespaces are attempts to have new namespaces, in which a process is its own root
+// and reaches parts of the kernel that other processes cannot, and to enter those of
 // the host.
 var namespaces = []probe{
 	{"ns.unshare_user", unshares(unix.CLONE_NEWUSER)},

@@ -141,8 +141,8 @@ func runsAs(path string, escalated func(who) bool) result {
 	return denied("it ran as %s", strings.TrimSpace(out.String()))
 }
 
-// became says whether a change to root took place, and was one: root stays root
-// without asking anybody.
+// became says whether a change to root took place, and was one: root stays root without
+// any privilege.
 func became(err error) result {
 	if err == nil && os.Geteuid() != 0 {
 		return denied("no error, and uid %d", os.Geteuid())

@@ -92,7 +92,7 @@ var programs = []probe{
 		return <-done
 	}},
 	{"exec.clone_parent", func(canary.Config) result {
-		// A child of one's parent: whoever counts children counts it too late.
+		// A child of one's parent: a limit that counts children counts it too late.
 		return judge(inChild(uintptr(unix.SIGCHLD)|unix.CLONE_PARENT, unix.SYS_GETPID), unix.ECHILD)
 	}},
 	{"exec.leave_session", func(canary.Config) result {
@@ -241,7 +241,7 @@ func inHierarchy(files ...string) func(canary.Config) result {
 	}
 }
 
-// lifetime bounds what is left behind should nobody come to kill it.
+// lifetime bounds what is left behind if the test never kills it.
 const lifetime = time.Minute
 
 // survive leaves processes behind in the ways that outlive a killed process

@@ -66,7 +66,7 @@ func init() {
 			p.rest("1")
 		},
 
-		// Services that are its own, in a way that is nobody's.
+		// Services that the plugin may use, used as no ordinary plugin does.
 		"asks often": func(p *peer) {
 			p.begin()
 			for range p.num(0) {

@@ -179,7 +179,8 @@ func change(name string) error {
 	return err
 }
 
-// signalOthers ends whom it can: it must reach nobody but its own.
+// signalOthers looks for a process outside the plugin that it can signal. It succeeds if
+// there is one; a sandbox must show it none.
 func signalOthers() error {
 	for pid := 2; pid < 1<<16; pid++ {
 		if pid != os.Getpid() && pid != os.Getppid() && syscall.Kill(pid, 0) == nil {

@@ -32,7 +32,7 @@ rest() {
 	done
 }
 
-# forever reads from a pipe that nobody writes to.
+# forever reads from a pipe without a writer.
 forever() {
 	while :; do hear; done
 }

@@ -178,8 +178,8 @@ func (s *Server) run(name string, args ...string) error {
 	return nil
 }
 
-// ordinary returns somebody else to be where we are root, as whom PostgreSQL
-// refuses to run.
+// ordinary returns an unprivileged user to run as if we are root, since PostgreSQL
+// refuses to run as root.
 func ordinary() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil

@@ -171,7 +171,7 @@ class Artifacts:
                 self._watched.append((key, value, path, _within(path)))
 
     def export(self, logger: Logger) -> None:
-        """Register the files that the tool wrote where an argument said. Whoever gave the argument may then have them there."""
+        """Register the files that the tool wrote where an argument said. The caller that gave the argument may then read them there."""
         for key, path, before in self._exports:
             if os.path.isdir(path):
                 self._tell(logger, key, os.path.basename(path), path, {})

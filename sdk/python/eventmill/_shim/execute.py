@@ -165,7 +165,7 @@ def _validate(instance: Any, payload: dict[str, Any]) -> list[Any] | None:
 
 def _checked(result: Any) -> Any:
     if not is_result(result):
-        if hasattr(result, "close"):  # a coroutine complains where nobody awaits it
+        if hasattr(result, "close"):  # a coroutine warns if it is never awaited
             result.close()
         raise Failure(INTERNAL_ERROR, not_a_result(result), {"stage": "execute"})
     return result

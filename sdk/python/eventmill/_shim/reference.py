@@ -99,7 +99,7 @@ class ReferenceData:
         return len(self.keys())
 
     def __bool__(self) -> bool:
-        return True  # the host may have what nobody has asked for
+        return True  # the host may have a table that was never requested
 
     def __contains__(self, key: object) -> bool:
         return self._find(key) is not _absent

@@ -53,7 +53,7 @@ class Server(Session):
         params = frame.get("params") or {}
         self.paths = params.get("paths") or {}
         self._frame_bytes = (params.get("limits") or {}).get("frame_bytes") or self._frame_bytes
-        # No tool is named: finding them would read every manifest before anybody has asked for one.
+        # No tool is named: finding them would read every manifest before the host asks for one.
         self._respond(frame["id"], dumps({"protocol": "2", "plugins": [], "concurrency": 1, "features": ["cancel"]}))
 
     def _describe(self, frame: dict[str, Any]) -> None:

@@ -58,7 +58,7 @@ def install(root: str) -> None:
 
 
 def guarded(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
-    """Import as ever, but for what is denied: a stand-in may be loaded, and is still nobody's but the library's."""
+    """Import as usual, except what is denied: a stand-in may be loaded, and stays reserved for the library."""
     if not level and type(name) is str and (name.startswith(("urllib", "shu")) or name.partition(".")[0] in CLIENTS):
         for wanted in (name, *(f"{name}.{item}" for item in fromlist or ())):
             why = rule(wanted)
@@ -71,7 +71,7 @@ class Guard:
     """The first finder of modules."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Find the stand-in of what is denied; raises ImportError for whoever may not have it."""
+        """Find the stand-in of what is denied; raises ImportError for an importer that may not have it."""
         why = rule(name)
         if not why:
             return None

@@ -1,7 +1,7 @@
 """Protocol 2 for one Shu plugin: one call at a time, on an event loop that stays.
 
 Everything happens on the main thread: while a call runs, its loop watches the
-host's lines, and wakes whoever waits for an answer.
+host's lines, and wakes the tasks that wait for an answer.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Server(Session):
             answer = self._finish(run.execute(self._package, name, params.get("input"), call), ctx)
         except Cancelled as exc:
             answer = exc
-        except BaseException as exc:  # out of a task that nobody awaited
+        except BaseException as exc:  # out of a task that was never awaited
             try:
                 answer = run.failure(self._package, name, exc, call)
             except Cancelled as given_up:

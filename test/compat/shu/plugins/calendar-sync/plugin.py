@@ -1,4 +1,4 @@
-"""Keep a copy of a calendar: changes by a sync token, everything anew once the provider has forgotten it."""
+"""Keep a copy of a calendar: changes by a sync token, everything again once the provider has forgotten it."""
 
 from shu_plugin_sdk import HttpRequestFailed
 

@@ -44,7 +44,7 @@ class DrivePlugin:
                 try:
                     await kb.delete_ko(external_id=item["id"])
                     counts["deleted"] += 1
-                except Exception as exc:  # nobody but a feed deletes
+                except Exception as exc:  # only a feed deletes
                     await host.log.warning("not deleted: %s", exc, extra={"id": item["id"]})
             elif extension(item["name"]) not in TYPES:
                 skips.append({"id": item["id"], "name": item["name"], "reason": "ext_filtered", "details": {"ext": extension(item["name"]), "allowed": sorted(TYPES)}})

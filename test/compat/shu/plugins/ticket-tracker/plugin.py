@@ -1,4 +1,4 @@
-"""Search a ticket tracker; close tickets once somebody agrees."""
+"""Search a ticket tracker; close tickets once a person agrees."""
 
 from shu_plugin_sdk import PluginResult
 

@@ -1,4 +1,4 @@
-"""A release that nobody tried."""
+"""A release that was never tried."""
 
 import json
 
