@@ -13,7 +13,7 @@ type Call struct {
 	Tenant    string
 	Principal Principal // whose rights
 	Actor     string    // who acts, where that is someone else; rights intersect
-	Asker     string    // who is known to have asked first, as the surface authenticated them: os:1000; "" where nobody is
+	Asker     string    // the original requester, as the surface authenticated them: os:1000; "" if unknown
 	Agent     string    // the agent instance on whose behalf, if any
 	Origin    Origin
 	Parent    string // the call that asked for this one
@@ -30,7 +30,8 @@ type Call struct {
 
 	// Overlay is what the host alone decides about the call, a JSON object: the
 	// account chosen, the schedule, the knowledge bases. It is not part of the
-	// input, so no schema sees it; whoever builds the call takes it out of there.
+	// input, so no schema sees it; the surface that builds the call separates the
+	// two.
 	Overlay json.RawMessage
 
 	// Files are what this call may show to its plugin beside its session: what a
@@ -51,7 +52,7 @@ type Call struct {
 	Digest   string    // the package it was meant for; another is refused
 	Attempt  int64     // which run of it this is, from 1; the kernel sets it
 	Decision *Decision // what policy said of it; the kernel sets it
-	NoWait   bool      // come back as soon as the call is on record; somebody else runs it
+	NoWait   bool      // return as soon as the call is on record; another process runs it
 	After    time.Time // it is not to run before; only with NoWait
 
 	// Dry makes it a dry run: it is resolved, checked and judged like any other,

@@ -34,7 +34,7 @@ const (
 	EntryCallPending   EntryKind = "call.pending"   // claimed, and waits for a person
 	EntryCallQueued    EntryKind = "call.queued"    // claimed, or given back: it may run on any node
 	EntryCallProgress  EntryKind = "call.progress"  // the operator goes on by itself
-	EntryCallCancel    EntryKind = "call.cancel"    // somebody wants it to stop
+	EntryCallCancel    EntryKind = "call.cancel"    // cancellation was requested
 	EntryCallSettled   EntryKind = "call.settled"   // an unknown outcome was found out, by the operator or by a person
 
 	EntryControlRefused EntryKind = "control.refused" // a principal may not see, stop or settle a call or a plan
@@ -49,7 +49,7 @@ const (
 	EntryApprovalExpired   EntryKind = "approval.expired"
 	EntryApprovalVoid      EntryKind = "approval.void"
 	EntryApprovalConsumed  EntryKind = "approval.consumed"
-	EntryApprovalRefused   EntryKind = "approval.refused" // somebody may not decide it, or no longer
+	EntryApprovalRefused   EntryKind = "approval.refused" // a principal may not decide it, or no longer
 
 	EntryPlanProposed  EntryKind = "plan.proposed"
 	EntryPlanStarted   EntryKind = "plan.started"
@@ -61,11 +61,11 @@ const (
 
 	EntryPolicyPut      EntryKind = "policy.put"
 	EntryPolicyDeleted  EntryKind = "policy.deleted"
-	EntryPolicyRefused  EntryKind = "policy.refused" // somebody may not change policies
+	EntryPolicyRefused  EntryKind = "policy.refused" // a principal may not change policies
 	EntryIdentityLinked EntryKind = "identity.linked"
 	EntryIdentityGone   EntryKind = "identity.unlinked"
 
-	EntryIdentityRefused EntryKind = "identity.refused" // somebody may not link identities
+	EntryIdentityRefused EntryKind = "identity.refused" // a principal may not link identities
 	EntryDeliveryRefused EntryKind = "delivery.refused" // nothing came of an event that was for an adapter
 
 	EntryFeedCreated EntryKind = "feed.created"
@@ -81,7 +81,7 @@ const (
 	EntryAgentStopped  EntryKind = "agent.stopped"
 	EntryAgentDeleted  EntryKind = "agent.deleted"
 	EntryAgentAssigned EntryKind = "agent.assigned" // a plugin was given to agents, or taken from them
-	EntryAgentRefused  EntryKind = "agent.refused"  // somebody may not change, see or talk to one
+	EntryAgentRefused  EntryKind = "agent.refused"  // a principal may not change, see or talk to one
 
 	EntrySessionCreated EntryKind = "session.created"
 	EntrySessionPillar  EntryKind = "session.pillar" // another one was chosen
@@ -115,8 +115,8 @@ const (
 
 	EntrySecretSet     EntryKind = "secret.set"
 	EntrySecretDeleted EntryKind = "secret.deleted"
-	EntrySecretRotated EntryKind = "secret.rotated" // all were encrypted anew, with other keys
-	EntrySecretRefused EntryKind = "secret.refused" // somebody may not change or see them
+	EntrySecretRotated EntryKind = "secret.rotated" // all were encrypted again, with other keys
+	EntrySecretRefused EntryKind = "secret.refused" // a principal may not change or see them
 
 	// EntryPluginAudit: a plugin put something on record itself.
 	EntryPluginAudit EntryKind = "plugin.audit"
@@ -126,14 +126,14 @@ const (
 	EntryPluginDisabled   EntryKind = "plugin.disabled"
 	EntryPluginDeleted    EntryKind = "plugin.deleted"
 	EntryPluginApproved   EntryKind = "plugin.approved"
-	EntryPluginRefused    EntryKind = "plugin.refused" // somebody may not register or switch it
+	EntryPluginRefused    EntryKind = "plugin.refused" // a principal may not register or switch it
 
 	// EntryPluginQuarantined: its files are no longer those that were registered,
 	// or it is not what was approved.
 	EntryPluginQuarantined EntryKind = "plugin.quarantined"
 
 	EntryRecoveryEntered   EntryKind = "recovery.entered"   // the database is an older copy: nothing with effects runs
-	EntryRecoveryConfirmed EntryKind = "recovery.confirmed" // somebody made sure of what was done since
+	EntryRecoveryConfirmed EntryKind = "recovery.confirmed" // a principal confirmed what was done since
 	EntryRecoveryRefused   EntryKind = "recovery.refused"   // a principal may not end it
 
 	EntryAuthoritySigned  EntryKind = "authority.signed"  // the rows that decide authority, of a ledger of an earlier release

@@ -3,7 +3,7 @@ package plugin
 // A File is a file that a call may show to its plugin: one that a person handed
 // on with the call at the surface where they are, or an artifact of the call's
 // session. It is a capability: only a surface or the host makes one, and no
-// input, whoever wrote it, can. An input names it by its handle.
+// input can, whatever its origin. An input names it by its handle.
 type File struct {
 	Handle  string   `json:"handle"` // art_...
 	Name    string   `json:"name"`   // what to call it

@@ -236,7 +236,7 @@ type Package struct {
 	Dev    bool   `json:"dev"`    // linked to the author's files, which may change at any time
 }
 
-// A Feed says what a plugin may do on a schedule, with nobody watching.
+// A Feed says what a plugin may do on a schedule, unattended.
 type Feed struct {
 	Default string   `json:"default,omitempty"` // the operation of a schedule that names none
 	Allowed []string `json:"allowed,omitempty"` // the only ones that may be scheduled; empty: those without effects

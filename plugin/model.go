@@ -17,7 +17,7 @@ type ModelRecord struct {
 	TokensIn   int            `json:"tokens_in"`
 	TokensOut  int            `json:"tokens_out"`
 	Cost       int64          `json:"cost_micro_cents"` // as budgets count it
-	Estimated  bool           `json:"estimated"`        // some of the cost is the most it can be, because nobody learned what it was
+	Estimated  bool           `json:"estimated"`        // part of the cost is an upper bound, because the actual cost is unknown
 	Path       string         `json:"transport_path"`
 	Fallback   string         `json:"fallback_reason"`
 	Attempts   []ModelAttempt `json:"attempts"`

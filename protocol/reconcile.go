@@ -26,7 +26,7 @@ const (
 	OutcomeSucceeded = "succeeded"
 	OutcomeFailed    = "failed"
 	OutcomeNotDone   = "not_done" // it never happened, and may be done now
-	OutcomeUnknown   = "unknown"  // nobody can say yet
+	OutcomeUnknown   = "unknown"  // the operator cannot tell yet
 )
 
 // Reconciled is what an operator found out about an earlier run of a call.

@@ -1,12 +1,13 @@
 // Package account keeps the accounts that people have elsewhere, once they have
 // connected them, and wins the tokens that plugins act with there.
 //
-// Somebody connects an account in a browser ([Accounts.Begin]); its tokens are
-// kept encrypted and renewed before they end. A call gets the token of its own
-// principal's account, or one of a service account that the host has the key of,
-// in a way that its plugin declares and with no more than it declares
+// A user connects an account in a browser ([Accounts.Begin]); its tokens are
+// stored encrypted and renewed before they expire. A call gets the token of its
+// own principal's account, or one of a service account that the host has the
+// key of, in a way that its plugin declares and with no more than it declares
 // ([Accounts.Resolve]). A token carries all that was agreed to when the account
-// was connected; what a plugin does with it is bounded by the hosts it may reach.
+// was connected; what a plugin does with it is bounded by the hosts it may
+// reach.
 package account
 
 import (
@@ -23,7 +24,7 @@ import (
 const (
 	User           = "user"            // as the principal of its call
 	ServiceAccount = "service_account" // as the host's service account
-	DomainDelegate = "domain_delegate" // as somebody of a domain, for whom the service account stands in
+	DomainDelegate = "domain_delegate" // as a user of a domain, whom the service account impersonates
 )
 
 // A Key says whose account with whom is meant.

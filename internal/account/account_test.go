@@ -103,7 +103,7 @@ func (s *scene) browse(link string) (status int, page string) {
 	return resp.StatusCode, string(raw)
 }
 
-// connect connects ada's account, as somebody who agrees to everything.
+// connect connects ada's account, as a user who agrees to everything.
 func (s *scene) connect(scopes ...string) (account.Account, error) {
 	s.t.Helper()
 	c, err := s.Begin(s.t.Context(), ada, scopes)
@@ -334,7 +334,8 @@ func TestARevokedAccountIsMissing(t *testing.T) {
 	}
 }
 
-// A quicker is the way to a provider on which somebody else overtakes.
+// A quicker is a round tripper that lets a concurrent request overtake the
+// first.
 type quicker struct {
 	once sync.Once
 	do   func()

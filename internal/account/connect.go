@@ -21,7 +21,7 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// ConnectTime is how long somebody has to agree in a browser.
+// ConnectTime is how long the user has to agree in a browser.
 const ConnectTime = 5 * time.Minute
 
 // Bounds of what a browser that is sent back may send.
@@ -33,10 +33,10 @@ const (
 	maxScope    = 512 // bytes
 )
 
-// A Connecting is an account that somebody is about to connect: it waits at a
-// loopback address for the browser to come back (RFC 8252, 7.3), by the
-// authorization code with PKCE (RFC 7636). One goroutine belongs to it, which
-// serves that address and has ended when Close returns.
+// A Connecting is an account whose connection has begun: it waits at a loopback
+// address for the browser to come back (RFC 8252, 7.3), by the authorization
+// code with PKCE (RFC 7636). One goroutine belongs to it, which serves that
+// address and has ended when Close returns.
 type Connecting struct {
 	URL string // where a browser goes
 
@@ -130,7 +130,7 @@ func checkScopes(scopes []string) error {
 	return nil
 }
 
-// Wait waits until somebody has agreed or refused, for at most ConnectTime.
+// Wait waits until the user has agreed or refused, for at most ConnectTime.
 func (c *Connecting) Wait(ctx context.Context) (Account, error) {
 	timer := time.NewTimer(ConnectTime)
 	defer timer.Stop()
@@ -163,8 +163,8 @@ func (c *Connecting) end(account Account, err error) {
 	}
 }
 
-// ServeHTTP answers the browser that is sent back. What does not know the state
-// is somebody else, whom nothing is done for.
+// ServeHTTP handles the redirect of the browser. A request without the right
+// state is refused and changes nothing.
 func (c *Connecting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'")

@@ -11,9 +11,9 @@ type locks struct {
 	held map[Key]*held
 }
 
-// A held is a lock that somebody has or waits for.
+// A held is a lock that a goroutine holds or waits for.
 type held struct {
-	turn chan struct{} // full while somebody has it
+	turn chan struct{} // full while the lock is held
 	uses int
 }
 

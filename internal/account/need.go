@@ -42,12 +42,12 @@ type Answer struct {
 type chosen struct {
 	mode     string
 	scopes   []string
-	subject  string // of a delegate; "" where somebody is still to be found
+	subject  string // of a delegate; "" until it is determined
 	hint     string
 	optional bool
 }
 
-// A choice is what somebody chose for one call.
+// A choice is what the caller chose for one call.
 type choice struct {
 	Mode    string   `json:"mode"`
 	Subject string   `json:"subject"`
@@ -193,9 +193,9 @@ func (a *Accounts) give(ctx context.Context, u *Use, provider string, c *chosen)
 	return Answer{&r.Access, &target, c.mode}, nil
 }
 
-// subject returns for whom a delegate stands in: the call's own principal, by an
-// address that an administrator or the provider vouches for, or somebody whom
-// the configuration names.
+// subject returns the user whom a delegate impersonates: the call's own
+// principal, by an address that an administrator or the provider vouches for,
+// or a user whom the configuration names.
 func (a *Accounts) subject(ctx context.Context, k Key, p *Provider, c *chosen) (string, error) {
 	own, err := a.addresses(ctx, k)
 	if err != nil {
@@ -291,8 +291,8 @@ func (a *Accounts) Check(ctx context.Context, u Use) error {
 	return nil
 }
 
-// there reports whether a token can be had, without asking a provider for one
-// that nobody may need: only a user's is renewed.
+// there reports whether a token can be had, without a request to a provider for
+// a token that may go unused: only a user's token is renewed.
 func (a *Accounts) there(ctx context.Context, u *Use, provider string, c *chosen) error {
 	p, err := a.provider(provider)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // early is how long before its end a token is renewed.
 const early = 2 * time.Minute
 
-// renewTime is how long a renewal may take, whoever waits for it.
+// renewTime is the deadline of a renewal, for all callers that wait for it.
 const renewTime = 30 * time.Second
 
 // user returns the account of a principal with a token that is valid, renewed
@@ -39,7 +39,7 @@ func (a *Accounts) user(ctx context.Context, k Key, scopes []string) (*record, e
 		return nil, err
 	}
 	defer release()
-	if r, err = a.load(ctx, k); err != nil { // somebody else may have renewed it
+	if r, err = a.load(ctx, k); err != nil { // another call may have renewed it
 		return nil, err
 	}
 	if due, err := a.due(p, k, r, scopes); err != nil || !due {

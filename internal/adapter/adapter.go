@@ -1,11 +1,11 @@
-// Package adapter turns something that happened elsewhere into an intent of
-// somebody known here.
+// Package adapter turns an external event into an intent of a principal known
+// here.
 //
-// [Inbound.Deliver] gives an event to an adapter, which translates it and no
-// more: it says what is wanted and who the other system says it was. Who that is
-// here, what they may do that way, and which agent is asked, the host says. From
-// then on the intent is one of that person's plans, in which the adapter acts:
-// policy must allow both of them every part of it.
+// [Inbound.Deliver] gives an event to an adapter, which only translates it: it
+// reports the intent and the identity of the user in the other system. The host
+// decides which principal that is here, which scopes apply, and which agent is
+// asked. From then on the intent is one of that principal's plans, in which the
+// adapter acts: policy must allow both of them every part of it.
 package adapter
 
 import (

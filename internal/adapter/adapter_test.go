@@ -70,7 +70,8 @@ func TestTheThreeExamplesOfTheContract(t *testing.T) {
 	}
 }
 
-// TestAnEventDeliveredAgainIsTheSamePlan, by whomever, and by many at once.
+// TestAnEventDeliveredAgainIsTheSamePlan, from any sender, and many times at
+// once.
 func TestAnEventDeliveredAgainIsTheSamePlan(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -88,7 +89,8 @@ func TestAnEventDeliveredAgainIsTheSamePlan(t *testing.T) {
 	if n := len(s.entries(plugin.EntryPlanProposed)); n != 1 {
 		t.Errorf("%d plans", n)
 	}
-	// Nor are there two where nobody was first, whatever the length of the key.
+	// Concurrent deliveries of a new event make one plan, whatever the length of
+	// the key.
 	s.link("phone", "7", "bob")
 	long := s.says(map[string]any{"idempotency_key": strings.Repeat("k", 255)})
 	ids := make([]string, 4)
@@ -168,9 +170,9 @@ func TestNobodyKnownGetsNothing(t *testing.T) {
 	}
 }
 
-// TestALinkBelongsToOneAdapter: another adapter that names the same provider and
-// the same person speaks of nobody, and neither does any where the link is for
-// none; what it is told names the link that it would need.
+// TestALinkBelongsToOneAdapter: another adapter that names the same provider
+// and the same user gets no principal, and so does every adapter if the link
+// names none; the refusal names the link that it would need.
 func TestALinkBelongsToOneAdapter(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -193,8 +195,8 @@ func TestALinkBelongsToOneAdapter(t *testing.T) {
 	}
 }
 
-// TestWhoLeftIsNobody: the configuration does not name them any more, and the
-// link alone brings nobody back.
+// TestWhoLeftIsNobody: the configuration does not name the principal any more,
+// and the link alone does not restore it.
 func TestWhoLeftIsNobody(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -260,7 +262,7 @@ policy:
 			event := s.example("university_portal.accepted")
 			if c.denied {
 				v, err := s.deliver("Examples.Adapter/university_portal", event)
-				if code := plugin.CodeOf(err); code != plugin.CodePolicyDenied && code != plugin.CodeNotFound { // what nobody may know of is not found
+				if code := plugin.CodeOf(err); code != plugin.CodePolicyDenied && code != plugin.CodeNotFound { // an operation that the principal may not see is not found
 					t.Errorf("%+v, %v", v, err)
 				}
 				if n := len(s.entries(plugin.EntryPlanProposed)); n != 0 {

@@ -11,9 +11,9 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// principal returns who somebody of another system is here, with the scopes of
-// the link and no others. A link is one adapter's: what another one says of the
-// same person counts for nothing.
+// principal maps a user of another system to a principal of this host, with the
+// scopes of the link and no others. A link belongs to one adapter: what another
+// adapter says of the same user counts for nothing.
 func (in *Inbound) principal(ctx context.Context, tenant, adapter string, who External) (plugin.Principal, error) {
 	var row *store.IdentityRow
 	if !strings.ContainsFunc(who.Provider+who.ExternalID, func(r rune) bool { return !unicode.IsPrint(r) }) { // no link has such a name

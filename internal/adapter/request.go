@@ -30,7 +30,7 @@ type Request struct {
 	} `json:"metadata"`
 }
 
-// An External is who another system says somebody is.
+// An External is the identity of a user in another system.
 type External struct {
 	Provider   string `json:"provider"`
 	ExternalID string `json:"external_id"`

@@ -53,7 +53,8 @@ func (i *Instance) owe(ctx context.Context, a After) error {
 	if err != nil {
 		return err
 	}
-	// It may have ended in between, and then nobody else comes by.
+	// The call may have ended before the row was written; its end would then go
+	// unnoticed.
 	row, err := i.agents.Store.Call(ctx, i.key.Tenant, a.Call)
 	if err == nil && row != nil {
 		i.agents.Ended(ctx, row)

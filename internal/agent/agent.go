@@ -37,15 +37,15 @@ type Plugins interface {
 	Hooked(ctx context.Context, name, versions string) (Hooked, error)
 	// Hook opens a plugin's hooks for one agent.
 	Hook(ctx context.Context, of Owner, h Hooked) (Handlers, error)
-	// Offer returns the few tools, of these plugins, that fit what somebody
-	// says, of those that they may use.
+	// Offer returns the few tools, out of these plugins and out of those that the
+	// principal may use, that fit the message.
 	Offer(ctx context.Context, ask Ask) ([]Tool, error)
 }
 
 // Hooked is a plugin that may want to hear of an agent.
 type Hooked struct {
 	Plugin string
-	Digest string         // of its package: another one is opened anew
+	Digest string         // of its package: a different one makes the host open the hooks again
 	Target *plugin.Target // without an operation
 	Hears  bool           // it has hooks at all
 	Guards bool           // one of them is to veto, and did not say that it may be skipped
@@ -71,7 +71,7 @@ type Ask struct {
 	Plugins []string    // that the agent has
 	Text    string
 	Most    int
-	Left    func(LeftOut) // hears of each operation that the agent has and is not offered; nil for nobody
+	Left    func(LeftOut) // receives each operation that the agent has and is not offered; may be nil
 }
 
 // A LeftOut is an operation that an agent has, and that its model is not offered
@@ -110,17 +110,18 @@ type Options struct {
 	// Secrets returns the values that a secret has: two while one replaces the
 	// other.
 	Secrets func(ctx context.Context, tenant, name string) ([]string, error)
-	// Somebody returns who a sender of a channel is here, and what they are to
-	// the agent.
+	// Somebody maps the sender of a channel message to a principal of this host,
+	// and to its role toward the agent.
 	Somebody func(ctx context.Context, tenant, channel, sender string) (who plugin.Principal, role string, err error)
-	// Wake lets somebody give a conversation its turn; nil leaves it to a sweep.
+	// Wake announces a conversation whose turn is due to a free node; nil leaves
+	// it to a sweep.
 	Wake func(ctx context.Context, tenant, session string)
 	// Notify lets the host that serves look at the notices of an agent; nil leaves
 	// it to a sweep.
 	Notify func(ctx context.Context, tenant, agent string)
 
-	// Outcome returns how a call ended. Where it is nil nobody hears of calls that
-	// outlive their turn.
+	// Outcome returns how a call ended. If it is nil, calls that outlive their
+	// turn are not reported.
 	Outcome func(ctx context.Context, tenant, call string) (plugin.Result, error)
 
 	Log  *slog.Logger

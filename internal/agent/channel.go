@@ -20,7 +20,7 @@ import (
 type Received struct {
 	Session   string `json:"session,omitempty"`
 	Seen      bool   `json:"seen,omitzero"`    // it came in before, and was not taken again
-	Ignored   bool   `json:"ignored,omitzero"` // it is nothing that anybody said
+	Ignored   bool   `json:"ignored,omitzero"` // it is not a message of a user
 	Challenge string `json:"challenge,omitempty"`
 }
 
@@ -68,7 +68,7 @@ func (a *Agents) Receive(ctx context.Context, tenant, id, namespace string, head
 	if err != nil {
 		return r, err
 	}
-	if !jsontext.Value(body).IsValid() { // whoever reads it twice reads the same
+	if !jsontext.Value(body).IsValid() { // two parsers of valid JSON read the same
 		return r, plugin.Errorf(plugin.CodeInvalidInput, "%w", ErrMalformed)
 	}
 	if row.State != store.AgentRunning {
@@ -95,8 +95,8 @@ func (a *Agents) Receive(ctx context.Context, tenant, id, namespace string, head
 	return a.take(ctx, Key{tenant, id}, &c, in, place, marks)
 }
 
-// decoy are the headers of a delivery that nobody sent: verifying them takes as
-// long as verifying one with a wrong signature.
+// decoy returns the headers of a delivery that was never sent: verifying them
+// takes as long as verifying a wrong signature.
 func decoy(at time.Time) http.Header {
 	header, _ := webhook.Sign("somebody's", "decoy", at, nil)
 	return header
@@ -317,7 +317,7 @@ func (i *Instance) converse(ctx context.Context, session string, m Message) erro
 		}
 		answer.Text = "That did not work; the people who run this agent can see why."
 	}
-	// Whoever asked hears of it, also where the host is about to end.
+	// The reply goes to the sender also while the host shuts down.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), replyTime)
 	defer cancel()
 	s := full(&row)

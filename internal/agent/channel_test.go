@@ -144,7 +144,7 @@ func TestReceiveWithHooks(t *testing.T) {
 	}
 }
 
-// Two first messages of somebody that come at once are in one conversation,
+// Two concurrent first messages of one sender end up in one conversation,
 // whichever nodes take them.
 func TestTwoFirstMessages(t *testing.T) {
 	t.Parallel()
@@ -238,9 +238,9 @@ func TestAnswersKeepTheIDsOfTheirMessage(t *testing.T) {
 	}
 }
 
-// A turn that fails is behind its message, and whoever sent it hears so; also of
-// one that was cut, or ended with the host. The answer has the labels of what came
-// in.
+// A turn that fails still marks its message as handled, and the sender is told;
+// this holds for a turn that was cut and for one that ended with the host. The
+// answer has the labels of the incoming message.
 func TestAttendWithTurnsThatFail(t *testing.T) {
 	t.Parallel()
 	broken := llm.Move{Err: &llm.Error{Kind: llm.Unreachable, Message: "away"}}
@@ -284,8 +284,8 @@ func TestAttendWithTurnsThatFail(t *testing.T) {
 	}
 }
 
-// What cannot have its turn yet goes on waiting: another turn goes on, nobody is
-// there to see it through, or the agent was stopped.
+// A message whose turn cannot start yet keeps waiting: another turn is running,
+// the turn is abandoned, or the agent was stopped.
 func TestAttendLater(t *testing.T) {
 	t.Parallel()
 	d := channels(t)
@@ -298,7 +298,7 @@ func TestAttendLater(t *testing.T) {
 	}
 	var mu sync.Mutex
 	now := time.Now()
-	d.Options.Now = func() time.Time { // whoever waits for the turn soon gives up
+	d.Options.Now = func() time.Time { // the wait for the turn soon reaches its deadline
 		mu.Lock()
 		defer mu.Unlock()
 		now = now.Add(10 * time.Second)

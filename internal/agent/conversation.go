@@ -14,18 +14,18 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// Terminal is the channel of whoever talks to an agent at a terminal.
+// Terminal is the channel of conversations at a terminal.
 const Terminal = "terminal"
 
-// Called is the channel of whoever calls an agent like an operation.
+// Called is the channel of calls to an agent as an operation.
 const Called = "call"
 
-// Scheduled is the channel of what nobody said, but a schedule.
+// Scheduled is the channel of turns that a schedule starts.
 const Scheduled = "schedule"
 
 // A Source is where a conversation takes place, and with whom.
 type Source struct {
-	Channel  string // a namespace; Terminal at a terminal, "schedule" for what nobody said
+	Channel  string // a namespace; Terminal at a terminal, "schedule" for a turn that a schedule starts
 	Kind     string // cli, api, channel, schedule
 	Platform string // slack, telegram; "" for none
 	Room     string // in which of its rooms, threads or issues; "" for none
@@ -37,10 +37,10 @@ func (i *Instance) Open(ctx context.Context, s Source) (*store.ConversationRow, 
 	return i.begun(ctx, s, func(store.Tx) (bool, error) { return true, nil })
 }
 
-// Next goes on with the open conversation of a source, or opens one: a single one,
-// whoever asks at the same time and on whichever node.
+// Next continues the open conversation of a source, or opens one: exactly one,
+// for all concurrent callers on all nodes.
 func (i *Instance) Next(ctx context.Context, s Source) (*store.ConversationRow, error) {
-	for range 8 { // each time somebody else was first
+	for range 8 { // another caller was faster each time
 		last, err := i.last(ctx, s, false)
 		if err != nil || last != nil && last.Open {
 			return last, err
@@ -217,8 +217,8 @@ type said struct {
 	Results []llm.ToolResult `json:"results,omitempty"`
 }
 
-// keep adds a message to a conversation of which the lease has the turn, whether or
-// not anybody waits for it any more. also shares its transaction; it may be nil.
+// keep adds a message to a conversation whose turn the lease holds, also after
+// the caller has gone. also shares its transaction; it may be nil.
 func (i *Instance) keep(ctx context.Context, session, lease string, m llm.Message, call string, labels []string, also func(store.Tx) error) error {
 	body, err := json.Marshal(said{m.Text, m.Uses, m.Results})
 	if err != nil {
@@ -232,7 +232,7 @@ func (i *Instance) keep(ctx context.Context, session, lease string, m llm.Messag
 		if err != nil || n == 0 {
 			return err
 		}
-		// Whoever lost the turn adds nothing to another's.
+		// A turn that lost its lease adds nothing to the turn of another.
 		row, err := tx.Conversation(ctx, i.key.Tenant, session)
 		if err != nil {
 			return err

@@ -13,11 +13,11 @@ import (
 // fields are what an event carries.
 type fields map[string]any
 
-// payload returns fields as an event carries them, with those that all have.
-// Nobody builds one that nobody hears: then it is nil.
+// payload returns fields as an event carries them, with those common to all
+// events. It returns nil if the event has no listener.
 func (i *Instance) payload(name string, f fields) (*event.Payload, error) {
 	if !i.bus.Heard(name) {
-		if i.closed.Load() { // nobody is to take silence for an allowance
+		if i.closed.Load() { // an unheard event must not pass for an allowance
 			return nil, i.gone()
 		}
 		return nil, nil
@@ -52,8 +52,8 @@ func (i *Instance) emit(ctx context.Context, name string, f fields) error {
 // hearTime is how long listeners have, all together, to hear of what happened.
 const hearTime = time.Minute
 
-// happened is emit for what cannot be undone: listeners hear of it also where
-// nobody waits for it any more.
+// happened is emit for what cannot be undone: listeners hear of it also after
+// the caller has gone.
 func (i *Instance) happened(ctx context.Context, name string, f fields) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), hearTime,
 		plugin.Errorf(plugin.CodeTimeout, "the plugins of agent %s took longer than %s to hear of %s", i.key.Agent, hearTime, name))
@@ -94,8 +94,8 @@ func (i *Instance) rewritten(ctx context.Context, name, member string, f fields)
 // errEnds is in every error of a hook that asked to end the turn by failing.
 var errEnds = errors.New("a hook asked to end the turn")
 
-// failed is the end of a turn by such a hook. That nobody waits any more is no
-// hook's doing.
+// failed is the end of a turn by such a hook. A caller that gives up does not
+// count as a failure of a hook.
 func failed(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

@@ -64,7 +64,7 @@ func changeHalts(ctx context.Context, tx store.Tx, tenant, name string, now time
 // maxHaltReason bounds what is kept of why.
 const maxHaltReason = 1000
 
-// Halt disables a plugin for an agent until somebody enables it again.
+// Halt disables a plugin for an agent until a person enables it again.
 func (a *Agents) Halt(ctx context.Context, tenant, id, name, digest string, cause error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()

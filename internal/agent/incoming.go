@@ -29,8 +29,8 @@ type Incoming struct {
 // maxRoom is how long the name of a room may be, in bytes.
 const maxRoom = 500
 
-// read returns what a delivery says; nil where it is nothing that anybody said.
-// The platforms' own events are read as far as a message needs it.
+// read returns what a delivery says; nil if it is not a message of a user. It
+// reads the platforms' own events as far as a message needs it.
 func read(scheme webhook.Scheme, d *webhook.Delivery, kind string) (*Incoming, error) {
 	readers := map[webhook.Scheme]func([]byte, string) (*Incoming, error){
 		webhook.Standard: readStandard, webhook.Slack: readSlack, webhook.GitHub: readGitHub, webhook.Telegram: readTelegram,

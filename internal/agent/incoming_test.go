@@ -27,7 +27,7 @@ func TestReadDeliveries(t *testing.T) {
 		scheme webhook.Scheme
 		kind   string
 		body   string
-		want   string // as JSON; "" where nobody said anything
+		want   string // as JSON; "" where the delivery has no message
 		code   plugin.Code
 	}{
 		"standard":                     {webhook.Standard, "", `{"text":"hi","sender":"U1","metadata":{"a":"","b":1}}`, `{"text":"hi","sender":"U1","metadata":{"a":"","b":1},"channel":""}`, ""},

@@ -29,7 +29,7 @@ type Instance struct {
 	ran    atomic.Bool     // its agent was started at some time, and not only talked to
 	ctx    context.Context // of its turns: it ends with the host
 	cancel context.CancelCauseFunc
-	gate   chan struct{} // one place, for whoever opens and closes hooks
+	gate   chan struct{} // a semaphore of one: its holder opens and closes hooks
 
 	mu        sync.Mutex // guards the rest
 	row       store.AgentRow
@@ -38,7 +38,7 @@ type Instance struct {
 	ending    string                   // why it is stopped; "" while it is not
 	idle      chan struct{}            // closed once it is stopped and no turn goes on
 	done      chan struct{}            // closed once its plugins are let go
-	open      map[string]opened        // hooks, by plugin; only whoever is in the gate changes these two
+	open      map[string]opened        // hooks, by plugin; only the holder of the gate changes these two
 	failed    map[string]failure       // plugins whose hooks could not be opened
 	unoffered map[LeftOut]bool         // operations whose absence was logged
 	taking    map[string]chan struct{} // deliveries that are being taken in, by their marks
@@ -51,8 +51,8 @@ type opened struct {
 	off      []func()
 }
 
-// A failure is a plugin whose hooks could not be opened, so that nobody guards
-// what it was to guard.
+// A failure is a plugin whose hooks could not be opened, so that its guards do
+// not run.
 type failure struct {
 	plugin string
 	digest string
@@ -144,7 +144,7 @@ func (i *Instance) hold() (release func(), err error) {
 			close(i.idle)
 		}
 		i.mu.Unlock()
-		if last && reason != shutdown { // then whoever stopped it did not wait
+		if last && reason != shutdown { // otherwise the caller of Stop is waiting and finishes itself
 			if err := i.finish(reason); err != nil {
 				i.agents.Log.Warn("an agent was stopped, and its plugins were not all let go", "agent", i.key.Agent, "cause", err.Error())
 			}
@@ -199,7 +199,7 @@ func (i *Instance) finish(reason string) error {
 	}
 	i.closed.Store(true)
 	i.bus.Close()
-	select { // whoever opens hooks finds the bus closed, and gives them back
+	select { // an opener of hooks finds the bus closed, and gives them back
 	case i.gate <- struct{}{}:
 	case <-ctx.Done():
 		return errors.Join(append(errs, i.gone())...)
@@ -228,10 +228,10 @@ func (i *Instance) left() bool {
 // stopTime is how long an agent's plugins have to hear that it stops.
 const stopTime = 5 * time.Second
 
-// sync has the hooks on the bus that the agent's plugins have now. One whose
-// hooks cannot be opened is left out, and what it guards is guarded by nobody:
-// that is known before its old hooks are gone, and new ones are there before the
-// old ones go. It returns those that failed now.
+// sync puts the hooks of the agent's present plugins on the bus. A plugin whose
+// hooks cannot be opened is left out, and what it guards is unguarded: it is
+// marked as failed before its old hooks are removed. New hooks are added before
+// the old ones are removed. sync returns the plugins that failed now.
 func (i *Instance) sync(ctx context.Context) (problems []failure, err error) {
 	given, err := i.agents.Given(ctx, i.key.Tenant, i.key.Agent)
 	if err != nil {
@@ -388,8 +388,8 @@ func (a *Agents) Failed(ctx context.Context, tenant, id, name, on, message strin
 	}
 }
 
-// unguarded returns why a call with effects is guarded by nobody; "" if all of
-// the plugins that are to guard are there.
+// unguarded returns why a call with effects lacks a guard; "" if all plugins
+// that guard are present.
 func (i *Instance) unguarded() string {
 	i.mu.Lock()
 	defer i.mu.Unlock()

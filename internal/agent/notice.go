@@ -12,10 +12,11 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// What happens to an agent in one process, such as a command line, may have to be
-// heard in another: the host that serves has the instance whose plugins hear. Such
-// an event is a notice, a row of the outbox that is written in the transaction of
-// what happened (transactional outbox) and delivered by whoever serves.
+// What happens to an agent in one process, such as a command line, may have to
+// be heard in another: the host that serves has the instance whose plugins
+// hear. Such an event is a notice, a row of the outbox that is written in the
+// transaction of what happened (transactional outbox). The serving host
+// delivers it.
 
 // OwnBus stands in the outbox where a webhook's plugin has its name: the event is
 // for the agent's own bus. No plugin can have that name.
@@ -57,13 +58,13 @@ func (a *Agents) notice(tx store.Tx, key Key, name string, f fields) error {
 	return err
 }
 
-// Stopped puts on record that an agent was stopped by somebody, for the hosts
-// that have an instance of it.
+// Stopped records, for the hosts that have an instance of an agent, that a
+// caller stopped it.
 func (a *Agents) Stopped(tx store.Tx, tenant, id string) error {
 	return a.notice(tx, Key{tenant, id}, event.AgentStopped, fields{"reason": "user"})
 }
 
-// noticed lets whoever serves look at what is on record for an agent.
+// noticed makes the serving host look at the notices of an agent.
 func (a *Agents) noticed(ctx context.Context, key Key) {
 	if a.Notify != nil {
 		a.Notify(ctx, key.Tenant, key.Agent)
@@ -142,7 +143,7 @@ func (a *Agents) Settle(ctx context.Context, tenant, id string) error {
 		return err
 	}
 	if i := a.Local(tenant, id); i == nil || !i.ran.Load() {
-		return nil // or somebody talks to one that is stopped
+		return nil // or the instance only serves a chat with a stopped agent
 	}
 	return a.Stop(tenant, id, "user")
 }
@@ -207,8 +208,8 @@ func (a *Agents) End(ctx context.Context, tenant, session, reason string) (ended
 	return true, nil
 }
 
-// EndedWith notes, in the transaction that deletes an agent, that a conversation
-// ended with it, for whoever has an instance of it.
+// EndedWith notes, in the transaction that deletes an agent, that a
+// conversation ended with it, for the host that has an instance of it.
 func (a *Agents) EndedWith(tx store.Tx, tenant, id, session string) error {
 	return a.notice(tx, Key{tenant, id}, event.SessionClosed, fields{"sessionId": session, "reason": "user"})
 }

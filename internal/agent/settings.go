@@ -108,7 +108,7 @@ func (s *Settings) Check() error {
 	return nil
 }
 
-// ParseSettings reads settings as they are kept, or as somebody wrote them.
+// ParseSettings reads settings as they are stored, or as a person wrote them.
 func ParseSettings(raw []byte) (Settings, error) {
 	var s Settings
 	if len(raw) == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A Message is what somebody says to an agent.
+// A Message is one message to an agent.
 type Message struct {
 	Text     string
 	From     plugin.Principal // whose rights the turn has
@@ -37,8 +37,8 @@ func (m *Message) asker() string {
 	return "channel:" + m.Channel + "/" + m.Sender
 }
 
-// An Audience is whoever follows a turn while it goes on. Each of its functions
-// may be nil.
+// An Audience receives the progress of a turn. Each of its functions may be
+// nil.
 type Audience struct {
 	Say   func(text string)           // hears the answer as it comes
 	Using func(u Use)                 // a tool is about to be used
@@ -64,13 +64,13 @@ type Answer struct {
 // MaxText is how long a message may be, in bytes.
 const MaxText = 64 << 10
 
-// Turn takes one message to one answer. In one conversation there is one turn at a
-// time, whoever asks and on whichever node.
+// Turn takes one message to one answer. A conversation has one turn at a time,
+// across all callers and nodes.
 func (i *Instance) Turn(ctx context.Context, session string, m Message, to Audience) (a Answer, err error) {
 	if len(m.Text) > MaxText || strings.ContainsRune(m.Text, 0) {
 		return a, plugin.Errorf(plugin.CodeInvalidInput, "a message has at most %d bytes and no NUL; this one has %d", MaxText, len(m.Text))
 	}
-	// Turn: nobody else adds to the conversation until this one is over.
+	// Turn: only this turn adds to the conversation until it is over.
 	ctx, c, end, err := i.take(ctx, session)
 	if err != nil {
 		return a, err
@@ -147,8 +147,9 @@ func (m *Message) fields(session string) fields {
 // turnLease is how long a turn is another's once its holder is silent.
 const turnLease = 30 * time.Second
 
-// take waits until the turn is ours, and keeps it until end is called. Whoever
-// lost it in between, because it was suspended for too long, is stopped.
+// take waits for the lease of the turn, and keeps it until end is called. If
+// the lease is lost in between, because this process was suspended for too
+// long, the turn is cancelled.
 func (i *Instance) take(ctx context.Context, session string) (_ context.Context, c *store.ConversationRow, end func(), err error) {
 	lease := uuid.NewString()
 	st, key := i.agents.Store, i.key

@@ -18,8 +18,8 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// Whoever stops waiting in the middle leaves a conversation that goes on: each use
-// has a result on record, and plugins heard of what was done.
+// A caller that gives up in the middle leaves a conversation that can continue:
+// each tool use has a result on record, and plugins heard of what was done.
 func TestATurnThatIsCancelled(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -90,7 +90,7 @@ func TestATurnAfterACrash(t *testing.T) {
 	}
 }
 
-// Whoever lost the turn adds nothing to the turn of another.
+// A turn that lost its lease adds nothing to the turn of another.
 func TestALostTurn(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -241,8 +241,8 @@ func TestAUseThatWasCutOffIsNotRun(t *testing.T) {
 	}
 }
 
-// Whoever follows a turn does not take the host down, and what was asked for has
-// an answer on record.
+// A panic in an audience does not take the host down, and each tool use has an
+// answer on record.
 func TestAnAudienceThatPanics(t *testing.T) {
 	t.Parallel()
 	bang := func(agent.Use) { panic("bang") }
@@ -313,8 +313,8 @@ func TestModelsThatFail(t *testing.T) {
 	}
 }
 
-// The conversation of another agent is nobody else's, to talk in or to end; and
-// ending twice is ending once.
+// A conversation of one agent cannot be talked in or ended through another; and
+// ending is idempotent.
 func TestConversationsOfOthers(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -411,7 +411,7 @@ func TestStoppingWhileATurnGoesOn(t *testing.T) {
 	}
 	_, err = i.Turn(t.Context(), session, hello("go"), agent.Audience{})
 	wantCode(t, err, plugin.CodeUnavailable)
-	_, err = i.Open(t.Context(), agent.Source{Channel: agent.Terminal}) // of which nobody would hear
+	_, err = i.Open(t.Context(), agent.Source{Channel: agent.Terminal}) // whose listeners are gone
 	wantCode(t, err, plugin.CodeUnavailable)
 	again, err := d.Instance(t.Context(), "t", "one")
 	if err != nil || again == i {

@@ -49,7 +49,7 @@ func unread(input json.RawMessage) (text string, found bool) {
 // asked for it, or the end of the turn, is an error. cut is that of the model's
 // wish: an incomplete one is not carried out.
 func (t *turn) use(ctx context.Context, u *Use, cut bool) (err error) {
-	defer func() { // whoever follows the turn is not to take it down
+	defer func() { // a panic in the audience must not take the turn down
 		if v := recover(); v != nil {
 			t.agents.Log.Error("what follows a turn panicked", "agent", t.key.Agent, "session", t.session, "cause", fmt.Sprint(v), "stack", string(debug.Stack()))
 			if u.Text == "" {

@@ -170,7 +170,7 @@ type Accounts struct {
 	by  plugin.Principal
 }
 
-// Accounts returns the accounts of somebody.
+// Accounts returns the account operations, with the rights of one principal.
 func (a *App) Accounts(by plugin.Principal) Accounts { return Accounts{a, by} }
 
 func (s Accounts) key(provider string) account.Key {

@@ -54,8 +54,8 @@ class Digest:
 	return dir
 }
 
-// TestAPluginActsWithAnAccount: somebody connects an account, a plugin gets its
-// token, and nothing that the host keeps or says has it.
+// TestAPluginActsWithAnAccount: a user connects an account, a plugin gets its
+// token, and nothing that the host stores or prints contains it.
 func TestAPluginActsWithAnAccount(t *testing.T) {
 	t.Parallel()
 	needPython(t)

@@ -20,9 +20,10 @@ type Action struct {
 	RiskLevel        string          `json:"risk_level,omitempty"`
 }
 
-// Actions returns the actions of a plugin that they may use: "list_actions:
-// filter out actions the subject cannot see/use". Policy is asked without
-// arguments, and whoever lacks a scope that an action requires may not use it.
+// Actions returns the actions of a plugin that the principal may use:
+// "list_actions: filter out actions the subject cannot see/use". Policy is
+// asked without arguments, and an action is left out if the principal lacks a
+// scope that it requires.
 func (p Plugins) Actions(ctx context.Context, ref string) ([]Action, error) {
 	shown, err := p.Show(ctx, ref)
 	if err != nil {
@@ -45,7 +46,7 @@ func (p Plugins) Actions(ctx context.Context, ref string) ([]Action, error) {
 	return usable, nil
 }
 
-// holds reports whether somebody has every scope.
+// holds reports whether a principal has every scope.
 func holds(who plugin.Principal, scopes []string) bool {
 	return slices.Contains(who.Scopes, "*") || !slices.ContainsFunc(scopes, func(scope string) bool { return !slices.Contains(who.Scopes, scope) })
 }

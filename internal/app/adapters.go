@@ -15,8 +15,8 @@ func (a *App) openAdapters() *adapter.Inbound {
 	})
 }
 
-// somebody reports whether the configuration names such a principal. It speaks
-// of its own tenant alone.
+// somebody reports whether the configuration names the principal. It covers
+// only the configuration's own tenant.
 func (a *App) somebody(tenant string, who plugin.Principal) bool {
 	name := MemberName(who)
 	return tenant == a.Config.Tenant && slices.ContainsFunc(Names(a.Config), func(known string) bool { return MemberName(ParseMember(known)) == name })

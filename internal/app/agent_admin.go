@@ -34,7 +34,7 @@ type Agent struct {
 	UpdatedAt time.Time        `json:"updated_at"`
 }
 
-// A NewAgent is what somebody wants to have.
+// A NewAgent is the specification of an agent to create.
 type NewAgent struct {
 	ID, Tier, Prompt string
 	Settings         agent.Settings
@@ -54,7 +54,7 @@ type Roster struct {
 	by  plugin.Principal
 }
 
-// Roster returns the agents as somebody may see and change them.
+// Roster returns the agents, with the rights of one principal.
 func (a *App) Roster(by plugin.Principal) Roster { return Roster{a, by} }
 
 // List returns all agents, by id.
@@ -324,7 +324,8 @@ func (r Roster) Schedule(ctx context.Context, id, prompt, spec, zone string) (Fe
 	return r.app.ScheduleTurn(ctx, r.by, id, prompt, spec, zone)
 }
 
-// may refuses somebody who may not, on the record. what is the verb.
+// may refuses an unauthorized principal and records the refusal. what is the
+// verb.
 func (r Roster) may(ctx context.Context, what, id string) error {
 	return r.app.authorise(ctx, r.by, hostTarget(AgentsPlugin), r.use(what, id))
 }
@@ -393,8 +394,7 @@ func checkAgent(row *store.AgentRow) error {
 	return err
 }
 
-// refOf is a plugin as somebody names it: its name, and the versions that may be
-// meant.
+// refOf splits a plugin reference into the name and the version constraint.
 func refOf(ref string) (name, versions string) {
 	name, versions, _ = strings.Cut(ref, "@")
 	return name, versions

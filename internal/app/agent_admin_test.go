@@ -11,8 +11,9 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// What is said of all agents reaches those that are made later, what is said of
-// one counts for more, and a plugin that is deleted is nobody's (HK-09).
+// A setting for all agents also applies to agents that are created later, a
+// setting of one agent takes precedence, and a deleted plugin is assigned to no
+// agent (HK-09).
 func TestWhatAllAgentsHaveReachesLaterOnes(t *testing.T) {
 	t.Parallel()
 	model := newTalker(t)

@@ -8,9 +8,9 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// What an agent remembers is tainted with what it was when it was remembered,
-// whoever reads it and by whatever tool: its own, a script's, or a hook that puts
-// it into a prompt.
+// A memory of an agent keeps the labels that the agent had when it was stored,
+// whichever tool reads it: the agent's own, a script's, or a hook that puts it
+// into a prompt.
 func TestWhatIsRememberedStaysTainted(t *testing.T) {
 	t.Parallel()
 	model := newTalker(t)

@@ -106,8 +106,8 @@ func assignmentOf(row store.AssignmentRow) Assignment {
 	return Assignment{Plugin: row.Plugin, Agent: row.Subject, Versions: row.Versions, Enabled: row.Enabled, By: row.By, At: row.UpdatedAt}
 }
 
-// unassign takes a plugin from whoever had it, once no version of it is
-// registered any more.
+// unassign takes a plugin from all agents that have it, once no version of it
+// is registered any more.
 func (p Plugins) unassign(ctx context.Context, name string) error {
 	return p.app.Store.Write(ctx, func(tx store.Tx) error {
 		left, err := tx.Plugins(ctx)

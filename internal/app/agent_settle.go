@@ -40,8 +40,8 @@ func (u unsettledAgents) Do(ctx context.Context, item worker.Item) error {
 	return u.app.Agents.Settle(ctx, item.Tenant, item.ID)
 }
 
-// hears makes sure that somebody hears what is about to happen to an agent: the
-// host that serves, if there may be one, else an instance of this process.
+// hears makes sure that the next event of an agent has a listener: the serving
+// host if there may be one, else an instance in this process.
 func (a *App) hears(ctx context.Context, id string) error {
 	if a.elsewhere() {
 		return nil
@@ -114,9 +114,10 @@ func (a *App) endConversation(ctx context.Context, row *store.ConversationRow) e
 	return err
 }
 
-// End ends a conversation with an agent: the one that is named, whose id may be cut
-// short, else the newest that is open of whoever asks at the terminal. Those may who
-// may configure mortise.agents; and who talks, with their own.
+// End ends a conversation with an agent: the one that is named, by its id or a
+// prefix of it, else the principal's newest open conversation at the terminal.
+// A principal that may configure mortise.agents may end any; others, only their
+// own.
 func (r Roster) End(ctx context.Context, id, session string) (Conversation, error) {
 	var row *store.ConversationRow
 	var err error

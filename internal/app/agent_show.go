@@ -20,7 +20,7 @@ type AgentShown struct {
 	Agent
 	Plugins       []Assignment    `json:"plugins"` // that it has, each by what counts
 	Channels      []ChannelPlace  `json:"channels"`
-	LeftOut       []agent.LeftOut `json:"left_out"` // operations that it has and is not offered where whoever asks talks to it
+	LeftOut       []agent.LeftOut `json:"left_out"` // operations that it has and its model is not offered in a conversation with this principal
 	Memories      int             `json:"memories"`
 	Conversations int             `json:"open_conversations"`
 }
@@ -79,7 +79,8 @@ func enabledOf(assigned map[string]Assignment) map[string]Assignment {
 	return given
 }
 
-// asAgent is what an agent's calls have in common where whoever asks talks to it.
+// asAgent returns the fields common to all calls that an agent makes in a
+// conversation with the principal.
 func (r Roster) asAgent(id string) plugin.Call {
 	return plugin.Call{Tenant: r.app.Config.Tenant, Principal: r.by, Actor: "agent:" + id, Agent: id, Origin: plugin.OriginAgent}
 }

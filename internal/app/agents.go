@@ -229,8 +229,9 @@ func (a *App) channelSecrets(ctx context.Context, tenant, name string) ([]string
 	return values, nil
 }
 
-// sender returns who somebody of a channel is here. Whoever is linked to a
-// principal has what the link says, and nobody else has any scope.
+// sender maps the sender of a channel message to a principal of this host. A
+// linked sender gets the principal and the scopes of the link; any other is a
+// guest without scopes.
 func (a *App) sender(ctx context.Context, tenant, channel, id string) (plugin.Principal, string, error) {
 	row, err := a.Store.Identity(ctx, tenant, channel, id)
 	if err != nil {

@@ -171,8 +171,8 @@ func listen(t *testing.T, i *agent.Instance) *listening {
 	return l
 }
 
-// told returns what came since the last time, without versions; plugin.error,
-// which nobody waits for, is left out.
+// told returns the events since the last call, without versions; plugin.error,
+// which is emitted asynchronously, is left out.
 func (l *listening) told() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -213,7 +213,8 @@ func TestAConversationEmitsEveryEvent(t *testing.T) {
 	hire(t, a, "support", agent.Settings{Channels: map[string]agent.Channel{"desk": {Scheme: webhook.Standard, Secret: "desk"}}})
 	give(t, a, "support", "orders", lookup)
 
-	// The first event is emitted before anybody could listen: a plugin hears it.
+	// The first event is emitted before a listener could register: a plugin hears
+	// it.
 	give(t, a, "support", "first", `export function register(ctx) {
   let started = 0;
   ctx.bus.on("agent.started@v1", () => { started++ });

@@ -107,7 +107,7 @@ type App struct {
 	Reference    *reference.Data    // what plugins look things up in
 	Models       *llm.Dispatcher    // nil where none is configured
 	Connections  *account.Accounts  // that plugins act with
-	Vault        *secret.Vault      // what plugins must know and nobody may read
+	Vault        *secret.Vault      // secrets that plugins need and no one may read
 	Jobs         *job.Queue         // wake-ups, for the hosts that stay; opened when it is needed
 	Sweepers     []worker.Sweeper   // what Work does, a kind each
 
@@ -345,7 +345,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		a.Sweepers = append(a.Sweepers, held{s, a})
 	}
 	a.opened("admission of calls", func() error { a.Kernel.Stop(); return nil }) // before all else ends
-	if _, err := a.Approvals.Expire(ctx); err != nil {                           // those that nobody answered while no host was there
+	if _, err := a.Approvals.Expire(ctx); err != nil {                           // expires approvals whose deadline passed while no host was running
 		return nil, err
 	}
 	return a, nil

@@ -10,9 +10,9 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// MayApprove asks policy whether somebody may decide about what an approval is
-// for: the one operation of a call, or all operations of a plan that wait. It
-// returns nil if so.
+// MayApprove asks policy whether a principal may decide about what an approval
+// is for: the one operation of a call, or all operations of a plan that wait.
+// It returns nil if so.
 func (a *App) MayApprove(ctx context.Context, row *store.ApprovalRow, by plugin.Principal) error {
 	asked, err := a.askedFor(ctx, row)
 	if err != nil {
@@ -37,8 +37,8 @@ func (a *App) MayApprove(ctx context.Context, row *store.ApprovalRow, by plugin.
 	return nil
 }
 
-// MaySee returns nil if somebody may know all that an approval is for: whoever
-// asked for it, and whoever may decide it.
+// MaySee returns nil if a principal may see all that an approval is for: its
+// requester, and each principal that may decide it.
 func (a *App) MaySee(ctx context.Context, row *store.ApprovalRow, who plugin.Principal) error {
 	if who.Member() == row.Requester {
 		return nil
@@ -46,9 +46,9 @@ func (a *App) MaySee(ctx context.Context, row *store.ApprovalRow, who plugin.Pri
 	return a.MayApprove(ctx, row, who)
 }
 
-// MayControl returns nil if somebody may stop a call, or say how it ended, which
-// is what what says: the one who made it, and those who may approve its operation.
-// The refusal is recorded.
+// MayControl returns nil if a principal may stop a call or record its outcome;
+// what names the action. The caller that made it may, and each principal that
+// may approve its operation. A refusal is recorded.
 func (a *App) MayControl(ctx context.Context, tenant, id string, by plugin.Principal, what string) error {
 	err := a.mayControl(ctx, tenant, id, by)
 	return a.unlessMay(ctx, by, use{kind: plugin.EntryControlRefused, subject: id, action: what}, err)

@@ -54,8 +54,8 @@ func shownAs(a *session.Artifact, view session.View) service.Artifact {
 }
 
 // view returns the directory in which the processes of a session find its
-// artifacts. A session that nobody began is no more than a name that calls
-// share, and has none.
+// artifacts. A session id that was never opened as a session only groups calls;
+// it has no artifacts and no directory.
 func (s artifacts) view(ctx context.Context, tenant, id string) (string, error) {
 	v, err := s.sessions.View(ctx, tenant, id)
 	if plugin.CodeOf(err) == plugin.CodeNotFound {

@@ -10,11 +10,12 @@ import (
 	"strings"
 )
 
-// OSUser is who runs this process, as the operating system has authenticated
-// them. Whatever name somebody takes at the command line, that stays.
+// OSUser returns the user that runs this process, as the operating system has
+// authenticated them. It does not depend on the name given on the command line.
 //
-// In a user namespace a number is whatever its maker chose, so that there nothing
-// is known: "", which counts as whoever else takes part.
+// In a user namespace the creator of the namespace assigns user ids, so the id
+// proves nothing: OSUser returns "", which counts as the same user as any other
+// participant.
 func OSUser() string {
 	if uid := os.Getuid(); uid >= 0 {
 		if renamed() {

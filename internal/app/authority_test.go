@@ -300,8 +300,8 @@ func thefts(t *testing.T, a *app.App, secret string) map[string]theft {
 // ownersOnly is what no plugin may ever have read.
 const ownersOnly = "what only its owner reads"
 
-// A name is not an authority: whatever form a file's name has in an input, and
-// whoever wrote that, no plugin reads the file (T50).
+// A name is not an authority: in whatever form and from whatever origin an
+// input names a file, no plugin reads that file (T50).
 func TestAPathInAnInputShowsNoFile(t *testing.T) {
 	t.Parallel()
 	home, dir := t.TempDir(), t.TempDir()

@@ -28,7 +28,7 @@ type BackupOptions struct {
 	Database   config.Database
 	File       string
 	Force      bool            // replaces a backup that is there
-	Recipients []age.Recipient // who may read it; anybody where there are none
+	Recipients []age.Recipient // age recipients that may decrypt it; none leaves it unencrypted
 
 	// Doing hears from time to time what is being done, and how many bytes were
 	// written. It may be nil.

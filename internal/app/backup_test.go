@@ -385,7 +385,7 @@ func TestNothingIsWrittenOfABackupThatIsRefused(t *testing.T) {
 		}
 		return string(raw)
 	}
-	// One whose ledger somebody changed, with a manifest that fits.
+	// A backup whose ledger was edited, with a manifest to match.
 	changed := func(edit string) string {
 		t.Helper()
 		inside, at := t.TempDir(), filepath.Join(t.TempDir(), "changed")

@@ -584,9 +584,9 @@ plugin.run()
 	return surfaces
 }
 
-// observed has the canary speak to somebody who follows the call, and puts into
-// the store what others put there. It returns a feed whose input has a secret,
-// which only a blind host takes.
+// observed has the canary write to a client that follows the call, and writes
+// to the store what other parts of the host write there. It returns a feed
+// whose input has a secret, which only a blind host accepts.
 func observed(t *testing.T, home string, blind bool, surfaces map[string]string) (feed string) {
 	t.Helper()
 	s := secret.NewScrubber()

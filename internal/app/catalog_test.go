@@ -135,8 +135,8 @@ func TestTheCatalogKeepsWhatWaitsBeside(t *testing.T) {
 	}
 }
 
-// The version of the catalog is another one after each change, by whomever, and
-// only then.
+// The catalog version changes with each change of the catalog, by any
+// principal, and with nothing else.
 func TestTheCatalogsVersionSaysWhenItChanged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -10,8 +10,8 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// turnOperation is what a schedule of an agent runs, and what anybody may call
-// who wants one answer of an agent.
+// turnOperation runs one turn of an agent: a schedule of an agent runs it, and
+// any caller may call it for a single answer.
 const turnOperation = "agent.chat/turn"
 
 // chatManifest is the plugin by which an agent is asked like any operation. That

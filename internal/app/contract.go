@@ -101,7 +101,7 @@ func (a *App) runToItsEnd(ctx context.Context, argv, reads []string) (out, last 
 	})
 	reading.Go(func() { last = tailOf(ends[1][0], contractErrors) })
 	state = p.Wait()
-	for i := range ends { // a grandchild that holds them open keeps nobody waiting
+	for i := range ends { // a grandchild that holds them open delays no reader
 		_ = ends[i][0].SetReadDeadline(time.Now().Add(time.Second))
 	}
 	reading.Wait()

@@ -50,7 +50,8 @@ type idleConversations struct {
 
 var _ worker.Sweeper = idleConversations{}
 
-// Kind implements [worker.Sweeper]. Nobody wakes them: nothing happens there.
+// Kind implements [worker.Sweeper]. No event wakes an idle conversation: only
+// the sweep finds it.
 func (idleConversations) Kind() string { return "idle" }
 
 // Due implements [worker.Sweeper].

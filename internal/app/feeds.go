@@ -36,8 +36,8 @@ func (a *App) feedStopped(tx store.Tx, s schedule.Schedule, why *plugin.Error) e
 	return a.note(tx, s.Owner, plugin.EntryFeedPaused, s.ID, map[string]any{"operation": s.Operation, "code": why.Code, "message": why.Message})
 }
 
-// rightsNow returns somebody with those of their rights that they still have;
-// nobody where the configuration does not name them any more.
+// rightsNow returns the owner with those of its scopes that it still has, and
+// the zero Principal if the configuration no longer names it.
 func (a *App) rightsNow(_ context.Context, tenant string, owner plugin.Principal) plugin.Principal {
 	if !a.somebody(tenant, owner) {
 		return plugin.Principal{}
@@ -61,8 +61,8 @@ type dueSchedules struct{ engine *schedule.Engine }
 
 var _ worker.Sweeper = dueSchedules{}
 
-// Kind implements [worker.Sweeper]. Nobody wakes schedules: the sweep is often
-// enough.
+// Kind implements [worker.Sweeper]. Schedules need no wake-up: the sweep runs
+// often enough.
 func (dueSchedules) Kind() string { return "schedule" }
 
 func (d dueSchedules) Due(ctx context.Context, limit int) ([]worker.Item, error) {
@@ -98,7 +98,7 @@ type FeedTick struct {
 	Code    string            `json:"code,omitempty"`   // why there is no call, or how it failed
 }
 
-// A NewFeed is what somebody wants to have run.
+// A NewFeed is the specification of a schedule to create.
 type NewFeed struct {
 	Plugin    string // name or name/operation
 	Op        string // the operation that the parameters name, which counts for a plugin of Shu where Plugin names none
@@ -121,7 +121,7 @@ type Feeds struct {
 	by  plugin.Principal
 }
 
-// Feeds returns the schedules as somebody may see and change them.
+// Feeds returns the schedules, with the rights of one principal.
 func (a *App) Feeds(by plugin.Principal) Feeds { return Feeds{a, by} }
 
 // Create makes a feed that runs in the name of who asks for it, who must be
@@ -329,7 +329,8 @@ func (f Feeds) Delete(ctx context.Context, id string) (Feed, error) {
 	})
 }
 
-// ResetCursor lets a feed begin anew: it deletes how far its plugin has come.
+// ResetCursor deletes the cursor of a feed, so that its plugin starts from the
+// beginning.
 func (f Feeds) ResetCursor(ctx context.Context, id string) (Feed, error) {
 	s, err := f.get(ctx, id, "reset")
 	if err != nil {

@@ -155,7 +155,8 @@ plugin.run()
 	}
 }
 
-// What a plugin has run later is run then, by whoever serves, and not before.
+// A call that a plugin schedules for later runs at that time, on a serving
+// host, and not before.
 func TestAnOperationIsRunLater(t *testing.T) {
 	t.Parallel()
 	needPython(t)

@@ -85,5 +85,5 @@ func (h processHooks) ask(ctx context.Context, e *event.Event, p *event.Payload)
 	return v, err
 }
 
-// Close implements [agent.Handlers]. Processes that nobody uses end by themselves.
+// Close implements [agent.Handlers]. Idle processes end on their own.
 func (h processHooks) Close() error { return nil }

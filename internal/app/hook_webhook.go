@@ -21,9 +21,9 @@ const (
 	outboxPatient = 10 * time.Second // for an event to be put on record
 )
 
-// webhookHooks are the hooks of a plugin that stands elsewhere, as one agent has
-// them (HK-11). What it only hears of is put on record and sent later, by whoever
-// serves; what it may change is asked at once.
+// webhookHooks are the hooks of a remote plugin, as one agent has them (HK-11).
+// Events of listeners go to the outbox, and a serving host delivers them;
+// transforms and vetoes are requested synchronously.
 type webhookHooks struct {
 	webhooks *webhooks
 	of       agent.Owner
@@ -104,7 +104,7 @@ func (h webhookHooks) put(ctx context.Context, name string, p *event.Payload) er
 		return err
 	case waiting >= maxOutbox:
 		return plugin.Errorf(plugin.CodeLimitExceeded, "%d events wait for %s already, and this one is not kept: does it answer?", waiting, row.Plugin)
-	case waiting == 0: // else whoever sends those goes on with this one
+	case waiting == 0: // otherwise the sender of the waiting events continues with this one
 		h.webhooks.app.wake(ctx, job.Webhook, row.Tenant, outboxItem(&row))
 	}
 	return nil

@@ -234,8 +234,9 @@ func TestTurnsOfOneConversationFollowEachOther(t *testing.T) {
 	}
 }
 
-// What a person has to agree to waits, and the model is told so. Whoever follows
-// the turn may answer, and the turn goes on with what came of it (CORE 6).
+// A tool call that requires approval waits, and the model is told so. A client
+// that follows the turn may decide, and the turn continues with the result
+// (CORE 6).
 func TestAToolThatWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	model := newTalker(t)

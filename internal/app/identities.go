@@ -23,8 +23,8 @@ const (
 	maxScope    = 200 // bytes of one scope
 )
 
-// An Identity says who somebody of another system is here, and what may be done
-// in their name that way.
+// An Identity links a user of another system to a principal here, with the
+// scopes that the link grants.
 type Identity struct {
 	Provider   string    `json:"provider"`
 	ExternalID string    `json:"external_id"`
@@ -43,14 +43,14 @@ type Identities struct {
 	adapter string
 }
 
-// For returns the links as somebody may make them for one adapter, which alone
-// may then speak of whoever is linked.
+// For returns the links, restricted to one adapter. Only that adapter may then
+// act for the linked users.
 func (i Identities) For(adapter string) Identities {
 	i.adapter = adapter
 	return i
 }
 
-// Identities returns the links as somebody may see and change them.
+// Identities returns the links, with the rights of one principal.
 func (a *App) Identities(by plugin.Principal) Identities { return Identities{app: a, by: by} }
 
 // List returns all links, by provider and id.
@@ -69,8 +69,8 @@ func (i Identities) List(ctx context.Context) ([]Identity, error) {
 	return all, nil
 }
 
-// Link says who somebody of another system is here. It takes the place of an
-// earlier link of theirs, which the entry keeps.
+// Link links a user of another system to a principal here. It replaces an
+// earlier link of that user, which the ledger entry keeps.
 func (i Identities) Link(ctx context.Context, provider, externalID, principal string, scopes ...string) (Identity, error) {
 	if err := i.may(ctx, "link", subjectOf(provider, externalID)); err != nil {
 		return Identity{}, err
@@ -134,7 +134,7 @@ func (i Identities) Unlink(ctx context.Context, provider, externalID string) (Id
 	return gone, err
 }
 
-// may refuses somebody who may not, on the record.
+// may refuses an unauthorized principal and records the refusal.
 func (i Identities) may(ctx context.Context, what, subject string) error {
 	return i.app.authorise(ctx, i.by, hostTarget(IdentitiesPlugin), use{plugin.EntryIdentityRefused, subject, what, what + " identities"})
 }
@@ -155,8 +155,8 @@ func evidenceOf(i Identity) map[string]any {
 	return body
 }
 
-// subjectOf names somebody of another system in an entry, no longer than a link
-// could have it.
+// subjectOf names a user of another system in a ledger entry, truncated to the
+// maximum length of a link.
 func subjectOf(provider, externalID string) string {
 	cut := func(text string) string {
 		if runes := []rune(strings.ToValidUTF8(text, "?")); len(runes) > maxExternal {
@@ -167,7 +167,8 @@ func subjectOf(provider, externalID string) string {
 	return cut(provider) + ":" + cut(externalID)
 }
 
-// checkExternal refuses what no adapter may say, or nobody could read.
+// checkExternal refuses an external id that an adapter may not use, or that is
+// not readable.
 func checkExternal(provider, externalID string) error {
 	for what, text := range map[string]string{"provider": provider, "external id": externalID} {
 		if n := utf8.RuneCountInString(text); n == 0 || n > maxExternal || !utf8.ValidString(text) ||

@@ -211,7 +211,7 @@ func TestRepeatedDeliveriesAreTakenOnce(t *testing.T) {
 				switch {
 				case s == webhook.GitHub && n%2 == 1: // its ids are not signed
 					id = fmt.Sprint("message-", m, "-", n)
-				case n%5 == 1: // signed anew
+				case n%5 == 1: // signed again
 					at = now.Add(-time.Duration(n) * time.Second)
 				case n%10 == 2 && (s == webhook.Standard || s == webhook.Slack): // recorded long ago
 					at = now.Add(-time.Hour)
@@ -315,8 +315,8 @@ func TestWhatWasAcceptedOutlivesAKill(t *testing.T) {
 	}
 }
 
-// A message that came in has its turn once somebody serves, and a conversation of
-// which nothing is heard any more ends.
+// A message that was delivered gets its turn once a host serves, and an idle
+// conversation ends.
 func TestMessagesHaveTheirTurnAndSilenceEnds(t *testing.T) {
 	t.Parallel()
 	model := newTalker(t, move{text: "Here I am."})
@@ -361,7 +361,7 @@ func TestMessagesHaveTheirTurnAndSilenceEnds(t *testing.T) {
 	if due, err := a.Sweeper("idle").Due(t.Context(), 10); err != nil || len(due) != 0 {
 		t.Errorf("within a day %v, %v", due, err)
 	}
-	// What is said later begins anew.
+	// A later message opens a new conversation.
 	if status, body := deliver(client, address, genuine(t, webhook.Standard, "m2", "And now?", time.Now())); status != 202 {
 		t.Fatalf("%d %s", status, body)
 	}

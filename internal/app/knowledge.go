@@ -33,8 +33,8 @@ func (a *App) openKnowledge(scrubber *secret.Scrubber) error {
 	return nil
 }
 
-// An embedder asks the configured model of embeddings. The models are opened
-// after the knowledge bases, and before anybody uses these.
+// An embedder asks the configured embedding model. The models are opened after
+// the knowledge bases, and before the first use of these.
 type embedder struct{ app *App }
 
 var _ kb.Embedder = embedder{}

@@ -11,8 +11,9 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A model is offered what resolves for whoever talks, and no more; what an agent has
-// and its model is not offered is said to those who look after it, with the reason.
+// A model is offered the operations that resolve for the principal in the
+// conversation, and no others. The agent's administrators see each operation
+// that is left out, with the reason.
 func TestWhatIsOfferedResolvesAndTheRestIsSaid(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

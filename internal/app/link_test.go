@@ -7,7 +7,7 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// linkAdapter says who somebody is whom an adapter speaks of.
+// linkAdapter links a user that an adapter reports to a principal.
 func linkAdapter(t *testing.T, a *app.App, adapter, provider, external, principal string, scopes ...string) {
 	t.Helper()
 	if _, err := a.Identities(plugin.Principal{Type: "user", ID: "root"}).For(adapter).Link(t.Context(), provider, external, principal, scopes...); err != nil {

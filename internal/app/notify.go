@@ -38,9 +38,9 @@ type notice struct {
 	ExpiresAt   time.Time       `json:"expires_at"`
 }
 
-// A notifier tells approvers of questions, by a command that the configuration
-// names. Nobody who asks waits for it. Up to notifyAtOnce goroutines belong to
-// it; all have ended when Close returns.
+// A notifier notifies approvers of pending approvals, by a command that the
+// configuration names. Callers do not wait for it. Up to notifyAtOnce
+// goroutines belong to it; all have ended when Close returns.
 type notifier struct {
 	command []string
 	dir     string

@@ -27,8 +27,8 @@ import (
 	mortise "github.com/mortise-dev/mortise/sdk/go"
 )
 
-// gates are the plugins of TestNoOriginPassesAGate, each behind one gate, and
-// what whoever meets it is told. Open has none.
+// gates are the plugins of TestNoOriginPassesAGate, each behind one gate, with
+// the code that a refused caller gets. Open has none.
 var gates = []struct {
 	name string
 	code plugin.Code // "" for the one that runs, pending for one that waits

@@ -105,7 +105,7 @@ func (w waitingWebhooks) attempt(ctx context.Context, row store.OutboxRow) (on b
 	switch {
 	case err == nil, got.status == http.StatusGone:
 		return true, w.drop(end, &row)
-	case ctx.Err() != nil: // the host stops: that is nobody's failure
+	case ctx.Err() != nil: // the host stops: this does not count as a failed attempt
 		row.Attempt, row.NextAt, row.Problem = had, time.Now().UTC(), ""
 		_, failed := w.update(end, had+1, &row)
 		return false, failed

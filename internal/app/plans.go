@@ -34,9 +34,10 @@ func (a *App) openPlans(log *slog.Logger) *plan.Engine {
 // approvers knows who may agree, as far as the configuration names people.
 type approvers struct{ app *App }
 
-// Anyone reports whether there is somebody who may, and is not who asks, unless
-// the configuration lets them agree to their own. Files and stored policies may
-// name others than the configuration does: with them, there may be.
+// Anyone reports whether some principal other than the requester may approve;
+// the requester counts if the configuration allows self-approval. Policy files
+// and stored policies may name principals that the configuration does not: with
+// them, the answer is true.
 func (p approvers) Anyone(_ context.Context, targets []*plugin.Target, requester plugin.Principal) bool {
 	c := p.app.Config
 	written := func(t policy.Text) bool { return !policy.FromConfiguration(t.Name) }
@@ -50,8 +51,9 @@ func (p approvers) Anyone(_ context.Context, targets []*plugin.Target, requester
 	})
 }
 
-// mayAll reports whether policy lets somebody approve all of these operations.
-// It is asked without arguments: those with whom it depends on them may.
+// mayAll reports whether policy lets a principal approve all of these
+// operations. It asks without arguments: a principal whose right depends on
+// them counts as allowed.
 func (p approvers) mayAll(who plugin.Principal, targets []*plugin.Target) bool {
 	if who.Type == "agent" {
 		return false // an agent approves nothing

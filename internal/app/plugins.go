@@ -20,7 +20,7 @@ type Plugins struct {
 	by  plugin.Principal
 }
 
-// Plugins returns the plugins as somebody may see and change them.
+// Plugins returns the plugins, with the rights of one principal.
 func (a *App) Plugins(by plugin.Principal) Plugins { return Plugins{a, by} }
 
 // call is who asks, in a host's own words.
@@ -187,9 +187,9 @@ func (p Plugins) Delete(ctx context.Context, ref string) (registry.Info, error) 
 	return info, p.unassign(ctx, name)
 }
 
-// MayChange refuses somebody who may not configure a plugin that is there:
-// every version that ref could mean. What is not there is left to the registry
-// to refuse.
+// MayChange refuses a principal that may not configure an installed plugin:
+// every version that ref could mean. A plugin that is not installed is left to
+// the registry to refuse.
 func (p Plugins) MayChange(ctx context.Context, what, ref string) error {
 	all, err := p.app.Registry.List(ctx)
 	if err != nil {
@@ -214,8 +214,9 @@ func (p Plugins) MayChange(ctx context.Context, what, ref string) error {
 	return nil
 }
 
-// May refuses somebody who may not configure a plugin, on the record. what is
-// the verb: register, enable, disable, approve, roll back, delete.
+// May refuses a principal that may not configure a plugin, and records the
+// refusal. what is the verb: register, enable, disable, approve, roll back,
+// delete.
 func (p Plugins) May(ctx context.Context, what string, m *plugin.Manifest) error {
 	return p.app.authorise(ctx, p.by, &plugin.Target{Manifest: m}, use{plugin.EntryPluginRefused, m.Name + "@" + m.Version, what, what + " " + m.Name})
 }

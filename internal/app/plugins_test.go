@@ -109,8 +109,8 @@ func TestEveryoneSeesWhatTheyMay(t *testing.T) {
 	}
 }
 
-// TestActionsThatSomebodyMayUse: whoever may not use an action does not hear of
-// it, for want of a policy or of a scope.
+// TestActionsThatSomebodyMayUse: an action is hidden from a principal that
+// policy denies it, and from one that lacks a scope.
 func TestActionsThatSomebodyMayUse(t *testing.T) {
 	t.Parallel()
 	needPython(t)
@@ -227,7 +227,7 @@ func TestPutPolicy(t *testing.T) {
 		t.Error(err)
 	}
 
-	// One that slips in behind the host's back harms nobody.
+	// A row written to the store directly, without the host, does no harm.
 	err = a.Store.Write(t.Context(), func(tx store.Tx) error {
 		return tx.PutPolicy(store.PolicyRow{Tenant: "local", Name: "bad", Text: "permit", By: "x", At: time.Now()})
 	})

@@ -114,7 +114,7 @@ func (a *App) changePolicies(ctx context.Context, by plugin.Principal, change fu
 	return a.Policy.Reload()
 }
 
-// mayChangePolicies refuses somebody who may not, on the record.
+// mayChangePolicies refuses an unauthorized principal and records the refusal.
 func (a *App) mayChangePolicies(ctx context.Context, by plugin.Principal, what, name string) error {
 	return a.authorise(ctx, by, hostTarget(PoliciesPlugin), use{plugin.EntryPolicyRefused, name, what, what + " policies"})
 }

@@ -73,8 +73,9 @@ func members(names []string) []plugin.Principal {
 	return all
 }
 
-// standing returns what the configuration knows of principals. It speaks of
-// its own tenant alone: a name means somebody else in another.
+// standing returns what the configuration knows of principals. It covers only
+// the configuration's own tenant: in another tenant the same name is a
+// different principal.
 func standing(c config.Config) func(tenant string, who plugin.Principal) policy.Standing {
 	known := map[string]policy.Standing{}
 	learn := func(name string, what func(*policy.Standing)) {

@@ -109,7 +109,7 @@ func TestTheExampleOfTheContractWithConsentOfTheConfiguration(t *testing.T) {
 			t.Errorf("%s by %s: %+v", k.target.Name(), k.who, d)
 		}
 	}
-	for who, want := range map[string]plugin.Verdict{"local:owner": plugin.Allow, "ann": plugin.Deny} { // the gate of the contract has somebody who opens it
+	for who, want := range map[string]plugin.Verdict{"local:owner": plugin.Allow, "ann": plugin.Deny} { // some principal may approve at the gate of the contract
 		if d := e.May(policy.Approve, apply, &plugin.Call{Tenant: "local", Principal: plugin.Principal{Type: "user", ID: who}}); d.Verdict != want {
 			t.Errorf("%s: %+v", who, d)
 		}

@@ -23,11 +23,11 @@ func Names(c config.Config) []string {
 	return append([]string{c.Principal}, others...)
 }
 
-// actAs makes somebody the principal of this host: one whom the configuration
-// names, its own where name is empty.
+// actAs sets the principal of this host to one that the configuration names;
+// its default where name is empty.
 //
-// It keeps people from mistakes and not from each other: whoever can write the
-// data directory can act for everybody in it.
+// This prevents mistakes and is no security boundary: a user that can write the
+// data directory can act for every principal in it.
 func (a *App) actAs(name string) error {
 	if name == "" {
 		name = a.Config.Principal
@@ -37,7 +37,7 @@ func (a *App) actAs(name string) error {
 	return err
 }
 
-// Member returns somebody whom the configuration names.
+// Member returns a principal that the configuration names.
 func (a *App) Member(name string) (plugin.Principal, error) {
 	names := Names(a.Config)
 	if !slices.Contains(names, name) {
@@ -49,5 +49,5 @@ func (a *App) Member(name string) (plugin.Principal, error) {
 }
 
 // Owner reports whether the principal is the one that the configuration itself
-// acts for: whoever sits at the terminal.
+// acts for: the user at the terminal.
 func (a *App) Owner() bool { return MemberName(a.Principal) == a.Config.Principal }

@@ -44,7 +44,7 @@ type Question struct {
 	Reason        string          `json:"reason,omitempty"` // the person's
 }
 
-// A QuestionStep is a step of a plan that somebody is asked about.
+// A QuestionStep is a step of a plan that is put up for approval.
 type QuestionStep struct {
 	ID        string          `json:"step_id"`
 	Operation string          `json:"operation"`
@@ -132,8 +132,8 @@ func (a *App) stepSeen(ctx context.Context, row *store.ApprovalRow, s *store.Ste
 	return a.seen(ctx, t, &call)
 }
 
-// Deciders returns those whom the configuration names who may agree to what an
-// approval is for, other than whoever asked.
+// Deciders returns the principals named in the configuration that may approve
+// an approval, other than its requester.
 func (a *App) Deciders(ctx context.Context, row *store.ApprovalRow) []string {
 	var names []string
 	for _, name := range Names(a.Config) {

@@ -19,7 +19,7 @@ import (
 // end it.
 const RecoveryPlugin = "mortise.recovery"
 
-// maxReason bounds what somebody says for the record.
+// maxReason bounds the reason that a caller gives for the record.
 const maxReason = 2000
 
 // noticeOlder puts a host into recovery whose database is older than what the
@@ -139,7 +139,7 @@ type RecoveryStatus struct {
 	Recovery *store.Recovery `json:"recovery"`
 	Queued   int             `json:"queued_calls"`
 	Pending  int             `json:"pending_calls"` // wait for approval
-	Unknown  int             `json:"unknown_calls"` // nobody knows how they ended
+	Unknown  int             `json:"unknown_calls"` // calls whose outcome is unknown
 	Plans    int             `json:"plans"`         // that have not ended
 	Feeds    int             `json:"feeds"`         // that are not paused
 }
@@ -178,8 +178,8 @@ func (a *App) RecoveryStatus(ctx context.Context) (s RecoveryStatus, err error) 
 	return s, err
 }
 
-// ConfirmRecovery ends the recovery on somebody's word, which is on the record
-// with what was remembered of the chains.
+// ConfirmRecovery ends the recovery with the confirmation of a principal. The
+// ledger keeps it, with what was remembered of the chains.
 func (a *App) ConfirmRecovery(ctx context.Context, by plugin.Principal, reason string) (store.Recovery, error) {
 	u := use{plugin.EntryRecoveryRefused, "recovery", "end", "end the recovery"}
 	if by.Type == "agent" {

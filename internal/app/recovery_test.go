@@ -21,10 +21,10 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// TestInRecoveryNothingTicksAndPeopleSettle: a feed that is due, a plan and a
-// queued call stay where they are while a host in recovery works; a person cancels
-// one and settles another of which nobody knows how it ended. Once it is confirmed
-// the feed and the plan go on.
+// TestInRecoveryNothingTicksAndPeopleSettle: a due feed, a plan and a queued
+// call do not advance while a host is in recovery; a person cancels one call
+// and settles another whose outcome is unknown. Once recovery is confirmed, the
+// feed and the plan continue.
 func TestInRecoveryNothingTicksAndPeopleSettle(t *testing.T) {
 	t.Parallel()
 	needPython(t)

@@ -22,9 +22,10 @@ type scratch struct {
 // .lock besides.
 const scratchPrefix = "h-"
 
-// openScratch makes this host's directory beneath root, and removes those of
-// hosts that were killed. The lock comes before the directory: one without a lock
-// that is held has nobody. alone reports whether no other host can be alive.
+// openScratch creates this host's directory beneath root, and removes those of
+// hosts that were killed. The lock is taken before the directory is created: a
+// directory whose lock is free has no owner. alone reports whether no other
+// host can be alive.
 func openScratch(root string, alone func() bool) (*scratch, error) {
 	sweepScratch(root, alone)
 	dir := filepath.Join(root, scratchPrefix+uuid.NewString()[:13])

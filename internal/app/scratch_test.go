@@ -19,7 +19,7 @@ func TestScratchOfKilledHostsIsRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"h-dead", "h-locked"} { // without a lock, and with one that nobody holds
+	for _, name := range []string{"h-dead", "h-locked"} { // without a lock, and with one that is free
 		if err := os.MkdirAll(filepath.Join(root, name, "p-1", "deep"), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -86,7 +86,8 @@ func (s *scripts) open(ctx context.Context, of agent.Owner, t *plugin.Target) (*
 	return &scripted{instance, t.Manifest.Default}, nil
 }
 
-// describe runs a plugin for nobody, to hear what it hears and adds.
+// describe runs a plugin outside any agent, to read the events and tools that
+// it registers.
 func (s *scripts) describe(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (dialect.Described, error) {
 	opened, err := s.open(ctx, agent.Owner{}, &plugin.Target{Manifest: m, Package: pkg})
 	if err != nil {
@@ -159,8 +160,9 @@ func (r remembered) Search(ctx context.Context, query string, limit int) (json.R
 	return json.Marshal(found)
 }
 
-// Run implements [kernel.Runner] for the tools that scripts add: in the instance
-// of the agent that asks, and where nobody's agent asks in one of its own.
+// Run implements [kernel.Runner] for the tools that scripts add: in the
+// instance of the calling agent, or in a separate instance if the caller is not
+// an agent.
 func (s *scripts) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, _ plugin.Services) (plugin.Result, error) {
 	res := plugin.Result{Status: plugin.Failed}
 	opened, done, err := s.instance(ctx, t, call)

@@ -13,8 +13,8 @@ import (
 	"github.com/mortise-dev/mortise/protocol"
 )
 
-// A scrubbing runner takes secrets out of all that plugins answer and say, before
-// anybody else sees it.
+// scrubbing is a runner that redacts secrets from all answers and output of
+// plugins, before any other component sees them.
 type scrubbing struct {
 	kernel.Runner
 	s *secret.Scrubber

@@ -33,7 +33,7 @@ type Secrets struct {
 	by  plugin.Principal
 }
 
-// Secrets returns the secrets as somebody may see and change them.
+// Secrets returns the secrets, with the rights of one principal.
 func (a *App) Secrets(by plugin.Principal) Secrets { return Secrets{a, by} }
 
 // A SecretPlace says which secret is meant. The zero value of all but the name
@@ -86,7 +86,7 @@ func (s Secrets) DeleteAll(ctx context.Context) (int, error) {
 	return s.app.Vault.DeleteAll(ctx, s.app.Config.Tenant, s.evidence())
 }
 
-// Rotate changes the keys and encrypts everything anew.
+// Rotate replaces the keys and encrypts everything again.
 func (s Secrets) Rotate(ctx context.Context) (secret.Rotation, error) {
 	if err := s.may(ctx, "rotate", "*"); err != nil {
 		return secret.Rotation{}, err
@@ -184,7 +184,7 @@ func (s Secrets) place(ctx context.Context, p SecretPlace, what string) (store.S
 
 func (s Secrets) evidence() secret.By { return secret.By{Principal: MemberName(s.by)} }
 
-// may refuses somebody who may not, on the record.
+// may refuses an unauthorized principal and records the refusal.
 func (s Secrets) may(ctx context.Context, what, name string) error {
 	return s.app.authorise(ctx, s.by, hostTarget(SecretsPlugin), use{plugin.EntrySecretRefused, name[:min(len(name), secret.MaxName)], what, what + " secrets of others"})
 }

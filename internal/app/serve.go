@@ -99,7 +99,7 @@ func (a *App) Serve(ctx context.Context, l net.Listener) error {
 	defer stop()
 	ended := make(chan error, 1)
 	go func() {
-		defer stop() // nobody serves half
+		defer stop() // if the server ends, the workers end too
 		ended <- server.Serve(ctx, l, a.Handler(), cert, time.Duration(a.Config.Drain), a.log)
 	}()
 	err := a.Work(ctx)
@@ -145,7 +145,7 @@ func (a *App) Reached(ctx context.Context) ([]string, error) {
 	return ids, err
 }
 
-// wakeTime is how long somebody who wakes others waits for the queue.
+// wakeTime bounds how long a wake-up waits for the queue.
 const wakeTime = 2 * time.Second
 
 // wake lets some node look at something that can go on. If that is lost,
@@ -169,8 +169,8 @@ func (a *App) unapproved(ctx context.Context, tenant, call string) {
 	a.goOn(ctx, row)
 }
 
-// goOn wakes the plan of a call that ended while nobody of the plan was there,
-// and tells the plugins of the agent that made it.
+// goOn wakes the plan of a call that ended outside its plan's run, and notifies
+// the plugins of the agent that made the call.
 func (a *App) goOn(ctx context.Context, row *store.CallRow) {
 	if a.Agents != nil {
 		a.Agents.Ended(ctx, row)

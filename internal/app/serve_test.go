@@ -109,7 +109,7 @@ func TestSeveralHostsShareOneDatabase(t *testing.T) {
 		t.Errorf("the other host answered %s as call %s, want that of call %s", again.Data, again.CallID, first.CallID)
 	}
 
-	// Whoever is free does what another one queued, and is woken for it.
+	// A free node runs what another one queued, and is woken for it.
 	stopA := working(t, a)
 	if took := succeeds(t, b, keyed(t, b, "first", true).CallID); took > 5*time.Second {
 		t.Errorf("it took %s: nobody was woken", took)

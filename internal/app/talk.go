@@ -73,7 +73,8 @@ func (t *Talk) Begin(ctx context.Context) error {
 	return err
 }
 
-// Turn takes one message to one answer, with the rights of whoever talks.
+// Turn takes one message to one answer, with the rights of the principal in the
+// conversation.
 func (t *Talk) Turn(ctx context.Context, text string, to agent.Audience) (agent.Answer, error) {
 	by, role := t.roster.by, "user"
 	if MemberName(by) == t.roster.app.Config.Principal {
@@ -82,8 +83,8 @@ func (t *Talk) Turn(ctx context.Context, text string, to agent.Audience) (agent.
 	return t.instance.Turn(ctx, t.Session, agent.Message{Text: text, From: by, Asker: OSUser(), Role: role}, to)
 }
 
-// Tools returns all operations that the agent has and whoever talks may see. In a
-// turn it is offered the few of them that fit.
+// Tools returns all operations that the agent has and the principal may see. In
+// a turn the model is offered the few of them that fit.
 func (t *Talk) Tools(ctx context.Context) ([]agent.Tool, error) {
 	app := t.roster.app
 	given, err := app.Agents.Given(ctx, app.Config.Tenant, t.Agent)
@@ -94,7 +95,8 @@ func (t *Talk) Tools(ctx context.Context) ([]agent.Tool, error) {
 	return equipment{app}.Offer(ctx, agent.Ask{Call: call, Plugins: slices.Collect(maps.Keys(given)), Most: math.MaxInt})
 }
 
-// mayTalk refuses somebody who may not talk to an agent, on the record.
+// mayTalk refuses a principal that may not talk to an agent, and records the
+// refusal.
 func (r Roster) mayTalk(ctx context.Context, id string) error {
 	if r.app.Policy.May(policy.Configure, hostTarget(AgentsPlugin), r.app.call(r.by)).Verdict == plugin.Allow {
 		return nil

@@ -46,8 +46,8 @@ func heardOf(t *testing.T, a *app.App) (events []afterEvent) {
 	return events
 }
 
-// Whoever hears of a tool hears what was run, after the hooks: also where a later
-// hook refused it, or its schema did.
+// A listener of tool events gets the arguments that were run, after the hooks:
+// also where a later hook, or the schema, refused the call.
 func TestToolAfterHasTheArgumentsThatHooksMade(t *testing.T) {
 	t.Parallel()
 	model := newTalker(t)

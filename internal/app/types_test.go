@@ -12,7 +12,7 @@ import (
 )
 
 // places are all places of the configuration where a principal is written, each
-// with the question that only whoever stands there gets an answer to.
+// with a question that policy allows only the principal written there.
 var places = map[string]struct {
 	config, cedar string
 	action        policy.Action

@@ -23,7 +23,7 @@ import (
 
 // Bounds of what is sent to webhooks.
 const (
-	webhookSend      = 15 * time.Second // for the answer to what nobody waits for
+	webhookSend      = 15 * time.Second // for the answer to an asynchronous delivery
 	webhooksAtOnce   = 4                // that are sent to, of all there are
 	maxWebhookAnswer = 64 << 10
 )

@@ -2,10 +2,11 @@
 // once.
 //
 // An approval is a capability for one exact thing: its binding is the hash of
-// everything that must not change until it is used. Whoever puts a call or a
-// plan on hold puts the question beside it ([New], [Asked.Put]); a [Desk] takes
-// the answer, and in the same transaction lets go or fails what waited. What is
-// let go is then run by whoever comes first; see package kernel.
+// everything that must not change until it is used. The caller that puts a call
+// or a plan on hold stores the approval in the same transaction ([New],
+// [Asked.Put]); a [Desk] takes the answer, and in the same transaction releases
+// or fails what waited. Any node then runs what was released; see package
+// kernel.
 package approval
 
 import (
@@ -62,8 +63,8 @@ func New(q Question) *Asked {
 	return &Asked{Row: row, Token: token, Preview: q.Preview}
 }
 
-// newToken draws a token. One that begins with "-" would be an option to the
-// command line of whoever is told it, so that another is drawn.
+// newToken draws a random token. One that begins with "-" would be taken for an
+// option on a command line, so another is drawn.
 func newToken() string {
 	secret := make([]byte, 32)
 	for {
@@ -93,8 +94,8 @@ func (a *Asked) Put(tx store.Tx) error {
 	return note(tx, plugin.EntryApprovalRequested, &a.Row, a.Row.Requester, "", a.Row.CreatedAt)
 }
 
-// Consume uses up the approval of row, in the transaction in which what it was
-// given for begins. It reports false where somebody else was faster.
+// Consume uses up the approval of row, in the transaction in which the approved
+// action begins. It reports false if another transaction was faster.
 func Consume(tx store.Tx, row store.ApprovalRow, at time.Time) (won bool, err error) {
 	next := row
 	next.State = store.ApprovalConsumed

@@ -101,8 +101,8 @@ func (d *Desk) find(ctx context.Context, a Answer) (row *store.ApprovalRow, err 
 	return row, nil
 }
 
-// entitled refuses those who cannot answer: whoever asked, agents, and those
-// whom policy does not let.
+// entitled refuses those who may not answer: the requester, agents, and
+// principals that policy does not allow.
 func (d *Desk) entitled(ctx context.Context, row *store.ApprovalRow, a Answer) error {
 	switch {
 	case a.By.ID == "":
@@ -115,7 +115,7 @@ func (d *Desk) entitled(ctx context.Context, row *store.ApprovalRow, a Answer) e
 		return plugin.Errorf(plugin.CodeApprovalSelf, "%s answers as %s, and asked for approval %s as %s: one who acts under two names is no second person. Have somebody approve it who is signed in as another user of the operating system, or set approvals.trust_as: true in mortise.yaml to take the name's word",
 			known(a.Asker), a.By.ID, row.ID, row.Requester)
 	case a.By.Member() == row.Requester && !a.Approve:
-		return nil // whoever asked may take it back
+		return nil // the requester may withdraw it
 	}
 	return d.May(ctx, row, a.By)
 }
@@ -279,7 +279,7 @@ func (d *Desk) ended(ctx context.Context, row *store.ApprovalRow) {
 	}
 }
 
-// expire closes an approval that nobody answered in time.
+// expire closes an approval that was not answered in time.
 func expire(ctx context.Context, tx store.Tx, row store.ApprovalRow, at time.Time) error {
 	next := row
 	next.State, next.DecidedAt = store.ApprovalExpired, at

@@ -164,9 +164,10 @@ func delivered(asker, answers string) bool {
 	return both && (answers == who || answers == by)
 }
 
-// Whoever acts under two names is no second person: an answer counts where the
-// one who gives it is known, and known to be another than the one who asked. Only
-// the configuration can take a name's word instead, and then the entry says so.
+// One user under two names is no second person: an answer counts only if the
+// user who gives it is authenticated, and known to be another than the
+// requester. Only the configuration can accept a name instead, and then the
+// entry says so.
 func TestOneWhoActsUnderTwoNamesIsNoSecondPerson(t *testing.T) {
 	t.Parallel()
 	ways := []string{"os:0", "os:1000", "os:1001", "link:chat/slack/U1", "link:chat/slack/U2", "link:other/slack/U1", "channel:support/U1", "",

@@ -1,5 +1,5 @@
-// Package backup keeps a host's files in one file: a tar, compressed, and
-// encrypted where somebody is named who may read it.
+// Package backup keeps a host's files in one file: a compressed tar, encrypted
+// if recipients are named.
 //
 // The last member is the manifest, with the size and SHA-256 of every other one.
 // A backup is believed only once it was read to its end and all of it is as the

@@ -49,7 +49,7 @@ func Create(path string, force bool, recipients ...age.Recipient) (_ *Writer, er
 	if w.file, err = lockPart(path + ".part"); err != nil {
 		return nil, err
 	}
-	// One that died before left its part there, which nobody will finish.
+	// An interrupted backup left a partial file here; it is not resumed.
 	if err := errors.Join(w.file.Truncate(0), w.file.Chmod(0o600)); err != nil {
 		return nil, errors.Join(err, w.Abort())
 	}

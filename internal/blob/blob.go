@@ -33,12 +33,13 @@ type Store interface {
 	Open(ctx context.Context, sha256 string) (io.ReadCloser, error)
 	// Stat returns the size of a blob. [ErrMissing] if there is none.
 	Stat(ctx context.Context, sha256 string) (size int64, err error)
-	// Delete deletes a blob, if there is one. Where needed is not nil it is
-	// asked once nobody new can come upon the blob, and if somebody had before,
-	// the blob stays. It follows that whoever notes a need for a blob that was
-	// staged, and then calls Keep once more, has it.
+	// Delete deletes a blob, if there is one. If needed is not nil, Delete calls
+	// it once the blob can no longer be found by a new reader; if the blob is
+	// still needed, it stays. So a caller that records its need for a staged
+	// blob, and then calls Keep again, has it.
 	Delete(ctx context.Context, sha256 string, needed func() (bool, error)) error
-	// URI returns where others find a blob, "" if nobody else can.
+	// URI returns the address of a blob for other hosts, "" if they cannot reach
+	// it.
 	URI(sha256 string) string
 	// Close releases what was opened.
 	Close() error

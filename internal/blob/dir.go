@@ -15,10 +15,10 @@ import (
 
 var _ Store = (*Dir)(nil)
 
-// A Dir keeps blobs in a directory of one machine, each as a file that nobody
-// may write to: <dir>/<2 hexadecimal digits>/<hash>. A blob that is being
-// deleted is set aside under a name that begins with its hash and .gone; if that
-// was interrupted, it is found there.
+// A Dir keeps blobs in a directory of one machine, each as a read-only file:
+// <dir>/<2 hexadecimal digits>/<hash>. A blob that is being deleted is renamed
+// to a name that begins with its hash and .gone; after an interruption it is
+// found there.
 type Dir struct {
 	path    string
 	swept   sync.Once // of what others left
@@ -134,7 +134,7 @@ func (d *Dir) Delete(_ context.Context, sha256 string, needed func() (bool, erro
 		return err
 	}
 	path := d.file(sha256)
-	aside := path + gone + uuid.NewString() // nobody else's: others may be deleting it too
+	aside := path + gone + uuid.NewString() // a unique name: other processes may be deleting it too
 	if err := os.Rename(path, aside); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {

@@ -63,7 +63,7 @@ func copyTo(w io.Writer, r io.Reader) (int64, error) {
 	return io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{r}, buf[:])
 }
 
-const abandoned = 24 * time.Hour // after which what was staged has nobody left
+const abandoned = 24 * time.Hour // age after which a staged file counts as orphaned
 
 // sweep removes what processes that are gone had staged in dir.
 func sweep(dir string) {

@@ -191,7 +191,7 @@ func (c *checker) plugin(ctx context.Context, r registry.Registered) error {
 // for what the manifest leaves open; here it is asked in any case.
 func (c *checker) honest(ctx context.Context, s registry.Shown) {
 	if s.Manifest.Runner.Kind == "webhook" {
-		return // its code is elsewhere, and nobody there asked to be called
+		return // its code is remote, and a check must not call it
 	}
 	if s.Manifest.Runner.Protocol != "2" {
 		return // protocol 1 has no question for it; each call's handshake tells

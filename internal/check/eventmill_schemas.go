@@ -72,8 +72,8 @@ func (t *mill) schema(name string, s *schemaPair) (*schema.Schema, map[string]an
 // maxSchemaDepth is how deep a schema is looked into for descriptions.
 const maxSchemaDepth = 16
 
-// undescribed returns the required members that nobody describes, or that are
-// not there at all.
+// undescribed returns the required members that have no description, or that
+// are missing altogether.
 func undescribed(file, pointer string, object, whole map[string]any, depth int) []finding {
 	if depth > maxSchemaDepth {
 		return nil

@@ -391,7 +391,7 @@ func TestEventMillVersions(t *testing.T) {
 	}
 }
 
-// TestEventMillKnowsTheRoutersPillars: whoever adds a pillar adds it to both.
+// TestEventMillKnowsTheRoutersPillars: a pillar has to be added to both lists.
 func TestEventMillKnowsTheRoutersPillars(t *testing.T) {
 	t.Parallel()
 	a, b := slices.Sorted(slices.Values(router.Pillars())), slices.Sorted(slices.Values(dialect.Pillars))

@@ -31,8 +31,8 @@ func (c *checker) hooks(ctx context.Context, s registry.Shown) error {
 	return opened.Close()
 }
 
-// unsaid returns an error where the code has a hook that the manifest does not
-// name: nobody would call it.
+// unsaid returns an error if the code has a hook that the manifest does not
+// name: the host would never call it.
 func unsaid(m *plugin.Manifest, d dialect.Described) error {
 	for _, said := range d.Hooks {
 		if !slices.ContainsFunc(m.Hooks, func(h plugin.Hook) bool { return h.Event == said.Event }) {

@@ -51,9 +51,9 @@ func openHost(ctx context.Context, o Options) (*host, error) {
 	return h, nil
 }
 
-// ruled returns a configuration that has of the one at path what decides over
-// effects, and no more: no database, nobody to notify. The principal is its own,
-// whom its groups, roles and consent speak of.
+// ruled returns a configuration with only what decides over effects in the one
+// at path: without its database and its notifications. The principal stays that
+// of the file, since its groups, roles and consent refer to it.
 func ruled(path string) (who string, text []byte, err error) {
 	from, path, err := app.ReadConfig("", path)
 	if err != nil {

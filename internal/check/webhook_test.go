@@ -11,8 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/check"
 )
 
-// A plugin that stands elsewhere is judged by its manifest: nobody there asked to
-// be called.
+// A remote plugin is judged by its manifest alone: a check sends it no request.
 func TestAWebhookIsNotCalled(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

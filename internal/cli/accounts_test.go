@@ -51,7 +51,7 @@ func TestConnectAnAccount(t *testing.T) {
 
 	r, w := io.Pipe()
 	browsed := make(chan error, 1)
-	go func() { // somebody who agrees
+	go func() { // a user who agrees
 		lines := bufio.NewScanner(r)
 		for lines.Scan() {
 			if !strings.HasPrefix(lines.Text(), server.URL) {

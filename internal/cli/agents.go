@@ -96,7 +96,7 @@ func (c *command) agentChange(cmd *cobra.Command, f *agentFlags) (change app.Age
 // maxSmall bounds the files of prompts and settings; both have closer bounds.
 const maxSmall = 1 << 20
 
-// readSmall reads a file that somebody wrote by hand.
+// readSmall reads a file that was written by hand.
 func (c *command) readSmall(what, path string) (raw []byte, err error) {
 	if path == "-" {
 		raw, err = io.ReadAll(io.LimitReader(c.in, maxSmall+1))

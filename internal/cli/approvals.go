@@ -72,7 +72,7 @@ func (c *command) approvalsList() *cobra.Command {
 	return c.withJSON(cmd)
 }
 
-// visible returns the newest questions that whoever asks may see.
+// visible returns the newest approvals that the principal may see.
 func (c *command) visible(ctx context.Context, a *app.App, f store.ApprovalFilter, last int) ([]*app.Question, error) {
 	questions := []*app.Question{}
 	f.Limit = page
@@ -232,7 +232,7 @@ func (c *command) approvalsDeny() *cobra.Command {
 	return c.withJSON(cmd)
 }
 
-// decide gives an answer in the name of whoever acts here.
+// decide answers an approval as the acting principal.
 func (c *command) decide(ctx context.Context, a *app.App, given string, approve bool, reason string) (*store.ApprovalRow, error) {
 	answer := approval.Answer{Tenant: a.Config.Tenant, Approve: approve, By: a.Principal, Asker: app.OSUser(), Reason: reason, Own: c.own(a)}
 	if isToken(given) {
@@ -284,8 +284,8 @@ func (c *command) decided(ctx context.Context, a *app.App, row *store.ApprovalRo
 	return nil
 }
 
-// grace is how long whoever waited for a call already has to go on with it: a
-// little more than they look apart.
+// grace is how long a caller that already waits for the call has to resume it:
+// a little more than its polling interval.
 const grace = lookLast + 100*time.Millisecond
 
 // leave lets others go on with a call first.

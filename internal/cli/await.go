@@ -20,7 +20,7 @@ func (u unfinished) Unwrap() error { return u.error }
 
 var errNotFinished = errors.New("the call has not ended")
 
-// How often somebody who waits looks how a call stands.
+// How often a waiting command polls the state of a call.
 const (
 	lookFirst = 20 * time.Millisecond
 	lookLast  = 200 * time.Millisecond
@@ -28,10 +28,10 @@ const (
 	recoverEvery = time.Second // and whether nodes have died
 )
 
-// await returns how a call ended, waiting for that: for ever where limit is 0.
-// What can go on it lets go on here, unless somebody else was faster; limit does
-// not bound that. A question that may be answered here is asked between looks;
-// asks may be nil.
+// await waits until a call has ended and returns its result: without a deadline
+// where limit is 0. It resumes a call that can go on, unless another process
+// was faster; limit does not bound that. An approval that may be answered here
+// is prompted for between polls; asks may be nil.
 //
 // Where the call has not ended the error is unfinished, and the result says how
 // it stands.
@@ -43,7 +43,7 @@ func (c *command) await(ctx context.Context, a *app.App, id string, limit time.D
 	defer stop()
 	looked := time.Now()
 	for pause := lookFirst; ; pause = min(2*pause, lookLast) {
-		if time.Since(looked) > recoverEvery { // whoever runs it may have died
+		if time.Since(looked) > recoverEvery { // the node that runs it may have died
 			if _, err := a.Ledger.Recover(context.WithoutCancel(ctx)); err != nil {
 				return plugin.Result{}, err
 			}
@@ -107,7 +107,7 @@ func (c *command) bring(ctx context.Context, a *app.App, row *store.CallRow) err
 	return c.attend(context.WithoutCancel(ctx), a, row)
 }
 
-// due reports whether somebody may go on with a call, or ask how it ended.
+// due reports whether a call may be resumed or reconciled now.
 func due(row *store.CallRow) bool {
 	now := time.Now()
 	return row.State == store.CallQueued && !row.WakeAt.After(now) ||
@@ -135,7 +135,7 @@ func standing(row *store.CallRow) plugin.Result {
 // hold waits for a call that has not ended, and before it tells a person why.
 func (c *command) hold(ctx context.Context, a *app.App, res plugin.Result, limit time.Duration) (plugin.Result, error) {
 	var asks *prompt
-	look := context.WithoutCancel(ctx) // whoever is interrupted here is told all the same how to go on
+	look := context.WithoutCancel(ctx) // an interrupted command still tells the user how to continue
 	if res.Status == plugin.PendingApproval {
 		row, err := a.Ledger.ApprovalOf(look, a.Config.Tenant, res.CallID)
 		if err != nil {
@@ -215,8 +215,8 @@ func (c *command) askHere(ctx context.Context, a *app.App, row *store.ApprovalRo
 	return nil, nil
 }
 
-// own reports whether somebody at this terminal may agree to what they asked
-// for themselves: the owner, where the configuration lets them.
+// own reports whether the user at this terminal may approve their own requests:
+// the owner, where the configuration allows it.
 func (c *command) own(a *app.App) bool {
 	return a.Config.Approvals.Self && a.Owner() && isTerminal(c.in) && isTerminal(c.errs)
 }

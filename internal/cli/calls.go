@@ -51,7 +51,7 @@ type callView struct {
 	InputHash  string          `json:"input_hash"`
 	ResultHash string          `json:"result_hash,omitempty"`
 	Node       string          `json:"node,omitempty"`
-	Cancelled  bool            `json:"cancelled"` // somebody wants it to stop
+	Cancelled  bool            `json:"cancelled"` // cancellation was requested
 	CreatedAt  time.Time       `json:"created_at"`
 	UpdatedAt  time.Time       `json:"updated_at"`
 	WakeAt     time.Time       `json:"wake_at,omitzero"` // when it is looked at next

@@ -73,13 +73,13 @@ terminal each line of it is a message, and the first turn that fails ends the co
 	return cmd
 }
 
-// A chat is somebody at a terminal, or a program, that talks to an agent.
+// A chat is a person at a terminal, or a program, that talks to an agent.
 type chat struct {
 	c        *command
 	a        *app.App
 	talk     *app.Talk
 	terminal bool            // a person types here, and reads
-	ctx      context.Context // until somebody leaves; a turn has one of its own within it
+	ctx      context.Context // until the user leaves; a turn has one of its own within it
 	stops    *stops
 	middle   bool // of a line, on standard output
 	working  int  // cells of the line that says which tool is at work

@@ -26,7 +26,7 @@ type lines struct {
 }
 
 // next returns the next line. The error is io.EOF once there are no more, and
-// that of ctx once nobody waits.
+// that of ctx once it has ended.
 func (l *lines) next(ctx context.Context) (string, error) {
 	for {
 		if at := bytes.IndexByte(l.kept, '\n'); at >= 0 {
@@ -57,10 +57,10 @@ func (l *lines) next(ctx context.Context) (string, error) {
 	}
 }
 
-// lookEvery is how often somebody who waits for a line looks whether to go on.
+// lookEvery is the polling interval of a wait for a line.
 const lookEvery = 100 // milliseconds
 
-// wait returns once there is something to read, or nobody waits for it.
+// wait returns once there is something to read, or its context has ended.
 func (l *lines) wait(ctx context.Context) error {
 	file, isFile := l.in.(*os.File)
 	for {
@@ -83,7 +83,7 @@ func (l *lines) wait(ctx context.Context) error {
 // stops are the signals that stop a turn, and that leave. One goroutine hears
 // them; it has ended when close returns.
 type stops struct {
-	ctx   context.Context // until somebody leaves
+	ctx   context.Context // until the user leaves
 	leave context.CancelCauseFunc
 	twice bool            // the first one stops the turn alone
 	told  func(turn bool) // hears of a first one
@@ -105,7 +105,7 @@ func hearStops(ctx context.Context, twice bool, told func(turn bool)) *stops {
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(s.signals, syscall.SIGHUP)
 	}
-	if ctx.Err() != nil { // one that came before anybody listened here
+	if ctx.Err() != nil { // one that came before this listener was set up
 		s.leave(context.Cause(ctx))
 	}
 	go func() {
@@ -136,7 +136,7 @@ func (s *stops) heard(got os.Signal) {
 	s.told(s.now != nil)
 }
 
-// typed says that somebody typed a line: the next signal is a first one again.
+// typed notes that the user typed a line: the next signal is a first one again.
 func (s *stops) typed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -192,7 +192,8 @@ func wantsJSON(args []string) bool {
 	return slices.Contains(args, "--json")
 }
 
-// defaultHome is where a host keeps its data if nobody says otherwise.
+// defaultHome is the host's data directory without --home: MORTISE_HOME, or
+// else the usual place.
 func defaultHome() string {
 	if home := os.Getenv("MORTISE_HOME"); home != "" {
 		return home

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completeOperations offers the operations that whoever asks may know of.
+// completeOperations offers the operations that the principal may see.
 func (c *command) completeOperations(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

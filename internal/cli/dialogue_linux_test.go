@@ -18,9 +18,9 @@ func init() { commands["dialogue"] = dialogue }
 // and has what arrives there as its standard output:
 //
 //	wait TEXT   until that arrived, after what was waited for before
-//	type TEXT   somebody types it, and Enter
-//	stop        somebody presses Ctrl-C
-//	end         somebody presses Ctrl-D
+//	type TEXT   types it, and presses Enter
+//	stop        presses Ctrl-C
+//	end         presses Ctrl-D
 //	exit N      the command ends with that status
 func dialogue(ts *testscript.TestScript, _ bool, args []string) {
 	ours, theirs := openTerminal(ts, 200)

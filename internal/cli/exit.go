@@ -26,7 +26,7 @@ const (
 	exitUnknown  = 9   // an effect may or may not have happened
 	exitWaits    = 10  // it has not ended: it waits for approval, or is still at work
 	exitCancel   = 130 // Ctrl-C, as shells have it
-	exitPipe     = 141 // nobody reads what is printed, as shells have it
+	exitPipe     = 141 // standard output was closed by its reader, as shells have it
 )
 
 // statuses maps every code to its exit status; a test walks the codes.
@@ -113,7 +113,7 @@ func withNext(err error) error {
 func messageOf(err error) string {
 	var coded *plugin.Error
 	if errors.As(err, &coded) && coded.Code == plugin.CodeInternal && coded.Err != nil {
-		return fmt.Sprintf("%s: %s (%v)", coded.Code, coded.Message, coded.Err) // whoever runs the host may know
+		return fmt.Sprintf("%s: %s (%v)", coded.Code, coded.Message, coded.Err) // the operator of the host may see the cause
 	}
 	return err.Error()
 }

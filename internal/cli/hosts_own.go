@@ -8,9 +8,10 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// refuseOwn refuses a file that is the host's own: its key, its database, whatever is
-// in the data directory, under another name too. No plugin is shown such a one, and
-// none is written over, whoever names it.
+// refuseOwn refuses a file that is the host's own: its key, its database,
+// whatever is in the data directory, under another name too. Such a file is
+// never shown to a plugin and never overwritten, whatever the origin of the
+// name.
 func (c *command) refuseOwn(path string) error {
 	own, err := hostsOwn(path, c.home)
 	if err != nil || !own {

@@ -190,8 +190,8 @@ func (c *command) callKept(ctx context.Context, a *app.App, t *plugin.Target, ca
 	return res, plugin.Errorf(plugin.CodeUnavailable, "the process of session %s ended three times before it took the call; its log is in %s", call.Session, filepath.Join(a.Home, "keep"))
 }
 
-// lost says of a call with effects whose process was killed that nobody knows
-// how it ended.
+// lost turns the loss of a session process into outcome_unknown, if the call
+// has effects.
 func lost(ctx context.Context, a *app.App, t *plugin.Target, err error) error {
 	if !errors.Is(err, relay.ErrLost) || len(t.Operation.Effects) == 0 {
 		return err
@@ -217,7 +217,7 @@ func (c *command) attend(ctx context.Context, a *app.App, row *store.CallRow) er
 	}
 	_, err = client.Attend(ctx, row.ID)
 	if errors.Is(err, relay.ErrGone) || errors.Is(err, relay.ErrLost) {
-		return nil // whoever waits looks again, and finds another
+		return nil // the waiting caller polls, and finds another session process
 	}
 	return err
 }

@@ -62,19 +62,19 @@ func (p *prompt) wait(ctx context.Context, pause time.Duration) (done bool, err 
 	case "n", "no", "":
 		return true, p.decide(ctx, false)
 	}
-	p.asked = false // whoever writes something else has not answered
+	p.asked = false // any other input is not an answer
 	return false, nil
 }
 
-// leave ends the line of a question that nobody answers here any more. A nil
-// prompt has none.
+// leave ends the line of a prompt that is no longer answered here. A nil prompt
+// has none.
 func (p *prompt) leave() {
 	if p != nil && p.asked {
 		fmt.Fprintln(p.c.errs)
 	}
 }
 
-// decide gives the answer. Where somebody else was faster theirs counts.
+// decide answers the approval. If another answer came first, that one counts.
 func (p *prompt) decide(ctx context.Context, approve bool) error {
 	_, err := p.a.Approvals.Decide(ctx, approval.Answer{
 		Tenant: p.row.Tenant, ID: p.row.ID, Approve: approve, By: p.a.Principal, Asker: app.OSUser(), Reason: "answered at the terminal", Own: true,

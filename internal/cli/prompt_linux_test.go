@@ -39,7 +39,7 @@ func answered(ts *testscript.TestScript, neg bool, args []string) {
 			continue
 		}
 		if hidden {
-			time.Sleep(300 * time.Millisecond) // nobody types before the terminal is quiet
+			time.Sleep(300 * time.Millisecond) // wait until the terminal is quiet before typing
 		}
 		fresh.Reset()
 		answer := answers[0]

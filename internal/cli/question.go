@@ -64,7 +64,7 @@ func (c *command) showQuestion(w io.Writer, q *app.Question) error {
 	return nil
 }
 
-// showSteps shows the steps of a plan that somebody is asked about.
+// showSteps shows the steps of a plan that is put up for approval.
 func (c *command) showSteps(w io.Writer, q *app.Question) error {
 	for _, s := range q.Steps {
 		gate := ""
@@ -90,8 +90,8 @@ func stateOf(q *app.Question) string {
 	return string(q.State)
 }
 
-// spelt is JSON for somebody who answers for it: indented, and with every
-// character that may pass for another written out.
+// spelt formats JSON for a person who approves it: indented, and with every
+// character that may pass for another escaped.
 func spelt(raw jsontext.Value) string {
 	own := raw.Clone()
 	if err := own.Indent(jsontext.WithIndentPrefix("  "), jsontext.WithIndent("  ")); err != nil {

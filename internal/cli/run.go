@@ -194,8 +194,8 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 	} else if err == nil && !res.Status.Ended() {
 		c.sayUnwritten(in.ID, res.CallID, exports)
 	}
-	// The books are closed before anything is printed, so that whatever happens
-	// next, an answer that somebody has seen is on record.
+	// The ledger is closed before anything is printed, so that an answer that a
+	// user has seen is on record, whatever happens next.
 	if closed := c.closeBooks(a, err != nil || target != nil && len(target.Operation.Effects) > 0 && call.Dry == nil); closed != nil {
 		return closed
 	}

@@ -73,8 +73,8 @@ func (c *command) stay(ctx context.Context, address *string, insecure bool) (err
 	return a.Serve(ctx, l)
 }
 
-// reached says where the host can be reached, or that it cannot be although
-// somebody is to reach it.
+// reached prints where the host can be reached, or that no listener serves the
+// channels of its agents.
 func (c *command) reached(ctx context.Context, a *app.App, l net.Listener) error {
 	if l != nil {
 		scheme := "http"

@@ -24,8 +24,8 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 	onTerminal(ts, neg, columns, "", args[1:])
 }
 
-// typed runs a command at a terminal of 200 columns, at which somebody types
-// what is in a file. What was typed is seen there too.
+// typed runs a command at a terminal of 200 columns and types the contents of a
+// file there. The terminal echoes what is typed.
 func typed(ts *testscript.TestScript, neg bool, args []string) {
 	onTerminal(ts, neg, 200, ts.ReadFile(args[0]), args[1:])
 }
@@ -51,8 +51,8 @@ func onTerminal(ts *testscript.TestScript, neg bool, columns int, input string, 
 	}
 }
 
-// openTerminal opens a terminal of so many columns: the end of whoever sits at
-// it, and that of the program.
+// openTerminal opens a terminal of so many columns: the end of the user, and
+// that of the program.
 func openTerminal(ts *testscript.TestScript, columns int) (ours, theirs *os.File) {
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	ts.Check(err)

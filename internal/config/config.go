@@ -1,9 +1,9 @@
 // Package config reads the host's one configuration file, mortise.yaml.
 //
 // Every key is optional, an unknown one is refused with its line, and what is
-// not written has the default that [Default] shows. The file is looked for in
-// the data directory, not where a command happens to be run: whoever can write
-// it decides what may happen.
+// not written has the default that [Default] shows. The file is read from the
+// data directory, never from the working directory: write access to it decides
+// what may happen.
 package config
 
 import (

@@ -71,7 +71,7 @@ func (d Database) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()
 // MarshalYAML writes it without the password.
 func (d Database) MarshalYAML() ([]byte, error) { return yaml.Marshal(d.String()) }
 
-// keys are lines of the file in which somebody may have written a key.
+// keys matches lines of the file that may contain an API key.
 var keys = regexp.MustCompile(`(?i)(api_?key\w*["']?\s*[:=]\s*)[^\s,}]+`)
 
 var secrets = regexp.MustCompile(`(?i)((?:[a-z][a-z0-9+.-]*)://[^\s:/@]*:)\S*@|(password=)[^\s&"']*`)

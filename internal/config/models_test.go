@@ -77,8 +77,7 @@ func TestModelsThatCannotBeMeant(t *testing.T) {
 	}
 }
 
-// A key that somebody wrote into the file is not repeated by what is said of the
-// file.
+// An API key in the file does not appear in messages about the file.
 func TestAKeyInTheFileIsNotShown(t *testing.T) {
 	t.Parallel()
 	for _, model := range []string{

@@ -22,10 +22,10 @@ type Options struct {
 // A Bus carries the events of one agent to its handlers. All its methods are safe
 // for concurrent use.
 //
-// Handlers run in the goroutine of whoever emits. Goroutines of its own are one
-// that emits plugin.error@v1, while there are any to emit, and one for each call
-// of a handler that has a deadline. Close waits for them, but no longer than
-// Options.Drain.
+// Handlers run in the goroutine of the emitter. Goroutines of its own are one
+// that emits plugin.error@v1, while there are any to emit, and one for each
+// call of a handler that has a deadline. Close waits for them, but no longer
+// than Options.Drain.
 type Bus struct {
 	agent  string
 	log    *slog.Logger
@@ -43,7 +43,7 @@ type Bus struct {
 	counts map[string]int // handlers by plugin
 	total  int
 	queue  []told
-	teller chan struct{} // closed once the queue is empty; nil while nobody drains it
+	teller chan struct{} // closed once the queue is empty; nil while no goroutine drains it
 	timed  int           // handlers with a deadline that are at work
 	calm   chan struct{} // closed by the last of these once the bus has ended
 	ended  bool
@@ -104,7 +104,7 @@ func newBus(agent string, o Options, catalogue []Event) *Bus {
 }
 
 // slotsOf puts the versions of each event together. A catalogue that leaves one
-// out, or its conversion, is a mistake of whoever wrote it.
+// out, or its conversion, is a programming error.
 func slotsOf(catalogue []Event) (found slots) {
 	families := map[string]*family{}
 	for i := range catalogue {
@@ -190,8 +190,8 @@ func (b *Bus) remove(f *family, is func(*handler) bool) {
 	}
 }
 
-// Heard reports whether anybody handles the event, in any version, so that nobody
-// builds a payload for nothing.
+// Heard reports whether the event has a handler, in any version, so that a
+// caller builds no payload in vain.
 func (b *Bus) Heard(event string) bool {
 	slot := b.slots.find(event)
 	return slot != nil && len(*slot.family.handlers.Load()) > 0
@@ -212,11 +212,11 @@ func (b *Bus) slot(event string) (*slot, error) {
 	return nil, plugin.Errorf(plugin.CodeNotFound, "there is no event %.100q; %s", event, near)
 }
 
-// Close ends the bus. What is queued of plugin.error@v1 is still emitted; then
-// all handlers are taken away, and those that run in goroutines of the bus are
-// waited for, no longer than Options.Drain in all. Dispatches that are at work
-// belong to whoever emitted them; they call no more handlers. Emitting on a bus
-// that is closed is an error: nobody is to take silence for an allowance.
+// Close ends the bus. It emits what is queued of plugin.error@v1, removes all
+// handlers, and waits for those that run in goroutines of the bus, no longer
+// than Options.Drain in all. A dispatch that is under way belongs to its
+// emitter; it calls no more handlers. Emitting on a closed bus is an error: an
+// unheard event must not pass for an allowance.
 func (b *Bus) Close() { b.once.Do(b.close) }
 
 func (b *Bus) close() {

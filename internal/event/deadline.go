@@ -28,7 +28,7 @@ func timed[T any](ctx context.Context, b *Bus, h *handler, call func(context.Con
 	bounded, cancel := context.WithTimeout(ctx, h.Deadline)
 	defer cancel()
 	done := make(chan answer, 1)
-	var over atomic.Bool // the handler has come back, or was left; whoever is first sets it
+	var over atomic.Bool // a compare-and-set decides: the handler came back, or its deadline passed first
 	go func() {
 		defer b.end()
 		a := answer{err: plugin.Errorf(plugin.CodeCrashed, "it ended its goroutine")}

@@ -22,8 +22,8 @@ func (b *Bus) Emit(ctx context.Context, event string, p *Payload) error {
 }
 
 // Transform calls the handlers of a transform, each with what the one before it
-// returned, and returns what the last did: p itself, if nobody changed it. The
-// error is as for Emit.
+// returned, and returns what the last did: p itself, if no handler changed it.
+// The error is as for Emit.
 func (b *Bus) Transform(ctx context.Context, event string, p *Payload) (*Payload, error) {
 	slot, handlers, err := b.dispatch(event, transforms, p)
 	if len(handlers) == 0 {
@@ -89,8 +89,8 @@ func (b *Bus) Veto(ctx context.Context, event string, p *Payload) (Verdict, erro
 	return Verdict{Allow: true, Payload: made(), Failed: failures}, nil
 }
 
-// dispatch finds an event that is to be emitted in one way, and who handles it:
-// nobody, where it cannot be.
+// dispatch looks up an event that is to be emitted in one way, and its
+// handlers: none, where it cannot be emitted so.
 func (b *Bus) dispatch(event string, way way, p *Payload) (*slot, []*handler, error) {
 	slot := b.slots.find(event)
 	if slot == nil || slot.way != way || b.closed.Load() {

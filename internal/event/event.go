@@ -10,10 +10,10 @@
 //	transform  hears and rewrites     Bus.Transform
 //	veto       allows or refuses      Bus.Veto
 //
-// Handlers run one after another in the goroutine of whoever emits: lower
+// Handlers run one after another in the goroutine of the emitter: lower
 // priority first; among equals as before and after say; else in the order of
 // registration. Each sees what the ones before it left. A handler that fails is
-// skipped, and plugin.error@v1 tells of it, unless it asked to fail: then the
+// skipped, and plugin.error@v1 reports it, unless it asked to fail: then the
 // dispatch ends with an error. A panic is a failure like any other.
 //
 // Payloads are frozen: a handler that changes something returns a new one.

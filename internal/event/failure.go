@@ -12,7 +12,7 @@ import (
 
 // A Failure is a handler that failed.
 type Failure struct {
-	Plugin string // whose it is; <unknown> if nobody's
+	Plugin string // its plugin; <unknown> for a handler without one
 	Event  string // what it was called for, in its own version
 	Err    error
 
@@ -74,12 +74,12 @@ func ownWords(err error) string {
 	return err.Error()
 }
 
-// failed takes note of a handler that failed. It returns an error if the
-// dispatch must end: the handler asked for that, or whoever emits has given up.
+// failed records the failure of a handler. It returns an error if the dispatch
+// must end: the handler asked for that, or the emitter has given up.
 func (b *Bus) failed(ctx *nested, h *handler, err error) (Failure, error) {
 	f := Failure{Plugin: nameOf(h.Plugin), Event: h.Event, Err: err, Guards: h.guards()}
 	if ended := ctx.Err(); ended != nil && (errors.Is(err, ended) || errors.Is(err, context.Cause(ctx))) {
-		return f, context.Cause(ctx) // nobody's fault but the caller's
+		return f, context.Cause(ctx) // the caller gave up: not a fault of the handler
 	}
 	level, what := slog.LevelWarn, "a handler failed and was skipped"
 	if h.Mode == Fail {
@@ -106,8 +106,8 @@ type told struct {
 	payload *Payload
 }
 
-// tell queues plugin.error@v1. Nobody waits for it, so one that finds the queue
-// full is dropped.
+// tell queues plugin.error@v1. Delivery is asynchronous and best effort: when
+// the queue is full, the event is dropped.
 func (b *Bus) tell(depth int, f Failure, message string) {
 	if !b.Heard(PluginError) {
 		return

@@ -62,7 +62,7 @@ func TestPluginErrorIsNotWaitedFor(t *testing.T) {
 	}})
 	n := 0
 	on(t, bus, Subscription{Event: ToolAfter, Listen: func(context.Context, *Payload) error { n++; return fmt.Errorf("failure %d", n) }})
-	for range maxQueue + 50 { // comes back, although nobody has been told anything; what is too much is dropped
+	for range maxQueue + 50 { // returns although no failure has been delivered yet; what exceeds the queue is dropped
 		if err := bus.Emit(t.Context(), ToolAfter, payload(t, `{}`)); err != nil {
 			t.Fatal(err)
 		}
@@ -214,8 +214,8 @@ func TestDeadlinesForEachShape(t *testing.T) {
 	}
 }
 
-// TestCallerWhoGivesUpIsNotThePluginsFault: nobody is told, and silence is no
-// allowance.
+// TestCallerWhoGivesUpIsNotThePluginsFault: no failure is reported, and silence
+// is no allowance.
 func TestCallerWhoGivesUpIsNotThePluginsFault(t *testing.T) {
 	t.Parallel()
 	for _, deadline := range []time.Duration{0, time.Minute} {

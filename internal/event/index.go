@@ -12,8 +12,9 @@ type member struct {
 	begin, value, end uint32 // of its name's quotation mark, of its value, and behind that
 }
 
-// index returns the members in the order of the text. Whoever comes first keeps
-// them; others may do the same work at the same time.
+// index returns the members in the order of the text. The first caller to
+// finish stores them (compare-and-set); concurrent callers may do the same
+// work.
 func (p *Payload) index() []member {
 	if kept := p.indexed.Load(); kept != nil {
 		return *kept

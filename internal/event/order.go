@@ -50,8 +50,8 @@ func past(h *handler, priority float64) int {
 }
 
 // A node is a handler that waits for others, or the gate in front of or behind
-// all handlers of a plugin that somebody named: as many edges as handlers, rather
-// than as many as pairs of them.
+// all handlers of a plugin that some before or after names: as many edges as
+// handlers, rather than as many as pairs of them.
 type node struct {
 	handler *handler // nil for a gate
 	next    []*node
@@ -63,8 +63,8 @@ func (n *node) to(other *node) {
 	other.waits++
 }
 
-// arrange puts handlers of one priority in order: always the first registered of
-// those that wait for nobody.
+// arrange sorts handlers of one priority topologically: always the first
+// registered of those that wait for no other.
 func arrange(group []*handler) error {
 	front, back := map[string]*node{}, map[string]*node{}
 	for _, h := range group {

@@ -18,7 +18,7 @@ func TestBeforeAndAfterOrderHandlersOfOnePriority(t *testing.T) {
 		"c a b":   {{Plugin: "a"}, {Plugin: "b"}, {Plugin: "c", Before: []string{"a", "b"}}},
 		"a d b c": {{Plugin: "a"}, {Plugin: "b", After: []string{"d"}}, {Plugin: "c", After: []string{"b"}}, {Plugin: "d"}},
 		"b b a a": {{Plugin: "a", After: []string{"b"}}, {Plugin: "b"}, {Plugin: "a", After: []string{"b"}}, {Plugin: "b"}},
-		"x y":     {{Plugin: "x", After: []string{"absent"}}, {Plugin: "y", Before: []string{"absent"}}},                       // who is not there binds nobody
+		"x y":     {{Plugin: "x", After: []string{"absent"}}, {Plugin: "y", Before: []string{"absent"}}},                       // a plugin that is absent constrains no order
 		"b a":     {{Plugin: "a", Priority: new(float64(2)), Before: []string{"b"}}, {Plugin: "b", Priority: new(float64(1))}}, // priority comes first
 	} {
 		bus := newTestBus(t)

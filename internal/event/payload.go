@@ -72,9 +72,10 @@ func (p *Payload) String(name string) string {
 	return unquote(raw)
 }
 
-// Aside returns what a reader derives from the payload and keeps beside it, for
-// all that read it in the same way. There is room for one such thing. Whoever
-// comes first keeps it; others may do the same work at the same time.
+// Aside returns a value derived from the payload, cached beside it for all
+// readers that derive the same. There is room for one such value. The first
+// caller to finish stores it (compare-and-set); concurrent callers may do the
+// same work.
 func (p *Payload) Aside(derive func(p *Payload) any) any {
 	if kept := p.aside.Load(); kept != nil {
 		return *kept
@@ -106,8 +107,8 @@ func (p *Payload) With(name, raw string) *Payload {
 	return changed
 }
 
-// Set is [Payload.With] for values that somebody else wrote: it refuses what is
-// no valid JSON, and a payload that would be too large.
+// Set is [Payload.With] for untrusted values: it refuses invalid JSON, and a
+// payload that would be too large.
 func (p *Payload) Set(name, raw string) (*Payload, error) {
 	raw = strings.Trim(raw, " \t\r\n")
 	if len(raw) > MaxPayload {

@@ -32,11 +32,11 @@ const (
 )
 
 // A Subscription is one handler and what it asks for. Exactly one of Listen,
-// Transform and Veto is set, the one that fits the shape of the event. Handlers
-// of one bus may be called concurrently, by whoever emits concurrently.
+// Transform and Veto is set, the one that fits the shape of the event.
+// Concurrent emitters may call the handlers of one bus concurrently.
 type Subscription struct {
 	Event    string   // with its version
-	Plugin   string   // whose it is; empty for nobody's
+	Plugin   string   // its plugin; empty for a handler without one
 	Name     string   // of the handler, for the log
 	Priority *float64 // lower comes first; nil means DefaultPriority
 

@@ -65,7 +65,7 @@ func ParseMode(name string) (Mode, error) {
 type File struct {
 	Data []byte
 	MIME string // as its source says; what the bytes say counts for more
-	Name string // "" where nobody knows
+	Name string // "" if unknown
 }
 
 // A Text is what came of a file.
@@ -127,7 +127,7 @@ func Coded(err error) error {
 type Options struct {
 	Sandbox   *sandbox.Sandbox
 	Command   []string      // starts a worker; the first is an absolute path
-	Dir       string        // for what is compiled once; "" compiles it anew for each worker
+	Dir       string        // a cache of compiled code; "" makes each worker compile it again
 	Scratch   string        // where workers have their directories
 	Hide      []string      // of the machine, from workers
 	Memory    int64         // bytes of a worker; 1 GiB where it is 0

@@ -174,7 +174,7 @@ func pdf(encrypt string, pages ...string) []byte {
 	return b.Bytes()
 }
 
-// locked is a trailer's entry that asks for a password nobody has.
+// locked is a trailer's entry that asks for a password, which is not available.
 const locked = `/ID [<00112233445566778899aabbccddeeff> <00112233445566778899aabbccddeeff>] /Encrypt << /Filter /Standard /V 2 /R 3 /Length 128 /P -44
 /O <0000000000000000000000000000000000000000000000000000000000000001> /U <0000000000000000000000000000000000000000000000000000000000000002> >>`
 

@@ -25,10 +25,10 @@ const (
 )
 
 // A pool keeps one worker, from its first file until it has been idle for a
-// while. Whoever wants it waits for the one before.
+// while. Files are read one at a time: each caller waits for its turn.
 type pool struct {
 	opts Options
-	turn chan struct{} // holds one token; whoever has it has what is below
+	turn chan struct{} // holds one token; its holder may use the fields below
 
 	running  *running // nil where none is
 	idle     *time.Timer
@@ -75,13 +75,13 @@ func (p *pool) give() {
 	p.turn <- struct{}{}
 }
 
-// rest ends a worker that nobody has wanted for a while.
+// rest ends a worker that has been idle for a while.
 func (p *pool) rest() {
 	select {
 	case <-p.turn:
 		p.end()
 		p.turn <- struct{}{}
-	default: // somebody wants it
+	default: // it is in use
 	}
 }
 
@@ -196,7 +196,7 @@ func (p *pool) failed(ctx context.Context, w *running, kind string, cause error)
 func (p *pool) worker(ctx context.Context) (*running, error) {
 	if p.running != nil {
 		select {
-		case <-p.running.proc.Done(): // somebody ended it
+		case <-p.running.proc.Done(): // it was ended from outside
 			p.end()
 		default:
 			return p.running, nil
@@ -299,8 +299,8 @@ func (p *pool) close() error {
 	return nil
 }
 
-// compile makes sure that PDFium is compiled, once for all workers that there
-// will be. Where that fails each of them does it anew.
+// compile makes sure that PDFium is compiled once for all later workers. If
+// that fails, each worker compiles it again.
 func (p *pool) compile(ctx context.Context) {
 	if p.compiled || p.opts.Dir == "" || len(p.opts.Command) == 0 {
 		return

@@ -41,7 +41,7 @@ func tidy(text string) string {
 		case r == '\r' || r == '\f' || r == '\v' || r == '\u2028' || r == '\u2029':
 			r = '\n'
 		case r == '\u00ad' || r == '\u200b' || r == '\ufeff' || r == '\ufffe':
-			continue // seen by nobody, and between the letters of a word
+			continue // invisible, and between the letters of a word
 		case r == '\u00a0':
 			r = ' '
 		}

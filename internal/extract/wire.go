@@ -33,7 +33,7 @@ type answered struct {
 	Details    map[string]any `json:"details,omitempty"`
 	Pages      int            `json:"pages,omitempty"`
 	Refusal    *Refusal       `json:"refusal,omitempty"`
-	Failure    string         `json:"failure,omitempty"` // nobody's fault
+	Failure    string         `json:"failure,omitempty"` // an internal failure, neither the file's nor the caller's
 }
 
 func send(w io.Writer, header any, body []byte) error {

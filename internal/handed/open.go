@@ -1,10 +1,11 @@
 // Package handed turns the files that a person hands on with a call into
 // capabilities, and finds the ones that an input names.
 //
-// A name is not an authority. A path in an input shows nothing, whoever wrote it:
-// [Open] opens a file as the user who runs the surface, and what it returns
-// travels beside the input; [Resolve] accepts the names of such files, and of
-// artifacts of the call's session, and refuses every other one.
+// A name is not an authority. A path in an input gives access to nothing,
+// whatever its origin: [Open] opens a file as the user who runs the surface,
+// and what it returns travels beside the input; [Resolve] accepts the names of
+// such files, and of artifacts of the call's session, and refuses every other
+// one.
 package handed
 
 import (

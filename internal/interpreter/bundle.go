@@ -32,7 +32,7 @@ const (
 	maxInputBytes = 64 << 20
 )
 
-// bundleAge is how long a bundle is kept that nobody uses.
+// bundleAge is how long an unused bundle is kept.
 const bundleAge = 30 * 24 * time.Hour
 
 // A bundler makes one file of a plugin's entry, what it imports, and the SDK.

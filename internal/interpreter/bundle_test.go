@@ -137,7 +137,8 @@ func TestBundlesAreMadeOnce(t *testing.T) {
 		t.Error("an empty bundle is taken for one")
 	}
 
-	// What nobody has used for a month goes, also what was left half written.
+	// A bundle that was unused for a month is removed, also one that was left
+	// half written.
 	month := time.Now().Add(-31 * 24 * time.Hour)
 	half := filepath.Join(dir, "bundles", ".new-1")
 	_ = os.WriteFile(half, nil, 0o644)

@@ -80,7 +80,7 @@ func TestCommandOfEventMill(t *testing.T) {
 	if !slices.Contains(reads, where) {
 		t.Errorf("a cage does not show %s: %q", where, reads)
 	}
-	for _, path := range reads { // the neighbours of the package are nobody's business
+	for _, path := range reads { // the neighbours of the package must stay hidden
 		if path == filepath.Dir(tree) || path == "/" {
 			t.Errorf("a cage shows %s", path)
 		}

@@ -29,7 +29,7 @@ type Found struct {
 	userSite string // where this user's own Python packages are, if there are any
 }
 
-// Found looks for the interpreters anew, past what is remembered of them.
+// Found looks for the interpreters again, past the cache.
 func (i *Interpreters) Found() []Found {
 	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
 	defer cancel()
@@ -154,8 +154,9 @@ func (p *interpreter) accepts(version string) bool {
 	return major > p.major || major == p.major && minor >= p.minor
 }
 
-// learn returns what the program at path says it is: as remembered, unless it
-// has changed since, or its real program is gone, or it shall be asked anew.
+// learn returns what the program at path says it is: from the cache, unless the
+// program has changed since, its real program is gone, or the caller asks for a
+// new probe.
 func (p *interpreter) learn(ctx context.Context, path string, anew bool) (answer, error) {
 	info, err := os.Stat(path)
 	if err != nil {

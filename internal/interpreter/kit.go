@@ -23,7 +23,7 @@ type kit struct {
 }
 
 // SDK lays out the SDK of a language (python, typescript) and returns its
-// directory: for editors, and for whoever wants to read it.
+// directory, for editors and for readers.
 func (i *Interpreters) SDK(language string) (string, error) {
 	for _, k := range []*kit{i.pythonSDK, i.nodeSDK} {
 		if k.name == language {
@@ -72,7 +72,7 @@ func (k *kit) write(place string) error {
 	if os.Rename(fresh, place) == nil || intact(place, k.files) {
 		return nil // if not by us, then by another process
 	}
-	// What stands there is damaged: a power cut, or somebody's hand.
+	// The directory is damaged, by a power cut or by hand.
 	if err := os.Rename(place, old); err != nil {
 		return err
 	}

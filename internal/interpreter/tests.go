@@ -184,7 +184,7 @@ func (i *Interpreters) nodeTests(ctx context.Context, pkg plugin.Package) ([]str
 		return nil, plugin.Errorf(plugin.CodeNotFound, "there is no *.test.ts, *.test.js or *.test.mjs in %s", pkg.Dir)
 	}
 	argv := []string{found.Real, "--enable-source-maps", "--test"}
-	pkg.Dev = true // whoever tests is its author
+	pkg.Dev = true // the user who runs tests is the plugin's author
 	for _, name := range files {
 		file, err := i.bundles.bundle(ctx, pkg, name, true)
 		if err != nil {

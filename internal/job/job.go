@@ -1,10 +1,10 @@
 // Package job wakes what waits, on whichever node is free: a call, a plan, a
 // conversation, a webhook.
 //
-// What is done then is decided elsewhere: a wake-up is a kind, a tenant and an
-// id, and whoever takes it looks at the store for what there is to do. So a
-// wake-up may come twice, late or not at all. One that fails is forgotten, and
-// whatever was lost is found by the sweep of package worker.
+// The work itself is decided elsewhere: a wake-up is a kind, a tenant and an
+// id, and the node that takes it reads the store for what there is to do. So a
+// wake-up may come twice, late or not at all. One that fails is dropped, and
+// the sweep of package worker finds what was lost.
 //
 //	q, err := job.Open(job.Options{Home: dir})
 //	defer q.Close()
@@ -45,7 +45,7 @@ const (
 	// longest is how long what was woken may take. No call may take longer than
 	// a day, so that this ends only what would never end by itself.
 	longest = 25 * time.Hour
-	stale   = 24 * time.Hour  // after which a wake-up that nobody came for is forgotten
+	stale   = 24 * time.Hour  // after which a wake-up that was never taken is deleted
 	keep    = time.Minute     // how long one is kept that was done
 	grace   = 5 * time.Second // for a database that is away when the queue is closed
 )
@@ -90,8 +90,8 @@ type wake struct {
 // Kind implements river.JobArgs.
 func (wake) Kind() string { return "wake" }
 
-// Open returns the queue of a host. Nothing is touched before it is used: most
-// commands wake nobody.
+// Open returns the queue of a host. Nothing is touched before its first use:
+// most commands send no wake-up.
 func Open(opts Options) *Queue {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	return &Queue{opts: opts}

@@ -358,8 +358,9 @@ func TestOnSQLiteAWakeUpLeavesOneRowAndNoOther(t *testing.T) {
 	}
 }
 
-// TestOpeningIsCheap: a command that wakes somebody must not feel it. The bound
-// is loose, for busy machines; it is some 5 ms on a quiet one.
+// TestOpeningIsCheap: a command that sends a wake-up must not be noticeably
+// slower. The bound is loose, for busy machines; it takes some 5 ms on a quiet
+// one.
 func TestOpeningIsCheap(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

@@ -16,8 +16,8 @@ const (
 	migrating   = 0x6d6f72746a6f62 // the advisory lock that is held meanwhile
 	connections = 6                // at most, one of which listens
 
-	// forgetPostgres deletes wake-ups that nobody came for: where no host stays,
-	// there is nobody who would do it later.
+	// forgetPostgres deletes stale wake-ups: without a serving host, no other
+	// process would delete them.
 	forgetPostgres = `DELETE FROM ` + Schema + `.river_job WHERE state IN ('available', 'scheduled') AND scheduled_at < $1`
 )
 

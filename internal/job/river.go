@@ -112,7 +112,7 @@ func migrate[Tx any](ctx context.Context, driver riverdriver.Driver[Tx], schema 
 		return err
 	}
 	defer unlock()
-	if done, err := upToDate(ctx, m); done || err != nil { // somebody else did it
+	if done, err := upToDate(ctx, m); done || err != nil { // another process did it
 		return err
 	}
 	_, err = m.Migrate(ctx, rivermigrate.DirectionUp, nil)

@@ -28,8 +28,8 @@ type quiet struct{ *riversqlite.Driver }
 func (quiet) SupportsListener() bool     { return false }
 func (quiet) SupportsListenNotify() bool { return false }
 
-// forgetSQLite deletes wake-ups that nobody came for: where no host stays, there
-// is nobody who would do it later.
+// forgetSQLite deletes stale wake-ups: without a serving host, no other process
+// would delete them.
 const forgetSQLite = `DELETE FROM river_job WHERE state IN ('available', 'scheduled') AND scheduled_at < ?`
 
 // timeSQLite is how River writes a time, which is compared as text.

@@ -52,9 +52,9 @@ func (m *moody) count() int {
 	return m.asked
 }
 
-// A document that comes while the model cannot be asked is there, is found by
-// its words, does not wait for the model, and is found by its meaning once
-// somebody makes up for it.
+// A document that is added while the model is unavailable is stored, is found
+// by its words, does not wait for the model, and is found by its meaning once
+// it is embedded later.
 func TestNoDocumentIsLostForWantOfAModel(t *testing.T) {
 	t.Parallel()
 	m := &moody{space: "compass", gone: true}
@@ -94,7 +94,7 @@ func TestNoDocumentIsLostForWantOfAModel(t *testing.T) {
 	}
 }
 
-// Once it is back, the model is asked again without anybody's doing.
+// Once the model is available, it is asked again automatically.
 func TestAModelThatIsBackIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	m := &moody{space: "compass", gone: true}
@@ -119,8 +119,8 @@ func TestAModelThatIsBackIsAskedAgain(t *testing.T) {
 	}
 }
 
-// Vectors of two models are never compared: with another one, what was embedded
-// by the first is found by its words until it is embedded anew.
+// Vectors of two models are never compared: with another model, what was
+// embedded by the first is found by its words until it is embedded again.
 func TestVectorsOfTwoModelsAreNotMixed(t *testing.T) {
 	t.Parallel()
 	st := openStore(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/mortise-dev/mortise/internal/kb"
 )
 
-// TestWhatCannotBeReadIsNotReadAgainUntilItChanges: of whatever kind the failure
-// is that is the file's own, for those who ask by hash, and for nobody else.
+// TestWhatCannotBeReadIsNotReadAgainUntilItChanges: this holds for each kind of
+// failure that is the file's own, and only for callers that look up by hash.
 func TestWhatCannotBeReadIsNotReadAgainUntilItChanges(t *testing.T) {
 	t.Parallel()
 	st := openStore(t)

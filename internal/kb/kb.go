@@ -2,13 +2,13 @@
 // are found by their words, and by what they mean where there is a model of
 // embeddings.
 //
-// A source has one document in a knowledge base. When it comes again and is the
-// same, nothing is done; when it has changed, its document and all passages are
-// replaced in one transaction, so that nobody ever finds half of it. A file that
-// gives no text is skipped, and what was there of it before stays.
+// A source has one document in a knowledge base. When the same version comes
+// again, nothing is done; when it has changed, its document and all passages
+// are replaced in one transaction, so that no reader finds half of it. A file
+// that gives no text is skipped, and its earlier version stays.
 //
-// What is found carries the labels of the document it is part of: whoever reads
-// it is tainted with them.
+// What is found carries the labels of the document it is part of, and its
+// reader takes them on.
 package kb
 
 import (

@@ -189,7 +189,7 @@ func TestObjectIDs(t *testing.T) {
 	}
 }
 
-// TestTenantsAreApart: nobody finds, reads or deletes what another tenant has.
+// TestTenantsAreApart: a tenant cannot find, read or delete what another has.
 func TestTenantsAreApart(t *testing.T) {
 	t.Parallel()
 	b := open(t, nil)

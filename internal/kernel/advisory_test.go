@@ -52,8 +52,9 @@ func TestSchemasThatAreAdviceRefuseNothing(t *testing.T) {
 	b.want(t, "call.succeeded", "call.refused invalid_input", "call.failed invalid_output", "call.failed invalid_output")
 }
 
-// A tool whose schemas are advice may tell, beside its error, what it had by
-// then. Nobody else's failure has data, nor does one of the host's.
+// A tool with advisory schemas may return partial data beside its error. A
+// failure of any other tool carries no data, and neither does a failure of the
+// host.
 func TestAFailureOfTheToolsOwnKeepsWhatItHad(t *testing.T) {
 	t.Parallel()
 	advised := func(t *plugin.Target) { t.Operation.Advisory = true }

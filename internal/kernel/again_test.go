@@ -56,8 +56,8 @@ func (b *bundle) state(t *testing.T, id string) store.CallState {
 	return row.State
 }
 
-// What was sent and not answered may have happened, whoever keeps the call from
-// being run again.
+// A request that was sent and not answered may have taken effect, whichever
+// stage then refuses to run the call again.
 func TestACallThatMayNotRunAgainIsNotSaidToHaveDoneNothing(t *testing.T) {
 	t.Parallel()
 	t.Run("refused", func(t *testing.T) {
@@ -162,8 +162,9 @@ func TestAnAttemptWithoutItsJournalRunsNothing(t *testing.T) {
 	}
 }
 
-// Whoever waits for a call with the same key has so much patience; what they
-// take up meanwhile has the time of its operation all the same.
+// The wait deadline of a caller with the same idempotency key bounds its wait
+// alone. A call that it takes over in the meantime gets the full timeout of its
+// operation.
 func TestAWaitingCallersPatienceCutsNothingOff(t *testing.T) {
 	t.Parallel()
 	b, _, call, id := sentOnce(t, func(t *plugin.Target) { t.Operation.Timeout = 1500 * time.Millisecond })

@@ -262,7 +262,7 @@ func TestAPreviewIsShownAndBound(t *testing.T) {
 		return nil, plugin.Errorf(plugin.CodePluginError, "no")
 	}
 	_, err = g.Call(t.Context(), asking("mail/send", `{"n":8}`))
-	wantCode(t, err, plugin.CodePluginError) // nobody is asked to approve what cannot be shown
+	wantCode(t, err, plugin.CodePluginError) // input that cannot be shown is never put up for approval
 }
 
 // A token is known only to approvers, and as good as the id for them.
@@ -364,8 +364,8 @@ func TestAThousandCallsWithOneKey(t *testing.T) {
 	}
 }
 
-// Whoever waits for an answer that nobody gives hears of it when the time is
-// over, without anybody's help.
+// A caller that waits for an approval which is never decided learns of its
+// expiry without a sweep.
 func TestAWaitingCallerHearsThatTimeIsOver(t *testing.T) {
 	t.Parallel()
 	g := newGated(t, target(t, "mail", "send", operator("gmail_send")))

@@ -7,8 +7,8 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// What the host decides about a call of a Shu plugin is never in its input,
-// whoever wrote that and however it is spelled.
+// Input cannot set what the host decides about a call of a Shu plugin, whatever
+// its origin and spelling.
 func TestNoInputSpeaksForTheHost(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, policy.Default, target(t, "digest", "sync", func(t *plugin.Target) { t.Manifest.Dialect = "shu" }), target(t, "other", "op"))
@@ -28,7 +28,8 @@ func TestNoInputSpeaksForTheHost(t *testing.T) {
 	}
 }
 
-// A service of a user's name is somebody else: the key of one is not the other's.
+// A service and a user of the same name are two principals: their idempotency
+// keys are distinct.
 func TestAKeyIsOnePrincipalsOfOneType(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, []policy.Rule{{}}, target(t, "other", "op"))

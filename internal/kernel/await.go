@@ -18,9 +18,10 @@ const (
 	lookLast  = 500 * time.Millisecond
 )
 
-// Await returns how a call ended, waiting for that. A call that is queued it
-// goes on with itself, unless somebody else does. If ctx ends first, the result
-// says how the call stands, with the context's cause.
+// Await waits until a call has ended and returns its result. It resumes a
+// queued call itself unless another process has claimed it. If ctx ends first,
+// the result has the current state of the call and the error is the context's
+// cause.
 func (k *Kernel) Await(ctx context.Context, tenant, id string) (plugin.Result, error) {
 	return k.AwaitWhile(ctx, ctx, tenant, id)
 }
@@ -156,7 +157,8 @@ func (k *Kernel) answer(tenant, operation string, prior *ledger.Prior) (plugin.R
 	return first, nil
 }
 
-// unknown says of a call that nobody knows how it ended, and why.
+// unknown returns the error of a call whose outcome is unknown, with the
+// reason.
 func unknown(prior *ledger.Prior) error {
 	e := plugin.Errorf(plugin.CodeOutcomeUnknown, "call %s may or may not have had its effect; it is not repeated (%s: %s); 'mortise calls settle %s' says how it ended, once somebody knows",
 		prior.CallID, prior.Err.Code, prior.Err.Message, prior.CallID)
@@ -164,8 +166,8 @@ func unknown(prior *ledger.Prior) error {
 	return e
 }
 
-// open says of a failure that nobody knows what the call has done. Its code
-// stays that of the failure: why nobody knows.
+// open marks a failure after which the outcome of the call is unknown. Its code
+// stays that of the failure, which is the reason.
 func open(failure *plugin.Error, id string) error {
 	e := *failure
 	e.Retryable = false
@@ -181,7 +183,7 @@ func (k *Kernel) tell(ctx context.Context, tenant, id string) {
 	}
 	row, err := k.Ledger.Call(ctx, tenant, id)
 	if err != nil || row == nil {
-		return // whoever waits looks by itself
+		return // waiters poll
 	}
 	k.Ended(ctx, row)
 }

@@ -36,7 +36,7 @@ func (k *Kernel) Cancel(ctx context.Context, tenant, id, by, reason string) (sta
 type running struct {
 	mu    sync.Mutex
 	calls map[callID]context.CancelCauseFunc
-	watch bool // somebody looks for calls that others want to stop
+	watch bool // a goroutine polls for cancellations by other processes
 }
 
 // A callID names a call: ids are unique within their tenant.
@@ -46,8 +46,8 @@ func newRunning() *running { return &running{calls: map[callID]context.CancelCau
 
 var errCancelled = plugin.Errorf(plugin.CodeCancelled, "somebody cancelled the call")
 
-// enter notes a call. Its context ends when somebody, in whatever process,
-// cancels it. leave must be called.
+// enter registers a running call. Its context ends when the call is cancelled
+// in any process. The caller must call leave.
 func (r *running) enter(ctx context.Context, k *Kernel, id callID) (inside context.Context, leave func()) {
 	inside, cancel := context.WithCancelCause(ctx)
 	r.mu.Lock()

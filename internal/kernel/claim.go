@@ -88,8 +88,8 @@ func inPlan(call *plugin.Call, also func(store.Tx) error) func(store.Tx) error {
 		}
 		won := false
 		if row != nil && row.State == store.PlanRunning {
-			// Nothing changes, and whoever cancels it on another node waits for
-			// us and then finds this call.
+			// The update changes nothing. It makes a concurrent cancellation on
+			// another node wait for this transaction, and then find this call.
 			if won, err = tx.UpdatePlan(row.Fence(), *row); err != nil {
 				return err
 			}
@@ -187,8 +187,8 @@ func (s *stored) call(row *store.CallRow) *plugin.Call {
 	}
 }
 
-// take makes a queued call this request's to run. lost reports that somebody
-// else runs it, or has; now says how it stands.
+// take claims a queued call for this request. lost reports that another request
+// has claimed it, or has ended it; now then has its state.
 func (r *request) take(ctx context.Context) (now plugin.Result, lost bool, err error) {
 	started := r.record
 	started.Status = plugin.InProgress

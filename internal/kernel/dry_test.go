@@ -89,7 +89,8 @@ func TestADryRunClaimsNothing(t *testing.T) {
 	}
 }
 
-// Where policy wants a person, nobody is asked; where it denies, nothing runs.
+// Where policy requires approval, a dry run requests none; where policy denies,
+// nothing runs.
 func TestADryRunTellsTheVerdict(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, []policy.Rule{{Operations: []string{"p"}, Effects: []string{"mail_send"}}},
@@ -102,7 +103,7 @@ func TestADryRunTellsTheVerdict(t *testing.T) {
 	}
 	res, err = b.Call(t.Context(), dry(asking("q/op", `{}`)))
 	if code := plugin.CodeOf(err); code != plugin.CodeNotFound || res.DryRun != nil || b.runs.Load() != 1 {
-		t.Errorf("%+v: %v", res.DryRun, err) // of what somebody may not know of, nothing is told
+		t.Errorf("%+v: %v", res.DryRun, err) // an operation that the caller may not see reveals nothing
 	}
 	b.want(t, "call.succeeded", "call.refused policy_denied")
 }

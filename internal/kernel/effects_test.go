@@ -503,8 +503,9 @@ func TestAnOperatorInProgressIsAskedHowItEnded(t *testing.T) {
 	}
 }
 
-// Labels go with the data: from a call to what it asks for, from there into its
-// answer; an earlier answer has those of whoever asks now.
+// Labels follow the data: from a call to the calls that it makes, and from
+// those into its answer. A replayed answer has the labels of the present caller
+// added.
 func TestLabelsGoWithTheData(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)

@@ -63,8 +63,8 @@ func (r *request) finish(ctx context.Context, res plugin.Result, err error) (plu
 	return res, nil
 }
 
-// masked returns what the caller hears of a refusal. Whoever may not even know
-// of an operation hears that there is none; the ledger keeps the reason.
+// masked returns the refusal as the caller sees it. A caller that may not see
+// an operation gets not_found; the ledger keeps the real reason.
 func (r *request) masked(failure *plugin.Error) error {
 	if r.target == nil || r.ran || r.lease != nil || r.row != nil || r.prior != nil {
 		return failure

@@ -20,7 +20,7 @@ type Hooks interface {
 
 // Heard is what the hooks said of a call.
 type Heard struct {
-	Input   json.RawMessage // in place of the call's own; nil where nobody changed it
+	Input   json.RawMessage // replaces the call's own; nil if no hook changed it
 	Vetoed  string          // why one of them refused the call; "" if none did
 	Unguard string          // which guard could not say; "" if none failed
 }

@@ -1,9 +1,9 @@
 // Package kernel takes one request to one recorded result.
 //
-// [Kernel.Call] is the only way to run anything: whoever asks, the call passes
-// the same stages in the same order, and leaves an entry in the ledger however
-// it ends. What each stage needs, the kernel asks of others through the small
-// interfaces here; package app introduces them.
+// [Kernel.Call] is the only way to run anything: each call, from every caller,
+// passes the same stages in the same order, and leaves an entry in the ledger
+// however it ends. The kernel reaches the rest of the host through the small
+// interfaces here; package app supplies them.
 package kernel
 
 import (
@@ -31,8 +31,8 @@ type Registry interface {
 // A Policy judges calls. Silence means no.
 type Policy interface {
 	Decide(t *plugin.Target, call *plugin.Call) plugin.Decision
-	// Visible returns the operations of a plugin that whoever calls may know of;
-	// whole reports that there is nothing that they may not.
+	// Visible returns the operations of a plugin that the caller may see; whole
+	// reports that it may see all of them.
 	Visible(m *plugin.Manifest, call *plugin.Call) (operations []*plugin.Operation, whole bool)
 }
 
@@ -80,7 +80,7 @@ type Options struct {
 	Services Services
 
 	Agents Agents // where it is nil, agents are called like any other operation
-	Hooks  Hooks  // where it is nil, nobody hears of what agent instances do
+	Hooks  Hooks  // if nil, events of agent instances have no listener
 
 	// Equip refuses a call for which something is missing that its operation needs
 	// and that its caller has to provide, a secret. It returns the input as the
@@ -105,7 +105,7 @@ type Options struct {
 	// Expire closes the questions whose time is over, for those who wait for an
 	// answer; nil leaves that to others.
 	Expire func(ctx context.Context) (int, error)
-	// Wake hears of calls that somebody may run. It may be nil.
+	// Wake announces a call that is ready to run. It may be nil.
 	Wake func(ctx context.Context, tenant, id string)
 	// Ended hears of calls that have ended without the one who made them being
 	// there: resumed, settled, cancelled. It may be nil.
@@ -177,7 +177,7 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 	if first, seen, err := r.lookUp(ctx); seen || err != nil {
 		return first, err
 	}
-	// Hooks: whoever may change or veto an agent's call comes before what judges it.
+	// Hooks: what may change or veto an agent's call comes before what judges it.
 	if err := r.hook(ctx); err != nil {
 		return res, err
 	}
@@ -222,11 +222,11 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 	return res, r.checkOut(ctx, &res)
 }
 
-// Resume goes on with a call that is queued: one that was approved, one that
-// nobody waited for, one whose host died before it had an effect that nobody
-// knows the end of. It passes the same stages again, but for those that looked
-// at its key. Where somebody else goes on with it, or it is not queued, the
-// result says how it stands.
+// Resume continues a queued call: one that was approved, one that was queued
+// for later, or one whose host died with no effect of unknown outcome. It
+// passes the same stages again, except the lookup of its idempotency key. If
+// another process has claimed the call, or it is not queued, the result has its
+// current state.
 func (k *Kernel) Resume(ctx context.Context, tenant, id string) (res plugin.Result, err error) {
 	ctx, leave, err := k.admission.enter(ctx, id)
 	defer leave()

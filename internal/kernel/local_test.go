@@ -42,7 +42,7 @@ func TestALocalEffectIsOneCommit(t *testing.T) {
 	var codes []plugin.Code
 	b.do = func(ctx context.Context, _ *plugin.Target, call *plugin.Call, s plugin.Services) (plugin.Result, error) {
 		attempts++
-		if attempts == 2 { // somebody else has written meanwhile, and there is room again
+		if attempts == 2 { // another call has written meanwhile, and there is room again
 			row := store.KVRow{KVKey: key("a"), Value: []byte(`"theirs"`), Labels: []string{}, UpdatedAt: time.Now()}
 			if err := b.store.Write(ctx, func(tx store.Tx) error { return tx.PutKV(row) }); err != nil {
 				return plugin.Result{}, err

@@ -66,8 +66,8 @@ func TestWhatACutOffCallMayHaveDoneFollowsFromWhetherThePluginHadIt(t *testing.T
 	}
 }
 
-// A call that nobody waits for and that no plugin had goes back to its queue,
-// later and later, where the reason may pass; where it may not, it has failed.
+// A queued call that did not reach a plugin goes back to the queue with backoff
+// if the reason is transient; otherwise it fails.
 func TestAQueuedCallThatNoPluginHadIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, []policy.Rule{{Effects: []string{"*"}}}, target(t, "mail", "send", operator("a")))

@@ -179,7 +179,7 @@ func (k *Kernel) settleable(ctx context.Context, row *store.CallRow, data json.R
 	t, err := k.Registry.Resolve(ctx, row.Operation+"@="+row.Version)
 	switch code := plugin.CodeOf(err); {
 	case code == plugin.CodeNotFound && string(data) == "null":
-		return row.Labels, nil // nobody knows any more what it promised, and nothing is claimed
+		return row.Labels, nil // the output schema is gone, and null claims nothing
 	case err != nil:
 		return nil, plugin.Errorf(code, "the answer cannot be held against the output schema of %s %s: %w; call %s stays as it is", row.Operation, row.Version, err, row.ID)
 	}

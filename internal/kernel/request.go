@@ -31,7 +31,7 @@ type request struct {
 	target  *plugin.Target
 	row     *store.CallRow     // of a call that goes on, until it is claimed again
 	lease   *ledger.Lease      // once claimed
-	resumed bool               // somebody else made the call, or another process
+	resumed bool               // the call was made by another request or process
 	waits   bool               // claimed, and not to run now
 	needs   bool               // a person's word, before it runs
 	given   *store.ApprovalRow // that word, where it was given
@@ -40,9 +40,9 @@ type request struct {
 	halted  bool               // its host closed before it ended
 	unbegun bool               // its runner says that no plugin had it
 	cut     bool               // it did, and the host itself ended it before there was an answer
-	asked   witness            // what the plugin asked of the host; nil where nobody can say
+	asked   witness            // what the plugin asked of the host; nil where that is not observed
 	sampled bool               // the host asked a model on its behalf
-	doubt   bool               // nobody knows what is on record of it: the sweep may have it run again
+	doubt   bool               // its record in the ledger is uncertain: the sweep may have it run again
 	journal *ledger.Journal    // of its effects; nil for a call without
 	prior   *ledger.Prior      // the call whose answer this one gets
 	input   []byte             // what the caller sent, where the plugin gets more
@@ -190,7 +190,7 @@ var errWaited = errors.New("the call it waits for is still at work")
 func (r *request) fingerprint() string {
 	major, _, _ := strings.Cut(r.target.Manifest.Version, ".")
 	text := r.target.Name() + "@" + major + " " + r.record.InputHash
-	if kind := r.call.Principal.Type; kind != "" && kind != "user" { // a service of a user's name is somebody else
+	if kind := r.call.Principal.Type; kind != "" && kind != "user" { // a service with a user's name is a different principal
 		text += " " + kind
 	}
 	return canon.Sum([]byte(text))
@@ -263,7 +263,7 @@ func (r *request) decide(ctx context.Context) error {
 	switch d.Verdict {
 	case plugin.Allow:
 		return r.equip(ctx)
-	case plugin.AllowWithApproval: // nobody is asked about what could not run
+	case plugin.AllowWithApproval: // a call that could not run is not put up for approval
 		if err := r.equip(ctx); err != nil || r.call.Dry != nil {
 			return err
 		}

@@ -20,8 +20,8 @@ const (
 	askAfter      = 5 * time.Second
 )
 
-// maxUnbegun is how many attempts a call that nobody waits for gets, as long as no
-// plugin had it: about a quarter of an hour of them.
+// maxUnbegun is the maximum of attempts for a queued call that has not reached
+// a plugin: with backoff, about a quarter of an hour.
 const maxUnbegun = 20
 
 // settle ends the attempt of a claimed call.
@@ -61,7 +61,7 @@ func (r *request) settle(ctx context.Context, res *plugin.Result, failure *plugi
 	fault.At("settled")
 	r.k.ended.tell(r.call.ID)
 	if r.resumed {
-		r.k.tell(ctx, r.call.Tenant, r.call.ID) // whoever made it is not here to hear of it
+		r.k.tell(ctx, r.call.Tenant, r.call.ID) // the caller is in another request and has to be notified
 	}
 	fault.At("told")
 	return o.State == store.CallQueued, nil
@@ -96,7 +96,7 @@ func (r *request) fate(res *plugin.Result, failure *plugin.Error) store.CallStat
 		return store.CallQueued // a host that closes, or cannot write, gives up no more than one that is killed
 	case r.starved() && (open > 0 || r.journal.Done() > 0): // it was stopped half way by the host
 		return store.CallUnknown
-	case !r.lease.Journalled(): // the dispatch is an effect too, and one that nobody can repeat
+	case !r.lease.Journalled(): // the dispatch counts as an effect, and one that is not idempotent
 		if open > 0 || r.ran && (r.unseen(failure) || r.starved()) { // what it did before it was refused a service is not known
 			return store.CallUnknown
 		}
@@ -141,9 +141,9 @@ func (r *request) unwritten() bool {
 	return open == 0 && r.journal.Done() == 0
 }
 
-// unseen reports whether nobody can tell if effects happened that are not in
-// the journal: the plugin had the call and did not say how it ended. Such
-// effects are not seen while plugins are not caged, so the dispatch itself
+// unseen reports whether effects may have happened that the journal does not
+// have: the plugin received the call and did not report its end. The host does
+// not see such effects of a plugin outside a sandbox, so the dispatch itself
 // counts as one.
 func (r *request) unseen(failure *plugin.Error) bool {
 	if r.cut || r.asked != nil && r.asked.Unsettled() {

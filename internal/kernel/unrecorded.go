@@ -13,9 +13,10 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// unrecorded is the answer of a call whose end could not be recorded: a result
-// that is not on record is no result. Where the call may have had an effect it
-// is unknown, never failed: whoever hears "failed" makes the call again.
+// unrecorded returns the answer of a call whose end could not be recorded: a
+// result that is not on record is no result. If the call may have had an
+// effect, its outcome is unknown and never failed: a caller that reads "failed"
+// makes the call again.
 func (r *request) unrecorded(failure *plugin.Error, cause error) (plugin.Result, error) {
 	r.k.Log.Error("a call could not be recorded", "call_id", r.call.ID, "operation", r.record.Operation, "cause", cause.Error())
 	if r.prior != nil && r.target != nil && len(r.target.Operation.Effects) > 0 {

@@ -41,7 +41,7 @@ func measured(said plugin.Metrics, services plugin.Services) plugin.Metrics {
 // A witness is services that tell what was asked of them.
 type witness interface {
 	Used() bool       // something outside the host
-	Unsettled() bool  // an effect outside, of which nobody learned how it ended
+	Unsettled() bool  // an external effect whose outcome is unknown
 	Starved() bool    // a service failed for a reason of the host's own
 	Labels() []string // what the answer is tainted with for it
 }

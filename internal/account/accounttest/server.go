@@ -31,8 +31,8 @@ const (
 	Robot        = "robot@project.example.com" // the service account
 )
 
-// A Server is a provider with one account. Its exported fields may be changed
-// between requests, by whoever holds Lock.
+// A Server is a provider with one account. The holder of Lock may change its
+// exported fields between requests.
 type Server struct {
 	*httptest.Server
 	sync.Mutex
@@ -44,7 +44,7 @@ type Server struct {
 	Nonce    string         // in ID tokens in place of the right one
 	Issuer   string         // in ID tokens in place of the right one
 	Audience string         // in ID tokens in place of the right one
-	Forge    bool           // ID tokens are signed with a key that nobody published
+	Forge    bool           // ID tokens are signed with an unpublished key
 	Keep     bool           // a refresh token is good for more than one use
 	Broken   int            // the status that the token endpoint answers with, 0 for none
 	Grant    string         // the scopes that are granted in place of those asked for
@@ -165,7 +165,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
 }
 
-// next returns a token that nobody can mistake for text.
+// next returns a token that cannot be mistaken for text.
 func (s *Server) next(kind string) string {
 	s.n++
 	token := fmt.Sprintf("%s-%d-%s", kind, s.n, rand.Text())
