@@ -105,6 +105,9 @@ func checkEnd(t *testing.T, attempt, effects string, code plugin.Code, waits boo
 	call := asking("mail/send", `{}`)
 	call.Key, call.NoWait = "once", !waits
 	res, err := b.Call(t.Context(), call)
+	if waits && want == string(store.CallUnknown) && strings.HasPrefix(attempt, "was refused a service") && plugin.CodeOf(err) != plugin.CodeOutcomeUnknown {
+		t.Errorf("its caller hears %v", err) // not what the plugin made of it
+	}
 	if !waits {
 		if err != nil {
 			t.Fatal(err)

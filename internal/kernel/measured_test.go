@@ -25,6 +25,7 @@ func TestWhatTheHostCountedStandsInPlaceOfAClaim(t *testing.T) {
 		"nothing counted": {plugin.Metrics{"tokens_in": 1.0}, metered{}, plugin.Metrics{"tokens_in": 1.0}},
 		"a false claim":   {plugin.Metrics{"cost_total": 0.0, "own": 7.0}, metered{counted: plugin.Metrics{"cost_total": 2.5, "tokens_in": 9}}, plugin.Metrics{"cost_total": 2.5, "tokens_in": 9, "own": 7.0}},
 		"nothing said":    {nil, metered{counted: plugin.Metrics{"tokens_in": 9}}, plugin.Metrics{"tokens_in": 9}},
+		"the host's word": {plugin.Metrics{"http_mapped": "x", "own": 7.0}, metered{}, plugin.Metrics{"own": 7.0}},
 		"no meter":        {plugin.Metrics{"own": 7.0}, nil, plugin.Metrics{"own": 7.0}},
 	} {
 		if got := measured(c.said, c.services); !reflect.DeepEqual(got, c.want) {

@@ -26,6 +26,7 @@ func (r *request) made(said []plugin.Artifact, services plugin.Services) []plugi
 // measured returns the figures of an answer: what the host counted itself stands
 // in place of what the plugin says of it.
 func measured(said plugin.Metrics, services plugin.Services) plugin.Metrics {
+	delete(said, "http_mapped") // only the host knows where a request went
 	meter, ok := services.(interface{ Metrics() plugin.Metrics })
 	if !ok {
 		return said
