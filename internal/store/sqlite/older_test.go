@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"errors"
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,5 +122,58 @@ func TestATriggerIsNotSignedOver(t *testing.T) {
 	}
 	if err := put(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A schema that was changed makes other rows of those that are signed: a database
+// whose columns, indexes, tables or views are not Mortise's is not rested on.
+func TestAChangedSchemaIsNotRestedOn(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ object, sql string }{
+		{"identities", `ALTER TABLE identities RENAME TO old; CREATE TABLE identities AS SELECT * FROM old; DROP TABLE old`},
+		{"identities", `PRAGMA writable_schema = 1; UPDATE sqlite_schema SET sql = replace(sql, 'external_id    TEXT', 'external_id    TEXT COLLATE NOCASE') WHERE name = 'identities'; PRAGMA writable_schema = RESET`},
+		{"kbs", `ALTER TABLE kbs RENAME TO real_kbs; CREATE VIEW kbs AS SELECT * FROM real_kbs`},
+		{"more", `CREATE UNIQUE INDEX more ON calls (operation)`},
+		{"kv", `ALTER TABLE kv ADD COLUMN more TEXT`},
+		{"calls_due", `DROP INDEX calls_due`},
+	} {
+		dir := t.TempDir()
+		st := open(t, dir)
+		write(t, st)
+		if _, err := st.AuthorityHash(t.Context(), "policies"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := raw(t, dir).Exec(c.sql); err != nil {
+			t.Fatalf("%s: %v", c.sql, err)
+		}
+		// What leaves the number of the schema as it was, connections that are open do not see.
+		unseen := strings.Contains(c.sql, "writable_schema")
+		if _, err := st.AuthorityHash(t.Context(), "policies"); !unseen && (!errors.Is(err, store.ErrTampered) || !strings.Contains(err.Error(), c.object)) {
+			t.Errorf("%s: the host at work rests on it: %v", c.sql, err)
+		}
+		again := open(t, dir)
+		if _, err := again.AuthorityHash(t.Context(), "policies"); !errors.Is(err, store.ErrTampered) || !strings.Contains(err.Error(), c.object) {
+			t.Errorf("%s: the next host rests on it: %v", c.sql, err)
+		}
+	}
+}
+
+var update = flag.Bool("update", false, "write schema.txt from the migrations")
+
+func TestTheSchemaIsTheOneThatIsKnown(t *testing.T) {
+	t.Parallel()
+	got, err := open(t, t.TempDir()).Objects(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile("schema.txt", []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile("schema.txt")
+	if err != nil || got != string(want) {
+		t.Errorf("schema.txt is not what the migrations make; write it with go test ./internal/store/sqlite -run SchemaIsTheOne -update: %v", err)
 	}
 }

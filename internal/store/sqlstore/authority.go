@@ -33,7 +33,7 @@ func (r *reader) AuthorityHash(ctx context.Context, table string) (string, error
 	if !known {
 		return "", fmt.Errorf("the rows of %s are not signed", table)
 	}
-	if err := r.untriggered(ctx); err != nil {
+	if err := r.own.check(ctx, r); err != nil {
 		return "", err
 	}
 	q := selectFrom(of.columns, table)
@@ -62,18 +62,6 @@ func (r *reader) AuthorityHash(ctx context.Context, table string) (string, error
 		}
 	}
 	return sum.Sum(), nil
-}
-
-// untriggered refuses a database with triggers, of which Mortise has none: what one
-// writes in the middle of a transaction would be signed with the rest.
-func (r *reader) untriggered(ctx context.Context) error {
-	for name, err := range rows(ctx, r, selectFrom("name", r.triggers), func(rows *sql.Rows, name *string) error { return rows.Scan(name) }) {
-		if err != nil {
-			return err
-		}
-		return fmt.Errorf("%w: the database has the trigger %.100q, which is none of Mortise's; drop it, and see with 'mortise ledger verify' what it did", store.ErrTampered, name)
-	}
-	return nil
 }
 
 // written returns the table that a statement writes to, where its rows are signed.

@@ -19,7 +19,7 @@ type Engine struct {
 	Keep      string                                       // ends a SELECT whose rows must stay as they are until the transaction ends; "" if the engine has no concurrent writers
 	Caches    bool                                         // the driver prepares statements and keeps them by itself
 	Isolation sql.IsolationLevel                           // in which a transaction that only reads is of one moment
-	Triggers  string                                       // what selects the names of triggers, in a column name
+	Own       *Ownership                                   // what tells Mortise's schema from additions to it
 	Newest    string                                       // the order of entries, newest first
 	Text      TextIndex                                    // of the passages of documents
 	Pinned    func(ctx context.Context, c *sql.Conn) error // checks the writing connection before its first use; nil checks nothing

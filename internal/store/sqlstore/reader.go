@@ -16,12 +16,12 @@ var _ store.Reader = (*reader)(nil)
 // A reader answers from wherever query asks: the pool, a snapshot or the
 // transaction being written.
 type reader struct {
-	query    func(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	newest   string                // the order of entries, newest first
-	triggers string                // of the engine
-	text     *TextIndex            // of the engine
-	calm     context.Context       // takes the place of callers' contexts; nil in none
-	failed   func(err error) error // receives each error; may be nil
+	query  func(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	newest string                // the order of entries, newest first
+	own    *Ownership            // of the engine
+	text   *TextIndex            // of the engine
+	calm   context.Context       // takes the place of callers' contexts; nil in none
+	failed func(err error) error // receives each error; may be nil
 }
 
 // Body implements [store.Reader].
