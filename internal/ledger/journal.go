@@ -111,8 +111,8 @@ func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
 	which := requestOf{e.RequestHash, j.times[e.RequestHash]}
 	j.times[e.RequestHash]++
 	earlier := j.before[which]
-	if fault.Lifted("replay") {
-		earlier = nil
+	if fault.Lifted("replay") { // the attempt knows of none before it
+		earlier, which.occurrence = nil, which.occurrence+1000*j.lease.row.Attempt
 	}
 	if earlier == nil && j.replay > 0 && !fault.Lifted("replay") {
 		err := j.diverges(e.Method)
