@@ -75,7 +75,7 @@ export GORACE="${GORACE:-atexit_sleep_ms=0}" # or each process that a test start
 # prove needs no disk, because the power is not cut. So their files are in memory, in a
 # file system of their own, where there is enough memory and root may mount one.
 # /dev/shm would not do: a sandbox shows nothing of the host's /dev.
-work=/tmp/mortise-$(id -u)-$(pwd | cksum | cut -d ' ' -f 1) # always the same, or go test would remember nothing
+work=/tmp/mt$(($(pwd | cksum | cut -d ' ' -f 1) % 100)) # always the same, or go test would remember nothing; short, as names of sockets have to be
 in_memory() {
 	[ -z "${TMPDIR:-}" ] && [ "$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo 2>/dev/null || echo 0)" -gt 14000000 ] &&
 		mkdir -p -m 755 "$work" && { grep -q " $work " /proc/mounts || mount -t tmpfs -o mode=755,size=8g tmpfs "$work" 2>/dev/null; }
