@@ -23,7 +23,7 @@ func (a *App) holdAuthority(ctx context.Context) error {
 			err = store.CheckLive(ctx, r, key)
 		}
 		if err == nil {
-			unsigned, err = store.Unsigned(ctx, r)
+			unsigned, err = store.Unsigned(ctx, r, key)
 		}
 		return err
 	})

@@ -239,7 +239,7 @@ func (v *verifier) authority(heads []store.ChainRow) error {
 		return v.fault(0, 0, "%v", err)
 	}
 	if err == nil && len(heads) > 0 {
-		if none, _ := store.Unsigned(v.ctx, v.r); none {
+		if none, _ := store.Unsigned(v.ctx, v.r, v.key); none {
 			v.notef("An earlier release wrote this ledger, and not all rows that decide authority are signed yet; the next host that is opened here signs them.")
 		}
 	}
@@ -247,9 +247,9 @@ func (v *verifier) authority(heads []store.ChainRow) error {
 }
 
 // kept checks the rows that bear a signature each: approvals that are closed, page by
-// page, sessions and artifacts.
+// page, sessions and artifacts, and what is kept of conversations and for plugins.
 func (v *verifier) kept() error {
-	if none, err := store.Unsigned(v.ctx, v.r); none || err != nil {
+	if none, err := store.UnsignedLife(v.ctx, v.r, v.key); none || err != nil {
 		return err
 	}
 	const page = 500
@@ -282,7 +282,10 @@ func (v *verifier) kept() error {
 			return err
 		}
 	}
-	return nil
+	if none, err := store.Unsigned(v.ctx, v.r, v.key); none || err != nil {
+		return err
+	}
+	return v.r.CheckKept(v.ctx, v.key)
 }
 
 // bodies checks that what is kept under a hash has that hash.

@@ -92,6 +92,7 @@ type MessageRow struct {
 	CallID    string // the call it is about or comes from
 	Labels    []string
 	At        time.Time
+	MAC       string
 }
 
 // A MemoryRow is something that an agent remembers.
@@ -102,6 +103,7 @@ type MemoryRow struct {
 	Content   string
 	Labels    []string
 	UpdatedAt time.Time
+	MAC       string
 }
 
 // An OutboxFilter says of which webhooks the next event is wanted. Empty fields

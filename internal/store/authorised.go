@@ -180,25 +180,25 @@ func (r *authorisedReader) closed(ctx context.Context, rows ...ApprovalRow) erro
 	if !slices.ContainsFunc(rows, func(row ApprovalRow) bool { return row.State.Closed() }) {
 		return nil
 	}
-	return r.signed(ctx, func(key *Key) error { return key.CheckClosed(rows...) })
+	return r.signed(ctx, UnsignedLife, func(key *Key) error { return key.CheckClosed(rows...) })
 }
 
 func (r *authorisedReader) sessions(ctx context.Context, rows ...SessionRow) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	return r.signed(ctx, func(key *Key) error { return key.CheckSessions(rows...) })
+	return r.signed(ctx, UnsignedLife, func(key *Key) error { return key.CheckSessions(rows...) })
 }
 
 func (r *authorisedReader) artifacts(ctx context.Context, rows ...ArtifactRow) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	return r.signed(ctx, func(key *Key) error { return key.CheckArtifacts(rows...) })
+	return r.signed(ctx, UnsignedLife, func(key *Key) error { return key.CheckArtifacts(rows...) })
 }
 
 // signed checks rows that bear signatures, which those of an earlier release do not.
-func (r *authorisedReader) signed(ctx context.Context, check func(*Key) error) error {
+func (r *authorisedReader) signed(ctx context.Context, unsigned func(context.Context, Reader, *Key) (bool, error), check func(*Key) error) error {
 	key, err := r.key(ctx)
 	if err != nil || key == nil {
 		return err
@@ -207,7 +207,7 @@ func (r *authorisedReader) signed(ctx context.Context, check func(*Key) error) e
 	if wrong == nil {
 		return nil
 	}
-	if none, err := Unsigned(ctx, r.Reader); err != nil || none {
+	if none, err := unsigned(ctx, r.Reader, key); err != nil || none {
 		return err
 	}
 	return wrong

@@ -30,6 +30,7 @@ var AuthorityTables = []string{"agents", "approvals", "assignments", "identities
 type Authority struct {
 	N      int64
 	Tables map[string]string // hashes by table
+	Rows   int               // which rows bear a MAC each, up to [SignedRows]
 	Live   map[string]string // weights by table, hidden
 }
 
@@ -40,14 +41,27 @@ func (a *Authority) String() string {
 	for _, table := range slices.Sorted(maps.Keys(a.Tables)) {
 		b.WriteString(" " + table + "=" + a.Tables[table])
 	}
+	if a.Rows > 0 {
+		b.WriteString(" " + rowsMark + "=" + strconv.Itoa(a.Rows))
+	}
 	for _, table := range slices.Sorted(maps.Keys(a.Live)) {
 		b.WriteString(" +" + table + "=" + a.Live[table])
 	}
 	return b.String()
 }
 
+// SignedRows is 1 where messages, knowledge bases, stored values and memories bear a
+// MAC each. A head says so, so that the rows of a release before that are signed once.
+const SignedRows = 1
+
+const rowsMark = "rows" // no table has that name
+
 // Complete reports whether a head signs all that this release signs.
-func (a *Authority) Complete() bool {
+func (a *Authority) Complete() bool { return a.Living() && a.Rows >= SignedRows }
+
+// Living reports whether a head signs what is still to run, and with it what has
+// ended, sessions and artifacts.
+func (a *Authority) Living() bool {
 	if a == nil || len(a.Live) < len(LiveTables) {
 		return false
 	}
@@ -69,6 +83,10 @@ func ParseAuthority(text string) (*Authority, error) {
 		table, sum, _ := strings.Cut(part, "=")
 		if live, is := strings.CutPrefix(table, "+"); is {
 			a.Live[live] = sum
+		} else if table == rowsMark {
+			if a.Rows, err = strconv.Atoi(sum); err != nil {
+				return nil, fmt.Errorf("what a head says of the rows that are signed cannot be read: %w", err)
+			}
 		} else {
 			a.Tables[table] = sum
 		}
@@ -202,18 +220,32 @@ func (h AuthorityHash) Row(values [][]byte) {
 func (h AuthorityHash) Sum() string { return hex.EncodeToString(h.h.Sum(nil)) }
 
 // Unsigned reports whether a ledger is of a release that did not sign all that this
-// one signs.
-func Unsigned(ctx context.Context, r Reader) (bool, error) {
+// one signs. Where there is a key, a head that it has not signed is [ErrTampered]: it
+// cannot say that it is of an earlier release.
+func Unsigned(ctx context.Context, r Reader, key *Key) (bool, error) {
+	return noHead(ctx, r, key, (*Authority).Complete)
+}
+
+// UnsignedLife reports whether a ledger is of a release that signed neither what is
+// still to run, nor sessions and artifacts.
+func UnsignedLife(ctx context.Context, r Reader, key *Key) (bool, error) {
+	return noHead(ctx, r, key, (*Authority).Living)
+}
+
+func noHead(ctx context.Context, r Reader, key *Key, says func(*Authority) bool) (bool, error) {
 	heads, err := r.Chains(ctx)
 	if err != nil || len(heads) == 0 {
 		return false, err
 	}
 	for _, head := range heads {
+		if key != nil && !key.Signed(head) {
+			return false, unsignedHead(head)
+		}
 		a, err := ParseAuthority(head.Authority)
 		if err != nil {
 			return false, err
 		}
-		if a.Complete() {
+		if says(a) {
 			return false, nil
 		}
 	}

@@ -11,6 +11,7 @@ type KBRow struct {
 	Labels      []string // of everything in it
 	CreatedBy   string
 	CreatedAt   time.Time
+	MAC         string
 }
 
 // A DocumentRow is a document of a knowledge base, as text. It is replaced as a
@@ -37,6 +38,8 @@ type DocumentRow struct {
 	CallID      string // the call that put it there, "" for a person's
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
+	TextHash    string // PutDocument makes it
+	MAC         string
 
 	Text string // only where the document is asked for by its id
 }
@@ -49,6 +52,7 @@ type ChunkRow struct {
 	Terms     string // the words by which it is found, with spaces between them
 	Embedding []byte // little-endian float32; nil where none was made
 	Model     string // that made it; "" where there is none
+	MAC       string
 }
 
 // A DocumentFilter says which documents are wanted. Empty fields ask for
@@ -84,6 +88,7 @@ type ChunkHit struct {
 	Start      int64
 	Text       string
 	Score      float64 // the more the better; of one engine's own scale
+	Signed     []Proof // of the document and of the passage
 }
 
 // An UnembeddedFilter asks for passages of a knowledge base that a model has not

@@ -1,8 +1,12 @@
 package store
 
 import (
+	"context"
 	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
+	"time"
 )
 
 // SignSession returns the MAC of what a session decides: whose it is, and what its
@@ -44,4 +48,140 @@ func (k *Key) CheckArtifacts(rows ...ArtifactRow) error {
 		}
 	}
 	return nil
+}
+
+// A Proof is what a row of a table is held against: the hash of what it says, and the
+// MAC that the host gave it.
+type Proof struct{ Table, Digest, MAC string }
+
+// A Kept row bears a MAC of its own. Each [Authorised] store checks it at each read.
+type Kept interface{ Proofs() []Proof }
+
+// A KeptReader reads all such rows that are not of a session's artifacts.
+type KeptReader interface {
+	// CheckKept refuses messages, knowledge bases, their documents and passages,
+	// stored values and memories that are not as the host wrote them.
+	CheckKept(ctx context.Context, key *Key) error
+}
+
+// SignKept returns the MAC of a row with a digest.
+func (k *Key) SignKept(digest string) string { return k.mac(keptDomain, 0, 0, digest) }
+
+// CheckKept refuses rows that are not as the host wrote them.
+func (k *Key) CheckKept(proofs ...Proof) error {
+	for _, p := range proofs {
+		if !hmac.Equal([]byte(p.MAC), []byte(k.SignKept(p.Digest))) {
+			return &AuthorityError{p.Table}
+		}
+	}
+	return nil
+}
+
+// ProofsOf returns those of some rows.
+func ProofsOf[T Kept](rows ...T) (proofs []Proof) {
+	for _, row := range rows {
+		proofs = append(proofs, row.Proofs()...)
+	}
+	return proofs
+}
+
+// Digest returns the hash of all of a message: who said what in which conversation,
+// and what that is tainted with.
+func (r *MessageRow) Digest() string {
+	h := newRowHash("message")
+	h.text(r.Tenant, r.SessionID, r.Role, string(r.Body), r.CallID)
+	h.number(r.N)
+	h.time(r.At)
+	h.text(r.Labels...)
+	return h.sum()
+}
+
+// Proofs implements [Kept].
+func (r MessageRow) Proofs() []Proof { return []Proof{{"messages", r.Digest(), r.MAC}} }
+
+// Digest returns the hash of all of a knowledge base.
+func (r *KBRow) Digest() string {
+	h := newRowHash("knowledge base")
+	h.text(r.Tenant, r.ID, r.Name, r.Description, r.CreatedBy)
+	h.time(r.CreatedAt)
+	h.text(r.Labels...)
+	return h.sum()
+}
+
+// Proofs implements [Kept].
+func (r KBRow) Proofs() []Proof { return []Proof{{"kbs", r.Digest(), r.MAC}} }
+
+// Digest returns the hash of all of a document but when it was first put there.
+func (r *DocumentRow) Digest() string {
+	h := newRowHash("document")
+	h.text(r.Tenant, r.KB, r.ID, r.SourceID, r.SourceType, r.ObjectID, r.Title, r.Filename, r.MIME, r.URL, r.ContentHash, r.Extraction, r.Attributes,
+		r.Principal, r.CallID, r.TextHash)
+	h.number(r.Words, r.Characters, r.Chunks)
+	h.time(r.UpdatedAt)
+	h.text(r.Labels...)
+	return h.sum()
+}
+
+// Proofs implements [Kept].
+func (r DocumentRow) Proofs() []Proof { return []Proof{{"kb_documents", r.Digest(), r.MAC}} }
+
+// TextHash returns the hash of the text of a document.
+func TextHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// DigestIn returns the hash of a passage of a document: of its text and where it is.
+func (r *ChunkRow) DigestIn(tenant, kb, document string) string {
+	h := newRowHash("passage")
+	h.text(tenant, kb, document, r.Text)
+	h.number(r.N, r.Start)
+	return h.sum()
+}
+
+// ProofIn returns what a passage of a document is held against.
+func (r *ChunkRow) ProofIn(tenant, kb, document string) Proof {
+	return Proof{"kb_chunks", r.DigestIn(tenant, kb, document), r.MAC}
+}
+
+// Proofs implements [Kept].
+func (h ChunkHit) Proofs() []Proof { return h.Signed }
+
+// Digest returns the hash of all of a stored value.
+func (r *KVRow) Digest() string {
+	h := newRowHash("value")
+	h.text(r.Tenant, r.Owner, r.Scope, r.Namespace, r.Key, string(r.Value))
+	h.time(r.ExpiresAt)
+	h.time(r.UpdatedAt)
+	h.text(r.Labels...)
+	return h.sum()
+}
+
+// Proofs implements [Kept]. A head signs the host's own; see [AuthorityTables].
+func (r KVRow) Proofs() []Proof {
+	if r.OfHost() {
+		return nil
+	}
+	return []Proof{{"kv", r.Digest(), r.MAC}}
+}
+
+// Digest returns the hash of all of a memory.
+func (r *MemoryRow) Digest() string {
+	h := newRowHash("memory")
+	h.text(r.Tenant, r.Agent, r.Key, r.Content)
+	h.time(r.UpdatedAt)
+	h.text(r.Labels...)
+	return h.sum()
+}
+
+// Proofs implements [Kept].
+func (r MemoryRow) Proofs() []Proof { return []Proof{{"memories", r.Digest(), r.MAC}} }
+
+// time adds a time as a table keeps it, 0 for none.
+func (h *rowHash) time(t time.Time) {
+	if t.IsZero() {
+		h.number(0)
+		return
+	}
+	h.number(t.UnixMicro())
 }

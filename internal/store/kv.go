@@ -9,6 +9,7 @@ type KVRow struct {
 	Labels    []string  // what it is tainted with
 	ExpiresAt time.Time // zero for one that is kept for good
 	UpdatedAt time.Time
+	MAC       string // "" for those of which the ledger signs the table; see [KVKey.OfHost]
 }
 
 // A KVKey says where a value is kept.

@@ -91,6 +91,8 @@ type Reader interface {
 	// Chains returns the authenticated heads.
 	Chains(ctx context.Context) ([]ChainRow, error)
 
+	KeptReader
+
 	// AuthorityHash returns the hash of the rows of one of [AuthorityTables].
 	AuthorityHash(ctx context.Context, table string) (string, error)
 

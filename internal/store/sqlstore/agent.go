@@ -12,15 +12,15 @@ import (
 const (
 	agentColumns      = `tenant, id, created_by, created_at, brain, tier, prompt, settings, state, updated_at`
 	assignmentColumns = `tenant, subject, plugin, versions, enabled, assigned_by, updated_at`
-	memoryColumns     = `tenant, agent, key, content, labels, updated_at`
+	memoryColumns     = `tenant, agent, key, content, labels, updated_at, mac`
 )
 
 const putAssignment = `INSERT INTO assignments (` + assignmentColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?)
 	ON CONFLICT (tenant, subject, plugin) DO UPDATE SET versions = excluded.versions, enabled = excluded.enabled,
 		assigned_by = excluded.assigned_by, updated_at = excluded.updated_at`
 
-const putMemory = `INSERT INTO memories (` + memoryColumns + `) VALUES (?, ?, ?, ?, ?, ?)
-	ON CONFLICT (tenant, agent, key) DO UPDATE SET content = excluded.content, updated_at = excluded.updated_at RETURNING labels`
+const putMemory = `INSERT INTO memories (` + memoryColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?)
+	ON CONFLICT (tenant, agent, key) DO UPDATE SET content = excluded.content, updated_at = excluded.updated_at, mac = excluded.mac RETURNING labels`
 
 // Agent implements [store.Reader].
 func (r *reader) Agent(ctx context.Context, tenant, id string) (*store.AgentRow, error) {
@@ -118,11 +118,16 @@ func (t *tx) PutMemory(r store.MemoryRow) error {
 	if err != nil {
 		return err
 	}
+	key, err := t.signer()
+	if err != nil {
+		return t.fail(err)
+	}
 	var had string
-	if _, err := t.Row([]any{&had}, putMemory, r.Tenant, r.Agent, r.Key, r.Content, labels, micros(r.UpdatedAt)); err != nil {
+	if _, err := t.Row([]any{&had}, putMemory, r.Tenant, r.Agent, r.Key, r.Content, labels, micros(r.UpdatedAt), key.SignKept(r.Digest())); err != nil {
 		return err
 	}
-	return t.grow(r.Labels, had, `UPDATE memories SET labels = ? WHERE tenant = ? AND agent = ? AND key = ?`, r.Tenant, r.Agent, r.Key)
+	return t.grow(&r.Labels, labels, had, func() string { return key.SignKept(r.Digest()) },
+		`UPDATE memories SET labels = ?, mac = ? WHERE tenant = ? AND agent = ? AND key = ?`, r.Tenant, r.Agent, r.Key)
 }
 
 // DeleteMemory implements [store.Tx].
@@ -156,7 +161,7 @@ func scanAgent(rows *sql.Rows, r *store.AgentRow) error {
 func scanMemory(rows *sql.Rows, r *store.MemoryRow) error {
 	var labels string
 	var updated int64
-	if err := rows.Scan(&r.Tenant, &r.Agent, &r.Key, &r.Content, &labels, &updated); err != nil {
+	if err := rows.Scan(&r.Tenant, &r.Agent, &r.Key, &r.Content, &labels, &updated, &r.MAC); err != nil {
 		return err
 	}
 	var err error

@@ -86,11 +86,11 @@ func (t *tx) closed(rows ...store.ApprovalRow) error {
 	if !slices.ContainsFunc(rows, func(row store.ApprovalRow) bool { return row.State.Closed() }) {
 		return nil
 	}
-	return t.signed(func(key *store.Key) error { return key.CheckClosed(rows...) })
+	return t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckClosed(rows...) })
 }
 
 // signed checks rows that bear signatures, which those of an earlier release do not.
-func (t *tx) signed(check func(*store.Key) error) error {
+func (t *tx) signed(unsigned func(context.Context, store.Reader, *store.Key) (bool, error), check func(*store.Key) error) error {
 	key, err := t.signer()
 	if err != nil {
 		return t.fail(err)
@@ -99,8 +99,8 @@ func (t *tx) signed(check func(*store.Key) error) error {
 	if wrong == nil {
 		return nil
 	}
-	if none, err := store.Unsigned(context.Background(), &t.reader); err != nil || none {
-		return err
+	if none, err := unsigned(context.Background(), &t.reader, key); err != nil || none {
+		return t.fail(err)
 	}
 	return t.fail(wrong)
 }

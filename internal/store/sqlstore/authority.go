@@ -161,11 +161,15 @@ func (t *tx) authority(last string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	unsigned, err := store.Unsigned(context.Background(), &t.reader)
+	key, err := t.signer()
 	if err != nil {
 		return "", err
 	}
-	next := &store.Authority{N: 1, Tables: map[string]string{}}
+	unsigned, err := store.Unsigned(context.Background(), &t.reader, key)
+	if err != nil {
+		return "", err
+	}
+	next := &store.Authority{N: 1, Tables: map[string]string{}, Rows: store.SignedRows}
 	if signed != nil {
 		next.N = signed.N
 		for table, sum := range signed.Tables {
@@ -173,7 +177,7 @@ func (t *tx) authority(last string) (string, error) {
 		}
 	}
 	if unsigned {
-		err = t.signEarlier(next, signed != nil)
+		err = t.signEarlier(next, own, signed != nil)
 	} else {
 		err = t.live(next, own)
 	}

@@ -11,7 +11,7 @@ import (
 
 const (
 	conversationColumns = `tenant, session_id, agent, channel, peer, created_at, open, turns, received, handled, lease, lease_until, updated_at, room`
-	messageColumns      = `tenant, session_id, n, role, body, call_id, labels, at`
+	messageColumns      = `tenant, session_id, n, role, body, call_id, labels, at, mac`
 	outboxColumns       = `tenant, id, agent, plugin, event, body, created_at, attempt, next_at, problem`
 )
 
@@ -133,8 +133,12 @@ func (t *tx) InsertMessage(r store.MessageRow) (int64, error) {
 	if _, err := t.Row([]any{&r.N}, `SELECT coalesce(max(n), 0) + 1 FROM messages WHERE tenant = ? AND session_id = ?`, r.Tenant, r.SessionID); err != nil {
 		return 0, err
 	}
-	_, err = t.Exec(`INSERT INTO messages (`+messageColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-		r.Tenant, r.SessionID, r.N, r.Role, r.Body, r.CallID, labels, micros(r.At))
+	key, err := t.signer()
+	if err != nil {
+		return 0, t.fail(err)
+	}
+	_, err = t.Exec(`INSERT INTO messages (`+messageColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		r.Tenant, r.SessionID, r.N, r.Role, r.Body, r.CallID, labels, micros(r.At), key.SignKept(r.Digest()))
 	if err == nil && r.Role == store.Inbound {
 		_, err = t.Exec(`UPDATE conversations SET received = ? WHERE tenant = ? AND session_id = ?`, r.N, r.Tenant, r.SessionID)
 	}
@@ -202,7 +206,7 @@ func scanConversation(rows *sql.Rows, r *store.ConversationRow) error {
 func scanMessage(rows *sql.Rows, r *store.MessageRow) error {
 	var labels string
 	var at int64
-	if err := rows.Scan(&r.Tenant, &r.SessionID, &r.N, &r.Role, &r.Body, &r.CallID, &labels, &at); err != nil {
+	if err := rows.Scan(&r.Tenant, &r.SessionID, &r.N, &r.Role, &r.Body, &r.CallID, &labels, &at, &r.MAC); err != nil {
 		return err
 	}
 	var err error

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"unicode"
 
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 // A TextIndex is how an engine finds passages by their words.
@@ -20,24 +22,24 @@ type TextIndex struct {
 	Best func(q store.ChunkQuery) (query string, args []any)
 }
 
-const kbColumns = `tenant, id, name, description, labels, created_by, created_at`
+const kbColumns = `tenant, id, name, description, labels, created_by, created_at, mac`
 
 const documentColumns = `tenant, kb_id, id, source_id, source_type, object_id, title, filename, mime, url, content_hash, words, characters, chunks,
-	extraction, attributes, labels, principal, call_id, created_at, updated_at`
+	extraction, attributes, labels, principal, call_id, created_at, updated_at, text_hash, mac`
 
-const putDocument = `INSERT INTO kb_documents (` + documentColumns + `, text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-	ON CONFLICT (tenant, kb_id, id) DO UPDATE SET source_type = excluded.source_type, object_id = excluded.object_id,
+const putDocument = `INSERT INTO kb_documents (` + documentColumns + `, text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	ON CONFLICT (tenant, kb_id, id) DO UPDATE SET source_id = excluded.source_id, source_type = excluded.source_type, object_id = excluded.object_id,
 		title = excluded.title, filename = excluded.filename, mime = excluded.mime, url = excluded.url, content_hash = excluded.content_hash,
 		words = excluded.words, characters = excluded.characters, chunks = excluded.chunks, extraction = excluded.extraction,
 		attributes = excluded.attributes, principal = excluded.principal, call_id = excluded.call_id,
-		updated_at = excluded.updated_at, text = excluded.text RETURNING labels`
+		updated_at = excluded.updated_at, text_hash = excluded.text_hash, mac = excluded.mac, text = excluded.text RETURNING labels`
 
-const updateDocument = `UPDATE kb_documents SET filename = ?, url = ?, extraction = ?, attributes = ?, call_id = ?, updated_at = ?
-	WHERE tenant = ? AND kb_id = ? AND id = ? RETURNING labels`
+const updateDocument = `UPDATE kb_documents SET filename = ?, url = ?, extraction = ?, attributes = ?, call_id = ?, updated_at = ?, labels = ?, mac = ?
+	WHERE tenant = ? AND kb_id = ? AND id = ?`
 
-const labelDocument = `UPDATE kb_documents SET labels = ? WHERE tenant = ? AND kb_id = ? AND id = ?`
+const labelDocument = `UPDATE kb_documents SET labels = ?, mac = ? WHERE tenant = ? AND kb_id = ? AND id = ?`
 
-const insertChunk = `INSERT INTO kb_chunks (tenant, kb_id, document_id, n, start, text, embedding, model) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+const insertChunk = `INSERT INTO kb_chunks (tenant, kb_id, document_id, n, start, text, embedding, model, mac) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // KB implements [store.Reader].
 func (r *reader) KB(ctx context.Context, tenant, id string) (*store.KBRow, error) {
@@ -70,7 +72,7 @@ func (r *reader) Document(ctx context.Context, tenant, kb, id string) (*store.Do
 	q.where("tenant = ?", tenant)
 	q.where("kb_id = ?", kb)
 	q.where("id = ?", id)
-	return one(rows(ctx, r, q, func(rows *sql.Rows, d *store.DocumentRow) error { return scanDocument(rows, d, &d.Text) }))
+	return one(rows(ctx, r, q, scanWhole))
 }
 
 // DocumentBySource implements [store.Reader].
@@ -99,17 +101,18 @@ func (r *reader) Documents(ctx context.Context, f store.DocumentFilter) ([]store
 
 // Chunks implements [store.Reader].
 func (r *reader) Chunks(ctx context.Context, tenant, kb, document string) ([]store.ChunkRow, error) {
-	q := selectFrom("n, start, text, embedding, model", "kb_chunks")
+	q := selectFrom("n, start, text, embedding, model, mac", "kb_chunks")
 	q.where("tenant = ?", tenant)
 	q.where("kb_id = ?", kb)
 	q.where("document_id = ?", document)
 	q.orderBy("n")
 	return all(rows(ctx, r, q, func(rows *sql.Rows, c *store.ChunkRow) error {
-		return rows.Scan(&c.N, &c.Start, &c.Text, &c.Embedding, &c.Model)
+		return rows.Scan(&c.N, &c.Start, &c.Text, &c.Embedding, &c.Model, &c.MAC)
 	}))
 }
 
-const hitColumns = `c.kb_id, c.document_id, d.object_id, d.source_id, d.source_type, d.title, d.url, d.labels, c.n, c.start, c.text`
+// A hit is read with all of its document that is signed.
+var hitColumns = "d." + strings.Join(strings.FieldsFunc(documentColumns, func(c rune) bool { return c == ',' || unicode.IsSpace(c) }), ", d.") + ", c.n, c.start, c.text, c.mac"
 
 // SearchChunks implements [store.Reader].
 func (r *reader) SearchChunks(ctx context.Context, cq store.ChunkQuery) ([]store.ChunkHit, error) {
@@ -198,8 +201,12 @@ func (t *tx) InsertKB(r store.KBRow) (fresh bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return t.Exec(`INSERT INTO kbs (`+kbColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (tenant, id) DO NOTHING`,
-		r.Tenant, r.ID, r.Name, r.Description, labels, r.CreatedBy, micros(r.CreatedAt))
+	key, err := t.signer()
+	if err != nil {
+		return false, t.fail(err)
+	}
+	return t.Exec(`INSERT INTO kbs (`+kbColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (tenant, id) DO NOTHING`,
+		r.Tenant, r.ID, r.Name, r.Description, labels, r.CreatedBy, micros(r.CreatedAt), key.SignKept(r.Digest()))
 }
 
 // DeleteKB implements [store.Tx].
@@ -213,6 +220,11 @@ func (t *tx) PutDocument(r store.DocumentRow, chunks []store.ChunkRow) (found bo
 	if err != nil {
 		return false, err
 	}
+	key, err := t.signer()
+	if err != nil {
+		return false, t.fail(err)
+	}
+	r.TextHash, r.Chunks = store.TextHash(r.Text), int64(len(chunks))
 	// This holds the knowledge base until the end of the transaction.
 	if found, err = t.Exec(`UPDATE kbs SET name = name WHERE tenant = ? AND id = ?`, r.Tenant, r.KB); err != nil || !found {
 		return false, err
@@ -222,10 +234,10 @@ func (t *tx) PutDocument(r store.DocumentRow, chunks []store.ChunkRow) (found bo
 	}
 	var had string
 	if _, err := t.Row([]any{&had}, putDocument, r.Tenant, r.KB, r.ID, r.SourceID, r.SourceType, r.ObjectID, r.Title, r.Filename, r.MIME, r.URL, r.ContentHash,
-		r.Words, r.Characters, int64(len(chunks)), r.Extraction, r.Attributes, labels, r.Principal, r.CallID, micros(r.CreatedAt), micros(r.UpdatedAt), r.Text); err != nil {
+		r.Words, r.Characters, r.Chunks, r.Extraction, r.Attributes, labels, r.Principal, r.CallID, micros(r.CreatedAt), micros(r.UpdatedAt), r.TextHash, key.SignKept(r.Digest()), r.Text); err != nil {
 		return false, err
 	}
-	if err := t.grow(r.Labels, had, labelDocument, r.Tenant, r.KB, r.ID); err != nil {
+	if err := t.grow(&r.Labels, labels, had, func() string { return key.SignKept(r.Digest()) }, labelDocument, r.Tenant, r.KB, r.ID); err != nil {
 		return false, err
 	}
 	for _, c := range chunks {
@@ -233,7 +245,7 @@ func (t *tx) PutDocument(r store.DocumentRow, chunks []store.ChunkRow) (found bo
 		if c.Embedding != nil {
 			embedding = c.Embedding
 		}
-		if _, err := t.Exec(insertChunk, r.Tenant, r.KB, r.ID, c.N, c.Start, c.Text, embedding, c.Model); err != nil {
+		if _, err := t.Exec(insertChunk, r.Tenant, r.KB, r.ID, c.N, c.Start, c.Text, embedding, c.Model, key.SignKept(c.DigestIn(r.Tenant, r.KB, r.ID))); err != nil {
 			return false, err
 		}
 		if _, err := t.Exec(t.reader.text.Add, c.Terms, r.Tenant, r.KB, r.ID, c.N); err != nil {
@@ -251,12 +263,26 @@ func (t *tx) PutVector(tenant, kb string, of store.PassageRow, model string, emb
 
 // UpdateDocument implements [store.Tx].
 func (t *tx) UpdateDocument(r store.DocumentRow) (found bool, err error) {
-	var had string
-	found, err = t.Row([]any{&had}, updateDocument, r.Filename, r.URL, r.Extraction, r.Attributes, r.CallID, micros(r.UpdatedAt), r.Tenant, r.KB, r.ID)
-	if err != nil || !found {
+	q := selectFrom(documentColumns, "kb_documents")
+	q.where("tenant = ?", r.Tenant)
+	q.where("kb_id = ?", r.KB)
+	q.where("id = ?", r.ID)
+	q.text.WriteString(t.writer.engine.Keep)
+	had, err := one(rows(context.Background(), &t.reader, q, func(rows *sql.Rows, d *store.DocumentRow) error { return scanDocument(rows, d) }))
+	if had, err = keptRow(t, had, err); had == nil || err != nil {
 		return false, err
 	}
-	return true, t.grow(r.Labels, had, labelDocument, r.Tenant, r.KB, r.ID)
+	key, err := t.signer()
+	if err != nil {
+		return false, t.fail(err)
+	}
+	had.Filename, had.URL, had.Extraction, had.Attributes, had.CallID, had.UpdatedAt = r.Filename, r.URL, r.Extraction, r.Attributes, r.CallID, r.UpdatedAt
+	had.Labels = plugin.Labels(had.Labels, r.Labels)
+	labels, err := t.array(had.Labels)
+	if err != nil {
+		return false, err
+	}
+	return t.Exec(updateDocument, r.Filename, r.URL, r.Extraction, r.Attributes, r.CallID, micros(r.UpdatedAt), labels, key.SignKept(had.Digest()), r.Tenant, r.KB, r.ID)
 }
 
 // DeleteDocument implements [store.Tx].
@@ -280,7 +306,7 @@ func (t *tx) dropChunks(tenant, kb, document string) error {
 func scanKB(rows *sql.Rows, r *store.KBRow) (err error) {
 	var labels string
 	var created int64
-	if err := rows.Scan(&r.Tenant, &r.ID, &r.Name, &r.Description, &labels, &r.CreatedBy, &created); err != nil {
+	if err := rows.Scan(&r.Tenant, &r.ID, &r.Name, &r.Description, &labels, &r.CreatedBy, &created, &r.MAC); err != nil {
 		return err
 	}
 	r.CreatedAt = fromMicros(created)
@@ -294,7 +320,7 @@ func scanDocument(rows *sql.Rows, r *store.DocumentRow, more ...any) (err error)
 	var labels string
 	var created, updated int64
 	if err := rows.Scan(append([]any{&r.Tenant, &r.KB, &r.ID, &r.SourceID, &r.SourceType, &r.ObjectID, &r.Title, &r.Filename, &r.MIME, &r.URL, &r.ContentHash,
-		&r.Words, &r.Characters, &r.Chunks, &r.Extraction, &r.Attributes, &labels, &r.Principal, &r.CallID, &created, &updated}, more...)...); err != nil {
+		&r.Words, &r.Characters, &r.Chunks, &r.Extraction, &r.Attributes, &labels, &r.Principal, &r.CallID, &created, &updated, &r.TextHash, &r.MAC}, more...)...); err != nil {
 		return err
 	}
 	r.CreatedAt, r.UpdatedAt = fromMicros(created), fromMicros(updated)
@@ -304,13 +330,21 @@ func scanDocument(rows *sql.Rows, r *store.DocumentRow, more ...any) (err error)
 	return nil
 }
 
-func scanHit(rows *sql.Rows, h *store.ChunkHit, more ...any) (err error) {
-	var labels string
-	if err := rows.Scan(append([]any{&h.KB, &h.DocumentID, &h.ObjectID, &h.SourceID, &h.SourceType, &h.Title, &h.URL, &labels, &h.N, &h.Start, &h.Text}, more...)...); err != nil {
+// scanWhole reads a document with its text, which then is what its MAC has to be of.
+func scanWhole(rows *sql.Rows, d *store.DocumentRow) error {
+	err := scanDocument(rows, d, &d.Text)
+	d.TextHash = store.TextHash(d.Text)
+	return err
+}
+
+func scanHit(rows *sql.Rows, h *store.ChunkHit, more ...any) error {
+	var d store.DocumentRow
+	var c store.ChunkRow
+	if err := scanDocument(rows, &d, append([]any{&c.N, &c.Start, &c.Text, &c.MAC}, more...)...); err != nil {
 		return err
 	}
-	if h.Labels, err = fromArray(labels); err != nil {
-		return fmt.Errorf("labels of document %s: %w", h.DocumentID, err)
-	}
+	h.KB, h.DocumentID, h.ObjectID, h.SourceID, h.SourceType, h.Title, h.URL, h.Labels = d.KB, d.ID, d.ObjectID, d.SourceID, d.SourceType, d.Title, d.URL, d.Labels
+	h.N, h.Start, h.Text = c.N, c.Start, c.Text
+	h.Signed = append(d.Proofs(), c.ProofIn(d.Tenant, d.KB, d.ID))
 	return nil
 }

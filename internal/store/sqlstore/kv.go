@@ -9,11 +9,11 @@ import (
 	"github.com/mortise-dev/mortise/internal/store"
 )
 
-const kvColumns = `tenant, owner, scope, namespace, key, value, labels, expires_at, updated_at`
+const kvColumns = `tenant, owner, scope, namespace, key, value, labels, expires_at, updated_at, mac`
 
-const putKV = `INSERT INTO kv (` + kvColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+const putKV = `INSERT INTO kv (` + kvColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 	ON CONFLICT (tenant, owner, scope, namespace, key) DO UPDATE SET value = excluded.value,
-		expires_at = excluded.expires_at, updated_at = excluded.updated_at RETURNING labels`
+		expires_at = excluded.expires_at, updated_at = excluded.updated_at, mac = excluded.mac RETURNING labels`
 
 // KV implements [store.Reader].
 func (r *reader) KV(ctx context.Context, k store.KVKey) (*store.KVRow, error) {
@@ -38,11 +38,15 @@ func (t *tx) PutKV(r store.KVRow) error {
 	if err := t.ofHost(r.KVKey); err != nil {
 		return err
 	}
+	key, err := t.signer()
+	if err != nil {
+		return t.fail(err)
+	}
 	var had string
-	if _, err := t.Row([]any{&had}, putKV, r.Tenant, r.Owner, r.Scope, r.Namespace, r.Key, r.Value, labels, micros(r.ExpiresAt), micros(r.UpdatedAt)); err != nil {
+	if _, err := t.Row([]any{&had}, putKV, r.Tenant, r.Owner, r.Scope, r.Namespace, r.Key, r.Value, labels, micros(r.ExpiresAt), micros(r.UpdatedAt), key.SignKept(r.Digest())); err != nil {
 		return err
 	}
-	return t.grow(r.Labels, had, `UPDATE kv SET labels = ? WHERE tenant = ? AND owner = ? AND scope = ? AND namespace = ? AND key = ?`,
+	return t.grow(&r.Labels, labels, had, func() string { return key.SignKept(r.Digest()) }, `UPDATE kv SET labels = ?, mac = ? WHERE tenant = ? AND owner = ? AND scope = ? AND namespace = ? AND key = ?`,
 		r.Tenant, r.Owner, r.Scope, r.Namespace, r.Key)
 }
 
@@ -75,7 +79,7 @@ func (t *tx) ofHost(k store.KVKey) error {
 func scanKV(rows *sql.Rows, r *store.KVRow) error {
 	var labels string
 	var expires, updated int64
-	if err := rows.Scan(&r.Tenant, &r.Owner, &r.Scope, &r.Namespace, &r.Key, &r.Value, &labels, &expires, &updated); err != nil {
+	if err := rows.Scan(&r.Tenant, &r.Owner, &r.Scope, &r.Namespace, &r.Key, &r.Value, &labels, &expires, &updated, &r.MAC); err != nil {
 		return err
 	}
 	var err error

@@ -85,13 +85,24 @@ func (t *tx) live(next, own *store.Authority) error {
 
 // signEarlier signs what an earlier release left, as it is: the rows that have not
 // ended, which become this chain's part, and those that bear a signature each.
-// Approvals that were used bore one before, where checked.
-func (t *tx) signEarlier(next *store.Authority, checked bool) error {
+// Approvals that were used bore one before, where checked. What that release signed
+// is not signed again: it may have been changed since.
+func (t *tx) signEarlier(next, own *store.Authority, checked bool) error {
 	key, err := t.signer()
 	if err != nil {
 		return err
 	}
 	ctx := context.Background()
+	life, err := store.UnsignedLife(ctx, &t.reader, key)
+	if err != nil {
+		return err
+	}
+	if err := t.signRows(key); err != nil {
+		return err
+	}
+	if !life {
+		return t.live(next, own)
+	}
 	calls, err := t.reader.Calls(ctx, store.CallFilter{Live: true})
 	if err != nil {
 		return err

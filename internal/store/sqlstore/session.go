@@ -41,7 +41,7 @@ func (t *tx) Session(ctx context.Context, tenant, id string) (*store.SessionRow,
 	if err != nil || row == nil {
 		return nil, err
 	}
-	return row, t.signed(func(key *store.Key) error { return key.CheckSessions(*row) })
+	return row, t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckSessions(*row) })
 }
 
 // Sessions implements [store.Reader].
@@ -50,7 +50,7 @@ func (t *tx) Sessions(ctx context.Context, f store.SessionFilter) ([]store.Sessi
 	if err != nil || len(rows) == 0 {
 		return rows, err
 	}
-	return rows, t.signed(func(key *store.Key) error { return key.CheckSessions(rows...) })
+	return rows, t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckSessions(rows...) })
 }
 
 // InsertSession implements [store.Tx].

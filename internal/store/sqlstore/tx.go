@@ -184,18 +184,20 @@ func (t *tx) array(texts []string) (string, error) {
 }
 
 // grow adds labels to those that a row had, which its statement returned: labels
-// of what is kept only grow, whatever writes over it. update sets them; its other
-// arguments name the row, which the statement before has locked.
-func (t *tx) grow(labels []string, had, update string, row ...any) error {
+// of what is kept only grow, whatever writes over it. The statement signed the row
+// with those that it put. update sets both; its other arguments name the row, which
+// the statement before has locked, and sign is called once labels are what they grow to.
+func (t *tx) grow(labels *[]string, put, had string, sign func() string, update string, row ...any) error {
 	before, err := fromArray(had)
 	if err != nil {
 		return t.fail(fmt.Errorf("labels of what is kept: %w", err))
 	}
-	grown, err := t.array(plugin.Labels(labels, before))
-	if err != nil || grown == had {
+	*labels = plugin.Labels(*labels, before)
+	grown, err := t.array(*labels)
+	if err != nil || grown == had && had == put {
 		return err
 	}
-	_, err = t.Exec(update, append([]any{grown}, row...)...)
+	_, err = t.Exec(update, append([]any{grown, sign()}, row...)...)
 	return err
 }
 

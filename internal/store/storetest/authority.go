@@ -16,7 +16,7 @@ import (
 // happens are the columns that say what merely happened, and are not signed.
 var happens = map[string][]string{
 	"agents":    {"updated_at"},
-	"kv":        {"labels", "expires_at", "updated_at"},
+	"kv":        {"labels", "expires_at", "updated_at", "mac"},
 	"schedules": {"created_at", "next_at", "wake_at", "last_call", "revision", "updated_at"},
 }
 
@@ -306,7 +306,7 @@ func authoritySignedOnce(t *testing.T, b *bundle) {
 	old := heads[0]
 	old.Authority = ""
 	edit(t, db, fmt.Sprintf("UPDATE chains SET authority = '', mac = '%s' WHERE id = %d", key.Sign(old), old.ID))
-	if none, err := store.Unsigned(t.Context(), b); !none || err != nil {
+	if none, err := store.Unsigned(t.Context(), b, nil); !none || err != nil {
 		t.Fatalf("unsigned: %t, %v", none, err)
 	}
 	for range 2 {
@@ -318,7 +318,7 @@ func authoritySignedOnce(t *testing.T, b *bundle) {
 			signed++
 		}
 	}
-	if none, err := store.Unsigned(t.Context(), b); none || err != nil || signed != 1 || holds(t, b) != nil {
+	if none, err := store.Unsigned(t.Context(), b, nil); none || err != nil || signed != 1 || holds(t, b) != nil {
 		t.Errorf("unsigned: %t, %v, %d entries, %v", none, err, signed, holds(t, b))
 	}
 	edit(t, db, "UPDATE policies SET text = 'permit (principal, action, resource);'")

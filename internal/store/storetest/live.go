@@ -255,7 +255,7 @@ func liveSignedOnce(t *testing.T, b *bundle) {
 		failed := toRun(t, b, call.ID, plan.ID)
 		return errors.Join(approvals, sessions, artifacts, failed["calls"], failed["plans"], live(t, b))
 	}
-	if none, err := store.Unsigned(t.Context(), b); !none || err != nil || readable() != nil {
+	if none, err := store.Unsigned(t.Context(), b, nil); !none || err != nil || readable() != nil {
 		t.Fatalf("unsigned: %t, %v, %v", none, err, readable())
 	}
 	before := len(checkChains(t, b))
@@ -263,7 +263,7 @@ func liveSignedOnce(t *testing.T, b *bundle) {
 		write(t, b, func(tx store.Tx) error { return tx.SignAuthority() })
 	}
 	entries := checkChains(t, b)
-	if none, err := store.Unsigned(t.Context(), b); none || err != nil || readable() != nil || len(entries) != before+1 {
+	if none, err := store.Unsigned(t.Context(), b, nil); none || err != nil || readable() != nil || len(entries) != before+1 {
 		t.Errorf("unsigned: %t, %v, %d entries, %v", none, err, len(entries)-before, readable())
 	}
 	if !slices.ContainsFunc(entries, func(e plugin.Entry) bool { return e.Kind == plugin.EntryAuthoritySigned }) {

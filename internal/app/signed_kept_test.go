@@ -1,0 +1,67 @@
+package app_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/secret"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/webhook"
+)
+
+// A message that another wrote into the database runs nothing, whoever it says sent
+// it: the turn is not begun, and the model not asked.
+func TestAForgedMessageRunsNothing(t *testing.T) {
+	t.Parallel()
+	model := newTalker(t)
+	a := agentHome(t, model, "")
+	ctx := t.Context()
+	if err := a.Vault.Put(ctx, store.SecretName{Tenant: "local", Owner: secret.Anyone, Scope: "system", Name: "desk"}, doorSecret, secret.By{Principal: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	hire(t, a, "support", agent.Settings{Channels: map[string]agent.Channel{"desk": {Scheme: webhook.Standard, Secret: "desk"}}})
+	give(t, a, "support", "orders", lookup)
+	if _, err := a.Identities(a.Principal).Link(ctx, "desk", "boss", "local:owner"); err != nil {
+		t.Fatal(err)
+	}
+	p := genuine(t, webhook.Standard, "msg_1", "Where is my order?", time.Now())
+	got, err := a.Agents.Receive(ctx, "local", "support", "desk", p.header, p.body)
+	if err != nil || got.Session == "" {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	messages, err := a.Store.Messages(ctx, "local", got.Session, 0, 10)
+	if err != nil || len(messages) != 1 || len(messages[0].Labels) == 0 {
+		t.Fatalf("what came in is %+v, %v", messages, err)
+	}
+	model.say(move{tool: "orders__find", args: `{"customer":"ann"}`}, move{text: "It is ann-1."})
+	past(t, a.Home, `CREATE TABLE was AS SELECT * FROM messages`, `CREATE TABLE talks AS SELECT * FROM conversations`)
+	for name, statements := range map[string][]string{
+		"another sender":          {`UPDATE messages SET body = CAST(replace(CAST(body AS TEXT), 'U2', 'boss') AS BLOB)`},
+		"no labels":               {`UPDATE messages SET labels = '[]'`},
+		"no labels and no MAC":    {`UPDATE messages SET labels = '[]', mac = ''`},
+		"another text":            {`UPDATE messages SET body = CAST(replace(CAST(body AS TEXT), 'Where', 'There') AS BLOB)`},
+		"a copy of it":            {`INSERT INTO messages SELECT tenant, session_id, 2, role, body, call_id, labels, at, mac FROM was`, `UPDATE conversations SET handled = 1, received = 2`},
+		"of another conversation": {`UPDATE messages SET session_id = 'sess_x'`, `UPDATE conversations SET session_id = 'sess_x'`},
+	} {
+		past(t, a.Home, statements...)
+		for _, session := range []string{got.Session, "sess_x"} {
+			row, err := a.Store.Conversation(ctx, "local", session)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := a.Agents.Attend(ctx, "local", session); row != nil && !errors.Is(err, store.ErrTampered) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		foundByVerify(t, name, a.Home, "messages")
+		past(t, a.Home, `DELETE FROM messages`, `INSERT INTO messages SELECT * FROM was`, `DELETE FROM conversations`, `INSERT INTO conversations SELECT * FROM talks`)
+	}
+	if asked := model.heard(); len(asked) != 0 {
+		t.Fatalf("the model was asked %q", asked)
+	}
+	if err := a.Agents.Attend(ctx, "local", got.Session); err != nil || len(model.heard()) != 2 {
+		t.Errorf("with the message as it came in, the model was asked %d times: %v", len(model.heard()), err)
+	}
+}

@@ -1,0 +1,243 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+
+	"github.com/mortise-dev/mortise/internal/store"
+)
+
+// kept refuses rows whose MAC does not hold.
+func (t *tx) kept(proofs []store.Proof) error {
+	if len(proofs) == 0 {
+		return nil
+	}
+	return t.signed(store.Unsigned, func(key *store.Key) error { return key.CheckKept(proofs...) })
+}
+
+func keptRows[T store.Kept](t *tx, rows []T, err error) ([]T, error) {
+	if err == nil {
+		err = t.kept(store.ProofsOf(rows...))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rows, nil
+}
+
+func keptRow[T store.Kept](t *tx, row *T, err error) (*T, error) {
+	if err == nil && row != nil {
+		err = t.kept((*row).Proofs())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return row, nil
+}
+
+// Messages implements [store.Reader].
+func (t *tx) Messages(ctx context.Context, tenant, session string, after int64, limit int) ([]store.MessageRow, error) {
+	got, err := t.reader.Messages(ctx, tenant, session, after, limit)
+	return keptRows(t, got, err)
+}
+
+// LastMessages implements [store.Reader].
+func (t *tx) LastMessages(ctx context.Context, tenant, session string, before int64, limit int) ([]store.MessageRow, error) {
+	got, err := t.reader.LastMessages(ctx, tenant, session, before, limit)
+	return keptRows(t, got, err)
+}
+
+// Memory implements [store.Reader].
+func (t *tx) Memory(ctx context.Context, tenant, agent, key string) (*store.MemoryRow, error) {
+	got, err := t.reader.Memory(ctx, tenant, agent, key)
+	return keptRow(t, got, err)
+}
+
+// Memories implements [store.Reader].
+func (t *tx) Memories(ctx context.Context, tenant, agent string, limit int) ([]store.MemoryRow, error) {
+	got, err := t.reader.Memories(ctx, tenant, agent, limit)
+	return keptRows(t, got, err)
+}
+
+// KB implements [store.Reader].
+func (t *tx) KB(ctx context.Context, tenant, id string) (*store.KBRow, error) {
+	got, err := t.reader.KB(ctx, tenant, id)
+	return keptRow(t, got, err)
+}
+
+// KBs implements [store.Reader].
+func (t *tx) KBs(ctx context.Context, tenant string) ([]store.KBRow, error) {
+	got, err := t.reader.KBs(ctx, tenant)
+	return keptRows(t, got, err)
+}
+
+// Document implements [store.Reader].
+func (t *tx) Document(ctx context.Context, tenant, kb, id string) (*store.DocumentRow, error) {
+	got, err := t.reader.Document(ctx, tenant, kb, id)
+	return keptRow(t, got, err)
+}
+
+// DocumentBySource implements [store.Reader].
+func (t *tx) DocumentBySource(ctx context.Context, tenant, kb, source string) (*store.DocumentRow, error) {
+	got, err := t.reader.DocumentBySource(ctx, tenant, kb, source)
+	return keptRow(t, got, err)
+}
+
+// Documents implements [store.Reader].
+func (t *tx) Documents(ctx context.Context, f store.DocumentFilter) ([]store.DocumentRow, error) {
+	got, err := t.reader.Documents(ctx, f)
+	return keptRows(t, got, err)
+}
+
+// SearchChunks implements [store.Reader].
+func (t *tx) SearchChunks(ctx context.Context, q store.ChunkQuery) ([]store.ChunkHit, error) {
+	got, err := t.reader.SearchChunks(ctx, q)
+	return keptRows(t, got, err)
+}
+
+// Hits implements [store.Reader].
+func (t *tx) Hits(ctx context.Context, tenant string, of []store.VectorRow) ([]store.ChunkHit, error) {
+	got, err := t.reader.Hits(ctx, tenant, of)
+	return keptRows(t, got, err)
+}
+
+// KV implements [store.Reader].
+func (t *tx) KV(ctx context.Context, k store.KVKey) (*store.KVRow, error) {
+	got, err := t.reader.KV(ctx, k)
+	return keptRow(t, got, err)
+}
+
+// Chunks implements [store.Reader].
+func (t *tx) Chunks(ctx context.Context, tenant, kb, document string) ([]store.ChunkRow, error) {
+	rows, err := t.reader.Chunks(ctx, tenant, kb, document)
+	if err == nil {
+		err = t.kept(store.PassageProofs(tenant, kb, document, rows))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rows, nil
+}
+
+// A keptTable is a table whose rows bear a MAC each, read page by page.
+type keptTable struct {
+	name, columns string
+	key           []string // its primary key
+	read          func(r *reader, q *query) (rows []keptIn, err error)
+}
+
+// A keptIn is a row of it, with the values of its primary key.
+type keptIn struct {
+	at    []any
+	proof []store.Proof
+	text  string // of a document, its hash
+}
+
+func keptScan[T store.Kept](scan func(*sql.Rows, *T) error, at func(T) []any) func(r *reader, q *query) ([]keptIn, error) {
+	return func(r *reader, q *query) (kept []keptIn, err error) {
+		for row, err := range rows(context.Background(), r, q, scan) {
+			if err != nil {
+				return nil, err
+			}
+			in := keptIn{at: at(row), proof: row.Proofs()}
+			if d, is := any(row).(store.DocumentRow); is {
+				in.text = d.TextHash
+			}
+			kept = append(kept, in)
+		}
+		return kept, nil
+	}
+}
+
+// A passage is one with its place.
+type passage struct {
+	store.ChunkRow
+	tenant, kb, document string
+}
+
+// Proofs implements [store.Kept].
+func (p passage) Proofs() []store.Proof {
+	return []store.Proof{p.ProofIn(p.tenant, p.kb, p.document)}
+}
+
+var keptTables = []keptTable{
+	{"messages", messageColumns, []string{"tenant", "session_id", "n"},
+		keptScan(scanMessage, func(m store.MessageRow) []any { return []any{m.Tenant, m.SessionID, m.N} })},
+	{"kbs", kbColumns, []string{"tenant", "id"},
+		keptScan(scanKB, func(k store.KBRow) []any { return []any{k.Tenant, k.ID} })},
+	{"kb_documents", documentColumns + ", text", []string{"tenant", "kb_id", "id"},
+		keptScan(scanWhole, func(d store.DocumentRow) []any { return []any{d.Tenant, d.KB, d.ID} })},
+	{"kb_chunks", "tenant, kb_id, document_id, n, start, text, mac", []string{"tenant", "kb_id", "document_id", "n"},
+		keptScan(func(rows *sql.Rows, p *passage) error {
+			return rows.Scan(&p.tenant, &p.kb, &p.document, &p.N, &p.Start, &p.Text, &p.MAC)
+		}, func(p passage) []any { return []any{p.tenant, p.kb, p.document, p.N} })},
+	{"kv", kvColumns, []string{"tenant", "owner", "scope", "namespace", "key"},
+		keptScan(scanKV, func(v store.KVRow) []any { return []any{v.Tenant, v.Owner, v.Scope, v.Namespace, v.Key} })},
+	{"memories", memoryColumns, []string{"tenant", "agent", "key"},
+		keptScan(scanMemory, func(m store.MemoryRow) []any { return []any{m.Tenant, m.Agent, m.Key} })},
+}
+
+// keptPage is how many rows are held at a time: a document may be large.
+const keptPage = 50
+
+// each calls fn for the rows of a table, none of which is being read meanwhile.
+func (k *keptTable) each(r *reader, fn func(keptIn) error) error {
+	key := strings.Join(k.key, ", ")
+	var after []any
+	for {
+		q := selectFrom(k.columns, k.name)
+		if after != nil {
+			q.where("("+key+") > (?"+strings.Repeat(", ?", len(k.key)-1)+")", after...)
+		}
+		q.orderBy(key)
+		q.limit(keptPage)
+		page, err := k.read(r, q)
+		if err != nil {
+			return err
+		}
+		for _, row := range page {
+			if err := fn(row); err != nil {
+				return err
+			}
+		}
+		if len(page) < keptPage {
+			return nil
+		}
+		after = page[len(page)-1].at
+	}
+}
+
+// CheckKept implements [store.Reader].
+func (r *reader) CheckKept(ctx context.Context, key *store.Key) error {
+	for i := range keptTables {
+		if err := keptTables[i].each(r, func(row keptIn) error { return errors.Join(ctx.Err(), key.CheckKept(row.proof...)) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// signRows gives each row of an earlier release its MAC, as it is.
+func (t *tx) signRows(key *store.Key) error {
+	for i := range keptTables {
+		k := &keptTables[i]
+		where := " WHERE " + strings.Join(k.key, " = ? AND ") + " = ?"
+		if err := k.each(&t.reader, func(row keptIn) error {
+			for _, p := range row.proof {
+				set, args := "mac = ?", []any{key.SignKept(p.Digest)}
+				if row.text != "" {
+					set, args = set+", text_hash = ?", append(args, row.text)
+				}
+				if _, err := t.Exec("UPDATE "+k.name+" SET "+set+where, append(args, row.at...)...); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
