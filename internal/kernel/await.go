@@ -167,13 +167,10 @@ func unknown(prior *ledger.Prior) error {
 }
 
 // open marks a failure after which the outcome of the call is unknown. Its code
-// stays that of the failure, which is the reason, unless the plugin reported it.
+// stays that of the failure, which is the reason.
 func open(failure *plugin.Error, id string) error {
 	e := *failure
 	e.Retryable = false
-	if e.Code == plugin.CodePluginError { // what the plugin says of a service that it was refused is not how the call ended
-		e.Code, e.PluginCode = plugin.CodeOutcomeUnknown, ""
-	}
 	e.Message += fmt.Sprintf("; call %s may or may not have had its effect, and is not repeated", id)
 	return &e
 }

@@ -48,6 +48,9 @@ func (r *request) finish(ctx context.Context, res plugin.Result, err error) (plu
 	}
 	if failure != nil && r.record.Status == plugin.Unknown {
 		res.Status = plugin.Unknown
+		if r.starved() && failure.Code == plugin.CodePluginError { // what the plugin makes of the refusal is not how the call ended
+			failure.Code, failure.PluginCode = plugin.CodeOutcomeUnknown, ""
+		}
 		return res, open(failure, r.call.ID)
 	}
 	if failure != nil {
