@@ -194,7 +194,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	a.reserve = reserve
 	mover, able := st.(anchorMover)
-	st = store.Authorised(scrubber.Guard(st, a.Home), a.Home)
+	st = scrubber.Guard(store.Authorised(st, a.Home), a.Home) // signatures are of rows as they are kept, sealed or not
 	a.Store = st
 	a.opened("store", st.Close)
 	if able && o.Standby {

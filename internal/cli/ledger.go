@@ -40,7 +40,7 @@ func (c *command) reading(ctx context.Context, do func(store.Store) error) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	return sqlite.Explain(c.home, do(store.Authorised(c.scrubber.Guard(st, c.home), c.home)))
+	return sqlite.Explain(c.home, do(c.scrubber.Guard(store.Authorised(st, c.home), c.home)))
 }
 
 // readingLedger reads the record of everybody's calls: who may is policy's to say.
