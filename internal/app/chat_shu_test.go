@@ -55,6 +55,6 @@ func TestChatsUseShuPluginsAsTheirHostDoes(t *testing.T) {
 		said = said || l.Operation == "finder/purge" && strings.Contains(l.Why, "chat_callable_ops")
 	}
 	if !said {
-		t.Errorf("nobody is told why: %+v", s.LeftOut)
+		t.Errorf("the reason is not given: %+v", s.LeftOut)
 	}
 }

@@ -61,7 +61,7 @@ func MissingApproval(id string) *plugin.Error {
 }
 
 // Approval returns the approval of an id, nil where there is none: to who asked for
-// it and who may decide it, and to whom policy lets configure mortise.calls.
+// it and who may decide it, and to principals that policy lets configure mortise.calls.
 func (k Kept) Approval(ctx context.Context, id, action string) (*store.ApprovalRow, error) {
 	row, err := k.store.Approval(ctx, k.tenant, id)
 	if err != nil || row == nil || k.all(CallsPlugin) {
@@ -80,27 +80,19 @@ func (k Kept) Approvals(ctx context.Context, f store.ApprovalFilter) ([]store.Ap
 	if k.all(CallsPlugin) {
 		return k.store.Approvals(ctx, f)
 	}
-	const page = 200
-	mine, most := []store.ApprovalRow{}, f.Limit
-	for {
-		f.Limit = page
-		rows, err := k.store.Approvals(ctx, f)
-		if err != nil {
-			return nil, err
+	return theirs(f.Limit, func(limit int, last *store.ApprovalRow) ([]store.ApprovalRow, error) {
+		f.Limit = limit
+		if last != nil {
+			f.Before = last.ID
 		}
-		for i := range rows {
-			if k.app.MaySee(ctx, &rows[i], k.by) == nil {
-				mine = append(mine, rows[i])
-			}
-			if most > 0 && len(mine) == most {
-				return mine, nil
-			}
+		return k.store.Approvals(ctx, f)
+	}, func(row *store.ApprovalRow) (bool, error) {
+		err := k.app.MaySee(ctx, row, k.by)
+		if plugin.CodeOf(err) == plugin.CodeInternal {
+			return false, err
 		}
-		if len(rows) < page {
-			return mine, nil
-		}
-		f.Before = rows[len(rows)-1].ID
-	}
+		return err == nil, nil
+	})
 }
 
 // made reports whether they made a call. The row has the id alone: what was asked
@@ -123,31 +115,13 @@ func (k Kept) Calls(ctx context.Context, f store.CallFilter) ([]store.CallRow, e
 	if k.all(CallsPlugin) {
 		return k.store.Calls(ctx, f)
 	}
-	const page = 200
-	mine, most := []store.CallRow{}, f.Limit
-	for {
-		f.Limit = page
-		rows, err := k.store.Calls(ctx, f)
-		if err != nil {
-			return nil, err
+	return theirs(f.Limit, func(limit int, last *store.CallRow) ([]store.CallRow, error) {
+		f.Limit = limit
+		if last != nil {
+			f.Before = last.ID
 		}
-		for i := range rows {
-			is, err := k.made(ctx, &rows[i])
-			if err != nil {
-				return nil, err
-			}
-			if is {
-				mine = append(mine, rows[i])
-			}
-			if most > 0 && len(mine) == most {
-				return mine, nil
-			}
-		}
-		if len(rows) < page {
-			return mine, nil
-		}
-		f.Before = rows[len(rows)-1].ID
-	}
+		return k.store.Calls(ctx, f)
+	}, func(row *store.CallRow) (bool, error) { return k.made(ctx, row) })
 }
 
 // Plan returns a plan with its steps; its id may be cut short. It is for who asked
@@ -182,31 +156,13 @@ func (k Kept) Plans(ctx context.Context, f store.PlanFilter) ([]plan.View, error
 	if k.all(CallsPlugin) {
 		return k.plans().List(ctx, f)
 	}
-	const page = 200
-	mine, most := []plan.View{}, f.Limit
-	for {
-		f.Limit = page
-		views, err := k.plans().List(ctx, f)
-		if err != nil {
-			return nil, err
+	return theirs(f.Limit, func(limit int, last *plan.View) ([]plan.View, error) {
+		f.Limit = limit
+		if last != nil {
+			f.Before = last.ID
 		}
-		for i := range views {
-			is, err := k.asked(ctx, &views[i])
-			if err != nil {
-				return nil, err
-			}
-			if is {
-				mine = append(mine, views[i])
-			}
-			if most > 0 && len(mine) == most {
-				return mine, nil
-			}
-		}
-		if len(views) < page {
-			return mine, nil
-		}
-		f.Before = views[len(views)-1].ID
-	}
+		return k.plans().List(ctx, f)
+	}, func(v *plan.View) (bool, error) { return k.asked(ctx, v) })
 }
 
 // asked reports whether they asked for a plan: who made the call that proposed it.
@@ -254,4 +210,33 @@ func (k Kept) MayReadLedger(ctx context.Context) error {
 // MayBackup refuses who may not copy everything that the host keeps.
 func (k Kept) MayBackup(ctx context.Context) error {
 	return k.allow(ctx, BackupPlugin, use{plugin.EntryBackupRefused, "backup", "back up", "back up the host"})
+}
+
+// theirs returns the first of those rows of all pages that is picks, or all of them
+// where most is 0. page returns the rows after the last of the page before it.
+func theirs[T any](most int, page func(limit int, last *T) ([]T, error), is func(*T) (bool, error)) ([]T, error) {
+	const limit = 200
+	picked, last := []T{}, (*T)(nil)
+	for {
+		rows, err := page(limit, last)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			picks, err := is(&rows[i])
+			if err != nil {
+				return nil, err
+			}
+			if picks {
+				picked = append(picked, rows[i])
+			}
+			if most > 0 && len(picked) == most {
+				return picked, nil
+			}
+		}
+		if len(rows) < limit {
+			return picked, nil
+		}
+		last = &rows[len(rows)-1]
+	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/mortise-dev/mortise/internal/webhook"
 )
 
-// A message that another wrote into the database runs nothing, whoever it says sent
-// it: the turn is not begun, and the model not asked.
+// A message that an attacker wrote into the database runs nothing, whatever sender
+// it names: the turn is not begun, and the model is not asked.
 func TestAForgedMessageRunsNothing(t *testing.T) {
 	t.Parallel()
 	model := newTalker(t)

@@ -268,7 +268,7 @@ func (v *verifier) kept() error {
 	}
 	sessions, err := v.r.Sessions(v.ctx, store.SessionFilter{})
 	if err == nil {
-		err = v.key.CheckSessions(sessions...)
+		err = v.key.CheckKept(store.ProofsOf(sessions...)...)
 	}
 	if err != nil {
 		return err
@@ -276,7 +276,7 @@ func (v *verifier) kept() error {
 	for _, s := range sessions {
 		artifacts, err := v.r.Artifacts(v.ctx, s.Tenant, s.ID)
 		if err == nil {
-			err = v.key.CheckArtifacts(artifacts...)
+			err = v.key.CheckKept(store.ProofsOf(artifacts...)...)
 		}
 		if err != nil {
 			return err

@@ -115,7 +115,7 @@ func (s *authorised) Session(ctx context.Context, tenant, id string) (*SessionRo
 	if err != nil || row == nil {
 		return nil, err
 	}
-	return row, s.alone().sessions(ctx, *row)
+	return row, life(ctx, s.alone(), *row)
 }
 
 // Sessions implements [Reader].
@@ -124,7 +124,7 @@ func (s *authorised) Sessions(ctx context.Context, f SessionFilter) ([]SessionRo
 	if err != nil {
 		return nil, err
 	}
-	return rows, s.alone().sessions(ctx, rows...)
+	return rows, life(ctx, s.alone(), rows...)
 }
 
 // Artifact implements [Reader].
@@ -133,7 +133,7 @@ func (s *authorised) Artifact(ctx context.Context, tenant, session, id string) (
 	if err != nil || row == nil {
 		return nil, err
 	}
-	return row, s.alone().artifacts(ctx, *row)
+	return row, life(ctx, s.alone(), *row)
 }
 
 // Artifacts implements [Reader].
@@ -142,7 +142,7 @@ func (s *authorised) Artifacts(ctx context.Context, tenant, session string) ([]A
 	if err != nil {
 		return nil, err
 	}
-	return rows, s.alone().artifacts(ctx, rows...)
+	return rows, life(ctx, s.alone(), rows...)
 }
 
 // alone checks rows that bear a signature of their own, for which no moment is needed.
@@ -183,18 +183,12 @@ func (r *authorisedReader) closed(ctx context.Context, rows ...ApprovalRow) erro
 	return r.signed(ctx, UnsignedLife, func(key *Key) error { return key.CheckClosed(rows...) })
 }
 
-func (r *authorisedReader) sessions(ctx context.Context, rows ...SessionRow) error {
+// life checks rows that bear a MAC since sessions and artifacts do.
+func life[T Kept](ctx context.Context, r *authorisedReader, rows ...T) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	return r.signed(ctx, UnsignedLife, func(key *Key) error { return key.CheckSessions(rows...) })
-}
-
-func (r *authorisedReader) artifacts(ctx context.Context, rows ...ArtifactRow) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	return r.signed(ctx, UnsignedLife, func(key *Key) error { return key.CheckArtifacts(rows...) })
+	return r.signed(ctx, UnsignedLife, func(key *Key) error { return key.CheckKept(ProofsOf(rows...)...) })
 }
 
 // signed checks rows that bear signatures, which those of an earlier release do not.
@@ -345,7 +339,7 @@ func (r *authorisedReader) Session(ctx context.Context, tenant, id string) (*Ses
 	if err != nil || row == nil {
 		return nil, err
 	}
-	return row, r.sessions(ctx, *row)
+	return row, life(ctx, r, *row)
 }
 
 // Sessions implements [Reader].
@@ -354,7 +348,7 @@ func (r *authorisedReader) Sessions(ctx context.Context, f SessionFilter) ([]Ses
 	if err != nil {
 		return nil, err
 	}
-	return rows, r.sessions(ctx, rows...)
+	return rows, life(ctx, r, rows...)
 }
 
 // Artifact implements [Reader].
@@ -363,7 +357,7 @@ func (r *authorisedReader) Artifact(ctx context.Context, tenant, session, id str
 	if err != nil || row == nil {
 		return nil, err
 	}
-	return row, r.artifacts(ctx, *row)
+	return row, life(ctx, r, *row)
 }
 
 // Artifacts implements [Reader].
@@ -372,5 +366,5 @@ func (r *authorisedReader) Artifacts(ctx context.Context, tenant, session string
 	if err != nil {
 		return nil, err
 	}
-	return rows, r.artifacts(ctx, rows...)
+	return rows, life(ctx, r, rows...)
 }

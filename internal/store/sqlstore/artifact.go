@@ -104,7 +104,7 @@ func (t *tx) Artifact(ctx context.Context, tenant, session, id string) (*store.A
 	if err != nil || row == nil {
 		return nil, err
 	}
-	return row, t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckArtifacts(*row) })
+	return row, t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckKept(store.ProofsOf(*row)...) })
 }
 
 // Artifacts implements [store.Reader].
@@ -113,7 +113,7 @@ func (t *tx) Artifacts(ctx context.Context, tenant, session string) ([]store.Art
 	if err != nil || len(rows) == 0 {
 		return rows, err
 	}
-	return rows, t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckArtifacts(rows...) })
+	return rows, t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckKept(store.ProofsOf(rows...)...) })
 }
 
 // ArtifactLabels implements [store.Reader].
@@ -122,7 +122,7 @@ func (t *tx) ArtifactLabels(ctx context.Context, tenant, session string, ids []s
 	if err != nil || len(rows) == 0 {
 		return map[string][]string{}, err
 	}
-	return labelsOf(rows), t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckArtifacts(rows...) })
+	return labelsOf(rows), t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckKept(store.ProofsOf(rows...)...) })
 }
 
 // InsertArtifact implements [store.Tx].
@@ -150,12 +150,12 @@ func (t *tx) InsertArtifact(r store.ArtifactRow, data []byte) (inserted, prior *
 	if in.Labels, err = fromArray(had); err != nil {
 		return nil, nil, false, t.fail(fmt.Errorf("labels of session %s: %w", r.SessionID, err))
 	}
-	if err := t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckSessions(in) }); err != nil {
+	if err := t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckKept(store.ProofsOf(in)...) }); err != nil {
 		return nil, nil, false, err
 	}
 	if !r.Promised {
 		if prior, err = t.equalArtifact(r, labels); err == nil && prior != nil {
-			err = t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckArtifacts(*prior) })
+			err = t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckKept(store.ProofsOf(*prior)...) })
 		}
 		if err != nil || prior != nil {
 			return nil, prior, err == nil, err
@@ -172,7 +172,7 @@ func (t *tx) InsertArtifact(r store.ArtifactRow, data []byte) (inserted, prior *
 	if err != nil {
 		return nil, nil, false, t.fail(err)
 	}
-	r.MAC = key.SignArtifact(&r)
+	r.MAC = key.SignKept(r.Digest())
 	var kept any // NULL, and not empty, where they are elsewhere
 	if r.Inline = data != nil; r.Inline {
 		kept = data
@@ -182,7 +182,7 @@ func (t *tx) InsertArtifact(r store.ArtifactRow, data []byte) (inserted, prior *
 	if err != nil {
 		return nil, nil, false, err
 	}
-	_, err = t.Exec(`UPDATE sessions SET artifacts = ?, labels = ?, mac = ? WHERE tenant = ? AND id = ?`, in.Artifacts, grown, key.SignSession(&in), r.Tenant, r.SessionID)
+	_, err = t.Exec(`UPDATE sessions SET artifacts = ?, labels = ?, mac = ? WHERE tenant = ? AND id = ?`, in.Artifacts, grown, key.SignKept(in.Digest()), r.Tenant, r.SessionID)
 	return &r, nil, err == nil, err
 }
 

@@ -167,7 +167,7 @@ func (t *tx) signKept(key *store.Key) error {
 	}
 	for i := range sessions {
 		s := &sessions[i]
-		if _, err := t.Exec(setSessionMAC, key.SignSession(s), s.Tenant, s.ID); err != nil {
+		if _, err := t.Exec(setSessionMAC, key.SignKept(s.Digest()), s.Tenant, s.ID); err != nil {
 			return err
 		}
 		artifacts, err := t.reader.Artifacts(ctx, s.Tenant, s.ID)
@@ -176,7 +176,7 @@ func (t *tx) signKept(key *store.Key) error {
 		}
 		for j := range artifacts {
 			a := &artifacts[j]
-			if _, err := t.Exec(`UPDATE artifacts SET mac = ? WHERE tenant = ? AND session_id = ? AND id = ?`, key.SignArtifact(a), a.Tenant, a.SessionID, a.ID); err != nil {
+			if _, err := t.Exec(`UPDATE artifacts SET mac = ? WHERE tenant = ? AND session_id = ? AND id = ?`, key.SignKept(a.Digest()), a.Tenant, a.SessionID, a.ID); err != nil {
 				return err
 			}
 		}

@@ -41,7 +41,7 @@ func (t *tx) Session(ctx context.Context, tenant, id string) (*store.SessionRow,
 	if err != nil || row == nil {
 		return nil, err
 	}
-	return row, t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckSessions(*row) })
+	return row, t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckKept(store.ProofsOf(*row)...) })
 }
 
 // Sessions implements [store.Reader].
@@ -50,7 +50,7 @@ func (t *tx) Sessions(ctx context.Context, f store.SessionFilter) ([]store.Sessi
 	if err != nil || len(rows) == 0 {
 		return rows, err
 	}
-	return rows, t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckSessions(rows...) })
+	return rows, t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckKept(store.ProofsOf(rows...)...) })
 }
 
 // InsertSession implements [store.Tx].
@@ -64,7 +64,7 @@ func (t *tx) InsertSession(r store.SessionRow) error {
 		return t.fail(err)
 	}
 	r.CreatedAt = fromMicros(micros(r.CreatedAt))
-	_, err = t.Exec(insertSession, r.Tenant, r.ID, r.Name, r.Kind, micros(r.CreatedAt), r.Pillar, string(r.State), labels, r.Artifacts, micros(r.UpdatedAt), r.Owner, key.SignSession(&r))
+	_, err = t.Exec(insertSession, r.Tenant, r.ID, r.Name, r.Kind, micros(r.CreatedAt), r.Pillar, string(r.State), labels, r.Artifacts, micros(r.UpdatedAt), r.Owner, key.SignKept(r.Digest()))
 	return err
 }
 
