@@ -122,10 +122,10 @@ func TestARunningEngineFollowsItsFiles(t *testing.T) {
 			t.Errorf("the old set is not in force after %q", text)
 		}
 	}
+	n := len(f.heard())
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	n := len(f.heard())
 	until(t, "a set that is gone is said", func() bool { return len(f.heard()) > n })
 	if f.verdict() != plugin.Allow {
 		t.Error("a set that is gone allows nothing any more, and forbids nothing")

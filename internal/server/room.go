@@ -18,13 +18,15 @@ type counted struct {
 	read, own int64 // own is what it counts
 }
 
-// Read fails with errNoRoom where the bodies of all are too much.
+// Read fails with errNoRoom where the bodies of all are too much. The one that
+// fails gives back what it counts at once, so that it makes room for the others.
 func (c *counted) Read(b []byte) (int, error) {
 	n, err := c.Reader.Read(b)
 	c.read += int64(n)
 	if more := c.read - smallBody - c.own; more > 0 {
 		c.own += more
 		if c.all.Add(more) > maxBodies {
+			c.leave()
 			return n, errNoRoom
 		}
 	}

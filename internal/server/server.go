@@ -227,7 +227,7 @@ func readable(r *http.Request) error {
 }
 
 // body reads the body of a request, within the bounds of size and time.
-func (s *server) body(w http.ResponseWriter, r *http.Request, in io.Reader) ([]byte, error) {
+func (s *server) body(w http.ResponseWriter, r *http.Request, in *counted) ([]byte, error) {
 	tooLarge := plugin.Errorf(plugin.CodeInputTooLarge, "a delivery has at most %d bytes", MaxBody)
 	if r.ContentLength > MaxBody {
 		return nil, tooLarge
@@ -243,6 +243,8 @@ func (s *server) body(w http.ResponseWriter, r *http.Request, in io.Reader) ([]b
 	case errors.As(err, &large):
 		return nil, tooLarge
 	case errors.Is(err, errNoRoom):
+		_ = control.SetReadDeadline(time.Now().Add(unreadTime))
+		_, _ = io.Copy(io.Discard, in.Reader) // a connection closed with bytes unread is reset, and its sender never sees the refusal
 		w.Header().Set("Connection", "close")
 		return nil, errNoRoom
 	}

@@ -87,6 +87,17 @@ func begin(t *testing.T, d *desk, o server.Options) (address string) {
 	return l.Addr().String()
 }
 
+// eventually waits up to a minute for a condition, and reports whether it held as an error of the test.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Errorf("never: %s", what)
+			return
+		}
+	}
+}
+
 // post sends a delivery and returns the status and the answer.
 func post(t *testing.T, url, body string) (*http.Response, string) {
 	t.Helper()
@@ -248,7 +259,7 @@ func TestConfusionsAreNoDeliveries(t *testing.T) {
 func TestSlowSendersKeepNobodyOut(t *testing.T) {
 	t.Parallel()
 	d := &desk{answer: server.Received{Session: "sess_1"}}
-	address := begin(t, d, server.Options{BodyTime: 2 * time.Second})
+	address := begin(t, d, server.Options{BodyTime: 4 * time.Second})
 	var late atomic.Int64
 	var all sync.WaitGroup
 	began := time.Now()
@@ -264,7 +275,7 @@ func TestSlowSendersKeepNobodyOut(t *testing.T) {
 			for range 15 { // a byte now and then
 				time.Sleep(100 * time.Millisecond)
 				if _, err := conn.Write([]byte(" ")); err != nil {
-					t.Error(err)
+					break // its time was up
 				}
 			}
 			_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
@@ -329,9 +340,7 @@ func TestOnlySoManyAtATime(t *testing.T) {
 	for range 4 {
 		all.Go(func() { post(t, "http://"+address+path, "{}") })
 	}
-	for d.entered.Load() < 4 {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "four deliveries are at work", func() bool { return d.entered.Load() >= 4 })
 	if resp, body := post(t, "http://"+address+path, "{}"); resp.StatusCode != 503 || !strings.Contains(body, "overloaded") || resp.Header.Get("Retry-After") != "1" {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
@@ -353,19 +362,20 @@ func TestLargeBodiesAreBoundedTogether(t *testing.T) {
 	large := `{"text":"` + strings.Repeat("x", 1<<20-100) + `"}`
 	for range 40 {
 		all.Go(func() {
-			if resp, _ := post(t, "http://"+address+path, large); resp.StatusCode == 503 {
+			resp, err := http.Post("http://"+address+path, "application/json", strings.NewReader(large))
+			if err != nil {
+				t.Errorf("a sender did not see its answer: %v", err)
+				return
+			}
+			if _ = resp.Body.Close(); resp.StatusCode == 503 {
 				refused.Add(1)
 			}
 		})
 	}
-	for d.entered.Load() < 15 || refused.Load() < 20 {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "large bodies fill the room and the rest are refused", func() bool { return d.entered.Load() >= 15 && refused.Load() >= 20 })
 	entered := d.entered.Load()
 	all.Go(func() { post(t, "http://"+address+path, "{}") })
-	for d.entered.Load() == entered {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "a small body needs no room", func() bool { return d.entered.Load() > entered })
 	close(d.hold)
 	all.Wait()
 	if n := d.entered.Load(); n > 18 {
