@@ -7,6 +7,9 @@ import (
 
 // answerAs prints the result in the form that the flags or the contract want.
 func (c *command) answerAs(ref, session string, t *plugin.Target, f runFlags, res plugin.Result, done []exported, err error) error {
+	if err != nil && res.Status == plugin.Unknown {
+		err = unknownOutcome{err}
+	}
 	switch {
 	case f.dryRun != "":
 		return c.answerDry(ref, res, err)

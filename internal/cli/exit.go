@@ -58,13 +58,22 @@ type usage struct{ error }
 
 func (u usage) Unwrap() error { return u.error }
 
+// unknownOutcome is how a call failed that may have had its effect. What went wrong
+// is in its code; the exit status says that the outcome is unknown.
+type unknownOutcome struct{ error }
+
+func (u unknownOutcome) Unwrap() error { return u.error }
+
 // exitStatus returns the exit status for an error.
 func exitStatus(err error) int {
 	var coded *plugin.Error
 	var waits unfinished
+	var unknown unknownOutcome
 	switch {
 	case isUsage(err):
 		return exitUsage
+	case errors.As(err, &unknown):
+		return exitUnknown
 	case errors.As(err, &waits) && !errors.Is(err, context.Canceled):
 		return exitWaits
 	case errors.As(err, &coded):
@@ -157,7 +166,7 @@ func exitHelp() *cobra.Command {
   6    the plugin failed (plugin_error, crashed, invalid_output, ...)
   7    a deadline passed (timeout)
   8    not now; try again later (overloaded, unavailable, rate_limited, ...)
-  9    an effect may or may not have happened (outcome_unknown)
+  9    an effect may or may not have happened (outcome_unknown, or a call whose status is unknown)
   10   not finished: it waits for approval, or is still at work
   130  interrupted
   141  nobody reads what is printed, as in "| head -1"`,

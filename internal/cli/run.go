@@ -262,7 +262,7 @@ func (c *command) answer(ref string, res plugin.Result, err error) error {
 			c.say("%s", next)
 		}
 		c.adviseDenied(err)
-		if res.CallID != "" && plugin.CodeOf(err) == plugin.CodeOutcomeUnknown {
+		if res.CallID != "" && (res.Status == plugin.Unknown || plugin.CodeOf(err) == plugin.CodeOutcomeUnknown) {
 			c.say("'mortise calls show %s' has what is known of it", res.CallID)
 		} else if res.CallID != "" {
 			c.say("call %s failed; 'mortise ledger show %s' has the record", res.CallID, res.CallID)
