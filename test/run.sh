@@ -44,6 +44,12 @@ go_tests() { # packages, flags... ; every skipped test is named with its reason
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
+# Where python3 is a script that looks for the version to run, as that of pyenv is, each of
+# some thousand starts would run forty shells before it. Tests find the interpreter itself.
+if have python3; then
+	python=$(python3 -c 'import os, sys; print(os.path.dirname(os.path.realpath(sys.executable)))') && export PATH="$python:$PATH"
+fi
+
 on_disk() { (unset TMPDIR GOTMPDIR; "$@"); }
 
 formatted() {

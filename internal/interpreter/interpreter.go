@@ -206,7 +206,7 @@ func (i *Interpreters) boot(ctx context.Context, pkg plugin.Package, part string
 	// _boot.py adds the directories that installed packages are in.
 	pycache := i.pycache()
 	if i.caged != nil && i.caged() {
-		i.warm(ctx, found.Real, sdk)
+		i.warm(ctx, found.Real, sdk, part)
 		pycache = i.bytecode()
 	}
 	argv := append(isolated(found, pycache), "-S", filepath.Join(sdk, part, "_boot.py"))

@@ -545,21 +545,36 @@ func TestFoundIsJSON(t *testing.T) {
 	}
 }
 
-// A plugin in a cage cannot write bytecode: that of the SDK and the standard
-// library is there before its first start.
+// A plugin in a sandbox cannot write bytecode: that of the SDK and of the standard
+// library is there before its first start, whatever contract it is written to.
 func TestNothingIsCompiledInACage(t *testing.T) {
 	need(t, "python3")
-	dir, pkg := t.TempDir(), write(t, map[string]string{"plugin.py": ""})
+	dir := t.TempDir()
 	i := interpreter.New(interpreter.Options{Dir: dir, Caged: func() bool { return true }})
-	argv, err := i.Command(t.Context(), plugin.Package{Dir: pkg}, manifest("plugin.py"))
-	if err != nil {
-		t.Fatal(err)
+	for _, dialect := range []string{"", "eventmill", "shu"} {
+		pkg, m := write(t, map[string]string{"plugin.py": ""}), manifest("plugin.py")
+		m.Dialect, m.Runner.Module, m.Runner.Class = dialect, "plugin", "Plugin"
+		argv, err := i.Command(t.Context(), plugin.Package{Dir: pkg}, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(argv[0], append([]string{"-B", "-v"}, argv[1:]...)...) // without an input it ends by itself
+		out, _ := cmd.CombinedOutput()
+		if !strings.Contains(string(out), "import 'mortise._") {
+			t.Fatalf("%q did not start: %s", dialect, out)
+		}
+		for line := range strings.Lines(string(out)) {
+			line = strings.Trim(line, "'\n")
+			if strings.HasPrefix(line, "# code object from ") && strings.HasSuffix(line, ".py") && !strings.Contains(line, pkg) {
+				t.Errorf("%q: it was compiled: %s", dialect, line)
+			}
+		}
 	}
 	where, err := i.SDK("python")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(argv[0], "-I", "-S", "-B", "-v", "-X", "pycache_prefix="+filepath.Join(dir, "bytecode"), "-c",
+	cmd := exec.Command("python3", "-I", "-S", "-B", "-v", "-X", "pycache_prefix="+filepath.Join(dir, "bytecode"), "-c",
 		"import sys; sys.path.insert(0, sys.argv[1]); import mortise, mortise._plugin, mortise._schema, json, asyncio, email, urllib.request, zipfile", where)
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "import 'mortise._plugin'") {

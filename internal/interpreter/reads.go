@@ -137,25 +137,29 @@ func (p *interpreter) needs(said answer, prefix string, paths []string) []string
 // for programs that must not write any.
 func (i *Interpreters) bytecode() string { return filepath.Join(i.dir, "bytecode") }
 
-// A warmer fills the directory of bytecode, once for each interpreter and SDK.
+// A warmer fills the directory of bytecode, once for each interpreter and part of
+// the SDK.
 type warmer struct {
 	mu   sync.Mutex // held while one is filled
 	done map[string]bool
 }
 
-// warm loads the modules that every Python plugin begins with and keeps their
-// bytecode: plugins in a cage can read it, and cannot write their own.
+// warm keeps the bytecode of the modules that every plugin of one part of the SDK
+// begins with: plugins in a sandbox can read it, and cannot write their own.
 // Where that fails, plugins start more slowly.
-func (i *Interpreters) warm(ctx context.Context, real, sdk string) {
+func (i *Interpreters) warm(ctx context.Context, real, sdk, part string) {
 	i.warmer.mu.Lock()
 	defer i.warmer.mu.Unlock()
-	mark := filepath.Join(i.bytecode(), "."+filepath.Base(sdk)+"-"+strings.ReplaceAll(real, string(filepath.Separator), "_"))
+	mark := filepath.Join(i.bytecode(), "."+filepath.Base(sdk)+"-"+part+"-"+strings.ReplaceAll(real, string(filepath.Separator), "_"))
 	if i.warmer.done[mark] || exists(mark) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, real, "-I", "-S", "-c", warming, sdk, i.bytecode())
+	cmd := exec.CommandContext(ctx, real, "-I", "-S", "-c", warming, i.bytecode(), filepath.Join(sdk, "mortise"))
+	if part != "mortise" {
+		cmd.Args = append(cmd.Args, filepath.Join(sdk, part))
+	}
 	cmd.Dir, cmd.Env = os.TempDir(), []string{}
 	if cmd.Run() == nil {
 		_ = writeFile(mark, nil)

@@ -1,40 +1,42 @@
-"""Fills a directory with the bytecode of what every Python plugin imports.
+"""Fills a directory with the bytecode of what a Python plugin imports first.
 
-Arguments: the directory of the SDK, the directory to fill. Bytecode that the
-interpreter itself has and would use is copied; the rest is compiled.
+Arguments: the directory to fill, then directories of modules of the SDK. Nothing
+is imported, which would take longer than the rest. Bytecode that the interpreter
+itself has and would use is copied; what it lacks is compiled.
 """
 
 import sys
 
 sys.dont_write_bytecode = True
 
-import importlib
 import importlib.util
 import os
-import pkgutil
 import py_compile
 
-sdk, filled = sys.argv[1:]
+filled, *directories = sys.argv[1:]
 
-STANDARD = """abc argparse asyncio base64 collections contextlib csv dataclasses datetime decimal email enum functools
-glob gzip hashlib heapq html html.parser inspect io itertools json logging math operator os pathlib random re shutil
-sqlite3 statistics string subprocess tempfile textwrap threading time traceback types typing unicodedata urllib.parse
-urllib.request uuid xml.etree.ElementTree zipfile zlib"""
+# Modules of the standard library, and packages of it with their own modules, that the SDK and most plugins import. What one
+# version of Python lacks, another has.
+STANDARD = """__future__ _collections_abc _colorize _compat_pickle _compression _markupbase _pydatetime _pydecimal _sitebuiltins
+_strptime _threading_local _weakrefset abc annotationlib argparse ast asyncio base64 bisect bz2 calendar codecs collections
+concurrent concurrent/futures contextlib contextvars copy copyreg csv dataclasses datetime decimal difflib dis email
+encodings/__init__ encodings/aliases encodings/ascii encodings/idna encodings/latin_1 encodings/utf_8 enum fnmatch fractions
+functools genericpath gettext glob gzip hashlib heapq html http/__init__ http/client importlib inspect io ipaddress json
+keyword linecache locale logging/__init__ lzma numbers opcode operator os pathlib pkgutil platform posixpath pprint py_compile
+queue quopri random re reprlib selectors shutil signal site socket sqlite3 sre_compile sre_constants sre_parse ssl stat
+statistics string struct subprocess tempfile textwrap threading token tokenize traceback types typing unittest/__init__
+unittest/case unittest/loader unittest/main unittest/mock unittest/result unittest/runner unittest/signals unittest/suite
+unittest/util urllib uuid warnings weakref xml xml/etree xml/parsers zipfile zoneinfo"""
 
 
-def load(name):
-    """Imports a module. What one interpreter lacks, others have."""
-    try:
-        return importlib.import_module(name)
-    except BaseException:
-        return None
-
-
-def load_package(name):
-    package = load(name)
-    for module in pkgutil.walk_packages(package.__path__, name + ".") if package else ():
-        if module.name not in ("mortise._boot", "mortise.__main__"):
-            load(module.name)
+def sources(path):
+    """Yields the files of a module, or of a package without the packages in it."""
+    if os.path.isfile(path + ".py"):
+        yield path + ".py"
+    elif os.path.isdir(path):
+        for name in sorted(os.listdir(path)):
+            if name.endswith(".py") and "windows" not in name:
+                yield os.path.join(path, name)
 
 
 def valid(cached, source):
@@ -44,15 +46,16 @@ def valid(cached, source):
             head = f.read(16)
         stat = os.stat(source)
     except OSError:
-        return None
+        return False
     said = [int.from_bytes(head[i : i + 4], "little") for i in (4, 8, 12)]
     return head[:4] == importlib.util.MAGIC_NUMBER and said == [0, int(stat.st_mtime) & 0xFFFFFFFF, stat.st_size & 0xFFFFFFFF]
 
 
-def keep(source, cached):
+def keep(source):
+    sys.pycache_prefix = None
+    cached = importlib.util.cache_from_source(source)
     sys.pycache_prefix = filled
     target = importlib.util.cache_from_source(source)
-    sys.pycache_prefix = None
     if valid(target, source):
         return
     if not valid(cached, source):
@@ -67,16 +70,13 @@ def keep(source, cached):
     os.replace(unfinished, target)
 
 
-for part, packages in (("", "mortise"), ("eventmill", "framework eventmill._shim"), ("shu", "_shim shu_plugin_sdk")):
-    sys.path.insert(0, os.path.join(sdk, part))
-    for package in packages.split():
-        load_package(package)
-for name in STANDARD.split():
-    load(name)
-for module in list(sys.modules.values()):
-    spec = getattr(module, "__spec__", None)
-    if spec is not None and spec.has_location and str(spec.origin).endswith(".py"):
-        try:
-            keep(spec.origin, spec.cached)
-        except OSError:
-            pass  # a plugin compiles this one itself
+library = os.path.dirname(os.__file__)
+found = [source for name in STANDARD.split() for source in sources(os.path.join(library, name))]
+for directory in directories:
+    for parent, _, _ in os.walk(directory):
+        found.extend(sources(parent))
+for source in found:
+    try:
+        keep(source)
+    except (OSError, ValueError):
+        pass  # a plugin compiles this one itself
