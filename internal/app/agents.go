@@ -7,9 +7,9 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/config"
 	"github.com/mortise-dev/mortise/internal/job"
 	"github.com/mortise-dev/mortise/internal/registry"
 	"github.com/mortise-dev/mortise/internal/registry/dialect"
@@ -131,11 +131,11 @@ func (e equipment) Offer(ctx context.Context, ask agent.Ask) ([]agent.Tool, erro
 		}
 	}
 	var tools []agent.Tool
+	for _, op := range e.visible(memoryManifest, &ask) { // first, so that no package takes their names; what is not resolved for them is not offered
+		tools = append(tools, toolOf(memoryManifest, op))
+	}
 	for _, c := range chosen(ask, candidates, e.app.Models != nil) {
 		tools = append(tools, toolOf(c.Manifest, c.Operation))
-	}
-	for _, op := range e.visible(memoryManifest, &ask) { // what is not resolved for them is not offered
-		tools = append(tools, toolOf(memoryManifest, op))
 	}
 	return distinct(tools), nil
 }
@@ -238,7 +238,7 @@ func (a *App) sender(ctx context.Context, tenant, channel, id string) (plugin.Pr
 		return plugin.Principal{}, "", err
 	}
 	if row == nil || row.Adapter != "" { // an adapter's link is no channel's
-		return plugin.Principal{Type: "user", ID: strings.TrimSuffix(channel+":"+id, ":"), Scopes: []string{}}, "guest", nil
+		return plugin.Principal{Type: "user", ID: config.SenderPrefix + channel + ":" + id, Scopes: []string{}}, "guest", nil
 	}
 	return plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID, Scopes: row.Scopes}, "user", nil
 }

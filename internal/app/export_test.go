@@ -6,6 +6,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/server"
 	"github.com/mortise-dev/mortise/internal/worker"
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 // Door is what takes deliveries in for a server.
@@ -30,3 +31,9 @@ func (a *App) IdleAfter(d time.Duration) worker.Sweeper { return idleConversatio
 
 // Hold is what stands before each call with effects.
 func (a *App) Hold(ctx context.Context) error { return a.hold(ctx) }
+
+// Sender returns the principal that a sender of a channel stands for.
+func (a *App) Sender(ctx context.Context, channel, id string) (plugin.Principal, error) {
+	who, _, err := a.sender(ctx, a.Config.Tenant, channel, id)
+	return who, err
+}

@@ -115,6 +115,25 @@ func TestAFeedFillsNoBaseOfAnother(t *testing.T) {
 	}
 }
 
+// An id that another's knowledge base has is taken, which no answer can hide; whose
+// it is is not said, and that it was tried is on record.
+func TestATakenIdOfABaseNamesNoOwner(t *testing.T) {
+	t.Parallel()
+	a := open(t, t.TempDir())
+	alice, eve := plugin.Principal{Type: "user", ID: "alice", Scopes: []string{"*"}}, plugin.Principal{Type: "user", ID: "eve", Scopes: []string{"*"}}
+	if _, err := a.Kept(alice).CreateBase(t.Context(), kb.Base{ID: "hers", Name: "Hers"}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := a.Kept(eve).CreateBase(t.Context(), kb.Base{ID: "hers"})
+	_, own := a.Kept(alice).CreateBase(t.Context(), kb.Base{ID: "hers"})
+	if plugin.CodeOf(err) != plugin.CodeInvalidInput || own == nil || err.Error() != own.Error() || got.Name != "" || got.CreatedBy != "" {
+		t.Errorf("to eve %+v, %v; to alice %v", got, err, own)
+	}
+	if all := fmt.Sprint(entries(t, a)); strings.Count(all, string(plugin.EntryKBRefused)) != 1 {
+		t.Errorf("on record is %s", all)
+	}
+}
+
 // The key of a plan of another tells nothing of that plan.
 func TestAKeyOfAnotherNamesNoPlan(t *testing.T) {
 	t.Parallel()
@@ -136,7 +155,11 @@ func TestAKeyOfAnotherNamesNoPlan(t *testing.T) {
 		if strings.HasSuffix(name, "input") {
 			input = "b"
 		}
+		before := strings.Count(fmt.Sprint(entries(t, a)), string(plugin.EntryPlanRefused))
 		v, err := submit(by, input)
+		if n := strings.Count(fmt.Sprint(entries(t, a)), string(plugin.EntryPlanRefused)); n != before+1 {
+			t.Errorf("%s: the refusal left %d entries", name, n-before)
+		}
 		if v != nil || plugin.CodeOf(err) != plugin.CodeKeyConflict || strings.Contains(err.Error(), its.ID) {
 			t.Errorf("%s: %+v, %v", name, v, err)
 		}

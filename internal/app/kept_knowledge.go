@@ -14,7 +14,14 @@ import (
 // CreateBase begins a knowledge base, which is then theirs.
 func (k Kept) CreateBase(ctx context.Context, base kb.Base) (kb.Base, error) {
 	base.CreatedBy = MemberName(k.by)
-	return k.app.Knowledge.Create(ctx, k.tenant, base)
+	created, err := k.app.Knowledge.Create(ctx, k.tenant, base)
+	if plugin.CodeOf(err) != plugin.CodeInvalidInput {
+		return created, err
+	}
+	if was, getErr := k.app.Knowledge.Get(ctx, k.tenant, base.ID); getErr == nil && !k.own(was.CreatedBy) && !k.all(KnowledgePlugin) {
+		return kb.Base{}, k.hide(ctx, KnowledgePlugin, use{kind: plugin.EntryKBRefused, subject: was.ID, action: "create"}, plugin.AsError(err))
+	}
+	return kb.Base{}, err
 }
 
 // Bases returns the knowledge bases that they may use, by id.

@@ -23,7 +23,7 @@ func (c *Config) checkPeople() (errs []error) {
 			if why := policy.WrongName(name); why != "" {
 				refuse("%s: %s", key, why)
 			} else if !member(name) {
-				refuse("%s: %q is no principal; write a user's id, service::id or agent::id", key, name)
+				refuse("%s: %q is no principal; write a user's id, service::id or agent::id (ids that begin with %s are those of senders without a link)", key, name, SenderPrefix)
 			}
 		}
 	}
@@ -56,6 +56,11 @@ func (c *Config) checkPeople() (errs []error) {
 	return errs
 }
 
+// SenderPrefix begins the id of a principal that stands for a sender of a channel
+// whom no link names. No principal of the configuration has such an id, so that no
+// sender becomes one by what they and their channel are called.
+const SenderPrefix = "sender:"
+
 // member reports whether name can be a principal's: an id, with its type before
 // it where that is not user.
 func member(name string) bool {
@@ -66,5 +71,8 @@ func member(name string) bool {
 		}
 		id = rest
 	}
-	return id != "" && len(id) <= 255 && strings.TrimSpace(id) == id && !strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) })
+	if len(id) >= len(SenderPrefix) && strings.EqualFold(id[:len(SenderPrefix)], SenderPrefix) {
+		return false
+	}
+	return id != "" && len(id) <= 255 && !strings.Contains(id, "::") && strings.TrimSpace(id) == id && !strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) })
 }

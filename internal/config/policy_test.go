@@ -87,19 +87,23 @@ func TestApprovalsAndConsentAreRead(t *testing.T) {
 		t.Errorf("%v, %v", c.Approvals.Notify, err)
 	}
 	for text, want := range map[string]string{
-		"approvals: {by: ['agent::x']}":         "approvals.by: agent::x is an agent, and agents approve nothing",
-		"approvals: {by: ['robot::x']}":         `approvals.by: "robot::x" is no principal; write a user's id, service::id or agent::id`,
-		"approvals: {by: ['']}":                 `approvals.by: "" is no principal`,
-		"approvals: {expire: 0s}":               "approvals.expire is 0s; it is more than 0s",
-		"approvals: {expire: 10000h}":           "approvals.expire is 10000h0m0s",
-		"approvals: {notify: [' ']}":            "approvals.notify: the program has no name",
-		"approvals: {slef: true}":               "slef",
-		"policy: {configure: [' ann']}":         `policy.configure: " ann" is no principal`,
-		"policy: {groups: {staff: ['x::ann']}}": `policy.groups.staff: "x::ann" is no principal`,
-		"policy: {roles: {r: ['service::']}}":   `policy.roles.r: "service::" is no principal`,
-		"policy: {consent: {ann: ['']}}":        `policy.consent.ann: "" is no effect`,
-		"policy: {consent: {'': [a]}}":          `policy.consent: "" is no principal`,
-		"policy: {allow: [{untrusted: deny}]}":  `untrusted is "deny"; it is "allow", or not written`,
+		"approvals: {by: ['agent::x']}":                "approvals.by: agent::x is an agent, and agents approve nothing",
+		"approvals: {by: ['robot::x']}":                `approvals.by: "robot::x" is no principal; write a user's id, service::id or agent::id`,
+		"approvals: {by: ['']}":                        `approvals.by: "" is no principal`,
+		"approvals: {expire: 0s}":                      "approvals.expire is 0s; it is more than 0s",
+		"approvals: {expire: 10000h}":                  "approvals.expire is 10000h0m0s",
+		"approvals: {notify: [' ']}":                   "approvals.notify: the program has no name",
+		"approvals: {slef: true}":                      "slef",
+		"policy: {configure: [' ann']}":                `policy.configure: " ann" is no principal`,
+		"policy: {groups: {staff: ['x::ann']}}":        `policy.groups.staff: "x::ann" is no principal`,
+		"policy: {groups: {g: ['sender:desk:U1']}}":    `policy.groups.g: "sender:desk:U1" is no principal`,
+		"policy: {groups: {g: ['Sender:desk:U1']}}":    `policy.groups.g: "Sender:desk:U1" is no principal`,
+		"approvals: {by: ['user::sender:desk:U1']}":    `approvals.by: "user::sender:desk:U1" is no principal`,
+		"policy: {groups: {g: ['user::agent::desk']}}": `policy.groups.g: "user::agent::desk" is no principal`,
+		"policy: {roles: {r: ['service::']}}":          `policy.roles.r: "service::" is no principal`,
+		"policy: {consent: {ann: ['']}}":               `policy.consent.ann: "" is no effect`,
+		"policy: {consent: {'': [a]}}":                 `policy.consent: "" is no principal`,
+		"policy: {allow: [{untrusted: deny}]}":         `untrusted is "deny"; it is "allow", or not written`,
 	} {
 		if _, err := config.Parse([]byte(text)); want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %s", text, err, want)

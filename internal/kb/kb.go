@@ -121,7 +121,7 @@ func (b *Bases) Create(ctx context.Context, tenant string, base Base) (Base, err
 		return b.note(tx, tenant, plugin.EntryKBCreated, row.ID, row.CreatedBy, map[string]any{"kb": row.ID, "name": row.Name})
 	})
 	if err == nil && !fresh {
-		err = plugin.Errorf(plugin.CodeInvalidInput, "there is a knowledge base %s already; 'mortise kb show %s' shows it", base.ID, base.ID)
+		err = plugin.Errorf(plugin.CodeInvalidInput, "the id %s is taken; choose another", base.ID)
 	}
 	return baseOf(&row), err
 }

@@ -183,6 +183,8 @@ func priorOf(ctx context.Context, r store.Reader, row *store.CallRow) (*Prior, e
 		if row.Code != "" { // settled without an answer, by recovery
 			code := plugin.Code(row.Code)
 			p.Err = &plugin.Error{Code: code, Message: code.Meaning()}
+		} else if row.State == store.CallSucceeded || row.State == store.CallFailed {
+			return nil, changed("how call " + row.ID + " ended")
 		}
 		return p, nil
 	}

@@ -141,6 +141,10 @@ func TestAChangedAnswerIsNotGivenAgain(t *testing.T) {
 	if plugin.CodeOf(err) != plugin.CodeInternal || !strings.Contains(err.Error(), "mortise ledger verify") {
 		t.Errorf("the answer is %+v, %v", prior, err)
 	}
+	tamper(t, dir, `UPDATE calls SET result_hash = ''`)
+	if prior, err := l.Lookup(t.Context(), "t", operation, "k:k"); plugin.CodeOf(err) != plugin.CodeInternal || !strings.Contains(err.Error(), "mortise ledger verify") {
+		t.Errorf("without an answer it is %+v, %v", prior, err)
+	}
 }
 
 func TestLostLease(t *testing.T) {

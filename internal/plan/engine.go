@@ -154,7 +154,11 @@ func (e *Engine) Submit(ctx context.Context, s Submission) (*View, error) {
 			return nil, err
 		}
 		if prior != nil {
-			return e.again(ctx, &s, prior, inputHash)
+			view, err := e.again(ctx, &s, prior, inputHash)
+			if plugin.CodeOf(err) == plugin.CodeKeyConflict {
+				return nil, e.refused(ctx, &s, nil, "", err)
+			}
+			return view, err
 		}
 	}
 	res, err := e.ask(ctx, &s, id)

@@ -43,12 +43,20 @@ func (b builtin) find(ref string) *plugin.Target {
 	return t
 }
 
-// owns reports whether a plugin of that name is one of these, letter case aside.
-func (b builtin) owns(name string) bool {
+// hostName is what policy calls the host's own parts by, such as mortise.ledger: who
+// may configure one of these may not configure a package of that name.
+const hostName = "mortise"
+
+// refuse refuses a package that has the name of one of these or of a part of the host,
+// letter case aside.
+func (b builtin) refuse(name string) error {
+	first, _, _ := strings.Cut(name, ".")
+	taken := strings.EqualFold(first, hostName)
 	for _, t := range b {
-		if strings.EqualFold(t.Manifest.Name, name) {
-			return true
-		}
+		taken = taken || strings.EqualFold(t.Manifest.Name, name)
 	}
-	return false
+	if taken {
+		return plugin.Errorf(plugin.CodeInvalidInput, "%s is the name of a part of the host; choose another", name)
+	}
+	return nil
 }

@@ -24,7 +24,7 @@ func TestBuiltinPlugins(t *testing.T) {
 			t.Errorf("%s: %v", ref, got)
 		}
 	}
-	if !b.owns("Agent.Chat") || b.owns("agent") {
+	if b.refuse("Agent.Chat") == nil || b.refuse("Mortise.ledger") == nil || b.refuse("agent") != nil || b.refuse("mortises.ledger") != nil {
 		t.Error("the names it owns are wrong")
 	}
 	if _, err := newBuiltin([]*plugin.Manifest{{Name: "x", Operations: []*plugin.Operation{{Name: "y", Input: json.RawMessage(`{"type":7}`)}}}}); err == nil {

@@ -342,7 +342,7 @@ func (r *Registry) again(ctx context.Context, v *version, archive string, o Regi
 // link registers the author's own copy, a part of what a person named.
 func (r *Registry) link(ctx context.Context, path, named string, o RegisterOptions) (Registered, error) {
 	to := linkTo(path, named)
-	if err := o.mayLink(to); err != nil {
+	if err := r.mayLink(to, o); err != nil {
 		return Registered{}, err
 	}
 	pkg, m, err := r.load(ctx, to)
@@ -375,18 +375,22 @@ func (r *Registry) link(ctx context.Context, path, named string, o RegisterOptio
 	return one, err
 }
 
-// mayLink asks May of what is written beside the code. A file of code alone is
-// called by its name as long as only the code knows better.
-func (o RegisterOptions) mayLink(to link) error {
-	if o.May == nil {
-		return nil
-	}
+// mayLink checks the name that is written beside the code, and asks May, before the
+// code is run. A file of code alone is called by its name as long as only the code
+// knows better.
+func (r *Registry) mayLink(to link, o RegisterOptions) error {
 	m, err := to.manifest()
+	if err != nil && o.May == nil {
+		return nil // loading it says more
+	}
 	if err != nil {
 		return unreadable(err)
 	}
 	if m.Name == "" {
 		m.Name = filepath.Base(to.path)
+	}
+	if err := r.builtin.refuse(m.Name); err != nil || o.May == nil {
+		return err
 	}
 	return o.May(m)
 }
@@ -417,8 +421,8 @@ func (r *Registry) record(m *plugin.Manifest, o RegisterOptions) (Record, error)
 // admit refuses a name that is another's, letter case aside, and returns the
 // version that the record would replace. The caller has the turn.
 func (r *Registry) admit(record Record) (*version, error) {
-	if r.builtin.owns(record.Name) {
-		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s is the name of a plugin that is part of the host; choose another", record.Name)
+	if err := r.builtin.refuse(record.Name); err != nil {
+		return nil, err
 	}
 	ix := r.index.Load()
 	if others := ix.plugins[fold(record.Name)]; len(others) > 0 {
