@@ -9,9 +9,9 @@ for target in protocol:FuzzParseFrame internal/registry/dialect:FuzzRead protoco
 done
 echo "== the race detector over what make test runs without it"
 go test -race -count=1 -timeout 1h -run Restores ./internal/app
-go test -race -count=1 -timeout 1h ./internal/cli ./internal/check ./internal/scaffold ./plugins ./cmd/pcapsum ./test/compat/...
+go test -race -count=1 -timeout 1h ./internal/cli ./internal/check ./internal/scaffold ./plugins ./cmd/pcapsum ./test/compat/... ./test/crash ./test/escape
 echo "== the race detector over the C in Go too, with every repetition; make test leaves out both"
-go test -race -count=1 -timeout 1h ./internal/store/... ./internal/ledger ./internal/schedule ./internal/job ./internal/script ./internal/kernel ./internal/process ./internal/budget ./internal/policy
+go test -race -count=1 -timeout 1h ./internal/store/... ./internal/ledger ./internal/schedule ./internal/job ./internal/script ./internal/kernel ./internal/process ./internal/budget ./internal/policy ./internal/schedule ./internal/backup ./internal/approval ./internal/registry/...
 echo "== callers are not crossed, ten times"
 go test -race -count=10 -run TestCallersAreNotCrossed ./internal/process
 echo "== 2,000 kills of a host in the middle of calls with effects, on both stores"

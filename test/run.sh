@@ -31,7 +31,7 @@ go_tests() { # packages, flags... ; every skipped test is named with its reason
 	packages=$1
 	shift
 	log=$(mktemp)
-	go test -vet=off -v "$@" $packages >"$log" 2>&1
+	go test -vet=off -v -p 3 "-ldflags=-s -w" "$@" $packages >"$log" 2>&1 # three at a time, because tests also wait; without tables for debuggers, which take a third of the linking
 	status=$?
 	grep -E '^(ok|FAIL|panic:|\?) ' "$log" | grep -v 'no test files'
 	[ $status -eq 0 ] || grep -vE '^ *(=== |--- PASS)|^(ok|PASS|\?) ' "$log" | grep -B30 -A30 -E -- '--- FAIL|panic:|DATA RACE|build failed|setup failed' | head -n 400
@@ -88,6 +88,17 @@ in_memory() {
 }
 outside='/(internal/(app|cli|check|extract|sandbox|scaffold)|plugins|docs|cmd/pcapsum|test/compat/[a-z]+)$'
 
+# Of the packages, those that start goroutines or share memory are watched, and the stores,
+# whose engines do what the package they have in common says.
+inside=$(go list ./... | grep -v /test/ | grep -vE "$outside")
+concurrent() { # reads directories and import paths
+	while read -r dir package; do
+		if [ "${package%/store/*}" != "$package" ] || grep -qE 'go func|\.Go\(|sync\.|atomic\.' $(ls "$dir"/*.go | grep -v _test.go); then echo "$package"; fi
+	done
+}
+shared=$(go list -f '{{if .GoFiles}}{{.Dir}} {{.ImportPath}}{{end}}' $inside | concurrent)
+alone=$(echo "$inside" | grep -vxF "$shared")
+
 part "gofmt" formatted
 part "go vet" go vet ./...
 if in_memory; then
@@ -101,20 +112,19 @@ else
 fi
 if have cc || have gcc; then
 	export CGO_ENABLED=1
-	part "go test, with the race detector" go_tests "$(go list ./... | grep -v /test/ | grep -vE "$outside")" $watched
+	part "go test of what shares memory, with the race detector" go_tests "$shared" $watched
 	export CGO_ENABLED=0
+	part "go test of what does not" go_tests "$alone" -short
 	part "secrets, without it" go_tests ./internal/secret -run 'ScrubberIsBounded|NoFlood' # computes alone
 	part "hostile scripts, timed" go_tests ./internal/script -run Hostile # by the clock, which -race would falsify
 	part "cron expressions, beside somebody who watches the clock" go_tests ./internal/schedule -run Watches # computes alone, and longer than with -race
 else
 	without "race detector" "there is no C compiler; the tests run without it"
 	watched=""
-	part "go test" go_tests "$(go list ./... | grep -v /test/ | grep -vE "$outside")"
+	part "go test" go_tests "$inside"
 fi
-[ -z "$watched" ] || export CGO_ENABLED=1
 [ ! -x bin/mortise ] || export MORTISE_TEST_BINARY="$PWD/bin/mortise" # what make has built; without it each of these builds its own
-part "crashes and escapes" on_disk go_tests "$(go list ./... | grep -E '/test/(crash|escape)')" $watched # as ordinary users have it
-export CGO_ENABLED=0
+part "crashes and escapes" on_disk go_tests "$(go list ./... | grep -E '/test/(crash|escape)')" -short # as ordinary users have it
 part "go test of what starts programs" go_tests "$(go list ./... | grep -E "$outside")" -short -count=1 # what they start is not what go test remembers
 unset MORTISE_TEST_BINARY GOGC
 part "hostile plugins" on_disk env MORTISE_HOSTILE_CASES=150 go test -vet=off -count=1 -v ./test/hostile # by themselves: they measure
