@@ -110,9 +110,9 @@ type Options struct {
 	// Secrets returns the values that a secret has: two while one replaces the
 	// other.
 	Secrets func(ctx context.Context, tenant, name string) ([]string, error)
-	// Somebody maps the sender of a channel message to a principal of this host,
+	// Sender maps the sender of a channel message to a principal of this host,
 	// and to its role toward the agent.
-	Somebody func(ctx context.Context, tenant, channel, sender string) (who plugin.Principal, role string, err error)
+	Sender func(ctx context.Context, tenant, channel, sender string) (who plugin.Principal, role string, err error)
 	// Wake announces a conversation whose turn is due to a free node; nil leaves
 	// it to a sweep.
 	Wake func(ctx context.Context, tenant, session string)

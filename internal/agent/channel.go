@@ -50,7 +50,7 @@ func (a *Agents) Receive(ctx context.Context, tenant, id, namespace string, head
 		return e
 	}
 	if !found {
-		_, _ = webhook.Standard.Verify(decoy(a.Now()), body, []string{"nobody's"}, a.Now())
+		_, _ = webhook.Standard.Verify(decoy(a.Now()), body, []string{"decoy"}, a.Now())
 		return r, stranger(fmt.Errorf("there is no channel %.40q of an agent %.80q", namespace, id))
 	}
 	secrets, err := a.Secrets(ctx, tenant, c.Secret)
@@ -98,7 +98,7 @@ func (a *Agents) Receive(ctx context.Context, tenant, id, namespace string, head
 // decoy returns the headers of a delivery that was never sent: verifying them
 // takes as long as verifying a wrong signature.
 func decoy(at time.Time) http.Header {
-	header, _ := webhook.Sign("somebody's", "decoy", at, nil)
+	header, _ := webhook.Sign("another", "decoy", at, nil)
 	return header
 }
 
@@ -274,7 +274,7 @@ func (a *Agents) Attend(ctx context.Context, tenant, session string) error {
 		if err := json.Unmarshal(m.Body, &in); err != nil {
 			return plugin.Errorf(plugin.CodeInternal, "message %d of %s cannot be read: %w", m.N, session, err)
 		}
-		who, role, err := a.Somebody(ctx, tenant, in.Channel, in.Sender)
+		who, role, err := a.Sender(ctx, tenant, in.Channel, in.Sender)
 		if err != nil {
 			return err
 		}

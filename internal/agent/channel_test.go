@@ -65,7 +65,7 @@ func TestReceive(t *testing.T) {
 		t.Errorf("nothing said: %+v, %v", r, err)
 	}
 	if other := d.got("m3", `{"text":"hi"}`); other == session {
-		t.Error("what nobody said went into a conversation of somebody")
+		t.Error("a message without a sender went into a sender's conversation")
 	}
 	if one, two := d.got("m4", `{"text":"hi"}`), d.got("m5", `{"text":"hi","sender":"U1"}`); one == two || two != session {
 		t.Errorf("later they are in %s and %s", one, two)
@@ -314,9 +314,9 @@ func TestAttendLater(t *testing.T) {
 	defer cancel()
 	d.Options.Now = time.Now
 	if err := d.Attend(ctx, "t", session); err == nil {
-		t.Error("nobody waited, and it came to something")
+		t.Error("the turn had an answer although no caller waited")
 	}
-	waits("nobody there")
+	waits("no caller waits")
 	d.write(func(tx store.Tx) error { _, err := tx.EndTurn("t", session, "another", time.Now()); return err })
 	d.state("shop", store.AgentStopped)
 	if err := d.Attend(t.Context(), "t", session); err != nil {

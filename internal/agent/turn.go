@@ -196,7 +196,7 @@ func (i *Instance) take(ctx context.Context, session string) (_ context.Context,
 		}
 		select {
 		case <-ctx.Done():
-			return nil, nil, nil, plugin.Errorf(plugin.CodeCancelled, "nobody waits for the turn any more: %w", context.Cause(ctx))
+			return nil, nil, nil, plugin.Errorf(plugin.CodeCancelled, "the caller stopped waiting for the turn: %w", context.Cause(ctx))
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -23,7 +23,7 @@ import (
 // openAgents returns the agents of a host.
 func (a *App) openAgents() *agent.Agents {
 	o := agent.Options{
-		Store: a.Store, Kernel: a.Kernel, Plugins: equipment{a}, Log: a.log, Clean: scrubbing{s: a.scrubber}.hook, Secrets: a.channelSecrets, Somebody: a.sender,
+		Store: a.Store, Kernel: a.Kernel, Plugins: equipment{a}, Log: a.log, Clean: scrubbing{s: a.scrubber}.hook, Secrets: a.channelSecrets, Sender: a.sender,
 		Open: func(ctx context.Context, tenant, name string) (string, error) {
 			s, err := a.Sessions.Create(ctx, tenant, session.Open{Name: name, Kind: session.Conversation})
 			return s.ID, err

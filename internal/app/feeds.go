@@ -39,7 +39,7 @@ func (a *App) feedStopped(tx store.Tx, s schedule.Schedule, why *plugin.Error) e
 // rightsNow returns the owner with those of its scopes that it still has, and
 // the zero Principal if the configuration no longer names it.
 func (a *App) rightsNow(_ context.Context, tenant string, owner plugin.Principal) plugin.Principal {
-	if !a.somebody(tenant, owner) {
+	if !a.known(tenant, owner) {
 		return plugin.Principal{}
 	}
 	now, err := a.Member(MemberName(owner))

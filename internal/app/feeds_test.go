@@ -73,7 +73,7 @@ func TestTwoHostsMakeOneRunOfATime(t *testing.T) {
 
 // A feed whose owner the configuration does not name any more is refused, on
 // the record.
-func TestAFeedOfSomebodyWhoIsGone(t *testing.T) {
+func TestAFeedOfAnOwnerWhoIsGone(t *testing.T) {
 	t.Parallel()
 	a := open(t, t.TempDir())
 	register(t, a, upper(t), true)

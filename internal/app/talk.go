@@ -40,7 +40,7 @@ func (r Roster) Talk(ctx context.Context, id, session string, fresh bool) (*Talk
 		}
 		switch {
 		case row.Channel != agent.Terminal || row.Peer != MemberName(r.by):
-			return nil, r.app.refuse(ctx, r.by, r.use("go on with a conversation of another with", id), plugin.Errorf(plugin.CodePolicyDenied, "the conversation %s is with somebody else, or elsewhere; 'mortise agents conversations %s %s' shows it", row.SessionID, id, row.SessionID), plugin.Decision{})
+			return nil, r.app.refuse(ctx, r.by, r.use("go on with a conversation of another with", id), plugin.Errorf(plugin.CodePolicyDenied, "the conversation %s belongs to another principal or channel; 'mortise agents conversations %s %s' shows it", row.SessionID, id, row.SessionID), plugin.Decision{})
 		case !row.Open:
 			return nil, plugin.Errorf(plugin.CodeDisabled, "the conversation %s has ended; without --session a new one begins", row.SessionID)
 		}

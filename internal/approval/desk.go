@@ -106,13 +106,13 @@ func (d *Desk) find(ctx context.Context, a Answer) (row *store.ApprovalRow, err 
 func (d *Desk) entitled(ctx context.Context, row *store.ApprovalRow, a Answer) error {
 	switch {
 	case a.By.ID == "":
-		return plugin.Errorf(plugin.CodeUnauthenticated, "nobody known is answering")
+		return plugin.Errorf(plugin.CodeUnauthenticated, "the answer names no principal: sign in with 'mortise login', or use the owner's socket")
 	case a.By.Type == "agent":
 		return plugin.Errorf(plugin.CodeApprovalSelf, "agent %s cannot decide approval %s: an agent approves nothing", a.By.ID, row.ID)
 	case a.Approve && a.By.Member() == row.Requester && !a.Own:
-		return plugin.Errorf(plugin.CodeApprovalSelf, "%s asked for approval %s and cannot give it; somebody else has to, with 'mortise approvals approve %s --as NAME'", a.By.ID, row.ID, row.ID)
+		return plugin.Errorf(plugin.CodeApprovalSelf, "%s asked for approval %s and cannot give it; another principal can, with 'mortise approvals approve %s --as NAME'", a.By.ID, row.ID, row.ID)
 	case a.Approve && !a.Own && !d.TrustAs && sameAsker(row, a):
-		return plugin.Errorf(plugin.CodeApprovalSelf, "%s answers as %s, and asked for approval %s as %s: one who acts under two names is no second person. Have somebody approve it who is signed in as another user of the operating system, or set approvals.trust_as: true in mortise.yaml to take the name's word",
+		return plugin.Errorf(plugin.CodeApprovalSelf, "%s answers as %s, and asked for approval %s as %s: one person under two names is no second approver. Have another user of the operating system approve it, or set approvals.trust_as: true in mortise.yaml to take the name's word",
 			known(a.Asker), a.By.ID, row.ID, row.Requester)
 	case a.By.Member() == row.Requester && !a.Approve:
 		return nil // the requester may withdraw it
@@ -149,7 +149,7 @@ func known(asker string) string {
 		return "user " + uid + " of the operating system"
 	}
 	if asker == "" {
-		return "somebody who is not signed in"
+		return "a caller without an operating system user"
 	}
 	return asker
 }
@@ -290,7 +290,7 @@ func expire(ctx context.Context, tx store.Tx, row store.ApprovalRow, at time.Tim
 	if err := note(tx, plugin.EntryApprovalExpired, &next, row.Requester, "", at); err != nil {
 		return err
 	}
-	return fail(ctx, tx, &next, plugin.Errorf(plugin.CodeApprovalExpired, "nobody answered approval %s by %s", row.ID, row.ExpiresAt.Format(time.RFC3339)), at)
+	return fail(ctx, tx, &next, plugin.Errorf(plugin.CodeApprovalExpired, "no approver answered approval %s by %s", row.ID, row.ExpiresAt.Format(time.RFC3339)), at)
 }
 
 // release lets go what waited for an approval.

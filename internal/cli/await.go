@@ -225,7 +225,7 @@ func (c *command) own(a *app.App) bool {
 func (c *command) toDecide(ctx context.Context, a *app.App, row *store.ApprovalRow) string {
 	names := a.Deciders(ctx, row)
 	if len(names) == 0 {
-		return "the configuration names nobody, other than " + row.Requester + ", who may approve it; see 'mortise help approvals'"
+		return "the configuration names no approver other than " + row.Requester + ", who asked for it; see 'mortise help approvals'"
 	}
 	as := ""
 	if names[0] != a.Config.Principal {
@@ -273,7 +273,7 @@ func quoted(word string) string {
 // howToFollow is what to do about a call that has not ended.
 func (c *command) howToFollow(res plugin.Result) string {
 	if res.Status != plugin.PendingApproval {
-		return fmt.Sprintf("call %s has not ended; 'mortise calls wait %s' waits for it, and runs it where nobody else does", res.CallID, res.CallID)
+		return fmt.Sprintf("call %s has not ended; 'mortise calls wait %s' waits for it, and runs it if no other process does", res.CallID, res.CallID)
 	}
 	ask := ""
 	if res.Approval != nil {

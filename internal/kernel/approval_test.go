@@ -93,7 +93,7 @@ func TestAnApprovedCallRunsOnceAndItsCallerGetsItsResult(t *testing.T) {
 	call.Key = "order-1"
 	res := g.pending(t, call)
 	if g.runs.Load() != 0 {
-		t.Fatal("it ran before anybody agreed")
+		t.Fatal("it ran before it was approved")
 	}
 	again := g.pending(t, call) // a repeated key finds it, and opens no second question
 	if again.CallID != res.CallID || again.Approval.ID != res.Approval.ID {

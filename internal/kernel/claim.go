@@ -158,7 +158,7 @@ func (k *Kernel) again(ctx context.Context, tenant, id string) (*request, error)
 		return nil, err
 	}
 	if w.Row.Cancelled { // while it ran, and then it was to be run again
-		_, err := k.Cancel(ctx, tenant, id, "somebody", "while an earlier attempt ran")
+		_, err := k.Cancel(ctx, tenant, id, "a caller", "while an earlier attempt ran")
 		return nil, err
 	}
 	if w.Row.Effectful { // it stays queued

@@ -707,7 +707,7 @@ func TestAStreamIsAskedForOnce(t *testing.T) {
 		_, err := w.converser().Converse(t.Context(), ConverseRequest{Model: "m", Messages: []Message{{Role: User, Text: "p"}}, MaxTokens: 5})
 		var e *Error
 		if !errors.As(err, &e) || e.Kind != Unreachable || e.Sent {
-			t.Errorf("nobody there: %+v", err)
+			t.Errorf("no server listens: %+v", err)
 		}
 	})
 }

@@ -501,7 +501,7 @@ func TestADocumentThatCannotBeFetchedIsSentAlong(t *testing.T) {
 	}
 }
 
-func TestADocumentThatCannotBeReadAsksNobody(t *testing.T) {
+func TestAnUnreadableDocumentAsksNoModel(t *testing.T) {
 	t.Parallel()
 	w := newWire(t, "anthropic")
 	m := w.model("m", Light)

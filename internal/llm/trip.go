@@ -126,7 +126,7 @@ func (t *trip) fail(ctx context.Context, err error) *Error {
 	e := &Error{Status: t.status, Err: err}
 	switch {
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled):
-		e.Kind, e.Message, e.Sent = Cancelled, "whoever asked is gone", t.sent.Load()
+		e.Kind, e.Message, e.Sent = Cancelled, "the caller cancelled the request", t.sent.Load()
 	case ctx.Err() != nil:
 		e.Kind, e.Message, e.Sent = Timeout, "no whole answer came in time", t.sent.Load()
 	case t.large:

@@ -86,7 +86,7 @@ type Options struct {
 // code is run.
 func Open(ctx context.Context, o Options) (*Registry, error) {
 	if o.Catalog == nil || o.Dir == "" || o.Approver == "" {
-		return nil, errors.New("opening the registry: it needs a catalog, a directory and somebody who approves")
+		return nil, errors.New("opening the registry: it needs a catalog, a directory and an approver")
 	}
 	shelf, err := openShelf(o.Dir)
 	if err != nil {

@@ -485,7 +485,7 @@ func TestARunNow(t *testing.T) {
 	d.pass(time.Hour)
 	d.want(id, "02T10:00:00 called", "02T11:00:00 called")
 	if got := string(d.made[1].Input); got != `{"n":12345678901234567890}` {
-		t.Errorf("the second run begins anew too: %s", got)
+		t.Errorf("the second run starts over too: %s", got)
 	}
 	d.set(d.now.Add(time.Second))
 	d.refuse = plugin.Errorf(plugin.CodePolicyDenied, "nothing allows it")

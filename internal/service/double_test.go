@@ -25,7 +25,7 @@ type sealed struct {
 	t *testing.T
 }
 
-var errSealed = errors.New("somebody wrote in a dry run")
+var errSealed = errors.New("a dry run wrote to the store")
 
 func (s sealed) Write(context.Context, func(store.Tx) error) error {
 	s.t.Error(errSealed)
