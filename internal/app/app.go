@@ -223,7 +223,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	}
 
 	a.Ledger, err = ledger.Open(ctx, st, ledger.Options{
-		Durable: a.Config.Ledger.Tools == "durable", Keep: time.Duration(a.Config.Ledger.Keep), Bury: plan.RecoverPlans,
+		Durable: a.Config.Ledger.Tools == "durable", Keep: time.Duration(a.Config.Ledger.Keep), Recover: plan.RecoverPlans,
 	})
 	if err != nil {
 		return nil, err

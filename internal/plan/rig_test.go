@@ -210,7 +210,7 @@ func assembled(home string) (_ *rig, closeAll func() error, err error) {
 	if r.store, err = sqlite.Open(ctx, home, sqlite.Options{}); err != nil {
 		return nil, nil, err
 	}
-	if r.ledger, err = ledger.Open(ctx, r.store, ledger.Options{Bury: plan.RecoverPlans}); err != nil {
+	if r.ledger, err = ledger.Open(ctx, r.store, ledger.Options{Recover: plan.RecoverPlans}); err != nil {
 		return nil, nil, err
 	}
 	processes := process.New(process.Options{
