@@ -16,26 +16,27 @@ import (
 	"github.com/mortise-dev/mortise/internal/sandbox/wire"
 )
 
-// A nursery is the process that launchers are started from: one of their own kind,
-// which does nothing else. A program with a user namespace of its own begins as a copy
-// of the process that starts it. Of a small process that takes a tenth of a
-// millisecond; of a host with 100 MiB it takes seven, and most of them fall to the
+// A forkServer is the client of the fork server: a small process that forks the
+// launchers and does nothing else. A child with a user namespace of its own begins as a
+// copy of the process that forks it. For a small process that takes a tenth of a
+// millisecond; for a host with 100 MiB it takes seven, and most of them fall to the
 // host's other calls, which then write to memory that the kernel has to copy first (ADR
-// 0050). What is born is a child of the host.
-type nursery struct {
+// 0050). The launchers are children of the host (CLONE_PARENT).
+type forkServer struct {
 	launcher *launcher
-	starter  *starter // the nursery and all its children end with its thread
+	starter  *starter // the fork server and all its children end with its thread
 
-	mu   sync.Mutex // guards the rest, and is held while something is born
-	line *os.File   // to the process; nil while there is none
+	mu   sync.Mutex // guards the rest, and is held during a fork
+	line *os.File   // the socket to the process; nil while there is none
 	cmd  *exec.Cmd
 
-	burials sync.WaitGroup // of processes that were ended
+	reaping sync.WaitGroup // goroutines that wait for killed fork servers
 }
 
-// bear starts a launcher with these files, from 0 on. They stay the caller's.
-func (n *nursery) bear(ctx context.Context, birth wire.Birth, files ...*os.File) (*exec.Cmd, error) {
-	order, err := json.Marshal(birth)
+// fork starts a launcher with these files as its descriptors from 0 on. The caller keeps
+// its own and closes them.
+func (n *forkServer) fork(ctx context.Context, req wire.Fork, files ...*os.File) (*exec.Cmd, error) {
+	order, err := json.Marshal(req)
 	if err != nil {
 		return nil, err
 	}
@@ -47,50 +48,51 @@ func (n *nursery) bear(ctx context.Context, birth wire.Birth, files ...*os.File)
 	begin := func() error {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		process, err := n.birth(order, fds)
+		process, err := n.forkLocked(order, fds)
 		cmd.Process = process
 		return err
 	}
 	return cmd, n.starter.start(ctx, cmd, begin, func() { closeAll(fds) })
 }
 
-// birth has a launcher started. The lock is held.
-func (n *nursery) birth(order []byte, fds []int) (*os.Process, error) {
+// forkLocked sends the request and returns the new process. It starts the fork server
+// again, once, if the old one ended before it read the request. The lock is held.
+func (n *forkServer) forkLocked(order []byte, fds []int) (*os.Process, error) {
 	if n.line != nil {
-		n.bury(n.cmd.Process.Pid)
+		n.reap(n.cmd.Process.Pid)
 	}
-	born, took, err := n.ask(order, fds)
-	if err != nil && !took { // the nursery was killed: begin again, once
+	forked, took, err := n.ask(order, fds)
+	if err != nil && !took { // the fork server was killed: start another, once
 		n.end()
-		born, _, err = n.ask(order, fds)
+		forked, _, err = n.ask(order, fds)
 	}
 	switch {
-	case err != nil: // what it may still answer is not for the next
+	case err != nil: // a late answer must not be taken for the next request's
 		n.end()
 		return nil, err
-	case born.Error != "":
-		if born.Errno != 0 {
-			return nil, syscall.Errno(born.Errno)
+	case forked.Error != "":
+		if forked.Errno != 0 {
+			return nil, syscall.Errno(forked.Errno)
 		}
-		return nil, errors.New(born.Error)
+		return nil, errors.New(forked.Error)
 	}
-	return os.FindProcess(born.PID)
+	return os.FindProcess(forked.PID)
 }
 
-// ask sends an order, with descriptors, and takes the answer. Without took, the
-// nursery never had the order, and it may be given to another one. The lock is
-// held.
-func (n *nursery) ask(order []byte, fds []int) (born wire.Born, took bool, err error) {
+// ask sends a request, with descriptors, and returns the answer. If took is false, the
+// fork server never read the request, and the caller may send it to another one. The
+// lock is held.
+func (n *forkServer) ask(order []byte, fds []int) (forked wire.Forked, took bool, err error) {
 	if n.line == nil {
 		if err := n.open(); err != nil {
-			return born, false, err
+			return forked, false, err
 		}
 	}
 	line := int(n.line.Fd())
 	if err := unix.Sendmsg(line, order, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL); err != nil {
-		return born, false, fmt.Errorf("asking the nursery: %w", err)
+		return forked, false, fmt.Errorf("asking the fork server: %w", err)
 	}
-	answer := make([]byte, wire.MaxBirth)
+	answer := make([]byte, wire.MaxFork)
 	size, err := unix.Read(line, answer)
 	for errors.Is(err, unix.EINTR) {
 		size, err = unix.Read(line, answer)
@@ -99,9 +101,9 @@ func (n *nursery) ask(order []byte, fds []int) (born wire.Born, took bool, err e
 		err = io.EOF
 	}
 	if err != nil {
-		return born, !errors.Is(err, unix.ECONNRESET), fmt.Errorf("waiting for the nursery: %w", err) // reset: it ended before it read
+		return forked, !errors.Is(err, unix.ECONNRESET), fmt.Errorf("waiting for the fork server: %w", err) // reset: it ended before it read
 	}
-	return born, true, json.Unmarshal(answer[:size], &born)
+	return forked, true, json.Unmarshal(answer[:size], &forked)
 }
 
 // duplicates returns descriptors of the same files.
@@ -123,20 +125,20 @@ func closeAll(fds []int) {
 	}
 }
 
-// open starts the process. The lock is held.
-func (n *nursery) open() error {
+// open starts the fork server. The lock is held.
+func (n *forkServer) open() error {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	ours, theirs := os.NewFile(uintptr(pair[0]), "nursery"), os.NewFile(uintptr(pair[1]), "nursery")
+	ours, theirs := os.NewFile(uintptr(pair[0]), "forkserver"), os.NewFile(uintptr(pair[1]), "forkserver")
 	defer theirs.Close()
 	limit := unix.NsecToTimeval(int64(startLimit))
 	if err := unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
 		_ = ours.Close()
 		return err
 	}
-	cmd := &exec.Cmd{Path: n.launcher.path, Args: []string{wire.Launcher, wire.Nursery}, Env: []string{"GOMAXPROCS=1"}, Dir: "/"}
+	cmd := &exec.Cmd{Path: n.launcher.path, Args: []string{wire.Launcher, wire.ForkServer}, Env: []string{"GOMAXPROCS=1"}, Dir: "/"}
 	cmd.ExtraFiles = []*os.File{theirs} // wire.SpecFD
 	if n.launcher.file != nil {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, n.launcher.file)
@@ -145,14 +147,14 @@ func (n *nursery) open() error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		_ = ours.Close()
-		return fmt.Errorf("starting the nursery: %w", err)
+		return fmt.Errorf("starting the fork server: %w", err)
 	}
 	n.line, n.cmd = ours, cmd
 	return nil
 }
 
-// end ends the process, if there is one. The lock is held.
-func (n *nursery) end() {
+// end kills the fork server, if there is one. The lock is held.
+func (n *forkServer) end() {
 	if n.line == nil {
 		return
 	}
@@ -160,15 +162,15 @@ func (n *nursery) end() {
 	n.line = nil
 	cmd := n.cmd
 	_ = cmd.Process.Kill()
-	n.burials.Go(func() {
+	n.reaping.Go(func() {
 		_ = cmd.Wait()
-		n.bury(cmd.Process.Pid)
+		n.reap(cmd.Process.Pid)
 	})
 }
 
-// bury takes note of the ends of launchers that were never told of: their user
-// namespace could be made and not be used. They die in the nursery's group.
-func (n *nursery) bury(group int) {
+// reap waits for dead launchers whose process ids were never reported, because their user
+// namespace could be created and not used. They are in the fork server's process group.
+func (n *forkServer) reap(group int) {
 	for {
 		if pid, err := unix.Wait4(-group, nil, unix.WNOHANG, nil); pid <= 0 || err != nil {
 			return
@@ -176,9 +178,9 @@ func (n *nursery) bury(group int) {
 	}
 }
 
-func (n *nursery) close() {
+func (n *forkServer) close() {
 	n.mu.Lock()
 	n.end()
 	n.mu.Unlock()
-	n.burials.Wait()
+	n.reaping.Wait()
 }
