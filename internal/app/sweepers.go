@@ -14,7 +14,7 @@ import (
 // they ended. Those that waited too long for a person are closed on the way.
 type waitingCalls struct {
 	kernel    *kernel.Kernel
-	approvals *approval.Desk
+	approvals *approval.Service
 }
 
 var _ worker.Sweeper = waitingCalls{}
