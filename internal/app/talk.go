@@ -92,7 +92,7 @@ func (t *Talk) Tools(ctx context.Context) ([]agent.Tool, error) {
 		return nil, err
 	}
 	call := plugin.Call{Tenant: app.Config.Tenant, Principal: t.roster.by, Actor: "agent:" + t.Agent, Agent: t.Agent, Origin: plugin.OriginAgent, Session: t.Session}
-	return equipment{app}.Offer(ctx, agent.Ask{Call: call, Plugins: slices.Collect(maps.Keys(given)), Most: math.MaxInt})
+	return toolset{app}.Offer(ctx, agent.Ask{Call: call, Plugins: slices.Collect(maps.Keys(given)), Most: math.MaxInt})
 }
 
 // mayTalk refuses a principal that may not talk to an agent, and records the
