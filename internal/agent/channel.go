@@ -246,10 +246,10 @@ func (a *Agents) Waiting(ctx context.Context, limit int) ([]store.ConversationRo
 	return a.Store.Conversations(ctx, store.ConversationFilter{Waiting: true, Running: true, Limit: limit})
 }
 
-// Attend gives what waits in a conversation its turns, and sends the answers
-// where it came from. A turn that a crash ended is not begun again: what its
-// tools did would be done twice.
-func (a *Agents) Attend(ctx context.Context, tenant, session string) error {
+// Advance runs a turn for each message that waits in a conversation, and sends the
+// answers to the channel that the messages came from. A turn that a crash interrupted is
+// not repeated: its tools would have their effects twice.
+func (a *Agents) Advance(ctx context.Context, tenant, session string) error {
 	row, err := a.Store.Conversation(ctx, tenant, session)
 	if err != nil || row == nil || !row.Open || row.Handled >= row.Received {
 		return err

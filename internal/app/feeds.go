@@ -78,7 +78,7 @@ func (d dueSchedules) Due(ctx context.Context, limit int) ([]worker.Item, error)
 }
 
 func (d dueSchedules) Do(ctx context.Context, item worker.Item) error {
-	return d.engine.Attend(ctx, item.Tenant, item.ID)
+	return d.engine.Advance(ctx, item.Tenant, item.ID)
 }
 
 // A Feed is a schedule as people see it.

@@ -37,7 +37,7 @@ func (w waitingCalls) Due(ctx context.Context, limit int) ([]worker.Item, error)
 }
 
 func (w waitingCalls) Do(ctx context.Context, item worker.Item) error {
-	return w.kernel.Attend(ctx, item.Tenant, item.ID)
+	return w.kernel.Advance(ctx, item.Tenant, item.ID)
 }
 
 // waitingPlans are the plans that can go on.

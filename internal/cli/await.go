@@ -97,14 +97,14 @@ func (c *command) await(ctx context.Context, a *app.App, id string, limit time.D
 	}
 }
 
-// bring is attend for one who waits and may hang up: what it begins here, it brings
-// to its end.
+// bring advances a call and ignores a cancelled wait: a call that this command began
+// runs to its end.
 func (c *command) bring(ctx context.Context, a *app.App, row *store.CallRow) error {
 	stop := context.AfterFunc(ctx, func() {
 		c.aside("call %s runs in this command, which brings it to its end; Ctrl-C again does not wait for that", row.ID)
 	})
 	defer stop()
-	return c.attend(context.WithoutCancel(ctx), a, row)
+	return c.advance(context.WithoutCancel(ctx), a, row)
 }
 
 // due reports whether a call may be resumed or reconciled now.

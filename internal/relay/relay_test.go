@@ -43,7 +43,7 @@ func keep() int {
 		Identity: os.Getenv("RELAY_IDENTITY"), Idle: idle,
 	}
 	calls := 0
-	k.Attend = func(context.Context, string) error { return plugin.Errorf(plugin.CodeNotFound, "nothing waits") }
+	k.Advance = func(context.Context, string) error { return plugin.Errorf(plugin.CodeNotFound, "nothing waits") }
 	k.Call = func(ctx context.Context, principal string, call plugin.Call) (plugin.Result, error) {
 		calls++
 		res := plugin.Result{Status: plugin.Succeeded, CallID: call.ID, Operation: call.Operation, Metrics: plugin.Metrics{}}
@@ -208,8 +208,8 @@ func TestACallIsCarriedWhole(t *testing.T) {
 	if _, sent, err := c.Call(t.Context(), "local:owner", plugin.Call{Operation: "echo", Input: []byte(`"` + strings.Repeat("x", maxRequest) + `"`)}); sent || plugin.CodeOf(err) != plugin.CodeInputTooLarge {
 		t.Errorf("a very large input: %v %v", sent, err)
 	}
-	if sent, err := c.Attend(t.Context(), "x"); !sent || plugin.CodeOf(err) != plugin.CodeNotFound {
-		t.Errorf("attend: %v %v", sent, err)
+	if sent, err := c.Advance(t.Context(), "x"); !sent || plugin.CodeOf(err) != plugin.CodeNotFound {
+		t.Errorf("advance: %v %v", sent, err)
 	}
 }
 
