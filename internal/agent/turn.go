@@ -250,7 +250,7 @@ type turn struct {
 	call     plugin.Call // what its calls have in common
 	tools    []Tool
 	given    []string
-	tab      *llm.Tab
+	usage    *llm.CallUsage
 	lease    string
 	known    []store.MemoryRow // what it remembers of what is talked about
 	read     func() []string   // the labels of what was read from its memory
@@ -260,7 +260,7 @@ type turn struct {
 // begin finds out what the agent has for this turn.
 func (i *Instance) begin(ctx context.Context, c *store.ConversationRow, m Message, to Audience) (*turn, error) {
 	row, session := i.agent(), c.SessionID
-	t := &turn{Instance: i, session: session, message: m, audience: to, row: row, settings: full(&row), brain: chat{i.agents.Model}, tab: &llm.Tab{}}
+	t := &turn{Instance: i, session: session, message: m, audience: to, row: row, settings: full(&row), brain: chat{i.agents.Model}, usage: &llm.CallUsage{}}
 	t.index, t.lease = c.Turns, c.Lease
 	_, labels, err := i.history(ctx, session, t.settings.History)
 	if err != nil {
@@ -302,7 +302,7 @@ func (t *turn) think(ctx context.Context) (llm.Move, error) {
 	started := t.agents.Now()
 	move := t.brain.next(ctx, thought{
 		call: t.call, agent: t.key.Agent, tier: t.row.Tier, system: system, messages: messages, tools: t.tools,
-		tokens: t.settings.MaxTokens, tab: t.tab, say: t.audience.Say,
+		tokens: t.settings.MaxTokens, usage: t.usage, say: t.audience.Say,
 	})
 	f := fields{
 		"sessionId": t.session, "turnIndex": t.index, "durationMs": t.agents.Now().Sub(started).Milliseconds(), "ok": move.Err == nil, "text": move.Text,

@@ -178,8 +178,8 @@ type grant struct {
 
 	mapped []string // hosts that were asked where an administrator led them; guarded by mu
 
-	queries atomic.Int32 // of models
-	tab     llm.Tab      // what they used
+	queries atomic.Int32  // of models
+	usage   llm.CallUsage // what they used
 
 	mu     sync.Mutex
 	labels []string       // of what it heard
