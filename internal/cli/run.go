@@ -172,7 +172,7 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 		Timeout:   f.timeout,
 		Labels:    plugin.Labels(nil, f.labels),
 		NoWait:    f.noWait,
-		Dry:       f.rehearsal(),
+		Dry:       f.dryRecorder(),
 		Observe:   watch.hear,
 	}
 	var res plugin.Result

@@ -19,7 +19,7 @@ import (
 func (r *request) claim(ctx context.Context) (first plugin.Result, done bool, err error) {
 	call := r.call
 	if call.Dry != nil { // which has nothing to claim
-		return first, false, r.rehearsable()
+		return first, false, r.mayRunDry()
 	}
 	if call.Key == "" && call.Place == "" && call.Plan == "" && len(r.target.Operation.Effects) == 0 && !r.needs && !call.NoWait {
 		return first, false, nil

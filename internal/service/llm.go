@@ -303,7 +303,7 @@ func (g *grant) asking(name string, query func(context.Context) (llm.Query, erro
 			return gap, err
 		}
 		return g.ask(ctx, name, q), nil
-	}, double: func(ctx context.Context) (any, *plugin.Change, error) {
+	}, dry: func(ctx context.Context) (any, *plugin.Change, error) {
 		q, gap, err := put(ctx)
 		if err != nil || gap != nil {
 			return gap, nil, err

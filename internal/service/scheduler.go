@@ -67,7 +67,7 @@ func enqueueTask(g *grant, args json.RawMessage) (task, error) {
 		}
 		return map[string]string{"id": uuid.Must(uuid.NewV7()).String()}, &plugin.Change{Target: ref, After: shown(what), Summary: summary}, nil
 	}
-	return task{class: Local, effect: scheduleWrite, double: stand, repeat: func(key string) { place = "enqueue:" + key }, do: func(ctx context.Context) (any, error) {
+	return task{class: Local, effect: scheduleWrite, dry: stand, repeat: func(key string) { place = "enqueue:" + key }, do: func(ctx context.Context) (any, error) {
 		if g.broker.Enqueue == nil {
 			return nil, errNothingLater()
 		}
