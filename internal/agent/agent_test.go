@@ -308,7 +308,7 @@ func TestGiven(t *testing.T) {
 		return tx.PutAssignment(store.AssignmentRow{Tenant: "t", Subject: "one", Plugin: "mail", Versions: "=2.0.0", Enabled: true, UpdatedAt: time.Now()})
 	})
 	for id, want := range map[string]string{"one": "map[mail:=2.0.0 own:^1]", "two": "map[mail:^1 notes:^1 other:^1]", "three": "map[mail:^1 notes:^1]"} {
-		if got, err := d.Given(t.Context(), "t", id); err != nil || fmt.Sprint(got) != want {
+		if got, err := d.Assignments(t.Context(), "t", id); err != nil || fmt.Sprint(got) != want {
 			t.Errorf("%s has %v, %v, want %s", id, got, err, want)
 		}
 	}

@@ -249,7 +249,7 @@ type turn struct {
 	brain    brain
 	call     plugin.Call // what its calls have in common
 	tools    []Tool
-	given    []string
+	assigned []string
 	usage    *llm.CallUsage
 	lease    string
 	known    []store.MemoryRow // what it remembers of what is talked about
@@ -274,14 +274,14 @@ func (i *Instance) begin(ctx context.Context, c *store.ConversationRow, m Messag
 		Tenant: i.key.Tenant, Principal: m.From, Actor: "agent:" + i.key.Agent, Asker: m.asker(), Agent: i.key.Agent, Origin: plugin.OriginAgent, Session: session,
 		Labels: t.answer.Labels, Trace: plugin.Trace{Correlation: session, Workflow: "agent/" + i.key.Agent, Step: uuid.Must(uuid.NewV7()).String()},
 	}
-	given, err := i.agents.Given(ctx, i.key.Tenant, i.key.Agent)
+	assigned, err := i.agents.Assignments(ctx, i.key.Tenant, i.key.Agent)
 	if err != nil {
 		return nil, err
 	}
-	for name := range given {
-		t.given = append(t.given, name)
+	for name := range assigned {
+		t.assigned = append(t.assigned, name)
 	}
-	t.tools, err = i.agents.Plugins.Offer(ctx, Ask{Call: t.call, Plugins: t.given, Text: m.Text, Most: t.settings.MaxTools, Left: i.leftOut})
+	t.tools, err = i.agents.Plugins.Offer(ctx, Ask{Call: t.call, Plugins: t.assigned, Text: m.Text, Most: t.settings.MaxTools, Left: i.leftOut})
 	return t, err
 }
 

@@ -87,12 +87,12 @@ func (t *Talk) Turn(ctx context.Context, text string, to agent.Audience) (agent.
 // a turn the model is offered the few of them that fit.
 func (t *Talk) Tools(ctx context.Context) ([]agent.Tool, error) {
 	app := t.roster.app
-	given, err := app.Agents.Given(ctx, app.Config.Tenant, t.Agent)
+	assigned, err := app.Agents.Assignments(ctx, app.Config.Tenant, t.Agent)
 	if err != nil {
 		return nil, err
 	}
 	call := plugin.Call{Tenant: app.Config.Tenant, Principal: t.roster.by, Actor: "agent:" + t.Agent, Agent: t.Agent, Origin: plugin.OriginAgent, Session: t.Session}
-	return toolset{app}.Offer(ctx, agent.Ask{Call: call, Plugins: slices.Collect(maps.Keys(given)), Most: math.MaxInt})
+	return toolset{app}.Offer(ctx, agent.Ask{Call: call, Plugins: slices.Collect(maps.Keys(assigned)), Most: math.MaxInt})
 }
 
 // mayTalk refuses a principal that may not talk to an agent, and records the

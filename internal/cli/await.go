@@ -60,10 +60,10 @@ func (c *command) await(ctx context.Context, a *app.App, id string, limit time.D
 			return a.Kernel.Await(context.WithoutCancel(ctx), row.Tenant, id)
 		case waiting.Err() != nil:
 			asks.leave()
-			return standing(row), unfinished{context.Cause(waiting)}
+			return snapshot(row), unfinished{context.Cause(waiting)}
 		case row.State == store.CallPending && !row.WakeAt.After(time.Now()): // its time is over, and no host may be there to say so
 			if _, err := a.Approvals.Expire(context.WithoutCancel(ctx)); err != nil {
-				return standing(row), err
+				return snapshot(row), err
 			}
 			pauseFor(waiting, lookFirst)
 			continue
@@ -71,7 +71,7 @@ func (c *command) await(ctx context.Context, a *app.App, id string, limit time.D
 			// Whatever comes of it, the row tells; but not what keeps it from being tried.
 			if err := c.bring(ctx, a, row); plugin.CodeOf(err) == plugin.CodeInternal && ctx.Err() == nil {
 				if now, _ := a.Ledger.Call(ctx, row.Tenant, id); now == nil || !now.State.Ended() {
-					return standing(row), err
+					return snapshot(row), err
 				}
 			}
 			if ctx.Err() == nil {
@@ -89,7 +89,7 @@ func (c *command) await(ctx context.Context, a *app.App, id string, limit time.D
 		}
 		done, err := asks.wait(waiting, pause)
 		if err != nil {
-			return standing(row), err
+			return snapshot(row), err
 		}
 		if done {
 			asks = nil
@@ -123,8 +123,8 @@ func pauseFor(ctx context.Context, d time.Duration) {
 	}
 }
 
-// standing is how a call stands that has not ended.
-func standing(row *store.CallRow) plugin.Result {
+// snapshot returns the result of a call that has not ended, as its row has it.
+func snapshot(row *store.CallRow) plugin.Result {
 	res := plugin.Result{CallID: row.ID, Operation: row.Operation, Version: row.Version, Status: plugin.InProgress, SchemaVersion: plugin.SchemaVersion}
 	if row.State == store.CallPending {
 		res.Status = plugin.PendingApproval
@@ -158,9 +158,9 @@ func (c *command) hold(ctx context.Context, a *app.App, res plugin.Result, limit
 	return done, err
 }
 
-// standingAt completes a result that says how a call stands: what it waits for
-// is not in the answer to a key that was seen before.
-func standingAt(ctx context.Context, a *app.App, res plugin.Result) (plugin.Result, error) {
+// currentSnapshot completes the result of a call that has not ended: the answer to a
+// repeated idempotency key does not say what the call waits for.
+func currentSnapshot(ctx context.Context, a *app.App, res plugin.Result) (plugin.Result, error) {
 	if res.Status.Ended() {
 		return res, nil
 	}

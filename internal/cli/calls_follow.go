@@ -105,7 +105,7 @@ waits for approval, the command waits too.`,
 				if err != nil {
 					return err
 				}
-				res, err := standingAt(ctx, a, standing(row))
+				res, err := currentSnapshot(ctx, a, snapshot(row))
 				if err != nil {
 					return err
 				}
@@ -157,11 +157,11 @@ func (c *command) cancelCall(ctx context.Context, a *app.App, given, reason stri
 	if was.Ended() {
 		return plugin.Errorf(plugin.CodeInvalidInput, "call %s has ended (%s) and stays as it is", row.ID, was)
 	}
-	return c.showStanding(ctx, a, row.ID, "")
+	return c.showStatus(ctx, a, row.ID, "")
 }
 
-// showStanding prints how a call stands after something was done about it.
-func (c *command) showStanding(ctx context.Context, a *app.App, id, next string) error {
+// showStatus prints the status of a call after a command changed it.
+func (c *command) showStatus(ctx context.Context, a *app.App, id, next string) error {
 	row, err := a.Ledger.Call(ctx, a.Config.Tenant, id)
 	if err != nil {
 		return err

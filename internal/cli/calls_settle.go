@@ -103,7 +103,7 @@ func (c *command) settleCall(ctx context.Context, a *app.App, given string, ask 
 	if s.State == store.CallQueued {
 		next = fmt.Sprintf("it may be run again: by 'mortise serve', or here with 'mortise calls wait %s'", row.ID)
 	}
-	return c.showStanding(ctx, a, row.ID, next)
+	return c.showStatus(ctx, a, row.ID, next)
 }
 
 // askOperator asks the operator how a call ended, and shows what it found out.
@@ -125,5 +125,5 @@ func (c *command) askOperator(ctx context.Context, a *app.App, row *store.CallRo
 	case store.CallQueued:
 		next = fmt.Sprintf("it never happened, and may be run again: by 'mortise serve', or here with 'mortise calls wait %s'", row.ID)
 	}
-	return c.showStanding(ctx, a, row.ID, next)
+	return c.showStatus(ctx, a, row.ID, next)
 }
