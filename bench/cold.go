@@ -71,7 +71,7 @@ func (l *lab) starters() []*starter {
 			close:  func() {},
 		},
 		{
-			name:   "the Go plugin's binary, which finds nobody there and ends",
+			name:   "the Go plugin's binary, which finds no host and ends",
 			call:   func(ctx context.Context) error { return exec.CommandContext(ctx, l.program("echo")).Run() },
 			settle: settleEnd,
 			close:  func() {},

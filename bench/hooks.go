@@ -150,7 +150,7 @@ func busRounds(args []string) error {
 		t.Rows = append(t.Rows, judged(fmt.Sprintf("allocations of the bus, %d listeners", n), allocations, 0, atMost(0)))
 	}
 	if heard == 0 {
-		return errors.New("nobody heard anything")
+		return errors.New("no listener was called")
 	}
 	return json.NewEncoder(os.Stdout).Encode(t)
 }

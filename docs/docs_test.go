@@ -172,7 +172,7 @@ func parseFence(text string) (block, error) {
 	}
 	b := block{language: words[0]}
 	if !slices.Contains([]string{"sh", "output", "python", "ts", "go", "yaml", "json", "text"}, b.language) {
-		return b, fmt.Errorf("nobody runs blocks of %s", b.language)
+		return b, fmt.Errorf("no test runs blocks of %s", b.language)
 	}
 	for _, word := range words[1:] {
 		key, value, _ := strings.Cut(word, "=")

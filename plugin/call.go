@@ -58,7 +58,7 @@ type Call struct {
 	// Dry makes it a dry run: it is resolved, checked and judged like any other,
 	// claims nothing, and what it would change is noted there and not done. Nil
 	// for a call that counts.
-	Dry *Rehearsal
+	Dry *DryRecorder
 
 	// Observe hears what the plugin says while it works. It is called from one
 	// goroutine at a time and must return quickly; nil hears nothing.

@@ -4,7 +4,7 @@ package plugin
 
 // The closed list of codes.
 const (
-	CodeUnauthenticated         Code = "unauthenticated"           // Nobody known is asking: the credential is missing, unreadable or no longer valid.
+	CodeUnauthenticated         Code = "unauthenticated"           // The call names no principal: the credential is missing, unreadable or no longer valid.
 	CodeNotFound                Code = "not_found"                 // No plugin, operation, version or record of that name exists for this principal.
 	CodeDisabled                Code = "disabled"                  // The plugin exists and an administrator has switched it off.
 	CodeQuarantined             Code = "quarantined"               // The plugin changed since it was approved and is held until someone approves the difference.
@@ -22,9 +22,9 @@ const (
 	CodeKeyConflict             Code = "key_conflict"              // The idempotency key was used before with another input.
 	CodeOutcomeUnknown          Code = "outcome_unknown"           // An effect may or may not have happened; it is never repeated blindly.
 	CodeApprovalDenied          Code = "approval_denied"           // A person refused the call.
-	CodeApprovalExpired         Code = "approval_expired"          // Nobody answered the approval request in time.
+	CodeApprovalExpired         Code = "approval_expired"          // No approver answered the approval request in time.
 	CodeApprovalUsed            Code = "approval_used"             // The approval was decided before; it counts once.
-	CodeApprovalSelf            Code = "approval_self"             // Whoever asked for the approval, or an agent, cannot give it.
+	CodeApprovalSelf            Code = "approval_self"             // The requester of an approval, or an agent, cannot give it.
 	CodeApprovalVoid            Code = "approval_void"             // What was approved has changed since, so the approval no longer counts.
 	CodeServiceDenied           Code = "service_denied"            // The plugin asked for a host service that this call was not granted.
 	CodeEffectUndeclared        Code = "effect_undeclared"         // The plugin tried to cause an effect that its operation does not declare.
@@ -99,7 +99,7 @@ var Codes = []Code{
 }
 
 var meanings = map[Code]string{
-	CodeUnauthenticated:         "Nobody known is asking: the credential is missing, unreadable or no longer valid.",
+	CodeUnauthenticated:         "The call names no principal: the credential is missing, unreadable or no longer valid.",
 	CodeNotFound:                "No plugin, operation, version or record of that name exists for this principal.",
 	CodeDisabled:                "The plugin exists and an administrator has switched it off.",
 	CodeQuarantined:             "The plugin changed since it was approved and is held until someone approves the difference.",
@@ -117,9 +117,9 @@ var meanings = map[Code]string{
 	CodeKeyConflict:             "The idempotency key was used before with another input.",
 	CodeOutcomeUnknown:          "An effect may or may not have happened; it is never repeated blindly.",
 	CodeApprovalDenied:          "A person refused the call.",
-	CodeApprovalExpired:         "Nobody answered the approval request in time.",
+	CodeApprovalExpired:         "No approver answered the approval request in time.",
 	CodeApprovalUsed:            "The approval was decided before; it counts once.",
-	CodeApprovalSelf:            "Whoever asked for the approval, or an agent, cannot give it.",
+	CodeApprovalSelf:            "The requester of an approval, or an agent, cannot give it.",
 	CodeApprovalVoid:            "What was approved has changed since, so the approval no longer counts.",
 	CodeServiceDenied:           "The plugin asked for a host service that this call was not granted.",
 	CodeEffectUndeclared:        "The plugin tried to cause an effect that its operation does not declare.",

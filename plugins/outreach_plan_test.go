@@ -75,7 +75,7 @@ func TestOutreachPlanSendsOneMail(t *testing.T) {
 		t.Error("who asked could agree too")
 	}
 	if stays := s.run(waiting.ID); stays.State != store.PlanPending || len(s.seen()) != 0 {
-		t.Fatalf("%s before anybody agreed, and asked %v", stays.State, s.seen())
+		t.Fatalf("%s before it was approved, and asked %v", stays.State, s.seen())
 	}
 	if err := s.decide(waiting, "ada", true); err != nil {
 		t.Fatal(err)
@@ -116,8 +116,8 @@ func TestOutreachPlanDeniedSendsNothing(t *testing.T) {
 	}
 }
 
-// TestOutreachDraftingNeedsNobody: a plan without effects runs as it is.
-func TestOutreachDraftingNeedsNobody(t *testing.T) {
+// TestOutreachDraftingNeedsNoApproval: a plan without effects runs as it is.
+func TestOutreachDraftingNeedsNoApproval(t *testing.T) {
 	t.Parallel()
 	s := openGoverned(t)
 	plan := s.submit(s.example("switchboard", "Switchboard.generate"), "")
@@ -126,9 +126,9 @@ func TestOutreachDraftingNeedsNobody(t *testing.T) {
 	}
 }
 
-// TestOutreachNobodySendsWithoutConsent: neither by a plan nor by a call, with
+// TestOutreachRefusesToSendWithoutConsent: neither by a plan nor by a call, with
 // the role alone or the consent alone.
-func TestOutreachNobodySendsWithoutConsent(t *testing.T) {
+func TestOutreachRefusesToSendWithoutConsent(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string][]string{
 		"no consent":  {`{"local:owner": [gmail_send]}`, `{}`},

@@ -65,7 +65,7 @@ func TestOutreachReadme(t *testing.T) {
 				r.do(line, want)
 			}
 		default:
-			t.Errorf("nobody does what is in a block of %s", found[1])
+			t.Errorf("no test runs blocks of %s", found[1])
 		}
 	}
 	for _, folder := range []string{"mails", "lost"} {

@@ -19,7 +19,7 @@ func TestWhatWasFoundOutIsRead(t *testing.T) {
 		{`{"outcome":"succeeded"}`, "succeeded", "", "", ""},
 		{`{"outcome":"succeeded","data":null,"error":null}`, "succeeded", "null", "", ""},
 		{`{"outcome":"not_done","data":null,"from_the_future":1}`, "not_done", "", "", ""},
-		{`{"outcome":"unknown","evidence":"nobody answers"}`, "unknown", "", `"nobody answers"`, ""},
+		{`{"outcome":"unknown","evidence":"no answer"}`, "unknown", "", `"no answer"`, ""},
 		{`{"outcome":"failed"}`, "failed", "", "", ""},
 		{`{"outcome":"failed","error":{"code":"BOUNCED","message":"no such address"}}`, "failed", "", "", "plugin_error"},
 		{`{"outcome":"failed","error":{"code":"policy_denied","message":"it speaks with the host's voice"}}`, "failed", "", "", "plugin_error"},
@@ -129,6 +129,6 @@ func TestTheContextSaysWhatPolicyDecided(t *testing.T) {
 		}
 	}
 	if line := protocol.AppendExecute(nil, 3, "tok", "a/b", nil, &plugin.Call{}, 5); !bytes.Contains(line, []byte(`"attempt":1`)) || bytes.Contains(line, []byte("policy")) {
-		t.Errorf("a call nobody judged: %s", line)
+		t.Errorf("a call that policy has not decided: %s", line)
 	}
 }

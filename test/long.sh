@@ -22,6 +22,6 @@ echo "== 1,000 cases of hostile plugins, and 200 kills of a host with their tree
 MORTISE_HOSTILE_FLOODS=all MORTISE_HOSTILE_CASES="${HOSTILECASES:-1000}" MORTISE_HOSTILE_KILLS="${HOSTILEKILLS:-200}" go test -count=1 -timeout 2h -v ./test/hostile
 echo "== captures of 100 MB, beside tshark"
 MORTISE_PCAP_MB="${PCAPMB:-100}" go test -count=1 -timeout 30m -v -run 'Tshark|Bounds' ./cmd/pcapsum
-echo "== 200 cron expressions in 30 time zones, beside somebody who watches the clock"
+echo "== 200 cron expressions in 30 time zones, beside a person who watches the clock"
 MORTISE_CRON_ZONES=30 MORTISE_CRON_SPECS="${CRONSPECS:-200}" MORTISE_CRON_MONTHS="${CRONMONTHS:-37}" go test -count=1 -timeout 1h -run Watches ./internal/schedule
 cd bench && go run .

@@ -104,9 +104,9 @@ func TestAMillionInterfacesAreTooMany(t *testing.T) {
 	}
 }
 
-// TestMutationsHarmNobody changes small captures at random: each is read, or
+// TestMutationsDoNoHarm changes small captures at random: each is read, or
 // refused, quickly and in little memory.
-func TestMutationsHarmNobody(t *testing.T) {
+func TestMutationsDoNoHarm(t *testing.T) {
 	var seeds [][]byte
 	for i, s := range shapes {
 		path, _ := write(t, s, uint64(i), 6<<10)

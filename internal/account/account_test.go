@@ -154,7 +154,7 @@ func refused(t *testing.T, err error, code plugin.Code, words ...string) {
 	}
 }
 
-func TestSomebodyConnectsAnAccount(t *testing.T) {
+func TestAUserConnectsAnAccount(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	got := s.connected("mail.read")
@@ -213,7 +213,7 @@ func TestWrongAnswersConnectNothing(t *testing.T) {
 	}
 }
 
-func TestWrongStateIsSomebodyElse(t *testing.T) {
+func TestAWrongStateIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	c, err := s.Begin(t.Context(), ada, []string{"mail.read"})
@@ -455,29 +455,29 @@ func TestModes(t *testing.T) {
 
 		unsupported bool
 	}{
-		"user":                             {auth: auth("user"), token: true, target: "ada@example.com"},
-		"service account has no target":    {auth: auth("service_account"), token: true, target: "null"},
-		"no mode chosen":                   {auth: auth("", "user", "service_account"), target: "null"},
-		"nothing declared":                 {target: "null"},
-		"chosen among the allowed":         {auth: auth("", "user", "service_account"), overlay: overlay(`{"mode":"user"}`), token: true, target: "ada@example.com"},
-		"chosen in place of the declared":  {auth: auth("user", "user", "service_account"), overlay: overlay(`{"mode":"service_account"}`), token: true, target: "null"},
-		"chosen and not declared":          {auth: auth("user"), overlay: overlay(`{"mode":"service_account"}`), token: true, target: "null"},
-		"chosen delegate of the caller":    {auth: auth("user"), overlay: overlay(`{"mode":"domain_delegate"}`), token: true, target: "ada@example.com"},
-		"chosen delegate of another":       {auth: auth("user"), overlay: overlay(`{"mode":"domain_delegate","subject":"ceo@example.com"}`), code: plugin.CodeServiceDenied},
-		"chosen and unknown":               {auth: auth("user"), overlay: overlay(`{"mode":"root"}`), code: plugin.CodeServiceDenied},
-		"asked for, and another chosen":    {auth: auth("user"), overlay: overlay(`{"mode":"user"}`), ask: account.Ask{Mode: "service_account"}, code: plugin.CodeServiceDenied},
-		"scopes that are chosen":           {overlay: overlay(`{"mode":"service_account","scopes":["mail.read"]}`), token: true, target: "null"},
-		"chosen alone":                     {overlay: overlay(`{"mode":"user"}`), token: true, target: "ada@example.com"},
-		"chosen alone, without scopes":     {overlay: overlay(`{"mode":"service_account"}`), code: plugin.CodeMissingIdentity},
-		"asked for and not declared":       {auth: auth("user"), ask: account.Ask{Mode: "domain_delegate", Subject: "ada@example.com"}, code: plugin.CodeServiceDenied},
-		"delegate of the caller":           {auth: auth("domain_delegate"), token: true, target: "ada@example.com"},
-		"delegate of a named domain":       {auth: auth("domain_delegate"), ask: account.Ask{Subject: "bob@team.example.com"}, token: true, target: "bob@team.example.com"},
-		"delegate of somebody else":        {auth: auth("domain_delegate"), ask: account.Ask{Subject: "ceo@example.com"}, code: plugin.CodeServiceDenied},
-		"delegate of somebody else chosen": {auth: auth("domain_delegate"), overlay: overlay(`{"subject":"ceo@example.com"}`), code: plugin.CodeServiceDenied},
-		"delegate of another than chosen":  {auth: auth("domain_delegate"), overlay: overlay(`{"subject":"ada@example.com"}`), ask: account.Ask{Subject: "bob@team.example.com"}, code: plugin.CodeServiceDenied},
-		"scope that is not declared":       {auth: auth("service_account"), ask: account.Ask{Scopes: []string{"mail.send"}}, code: plugin.CodeServiceDenied},
-		"asked of an unknown provider":     {auth: auth("user"), ask: account.Ask{Provider: "elsewhere", Mode: "user"}, code: plugin.CodeMissingIdentity, unsupported: true},
-		"unknown mode":                     {auth: auth("robot"), code: plugin.CodeServiceDenied},
+		"user":                            {auth: auth("user"), token: true, target: "ada@example.com"},
+		"service account has no target":   {auth: auth("service_account"), token: true, target: "null"},
+		"no mode chosen":                  {auth: auth("", "user", "service_account"), target: "null"},
+		"nothing declared":                {target: "null"},
+		"chosen among the allowed":        {auth: auth("", "user", "service_account"), overlay: overlay(`{"mode":"user"}`), token: true, target: "ada@example.com"},
+		"chosen in place of the declared": {auth: auth("user", "user", "service_account"), overlay: overlay(`{"mode":"service_account"}`), token: true, target: "null"},
+		"chosen and not declared":         {auth: auth("user"), overlay: overlay(`{"mode":"service_account"}`), token: true, target: "null"},
+		"chosen delegate of the caller":   {auth: auth("user"), overlay: overlay(`{"mode":"domain_delegate"}`), token: true, target: "ada@example.com"},
+		"chosen delegate of another":      {auth: auth("user"), overlay: overlay(`{"mode":"domain_delegate","subject":"ceo@example.com"}`), code: plugin.CodeServiceDenied},
+		"chosen and unknown":              {auth: auth("user"), overlay: overlay(`{"mode":"root"}`), code: plugin.CodeServiceDenied},
+		"asked for, and another chosen":   {auth: auth("user"), overlay: overlay(`{"mode":"user"}`), ask: account.Ask{Mode: "service_account"}, code: plugin.CodeServiceDenied},
+		"scopes that are chosen":          {overlay: overlay(`{"mode":"service_account","scopes":["mail.read"]}`), token: true, target: "null"},
+		"chosen alone":                    {overlay: overlay(`{"mode":"user"}`), token: true, target: "ada@example.com"},
+		"chosen alone, without scopes":    {overlay: overlay(`{"mode":"service_account"}`), code: plugin.CodeMissingIdentity},
+		"asked for and not declared":      {auth: auth("user"), ask: account.Ask{Mode: "domain_delegate", Subject: "ada@example.com"}, code: plugin.CodeServiceDenied},
+		"delegate of the caller":          {auth: auth("domain_delegate"), token: true, target: "ada@example.com"},
+		"delegate of a named domain":      {auth: auth("domain_delegate"), ask: account.Ask{Subject: "bob@team.example.com"}, token: true, target: "bob@team.example.com"},
+		"delegate of another user":        {auth: auth("domain_delegate"), ask: account.Ask{Subject: "ceo@example.com"}, code: plugin.CodeServiceDenied},
+		"delegate of another user chosen": {auth: auth("domain_delegate"), overlay: overlay(`{"subject":"ceo@example.com"}`), code: plugin.CodeServiceDenied},
+		"delegate of another than chosen": {auth: auth("domain_delegate"), overlay: overlay(`{"subject":"ada@example.com"}`), ask: account.Ask{Subject: "bob@team.example.com"}, code: plugin.CodeServiceDenied},
+		"scope that is not declared":      {auth: auth("service_account"), ask: account.Ask{Scopes: []string{"mail.send"}}, code: plugin.CodeServiceDenied},
+		"asked of an unknown provider":    {auth: auth("user"), ask: account.Ask{Provider: "elsewhere", Mode: "user"}, code: plugin.CodeMissingIdentity, unsupported: true},
+		"unknown mode":                    {auth: auth("robot"), code: plugin.CodeServiceDenied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scene{Accounts: s.Accounts, t: t, server: s.server}
@@ -535,7 +535,7 @@ func TestRequiredIdentitiesAreCheckedBefore(t *testing.T) {
 	if err := s.Check(t.Context(), u); err != nil {
 		t.Error(err)
 	}
-	robot := account.Use{Tenant: "t", Subject: "user::nobody", Name: "digest/list", Operation: &plugin.Auth{Provider: "elsewhere", Mode: account.ServiceAccount, Scopes: []string{"a"}}}
+	robot := account.Use{Tenant: "t", Subject: "user::unknown", Name: "digest/list", Operation: &plugin.Auth{Provider: "elsewhere", Mode: account.ServiceAccount, Scopes: []string{"a"}}}
 	refused(t, s.Check(t.Context(), robot), plugin.CodeMissingIdentity, "elsewhere")
 	if robot.OwnOnly = true; s.Check(t.Context(), robot) != nil {
 		t.Error("another mode than a user's is looked at")

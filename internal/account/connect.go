@@ -83,7 +83,7 @@ func (a *Accounts) Begin(ctx context.Context, k Key, scopes []string) (*Connecti
 		state: rand.Text(), nonce: rand.Text(), verifier: oauth2.GenerateVerifier(), done: make(chan outcome, 1), served: make(chan struct{})}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(p.RedirectPort)))
 	if err != nil {
-		return nil, plugin.Errorf(plugin.CodeUnavailable, "nobody can be waited for on this machine: %w", err)
+		return nil, plugin.Errorf(plugin.CodeUnavailable, "listening for the answer of the provider on 127.0.0.1: %w", err)
 	}
 	host := "127.0.0.1"
 	if p.Kind == Microsoft { // which lets the port vary for this name alone
@@ -138,7 +138,7 @@ func (c *Connecting) Wait(ctx context.Context) (Account, error) {
 	case o := <-c.done:
 		return o.account, o.err
 	case <-timer.C:
-		return Account{}, plugin.Errorf(plugin.CodeTimeout, "nobody agreed on the page of %s within %s; run mortise connect %s again", c.provider.Name, ConnectTime, c.provider.Name)
+		return Account{}, plugin.Errorf(plugin.CodeTimeout, "no consent was given on the page of %s within %s; run mortise connect %s again", c.provider.Name, ConnectTime, c.provider.Name)
 	case <-ctx.Done():
 		return Account{}, plugin.Errorf(plugin.CodeCancelled, "the account with %s was not connected: %w", c.provider.Name, context.Cause(ctx))
 	}

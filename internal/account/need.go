@@ -121,7 +121,7 @@ func (u *Use) choose(ask Ask) (*chosen, error) {
 	case !slices.Contains(modes, c.mode) || c.mode != User && c.mode != ServiceAccount && c.mode != DomainDelegate:
 		return nil, plugin.Errorf(plugin.CodeServiceDenied, "%s does not declare that it acts with %.128s as %.64q; its manifest says how under op_auth or required_identities", u.Name, ask.Provider, c.mode)
 	case picked.Subject != "" && ask.Subject != "" && !strings.EqualFold(picked.Subject, ask.Subject):
-		return nil, plugin.Errorf(plugin.CodeServiceDenied, "%s asked to stand in for somebody else than was chosen for this call", u.Name)
+		return nil, plugin.Errorf(plugin.CodeServiceDenied, "%s asked to act for %.128q, and another subject was chosen for this call", u.Name, ask.Subject)
 	}
 	if len(ask.Scopes) == 0 {
 		return &c, checkScopes(c.scopes)

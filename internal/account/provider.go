@@ -250,7 +250,7 @@ func or(first, second string) string {
 // oauth returns how tokens of users are asked for.
 func (a *Accounts) oauth(ctx context.Context, tenant string, p *Provider) (*oauth2.Config, *endpoints, error) {
 	if p.ClientID == "" {
-		return nil, nil, plugin.Errorf(plugin.CodeUnavailable, "nobody can connect an account with %s: it has no client_id under auth: providers in mortise.yaml", p.Name)
+		return nil, nil, plugin.Errorf(plugin.CodeUnavailable, "accounts with %s cannot be connected: set its client_id under auth: providers in mortise.yaml", p.Name)
 	}
 	secret, err := a.read(ctx, tenant, p.ClientSecret)
 	if err != nil {

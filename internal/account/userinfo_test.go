@@ -16,15 +16,15 @@ func TestWhatUserInformationVouchesFor(t *testing.T) {
 		told     map[string]any
 		verified bool
 	}{
-		"OAuth 2":                       {oauth: true, told: map[string]any{"email_verified": true}, verified: true},
-		"OAuth 2, as text":              {oauth: true, told: map[string]any{"email_verified": "true"}, verified: true},
-		"OAuth 2, denied":               {oauth: true, told: map[string]any{"email_verified": false}},
-		"OAuth 2, silent":               {oauth: true},
-		"OpenID Connect":                {told: map[string]any{"email_verified": true}, verified: true},
-		"OpenID Connect, of another":    {told: map[string]any{"email_verified": true, "email": "bob@example.com"}},
-		"OpenID Connect, of somebody":   {told: map[string]any{"email_verified": true, "sub": "bob-1"}},
-		"OpenID Connect, denied":        {told: map[string]any{"email_verified": false}},
-		"OpenID Connect, silent beside": {},
+		"OAuth 2":                        {oauth: true, told: map[string]any{"email_verified": true}, verified: true},
+		"OAuth 2, as text":               {oauth: true, told: map[string]any{"email_verified": "true"}, verified: true},
+		"OAuth 2, denied":                {oauth: true, told: map[string]any{"email_verified": false}},
+		"OAuth 2, silent":                {oauth: true},
+		"OpenID Connect":                 {told: map[string]any{"email_verified": true}, verified: true},
+		"OpenID Connect, of another":     {told: map[string]any{"email_verified": true, "email": "bob@example.com"}},
+		"OpenID Connect, with a subject": {told: map[string]any{"email_verified": true, "sub": "bob-1"}},
+		"OpenID Connect, denied":         {told: map[string]any{"email_verified": false}},
+		"OpenID Connect, silent beside":  {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

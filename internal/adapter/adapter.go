@@ -45,8 +45,8 @@ type Options struct {
 	Plans    Plans
 	Store    store.Store
 
-	Agent    func(intent string) (ref string, found bool)   // which agent an intent goes to
-	Somebody func(tenant string, who plugin.Principal) bool // whether there is such a principal
+	Agent func(intent string) (ref string, found bool)   // which agent an intent goes to
+	Known func(tenant string, who plugin.Principal) bool // whether the configuration names the principal
 }
 
 // An Inbound takes events. It is safe for concurrent use.

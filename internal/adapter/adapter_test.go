@@ -132,8 +132,8 @@ func TestAnEventDeliveredAgainIsTheSamePlan(t *testing.T) {
 	}
 }
 
-// TestNobodyKnownGetsNothing: unknown, linked elsewhere, unlinked meanwhile.
-func TestNobodyKnownGetsNothing(t *testing.T) {
+// TestAnUnlinkedSenderIsRefused: unknown, linked elsewhere, unlinked meanwhile.
+func TestAnUnlinkedSenderIsRefused(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	event := s.example("slack_mention.question")
@@ -141,7 +141,7 @@ func TestNobodyKnownGetsNothing(t *testing.T) {
 	s.link("slack", "T061EG9R6/W021FGA1Y", "bob")
 	s.link("Slack", "T061EG9R6/W021FGA1Z", "bob")
 	s.link("salesforce", "T061EG9R6/W021FGA1Z", "bob")
-	s.refused("Examples.Adapter/slack_mention", event, plugin.CodeMissingIdentity, "nobody here is")
+	s.refused("Examples.Adapter/slack_mention", event, plugin.CodeMissingIdentity, "is linked to no principal of this host")
 	s.refused("Desk/says", s.says(map[string]any{"principal": map[string]any{"provider": "phone", "external_id": "7'; rm -rf $HOME"}}),
 		plugin.CodeMissingIdentity, `mortise identities link phone '7'\''; rm -rf $HOME' PRINCIPAL`)
 	s.refused("Desk/says", s.says(map[string]any{"principal": map[string]any{"provider": "phone\x00", "external_id": "7"}}), plugin.CodeMissingIdentity, `"phone\x00"`)
@@ -156,7 +156,7 @@ func TestNobodyKnownGetsNothing(t *testing.T) {
 	if _, err := s.app.Identities(owner).Unlink(t.Context(), "slack", "T061EG9R6/W021FGA1Z"); err != nil {
 		t.Fatal(err)
 	}
-	s.refused("Examples.Adapter/slack_mention", event, plugin.CodeMissingIdentity, "nobody here is")
+	s.refused("Examples.Adapter/slack_mention", event, plugin.CodeMissingIdentity, "is linked to no principal of this host")
 	s.link("slack", "T061EG9R6/W021FGA1Z", "bob")
 	if v := s.must("Examples.Adapter/slack_mention", event); v.Principal != "bob" {
 		t.Errorf("%+v", v)
@@ -195,9 +195,9 @@ func TestALinkBelongsToOneAdapter(t *testing.T) {
 	}
 }
 
-// TestWhoLeftIsNobody: the configuration does not name the principal any more,
+// TestAPrincipalNoLongerConfiguredIsRefused: the configuration does not name the principal any more,
 // and the link alone does not restore it.
-func TestWhoLeftIsNobody(t *testing.T) {
+func TestAPrincipalNoLongerConfiguredIsRefused(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	s.link("slack", "T061EG9R6/W021FGA1Z", "bob")
@@ -210,7 +210,7 @@ func TestWhoLeftIsNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.reopen(s.app.Home)
-	s.refused("Examples.Adapter/slack_mention", s.example("slack_mention.question"), plugin.CodeMissingIdentity, "is linked to bob, who is nobody here any more")
+	s.refused("Examples.Adapter/slack_mention", s.example("slack_mention.question"), plugin.CodeMissingIdentity, "is linked to bob, whom mortise.yaml no longer names")
 }
 
 // TestNoAdminByAdapter: whatever the deliverer and the person may, what comes in
@@ -340,7 +340,7 @@ func TestOnlyAdaptersTakeEvents(t *testing.T) {
 	for _, ref := range []string{"Desk/answer", "Desk/resolve", "Desk/triage"} {
 		s.refused(ref, `{}`, plugin.CodeInvalidInput, "events are delivered to adapters")
 	}
-	s.refused("Nobody/here", `{}`, plugin.CodeNotFound, "Nobody")
+	s.refused("Missing/adapter", `{}`, plugin.CodeNotFound, "Missing")
 	s.refused("Examples.Adapter/slack_mention", `{"type":"event_callback"}`, plugin.CodeInvalidInput, "input")
 	s.refused("Examples.Adapter/slack_mention", `[1]`, plugin.CodeInvalidInput, "input")
 	s.refused("Desk/says", `{"says":{"x":"`+strings.Repeat("x", 5<<20)+`"}}`, plugin.CodeInputTooLarge, "5242")

@@ -25,16 +25,16 @@ func (in *Inbound) principal(ctx context.Context, tenant, adapter string, who Ex
 	link := "mortise identities link " + word(who.Provider) + " " + word(who.ExternalID) + " PRINCIPAL --adapter " + word(adapter) + " --scope SCOPE"
 	if row == nil {
 		return plugin.Principal{}, plugin.Errorf(plugin.CodeMissingIdentity,
-			"nobody here is %q on %q; to say who it is: %s", who.ExternalID, who.Provider, link)
+			"%q on %q is linked to no principal of this host; to link it: %s", who.ExternalID, who.Provider, link)
 	}
 	if row.Adapter != adapter {
 		return plugin.Principal{}, plugin.Errorf(plugin.CodeMissingIdentity,
 			"the link of %q on %q is not for the adapter %s, and a link belongs to one adapter; to have this one speak of them: %s", who.ExternalID, who.Provider, adapter, link)
 	}
 	p := plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID, Scopes: append([]string{}, row.Scopes...)}
-	if p.Type == "agent" || !in.Somebody(tenant, p) {
+	if p.Type == "agent" || !in.Known(tenant, p) {
 		return plugin.Principal{}, plugin.Errorf(plugin.CodeMissingIdentity,
-			"%q on %q is linked to %s, who is nobody here any more; to say who it is now: %s", who.ExternalID, who.Provider, p.ID, link)
+			"%q on %q is linked to %s, whom mortise.yaml no longer names; to link it to another principal: %s", who.ExternalID, who.Provider, p.ID, link)
 	}
 	slices.Sort(p.Scopes)
 	return p, nil

@@ -27,7 +27,7 @@ func TestWhatAnAdapterSaysIsHeldToTheSchema(t *testing.T) {
 		"a principal's scopes":    {phone("scopes", []string{"*"}), "at /principal"},
 		"a principal of the host": {phone("id", "local:owner"), "at /principal"},
 		"a principal's type":      {phone("type", "user"), "at /principal"},
-		"nobody":                  {map[string]any{"principal": nil}, "at /principal"},
+		"no principal":            {map[string]any{"principal": nil}, "at /principal"},
 		"an empty id":             {phone("external_id", ""), "at /principal/external_id"},
 		"an overlong id":          {phone("external_id", strings.Repeat("7", 201)), "at /principal/external_id"},
 		"a key of two lines":      {map[string]any{"idempotency_key": "a\nb"}, "at /idempotency_key"},

@@ -110,9 +110,9 @@ type Options struct {
 	// Secrets returns the values that a secret has: two while one replaces the
 	// other.
 	Secrets func(ctx context.Context, tenant, name string) ([]string, error)
-	// Somebody maps the sender of a channel message to a principal of this host,
+	// Sender maps the sender of a channel message to a principal of this host,
 	// and to its role toward the agent.
-	Somebody func(ctx context.Context, tenant, channel, sender string) (who plugin.Principal, role string, err error)
+	Sender func(ctx context.Context, tenant, channel, sender string) (who plugin.Principal, role string, err error)
 	// Wake announces a conversation whose turn is due to a free node; nil leaves
 	// it to a sweep.
 	Wake func(ctx context.Context, tenant, session string)
@@ -216,26 +216,26 @@ func (a *Agents) Close() error {
 	return failed
 }
 
-// Given returns the plugins of an agent, by name, each with the versions that it
-// may have. What is said of the agent itself stands before what is said of all.
-func (a *Agents) Given(ctx context.Context, tenant, id string) (map[string]string, error) {
+// Assignments returns the plugins that are assigned to an agent, by name, each with its
+// version range. An assignment to the agent overrides one to all agents.
+func (a *Agents) Assignments(ctx context.Context, tenant, id string) (map[string]string, error) {
 	rows, err := a.Store.Assignments(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}
-	// The wildcard first, so that what is said of the agent replaces it.
+	// The wildcard first, so that an assignment to the agent replaces it.
 	slices.SortStableFunc(rows, func(x, y store.AssignmentRow) int { return rank(x) - rank(y) })
-	given := map[string]string{}
+	assigned := map[string]string{}
 	for _, r := range rows {
 		switch {
 		case r.Subject != store.EveryAgent && r.Subject != id:
 		case r.Enabled:
-			given[r.Plugin] = r.Versions
+			assigned[r.Plugin] = r.Versions
 		default:
-			delete(given, r.Plugin)
+			delete(assigned, r.Plugin)
 		}
 	}
-	return given, nil
+	return assigned, nil
 }
 
 func rank(r store.AssignmentRow) int {

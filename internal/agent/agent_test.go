@@ -79,7 +79,7 @@ func deskOn(t *testing.T, st store.Store) *desk {
 		Secrets: func(context.Context, string, string) ([]string, error) {
 			return []string{secret}, nil
 		},
-		Somebody: func(_ context.Context, _, channel, sender string) (plugin.Principal, string, error) {
+		Sender: func(_ context.Context, _, channel, sender string) (plugin.Principal, string, error) {
 			return plugin.Principal{Type: "user", ID: channel + ":" + sender, Scopes: []string{}}, "guest", nil
 		},
 		Wake: func(_ context.Context, _, session string) { d.note(&d.woken, session) },
@@ -308,7 +308,7 @@ func TestGiven(t *testing.T) {
 		return tx.PutAssignment(store.AssignmentRow{Tenant: "t", Subject: "one", Plugin: "mail", Versions: "=2.0.0", Enabled: true, UpdatedAt: time.Now()})
 	})
 	for id, want := range map[string]string{"one": "map[mail:=2.0.0 own:^1]", "two": "map[mail:^1 notes:^1 other:^1]", "three": "map[mail:^1 notes:^1]"} {
-		if got, err := d.Given(t.Context(), "t", id); err != nil || fmt.Sprint(got) != want {
+		if got, err := d.Assignments(t.Context(), "t", id); err != nil || fmt.Sprint(got) != want {
 			t.Errorf("%s has %v, %v, want %s", id, got, err, want)
 		}
 	}

@@ -21,7 +21,7 @@ type thought struct {
 	messages []llm.Message
 	tools    []Tool
 	tokens   int
-	tab      *llm.Tab // of the turn
+	usage    *llm.CallUsage // of the turn
 	say      func(text string)
 }
 
@@ -43,7 +43,7 @@ func (c chat) next(ctx context.Context, t thought) llm.Move {
 	}
 	by := llm.Caller{
 		Tenant: t.call.Tenant, Principal: t.call.Principal.ID, Session: t.call.Session, Call: t.call.Trace.Step,
-		Operation: "agent/" + t.agent, Plugin: "agent", Version: "1.0.0", Labels: t.call.Labels, Tab: t.tab,
+		Operation: "agent/" + t.agent, Plugin: "agent", Version: "1.0.0", Labels: t.call.Labels, Usage: t.usage,
 	}
 	var hints *llm.Hints
 	if t.tier != "" {

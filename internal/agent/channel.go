@@ -50,7 +50,7 @@ func (a *Agents) Receive(ctx context.Context, tenant, id, namespace string, head
 		return e
 	}
 	if !found {
-		_, _ = webhook.Standard.Verify(decoy(a.Now()), body, []string{"nobody's"}, a.Now())
+		_, _ = webhook.Standard.Verify(decoy(a.Now()), body, []string{"decoy"}, a.Now())
 		return r, stranger(fmt.Errorf("there is no channel %.40q of an agent %.80q", namespace, id))
 	}
 	secrets, err := a.Secrets(ctx, tenant, c.Secret)
@@ -98,7 +98,7 @@ func (a *Agents) Receive(ctx context.Context, tenant, id, namespace string, head
 // decoy returns the headers of a delivery that was never sent: verifying them
 // takes as long as verifying a wrong signature.
 func decoy(at time.Time) http.Header {
-	header, _ := webhook.Sign("somebody's", "decoy", at, nil)
+	header, _ := webhook.Sign("another", "decoy", at, nil)
 	return header
 }
 
@@ -246,10 +246,10 @@ func (a *Agents) Waiting(ctx context.Context, limit int) ([]store.ConversationRo
 	return a.Store.Conversations(ctx, store.ConversationFilter{Waiting: true, Running: true, Limit: limit})
 }
 
-// Attend gives what waits in a conversation its turns, and sends the answers
-// where it came from. A turn that a crash ended is not begun again: what its
-// tools did would be done twice.
-func (a *Agents) Attend(ctx context.Context, tenant, session string) error {
+// Advance runs a turn for each message that waits in a conversation, and sends the
+// answers to the channel that the messages came from. A turn that a crash interrupted is
+// not repeated: its tools would have their effects twice.
+func (a *Agents) Advance(ctx context.Context, tenant, session string) error {
 	row, err := a.Store.Conversation(ctx, tenant, session)
 	if err != nil || row == nil || !row.Open || row.Handled >= row.Received {
 		return err
@@ -274,7 +274,7 @@ func (a *Agents) Attend(ctx context.Context, tenant, session string) error {
 		if err := json.Unmarshal(m.Body, &in); err != nil {
 			return plugin.Errorf(plugin.CodeInternal, "message %d of %s cannot be read: %w", m.N, session, err)
 		}
-		who, role, err := a.Somebody(ctx, tenant, in.Channel, in.Sender)
+		who, role, err := a.Sender(ctx, tenant, in.Channel, in.Sender)
 		if err != nil {
 			return err
 		}

@@ -65,7 +65,7 @@ func TestReceive(t *testing.T) {
 		t.Errorf("nothing said: %+v, %v", r, err)
 	}
 	if other := d.got("m3", `{"text":"hi"}`); other == session {
-		t.Error("what nobody said went into a conversation of somebody")
+		t.Error("a message without a sender went into a sender's conversation")
 	}
 	if one, two := d.got("m4", `{"text":"hi"}`), d.got("m5", `{"text":"hi","sender":"U1"}`); one == two || two != session {
 		t.Errorf("later they are in %s and %s", one, two)
@@ -178,9 +178,9 @@ func TestTwoFirstMessages(t *testing.T) {
 	}
 }
 
-// What waits has one turn, though two nodes attend to it at once, and one answer,
+// A waiting message has one turn, though two nodes advance it at once, and one answer,
 // tainted with what came in.
-func TestAttend(t *testing.T) {
+func TestAdvance(t *testing.T) {
 	t.Parallel()
 	d := channels(t)
 	other := deskOn(t, d.Store)
@@ -192,7 +192,7 @@ func TestAttend(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range 4 {
 		all.Go(func() {
-			if err := []*desk{d, other}[n%2].Attend(t.Context(), "t", session); err != nil {
+			if err := []*desk{d, other}[n%2].Advance(t.Context(), "t", session); err != nil {
 				t.Error(err)
 			}
 		})
@@ -210,7 +210,7 @@ func TestAttend(t *testing.T) {
 	if c := sent[0]; string(c.Input) != want || c.Key != "reply:"+session+":1" || c.Principal.ID != "web:U1" || len(c.Principal.Scopes) != 0 || !slices.Equal(c.Labels, []string{"private", plugin.Untrusted}) {
 		t.Errorf("%+v: %s", c, c.Input)
 	}
-	if err := d.Attend(t.Context(), "t", session); err != nil || len(d.called("web/send"))+len(other.called("web/send")) != 2 {
+	if err := d.Advance(t.Context(), "t", session); err != nil || len(d.called("web/send"))+len(other.called("web/send")) != 2 {
 		t.Errorf("attended to once more: %v", err)
 	}
 	if waiting, err := d.Waiting(t.Context(), 5); err != nil || len(waiting) != 0 {
@@ -225,7 +225,7 @@ func TestAnswersKeepTheIDsOfTheirMessage(t *testing.T) {
 	t.Parallel()
 	d := channels(t)
 	session := d.got("m1", `{"text":"hi","sender":"U1","metadata":{"chat":9007199254740993,"thread":"","in":[{"n":-9007199254740993,"big":1e300}],"small":9007199254740992,"f":1.5}}`)
-	if err := d.Attend(t.Context(), "t", session); err != nil {
+	if err := d.Advance(t.Context(), "t", session); err != nil {
 		t.Fatal(err)
 	}
 	sent := d.called("web/send")
@@ -269,7 +269,7 @@ func TestAttendWithTurnsThatFail(t *testing.T) {
 		d.think(c.first)
 		d.say(wish("do", "{}", "u"))
 		session := d.got("m1", `{"text":"hi","sender":"U1"}`)
-		if err := d.Attend(ctx, "t", session); err != nil {
+		if err := d.Advance(ctx, "t", session); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		cancel()
@@ -308,23 +308,23 @@ func TestAttendLater(t *testing.T) {
 		_, err := tx.TakeTurn("t", session, "another", time.Now(), time.Now().Add(time.Hour))
 		return err
 	})
-	wantCode(t, d.Attend(t.Context(), "t", session), plugin.CodeOverloaded)
+	wantCode(t, d.Advance(t.Context(), "t", session), plugin.CodeOverloaded)
 	waits("another turn")
 	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
 	defer cancel()
 	d.Options.Now = time.Now
-	if err := d.Attend(ctx, "t", session); err == nil {
-		t.Error("nobody waited, and it came to something")
+	if err := d.Advance(ctx, "t", session); err == nil {
+		t.Error("the turn had an answer although no caller waited")
 	}
-	waits("nobody there")
+	waits("no caller waits")
 	d.write(func(tx store.Tx) error { _, err := tx.EndTurn("t", session, "another", time.Now()); return err })
 	d.state("shop", store.AgentStopped)
-	if err := d.Attend(t.Context(), "t", session); err != nil {
+	if err := d.Advance(t.Context(), "t", session); err != nil {
 		t.Error(err)
 	}
 	waits("stopped")
 	d.state("shop", store.AgentRunning)
-	if err := d.Attend(t.Context(), "t", session); err != nil || len(d.called("web/send")) != 1 {
+	if err := d.Advance(t.Context(), "t", session); err != nil || len(d.called("web/send")) != 1 {
 		t.Errorf("at last: %v", err)
 	}
 }
@@ -339,7 +339,7 @@ func TestAnAnswerThatWaitsForAPerson(t *testing.T) {
 	}
 	session := d.got("m1", `{"text":"hi","sender":"U1"}`)
 	for range 2 {
-		if err := d.Attend(t.Context(), "t", session); err != nil {
+		if err := d.Advance(t.Context(), "t", session); err != nil {
 			t.Error(err)
 		}
 	}

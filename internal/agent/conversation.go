@@ -61,7 +61,7 @@ func (i *Instance) Next(ctx context.Context, s Source) (*store.ConversationRow, 
 			return row, err
 		}
 	}
-	return nil, plugin.Errorf(plugin.CodeUnavailable, "conversations with %s begin and end too fast; send it again", orNobody(s.Peer))
+	return nil, plugin.Errorf(plugin.CodeUnavailable, "conversations with %s begin and end too fast; send it again", orUnknown(s.Peer))
 }
 
 // begun opens a conversation if may says so, in the transaction that does it; nil
@@ -95,7 +95,7 @@ func (i *Instance) begun(ctx context.Context, s Source, may func(store.Tx) (bool
 // nameOf is what the session of a conversation is called: senders may have names
 // that a session may not.
 func nameOf(agent string, s Source) string {
-	with := orNobody(s.Peer)
+	with := orUnknown(s.Peer)
 	switch {
 	case s.Room != "" && s.Peer == "":
 		with = s.Room
@@ -119,9 +119,9 @@ func kindOf(c *store.ConversationRow) string {
 	return "direct"
 }
 
-func orNobody(peer string) string {
+func orUnknown(peer string) string {
 	if peer == "" {
-		return "nobody"
+		return "an unknown sender"
 	}
 	return peer
 }

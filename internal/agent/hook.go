@@ -20,8 +20,8 @@ func (a *Agents) Assigned(ctx context.Context, call *plugin.Call, name string) (
 	if name == Builtin {
 		return true, nil
 	}
-	given, err := a.Given(ctx, call.Tenant, call.Agent)
-	_, found := given[name]
+	assigned, err := a.Assignments(ctx, call.Tenant, call.Agent)
+	_, found := assigned[name]
 	return found, err
 }
 

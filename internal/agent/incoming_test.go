@@ -34,7 +34,7 @@ func TestReadDeliveries(t *testing.T) {
 		"standard, metadata is null":   {webhook.Standard, "", `{"text":"hi","metadata":null}`, `{"text":"hi","sender":"","channel":""}`, ""},
 		"standard, metadata is a list": {webhook.Standard, "", `{"text":"hi","metadata":[1]}`, "", plugin.CodeInvalidInput},
 		"standard, metadata is text":   {webhook.Standard, "", `{"text":"hi","metadata":"a"}`, "", plugin.CodeInvalidInput},
-		"standard of nobody":           {webhook.Standard, "", `{"text":"hi"}`, `{"text":"hi","sender":"","channel":""}`, ""},
+		"standard, no sender":          {webhook.Standard, "", `{"text":"hi"}`, `{"text":"hi","sender":"","channel":""}`, ""},
 		"standard, nothing":            {webhook.Standard, "", `{"text":" \n"}`, "", ""},
 		"standard without text":        {webhook.Standard, "", `{"sender":"U1"}`, "", plugin.CodeInvalidInput},
 		"standard, a number":           {webhook.Standard, "", `{"text":1}`, "", plugin.CodeInvalidInput},

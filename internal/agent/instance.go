@@ -233,7 +233,7 @@ const stopTime = 5 * time.Second
 // marked as failed before its old hooks are removed. New hooks are added before
 // the old ones are removed. sync returns the plugins that failed now.
 func (i *Instance) sync(ctx context.Context) (problems []failure, err error) {
-	given, err := i.agents.Given(ctx, i.key.Tenant, i.key.Agent)
+	assigned, err := i.agents.Assignments(ctx, i.key.Tenant, i.key.Agent)
 	if err != nil {
 		return nil, err
 	}
@@ -246,8 +246,8 @@ func (i *Instance) sync(ctx context.Context) (problems []failure, err error) {
 		i.mu.Unlock()
 	}
 	unsure := map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		h, err := i.agents.Plugins.Hooked(ctx, name, given[name])
+	for _, name := range slices.Sorted(maps.Keys(assigned)) {
+		h, err := i.agents.Plugins.Hooked(ctx, name, assigned[name])
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return problems, plugin.AsError(context.Cause(ctx))

@@ -39,7 +39,7 @@ func TestNoRoomHearsWhatWasSaidInAnother(t *testing.T) {
 						t.Errorf("%s, round %d: %s in room %q is in %s, and was in %s", per, round, sender, room, session, had)
 					}
 					sessions[of(room, sender)] = session
-					if err := d.Attend(t.Context(), "t", session); err != nil {
+					if err := d.Advance(t.Context(), "t", session); err != nil {
 						t.Fatal(err)
 					}
 					heard := d.heard()

@@ -196,7 +196,7 @@ func (i *Instance) take(ctx context.Context, session string) (_ context.Context,
 		}
 		select {
 		case <-ctx.Done():
-			return nil, nil, nil, plugin.Errorf(plugin.CodeCancelled, "nobody waits for the turn any more: %w", context.Cause(ctx))
+			return nil, nil, nil, plugin.Errorf(plugin.CodeCancelled, "the caller stopped waiting for the turn: %w", context.Cause(ctx))
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
@@ -249,8 +249,8 @@ type turn struct {
 	brain    brain
 	call     plugin.Call // what its calls have in common
 	tools    []Tool
-	given    []string
-	tab      *llm.Tab
+	assigned []string
+	usage    *llm.CallUsage
 	lease    string
 	known    []store.MemoryRow // what it remembers of what is talked about
 	read     func() []string   // the labels of what was read from its memory
@@ -260,7 +260,7 @@ type turn struct {
 // begin finds out what the agent has for this turn.
 func (i *Instance) begin(ctx context.Context, c *store.ConversationRow, m Message, to Audience) (*turn, error) {
 	row, session := i.agent(), c.SessionID
-	t := &turn{Instance: i, session: session, message: m, audience: to, row: row, settings: full(&row), brain: chat{i.agents.Model}, tab: &llm.Tab{}}
+	t := &turn{Instance: i, session: session, message: m, audience: to, row: row, settings: full(&row), brain: chat{i.agents.Model}, usage: &llm.CallUsage{}}
 	t.index, t.lease = c.Turns, c.Lease
 	_, labels, err := i.history(ctx, session, t.settings.History)
 	if err != nil {
@@ -274,14 +274,14 @@ func (i *Instance) begin(ctx context.Context, c *store.ConversationRow, m Messag
 		Tenant: i.key.Tenant, Principal: m.From, Actor: "agent:" + i.key.Agent, Asker: m.asker(), Agent: i.key.Agent, Origin: plugin.OriginAgent, Session: session,
 		Labels: t.answer.Labels, Trace: plugin.Trace{Correlation: session, Workflow: "agent/" + i.key.Agent, Step: uuid.Must(uuid.NewV7()).String()},
 	}
-	given, err := i.agents.Given(ctx, i.key.Tenant, i.key.Agent)
+	assigned, err := i.agents.Assignments(ctx, i.key.Tenant, i.key.Agent)
 	if err != nil {
 		return nil, err
 	}
-	for name := range given {
-		t.given = append(t.given, name)
+	for name := range assigned {
+		t.assigned = append(t.assigned, name)
 	}
-	t.tools, err = i.agents.Plugins.Offer(ctx, Ask{Call: t.call, Plugins: t.given, Text: m.Text, Most: t.settings.MaxTools, Left: i.leftOut})
+	t.tools, err = i.agents.Plugins.Offer(ctx, Ask{Call: t.call, Plugins: t.assigned, Text: m.Text, Most: t.settings.MaxTools, Left: i.leftOut})
 	return t, err
 }
 
@@ -302,7 +302,7 @@ func (t *turn) think(ctx context.Context) (llm.Move, error) {
 	started := t.agents.Now()
 	move := t.brain.next(ctx, thought{
 		call: t.call, agent: t.key.Agent, tier: t.row.Tier, system: system, messages: messages, tools: t.tools,
-		tokens: t.settings.MaxTokens, tab: t.tab, say: t.audience.Say,
+		tokens: t.settings.MaxTokens, usage: t.usage, say: t.audience.Say,
 	})
 	f := fields{
 		"sessionId": t.session, "turnIndex": t.index, "durationMs": t.agents.Now().Sub(started).Milliseconds(), "ok": move.Err == nil, "text": move.Text,

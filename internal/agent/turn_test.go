@@ -302,7 +302,7 @@ func TestModelsThatFail(t *testing.T) {
 	d.Options.Turn = 300 * time.Millisecond
 	d.think(func(ctx context.Context, _ llm.Conversation) llm.Move {
 		<-ctx.Done()
-		return llm.Move{Err: &llm.Error{Kind: llm.Cancelled, Message: "nobody waits"}}
+		return llm.Move{Err: &llm.Error{Kind: llm.Cancelled, Message: "no caller waits"}}
 	})
 	_, err = i.Turn(t.Context(), session, hello("slowly"), agent.Audience{})
 	wantCode(t, err, plugin.CodeTimeout)
@@ -513,11 +513,11 @@ func TestGuardsThatCannotBeOpened(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	k.open = func() error { cancel(); return context.Canceled }
 	if _, err := d.Instance(ended, "t", "one"); plugin.CodeOf(err) != plugin.CodeCancelled {
-		t.Errorf("whoever gives up: %v", err)
+		t.Errorf("a caller that gives up: %v", err)
 	}
 	k.open = nil
 	if code := call(); code != "" {
-		t.Errorf("that somebody gave up counts against it: %s", code)
+		t.Errorf("a caller that gave up counts against the plugin: %s", code)
 	}
 	k.digest, k.open = "2", func() error { return errors.New("busy") }
 	if code := call(); code != plugin.CodeHookFailed {
@@ -537,7 +537,7 @@ func TestGuardsThatCannotBeOpened(t *testing.T) {
 	} {
 		k.err, k.subs = plugin.Errorf(plugin.CodeQuarantined, "odd"), subs
 		if code := call(); code != plugin.CodeHookFailed {
-			t.Errorf("nobody knows what it is: %s", code)
+			t.Errorf("its hooks are unknown: %s", code)
 		}
 		k.err = nil
 		change()

@@ -152,7 +152,7 @@ auth:
 	known(`["ada@example.com",{"mail":["ada@example.com"]},"ada@example.com","ada@example.com"]`)
 	if _, err := a.Kernel.Call(t.Context(), plugin.Call{Tenant: "local", Principal: a.Principal, Origin: plugin.OriginCLI, Operation: "digest/robot",
 		Input: json.RawMessage(`{}`), Overlay: json.RawMessage(`{"auth":{"mail":{"mode":"domain_delegate","subject":"ceo@example.com"}}}`), Fresh: true}); plugin.CodeOf(err) != plugin.CodePluginError || !strings.Contains(err.Error(), "does not stand in for") {
-		t.Errorf("a delegate of somebody else: %v", err)
+		t.Errorf("a delegate of another user: %v", err)
 	}
 
 	secrets, err := a.Secrets(a.Principal).List(t.Context())

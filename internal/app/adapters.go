@@ -11,13 +11,13 @@ import (
 // openAdapters returns what takes events from outside.
 func (a *App) openAdapters() *adapter.Inbound {
 	return adapter.New(adapter.Options{
-		Registry: a.Registry, Kernel: a.Kernel, Plans: a.Plans, Store: a.Store, Agent: a.Config.Intents.Agent, Somebody: a.somebody,
+		Registry: a.Registry, Kernel: a.Kernel, Plans: a.Plans, Store: a.Store, Agent: a.Config.Intents.Agent, Known: a.known,
 	})
 }
 
-// somebody reports whether the configuration names the principal. It covers
+// known reports whether the configuration names the principal. It covers
 // only the configuration's own tenant.
-func (a *App) somebody(tenant string, who plugin.Principal) bool {
+func (a *App) known(tenant string, who plugin.Principal) bool {
 	name := MemberName(who)
 	return tenant == a.Config.Tenant && slices.ContainsFunc(Names(a.Config), func(known string) bool { return MemberName(ParseMember(known)) == name })
 }

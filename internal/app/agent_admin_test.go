@@ -19,7 +19,7 @@ func TestWhatAllAgentsHaveReachesLaterOnes(t *testing.T) {
 	model := newTalker(t)
 	a := agentHome(t, model, "")
 	r := a.Roster(a.Principal)
-	give(t, a, "nobody", "orders", lookup)
+	give(t, a, "noone", "orders", lookup)
 	create := func(id string) {
 		t.Helper()
 		if _, err := r.Create(t.Context(), app.NewAgent{ID: id}); err != nil {
@@ -56,7 +56,7 @@ func TestWhatAllAgentsHaveReachesLaterOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, err := a.Store.Assignments(t.Context(), "local")
-	if err != nil || slices.ContainsFunc(rows, func(row store.AssignmentRow) bool { return row.Subject != "nobody" || row.Plugin == "orders" }) {
+	if err != nil || slices.ContainsFunc(rows, func(row store.AssignmentRow) bool { return row.Subject != "noone" || row.Plugin == "orders" }) {
 		t.Errorf("after it was deleted: %+v, %v", rows, err)
 	}
 	if _, err := r.Assign(t.Context(), "orders", "early", true); plugin.CodeOf(err) != plugin.CodeNotFound {
@@ -81,7 +81,7 @@ policy:
 @id("acts") permit (principal is Agent, action == Action::"execute", resource == Operation::"agent.chat/turn");
 `)
 	a := open(t, home)
-	give(t, a, "nobody", "orders", lookup)
+	give(t, a, "noone", "orders", lookup)
 	who := func(id string) app.Roster {
 		return a.Roster(plugin.Principal{Type: "user", ID: id, Scopes: []string{"*"}})
 	}
@@ -111,7 +111,7 @@ policy:
 		t.Errorf("%+v, %v", answer, err)
 	}
 	if _, err := who("kay").Talk(t.Context(), "desk", talk.Session, false); plugin.CodeOf(err) != plugin.CodePolicyDenied {
-		t.Errorf("somebody else's conversation: %v", err)
+		t.Errorf("a conversation of another principal: %v", err)
 	}
 	kinds := map[plugin.EntryKind]int{}
 	for e, err := range a.Store.Entries(t.Context(), store.EntryFilter{Tenant: "local"}) {

@@ -197,7 +197,7 @@ func TestWithoutAHostTheCommandLineTellsThePlugins(t *testing.T) {
 		t.Fatal(err)
 	}
 	if fresh.Agents.Local("local", "desk") == nil {
-		t.Error("nobody heard it")
+		t.Error("no agent of the new host heard it")
 	}
 	if rows, err := line.Store.Outbox(t.Context(), outboxOf("desk")); err != nil || len(rows) > 0 {
 		t.Errorf("%+v waits, %v", rows, err)
@@ -211,7 +211,7 @@ func TestWithoutAHostTheCommandLineTellsThePlugins(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := line.Roster(stranger).End(t.Context(), "desk", other.Session); plugin.CodeOf(err) != plugin.CodeNotFound {
-		t.Errorf("somebody else's conversation: %v", err)
+		t.Errorf("a conversation of another principal: %v", err)
 	}
 }
 

@@ -57,7 +57,7 @@ func (r Roster) Show(ctx context.Context, id string) (AgentShown, error) {
 		c := s.Settings.Channels[name]
 		s.Channels = append(s.Channels, ChannelPlace{name, c.Scheme, c.Secret, c.Reply, "/api/agents/" + id + "/channels/" + name + "/webhook"})
 	}
-	_, err = equipment{r.app}.Offer(ctx, agent.Ask{Call: r.asAgent(id), Plugins: slices.Collect(maps.Keys(enabledOf(assigned))), Most: math.MaxInt, Left: func(l agent.LeftOut) {
+	_, err = toolset{r.app}.Offer(ctx, agent.Ask{Call: r.asAgent(id), Plugins: slices.Collect(maps.Keys(enabledOf(assigned))), Most: math.MaxInt, Left: func(l agent.LeftOut) {
 		s.LeftOut = append(s.LeftOut, l)
 	}})
 	if err != nil {

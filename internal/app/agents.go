@@ -23,7 +23,7 @@ import (
 // openAgents returns the agents of a host.
 func (a *App) openAgents() *agent.Agents {
 	o := agent.Options{
-		Store: a.Store, Kernel: a.Kernel, Plugins: equipment{a}, Log: a.log, Clean: scrubbing{s: a.scrubber}.hook, Secrets: a.channelSecrets, Somebody: a.sender,
+		Store: a.Store, Kernel: a.Kernel, Plugins: toolset{a}, Log: a.log, Clean: scrubbing{s: a.scrubber}.hook, Secrets: a.channelSecrets, Sender: a.sender,
 		Open: func(ctx context.Context, tenant, name string) (string, error) {
 			s, err := a.Sessions.Create(ctx, tenant, session.Open{Name: name, Kind: session.Conversation})
 			return s.ID, err
@@ -43,13 +43,13 @@ func (a *App) openAgents() *agent.Agents {
 	return agent.New(o)
 }
 
-// equipment is what agents may be given: the registered plugins.
-type equipment struct{ app *App }
+// toolset offers the registered plugins to agents.
+type toolset struct{ app *App }
 
-var _ agent.Plugins = equipment{}
+var _ agent.Plugins = toolset{}
 
 // Hooked implements [agent.Plugins].
-func (e equipment) Hooked(ctx context.Context, name, versions string) (agent.Hooked, error) {
+func (e toolset) Hooked(ctx context.Context, name, versions string) (agent.Hooked, error) {
 	ref := name
 	if versions != "" {
 		ref += "@" + versions
@@ -71,13 +71,13 @@ func digestOf(t *plugin.Target) string { return t.Package.Digest + "/" + t.Manif
 
 // guarded reports whether a plugin that may not be used had to guard something,
 // as far as that is known.
-func (e equipment) guarded(ctx context.Context, name string) bool {
+func (e toolset) guarded(ctx context.Context, name string) bool {
 	shown, err := e.app.Registry.Show(ctx, name)
 	return err != nil || dialect.Guards(shown.Manifest)
 }
 
 // Hook implements [agent.Plugins].
-func (e equipment) Hook(ctx context.Context, of agent.Owner, h agent.Hooked) (agent.Handlers, error) {
+func (e toolset) Hook(ctx context.Context, of agent.Owner, h agent.Hooked) (agent.Handlers, error) {
 	switch kind := h.Target.Manifest.Runner.Kind; kind {
 	case "script":
 		return e.app.scripts.open(ctx, of, h.Target)
@@ -92,7 +92,7 @@ func (e equipment) Hook(ctx context.Context, of agent.Owner, h agent.Hooked) (ag
 
 // Offer implements [agent.Plugins]: what the router finds among what the agent
 // has, and who it acts for may see; its memory too, as far as they may use that.
-func (e equipment) Offer(ctx context.Context, ask agent.Ask) ([]agent.Tool, error) {
+func (e toolset) Offer(ctx context.Context, ask agent.Ask) ([]agent.Tool, error) {
 	all, err := e.app.Registry.List(ctx)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (e equipment) Offer(ctx context.Context, ask agent.Ask) ([]agent.Tool, erro
 
 // visible returns the operations of a plugin that may be offered for who asks, and
 // tells of those that may not.
-func (e equipment) visible(m *plugin.Manifest, ask *agent.Ask) []*plugin.Operation {
+func (e toolset) visible(m *plugin.Manifest, ask *agent.Ask) []*plugin.Operation {
 	operations, _ := e.app.Policy.Visible(m, &ask.Call)
 	for _, op := range m.Operations {
 		if ask.Left == nil || slices.Contains(operations, op) || op.Kind != plugin.Tool && op.Kind != plugin.Operator {

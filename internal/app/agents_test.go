@@ -251,7 +251,7 @@ func TestAConversationEmitsEveryEvent(t *testing.T) {
 
 	model.say(move{tool: "orders__find", args: `{"customer":"ann"}`},
 		move{tool: "agent_memory__upsert", args: `{"key":"customer/ann","content":"asks for orders"}`}, move{text: "It is ann-1."})
-	if err := a.Agents.Attend(t.Context(), "local", got.Session); err != nil {
+	if err := a.Agents.Advance(t.Context(), "local", got.Session); err != nil {
 		t.Fatal(err)
 	}
 	thought := []string{"prompt.assemble", "model.before", "model.after"}

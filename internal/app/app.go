@@ -96,7 +96,7 @@ type App struct {
 	Interpreters *interpreter.Interpreters
 	Policy       *policy.Engine
 	Kernel       *kernel.Kernel
-	Approvals    *approval.Desk
+	Approvals    *approval.Service
 	Plans        *plan.Engine
 	Agents       *agent.Agents
 	Adapters     *adapter.Inbound
@@ -223,7 +223,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	}
 
 	a.Ledger, err = ledger.Open(ctx, st, ledger.Options{
-		Durable: a.Config.Ledger.Tools == "durable", Keep: time.Duration(a.Config.Ledger.Keep), Bury: plan.RecoverPlans,
+		Durable: a.Config.Ledger.Tools == "durable", Keep: time.Duration(a.Config.Ledger.Keep), Recover: plan.RecoverPlans,
 	})
 	if err != nil {
 		return nil, err
@@ -320,7 +320,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		log.Warn("what plugins cache is not what the last host had, or not there for the next", "cause", err.Error())
 	}
 	a.opened("connections of plugins", broker.Close)
-	a.Approvals = &approval.Desk{Store: st, May: a.MayApprove, Wake: a.wake, Ended: a.unapproved, TrustAs: a.Config.Approvals.TrustAs}
+	a.Approvals = &approval.Service{Store: st, May: a.MayApprove, Wake: a.wake, Ended: a.unapproved, TrustAs: a.Config.Approvals.TrustAs}
 	people := newNotifier(a.Config.Approvals.Notify, a.Home, st, log)
 	a.opened("telling of approvers", people.Close)
 	a.Kernel = kernel.New(kernel.Options{

@@ -33,7 +33,7 @@ func packageArchive(st store.Store, d config.Database) registry.Archive {
 const partBytes = 1 << 20
 
 func (a archive) Keep(ctx context.Context, write func(io.Writer) error) (string, error) {
-	p := &parting{ctx: ctx, archive: a, part: make([]byte, 0, partBytes)}
+	p := &partWriter{ctx: ctx, archive: a, part: make([]byte, 0, partBytes)}
 	if err := write(p); err != nil {
 		return "", err
 	}
@@ -60,7 +60,7 @@ func (a archive) Open(ctx context.Context, ref string) (io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &joining{ctx: ctx, archive: a}
+	j := &partReader{ctx: ctx, archive: a}
 	if err := json.Unmarshal(list, &j.hashes); err != nil {
 		return nil, fmt.Errorf("the list of parts %s: %w", ref, err)
 	}
@@ -75,15 +75,15 @@ func (a archive) body(ctx context.Context, hash string) ([]byte, error) {
 	return data, err
 }
 
-// A parting puts what is written to it into the store in parts.
-type parting struct {
+// A partWriter stores what is written to it in bodies of partBytes each.
+type partWriter struct {
 	ctx     context.Context
 	archive archive
 	part    []byte
 	hashes  []string
 }
 
-func (p *parting) Write(b []byte) (n int, err error) {
+func (p *partWriter) Write(b []byte) (n int, err error) {
 	for n < len(b) {
 		taken := min(len(b)-n, partBytes-len(p.part))
 		p.part = append(p.part, b[n:n+taken]...)
@@ -98,8 +98,8 @@ func (p *parting) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// end puts the part there is, if there is any.
-func (p *parting) end() error {
+// end stores the last part, unless it is empty.
+func (p *partWriter) end() error {
 	if len(p.part) == 0 {
 		return nil
 	}
@@ -108,15 +108,15 @@ func (p *parting) end() error {
 	return err
 }
 
-// A joining reads parts one after the other.
-type joining struct {
+// A partReader reads the parts of a package one after the other.
+type partReader struct {
 	ctx     context.Context
 	archive archive
 	part    []byte
-	hashes  []string // of those that were not read yet
+	hashes  []string // of the parts that are still to be read
 }
 
-func (j *joining) Read(b []byte) (n int, err error) {
+func (j *partReader) Read(b []byte) (n int, err error) {
 	for len(j.part) == 0 {
 		if len(j.hashes) == 0 {
 			return 0, io.EOF

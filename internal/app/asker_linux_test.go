@@ -10,9 +10,9 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 )
 
-// TestInAUserNamespaceNobodyIsKnown: there a user chooses which number they have,
+// TestInAUserNamespaceNoUserIsKnown: there a user chooses which number they have,
 // so that one would be as many persons as they like.
-func TestInAUserNamespaceNobodyIsKnown(t *testing.T) {
+func TestInAUserNamespaceNoUserIsKnown(t *testing.T) {
 	if os.Getenv("MORTISE_TEST_WHO") != "" {
 		os.Stdout.WriteString("asker=" + app.OSUser() + "\n")
 		return
@@ -20,7 +20,7 @@ func TestInAUserNamespaceNobodyIsKnown(t *testing.T) {
 	if app.OSUser() == "" {
 		t.Skip("not run: this test is in a user namespace itself")
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=^TestInAUserNamespaceNobodyIsKnown$", "-test.v")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestInAUserNamespaceNoUserIsKnown$", "-test.v")
 	cmd.Env = append(os.Environ(), "MORTISE_TEST_WHO=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: []syscall.SysProcIDMap{{ContainerID: 1234, HostID: os.Getuid(), Size: 1}}}
 	out, err := cmd.CombinedOutput()

@@ -425,7 +425,7 @@ func TestNothingIsWrittenOfABackupThatIsRefused(t *testing.T) {
 		"no database":       forge("mortise.yaml", "{}"),
 		"a database of air": forge(sqlite.File, "not a database, but long enough to be taken for one"),
 		"an entry less":     changed("DELETE FROM entries WHERE seq = 1"),
-		"another entry":     changed("UPDATE entries SET principal = 'somebody' WHERE seq = 1"),
+		"another entry":     changed("UPDATE entries SET principal = 'mallory' WHERE seq = 1"),
 		"another head":      changed("UPDATE chains SET seq = seq - 1"),
 	} {
 		at := filepath.Join(t.TempDir(), "refused")

@@ -27,7 +27,7 @@ func (w waitingConversations) Due(ctx context.Context, limit int) ([]worker.Item
 
 // Do implements [worker.Sweeper].
 func (w waitingConversations) Do(ctx context.Context, item worker.Item) error {
-	return w.agents.Attend(ctx, item.Tenant, item.ID)
+	return w.agents.Advance(ctx, item.Tenant, item.ID)
 }
 
 func conversationItems(kind string, rows []store.ConversationRow) []worker.Item {

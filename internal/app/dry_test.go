@@ -115,8 +115,8 @@ func rowsOf(t *testing.T, db *sql.DB, query string) (lines []string) {
 	return lines
 }
 
-// rehearse calls an operation, dry where there is something to note that in.
-func rehearse(t *testing.T, a *app.App, operation, input string, dry *plugin.Rehearsal) (plugin.Result, error) {
+// runDry calls an operation, dry where there is something to note that in.
+func runDry(t *testing.T, a *app.App, operation, input string, dry *plugin.DryRecorder) (plugin.Result, error) {
 	t.Helper()
 	return a.Kernel.Call(t.Context(), plugin.Call{
 		Tenant: "local", Principal: plugin.Principal{Type: "user", ID: "local:owner", Scopes: []string{"*"}}, Origin: plugin.OriginCLI,
@@ -170,7 +170,7 @@ operations:
 	before, had := tables(t, a.Home), len(entries(t, a))
 
 	for range 2 { // the key is not used up, nor does anything stay in memory
-		res, err := rehearse(t, a, "busy/work", input, &plugin.Rehearsal{})
+		res, err := runDry(t, a, "busy/work", input, &plugin.DryRecorder{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ operations:
 		t.Errorf("%d entries", n)
 	}
 
-	res, err := rehearse(t, a, "busy/work", input, nil)
+	res, err := runDry(t, a, "busy/work", input, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +275,7 @@ def go(url: str, ctx: Context) -> list[int]:
 
 plugin.run()
 `)
-	res, err := rehearse(t, a, "fetcher/go", `{"url":"`+server.URL+`"}`, &plugin.Rehearsal{Reads: true})
+	res, err := runDry(t, a, "fetcher/go", `{"url":"`+server.URL+`"}`, &plugin.DryRecorder{Reads: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func (a *App) feedStopped(tx store.Tx, s schedule.Schedule, why *plugin.Error) e
 // rightsNow returns the owner with those of its scopes that it still has, and
 // the zero Principal if the configuration no longer names it.
 func (a *App) rightsNow(_ context.Context, tenant string, owner plugin.Principal) plugin.Principal {
-	if !a.somebody(tenant, owner) {
+	if !a.known(tenant, owner) {
 		return plugin.Principal{}
 	}
 	now, err := a.Member(MemberName(owner))
@@ -78,7 +78,7 @@ func (d dueSchedules) Due(ctx context.Context, limit int) ([]worker.Item, error)
 }
 
 func (d dueSchedules) Do(ctx context.Context, item worker.Item) error {
-	return d.engine.Attend(ctx, item.Tenant, item.ID)
+	return d.engine.Advance(ctx, item.Tenant, item.ID)
 }
 
 // A Feed is a schedule as people see it.

@@ -40,7 +40,7 @@ func TestTwoHostsMakeOneRunOfATime(t *testing.T) {
 		done := make(chan error, 2)
 		for _, h := range []*app.App{a, b} {
 			engine := ahead(h)
-			go func() { done <- engine.Attend(context.Background(), "local", made.ID) }()
+			go func() { done <- engine.Advance(context.Background(), "local", made.ID) }()
 		}
 		for range 2 {
 			if err := <-done; err != nil {
@@ -73,7 +73,7 @@ func TestTwoHostsMakeOneRunOfATime(t *testing.T) {
 
 // A feed whose owner the configuration does not name any more is refused, on
 // the record.
-func TestAFeedOfSomebodyWhoIsGone(t *testing.T) {
+func TestAFeedOfAnOwnerWhoIsGone(t *testing.T) {
 	t.Parallel()
 	a := open(t, t.TempDir())
 	register(t, a, upper(t), true)
@@ -189,7 +189,7 @@ plugin.run()
 	if err != nil || json.Unmarshal(res.Data, &id) != nil {
 		t.Fatalf("%s, %v", res.Data, err)
 	}
-	if err := a.Kernel.Attend(t.Context(), "local", id); err != nil {
+	if err := a.Kernel.Advance(t.Context(), "local", id); err != nil {
 		t.Fatal(err)
 	}
 	row, err := a.Store.Call(t.Context(), "local", id)

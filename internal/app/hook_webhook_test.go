@@ -173,7 +173,7 @@ func TestAWebhookHearsOfEventsInTheirOrder(t *testing.T) {
 		remember(t, a, fmt.Sprint("key", i))
 	}
 	if got := h.heard(t, "key"); len(got) != 0 {
-		t.Errorf("it was told %q before anybody served", got)
+		t.Errorf("it was told %q before a host served", got)
 	}
 	home := a.Home
 	if err := a.Close(); err != nil {

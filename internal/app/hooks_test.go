@@ -269,7 +269,7 @@ func TestAToolThatWaitsForAPerson(t *testing.T) {
 	}
 	u := say("unasked", agent.Audience{})
 	if u.Status != plugin.PendingApproval || u.Approval == "" || !strings.Contains(u.Text, "pending_approval") || kept("unasked") {
-		t.Errorf("with nobody there: %+v", u)
+		t.Errorf("without an approver there: %+v", u)
 	}
 	u = say("agreed", agent.Audience{Ask: func(u agent.Use) (*agent.Reply, error) {
 		if _, err := a.Approvals.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", ID: u.Approval, Approve: true, By: a.Principal}); err != nil {

@@ -81,9 +81,9 @@ func (i Identities) Link(ctx context.Context, provider, externalID, principal st
 	who := ParseMember(principal)
 	switch {
 	case who.Type == "agent":
-		return Identity{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is an agent; somebody of another system is a user or a service here", principal)
-	case !i.app.somebody(i.app.Config.Tenant, who):
-		return Identity{}, plugin.Errorf(plugin.CodeNotFound, "nobody here is called %.255q; mortise.yaml names %s", principal, strings.Join(Names(i.app.Config), ", "))
+		return Identity{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is an agent; link a user of another system to a user or a service", principal)
+	case !i.app.known(i.app.Config.Tenant, who):
+		return Identity{}, plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", principal, strings.Join(Names(i.app.Config), ", "))
 	}
 	scopes = slices.Compact(slices.Sorted(slices.Values(scopes)))
 	if err := checkScopes(scopes); err != nil {
@@ -123,7 +123,7 @@ func (i Identities) Unlink(ctx context.Context, provider, externalID string) (Id
 			return err
 		}
 		if was == nil {
-			return plugin.Errorf(plugin.CodeNotFound, "%.200q on %.200q is linked to nobody; 'mortise identities list' shows all links", externalID, provider)
+			return plugin.Errorf(plugin.CodeNotFound, "%.200q on %.200q has no link; 'mortise identities list' shows all links", externalID, provider)
 		}
 		gone = identityOf(was)
 		if _, err := tx.DeleteIdentity(i.app.Config.Tenant, provider, externalID); err != nil {

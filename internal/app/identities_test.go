@@ -17,9 +17,9 @@ policy:
   groups: {staff: [bob, "service::bot", "agent::planner", "user::carl"]}
 `
 
-// TestLinksAreMadeForSomebodyHere by who may, with exactly the scopes that were
+// TestLinksAreMadeForPrincipalsOfThisHost by who may, with exactly the scopes that were
 // given, and on the record in one transaction.
-func TestLinksAreMadeForSomebodyHere(t *testing.T) {
+func TestLinksAreMadeForPrincipalsOfThisHost(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	write(t, home, "mortise.yaml", linkers)
@@ -42,7 +42,7 @@ func TestLinksAreMadeForSomebodyHere(t *testing.T) {
 	}{
 		"an agent":             {"slack", "U", "agent::planner", nil, plugin.CodeInvalidInput},
 		"an unknown agent":     {"slack", "U", "agent::other", nil, plugin.CodeInvalidInput},
-		"nobody":               {"slack", "U", "eve", nil, plugin.CodeNotFound},
+		"no principal":         {"slack", "U", "eve", nil, plugin.CodeNotFound},
 		"another type":         {"slack", "U", "service::bob", nil, plugin.CodeNotFound},
 		"no name":              {"slack", "U", "", nil, plugin.CodeNotFound},
 		"no provider":          {"", "U", "bob", nil, plugin.CodeInvalidInput},

@@ -335,7 +335,7 @@ func TestMessagesHaveTheirTurnAndSilenceEnds(t *testing.T) {
 	deadline := time.Now().Add(8 * time.Second) // a sweep would take ten
 	for !strings.Contains(l.heard("channel.message.out@v1"), "Here I am.") {
 		if time.Now().After(deadline) {
-			t.Fatal("nobody was woken")
+			t.Fatal("no node was woken")
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -376,13 +376,13 @@ func TestStrangersDoNotLearnWhichChannelsThereAre(t *testing.T) {
 	t.Parallel()
 	a := agentHome(t, newTalker(t), "")
 	reachable(t, a)
-	hire(t, a, "mute", agent.Settings{Channels: map[string]agent.Channel{"standard": {Scheme: webhook.Standard, Secret: "nobody-has-set-it"}}})
+	hire(t, a, "mute", agent.Settings{Channels: map[string]agent.Channel{"standard": {Scheme: webhook.Standard, Secret: "not-set"}}})
 	address, client := door(t, a)
 	answers := map[string][]string{}
 	stranger := genuine(t, webhook.Standard, "m1", "hi", time.Now())
 	stranger.header.Set("webhook-signature", "v1,"+strings.Repeat("A", 43)+"=")
 	for _, at := range []string{"support/channels/standard", "support/channels/slack", "support/channels/github", "support/channels/telegram", "support/channels/none",
-		"nobody/channels/standard", "mute/channels/standard"} {
+		"missing/channels/standard", "mute/channels/standard"} {
 		for _, header := range []http.Header{stranger.header, {"Content-Type": {"application/json"}}} {
 			req, err := http.NewRequest(http.MethodPost, address+"/api/agents/"+at+"/webhook", bytes.NewReader(stranger.body))
 			if err != nil {

@@ -50,7 +50,7 @@ func memoriesOf(rows []store.MemoryRow) []memory {
 func (h hosted) remember(ctx context.Context, t *plugin.Target, call *plugin.Call) (plugin.Result, error) {
 	failed := plugin.Result{Status: plugin.Failed}
 	if call.Agent == "" {
-		return failed, plugin.Errorf(plugin.CodeInvalidInput, "%s is an agent's own: nobody else has a memory here; mortise agents remember writes to it", t.Name())
+		return failed, plugin.Errorf(plugin.CodeInvalidInput, "%s works only in the turn of an agent, whose memory it writes; mortise agents remember writes to it from here", t.Name())
 	}
 	of := h.app.Agents.Memory(call.Tenant, call.Agent)
 	var in struct {

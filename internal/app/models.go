@@ -23,7 +23,7 @@ func (a *App) openModels(log *slog.Logger) *llm.Dispatcher {
 	over := llm.Transport()
 	a.opened("connections to models", func() error { over.CloseIdleConnections(); return nil })
 	o := llm.Options{
-		Allow: c.Allow, PerMinute: c.PerMinute, AtOnce: c.AtOnce, Timeout: time.Duration(c.Timeout), Purse: purse{a.Store}, Scrubber: a.scrubber,
+		Allow: c.Allow, PerMinute: c.PerMinute, AtOnce: c.AtOnce, Timeout: time.Duration(c.Timeout), Budgets: budgets{a.Store}, Scrubber: a.scrubber,
 		Limits: llm.Limits{Query: microCents(c.Budget.Query), Call: microCents(c.Budget.Call), Session: microCents(c.Budget.Session), Day: microCents(c.Budget.Day)},
 		Record: func(ctx context.Context, e *llm.Exchange) error { return a.recordModel(ctx, log, e) },
 	}
@@ -99,25 +99,25 @@ func (a *App) recordModel(ctx context.Context, log *slog.Logger, e *llm.Exchange
 	return err
 }
 
-// A purse keeps in the store what models cost, for all hosts on it.
-type purse struct{ st store.Store }
+// budgets keeps in the store what models cost, for all hosts on it.
+type budgets struct{ st store.Store }
 
-var _ llm.Purse = purse{}
+var _ llm.Budgets = budgets{}
 
-// Reserve implements [llm.Purse].
-func (p purse) Reserve(ctx context.Context, tenant, subject, period string, amount, limit llm.MicroCents) (ok bool, err error) {
-	err = p.st.Write(ctx, func(tx store.Tx) (err error) {
+// Reserve implements [llm.Budgets].
+func (b budgets) Reserve(ctx context.Context, tenant, subject, period string, amount, limit llm.MicroCents) (ok bool, err error) {
+	err = b.st.Write(ctx, func(tx store.Tx) (err error) {
 		_, ok, err = tx.Spend(tenant, subject, period, amount, limit)
 		return err
 	})
 	return ok && err == nil, err
 }
 
-// Return implements [llm.Purse]. What was used holds whether or not this process
-// was taken for dead meanwhile, so then it is written again.
-func (p purse) Return(ctx context.Context, tenant, subject, period string, amount llm.MicroCents) error {
+// Return implements [llm.Budgets]. The cost counts even if this node lost its lease
+// meanwhile, so the write is repeated then.
+func (b budgets) Return(ctx context.Context, tenant, subject, period string, amount llm.MicroCents) error {
 	for {
-		err := p.st.Write(ctx, func(tx store.Tx) error {
+		err := b.st.Write(ctx, func(tx store.Tx) error {
 			_, _, err := tx.Spend(tenant, subject, period, -amount, math.MaxInt64)
 			return err
 		})
@@ -127,9 +127,9 @@ func (p purse) Return(ctx context.Context, tenant, subject, period string, amoun
 	}
 }
 
-// Spent implements [llm.Purse].
-func (p purse) Spent(ctx context.Context, tenant, subject, period string) (llm.MicroCents, error) {
-	return p.st.Spent(ctx, tenant, subject, period)
+// Spent implements [llm.Budgets].
+func (b budgets) Spent(ctx context.Context, tenant, subject, period string) (llm.MicroCents, error) {
+	return b.st.Spent(ctx, tenant, subject, period)
 }
 
 // A ModelState is a configured model and whether it can be asked.
@@ -167,7 +167,7 @@ func (a *App) ModelStates(ctx context.Context) (ModelStates, error) {
 			s.Models = append(s.Models, stateOf(&models[i], []llm.Tier{llm.Light, llm.Heavy}[tier]))
 		}
 	}
-	spent, err := purse{a.Store}.Spent(ctx, a.Config.Tenant, llm.DaySubject, llm.Today(time.Now()))
+	spent, err := budgets{a.Store}.Spent(ctx, a.Config.Tenant, llm.DaySubject, llm.Today(time.Now()))
 	s.Spent = float64(spent) / float64(llm.Dollar)
 	return s, err
 }

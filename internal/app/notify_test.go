@@ -82,7 +82,7 @@ func TestACommandThatHangsIsKilledWithWhatItStarted(t *testing.T) {
 	begun := time.Now()
 	n.plan(t.Context(), aPlan())
 	if took := time.Since(begun); took > 100*time.Millisecond {
-		t.Errorf("whoever asked waited %s", took)
+		t.Errorf("the requester waited %s", took)
 	}
 	n.done.Wait()
 	if !strings.Contains(log.String(), "approvals.notify failed") || !strings.Contains(log.String(), "it hangs") {
@@ -122,7 +122,7 @@ func TestQuestionsThatCannotBeToldDoNotPileUp(t *testing.T) {
 		n.plan(t.Context(), aPlan())
 	}
 	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("whoever asked waited %s", took)
+		t.Errorf("the requester waited %s", took)
 	}
 	if !strings.Contains(log.String(), "too many questions wait") {
 		t.Error("none was left out")

@@ -109,9 +109,9 @@ func TestEveryoneSeesWhatTheyMay(t *testing.T) {
 	}
 }
 
-// TestActionsThatSomebodyMayUse: an action is hidden from a principal that
+// TestActionsThatACallerMayUse: an action is hidden from a principal that
 // policy denies it, and from one that lacks a scope.
-func TestActionsThatSomebodyMayUse(t *testing.T) {
+func TestActionsThatACallerMayUse(t *testing.T) {
 	t.Parallel()
 	needPython(t)
 	home := t.TempDir()

@@ -41,7 +41,7 @@ func (a *App) actAs(name string) error {
 func (a *App) Member(name string) (plugin.Principal, error) {
 	names := Names(a.Config)
 	if !slices.Contains(names, name) {
-		return plugin.Principal{}, plugin.Errorf(plugin.CodeUnauthenticated, "nobody here is called %s; the configuration names %s", name, strings.Join(names, ", "))
+		return plugin.Principal{}, plugin.Errorf(plugin.CodeUnauthenticated, "there is no principal %s; the configuration names %s", name, strings.Join(names, ", "))
 	}
 	p := ParseMember(name)
 	p.Scopes = []string{"*"}

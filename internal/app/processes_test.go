@@ -16,15 +16,15 @@ import (
 	"github.com/mortise-dev/mortise/internal/store"
 )
 
-// Where a process attends to a schedule at the times that it is told.
-const attending = "MORTISE_TEST_ATTEND"
+// advancing is set in a process that advances a schedule at the times it reads.
+const advancing = "MORTISE_TEST_ATTEND"
 
 // Two processes on one SQLite database, each as sure as the other that a time
 // has come, make one run of it (M16).
 func TestTwoProcessesMakeOneRunOfATime(t *testing.T) {
 	t.Parallel()
-	if home := os.Getenv(attending); home != "" {
-		attend(t, home)
+	if home := os.Getenv(advancing); home != "" {
+		advance(t, home)
 		return
 	}
 	home := t.TempDir()
@@ -43,7 +43,7 @@ func TestTwoProcessesMakeOneRunOfATime(t *testing.T) {
 	var all []process
 	for range 2 {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestTwoProcessesMakeOneRunOfATime$")
-		cmd.Env = append(os.Environ(), attending+"="+home)
+		cmd.Env = append(os.Environ(), advancing+"="+home)
 		cmd.Stderr = os.Stderr
 		to, err := cmd.StdinPipe()
 		if err != nil {
@@ -101,8 +101,8 @@ func TestTwoProcessesMakeOneRunOfATime(t *testing.T) {
 	}
 }
 
-// attend attends to a schedule whenever it is told the time.
-func attend(t *testing.T, home string) {
+// advance advances a schedule at each time that it reads.
+func advance(t *testing.T, home string) {
 	a, err := app.Open(t.Context(), app.Options{Home: home, Log: quiet})
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func attend(t *testing.T, home string) {
 			t.Fatal(err)
 		}
 		engine := schedule.New(schedule.Options{Store: a.Store, Resolve: a.Registry.Resolve, Call: a.Kernel.Call, Now: func() time.Time { return time.UnixMicro(micros) }})
-		if err := engine.Attend(t.Context(), "local", id); err != nil {
+		if err := engine.Advance(t.Context(), "local", id); err != nil {
 			fmt.Println(err)
 			continue
 		}

@@ -28,7 +28,7 @@ type attempt struct {
 var refusesNothing = map[string]string{
 	"App.Plugins": "constructs", "App.Kept": "constructs; kept_test.go has an attempt for each of its methods", "App.Feeds": "constructs", "App.Roster": "constructs", "App.Secrets": "constructs", "App.Identities": "constructs",
 	"App.Accounts": "constructs; each principal has accounts of its own", "App.TestModel": "every principal may ask a model that is configured",
-	"App.MayApprove": "answers a question; approval.Desk records the refusal", "App.MaySee": "answers a question",
+	"App.MayApprove": "answers a question; approval.Service records the refusal", "App.MaySee": "answers a question",
 	"Plugins.List": "leaves out", "Plugins.Route": "leaves out", "Feeds.List": "leaves out", "Secrets.List": "leaves out", "Secrets.Check": "leaves out",
 	"Identities.For": "constructs",
 }

@@ -176,8 +176,8 @@ func (s Secrets) place(ctx context.Context, p SecretPlace, what string) (store.S
 	if err := s.may(ctx, what, p.Name); err != nil {
 		return n, err
 	}
-	if p.User != "" && !s.app.somebody(s.app.Config.Tenant, ParseMember(p.User)) {
-		return n, plugin.Errorf(plugin.CodeNotFound, "nobody here is called %.255q; mortise.yaml names %s", p.User, strings.Join(Names(s.app.Config), ", "))
+	if p.User != "" && !s.app.known(s.app.Config.Tenant, ParseMember(p.User)) {
+		return n, plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", p.User, strings.Join(Names(s.app.Config), ", "))
 	}
 	return n, nil
 }

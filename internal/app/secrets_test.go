@@ -83,7 +83,7 @@ plugin.run()
 	return dir
 }
 
-const canary = `cänary "7/9"+<x&y>~tell nobody`
+const canary = `cänary "7/9"+<x&y>~tell no one`
 
 // canaryForms are the encodings in which it is looked for; a part of it counts.
 func canaryForms() (all []string) {
@@ -330,7 +330,7 @@ func TestSecretsOfOthersTakeTheRightToConfigure(t *testing.T) {
 	if err != nil || !slices.Equal(names, []string{"k of bob", "own of bob"}) {
 		t.Errorf("%v, %v", names, err)
 	}
-	if _, err := owner.Set(t.Context(), app.SecretPlace{Name: "k", User: "nobody"}, "v"); plugin.CodeOf(err) != plugin.CodeNotFound {
+	if _, err := owner.Set(t.Context(), app.SecretPlace{Name: "k", User: "unknown"}, "v"); plugin.CodeOf(err) != plugin.CodeNotFound {
 		t.Error(err)
 	}
 	n := 0

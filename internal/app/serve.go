@@ -154,7 +154,7 @@ func (a *App) wake(ctx context.Context, kind, tenant, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wakeTime)
 	defer cancel()
 	if err := a.Jobs.Wake(ctx, kind, tenant, id, time.Time{}); err != nil {
-		a.log.Warn("nobody could be woken; a sweep will find it", "kind", kind, "tenant", tenant, "id", id, "cause", err.Error())
+		a.log.Warn("sending a wake-up failed; a sweep will find the work", "kind", kind, "tenant", tenant, "id", id, "cause", err.Error())
 	}
 }
 

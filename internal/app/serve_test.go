@@ -112,7 +112,7 @@ func TestSeveralHostsShareOneDatabase(t *testing.T) {
 	// A free node runs what another one queued, and is woken for it.
 	stopA := working(t, a)
 	if took := succeeds(t, b, keyed(t, b, "first", true).CallID); took > 5*time.Second {
-		t.Errorf("it took %s: nobody was woken", took)
+		t.Errorf("it took %s: no node was woken", took)
 	}
 	stopB := working(t, b)
 	var ids []string
@@ -169,7 +169,7 @@ func TestWhatIsQueuedWaitsForAHostThatStays(t *testing.T) {
 	command := open(t, home)
 	register(t, command, upper(t), true)
 	if _, err := os.Stat(filepath.Join(home, "jobs.db")); !os.IsNotExist(err) {
-		t.Errorf("nobody was woken, and there is a queue: %v", err)
+		t.Errorf("no wake-up was sent, and there is a queue: %v", err)
 	}
 	before := keyed(t, command, "before", true)
 	// As if the wake-up had been lost.

@@ -51,7 +51,7 @@ func TestAForgedMessageRunsNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := a.Agents.Attend(ctx, "local", session); row != nil && !errors.Is(err, store.ErrTampered) {
+			if err := a.Agents.Advance(ctx, "local", session); row != nil && !errors.Is(err, store.ErrTampered) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -61,7 +61,7 @@ func TestAForgedMessageRunsNothing(t *testing.T) {
 	if asked := model.heard(); len(asked) != 0 {
 		t.Fatalf("the model was asked %q", asked)
 	}
-	if err := a.Agents.Attend(ctx, "local", got.Session); err != nil || len(model.heard()) != 2 {
+	if err := a.Agents.Advance(ctx, "local", got.Session); err != nil || len(model.heard()) != 2 {
 		t.Errorf("with the message as it came in, the model was asked %d times: %v", len(model.heard()), err)
 	}
 }

@@ -87,7 +87,7 @@ func SettleDead(ctx context.Context, home string, d config.Database) (err error)
 	if _, err := os.Stat(filepath.Join(home, restoredFile)); err == nil {
 		return nil // likewise
 	}
-	l, err := ledger.Open(ctx, st, ledger.Options{Bury: plan.RecoverPlans})
+	l, err := ledger.Open(ctx, st, ledger.Options{Recover: plan.RecoverPlans})
 	if err != nil {
 		return err
 	}

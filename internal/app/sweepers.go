@@ -14,7 +14,7 @@ import (
 // they ended. Those that waited too long for a person are closed on the way.
 type waitingCalls struct {
 	kernel    *kernel.Kernel
-	approvals *approval.Desk
+	approvals *approval.Service
 }
 
 var _ worker.Sweeper = waitingCalls{}
@@ -37,7 +37,7 @@ func (w waitingCalls) Due(ctx context.Context, limit int) ([]worker.Item, error)
 }
 
 func (w waitingCalls) Do(ctx context.Context, item worker.Item) error {
-	return w.kernel.Attend(ctx, item.Tenant, item.ID)
+	return w.kernel.Advance(ctx, item.Tenant, item.ID)
 }
 
 // waitingPlans are the plans that can go on.

@@ -40,7 +40,7 @@ func (r Roster) Talk(ctx context.Context, id, session string, fresh bool) (*Talk
 		}
 		switch {
 		case row.Channel != agent.Terminal || row.Peer != MemberName(r.by):
-			return nil, r.app.refuse(ctx, r.by, r.use("go on with a conversation of another with", id), plugin.Errorf(plugin.CodePolicyDenied, "the conversation %s is with somebody else, or elsewhere; 'mortise agents conversations %s %s' shows it", row.SessionID, id, row.SessionID), plugin.Decision{})
+			return nil, r.app.refuse(ctx, r.by, r.use("go on with a conversation of another with", id), plugin.Errorf(plugin.CodePolicyDenied, "the conversation %s belongs to another principal or channel; 'mortise agents conversations %s %s' shows it", row.SessionID, id, row.SessionID), plugin.Decision{})
 		case !row.Open:
 			return nil, plugin.Errorf(plugin.CodeDisabled, "the conversation %s has ended; without --session a new one begins", row.SessionID)
 		}
@@ -87,12 +87,12 @@ func (t *Talk) Turn(ctx context.Context, text string, to agent.Audience) (agent.
 // a turn the model is offered the few of them that fit.
 func (t *Talk) Tools(ctx context.Context) ([]agent.Tool, error) {
 	app := t.roster.app
-	given, err := app.Agents.Given(ctx, app.Config.Tenant, t.Agent)
+	assigned, err := app.Agents.Assignments(ctx, app.Config.Tenant, t.Agent)
 	if err != nil {
 		return nil, err
 	}
 	call := plugin.Call{Tenant: app.Config.Tenant, Principal: t.roster.by, Actor: "agent:" + t.Agent, Agent: t.Agent, Origin: plugin.OriginAgent, Session: t.Session}
-	return equipment{app}.Offer(ctx, agent.Ask{Call: call, Plugins: slices.Collect(maps.Keys(given)), Most: math.MaxInt})
+	return toolset{app}.Offer(ctx, agent.Ask{Call: call, Plugins: slices.Collect(maps.Keys(assigned)), Most: math.MaxInt})
 }
 
 // mayTalk refuses a principal that may not talk to an agent, and records the

@@ -4,7 +4,7 @@
 // An approval is a capability for one exact thing: its binding is the hash of
 // everything that must not change until it is used. The caller that puts a call
 // or a plan on hold stores the approval in the same transaction ([New],
-// [Asked.Put]); a [Desk] takes the answer, and in the same transaction releases
+// [Asked.Put]); a [Service] takes the answer and in the same transaction releases
 // or fails what waited. Any node then runs what was released; see package
 // kernel.
 package approval

@@ -54,7 +54,7 @@ func TestBackupsToOnePathAtOnce(t *testing.T) {
 					case !force && !there && won != 1:
 						t.Fatalf("%d writers won: %v", won, errs)
 					case force && won == 0:
-						t.Fatalf("nobody won: %v", errs)
+						t.Fatalf("no writer won: %v", errs)
 					}
 					if there && !force {
 						if raw, err := os.ReadFile(path); string(raw) != "before" {

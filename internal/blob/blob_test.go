@@ -87,7 +87,7 @@ func suite(t *testing.T, s blob.Store, damage func(t *testing.T, hash, data stri
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(failure)
 		if _, _, err := s.Put(ctx, strings.NewReader("half")); !errors.Is(err, failure) {
-			t.Errorf("put without anybody waiting ended with %v", err)
+			t.Errorf("put after its caller had cancelled ended with %v", err)
 		}
 	})
 	t.Run("damaged bytes are not believed", func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir); err == nil {
-		t.Error("opening it made a directory that nobody needs yet")
+		t.Error("opening it made a directory that is not needed yet")
 	}
 	file := func(hash string) string { return filepath.Join(dir, hash[:2], hash) }
 	suite(t, s, func(t *testing.T, hash, data string) {

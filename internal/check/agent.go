@@ -45,7 +45,7 @@ func (t *trial) agent(ctx context.Context) error {
 	}
 	if heard.output == nil {
 		if a.err == nil {
-			a.err = plugin.Errorf(plugin.CodeInternal, "nobody judged its answer")
+			a.err = plugin.Errorf(plugin.CodeInternal, "the host did not judge its answer")
 		}
 		t.judge(runs, a.err)
 		t.blame(a)

@@ -79,7 +79,7 @@ func TestWhatTheHostGuaranteesIsCheckedToo(t *testing.T) {
 				return app.Variation{Target: func(t *plugin.Target) { t.Operation.Permissions = nil }}
 			},
 			func(ctx context.Context, one *trial) error { return one.permissions(ctx) },
-			"is refused to who lacks its permissions: at /permissions: it ran for somebody who has none"},
+			"is refused to who lacks its permissions: at /permissions: it ran for a caller without the permissions"},
 		{"key", "kind: operator", func(*app.App) app.Variation { return app.Variation{} },
 			func(ctx context.Context, one *trial) error { // two keys, given out as one
 				var both [2]answer

@@ -134,7 +134,7 @@ var rawRoles = map[string]func(e execution, ask asker) string{
 	"forbidden":  proposing(`"has_student_profile"`, "Gmail.Send", "on.trial", `0.5`),
 	"dreaming":   proposing(`"has_student_profile","has_rich_uncle"`, "Helper.Act", "on.trial", `0.5`),
 	"certain":    proposing(`"has_student_profile"`, "Helper.Act", "on.trial", `2`),
-	"under-name": proposing(`"has_student_profile"`, "Helper.Act", "somebody", `0.5`),
+	"under-name": proposing(`"has_student_profile"`, "Helper.Act", "another", `0.5`),
 }
 
 func submit(intent, more string) string {

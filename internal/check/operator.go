@@ -87,7 +87,7 @@ func (t *trial) permissions(ctx context.Context) error {
 	case code == plugin.CodeScopeDenied && refused.count(plugin.EntryCallStarted) == 0:
 		t.tell(scoped, Pass, "")
 	case code == "":
-		t.tell(scoped, Fail, "at /permissions: it ran for somebody who has none")
+		t.tell(scoped, Fail, "at /permissions: it ran for a caller without the permissions")
 		return nil
 	default:
 		t.tell(scoped, Fail, "at /permissions: it ended in %s, not in scope_denied", code)
@@ -105,7 +105,7 @@ func (t *trial) permissions(ctx context.Context) error {
 	case plugin.CodeScopeDenied, plugin.CodePluginError:
 		t.tell(defends, Pass, "")
 	case "":
-		t.tell(defends, Warn, "at /permissions: it looks at no scopes, so only the host stands between it and anybody")
+		t.tell(defends, Warn, "at /permissions: the code itself checks no scopes, so only the host refuses callers that lack them")
 	default:
 		t.tell(defends, Warn, "at /permissions: without scopes it ended in %s", messageOf(passed.err))
 	}

@@ -204,8 +204,8 @@ func TestHooksHaveTheirRows(t *testing.T) {
 	}
 }
 
-// TestAPayloadThatNobodyHearsIsPointedOut rather than passed.
-func TestAPayloadThatNobodyHearsIsPointedOut(t *testing.T) {
+// TestAPayloadWithoutAListenerIsPointedOut rather than passed.
+func TestAPayloadWithoutAListenerIsPointedOut(t *testing.T) {
 	t.Parallel()
 	dir := hooked(t, `export function register(ctx) { ctx.bus.on("tool.after@v1", () => {}) }`, map[string]string{"examples/tool.before@v1.a.input.json": "{}"})
 	want := "warn careful: examples/tool.before@v1.a.input.json: answers its event: the plugin does not hear tool.before@v1"

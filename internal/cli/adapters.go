@@ -31,7 +31,7 @@ what is wanted and who the other system says it was. 'mortise identities' says w
 that is here, with which scopes, and intents in mortise.yaml which agent is asked. Who
 delivers gives no rights to the plan. The same event again is the same plan.
 
---wait stays until the plan has ended, and runs it if nobody else does.`,
+--wait stays until the plan has ended, and runs it if no other process does.`,
 		Example: `  mortise adapters deliver Chat.Adapter/inbound --event @event.json --wait
   curl -s https://queue.example/next | mortise adapters deliver Chat.Adapter/inbound --event -`,
 		Args:              cobra.ExactArgs(1),

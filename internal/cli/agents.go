@@ -28,10 +28,10 @@ func (c *command) agents() *cobra.Command {
 		Long: `Make agents, and look after them.
 
 An agent has a prompt, plugins of its own, a memory and conversations. Each use of a
-tool is a call like any other, with the rights of whoever talks to it. 'mortise chat'
-talks to one at the terminal, 'mortise plugins enable NAME --agent ID' gives it a
-plugin. Who may configure mortise.agents may do what is here; each change is an
-entry of the ledger.`,
+tool is a call like any other, with the rights of the user in the conversation.
+'mortise chat' talks to one at the terminal, 'mortise plugins enable NAME --agent ID'
+gives it a plugin. These commands need the right to configure mortise.agents; each
+change is an entry of the ledger.`,
 	}
 	cmd.AddCommand(c.agentsCreate(), c.agentsList(), c.agentsShow(), c.agentsSet(),
 		c.agentsChange("start ID", "Let an agent take messages of its channels, and the times of its schedules", "is running", app.Roster.Start),
@@ -342,9 +342,9 @@ func (c *command) agentsSchedule() *cobra.Command {
 		Use:   "schedule ID",
 		Short: "Have an agent asked at set times, and print the id of the feed that does it",
 		Long: `Have an agent asked at set times, in a conversation of its own each, and print the id
-of the feed that does it. The turns have the rights of whoever made it. 'mortise
-serve' makes them while the agent is started; 'mortise feeds' shows, pauses and
-deletes it.`,
+of the feed that does it. The turns have the rights of the feed's owner: you.
+'mortise serve' makes them while the agent is started; 'mortise feeds' shows, pauses
+and deletes it.`,
 		Example:           `  mortise agents schedule support --cron "0 7 * * 1-5" --zone Europe/Berlin --prompt "Sum up the open orders."`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeAgents,

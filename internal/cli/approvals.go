@@ -21,10 +21,10 @@ func (c *command) approvals() *cobra.Command {
 		Long: `Decide about what waits for a person.
 
 Policy says what has to wait, and who may agree: a permit for the action approve, or
-approvals.by in mortise.yaml. Whoever asked cannot agree, and no agent can; with
-approvals.self the owner can at a terminal. --as NAME acts as somebody else whom
-the configuration names. It keeps people from mistakes and not from each other:
-whoever can write the data directory can act for everybody in it.
+approvals.by in mortise.yaml. The requester cannot agree, and no agent can; with
+approvals.self the owner can at a terminal. --as NAME acts as another principal whom
+the configuration names. It prevents mistakes, not abuse: a user who can write the
+data directory can act as any principal in it.
 
 An approval is for one exact call or plan, and for once. Ids may be abbreviated to
 their beginning, or to the last six characters or more.`,
@@ -179,9 +179,9 @@ func (c *command) approvalsApprove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approve ID|TOKEN",
 		Short: "Agree to one call or plan; the call goes on, and its end is shown",
-		Long: `Agree to one call or plan. A call goes on: at whoever waits for it or at
-'mortise serve', and else here. Its result is shown, and the status is that of
-'mortise run'.`,
+		Long: `Agree to one call or plan. A call goes on in the process that waits for it or in
+'mortise serve', and otherwise here. Its result is shown, and the exit status is that
+of 'mortise run'.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeApprovals,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -215,7 +215,7 @@ func (c *command) approvalsDeny() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:               "deny ID|TOKEN",
-		Short:             "Refuse one call or plan; whoever asked may do so too",
+		Short:             "Refuse one call or plan; the requester may do so too",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeApprovals,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -228,7 +228,7 @@ func (c *command) approvalsDeny() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record and for whoever asked")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record and for the requester")
 	return c.withJSON(cmd)
 }
 
@@ -279,7 +279,7 @@ func (c *command) decided(ctx context.Context, a *app.App, row *store.ApprovalRo
 	case row.SubjectKind == store.SubjectPlan:
 		c.say("'mortise plans show %s' follows it; 'mortise serve' runs it, or 'mortise plans resume %s --wait' here", row.SubjectID, row.SubjectID)
 	default:
-		c.say("'mortise calls wait %s' goes on with it, unless somebody else does", row.SubjectID)
+		c.say("'mortise calls wait %s' goes on with it, unless another process does", row.SubjectID)
 	}
 	return nil
 }

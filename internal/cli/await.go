@@ -60,10 +60,10 @@ func (c *command) await(ctx context.Context, a *app.App, id string, limit time.D
 			return a.Kernel.Await(context.WithoutCancel(ctx), row.Tenant, id)
 		case waiting.Err() != nil:
 			asks.leave()
-			return standing(row), unfinished{context.Cause(waiting)}
+			return snapshot(row), unfinished{context.Cause(waiting)}
 		case row.State == store.CallPending && !row.WakeAt.After(time.Now()): // its time is over, and no host may be there to say so
 			if _, err := a.Approvals.Expire(context.WithoutCancel(ctx)); err != nil {
-				return standing(row), err
+				return snapshot(row), err
 			}
 			pauseFor(waiting, lookFirst)
 			continue
@@ -71,7 +71,7 @@ func (c *command) await(ctx context.Context, a *app.App, id string, limit time.D
 			// Whatever comes of it, the row tells; but not what keeps it from being tried.
 			if err := c.bring(ctx, a, row); plugin.CodeOf(err) == plugin.CodeInternal && ctx.Err() == nil {
 				if now, _ := a.Ledger.Call(ctx, row.Tenant, id); now == nil || !now.State.Ended() {
-					return standing(row), err
+					return snapshot(row), err
 				}
 			}
 			if ctx.Err() == nil {
@@ -89,7 +89,7 @@ func (c *command) await(ctx context.Context, a *app.App, id string, limit time.D
 		}
 		done, err := asks.wait(waiting, pause)
 		if err != nil {
-			return standing(row), err
+			return snapshot(row), err
 		}
 		if done {
 			asks = nil
@@ -97,14 +97,14 @@ func (c *command) await(ctx context.Context, a *app.App, id string, limit time.D
 	}
 }
 
-// bring is attend for one who waits and may hang up: what it begins here, it brings
-// to its end.
+// bring advances a call and ignores a cancelled wait: a call that this command began
+// runs to its end.
 func (c *command) bring(ctx context.Context, a *app.App, row *store.CallRow) error {
 	stop := context.AfterFunc(ctx, func() {
 		c.aside("call %s runs in this command, which brings it to its end; Ctrl-C again does not wait for that", row.ID)
 	})
 	defer stop()
-	return c.attend(context.WithoutCancel(ctx), a, row)
+	return c.advance(context.WithoutCancel(ctx), a, row)
 }
 
 // due reports whether a call may be resumed or reconciled now.
@@ -123,8 +123,8 @@ func pauseFor(ctx context.Context, d time.Duration) {
 	}
 }
 
-// standing is how a call stands that has not ended.
-func standing(row *store.CallRow) plugin.Result {
+// snapshot returns the result of a call that has not ended, as its row has it.
+func snapshot(row *store.CallRow) plugin.Result {
 	res := plugin.Result{CallID: row.ID, Operation: row.Operation, Version: row.Version, Status: plugin.InProgress, SchemaVersion: plugin.SchemaVersion}
 	if row.State == store.CallPending {
 		res.Status = plugin.PendingApproval
@@ -158,9 +158,9 @@ func (c *command) hold(ctx context.Context, a *app.App, res plugin.Result, limit
 	return done, err
 }
 
-// standingAt completes a result that says how a call stands: what it waits for
-// is not in the answer to a key that was seen before.
-func standingAt(ctx context.Context, a *app.App, res plugin.Result) (plugin.Result, error) {
+// currentSnapshot completes the result of a call that has not ended: the answer to a
+// repeated idempotency key does not say what the call waits for.
+func currentSnapshot(ctx context.Context, a *app.App, res plugin.Result) (plugin.Result, error) {
 	if res.Status.Ended() {
 		return res, nil
 	}
@@ -225,7 +225,7 @@ func (c *command) own(a *app.App) bool {
 func (c *command) toDecide(ctx context.Context, a *app.App, row *store.ApprovalRow) string {
 	names := a.Deciders(ctx, row)
 	if len(names) == 0 {
-		return "the configuration names nobody, other than " + row.Requester + ", who may approve it; see 'mortise help approvals'"
+		return "the configuration names no approver other than " + row.Requester + ", who asked for it; see 'mortise help approvals'"
 	}
 	as := ""
 	if names[0] != a.Config.Principal {
@@ -273,7 +273,7 @@ func quoted(word string) string {
 // howToFollow is what to do about a call that has not ended.
 func (c *command) howToFollow(res plugin.Result) string {
 	if res.Status != plugin.PendingApproval {
-		return fmt.Sprintf("call %s has not ended; 'mortise calls wait %s' waits for it, and runs it where nobody else does", res.CallID, res.CallID)
+		return fmt.Sprintf("call %s has not ended; 'mortise calls wait %s' waits for it, and runs it if no other process does", res.CallID, res.CallID)
 	}
 	ask := ""
 	if res.Approval != nil {

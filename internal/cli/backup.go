@@ -61,7 +61,7 @@ it; pg_dump backs that up.`,
 		},
 	}
 	cmd.Flags().BoolVar(&o.Force, "force", false, "replace the file, if it is there")
-	cmd.Flags().StringArrayVar(&recipients, "recipient", nil, "encrypt it for whoever has the age identity of this recipient, age1...; repeatable")
+	cmd.Flags().StringArrayVar(&recipients, "recipient", nil, "encrypt it for the holder of the age identity of this recipient, age1...; repeatable")
 	cmd.Flags().StringVar(&passphrase, "passphrase-file", "", "encrypt it with the passphrase in this file")
 	return c.withJSON(cmd)
 }

@@ -111,7 +111,7 @@ func (c *command) callsList() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&unknown, "unknown", false, "only those of which nobody knows how they ended")
+	flags.BoolVar(&unknown, "unknown", false, "only those whose outcome is unknown")
 	flags.StringVar(&state, "state", "", "only pending_approval, in_progress, succeeded, failed or unknown")
 	flags.StringVar(&f.Operation, "operation", "", "only calls of this operation: plugin/operation")
 	flags.StringVar(&f.Plan, "plan", "", "only the steps of this plan")
@@ -248,7 +248,7 @@ func (c *command) showCall(ctx context.Context, st store.Reader, row *store.Call
 		c.showEntry(&e)
 	}
 	if row.State == store.CallUnknown {
-		c.say("\nonce somebody knows how it ended: 'mortise calls settle %s'", row.ID)
+		c.say("\nwhen you know how it ended, record it: 'mortise calls settle %s'", row.ID)
 	}
 	return nil
 }

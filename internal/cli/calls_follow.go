@@ -59,7 +59,7 @@ func (c *command) follow(ctx context.Context, st store.Reader, row *store.CallRo
 			return ending(now, &last)
 		}
 		if now.State == store.CallPending && !now.WakeAt.After(time.Now()) {
-			why := plugin.Errorf(plugin.CodeApprovalExpired, "nobody answered by %s; the next host that runs here puts that on record", now.WakeAt.Format(time.RFC3339))
+			why := plugin.Errorf(plugin.CodeApprovalExpired, "no approver answered by %s; the next host that runs here records that", now.WakeAt.Format(time.RFC3339))
 			c.say("mortise: %s", messageOf(why))
 			return reported{why}
 		}
@@ -89,10 +89,10 @@ func (c *command) callsWait() *cobra.Command {
 	var limit time.Duration
 	cmd := &cobra.Command{
 		Use:   "wait ID",
-		Short: "Wait for the end of a call, and run it where it is queued and nobody else does",
+		Short: "Wait for the end of a call, and run it if it is queued and no other process does",
 		Long: `Wait for the end of a call and print its result as 'mortise run' does, with the same
-status. A call that is queued is run here, unless somebody else is faster; one that
-waits for approval is waited for.`,
+status. A queued call is run here, unless another process takes it first. If the call
+waits for approval, the command waits too.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeCalls,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -105,7 +105,7 @@ waits for approval is waited for.`,
 				if err != nil {
 					return err
 				}
-				res, err := standingAt(ctx, a, standing(row))
+				res, err := currentSnapshot(ctx, a, snapshot(row))
 				if err != nil {
 					return err
 				}
@@ -130,9 +130,10 @@ func (c *command) callsCancel() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel ID",
 		Short: "Stop a call: one that waits fails at once, one that runs is told",
-		Long: `Stop a call. One that waits or is queued fails at once. One that runs is told, by
-whoever runs it, and ends by itself: what it did is done. Whoever made the call may
-stop it, and whoever may approve its operation.`,
+		Long: `Stop a call. One that waits or is queued fails at once. One that runs is told by the
+process that runs it, and ends by itself: effects that it had are not undone. The
+principal that made the call may stop it, and so may those who may approve its
+operation.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeCalls,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -156,11 +157,11 @@ func (c *command) cancelCall(ctx context.Context, a *app.App, given, reason stri
 	if was.Ended() {
 		return plugin.Errorf(plugin.CodeInvalidInput, "call %s has ended (%s) and stays as it is", row.ID, was)
 	}
-	return c.showStanding(ctx, a, row.ID, "")
+	return c.showStatus(ctx, a, row.ID, "")
 }
 
-// showStanding prints how a call stands after something was done about it.
-func (c *command) showStanding(ctx context.Context, a *app.App, id, next string) error {
+// showStatus prints the status of a call after a command changed it.
+func (c *command) showStatus(ctx context.Context, a *app.App, id, next string) error {
 	row, err := a.Ledger.Call(ctx, a.Config.Tenant, id)
 	if err != nil {
 		return err

@@ -23,13 +23,13 @@ func (c *command) callsSettle() *cobra.Command {
 	var f settleFlags
 	cmd := &cobra.Command{
 		Use:   "settle ID (--succeeded | --failed | --not-done | --ask)",
-		Short: "Say how a call ended of which nobody knows it, or ask its operator",
-		Long: `Say how a call ended of which nobody knows it, or ask its operator.
+		Short: "Record the outcome of a call whose result is unknown, or ask its operator",
+		Long: `Record the outcome of a call whose result is unknown, or ask its operator.
 
 A call is unknown when an effect was sent and its answer never came. It is not
-repeated. Somebody who has looked at the other side says how it ended, and from
-where they know; that is on record in their name. Whoever made the call may, and
-whoever may approve its operation.
+repeated. Check the other system, then record how the call ended and how you know;
+the record is in your name. The principal that made the call may do so, and so may
+those who may approve its operation.
 
 With --not-done the call may be run again: by 'mortise serve', or by 'mortise calls
 wait'. --ask asks the operator, where it has a reconcile operation, and changes
@@ -103,7 +103,7 @@ func (c *command) settleCall(ctx context.Context, a *app.App, given string, ask 
 	if s.State == store.CallQueued {
 		next = fmt.Sprintf("it may be run again: by 'mortise serve', or here with 'mortise calls wait %s'", row.ID)
 	}
-	return c.showStanding(ctx, a, row.ID, next)
+	return c.showStatus(ctx, a, row.ID, next)
 }
 
 // askOperator asks the operator how a call ended, and shows what it found out.
@@ -121,9 +121,9 @@ func (c *command) askOperator(ctx context.Context, a *app.App, row *store.CallRo
 	next := ""
 	switch now.State {
 	case row.State:
-		next = "the operator does not know; ask again later, or say how it ended once somebody knows"
+		next = "the operator does not know; ask again later, or record the outcome when you know it"
 	case store.CallQueued:
 		next = fmt.Sprintf("it never happened, and may be run again: by 'mortise serve', or here with 'mortise calls wait %s'", row.ID)
 	}
-	return c.showStanding(ctx, a, row.ID, next)
+	return c.showStatus(ctx, a, row.ID, next)
 }

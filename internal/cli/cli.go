@@ -131,7 +131,7 @@ by policy, run in a process of its own, and written to a ledger that can be veri
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.home, "home", defaultHome(), "data directory (or MORTISE_HOME)")
 	flags.StringVar(&c.config, "config", os.Getenv("MORTISE_CONFIG"), "configuration file, mortise.yaml in the data directory if empty (or MORTISE_CONFIG)")
-	flags.StringVar(&c.as, "as", os.Getenv("MORTISE_AS"), "who acts: somebody whom the configuration names, its own principal if empty (or MORTISE_AS)")
+	flags.StringVar(&c.as, "as", os.Getenv("MORTISE_AS"), "who acts: a principal that the configuration names, its own principal if empty (or MORTISE_AS)")
 	flags.StringVar(&c.database, "database", "", "PostgreSQL database, postgres://...; SQLite in the data directory if nothing says otherwise (or MORTISE_DATABASE)")
 	root.AddCommand(c.serve(), c.run(), c.keep(), c.reference(), c.calls(), c.approvals(), c.plugins(), c.ledger(), c.check(), c.route(), c.test(), c.new(), c.doctor(), c.configuration(), c.policy(), c.plans(), c.feeds(), c.agents(), c.chat(), c.adapters(), c.sessions(), c.artifacts(), c.knowledge(), c.identities(), c.secrets(), c.connect(), c.accounts(), c.models(), c.backup(), c.restore(), c.recovery(), c.version(), exitHelp())
 	root.InitDefaultCompletionCmd()

@@ -16,12 +16,12 @@ const (
 	dryReads = "reads" // what only reads is asked for
 )
 
-// rehearsal is what makes the call a dry run; nil where it is none.
-func (f *runFlags) rehearsal() *plugin.Rehearsal {
+// dryRecorder returns what makes the call a dry run; nil if it is none.
+func (f *runFlags) dryRecorder() *plugin.DryRecorder {
 	if f.dryRun == "" {
 		return nil
 	}
-	return &plugin.Rehearsal{Reads: f.dryRun == dryReads}
+	return &plugin.DryRecorder{Reads: f.dryRun == dryReads}
 }
 
 // checkDry refuses a dry run that would have to change something before it

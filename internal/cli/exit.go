@@ -169,6 +169,6 @@ func exitHelp() *cobra.Command {
   9    an effect may or may not have happened (outcome_unknown, or a call whose status is unknown)
   10   not finished: it waits for approval, or is still at work
   130  interrupted
-  141  nobody reads what is printed, as in "| head -1"`,
+  141  the reader of the output has gone, as in "| head -1"`,
 	}
 }

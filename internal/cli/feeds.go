@@ -22,7 +22,7 @@ func (c *command) feeds() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "feeds",
 		Short: "Have operations run at set times",
-		Long: `Have operations run at set times, with nobody watching.
+		Long: `Have operations run at set times, unattended.
 
 A feed runs in the name of who made it, with those of their rights that they still
 have. 'mortise serve' makes the runs; each is a call like any other.`,
@@ -31,7 +31,7 @@ have. 'mortise serve' makes the runs; each is a call like any other.`,
 		c.feedsChange("pause ID", "Let a feed make no more runs", "is paused", app.Feeds.Pause),
 		c.feedsChange("resume ID", "Let a feed go on with the times that come from now on", "goes on", app.Feeds.Resume),
 		c.feedsChange("delete ID", "Forget a feed, its times and its cursors; a run that was begun goes on", "is deleted", app.Feeds.Delete),
-		c.feedsChange("reset-cursor ID", "Let a feed begin anew: delete how far it got", "begins anew with its next run", app.Feeds.ResetCursor))
+		c.feedsChange("reset-cursor ID", "Let a feed start over: delete how far it got", "starts over with its next run", app.Feeds.ResetCursor))
 	return cmd
 }
 
@@ -251,8 +251,8 @@ func (c *command) feedsRun() *cobra.Command {
 		Short: "Make a run of a feed now, beside its times",
 		Long: `Make a run of a feed now, beside its times, in the name of its owner.
 
-It is queued, and whoever serves carries it out; with --wait this command does, unless
-somebody is faster, and prints the result.`,
+It is queued, and 'mortise serve' runs it; with --wait this command does, unless
+another process takes it first, and prints the result.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeFeeds,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -274,7 +274,7 @@ somebody is faster, and prints the result.`,
 				if _, err := fmt.Fprintln(c.out, res.CallID); err != nil {
 					return err
 				}
-				c.say("it is queued for whoever serves; 'mortise calls wait %s' carries it out here", res.CallID)
+				c.say("it is queued for 'mortise serve'; 'mortise calls wait %s' runs it here", res.CallID)
 				return nil
 			})
 		},

@@ -10,7 +10,7 @@ import (
 )
 
 func (c *command) identities() *cobra.Command {
-	cmd := &cobra.Command{Use: "identities", Short: "Say who somebody of another system is here"}
+	cmd := &cobra.Command{Use: "identities", Short: "Link users of other systems to principals of this host"}
 	cmd.AddCommand(c.identitiesList(), c.identitiesLink(), c.identitiesUnlink())
 	return cmd
 }
@@ -44,16 +44,16 @@ func (c *command) identitiesLink() *cobra.Command {
 	var adapter string
 	cmd := &cobra.Command{
 		Use:   "link PROVIDER EXTERNAL_ID PRINCIPAL",
-		Short: "Link somebody of another system to somebody here",
-		Long: `Link somebody of another system to somebody here, in place of an earlier link.
+		Short: "Link a user of another system to a principal of this host",
+		Long: `Link a user of another system to a principal of this host, in place of an earlier link.
 
 PROVIDER and EXTERNAL_ID are what the adapter says; PRINCIPAL is a user's id or
 service::id, whom mortise.yaml names. What comes in that way has the scopes given
 here and no others: without --scope, only what asks for no permission can be done.
 
-A link belongs to one adapter, which --adapter names: what another one says of the
-same person counts for nothing. Without --adapter no adapter may use it; it says what
-somebody is called elsewhere, and who a sender of an agent's channel is.
+A link belongs to one adapter, which --adapter names: no other adapter may use it.
+Without --adapter none may; the link then says only what the principal is called in
+the other system, and who a sender of an agent's channel is.
 It needs the right to configure.`,
 		Example: `  mortise identities link slack T061EG9R6/W021FGA1Z ann --adapter slack_events --scope email:apply`,
 		Args:    cobra.ExactArgs(3),

@@ -56,7 +56,7 @@ func (c *command) keepSession(ctx context.Context, session string) error {
 		Place:    relay.Place{Home: home, Tenant: cfg.Tenant, Session: session},
 		Identity: identity,
 		Idle:     time.Duration(cfg.Processes.SessionIdle),
-		Attend:   func(ctx context.Context, id string) error { return a.Kernel.Attend(ctx, cfg.Tenant, id) },
+		Advance:  func(ctx context.Context, id string) error { return a.Kernel.Advance(ctx, cfg.Tenant, id) },
 	}
 	k.Call = func(ctx context.Context, principal string, call plugin.Call) (res plugin.Result, err error) {
 		if call.Principal, err = a.Member(principal); err != nil {
@@ -202,20 +202,20 @@ func lost(ctx context.Context, a *app.App, t *plugin.Target, err error) error {
 	return plugin.Errorf(plugin.CodeOutcomeUnknown, "%s; what it had done by then is not known here", plugin.AsError(err).Message)
 }
 
-// attend goes on with a call that waits to be run, where its session is held.
-func (c *command) attend(ctx context.Context, a *app.App, row *store.CallRow) error {
+// advance resumes a queued call in the process that holds its session.
+func (c *command) advance(ctx context.Context, a *app.App, row *store.CallRow) error {
 	if row.Session == "" {
-		return a.Kernel.Attend(ctx, row.Tenant, row.ID)
+		return a.Kernel.Advance(ctx, row.Tenant, row.ID)
 	}
 	t, err := a.Registry.Resolve(ctx, row.Operation)
 	if err != nil || !kept(t) {
-		return a.Kernel.Attend(ctx, row.Tenant, row.ID)
+		return a.Kernel.Advance(ctx, row.Tenant, row.ID)
 	}
 	client, err := c.keeper(ctx, a, row.Session)
 	if err != nil {
 		return err
 	}
-	_, err = client.Attend(ctx, row.ID)
+	_, err = client.Advance(ctx, row.ID)
 	if errors.Is(err, relay.ErrGone) || errors.Is(err, relay.ErrLost) {
 		return nil // the waiting caller polls, and finds another session process
 	}

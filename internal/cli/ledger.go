@@ -255,7 +255,7 @@ func (c *command) showEntries(entries []plugin.Entry) error {
 func (c *command) ledgerVerify() *cobra.Command {
 	return c.withJSON(&cobra.Command{
 		Use:   "verify",
-		Short: "Prove that nobody changed, removed, moved or added an entry",
+		Short: "Prove that no entry was changed, removed, moved or added",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if database, err := c.whichDatabase(); err == nil && c.home != "" {

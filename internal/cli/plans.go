@@ -37,7 +37,7 @@ AGENT is an operation of kind agent: name, name/op or name/op@versions. Its inpu
 {"intent": {"type": ..., "payload": {...}}, "context": {...}, "constraints": {...}}.
 
 A plan without gates is queued; one with gates waits for one approval of the whole.
---wait stays until it has ended, and runs it if nobody else does.`,
+--wait stays until it has ended, and runs it if no other process does.`,
 		Example: `  mortise plans submit Switchboard --input @intent.json --key demo-1
   mortise plans submit Switchboard --set intent.type=Support.QA.Answer --wait`,
 		Args:              cobra.ExactArgs(1),
@@ -133,7 +133,7 @@ func (c *command) waitForPlan(ctx context.Context, a *app.App, v *plan.View) (*p
 		v.Replayed = replayed
 	}
 	if err != nil && v != nil && ctx.Err() != nil {
-		err = plugin.Errorf(plugin.CodeCancelled, "nobody waits for plan %s any more; it is %s", v.ID, v.State)
+		err = plugin.Errorf(plugin.CodeCancelled, "the wait for plan %s was cancelled; the plan is %s", v.ID, v.State)
 	}
 	return v, err
 }
@@ -245,7 +245,7 @@ func planHint(v *plan.View) string {
 	case store.PlanUnknown:
 		for _, s := range v.Steps {
 			if s.State == plan.StepUnknown {
-				return fmt.Sprintf("whoever knows says how step %s ended: 'mortise calls settle %s', with --ask where its operator can find out; then 'mortise plans resume %s --wait'", s.ID, s.CallID, v.ID)
+				return fmt.Sprintf("record how step %s ended: 'mortise calls settle %s', with --ask if its operator can find out; then 'mortise plans resume %s --wait'", s.ID, s.CallID, v.ID)
 			}
 		}
 		return fmt.Sprintf("it can go on: 'mortise plans resume %s --wait'", v.ID)
@@ -367,7 +367,7 @@ func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve
 		return nil, err
 	}
 	if v.Approval == nil {
-		return nil, plugin.Errorf(plugin.CodeNotFound, "plan %s (%s) has no gate, and asks nobody", v.ID, v.State)
+		return nil, plugin.Errorf(plugin.CodeNotFound, "plan %s (%s) has no gate, so it needs no approval", v.ID, v.State)
 	}
 	if _, err := c.give(ctx, a, approval.Answer{
 		Tenant: a.Config.Tenant, ID: v.Approval.ID, Approve: approve, By: c.principal(a), Asker: app.OSUser(), Reason: reason,
@@ -419,6 +419,6 @@ func (c *command) plansResume() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&wait, "wait", false, "run it here if nobody else does, and stay until it has ended")
+	cmd.Flags().BoolVar(&wait, "wait", false, "run it here if no other process does, and stay until it has ended")
 	return c.withJSON(cmd)
 }

@@ -408,9 +408,9 @@ func (c *command) pluginsEnable() *cobra.Command {
 		return []registry.Info{info}, err
 	})
 	cmd.Long = `Let a plugin be called. With --agent it is given to an agent instead, and with --all to
-all agents, those that are made later too. An agent hears with it what its hooks hear,
-and may use its operations as far as policy lets it and whoever it acts for. What is
-said of one agent counts for more than what is said of all.`
+all agents, those that are made later too. The agent then runs the plugin's hooks, and
+may use its operations as far as policy allows them to the agent and to the principal
+it acts for. A setting for one agent overrides the one for all.`
 	return c.forAgents(cmd, true)
 }
 

@@ -50,7 +50,7 @@ func (p *prompt) wait(ctx context.Context, pause time.Duration) (done bool, err 
 	line := make([]byte, 4096) // the longest line of a terminal
 	got, err := p.in.Read(line)
 	if errors.Is(err, io.EOF) || err == nil && got == 0 {
-		p.c.say("\nnobody answers here; the call waits for somebody else")
+		p.c.say("\nno answer from this terminal; the call waits for another approver")
 		return true, nil
 	}
 	if err != nil {

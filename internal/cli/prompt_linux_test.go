@@ -54,7 +54,7 @@ func answered(ts *testscript.TestScript, neg bool, args []string) {
 	err := cmd.Wait()
 	fmt.Fprint(ts.Stdout(), seen.String())
 	if len(answers) > 0 {
-		ts.Fatalf("nobody asked for %q:\n%s", answers, seen.String())
+		ts.Fatalf("no prompt asked for %q:\n%s", answers, seen.String())
 	}
 	if (err != nil) != neg {
 		ts.Fatalf("%v", err)

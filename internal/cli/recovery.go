@@ -17,7 +17,7 @@ func (c *command) recovery() *cobra.Command {
 A database that was put back does not know what was done since it was copied: what
 waits in it may have been done, and a key that was used since is not known to have
 been. So nothing with effects runs, and no plan, feed or queued call goes on, until
-somebody who has made sure says so.`,
+you have checked and confirm it.`,
 	}
 	cmd.AddCommand(c.recoveryStatus(), c.recoveryConfirm())
 	return cmd
@@ -60,7 +60,7 @@ func (c *command) recovering(s app.RecoveryStatus) error {
 	}{
 		{"queued calls", s.Queued, "mortise calls list --state queued"},
 		{"calls that wait for approval", s.Pending, "mortise approvals list"},
-		{"calls of which nobody knows how they ended", s.Unknown, "mortise calls list --unknown"},
+		{"calls whose outcome is unknown", s.Unknown, "mortise calls list --unknown"},
 		{"plans that have not ended", s.Plans, "mortise plans list"},
 		{"feeds that are not paused", s.Feeds, "mortise feeds list"},
 	} {

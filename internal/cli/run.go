@@ -172,7 +172,7 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 		Timeout:   f.timeout,
 		Labels:    plugin.Labels(nil, f.labels),
 		NoWait:    f.noWait,
-		Dry:       f.rehearsal(),
+		Dry:       f.dryRecorder(),
 		Observe:   watch.hear,
 	}
 	var res plugin.Result
@@ -183,7 +183,7 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 	}
 	watch.end()
 	if err == nil {
-		res, err = standingAt(ctx, a, res)
+		res, err = currentSnapshot(ctx, a, res)
 	}
 	if err == nil && !f.noWait && (res.Status == plugin.PendingApproval || res.Status == plugin.InProgress && f.waits) {
 		res, err = c.hold(ctx, a, res, f.wait)

@@ -18,8 +18,8 @@ import (
 func (c *command) secrets() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "secrets",
-		Short: "Keep what plugins must know and nobody may read",
-		Long: `Keep what plugins must know and nobody may read.
+		Short: "Store secrets for plugins, encrypted",
+		Long: `Store secrets for plugins, encrypted.
 
 Secrets are encrypted in the database. The key that it takes is in secrets.key in
 the data directory, made with the first secret, or where secrets in mortise.yaml
@@ -32,7 +32,7 @@ says: back it up apart from the database. No command shows a value.`,
 // placeFlags gives a command the flags that say whose a secret is.
 func placeFlags(cmd *cobra.Command, p *app.SecretPlace) {
 	cmd.Flags().StringVar(&p.Plugin, "plugin", "", "for this plugin alone; for all plugins without it")
-	cmd.Flags().StringVar(&p.User, "user", "", "of somebody else, whom mortise.yaml names; it needs the right to configure")
+	cmd.Flags().StringVar(&p.User, "user", "", "of another principal, whom mortise.yaml names; it needs the right to configure")
 	cmd.Flags().BoolVar(&p.System, "system", false, "of everybody; it needs the right to configure")
 }
 
@@ -137,8 +137,8 @@ func (c *command) secretsList() *cobra.Command {
 func (c *command) secretsRotate() *cobra.Command {
 	return c.withJSON(&cobra.Command{
 		Use:   "rotate",
-		Short: "Change the keys and encrypt all secrets anew",
-		Long: `Change the keys and encrypt all secrets anew.
+		Short: "Change the keys and encrypt all secrets again",
+		Long: `Change the keys and encrypt all secrets again.
 
 Where the master key is the host's own, in secrets.key, another one takes its
 place; other hosts on the same database need a copy of the file afterwards. Where
@@ -155,7 +155,7 @@ nothing needs them: after a crash, run it again.`,
 				if c.json {
 					return c.print(r)
 				}
-				_, err = fmt.Fprintf(c.out, "%d secrets are encrypted anew, under the master key %s\n", r.Secrets, r.Master)
+				_, err = fmt.Fprintf(c.out, "%d secrets were encrypted again, under the master key %s\n", r.Secrets, r.Master)
 				return err
 			})
 		},

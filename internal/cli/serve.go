@@ -26,8 +26,8 @@ of agents, at POST /api/agents/AGENT/channels/NAMESPACE/webhook. An address that
 machines can reach needs a certificate, server.tls_cert and server.tls_key.
 
 Ctrl-C, or SIGTERM, begins nothing more and waits for what was begun, for as long as
-drain in mortise.yaml says. A second one leaves at once; what was cut off then is found
-by whoever serves next.`,
+drain in mortise.yaml says. A second one exits at once; the next 'mortise serve'
+recovers what it interrupted.`,
 		Example: `  mortise serve
   mortise serve --listen 127.0.0.1:8080`,
 		Args: cobra.NoArgs,

@@ -22,7 +22,7 @@ func (c *Config) Ambiguous() (warnings []string) {
 	for _, at := range names {
 		for _, name := range at.names {
 			if other := typed[name]; other != "" {
-				warnings = append(warnings, fmt.Sprintf("%s: %s is the user of that name, and %s is somebody else: write user::%s, or %s", at.key, name, other, name, other))
+				warnings = append(warnings, fmt.Sprintf("%s: %s means the user of that name, and %s is another principal: write user::%s, or %s", at.key, name, other, name, other))
 			}
 		}
 	}

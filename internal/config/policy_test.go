@@ -49,8 +49,8 @@ func TestGroupsAndRolesAreRead(t *testing.T) {
 	}
 }
 
-// TestWhoeverIsConfiguredApprovesAndConfigures, unless others are named.
-func TestWhoeverIsConfiguredApprovesAndConfigures(t *testing.T) {
+// TestConfiguredPrincipalsApproveAndConfigure, unless others are named.
+func TestConfiguredPrincipalsApproveAndConfigure(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][2]string{
 		"":                                    {"local:owner", "local:owner"},

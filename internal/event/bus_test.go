@@ -88,8 +88,8 @@ func TestFirstDenialStops(t *testing.T) {
 			return v, nil
 		}}
 	}
-	on(t, bus, veto("yes", Verdict{Allow: true, By: "somebody else"}))
-	on(t, bus, veto("no", Verdict{Reason: "not on a Sunday", By: "somebody else", Payload: payload(t, `{}`)}))
+	on(t, bus, veto("yes", Verdict{Allow: true, By: "another plugin"}))
+	on(t, bus, veto("no", Verdict{Reason: "not on a Sunday", By: "another plugin", Payload: payload(t, `{}`)}))
 	on(t, bus, veto("later", Verdict{Allow: true}))
 	v, err := bus.Veto(t.Context(), ToolBefore, payload(t, `{}`))
 	if err != nil || v.Allow || v.Reason != "not on a Sunday" || v.By != "no" || v.Payload != nil || v.Failed != nil {
@@ -315,7 +315,7 @@ func TestHeard(t *testing.T) {
 	t.Parallel()
 	bus := newTestBus(t)
 	if bus.Heard(ToolAfter) || bus.Heard("nothing@v1") {
-		t.Error("heard by nobody")
+		t.Error("an event without a handler counts as heard")
 	}
 	off := on(t, bus, Subscription{Event: ToolAfter, Listen: says(new([]string), "")})
 	if !bus.Heard(ToolAfter) || bus.Heard(ToolBefore) {

@@ -49,7 +49,7 @@ var message = []Field{
 		{Name: "id", Type: "string", Doc: "tells this use from all others; its result has the same"},
 		{Name: "name", Type: "string", Doc: "the tool, as the model is offered it"},
 		{Name: "input", Type: "object", Doc: "its input; {\"$broken\": text} where the model wrote no JSON object"},
-		{Name: "signature", Type: "string", Doc: "what the model wants back with the use, for nobody else to read; base64", Optional: true},
+		{Name: "signature", Type: "string", Doc: "what the model wants back with the use, opaque to plugins; base64", Optional: true},
 	}},
 	{Name: "toolResults", Type: "array", Doc: "of a tool's message: what tools returned, one for each use", Optional: true, Of: "ToolResult", Members: []Field{
 		{Name: "id", Type: "string", Doc: "of the use"},
@@ -103,7 +103,7 @@ var Catalogue = []Event{
 		Fields: []Field{agentID, sessionID, at,
 			{Name: "text", Type: "string", Doc: "what it says"},
 			{Name: "channel", Type: "string", Doc: "the channel it came by, by its namespace", Optional: true},
-			{Name: "senderUserId", Type: "string", Doc: "who sent it, where that is somebody known here", Optional: true},
+			{Name: "senderUserId", Type: "string", Doc: "the principal that sent it, if the sender is linked to one", Optional: true},
 			{Name: "senderRole", Type: "string", Doc: "what the sender is to the agent: owner, user, guest", Optional: true},
 			{Name: "senderChannel", Type: "string", Doc: "who sent it, as the channel names them", Optional: true},
 			metadata,
@@ -211,7 +211,7 @@ var Catalogue = []Event{
 	},
 	{
 		Name: PluginError, Shape: Listener,
-		Fires: "A handler failed and was skipped; nobody waits for this event, and its own failures emit nothing.",
+		Fires: "A handler failed and was skipped; the host does not wait for the handlers of this event, and their failures emit nothing.",
 		Fields: []Field{
 			{Name: "pluginId", Type: "string", Doc: "whose handler, <unknown> where it named no plugin"},
 			{Name: "event", Type: "string", Doc: "what it was called for"},

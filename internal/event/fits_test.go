@@ -31,7 +31,7 @@ func TestAnAnswerThatIsNoPayloadIsAFailureOfItsHandler(t *testing.T) {
 				wrong[f.Name+" is missing"] = whole.Without(f.Name)
 				wrong["nothing at all"] = payload(t, "{}")
 			}
-			for _, raw := range []string{"null", "1", `"odd"`, "true", "[]", "{}", "[1]", "[{}]", `[{"role":"nobody","content":"x"}]`,
+			for _, raw := range []string{"null", "1", `"odd"`, "true", "[]", "{}", "[1]", "[{}]", `[{"role":"unknown","content":"x"}]`,
 				`[{"role":"tool","content":[]}]`, `[{"role":"tool","content":"","toolResults":[{"id":1}]}]`, `[{"key":"a","content":1}]`} {
 				if f.problem(f.Name, []byte(raw)) != "" {
 					wrong[f.Name] = whole.With(f.Name, raw)

@@ -126,12 +126,12 @@ func newHandler(s Subscription, slot *slot) (*handler, error) {
 // guards reports whether a failure of it must not be taken for an allowance.
 func (h *handler) guards() bool { return h.Mode == Fail || !h.ModeSaid }
 
-// nobody is what a handler without a plugin goes by.
-const nobody = "<unknown>"
+// noPlugin is the name of a handler that named no plugin.
+const noPlugin = "<unknown>"
 
 func nameOf(plugin string) string {
 	if plugin == "" {
-		return nobody
+		return noPlugin
 	}
 	return plugin
 }

@@ -81,14 +81,14 @@ func (p *interpreter) find(ctx context.Context, pkg string) (Found, error) {
 
 // look tries each name and returns the first that will do, or else what is
 // most worth knowing of those that will not.
-func (p *interpreter) look(ctx context.Context, pkg string, anew bool) Found {
+func (p *interpreter) look(ctx context.Context, pkg string, again bool) Found {
 	names := p.names
 	if p.set != "" {
 		names = []string{p.set}
 	}
 	var best Found
 	for n, name := range names {
-		found := p.try(ctx, name, pkg, anew)
+		found := p.try(ctx, name, pkg, again)
 		if found.Problem == "" {
 			return found
 		}
@@ -99,7 +99,7 @@ func (p *interpreter) look(ctx context.Context, pkg string, anew bool) Found {
 	return best
 }
 
-func (p *interpreter) try(ctx context.Context, name, pkg string, anew bool) Found {
+func (p *interpreter) try(ctx context.Context, name, pkg string, again bool) Found {
 	found := Found{Name: p.name}
 	path, err := exec.LookPath(name)
 	if err == nil {
@@ -118,7 +118,7 @@ func (p *interpreter) try(ctx context.Context, name, pkg string, anew bool) Foun
 		found.Problem = fmt.Sprintf("%s cannot be used (%v): %s", path, err, p.remedy())
 		return found
 	}
-	answer, err := p.learn(ctx, path, anew)
+	answer, err := p.learn(ctx, path, again)
 	if err != nil {
 		found.Problem = fmt.Sprintf("%s does not say what it is (%v): %s", path, err, p.remedy())
 		return found
@@ -157,12 +157,12 @@ func (p *interpreter) accepts(version string) bool {
 // learn returns what the program at path says it is: from the cache, unless the
 // program has changed since, its real program is gone, or the caller asks for a
 // new probe.
-func (p *interpreter) learn(ctx context.Context, path string, anew bool) (answer, error) {
+func (p *interpreter) learn(ctx context.Context, path string, again bool) (answer, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return answer{}, err
 	}
-	if known, ok := p.memory.recall(p.name, path, info); ok && !anew && exists(known.Real) {
+	if known, ok := p.memory.recall(p.name, path, info); ok && !again && exists(known.Real) {
 		return known, nil
 	}
 	said, err := p.question(ctx, path)

@@ -118,14 +118,14 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-func TestAWakeUpReachesWhoeverWorks(t *testing.T) {
+func TestAWakeUpReachesAnyWorker(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, o job.Options) {
 		command, host := open(t, o), open(t, o)
 		wake(t, command, job.Call, "before", time.Time{})
 		var s seen
 		working(t, host, 4, s.handle)
-		eventually(t, "what was woken before anybody worked", func() bool { return len(s.all()) == 1 })
+		eventually(t, "wake-ups sent before a worker started", func() bool { return len(s.all()) == 1 })
 		start := time.Now()
 		wake(t, command, job.Plan, "other process", time.Time{})
 		wake(t, host, job.Call, "same process", time.Time{})
@@ -315,9 +315,9 @@ func TestTheQueueOutlivesARestartOfTheServer(t *testing.T) {
 	stop() // without a server too
 }
 
-// TestWhatNobodyCameForIsForgotten: commands alone, without a host that stays,
+// TestUnclaimedJobsExpire: commands alone, without a host that stays,
 // must not fill the disk.
-func TestWhatNobodyCameForIsForgotten(t *testing.T) {
+func TestUnclaimedJobsExpire(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, o job.Options) {
 		q := job.Open(o)
@@ -366,7 +366,7 @@ func TestOpeningIsCheap(t *testing.T) {
 	home := t.TempDir()
 	first := job.Open(job.Options{Home: home})
 	if _, err := os.Stat(filepath.Join(home, job.File)); !os.IsNotExist(err) {
-		t.Errorf("a queue that nobody uses has a file: %v", err)
+		t.Errorf("an unused queue has a file: %v", err)
 	}
 	wake(t, first, job.Call, "0", time.Time{})
 	first.Close()

@@ -32,7 +32,7 @@ func (m *moody) Embed(ctx context.Context, tenant string, by kb.By, texts []stri
 	defer m.mu.Unlock()
 	m.asked++
 	if m.gone {
-		return nil, errors.New("nobody is there")
+		return nil, errors.New("connection refused")
 	}
 	if m.during != nil {
 		m.during()
@@ -192,7 +192,7 @@ func TestWithoutAModelNothingIsEmbedded(t *testing.T) {
 	t.Parallel()
 	b := open(t, nil)
 	if got := ingest(t, b, text("s1", "Rain.")); got.Unembedded {
-		t.Errorf("%+v: nobody is to make up for it", got)
+		t.Errorf("%+v: marked to be embedded later, without an embedder", got)
 	}
 	if _, err := b.Embed(t.Context(), "t", "notes", kb.By{}); plugin.CodeOf(err) != plugin.CodeUnavailable {
 		t.Errorf("%v", err)

@@ -63,12 +63,12 @@ func TestACallThatMayNotRunAgainIsNotSaidToHaveDoneNothing(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		t.Parallel()
 		b, _, call, id := sentOnce(t)
-		nobody, err := policy.New(policy.Default)
+		strict, err := policy.New(policy.Default)
 		if err != nil {
 			t.Fatal(err)
 		}
 		allowed := b.Kernel.Policy
-		b.Kernel.Policy = nobody
+		b.Kernel.Policy = strict
 		_, err = b.Resume(t.Context(), "local", id)
 		wantCode(t, err, plugin.CodePolicyDenied)
 		if state := b.state(t, id); state != store.CallUnknown {
@@ -186,7 +186,7 @@ func TestAWaitingCallersPatienceCutsNothingOff(t *testing.T) {
 
 // Where plugins may do more than the host sees, what they had is not given to
 // them again.
-func TestWhatNobodySeesIsNotRunAgain(t *testing.T) {
+func TestAnUnseenAttemptIsNotRunAgain(t *testing.T) {
 	t.Parallel()
 	uncaged := func(t *plugin.Target) { t.Operation.Brokered = false }
 	for _, c := range []struct {

@@ -35,10 +35,10 @@ func (c *cedar) documents() ([]policy.Document, error) {
 // A gated bundle has a desk, and a policy in Cedar.
 type gated struct {
 	*bundle
-	desk   *approval.Desk
-	rules  *cedar
-	engine *policy.Engine
-	now    func() time.Time
+	approvals *approval.Service
+	rules     *cedar
+	engine    *policy.Engine
+	now       func() time.Time
 }
 
 func newGated(t *testing.T, targets ...*plugin.Target) *gated {
@@ -53,7 +53,7 @@ func newGated(t *testing.T, targets ...*plugin.Target) *gated {
 	clock := func() time.Time { return g.now() }
 	g.Kernel = kernel.New(kernel.Options{Registry: g, Policy: g.engine, Ledger: g.ledger, Runner: g, Services: g.broker, ApprovalTime: time.Hour, Now: clock})
 	g.broker.Call = g.Run_
-	g.desk = &approval.Desk{Store: g.store, Now: clock, May: func(ctx context.Context, row *store.ApprovalRow, by plugin.Principal) error {
+	g.approvals = &approval.Service{Store: g.store, Now: clock, May: func(ctx context.Context, row *store.ApprovalRow, by plugin.Principal) error {
 		if by.ID != "bob" && by.ID != "eve" {
 			return plugin.Errorf(plugin.CodePolicyDenied, "%s may not", by.ID)
 		}
@@ -81,7 +81,7 @@ func (g *gated) pending(t *testing.T, call plugin.Call) plugin.Result {
 
 func (g *gated) approve(t *testing.T, id string) {
 	t.Helper()
-	if _, err := g.desk.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", ID: id, Approve: true, By: user("bob")}); err != nil {
+	if _, err := g.approvals.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", ID: id, Approve: true, By: user("bob")}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -93,7 +93,7 @@ func TestAnApprovedCallRunsOnceAndItsCallerGetsItsResult(t *testing.T) {
 	call.Key = "order-1"
 	res := g.pending(t, call)
 	if g.runs.Load() != 0 {
-		t.Fatal("it ran before anybody agreed")
+		t.Fatal("it ran before it was approved")
 	}
 	again := g.pending(t, call) // a repeated key finds it, and opens no second question
 	if again.CallID != res.CallID || again.Approval.ID != res.Approval.ID {
@@ -148,14 +148,14 @@ func TestEachWayAnApprovalDoesNotCountHasItsCode(t *testing.T) {
 			return g.decide(t, res, "ann", true)
 		}},
 		{name: "by an agent", desk: plugin.CodeApprovalSelf, answer: func(g *gated, t *testing.T, res plugin.Result) error {
-			_, err := g.desk.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", ID: res.Approval.ID, Approve: true, By: plugin.Principal{Type: "agent", ID: "bob"}})
+			_, err := g.approvals.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", ID: res.Approval.ID, Approve: true, By: plugin.Principal{Type: "agent", ID: "bob"}})
 			return err
 		}},
 		{name: "by someone whom policy does not let", desk: plugin.CodePolicyDenied, answer: func(g *gated, t *testing.T, res plugin.Result) error {
 			return g.decide(t, res, "carl", true)
 		}},
 		{name: "in another tenant", desk: plugin.CodeNotFound, answer: func(g *gated, t *testing.T, res plugin.Result) error {
-			_, err := g.desk.Decide(t.Context(), approval.Answer{Tenant: "other", Asker: "os:2", ID: res.Approval.ID, Approve: true, By: user("bob")})
+			_, err := g.approvals.Decide(t.Context(), approval.Answer{Tenant: "other", Asker: "os:2", ID: res.Approval.ID, Approve: true, By: user("bob")})
 			return err
 		}},
 		{name: "for an updated plugin", call: plugin.CodeApprovalVoid, answer: func(g *gated, t *testing.T, res plugin.Result) error {
@@ -206,7 +206,7 @@ func TestEachWayAnApprovalDoesNotCountHasItsCode(t *testing.T) {
 
 func (g *gated) decide(t *testing.T, res plugin.Result, by string, approve bool) error {
 	t.Helper()
-	_, err := g.desk.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", ID: res.Approval.ID, Approve: approve, By: user(by)})
+	_, err := g.approvals.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", ID: res.Approval.ID, Approve: approve, By: user(by)})
 	return err
 }
 
@@ -231,9 +231,9 @@ func TestAnApprovalIsForExactArguments(t *testing.T) {
 func TestAnOwnCallIsApprovedOnlyWhereThatIsAllowed(t *testing.T) {
 	t.Parallel()
 	g := newGated(t, target(t, "mail", "send", operator("gmail_send")))
-	g.desk.May = func(context.Context, *store.ApprovalRow, plugin.Principal) error { return nil }
+	g.approvals.May = func(context.Context, *store.ApprovalRow, plugin.Principal) error { return nil }
 	res := g.pending(t, asking("mail/send", `{}`))
-	if _, err := g.desk.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", ID: res.Approval.ID, Approve: true, By: user("ann"), Own: true}); err != nil {
+	if _, err := g.approvals.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", ID: res.Approval.ID, Approve: true, By: user("ann"), Own: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := g.Await(t.Context(), "local", res.CallID); err != nil {
@@ -283,9 +283,9 @@ func TestATokenFindsItsApproval(t *testing.T) {
 			t.Error("the ledger has the token")
 		}
 	}
-	_, err := g.desk.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", Token: tokens[0] + "x", Approve: true, By: user("bob")})
+	_, err := g.approvals.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", Token: tokens[0] + "x", Approve: true, By: user("bob")})
 	wantCode(t, err, plugin.CodeNotFound)
-	row, err := g.desk.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", Token: tokens[0], Approve: true, By: user("bob")})
+	row, err := g.approvals.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", Token: tokens[0], Approve: true, By: user("bob")})
 	if err != nil || row.ID != res.Approval.ID {
 		t.Errorf("%+v, %v", row, err)
 	}
@@ -369,7 +369,7 @@ func TestAThousandCallsWithOneKey(t *testing.T) {
 func TestAWaitingCallerHearsThatTimeIsOver(t *testing.T) {
 	t.Parallel()
 	g := newGated(t, target(t, "mail", "send", operator("gmail_send")))
-	g.Kernel.Expire = g.desk.Expire
+	g.Kernel.Expire = g.approvals.Expire
 	res := g.pending(t, asking("mail/send", `{}`))
 	g.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 	_, err := g.Await(t.Context(), "local", res.CallID)

@@ -160,7 +160,7 @@ func (k *Kernel) answer(tenant, operation string, prior *ledger.Prior) (plugin.R
 // unknown returns the error of a call whose outcome is unknown, with the
 // reason.
 func unknown(prior *ledger.Prior) error {
-	e := plugin.Errorf(plugin.CodeOutcomeUnknown, "call %s may or may not have had its effect; it is not repeated (%s: %s); 'mortise calls settle %s' says how it ended, once somebody knows",
+	e := plugin.Errorf(plugin.CodeOutcomeUnknown, "call %s may or may not have had its effect; it is not repeated (%s: %s); when you know how it ended, record it: 'mortise calls settle %s'",
 		prior.CallID, prior.Err.Code, prior.Err.Message, prior.CallID)
 	e.Details = prior.Err.Details
 	return e

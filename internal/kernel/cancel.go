@@ -44,7 +44,7 @@ type callID struct{ tenant, id string }
 
 func newRunning() *running { return &running{calls: map[callID]context.CancelCauseFunc{}} }
 
-var errCancelled = plugin.Errorf(plugin.CodeCancelled, "somebody cancelled the call")
+var errCancelled = plugin.Errorf(plugin.CodeCancelled, "the call was cancelled")
 
 // enter registers a running call. Its context ends when the call is cancelled
 // in any process. The caller must call leave.

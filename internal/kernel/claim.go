@@ -19,7 +19,7 @@ import (
 func (r *request) claim(ctx context.Context) (first plugin.Result, done bool, err error) {
 	call := r.call
 	if call.Dry != nil { // which has nothing to claim
-		return first, false, r.rehearsable()
+		return first, false, r.mayRunDry()
 	}
 	if call.Key == "" && call.Place == "" && call.Plan == "" && len(r.target.Operation.Effects) == 0 && !r.needs && !call.NoWait {
 		return first, false, nil
@@ -158,7 +158,7 @@ func (k *Kernel) again(ctx context.Context, tenant, id string) (*request, error)
 		return nil, err
 	}
 	if w.Row.Cancelled { // while it ran, and then it was to be run again
-		_, err := k.Cancel(ctx, tenant, id, "somebody", "while an earlier attempt ran")
+		_, err := k.Cancel(ctx, tenant, id, "a caller", "while an earlier attempt ran")
 		return nil, err
 	}
 	if w.Row.Effectful { // it stays queued

@@ -8,10 +8,10 @@ import (
 // host's services.
 const caged = "full"
 
-// rehearsable refuses to run dry what could act by itself. An operator does that
+// mayRunDry refuses to run dry what could act by itself. An operator does that
 // unless it says that all its effects go through host services, and nothing but
 // a whole cage makes that true.
-func (r *request) rehearsable() error {
+func (r *request) mayRunDry() error {
 	op := r.target.Operation
 	switch {
 	case op.Kind != plugin.Operator && len(op.Effects) == 0:
@@ -26,9 +26,9 @@ func (r *request) rehearsable() error {
 	return nil
 }
 
-// rehearsed completes the result of a dry run with what it found out; nothing
+// finishDry completes the result of a dry run with what it found out; nothing
 // where policy was not asked.
-func (r *request) rehearsed(res *plugin.Result, failure *plugin.Error) {
+func (r *request) finishDry(res *plugin.Result, failure *plugin.Error) {
 	if r.call.Dry == nil || r.record.Decision == nil {
 		return
 	}

@@ -18,7 +18,7 @@ type level struct {
 func (l level) Level() string { return l.name }
 
 func dry(call plugin.Call) plugin.Call {
-	call.Dry = &plugin.Rehearsal{}
+	call.Dry = &plugin.DryRecorder{}
 	return call
 }
 

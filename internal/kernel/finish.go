@@ -36,7 +36,7 @@ func (r *request) finish(ctx context.Context, res plugin.Result, err error) (plu
 		res = r.complete(res, now)
 	}
 	r.note(res, failure)
-	r.rehearsed(&res, failure)
+	r.finishDry(&res, failure)
 	goesOn, recordErr := r.write(ctx, &res, failure, now)
 	if recordErr != nil {
 		return r.unrecorded(failure, recordErr)

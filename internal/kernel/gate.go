@@ -82,7 +82,7 @@ func (r *request) ask(ctx context.Context, now time.Time) (*approval.Asked, erro
 		var err error
 		if preview, err = r.k.Runner.Preview(ctx, r.target, r.handed(), r.k.Services.Reading(r.target, r.call)); err != nil {
 			e := *plugin.AsError(err)
-			e.Message = "nobody is asked to approve what cannot be shown: the preview of " + r.target.Name() + " failed: " + e.Message
+			e.Message = "no approval was requested, because what would happen cannot be shown: the preview of " + r.target.Name() + " failed: " + e.Message
 			return nil, &e
 		}
 		if len(preview) > maxPreview {

@@ -54,7 +54,7 @@ func (r *request) hook(ctx context.Context) error {
 		return plugin.Errorf(plugin.CodeHookVetoed, "%s", heard.Vetoed)
 	}
 	if heard.Unguard != "" && len(r.target.Operation.Effects) > 0 {
-		return plugin.Errorf(plugin.CodeHookFailed, "%s; %s has effects, and nobody guarded the call", heard.Unguard, r.target.Name())
+		return plugin.Errorf(plugin.CodeHookFailed, "%s; %s has effects, and no hook guarded the call", heard.Unguard, r.target.Name())
 	}
 	if heard.Input == nil {
 		return nil

@@ -203,7 +203,7 @@ func TestEveryStageRefusesWithItsOwnCode(t *testing.T) {
 		change func(*plugin.Call)
 		code   plugin.Code
 	}{
-		{"nobody", func(c *plugin.Call) { c.Principal.ID = "" }, plugin.CodeUnauthenticated},
+		{"no principal", func(c *plugin.Call) { c.Principal.ID = "" }, plugin.CodeUnauthenticated},
 		{"no tenant", func(c *plugin.Call) { c.Tenant = "" }, plugin.CodeUnauthenticated},
 		{"nothing of that name", func(c *plugin.Call) { c.Operation = "text.none" }, plugin.CodeNotFound},
 		{"no permission", func(c *plugin.Call) { c.Operation = "mail/draft" }, plugin.CodeScopeDenied},
@@ -218,7 +218,7 @@ func TestEveryStageRefusesWithItsOwnCode(t *testing.T) {
 		{"a strange key", func(c *plugin.Call) { c.Key = "a\nb" }, plugin.CodeInvalidInput},
 		{"nested too deep", func(c *plugin.Call) { c.Depth = 9 }, plugin.CodeLimitExceeded},
 		{"no rule", func(c *plugin.Call) { c.Operation = "mail/send" }, plugin.CodePolicyDenied},
-		{"an integer nobody agrees on", func(c *plugin.Call) {
+		{"an integer beyond 53 bits", func(c *plugin.Call) {
 			c.Operation, c.Input = "mail/pay", json.RawMessage(`{"n":9007199254740993}`)
 		}, plugin.CodeInvalidInput},
 	} {
@@ -441,7 +441,7 @@ func TestManyCallersWithOneKeyCauseOneEffect(t *testing.T) {
 
 // An operator that says nothing more after it had the call may have had its
 // effect: that is unknown, and not tried again.
-func TestAnEffectNobodySawIsUnknown(t *testing.T) {
+func TestAnUnobservedEffectIsUnknown(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, []policy.Rule{{Effects: []string{"*"}}}, target(t, "mail", "send", operator("gmail_send")))
 	fail := plugin.Errorf(plugin.CodeCrashed, "it crashed")
@@ -453,7 +453,7 @@ func TestAnEffectNobodySawIsUnknown(t *testing.T) {
 	_, err := b.Call(t.Context(), call)
 	wantCode(t, err, plugin.CodeCrashed)
 	if !strings.Contains(err.Error(), "may or may not have had its effect") {
-		t.Errorf("it does not say that nobody knows: %v", err)
+		t.Errorf("it does not say that the outcome is unknown: %v", err)
 	}
 	b.want(t, "call.started", "call.unknown crashed")
 	_, err = b.Call(t.Context(), call)

@@ -233,7 +233,7 @@ func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (p
 		return plugin.Result{}, err
 	}
 	if !won {
-		return plugin.Result{}, plugin.Errorf(plugin.CodeKeyConflict, "call %s was settled by somebody else in the meantime", id)
+		return plugin.Result{}, plugin.Errorf(plugin.CodeKeyConflict, "call %s was settled by another principal in the meantime", id)
 	}
 	k.tell(ctx, tenant, id)
 	if s.State == store.CallQueued && k.Wake != nil {

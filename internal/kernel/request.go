@@ -98,7 +98,7 @@ func printable(text string, most int) string {
 // resolve finds the target, and refuses what no target is needed to refuse.
 func (r *request) resolve(ctx context.Context) error {
 	if r.call.Tenant == "" || r.call.Principal.ID == "" {
-		return plugin.Errorf(plugin.CodeUnauthenticated, "nobody known is asking")
+		return plugin.Errorf(plugin.CodeUnauthenticated, "the call names no principal or no tenant: authenticate, then call again")
 	}
 	if r.call.Depth > plugin.MaxDepth {
 		return plugin.Errorf(plugin.CodeLimitExceeded, "calls are nested more than %d deep", plugin.MaxDepth)

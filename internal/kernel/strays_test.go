@@ -69,7 +69,7 @@ func TestNoCallStandsAsRunningOnceTheStoreTakesWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range due {
-		if err := b.Attend(t.Context(), row.Tenant, row.ID); err != nil {
+		if err := b.Advance(t.Context(), row.Tenant, row.ID); err != nil {
 			t.Error(err)
 		}
 	}

@@ -19,9 +19,10 @@ func (k *Kernel) Due(ctx context.Context, limit int) ([]store.CallRow, error) {
 	return k.Ledger.Due(ctx, k.Now(), limit)
 }
 
-// Attend does for a call what it is due for. A call that waits for a person is
-// not the kernel's: see package approval.
-func (k *Kernel) Attend(ctx context.Context, tenant, id string) error {
+// Advance moves a call whose wake time has passed: it resumes a queued call and
+// reconciles one whose outcome is unknown. Package approval moves a call that waits for
+// approval.
+func (k *Kernel) Advance(ctx context.Context, tenant, id string) error {
 	row, err := k.Ledger.Call(ctx, tenant, id)
 	if err != nil || row == nil {
 		return err

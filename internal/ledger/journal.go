@@ -150,7 +150,7 @@ func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
 		j.mu.Lock()
 		j.diverged = true
 		j.mu.Unlock()
-		return Begun{}, plugin.Errorf(plugin.CodeOutcomeUnknown, "%s: an earlier attempt sent this, and nobody knows what became of it", e.Method)
+		return Begun{}, plugin.Errorf(plugin.CodeOutcomeUnknown, "%s: an earlier attempt sent this, and its outcome is unknown", e.Method)
 	}
 	inserted, err := j.write(ctx, row, earlier)
 	if err != nil {

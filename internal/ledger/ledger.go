@@ -32,9 +32,9 @@ type Options struct {
 	Buffer  int           // how many entries may be behind before Record blocks; 1024 where it is 0
 	Keep    time.Duration // how long stored answers are kept; for good where it is 0
 
-	// Bury settles whatever else a dead process left, in the transaction that
-	// takes it off the books; nil does nothing.
-	Bury func(ctx context.Context, tx store.Tx, node store.NodeRow, at time.Time) error
+	// Recover settles what else a dead node left, in the transaction that deletes the
+	// node's row; nil does nothing.
+	Recover func(ctx context.Context, tx store.Tx, node store.NodeRow, at time.Time) error
 }
 
 // What a ledger says of itself.

@@ -311,7 +311,7 @@ func TestListAndShow(t *testing.T) {
 	if got, err := l.Show(t.Context(), "", "4"); err != nil || len(got) != 1 || got[0].Subject != "c" {
 		t.Errorf("showing a place: %v, %v", got, err)
 	}
-	for _, id := range []string{"nobody", "99", "1"} {
+	for _, id := range []string{"missing", "99", "1"} {
 		if _, err := l.Show(t.Context(), "u", id); plugin.CodeOf(err) != plugin.CodeNotFound {
 			t.Errorf("showing %s to another tenant: %v", id, err)
 		}

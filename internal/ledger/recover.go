@@ -18,17 +18,17 @@ import (
 //
 // The death is an entry, because up to a moment's worth of entries written
 // behind died too: the ledger says where it may have a gap. What becomes of a
-// call that was running is in [afterlife].
+// call that was running is decided by [recoveredState].
 func (l *Ledger) Recover(ctx context.Context) (int, error) {
 	n, err := l.st.Recover(store.Settling(ctx), func(tx store.Tx, node store.NodeRow) error {
 		at := time.Now().UTC()
-		if err := bury(ctx, tx, node, l.st.Node(), at); err != nil {
+		if err := recoverNode(ctx, tx, node, l.st.Node(), at); err != nil {
 			return err
 		}
-		if l.opts.Bury == nil {
+		if l.opts.Recover == nil {
 			return nil
 		}
-		return l.opts.Bury(ctx, tx, node, at)
+		return l.opts.Recover(ctx, tx, node, at)
 	})
 	if err != nil {
 		return n, fmt.Errorf("recovering from an unclean end: %w", err)
@@ -36,8 +36,9 @@ func (l *Ledger) Recover(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// bury writes a dead node's last entries.
-func bury(ctx context.Context, tx store.Tx, node store.NodeRow, finder string, at time.Time) error {
+// recoverNode appends the entry for the death of a node and settles the calls that the
+// node was running.
+func recoverNode(ctx context.Context, tx store.Tx, node store.NodeRow, finder string, at time.Time) error {
 	body, err := json.Marshal(struct {
 		Node      string    `json:"node"`
 		StartedAt time.Time `json:"started_at"`
@@ -66,7 +67,7 @@ func byJournal(ctx context.Context, tx store.Tx, row store.CallRow, why string, 
 	if err != nil {
 		return false, err
 	}
-	o := afterlife(&row, effects, why, at)
+	o := recoveredState(&row, effects, why, at)
 	m, err := told(ctx, tx, row, endEntry[o.State], o, at)
 	if err != nil {
 		return false, err
@@ -99,10 +100,10 @@ func (l *Ledger) Abandoned(ctx context.Context, row store.CallRow, at time.Time)
 // the host.
 const MaxAttempts = 3
 
-// afterlife decides the outcome of a call that is marked running but has no live process; why is the
-// reason. The call runs again if it sent nothing, or if each effect was answered or can be repeated
+// recoveredState decides the outcome of a call that is marked running but has no live process; why is
+// the reason. The call runs again if it sent nothing, or if each effect was answered or can be repeated
 // under the same idempotency key; otherwise its outcome is unknown.
-func afterlife(row *store.CallRow, effects []store.EffectRow, why string, at time.Time) Outcome {
+func recoveredState(row *store.CallRow, effects []store.EffectRow, why string, at time.Time) Outcome {
 	unknown := func(what string) Outcome {
 		// An operator that can find out is asked at once.
 		return Outcome{State: store.CallUnknown, Err: plugin.Errorf(plugin.CodeOutcomeUnknown, "%s; %s", why, what), WakeAt: at}

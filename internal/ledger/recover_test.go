@@ -22,7 +22,7 @@ func dieRecovering(dir, when string) {
 	st, err := sqlite.Open(context.Background(), dir, sqlite.Options{})
 	fail(err)
 	_, err = ledger.Open(context.Background(), st, ledger.Options{
-		Bury: func(context.Context, store.Tx, store.NodeRow, time.Time) error {
+		Recover: func(context.Context, store.Tx, store.NodeRow, time.Time) error {
 			if when == "inside" {
 				self, err := os.FindProcess(os.Getpid())
 				fail(errors.Join(err, self.Kill()))

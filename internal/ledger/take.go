@@ -101,7 +101,7 @@ func (l *Ledger) Take(ctx context.Context, row store.CallRow, rec *plugin.CallRe
 	return Lease{next}, true, nil
 }
 
-var errTakenBack = errors.New("what the call rests on was used by somebody else, or it was cancelled")
+var errTakenBack = errors.New("the call was cancelled, or its approval was used by another call")
 
 // Refused ends a queued call that must not run: it failed, or is unknown if an earlier
 // attempt sent an effect that was never answered. rec receives the status. won is false

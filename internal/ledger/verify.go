@@ -142,7 +142,7 @@ func (v *verifier) walk() error {
 func (v *verifier) entry(last, e *plugin.Entry) {
 	switch {
 	case e.Seq <= last.Seq:
-		v.fault(e.Chain, e.Seq, "entry %d was added by somebody else: a chain begins with entry 1", e.Seq)
+		v.fault(e.Chain, e.Seq, "entry %d was not written by this ledger: a chain begins with entry 1", e.Seq)
 	case e.Seq != last.Seq+1:
 		v.fault(e.Chain, last.Seq+1, "%s missing: after entry %d comes entry %d", span(last.Seq+1, e.Seq-1), last.Seq, e.Seq)
 	case store.Hash(e) != e.Hash:
@@ -166,11 +166,11 @@ func (v *verifier) end(last plugin.Entry) {
 	case v.key == nil && !v.trusting:
 		v.fault(chain, head.Seq, "%s is missing: nothing says who signed the head at entry %d", store.KeyFile, head.Seq)
 	case !v.trusting && !v.key.Signed(head):
-		v.fault(chain, head.Seq, "the head at entry %d does not bear the key's signature: it was written by somebody else", head.Seq)
+		v.fault(chain, head.Seq, "the head at entry %d does not bear the key's signature: it was not written by this ledger", head.Seq)
 	case last.Seq < head.Seq:
 		v.fault(chain, last.Seq+1, "the tail is cut off: %s missing, the head is at entry %d", span(last.Seq+1, head.Seq), head.Seq)
 	case last.Seq > head.Seq:
-		v.fault(chain, head.Seq+1, "%s added by somebody else: the signed head is at entry %d", added(head.Seq+1, last.Seq), head.Seq)
+		v.fault(chain, head.Seq+1, "%s not written by this ledger: the signed head is at entry %d", added(head.Seq+1, last.Seq), head.Seq)
 	case last.Hash != head.Head:
 		v.fault(chain, head.Seq, "entry %d is not the one that was signed: it, or entries before it, were rewritten with new hashes", head.Seq)
 	case anchor != nil && last.Seq < anchor.Seq:

@@ -156,12 +156,12 @@ func TestTampering(t *testing.T) {
 		{"deleted middle and renumbered", do("DELETE FROM entries WHERE seq = 5; UPDATE entries SET seq = seq - 1 WHERE seq > 5"), 5, "was changed"},
 		{"swapped bodies", do(swapBodies), 3, "was changed"},
 		{"swapped rows", do("UPDATE entries SET seq = -1 WHERE seq = 3; UPDATE entries SET seq = 3 WHERE seq = 6; UPDATE entries SET seq = 6 WHERE seq = -1"), 3, "was changed"},
-		{"swapped bodies, two hashes made anew", func(t *testing.T, dir string) {
+		{"swapped bodies, two hashes computed again", func(t *testing.T, dir string) {
 			tamper(t, dir, swapBodies)
 			relink(t, dir, 3)
 			tamper(t, dir, "UPDATE entries SET prev = 'x' WHERE seq = 8")
 		}, 8, "was changed"},
-		{"swapped bodies, hashes made anew", func(t *testing.T, dir string) { tamper(t, dir, swapBodies); relink(t, dir, 3) }, 10, "not the one the anchor remembers"},
+		{"swapped bodies, hashes computed again", func(t *testing.T, dir string) { tamper(t, dir, swapBodies); relink(t, dir, 3) }, 10, "not the one the anchor remembers"},
 		{"the same without an anchor", func(t *testing.T, dir string) {
 			tamper(t, dir, swapBodies)
 			relink(t, dir, 3)
@@ -179,18 +179,18 @@ func TestTampering(t *testing.T) {
 			e.Prev = strings.Repeat("0", 64)
 			tamper(t, dir, "UPDATE entries SET prev = ?, hash = ? WHERE seq = 5", e.Prev, store.Hash(e))
 		}, 5, "does not follow entry 4"},
-		{"appended", func(t *testing.T, dir string) { forge(t, dir) }, 11, "added by somebody else"},
+		{"appended", func(t *testing.T, dir string) { forge(t, dir) }, 11, "was not written by this ledger"},
 		{"appended and head forged", func(t *testing.T, dir string) {
 			e := forge(t, dir)
 			tamper(t, dir, "UPDATE chains SET seq = 11, head = ?", e.Hash)
 		}, 11, "does not bear the key's signature"},
-		{"an entry before the first", do("INSERT INTO entries SELECT chain, 0, at, tenant, kind, subject, principal, body, '', hash FROM entries WHERE seq = 1"), 0, "added by somebody else"},
+		{"an entry before the first", do("INSERT INTO entries SELECT chain, 0, at, tenant, kind, subject, principal, body, '', hash FROM entries WHERE seq = 1"), 0, "was not written by this ledger"},
 		{"a chain of its own", do("INSERT INTO entries SELECT 2, seq, at, tenant, kind, subject, principal, body, prev, hash FROM entries WHERE seq = 1"), 1, "was changed"},
 		{"head removed", do("DELETE FROM chains"), 10, "head of the chain is missing"},
 		{"signature removed", do("UPDATE chains SET mac = ''"), 10, "does not bear the key's signature"},
 		{"all entries deleted", do("DELETE FROM entries"), 1, "entries 1 to 10 are missing"},
 		{"everything deleted", do("DELETE FROM entries; DELETE FROM chains"), 1, "the anchor remembers entry 10"},
-		{"everything deleted and written anew", func(t *testing.T, dir string) {
+		{"everything deleted and written again", func(t *testing.T, dir string) {
 			tamper(t, dir, "DELETE FROM entries; DELETE FROM chains")
 			session(t, dir, 12)
 		}, 10, "not the one the anchor remembers"},

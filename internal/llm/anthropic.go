@@ -38,7 +38,7 @@ func (p *Anthropic) Complete(ctx context.Context, r Request) (reply Reply, err e
 		params.System = []anthropic.TextBlockParam{{Text: r.System}}
 	}
 
-	t := &trip{over: p.Over, key: key}
+	t := &attempt{over: p.Over, key: key}
 	defer t.caught(ctx, &err)
 	messages := anthropic.NewMessageService(p.options(t)...)
 	res, err := messages.New(ctx, params)
@@ -63,8 +63,8 @@ func (p *Anthropic) Complete(ctx context.Context, r Request) (reply Reply, err e
 	return reply, answered(&reply, "refusal")
 }
 
-// options are a client's for one trip.
-func (p *Anthropic) options(t *trip) []option.RequestOption {
+// options are a client's for one attempt.
+func (p *Anthropic) options(t *attempt) []option.RequestOption {
 	base := p.BaseURL
 	if base == "" {
 		base = AnthropicURL

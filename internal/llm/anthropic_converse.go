@@ -30,7 +30,7 @@ func (p *Anthropic) Converse(ctx context.Context, r ConverseRequest) (reply Conv
 		params.ToolChoice = anthropic.ToolChoiceUnionParam{OfNone: &anthropic.ToolChoiceNoneParam{}}
 	}
 
-	t, h := &trip{over: p.Over, key: key, stream: true}, newHearing(&r)
+	t, h := &attempt{over: p.Over, key: key, stream: true}, newStreamReader(&r)
 	defer h.keep(&reply)
 	defer t.caught(ctx, &err)
 	messages := anthropic.NewMessageService(p.options(t)...)

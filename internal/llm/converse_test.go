@@ -358,7 +358,7 @@ func TestAConversationThatCouldPassABudgetIsNotSent(t *testing.T) {
 		d := newDesk(t, func(o *Options) { o.Limits = limits }, m)
 		by := caller()
 		got := d.Converse(t.Context(), by, c)
-		if got.Err == nil || got.Err.Kind != Budget || got.Cost != 0 || d.today() != 0 || by.Tab.reserved != 0 || len(d.kept) != 1 || d.kept[0].Record.Outcome != "budget_exceeded" {
+		if got.Err == nil || got.Err.Kind != Budget || got.Cost != 0 || d.today() != 0 || by.Usage.reserved != 0 || len(d.kept) != 1 || d.kept[0].Record.Outcome != "budget_exceeded" {
 			t.Errorf("%s: got %+v, spent %d, kept %+v", name, got, d.today(), d.kept)
 		}
 	}
@@ -536,10 +536,10 @@ func TestALongStreamOfShortEventsIsWhole(t *testing.T) {
 	for _, end := range []string{"\n", "\r\n"} {
 		event := "data: " + strings.Repeat("x", 1<<10) + end + end
 		many := strings.Repeat(event, (maxAnswer+(4<<20))/len(event))
-		trip := &trip{stream: true}
-		got, err := io.Copy(io.Discard, &events{ReadCloser: io.NopCloser(iotest.HalfReader(strings.NewReader(many))), trip: trip})
-		if err != nil || got != int64(len(many)) || trip.large || trip.cut {
-			t.Errorf("%q: %d of %d bytes, %v, %+v", end, got, len(many), err, trip)
+		attempt := &attempt{stream: true}
+		got, err := io.Copy(io.Discard, &events{ReadCloser: io.NopCloser(iotest.HalfReader(strings.NewReader(many))), attempt: attempt})
+		if err != nil || got != int64(len(many)) || attempt.large || attempt.cut {
+			t.Errorf("%q: %d of %d bytes, %v, %+v", end, got, len(many), err, attempt)
 		}
 	}
 }
@@ -617,8 +617,8 @@ func TestAMoveIsOnRecord(t *testing.T) {
 		if asked.System != "be brief" || asked.Messages[0].Text != "what is it?" || asked.Tools[0].Name != "weather" || said.Text != "I look." || said.Uses[0].ID != "c1" {
 			t.Errorf("kept %s and %s", e.Prompt, e.Answer)
 		}
-		if r.PromptHash != hashOf(e.Prompt) || r.AnswerHash != hashOf(e.Answer) || !slices.Equal(r.Labels, []string{"private", "untrusted"}) || by.Tab.spent != 2000 {
-			t.Errorf("hashes %s %s, labels %v, on the tab %d", r.PromptHash, r.AnswerHash, r.Labels, by.Tab.spent)
+		if r.PromptHash != hashOf(e.Prompt) || r.AnswerHash != hashOf(e.Answer) || !slices.Equal(r.Labels, []string{"private", "untrusted"}) || by.Usage.spent != 2000 {
+			t.Errorf("hashes %s %s, labels %v, spent %d", r.PromptHash, r.AnswerHash, r.Labels, by.Usage.spent)
 		}
 	})
 	w := newTalkWire(t, "openai")
@@ -707,7 +707,7 @@ func TestAStreamIsAskedForOnce(t *testing.T) {
 		_, err := w.converser().Converse(t.Context(), ConverseRequest{Model: "m", Messages: []Message{{Role: User, Text: "p"}}, MaxTokens: 5})
 		var e *Error
 		if !errors.As(err, &e) || e.Kind != Unreachable || e.Sent {
-			t.Errorf("nobody there: %+v", err)
+			t.Errorf("no server listens: %+v", err)
 		}
 	})
 }

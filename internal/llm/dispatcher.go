@@ -16,7 +16,7 @@ type Options struct {
 	PerMinute int             // queries of a tenant; 0 for no bound
 	AtOnce    int             // queries under way; 16 where it is 0
 	Timeout   time.Duration   // of one attempt; 5 minutes where it is 0
-	Purse     Purse           // one in memory where it is nil
+	Budgets   Budgets         // one in memory where it is nil
 
 	// Record puts an exchange on record. An answer that cannot be recorded is
 	// not given out. Nothing is recorded where it is nil.
@@ -51,8 +51,8 @@ func New(o Options) *Dispatcher {
 	if d.opts.Timeout == 0 {
 		d.opts.Timeout = 5 * time.Minute
 	}
-	if d.opts.Purse == nil {
-		d.opts.Purse = NewPurse()
+	if d.opts.Budgets == nil {
+		d.opts.Budgets = NewBudgets()
 	}
 	if d.opts.Now == nil {
 		d.opts.Now = time.Now
@@ -104,7 +104,7 @@ func (d *Dispatcher) Only(name string) (*Dispatcher, bool) {
 
 // Spent returns what a tenant has spent today, and what it may.
 func (d *Dispatcher) Spent(ctx context.Context, tenant string) (spent, limit MicroCents, err error) {
-	spent, err = d.opts.Purse.Spent(ctx, tenant, DaySubject, Today(d.opts.Now()))
+	spent, err = d.opts.Budgets.Spent(ctx, tenant, DaySubject, Today(d.opts.Now()))
 	return spent, d.opts.Limits.Day, err
 }
 

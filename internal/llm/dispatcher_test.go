@@ -21,8 +21,8 @@ import (
 // waited for.
 type desk struct {
 	*Dispatcher
-	t     *testing.T
-	purse Purse
+	t       *testing.T
+	budgets Budgets
 
 	mu    sync.Mutex
 	waits []time.Duration
@@ -31,9 +31,9 @@ type desk struct {
 
 func newDesk(t *testing.T, change func(o *Options), models ...Model) *desk {
 	t.Helper()
-	d := &desk{t: t, purse: NewPurse()}
+	d := &desk{t: t, budgets: NewBudgets()}
 	o := Options{
-		Models: models, Allow: []string{"*"}, Purse: d.purse,
+		Models: models, Allow: []string{"*"}, Budgets: d.budgets,
 		Wait: func(ctx context.Context, wait time.Duration) error {
 			d.mu.Lock()
 			d.waits = append(d.waits, wait)
@@ -67,7 +67,7 @@ func (d *desk) askAs(ctx context.Context, by Caller, q Query) Answer {
 }
 
 func caller() Caller {
-	return Caller{Tenant: "t", Principal: "ada", Session: "sess_1", Call: "call-1", Operation: "tool/tool", Plugin: "tool", Version: "1.0.0", Tab: &Tab{}}
+	return Caller{Tenant: "t", Principal: "ada", Session: "sess_1", Call: "call-1", Operation: "tool/tool", Plugin: "tool", Version: "1.0.0", Usage: &CallUsage{}}
 }
 
 // today is what the tenant has spent.
@@ -257,9 +257,9 @@ func TestABudgetThatCouldBeExceededSendsNothing(t *testing.T) {
 		if a.OK || !strings.HasPrefix(a.Err.Error(), "budget_exceeded: ") || a.Attempts != 0 {
 			t.Errorf("%s: got %+v", name, a)
 		}
-		session, _ := d.purse.Spent(t.Context(), "t", "session:sess_1", "")
-		if d.today() != 0 || session != 0 || by.Tab.reserved != 0 {
-			t.Errorf("%s: %d, %d and %d are still set aside", name, d.today(), session, by.Tab.reserved)
+		session, _ := d.budgets.Spent(t.Context(), "t", "session:sess_1", "")
+		if d.today() != 0 || session != 0 || by.Usage.reserved != 0 {
+			t.Errorf("%s: %d, %d and %d are still set aside", name, d.today(), session, by.Usage.reserved)
 		}
 		if len(d.kept) != 1 || d.kept[0].Record.Outcome != "budget_exceeded" || len(d.kept[0].Record.Attempts) != 0 {
 			t.Errorf("%s: the record has %+v", name, d.kept)
@@ -285,12 +285,12 @@ func TestWhatWasUsedIsSettled(t *testing.T) {
 				t.Fatalf("got %+v", a)
 			}
 		}
-		session, _ := d.purse.Spent(t.Context(), "t", "session:sess_1", "")
-		if want := MicroCents(3 * (10*100 + 5*200)); d.today() != want || session != want || by.Tab.reserved != want {
-			t.Errorf("spent %d, %d, %d", d.today(), session, by.Tab.reserved)
+		session, _ := d.budgets.Spent(t.Context(), "t", "session:sess_1", "")
+		if want := MicroCents(3 * (10*100 + 5*200)); d.today() != want || session != want || by.Usage.reserved != want {
+			t.Errorf("spent %d, %d, %d", d.today(), session, by.Usage.reserved)
 		}
 		want := plugin.Metrics{"tokens_in": 30, "tokens_out": 15, "provider": w.format, "cost_total": 0.00006}
-		if got := by.Tab.Metrics(); !reflect.DeepEqual(got, want) {
+		if got := by.Usage.Metrics(); !reflect.DeepEqual(got, want) {
 			t.Errorf("the metrics are %v", got)
 		}
 	})
@@ -355,7 +355,7 @@ func TestACallerWhoIsGoneLeavesSettledBooks(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-arrived; cancel() }()
 		a := d.askAs(ctx, by, Query{})
-		if a.OK || a.Err.Kind != Cancelled || a.Attempts != 1 || d.today() != worst || by.Tab.reserved != worst {
+		if a.OK || a.Err.Kind != Cancelled || a.Attempts != 1 || d.today() != worst || by.Usage.reserved != worst {
 			t.Errorf("got %+v, spent %d, of %d", a, d.today(), worst)
 		}
 		if len(d.kept) != 1 || !d.kept[0].Record.Estimated || d.kept[0].Record.Cost != worst || d.kept[0].Record.Outcome != "cancelled" {
@@ -501,7 +501,7 @@ func TestADocumentThatCannotBeFetchedIsSentAlong(t *testing.T) {
 	}
 }
 
-func TestADocumentThatCannotBeReadAsksNobody(t *testing.T) {
+func TestAnUnreadableDocumentAsksNoModel(t *testing.T) {
 	t.Parallel()
 	w := newWire(t, "anthropic")
 	m := w.model("m", Light)
@@ -583,35 +583,35 @@ func TestWhatCannotBeRecordedIsNotAnswered(t *testing.T) {
 	}
 }
 
-// A brokenPurse fails in one of its methods.
-type brokenPurse struct {
-	Purse
+// A brokenBudgets fails in one of its methods.
+type brokenBudgets struct {
+	Budgets
 	reserve, giveBack error
 }
 
-func (p brokenPurse) Reserve(ctx context.Context, tenant, subject, period string, amount, limit MicroCents) (bool, error) {
+func (p brokenBudgets) Reserve(ctx context.Context, tenant, subject, period string, amount, limit MicroCents) (bool, error) {
 	if p.reserve != nil {
 		return false, p.reserve
 	}
-	return p.Purse.Reserve(ctx, tenant, subject, period, amount, limit)
+	return p.Budgets.Reserve(ctx, tenant, subject, period, amount, limit)
 }
 
-func (p brokenPurse) Return(ctx context.Context, tenant, subject, period string, amount MicroCents) error {
+func (p brokenBudgets) Return(ctx context.Context, tenant, subject, period string, amount MicroCents) error {
 	if p.giveBack != nil {
 		return p.giveBack
 	}
-	return p.Purse.Return(ctx, tenant, subject, period, amount)
+	return p.Budgets.Return(ctx, tenant, subject, period, amount)
 }
 
 func TestAPurseThatFailsSpendsNothingUnseen(t *testing.T) {
 	t.Parallel()
 	w := newWire(t, "openai")
-	d := newDesk(t, func(o *Options) { o.Purse = brokenPurse{NewPurse(), errors.New("no disk"), nil} }, w.model("m", Light))
+	d := newDesk(t, func(o *Options) { o.Budgets = brokenBudgets{NewBudgets(), errors.New("no disk"), nil} }, w.model("m", Light))
 	if a := d.ask(Query{}); a.OK || a.Err.Kind != Internal || len(w.requests()) != 0 {
 		t.Errorf("it cannot be reserved: %+v", a)
 	}
-	purse := NewPurse()
-	d = newDesk(t, func(o *Options) { o.Purse = brokenPurse{purse, nil, errors.New("no disk")} }, w.model("m", Light))
+	budgets := NewBudgets()
+	d = newDesk(t, func(o *Options) { o.Budgets = brokenBudgets{budgets, nil, errors.New("no disk")} }, w.model("m", Light))
 	if a := d.ask(Query{}); a.OK || a.Err.Kind != Internal || d.today() < 2000 {
 		t.Errorf("it cannot be settled: %+v, spent %d", a, d.today())
 	}

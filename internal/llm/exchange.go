@@ -254,7 +254,7 @@ func gone(ctx context.Context) *Error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &Error{Kind: Timeout, Message: "the deadline of the call passed", Err: ctx.Err()}
 	}
-	return &Error{Kind: Cancelled, Message: "whoever asked is gone", Err: ctx.Err()}
+	return &Error{Kind: Cancelled, Message: "the caller cancelled the request", Err: ctx.Err()}
 }
 
 func wait(ctx context.Context, d time.Duration) error {

@@ -33,7 +33,7 @@ func (p *Gemini) Complete(ctx context.Context, r Request) (reply Reply, err erro
 	if key == "" { // with none the client would look for one in the environment
 		return Reply{}, errorf(Auth, "no key is configured; name one with api_key_env or api_key_file")
 	}
-	t := &trip{over: p.Over, key: key}
+	t := &attempt{over: p.Over, key: key}
 	defer t.caught(ctx, &err)
 	client, failure := p.dial(ctx, t)
 	if failure != nil {
@@ -76,8 +76,8 @@ func (p *Gemini) Complete(ctx context.Context, r Request) (reply Reply, err erro
 	return reply, answered(&reply, blocked...)
 }
 
-// dial returns a client for one trip.
-func (p *Gemini) dial(ctx context.Context, t *trip) (*genai.Client, *Error) {
+// dial returns a client for one attempt.
+func (p *Gemini) dial(ctx context.Context, t *attempt) (*genai.Client, *Error) {
 	base := p.BaseURL
 	if base == "" {
 		base = GeminiURL
@@ -104,7 +104,7 @@ func (p *Gemini) Embed(ctx context.Context, r EmbedRequest) (reply EmbedReply, e
 	if key == "" {
 		return EmbedReply{}, errorf(Auth, "no key is configured; name one with api_key_env or api_key_file")
 	}
-	t := &trip{over: p.Over, key: key}
+	t := &attempt{over: p.Over, key: key}
 	defer t.caught(ctx, &err)
 	client, failure := p.dial(ctx, t)
 	if failure != nil {

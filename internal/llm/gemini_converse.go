@@ -21,7 +21,7 @@ func (p *Gemini) Converse(ctx context.Context, r ConverseRequest) (reply Convers
 	if key == "" {
 		return reply, errorf(Auth, "no key is configured; name one with api_key_env or api_key_file")
 	}
-	t, h := &trip{over: p.Over, key: key, stream: true}, newHearing(&r)
+	t, h := &attempt{over: p.Over, key: key, stream: true}, newStreamReader(&r)
 	defer h.keep(&reply)
 	defer t.caught(ctx, &err)
 	client, refused := p.dial(ctx, t)
@@ -84,7 +84,7 @@ func (p *Gemini) Converse(ctx context.Context, r ConverseRequest) (reply Convers
 
 // part takes a part of what Gemini says. It gives each use of a tool at once;
 // its numbers are floating-point already where they come from.
-func (h *hearing) part(part *genai.Part) {
+func (h *streamReader) part(part *genai.Part) {
 	switch {
 	case part == nil || part.Thought || h.over != nil:
 	case part.FunctionCall != nil:

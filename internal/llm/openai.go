@@ -41,7 +41,7 @@ func (p *OpenAI) Complete(ctx context.Context, r Request) (reply Reply, err erro
 	}
 	p.limit(&params, r.MaxTokens, r.JSON)
 
-	t := &trip{over: p.Over, key: key}
+	t := &attempt{over: p.Over, key: key}
 	defer t.caught(ctx, &err)
 	chat := openai.NewChatCompletionService(p.options(t)...)
 	res, err := chat.New(ctx, params)
@@ -69,9 +69,9 @@ func (p *OpenAI) base() string {
 	return p.BaseURL
 }
 
-// options are a client's for one trip. It is of one service alone: a whole
+// options are a client's for one attempt. It is of one service alone: a whole
 // client would read addresses and headers from the environment.
-func (p *OpenAI) options(t *trip) []option.RequestOption {
+func (p *OpenAI) options(t *attempt) []option.RequestOption {
 	opts := []option.RequestOption{option.WithBaseURL(p.base()), option.WithHTTPClient(t.client()), option.WithMaxRetries(0)}
 	if t.key != "" {
 		opts = append(opts, option.WithAPIKey(t.key))
@@ -103,7 +103,7 @@ func (p *OpenAI) Embed(ctx context.Context, r EmbedRequest) (reply EmbedReply, e
 	if r.Dimensions > 0 {
 		params.Dimensions = param.NewOpt(int64(r.Dimensions))
 	}
-	t := &trip{over: p.Over, key: key}
+	t := &attempt{over: p.Over, key: key}
 	defer t.caught(ctx, &err)
 	embeddings := openai.NewEmbeddingService(p.options(t)...)
 	res, err := embeddings.New(ctx, params)

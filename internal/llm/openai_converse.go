@@ -24,7 +24,7 @@ func (p *OpenAI) Converse(ctx context.Context, r ConverseRequest) (reply Convers
 	}
 	p.limit(&params, r.MaxTokens, r.JSON)
 
-	t, h := &trip{over: p.Over, key: key, stream: true}, newHearing(&r)
+	t, h := &attempt{over: p.Over, key: key, stream: true}, newStreamReader(&r)
 	defer h.keep(&reply)
 	defer t.caught(ctx, &err)
 	chat := openai.NewChatCompletionService(p.options(t)...)

@@ -255,7 +255,7 @@ func TestASlowAnswerIsATimeoutAndACancelIsNot(t *testing.T) {
 	})
 }
 
-func TestNobodyThereIsNotCharged(t *testing.T) {
+func TestAnUnreachableProviderIsNotCharged(t *testing.T) {
 	t.Parallel()
 	eachWire(t, func(t *testing.T, w *wire) {
 		p := w.provider()

@@ -15,8 +15,8 @@ type Caller struct {
 	Operation string // plugin/operation
 	Plugin    string
 	Version   string
-	Labels    []string // of the call, and of what it heard
-	Tab       *Tab     // of the call; nil keeps none
+	Labels    []string   // of the call, and of what it heard
+	Usage     *CallUsage // of the call; nil keeps none
 }
 
 // A Query is what a plugin wants to know of a model. At most one of Image and

@@ -57,7 +57,7 @@ func (x *exchange) notable(a *Answer) bool {
 	if len(x.attempts) > 0 {
 		return true
 	}
-	return a.Err != nil && a.Err.Kind == Budget && (x.by.Tab == nil || !x.by.Tab.refused())
+	return a.Err != nil && a.Err.Kind == Budget && (x.by.Usage == nil || !x.by.Usage.refused())
 }
 
 // parameters are what was asked for beside the text.

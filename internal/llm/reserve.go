@@ -19,7 +19,7 @@ type Limits struct {
 // gone.
 const settleTime = 5 * time.Second
 
-// DaySubject is the account of a tenant's day in a purse.
+// DaySubject is the account of a tenant's day in a budgets.
 const DaySubject = "models"
 
 // Today is the period of a tenant's budget at a time.
@@ -30,7 +30,7 @@ func Today(now time.Time) string { return now.UTC().Format(time.DateOnly) }
 type reservation struct {
 	x      *exchange
 	amount MicroCents
-	held   []account // in the purse
+	held   []account // in the budgets
 	onTab  bool
 }
 
@@ -52,14 +52,14 @@ func (x *exchange) reserve(ctx context.Context, amount MicroCents) (*reservation
 	if own > 0 && amount > own-x.spent {
 		return nil, refuse("this query", own)
 	}
-	if t := x.by.Tab; t != nil {
+	if t := x.by.Usage; t != nil {
 		if !t.reserve(amount, limit(limits.Call)) {
 			return nil, refuse("one call", limits.Call)
 		}
 		r.onTab = true
 	}
 	if amount == 0 {
-		return r, nil // what costs nothing needs no purse
+		return r, nil // what costs nothing needs no budgets
 	}
 	for _, b := range []struct {
 		account
@@ -72,7 +72,7 @@ func (x *exchange) reserve(ctx context.Context, amount MicroCents) (*reservation
 		if b.subject == "session:" || b.limit == 0 && b.subject != DaySubject {
 			continue
 		}
-		ok, err := x.d.opts.Purse.Reserve(ctx, b.tenant, b.subject, b.period, amount, limit(b.limit))
+		ok, err := x.d.opts.Budgets.Reserve(ctx, b.tenant, b.subject, b.period, amount, limit(b.limit))
 		if err != nil {
 			_ = r.giveBack(ctx, amount)
 			return nil, &Error{Kind: Internal, Message: "what was spent cannot be looked up, so nothing is", Err: err}
@@ -97,7 +97,7 @@ func limit(l MicroCents) MicroCents {
 func (r *reservation) settle(ctx context.Context, m *Model, u Usage, cost MicroCents) error {
 	r.x.spent += cost
 	err := r.giveBack(ctx, r.amount-cost)
-	if t := r.x.by.Tab; t != nil {
+	if t := r.x.by.Usage; t != nil {
 		t.add(m.Provider, u, cost)
 	}
 	return err
@@ -105,7 +105,7 @@ func (r *reservation) settle(ctx context.Context, m *Model, u Usage, cost MicroC
 
 func (r *reservation) giveBack(ctx context.Context, amount MicroCents) (err error) {
 	if r.onTab {
-		r.x.by.Tab.giveBack(amount)
+		r.x.by.Usage.giveBack(amount)
 	}
 	if amount == 0 {
 		return nil
@@ -113,7 +113,7 @@ func (r *reservation) giveBack(ctx context.Context, amount MicroCents) (err erro
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
 	for _, a := range r.held {
-		if e := r.x.d.opts.Purse.Return(ctx, a.tenant, a.subject, a.period, amount); e != nil {
+		if e := r.x.d.opts.Budgets.Return(ctx, a.tenant, a.subject, a.period, amount); e != nil {
 			err = e
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// TestWhoWaitsToAskAgainHoldsNobodyUp: with one slot, a query whose provider is away
+// TestAWaitingRetryHoldsNoSlot: with one slot, a query whose provider is away
 // waits, and one of another tenant is answered meanwhile.
-func TestWhoWaitsToAskAgainHoldsNobodyUp(t *testing.T) {
+func TestAWaitingRetryHoldsNoSlot(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"openai", "anthropic", "gemini"} {
 		w := newWire(t, format)

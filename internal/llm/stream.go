@@ -10,7 +10,7 @@ import (
 )
 
 // most is how long an answer may be.
-func (t *trip) most() int {
+func (t *attempt) most() int {
 	if t.stream {
 		return maxStream
 	}
@@ -19,15 +19,15 @@ func (t *trip) most() int {
 
 // events is a body that comes in events, with an empty line after each. It is
 // bounded, and each event is. However it ends, its reader sees the end of a file
-// and the trip has the reason: of other errors one of the clients writes to the
+// and the attempt has the reason: of other errors one of the clients writes to the
 // log by itself.
 type events struct {
 	io.ReadCloser
-	trip  *trip
-	all   int  // bytes so far
-	event int  // of the event at hand
-	words bool // the line at hand has something in it
-	ended bool
+	attempt *attempt
+	all     int  // bytes so far
+	event   int  // of the event at hand
+	words   bool // the line at hand has something in it
+	ended   bool
 }
 
 func (b *events) Read(p []byte) (int, error) {
@@ -36,11 +36,11 @@ func (b *events) Read(p []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(p)
 	if b.tooLong(p[:n]) {
-		b.trip.large, b.ended = true, true
+		b.attempt.large, b.ended = true, true
 		return 0, io.EOF
 	}
 	if err != nil {
-		b.trip.cut, b.ended = b.trip.cut || err != io.EOF, true
+		b.attempt.cut, b.ended = b.attempt.cut || err != io.EOF, true
 		return n, io.EOF
 	}
 	return n, nil
@@ -68,7 +68,7 @@ func (b *events) tooLong(p []byte) bool {
 // broke says what a stream comes down to that ended before its answer did. begun
 // is whether some of the answer came, complaint what the provider said instead
 // of the rest, if it did.
-func (t *trip) broke(ctx context.Context, err error, begun bool, complaint []byte) *Error {
+func (t *attempt) broke(ctx context.Context, err error, begun bool, complaint []byte) *Error {
 	if complaint != nil && t.status/100 == 2 && ctx.Err() == nil && !t.large {
 		e := &Error{Status: t.status, Message: "its answer broke off", Sent: true, Err: err}
 		t.judge(e, likeStatus(complaint), complaint)

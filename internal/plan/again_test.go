@@ -29,7 +29,7 @@ func TestACancelledPlansQueuedStepNeverRuns(t *testing.T) {
 	if _, err := r.Cancel(t.Context(), "local", v.ID, owner, "never mind"); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.kernel.Attend(t.Context(), "local", step.CallID); err != nil {
+	if err := r.kernel.Advance(t.Context(), "local", step.CallID); err != nil {
 		t.Error(err)
 	}
 	equal(t, "lines", r.lines(t), "[drafted]")

@@ -293,7 +293,7 @@ func (b *builder) approvers(ctx context.Context) error {
 	if len(gated) == 0 || b.engine.Approvers == nil || b.engine.Approvers.Anyone(ctx, gated, b.submitted.Principal) {
 		return nil
 	}
-	return inStep(list(ids), plugin.Errorf(plugin.CodeApprovalDenied, "a person has to agree, and there is nobody but %s who may; approvals.by in mortise.yaml, or a policy on approve, names others", b.submitted.Principal.ID))
+	return inStep(list(ids), plugin.Errorf(plugin.CodeApprovalDenied, "a person other than %s has to agree, and no other may; name approvers with approvals.by in mortise.yaml, or with a policy on approve", b.submitted.Principal.ID))
 }
 
 // union returns the labels of all lists, each once, in order.

@@ -82,7 +82,7 @@ func (e *Engine) Cancel(ctx context.Context, tenant, id string, by plugin.Princi
 
 // errMoved is why a write did not count: the plan was moved between the look at
 // it and the write, which only another node can do.
-var errMoved = errors.New("somebody else moved the plan at the same moment")
+var errMoved = errors.New("another node changed the plan at the same moment")
 
 // moving is Write, again while others move the plan meanwhile. How often that
 // can be is bounded by what there is to do in a plan.

@@ -276,7 +276,7 @@ func TestARefusedPlanIsOnRecord(t *testing.T) {
 	t.Error("there is no entry")
 }
 
-func TestAGateThatNobodyMayOpen(t *testing.T) {
+func TestAGateWithoutAnApprover(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.anyone = false

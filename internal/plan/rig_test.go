@@ -134,16 +134,16 @@ func (runner) Reconcile(context.Context, *plugin.Target, *plugin.Call, []protoco
 // in processes of its own. Its registry is a map, so that tests say what is there.
 type rig struct {
 	*plan.Engine
-	kernel  *kernel.Kernel
-	ledger  *ledger.Ledger
-	store   *sqlite.Store
-	desk    *approval.Desk
-	policy  *policy.Engine
-	home    string
-	log     string // the file that the operations write to
-	targets map[string]*plugin.Target
-	anyone  bool
-	broken  atomic.Bool // no process starts
+	kernel    *kernel.Kernel
+	ledger    *ledger.Ledger
+	store     *sqlite.Store
+	approvals *approval.Service
+	policy    *policy.Engine
+	home      string
+	log       string // the file that the operations write to
+	targets   map[string]*plugin.Target
+	anyone    bool
+	broken    atomic.Bool // no process starts
 }
 
 func (r *rig) Resolve(_ context.Context, ref string) (*plugin.Target, error) {
@@ -210,7 +210,7 @@ func assembled(home string) (_ *rig, closeAll func() error, err error) {
 	if r.store, err = sqlite.Open(ctx, home, sqlite.Options{}); err != nil {
 		return nil, nil, err
 	}
-	if r.ledger, err = ledger.Open(ctx, r.store, ledger.Options{Bury: plan.RecoverPlans}); err != nil {
+	if r.ledger, err = ledger.Open(ctx, r.store, ledger.Options{Recover: plan.RecoverPlans}); err != nil {
 		return nil, nil, err
 	}
 	processes := process.New(process.Options{
@@ -260,7 +260,7 @@ func assembled(home string) (_ *rig, closeAll func() error, err error) {
 	r.Engine = plan.New(plan.Options{
 		Kernel: r.kernel, Registry: r, Policy: r.policy, Store: r.store, Answers: r.ledger, Approvers: r, Watch: 50 * time.Millisecond, Patience: 2 * time.Second,
 	})
-	r.desk = &approval.Desk{Store: r.store, May: func(_ context.Context, _ *store.ApprovalRow, by plugin.Principal) error {
+	r.approvals = &approval.Service{Store: r.store, May: func(_ context.Context, _ *store.ApprovalRow, by plugin.Principal) error {
 		if by.ID != "ada" {
 			return plugin.Errorf(plugin.CodePolicyDenied, "%s may not", by.ID)
 		}
@@ -327,7 +327,7 @@ func (r *rig) run(t testing.TB, id string) *plan.View {
 
 func (r *rig) decide(t testing.TB, approvalID string, yes bool) {
 	t.Helper()
-	_, err := r.desk.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", ID: approvalID, Approve: yes, By: plugin.Principal{Type: "user", ID: "ada"}, Reason: "so be it"})
+	_, err := r.approvals.Decide(t.Context(), approval.Answer{Tenant: "local", Asker: "os:2", ID: approvalID, Approve: yes, By: plugin.Principal{Type: "user", ID: "ada"}, Reason: "so be it"})
 	if err != nil {
 		t.Fatal(err)
 	}

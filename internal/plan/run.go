@@ -205,7 +205,7 @@ func (e *Engine) drifted(ctx context.Context, r store.Reader, run *run, asked *s
 	}
 	switch {
 	case asked == nil && gated:
-		return void("it has gates and nobody was asked")
+		return void("it has gates, and no approval was requested")
 	case asked == nil:
 		return nil
 	case asked.Binding != run.row.Hash:

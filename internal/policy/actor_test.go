@@ -9,9 +9,9 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// TestWhoeverActsMustBeAllowedToo: of the principal and of the agent or service
+// TestTheActorMustBeAllowedToo: of the principal and of the agent or service
 // that acts for it the stricter verdict holds.
-func TestWhoeverActsMustBeAllowedToo(t *testing.T) {
+func TestTheActorMustBeAllowedToo(t *testing.T) {
 	t.Parallel()
 	e := open(t, policy.Options{Sources: texts(`
 @id("ann") permit (principal == User::"ann", action, resource);
@@ -59,7 +59,7 @@ func TestWhoeverActsMustBeAllowedToo(t *testing.T) {
 		if x.Verdict != d.Verdict || fmt.Sprint(x.Reasons) != fmt.Sprint(d.Reasons) {
 			t.Errorf("%s by %s: explained as %s %q", c.who, c.actor, x.Verdict, x.Reasons)
 		}
-		if x.Acting != nil && !strings.Contains(x.String(), "of these, for whoever acts:\n") {
+		if x.Acting != nil && !strings.Contains(x.String(), "of these, for the actor:\n") {
 			t.Errorf("%s", x)
 		}
 	}

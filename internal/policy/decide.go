@@ -16,8 +16,8 @@ import (
 type outcome struct {
 	permits, forbids []*statement // those that matched, in the order of the set
 	failed           []failure    // those that could not be evaluated
-	tainted          bool         // an effect with arguments from outside
-	shy              bool         // the operation's author wants a person to agree
+	untrustedEffect  bool         // an effect with arguments from outside
+	requiresApproval bool         // the operation has the tag requires_approval
 }
 
 // A failure is a policy that could not be evaluated, and why.
@@ -31,7 +31,7 @@ type failure struct {
 // for the verdict.
 func (p *policies) judge(r *request, found candidates, context types.Record) (o outcome) {
 	_, diagnostic := cedar.Authorize(found, r, cedar.Request{Principal: r.subject.entity.UID, Action: actions[r.action], Resource: r.resource.entity.UID, Context: context})
-	o.tainted, o.shy = r.tainted(), r.shy()
+	o.untrustedEffect, o.requiresApproval = r.untrustedEffect(), r.requiresApproval()
 	for _, reason := range diagnostic.Reasons {
 		// Where a forbid matches, Cedar reports the forbids alone.
 		if s := p.byID[reason.PolicyID]; s.permits() {
@@ -57,16 +57,16 @@ func (p *policies) judge(r *request, found candidates, context types.Record) (o 
 
 func inOrder(a, b *statement) int { return cmp.Compare(a.order, b.order) }
 
-// tainted reports whether a call would cause an effect with arguments that came
+// untrustedEffect reports whether a call would cause an effect with arguments that came
 // from outside: what they say may not be what the principal wants.
-func (r *request) tainted() bool {
+func (r *request) untrustedEffect() bool {
 	return r.action == Execute && len(r.resource.effects) > 0 && slices.Contains(r.question.Call.Labels, plugin.Untrusted)
 }
 
-// shy reports whether an operation is not to run before a person agrees, by the
-// word of its author: "side-effects should only occur after approval when
+// requiresApproval reports whether the author of an operation requires approval before
+// it runs: "side-effects should only occur after approval when
 // requires_approval is true" (Shu, Actions API).
-func (r *request) shy() bool {
+func (r *request) requiresApproval() bool {
 	return r.action == Execute && slices.Contains(r.resource.tags, plugin.TagRequiresApproval)
 }
 
@@ -77,9 +77,9 @@ func (o *outcome) verdict() plugin.Verdict {
 		return plugin.Deny
 	case slices.ContainsFunc(o.permits, func(s *statement) bool { return s.approval }):
 		return plugin.AllowWithApproval
-	case o.shy:
+	case o.requiresApproval:
 		return plugin.AllowWithApproval
-	case o.tainted && !slices.ContainsFunc(o.permits, func(s *statement) bool { return s.trusting }):
+	case o.untrustedEffect && !slices.ContainsFunc(o.permits, func(s *statement) bool { return s.trusting }):
 		return plugin.AllowWithApproval
 	default:
 		return plugin.Allow
@@ -110,7 +110,7 @@ func (o *outcome) reasons(r *request) []string {
 			switch {
 			case s.approval:
 				reasons = append(reasons, s.label+" asks for approval"+told(s.why))
-			case !gated && o.shy:
+			case !gated && o.requiresApproval:
 				reasons = append(reasons, s.label+" allows it; but its author wants a person to agree each time, so one is asked")
 			case !gated:
 				reasons = append(reasons, fmt.Sprintf("%s allows it; but an argument is untrusted and it has the effects %s, so a person is asked", s.label, strings.Join(r.resource.effects, ", ")))
@@ -119,9 +119,9 @@ func (o *outcome) reasons(r *request) []string {
 	default:
 		for _, s := range o.permits {
 			switch {
-			case o.tainted && s.trusting:
+			case o.untrustedEffect && s.trusting:
 				reasons = append(reasons, s.label+" allows it with untrusted arguments too")
-			case !o.tainted:
+			case !o.untrustedEffect:
 				reasons = append(reasons, s.label)
 			}
 		}

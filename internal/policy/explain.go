@@ -278,7 +278,7 @@ func (x Explanation) String() string {
 	}
 	fmt.Fprintf(&b, "  %d of %d policies could apply; the set is %s\n", x.Considered, x.Policies, x.Policy)
 	if x.Acting != nil {
-		fmt.Fprintf(&b, "of these, for whoever acts:\n%s", x.Acting)
+		fmt.Fprintf(&b, "of these, for the actor:\n%s", x.Acting)
 	}
 	return b.String()
 }

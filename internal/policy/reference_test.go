@@ -70,7 +70,7 @@ func TestAgreesWithTheReference(t *testing.T) {
 	}
 	t.Log(seen, acted, tainted)
 	if acted < sets*requests/10 || tainted < sets*requests/100 {
-		t.Errorf("somebody acts in %d of the questions, and %d wait because of their arguments", acted, tainted)
+		t.Errorf("an actor acts in %d of the questions, and %d wait because of their arguments", acted, tainted)
 	}
 	for _, verdict := range []string{"allow", "allow_with_approval", "deny", "deny, forbidden", "deny, failed"} {
 		if share := seen[verdict] * 100 / (sets * requests); share < 10 {

@@ -87,7 +87,7 @@ func TestASecondAnswerEndsTheProcess(t *testing.T) {
 }
 
 // A plugin that never reads blocks no caller: each has its own deadline.
-func TestAPluginThatNeverReadsBlocksNobody(t *testing.T) {
+func TestAPluginThatNeverReadsBlocksNoCaller(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, process.Options{PerTenant: 1, CancelGrace: 100 * time.Millisecond})
 	big := `"` + strings.Repeat("a", 1<<20) + `"`
@@ -205,7 +205,7 @@ func TestLiesOfProtocol1(t *testing.T) {
 	}
 	for role := range liars {
 		if strings.HasPrefix(role, "v1/") && !tested[role] {
-			t.Errorf("nobody tests %s", role)
+			t.Errorf("no test runs %s", role)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func TestATenantsPoolGrowsToItsLimit(t *testing.T) {
 	}
 }
 
-func TestAProcessNobodyUsesEnds(t *testing.T) {
+func TestAnIdleProcessEnds(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, process.Options{Idle: 100 * time.Millisecond, PerTenant: 1})
 	pid := pidOf(t, r, "good")

@@ -233,7 +233,7 @@ func TestWhatAPluginSaysIsHeard(t *testing.T) {
 }
 
 // Content is never dropped: a call that says more than is taken fails.
-func TestContentThatNobodyTakesFailsTheCall(t *testing.T) {
+func TestContentThatIsNotTakenFailsTheCall(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, process.Options{})
 	c := call(`{"n":5000}`)

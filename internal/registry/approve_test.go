@@ -580,7 +580,7 @@ func TestRollbackLooksBeforeItLeaves(t *testing.T) {
 	b.expect("p", "p/x@1.1.0")
 }
 
-func TestLinkedPluginsWaitForNobody(t *testing.T) {
+func TestLinkedPluginsNeedNoApproval(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	b.install(author(t, "p", "1.0.0", "x"))

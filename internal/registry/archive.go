@@ -39,10 +39,10 @@ func (ix *index) archived(digest string) (found Record) {
 	return found
 }
 
-// lend keeps a staged package for the other nodes, and returns where. It takes
-// no turn, since it may last. What is there already is kept again: that brings
-// back what was lost of it.
-func (r *Registry) lend(ctx context.Context, p staged) (ref string, err error) {
+// publish stores a staged package for the other nodes and returns a reference to it. It
+// holds no lock, since it may take long. A package that is stored already is stored
+// again, which restores parts that were lost.
+func (r *Registry) publish(ctx context.Context, p staged) (ref string, err error) {
 	if r.archive == nil {
 		return "", nil
 	}
@@ -59,25 +59,25 @@ func (r *Registry) lend(ctx context.Context, p staged) (ref string, err error) {
 // bring makes sure that a package is on this node, where another can have
 // registered it: it is fetched once, and used only if it has its digest.
 func (r *Registry) bring(ctx context.Context, digest string) error {
-	if r.archive == nil || r.shelf.has(digest) {
+	if r.archive == nil || r.packages.has(digest) {
 		return nil
 	}
 	c := r.checkOf(digest)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r.shelf.has(digest) {
+	if r.packages.has(digest) {
 		return nil // another caller fetched it while we waited
 	}
 	record := r.index.Load().archived(digest)
 	if record.Archive == "" {
 		return plugin.Errorf(plugin.CodeUnavailable, "the files of %s are not on this node, in %s, and the database does not keep them: `mortise plugins register` brings them, given their directory",
-			record.title(), r.shelf.path(digest))
+			record.title(), r.packages.path(digest))
 	}
 	from, err := r.archive.Open(ctx, record.Archive)
 	if err != nil {
 		return fmt.Errorf("fetching the files of %s: %w", record.title(), err)
 	}
-	fetched, err := r.shelf.unpack(ctx, from)
+	fetched, err := r.packages.unpack(ctx, from)
 	if err != nil {
 		return fmt.Errorf("fetching the files of %s: %w", record.title(), err)
 	}
@@ -85,7 +85,7 @@ func (r *Registry) bring(ctx context.Context, digest string) error {
 	if fetched.digest != digest {
 		return errChanged
 	}
-	return r.shelf.keep(ctx, fetched)
+	return r.packages.install(ctx, fetched)
 }
 
 // pack writes the package in dir as a tar that depends on nothing but what its
@@ -122,8 +122,8 @@ func packFile(ctx context.Context, to *tar.Writer, root *os.Root, f file) error 
 }
 
 // unpack stages what pack wrote. What it cannot have written is errChanged.
-func (s shelf) unpack(ctx context.Context, r io.Reader) (_ staged, err error) {
-	p, err := s.begin()
+func (d packageStore) unpack(ctx context.Context, r io.Reader) (_ staged, err error) {
+	p, err := d.begin()
 	if err != nil {
 		return staged{}, err
 	}

@@ -117,7 +117,7 @@ func TestAPackageComesFromTheArchive(t *testing.T) {
 		t.Errorf("its directory is %s", target.Package.Dir)
 	}
 	if got := two.packages(); len(got) != 0 {
-		t.Errorf("fetched before anybody wanted it: %q", got)
+		t.Errorf("fetched before it was needed: %q", got)
 	}
 	var wg sync.WaitGroup
 	for range 16 {

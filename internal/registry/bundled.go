@@ -54,32 +54,32 @@ func (r *Registry) bundleOne(ctx context.Context, tree fs.FS, dir string) error 
 		return err
 	}
 	known := r.index.Load().bundled(digest)
-	if known && r.shelf.has(digest) {
+	if known && r.packages.has(digest) {
 		return nil
 	}
-	copied, err := r.shelf.stageFS(ctx, sub)
+	staged, err := r.packages.stageFS(ctx, sub)
 	if err != nil {
 		return err
 	}
-	defer remove(copied.dir) // gone already where it was kept
+	defer remove(staged.dir) // an installed package has left this directory
 	if known {
-		return r.shelf.keep(ctx, copied)
+		return r.packages.install(ctx, staged)
 	}
-	m, err := dialect.ReadIn(copied.dir, "") // a package by itself, whatever stands around it
+	m, err := dialect.ReadIn(staged.dir, "") // a package by itself, whatever stands around it
 	if err != nil {
 		return err
 	}
-	archive, err := r.lend(ctx, copied)
+	archive, err := r.publish(ctx, staged)
 	if err != nil {
 		return err
 	}
 	return r.change(ctx, func() error {
 		ix := r.index.Load()
 		if ix.bundled(digest) { // another node was faster
-			return r.shelf.keep(ctx, copied)
+			return r.packages.install(ctx, staged)
 		}
 		record := Record{
-			Name: m.Name, Version: m.Version, Digest: copied.digest, Path: r.shelf.path(copied.digest), Archive: archive,
+			Name: m.Name, Version: m.Version, Digest: staged.digest, Path: r.packages.path(staged.digest), Archive: archive,
 			State: Active, RegisteredAt: r.now().UTC(), Source: SourceBundled, ApprovedBy: r.principal,
 		}
 		if record.Manifest, err = json.Marshal(m); err != nil {
@@ -99,7 +99,7 @@ func (r *Registry) bundleOne(ctx context.Context, tree fs.FS, dir string) error 
 		if off {
 			record.State = Disabled
 		}
-		if err := r.shelf.keep(ctx, copied); err != nil {
+		if err := r.packages.install(ctx, staged); err != nil {
 			return err
 		}
 		replaced := ix.version(m.Name, m.Version)

@@ -31,7 +31,7 @@ type check struct {
 // Where nodes share an [Archive], what is not on this one is fetched first; the
 // error is unavailable where that cannot be.
 func (r *Registry) CheckPackage(ctx context.Context, pkg plugin.Package) error {
-	if pkg.Dev || pkg.Dir != r.shelf.path(pkg.Digest) {
+	if pkg.Dev || pkg.Dir != r.packages.path(pkg.Digest) {
 		return nil
 	}
 	switch err := r.bring(ctx, pkg.Digest); {

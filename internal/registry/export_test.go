@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 )
 
-// Unpack unpacks a zip into a shelf below dir, and clears it away again.
+// Unpack unpacks a zip into a package directory below dir, and removes it again.
 func Unpack(dir string, data []byte) error {
-	s, err := openShelf(filepath.Join(dir, "packages"))
+	s, err := openPackageStore(filepath.Join(dir, "packages"))
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ type packedFile struct {
 // unpackFile puts what a package file holds into a directory of its own, and
 // returns the place in it that plugins are looked for. Nothing stays where it
 // fails or ctx ends; otherwise the caller removes dir.
-func (s shelf) unpackFile(ctx context.Context, from string) (dir, root string, err error) {
+func (d packageStore) unpackFile(ctx context.Context, from string) (dir, root string, err error) {
 	file, err := os.OpenFile(from, os.O_RDONLY|nonblock, 0) // a named pipe is not waited for
 	if err != nil {
 		return "", "", refused("%s cannot be read: %w", from, err)
@@ -74,7 +74,7 @@ func (s shelf) unpackFile(ctx context.Context, from string) (dir, root string, e
 	case info.Size() > maxBytes:
 		return "", "", refused("%s is larger than %d MiB, which is more than a package may be", from, maxBytes>>20)
 	}
-	if dir, err = os.MkdirTemp(s.dir, unfinished); err != nil {
+	if dir, err = os.MkdirTemp(d.dir, unfinished); err != nil {
 		return "", "", err
 	}
 	defer func() {

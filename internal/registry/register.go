@@ -76,7 +76,7 @@ func (r *Registry) register(ctx context.Context, path string, o RegisterOptions)
 		if o.Dev {
 			return RegisterReport{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is a package file, and those cannot be linked: unpack it and link the directory", path)
 		}
-		dir, inside, err := r.shelf.unpackFile(ctx, path)
+		dir, inside, err := r.packages.unpackFile(ctx, path)
 		if err != nil && ctx.Err() != nil {
 			return RegisterReport{}, context.Cause(ctx)
 		} else if err != nil {
@@ -96,14 +96,14 @@ func (r *Registry) register(ctx context.Context, path string, o RegisterOptions)
 		return RegisterReport{}, plugin.Errorf(plugin.CodeInvalidInput, "%s holds %d plugins: an id, a name or a description can be given to one only", path, len(paths))
 	}
 	report := RegisterReport{Named: named}
-	copies := copies{registry: r}
-	defer copies.remove()
+	packages := stagedSet{registry: r}
+	defer packages.remove()
 	for _, path := range paths {
 		var one Registered
 		if o.Dev {
 			one, err = r.link(ctx, path, named, o)
 		} else {
-			one, err = r.install(ctx, &copies, path, named, source(path), o)
+			one, err = r.install(ctx, &packages, path, named, source(path), o)
 		}
 		switch {
 		case err != nil && ctx.Err() != nil:
@@ -244,15 +244,14 @@ func underscored(root, path string) bool {
 	return err == nil && below != "." && slices.ContainsFunc(strings.Split(below, string(filepath.Separator)), func(name string) bool { return strings.HasPrefix(name, "_") })
 }
 
-// install copies the package of a plugin in named and registers the copy, as one
-// from source.
-func (r *Registry) install(ctx context.Context, copies *copies, dir, named, source string, o RegisterOptions) (Registered, error) {
+// install stages the package of a plugin in named and registers it, as one from source.
+func (r *Registry) install(ctx context.Context, packages *stagedSet, dir, named, source string, o RegisterOptions) (Registered, error) {
 	tree, place := dialect.TreeIn(dir, named)
-	copied, err := copies.of(ctx, tree)
+	staged, err := packages.of(ctx, tree)
 	if err != nil {
 		return Registered{}, err
 	}
-	m, err := dialect.ReadIn(copied.place(), place)
+	m, err := dialect.ReadIn(staged.place(), place)
 	if err != nil {
 		return Registered{}, unreadable(err)
 	}
@@ -260,9 +259,9 @@ func (r *Registry) install(ctx context.Context, copies *copies, dir, named, sour
 	if err != nil {
 		return Registered{}, err
 	}
-	record.Digest, record.Path, record.Source = copied.digest, r.shelf.path(copied.digest), source
+	record.Digest, record.Path, record.Source = staged.digest, r.packages.path(staged.digest), source
 	record.State = Disabled
-	if record.Archive, err = copied.lent(ctx); err != nil {
+	if record.Archive, err = staged.publish(ctx); err != nil {
 		return Registered{}, err
 	}
 
@@ -279,7 +278,7 @@ func (r *Registry) install(ctx context.Context, copies *copies, dir, named, sour
 			return plugin.Errorf(plugin.CodeInvalidInput, "%s is registered with other files: bump the version, or replace it with --force, or `plugins delete %s` first",
 				label(record.Name, record.Version), label(record.Name, record.Version))
 		}
-		if err := copied.keep(ctx); err != nil {
+		if err := staged.install(ctx); err != nil {
 			return fmt.Errorf("installing %s: %w", label(record.Name, record.Version), err)
 		}
 		if same := replaced; same.has(record) {

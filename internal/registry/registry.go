@@ -44,7 +44,7 @@ type Registry struct {
 	describe  Describe
 	principal string
 	now       func() time.Time
-	shelf     shelf
+	packages  packageStore
 
 	turn  chan struct{} // holds one token while a change is being made
 	index atomic.Pointer[index]
@@ -86,14 +86,14 @@ type Options struct {
 // code is run.
 func Open(ctx context.Context, o Options) (*Registry, error) {
 	if o.Catalog == nil || o.Dir == "" || o.Approver == "" {
-		return nil, errors.New("opening the registry: it needs a catalog, a directory and somebody who approves")
+		return nil, errors.New("opening the registry: it needs a catalog, a directory and an approver")
 	}
-	shelf, err := openShelf(o.Dir)
+	packages, err := openPackageStore(o.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("opening the directory of packages: %w", err)
 	}
 	r := &Registry{
-		catalog: o.Catalog, archive: o.Archive, describe: o.Describe, principal: o.Approver, now: o.Now, shelf: shelf,
+		catalog: o.Catalog, archive: o.Archive, describe: o.Describe, principal: o.Approver, now: o.Now, packages: packages,
 		turn: make(chan struct{}, 1), seen: seen{turn: make(chan struct{}, 1)}, checks: map[string]*check{},
 	}
 	if r.now == nil {
@@ -156,7 +156,7 @@ func (r *Registry) reload(ctx context.Context) error {
 	}
 	for _, record := range records {
 		if !record.Dev { // whatever node registered it
-			record.Path = r.shelf.path(record.Digest)
+			record.Path = r.packages.path(record.Digest)
 		}
 		if bound := after.versions(record.Name); len(bound) > 0 && bound[0].record.Source == SourceConfig {
 			return fmt.Errorf("the configuration binds %s, and a plugin of that name is registered: one of them must go", record.Name)

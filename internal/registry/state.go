@@ -206,7 +206,7 @@ func (r *Registry) onVersions(ctx context.Context, ref string, steps ...func(*ve
 
 // sweep removes the package of a record that is gone, if no other has it.
 func (r *Registry) sweep(gone Record) error {
-	if gone.Dev || !r.shelf.has(gone.Digest) {
+	if gone.Dev || !r.packages.has(gone.Digest) {
 		return nil
 	}
 	for v := range r.index.Load().all {
@@ -217,7 +217,7 @@ func (r *Registry) sweep(gone Record) error {
 	r.checksMu.Lock()
 	delete(r.checks, gone.Digest)
 	r.checksMu.Unlock()
-	if err := r.shelf.discard(gone.Digest); err != nil {
+	if err := r.packages.discard(gone.Digest); err != nil {
 		return fmt.Errorf("removing the package of %s: %w", label(gone.Name, gone.Version), err)
 	}
 	return nil

@@ -30,7 +30,7 @@ func TestStatesSurviveARestart(t *testing.T) {
 	b.reopen()
 	b.expect("p", "disabled: p@2.0.0 is disabled")
 	if _, err := b.Enable(ctx, "p@1"); plugin.CodeOf(err) != plugin.CodeQuarantined {
-		t.Errorf("what nobody approved was enabled although another version was: %v", err)
+		t.Errorf("an unapproved version was enabled because another one was approved: %v", err)
 	}
 	if info := b.approve("p@1"); info.State != registry.Active || info.Version != "1.0.0" {
 		t.Errorf("%+v", info)
@@ -124,7 +124,7 @@ func TestEnableAsksTheCodeForWhatIsOpen(t *testing.T) {
 	}
 	write(t, dir+"/manifest.yaml", "name: p\nversion: 1.1.0\noperations: {x: {}}\n")
 	if held := b.register(dir, registry.RegisterOptions{}); !held.Held || b.described.Load() != before {
-		t.Errorf("code that nobody approved was run, or is not held: %+v", held)
+		t.Errorf("unapproved code was run, or is not held: %+v", held)
 	}
 	_, err = b.Review(context.Background(), "p", true)
 	want := "invalid_input: the plugin is not acceptable\ncode: at /operations/x/effects: the code says \"db_write\", the manifest does not\n" +
@@ -299,7 +299,7 @@ func TestBundledPlugins(t *testing.T) {
 }
 
 // After a pause no caller gets an answer from before it, however many come at once.
-func TestNobodyGetsAnOldAnswerAfterAPause(t *testing.T) {
+func TestNoCallerGetsAnOldAnswerAfterAPause(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	b := open(t)

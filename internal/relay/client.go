@@ -134,10 +134,11 @@ func (c *Client) Call(ctx context.Context, principal string, call plugin.Call) (
 	return res, sent, err
 }
 
-// Attend has the keeper go on with a call that waits to be run.
-func (c *Client) Attend(ctx context.Context, id string) (sent bool, err error) {
-	in := attention{Exchange: uuid.NewString(), ID: id}
-	_, sent, err = c.exchange(ctx, pathAttend, in.Exchange, in, nil)
+// Advance asks the session host to resume a queued call. sent reports whether it took the
+// request.
+func (c *Client) Advance(ctx context.Context, id string) (sent bool, err error) {
+	in := exchangeRequest{Exchange: uuid.NewString(), ID: id}
+	_, sent, err = c.exchange(ctx, pathAdvance, in.Exchange, in, nil)
 	return sent, err
 }
 
@@ -157,7 +158,7 @@ func (c *Client) exchange(ctx context.Context, path, name string, value any, obs
 			return
 		case <-ctx.Done():
 		}
-		_ = c.ask(context.WithoutCancel(ctx), pathCancel, attention{Exchange: name}, &struct{}{})
+		_ = c.ask(context.WithoutCancel(ctx), pathCancel, exchangeRequest{Exchange: name}, &struct{}{})
 		select {
 		case <-over:
 		case <-time.After(cancelTime):

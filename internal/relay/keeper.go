@@ -25,9 +25,9 @@ type Keeper struct {
 
 	// Call runs a call for a principal whom the configuration names.
 	Call func(ctx context.Context, principal string, call plugin.Call) (plugin.Result, error)
-	// Attend goes on with a call that waits to be run.
-	Attend func(ctx context.Context, id string) error
-	Log    *slog.Logger // discarded where it is nil
+	// Advance resumes a queued call.
+	Advance func(ctx context.Context, id string) error
+	Log     *slog.Logger // discarded where it is nil
 
 	seen    string // the file that says that there was a keeper
 	earlier bool
@@ -286,7 +286,7 @@ func (k *Keeper) handler() http.Handler {
 		k.answer(w, hello{Identity: k.Identity, Session: k.Session, PID: os.Getpid()})
 	})
 	mux.HandleFunc("POST "+pathCall, k.call)
-	mux.HandleFunc("POST "+pathAttend, k.attend)
+	mux.HandleFunc("POST "+pathAdvance, k.advance)
 	mux.HandleFunc("POST "+pathCancel, k.cancel)
 	mux.HandleFunc("POST "+pathEnd, k.end)
 	return mux
@@ -362,8 +362,8 @@ func (k *Keeper) call(w http.ResponseWriter, r *http.Request) {
 	out.write(line{Result: &res, Error: failureOf(err), End: true})
 }
 
-func (k *Keeper) attend(w http.ResponseWriter, r *http.Request) {
-	var in attention
+func (k *Keeper) advance(w http.ResponseWriter, r *http.Request) {
+	var in exchangeRequest
 	err := read(w, r, &in)
 	if err == nil {
 		var ctx context.Context
@@ -371,7 +371,7 @@ func (k *Keeper) attend(w http.ResponseWriter, r *http.Request) {
 		if ctx, leave, err = k.enter(r.Context(), in.Exchange); err == nil {
 			defer leave()
 			k.answer(w, line{Taken: true})
-			err = k.Attend(ctx, in.ID)
+			err = k.Advance(ctx, in.ID)
 		}
 	}
 	k.answer(w, line{Error: failureOf(err), End: true})
@@ -392,7 +392,7 @@ func (k *Keeper) end(w http.ResponseWriter, r *http.Request) {
 }
 
 func (k *Keeper) cancel(w http.ResponseWriter, r *http.Request) {
-	var in attention
+	var in exchangeRequest
 	if err := read(w, r, &in); err == nil {
 		k.mu.Lock()
 		cancel := k.running[in.Exchange]

@@ -85,7 +85,7 @@ func private(dir string) error {
 	case !info.IsDir():
 		return fmt.Errorf("%s is not a directory", dir)
 	case !ok || int(stat.Uid) != os.Getuid():
-		return fmt.Errorf("%s belongs to somebody else", dir)
+		return fmt.Errorf("%s belongs to another user of the operating system", dir)
 	case info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("%s has mode %04o and others may enter it: chmod 700 %s", dir, info.Mode().Perm(), dir)
 	}

@@ -43,12 +43,12 @@ func keep() int {
 		Identity: os.Getenv("RELAY_IDENTITY"), Idle: idle,
 	}
 	calls := 0
-	k.Attend = func(context.Context, string) error { return plugin.Errorf(plugin.CodeNotFound, "nothing waits") }
+	k.Advance = func(context.Context, string) error { return plugin.Errorf(plugin.CodeNotFound, "nothing waits") }
 	k.Call = func(ctx context.Context, principal string, call plugin.Call) (plugin.Result, error) {
 		calls++
 		res := plugin.Result{Status: plugin.Succeeded, CallID: call.ID, Operation: call.Operation, Metrics: plugin.Metrics{}}
 		if principal != "local:owner" {
-			return res, plugin.Errorf(plugin.CodeUnauthenticated, "nobody here is called %s", principal)
+			return res, plugin.Errorf(plugin.CodeUnauthenticated, "there is no principal %s", principal)
 		}
 		switch call.Operation {
 		case "echo":
@@ -179,7 +179,7 @@ func TestACallIsCarriedWhole(t *testing.T) {
 	s := starter(t)
 	c, started := connect(t, s)
 	if !started {
-		t.Error("nobody listened, and none was started")
+		t.Error("no session host listened, and none was started")
 	}
 	e := echo(t, c, plugin.Call{Input: []byte(`{"a":"<&>\u00e9"}`), Key: "k", Labels: []string{"private"}, Timeout: time.Second, NoWait: true, Fresh: true, Session: "another", Tenant: "another"})
 	if string(e.Input) != `{"a":"<&>é"}` || e.Key != "k" || len(e.Labels) != 1 || e.Timeout != time.Second || !e.NoWait || !e.Fresh || e.Origin != "cli" {
@@ -208,8 +208,8 @@ func TestACallIsCarriedWhole(t *testing.T) {
 	if _, sent, err := c.Call(t.Context(), "local:owner", plugin.Call{Operation: "echo", Input: []byte(`"` + strings.Repeat("x", maxRequest) + `"`)}); sent || plugin.CodeOf(err) != plugin.CodeInputTooLarge {
 		t.Errorf("a very large input: %v %v", sent, err)
 	}
-	if sent, err := c.Attend(t.Context(), "x"); !sent || plugin.CodeOf(err) != plugin.CodeNotFound {
-		t.Errorf("attend: %v %v", sent, err)
+	if sent, err := c.Advance(t.Context(), "x"); !sent || plugin.CodeOf(err) != plugin.CodeNotFound {
+		t.Errorf("advance: %v %v", sent, err)
 	}
 }
 
@@ -226,11 +226,11 @@ func TestErrorsKeepWhatTheyAre(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	if _, _, err = c.Call(t.Context(), "local:stranger", plugin.Call{Operation: "echo"}); plugin.CodeOf(err) != plugin.CodeUnauthenticated {
-		t.Errorf("somebody unknown: %v", err)
+		t.Errorf("an unknown principal: %v", err)
 	}
 }
 
-func TestWhoeverGivesUpHearsHowItEnded(t *testing.T) {
+func TestACallerThatGivesUpHearsHowItEnded(t *testing.T) {
 	t.Parallel()
 	c, _ := connect(t, starter(t))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -437,7 +437,7 @@ func TestOnlyItsOwnerReachesAKeeper(t *testing.T) {
 		t.Errorf("root: %v", err)
 	}
 	if err := allowed(1001, 1000); plugin.CodeOf(err) != plugin.CodeUnauthenticated {
-		t.Errorf("somebody else: %v", err)
+		t.Errorf("another user: %v", err)
 	}
 	s := starter(t)
 	c, _ := connect(t, s)
@@ -451,7 +451,7 @@ func TestOnlyItsOwnerReachesAKeeper(t *testing.T) {
 		}
 	}
 	if os.Getuid() != 0 {
-		t.Skip("not run: only root can be somebody else")
+		t.Skip("not run: only root can become another user")
 	}
 	// Even where every door stands open, a stranger is turned away.
 	for _, path := range []string{s.Home, filepath.Dir(base), base + socketFile} {

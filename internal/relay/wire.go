@@ -20,11 +20,11 @@ import (
 //	POST /cancel  {exchange}             {}
 //	POST /end     {now}                  {}; no new call is taken from then on
 const (
-	pathHello  = "/hello"
-	pathCall   = "/call"
-	pathAttend = "/attend"
-	pathCancel = "/cancel"
-	pathEnd    = "/end"
+	pathHello   = "/hello"
+	pathCall    = "/call"
+	pathAdvance = "/attend"
+	pathCancel  = "/cancel"
+	pathEnd     = "/end"
 )
 
 // Bounds of what is said.
@@ -58,8 +58,8 @@ type request struct {
 	Quiet     bool           `json:"quiet,omitzero"` // the client does not receive events
 }
 
-// An attention is a queued call to go on with.
-type attention struct {
+// An exchangeRequest names an exchange and, for /attend, the queued call to resume.
+type exchangeRequest struct {
 	Exchange string `json:"exchange"`
 	ID       string `json:"id,omitempty"`
 }

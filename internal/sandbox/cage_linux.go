@@ -25,7 +25,7 @@ import (
 type cage struct {
 	opts     Options
 	launcher *launcher
-	nursery  *nursery
+	forks    *forkServer
 	groups   *cgroups
 	way      way
 	peers    []wire.Peer
@@ -56,7 +56,7 @@ const (
 
 func newCage(opts Options, starter *starter) *cage {
 	c := &cage{opts: opts, launcher: &launcher{}, groups: newCgroups()}
-	c.nursery = &nursery{launcher: c.launcher, starter: starter}
+	c.forks = &forkServer{launcher: c.launcher, starter: starter}
 	for _, name := range []string{"user", "pid", "net", "ipc", "uts", "mnt"} {
 		if id, err := os.Readlink("/proc/self/ns/" + name); err == nil {
 			c.peers = append(c.peers, wire.Peer{Name: name, ID: id})
@@ -67,7 +67,7 @@ func newCage(opts Options, starter *starter) *cage {
 
 func (c *cage) close() error {
 	c.owners.close()
-	c.nursery.close()
+	c.forks.close()
 	c.launcher.close()
 	return c.groups.close()
 }
@@ -238,7 +238,7 @@ func (c *cage) start(ctx context.Context, spec Spec, files Files) (_ *Process, e
 	if c.way.user && c.way.spaces {
 		theirs = append(theirs, own.hand(order.Tree, wire.ReportFD+1)...)
 	}
-	cmd, err := c.nursery.bear(ctx, c.birth(own), append([]*os.File{files.Stdin, files.Stdout, files.Stderr}, theirs...)...)
+	cmd, err := c.forks.fork(ctx, c.namespaces(own), append([]*os.File{files.Stdin, files.Stdout, files.Stderr}, theirs...)...)
 	closeFiles(theirs...)
 	if err != nil {
 		return nil, err
@@ -315,13 +315,13 @@ func (c *cage) identity(ctx context.Context) (uid, gid int, own *owner) {
 	if uid != 0 || largestID() < 2 { // a container that has no other id to give
 		return uid, gid, nil
 	}
-	own = c.owners.take(ctx, c.nursery)
+	own = c.owners.take(ctx, c.forks)
 	return own.id, own.id, own
 }
 
-// birth says in which namespaces the launcher starts.
-func (c *cage) birth(own *owner) wire.Birth {
-	var b wire.Birth
+// namespaces returns the request that starts a launcher in its namespaces.
+func (c *cage) namespaces(own *owner) wire.Fork {
+	var b wire.Fork
 	if c.way.spaces {
 		b.Flags = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 	}

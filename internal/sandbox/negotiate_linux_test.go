@@ -72,7 +72,7 @@ func TestWhyACageCannotBeBuiltIsSaid(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can show a plugin what it may not look into")
 	}
-	s, _ := nurseryOf(t)
+	s, _ := forkServerOf(t)
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestWhatIsShownIsNotLookedFor(t *testing.T) {
 
 func TestWhatNoPluginSeesCanBeShownByName(t *testing.T) {
 	t.Parallel()
-	s, _ := nurseryOf(t)
+	s, _ := forkServerOf(t)
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -45,14 +45,14 @@ func TestNothingOutlivesTheHostAtLevelPartial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const nobody = 65534
+	const overflowID = 65534
 	for _, path := range []string{dir, scratch} {
-		if err := os.Chown(path, nobody, nobody); err != nil {
+		if err := os.Chown(path, overflowID, overflowID); err != nil {
 			t.Fatal(err)
 		}
 	}
 	theirs, other := strconv.Itoa(1_000_000+os.Getpid()), strconv.Itoa(9_000_000+os.Getpid()) // seconds, by which they are found
-	as := &syscall.Credential{Uid: nobody, Gid: nobody}
+	as := &syscall.Credential{Uid: overflowID, Gid: overflowID}
 	bystander := exec.Command("/bin/sleep", other)
 	bystander.SysProcAttr = &syscall.SysProcAttr{Credential: as}
 	if err := bystander.Start(); err != nil {
@@ -63,8 +63,8 @@ func TestNothingOutlivesTheHostAtLevelPartial(t *testing.T) {
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Credential: as, Cloneflags: unix.CLONE_NEWUSER, GidMappingsEnableSetgroups: true,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: nobody, HostID: nobody, Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: nobody, HostID: nobody, Size: 1}},
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: overflowID, HostID: overflowID, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: overflowID, HostID: overflowID, Size: 1}},
 		AmbientCaps: []uintptr{unix.CAP_SYS_RESOURCE},
 	}
 	out, err := cmd.StdoutPipe()

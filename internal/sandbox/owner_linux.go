@@ -31,7 +31,7 @@ type owners struct {
 }
 
 // take returns an owner that is not in use.
-func (o *owners) take(ctx context.Context, n *nursery) *owner {
+func (o *owners) take(ctx context.Context, n *forkServer) *owner {
 	own := o.next()
 	if !own.tried {
 		var err error
@@ -76,7 +76,7 @@ func (o *owners) close() {
 
 // userNamespace returns a user namespace in which id is root. It takes a
 // process to make one: a launcher that is told nothing.
-func userNamespace(ctx context.Context, n *nursery, id int) (*os.File, error) {
+func userNamespace(ctx context.Context, n *forkServer, id int) (*os.File, error) {
 	hold, release, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func userNamespace(ctx context.Context, n *nursery, id int) (*os.File, error) {
 	}
 	defer null.Close()
 	root := []wire.Mapping{{Inside: 0, Outside: id}}
-	cmd, err := n.bear(ctx, wire.Birth{Flags: unix.CLONE_NEWUSER, Users: root, Groups: root}, null, null, null, hold)
+	cmd, err := n.fork(ctx, wire.Fork{Flags: unix.CLONE_NEWUSER, Users: root, Groups: root}, null, null, null, hold)
 	if err != nil {
 		return nil, err
 	}

@@ -130,7 +130,7 @@ func run(t *testing.T, dir string, m *plugin.Manifest) {
 		}
 	}
 	if err := input.Check([]byte(`{"nam":"Ada"}`)); err == nil {
-		t.Error("a name that nobody asked for is accepted")
+		t.Error("an undeclared name is accepted")
 	}
 }
 

@@ -6,6 +6,6 @@
 // once: two nodes agree by the tick, and a node that dies between the tick and the
 // call, or in the middle of the call, is followed by another that finds them.
 //
-// Nothing here waits or runs anything: [Engine.Due] and [Engine.Attend] are for
+// Nothing here waits or runs anything: [Engine.Due] and [Engine.Advance] are for
 // a worker that stays, and the kernel runs the calls.
 package schedule

@@ -141,7 +141,7 @@ func (d *desk) sweep() {
 			d.Fatal(err)
 		}
 		for _, row := range rows {
-			if err := node.Attend(d.Context(), row.Tenant, row.ID); err != nil {
+			if err := node.Advance(d.Context(), row.Tenant, row.ID); err != nil {
 				d.Fatal(err)
 			}
 		}
@@ -242,7 +242,7 @@ func TestTwoNodesMakeOneRunOfATime(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, node := range d.nodes {
 			wg.Go(func() {
-				if err := node.Attend(t.Context(), "t", id); err != nil {
+				if err := node.Advance(t.Context(), "t", id); err != nil {
 					t.Error(err)
 				}
 			})
@@ -263,7 +263,7 @@ func TestTheTickOfADeadNodeIsTakenUp(t *testing.T) {
 	id := d.create(schedule.Schedule{Spec: "every 1h"})
 	d.set(start.Add(time.Hour))
 	d.refuse = plugin.Errorf(plugin.CodeUnavailable, "the host is stopping")
-	if err := d.nodes[0].Attend(t.Context(), "t", id); err == nil {
+	if err := d.nodes[0].Advance(t.Context(), "t", id); err == nil {
 		t.Error("a call that could not be made is no error")
 	}
 	d.want(id, "02T11:00:00 due")
@@ -273,7 +273,7 @@ func TestTheTickOfADeadNodeIsTakenUp(t *testing.T) {
 	if _, err := d.call(t.Context(), plugin.Call{Tenant: "t", ID: "first", Operation: "mail/sync", Place: place}); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.nodes[1].Attend(t.Context(), "t", id); err != nil {
+	if err := d.nodes[1].Advance(t.Context(), "t", id); err != nil {
 		t.Fatal(err)
 	}
 	d.want(id, "02T11:00:00 called")
@@ -427,7 +427,7 @@ func TestRunsThatCannotBeMadeAreTriedAgain(t *testing.T) {
 	d.refuse = plugin.Errorf(plugin.CodeOverloaded, "too much is going on")
 	d.set(start.Add(3 * time.Hour))
 	for range 59 {
-		if err := d.nodes[0].Attend(t.Context(), "t", id); plugin.CodeOf(err) != plugin.CodeOverloaded {
+		if err := d.nodes[0].Advance(t.Context(), "t", id); plugin.CodeOf(err) != plugin.CodeOverloaded {
 			t.Fatalf("it says %v", err)
 		}
 		d.set(d.now.Add(time.Minute))
@@ -461,7 +461,7 @@ func TestPauseAndResume(t *testing.T) {
 	if _, err := d.nodes[0].Delete(t.Context(), "t", id, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.nodes[0].Attend(t.Context(), "t", id); err != nil {
+	if err := d.nodes[0].Advance(t.Context(), "t", id); err != nil {
 		t.Errorf("a feed that was deleted meanwhile: %v", err)
 	}
 	if _, err := d.nodes[0].Pause(t.Context(), "t", id, nil); plugin.CodeOf(err) != plugin.CodeNotFound {
@@ -485,7 +485,7 @@ func TestARunNow(t *testing.T) {
 	d.pass(time.Hour)
 	d.want(id, "02T10:00:00 called", "02T11:00:00 called")
 	if got := string(d.made[1].Input); got != `{"n":12345678901234567890}` {
-		t.Errorf("the second run begins anew too: %s", got)
+		t.Errorf("the second run starts over too: %s", got)
 	}
 	d.set(d.now.Add(time.Second))
 	d.refuse = plugin.Errorf(plugin.CodePolicyDenied, "nothing allows it")

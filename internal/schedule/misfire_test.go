@@ -187,7 +187,7 @@ func TestTheClockJumps(t *testing.T) {
 				}
 				sofar = len(d.made)
 				if d.pass(30 * time.Minute); len(d.made)-sofar != want {
-					t.Errorf("%d calls were made in half an hour, once it was set anew, want %d", len(d.made)-sofar, want)
+					t.Errorf("%d calls were made in half an hour after it was set again, want %d", len(d.made)-sofar, want)
 				}
 				places := map[string]bool{}
 				for _, call := range d.made {

@@ -26,10 +26,10 @@ func (e *Engine) Due(ctx context.Context, limit int) ([]store.ScheduleRow, error
 	return e.opts.Store.Schedules(ctx, store.ScheduleFilter{DueBefore: e.now(), Limit: limit})
 }
 
-// Attend turns the due times of a schedule into ticks, and makes a call of the first
-// tick that is to be run, if the run before it is over. A concurrent Attend makes the
+// Advance turns the due times of a schedule into ticks, and makes a call of the first
+// tick that is to be run, if the run before it is over. A concurrent Advance makes the
 // same call, under the same idempotency key.
-func (e *Engine) Attend(ctx context.Context, tenant, id string) error {
+func (e *Engine) Advance(ctx context.Context, tenant, id string) error {
 	for {
 		row, tick, err := e.next(ctx, tenant, id)
 		if err != nil || tick == nil {

@@ -111,7 +111,7 @@ func TestChangesOfTheClock(t *testing.T) {
 // against the expression: for 6 zones and 20 expressions over 13 months, and one zone
 // under the race detector, which has nothing to find in what only computes.
 // MORTISE_CRON_ZONES and MORTISE_CRON_SPECS ask for more, MORTISE_CRON_MONTHS for longer.
-func TestTimesAreThoseOfSomebodyWhoWatchesTheClock(t *testing.T) {
+func TestTimesAreThoseOfAPersonWhoWatchesTheClock(t *testing.T) {
 	t.Parallel()
 	zones := []string{
 		"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Asia/Kolkata", "America/Santiago",

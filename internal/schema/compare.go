@@ -99,14 +99,14 @@ func distinct(changes []Change) []Change {
 			kept = append(kept, change)
 		}
 	}
-	slices.SortStableFunc(kept, func(a, b Change) int { return gravity(a.Impact) - gravity(b.Impact) })
+	slices.SortStableFunc(kept, func(a, b Change) int { return severity(a.Impact) - severity(b.Impact) })
 	return kept[:min(len(kept), maxChanges)]
 }
 
 // maxChanges is how many changes are reported; the gravest go first.
 const maxChanges = 100
 
-func gravity(i Impact) int { return slices.Index([]Impact{Breaking, Unclear, Additive}, i) }
+func severity(i Impact) int { return slices.Index([]Impact{Breaking, Unclear, Additive}, i) }
 
 // A side is one of the two schemas that are compared.
 type side struct {

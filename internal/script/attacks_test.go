@@ -124,7 +124,7 @@ var attacks = []struct{ name, body string }{
 	{"promises without end", `function t() { return Promise.resolve().then(t) } return t()`},
 	{"await without end", `return (async () => { for (;;) await 1 })()`},
 	{"flood of promises", `for (;;) Promise.resolve().then(() => {})`},
-	{"await nobody", `(async () => { for (;;) await 1 })(); return { allow: true }`},
+	{"await that is not awaited", `(async () => { for (;;) await 1 })(); return { allow: true }`},
 	{"thenable without end", `return (async () => await { then(f) { for (;;) {} } })()`},
 	{"rejections", `for (;;) Promise.reject(new Error("no"))`},
 

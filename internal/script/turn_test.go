@@ -52,6 +52,6 @@ func TestWaitingForATurnEnds(t *testing.T) {
 	}
 	turn.give()
 	if !<-came || turn.try() {
-		t.Error("whoever waited has not got it")
+		t.Error("the waiter did not get the turn")
 	}
 }

@@ -32,7 +32,7 @@ func (v *Vault) Rotate(ctx context.Context, tenant string, by By) (r Rotation, e
 			return r, v.place.wrong("it cannot be locked: %w", err)
 		}
 		if lock == nil {
-			return r, plugin.Errorf(plugin.CodeUnavailable, "somebody else is changing the keys of secrets; rotate again once they are done")
+			return r, plugin.Errorf(plugin.CodeUnavailable, "another process is changing the keys of secrets; rotate again when it has finished")
 		}
 		defer lock.Remove()
 	}
@@ -57,7 +57,7 @@ func (v *Vault) Rotate(ctx context.Context, tenant string, by By) (r Rotation, e
 	}
 	r.Resumed = r.Resumed || resumed
 	for {
-		n, err := v.encryptAnew(ctx, last)
+		n, err := v.reencrypt(ctx, last)
 		r.Secrets += n
 		if err != nil {
 			return r, err
@@ -102,7 +102,7 @@ func (v *Vault) renew(ctx context.Context, m master) (last int64, resumed bool, 
 			}
 			won, err := tx.RewrapSecretKey(row.N, row.Master, m.print, m.seal(k[:], keyPurpose(row.N)))
 			if err == nil && !won {
-				err = plugin.Errorf(plugin.CodeUnavailable, "somebody else is changing the keys of secrets; rotate again once they are done")
+				err = plugin.Errorf(plugin.CodeUnavailable, "another process is changing the keys of secrets; rotate again when it has finished")
 			}
 			if err != nil {
 				return err
@@ -114,16 +114,16 @@ func (v *Vault) renew(ctx context.Context, m master) (last int64, resumed bool, 
 		last++
 		added, err := tx.InsertSecretKey(keyRow(last, newKey(), m))
 		if err == nil && !added {
-			err = plugin.Errorf(plugin.CodeUnavailable, "somebody else is changing the keys of secrets; rotate again once they are done")
+			err = plugin.Errorf(plugin.CodeUnavailable, "another process is changing the keys of secrets; rotate again when it has finished")
 		}
 		return err
 	})
 	return last, resumed, err
 }
 
-// encryptAnew brings some of the secrets under earlier keys under the last one,
+// reencrypt brings some of the secrets under earlier keys under the last one,
 // and returns how many.
-func (v *Vault) encryptAnew(ctx context.Context, last int64) (n int, err error) {
+func (v *Vault) reencrypt(ctx context.Context, last int64) (n int, err error) {
 	err = v.st.Write(ctx, func(tx store.Tx) error {
 		n = 0
 		keys, err := tx.SecretKeys(ctx)
@@ -152,7 +152,7 @@ func (v *Vault) encryptAnew(ctx context.Context, last int64) (n int, err error) 
 			row.Ciphertext, row.Key = unwrapped[last].seal(plain, purpose(row.SecretName)), last
 			current, err := tx.PutSecret(row)
 			if err == nil && !current {
-				err = plugin.Errorf(plugin.CodeUnavailable, "somebody else is changing the keys of secrets; rotate again once they are done")
+				err = plugin.Errorf(plugin.CodeUnavailable, "another process is changing the keys of secrets; rotate again when it has finished")
 			}
 			if err != nil {
 				return err

@@ -74,7 +74,7 @@ func registerTask(g *grant, args json.RawMessage) (task, error) {
 		return task{}, plugin.Errorf(plugin.CodeNeedsContext, "%s: the call belongs to no session that could keep %.200s; call it with --session", artifactsRegister, in.Path)
 	}
 	return task{class: Own, do: func(ctx context.Context) (any, error) { return g.register(ctx, in) },
-		double: func(ctx context.Context) (any, *plugin.Change, error) { return g.registerDry(ctx, in) }}, nil
+		dry: func(ctx context.Context) (any, *plugin.Change, error) { return g.registerDry(ctx, in) }}, nil
 }
 
 func readRegistration(args json.RawMessage) (registration, error) {

@@ -46,7 +46,7 @@ func (g *grant) registerDry(ctx context.Context, in registration) (any, *plugin.
 		a.Type = g.typeOf(a.Name)
 	}
 	key := artifactsKey{g.call.Tenant, g.call.Session}
-	all, _ := rehearsed[[]Artifact](g, key)
+	all, _ := keptDry[[]Artifact](g, key)
 	if err := g.keep(artifactsRegister, key, append(slices.Clone(all), a), len(all)*512); err != nil {
 		return nil, nil, err
 	}

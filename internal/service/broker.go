@@ -178,8 +178,8 @@ type grant struct {
 
 	mapped []string // hosts that were asked where an administrator led them; guarded by mu
 
-	queries atomic.Int32 // of models
-	tab     llm.Tab      // what they used
+	queries atomic.Int32  // of models
+	usage   llm.CallUsage // what they used
 
 	mu     sync.Mutex
 	labels []string       // of what it heard
@@ -244,7 +244,7 @@ func (g *grant) serve(ctx context.Context, name string, args json.RawMessage) (j
 		return nil, g.refuse(name, err, plugin.CodeServiceDenied, plugin.CodeEffectUndeclared, plugin.CodeEgressDenied)
 	}
 	if g.call.Dry != nil {
-		value, err := g.rehearse(ctx, name, t)
+		value, err := g.dryRun(ctx, name, t)
 		if err != nil {
 			if t.class == Nested {
 				return nil, err

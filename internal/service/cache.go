@@ -179,7 +179,7 @@ func cacheGet(g *grant, ctx context.Context, args json.RawMessage) (any, error) 
 
 // cached returns what is kept under a key; in a dry run, what would be.
 func (g *grant) cached(ctx context.Context, key cacheKey) cacheFound {
-	if would, changed := rehearsed[cacheValue](g, key); changed {
+	if would, changed := keptDry[cacheValue](g, key); changed {
 		g.heard(would.labels)
 		return cacheFound{would.value != nil, would.value}
 	}

@@ -242,7 +242,7 @@ func TestNameServersThatLie(t *testing.T) {
 					if err := check(to); err != nil {
 						return nil, err
 					}
-					return nil, &net.OpError{Op: "dial", Err: fmt.Errorf("nobody is there")}
+					return nil, &net.OpError{Op: "dial", Err: fmt.Errorf("connection refused")}
 				}
 				return egress.Connect(ctx, to, check)
 			}

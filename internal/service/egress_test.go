@@ -78,10 +78,10 @@ func wide(text string) string {
 	}, text)
 }
 
-// TestWhereNobodyMayGo asks for every spelling of every range with both
+// TestAddressesThatNoPluginMayReach asks for every spelling of every range with both
 // schemes, on the port of a listener that is on every address of this machine,
 // with a manifest that declares whatever can be declared.
-func TestWhereNobodyMayGo(t *testing.T) {
+func TestAddressesThatNoPluginMayReach(t *testing.T) {
 	t.Parallel()
 	canary := newCanary(t)
 	s := newScene(t).real()
@@ -230,7 +230,7 @@ func TestNamesThatLie(t *testing.T) {
 					if err := check(to); err != nil {
 						return nil, err
 					}
-					return nil, &net.OpError{Op: "dial", Err: fmt.Errorf("nobody is there")}
+					return nil, &net.OpError{Op: "dial", Err: fmt.Errorf("connection refused")}
 				}
 			}
 			_, err := s.fetch("http://lies.example.org:"+canary.port, "timeout_seconds", 0.3, "method", "POST")

@@ -67,7 +67,7 @@ func fetchTask(g *grant, args json.RawMessage) (task, error) {
 		return task{}, err
 	}
 	t := task{class: Read, do: func(ctx context.Context) (any, error) { return g.broker.web.fetch(ctx, g, f) }}
-	t.double = func(ctx context.Context) (any, *plugin.Change, error) { return g.fetchDry(ctx, f) }
+	t.dry = func(ctx context.Context) (any, *plugin.Change, error) { return g.fetchDry(ctx, f) }
 	if !f.reads() {
 		t.class, t.effect = External, httpWrite
 		if header := idempotencyHeader(g.target.Manifest.HTTP.Idempotency, f.url); header != "" {

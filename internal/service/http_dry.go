@@ -56,7 +56,7 @@ func (g *grant) fetchDry(ctx context.Context, f *fetch) (any, *plugin.Change, er
 func (g *grant) inserted(ctx context.Context, f *fetch) (map[string]string, error) {
 	all := map[string]string{}
 	add := func(place, name, scope string, optional bool) error {
-		_, found := rehearsed[json.RawMessage](g, g.secretKey(name))
+		_, found := keptDry[json.RawMessage](g, g.secretKey(name))
 		if !found {
 			if g.broker.Secrets == nil {
 				return nowhere(fetchName)

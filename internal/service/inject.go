@@ -152,7 +152,7 @@ func (g *grant) credentials(ctx context.Context, f *fetch) ([]credential, error)
 	}
 	for _, c := range all {
 		if len(c.text) > maxCredential || checkHeaderValue("", c.text) != nil {
-			return nil, plugin.Errorf(plugin.CodeUnavailable, "%s: a credential for %s cannot be sent: it is longer than %d bytes or holds a control character; set it anew", fetchName, f.url.Host, maxCredential)
+			return nil, plugin.Errorf(plugin.CodeUnavailable, "%s: a credential for %s cannot be sent: it is longer than %d bytes or holds a control character; set it again", fetchName, f.url.Host, maxCredential)
 		}
 	}
 	return all, nil

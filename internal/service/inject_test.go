@@ -183,7 +183,7 @@ func TestWhatMayNotBeInserted(t *testing.T) {
 		"a header that is the host's":            {[]plugin.Injection{rule}, "https://api.example.com/", []any{"headers", map[string]any{"authorization": "mine"}}, plugin.CodeInvalidInput},
 		"the same by reference":                  {[]plugin.Injection{rule}, "https://api.example.com/", []any{"headers", map[string]any{"authorization": map[string]any{"$secret": "api_key"}}}, plugin.CodeInvalidInput},
 		"a parameter that is the host's":         {[]plugin.Injection{inQuery}, "https://api.example.com/?a=b&ke%79=c", nil, plugin.CodeInvalidInput},
-		"a secret that nobody declares":          {nil, "https://api.example.com/", ref("api_key"), plugin.CodeServiceDenied},
+		"a secret that is not declared":          {nil, "https://api.example.com/", ref("api_key"), plugin.CodeServiceDenied},
 		"a secret that is bound to another host": {[]plugin.Injection{rule}, "https://other.example.org/", ref("api_key"), plugin.CodeServiceDenied},
 		"a secret that is not set":               {[]plugin.Injection{{Host: "api.example.com", Secret: "none"}}, "https://api.example.com/", ref("none"), plugin.CodeMissingSecrets},
 		"one to insert that is not set":          {[]plugin.Injection{{Host: "api.example.com", Header: "X-A", Secret: "none"}}, "https://api.example.com/", nil, plugin.CodeMissingSecrets},

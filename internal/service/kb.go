@@ -135,7 +135,7 @@ func (g *grant) ingests(method string, in ingestArgs, source func() (kb.Source, 
 		return err
 	}
 	return task{class: Local, effect: kbWrite, before: prepare,
-		double: func(ctx context.Context) (any, *plugin.Change, error) {
+		dry: func(ctx context.Context) (any, *plugin.Change, error) {
 			if err := prepare(ctx); err != nil {
 				return nil, nil, err
 			}
@@ -251,7 +251,7 @@ func kbDeleteTask(g *grant, args json.RawMessage) (task, error) {
 		return err
 	}
 	return task{class: Local, effect: kbWrite, before: find,
-		double: func(ctx context.Context) (any, *plugin.Change, error) {
+		dry: func(ctx context.Context) (any, *plugin.Change, error) {
 			if err := find(ctx); err != nil {
 				return nil, nil, err
 			}

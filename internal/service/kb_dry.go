@@ -39,7 +39,7 @@ func documentOf(d kb.Document) documentShown {
 
 // document returns a document as the dry run would have left it.
 func (g *grant) document(ctx context.Context, base, id string) (kb.Document, error) {
-	if d, changed := rehearsed[*kb.Document](g, documentKey{g.call.Tenant, base, id}); changed {
+	if d, changed := keptDry[*kb.Document](g, documentKey{g.call.Tenant, base, id}); changed {
 		if d == nil {
 			return kb.Document{}, plugin.Errorf(plugin.CodeNotFound, "the dry run would have deleted the document %.200q of %.80s", id, base)
 		}
@@ -54,7 +54,7 @@ func (g *grant) ingestDry(ctx context.Context, method, base string, p *kb.Prepar
 	if made.ID == "" || result.Skipped && p.Idle() {
 		return result, nil, nil
 	}
-	if d, changed := rehearsed[*kb.Document](g, documentKey{g.call.Tenant, base, made.ID}); changed && d != nil && d.Hash == made.Hash {
+	if d, changed := keptDry[*kb.Document](g, documentKey{g.call.Tenant, base, made.ID}); changed && d != nil && d.Hash == made.Hash {
 		result.Skipped, result.SkipReason = true, kb.HashMatch
 		return result, nil, nil
 	}
@@ -81,7 +81,7 @@ func (g *grant) ingestDry(ctx context.Context, method, base string, p *kb.Prepar
 // deleteDry says which documents would be gone.
 func (g *grant) deleteDry(base, object, external string, r *kb.Removal) (any, *plugin.Change, error) {
 	gone := r.Documents()
-	if d, changed := rehearsed[*kb.Document](g, objectKey{g.call.Tenant, base, object}); changed {
+	if d, changed := keptDry[*kb.Document](g, objectKey{g.call.Tenant, base, object}); changed {
 		if gone = nil; d != nil {
 			gone = []kb.Document{*d}
 		}

@@ -194,7 +194,7 @@ func TestWhatIsStoredKeepsItsLabels(t *testing.T) {
 			}
 			s := keepingIn(t, fmt.Sprintf("%s/%d/%t", t.Name(), n, dry))
 			if dry {
-				s.call.Dry = &plugin.Rehearsal{}
+				s.call.Dry = &plugin.DryRecorder{}
 			}
 			s.call.Labels = []string{plugin.Untrusted}
 			s.ask(kept.put, kept.first)

@@ -303,7 +303,7 @@ func (g *grant) asking(name string, query func(context.Context) (llm.Query, erro
 			return gap, err
 		}
 		return g.ask(ctx, name, q), nil
-	}, double: func(ctx context.Context) (any, *plugin.Change, error) {
+	}, dry: func(ctx context.Context) (any, *plugin.Change, error) {
 		q, gap, err := put(ctx)
 		if err != nil || gap != nil {
 			return gap, nil, err
@@ -332,7 +332,7 @@ func (g *grant) ask(ctx context.Context, name string, q llm.Query) queried {
 	began := time.Now()
 	a := g.broker.Models.Ask(ctx, llm.Caller{
 		Tenant: g.call.Tenant, Principal: g.call.Principal.ID, Session: g.call.Session, Call: g.call.ID,
-		Operation: g.target.Name(), Plugin: m.Name, Version: m.Version, Labels: plugin.Labels(g.call.Labels, g.Labels()), Tab: &g.tab,
+		Operation: g.target.Name(), Plugin: m.Name, Version: m.Version, Labels: plugin.Labels(g.call.Labels, g.Labels()), Usage: &g.usage,
 	}, q)
 	if a.Attempts > 0 {
 		g.used.Store(true)
@@ -377,7 +377,7 @@ func answered(a *llm.Answer) queried {
 // Metrics returns what the call used of models, and which hosts were asked where
 // an administrator led them: nil where it asked neither.
 func (g *grant) Metrics() plugin.Metrics {
-	m := g.tab.Metrics()
+	m := g.usage.Metrics()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.mapped) > 0 {

@@ -37,7 +37,7 @@ func TestAMappedHost(t *testing.T) {
 	}{
 		"with its authority":              {"https://example.com/", "", roots, "", ""},
 		"without it":                      {"https://example.com/", "", nil, plugin.CodeUnavailable, "certificate"},
-		"a certificate of somebody else":  {"https://wrong.example.net/", "", roots, plugin.CodeUnavailable, "certificate"},
+		"a certificate for another name":  {"https://wrong.example.net/", "", roots, plugin.CodeUnavailable, "certificate"},
 		"a redirect to itself":            {"https://example.com/", "https://example.com/next", roots, plugin.CodeUnavailable, "redirects"},
 		"a redirect to a private name":    {"https://example.com/", "https://inner.example.org:" + canary.port + "/", roots, plugin.CodeEgressDenied, "loopback"},
 		"a redirect to a private address": {"https://example.com/", "https://127.0.0.1:" + canary.port + "/", roots, plugin.CodeEgressDenied, "loopback"},

@@ -177,7 +177,7 @@ func TestAnAdapterAsksForOperatorsOnly(t *testing.T) {
 	s := newScene(t)
 	s.target.Operation.Kind, s.broker.Kind = plugin.Adapter, nil
 	if err := s.fail(operationsCall, `{"call":"t","operation":"other/op","input":{}}`); plugin.CodeOf(err) != plugin.CodeServiceDenied {
-		t.Errorf("where nobody knows kinds: %v", err)
+		t.Errorf("where the broker knows no kinds: %v", err)
 	}
 }
 

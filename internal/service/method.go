@@ -43,9 +43,9 @@ type task struct {
 	// repetition; nil where the other side cannot. It is called before do.
 	repeat func(key string)
 
-	// double stands in for the task in a dry run. It is nil for a call of its own,
-	// and for what only reads inside the host.
-	double double
+	// dry answers the task in a dry run. It is nil for nested calls and for tasks that
+	// only read inside the host.
+	dry dryHandler
 }
 
 // A method understands one kind of request. It does nothing yet.
@@ -53,9 +53,9 @@ type method func(g *grant, args json.RawMessage) (task, error)
 
 // methods are all there are, each with its class and its effect.
 var methods = map[string]method{
-	"cache.get":    doubled(always(Own, "", cacheGet), cacheGetDry),
-	"cache.set":    doubled(always(Own, "", cacheSet), cacheSetDry),
-	"cache.delete": doubled(always(Own, "", cacheDelete), cacheDeleteDry),
+	"cache.get":    withDry(always(Own, "", cacheGet), cacheGetDry),
+	"cache.set":    withDry(always(Own, "", cacheSet), cacheSetDry),
+	"cache.delete": withDry(always(Own, "", cacheDelete), cacheDeleteDry),
 	fetchName:      fetchTask, // GET and HEAD are read; all others external, http_write
 	operationsCall: operationTask,
 
@@ -73,12 +73,12 @@ var methods = map[string]method{
 	secretsGet:      secretGetTask, // read
 	secretsSet:      secretSetTask, // local, secret_write
 	secretsDelete:   secretDeleteTask,
-	rateTake:        doubled(always(Own, "", rateTaken), rateTakenDry),
+	rateTake:        withDry(always(Own, "", rateTaken), rateTakenDry),
 	identityCurrent: always(Read, "", identityOfCaller),
 	identityLookup:  always(Read, "", identityFound),
 	identityPrimary: always(Read, "", identityEmail),
-	authResolve:     doubled(always(Read, "", authResolved), authResolvedDry),
-	auditLog:        doubled(always(Own, "", audited), auditedDry),
+	authResolve:     withDry(always(Read, "", authResolved), authResolvedDry),
+	auditLog:        withDry(always(Own, "", audited), auditedDry),
 
 	kbDocument:        kbDocumentTask, // local, kb_write
 	kbEmail:           kbEmailTask,

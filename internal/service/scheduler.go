@@ -58,18 +58,18 @@ func enqueueTask(g *grant, args json.RawMessage) (task, error) {
 	var place string // by which the call is found again that an earlier attempt made
 	stand := func(context.Context) (any, *plugin.Change, error) {
 		if g.broker.Enqueue == nil {
-			return nil, nil, nobodyLater()
+			return nil, nil, errNothingLater()
 		}
 		what := map[string]any{"operation": ref, "params": jsontext.Value(orEmpty(in.Params))}
-		summary := "run as soon as somebody serves"
+		summary := "run as soon as a host serves"
 		if in.RunAt != nil {
 			what["run_at"], summary = *in.RunAt, "run at "+*in.RunAt
 		}
 		return map[string]string{"id": uuid.Must(uuid.NewV7()).String()}, &plugin.Change{Target: ref, After: shown(what), Summary: summary}, nil
 	}
-	return task{class: Local, effect: scheduleWrite, double: stand, repeat: func(key string) { place = "enqueue:" + key }, do: func(ctx context.Context) (any, error) {
+	return task{class: Local, effect: scheduleWrite, dry: stand, repeat: func(key string) { place = "enqueue:" + key }, do: func(ctx context.Context) (any, error) {
 		if g.broker.Enqueue == nil {
-			return nil, nobodyLater()
+			return nil, errNothingLater()
 		}
 		res, err := g.broker.Enqueue(ctx, plugin.Call{
 			Tenant: g.call.Tenant, Principal: g.call.Principal, Actor: g.actor(), Asker: g.call.Asker, Agent: g.call.Agent, Origin: plugin.OriginCall, Parent: g.call.ID,
@@ -84,7 +84,7 @@ func enqueueTask(g *grant, args json.RawMessage) (task, error) {
 	}}, nil
 }
 
-func nobodyLater() error {
+func errNothingLater() error {
 	return plugin.Errorf(plugin.CodeUnavailable, "%s: this host runs nothing later", schedulerEnqueue)
 }
 

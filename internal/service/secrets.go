@@ -50,7 +50,7 @@ func secretGetTask(g *grant, args json.RawMessage) (task, error) {
 		return task{}, nowhere(secretsGet)
 	}
 	return task{class: Read, do: func(ctx context.Context) (any, error) {
-		if value, set := rehearsed[json.RawMessage](g, g.secretKey(in.Name)); set && value != nil && scope != plugin.SecretOfSystem {
+		if value, set := keptDry[json.RawMessage](g, g.secretKey(in.Name)); set && value != nil && scope != plugin.SecretOfSystem {
 			return stored{true, value}, nil
 		}
 		g.confided.Store(true)
@@ -87,7 +87,7 @@ func secretSetTask(g *grant, args json.RawMessage) (task, error) {
 		return task{}, err
 	}
 	return task{class: Local, effect: secretWrite, request: json.RawMessage(name),
-		double: func(ctx context.Context) (any, *plugin.Change, error) { return g.setDry(ctx, in.Name, in.Value) },
+		dry:    func(ctx context.Context) (any, *plugin.Change, error) { return g.setDry(ctx, in.Name, in.Value) },
 		before: g.broker.Secrets.Ready,
 		commit: func(ctx context.Context, tx store.Tx) (any, error) {
 			return nothing{}, g.broker.Secrets.Keep(ctx, tx, g.target, g.call, in.Name, in.Value)
@@ -114,7 +114,7 @@ func secretDeleteTask(g *grant, args json.RawMessage) (task, error) {
 		return task{}, nowhere(secretsDelete)
 	}
 	return task{class: Local, effect: secretWrite,
-		double: func(ctx context.Context) (any, *plugin.Change, error) { return g.secretDeleteDry(ctx, in.Name) },
+		dry: func(ctx context.Context) (any, *plugin.Change, error) { return g.secretDeleteDry(ctx, in.Name) },
 		commit: func(_ context.Context, tx store.Tx) (any, error) {
 			found, err := g.broker.Secrets.Drop(tx, g.target, g.call, in.Name)
 			return deletion{Deleted: found}, err
@@ -123,7 +123,7 @@ func secretDeleteTask(g *grant, args json.RawMessage) (task, error) {
 
 // secretDeleteDry says whether a secret would be deleted.
 func (g *grant) secretDeleteDry(ctx context.Context, name string) (any, *plugin.Change, error) {
-	value, changed := rehearsed[json.RawMessage](g, g.secretKey(name))
+	value, changed := keptDry[json.RawMessage](g, g.secretKey(name))
 	found := value != nil
 	if !changed {
 		var err error
@@ -158,7 +158,7 @@ func (g *grant) setDry(ctx context.Context, name, value string) (any, *plugin.Ch
 			return nil, nil, err
 		}
 	}
-	_, was := rehearsed[json.RawMessage](g, g.secretKey(name))
+	_, was := keptDry[json.RawMessage](g, g.secretKey(name))
 	if !was {
 		var err error
 		if _, was, err = g.broker.Secrets.Find(ctx, g.target, g.call, name, plugin.SecretOfUser); err != nil {

@@ -162,7 +162,7 @@ func (g *grant) artifacts(ctx context.Context) ([]Artifact, error) {
 		labels = plugin.Labels(labels, list[i].Labels)
 	}
 	g.heard(labels)
-	more, _ := rehearsed[[]Artifact](g, artifactsKey{g.call.Tenant, g.call.Session})
+	more, _ := keptDry[[]Artifact](g, artifactsKey{g.call.Tenant, g.call.Session})
 	return append(list, more...), nil
 }
 

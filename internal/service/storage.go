@@ -130,7 +130,7 @@ func (g *grant) read(ctx context.Context, method string, key store.KVKey) (any, 
 // row returns what is kept under a key, nil for nothing; in a dry run, what
 // would be.
 func (g *grant) row(ctx context.Context, key store.KVKey) (*store.KVRow, error) {
-	if row, changed := rehearsed[*store.KVRow](g, key); changed {
+	if row, changed := keptDry[*store.KVRow](g, key); changed {
 		return row, nil
 	}
 	row, err := g.broker.Store.KV(ctx, key)
@@ -168,7 +168,7 @@ func (g *grant) keeps(effect, method string, key store.KVKey, value json.RawMess
 		}
 		return nothing{}, c, g.keep(method, key, &row, int(sizeOf(&row)))
 	}
-	return task{class: Local, effect: effect, double: stand, commit: func(ctx context.Context, tx store.Tx) (any, error) {
+	return task{class: Local, effect: effect, dry: stand, commit: func(ctx context.Context, tx store.Tx) (any, error) {
 		row := made()
 		if err := g.account(ctx, tx, method, key, sizeOf(&row)); err != nil {
 			return nil, err
@@ -190,7 +190,7 @@ func (g *grant) drops(effect, method string, key store.KVKey) (task, error) {
 		c := &plugin.Change{Target: targetOf(key), Before: was.Value, Summary: "deleted"}
 		return deletion{Deleted: true}, c, g.keep(method, key, (*store.KVRow)(nil), 0)
 	}
-	return task{class: Local, effect: effect, double: stand, commit: func(ctx context.Context, tx store.Tx) (any, error) {
+	return task{class: Local, effect: effect, dry: stand, commit: func(ctx context.Context, tx store.Tx) (any, error) {
 		if err := g.account(ctx, tx, method, key, 0); err != nil {
 			return nil, err
 		}

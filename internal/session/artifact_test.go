@@ -282,7 +282,7 @@ func TestALargeFileStreams(t *testing.T) {
 	}
 }
 
-func TestDeletedBytesAreThoseThatNobodyElseHas(t *testing.T) {
+func TestOnlyUnsharedBytesAreDeleted(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t, amongBlobs)
 	ctx := t.Context()

@@ -26,7 +26,7 @@ func TestArtifactsThatOthersAddedAreSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		want += name + " "
-		for _, s := range []*session.Sessions{b.Sessions, another, b.As("somebody")} {
+		for _, s := range []*session.Sessions{b.Sessions, another, b.As("mallory")} {
 			all, err := s.Artifacts(t.Context(), "t", in.ID)
 			if err != nil {
 				t.Fatal(err)

@@ -169,7 +169,7 @@ func (p *pool) listen(ctx context.Context) {
 				return nil
 			}
 		}
-		return fmt.Errorf("nobody here knows what to do with a %s: is a newer host using this database?", kind)
+		return fmt.Errorf("this host has no handler for a %s: is a newer host using this database?", kind)
 	})
 	if err != nil {
 		p.fail(err)

@@ -15,7 +15,7 @@ type ToolUse struct {
 	ID        string         `json:"id"`                 // tells this use from all others; its result has the same
 	Name      string         `json:"name"`               // the tool, as the model is offered it
 	Input     jsontext.Value `json:"input"`              // its input; {"$broken": text} where the model wrote no JSON object
-	Signature string         `json:"signature,omitzero"` // what the model wants back with the use, for nobody else to read; base64
+	Signature string         `json:"signature,omitzero"` // what the model wants back with the use, opaque to plugins; base64
 }
 
 // ToolResult is one of toolResults: of a tool's message: what tools returned, one for each use.
@@ -73,7 +73,7 @@ type SessionMessageReceivedV1 struct {
 	At            string         `json:"at"`                     // when, RFC 3339
 	Text          string         `json:"text"`                   // what it says
 	Channel       string         `json:"channel,omitzero"`       // the channel it came by, by its namespace
-	SenderUserID  string         `json:"senderUserId,omitzero"`  // who sent it, where that is somebody known here
+	SenderUserID  string         `json:"senderUserId,omitzero"`  // the principal that sent it, if the sender is linked to one
 	SenderRole    string         `json:"senderRole,omitzero"`    // what the sender is to the agent: owner, user, guest
 	SenderChannel string         `json:"senderChannel,omitzero"` // who sent it, as the channel names them
 	Metadata      jsontext.Value `json:"metadata,omitzero"`      // what the channel adds
@@ -175,7 +175,7 @@ type MemoryUpsertV1 struct {
 	Metadata  jsontext.Value `json:"metadata,omitzero"`  // what the host knows of it: labels, a list, is what it is tainted with
 }
 
-// PluginErrorV1 is what plugin.error@v1 carries, for [Payload.Decode]. A handler failed and was skipped; nobody waits for this event, and its own failures emit nothing.
+// PluginErrorV1 is what plugin.error@v1 carries, for [Payload.Decode]. A handler failed and was skipped; the host does not wait for the handlers of this event, and their failures emit nothing.
 type PluginErrorV1 struct {
 	PluginID string `json:"pluginId"` // whose handler, <unknown> where it named no plugin
 	Event    string `json:"event"`    // what it was called for

@@ -52,8 +52,8 @@ func (h *host) get(t *testing.T) *run {
 	return h.run
 }
 
-// nobody is the user id that the hosts of this test run as, if not as root.
-const nobody = 65534
+// ordinaryID is the user id that the hosts of this test run as, if not as root.
+const ordinaryID = 65534
 
 // start runs the host in a process. Where user namespaces shall be refused, it is
 // in one that has none to give.
@@ -65,7 +65,7 @@ func (h *host) start(refuse bool) (*run, error) {
 	defer os.RemoveAll(dir)
 	uid, gid := os.Getuid(), os.Getgid()
 	if h.ordinary && uid == 0 {
-		uid, gid = nobody, nobody
+		uid, gid = ordinaryID, ordinaryID
 	}
 	program, err := prepare(dir, uid, gid)
 	if err != nil {

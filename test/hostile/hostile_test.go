@@ -94,7 +94,7 @@ func TestTheTableNamesEveryBehaviour(t *testing.T) {
 }
 
 // Hostile plugins end with the right code, in time, and harm no other plugin.
-func TestHostilePluginsHarmNobody(t *testing.T) {
+func TestHostilePluginsDoNoHarm(t *testing.T) {
 	h := start(t, newHome(t))
 	if h.level != "full" {
 		t.Logf("not run: the cases that only a cage stops: the isolation level is %s", h.level)

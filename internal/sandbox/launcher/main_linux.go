@@ -8,8 +8,8 @@
 // A launcher gains nothing over the user who starts it, and does only what the
 // descriptors that it inherits tell it.
 //
-// The host has it started in new namespaces by its nursery, which is this same
-// program and does nothing but that. The host sends it a wire.Spec and reads what
+// The host has it forked in new namespaces by its fork server, which is this same
+// program and does nothing else. The host sends it a wire.Spec and reads what
 // came of it; see package sandbox. The order is:
 // the root that the program sees, who it is, what it may use, what it may
 // still ask of the kernel. From then on the launcher itself is inside too.
@@ -44,8 +44,8 @@ func init() {
 	}
 	// All walls stand around this thread, and it forks the program.
 	runtime.LockOSThread()
-	if len(os.Args) > 1 && os.Args[1] == wire.Nursery {
-		nurse()
+	if len(os.Args) > 1 && os.Args[1] == wire.ForkServer {
+		forkServer()
 		os.Exit(0)
 	}
 	cage()

@@ -1,7 +1,7 @@
 // Package wire is what the host and its launcher say to each other: one
 // [Spec] to the launcher, then one [Started] and one [Ended] back, each a line
-// of JSON. Before that, a [Birth] asks the nursery for the launcher, and a
-// [Born] answers.
+// of JSON. Before that, a [Fork] asks the fork server for the launcher, and a
+// [Forked] answers.
 package wire
 
 // Descriptors that the launcher finds open besides those of the plugin.
@@ -24,19 +24,19 @@ const HostName = "mortise"
 // program holds as much while the host looks, until the host hangs up.
 const Held = 2 << 20
 
-// Nursery is the argument of a launcher that starts other launchers. It finds
-// a socket of packets at SpecFD: a [Birth] with the descriptors of the launcher
-// in each, and a [Born] in answer to each.
-const Nursery = "nursery"
+// ForkServer is the argument of a launcher that forks other launchers. It finds a
+// SOCK_SEQPACKET socket at SpecFD and reads a [Fork], with the descriptors of the new
+// launcher, from each packet. It answers each with a [Forked].
+const ForkServer = "forkserver"
 
-// Bounds of a birth.
+// Bounds of a [Fork].
 const (
-	MaxBirth = 4 << 10 // bytes of it
+	MaxFork  = 4 << 10 // bytes of it
 	MaxFiles = 96      // descriptors beside it
 )
 
-// A Birth says in which namespaces a launcher starts, and as whom.
-type Birth struct {
+// A Fork says in which namespaces a launcher starts, and as which user.
+type Fork struct {
 	Flags     uintptr   `json:"flags"` // of clone
 	Users     []Mapping `json:"users"` // of its user namespace, where flags ask for one
 	Groups    []Mapping `json:"groups"`
@@ -51,8 +51,8 @@ type Mapping struct {
 	Outside int `json:"outside"`
 }
 
-// A Born says what became of a birth. The launcher is a child of the host.
-type Born struct {
+// A Forked is the answer to a [Fork]. The launcher is a child of the host.
+type Forked struct {
 	PID   int    `json:"pid"`
 	Error string `json:"error,omitempty"`
 	Errno int    `json:"errno,omitempty"` // which error of the kernel's that is, if it is one

@@ -50,14 +50,14 @@ func TestLateWriteBounces(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	nobody := func(store.Tx, store.NodeRow) error { return nil }
+	nothing := func(store.Tx, store.NodeRow) error { return nil }
 
 	write(t, st)
 	lapse(t, url, st.Node())
-	bounces("nobody noticed")
+	bounces("before recovery")
 
 	lapse(t, url, st.Node())
-	if n, err := other.Recover(t.Context(), nobody); n != 1 || err != nil {
+	if n, err := other.Recover(t.Context(), nothing); n != 1 || err != nil {
 		t.Fatalf("recovered %d, %v", n, err)
 	}
 	bounces("it was recovered")

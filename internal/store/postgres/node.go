@@ -9,9 +9,9 @@ import (
 	"github.com/mortise-dev/mortise/internal/store/sqlstore"
 )
 
-// buryNode removes a node whose lease has expired, unless the node is in the middle of
+// deleteDeadNode removes a node whose lease has expired, unless the node is in the middle of
 // a transaction, or another process is removing it.
-const buryNode = `DELETE FROM nodes WHERE id IN (SELECT id FROM nodes WHERE id = ? AND lease_until <= ` + now + ` FOR UPDATE SKIP LOCKED)`
+const deleteDeadNode = `DELETE FROM nodes WHERE id IN (SELECT id FROM nodes WHERE id = ? AND lease_until <= ` + now + ` FOR UPDATE SKIP LOCKED)`
 
 // Recover implements [store.Store]. A node is dead if its lease is over.
 func (s *Store) Recover(ctx context.Context, fn func(store.Tx, store.NodeRow) error) (recovered int, err error) {
@@ -32,7 +32,7 @@ func (s *Store) Recover(ctx context.Context, fn func(store.Tx, store.NodeRow) er
 		}
 		won := false
 		err := s.Write(ctx, func(tx store.Tx) (err error) {
-			won, err = tx.(sqlstore.Tx).Exec(buryNode, row.ID)
+			won, err = tx.(sqlstore.Tx).Exec(deleteDeadNode, row.ID)
 			if err != nil || !won {
 				return err
 			}

@@ -119,7 +119,7 @@ func recoverSoon(t *testing.T, led *ledger.Ledger) {
 			return
 		}
 	}
-	t.Fatal("nobody was recovered")
+	t.Fatal("no node was recovered")
 }
 
 func state(t *testing.T, st store.Store, id string) store.CallState {

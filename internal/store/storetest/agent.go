@@ -153,18 +153,18 @@ func conversations(t *testing.T, b *bundle) {
 	if got, err := b.Conversations(t.Context(), with); err != nil || !reflect.DeepEqual(got, []store.ConversationRow{later, row}) {
 		t.Errorf("the conversations are %+v, %v", got, err)
 	}
-	nobody := store.ConversationRow{Tenant: "t", SessionID: "sess_3", Agent: "desk", Channel: "slack", CreatedAt: epoch, Open: true, UpdatedAt: epoch}
-	write(t, b, func(tx store.Tx) error { return tx.InsertConversation(nobody) })
+	unnamed := store.ConversationRow{Tenant: "t", SessionID: "sess_3", Agent: "desk", Channel: "slack", CreatedAt: epoch, Open: true, UpdatedAt: epoch}
+	write(t, b, func(tx store.Tx) error { return tx.InsertConversation(unnamed) })
 	for room, want := range map[string]int{"C1": 2, "C": 0} {
 		if got, err := b.Conversations(t.Context(), store.ConversationFilter{Tenant: "t", Room: room}); err != nil || len(got) != want {
 			t.Errorf("in the room %s are %+v, %v", room, got, err)
 		}
 	}
-	if got, err := b.Conversations(t.Context(), store.ConversationFilter{Tenant: "t", NoRoom: true}); err != nil || !reflect.DeepEqual(got, []store.ConversationRow{nobody}) {
+	if got, err := b.Conversations(t.Context(), store.ConversationFilter{Tenant: "t", NoRoom: true}); err != nil || !reflect.DeepEqual(got, []store.ConversationRow{unnamed}) {
 		t.Errorf("in no room are %+v, %v", got, err)
 	}
-	if got, err := b.Conversations(t.Context(), store.ConversationFilter{Tenant: "t", Agent: "desk", NoPeer: true}); err != nil || !reflect.DeepEqual(got, []store.ConversationRow{nobody}) {
-		t.Errorf("the conversations with nobody are %+v, %v", got, err)
+	if got, err := b.Conversations(t.Context(), store.ConversationFilter{Tenant: "t", Agent: "desk", NoPeer: true}); err != nil || !reflect.DeepEqual(got, []store.ConversationRow{unnamed}) {
+		t.Errorf("the conversations without a peer are %+v, %v", got, err)
 	}
 	turn := func(want bool, what string, do func(store.Tx) (bool, error)) {
 		t.Helper()
@@ -194,7 +194,7 @@ func conversations(t *testing.T, b *bundle) {
 	turn(true, "the second one gives it back", func(tx store.Tx) (bool, error) { return tx.EndTurn("t", "sess_1", "two", epoch) })
 	turn(true, "it ends", func(tx store.Tx) (bool, error) { return tx.CloseConversation("t", "sess_1", epoch) })
 	turn(false, "it ends once", func(tx store.Tx) (bool, error) { return tx.CloseConversation("t", "sess_1", epoch) })
-	turn(false, "nobody takes a turn in what has ended", take("three", time.Hour))
+	turn(false, "a conversation that has ended gives no turn", take("three", time.Hour))
 	row.Open, row.Turns = false, 1
 	if got, err := b.Conversation(t.Context(), "t", "sess_1"); err != nil || got == nil || !reflect.DeepEqual(*got, row) {
 		t.Errorf("got %+v, %v\nwant %+v", got, err, row)

@@ -49,7 +49,7 @@ func identities(t *testing.T, b *bundle) {
 		t.Errorf("hers are %+v, %v", got, err)
 	}
 	if got, err := b.Identity(t.Context(), "t", "slack", "u1"); got != nil || err != nil {
-		t.Errorf("somebody else is %+v, %v", got, err)
+		t.Errorf("another id is linked: %+v, %v", got, err)
 	}
 	for range 2 {
 		was, err := b.Identity(t.Context(), "t", "slack", "U1")

@@ -94,7 +94,7 @@ func secretKeys(t *testing.T, b *bundle) {
 		write(t, b, func(tx store.Tx) error {
 			won, err := tx.RewrapSecretKey(1, "m1", "m2", []byte{3})
 			if won != want {
-				t.Errorf("encrypting a key anew: %t, want %t", won, want)
+				t.Errorf("encrypting a key again: %t, want %t", won, want)
 			}
 			return err
 		})

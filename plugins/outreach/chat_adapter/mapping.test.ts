@@ -40,7 +40,7 @@ test("what is no command is refused", async () => {
   for (const text of bad) await assert.rejects(inbound({ kind: "command", text }), { code: "invalid_input" }, text);
 });
 
-test("an outcome is written by the operator, and by nobody else", async () => {
+test("an outcome is written by the operator alone", async () => {
   const asked: unknown[] = [];
   const host = new TestHost(plugin, {
     operations: {

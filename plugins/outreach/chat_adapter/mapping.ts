@@ -1,5 +1,5 @@
 // From a chat's event to a request to the kernel. A pipe, and no more: it does
-// not decide, it does not look anything up, and it gives nobody rights. Whose
+// not decide, it does not look anything up, and it gives no rights. Whose
 // rights an external user has is for the host to know.
 
 import { createHash } from "node:crypto";

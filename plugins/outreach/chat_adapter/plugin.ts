@@ -1,4 +1,4 @@
-// What the host starts. Tests import operations.ts, which serves nobody.
+// What the host starts. Tests import operations.ts, which does not serve.
 
 import { plugin } from "./operations.ts";
 

@@ -14,7 +14,7 @@ _MENTION = re.compile(r"<@[A-Z0-9]+(?:\|[^>]*)?>")
 
 
 class NotMapped(ValueError):
-    """An event that is no request to anybody."""
+    """An event that is not a request."""
 
 
 def salesforce_case(payload: dict) -> dict:
@@ -52,7 +52,7 @@ def slack_mention(team_id: str, event_id: str, event: dict) -> dict:
     """Slack mention in an enterprise workspace -> Support.QA.Answer."""
     question = " ".join(_MENTION.sub(" ", event["text"]).split())
     if not question:
-        raise NotMapped("the message mentions somebody and says nothing")
+        raise NotMapped("the message mentions a user and says nothing")
     thread = event.get("thread_ts") or event["ts"]
     return _request(
         "Support.QA.Answer",

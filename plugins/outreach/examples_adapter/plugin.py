@@ -22,7 +22,7 @@ def university_portal(id: str, university: str, application: dict, applicant: di
 
 @plugin.adapter
 def slack_mention(team_id: str, event_id: str, event: dict, **others) -> dict:
-    """Somebody was mentioned in Slack: Support.QA.Answer."""
+    """A user was mentioned in Slack: Support.QA.Answer."""
     return _mapped(mapping.slack_mention, team_id, event_id, event)
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 CODES: dict[str, str] = {
-    "unauthenticated": "Nobody known is asking: the credential is missing, unreadable or no longer valid.",
+    "unauthenticated": "The call names no principal: the credential is missing, unreadable or no longer valid.",
     "not_found": "No plugin, operation, version or record of that name exists for this principal.",
     "disabled": "The plugin exists and an administrator has switched it off.",
     "quarantined": "The plugin changed since it was approved and is held until someone approves the difference.",
@@ -22,9 +22,9 @@ CODES: dict[str, str] = {
     "key_conflict": "The idempotency key was used before with another input.",
     "outcome_unknown": "An effect may or may not have happened; it is never repeated blindly.",
     "approval_denied": "A person refused the call.",
-    "approval_expired": "Nobody answered the approval request in time.",
+    "approval_expired": "No approver answered the approval request in time.",
     "approval_used": "The approval was decided before; it counts once.",
-    "approval_self": "Whoever asked for the approval, or an agent, cannot give it.",
+    "approval_self": "The requester of an approval, or an agent, cannot give it.",
     "approval_void": "What was approved has changed since, so the approval no longer counts.",
     "service_denied": "The plugin asked for a host service that this call was not granted.",
     "effect_undeclared": "The plugin tried to cause an effect that its operation does not declare.",

@@ -22,7 +22,7 @@ class _ToolUse(TypedDict):
 class ToolUse(_ToolUse, total=False):
     """One of toolUses: of an assistant's message: the tools that the model asks for."""
 
-    signature: str  # what the model wants back with the use, for nobody else to read; base64
+    signature: str  # what the model wants back with the use, opaque to plugins; base64
 
 
 class _ToolResult(TypedDict):
@@ -99,7 +99,7 @@ class SessionMessageReceivedV1(_SessionMessageReceivedV1, total=False):
     """session.message.received@v1: A message for the agent has come in and is about to be added to its session."""
 
     channel: str  # the channel it came by, by its namespace
-    senderUserId: str  # who sent it, where that is somebody known here
+    senderUserId: str  # the principal that sent it, if the sender is linked to one
     senderRole: str  # what the sender is to the agent: owner, user, guest
     senderChannel: str  # who sent it, as the channel names them
     metadata: dict[str, Any]  # what the channel adds
@@ -229,7 +229,7 @@ class MemoryUpsertV1(_MemoryUpsertV1, total=False):
 
 
 class PluginErrorV1(TypedDict):
-    """plugin.error@v1: A handler failed and was skipped; nobody waits for this event, and its own failures emit nothing."""
+    """plugin.error@v1: A handler failed and was skipped; the host does not wait for the handlers of this event, and their failures emit nothing."""
 
     pluginId: str  # whose handler, <unknown> where it named no plugin
     event: str  # what it was called for

@@ -28,7 +28,7 @@ def fail(code: str, message: str) -> None:
 
 @plugin.tool(name="raise")
 def raise_(message: str = "") -> None:
-    """Raise an exception that nobody catches."""
+    """Raise an uncaught exception."""
     raise RuntimeError(message)
 
 

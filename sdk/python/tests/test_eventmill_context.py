@@ -102,7 +102,7 @@ class ReferenceData(Served):
         mill.reference = {"common": [2], "bad": 3}
         found = {"a": "1", "bad": 3, "common": [2]}
         self.assertEqual(mill.run("t")["data"], [[True, 2], list(found), 3, found, found, list(found.values())])
-        self.assertEqual(mill.run("bare")["data"][0], [True, 0], "what nobody has asked for may be there")
+        self.assertEqual(mill.run("bare")["data"][0], [True, 0], "what was not asked for may be there")
 
     def test_the_host_is_asked_once_a_call_and_may_refuse(self) -> None:
         mill = self.mill(tree(ask=ASK))

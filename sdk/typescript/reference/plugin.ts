@@ -22,7 +22,7 @@ plugin.tool(
   },
 );
 
-plugin.tool("raise", { description: "Throws what nobody catches.", input: { message: t.string() } }, ({ message }) => {
+plugin.tool("raise", { description: "Throws an uncaught error.", input: { message: t.string() } }, ({ message }) => {
   throw new RangeError(message);
 });
 

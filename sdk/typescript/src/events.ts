@@ -55,7 +55,7 @@ export interface ToolUse {
   readonly name: string;
   /** its input; {"$broken": text} where the model wrote no JSON object */
   readonly input: { readonly [name: string]: unknown };
-  /** what the model wants back with the use, for nobody else to read; base64 */
+  /** what the model wants back with the use, opaque to plugins; base64 */
   readonly signature?: string;
   readonly [name: string]: unknown;
 }
@@ -146,7 +146,7 @@ export interface SessionMessageReceivedV1 {
   readonly text: string;
   /** the channel it came by, by its namespace */
   readonly channel?: string;
-  /** who sent it, where that is somebody known here */
+  /** the principal that sent it, if the sender is linked to one */
   readonly senderUserId?: string;
   /** what the sender is to the agent: owner, user, guest */
   readonly senderRole?: string;
@@ -312,7 +312,7 @@ export interface MemoryUpsertV1 {
   readonly metadata?: { readonly [name: string]: unknown };
 }
 
-/** plugin.error@v1: A handler failed and was skipped; nobody waits for this event, and its own failures emit nothing. */
+/** plugin.error@v1: A handler failed and was skipped; the host does not wait for the handlers of this event, and their failures emit nothing. */
 export interface PluginErrorV1 {
   /** whose handler, <unknown> where it named no plugin */
   readonly pluginId: string;

@@ -63,7 +63,7 @@ export function serve(plugin: Plugin): void {
     else exit();
   });
 
-  process.on("unhandledRejection", (reason) => report("a promise was rejected and nobody awaited it", reason));
+  process.on("unhandledRejection", (reason) => report("a promise was rejected and not awaited", reason));
   // A Ctrl-C in the host's terminal reaches its whole group; the host ends its plugins itself.
   process.on("SIGINT", () => {});
   // Elsewhere SIGTERM ends the process even while a handler keeps it busy. The first

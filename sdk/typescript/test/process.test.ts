@@ -38,14 +38,14 @@ test("raw writes and children's prints go to standard error", { skip: !existsSyn
   }
 });
 
-test("a promise that nobody awaits does no harm", async () => {
+test("a promise that is not awaited does no harm", async () => {
   const child = await started("odd");
   child.execute(2, "forgets", {});
   assert.equal((await child.frame()).id, 2);
   child.execute(3, "echo", { value: 1 });
   assert.equal((await child.frame()).id, 3);
   assert.equal(await child.end(), 0);
-  assert.match(child.stderr, /nobody awaited.*nobody awaits me/);
+  assert.match(child.stderr, /not awaited.*I am not awaited/);
 });
 
 test("what is thrown is named after its class and cut", async () => {

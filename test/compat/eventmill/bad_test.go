@@ -119,7 +119,7 @@ func TestMishapsLeaveTheSessionGoing(t *testing.T) {
 	}
 }
 
-func TestReleasesThatNobodyTried(t *testing.T) {
+func TestUntestedReleases(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, build(t))
 	tree := filepath.Join(h.home, "plugins")

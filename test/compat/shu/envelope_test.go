@@ -47,10 +47,10 @@ egress:
 	}{
 		{"a success", []string{"envelope_cases/fine", "--set", "n=4"}, 200, `{"data":{"status":"success","data":{"n":4},"error":null,"cost":{"tokens":3},"next_cursor":"c2"}}`},
 		{"with diagnostics", []string{"envelope_cases", "--input", `{"op":"fine","debug":true}`}, 200, `{"data":{"status":"success","diagnostics":["looked"]}}`},
-		{"nobody may see it", []string{"envelope_cases/own", "--as", "eve"}, 404, `{"error":{"code":"HTTP_404","message":{"error":"not_found"},"details":{}}}`},
-		{"there is no such plugin", []string{"nobody"}, 404, `{"error":{"code":"HTTP_404","message":{"error":"not_found"}}}`},
+		{"hidden from the caller", []string{"envelope_cases/own", "--as", "eve"}, 404, `{"error":{"code":"HTTP_404","message":{"error":"not_found"},"details":{}}}`},
+		{"there is no such plugin", []string{"missing"}, 404, `{"error":{"code":"HTTP_404","message":{"error":"not_found"}}}`},
 		{"nothing allows it", []string{"envelope_cases/guarded"}, 404, `{"error":{"code":"HTTP_404","message":{"error":"not_found"},"details":{}}}`},
-		{"nobody may see it, whatever it says", []string{"envelope_cases/own", "--as", "eve", "--input", `{"n":"x"}`}, 404, `{"error":{"message":{"error":"not_found"}}}`},
+		{"hidden from the caller, whatever the input", []string{"envelope_cases/own", "--as", "eve", "--input", `{"n":"x"}`}, 404, `{"error":{"message":{"error":"not_found"}}}`},
 		{"nothing allows it, whatever its schema says", []string{"envelope_cases/guarded", "--input", `{"n":"x"}`}, 404, `{"error":{"code":"HTTP_404","message":{"error":"not_found"}}}`},
 		{"secrets are missing, whatever its schema says", []string{"envelope_cases/keyed", "--input", `{"n":"x"}`}, 403, `{"error":{"code":"missing_secrets"}}`},
 		{"an account is missing, whatever its schema says", []string{"envelope_cases/account", "--input", `{"n":"x"}`}, 403, `{"error":{"code":"insufficient_scopes"}}`},

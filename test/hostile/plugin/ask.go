@@ -41,7 +41,7 @@ func init() {
 		"asks with a long name": func(p *peer) { p.begin(); p.refused("a."+strings.Repeat("b", p.num(0)), p.call.Params.Call, "{}") },
 		"asks for an operation": func(p *peer) {
 			p.begin()
-			p.refused("operations.call", p.call.Params.Call, `{"operation":"nobody/nothing"}`)
+			p.refused("operations.call", p.call.Params.Call, `{"operation":"missing/nothing"}`)
 		},
 		"asks after the answer": func(p *peer) {
 			p.begin()

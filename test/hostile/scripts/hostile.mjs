@@ -32,7 +32,7 @@ const behaviours = {
   "aborts": () => process.abort(),
   "throws": (n) => { throw [new Error("on purpose"), "text", null, undefined, 7, Symbol("s")][n]; },
   "throws later": (n) => setTimeout(() => { throw new Error("later"); }, n),
-  "rejects": () => { Promise.reject(new Error("nobody minds")); },
+  "rejects": () => { Promise.reject(new Error("not handled")); },
   "rejects nothing": () => { Promise.reject(undefined); },
   "blocks": spin,
   "microtasks": () => { const again = () => Promise.resolve().then(again); again(); },

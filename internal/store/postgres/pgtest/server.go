@@ -187,7 +187,7 @@ func ordinary() (*syscall.Credential, error) {
 	u, err := user.Lookup("postgres")
 	if err != nil {
 		if u, err = user.Lookup("nobody"); err != nil {
-			return nil, fmt.Errorf("PostgreSQL does not run as root, and there is nobody else: %w", err)
+			return nil, fmt.Errorf("PostgreSQL does not run as root, and the system has no user postgres or nobody: %w", err)
 		}
 	}
 	uid, err := strconv.ParseUint(u.Uid, 10, 32)

@@ -1,4 +1,4 @@
-"""Undoes what authors do to indicators so that nobody clicks on them."""
+"""Undoes what authors do to indicators so that they cannot be clicked."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ plugin.tool("prints_raw", {}, () => {
 });
 
 plugin.tool("forgets", {}, () => {
-  void Promise.reject(new Error("nobody awaits me"));
+  void Promise.reject(new Error("I am not awaited"));
   return true;
 });
 

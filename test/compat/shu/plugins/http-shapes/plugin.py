@@ -19,7 +19,7 @@ class Plugin:
 
     async def headers(self, host):
         seen = (await host.http.fetch("GET", BASE + "/echo"))["body"]["headers"]
-        own = (await host.http.fetch("GET", BASE + "/echo", headers={"User-Agent": "own/1", "X-Shu-User": "nobody"}))["body"]["headers"]
+        own = (await host.http.fetch("GET", BASE + "/echo", headers={"User-Agent": "own/1", "X-Shu-User": "mallory"}))["body"]["headers"]
         return [seen["User-Agent"], seen["X-Shu-User"], own["User-Agent"], own["X-Shu-User"]]
 
     async def params(self, host):

@@ -167,7 +167,7 @@ class OddHabits(EventMillToolProtocol):
         try:
             answer = input("continue? ")
         except EOFError:
-            answer = "nobody there"
+            answer = "no input"
         return ToolResult(ok=True, result={"answer": answer, "tty": sys.stdin.isatty()})
 
     def captures_output(self, payload, context):

@@ -11,10 +11,10 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A double stands in for a task in a dry run. It changes nothing and sends
-// nothing; it returns the answer that the task would have given, and what the
-// task would have changed, nil for nothing.
-type double func(ctx context.Context) (value any, change *plugin.Change, err error)
+// A dryHandler answers a task in a dry run. It changes and sends nothing. It returns the
+// answer that the task would have given, and the change that the task would have made;
+// nil for none.
+type dryHandler func(ctx context.Context) (value any, change *plugin.Change, err error)
 
 // A Scrubber takes secrets out of what a person is shown.
 type Scrubber interface {
@@ -27,19 +27,19 @@ type Scrubber interface {
 	Text(text string) string
 }
 
-// rehearse answers a request of a dry run. It alone decides what is done in one:
-// what changes nothing and stays inside the host, and what only reads where that
-// was asked for. A call below is a dry run too. All else is left to the task's
-// double, and where it has none it is refused.
-func (g *grant) rehearse(ctx context.Context, name string, t task) (any, error) {
+// dryRun answers a request of a dry run. It alone decides what is done in one: tasks that
+// change nothing and stay inside the host, and tasks that only read if that was asked
+// for. A nested call is a dry run too. The dry handler of the task answers all else; a
+// task without one is refused.
+func (g *grant) dryRun(ctx context.Context, name string, t task) (any, error) {
 	dry := g.call.Dry
 	switch {
-	case t.class == Nested, t.class == Read && (t.double == nil || dry.Reads):
+	case t.class == Nested, t.class == Read && (t.dry == nil || dry.Reads):
 		return t.do(ctx)
-	case t.double == nil:
-		return nil, plugin.Errorf(plugin.CodeUnavailable, "%s: a dry run has nothing to stand in for it, so it was not done", name)
+	case t.dry == nil:
+		return nil, plugin.Errorf(plugin.CodeUnavailable, "%s has no dry-run handler, so the dry run did not do it", name)
 	}
-	value, change, err := t.double(ctx)
+	value, change, err := t.dry(ctx)
 	if err != nil || change == nil {
 		return value, err
 	}
@@ -47,7 +47,7 @@ func (g *grant) rehearse(ctx context.Context, name string, t task) (any, error) 
 	return value, nil
 }
 
-// note takes down what a request would have changed, without secrets.
+// note records what a request would have changed, without secrets.
 func (g *grant) note(name string, t task, c plugin.Change) {
 	c.Operation, c.Class, c.Effect = g.target.Name(), string(t.class), t.effect
 	c.Service, c.Method, _ = strings.Cut(name, ".")
@@ -58,16 +58,16 @@ func (g *grant) note(name string, t task, c plugin.Change) {
 	g.call.Dry.Note(c)
 }
 
-// doubled gives a method a double.
-func doubled(m method, stand func(g *grant, ctx context.Context, args json.RawMessage) (any, *plugin.Change, error)) method {
+// withDry gives a method a dry handler.
+func withDry(m method, handle func(g *grant, ctx context.Context, args json.RawMessage) (any, *plugin.Change, error)) method {
 	return func(g *grant, args json.RawMessage) (task, error) {
 		t, err := m(g, args)
-		t.double = func(ctx context.Context) (any, *plugin.Change, error) { return stand(g, ctx, args) }
+		t.dry = func(ctx context.Context) (any, *plugin.Change, error) { return handle(g, ctx, args) }
 		return t, err
 	}
 }
 
-// keep has later requests of the dry run find a value.
+// keep stores a value for later requests of the dry run.
 func (g *grant) keep(name string, key, value any, size int) error {
 	if g.call.Dry.Keep(key, value, size) {
 		return nil
@@ -75,8 +75,8 @@ func (g *grant) keep(name string, key, value any, size int) error {
 	return plugin.Errorf(plugin.CodeLimitExceeded, "%s: a dry run holds no more of what it would have changed", name)
 }
 
-// rehearsed returns what an earlier request of a dry run kept.
-func rehearsed[V any](g *grant, key any) (value V, found bool) {
+// keptDry returns the value that an earlier request of a dry run stored.
+func keptDry[V any](g *grant, key any) (value V, found bool) {
 	if g.call.Dry == nil {
 		return value, false
 	}

@@ -18,10 +18,10 @@ import (
 	"time"
 )
 
-// A shelf is the directory of installed packages. Each stands in a directory
-// named after its digest, read-only, complete from the moment it appears: it
-// is put together under another name, flushed to disk and then renamed.
-type shelf struct{ dir string }
+// A packageStore is the directory of installed packages. Each is in a directory named after
+// its digest, read-only and complete from the moment it appears: it is staged under
+// another name, flushed to disk and then renamed.
+type packageStore struct{ dir string }
 
 // unfinished begins the names of what is being put together or taken apart.
 const unfinished = ".tmp-"
@@ -29,18 +29,19 @@ const unfinished = ".tmp-"
 // abandoned is the age after which its maker must be dead.
 const abandoned = time.Hour
 
-// openShelf makes the directory if need be and clears away what was abandoned.
-func openShelf(dir string) (shelf, error) {
+// openPackageStore creates the directory if it is missing and removes abandoned staging
+// directories.
+func openPackageStore(dir string) (packageStore, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return shelf{}, err
+		return packageStore{}, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return shelf{}, err
+		return packageStore{}, err
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return shelf{}, err
+		return packageStore{}, err
 	}
 	for _, entry := range entries {
 		if !strings.HasPrefix(entry.Name(), unfinished) {
@@ -50,16 +51,16 @@ func openShelf(dir string) (shelf, error) {
 			_ = remove(filepath.Join(dir, entry.Name())) // the next start tries again
 		}
 	}
-	return shelf{dir}, nil
+	return packageStore{dir}, nil
 }
 
 // path returns where the package of that digest stands, or would.
-func (s shelf) path(digest string) string { return filepath.Join(s.dir, folder(digest)) }
+func (d packageStore) path(digest string) string { return filepath.Join(d.dir, folder(digest)) }
 
 // has reports whether there is a package of that digest. Whether its files
 // still are what they were is for the launch to check.
-func (s shelf) has(digest string) bool {
-	info, err := os.Stat(s.path(digest))
+func (d packageStore) has(digest string) bool {
+	info, err := os.Stat(d.path(digest))
 	return err == nil && info.IsDir()
 }
 
@@ -71,28 +72,28 @@ type staged struct {
 }
 
 // stageDir copies the package in dir.
-func (s shelf) stageDir(ctx context.Context, dir string) (staged, error) {
+func (d packageStore) stageDir(ctx context.Context, dir string) (staged, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return staged{}, err
 	}
 	defer root.Close()
-	return s.stage(ctx, root.FS(), func(f file) (io.ReadCloser, error) { return open(root, f) })
+	return d.stage(ctx, root.FS(), func(f file) (io.ReadCloser, error) { return open(root, f) })
 }
 
 // stageFS copies a package that is not on disk.
-func (s shelf) stageFS(ctx context.Context, tree fs.FS) (staged, error) {
-	return s.stage(ctx, tree, func(f file) (io.ReadCloser, error) { return tree.Open(f.name) })
+func (d packageStore) stageFS(ctx context.Context, tree fs.FS) (staged, error) {
+	return d.stage(ctx, tree, func(f file) (io.ReadCloser, error) { return tree.Open(f.name) })
 }
 
 // stage copies a package. What is hashed is what is written, so that a file
 // which changes meanwhile cannot get past its own digest.
-func (s shelf) stage(ctx context.Context, tree fs.FS, open func(file) (io.ReadCloser, error)) (_ staged, err error) {
+func (d packageStore) stage(ctx context.Context, tree fs.FS, open func(file) (io.ReadCloser, error)) (_ staged, err error) {
 	files, err := scan(ctx, tree, false)
 	if err != nil {
 		return staged{}, err
 	}
-	p, err := s.begin()
+	p, err := d.begin()
 	if err != nil {
 		return staged{}, err
 	}
@@ -119,8 +120,8 @@ type staging struct {
 	done []string        // likewise, of the files that are written
 }
 
-func (s shelf) begin() (*staging, error) {
-	dir, err := os.MkdirTemp(s.dir, unfinished)
+func (d packageStore) begin() (*staging, error) {
+	dir, err := os.MkdirTemp(d.dir, unfinished)
 	if err != nil {
 		return nil, err
 	}
@@ -218,26 +219,26 @@ func flush(path string) error {
 	return f.Sync()
 }
 
-// keep puts a staged package in its place. If one of the same digest stands
-// there already and still is what it was, the copy is dropped.
-func (s shelf) keep(ctx context.Context, p staged) error {
-	place := s.path(p.digest)
+// install renames a staged package into place. If one of the same digest is there and
+// unchanged, the staged one is removed.
+func (d packageStore) install(ctx context.Context, p staged) error {
+	place := d.path(p.digest)
 	for range 2 {
-		if s.has(p.digest) {
+		if d.has(p.digest) {
 			if found, err := digestDir(ctx, place, true); err == nil && found == p.digest {
 				return remove(p.dir)
 			} else if ctx.Err() != nil { // it was not read to its end
 				return ctx.Err()
 			}
-			if err := s.discard(p.digest); err != nil { // what stands there was tampered with
+			if err := d.discard(p.digest); err != nil { // what stands there was tampered with
 				return err
 			}
 		}
 		err := os.Rename(p.dir, place)
 		if err == nil {
-			return flush(s.dir)
+			return flush(d.dir)
 		}
-		if !s.has(p.digest) { // else another process was faster: look at what it made
+		if !d.has(p.digest) { // else another process was faster: look at what it made
 			return err
 		}
 	}
@@ -245,15 +246,15 @@ func (s shelf) keep(ctx context.Context, p staged) error {
 }
 
 // discard removes a package. It is gone at once, if not yet all of its files.
-func (s shelf) discard(digest string) error {
-	aside, err := os.MkdirTemp(s.dir, unfinished)
+func (d packageStore) discard(digest string) error {
+	aside, err := os.MkdirTemp(d.dir, unfinished)
 	if err != nil {
 		return err
 	}
 	if err := os.Remove(aside); err != nil { // its name is what was wanted
 		return err
 	}
-	if err := os.Rename(s.path(digest), aside); err != nil {
+	if err := os.Rename(d.path(digest), aside); err != nil {
 		return err
 	}
 	return remove(aside)

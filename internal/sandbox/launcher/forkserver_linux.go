@@ -11,12 +11,12 @@ import (
 	"github.com/mortise-dev/mortise/internal/sandbox/wire"
 )
 
-// nurse starts launchers as the host asks for them, one after another, until
-// the host is gone. They are children of the host.
-func nurse() {
+// forkServer forks a launcher for each request of the host, one after another, until the
+// host closes the socket. The launchers are children of the host.
+func forkServer() {
 	unix.CloseOnExec(wire.SpecFD)
-	unix.CloseOnExec(wire.SpecFD + 1) // ourselves, where we were in memory
-	order := make([]byte, wire.MaxBirth)
+	unix.CloseOnExec(wire.SpecFD + 1) // our own program, if it was started from memory
+	order := make([]byte, wire.MaxFork)
 	rights := make([]byte, unix.CmsgSpace(4*wire.MaxFiles))
 	for {
 		size, sent, flags, _, err := unix.Recvmsg(wire.SpecFD, order, rights, unix.MSG_CMSG_CLOEXEC)
@@ -26,22 +26,22 @@ func nurse() {
 		if err != nil || size == 0 {
 			return
 		}
-		var born wire.Born
-		if born.PID, err = bear(order[:size], rights[:sent], flags); err != nil {
-			born.Error = err.Error()
+		var forked wire.Forked
+		if forked.PID, err = fork(order[:size], rights[:sent], flags); err != nil {
+			forked.Error = err.Error()
 			if errno, ok := errors.AsType[syscall.Errno](err); ok {
-				born.Errno = int(errno)
+				forked.Errno = int(errno)
 			}
 		}
-		answer, err := json.Marshal(born)
+		answer, err := json.Marshal(forked)
 		if err != nil || unix.Send(wire.SpecFD, answer, unix.MSG_NOSIGNAL) != nil {
 			return
 		}
 	}
 }
 
-// bear starts a launcher.
-func bear(order, rights []byte, flags int) (pid int, err error) {
+// fork starts a launcher as a request says.
+func fork(order, rights []byte, flags int) (pid int, err error) {
 	files, err := received(rights)
 	defer func() {
 		for _, fd := range files {
@@ -54,7 +54,7 @@ func bear(order, rights []byte, flags int) (pid int, err error) {
 	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
 		return 0, fmt.Errorf("only %d descriptors arrived: raise the limit of open files (ulimit -n)", len(files))
 	}
-	var b wire.Birth
+	var b wire.Fork
 	if err := json.Unmarshal(order, &b); err != nil {
 		return 0, err
 	}

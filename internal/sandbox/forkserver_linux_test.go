@@ -16,8 +16,8 @@ import (
 	"github.com/mortise-dev/mortise/internal/sandbox/wire"
 )
 
-// nurseryOf returns a sandbox that has a nursery, and its level.
-func nurseryOf(t *testing.T) (*Sandbox, Level) {
+// forkServerOf returns a sandbox that has a fork server, and its level.
+func forkServerOf(t *testing.T) (*Sandbox, Level) {
 	t.Helper()
 	s, err := New(Options{Dir: t.TempDir(), Mode: BestEffort})
 	if err != nil {
@@ -35,12 +35,12 @@ func nurseryOf(t *testing.T) (*Sandbox, Level) {
 	return s, level
 }
 
-// A nursery that was killed is replaced by the next start.
-func TestANurseryThatEndedIsReplaced(t *testing.T) {
+// A fork server that was killed is replaced by the next start.
+func TestAForkServerThatEndedIsReplaced(t *testing.T) {
 	t.Parallel()
-	s, level := nurseryOf(t)
+	s, level := forkServerOf(t)
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
-		before := s.cage.nursery.cmd.Process
+		before := s.cage.forks.cmd.Process
 		if err := before.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
@@ -48,18 +48,18 @@ func TestANurseryThatEndedIsReplaced(t *testing.T) {
 		if r, _ := s.try(); r.Level != level {
 			t.Errorf("after %v the level is %s: %s", sig, r.Level, r.lacks())
 		}
-		if s.cage.nursery.cmd.Process == before {
-			t.Errorf("after %v it is the same nursery", sig)
+		if s.cage.forks.cmd.Process == before {
+			t.Errorf("after %v it is the same fork server", sig)
 		}
 	}
 }
 
 // One that does not answer is given up with the start that waited for it, and its late
 // answer is dropped.
-func TestANurseryThatHangsIsReplaced(t *testing.T) {
+func TestAForkServerThatHangsIsReplaced(t *testing.T) {
 	t.Parallel()
-	s, level := nurseryOf(t)
-	hanging := s.cage.nursery.cmd.Process
+	s, level := forkServerOf(t)
+	hanging := s.cage.forks.cmd.Process
 	if err := hanging.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -70,8 +70,8 @@ func TestANurseryThatHangsIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	begun := time.Now()
-	if _, err := s.cage.nursery.bear(ctx, wire.Birth{}, null, null, null, null); err == nil {
-		t.Error("it was born")
+	if _, err := s.cage.forks.fork(ctx, wire.Fork{}, null, null, null, null); err == nil {
+		t.Error("the launcher was forked")
 	}
 	null.Close()                                            // the caller that gave up closes its files
 	for r, _ := s.try(); r.Level != level; r, _ = s.try() { // the first may have to wait for too long
@@ -79,8 +79,8 @@ func TestANurseryThatHangsIsReplaced(t *testing.T) {
 			t.Fatalf("the level is %s: %s", r.Level, r.lacks())
 		}
 	}
-	if s.cage.nursery.cmd.Process == hanging {
-		t.Error("it is the same nursery")
+	if s.cage.forks.cmd.Process == hanging {
+		t.Error("it is the same fork server")
 	}
 }
 
@@ -88,7 +88,7 @@ func TestANurseryThatHangsIsReplaced(t *testing.T) {
 // the launcher counts.
 func TestACgroupThatCountsNothingIsNotUsed(t *testing.T) {
 	t.Parallel()
-	s, level := nurseryOf(t)
+	s, level := forkServerOf(t)
 	if level != Full {
 		t.Skip("this machine reaches level " + string(level))
 	}
@@ -115,29 +115,29 @@ func TestACgroupThatCountsNothingIsNotUsed(t *testing.T) {
 }
 
 // What the kernel refuses is told by its number, and leaves nothing behind.
-func TestABirthThatFails(t *testing.T) {
+func TestAForkThatFails(t *testing.T) {
 	t.Parallel()
-	s, _ := nurseryOf(t)
-	n := s.cage.nursery
+	s, _ := forkServerOf(t)
+	n := s.cage.forks
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer null.Close()
 	twice := []wire.Mapping{{Inside: 0, Outside: os.Getuid()}, {Inside: 0, Outside: os.Getuid()}}
-	for name, birth := range map[string]wire.Birth{
+	for name, req := range map[string]wire.Fork{
 		"flags that do not go together": {Flags: unix.CLONE_THREAD},
 		"a user who is there twice":     {Flags: unix.CLONE_NEWUSER, Users: twice, Groups: twice},
 	} {
 		for range 5 {
-			if _, err := n.bear(t.Context(), birth, null, null, null, null); !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
+			if _, err := n.fork(t.Context(), req, null, null, null, null); !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 	}
 	time.Sleep(50 * time.Millisecond) // the last of them may still be dying
 	n.mu.Lock()
-	n.bury(n.cmd.Process.Pid)
+	n.reap(n.cmd.Process.Pid)
 	left := dead(t, n.cmd.Process.Pid)
 	n.mu.Unlock()
 	if len(left) > 0 {

@@ -5,22 +5,22 @@ import (
 	"sync"
 )
 
-// A Purse keeps what was spent, across calls and hosts. All methods are safe
-// for concurrent use.
-type Purse interface {
-	// Reserve adds amount to what a subject spent in a period, unless the total
-	// would pass limit; ok tells whether it did. Of two that race for the last
-	// of a budget one gets it.
+// Budgets keeps what was spent, across calls and hosts. All methods are safe for
+// concurrent use.
+type Budgets interface {
+	// Reserve adds amount to what a subject spent in a period and returns true,
+	// unless the total would pass limit. Of two concurrent reservations for the
+	// rest of a budget one succeeds.
 	Reserve(ctx context.Context, tenant, subject, period string, amount, limit MicroCents) (ok bool, err error)
-	// Return takes back amount of what was reserved. One below zero adds what
-	// was used beyond it, whatever the limit.
+	// Return releases amount of what was reserved. A negative amount adds what was
+	// used beyond the reservation, whatever the limit.
 	Return(ctx context.Context, tenant, subject, period string, amount MicroCents) error
 	// Spent returns the total.
 	Spent(ctx context.Context, tenant, subject, period string) (MicroCents, error)
 }
 
-// NewPurse returns a purse in memory, for a host that keeps nothing.
-func NewPurse() Purse { return &memory{spent: map[account]MicroCents{}} }
+// NewBudgets returns budgets in memory, for a host without a store.
+func NewBudgets() Budgets { return &memory{spent: map[account]MicroCents{}} }
 
 type account struct{ tenant, subject, period string }
 

@@ -14,21 +14,23 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A Desk takes answers. It is safe for concurrent use, on any node.
-type Desk struct {
+// A Service decides open approvals. It is safe for concurrent use, and several nodes may
+// decide on one database: the update of an approval is a compare-and-set on its state.
+type Service struct {
 	Store store.Store
 
 	// May returns nil if policy lets that principal decide about what the
 	// approval is for.
 	May func(ctx context.Context, row *store.ApprovalRow, by plugin.Principal) error
 
-	// Wake hears of what may go on now: a call or a plan. It may be nil.
+	// Wake announces a call or plan that an approval released. It may be nil.
 	Wake func(ctx context.Context, kind, tenant, id string)
-	// Ended hears of calls that failed for want of an approval. It may be nil.
+	// Ended is called for a call that failed because it was denied or its approval
+	// expired. It may be nil.
 	Ended func(ctx context.Context, tenant, call string)
 
-	// TrustAs takes an answer for a second person's although it comes from the very
-	// one who asked, under another name. Each such answer is on record.
+	// TrustAs accepts the answer of the requester under another name as that of a
+	// second person. Each such answer is recorded.
 	TrustAs bool
 
 	Now func() time.Time // time.Now where it is nil
@@ -52,45 +54,45 @@ type Answer struct {
 // MaxReason bounds what a person may write, in bytes.
 const MaxReason = 4 << 10
 
-// Decide takes an answer, once. Of several at a time one is taken; the others
-// get approval_used. A refused attempt is on record too.
-func (d *Desk) Decide(ctx context.Context, a Answer) (*store.ApprovalRow, error) {
+// Decide records an answer. Of several concurrent answers one counts; the others get
+// approval_used. A refused answer is recorded too.
+func (s *Service) Decide(ctx context.Context, a Answer) (*store.ApprovalRow, error) {
 	if len(a.Reason) > MaxReason {
 		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "the reason has %d bytes; at most %d are kept", len(a.Reason), MaxReason)
 	}
-	row, err := d.find(ctx, a)
+	row, err := s.find(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.entitled(ctx, row, a); err != nil {
-		return row, d.refused(ctx, row, a, err)
+	if err := s.entitled(ctx, row, a); err != nil {
+		return row, s.refused(ctx, row, a, err)
 	}
 	var decided store.ApprovalRow
 	var refusal error
-	err = d.Store.Write(ctx, func(tx store.Tx) (err error) {
-		decided, refusal, err = d.decide(ctx, tx, a, row.ID)
+	err = s.Store.Write(ctx, func(tx store.Tx) (err error) {
+		decided, refusal, err = s.decide(ctx, tx, a, row.ID)
 		return err
 	})
 	if err != nil {
 		return row, err
 	}
 	if refusal != nil {
-		d.ended(ctx, &decided) // its time may have been over just now
-		return &decided, d.refused(ctx, &decided, a, refusal)
+		s.ended(ctx, &decided) // it may have expired just now
+		return &decided, s.refused(ctx, &decided, a, refusal)
 	}
-	if decided.State == store.ApprovalApproved && d.Wake != nil {
-		d.Wake(ctx, decided.SubjectKind, decided.Tenant, decided.SubjectID)
+	if decided.State == store.ApprovalApproved && s.Wake != nil {
+		s.Wake(ctx, decided.SubjectKind, decided.Tenant, decided.SubjectID)
 	}
-	d.ended(ctx, &decided)
+	s.ended(ctx, &decided)
 	return &decided, nil
 }
 
 // find returns the approval that an answer is for.
-func (d *Desk) find(ctx context.Context, a Answer) (row *store.ApprovalRow, err error) {
+func (s *Service) find(ctx context.Context, a Answer) (row *store.ApprovalRow, err error) {
 	if a.Token != "" {
-		row, err = d.Store.ApprovalByToken(ctx, a.Tenant, HashToken(a.Token))
+		row, err = s.Store.ApprovalByToken(ctx, a.Tenant, HashToken(a.Token))
 	} else {
-		row, err = d.Store.Approval(ctx, a.Tenant, a.ID)
+		row, err = s.Store.Approval(ctx, a.Tenant, a.ID)
 	}
 	if err != nil {
 		return nil, err
@@ -103,30 +105,28 @@ func (d *Desk) find(ctx context.Context, a Answer) (row *store.ApprovalRow, err 
 
 // entitled refuses those who may not answer: the requester, agents, and
 // principals that policy does not allow.
-func (d *Desk) entitled(ctx context.Context, row *store.ApprovalRow, a Answer) error {
+func (s *Service) entitled(ctx context.Context, row *store.ApprovalRow, a Answer) error {
 	switch {
 	case a.By.ID == "":
-		return plugin.Errorf(plugin.CodeUnauthenticated, "nobody known is answering")
+		return plugin.Errorf(plugin.CodeUnauthenticated, "the answer names no principal: authenticate, then answer again")
 	case a.By.Type == "agent":
 		return plugin.Errorf(plugin.CodeApprovalSelf, "agent %s cannot decide approval %s: an agent approves nothing", a.By.ID, row.ID)
 	case a.Approve && a.By.Member() == row.Requester && !a.Own:
-		return plugin.Errorf(plugin.CodeApprovalSelf, "%s asked for approval %s and cannot give it; somebody else has to, with 'mortise approvals approve %s --as NAME'", a.By.ID, row.ID, row.ID)
-	case a.Approve && !a.Own && !d.TrustAs && sameAsker(row, a):
-		return plugin.Errorf(plugin.CodeApprovalSelf, "%s answers as %s, and asked for approval %s as %s: one who acts under two names is no second person. Have somebody approve it who is signed in as another user of the operating system, or set approvals.trust_as: true in mortise.yaml to take the name's word",
+		return plugin.Errorf(plugin.CodeApprovalSelf, "%s asked for approval %s and cannot give it; another principal can, with 'mortise approvals approve %s --as NAME'", a.By.ID, row.ID, row.ID)
+	case a.Approve && !a.Own && !s.TrustAs && sameAsker(row, a):
+		return plugin.Errorf(plugin.CodeApprovalSelf, "%s answers as %s, and asked for approval %s as %s: one person under two names is no second approver. Have another user of the operating system approve it, or set approvals.trust_as: true in mortise.yaml to take the name's word",
 			known(a.Asker), a.By.ID, row.ID, row.Requester)
 	case a.By.Member() == row.Requester && !a.Approve:
 		return nil // the requester may withdraw it
 	}
-	return d.May(ctx, row, a.By)
+	return s.May(ctx, row, a.By)
 }
 
-// sameAsker reports whether an answer comes from the one who asked, as far as is
-// known: where one of them is not known, they may be.
-// deliveredBy stands between the two who ask when one says what another wants.
+// deliveredBy separates the two askers of a request that one delivers for another.
 const deliveredBy = " by "
 
-// Delivered returns who asks when one delivers what another says they want: both,
-// and neither is a second person.
+// Delivered returns the asker of a request that by delivers for asker: both, so that
+// neither counts as a second person.
 func Delivered(asker, by string) string {
 	if by == "" {
 		return asker
@@ -134,6 +134,8 @@ func Delivered(asker, by string) string {
 	return asker + deliveredBy + by
 }
 
+// sameAsker reports whether an answer may come from the asker of the approval. If one of
+// the two is unknown, it may.
 func sameAsker(row *store.ApprovalRow, a Answer) bool {
 	return row.Asker == "" || a.Asker == "" || row.Asker == a.Asker ||
 		strings.HasSuffix(row.Asker, deliveredBy+a.Asker) || strings.HasPrefix(row.Asker, a.Asker+deliveredBy)
@@ -149,14 +151,14 @@ func known(asker string) string {
 		return "user " + uid + " of the operating system"
 	}
 	if asker == "" {
-		return "somebody who is not signed in"
+		return "a caller without an operating system user"
 	}
 	return asker
 }
 
 // decide takes the answer in a transaction. refusal is why it does not count,
 // decided how the approval stands now.
-func (d *Desk) decide(ctx context.Context, tx store.Tx, a Answer, id string) (decided store.ApprovalRow, refusal, err error) {
+func (s *Service) decide(ctx context.Context, tx store.Tx, a Answer, id string) (decided store.ApprovalRow, refusal, err error) {
 	row, err := tx.Approval(ctx, a.Tenant, id)
 	if err != nil {
 		return decided, nil, err
@@ -164,7 +166,7 @@ func (d *Desk) decide(ctx context.Context, tx store.Tx, a Answer, id string) (de
 	if row == nil {
 		return decided, nil, fmt.Errorf("approval %s is gone", id)
 	}
-	at := d.now()
+	at := s.now()
 	if row.State == store.ApprovalOpen && !at.Before(row.ExpiresAt) {
 		if err := expire(ctx, tx, *row, at); err != nil {
 			return *row, nil, err
@@ -236,10 +238,10 @@ func denied(row *store.ApprovalRow) *plugin.Error {
 }
 
 // refused puts on record that an answer did not count, and returns why.
-func (d *Desk) refused(ctx context.Context, row *store.ApprovalRow, a Answer, why error) error {
+func (s *Service) refused(ctx context.Context, row *store.ApprovalRow, a Answer, why error) error {
 	e := plugin.AsError(why)
-	err := d.Store.Write(ctx, func(tx store.Tx) error {
-		return noteOf(tx, plugin.EntryApprovalRefused, row, a.By.ID, string(e.Code)+": "+e.Message, Answer{Asker: a.Asker}, d.now())
+	err := s.Store.Write(ctx, func(tx store.Tx) error {
+		return noteOf(tx, plugin.EntryApprovalRefused, row, a.By.ID, string(e.Code)+": "+e.Message, Answer{Asker: a.Asker}, s.now())
 	})
 	if err != nil {
 		return err
@@ -249,33 +251,33 @@ func (d *Desk) refused(ctx context.Context, row *store.ApprovalRow, a Answer, wh
 
 // Expire closes the approvals whose time is over, and fails what waited for
 // them. It returns how many there were.
-func (d *Desk) Expire(ctx context.Context) (n int, err error) {
-	due, err := d.Store.Approvals(ctx, store.ApprovalFilter{State: store.ApprovalOpen, ExpiresBefore: d.now(), Limit: 100})
+func (s *Service) Expire(ctx context.Context) (n int, err error) {
+	due, err := s.Store.Approvals(ctx, store.ApprovalFilter{State: store.ApprovalOpen, ExpiresBefore: s.now(), Limit: 100})
 	if err != nil {
 		return 0, err
 	}
 	for _, row := range due {
-		err := d.Store.Write(ctx, func(tx store.Tx) error {
+		err := s.Store.Write(ctx, func(tx store.Tx) error {
 			now, err := tx.Approval(ctx, row.Tenant, row.ID)
 			if err != nil || now == nil || now.State != store.ApprovalOpen {
 				return err
 			}
-			return expire(ctx, tx, *now, d.now())
+			return expire(ctx, tx, *now, s.now())
 		})
 		if err != nil {
 			return n, err
 		}
 		n++
 		row.State = store.ApprovalExpired
-		d.ended(ctx, &row)
+		s.ended(ctx, &row)
 	}
 	return n, nil
 }
 
 // ended tells of a call that has failed for want of an approval.
-func (d *Desk) ended(ctx context.Context, row *store.ApprovalRow) {
-	if d.Ended != nil && row.SubjectKind == store.SubjectCall && (row.State == store.ApprovalDenied || row.State == store.ApprovalExpired) {
-		d.Ended(ctx, row.Tenant, row.SubjectID)
+func (s *Service) ended(ctx context.Context, row *store.ApprovalRow) {
+	if s.Ended != nil && row.SubjectKind == store.SubjectCall && (row.State == store.ApprovalDenied || row.State == store.ApprovalExpired) {
+		s.Ended(ctx, row.Tenant, row.SubjectID)
 	}
 }
 
@@ -290,7 +292,7 @@ func expire(ctx context.Context, tx store.Tx, row store.ApprovalRow, at time.Tim
 	if err := note(tx, plugin.EntryApprovalExpired, &next, row.Requester, "", at); err != nil {
 		return err
 	}
-	return fail(ctx, tx, &next, plugin.Errorf(plugin.CodeApprovalExpired, "nobody answered approval %s by %s", row.ID, row.ExpiresAt.Format(time.RFC3339)), at)
+	return fail(ctx, tx, &next, plugin.Errorf(plugin.CodeApprovalExpired, "no approver answered approval %s by %s", row.ID, row.ExpiresAt.Format(time.RFC3339)), at)
 }
 
 // release lets go what waited for an approval.
@@ -334,9 +336,9 @@ func movePlan(ctx context.Context, tx store.Tx, row *store.ApprovalRow, to store
 	return nil
 }
 
-func (d *Desk) now() time.Time {
-	if d.Now != nil {
-		return d.Now()
+func (s *Service) now() time.Time {
+	if s.Now != nil {
+		return s.Now()
 	}
 	return time.Now()
 }

@@ -25,7 +25,7 @@ type sealed struct {
 	t *testing.T
 }
 
-var errSealed = errors.New("somebody wrote in a dry run")
+var errSealed = errors.New("a dry run wrote to the store")
 
 func (s sealed) Write(context.Context, func(store.Tx) error) error {
 	s.t.Error(errSealed)
@@ -49,13 +49,13 @@ func (n never) Resolve(context.Context, *plugin.Target, *plugin.Call, AccountAsk
 	return AccountToken{}, nil
 }
 
-// rehearsing is a scene whose call is a dry run, may cause every effect there is,
+// newDryScene returns a scene whose call is a dry run, may cause every effect there is,
 // and in which whatever is done for real fails the test.
-func rehearsing(t *testing.T) (*scene, *model) {
+func newDryScene(t *testing.T) (*scene, *model) {
 	s, m := withModel(t, nil)
 	s.target.Operation.Effects = []string{httpWrite, storageWrite, cursorWrite, secretWrite, kbWrite, scheduleWrite}
 	s.call.Overlay = json.RawMessage(`{"exec":{"schedule_id":"feed"},"kb":{"knowledge_base_ids":["notes"]}}`)
-	s.call.Dry = &plugin.Rehearsal{}
+	s.call.Dry = &plugin.DryRecorder{}
 	s.broker.Store = sealed{s.broker.Store, t}
 	fail := func(what string) { t.Error(what) }
 	s.broker.Secrets = never{Secrets: s.broker.Secrets, fail: fail}
@@ -77,10 +77,10 @@ func rehearsing(t *testing.T) (*scene, *model) {
 // leaves are the methods that only read, outside the host.
 var leaves = []string{fetchName, llmText, llmMultimodal, llmDocument, authResolve}
 
-// TestEveryEffectIsRehearsed walks the table of methods: in a dry run each is
+// TestEveryEffectHasADryRun walks the table of methods: in a dry run each is
 // answered, what has an effect is noted and not done, and nothing leaves the host.
-// A method without a row in the matrix, or without a double, fails it.
-func TestEveryEffectIsRehearsed(t *testing.T) {
+// A method without a row in the matrix, or without a dry handler, fails it.
+func TestEveryEffectHasADryRun(t *testing.T) {
 	t.Parallel()
 	b := oneKnowledge()
 	if _, err := b.Create(t.Context(), t.Name(), kb.Base{ID: "notes"}); err != nil {
@@ -99,7 +99,7 @@ func TestEveryEffectIsRehearsed(t *testing.T) {
 			}
 			rows++
 			t.Run(row.method+" "+row.args, func(t *testing.T) {
-				s, asked := rehearsing(t)
+				s, asked := newDryScene(t)
 				s.call.Tenant = tenant
 				session := &kept{}
 				s.broker.Sessions, s.call.Session = session, "sess_000000000001"
@@ -149,13 +149,13 @@ func TestEveryEffectIsRehearsed(t *testing.T) {
 	}
 }
 
-// A method without a double that may change something is refused, and not done.
+// A method without a dry handler that may change something is refused, and not done.
 func TestWhatHasNoDoubleIsNotDone(t *testing.T) {
 	t.Parallel()
 	for _, class := range []Class{Own, Local, External, "", "new"} {
-		s, _ := rehearsing(t)
+		s, _ := newDryScene(t)
 		g := s.services().(*grant)
-		_, err := g.rehearse(t.Context(), "new.method", task{class: class, effect: "e",
+		_, err := g.dryRun(t.Context(), "new.method", task{class: class, effect: "e",
 			do:     func(context.Context) (any, error) { t.Errorf("class %q was done", class); return nil, nil },
 			commit: func(context.Context, store.Tx) (any, error) { t.Errorf("class %q was done", class); return nil, nil }})
 		if plugin.CodeOf(err) != plugin.CodeUnavailable {
@@ -184,7 +184,7 @@ func TestADryRunIsJudgedLikeAnother(t *testing.T) {
 		{kbText, `{"kb_id":"third","title":"t","content":"x","source_id":"s"}`, nil, plugin.CodeServiceDenied},
 		{schedulerEnqueue, `{"operation":"third/op"}`, nil, plugin.CodeServiceDenied},
 	} {
-		s, _ := rehearsing(t)
+		s, _ := newDryScene(t)
 		if test.change != nil {
 			test.change(s)
 		}
@@ -201,7 +201,7 @@ func TestADryRunIsJudgedLikeAnother(t *testing.T) {
 // not, and the store never has it.
 func TestADryRunReadsWhatItWouldHaveWritten(t *testing.T) {
 	t.Parallel()
-	s, _ := rehearsing(t)
+	s, _ := newDryScene(t)
 	s.call.Tenant = t.Name()
 	real := keeping(t)
 	real.call.Tenant = t.Name()
@@ -251,7 +251,7 @@ func TestADryRunReadsWhatItWouldHaveWritten(t *testing.T) {
 		t.Errorf("changes:\n%s\nwant:\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
 
-	s.call.Dry = &plugin.Rehearsal{}
+	s.call.Dry = &plugin.DryRecorder{}
 	s.equal("storage.get", `{"key":"old"}`, `{"found":true,"value":{"n":1}}`)
 	s.equal("cache.get", `{"key":"old"}`, `{"found":true,"value":1}`)
 	s.equal("secrets.get", `{"name":"api_key"}`, `{"found":true,"value":"the real value"}`)
@@ -262,7 +262,7 @@ func TestADryRunReadsWhatItWouldHaveWritten(t *testing.T) {
 // The ids and counts of documents are those that a real call would give.
 func TestADryRunCountsWhatItWouldTakeIn(t *testing.T) {
 	t.Parallel()
-	s, _ := rehearsing(t)
+	s, _ := newDryScene(t)
 	base := strings.ToLower(t.Name())
 	real := newScene(t).base(base)
 	s.call.Overlay = json.RawMessage(`{"exec":{"schedule_id":"feed"}}`)
@@ -284,7 +284,7 @@ func TestADryRunCountsWhatItWouldTakeIn(t *testing.T) {
 			t.Errorf("%s: %v in the dry run, %v for real", member, dry[member], got[member])
 		}
 	}
-	s.call.Dry = &plugin.Rehearsal{}
+	s.call.Dry = &plugin.DryRecorder{}
 	s.requested(kbText, append(slices.Clone(args[:4]), "content", "Another text.", "source_id", "n1")...)
 	if deleted := s.requested(kbDelete, "kb_id", base, "external_id", "n1"); deleted["deleted"] != true {
 		t.Errorf("%v", deleted)
@@ -304,7 +304,7 @@ func TestADryRunCountsWhatItWouldTakeIn(t *testing.T) {
 // A request is shown without what may be a credential, and a secret nowhere.
 func TestADryRunShowsNoCredentials(t *testing.T) {
 	t.Parallel()
-	s, _ := rehearsing(t)
+	s, _ := newDryScene(t)
 	s.broker.Scrubber.Know("hunter2hunter2")
 	got := s.must("http://api.example.com/a?key=hunter2hunter2", "method", "POST", "headers",
 		map[string]any{"Authorization": "Bearer abcdefgh", "X-Odd": "qwertzuiop", "Accept": "text/plain"}, "json", map[string]any{"password": "hunter2hunter2", "n": 1})
@@ -334,7 +334,7 @@ func TestADryRunShowsNoCredentials(t *testing.T) {
 // POST is not.
 func TestADryRunThatReads(t *testing.T) {
 	t.Parallel()
-	s, m := rehearsing(t)
+	s, m := newDryScene(t)
 	s.call.Dry.Reads = true
 	got := []string{}
 	s.serve(func(w http.ResponseWriter, r *http.Request) { got = append(got, r.Method); fmt.Fprint(w, "there") })
@@ -356,7 +356,7 @@ func TestADryRunThatReads(t *testing.T) {
 // that found out.
 func TestACallBelowADryRunIsDry(t *testing.T) {
 	t.Parallel()
-	s, _ := rehearsing(t)
+	s, _ := newDryScene(t)
 	s.broker.Call = func(_ context.Context, call plugin.Call) (plugin.Result, error) {
 		if call.Dry != s.call.Dry {
 			t.Error("it is not dry")
@@ -375,7 +375,7 @@ func TestACallBelowADryRunIsDry(t *testing.T) {
 // A file that would be registered is among the artifacts of the dry run.
 func TestADryRunListsWhatItWouldHaveMade(t *testing.T) {
 	t.Parallel()
-	s, _ := rehearsing(t)
+	s, _ := newDryScene(t)
 	session := &kept{}
 	s.broker.Sessions, s.call.Session = session, "sess_000000000001"
 	services := s.services()
@@ -393,7 +393,7 @@ func TestADryRunListsWhatItWouldHaveMade(t *testing.T) {
 // A dry run is bounded, whatever it asks for.
 func TestADryRunIsBounded(t *testing.T) {
 	t.Parallel()
-	s, _ := rehearsing(t)
+	s, _ := newDryScene(t)
 	services := s.services()
 	for i := range plugin.MaxChanges + 5 {
 		args := fmt.Sprintf(`{"key":"%d","value":"%s"}`, i, strings.Repeat("x", 5000))

@@ -96,8 +96,8 @@ func waiting(t *testing.T, st store.Store) string {
 	return asked.Row.ID
 }
 
-func desk(st store.Store) *approval.Desk {
-	return &approval.Desk{Store: st, May: func(context.Context, *store.ApprovalRow, plugin.Principal) error { return nil }}
+func service(st store.Store) *approval.Service {
+	return &approval.Service{Store: st, May: func(context.Context, *store.ApprovalRow, plugin.Principal) error { return nil }}
 }
 
 func answer(approvalID, by string, yes bool) approval.Answer {
@@ -110,11 +110,11 @@ func TestTwoNodesTakeOneAnswer(t *testing.T) {
 	first, second := nodes(t)
 	asked := waiting(t, second)
 	first.after, first.meanwhile = 1, func() {
-		if _, err := desk(second).Decide(t.Context(), answer(asked, "eve", false)); err != nil {
+		if _, err := service(second).Decide(t.Context(), answer(asked, "eve", false)); err != nil {
 			t.Error(err)
 		}
 	}
-	row, err := desk(first).Decide(t.Context(), answer(asked, "bob", true))
+	row, err := service(first).Decide(t.Context(), answer(asked, "bob", true))
 	if plugin.CodeOf(err) != plugin.CodeApprovalUsed || row.State != store.ApprovalDenied || row.DecidedBy != "eve" {
 		t.Errorf("%+v, %v", row, err)
 	}
@@ -139,7 +139,7 @@ func TestACallIsCancelledWhileAnotherNodeApprovesIt(t *testing.T) {
 			}
 			defer l.Close()
 			first.after, first.meanwhile = reads, func() {
-				if _, err := desk(second).Decide(t.Context(), answer(asked, "bob", true)); err != nil {
+				if _, err := service(second).Decide(t.Context(), answer(asked, "bob", true)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -200,7 +200,7 @@ func TestOneWhoActsUnderTwoNamesIsNoSecondPerson(t *testing.T) {
 					}); err != nil {
 						t.Fatal(err)
 					}
-					d := desk(st)
+					d := service(st)
 					d.TrustAs = trust
 					_, err := d.Decide(t.Context(), approval.Answer{Tenant: "t", ID: asked.Row.ID, Approve: true, By: plugin.Principal{Type: "user", ID: name}, Asker: answers})
 					same := asker == "" || answers == "" || asker == answers || delivered(asker, answers)

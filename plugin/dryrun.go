@@ -9,12 +9,12 @@ import (
 	"sync"
 )
 
-// A Rehearsal makes a call, and every call that it asks for, a dry run: what
-// would have changed or been sent is noted here and not done. It belongs to one
-// call and what runs below that, and is safe for concurrent use.
-type Rehearsal struct {
-	// Reads says that what only reads is really asked for, outside the host too.
-	// Otherwise nothing leaves the host at all.
+// A DryRecorder makes a call, and every call nested in it, a dry run: it records what
+// would have been changed or sent, and nothing of that is done. It belongs to one call
+// and its nested calls, and is safe for concurrent use.
+type DryRecorder struct {
+	// Reads lets requests that only read go out, to other hosts too. Otherwise nothing
+	// leaves the host.
 	Reads bool
 
 	mu      sync.Mutex // guards the rest
@@ -53,7 +53,7 @@ type Change struct {
 	Cut       bool            `json:"cut,omitzero"`    // something of it is text that was cut, or left out, for its length
 }
 
-// A DryRun is what a dry run found out.
+// A DryRun is the result of a dry run.
 type DryRun struct {
 	Verdict Verdict  `json:"verdict"` // of policy: what it would say of the call
 	Reasons []string `json:"reasons"`
@@ -62,8 +62,8 @@ type DryRun struct {
 	NotRun  string   `json:"not_run_reason,omitempty"` // why the plugin did not run
 }
 
-// Note takes down a change, as far as there is room.
-func (r *Rehearsal) Note(c Change) {
+// Note records a change, up to the bounds of a dry run.
+func (r *DryRecorder) Note(c Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.changes) == MaxChanges {
@@ -99,17 +99,16 @@ func cutJSON(raw json.RawMessage) json.RawMessage {
 	return bytes.TrimSpace(cut.Bytes())
 }
 
-// Changes returns what was noted, in that order, and how much there was no room
-// for.
-func (r *Rehearsal) Changes() (changes []Change, leftOut int) {
+// Changes returns the recorded changes in order, and how many were left out.
+func (r *DryRecorder) Changes() (changes []Change, leftOut int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]Change{}, slices.Clone(r.changes)...), r.leftOut
 }
 
-// Keep has later requests of the dry run find a value under a key. It reports
-// false where too much is kept already.
-func (r *Rehearsal) Keep(key, value any, size int) bool {
+// Keep stores a value under a key for later requests of the dry run. It returns false if
+// the bound on stored values is reached.
+func (r *DryRecorder) Keep(key, value any, size int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	more := size + 64 - r.kept[key].size
@@ -124,8 +123,8 @@ func (r *Rehearsal) Keep(key, value any, size int) bool {
 	return true
 }
 
-// Kept returns what an earlier request kept under a key.
-func (r *Rehearsal) Kept(key any) (value any, found bool) {
+// Kept returns the value that an earlier request stored under a key.
+func (r *DryRecorder) Kept(key any) (value any, found bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k, found := r.kept[key]

@@ -8,9 +8,9 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A Tab is what one call has used of models so far. The zero value is a new
-// one; it is safe for concurrent use.
-type Tab struct {
+// A CallUsage counts what one call has used of models: tokens, cost and providers. Its
+// zero value is ready for use. It is safe for concurrent use.
+type CallUsage struct {
 	mu        sync.Mutex
 	reserved  MicroCents // spent, and what is under way
 	spent     MicroCents
@@ -19,8 +19,8 @@ type Tab struct {
 	refusals  int
 }
 
-// reserve adds amount to the tab, unless it would pass limit.
-func (t *Tab) reserve(amount, limit MicroCents) bool {
+// reserve adds amount to what is reserved, unless the total would pass limit.
+func (t *CallUsage) reserve(amount, limit MicroCents) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if amount > limit-t.reserved {
@@ -30,15 +30,15 @@ func (t *Tab) reserve(amount, limit MicroCents) bool {
 	return true
 }
 
-// giveBack takes back amount of what was reserved.
-func (t *Tab) giveBack(amount MicroCents) {
+// giveBack releases amount of what was reserved.
+func (t *CallUsage) giveBack(amount MicroCents) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.reserved -= amount
 }
 
 // add notes one attempt.
-func (t *Tab) add(provider string, u Usage, cost MicroCents) {
+func (t *CallUsage) add(provider string, u Usage, cost MicroCents) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.spent += cost
@@ -54,7 +54,7 @@ const maxRefusals = 16
 
 // refused counts a query that was not sent, and reports whether it is one too
 // many to be put on record.
-func (t *Tab) refused() (many bool) {
+func (t *CallUsage) refused() (many bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.refusals++
@@ -63,7 +63,7 @@ func (t *Tab) refused() (many bool) {
 
 // Metrics returns what a call's result says of it: tokens_in, tokens_out,
 // cost_total in dollars and provider. It is nil where no model was asked.
-func (t *Tab) Metrics() plugin.Metrics {
+func (t *CallUsage) Metrics() plugin.Metrics {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.providers) == 0 {

@@ -41,9 +41,9 @@ func Transport() *http.Transport {
 	}
 }
 
-// A trip is one request to a provider, as it was on the wire. The clients see
-// the answer too, but each tells something else of it. It must be used once.
-type trip struct {
+// An attempt is one HTTP request to a provider: what was sent and received. The clients of
+// the providers report it in different ways. An attempt must be used once.
+type attempt struct {
 	over   http.RoundTripper
 	key    string // that no text may repeat
 	stream bool   // the answer comes in events
@@ -65,13 +65,13 @@ var (
 	errNoClient = errors.New("the client refuses its configuration")
 )
 
-// client returns an HTTP client that makes this trip.
-func (t *trip) client() *http.Client {
+// client returns an HTTP client for this attempt.
+func (t *attempt) client() *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect }}
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (t *trip) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *attempt) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !t.began.CompareAndSwap(false, true) {
 		if r.Body != nil {
 			r.Body.Close()
@@ -92,7 +92,7 @@ func (t *trip) RoundTrip(r *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	if t.stream {
-		resp.Body = &events{ReadCloser: resp.Body, trip: t}
+		resp.Body = &events{ReadCloser: resp.Body, attempt: t}
 	} else {
 		resp.Body = &bounded{resp.Body, maxAnswer, t}
 	}
@@ -102,31 +102,31 @@ func (t *trip) RoundTrip(r *http.Request) (*http.Response, error) {
 // A bounded body ends with an error where it is too long.
 type bounded struct {
 	io.ReadCloser
-	left int64
-	trip *trip
+	left    int64
+	attempt *attempt
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		b.trip.large = true
+		b.attempt.large = true
 		return 0, errLarge
 	}
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left+1)])
 	b.left -= int64(n)
 	if b.left < 0 {
-		b.trip.large = true
+		b.attempt.large = true
 		return n + int(b.left), errLarge
 	}
-	b.trip.cut = b.trip.cut || err != nil && err != io.EOF
+	b.attempt.cut = b.attempt.cut || err != nil && err != io.EOF
 	return n, err
 }
 
-// fail says what a trip that gave no reply comes down to.
-func (t *trip) fail(ctx context.Context, err error) *Error {
+// fail returns the error of an attempt without a reply.
+func (t *attempt) fail(ctx context.Context, err error) *Error {
 	e := &Error{Status: t.status, Err: err}
 	switch {
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled):
-		e.Kind, e.Message, e.Sent = Cancelled, "whoever asked is gone", t.sent.Load()
+		e.Kind, e.Message, e.Sent = Cancelled, "the caller cancelled the request", t.sent.Load()
 	case ctx.Err() != nil:
 		e.Kind, e.Message, e.Sent = Timeout, "no whole answer came in time", t.sent.Load()
 	case t.large:
@@ -157,7 +157,7 @@ func cause(err error) string {
 
 // caught turns a client's panic over what came back into a failure. It is
 // deferred.
-func (t *trip) caught(ctx context.Context, err *error) {
+func (t *attempt) caught(ctx context.Context, err *error) {
 	if p := recover(); p != nil {
 		*err = t.fail(ctx, fmt.Errorf("the client panicked: %v", p))
 	}
@@ -190,7 +190,7 @@ func complained(raw []byte) (c complaint, ok bool) {
 }
 
 // judge reads an answer whose status is no success, and adds to e what it says.
-func (t *trip) judge(e *Error, status int, raw []byte) {
+func (t *attempt) judge(e *Error, status int, raw []byte) {
 	body, ok := complained(raw)
 	if ok && body.Error.Message != "" {
 		e.Message += ": " + said(body.Error.Message, t.key)

@@ -19,9 +19,9 @@ const (
 	maxInput = 256 << 10 // of one use
 )
 
-// A hearing gathers an answer as it comes, within the bounds of a move, and
-// passes its text on.
-type hearing struct {
+// A streamReader assembles a streamed answer, within the bounds of a move, and passes its
+// text on as it arrives.
+type streamReader struct {
 	say   func(text string) // may be nil
 	quiet bool              // it may be empty: the model was just told what its tools answered
 	text  strings.Builder
@@ -29,9 +29,9 @@ type hearing struct {
 	over  *Error // the bound that was passed
 }
 
-func newHearing(r *ConverseRequest) *hearing {
+func newStreamReader(r *ConverseRequest) *streamReader {
 	n := len(r.Messages)
-	return &hearing{say: r.Say, quiet: n > 0 && r.Messages[n-1].Role == ToolRole}
+	return &streamReader{say: r.Say, quiet: n > 0 && r.Messages[n-1].Role == ToolRole}
 }
 
 // A wish is a use of a tool as it comes.
@@ -42,7 +42,7 @@ type wish struct {
 }
 
 // tell takes a piece of text.
-func (h *hearing) tell(text string) {
+func (h *streamReader) tell(text string) {
 	if h.over != nil || text == "" {
 		return
 	}
@@ -60,7 +60,7 @@ func (h *hearing) tell(text string) {
 }
 
 // use begins a use of a tool; nil where that is one too many.
-func (h *hearing) use(id, name string) *wish {
+func (h *streamReader) use(id, name string) *wish {
 	if len(h.uses) == maxUses {
 		h.over = tooMuch("it asks for more than %d tools at once", maxUses)
 		return nil
@@ -71,7 +71,7 @@ func (h *hearing) use(id, name string) *wish {
 }
 
 // add takes a piece of a use's input.
-func (h *hearing) add(w *wish, piece string) {
+func (h *streamReader) add(w *wish, piece string) {
 	if w.input.Len()+len(piece) > maxInput {
 		h.over = tooMuch("what it gives a tool has more than %d KiB", maxInput>>10)
 		return
@@ -87,7 +87,7 @@ func tooMuch(format string, args ...any) *Error {
 
 // wishes are the uses, each with a name that can be sent back and an id of its
 // own.
-func (h *hearing) wishes(stop string) []ToolUse {
+func (h *streamReader) wishes(stop string) []ToolUse {
 	var all []ToolUse
 	for _, w := range h.uses {
 		use := ToolUse{ID: w.id, Name: sendable(w.name), Input: object(w.input.String()), Signature: w.signature}
@@ -152,7 +152,7 @@ func object(text string) json.RawMessage {
 // end says what came of it once the stream has ended, and puts the rest into
 // the reply. begun is whether anything came; failure and complaint are the
 // client's error and the provider's words, if there are any.
-func (h *hearing) end(ctx context.Context, t *trip, reply *ConverseReply, begun bool, failure error, complaint []byte, refusals ...string) error {
+func (h *streamReader) end(ctx context.Context, t *attempt, reply *ConverseReply, begun bool, failure error, complaint []byte, refusals ...string) error {
 	reply.Text = h.text.String()
 	switch {
 	case h.over != nil:
@@ -178,4 +178,4 @@ var finished = []string{"stop", "end_turn", "STOP"}
 var exhausted = []string{"length", "max_tokens", "MAX_TOKENS", "model_length", "model_context_window_exceeded"}
 
 // keep puts what was said into a reply whose client panicked. It is deferred.
-func (h *hearing) keep(reply *ConverseReply) { reply.Text = h.text.String() }
+func (h *streamReader) keep(reply *ConverseReply) { reply.Text = h.text.String() }
