@@ -52,7 +52,7 @@ func TestTheAnchorMovesWhileAHostServes(t *testing.T) {
 	}
 	// Nothing of it closes before its database is copied.
 	copied := t.TempDir()
-	if err := os.CopyFS(copied, os.DirFS(home)); err != nil {
+	if err := errors.Join(os.CopyFS(copied, os.DirFS(home)), os.Chmod(filepath.Join(copied, store.KeyFile), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	last := note(host)
