@@ -2,12 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
 
 	"github.com/mortise-dev/mortise/internal/job"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -53,23 +47,10 @@ func (a *App) hears(ctx context.Context, id string) error {
 // elsewhere reports whether the host that serves may be another process.
 func (a *App) elsewhere() bool { return a.Config.Database != "" || a.served() }
 
-// served reports whether a process serves the data directory. Its lock is not
-// tried, which would be in the way of one that is about to.
+// served reports whether a process serves the data directory.
 func (a *App) served() bool {
-	raw, err := os.ReadFile(filepath.Join(a.Home, serveLock))
-	if err != nil {
-		return false
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(raw)))
-	if err != nil || pid <= 0 {
-		return false
-	}
-	process, err := os.FindProcess(pid)
-	if err != nil {
-		return false
-	}
-	err = process.Signal(syscall.Signal(0))
-	return err == nil || errors.Is(err, os.ErrPermission)
+	pid, _ := Serving(a.Home)
+	return pid != 0
 }
 
 // EndSession lets nothing more be added to a session. One that is a conversation

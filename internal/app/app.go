@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +59,8 @@ type Options struct {
 	Database string        // the URL of a PostgreSQL database; what the configuration says where it is empty
 	As       string        // who acts: a name of the configuration's; its own principal where it is empty
 	Lease    time.Duration // how long this host may be silent before others on its PostgreSQL take it for dead; 15 s where it is 0
-	Standby  bool          // keep processes ready for the next call: for hosts that stay
+	Standby  bool          // keep processes ready for the next call, and move the anchors: for hosts that stay
+	Anchors  time.Duration // how often such a host moves its anchors; 15 s where it is 0
 	Log      *slog.Logger  // the host's own log; by configuration, on standard error, where it is nil
 	Brief    bool          // write that log as the command line shows what plugins log, where its format is text
 
@@ -198,7 +200,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	a.Store = st
 	a.opened("store", st.Close)
 	if able && o.Standby {
-		a.opened("anchors", moveAnchors(mover, log))
+		a.opened("anchors", moveAnchors(mover, cmp.Or(o.Anchors, anchorEvery), log))
 	}
 	scratch, err := openScratch(a.dir("scratch"), func() bool { return a.Config.Database == "" && onlyHost(a.Home) })
 	if err != nil {

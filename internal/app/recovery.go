@@ -227,11 +227,11 @@ const anchorEvery = 15 * time.Second
 
 // moveAnchors moves the anchors now and then until the function is called, so that
 // an older copy of the database is noticed also where this host is killed.
-func moveAnchors(st anchorMover, log *slog.Logger) (stop func() error) {
+func moveAnchors(st anchorMover, every time.Duration, log *slog.Logger) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() {
-		tick := time.NewTicker(anchorEvery)
+		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for {
 			select {

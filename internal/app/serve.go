@@ -9,8 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"sync"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
@@ -20,10 +19,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/worker"
 	"github.com/mortise-dev/mortise/plugin"
 )
-
-// serveLock is the file whose lock the one host has that serves a data
-// directory. Its process id is in it.
-const serveLock = "serve.lock"
 
 // Exclusive makes this process the one that serves a data directory, until
 // release is called or the process ends, however it ends.
@@ -38,12 +33,12 @@ func Exclusive(home string) (release func(), err error) {
 	}
 	if lock == nil {
 		who := "another process"
-		if pid, err := os.ReadFile(path); err == nil && len(pid) > 0 {
-			who = "process " + strings.TrimSpace(string(pid))
+		if pid, _ := readServing(home); pid != 0 {
+			who = fmt.Sprint("process ", pid)
 		}
 		return nil, plugin.Errorf(plugin.CodeUnavailable, "%s serves %s already; stop it, or name another data directory with --home", who, home)
 	}
-	if err := os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, servingNote(os.Getpid(), ""), 0o600); err != nil {
 		lock.Remove()
 		return nil, &SetupError{err}
 	}
@@ -53,6 +48,11 @@ func Exclusive(home string) (release func(), err error) {
 // Work does what is waiting, on this node and beside others, until ctx ends and
 // what was begun has ended too, or the time to drain is over.
 func (a *App) Work(ctx context.Context) error {
+	noting, stop := context.WithCancel(ctx)
+	var noted sync.WaitGroup
+	noted.Go(func() { a.keepServingNote(noting) })
+	defer noted.Wait()
+	defer stop()
 	return worker.Run(ctx, worker.Options{
 		Queue: a.Jobs, Sweepers: a.Sweepers, Recover: a.Ledger.Recover,
 		Workers: a.Config.Workers, Drain: time.Duration(a.Config.Drain), Log: a.log,

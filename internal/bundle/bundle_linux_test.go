@@ -2,6 +2,7 @@ package bundle_test
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -131,19 +132,34 @@ func locations(result api.BuildResult) string {
 	return all.String()
 }
 
-// A source map that a file names is read in the same process.
+// A source map that a file names is read as all of the package is: a regular file
+// beneath it, and nothing else holds the bundle up or goes into it.
 func TestAForeignSourceMapHoldsNothingUp(t *testing.T) {
-	for _, name := range []string{"/dev/zero", "pipe.ts", "huge.ts", "../secret.json"} {
-		dir := write(t, map[string]string{"index.ts": "export const a = 1\n//# sourceMappingURL=" + name + "\n"})
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		result, err := bundle.Make(ctx, job(dir))
-		for _, file := range result.OutputFiles {
-			if strings.Contains(string(file.Contents), "SECRET") {
-				t.Errorf("%s: it is in the bundle: %s", name, file.Contents)
+	const elsewhere = `{"version":3,"sources":["elsewhere.ts"],"sourcesContent":["SECRET"],"names":[],"mappings":"AAAA"}`
+	const own = `{"version":3,"sources":["original.ts"],"sourcesContent":["ORIGINAL"],"names":[],"mappings":"AAAA"}`
+	for name, isOwn := range map[string]bool{
+		"/dev/zero": false, "file:///dev/zero": false, "pipe.ts": false, "huge.ts": false, "../secret.json": false, "../elsewhere.map": false, "away/elsewhere.map": false,
+		"%2e%2e/elsewhere.map": false, "file:///proc/self/environ": false, "own.map": true, "./below/own.map": true, "data:application/json;base64," + base64.StdEncoding.EncodeToString([]byte(own)): true,
+	} {
+		for _, comment := range []string{"//# sourceMappingURL=%s\n", "/*# sourceMappingURL=%s */", "//@ sourceMappingURL=%s"} {
+			dir := write(t, map[string]string{
+				"index.ts": "export const a = 1\n" + fmt.Sprintf(comment, name), "own.map": own, "below/own.map": own, "../elsewhere.map": elsewhere,
+			})
+			begun := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			result, err := bundle.Make(ctx, job(dir))
+			cancel()
+			if err != nil || len(result.Errors) > 0 {
+				t.Fatalf("%s, after %s: %v %+v", name, time.Since(begun), err, result.Errors)
+			}
+			var all string
+			for _, file := range result.OutputFiles {
+				all += string(file.Contents)
+			}
+			if strings.Contains(all, "SECRET") || strings.Contains(all, "elsewhere.ts") || strings.Contains(all, "original.ts") != isOwn {
+				t.Errorf("%s: it became %s", name, all)
 			}
 		}
-		t.Log(name, plugin.CodeOf(err))
 	}
 }
 

@@ -1,12 +1,14 @@
 package bundle
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -89,8 +91,41 @@ func (r *rules) load(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	if err != nil {
 		return api.OnLoadResult{}, err
 	}
-	contents := string(text)
+	contents := string(text) + r.mapped(args.Path, text)
 	return api.OnLoadResult{Contents: &contents, ResolveDir: filepath.Dir(args.Path), Loader: api.LoaderDefault}, nil
+}
+
+// mapComment is how a file names its source map.
+var mapComment = regexp.MustCompile(`[/*][#@] sourceMappingURL=([^\s*]+)`)
+
+// mapped returns the comment to put at the end of a file, so that esbuild opens no
+// source map by itself: it takes the last comment that names one, and reads
+// whatever that is, wherever it is. A map of the package is given to it whole; any
+// other is left out.
+func (r *rules) mapped(path string, text []byte) string {
+	before, after := "\n//# sourceMappingURL=", "\n"
+	switch filepath.Ext(path) {
+	case ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx":
+	case ".css":
+		before, after = "\n/*# sourceMappingURL=", " */\n"
+	default:
+		return "" // esbuild looks for no map in it
+	}
+	named := mapComment.FindAllSubmatch(text, -1)
+	if len(named) == 0 {
+		return ""
+	}
+	name := string(named[len(named)-1][1])
+	if strings.HasPrefix(name, "data:") {
+		return before + name + after
+	}
+	local, err := url.PathUnescape(name)
+	if err == nil && !isAddress(name) && !filepath.IsAbs(local) {
+		if own, err := r.read(filepath.Join(filepath.Dir(path), filepath.FromSlash(local))); err == nil {
+			return before + "data:application/json;base64," + base64.StdEncoding.EncodeToString(own) + after
+		}
+	}
+	return before + "none:" + after
 }
 
 func (r *rules) read(path string) ([]byte, error) {

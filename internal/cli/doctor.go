@@ -149,6 +149,14 @@ func (c *command) examine(ctx context.Context) ([]finding, error) {
 	default:
 		add("ledger verifies", true, err, fmt.Sprintf("%d entries", report.Entries))
 	}
+	add("database takes writes", true, a.Writable(ctx), "one reached the disk")
+	if pid, why := app.Serving(home); pid != 0 {
+		var trouble error
+		if why != "" {
+			trouble = fmt.Errorf("process %d serves this directory and does not write its ledger: %s; it takes no more calls until it does", pid, why)
+		}
+		add("host at work", true, trouble, fmt.Sprintf("process %d serves this directory, and writes its ledger", pid))
+	}
 	for _, f := range a.Interpreters.Found() {
 		detail := fmt.Sprintf("%s, %s", f.Version, f.Real)
 		var missing error

@@ -1,6 +1,7 @@
 package interpreter_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -141,6 +142,54 @@ func TestWhatAPackageNamesIsNeitherRunNorShown(t *testing.T) {
 		s.put(t, "own", "#!"+s.pkg+"/python3\n")
 		reads, _ := s.reads(t, m)
 		t.Run(name, func(t *testing.T) { s.holds(t, reads, s.home, s.hide, s.elsewhere) })
+	}
+}
+
+// A hidden place stays hidden where it lies among the directories of the system of
+// which a package may name anything else.
+func TestAHiddenPlaceAmongSystemDirectoriesIsNotShown(t *testing.T) {
+	need(t, "python3")
+	for _, root := range []string{"/usr/local/lib", "/usr/local/bin", "/usr/share"} {
+		t.Run(root, func(t *testing.T) {
+			base, err := os.MkdirTemp(root, "mortise-test-")
+			if err != nil {
+				t.Skipf("nothing can be put there: %v", err)
+			}
+			t.Cleanup(func() { _ = os.RemoveAll(base) })
+			s := newScene(t)
+			for from, to := range map[*string]string{&s.home: filepath.Join(base, "home"), &s.hide: filepath.Join(base, "hide")} {
+				if err := os.CopyFS(to, os.DirFS(*from)); err != nil {
+					t.Fatal(err)
+				}
+				*from = to
+			}
+			for name, to := range map[string]string{"link": s.home + "/key", "linked": s.hide} {
+				if err := errors.Join(os.Remove(filepath.Join(s.pkg, name)), os.Symlink(to, filepath.Join(s.pkg, name))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, dir := range []string{s.home, s.hide} {
+				for _, name := range []string{"key", "bin/python3"} {
+					if err := os.Chmod(filepath.Join(dir, name), 0o755); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for _, argv := range [][]string{
+					{dir + "/bin/python3"}, {dir + "/key"}, {"python3", dir + "/key"}, {"/bin/sh", dir + "/x.py"}, {"sh", s.pkg + "/link"}, {"sh", s.pkg + "/linked/key"}, {"sh", dir},
+				} {
+					reads, _ := s.reads(t, command(argv...))
+					s.holds(t, reads, s.home, s.hide)
+				}
+				for _, text := range []string{
+					"#!" + dir + "/bin/python3\n", "#!" + dir + "/key\n", string(forged{loader: dir + "/lib.so"}.bytes()), string(forged{needed: []string{dir + "/lib.so", dir + "/key"}}.bytes()),
+					string(forged{rpath: []string{dir}, needed: []string{"lib.so", "key"}}.bytes()),
+				} {
+					s.put(t, "main", text)
+					reads, _ := s.reads(t, command("./main"))
+					s.holds(t, reads, s.home, s.hide)
+				}
+			}
+		})
 	}
 }
 

@@ -3,6 +3,10 @@ package kernel_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/kernel"
@@ -96,6 +100,27 @@ func TestAHookRewritesACallBeforeItIsJudged(t *testing.T) {
 	made = `{"n":1,"n":2}`
 	_, err = b.Call(t.Context(), byAgent(`{"n":1}`))
 	wantCode(t, err, plugin.CodeHookFailed)
+}
+
+// What a hook writes into an input is no authority either: a path, a handle that the
+// call was not given, what only the host says.
+func TestAHookHandsOnNoFile(t *testing.T) {
+	t.Parallel()
+	secret := filepath.Join(t.TempDir(), "secret.txt")
+	if err := os.WriteFile(secret, []byte("what only its owner reads"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, made := range []string{
+		fmt.Sprintf(`{"artifacts":[{"path":%q}]}`, secret), fmt.Sprintf(`{"artifacts":[{"file_path":%q}]}`, secret), fmt.Sprintf(`{"\u0061rtifacts":[{"path":%q}]}`, secret),
+		`{"artifacts":[{"artifact_id":"art_0123456789abcdef"}]}`,
+	} {
+		b, _ := hooked(t, policy.Default, func(*plugin.Call) (kernel.Heard, error) { return kernel.Heard{Input: json.RawMessage(made)}, nil })
+		_, err := b.Call(t.Context(), byAgent(`{"n":1}`))
+		wantCode(t, err, plugin.CodeInvalidInput)
+		if !strings.Contains(fmt.Sprint(err), "artifacts[0]") || b.runs.Load() != 0 {
+			t.Errorf("%s: %v, and it ran %d times", made, err, b.runs.Load())
+		}
+	}
 }
 
 // A veto hook that fails is skipped by its bus. The kernel refuses a call with

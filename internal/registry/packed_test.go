@@ -324,6 +324,59 @@ func TestAPackageFileIsNotLinked(t *testing.T) {
 	}
 }
 
+// A package of Shu is the one directory with a manifest in its package file, whatever
+// stands beside that; of any other dialect nothing may.
+func TestAShuPackageMayHaveFilesBesideItsDirectory(t *testing.T) {
+	t.Parallel()
+	one := func(dir string) []member {
+		return []member{
+			{name: dir + "/manifest.py", content: `PLUGIN_MANIFEST = {"name": "notes", "version": "1.0.0", "module": "plugins.notes.plugin:P", "chat_callable_ops": ["list"]}` + "\n"},
+			{name: dir + "/plugin.py", content: "class P: ...\n"},
+		}
+	}
+	readme, store, mac := member{name: "README.md", content: "read me"}, member{name: ".DS_Store", content: "x"}, member{name: "__MACOSX/._notes", content: "x"}
+	native := []member{{name: "p/manifest.yaml", content: manifest("p", "1.0.0", "x")}, {name: "p/plugin.py", content: "print()\n"}}
+	digests := map[string]bool{}
+	for name, c := range map[string]struct {
+		members []member
+		refused string
+	}{
+		"alone":                        {one("notes"), ""},
+		"beside files":                 {append(one("notes"), readme, store), ""},
+		"after files":                  {append([]member{readme}, one("notes")...), ""},
+		"beside a directory":           {append(one("notes"), mac, member{name: "docs/index.md", content: "x"}), ""},
+		"another name":                 {append(one("Notes-1.0"), readme), ""},
+		"two that have a manifest":     {append(append(one("notes"), one("other")...), readme), "put the manifest there, or everything into one directory"},
+		"no manifest at all":           {[]member{{name: "notes/plugin.py", content: "class P: ...\n"}, readme}, "put the manifest there"},
+		"another dialect":              {append(native, readme), "put the manifest there"},
+		"a manifest deeper than there": {append(one("notes/inner"), readme), "put the manifest there"},
+	} {
+		for kind, data := range map[string][]byte{"zip": zipped(t, c.members...), "tar": tarred(t, c.members...)} {
+			b := open(t)
+			report, _, err := b.sent("notes."+kind, data, registry.RegisterOptions{})
+			if c.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), c.refused) || len(report.Registered) != 0 {
+					t.Errorf("%s, %s: %+v, %v", name, kind, report, err)
+				}
+				continue
+			}
+			if err != nil || len(report.Registered) != 1 || report.Registered[0].Name != "notes" {
+				t.Errorf("%s, %s: %+v, %v", name, kind, report, err)
+				continue
+			}
+			for _, beside := range []string{"README.md", "__MACOSX", "docs"} {
+				if _, err := os.Stat(filepath.Join(report.Registered[0].Path, beside)); err == nil {
+					t.Errorf("%s, %s: %s is a part of the package", name, kind, beside)
+				}
+			}
+			digests[report.Registered[0].Digest] = true
+		}
+	}
+	if len(digests) != 1 {
+		t.Errorf("the same package has the digests %v", digests)
+	}
+}
+
 // A package file cannot make what stands beside it a part of a package: the tree
 // of an investigation plugin ends at its own top.
 func TestAPackageFileHasNoNeighbours(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 // What a plugin caches outlives its call, and each command line is a host of its
@@ -195,9 +196,14 @@ func mergeCache(there, here []cacheRow, kept cacheKept, now time.Time) []cacheRo
 	used := map[string]int{}
 	for i, r := range here {
 		used[r.Key] = i + 1
-		if was, found := newest[r.Key]; !found || !was.Set.After(r.Set) {
-			newest[r.Key] = r
+		if was, found := newest[r.Key]; found && now.Before(was.Expires) {
+			labels := plugin.Labels(was.Labels, r.Labels) // they only grow, whichever value stays
+			if was.Set.After(r.Set) {
+				r = was
+			}
+			r.Labels = labels
 		}
+		newest[r.Key] = r
 	}
 	rows := make([]cacheRow, 0, len(newest))
 	for _, r := range newest {

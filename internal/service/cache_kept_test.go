@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 // TestTheNextHostFindsWhatWasCached: a command line is a host of its own, and what
@@ -95,4 +97,42 @@ func TestTheNextHostFindsWhatWasCached(t *testing.T) {
 	_ = last.broker.Close()
 	expect("after many deletions", host(), "big-1-5", kept(`"`+big+`"`))
 	expect("after many deletions", host(), "k7", absent)
+}
+
+// TestLabelsOfWhatHostsCacheTogetherOnlyGrow: whichever of two hosts that do not know
+// of each other's value sets it last, or ends last, the next one reads it with the
+// labels of both.
+func TestLabelsOfWhatHostsCacheTogetherOnlyGrow(t *testing.T) {
+	t.Parallel()
+	sets := [][]string{nil, {"private"}, {"untrusted"}, {"private", "untrusted"}}
+	for a, first := range sets {
+		for b, second := range sets {
+			for _, endsFirst := range []int{0, 1} {
+				tenant := fmt.Sprint(t.Name(), a, b, endsFirst)
+				hosts := []*scene{newScene(t), newScene(t)}
+				for n, labels := range [][]string{first, second} {
+					hosts[n].call.Tenant = tenant
+					if _, err := hosts[n].services().Serve(t.Context(), "cache.get", json.RawMessage(`{"key":"k"}`)); err != nil { // nothing is there
+						t.Fatal(err)
+					}
+					hosts[n].call.Labels = labels
+					if _, err := hosts[n].services().Serve(t.Context(), "cache.set", json.RawMessage(fmt.Sprintf(`{"key":"k","value":%d}`, n))); err != nil {
+						t.Fatal(err)
+					}
+				}
+				_ = hosts[endsFirst].broker.Close()
+				_ = hosts[1-endsFirst].broker.Close()
+				next := newScene(t)
+				next.call.Tenant = tenant
+				services := next.services()
+				raw, err := services.Serve(t.Context(), "cache.get", json.RawMessage(`{"key":"k"}`))
+				if err != nil || string(raw) != `{"found":true,"value":1}` {
+					t.Errorf("%v and %v: %s, %v", first, second, raw, err)
+				}
+				if got, want := fmt.Sprint(services.(*grant).Labels()), fmt.Sprint(plugin.Labels(first, second)); got != want {
+					t.Errorf("%v and then %v, host %d ended first: it is read with %s, want %s", first, second, endsFirst, got, want)
+				}
+			}
+		}
+	}
 }

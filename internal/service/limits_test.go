@@ -265,6 +265,7 @@ func TestTryingAgain(t *testing.T) {
 		{"a DELETE is not repeated", "DELETE", []int{429}, "", 429, 1, 0, 5},
 		{"after two seconds", "GET", []int{429, 200}, "2", 200, 2, 1, 5},
 		{"after a minute is too long", "GET", []int{429, 200}, "60", 429, 1, 0, 300},
+		{"no longer than five seconds in all", "GET", []int{503}, "3", 503, 2, 1, 300},
 		{"after the deadline is too late", "GET", []int{503, 200}, "9", 503, 1, 0, 5},
 		{"after a date that has passed", "GET", []int{503, 200}, "Wed, 01 Jan 2020 00:00:00 GMT", 200, 2, 1, 5},
 		{"after a date far off", "GET", []int{503, 200}, "Wed, 01 Jan 2070 00:00:00 GMT", 503, 1, 0, 300},
@@ -284,8 +285,8 @@ func TestTryingAgain(t *testing.T) {
 		}
 		for i, pause := range s.waits {
 			low, high := backoff<<i/2, backoff<<i*3/2
-			if c.after == "2" {
-				low, high = 2*time.Second, 2*time.Second
+			if seconds, err := strconv.Atoi(c.after); err == nil && seconds > 0 {
+				low, high = time.Duration(seconds)*time.Second, time.Duration(seconds)*time.Second
 			}
 			if pause < low || pause > high {
 				t.Errorf("%s: a wait of %v", c.name, pause)

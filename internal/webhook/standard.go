@@ -41,13 +41,13 @@ func Sign(secret, id string, at time.Time, body []byte) (http.Header, error) {
 	header := http.Header{}
 	header.Set("webhook-id", id)
 	header.Set("webhook-timestamp", stamp)
-	header.Set("webhook-signature", "v1,"+base64.StdEncoding.EncodeToString(mac(k, id, ".", stamp, ".", string(body))))
+	header.Set("webhook-signature", "v1,"+base64.StdEncoding.EncodeToString(new(work).mac(k, id, ".", stamp, ".", string(body))))
 	return header, nil
 }
 
 // standard verifies a delivery of Standard Webhooks. Its header may carry several
 // signatures, one for each secret that is in use.
-func standard(header map[string]string, body []byte, secret string) (*Delivery, bool) {
+func standard(w *work, header map[string]string, body []byte, secret string) (*Delivery, bool) {
 	k, err := key(secret)
 	if err != nil {
 		return nil, false
@@ -57,7 +57,7 @@ func standard(header map[string]string, body []byte, secret string) (*Delivery, 
 	if !ok {
 		return nil, false
 	}
-	sum := base64.StdEncoding.EncodeToString(mac(k, id, ".", stamp, ".", string(body)))
+	sum := base64.StdEncoding.EncodeToString(w.mac(k, id, ".", stamp, ".", string(body)))
 	for i, signature := range strings.Split(header["Webhook-Signature"], " ") {
 		if i == maxSignatures {
 			break

@@ -59,8 +59,22 @@ func (s Scheme) Known() bool { return slices.Contains(Schemes(), s) }
 
 // Verify returns the delivery that a request brought, if one of the secrets
 // proves it. Two secrets are in use while one replaces the other. The error says
-// nothing that would help to forge one; its code is unauthenticated.
+// nothing that would help to forge one; its code is unauthenticated. Whatever is
+// wrong, the whole body was hashed: the time that a refusal takes says nothing of why.
 func (s Scheme) Verify(header http.Header, body []byte, secrets []string, now time.Time) (*Delivery, error) {
+	var w work
+	d, err := s.verify(&w, header, body, secrets, now)
+	if plugin.CodeOf(err) == plugin.CodeUnauthenticated && w.bytes < len(body) {
+		Refused(body)
+	}
+	return d, err
+}
+
+// Refused takes as long as [Scheme.Verify] does to refuse a body, for one who has
+// no secret to verify it with.
+func Refused(body []byte) { new(work).mac(nil, string(body)) }
+
+func (s Scheme) verify(w *work, header http.Header, body []byte, secrets []string, now time.Time) (*Delivery, error) {
 	if len(body) > MaxBody {
 		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "the delivery has %d bytes; at most %d are accepted", len(body), MaxBody)
 	}
@@ -76,7 +90,7 @@ func (s Scheme) Verify(header http.Header, body []byte, secrets []string, now ti
 		if secret == "" {
 			continue // what proves nothing
 		}
-		if d, ok := verify(one, body, secret); ok {
+		if d, ok := verify(w, one, body, secret); ok {
 			if d.ID == "" || len(d.ID) > 255 {
 				return nil, forged("it has no usable id")
 			}
@@ -123,15 +137,19 @@ var needed = map[Scheme][]string{
 	Telegram: {"X-Telegram-Bot-Api-Secret-Token"},
 }
 
-var verifiers = map[Scheme]func(header map[string]string, body []byte, secret string) (*Delivery, bool){
+var verifiers = map[Scheme]func(w *work, header map[string]string, body []byte, secret string) (*Delivery, bool){
 	Standard: standard, Slack: slack, GitHub: github, Telegram: telegram,
 }
 
+// A work is what verifying one delivery hashed.
+type work struct{ bytes int }
+
 // mac returns the HMAC-SHA256 of the parts one after another.
-func mac(key []byte, parts ...string) []byte {
+func (w *work) mac(key []byte, parts ...string) []byte {
 	m := hmac.New(sha256.New, key)
 	for _, part := range parts {
 		m.Write([]byte(part))
+		w.bytes += len(part)
 	}
 	return m.Sum(nil)
 }

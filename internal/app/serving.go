@@ -1,0 +1,113 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/store"
+)
+
+// serveLock is the file whose lock the one host has that serves a data directory.
+// Its first line is the host's process id, the second why its ledger is not written,
+// and empty where it is.
+const serveLock = "serve.lock"
+
+// servingSize is the length of that file, whatever it says: noting something else
+// in it needs no room on a disk that is full.
+const servingSize = 512
+
+func servingNote(pid int, why string) []byte {
+	text := fmt.Appendf(nil, "%d\n%s", pid, strings.Join(strings.Fields(why), " "))
+	text = append(text[:min(len(text), servingSize-1)], bytes.Repeat([]byte(" "), max(0, servingSize-1-len(text)))...)
+	return append(text, '\n')
+}
+
+// keepServingNote notes in the lock file, until ctx ends, whether the ledger of this
+// host is written: 'mortise doctor' is another process.
+func (a *App) keepServingNote(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	noted := ""
+	for {
+		why := ""
+		if err := a.Ledger.Writing(); err != nil {
+			why = err.Error()
+		}
+		if why != noted {
+			if err := noteServing(a.Home, why); err != nil {
+				a.log.Warn("whether the ledger is written could not be noted for 'mortise doctor'", "cause", err.Error())
+			}
+			noted = why
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func noteServing(home, why string) error {
+	if pid, _ := readServing(home); pid != os.Getpid() {
+		return nil // it serves without a directory of its own
+	}
+	file, err := os.OpenFile(filepath.Join(home, serveLock), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteAt(servingNote(os.Getpid(), why), 0)
+	return errors.Join(err, file.Close())
+}
+
+func readServing(home string) (pid int, why string) {
+	raw, err := os.ReadFile(filepath.Join(home, serveLock))
+	if err != nil {
+		return 0, ""
+	}
+	first, rest, _ := strings.Cut(string(raw), "\n")
+	if pid, err = strconv.Atoi(strings.TrimSpace(first)); err != nil || pid <= 0 {
+		return 0, ""
+	}
+	return pid, strings.TrimSpace(rest)
+}
+
+// Serving returns the process that serves a data directory, 0 if there is none, and
+// why it does not write its ledger at the moment, "" where it does. Its lock is not
+// tried, which would be in the way of one that is about to.
+func Serving(home string) (pid int, why string) {
+	pid, why = readServing(home)
+	if pid == 0 {
+		return 0, ""
+	}
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return 0, ""
+	}
+	if err := process.Signal(syscall.Signal(0)); err != nil && !errors.Is(err, os.ErrPermission) {
+		return 0, ""
+	}
+	return pid, why
+}
+
+// Writable returns nil if a write to the database reaches the disk: one that leaves
+// nothing behind is tried.
+func (a *App) Writable(ctx context.Context) error {
+	key := store.KVKey{Tenant: a.Config.Tenant, Owner: ":doctor", Key: "write"}
+	err := a.Store.Write(ctx, func(tx store.Tx) error {
+		err := tx.PutKV(store.KVRow{KVKey: key, Value: []byte("1"), UpdatedAt: now()})
+		_, dropped := tx.DeleteKV(key)
+		return errors.Join(err, dropped)
+	})
+	if err != nil {
+		return fmt.Errorf("nothing can be written: %w; make room on the disk, or end what keeps the database locked", err)
+	}
+	return nil
+}
