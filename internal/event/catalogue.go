@@ -211,7 +211,7 @@ var Catalogue = []Event{
 	},
 	{
 		Name: PluginError, Shape: Listener,
-		Fires: "A handler failed and was skipped; the host does not wait for the handlers of this event, and their failures emit nothing.",
+		Fires: "A handler failed and was skipped; the host does not wait for this event, and failures of its handlers emit nothing.",
 		Fields: []Field{
 			{Name: "pluginId", Type: "string", Doc: "whose handler, <unknown> where it named no plugin"},
 			{Name: "event", Type: "string", Doc: "what it was called for"},

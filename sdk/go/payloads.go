@@ -175,7 +175,7 @@ type MemoryUpsertV1 struct {
 	Metadata  jsontext.Value `json:"metadata,omitzero"`  // what the host knows of it: labels, a list, is what it is tainted with
 }
 
-// PluginErrorV1 is what plugin.error@v1 carries, for [Payload.Decode]. A handler failed and was skipped; the host does not wait for the handlers of this event, and their failures emit nothing.
+// PluginErrorV1 is what plugin.error@v1 carries, for [Payload.Decode]. A handler failed and was skipped; the host does not wait for this event, and failures of its handlers emit nothing.
 type PluginErrorV1 struct {
 	PluginID string `json:"pluginId"` // whose handler, <unknown> where it named no plugin
 	Event    string `json:"event"`    // what it was called for

@@ -229,7 +229,7 @@ class MemoryUpsertV1(_MemoryUpsertV1, total=False):
 
 
 class PluginErrorV1(TypedDict):
-    """plugin.error@v1: A handler failed and was skipped; the host does not wait for the handlers of this event, and their failures emit nothing."""
+    """plugin.error@v1: A handler failed and was skipped; the host does not wait for this event, and failures of its handlers emit nothing."""
 
     pluginId: str  # whose handler, <unknown> where it named no plugin
     event: str  # what it was called for

@@ -312,7 +312,7 @@ export interface MemoryUpsertV1 {
   readonly metadata?: { readonly [name: string]: unknown };
 }
 
-/** plugin.error@v1: A handler failed and was skipped; the host does not wait for the handlers of this event, and their failures emit nothing. */
+/** plugin.error@v1: A handler failed and was skipped; the host does not wait for this event, and failures of its handlers emit nothing. */
 export interface PluginErrorV1 {
   /** whose handler, <unknown> where it named no plugin */
   readonly pluginId: string;
