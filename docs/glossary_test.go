@@ -110,7 +110,6 @@ var mayName = map[string]string{
 	"docs/glossary_test.go":                    "the list itself",
 	"internal/sandbox/view.go":                 "the system's user nobody, in the /etc/passwd of a sandbox",
 	"internal/store/postgres/pgtest/server.go": "the system's user nobody, whom PostgreSQL runs as",
-	"internal/server/listen_test.go":           "a failure text",
 }
 
 // TestNoRetiredWord keeps words out of the repository for which plain English

@@ -117,7 +117,7 @@ if have cc || have gcc; then
 	part "go test of what does not" go_tests "$alone" -short
 	part "secrets, without it" go_tests ./internal/secret -run 'ScrubberIsBounded|NoFlood' # computes alone
 	part "hostile scripts, timed" go_tests ./internal/script -run Hostile # by the clock, which -race would falsify
-	part "cron expressions, beside somebody who watches the clock" go_tests ./internal/schedule -run Watches # computes alone, and longer than with -race
+	part "cron expressions, beside a walk of every minute" go_tests ./internal/schedule -run Watches # computes alone, and longer than with -race
 else
 	without "race detector" "there is no C compiler; the tests run without it"
 	watched=""

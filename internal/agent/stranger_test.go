@@ -34,11 +34,11 @@ func TestARefusalTakesAsLongWhetherThereIsAChannelOrNot(t *testing.T) {
 	type way struct{ at, header string }
 	fastest := map[way]time.Duration{}
 	for range 15 { // the least of many says what it takes, however busy the machine is
-		for _, at := range append([]string{"nowhere", "nobody"}, string(webhook.Standard), string(webhook.Slack), string(webhook.GitHub), string(webhook.Telegram)) {
+		for _, at := range append([]string{"nowhere", "missing"}, string(webhook.Standard), string(webhook.Slack), string(webhook.GitHub), string(webhook.Telegram)) {
 			for name, header := range headers {
 				id := "shop"
-				if at == "nobody" {
-					id = "nobody"
+				if at == "missing" {
+					id = "missing"
 				}
 				begun := time.Now()
 				_, err := d.Receive(context.Background(), "t", id, at, header, body)

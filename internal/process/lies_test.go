@@ -17,7 +17,7 @@ import (
 // the host goes on.
 func TestLiesOfProtocol2(t *testing.T) {
 	t.Parallel()
-	r := newRunner(t, process.Options{Handshake: time.Second, PerTenant: 1})
+	r := newRunner(t, process.Options{Handshake: 3 * time.Second, PerTenant: 1})
 	want := func(role string) plugin.Code {
 		switch {
 		case role == "opens/not json", role == "opens/an array":

@@ -117,7 +117,7 @@ func TestStoppingAnswersWhatWasAsked(t *testing.T) {
 	time.Sleep(100 * time.Millisecond)
 	if conn, err := net.DialTimeout("tcp", l.Addr().String(), time.Second); err == nil {
 		conn.Close()
-		t.Error("somebody else was let in")
+		t.Error("another user was let in")
 	}
 	close(d.hold)
 	if got := <-answer; got != "HTTP/2.0 202 Accepted {\"session\":\"sess_1\"}\n" {

@@ -256,7 +256,7 @@ func TestConfusionsAreNoDeliveries(t *testing.T) {
 }
 
 // Two hundred senders that never come to an end keep no other sender out (T37).
-func TestSlowSendersKeepNobodyOut(t *testing.T) {
+func TestSlowSendersKeepNoSenderOut(t *testing.T) {
 	t.Parallel()
 	d := &desk{answer: server.Received{Session: "sess_1"}}
 	address := begin(t, d, server.Options{BodyTime: 4 * time.Second})
