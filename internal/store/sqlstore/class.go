@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mortise-dev/mortise/internal/store"
@@ -33,19 +34,23 @@ func (r *reader) checkClasses(ctx context.Context, table string) error {
 	if err != nil {
 		return err
 	}
+	if len(columns) == 0 || slices.ContainsFunc(columns, func(c column) bool { return strings.ContainsAny(c.name+c.declared, `'"`) }) {
+		return nil // the schema was changed, and what checks it says how
+	}
 	var which, have, want, wrong, keys strings.Builder
 	for _, c := range columns {
 		classes := "'" + strings.ToLower(c.declared) + "'"
 		if !c.required {
 			classes += ", 'null'"
 		}
-		is := fmt.Sprintf("typeof(%s) NOT IN (%s)", c.name, classes)
+		name := `"` + c.name + `"`
+		is := fmt.Sprintf("typeof(%s) NOT IN (%s)", name, classes)
 		fmt.Fprintf(&which, " WHEN %s THEN '%s'", is, c.name)
-		fmt.Fprintf(&have, " WHEN %s THEN upper(typeof(%s))", is, c.name)
+		fmt.Fprintf(&have, " WHEN %s THEN upper(typeof(%s))", is, name)
 		fmt.Fprintf(&want, " WHEN %s THEN '%s'", is, c.declared)
 		wrong.WriteString(" OR " + is)
 		if c.key {
-			fmt.Fprintf(&keys, " || ', %s ' || quote(CAST(%s AS TEXT))", c.name, c.name)
+			fmt.Fprintf(&keys, " || ', %s ' || quote(CAST(%s AS TEXT))", c.name, name)
 		}
 	}
 	q = selectFrom(fmt.Sprintf("CASE%s END, CASE%s END, CASE%s END, substr(''%s, 3)", &which, &have, &want, &keys), table)
