@@ -196,7 +196,7 @@ func TestNoRecoveryEndsThatTheLedgerDidNotEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := `DELETE FROM kv WHERE owner = ':host' AND scope = 'site'`
-	begun := `INSERT INTO kv VALUES ('', ':host', 'site', 'recovery', 'recovery', '{"why":"I say so"}', '[]', 0, 0, '')`
+	begun := `INSERT INTO kv VALUES ('', ':host', 'site', 'recovery', 'recovery', CAST('{"why":"I say so"}' AS BLOB), '[]', 0, 0, '')`
 	before := copied(t, a.Home)
 	past(t, before, begun)
 	host := open(t, before) // which rests on it no more than on what it knows: less runs, and not more

@@ -79,6 +79,9 @@ func (v *verifier) run() error {
 			return v.fault(a.Chain, a.Seq, "the anchor does not bear the key's signature: it, or the key, is not this ledger's")
 		}
 	}
+	if err := v.classes(); err != nil || v.report.Fault != nil {
+		return err
+	}
 	chains, err := v.r.Chains(v.ctx)
 	if err != nil {
 		return err
@@ -106,6 +109,17 @@ func (v *verifier) run() error {
 		return err
 	}
 	return v.bodies()
+}
+
+// classes checks that each value of each table is one of its column's, before anything is
+// looked for by value: what is not is passed over.
+func (v *verifier) classes() error {
+	err := v.r.CheckClasses(v.ctx)
+	var class *store.ClassError
+	if errors.As(err, &class) {
+		return v.fault(0, 0, "%v", class)
+	}
+	return err
 }
 
 // walk follows the links of all chains, one after the other.

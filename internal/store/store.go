@@ -92,6 +92,7 @@ type Reader interface {
 	Chains(ctx context.Context) ([]ChainRow, error)
 
 	KeptReader
+	ClassReader
 
 	// AuthorityHash returns the hash of the rows of one of [AuthorityTables].
 	AuthorityHash(ctx context.Context, table string) (string, error)

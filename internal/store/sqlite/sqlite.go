@@ -81,7 +81,7 @@ func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 	read.SetMaxIdleConns(readers)
 
 	s := &Store{dir: dir}
-	e := sqlstore.Engine{Read: read, Own: own(), Newest: "chain DESC, seq DESC", Chain: chain, Text: textIndex}
+	e := sqlstore.Engine{Read: read, Own: own(), Untyped: true, Newest: "chain DESC, seq DESC", Chain: chain, Text: textIndex}
 	if !opts.ReadOnly {
 		e.Write, err = sql.Open("sqlite", dsn(dir, "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"))
 		if err != nil {

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -65,7 +64,7 @@ func (r *reader) Assignments(ctx context.Context, tenant string) ([]store.Assign
 	q := selectFrom(assignmentColumns, "assignments")
 	q.where("tenant = ?", tenant)
 	q.orderBy("plugin, subject")
-	return all(rows(ctx, r, q, func(rows *sql.Rows, a *store.AssignmentRow) error {
+	return all(rows(ctx, r, q, func(rows *record, a *store.AssignmentRow) error {
 		var enabled, updated int64
 		err := rows.Scan(&a.Tenant, &a.Subject, &a.Plugin, &a.Versions, &enabled, &a.By, &updated)
 		a.Enabled, a.UpdatedAt = enabled != 0, fromMicros(updated)
@@ -108,7 +107,7 @@ func (r *reader) CountMemories(ctx context.Context, tenant, agent string) (n int
 	q := selectFrom("count(*)", "memories")
 	q.where("tenant = ?", tenant)
 	q.where("agent = ?", agent)
-	_, err = one(rows(ctx, r, q, func(rows *sql.Rows, _ *struct{}) error { return rows.Scan(&n) }))
+	_, err = one(rows(ctx, r, q, func(rows *record, _ *struct{}) error { return rows.Scan(&n) }))
 	return n, err
 }
 
@@ -141,7 +140,7 @@ func (r *reader) Delivered(ctx context.Context, tenant, place, mark string) (boo
 	q.where("tenant = ?", tenant)
 	q.where("place = ?", place)
 	q.where("mark = ?", mark)
-	found, err := one(rows(ctx, r, q, func(rows *sql.Rows, n *int64) error { return rows.Scan(n) }))
+	found, err := one(rows(ctx, r, q, func(rows *record, n *int64) error { return rows.Scan(n) }))
 	return found != nil, err
 }
 
@@ -150,7 +149,7 @@ func (t *tx) InsertDelivery(tenant, place, mark string, at time.Time) (bool, err
 	return t.Exec(`INSERT INTO deliveries (tenant, place, mark, at) VALUES (?, ?, ?, ?) ON CONFLICT (tenant, place, mark) DO NOTHING`, tenant, place, mark, micros(at))
 }
 
-func scanAgent(rows *sql.Rows, r *store.AgentRow) error {
+func scanAgent(rows *record, r *store.AgentRow) error {
 	var state string
 	var created, updated int64
 	err := rows.Scan(&r.Tenant, &r.ID, &r.CreatedBy, &created, &r.Brain, &r.Tier, &r.Prompt, &r.Settings, &state, &updated)
@@ -158,7 +157,7 @@ func scanAgent(rows *sql.Rows, r *store.AgentRow) error {
 	return err
 }
 
-func scanMemory(rows *sql.Rows, r *store.MemoryRow) error {
+func scanMemory(rows *record, r *store.MemoryRow) error {
 	var labels string
 	var updated int64
 	if err := rows.Scan(&r.Tenant, &r.Agent, &r.Key, &r.Content, &labels, &updated, &r.MAC); err != nil {

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 
 	"github.com/mortise-dev/mortise/internal/store"
@@ -132,7 +131,7 @@ func (t *tx) Approvals(ctx context.Context, f store.ApprovalFilter) ([]store.App
 	return all, t.closed(all...)
 }
 
-func scanApproval(rows *sql.Rows, r *store.ApprovalRow) error {
+func scanApproval(rows *record, r *store.ApprovalRow) error {
 	var state string
 	var created, expires, decided int64
 	err := rows.Scan(&r.Tenant, &r.ID, &r.SubjectKind, &r.SubjectID, &r.Binding, &r.PreviewHash, &r.TokenHash, &r.Requester, &r.PackageDigest,

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -41,7 +40,7 @@ func (r *reader) ArtifactData(ctx context.Context, tenant, session, id string) (
 	q.where("session_id = ?", session)
 	q.where("id = ?", id)
 	q.where("data IS NOT NULL")
-	return bytesOf(one(rows(ctx, r, q, func(rows *sql.Rows, data *[]byte) error { return rows.Scan(data) })))
+	return bytesOf(one(rows(ctx, r, q, func(rows *record, data *[]byte) error { return rows.Scan(data) })))
 }
 
 // Registered implements [store.Reader].
@@ -50,7 +49,7 @@ func (r *reader) Registered(ctx context.Context, sha256 string) (bool, error) {
 	q.where("sha256 = ?", sha256)
 	q.where("data IS NULL")
 	q.limit(1)
-	id, err := one(rows(ctx, r, q, func(rows *sql.Rows, id *string) error { return rows.Scan(id) }))
+	id, err := one(rows(ctx, r, q, func(rows *record, id *string) error { return rows.Scan(id) }))
 	return id != nil, err
 }
 
@@ -61,7 +60,7 @@ func (r *reader) ArtifactBytes(ctx context.Context, tenant, session string) (int
 	if session != "" {
 		q.where("session_id = ?", session)
 	}
-	sum, err := one(rows(ctx, r, q, func(rows *sql.Rows, sum *int64) error { return rows.Scan(sum) }))
+	sum, err := one(rows(ctx, r, q, func(rows *record, sum *int64) error { return rows.Scan(sum) }))
 	if sum == nil || err != nil {
 		return 0, err
 	}
@@ -201,7 +200,7 @@ func (t *tx) equalArtifact(r store.ArtifactRow, labels string) (*store.ArtifactR
 	return one(rows(context.Background(), &t.reader, q, scanArtifact))
 }
 
-func scanArtifact(rows *sql.Rows, r *store.ArtifactRow) error {
+func scanArtifact(rows *record, r *store.ArtifactRow) error {
 	var parents, labels string
 	var created int64
 	if err := rows.Scan(&r.Tenant, &r.SessionID, &r.ID, &r.N, &r.Type, &r.Name, &r.SHA256, &r.Size, &r.SourceTool, &r.SourceCall, &parents, &labels,

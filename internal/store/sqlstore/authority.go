@@ -47,7 +47,7 @@ func (r *reader) AuthorityHash(ctx context.Context, table string) (string, error
 		dest[i] = &values[i]
 	}
 	sum, row := store.NewAuthorityHash(table), make([][]byte, n)
-	for _, err := range rows(ctx, r, q, func(rows *sql.Rows, _ *struct{}) error {
+	for _, err := range rows(ctx, r, q, func(rows *record, _ *struct{}) error {
 		if err := rows.Scan(dest...); err != nil {
 			return err
 		}

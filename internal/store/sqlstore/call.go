@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 
@@ -138,7 +137,7 @@ func (t *tx) callState(tenant, id string) (state store.CallState, err error) {
 	return store.CallState(text), err
 }
 
-func scanCall(rows *sql.Rows, r *store.CallRow) error {
+func scanCall(rows *record, r *store.CallRow) error {
 	var labels, state string
 	var wake, deadline, created, updated int64
 	err := rows.Scan(&r.Tenant, &r.ID, &r.Operation, &r.Key, &r.Fingerprint, &r.Principal, &r.Actor, &r.Agent, &r.Origin, &r.Parent, &r.Plan, &r.Session,

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 
@@ -166,13 +165,12 @@ func (t *tx) signer() (_ *store.Key, err error) {
 	return t.key, nil
 }
 
-func scanEntry(rows *sql.Rows, e *plugin.Entry) error {
+func scanEntry(rows *record, e *plugin.Entry) error {
 	var at int64
-	var kind string
-	var body []byte
+	var kind, body string
 	if err := rows.Scan(&e.Chain, &e.Seq, &at, &e.Tenant, &kind, &e.Subject, &e.Principal, &body, &e.Prev, &e.Hash); err != nil {
 		return err
 	}
-	e.At, e.Kind, e.Body = entryTime(at), plugin.EntryKind(kind), body
+	e.At, e.Kind, e.Body = entryTime(at), plugin.EntryKind(kind), []byte(body)
 	return nil
 }

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -165,7 +164,7 @@ func (r *reader) Outbox(ctx context.Context, f store.OutboxFilter) ([]store.Outb
 		AND earlier.plugin = outbox.plugin AND earlier.id < outbox.id AND earlier.next_at > 0)`)
 	q.orderBy("next_at, id")
 	q.limit(f.Limit)
-	return all(rows(ctx, r, q, func(rows *sql.Rows, o *store.OutboxRow) error {
+	return all(rows(ctx, r, q, func(rows *record, o *store.OutboxRow) error {
 		var created, next int64
 		err := rows.Scan(&o.Tenant, &o.ID, &o.Agent, &o.Plugin, &o.Event, &o.Body, &created, &o.Attempt, &next, &o.Problem)
 		o.CreatedAt, o.NextAt = fromMicros(created), fromMicros(next)
@@ -196,14 +195,14 @@ func (t *tx) DeleteOutbox(tenant, id string) (bool, error) {
 	return t.Exec(`DELETE FROM outbox WHERE tenant = ? AND id = ?`, tenant, id)
 }
 
-func scanConversation(rows *sql.Rows, r *store.ConversationRow) error {
+func scanConversation(rows *record, r *store.ConversationRow) error {
 	var created, open, until, updated int64
 	err := rows.Scan(&r.Tenant, &r.SessionID, &r.Agent, &r.Channel, &r.Peer, &created, &open, &r.Turns, &r.Received, &r.Handled, &r.Lease, &until, &updated, &r.Room)
 	r.CreatedAt, r.Open, r.LeaseUntil, r.UpdatedAt = fromMicros(created), open != 0, fromMicros(until), fromMicros(updated)
 	return err
 }
 
-func scanMessage(rows *sql.Rows, r *store.MessageRow) error {
+func scanMessage(rows *record, r *store.MessageRow) error {
 	var labels string
 	var at int64
 	if err := rows.Scan(&r.Tenant, &r.SessionID, &r.N, &r.Role, &r.Body, &r.CallID, &labels, &at, &r.MAC); err != nil {

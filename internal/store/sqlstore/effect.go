@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"github.com/mortise-dev/mortise/internal/store"
@@ -79,7 +78,7 @@ func (t *tx) LateEffect(r store.EffectRow) (bool, error) {
 		string(store.EffectLate), r.ResponseHash, micros(r.At), r.Tenant, r.CallID, r.N, r.Attempt, string(store.EffectIntent))
 }
 
-func scanEffect(rows *sql.Rows, r *store.EffectRow) error {
+func scanEffect(rows *record, r *store.EffectRow) error {
 	var state string
 	var at int64
 	err := rows.Scan(&r.Tenant, &r.CallID, &r.N, &r.Attempt, &r.Method, &r.Class, &r.Effect, &r.RequestHash, &r.Occurrence, &r.ProviderKey,

@@ -20,6 +20,7 @@ type Engine struct {
 	Caches    bool                                         // the driver prepares statements and keeps them by itself
 	Isolation sql.IsolationLevel                           // in which a transaction that only reads is of one moment
 	Own       *Ownership                                   // what tells Mortise's schema from additions to it
+	Untyped   bool                                         // it keeps a value of any storage class in any column; readers take what the column declares
 	Newest    string                                       // the order of entries, newest first
 	Text      TextIndex                                    // of the passages of documents
 	Pinned    func(ctx context.Context, c *sql.Conn) error // checks the writing connection before its first use; nil checks nothing

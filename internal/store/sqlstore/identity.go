@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"github.com/mortise-dev/mortise/internal/store"
@@ -56,7 +55,7 @@ func (t *tx) DeleteIdentity(tenant, provider, externalID string) (bool, error) {
 	return t.Exec(`DELETE FROM identities WHERE tenant = ? AND provider = ? AND external_id = ?`, tenant, provider, externalID)
 }
 
-func scanIdentity(rows *sql.Rows, r *store.IdentityRow) error {
+func scanIdentity(rows *record, r *store.IdentityRow) error {
 	var scopes string
 	var at int64
 	if err := rows.Scan(&r.Tenant, &r.Provider, &r.ExternalID, &r.PrincipalType, &r.PrincipalID, &scopes, &r.By, &at, &r.Adapter); err != nil {

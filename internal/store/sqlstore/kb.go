@@ -62,7 +62,7 @@ func (r *reader) CountKB(ctx context.Context, tenant, id string) (documents, chu
 	q := selectFrom("count(*), CAST(COALESCE(sum(chunks), 0) AS BIGINT)", "kb_documents")
 	q.where("tenant = ?", tenant)
 	q.where("kb_id = ?", id)
-	_, err = one(rows(ctx, r, q, func(rows *sql.Rows, _ *struct{}) error { return rows.Scan(&documents, &chunks) }))
+	_, err = one(rows(ctx, r, q, func(rows *record, _ *struct{}) error { return rows.Scan(&documents, &chunks) }))
 	return documents, chunks, err
 }
 
@@ -81,7 +81,7 @@ func (r *reader) DocumentBySource(ctx context.Context, tenant, kb, source string
 	q.where("tenant = ?", tenant)
 	q.where("kb_id = ?", kb)
 	q.where("source_id = ?", source)
-	return one(rows(ctx, r, q, func(rows *sql.Rows, d *store.DocumentRow) error { return scanDocument(rows, d) }))
+	return one(rows(ctx, r, q, func(rows *record, d *store.DocumentRow) error { return scanDocument(rows, d) }))
 }
 
 // Documents implements [store.Reader].
@@ -96,7 +96,7 @@ func (r *reader) Documents(ctx context.Context, f store.DocumentFilter) ([]store
 	}
 	q.orderBy("id")
 	q.limit(f.Limit)
-	return all(rows(ctx, r, q, func(rows *sql.Rows, d *store.DocumentRow) error { return scanDocument(rows, d) }))
+	return all(rows(ctx, r, q, func(rows *record, d *store.DocumentRow) error { return scanDocument(rows, d) }))
 }
 
 // Chunks implements [store.Reader].
@@ -106,8 +106,11 @@ func (r *reader) Chunks(ctx context.Context, tenant, kb, document string) ([]sto
 	q.where("kb_id = ?", kb)
 	q.where("document_id = ?", document)
 	q.orderBy("n")
-	return all(rows(ctx, r, q, func(rows *sql.Rows, c *store.ChunkRow) error {
-		return rows.Scan(&c.N, &c.Start, &c.Text, &c.Embedding, &c.Model, &c.MAC)
+	return all(rows(ctx, r, q, func(rows *record, c *store.ChunkRow) error {
+		var embedding sql.Null[[]byte]
+		err := rows.Scan(&c.N, &c.Start, &c.Text, &embedding, &c.Model, &c.MAC)
+		c.Embedding = embedding.V
+		return err
 	}))
 }
 
@@ -126,7 +129,7 @@ func (r *reader) SearchChunks(ctx context.Context, cq store.ChunkQuery) ([]store
 	q.args = append(q.args, args...)
 	q.where("c.tenant = ?", cq.Tenant)
 	q.orderBy("best.score DESC, c.kb_id, c.document_id, c.n")
-	return all(rows(ctx, r, q, func(rows *sql.Rows, h *store.ChunkHit) error { return scanHit(rows, h, &h.Score) }))
+	return all(rows(ctx, r, q, func(rows *record, h *store.ChunkHit) error { return scanHit(rows, h, &h.Score) }))
 }
 
 // Hits implements [store.Reader].
@@ -138,7 +141,7 @@ func (r *reader) Hits(ctx context.Context, tenant string, of []store.VectorRow) 
 		q.where("c.kb_id = ?", v.KB)
 		q.where("c.document_id = ?", v.DocumentID)
 		q.where("c.n = ?", v.N)
-		hit, err := one(rows(ctx, r, q, func(rows *sql.Rows, h *store.ChunkHit) error { return scanHit(rows, h) }))
+		hit, err := one(rows(ctx, r, q, func(rows *record, h *store.ChunkHit) error { return scanHit(rows, h) }))
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +159,7 @@ func (r *reader) Vectors(ctx context.Context, tenant string, kbs []string, model
 	q.oneOf("kb_id", kbs)
 	q.where("model = ?", model)
 	q.where("embedding IS NOT NULL")
-	return rows(ctx, r, q, func(rows *sql.Rows, v *store.VectorRow) error {
+	return rows(ctx, r, q, func(rows *record, v *store.VectorRow) error {
 		return rows.Scan(&v.KB, &v.DocumentID, &v.N, &v.Embedding)
 	})
 }
@@ -168,7 +171,7 @@ func (r *reader) CountVectors(ctx context.Context, tenant, kb, model string) (n 
 	q.where("kb_id = ?", kb)
 	q.where("model = ?", model)
 	q.where("embedding IS NOT NULL")
-	_, err = one(rows(ctx, r, q, func(rows *sql.Rows, _ *struct{}) error { return rows.Scan(&n) }))
+	_, err = one(rows(ctx, r, q, func(rows *record, _ *struct{}) error { return rows.Scan(&n) }))
 	return n, err
 }
 
@@ -183,7 +186,7 @@ func (r *reader) Unembedded(ctx context.Context, f store.UnembeddedFilter) ([]st
 	}
 	q.orderBy("document_id, n")
 	q.limit(f.Limit)
-	return all(rows(ctx, r, q, func(rows *sql.Rows, p *store.PassageRow) error { return rows.Scan(&p.DocumentID, &p.N, &p.Text) }))
+	return all(rows(ctx, r, q, func(rows *record, p *store.PassageRow) error { return rows.Scan(&p.DocumentID, &p.N, &p.Text) }))
 }
 
 // oneOf adds the condition that a column has one of the values.
@@ -268,7 +271,7 @@ func (t *tx) UpdateDocument(r store.DocumentRow) (found bool, err error) {
 	q.where("kb_id = ?", r.KB)
 	q.where("id = ?", r.ID)
 	q.text.WriteString(t.writer.engine.Keep)
-	had, err := one(rows(context.Background(), &t.reader, q, func(rows *sql.Rows, d *store.DocumentRow) error { return scanDocument(rows, d) }))
+	had, err := one(rows(context.Background(), &t.reader, q, func(rows *record, d *store.DocumentRow) error { return scanDocument(rows, d) }))
 	if had, err = keptRow(t, had, err); had == nil || err != nil {
 		return false, err
 	}
@@ -303,7 +306,7 @@ func (t *tx) dropChunks(tenant, kb, document string) error {
 	return err
 }
 
-func scanKB(rows *sql.Rows, r *store.KBRow) (err error) {
+func scanKB(rows *record, r *store.KBRow) (err error) {
 	var labels string
 	var created int64
 	if err := rows.Scan(&r.Tenant, &r.ID, &r.Name, &r.Description, &labels, &r.CreatedBy, &created, &r.MAC); err != nil {
@@ -316,7 +319,7 @@ func scanKB(rows *sql.Rows, r *store.KBRow) (err error) {
 	return nil
 }
 
-func scanDocument(rows *sql.Rows, r *store.DocumentRow, more ...any) (err error) {
+func scanDocument(rows *record, r *store.DocumentRow, more ...any) (err error) {
 	var labels string
 	var created, updated int64
 	if err := rows.Scan(append([]any{&r.Tenant, &r.KB, &r.ID, &r.SourceID, &r.SourceType, &r.ObjectID, &r.Title, &r.Filename, &r.MIME, &r.URL, &r.ContentHash,
@@ -331,13 +334,13 @@ func scanDocument(rows *sql.Rows, r *store.DocumentRow, more ...any) (err error)
 }
 
 // scanWhole reads a document with its text, which then is what its MAC has to be of.
-func scanWhole(rows *sql.Rows, d *store.DocumentRow) error {
+func scanWhole(rows *record, d *store.DocumentRow) error {
 	err := scanDocument(rows, d, &d.Text)
 	d.TextHash = store.TextHash(d.Text)
 	return err
 }
 
-func scanHit(rows *sql.Rows, h *store.ChunkHit, more ...any) error {
+func scanHit(rows *record, h *store.ChunkHit, more ...any) error {
 	var d store.DocumentRow
 	var c store.ChunkRow
 	if err := scanDocument(rows, &d, append([]any{&c.N, &c.Start, &c.Text, &c.MAC}, more...)...); err != nil {

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"strings"
 
@@ -135,7 +134,7 @@ type keptIn struct {
 	text  string // of a document, its hash
 }
 
-func keptScan[T store.Kept](scan func(*sql.Rows, *T) error, at func(T) []any) func(r *reader, q *query) ([]keptIn, error) {
+func keptScan[T store.Kept](scan func(*record, *T) error, at func(T) []any) func(r *reader, q *query) ([]keptIn, error) {
 	return func(r *reader, q *query) (kept []keptIn, err error) {
 		for row, err := range rows(context.Background(), r, q, scan) {
 			if err != nil {
@@ -170,7 +169,7 @@ var keptTables = []keptTable{
 	{"kb_documents", documentColumns + ", text", []string{"tenant", "kb_id", "id"},
 		keptScan(scanWhole, func(d store.DocumentRow) []any { return []any{d.Tenant, d.KB, d.ID} })},
 	{"kb_chunks", "tenant, kb_id, document_id, n, start, text, mac", []string{"tenant", "kb_id", "document_id", "n"},
-		keptScan(func(rows *sql.Rows, p *passage) error {
+		keptScan(func(rows *record, p *passage) error {
 			return rows.Scan(&p.tenant, &p.kb, &p.document, &p.N, &p.Start, &p.Text, &p.MAC)
 		}, func(p passage) []any { return []any{p.tenant, p.kb, p.document, p.N} })},
 	{"kv", kvColumns, []string{"tenant", "owner", "scope", "namespace", "key"},

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"unicode/utf8"
 
@@ -76,7 +75,7 @@ func (t *tx) ofHost(k store.KVKey) error {
 	return t.fail(t.touch("kv"))
 }
 
-func scanKV(rows *sql.Rows, r *store.KVRow) error {
+func scanKV(rows *record, r *store.KVRow) error {
 	var labels string
 	var expires, updated int64
 	if err := rows.Scan(&r.Tenant, &r.Owner, &r.Scope, &r.Namespace, &r.Key, &r.Value, &labels, &expires, &updated, &r.MAC); err != nil {

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"iter"
 
@@ -26,7 +25,7 @@ func (r *reader) LiveDigests(ctx context.Context, table string) iter.Seq2[string
 	}
 	q := selectFrom("digest", table)
 	q.where(where)
-	return rows(ctx, r, q, func(rows *sql.Rows, digest *string) error { return rows.Scan(digest) })
+	return rows(ctx, r, q, func(rows *record, digest *string) error { return rows.Scan(digest) })
 }
 
 // moved notes that a row whose digest was one is now another, if it is still live.

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -36,7 +35,7 @@ func (o *Ownership) check(ctx context.Context, r *reader) error {
 	if o.Known == "" {
 		return o.untriggered(ctx, r)
 	}
-	version, err := one(rows(ctx, r, selectFrom("schema_version", o.Version), func(rows *sql.Rows, n *int64) error { return rows.Scan(n) }))
+	version, err := one(rows(ctx, r, selectFrom("schema_version", o.Version), func(rows *record, n *int64) error { return rows.Scan(n) }))
 	if err != nil {
 		return err
 	}
@@ -58,7 +57,7 @@ func (o *Ownership) check(ctx context.Context, r *reader) error {
 
 // untriggered refuses a database with triggers, of which Mortise has none.
 func (o *Ownership) untriggered(ctx context.Context, r *reader) error {
-	for name, err := range rows(ctx, r, selectFrom("name", o.Triggers), func(rows *sql.Rows, name *string) error { return rows.Scan(name) }) {
+	for name, err := range rows(ctx, r, selectFrom("name", o.Triggers), func(rows *record, name *string) error { return rows.Scan(name) }) {
 		if err != nil {
 			return err
 		}
@@ -74,7 +73,7 @@ func (o *Ownership) objects(ctx context.Context, r *reader) (string, error) {
 	type row struct{ kind, name, sql string }
 	q := selectFrom("type, name, sql", o.Objects)
 	q.orderBy("type, name")
-	for got, err := range rows(ctx, r, q, func(rows *sql.Rows, o *row) error { return rows.Scan(&o.kind, &o.name, &o.sql) }) {
+	for got, err := range rows(ctx, r, q, func(rows *record, o *row) error { return rows.Scan(&o.kind, &o.name, &o.sql) }) {
 		if err != nil {
 			return "", err
 		}

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"github.com/mortise-dev/mortise/internal/store"
@@ -139,7 +138,7 @@ func (r *reader) PlanToRun(ctx context.Context, tenant, id string) (*store.PlanR
 	return r.Plan(ctx, tenant, id)
 }
 
-func scanPlan(rows *sql.Rows, r *store.PlanRow) error {
+func scanPlan(rows *record, r *store.PlanRow) error {
 	var labels, state string
 	var created, updated int64
 	err := rows.Scan(&r.Tenant, &r.ID, &r.Key, &r.Agent, &r.ProposalCall, &r.Hash, &r.Principal, &r.RequestHash, &labels, &created,
@@ -154,7 +153,7 @@ func scanPlan(rows *sql.Rows, r *store.PlanRow) error {
 	return nil
 }
 
-func scanStep(rows *sql.Rows, r *store.StepRow) error {
+func scanStep(rows *record, r *store.StepRow) error {
 	var needs string
 	err := rows.Scan(&r.Tenant, &r.PlanID, &r.N, &r.StepID, &r.Operation, &r.Version, &r.PackageDigest, &r.Input, &needs, &r.Gate, &r.Why)
 	if err != nil {

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 
 	"github.com/mortise-dev/mortise/internal/store"
 )
@@ -17,7 +16,7 @@ func (r *reader) Policies(ctx context.Context, tenant string) ([]store.PolicyRow
 	q := selectFrom(policyColumns, "policies")
 	q.where("tenant = ?", tenant)
 	q.orderBy("name")
-	return all(rows(ctx, r, q, func(rows *sql.Rows, p *store.PolicyRow) error {
+	return all(rows(ctx, r, q, func(rows *record, p *store.PolicyRow) error {
 		var at int64
 		err := rows.Scan(&p.Tenant, &p.Name, &p.Text, &p.By, &at)
 		p.At = fromMicros(at)

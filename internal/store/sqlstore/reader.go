@@ -20,6 +20,7 @@ type reader struct {
 	newest string                // the order of entries, newest first
 	own    *Ownership            // of the engine
 	text   *TextIndex            // of the engine
+	typed  bool                  // the engine leaves storage classes to who reads
 	calm   context.Context       // takes the place of callers' contexts; nil in none
 	failed func(err error) error // receives each error; may be nil
 }
@@ -30,7 +31,7 @@ func (r *reader) Body(ctx context.Context, tenant, hash string) ([]byte, error) 
 	q.where("tenant = ?", tenant)
 	q.where("hash = ?", hash)
 	q.where("data IS NOT NULL")
-	return bytesOf(one(rows(ctx, r, q, func(rows *sql.Rows, data *[]byte) error { return rows.Scan(data) })))
+	return bytesOf(one(rows(ctx, r, q, func(rows *record, data *[]byte) error { return rows.Scan(data) })))
 }
 
 // bytesOf returns what a row has, which is not nil where it has no bytes.
@@ -48,7 +49,7 @@ func bytesOf(data *[]byte, err error) ([]byte, error) {
 func (r *reader) Bodies(ctx context.Context) iter.Seq2[store.BodyRow, error] {
 	q := selectFrom("tenant, hash, data, expires_at", "bodies")
 	q.where("data IS NOT NULL")
-	return rows(ctx, r, q, func(rows *sql.Rows, b *store.BodyRow) error {
+	return rows(ctx, r, q, func(rows *record, b *store.BodyRow) error {
 		var expires int64
 		err := rows.Scan(&b.Tenant, &b.Hash, &b.Data, &expires)
 		b.ExpiresAt = fromMicros(expires)
@@ -98,7 +99,7 @@ func (r *reader) Chains(ctx context.Context) ([]store.ChainRow, error) {
 	q := selectFrom("id, node, seq, head, mac, authority", "chains")
 	q.where("seq > 0") // others are held, and have no head yet
 	q.orderBy("id")
-	return all(rows(ctx, r, q, func(rows *sql.Rows, c *store.ChainRow) error {
+	return all(rows(ctx, r, q, func(rows *record, c *store.ChainRow) error {
 		return rows.Scan(&c.ID, &c.Node, &c.Seq, &c.Head, &c.MAC, &c.Authority)
 	}))
 }
@@ -107,7 +108,7 @@ func (r *reader) Chains(ctx context.Context) ([]store.ChainRow, error) {
 func (r *reader) Packages(ctx context.Context) ([]store.PackageRow, error) {
 	q := selectFrom("digest, source, signer", "packages")
 	q.orderBy("digest")
-	return all(rows(ctx, r, q, func(rows *sql.Rows, p *store.PackageRow) error {
+	return all(rows(ctx, r, q, func(rows *record, p *store.PackageRow) error {
 		return rows.Scan(&p.Digest, &p.Source, &p.Signer)
 	}))
 }
@@ -131,7 +132,7 @@ func (r *reader) Plugins(ctx context.Context) ([]store.PluginRow, error) {
 func (r *reader) Nodes(ctx context.Context) ([]store.NodeRow, error) {
 	q := selectFrom("id, addr, epoch, started_at, lease_until", "nodes")
 	q.orderBy("started_at, id")
-	return all(rows(ctx, r, q, func(rows *sql.Rows, n *store.NodeRow) error {
+	return all(rows(ctx, r, q, func(rows *record, n *store.NodeRow) error {
 		var started, lease int64
 		err := rows.Scan(&n.ID, &n.Addr, &n.Epoch, &started, &lease)
 		n.StartedAt, n.LeaseUntil = fromMicros(started), fromMicros(lease)
@@ -140,7 +141,7 @@ func (r *reader) Nodes(ctx context.Context) ([]store.NodeRow, error) {
 }
 
 // rows yields the rows that q selects, as scan reads them.
-func rows[T any](ctx context.Context, r *reader, q *query, scan func(*sql.Rows, *T) error) iter.Seq2[T, error] {
+func rows[T any](ctx context.Context, r *reader, q *query, scan func(*record, *T) error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		if keepable(q.text.String(), q.args) != nil {
 			return // what could not be kept is not there, and a server would end the transaction over it
@@ -155,15 +156,18 @@ func rows[T any](ctx context.Context, r *reader, q *query, scan func(*sql.Rows, 
 		if r.calm != nil {
 			ctx = r.calm
 		}
-		rows, err := r.query(ctx, q.text.String(), q.args...)
+		text := q.text.String()
+		rows, err := r.query(ctx, text, q.args...)
 		if err != nil {
 			fail(err)
 			return
 		}
 		defer rows.Close()
+		record := newRecord(rows, text, r.typed)
+		defer record.free()
 		for rows.Next() {
 			var row T
-			if err := scan(rows, &row); err != nil {
+			if err := scan(record, &row); err != nil {
 				fail(err)
 				return
 			}
@@ -200,9 +204,8 @@ func one[T any](seq iter.Seq2[T, error]) (*T, error) {
 	return nil, nil
 }
 
-func scanPlugin(rows *sql.Rows, p *store.PluginRow) error {
-	var manifest []byte
-	var state string
+func scanPlugin(rows *record, p *store.PluginRow) error {
+	var manifest, state string
 	var registered int64
 	if err := rows.Scan(&p.Name, &p.Version, &p.PackageDigest, &p.Path, &manifest, &state, &p.ApprovedBy, &p.Dev, &registered); err != nil {
 		return err

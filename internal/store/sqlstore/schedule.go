@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -100,7 +99,7 @@ func (t *tx) DeleteTicks(tenant, schedule string, before time.Time) error {
 	return err
 }
 
-func scanSchedule(rows *sql.Rows, r *store.ScheduleRow) error {
+func scanSchedule(rows *record, r *store.ScheduleRow) error {
 	var scopes, state string
 	var created, next, wake, updated int64
 	if err := rows.Scan(&r.Tenant, &r.ID, &r.OwnerType, &r.OwnerID, &scopes, &r.Operation, &r.Spec, &r.Zone, &r.Misfire, &r.CatchUp, &r.Overlap, &r.Overlay,
@@ -116,7 +115,7 @@ func scanSchedule(rows *sql.Rows, r *store.ScheduleRow) error {
 	return nil
 }
 
-func scanTick(rows *sql.Rows, r *store.TickRow) error {
+func scanTick(rows *record, r *store.TickRow) error {
 	var outcome string
 	var at, since, updated int64
 	if err := rows.Scan(&r.Tenant, &r.ScheduleID, &at, &since, &outcome, &r.CallID, &r.Code, &updated); err != nil {

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 
 	"github.com/mortise-dev/mortise/internal/store"
 )
@@ -43,7 +42,7 @@ func (r *reader) Secrets(ctx context.Context, f store.SecretFilter) ([]store.Sec
 func (r *reader) SecretKeys(ctx context.Context) ([]store.SecretKeyRow, error) {
 	q := selectFrom(secretKeyColumns, "secret_keys")
 	q.orderBy("n")
-	return all(rows(ctx, r, q, func(rows *sql.Rows, k *store.SecretKeyRow) error {
+	return all(rows(ctx, r, q, func(rows *record, k *store.SecretKeyRow) error {
 		var created int64
 		err := rows.Scan(&k.N, &k.Master, &k.Wrapped, &created)
 		k.CreatedAt = fromMicros(created)
@@ -90,7 +89,7 @@ func (t *tx) DeleteSecretKeys(before int64) (bool, error) {
 	return t.Exec(`DELETE FROM secret_keys WHERE n < ? AND NOT EXISTS (SELECT 1 FROM secrets WHERE key_id = secret_keys.n)`, before)
 }
 
-func scanSecret(rows *sql.Rows, r *store.SecretRow) error {
+func scanSecret(rows *record, r *store.SecretRow) error {
 	var updated int64
 	err := rows.Scan(&r.Tenant, &r.Owner, &r.Scope, &r.Subject, &r.Name, &r.Ciphertext, &r.Key, &updated)
 	r.UpdatedAt = fromMicros(updated)

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -91,7 +90,7 @@ func (t *tx) DeleteSession(tenant, id string) (hashes []string, found bool, err 
 	q.where("session_id = ?", id)
 	q.where("data IS NULL")
 	q.orderBy("sha256")
-	hashes, err = all(rows(context.Background(), &t.reader, q, func(rows *sql.Rows, hash *string) error { return rows.Scan(hash) }))
+	hashes, err = all(rows(context.Background(), &t.reader, q, func(rows *record, hash *string) error { return rows.Scan(hash) }))
 	if err != nil {
 		return nil, false, err
 	}
@@ -99,7 +98,7 @@ func (t *tx) DeleteSession(tenant, id string) (hashes []string, found bool, err 
 	return hashes, err == nil, err
 }
 
-func scanSession(rows *sql.Rows, r *store.SessionRow) error {
+func scanSession(rows *record, r *store.SessionRow) error {
 	var state, labels string
 	var created, updated int64
 	if err := rows.Scan(&r.Tenant, &r.ID, &r.Name, &r.Kind, &created, &r.Pillar, &state, &labels, &r.Artifacts, &updated, &r.Owner, &r.MAC); err != nil {

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"math"
 )
 
@@ -20,7 +19,7 @@ func (r *reader) Spent(ctx context.Context, tenant, subject, period string) (int
 	q.where("tenant = ?", tenant)
 	q.where("subject = ?", subject)
 	q.where("period = ?", period)
-	amount, err := one(rows(ctx, r, q, func(rows *sql.Rows, n *int64) error { return rows.Scan(n) }))
+	amount, err := one(rows(ctx, r, q, func(rows *record, n *int64) error { return rows.Scan(n) }))
 	if err != nil || amount == nil {
 		return 0, err
 	}

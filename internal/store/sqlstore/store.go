@@ -35,7 +35,7 @@ func New(e Engine) *Store {
 		e.Rebind = remembered(e.Rebind)
 	}
 	s := &Store{engine: &e}
-	s.reader = reader{newest: e.Newest, own: e.Own, text: &e.Text, query: s.query}
+	s.reader = reader{newest: e.Newest, own: e.Own, text: &e.Text, typed: e.Untyped, query: s.query}
 	if !e.Caches {
 		s.read = &stmts{rebind: e.rebind, prepare: e.Read.PrepareContext}
 	}
@@ -72,7 +72,7 @@ func (s *Store) Snapshot(ctx context.Context, fn func(store.Reader) error) error
 		return err
 	}
 	defer tx.Rollback() // nothing was written
-	return fn(&reader{newest: s.newest, own: s.own, text: s.text, query: func(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return fn(&reader{newest: s.newest, own: s.own, text: s.text, typed: s.typed, query: func(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 		var stmt *sql.Stmt
 		if s.read != nil {
 			stmt = s.read.known(query)

@@ -151,7 +151,9 @@ func (t *tx) Row(dest []any, query string, args ...any) (found bool, err error) 
 	}
 	defer rows.Close()
 	if found = rows.Next(); found {
-		err = rows.Scan(dest...)
+		record := newRecord(rows, query, t.typed)
+		defer record.free()
+		err = record.Scan(dest...)
 	}
 	return found && err == nil, t.fail(errors.Join(err, rows.Err()))
 }
