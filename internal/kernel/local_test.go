@@ -94,16 +94,16 @@ func TestACallThatIsNotProvidedForIsRefusedBeforeItRuns(t *testing.T) {
 		ran = true
 		return plugin.Result{Status: plugin.Succeeded}, nil
 	}
-	b.Equip = func(_ context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, error) {
-		return nil, plugin.Errorf(plugin.CodeMissingSecrets, "%s needs api_key", t.Name())
+	b.Equip = func(_ context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, []string, error) {
+		return nil, nil, plugin.Errorf(plugin.CodeMissingSecrets, "%s needs api_key", t.Name())
 	}
 	_, err := b.Call(t.Context(), asking("calc/add", `{}`))
 	if plugin.CodeOf(err) == plugin.CodeMissingSecrets {
 		t.Error("who may not is told what is missing")
 	}
 	b = newBundle(t, []policy.Rule{{Kinds: []plugin.Kind{plugin.Tool}}}, target(t, "calc", "add"))
-	b.Equip = func(_ context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, error) {
-		return nil, plugin.Errorf(plugin.CodeMissingSecrets, "%s needs api_key", t.Name())
+	b.Equip = func(_ context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, []string, error) {
+		return nil, nil, plugin.Errorf(plugin.CodeMissingSecrets, "%s needs api_key", t.Name())
 	}
 	if _, err := b.Call(t.Context(), asking("calc/add", `{}`)); plugin.CodeOf(err) != plugin.CodeMissingSecrets || ran {
 		t.Errorf("%v, it ran: %t", err, ran)
