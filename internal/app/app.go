@@ -326,7 +326,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	people := newNotifier(a.Config.Approvals.Notify, a.Home, st, log)
 	a.opened("telling of approvers", people.Close)
 	a.Kernel = kernel.New(kernel.Options{
-		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrubbing{runners{a.Runner, a.scripts, hosted{a}}, scrubber}, Services: broker, Agents: a.agents(), Equip: a.equip, Seen: a.seen, Artifact: artifacts{a.Sessions}.find, Hold: a.hold,
+		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrubbing{runners{a.Runner, a.scripts, hosted{a}}, scrubber}, Services: broker, Agents: a.agents(), Equip: a.equip, Seen: a.judged, Artifact: artifacts{a.Sessions}.find, Hold: a.hold,
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: log, Wake: a.wakeCall,
 		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.call, Ended: a.goOn, Expire: a.Approvals.Expire,
 	})

@@ -8,45 +8,74 @@ import (
 	"strings"
 
 	"github.com/mortise-dev/mortise/internal/binding"
+	"github.com/mortise-dev/mortise/internal/secret"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // equip refuses a call whose secrets or accounts are not there, and returns the
-// input that its plugin gets.
-func (a *App) equip(ctx context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, error) {
+// input that its plugin gets, with the labels of what it fills in.
+func (a *App) equip(ctx context.Context, t *plugin.Target, call *plugin.Call) (input json.RawMessage, labels []string, err error) {
 	gaps, err := binding.Gaps(t.Operation, call.Input)
 	if err != nil {
-		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: input: %w", t.Name(), err)
+		return nil, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: input: %w", t.Name(), err)
 	}
 	needs, err := secretsOf(t, gaps)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := a.present(ctx, t, call, needs); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := a.Connections.Check(ctx, requiredOf(t, call)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(gaps) == 0 {
-		return call.Input, nil
+		return call.Input, nil, nil
 	}
 	values := map[binding.Gap]string{}
 	for _, gap := range gaps {
 		value, found, err := a.value(ctx, t, call, gap)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if found {
-			values[gap] = value
+			values[gap], labels = value.Text, plugin.Labels(labels, value.Labels)
 		}
 	}
-	return binding.Fill(call.Input, values)
+	input, err = binding.Fill(call.Input, values)
+	return input, labels, err
 }
 
-// seen returns the input of a call as policy judges it and a person is shown it.
+// judged returns the input of a call as policy judges it, and the labels of the
+// secrets that the host fills in. Those of a secret that cannot be read are not
+// known, and it counts as untrusted.
+func (a *App) judged(ctx context.Context, t *plugin.Target, call *plugin.Call) (input json.RawMessage, labels []string, err error) {
+	if input, err = a.seen(ctx, t, call); err != nil || len(t.Operation.Secrets) == 0 {
+		return input, nil, err
+	}
+	gaps, err := binding.Gaps(t.Operation, call.Input)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, gap := range gaps {
+		if _, declared := t.Operation.Secrets[gap.Name]; gap.Source != binding.Secret || !declared { // equip refuses the latter
+			continue
+		}
+		value, _, err := a.value(ctx, t, call, gap)
+		if err != nil { // for which equip refuses the call
+			value.Labels = []string{plugin.Untrusted}
+		}
+		labels = plugin.Labels(labels, value.Labels)
+	}
+	return input, labels, nil
+}
+
+// seen returns the input of a call as a person is shown it.
 func (a *App) seen(ctx context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, error) {
-	return binding.Seen(t.Operation, call.Input, func(gap binding.Gap) (string, bool, error) { return a.value(ctx, t, call, gap) })
+	return binding.Seen(t.Operation, call.Input, func(gap binding.Gap) (string, bool, error) {
+		value, found, err := a.value(ctx, t, call, gap)
+		return value.Text, found, err
+	})
 }
 
 // secretsOf returns the secrets that a call needs: those of its operation, those
@@ -127,14 +156,15 @@ func isOrAre(n int) string {
 
 // value returns what fills a gap. One that a schema asks for may be missing: the
 // schema says whether the operation does without.
-func (a *App) value(ctx context.Context, t *plugin.Target, call *plugin.Call, gap binding.Gap) (value string, found bool, err error) {
+func (a *App) value(ctx context.Context, t *plugin.Target, call *plugin.Call, gap binding.Gap) (value secret.Value, found bool, err error) {
 	switch gap.Source {
 	case binding.Identity:
-		return a.identify(ctx, call, gap.Name)
+		value.Text, found, err = a.identify(ctx, call, gap.Name)
+		return value, found, err
 	case binding.Env:
-		value, found = a.Config.Env[t.Manifest.Name][gap.Name]
+		value.Text, found = a.Config.Env[t.Manifest.Name][gap.Name]
 		return value, found, nil
 	}
 	n := needOf(call.Tenant, t.Manifest.Name, call.Principal, gap.Name, t.Operation.Secrets[gap.Name].AllowedScope)
-	return a.Vault.Find(ctx, n)
+	return a.Vault.Get(ctx, n)
 }

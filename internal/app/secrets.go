@@ -202,15 +202,15 @@ type vault struct{ v *secret.Vault }
 var _ service.Secrets = vault{}
 
 // Find implements [service.Secrets].
-func (s vault) Find(ctx context.Context, t *plugin.Target, call *plugin.Call, name, scope string) (string, bool, error) {
-	return s.v.Find(ctx, needOf(call.Tenant, t.Manifest.Name, call.Principal, name, scope))
+func (s vault) Find(ctx context.Context, t *plugin.Target, call *plugin.Call, name, scope string) (secret.Value, bool, error) {
+	return s.v.Get(ctx, needOf(call.Tenant, t.Manifest.Name, call.Principal, name, scope))
 }
 
 // Ready implements [service.Secrets].
 func (s vault) Ready(ctx context.Context) error { return s.v.Ready(ctx) }
 
 // Keep implements [service.Secrets].
-func (s vault) Keep(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name, value string) error {
+func (s vault) Keep(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name string, value secret.Value) error {
 	place, by, err := ownSecret(t, call, name)
 	if err != nil {
 		return err
@@ -219,12 +219,12 @@ func (s vault) Keep(ctx context.Context, tx store.Tx, t *plugin.Target, call *pl
 }
 
 // Drop implements [service.Secrets].
-func (s vault) Drop(tx store.Tx, t *plugin.Target, call *plugin.Call, name string) (bool, error) {
+func (s vault) Drop(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name string) (bool, []string, error) {
 	place, by, err := ownSecret(t, call, name)
 	if err != nil {
-		return false, err
+		return false, nil, err
 	}
-	return s.v.DeleteIn(tx, place, by)
+	return s.v.DeleteIn(ctx, tx, place, by)
 }
 
 // ownSecret is where a plugin keeps a secret of the call's principal.

@@ -124,9 +124,9 @@ func (c *command) secretsList() *cobra.Command {
 				if c.json {
 					return c.print(map[string]any{"secrets": append([]secret.Info{}, all...)})
 				}
-				t := newTable(c.out, "NAME", "PLUGIN", "SCOPE", "OF", "SET AT")
+				t := newTable(c.out, "NAME", "PLUGIN", "SCOPE", "OF", "SET AT", "LABELS")
 				for _, i := range all {
-					t.row(i.Name, i.Plugin, i.Scope, orDash(i.Subject), clock(i.UpdatedAt))
+					t.row(i.Name, i.Plugin, i.Scope, orDash(i.Subject), clock(i.UpdatedAt), orDash(strings.Join(i.Labels, ", ")))
 				}
 				return t.flush()
 			})

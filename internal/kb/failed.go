@@ -55,7 +55,7 @@ func (b *Bases) gaveUp(ctx context.Context, row *store.DocumentRow, s *Source) (
 	return &Prepared{same: true, result: Ingested{
 		ObjectID: row.ObjectID, Extraction: Extraction{Method: "none", Details: map[string]any{"reason": was.Reason, "message": was.Message}},
 		Skipped: true, SkipReason: HashMatchErrorState,
-	}}, nil
+	}, heard: kept.Labels}, nil
 }
 
 // refused is a source of which no text came. What is final is kept, for those who

@@ -103,10 +103,16 @@ type Prepared struct {
 	changed bool
 	failed  *store.KVRow // what is kept of a source that cannot be read
 	result  Ingested
+	heard   []string // labels of what was there, of which the result tells
 }
 
 // Result is what Put will have done.
 func (p *Prepared) Result() Ingested { return p.result }
+
+// Heard returns the labels of what was kept of the source before. The result says
+// at least whether there was anything, and of a source that is skipped what is
+// known of its text.
+func (p *Prepared) Heard() []string { return p.heard }
 
 // Document is what Put will have made of the source; without an id where no text
 // was won.
@@ -142,7 +148,11 @@ func (b *Bases) Prepare(ctx context.Context, tenant string, s Source) (*Prepared
 		return nil, err
 	}
 	if prior != nil && prior.ObjectID == row.ObjectID && same(row, prior, &s) {
-		return unchanged(row, prior, &s)
+		p, err := unchanged(row, prior, &s)
+		if err == nil {
+			p.heard = prior.Labels
+		}
+		return p, err
 	}
 	base, err := b.row(ctx, tenant, s.KB)
 	if err != nil {
@@ -158,6 +168,9 @@ func (b *Bases) Prepare(ctx context.Context, tenant string, s Source) (*Prepared
 	p, err := b.prepare(ctx, row, &s)
 	if err == nil {
 		p.result.Created = prior == nil && !p.same
+		if prior != nil {
+			p.heard = prior.Labels
+		}
 	}
 	return p, err
 }

@@ -101,14 +101,24 @@ func (r *request) ask(ctx context.Context, now time.Time) (*approval.Asked, erro
 }
 
 // see makes the input ready that policy judges: what the host fills in is in it,
-// so that leaving an argument out does not hide it from a policy.
+// so that leaving an argument out does not hide it from a policy. What that is
+// tainted with, the call is; an approval of the plan that the call is a step of
+// does not cover it, since a person is never shown the value of a secret.
 func (r *request) see(ctx context.Context) (err error) {
-	if r.k.Seen != nil {
-		r.seen, err = r.k.Seen(ctx, r.target, r.call)
-	} else {
+	if r.k.Seen == nil {
 		r.seen, err = binding.Seen(r.target.Operation, r.call.Input, nil)
+		return err
 	}
-	return err
+	var labels []string
+	if r.seen, labels, err = r.k.Seen(ctx, r.target, r.call); err != nil || len(labels) == 0 {
+		return err
+	}
+	r.call.Labels = plugin.Labels(r.call.Labels, labels)
+	r.record.Labels = r.call.Labels
+	if r.call.Plan != "" {
+		r.call.Filled = plugin.Labels(r.call.Filled, labels)
+	}
+	return nil
 }
 
 // binding is the hash of everything that an approval is for: whose call of what

@@ -84,13 +84,15 @@ type Options struct {
 
 	// Equip refuses a call for which something is missing that its operation needs
 	// and that its caller has to provide, a secret. It returns the input as the
-	// plugin gets it, with what the caller's leaves open filled in. It may be nil.
-	Equip func(ctx context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, error)
+	// plugin gets it, with what the caller's leaves open filled in, and the labels of
+	// that. It may be nil.
+	Equip func(ctx context.Context, t *plugin.Target, call *plugin.Call) (input json.RawMessage, labels []string, err error)
 
 	// Seen returns the input of a call as policy judges it and a person is shown it:
-	// with what the host fills in, and a reference in the place of a secret. Where it
-	// is nil, placeholders stand for all that the host fills in.
-	Seen func(ctx context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, error)
+	// with what the host fills in, and a reference in the place of a secret; and the
+	// labels of all that is filled in, secrets too. Where it is nil, placeholders stand
+	// for all that the host fills in.
+	Seen func(ctx context.Context, t *plugin.Target, call *plugin.Call) (input json.RawMessage, labels []string, err error)
 
 	// Artifact returns the artifact of a call's session that a name, its id or its
 	// path, means; false if there is none. It may be nil.

@@ -94,19 +94,56 @@ func TestACallThatIsNotProvidedForIsRefusedBeforeItRuns(t *testing.T) {
 		ran = true
 		return plugin.Result{Status: plugin.Succeeded}, nil
 	}
-	b.Equip = func(_ context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, error) {
-		return nil, plugin.Errorf(plugin.CodeMissingSecrets, "%s needs api_key", t.Name())
+	b.Equip = func(_ context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, []string, error) {
+		return nil, nil, plugin.Errorf(plugin.CodeMissingSecrets, "%s needs api_key", t.Name())
 	}
 	_, err := b.Call(t.Context(), asking("calc/add", `{}`))
 	if plugin.CodeOf(err) == plugin.CodeMissingSecrets {
 		t.Error("who may not is told what is missing")
 	}
 	b = newBundle(t, []policy.Rule{{Kinds: []plugin.Kind{plugin.Tool}}}, target(t, "calc", "add"))
-	b.Equip = func(_ context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, error) {
-		return nil, plugin.Errorf(plugin.CodeMissingSecrets, "%s needs api_key", t.Name())
+	b.Equip = func(_ context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, []string, error) {
+		return nil, nil, plugin.Errorf(plugin.CodeMissingSecrets, "%s needs api_key", t.Name())
 	}
 	if _, err := b.Call(t.Context(), asking("calc/add", `{}`)); plugin.CodeOf(err) != plugin.CodeMissingSecrets || ran {
 		t.Errorf("%v, it ran: %t", err, ran)
 	}
 	b.want(t, "call.refused missing_secrets")
+}
+
+// TestASecretThatIsSetWhileACallIsJudged: what policy judged is what runs. A value
+// with other labels than those that it judged with is not handed to the plugin.
+func TestASecretThatIsSetWhileACallIsJudged(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t, []policy.Rule{{Kinds: []plugin.Kind{plugin.Tool}}}, target(t, "calc", "add"))
+	ran := 0
+	b.do = func(context.Context, *plugin.Target, *plugin.Call, plugin.Services) (plugin.Result, error) {
+		ran++
+		return plugin.Result{Status: plugin.Succeeded, Data: json.RawMessage(`{}`)}, nil
+	}
+	var judged, filled []string
+	b.Seen = func(_ context.Context, _ *plugin.Target, call *plugin.Call) (json.RawMessage, []string, error) {
+		return call.Input, judged, nil
+	}
+	b.Equip = func(_ context.Context, _ *plugin.Target, call *plugin.Call) (json.RawMessage, []string, error) {
+		return call.Input, filled, nil
+	}
+	for _, c := range []struct{ own, judged, filled []string }{
+		{nil, nil, nil}, {nil, []string{"private"}, []string{"private"}}, {nil, []string{"private"}, nil}, {[]string{"private"}, nil, []string{"private"}},
+	} {
+		judged, filled = c.judged, c.filled
+		asked := asking("calc/add", `{}`)
+		asked.Labels = c.own
+		res, err := b.Call(t.Context(), asked)
+		if want := plugin.Labels(c.own, c.judged); err != nil || !slices.Equal(res.Labels, want) {
+			t.Errorf("%+v: %q, %v", c, res.Labels, err)
+		}
+	}
+	before := ran
+	for _, judged = range [][]string{nil, {"private"}} {
+		filled = []string{"private", plugin.Untrusted}
+		if _, err := b.Call(t.Context(), asking("calc/add", `{}`)); plugin.CodeOf(err) != plugin.CodeUnavailable || ran != before {
+			t.Errorf("judged with %q: %v, it ran: %t", judged, err, ran != before)
+		}
+	}
 }

@@ -58,8 +58,9 @@ func (k *Kernel) Reconcile(ctx context.Context, tenant, id string) error {
 	if err := k.reattach(ctx, call); err != nil {
 		return k.later(ctx, &row, err)
 	}
+	var filled []string
 	if gaps, _ := binding.Gaps(t.Operation, call.Input); len(gaps) > 0 && k.Equip != nil {
-		if call.Input, err = k.Equip(ctx, t, call); err != nil {
+		if call.Input, filled, err = k.Equip(ctx, t, call); err != nil {
 			return k.later(ctx, &row, err)
 		}
 	}
@@ -71,7 +72,7 @@ func (k *Kernel) Reconcile(ctx context.Context, tenant, id string) error {
 	if err != nil {
 		return k.later(ctx, &row, err)
 	}
-	labels := plugin.Labels(row.Labels, t.Operation.Labels)
+	labels := plugin.Labels(plugin.Labels(row.Labels, t.Operation.Labels), filled)
 	if asked, ok := services.(witness); ok {
 		labels = plugin.Labels(labels, asked.Labels())
 	}

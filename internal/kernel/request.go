@@ -285,9 +285,15 @@ func (r *request) equip(ctx context.Context) error {
 	if r.k.Equip != nil {
 		attached := *r.call
 		attached.Input = r.shown
-		bound, err := r.k.Equip(ctx, r.target, &attached)
+		bound, labels, err := r.k.Equip(ctx, r.target, &attached)
 		if err != nil {
 			return err
+		}
+		for _, label := range labels {
+			if !slices.Contains(r.call.Labels, label) { // it was not judged with that
+				return plugin.Errorf(plugin.CodeUnavailable, "%s: a secret that its input stands for was set while the call was judged, by a call with the label %s; make the call again",
+					r.target.Name(), label)
+			}
 		}
 		r.bound = bound
 	}

@@ -2,7 +2,9 @@ package plan_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -142,4 +144,32 @@ func TestAnUntrustedPlanAsksAgainOnlyForWhatWasFilledIn(t *testing.T) {
 	v = r.run(t, v.ID)
 	equal(t, "state", v.State, store.PlanSucceeded)
 	equal(t, "lines", r.lines(t), "[one two three Dear]")
+}
+
+// What stands for a secret in a plan was shown as a reference, and never its value:
+// where that came from outside, the step asks, whoever approved the plan.
+func TestAPlanThatWasApprovedAsksForASecretFromOutside(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.kernel.Seen = func(_ context.Context, target *plugin.Target, call *plugin.Call) (json.RawMessage, []string, error) {
+		if strings.Contains(string(call.Input), "two") { // as if that stood for one
+			return call.Input, []string{plugin.Untrusted}, nil
+		}
+		return call.Input, nil, nil
+	}
+	v := r.must(t, "", proposal(t, nil,
+		proposed{"step_id": "s1", "action": "desk/send", "payload": r.say("one")},
+		proposed{"step_id": "s2", "action": "desk/send", "payload": r.say("two")},
+	), plugin.Untrusted)
+	r.decide(t, v.Approval.ID, true)
+	v = r.run(t, v.ID)
+	equal(t, "steps", states(v), "[s1=succeeded s2=pending_approval]")
+	open, err := r.store.Approvals(t.Context(), store.ApprovalFilter{Tenant: "local", State: store.ApprovalOpen})
+	if err != nil || len(open) != 1 {
+		t.Fatalf("%+v, %v", open, err)
+	}
+	r.decide(t, open[0].ID, true)
+	v = r.run(t, v.ID)
+	equal(t, "state", v.State, store.PlanSucceeded)
+	equal(t, "lines", r.lines(t), "[one two]")
 }

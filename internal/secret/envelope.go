@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/mortise-dev/mortise/internal/store"
 )
@@ -56,10 +57,52 @@ func (k key) gcm() cipher.AEAD {
 	return gcm
 }
 
-// purpose is what a secret is bound to. It is written as JSON, so that no two
-// names run into one another.
+// purpose is what a secret without labels is bound to, and what is encrypted is
+// its value. It is written as JSON, so that no two names run into one another.
 func purpose(n store.SecretName) []byte {
 	return bind("mortise secret 1", n.Tenant, n.Owner, n.Scope, n.Subject, n.Name)
+}
+
+// labelledPurpose is what a secret with labels is bound to, and what is encrypted
+// is a [labelled]. Since the two differ, one does not open as the other: labels
+// cannot be removed without the key.
+func labelledPurpose(n store.SecretName) []byte {
+	return bind("mortise secret 2", n.Tenant, n.Owner, n.Scope, n.Subject, n.Name)
+}
+
+// A labelled is a value with its labels, as it is encrypted.
+type labelled struct {
+	Value  string   `json:"value"`
+	Labels []string `json:"labels"`
+}
+
+// sealValue encrypts a secret together with its labels.
+func (k key) sealValue(n store.SecretName, value Value) ([]byte, error) {
+	if len(value.Labels) == 0 {
+		return k.seal([]byte(value.Text), purpose(n)), nil
+	}
+	labels := slices.Sorted(slices.Values(value.Labels)) // a set, whose spelling approvals are bound to
+	raw, err := json.Marshal(labelled{value.Text, slices.Compact(labels)})
+	if err != nil {
+		return nil, err
+	}
+	return k.seal(raw, labelledPurpose(n)), nil
+}
+
+// openValue is the reverse of sealValue.
+func (k key) openValue(n store.SecretName, sealed []byte) (Value, error) {
+	if plain, err := k.open(sealed, purpose(n)); err == nil {
+		return Value{Text: string(plain)}, nil
+	}
+	raw, err := k.open(sealed, labelledPurpose(n))
+	if err != nil {
+		return Value{}, err
+	}
+	var is labelled
+	if err := json.Unmarshal(raw, &is); err != nil {
+		return Value{}, err
+	}
+	return Value{Text: is.Value, Labels: is.Labels}, nil
 }
 
 // keyPurpose is what an encrypted key is bound to: its number.

@@ -145,11 +145,14 @@ func (v *Vault) reencrypt(ctx context.Context, last int64) (n int, err error) {
 			if !known {
 				return fmt.Errorf("the secret %s is encrypted with key %d, which is not there", row.Name, row.Key)
 			}
-			plain, err := old.open(row.Ciphertext, purpose(row.SecretName))
+			value, err := old.openValue(row.SecretName, row.Ciphertext)
 			if err != nil {
 				return plugin.Errorf(plugin.CodeUnavailable, "the secret %s of %s cannot be decrypted: %w; delete it or set it again, then rotate again", row.Name, row.Tenant, err)
 			}
-			row.Ciphertext, row.Key = unwrapped[last].seal(plain, purpose(row.SecretName)), last
+			if row.Ciphertext, err = unwrapped[last].sealValue(row.SecretName, value); err != nil {
+				return err
+			}
+			row.Key = last
 			current, err := tx.PutSecret(row)
 			if err == nil && !current {
 				err = plugin.Errorf(plugin.CodeUnavailable, "another process is changing the keys of secrets; rotate again when it has finished")

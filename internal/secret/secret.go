@@ -79,6 +79,13 @@ func Subject(p plugin.Principal) string {
 	return kind + "::" + p.ID
 }
 
+// A Value is a secret with the labels of the call that set it. One that a person
+// set has none.
+type Value struct {
+	Text   string
+	Labels []string
+}
+
 // An Info is what may be seen of a secret.
 type Info struct {
 	Name      string    `json:"name"`
@@ -86,6 +93,10 @@ type Info struct {
 	Scope     string    `json:"scope"`
 	Subject   string    `json:"subject"` // "" for the system
 	UpdatedAt time.Time `json:"updated_at"`
+
+	// Labels are those of the call that set it. They are left out where the master
+	// key is not at hand.
+	Labels []string `json:"labels,omitempty"`
 }
 
 func infoOf(r *store.SecretRow) Info {

@@ -2,6 +2,7 @@ package secret
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -35,34 +36,40 @@ type By struct {
 	Call      string
 }
 
-// Find returns the secret that an operation needs, if there is one in a scope
-// that it may read.
+// Find is Get for the host's own use. What it returns reaches no plugin: its
+// labels are lost.
 func (v *Vault) Find(ctx context.Context, n Need) (value string, found bool, err error) {
+	is, found, err := v.Get(ctx, n)
+	return is.Text, found, err
+}
+
+// Get returns the secret that an operation needs, if there is one in a scope that
+// it may read. Whatever learns the value inherits its labels.
+func (v *Vault) Get(ctx context.Context, n Need) (value Value, found bool, err error) {
 	row, err := v.find(ctx, n)
 	if err != nil || row == nil {
-		return "", false, err
+		return Value{}, false, err
 	}
 	keys, err := v.st.SecretKeys(ctx)
 	if err != nil {
-		return "", false, err
+		return Value{}, false, err
 	}
-	i := slices.IndexFunc(keys, func(k store.SecretKeyRow) bool { return k.N == row.Key })
-	if i < 0 { // it was re-encrypted in the meantime
+	if !has(keys, row.Key) { // it was re-encrypted in the meantime
 		if row, err = v.st.Secret(ctx, row.SecretName); err != nil || row == nil {
-			return "", false, err
-		}
-		if i = slices.IndexFunc(keys, func(k store.SecretKeyRow) bool { return k.N == row.Key }); i < 0 {
-			return "", false, fmt.Errorf("the secret %s is encrypted with key %d, which is not there", n.Name, row.Key)
+			return Value{}, false, err
 		}
 	}
-	plain, err := v.decrypt(ctx, keys[i], row)
-	if err != nil {
-		return "", false, err
+	if value, err = v.decrypt(ctx, keys, row); err != nil {
+		return Value{}, false, err
 	}
-	if err := v.scrubber.Keep(n.Tenant+"/"+n.Plugin, plain); err != nil {
-		return "", false, err
+	if err := v.scrubber.Keep(n.Tenant+"/"+n.Plugin, value.Text); err != nil {
+		return Value{}, false, err
 	}
-	return plain, true, nil
+	return value, true, nil
+}
+
+func has(keys []store.SecretKeyRow, n int64) bool {
+	return slices.ContainsFunc(keys, func(k store.SecretKeyRow) bool { return k.N == n })
 }
 
 // Where returns the scope in which the secret is that an operation needs, "" if
@@ -84,15 +91,27 @@ func (v *Vault) find(ctx context.Context, n Need) (*store.SecretRow, error) {
 	return nil, nil
 }
 
-// List returns what may be seen of a tenant's secrets, by name.
+// List returns what may be seen of a tenant's secrets, by name. It does not run a
+// command that prints the master key only to show labels.
 func (v *Vault) List(ctx context.Context, tenant string) ([]Info, error) {
 	rows, err := v.st.Secrets(ctx, store.SecretFilter{Tenant: tenant})
 	if err != nil {
 		return nil, err
 	}
+	keys, err := v.st.SecretKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	open := len(v.place.Command) == 0 || len(v.known()) > 0
 	all := make([]Info, len(rows))
 	for i := range rows {
 		all[i] = infoOf(&rows[i])
+		if !open {
+			continue
+		}
+		value, err := v.decrypt(ctx, keys, &rows[i])
+		open = err == nil || errors.Is(err, errSealed)
+		all[i].Labels = value.Labels
 	}
 	return all, nil
 }
@@ -126,43 +145,68 @@ func (v *Vault) Put(ctx context.Context, n store.SecretName, value string, by By
 	if err := v.Ready(ctx); err != nil {
 		return err
 	}
-	return v.st.Write(ctx, func(tx store.Tx) error { return v.PutIn(ctx, tx, n, value, by) })
+	return v.st.Write(ctx, func(tx store.Tx) error { return v.PutIn(ctx, tx, n, Value{Text: value}, by) })
 }
 
-// PutIn is Put in a transaction of the caller's, once the vault is ready.
-func (v *Vault) PutIn(ctx context.Context, tx store.Tx, n store.SecretName, value string, by By) error {
-	if err := check(n, value); err != nil {
+// PutIn is Put in a transaction of the caller's, once the vault is ready, for a
+// value that may have labels. Those of an earlier value go with it: no part of it
+// is left.
+func (v *Vault) PutIn(ctx context.Context, tx store.Tx, n store.SecretName, value Value, by By) error {
+	if err := check(n, value.Text); err != nil {
 		return err
 	}
 	k, number, err := v.current(ctx, tx)
 	if err != nil {
 		return err
 	}
-	current, err := tx.PutSecret(store.SecretRow{SecretName: n, Ciphertext: k.seal([]byte(value), purpose(n)), Key: number, UpdatedAt: now()})
+	sealed, err := k.sealValue(n, value)
+	if err != nil {
+		return err
+	}
+	current, err := tx.PutSecret(store.SecretRow{SecretName: n, Ciphertext: sealed, Key: number, UpdatedAt: now()})
 	switch {
 	case err != nil:
 		return err
 	case !current:
 		return plugin.Errorf(plugin.CodeUnavailable, "the keys of secrets are being changed; set %s again", n.Name)
 	}
-	return note(tx, plugin.EntrySecretSet, n.Tenant, n.Name, by, evidence(n, by))
+	body := evidence(n, by)
+	if len(value.Labels) > 0 {
+		body["labels"] = value.Labels
+	}
+	return note(tx, plugin.EntrySecretSet, n.Tenant, n.Name, by, body)
 }
 
 // Delete reports whether there was such a secret to take away.
 func (v *Vault) Delete(ctx context.Context, n store.SecretName, by By) (found bool, err error) {
 	err = v.st.Write(ctx, func(tx store.Tx) (err error) {
-		found, err = v.DeleteIn(tx, n, by)
-		return err
+		if found, err = tx.DeleteSecret(n); err != nil || !found {
+			return err
+		}
+		return note(tx, plugin.EntrySecretDeleted, n.Tenant, n.Name, by, evidence(n, by))
 	})
 	return found, err
 }
 
-// DeleteIn is Delete in a transaction of the caller's.
-func (v *Vault) DeleteIn(tx store.Tx, n store.SecretName, by By) (found bool, err error) {
-	if found, err = tx.DeleteSecret(n); err != nil || !found {
-		return false, err
+// DeleteIn is Delete in a transaction of the caller's. It returns the labels of
+// what it deleted; a secret that cannot be decrypted counts as untrusted.
+func (v *Vault) DeleteIn(ctx context.Context, tx store.Tx, n store.SecretName, by By) (found bool, labels []string, err error) {
+	row, err := tx.Secret(ctx, n)
+	if err != nil || row == nil {
+		return false, nil, err
 	}
-	return true, note(tx, plugin.EntrySecretDeleted, n.Tenant, n.Name, by, evidence(n, by))
+	keys, err := tx.SecretKeys(ctx)
+	if err != nil {
+		return false, nil, err
+	}
+	was, err := v.decrypt(ctx, keys, row)
+	if labels = was.Labels; err != nil {
+		labels = []string{plugin.Untrusted}
+	}
+	if found, err = tx.DeleteSecret(n); err != nil || !found {
+		return false, nil, err
+	}
+	return true, labels, note(tx, plugin.EntrySecretDeleted, n.Tenant, n.Name, by, evidence(n, by))
 }
 
 // current returns the key for new secrets, and makes the first.
@@ -196,16 +240,20 @@ func keyRow(n int64, k key, m master) store.SecretKeyRow {
 }
 
 // decrypt returns the value of a secret.
-func (v *Vault) decrypt(ctx context.Context, row store.SecretKeyRow, r *store.SecretRow) (string, error) {
-	k, err := v.unwrap(ctx, row)
-	if err != nil {
-		return "", err
+func (v *Vault) decrypt(ctx context.Context, keys []store.SecretKeyRow, r *store.SecretRow) (Value, error) {
+	i := slices.IndexFunc(keys, func(k store.SecretKeyRow) bool { return k.N == r.Key })
+	if i < 0 {
+		return Value{}, fmt.Errorf("the secret %s is encrypted with key %d, which is not there", r.Name, r.Key)
 	}
-	plain, err := k.open(r.Ciphertext, purpose(r.SecretName))
+	k, err := v.unwrap(ctx, keys[i])
 	if err != nil {
-		return "", plugin.Errorf(plugin.CodeUnavailable, "the secret %s cannot be decrypted: %w; set it again", r.Name, err)
+		return Value{}, err
 	}
-	return string(plain), nil
+	value, err := k.openValue(r.SecretName, r.Ciphertext)
+	if err != nil {
+		return Value{}, plugin.Errorf(plugin.CodeUnavailable, "the secret %s cannot be decrypted: %w; set it again", r.Name, err)
+	}
+	return value, nil
 }
 
 // unwrap returns a key of secrets.

@@ -126,6 +126,7 @@ func (g *grant) register(ctx context.Context, in registration) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	g.heard(kept.Labels) // it may be one that is there already
 	g.make(&kept)
 	return refOf(&kept), nil
 }

@@ -40,7 +40,7 @@ type never struct {
 }
 
 func (n never) Ready(context.Context) error { n.fail("a key was made"); return nil }
-func (n never) Keep(context.Context, store.Tx, *plugin.Target, *plugin.Call, string, string) error {
+func (n never) Keep(context.Context, store.Tx, *plugin.Target, *plugin.Call, string, secret.Value) error {
 	n.fail("a secret was kept")
 	return nil
 }

@@ -56,16 +56,14 @@ func (g *grant) fetchDry(ctx context.Context, f *fetch) (any, *plugin.Change, er
 func (g *grant) inserted(ctx context.Context, f *fetch) (map[string]string, error) {
 	all := map[string]string{}
 	add := func(place, name, scope string, optional bool) error {
-		_, found := keptDry[json.RawMessage](g, g.secretKey(name))
-		if !found {
-			if g.broker.Secrets == nil {
-				return nowhere(fetchName)
-			}
-			var err error
-			if _, found, err = g.broker.Secrets.Find(ctx, g.target, g.call, name, scope); err != nil {
-				return err
-			}
+		if g.broker.Secrets == nil {
+			return nowhere(fetchName)
 		}
+		found, labels, err := g.secretDry(ctx, name, scope)
+		if err != nil {
+			return err
+		}
+		g.heard(labels)
 		switch {
 		case found:
 			all[place] = "secret " + name

@@ -108,8 +108,7 @@ func (g *grant) credentials(ctx context.Context, f *fetch) ([]credential, error)
 		if g.broker.Secrets == nil {
 			return "", false, nowhere(fetchName)
 		}
-		g.confided.Store(true)
-		value, found, err := g.broker.Secrets.Find(ctx, g.target, g.call, name, scope)
+		value, found, err := g.secret(ctx, name, scope)
 		if found {
 			hidden[name+" "+scope] = value
 		}

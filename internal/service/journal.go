@@ -38,7 +38,7 @@ func (g *grant) journalled(ctx context.Context, name string, args json.RawMessag
 	}
 	if begun.Answered {
 		g.used.Store(true)
-		return decodeAnswer(begun.Answer)
+		return g.decodeAnswer(begun.Answer)
 	}
 	if t.repeat != nil {
 		t.repeat(begun.ProviderKey)
@@ -55,7 +55,7 @@ func (g *grant) journalled(ctx context.Context, name string, args json.RawMessag
 	if err == nil {
 		raw, err = g.encode(name, value, t)
 	}
-	answer, encodeErr := encodeAnswer(raw, err)
+	answer, encodeErr := g.encodeAnswer(raw, err)
 	if encodeErr != nil {
 		return nil, encodeErr
 	}
@@ -85,12 +85,12 @@ func (g *grant) committed(ctx context.Context, name string, t task, effect ledge
 				return nil, err
 			}
 		}
-		return encodeAnswer(raw, err)
+		return g.encodeAnswer(raw, err)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return decodeAnswer(kept)
+	return g.decodeAnswer(kept)
 }
 
 // requestHash identifies what is asked for, however it is spelled.
@@ -106,6 +106,10 @@ func requestHash(name string, args json.RawMessage) string {
 type answer struct {
 	Value jsontext.Value `json:"value,omitzero"`
 	Error *failure       `json:"error,omitzero"`
+
+	// Labels are those that the attempt had once it was answered: another attempt
+	// that is given the answer inherits them. An older host kept none.
+	Labels *[]string `json:"labels,omitzero"`
 }
 
 type failure struct {
@@ -116,20 +120,25 @@ type failure struct {
 	RetryAfterMS int64          `json:"retry_after_ms"`
 }
 
-func encodeAnswer(value json.RawMessage, err error) ([]byte, error) {
-	a := answer{Value: jsontext.Value(value)}
+func (g *grant) encodeAnswer(value json.RawMessage, err error) ([]byte, error) {
+	labels := append([]string{}, g.Labels()...)
+	a := answer{Value: jsontext.Value(value), Labels: &labels}
 	if err != nil {
 		e := plugin.AsError(err)
-		a = answer{Error: &failure{e.Code, e.Message, jsontext.Value(e.Details), e.Retryable, e.RetryAfter.Milliseconds()}}
+		a = answer{Labels: &labels, Error: &failure{e.Code, e.Message, jsontext.Value(e.Details), e.Retryable, e.RetryAfter.Milliseconds()}}
 	}
 	return json2.Marshal(a, json2.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 }
 
-func decodeAnswer(kept []byte) (json.RawMessage, error) {
+func (g *grant) decodeAnswer(kept []byte) (json.RawMessage, error) {
 	var a answer
 	if err := json2.Unmarshal(kept, &a); err != nil {
 		return nil, err
 	}
+	if a.Labels == nil { // which of them it had is not known
+		a.Labels = &[]string{plugin.Untrusted}
+	}
+	g.heard(*a.Labels)
 	if e := a.Error; e != nil {
 		return nil, &plugin.Error{Code: e.Code, Message: e.Message, Details: json.RawMessage(e.Details), Retryable: e.Retryable, RetryAfter: time.Duration(e.RetryAfterMS) * time.Millisecond}
 	}

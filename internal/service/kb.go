@@ -131,7 +131,9 @@ func (g *grant) ingests(method string, in ingestArgs, source func() (kb.Source, 
 		s.Labels = plugin.Labels(g.call.Labels, g.Labels())
 		s.ByHash = g.target.Manifest.Dialect == shuDialect
 		s.By = kb.By{Plugin: g.target.Manifest.Name, Principal: g.call.Principal.ID, Call: g.call.ID, Operation: g.target.Name(), Session: g.call.Session}
-		prepared, err = g.knowledge().Prepare(ctx, g.call.Tenant, s)
+		if prepared, err = g.knowledge().Prepare(ctx, g.call.Tenant, s); err == nil {
+			g.heard(prepared.Heard())
+		}
 		return err
 	}
 	return task{class: Local, effect: kbWrite, before: prepare,
@@ -247,7 +249,9 @@ func kbDeleteTask(g *grant, args json.RawMessage) (task, error) {
 	object := kb.ObjectID(g.target.Manifest.Name, g.call.Principal.ID, in.External)
 	var removal *kb.Removal
 	find := func(ctx context.Context) (err error) {
-		removal, err = g.broker.Knowledge.Object(ctx, g.call.Tenant, base, object)
+		if removal, err = g.broker.Knowledge.Object(ctx, g.call.Tenant, base, object); err == nil {
+			g.hearAll(removal.Documents())
+		}
 		return err
 	}
 	return task{class: Local, effect: kbWrite, before: find,
@@ -261,6 +265,13 @@ func kbDeleteTask(g *grant, args json.RawMessage) (task, error) {
 			return deletionOf(removal.Documents()), removal.Delete(tx)
 		},
 	}, nil
+}
+
+// hearAll has the caller's answer inherit the labels of documents.
+func (g *grant) hearAll(documents []kb.Document) {
+	for i := range documents {
+		g.heard(documents[i].Labels)
+	}
 }
 
 // deletionOf tells which document is gone, as Shu's delete_ko does.
@@ -372,9 +383,7 @@ func queryListed(g *grant, ctx context.Context, args json.RawMessage) (any, erro
 		return nil, err
 	}
 	documents, err := g.broker.Knowledge.Documents(ctx, g.call.Tenant, kb.Listing{KB: base, SourceType: in.SourceType, After: in.After, Limit: in.Limit})
-	for i := range documents {
-		g.heard(documents[i].Labels)
-	}
+	g.hearAll(documents)
 	return struct {
 		Documents []kb.Document `json:"documents"`
 	}{documents}, err

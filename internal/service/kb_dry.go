@@ -55,6 +55,7 @@ func (g *grant) ingestDry(ctx context.Context, method, base string, p *kb.Prepar
 		return result, nil, nil
 	}
 	if d, changed := keptDry[*kb.Document](g, documentKey{g.call.Tenant, base, made.ID}); changed && d != nil && d.Hash == made.Hash {
+		g.heard(d.Labels)
 		result.Skipped, result.SkipReason = true, kb.HashMatch
 		return result, nil, nil
 	}
@@ -89,6 +90,7 @@ func (g *grant) deleteDry(base, object, external string, r *kb.Removal) (any, *p
 	if len(gone) == 0 {
 		return deletion{}, nil, nil
 	}
+	g.hearAll(gone)
 	for _, d := range gone {
 		for _, id := range []string{d.ID, d.SourceID} {
 			if err := g.keep(kbDelete, documentKey{g.call.Tenant, base, id}, (*kb.Document)(nil), 0); err != nil {

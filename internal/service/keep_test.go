@@ -51,16 +51,16 @@ type safe struct{ *secret.Vault }
 
 func safeOf(v *secret.Vault) Secrets { return safe{v} }
 
-func (s safe) Find(ctx context.Context, t *plugin.Target, call *plugin.Call, name, scope string) (string, bool, error) {
-	return s.Vault.Find(ctx, secret.Need{Tenant: call.Tenant, Plugin: t.Manifest.Name, Subject: secret.Subject(call.Principal), Name: name, Scope: scope})
+func (s safe) Find(ctx context.Context, t *plugin.Target, call *plugin.Call, name, scope string) (secret.Value, bool, error) {
+	return s.Vault.Get(ctx, secret.Need{Tenant: call.Tenant, Plugin: t.Manifest.Name, Subject: secret.Subject(call.Principal), Name: name, Scope: scope})
 }
 
-func (s safe) Keep(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name, value string) error {
+func (s safe) Keep(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name string, value secret.Value) error {
 	return s.PutIn(ctx, tx, store.SecretName{Tenant: call.Tenant, Owner: t.Manifest.Name, Scope: secret.User, Subject: secret.Subject(call.Principal), Name: name}, value, secret.By{Principal: call.Principal.ID, Call: call.ID})
 }
 
-func (s safe) Drop(tx store.Tx, t *plugin.Target, call *plugin.Call, name string) (bool, error) {
-	return s.DeleteIn(tx, store.SecretName{Tenant: call.Tenant, Owner: t.Manifest.Name, Scope: secret.User, Subject: secret.Subject(call.Principal), Name: name}, secret.By{Principal: call.Principal.ID, Call: call.ID})
+func (s safe) Drop(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name string) (bool, []string, error) {
+	return s.DeleteIn(ctx, tx, store.SecretName{Tenant: call.Tenant, Owner: t.Manifest.Name, Scope: secret.User, Subject: secret.Subject(call.Principal), Name: name}, secret.By{Principal: call.Principal.ID, Call: call.ID})
 }
 
 // keeping is a scene whose operation may keep things, in a tenant of its own.

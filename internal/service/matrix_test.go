@@ -19,13 +19,16 @@ import (
 
 var allKinds = []plugin.Kind{plugin.Agent, plugin.Operator, plugin.Tool, plugin.Adapter, "", "robot"}
 
-// matrixRows are the methods with what decides about their class. Every method
-// must be here.
-var matrixRows = []struct {
+// A matrixRow is a method with arguments, and what decides about it then.
+type matrixRow struct {
 	method, args string
 	class        Class
 	effect       string
-}{
+}
+
+// matrixRows are the methods with what decides about their class. Every method
+// must be here.
+var matrixRows = []matrixRow{
 	{"cache.get", `{"key":"k"}`, Own, ""},
 	{"cache.set", `{"key":"k","value":1}`, Own, ""},
 	{"cache.delete", `{"key":"k"}`, Own, ""},

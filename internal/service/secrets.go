@@ -25,14 +25,15 @@ const shuDialect = "shu"
 // Secrets are what plugins may read and set.
 type Secrets interface {
 	// Find returns a secret of the call's principal, or of the system where the
-	// scope allows it.
-	Find(ctx context.Context, t *plugin.Target, call *plugin.Call, name, scope string) (value string, found bool, err error)
+	// scope allows it, with the labels that it was kept with.
+	Find(ctx context.Context, t *plugin.Target, call *plugin.Call, name, scope string) (value secret.Value, found bool, err error)
 	// Ready is asked before Keep.
 	Ready(ctx context.Context) error
 	// Keep keeps a secret of the call's principal for the plugin alone.
-	Keep(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name, value string) error
-	// Drop deletes what Keep kept, and reports whether there was anything.
-	Drop(tx store.Tx, t *plugin.Target, call *plugin.Call, name string) (bool, error)
+	Keep(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name string, value secret.Value) error
+	// Drop deletes what Keep kept, and reports whether there was anything, and its
+	// labels.
+	Drop(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name string) (found bool, labels []string, err error)
 }
 
 func secretGetTask(g *grant, args json.RawMessage) (task, error) {
@@ -50,11 +51,11 @@ func secretGetTask(g *grant, args json.RawMessage) (task, error) {
 		return task{}, nowhere(secretsGet)
 	}
 	return task{class: Read, do: func(ctx context.Context) (any, error) {
-		if value, set := keptDry[json.RawMessage](g, g.secretKey(in.Name)); set && value != nil && scope != plugin.SecretOfSystem {
-			return stored{true, value}, nil
+		if would, set := keptDry[drySecret](g, g.secretKey(in.Name)); set && would.value != nil && scope != plugin.SecretOfSystem {
+			g.heard(would.labels)
+			return stored{true, would.value}, nil
 		}
-		g.confided.Store(true)
-		value, found, err := g.broker.Secrets.Find(ctx, g.target, g.call, in.Name, scope)
+		value, found, err := g.secret(ctx, in.Name, scope)
 		if err != nil || !found {
 			return stored{}, err
 		}
@@ -62,6 +63,18 @@ func secretGetTask(g *grant, args json.RawMessage) (task, error) {
 		return stored{true, json.RawMessage(raw)}, err
 	}}, nil
 }
+
+// secret returns a secret. The caller's answer inherits its labels.
+func (g *grant) secret(ctx context.Context, name, scope string) (value string, found bool, err error) {
+	g.confided.Store(true)
+	is, found, err := g.broker.Secrets.Find(ctx, g.target, g.call, name, scope)
+	g.heard(is.Labels)
+	return is.Text, found, err
+}
+
+// secretLabels are those of a secret that the call sets: its own, and those of all
+// that it has heard.
+func (g *grant) secretLabels() []string { return plugin.Labels(g.call.Labels, g.Labels()) }
 
 func secretSetTask(g *grant, args json.RawMessage) (task, error) {
 	var in struct {
@@ -90,7 +103,7 @@ func secretSetTask(g *grant, args json.RawMessage) (task, error) {
 		dry:    func(ctx context.Context) (any, *plugin.Change, error) { return g.setDry(ctx, in.Name, in.Value) },
 		before: g.broker.Secrets.Ready,
 		commit: func(ctx context.Context, tx store.Tx) (any, error) {
-			return nothing{}, g.broker.Secrets.Keep(ctx, tx, g.target, g.call, in.Name, in.Value)
+			return nothing{}, g.broker.Secrets.Keep(ctx, tx, g.target, g.call, in.Name, secret.Value{Text: in.Value, Labels: g.secretLabels()})
 		}}, nil
 }
 
@@ -115,27 +128,41 @@ func secretDeleteTask(g *grant, args json.RawMessage) (task, error) {
 	}
 	return task{class: Local, effect: secretWrite,
 		dry: func(ctx context.Context) (any, *plugin.Change, error) { return g.secretDeleteDry(ctx, in.Name) },
-		commit: func(_ context.Context, tx store.Tx) (any, error) {
-			found, err := g.broker.Secrets.Drop(tx, g.target, g.call, in.Name)
+		commit: func(ctx context.Context, tx store.Tx) (any, error) {
+			found, labels, err := g.broker.Secrets.Drop(ctx, tx, g.target, g.call, in.Name)
+			g.heard(labels)
 			return deletion{Deleted: found}, err
 		}}, nil
 }
 
 // secretDeleteDry says whether a secret would be deleted.
 func (g *grant) secretDeleteDry(ctx context.Context, name string) (any, *plugin.Change, error) {
-	value, changed := keptDry[json.RawMessage](g, g.secretKey(name))
-	found := value != nil
-	if !changed {
-		var err error
-		if _, found, err = g.broker.Secrets.Find(ctx, g.target, g.call, name, plugin.SecretOfUser); err != nil {
-			return nil, nil, err
-		}
+	found, labels, err := g.secretDry(ctx, name, plugin.SecretOfUser)
+	if err != nil {
+		return nil, nil, err
 	}
+	g.heard(labels)
 	if !found {
 		return deletion{}, nil, nil
 	}
 	c := &plugin.Change{Target: name, Before: json.RawMessage(`"set"`), Summary: "deleted"}
-	return deletion{Deleted: true}, c, g.keep(secretsDelete, g.secretKey(name), json.RawMessage(nil), 0)
+	return deletion{Deleted: true}, c, g.keep(secretsDelete, g.secretKey(name), drySecret{}, 0)
+}
+
+// A drySecret is what a dry run would have set.
+type drySecret struct {
+	value  json.RawMessage // nil for nothing
+	labels []string
+}
+
+// secretDry reports whether there is a secret as the dry run would have left it,
+// and its labels.
+func (g *grant) secretDry(ctx context.Context, name, scope string) (found bool, labels []string, err error) {
+	if would, changed := keptDry[drySecret](g, g.secretKey(name)); changed {
+		return would.value != nil, would.labels, nil
+	}
+	is, found, err := g.broker.Secrets.Find(ctx, g.target, g.call, name, scope)
+	return found, is.Labels, err
 }
 
 // A secretKey names what a dry run would have set.
@@ -158,15 +185,12 @@ func (g *grant) setDry(ctx context.Context, name, value string) (any, *plugin.Ch
 			return nil, nil, err
 		}
 	}
-	_, was := keptDry[json.RawMessage](g, g.secretKey(name))
-	if !was {
-		var err error
-		if _, was, err = g.broker.Secrets.Find(ctx, g.target, g.call, name, plugin.SecretOfUser); err != nil {
-			return nil, nil, err
-		}
+	was, _, err := g.secretDry(ctx, name, plugin.SecretOfUser)
+	if err != nil {
+		return nil, nil, err
 	}
 	raw := shown(value)
-	if err := g.keep(secretsSet, g.secretKey(name), raw, len(raw)); err != nil {
+	if err := g.keep(secretsSet, g.secretKey(name), drySecret{raw, g.secretLabels()}, len(raw)); err != nil {
 		return nil, nil, err
 	}
 	c := &plugin.Change{Target: name, After: json.RawMessage(`"set"`), Summary: "set"}

@@ -157,13 +157,14 @@ func (g *grant) artifacts(ctx context.Context) ([]Artifact, error) {
 	g.mu.Lock()
 	g.pillar = pillar
 	g.mu.Unlock()
+	more, _ := keptDry[[]Artifact](g, artifactsKey{g.call.Tenant, g.call.Session})
+	list = append(list, more...)
 	var labels []string
 	for i := range list {
 		labels = plugin.Labels(labels, list[i].Labels)
 	}
 	g.heard(labels)
-	more, _ := keptDry[[]Artifact](g, artifactsKey{g.call.Tenant, g.call.Session})
-	return append(list, more...), nil
+	return list, nil
 }
 
 // named returns the files that were handed on with the call.

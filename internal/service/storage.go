@@ -170,14 +170,15 @@ func (g *grant) keeps(effect, method string, key store.KVKey, value json.RawMess
 	}
 	return task{class: Local, effect: effect, dry: stand, commit: func(ctx context.Context, tx store.Tx) (any, error) {
 		row := made()
-		if err := g.account(ctx, tx, method, key, sizeOf(&row)); err != nil {
+		if _, err := g.account(ctx, tx, method, key, sizeOf(&row)); err != nil {
 			return nil, err
 		}
 		return nothing{}, tx.PutKV(row)
 	}}, nil
 }
 
-// drops is the task of deleting a value.
+// drops is the task of deleting a value. The answer says whether there was one, and
+// so the caller's answer inherits its taint.
 func (g *grant) drops(effect, method string, key store.KVKey) (task, error) {
 	if g.broker.Store == nil {
 		return task{}, nowhere(method)
@@ -187,12 +188,17 @@ func (g *grant) drops(effect, method string, key store.KVKey) (task, error) {
 		if err != nil || was == nil {
 			return deletion{}, nil, err
 		}
+		g.heard(was.Labels)
 		c := &plugin.Change{Target: targetOf(key), Before: was.Value, Summary: "deleted"}
 		return deletion{Deleted: true}, c, g.keep(method, key, (*store.KVRow)(nil), 0)
 	}
 	return task{class: Local, effect: effect, dry: stand, commit: func(ctx context.Context, tx store.Tx) (any, error) {
-		if err := g.account(ctx, tx, method, key, 0); err != nil {
+		was, err := g.account(ctx, tx, method, key, 0)
+		if err != nil {
 			return nil, err
+		}
+		if was != nil {
+			g.heard(was.Labels)
 		}
 		found, err := tx.DeleteKV(key)
 		return deletion{Deleted: found}, err
@@ -200,15 +206,14 @@ func (g *grant) drops(effect, method string, key store.KVKey) (task, error) {
 }
 
 // account charges size bytes for what is under a key to the quota of its plugin.
-// Concurrent changes wait.
-func (g *grant) account(ctx context.Context, tx store.Tx, method string, key store.KVKey, size int64) error {
+// Concurrent changes wait. It returns what is there.
+func (g *grant) account(ctx context.Context, tx store.Tx, method string, key store.KVKey, size int64) (was *store.KVRow, err error) {
 	subject := "kv:" + key.Owner
 	if _, _, err := tx.Spend(key.Tenant, subject, "", 0, math.MaxInt64); err != nil {
-		return err
+		return nil, err
 	}
-	was, err := tx.KV(ctx, key)
-	if err != nil {
-		return err
+	if was, err = tx.KV(ctx, key); err != nil {
+		return nil, err
 	}
 	if was != nil {
 		size -= sizeOf(was)
@@ -217,7 +222,7 @@ func (g *grant) account(ctx context.Context, tx store.Tx, method string, key sto
 	if err == nil && !ok {
 		err = plugin.Errorf(plugin.CodeLimitExceeded, "%s: %s keeps %d bytes here and may not keep more; delete what is not needed", method, key.Owner, keptBytes)
 	}
-	return err
+	return was, err
 }
 
 // targetOf is a key as a person reads it: with its namespace, where it has one.
