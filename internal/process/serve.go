@@ -90,7 +90,7 @@ func notDelivered(method string, why error) error {
 	if !errors.Is(why, budget.ErrNoRoom) {
 		return why
 	}
-	return &plugin.Error{Code: plugin.CodeOverloaded, Retryable: true, RetryAfter: time.Second,
+	return &plugin.Error{Code: plugin.CodeOverloaded, // and not retryable: it may have had an effect
 		Message: fmt.Sprintf("%s: the answer was not delivered, and what was asked for may have been done: %v", cut(method, 120), why)}
 }
 

@@ -136,7 +136,12 @@ func (g *grant) encode(ctx context.Context, name string, value any, t task) (raw
 	} else {
 		room := budget.AnswerOf(ctx)
 		if err := room.TakeInHand(ctx, 2*n); err != nil {
-			return nil, noRoom(name, err)
+			err = noRoom(name, err)
+			var e *plugin.Error
+			if errors.As(err, &e) && (t.effect != "" || t.class == Nested) { // it must not be repeated for its answer
+				return nil, plugin.Errorf(e.Code, "%s; what was asked for has been done", e.Message)
+			}
+			return nil, err
 		}
 		work := func() error { raw, err = json2.Marshal(value, json2.Deterministic(true)); return err }
 		weight := min(3*n, budget.Capacity)

