@@ -94,7 +94,7 @@ func (p *peer) askAtOnce(pause time.Duration) (good int) {
 		if err != nil {
 			os.Exit(0)
 		}
-		if len(line) > p.num(2)/2 {
+		if len(line) > min(p.num(2)/2, 10_000) {
 			good++
 			continue
 		}
