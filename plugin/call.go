@@ -45,6 +45,10 @@ type Call struct {
 	Timeout time.Duration // shortens the operation's own where it is positive
 	Fresh   bool          // do not answer from the cache
 
+	// Patience is how long it waits for an earlier call with its key that is still at
+	// work, where that is shorter than its own time; 0 is as long as that.
+	Patience time.Duration
+
 	Place    string    // what tells it from the other calls of its parent, or of its schedule, so that it is found when that runs again
 	Plan     string    // the plan that this is a step of
 	Approval string    // the approval that covers it, where that was given to the plan as a whole

@@ -54,12 +54,20 @@ func appendMethod(b []byte, method string, params []byte) []byte {
 
 // AppendResult appends a response that succeeded.
 func AppendResult(b []byte, id, result []byte) []byte {
+	b = append(AppendResultHead(b, id), result...)
+	return append(b, ResultTail...)
+}
+
+// AppendResultHead appends what stands before the result in a response, for those who
+// write the three apart; [ResultTail] is what stands behind it.
+func AppendResultHead(b []byte, id []byte) []byte {
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
 	b = append(b, id...)
-	b = append(b, `,"result":`...)
-	b = append(b, result...)
-	return append(b, '}', '\n')
+	return append(b, `,"result":`...)
 }
+
+// ResultTail ends a response that began with [AppendResultHead].
+const ResultTail = "}\n"
 
 // AppendError appends a response that failed.
 func AppendError(b []byte, id []byte, e *Error) []byte {

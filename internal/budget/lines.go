@@ -144,6 +144,7 @@ func (r *room) watch(overdue func()) (end func()) {
 
 // A holder keeps the room of results while a call works on them.
 type holder struct {
+	answer *Answer // for which the call is made; nil for none
 	mu     sync.Mutex
 	ended  bool
 	leaves []func()
@@ -152,8 +153,9 @@ type holder struct {
 type holderKey struct{}
 
 // Holding has results of a call keep their room until done is called; see [Keep].
+// Where an answer is made of the call's own, until that has room itself.
 func Holding(ctx context.Context) (held context.Context, done func()) {
-	h := &holder{}
+	h := &holder{answer: AnswerOf(ctx)}
 	return context.WithValue(ctx, holderKey{}, h), h.end
 }
 
@@ -162,6 +164,9 @@ func (h *holder) end() {
 	leaves := h.leaves
 	h.ended, h.leaves = true, nil
 	h.mu.Unlock()
+	if h.answer.adopt(leaves) {
+		return
+	}
 	for _, leave := range leaves {
 		leave()
 	}

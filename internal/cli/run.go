@@ -172,10 +172,12 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 		Timeout:   f.timeout,
 		Labels:    plugin.Labels(nil, f.labels),
 		NoWait:    f.noWait,
+		Patience:  f.wait,
 		Dry:       f.dryRecorder(),
 		Observe:   watch.hear,
 	}
 	var res plugin.Result
+	begun := time.Now()
 	if call.Dry == nil && f.session != "" && kept(target) {
 		res, err = c.callKept(ctx, a, target, call)
 	} else {
@@ -186,7 +188,11 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 		res, err = currentSnapshot(ctx, a, res)
 	}
 	if err == nil && !f.noWait && (res.Status == plugin.PendingApproval || res.Status == plugin.InProgress && f.waits) {
-		res, err = c.hold(ctx, a, res, f.wait)
+		limit := f.wait
+		if res.Status == plugin.InProgress && limit > 0 { // the call with this key was waited for already
+			limit = max(limit-time.Since(begun), time.Millisecond)
+		}
+		res, err = c.hold(ctx, a, res, limit)
 	}
 	var done []exported
 	if err == nil && res.Status == plugin.Succeeded {

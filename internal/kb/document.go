@@ -57,13 +57,41 @@ func (b *Bases) Document(ctx context.Context, tenant, kb, id string) (Document, 
 	return documentOf(row), nil
 }
 
+// Characters returns how many characters the text of a document has, 0 where there
+// is none.
+func (b *Bases) Characters(ctx context.Context, tenant, kb, id string) (int64, error) {
+	rows, err := b.opts.Store.Documents(ctx, store.DocumentFilter{Tenant: tenant, KB: kb, ID: id, Limit: 1})
+	if err != nil {
+		return 0, err
+	}
+	if len(rows) > 0 {
+		return rows[0].Characters, nil
+	}
+	row, err := b.opts.Store.DocumentBySource(ctx, tenant, kb, id)
+	if row == nil || err != nil {
+		return 0, err
+	}
+	return row.Characters, nil
+}
+
 // A Listing says which documents are wanted.
 type Listing struct {
 	KB         string
 	SourceType string // "" for any
 	After      string // a document's id
 	Limit      int    // 100 where it is 0
+
+	// Room is asked for the bytes of what is about to be read, all in all; nil where
+	// there is enough.
+	Room func(bytes int) error
 }
+
+// How many documents are read at a time by one who has to ask for room, and how many
+// bytes one has at most without its text.
+const (
+	listStep     = 2
+	documentMost = 2*maxAttributes + 16<<10
+)
 
 // Documents returns the documents of a knowledge base without their text, by id.
 func (b *Bases) Documents(ctx context.Context, tenant string, l Listing) ([]Document, error) {
@@ -76,12 +104,32 @@ func (b *Bases) Documents(ctx context.Context, tenant string, l Listing) ([]Docu
 	if _, err := b.row(ctx, tenant, l.KB); err != nil {
 		return nil, err
 	}
-	rows, err := b.opts.Store.Documents(ctx, store.DocumentFilter{Tenant: tenant, KB: l.KB, SourceType: l.SourceType, After: l.After, Limit: l.Limit})
-	documents := make([]Document, len(rows))
-	for i := range rows {
-		documents[i] = documentOf(&rows[i])
+	documents := []Document{}
+	step, size := l.Limit, 0
+	if l.Room != nil {
+		step = listStep
 	}
-	return documents, err
+	for after := l.After; len(documents) < l.Limit; step = min(2*step, 64) {
+		step = min(step, l.Limit-len(documents))
+		if l.Room != nil {
+			if err := l.Room(size + step*documentMost); err != nil {
+				return nil, err
+			}
+		}
+		rows, err := b.opts.Store.Documents(ctx, store.DocumentFilter{Tenant: tenant, KB: l.KB, SourceType: l.SourceType, After: after, Limit: step})
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			documents = append(documents, documentOf(&rows[i]))
+			size += len(rows[i].Attributes) + len(rows[i].Extraction) + 4<<10
+			after = rows[i].ID
+		}
+		if len(rows) < step {
+			break
+		}
+	}
+	return documents, nil
 }
 
 // Remove deletes a document by its id or its source's. by is who wants it.

@@ -171,7 +171,11 @@ func (r *request) replay(ctx context.Context, prior *ledger.Prior) (plugin.Resul
 	if release := r.unused; release != nil {
 		release() // what is reserved may be what the other call waits for
 	}
-	patient, cancel := context.WithTimeoutCause(ctx, r.limit(), errWaited)
+	limit := r.limit()
+	if own := r.call.Patience; own > 0 && own < limit {
+		limit = own
+	}
+	patient, cancel := context.WithTimeoutCause(ctx, limit, errWaited)
 	defer cancel()
 	// Who waits for another's call cancels the waiting, and not the call.
 	res, err := r.k.AwaitWhile(context.WithoutCancel(ctx), patient, r.call.Tenant, prior.CallID)

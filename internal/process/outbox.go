@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/mortise-dev/mortise/plugin"
@@ -34,7 +35,76 @@ type outbox struct {
 	usual   int              // bytes that one of them comes to
 	taken   chan struct{}    // closed when there may be room again; nil if no sender waits for room
 	writing bool             // write has taken a buffer and is not done with it
+	large   []*largeLine     // large answers that wait, after what is in buf
 	try     func([]byte) int // writes what can be written without waiting; nil if that cannot be told
+}
+
+// A largeLine is an answer that is too large to be copied once more.
+type largeLine struct {
+	head, value []byte
+	sent        func() // called once it is written or will not be
+
+	written int // bytes; guarded by the outbox, as is looked
+	begun   bool
+	looked  int // what was written when it was overdue before, -1 for never
+}
+
+// queue takes a large answer, and reports whether it did: not once the outbox is
+// closed.
+func (o *outbox) queue(line *largeLine) bool {
+	line.looked = -1
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return false
+	}
+	o.large = append(o.large, line)
+	o.answers += len(line.value)
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// overdue drops an answer of which nothing is written yet; stuck reports that nothing
+// more of it was written since it was overdue before.
+func (o *outbox) overdue(line *largeLine) (dropped, stuck bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if i := slices.Index(o.large, line); i >= 0 {
+		o.large = slices.Delete(o.large, i, i+1)
+		o.answers -= len(line.value)
+		o.tell()
+		return true, false
+	}
+	stuck = line.begun && line.looked == line.written
+	line.looked = line.written
+	return false, stuck
+}
+
+// largePiece is how much of a large answer is written at a time.
+const largePiece = 64 << 10
+
+// writeLarge writes one large answer, in pieces, so that it can be told whether the
+// plugin reads on.
+func (o *outbox) writeLarge(w io.Writer, line *largeLine) error {
+	defer line.sent()
+	if _, err := w.Write(line.head); err != nil {
+		return err
+	}
+	for rest := line.value; len(rest) > 0; {
+		n, err := w.Write(rest[:min(len(rest), largePiece)])
+		rest = rest[n:]
+		o.mu.Lock()
+		line.written += n
+		o.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(w, protocol.ResultTail)
+	return err
 }
 
 func newOutbox(w io.WriteCloser) *outbox {
@@ -91,10 +161,26 @@ func (o *outbox) write(w io.WriteCloser) {
 		for {
 			o.mu.Lock()
 			buf := o.buf
-			o.writing = len(buf) > 0
+			o.writing = len(buf) > 0 || len(o.large) > 0
 			if !o.writing {
 				o.mu.Unlock()
 				break
+			}
+			if len(buf) == 0 {
+				line := o.large[0]
+				o.large = slices.Delete(o.large, 0, 1)
+				line.begun = true
+				o.mu.Unlock()
+				err := o.writeLarge(w, line)
+				o.mu.Lock()
+				o.answers = max(0, o.answers-len(line.value))
+				o.tell()
+				o.mu.Unlock()
+				if err != nil {
+					o.discard()
+					return
+				}
+				continue
 			}
 			o.buf = spare[:0] // the two buffers take turns
 			o.emptied()
@@ -115,13 +201,21 @@ func (o *outbox) discard() {
 	o.close()
 	o.mu.Lock()
 	o.buf = nil
+	large := o.large
+	o.large = nil
 	o.emptied()
 	o.mu.Unlock()
+	for _, line := range large {
+		line.sent()
+	}
 }
 
 // emptied tells those who wait for room that there is some. The lock is held.
 func (o *outbox) emptied() {
 	o.answers = 0
+	for _, line := range o.large {
+		o.answers += len(line.value)
+	}
 	o.tell()
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/budget"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -64,8 +65,68 @@ func (s *session) serve(f *protocol.Frame) {
 			reply(nil, err)
 			return
 		}
-		s.out.answered(reply(rawOf(x.services.Serve(x.ctx, f.Method, []byte(args)))))
+		s.out.answered(s.answerOne(x, f, args, reply))
 	})
+}
+
+// answerOne has the services answer a request, and returns how many bytes the answer
+// has. A large one has its room of the host's memory until the plugin has read it.
+func (s *session) answerOne(x *exchange, f *protocol.Frame, args jsontext.Value, reply func(jsontext.Value, error) int) int {
+	ctx, room := budget.Answering(x.ctx, x.call.Tenant+"/"+s.name)
+	value, err := rawOf(x.services.Serve(ctx, f.Method, []byte(args)))
+	if err == nil && len(value) > budget.AnswerFree && len(value) <= s.longest {
+		err = room.TakeInHand(ctx, len(value)) // unless its service has done that
+		if err == nil {
+			return s.sendLarge(f, value, room)
+		}
+		err = notDelivered(f.Method, err)
+	}
+	room.Leave()
+	return reply(value, err)
+}
+
+// notDelivered says why an answer that was made was not delivered.
+func notDelivered(method string, why error) error {
+	if !errors.Is(why, budget.ErrNoRoom) {
+		return why
+	}
+	return &plugin.Error{Code: plugin.CodeOverloaded, // and not retryable: it may have had an effect
+		Message: fmt.Sprintf("%s: the answer was not delivered, and what was asked for may have been done: %v", cut(method, 120), why)}
+}
+
+// sendLarge hands a large answer to the outbox as it is. Where the plugin reads none
+// of it while others wait for the memory, it gets an error in its place; where it
+// stops in the middle, it is ended, as one that does not finish a line.
+func (s *session) sendLarge(f *protocol.Frame, value jsontext.Value, room *budget.Answer) int {
+	line := &largeLine{head: protocol.AppendResultHead(nil, f.ID), value: protocol.Line(value), sent: room.Leave}
+	size := len(line.head) + len(line.value)
+	if size+1 > s.longest { // as an error, which says so
+		defer room.Leave()
+		b, full := s.out.begin()
+		if full != nil {
+			return 0
+		}
+		s.out.commit(s.answer(b, f, value, nil), false)
+		return size
+	}
+	room.Settle(size)
+	if !s.out.queue(line) {
+		room.Leave()
+		return 0
+	}
+	room.Overdue(func() {
+		dropped, stuck := s.out.overdue(line)
+		switch {
+		case dropped:
+			room.Leave()
+			if b, full := s.out.begin(); full == nil {
+				s.out.commit(s.answer(b, f, nil, notDelivered(f.Method, budget.ErrNoRoom)), false)
+			}
+		case stuck:
+			s.fail(plugin.Errorf(plugin.CodeOverloaded, "%s: the plugin stopped reading in the middle of an answer of %d bytes while others waited for the memory that it takes", s.name, size))
+		}
+	})
+	return size
 }
 
 // answer appends the answer to a request of the plugin. One that is longer than a

@@ -122,7 +122,7 @@ func (c *Client) Call(ctx context.Context, principal string, call plugin.Call) (
 	}
 	in := request{
 		Exchange: uuid.NewString(), Principal: principal, ID: call.ID, Operation: call.Operation, Input: []byte(call.Input), Key: call.Key,
-		Fresh: call.Fresh, NoWait: call.NoWait, TimeoutNS: int64(call.Timeout), Labels: call.Labels, Files: call.Files, Quiet: call.Observe == nil,
+		Fresh: call.Fresh, NoWait: call.NoWait, TimeoutNS: int64(call.Timeout), Patience: int64(call.Patience), Labels: call.Labels, Files: call.Files, Quiet: call.Observe == nil,
 	}
 	if len(in.Input) == 0 {
 		in.Input = []byte("{}")

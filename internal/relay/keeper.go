@@ -353,7 +353,7 @@ func (k *Keeper) call(w http.ResponseWriter, r *http.Request) {
 	out.write(line{Taken: true})
 	call := plugin.Call{
 		Tenant: k.Tenant, Session: k.Session, Origin: plugin.OriginCLI, ID: in.ID, Operation: in.Operation, Input: []byte(in.Input), Key: in.Key,
-		Fresh: in.Fresh, NoWait: in.NoWait, Timeout: time.Duration(in.TimeoutNS), Labels: in.Labels, Files: in.Files,
+		Fresh: in.Fresh, NoWait: in.NoWait, Timeout: time.Duration(in.TimeoutNS), Patience: time.Duration(in.Patience), Labels: in.Labels, Files: in.Files,
 	}
 	if !in.Quiet {
 		call.Observe = func(e plugin.Event) { out.write(line{Event: &e}) }

@@ -53,6 +53,7 @@ type request struct {
 	Fresh     bool           `json:"fresh,omitzero"`
 	NoWait    bool           `json:"no_wait,omitzero"`
 	TimeoutNS int64          `json:"timeout_ns,omitzero"`
+	Patience  int64          `json:"patience_ns,omitzero"`
 	Labels    []string       `json:"labels,omitempty"`
 	Files     []plugin.File  `json:"files,omitempty"`
 	Quiet     bool           `json:"quiet,omitzero"` // the client does not receive events

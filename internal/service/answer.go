@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/budget"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -33,7 +34,9 @@ type fetched struct {
 func (x *exchange) answer(ctx context.Context, resp *http.Response) (*fetched, error) {
 	defer resp.Body.Close()
 	res := &fetched{StatusCode: resp.StatusCode, Headers: map[string]string{}, URL: x.hidden.Text(x.url.String())}
-	body, err := x.read(resp, res)
+	ctx, cancel := context.WithCancelCause(ctx) // a reader that does not get on must not keep others waiting
+	defer cancel(nil)
+	body, err := x.read(ctx, cancel, resp, res)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -64,7 +67,7 @@ func (x *exchange) answer(ctx context.Context, resp *http.Response) (*fetched, e
 }
 
 // read returns the body, inflated, and no more of it than was asked for.
-func (x *exchange) read(resp *http.Response, res *fetched) ([]byte, error) {
+func (x *exchange) read(ctx context.Context, cancel context.CancelCauseFunc, resp *http.Response, res *fetched) ([]byte, error) {
 	if x.method == http.MethodHead {
 		return []byte{}, nil
 	}
@@ -85,8 +88,15 @@ func (x *exchange) read(resp *http.Response, res *fetched) ([]byte, error) {
 	} else if resp.ContentLength > x.fetch.max && !x.fetch.cut {
 		return nil, tooLong(x.fetch.max)
 	}
-	data, err := io.ReadAll(io.LimitReader(body, limit+1))
+	whole := resp.ContentLength // what it has at most
+	if body != resp.Body || whole < 0 || whole > limit {
+		whole = limit + 1
+	}
+	in := &intake{ctx: ctx, cancel: cancel, body: resp.Body, most: x.most}
+	data, err := in.read(io.LimitReader(body, limit+1), int(whole))
 	switch {
+	case in.refused != nil:
+		return nil, in.refused
 	case int64(len(data)) > x.fetch.max && !x.fetch.cut:
 		return nil, tooLong(x.fetch.max)
 	case int64(len(data)) > x.fetch.max:
@@ -97,9 +107,9 @@ func (x *exchange) read(resp *http.Response, res *fetched) ([]byte, error) {
 	if x.hidden == nil {
 		return data[:min(int64(len(data)), x.fetch.max)], nil
 	}
-	whole := int64(len(data)) <= limit
+	complete := int64(len(data)) <= limit
 	data = x.withoutCredentials(resp.Header.Get("Content-Type"), data)
-	if !whole { // of what stands at its very end the rest is not known
+	if !complete { // of what stands at its very end the rest is not known
 		data = data[:max(0, int64(len(data))-x.margin())]
 	}
 	return data[:min(int64(len(data)), x.fetch.max)], nil
@@ -143,5 +153,11 @@ func isJSON(contentType string, body []byte) bool {
 	if err != nil || media != "application/json" && !strings.HasSuffix(media, "+json") {
 		return false
 	}
-	return jsontext.Value(body).IsValid() && !protocol.TooDeep(body)
+	weight := len(body)
+	if weight > smallArgs {
+		weight = budget.Weigh(body).Read()
+	}
+	strict := false // what has more names than can be compared is text as well
+	_ = budget.Do(weight, func() error { strict = jsontext.Value(body).IsValid() && !protocol.TooDeep(body); return nil })
+	return strict
 }

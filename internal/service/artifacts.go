@@ -44,6 +44,10 @@ type registration struct {
 	ID       string         `json:"artifact_id"` // that the plugin has given out already; "" for one of the host's
 }
 
+type artifactList struct {
+	Artifacts []ref `json:"artifacts"`
+}
+
 // artifactsListed answers artifacts.list.
 func artifactsListed(g *grant, ctx context.Context, args json.RawMessage) (any, error) {
 	if err := decode(artifactsList, args, &nothing{}); err != nil {
@@ -54,9 +58,7 @@ func artifactsListed(g *grant, ctx context.Context, args json.RawMessage) (any, 
 		return nil, err
 	}
 	g.see(list)
-	return struct {
-		Artifacts []ref `json:"artifacts"`
-	}{refsOf(list)}, nil
+	return artifactList{refsOf(list)}, nil
 }
 
 // registerTask understands artifacts.register: a file that the call made in its

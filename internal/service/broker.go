@@ -251,7 +251,7 @@ func (g *grant) serve(ctx context.Context, name string, args json.RawMessage) (j
 			}
 			return nil, g.refuse(name, err, plugin.CodeEgressDenied)
 		}
-		return g.encode(name, value, t)
+		return g.encode(ctx, name, value, t)
 	}
 	if t.effect != "" && g.journal != nil {
 		raw, err := g.journalled(ctx, name, args, t)
@@ -264,7 +264,7 @@ func (g *grant) serve(ctx context.Context, name string, args json.RawMessage) (j
 		}
 		return nil, g.refuse(name, err, plugin.CodeEgressDenied)
 	}
-	return g.encode(name, value, t)
+	return g.encode(ctx, name, value, t)
 }
 
 // carryOut does what no journal hears of.
@@ -282,24 +282,6 @@ func (g *grant) carryOut(ctx context.Context, t task) (value any, err error) {
 		return err
 	})
 	return value, err
-}
-
-// encode returns an answer as the plugin gets it.
-func (g *grant) encode(name string, value any, t task) (json.RawMessage, error) {
-	raw, err := json2.Marshal(value, json2.Deterministic(true))
-	if err != nil {
-		return nil, err
-	}
-	limit := g.broker.maxAnswer()
-	if len(raw) > limit {
-		done := ""
-		if t.effect != "" && g.call.Dry == nil {
-			done = "; the effect has happened"
-		}
-		return nil, plugin.Errorf(plugin.CodeLimitExceeded,
-			"%s: the answer has %d bytes, and %d fit into one line of the protocol; ask for less, or let an administrator raise limits.frame_bytes%s", name, len(raw), limit, done)
-	}
-	return raw, nil
 }
 
 func (b *Broker) maxAnswer() int {

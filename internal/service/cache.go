@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/budget"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -81,6 +82,16 @@ func (c *cache) get(key cacheKey) (value json.RawMessage, labels []string, found
 	c.all.recent.MoveToFront(entry.inAll)
 	entry.owner.recent.MoveToFront(entry.inIt)
 	return entry.value, entry.labels, true
+}
+
+// size is how many bytes are kept under a key.
+func (c *cache) size(key cacheKey) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if entry := c.entries[key]; entry != nil {
+		return len(entry.value)
+	}
+	return 0
 }
 
 func (c *cache) set(key cacheKey, value json.RawMessage, labels []string, ttl time.Duration) {
@@ -174,7 +185,16 @@ func cacheGet(g *grant, ctx context.Context, args json.RawMessage) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	return g.cached(ctx, key), nil
+	g.recall(ctx, key.cacheOwner)
+	size := 2 * g.broker.cache.size(key)
+	if err := take(ctx, "cache.get", size); err != nil {
+		return nil, err
+	}
+	found := g.cached(ctx, key)
+	if 2*len(found.Value) > size+budget.AnswerFree { // it was set to a larger one meanwhile
+		return nil, noRoom("cache.get", budget.ErrNoRoom)
+	}
+	return found, nil
 }
 
 // cached returns what is kept under a key; in a dry run, what would be.

@@ -52,6 +52,7 @@ type exchange struct {
 	body   []byte
 	header http.Header
 
+	most     int // bytes of an answer as the plugin gets it
 	attempts int
 	paused   time.Duration // between them
 	mapped   []string      // the hosts that were asked where an administrator led them

@@ -31,6 +31,8 @@ var categories = map[int]string{
 const (
 	maxAsked = 24 * time.Hour // that it asks to wait
 	maxSaid  = 2 << 10        // bytes of its message, and of its code
+
+	maxFailure = 64 << 10 // up to which size a body is looked at for them
 )
 
 // The members of a body that hold a message and a code, the likeliest first.
@@ -53,7 +55,7 @@ func failureOf(status int, header http.Header, body []byte) *httpFailure {
 		ms := min(asked, maxAsked).Milliseconds()
 		f.RetryAfterMS = &ms
 	}
-	if strings.Contains(strings.ToLower(header.Get("Content-Type")), "json") {
+	if len(body) <= maxFailure && strings.Contains(strings.ToLower(header.Get("Content-Type")), "json") {
 		f.Message, f.Code = firstText(body, messageMembers), firstText(body, codeMembers)
 	}
 	return f

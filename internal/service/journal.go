@@ -9,6 +9,7 @@ import (
 	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/budget"
 	"github.com/mortise-dev/mortise/internal/canon"
 	"github.com/mortise-dev/mortise/internal/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -38,6 +39,9 @@ func (g *grant) journalled(ctx context.Context, name string, args json.RawMessag
 	}
 	if begun.Answered {
 		g.used.Store(true)
+		if err := budget.AnswerOf(ctx).TakeInHand(ctx, 2*len(begun.Answer)); err != nil {
+			return nil, noRoom(name, err)
+		}
 		return g.decodeAnswer(begun.Answer)
 	}
 	if t.repeat != nil {
@@ -53,7 +57,7 @@ func (g *grant) journalled(ctx context.Context, name string, args json.RawMessag
 	}
 	var raw json.RawMessage
 	if err == nil {
-		raw, err = g.encode(name, value, t)
+		raw, err = g.encode(ctx, name, value, t)
 	}
 	answer, encodeErr := g.encodeAnswer(raw, err)
 	if encodeErr != nil {
@@ -81,7 +85,7 @@ func (g *grant) committed(ctx context.Context, name string, t task, effect ledge
 		}
 		var raw json.RawMessage
 		if err == nil {
-			if raw, err = g.encode(name, value, t); err != nil {
+			if raw, err = g.encode(ctx, name, value, t); err != nil {
 				return nil, err
 			}
 		}

@@ -312,12 +312,14 @@ func (g *grant) search(ctx context.Context, method string, args json.RawMessage,
 	return hits, in.Limit, err
 }
 
+type hitsFound struct {
+	Results []kb.Hit `json:"results"`
+}
+
 // kbChunksFound answers kb.search_chunks.
 func kbChunksFound(g *grant, ctx context.Context, args json.RawMessage) (any, error) {
 	hits, _, err := g.search(ctx, kbSearchChunks, args, func(n int) int { return n })
-	return struct {
-		Results []kb.Hit `json:"results"`
-	}{append([]kb.Hit{}, hits...)}, err
+	return hitsFound{append([]kb.Hit{}, hits...)}, err
 }
 
 // kbDocumentsFound answers kb.search_documents: of each document its best
@@ -329,9 +331,7 @@ func kbDocumentsFound(g *grant, ctx context.Context, args json.RawMessage) (any,
 		}
 		return min(5*n, max(n, 100))
 	})
-	return struct {
-		Results []kb.Hit `json:"results"`
-	}{kb.BestOfEach(hits, most)}, err
+	return hitsFound{kb.BestOfEach(hits, most)}, err
 }
 
 // kbDocumentRead answers kb.get_document and query.get.
@@ -367,6 +367,10 @@ func kbDocumentRead(method string) func(*grant, context.Context, json.RawMessage
 	}
 }
 
+type documentsListed struct {
+	Documents []kb.Document `json:"documents"`
+}
+
 // queryListed answers query.list.
 func queryListed(g *grant, ctx context.Context, args json.RawMessage) (any, error) {
 	var in struct {
@@ -382,9 +386,12 @@ func queryListed(g *grant, ctx context.Context, args json.RawMessage) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	documents, err := g.broker.Knowledge.Documents(ctx, g.call.Tenant, kb.Listing{KB: base, SourceType: in.SourceType, After: in.After, Limit: in.Limit})
+	documents, err := g.broker.Knowledge.Documents(ctx, g.call.Tenant, kb.Listing{KB: base, SourceType: in.SourceType, After: in.After, Limit: in.Limit, Room: func(bytes int) error {
+		if most := g.broker.maxAnswer(); bytes > 2*most+8<<20 { // more than could be answered, whatever comes yet
+			return plugin.Errorf(plugin.CodeLimitExceeded, "%s: the answer has more than the %d bytes that fit into one line of the protocol; ask for fewer documents at a time, with limit and after", queryList, most)
+		}
+		return take(ctx, queryList, 2*bytes)
+	}})
 	g.hearAll(documents)
-	return struct {
-		Documents []kb.Document `json:"documents"`
-	}{documents}, err
+	return documentsListed{documents}, err
 }

@@ -3,8 +3,10 @@ package service
 import (
 	"context"
 	"fmt"
+	"math"
 	"unicode/utf8"
 
+	"github.com/mortise-dev/mortise/internal/budget"
 	"github.com/mortise-dev/mortise/internal/kb"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -44,6 +46,13 @@ func (g *grant) document(ctx context.Context, base, id string) (kb.Document, err
 			return kb.Document{}, plugin.Errorf(plugin.CodeNotFound, "the dry run would have deleted the document %.200q of %.80s", id, base)
 		}
 		return *d, nil
+	}
+	characters, err := g.broker.Knowledge.Characters(ctx, g.call.Tenant, base, id)
+	if err != nil {
+		return kb.Document{}, err
+	}
+	if err := take(ctx, kbGetDocument, int(min(6*characters, math.MaxInt32))+budget.AnswerFree); err != nil { // with its text as JSON
+		return kb.Document{}, err
 	}
 	return g.broker.Knowledge.Document(ctx, g.call.Tenant, base, id)
 }

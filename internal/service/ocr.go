@@ -18,6 +18,20 @@ type Files interface {
 	Extract(ctx context.Context, f extract.File, mode extract.Mode) (extract.Text, error)
 }
 
+// An extracted is the value of ocr.extract_text.
+type extracted struct {
+	Text     string     `json:"text"`
+	Metadata extraction `json:"metadata"`
+}
+
+type extraction struct {
+	Method     string         `json:"method"`
+	Engine     string         `json:"engine"`
+	Confidence float64        `json:"confidence"`
+	Duration   float64        `json:"duration"`
+	Details    map[string]any `json:"details"`
+}
+
 // ocrExtract answers ocr.extract_text. What a feed's OCR mode is does not count
 // here; without a mode text is read from pictures where there are any.
 func ocrExtract(g *grant, ctx context.Context, args json.RawMessage) (any, error) {
@@ -48,15 +62,5 @@ func ocrExtract(g *grant, ctx context.Context, args json.RawMessage) (any, error
 	if err != nil {
 		return nil, extract.Coded(err)
 	}
-	type metadata struct {
-		Method     string         `json:"method"`
-		Engine     string         `json:"engine"`
-		Confidence float64        `json:"confidence"`
-		Duration   float64        `json:"duration"`
-		Details    map[string]any `json:"details"`
-	}
-	return struct {
-		Text     string   `json:"text"`
-		Metadata metadata `json:"metadata"`
-	}{t.Text, metadata{t.Method, t.Engine, t.Confidence, t.Took.Round(time.Millisecond).Seconds(), t.Details}}, nil
+	return extracted{t.Text, extraction{t.Method, t.Engine, t.Confidence, t.Took.Round(time.Millisecond).Seconds(), t.Details}}, nil
 }

@@ -119,6 +119,9 @@ func (g *grant) read(ctx context.Context, method string, key store.KVKey) (any, 
 	if g.broker.Store == nil {
 		return nil, nowhere(method)
 	}
+	if err := take(ctx, method, 3*valueBytes); err != nil { // the row, and its value as JSON twice
+		return nil, err
+	}
 	row, err := g.row(ctx, key)
 	if err != nil || row == nil {
 		return stored{}, err

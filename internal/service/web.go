@@ -198,7 +198,7 @@ func (w *web) fetch(ctx context.Context, g *grant, f *fetch) (*fetched, error) {
 		fetch: f, hosts: hosts, transport: c.transport, wait: w.wait,
 		agent: "mortise/" + w.broker.Version + " (" + g.target.Manifest.Name + ")",
 		url:   f.url, method: f.method, body: f.body, header: f.header.Clone(),
-		grants: w.broker.Egress, credentials: credentials, hidden: secretive(credentials),
+		most: w.broker.maxAnswer(), grants: w.broker.Egress, credentials: credentials, hidden: secretive(credentials),
 		local: slices.Contains(w.broker.Egress.Loopback, g.target.Manifest.Name),
 	}
 	began := time.Now()

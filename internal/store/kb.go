@@ -58,6 +58,7 @@ type ChunkRow struct {
 // A DocumentFilter says which documents are wanted. Empty fields ask for
 // nothing. They come by id.
 type DocumentFilter struct {
+	ID         string // "" for any, as with the others
 	Tenant     string
 	KB         string
 	SourceType string

@@ -267,6 +267,9 @@ func rows() []row {
 		row{name: "floods with members", params: floods(500<<10, 20), want: all(none), operation: "act", ms: 18_000},
 		row{name: "floods with arrays", params: floods(500<<10, 20), want: all(none), operation: "act", ms: 18_000},
 		row{name: "floods with text", params: []string{"cache.set|20|200000", "storage.put|60000|200", "cursor.set|60000|200", "operations.call|60000|200"}, want: all(none), operation: "act", ms: 18_000},
+		row{name: "asks for much", params: []string{"cache.get|20|500000", "storage.get|60|60000", "cursor.get|60|60000"}, want: all(none), operation: "act", ms: 18_000},
+		row{name: "asks for much and rests", params: []string{"cache.get|20|500000"}, want: all(none), operation: "act", ms: 18_000},
+		row{name: "asks for much and is gone", params: []string{"cache.get|20|500000"}, want: all(timeout), operation: "act", ms: 9000},
 		row{name: "reports much", params: []string{"log|1000000|40", "progress|1000000|40", "content|1000000|40"}, want: all(none, exceeded), watch: "quick", ms: 18_000},
 	)
 	add("go",

@@ -89,6 +89,7 @@ func (r *reader) Documents(ctx context.Context, f store.DocumentFilter) ([]store
 	q := selectFrom(documentColumns, "kb_documents")
 	q.where("tenant = ?", f.Tenant)
 	q.equal("kb_id", f.KB)
+	q.equal("id", f.ID)
 	q.equal("source_type", f.SourceType)
 	q.equal("object_id", f.ObjectID)
 	if f.After != "" {

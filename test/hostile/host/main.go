@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/kb"
 	"github.com/mortise-dev/mortise/internal/registry"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -79,6 +80,9 @@ func run(home string) error {
 		if err := report.Registered[0].NotEnabled; err != nil {
 			return fmt.Errorf("%s: %w", dir, err)
 		}
+	}
+	if _, err := a.Knowledge.Create(ctx, a.Config.Tenant, kb.Base{ID: "large"}); err != nil && plugin.CodeOf(err) != plugin.CodeInvalidInput { // which is from an earlier life
+		return err
 	}
 	h := &host{app: a, stop: func() []int64 { return nil }}
 	h.say(answer{Level: a.Runner.Level()})
