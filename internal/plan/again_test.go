@@ -147,7 +147,7 @@ func TestAnUntrustedPlanAsksAgainOnlyForWhatWasFilledIn(t *testing.T) {
 }
 
 // What stands for a secret in a plan was shown as a reference, and never its value:
-// where that came from outside, the step asks, whoever approved the plan.
+// where that came from outside, the step asks, also in a plan that was approved.
 func TestAPlanThatWasApprovedAsksForASecretFromOutside(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

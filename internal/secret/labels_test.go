@@ -33,7 +33,7 @@ func (s *scene) wantLabels(when string, n store.SecretName, value string, labels
 }
 
 // TestLabelsAreSealedWithTheValue: they come with it, also once keys were changed;
-// whoever writes the database without the key cannot remove, add or move them; and
+// one who writes the database without the key cannot remove, add or move them; and
 // a value that was sealed before there were labels is read as it was.
 func TestLabelsAreSealedWithTheValue(t *testing.T) {
 	t.Parallel()
