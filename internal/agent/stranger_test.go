@@ -56,7 +56,7 @@ func TestARefusalTakesAsLongWhetherThereIsAChannelOrNot(t *testing.T) {
 	for _, least := range fastest {
 		took = append(took, least)
 	}
-	if slices.Min(took)*3 < slices.Max(took) {
+	if slices.Min(took)*10 < slices.Max(took) { // without the hash it is sixty times
 		t.Errorf("a refusal takes from %s to %s: %v", slices.Min(took), slices.Max(took), fastest)
 	}
 }

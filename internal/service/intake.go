@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -79,8 +80,11 @@ func (in *intake) wait(room *budget.Answer, buffer int) error {
 	if err := room.Take(in.ctx, buffer+encoded); err != nil {
 		return noRoom(fetchName, err)
 	}
+	var mu sync.Mutex // guards the rest
 	last, at := in.got.Load(), time.Now()
 	room.Overdue(func() {
+		mu.Lock()
+		defer mu.Unlock()
 		now, took := in.got.Load(), time.Since(at)
 		if float64(now-last) < minRate*took.Seconds() {
 			in.cancel(&plugin.Error{Code: plugin.CodeOverloaded, Retryable: true, RetryAfter: time.Second,
