@@ -260,13 +260,13 @@ func TestNoArtifactIsReadThatTheHostDidNotRegister(t *testing.T) {
 	for name, of := range map[string]struct{ table, statement string }{
 		"labels":             {"artifacts", `UPDATE artifacts SET labels = '[]'`},
 		"one label":          {"artifacts", `UPDATE artifacts SET labels = '["private"]'`},
-		"bytes with a hash":  {"artifacts", `UPDATE artifacts SET data = 'forged', size = 6, sha256 = '71c5f2e1e5fbb9b1d1a7f1d0b0d1e0b5d5d5d5d5d5d5d5d5d5d5d5d5d5d5d5d5'`},
+		"bytes with a hash":  {"artifacts", `UPDATE artifacts SET data = CAST('forged' AS BLOB), size = 6, sha256 = '71c5f2e1e5fbb9b1d1a7f1d0b0d1e0b5d5d5d5d5d5d5d5d5d5d5d5d5d5d5d5d5'`},
 		"what it came from":  {"artifacts", `UPDATE artifacts SET source_tool = 'trusted/tool'`},
 		"labels and its mac": {"artifacts", `UPDATE artifacts SET labels = '[]', mac = ''`},
 		"the owner":          {"sessions", `UPDATE sessions SET owner = 'eve'`},
 		"the session labels": {"sessions", `UPDATE sessions SET labels = '[]'`},
 		"one that is new":    {"artifacts", `INSERT INTO artifacts SELECT * FROM more`},
-		"bytes alone":        {"", `UPDATE artifacts SET data = 'forged'`},
+		"bytes alone":        {"", `UPDATE artifacts SET data = CAST('forged' AS BLOB)`},
 	} {
 		home := copied(t, a.Home)
 		if name == "one that is new" {
