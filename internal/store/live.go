@@ -168,7 +168,7 @@ func (a *Authority) LiveOf(k *Key, table string) (w Weight, known bool, err erro
 }
 
 // CheckLive holds the rows that have not ended against what the heads of all chains
-// sign. r is of one moment. Where key is nil heads are believed, and nothing is
+// sign, and looks each up as it is looked up when it is used. r is of one moment. Where key is nil heads are believed, and nothing is
 // checked.
 func CheckLive(ctx context.Context, r Reader, key *Key) error {
 	calls, err := liveDigests(ctx, r, key, "calls")
@@ -182,7 +182,9 @@ func CheckLive(ctx context.Context, r Reader, key *Key) error {
 			return err
 		}
 		for i := range rows {
-			if !calls[rows[i].Digest()] {
+			if found, err := callIsFound(ctx, r, &rows[i]); err != nil {
+				return err
+			} else if !found || !calls[rows[i].Digest()] {
 				return &AuthorityError{"calls"}
 			}
 		}
@@ -201,7 +203,9 @@ func CheckLive(ctx context.Context, r Reader, key *Key) error {
 			return err
 		}
 		for i := range rows {
-			if !plans[rows[i].Digest()] {
+			if found, err := planIsFound(ctx, r, &rows[i]); err != nil {
+				return err
+			} else if !found || !plans[rows[i].Digest()] {
 				return &AuthorityError{"plans"}
 			}
 		}
@@ -210,6 +214,28 @@ func CheckLive(ctx context.Context, r Reader, key *Key) error {
 		}
 		f.Before = rows[len(rows)-1].ID
 	}
+}
+
+// callIsFound reports whether a call is found as one that is looked up is: by its id,
+// and by its key. An index whose bytes were edited hides a row that is there, and its key
+// would be free.
+func callIsFound(ctx context.Context, r Reader, row *CallRow) (bool, error) {
+	byID, err := r.Call(ctx, row.Tenant, row.ID)
+	if err != nil || byID == nil {
+		return false, err
+	}
+	byKey, err := r.CallByKey(ctx, row.Tenant, row.Operation, row.Key)
+	return byKey != nil && byKey.ID == row.ID, err
+}
+
+// planIsFound is callIsFound for plans.
+func planIsFound(ctx context.Context, r Reader, row *PlanRow) (bool, error) {
+	byID, err := r.Plan(ctx, row.Tenant, row.ID)
+	if err != nil || byID == nil {
+		return false, err
+	}
+	byKey, err := r.PlanByKey(ctx, row.Tenant, row.Key)
+	return byKey != nil && byKey.ID == row.ID, err
 }
 
 // checkCall refuses a call that is not one of those that have not ended. One that
