@@ -32,6 +32,7 @@ func (a *Agents) Before(ctx context.Context, t *plugin.Target, call *plugin.Call
 		return kernel.Heard{}, err
 	}
 	heard := kernel.Heard{Unguard: i.unguarded()}
+	ctx, read := Tainting(ctx) // what hooks read of the agent's memory may be in the arguments that they make
 	p, err := i.payload(event.ToolBefore, fields{
 		"sessionId": call.Session, "toolName": t.Name(), "toolCallId": call.ID, "args": call.Input,
 	})
@@ -62,7 +63,7 @@ func (a *Agents) Before(ctx context.Context, t *plugin.Target, call *plugin.Call
 		if !found || args[0] != '{' {
 			return heard, plugin.Errorf(plugin.CodeHookFailed, "after its hooks the call of %s has no object in args", t.Name())
 		}
-		heard.Input = json.RawMessage(args)
+		heard.Input, heard.Labels = json.RawMessage(args), read()
 	}
 	return heard, nil
 }

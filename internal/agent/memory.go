@@ -33,7 +33,7 @@ func (m Memory) Get(ctx context.Context, key string) (content string, found bool
 	if row == nil || err != nil {
 		return "", false, err
 	}
-	taint(ctx, row.Labels)
+	Taint(ctx, row.Labels)
 	return row.Content, true, nil
 }
 
@@ -68,7 +68,7 @@ func (m Memory) find(ctx context.Context, terms []string, limit int) ([]store.Me
 	found := make([]store.MemoryRow, 0, min(len(best), limit))
 	for _, i := range best[:min(len(best), limit)] {
 		found = append(found, rows[i])
-		taint(ctx, rows[i].Labels)
+		Taint(ctx, rows[i].Labels)
 	}
 	return found, nil
 }

@@ -18,8 +18,8 @@ type tainting struct {
 
 type taintingKey struct{}
 
-// Tainting returns a context in which each read of an agent's memory counts, and
-// what returns the labels of all that was read in it so far.
+// Tainting returns a context in which each read of an agent's memory counts, as
+// does each [Taint], and what returns the labels of all that was read in it so far.
 func Tainting(ctx context.Context) (context.Context, func() []string) {
 	outer, _ := ctx.Value(taintingKey{}).(*tainting)
 	t := &tainting{outer: outer}
@@ -32,8 +32,9 @@ func (t *tainting) read() []string {
 	return t.labels
 }
 
-// taint takes note of the labels of something that was read.
-func taint(ctx context.Context, labels []string) {
+// Taint takes note of the labels of something that was read, or that a hook brought in
+// from outside.
+func Taint(ctx context.Context, labels []string) {
 	if len(labels) == 0 {
 		return
 	}

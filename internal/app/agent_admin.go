@@ -81,6 +81,9 @@ func (r Roster) Create(ctx context.Context, n NewAgent) (Agent, error) {
 	if err := agent.CheckID(n.ID); err != nil {
 		return Agent{}, err
 	}
+	if err := r.mayHaveChannels(ctx, n.ID, nil, n.Settings.Channels); err != nil {
+		return Agent{}, err
+	}
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	row := store.AgentRow{
 		Tenant: r.app.Config.Tenant, ID: n.ID, CreatedBy: MemberName(r.by), CreatedAt: now, UpdatedAt: now,
@@ -112,6 +115,18 @@ func (r Roster) Create(ctx context.Context, n NewAgent) (Agent, error) {
 // Change makes an agent another. Conversations that go on see it at their next
 // turn.
 func (r Roster) Change(ctx context.Context, id string, c AgentChange) (Agent, error) {
+	if c.Settings != nil {
+		row, err := r.app.Store.Agent(ctx, r.app.Config.Tenant, id)
+		if err != nil {
+			return Agent{}, err
+		}
+		if row != nil {
+			had := agentOf(row).Settings.Channels
+			if err := r.mayHaveChannels(ctx, id, had, c.Settings.Channels); err != nil {
+				return Agent{}, err
+			}
+		}
+	}
 	return r.change(ctx, "change", id, func(row *store.AgentRow) (plugin.EntryKind, error) {
 		if c.Tier != nil {
 			row.Tier = *c.Tier
@@ -328,6 +343,18 @@ func (r Roster) Schedule(ctx context.Context, id, prompt, spec, zone string) (Fe
 // verb.
 func (r Roster) may(ctx context.Context, what, id string) error {
 	return r.app.authorise(ctx, r.by, hostTarget(AgentsPlugin), r.use(what, id))
+}
+
+// mayHaveChannels asks for the right to link identities where an agent gets a channel,
+// or one that is proved by another secret: a link counts for a channel's name, so who
+// names one and its secret says who its senders are.
+func (r Roster) mayHaveChannels(ctx context.Context, id string, had, has map[string]agent.Channel) error {
+	for name, c := range has {
+		if was, found := had[name]; !found || was.Scheme != c.Scheme || was.Secret != c.Secret {
+			return r.app.authorise(ctx, r.by, hostTarget(IdentitiesPlugin), r.use("set the channels of", id))
+		}
+	}
+	return nil
 }
 
 // use is what is done to an agent, or to all of them where id is *.

@@ -53,3 +53,33 @@ func TestWhatIsRememberedStaysTainted(t *testing.T) {
 		t.Errorf("a hook taints with %q, %v", answer.Labels, err)
 	}
 }
+
+// TestArgumentsThatAHookMadeOfAMemoryAreTainted: a hook that puts what it reads of the
+// agent's memory into the arguments of a call gives that call the memory's labels, before
+// policy judges it. One that reads and changes nothing gives none.
+func TestArgumentsThatAHookMadeOfAMemoryAreTainted(t *testing.T) {
+	t.Parallel()
+	for reads, want := range map[string][]string{
+		`await ctx.memory.get("plan")`:                         {plugin.Untrusted},
+		`JSON.stringify(await ctx.memory.search("take over"))`: {plugin.Untrusted},
+		`"nothing"`: {},
+		`(await ctx.memory.get("plan"), e.payload.args.text)`: {},
+	} {
+		a := agentHome(t, newTalker(t), "")
+		hire(t, a, "desk", agent.Settings{})
+		if err := a.Agents.Memory("local", "desk").Upsert(t.Context(), "", "plan", "take over", []string{plugin.Untrusted}); err != nil {
+			t.Fatal(err)
+		}
+		give(t, a, "desk", "echo", `export function register(ctx) {
+  ctx.tools.add({ name: "say", description: "Says.", schema: { type: "object" }, handler: ({ text }) => ({ text }) });
+}`)
+		give(t, a, "desk", "rewriter", `export function register(ctx) {
+  ctx.bus.on("tool.before@v1", async (p) => { const e = { payload: p }; return { allow: true, payload: { ...p, args: { text: `+reads+` } } }; });
+}`)
+		call := plugin.Call{Tenant: "local", Principal: theOwner, Agent: "desk", Origin: plugin.OriginAgent, Operation: "echo/say", Input: []byte(`{"text":"mine"}`)}
+		res, err := a.Kernel.Call(t.Context(), call)
+		if err != nil || !slices.Equal(append([]string{}, res.Labels...), want) {
+			t.Errorf("with %s it answers %s with the labels %q, %v", reads, res.Data, res.Labels, err)
+		}
+	}
+}

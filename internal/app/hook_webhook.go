@@ -125,7 +125,11 @@ func (h webhookHooks) ask(ctx context.Context, name string, p *event.Payload, li
 	if err != nil {
 		return nil, err
 	}
-	return changedPrompt(p, m.Name, got)
+	changed, err := changedPrompt(p, m.Name, got)
+	if changed != nil { // its words are those of another machine
+		agent.Taint(ctx, []string{plugin.Untrusted})
+	}
+	return changed, err
 }
 
 // changedPrompt returns a payload with the prompt that a webhook wants. Nothing

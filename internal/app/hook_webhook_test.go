@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -277,6 +278,7 @@ func TestAWebhookMayChangeAPrompt(t *testing.T) {
 		t.Fatal(err)
 	}
 	payload := `{"agentId":"support","at":"2026-03-02T07:00:00Z","scheduleId":"morning","type":"cron","prompt":"Sum up the night."}`
+	var labels func() []string
 	fire := func() (string, error) {
 		p, err := event.NewPayload(payload)
 		if err != nil {
@@ -284,6 +286,7 @@ func TestAWebhookMayChangeAPrompt(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
+		ctx, labels = agent.Tainting(ctx)
 		made, err := i.Bus().Transform(ctx, event.ScheduleFired, p)
 		if err != nil {
 			return "", err
@@ -315,6 +318,9 @@ func TestAWebhookMayChangeAPrompt(t *testing.T) {
 		got, err := fire()
 		if got != c.want || (c.want == "") != (err != nil) {
 			t.Errorf("it made %s, %v, want %s", got, err, c.want)
+		}
+		if outside := slices.Equal(labels(), []string{plugin.Untrusted}); outside != (c.want == changed) {
+			t.Errorf("%s has the labels %q", got, labels())
 		}
 	}
 	if h.forged != 0 {

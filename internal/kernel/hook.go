@@ -21,6 +21,7 @@ type Hooks interface {
 // Heard is what the hooks said of a call.
 type Heard struct {
 	Input   json.RawMessage // replaces the call's own; nil if no hook changed it
+	Labels  []string        // of what the hooks had at hand when they made that
 	Vetoed  string          // why one of them refused the call; "" if none did
 	Unguard string          // which guard could not say; "" if none failed
 }
@@ -71,6 +72,8 @@ func (r *request) hook(ctx context.Context) error {
 	}
 	if hash != r.record.InputHash {
 		r.record.AskedHash, r.record.InputHash = r.record.InputHash, hash
+		r.call.Labels = plugin.Labels(r.call.Labels, heard.Labels)
+		r.record.Labels = r.call.Labels
 	}
 	r.call.Input = heard.Input
 	return nil

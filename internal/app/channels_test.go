@@ -1,0 +1,64 @@
+package app_test
+
+import (
+	"testing"
+
+	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/webhook"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// TestWhoMakesAChannelMayLinkItsSenders: a link counts for the name of a channel. One who
+// may configure agents and may not link identities makes no channel of that name, and gives
+// none another secret: by either, they would speak as any principal that is linked there.
+func TestWhoMakesAChannelMayLinkItsSenders(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	write(t, home, "mortise.yaml", "policy:\n  files: [policies]\n", "policies/who.cedar", `
+@id("root") permit (principal == User::"root", action, resource);
+@id("keeps") permit (principal == User::"kay", action == Action::"configure", resource == Plugin::"mortise.agents");
+@id("keeps too") permit (principal == User::"lin", action == Action::"configure", resource == Plugin::"mortise.agents");
+@id("links") permit (principal == User::"lin", action == Action::"configure", resource == Plugin::"mortise.identities");`)
+	a := open(t, home)
+	ctx := t.Context()
+	who := func(id string) app.Roster {
+		return a.Roster(plugin.Principal{Type: "user", ID: id, Scopes: []string{"*"}})
+	}
+	with := func(secret, reply string) *agent.Settings {
+		return &agent.Settings{Channels: map[string]agent.Channel{"desk": {Scheme: webhook.Standard, Secret: secret, Reply: reply}}}
+	}
+	if _, err := who("root").Create(ctx, app.NewAgent{ID: "sup", Settings: *with("desk", "")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := who("kay").Create(ctx, app.NewAgent{ID: "plain"}); err != nil {
+		t.Fatal(err)
+	}
+	for what, do := range map[string]func(r app.Roster) error{
+		"a new agent with it": func(r app.Roster) error {
+			_, err := r.Create(ctx, app.NewAgent{ID: "evil", Settings: *with("other", "")})
+			return err
+		},
+		"an agent gets it": func(r app.Roster) error {
+			_, err := r.Change(ctx, "plain", app.AgentChange{Settings: with("other", "")})
+			return err
+		},
+		"another secret": func(r app.Roster) error {
+			_, err := r.Change(ctx, "sup", app.AgentChange{Settings: with("other", "")})
+			return err
+		},
+	} {
+		if err := do(who("kay")); plugin.CodeOf(err) != plugin.CodePolicyDenied {
+			t.Errorf("%s, by one who may not link: %v", what, err)
+		}
+		if err := do(who("lin")); err != nil {
+			t.Errorf("%s, by one who may: %v", what, err)
+		}
+	}
+	if _, err := who("kay").Change(ctx, "sup", app.AgentChange{Settings: with("other", "mail/send")}); err != nil {
+		t.Errorf("what says nothing of senders: %v", err)
+	}
+	if _, err := who("kay").Change(ctx, "sup", app.AgentChange{Settings: &agent.Settings{}}); err != nil {
+		t.Errorf("a channel is taken away: %v", err)
+	}
+}
