@@ -444,6 +444,11 @@ type trial struct {
 // String names a case as failures do.
 func (c *trial) String() string { return strings.TrimSuffix(c.program+"/"+c.name+"|"+c.param, "|") }
 
+// floods reports whether the case makes the host work on tens of megabytes.
+func (c *trial) floods() bool {
+	return slices.Contains([]string{"members", "rows", "nests", "texts", "reports much"}, c.name) || strings.HasPrefix(c.name, "floods with") || strings.HasPrefix(c.name, "asks for much")
+}
+
 // behaviour is what the case is a parameter of.
 func (c *trial) behaviour() string { return c.program + "/" + c.name }
 
