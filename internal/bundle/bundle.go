@@ -68,6 +68,7 @@ func Make(ctx context.Context, job Job) (api.BuildResult, error) {
 	case <-ctx.Done():
 		return result, context.Cause(ctx)
 	}
+	//lint:ignore SA1026 a job has no plugins: its worker adds those there are
 	request, err := json.Marshal(job)
 	if err != nil {
 		return result, fmt.Errorf("asking for a bundle: %w", err)

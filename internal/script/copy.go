@@ -348,7 +348,7 @@ func (m *machine) atSpread() value {
 	case lib.EOP_get_arg:
 		return *at[value](f.Farg_buf + uintptr(n)*size)
 	}
-	type function struct{ code, references uintptr } // of TJSObject.Fu
+	type function struct{ _, references uintptr } // of TJSObject.Fu
 	references := at[function](uintptr(unsafe.Pointer(&of.Fu))).references
 	reference := *at[uintptr](references + uintptr(n)*unsafe.Sizeof(uintptr(0)))
 	return *at[value](at[lib.TJSVarRef](reference).Fpvalue)
