@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/job"
 	"github.com/mortise-dev/mortise/internal/llm"
+	"github.com/mortise-dev/mortise/internal/policy"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -81,8 +83,10 @@ func (r Roster) Create(ctx context.Context, n NewAgent) (Agent, error) {
 	if err := agent.CheckID(n.ID); err != nil {
 		return Agent{}, err
 	}
-	if err := r.mayHaveChannels(ctx, n.ID, nil, n.Settings.Channels); err != nil {
-		return Agent{}, err
+	if saysSenders(nil, n.Settings.Channels) {
+		if err := r.app.authorise(ctx, r.by, hostTarget(IdentitiesPlugin), r.use("set the channels of", n.ID)); err != nil {
+			return Agent{}, err
+		}
 	}
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	row := store.AgentRow{
@@ -115,19 +119,11 @@ func (r Roster) Create(ctx context.Context, n NewAgent) (Agent, error) {
 // Change makes an agent another. Conversations that go on see it at their next
 // turn.
 func (r Roster) Change(ctx context.Context, id string, c AgentChange) (Agent, error) {
-	if c.Settings != nil {
-		row, err := r.app.Store.Agent(ctx, r.app.Config.Tenant, id)
-		if err != nil {
-			return Agent{}, err
+	link := r.app.Policy.May(policy.Configure, hostTarget(IdentitiesPlugin), r.app.call(r.by))
+	a, err := r.change(ctx, "change", id, func(row *store.AgentRow) (plugin.EntryKind, error) {
+		if c.Settings != nil && link.Verdict != plugin.Allow && saysSenders(agentOf(row).Settings.Channels, c.Settings.Channels) {
+			return "", errSaysSenders
 		}
-		if row != nil {
-			had := agentOf(row).Settings.Channels
-			if err := r.mayHaveChannels(ctx, id, had, c.Settings.Channels); err != nil {
-				return Agent{}, err
-			}
-		}
-	}
-	return r.change(ctx, "change", id, func(row *store.AgentRow) (plugin.EntryKind, error) {
 		if c.Tier != nil {
 			row.Tier = *c.Tier
 		}
@@ -139,6 +135,10 @@ func (r Roster) Change(ctx context.Context, id string, c AgentChange) (Agent, er
 		}
 		return plugin.EntryAgentChanged, checkAgent(row)
 	})
+	if errors.Is(err, errSaysSenders) {
+		return Agent{}, r.app.require(ctx, r.by, r.use("set the channels of", id), link)
+	}
+	return a, err
 }
 
 // Start lets an agent take messages of its channels and the times of its
@@ -345,17 +345,19 @@ func (r Roster) may(ctx context.Context, what, id string) error {
 	return r.app.authorise(ctx, r.by, hostTarget(AgentsPlugin), r.use(what, id))
 }
 
-// mayHaveChannels asks for the right to link identities where an agent gets a channel,
-// or one that is proved by another secret: a link counts for a channel's name, so who
-// names one and its secret says who its senders are.
-func (r Roster) mayHaveChannels(ctx context.Context, id string, had, has map[string]agent.Channel) error {
+// saysSenders reports whether an agent gets a channel, or one that is proved by another
+// secret. That takes the right to link identities: a link counts for a channel's name, so
+// who names one and its secret says who its senders are.
+func saysSenders(had, has map[string]agent.Channel) bool {
 	for name, c := range has {
 		if was, found := had[name]; !found || was.Scheme != c.Scheme || was.Secret != c.Secret {
-			return r.app.authorise(ctx, r.by, hostTarget(IdentitiesPlugin), r.use("set the channels of", id))
+			return true
 		}
 	}
-	return nil
+	return false
 }
+
+var errSaysSenders = errors.New("the channels say who their senders are")
 
 // use is what is done to an agent, or to all of them where id is *.
 func (r Roster) use(what, id string) use {

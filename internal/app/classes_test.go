@@ -134,15 +134,7 @@ var otherClasses = map[string][]string{
 func TestEveryValueHasTheStorageClassOfItsColumn(t *testing.T) {
 	t.Parallel()
 	home, db := fullHome(t)
-	key, err := store.ReadKey(home)
-	if err != nil {
-		t.Fatal(err)
-	}
-	st, err := app.Reading(t.Context(), home, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
+	st, key := reading(t, home)
 	fault := func() string {
 		t.Helper()
 		report, err := ledger.Verify(t.Context(), st, key)
@@ -224,15 +216,7 @@ func TestNoNULLPassesForAnEmptyText(t *testing.T) {
 	}
 	foundByVerify(t, "NULL for ''", home, "approvals.reason")
 	// A small database is refused for its NULL alone; this is what refuses a large one.
-	key, err := store.ReadKey(home)
-	if err != nil {
-		t.Fatal(err)
-	}
-	st, err := app.Reading(t.Context(), home, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
+	st, key := reading(t, home)
 	if err := st.Snapshot(t.Context(), func(r store.Reader) error { return store.CheckAuthority(t.Context(), r, key) }); !errors.Is(err, store.ErrTampered) {
 		t.Errorf("a host starts on NULL for '': %v", err)
 	}
@@ -299,4 +283,19 @@ func TestNoRowIsHiddenByItsStorageClass(t *testing.T) {
 			past(t, a.Home, fmt.Sprintf(`UPDATE %s SET %s = CAST(%s AS TEXT)`, table, column, column))
 		}
 	}
+}
+
+// reading opens the store of a data directory for reading, until the test ends, and reads its key.
+func reading(t *testing.T, home string) (store.Store, *store.Key) {
+	t.Helper()
+	key, err := store.ReadKey(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := app.Reading(t.Context(), home, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	return st, key
 }

@@ -168,8 +168,8 @@ func (a *Authority) LiveOf(k *Key, table string) (w Weight, known bool, err erro
 }
 
 // CheckLive holds the rows that have not ended against what the heads of all chains
-// sign, and looks each up as it is looked up when it is used. r is of one moment. Where key is nil heads are believed, and nothing is
-// checked.
+// sign, and looks each up as it is looked up when it is used. r is of one moment.
+// Where key is nil heads are believed, and nothing is checked.
 func CheckLive(ctx context.Context, r Reader, key *Key) error {
 	calls, err := liveDigests(ctx, r, key, "calls")
 	if err != nil || calls == nil {
