@@ -12,7 +12,7 @@ help: ## list what can be made
 
 .PHONY: build
 build: ## build bin/mortise, with the launcher of cages and the reader of captures inside, and the plugin in Go
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w -buildid=" -o internal/sandbox/bin/cage ./cmd/cage
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w -buildid=" -o internal/runtime/sandbox/bin/cage ./cmd/cage
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w -buildid=" -o $(PCAPSUM) ./cmd/pcapsum
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o $(BIN) ./cmd/mortise
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o plugins/outreach/write_outcome/write_outcome ./plugins/outreach/write_outcome
@@ -55,4 +55,4 @@ verify: generate ## fail if generate changes a file
 
 .PHONY: clean
 clean: ## remove what was built, and the data of `make run`
-	rm -rf bin .mortise internal/sandbox/bin/cage $(PCAPSUM)
+	rm -rf bin .mortise internal/runtime/sandbox/bin/cage $(PCAPSUM)

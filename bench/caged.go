@@ -12,8 +12,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/process"
-	"github.com/mortise-dev/mortise/internal/sandbox"
+	"github.com/mortise-dev/mortise/internal/runtime/process"
+	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 )
 
 // caged is table S: what a cage costs at the start of a program, and in each
@@ -114,8 +114,8 @@ func (l *lab) spawners() (all []spawner, closeAll func() error, err error) {
 		{name: "floor: fork + exec", spawn: func(ctx context.Context) error {
 			return exec.CommandContext(ctx, program).Run()
 		}},
-		{name: "internal/sandbox, level none", spawn: within(none)},
-		{name: "internal/sandbox, level full", spawn: within(full), target: atMostAdded(15)},
+		{name: "internal/runtime/sandbox, level none", spawn: within(none)},
+		{name: "internal/runtime/sandbox, level full", spawn: within(full), target: atMostAdded(15)},
 	}
 	if bwrap, err := exec.LookPath("bwrap"); err == nil {
 		all = append(all, spawner{name: "bubblewrap with the same namespaces, no more walls", spawn: func(ctx context.Context) error {

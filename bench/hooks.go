@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/event"
-	"github.com/mortise-dev/mortise/internal/script"
+	"github.com/mortise-dev/mortise/internal/base/event"
+	"github.com/mortise-dev/mortise/internal/runtime/script"
 )
 
 // hooks is table C: what hears an event inside the host.

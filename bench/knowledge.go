@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/kb"
+	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
 )
 

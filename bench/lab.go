@@ -15,7 +15,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 	"golang.org/x/sys/unix"
 
-	"github.com/mortise-dev/mortise/internal/process"
+	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 	"github.com/mortise-dev/mortise/sdk/python"

@@ -11,7 +11,7 @@ import (
 	"runtime/pprof"
 	"strconv"
 
-	"github.com/mortise-dev/mortise/internal/process"
+	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )

@@ -112,6 +112,52 @@ func TestImportsGoOneWay(t *testing.T) {
 	}
 }
 
+// TestLayers holds the table of layers against the folders of internal, and each
+// package there against what its layer may import.
+func TestLayers(t *testing.T) {
+	t.Parallel()
+	may := map[string][]string{}
+	var order []string
+	for _, cells := range tables(t, "architecture.md", "layer") {
+		name := spans(cells[0])[0]
+		may[name] = spans(cells[2])
+		for _, other := range may[name] {
+			if !slices.Contains(order, other) {
+				t.Errorf("%s may import %s, which does not stand above it", name, other)
+			}
+		}
+		order = append(order, name)
+	}
+	folders, err := os.ReadDir("../internal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range folders {
+		if _, known := may[f.Name()]; !known {
+			t.Errorf("internal/%s is no layer of the table", f.Name())
+		}
+	}
+	if len(order) != len(folders) || len(order) > 10 {
+		t.Errorf("%d layers in the table, %d folders", len(order), len(folders))
+	}
+	layer := func(path string) string {
+		inside, ok := strings.CutPrefix(path, module+"/internal/")
+		if !ok {
+			return ""
+		}
+		name, _, _ := strings.Cut(inside, "/")
+		return name
+	}
+	for _, p := range goList(t) {
+		own := layer(p.ImportPath)
+		for _, path := range p.Imports {
+			if other := layer(path); own != "" && other != "" && other != own && !slices.Contains(may[own], other) {
+				t.Errorf("%s imports %s: the layer %s may not import %s", p.ImportPath, path, own, other)
+			}
+		}
+	}
+}
+
 // saysTheSame reports whether a package's comment begins with the sentence of
 // the page, once "Package x" and "Command x" are put before it.
 func saysTheSame(sentence, doc string) bool {
@@ -131,16 +177,16 @@ func TestThePackagesThatAreFoundations(t *testing.T) {
 		"plugin":   nil,
 		"protocol": {"plugin"},
 		"sdk/go":   {"plugin", "protocol"},
-		"internal/kernel": { // what it records and what it asks; never what carries out, resolves or judges
-			"plugin", "protocol", "internal/canon", "internal/binding", "internal/ledger", "internal/store", "internal/approval", "internal/fault", "internal/waitfor", "internal/budget", "internal/handed",
+		"internal/core/kernel": { // what it records and what it asks; never what carries out, resolves or judges
+			"plugin", "protocol", "internal/base/canon", "internal/core/binding", "internal/core/ledger", "internal/store", "internal/core/approval", "internal/base/fault", "internal/base/waitfor", "internal/base/budget", "internal/base/handed",
 		},
-		"cmd/mortise": {"internal/cli"},
+		"cmd/mortise": {"internal/surface/cli"},
 	}
 	notEverywhere := map[string][]string{ // who alone may import it
-		"internal/app":          {"internal/check", "internal/cli", "test/crash/host", "test/hostile/host"},
-		"internal/cli":          {"cmd/mortise"},
-		"internal/kernel":       {"internal/app", "internal/cli", "internal/agent"}, // the command line for what it says when it settles a call, the agent for what it answers the kernel's hooks with
-		"internal/store/sqlite": {"internal/app", "internal/cli"},
+		"internal/app":          {"internal/surface/check", "internal/surface/cli", "internal/surface/server", "test/crash/host", "test/hostile/host"},
+		"internal/surface/cli":  {"cmd/mortise"},
+		"internal/core/kernel":  {"internal/app", "internal/surface/cli", "internal/agent"}, // the command line for what it says when it settles a call, the agent for what it answers the kernel's hooks with
+		"internal/store/sqlite": {"internal/app", "internal/surface/cli"},
 	}
 	for _, p := range goList(t) {
 		name := strings.TrimPrefix(p.ImportPath, module+"/")

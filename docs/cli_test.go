@@ -16,7 +16,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/mortise-dev/mortise/internal/config"
+	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -109,7 +109,7 @@ func longFlags(help string) []string {
 	return names
 }
 
-// TestExitStatuses holds the page against internal/cli/exit.go, and that one
+// TestExitStatuses holds the page against internal/surface/cli/exit.go, and that one
 // against the list of codes: each code has one status, and refused, absent,
 // failed and not now are never the same.
 func TestExitStatuses(t *testing.T) {
@@ -148,7 +148,7 @@ func TestExitStatuses(t *testing.T) {
 	for _, c := range codes {
 		status, has := byCode[c.Code]
 		if !has {
-			t.Errorf("internal/cli/exit.go gives %s no status", c.Code)
+			t.Errorf("internal/surface/cli/exit.go gives %s no status", c.Code)
 		}
 		if onPage[c.Code] != status {
 			t.Errorf("%s: the page says %d, the program %d", c.Code, onPage[c.Code], status)
@@ -175,7 +175,7 @@ func exitStatuses(t *testing.T) (numbers map[string]int, byCode map[string]int) 
 	numbers, byCode = map[string]int{}, map[string]int{}
 	names := map[string]string{} // CodeNotFound -> not_found
 	set := token.NewFileSet()
-	for _, path := range []string{"../plugin/codes_gen.go", "../internal/cli/exit.go"} {
+	for _, path := range []string{"../plugin/codes_gen.go", "../internal/surface/cli/exit.go"} {
 		file, err := parser.ParseFile(set, path, nil, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -207,7 +207,7 @@ func exitStatuses(t *testing.T) (numbers map[string]int, byCode map[string]int) 
 		})
 	}
 	if len(numbers) == 0 || len(byCode) == 0 {
-		t.Fatal("internal/cli/exit.go has another form than this test knows")
+		t.Fatal("internal/surface/cli/exit.go has another form than this test knows")
 	}
 	return numbers, byCode
 }

@@ -41,8 +41,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/config"
-	"github.com/mortise-dev/mortise/internal/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/host/config"
 )
 
 // binary is the directory that mortise was built into.

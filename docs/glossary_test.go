@@ -108,7 +108,7 @@ var retired = regexp.MustCompile(`(?i)\b(somebody|nobody|whoever|whomever|anybod
 // mayName are the files that have a retired word for a reason.
 var mayName = map[string]string{
 	"docs/glossary_test.go":                    "the list itself",
-	"internal/sandbox/view.go":                 "the system's user nobody, in the /etc/passwd of a sandbox",
+	"internal/runtime/sandbox/view.go":         "the system's user nobody, in the /etc/passwd of a sandbox",
 	"internal/store/postgres/pgtest/server.go": "the system's user nobody, whom PostgreSQL runs as",
 }
 

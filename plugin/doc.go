@@ -8,4 +8,4 @@
 // things, and all mean the same by them.
 package plugin
 
-//go:generate go run ../internal/codegen -codes ../protocol/codes.json
+//go:generate go run ../internal/base/codegen -codes ../protocol/codes.json

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/handed"
-	"github.com/mortise-dev/mortise/internal/ledger"
-	"github.com/mortise-dev/mortise/internal/registry"
-	"github.com/mortise-dev/mortise/internal/sandbox"
-	"github.com/mortise-dev/mortise/internal/scaffold"
+	"github.com/mortise-dev/mortise/internal/base/handed"
+	"github.com/mortise-dev/mortise/internal/catalog/registry"
+	"github.com/mortise-dev/mortise/internal/catalog/scaffold"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/plugins"
 )

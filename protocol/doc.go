@@ -6,7 +6,7 @@
 // Version 2 is JSON-RPC 2.0 ([Frame]); version 1 is four messages ([Handshake],
 // [HandshakeReply], [Request], [Response]). The package reads and writes lines
 // and knows their shapes. Who sends what when, how long anyone waits and what
-// a process is: see package internal/process for the host, sdk/go for a plugin.
+// a process is: see package internal/runtime/process for the host, sdk/go for a plugin.
 package protocol
 
 // Versions of the protocol, as manifests and handshakes spell them.

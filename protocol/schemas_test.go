@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/schema"
+	"github.com/mortise-dev/mortise/internal/core/schema"
 	"github.com/mortise-dev/mortise/protocol/protocoltest"
 )
 

@@ -3,17 +3,17 @@
 # whole crash campaign and the benchmarks.
 set -eu
 cd "$(dirname "$0")/.."
-for target in protocol:FuzzParseFrame internal/registry/dialect:FuzzRead protocol:FuzzFast internal/egress:FuzzParseURL internal/egress:FuzzParseHost internal/policy:FuzzPolicies cmd/pcapsum:FuzzCapture; do
+for target in protocol:FuzzParseFrame internal/catalog/registry/dialect:FuzzRead protocol:FuzzFast internal/service/egress:FuzzParseURL internal/service/egress:FuzzParseHost internal/core/policy:FuzzPolicies cmd/pcapsum:FuzzCapture; do
 	echo "== fuzzing ${target#*:} in ${target%%:*}"
 	go test "./${target%%:*}" -run '^$' -fuzz "^${target#*:}\$" -fuzztime "${FUZZTIME:-60s}"
 done
 echo "== the race detector over what make test runs without it"
 go test -race -count=1 -timeout 1h -run Restores ./internal/app
-go test -race -count=1 -timeout 1h ./internal/cli ./internal/check ./internal/scaffold ./plugins ./cmd/pcapsum ./test/compat/... ./test/crash ./test/escape
+go test -race -count=1 -timeout 1h ./internal/surface/cli ./internal/surface/check ./internal/catalog/scaffold ./plugins ./cmd/pcapsum ./test/compat/... ./test/crash ./test/escape
 echo "== the race detector over the C in Go too, with every repetition; make test leaves out both"
-go test -race -count=1 -timeout 1h ./internal/store/... ./internal/ledger ./internal/schedule ./internal/job ./internal/script ./internal/kernel ./internal/process ./internal/budget ./internal/policy ./internal/schedule ./internal/backup ./internal/approval ./internal/registry/...
+go test -race -count=1 -timeout 1h ./internal/store/... ./internal/core/ledger ./internal/agent/schedule ./internal/store/job ./internal/runtime/script ./internal/core/kernel ./internal/runtime/process ./internal/base/budget ./internal/core/policy ./internal/agent/schedule ./internal/store/backup ./internal/core/approval ./internal/catalog/registry/...
 echo "== callers are not crossed, ten times"
-go test -race -count=10 -run TestCallersAreNotCrossed ./internal/process
+go test -race -count=10 -run TestCallersAreNotCrossed ./internal/runtime/process
 echo "== 2,000 kills of a host in the middle of calls with effects, on both stores"
 MORTISE_CRASH_ROUNDS="${CRASHROUNDS:-1300}" go test -count=1 -timeout 3h -v -run 'Repeated|Finds|Disk' ./test/crash
 echo "== 2,000 rounds on each store that refuses for 1, 5 and 20 s, is slow, has pools of one, and of hosts that are paused or closed"
@@ -23,5 +23,5 @@ MORTISE_HOSTILE_FLOODS=all MORTISE_HOSTILE_CASES="${HOSTILECASES:-1000}" MORTISE
 echo "== captures of 100 MB, beside tshark"
 MORTISE_PCAP_MB="${PCAPMB:-100}" go test -count=1 -timeout 30m -v -run 'Tshark|Bounds' ./cmd/pcapsum
 echo "== 200 cron expressions in 30 time zones, beside a person who watches the clock"
-MORTISE_CRON_ZONES=30 MORTISE_CRON_SPECS="${CRONSPECS:-200}" MORTISE_CRON_MONTHS="${CRONMONTHS:-37}" go test -count=1 -timeout 1h -run Watches ./internal/schedule
+MORTISE_CRON_ZONES=30 MORTISE_CRON_SPECS="${CRONSPECS:-200}" MORTISE_CRON_MONTHS="${CRONMONTHS:-37}" go test -count=1 -timeout 1h -run Watches ./internal/agent/schedule
 cd bench && go run .

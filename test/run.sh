@@ -86,7 +86,7 @@ in_memory() {
 	[ -z "${TMPDIR:-}" ] && [ "$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo 2>/dev/null || echo 0)" -gt 14000000 ] &&
 		mkdir -p -m 755 "$work" && { grep -q " $work " /proc/mounts || mount -t tmpfs -o mode=755,size=8g tmpfs "$work" 2>/dev/null; }
 }
-outside='/(internal/(app|cli|check|extract|sandbox|scaffold)|plugins|docs|cmd/pcapsum|test/compat/[a-z]+)$'
+outside='/(internal/(app|surface/(cli|check)|service/extract|runtime/sandbox|catalog/scaffold)|plugins|docs|cmd/pcapsum|test/compat/[a-z]+)$'
 
 # Of the packages, those that start goroutines or share memory are watched, and the stores,
 # whose engines do what the package they have in common says.
@@ -115,9 +115,9 @@ if have cc || have gcc; then
 	part "go test of what shares memory, with the race detector" go_tests "$shared" $watched
 	export CGO_ENABLED=0
 	part "go test of what does not" go_tests "$alone" -short
-	part "secrets, without it" go_tests ./internal/secret -run 'ScrubberIsBounded|NoFlood' # computes alone
-	part "hostile scripts, timed" go_tests ./internal/script -run Hostile # by the clock, which -race would falsify
-	part "cron expressions, beside a walk of every minute" go_tests ./internal/schedule -run Watches # computes alone, and longer than with -race
+	part "secrets, without it" go_tests ./internal/service/secret -run 'ScrubberIsBounded|NoFlood' # computes alone
+	part "hostile scripts, timed" go_tests ./internal/runtime/script -run Hostile # by the clock, which -race would falsify
+	part "cron expressions, beside a walk of every minute" go_tests ./internal/agent/schedule -run Watches # computes alone, and longer than with -race
 else
 	without "race detector" "there is no C compiler; the tests run without it"
 	watched=""

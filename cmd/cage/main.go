@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"os"
 
-	_ "github.com/mortise-dev/mortise/internal/sandbox/launcher"
-	"github.com/mortise-dev/mortise/internal/sandbox/wire"
+	_ "github.com/mortise-dev/mortise/internal/runtime/sandbox/launcher"
+	"github.com/mortise-dev/mortise/internal/runtime/sandbox/wire"
 )
 
 func main() {

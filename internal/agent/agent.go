@@ -20,7 +20,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/event"
+	"github.com/mortise-dev/mortise/internal/base/event"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )

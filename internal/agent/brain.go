@@ -3,7 +3,7 @@ package agent
 import (
 	"context"
 
-	"github.com/mortise-dev/mortise/internal/llm"
+	"github.com/mortise-dev/mortise/internal/service/llm"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

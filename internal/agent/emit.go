@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/event"
+	"github.com/mortise-dev/mortise/internal/base/event"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/mortise-dev/mortise/internal/event"
-	"github.com/mortise-dev/mortise/internal/kernel"
+	"github.com/mortise-dev/mortise/internal/base/event"
+	"github.com/mortise-dev/mortise/internal/core/kernel"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/mortise-dev/mortise/internal/event"
+	"github.com/mortise-dev/mortise/internal/base/event"
+	"github.com/mortise-dev/mortise/internal/base/words"
 	"github.com/mortise-dev/mortise/internal/store"
-	"github.com/mortise-dev/mortise/internal/words"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

@@ -7,7 +7,7 @@ import (
 	json2 "github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
-	"github.com/mortise-dev/mortise/internal/event"
+	"github.com/mortise-dev/mortise/internal/base/event"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/event"
+	"github.com/mortise-dev/mortise/internal/base/event"
 )
 
 // A delivery that comes in again is known before any hook hears of it: after the

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/account/accounttest"
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/service/account/accounttest"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/mortise-dev/mortise/internal/adapter"
+	"github.com/mortise-dev/mortise/internal/agent/adapter"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

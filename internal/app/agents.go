@@ -9,14 +9,14 @@ import (
 	"slices"
 
 	"github.com/mortise-dev/mortise/internal/agent"
-	"github.com/mortise-dev/mortise/internal/config"
-	"github.com/mortise-dev/mortise/internal/job"
-	"github.com/mortise-dev/mortise/internal/registry"
-	"github.com/mortise-dev/mortise/internal/registry/dialect"
-	"github.com/mortise-dev/mortise/internal/router"
-	"github.com/mortise-dev/mortise/internal/secret"
-	"github.com/mortise-dev/mortise/internal/session"
-	"github.com/mortise-dev/mortise/internal/shu"
+	"github.com/mortise-dev/mortise/internal/catalog/registry"
+	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/router"
+	"github.com/mortise-dev/mortise/internal/catalog/shu"
+	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/service/secret"
+	"github.com/mortise-dev/mortise/internal/service/session"
+	"github.com/mortise-dev/mortise/internal/store/job"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/backup"
+	"github.com/mortise-dev/mortise/internal/store/backup"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/sandbox"
+	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
-	"github.com/mortise-dev/mortise/internal/job"
+	"github.com/mortise-dev/mortise/internal/agent/worker"
 	"github.com/mortise-dev/mortise/internal/store"
-	"github.com/mortise-dev/mortise/internal/worker"
+	"github.com/mortise-dev/mortise/internal/store/job"
 )
 
 // waitingConversations are those in which a message that came in by a channel

@@ -6,8 +6,8 @@ import (
 	"mime"
 	"path/filepath"
 
-	"github.com/mortise-dev/mortise/internal/llm"
-	"github.com/mortise-dev/mortise/internal/session"
+	"github.com/mortise-dev/mortise/internal/service/llm"
+	"github.com/mortise-dev/mortise/internal/service/session"
 )
 
 // documents are the artifacts of sessions as models read them.

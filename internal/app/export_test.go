@@ -4,13 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/server"
-	"github.com/mortise-dev/mortise/internal/worker"
+	"github.com/mortise-dev/mortise/internal/agent/worker"
 	"github.com/mortise-dev/mortise/plugin"
 )
-
-// Door is what takes deliveries in for a server.
-func (a *App) Door() server.Receiver { return receiver{a.Agents} }
 
 // Sweeper returns one of the host's, by its kind.
 func (a *App) Sweeper(kind string) worker.Sweeper {

@@ -9,15 +9,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/binding"
-	"github.com/mortise-dev/mortise/internal/handed"
-	"github.com/mortise-dev/mortise/internal/policy"
-	"github.com/mortise-dev/mortise/internal/registry/dialect"
-	"github.com/mortise-dev/mortise/internal/schedule"
+	"github.com/mortise-dev/mortise/internal/agent/schedule"
+	"github.com/mortise-dev/mortise/internal/agent/worker"
+	"github.com/mortise-dev/mortise/internal/base/handed"
+	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/shu"
+	"github.com/mortise-dev/mortise/internal/core/binding"
+	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/service"
-	"github.com/mortise-dev/mortise/internal/shu"
 	"github.com/mortise-dev/mortise/internal/store"
-	"github.com/mortise-dev/mortise/internal/worker"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

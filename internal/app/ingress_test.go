@@ -21,11 +21,11 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/agent/webhook"
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/secret"
-	"github.com/mortise-dev/mortise/internal/server"
+	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/store"
-	"github.com/mortise-dev/mortise/internal/webhook"
+	"github.com/mortise-dev/mortise/internal/surface/server"
 )
 
 const doorSecret = "whsec_c2VjcmV0LW9mLXRoZS1kZXNr"
@@ -128,7 +128,7 @@ func inbound(t *testing.T, st store.Reader) map[string]int {
 // door serves a host's channels on loopback, with no bound of how often.
 func door(t *testing.T, a *app.App) (address string, client *http.Client) {
 	t.Helper()
-	s := httptest.NewServer(server.New(server.Options{Agents: a.Door(), Tenant: "local", Rate: 1e9, Burst: 1e9}))
+	s := httptest.NewServer(server.New(server.Options{Agents: server.Deliveries{Agents: a.Agents}, Tenant: "local", Rate: 1e9, Burst: 1e9}))
 	t.Cleanup(s.Close)
 	return s.URL, s.Client()
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mortise-dev/mortise/internal/policy"
-	"github.com/mortise-dev/mortise/internal/session"
+	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )

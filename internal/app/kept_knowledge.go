@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"github.com/mortise-dev/mortise/internal/canon"
-	"github.com/mortise-dev/mortise/internal/kb"
-	"github.com/mortise-dev/mortise/internal/reference"
+	"github.com/mortise-dev/mortise/internal/base/canon"
+	"github.com/mortise-dev/mortise/internal/service/kb"
+	"github.com/mortise-dev/mortise/internal/service/reference"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )

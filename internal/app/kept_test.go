@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/kb"
-	"github.com/mortise-dev/mortise/internal/session"
+	"github.com/mortise-dev/mortise/internal/service/kb"
+	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -371,7 +371,7 @@ func TestReferenceDataIsChangedOnTheRecord(t *testing.T) {
 // The command line reaches what is kept through Kept alone, which asks whose it is.
 func TestTheCommandLineReachesWhatIsKeptThroughOneGuard(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../cli/*.go")
+	files, err := filepath.Glob("../surface/cli/*.go")
 	if err != nil || len(files) < 50 {
 		t.Fatal(len(files), err)
 	}

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"unicode"
 
-	"github.com/mortise-dev/mortise/internal/config"
+	"github.com/mortise-dev/mortise/internal/host/config"
 )
 
 // newLog returns the host's own log, on standard error.

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/ledger"
-	"github.com/mortise-dev/mortise/internal/llm"
-	"github.com/mortise-dev/mortise/internal/registry"
-	"github.com/mortise-dev/mortise/internal/session"
+	"github.com/mortise-dev/mortise/internal/catalog/registry"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/service/llm"
+	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mortise-dev/mortise/internal/config"
+	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

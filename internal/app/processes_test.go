@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/agent/schedule"
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/schedule"
 	"github.com/mortise-dev/mortise/internal/store"
 )
 

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
-	"github.com/mortise-dev/mortise/internal/event"
-	"github.com/mortise-dev/mortise/internal/kernel"
-	"github.com/mortise-dev/mortise/internal/registry/dialect"
-	"github.com/mortise-dev/mortise/internal/script"
+	"github.com/mortise-dev/mortise/internal/base/event"
+	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/core/kernel"
+	"github.com/mortise-dev/mortise/internal/runtime/script"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )

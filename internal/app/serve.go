@@ -2,21 +2,17 @@ package app
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
-	"github.com/mortise-dev/mortise/internal/job"
-	"github.com/mortise-dev/mortise/internal/server"
+	"github.com/mortise-dev/mortise/internal/agent/worker"
 	"github.com/mortise-dev/mortise/internal/store"
-	"github.com/mortise-dev/mortise/internal/worker"
+	"github.com/mortise-dev/mortise/internal/store/job"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -59,79 +55,17 @@ func (a *App) Work(ctx context.Context) error {
 	})
 }
 
-// Encrypted reports whether what is said to this host on the network is.
-func (a *App) Encrypted() bool { return a.Config.Server.Encrypted() }
-
-// Listen opens the address that the host is to be reached at, for [App.Serve]. The
-// configuration has it where address is nil; it is nil where neither says one.
-func (a *App) Listen(ctx context.Context, address *string, insecure bool) (net.Listener, error) {
-	where := a.Config.Server.Listen
-	if address != nil {
-		where = *address
+// Healthy returns nil while the host can do what it is for.
+func (a *App) Healthy(ctx context.Context) error {
+	if err := a.Ledger.Writing(); err != nil {
+		return fmt.Errorf("the ledger is not written: %w", err)
 	}
-	if where == "" {
-		return nil, nil
-	}
-	l, err := server.Listen(ctx, where, a.Encrypted(), insecure)
-	if plugin.CodeOf(err) == plugin.CodeInvalidInput {
-		return nil, &SetupError{errors.New(plugin.AsError(err).Message)}
-	}
-	return l, err
+	_, err := a.Store.Agents(ctx, a.Config.Tenant)
+	return err
 }
 
-// Serve does what [App.Work] does and, where l is not nil, answers requests there.
-// When ctx ends nothing more is taken, and nothing more is begun; what is under
-// way has as long as the configuration says.
-func (a *App) Serve(ctx context.Context, l net.Listener) error {
-	if l == nil {
-		return a.Work(ctx)
-	}
-	defer l.Close()
-	var cert *tls.Certificate
-	if a.Encrypted() {
-		pair, err := tls.LoadX509KeyPair(a.Config.Server.TLSCert, a.Config.Server.TLSKey)
-		if err != nil {
-			return &SetupError{fmt.Errorf("server: the certificate cannot be used: %w", err)}
-		}
-		cert = &pair
-	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	ended := make(chan error, 1)
-	go func() {
-		defer stop() // if the server ends, the workers end too
-		ended <- server.Serve(ctx, l, a.Handler(), cert, time.Duration(a.Config.Drain), a.log)
-	}()
-	err := a.Work(ctx)
-	stop()
-	return errors.Join(err, <-ended)
-}
-
-// Handler is what answers requests.
-func (a *App) Handler() http.Handler {
-	return server.New(server.Options{
-		Agents: receiver{a.Agents}, Tenant: a.Config.Tenant, Log: a.log,
-		Health: func(ctx context.Context) error {
-			if err := a.Ledger.Writing(); err != nil {
-				return fmt.Errorf("the ledger is not written: %w", err)
-			}
-			_, err := a.Store.Agents(ctx, a.Config.Tenant)
-			return err
-		},
-	})
-}
-
-// A receiver takes in for a server what channels deliver to agents.
-type receiver struct{ agents *agent.Agents }
-
-// Receive implements [server.Receiver].
-func (r receiver) Receive(ctx context.Context, tenant, id, namespace string, header http.Header, body []byte) (server.Received, error) {
-	got, err := r.agents.Receive(ctx, tenant, id, namespace, header, body)
-	if errors.Is(err, agent.ErrMalformed) {
-		err = server.Malformed(err)
-	}
-	return server.Received(got), err
-}
+// Log is where the host writes what it does.
+func (a *App) Log() *slog.Logger { return a.log }
 
 // Reached returns the agents that have channels.
 func (a *App) Reached(ctx context.Context) ([]string, error) {

@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/ledger"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
+	"github.com/mortise-dev/mortise/internal/surface/server"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -56,7 +57,7 @@ func TestAHostWhoseLedgerIsNotWrittenSaysSo(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- host.Work(ctx) }()
-	handler := host.Handler()
+	handler := server.Handler(host)
 	ready := func() int {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/mortise-dev/mortise/internal/blob"
-	"github.com/mortise-dev/mortise/internal/config"
-	"github.com/mortise-dev/mortise/internal/sandbox"
-	"github.com/mortise-dev/mortise/internal/secret"
-	"github.com/mortise-dev/mortise/internal/session"
+	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
+	"github.com/mortise-dev/mortise/internal/service/blob"
+	"github.com/mortise-dev/mortise/internal/service/secret"
+	"github.com/mortise-dev/mortise/internal/service/session"
 )
 
 // openSessions opens the sessions of a host, and where their artifacts are.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/session"
+	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store/postgres/pgtest"
 	"github.com/mortise-dev/mortise/plugin"
 )

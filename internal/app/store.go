@@ -13,9 +13,9 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/mortise-dev/mortise/internal/config"
-	"github.com/mortise-dev/mortise/internal/ledger"
-	"github.com/mortise-dev/mortise/internal/plan"
+	"github.com/mortise-dev/mortise/internal/agent/plan"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/postgres"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"

@@ -3,11 +3,11 @@ package app
 import (
 	"context"
 
-	"github.com/mortise-dev/mortise/internal/approval"
-	"github.com/mortise-dev/mortise/internal/job"
-	"github.com/mortise-dev/mortise/internal/kernel"
-	"github.com/mortise-dev/mortise/internal/plan"
-	"github.com/mortise-dev/mortise/internal/worker"
+	"github.com/mortise-dev/mortise/internal/agent/plan"
+	"github.com/mortise-dev/mortise/internal/agent/worker"
+	"github.com/mortise-dev/mortise/internal/core/approval"
+	"github.com/mortise-dev/mortise/internal/core/kernel"
+	"github.com/mortise-dev/mortise/internal/store/job"
 )
 
 // waitingCalls are the calls that may run, or of which it is to be asked how

@@ -3,7 +3,7 @@ package app
 import (
 	"context"
 
-	"github.com/mortise-dev/mortise/internal/kernel"
+	"github.com/mortise-dev/mortise/internal/core/kernel"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

@@ -15,9 +15,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/egress"
-	"github.com/mortise-dev/mortise/internal/secret"
-	"github.com/mortise-dev/mortise/internal/webhook"
+	"github.com/mortise-dev/mortise/internal/agent/webhook"
+	"github.com/mortise-dev/mortise/internal/service/egress"
+	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

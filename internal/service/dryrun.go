@@ -7,7 +7,7 @@ import (
 
 	json2 "github.com/go-json-experiment/json"
 
-	"github.com/mortise-dev/mortise/internal/kb"
+	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

@@ -17,9 +17,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/egress"
-	"github.com/mortise-dev/mortise/internal/fault"
-	"github.com/mortise-dev/mortise/internal/secret"
+	"github.com/mortise-dev/mortise/internal/base/fault"
+	"github.com/mortise-dev/mortise/internal/service/egress"
+	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

@@ -14,7 +14,7 @@ import (
 	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/mortise-dev/mortise/internal/egress"
+	"github.com/mortise-dev/mortise/internal/service/egress"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/mortise-dev/mortise/internal/egress"
+	"github.com/mortise-dev/mortise/internal/service/egress"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mortise-dev/mortise/internal/binding"
-	"github.com/mortise-dev/mortise/internal/egress"
-	"github.com/mortise-dev/mortise/internal/secret"
+	"github.com/mortise-dev/mortise/internal/core/binding"
+	"github.com/mortise-dev/mortise/internal/service/egress"
+	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/egress"
-	"github.com/mortise-dev/mortise/internal/secret"
+	"github.com/mortise-dev/mortise/internal/service/egress"
+	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )

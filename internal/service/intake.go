@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/budget"
+	"github.com/mortise-dev/mortise/internal/base/budget"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

@@ -9,8 +9,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/mortise-dev/mortise/internal/extract"
-	"github.com/mortise-dev/mortise/internal/kb"
+	"github.com/mortise-dev/mortise/internal/service/extract"
+	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/mortise-dev/mortise/internal/extract"
-	"github.com/mortise-dev/mortise/internal/kb"
+	"github.com/mortise-dev/mortise/internal/service/extract"
+	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

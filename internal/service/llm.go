@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/llm"
+	"github.com/mortise-dev/mortise/internal/service/llm"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

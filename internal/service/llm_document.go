@@ -6,7 +6,7 @@ import (
 	"io"
 	"path"
 
-	"github.com/mortise-dev/mortise/internal/llm"
+	"github.com/mortise-dev/mortise/internal/service/llm"
 )
 
 // llmFile is how many bytes a document in the scratch directory may have.

@@ -8,7 +8,7 @@ import (
 
 	json2 "github.com/go-json-experiment/json"
 
-	"github.com/mortise-dev/mortise/internal/llm"
+	"github.com/mortise-dev/mortise/internal/service/llm"
 )
 
 // TestADocumentIsTheFileThatThePluginHas in its scratch directory, of whatever

@@ -3,7 +3,7 @@ package service
 import (
 	"slices"
 
-	"github.com/mortise-dev/mortise/internal/egress"
+	"github.com/mortise-dev/mortise/internal/service/egress"
 )
 
 // maxMapped is how many mapped hosts of one call its record names.

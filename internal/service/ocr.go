@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/extract"
+	"github.com/mortise-dev/mortise/internal/service/extract"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 
 	json2 "github.com/go-json-experiment/json"
 
-	connections "github.com/mortise-dev/mortise/internal/account"
-	"github.com/mortise-dev/mortise/internal/egress"
+	connections "github.com/mortise-dev/mortise/internal/service/account"
+	"github.com/mortise-dev/mortise/internal/service/egress"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

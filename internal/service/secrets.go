@@ -6,7 +6,7 @@ import (
 
 	json2 "github.com/go-json-experiment/json"
 
-	"github.com/mortise-dev/mortise/internal/secret"
+	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )

@@ -1,4 +1,4 @@
-// Code generated from the catalogue of events (internal/event). DO NOT EDIT.
+// Code generated from the catalogue of events (internal/base/event). DO NOT EDIT.
 
 package mortise
 

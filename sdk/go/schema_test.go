@@ -14,7 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/mortise-dev/mortise/internal/schema"
+	"github.com/mortise-dev/mortise/internal/core/schema"
 	"github.com/mortise-dev/mortise/protocol"
 	mortise "github.com/mortise-dev/mortise/sdk/go"
 )

@@ -1,4 +1,4 @@
-# Generated from the catalogue of events (internal/event); not edited by hand.
+# Generated from the catalogue of events (internal/base/event); not edited by hand.
 """The events of agents, each with its shape."""
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/account/accounttest"
+	"github.com/mortise-dev/mortise/internal/service/account/accounttest"
 )
 
 // A scenario is one plugin, a provider, and calls one after the other.

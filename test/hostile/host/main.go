@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/kb"
-	"github.com/mortise-dev/mortise/internal/registry"
+	"github.com/mortise-dev/mortise/internal/catalog/registry"
+	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/plugin"
 )
 

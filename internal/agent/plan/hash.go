@@ -1,0 +1,32 @@
+package plan
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mortise-dev/mortise/internal/base/canon"
+	"github.com/mortise-dev/mortise/internal/store"
+)
+
+// hash identifies what would run: every step with everything that is pinned,
+// and for whom. It is what an approval of the plan binds.
+func hash(steps []store.StepRow, requestHash string) (string, error) {
+	type pinned struct {
+		N         int64          `json:"n"`
+		ID        string         `json:"step_id"`
+		Operation string         `json:"operation"`
+		Version   string         `json:"version"`
+		Digest    string         `json:"package_digest"`
+		Input     jsontext.Value `json:"input"`
+		Needs     []string       `json:"needs"`
+		Gate      string         `json:"gate"`
+	}
+	all := make([]pinned, len(steps))
+	for i, s := range steps {
+		all[i] = pinned{s.N, s.StepID, s.Operation, s.Version, s.PackageDigest, jsontext.Value(s.Input), orEmpty(s.Needs), s.Gate}
+	}
+	raw, err := encode(map[string]any{"plan": 1, "request": requestHash, "steps": all})
+	if err != nil {
+		return "", err
+	}
+	return canon.Hash(raw)
+}

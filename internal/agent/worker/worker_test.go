@@ -1,0 +1,423 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/mortise-dev/mortise/internal/agent/worker"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/job"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A board is a sweeper of things that wait until they were done.
+type board struct {
+	kind string
+	act  func(ctx context.Context, id string) error // what doing one is; nothing where it is nil
+
+	mu    sync.Mutex
+	waits []string
+	done  []string
+	now   int // being done
+	most  int
+	broke error // what Due says
+}
+
+func (b *board) Kind() string { return b.kind }
+
+func (b *board) Due(_ context.Context, limit int) ([]worker.Item, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var items []worker.Item
+	for _, id := range b.waits[:min(limit, len(b.waits))] {
+		items = append(items, worker.Item{Kind: b.kind, Tenant: "acme", ID: id})
+	}
+	return items, b.broke
+}
+
+func (b *board) Do(ctx context.Context, item worker.Item) error {
+	b.mu.Lock()
+	b.now++
+	b.most = max(b.most, b.now)
+	b.mu.Unlock()
+	err := errors.New("it panicked")
+	defer func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.now--
+		b.done = append(b.done, item.ID)
+		if err == nil {
+			b.waits = slices.DeleteFunc(b.waits, func(id string) bool { return id == item.ID })
+		}
+	}()
+	if b.act == nil {
+		err = nil
+		return nil
+	}
+	err = b.act(ctx, item.ID)
+	return err
+}
+
+func (b *board) put(ids ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waits = append(b.waits, ids...)
+}
+
+// count returns how often an id was done, or how many were where it is empty.
+func (b *board) count(id string) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, done := range b.done {
+		if id == "" || id == done {
+			n++
+		}
+	}
+	return n
+}
+
+// A run is a worker that is running.
+type run struct {
+	queue *job.Queue
+	log   *lockedBuffer
+	stop  context.CancelFunc
+	ended chan struct{} // closed when it has ended
+	err   error         // and what it said then
+}
+
+// start runs a worker; what options leave open is quick.
+func start(t *testing.T, o worker.Options) *run {
+	t.Helper()
+	r := &run{queue: job.Open(job.Options{Home: t.TempDir()}), log: &lockedBuffer{}, ended: make(chan struct{})}
+	o.Queue, o.Log = r.queue, slog.New(slog.NewTextHandler(r.log, nil))
+	if o.Recover == nil {
+		o.Recover = func(context.Context) (int, error) { return 0, nil }
+	}
+	if o.SweepEvery == 0 {
+		o.SweepEvery = 20 * time.Millisecond
+	}
+	o.RecoverEvery = 20 * time.Millisecond
+	ctx, stop := context.WithCancel(context.Background())
+	r.stop = stop
+	go func() {
+		defer close(r.ended)
+		r.err = worker.Run(ctx, o)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-r.ended
+		r.queue.Close()
+	})
+	return r
+}
+
+// end stops the worker and returns what it said and how long that took.
+func (r *run) end(t *testing.T) (time.Duration, error) {
+	t.Helper()
+	begin := time.Now()
+	r.stop()
+	return time.Since(begin), r.wait(t)
+}
+
+func (r *run) wait(t *testing.T) error {
+	t.Helper()
+	select {
+	case <-r.ended:
+		return r.err
+	case <-time.After(20 * time.Second):
+		t.Fatal("it did not end")
+		return nil
+	}
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(15 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func TestOneSweepComesAtOnce(t *testing.T) {
+	t.Parallel()
+	calls, plans := &board{kind: job.Call}, &board{kind: job.Plan}
+	calls.put("a", "b")
+	plans.put("p")
+	r := start(t, worker.Options{Sweepers: []worker.Sweeper{calls, plans}, SweepEvery: time.Hour})
+	eventually(t, "what waited was done", func() bool { return calls.count("") == 2 && plans.count("") == 1 })
+	if _, err := r.end(t); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASweepFindsWhatNoWakeUpToldOf(t *testing.T) {
+	t.Parallel()
+	calls := &board{kind: job.Call}
+	start(t, worker.Options{Sweepers: []worker.Sweeper{calls}})
+	time.Sleep(50 * time.Millisecond)
+	calls.put("late")
+	eventually(t, "it was done", func() bool { return calls.count("late") == 1 })
+}
+
+func TestAWakeUpDoesNotWaitForTheSweep(t *testing.T) {
+	t.Parallel()
+	calls, plans := &board{kind: job.Call}, &board{kind: job.Plan}
+	r := start(t, worker.Options{Sweepers: []worker.Sweeper{calls, plans}, SweepEvery: time.Hour})
+	for _, kind := range []string{job.Plan, "unheard of", job.Call} {
+		if err := r.queue.Wake(t.Context(), kind, "acme", "x", time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "both were done", func() bool { return calls.count("x") == 1 && plans.count("x") == 1 })
+}
+
+func TestNoMoreIsDoneAtATimeThanConfigured(t *testing.T) {
+	t.Parallel()
+	calls := &board{kind: job.Call, act: func(context.Context, string) error { time.Sleep(20 * time.Millisecond); return nil }}
+	for i := range 30 {
+		calls.put(fmt.Sprint(i))
+	}
+	r := start(t, worker.Options{Sweepers: []worker.Sweeper{calls}, Workers: 3})
+	for i := range 10 { // wake-ups share the slots with the sweep
+		if err := r.queue.Wake(t.Context(), job.Call, "acme", fmt.Sprint("w", i), time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "all were done", func() bool { return calls.count("") >= 40 })
+	if calls.most != 3 {
+		t.Errorf("%d at a time, want 3", calls.most)
+	}
+}
+
+func TestNothingIsDoneTwiceAtATime(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	busy := map[string]bool{}
+	calls := &board{kind: job.Call, act: func(_ context.Context, id string) error {
+		mu.Lock()
+		twice := busy[id]
+		busy[id] = true
+		mu.Unlock()
+		time.Sleep(30 * time.Millisecond)
+		mu.Lock()
+		delete(busy, id)
+		mu.Unlock()
+		if twice {
+			t.Errorf("%s twice at a time", id)
+		}
+		return nil
+	}}
+	calls.put("a", "b")
+	r := start(t, worker.Options{Sweepers: []worker.Sweeper{calls}, SweepEvery: time.Millisecond})
+	for range 5 {
+		if err := r.queue.Wake(t.Context(), job.Call, "acme", "a", time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "both were done", func() bool { return calls.count("a") > 0 && calls.count("b") > 0 })
+	if _, err := r.end(t); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAWakeUpWhileItIsBeingDoneCounts: what it told of may have come too late
+// for the one that is at it.
+func TestAWakeUpWhileItIsBeingDoneCounts(t *testing.T) {
+	t.Parallel()
+	first, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	calls := &board{kind: job.Call, act: func(context.Context, string) error {
+		once.Do(func() { close(first); <-release })
+		return nil
+	}}
+	calls.put("a")
+	r := start(t, worker.Options{Sweepers: []worker.Sweeper{calls}, SweepEvery: time.Hour})
+	<-first
+	if err := r.queue.Wake(t.Context(), job.Call, "acme", "a", time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(400 * time.Millisecond) // until the queue has brought it
+	close(release)
+	eventually(t, "it was looked at again", func() bool { return calls.count("a") == 2 })
+}
+
+func TestWhatFailsLetsOthersPass(t *testing.T) {
+	t.Parallel()
+	calls := &board{kind: job.Call, act: func(_ context.Context, id string) error {
+		switch {
+		case id == "panics":
+			panic("as it must not")
+		case strings.HasPrefix(id, "bad"):
+			return errors.New("it cannot be done")
+		}
+		return nil
+	}}
+	calls.put("panics")
+	for i := range 150 { // more than a sweep asks for
+		calls.put(fmt.Sprint("bad", i))
+	}
+	calls.put("good")
+	r := start(t, worker.Options{Sweepers: []worker.Sweeper{calls}})
+	eventually(t, "what waits behind was done", func() bool { return calls.count("good") == 1 })
+	time.Sleep(100 * time.Millisecond) // some sweeps more
+	if n := calls.count("bad7") + calls.count("panics"); n != 2 {
+		t.Errorf("what failed was tried %d times", n)
+	}
+	if !strings.Contains(r.log.String(), "id=bad7 cause=\"it cannot be done\"") || !strings.Contains(r.log.String(), "as it must not") {
+		t.Errorf("the log does not tell: %.500s", r.log)
+	}
+}
+
+func TestTheDeadAreRecoveredAndTheirWorkIsDueAtOnce(t *testing.T) {
+	t.Parallel()
+	calls := &board{kind: job.Call}
+	var dead sync.Once
+	died := make(chan struct{})
+	start(t, worker.Options{Sweepers: []worker.Sweeper{calls}, SweepEvery: time.Hour, Recover: func(context.Context) (n int, err error) {
+		select {
+		case <-died:
+			dead.Do(func() { calls.put("left behind"); n = 1 })
+		default:
+		}
+		return n, nil
+	}})
+	time.Sleep(50 * time.Millisecond)
+	close(died)
+	eventually(t, "what it left was done", func() bool { return calls.count("left behind") == 1 })
+}
+
+func TestADatabaseThatIsAwayIsToldOnceAndWaitedFor(t *testing.T) {
+	t.Parallel()
+	calls := &board{kind: job.Call, broke: errors.New("connection refused")}
+	r := start(t, worker.Options{Sweepers: []worker.Sweeper{calls}})
+	eventually(t, "it was told", func() bool { return strings.Contains(r.log.String(), "connection refused") })
+	time.Sleep(100 * time.Millisecond)
+	if n := strings.Count(r.log.String(), "connection refused"); n != 1 {
+		t.Errorf("told %d times", n)
+	}
+	calls.mu.Lock()
+	calls.broke = nil
+	calls.mu.Unlock()
+	calls.put("a")
+	eventually(t, "it went on", func() bool { return calls.count("a") == 1 && strings.Contains(r.log.String(), "works again") })
+}
+
+func TestAStoreThatFailedEndsTheWork(t *testing.T) {
+	t.Parallel()
+	calls := &board{kind: job.Call, act: func(context.Context, string) error { return fmt.Errorf("settling: %w", store.ErrFailed) }}
+	calls.put("a")
+	r := start(t, worker.Options{Sweepers: []worker.Sweeper{calls}})
+	if err := r.wait(t); !errors.Is(err, store.ErrFailed) {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+func TestStoppingWaitsForWhatWasBegun(t *testing.T) {
+	t.Parallel()
+	begun := make(chan string, 10)
+	calls := &board{kind: job.Call, act: func(ctx context.Context, id string) error {
+		begun <- id
+		select {
+		case <-ctx.Done():
+			t.Errorf("it was cut off: %v", context.Cause(ctx))
+		case <-time.After(400 * time.Millisecond):
+		}
+		return nil
+	}}
+	calls.put("a", "b", "c")
+	r := start(t, worker.Options{Sweepers: []worker.Sweeper{calls}, Workers: 1, Drain: 10 * time.Second})
+	<-begun
+	if _, err := r.end(t); err != nil {
+		t.Error(err)
+	}
+	if n := calls.count(""); n != 1 {
+		t.Errorf("%d were done, want the one that was begun", n)
+	}
+}
+
+func TestWhatTakesLongerThanTheDrainIsToldToEnd(t *testing.T) {
+	t.Parallel()
+	begun := make(chan struct{})
+	var cause error
+	calls := &board{kind: job.Call, act: func(ctx context.Context, _ string) error {
+		close(begun)
+		<-ctx.Done()
+		cause = context.Cause(ctx)
+		return cause
+	}}
+	calls.put("a")
+	r := start(t, worker.Options{Sweepers: []worker.Sweeper{calls}, Drain: 200 * time.Millisecond})
+	<-begun
+	begin := time.Now()
+	if _, err := r.end(t); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begin); took < 200*time.Millisecond || took > 2200*time.Millisecond {
+		t.Errorf("it took %s", took)
+	}
+	if cause == nil || !strings.Contains(cause.Error(), "stopping") {
+		t.Errorf("the cause was %v", cause)
+	}
+}
+
+func TestWhatDoesNotEndIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	begun, release := make(chan struct{}, 2), make(chan struct{})
+	calls := &board{kind: job.Call, act: func(context.Context, string) error { begun <- struct{}{}; <-release; return nil }}
+	calls.put("a")
+	r := start(t, worker.Options{Sweepers: []worker.Sweeper{calls}, Drain: 100 * time.Millisecond})
+	<-begun
+	if err := r.queue.Wake(t.Context(), job.Call, "acme", "b", time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	begin := time.Now()
+	_, err := r.end(t)
+	if took := time.Since(begin); took > 2100*time.Millisecond {
+		t.Errorf("it took %s: the deadline and two seconds are promised", took)
+	}
+	if err == nil || !strings.Contains(err.Error(), "2 pieces of work are left behind") {
+		t.Errorf("it said %v", err)
+	}
+	close(release)
+	time.Sleep(500 * time.Millisecond) // the queue's own end
+}
+
+func TestAQueueThatCannotBeOpenedEndsTheWork(t *testing.T) {
+	t.Parallel()
+	q := job.Open(job.Options{Home: "/nowhere/at/all"})
+	defer q.Close()
+	err := worker.Run(t.Context(), worker.Options{Queue: q, Recover: func(context.Context) (int, error) { return 0, nil }})
+	if err == nil || !strings.Contains(err.Error(), "/nowhere/at/all/jobs.db") {
+		t.Errorf("it said %v", err)
+	}
+}

@@ -1,0 +1,344 @@
+package approval
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	json2 "github.com/go-json-experiment/json"
+
+	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A Service decides open approvals. It is safe for concurrent use, and several nodes may
+// decide on one database: the update of an approval is a compare-and-set on its state.
+type Service struct {
+	Store store.Store
+
+	// May returns nil if policy lets that principal decide about what the
+	// approval is for.
+	May func(ctx context.Context, row *store.ApprovalRow, by plugin.Principal) error
+
+	// Wake announces a call or plan that an approval released. It may be nil.
+	Wake func(ctx context.Context, kind, tenant, id string)
+	// Ended is called for a call that failed because it was denied or its approval
+	// expired. It may be nil.
+	Ended func(ctx context.Context, tenant, call string)
+
+	// TrustAs accepts the answer of the requester under another name as that of a
+	// second person. Each such answer is recorded.
+	TrustAs bool
+
+	Now func() time.Time // time.Now where it is nil
+}
+
+// An Answer is a person's.
+type Answer struct {
+	Tenant  string
+	ID      string // of the approval, or
+	Token   string // what its approvers were given
+	Approve bool
+	By      plugin.Principal
+	Asker   string // who answers is known to be, as for [plugin.Call]
+	Reason  string
+
+	// Own lets someone answer their own question: the sole owner, at a terminal,
+	// where configuration allows it.
+	Own bool
+}
+
+// MaxReason bounds what a person may write, in bytes.
+const MaxReason = 4 << 10
+
+// Decide records an answer. Of several concurrent answers one counts; the others get
+// approval_used. A refused answer is recorded too.
+func (s *Service) Decide(ctx context.Context, a Answer) (*store.ApprovalRow, error) {
+	if len(a.Reason) > MaxReason {
+		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "the reason has %d bytes; at most %d are kept", len(a.Reason), MaxReason)
+	}
+	row, err := s.find(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.entitled(ctx, row, a); err != nil {
+		return row, s.refused(ctx, row, a, err)
+	}
+	var decided store.ApprovalRow
+	var refusal error
+	err = s.Store.Write(ctx, func(tx store.Tx) (err error) {
+		decided, refusal, err = s.decide(ctx, tx, a, row.ID)
+		return err
+	})
+	if err != nil {
+		return row, err
+	}
+	if refusal != nil {
+		s.ended(ctx, &decided) // it may have expired just now
+		return &decided, s.refused(ctx, &decided, a, refusal)
+	}
+	if decided.State == store.ApprovalApproved && s.Wake != nil {
+		s.Wake(ctx, decided.SubjectKind, decided.Tenant, decided.SubjectID)
+	}
+	s.ended(ctx, &decided)
+	return &decided, nil
+}
+
+// find returns the approval that an answer is for.
+func (s *Service) find(ctx context.Context, a Answer) (row *store.ApprovalRow, err error) {
+	if a.Token != "" {
+		row, err = s.Store.ApprovalByToken(ctx, a.Tenant, HashToken(a.Token))
+	} else {
+		row, err = s.Store.Approval(ctx, a.Tenant, a.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if row == nil {
+		return nil, plugin.Errorf(plugin.CodeNotFound, "there is no approval %s; 'mortise approvals list' shows those that wait", a.ID)
+	}
+	return row, nil
+}
+
+// entitled refuses those who may not answer: the requester, agents, and
+// principals that policy does not allow.
+func (s *Service) entitled(ctx context.Context, row *store.ApprovalRow, a Answer) error {
+	switch {
+	case a.By.ID == "":
+		return plugin.Errorf(plugin.CodeUnauthenticated, "the answer names no principal: authenticate, then answer again")
+	case a.By.Type == "agent":
+		return plugin.Errorf(plugin.CodeApprovalSelf, "agent %s cannot decide approval %s: an agent approves nothing", a.By.ID, row.ID)
+	case a.Approve && a.By.Member() == row.Requester && !a.Own:
+		return plugin.Errorf(plugin.CodeApprovalSelf, "%s asked for approval %s and cannot give it; another principal can, with 'mortise approvals approve %s --as NAME'", a.By.ID, row.ID, row.ID)
+	case a.Approve && !a.Own && !s.TrustAs && sameAsker(row, a):
+		return plugin.Errorf(plugin.CodeApprovalSelf, "%s answers as %s, and asked for approval %s as %s: one person under two names is no second approver. Have another user of the operating system approve it, or set approvals.trust_as: true in mortise.yaml to take the name's word",
+			known(a.Asker), a.By.ID, row.ID, row.Requester)
+	case a.By.Member() == row.Requester && !a.Approve:
+		return nil // the requester may withdraw it
+	}
+	return s.May(ctx, row, a.By)
+}
+
+// deliveredBy separates the two askers of a request that one delivers for another.
+const deliveredBy = " by "
+
+// Delivered returns the asker of a request that by delivers for asker: both, so that
+// neither counts as a second person.
+func Delivered(asker, by string) string {
+	if by == "" {
+		return asker
+	}
+	return asker + deliveredBy + by
+}
+
+// sameAsker reports whether an answer may come from the asker of the approval. If one of
+// the two is unknown, it may.
+func sameAsker(row *store.ApprovalRow, a Answer) bool {
+	return row.Asker == "" || a.Asker == "" || row.Asker == a.Asker ||
+		strings.HasSuffix(row.Asker, deliveredBy+a.Asker) || strings.HasPrefix(row.Asker, a.Asker+deliveredBy)
+}
+
+// Same reports whether an answer comes from the one who asked, under another name.
+func Same(row *store.ApprovalRow, a Answer) bool {
+	return a.Approve && !a.Own && a.By.Member() != row.Requester && sameAsker(row, a)
+}
+
+func known(asker string) string {
+	if uid, isUser := strings.CutPrefix(asker, "os:"); isUser {
+		return "user " + uid + " of the operating system"
+	}
+	if asker == "" {
+		return "a caller without an operating system user"
+	}
+	return asker
+}
+
+// decide takes the answer in a transaction. refusal is why it does not count,
+// decided how the approval stands now.
+func (s *Service) decide(ctx context.Context, tx store.Tx, a Answer, id string) (decided store.ApprovalRow, refusal, err error) {
+	row, err := tx.Approval(ctx, a.Tenant, id)
+	if err != nil {
+		return decided, nil, err
+	}
+	if row == nil {
+		return decided, nil, fmt.Errorf("approval %s is gone", id)
+	}
+	at := s.now()
+	if row.State == store.ApprovalOpen && !at.Before(row.ExpiresAt) {
+		if err := expire(ctx, tx, *row, at); err != nil {
+			return *row, nil, err
+		}
+		if row, err = tx.Approval(ctx, a.Tenant, id); err != nil {
+			return decided, nil, err
+		}
+	}
+	if refusal := closed(row); refusal != nil {
+		return *row, refusal, nil
+	}
+	next := *row
+	next.State, next.DecidedBy, next.Reason, next.DecidedAt = store.ApprovalDenied, a.By.ID, a.Reason, at
+	kind := plugin.EntryApprovalDenied
+	if a.Approve {
+		next.State, kind = store.ApprovalApproved, plugin.EntryApprovalApproved
+	}
+	won, err := tx.UpdateApproval(store.ApprovalOpen, next)
+	if err != nil {
+		return *row, nil, err
+	}
+	if !won { // another node was faster, and what it decided is there by now
+		if row, err = tx.Approval(ctx, a.Tenant, id); err != nil {
+			return decided, nil, err
+		}
+		return *row, closed(row), nil
+	}
+	if err := noteOf(tx, kind, &next, a.By.ID, "", a, at); err != nil {
+		return *row, nil, err
+	}
+	if a.Approve {
+		err = release(ctx, tx, &next, at)
+	} else {
+		err = fail(ctx, tx, &next, denied(&next), at)
+	}
+	return next, nil, err
+}
+
+// closed says why an approval takes no answer any more; nil if it does.
+func closed(row *store.ApprovalRow) error {
+	switch row.State {
+	case store.ApprovalOpen:
+		return nil
+	case store.ApprovalExpired:
+		return plugin.Errorf(plugin.CodeApprovalExpired, "approval %s expired at %s; the call has to be made again", row.ID, row.ExpiresAt.Format(time.RFC3339))
+	case store.ApprovalVoid:
+		return plugin.Errorf(plugin.CodeApprovalVoid, "approval %s is void: %s", row.ID, row.Reason)
+	default:
+		e := plugin.Errorf(plugin.CodeApprovalUsed, "approval %s was decided before: %s by %s", row.ID, past(row), row.DecidedBy)
+		e.Details, _ = json2.Marshal(map[string]any{"state": row.State, "decided_by": row.DecidedBy})
+		return e
+	}
+}
+
+// past is what was decided.
+func past(row *store.ApprovalRow) string {
+	if row.State == store.ApprovalDenied {
+		return "denied"
+	}
+	return "approved"
+}
+
+func denied(row *store.ApprovalRow) *plugin.Error {
+	e := plugin.Errorf(plugin.CodeApprovalDenied, "%s did not approve it", row.DecidedBy)
+	if row.Reason != "" {
+		e.Message += ": " + row.Reason
+	}
+	return e
+}
+
+// refused puts on record that an answer did not count, and returns why.
+func (s *Service) refused(ctx context.Context, row *store.ApprovalRow, a Answer, why error) error {
+	e := plugin.AsError(why)
+	err := s.Store.Write(ctx, func(tx store.Tx) error {
+		return noteOf(tx, plugin.EntryApprovalRefused, row, a.By.ID, string(e.Code)+": "+e.Message, Answer{Asker: a.Asker}, s.now())
+	})
+	if err != nil {
+		return err
+	}
+	return why
+}
+
+// Expire closes the approvals whose time is over, and fails what waited for
+// them. It returns how many there were.
+func (s *Service) Expire(ctx context.Context) (n int, err error) {
+	due, err := s.Store.Approvals(ctx, store.ApprovalFilter{State: store.ApprovalOpen, ExpiresBefore: s.now(), Limit: 100})
+	if err != nil {
+		return 0, err
+	}
+	for _, row := range due {
+		err := s.Store.Write(ctx, func(tx store.Tx) error {
+			now, err := tx.Approval(ctx, row.Tenant, row.ID)
+			if err != nil || now == nil || now.State != store.ApprovalOpen {
+				return err
+			}
+			return expire(ctx, tx, *now, s.now())
+		})
+		if err != nil {
+			return n, err
+		}
+		n++
+		row.State = store.ApprovalExpired
+		s.ended(ctx, &row)
+	}
+	return n, nil
+}
+
+// ended tells of a call that has failed for want of an approval.
+func (s *Service) ended(ctx context.Context, row *store.ApprovalRow) {
+	if s.Ended != nil && row.SubjectKind == store.SubjectCall && (row.State == store.ApprovalDenied || row.State == store.ApprovalExpired) {
+		s.Ended(ctx, row.Tenant, row.SubjectID)
+	}
+}
+
+// expire closes an approval that was not answered in time.
+func expire(ctx context.Context, tx store.Tx, row store.ApprovalRow, at time.Time) error {
+	next := row
+	next.State, next.DecidedAt = store.ApprovalExpired, at
+	won, err := tx.UpdateApproval(store.ApprovalOpen, next)
+	if err != nil || !won {
+		return err
+	}
+	if err := note(tx, plugin.EntryApprovalExpired, &next, row.Requester, "", at); err != nil {
+		return err
+	}
+	return fail(ctx, tx, &next, plugin.Errorf(plugin.CodeApprovalExpired, "no approver answered approval %s by %s", row.ID, row.ExpiresAt.Format(time.RFC3339)), at)
+}
+
+// release lets go what waited for an approval.
+func release(ctx context.Context, tx store.Tx, row *store.ApprovalRow, at time.Time) error {
+	if row.SubjectKind == store.SubjectPlan {
+		return movePlan(ctx, tx, row, store.PlanQueued, nil, at)
+	}
+	return ledger.Release(ctx, tx, row.Tenant, row.SubjectID, at)
+}
+
+// fail ends what waited for an approval.
+func fail(ctx context.Context, tx store.Tx, row *store.ApprovalRow, why *plugin.Error, at time.Time) error {
+	if row.SubjectKind == store.SubjectPlan {
+		return movePlan(ctx, tx, row, store.PlanFailed, why, at)
+	}
+	return ledger.Refuse(ctx, tx, row.Tenant, row.SubjectID, why, at)
+}
+
+// movePlan takes a plan out of its waiting.
+func movePlan(ctx context.Context, tx store.Tx, row *store.ApprovalRow, to store.PlanState, why *plugin.Error, at time.Time) error {
+	plan, err := tx.Plan(ctx, row.Tenant, row.SubjectID)
+	if err != nil || plan == nil || plan.State != store.PlanPending {
+		return err
+	}
+	next := *plan
+	next.State, next.UpdatedAt = to, at
+	if why != nil {
+		next.Code, next.Message = string(why.Code), why.Message
+	}
+	won, err := tx.UpdatePlan(plan.Fence(), next)
+	if err != nil || !won || why == nil {
+		return err
+	}
+	body, err := json2.Marshal(map[string]any{
+		"plan": plan.ID, "hash": plan.Hash, "state": next.State, "error": plugin.ErrorRecord{Code: why.Code, Message: why.Message},
+	}, json2.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	tx.Append(plugin.Entry{At: at.Truncate(time.Microsecond).UTC(), Tenant: plan.Tenant, Kind: plugin.EntryPlanFailed, Subject: plan.ID, Principal: row.DecidedBy, Body: json.RawMessage(body)})
+	return nil
+}
+
+func (s *Service) now() time.Time {
+	if s.Now != nil {
+		return s.Now()
+	}
+	return time.Now()
+}

@@ -1,0 +1,213 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/fault"
+	"github.com/mortise-dev/mortise/internal/core/approval"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// claim burns the key of a call that has one, has effects, needs a person's
+// word or is to run without its caller. A call that does not run now is done
+// with here.
+func (r *request) claim(ctx context.Context) (first plugin.Result, done bool, err error) {
+	call := r.call
+	if call.Dry != nil { // which has nothing to claim
+		return first, false, r.mayRunDry()
+	}
+	if call.Key == "" && call.Place == "" && call.Plan == "" && len(r.target.Operation.Effects) == 0 && !r.needs && !call.NoWait {
+		return first, false, nil
+	}
+	started, now := r.record, r.k.Now()
+	started.Status, started.Attempt = plugin.InProgress, 1
+	c := ledger.Claim{
+		Call: call, Target: r.target, Fingerprint: r.print, InputHash: r.record.InputHash, Request: r.encode(),
+		PolicyVersion: r.record.Decision.Policy, Journalled: r.journalled(), Deadline: r.started.Add(r.limit()), Record: &started, At: now,
+	}
+	var asked *approval.Asked
+	switch {
+	case r.needs:
+		if asked, err = r.ask(ctx, now); err != nil {
+			return first, false, err
+		}
+		started.Status, started.Attempt, started.Approval = plugin.PendingApproval, 0, asked.Row.ID
+		c.State, c.WakeAt, c.Also = store.CallPending, asked.Row.ExpiresAt, asked.Put
+	case call.NoWait:
+		started.Attempt = 0
+		c.State, c.WakeAt = store.CallQueued, now
+		if call.After.After(now) {
+			c.WakeAt, c.Deadline = call.After, c.Deadline.Add(call.After.Sub(now))
+		}
+	}
+	if call.Plan != "" {
+		c.Also = inPlan(call, c.Also)
+	}
+	lease, prior, err := r.k.Ledger.Claim(ctx, c)
+	switch {
+	case err != nil:
+		r.doubt = errors.Is(err, store.ErrUncertain)
+		return first, false, err
+	case prior != nil:
+		first, err = r.replay(ctx, prior)
+		return first, true, err
+	case r.needs:
+		r.waits = true
+		fault.At("approval")
+		if r.k.Asked != nil {
+			r.k.Asked(asked, call)
+		}
+		first.Status = plugin.PendingApproval
+		first.Approval = &plugin.Pending{ID: asked.Row.ID, Why: asked.Row.Why, Preview: asked.Preview, ExpiresAt: asked.Row.ExpiresAt}
+		return first, true, nil
+	case call.NoWait:
+		r.waits = true
+		if r.k.Wake != nil && !call.After.After(now) {
+			r.k.Wake(ctx, call.Tenant, call.ID)
+		}
+		first.Status = plugin.InProgress
+		return first, true, nil
+	}
+	r.lease, r.record.Attempt = &lease, lease.Attempt()
+	fault.At("claim")
+	return first, false, nil
+}
+
+// inPlan claims a step only of a plan that is running: one that was cancelled
+// in the meantime begins no other step.
+func inPlan(call *plugin.Call, also func(store.Tx) error) func(store.Tx) error {
+	return func(tx store.Tx) error {
+		row, err := tx.Plan(context.Background(), call.Tenant, call.Plan)
+		if err != nil {
+			return err
+		}
+		won := false
+		if row != nil && row.State == store.PlanRunning {
+			// The update changes nothing. It makes a concurrent cancellation on
+			// another node wait for this transaction, and then find this call.
+			if won, err = tx.UpdatePlan(row.Fence(), *row); err != nil {
+				return err
+			}
+		}
+		if !won {
+			return plugin.Errorf(plugin.CodeCancelled, "plan %s is not running any more", call.Plan)
+		}
+		if also == nil {
+			return nil
+		}
+		return also(tx)
+	}
+}
+
+// journalled reports whether every effect of the call goes through the journal:
+// that is so if the operation says that all of them go through host services.
+// Otherwise the dispatch itself counts as one.
+func (r *request) journalled() bool { return r.target.Operation.Brokered }
+
+// A stored is a call as it is kept to be run again.
+type stored struct {
+	Principal  plugin.Principal `json:"principal"`
+	Actor      string           `json:"actor,omitempty"`
+	Asker      string           `json:"asker,omitempty"`
+	Agent      string           `json:"agent,omitempty"`
+	Origin     plugin.Origin    `json:"origin"`
+	Parent     string           `json:"parent,omitempty"`
+	Session    string           `json:"session,omitempty"`
+	Depth      int              `json:"depth,omitempty"`
+	EffectFree bool             `json:"effect_free,omitempty"`
+	Labels     []string         `json:"labels,omitempty"`
+	Key        string           `json:"key,omitempty"`
+	KeyOf      string           `json:"key_of,omitempty"`
+	Place      string           `json:"place,omitempty"`
+	Plan       string           `json:"plan,omitempty"`
+	Approval   string           `json:"approval,omitempty"`
+	Filled     []string         `json:"filled,omitempty"`
+	Trace      plugin.Trace     `json:"trace"`
+	Timeout    time.Duration    `json:"timeout,omitempty"`
+	Input      json.RawMessage  `json:"input"`
+	Overlay    json.RawMessage  `json:"overlay,omitempty"`
+	Files      []plugin.File    `json:"files,omitempty"`
+}
+
+// encode returns the call as it is kept.
+func (r *request) encode() []byte {
+	c := r.call
+	input := c.Input
+	if r.input != nil {
+		input = r.input // an agent is briefed again
+	}
+	raw, err := json.Marshal(stored{
+		c.Principal, c.Actor, c.Asker, c.Agent, c.Origin, c.Parent, c.Session, c.Depth, c.EffectFree, c.Labels,
+		c.Key, c.KeyOf, c.Place, c.Plan, c.Approval, c.Filled, c.Trace, c.Timeout, input, c.Overlay, handedOn(c.Files),
+	})
+	if err != nil {
+		panic(err) // it was read as JSON before
+	}
+	return raw
+}
+
+// again returns the request of a call that is queued; nil if it is not.
+func (k *Kernel) again(ctx context.Context, tenant, id string) (*request, error) {
+	w, err := k.Ledger.ToRun(ctx, tenant, id)
+	if err != nil || w == nil || w.Row.State != store.CallQueued {
+		return nil, err
+	}
+	if w.Row.Cancelled { // while it ran, and then it was to be run again
+		_, err := k.Cancel(ctx, tenant, id, "a caller", "while an earlier attempt ran")
+		return nil, err
+	}
+	if w.Row.Effectful { // it stays queued
+		if err := k.hold(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var s stored
+	if err := json.Unmarshal(w.Request, &s); err != nil {
+		return nil, plugin.Errorf(plugin.CodeInternal, "what call %s was made with cannot be read: %w", id, err)
+	}
+	call := s.call(&w.Row)
+	r := k.begin(call)
+	r.row, r.resumed = &w.Row, true
+	r.record.Attempt = w.Row.Attempt
+	return r, nil
+}
+
+// call returns the call of a row.
+func (s *stored) call(row *store.CallRow) *plugin.Call {
+	return &plugin.Call{
+		ID: row.ID, Tenant: row.Tenant, Principal: s.Principal, Actor: s.Actor, Asker: s.Asker, Agent: s.Agent, Origin: s.Origin, Parent: s.Parent, Session: s.Session,
+		Depth: s.Depth, EffectFree: s.EffectFree, Labels: s.Labels, Operation: row.Operation + "@=" + row.Version, Input: s.Input, Key: s.Key, KeyOf: s.KeyOf,
+		Place: s.Place, Plan: s.Plan, Approval: s.Approval, Filled: s.Filled, Digest: row.PackageDigest, Trace: s.Trace, Timeout: s.Timeout, Overlay: s.Overlay,
+		Files: s.Files,
+	}
+}
+
+// take claims a queued call for this request. lost reports that another request
+// has claimed it, or has ended it; now then has its state.
+func (r *request) take(ctx context.Context) (now plugin.Result, lost bool, err error) {
+	started := r.record
+	started.Status = plugin.InProgress
+	var also func(tx store.Tx) (bool, error)
+	if given := r.given; given != nil && given.State == store.ApprovalApproved && given.SubjectID == r.call.ID {
+		also = func(tx store.Tx) (bool, error) { return approval.Consume(tx, *given, r.k.Now()) }
+	}
+	at := r.k.Now()
+	lease, won, err := r.k.Ledger.Take(ctx, *r.row, &started, r.record.Decision.Policy, at.Add(r.limit()), at, also)
+	if err != nil {
+		r.doubt = errors.Is(err, store.ErrUncertain)
+		return now, false, err
+	}
+	if !won {
+		r.row, r.waits = nil, true
+		now, err = r.k.standing(ctx, r.call.Tenant, r.call.ID, nil)
+		return now, true, err
+	}
+	r.lease, r.row, r.record.Attempt = &lease, nil, lease.Attempt()
+	fault.At("claim")
+	return now, false, nil
+}

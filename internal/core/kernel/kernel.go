@@ -1,0 +1,278 @@
+// Package kernel takes one request to one recorded result.
+//
+// [Kernel.Call] is the only way to run anything: each call, from every caller,
+// passes the same stages in the same order, and leaves an entry in the ledger
+// however it ends. The kernel reaches the rest of the host through the small
+// interfaces here; package app supplies them.
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/budget"
+	"github.com/mortise-dev/mortise/internal/base/fault"
+	"github.com/mortise-dev/mortise/internal/core/approval"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+	"github.com/mortise-dev/mortise/protocol"
+)
+
+// A Registry knows every plugin.
+type Registry interface {
+	// Resolve returns the one operation of one version that a reference such as
+	// name/op@1.x means.
+	Resolve(ctx context.Context, ref string) (*plugin.Target, error)
+}
+
+// A Policy judges calls. Silence means no.
+type Policy interface {
+	Decide(t *plugin.Target, call *plugin.Call) plugin.Decision
+	// Visible returns the operations of a plugin that the caller may see; whole
+	// reports that it may see all of them.
+	Visible(m *plugin.Manifest, call *plugin.Call) (operations []*plugin.Operation, whole bool)
+}
+
+// A Runner carries calls out.
+type Runner interface {
+	Run(ctx context.Context, t *plugin.Target, call *plugin.Call, services plugin.Services) (plugin.Result, error)
+	// Preview asks what a call would do.
+	Preview(ctx context.Context, t *plugin.Target, call *plugin.Call, services plugin.Services) (json.RawMessage, error)
+	// Reconcile asks how an earlier run of the call ended.
+	Reconcile(ctx context.Context, t *plugin.Target, call *plugin.Call, effects []protocol.Effect, services plugin.Services) (protocol.Reconciled, error)
+	Level() string // the isolation its plugins reach: full, partial or none
+}
+
+// A Reserver is a [Runner] that can be asked for what a call runs in before it is
+// claimed: a refusal then burns no key.
+type Reserver interface {
+	// Reserve waits for it. Run has it with a context that with returns; release
+	// gives it back where it was not used.
+	Reserve(ctx context.Context, t *plugin.Target, call *plugin.Call) (with func(context.Context) context.Context, release func(), err error)
+}
+
+// Services are what a plugin may ask of the host.
+type Services interface {
+	// For returns what a call may ask for; its effects go through the journal,
+	// where there is one.
+	For(t *plugin.Target, call *plugin.Call, journal *ledger.Journal) plugin.Services
+	// Reading returns what a call may ask for while it only looks.
+	Reading(t *plugin.Target, call *plugin.Call) plugin.Services
+}
+
+// Agents know what an agent may be told, and which of its answers count.
+type Agents interface {
+	// Brief returns the whole input of an agent, made from its caller's.
+	Brief(ctx context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, error)
+	// Judge returns nil for an answer that may count.
+	Judge(ctx context.Context, t *plugin.Target, call *plugin.Call, input, output json.RawMessage) error
+}
+
+// Options are the parts of a kernel. All of the first five are needed.
+type Options struct {
+	Registry Registry
+	Policy   Policy
+	Ledger   *ledger.Ledger
+	Runner   Runner
+	Services Services
+
+	Agents Agents // where it is nil, agents are called like any other operation
+	Hooks  Hooks  // if nil, events of agent instances have no listener
+
+	// Equip refuses a call for which something is missing that its operation needs
+	// and that its caller has to provide, a secret. It returns the input as the
+	// plugin gets it, with what the caller's leaves open filled in, and the labels of
+	// that. It may be nil.
+	Equip func(ctx context.Context, t *plugin.Target, call *plugin.Call) (input json.RawMessage, labels []string, err error)
+
+	// Seen returns the input of a call as policy judges it and a person is shown it:
+	// with what the host fills in, and a reference in the place of a secret; and the
+	// labels of all that is filled in, secrets too. Where it is nil, placeholders stand
+	// for all that the host fills in.
+	Seen func(ctx context.Context, t *plugin.Target, call *plugin.Call) (input json.RawMessage, labels []string, err error)
+
+	// Artifact returns the artifact of a call's session that a name, its id or its
+	// path, means; false if there is none. It may be nil.
+	Artifact func(ctx context.Context, call *plugin.Call, name string) (plugin.File, bool, error)
+
+	// Hold refuses, for the time being, whatever has effects. It may be nil.
+	Hold func(ctx context.Context) error
+
+	// Asked hears of each question that is put to people, with the token that
+	// answers it. It may be nil.
+	Asked func(a *approval.Asked, call *plugin.Call)
+	// Expire closes the questions whose time is over, for those who wait for an
+	// answer; nil leaves that to others.
+	Expire func(ctx context.Context) (int, error)
+	// Wake announces a call that is ready to run. It may be nil.
+	Wake func(ctx context.Context, tenant, id string)
+	// Ended hears of calls that have ended without the one who made them being
+	// there: resumed, settled, cancelled. It may be nil.
+	Ended func(ctx context.Context, row *store.CallRow)
+
+	ApprovalTime time.Duration    // how long an approval may take; a day where it is 0
+	MaxInput     int              // bytes of an input; 4 MiB where it is 0
+	MaxOutput    int              // bytes of a result's data; 4 MiB where it is 0
+	Now          func() time.Time // time.Now where it is nil
+	Log          *slog.Logger     // the causes of internal errors; discarded where it is nil
+}
+
+// A Kernel runs calls. It is safe for concurrent use.
+type Kernel struct {
+	Options
+	cache     *cache
+	ended     *signals // of calls that ended in this process
+	running   *running // the claimed calls that this process runs
+	admission *admission
+	owed      owed // the ends of calls that could not be recorded yet
+}
+
+// New returns a kernel made of these parts.
+func New(o Options) *Kernel {
+	if o.ApprovalTime == 0 {
+		o.ApprovalTime = 24 * time.Hour
+	}
+	if o.MaxInput == 0 {
+		o.MaxInput = 4 << 20
+	}
+	if o.MaxOutput == 0 {
+		o.MaxOutput = 4 << 20
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Kernel{Options: o, cache: newCache(), ended: newSignals(), running: newRunning(), admission: newAdmission()}
+}
+
+// Call takes one request to one recorded result. Every surface, and every
+// plugin that asks for an operation, ends up here; there is no second way in.
+//
+// On error the result holds no data, and plugin.CodeOf tells which stage refused.
+func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result, err error) {
+	// Record that we were asked and, on the way out, how it ended: for refused
+	// calls too, and for callers who have hung up.
+	r := k.begin(&call)
+	ctx, leave, err := k.admission.enter(ctx, call.ID)
+	defer leave()
+	if err != nil {
+		return res, err
+	}
+	ctx, done := budget.Holding(ctx)
+	defer done()
+	defer func() { res, err = r.finish(ctx, res, err) }()
+	fault.At("accept")
+	if err := k.admission.open(); err != nil {
+		return res, err
+	}
+
+	// Resolve: which operation of which version of which plugin is meant?
+	if err := r.resolve(ctx); err != nil {
+		return res, err
+	}
+	// Look up: a key seen before gets its first answer and no second effect.
+	if first, seen, err := r.lookUp(ctx); seen || err != nil {
+		return first, err
+	}
+	// Hooks: what may change or veto an agent's call comes before what judges it.
+	if err := r.hook(ctx); err != nil {
+		return res, err
+	}
+	// Brief: an agent is told what it may know and what it may propose.
+	if err := r.brief(ctx); err != nil {
+		return res, err
+	}
+	// Attach: what the input names as files are files that this call may see.
+	if err := r.attach(ctx); err != nil {
+		return res, err
+	}
+	// Check in: the plugin never sees input its own schema refuses.
+	if err := r.checkIn(); err != nil {
+		return res, err
+	}
+	// Decide: may this principal cause these effects? Silence means no.
+	if err := r.decide(ctx); err != nil {
+		return res, err
+	}
+	// Reuse: a pure tool has answered this very input before.
+	if earlier, found := r.reuse(); found {
+		return earlier, nil
+	}
+	// Reserve: a call that another one asked for has its process before it burns
+	// its key, because that may be one that it would never get.
+	ctx, release, err := r.reserve(ctx)
+	if err != nil {
+		return res, err
+	}
+	defer release()
+	// Claim: from here on a second call with this key finds this one. Where
+	// policy wants a person's word the call waits for it, on the record.
+	if first, done, err := r.claim(ctx); done || err != nil {
+		return first, err
+	}
+	// Run: in a process of its scope, under a deadline, holding only the
+	// services it was granted.
+	if res, err = r.run(ctx); err != nil {
+		return res, err
+	}
+	// Check out: what a plugin returns is a claim until it matches what it promised.
+	return res, r.checkOut(ctx, &res)
+}
+
+// Resume continues a queued call: one that was approved, one that was queued
+// for later, or one whose host died with no effect of unknown outcome. It
+// passes the same stages again, except the lookup of its idempotency key. If
+// another process has claimed the call, or it is not queued, the result has its
+// current state.
+func (k *Kernel) Resume(ctx context.Context, tenant, id string) (res plugin.Result, err error) {
+	ctx, leave, err := k.admission.enter(ctx, id)
+	defer leave()
+	if err == nil {
+		err = k.admission.open() // it stays queued
+	}
+	if err != nil {
+		return res, err
+	}
+	r, err := k.again(ctx, tenant, id)
+	if err != nil || r == nil {
+		return k.standing(ctx, tenant, id, err)
+	}
+	ctx, done := budget.Holding(ctx)
+	defer done()
+	defer func() { res, err = r.finish(ctx, res, err) }()
+
+	if err := r.resolve(ctx); err != nil {
+		return res, err
+	}
+	if err := r.brief(ctx); err != nil {
+		return res, err
+	}
+	if err := r.attach(ctx); err != nil {
+		return res, err
+	}
+	if err := r.checkIn(); err != nil {
+		return res, err
+	}
+	if err := r.decide(ctx); err != nil {
+		return res, err
+	}
+	ctx, release, err := r.reserve(ctx)
+	if err != nil {
+		return res, err
+	}
+	defer release()
+	// Take: of all who would go on with the call, one does. A person's word is
+	// used up in the same moment.
+	if now, lost, err := r.take(ctx); lost || err != nil {
+		return now, err
+	}
+	if res, err = r.run(ctx); err != nil {
+		return res, err
+	}
+	return res, r.checkOut(ctx, &res)
+}

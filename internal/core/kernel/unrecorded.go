@@ -1,0 +1,227 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// unrecorded returns the answer of a call whose end could not be recorded: a
+// result that is not on record is no result. If the call may have had an
+// effect, its outcome is unknown and never failed: a caller that reads "failed"
+// makes the call again.
+func (r *request) unrecorded(failure *plugin.Error, cause error) (plugin.Result, error) {
+	r.k.Log.Error("a call could not be recorded", "call_id", r.call.ID, "operation", r.record.Operation, "cause", cause.Error())
+	if r.prior != nil && r.target != nil && len(r.target.Operation.Effects) > 0 {
+		e := plugin.Errorf(plugin.CodeUnavailable, "the key %s was used by call %s, whose answer is withheld while nothing can be recorded (%s); ask again", r.call.Key, r.prior.CallID, reason(cause))
+		e.Retryable, e.Err = true, cause
+		return plugin.Result{CallID: r.prior.CallID, Operation: r.record.Operation, Version: r.record.Version, Status: plugin.Unknown, SchemaVersion: plugin.SchemaVersion}, e
+	}
+	if r.mayHaveActed() {
+		res := plugin.Result{CallID: r.call.ID, Operation: r.record.Operation, Version: r.record.Version, Status: plugin.Unknown, SchemaVersion: plugin.SchemaVersion}
+		e := plugin.Errorf(plugin.CodeOutcomeUnknown,
+			"call %s may or may not have had its effect, and is not repeated: how it ended could not be recorded (%s); once the host can write again, 'mortise calls show %[1]s' has what is known", r.call.ID, reason(cause))
+		e.Err = cause
+		return res, e
+	}
+	if errors.Is(cause, store.ErrFull) {
+		return plugin.Result{}, noRoom(cause)
+	}
+	if failure != nil && failure.Code == plugin.CodeUnavailable {
+		return plugin.Result{}, failure // why it was refused is why it could not be recorded
+	}
+	e := plugin.Errorf(plugin.CodeInternal, "call %s could not be recorded, so its result is withheld; it had no effect", r.call.ID)
+	e.Err = cause
+	return plugin.Result{}, e
+}
+
+// mayHaveActed reports whether this attempt of the call, or one before it, can
+// have had an effect.
+func (r *request) mayHaveActed() bool {
+	if r.target == nil || len(r.target.Operation.Effects) == 0 {
+		return false
+	}
+	if r.doubt {
+		return true
+	}
+	if r.row != nil { // it goes on, and did not get to run this time
+		return r.row.Attempt > 0
+	}
+	switch {
+	case r.lease == nil:
+		return false
+	case r.lease.Attempt() > 1 || r.journal == nil && r.ran:
+		return true
+	case !r.lease.Journalled() && r.ran:
+		return true
+	}
+	if r.journal == nil {
+		return false
+	}
+	open, _ := r.journal.Unanswered()
+	return open > 0 || r.journal.Done() > 0
+}
+
+// reason says for people why nothing can be written.
+func reason(cause error) string {
+	if errors.Is(cause, store.ErrFull) {
+		return store.ErrFull.Error()
+	}
+	if errors.Is(cause, store.ErrFailed) {
+		return store.ErrFailed.Error()
+	}
+	if errors.Is(cause, ledger.ErrLeaseLost) {
+		return "another host took this one for dead and settled the call"
+	}
+	return "the host's log has the cause"
+}
+
+// noRoom returns err as callers hear it where the disk is full: nothing was
+// done, and the same call may work later.
+func noRoom(err error) error {
+	if !errors.Is(err, store.ErrFull) || plugin.CodeOf(err) == plugin.CodeUnavailable {
+		return err
+	}
+	e := plugin.Errorf(plugin.CodeUnavailable, "%s: nothing was done; free some room, and make the call again", err.Error())
+	e.Retryable, e.Err = true, err
+	return e
+}
+
+// maxOwed is how many ends of calls are kept that could not be recorded. The calls
+// of others are settled by their journals, in [Kernel.strays].
+const maxOwed = 256
+
+// owed are the ends of calls that could not be recorded yet. Their callers were
+// told that they are unknown.
+type owed struct {
+	paying sync.Mutex // held while ends are recorded that are not in the list meanwhile
+	mu     sync.Mutex
+	ends   []end
+	soon   bool // they are tried again in a moment
+}
+
+// An end is how one attempt of a call ended.
+type end struct {
+	lease   ledger.Lease
+	outcome ledger.Outcome
+	record  plugin.CallRecord
+	at      time.Time
+}
+
+// add keeps an end, and reports whether there was room for it.
+func (o *owed) add(e end) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.ends) == maxOwed {
+		return false
+	}
+	o.ends = append(o.ends, e)
+	return true
+}
+
+// payEvery is how long after a store refused the end of a call it is tried again.
+const payEvery = time.Second
+
+// paySoon has the ends that are owed recorded as soon as the store takes them, also
+// in a host that sweeps nothing.
+func (k *Kernel) paySoon() {
+	k.owed.mu.Lock()
+	defer k.owed.mu.Unlock()
+	if k.owed.soon || len(k.owed.ends) == 0 {
+		return
+	}
+	k.owed.soon = true
+	time.AfterFunc(payEvery, func() {
+		k.owed.mu.Lock()
+		k.owed.soon = false
+		k.owed.mu.Unlock()
+		k.pay(context.Background())
+		k.paySoon()
+	})
+}
+
+// pay records what could not be recorded before. What fails again is kept, but
+// for what is no longer this host's to settle.
+func (k *Kernel) pay(ctx context.Context) {
+	k.owed.paying.Lock()
+	defer k.owed.paying.Unlock()
+	k.owed.mu.Lock()
+	ends := k.owed.ends
+	k.owed.ends = nil
+	k.owed.mu.Unlock()
+	for i, e := range ends {
+		err := k.Ledger.Settle(ctx, e.lease, e.outcome, &e.record, e.at)
+		switch {
+		case err == nil:
+			k.ended.tell(e.lease.Call())
+		case errors.Is(err, ledger.ErrLeaseLost), errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed):
+		default:
+			k.owed.mu.Lock()
+			k.owed.ends = append(slices.Clone(ends[i:]), k.owed.ends...)
+			k.owed.mu.Unlock()
+			return
+		}
+	}
+}
+
+// has reports whether the end of a call is among them.
+func (o *owed) has(id string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.ContainsFunc(o.ends, func(e end) bool { return e.lease.Call() == id })
+}
+
+// strays settles the calls that the store has this process run, and that it is not
+// at work on, nor owes the end of: an end that was one too many to keep, a claim that
+// was made though the store could not say so. They are settled as after the death of
+// the process, by their journals.
+func (k *Kernel) strays(ctx context.Context) error {
+	k.owed.paying.Lock() // or an end that is being recorded would be taken for none
+	defer k.owed.paying.Unlock()
+	rows, err := k.Ledger.Running(ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		// A call that ended since the row was read stands otherwise by now.
+		if k.admission.has(row.ID) || k.owed.has(row.ID) {
+			continue
+		}
+		won, err := k.Ledger.Abandoned(ctx, row, k.Now())
+		if err != nil {
+			return err
+		}
+		if won {
+			k.Log.Warn("a call was settled by its journal: this host was not at work on it, and it stood as running", "call_id", row.ID, "operation", row.Operation)
+			k.tell(ctx, row.Tenant, row.ID)
+		}
+	}
+	return nil
+}
+
+// payAll is pay until nothing is left, for as long as a store may refuse that will
+// recover. What is left then is for the next host, which finds the calls running
+// under one that has ended.
+func (k *Kernel) payAll() error {
+	for n := range 5 {
+		k.pay(context.Background())
+		k.owed.mu.Lock()
+		left := len(k.owed.ends)
+		k.owed.mu.Unlock()
+		switch {
+		case left == 0:
+			return nil
+		case n == 4:
+			return fmt.Errorf("how %d calls ended could not be recorded", left)
+		}
+		time.Sleep(time.Second)
+	}
+	return nil
+}

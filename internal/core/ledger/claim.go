@@ -1,0 +1,211 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/mortise-dev/mortise/internal/base/canon"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A Claim is a call about to run, now or later.
+type Claim struct {
+	Call          *plugin.Call
+	Target        *plugin.Target
+	State         store.CallState // running, queued or pending_approval
+	Fingerprint   string          // hash of what the caller asked for, before hooks
+	InputHash     string          // hash of what the plugin will see
+	Request       []byte          // with which it can be run again, on any node
+	PolicyVersion string
+	Journalled    bool      // every effect of it goes through the journal
+	WakeAt        time.Time // when a call that waits is to be looked at
+	Deadline      time.Time
+	Record        *plugin.CallRecord // as its first entry keeps it
+	At            time.Time
+
+	// Also is done in the same transaction; nil does nothing.
+	Also func(tx store.Tx) error
+}
+
+// A Lease is the right to settle one attempt of one call. The zero Lease belongs to no
+// attempt.
+type Lease struct{ row store.CallRow }
+
+// Call returns the id of the call.
+func (l Lease) Call() string { return l.row.ID }
+
+// Attempt counts from 1.
+func (l Lease) Attempt() int64 { return l.row.Attempt }
+
+// Journalled reports whether every effect of the call goes through the journal.
+func (l Lease) Journalled() bool { return l.row.Journalled }
+
+// A Prior is the call that burnt a key first.
+type Prior struct {
+	CallID      string
+	State       store.CallState
+	Fingerprint string
+	Principal   string          // who made it
+	Waits       *plugin.Pending // for what, if it is pending
+	Result      *plugin.Result  // the stored answer: Data byte for byte as it was given the first time
+	Err         *plugin.Error   // or the stored error
+	Erased      bool            // there was an answer, and its time is over
+}
+
+// An Outcome is how an attempt ended.
+type Outcome struct {
+	State  store.CallState // succeeded, failed or unknown; in_progress or queued if it goes on
+	Result *plugin.Result
+	Err    *plugin.Error
+	WakeAt time.Time // when a call that goes on is to be looked at
+	Free   bool      // nothing of it happened: its key is free for another call
+}
+
+// Lookup returns the call that burnt key, nil if none did. operation is
+// plugin/operation, and key is in its stored form ([StoredKey]).
+func (l *Ledger) Lookup(ctx context.Context, tenant, operation, key string) (prior *Prior, err error) {
+	row, err := l.st.CallByKey(ctx, tenant, operation, key)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return priorOf(ctx, l.st, row)
+}
+
+// firstEntry is the entry with which a call begins, by its first state.
+var firstEntry = map[store.CallState]plugin.EntryKind{
+	store.CallRunning: plugin.EntryCallStarted,
+	store.CallQueued:  plugin.EntryCallQueued,
+	store.CallPending: plugin.EntryCallPending,
+}
+
+// Claim burns the call's key: in one transaction the call becomes a row and an
+// entry. When it returns a lease, both are on the disk and, if the call is
+// running, an effect may follow. If the key was burnt before, prior is by what,
+// and nothing is written.
+func (l *Ledger) Claim(ctx context.Context, c Claim) (lease Lease, prior *Prior, err error) {
+	if c.State == "" {
+		c.State = store.CallRunning
+	}
+	e, err := entry(c.Call.Tenant, firstEntry[c.State], c.Record, c.At)
+	if err != nil {
+		return Lease{}, nil, err
+	}
+	row := store.CallRow{
+		Tenant: c.Call.Tenant, ID: c.Call.ID, Operation: c.Target.Name(), Key: StoredKey(c.Call), Fingerprint: c.Fingerprint,
+		Principal: c.Record.Principal, Actor: c.Call.Actor, Agent: c.Call.Agent, Origin: string(c.Call.Origin),
+		Parent: c.Call.Parent, Plan: c.Call.Plan, Session: c.Call.Session, Labels: c.Call.Labels,
+		Version: c.Target.Manifest.Version, PackageDigest: c.Target.Package.Digest, PolicyVersion: c.PolicyVersion,
+		InputHash: c.InputHash, Effectful: len(c.Target.Operation.Effects) > 0, Journalled: c.Journalled, CreatedAt: c.At,
+		State: c.State, WakeAt: c.WakeAt, Deadline: c.Deadline, UpdatedAt: c.At,
+	}
+	if c.State == store.CallRunning {
+		row.Attempt, row.Lease, row.Node = 1, uuid.NewString(), l.st.Node()
+	}
+	if c.Request != nil {
+		row.RequestHash = canon.Sum(c.Request)
+	}
+	err = l.st.Write(ctx, func(tx store.Tx) error {
+		prior = nil // this may be the second run
+		seen, err := tx.InsertCall(row)
+		if err != nil {
+			return err
+		}
+		if seen != nil {
+			prior, err = priorOf(ctx, tx, seen)
+			return err
+		}
+		if c.Request != nil {
+			if _, err := tx.PutBody(row.Tenant, c.Request, time.Time{}); err != nil {
+				return err
+			}
+		}
+		tx.Append(e)
+		if c.Also != nil {
+			return c.Also(tx)
+		}
+		return nil
+	})
+	if err != nil || prior != nil {
+		return Lease{}, prior, err
+	}
+	return Lease{row}, nil, nil
+}
+
+// Settle ends the attempt that lease is for: in one transaction the row changes its
+// state, the answer becomes a body and the end an entry. It ignores a cancelled ctx,
+// because the outcome has already happened. It fails with [ErrLeaseLost], and writes
+// nothing, if another owner has ended the attempt.
+func (l *Ledger) Settle(ctx context.Context, lease Lease, o Outcome, rec *plugin.CallRecord, at time.Time) error {
+	m, err := l.settled(lease.row, o, rec, at)
+	if err != nil {
+		return err
+	}
+	var won bool
+	err = lapsing(func() error {
+		return l.st.Write(store.Settling(context.WithoutCancel(ctx)), func(tx store.Tx) (err error) {
+			won, err = m.do(tx)
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if !won {
+		return fmt.Errorf("settling call %s: %w", lease.row.ID, ErrLeaseLost)
+	}
+	return nil
+}
+
+// priorOf reads the answer that row keeps.
+func priorOf(ctx context.Context, r store.Reader, row *store.CallRow) (*Prior, error) {
+	p := &Prior{CallID: row.ID, State: row.State, Fingerprint: row.Fingerprint, Principal: row.Principal}
+	if row.State == store.CallPending {
+		asked, err := r.Approvals(ctx, store.ApprovalFilter{Tenant: row.Tenant, SubjectID: row.ID, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(asked) > 0 {
+			a := &asked[0]
+			p.Waits = &plugin.Pending{ID: a.ID, Why: a.Why, ExpiresAt: a.ExpiresAt}
+			if a.PreviewHash != "" {
+				if p.Waits.Preview, err = r.Body(ctx, row.Tenant, a.PreviewHash); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	if row.ResultHash == "" {
+		if row.Code != "" { // settled without an answer, by recovery
+			code := plugin.Code(row.Code)
+			p.Err = &plugin.Error{Code: code, Message: code.Meaning()}
+		} else if row.State == store.CallSucceeded || row.State == store.CallFailed {
+			return nil, changed("how call " + row.ID + " ended")
+		}
+		return p, nil
+	}
+	body, err := r.Body(ctx, row.Tenant, row.ResultHash)
+	if err != nil {
+		return nil, err
+	}
+	if body == nil {
+		p.Erased = true
+		return p, nil
+	}
+	if canon.Sum(body) != row.ResultHash {
+		return nil, changed("the stored answer of call " + row.ID)
+	}
+	if p.Result, p.Err, err = decodeAnswer(body); err != nil {
+		return nil, errors.Join(fmt.Errorf("the stored answer of call %s cannot be read", row.ID), err)
+	}
+	return p, nil
+}
+
+// changed says that what is kept is not what was stored, and is not used.
+func changed(what string) *plugin.Error {
+	return plugin.Errorf(plugin.CodeInternal, "%s was changed in the database: it no longer has the hash that it was stored under; 'mortise ledger verify' checks all that is kept", what)
+}

@@ -1,0 +1,136 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/mortise-dev/mortise/internal/base/fault"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Recover settles what dead processes left and returns how many there were.
+// Open does it; a process that runs for long does it again now and then.
+//
+// The death is an entry, because up to a moment's worth of entries written
+// behind died too: the ledger says where it may have a gap. What becomes of a
+// call that was running is decided by [recoveredState].
+func (l *Ledger) Recover(ctx context.Context) (int, error) {
+	n, err := l.st.Recover(store.Settling(ctx), func(tx store.Tx, node store.NodeRow) error {
+		at := time.Now().UTC()
+		if err := recoverNode(ctx, tx, node, l.st.Node(), at); err != nil {
+			return err
+		}
+		if l.opts.Recover == nil {
+			return nil
+		}
+		return l.opts.Recover(ctx, tx, node, at)
+	})
+	if err != nil {
+		return n, fmt.Errorf("recovering from an unclean end: %w", err)
+	}
+	return n, nil
+}
+
+// recoverNode appends the entry for the death of a node and settles the calls that the
+// node was running.
+func recoverNode(ctx context.Context, tx store.Tx, node store.NodeRow, finder string, at time.Time) error {
+	body, err := json.Marshal(struct {
+		Node      string    `json:"node"`
+		StartedAt time.Time `json:"started_at"`
+	}{node.ID, node.StartedAt})
+	if err != nil {
+		return err
+	}
+	tx.Append(plugin.Entry{At: at, Kind: plugin.EntryNodeUnclean, Subject: node.ID, Principal: finder, Body: body})
+
+	calls, err := tx.Calls(ctx, store.CallFilter{Node: node.ID, State: store.CallRunning})
+	if err != nil {
+		return err
+	}
+	for _, row := range slices.Backward(calls) { // oldest first
+		if _, err := byJournal(ctx, tx, row, "the host ended while the call was running", at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// byJournal settles a call that is running and that no process is at work on. won
+// is false if it stands otherwise by now.
+func byJournal(ctx context.Context, tx store.Tx, row store.CallRow, why string, at time.Time) (won bool, err error) {
+	effects, err := tx.Effects(ctx, row.Tenant, row.ID)
+	if err != nil {
+		return false, err
+	}
+	o := recoveredState(&row, effects, why, at)
+	m, err := told(ctx, tx, row, endEntry[o.State], o, at)
+	if err != nil {
+		return false, err
+	}
+	return m.do(tx)
+}
+
+// Running returns the calls that the store has this process run, the oldest first.
+func (l *Ledger) Running(ctx context.Context) ([]store.CallRow, error) {
+	if l.st.Node() == "" {
+		return nil, nil // it only reads, and an empty filter asks for those of all
+	}
+	rows, err := l.st.Calls(ctx, store.CallFilter{Node: l.st.Node(), State: store.CallRunning})
+	slices.Reverse(rows)
+	return rows, err
+}
+
+// Abandoned settles a call that this process is not at work on, though the store
+// says so, as it settles those of a dead one: by its journal. won is false if the
+// call stands otherwise by now.
+func (l *Ledger) Abandoned(ctx context.Context, row store.CallRow, at time.Time) (won bool, err error) {
+	err = l.st.Write(store.Settling(ctx), func(tx store.Tx) error {
+		won, err = byJournal(ctx, tx, row, "how the call ended could not be recorded", at)
+		return err
+	})
+	return won, err
+}
+
+// MaxAttempts is how often a call is run before it is taken to be what kills
+// the host.
+const MaxAttempts = 3
+
+// recoveredState decides the outcome of a call that is marked running but has no live process; why is
+// the reason. The call runs again if it sent nothing, or if each effect was answered or can be repeated
+// under the same idempotency key; otherwise its outcome is unknown.
+func recoveredState(row *store.CallRow, effects []store.EffectRow, why string, at time.Time) Outcome {
+	unknown := func(what string) Outcome {
+		// An operator that can find out is asked at once.
+		return Outcome{State: store.CallUnknown, Err: plugin.Errorf(plugin.CodeOutcomeUnknown, "%s; %s", why, what), WakeAt: at}
+	}
+	if fault.Lifted("unknown") {
+		return Outcome{State: store.CallQueued, WakeAt: at}
+	}
+	if row.Effectful && !row.Journalled {
+		return unknown("an effect may or may not have happened")
+	}
+	for _, e := range effects {
+		if e.State == store.EffectIntent && e.ProviderKey == "" {
+			return unknown(fmt.Sprintf("effect %d, %s, was about to be sent and may or may not have happened", e.N, e.Method))
+		}
+	}
+	switch {
+	case row.Cancelled && len(effects) == 0:
+		return Outcome{State: store.CallFailed, Err: plugin.Errorf(plugin.CodeCancelled, "it was cancelled before it had any effect; %s", why)}
+	case row.Cancelled:
+		return unknown("it was cancelled after it had begun to have effects")
+	case row.RequestHash == "":
+		return Outcome{State: store.CallFailed, Err: plugin.Errorf(plugin.CodeCrashed, "%s", why)}
+	case row.Attempt < MaxAttempts:
+		return Outcome{State: store.CallQueued, WakeAt: at}
+	case len(effects) > 0:
+		return unknown(fmt.Sprintf("it was run %d times and had begun to have effects", row.Attempt))
+	default:
+		return Outcome{State: store.CallFailed, Err: plugin.Errorf(plugin.CodeCrashed, "%s, and so did %d attempts before it", why, row.Attempt-1)}
+	}
+}

@@ -1,0 +1,200 @@
+// Package schema compiles JSON Schemas of drafts 2020-12 and 07 and checks
+// values against them.
+//
+// A schema can refer only to itself: nothing is ever loaded from a file or the
+// network. A [Schema] is safe for concurrent use.
+package schema
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"github.com/mortise-dev/mortise/internal/base/budget"
+)
+
+// MaxBytes is the largest schema that is compiled.
+const MaxBytes = 1 << 20
+
+// maxReasons is how many places an error names; the rest are counted.
+const maxReasons = 5
+
+// A Schema is a compiled JSON Schema.
+type Schema struct {
+	compiled *jsonschema.Schema // nil accepts every JSON value
+}
+
+// Any accepts every JSON value.
+var Any = &Schema{}
+
+// Compile returns the schema that raw spells. Without "$schema" it is read as
+// draft 2020-12. The error says what is wrong and where.
+func Compile(raw []byte) (*Schema, error) {
+	if len(raw) == 0 {
+		return Any, nil
+	}
+	if len(raw) > MaxBytes {
+		return nil, fmt.Errorf("the schema is %d bytes long; at most %d are accepted", len(raw), MaxBytes)
+	}
+	doc, err := decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	switch doc.(type) {
+	case map[string]any, bool:
+	default:
+		return nil, errors.New("a JSON Schema is an object or a boolean")
+	}
+	compiler := newCompiler()
+	if err := compiler.AddResource(resource, doc); err != nil {
+		return nil, err
+	}
+	compiled, err := compiler.Compile(resource)
+	if err != nil {
+		return nil, explainCompile(err)
+	}
+	return &Schema{compiled: compiled}, nil
+}
+
+// resource is what a compiler calls the one schema it has.
+const resource = "mortise:///schema"
+
+func newCompiler() *jsonschema.Compiler {
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	compiler.AssertFormat()
+	compiler.UseLoader(noLoader{})
+	return compiler
+}
+
+// noLoader refuses every reference that leads out of the schema.
+type noLoader struct{}
+
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("$ref to %s: a schema may refer only to itself", strings.TrimPrefix(url, "mortise:///"))
+}
+
+// Check returns nil if the JSON value fits, and otherwise an error that names
+// up to five places by JSON pointer with the reason at each.
+func (s *Schema) Check(value []byte) error {
+	if s.compiled == nil {
+		return nil
+	}
+	if len(value) == 0 {
+		value = []byte("null")
+	}
+	weight := len(value)
+	if weight > small {
+		weight = budget.Weigh(value).Tree()
+	}
+	err := budget.Do(weight, func() error {
+		decoded, err := decode(value)
+		if err != nil {
+			return err
+		}
+		return s.compiled.Validate(decoded)
+	})
+	var invalid *jsonschema.ValidationError
+	if errors.As(err, &invalid) {
+		return explain(invalid)
+	}
+	return err
+}
+
+// small is up to which size a value is not weighed.
+const small = 16 << 10
+
+// decode reads one JSON value. Numbers are doubles, which is quick, unless one
+// has more digits than a double keeps: then all stay as they are spelled.
+func decode(raw []byte) (any, error) {
+	if longNumber(raw) {
+		return jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	}
+	var value any
+	err := json.Unmarshal(raw, &value)
+	return value, err
+}
+
+// longNumber looks for sixteen digits in a row, or an exponent; text may have
+// them too.
+func longNumber(raw []byte) bool {
+	digits := 0
+	for _, c := range raw {
+		switch {
+		case c-'0' <= 9:
+			if digits++; digits == 16 {
+				return true
+			}
+		case c == '.':
+		case digits > 0 && c|' ' == 'e':
+			return true
+		default:
+			digits = 0
+		}
+	}
+	return false
+}
+
+// explain turns the tree of causes into "at /pointer: reason" for its leaves.
+func explain(err *jsonschema.ValidationError) error {
+	var reasons []string
+	more := 0
+	printer := message.NewPrinter(language.English)
+	var walk func(*jsonschema.ValidationError)
+	walk = func(e *jsonschema.ValidationError) {
+		if len(e.Causes) > 0 {
+			for _, cause := range e.Causes {
+				walk(cause)
+			}
+			return
+		}
+		if len(reasons) == maxReasons {
+			more++
+			return
+		}
+		reasons = append(reasons, fmt.Sprintf("at %s: %s", Pointer(e.InstanceLocation), e.ErrorKind.LocalizedString(printer)))
+	}
+	walk(err)
+	text := strings.Join(reasons, "; ")
+	if more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return errors.New(text)
+}
+
+// explainCompile makes the library's error about a schema readable: the place
+// in the schema and the reason.
+func explainCompile(err error) error {
+	var invalid *jsonschema.SchemaValidationError
+	if errors.As(err, &invalid) {
+		var cause *jsonschema.ValidationError
+		if errors.As(invalid.Err, &cause) {
+			return explain(cause)
+		}
+	}
+	var load *jsonschema.LoadURLError
+	if errors.As(err, &load) {
+		return load.Err
+	}
+	return errors.New(strings.ReplaceAll(err.Error(), resource, ""))
+}
+
+// Pointer writes a path as a JSON pointer (RFC 6901) for people: the whole
+// document, whose pointer is empty, reads "the top".
+func Pointer(path []string) string {
+	if len(path) == 0 {
+		return "the top"
+	}
+	var b strings.Builder
+	for _, part := range path {
+		b.WriteByte('/')
+		b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(part))
+	}
+	return b.String()
+}

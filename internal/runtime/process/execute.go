@@ -1,0 +1,166 @@
+package process
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mortise-dev/mortise/internal/base/fault"
+	"github.com/mortise-dev/mortise/plugin"
+	"github.com/mortise-dev/mortise/protocol"
+)
+
+// execute runs one call. held reports that the plugin is still at work on it
+// when execute returns, because the caller's time was up: onLate tells when
+// that has ended.
+func (s *session) execute(ctx context.Context, target *plugin.Target, call *plugin.Call, services plugin.Services) (res plugin.Result, held bool, err error) {
+	a, held, err := s.ask(ctx, protocol.AppendExecute, target, call, services)
+	if err != nil {
+		return res, held, err
+	}
+	res, err = s.settle(a)
+	return res, false, err
+}
+
+// A spelling writes a request about a call: [protocol.AppendExecute] and its like.
+type spelling func(b []byte, id int64, token, operation string, input []byte, call *plugin.Call, deadlineMS int64) []byte
+
+// ask sends a request about a call and returns the result member of its answer,
+// which is not read yet. held is as for execute.
+func (s *session) ask(ctx context.Context, spell spelling, target *plugin.Target, call *plugin.Call, services plugin.Services) (result jsontext.Value, held bool, err error) {
+	x := &exchange{answer: answers.Get().(chan answer), token: s.token(), ctx: ctx, call: call, services: services}
+	if call.Observe != nil {
+		x.events = make(chan plugin.Event, maxEvents)
+		defer x.leave()
+	}
+	input := protocol.Line(call.Input)
+	left := int64(0)
+	if deadline, ok := ctx.Deadline(); ok {
+		left = max(time.Until(deadline).Milliseconds(), 1)
+	}
+	b, alone, err := s.begin(x)
+	if err != nil {
+		return nil, false, unreached(err)
+	}
+	line := spell(b, x.id, x.token, target.Name(), input, call, left)
+	if n := len(line) - len(b) - 1; n > s.longest { // the plugin would end over it, and every call in it
+		s.out.commit(b, false)
+		s.forget(x)
+		return nil, false, unreached(plugin.Errorf(plugin.CodeInputTooLarge,
+			"%s: the request has %d bytes, and a line of the protocol holds at most %d; send less, or let an administrator raise limits.frame_bytes", target.Name(), n, s.longest))
+	}
+	s.out.commit(line, alone)
+	fault.At("request")
+	for {
+		select {
+		case event := <-x.events:
+			x.pass(event)
+		case a := <-x.answer:
+			x.drain(a.failure != nil, s.unread)
+			if a.failure != nil {
+				s.ended(x)
+			}
+			if !a.held { // else another answer may still come
+				answers.Put(x.answer)
+			}
+			if a.failure != nil && a.err == nil {
+				a.err = a.failure
+			}
+			if a.failure == nil {
+				a.err = unanswered(a.err)
+			}
+			return a.result, a.held, a.err
+		case <-ctx.Done():
+			return nil, s.giveUp(x, context.Cause(ctx)), &interrupted{plugin.AsError(context.Cause(ctx))}
+		}
+	}
+}
+
+// ended lets stderr no longer speak of x.
+func (s *session) ended(x *exchange) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failing == x {
+		s.failing = nil
+	}
+}
+
+// drain passes on the events that came before the answer. The two pipes keep
+// no common order: of a call that failed, a moment is given to what the plugin
+// wrote to stderr about it, and more of them while some of that is unread.
+func (x *exchange) drain(failed bool, unread func() bool) {
+	var moment <-chan time.Time
+	moments := maxMoments
+	if failed && x.events != nil {
+		moment = time.After(stderrGrace)
+	}
+	for {
+		select {
+		case event := <-x.events:
+			x.pass(event)
+			continue
+		default:
+		}
+		if moment == nil {
+			return
+		}
+		select {
+		case event := <-x.events:
+			x.pass(event)
+		case <-moment:
+			moment = nil
+			if moments--; moments > 0 && unread() {
+				moment = time.After(stderrGrace)
+			}
+		}
+	}
+}
+
+// stderrGrace is that moment, and maxMoments how many there are at most.
+const (
+	stderrGrace = 20 * time.Millisecond
+	maxMoments  = 25
+)
+
+// answers are channels for the answers of calls, all empty.
+var answers = sync.Pool{New: func() any { return make(chan answer, 1) }}
+
+// settle turns an answer into a result. An answer that is no result ends the session.
+func (s *session) settle(result jsontext.Value) (plugin.Result, error) {
+	res, failure, err := protocol.ParseResult(result)
+	if err != nil {
+		return plugin.Result{}, s.broken(protocol.MethodExecute, err)
+	}
+	if failure != nil {
+		return res, failure
+	}
+	return res, nil
+}
+
+// broken ends the session for an answer to method that is none.
+func (s *session) broken(method string, why error) error {
+	err := s.malformed("%s: %v", method, why)
+	s.fail(err)
+	return err
+}
+
+// giveUp tells the plugin to stop the work on x, and reports whether it still
+// owes an answer.
+func (s *session) giveUp(x *exchange, cause error) (held bool) {
+	s.mu.Lock()
+	delete(s.tokens, x.token) // its services die with the attempt
+	_, held = s.pending[x.id]
+	x.late = held
+	s.mu.Unlock()
+	if !held {
+		return false
+	}
+	reason := "cancelled"
+	if plugin.CodeOf(cause) == plugin.CodeTimeout {
+		reason = "timeout"
+	}
+	s.notify(protocol.MethodCancel, protocol.Cancel{Call: x.token, Reason: reason})
+	return true
+}

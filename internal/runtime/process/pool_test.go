@@ -1,0 +1,186 @@
+package process_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/runtime/process"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+func isolated(scope plugin.Isolation) func(*plugin.Manifest) {
+	return func(m *plugin.Manifest) { m.Isolation = scope }
+}
+
+func pidIn(t *testing.T, r *process.Runner, scope plugin.Isolation, change func(*plugin.Call)) string {
+	t.Helper()
+	c := call(`{}`)
+	if change != nil {
+		change(c)
+	}
+	res, err := run(t, r, target("good", "pid", isolated(scope)), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(res.Data)
+}
+
+func TestProcessesAreSharedNoWiderThanTheirScope(t *testing.T) {
+	t.Parallel()
+	r := newRunner(t, process.Options{PerTenant: 1})
+	for _, c := range []struct {
+		name   string
+		scope  plugin.Isolation
+		a, b   func(*plugin.Call)
+		shared bool
+	}{
+		{"one tenant", plugin.IsolationTenant, nil, nil, true},
+		{"two tenants", plugin.IsolationTenant, nil, func(c *plugin.Call) { c.Tenant = "other" }, false},
+		{"one call each", plugin.IsolationCall, nil, nil, false},
+		{"one session", plugin.IsolationSession, session("a"), session("a"), true},
+		{"two sessions", plugin.IsolationSession, session("a"), session("b"), false},
+		{"no session", plugin.IsolationSession, nil, nil, false},
+		{"one agent", plugin.IsolationAgent, agent("a"), agent("a"), true},
+		{"two agents", plugin.IsolationAgent, agent("a"), agent("b"), false},
+	} {
+		a, b := pidIn(t, r, c.scope, c.a), pidIn(t, r, c.scope, c.b)
+		if (a == b) != c.shared {
+			t.Errorf("%s: processes %s and %s", c.name, a, b)
+		}
+	}
+}
+
+func session(id string) func(*plugin.Call) { return func(c *plugin.Call) { c.Session = id } }
+func agent(id string) func(*plugin.Call)   { return func(c *plugin.Call) { c.Agent = id } }
+
+func TestATenantsPoolGrowsToItsLimit(t *testing.T) {
+	t.Parallel()
+	r := newRunner(t, process.Options{PerTenant: 3})
+	var mu sync.Mutex
+	pids := map[string]bool{}
+	var wg sync.WaitGroup
+	for range 9 {
+		wg.Go(func() {
+			res, err := run(t, r, target("serial", "nap"), call(`{"ms":300}`))
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			pids[string(res.Data)] = true
+			mu.Unlock()
+		})
+	}
+	wg.Wait()
+	if len(pids) < 2 || len(pids) > 3 {
+		t.Errorf("%d processes served", len(pids))
+	}
+}
+
+func TestAnIdleProcessEnds(t *testing.T) {
+	t.Parallel()
+	r := newRunner(t, process.Options{Idle: 100 * time.Millisecond, PerTenant: 1})
+	pid := pidOf(t, r, "good")
+	for deadline := time.Now().Add(5 * time.Second); alive(pid); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it lives on")
+		}
+	}
+	if again := pidOf(t, r, "good"); again == pid {
+		t.Error("the same process?")
+	}
+}
+
+func TestAStandbyIsReadyBeforeTheNextCall(t *testing.T) {
+	t.Parallel()
+	r := newRunner(t, process.Options{Standby: true})
+	seen := map[string]bool{}
+	for range 5 {
+		pid := pidIn(t, r, plugin.IsolationCall, nil)
+		if seen[pid] {
+			t.Fatal("a process of scope call was used twice")
+		}
+		seen[pid] = true
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func TestTheHostsCapEvictsTheLeastRecentlyUsed(t *testing.T) {
+	t.Parallel()
+	r := newRunner(t, process.Options{MaxProcesses: 2})
+	a := pidIn(t, r, plugin.IsolationSession, session("a"))
+	b := pidIn(t, r, plugin.IsolationSession, session("b"))
+	_ = pidIn(t, r, plugin.IsolationSession, session("a")) // b is now the one used least recently
+	_ = pidIn(t, r, plugin.IsolationSession, session("c"))
+	if again := pidIn(t, r, plugin.IsolationSession, session("a")); again != a {
+		t.Errorf("a's process %s became %s", a, again)
+	}
+	if again := pidIn(t, r, plugin.IsolationSession, session("b")); again == b {
+		t.Error("b's process was not evicted")
+	}
+}
+
+func TestAFullHostSaysSo(t *testing.T) {
+	t.Parallel()
+	r := newRunner(t, process.Options{MaxProcesses: 1})
+	busy := make(chan error, 1)
+	go func() {
+		c := call(`{"ms":1000}`)
+		c.Session = "a"
+		_, err := run(t, r, target("good", "sleep", isolated(plugin.IsolationSession)), c)
+		busy <- err
+	}()
+	time.Sleep(200 * time.Millisecond)
+	c := call(`{}`)
+	c.Session = "b"
+	_, err := run(t, r, target("good", "pid", isolated(plugin.IsolationSession)), c)
+	wantCode(t, err, plugin.CodeOverloaded, "1 plugin processes")
+	if err := <-busy; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCloseFailsWhatIsInFlightAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRunner(t, process.Options{PerTenant: 1})
+	pid := pidOf(t, r, "good")
+	errs := make(chan error, 4)
+	for range 4 {
+		go func() {
+			_, err := run(t, r, target("good", "deaf"), call(`{"ms":60000}`))
+			errs <- err
+		}()
+	}
+	time.Sleep(50 * time.Millisecond)
+	start := time.Now()
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took > 4*time.Second {
+		t.Errorf("closing took %s", took)
+	}
+	for range 4 {
+		wantCode(t, <-errs, plugin.CodeUnavailable)
+	}
+	if alive(pid) {
+		t.Error("the process lives on")
+	}
+	_, err := run(t, r, target("good", "pid"), call(`{}`))
+	wantCode(t, err, plugin.CodeUnavailable)
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestACallerMayGiveUpWhileThePluginStarts(t *testing.T) {
+	t.Parallel()
+	r := newRunner(t, process.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := r.Run(ctx, target("good", "pid"), call(`{}`), nil)
+	wantCode(t, err, plugin.CodeCancelled)
+	if pid := pidOf(t, r, "good"); pid == 0 {
+		t.Error("no process")
+	}
+}

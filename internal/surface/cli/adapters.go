@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/agent/adapter"
+	"github.com/mortise-dev/mortise/internal/agent/plan"
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+func (c *command) adapters() *cobra.Command {
+	cmd := &cobra.Command{Use: "adapters", Short: "Take in what happened elsewhere"}
+	cmd.AddCommand(c.adaptersDeliver())
+	return cmd
+}
+
+func (c *command) adaptersDeliver() *cobra.Command {
+	var event string
+	var wait bool
+	cmd := &cobra.Command{
+		Use:   "deliver ADAPTER",
+		Short: "Give an event to an adapter, and make a plan of what it means",
+		Long: `Give an event to an adapter, and make a plan of what it means.
+
+ADAPTER is an operation of kind adapter: name, name/op or name/op@versions. It says
+what is wanted and who the other system says it was. 'mortise identities' says who
+that is here, with which scopes, and intents in mortise.yaml which agent is asked. Who
+delivers gives no rights to the plan. The same event again is the same plan.
+
+--wait stays until the plan has ended, and runs it if no other process does.`,
+		Example: `  mortise adapters deliver Chat.Adapter/inbound --event @event.json --wait
+  curl -s https://queue.example/next | mortise adapters deliver Chat.Adapter/inbound --event -`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeOperations,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.deliver(cmd.Context(), args[0], event, wait)
+		},
+	}
+	cmd.Flags().StringVarP(&event, "event", "e", "", "the event: a JSON object, @FILE, or - for standard input")
+	cmd.Flags().BoolVar(&wait, "wait", false, "stay until the plan has ended, and show each step as it ends")
+	return c.withJSON(cmd)
+}
+
+func (c *command) deliver(ctx context.Context, ref, given string, wait bool) error {
+	event, err := c.readValue("the event", "--event", given)
+	if err != nil {
+		return err
+	}
+	if event == nil {
+		return usage{errors.New("--event is missing: a JSON object, @FILE, or - for standard input")}
+	}
+	return c.planning(ctx, func(a *app.App) (*plan.View, error) {
+		if isPath(ref) {
+			if ref, err = linkPath(ctx, a, c.principal(a), ref); err != nil {
+				return nil, err
+			}
+		}
+		watch := c.watch()
+		v, err := a.Adapters.Deliver(ctx, adapter.Delivery{
+			Tenant: a.Config.Tenant, Adapter: ref, Event: event, By: c.principal(a), Asker: app.OSUser(), Origin: plugin.OriginCLI, Observe: watch.hear,
+		})
+		watch.end()
+		if err != nil {
+			return nil, withNext(err)
+		}
+		if !wait || v.ID == "" {
+			return v, nil
+		}
+		return c.waitForPlan(ctx, a, v)
+	})
+}

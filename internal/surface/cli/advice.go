@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	json2 "github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/catalog/registry"
+	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Advice is what a person reads on standard error beside an error or a result:
+// the next step. A program that reads --json gets none.
+
+// adviseDenied says where the rule belongs that a denial names.
+func (c *command) adviseDenied(err error) {
+	if plugin.CodeOf(err) != plugin.CodePolicyDenied {
+		return
+	}
+	_, path, readErr := app.ReadConfig(c.home, c.config)
+	if readErr != nil {
+		return
+	}
+	if absolute, err := filepath.Abs(path); err == nil {
+		path = absolute
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		c.say("the configuration is %s, which does not exist yet: create it with 'policy: {allow: [...]}', and put the rule between the brackets", path)
+	} else {
+		c.say("the configuration is %s", path)
+	}
+	if beside, err := filepath.Abs(config.FileName); err == nil && beside != path {
+		if _, err := os.Stat(beside); err == nil {
+			c.say("%s is not read: 'export MORTISE_CONFIG=%s' or --config %s uses it", beside, beside, config.FileName)
+		}
+	}
+}
+
+// afterDashes returns the command line that was refused for an unknown flag, with
+// the two dashes before it that make it a member of the input.
+func (c *command) afterDashes(cmd *cobra.Command, err error) string {
+	_, flag, _ := strings.Cut(err.Error(), "unknown flag: ")
+	i := slices.IndexFunc(c.args, func(arg string) bool { return flag != "" && (arg == flag || strings.HasPrefix(arg, flag+"=")) })
+	if i < 1 {
+		return cmd.CommandPath() + " NAME -- --member value"
+	}
+	words := slices.Concat([]string{"mortise"}, c.args[:i], []string{"--"}, c.args[i:])
+	for n, word := range words {
+		if strings.ContainsAny(word, " \t\n'\"\\$&|;<>()*?{}") {
+			words[n] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return oneLine(strings.Join(words, " "), 300)
+}
+
+// adviseRun says what to do next after a run: about members that the input does
+// not have, paths that were given as text, and a newer version that is held.
+func (c *command) adviseRun(ctx context.Context, a *app.App, t *plugin.Target, ref string, f runFlags, err error) {
+	c.adviseMembers(t, err)
+	if t != nil && t.Manifest.Dialect == eventMill {
+		// What was typed is registered, or written to.
+	} else if _, arguments, readErr := readArguments(f.arguments); readErr == nil {
+		c.advisePaths(arguments, f.set)
+	}
+	c.adviseHeld(ctx, a, t, ref)
+}
+
+// adviseMembers says which members the input of an operation has, once one was
+// refused that it does not have.
+func (c *command) adviseMembers(t *plugin.Target, err error) {
+	if t == nil || plugin.CodeOf(err) != plugin.CodeInvalidInput || !strings.Contains(err.Error(), "additional properties") {
+		return
+	}
+	var object struct {
+		Properties map[string]struct{} `json:"properties"`
+	}
+	if json2.Unmarshal(t.Operation.Input, &object) != nil || len(object.Properties) == 0 {
+		return
+	}
+	names := make([]string, 0, len(object.Properties))
+	for name := range object.Properties {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	c.say("its members are %s; 'mortise plugins show %s' describes them", oneLine(strings.Join(names, ", "), 300), t.Manifest.Name)
+}
+
+// advisePaths says that a text of the input is the path of a file on this
+// machine: the plugin gets the text, and never the file.
+func (c *command) advisePaths(arguments []argument, set []string) {
+	for _, pair := range set {
+		name, text, _ := strings.Cut(pair, "=")
+		arguments = append(arguments, argument{name: name, text: text})
+	}
+	for _, arg := range arguments {
+		if !strings.ContainsRune(arg.text, filepath.Separator) || len(arg.text) > 4096 {
+			continue
+		}
+		if info, err := os.Stat(arg.text); err == nil && info.Mode().IsRegular() {
+			c.say("%s is %s, a file of this machine: a plugin gets the text and cannot open the file; '--artifact %s' hands the file on", arg.name, arg.text, arg.text)
+		}
+	}
+}
+
+// adviseHeld says that a newer version than the one that ran waits for a person.
+func (c *command) adviseHeld(ctx context.Context, a *app.App, t *plugin.Target, ref string) {
+	if t == nil || strings.Contains(ref, "@") {
+		return
+	}
+	shown, err := a.Registry.Show(ctx, t.Manifest.Name)
+	if err != nil {
+		return
+	}
+	for _, version := range shown.Waiting {
+		if registry.Newer(version, t.Manifest.Version) {
+			held := fmt.Sprintf("%s@%s", t.Manifest.Name, version)
+			c.say("%s is registered and held, so %s was used; 'mortise plugins diff %s' shows what changed, 'mortise plugins approve %s' lets it be called", held, t.Manifest.Version, held, held)
+		}
+	}
+}

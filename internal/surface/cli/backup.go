@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"filippo.io/age"
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/store/backup"
+)
+
+// maxPassphrase bounds a file that holds one.
+const maxPassphrase = 4 << 10
+
+func (c *command) backup() *cobra.Command {
+	var recipients []string
+	var passphrase string
+	o := app.BackupOptions{}
+	cmd := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Write everything but the keys to one file, also while a host is at work",
+		Long: `Write everything but the keys to one file: the database as it is at one moment, the
+packages, the bytes of artifacts, reference data, the configuration and its policies.
+Hosts may be at work meanwhile.
+
+ledger.key and secrets.key are not in it, nor is any other key: keep them apart.
+Secrets are in it as the database has them, encrypted. A PostgreSQL database is not in
+it; pg_dump backs that up.`,
+		Example: `  mortise backup state.backup
+  mortise backup --recipient age1... state.backup.age`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if c.home == "" {
+				return usage{errNoHome}
+			}
+			o.Home, o.Config, o.File = c.home, c.config, args[0]
+			if o.Database, err = c.whichDatabase(); err != nil {
+				return err
+			}
+			if o.Recipients, err = recipientsOf(recipients, passphrase); err != nil {
+				return usage{err}
+			}
+			if err := c.mayBackup(cmd.Context()); err != nil {
+				return err
+			}
+			stop := c.telling(&o.Doing)
+			m, err := app.Backup(cmd.Context(), o)
+			stop()
+			if err != nil {
+				return err
+			}
+			return c.backedUp(o.File, m)
+		},
+	}
+	cmd.Flags().BoolVar(&o.Force, "force", false, "replace the file, if it is there")
+	cmd.Flags().StringArrayVar(&recipients, "recipient", nil, "encrypt it for the holder of the age identity of this recipient, age1...; repeatable")
+	cmd.Flags().StringVar(&passphrase, "passphrase-file", "", "encrypt it with the passphrase in this file")
+	return c.withJSON(cmd)
+}
+
+// mayBackup refuses who may not copy everything that is kept. The administrator may,
+// and needs no host for it.
+func (c *command) mayBackup(ctx context.Context) error {
+	if c.as == "" {
+		return nil
+	}
+	return c.withHost(ctx, func(a *app.App) error { return a.Kept(a.Principal).MayBackup(ctx) })
+}
+
+// backedUp says what the backup is, and what it is not.
+func (c *command) backedUp(file string, m backup.Manifest) error {
+	var files int
+	var size int64
+	for _, member := range m.Members {
+		if !member.Dir {
+			files, size = files+1, size+member.Size
+		}
+	}
+	const keys = "The keys are not in it. Keep ledger.key and secrets.key, or whatever mortise.yaml names in their place, apart from it."
+	if c.json {
+		return c.print(map[string]any{"file": file, "files": files, "bytes": size, "made_at": m.MadeAt, "database": m.Database, "schema": m.Schema, "heads": m.Heads, "notes": append([]string{keys}, m.Notes...)})
+	}
+	for _, note := range append([]string{keys}, m.Notes...) {
+		c.say("note: %s", note)
+	}
+	_, err := fmt.Fprintf(c.out, "%s: %d files, %s, as of %s\n", safe(file), files, bytesOf(size), clock(m.MadeAt))
+	return err
+}
+
+func bytesOf(n int64) string {
+	if n < 1<<20 {
+		return fmt.Sprintf("%d KiB", (n+1023)>>10)
+	}
+	return fmt.Sprintf("%d MiB", n>>20)
+}
+
+// telling has something that takes long tell a person about it. stop ends that.
+func (c *command) telling(doing *func(string, int64)) (stop func()) {
+	var mu sync.Mutex
+	var what string
+	var written int64
+	*doing = func(w string, n int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		what, written = w, n
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(app.Longest)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				mu.Lock()
+				if what != "" { // nothing has begun yet
+					c.say("%s; %s so far", what, bytesOf(written))
+				}
+				mu.Unlock()
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
+}
+
+// recipientsOf returns who may read a backup.
+func recipientsOf(names []string, passphraseFile string) (all []age.Recipient, err error) {
+	if passphraseFile != "" {
+		if len(names) > 0 {
+			return nil, errors.New("a backup is encrypted for recipients or with a passphrase, not both")
+		}
+		text, err := passphraseIn(passphraseFile)
+		if err != nil {
+			return nil, err
+		}
+		r, err := age.NewScryptRecipient(text)
+		if err != nil {
+			return nil, fmt.Errorf("--passphrase-file: %w", err)
+		}
+		return []age.Recipient{r}, nil
+	}
+	for _, name := range names {
+		r, err := age.ParseRecipients(strings.NewReader(name))
+		if err != nil {
+			return nil, fmt.Errorf("--recipient %.100s is none of age: %w", name, err)
+		}
+		all = append(all, r...)
+	}
+	return all, nil
+}
+
+// identitiesOf returns what opens a backup.
+func identitiesOf(files []string, passphraseFile string) (all []age.Identity, err error) {
+	if passphraseFile != "" {
+		text, err := passphraseIn(passphraseFile)
+		if err != nil {
+			return nil, err
+		}
+		i, err := age.NewScryptIdentity(text)
+		if err != nil {
+			return nil, fmt.Errorf("--passphrase-file: %w", err)
+		}
+		all = append(all, i)
+	}
+	for _, file := range files {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, fmt.Errorf("--identity: %w", err)
+		}
+		found, err := age.ParseIdentities(f)
+		f.Close()
+		if err != nil {
+			return nil, fmt.Errorf("--identity %s has none of age: it is written by age-keygen", file)
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+func passphraseIn(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", fmt.Errorf("--passphrase-file: %w", err)
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxPassphrase+1))
+	text := strings.TrimRight(string(raw), "\r\n")
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("--passphrase-file: %w", err)
+	case text == "":
+		return "", fmt.Errorf("--passphrase-file: %s is empty", file)
+	case len(raw) > maxPassphrase:
+		return "", fmt.Errorf("--passphrase-file: %s has more than %d bytes", file, maxPassphrase)
+	}
+	return text, nil
+}

@@ -1,0 +1,285 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	json2 "github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+func (c *command) calls() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "calls",
+		Short: "Follow, await, stop and settle calls",
+		Long: `Follow, await, stop and settle calls: those with effects, a key or an approval, and
+those that were queued. All calls are in 'mortise ledger list'.
+
+Ids may be abbreviated to their beginning, or to the last six characters or more.`,
+	}
+	cmd.AddCommand(c.callsList(), c.callsShow(), c.callsFollow(), c.callsWait(), c.callsCancel(), c.callsSettle())
+	return cmd
+}
+
+// A callView is a call as it is shown.
+type callView struct {
+	ID         string          `json:"call_id"`
+	Operation  string          `json:"operation"`
+	Version    string          `json:"version"`
+	Status     plugin.Status   `json:"status"` // as it reads outside
+	State      store.CallState `json:"state"`  // as it is kept
+	Code       string          `json:"code,omitempty"`
+	Attempt    int64           `json:"attempt"`
+	Principal  string          `json:"principal"`
+	Actor      string          `json:"actor,omitempty"`
+	Origin     string          `json:"origin"`
+	Key        string          `json:"key,omitempty"` // its caller's own
+	Parent     string          `json:"parent,omitempty"`
+	Plan       string          `json:"plan,omitempty"`
+	Session    string          `json:"session,omitempty"`
+	Labels     []string        `json:"labels,omitempty"`
+	Digest     string          `json:"package_digest"`
+	InputHash  string          `json:"input_hash"`
+	ResultHash string          `json:"result_hash,omitempty"`
+	Node       string          `json:"node,omitempty"`
+	Cancelled  bool            `json:"cancelled"` // cancellation was requested
+	CreatedAt  time.Time       `json:"created_at"`
+	UpdatedAt  time.Time       `json:"updated_at"`
+	WakeAt     time.Time       `json:"wake_at,omitzero"` // when it is looked at next
+}
+
+func viewOf(row *store.CallRow) callView {
+	key, own := strings.CutPrefix(row.Key, "k:")
+	if !own {
+		key = ""
+	}
+	return callView{
+		ID: row.ID, Operation: row.Operation, Version: row.Version, Status: ledger.Status(row.State), State: row.State, Code: row.Code,
+		Attempt: row.Attempt, Principal: row.Principal, Actor: row.Actor, Origin: row.Origin, Key: key, Parent: row.Parent, Plan: row.Plan,
+		Session: row.Session, Labels: row.Labels, Digest: row.PackageDigest, InputHash: row.InputHash, ResultHash: row.ResultHash,
+		Node: row.Node, Cancelled: row.Cancelled, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, WakeAt: row.WakeAt,
+	}
+}
+
+// statesOf are the states that read alike outside.
+var statesOf = map[plugin.Status][]store.CallState{
+	plugin.PendingApproval: {store.CallPending},
+	plugin.InProgress:      {store.CallQueued, store.CallRunning, store.CallInProgress},
+	plugin.Succeeded:       {store.CallSucceeded},
+	plugin.Failed:          {store.CallFailed},
+	plugin.Unknown:         {store.CallUnknown},
+}
+
+func (c *command) callsList() *cobra.Command {
+	var f store.CallFilter
+	var state string
+	var unknown bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List calls, the newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if unknown && state != "" && state != string(plugin.Unknown) {
+				return usage{errors.New("--unknown and --state: only one of them")}
+			}
+			if unknown {
+				state = string(plugin.Unknown)
+			}
+			states := statesOf[plugin.Status(state)]
+			if state != "" && states == nil {
+				return usage{fmt.Errorf("--state %s: there are pending_approval, in_progress, succeeded, failed, unknown", state)}
+			}
+			if f.Limit < 1 {
+				return usage{errors.New("--limit is at least 1")}
+			}
+			return c.readingStanding(cmd.Context(), func(k app.Kept) error {
+				rows, err := callsIn(cmd.Context(), k, f, states)
+				if err != nil {
+					return err
+				}
+				return c.listCalls(rows)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&unknown, "unknown", false, "only those whose outcome is unknown")
+	flags.StringVar(&state, "state", "", "only pending_approval, in_progress, succeeded, failed or unknown")
+	flags.StringVar(&f.Operation, "operation", "", "only calls of this operation: plugin/operation")
+	flags.StringVar(&f.Plan, "plan", "", "only the steps of this plan")
+	flags.IntVarP(&f.Limit, "limit", "n", 20, "how many calls")
+	return c.withJSON(cmd)
+}
+
+// callsIn returns the newest calls in any of these states, or in all.
+func callsIn(ctx context.Context, k app.Kept, f store.CallFilter, states []store.CallState) ([]store.CallRow, error) {
+	if states == nil {
+		return k.Calls(ctx, f)
+	}
+	var rows []store.CallRow
+	for _, f.State = range states {
+		some, err := k.Calls(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, some...)
+	}
+	slices.SortFunc(rows, func(a, b store.CallRow) int { return strings.Compare(b.ID, a.ID) })
+	return rows[:min(len(rows), f.Limit)], nil
+}
+
+func (c *command) listCalls(rows []store.CallRow) error {
+	if c.json {
+		views := make([]callView, len(rows))
+		for i := range rows {
+			views[i] = viewOf(&rows[i])
+		}
+		return c.print(map[string]any{"calls": views})
+	}
+	t := newTable(c.out, "CALL", "CREATED", "WHAT", "STATE", "PRINCIPAL", "CODE")
+	for _, row := range rows {
+		t.row(row.ID, clock(row.CreatedAt), row.Operation+"@"+row.Version, string(ledger.Status(row.State)), row.Principal, orDash(row.Code))
+	}
+	return t.flush()
+}
+
+// An effectView is one effect in a call's journal as it is shown.
+type effectView struct {
+	N           int64             `json:"n"`
+	Attempt     int64             `json:"attempt"`
+	Method      string            `json:"method"`
+	Effect      string            `json:"effect"`
+	Class       string            `json:"class"` // external or local
+	State       store.EffectState `json:"state"`
+	RequestHash string            `json:"request_hash"`
+	ProviderKey string            `json:"provider_key,omitempty"`
+	At          time.Time         `json:"at"`
+}
+
+func (c *command) callsShow() *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use:               "show ID",
+		Short:             "Show a call with its journal of effects, its approval and its entries",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeCalls,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.readingStanding(cmd.Context(), func(k app.Kept) error {
+				row, err := findCall(cmd.Context(), k, args[0], "see")
+				if err != nil {
+					return err
+				}
+				return c.showCall(cmd.Context(), k.Store(), row)
+			})
+		},
+	})
+}
+
+func (c *command) showCall(ctx context.Context, st store.Reader, row *store.CallRow) error {
+	journal, err := st.Effects(ctx, row.Tenant, row.ID)
+	if err != nil {
+		return err
+	}
+	asked, err := st.Approvals(ctx, store.ApprovalFilter{Tenant: row.Tenant, SubjectKind: store.SubjectCall, SubjectID: row.ID, Limit: 1})
+	if err != nil {
+		return err
+	}
+	entries, err := ledger.Show(ctx, st, row.Tenant, row.ID)
+	if err != nil {
+		return err
+	}
+	effects := []effectView{}
+	for _, e := range journal {
+		effects = append(effects, effectView{e.N, e.Attempt, e.Method, e.Effect, e.Class, e.State, e.RequestHash, e.ProviderKey, e.At})
+	}
+	if c.json {
+		object := struct {
+			callView
+			Approval string         `json:"approval,omitempty"`
+			Effects  []effectView   `json:"effects"`
+			Entries  []plugin.Entry `json:"entries"`
+		}{callView: viewOf(row), Effects: effects, Entries: entries}
+		if len(asked) > 0 {
+			object.Approval = asked[0].ID
+		}
+		return c.print(object)
+	}
+	t := &table{w: c.out}
+	t.row("call", row.ID)
+	t.row("operation", row.Operation+" "+row.Version)
+	t.row("state", string(ledger.Status(row.State))+inBrackets(row.Code))
+	t.row("principal", row.Principal)
+	if row.Plan != "" {
+		t.row("plan", row.Plan)
+	}
+	if key := viewOf(row).Key; key != "" {
+		t.row("key", key)
+	}
+	if len(row.Labels) > 0 {
+		t.row("labels", strings.Join(row.Labels, ", "))
+	}
+	t.row("attempts", fmt.Sprint(row.Attempt))
+	t.row("package", row.PackageDigest)
+	if len(asked) > 0 {
+		t.row("approval", asked[0].ID+" "+string(asked[0].State))
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	if len(effects) > 0 {
+		fmt.Fprintln(c.out)
+		t := newTable(c.out, "N", "ATTEMPT", "METHOD", "EFFECT", "CLASS", "STATE", "TIME")
+		for _, e := range effects {
+			t.row(fmt.Sprint(e.N), fmt.Sprint(e.Attempt), e.Method, orDash(e.Effect), e.Class, string(e.State), clock(e.At))
+		}
+		if err := t.flush(); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(c.out)
+	for _, e := range entries {
+		c.showEntry(&e)
+	}
+	if row.State == store.CallUnknown {
+		c.say("\nwhen you know how it ended, record it: 'mortise calls settle %s'", row.ID)
+	}
+	return nil
+}
+
+// showEntry prints what happened to a call on one line.
+func (c *command) showEntry(e *plugin.Entry) {
+	var body struct {
+		Error      *plugin.ErrorRecord `json:"error"`
+		Method     string              `json:"method"`
+		Reason     string              `json:"reason"`
+		Settlement struct {
+			By     string `json:"by"`
+			Reason string `json:"reason"`
+		} `json:"settlement"`
+	}
+	detail := ""
+	if json2.Unmarshal(e.Body, &body) == nil {
+		switch {
+		case body.Settlement.By != "":
+			detail = body.Settlement.Reason
+		case body.Error != nil:
+			detail = string(body.Error.Code) + ": " + body.Error.Message
+		case body.Method != "":
+			detail = body.Method
+		default:
+			detail = body.Reason
+		}
+	}
+	who := ""
+	if e.Principal != "" {
+		who = "by " + e.Principal
+	}
+	fmt.Fprintf(c.out, "%s  %s  %s\n", clock(e.At), padded(string(e.Kind), 18), oneLine(who+"  "+detail, 160))
+}

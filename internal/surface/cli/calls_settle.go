@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/core/kernel"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// settleFlags are the flags of `mortise calls settle`.
+type settleFlags struct {
+	succeeded, failed, notDone, ask bool
+	data, reason, evidence          string
+}
+
+func (c *command) callsSettle() *cobra.Command {
+	var f settleFlags
+	cmd := &cobra.Command{
+		Use:   "settle ID (--succeeded | --failed | --not-done | --ask)",
+		Short: "Record the outcome of a call whose result is unknown, or ask its operator",
+		Long: `Record the outcome of a call whose result is unknown, or ask its operator.
+
+A call is unknown when an effect was sent and its answer never came. It is not
+repeated. Check the other system, then record how the call ended and how you know;
+the record is in your name. The principal that made the call may do so, and so may
+those who may approve its operation.
+
+With --not-done the call may be run again: by 'mortise serve', or by 'mortise calls
+wait'. --ask asks the operator, where it has a reconcile operation, and changes
+nothing else.`,
+		Example: `  mortise calls settle 3f21aa --succeeded --data '{"id": "m-17"}' --reason "it is in the outbox"
+  mortise calls settle 3f21aa --not-done --reason "the provider never saw it" --evidence @log.json`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeCalls,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := c.settlement(f)
+			if err != nil {
+				return err
+			}
+			return c.withHost(cmd.Context(), func(a *app.App) error { return c.settleCall(cmd.Context(), a, args[0], f.ask, s) })
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&f.succeeded, "succeeded", false, "it happened")
+	flags.StringVar(&f.data, "data", "", "what it would have answered: JSON, @FILE, or - for standard input; null if it is not given")
+	flags.BoolVar(&f.failed, "failed", false, "it went wrong, and is not to be run again")
+	flags.BoolVar(&f.notDone, "not-done", false, "it never happened, and may be run again")
+	flags.BoolVar(&f.ask, "ask", false, "ask the operator")
+	flags.StringVar(&f.reason, "reason", "", "what is known, and from where; needed but with --ask")
+	flags.StringVar(&f.evidence, "evidence", "", "what shows it, kept in the ledger: JSON, @FILE, or - for standard input")
+	return c.withJSON(cmd)
+}
+
+// settlement is what the flags say.
+func (c *command) settlement(f settleFlags) (s kernel.Settlement, err error) {
+	said := 0
+	for state, is := range map[store.CallState]bool{store.CallSucceeded: f.succeeded, store.CallFailed: f.failed, store.CallQueued: f.notDone, "": f.ask} {
+		if is {
+			said++
+			s.State = state
+		}
+	}
+	switch {
+	case said != 1:
+		return s, usage{errors.New("one of --succeeded, --failed, --not-done and --ask says how the call is settled")}
+	case f.ask && (f.reason != "" || f.evidence != ""):
+		return s, usage{errors.New("--ask takes neither --reason nor --evidence: both are the operator's")}
+	case !f.ask && f.reason == "":
+		return s, usage{errors.New("--reason says what is known, and from where")}
+	case f.data != "" && !f.succeeded:
+		return s, usage{errors.New("--data is the answer of a call that succeeded")}
+	case f.data == "-" && f.evidence == "-":
+		return s, usage{errors.New("--data and --evidence cannot both be standard input")}
+	}
+	s.Reason = f.reason
+	if s.Data, err = c.readValue("the answer", "--data", f.data); err != nil {
+		return s, err
+	}
+	s.Evidence, err = c.readValue("the evidence", "--evidence", f.evidence)
+	return s, err
+}
+
+func (c *command) settleCall(ctx context.Context, a *app.App, given string, ask bool, s kernel.Settlement) error {
+	k := a.Kept(a.Principal)
+	row, err := findCallBy(ctx, k, given, "settle", k.Control)
+	if err != nil {
+		return err
+	}
+	if ask {
+		return c.askOperator(ctx, a, row)
+	}
+	s.By = a.Principal
+	if _, err := a.Kernel.Settle(ctx, row.Tenant, row.ID, s); err != nil {
+		return err
+	}
+	next := ""
+	if s.State == store.CallQueued {
+		next = fmt.Sprintf("it may be run again: by 'mortise serve', or here with 'mortise calls wait %s'", row.ID)
+	}
+	return c.showStatus(ctx, a, row.ID, next)
+}
+
+// askOperator asks the operator how a call ended, and shows what it found out.
+func (c *command) askOperator(ctx context.Context, a *app.App, row *store.CallRow) error {
+	if row.State != store.CallUnknown && row.State != store.CallInProgress {
+		return plugin.Errorf(plugin.CodeInvalidInput, "call %s is %s: only of one that is unknown, or in progress elsewhere, can be asked how it ended", row.ID, viewOf(row).Status)
+	}
+	if err := a.Kernel.Reconcile(ctx, row.Tenant, row.ID); err != nil {
+		return err
+	}
+	now, err := a.Ledger.Call(ctx, row.Tenant, row.ID)
+	if err != nil {
+		return err
+	}
+	next := ""
+	switch now.State {
+	case row.State:
+		next = "the operator does not know; ask again later, or record the outcome when you know it"
+	case store.CallQueued:
+		next = fmt.Sprintf("it never happened, and may be run again: by 'mortise serve', or here with 'mortise calls wait %s'", row.ID)
+	}
+	return c.showStatus(ctx, a, row.ID, next)
+}

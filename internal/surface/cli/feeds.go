@@ -1,0 +1,343 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	json2 "github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/agent/schedule"
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/service/session"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+func (c *command) feeds() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "feeds",
+		Short: "Have operations run at set times",
+		Long: `Have operations run at set times, unattended.
+
+A feed runs in the name of who made it, with those of their rights that they still
+have. 'mortise serve' makes the runs; each is a call like any other.`,
+	}
+	cmd.AddCommand(c.feedsCreate(), c.feedsList(), c.feedsShow(), c.feedsRun(),
+		c.feedsChange("pause ID", "Let a feed make no more runs", "is paused", app.Feeds.Pause),
+		c.feedsChange("resume ID", "Let a feed go on with the times that come from now on", "goes on", app.Feeds.Resume),
+		c.feedsChange("delete ID", "Forget a feed, its times and its cursors; a run that was begun goes on", "is deleted", app.Feeds.Delete),
+		c.feedsChange("reset-cursor ID", "Let a feed start over: delete how far it got", "starts over with its next run", app.Feeds.ResetCursor))
+	return cmd
+}
+
+// feedFlags are the flags of `mortise feeds create`.
+type feedFlags struct {
+	every, cron, zone string
+	misfire, overlap  string
+	catchUp           int
+	params            []string
+	knowledge         []string
+	ocr               string
+}
+
+func (c *command) feedsCreate() *cobra.Command {
+	var f feedFlags
+	cmd := &cobra.Command{
+		Use:   "create PLUGIN[/OPERATION]",
+		Short: "Make a feed, and print its id",
+		Long: `Make a feed, and print its id.
+
+Without an operation, the plugin's default for feeds is meant. A plugin that lists
+what may be scheduled is taken at its word; of one that does not, only what has no
+effect outside the host may be.
+
+Times are an interval (--every 15m, counted from now; a Shu plugin runs at once too) or those of a cron expression
+on the wall of --zone. A time that the clock leaves out when it is put forward comes
+at the first moment after, one that it shows twice comes once.`,
+		Example: `  mortise feeds create gmail_digest --every 30m --kb team-mail
+  mortise feeds create reports/build --cron "0 7 * * 1-5" --zone Europe/Berlin --misfire skip`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeOperations,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			n, err := f.feed(args[0])
+			if err != nil {
+				return err
+			}
+			return c.withHost(cmd.Context(), func(a *app.App) error {
+				n.Input = func(t *plugin.Target) (json.RawMessage, error) { return c.feedInput(cmd.Context(), a, t, f) }
+				feed, err := a.Feeds(c.principal(a)).Create(cmd.Context(), n)
+				if err != nil {
+					return err
+				}
+				if c.json {
+					return c.print(feed)
+				}
+				if _, err := fmt.Fprintln(c.out, feed.ID); err != nil {
+					return err
+				}
+				first := "first at " + clock(*feed.Next)
+				if feed.AtOnce {
+					first = "first at once, then at " + clock(*feed.Next)
+				}
+				c.say("%s runs %s%s, %s, while 'mortise serve' does", feed.Operation, feed.Spec, inZone(feed), first)
+				return nil
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.every, "every", "", "the interval: 15m, 1h30m; 1h where there is no --cron")
+	flags.StringVar(&f.cron, "cron", "", "five fields: minute, hour, day, month, weekday")
+	flags.StringVar(&f.zone, "zone", "", "the time zone of --cron, such as Europe/Berlin; UTC if empty")
+	flags.StringVar(&f.misfire, "misfire", "", "of times at which nothing served: skip, once (one run for all, the default) or catch_up")
+	flags.IntVar(&f.catchUp, "catch-up", 0, fmt.Sprintf("how many of the last missed times are run with --misfire catch_up; 1 to %d", schedule.MaxCatchUp))
+	flags.StringVar(&f.overlap, "overlap", "", "of times that come while a run is not over: skip (the default) or queue")
+	flags.StringArrayVar(&f.params, "param", nil, "one member of the input: key=value or a.b=value (repeatable)")
+	flags.StringArrayVar(&f.knowledge, "kb", nil, "a knowledge base that it is about; the input's kb_id too, where the operation has one (repeatable)")
+	flags.StringVar(&f.ocr, "ocr", "", "when text is read from images: always, auto, fallback or never")
+	for flag, values := range map[string][]string{"misfire": {"skip", "once", "catch_up"}, "overlap": {"skip", "queue"}, "ocr": {"always", "auto", "fallback", "never"}} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+	return c.withJSON(cmd)
+}
+
+// feed is what the flags ask for.
+func (f *feedFlags) feed(ref string) (app.NewFeed, error) {
+	n := app.NewFeed{Plugin: ref, Zone: f.zone, Misfire: schedule.Misfire(f.misfire), CatchUp: f.catchUp, Overlap: schedule.Overlap(f.overlap), OCR: f.ocr, Knowledge: f.knowledge}
+	for _, param := range f.params {
+		if op, isOp := strings.CutPrefix(param, "op="); isOp {
+			n.Op = op
+		}
+	}
+	switch {
+	case f.every != "" && f.cron != "":
+		return n, usage{errors.New("--every and --cron: only one of them")}
+	case f.zone != "" && f.cron == "":
+		return n, usage{errors.New("--zone is for --cron: an interval is the same everywhere")}
+	case f.every != "":
+		n.Spec = "every " + f.every
+	case f.cron != "":
+		n.Spec = "cron " + f.cron
+	}
+	return n, nil
+}
+
+// feedInput puts the input of a feed together.
+func (c *command) feedInput(ctx context.Context, a *app.App, t *plugin.Target, f feedFlags) (json.RawMessage, error) {
+	var input json.RawMessage
+	if len(f.knowledge) > 0 && propertyOf(t.Operation.Input, "kb_id") != nil {
+		var err error
+		if input, err = json2.Marshal(map[string]string{"kb_id": f.knowledge[0]}); err != nil {
+			return nil, err
+		}
+	}
+	var none session.Session
+	input, _, err := c.compose(ctx, a, t, none, input, runFlags{set: f.params})
+	return input, err
+}
+
+func inZone(f app.Feed) string {
+	if strings.HasPrefix(f.Spec, "cron ") {
+		return " in " + f.Zone
+	}
+	return ""
+}
+
+func (c *command) feedsList() *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use:   "list",
+		Short: "List feeds, the newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withHost(cmd.Context(), func(a *app.App) error {
+				all, err := a.Feeds(c.principal(a)).List(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if c.json {
+					return c.print(map[string]any{"feeds": all})
+				}
+				t := newTable(c.out, "FEED", "OPERATION", "TIMES", "OWNER", "STATE", "NEXT")
+				t.fit = c.width()
+				for _, f := range all {
+					t.row(f.ID, f.Operation, f.Spec+inZone(f), f.Owner, string(f.State), nextOf(f))
+				}
+				return t.flush()
+			})
+		},
+	})
+}
+
+func nextOf(f app.Feed) string {
+	if f.Next == nil {
+		return "-"
+	}
+	return clock(*f.Next)
+}
+
+func (c *command) feedsShow() *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use:               "show ID",
+		Short:             "Show a feed with its next five times and the last ten",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeFeeds,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withFeed(cmd.Context(), args[0], func(a *app.App, feeds app.Feeds, id string) error {
+				f, next, last, err := feeds.Show(cmd.Context(), id)
+				if err != nil {
+					return err
+				}
+				if c.json {
+					return c.print(map[string]any{"feed": f, "next": next, "last": last})
+				}
+				return c.showFeed(f, next, last)
+			})
+		},
+	})
+}
+
+func (c *command) showFeed(f app.Feed, next []time.Time, last []app.FeedTick) error {
+	t := &table{w: c.out}
+	t.row("feed", f.ID)
+	t.row("operation", f.Operation)
+	t.row("input", string(f.Input))
+	if len(f.Overlay) > 0 {
+		t.row("host", string(f.Overlay))
+	}
+	t.row("owner", f.Owner)
+	t.row("times", f.Spec+inZone(f))
+	misfire := string(f.Misfire)
+	if f.CatchUp > 0 {
+		misfire = fmt.Sprintf("%s %d", misfire, f.CatchUp)
+	}
+	t.row("misfire", misfire)
+	t.row("overlap", string(f.Overlap))
+	t.row("state", string(f.State))
+	if f.Problem != "" {
+		t.row("problem", f.Problem)
+	}
+	what := "next"
+	if f.Next == nil {
+		what = "would be next"
+	}
+	for _, at := range next {
+		t.row(what, clock(at))
+		what = ""
+	}
+	if err := t.flush(); err != nil || len(last) == 0 {
+		return err
+	}
+	fmt.Fprintln(c.out)
+	t = newTable(c.out, "TIME", "OUTCOME", "CALL", "STATUS", "CODE")
+	t.fit = c.width()
+	for _, tick := range last {
+		at := clock(tick.At)
+		if tick.Since != nil {
+			at = clock(*tick.Since) + " to " + at
+		}
+		t.row(at, string(tick.Outcome), orDash(tick.Call), orDash(tick.Status), orDash(tick.Code))
+	}
+	return t.flush()
+}
+
+func (c *command) feedsRun() *cobra.Command {
+	var wait bool
+	cmd := &cobra.Command{
+		Use:   "run ID",
+		Short: "Make a run of a feed now, beside its times",
+		Long: `Make a run of a feed now, beside its times, in the name of its owner.
+
+It is queued, and 'mortise serve' runs it; with --wait this command does, unless
+another process takes it first, and prints the result.`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeFeeds,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withFeed(cmd.Context(), args[0], func(a *app.App, feeds app.Feeds, id string) error {
+				res, err := feeds.Run(cmd.Context(), id)
+				if err != nil {
+					return err
+				}
+				if wait {
+					res, err = c.hold(cmd.Context(), a, res, 0)
+					if closeErr := c.closeBooks(a, true); closeErr != nil {
+						return closeErr
+					}
+					return c.answer(id, res, err)
+				}
+				if c.json {
+					return c.print(res)
+				}
+				if _, err := fmt.Fprintln(c.out, res.CallID); err != nil {
+					return err
+				}
+				c.say("it is queued for 'mortise serve'; 'mortise calls wait %s' runs it here", res.CallID)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&wait, "wait", false, "carry it out here, and print the result")
+	return c.withJSON(cmd)
+}
+
+// feedsChange is a command that changes one feed.
+func (c *command) feedsChange(use, short, done string, change func(app.Feeds, context.Context, string) (app.Feed, error)) *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use:               use,
+		Short:             short,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeFeeds,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withFeed(cmd.Context(), args[0], func(_ *app.App, feeds app.Feeds, id string) error {
+				f, err := change(feeds, cmd.Context(), id)
+				if err != nil {
+					return err
+				}
+				if c.json {
+					return c.print(f)
+				}
+				_, err = fmt.Fprintf(c.out, "feed %s %s\n", f.ID, done)
+				return err
+			})
+		},
+	})
+}
+
+// withFeed opens the host and does something about the feed that is meant.
+func (c *command) withFeed(ctx context.Context, given string, do func(a *app.App, feeds app.Feeds, id string) error) error {
+	return c.withHost(ctx, func(a *app.App) error {
+		id, err := findFeed(ctx, a.Store, a.Config.Tenant, given)
+		if err != nil {
+			return err
+		}
+		return do(a, a.Feeds(c.principal(a)), id)
+	})
+}
+
+// findFeed returns the id that is meant.
+func findFeed(ctx context.Context, r store.Reader, tenant, given string) (string, error) {
+	row, err := r.Schedule(ctx, tenant, given)
+	if err != nil || row != nil {
+		return given, err
+	}
+	return findID("feed", given, func(before string, limit int) ([]string, error) {
+		rows, err := r.Schedules(ctx, store.ScheduleFilter{Tenant: tenant, Before: before, Limit: limit})
+		return idsOf(rows, func(r store.ScheduleRow) string { return r.ID }), err
+	})
+}
+
+// completeFeeds offers the last feeds.
+func (c *command) completeFeeds(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		c.completingAll(cmd, func(st store.Reader, tenant string) {
+			rows, _ := st.Schedules(cmd.Context(), store.ScheduleFilter{Tenant: tenant, Limit: offered})
+			for _, row := range rows {
+				ids = append(ids, row.ID+"\t"+oneLine(row.Operation+" "+row.Spec, 60))
+			}
+		})
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}

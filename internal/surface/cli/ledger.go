@@ -1,0 +1,319 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	json2 "github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/sqlite"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+func (c *command) ledger() *cobra.Command {
+	cmd := &cobra.Command{Use: "ledger", Short: "Read and verify the record of every call"}
+	cmd.AddCommand(c.ledgerList(), c.ledgerShow(), c.ledgerVerify())
+	return cmd
+}
+
+// reading opens the store for reading alone, and says so where there is none.
+func (c *command) reading(ctx context.Context, do func(store.Store) error) (err error) {
+	if c.home == "" {
+		return usage{errNoHome}
+	}
+	database, err := c.whichDatabase()
+	if err != nil {
+		return err
+	}
+	st, err := app.Reading(ctx, c.home, database)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	return sqlite.Explain(c.home, do(c.scrubber.Guard(store.Authorised(st, c.home), c.home)))
+}
+
+// readingLedger reads the record of everybody's calls: who may is policy's to say.
+func (c *command) readingLedger(ctx context.Context, do func(store.Reader) error) error {
+	return c.keeping(ctx, func(k app.Kept) error {
+		if err := k.MayReadLedger(ctx); err != nil {
+			return err
+		}
+		return do(k.Store())
+	})
+}
+
+// whichDatabase returns where the state is: what the command line says or, where
+// that says nothing, the configuration.
+func (c *command) whichDatabase() (config.Database, error) {
+	var configured config.Database
+	if c.databaseURL() == "" {
+		conf, _, err := app.ReadConfig(c.home, c.config)
+		if err != nil {
+			return "", usage{fmt.Errorf("the configuration, which says which database it is, cannot be used: %w", err)}
+		}
+		configured = conf.Database
+	}
+	return app.ChooseDatabase(c.databaseURL(), configured)
+}
+
+func (c *command) ledgerList() *cobra.Command {
+	var f ledger.Filter
+	var code string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List entries, the newest last",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.Code = plugin.Code(code)
+			if code != "" && !f.Code.Known() {
+				return usage{fmt.Errorf("--code %s: there is no such code; docs/codes.md lists them", code)}
+			}
+			if f.Limit < 1 {
+				return usage{errors.New("--last is at least 1")}
+			}
+			return c.readingLedger(cmd.Context(), func(st store.Reader) error {
+				entries, err := ledger.List(cmd.Context(), st, f)
+				if err != nil {
+					return err
+				}
+				if f.After == 0 { // they come newest first
+					for i, j := 0, len(entries)-1; i < j; i, j = i+1, j-1 {
+						entries[i], entries[j] = entries[j], entries[i]
+					}
+				}
+				chains, err := st.Chains(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return c.listEntries(entries, len(chains) > 1)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVarP(&f.Limit, "last", "n", 20, "how many entries")
+	flags.Int64Var(&f.After, "after", 0, "the entries after this number instead of the last")
+	flags.StringVar(&f.Kind, "kind", "", `only this kind, such as call.failed, or the beginning of some: "call."`)
+	flags.StringVar(&f.Operation, "operation", "", "only calls of this operation: plugin/operation")
+	flags.StringVar(&code, "code", "", "only calls that failed with this code")
+	return c.withJSON(cmd)
+}
+
+// listEntries prints entries; with their chains, where there are several of them.
+func (c *command) listEntries(entries []plugin.Entry, several bool) error {
+	if c.json {
+		if entries == nil {
+			entries = []plugin.Entry{}
+		}
+		return c.print(map[string]any{"entries": entries})
+	}
+	columns := []string{"SEQ", "TIME", "WHAT", "OUTCOME", "PRINCIPAL", "TOOK", "ID"}
+	if several {
+		columns = append([]string{"CHAIN"}, columns...)
+	}
+	t := newTable(c.out, columns...)
+	for _, e := range entries {
+		what, outcome, took := e.Subject, string(e.Kind), "-"
+		var rec plugin.CallRecord
+		if isCall(e) && json2.Unmarshal(e.Body, &rec) == nil {
+			what, outcome, took = operationAt(&rec), outcomeOf(e.Kind, &rec), ms(rec.Metrics["latency_ms"])
+		}
+		cells := []string{strconv.FormatInt(e.Seq, 10), clock(e.At), what, outcome, e.Principal, took, e.Subject}
+		if several {
+			cells = append([]string{strconv.FormatInt(e.Chain, 10)}, cells...)
+		}
+		t.row(cells...)
+	}
+	return t.flush()
+}
+
+func isCall(e plugin.Entry) bool { return strings.HasPrefix(string(e.Kind), "call.") }
+
+// operationAt is the short form for people: a plugin's only operation goes
+// without its own name.
+func operationAt(rec *plugin.CallRecord) string {
+	name := rec.Operation
+	if plugin, op, found := strings.Cut(name, "/"); found && (op == plugin || strings.HasSuffix(plugin, "."+op)) {
+		name = plugin
+	}
+	if rec.Version != "" {
+		name += "@" + rec.Version
+	}
+	return orDash(name)
+}
+
+func outcomeOf(kind plugin.EntryKind, rec *plugin.CallRecord) string {
+	switch {
+	case rec.Error != nil && rec.Error.PluginCode != "":
+		return fmt.Sprintf("%s (%s)", rec.Error.Code, rec.Error.PluginCode)
+	case rec.Error != nil:
+		return string(rec.Error.Code)
+	case kind == plugin.EntryCallStarted:
+		return "started"
+	case kind == plugin.EntryCallReplayed:
+		return "replayed"
+	case rec.Cached:
+		return "succeeded (cached)"
+	case rec.Dry:
+		return string(rec.Status) + " (dry run)"
+	default:
+		return string(rec.Status)
+	}
+}
+
+func (c *command) ledgerShow() *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use:   "show ID",
+		Short: "Show all that is recorded of a call, by its id, or one entry, by its number",
+		Long: `Show all that is recorded of a call, by its id, or one entry, by its number. Where
+several nodes write to one database each has a chain of its own, and CHAIN/NUMBER
+names an entry: 2/17.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.readingLedger(cmd.Context(), func(st store.Reader) error {
+				entries, err := showEntry(cmd.Context(), st, args[0])
+				if plugin.CodeOf(err) == plugin.CodeNotFound {
+					return plugin.Errorf(plugin.CodeNotFound, "the ledger has no call and no entry %s; 'mortise ledger list' shows what it has", args[0])
+				}
+				if err != nil {
+					return err
+				}
+				return c.showEntries(entries)
+			})
+		},
+	})
+}
+
+// showEntry returns the entries that an id, a number or CHAIN/NUMBER means.
+func showEntry(ctx context.Context, st store.Reader, id string) ([]plugin.Entry, error) {
+	chain, seq, placed := strings.Cut(id, "/")
+	number := id
+	if placed {
+		number = seq
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return ledger.Show(ctx, st, "", id)
+	}
+	found, err := ledger.Show(ctx, st, "", strconv.FormatInt(n, 10))
+	if err != nil {
+		return nil, err
+	}
+	if placed {
+		found = slices.DeleteFunc(found, func(e plugin.Entry) bool { return strconv.FormatInt(e.Chain, 10) != chain })
+		if len(found) == 0 {
+			return nil, plugin.Errorf(plugin.CodeNotFound, "there is no entry %s", id)
+		}
+	}
+	if len(found) > 1 {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%d chains have an entry %d; name the chain too, as in %d/%d", len(found), n, found[0].Chain, n)
+	}
+	return found, nil
+}
+
+// showEntries prints the entries of one call: the last of them, which says how
+// it ended, in full.
+func (c *command) showEntries(entries []plugin.Entry) error {
+	last := entries[len(entries)-1]
+	for i := len(entries) - 1; i >= 0; i-- { // what a plugin was refused may be written after the end
+		if isCall(entries[i]) {
+			last = entries[i]
+			break
+		}
+	}
+	if c.json {
+		object := map[string]any{}
+		if isCall(last) {
+			if err := json2.Unmarshal(last.Body, &object); err != nil {
+				return err
+			}
+		}
+		object["kind_of_entry"], object["entries"] = last.Kind, entries
+		return c.print(object)
+	}
+	for _, e := range entries {
+		fmt.Fprintf(c.out, "entry %d of chain %d, %s, %s\n", e.Seq, e.Chain, e.Kind, clock(e.At))
+	}
+	fmt.Fprintln(c.out)
+	if err := renderObject(c.out, []byte(last.Body), c.width(), ""); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "\nhash:      %s\nprevious:  %s\n", last.Hash, orDash(last.Prev))
+	return nil
+}
+
+func (c *command) ledgerVerify() *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use:   "verify",
+		Short: "Prove that no entry was changed, removed, moved or added",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if database, err := c.whichDatabase(); err == nil && c.home != "" {
+				if err := app.CheckDatabase(cmd.Context(), c.home, database); err != nil {
+					return err
+				}
+			}
+			return c.reading(cmd.Context(), func(st store.Store) error {
+				report, err := c.verify(cmd.Context(), st)
+				if err != nil {
+					return err
+				}
+				return c.verified(report)
+			})
+		},
+	})
+}
+
+func (c *command) verify(ctx context.Context, st store.Store) (ledger.Report, error) {
+	key, err := store.ReadKey(c.home)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return ledger.Report{}, err
+	}
+	anchors, err := store.ReadAnchors(c.home)
+	if err != nil {
+		return ledger.Report{}, err
+	}
+	return ledger.Verify(ctx, st, key, anchors...)
+}
+
+var errTampered = errors.New("the ledger does not hold")
+
+// verified prints the report; a fault makes the command fail.
+func (c *command) verified(r ledger.Report) error {
+	if c.json {
+		object := map[string]any{"ok": r.Fault == nil, "entries": r.Entries, "chains": r.Chains, "bodies": r.Bodies, "head": r.Head, "notes": append([]string{}, r.Notes...)}
+		if r.Fault != nil {
+			object["fault"] = map[string]any{"chain": r.Fault.Chain, "seq": r.Fault.Seq, "what": r.Fault.What}
+		}
+		if err := c.print(object); err != nil {
+			return err
+		}
+	} else {
+		for _, note := range r.Notes {
+			c.say("note: %s", note)
+		}
+		if r.Fault == nil {
+			where := ""
+			if r.Chains > 1 {
+				where = fmt.Sprintf(" in %d chains", r.Chains)
+			}
+			fmt.Fprintf(c.out, "the ledger holds: %d entries%s, head %s\n", r.Entries, where, orDash(r.Head))
+		} else {
+			c.say("mortise: the ledger does not hold: entry %d of chain %d: %s", r.Fault.Seq, r.Fault.Chain, r.Fault.What)
+		}
+	}
+	if r.Fault != nil {
+		return reported{errTampered}
+	}
+	return nil
+}

@@ -1,0 +1,424 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/agent/plan"
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/core/approval"
+	"github.com/mortise-dev/mortise/internal/service/session"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+func (c *command) plans() *cobra.Command {
+	cmd := &cobra.Command{Use: "plans", Short: "Make plans of what agents propose, approve and run them"}
+	cmd.AddCommand(c.plansSubmit(), c.plansList(), c.plansShow(), c.plansDecide(true), c.plansDecide(false), c.plansCancel(), c.plansResume())
+	return cmd
+}
+
+func (c *command) plansSubmit() *cobra.Command {
+	var f runFlags
+	var labels []string
+	var wait bool
+	cmd := &cobra.Command{
+		Use:   "submit AGENT",
+		Short: "Ask an agent, and make a plan of what it proposes",
+		Long: `Ask an agent, and make a plan of what it proposes.
+
+AGENT is an operation of kind agent: name, name/op or name/op@versions. Its input is
+{"intent": {"type": ..., "payload": {...}}, "context": {...}, "constraints": {...}}.
+
+A plan without gates is queued; one with gates waits for one approval of the whole.
+--wait stays until it has ended, and runs it if no other process does.`,
+		Example: `  mortise plans submit Switchboard --input @intent.json --key demo-1
+  mortise plans submit Switchboard --set intent.type=Support.QA.Answer --wait`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeOperations,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, label := range labels {
+				if label != plugin.Untrusted && label != plugin.Private {
+					return usage{fmt.Errorf("--label %s: there are %s and %s", label, plugin.Untrusted, plugin.Private)}
+				}
+			}
+			return c.submitPlan(cmd.Context(), args[0], f, labels, wait)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.input, "input", "i", "", "the agent's input: a JSON object, @FILE, or - for standard input")
+	flags.StringArrayVarP(&f.set, "set", "s", nil, "set a member of the input: key=value, or outer.inner=value (repeatable)")
+	flags.StringVar(&f.key, "key", "", "idempotency key: a second submission with it gets the first one's plan")
+	flags.StringArrayVar(&labels, "label", nil, "what the input is tainted with: untrusted or private (repeatable)")
+	flags.BoolVar(&wait, "wait", false, "stay until the plan has ended, and show each step as it ends")
+	return c.withJSON(cmd)
+}
+
+func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels []string, wait bool) error {
+	input, err := c.readInput(f.input)
+	if err != nil {
+		return err
+	}
+	return c.planning(ctx, func(a *app.App) (*plan.View, error) {
+		if isPath(ref) {
+			if ref, err = linkPath(ctx, a, c.principal(a), ref); err != nil {
+				return nil, err
+			}
+		}
+		target, _ := a.Registry.Resolve(ctx, ref)
+		if input, _, err = c.compose(ctx, a, target, session.Session{}, input, f); err != nil {
+			return nil, err
+		}
+		if len(input) == 0 {
+			input = []byte("{}")
+		}
+		watch := c.watch()
+		v, err := a.Plans.Submit(ctx, plan.Submission{
+			Tenant: a.Config.Tenant, Principal: c.principal(a), Asker: app.OSUser(), Agent: ref, Input: input, Key: f.key, Labels: labels,
+			Origin: plugin.OriginCLI, Observe: watch.hear,
+		})
+		watch.end()
+		if err != nil {
+			return nil, withNext(err)
+		}
+		if !wait || v.ID == "" {
+			return v, nil
+		}
+		return c.waitForPlan(ctx, a, v)
+	})
+}
+
+// principal is who asks at this command line.
+func (c *command) principal(a *app.App) plugin.Principal {
+	return a.Principal
+}
+
+// planning opens the host, does something about a plan, and shows it. The books
+// are closed before anything is printed.
+func (c *command) planning(ctx context.Context, do func(*app.App) (*plan.View, error)) (err error) {
+	a, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer closing(a, &err)
+	v, err := do(a)
+	if err != nil && v == nil {
+		return err
+	}
+	if closeErr := c.closeBooks(a, true); closeErr != nil {
+		return closeErr
+	}
+	return c.answerPlan(v, err)
+}
+
+// waitForPlan stays until a plan has ended.
+func (c *command) waitForPlan(ctx context.Context, a *app.App, v *plan.View) (*plan.View, error) {
+	if plan.Ended(v.State) {
+		return v, nil
+	}
+	if v.State == store.PlanPending {
+		c.say("plan %s: %s", v.ID, planHint(v))
+	}
+	replayed := v.Replayed
+	v, err := a.Plans.Wait(ctx, a.Config.Tenant, v.ID, func(s plan.StepView) {
+		c.say("step %s %s: %s%s", s.ID, s.Operation, s.State, inBrackets(string(s.Code)))
+	})
+	if v != nil {
+		v.Replayed = replayed
+	}
+	if err != nil && v != nil && ctx.Err() != nil {
+		err = plugin.Errorf(plugin.CodeCancelled, "the wait for plan %s was cancelled; the plan is %s", v.ID, v.State)
+	}
+	return v, err
+}
+
+func inBrackets(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
+}
+
+// answerPlan prints a plan. One that ended badly is a failure, with the exit
+// status of its code.
+func (c *command) answerPlan(v *plan.View, err error) error {
+	if err == nil {
+		err = planError(v)
+	}
+	if c.json {
+		if printErr := c.print(v); printErr != nil {
+			return printErr
+		}
+	} else if printErr := c.showPlan(v); printErr != nil {
+		return printErr
+	}
+	if err == nil {
+		return nil
+	}
+	if !c.json {
+		c.say("mortise: %s", messageOf(err))
+	}
+	return reported{err}
+}
+
+// planError is why a plan ended badly, nil if it did not.
+func planError(v *plan.View) error {
+	if v.Error == nil || !plan.Ended(v.State) {
+		return nil
+	}
+	return &plugin.Error{Code: v.Error.Code, Message: v.Error.Message}
+}
+
+func (c *command) showPlan(v *plan.View) error {
+	if v.ID == "" {
+		c.say("%s proposes no plan; call %s", v.Agent, v.ProposalCall)
+		return renderValue(c.out, jsontext.Value(v.Answer), c.width())
+	}
+	t := &table{w: c.out}
+	t.row("plan", v.ID)
+	t.row("state", string(v.State))
+	t.row("agent", v.Agent)
+	if v.Rationale != "" {
+		t.row("why", oneLine(v.Rationale, 100))
+	}
+	t.row("for", v.Principal)
+	if len(v.Labels) > 0 {
+		t.row("labels", strings.Join(v.Labels, ", "))
+	}
+	if v.Approval != nil {
+		t.row("approval", fmt.Sprintf("%s %s", v.Approval.ID, approvalText(v.Approval)))
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(c.out)
+	steps := newTable(c.out, "STEP", "OPERATION", "NEEDS", "GATE", "STATE", "CALL")
+	for _, s := range v.Steps {
+		steps.row(s.ID, s.Operation+"@"+s.Version, orDash(strings.Join(s.Needs, ",")), s.Gate, string(s.State)+inBrackets(string(s.Code)), orDash(s.CallID))
+	}
+	if err := steps.flush(); err != nil {
+		return err
+	}
+	for _, s := range v.Steps {
+		if s.Why != "" {
+			fmt.Fprintf(c.out, "%s: %s\n", safe(s.ID), safe(s.Why))
+		}
+	}
+	if v.Replayed {
+		c.say("its key was used before: this is the plan of then, and there is no other")
+	}
+	if hint := planHint(v); hint != "" {
+		c.say("%s", hint)
+	}
+	return nil
+}
+
+func approvalText(a *plan.ApprovalView) string {
+	switch a.State {
+	case store.ApprovalOpen:
+		return "open until " + clock(a.ExpiresAt)
+	case store.ApprovalApproved, store.ApprovalConsumed, store.ApprovalDenied:
+		return fmt.Sprintf("%s, decided by %s", a.State, a.DecidedBy)
+	}
+	return string(a.State)
+}
+
+// planHint is what may be done about a plan next.
+func planHint(v *plan.View) string {
+	switch v.State {
+	case store.PlanPending:
+		if v.Approval != nil && v.Approval.State == store.ApprovalOpen {
+			return fmt.Sprintf("a person has to agree: 'mortise plans show %s', then 'mortise plans approve %s --as NAME' or 'mortise plans deny %s --as NAME'", v.ID, v.ID, v.ID)
+		}
+		for _, s := range v.Steps {
+			if s.Approval != "" {
+				return fmt.Sprintf("step %s asks again: 'mortise approvals show %s'", s.ID, s.Approval)
+			}
+		}
+		return fmt.Sprintf("it can go on: 'mortise plans resume %s --wait'", v.ID)
+	case store.PlanUnknown:
+		for _, s := range v.Steps {
+			if s.State == plan.StepUnknown {
+				return fmt.Sprintf("record how step %s ended: 'mortise calls settle %s', with --ask if its operator can find out; then 'mortise plans resume %s --wait'", s.ID, s.CallID, v.ID)
+			}
+		}
+		return fmt.Sprintf("it can go on: 'mortise plans resume %s --wait'", v.ID)
+	case store.PlanQueued:
+		return fmt.Sprintf("it is run by 'mortise serve', or here with 'mortise plans resume %s --wait'", v.ID)
+	}
+	return ""
+}
+
+func (c *command) plansList() *cobra.Command {
+	f := store.PlanFilter{}
+	var state string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List plans, the newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.Limit < 1 {
+				return usage{errors.New("--last is at least 1")}
+			}
+			if f.State = store.PlanState(state); state != "" && !slices.Contains(planStates, f.State) {
+				return usage{fmt.Errorf("--state %s: there are %s", state, joined(planStates))}
+			}
+			return c.keeping(cmd.Context(), func(k app.Kept) error {
+				views, err := k.Plans(cmd.Context(), f)
+				if err != nil {
+					return err
+				}
+				return c.listPlans(views)
+			})
+		},
+	}
+	cmd.Flags().IntVarP(&f.Limit, "last", "n", 20, "how many plans")
+	cmd.Flags().StringVar(&state, "state", "", "only plans in this state")
+	return c.withJSON(cmd)
+}
+
+var planStates = []store.PlanState{
+	store.PlanPending, store.PlanQueued, store.PlanRunning, store.PlanSucceeded, store.PlanFailed, store.PlanUnknown, store.PlanCancelled,
+}
+
+func joined(states []store.PlanState) string {
+	var names []string
+	for _, s := range states {
+		names = append(names, string(s))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (c *command) listPlans(views []plan.View) error {
+	if c.json {
+		return c.print(map[string]any{"plans": views})
+	}
+	t := newTable(c.out, "PLAN", "CREATED", "STATE", "AGENT", "FOR", "CODE")
+	for _, v := range views {
+		code := "-"
+		if v.Error != nil {
+			code = string(v.Error.Code)
+		}
+		t.row(v.ID, clock(v.CreatedAt), string(v.State), v.Agent, v.Principal, code)
+	}
+	return t.flush()
+}
+
+func (c *command) plansShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show a plan with its steps, or the one whose id begins so",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.keeping(cmd.Context(), func(k app.Kept) error {
+				v, err := k.Plan(cmd.Context(), args[0], "see")
+				if err != nil {
+					return err
+				}
+				if c.json {
+					return c.print(v)
+				}
+				if err := c.showPlan(v); err != nil {
+					return err
+				}
+				if v.Error != nil {
+					c.say("%s: %s", v.Error.Code, v.Error.Message)
+				}
+				fmt.Fprintln(c.out)
+				for _, s := range v.Steps {
+					fmt.Fprintf(c.out, "%s %s\n", safe(s.ID), escaped(string(s.Input)))
+				}
+				return nil
+			})
+		},
+	}
+	return c.withJSON(cmd)
+}
+
+// plansDecide is `plans approve` or `plans deny`.
+func (c *command) plansDecide(approve bool) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "approve ID",
+		Short: "Agree to a whole plan, with everything that 'plans show' shows of it",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.planning(cmd.Context(), func(a *app.App) (*plan.View, error) {
+				return c.decidePlan(cmd.Context(), a, args[0], approve, reason)
+			})
+		},
+	}
+	if !approve {
+		cmd.Use, cmd.Short = "deny ID", "Refuse a plan that waits for approval; nothing of it runs"
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	return c.withJSON(cmd)
+}
+
+func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve bool, reason string) (*plan.View, error) {
+	v, err := a.Kept(a.Principal).Plan(ctx, id, "decide")
+	if err != nil {
+		return nil, err
+	}
+	if v.Approval == nil {
+		return nil, plugin.Errorf(plugin.CodeNotFound, "plan %s (%s) has no gate, so it needs no approval", v.ID, v.State)
+	}
+	if _, err := c.give(ctx, a, approval.Answer{
+		Tenant: a.Config.Tenant, ID: v.Approval.ID, Approve: approve, By: c.principal(a), Asker: app.OSUser(), Reason: reason,
+		Own: a.Owner() && a.Config.Approvals.Self && isTerminal(c.in),
+	}); err != nil {
+		return nil, err
+	}
+	decided, err := a.Kept(a.Principal).Plan(ctx, v.ID, "decide")
+	if err == nil && !approve {
+		decided.Error = nil // that it failed is what was wanted
+	}
+	return decided, err
+}
+
+func (c *command) plansCancel() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "cancel ID",
+		Short: "Stop a plan: the step that is running is told, and those after it never run",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.planning(cmd.Context(), func(a *app.App) (*plan.View, error) {
+				v, err := a.Kept(c.principal(a)).CancelPlan(cmd.Context(), args[0], reason)
+				if err == nil {
+					v.Error = nil // likewise
+				}
+				return v, err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	return c.withJSON(cmd)
+}
+
+func (c *command) plansResume() *cobra.Command {
+	var wait bool
+	cmd := &cobra.Command{
+		Use:   "resume ID",
+		Short: "Let a plan go on that is queued, or whose unknown step was settled",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			return c.planning(ctx, func(a *app.App) (*plan.View, error) {
+				v, err := a.Kept(c.principal(a)).ResumePlan(ctx, args[0])
+				if err != nil || !wait {
+					return v, err
+				}
+				return c.waitForPlan(ctx, a, v)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&wait, "wait", false, "run it here if no other process does, and stay until it has ended")
+	return c.withJSON(cmd)
+}

@@ -1,0 +1,461 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	json2 "github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/catalog/registry"
+	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+func (c *command) plugins() *cobra.Command {
+	cmd := &cobra.Command{Use: "plugins", Aliases: []string{"plugin"}, Short: "Register, list and switch plugins"}
+	cmd.AddCommand(c.pluginsList(), c.pluginsShow(), c.pluginsActions(), c.pluginsRegister(), c.pluginsEnable(), c.pluginsDisable(),
+		c.pluginsDiff(), c.pluginsApprove(), c.pluginsRollback(), c.pluginsDelete())
+	return cmd
+}
+
+func (c *command) pluginsList() *cobra.Command {
+	var kind, agent string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the plugins there are",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			var kinds []plugin.Kind
+			if kind != "" {
+				if kinds = []plugin.Kind{plugin.Kind(kind)}; !kinds[0].Known() {
+					return usage{fmt.Errorf("--kind %s: the kinds are agent, operator, tool and adapter", kind)}
+				}
+			}
+			a, err := c.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer closing(a, &err)
+			infos, err := a.Plugins(c.principal(a)).List(cmd.Context(), kinds...)
+			if err != nil {
+				return err
+			}
+			if agent != "" {
+				assigned, err := a.Roster(c.principal(a)).Assignments(cmd.Context(), agent)
+				if err != nil {
+					return err
+				}
+				return c.listAssigned(infos, assigned)
+			}
+			if c.json {
+				return c.print(map[string]any{"plugins": infos})
+			}
+			t := newTable(c.out, "PLUGIN", "VERSION", "STATE", "KIND", "OPERATIONS", "DESCRIPTION")
+			for _, i := range infos {
+				t.row(i.Name, versionShown(i.Plugin()), stateOfPlugin(i), join(i.Kinds), orDash(oneLine(strings.Join(i.Operations, " "), 30)), oneLine(i.Description, 60))
+			}
+			if c.onTerminal() {
+				t.fit = c.width()
+			}
+			return t.flush()
+		},
+	}
+	cmd.Flags().StringVar(&kind, "kind", "", "only those with an operation of this kind: agent, operator, tool, adapter")
+	c.agentFlag(cmd, &agent, "say of each whether this agent has it")
+	return c.withJSON(cmd)
+}
+
+func stateOfPlugin(i registry.Info) string {
+	state := string(i.State)
+	if i.Problem != "" {
+		state = "broken"
+	}
+	if i.Dev {
+		state += " (dev)"
+	}
+	if len(i.Halted) > 0 {
+		state += fmt.Sprintf(" (disabled for %s)", agentsOf(i.Halted))
+	}
+	return state
+}
+
+// agentsOf names the agents that a plugin is disabled for, the first few of them.
+func agentsOf(halts []registry.Halt) string {
+	var ids []string
+	for _, h := range halts[:min(len(halts), 3)] {
+		ids = append(ids, h.Agent)
+	}
+	if more := len(halts) - len(ids); more > 0 {
+		ids = append(ids, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(ids, ", ")
+}
+
+func join(kinds []plugin.Kind) string {
+	words := make([]string, len(kinds))
+	for i, kind := range kinds {
+		words[i] = string(kind)
+	}
+	return orDash(strings.Join(words, " "))
+}
+
+func (c *command) pluginsShow() *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use:               "show NAME[@VERSIONS]",
+		Short:             "Show one plugin: its operations, schemas, effects and package",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completePlugins,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			a, err := c.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer closing(a, &err)
+			shown, err := a.Plugins(c.principal(a)).Show(cmd.Context(), args[0])
+			if err != nil {
+				return withNext(err)
+			}
+			if c.json {
+				return c.print(shown)
+			}
+			return c.showPlugin(shown)
+		},
+	})
+}
+
+func (c *command) pluginsActions() *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use:               "actions NAME[@VERSIONS]",
+		Short:             "List the actions of a plugin that you may use",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completePlugins,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			a, err := c.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer closing(a, &err)
+			actions, err := a.Plugins(c.principal(a)).Actions(cmd.Context(), args[0])
+			if err != nil {
+				return withNext(err)
+			}
+			if c.json {
+				return c.print(map[string]any{"actions": actions})
+			}
+			t := newTable(c.out, "ACTION", "RISK", "APPROVAL", "SCOPES", "DESCRIPTION")
+			for _, one := range actions {
+				approval := "no"
+				if one.RequiresApproval {
+					approval = "asked for"
+				}
+				t.row(one.Name, orDash(one.RiskLevel), approval, orDash(strings.Join(one.RequiredScopes, " ")), oneLine(one.Description, 60))
+			}
+			if c.onTerminal() {
+				t.fit = c.width()
+			}
+			return t.flush()
+		},
+	})
+}
+
+// versionShown is a version as its author wrote it, and beside it as it is
+// referred to where that is another text.
+func versionShown(m *plugin.Manifest) string {
+	if m.VersionText == "" {
+		return m.Version
+	}
+	return m.VersionText + " (" + m.Version + ")"
+}
+
+func (c *command) showPlugin(s registry.Shown) error {
+	t := newTable(c.out, s.Name+" "+versionShown(s.Manifest))
+	if s.DisplayName != "" {
+		t.row("name:", s.DisplayName)
+	}
+	t.row("description:", orDash(s.Description))
+	t.row("state:", string(s.State))
+	for _, version := range s.Waiting {
+		t.row("held:", fmt.Sprintf("%s@%s, because it is not what was approved: 'mortise plugins diff %s@%s' shows the difference", s.Name, version, s.Name, version))
+	}
+	if s.ApprovedBy != "" {
+		t.row("approved by:", s.ApprovedBy)
+	}
+	if s.Problem != "" {
+		t.row("problem:", oneLine(s.Problem, 300))
+	}
+	for _, h := range s.Halted {
+		t.row("disabled for:", fmt.Sprintf("%s since %s: %s; '%s' enables it again", h.Agent, clock(h.At), oneLine(h.Reason, 300), h.Enable))
+	}
+	t.row("dialect:", s.Dialect)
+	t.row("versions:", strings.Join(s.Versions, " "))
+	t.row("package:", s.Digest)
+	t.row("path:", s.Path)
+	t.row("source:", s.Source)
+	if m := s.Manifest; m != nil {
+		t.row("owner:", orDash(m.Owner))
+		t.row("isolation:", string(m.Isolation))
+		t.row("services:", orDash(strings.Join(m.Capabilities, " ")))
+		t.row("requires:", orDash(strings.Join(m.Requires.Tools, " ")))
+	}
+	if err := t.flush(); err != nil || s.Manifest == nil {
+		return err
+	}
+	if err := c.showHooks(s.Manifest.Hooks); err != nil {
+		return err
+	}
+	for _, op := range s.Manifest.Operations {
+		fmt.Fprintf(c.out, "\n%s/%s, %s, at most %s\n", s.Name, op.Name, op.Kind, op.Timeout)
+		if op.Description != "" {
+			fmt.Fprintf(c.out, "  %s\n", safe(op.Description))
+		}
+		for _, line := range [][2]string{{"effects", strings.Join(op.Effects, " ")}, {"permissions", strings.Join(op.Permissions, " ")}, {"tags", strings.Join(op.PolicyTags, " ")}} {
+			if line[1] != "" {
+				fmt.Fprintf(c.out, "  %s: %s\n", line[0], line[1])
+			}
+		}
+		if err := c.showInput(op.Input); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// showHooks lists the events that a plugin hears of.
+func (c *command) showHooks(hooks []plugin.Hook) error {
+	if len(hooks) == 0 {
+		return nil
+	}
+	fmt.Fprintln(c.out)
+	t := newTable(c.out, "HOOK", "PRIORITY", "IF IT FAILS", "DEADLINE")
+	for _, h := range hooks {
+		deadline := "the host's"
+		if h.Deadline > 0 {
+			deadline = h.Deadline.String()
+		}
+		t.row(h.Event, fmt.Sprint(h.Priority), cmp.Or(string(h.FailureMode), "skip"), deadline)
+	}
+	return t.flush()
+}
+
+// showInput lists the members an input has, as its schema describes them.
+func (c *command) showInput(schema []byte) error {
+	var object struct {
+		Properties map[string]struct {
+			Type        any    `json:"type"`
+			Description string `json:"description"`
+			Default     any    `json:"default"`
+		} `json:"properties"`
+		Required []string `json:"required"`
+	}
+	if len(schema) == 0 || json2.Unmarshal(schema, &object) != nil || len(object.Properties) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(object.Properties))
+	for name := range object.Properties {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	t := newTable(c.out, "  INPUT", "TYPE", "DEFAULT", "DESCRIPTION")
+	for _, name := range names {
+		p := object.Properties[name]
+		value := "-"
+		switch {
+		case p.Default != nil:
+			raw, err := json2.Marshal(p.Default)
+			if err != nil {
+				return err
+			}
+			value = oneLine(string(raw), 30)
+		case slices.Contains(object.Required, name):
+			value = "required"
+		}
+		kind := "any"
+		if p.Type != nil {
+			kind = fmt.Sprint(p.Type)
+		}
+		t.row("  "+name, kind, value, oneLine(p.Description, 80))
+	}
+	return t.flush()
+}
+
+func (c *command) pluginsRegister() *cobra.Command {
+	var o registry.RegisterOptions
+	var path string
+	var off bool
+	cmd := &cobra.Command{
+		Use:   "register PATH | register ID --path PATH [--name NAME] [--description TEXT]",
+		Short: "Register a plugin, or a tree of them",
+		Long: `Register the plugin in a directory, or every plugin in a tree of directories.
+
+The files are copied into the data directory and are what runs from then on. With
+--dev they are linked instead: a change counts at the next call. One bad plugin in
+a tree does not keep the others out. A package file (.zip, .tar, .tar.gz) stands for
+what is in it: a manifest at its top, or one directory that holds everything.
+
+A plugin that was approved before and comes back changed, in a patch version or
+under the same number, is held until 'mortise plugins approve'. What was approved
+can be called meanwhile.`,
+		Example: `  mortise plugins register ./hello
+  mortise plugins register --dev ./hello
+  mortise plugins register ./gmail_digest.zip
+  mortise plugins register example.hello --path ./hello --name "Hello"`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			switch {
+			case path != "":
+				o.ID = args[0]
+			case o.DisplayName != "" || o.Description != "":
+				return usage{errors.New("--name and --description go with ID --path PATH")}
+			default:
+				path = args[0]
+			}
+			o.Enable = !off
+			a, err := c.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer closing(a, &err)
+			report, err := a.Plugins(c.principal(a)).Register(cmd.Context(), path, o)
+			return c.registered(report, err)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&o.Dev, "dev", false, "link the files instead of copying them; for development")
+	flags.BoolVar(&o.Force, "force", false, "replace a version that is registered with other files")
+	flags.BoolVar(&off, "disabled", false, "register without enabling")
+	flags.StringVar(&path, "path", "", "where the plugin is, when its ID is given")
+	flags.StringVar(&o.DisplayName, "name", "", "a name to show instead of the manifest's")
+	flags.StringVar(&o.Description, "description", "", "a description to show instead of the manifest's")
+	return c.withJSON(cmd)
+}
+
+// registered prints what became of each plugin. Any that failed makes the
+// command fail.
+func (c *command) registered(report registry.RegisterReport, err error) error {
+	type line struct {
+		registry.Info
+		Unchanged  bool           `json:"unchanged"`
+		NotEnabled map[string]any `json:"not_enabled,omitempty"`
+	}
+	done, failed := []line{}, []map[string]any{}
+	for _, r := range report.Registered {
+		l := line{Info: r.Info, Unchanged: r.Unchanged}
+		if r.NotEnabled != nil {
+			l.NotEnabled = errorOf(r.NotEnabled)
+			err = errors.Join(err, r.NotEnabled)
+		}
+		done = append(done, l)
+	}
+	for _, f := range report.Failed {
+		failed = append(failed, map[string]any{"path": f.Path, "error": errorOf(f.Err), "problems": problemsOf(f.Err)})
+		if err == nil {
+			err = f.Err
+		}
+	}
+	if c.json {
+		object := map[string]any{"registered": done, "failed": failed}
+		if err != nil {
+			object["error"] = errorOf(err)
+		}
+		if printErr := c.print(object); printErr != nil {
+			return printErr
+		}
+		return asReported(err)
+	}
+	for _, r := range report.Registered {
+		word := "registered"
+		if r.Unchanged {
+			word = "unchanged"
+		}
+		fmt.Fprintf(c.out, "%s %s %s (%s)\n", word, safe(r.Name), safe(r.Version), r.State)
+		if r.NotEnabled != nil {
+			c.say("mortise: %s was registered and not enabled: %s", r.Name, messageOf(r.NotEnabled))
+		}
+	}
+	for _, f := range report.Failed {
+		c.say("mortise: %s: %s", f.Path, messageOf(f.Err))
+	}
+	if len(report.Failed) == 0 && len(report.Registered) == 0 {
+		return err
+	}
+	return asReported(err)
+}
+
+func asReported(err error) error {
+	if err == nil {
+		return nil
+	}
+	return reported{err}
+}
+
+// problemsOf returns the places of a manifest that an error names.
+func problemsOf(err error) dialect.Problems {
+	var problems dialect.Problems
+	if errors.As(err, &problems) {
+		return problems
+	}
+	return dialect.Problems{}
+}
+
+func (c *command) pluginsEnable() *cobra.Command {
+	cmd := c.switching("enable NAME[@VERSIONS]", "Let a plugin be called; or give it to an agent, or to all", func(cmd *cobra.Command, a *app.App, ref string) ([]registry.Info, error) {
+		info, err := a.Plugins(c.principal(a)).Enable(cmd.Context(), ref)
+		return []registry.Info{info}, err
+	})
+	cmd.Long = `Let a plugin be called. With --agent it is given to an agent instead, and with --all to
+all agents, those that are made later too. The agent then runs the plugin's hooks, and
+may use its operations as far as policy allows them to the agent and to the principal
+it acts for. A setting for one agent overrides the one for all.`
+	return c.forAgents(cmd, true)
+}
+
+func (c *command) pluginsDisable() *cobra.Command {
+	cmd := c.switching("disable NAME[@VERSIONS]", "Keep a plugin from being called; or take it from an agent, or from all", func(cmd *cobra.Command, a *app.App, ref string) ([]registry.Info, error) {
+		return a.Plugins(c.principal(a)).Disable(cmd.Context(), ref)
+	})
+	cmd.Long = `Keep a plugin from being called. With --agent it is taken from an agent instead, also
+where all others have it, and with --all it is no longer what all agents have: those
+that were given it by name keep it.`
+	return c.forAgents(cmd, false)
+}
+
+func (c *command) pluginsDelete() *cobra.Command {
+	return c.switching("delete NAME[@VERSION]", "Take a plugin out of the registry", func(cmd *cobra.Command, a *app.App, ref string) ([]registry.Info, error) {
+		info, err := a.Plugins(c.principal(a)).Delete(cmd.Context(), ref)
+		info.State = "deleted"
+		return []registry.Info{info}, err
+	})
+}
+
+// switching is a command that changes the state of one plugin.
+func (c *command) switching(use, short string, do func(*cobra.Command, *app.App, string) ([]registry.Info, error)) *cobra.Command {
+	return c.withJSON(&cobra.Command{
+		Use:               use,
+		Short:             short,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completePlugins,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			a, err := c.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer closing(a, &err)
+			infos, err := do(cmd, a, args[0])
+			if err != nil {
+				return withNext(err)
+			}
+			if c.json {
+				return c.print(map[string]any{"plugins": infos})
+			}
+			for _, i := range infos {
+				fmt.Fprintf(c.out, "%s %s is %s\n", safe(i.Name), safe(i.Version), i.State)
+			}
+			return nil
+		},
+	})
+}

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/core/approval"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A prompt asks the owner at a terminal to agree to their own call.
+type prompt struct {
+	c     *command
+	a     *app.App
+	row   *store.ApprovalRow
+	in    *os.File
+	asked bool
+}
+
+// newPrompt returns the prompt of an approval. Standard input is a terminal.
+func newPrompt(c *command, a *app.App, row *store.ApprovalRow) *prompt {
+	return &prompt{c: c, a: a, row: row, in: c.in.(*os.File)}
+}
+
+// wait asks, and waits so long for an answer. done reports that there is nothing
+// more to ask. The reader is not left in the background: nothing is read before
+// there is a line.
+func (p *prompt) wait(ctx context.Context, pause time.Duration) (done bool, err error) {
+	if !p.asked {
+		p.asked = true
+		fmt.Fprint(p.c.errs, "\nApprove? [y/N] ")
+	}
+	fds := []unix.PollFd{{Fd: int32(p.in.Fd()), Events: unix.POLLIN}}
+	n, err := unix.Poll(fds, int(pause.Milliseconds()))
+	if n == 0 || errors.Is(err, unix.EINTR) || ctx.Err() != nil {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("waiting for an answer: %w", err)
+	}
+	line := make([]byte, 4096) // the longest line of a terminal
+	got, err := p.in.Read(line)
+	if errors.Is(err, io.EOF) || err == nil && got == 0 {
+		p.c.say("\nno answer from this terminal; the call waits for another approver")
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading the answer: %w", err)
+	}
+	switch strings.ToLower(strings.TrimSpace(string(line[:got]))) {
+	case "y", "yes":
+		return true, p.decide(ctx, true)
+	case "n", "no", "":
+		return true, p.decide(ctx, false)
+	}
+	p.asked = false // any other input is not an answer
+	return false, nil
+}
+
+// leave ends the line of a prompt that is no longer answered here. A nil prompt
+// has none.
+func (p *prompt) leave() {
+	if p != nil && p.asked {
+		fmt.Fprintln(p.c.errs)
+	}
+}
+
+// decide answers the approval. If another answer came first, that one counts.
+func (p *prompt) decide(ctx context.Context, approve bool) error {
+	_, err := p.a.Approvals.Decide(ctx, approval.Answer{
+		Tenant: p.row.Tenant, ID: p.row.ID, Approve: approve, By: p.a.Principal, Asker: app.OSUser(), Reason: "answered at the terminal", Own: true,
+	})
+	switch plugin.CodeOf(err) {
+	case plugin.CodeApprovalUsed, plugin.CodeApprovalExpired, plugin.CodeApprovalVoid:
+		p.c.say("%s", messageOf(err))
+		return nil
+	}
+	return err
+}

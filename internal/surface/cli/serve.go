@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"net"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/surface/server"
+)
+
+func (c *command) serve() *cobra.Command {
+	var address string
+	var insecure bool
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Stay, and do what is waiting: queued calls, plans, what dead nodes left",
+		Long: `Stay, and do what is waiting: calls that were queued or approved, plans that can go
+on, conversations in which a message waits, events for webhooks, calls that nodes left
+behind when they died. Any number of nodes, each with a data directory of its own, share
+the work of one PostgreSQL database.
+
+With --listen, or server.listen in mortise.yaml, it also takes deliveries of the channels
+of agents, at POST /api/agents/AGENT/channels/NAMESPACE/webhook. An address that other
+machines can reach needs a certificate, server.tls_cert and server.tls_key.
+
+Ctrl-C, or SIGTERM, begins nothing more and waits for what was begun, for as long as
+drain in mortise.yaml says. A second one exits at once; the next 'mortise serve'
+recovers what it interrupted.`,
+		Example: `  mortise serve
+  mortise serve --listen 127.0.0.1:8080`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			where := &address
+			if !cmd.Flags().Changed("listen") {
+				where = nil
+			}
+			return c.stay(cmd.Context(), where, insecure)
+		},
+	}
+	cmd.Flags().StringVar(&address, "listen", "", "take deliveries of channels on this address, such as 127.0.0.1:8080 (port 0: any that is free)")
+	cmd.Flags().BoolVar(&insecure, "insecure-listen", false, "listen without a certificate also where other machines can reach it")
+	return cmd
+}
+
+func (c *command) stay(ctx context.Context, address *string, insecure bool) (err error) {
+	if c.home == "" {
+		return usage{errNoHome}
+	}
+	release, err := app.Exclusive(c.home)
+	if err != nil {
+		return err
+	}
+	defer release()
+	a, err := app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), Standby: true, Scrubber: c.scrubber, Notice: c.notice})
+	if err != nil {
+		return err
+	}
+	defer closing(a, &err)
+	l, err := server.ListenFor(ctx, a, address, insecure)
+	if err != nil {
+		return err
+	}
+	if err := c.reached(ctx, a, l); err != nil {
+		return err
+	}
+	database := a.Config.Database.String()
+	if database == "" {
+		database = "SQLite"
+	}
+	c.say("serving %s, database %s, %d workers; Ctrl-C stops", a.Home, database, a.Config.Workers)
+	return server.Run(ctx, a, l)
+}
+
+// reached prints where the host can be reached, or that no listener serves the
+// channels of its agents.
+func (c *command) reached(ctx context.Context, a *app.App, l net.Listener) error {
+	if l != nil {
+		scheme := "http"
+		if a.Config.Server.Encrypted() {
+			scheme = "https"
+		}
+		c.say("listening on %s://%s", scheme, l.Addr())
+		return nil
+	}
+	agents, err := a.Reached(ctx)
+	if len(agents) > 0 {
+		c.say("nothing listens for the channels of %s; --listen 127.0.0.1:8080 does", strings.Join(agents, ", "))
+	}
+	return err
+}
