@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/internal/service/account"
@@ -18,10 +19,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
-
-// accountsOwner is for whom connected accounts are kept among the secrets. No
-// plugin has such a name, and no command shows or sets what is there.
-const accountsOwner = ":accounts"
 
 // openAccounts returns the accounts that plugins act with.
 func (a *App) openAccounts(scrubber *secret.Scrubber) *account.Accounts {
@@ -53,22 +50,22 @@ type accountKeeper struct{ v *secret.Vault }
 var _ account.Keeper = accountKeeper{}
 
 func accountName(k account.Key) store.SecretName {
-	return store.SecretName{Tenant: k.Tenant, Owner: accountsOwner, Scope: secret.User, Subject: k.Subject, Name: k.Provider}
+	return store.SecretName{Tenant: k.Tenant, Owner: account.SecretOwner, Scope: secret.User, Subject: k.Subject, Name: k.Provider}
 }
 
 // Account implements [account.Keeper].
 func (s accountKeeper) Account(ctx context.Context, k account.Key) (string, bool, error) {
-	return s.v.Find(ctx, secret.Need{Tenant: k.Tenant, Plugin: accountsOwner, Subject: k.Subject, Name: k.Provider, Scope: plugin.SecretOfUser})
+	return s.v.Find(ctx, secret.Need{Tenant: k.Tenant, Plugin: account.SecretOwner, Subject: k.Subject, Name: k.Provider, Scope: plugin.SecretOfUser})
 }
 
 // Keep implements [account.Keeper].
 func (s accountKeeper) Keep(ctx context.Context, k account.Key, value string) error {
-	return s.v.Put(ctx, accountName(k), value, secret.By{Principal: member(k.Subject)})
+	return s.v.Put(ctx, accountName(k), value, secret.By{Principal: host.MemberName(host.ParseMember(k.Subject))})
 }
 
 // Forget implements [account.Keeper].
 func (s accountKeeper) Forget(ctx context.Context, k account.Key) (bool, error) {
-	return s.v.Delete(ctx, accountName(k), secret.By{Principal: member(k.Subject)})
+	return s.v.Delete(ctx, accountName(k), secret.By{Principal: host.MemberName(host.ParseMember(k.Subject))})
 }
 
 // Secret implements [account.Keeper].
@@ -78,7 +75,7 @@ func (s accountKeeper) Secret(ctx context.Context, tenant, name string) (string,
 
 // addressesOf returns the mail addresses that a principal is linked to.
 func (a *App) addressesOf(ctx context.Context, k account.Key) ([]string, error) {
-	who := ParseMember(k.Subject)
+	who := host.ParseMember(k.Subject)
 	links, err := a.Store.IdentitiesOf(ctx, k.Tenant, who.Type, who.ID)
 	var all []string
 	for _, link := range links {
@@ -159,56 +156,6 @@ func (c connected) Connected(ctx context.Context, call *plugin.Call) ([]service.
 			one.Email = found.Email
 		}
 		all = append(all, one)
-	}
-	return all, nil
-}
-
-// Accounts are the accounts of one principal of the host's tenant: everybody
-// connects, sees and removes their own.
-type Accounts struct {
-	app *App
-	by  plugin.Principal
-}
-
-// Accounts returns the account operations, with the rights of one principal.
-func (a *App) Accounts(by plugin.Principal) Accounts { return Accounts{a, by} }
-
-func (s Accounts) key(provider string) account.Key {
-	return account.Key{Tenant: s.app.Config.Tenant, Subject: secret.Subject(s.by), Provider: provider}
-}
-
-// Begin begins to connect an account. Close must be called on what it returns.
-func (s Accounts) Begin(ctx context.Context, provider string, scopes []string) (*account.Connecting, error) {
-	return s.app.Connections.Begin(ctx, s.key(provider), scopes)
-}
-
-// Remove takes an account away.
-func (s Accounts) Remove(ctx context.Context, provider string) (account.Removal, error) {
-	return s.app.Connections.Remove(ctx, s.key(provider))
-}
-
-// Test tries whether a token can be had, renewing or minting one.
-func (s Accounts) Test(ctx context.Context, provider, mode, subject string, scopes []string) (account.Tried, error) {
-	return s.app.Connections.Try(ctx, s.key(provider), mode, subject, scopes)
-}
-
-// An AccountState is a provider, and the account with it if one is connected.
-type AccountState struct {
-	Provider string           `json:"provider"`
-	Kind     string           `json:"kind"`
-	Service  bool             `json:"service_account"` // the host has the key of one
-	Account  *account.Account `json:"account"`
-}
-
-// List returns the providers with one's own accounts, by name.
-func (s Accounts) List(ctx context.Context) ([]AccountState, error) {
-	all := []AccountState{}
-	for _, p := range s.app.Connections.Providers {
-		found, err := s.app.Connections.Find(ctx, s.key(p.Name))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, AccountState{p.Name, p.Kind, p.Service != nil, found})
 	}
 	return all, nil
 }

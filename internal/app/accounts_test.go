@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/account/accounttest"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -76,12 +77,12 @@ auth:
 	}
 	t.Cleanup(func() { _ = a.Close() })
 	register(t, a, digest(t), false)
-	accounts := a.Accounts(a.Principal)
+	accounts := a.As(a.Principal).Accounts()
 
 	if _, err := accounts.Begin(t.Context(), "mail", nil); plugin.CodeOf(err) != plugin.CodeUnavailable || !strings.Contains(err.Error(), "mortise secrets set mail_client --system --plugin :providers") {
 		t.Errorf("without the client's secret: %v", err)
 	}
-	if _, err := a.Secrets(a.Principal).Set(t.Context(), app.SecretPlace{Name: "mail_client", Plugin: ":providers", System: true}, accounttest.ClientSecret); err != nil {
+	if _, err := a.As(a.Principal).Secrets().Set(t.Context(), host.SecretPlace{Name: "mail_client", Plugin: ":providers", System: true}, accounttest.ClientSecret); err != nil {
 		t.Fatal(err)
 	}
 	_, err = call(t, a, "digest/list", `{}`)
@@ -155,11 +156,11 @@ auth:
 		t.Errorf("a delegate of another user: %v", err)
 	}
 
-	secrets, err := a.Secrets(a.Principal).List(t.Context())
+	secrets, err := a.As(a.Principal).Secrets().List(t.Context())
 	if err != nil || len(secrets) != 1 {
 		t.Errorf("the secrets are %+v, %v", secrets, err)
 	}
-	if _, err := a.Secrets(a.Principal).Set(t.Context(), app.SecretPlace{Name: "mail", Plugin: ":accounts"}, "{}"); plugin.CodeOf(err) != plugin.CodeInvalidInput {
+	if _, err := a.As(a.Principal).Secrets().Set(t.Context(), host.SecretPlace{Name: "mail", Plugin: ":accounts"}, "{}"); plugin.CodeOf(err) != plugin.CodeInvalidInput {
 		t.Errorf("an account is set as a secret: %v", err)
 	}
 	if gone, err := accounts.Remove(t.Context(), "mail"); err != nil || !gone.Revoked {

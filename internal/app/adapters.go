@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"slices"
 
 	"github.com/mortise-dev/mortise/internal/agent/adapter"
 	"github.com/mortise-dev/mortise/plugin"
@@ -11,15 +10,8 @@ import (
 // openAdapters returns what takes events from outside.
 func (a *App) openAdapters() *adapter.Inbound {
 	return adapter.New(adapter.Options{
-		Registry: a.Registry, Kernel: a.Kernel, Plans: a.Plans, Store: a.Store, Agent: a.Config.Intents.Agent, Known: a.known,
+		Registry: a.Registry, Kernel: a.Kernel, Plans: a.Plans, Store: a.Store, Agent: a.Config.Intents.Agent, Known: a.guard.Known,
 	})
-}
-
-// known reports whether the configuration names the principal. It covers
-// only the configuration's own tenant.
-func (a *App) known(tenant string, who plugin.Principal) bool {
-	name := MemberName(who)
-	return tenant == a.Config.Tenant && slices.ContainsFunc(Names(a.Config), func(known string) bool { return MemberName(ParseMember(known)) == name })
 }
 
 // kind returns the kind of the operation that a reference means, "" where it

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/agent"
-	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -18,11 +18,11 @@ func TestWhatAllAgentsHaveReachesLaterOnes(t *testing.T) {
 	t.Parallel()
 	model := newTalker(t)
 	a := agentHome(t, model, "")
-	r := a.Roster(a.Principal)
+	r := a.As(a.Principal).Agents()
 	give(t, a, "noone", "orders", lookup)
 	create := func(id string) {
 		t.Helper()
-		if _, err := r.Create(t.Context(), app.NewAgent{ID: id}); err != nil {
+		if _, err := r.Create(t.Context(), host.NewAgent{ID: id}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,7 +52,7 @@ func TestWhatAllAgentsHaveReachesLaterOnes(t *testing.T) {
 	may("early", true)
 	may("later", false)
 
-	if _, err := a.Plugins(a.Principal).Delete(t.Context(), "orders"); err != nil {
+	if _, err := a.As(a.Principal).Plugins().Delete(t.Context(), "orders"); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := a.Store.Assignments(t.Context(), "local")
@@ -82,19 +82,19 @@ policy:
 `)
 	a := open(t, home)
 	give(t, a, "noone", "orders", lookup)
-	who := func(id string) app.Roster {
-		return a.Roster(plugin.Principal{Type: "user", ID: id, Scopes: []string{"*"}})
+	who := func(id string) host.Agents {
+		return a.As(plugin.Principal{Type: "user", ID: id, Scopes: []string{"*"}}).Agents()
 	}
-	if _, err := who("kay").Create(t.Context(), app.NewAgent{ID: "desk", Prompt: "You help."}); err != nil {
+	if _, err := who("kay").Create(t.Context(), host.NewAgent{ID: "desk", Prompt: "You help."}); err != nil {
 		t.Fatal(err)
 	}
 	refused := map[string]error{}
-	_, refused["art creates"] = who("art").Create(t.Context(), app.NewAgent{ID: "door"})
+	_, refused["art creates"] = who("art").Create(t.Context(), host.NewAgent{ID: "door"})
 	_, refused["art assigns"] = who("art").Assign(t.Context(), "orders", "desk", true)
 	_, refused["kay assigns"] = who("kay").Assign(t.Context(), "orders", "desk", true)
 	_, refused["tom lists"] = who("tom").List(t.Context())
 	_, refused["tom shows"] = who("tom").Show(t.Context(), "desk")
-	_, refused["tom changes"] = who("tom").Change(t.Context(), "desk", app.AgentChange{Prompt: new("You rob.")})
+	_, refused["tom changes"] = who("tom").Change(t.Context(), "desk", host.AgentChange{Prompt: new("You rob.")})
 	_, refused["tom deletes"] = who("tom").Delete(t.Context(), "desk")
 	refused["tom writes"] = who("tom").Remember(t.Context(), "desk", "a", "b")
 	_, refused["art talks"] = who("art").Talk(t.Context(), "desk", "", false)

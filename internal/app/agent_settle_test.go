@@ -65,7 +65,7 @@ func TestTheHostThatServesHearsWhatOtherProcessesDoToAgents(t *testing.T) {
   ctx.tools.add({ name: "started", schema: { type: "object" }, handler: () => ({ started }) });
 }`)
 	host := serving(t, home)
-	by := line.Roster(theOwner)
+	by := line.As(theOwner).Agents()
 	at := func() *agent.Instance { return host.Agents.Local("local", "desk") }
 	within(t, "the host starts an agent that was started", func() bool { return at() != nil })
 	started := func() string {
@@ -92,9 +92,12 @@ func TestTheHostThatServesHearsWhatOtherProcessesDoToAgents(t *testing.T) {
 	}
 	for what, do := range map[string]func() error{
 		"remember": func() error { return by.Remember(t.Context(), "desk", "hours", "7 to 18") },
-		"close":    func() error { return line.EndSession(t.Context(), closed) },
-		"delete":   func() error { return line.DeleteSession(t.Context(), deleted) },
-		"end":      func() error { _, err := by.End(t.Context(), "desk", ended); return err },
+		"close":    func() error { _, err := line.As(line.Principal).Sessions().Close(t.Context(), closed); return err },
+		"delete": func() error {
+			_, err := line.As(line.Principal).Sessions().Delete(t.Context(), deleted, nil)
+			return err
+		},
+		"end": func() error { _, err := by.End(t.Context(), "desk", ended); return err },
 	} {
 		if err := do(); err != nil {
 			t.Fatalf("%s: %v", what, err)
@@ -112,7 +115,7 @@ func TestTheHostThatServesHearsWhatOtherProcessesDoToAgents(t *testing.T) {
 			t.Errorf("%s told %q: %s", what, told, l.heard(name))
 		}
 	}
-	if err := line.EndSession(t.Context(), closed); err != nil { // again
+	if _, err := line.As(line.Principal).Sessions().Close(t.Context(), closed); err != nil { // again
 		t.Error(err)
 	}
 	if _, err := by.End(t.Context(), "desk", ended); plugin.CodeOf(err) != plugin.CodeDisabled {
@@ -167,7 +170,7 @@ func TestWithoutAHostTheCommandLineTellsThePlugins(t *testing.T) {
 	home := modelHome(t, newTalker(t).URL, settlePolicy)
 	line := open(t, home)
 	hire(t, line, "desk", agent.Settings{})
-	by := line.Roster(theOwner)
+	by := line.As(theOwner).Agents()
 	i, err := line.Agents.Instance(t.Context(), "local", "desk")
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +196,7 @@ func TestWithoutAHostTheCommandLineTellsThePlugins(t *testing.T) {
 		t.Errorf("stopping told %q", told)
 	}
 	fresh := open(t, home) // a process without an instance
-	if err := fresh.Roster(theOwner).Remember(t.Context(), "desk", "k", "w"); err != nil {
+	if err := fresh.As(theOwner).Agents().Remember(t.Context(), "desk", "k", "w"); err != nil {
 		t.Fatal(err)
 	}
 	if fresh.Agents.Local("local", "desk") == nil {
@@ -210,7 +213,7 @@ func TestWithoutAHostTheCommandLineTellsThePlugins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := line.Roster(stranger).End(t.Context(), "desk", other.Session); plugin.CodeOf(err) != plugin.CodeNotFound {
+	if _, err := line.As(stranger).Agents().End(t.Context(), "desk", other.Session); plugin.CodeOf(err) != plugin.CodeNotFound {
 		t.Errorf("a conversation of another principal: %v", err)
 	}
 }

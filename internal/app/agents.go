@@ -13,6 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/catalog/router"
 	"github.com/mortise-dev/mortise/internal/catalog/shu"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/service/session"
@@ -156,7 +157,7 @@ func (e toolset) visible(m *plugin.Manifest, ask *agent.Ask) []*plugin.Operation
 			why += ": " + d.Reasons[0]
 		}
 		ask.Left(agent.LeftOut{Operation: m.Name + "/" + op.Name, Why: fmt.Sprintf("%s; 'mortise policy explain %s/%s --as %s --actor %s' says what would allow it",
-			why, m.Name, op.Name, MemberName(ask.Call.Principal), ask.Call.Actor)})
+			why, m.Name, op.Name, host.MemberName(ask.Call.Principal), ask.Call.Actor)})
 	}
 	return operations
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/kernel"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/runtime/interpreter"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
@@ -86,6 +87,7 @@ func (o Options) notice(log *slog.Logger) func(text string) {
 
 // An App is a host, ready to take calls.
 type App struct {
+	Host         *host.Host // what surfaces ask of it
 	Home         string
 	ConfigPath   string
 	Config       config.Config
@@ -112,6 +114,9 @@ type App struct {
 	Vault        *secret.Vault      // secrets that plugins need and no one may read
 	Jobs         *job.Queue         // wake-ups, for the hosts that stay; opened when it is needed
 	Sweepers     []worker.Sweeper   // what Work does, a kind each
+
+	guard     *host.Guard
+	approvers *host.Approvers
 
 	log      *slog.Logger
 	scrubber *secret.Scrubber // of all that plugins say
@@ -158,7 +163,8 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	if a.Config, a.ConfigPath, err = ReadConfig(a.Home, o.Config); err != nil {
 		return nil, &SetupError{fmt.Errorf("the configuration cannot be used: %w", err)}
 	}
-	if err := a.actAs(o.As); err != nil {
+	a.guard = &host.Guard{Tenant: a.Config.Tenant, Version: Version, Owner: a.Config.Principal, Names: host.Names(a.Config)}
+	if a.Principal, err = a.guard.Member(cmp.Or(o.As, a.Config.Principal)); err != nil {
 		return nil, err
 	}
 	log := o.Log
@@ -197,7 +203,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	a.reserve = reserve
 	mover, able := st.(anchorMover)
 	st = scrubber.Guard(store.Authorised(st, a.Home), a.Home) // signatures are of rows as they are kept, sealed or not
-	a.Store = st
+	a.Store, a.guard.Store = st, st
 	a.opened("store", st.Close)
 	if able && o.Standby {
 		a.opened("anchors", moveAnchors(mover, cmp.Or(o.Anchors, anchorEvery), log))
@@ -292,6 +298,8 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	if err != nil {
 		return nil, &SetupError{fmt.Errorf("the policies cannot be used: %w", err)}
 	}
+	a.guard.Policy = a.Policy
+	a.approvers = &host.Approvers{Guard: a.guard, Registry: a.Registry, Ledger: a.Ledger, Shown: a.seen}
 	if o.Standby {
 		a.follow(log)
 		budget.Pace()
@@ -322,7 +330,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		log.Warn("what plugins cache is not what the last host had, or not there for the next", "cause", err.Error())
 	}
 	a.opened("connections of plugins", broker.Close)
-	a.Approvals = &approval.Service{Store: st, May: a.MayApprove, Wake: a.wake, Ended: a.unapproved, TrustAs: a.Config.Approvals.TrustAs}
+	a.Approvals = &approval.Service{Store: st, May: a.approvers.MayApprove, Wake: a.wake, Ended: a.unapproved, TrustAs: a.Config.Approvals.TrustAs}
 	people := newNotifier(a.Config.Approvals.Notify, a.Home, st, log)
 	a.opened("telling of approvers", people.Close)
 	a.Kernel = kernel.New(kernel.Options{
@@ -342,6 +350,16 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	a.Plans.Hold, a.Plans.Lapse = a.hold, a.Approvals.Expire
 	a.Adapters = a.openAdapters()
 	a.Schedules = a.openSchedules()
+	a.Host = host.New(host.Parts{
+		Guard: a.guard, Approvers: a.approvers, Home: a.Home,
+		Registry: a.Registry, Plans: a.Plans, Agents: a.Agents, Schedules: a.Schedules, Sessions: a.Sessions, Knowledge: a.Knowledge,
+		References: a.Reference, Accounts: a.Connections, Vault: a.Vault,
+		ModelTools: a.Models != nil || a.Config.Models.Required != config.RequiredRefuse, // without a model, what asks for one runs unless it is told to refuse
+		Policies: func(from store.Reader) (*policy.Engine, error) {
+			return OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), from)
+		},
+		Elsewhere: a.elsewhere, Wake: a.wake, Offer: toolset{a}.Offer, Post: waitingWebhooks{a.webhooks}.first,
+	})
 	for _, s := range []worker.Sweeper{waitingCalls{a.Kernel, a.Approvals}, waitingPlans{a.Plans}, dueSchedules{a.Schedules},
 		waitingConversations{a.Agents}, idleConversations{a.Agents, conversationIdle}, waitingWebhooks{a.webhooks}, unsettledAgents{a}} {
 		a.Sweepers = append(a.Sweepers, held{s, a})

@@ -7,17 +7,17 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 )
 
 // TestInAUserNamespaceNoUserIsKnown: there a user chooses which number they have,
 // so that one would be as many persons as they like.
 func TestInAUserNamespaceNoUserIsKnown(t *testing.T) {
 	if os.Getenv("MORTISE_TEST_WHO") != "" {
-		os.Stdout.WriteString("asker=" + app.OSUser() + "\n")
+		os.Stdout.WriteString("asker=" + host.OSUser() + "\n")
 		return
 	}
-	if app.OSUser() == "" {
+	if host.OSUser() == "" {
 		t.Skip("not run: this test is in a user namespace itself")
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestInAUserNamespaceNoUserIsKnown$", "-test.v")

@@ -197,13 +197,13 @@ func TestRestoresOfABusyHost(t *testing.T) {
 		}
 		look(b.before[len(b.before)-1], "true")
 		look(fresh, "false")
-		if _, err := restored.ConfirmRecovery(t.Context(), restored.Principal, " "); plugin.CodeOf(err) != plugin.CodeInvalidInput {
+		if _, err := restored.As(restored.Principal).Admin().ConfirmRecovery(t.Context(), " "); plugin.CodeOf(err) != plugin.CodeInvalidInput {
 			t.Errorf("without a reason: %v", err)
 		}
-		if _, err := restored.ConfirmRecovery(t.Context(), restored.Principal, "nothing was done since"); err != nil {
+		if _, err := restored.As(restored.Principal).Admin().ConfirmRecovery(t.Context(), "nothing was done since"); err != nil {
 			t.Error(err)
 		}
-		if _, err := restored.ConfirmRecovery(t.Context(), restored.Principal, "twice"); plugin.CodeOf(err) != plugin.CodeNotFound {
+		if _, err := restored.As(restored.Principal).Admin().ConfirmRecovery(t.Context(), "twice"); plugin.CodeOf(err) != plugin.CodeNotFound {
 			t.Errorf("twice: %v", err)
 		}
 		if _, err := post(t.Context(), restored, fresh); err != nil {
@@ -258,11 +258,11 @@ func TestWhatWaitsStaysWhereItIsInRecovery(t *testing.T) {
 	if got := state(); got != store.CallQueued {
 		t.Errorf("it is %s", got)
 	}
-	s, err := restored.RecoveryStatus(t.Context())
+	s, err := restored.As(restored.Principal).Admin().Recovery(t.Context())
 	if err != nil || s.Recovery == nil || s.Queued != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := restored.ConfirmRecovery(t.Context(), restored.Principal, "it was never done"); err != nil {
+	if _, err := restored.As(restored.Principal).Admin().ConfirmRecovery(t.Context(), "it was never done"); err != nil {
 		t.Fatal(err)
 	}
 	if res, err := restored.Kernel.Resume(t.Context(), "local", queued.CallID); err != nil || res.Status != plugin.Succeeded {
@@ -313,7 +313,7 @@ func TestAnOlderDatabaseIsNoticed(t *testing.T) {
 	if n := strings.Count(strings.Join(entries(t, a), "\n"), "recovery.entered"); n != 1 {
 		t.Errorf("%d entries say that it began", n)
 	}
-	rec, err := a.ConfirmRecovery(t.Context(), a.Principal, "two was undone by hand")
+	rec, err := a.As(a.Principal).Admin().ConfirmRecovery(t.Context(), "two was undone by hand")
 	if err != nil || len(rec.Anchors) != 1 {
 		t.Fatalf("%+v, %v", rec, err)
 	}

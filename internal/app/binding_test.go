@@ -19,6 +19,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -126,7 +127,7 @@ egress: {map: {example.com: %q, wrong.example.net: %q}, ca_file: %q}
 	}
 	set := func(name, value string) {
 		t.Helper()
-		if _, err := a.Secrets(a.Principal).Set(t.Context(), app.SecretPlace{Name: name, Plugin: "tracker"}, value); err != nil {
+		if _, err := a.As(a.Principal).Secrets().Set(t.Context(), host.SecretPlace{Name: name, Plugin: "tracker"}, value); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -218,7 +219,7 @@ egress: {map: {example.com: %q}, ca_file: %q}
 	a := open(t, home)
 	register(t, a, tracker(t), false)
 	for name, value := range map[string]string{"api_key": canary, "token": "inserted-token-0123456789", "spare": "a-spare-secret"} {
-		if _, err := a.Secrets(a.Principal).Set(t.Context(), app.SecretPlace{Name: name, Plugin: "tracker"}, value); err != nil {
+		if _, err := a.As(a.Principal).Secrets().Set(t.Context(), host.SecretPlace{Name: name, Plugin: "tracker"}, value); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -231,7 +232,7 @@ egress: {map: {example.com: %q}, ca_file: %q}
 	if err != nil || len(rows) != 1 {
 		t.Fatalf("%d questions, %v", len(rows), err)
 	}
-	q, err := a.Question(t.Context(), &rows[0])
+	q, err := a.Host.Approvers().Question(t.Context(), &rows[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +244,7 @@ egress: {map: {example.com: %q}, ca_file: %q}
 		t.Errorf("a person is shown %s", shown)
 	}
 	for name, value := range map[string]string{"api_key": "seven77", "token": "renewed-in-between-456"} {
-		if _, err := a.Secrets(a.Principal).Set(t.Context(), app.SecretPlace{Name: name, Plugin: "tracker"}, value); err != nil {
+		if _, err := a.As(a.Principal).Secrets().Set(t.Context(), host.SecretPlace{Name: name, Plugin: "tracker"}, value); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -287,7 +288,7 @@ class Bound:
 `)
 	a := open(t, home)
 	register(t, a, dir, false)
-	if _, err := a.Secrets(a.Principal).Set(t.Context(), app.SecretPlace{Name: "api_key", Plugin: "bound"}, canary); err != nil {
+	if _, err := a.As(a.Principal).Secrets().Set(t.Context(), host.SecretPlace{Name: "api_key", Plugin: "bound"}, canary); err != nil {
 		t.Fatal(err)
 	}
 	ask := func(operation, input string) (string, error) {

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -637,7 +638,7 @@ func observed(t *testing.T, home string, blind bool, surfaces map[string]string)
 			t.Errorf("%s with a secret in its name: %v", what, err)
 		}
 	}
-	made, err := a.Feeds(a.Principal).Create(t.Context(), app.NewFeed{Plugin: "canary/back", Input: func(*plugin.Target) (json.RawMessage, error) {
+	made, err := a.As(a.Principal).Feeds().Create(t.Context(), host.NewFeed{Plugin: "canary/back", Input: func(*plugin.Target) (json.RawMessage, error) {
 		return json.Marshal(map[string]string{"text": canary})
 	}})
 	if blind && err != nil || !blind && plugin.CodeOf(err) != plugin.CodeInvalidInput {

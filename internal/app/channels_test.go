@@ -5,7 +5,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/agent/webhook"
-	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -22,29 +22,29 @@ func TestWhoMakesAChannelMayLinkItsSenders(t *testing.T) {
 @id("links") permit (principal == User::"lin", action == Action::"configure", resource == Plugin::"mortise.identities");`)
 	a := open(t, home)
 	ctx := t.Context()
-	who := func(id string) app.Roster {
-		return a.Roster(plugin.Principal{Type: "user", ID: id, Scopes: []string{"*"}})
+	who := func(id string) host.Agents {
+		return a.As(plugin.Principal{Type: "user", ID: id, Scopes: []string{"*"}}).Agents()
 	}
 	with := func(secret, reply string) *agent.Settings {
 		return &agent.Settings{Channels: map[string]agent.Channel{"desk": {Scheme: webhook.Standard, Secret: secret, Reply: reply}}}
 	}
-	if _, err := who("root").Create(ctx, app.NewAgent{ID: "sup", Settings: *with("desk", "")}); err != nil {
+	if _, err := who("root").Create(ctx, host.NewAgent{ID: "sup", Settings: *with("desk", "")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := who("kay").Create(ctx, app.NewAgent{ID: "plain"}); err != nil {
+	if _, err := who("kay").Create(ctx, host.NewAgent{ID: "plain"}); err != nil {
 		t.Fatal(err)
 	}
-	for what, do := range map[string]func(r app.Roster) error{
-		"a new agent with it": func(r app.Roster) error {
-			_, err := r.Create(ctx, app.NewAgent{ID: "evil", Settings: *with("other", "")})
+	for what, do := range map[string]func(r host.Agents) error{
+		"a new agent with it": func(r host.Agents) error {
+			_, err := r.Create(ctx, host.NewAgent{ID: "evil", Settings: *with("other", "")})
 			return err
 		},
-		"an agent gets it": func(r app.Roster) error {
-			_, err := r.Change(ctx, "plain", app.AgentChange{Settings: with("other", "")})
+		"an agent gets it": func(r host.Agents) error {
+			_, err := r.Change(ctx, "plain", host.AgentChange{Settings: with("other", "")})
 			return err
 		},
-		"another secret": func(r app.Roster) error {
-			_, err := r.Change(ctx, "sup", app.AgentChange{Settings: with("other", "")})
+		"another secret": func(r host.Agents) error {
+			_, err := r.Change(ctx, "sup", host.AgentChange{Settings: with("other", "")})
 			return err
 		},
 	} {
@@ -55,10 +55,10 @@ func TestWhoMakesAChannelMayLinkItsSenders(t *testing.T) {
 			t.Errorf("%s, by one who may: %v", what, err)
 		}
 	}
-	if _, err := who("kay").Change(ctx, "sup", app.AgentChange{Settings: with("other", "mail/send")}); err != nil {
+	if _, err := who("kay").Change(ctx, "sup", host.AgentChange{Settings: with("other", "mail/send")}); err != nil {
 		t.Errorf("what says nothing of senders: %v", err)
 	}
-	if _, err := who("kay").Change(ctx, "sup", app.AgentChange{Settings: &agent.Settings{}}); err != nil {
+	if _, err := who("kay").Change(ctx, "sup", host.AgentChange{Settings: &agent.Settings{}}); err != nil {
 		t.Errorf("a channel is taken away: %v", err)
 	}
 }

@@ -6,13 +6,8 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
-	"github.com/mortise-dev/mortise/internal/agent/schedule"
 	"github.com/mortise-dev/mortise/plugin"
 )
-
-// turnOperation runs one turn of an agent: a schedule of an agent runs it, and
-// any caller may call it for a single answer.
-const turnOperation = "agent.chat/turn"
 
 // chatManifest is the plugin by which an agent is asked like any operation. That
 // it has an effect keeps it from those whom no policy allows it: what the agent
@@ -60,32 +55,4 @@ func (h hosted) chat(ctx context.Context, _ *plugin.Target, call *plugin.Call) (
 	}
 	data, err := json.Marshal(answer)
 	return plugin.Result{Status: plugin.Succeeded, Data: data, Labels: answer.Labels}, err
-}
-
-// ScheduleTurn has an agent asked at times, in the name of who wants that.
-func (a *App) ScheduleTurn(ctx context.Context, by plugin.Principal, id, prompt, spec, zone string) (Feed, error) {
-	t, err := a.Registry.Resolve(ctx, turnOperation)
-	if err != nil {
-		return Feed{}, err
-	}
-	if row, err := a.Store.Agent(ctx, a.Config.Tenant, id); err != nil || row == nil {
-		if err == nil {
-			err = plugin.Errorf(plugin.CodeNotFound, "there is no agent %s; mortise agents list shows those there are", id)
-		}
-		return Feed{}, err
-	}
-	input, err := json.Marshal(map[string]string{"agent": id, "text": prompt})
-	if err != nil {
-		return Feed{}, err
-	}
-	if err := t.Input.Check(input); err != nil {
-		return Feed{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", t.Name(), err)
-	}
-	call := &plugin.Call{Tenant: a.Config.Tenant, Principal: by, Origin: plugin.OriginFeed, Operation: t.Name(), Input: input}
-	if err := a.mayRunLater(ctx, t, call); err != nil {
-		return Feed{}, err
-	}
-	s, err := a.Schedules.Create(ctx, a.Config.Tenant, schedule.Schedule{Owner: by, Operation: t.Name(), Input: input, Spec: spec, Zone: zone},
-		a.Feeds(by).noting(plugin.EntryFeedCreated))
-	return feedOf(s), err
 }

@@ -46,7 +46,7 @@ func TestChatsUseShuPluginsAsTheirHostDoes(t *testing.T) {
 	if asked := model.heard()[0]; strings.Contains(asked, "finder__purge") {
 		t.Errorf("it is offered: %.2000s", asked)
 	}
-	s, err := a.Roster(a.Principal).Show(t.Context(), "desk")
+	s, err := a.As(a.Principal).Agents().Show(t.Context(), "desk")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	json2 "github.com/go-json-experiment/json"
+
 	"github.com/mortise-dev/mortise/internal/core/binding"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -121,7 +124,7 @@ func (a *App) present(ctx context.Context, t *plugin.Target, call *plugin.Call, 
 		if need.Optional {
 			continue
 		}
-		n := needOf(call.Tenant, t.Manifest.Name, call.Principal, name, need.AllowedScope)
+		n := secret.NeedOf(call.Tenant, t.Manifest.Name, call.Principal, name, need.AllowedScope)
 		there, err := a.Vault.Where(ctx, n)
 		if err != nil {
 			return err
@@ -137,13 +140,13 @@ func (a *App) present(ctx context.Context, t *plugin.Target, call *plugin.Call, 
 	if scopes[0] == plugin.SecretOfSystem {
 		whose = " --system"
 	}
-	details, err := canonical(map[string]any{"missing": missing, "scopes": scopes})
+	details, err := json2.Marshal(map[string]any{"missing": missing, "scopes": scopes}, json2.Deterministic(true))
 	if err != nil {
 		return err
 	}
 	e := plugin.Errorf(plugin.CodeMissingSecrets, "%s needs %s, which %s not set for %s; 'mortise secrets set %s --plugin %s%s' sets one",
-		t.Name(), strings.Join(missing, ", "), isOrAre(len(missing)), MemberName(call.Principal), missing[0], t.Manifest.Name, whose)
-	e.Details = details
+		t.Name(), strings.Join(missing, ", "), isOrAre(len(missing)), host.MemberName(call.Principal), missing[0], t.Manifest.Name, whose)
+	e.Details = json.RawMessage(details)
 	return e
 }
 
@@ -165,6 +168,6 @@ func (a *App) value(ctx context.Context, t *plugin.Target, call *plugin.Call, ga
 		value.Text, found = a.Config.Env[t.Manifest.Name][gap.Name]
 		return value, found, nil
 	}
-	n := needOf(call.Tenant, t.Manifest.Name, call.Principal, gap.Name, t.Operation.Secrets[gap.Name].AllowedScope)
+	n := secret.NeedOf(call.Tenant, t.Manifest.Name, call.Principal, gap.Name, t.Operation.Secrets[gap.Name].AllowedScope)
 	return a.Vault.Get(ctx, n)
 }

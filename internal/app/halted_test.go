@@ -35,14 +35,14 @@ func TestAPluginThatWasDisabledForAnAgentStaysSoUntilItIsEnabledAgain(t *testing
 	}
 	shown := func(a *app.App, want bool) {
 		t.Helper()
-		s, err := a.Plugins(theOwner).Show(t.Context(), "guard")
+		s, err := a.As(theOwner).Plugins().Show(t.Context(), "guard")
 		if err != nil || (len(s.Halted) == 1) != want {
 			t.Fatalf("%+v, %v", s.Halted, err)
 		}
 		if want && (s.Halted[0].Agent != "desk" || s.Halted[0].Enable != "mortise plugins enable guard --agent desk" || !strings.Contains(s.Halted[0].Reason, "stopped")) {
 			t.Errorf("it is shown as %+v", s.Halted[0])
 		}
-		all, err := a.Plugins(theOwner).List(t.Context())
+		all, err := a.As(theOwner).Plugins().List(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestAPluginThatWasDisabledForAnAgentStaysSoUntilItIsEnabledAgain(t *testing
 				t.Errorf("the list has %+v", info.Halted)
 			}
 		}
-		if halted, err := a.Halted(t.Context()); err != nil || (len(halted["guard"]) == 1) != want {
+		if halted, err := a.As(a.Principal).Plugins().Halted(t.Context()); err != nil || (len(halted["guard"]) == 1) != want {
 			t.Errorf("doctor is told %+v, %v", halted, err)
 		}
 	}
@@ -79,7 +79,7 @@ func TestAPluginThatWasDisabledForAnAgentStaysSoUntilItIsEnabledAgain(t *testing
 		t.Errorf("the other agent: %q", code)
 	}
 	third := open(t, home) // a command line beside it
-	if _, err := third.Roster(theOwner).Assign(t.Context(), "guard", "desk", true); err != nil {
+	if _, err := third.As(theOwner).Agents().Assign(t.Context(), "guard", "desk", true); err != nil {
 		t.Fatal(err)
 	}
 	shown(second, false)

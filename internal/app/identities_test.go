@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -24,7 +24,7 @@ func TestLinksAreMadeForPrincipalsOfThisHost(t *testing.T) {
 	home := t.TempDir()
 	write(t, home, "mortise.yaml", linkers)
 	a := open(t, home)
-	links := a.Identities(app.ParseMember("ann"))
+	links := a.As(host.ParseMember("ann")).Identities()
 
 	first, err := links.Link(t.Context(), "slack", "T1/U 1", "bob", "b", "a", "b")
 	if err != nil || first.Principal != "bob" || !slices.Equal(first.Scopes, []string{"a", "b"}) || first.By != "ann" {
@@ -88,8 +88,8 @@ func TestLinksAreMadeForPrincipalsOfThisHost(t *testing.T) {
 		t.Fatalf("%+v, %v", recorded, err)
 	}
 	var second struct {
-		Principal string       `json:"principal"`
-		Was       app.Identity `json:"was"`
+		Principal string        `json:"principal"`
+		Was       host.Identity `json:"was"`
 	}
 	if err := json.Unmarshal(recorded[1].Body, &second); err != nil || recorded[1].Kind != plugin.EntryIdentityLinked || recorded[1].Principal != "ann" ||
 		second.Principal != "carl" || second.Was.Principal != "bob" || len(second.Was.Scopes) != 2 {
@@ -106,11 +106,11 @@ func TestLinkingNeedsTheRightToConfigure(t *testing.T) {
 	home := t.TempDir()
 	write(t, home, "mortise.yaml", linkers)
 	a := open(t, home)
-	if _, err := a.Identities(app.ParseMember("ann")).Link(t.Context(), "slack", "U1", "carl"); err != nil {
+	if _, err := a.As(host.ParseMember("ann")).Identities().Link(t.Context(), "slack", "U1", "carl"); err != nil {
 		t.Fatal(err)
 	}
 	for _, who := range []string{"bob", "local:owner", "service::bot", "agent::planner"} {
-		links := a.Identities(app.ParseMember(who))
+		links := a.As(host.ParseMember(who)).Identities()
 		_, link := links.Link(t.Context(), "slack", "U1", who, "*")
 		_, unlink := links.Unlink(t.Context(), "slack", "U1")
 		_, list := links.List(t.Context())

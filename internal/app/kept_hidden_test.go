@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/agent/plan"
-	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -28,39 +28,39 @@ func TestNoAnswerTellsAnIdOfAnotherFromNone(t *testing.T) {
 	th := makeThings(t, a, alice, "a")
 	none := things{session: "sess_000000000000", base: "base-z", call: "00000000-0000-7000-8000-000000000000", plan: "plan-z", approval: "approval-z"}
 	for name, use := range map[string]struct {
-		do       func(ctx context.Context, k app.Kept, th things) (found bool, err error)
+		do       func(ctx context.Context, k host.API, th things) (found bool, err error)
 		its, not string
 	}{
-		"a call": {func(ctx context.Context, k app.Kept, th things) (bool, error) {
-			r, err := k.Call(ctx, th.call, "see")
+		"a call": {func(ctx context.Context, k host.API, th things) (bool, error) {
+			r, err := k.Calls().Get(ctx, th.call, "see")
 			return r != nil, err
 		}, th.call, none.call},
-		"its end": {func(ctx context.Context, k app.Kept, th things) (bool, error) {
-			r, err := k.Control(ctx, th.call, "settle")
+		"its end": {func(ctx context.Context, k host.API, th things) (bool, error) {
+			r, err := k.Calls().Control(ctx, th.call, "settle")
 			return r != nil, err
 		}, th.call, none.call},
-		"a plan": {func(ctx context.Context, k app.Kept, th things) (bool, error) {
-			r, err := k.Plan(ctx, th.plan, "see")
+		"a plan": {func(ctx context.Context, k host.API, th things) (bool, error) {
+			r, err := k.Plans().Get(ctx, th.plan, "see")
 			return r != nil, err
 		}, th.plan, none.plan},
-		"an answer": {func(ctx context.Context, k app.Kept, th things) (bool, error) {
-			r, err := k.Approval(ctx, th.approval, "decide")
+		"an answer": {func(ctx context.Context, k host.API, th things) (bool, error) {
+			r, err := k.Approvals().Get(ctx, th.approval, "decide")
 			return r != nil, err
 		}, th.approval, none.approval},
-		"a session": {func(ctx context.Context, k app.Kept, th things) (bool, error) {
-			_, err := k.Session(ctx, th.session)
+		"a session": {func(ctx context.Context, k host.API, th things) (bool, error) {
+			_, err := k.Sessions().Get(ctx, th.session)
 			return err == nil, err
 		}, th.session, none.session},
-		"a base": {func(ctx context.Context, k app.Kept, th things) (bool, error) {
-			_, err := k.Base(ctx, th.base)
+		"a base": {func(ctx context.Context, k host.API, th things) (bool, error) {
+			_, err := k.Knowledge().Get(ctx, th.base)
 			return err == nil, err
 		}, th.base, none.base},
-		"what it is": {func(ctx context.Context, k app.Kept, th things) (bool, error) {
-			_, err := k.Documents(ctx, kb.Listing{KB: th.base, Limit: 1})
+		"what it is": {func(ctx context.Context, k host.API, th things) (bool, error) {
+			_, err := k.Knowledge().Documents(ctx, kb.Listing{KB: th.base, Limit: 1})
 			return err == nil, err
 		}, th.base, none.base},
 	} {
-		ctx, k := t.Context(), a.Kept(eve)
+		ctx, k := t.Context(), a.As(eve)
 		foundHers, hers := use.do(ctx, k, th)
 		foundNone, not := use.do(ctx, k, none)
 		if foundHers || foundNone || plugin.CodeOf(hers) != plugin.CodeNotFound {
@@ -68,7 +68,7 @@ func TestNoAnswerTellsAnIdOfAnotherFromNone(t *testing.T) {
 			continue
 		}
 		if not == nil { // which the command line says, in these words
-			not = map[string]*plugin.Error{"a call": app.MissingCall(use.not), "its end": app.MissingCall(use.not), "an answer": app.MissingApproval(use.not)}[name]
+			not = map[string]*plugin.Error{"a call": host.MissingCall(use.not), "its end": host.MissingCall(use.not), "an answer": host.MissingApproval(use.not)}[name]
 		}
 		if got, want := strings.ReplaceAll(hers.Error(), use.its, "ID"), strings.ReplaceAll(not.Error(), use.not, "ID"); got != want {
 			t.Errorf("%s: of another's it is %q, and of none %q", name, got, want)
@@ -83,17 +83,17 @@ func TestAFeedFillsNoBaseOfAnother(t *testing.T) {
 	a := thievesAt(t, home)
 	write(t, home, "mortise.yaml", allowAll)
 	alice, eve := plugin.Principal{Type: "user", ID: "alice", Scopes: []string{"*"}}, plugin.Principal{Type: "user", ID: "eve", Scopes: []string{"*"}}
-	if _, err := a.Kept(alice).CreateBase(t.Context(), kb.Base{ID: "hers"}); err != nil {
+	if _, err := a.As(alice).Knowledge().Create(t.Context(), kb.Base{ID: "hers"}); err != nil {
 		t.Fatal(err)
 	}
 	fills := func(by plugin.Principal, base string, byInput bool) error {
-		n := app.NewFeed{Plugin: "reader/read", Knowledge: []string{base}, Input: func(*plugin.Target) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }}
+		n := host.NewFeed{Plugin: "reader/read", Knowledge: []string{base}, Input: func(*plugin.Target) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }}
 		if byInput {
 			n.Knowledge, n.Input = nil, func(*plugin.Target) (json.RawMessage, error) {
 				return json.RawMessage(fmt.Sprintf(`{"__host":{"kb":{"knowledge_base_ids":[%q]}}}`, base)), nil
 			}
 		}
-		_, err := a.Feeds(by).Create(t.Context(), n)
+		_, err := a.As(by).Feeds().Create(t.Context(), n)
 		return err
 	}
 	for _, byInput := range []bool{false, true} {
@@ -121,11 +121,11 @@ func TestATakenIdOfABaseNamesNoOwner(t *testing.T) {
 	t.Parallel()
 	a := open(t, t.TempDir())
 	alice, eve := plugin.Principal{Type: "user", ID: "alice", Scopes: []string{"*"}}, plugin.Principal{Type: "user", ID: "eve", Scopes: []string{"*"}}
-	if _, err := a.Kept(alice).CreateBase(t.Context(), kb.Base{ID: "hers", Name: "Hers"}); err != nil {
+	if _, err := a.As(alice).Knowledge().Create(t.Context(), kb.Base{ID: "hers", Name: "Hers"}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := a.Kept(eve).CreateBase(t.Context(), kb.Base{ID: "hers"})
-	_, own := a.Kept(alice).CreateBase(t.Context(), kb.Base{ID: "hers"})
+	got, err := a.As(eve).Knowledge().Create(t.Context(), kb.Base{ID: "hers"})
+	_, own := a.As(alice).Knowledge().Create(t.Context(), kb.Base{ID: "hers"})
 	if plugin.CodeOf(err) != plugin.CodeInvalidInput || own == nil || err.Error() != own.Error() || got.Name != "" || got.CreatedBy != "" {
 		t.Errorf("to eve %+v, %v; to alice %v", got, err, own)
 	}
@@ -179,21 +179,21 @@ func TestAConversationOfAnotherIsNone(t *testing.T) {
 	write(t, home, "mortise.yaml", "policy:\n  files: [policies]\n", "policies/talk.cedar",
 		`@id("all may talk") permit (principal, action == Action::"execute", resource in Plugin::"agent.chat");`)
 	a := open(t, home)
-	if _, err := a.Roster(a.Principal).Create(t.Context(), app.NewAgent{ID: "desk"}); err != nil {
+	if _, err := a.As(a.Principal).Agents().Create(t.Context(), host.NewAgent{ID: "desk"}); err != nil {
 		t.Fatal(err)
 	}
 	alice, eve := plugin.Principal{Type: "user", ID: "alice", Scopes: []string{"*"}}, plugin.Principal{Type: "user", ID: "eve", Scopes: []string{"*"}}
-	hers, err := a.Roster(alice).Talk(t.Context(), "desk", "", true)
+	hers, err := a.As(alice).Agents().Talk(t.Context(), "desk", "", true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	tries := map[string]func(by plugin.Principal, session string) error{
 		"going on with it": func(by plugin.Principal, session string) error {
-			_, err := a.Roster(by).Talk(t.Context(), "desk", session, false)
+			_, err := a.As(by).Agents().Talk(t.Context(), "desk", session, false)
 			return err
 		},
 		"ending it": func(by plugin.Principal, session string) error {
-			_, err := a.Roster(by).End(t.Context(), "desk", session)
+			_, err := a.As(by).Agents().End(t.Context(), "desk", session)
 			return err
 		},
 	}

@@ -7,13 +7,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -28,33 +28,33 @@ type things struct {
 // makeThings makes them afresh, so that an attempt may delete them.
 func makeThings(t *testing.T, a *app.App, alice plugin.Principal, n string) (made things) {
 	t.Helper()
-	ctx, k := t.Context(), a.Kept(alice)
+	ctx, k := t.Context(), a.As(alice)
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	s, err := k.CreateSession(ctx, session.Open{Name: "case " + n})
+	s, err := k.Sessions().Create(ctx, session.Open{Name: "case " + n})
 	must(err)
-	art, err := k.AddArtifact(ctx, s.ID, strings.NewReader("alice's"), session.Add{Name: "a.txt"})
+	art, err := k.Sessions().AddArtifact(ctx, s.ID, strings.NewReader("alice's"), session.Add{Name: "a.txt"})
 	must(err)
-	base, err := k.CreateBase(ctx, kb.Base{ID: "base-" + n})
+	base, err := k.Knowledge().Create(ctx, kb.Base{ID: "base-" + n})
 	must(err)
-	doc, err := k.Ingest(ctx, kb.Source{KB: base.ID, ID: "one", Text: "alice wrote of marmots"})
+	doc, err := k.Knowledge().Ingest(ctx, kb.Source{KB: base.ID, ID: "one", Text: "alice wrote of marmots"})
 	must(err)
 	res, err := a.Kernel.Call(ctx, plugin.Call{
 		Tenant: "local", Principal: alice, Origin: plugin.OriginCLI, Operation: "upper/upper", Input: json.RawMessage(`{"text":"a"}`), Key: "k" + n, NoWait: true,
 	})
 	must(err)
-	_, err = k.AddReference(ctx, "hosts", fileOf(t, "hosts.csv", "a,b\n"))
+	_, err = k.References().Add(ctx, "hosts", fileOf(t, "hosts.csv", "a,b\n"))
 	if plugin.CodeOf(err) != plugin.CodePolicyDenied {
 		t.Fatalf("alice, who has no right to reference data, changes it: %v", err)
 	}
 	made = things{s.ID, art.ID, base.ID, doc.DocumentID, res.CallID, "plan-" + n, "hosts", "approval-" + n}
 	must(a.Store.Write(ctx, func(tx store.Tx) error {
 		err := tx.InsertApproval(store.ApprovalRow{Tenant: "local", ID: made.approval, SubjectKind: store.SubjectCall, SubjectID: res.CallID, TokenHash: made.approval,
-			Requester: app.MemberName(alice), State: store.ApprovalOpen, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour)})
+			Requester: host.MemberName(alice), State: store.ApprovalOpen, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour)})
 		if err != nil {
 			return err
 		}
@@ -65,51 +65,51 @@ func makeThings(t *testing.T, a *app.App, alice plugin.Principal, n string) (mad
 	return made
 }
 
-// A use of Kept by a principal, and the entry that its refusal leaves.
+// A use of what is kept by a principal, and the entry that its refusal leaves.
 type keptUse struct {
-	do      func(ctx context.Context, k app.Kept, th things) error
+	do      func(ctx context.Context, k host.API, th things) error
 	code    plugin.Code
 	kind    plugin.EntryKind
 	subject func(things) string
 }
 
-// keptUses has a use for each method of Kept that is about one thing.
+// keptUses has a use for each method of the API that is about one thing that is kept.
 func keptUses(t *testing.T) map[string]keptUse {
 	file := fileOf(t, "hosts.csv", "a,b\n")
-	ofSession := func(do func(ctx context.Context, k app.Kept, th things) error) keptUse {
+	ofSession := func(do func(ctx context.Context, k host.API, th things) error) keptUse {
 		return keptUse{do, plugin.CodeNotFound, plugin.EntrySessionRefused, func(th things) string { return th.session }}
 	}
 	uses := map[string]keptUse{
-		"Session": ofSession(func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.Session(ctx, th.session)
+		"Sessions.Get": ofSession(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Sessions().Get(ctx, th.session)
 			return err
 		}),
-		"CloseSession": ofSession(func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.CloseSession(ctx, th.session)
+		"Sessions.Close": ofSession(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Sessions().Close(ctx, th.session)
 			return err
 		}),
-		"ResumeSession": ofSession(func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.ResumeSession(ctx, th.session)
+		"Sessions.Resume": ofSession(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Sessions().Resume(ctx, th.session)
 			return err
 		}),
-		"DeleteSession": ofSession(func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.DeleteSession(ctx, th.session, nil)
+		"Sessions.Delete": ofSession(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Sessions().Delete(ctx, th.session, nil)
 			return err
 		}),
-		"SessionView": ofSession(func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.SessionView(ctx, th.session)
+		"Sessions.View": ofSession(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Sessions().View(ctx, th.session)
 			return err
 		}),
-		"Artifacts": ofSession(func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.Artifacts(ctx, th.session)
+		"Sessions.Artifacts": ofSession(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Sessions().Artifacts(ctx, th.session)
 			return err
 		}),
-		"Artifact": ofSession(func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.Artifact(ctx, th.session, th.artifact)
+		"Sessions.Artifact": ofSession(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Sessions().Artifact(ctx, th.session, th.artifact)
 			return err
 		}),
-		"OpenArtifact": ofSession(func(ctx context.Context, k app.Kept, th things) error {
-			r, err := k.OpenArtifact(ctx, th.session, th.artifact)
+		"Sessions.OpenArtifact": ofSession(func(ctx context.Context, k host.API, th things) error {
+			r, err := k.Sessions().OpenArtifact(ctx, th.session, th.artifact)
 			if err != nil {
 				return err
 			}
@@ -117,12 +117,12 @@ func keptUses(t *testing.T) map[string]keptUse {
 			_, err = io.ReadAll(r)
 			return err
 		}),
-		"AddArtifact": ofSession(func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.AddArtifact(ctx, th.session, strings.NewReader("b"), session.Add{Name: "b.txt"})
+		"Sessions.AddArtifact": ofSession(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Sessions().AddArtifact(ctx, th.session, strings.NewReader("b"), session.Add{Name: "b.txt"})
 			return err
 		}),
-		"AddFile": ofSession(func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.AddFile(ctx, th.session, file, session.Add{})
+		"Sessions.AddFile": ofSession(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Sessions().AddFile(ctx, th.session, file, session.Add{})
 			return err
 		}),
 	}
@@ -133,108 +133,104 @@ func keptUses(t *testing.T) map[string]keptUse {
 // otherUses are those of knowledge bases, calls, plans and what belongs to no one.
 func otherUses(t *testing.T, file string) map[string]keptUse {
 	mitre := fileOf(t, "mitre.json", `{"type":"bundle","objects":[]}`)
-	ofBase := func(do func(ctx context.Context, k app.Kept, th things) error) keptUse {
+	ofBase := func(do func(ctx context.Context, k host.API, th things) error) keptUse {
 		return keptUse{do, plugin.CodeNotFound, plugin.EntryKBRefused, func(th things) string { return th.base }}
 	}
-	ofPlan := func(do func(ctx context.Context, k app.Kept, th things) error) keptUse {
+	ofPlan := func(do func(ctx context.Context, k host.API, th things) error) keptUse {
 		return keptUse{do, plugin.CodeNotFound, plugin.EntryControlRefused, func(th things) string { return th.plan }}
 	}
-	whole := func(kind plugin.EntryKind, subject string, do func(ctx context.Context, k app.Kept, th things) error) keptUse {
+	whole := func(kind plugin.EntryKind, subject string, do func(ctx context.Context, k host.API, th things) error) keptUse {
 		return keptUse{do, plugin.CodePolicyDenied, kind, func(things) string { return subject }}
 	}
 	return map[string]keptUse{
-		"Base": ofBase(func(ctx context.Context, k app.Kept, th things) error { _, err := k.Base(ctx, th.base); return err }),
-		"Documents": ofBase(func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.Documents(ctx, kb.Listing{KB: th.base, Limit: 10})
+		"Knowledge.Get": ofBase(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Knowledge().Get(ctx, th.base)
 			return err
 		}),
-		"Document": ofBase(func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.Document(ctx, th.base, th.document)
+		"Knowledge.Documents": ofBase(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Knowledge().Documents(ctx, kb.Listing{KB: th.base, Limit: 10})
 			return err
 		}),
-		"Ingest": ofBase(func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.Ingest(ctx, kb.Source{KB: th.base, ID: "two", Text: "more"})
+		"Knowledge.Document": ofBase(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Knowledge().Document(ctx, th.base, th.document)
 			return err
 		}),
-		"Search": ofBase(func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.Search(ctx, kb.Query{KBs: []string{th.base}, Text: "marmots", Limit: 5})
+		"Knowledge.Ingest": ofBase(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Knowledge().Ingest(ctx, kb.Source{KB: th.base, ID: "two", Text: "more"})
 			return err
 		}),
-		"Embed": ofBase(func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.Embed(ctx, th.base, kb.By{})
+		"Knowledge.Search": ofBase(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Knowledge().Search(ctx, kb.Query{KBs: []string{th.base}, Text: "marmots", Limit: 5})
+			return err
+		}),
+		"Knowledge.Embed": ofBase(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Knowledge().Embed(ctx, th.base, kb.By{})
 			if plugin.CodeOf(err) != plugin.CodeNotFound && err != nil {
 				return nil // no model of embeddings is configured, and that comes after
 			}
 			return err
 		}),
-		"RemoveDocument": ofBase(func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.RemoveDocument(ctx, th.base, th.document)
+		"Knowledge.RemoveDocument": ofBase(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Knowledge().RemoveDocument(ctx, th.base, th.document)
 			return err
 		}),
-		"DeleteBase": ofBase(func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.DeleteBase(ctx, th.base)
+		"Knowledge.Delete": ofBase(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Knowledge().Delete(ctx, th.base)
 			return err
 		}),
 
-		"Call": {func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.Call(ctx, th.call, "see")
+		"Calls.Get": {func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Calls().Get(ctx, th.call, "see")
 			return err
 		},
 			plugin.CodeNotFound, plugin.EntryControlRefused, func(th things) string { return th.call }},
-		"Control": {func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.Control(ctx, th.call, "cancel")
+		"Calls.Control": {func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Calls().Control(ctx, th.call, "cancel")
 			return err
 		}, plugin.CodeNotFound, plugin.EntryControlRefused, func(th things) string { return th.call }},
-		"Approval": {func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.Approval(ctx, th.approval, "see")
+		"Approvals.Get": {func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Approvals().Get(ctx, th.approval, "see")
 			return err
 		}, plugin.CodeNotFound, plugin.EntryApprovalRefused, func(th things) string { return th.call }},
-		"Plan": ofPlan(func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.Plan(ctx, th.plan, "see")
+		"Plans.Get": ofPlan(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Plans().Get(ctx, th.plan, "see")
 			return err
 		}),
-		"CancelPlan": ofPlan(func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.CancelPlan(ctx, th.plan, "")
+		"Plans.Cancel": ofPlan(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Plans().Cancel(ctx, th.plan, "")
 			return err
 		}),
-		"ResumePlan": ofPlan(func(ctx context.Context, k app.Kept, th things) error {
-			_, err := k.ResumePlan(ctx, th.plan)
+		"Plans.Resume": ofPlan(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Plans().Resume(ctx, th.plan)
 			return err
 		}),
 
-		"AddReference": whole(plugin.EntryReferenceRefused, "hosts", func(ctx context.Context, k app.Kept, _ things) error {
-			_, err := k.AddReference(ctx, "hosts", file)
+		"References.Add": whole(plugin.EntryReferenceRefused, "hosts", func(ctx context.Context, k host.API, _ things) error {
+			_, err := k.References().Add(ctx, "hosts", file)
 			return err
 		}),
-		"AddMitre": whole(plugin.EntryReferenceRefused, "mitre_techniques", func(ctx context.Context, k app.Kept, _ things) error {
-			_, _, err := k.AddMitre(ctx, mitre)
+		"References.AddMitre": whole(plugin.EntryReferenceRefused, "mitre_techniques", func(ctx context.Context, k host.API, _ things) error {
+			_, _, err := k.References().AddMitre(ctx, mitre)
 			if plugin.CodeOf(err) == plugin.CodeInvalidInput {
 				return nil // an empty bundle, which is found out by who may
 			}
 			return err
 		}),
-		"RemoveReference": whole(plugin.EntryReferenceRefused, "hosts", func(ctx context.Context, k app.Kept, _ things) error {
-			err := k.RemoveReference(ctx, "hosts")
+		"References.Remove": whole(plugin.EntryReferenceRefused, "hosts", func(ctx context.Context, k host.API, _ things) error {
+			err := k.References().Remove(ctx, "hosts")
 			if plugin.CodeOf(err) == plugin.CodeNotFound {
 				return nil // who may hears that there is none
 			}
 			return err
 		}),
-		"MayReadLedger": whole(plugin.EntryLedgerRefused, "ledger", func(ctx context.Context, k app.Kept, _ things) error { return k.MayReadLedger(ctx) }),
-		"MayBackup":     whole(plugin.EntryBackupRefused, "backup", func(ctx context.Context, k app.Kept, _ things) error { return k.MayBackup(ctx) }),
+		"Admin.MayReadLedger": whole(plugin.EntryLedgerRefused, "ledger", func(ctx context.Context, k host.API, _ things) error { return k.Admin().MayReadLedger(ctx) }),
+		"Admin.MayBackup":     whole(plugin.EntryBackupRefused, "backup", func(ctx context.Context, k host.API, _ things) error { return k.Admin().MayBackup(ctx) }),
 	}
-}
-
-// keptOf are the methods of Kept that are about no one thing of another.
-var keptOf = map[string]string{
-	"CreateSession": "makes what is theirs", "CreateBase": "makes what is theirs", "Tenant": "says whose", "Store": "of the surface that holds it",
-	"Unbounded": "answers a question", "References": "names and sizes of what every plugin may read",
-	"Sessions": "leaves out", "Bases": "leaves out", "Calls": "leaves out", "Plans": "leaves out", "Approvals": "leaves out",
 }
 
 // Whatever the host keeps may be used by who began it, by the administrator and by
 // whom policy permits; for all others it is not there, and each try leaves one
-// entry. Methods come from the type itself, so that none can be forgotten.
+// entry. TestEveryMethodOfTheAPIIsTried sees that none is forgotten.
 func TestWhatIsKeptIsItsOwners(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -253,11 +249,6 @@ func TestWhatIsKeptIsItsOwners(t *testing.T) {
 	}
 	alice, eve := who("user", "alice"), who("user", "eve")
 	uses := keptUses(t)
-	for m := range reflect.TypeFor[app.Kept]().Methods() {
-		if _, tried := uses[m.Name]; tried == (keptOf[m.Name] != "") {
-			t.Errorf("Kept.%s: either a use that is tried, or the reason why it refuses nothing, is here", m.Name)
-		}
-	}
 	last := int64(0)
 	news := func() (all []plugin.Entry) {
 		t.Helper()
@@ -278,11 +269,11 @@ func TestWhatIsKeptIsItsOwners(t *testing.T) {
 			n++
 			th := makeThings(t, a, alice, string(rune('a'+n/26/26%26))+string(rune('a'+n/26%26))+string(rune('a'+n%26)))
 			news()
-			err := use.do(ctx, a.Kept(by.Principal), th)
+			err := use.do(ctx, a.As(by.Principal), th)
 			left := slices.DeleteFunc(news(), func(e plugin.Entry) bool { return !strings.HasSuffix(string(e.Kind), ".refused") })
 			may, code := by.may, use.code
 			switch {
-			case name == "Control": // for who made it, and who may approve its operation
+			case name == "Calls.Control": // for who made it, and who may approve its operation
 				if may = may && by.ID != "pat"; by.ID == "pat" { // who sees all calls hears why
 					code = plugin.CodePolicyDenied
 				}
@@ -291,13 +282,13 @@ func TestWhatIsKeptIsItsOwners(t *testing.T) {
 			}
 			if may {
 				if err != nil || len(left) > 0 {
-					t.Errorf("%s by %s: %v, %s; it is allowed", name, app.MemberName(by.Principal), err, kindsOf(left))
+					t.Errorf("%s by %s: %v, %s; it is allowed", name, host.MemberName(by.Principal), err, kindsOf(left))
 				}
 				continue
 			}
 			if plugin.CodeOf(err) != code || len(left) != 1 || left[0].Kind != use.kind || left[0].Subject != use.subject(th) ||
-				left[0].Principal != app.MemberName(by.Principal) {
-				t.Errorf("%s by %s: %v, %s; it is refused with %s and leaves %s of %s", name, app.MemberName(by.Principal), err, kindsOf(left), use.code, use.kind, use.subject(th))
+				left[0].Principal != host.MemberName(by.Principal) {
+				t.Errorf("%s by %s: %v, %s; it is refused with %s and leaves %s of %s", name, host.MemberName(by.Principal), err, kindsOf(left), use.code, use.kind, use.subject(th))
 			}
 		}
 	}
@@ -312,31 +303,37 @@ func TestListsShowWhatMayBeUsed(t *testing.T) {
 	alice, eve := plugin.Principal{Type: "user", ID: "alice", Scopes: []string{"*"}}, plugin.Principal{Type: "user", ID: "eve", Scopes: []string{"*"}}
 	ctx := t.Context()
 	th := makeThings(t, a, alice, "last")
-	lists := map[string]func(k app.Kept) (int, error){
-		"Sessions": func(k app.Kept) (int, error) { l, err := k.Sessions(ctx); return len(l), err },
-		"Bases":    func(k app.Kept) (int, error) { l, err := k.Bases(ctx); return len(l), err },
-		"Calls":    func(k app.Kept) (int, error) { l, err := k.Calls(ctx, store.CallFilter{Limit: 5}); return len(l), err },
-		"Plans":    func(k app.Kept) (int, error) { l, err := k.Plans(ctx, store.PlanFilter{Limit: 5}); return len(l), err },
-		"Search": func(k app.Kept) (int, error) {
-			l, err := k.Search(ctx, kb.Query{Text: "marmots", Limit: 5})
+	lists := map[string]func(k host.API) (int, error){
+		"Sessions": func(k host.API) (int, error) { l, err := k.Sessions().List(ctx); return len(l), err },
+		"Bases":    func(k host.API) (int, error) { l, err := k.Knowledge().List(ctx); return len(l), err },
+		"Calls": func(k host.API) (int, error) {
+			l, err := k.Calls().List(ctx, store.CallFilter{Limit: 5})
+			return len(l), err
+		},
+		"Plans": func(k host.API) (int, error) {
+			l, err := k.Plans().List(ctx, store.PlanFilter{Limit: 5})
+			return len(l), err
+		},
+		"Search": func(k host.API) (int, error) {
+			l, err := k.Knowledge().Search(ctx, kb.Query{Text: "marmots", Limit: 5})
 			return len(l), err
 		},
 	}
 	for name, list := range lists {
 		for _, by := range []plugin.Principal{alice, a.Principal, eve} {
-			n, err := list(a.Kept(by))
+			n, err := list(a.As(by))
 			if err != nil || (n == 0) != (by.ID == "eve") {
 				t.Errorf("%s for %s: %d, %v", name, by.ID, n, err)
 			}
 		}
 	}
 	// The message to another is the one for what is not there.
-	_, hidden := a.Kept(eve).Session(ctx, th.session)
-	_, absent := a.Kept(eve).Session(ctx, "sess_000000000000")
+	_, hidden := a.As(eve).Sessions().Get(ctx, th.session)
+	_, absent := a.As(eve).Sessions().Get(ctx, "sess_000000000000")
 	if strings.ReplaceAll(hidden.Error(), th.session, "ID") != strings.ReplaceAll(absent.Error(), "sess_000000000000", "ID") {
 		t.Errorf("the messages tell what is hidden from what is not there: %v; %v", hidden, absent)
 	}
-	if _, err := a.Kept(alice).Session(ctx, th.session[:9]); plugin.CodeOf(err) == plugin.CodeNotFound {
+	if _, err := a.As(alice).Sessions().Get(ctx, th.session[:9]); plugin.CodeOf(err) == plugin.CodeNotFound {
 		t.Errorf("alice's own session by the beginning of its id: %v", err)
 	}
 }
@@ -346,11 +343,11 @@ func TestReferenceDataIsChangedOnTheRecord(t *testing.T) {
 	t.Parallel()
 	a := open(t, t.TempDir())
 	ctx := t.Context()
-	k := a.Kept(a.Principal)
-	if _, err := k.AddReference(ctx, "hosts", fileOf(t, "hosts.csv", "a,b\n")); err != nil {
+	k := a.As(a.Principal)
+	if _, err := k.References().Add(ctx, "hosts", fileOf(t, "hosts.csv", "a,b\n")); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.RemoveReference(ctx, "hosts"); err != nil {
+	if err := k.References().Remove(ctx, "hosts"); err != nil {
 		t.Fatal(err)
 	}
 	var kinds []string
@@ -368,7 +365,7 @@ func TestReferenceDataIsChangedOnTheRecord(t *testing.T) {
 	}
 }
 
-// The command line reaches what is kept through Kept alone, which asks whose it is.
+// The command line reaches what is kept through [host.API] alone, which asks whose it is.
 func TestTheCommandLineReachesWhatIsKeptThroughOneGuard(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../surface/cli/*.go")
@@ -383,10 +380,10 @@ func TestTheCommandLineReachesWhatIsKeptThroughOneGuard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, way := range []string{".Sessions.", ".Knowledge.", ".Reference.", "session.New(", "kb.New(", "reference.Open(", "plan.New(",
-			".Plans.Show(", ".Plans.List(", ".Plans.Cancel(", ".Plans.Resume(", "a.Store.Call(", "a.Store.Session(", "a.Store.KB("} {
+		for _, way := range []string{"a.Sessions.", "a.Knowledge.", "a.Reference.", "session.New(", "kb.New(", "reference.Open(", "plan.New(",
+			"a.Plans.Show(", "a.Plans.List(", "a.Plans.Cancel(", "a.Plans.Resume(", "a.Store.Call(", "a.Store.Session(", "a.Store.KB("} {
 			if strings.Contains(string(text), way) {
-				t.Errorf("%s has %s, which goes past Kept", file, way)
+				t.Errorf("%s has %s, which goes past the API of the host", file, way)
 			}
 		}
 	}

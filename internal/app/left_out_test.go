@@ -56,7 +56,7 @@ func TestWhatIsOfferedResolvesAndTheRestIsSaid(t *testing.T) {
 					t.Errorf("%s was offered, and then not found: %+v", tool, u)
 				}
 			}
-			s, err := a.Roster(a.Principal).Show(t.Context(), "desk")
+			s, err := a.As(a.Principal).Agents().Show(t.Context(), "desk")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -29,21 +29,6 @@ var memoryManifest = &plugin.Manifest{
 			Output:      json.RawMessage(`{"type":"object","properties":{"key":{"type":"string"}},"required":["key"]}`),
 		},
 	},
-}
-
-// A memory is something that an agent remembers, as it is shown.
-type memory struct {
-	Key       string    `json:"key"`
-	Content   string    `json:"content"`
-	UpdatedAt time.Time `json:"updated_at"`
-}
-
-func memoriesOf(rows []store.MemoryRow) []memory {
-	all := make([]memory, len(rows))
-	for i, r := range rows {
-		all[i] = memory{r.Key, r.Content, r.UpdatedAt}
-	}
-	return all
 }
 
 // remember carries out the operations of memoryManifest.
@@ -72,7 +57,7 @@ func (h hosted) remember(ctx context.Context, t *plugin.Target, call *plugin.Cal
 		for _, row := range rows {
 			failed.Labels = plugin.Labels(failed.Labels, row.Labels)
 		}
-		answer = map[string]any{"memories": memoriesOf(rows)}
+		answer = map[string]any{"memories": host.RememberedOf(rows)}
 	} else {
 		if call.Dry != nil {
 			return plugin.Result{Status: plugin.Succeeded, Data: json.RawMessage(`{"key":` + string(quoted(in.Key)) + `}`)}, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent/plan"
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -44,10 +45,10 @@ func (p approvers) Anyone(_ context.Context, targets []*plugin.Target, requester
 	if slices.ContainsFunc(p.app.Policy.Documents(), written) {
 		return true
 	}
-	asks := MemberName(requester)
-	return slices.ContainsFunc(Names(c), func(name string) bool {
+	asks := host.MemberName(requester)
+	return slices.ContainsFunc(host.Names(c), func(name string) bool {
 		own := name == asks && !(c.Approvals.Self && name == c.Principal)
-		return !own && p.mayAll(ParseMember(name), targets)
+		return !own && p.mayAll(host.ParseMember(name), targets)
 	})
 }
 

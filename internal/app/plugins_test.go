@@ -25,7 +25,7 @@ func TestWhoMayNotConfigureChangesNoPlugin(t *testing.T) {
 	t.Parallel()
 	home, dir := t.TempDir(), upper(t)
 	a := open(t, home)
-	theirs, ours := a.Plugins(stranger), a.Plugins(owner)
+	theirs, ours := a.As(stranger).Plugins(), a.As(owner).Plugins()
 	if report, err := theirs.Register(t.Context(), dir, registry.RegisterOptions{Dev: true}); plugin.CodeOf(err) != plugin.CodePolicyDenied || len(report.Registered) > 0 {
 		t.Errorf("%+v, %v", report, err)
 	}
@@ -74,7 +74,7 @@ func TestNoCodeRunsForWhoMayNotConfigure(t *testing.T) {
 	a, dir := open(t, t.TempDir()), t.TempDir()
 	ran := filepath.Join(dir, "ran")
 	write(t, dir, "p.py", "open("+"\""+ran+"\", 'w').close()\n")
-	if _, err := a.Plugins(stranger).Register(t.Context(), filepath.Join(dir, "p.py"), registry.RegisterOptions{Dev: true}); plugin.CodeOf(err) != plugin.CodePolicyDenied {
+	if _, err := a.As(stranger).Plugins().Register(t.Context(), filepath.Join(dir, "p.py"), registry.RegisterOptions{Dev: true}); plugin.CodeOf(err) != plugin.CodePolicyDenied {
 		t.Error(err)
 	}
 	if _, err := os.Stat(ran); err == nil {
@@ -91,7 +91,7 @@ func TestEveryoneSeesWhatTheyMay(t *testing.T) {
 	a := open(t, home)
 	register(t, a, upper(t), false)
 	for who, want := range map[string]bool{"ann": true, "bob": false, "local:owner": true} {
-		p := a.Plugins(plugin.Principal{Type: "user", ID: who})
+		p := a.As(plugin.Principal{Type: "user", ID: who}).Plugins()
 		all, err := p.List(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -149,13 +149,13 @@ class Mail:
 		{"ann", []string{"mail.send"}, `[{"name":"label","description":"Label it.","params_schema":{"type":"object","properties":{"id":{"type":"string"}}},"required_scopes":[],"requires_approval":false}]`},
 		{"local:owner", []string{"*"}, `[]`}, // who may configure it, and use nothing
 	} {
-		found, err := a.Plugins(plugin.Principal{Type: "user", ID: c.who, Scopes: c.scopes}).Actions(t.Context(), "mail")
+		found, err := a.As(plugin.Principal{Type: "user", ID: c.who, Scopes: c.scopes}).Plugins().Actions(t.Context(), "mail")
 		got, jsonErr := json.Marshal(found)
 		if err != nil || jsonErr != nil || string(got) != c.want {
 			t.Errorf("%s with %s: got %s, %v, %v", c.who, c.scopes, got, err, jsonErr)
 		}
 	}
-	if _, err := a.Plugins(plugin.Principal{Type: "user", ID: "bob", Scopes: []string{"*"}}).Actions(t.Context(), "mail"); plugin.CodeOf(err) != plugin.CodeNotFound {
+	if _, err := a.As(plugin.Principal{Type: "user", ID: "bob", Scopes: []string{"*"}}).Plugins().Actions(t.Context(), "mail"); plugin.CodeOf(err) != plugin.CodeNotFound {
 		t.Errorf("who may not know of it: %v", err)
 	}
 }
@@ -195,7 +195,7 @@ func TestPutPolicy(t *testing.T) {
 		t.Fatalf("the running host never heard of it: %s", verdict(running))
 	}
 	const no = "@id(\"no\") forbid (principal, action == Action::\"execute\", resource == Operation::\"upper/upper\");\n"
-	if n, err := a.PutPolicy(t.Context(), owner, "quiet", []byte(no)); n != 1 || err != nil {
+	if n, err := a.As(owner).Policies().Put(t.Context(), "quiet", []byte(no)); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	if verdict(a) != plugin.Deny {
@@ -211,7 +211,7 @@ func TestPutPolicy(t *testing.T) {
 		"permit (principal in Rol::\"a\", action, resource);":                     "stored/quiet:1:22: unrecognized entity type `Rol`",
 		"permit (principal, action, resource)":                                    "stored/quiet:1:37: found the end where ; is expected",
 	} {
-		_, err := a.PutPolicy(t.Context(), owner, "quiet", []byte(text))
+		_, err := a.As(owner).Policies().Put(t.Context(), "quiet", []byte(text))
 		var problems policy.Problems
 		if plugin.CodeOf(err) != plugin.CodeInvalidInput || !errors.As(err, &problems) || !strings.Contains(err.Error(), place) {
 			t.Errorf("%v, want %s", err, place)
@@ -223,7 +223,7 @@ func TestPutPolicy(t *testing.T) {
 	if a.Policy.Version() != version || verdict(a) != plugin.Deny {
 		t.Error("what was refused is in force")
 	}
-	if _, err := a.PutPolicy(t.Context(), stranger, "x", []byte(no)); plugin.CodeOf(err) != plugin.CodePolicyDenied {
+	if _, err := a.As(stranger).Policies().Put(t.Context(), "x", []byte(no)); plugin.CodeOf(err) != plugin.CodePolicyDenied {
 		t.Error(err)
 	}
 
@@ -237,14 +237,14 @@ func TestPutPolicy(t *testing.T) {
 	if err := a.Policy.Reload(); err == nil || !strings.Contains(err.Error(), "stored/bad:1:") || verdict(a) != plugin.Deny {
 		t.Errorf("%v", err)
 	}
-	if err := a.DeletePolicy(t.Context(), owner, "bad"); err != nil {
+	if err := a.As(owner).Policies().Delete(t.Context(), "bad"); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.DeletePolicy(t.Context(), owner, "quiet"); err != nil || verdict(a) != plugin.Allow {
+	if err := a.As(owner).Policies().Delete(t.Context(), "quiet"); err != nil || verdict(a) != plugin.Allow {
 		t.Errorf("%v", err)
 	}
 	follows(plugin.Allow)
-	if err := a.DeletePolicy(t.Context(), owner, "quiet"); plugin.CodeOf(err) != plugin.CodeNotFound {
+	if err := a.As(owner).Policies().Delete(t.Context(), "quiet"); plugin.CodeOf(err) != plugin.CodeNotFound {
 		t.Error(err)
 	}
 	var kinds []string

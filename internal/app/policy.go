@@ -4,13 +4,13 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -68,7 +68,7 @@ const followEvery = time.Second
 func members(names []string) []plugin.Principal {
 	all := make([]plugin.Principal, len(names))
 	for i, name := range names {
-		all[i] = ParseMember(name)
+		all[i] = host.ParseMember(name)
 	}
 	return all
 }
@@ -79,7 +79,7 @@ func members(names []string) []plugin.Principal {
 func standing(c config.Config) func(tenant string, who plugin.Principal) policy.Standing {
 	known := map[string]policy.Standing{}
 	learn := func(name string, what func(*policy.Standing)) {
-		name = MemberName(ParseMember(name)) // user::ann is ann
+		name = host.MemberName(host.ParseMember(name)) // user::ann is ann
 		s := known[name]
 		what(&s)
 		known[name] = s
@@ -101,25 +101,19 @@ func standing(c config.Config) func(tenant string, who plugin.Principal) policy.
 		if tenant != c.Tenant {
 			return policy.Standing{}
 		}
-		return known[MemberName(who)]
+		return known[host.MemberName(who)]
 	}
 }
 
-// MemberName is what the configuration calls a principal: a user by its id
-// alone, others as service::id and agent::id.
-func MemberName(who plugin.Principal) string {
-	if who.Type == "" || who.Type == "user" {
-		return who.ID
+// stored returns the documents of the policies that are kept for a tenant.
+func stored(ctx context.Context, r store.Reader, tenant string) ([]policy.Document, error) {
+	rows, err := r.Policies(ctx, tenant)
+	if err != nil {
+		return nil, err
 	}
-	return who.Type + "::" + who.ID
-}
-
-// ParseMember reads what the configuration calls a principal.
-func ParseMember(name string) plugin.Principal {
-	for _, kind := range []string{"service", "agent", "user"} {
-		if id, found := strings.CutPrefix(name, kind+"::"); found {
-			return plugin.Principal{Type: kind, ID: id}
-		}
+	documents := make([]policy.Document, len(rows))
+	for i, row := range rows {
+		documents[i] = policy.Document{Name: host.StoredPrefix + row.Name, Text: []byte(row.Text)}
 	}
-	return plugin.Principal{Type: "user", ID: name}
+	return documents, nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -40,7 +41,7 @@ func (a *App) StoredPolicies(ctx context.Context) ([]policy.Document, error) {
 // PolicyNames are all names that policies may speak of in this host.
 func (a *App) PolicyNames(ctx context.Context) (policy.Known, error) {
 	known := ConfiguredNames(a.Config)
-	known.Plugins = []string{PoliciesPlugin, AgentsPlugin, SessionsPlugin, CallsPlugin, KnowledgePlugin, ReferencePlugin, LedgerPlugin, BackupPlugin}
+	known.Plugins = []string{host.PoliciesPlugin, host.AgentsPlugin, host.SessionsPlugin, host.CallsPlugin, host.KnowledgePlugin, host.ReferencePlugin, host.LedgerPlugin, host.BackupPlugin}
 	known.Operations, known.Effects, known.Agents = []string{}, []string{}, []string{}
 	add := func(m *plugin.Manifest) {
 		known.Plugins = append(known.Plugins, m.Name)

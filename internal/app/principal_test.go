@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -26,7 +27,7 @@ policy:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := app.Names(c), []string{"ann", "agent::bot", "bob", "carl", "dot", "eve", "service::mailer"}; !slices.Equal(got, want) {
+	if got, want := host.Names(c), []string{"ann", "agent::bot", "bob", "carl", "dot", "eve", "service::mailer"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	home := t.TempDir()

@@ -15,13 +15,6 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// RecoveryPlugin is what stands for the recovery where policy is asked who may
-// end it.
-const RecoveryPlugin = "mortise.recovery"
-
-// maxReason bounds the reason that a caller gives for the record.
-const maxReason = 2000
-
 // noticeOlder puts a host into recovery whose database is older than what the
 // anchors in its data directory remember: a copy that was put back by hand, or a
 // standby that had not heard of everything. So it does where the data directory
@@ -57,7 +50,7 @@ func (a *App) noticeOlder(ctx context.Context) error {
 		if err := tx.PutKV(row); err != nil {
 			return err
 		}
-		return a.note(tx, a.Principal, plugin.EntryRecoveryEntered, "recovery", map[string]any{"why": rec.Why, "since": rec.Since, "anchors": rec.Anchors})
+		return a.guard.Note(tx, a.Principal, plugin.EntryRecoveryEntered, "recovery", map[string]any{"why": rec.Why, "since": rec.Since, "anchors": rec.Anchors})
 	})
 	if err == nil && restored {
 		err = os.Remove(a.dir(restoredFile))
@@ -131,88 +124,6 @@ func (h held) Do(ctx context.Context, item worker.Item) error {
 		return err
 	}
 	return h.Sweeper.Do(ctx, item)
-}
-
-// A RecoveryStatus says whether a host is in recovery, and what would go on by
-// itself once it is not.
-type RecoveryStatus struct {
-	Recovery *store.Recovery `json:"recovery"`
-	Queued   int             `json:"queued_calls"`
-	Pending  int             `json:"pending_calls"` // wait for approval
-	Unknown  int             `json:"unknown_calls"` // calls whose outcome is unknown
-	Plans    int             `json:"plans"`         // that have not ended
-	Feeds    int             `json:"feeds"`         // that are not paused
-}
-
-// RecoveryStatus returns how it stands.
-func (a *App) RecoveryStatus(ctx context.Context) (s RecoveryStatus, err error) {
-	err = a.Store.Snapshot(ctx, func(r store.Reader) (err error) {
-		if s.Recovery, err = store.ReadRecovery(ctx, r); err != nil {
-			return err
-		}
-		for state, n := range map[store.CallState]*int{store.CallQueued: &s.Queued, store.CallPending: &s.Pending, store.CallUnknown: &s.Unknown} {
-			rows, err := r.Calls(ctx, store.CallFilter{Tenant: a.Config.Tenant, State: state})
-			if err != nil {
-				return err
-			}
-			*n = len(rows)
-		}
-		for _, state := range []store.PlanState{store.PlanQueued, store.PlanPending, store.PlanRunning} {
-			rows, err := r.Plans(ctx, store.PlanFilter{Tenant: a.Config.Tenant, State: state})
-			if err != nil {
-				return err
-			}
-			s.Plans += len(rows)
-		}
-		feeds, err := r.Schedules(ctx, store.ScheduleFilter{Tenant: a.Config.Tenant})
-		if err != nil {
-			return err
-		}
-		for _, feed := range feeds {
-			if feed.State == store.ScheduleActive {
-				s.Feeds++
-			}
-		}
-		return nil
-	})
-	return s, err
-}
-
-// ConfirmRecovery ends the recovery with the confirmation of a principal. The
-// ledger keeps it, with what was remembered of the chains.
-func (a *App) ConfirmRecovery(ctx context.Context, by plugin.Principal, reason string) (store.Recovery, error) {
-	u := use{plugin.EntryRecoveryRefused, "recovery", "end", "end the recovery"}
-	if by.Type == "agent" {
-		return store.Recovery{}, a.refuse(ctx, by, u, plugin.Errorf(plugin.CodeApprovalSelf, "agent %s cannot end the recovery; a person has to", by.ID), plugin.Decision{})
-	}
-	if err := a.authorise(ctx, by, hostTarget(RecoveryPlugin), u); err != nil {
-		return store.Recovery{}, err
-	}
-	reason = strings.TrimSpace(reason)
-	switch {
-	case reason == "":
-		return store.Recovery{}, plugin.Errorf(plugin.CodeInvalidInput, "ending the recovery needs a reason: how it is known what was done since the backup")
-	case len(reason) > maxReason:
-		return store.Recovery{}, plugin.Errorf(plugin.CodeInvalidInput, "the reason has %d bytes; at most %d are kept", len(reason), maxReason)
-	}
-	var ended *store.Recovery
-	err := a.Store.Write(ctx, func(tx store.Tx) (err error) {
-		if ended, err = store.ReadRecovery(ctx, tx); err != nil || ended == nil {
-			return err
-		}
-		if _, err := store.EndRecovery(tx); err != nil {
-			return err
-		}
-		return a.note(tx, by, plugin.EntryRecoveryConfirmed, "recovery", map[string]any{"reason": reason, "why": ended.Why, "since": ended.Since, "anchors": ended.Anchors})
-	})
-	if err != nil {
-		return store.Recovery{}, err
-	}
-	if ended == nil {
-		return store.Recovery{}, plugin.Errorf(plugin.CodeNotFound, "this host is not in recovery")
-	}
-	// From here on the anchors are those of this history; the entry has the others.
-	return *ended, store.ReplaceAnchors(ctx, a.Store, a.Home)
 }
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }

@@ -135,7 +135,7 @@ plugin.run()
 	if _, err := os.Stat(ran); err == nil {
 		t.Error("a step of the plan ran")
 	}
-	if s, err := restored.RecoveryStatus(ctx); err != nil || s.Queued != 1 || s.Unknown != 1 || s.Plans != 1 || s.Feeds != 1 {
+	if s, err := restored.As(restored.Principal).Admin().Recovery(ctx); err != nil || s.Queued != 1 || s.Unknown != 1 || s.Plans != 1 || s.Feeds != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if state, err := restored.Kernel.Cancel(ctx, "local", queued.CallID, restored.Principal.ID, "it was done elsewhere"); err != nil || state != store.CallQueued {
@@ -146,10 +146,10 @@ plugin.run()
 	}); err != nil {
 		t.Errorf("settling: %v", err)
 	}
-	if s, err := restored.RecoveryStatus(ctx); err != nil || s.Queued != 0 || s.Unknown != 0 {
+	if s, err := restored.As(restored.Principal).Admin().Recovery(ctx); err != nil || s.Queued != 0 || s.Unknown != 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := restored.ConfirmRecovery(ctx, restored.Principal, "nothing was done since"); err != nil {
+	if _, err := restored.As(restored.Principal).Admin().ConfirmRecovery(ctx, "nothing was done since"); err != nil {
 		t.Fatal(err)
 	}
 	work(func() bool {
@@ -199,7 +199,7 @@ func TestABackupOnPostgreSQL(t *testing.T) {
 		t.Errorf("%d entries of a ledger that is elsewhere hold", r.Entries)
 	}
 	restored := openOn(t, to, url)
-	if s, err := restored.RecoveryStatus(t.Context()); err != nil || s.Recovery == nil || s.Recovery.Why != "restored from a backup" {
+	if s, err := restored.As(restored.Principal).Admin().Recovery(t.Context()); err != nil || s.Recovery == nil || s.Recovery.Why != "restored from a backup" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if _, err := post(t.Context(), restored, "after"); plugin.CodeOf(err) != plugin.CodeUnavailable {
@@ -212,7 +212,7 @@ func TestABackupOnPostgreSQL(t *testing.T) {
 	if _, err := post(t.Context(), restored, "after"); plugin.CodeOf(err) != plugin.CodeUnavailable {
 		t.Errorf("an effect, opened again: %v", err)
 	}
-	if _, err := restored.ConfirmRecovery(t.Context(), restored.Principal, "nothing was done since"); err != nil {
+	if _, err := restored.As(restored.Principal).Admin().ConfirmRecovery(t.Context(), "nothing was done since"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := post(t.Context(), restored, "after"); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/event"
 	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/core/kernel"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/runtime/script"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
@@ -149,13 +150,13 @@ func (r remembered) Get(ctx context.Context, key string) (string, bool, error) {
 
 // Search implements [script.Memory].
 func (r remembered) Search(ctx context.Context, query string, limit int) (json.RawMessage, error) {
-	found := []memory{}
+	found := []host.Remembered{}
 	if r.Memory != (agent.Memory{}) {
 		rows, err := r.Memory.Search(ctx, query, limit)
 		if err != nil {
 			return nil, err
 		}
-		found = memoriesOf(rows)
+		found = host.RememberedOf(rows)
 	}
 	return json.Marshal(found)
 }

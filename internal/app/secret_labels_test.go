@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/approval"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -83,7 +83,7 @@ func TestAnEffectWithATaintedSecretAsksAPerson(t *testing.T) {
 	}
 	byPerson := func() {
 		t.Helper()
-		if _, err := a.Secrets(a.Principal).Set(t.Context(), app.SecretPlace{Name: "token", Plugin: "keeper"}, "of a person"); err != nil {
+		if _, err := a.As(a.Principal).Secrets().Set(t.Context(), host.SecretPlace{Name: "token", Plugin: "keeper"}, "of a person"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -124,7 +124,7 @@ func TestAnEffectWithATaintedSecretAsksAPerson(t *testing.T) {
 			if err != nil || row == nil {
 				t.Fatal(row, err)
 			}
-			if q, err := a.Question(t.Context(), row); err != nil || !slices.Equal(q.Labels, step.labels) {
+			if q, err := a.Host.Approvers().Question(t.Context(), row); err != nil || !slices.Equal(q.Labels, step.labels) {
 				t.Errorf("set by %s: who is asked about %s is shown the labels %q, %v", step.name, operation, q.Labels, err)
 			}
 			if res, err = decide(res); err != nil || res.Status != plugin.Succeeded || !slices.Equal(res.Labels, step.labels) {
@@ -141,7 +141,7 @@ func TestAnEffectWithATaintedSecretAsksAPerson(t *testing.T) {
 		t.Errorf("what was set while the call waited: %+v, %v", res, err)
 	}
 
-	all, err := a.Secrets(a.Principal).List(t.Context())
+	all, err := a.As(a.Principal).Secrets().List(t.Context())
 	if err != nil || len(all) != 1 || !slices.Equal(all[0].Labels, []string{"private"}) {
 		t.Errorf("listed are %+v, %v", all, err)
 	}

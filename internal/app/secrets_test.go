@@ -17,6 +17,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -146,8 +147,8 @@ func TestACanaryReachesNoSurface(t *testing.T) {
 		}
 	})
 	register(t, a, leaky(t), false)
-	secrets := a.Secrets(a.Principal)
-	if _, err := secrets.Set(t.Context(), app.SecretPlace{Name: "api_key", Plugin: "leaky"}, canary); err != nil {
+	secrets := a.As(a.Principal).Secrets()
+	if _, err := secrets.Set(t.Context(), host.SecretPlace{Name: "api_key", Plugin: "leaky"}, canary); err != nil {
 		t.Fatal(err)
 	}
 	surfaces := map[string]string{}
@@ -248,7 +249,7 @@ func TestMissingSecretsAreNamedBeforeAnythingRuns(t *testing.T) {
 	write(t, home, "mortise.yaml", "policy: {allow: [{effects: ['*']}, {kinds: [tool]}]}\n")
 	a := open(t, home)
 	register(t, a, leaky(t), false)
-	secrets := a.Secrets(a.Principal)
+	secrets := a.As(a.Principal).Secrets()
 	missing := func(operation string, want bool) {
 		t.Helper()
 		_, err := callIn(t, a, "", operation, `{}`)
@@ -258,7 +259,7 @@ func TestMissingSecretsAreNamedBeforeAnythingRuns(t *testing.T) {
 	}
 	missing("leaky/tell", true)
 	missing("leaky/fail", true)
-	if _, err := secrets.Set(t.Context(), app.SecretPlace{Name: "api_key", System: true}, "of everybody"); err != nil {
+	if _, err := secrets.Set(t.Context(), host.SecretPlace{Name: "api_key", System: true}, "of everybody"); err != nil {
 		t.Fatal(err)
 	}
 	missing("leaky/tell", false)
@@ -267,7 +268,7 @@ func TestMissingSecretsAreNamedBeforeAnythingRuns(t *testing.T) {
 	if err != nil || len(states) != 3 || states[0].Operation != "fail" || states[0].There != "" || states[2].There != "system" {
 		t.Errorf("%+v, %v", states, err)
 	}
-	if _, err := secrets.Set(t.Context(), app.SecretPlace{Name: "api_key", Plugin: "leaky"}, "of the owner"); err != nil {
+	if _, err := secrets.Set(t.Context(), host.SecretPlace{Name: "api_key", Plugin: "leaky"}, "of the owner"); err != nil {
 		t.Fatal(err)
 	}
 	missing("leaky/fail", false)
@@ -276,7 +277,7 @@ func TestMissingSecretsAreNamedBeforeAnythingRuns(t *testing.T) {
 	if res, err := callIn(t, a, "", "leaky/keep", `{"value":"a token"}`); plugin.CodeOf(err) != plugin.CodeMissingSecrets {
 		t.Errorf("%s, %v", res.Data, err)
 	}
-	if _, err := secrets.Set(t.Context(), app.SecretPlace{Name: "token"}, "an old token"); err != nil {
+	if _, err := secrets.Set(t.Context(), host.SecretPlace{Name: "token"}, "an old token"); err != nil {
 		t.Fatal(err)
 	}
 	res, err := callIn(t, a, "", "leaky/keep", `{"value":"a new token"}`)
@@ -295,17 +296,17 @@ func TestSecretsOfOthersTakeTheRightToConfigure(t *testing.T) {
 	home := t.TempDir()
 	write(t, home, "mortise.yaml", "policy: {roles: {reader: [bob]}}\n")
 	a := open(t, home)
-	bob, err := a.Member("bob")
+	bob, err := a.Host.Guard().Member("bob")
 	if err != nil {
 		t.Fatal(err)
 	}
-	owner, his := a.Secrets(a.Principal), a.Secrets(bob)
-	for _, p := range []app.SecretPlace{{Name: "k", System: true}, {Name: "k", User: "bob"}, {Name: "k"}} {
+	owner, his := a.As(a.Principal).Secrets(), a.As(bob).Secrets()
+	for _, p := range []host.SecretPlace{{Name: "k", System: true}, {Name: "k", User: "bob"}, {Name: "k"}} {
 		if _, err := owner.Set(t.Context(), p, "a secret"); err != nil {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}
-	for _, p := range []app.SecretPlace{{Name: "k", System: true}, {Name: "k", User: "local:owner"}} {
+	for _, p := range []host.SecretPlace{{Name: "k", System: true}, {Name: "k", User: "local:owner"}} {
 		_, setErr := his.Set(t.Context(), p, "another")
 		_, deleteErr := his.Delete(t.Context(), p)
 		for _, err := range []error{setErr, deleteErr} {
@@ -319,7 +320,7 @@ func TestSecretsOfOthersTakeTheRightToConfigure(t *testing.T) {
 	if plugin.CodeOf(rotateErr) != plugin.CodePolicyDenied || plugin.CodeOf(allErr) != plugin.CodePolicyDenied {
 		t.Errorf("%v, %v", rotateErr, allErr)
 	}
-	if _, err := his.Set(t.Context(), app.SecretPlace{Name: "own"}, "a secret"); err != nil {
+	if _, err := his.Set(t.Context(), host.SecretPlace{Name: "own"}, "a secret"); err != nil {
 		t.Error(err)
 	}
 	var names []string
@@ -330,7 +331,7 @@ func TestSecretsOfOthersTakeTheRightToConfigure(t *testing.T) {
 	if err != nil || !slices.Equal(names, []string{"k of bob", "own of bob"}) {
 		t.Errorf("%v, %v", names, err)
 	}
-	if _, err := owner.Set(t.Context(), app.SecretPlace{Name: "k", User: "unknown"}, "v"); plugin.CodeOf(err) != plugin.CodeNotFound {
+	if _, err := owner.Set(t.Context(), host.SecretPlace{Name: "k", User: "unknown"}, "v"); plugin.CodeOf(err) != plugin.CodeNotFound {
 		t.Error(err)
 	}
 	n := 0

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -54,7 +54,7 @@ plugin.run()
 `)
 	a := open(t, home)
 	register(t, a, dir, false)
-	if _, err := a.Secrets(a.Principal).Set(t.Context(), app.SecretPlace{Name: "dest", Plugin: "bound"}, "evil@example.com"); err != nil {
+	if _, err := a.As(a.Principal).Secrets().Set(t.Context(), host.SecretPlace{Name: "dest", Plugin: "bound"}, "evil@example.com"); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Store.Write(t.Context(), func(tx store.Tx) error {
@@ -79,7 +79,7 @@ plugin.run()
 		if err != nil || row == nil {
 			t.Fatalf("%s: %+v, %v", operation, row, err)
 		}
-		q, err := a.Question(t.Context(), row)
+		q, err := a.Host.Approvers().Question(t.Context(), row)
 		if err != nil || string(q.Input) != shown {
 			t.Errorf("%s: a person is shown %s, %v; want %s", operation, q.Input, err, shown)
 		}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 )
 
 // TestNoSenderIsAPrincipalByWhatTheyAreCalled: neither a sender nor an administrator
@@ -17,7 +17,7 @@ func TestNoSenderIsAPrincipalByWhatTheyAreCalled(t *testing.T) {
   configure: ["local:owner", ann, "os:0", "desk:U1", "service::books", "agent::desk"]
 `)
 	a := open(t, home)
-	known := append(app.Names(a.Config), "local:owner", "os:0", "ann", "user::ann", "service::books", "agent::desk", "desk:U1", "sender:desk:U1")
+	known := append(host.Names(a.Config), "local:owner", "os:0", "ann", "user::ann", "service::books", "agent::desk", "desk:U1", "sender:desk:U1")
 	seen := map[string]string{}
 	for _, name := range known {
 		for i := range len(name) + 1 {
@@ -27,9 +27,9 @@ func TestNoSenderIsAPrincipalByWhatTheyAreCalled(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				is := app.MemberName(who)
+				is := host.MemberName(who)
 				for _, other := range known {
-					if o := app.ParseMember(other); !strings.HasPrefix(other, "sender:") && (o.ID == who.ID || app.MemberName(o) == is) {
+					if o := host.ParseMember(other); !strings.HasPrefix(other, "sender:") && (o.ID == who.ID || host.MemberName(o) == is) {
 						t.Errorf("%q of the channel %q is %s", sender, channel, other)
 					}
 				}

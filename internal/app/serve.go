@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/agent/worker"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/job"
 	"github.com/mortise-dev/mortise/plugin"
@@ -63,6 +64,13 @@ func (a *App) Healthy(ctx context.Context) error {
 	_, err := a.Store.Agents(ctx, a.Config.Tenant)
 	return err
 }
+
+// As returns what a principal may ask of the host.
+func (a *App) As(by plugin.Principal) host.API { return a.Host.As(by) }
+
+// Owner reports whether the principal is the one that the configuration itself
+// acts for: the user at the terminal.
+func (a *App) Owner() bool { return host.MemberName(a.Principal) == a.Config.Principal }
 
 // Log is where the host writes what it does.
 func (a *App) Log() *slog.Logger { return a.log }

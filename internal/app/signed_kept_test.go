@@ -23,7 +23,7 @@ func TestAForgedMessageRunsNothing(t *testing.T) {
 	}
 	hire(t, a, "support", agent.Settings{Channels: map[string]agent.Channel{"desk": {Scheme: webhook.Standard, Secret: "desk"}}})
 	give(t, a, "support", "orders", lookup)
-	if _, err := a.Identities(a.Principal).Link(ctx, "desk", "boss", "local:owner"); err != nil {
+	if _, err := a.As(a.Principal).Identities().Link(ctx, "desk", "boss", "local:owner"); err != nil {
 		t.Fatal(err)
 	}
 	p := genuine(t, webhook.Standard, "msg_1", "Where is my order?", time.Now())

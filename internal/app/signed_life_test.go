@@ -228,7 +228,7 @@ func TestNoRecoveryEndsThatTheLedgerDidNotEnd(t *testing.T) {
 		refusesToStart(t, name, copied(t, a.Home), "kv")
 		past(t, a.Home, `DELETE FROM kv`, `INSERT INTO kv SELECT * FROM kept_kv`)
 	}
-	if _, err := a.ConfirmRecovery(t.Context(), a.Principal, "I looked at the other side"); err != nil {
+	if _, err := a.As(a.Principal).Admin().ConfirmRecovery(t.Context(), "I looked at the other side"); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Hold(t.Context()); err != nil {
@@ -245,12 +245,12 @@ func TestNoArtifactIsReadThatTheHostDidNotRegister(t *testing.T) {
 	t.Parallel()
 	a, _ := signedHome(t)
 	ctx := t.Context()
-	k := a.Kept(a.Principal)
-	s, err := k.CreateSession(ctx, session.Open{Name: "case"})
+	k := a.As(a.Principal)
+	s, err := k.Sessions().Create(ctx, session.Open{Name: "case"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := k.AddArtifact(ctx, s.ID, strings.NewReader("what was found"), session.Add{Name: "mail.txt", Labels: []string{plugin.Untrusted, "private"}})
+	kept, err := k.Sessions().AddArtifact(ctx, s.ID, strings.NewReader("what was found"), session.Add{Name: "mail.txt", Labels: []string{plugin.Untrusted, "private"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,10 +274,10 @@ func TestNoArtifactIsReadThatTheHostDidNotRegister(t *testing.T) {
 		}
 		past(t, home, of.statement)
 		host := open(t, home)
-		k := host.Kept(host.Principal)
-		_, read := k.OpenArtifact(ctx, s.ID, kept.ID)
+		k := host.As(host.Principal)
+		_, read := k.Sessions().OpenArtifact(ctx, s.ID, kept.ID)
 		if of.table == "" { // the hash tells
-			r, err := k.OpenArtifact(ctx, s.ID, kept.ID)
+			r, err := k.Sessions().OpenArtifact(ctx, s.ID, kept.ID)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
 	"github.com/mortise-dev/mortise/plugin"
@@ -42,16 +43,16 @@ func signedHome(t *testing.T) (a *app.App, waits string) {
 	a = open(t, home)
 	ctx, root := t.Context(), a.Principal
 	register(t, a, upper(t), false)
-	if _, err := a.PutPolicy(ctx, root, "mine", []byte(`@id("mine") forbid (principal == User::"eve", action, resource);`)); err != nil {
+	if _, err := a.As(root).Policies().Put(ctx, "mine", []byte(`@id("mine") forbid (principal == User::"eve", action, resource);`)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Identities(root).Link(ctx, "mail", "ann@example.org", "ann"); err != nil {
+	if _, err := a.As(root).Identities().Link(ctx, "mail", "ann@example.org", "ann"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Roster(root).Create(ctx, app.NewAgent{ID: "desk"}); err != nil {
+	if _, err := a.As(root).Agents().Create(ctx, host.NewAgent{ID: "desk"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Roster(root).Assign(ctx, "upper", "desk", true); err != nil {
+	if _, err := a.As(root).Agents().Assign(ctx, "upper", "desk", true); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.Schedules.Create(ctx, "local", schedule.Schedule{Owner: root, Operation: "upper/upper", Input: json.RawMessage(`{"text":"a"}`), Spec: "every 1h"}, nil); err != nil {
@@ -157,11 +158,11 @@ func TestAHostAtWorkRestsOnNoRowThatTheLedgerDidNotSign(t *testing.T) {
 	}{
 		"policies are read": {`UPDATE policies SET text = text || ' '`, `UPDATE policies SET text = rtrim(text)`, a.Policy.Reload},
 		"a policy is put": {`UPDATE policies SET text = text || ' '`, `UPDATE policies SET text = rtrim(text)`, func() error {
-			_, err := a.PutPolicy(ctx, root, "other", []byte(`@id("other") forbid (principal == User::"joe", action, resource);`))
+			_, err := a.As(root).Policies().Put(ctx, "other", []byte(`@id("other") forbid (principal == User::"joe", action, resource);`))
 			return err
 		}},
 		"a plugin is disabled": {`UPDATE plugins SET path = path || 'x'`, `UPDATE plugins SET path = rtrim(path, 'x')`, func() error {
-			_, err := a.Plugins(root).Disable(ctx, "upper")
+			_, err := a.As(root).Plugins().Disable(ctx, "upper")
 			return err
 		}},
 		"an identity is looked up": {`UPDATE identities SET principal_id = 'boss'`, `UPDATE identities SET principal_id = 'ann'`, func() error {
@@ -177,7 +178,7 @@ func TestAHostAtWorkRestsOnNoRowThatTheLedgerDidNotSign(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = a.Feeds(root).Run(ctx, rows[0].ID)
+			_, err = a.As(root).Feeds().Run(ctx, rows[0].ID)
 			return err
 		}},
 		"a call goes on whose approval says it was used": {

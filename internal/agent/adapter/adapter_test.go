@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/agent/plan"
-	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -32,7 +32,7 @@ func TestTheThreeExamplesOfTheContract(t *testing.T) {
 		}
 		s.link(c.provider, c.id, c.principal, scopes...)
 		v := s.must("Examples.Adapter/"+c.operation, s.example(c.example))
-		who := app.ParseMember(c.principal)
+		who := host.ParseMember(c.principal)
 		if v.State != store.PlanQueued || v.Principal != who.ID || len(v.Steps) != 1 || v.Steps[0].Operation != c.step || !slices.Equal(v.Labels, []string{plugin.Untrusted}) {
 			t.Fatalf("%s: %+v", c.operation, v)
 		}
@@ -153,7 +153,7 @@ func TestAnUnlinkedSenderIsRefused(t *testing.T) {
 	}
 
 	s.link("slack", "T061EG9R6/W021FGA1Z", "bob")
-	if _, err := s.app.Identities(owner).Unlink(t.Context(), "slack", "T061EG9R6/W021FGA1Z"); err != nil {
+	if _, err := s.app.As(owner).Identities().Unlink(t.Context(), "slack", "T061EG9R6/W021FGA1Z"); err != nil {
 		t.Fatal(err)
 	}
 	s.refused("Examples.Adapter/slack_mention", event, plugin.CodeMissingIdentity, "is linked to no principal of this host")
@@ -162,7 +162,7 @@ func TestAnUnlinkedSenderIsRefused(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	// A redelivery is no way round it either.
-	if _, err := s.app.Identities(owner).Unlink(t.Context(), "slack", "T061EG9R6/W021FGA1Z"); err != nil {
+	if _, err := s.app.As(owner).Identities().Unlink(t.Context(), "slack", "T061EG9R6/W021FGA1Z"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.deliver("Examples.Adapter/slack_mention", event); plugin.CodeOf(err) != plugin.CodeMissingIdentity {
@@ -178,7 +178,7 @@ func TestALinkBelongsToOneAdapter(t *testing.T) {
 	s := open(t)
 	claim := s.says(map[string]any{"principal": map[string]any{"provider": "slack", "external_id": "T061EG9R6/W021FGA1Z"}})
 	for _, adapter := range []string{"Examples.Adapter", "", "Desk2", "desk"} {
-		if _, err := s.app.Identities(owner).For(adapter).Link(s.Context(), "slack", "T061EG9R6/W021FGA1Z", "bob", "*"); err != nil {
+		if _, err := s.app.As(owner).Identities().For(adapter).Link(s.Context(), "slack", "T061EG9R6/W021FGA1Z", "bob", "*"); err != nil {
 			t.Fatal(err)
 		}
 		s.refused("Desk/says", claim, plugin.CodeMissingIdentity, "PRINCIPAL --adapter Desk --scope")
@@ -187,7 +187,7 @@ func TestALinkBelongsToOneAdapter(t *testing.T) {
 	if len(last) != 4 || last[0]["adapter"] != "Desk/says" || last[0]["provider"] != "slack" {
 		t.Errorf("%v", last)
 	}
-	if _, err := s.app.Identities(owner).For("Desk").Link(s.Context(), "slack", "T061EG9R6/W021FGA1Z", "bob"); err != nil {
+	if _, err := s.app.As(owner).Identities().For("Desk").Link(s.Context(), "slack", "T061EG9R6/W021FGA1Z", "bob"); err != nil {
 		t.Fatal(err)
 	}
 	if v := s.must("Desk/says", claim); v.Principal != "bob" {

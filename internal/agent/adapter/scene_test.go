@@ -92,7 +92,7 @@ func (s *scene) link(provider, id, principal string, scopes ...string) {
 	if provider == "phone" {
 		adapter = "Desk"
 	}
-	if _, err := s.app.Identities(owner).For(adapter).Link(s.Context(), provider, id, principal, scopes...); err != nil {
+	if _, err := s.app.As(owner).Identities().For(adapter).Link(s.Context(), provider, id, principal, scopes...); err != nil {
 		s.Fatal(err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/account"
 )
 
@@ -29,7 +29,7 @@ them.`,
 		Example: `  mortise connect google --scopes https://www.googleapis.com/auth/gmail.readonly`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withAccounts(cmd, func(s app.Accounts) (err error) {
+			return c.withAccounts(cmd, func(s host.Accounts) (err error) {
 				waiting, err := s.Begin(cmd.Context(), args[0], words(scopes))
 				if err != nil {
 					return err
@@ -95,7 +95,7 @@ func (c *command) accountsList() *cobra.Command {
 		Short: "List the providers and your accounts with them, without tokens",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withAccounts(cmd, func(s app.Accounts) error {
+			return c.withAccounts(cmd, func(s host.Accounts) error {
 				all, err := s.List(cmd.Context())
 				if err != nil {
 					return err
@@ -146,7 +146,7 @@ Your own account's is renewed; with --mode service_account or domain_delegate on
 of the host's service account is asked for. The token is not shown.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withAccounts(cmd, func(s app.Accounts) error {
+			return c.withAccounts(cmd, func(s host.Accounts) error {
 				got, err := s.Test(cmd.Context(), args[0], mode, subject, words(scopes))
 				if err != nil {
 					return err
@@ -175,7 +175,7 @@ func (c *command) accountsRemove() *cobra.Command {
 		Short: "Forget your account with a provider, and tell the provider so",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withAccounts(cmd, func(s app.Accounts) error {
+			return c.withAccounts(cmd, func(s host.Accounts) error {
 				gone, err := s.Remove(cmd.Context(), args[0])
 				if err != nil {
 					return err
@@ -194,11 +194,11 @@ func (c *command) accountsRemove() *cobra.Command {
 }
 
 // withAccounts opens the host and does something about one's accounts.
-func (c *command) withAccounts(cmd *cobra.Command, do func(app.Accounts) error) (err error) {
+func (c *command) withAccounts(cmd *cobra.Command, do func(host.Accounts) error) (err error) {
 	a, err := c.open(cmd.Context())
 	if err != nil {
 		return err
 	}
 	defer closing(a, &err)
-	return do(a.Accounts(c.principal(a)))
+	return do(a.As(c.principal(a)).Accounts())
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent/adapter"
 	"github.com/mortise-dev/mortise/internal/agent/plan"
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -61,7 +62,7 @@ func (c *command) deliver(ctx context.Context, ref, given string, wait bool) err
 		}
 		watch := c.watch()
 		v, err := a.Adapters.Deliver(ctx, adapter.Delivery{
-			Tenant: a.Config.Tenant, Adapter: ref, Event: event, By: c.principal(a), Asker: app.OSUser(), Origin: plugin.OriginCLI, Observe: watch.hear,
+			Tenant: a.Config.Tenant, Adapter: ref, Event: event, By: c.principal(a), Asker: host.OSUser(), Origin: plugin.OriginCLI, Observe: watch.hear,
 		})
 		watch.end()
 		if err != nil {

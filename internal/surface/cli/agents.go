@@ -16,6 +16,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -34,9 +35,9 @@ gives it a plugin. These commands need the right to configure mortise.agents; ea
 change is an entry of the ledger.`,
 	}
 	cmd.AddCommand(c.agentsCreate(), c.agentsList(), c.agentsShow(), c.agentsSet(),
-		c.agentsChange("start ID", "Let an agent take messages of its channels, and the times of its schedules", "is running", app.Roster.Start),
-		c.agentsChange("stop ID", "Let an agent take no more messages; a turn that was begun goes on", "is stopped", app.Roster.Stop),
-		c.agentsChange("delete ID", "Take an agent away, with its memory, its schedules and what it was given; what was said with it stays", "is deleted", app.Roster.Delete),
+		c.agentsChange("start ID", "Let an agent take messages of its channels, and the times of its schedules", "is running", host.Agents.Start),
+		c.agentsChange("stop ID", "Let an agent take no more messages; a turn that was begun goes on", "is stopped", host.Agents.Stop),
+		c.agentsChange("delete ID", "Take an agent away, with its memory, its schedules and what it was given; what was said with it stays", "is deleted", host.Agents.Delete),
 		c.agentsMemory(), c.agentsRemember(), c.agentsForget(), c.agentsConversations(), c.agentsEnd(), c.agentsSchedule())
 	return cmd
 }
@@ -57,7 +58,7 @@ func (f *agentFlags) add(cmd *cobra.Command) {
 }
 
 // agentChange is what the flags ask for, as far as they are given.
-func (c *command) agentChange(cmd *cobra.Command, f *agentFlags) (change app.AgentChange, err error) {
+func (c *command) agentChange(cmd *cobra.Command, f *agentFlags) (change host.AgentChange, err error) {
 	if f.promptFile == "-" && f.settings == "-" {
 		return change, usage{errors.New("--prompt-file - and --settings -: standard input has one of them")}
 	}
@@ -134,7 +135,7 @@ func (c *command) agentsCreate() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			n := app.NewAgent{ID: args[0], Tier: f.tier}
+			n := host.NewAgent{ID: args[0], Tier: f.tier}
 			if change.Prompt != nil {
 				n.Prompt = *change.Prompt
 			}
@@ -142,7 +143,7 @@ func (c *command) agentsCreate() *cobra.Command {
 				n.Settings = *change.Settings
 			}
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				made, err := a.Roster(c.principal(a)).Create(cmd.Context(), n)
+				made, err := a.As(c.principal(a)).Agents().Create(cmd.Context(), n)
 				if err != nil {
 					return err
 				}
@@ -179,11 +180,11 @@ func (c *command) agentsSet() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if change == (app.AgentChange{}) {
+			if change == (host.AgentChange{}) {
 				return usage{errors.New("nothing is to be another; say --prompt, --prompt-file, --tier or --settings")}
 			}
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				made, err := a.Roster(c.principal(a)).Change(cmd.Context(), args[0], change)
+				made, err := a.As(c.principal(a)).Agents().Change(cmd.Context(), args[0], change)
 				if err != nil {
 					return err
 				}
@@ -195,7 +196,7 @@ func (c *command) agentsSet() *cobra.Command {
 	return c.withJSON(cmd)
 }
 
-func (c *command) changedAgent(a app.Agent, done string) error {
+func (c *command) changedAgent(a host.Agent, done string) error {
 	if c.json {
 		return c.print(a)
 	}
@@ -204,7 +205,7 @@ func (c *command) changedAgent(a app.Agent, done string) error {
 }
 
 // agentsChange is a command that changes one agent.
-func (c *command) agentsChange(use, short, done string, change func(app.Roster, context.Context, string) (app.Agent, error)) *cobra.Command {
+func (c *command) agentsChange(use, short, done string, change func(host.Agents, context.Context, string) (host.Agent, error)) *cobra.Command {
 	return c.withJSON(&cobra.Command{
 		Use:               use,
 		Short:             short,
@@ -212,7 +213,7 @@ func (c *command) agentsChange(use, short, done string, change func(app.Roster, 
 		ValidArgsFunction: c.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				changed, err := change(a.Roster(c.principal(a)), cmd.Context(), args[0])
+				changed, err := change(a.As(c.principal(a)).Agents(), cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
@@ -229,7 +230,7 @@ func (c *command) agentsList() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				all, err := a.Roster(c.principal(a)).List(cmd.Context())
+				all, err := a.As(c.principal(a)).Agents().List(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -247,7 +248,7 @@ func (c *command) agentsList() *cobra.Command {
 	})
 }
 
-func channelsOf(a app.Agent) []string {
+func channelsOf(a host.Agent) []string {
 	var names []string
 	for name := range a.Settings.Channels {
 		names = append(names, name)
@@ -264,7 +265,7 @@ func (c *command) agentsShow() *cobra.Command {
 		ValidArgsFunction: c.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				shown, err := a.Roster(c.principal(a)).Show(cmd.Context(), args[0])
+				shown, err := a.As(c.principal(a)).Agents().Show(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
@@ -277,7 +278,7 @@ func (c *command) agentsShow() *cobra.Command {
 	})
 }
 
-func (c *command) showAgent(s *app.AgentShown) error {
+func (c *command) showAgent(s *host.AgentShown) error {
 	t := &table{w: c.out}
 	t.row("agent", s.ID)
 	t.row("state", string(s.State))
@@ -329,7 +330,7 @@ func (c *command) showAgent(s *app.AgentShown) error {
 }
 
 // assignedTo says whom a plugin was given to.
-func assignedTo(a app.Assignment) string {
+func assignedTo(a host.Assignment) string {
 	if a.Agent == store.EveryAgent {
 		return "all agents"
 	}
@@ -361,7 +362,7 @@ and deletes it.`,
 				spec = "every " + every
 			}
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				feed, err := a.Roster(c.principal(a)).Schedule(cmd.Context(), args[0], prompt, spec, zone)
+				feed, err := a.As(c.principal(a)).Agents().Schedule(cmd.Context(), args[0], prompt, spec, zone)
 				if err != nil {
 					return err
 				}

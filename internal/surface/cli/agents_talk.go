@@ -10,6 +10,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 )
 
@@ -26,7 +27,7 @@ func (c *command) agentsMemory() *cobra.Command {
 				return usage{errors.New("--last is at least 1")}
 			}
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				all, err := a.Roster(c.principal(a)).Memories(cmd.Context(), args[0], search, min(last, agent.MaxMemories))
+				all, err := a.As(c.principal(a)).Agents().Memories(cmd.Context(), args[0], search, min(last, agent.MaxMemories))
 				if err != nil {
 					return err
 				}
@@ -56,7 +57,7 @@ func (c *command) agentsRemember() *cobra.Command {
 		ValidArgsFunction: c.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				if err := a.Roster(c.principal(a)).Remember(cmd.Context(), args[0], args[1], args[2]); err != nil {
+				if err := a.As(c.principal(a)).Agents().Remember(cmd.Context(), args[0], args[1], args[2]); err != nil {
 					return err
 				}
 				return c.memoryChanged(args[0], args[1], "remembers")
@@ -73,7 +74,7 @@ func (c *command) agentsForget() *cobra.Command {
 		ValidArgsFunction: c.completeMemories,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				if err := a.Roster(c.principal(a)).Forget(cmd.Context(), args[0], args[1]); err != nil {
+				if err := a.As(c.principal(a)).Agents().Forget(cmd.Context(), args[0], args[1]); err != nil {
 					return err
 				}
 				return c.memoryChanged(args[0], args[1], "has forgotten")
@@ -116,7 +117,7 @@ func (c *command) agentsConversations() *cobra.Command {
 				return usage{errors.New("--last is at least 1")}
 			}
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				roster := a.Roster(c.principal(a))
+				roster := a.As(c.principal(a)).Agents()
 				if len(args) == 2 {
 					one, said, err := roster.Messages(cmd.Context(), args[0], args[1], last)
 					if err != nil {
@@ -154,7 +155,7 @@ does. What is said later begins a new conversation.`,
 				session = args[1]
 			}
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				one, err := a.Roster(c.principal(a)).End(cmd.Context(), args[0], session)
+				one, err := a.As(c.principal(a)).Agents().End(cmd.Context(), args[0], session)
 				if err != nil {
 					return err
 				}
@@ -168,7 +169,7 @@ does. What is said later begins a new conversation.`,
 	})
 }
 
-func (c *command) listConversations(all []app.Conversation) error {
+func (c *command) listConversations(all []host.Conversation) error {
 	if c.json {
 		return c.print(map[string]any{"conversations": all})
 	}
@@ -180,7 +181,7 @@ func (c *command) listConversations(all []app.Conversation) error {
 	return t.flush()
 }
 
-func stateOfTalk(one app.Conversation) string {
+func stateOfTalk(one host.Conversation) string {
 	switch {
 	case one.Waiting:
 		return "waiting"
@@ -190,7 +191,7 @@ func stateOfTalk(one app.Conversation) string {
 	return "ended"
 }
 
-func (c *command) showConversation(one app.Conversation, said []app.Spoken) error {
+func (c *command) showConversation(one host.Conversation, said []host.Spoken) error {
 	if c.json {
 		return c.print(map[string]any{"conversation": one, "messages": said})
 	}
@@ -245,7 +246,7 @@ func (c *command) completeConversations(cmd *cobra.Command, args []string, typed
 }
 
 // place is where a conversation takes place.
-func place(one app.Conversation) string {
+func place(one host.Conversation) string {
 	if one.Room == "" {
 		return one.Channel
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/approval"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 )
 
@@ -73,8 +74,8 @@ func (c *command) approvalsList() *cobra.Command {
 }
 
 // visible returns the newest approvals that the principal may see.
-func (c *command) visible(ctx context.Context, a *app.App, f store.ApprovalFilter, last int) ([]*app.Question, error) {
-	questions := []*app.Question{}
+func (c *command) visible(ctx context.Context, a *app.App, f store.ApprovalFilter, last int) ([]*host.Question, error) {
+	questions := []*host.Question{}
 	f.Limit = page
 	for seen := 0; seen < lookBack; seen += page {
 		rows, err := a.Store.Approvals(ctx, f)
@@ -82,10 +83,10 @@ func (c *command) visible(ctx context.Context, a *app.App, f store.ApprovalFilte
 			return nil, err
 		}
 		for i := range rows {
-			if a.MaySee(ctx, &rows[i], a.Principal) != nil {
+			if a.Host.Approvers().MaySee(ctx, &rows[i], a.Principal) != nil {
 				continue
 			}
-			q, err := a.Question(ctx, &rows[i])
+			q, err := a.Host.Approvers().Question(ctx, &rows[i])
 			if err != nil {
 				return nil, err
 			}
@@ -101,7 +102,7 @@ func (c *command) visible(ctx context.Context, a *app.App, f store.ApprovalFilte
 	return questions, nil
 }
 
-func (c *command) listQuestions(questions []*app.Question) error {
+func (c *command) listQuestions(questions []*host.Question) error {
 	if c.json {
 		return c.print(map[string]any{"approvals": questions})
 	}
@@ -122,7 +123,7 @@ func (c *command) listQuestions(questions []*app.Question) error {
 }
 
 // whatOf names what a question is about.
-func whatOf(q *app.Question) string {
+func whatOf(q *host.Question) string {
 	if q.SubjectKind == store.SubjectPlan {
 		return fmt.Sprintf("plan of %d steps", len(q.Steps))
 	}
@@ -150,11 +151,11 @@ func (c *command) approvalsShow() *cobra.Command {
 		ValidArgsFunction: c.completeApprovals,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				row, err := findApproval(cmd.Context(), a.Kept(a.Principal), args[0], "see")
+				row, err := findApproval(cmd.Context(), a.As(a.Principal), args[0], "see")
 				if err != nil {
 					return err
 				}
-				q, err := a.Question(cmd.Context(), row)
+				q, err := a.Host.Approvers().Question(cmd.Context(), row)
 				if err != nil {
 					return err
 				}
@@ -234,11 +235,11 @@ func (c *command) approvalsDeny() *cobra.Command {
 
 // decide answers an approval as the acting principal.
 func (c *command) decide(ctx context.Context, a *app.App, given string, approve bool, reason string) (*store.ApprovalRow, error) {
-	answer := approval.Answer{Tenant: a.Config.Tenant, Approve: approve, By: a.Principal, Asker: app.OSUser(), Reason: reason, Own: c.own(a)}
+	answer := approval.Answer{Tenant: a.Config.Tenant, Approve: approve, By: a.Principal, Asker: host.OSUser(), Reason: reason, Own: c.own(a)}
 	if isToken(given) {
 		answer.Token = given
 	} else {
-		row, err := findApproval(ctx, a.Kept(a.Principal), given, "decide")
+		row, err := findApproval(ctx, a.As(a.Principal), given, "decide")
 		if err != nil {
 			return nil, err
 		}
@@ -252,7 +253,7 @@ func (c *command) decide(ctx context.Context, a *app.App, given string, approve 
 func (c *command) give(ctx context.Context, a *app.App, answer approval.Answer) (*store.ApprovalRow, error) {
 	row, err := a.Approvals.Decide(ctx, answer)
 	if err == nil && a.Config.Approvals.TrustAs && approval.Same(row, answer) {
-		c.say("approvals.trust_as: %s asked for this as %s and approved it as %s; no second person is known of", app.OSUserName(), row.Requester, app.MemberName(a.Principal))
+		c.say("approvals.trust_as: %s asked for this as %s and approved it as %s; no second person is known of", host.OSUserName(), row.Requester, host.MemberName(a.Principal))
 	}
 	return row, err
 }
@@ -265,7 +266,7 @@ func isToken(text string) bool {
 
 // decided shows how an approval stands after an answer.
 func (c *command) decided(ctx context.Context, a *app.App, row *store.ApprovalRow) error {
-	q, err := a.Question(ctx, row)
+	q, err := a.Host.Approvers().Question(ctx, row)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ characters are written out. None of its code runs.`,
 				return err
 			}
 			defer closing(a, &err)
-			review, err := a.Plugins(c.principal(a)).Review(cmd.Context(), args[0], false)
+			review, err := a.As(c.principal(a)).Plugins().Review(cmd.Context(), args[0], false)
 			if err != nil {
 				return withNext(err)
 			}
@@ -69,7 +69,7 @@ and asked about too.`,
 			if err != nil {
 				return withNext(err)
 			}
-			info, err := a.Plugins(c.principal(a)).Approve(cmd.Context(), review)
+			info, err := a.As(c.principal(a)).Plugins().Approve(cmd.Context(), review)
 			if err != nil {
 				return withNext(err)
 			}
@@ -106,7 +106,7 @@ func (c *command) reviewed(ctx context.Context, a *app.App, ref string, yes bool
 		}
 		return ask(ctx, answers, out, review)
 	}
-	first, err := a.Plugins(c.principal(a)).Review(ctx, ref, false)
+	first, err := a.As(c.principal(a)).Plugins().Review(ctx, ref, false)
 	if err != nil {
 		return first, err
 	}
@@ -114,7 +114,7 @@ func (c *command) reviewed(ctx context.Context, a *app.App, ref string, yes bool
 		return first, err
 	}
 	// The version is named: another one may have come to wait meanwhile.
-	second, err := a.Plugins(c.principal(a)).Review(ctx, first.Name+"@"+first.Version, true)
+	second, err := a.As(c.principal(a)).Plugins().Review(ctx, first.Name+"@"+first.Version, true)
 	if err != nil || second.Digest == first.Digest && second.Hash == first.Hash {
 		return second, err
 	}
@@ -162,7 +162,7 @@ func showReview(w io.Writer, r registry.Review) error {
 
 func (c *command) pluginsRollback() *cobra.Command {
 	return c.switching("rollback NAME", "Go back to the approved version below the one in use", func(cmd *cobra.Command, a *app.App, ref string) ([]registry.Info, error) {
-		left, back, err := a.Plugins(c.principal(a)).Rollback(cmd.Context(), ref)
+		left, back, err := a.As(c.principal(a)).Plugins().Rollback(cmd.Context(), ref)
 		return []registry.Info{left, back}, err
 	})
 }

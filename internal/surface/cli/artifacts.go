@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -110,13 +111,13 @@ func (c *command) addArtifact(ctx context.Context, host *app.App, in, path strin
 	}
 	if path != "-" {
 		return c.addFile(path, a, func(a session.Add) (session.Artifact, error) {
-			return host.Kept(host.Principal).AddFile(ctx, in, path, a)
+			return host.As(host.Principal).Sessions().AddFile(ctx, in, path, a)
 		})
 	}
 	if a.Name == "" {
 		return session.Artifact{}, usage{errors.New("standard input has no name; --name gives it one")}
 	}
-	return host.Kept(host.Principal).AddArtifact(ctx, in, c.in, a)
+	return host.As(host.Principal).Sessions().AddArtifact(ctx, in, c.in, a)
 }
 
 func (c *command) artifactsList() *cobra.Command {
@@ -126,7 +127,7 @@ func (c *command) artifactsList() *cobra.Command {
 		Short: "List the artifacts of a session, the oldest first",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.readingArtifacts(cmd.Context(), in, func(all []session.Artifact, _ app.Kept, _ string) error {
+			return c.readingArtifacts(cmd.Context(), in, func(all []session.Artifact, _ host.API, _ string) error {
 				if c.json {
 					return c.print(map[string]any{"artifacts": all})
 				}
@@ -157,8 +158,8 @@ func (c *command) artifactsShow() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeArtifacts(&in),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.readingArtifacts(cmd.Context(), in, func(all []session.Artifact, k app.Kept, id string) error {
-				a, err := k.Artifact(cmd.Context(), id, args[0])
+			return c.readingArtifacts(cmd.Context(), in, func(all []session.Artifact, k host.API, id string) error {
+				a, err := k.Sessions().Artifact(cmd.Context(), id, args[0])
 				if err != nil {
 					return err
 				}
@@ -231,7 +232,7 @@ func (c *command) artifactsGet() *cobra.Command {
 				return usage{errors.New("its bytes could steer the terminal; -o FILE, or a pipe, takes them")}
 			}
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				r, err := a.Kept(a.Principal).OpenArtifact(cmd.Context(), id, args[0])
+				r, err := a.As(a.Principal).Sessions().OpenArtifact(cmd.Context(), id, args[0])
 				if err != nil {
 					return err
 				}
@@ -311,13 +312,13 @@ func typeNames() (names []string) {
 
 // readingArtifacts looks at the artifacts of a session without touching
 // anything.
-func (c *command) readingArtifacts(ctx context.Context, in string, do func(all []session.Artifact, k app.Kept, id string) error) error {
+func (c *command) readingArtifacts(ctx context.Context, in string, do func(all []session.Artifact, k host.API, id string) error) error {
 	id, err := whichSession(in)
 	if err != nil {
 		return err
 	}
-	return c.keeping(ctx, func(k app.Kept) error {
-		all, err := k.Artifacts(ctx, id)
+	return c.keeping(ctx, func(k host.API) error {
+		all, err := k.Sessions().Artifacts(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -329,8 +330,8 @@ func (c *command) readingArtifacts(ctx context.Context, in string, do func(all [
 func (c *command) completeArtifacts(in *string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 		if id, err := whichSession(*in); err == nil && len(args) == 0 {
-			c.completing(cmd, func(k app.Kept) {
-				all, _ := k.Artifacts(cmd.Context(), id)
+			c.completing(cmd, func(k host.API) {
+				all, _ := k.Sessions().Artifacts(cmd.Context(), id)
 				for _, a := range all[max(0, len(all)-offered):] {
 					ids = append(ids, a.ID+"\t"+oneLine(a.Type+" "+a.Name, 60))
 				}

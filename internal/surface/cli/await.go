@@ -199,7 +199,7 @@ func (c *command) askHere(ctx context.Context, a *app.App, row *store.ApprovalRo
 	if c.json && !isTerminal(c.errs) {
 		return nil, nil
 	}
-	q, err := a.Question(ctx, row)
+	q, err := a.Host.Approvers().Question(ctx, row)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (c *command) askHere(ctx context.Context, a *app.App, row *store.ApprovalRo
 	if err := c.showQuestion(c.errs, q); err != nil {
 		return nil, err
 	}
-	if !c.json && c.own(a) && a.MayApprove(ctx, row, a.Principal) == nil {
+	if !c.json && c.own(a) && a.Host.Approvers().MayApprove(ctx, row, a.Principal) == nil {
 		return newPrompt(c, a, row), nil
 	}
 	c.say("\n%s", c.toDecide(ctx, a, row))
@@ -223,7 +223,7 @@ func (c *command) own(a *app.App) bool {
 
 // toDecide says what those do, at another terminal, who may decide.
 func (c *command) toDecide(ctx context.Context, a *app.App, row *store.ApprovalRow) string {
-	names := a.Deciders(ctx, row)
+	names := a.Host.Approvers().Deciders(ctx, row)
 	if len(names) == 0 {
 		return "the configuration names no approver other than " + row.Requester + ", who asked for it; see 'mortise help approvals'"
 	}

@@ -72,7 +72,7 @@ func (c *command) mayBackup(ctx context.Context) error {
 	if c.as == "" {
 		return nil
 	}
-	return c.withHost(ctx, func(a *app.App) error { return a.Kept(a.Principal).MayBackup(ctx) })
+	return c.withHost(ctx, func(a *app.App) error { return a.As(a.Principal).Admin().MayBackup(ctx) })
 }
 
 // backedUp says what the backup is, and what it is not.

@@ -11,8 +11,8 @@ import (
 	json2 "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -101,7 +101,7 @@ func (c *command) callsList() *cobra.Command {
 			if f.Limit < 1 {
 				return usage{errors.New("--limit is at least 1")}
 			}
-			return c.readingStanding(cmd.Context(), func(k app.Kept) error {
+			return c.readingStanding(cmd.Context(), func(k host.API) error {
 				rows, err := callsIn(cmd.Context(), k, f, states)
 				if err != nil {
 					return err
@@ -120,13 +120,13 @@ func (c *command) callsList() *cobra.Command {
 }
 
 // callsIn returns the newest calls in any of these states, or in all.
-func callsIn(ctx context.Context, k app.Kept, f store.CallFilter, states []store.CallState) ([]store.CallRow, error) {
+func callsIn(ctx context.Context, k host.API, f store.CallFilter, states []store.CallState) ([]store.CallRow, error) {
 	if states == nil {
-		return k.Calls(ctx, f)
+		return k.Calls().List(ctx, f)
 	}
 	var rows []store.CallRow
 	for _, f.State = range states {
-		some, err := k.Calls(ctx, f)
+		some, err := k.Calls().List(ctx, f)
 		if err != nil {
 			return nil, err
 		}
@@ -171,7 +171,7 @@ func (c *command) callsShow() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeCalls,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.readingStanding(cmd.Context(), func(k app.Kept) error {
+			return c.readingStanding(cmd.Context(), func(k host.API) error {
 				row, err := findCall(cmd.Context(), k, args[0], "see")
 				if err != nil {
 					return err

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -22,7 +23,7 @@ queued call is run by others. The status is that of 'mortise run'.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeCalls,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.readingStanding(cmd.Context(), func(k app.Kept) error {
+			return c.readingStanding(cmd.Context(), func(k host.API) error {
 				row, err := findCall(cmd.Context(), k, args[0], "follow")
 				if err != nil {
 					return err
@@ -101,7 +102,7 @@ waits for approval, the command waits too.`,
 				return usage{fmt.Errorf("--timeout %s: it cannot be negative", limit)}
 			}
 			return c.withHost(ctx, func(a *app.App) error {
-				row, err := findCall(ctx, a.Kept(a.Principal), args[0], "wait for")
+				row, err := findCall(ctx, a.As(a.Principal), args[0], "wait for")
 				if err != nil {
 					return err
 				}
@@ -145,8 +146,8 @@ operation.`,
 }
 
 func (c *command) cancelCall(ctx context.Context, a *app.App, given, reason string) error {
-	k := a.Kept(a.Principal)
-	row, err := findCallBy(ctx, k, given, "cancel", k.Control)
+	k := a.As(a.Principal)
+	row, err := findCallBy(ctx, k, given, "cancel", k.Calls().Control)
 	if err != nil {
 		return err
 	}

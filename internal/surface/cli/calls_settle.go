@@ -87,8 +87,8 @@ func (c *command) settlement(f settleFlags) (s kernel.Settlement, err error) {
 }
 
 func (c *command) settleCall(ctx context.Context, a *app.App, given string, ask bool, s kernel.Settlement) error {
-	k := a.Kept(a.Principal)
-	row, err := findCallBy(ctx, k, given, "settle", k.Control)
+	k := a.As(a.Principal)
+	row, err := findCallBy(ctx, k, given, "settle", k.Calls().Control)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -49,7 +50,7 @@ terminal each line of it is a message, and the first turn that fails ends the co
 				return usage{errors.New("--session and --new: only one of them")}
 			}
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				talk, err := a.Roster(c.principal(a)).Talk(cmd.Context(), args[0], session, fresh)
+				talk, err := a.As(c.principal(a)).Agents().Talk(cmd.Context(), args[0], session, fresh)
 				if err != nil {
 					return err
 				}
@@ -77,7 +78,7 @@ terminal each line of it is a message, and the first turn that fails ends the co
 type chat struct {
 	c        *command
 	a        *app.App
-	talk     *app.Talk
+	talk     *host.Talk
 	terminal bool            // a person types here, and reads
 	ctx      context.Context // until the user leaves; a turn has one of its own within it
 	stops    *stops
@@ -85,7 +86,7 @@ type chat struct {
 	working  int  // cells of the line that says which tool is at work
 }
 
-func (c *command) newChat(ctx context.Context, a *app.App, talk *app.Talk) *chat {
+func (c *command) newChat(ctx context.Context, a *app.App, talk *host.Talk) *chat {
 	s := &chat{c: c, a: a, talk: talk, terminal: isTerminal(c.in) && isTerminal(c.errs) && !c.json}
 	s.stops = hearStops(ctx, s.terminal, s.stopped)
 	s.ctx = s.stops.ctx
@@ -329,7 +330,7 @@ func (s *chat) ask(ctx context.Context, u agent.Use) (*agent.Reply, error) {
 	if err != nil || row == nil {
 		return nil, err
 	}
-	q, err := s.a.Question(ctx, row)
+	q, err := s.a.Host.Approvers().Question(ctx, row)
 	if err != nil {
 		return nil, err
 	}
@@ -342,7 +343,7 @@ func (s *chat) ask(ctx context.Context, u agent.Use) (*agent.Reply, error) {
 	if err := s.c.showQuestion(s.c.errs, q); err != nil {
 		return nil, err
 	}
-	if !s.c.own(s.a) || s.a.MayApprove(ctx, row, s.a.Principal) != nil {
+	if !s.c.own(s.a) || s.a.Host.Approvers().MayApprove(ctx, row, s.a.Principal) != nil {
 		s.c.say("\n%s\nthe conversation goes on without it\n", s.c.toDecide(ctx, s.a, row))
 		return nil, nil
 	}

@@ -40,7 +40,7 @@ func (c *command) eachPlugin(cmd *cobra.Command, visit func(name, description st
 		return
 	}
 	defer a.Close()
-	infos, err := a.Plugins(c.principal(a)).List(cmd.Context())
+	infos, err := a.As(c.principal(a)).Plugins().List(cmd.Context())
 	if err != nil {
 		return
 	}

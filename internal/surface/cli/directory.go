@@ -45,10 +45,10 @@ func (c *command) addDirectory(ctx context.Context, host *app.App, in, dir strin
 	if err != nil {
 		return session.Artifact{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is a directory that cannot be added: %w", dir, err)
 	}
-	kept, laid := host.Kept(host.Principal), []laidFile{}
+	kept, laid := host.As(host.Principal), []laidFile{}
 	for _, file := range files {
 		added, err := c.addFile(file, session.Add{Labels: a.Labels}, func(add session.Add) (session.Artifact, error) {
-			return kept.AddFile(ctx, in, file, add)
+			return kept.Sessions().AddFile(ctx, in, file, add)
 		})
 		if err != nil {
 			return session.Artifact{}, err
@@ -75,7 +75,7 @@ func (c *command) addDirectory(ctx context.Context, host *app.App, in, dir strin
 	if a.Metadata, err = json.Marshal(map[string]any{"original_filename": filepath.Base(whole), "directory": true}); err != nil {
 		return session.Artifact{}, err
 	}
-	return kept.AddArtifact(ctx, in, bytes.NewReader(listing), a)
+	return kept.Sessions().AddArtifact(ctx, in, bytes.NewReader(listing), a)
 }
 
 // filesIn returns the regular files beneath a directory, and how many other

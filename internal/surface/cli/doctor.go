@@ -192,7 +192,7 @@ func (c *command) examine(ctx context.Context) ([]finding, error) {
 		err = fmt.Errorf("%d of %d are broken; 'mortise plugins list' shows which", broken, len(infos))
 	}
 	add("plugins", false, err, fmt.Sprintf("%d registered", len(infos)))
-	halted, err := a.Halted(ctx)
+	halted, err := a.As(a.Principal).Plugins().Halted(ctx)
 	if err == nil && len(halted) > 0 {
 		var lines []string
 		for _, name := range slices.Sorted(maps.Keys(halted)) {

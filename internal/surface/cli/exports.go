@@ -123,14 +123,14 @@ func (c *command) lendExports(ctx context.Context, a *app.App, s session.Session
 		if members[w.member] = w.path; w.was == nil {
 			continue
 		}
-		kept := a.Kept(a.Principal)
+		kept := a.As(a.Principal)
 		there, err := c.addFile(w.path, session.Add{}, func(add session.Add) (session.Artifact, error) {
-			return kept.AddFile(ctx, s.ID, w.path, add)
+			return kept.Sessions().AddFile(ctx, s.ID, w.path, add)
 		})
 		if err != nil {
 			return nil, fmt.Errorf("--%s: %w", w.member, err)
 		}
-		view, err := kept.SessionView(ctx, s.ID)
+		view, err := kept.Sessions().View(ctx, s.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -166,7 +166,7 @@ func madeFor(ctx context.Context, a *app.App, session string, w export, made []p
 		if m.Name == filepath.Base(w.path) {
 			id = m.ID
 		}
-		kept, err := a.Kept(a.Principal).Artifact(ctx, session, m.ID)
+		kept, err := a.As(a.Principal).Sessions().Artifact(ctx, session, m.ID)
 		if err != nil {
 			return "", err
 		}
@@ -190,7 +190,7 @@ func (c *command) exportOne(ctx context.Context, a *app.App, session, id string,
 	if err := os.MkdirAll(filepath.Dir(w.path), 0o777); err != nil {
 		return err
 	}
-	r, err := a.Kept(a.Principal).OpenArtifact(ctx, session, id)
+	r, err := a.As(a.Principal).Sessions().OpenArtifact(ctx, session, id)
 	if err != nil {
 		return err
 	}

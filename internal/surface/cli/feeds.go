@@ -13,6 +13,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -28,10 +29,10 @@ A feed runs in the name of who made it, with those of their rights that they sti
 have. 'mortise serve' makes the runs; each is a call like any other.`,
 	}
 	cmd.AddCommand(c.feedsCreate(), c.feedsList(), c.feedsShow(), c.feedsRun(),
-		c.feedsChange("pause ID", "Let a feed make no more runs", "is paused", app.Feeds.Pause),
-		c.feedsChange("resume ID", "Let a feed go on with the times that come from now on", "goes on", app.Feeds.Resume),
-		c.feedsChange("delete ID", "Forget a feed, its times and its cursors; a run that was begun goes on", "is deleted", app.Feeds.Delete),
-		c.feedsChange("reset-cursor ID", "Let a feed start over: delete how far it got", "starts over with its next run", app.Feeds.ResetCursor))
+		c.feedsChange("pause ID", "Let a feed make no more runs", "is paused", host.Feeds.Pause),
+		c.feedsChange("resume ID", "Let a feed go on with the times that come from now on", "goes on", host.Feeds.Resume),
+		c.feedsChange("delete ID", "Forget a feed, its times and its cursors; a run that was begun goes on", "is deleted", host.Feeds.Delete),
+		c.feedsChange("reset-cursor ID", "Let a feed start over: delete how far it got", "starts over with its next run", host.Feeds.ResetCursor))
 	return cmd
 }
 
@@ -70,7 +71,7 @@ at the first moment after, one that it shows twice comes once.`,
 			}
 			return c.withHost(cmd.Context(), func(a *app.App) error {
 				n.Input = func(t *plugin.Target) (json.RawMessage, error) { return c.feedInput(cmd.Context(), a, t, f) }
-				feed, err := a.Feeds(c.principal(a)).Create(cmd.Context(), n)
+				feed, err := a.As(c.principal(a)).Feeds().Create(cmd.Context(), n)
 				if err != nil {
 					return err
 				}
@@ -106,8 +107,8 @@ at the first moment after, one that it shows twice comes once.`,
 }
 
 // feed is what the flags ask for.
-func (f *feedFlags) feed(ref string) (app.NewFeed, error) {
-	n := app.NewFeed{Plugin: ref, Zone: f.zone, Misfire: schedule.Misfire(f.misfire), CatchUp: f.catchUp, Overlap: schedule.Overlap(f.overlap), OCR: f.ocr, Knowledge: f.knowledge}
+func (f *feedFlags) feed(ref string) (host.NewFeed, error) {
+	n := host.NewFeed{Plugin: ref, Zone: f.zone, Misfire: schedule.Misfire(f.misfire), CatchUp: f.catchUp, Overlap: schedule.Overlap(f.overlap), OCR: f.ocr, Knowledge: f.knowledge}
 	for _, param := range f.params {
 		if op, isOp := strings.CutPrefix(param, "op="); isOp {
 			n.Op = op
@@ -140,7 +141,7 @@ func (c *command) feedInput(ctx context.Context, a *app.App, t *plugin.Target, f
 	return input, err
 }
 
-func inZone(f app.Feed) string {
+func inZone(f host.Feed) string {
 	if strings.HasPrefix(f.Spec, "cron ") {
 		return " in " + f.Zone
 	}
@@ -154,7 +155,7 @@ func (c *command) feedsList() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				all, err := a.Feeds(c.principal(a)).List(cmd.Context())
+				all, err := a.As(c.principal(a)).Feeds().List(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -172,7 +173,7 @@ func (c *command) feedsList() *cobra.Command {
 	})
 }
 
-func nextOf(f app.Feed) string {
+func nextOf(f host.Feed) string {
 	if f.Next == nil {
 		return "-"
 	}
@@ -186,7 +187,7 @@ func (c *command) feedsShow() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeFeeds,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withFeed(cmd.Context(), args[0], func(a *app.App, feeds app.Feeds, id string) error {
+			return c.withFeed(cmd.Context(), args[0], func(a *app.App, feeds host.Feeds, id string) error {
 				f, next, last, err := feeds.Show(cmd.Context(), id)
 				if err != nil {
 					return err
@@ -200,7 +201,7 @@ func (c *command) feedsShow() *cobra.Command {
 	})
 }
 
-func (c *command) showFeed(f app.Feed, next []time.Time, last []app.FeedTick) error {
+func (c *command) showFeed(f host.Feed, next []time.Time, last []host.FeedTick) error {
 	t := &table{w: c.out}
 	t.row("feed", f.ID)
 	t.row("operation", f.Operation)
@@ -256,7 +257,7 @@ another process takes it first, and prints the result.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeFeeds,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withFeed(cmd.Context(), args[0], func(a *app.App, feeds app.Feeds, id string) error {
+			return c.withFeed(cmd.Context(), args[0], func(a *app.App, feeds host.Feeds, id string) error {
 				res, err := feeds.Run(cmd.Context(), id)
 				if err != nil {
 					return err
@@ -284,14 +285,14 @@ another process takes it first, and prints the result.`,
 }
 
 // feedsChange is a command that changes one feed.
-func (c *command) feedsChange(use, short, done string, change func(app.Feeds, context.Context, string) (app.Feed, error)) *cobra.Command {
+func (c *command) feedsChange(use, short, done string, change func(host.Feeds, context.Context, string) (host.Feed, error)) *cobra.Command {
 	return c.withJSON(&cobra.Command{
 		Use:               use,
 		Short:             short,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeFeeds,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withFeed(cmd.Context(), args[0], func(_ *app.App, feeds app.Feeds, id string) error {
+			return c.withFeed(cmd.Context(), args[0], func(_ *app.App, feeds host.Feeds, id string) error {
 				f, err := change(feeds, cmd.Context(), id)
 				if err != nil {
 					return err
@@ -307,13 +308,13 @@ func (c *command) feedsChange(use, short, done string, change func(app.Feeds, co
 }
 
 // withFeed opens the host and does something about the feed that is meant.
-func (c *command) withFeed(ctx context.Context, given string, do func(a *app.App, feeds app.Feeds, id string) error) error {
+func (c *command) withFeed(ctx context.Context, given string, do func(a *app.App, feeds host.Feeds, id string) error) error {
 	return c.withHost(ctx, func(a *app.App) error {
 		id, err := findFeed(ctx, a.Store, a.Config.Tenant, given)
 		if err != nil {
 			return err
 		}
-		return do(a, a.Feeds(c.principal(a)), id)
+		return do(a, a.As(c.principal(a)).Feeds(), id)
 	})
 }
 

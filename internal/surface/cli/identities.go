@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 )
 
 func (c *command) identities() *cobra.Command {
@@ -21,7 +22,7 @@ func (c *command) identitiesList() *cobra.Command {
 		Short: "List who is who, with the scopes they have that way",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.linking(cmd, func(a *app.App, links app.Identities) error {
+			return c.linking(cmd, func(a *app.App, links host.Identities) error {
 				all, err := links.List(cmd.Context())
 				if err != nil {
 					return err
@@ -58,7 +59,7 @@ It needs the right to configure.`,
 		Example: `  mortise identities link slack T061EG9R6/W021FGA1Z ann --adapter slack_events --scope email:apply`,
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.linking(cmd, func(_ *app.App, links app.Identities) error {
+			return c.linking(cmd, func(_ *app.App, links host.Identities) error {
 				i, err := links.For(adapter).Link(cmd.Context(), args[0], args[1], args[2], scopes...)
 				if err != nil {
 					return err
@@ -86,7 +87,7 @@ func (c *command) identitiesUnlink() *cobra.Command {
 		Short: "Take a link back; plans that were made by then go on",
 		Args:  cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.linking(cmd, func(_ *app.App, links app.Identities) error {
+			return c.linking(cmd, func(_ *app.App, links host.Identities) error {
 				i, err := links.Unlink(cmd.Context(), args[0], args[1])
 				if err != nil {
 					return err
@@ -102,11 +103,11 @@ func (c *command) identitiesUnlink() *cobra.Command {
 }
 
 // linking opens the host and does something about identity links.
-func (c *command) linking(cmd *cobra.Command, do func(*app.App, app.Identities) error) (err error) {
+func (c *command) linking(cmd *cobra.Command, do func(*app.App, host.Identities) error) (err error) {
 	a, err := c.open(cmd.Context())
 	if err != nil {
 		return err
 	}
 	defer closing(a, &err)
-	return do(a, a.Identities(c.principal(a)))
+	return do(a, a.As(c.principal(a)).Identities())
 }

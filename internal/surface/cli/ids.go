@@ -9,6 +9,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
 	"github.com/mortise-dev/mortise/plugin"
@@ -65,18 +66,18 @@ func matching(ids []string, fits func(string) bool) (found []string) {
 }
 
 // findCall returns the call that is meant.
-func findCall(ctx context.Context, k app.Kept, given, action string) (*store.CallRow, error) {
-	return findCallBy(ctx, k, given, action, k.Call)
+func findCall(ctx context.Context, k host.API, given, action string) (*store.CallRow, error) {
+	return findCallBy(ctx, k, given, action, k.Calls().Get)
 }
 
 // findCallBy returns the call that is meant, to who may do that with it.
-func findCallBy(ctx context.Context, k app.Kept, given, action string, get func(ctx context.Context, id, action string) (*store.CallRow, error)) (*store.CallRow, error) {
+func findCallBy(ctx context.Context, k host.API, given, action string, get func(ctx context.Context, id, action string) (*store.CallRow, error)) (*store.CallRow, error) {
 	row, err := get(ctx, given, action)
 	if err != nil || row != nil {
 		return row, err
 	}
 	id, err := findID("call", given, func(before string, limit int) ([]string, error) {
-		rows, err := k.Calls(ctx, store.CallFilter{Before: before, Limit: limit})
+		rows, err := k.Calls().List(ctx, store.CallFilter{Before: before, Limit: limit})
 		return idsOf(rows, func(r store.CallRow) string { return r.ID }), err
 	})
 	if err != nil {
@@ -86,19 +87,19 @@ func findCallBy(ctx context.Context, k app.Kept, given, action string, get func(
 }
 
 // findApproval returns the approval that is meant, to who may know of it.
-func findApproval(ctx context.Context, k app.Kept, given, action string) (*store.ApprovalRow, error) {
-	row, err := k.Approval(ctx, given, action)
+func findApproval(ctx context.Context, k host.API, given, action string) (*store.ApprovalRow, error) {
+	row, err := k.Approvals().Get(ctx, given, action)
 	if err != nil || row != nil {
 		return row, err
 	}
 	id, err := findID("approval", given, func(before string, limit int) ([]string, error) {
-		rows, err := k.Approvals(ctx, store.ApprovalFilter{Before: before, Limit: limit})
+		rows, err := k.Approvals().List(ctx, store.ApprovalFilter{Before: before, Limit: limit})
 		return idsOf(rows, func(r store.ApprovalRow) string { return r.ID }), err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return k.Approval(ctx, id, action)
+	return k.Approvals().Get(ctx, id, action)
 }
 
 func idsOf[T any](rows []T, id func(T) string) []string {
@@ -115,8 +116,8 @@ const offered = 50
 // completeCalls offers the last calls.
 func (c *command) completeCalls(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		c.completing(cmd, func(k app.Kept) {
-			rows, _ := k.Calls(cmd.Context(), store.CallFilter{Limit: offered})
+		c.completing(cmd, func(k host.API) {
+			rows, _ := k.Calls().List(cmd.Context(), store.CallFilter{Limit: offered})
 			for _, row := range rows {
 				ids = append(ids, row.ID+"\t"+oneLine(row.Operation+" "+string(ledger.Status(row.State)), 60))
 			}
@@ -139,8 +140,8 @@ func (c *command) completeApprovals(cmd *cobra.Command, args []string, _ string)
 }
 
 // completing reads the store; where it cannot be read there is nothing to offer.
-func (c *command) completing(cmd *cobra.Command, do func(k app.Kept)) {
-	_ = c.keeping(cmd.Context(), func(k app.Kept) error {
+func (c *command) completing(cmd *cobra.Command, do func(k host.API)) {
+	_ = c.keeping(cmd.Context(), func(k host.API) error {
 		do(k)
 		return nil
 	})
@@ -148,7 +149,7 @@ func (c *command) completing(cmd *cobra.Command, do func(k app.Kept)) {
 
 // completingAll is completing for what is shown to the administrator alone.
 func (c *command) completingAll(cmd *cobra.Command, do func(st store.Reader, tenant string)) {
-	c.completing(cmd, func(k app.Kept) {
+	c.completing(cmd, func(k host.API) {
 		if k.Unbounded() {
 			do(k.Store(), k.Tenant())
 		}
@@ -158,7 +159,7 @@ func (c *command) completingAll(cmd *cobra.Command, do func(st store.Reader, ten
 // readingStanding is keeping for how calls and plans stand: what a host was
 // doing that was killed is settled first. Where that cannot be, what is there is
 // shown all the same.
-func (c *command) readingStanding(ctx context.Context, do func(k app.Kept) error) error {
+func (c *command) readingStanding(ctx context.Context, do func(k host.API) error) error {
 	if database, err := c.whichDatabase(); err == nil && c.home != "" {
 		var damaged *sqlite.MalformedError
 		if err := app.SettleDead(ctx, c.home, database); errors.As(err, &damaged) {

@@ -17,18 +17,18 @@ import (
 // sessionOf returns the session that a call belongs to: the one that is named,
 // a new one for an investigation plugin where none is, and else none.
 func (c *command) sessionOf(ctx context.Context, a *app.App, t *plugin.Target, named string) (session.Session, error) {
-	kept := a.Kept(a.Principal)
+	kept := a.As(a.Principal)
 	if named == "" {
 		if t == nil || t.Manifest.Dialect != eventMill || !c.mayCall(a, t) {
 			return session.Session{}, nil // where it may not be called, the call says so
 		}
-		s, err := kept.CreateSession(ctx, session.Open{Name: t.Manifest.Name}) // its pillar is the analyst's to choose
+		s, err := kept.Sessions().Create(ctx, session.Open{Name: t.Manifest.Name}) // its pillar is the analyst's to choose
 		if err == nil {
 			c.say("session %s", s.ID)
 		}
 		return s, err
 	}
-	s, err := kept.Session(ctx, named)
+	s, err := kept.Sessions().Get(ctx, named)
 	if err != nil {
 		return s, err
 	}
@@ -57,7 +57,7 @@ func (c *command) handOn(ctx context.Context, a *app.App, in session.Session, me
 	var files []plugin.File
 	for _, path := range given {
 		if _, missing := os.Lstat(path); in.ID != "" && artifactID.MatchString(path) && errors.Is(missing, fs.ErrNotExist) {
-			found, err := a.Kept(a.Principal).Artifact(ctx, in.ID, path)
+			found, err := a.As(a.Principal).Sessions().Artifact(ctx, in.ID, path)
 			if err != nil {
 				return nil, err
 			}
@@ -84,12 +84,12 @@ var artifactID = regexp.MustCompile(`^art_[0-9a-f]{8}$`)
 // not in it yet, and returns those artifacts. One of the session's is named by
 // its id.
 func (c *command) takeArtifacts(ctx context.Context, a *app.App, s session.Session, f runFlags) ([]session.Artifact, error) {
-	kept := a.Kept(a.Principal)
+	kept := a.As(a.Principal)
 	var list []session.Artifact
 	for _, given := range f.artifacts {
 		_, missing := os.Lstat(given)
 		if artifactID.MatchString(given) && errors.Is(missing, fs.ErrNotExist) {
-			found, err := kept.Artifact(ctx, s.ID, given)
+			found, err := kept.Sessions().Artifact(ctx, s.ID, given)
 			if err != nil {
 				return nil, err
 			}
@@ -97,7 +97,7 @@ func (c *command) takeArtifacts(ctx context.Context, a *app.App, s session.Sessi
 			continue
 		}
 		added, err := c.addFile(given, session.Add{Labels: plugin.Labels(nil, f.labels)}, func(add session.Add) (session.Artifact, error) {
-			return kept.AddFile(ctx, s.ID, given, add)
+			return kept.Sessions().AddFile(ctx, s.ID, given, add)
 		})
 		if err != nil {
 			return nil, fmt.Errorf("--artifact: %w", err)
@@ -115,7 +115,7 @@ func (c *command) nameArtifact(ctx context.Context, a *app.App, t *plugin.Target
 	if len(list) == 0 {
 		return nil
 	}
-	view, err := a.Kept(a.Principal).SessionView(ctx, s.ID)
+	view, err := a.As(a.Principal).Sessions().View(ctx, s.ID)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (c *command) kbCreate() *cobra.Command {
 				return err
 			}
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				made, err := a.Kept(a.Principal).CreateBase(cmd.Context(), base)
+				made, err := a.As(a.Principal).Knowledge().Create(cmd.Context(), base)
 				if err != nil {
 					return err
 				}
@@ -85,7 +85,7 @@ func (c *command) kbList() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				all, err := a.Kept(a.Principal).Bases(cmd.Context())
+				all, err := a.As(a.Principal).Knowledge().List(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -221,7 +221,7 @@ func addDocument(cmd *cobra.Command, a *app.App, path, mime string, s kb.Source)
 	}
 	s.File = &extract.File{Data: data, MIME: mime, Name: filepath.Base(path)}
 	s.By = kb.By{Operation: "kb add"}
-	return a.Kept(a.Principal).Ingest(cmd.Context(), s)
+	return a.As(a.Principal).Knowledge().Ingest(cmd.Context(), s)
 }
 
 func (c *command) kbSearch() *cobra.Command {
@@ -239,7 +239,7 @@ and rarer ones, come first. Letter case does not count.`,
 			q.Text = strings.Join(args, " ")
 			return c.withHost(cmd.Context(), func(a *app.App) error {
 				q.By = kb.By{Operation: "kb search"}
-				hits, err := a.Kept(a.Principal).Search(cmd.Context(), q)
+				hits, err := a.As(a.Principal).Knowledge().Search(cmd.Context(), q)
 				if err != nil {
 					return err
 				}
@@ -275,17 +275,17 @@ func (c *command) kbShow() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withHost(cmd.Context(), func(a *app.App) error {
 				if len(args) == 2 {
-					d, err := a.Kept(a.Principal).Document(cmd.Context(), args[0], args[1])
+					d, err := a.As(a.Principal).Knowledge().Document(cmd.Context(), args[0], args[1])
 					if err != nil {
 						return err
 					}
 					return c.showDocument(d)
 				}
-				base, err := a.Kept(a.Principal).Base(cmd.Context(), args[0])
+				base, err := a.As(a.Principal).Knowledge().Get(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				documents, err := a.Kept(a.Principal).Documents(cmd.Context(), kb.Listing{KB: base.ID, After: after, Limit: limit})
+				documents, err := a.As(a.Principal).Knowledge().Documents(cmd.Context(), kb.Listing{KB: base.ID, After: after, Limit: limit})
 				if err != nil {
 					return err
 				}
@@ -380,7 +380,7 @@ What was made is kept if the model fails in between: the command may be run agai
 
 func (c *command) embed(ctx context.Context, a *app.App, ids []string) error {
 	if len(ids) == 0 {
-		all, err := a.Kept(a.Principal).Bases(ctx)
+		all, err := a.As(a.Principal).Knowledge().List(ctx)
 		if err != nil {
 			return err
 		}
@@ -390,7 +390,7 @@ func (c *command) embed(ctx context.Context, a *app.App, ids []string) error {
 	}
 	done := []kb.Embedded{}
 	for _, id := range ids {
-		e, failed := a.Kept(a.Principal).Embed(ctx, id, kb.By{Operation: "kb embed"})
+		e, failed := a.As(a.Principal).Knowledge().Embed(ctx, id, kb.By{Operation: "kb embed"})
 		if failed != nil {
 			if e.Made > 0 {
 				c.say("%s: %d of %d chunks are embedded, %d of them just now", id, e.Embedded, e.Passages, e.Made)
@@ -433,13 +433,13 @@ func (c *command) kbDelete() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withHost(cmd.Context(), func(a *app.App) error {
 				if len(args) == 2 {
-					d, err := a.Kept(a.Principal).RemoveDocument(cmd.Context(), args[0], args[1])
+					d, err := a.As(a.Principal).Knowledge().RemoveDocument(cmd.Context(), args[0], args[1])
 					if err != nil {
 						return err
 					}
 					return c.toldDeleted(map[string]any{"deleted": d.ID}, "document "+d.ID+" is deleted")
 				}
-				base, err := a.Kept(a.Principal).DeleteBase(cmd.Context(), args[0])
+				base, err := a.As(a.Principal).Knowledge().Delete(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/relay"
 	"github.com/mortise-dev/mortise/plugin"
@@ -59,10 +60,10 @@ func (c *command) keepSession(ctx context.Context, session string) error {
 		Advance:  func(ctx context.Context, id string) error { return a.Kernel.Advance(ctx, cfg.Tenant, id) },
 	}
 	k.Call = func(ctx context.Context, principal string, call plugin.Call) (res plugin.Result, err error) {
-		if call.Principal, err = a.Member(principal); err != nil {
+		if call.Principal, err = a.Host.Guard().Member(principal); err != nil {
 			return res, err
 		}
-		call.Asker = app.OSUser() // only its own user reaches the socket
+		call.Asker = host.OSUser() // only its own user reaches the socket
 		if err := a.CatchUp(ctx); err != nil {
 			return res, err
 		}
@@ -182,7 +183,7 @@ func (c *command) callKept(ctx context.Context, a *app.App, t *plugin.Target, ca
 			return res, err
 		}
 		var sent bool
-		res, sent, err = client.Call(ctx, app.MemberName(call.Principal), call)
+		res, sent, err = client.Call(ctx, host.MemberName(call.Principal), call)
 		if sent || ctx.Err() != nil || err == nil || !errors.Is(err, relay.ErrGone) && plugin.CodeOf(err) != plugin.CodeUnavailable {
 			return res, lost(ctx, a, t, err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
@@ -45,8 +46,8 @@ func (c *command) reading(ctx context.Context, do func(store.Store) error) (err 
 
 // readingLedger reads the record of everybody's calls: who may is policy's to say.
 func (c *command) readingLedger(ctx context.Context, do func(store.Reader) error) error {
-	return c.keeping(ctx, func(k app.Kept) error {
-		if err := k.MayReadLedger(ctx); err != nil {
+	return c.keeping(ctx, func(k host.API) error {
+		if err := k.Admin().MayReadLedger(ctx); err != nil {
 			return err
 		}
 		return do(k.Store())

@@ -46,7 +46,7 @@ what they are about to do. The host runs it inside of itself; no Node is needed.
 				if err != nil {
 					return fmt.Errorf("%s was written and not registered: %w", dir, err)
 				}
-				_, err = a.Plugins(c.principal(a)).Register(cmd.Context(), dir, registry.RegisterOptions{Dev: true, Enable: true})
+				_, err = a.As(c.principal(a)).Plugins().Register(cmd.Context(), dir, registry.RegisterOptions{Dev: true, Enable: true})
 				if err = errors.Join(err, a.Close()); err != nil {
 					return fmt.Errorf("%s was written and could not be registered: %w", dir, err)
 				}

@@ -13,6 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent/plan"
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/approval"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -80,7 +81,7 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 		}
 		watch := c.watch()
 		v, err := a.Plans.Submit(ctx, plan.Submission{
-			Tenant: a.Config.Tenant, Principal: c.principal(a), Asker: app.OSUser(), Agent: ref, Input: input, Key: f.key, Labels: labels,
+			Tenant: a.Config.Tenant, Principal: c.principal(a), Asker: host.OSUser(), Agent: ref, Input: input, Key: f.key, Labels: labels,
 			Origin: plugin.OriginCLI, Observe: watch.hear,
 		})
 		watch.end()
@@ -269,8 +270,8 @@ func (c *command) plansList() *cobra.Command {
 			if f.State = store.PlanState(state); state != "" && !slices.Contains(planStates, f.State) {
 				return usage{fmt.Errorf("--state %s: there are %s", state, joined(planStates))}
 			}
-			return c.keeping(cmd.Context(), func(k app.Kept) error {
-				views, err := k.Plans(cmd.Context(), f)
+			return c.keeping(cmd.Context(), func(k host.API) error {
+				views, err := k.Plans().List(cmd.Context(), f)
 				if err != nil {
 					return err
 				}
@@ -316,8 +317,8 @@ func (c *command) plansShow() *cobra.Command {
 		Short: "Show a plan with its steps, or the one whose id begins so",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.keeping(cmd.Context(), func(k app.Kept) error {
-				v, err := k.Plan(cmd.Context(), args[0], "see")
+			return c.keeping(cmd.Context(), func(k host.API) error {
+				v, err := k.Plans().Get(cmd.Context(), args[0], "see")
 				if err != nil {
 					return err
 				}
@@ -362,7 +363,7 @@ func (c *command) plansDecide(approve bool) *cobra.Command {
 }
 
 func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve bool, reason string) (*plan.View, error) {
-	v, err := a.Kept(a.Principal).Plan(ctx, id, "decide")
+	v, err := a.As(a.Principal).Plans().Get(ctx, id, "decide")
 	if err != nil {
 		return nil, err
 	}
@@ -370,12 +371,12 @@ func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve
 		return nil, plugin.Errorf(plugin.CodeNotFound, "plan %s (%s) has no gate, so it needs no approval", v.ID, v.State)
 	}
 	if _, err := c.give(ctx, a, approval.Answer{
-		Tenant: a.Config.Tenant, ID: v.Approval.ID, Approve: approve, By: c.principal(a), Asker: app.OSUser(), Reason: reason,
+		Tenant: a.Config.Tenant, ID: v.Approval.ID, Approve: approve, By: c.principal(a), Asker: host.OSUser(), Reason: reason,
 		Own: a.Owner() && a.Config.Approvals.Self && isTerminal(c.in),
 	}); err != nil {
 		return nil, err
 	}
-	decided, err := a.Kept(a.Principal).Plan(ctx, v.ID, "decide")
+	decided, err := a.As(a.Principal).Plans().Get(ctx, v.ID, "decide")
 	if err == nil && !approve {
 		decided.Error = nil // that it failed is what was wanted
 	}
@@ -390,7 +391,7 @@ func (c *command) plansCancel() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.planning(cmd.Context(), func(a *app.App) (*plan.View, error) {
-				v, err := a.Kept(c.principal(a)).CancelPlan(cmd.Context(), args[0], reason)
+				v, err := a.As(c.principal(a)).Plans().Cancel(cmd.Context(), args[0], reason)
 				if err == nil {
 					v.Error = nil // likewise
 				}
@@ -411,7 +412,7 @@ func (c *command) plansResume() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			return c.planning(ctx, func(a *app.App) (*plan.View, error) {
-				v, err := a.Kept(c.principal(a)).ResumePlan(ctx, args[0])
+				v, err := a.As(c.principal(a)).Plans().Resume(ctx, args[0])
 				if err != nil || !wait {
 					return v, err
 				}

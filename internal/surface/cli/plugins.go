@@ -41,12 +41,12 @@ func (c *command) pluginsList() *cobra.Command {
 				return err
 			}
 			defer closing(a, &err)
-			infos, err := a.Plugins(c.principal(a)).List(cmd.Context(), kinds...)
+			infos, err := a.As(c.principal(a)).Plugins().List(cmd.Context(), kinds...)
 			if err != nil {
 				return err
 			}
 			if agent != "" {
-				assigned, err := a.Roster(c.principal(a)).Assignments(cmd.Context(), agent)
+				assigned, err := a.As(c.principal(a)).Agents().Assignments(cmd.Context(), agent)
 				if err != nil {
 					return err
 				}
@@ -116,7 +116,7 @@ func (c *command) pluginsShow() *cobra.Command {
 				return err
 			}
 			defer closing(a, &err)
-			shown, err := a.Plugins(c.principal(a)).Show(cmd.Context(), args[0])
+			shown, err := a.As(c.principal(a)).Plugins().Show(cmd.Context(), args[0])
 			if err != nil {
 				return withNext(err)
 			}
@@ -140,7 +140,7 @@ func (c *command) pluginsActions() *cobra.Command {
 				return err
 			}
 			defer closing(a, &err)
-			actions, err := a.Plugins(c.principal(a)).Actions(cmd.Context(), args[0])
+			actions, err := a.As(c.principal(a)).Plugins().Actions(cmd.Context(), args[0])
 			if err != nil {
 				return withNext(err)
 			}
@@ -320,7 +320,7 @@ can be called meanwhile.`,
 				return err
 			}
 			defer closing(a, &err)
-			report, err := a.Plugins(c.principal(a)).Register(cmd.Context(), path, o)
+			report, err := a.As(c.principal(a)).Plugins().Register(cmd.Context(), path, o)
 			return c.registered(report, err)
 		},
 	}
@@ -404,7 +404,7 @@ func problemsOf(err error) dialect.Problems {
 
 func (c *command) pluginsEnable() *cobra.Command {
 	cmd := c.switching("enable NAME[@VERSIONS]", "Let a plugin be called; or give it to an agent, or to all", func(cmd *cobra.Command, a *app.App, ref string) ([]registry.Info, error) {
-		info, err := a.Plugins(c.principal(a)).Enable(cmd.Context(), ref)
+		info, err := a.As(c.principal(a)).Plugins().Enable(cmd.Context(), ref)
 		return []registry.Info{info}, err
 	})
 	cmd.Long = `Let a plugin be called. With --agent it is given to an agent instead, and with --all to
@@ -416,7 +416,7 @@ it acts for. A setting for one agent overrides the one for all.`
 
 func (c *command) pluginsDisable() *cobra.Command {
 	cmd := c.switching("disable NAME[@VERSIONS]", "Keep a plugin from being called; or take it from an agent, or from all", func(cmd *cobra.Command, a *app.App, ref string) ([]registry.Info, error) {
-		return a.Plugins(c.principal(a)).Disable(cmd.Context(), ref)
+		return a.As(c.principal(a)).Plugins().Disable(cmd.Context(), ref)
 	})
 	cmd.Long = `Keep a plugin from being called. With --agent it is taken from an agent instead, also
 where all others have it, and with --all it is no longer what all agents have: those
@@ -426,7 +426,7 @@ that were given it by name keep it.`
 
 func (c *command) pluginsDelete() *cobra.Command {
 	return c.switching("delete NAME[@VERSION]", "Take a plugin out of the registry", func(cmd *cobra.Command, a *app.App, ref string) ([]registry.Info, error) {
-		info, err := a.Plugins(c.principal(a)).Delete(cmd.Context(), ref)
+		info, err := a.As(c.principal(a)).Plugins().Delete(cmd.Context(), ref)
 		info.State = "deleted"
 		return []registry.Info{info}, err
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 )
 
@@ -43,10 +44,10 @@ func (c *command) forAgents(cmd *cobra.Command, enabled bool) *cobra.Command {
 			id = store.EveryAgent
 		}
 		return c.withHost(cmd.Context(), func(a *app.App) error {
-			if _, err := a.Plugins(c.principal(a)).Show(cmd.Context(), args[0]); err != nil {
+			if _, err := a.As(c.principal(a)).Plugins().Show(cmd.Context(), args[0]); err != nil {
 				return withNext(err)
 			}
-			done, err := a.Roster(c.principal(a)).Assign(cmd.Context(), args[0], id, enabled)
+			done, err := a.As(c.principal(a)).Agents().Assign(cmd.Context(), args[0], id, enabled)
 			if err != nil {
 				return err
 			}
@@ -60,7 +61,7 @@ func (c *command) forAgents(cmd *cobra.Command, enabled bool) *cobra.Command {
 	return cmd
 }
 
-func assignmentSaid(a app.Assignment) string {
+func assignmentSaid(a host.Assignment) string {
 	name := a.Plugin
 	if a.Versions != "" {
 		name += "@" + a.Versions
@@ -77,10 +78,10 @@ func assignmentSaid(a app.Assignment) string {
 }
 
 // listAssigned lists plugins with what is said of them for one agent.
-func (c *command) listAssigned(infos []registry.Info, assigned map[string]app.Assignment) error {
+func (c *command) listAssigned(infos []registry.Info, assigned map[string]host.Assignment) error {
 	type line struct {
 		registry.Info
-		Assignment *app.Assignment `json:"assignment"` // null where nothing is said
+		Assignment *host.Assignment `json:"assignment"` // null where nothing is said
 	}
 	lines := make([]line, len(infos))
 	for i, info := range infos {

@@ -23,7 +23,7 @@ func (c *command) policyList() *cobra.Command {
 				return err
 			}
 			defer closing(a, &err)
-			all, err := a.Policies(cmd.Context())
+			all, err := a.As(c.principal(a)).Policies().List(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -64,7 +64,7 @@ right to configure.`,
 				return err
 			}
 			defer closing(a, &err)
-			count, err := a.PutPolicy(cmd.Context(), c.principal(a), args[0], text)
+			count, err := a.As(c.principal(a)).Policies().Put(cmd.Context(), args[0], text)
 			if err != nil {
 				return err
 			}
@@ -103,7 +103,7 @@ func (c *command) policyDelete() *cobra.Command {
 				return err
 			}
 			defer closing(a, &err)
-			if err := a.DeletePolicy(cmd.Context(), c.principal(a), args[0]); err != nil {
+			if err := a.As(c.principal(a)).Policies().Delete(cmd.Context(), args[0]); err != nil {
 				return err
 			}
 			if c.json {

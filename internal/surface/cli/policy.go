@@ -10,6 +10,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -262,7 +263,7 @@ func (q asked) question(ctx context.Context, a *app.App) (*policy.Question, erro
 	if q.Origin == "" {
 		q.Origin = plugin.OriginCLI
 	}
-	who := app.ParseMember(q.Principal)
+	who := host.ParseMember(q.Principal)
 	who.Scopes = q.Scopes
 	standing := a.Policy.Standing(q.Tenant, who)
 	for _, known := range []struct{ given, have *[]string }{{&q.Groups, &standing.Groups}, {&q.Roles, &standing.Roles}, {&q.Consent, &standing.Consent}} {

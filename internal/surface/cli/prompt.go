@@ -13,6 +13,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/approval"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -77,7 +78,7 @@ func (p *prompt) leave() {
 // decide answers the approval. If another answer came first, that one counts.
 func (p *prompt) decide(ctx context.Context, approve bool) error {
 	_, err := p.a.Approvals.Decide(ctx, approval.Answer{
-		Tenant: p.row.Tenant, ID: p.row.ID, Approve: approve, By: p.a.Principal, Asker: app.OSUser(), Reason: "answered at the terminal", Own: true,
+		Tenant: p.row.Tenant, ID: p.row.ID, Approve: approve, By: p.a.Principal, Asker: host.OSUser(), Reason: "answered at the terminal", Own: true,
 	})
 	switch plugin.CodeOf(err) {
 	case plugin.CodeApprovalUsed, plugin.CodeApprovalExpired, plugin.CodeApprovalVoid:

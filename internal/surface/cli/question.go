@@ -7,13 +7,13 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 )
 
 // showQuestion shows everything that an approval is bound to. Arguments and
 // preview stand there as JSON in which no character can pass for another.
-func (c *command) showQuestion(w io.Writer, q *app.Question) error {
+func (c *command) showQuestion(w io.Writer, q *host.Question) error {
 	t := &table{w: w}
 	t.row("approval", q.ID)
 	t.row("state", stateOf(q))
@@ -65,7 +65,7 @@ func (c *command) showQuestion(w io.Writer, q *app.Question) error {
 }
 
 // showSteps shows the steps of a plan that is put up for approval.
-func (c *command) showSteps(w io.Writer, q *app.Question) error {
+func (c *command) showSteps(w io.Writer, q *host.Question) error {
 	for _, s := range q.Steps {
 		gate := ""
 		if s.Gate != "none" {
@@ -83,7 +83,7 @@ func (c *command) showSteps(w io.Writer, q *app.Question) error {
 }
 
 // stateOf is how a question stands.
-func stateOf(q *app.Question) string {
+func stateOf(q *host.Question) string {
 	if q.State == store.ApprovalOpen {
 		return "open until " + clock(q.ExpiresAt)
 	}

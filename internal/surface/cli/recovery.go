@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 )
 
 func (c *command) recovery() *cobra.Command {
@@ -34,7 +34,7 @@ func (c *command) recoveryStatus() *cobra.Command {
 				return err
 			}
 			defer closing(a, &err)
-			s, err := a.RecoveryStatus(cmd.Context())
+			s, err := a.As(a.Principal).Admin().Recovery(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ func (c *command) recoveryStatus() *cobra.Command {
 	})
 }
 
-func (c *command) recovering(s app.RecoveryStatus) error {
+func (c *command) recovering(s host.RecoveryStatus) error {
 	if c.json {
 		return c.print(s)
 	}
@@ -81,7 +81,7 @@ func (c *command) recoveryConfirm() *cobra.Command {
 				return err
 			}
 			defer closing(a, &err)
-			ended, err := a.ConfirmRecovery(cmd.Context(), c.principal(a), reason)
+			ended, err := a.As(c.principal(a)).Admin().ConfirmRecovery(cmd.Context(), reason)
 			if err != nil {
 				return err
 			}

@@ -32,7 +32,7 @@ func (c *command) referenceList() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.referring(cmd, func(a *app.App) error {
-				keys, err := a.Kept(a.Principal).References()
+				keys, err := a.As(a.Principal).References().List()
 				if err != nil {
 					return err
 				}
@@ -55,7 +55,7 @@ and .txt, and everything else, is text.`,
 				if err := c.refuseOwn(args[1]); err != nil {
 					return err
 				}
-				key, err := a.Kept(a.Principal).AddReference(cmd.Context(), args[0], args[1])
+				key, err := a.As(a.Principal).References().Add(cmd.Context(), args[0], args[1])
 				if err != nil {
 					return err
 				}
@@ -71,7 +71,7 @@ func (c *command) referenceRemove() *cobra.Command {
 		Short: "Take a key's data away",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.referring(cmd, func(a *app.App) error { return a.Kept(a.Principal).RemoveReference(cmd.Context(), args[0]) })
+			return c.referring(cmd, func(a *app.App) error { return a.As(a.Principal).References().Remove(cmd.Context(), args[0]) })
 		},
 	}
 }
@@ -90,7 +90,7 @@ before: {"T1566.001": {name, tactics, url, matrix}}.`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.referring(cmd, func(a *app.App) error {
-				key, counts, err := a.Kept(a.Principal).AddMitre(cmd.Context(), args...)
+				key, counts, err := a.As(a.Principal).References().AddMitre(cmd.Context(), args...)
 				if err != nil {
 					return err
 				}

@@ -42,7 +42,7 @@ experimental or deprecated is left out unless the text names it, or with --hidde
 			if err := atHand(cmd.Context(), a, &query, in, artifacts); err != nil {
 				return err
 			}
-			answer, err := a.Plugins(c.principal(a)).Route(cmd.Context(), query)
+			answer, err := a.As(c.principal(a)).Plugins().Route(cmd.Context(), query)
 			if err != nil {
 				return err
 			}

@@ -31,11 +31,11 @@ func atHand(ctx context.Context, a *app.App, q *router.Query, in string, given [
 	}
 	var kept []session.Artifact
 	if in != "" {
-		found, err := a.Kept(a.Principal).Session(ctx, in)
+		found, err := a.As(a.Principal).Sessions().Get(ctx, in)
 		if err != nil {
 			return err
 		}
-		if kept, err = a.Kept(a.Principal).Artifacts(ctx, found.ID); err != nil {
+		if kept, err = a.As(a.Principal).Sessions().Artifacts(ctx, found.ID); err != nil {
 			return err
 		}
 		q.Session = found.Pillar

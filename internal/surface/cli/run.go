@@ -19,6 +19,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -160,7 +161,7 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 	call := plugin.Call{
 		Tenant:    a.Config.Tenant,
 		Principal: c.principal(a),
-		Asker:     app.OSUser(),
+		Asker:     host.OSUser(),
 		Origin:    plugin.OriginCLI,
 		Session:   in.ID,
 		Operation: ref,
@@ -352,7 +353,7 @@ func linkPath(ctx context.Context, a *app.App, by plugin.Principal, path string)
 		return "", plugin.Errorf(plugin.CodeInvalidInput, "%s holds no %s: name the directory or the source file of one plugin, or use 'mortise plugins register' for a tree of them",
 			path, strings.Join(dialect.Manifests, ", "))
 	}
-	report, err := a.Plugins(by).Register(ctx, path, registry.RegisterOptions{Dev: true, Enable: true})
+	report, err := a.As(by).Plugins().Register(ctx, path, registry.RegisterOptions{Dev: true, Enable: true})
 	if err != nil {
 		return "", err
 	}

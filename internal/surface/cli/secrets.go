@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -30,14 +30,14 @@ says: back it up apart from the database. No command shows a value.`,
 }
 
 // placeFlags gives a command the flags that say whose a secret is.
-func placeFlags(cmd *cobra.Command, p *app.SecretPlace) {
+func placeFlags(cmd *cobra.Command, p *host.SecretPlace) {
 	cmd.Flags().StringVar(&p.Plugin, "plugin", "", "for this plugin alone; for all plugins without it")
 	cmd.Flags().StringVar(&p.User, "user", "", "of another principal, whom mortise.yaml names; it needs the right to configure")
 	cmd.Flags().BoolVar(&p.System, "system", false, "of everybody; it needs the right to configure")
 }
 
 func (c *command) secretsSet() *cobra.Command {
-	var p app.SecretPlace
+	var p host.SecretPlace
 	var file string
 	cmd := &cobra.Command{
 		Use:   "set NAME",
@@ -57,7 +57,7 @@ machine could see. A line break at its very end does not count.`,
 			if err != nil {
 				return err
 			}
-			return c.withSecrets(cmd, func(s app.Secrets) error {
+			return c.withSecrets(cmd, func(s host.Secrets) error {
 				i, err := s.Set(cmd.Context(), p, value)
 				if err != nil {
 					return err
@@ -72,7 +72,7 @@ machine could see. A line break at its very end does not count.`,
 }
 
 func (c *command) secretsDelete() *cobra.Command {
-	var p app.SecretPlace
+	var p host.SecretPlace
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "delete NAME | --all",
@@ -84,7 +84,7 @@ func (c *command) secretsDelete() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withSecrets(cmd, func(s app.Secrets) error {
+			return c.withSecrets(cmd, func(s host.Secrets) error {
 				if all {
 					n, err := s.DeleteAll(cmd.Context())
 					if err != nil {
@@ -116,7 +116,7 @@ func (c *command) secretsList() *cobra.Command {
 		Short: "List the secrets that you may see, without their values",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withSecrets(cmd, func(s app.Secrets) error {
+			return c.withSecrets(cmd, func(s host.Secrets) error {
 				all, err := s.List(cmd.Context())
 				if err != nil {
 					return err
@@ -147,7 +147,7 @@ the old one below it; that line can go once this has ended. The old keys stay un
 nothing needs them: after a crash, run it again.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withSecrets(cmd, func(s app.Secrets) error {
+			return c.withSecrets(cmd, func(s host.Secrets) error {
 				r, err := s.Rotate(cmd.Context())
 				if err != nil {
 					return err
@@ -168,7 +168,7 @@ func (c *command) secretsCheck() *cobra.Command {
 		Short: "Show which secrets operations need, and whether they are there for you",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withSecrets(cmd, func(s app.Secrets) error {
+			return c.withSecrets(cmd, func(s host.Secrets) error {
 				states, err := s.Check(cmd.Context(), strings.Join(args, ""))
 				if err != nil {
 					return err
@@ -190,7 +190,7 @@ func (c *command) secretsCheck() *cobra.Command {
 	})
 }
 
-func thereOr(s app.SecretState) string {
+func thereOr(s host.SecretState) string {
 	switch {
 	case s.There == secret.User:
 		return "set by you"
@@ -249,11 +249,11 @@ func (c *command) secretValue(name, file string) (value string, err error) {
 }
 
 // withSecrets opens the host and does something about secrets.
-func (c *command) withSecrets(cmd *cobra.Command, do func(app.Secrets) error) (err error) {
+func (c *command) withSecrets(cmd *cobra.Command, do func(host.Secrets) error) (err error) {
 	a, err := c.open(cmd.Context())
 	if err != nil {
 		return err
 	}
 	defer closing(a, &err)
-	return do(a.Secrets(c.principal(a)))
+	return do(a.As(c.principal(a)).Secrets())
 }

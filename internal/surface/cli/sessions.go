@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/relay"
@@ -42,7 +43,7 @@ func (c *command) sessionsCreate() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				s, err := a.Kept(a.Principal).CreateSession(cmd.Context(), o)
+				s, err := a.As(a.Principal).Sessions().Create(cmd.Context(), o)
 				if err != nil {
 					return err
 				}
@@ -73,8 +74,8 @@ func (c *command) sessionsList() *cobra.Command {
 			if last < 1 {
 				return usage{errors.New("--last is at least 1")}
 			}
-			return c.keeping(cmd.Context(), func(k app.Kept) error {
-				all, err := k.Sessions(cmd.Context())
+			return c.keeping(cmd.Context(), func(k host.API) error {
+				all, err := k.Sessions().List(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -102,12 +103,12 @@ func (c *command) sessionsShow() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.keeping(cmd.Context(), func(k app.Kept) error {
-				got, err := k.Session(cmd.Context(), args[0])
+			return c.keeping(cmd.Context(), func(k host.API) error {
+				got, err := k.Sessions().Get(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				artifacts, err := k.Artifacts(cmd.Context(), got.ID)
+				artifacts, err := k.Sessions().Artifacts(cmd.Context(), got.ID)
 				if err != nil {
 					return err
 				}
@@ -153,9 +154,9 @@ func (c *command) sessionsMove(open bool) *cobra.Command {
 	cmd.ValidArgsFunction = c.completeSessions
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.withHost(cmd.Context(), func(a *app.App) error {
-			change := a.Kept(a.Principal).CloseSession
+			change := a.As(a.Principal).Sessions().Close
 			if open {
-				change = a.Kept(a.Principal).ResumeSession
+				change = a.As(a.Principal).Sessions().Resume
 			}
 			s, err := change(cmd.Context(), args[0])
 			if err == nil && !open {
@@ -182,7 +183,7 @@ func (c *command) sessionsDelete() *cobra.Command {
 		ValidArgsFunction: c.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				s, err := a.Kept(a.Principal).DeleteSession(cmd.Context(), args[0], func(s session.Session) error {
+				s, err := a.As(a.Principal).Sessions().Delete(cmd.Context(), args[0], func(s session.Session) error {
 					return relay.Forget(cmd.Context(), a.Home, a.Config.Tenant, s.ID)
 				})
 				if err != nil {
@@ -201,7 +202,7 @@ func (c *command) sessionsDelete() *cobra.Command {
 // keeping looks at what the host keeps. The administrator, who acts under no other
 // name, reads the store alone and touches nothing; for others a host is opened, which
 // asks policy and records what it refuses.
-func (c *command) keeping(ctx context.Context, do func(k app.Kept) error) error {
+func (c *command) keeping(ctx context.Context, do func(k host.API) error) error {
 	if c.home == "" {
 		return usage{errNoHome}
 	}
@@ -210,9 +211,9 @@ func (c *command) keeping(ctx context.Context, do func(k app.Kept) error) error 
 		return usage{err}
 	}
 	if c.as == "" || c.as == conf.Principal {
-		return c.reading(ctx, func(st store.Store) error { return do(app.KeptIn(st, conf.Tenant)) })
+		return c.reading(ctx, func(st store.Store) error { return do(host.Reading(st, conf.Tenant)) })
 	}
-	return c.withHost(ctx, func(a *app.App) error { return do(a.Kept(a.Principal)) })
+	return c.withHost(ctx, func(a *app.App) error { return do(a.As(a.Principal)) })
 }
 
 // sessionFlag adds the flag that says which session is meant.
@@ -234,8 +235,8 @@ func whichSession(flag string) (string, error) {
 // completeSessions offers the newest sessions.
 func (c *command) completeSessions(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		c.completing(cmd, func(k app.Kept) {
-			all, _ := k.Sessions(cmd.Context())
+		c.completing(cmd, func(k host.API) {
+			all, _ := k.Sessions().List(cmd.Context())
 			for _, s := range all[:min(len(all), offered)] {
 				ids = append(ids, s.ID+"\t"+oneLine(s.State+" "+s.Name, 60))
 			}

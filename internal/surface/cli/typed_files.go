@@ -155,7 +155,7 @@ func (c *command) takeFile(ctx context.Context, a *app.App, s session.Session, m
 	}
 	if !strings.ContainsRune(path, filepath.Separator) {
 		// Where several artifacts have the name, the file that is here is meant.
-		if _, err := a.Kept(a.Principal).Artifact(ctx, s.ID, path); err == nil {
+		if _, err := a.As(a.Principal).Sessions().Artifact(ctx, s.ID, path); err == nil {
 			return path, nil
 		}
 	}
@@ -170,13 +170,13 @@ func (c *command) takeFile(ctx context.Context, a *app.App, s session.Session, m
 		}
 	} else {
 		added, err = c.addFile(path, session.Add{}, func(add session.Add) (session.Artifact, error) {
-			return a.Kept(a.Principal).AddFile(ctx, s.ID, path, add)
+			return a.As(a.Principal).Sessions().AddFile(ctx, s.ID, path, add)
 		})
 	}
 	if err != nil {
 		return "", fmt.Errorf("--%s: %w", member, err)
 	}
-	view, err := a.Kept(a.Principal).SessionView(ctx, s.ID)
+	view, err := a.As(a.Principal).Sessions().View(ctx, s.ID)
 	if err != nil {
 		return "", err
 	}

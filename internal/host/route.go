@@ -1,4 +1,4 @@
-package app
+package host
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/catalog/router"
-	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -15,7 +14,7 @@ import (
 // those of the version that a call without one would get. A model counts as
 // connected where one is configured.
 func (p Plugins) Route(ctx context.Context, q router.Query) (router.Answer, error) {
-	all, err := p.app.Registry.List(ctx) // the highest version first
+	all, err := p.registry.List(ctx) // the highest version first
 	if err != nil {
 		return router.Answer{}, err
 	}
@@ -28,7 +27,7 @@ func (p Plugins) Route(ctx context.Context, q router.Query) (router.Answer, erro
 		}
 		taken[info.Name] = true
 		m := info.Plugin()
-		operations, _ := p.app.Policy.Visible(m, p.app.call(p.by))
+		operations, _ := p.g.Policy.Visible(m, p.g.call(p.by))
 		if len(operations) > 0 && m.Pillar != "" {
 			pillars = append(pillars, m.Pillar)
 		}
@@ -41,6 +40,6 @@ func (p Plugins) Route(ctx context.Context, q router.Query) (router.Answer, erro
 		return router.Answer{}, plugin.Errorf(plugin.CodeInvalidInput, "there is no pillar %q; the pillars are %s", q.Pillar, strings.Join(slices.Compact(pillars), ", "))
 	}
 	// Without a model, what asks for one runs all the same, unless it is told to refuse.
-	q.Model = q.Model || p.app.Models != nil || p.app.Config.Models.Required != config.RequiredRefuse
+	q.Model = q.Model || p.models
 	return router.Route(q, candidates), nil
 }

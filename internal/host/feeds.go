@@ -1,4 +1,4 @@
-package app
+package host
 
 import (
 	"cmp"
@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
-	"github.com/mortise-dev/mortise/internal/agent/worker"
 	"github.com/mortise-dev/mortise/internal/base/handed"
+	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/catalog/shu"
 	"github.com/mortise-dev/mortise/internal/core/binding"
@@ -20,66 +20,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
-
-// openSchedules makes the engine of the host's feeds, once there is a kernel.
-func (a *App) openSchedules() *schedule.Engine {
-	return schedule.New(schedule.Options{Store: a.Store, Resolve: a.Registry.Resolve, Call: a.Kernel.Call, Rights: a.rightsNow, Refused: a.runRefused, Stopped: a.feedStopped, Asker: OSUser(), Log: a.log})
-}
-
-// runRefused records a run of a feed that was refused before the kernel was asked.
-func (a *App) runRefused(tx store.Tx, s schedule.Schedule, call string, why *plugin.Error) error {
-	return a.note(tx, s.Owner, plugin.EntryFeedRefused, s.ID, map[string]any{"action": "run", "operation": s.Operation, "call_id": call, "code": why.Code, "message": why.Message})
-}
-
-// feedStopped records that a feed was paused because what it runs is gone.
-func (a *App) feedStopped(tx store.Tx, s schedule.Schedule, why *plugin.Error) error {
-	return a.note(tx, s.Owner, plugin.EntryFeedPaused, s.ID, map[string]any{"operation": s.Operation, "code": why.Code, "message": why.Message})
-}
-
-// rightsNow returns the owner with those of its scopes that it still has, and
-// the zero Principal if the configuration no longer names it.
-func (a *App) rightsNow(_ context.Context, tenant string, owner plugin.Principal) plugin.Principal {
-	if !a.known(tenant, owner) {
-		return plugin.Principal{}
-	}
-	now, err := a.Member(MemberName(owner))
-	if err != nil {
-		return plugin.Principal{}
-	}
-	switch {
-	case slices.Contains(now.Scopes, "*"):
-	case slices.Contains(owner.Scopes, "*"):
-		owner.Scopes = now.Scopes
-	default:
-		owner.Scopes = slices.DeleteFunc(slices.Clone(owner.Scopes), func(scope string) bool { return !slices.Contains(now.Scopes, scope) })
-	}
-	return owner
-}
-
-// dueSchedules are the schedules of which a time has come.
-type dueSchedules struct{ engine *schedule.Engine }
-
-var _ worker.Sweeper = dueSchedules{}
-
-// Kind implements [worker.Sweeper]. Schedules need no wake-up: the sweep runs
-// often enough.
-func (dueSchedules) Kind() string { return "schedule" }
-
-func (d dueSchedules) Due(ctx context.Context, limit int) ([]worker.Item, error) {
-	rows, err := d.engine.Due(ctx, limit)
-	if err != nil {
-		return nil, err
-	}
-	items := make([]worker.Item, len(rows))
-	for i, row := range rows {
-		items[i] = worker.Item{Kind: d.Kind(), Tenant: row.Tenant, ID: row.ID}
-	}
-	return items, nil
-}
-
-func (d dueSchedules) Do(ctx context.Context, item worker.Item) error {
-	return d.engine.Advance(ctx, item.Tenant, item.ID)
-}
 
 // A Feed is a schedule as people see it.
 type Feed struct {
@@ -117,12 +57,13 @@ type NewFeed struct {
 // Feeds are the schedules of the host's tenant, as one principal may see and
 // change them: their own, and those of plugins that they may configure.
 type Feeds struct {
-	app *App
-	by  plugin.Principal
+	g         *Guard
+	by        plugin.Principal
+	registry  *registry.Registry
+	schedules *schedule.Engine
+	plugins   Plugins
+	knowledge Knowledge
 }
-
-// Feeds returns the schedules, with the rights of one principal.
-func (a *App) Feeds(by plugin.Principal) Feeds { return Feeds{a, by} }
 
 // Create makes a feed that runs in the name of who asks for it, who must be
 // allowed to do now what it does.
@@ -131,7 +72,7 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 	if strings.Contains(n.Plugin, "@") {
 		return Feed{}, plugin.Errorf(plugin.CodeInvalidInput, "a feed runs whatever version is active; write %s without one", n.Plugin)
 	}
-	shown, err := f.app.Plugins(f.by).Show(ctx, name)
+	shown, err := f.plugins.Show(ctx, name)
 	if err != nil {
 		return Feed{}, err
 	}
@@ -142,7 +83,7 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 	if err != nil {
 		return Feed{}, err
 	}
-	t, err := f.app.Registry.Resolve(ctx, name+"/"+chosen.Name)
+	t, err := f.registry.Resolve(ctx, name+"/"+chosen.Name)
 	if err != nil {
 		return Feed{}, err
 	}
@@ -172,14 +113,14 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 	if err := t.Input.Check(orEmpty(input)); err != nil && len(gaps) == 0 && !t.Operation.Advisory {
 		return Feed{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", t.Name(), err)
 	}
-	call := &plugin.Call{Tenant: f.app.Config.Tenant, Principal: f.by, Origin: plugin.OriginFeed, Operation: t.Name(), Input: orEmpty(input)}
-	if err := f.app.mayRunLater(ctx, t, call); err != nil {
+	call := &plugin.Call{Tenant: f.g.Tenant, Principal: f.by, Origin: plugin.OriginFeed, Operation: t.Name(), Input: orEmpty(input)}
+	if err := f.mayRunLater(ctx, t, call); err != nil {
 		return Feed{}, err
 	}
 	if n.Spec == "" {
 		n.Spec = "every 1h"
 	}
-	s, err := f.app.Schedules.Create(ctx, f.app.Config.Tenant, schedule.Schedule{
+	s, err := f.schedules.Create(ctx, f.g.Tenant, schedule.Schedule{
 		Owner: f.by, Asker: OSUser(), Operation: t.Name(), Input: input, Overlay: overlay, Spec: n.Spec, Zone: n.Zone, Misfire: n.Misfire, CatchUp: n.CatchUp, Overlap: n.Overlap,
 		AtOnce: t.Manifest.Dialect == dialect.Shu && strings.HasPrefix(strings.TrimSpace(n.Spec), "every"), // as published hosts run the feeds of their plugins
 	}, f.noting(plugin.EntryFeedCreated))
@@ -224,8 +165,7 @@ func (n *NewFeed) overlay(written json.RawMessage) (json.RawMessage, error) {
 // about is checked as adding to it is. The administrator may name one that the feed
 // itself begins.
 func (f Feeds) mayFill(ctx context.Context, n *NewFeed, written json.RawMessage) error {
-	k := f.app.Kept(f.by)
-	if k.Unbounded() {
+	if f.knowledge.unbounded() {
 		return nil
 	}
 	var host struct {
@@ -239,7 +179,7 @@ func (f Feeds) mayFill(ctx context.Context, n *NewFeed, written json.RawMessage)
 		}
 	}
 	for _, id := range slices.Concat(n.Knowledge, host.KB.IDs) {
-		if _, err := k.base(ctx, id, "add to"); err != nil {
+		if _, err := f.knowledge.base(ctx, id, "add to"); err != nil {
 			return err
 		}
 	}
@@ -248,7 +188,7 @@ func (f Feeds) mayFill(ctx context.Context, n *NewFeed, written json.RawMessage)
 
 // List returns the feeds that they may see, newest first.
 func (f Feeds) List(ctx context.Context) ([]Feed, error) {
-	all, err := f.app.Schedules.List(ctx, f.app.Config.Tenant)
+	all, err := f.schedules.List(ctx, f.g.Tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -267,10 +207,10 @@ func (f Feeds) Show(ctx context.Context, id string) (feed Feed, next []time.Time
 	if err != nil {
 		return feed, nil, nil, err
 	}
-	if next, err = f.app.Schedules.Coming(s, 5); err != nil {
+	if next, err = f.schedules.Coming(s, 5); err != nil {
 		return feed, nil, nil, err
 	}
-	rows, err := f.app.Schedules.Ticks(ctx, f.app.Config.Tenant, id, 10)
+	rows, err := f.schedules.Ticks(ctx, f.g.Tenant, id, 10)
 	if err != nil {
 		return feed, nil, nil, err
 	}
@@ -281,7 +221,7 @@ func (f Feeds) Show(ctx context.Context, id string) (feed Feed, next []time.Time
 			tick.Since = &row.Since
 		}
 		if row.Outcome == store.TickCalled {
-			call, err := f.app.Store.Call(ctx, row.Tenant, row.CallID)
+			call, err := f.g.Store.Call(ctx, row.Tenant, row.CallID)
 			if err != nil {
 				return feed, nil, nil, err
 			}
@@ -297,7 +237,7 @@ func (f Feeds) Show(ctx context.Context, id string) (feed Feed, next []time.Time
 // withProblem is a feed and why its runs would be refused by its plugin.
 func (f Feeds) withProblem(ctx context.Context, s schedule.Schedule) Feed {
 	feed := feedOf(s)
-	t, err := f.app.Registry.Resolve(ctx, s.Operation)
+	t, err := f.registry.Resolve(ctx, s.Operation)
 	if err == nil {
 		_, err = schedule.Choose(t.Manifest, t.Operation.Name)
 	}
@@ -309,18 +249,18 @@ func (f Feeds) withProblem(ctx context.Context, s schedule.Schedule) Feed {
 
 // Pause lets a feed make no more runs.
 func (f Feeds) Pause(ctx context.Context, id string) (Feed, error) {
-	return f.change(ctx, id, "pause", plugin.EntryFeedPaused, f.app.Schedules.Pause)
+	return f.change(ctx, id, "pause", plugin.EntryFeedPaused, f.schedules.Pause)
 }
 
 // Resume lets a feed go on with the times that come from now on.
 func (f Feeds) Resume(ctx context.Context, id string) (Feed, error) {
-	return f.change(ctx, id, "resume", plugin.EntryFeedResumed, f.app.Schedules.Resume)
+	return f.change(ctx, id, "resume", plugin.EntryFeedResumed, f.schedules.Resume)
 }
 
 // Delete forgets a feed with its times and its cursors.
 func (f Feeds) Delete(ctx context.Context, id string) (Feed, error) {
 	return f.change(ctx, id, "delete", plugin.EntryFeedDeleted, func(ctx context.Context, tenant, id string, also schedule.Also) (schedule.Schedule, error) {
-		return f.app.Schedules.Delete(ctx, tenant, id, func(tx store.Tx, s schedule.Schedule) error {
+		return f.schedules.Delete(ctx, tenant, id, func(tx store.Tx, s schedule.Schedule) error {
 			if _, err := tx.DeleteKVs(cursorsOf(tenant, s)); err != nil {
 				return err
 			}
@@ -336,8 +276,8 @@ func (f Feeds) ResetCursor(ctx context.Context, id string) (Feed, error) {
 	if err != nil {
 		return Feed{}, err
 	}
-	err = f.app.Store.Write(ctx, func(tx store.Tx) error {
-		row, err := tx.Schedule(ctx, f.app.Config.Tenant, id)
+	err = f.g.Store.Write(ctx, func(tx store.Tx) error {
+		row, err := tx.Schedule(ctx, f.g.Tenant, id)
 		if err != nil || row == nil {
 			return err
 		}
@@ -366,7 +306,7 @@ func (f Feeds) Run(ctx context.Context, id string) (plugin.Result, error) {
 	if _, err := f.get(ctx, id, "run"); err != nil {
 		return plugin.Result{}, err
 	}
-	return f.app.Schedules.Run(ctx, f.app.Config.Tenant, id)
+	return f.schedules.Run(ctx, f.g.Tenant, id)
 }
 
 func (f Feeds) change(ctx context.Context, id, what string, kind plugin.EntryKind,
@@ -374,32 +314,32 @@ func (f Feeds) change(ctx context.Context, id, what string, kind plugin.EntryKin
 	if _, err := f.get(ctx, id, what); err != nil {
 		return Feed{}, err
 	}
-	s, err := do(ctx, f.app.Config.Tenant, id, f.noting(kind))
+	s, err := do(ctx, f.g.Tenant, id, f.noting(kind))
 	return feedOf(s), err
 }
 
 // get returns a feed that they may see. Of another they do not hear that it is;
 // the entry of the refusal says what was tried.
 func (f Feeds) get(ctx context.Context, id, what string) (schedule.Schedule, error) {
-	s, err := f.app.Schedules.Get(ctx, f.app.Config.Tenant, id)
+	s, err := f.schedules.Get(ctx, f.g.Tenant, id)
 	if err != nil {
 		return s, err
 	}
 	if d := f.decide(ctx, s); d.Verdict != plugin.Allow {
 		missing := plugin.Errorf(plugin.CodeNotFound, "there is no feed %s; 'mortise feeds list' shows those there are", id)
-		return schedule.Schedule{}, f.app.refuse(ctx, f.by, use{kind: plugin.EntryFeedRefused, subject: s.ID, action: what}, missing, d)
+		return schedule.Schedule{}, f.g.refuse(ctx, f.by, use{kind: plugin.EntryFeedRefused, subject: s.ID, action: what}, missing, d)
 	}
 	return s, nil
 }
 
 // mayRunLater refuses a feed that does what its owner may not do now. That an
 // approval would be asked for is no reason to.
-func (a *App) mayRunLater(ctx context.Context, t *plugin.Target, call *plugin.Call) error {
-	d := a.Policy.Decide(t, call)
+func (f Feeds) mayRunLater(ctx context.Context, t *plugin.Target, call *plugin.Call) error {
+	d := f.g.Policy.Decide(t, call)
 	if d.Verdict == plugin.AllowWithApproval {
 		return nil
 	}
-	return a.require(ctx, call.Principal, use{plugin.EntryFeedRefused, t.Name(), "create", "have " + t.Name() + " run"}, d)
+	return f.g.require(ctx, call.Principal, use{plugin.EntryFeedRefused, t.Name(), "create", "have " + t.Name() + " run"}, d)
 }
 
 // decide allows a feed that is theirs, or of a plugin that they may configure.
@@ -408,20 +348,48 @@ func (f Feeds) decide(ctx context.Context, s schedule.Schedule) plugin.Decision 
 		return plugin.Decision{Verdict: plugin.Allow}
 	}
 	name, _, _ := strings.Cut(s.Operation, "/")
-	target := hostTarget(name)
-	if t, err := f.app.Registry.Resolve(ctx, s.Operation); err == nil {
+	target := f.g.part(name)
+	if t, err := f.registry.Resolve(ctx, s.Operation); err == nil {
 		target = t
 	}
-	return f.app.Policy.May(policy.Configure, target, f.app.call(f.by))
+	return f.g.Policy.May(policy.Configure, target, f.g.call(f.by))
 }
 
 // noting puts a change on the record.
 func (f Feeds) noting(kind plugin.EntryKind) schedule.Also {
 	return func(tx store.Tx, s schedule.Schedule) error {
-		return f.app.note(tx, f.by, kind, s.ID, map[string]any{
+		return f.g.Note(tx, f.by, kind, s.ID, map[string]any{
 			"operation": s.Operation, "owner": MemberName(s.Owner), "spec": s.Spec, "zone": s.Zone, "misfire": s.Misfire, "overlap": s.Overlap, "state": s.State,
 		})
 	}
 }
 
 func feedOf(s schedule.Schedule) Feed { return Feed{Schedule: s, Owner: MemberName(s.Owner)} }
+
+// ofTurn has an agent asked at times, in the name of who wants that.
+func (f Feeds) ofTurn(ctx context.Context, id, prompt, spec, zone string) (Feed, error) {
+	t, err := f.registry.Resolve(ctx, TurnOperation)
+	if err != nil {
+		return Feed{}, err
+	}
+	if row, err := f.g.Store.Agent(ctx, f.g.Tenant, id); err != nil || row == nil {
+		if err == nil {
+			err = plugin.Errorf(plugin.CodeNotFound, "there is no agent %s; mortise agents list shows those there are", id)
+		}
+		return Feed{}, err
+	}
+	input, err := json.Marshal(map[string]string{"agent": id, "text": prompt})
+	if err != nil {
+		return Feed{}, err
+	}
+	if err := t.Input.Check(input); err != nil {
+		return Feed{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: input %w", t.Name(), err)
+	}
+	call := &plugin.Call{Tenant: f.g.Tenant, Principal: f.by, Origin: plugin.OriginFeed, Operation: t.Name(), Input: input}
+	if err := f.mayRunLater(ctx, t, call); err != nil {
+		return Feed{}, err
+	}
+	s, err := f.schedules.Create(ctx, f.g.Tenant, schedule.Schedule{Owner: f.by, Operation: t.Name(), Input: input, Spec: spec, Zone: zone},
+		f.noting(plugin.EntryFeedCreated))
+	return feedOf(s), err
+}

@@ -1,4 +1,4 @@
-package app
+package host
 
 import (
 	"context"
@@ -57,7 +57,7 @@ type QuestionStep struct {
 }
 
 // Question returns an approval as it is shown.
-func (a *App) Question(ctx context.Context, row *store.ApprovalRow) (*Question, error) {
+func (a *Approvers) Question(ctx context.Context, row *store.ApprovalRow) (*Question, error) {
 	q := &Question{
 		ID: row.ID, State: row.State, SubjectKind: row.SubjectKind, Subject: row.SubjectID, Requester: row.Requester, Why: row.Why,
 		Digest: row.PackageDigest, PreviewHash: row.PreviewHash, Binding: row.Binding, PolicyVersion: row.PolicyVersion,
@@ -77,7 +77,7 @@ func (a *App) Question(ctx context.Context, row *store.ApprovalRow) (*Question, 
 }
 
 // askCall fills in what a question about a call is bound to.
-func (a *App) askCall(ctx context.Context, q *Question, row *store.ApprovalRow) error {
+func (a *Approvers) askCall(ctx context.Context, q *Question, row *store.ApprovalRow) error {
 	call, err := a.Ledger.Call(ctx, row.Tenant, row.SubjectID)
 	if err != nil || call == nil {
 		return err
@@ -97,12 +97,12 @@ func (a *App) askCall(ctx context.Context, q *Question, row *store.ApprovalRow) 
 		return nil
 	}
 	q.Effects, q.PolicyTags = t.Operation.Effects, t.Operation.PolicyTags
-	q.Input, err = a.seen(ctx, t, asked)
+	q.Input, err = a.Shown(ctx, t, asked)
 	return err
 }
 
 // askSteps fills in the steps of a plan.
-func (a *App) askSteps(ctx context.Context, q *Question, row *store.ApprovalRow) error {
+func (a *Approvers) askSteps(ctx context.Context, q *Question, row *store.ApprovalRow) error {
 	steps, err := a.Store.Steps(ctx, row.Tenant, row.SubjectID)
 	for i := range steps {
 		s := &steps[i]
@@ -120,7 +120,7 @@ func (a *App) askSteps(ctx context.Context, q *Question, row *store.ApprovalRow)
 
 // stepSeen returns the input of a step as a person is shown it: with what the host
 // fills in, where the operation is still the one that was planned.
-func (a *App) stepSeen(ctx context.Context, row *store.ApprovalRow, s *store.StepRow) (json.RawMessage, error) {
+func (a *Approvers) stepSeen(ctx context.Context, row *store.ApprovalRow, s *store.StepRow) (json.RawMessage, error) {
 	call := plugin.Call{Tenant: row.Tenant, Principal: ParseMember(row.Requester), Operation: s.Operation + "@=" + s.Version, Input: json.RawMessage(s.Input)}
 	t, err := a.Registry.Resolve(ctx, call.Operation)
 	if plugin.CodeOf(err) == plugin.CodeInternal {
@@ -129,14 +129,14 @@ func (a *App) stepSeen(ctx context.Context, row *store.ApprovalRow, s *store.Ste
 	if err != nil || t.Package.Digest != s.PackageDigest {
 		return call.Input, nil
 	}
-	return a.seen(ctx, t, &call)
+	return a.Shown(ctx, t, &call)
 }
 
 // Deciders returns the principals named in the configuration that may approve
 // an approval, other than its requester.
-func (a *App) Deciders(ctx context.Context, row *store.ApprovalRow) []string {
+func (a *Approvers) Deciders(ctx context.Context, row *store.ApprovalRow) []string {
 	var names []string
-	for _, name := range Names(a.Config) {
+	for _, name := range a.Names {
 		who := ParseMember(name)
 		if who.Type != "agent" && who.Member() != row.Requester && a.MayApprove(ctx, row, who) == nil {
 			names = append(names, name)

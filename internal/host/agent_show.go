@@ -1,4 +1,4 @@
-package app
+package host
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/agent/webhook"
-	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -35,11 +34,11 @@ type ChannelPlace struct {
 }
 
 // Show returns an agent with what it has.
-func (r Roster) Show(ctx context.Context, id string) (AgentShown, error) {
+func (r Agents) Show(ctx context.Context, id string) (AgentShown, error) {
 	if err := r.may(ctx, "see", id); err != nil {
 		return AgentShown{}, err
 	}
-	row, err := r.row(ctx, r.app.Store, id)
+	row, err := r.row(ctx, r.g.Store, id)
 	if err != nil {
 		return AgentShown{}, err
 	}
@@ -57,17 +56,17 @@ func (r Roster) Show(ctx context.Context, id string) (AgentShown, error) {
 		c := s.Settings.Channels[name]
 		s.Channels = append(s.Channels, ChannelPlace{name, c.Scheme, c.Secret, c.Reply, "/api/agents/" + id + "/channels/" + name + "/webhook"})
 	}
-	_, err = toolset{r.app}.Offer(ctx, agent.Ask{Call: r.asAgent(id), Plugins: slices.Collect(maps.Keys(enabledOf(assigned))), Most: math.MaxInt, Left: func(l agent.LeftOut) {
+	_, err = r.offer(ctx, agent.Ask{Call: r.asAgent(id), Plugins: slices.Collect(maps.Keys(enabledOf(assigned))), Most: math.MaxInt, Left: func(l agent.LeftOut) {
 		s.LeftOut = append(s.LeftOut, l)
 	}})
 	if err != nil {
 		return s, err
 	}
-	memories, err := r.app.Agents.Memory(row.Tenant, id).List(ctx, agent.MaxMemories)
+	memories, err := r.engine.Memory(row.Tenant, id).List(ctx, agent.MaxMemories)
 	if err != nil {
 		return s, err
 	}
-	open, err := r.app.Store.Conversations(ctx, store.ConversationFilter{Tenant: row.Tenant, Agent: id, Open: true, Limit: maxConversations})
+	open, err := r.g.Store.Conversations(ctx, store.ConversationFilter{Tenant: row.Tenant, Agent: id, Open: true, Limit: maxConversations})
 	s.Memories, s.Conversations = len(memories), len(open)
 	return s, err
 }
@@ -81,20 +80,33 @@ func enabledOf(assigned map[string]Assignment) map[string]Assignment {
 
 // asAgent returns the fields common to all calls that an agent makes in a
 // conversation with the principal.
-func (r Roster) asAgent(id string) plugin.Call {
-	return plugin.Call{Tenant: r.app.Config.Tenant, Principal: r.by, Actor: "agent:" + id, Agent: id, Origin: plugin.OriginAgent}
+func (r Agents) asAgent(id string) plugin.Call {
+	return plugin.Call{Tenant: r.g.Tenant, Principal: r.by, Actor: "agent:" + id, Agent: id, Origin: plugin.OriginAgent}
 }
 
 // A Remembered is something that an agent remembers, as it is shown.
-type Remembered = memory
+type Remembered struct {
+	Key       string    `json:"key"`
+	Content   string    `json:"content"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// RememberedOf returns memories as they are shown.
+func RememberedOf(rows []store.MemoryRow) []Remembered {
+	all := make([]Remembered, len(rows))
+	for i, r := range rows {
+		all[i] = Remembered{r.Key, r.Content, r.UpdatedAt}
+	}
+	return all
+}
 
 // Memories returns what an agent remembers, the newest first; or, where words are
 // looked for, what has most of them.
-func (r Roster) Memories(ctx context.Context, id, words string, limit int) ([]Remembered, error) {
+func (r Agents) Memories(ctx context.Context, id, words string, limit int) ([]Remembered, error) {
 	if err := r.mayOf(ctx, "see the memory of", id); err != nil {
 		return nil, err
 	}
-	of := r.app.Agents.Memory(r.app.Config.Tenant, id)
+	of := r.engine.Memory(r.g.Tenant, id)
 	var rows []store.MemoryRow
 	var err error
 	if words == "" {
@@ -102,7 +114,7 @@ func (r Roster) Memories(ctx context.Context, id, words string, limit int) ([]Re
 	} else {
 		rows, err = of.Search(ctx, words, limit)
 	}
-	return memoriesOf(rows), err
+	return RememberedOf(rows), err
 }
 
 // A Conversation is one with an agent, as it is shown.
@@ -127,11 +139,11 @@ func conversationOf(row *store.ConversationRow) Conversation {
 }
 
 // Conversations returns the last conversations with an agent, the newest first.
-func (r Roster) Conversations(ctx context.Context, id string, limit int) ([]Conversation, error) {
+func (r Agents) Conversations(ctx context.Context, id string, limit int) ([]Conversation, error) {
 	if err := r.mayOf(ctx, "see the conversations of", id); err != nil {
 		return nil, err
 	}
-	rows, err := r.app.Store.Conversations(ctx, store.ConversationFilter{Tenant: r.app.Config.Tenant, Agent: id, Limit: limit})
+	rows, err := r.g.Store.Conversations(ctx, store.ConversationFilter{Tenant: r.g.Tenant, Agent: id, Limit: limit})
 	all := make([]Conversation, len(rows))
 	for i := range rows {
 		all[i] = conversationOf(&rows[i])
@@ -168,17 +180,17 @@ type SpokenResult struct {
 
 // Messages returns a conversation with its last messages, the oldest first. The
 // session's id may be cut short.
-func (r Roster) Messages(ctx context.Context, id, session string, limit int) (Conversation, []Spoken, error) {
+func (r Agents) Messages(ctx context.Context, id, session string, limit int) (Conversation, []Spoken, error) {
 	if err := r.mayOf(ctx, "see the conversations of", id); err != nil {
 		return Conversation{}, nil, err
 	}
-	row, err := r.app.conversation(ctx, id, session)
+	row, err := r.conversing.find(ctx, id, session)
 	if err != nil {
 		return Conversation{}, nil, err
 	}
 	var last []store.MessageRow
 	for after := int64(0); ; {
-		rows, err := r.app.Store.Messages(ctx, row.Tenant, row.SessionID, after, 500)
+		rows, err := r.g.Store.Messages(ctx, row.Tenant, row.SessionID, after, 500)
 		if err != nil {
 			return Conversation{}, nil, err
 		}
@@ -199,32 +211,15 @@ func (r Roster) Messages(ctx context.Context, id, session string, limit int) (Co
 	return conversationOf(row), said, nil
 }
 
-// conversation returns a conversation of an agent; its id may be cut short.
-func (a *App) conversation(ctx context.Context, id, session string) (*store.ConversationRow, error) {
-	none := noConversation(id, session)
-	s, err := a.Sessions.Get(ctx, a.Config.Tenant, session)
-	if plugin.CodeOf(err) == plugin.CodeNotFound {
-		return nil, none
-	}
-	if err != nil {
-		return nil, err
-	}
-	row, err := a.Store.Conversation(ctx, a.Config.Tenant, s.ID)
-	if err == nil && (row == nil || row.Agent != id) {
-		err = none
-	}
-	return row, err
-}
-
 func noConversation(id, session string) *plugin.Error {
 	return plugin.Errorf(plugin.CodeNotFound, "agent %s has no conversation %.80s; 'mortise agents conversations %s' shows those it has", id, session, id)
 }
 
 // conversation returns a conversation of an agent that is theirs to go on with, or any
 // where they may configure mortise.agents. To others one of another is not there.
-func (r Roster) conversation(ctx context.Context, what, id, session string) (*store.ConversationRow, error) {
-	row, err := r.app.conversation(ctx, id, session)
-	d := r.app.Policy.May(policy.Configure, hostTarget(AgentsPlugin), r.app.call(r.by))
+func (r Agents) conversation(ctx context.Context, what, id, session string) (*store.ConversationRow, error) {
+	row, err := r.conversing.find(ctx, id, session)
+	d := r.g.right(AgentsPlugin, r.by)
 	switch {
 	case d.Verdict == plugin.Allow || plugin.CodeOf(err) == plugin.CodeInternal:
 		return row, err
@@ -233,5 +228,5 @@ func (r Roster) conversation(ctx context.Context, what, id, session string) (*st
 	case row.Channel == agent.Terminal && row.Peer == MemberName(r.by):
 		return row, nil
 	}
-	return nil, r.app.refuse(ctx, r.by, r.use(what, id), noConversation(id, session), d)
+	return nil, r.g.refuse(ctx, r.by, r.use(what, id), noConversation(id, session), d)
 }

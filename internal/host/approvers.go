@@ -1,19 +1,32 @@
-package app
+package host
 
 import (
 	"context"
 	"encoding/json"
 
 	"github.com/mortise-dev/mortise/internal/agent/plan"
+	"github.com/mortise-dev/mortise/internal/catalog/registry"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
+// Approvers knows who may decide about an approval, see it, or stop what it is for:
+// policy says so, of the call or plan as it was asked for.
+type Approvers struct {
+	*Guard
+	Registry *registry.Registry
+	Ledger   *ledger.Ledger
+
+	// Shown returns the input of a call as a person is shown it.
+	Shown func(ctx context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, error)
+}
+
 // MayApprove asks policy whether a principal may decide about what an approval
 // is for: the one operation of a call, or all operations of a plan that wait.
 // It returns nil if so.
-func (a *App) MayApprove(ctx context.Context, row *store.ApprovalRow, by plugin.Principal) error {
+func (a *Approvers) MayApprove(ctx context.Context, row *store.ApprovalRow, by plugin.Principal) error {
 	asked, err := a.askedFor(ctx, row)
 	if err != nil {
 		return err
@@ -26,7 +39,7 @@ func (a *App) MayApprove(ctx context.Context, row *store.ApprovalRow, by plugin.
 		if err != nil {
 			return err
 		}
-		if call.Input, err = a.seen(ctx, t, &call); err != nil {
+		if call.Input, err = a.Shown(ctx, t, &call); err != nil {
 			return err
 		}
 		call.Principal, call.Origin = by, plugin.OriginCLI
@@ -39,7 +52,7 @@ func (a *App) MayApprove(ctx context.Context, row *store.ApprovalRow, by plugin.
 
 // MaySee returns nil if a principal may see all that an approval is for: its
 // requester, and each principal that may decide it.
-func (a *App) MaySee(ctx context.Context, row *store.ApprovalRow, who plugin.Principal) error {
+func (a *Approvers) MaySee(ctx context.Context, row *store.ApprovalRow, who plugin.Principal) error {
 	if who.Member() == row.Requester {
 		return nil
 	}
@@ -49,13 +62,13 @@ func (a *App) MaySee(ctx context.Context, row *store.ApprovalRow, who plugin.Pri
 // MayControl returns nil if a principal may stop a call or record its outcome;
 // what names the action. The caller that made it may, and each principal that
 // may approve its operation. A refusal is recorded.
-func (a *App) MayControl(ctx context.Context, tenant, id string, by plugin.Principal, what string) error {
+func (a *Approvers) MayControl(ctx context.Context, tenant, id string, by plugin.Principal, what string) error {
 	err := a.mayControl(ctx, tenant, id, by)
 	return a.unlessMay(ctx, by, use{kind: plugin.EntryControlRefused, subject: id, action: what}, err)
 }
 
 // mayControl is MayControl without the record.
-func (a *App) mayControl(ctx context.Context, tenant, id string, by plugin.Principal) error {
+func (a *Approvers) mayControl(ctx context.Context, tenant, id string, by plugin.Principal) error {
 	asked, err := a.callAsked(ctx, tenant, id)
 	if err != nil {
 		return err
@@ -69,8 +82,8 @@ func (a *App) mayControl(ctx context.Context, tenant, id string, by plugin.Princ
 	return a.MayApprove(ctx, &store.ApprovalRow{Tenant: tenant, SubjectKind: store.SubjectCall, SubjectID: id}, by)
 }
 
-// unlessMay records an answer of [App.MayApprove] that is no, and returns it.
-func (a *App) unlessMay(ctx context.Context, by plugin.Principal, u use, err error) error {
+// unlessMay records an answer of [Approvers.MayApprove] that is no, and returns it.
+func (a *Approvers) unlessMay(ctx context.Context, by plugin.Principal, u use, err error) error {
 	if err == nil || plugin.CodeOf(err) == plugin.CodeInternal {
 		return err
 	}
@@ -79,7 +92,7 @@ func (a *App) unlessMay(ctx context.Context, by plugin.Principal, u use, err err
 
 // askedFor returns what an approval is for, as calls with their operations and
 // inputs.
-func (a *App) askedFor(ctx context.Context, row *store.ApprovalRow) ([]plugin.Call, error) {
+func (a *Approvers) askedFor(ctx context.Context, row *store.ApprovalRow) ([]plugin.Call, error) {
 	if row.SubjectKind == store.SubjectCall {
 		call, err := a.callAsked(ctx, row.Tenant, row.SubjectID)
 		if err != nil || call == nil {
@@ -107,7 +120,7 @@ func (a *App) askedFor(ctx context.Context, row *store.ApprovalRow) ([]plugin.Ca
 
 // callAsked returns a call as it was made, as far as it is kept; nil if there
 // is none.
-func (a *App) callAsked(ctx context.Context, tenant, id string) (*plugin.Call, error) {
+func (a *Approvers) callAsked(ctx context.Context, tenant, id string) (*plugin.Call, error) {
 	w, err := a.Ledger.Waiting(ctx, tenant, id)
 	if err != nil || w == nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package app
+package host
 
 import (
 	"context"
@@ -25,7 +25,7 @@ type Assignment struct {
 // is *; or takes it from them. An agent that it is taken from does not have it
 // where all others do. What is said of one agent counts for more than what is said
 // of all.
-func (r Roster) Assign(ctx context.Context, ref, id string, enabled bool) (Assignment, error) {
+func (r Agents) Assign(ctx context.Context, ref, id string, enabled bool) (Assignment, error) {
 	what := "take plugins from"
 	if enabled {
 		what = "give plugins to"
@@ -34,11 +34,10 @@ func (r Roster) Assign(ctx context.Context, ref, id string, enabled bool) (Assig
 		return Assignment{}, err
 	}
 	verb := map[bool]string{true: "enable", false: "disable"}[enabled]
-	plugins := r.app.Plugins(r.by)
-	if err := plugins.MayChange(ctx, verb, ref); err != nil {
+	if err := r.plugins.MayChange(ctx, verb, ref); err != nil {
 		return Assignment{}, err
 	}
-	shown, err := plugins.Show(ctx, ref)
+	shown, err := r.plugins.Show(ctx, ref)
 	if err != nil {
 		return Assignment{}, err
 	}
@@ -47,10 +46,10 @@ func (r Roster) Assign(ctx context.Context, ref, id string, enabled bool) (Assig
 		return Assignment{}, plugin.Errorf(plugin.CodeInvalidInput, "a plugin is taken from an agent as a whole; write %s without versions", shown.Name)
 	}
 	row := store.AssignmentRow{
-		Tenant: r.app.Config.Tenant, Subject: id, Plugin: shown.Name, Versions: versions, Enabled: enabled,
+		Tenant: r.g.Tenant, Subject: id, Plugin: shown.Name, Versions: versions, Enabled: enabled,
 		By: MemberName(r.by), UpdatedAt: time.Now().UTC().Truncate(time.Microsecond),
 	}
-	err = r.app.Store.Write(ctx, func(tx store.Tx) error {
+	err = r.g.Store.Write(ctx, func(tx store.Tx) error {
 		if id != store.EveryAgent {
 			if _, err := r.row(ctx, tx, id); err != nil {
 				return err
@@ -73,22 +72,22 @@ func (r Roster) Assign(ctx context.Context, ref, id string, enabled bool) (Assig
 		if err := tx.PutAssignment(row); err != nil {
 			return err
 		}
-		return r.app.note(tx, r.by, plugin.EntryAgentAssigned, row.Plugin, map[string]any{"agent": id, "versions": versions, "enabled": enabled})
+		return r.g.Note(tx, r.by, plugin.EntryAgentAssigned, row.Plugin, map[string]any{"agent": id, "versions": versions, "enabled": enabled})
 	})
 	return assignmentOf(row), err
 }
 
 // Assignments returns what is said of an agent, and of all: by plugin, what counts
 // for the agent.
-func (r Roster) Assignments(ctx context.Context, id string) (map[string]Assignment, error) {
+func (r Agents) Assignments(ctx context.Context, id string) (map[string]Assignment, error) {
 	if err := r.mayOf(ctx, "see the plugins of", id); err != nil {
 		return nil, err
 	}
 	return r.assignments(ctx, id)
 }
 
-func (r Roster) assignments(ctx context.Context, id string) (map[string]Assignment, error) {
-	rows, err := r.app.Store.Assignments(ctx, r.app.Config.Tenant)
+func (r Agents) assignments(ctx context.Context, id string) (map[string]Assignment, error) {
+	rows, err := r.g.Store.Assignments(ctx, r.g.Tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -109,15 +108,15 @@ func assignmentOf(row store.AssignmentRow) Assignment {
 // unassign takes a plugin from all agents that have it, once no version of it
 // is registered any more.
 func (p Plugins) unassign(ctx context.Context, name string) error {
-	return p.app.Store.Write(ctx, func(tx store.Tx) error {
+	return p.g.Store.Write(ctx, func(tx store.Tx) error {
 		left, err := tx.Plugins(ctx)
 		if err != nil || slices.ContainsFunc(left, func(row store.PluginRow) bool { return strings.EqualFold(row.Name, name) }) {
 			return err
 		}
-		if err := agent.Unhalt(ctx, tx, p.app.Config.Tenant, name, store.EveryAgent); err != nil {
+		if err := agent.Unhalt(ctx, tx, p.g.Tenant, name, store.EveryAgent); err != nil {
 			return err
 		}
-		all, err := tx.Assignments(ctx, p.app.Config.Tenant)
+		all, err := tx.Assignments(ctx, p.g.Tenant)
 		if err != nil {
 			return err
 		}
@@ -128,7 +127,7 @@ func (p Plugins) unassign(ctx context.Context, name string) error {
 			if _, err := tx.DeleteAssignment(row.Tenant, row.Subject, row.Plugin); err != nil {
 				return err
 			}
-			if err := p.app.note(tx, p.by, plugin.EntryAgentAssigned, row.Plugin, map[string]any{"agent": row.Subject, "enabled": false, "deleted": true}); err != nil {
+			if err := p.g.Note(tx, p.by, plugin.EntryAgentAssigned, row.Plugin, map[string]any{"agent": row.Subject, "enabled": false, "deleted": true}); err != nil {
 				return err
 			}
 		}

@@ -1,4 +1,4 @@
-package app
+package host
 
 import (
 	"context"
@@ -10,12 +10,18 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
-	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/agent/schedule"
+	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/service/llm"
+	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/job"
 	"github.com/mortise-dev/mortise/plugin"
 )
+
+// TurnOperation runs one turn of an agent: a schedule of an agent runs it, and any
+// caller may call it for a single answer.
+const TurnOperation = "agent.chat/turn"
 
 // AgentsPlugin is what stands for the agents themselves where policy is asked who
 // may configure them.
@@ -48,23 +54,35 @@ type AgentChange struct {
 	Settings     *agent.Settings
 }
 
-// Roster are the agents of the host's tenant, as one principal may see and change
+// Agents are the agents of the host's tenant, as one principal may see and change
 // them: those may who may configure mortise.agents. What is refused is on the
 // record, as is each change.
-type Roster struct {
-	app *App
-	by  plugin.Principal
+type Agents struct {
+	g         *Guard
+	by        plugin.Principal
+	engine    *agent.Agents
+	registry  *registry.Registry
+	schedules *schedule.Engine
+	sessions  *session.Sessions
+	plugins   Plugins
+	feeds     Feeds
+	conversing
+	outside
 }
 
-// Roster returns the agents, with the rights of one principal.
-func (a *App) Roster(by plugin.Principal) Roster { return Roster{a, by} }
+// An outside is what agents need of parts that only the whole host has.
+type outside struct {
+	wake  func(ctx context.Context, kind, tenant, id string)             // something that can go on
+	offer func(ctx context.Context, ask agent.Ask) ([]agent.Tool, error) // what an agent's model may use
+	post  func(ctx context.Context, tenant, agent string) (bool, error)  // the first event that waits for a webhook
+}
 
 // List returns all agents, by id.
-func (r Roster) List(ctx context.Context) ([]Agent, error) {
+func (r Agents) List(ctx context.Context) ([]Agent, error) {
 	if err := r.may(ctx, "list", "*"); err != nil {
 		return nil, err
 	}
-	rows, err := r.app.Store.Agents(ctx, r.app.Config.Tenant)
+	rows, err := r.g.Store.Agents(ctx, r.g.Tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +94,7 @@ func (r Roster) List(ctx context.Context) ([]Agent, error) {
 }
 
 // Create makes an agent, which is stopped and has what all agents have.
-func (r Roster) Create(ctx context.Context, n NewAgent) (Agent, error) {
+func (r Agents) Create(ctx context.Context, n NewAgent) (Agent, error) {
 	if err := r.may(ctx, "create", n.ID); err != nil {
 		return Agent{}, err
 	}
@@ -84,19 +102,19 @@ func (r Roster) Create(ctx context.Context, n NewAgent) (Agent, error) {
 		return Agent{}, err
 	}
 	if saysSenders(nil, n.Settings.Channels) {
-		if err := r.app.authorise(ctx, r.by, hostTarget(IdentitiesPlugin), r.use("set the channels of", n.ID)); err != nil {
+		if err := r.g.authorise(ctx, r.by, r.g.part(IdentitiesPlugin), r.use("set the channels of", n.ID)); err != nil {
 			return Agent{}, err
 		}
 	}
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	row := store.AgentRow{
-		Tenant: r.app.Config.Tenant, ID: n.ID, CreatedBy: MemberName(r.by), CreatedAt: now, UpdatedAt: now,
+		Tenant: r.g.Tenant, ID: n.ID, CreatedBy: MemberName(r.by), CreatedAt: now, UpdatedAt: now,
 		Tier: n.Tier, Prompt: n.Prompt, Settings: n.Settings.Encode(), State: store.AgentStopped,
 	}
 	if err := checkAgent(&row); err != nil {
 		return Agent{}, err
 	}
-	err := r.app.Store.Write(ctx, func(tx store.Tx) error {
+	err := r.g.Store.Write(ctx, func(tx store.Tx) error {
 		all, err := tx.Agents(ctx, row.Tenant)
 		if err != nil {
 			return err
@@ -118,8 +136,8 @@ func (r Roster) Create(ctx context.Context, n NewAgent) (Agent, error) {
 
 // Change makes an agent another. Conversations that go on see it at their next
 // turn.
-func (r Roster) Change(ctx context.Context, id string, c AgentChange) (Agent, error) {
-	link := r.app.Policy.May(policy.Configure, hostTarget(IdentitiesPlugin), r.app.call(r.by))
+func (r Agents) Change(ctx context.Context, id string, c AgentChange) (Agent, error) {
+	link := r.g.right(IdentitiesPlugin, r.by)
 	a, err := r.change(ctx, "change", id, func(row *store.AgentRow) (plugin.EntryKind, error) {
 		if c.Settings != nil && link.Verdict != plugin.Allow && saysSenders(agentOf(row).Settings.Channels, c.Settings.Channels) {
 			return "", errSaysSenders
@@ -136,32 +154,32 @@ func (r Roster) Change(ctx context.Context, id string, c AgentChange) (Agent, er
 		return plugin.EntryAgentChanged, checkAgent(row)
 	})
 	if errors.Is(err, errSaysSenders) {
-		return Agent{}, r.app.require(ctx, r.by, r.use("set the channels of", id), link)
+		return Agent{}, r.g.require(ctx, r.by, r.use("set the channels of", id), link)
 	}
 	return a, err
 }
 
 // Start lets an agent take messages of its channels and the times of its
 // schedules. One that is started stays so.
-func (r Roster) Start(ctx context.Context, id string) (Agent, error) {
+func (r Agents) Start(ctx context.Context, id string) (Agent, error) {
 	a, err := r.turn(ctx, "start", id, store.AgentRunning, plugin.EntryAgentStarted)
 	if err == nil {
-		r.app.wake(ctx, job.Agent, r.app.Config.Tenant, id)
+		r.wake(ctx, job.Agent, r.g.Tenant, id)
 	}
 	return a, err
 }
 
 // Stop lets an agent take no more of them. A turn that was begun goes on.
-func (r Roster) Stop(ctx context.Context, id string) (Agent, error) {
+func (r Agents) Stop(ctx context.Context, id string) (Agent, error) {
 	a, err := r.turn(ctx, "stop", id, store.AgentStopped, plugin.EntryAgentStopped)
 	if err == nil {
-		r.app.Agents.Notify(ctx, r.app.Config.Tenant, id)
-		err = r.app.Agents.Stop(r.app.Config.Tenant, id, "user")
+		r.engine.Notify(ctx, r.g.Tenant, id)
+		err = r.engine.Stop(r.g.Tenant, id, "user")
 	}
 	return a, err
 }
 
-func (r Roster) turn(ctx context.Context, what, id string, to store.AgentState, kind plugin.EntryKind) (Agent, error) {
+func (r Agents) turn(ctx context.Context, what, id string, to store.AgentState, kind plugin.EntryKind) (Agent, error) {
 	return r.change(ctx, what, id, func(row *store.AgentRow) (plugin.EntryKind, error) {
 		if row.State == to {
 			return "", nil
@@ -173,11 +191,11 @@ func (r Roster) turn(ctx context.Context, what, id string, to store.AgentState, 
 
 // change changes an agent, together with its entry. do returns the entry's kind,
 // or none where nothing is another.
-func (r Roster) change(ctx context.Context, what, id string, do func(row *store.AgentRow) (plugin.EntryKind, error)) (a Agent, err error) {
+func (r Agents) change(ctx context.Context, what, id string, do func(row *store.AgentRow) (plugin.EntryKind, error)) (a Agent, err error) {
 	if err := r.may(ctx, what, id); err != nil {
 		return a, err
 	}
-	err = r.app.Store.Write(ctx, func(tx store.Tx) error {
+	err = r.g.Store.Write(ctx, func(tx store.Tx) error {
 		row, err := r.row(ctx, tx, id)
 		if err != nil {
 			return err
@@ -192,8 +210,8 @@ func (r Roster) change(ctx context.Context, what, id string, do func(row *store.
 		if _, err := tx.UpdateAgent(*row); err != nil {
 			return err
 		}
-		if kind == plugin.EntryAgentStopped && r.app.elsewhere() {
-			if err := r.app.Agents.Stopped(tx, row.Tenant, id); err != nil {
+		if kind == plugin.EntryAgentStopped && r.conversing.elsewhere() {
+			if err := r.engine.Stopped(tx, row.Tenant, id); err != nil {
 				return err
 			}
 		}
@@ -204,27 +222,27 @@ func (r Roster) change(ctx context.Context, what, id string, do func(row *store.
 
 // Delete takes an agent away, with what it remembers, what it was given and its
 // schedules. Its conversations end; what was said in them stays.
-func (r Roster) Delete(ctx context.Context, id string) (a Agent, err error) {
+func (r Agents) Delete(ctx context.Context, id string) (a Agent, err error) {
 	if err := r.may(ctx, "delete", id); err != nil {
 		return a, err
 	}
-	tenant := r.app.Config.Tenant
-	row, err := r.row(ctx, r.app.Store, id)
+	tenant := r.g.Tenant
+	row, err := r.row(ctx, r.g.Store, id)
 	if err != nil {
 		return a, err
 	}
 	if err := r.unschedule(ctx, id); err != nil {
 		return a, err
 	}
-	open, err := r.app.Store.Conversations(ctx, store.ConversationFilter{Tenant: tenant, Agent: id, Open: true, Limit: 1})
+	open, err := r.g.Store.Conversations(ctx, store.ConversationFilter{Tenant: tenant, Agent: id, Open: true, Limit: 1})
 	if err == nil && len(open) > 0 {
-		err = r.app.hears(ctx, id)
+		err = r.conversing.hears(ctx, id)
 	}
 	if err != nil {
 		return a, err
 	}
 	ended := []string{}
-	err = r.app.Store.Write(ctx, func(tx store.Tx) error {
+	err = r.g.Store.Write(ctx, func(tx store.Tx) error {
 		if row, err = r.row(ctx, tx, id); err != nil {
 			return err
 		}
@@ -243,12 +261,12 @@ func (r Roster) Delete(ctx context.Context, id string) (a Agent, err error) {
 			return err
 		}
 		for _, session := range ended { // after the agent, whose outbox goes with it
-			if err := r.app.Agents.EndedWith(tx, tenant, id, session); err != nil {
+			if err := r.engine.EndedWith(tx, tenant, id, session); err != nil {
 				return err
 			}
 		}
-		if r.app.elsewhere() {
-			if err := r.app.Agents.Stopped(tx, tenant, id); err != nil {
+		if r.conversing.elsewhere() {
+			if err := r.engine.Stopped(tx, tenant, id); err != nil {
 				return err
 			}
 		}
@@ -258,37 +276,36 @@ func (r Roster) Delete(ctx context.Context, id string) (a Agent, err error) {
 		return a, err
 	}
 	for _, session := range ended {
-		if err := r.app.Sessions.Close(ctx, tenant, session); err != nil && plugin.CodeOf(err) != plugin.CodeNotFound {
+		if err := r.sessions.Close(ctx, tenant, session); err != nil && plugin.CodeOf(err) != plugin.CodeNotFound {
 			return agentOf(row), err
 		}
 	}
-	r.app.Agents.Notify(ctx, tenant, id)
-	if r.app.Agents.Local(tenant, id) != nil { // this process has its plugins: they hear the same now
+	r.engine.Notify(ctx, tenant, id)
+	if r.engine.Local(tenant, id) != nil { // this process has its plugins: they hear the same now
 		for range ended {
-			if _, err := (waitingWebhooks{r.app.webhooks}).first(ctx, tenant, id); err != nil {
+			if _, err := r.post(ctx, tenant, id); err != nil {
 				return agentOf(row), err
 			}
 		}
 	}
-	return agentOf(row), r.app.Agents.Stop(tenant, id, "user")
+	return agentOf(row), r.engine.Stop(tenant, id, "user")
 }
 
 // maxConversations bounds the conversations that are looked at together.
 const maxConversations = 10_000
 
 // unschedule deletes the schedules by which an agent is asked.
-func (r Roster) unschedule(ctx context.Context, id string) error {
-	all, err := r.app.Schedules.List(ctx, r.app.Config.Tenant)
+func (r Agents) unschedule(ctx context.Context, id string) error {
+	all, err := r.schedules.List(ctx, r.g.Tenant)
 	if err != nil {
 		return err
 	}
-	feeds := r.app.Feeds(r.by)
 	for _, s := range all {
 		var in struct{ Agent string }
-		if s.Operation != turnOperation || json.Unmarshal(s.Input, &in) != nil || in.Agent != id {
+		if s.Operation != TurnOperation || json.Unmarshal(s.Input, &in) != nil || in.Agent != id {
 			continue
 		}
-		if _, err := r.app.Schedules.Delete(ctx, r.app.Config.Tenant, s.ID, feeds.noting(plugin.EntryFeedDeleted)); err != nil && plugin.CodeOf(err) != plugin.CodeNotFound {
+		if _, err := r.schedules.Delete(ctx, r.g.Tenant, s.ID, r.feeds.noting(plugin.EntryFeedDeleted)); err != nil && plugin.CodeOf(err) != plugin.CodeNotFound {
 			return err
 		}
 	}
@@ -297,14 +314,14 @@ func (r Roster) unschedule(ctx context.Context, id string) error {
 
 // Remember has an agent remember something, in place of what it had under the
 // key.
-func (r Roster) Remember(ctx context.Context, id, key, text string) error {
+func (r Agents) Remember(ctx context.Context, id, key, text string) error {
 	if err := r.mayOf(ctx, "change the memory of", id); err != nil {
 		return err
 	}
-	if err := r.app.hears(ctx, id); err != nil {
+	if err := r.conversing.hears(ctx, id); err != nil {
 		return err
 	}
-	return r.app.Agents.Memory(r.app.Config.Tenant, id).Upsert(ctx, "", key, text, nil, func(tx store.Tx) error {
+	return r.engine.Memory(r.g.Tenant, id).Upsert(ctx, "", key, text, nil, func(tx store.Tx) error {
 		row, err := r.row(ctx, tx, id)
 		if err != nil {
 			return err
@@ -314,11 +331,11 @@ func (r Roster) Remember(ctx context.Context, id, key, text string) error {
 }
 
 // Forget takes something from what an agent remembers.
-func (r Roster) Forget(ctx context.Context, id, key string) error {
+func (r Agents) Forget(ctx context.Context, id, key string) error {
 	if err := r.mayOf(ctx, "change the memory of", id); err != nil {
 		return err
 	}
-	found, err := r.app.Agents.Memory(r.app.Config.Tenant, id).Forget(ctx, key, func(tx store.Tx) error {
+	found, err := r.engine.Memory(r.g.Tenant, id).Forget(ctx, key, func(tx store.Tx) error {
 		row, err := r.row(ctx, tx, id)
 		if err != nil {
 			return err
@@ -332,17 +349,17 @@ func (r Roster) Forget(ctx context.Context, id, key string) error {
 }
 
 // Schedule has an agent asked at times, in the name of who wants that.
-func (r Roster) Schedule(ctx context.Context, id, prompt, spec, zone string) (Feed, error) {
+func (r Agents) Schedule(ctx context.Context, id, prompt, spec, zone string) (Feed, error) {
 	if err := r.mayOf(ctx, "schedule", id); err != nil {
 		return Feed{}, err
 	}
-	return r.app.ScheduleTurn(ctx, r.by, id, prompt, spec, zone)
+	return r.feeds.ofTurn(ctx, id, prompt, spec, zone)
 }
 
 // may refuses an unauthorized principal and records the refusal. what is the
 // verb.
-func (r Roster) may(ctx context.Context, what, id string) error {
-	return r.app.authorise(ctx, r.by, hostTarget(AgentsPlugin), r.use(what, id))
+func (r Agents) may(ctx context.Context, what, id string) error {
+	return r.g.authorise(ctx, r.by, r.g.part(AgentsPlugin), r.use(what, id))
 }
 
 // saysSenders reports whether an agent gets a channel, or one that is proved by another
@@ -360,7 +377,7 @@ func saysSenders(had, has map[string]agent.Channel) bool {
 var errSaysSenders = errors.New("the channels say who their senders are")
 
 // use is what is done to an agent, or to all of them where id is *.
-func (r Roster) use(what, id string) use {
+func (r Agents) use(what, id string) use {
 	name := fmt.Sprintf("agent %.80s", id)
 	if id == "*" {
 		name = "agents"
@@ -369,17 +386,17 @@ func (r Roster) use(what, id string) use {
 }
 
 // mayOf is may, for an agent that must be there.
-func (r Roster) mayOf(ctx context.Context, what, id string) error {
+func (r Agents) mayOf(ctx context.Context, what, id string) error {
 	if err := r.may(ctx, what, id); err != nil {
 		return err
 	}
-	_, err := r.row(ctx, r.app.Store, id)
+	_, err := r.row(ctx, r.g.Store, id)
 	return err
 }
 
 // row returns an agent as it is kept.
-func (r Roster) row(ctx context.Context, from store.Reader, id string) (*store.AgentRow, error) {
-	row, err := from.Agent(ctx, r.app.Config.Tenant, id)
+func (r Agents) row(ctx context.Context, from store.Reader, id string) (*store.AgentRow, error) {
+	row, err := from.Agent(ctx, r.g.Tenant, id)
 	if err == nil && row == nil {
 		err = plugin.Errorf(plugin.CodeNotFound, "there is no agent %.80s; 'mortise agents list' shows those there are", id)
 	}
@@ -388,7 +405,7 @@ func (r Roster) row(ctx context.Context, from store.Reader, id string) (*store.A
 
 // note appends the entry of a change: what the agent is then, its prompt by its
 // hash.
-func (r Roster) note(tx store.Tx, kind plugin.EntryKind, row *store.AgentRow, more map[string]any) error {
+func (r Agents) note(tx store.Tx, kind plugin.EntryKind, row *store.AgentRow, more map[string]any) error {
 	body := map[string]any{"state": row.State, "tier": row.Tier, "settings": json.RawMessage(row.Settings)}
 	if row.Prompt != "" {
 		hash, err := tx.PutBody(row.Tenant, []byte(row.Prompt), time.Time{})
@@ -400,7 +417,7 @@ func (r Roster) note(tx store.Tx, kind plugin.EntryKind, row *store.AgentRow, mo
 	for name, value := range more {
 		body[name] = value
 	}
-	return r.app.note(tx, r.by, kind, row.ID, body)
+	return r.g.Note(tx, r.by, kind, row.ID, body)
 }
 
 func agentOf(row *store.AgentRow) Agent {

@@ -1,4 +1,4 @@
-package app
+package host
 
 import (
 	"context"
@@ -38,7 +38,7 @@ type Identity struct {
 // Identities are the identity links of the host's tenant, as one principal may
 // see and change them. What is refused is on the record.
 type Identities struct {
-	app     *App
+	g       *Guard
 	by      plugin.Principal
 	adapter string
 }
@@ -50,15 +50,12 @@ func (i Identities) For(adapter string) Identities {
 	return i
 }
 
-// Identities returns the links, with the rights of one principal.
-func (a *App) Identities(by plugin.Principal) Identities { return Identities{app: a, by: by} }
-
 // List returns all links, by provider and id.
 func (i Identities) List(ctx context.Context) ([]Identity, error) {
 	if err := i.may(ctx, "list", ""); err != nil {
 		return nil, err
 	}
-	rows, err := i.app.Store.Identities(ctx, i.app.Config.Tenant)
+	rows, err := i.g.Store.Identities(ctx, i.g.Tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -82,18 +79,18 @@ func (i Identities) Link(ctx context.Context, provider, externalID, principal st
 	switch {
 	case who.Type == "agent":
 		return Identity{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is an agent; link a user of another system to a user or a service", principal)
-	case !i.app.known(i.app.Config.Tenant, who):
-		return Identity{}, plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", principal, strings.Join(Names(i.app.Config), ", "))
+	case !i.g.Known(i.g.Tenant, who):
+		return Identity{}, plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", principal, strings.Join(i.g.Names, ", "))
 	}
 	scopes = slices.Compact(slices.Sorted(slices.Values(scopes)))
 	if err := checkScopes(scopes); err != nil {
 		return Identity{}, err
 	}
 	row := store.IdentityRow{
-		Tenant: i.app.Config.Tenant, Provider: provider, ExternalID: externalID, PrincipalType: who.Type, PrincipalID: who.ID,
+		Tenant: i.g.Tenant, Provider: provider, ExternalID: externalID, PrincipalType: who.Type, PrincipalID: who.ID,
 		Scopes: scopes, Adapter: i.adapter, By: MemberName(i.by), At: time.Now().UTC().Truncate(time.Microsecond),
 	}
-	err := i.app.Store.Write(ctx, func(tx store.Tx) error {
+	err := i.g.Store.Write(ctx, func(tx store.Tx) error {
 		was, err := tx.Identity(ctx, row.Tenant, provider, externalID)
 		if err != nil {
 			return err
@@ -105,7 +102,7 @@ func (i Identities) Link(ctx context.Context, provider, externalID, principal st
 		if err := tx.PutIdentity(row); err != nil {
 			return err
 		}
-		return i.app.note(tx, i.by, plugin.EntryIdentityLinked, subjectOf(provider, externalID), body)
+		return i.g.Note(tx, i.by, plugin.EntryIdentityLinked, subjectOf(provider, externalID), body)
 	})
 	return identityOf(&row), err
 }
@@ -117,8 +114,8 @@ func (i Identities) Unlink(ctx context.Context, provider, externalID string) (Id
 		return Identity{}, err
 	}
 	var gone Identity
-	err := i.app.Store.Write(ctx, func(tx store.Tx) error {
-		was, err := tx.Identity(ctx, i.app.Config.Tenant, provider, externalID)
+	err := i.g.Store.Write(ctx, func(tx store.Tx) error {
+		was, err := tx.Identity(ctx, i.g.Tenant, provider, externalID)
 		if err != nil {
 			return err
 		}
@@ -126,17 +123,17 @@ func (i Identities) Unlink(ctx context.Context, provider, externalID string) (Id
 			return plugin.Errorf(plugin.CodeNotFound, "%.200q on %.200q has no link; 'mortise identities list' shows all links", externalID, provider)
 		}
 		gone = identityOf(was)
-		if _, err := tx.DeleteIdentity(i.app.Config.Tenant, provider, externalID); err != nil {
+		if _, err := tx.DeleteIdentity(i.g.Tenant, provider, externalID); err != nil {
 			return err
 		}
-		return i.app.note(tx, i.by, plugin.EntryIdentityGone, subjectOf(provider, externalID), evidenceOf(gone))
+		return i.g.Note(tx, i.by, plugin.EntryIdentityGone, subjectOf(provider, externalID), evidenceOf(gone))
 	})
 	return gone, err
 }
 
 // may refuses an unauthorized principal and records the refusal.
 func (i Identities) may(ctx context.Context, what, subject string) error {
-	return i.app.authorise(ctx, i.by, hostTarget(IdentitiesPlugin), use{plugin.EntryIdentityRefused, subject, what, what + " identities"})
+	return i.g.authorise(ctx, i.by, i.g.part(IdentitiesPlugin), use{plugin.EntryIdentityRefused, subject, what, what + " identities"})
 }
 
 func identityOf(row *store.IdentityRow) Identity {

@@ -1,43 +1,35 @@
-package app
+package host
 
 import (
 	"context"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // Plugins are the plugins as one principal may see and change them. What is
 // refused is on the record.
 type Plugins struct {
-	app *App
-	by  plugin.Principal
-}
-
-// Plugins returns the plugins, with the rights of one principal.
-func (a *App) Plugins(by plugin.Principal) Plugins { return Plugins{a, by} }
-
-// call is who asks, in a host's own words.
-func (a *App) call(by plugin.Principal) *plugin.Call {
-	return &plugin.Call{Tenant: a.Config.Tenant, Principal: by, Origin: plugin.OriginCLI}
+	g        *Guard
+	by       plugin.Principal
+	registry *registry.Registry
+	models   bool // what asks for a model runs
 }
 
 // List returns the plugins of which they may list or execute something, or
 // which they may configure, with those operations.
 func (p Plugins) List(ctx context.Context, kinds ...plugin.Kind) ([]registry.Info, error) {
-	all, err := p.app.Registry.List(ctx, kinds...)
+	all, err := p.registry.List(ctx, kinds...)
 	if err != nil {
 		return nil, err
 	}
 	shown := []registry.Info{}
 	for _, info := range all {
-		if info.Halted, err = p.app.halted(ctx, info.Name); err != nil {
+		if info.Halted, err = halted(ctx, p.g, info.Name); err != nil {
 			return nil, err
 		}
 		if p.narrow(&info) && (len(kinds) == 0 || slices.ContainsFunc(info.Kinds, func(kind plugin.Kind) bool { return slices.Contains(kinds, kind) })) {
@@ -48,8 +40,8 @@ func (p Plugins) List(ctx context.Context, kinds ...plugin.Kind) ([]registry.Inf
 }
 
 // halted returns the agents that the host has disabled a plugin for, by id.
-func (a *App) halted(ctx context.Context, name string) ([]registry.Halt, error) {
-	halts, err := agent.Halts(ctx, a.Store, a.Config.Tenant, name)
+func halted(ctx context.Context, g *Guard, name string) ([]registry.Halt, error) {
+	halts, err := agent.Halts(ctx, g.Store, g.Tenant, name)
 	var all []registry.Halt
 	for _, id := range slices.Sorted(maps.Keys(halts)) {
 		all = append(all, registry.Halt{Agent: id, Reason: halts[id].Reason, At: halts[id].At, Enable: agent.EnableAgain(name, id)})
@@ -58,14 +50,14 @@ func (a *App) halted(ctx context.Context, name string) ([]registry.Halt, error) 
 }
 
 // Halted returns all that the host has disabled for agents, by plugin.
-func (a *App) Halted(ctx context.Context) (map[string][]registry.Halt, error) {
-	infos, err := a.Registry.List(ctx)
+func (p Plugins) Halted(ctx context.Context) (map[string][]registry.Halt, error) {
+	infos, err := p.registry.List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	found := map[string][]registry.Halt{}
 	for _, info := range infos {
-		halts, err := a.halted(ctx, info.Name)
+		halts, err := halted(ctx, p.g, info.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -79,20 +71,20 @@ func (a *App) Halted(ctx context.Context) (map[string][]registry.Halt, error) {
 // Show returns one plugin, with the operations that they may know of. One of
 // which they may know nothing is not found.
 func (p Plugins) Show(ctx context.Context, ref string) (registry.Shown, error) {
-	shown, err := p.app.Registry.Show(ctx, ref)
+	shown, err := p.registry.Show(ctx, ref)
 	if err != nil {
 		return shown, err
 	}
-	if shown.Halted, err = p.app.halted(ctx, shown.Name); err != nil {
+	if shown.Halted, err = halted(ctx, p.g, shown.Name); err != nil {
 		return shown, err
 	}
-	operations, whole := p.app.Policy.Visible(shown.Manifest, p.app.call(p.by))
+	operations, whole := p.g.Policy.Visible(shown.Manifest, p.g.call(p.by))
 	if whole {
 		return shown, nil
 	}
 	if !p.narrow(&shown.Info) {
 		name, _, _ := strings.Cut(ref, "@")
-		return registry.Shown{}, p.app.refuse(ctx, p.by, use{kind: plugin.EntryPluginRefused, subject: shown.Name + "@" + shown.Version, action: "see"},
+		return registry.Shown{}, p.g.refuse(ctx, p.by, use{kind: plugin.EntryPluginRefused, subject: shown.Name + "@" + shown.Version, action: "see"},
 			plugin.Errorf(plugin.CodeNotFound, "no plugin is called %s", name), plugin.Decision{Reasons: []string{MemberName(p.by) + " may list none of its operations"}})
 	}
 	m := *shown.Manifest
@@ -104,7 +96,7 @@ func (p Plugins) Show(ctx context.Context, ref string) (registry.Shown, error) {
 // narrow leaves of a plugin what they may know of, and reports whether that is
 // anything.
 func (p Plugins) narrow(info *registry.Info) bool {
-	operations, whole := p.app.Policy.Visible(info.Plugin(), p.app.call(p.by))
+	operations, whole := p.g.Policy.Visible(info.Plugin(), p.g.call(p.by))
 	if whole {
 		return true
 	}
@@ -126,7 +118,7 @@ func (p Plugins) narrow(info *registry.Info) bool {
 // registered.
 func (p Plugins) Register(ctx context.Context, path string, o registry.RegisterOptions) (registry.RegisterReport, error) {
 	o.May = func(m *plugin.Manifest) error { return p.May(ctx, "register", m) }
-	return p.app.Registry.Register(ctx, path, o)
+	return p.registry.Register(ctx, path, o)
 }
 
 // Enable is [registry.Registry.Enable] for those who may configure the plugin.
@@ -134,7 +126,7 @@ func (p Plugins) Enable(ctx context.Context, ref string) (registry.Info, error) 
 	if err := p.MayChange(ctx, "enable", ref); err != nil {
 		return registry.Info{}, err
 	}
-	return p.app.Registry.Enable(ctx, ref)
+	return p.registry.Enable(ctx, ref)
 }
 
 // Disable is [registry.Registry.Disable] for those who may configure the plugin.
@@ -142,7 +134,7 @@ func (p Plugins) Disable(ctx context.Context, ref string) ([]registry.Info, erro
 	if err := p.MayChange(ctx, "disable", ref); err != nil {
 		return nil, err
 	}
-	return p.app.Registry.Disable(ctx, ref)
+	return p.registry.Disable(ctx, ref)
 }
 
 // Approve is [registry.Registry.Approve] for those who may configure the plugin.
@@ -150,7 +142,7 @@ func (p Plugins) Approve(ctx context.Context, seen registry.Review) (registry.In
 	if err := p.MayChange(ctx, "approve", seen.Name+"@"+seen.Version); err != nil {
 		return registry.Info{}, err
 	}
-	return p.app.Registry.Approve(ctx, seen)
+	return p.registry.Approve(ctx, seen)
 }
 
 // Review is [registry.Registry.Review]; to ask the code too, they must be one
@@ -161,7 +153,7 @@ func (p Plugins) Review(ctx context.Context, ref string, ask bool) (registry.Rev
 			return registry.Review{}, err
 		}
 	}
-	return p.app.Registry.Review(ctx, ref, ask)
+	return p.registry.Review(ctx, ref, ask)
 }
 
 // Rollback is [registry.Registry.Rollback] for those who may configure the
@@ -170,7 +162,7 @@ func (p Plugins) Rollback(ctx context.Context, ref string) (left, back registry.
 	if err := p.MayChange(ctx, "roll back", ref); err != nil {
 		return left, back, err
 	}
-	return p.app.Registry.Rollback(ctx, ref)
+	return p.registry.Rollback(ctx, ref)
 }
 
 // Delete is [registry.Registry.Delete] for those who may configure the plugin.
@@ -179,7 +171,7 @@ func (p Plugins) Delete(ctx context.Context, ref string) (registry.Info, error) 
 	if err := p.MayChange(ctx, "delete", ref); err != nil {
 		return registry.Info{}, err
 	}
-	info, err := p.app.Registry.Delete(ctx, ref)
+	info, err := p.registry.Delete(ctx, ref)
 	if err != nil {
 		return info, err
 	}
@@ -191,7 +183,7 @@ func (p Plugins) Delete(ctx context.Context, ref string) (registry.Info, error) 
 // every version that ref could mean. A plugin that is not installed is left to
 // the registry to refuse.
 func (p Plugins) MayChange(ctx context.Context, what, ref string) error {
-	all, err := p.app.Registry.List(ctx)
+	all, err := p.registry.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -218,15 +210,5 @@ func (p Plugins) MayChange(ctx context.Context, what, ref string) error {
 // refusal. what is the verb: register, enable, disable, approve, roll back,
 // delete.
 func (p Plugins) May(ctx context.Context, what string, m *plugin.Manifest) error {
-	return p.app.authorise(ctx, p.by, &plugin.Target{Manifest: m}, use{plugin.EntryPluginRefused, m.Name + "@" + m.Version, what, what + " " + m.Name})
-}
-
-// note appends an entry about the host itself.
-func (a *App) note(tx store.Tx, by plugin.Principal, kind plugin.EntryKind, subject string, body map[string]any) error {
-	raw, err := canonical(body)
-	if err != nil {
-		return err
-	}
-	tx.Append(plugin.Entry{At: time.Now().UTC(), Tenant: a.Config.Tenant, Kind: kind, Subject: subject, Principal: MemberName(by), Body: raw})
-	return nil
+	return p.g.authorise(ctx, p.by, &plugin.Target{Manifest: m}, use{plugin.EntryPluginRefused, m.Name + "@" + m.Version, what, what + " " + m.Name})
 }

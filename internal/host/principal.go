@@ -1,4 +1,4 @@
-package app
+package host
 
 import (
 	"maps"
@@ -9,7 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// Names returns everybody whom a configuration names, its own principal first
+// Names returns all principals that a configuration names, its own principal first
 // and the others in the order of the alphabet.
 func Names(c config.Config) []string {
 	others := slices.Concat(c.Approvals.By, c.Policy.Configure, slices.Collect(maps.Keys(c.Policy.Consent)))
@@ -23,23 +23,8 @@ func Names(c config.Config) []string {
 	return append([]string{c.Principal}, others...)
 }
 
-// actAs sets the principal of this host to one that the configuration names;
-// its default where name is empty.
-//
-// This prevents mistakes and is no security boundary: a user that can write the
-// data directory can act for every principal in it.
-func (a *App) actAs(name string) error {
-	if name == "" {
-		name = a.Config.Principal
-	}
-	var err error
-	a.Principal, err = a.Member(name)
-	return err
-}
-
-// Member returns a principal that the configuration names.
-func (a *App) Member(name string) (plugin.Principal, error) {
-	names := Names(a.Config)
+// memberOf returns one of the principals that a configuration names, with all scopes.
+func memberOf(names []string, name string) (plugin.Principal, error) {
 	if !slices.Contains(names, name) {
 		return plugin.Principal{}, plugin.Errorf(plugin.CodeUnauthenticated, "there is no principal %s; the configuration names %s", name, strings.Join(names, ", "))
 	}
@@ -48,6 +33,21 @@ func (a *App) Member(name string) (plugin.Principal, error) {
 	return p, nil
 }
 
-// Owner reports whether the principal is the one that the configuration itself
-// acts for: the user at the terminal.
-func (a *App) Owner() bool { return MemberName(a.Principal) == a.Config.Principal }
+// MemberName is what the configuration calls a principal: a user by its id
+// alone, others as service::id and agent::id.
+func MemberName(who plugin.Principal) string {
+	if who.Type == "" || who.Type == "user" {
+		return who.ID
+	}
+	return who.Type + "::" + who.ID
+}
+
+// ParseMember reads what the configuration calls a principal.
+func ParseMember(name string) plugin.Principal {
+	for _, kind := range []string{"service", "agent", "user"} {
+		if id, found := strings.CutPrefix(name, kind+"::"); found {
+			return plugin.Principal{Type: kind, ID: id}
+		}
+	}
+	return plugin.Principal{Type: "user", ID: name}
+}

@@ -1,4 +1,4 @@
-package app
+package host
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func (p Plugins) Actions(ctx context.Context, ref string) ([]Action, error) {
 		if !slices.Contains(op.PolicyTags, dialect.ActionTag) || !holds(p.by, op.Permissions) {
 			continue
 		}
-		verdict := p.app.Policy.May(policy.Execute, &plugin.Target{Manifest: shown.Manifest, Operation: op}, p.app.call(p.by)).Verdict
+		verdict := p.g.Policy.May(policy.Execute, &plugin.Target{Manifest: shown.Manifest, Operation: op}, p.g.call(p.by)).Verdict
 		if verdict == plugin.Deny {
 			continue
 		}

@@ -1,0 +1,115 @@
+package host
+
+import (
+	"context"
+	"strings"
+
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Admin is what only the administrator does, and principals that policy lets configure
+// the part of the host that it is about.
+type Admin struct {
+	kept
+	home string
+}
+
+// RecoveryPlugin is what stands for the recovery where policy is asked who may
+// end it.
+const RecoveryPlugin = "mortise.recovery"
+
+// maxReason bounds the reason that a caller gives for the record.
+const maxReason = 2000
+
+// MayReadLedger refuses who may not read the record of everybody's calls.
+func (a Admin) MayReadLedger(ctx context.Context) error {
+	return a.allow(ctx, LedgerPlugin, use{plugin.EntryLedgerRefused, "ledger", "read", "read the ledger"})
+}
+
+// MayBackup refuses who may not copy everything that the host keeps.
+func (a Admin) MayBackup(ctx context.Context) error {
+	return a.allow(ctx, BackupPlugin, use{plugin.EntryBackupRefused, "backup", "back up", "back up the host"})
+}
+
+// A RecoveryStatus says whether a host is in recovery, and what would go on by
+// itself once it is not.
+type RecoveryStatus struct {
+	Recovery *store.Recovery `json:"recovery"`
+	Queued   int             `json:"queued_calls"`
+	Pending  int             `json:"pending_calls"` // wait for approval
+	Unknown  int             `json:"unknown_calls"` // calls whose outcome is unknown
+	Plans    int             `json:"plans"`         // that have not ended
+	Feeds    int             `json:"feeds"`         // that are not paused
+}
+
+// Recovery returns how it stands.
+func (a Admin) Recovery(ctx context.Context) (s RecoveryStatus, err error) {
+	err = a.g.Store.Snapshot(ctx, func(r store.Reader) (err error) {
+		if s.Recovery, err = store.ReadRecovery(ctx, r); err != nil {
+			return err
+		}
+		for state, n := range map[store.CallState]*int{store.CallQueued: &s.Queued, store.CallPending: &s.Pending, store.CallUnknown: &s.Unknown} {
+			rows, err := r.Calls(ctx, store.CallFilter{Tenant: a.g.Tenant, State: state})
+			if err != nil {
+				return err
+			}
+			*n = len(rows)
+		}
+		for _, state := range []store.PlanState{store.PlanQueued, store.PlanPending, store.PlanRunning} {
+			rows, err := r.Plans(ctx, store.PlanFilter{Tenant: a.g.Tenant, State: state})
+			if err != nil {
+				return err
+			}
+			s.Plans += len(rows)
+		}
+		feeds, err := r.Schedules(ctx, store.ScheduleFilter{Tenant: a.g.Tenant})
+		if err != nil {
+			return err
+		}
+		for _, feed := range feeds {
+			if feed.State == store.ScheduleActive {
+				s.Feeds++
+			}
+		}
+		return nil
+	})
+	return s, err
+}
+
+// ConfirmRecovery ends the recovery with the confirmation of a principal. The
+// ledger keeps it, with what was remembered of the chains.
+func (a Admin) ConfirmRecovery(ctx context.Context, reason string) (store.Recovery, error) {
+	u := use{plugin.EntryRecoveryRefused, "recovery", "end", "end the recovery"}
+	if a.by.Type == "agent" {
+		return store.Recovery{}, a.g.refuse(ctx, a.by, u, plugin.Errorf(plugin.CodeApprovalSelf, "agent %s cannot end the recovery; a person has to", a.by.ID), plugin.Decision{})
+	}
+	if err := a.g.authorise(ctx, a.by, a.g.part(RecoveryPlugin), u); err != nil {
+		return store.Recovery{}, err
+	}
+	reason = strings.TrimSpace(reason)
+	switch {
+	case reason == "":
+		return store.Recovery{}, plugin.Errorf(plugin.CodeInvalidInput, "ending the recovery needs a reason: how it is known what was done since the backup")
+	case len(reason) > maxReason:
+		return store.Recovery{}, plugin.Errorf(plugin.CodeInvalidInput, "the reason has %d bytes; at most %d are kept", len(reason), maxReason)
+	}
+	var ended *store.Recovery
+	err := a.g.Store.Write(ctx, func(tx store.Tx) (err error) {
+		if ended, err = store.ReadRecovery(ctx, tx); err != nil || ended == nil {
+			return err
+		}
+		if _, err := store.EndRecovery(tx); err != nil {
+			return err
+		}
+		return a.g.Note(tx, a.by, plugin.EntryRecoveryConfirmed, "recovery", map[string]any{"reason": reason, "why": ended.Why, "since": ended.Since, "anchors": ended.Anchors})
+	})
+	if err != nil {
+		return store.Recovery{}, err
+	}
+	if ended == nil {
+		return store.Recovery{}, plugin.Errorf(plugin.CodeNotFound, "this host is not in recovery")
+	}
+	// From here on the anchors are those of this history; the entry has the others.
+	return *ended, store.ReplaceAnchors(ctx, a.g.Store, a.home)
+}

@@ -1,0 +1,55 @@
+package host
+
+import (
+	"context"
+
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Approvals are the approvals of the host's tenant, as one principal may see them.
+type Approvals struct {
+	kept
+	approvers *Approvers
+}
+
+// MissingApproval says that there is no such approval, or none that the caller may
+// know of.
+func MissingApproval(id string) *plugin.Error {
+	return plugin.Errorf(plugin.CodeNotFound, "there is no approval %.64s; 'mortise approvals list' shows those there are", id)
+}
+
+// Get returns the approval of an id, nil where there is none: to who asked for
+// it and who may decide it, and to principals that policy lets configure mortise.calls.
+func (a Approvals) Get(ctx context.Context, id, action string) (*store.ApprovalRow, error) {
+	row, err := a.g.Store.Approval(ctx, a.g.Tenant, id)
+	if err != nil || row == nil || a.all(CallsPlugin) {
+		return row, err
+	}
+	err = a.approvers.MaySee(ctx, row, a.by)
+	if err == nil || plugin.CodeOf(err) == plugin.CodeInternal {
+		return row, err
+	}
+	return nil, a.hide(ctx, CallsPlugin, use{kind: plugin.EntryApprovalRefused, subject: row.SubjectID, action: action}, MissingApproval(id))
+}
+
+// List returns approvals that they may see, the newest first.
+func (a Approvals) List(ctx context.Context, f store.ApprovalFilter) ([]store.ApprovalRow, error) {
+	f.Tenant = a.g.Tenant
+	if a.all(CallsPlugin) {
+		return a.g.Store.Approvals(ctx, f)
+	}
+	return theirs(f.Limit, func(limit int, last *store.ApprovalRow) ([]store.ApprovalRow, error) {
+		f.Limit = limit
+		if last != nil {
+			f.Before = last.ID
+		}
+		return a.g.Store.Approvals(ctx, f)
+	}, func(row *store.ApprovalRow) (bool, error) {
+		err := a.approvers.MaySee(ctx, row, a.by)
+		if plugin.CodeOf(err) == plugin.CodeInternal {
+			return false, err
+		}
+		return err == nil, nil
+	})
+}

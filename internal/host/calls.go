@@ -1,0 +1,89 @@
+package host
+
+import (
+	"context"
+
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Calls are the calls of the host's tenant, as one principal may see and stop them.
+type Calls struct {
+	kept
+	approvers *Approvers
+}
+
+// MissingCall says that there is no such call, or none that the caller may know of.
+func MissingCall(id string) *plugin.Error {
+	return plugin.Errorf(plugin.CodeNotFound, "there is no call %.64s; 'mortise calls list' shows those there are", id)
+}
+
+// Get returns the call of an id, nil where there is none. It is for who made it,
+// who may approve it where it was asked about, and whom policy lets configure mortise.calls.
+func (c Calls) Get(ctx context.Context, id, action string) (*store.CallRow, error) {
+	row, err := c.g.Store.Call(ctx, c.g.Tenant, id)
+	if err != nil || row == nil || c.all(CallsPlugin) {
+		return row, err
+	}
+	made, err := c.made(ctx, row)
+	if err != nil || made {
+		return row, err
+	}
+	asked, err := c.g.Store.Approvals(ctx, store.ApprovalFilter{Tenant: c.g.Tenant, SubjectKind: store.SubjectCall, SubjectID: row.ID, Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(asked) > 0 && c.approvers.MayApprove(ctx, &store.ApprovalRow{Tenant: c.g.Tenant, SubjectKind: store.SubjectCall, SubjectID: row.ID}, c.by) == nil {
+		return row, nil
+	}
+	return nil, c.hide(ctx, CallsPlugin, use{kind: plugin.EntryControlRefused, subject: row.ID, action: action}, MissingCall(id))
+}
+
+// Control returns the call of an id, nil where there is none, to who may stop it or
+// say how it ended; see [Approvers.MayControl].
+func (c Calls) Control(ctx context.Context, id, action string) (*store.CallRow, error) {
+	row, err := c.g.Store.Call(ctx, c.g.Tenant, id)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	if c.all(CallsPlugin) { // who sees all calls hears why they may not touch one
+		if err := c.approvers.MayControl(ctx, c.g.Tenant, row.ID, c.by, action); err != nil {
+			return nil, err
+		}
+		return row, nil
+	}
+	err = c.approvers.mayControl(ctx, c.g.Tenant, row.ID, c.by)
+	if err == nil || plugin.CodeOf(err) == plugin.CodeInternal {
+		return row, err
+	}
+	return nil, c.hide(ctx, CallsPlugin, use{kind: plugin.EntryControlRefused, subject: row.ID, action: action}, MissingCall(id))
+}
+
+// made reports whether they made a call. The row has the id alone: what was asked
+// says of which type the principal was, for as long as that is kept.
+func (c Calls) made(ctx context.Context, row *store.CallRow) (bool, error) {
+	if row.Principal != c.by.ID {
+		return false, nil
+	}
+	asked, err := c.approvers.callAsked(ctx, row.Tenant, row.ID)
+	if err != nil || asked == nil {
+		return false, err
+	}
+	return asked.Principal.Type == "" || asked.Principal.Member() == c.by.Member(), nil
+}
+
+// List returns calls that they made, or all where policy lets them see all, the
+// newest first.
+func (c Calls) List(ctx context.Context, f store.CallFilter) ([]store.CallRow, error) {
+	f.Tenant = c.g.Tenant
+	if c.all(CallsPlugin) {
+		return c.g.Store.Calls(ctx, f)
+	}
+	return theirs(f.Limit, func(limit int, last *store.CallRow) ([]store.CallRow, error) {
+		f.Limit = limit
+		if last != nil {
+			f.Before = last.ID
+		}
+		return c.g.Store.Calls(ctx, f)
+	}, func(row *store.CallRow) (bool, error) { return c.made(ctx, row) })
+}

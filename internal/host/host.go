@@ -1,0 +1,162 @@
+// Package host is what every surface asks of a host: each noun with its verbs, for one
+// principal, behind one guard that asks policy and records what it refuses.
+package host
+
+import (
+	"context"
+
+	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/agent/plan"
+	"github.com/mortise-dev/mortise/internal/agent/schedule"
+	"github.com/mortise-dev/mortise/internal/catalog/registry"
+	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/service/account"
+	"github.com/mortise-dev/mortise/internal/service/kb"
+	"github.com/mortise-dev/mortise/internal/service/reference"
+	"github.com/mortise-dev/mortise/internal/service/secret"
+	"github.com/mortise-dev/mortise/internal/service/session"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Parts are what a host is made of, as far as surfaces reach it.
+type Parts struct {
+	Guard     *Guard
+	Approvers *Approvers
+	Home      string // the data directory
+
+	Registry   *registry.Registry
+	Plans      *plan.Engine
+	Agents     *agent.Agents
+	Schedules  *schedule.Engine
+	Sessions   *session.Sessions
+	Knowledge  *kb.Bases
+	References *reference.Data
+	Accounts   *account.Accounts
+	Vault      *secret.Vault
+
+	ModelTools bool                                                           // the router offers what asks for a model
+	Policies   func(from store.Reader) (*policy.Engine, error)                // the engine of what a store would then have
+	Elsewhere  func() bool                                                    // whether the host that serves may be another process
+	Wake       func(ctx context.Context, kind, tenant, id string)             // something that can go on
+	Offer      func(ctx context.Context, ask agent.Ask) ([]agent.Tool, error) // what an agent's model may use
+	Post       func(ctx context.Context, tenant, agent string) (bool, error)  // the first event that waits for a webhook
+}
+
+// A Host is what surfaces ask of one host.
+type Host struct {
+	parts Parts
+	admin bool
+}
+
+// New returns a host that consists of these parts.
+func New(p Parts) *Host { return &Host{parts: p} }
+
+// Guard returns what stands before all of it.
+func (h *Host) Guard() *Guard { return h.parts.Guard }
+
+// Approvers returns who may decide about approvals.
+func (h *Host) Approvers() *Approvers { return h.parts.Approvers }
+
+// As returns the API of the host for one principal.
+func (h *Host) As(by plugin.Principal) API { return API{h, by} }
+
+// Reading returns what is kept in a store that is open for reading, for the
+// administrator: who owns the data directory and acts under no other name. It has
+// Sessions, Calls, Approvals and Plans.
+func Reading(st store.Store, tenant string) API {
+	g := &Guard{Tenant: tenant, Store: st}
+	h := &Host{admin: true, parts: Parts{Guard: g, Sessions: session.New(session.Options{Store: st}), Plans: plan.New(plan.Options{Store: st})}}
+	return h.As(plugin.Principal{})
+}
+
+// An API is the nouns of a host, as one principal may see and change what they stand
+// for.
+type API struct {
+	host *Host
+	by   plugin.Principal
+}
+
+// Tenant returns whose things these are.
+func (a API) Tenant() string { return a.host.parts.Guard.Tenant }
+
+// Store returns the store that they are in, for reading.
+func (a API) Store() store.Reader { return a.host.parts.Guard.Store }
+
+// Unbounded reports whether all that is kept is theirs to use.
+func (a API) Unbounded() bool { return a.kept().unbounded() }
+
+func (a API) kept() kept { return kept{a.host.parts.Guard, a.by, a.host.admin} }
+
+func (a API) conversing() conversing {
+	p := &a.host.parts
+	return conversing{p.Guard, p.Agents, p.Sessions, p.Elsewhere}
+}
+
+// Plugins returns the plugins.
+func (a API) Plugins() Plugins {
+	p := &a.host.parts
+	return Plugins{p.Guard, a.by, p.Registry, p.ModelTools}
+}
+
+// Agents returns the agents.
+func (a API) Agents() Agents {
+	p := &a.host.parts
+	return Agents{
+		g: p.Guard, by: a.by, engine: p.Agents, registry: p.Registry, schedules: p.Schedules, sessions: p.Sessions,
+		plugins: a.Plugins(), feeds: a.Feeds(), conversing: a.conversing(), outside: outside{p.Wake, p.Offer, p.Post},
+	}
+}
+
+// Feeds returns the schedules.
+func (a API) Feeds() Feeds {
+	p := &a.host.parts
+	return Feeds{p.Guard, a.by, p.Registry, p.Schedules, a.Plugins(), a.Knowledge()}
+}
+
+// Sessions returns the sessions with their artifacts.
+func (a API) Sessions() Sessions {
+	engine := a.host.parts.Sessions
+	if !a.host.admin {
+		engine = engine.As(MemberName(a.by))
+	}
+	return Sessions{a.kept(), a.conversing(), engine}
+}
+
+// Calls returns the calls.
+func (a API) Calls() Calls { return Calls{a.kept(), a.host.parts.Approvers} }
+
+// Approvals returns the approvals.
+func (a API) Approvals() Approvals { return Approvals{a.kept(), a.host.parts.Approvers} }
+
+// Plans returns the plans.
+func (a API) Plans() Plans {
+	return Plans{a.kept(), a.Calls(), a.host.parts.Approvers, a.host.parts.Plans}
+}
+
+// Knowledge returns the knowledge bases.
+func (a API) Knowledge() Knowledge { return Knowledge{a.kept(), a.host.parts.Knowledge} }
+
+// References returns the reference data.
+func (a API) References() References { return References{a.kept(), a.host.parts.References} }
+
+// Identities returns the identity links.
+func (a API) Identities() Identities { return Identities{g: a.host.parts.Guard, by: a.by} }
+
+// Accounts returns the accounts that they connected.
+func (a API) Accounts() Accounts {
+	return Accounts{a.host.parts.Guard, a.by, a.host.parts.Accounts}
+}
+
+// Secrets returns the secrets.
+func (a API) Secrets() Secrets {
+	return Secrets{a.host.parts.Guard, a.by, a.host.parts.Vault, a.Plugins()}
+}
+
+// Policies returns the policies.
+func (a API) Policies() Policies {
+	return Policies{a.host.parts.Guard, a.by, a.host.parts.Policies}
+}
+
+// Admin returns what the administrator does.
+func (a API) Admin() Admin { return Admin{a.kept(), a.host.parts.Home} }

@@ -1,0 +1,88 @@
+package host
+
+import (
+	"context"
+
+	"github.com/mortise-dev/mortise/internal/agent/plan"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Plans are the plans of the host's tenant, as one principal may see and end them.
+type Plans struct {
+	kept
+	calls     Calls
+	approvers *Approvers
+	engine    *plan.Engine
+}
+
+// Get returns a plan with its steps; its id may be cut short. It is for who asked
+// for it, who may approve all of it, and whom policy lets configure mortise.calls.
+func (p Plans) Get(ctx context.Context, id, action string) (*plan.View, error) {
+	v, err := p.engine.Show(ctx, p.g.Tenant, id)
+	if err == nil && v == nil {
+		err = plan.Missing(id)
+	}
+	if p.all(CallsPlugin) {
+		return v, err
+	}
+	if plugin.CodeOf(err) == plugin.CodeInvalidInput { // it names plans that may be of others
+		return nil, plan.Missing(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if asked, err := p.asked(ctx, v); err != nil || asked {
+		return v, err
+	}
+	if p.approvers.MayApprove(ctx, &store.ApprovalRow{Tenant: p.g.Tenant, SubjectKind: store.SubjectPlan, SubjectID: v.ID, Requester: v.Principal}, p.by) == nil {
+		return v, nil
+	}
+	return nil, p.hide(ctx, CallsPlugin, use{kind: plugin.EntryControlRefused, subject: v.ID, action: action}, plan.Missing(id))
+}
+
+// List returns plans that were asked for in their name, or all where policy lets
+// them see all, the newest first and without their steps.
+func (p Plans) List(ctx context.Context, f store.PlanFilter) ([]plan.View, error) {
+	f.Tenant = p.g.Tenant
+	if p.all(CallsPlugin) {
+		return p.engine.List(ctx, f)
+	}
+	return theirs(f.Limit, func(limit int, last *plan.View) ([]plan.View, error) {
+		f.Limit = limit
+		if last != nil {
+			f.Before = last.ID
+		}
+		return p.engine.List(ctx, f)
+	}, func(v *plan.View) (bool, error) { return p.asked(ctx, v) })
+}
+
+// asked reports whether they asked for a plan: who made the call that proposed it.
+func (p Plans) asked(ctx context.Context, v *plan.View) (bool, error) {
+	if v.Principal != p.by.ID {
+		return false, nil
+	}
+	row, err := p.g.Store.Call(ctx, p.g.Tenant, v.ProposalCall)
+	if err != nil || row == nil {
+		return err == nil && p.own(v.Principal), err // the row has the id alone, which is a user's as it is written
+	}
+	return p.calls.made(ctx, row)
+}
+
+// Cancel ends a plan.
+func (p Plans) Cancel(ctx context.Context, id, reason string) (*plan.View, error) {
+	v, err := p.Get(ctx, id, "cancel")
+	if err != nil {
+		return nil, err
+	}
+	return p.engine.Cancel(ctx, p.g.Tenant, v.ID, p.by, reason)
+}
+
+// Resume takes up a plan again.
+func (p Plans) Resume(ctx context.Context, id string) (*plan.View, error) {
+	v, err := p.Get(ctx, id, "resume")
+	if err != nil {
+		return nil, err
+	}
+	return p.engine.Resume(ctx, p.g.Tenant, v.ID)
+}

@@ -1,0 +1,142 @@
+package host
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// StoredPrefix stands before the name of a stored policy where it is one of many
+// documents, as in stored/mail:3:20.
+const StoredPrefix = "stored/"
+
+// PoliciesPlugin is what stands for the policies themselves where policy is
+// asked who may configure them.
+const PoliciesPlugin = "mortise.policies"
+
+// maxStored bounds the policies that are kept for a tenant.
+const maxStored = 256
+
+// Policies are the policies in force and those that are stored, as one principal may
+// see and change them. What is refused is on the record.
+type Policies struct {
+	g    *Guard
+	by   plugin.Principal
+	open func(from store.Reader) (*policy.Engine, error) // the engine of what a store would then have
+}
+
+var policyName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+// Put puts a text of policies into the store and into force, and returns
+// how many they are. It is refused, and the old set stays in force, where the
+// whole set that would come of it cannot be used, or would keep them from ever
+// changing it again.
+func (p Policies) Put(ctx context.Context, name string, text []byte) (count int, err error) {
+	if err := p.may(ctx, "put", name); err != nil {
+		return 0, err
+	}
+	if !policyName.MatchString(name) {
+		return 0, plugin.Errorf(plugin.CodeInvalidInput, "%q is no name for a policy: small letters, digits, and . _ - after the first, at most 64", name)
+	}
+	err = p.change(ctx, func(tx store.Tx) error {
+		return tx.PutPolicy(store.PolicyRow{Tenant: p.g.Tenant, Name: name, Text: string(text), By: MemberName(p.by), At: time.Now().UTC()})
+	}, func(tx store.Tx, next *policy.Engine) error {
+		all := next.Documents()
+		i := slices.IndexFunc(all, func(t policy.Text) bool { return t.Name == StoredPrefix+name })
+		count = all[i].Policies
+		hash, err := tx.PutBody(p.g.Tenant, text, time.Time{})
+		if err != nil {
+			return err
+		}
+		return p.g.Note(tx, p.by, plugin.EntryPolicyPut, name, map[string]any{"text_hash": hash, "policies": count, "policy": next.Version()})
+	})
+	return count, err
+}
+
+// Delete takes a stored text of policies out of force. It is refused as
+// in Put.
+func (p Policies) Delete(ctx context.Context, name string) error {
+	if err := p.may(ctx, "delete", name); err != nil {
+		return err
+	}
+	return p.change(ctx, func(tx store.Tx) error {
+		found, err := tx.DeletePolicy(p.g.Tenant, name)
+		if err == nil && !found {
+			err = plugin.Errorf(plugin.CodeNotFound, "no policy is stored under the name %s; 'mortise policy list' shows those there are", name)
+		}
+		return err
+	}, func(tx store.Tx, next *policy.Engine) error {
+		return p.g.Note(tx, p.by, plugin.EntryPolicyDeleted, name, map[string]any{"policy": next.Version()})
+	})
+}
+
+// change makes a change in one transaction with the check of the set
+// that comes of it, and with its entry.
+func (p Policies) change(ctx context.Context, change func(store.Tx) error, record func(store.Tx, *policy.Engine) error) error {
+	err := p.g.Store.Write(ctx, func(tx store.Tx) error {
+		if err := change(tx); err != nil {
+			return err
+		}
+		rows, err := tx.Policies(ctx, p.g.Tenant)
+		if err != nil {
+			return err
+		}
+		if len(rows) > maxStored {
+			return plugin.Errorf(plugin.CodeLimitExceeded, "at most %d policies are stored; put several into one", maxStored)
+		}
+		next, err := p.open(tx)
+		if err != nil {
+			return plugin.Errorf(plugin.CodeInvalidInput, "the policies stay as they were: %w", err)
+		}
+		if d := next.May(policy.Configure, p.g.part(PoliciesPlugin), p.g.call(p.by)); d.Verdict != plugin.Allow {
+			return plugin.Errorf(plugin.CodeInvalidInput, "the policies stay as they were: with these, %s could not change them any more (%s)", MemberName(p.by), d.Reasons[0])
+		}
+		return record(tx, next)
+	})
+	if err != nil {
+		return err
+	}
+	return p.g.Policy.Reload()
+}
+
+// may refuses an unauthorized principal and records the refusal.
+func (p Policies) may(ctx context.Context, what, name string) error {
+	return p.g.authorise(ctx, p.by, p.g.part(PoliciesPlugin), use{plugin.EntryPolicyRefused, name, what, what + " policies"})
+}
+
+// A PolicyText is one document of the policies in force.
+type PolicyText struct {
+	Name     string     `json:"name"`
+	Source   string     `json:"source"`   // file, stored or configuration
+	Policies int        `json:"policies"` // in it
+	By       string     `json:"by,omitempty"`
+	At       *time.Time `json:"at,omitempty"`
+}
+
+// List returns the documents of the policies in force.
+func (p Policies) List(ctx context.Context) ([]PolicyText, error) {
+	rows, err := p.g.Store.Policies(ctx, p.g.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	all := []PolicyText{}
+	for _, d := range p.g.Policy.Documents() {
+		text := PolicyText{Name: d.Name, Source: "file", Policies: d.Policies}
+		if policy.FromConfiguration(d.Name) {
+			text.Source = "configuration"
+		}
+		if name, found := strings.CutPrefix(d.Name, StoredPrefix); found {
+			if i := slices.IndexFunc(rows, func(r store.PolicyRow) bool { return r.Name == name }); i >= 0 {
+				text.Name, text.Source, text.By, text.At = name, "stored", rows[i].By, &rows[i].At
+			}
+		}
+		all = append(all, text)
+	}
+	return all, nil
+}

@@ -1,0 +1,62 @@
+package host
+
+import (
+	"context"
+
+	"github.com/mortise-dev/mortise/internal/base/canon"
+	"github.com/mortise-dev/mortise/internal/service/reference"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// References are the reference data of a host. All may read them; who may configure
+// mortise.reference changes them.
+type References struct {
+	kept
+	data *reference.Data
+}
+
+// List returns the keys of the reference data. They are everybody's to read:
+// plugins look things up in them for each caller.
+func (r References) List() ([]reference.Key, error) { return r.data.List() }
+
+// Add puts a file in the place of a key's data.
+func (r References) Add(ctx context.Context, key, file string) (reference.Key, error) {
+	return r.refer(ctx, "add", key, func() (reference.Key, error) { return r.data.Add(key, file) })
+}
+
+// AddMitre makes the table of techniques from files.
+func (r References) AddMitre(ctx context.Context, files ...string) (key reference.Key, counts map[string]int, err error) {
+	key, err = r.refer(ctx, "add", reference.MitreTechniques, func() (key reference.Key, err error) {
+		key, counts, err = r.data.AddMitre(files...)
+		return key, err
+	})
+	return key, counts, err
+}
+
+// Remove takes a key's data away.
+func (r References) Remove(ctx context.Context, key string) error {
+	_, err := r.refer(ctx, "remove", key, func() (reference.Key, error) { return reference.Key{}, r.data.Remove(key) })
+	return err
+}
+
+// refer changes the data of a key. The entry has the hash of what is there then.
+func (r References) refer(ctx context.Context, action, key string, do func() (reference.Key, error)) (reference.Key, error) {
+	if err := r.allow(ctx, ReferencePlugin, use{plugin.EntryReferenceRefused, key, action, action + " reference data"}); err != nil {
+		return reference.Key{}, err
+	}
+	done, err := do()
+	if err != nil {
+		return done, err
+	}
+	kind, body := plugin.EntryReferenceRemoved, map[string]any{"key": key}
+	if action == "add" {
+		kind = plugin.EntryReferenceAdded
+		value, _, err := r.data.Get(ctx, key, reference.MaxFile)
+		if err != nil {
+			return done, err
+		}
+		body["bytes"], body["value_hash"] = done.Size, canon.Sum(value)
+	}
+	return done, r.g.Store.Write(context.WithoutCancel(ctx), func(tx store.Tx) error { return r.g.Note(tx, r.by, kind, key, body) })
+}

@@ -1,0 +1,180 @@
+package host
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/internal/service/account"
+	"github.com/mortise-dev/mortise/internal/service/secret"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// SecretsPlugin is what stands for the secrets themselves where policy is asked
+// who may configure them.
+const SecretsPlugin = "mortise.secrets"
+
+// Secrets are the secrets of the host's tenant, as one principal may see and
+// change them: their own, and with the right to configure everybody's and those
+// of the system. What is refused is on the record.
+type Secrets struct {
+	g       *Guard
+	by      plugin.Principal
+	vault   *secret.Vault
+	plugins Plugins
+}
+
+// A SecretPlace says which secret is meant. The zero value of all but the name
+// is one's own, for all plugins.
+type SecretPlace struct {
+	Name   string
+	Plugin string // "" for all
+	User   string // as the configuration names them; "" for oneself
+	System bool
+}
+
+// Set keeps a secret, in place of an earlier one.
+func (s Secrets) Set(ctx context.Context, p SecretPlace, value string) (secret.Info, error) {
+	name, err := s.place(ctx, p, "set")
+	if err != nil {
+		return secret.Info{}, err
+	}
+	if err := s.vault.Put(ctx, name, value, s.evidence()); err != nil {
+		return secret.Info{}, err
+	}
+	return infoOf(name), nil
+}
+
+// infoOf is what may be said of a secret.
+func infoOf(n store.SecretName) secret.Info {
+	return secret.Info{Name: n.Name, Plugin: n.Owner, Scope: n.Scope, Subject: member(n.Subject)}
+}
+
+// member returns a subject as the configuration names principals.
+func member(subject string) string { return MemberName(ParseMember(subject)) }
+
+// Delete takes a secret away.
+func (s Secrets) Delete(ctx context.Context, p SecretPlace) (secret.Info, error) {
+	name, err := s.place(ctx, p, "delete")
+	if err != nil {
+		return secret.Info{}, err
+	}
+	found, err := s.vault.Delete(ctx, name, s.evidence())
+	if err == nil && !found {
+		err = plugin.Errorf(plugin.CodeNotFound, "there is no secret %.128q of that scope; 'mortise secrets list' shows all there are", p.Name)
+	}
+	return infoOf(name), err
+}
+
+// DeleteAll takes all secrets away, with their keys.
+func (s Secrets) DeleteAll(ctx context.Context) (int, error) {
+	if err := s.may(ctx, "delete all", "*"); err != nil {
+		return 0, err
+	}
+	return s.vault.DeleteAll(ctx, s.g.Tenant, s.evidence())
+}
+
+// Rotate replaces the keys and encrypts everything again.
+func (s Secrets) Rotate(ctx context.Context) (secret.Rotation, error) {
+	if err := s.may(ctx, "rotate", "*"); err != nil {
+		return secret.Rotation{}, err
+	}
+	return s.vault.Rotate(ctx, s.g.Tenant, s.evidence())
+}
+
+// List returns what may be seen of the secrets, by name: one's own and, with the
+// right to configure, all.
+func (s Secrets) List(ctx context.Context) ([]secret.Info, error) {
+	all, err := s.vault.List(ctx, s.g.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(i secret.Info) bool { return i.Plugin == account.SecretOwner })
+	if own := secret.Subject(s.by); s.g.right(SecretsPlugin, s.by).Verdict != plugin.Allow {
+		all = slices.DeleteFunc(all, func(i secret.Info) bool { return i.Scope != secret.User || i.Subject != own })
+	}
+	for i := range all {
+		all[i].Subject = member(all[i].Subject)
+	}
+	return all, nil
+}
+
+// A SecretState is a secret that an operation needs, and whether it is there.
+type SecretState struct {
+	Plugin    string `json:"plugin"`
+	Version   string `json:"version"`
+	Operation string `json:"operation"`
+	Name      string `json:"name"`
+	Scope     string `json:"allowed_scope"`
+	Optional  bool   `json:"optional"`
+	There     string `json:"there"` // the scope in which it is, "" where it is missing
+}
+
+// Check returns the secrets that the operations of a plugin need, or of all
+// plugins where none is named.
+func (s Secrets) Check(ctx context.Context, name string) ([]SecretState, error) {
+	infos, err := s.plugins.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	states, found := []SecretState{}, false
+	for _, info := range infos {
+		if name != "" && info.Name != name {
+			continue
+		}
+		found = true
+		m := info.Plugin()
+		for _, op := range m.Operations {
+			for _, secretName := range slices.Sorted(maps.Keys(op.Secrets)) {
+				need := op.Secrets[secretName]
+				n := secret.NeedOf(s.g.Tenant, m.Name, s.by, secretName, need.AllowedScope)
+				there, err := s.vault.Where(ctx, n)
+				if err != nil {
+					return nil, err
+				}
+				states = append(states, SecretState{m.Name, m.Version, op.Name, secretName, n.Scope, need.Optional, there})
+			}
+		}
+	}
+	if name != "" && !found {
+		return nil, plugin.Errorf(plugin.CodeNotFound, "no plugin is called %.200s", name)
+	}
+	return states, nil
+}
+
+// place returns where a secret is kept, if it may be changed there.
+func (s Secrets) place(ctx context.Context, p SecretPlace, what string) (store.SecretName, error) {
+	n := store.SecretName{Tenant: s.g.Tenant, Owner: p.Plugin, Scope: secret.User, Subject: secret.Subject(s.by), Name: p.Name}
+	if n.Owner == "" {
+		n.Owner = secret.Anyone
+	}
+	switch {
+	case p.Plugin == account.SecretOwner:
+		return n, plugin.Errorf(plugin.CodeInvalidInput, "accounts are connected and removed, and not set: mortise connect, mortise accounts remove")
+	case p.System && p.User != "":
+		return n, plugin.Errorf(plugin.CodeInvalidInput, "a secret is a user's or the system's, not both")
+	case p.System:
+		n.Scope, n.Subject = secret.System, ""
+	case p.User != "":
+		n.Subject = secret.Subject(ParseMember(p.User))
+	}
+	if n.Scope == secret.User && n.Subject == secret.Subject(s.by) {
+		return n, nil
+	}
+	if err := s.may(ctx, what, p.Name); err != nil {
+		return n, err
+	}
+	if p.User != "" && !s.g.Known(s.g.Tenant, ParseMember(p.User)) {
+		return n, plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", p.User, strings.Join(s.g.Names, ", "))
+	}
+	return n, nil
+}
+
+func (s Secrets) evidence() secret.By { return secret.By{Principal: MemberName(s.by)} }
+
+// may refuses an unauthorized principal and records the refusal.
+func (s Secrets) may(ctx context.Context, what, name string) error {
+	return s.g.authorise(ctx, s.by, s.g.part(SecretsPlugin), use{plugin.EntrySecretRefused, name[:min(len(name), secret.MaxName)], what, what + " secrets of others"})
+}
