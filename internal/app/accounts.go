@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
-	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/internal/service/account"
@@ -60,12 +60,12 @@ func (s accountKeeper) Account(ctx context.Context, k account.Key) (string, bool
 
 // Keep implements [account.Keeper].
 func (s accountKeeper) Keep(ctx context.Context, k account.Key, value string) error {
-	return s.v.Put(ctx, accountName(k), value, secret.By{Principal: host.MemberName(host.ParseMember(k.Subject))})
+	return s.v.Put(ctx, accountName(k), value, secret.By{Principal: principal.Name(principal.Parse(k.Subject))})
 }
 
 // Forget implements [account.Keeper].
 func (s accountKeeper) Forget(ctx context.Context, k account.Key) (bool, error) {
-	return s.v.Delete(ctx, accountName(k), secret.By{Principal: host.MemberName(host.ParseMember(k.Subject))})
+	return s.v.Delete(ctx, accountName(k), secret.By{Principal: principal.Name(principal.Parse(k.Subject))})
 }
 
 // Secret implements [account.Keeper].
@@ -75,7 +75,7 @@ func (s accountKeeper) Secret(ctx context.Context, tenant, name string) (string,
 
 // addressesOf returns the mail addresses that a principal is linked to.
 func (a *App) addressesOf(ctx context.Context, k account.Key) ([]string, error) {
-	who := host.ParseMember(k.Subject)
+	who := principal.Parse(k.Subject)
 	links, err := a.Store.IdentitiesOf(ctx, k.Tenant, who.Type, who.ID)
 	var all []string
 	for _, link := range links {

@@ -20,12 +20,16 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent/adapter"
 	"github.com/mortise-dev/mortise/internal/agent/plan"
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
+	"github.com/mortise-dev/mortise/internal/agent/toolset"
 	"github.com/mortise-dev/mortise/internal/agent/worker"
 	"github.com/mortise-dev/mortise/internal/base/budget"
 	"github.com/mortise-dev/mortise/internal/base/fault"
+	"github.com/mortise-dev/mortise/internal/base/version"
+	"github.com/mortise-dev/mortise/internal/catalog/installed"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/core/approval"
+	"github.com/mortise-dev/mortise/internal/core/approval/notify"
 	"github.com/mortise-dev/mortise/internal/core/kernel"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/core/policy"
@@ -41,6 +45,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/internal/service/llm"
 	"github.com/mortise-dev/mortise/internal/service/reference"
+	"github.com/mortise-dev/mortise/internal/service/scrub"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -49,9 +54,6 @@ import (
 	"github.com/mortise-dev/mortise/plugins"
 	"github.com/mortise-dev/mortise/protocol"
 )
-
-// Version is the host's own version.
-const Version = "0.1.0"
 
 // Options say which host is meant.
 type Options struct {
@@ -120,8 +122,7 @@ type App struct {
 
 	log      *slog.Logger
 	scrubber *secret.Scrubber // of all that plugins say
-	scripts  *scripts
-	webhooks *webhooks
+	tools    *toolset.Toolset
 	hide     []string       // directories that no plugin is shown; the data directory is the first
 	scratch  string         // this host's own directory for what its plugins write
 	reserve  *store.Reserve // of the disk; nil where the database is elsewhere
@@ -163,7 +164,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	if a.Config, a.ConfigPath, err = ReadConfig(a.Home, o.Config); err != nil {
 		return nil, &SetupError{fmt.Errorf("the configuration cannot be used: %w", err)}
 	}
-	a.guard = &host.Guard{Tenant: a.Config.Tenant, Version: Version, Owner: a.Config.Principal, Names: host.Names(a.Config)}
+	a.guard = &host.Guard{Tenant: a.Config.Tenant, Owner: a.Config.Principal, Names: host.Names(a.Config)}
 	if a.Principal, err = a.guard.Member(cmp.Or(o.As, a.Config.Principal)); err != nil {
 		return nil, err
 	}
@@ -253,7 +254,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 
 	p := a.Config.Processes
 	a.Runner = process.New(process.Options{
-		Host:     protocol.Peer{Name: "mortise", Version: Version},
+		Host:     protocol.Peer{Name: "mortise", Version: version.Host},
 		Scratch:  a.scratch,
 		Command:  a.command,
 		Reads:    a.Interpreters.Reads,
@@ -275,15 +276,26 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	})
 	a.opened("plugin processes", a.Runner.Close)
 
-	a.scripts = newScripts(a)
+	roots, err := a.Config.Egress.Roots()
+	if err != nil {
+		return nil, &SetupError{err}
+	}
+	a.tools = toolset.New(toolset.Options{
+		Store: st, Runner: a.Runner, Vault: a.Vault, Jobs: a.Jobs, Egress: a.Config.Egress, Roots: roots, Wake: a.wake, Log: log,
+	})
+	a.opened("connections to webhooks", a.tools.Webhooks.Close)
+	var archive registry.Archive // nil where the database is a file of its own
+	if a.Config.Database != "" {
+		archive = installed.NewArchive(st)
+	}
 	a.Registry, err = registry.Open(ctx, registry.Options{
 		Dir:      a.dir("packages"),
-		Catalog:  &catalog{store: st, tenant: a.Config.Tenant, principal: a.Principal.ID},
-		Archive:  packageArchive(st, a.Config.Database),
+		Catalog:  installed.New(st, a.Config.Tenant, a.Principal.ID),
+		Archive:  archive,
 		Approver: a.Principal.ID,
 		Bindings: bindings(a.Config.Bindings, a.ConfigPath),
 		Describe: a.describe,
-		Bundled:  plugins.Files, BundledDirs: plugins.Dirs, Builtin: builtin,
+		Bundled:  plugins.Files, BundledDirs: plugins.Dirs, Builtin: toolset.BuiltIn,
 	})
 	if err != nil {
 		return nil, err
@@ -299,16 +311,15 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, &SetupError{fmt.Errorf("the policies cannot be used: %w", err)}
 	}
 	a.guard.Policy = a.Policy
+	a.tools.Registry, a.tools.Policy = a.Registry, a.Policy
 	a.approvers = &host.Approvers{Guard: a.guard, Registry: a.Registry, Ledger: a.Ledger, Shown: a.seen}
 	if o.Standby {
 		a.follow(log)
 		budget.Pace()
 	}
 	broker := service.New()
-	broker.Egress, broker.Version = a.Config.Egress, Version
-	if broker.Roots, err = a.Config.Egress.Roots(); err != nil {
-		return nil, &SetupError{err}
-	}
+	broker.Egress, broker.Version = a.Config.Egress, version.Host
+	broker.Roots = roots
 	a.identify = broker.Identity
 	broker.MaxAnswer = a.Config.Limits.FrameBytes - 256 // what stands around it in a line
 	broker.MaxOutput = a.Config.Limits.OutputBytes
@@ -319,6 +330,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	broker.Sessions, broker.TypeOf, broker.MaxArtifact = artifacts{a.Sessions}, session.Detect, a.Sessions.MaxArtifact
 	broker.MaxMade = int64(a.Config.Limits.CallArtifactBytes)
 	a.Models = a.openModels(log)
+	a.tools.Models = a.Models != nil
 	broker.Models, broker.Documents = a.Models, documents{a.Sessions}
 	broker.Settings, broker.RefuseWithoutModel = a.Config.Settings, a.Config.Models.Required == config.RequiredRefuse
 	broker.Refused = func(r service.Refusal) { a.refused(log, r) }
@@ -331,22 +343,20 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	}
 	a.opened("connections of plugins", broker.Close)
 	a.Approvals = &approval.Service{Store: st, May: a.approvers.MayApprove, Wake: a.wake, Ended: a.unapproved, TrustAs: a.Config.Approvals.TrustAs}
-	people := newNotifier(a.Config.Approvals.Notify, a.Home, st, log)
+	people := notify.New(a.Config.Approvals.Notify, a.Home, st, log)
 	a.opened("telling of approvers", people.Close)
 	a.Kernel = kernel.New(kernel.Options{
-		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrubbing{runners{a.Runner, a.scripts, hosted{a}}, scrubber}, Services: broker, Agents: a.agents(), Equip: a.equip, Seen: a.judged, Artifact: artifacts{a.Sessions}.find, Hold: a.hold,
+		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrub.Runner{Runner: toolset.Runners{Runner: a.Runner, Scripts: a.tools.Scripts, Builtin: a.tools.Builtin()}, Scrubber: scrubber}, Services: broker, Agents: a.agents(), Equip: a.equip, Seen: a.judged, Artifact: artifacts{a.Sessions}.find, Hold: a.hold,
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: log, Wake: a.wakeCall,
-		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.call, Ended: a.goOn, Expire: a.Approvals.Expire,
+		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.Call, Ended: a.goOn, Expire: a.Approvals.Expire,
 	})
 	broker.Call, broker.Enqueue, broker.Kind = a.Kernel.Run, a.Kernel.Call, a.kind
-	if a.webhooks, err = a.openWebhooks(); err != nil {
-		return nil, err
-	}
 	a.Agents = a.openAgents()
+	a.tools.Agents = a.Agents
 	a.Kernel.Hooks = a.Agents
 	a.opened("agents", a.Agents.Close)
 	a.Plans = a.openPlans(log)
-	a.Plans.Wake, a.Plans.Asked, a.Plans.Expire = a.wake, people.plan, time.Duration(a.Config.Approvals.Expire)
+	a.Plans.Wake, a.Plans.Asked, a.Plans.Expire = a.wake, people.Plan, time.Duration(a.Config.Approvals.Expire)
 	a.Plans.Hold, a.Plans.Lapse = a.hold, a.Approvals.Expire
 	a.Adapters = a.openAdapters()
 	a.Schedules = a.openSchedules()
@@ -358,10 +368,10 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		Policies: func(from store.Reader) (*policy.Engine, error) {
 			return OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), from)
 		},
-		Elsewhere: a.elsewhere, Wake: a.wake, Offer: toolset{a}.Offer, Post: waitingWebhooks{a.webhooks}.first,
+		Elsewhere: a.elsewhere, Wake: a.wake, Offer: a.tools.Offer, Post: toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}.First,
 	})
 	for _, s := range []worker.Sweeper{waitingCalls{a.Kernel, a.Approvals}, waitingPlans{a.Plans}, dueSchedules{a.Schedules},
-		waitingConversations{a.Agents}, idleConversations{a.Agents, conversationIdle}, waitingWebhooks{a.webhooks}, unsettledAgents{a}} {
+		waitingConversations{a.Agents}, idleConversations{a.Agents, conversationIdle}, toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}, unsettledAgents{a}} {
 		a.Sweepers = append(a.Sweepers, held{s, a})
 	}
 	a.opened("admission of calls", func() error { a.Kernel.Stop(); return nil }) // before all else ends
@@ -462,7 +472,7 @@ func (a *App) refused(log *slog.Logger, r service.Refusal) {
 // question has nothing to say.
 func (a *App) describe(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (dialect.Described, error) {
 	if m.Dialect == dialect.OpenHermit {
-		return a.scripts.describe(ctx, pkg, m)
+		return a.tools.Scripts.Describe(ctx, pkg, m)
 	}
 	return Describe(ctx, a.Runner, pkg, m)
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/mortise-dev/mortise/internal/base/handed"
-	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/plugin"
@@ -40,7 +40,7 @@ func (s artifacts) Add(ctx context.Context, call *plugin.Call, r io.Reader, a se
 	if !slices.ContainsFunc(session.Types(), func(t session.Type) bool { return t.Name == a.Type }) {
 		add.Type = ""
 	}
-	kept, view, err := s.sessions.As(host.MemberName(call.Principal)).AddShown(ctx, call.Tenant, call.Session, r, add)
+	kept, view, err := s.sessions.As(principal.Name(call.Principal)).AddShown(ctx, call.Tenant, call.Session, r, add)
 	if err != nil {
 		return service.Artifact{}, err
 	}

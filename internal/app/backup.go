@@ -13,6 +13,7 @@ import (
 
 	"filippo.io/age"
 
+	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -77,7 +78,7 @@ func Backup(ctx context.Context, o BackupOptions) (m backup.Manifest, err error)
 		return m, &SetupError{fmt.Errorf("the backup cannot be written: %w", err)}
 	}
 	b := &backingUp{BackupOptions: o, home: home, conf: c, confAt: at, temp: temp, w: w}
-	m = backup.Manifest{Version: Version, MadeAt: now(), Database: "sqlite", Notes: []string{}, Heads: []backup.Head{}}
+	m = backup.Manifest{Version: version.Host, MadeAt: now(), Database: "sqlite", Notes: []string{}, Heads: []backup.Head{}}
 	if err := errors.Join(b.all(ctx, &m), os.RemoveAll(temp)); err != nil {
 		return m, errors.Join(err, w.Abort())
 	}

@@ -9,8 +9,8 @@ import (
 
 	json2 "github.com/go-json-experiment/json"
 
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/binding"
-	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -145,7 +145,7 @@ func (a *App) present(ctx context.Context, t *plugin.Target, call *plugin.Call, 
 		return err
 	}
 	e := plugin.Errorf(plugin.CodeMissingSecrets, "%s needs %s, which %s not set for %s; 'mortise secrets set %s --plugin %s%s' sets one",
-		t.Name(), strings.Join(missing, ", "), isOrAre(len(missing)), host.MemberName(call.Principal), missing[0], t.Manifest.Name, whose)
+		t.Name(), strings.Join(missing, ", "), isOrAre(len(missing)), principal.Name(call.Principal), missing[0], t.Manifest.Name, whose)
 	e.Details = json.RawMessage(details)
 	return e
 }

@@ -19,7 +19,7 @@ func (a *App) Sweeper(kind string) worker.Sweeper {
 }
 
 // WaitForWebhooks has failed events wait for that long, each time in turn.
-func (a *App) WaitForWebhooks(waits ...time.Duration) { a.webhooks.waits = waits }
+func (a *App) WaitForWebhooks(waits ...time.Duration) { a.tools.Webhooks.Waits = waits }
 
 // IdleAfter returns what closes conversations of which nothing was heard for that
 // long.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
@@ -24,7 +25,7 @@ func TestLinksAreMadeForPrincipalsOfThisHost(t *testing.T) {
 	home := t.TempDir()
 	write(t, home, "mortise.yaml", linkers)
 	a := open(t, home)
-	links := a.As(host.ParseMember("ann")).Identities()
+	links := a.As(principal.Parse("ann")).Identities()
 
 	first, err := links.Link(t.Context(), "slack", "T1/U 1", "bob", "b", "a", "b")
 	if err != nil || first.Principal != "bob" || !slices.Equal(first.Scopes, []string{"a", "b"}) || first.By != "ann" {
@@ -106,11 +107,11 @@ func TestLinkingNeedsTheRightToConfigure(t *testing.T) {
 	home := t.TempDir()
 	write(t, home, "mortise.yaml", linkers)
 	a := open(t, home)
-	if _, err := a.As(host.ParseMember("ann")).Identities().Link(t.Context(), "slack", "U1", "carl"); err != nil {
+	if _, err := a.As(principal.Parse("ann")).Identities().Link(t.Context(), "slack", "U1", "carl"); err != nil {
 		t.Fatal(err)
 	}
 	for _, who := range []string{"bob", "local:owner", "service::bot", "agent::planner"} {
-		links := a.As(host.ParseMember(who)).Identities()
+		links := a.As(principal.Parse(who)).Identities()
 		_, link := links.Link(t.Context(), "slack", "U1", who, "*")
 		_, unlink := links.Unlink(t.Context(), "slack", "U1")
 		_, list := links.List(t.Context())

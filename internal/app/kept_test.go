@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/internal/service/session"
@@ -54,7 +55,7 @@ func makeThings(t *testing.T, a *app.App, alice plugin.Principal, n string) (mad
 	made = things{s.ID, art.ID, base.ID, doc.DocumentID, res.CallID, "plan-" + n, "hosts", "approval-" + n}
 	must(a.Store.Write(ctx, func(tx store.Tx) error {
 		err := tx.InsertApproval(store.ApprovalRow{Tenant: "local", ID: made.approval, SubjectKind: store.SubjectCall, SubjectID: res.CallID, TokenHash: made.approval,
-			Requester: host.MemberName(alice), State: store.ApprovalOpen, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour)})
+			Requester: principal.Name(alice), State: store.ApprovalOpen, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour)})
 		if err != nil {
 			return err
 		}
@@ -282,13 +283,13 @@ func TestWhatIsKeptIsItsOwners(t *testing.T) {
 			}
 			if may {
 				if err != nil || len(left) > 0 {
-					t.Errorf("%s by %s: %v, %s; it is allowed", name, host.MemberName(by.Principal), err, kindsOf(left))
+					t.Errorf("%s by %s: %v, %s; it is allowed", name, principal.Name(by.Principal), err, kindsOf(left))
 				}
 				continue
 			}
 			if plugin.CodeOf(err) != code || len(left) != 1 || left[0].Kind != use.kind || left[0].Subject != use.subject(th) ||
-				left[0].Principal != host.MemberName(by.Principal) {
-				t.Errorf("%s by %s: %v, %s; it is refused with %s and leaves %s of %s", name, host.MemberName(by.Principal), err, kindsOf(left), use.code, use.kind, use.subject(th))
+				left[0].Principal != principal.Name(by.Principal) {
+				t.Errorf("%s by %s: %v, %s; it is refused with %s and leaves %s of %s", name, principal.Name(by.Principal), err, kindsOf(left), use.code, use.kind, use.subject(th))
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mortise-dev/mortise/internal/agent/plan"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
@@ -45,10 +46,10 @@ func (p approvers) Anyone(_ context.Context, targets []*plugin.Target, requester
 	if slices.ContainsFunc(p.app.Policy.Documents(), written) {
 		return true
 	}
-	asks := host.MemberName(requester)
+	asks := principal.Name(requester)
 	return slices.ContainsFunc(host.Names(c), func(name string) bool {
 		own := name == asks && !(c.Approvals.Self && name == c.Principal)
-		return !own && p.mayAll(host.ParseMember(name), targets)
+		return !own && p.mayAll(principal.Parse(name), targets)
 	})
 }
 

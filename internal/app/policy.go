@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
@@ -68,7 +69,7 @@ const followEvery = time.Second
 func members(names []string) []plugin.Principal {
 	all := make([]plugin.Principal, len(names))
 	for i, name := range names {
-		all[i] = host.ParseMember(name)
+		all[i] = principal.Parse(name)
 	}
 	return all
 }
@@ -79,7 +80,7 @@ func members(names []string) []plugin.Principal {
 func standing(c config.Config) func(tenant string, who plugin.Principal) policy.Standing {
 	known := map[string]policy.Standing{}
 	learn := func(name string, what func(*policy.Standing)) {
-		name = host.MemberName(host.ParseMember(name)) // user::ann is ann
+		name = principal.Name(principal.Parse(name)) // user::ann is ann
 		s := known[name]
 		what(&s)
 		known[name] = s
@@ -101,7 +102,7 @@ func standing(c config.Config) func(tenant string, who plugin.Principal) policy.
 		if tenant != c.Tenant {
 			return policy.Standing{}
 		}
-		return known[host.MemberName(who)]
+		return known[principal.Name(who)]
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/mortise-dev/mortise/internal/agent/toolset"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
@@ -50,8 +51,9 @@ func (a *App) PolicyNames(ctx context.Context) (policy.Known, error) {
 			known.Effects = append(known.Effects, op.Effects...)
 		}
 	}
-	add(memoryManifest)
-	add(chatManifest)
+	for _, m := range toolset.BuiltIn {
+		add(m)
+	}
 	infos, err := a.Registry.List(ctx)
 	if err != nil {
 		return known, err

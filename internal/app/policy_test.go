@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/policy"
-	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -34,12 +34,12 @@ func TestStandingIsThatOfOneTenant(t *testing.T) {
 		{"local", "agent::x", 0, 0, 1},
 		{"other", "ann", 0, 0, 0},
 	} {
-		s := e.Standing(k.tenant, host.ParseMember(k.who))
+		s := e.Standing(k.tenant, principal.Parse(k.who))
 		if len(s.Groups) != k.groups || len(s.Roles) != k.roles || len(s.Consent) != k.consent {
 			t.Errorf("%s of %s: %+v", k.who, k.tenant, s)
 		}
 	}
-	if name := host.MemberName(plugin.Principal{Type: "agent", ID: "x"}); name != "agent::x" || host.ParseMember(name).Type != "agent" {
+	if name := principal.Name(plugin.Principal{Type: "agent", ID: "x"}); name != "agent::x" || principal.Parse(name).Type != "agent" {
 		t.Error(name)
 	}
 }

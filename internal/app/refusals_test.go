@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -280,7 +281,7 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 		if err := json.Unmarshal(left[0].Body, &body); err != nil {
 			t.Fatal(err)
 		}
-		if e := left[0]; e.Kind != one.kind || e.Subject != one.subject || e.Principal != host.MemberName(who) || body.Code != one.code || body.Action == "" || body.Message == "" {
+		if e := left[0]; e.Kind != one.kind || e.Subject != one.subject || e.Principal != principal.Name(who) || body.Code != one.code || body.Action == "" || body.Message == "" {
 			t.Errorf("%s left %s of %q by %s: %s; it is %s of %q", name, e.Kind, e.Subject, e.Principal, e.Body, one.kind, one.subject)
 		}
 	}

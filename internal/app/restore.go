@@ -12,6 +12,7 @@ import (
 
 	"filippo.io/age"
 
+	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -209,7 +210,7 @@ func (r *Restored) check(ctx context.Context, staged string) error {
 	if err := sqlite.CheckFile(ctx, staged, true); err != nil {
 		var newer *store.NewerError
 		if errors.As(err, &newer) {
-			return plugin.Errorf(plugin.CodeInvalidInput, "the backup is of a newer mortise (%s), and this is %s: restore it with that one", r.Manifest.Version, Version)
+			return plugin.Errorf(plugin.CodeInvalidInput, "the backup is of a newer mortise (%s), and this is %s: restore it with that one", r.Manifest.Version, version.Host)
 		}
 		return plugin.Errorf(plugin.CodeInvalidInput, "the backup cannot be used: %w; nothing was restored", err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
 	"github.com/mortise-dev/mortise/internal/agent/worker"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -32,7 +33,7 @@ func (a *App) rightsNow(_ context.Context, tenant string, owner plugin.Principal
 	if !a.guard.Known(tenant, owner) {
 		return plugin.Principal{}
 	}
-	now, err := a.guard.Member(host.MemberName(owner))
+	now, err := a.guard.Member(principal.Name(owner))
 	if err != nil {
 		return plugin.Principal{}
 	}

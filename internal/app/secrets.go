@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -56,5 +56,5 @@ func ownSecret(t *plugin.Target, call *plugin.Call, name string) (store.SecretNa
 		return store.SecretName{}, secret.By{}, errors.New("a call without a principal changes a secret")
 	}
 	return store.SecretName{Tenant: call.Tenant, Owner: t.Manifest.Name, Scope: secret.User, Subject: subject, Name: name},
-		secret.By{Principal: host.MemberName(call.Principal), Plugin: fmt.Sprintf("%s@%s", t.Manifest.Name, t.Manifest.Version), Call: call.ID}, nil
+		secret.By{Principal: principal.Name(call.Principal), Plugin: fmt.Sprintf("%s@%s", t.Manifest.Name, t.Manifest.Version), Call: call.ID}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host"
 )
 
@@ -27,9 +28,9 @@ func TestNoSenderIsAPrincipalByWhatTheyAreCalled(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				is := host.MemberName(who)
+				is := principal.Name(who)
 				for _, other := range known {
-					if o := host.ParseMember(other); !strings.HasPrefix(other, "sender:") && (o.ID == who.ID || host.MemberName(o) == is) {
+					if o := principal.Parse(other); !strings.HasPrefix(other, "sender:") && (o.ID == who.ID || principal.Name(o) == is) {
 						t.Errorf("%q of the channel %q is %s", sender, channel, other)
 					}
 				}

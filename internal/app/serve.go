@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/agent/worker"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/job"
@@ -70,7 +71,7 @@ func (a *App) As(by plugin.Principal) host.API { return a.Host.As(by) }
 
 // Owner reports whether the principal is the one that the configuration itself
 // acts for: the user at the terminal.
-func (a *App) Owner() bool { return host.MemberName(a.Principal) == a.Config.Principal }
+func (a *App) Owner() bool { return principal.Name(a.Principal) == a.Config.Principal }
 
 // Log is where the host writes what it does.
 func (a *App) Log() *slog.Logger { return a.log }

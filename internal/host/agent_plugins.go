@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -47,7 +48,7 @@ func (r Agents) Assign(ctx context.Context, ref, id string, enabled bool) (Assig
 	}
 	row := store.AssignmentRow{
 		Tenant: r.g.Tenant, Subject: id, Plugin: shown.Name, Versions: versions, Enabled: enabled,
-		By: MemberName(r.by), UpdatedAt: time.Now().UTC().Truncate(time.Microsecond),
+		By: principal.Name(r.by), UpdatedAt: time.Now().UTC().Truncate(time.Microsecond),
 	}
 	err = r.g.Store.Write(ctx, func(tx store.Tx) error {
 		if id != store.EveryAgent {

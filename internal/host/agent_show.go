@@ -10,6 +10,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/agent/webhook"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -84,25 +85,9 @@ func (r Agents) asAgent(id string) plugin.Call {
 	return plugin.Call{Tenant: r.g.Tenant, Principal: r.by, Actor: "agent:" + id, Agent: id, Origin: plugin.OriginAgent}
 }
 
-// A Remembered is something that an agent remembers, as it is shown.
-type Remembered struct {
-	Key       string    `json:"key"`
-	Content   string    `json:"content"`
-	UpdatedAt time.Time `json:"updated_at"`
-}
-
-// RememberedOf returns memories as they are shown.
-func RememberedOf(rows []store.MemoryRow) []Remembered {
-	all := make([]Remembered, len(rows))
-	for i, r := range rows {
-		all[i] = Remembered{r.Key, r.Content, r.UpdatedAt}
-	}
-	return all
-}
-
 // Memories returns what an agent remembers, the newest first; or, where words are
 // looked for, what has most of them.
-func (r Agents) Memories(ctx context.Context, id, words string, limit int) ([]Remembered, error) {
+func (r Agents) Memories(ctx context.Context, id, words string, limit int) ([]agent.Remembered, error) {
 	if err := r.mayOf(ctx, "see the memory of", id); err != nil {
 		return nil, err
 	}
@@ -114,7 +99,7 @@ func (r Agents) Memories(ctx context.Context, id, words string, limit int) ([]Re
 	} else {
 		rows, err = of.Search(ctx, words, limit)
 	}
-	return RememberedOf(rows), err
+	return agent.RememberedOf(rows), err
 }
 
 // A Conversation is one with an agent, as it is shown.
@@ -225,7 +210,7 @@ func (r Agents) conversation(ctx context.Context, what, id, session string) (*st
 		return row, err
 	case err != nil: // one that may be several is of others too
 		return nil, noConversation(id, session)
-	case row.Channel == agent.Terminal && row.Peer == MemberName(r.by):
+	case row.Channel == agent.Terminal && row.Peer == principal.Name(r.by):
 		return row, nil
 	}
 	return nil, r.g.refuse(ctx, r.by, r.use(what, id), noConversation(id, session), d)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/service/llm"
 	"github.com/mortise-dev/mortise/internal/service/session"
@@ -18,10 +19,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/store/job"
 	"github.com/mortise-dev/mortise/plugin"
 )
-
-// TurnOperation runs one turn of an agent: a schedule of an agent runs it, and any
-// caller may call it for a single answer.
-const TurnOperation = "agent.chat/turn"
 
 // AgentsPlugin is what stands for the agents themselves where policy is asked who
 // may configure them.
@@ -108,7 +105,7 @@ func (r Agents) Create(ctx context.Context, n NewAgent) (Agent, error) {
 	}
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	row := store.AgentRow{
-		Tenant: r.g.Tenant, ID: n.ID, CreatedBy: MemberName(r.by), CreatedAt: now, UpdatedAt: now,
+		Tenant: r.g.Tenant, ID: n.ID, CreatedBy: principal.Name(r.by), CreatedAt: now, UpdatedAt: now,
 		Tier: n.Tier, Prompt: n.Prompt, Settings: n.Settings.Encode(), State: store.AgentStopped,
 	}
 	if err := checkAgent(&row); err != nil {
@@ -302,7 +299,7 @@ func (r Agents) unschedule(ctx context.Context, id string) error {
 	}
 	for _, s := range all {
 		var in struct{ Agent string }
-		if s.Operation != TurnOperation || json.Unmarshal(s.Input, &in) != nil || in.Agent != id {
+		if s.Operation != agent.TurnOperation || json.Unmarshal(s.Input, &in) != nil || in.Agent != id {
 			continue
 		}
 		if _, err := r.schedules.Delete(ctx, r.g.Tenant, s.ID, r.feeds.noting(plugin.EntryFeedDeleted)); err != nil && plugin.CodeOf(err) != plugin.CodeNotFound {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/mortise-dev/mortise/internal/agent/plan"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/core/policy"
@@ -113,7 +114,7 @@ func (a *Approvers) askedFor(ctx context.Context, row *store.ApprovalRow) ([]plu
 		if err != nil {
 			return nil, err
 		}
-		asked = append(asked, plugin.Call{Tenant: row.Tenant, Principal: ParseMember(row.Requester), Operation: step.Operation + "@=" + step.Version, Input: json.RawMessage(input)})
+		asked = append(asked, plugin.Call{Tenant: row.Tenant, Principal: principal.Parse(row.Requester), Operation: step.Operation + "@=" + step.Version, Input: json.RawMessage(input)})
 	}
 	return asked, nil
 }

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
 	"github.com/mortise-dev/mortise/internal/base/handed"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/catalog/shu"
@@ -344,7 +346,7 @@ func (f Feeds) mayRunLater(ctx context.Context, t *plugin.Target, call *plugin.C
 
 // decide allows a feed that is theirs, or of a plugin that they may configure.
 func (f Feeds) decide(ctx context.Context, s schedule.Schedule) plugin.Decision {
-	if MemberName(s.Owner) == MemberName(f.by) {
+	if principal.Name(s.Owner) == principal.Name(f.by) {
 		return plugin.Decision{Verdict: plugin.Allow}
 	}
 	name, _, _ := strings.Cut(s.Operation, "/")
@@ -359,16 +361,16 @@ func (f Feeds) decide(ctx context.Context, s schedule.Schedule) plugin.Decision 
 func (f Feeds) noting(kind plugin.EntryKind) schedule.Also {
 	return func(tx store.Tx, s schedule.Schedule) error {
 		return f.g.Note(tx, f.by, kind, s.ID, map[string]any{
-			"operation": s.Operation, "owner": MemberName(s.Owner), "spec": s.Spec, "zone": s.Zone, "misfire": s.Misfire, "overlap": s.Overlap, "state": s.State,
+			"operation": s.Operation, "owner": principal.Name(s.Owner), "spec": s.Spec, "zone": s.Zone, "misfire": s.Misfire, "overlap": s.Overlap, "state": s.State,
 		})
 	}
 }
 
-func feedOf(s schedule.Schedule) Feed { return Feed{Schedule: s, Owner: MemberName(s.Owner)} }
+func feedOf(s schedule.Schedule) Feed { return Feed{Schedule: s, Owner: principal.Name(s.Owner)} }
 
 // ofTurn has an agent asked at times, in the name of who wants that.
 func (f Feeds) ofTurn(ctx context.Context, id, prompt, spec, zone string) (Feed, error) {
-	t, err := f.registry.Resolve(ctx, TurnOperation)
+	t, err := f.registry.Resolve(ctx, agent.TurnOperation)
 	if err != nil {
 		return Feed{}, err
 	}

@@ -10,6 +10,8 @@ import (
 
 	json2 "github.com/go-json-experiment/json"
 
+	"github.com/mortise-dev/mortise/internal/base/principal"
+	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -33,12 +35,11 @@ const (
 // A Guard stands before what a host offers of its own: it asks policy whether a
 // principal may use it, and what it refuses leaves an entry.
 type Guard struct {
-	Tenant  string
-	Version string         // of the host, which stands for its parts where policy is asked about them
-	Owner   string         // the principal that the configuration acts for
-	Names   []string       // of all principals that the configuration knows
-	Policy  *policy.Engine // of the host; it may be set after the guard was made
-	Store   store.Store
+	Tenant string
+	Owner  string         // the principal that the configuration acts for
+	Names  []string       // of all principals that the configuration knows
+	Policy *policy.Engine // of the host; it may be set after the guard was made
+	Store  store.Store
 }
 
 // call is who asks, in a host's own words.
@@ -49,12 +50,12 @@ func (g *Guard) call(by plugin.Principal) *plugin.Call {
 // administers reports whether a principal is the host's administrator: who runs
 // the program on this data directory under no other name, and so has all of it.
 func (g *Guard) administers(by plugin.Principal) bool {
-	return MemberName(by) == MemberName(ParseMember(g.Owner))
+	return principal.Name(by) == principal.Name(principal.Parse(g.Owner))
 }
 
 // Known reports whether the configuration names a principal of a tenant.
 func (g *Guard) Known(tenant string, who plugin.Principal) bool {
-	return tenant == g.Tenant && slices.ContainsFunc(g.Names, func(name string) bool { return MemberName(ParseMember(name)) == MemberName(who) })
+	return tenant == g.Tenant && slices.ContainsFunc(g.Names, func(name string) bool { return principal.Name(principal.Parse(name)) == principal.Name(who) })
 }
 
 // Member returns a principal that the configuration names.
@@ -112,7 +113,7 @@ func refusedSubject(text string) string {
 // part stands for a part of the host, such as mortise.agents, where policy is asked
 // who may configure it.
 func (g *Guard) part(name string) *plugin.Target {
-	return &plugin.Target{Manifest: &plugin.Manifest{Name: name, Version: g.Version, Dialect: "native"}}
+	return &plugin.Target{Manifest: &plugin.Manifest{Name: name, Version: version.Host, Dialect: "native"}}
 }
 
 // Note appends an entry about the host itself.
@@ -121,7 +122,7 @@ func (g *Guard) Note(tx store.Tx, by plugin.Principal, kind plugin.EntryKind, su
 	if err != nil {
 		return err
 	}
-	tx.Append(plugin.Entry{At: time.Now().UTC(), Tenant: g.Tenant, Kind: kind, Subject: subject, Principal: MemberName(by), Body: raw})
+	tx.Append(plugin.Entry{At: time.Now().UTC(), Tenant: g.Tenant, Kind: kind, Subject: subject, Principal: principal.Name(by), Body: raw})
 	return nil
 }
 
@@ -141,5 +142,5 @@ func refusalOf(by plugin.Principal, what string, d plugin.Decision) *plugin.Erro
 	if d.Verdict == plugin.AllowWithApproval {
 		reason = "it would take an approval, and this cannot wait for one: " + reason
 	}
-	return plugin.Errorf(plugin.CodePolicyDenied, "%s may not %s: %s", MemberName(by), what, reason)
+	return plugin.Errorf(plugin.CodePolicyDenied, "%s may not %s: %s", principal.Name(by), what, reason)
 }

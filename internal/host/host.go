@@ -8,6 +8,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/agent/plan"
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/service/account"
@@ -118,7 +119,7 @@ func (a API) Feeds() Feeds {
 func (a API) Sessions() Sessions {
 	engine := a.host.parts.Sessions
 	if !a.host.admin {
-		engine = engine.As(MemberName(a.by))
+		engine = engine.As(principal.Name(a.by))
 	}
 	return Sessions{a.kept(), a.conversing(), engine}
 }

@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -68,19 +69,19 @@ func (i Identities) List(ctx context.Context) ([]Identity, error) {
 
 // Link links a user of another system to a principal here. It replaces an
 // earlier link of that user, which the ledger entry keeps.
-func (i Identities) Link(ctx context.Context, provider, externalID, principal string, scopes ...string) (Identity, error) {
+func (i Identities) Link(ctx context.Context, provider, externalID, to string, scopes ...string) (Identity, error) {
 	if err := i.may(ctx, "link", subjectOf(provider, externalID)); err != nil {
 		return Identity{}, err
 	}
 	if err := checkExternal(provider, externalID); err != nil {
 		return Identity{}, err
 	}
-	who := ParseMember(principal)
+	who := principal.Parse(to)
 	switch {
 	case who.Type == "agent":
-		return Identity{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is an agent; link a user of another system to a user or a service", principal)
+		return Identity{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is an agent; link a user of another system to a user or a service", to)
 	case !i.g.Known(i.g.Tenant, who):
-		return Identity{}, plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", principal, strings.Join(i.g.Names, ", "))
+		return Identity{}, plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", to, strings.Join(i.g.Names, ", "))
 	}
 	scopes = slices.Compact(slices.Sorted(slices.Values(scopes)))
 	if err := checkScopes(scopes); err != nil {
@@ -88,7 +89,7 @@ func (i Identities) Link(ctx context.Context, provider, externalID, principal st
 	}
 	row := store.IdentityRow{
 		Tenant: i.g.Tenant, Provider: provider, ExternalID: externalID, PrincipalType: who.Type, PrincipalID: who.ID,
-		Scopes: scopes, Adapter: i.adapter, By: MemberName(i.by), At: time.Now().UTC().Truncate(time.Microsecond),
+		Scopes: scopes, Adapter: i.adapter, By: principal.Name(i.by), At: time.Now().UTC().Truncate(time.Microsecond),
 	}
 	err := i.g.Store.Write(ctx, func(tx store.Tx) error {
 		was, err := tx.Identity(ctx, row.Tenant, provider, externalID)
@@ -138,7 +139,7 @@ func (i Identities) may(ctx context.Context, what, subject string) error {
 
 func identityOf(row *store.IdentityRow) Identity {
 	return Identity{
-		Provider: row.Provider, ExternalID: row.ExternalID, Principal: MemberName(plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID}),
+		Provider: row.Provider, ExternalID: row.ExternalID, Principal: principal.Name(plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID}),
 		Adapter: row.Adapter, Scopes: append([]string{}, row.Scopes...), By: row.By, At: row.At,
 	}
 }

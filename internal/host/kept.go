@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -36,7 +37,7 @@ func (k kept) all(target string) bool {
 }
 
 // own reports whether something that a principal began is theirs.
-func (k kept) own(owner string) bool { return owner != "" && owner == MemberName(k.by) }
+func (k kept) own(owner string) bool { return owner != "" && owner == principal.Name(k.by) }
 
 // hide refuses the use of something that belongs to another: to who asks it is not
 // there.

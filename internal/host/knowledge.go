@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -16,7 +17,7 @@ type Knowledge struct {
 
 // Create begins a knowledge base, which is then theirs.
 func (k Knowledge) Create(ctx context.Context, base kb.Base) (kb.Base, error) {
-	base.CreatedBy = MemberName(k.by)
+	base.CreatedBy = principal.Name(k.by)
 	created, err := k.engine.Create(ctx, k.g.Tenant, base)
 	if plugin.CodeOf(err) != plugin.CodeInvalidInput {
 		return created, err
@@ -70,7 +71,7 @@ func (k Knowledge) Ingest(ctx context.Context, s kb.Source) (kb.Ingested, error)
 	if _, err := k.base(ctx, s.KB, "add to"); err != nil {
 		return kb.Ingested{}, err
 	}
-	s.By.Principal = MemberName(k.by)
+	s.By.Principal = principal.Name(k.by)
 	return k.engine.Ingest(ctx, k.g.Tenant, s)
 }
 
@@ -91,7 +92,7 @@ func (k Knowledge) Search(ctx context.Context, q kb.Query) ([]kb.Hit, error) {
 			q.KBs = append(q.KBs, base.ID)
 		}
 	}
-	q.By.Principal = MemberName(k.by)
+	q.By.Principal = principal.Name(k.by)
 	return k.engine.Search(ctx, k.g.Tenant, q)
 }
 
@@ -100,7 +101,7 @@ func (k Knowledge) Embed(ctx context.Context, id string, by kb.By) (kb.Embedded,
 	if _, err := k.base(ctx, id, "embed"); err != nil {
 		return kb.Embedded{}, err
 	}
-	by.Principal = MemberName(k.by)
+	by.Principal = principal.Name(k.by)
 	return k.engine.Embed(ctx, k.g.Tenant, id, by)
 }
 
@@ -109,7 +110,7 @@ func (k Knowledge) RemoveDocument(ctx context.Context, base, id string) (kb.Docu
 	if _, err := k.base(ctx, base, "delete from"); err != nil {
 		return kb.Document{}, err
 	}
-	return k.engine.Remove(ctx, k.g.Tenant, base, id, MemberName(k.by))
+	return k.engine.Remove(ctx, k.g.Tenant, base, id, principal.Name(k.by))
 }
 
 // Delete deletes a knowledge base with all that is in it, and returns what it
@@ -119,5 +120,5 @@ func (k Knowledge) Delete(ctx context.Context, id string) (kb.Base, error) {
 	if err != nil {
 		return base, err
 	}
-	return base, k.engine.Delete(ctx, k.g.Tenant, base.ID, MemberName(k.by))
+	return base, k.engine.Delete(ctx, k.g.Tenant, base.ID, principal.Name(k.by))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -85,7 +86,7 @@ func (p Plugins) Show(ctx context.Context, ref string) (registry.Shown, error) {
 	if !p.narrow(&shown.Info) {
 		name, _, _ := strings.Cut(ref, "@")
 		return registry.Shown{}, p.g.refuse(ctx, p.by, use{kind: plugin.EntryPluginRefused, subject: shown.Name + "@" + shown.Version, action: "see"},
-			plugin.Errorf(plugin.CodeNotFound, "no plugin is called %s", name), plugin.Decision{Reasons: []string{MemberName(p.by) + " may list none of its operations"}})
+			plugin.Errorf(plugin.CodeNotFound, "no plugin is called %s", name), plugin.Decision{Reasons: []string{principal.Name(p.by) + " may list none of its operations"}})
 	}
 	m := *shown.Manifest
 	m.Operations = operations

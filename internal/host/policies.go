@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -45,7 +46,7 @@ func (p Policies) Put(ctx context.Context, name string, text []byte) (count int,
 		return 0, plugin.Errorf(plugin.CodeInvalidInput, "%q is no name for a policy: small letters, digits, and . _ - after the first, at most 64", name)
 	}
 	err = p.change(ctx, func(tx store.Tx) error {
-		return tx.PutPolicy(store.PolicyRow{Tenant: p.g.Tenant, Name: name, Text: string(text), By: MemberName(p.by), At: time.Now().UTC()})
+		return tx.PutPolicy(store.PolicyRow{Tenant: p.g.Tenant, Name: name, Text: string(text), By: principal.Name(p.by), At: time.Now().UTC()})
 	}, func(tx store.Tx, next *policy.Engine) error {
 		all := next.Documents()
 		i := slices.IndexFunc(all, func(t policy.Text) bool { return t.Name == StoredPrefix+name })
@@ -95,7 +96,7 @@ func (p Policies) change(ctx context.Context, change func(store.Tx) error, recor
 			return plugin.Errorf(plugin.CodeInvalidInput, "the policies stay as they were: %w", err)
 		}
 		if d := next.May(policy.Configure, p.g.part(PoliciesPlugin), p.g.call(p.by)); d.Verdict != plugin.Allow {
-			return plugin.Errorf(plugin.CodeInvalidInput, "the policies stay as they were: with these, %s could not change them any more (%s)", MemberName(p.by), d.Reasons[0])
+			return plugin.Errorf(plugin.CodeInvalidInput, "the policies stay as they were: with these, %s could not change them any more (%s)", principal.Name(p.by), d.Reasons[0])
 		}
 		return record(tx, next)
 	})

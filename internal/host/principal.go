@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -28,26 +29,7 @@ func memberOf(names []string, name string) (plugin.Principal, error) {
 	if !slices.Contains(names, name) {
 		return plugin.Principal{}, plugin.Errorf(plugin.CodeUnauthenticated, "there is no principal %s; the configuration names %s", name, strings.Join(names, ", "))
 	}
-	p := ParseMember(name)
+	p := principal.Parse(name)
 	p.Scopes = []string{"*"}
 	return p, nil
-}
-
-// MemberName is what the configuration calls a principal: a user by its id
-// alone, others as service::id and agent::id.
-func MemberName(who plugin.Principal) string {
-	if who.Type == "" || who.Type == "user" {
-		return who.ID
-	}
-	return who.Type + "::" + who.ID
-}
-
-// ParseMember reads what the configuration calls a principal.
-func ParseMember(name string) plugin.Principal {
-	for _, kind := range []string{"service", "agent", "user"} {
-		if id, found := strings.CutPrefix(name, kind+"::"); found {
-			return plugin.Principal{Type: kind, ID: id}
-		}
-	}
-	return plugin.Principal{Type: "user", ID: name}
 }

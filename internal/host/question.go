@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -121,7 +122,7 @@ func (a *Approvers) askSteps(ctx context.Context, q *Question, row *store.Approv
 // stepSeen returns the input of a step as a person is shown it: with what the host
 // fills in, where the operation is still the one that was planned.
 func (a *Approvers) stepSeen(ctx context.Context, row *store.ApprovalRow, s *store.StepRow) (json.RawMessage, error) {
-	call := plugin.Call{Tenant: row.Tenant, Principal: ParseMember(row.Requester), Operation: s.Operation + "@=" + s.Version, Input: json.RawMessage(s.Input)}
+	call := plugin.Call{Tenant: row.Tenant, Principal: principal.Parse(row.Requester), Operation: s.Operation + "@=" + s.Version, Input: json.RawMessage(s.Input)}
 	t, err := a.Registry.Resolve(ctx, call.Operation)
 	if plugin.CodeOf(err) == plugin.CodeInternal {
 		return nil, err
@@ -137,7 +138,7 @@ func (a *Approvers) stepSeen(ctx context.Context, row *store.ApprovalRow, s *sto
 func (a *Approvers) Deciders(ctx context.Context, row *store.ApprovalRow) []string {
 	var names []string
 	for _, name := range a.Names {
-		who := ParseMember(name)
+		who := principal.Parse(name)
 		if who.Type != "agent" && who.Member() != row.Requester && a.MayApprove(ctx, row, who) == nil {
 			names = append(names, name)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/service/account"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -53,7 +54,7 @@ func infoOf(n store.SecretName) secret.Info {
 }
 
 // member returns a subject as the configuration names principals.
-func member(subject string) string { return MemberName(ParseMember(subject)) }
+func member(subject string) string { return principal.Name(principal.Parse(subject)) }
 
 // Delete takes a secret away.
 func (s Secrets) Delete(ctx context.Context, p SecretPlace) (secret.Info, error) {
@@ -158,7 +159,7 @@ func (s Secrets) place(ctx context.Context, p SecretPlace, what string) (store.S
 	case p.System:
 		n.Scope, n.Subject = secret.System, ""
 	case p.User != "":
-		n.Subject = secret.Subject(ParseMember(p.User))
+		n.Subject = secret.Subject(principal.Parse(p.User))
 	}
 	if n.Scope == secret.User && n.Subject == secret.Subject(s.by) {
 		return n, nil
@@ -166,13 +167,13 @@ func (s Secrets) place(ctx context.Context, p SecretPlace, what string) (store.S
 	if err := s.may(ctx, what, p.Name); err != nil {
 		return n, err
 	}
-	if p.User != "" && !s.g.Known(s.g.Tenant, ParseMember(p.User)) {
+	if p.User != "" && !s.g.Known(s.g.Tenant, principal.Parse(p.User)) {
 		return n, plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", p.User, strings.Join(s.g.Names, ", "))
 	}
 	return n, nil
 }
 
-func (s Secrets) evidence() secret.By { return secret.By{Principal: MemberName(s.by)} }
+func (s Secrets) evidence() secret.By { return secret.By{Principal: principal.Name(s.by)} }
 
 // may refuses an unauthorized principal and records the refusal.
 func (s Secrets) may(ctx context.Context, what, name string) error {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -38,7 +39,7 @@ func (r Agents) Talk(ctx context.Context, id, session string, fresh bool) (*Talk
 			return nil, err
 		}
 		switch {
-		case row.Channel != agent.Terminal || row.Peer != MemberName(r.by):
+		case row.Channel != agent.Terminal || row.Peer != principal.Name(r.by):
 			return nil, r.g.refuse(ctx, r.by, r.use("go on with a conversation of another with", id), plugin.Errorf(plugin.CodePolicyDenied, "the conversation %s belongs to another principal or channel; 'mortise agents conversations %s %s' shows it", row.SessionID, id, row.SessionID), plugin.Decision{})
 		case !row.Open:
 			return nil, plugin.Errorf(plugin.CodeDisabled, "the conversation %s has ended; without --session a new one begins", row.SessionID)
@@ -60,7 +61,7 @@ func (r Agents) Talk(ctx context.Context, id, session string, fresh bool) (*Talk
 }
 
 func (r Agents) source() agent.Source {
-	return agent.Source{Channel: agent.Terminal, Kind: "cli", Peer: MemberName(r.by)}
+	return agent.Source{Channel: agent.Terminal, Kind: "cli", Peer: principal.Name(r.by)}
 }
 
 // Begin begins another conversation. The one before stays open.
@@ -76,7 +77,7 @@ func (t *Talk) Begin(ctx context.Context) error {
 // conversation.
 func (t *Talk) Turn(ctx context.Context, text string, to agent.Audience) (agent.Answer, error) {
 	by, role := t.of.by, "user"
-	if MemberName(by) == t.of.g.Owner {
+	if principal.Name(by) == t.of.g.Owner {
 		role = "owner"
 	}
 	return t.instance.Turn(ctx, t.Session, agent.Message{Text: text, From: by, Asker: OSUser(), Role: role}, to)
@@ -99,7 +100,7 @@ func (r Agents) mayTalk(ctx context.Context, id string) error {
 	if r.g.right(AgentsPlugin, r.by).Verdict == plugin.Allow {
 		return nil
 	}
-	t, err := r.registry.Resolve(ctx, TurnOperation)
+	t, err := r.registry.Resolve(ctx, agent.TurnOperation)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/agent/plan"
-	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -32,7 +32,7 @@ func TestTheThreeExamplesOfTheContract(t *testing.T) {
 		}
 		s.link(c.provider, c.id, c.principal, scopes...)
 		v := s.must("Examples.Adapter/"+c.operation, s.example(c.example))
-		who := host.ParseMember(c.principal)
+		who := principal.Parse(c.principal)
 		if v.State != store.PlanQueued || v.Principal != who.ID || len(v.Steps) != 1 || v.Steps[0].Operation != c.step || !slices.Equal(v.Labels, []string{plugin.Untrusted}) {
 			t.Fatalf("%s: %+v", c.operation, v)
 		}

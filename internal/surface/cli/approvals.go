@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -253,7 +254,7 @@ func (c *command) decide(ctx context.Context, a *app.App, given string, approve 
 func (c *command) give(ctx context.Context, a *app.App, answer approval.Answer) (*store.ApprovalRow, error) {
 	row, err := a.Approvals.Decide(ctx, answer)
 	if err == nil && a.Config.Approvals.TrustAs && approval.Same(row, answer) {
-		c.say("approvals.trust_as: %s asked for this as %s and approved it as %s; no second person is known of", host.OSUserName(), row.Requester, host.MemberName(a.Principal))
+		c.say("approvals.trust_as: %s asked for this as %s and approved it as %s; no second person is known of", host.OSUserName(), row.Requester, principal.Name(a.Principal))
 	}
 	return row, err
 }

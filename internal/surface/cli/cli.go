@@ -29,6 +29,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/service/extract"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/plugin"
@@ -118,7 +119,7 @@ by policy, run in a process of its own, and written to a ledger that can be veri
   mortise ledger list                 see what was called, and how it ended`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Version:       app.Version,
+		Version:       version.Host,
 	}
 	root.SetVersionTemplate("mortise {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

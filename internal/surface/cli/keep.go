@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/relay"
@@ -183,7 +184,7 @@ func (c *command) callKept(ctx context.Context, a *app.App, t *plugin.Target, ca
 			return res, err
 		}
 		var sent bool
-		res, sent, err = client.Call(ctx, host.MemberName(call.Principal), call)
+		res, sent, err = client.Call(ctx, principal.Name(call.Principal), call)
 		if sent || ctx.Err() != nil || err == nil || !errors.Is(err, relay.ErrGone) && plugin.CodeOf(err) != plugin.CodeUnavailable {
 			return res, lost(ctx, a, t, err)
 		}

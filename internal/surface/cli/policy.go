@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/policy"
-	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -263,7 +263,7 @@ func (q asked) question(ctx context.Context, a *app.App) (*policy.Question, erro
 	if q.Origin == "" {
 		q.Origin = plugin.OriginCLI
 	}
-	who := host.ParseMember(q.Principal)
+	who := principal.Parse(q.Principal)
 	who.Scopes = q.Scopes
 	standing := a.Policy.Standing(q.Tenant, who)
 	for _, known := range []struct{ given, have *[]string }{{&q.Groups, &standing.Groups}, {&q.Roles, &standing.Roles}, {&q.Consent, &standing.Consent}} {

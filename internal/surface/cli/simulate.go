@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/policy"
-	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -131,7 +131,7 @@ func (s *simulation) ask(ctx context.Context, line int, raw []byte) error {
 	if q.Target.Operation != nil && q.Action != policy.Configure {
 		what = q.Target.Name()
 	}
-	s.Differences = append(s.Differences, difference{line, host.MemberName(q.Call.Principal), q.Action, what, now, then})
+	s.Differences = append(s.Differences, difference{line, principal.Name(q.Call.Principal), q.Action, what, now, then})
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package app
+package toolset
 
 import (
 	"context"
@@ -9,13 +9,16 @@ import (
 	"github.com/mortise-dev/mortise/protocol"
 )
 
-// builtin are the plugins that the host carries out itself.
-var builtin = []*plugin.Manifest{memoryManifest, chatManifest}
+// BuiltIn are the plugins that the host carries out itself.
+var BuiltIn = []*plugin.Manifest{memoryManifest, chatManifest}
 
 // hosted carries them out.
-type hosted struct{ app *App }
+type hosted struct{ t *Toolset }
 
 var _ kernel.Runner = hosted{}
+
+// Builtin returns what carries these out.
+func (e *Toolset) Builtin() kernel.Runner { return hosted{e} }
 
 // Run implements [kernel.Runner].
 func (h hosted) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, _ plugin.Services) (plugin.Result, error) {

@@ -1,4 +1,4 @@
-package app
+package toolset
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 
 func TestWhenAnEventIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	w := &webhooks{waits: outboxWaits}
+	w := &Webhooks{Waits: outboxWaits}
 	for i, want := range []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour} {
 		row := &store.OutboxRow{Attempt: int64(i) + 1, CreatedAt: time.Now()}
 		seen := map[time.Duration]bool{}

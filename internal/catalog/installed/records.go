@@ -1,4 +1,6 @@
-package app
+// Package installed keeps what the registry knows of plugins, and their packages, in the
+// store that the nodes of a host share.
+package installed
 
 import (
 	"context"
@@ -16,7 +18,7 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A catalog keeps the registry's records in the store, each change together
+// Records keep the records of the registry in the store, each change together
 // with its entry in the ledger.
 //
 // The store tells plugins apart by name and version. What waits for approval
@@ -26,7 +28,7 @@ import (
 // Where a copied package is follows from its digest on each node, so that the
 // path of one says where it is in the store: its archive, "" for none. Rows of
 // earlier releases have the directory of the node that registered it.
-type catalog struct {
+type Records struct {
 	store             store.Store
 	tenant, principal string
 
@@ -35,7 +37,12 @@ type catalog struct {
 	read    map[int64]int64 // up to which entry each chain was looked through
 }
 
-var _ registry.Catalog = (*catalog)(nil)
+var _ registry.Catalog = (*Records)(nil)
+
+// New returns the records that a store keeps. Changes are in the name of a principal.
+func New(st store.Store, tenant, principal string) *Records {
+	return &Records{store: st, tenant: tenant, principal: principal}
+}
 
 // numberOf returns the version that a record has in the store.
 func numberOf(r registry.Record) string {
@@ -45,7 +52,7 @@ func numberOf(r registry.Record) string {
 	return r.Version
 }
 
-func (c *catalog) Plugins(ctx context.Context) ([]registry.Record, error) {
+func (c *Records) Plugins(ctx context.Context) ([]registry.Record, error) {
 	var records []registry.Record
 	err := c.store.Snapshot(ctx, func(r store.Reader) error {
 		packages, err := r.Packages(ctx)
@@ -80,7 +87,7 @@ func (c *catalog) Plugins(ctx context.Context) ([]registry.Record, error) {
 	return records, err
 }
 
-func (c *catalog) Put(ctx context.Context, r registry.Record, kind plugin.EntryKind) error {
+func (c *Records) Put(ctx context.Context, r registry.Record, kind plugin.EntryKind) error {
 	return c.store.Write(ctx, func(tx store.Tx) error {
 		if err := put(tx, r); err != nil {
 			return err
@@ -118,7 +125,7 @@ func put(tx store.Tx, r registry.Record) error {
 	})
 }
 
-func (c *catalog) SetState(ctx context.Context, r registry.Record, state registry.State, kind plugin.EntryKind) error {
+func (c *Records) SetState(ctx context.Context, r registry.Record, state registry.State, kind plugin.EntryKind) error {
 	return c.store.Write(ctx, func(tx store.Tx) error {
 		found, err := tx.SetPluginState(r.Name, numberOf(r), store.PluginState(state))
 		if err != nil {
@@ -131,7 +138,7 @@ func (c *catalog) SetState(ctx context.Context, r registry.Record, state registr
 	})
 }
 
-func (c *catalog) Delete(ctx context.Context, r registry.Record) error {
+func (c *Records) Delete(ctx context.Context, r registry.Record) error {
 	return c.store.Write(ctx, func(tx store.Tx) error {
 		found, err := tx.DeletePlugin(r.Name, numberOf(r))
 		if err != nil {
@@ -144,7 +151,7 @@ func (c *catalog) Delete(ctx context.Context, r registry.Record) error {
 	})
 }
 
-func (c *catalog) Approve(ctx context.Context, waited, now registry.Record, a registry.Approval) error {
+func (c *Records) Approve(ctx context.Context, waited, now registry.Record, a registry.Approval) error {
 	return c.store.Write(ctx, func(tx store.Tx) error {
 		found, err := tx.DeletePlugin(waited.Name, numberOf(waited))
 		if err != nil {
@@ -164,7 +171,7 @@ func (c *catalog) Approve(ctx context.Context, waited, now registry.Record, a re
 
 // Version looks for entries on plugins among those that are new: every change
 // of a record has one.
-func (c *catalog) Version(ctx context.Context) (int64, error) {
+func (c *Records) Version(ctx context.Context) (int64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	changed, read := c.read == nil, map[int64]int64{}
@@ -202,7 +209,7 @@ func gone(r registry.Record) error {
 }
 
 // note appends the entry of a change.
-func (c *catalog) note(tx store.Tx, kind plugin.EntryKind, name, version string, body map[string]any) error {
+func (c *Records) note(tx store.Tx, kind plugin.EntryKind, name, version string, body map[string]any) error {
 	raw, err := json2.Marshal(body, json2.Deterministic(true))
 	if err != nil {
 		return fmt.Errorf("recording %s of %s %s: %w", kind, name, version, err)

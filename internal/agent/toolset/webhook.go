@@ -1,4 +1,4 @@
-package app
+package toolset
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const (
 // Events of listeners go to the outbox, and a serving host delivers them;
 // transforms and vetoes are requested synchronously.
 type webhookHooks struct {
-	webhooks *webhooks
+	webhooks *Webhooks
 	of       agent.Owner
 	target   *plugin.Target
 }
@@ -95,7 +95,7 @@ func (h webhookHooks) put(ctx context.Context, name string, p *event.Payload) er
 		Tenant: h.of.Tenant, ID: id, Agent: h.of.Agent, Plugin: h.target.Manifest.Name, Event: name, Body: body, CreatedAt: at, NextAt: at,
 	}
 	waiting := 0
-	err = h.webhooks.app.Store.Write(ctx, func(tx store.Tx) (err error) {
+	err = h.webhooks.t.Store.Write(ctx, func(tx store.Tx) (err error) {
 		waiting, err = tx.InsertOutbox(row, maxOutbox)
 		return err
 	})
@@ -105,7 +105,7 @@ func (h webhookHooks) put(ctx context.Context, name string, p *event.Payload) er
 	case waiting >= maxOutbox:
 		return plugin.Errorf(plugin.CodeLimitExceeded, "%d events wait for %s already, and this one is not kept: does it answer?", waiting, row.Plugin)
 	case waiting == 0: // otherwise the sender of the waiting events continues with this one
-		h.webhooks.app.wake(ctx, job.Webhook, row.Tenant, outboxItem(&row))
+		h.webhooks.t.Wake(ctx, job.Webhook, row.Tenant, outboxItem(&row))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package app
+package toolset
 
 import (
 	"context"
@@ -27,22 +27,22 @@ const (
 	outboxRound = 100            // events that are sent to one webhook before others have their turn
 )
 
-// waitingWebhooks are the webhooks that events wait for. To each, the events of
+// WaitingWebhooks are the webhooks that events wait for. To each, the events of
 // one agent go one after another, in the order in which they happened: one that
 // is not accepted holds back those behind it, until it is given up.
-type waitingWebhooks struct{ *webhooks }
+type WaitingWebhooks struct{ *Webhooks }
 
-var _ worker.Sweeper = waitingWebhooks{}
+var _ worker.Sweeper = WaitingWebhooks{}
 
 // Kind implements [worker.Sweeper].
-func (waitingWebhooks) Kind() string { return job.Webhook }
+func (WaitingWebhooks) Kind() string { return job.Webhook }
 
 // outboxItem names the events of one agent for one webhook.
 func outboxItem(r *store.OutboxRow) string { return r.Agent + "/" + r.Plugin }
 
 // Due implements [worker.Sweeper].
-func (w waitingWebhooks) Due(ctx context.Context, limit int) ([]worker.Item, error) {
-	rows, err := w.app.Store.Outbox(ctx, store.OutboxFilter{Due: time.Now().UTC(), Limit: limit})
+func (w WaitingWebhooks) Due(ctx context.Context, limit int) ([]worker.Item, error) {
+	rows, err := w.t.Store.Outbox(ctx, store.OutboxFilter{Due: time.Now().UTC(), Limit: limit})
 	items := make([]worker.Item, len(rows))
 	for i := range rows {
 		items[i] = worker.Item{Kind: job.Webhook, Tenant: rows[i].Tenant, ID: outboxItem(&rows[i])}
@@ -52,7 +52,7 @@ func (w waitingWebhooks) Due(ctx context.Context, limit int) ([]worker.Item, err
 
 // Do implements [worker.Sweeper]. Where enough others are being sent to, it is
 // left to the next sweep: slow webhooks must not keep calls from being done.
-func (w waitingWebhooks) Do(ctx context.Context, item worker.Item) error {
+func (w WaitingWebhooks) Do(ctx context.Context, item worker.Item) error {
 	select {
 	case w.slots <- struct{}{}:
 		defer func() { <-w.slots }()
@@ -61,7 +61,7 @@ func (w waitingWebhooks) Do(ctx context.Context, item worker.Item) error {
 	}
 	id, name, _ := strings.Cut(item.ID, "/")
 	for range outboxRound {
-		rows, err := w.app.Store.Outbox(ctx, store.OutboxFilter{Tenant: item.Tenant, Agent: id, Plugin: name, Due: time.Now().UTC(), Limit: 1})
+		rows, err := w.t.Store.Outbox(ctx, store.OutboxFilter{Tenant: item.Tenant, Agent: id, Plugin: name, Due: time.Now().UTC(), Limit: 1})
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -69,17 +69,17 @@ func (w waitingWebhooks) Do(ctx context.Context, item worker.Item) error {
 			return err
 		}
 	}
-	w.app.wake(ctx, item.Kind, item.Tenant, item.ID)
+	w.t.Wake(ctx, item.Kind, item.Tenant, item.ID)
 	return nil
 }
 
 // attempt tries an event once, and reports whether the next one can go on.
-func (w waitingWebhooks) attempt(ctx context.Context, row store.OutboxRow) (on bool, err error) {
-	log := w.app.log.With("agent", row.Agent, "plugin", row.Plugin, "event", row.Event, "id", row.ID)
+func (w WaitingWebhooks) attempt(ctx context.Context, row store.OutboxRow) (on bool, err error) {
+	log := w.t.Log.With("agent", row.Agent, "plugin", row.Plugin, "event", row.Event, "id", row.ID)
 	if row.Plugin == agent.OwnBus {
 		return w.deliver(ctx, log, row)
 	}
-	target, err := w.app.Registry.Find(ctx, row.Plugin)
+	target, err := w.t.Registry.Find(ctx, row.Plugin)
 	code := plugin.CodeOf(err)
 	if err == nil && target.Manifest.Runner.Kind != "webhook" {
 		code = plugin.CodeNotFound
@@ -113,7 +113,7 @@ func (w waitingWebhooks) attempt(ctx context.Context, row store.OutboxRow) (on b
 	wait, again := w.next(&row, got.after)
 	if !again {
 		log.Error("an event is given up: its webhook did not accept it", "attempts", row.Attempt, "since", row.CreatedAt, "cause", cause(err))
-		w.app.Agents.Failed(end, row.Tenant, row.Agent, row.Plugin, row.Event, "not delivered after "+attempts(row.Attempt)+": "+cause(err))
+		w.t.Agents.Failed(end, row.Tenant, row.Agent, row.Plugin, row.Event, "not delivered after "+attempts(row.Attempt)+": "+cause(err))
 		return true, w.drop(end, &row)
 	}
 	row.NextAt, row.Problem = time.Now().UTC().Add(wait).Truncate(time.Microsecond), cause(err)
@@ -121,15 +121,15 @@ func (w waitingWebhooks) attempt(ctx context.Context, row store.OutboxRow) (on b
 	if _, err := w.update(end, had+1, &row); err != nil {
 		return false, err
 	}
-	if err := w.app.Jobs.Wake(end, job.Webhook, row.Tenant, outboxItem(&row), row.NextAt); err != nil {
+	if err := w.t.Jobs.Wake(end, job.Webhook, row.Tenant, outboxItem(&row), row.NextAt); err != nil {
 		log.Debug("a sweep will find it", "cause", err.Error())
 	}
 	return false, nil
 }
 
-// first delivers the notice of an agent that is next.
-func (w waitingWebhooks) first(ctx context.Context, tenant, id string) (on bool, err error) {
-	rows, err := w.app.Store.Outbox(ctx, store.OutboxFilter{Tenant: tenant, Agent: id, Plugin: agent.OwnBus, Due: time.Now().UTC(), Limit: 1})
+// First delivers the notice of an agent that is next.
+func (w WaitingWebhooks) First(ctx context.Context, tenant, id string) (on bool, err error) {
+	rows, err := w.t.Store.Outbox(ctx, store.OutboxFilter{Tenant: tenant, Agent: id, Plugin: agent.OwnBus, Due: time.Now().UTC(), Limit: 1})
 	if err != nil || len(rows) == 0 {
 		return false, err
 	}
@@ -138,13 +138,13 @@ func (w waitingWebhooks) first(ctx context.Context, tenant, id string) (on bool,
 
 // deliver tells the plugins of an agent what happened to it in another process.
 // The row is a lease meanwhile, so that one host tells them.
-func (w waitingWebhooks) deliver(ctx context.Context, log *slog.Logger, row store.OutboxRow) (on bool, err error) {
+func (w WaitingWebhooks) deliver(ctx context.Context, log *slog.Logger, row store.OutboxRow) (on bool, err error) {
 	had := row.Attempt
 	row.Attempt, row.NextAt = had+1, time.Now().UTC().Add(outboxLease)
 	if won, failed := w.update(ctx, had, &row); failed != nil || !won {
 		return false, failed
 	}
-	if err := w.app.Agents.Deliver(ctx, &row); err != nil {
+	if err := w.t.Agents.Deliver(ctx, &row); err != nil {
 		log.Error("the plugins of an agent did not all hear of an event", "cause", cause(err))
 	}
 	return true, w.drop(context.WithoutCancel(ctx), &row)
@@ -152,25 +152,25 @@ func (w waitingWebhooks) deliver(ctx context.Context, log *slog.Logger, row stor
 
 // next returns how long an event waits for its next attempt, and whether there is
 // to be one.
-func (w *webhooks) next(row *store.OutboxRow, after time.Duration) (time.Duration, bool) {
-	if int(row.Attempt) > len(w.waits) || time.Since(row.CreatedAt) > outboxAge {
+func (w *Webhooks) next(row *store.OutboxRow, after time.Duration) (time.Duration, bool) {
+	if int(row.Attempt) > len(w.Waits) || time.Since(row.CreatedAt) > outboxAge {
 		return 0, false
 	}
-	wait := w.waits[row.Attempt-1]
+	wait := w.Waits[row.Attempt-1]
 	wait = wait*4/5 + rand.N(wait*2/5+1)
 	return max(wait, min(after, maxAfter)), true
 }
 
-func (w *webhooks) update(ctx context.Context, attempt int64, row *store.OutboxRow) (won bool, err error) {
-	err = w.app.Store.Write(ctx, func(tx store.Tx) (err error) {
+func (w *Webhooks) update(ctx context.Context, attempt int64, row *store.OutboxRow) (won bool, err error) {
+	err = w.t.Store.Write(ctx, func(tx store.Tx) (err error) {
 		won, err = tx.UpdateOutbox(attempt, *row)
 		return err
 	})
 	return won, err
 }
 
-func (w *webhooks) drop(ctx context.Context, row *store.OutboxRow) error {
-	return w.app.Store.Write(ctx, func(tx store.Tx) error {
+func (w *Webhooks) drop(ctx context.Context, row *store.OutboxRow) error {
+	return w.t.Store.Write(ctx, func(tx store.Tx) error {
 		_, err := tx.DeleteOutbox(row.Tenant, row.ID)
 		return err
 	})

@@ -1,4 +1,6 @@
-package app
+// Package scrub takes secrets out of all that plugins say, before any other part of the
+// host sees it.
+package scrub
 
 import (
 	"context"
@@ -13,18 +15,18 @@ import (
 	"github.com/mortise-dev/mortise/protocol"
 )
 
-// scrubbing is a runner that redacts secrets from all answers and output of
+// A Runner is a runner that redacts secrets from all answers and output of
 // plugins, before any other component sees them.
-type scrubbing struct {
+type Runner struct {
 	kernel.Runner
-	s *secret.Scrubber
+	Scrubber *secret.Scrubber
 }
 
 // Run implements [kernel.Runner].
-func (r scrubbing) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, services plugin.Services) (plugin.Result, error) {
+func (r Runner) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, services plugin.Services) (plugin.Result, error) {
 	heard := *call
 	if call.Observe != nil {
-		said := &speech{to: call.Observe, s: r.s}
+		said := &speech{to: call.Observe, s: r.Scrubber}
 		defer said.end()
 		heard.Observe = func(e plugin.Event) { said.hear(r.event(e)) }
 	}
@@ -33,7 +35,7 @@ func (r scrubbing) Run(ctx context.Context, t *plugin.Target, call *plugin.Call,
 }
 
 // Reserve implements [kernel.Reserver].
-func (r scrubbing) Reserve(ctx context.Context, t *plugin.Target, call *plugin.Call) (with func(context.Context) context.Context, release func(), err error) {
+func (r Runner) Reserve(ctx context.Context, t *plugin.Target, call *plugin.Call) (with func(context.Context) context.Context, release func(), err error) {
 	if runner, able := r.Runner.(kernel.Reserver); able {
 		return runner.Reserve(ctx, t, call)
 	}
@@ -41,46 +43,46 @@ func (r scrubbing) Reserve(ctx context.Context, t *plugin.Target, call *plugin.C
 }
 
 // Preview implements [kernel.Runner].
-func (r scrubbing) Preview(ctx context.Context, t *plugin.Target, call *plugin.Call, services plugin.Services) (json.RawMessage, error) {
+func (r Runner) Preview(ctx context.Context, t *plugin.Target, call *plugin.Call, services plugin.Services) (json.RawMessage, error) {
 	preview, err := r.Runner.Preview(ctx, t, call, services)
-	return r.s.JSON(preview), r.failure(err)
+	return r.Scrubber.JSON(preview), r.failure(err)
 }
 
 // Reconcile implements [kernel.Runner].
-func (r scrubbing) Reconcile(ctx context.Context, t *plugin.Target, call *plugin.Call, effects []protocol.Effect, services plugin.Services) (protocol.Reconciled, error) {
+func (r Runner) Reconcile(ctx context.Context, t *plugin.Target, call *plugin.Call, effects []protocol.Effect, services plugin.Services) (protocol.Reconciled, error) {
 	found, err := r.Runner.Reconcile(ctx, t, call, effects, services)
-	found.Data = jsontext.Value(r.s.JSON(json.RawMessage(found.Data)))
-	found.Evidence = jsontext.Value(r.s.JSON(json.RawMessage(found.Evidence)))
+	found.Data = jsontext.Value(r.Scrubber.JSON(json.RawMessage(found.Data)))
+	found.Evidence = jsontext.Value(r.Scrubber.JSON(json.RawMessage(found.Evidence)))
 	if found.Err != nil {
 		found.Err = plugin.AsError(r.failure(found.Err))
 	}
 	return found, r.failure(err)
 }
 
-func (r scrubbing) event(e plugin.Event) plugin.Event {
-	e.Message, e.Data = r.s.Text(e.Message), r.s.JSON(e.Data)
+func (r Runner) event(e plugin.Event) plugin.Event {
+	e.Message, e.Data = r.Scrubber.Text(e.Message), r.Scrubber.JSON(e.Data)
 	return e
 }
 
-func (r scrubbing) result(res plugin.Result) plugin.Result {
+func (r Runner) result(res plugin.Result) plugin.Result {
 	for _, raw := range []*json.RawMessage{&res.Data, &res.Diagnostics, &res.Details, &res.Outputs, &res.Skips, &res.Citations, &res.NextCursor, &res.Members} {
-		*raw = r.s.JSON(*raw)
+		*raw = r.Scrubber.JSON(*raw)
 	}
-	res.Summary, res.Message = r.s.Text(res.Summary), r.s.Text(res.Message)
+	res.Summary, res.Message = r.Scrubber.Text(res.Summary), r.Scrubber.Text(res.Message)
 	for name, value := range res.Metrics {
 		if text, ok := value.(string); ok {
-			res.Metrics[name] = r.s.Text(text)
+			res.Metrics[name] = r.Scrubber.Text(text)
 		}
 	}
 	for i := range res.Artifacts {
 		a := &res.Artifacts[i]
-		a.Type, a.Name, a.Path = r.s.Text(a.Type), r.s.Text(a.Name), r.s.Text(a.Path)
+		a.Type, a.Name, a.Path = r.Scrubber.Text(a.Type), r.Scrubber.Text(a.Name), r.Scrubber.Text(a.Path)
 	}
 	if res.Nondeterminism != nil {
 		own := *res.Nondeterminism
 		own.Reasons = make([]string, len(res.Nondeterminism.Reasons))
 		for i, reason := range res.Nondeterminism.Reasons {
-			own.Reasons[i] = r.s.Text(reason)
+			own.Reasons[i] = r.Scrubber.Text(reason)
 		}
 		res.Nondeterminism = &own
 	}
@@ -89,22 +91,22 @@ func (r scrubbing) result(res plugin.Result) plugin.Result {
 
 // failure returns an error without secrets; its cause goes to the log, which is
 // scrubbed too.
-func (r scrubbing) failure(err error) error {
+func (r Runner) failure(err error) error {
 	failed := plugin.AsError(err)
 	if failed == nil {
 		return err
 	}
 	clean := *failed
-	clean.Message, clean.PluginCode, clean.Details = r.s.Text(failed.Message), r.s.Text(failed.PluginCode), r.s.JSON(failed.Details)
+	clean.Message, clean.PluginCode, clean.Details = r.Scrubber.Text(failed.Message), r.Scrubber.Text(failed.PluginCode), r.Scrubber.JSON(failed.Details)
 	if clean.Message == failed.Message && clean.PluginCode == failed.PluginCode && string(clean.Details) == string(failed.Details) {
 		return err
 	}
 	return &clean
 }
 
-// hook returns the hook of a plugin, told of nothing that a secret is in, and
+// Hook returns the hook of a plugin, told of nothing that a secret is in, and
 // scrubbed in what it says.
-func (r scrubbing) hook(s event.Subscription) event.Subscription {
+func (r Runner) Hook(s event.Subscription) event.Subscription {
 	if listen := s.Listen; listen != nil {
 		s.Listen = func(ctx context.Context, p *event.Payload) error {
 			p, err := r.payload(p)
@@ -136,7 +138,7 @@ func (r scrubbing) hook(s event.Subscription) event.Subscription {
 			if v, err = veto(ctx, told); err != nil {
 				return v, r.hookFailure(err)
 			}
-			v.Reason = r.s.Text(v.Reason)
+			v.Reason = r.Scrubber.Text(v.Reason)
 			if v.Payload == nil || v.Payload.Text() == told.Text() {
 				v.Payload = nil
 				return v, nil
@@ -152,19 +154,19 @@ func (r scrubbing) hook(s event.Subscription) event.Subscription {
 }
 
 // hookFailure is failure for what a hook threw, whatever it is.
-func (r scrubbing) hookFailure(err error) error {
+func (r Runner) hookFailure(err error) error {
 	if err = r.failure(err); err == nil {
 		return nil
 	}
-	if text := err.Error(); r.s.Text(text) != text {
-		return plugin.Errorf(plugin.CodeHookFailed, "%s", r.s.Text(text))
+	if text := err.Error(); r.Scrubber.Text(text) != text {
+		return plugin.Errorf(plugin.CodeHookFailed, "%s", r.Scrubber.Text(text))
 	}
 	return err
 }
 
 // payload returns a payload without secrets: the same, where it has none.
-func (r scrubbing) payload(p *event.Payload) (*event.Payload, error) {
-	clean := r.s.JSON(json.RawMessage(p.Text()))
+func (r Runner) payload(p *event.Payload) (*event.Payload, error) {
+	clean := r.Scrubber.JSON(json.RawMessage(p.Text()))
 	if string(clean) == p.Text() {
 		return p, nil
 	}

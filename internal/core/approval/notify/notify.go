@@ -1,4 +1,6 @@
-package app
+// Package notify tells approvers of what waits for them, by a command that the
+// configuration names.
+package notify
 
 import (
 	"bytes"
@@ -18,10 +20,10 @@ import (
 
 // Bounds of what is told to approvers.
 const (
-	notifyTime    = 10 * time.Second // for one run of the command
-	notifyWaiting = 256              // questions that wait to be told
-	notifyAtOnce  = 4                // runs of the command at a time
-	notifySays    = 2 << 10          // bytes of what it complains of that are logged
+	runTime      = 10 * time.Second // for one run of the command
+	maxWaiting   = 256              // questions that wait to be told
+	atOnce       = 4                // runs of the command at a time
+	maxComplaint = 2 << 10          // bytes of what it complains of that are logged
 )
 
 // A notice is what the command hears of a question.
@@ -38,10 +40,10 @@ type notice struct {
 	ExpiresAt   time.Time       `json:"expires_at"`
 }
 
-// A notifier notifies approvers of pending approvals, by a command that the
-// configuration names. Callers do not wait for it. Up to notifyAtOnce
+// A Notifier notifies approvers of pending approvals, by a command that the
+// configuration names. Callers do not wait for it. Up to atOnce
 // goroutines belong to it; all have ended when Close returns.
-type notifier struct {
+type Notifier struct {
 	command []string
 	dir     string
 	calls   store.Reader
@@ -58,22 +60,22 @@ type notifier struct {
 	closed  bool
 }
 
-// newNotifier returns a notifier that runs command in dir. Where the command is
+// New returns a notifier that runs command in dir. Where the command is
 // empty it does nothing.
-func newNotifier(command []string, dir string, calls store.Reader, log *slog.Logger) *notifier {
-	n := &notifier{command: command, dir: dir, calls: calls, limit: notifyTime, log: log, queue: make(chan notice, notifyWaiting)}
+func New(command []string, dir string, calls store.Reader, log *slog.Logger) *Notifier {
+	n := &Notifier{command: command, dir: dir, calls: calls, limit: runTime, log: log, queue: make(chan notice, maxWaiting)}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	return n
 }
 
-// call lets approvers hear of a call that waits.
-func (n *notifier) call(a *approval.Asked, _ *plugin.Call) { n.asked(a) }
+// Call lets approvers hear of a call that waits.
+func (n *Notifier) Call(a *approval.Asked, _ *plugin.Call) { n.asked(a) }
 
-// plan lets approvers hear of a plan that waits.
-func (n *notifier) plan(_ context.Context, a *approval.Asked) { n.asked(a) }
+// Plan lets approvers hear of a plan that waits.
+func (n *Notifier) Plan(_ context.Context, a *approval.Asked) { n.asked(a) }
 
 // asked lets approvers hear of a question.
-func (n *notifier) asked(a *approval.Asked) {
+func (n *Notifier) asked(a *approval.Asked) {
 	if len(n.command) == 0 {
 		return
 	}
@@ -87,7 +89,7 @@ func (n *notifier) asked(a *approval.Asked) {
 	if !n.closed {
 		select {
 		case n.queue <- told:
-			if n.workers < notifyAtOnce {
+			if n.workers < atOnce {
 				n.workers++
 				n.done.Go(n.work)
 			}
@@ -99,7 +101,7 @@ func (n *notifier) asked(a *approval.Asked) {
 }
 
 // work tells what waits, until there is nothing more.
-func (n *notifier) work() {
+func (n *Notifier) work() {
 	for {
 		select {
 		case told := <-n.queue:
@@ -118,7 +120,7 @@ func (n *notifier) work() {
 }
 
 // tell runs the command once.
-func (n *notifier) tell(told notice) {
+func (n *Notifier) tell(told notice) {
 	ctx, cancel := context.WithTimeout(n.ctx, n.limit)
 	defer cancel()
 	if told.SubjectKind == store.SubjectCall {
@@ -135,7 +137,7 @@ func (n *notifier) tell(told notice) {
 	}
 	cmd := exec.CommandContext(ctx, n.command[0], n.command[1:]...)
 	cmd.Dir, cmd.Stdin = n.dir, bytes.NewReader(append(input, '\n'))
-	complaint := &tail{most: notifySays}
+	complaint := &tail{most: maxComplaint}
 	cmd.Stderr = complaint
 	// What the command started goes with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -149,7 +151,7 @@ func (n *notifier) tell(told notice) {
 
 // Close waits for what is being told, as long as one run of the command may
 // take.
-func (n *notifier) Close() error {
+func (n *Notifier) Close() error {
 	n.mu.Lock()
 	n.closed = true
 	n.mu.Unlock()

@@ -1,4 +1,4 @@
-package app
+package installed
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -21,14 +20,8 @@ type archive struct{ store store.Store }
 
 var _ registry.Archive = archive{}
 
-// packageArchive returns the archive of a host; nil where its database is a
-// file of its own.
-func packageArchive(st store.Store, d config.Database) registry.Archive {
-	if d == "" {
-		return nil
-	}
-	return archive{st}
-}
+// NewArchive returns the archive in a store.
+func NewArchive(st store.Store) registry.Archive { return archive{st} }
 
 const partBytes = 1 << 20
 

@@ -1,4 +1,4 @@
-package app
+package notify
 
 import (
 	"bytes"
@@ -36,10 +36,10 @@ func (b *book) String() string {
 }
 
 // telling returns a notifier that runs a shell script, and its log.
-func telling(t *testing.T, script string) (*notifier, *book) {
+func telling(t *testing.T, script string) (*Notifier, *book) {
 	t.Helper()
 	log := &book{}
-	n := newNotifier([]string{"/bin/sh", "-c", script}, t.TempDir(), nil, slog.New(slog.NewTextHandler(log, nil)))
+	n := New([]string{"/bin/sh", "-c", script}, t.TempDir(), nil, slog.New(slog.NewTextHandler(log, nil)))
 	t.Cleanup(func() { _ = n.Close() })
 	return n, log
 }
@@ -55,7 +55,7 @@ func TestApproversHearOfAQuestionWithItsToken(t *testing.T) {
 	t.Parallel()
 	n, log := telling(t, "cat > told")
 	asked := aPlan()
-	n.plan(t.Context(), asked)
+	n.Plan(t.Context(), asked)
 	if err := n.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestACommandThatHangsIsKilledWithWhatItStarted(t *testing.T) {
 	n, log := telling(t, "sleep 300 & echo $! > pid; echo it hangs >&2; wait")
 	n.limit = 200 * time.Millisecond
 	begun := time.Now()
-	n.plan(t.Context(), aPlan())
+	n.Plan(t.Context(), aPlan())
 	if took := time.Since(begun); took > 100*time.Millisecond {
 		t.Errorf("the requester waited %s", took)
 	}
@@ -118,8 +118,8 @@ func TestQuestionsThatCannotBeToldDoNotPileUp(t *testing.T) {
 	n, log := telling(t, "sleep 300")
 	n.limit = 500 * time.Millisecond
 	begun := time.Now()
-	for range notifyWaiting + 2*notifyAtOnce {
-		n.plan(t.Context(), aPlan())
+	for range maxWaiting + 2*atOnce {
+		n.Plan(t.Context(), aPlan())
 	}
 	if took := time.Since(begun); took > 5*time.Second {
 		t.Errorf("the requester waited %s", took)
@@ -134,6 +134,6 @@ func TestQuestionsThatCannotBeToldDoNotPileUp(t *testing.T) {
 	if took := time.Since(begun); took > 5*time.Second {
 		t.Errorf("closing took %s", took)
 	}
-	n.plan(t.Context(), aPlan()) // after the end it is left out, and nothing starts
+	n.Plan(t.Context(), aPlan()) // after the end it is left out, and nothing starts
 	n.done.Wait()
 }

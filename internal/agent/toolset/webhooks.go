@@ -1,11 +1,10 @@
-package app
+package toolset
 
 import (
 	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent/webhook"
+	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/service/egress"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/plugin"
@@ -28,29 +28,19 @@ const (
 	maxWebhookAnswer = 64 << 10
 )
 
-// webhooks are the plugins that stand elsewhere and hear of events by HTTP. What
+// Webhooks are the plugins that stand elsewhere and hear of events by HTTP. What
 // one may reach another may not, so that each has connections of its own.
-type webhooks struct {
-	app   *App
-	roots *x509.CertPool // who may vouch for hosts that an administrator mapped, beside the system's
-	slots chan struct{}  // one for each that is sent to
-	waits []time.Duration
+type Webhooks struct {
+	t     *Toolset
+	slots chan struct{}   // one for each that is sent to
+	Waits []time.Duration // how long it takes from one attempt to the next
 
 	mu      sync.Mutex // guards clients
 	clients map[string]*http.Transport
 }
 
-func (a *App) openWebhooks() (*webhooks, error) {
-	roots, err := a.Config.Egress.Roots()
-	if err != nil {
-		return nil, &SetupError{err}
-	}
-	w := &webhooks{app: a, roots: roots, slots: make(chan struct{}, webhooksAtOnce), waits: outboxWaits, clients: map[string]*http.Transport{}}
-	a.opened("connections to webhooks", w.close)
-	return w, nil
-}
-
-func (w *webhooks) close() error {
+// Close ends the connections that are idle.
+func (w *Webhooks) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, t := range w.clients {
@@ -62,14 +52,14 @@ func (w *webhooks) close() error {
 
 // client returns the connections to the webhook of a plugin. Redirects are not
 // followed: what is signed for one address is no other's business.
-func (w *webhooks) client(name string, mapped bool) *http.Transport {
+func (w *Webhooks) client(name string, mapped bool) *http.Transport {
 	key := name + "/" + strconv.FormatBool(mapped)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if t := w.clients[key]; t != nil {
 		return t
 	}
-	dialer := &egress.Dialer{Plugin: name, Grants: w.app.Config.Egress}
+	dialer := &egress.Dialer{Plugin: name, Grants: w.t.Egress}
 	t := &http.Transport{
 		Proxy:                  nil, // HTTP_PROXY and its like are not asked
 		DialContext:            dialer.DialContext,
@@ -80,8 +70,8 @@ func (w *webhooks) client(name string, mapped bool) *http.Transport {
 		MaxIdleConnsPerHost:    2,
 		IdleConnTimeout:        20 * time.Second,
 	}
-	if mapped && w.roots != nil {
-		t.TLSClientConfig = &tls.Config{RootCAs: w.roots}
+	if mapped && w.t.Roots != nil {
+		t.TLSClientConfig = &tls.Config{RootCAs: w.t.Roots}
 	}
 	w.clients[key] = t
 	return t
@@ -96,13 +86,13 @@ type webhookAnswer struct {
 }
 
 // post sends something to the webhook of a plugin, signed.
-func (w *webhooks) post(ctx context.Context, tenant string, m *plugin.Manifest, id string, body []byte, limit time.Duration) (webhookAnswer, error) {
+func (w *Webhooks) post(ctx context.Context, tenant string, m *plugin.Manifest, id string, body []byte, limit time.Duration) (webhookAnswer, error) {
 	var got webhookAnswer
 	u, err := egress.ParseURL(m.Runner.URL)
 	if err != nil {
 		return got, err
 	}
-	value, found, err := w.app.Vault.Find(ctx, secret.Need{Tenant: tenant, Plugin: m.Name, Name: m.Runner.Secret, Scope: plugin.SecretOfSystem})
+	value, found, err := w.t.Vault.Find(ctx, secret.Need{Tenant: tenant, Plugin: m.Name, Name: m.Runner.Secret, Scope: plugin.SecretOfSystem})
 	if err != nil {
 		return got, err
 	}
@@ -115,7 +105,7 @@ func (w *webhooks) post(ctx context.Context, tenant string, m *plugin.Manifest, 
 		return got, err
 	}
 	header.Set("Content-Type", "application/json")
-	header.Set("User-Agent", "mortise/"+Version+" ("+m.Name+")")
+	header.Set("User-Agent", "mortise/"+version.Host+" ("+m.Name+")")
 	ctx, cancel := context.WithTimeoutCause(ctx, limit,
 		plugin.Errorf(plugin.CodeTimeout, "%s: no whole answer came from %s within %s", m.Name, u.Host, limit))
 	defer cancel()
@@ -125,7 +115,7 @@ func (w *webhooks) post(ctx context.Context, tenant string, m *plugin.Manifest, 
 	}
 	req.Header = header
 	host, _ := egress.Endpoint(u)
-	resp, err := w.client(m.Name, w.app.Config.Egress.Mapped(host)).RoundTrip(req)
+	resp, err := w.client(m.Name, w.t.Egress.Mapped(host)).RoundTrip(req)
 	if err != nil {
 		return got, unreached(ctx, m.Name, u.Host, err)
 	}
@@ -159,7 +149,7 @@ func unreached(ctx context.Context, name, host string, err error) error {
 
 // judge returns why an answer does not count as one. Who says that it is gone for
 // good is disabled.
-func (w *webhooks) judge(ctx context.Context, name string, got webhookAnswer) error {
+func (w *Webhooks) judge(ctx context.Context, name string, got webhookAnswer) error {
 	switch {
 	case got.status >= 200 && got.status < 300:
 		return nil
@@ -172,12 +162,12 @@ func (w *webhooks) judge(ctx context.Context, name string, got webhookAnswer) er
 }
 
 // gone disables a plugin that wants to hear of nothing any more.
-func (w *webhooks) gone(ctx context.Context, name string) {
-	log := w.app.log.With("plugin", name)
+func (w *Webhooks) gone(ctx context.Context, name string) {
+	log := w.t.Log.With("plugin", name)
 	log.Warn("a webhook answered 410 Gone: its plugin is disabled; 'mortise plugins enable " + name + "' lets it hear of events again")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), outboxPatient)
 	defer cancel()
-	if _, err := w.app.Registry.Disable(ctx, name); err != nil {
+	if _, err := w.t.Registry.Disable(ctx, name); err != nil {
 		log.Error("it could not be disabled", "cause", err.Error())
 	}
 }

@@ -1,4 +1,4 @@
-package app
+package toolset
 
 import (
 	"context"
@@ -19,7 +19,7 @@ const hookDeadline = 5 * time.Second
 // processHooks are the hooks of a plugin that runs as a process, as one agent has
 // them. The processes are the runner's, and serve its calls too.
 type processHooks struct {
-	app    *App
+	t      *Toolset
 	of     agent.Owner
 	target *plugin.Target
 }
@@ -70,7 +70,7 @@ func (h processHooks) subscription(e *event.Event, said plugin.Hook) event.Subsc
 // out where hooks join a bus (agent.Options.Clean).
 func (h processHooks) ask(ctx context.Context, e *event.Event, p *event.Payload) (v event.Verdict, err error) {
 	of := process.HookScope{Tenant: h.of.Tenant, Agent: h.of.Agent, Session: agent.SceneOf(ctx).Session}
-	answer, err := h.app.Runner.Hook(ctx, h.target, of, e.Name, string(e.Shape), p.Text())
+	answer, err := h.t.Runner.Hook(ctx, h.target, of, e.Name, string(e.Shape), p.Text())
 	if err != nil {
 		return v, err
 	}

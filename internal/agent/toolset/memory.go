@@ -1,4 +1,4 @@
-package app
+package toolset
 
 import (
 	"context"
@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
-	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // memoryManifest is the plugin that every agent has: what it remembers, as tools
 // of its own. The host carries these out itself.
 var memoryManifest = &plugin.Manifest{
-	Name: agent.Builtin, Version: Version, Owner: "mortise", Description: "What an agent remembers from one conversation to the next.",
+	Name: agent.Builtin, Version: version.Host, Owner: "mortise", Description: "What an agent remembers from one conversation to the next.",
 	Dialect: "native", Isolation: plugin.IsolationAgent, Runner: plugin.Runner{Kind: "host", Protocol: "2"},
 	Operations: []*plugin.Operation{
 		{
@@ -37,7 +37,7 @@ func (h hosted) remember(ctx context.Context, t *plugin.Target, call *plugin.Cal
 	if call.Agent == "" {
 		return failed, plugin.Errorf(plugin.CodeInvalidInput, "%s works only in the turn of an agent, whose memory it writes; mortise agents remember writes to it from here", t.Name())
 	}
-	of := h.app.Agents.Memory(call.Tenant, call.Agent)
+	of := h.t.Agents.Memory(call.Tenant, call.Agent)
 	var in struct {
 		Query, Key, Content string
 		Limit               int
@@ -57,7 +57,7 @@ func (h hosted) remember(ctx context.Context, t *plugin.Target, call *plugin.Cal
 		for _, row := range rows {
 			failed.Labels = plugin.Labels(failed.Labels, row.Labels)
 		}
-		answer = map[string]any{"memories": host.RememberedOf(rows)}
+		answer = map[string]any{"memories": agent.RememberedOf(rows)}
 	} else {
 		if call.Dry != nil {
 			return plugin.Result{Status: plugin.Succeeded, Data: json.RawMessage(`{"key":` + string(quoted(in.Key)) + `}`)}, nil

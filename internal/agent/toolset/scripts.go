@@ -1,39 +1,34 @@
-package app
+package toolset
 
 import (
 	"context"
 	"encoding/json"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/base/event"
 	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
-	"github.com/mortise-dev/mortise/internal/core/kernel"
-	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/runtime/script"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
 
-// scripts are the plugins that run in the host's own engine. A program is
+// Scripts are the plugins that run in the host's own engine. A program is
 // compiled once for each package; an instance belongs to one agent.
-type scripts struct {
-	app      *App
+type Scripts struct {
+	t        *Toolset
 	mu       sync.Mutex
 	programs map[string]*script.Program // by package and place
 }
-
-func newScripts(a *App) *scripts { return &scripts{app: a, programs: map[string]*script.Program{}} }
 
 // maxPrograms is how many compiled programs are kept.
 const maxPrograms = 256
 
 // program returns the compiled program of a plugin, whose files are still those
 // that were registered.
-func (s *scripts) program(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (*script.Program, error) {
-	if err := s.app.Registry.CheckPackage(ctx, pkg); err != nil {
+func (s *Scripts) program(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (*script.Program, error) {
+	if err := s.t.Registry.CheckPackage(ctx, pkg); err != nil {
 		return nil, err
 	}
 	key := pkg.Digest + "/" + m.Dir + "/" + m.Runner.Entry
@@ -57,7 +52,7 @@ func (s *scripts) program(ctx context.Context, pkg plugin.Package, m *plugin.Man
 }
 
 // open returns a new instance of a plugin for an agent.
-func (s *scripts) open(ctx context.Context, of agent.Owner, t *plugin.Target) (*scripted, error) {
+func (s *Scripts) open(ctx context.Context, of agent.Owner, t *plugin.Target) (*scripted, error) {
 	program, err := s.program(ctx, t.Package, t.Manifest)
 	if err != nil {
 		return nil, err
@@ -65,7 +60,7 @@ func (s *scripts) open(ctx context.Context, of agent.Owner, t *plugin.Target) (*
 	var disabled func(err error)
 	if of.Agent != "" { // of which there is another instance afterwards
 		disabled = func(err error) {
-			s.app.Agents.Halt(context.Background(), of.Tenant, of.Agent, t.Manifest.Name, digestOf(t), err)
+			s.t.Agents.Halt(context.Background(), of.Tenant, of.Agent, t.Manifest.Name, digestOf(t), err)
 		}
 	}
 	instance, err := script.Open(ctx, program, script.Environment{
@@ -87,9 +82,9 @@ func (s *scripts) open(ctx context.Context, of agent.Owner, t *plugin.Target) (*
 	return &scripted{instance, t.Manifest.Default}, nil
 }
 
-// describe runs a plugin outside any agent, to read the events and tools that
+// Describe runs a plugin outside any agent, to read the events and tools that
 // it registers.
-func (s *scripts) describe(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (dialect.Described, error) {
+func (s *Scripts) Describe(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (dialect.Described, error) {
 	opened, err := s.open(ctx, agent.Owner{}, &plugin.Target{Manifest: m, Package: pkg})
 	if err != nil {
 		return dialect.Described{}, err
@@ -150,13 +145,13 @@ func (r remembered) Get(ctx context.Context, key string) (string, bool, error) {
 
 // Search implements [script.Memory].
 func (r remembered) Search(ctx context.Context, query string, limit int) (json.RawMessage, error) {
-	found := []host.Remembered{}
+	found := []agent.Remembered{}
 	if r.Memory != (agent.Memory{}) {
 		rows, err := r.Memory.Search(ctx, query, limit)
 		if err != nil {
 			return nil, err
 		}
-		found = host.RememberedOf(rows)
+		found = agent.RememberedOf(rows)
 	}
 	return json.Marshal(found)
 }
@@ -164,7 +159,7 @@ func (r remembered) Search(ctx context.Context, query string, limit int) (json.R
 // Run implements [kernel.Runner] for the tools that scripts add: in the
 // instance of the calling agent, or in a separate instance if the caller is not
 // an agent.
-func (s *scripts) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, _ plugin.Services) (plugin.Result, error) {
+func (s *Scripts) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, _ plugin.Services) (plugin.Result, error) {
 	res := plugin.Result{Status: plugin.Failed}
 	opened, done, err := s.instance(ctx, t, call)
 	if err != nil {
@@ -181,10 +176,10 @@ func (s *scripts) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, 
 }
 
 // instance returns where a call runs. done must be called.
-func (s *scripts) instance(ctx context.Context, t *plugin.Target, call *plugin.Call) (opened *scripted, done func(), err error) {
+func (s *Scripts) instance(ctx context.Context, t *plugin.Target, call *plugin.Call) (opened *scripted, done func(), err error) {
 	of := agent.Owner{Tenant: call.Tenant, Agent: call.Agent}
 	if call.Agent != "" {
-		i, err := s.app.Agents.Instance(ctx, call.Tenant, call.Agent)
+		i, err := s.t.Agents.Instance(ctx, call.Tenant, call.Agent)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -203,12 +198,12 @@ func (s *scripts) instance(ctx context.Context, t *plugin.Target, call *plugin.C
 }
 
 // Preview implements [kernel.Runner].
-func (s *scripts) Preview(context.Context, *plugin.Target, *plugin.Call, plugin.Services) (json.RawMessage, error) {
+func (s *Scripts) Preview(context.Context, *plugin.Target, *plugin.Call, plugin.Services) (json.RawMessage, error) {
 	return nil, nothingToPreview
 }
 
 // Reconcile implements [kernel.Runner].
-func (s *scripts) Reconcile(context.Context, *plugin.Target, *plugin.Call, []protocol.Effect, plugin.Services) (protocol.Reconciled, error) {
+func (s *Scripts) Reconcile(context.Context, *plugin.Target, *plugin.Call, []protocol.Effect, plugin.Services) (protocol.Reconciled, error) {
 	return protocol.Reconciled{}, nothingToPreview
 }
 
@@ -216,46 +211,4 @@ func (s *scripts) Reconcile(context.Context, *plugin.Target, *plugin.Call, []pro
 var nothingToPreview = plugin.Errorf(plugin.CodeUnavailable, "what the host runs itself has no effects outside, and nothing to preview or reconcile")
 
 // Level implements [kernel.Runner]: the engine has neither files nor network.
-func (s *scripts) Level() string { return "full" }
-
-// runners carry each call out in the way that its plugin says.
-type runners struct {
-	kernel.Runner // processes
-	scripts       *scripts
-	builtin       kernel.Runner
-}
-
-func (r runners) of(t *plugin.Target) kernel.Runner {
-	switch t.Manifest.Runner.Kind {
-	case "script":
-		return r.scripts
-	case "host":
-		return r.builtin
-	}
-	return r.Runner
-}
-
-// Run implements [kernel.Runner].
-func (r runners) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, s plugin.Services) (plugin.Result, error) {
-	return r.of(t).Run(ctx, t, call, s)
-}
-
-// Reserve implements [kernel.Reserver]: what runs in the host waits for no process.
-func (r runners) Reserve(ctx context.Context, t *plugin.Target, call *plugin.Call) (with func(context.Context) context.Context, release func(), err error) {
-	if runner, able := r.of(t).(kernel.Reserver); able {
-		return runner.Reserve(ctx, t, call)
-	}
-	return func(ctx context.Context) context.Context { return ctx }, func() {}, nil
-}
-
-// Preview implements [kernel.Runner].
-func (r runners) Preview(ctx context.Context, t *plugin.Target, call *plugin.Call, s plugin.Services) (json.RawMessage, error) {
-	return r.of(t).Preview(ctx, t, call, s)
-}
-
-// Reconcile implements [kernel.Runner].
-func (r runners) Reconcile(ctx context.Context, t *plugin.Target, call *plugin.Call, effects []protocol.Effect, s plugin.Services) (protocol.Reconciled, error) {
-	return r.of(t).Reconcile(ctx, t, call, effects, s)
-}
-
-var _ = time.Second
+func (s *Scripts) Level() string { return "full" }

@@ -1,4 +1,4 @@
-package app
+package toolset
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -13,7 +14,7 @@ import (
 // it has an effect keeps it from those whom no policy allows it: what the agent
 // does in its turn is judged call by call all the same.
 var chatManifest = &plugin.Manifest{
-	Name: "agent.chat", Version: Version, Owner: "mortise", Description: "Asks an agent.",
+	Name: "agent.chat", Version: version.Host, Owner: "mortise", Description: "Asks an agent.",
 	Dialect: "native", Isolation: plugin.IsolationAgent, Runner: plugin.Runner{Kind: "host", Protocol: "2"}, Feed: plugin.Feed{Default: "turn", Allowed: []string{"turn"}},
 	Operations: []*plugin.Operation{{
 		Name: "turn", Kind: plugin.Operator, Timeout: 15 * time.Minute, Effects: []string{"agent_turn"},
@@ -46,9 +47,9 @@ func (h hosted) chat(ctx context.Context, _ *plugin.Target, call *plugin.Call) (
 				return failed, err // the host wrote it
 			}
 		}
-		answer, err = h.app.Agents.Fire(ctx, call.Tenant, in.Agent, decided.Exec.Schedule, "cron", in.Text, call.Principal)
+		answer, err = h.t.Agents.Fire(ctx, call.Tenant, in.Agent, decided.Exec.Schedule, "cron", in.Text, call.Principal)
 	} else {
-		answer, err = h.app.Agents.Ask(ctx, call.Tenant, in.Agent, agent.Message{Text: in.Text, From: call.Principal, Role: "user", Labels: call.Labels}, call.Trace.Correlation)
+		answer, err = h.t.Agents.Ask(ctx, call.Tenant, in.Agent, agent.Message{Text: in.Text, From: call.Principal, Role: "user", Labels: call.Labels}, call.Trace.Correlation)
 	}
 	if err != nil {
 		return failed, err
