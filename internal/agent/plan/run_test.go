@@ -521,7 +521,7 @@ func TestAPlanIsFoundByTheBeginningOfItsId(t *testing.T) {
 		t.Errorf("%+v, %v", v, err)
 	}
 	r.must(t, "", proposal(t, nil, proposed{"step_id": "s1", "action": "desk/draft"}))
-	_, err = r.Show(t.Context(), "local", one.ID[:8])
+	_, err = r.Show(t.Context(), "local", one.ID[:6]) // of the time, which the eight first digits tell to a minute
 	equal(t, "two begin so", plugin.CodeOf(err), plugin.CodeInvalidInput)
 	_, err = r.Show(t.Context(), "local", "ffffffff")
 	equal(t, "none begins so", plugin.CodeOf(err), plugin.CodeNotFound)
