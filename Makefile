@@ -41,6 +41,10 @@ lint: ## gofmt, go vet and staticcheck
 	cd bench && $(GO) vet ./...
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 
+.PHONY: structure
+structure: ## print the measures of the code's structure beside their goals
+	@$(GO) run ./test/structure
+
 .PHONY: bench
 bench: build ## run the benchmarks beside their peers; takes some minutes
 	cd bench && $(GO) run .

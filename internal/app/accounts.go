@@ -11,19 +11,17 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/host/config"
-	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/internal/service/account"
+	"github.com/mortise-dev/mortise/internal/service/bridge"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/store"
-	"github.com/mortise-dev/mortise/plugin"
 )
 
 // openAccounts returns the accounts that plugins act with.
 func (a *App) openAccounts(scrubber *secret.Scrubber) *account.Accounts {
 	return account.New(account.Options{
-		Providers: providersOf(a.Config.Auth), Keeper: accountKeeper{a.Vault}, Know: scrubber.Learn, Keep: scrubber.Know, Addresses: a.addressesOf, Lock: a.lockAccount,
+		Providers: providersOf(a.Config.Auth), Keeper: bridge.AccountKeeper{Of: a.Vault}, Know: scrubber.Learn, Keep: scrubber.Know, Addresses: a.addressesOf, Lock: a.lockAccount,
 	})
 }
 
@@ -42,35 +40,6 @@ func providersOf(c config.Auth) []account.Provider {
 		all = append(all, made)
 	}
 	return all
-}
-
-// An accountKeeper keeps accounts in the host's vault.
-type accountKeeper struct{ v *secret.Vault }
-
-var _ account.Keeper = accountKeeper{}
-
-func accountName(k account.Key) store.SecretName {
-	return store.SecretName{Tenant: k.Tenant, Owner: account.SecretOwner, Scope: secret.User, Subject: k.Subject, Name: k.Provider}
-}
-
-// Account implements [account.Keeper].
-func (s accountKeeper) Account(ctx context.Context, k account.Key) (string, bool, error) {
-	return s.v.Find(ctx, secret.Need{Tenant: k.Tenant, Plugin: account.SecretOwner, Subject: k.Subject, Name: k.Provider, Scope: plugin.SecretOfUser})
-}
-
-// Keep implements [account.Keeper].
-func (s accountKeeper) Keep(ctx context.Context, k account.Key, value string) error {
-	return s.v.Put(ctx, accountName(k), value, secret.By{Principal: principal.Name(principal.Parse(k.Subject))})
-}
-
-// Forget implements [account.Keeper].
-func (s accountKeeper) Forget(ctx context.Context, k account.Key) (bool, error) {
-	return s.v.Delete(ctx, accountName(k), secret.By{Principal: principal.Name(principal.Parse(k.Subject))})
-}
-
-// Secret implements [account.Keeper].
-func (s accountKeeper) Secret(ctx context.Context, tenant, name string) (string, bool, error) {
-	return s.v.Find(ctx, secret.Need{Tenant: tenant, Plugin: account.SecretsOwner, Name: name, Scope: plugin.SecretOfSystem})
 }
 
 // addressesOf returns the mail addresses that a principal is linked to.
@@ -107,55 +76,4 @@ func (a *App) lockAccount(ctx context.Context, name string) (release func(), err
 			return nil, context.Cause(ctx)
 		}
 	}
-}
-
-// useOf is what a call's plugin declares of accounts, and what was chosen for it.
-func useOf(t *plugin.Target, call *plugin.Call) account.Use {
-	return account.Use{Tenant: call.Tenant, Subject: secret.Subject(call.Principal), Name: t.Name(),
-		Operation: t.Operation.Auth, Identities: t.Manifest.Identities, Overlay: call.Overlay}
-}
-
-// requiredOf is what a call cannot do without. Of a Shu plugin that is what its
-// operation says of the caller's own account; required_identities tells people
-// what to connect.
-func requiredOf(t *plugin.Target, call *plugin.Call) account.Use {
-	use := useOf(t, call)
-	if t.Manifest.Dialect == dialect.Shu {
-		use.Identities, use.OwnOnly = nil, true
-	}
-	return use
-}
-
-// connected answers plugins out of the host's accounts.
-type connected struct{ a *account.Accounts }
-
-var _ service.Accounts = connected{}
-
-// Resolve implements [service.Accounts].
-func (c connected) Resolve(ctx context.Context, t *plugin.Target, call *plugin.Call, ask service.AccountAsk) (service.AccountToken, error) {
-	answer, err := c.a.Resolve(ctx, useOf(t, call), account.Ask(ask))
-	return service.AccountToken(answer), err
-}
-
-// Connected implements [service.Accounts]. An account that is of no use any more,
-// or cannot be read, is none.
-func (c connected) Connected(ctx context.Context, call *plugin.Call) ([]service.ConnectedAccount, error) {
-	var all []service.ConnectedAccount
-	for _, p := range c.a.Providers {
-		found, err := c.a.Find(ctx, account.Key{Tenant: call.Tenant, Subject: secret.Subject(call.Principal), Provider: p.Name})
-		switch {
-		case plugin.CodeOf(err) == plugin.CodeUnavailable:
-			continue
-		case err != nil:
-			return nil, err
-		case found == nil || found.Gone != "":
-			continue
-		}
-		one := service.ConnectedAccount{Provider: p.Name, Subject: found.Subject, Scopes: found.Scopes}
-		if found.Verified {
-			one.Email = found.Email
-		}
-		all = append(all, one)
-	}
-	return all, nil
 }

@@ -41,6 +41,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/internal/service/account"
 	"github.com/mortise-dev/mortise/internal/service/blob"
+	"github.com/mortise-dev/mortise/internal/service/bridge"
 	"github.com/mortise-dev/mortise/internal/service/extract"
 	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/internal/service/llm"
@@ -130,9 +131,6 @@ type App struct {
 	recovering atomic.Bool // this host knew that it was in recovery, when it last looked
 	closers    []closer    // in the order of opening
 	closing    sync.Mutex  // held while they are closed
-
-	// identify tells who a call is of.
-	identify func(ctx context.Context, call *plugin.Call, field string) (value string, found bool, err error)
 }
 
 // A closer is one part to close, by name.
@@ -265,7 +263,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 		Services: service.Names(),
 
 		View: func(ctx context.Context, tenant, id string) (string, error) {
-			return artifacts{a.Sessions}.view(ctx, tenant, id)
+			return bridge.Artifacts{Of: a.Sessions}.View(ctx, tenant, id)
 		},
 		Earlier: o.Earlier,
 
@@ -310,28 +308,28 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	if err != nil {
 		return nil, &SetupError{fmt.Errorf("the policies cannot be used: %w", err)}
 	}
+	broker := service.New()
+	fill := bridge.Filler{Vault: a.Vault, Accounts: a.Connections, Env: a.Config.Env, Identity: broker.Identity}
 	a.guard.Policy = a.Policy
 	a.tools.Registry, a.tools.Policy = a.Registry, a.Policy
-	a.approvers = &host.Approvers{Guard: a.guard, Registry: a.Registry, Ledger: a.Ledger, Shown: a.seen}
+	a.approvers = &host.Approvers{Guard: a.guard, Registry: a.Registry, Ledger: a.Ledger, Shown: fill.Seen}
 	if o.Standby {
 		a.follow(log)
 		budget.Pace()
 	}
-	broker := service.New()
 	broker.Egress, broker.Version = a.Config.Egress, version.Host
 	broker.Roots = roots
-	a.identify = broker.Identity
 	broker.MaxAnswer = a.Config.Limits.FrameBytes - 256 // what stands around it in a line
 	broker.MaxOutput = a.Config.Limits.OutputBytes
 	broker.Reference = a.Reference
 	broker.Knowledge, broker.Files = a.Knowledge, a.Files
-	broker.Store, broker.Secrets, broker.Accounts = st, vault{a.Vault}, connected{a.Connections}
+	broker.Store, broker.Secrets, broker.Accounts = st, bridge.Vault{Of: a.Vault}, bridge.Connected{Of: a.Connections}
 	broker.Scrubber = scrubber
-	broker.Sessions, broker.TypeOf, broker.MaxArtifact = artifacts{a.Sessions}, session.Detect, a.Sessions.MaxArtifact
+	broker.Sessions, broker.TypeOf, broker.MaxArtifact = bridge.Artifacts{Of: a.Sessions}, session.Detect, a.Sessions.MaxArtifact
 	broker.MaxMade = int64(a.Config.Limits.CallArtifactBytes)
 	a.Models = a.openModels(log)
 	a.tools.Models = a.Models != nil
-	broker.Models, broker.Documents = a.Models, documents{a.Sessions}
+	broker.Models, broker.Documents = a.Models, bridge.Documents{Of: a.Sessions}
 	broker.Settings, broker.RefuseWithoutModel = a.Config.Settings, a.Config.Models.Required == config.RequiredRefuse
 	broker.Refused = func(r service.Refusal) { a.refused(log, r) }
 	broker.Used = func(u service.Use) {
@@ -346,7 +344,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	people := notify.New(a.Config.Approvals.Notify, a.Home, st, log)
 	a.opened("telling of approvers", people.Close)
 	a.Kernel = kernel.New(kernel.Options{
-		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrub.Runner{Runner: toolset.Runners{Runner: a.Runner, Scripts: a.tools.Scripts, Builtin: a.tools.Builtin()}, Scrubber: scrubber}, Services: broker, Agents: a.agents(), Equip: a.equip, Seen: a.judged, Artifact: artifacts{a.Sessions}.find, Hold: a.hold,
+		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrub.Runner{Runner: toolset.Runners{Runner: a.Runner, Scripts: a.tools.Scripts, Builtin: a.tools.Builtin()}, Scrubber: scrubber}, Services: broker, Agents: a.agents(), Equip: fill.Fill, Seen: fill.Judged, Artifact: bridge.Artifacts{Of: a.Sessions}.Find, Hold: a.hold,
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: log, Wake: a.wakeCall,
 		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.Call, Ended: a.goOn, Expire: a.Approvals.Expire,
 	})
@@ -363,7 +361,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	a.Host = host.New(host.Parts{
 		Guard: a.guard, Approvers: a.approvers, Home: a.Home,
 		Registry: a.Registry, Plans: a.Plans, Agents: a.Agents, Schedules: a.Schedules, Sessions: a.Sessions, Knowledge: a.Knowledge,
-		References: a.Reference, Accounts: a.Connections, Vault: a.Vault,
+		References: a.Reference, Accounts: a.Connections, Vault: a.Vault, Models: a.Models, ModelConfig: a.Config.Models,
 		ModelTools: a.Models != nil || a.Config.Models.Required != config.RequiredRefuse, // without a model, what asks for one runs unless it is told to refuse
 		Policies: func(from store.Reader) (*policy.Engine, error) {
 			return OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), from)

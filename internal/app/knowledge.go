@@ -1,17 +1,15 @@
 package app
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
+	"github.com/mortise-dev/mortise/internal/service/bridge"
 	"github.com/mortise-dev/mortise/internal/service/extract"
 	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/internal/service/llm"
 	"github.com/mortise-dev/mortise/internal/service/secret"
-	"github.com/mortise-dev/mortise/plugin"
 )
 
 // openKnowledge opens the knowledge bases of a host, and what reads files for
@@ -27,32 +25,8 @@ func (a *App) openKnowledge(scrubber *secret.Scrubber) error {
 	a.opened("reader of documents", a.Files.Close)
 	o := kb.Options{Store: a.Store, Files: a.Files, Clean: scrubber.Text}
 	if a.Config.Models.Embedding != nil {
-		o.Embedder = embedder{a}
+		o.Embedder = bridge.Embedder{Models: func() *llm.Dispatcher { return a.Models }}
 	}
 	a.Knowledge = kb.New(o)
 	return nil
-}
-
-// An embedder asks the configured embedding model. The models are opened after
-// the knowledge bases, and before the first use of these.
-type embedder struct{ app *App }
-
-var _ kb.Embedder = embedder{}
-
-// Space implements [kb.Embedder].
-func (e embedder) Space() string { return e.app.Models.Embedding().Space() }
-
-// Embed implements [kb.Embedder].
-func (e embedder) Embed(ctx context.Context, tenant string, by kb.By, texts []string) ([][]float32, error) {
-	vectors, err := e.app.Models.Embed(ctx, llm.Caller{
-		Tenant: tenant, Principal: by.Principal, Plugin: by.Plugin, Call: by.Call, Operation: by.Operation, Session: by.Session,
-	}, texts)
-	if err != nil {
-		code := plugin.CodeUnavailable
-		if failure := (*llm.Error)(nil); errors.As(err, &failure) && failure.Kind == llm.Budget {
-			code = plugin.CodeBudgetExceeded
-		}
-		return nil, plugin.Errorf(code, "the model of embeddings: %w", err)
-	}
-	return vectors, nil
 }

@@ -112,7 +112,7 @@ func TestAModelOfEmbeddingsIsAsked(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if s, err := a.ModelStates(t.Context()); err != nil || s.Spent <= 0 {
+	if s, err := a.As(a.Principal).Models().List(t.Context()); err != nil || s.Spent <= 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
 

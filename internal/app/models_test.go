@@ -204,7 +204,7 @@ func TestABudgetIsSharedByHosts(t *testing.T) {
 	fine := 0
 	for i := range 6 {
 		a := []*app.App{one, other}[i%2]
-		res, err := a.TestModel(t.Context(), by, "small")
+		res, err := a.As(by).Models().Test(t.Context(), "small")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ func TestABudgetIsSharedByHosts(t *testing.T) {
 	if fine != 3 || len(server.asked()) != 3 || err != nil || spent != llm.Dollar*36/10_000 {
 		t.Errorf("%d answers, %d requests, spent %d, %v", fine, len(server.asked()), spent, err)
 	}
-	if states, err := one.ModelStates(t.Context()); err != nil || states.Spent != 0.0036 || len(states.Models) != 1 || states.Models[0].KeyProblem != "" {
+	if states, err := one.As(one.Principal).Models().List(t.Context()); err != nil || states.Spent != 0.0036 || len(states.Models) != 1 || states.Models[0].KeyProblem != "" {
 		t.Errorf("%+v, %v", states, err)
 	}
 }

@@ -39,6 +39,7 @@ var refusesNothing = map[string]string{
 	"Sessions.Create": "makes what is theirs", "Knowledge.Create": "makes what is theirs; TestNoAnswerTellsAnIdOfAnotherFromNone has the id of another",
 	"References.List": "names and sizes of what every plugin may read",
 	"Sessions.List":   "leaves out", "Knowledge.List": "leaves out", "Calls.List": "leaves out", "Plans.List": "leaves out", "Approvals.List": "leaves out",
+	"Models.List": "all may see which are configured", "Models.Test": "every principal may ask a model that is configured",
 	"Admin.Recovery": "all may see why nothing with effects runs",
 }
 

@@ -11,8 +11,10 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/service/account"
 	"github.com/mortise-dev/mortise/internal/service/kb"
+	"github.com/mortise-dev/mortise/internal/service/llm"
 	"github.com/mortise-dev/mortise/internal/service/reference"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/service/session"
@@ -35,6 +37,9 @@ type Parts struct {
 	References *reference.Data
 	Accounts   *account.Accounts
 	Vault      *secret.Vault
+	Models     *llm.Dispatcher // nil where none is configured
+
+	ModelConfig config.Models
 
 	ModelTools bool                                                           // the router offers what asks for a model
 	Policies   func(from store.Reader) (*policy.Engine, error)                // the engine of what a store would then have
@@ -147,6 +152,12 @@ func (a API) Identities() Identities { return Identities{g: a.host.parts.Guard, 
 // Accounts returns the accounts that they connected.
 func (a API) Accounts() Accounts {
 	return Accounts{a.host.parts.Guard, a.by, a.host.parts.Accounts}
+}
+
+// Models returns the models that the configuration names.
+func (a API) Models() Models {
+	p := &a.host.parts
+	return Models{p.Guard, a.by, p.Models, p.ModelConfig}
 }
 
 // Secrets returns the secrets.

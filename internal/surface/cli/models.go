@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -33,7 +34,7 @@ whether the provider's key is where the configuration says; the key is not shown
 				return err
 			}
 			defer closing(a, &err)
-			s, err := a.ModelStates(cmd.Context())
+			s, err := a.As(c.principal(a)).Models().List(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -45,7 +46,7 @@ whether the provider's key is where the configuration says; the key is not shown
 	})
 }
 
-func (c *command) showModels(s *app.ModelStates) error {
+func (c *command) showModels(s *host.ModelStates) error {
 	if len(s.Models) == 0 {
 		c.say("no model is configured; name some under models in mortise.yaml")
 	}
@@ -78,7 +79,7 @@ func (c *command) showModels(s *app.ModelStates) error {
 }
 
 // abilities are what a model can do beside text.
-func abilities(m *app.ModelState) string {
+func abilities(m *host.ModelState) string {
 	var can []string
 	if m.Vision {
 		can = append(can, "vision")
@@ -114,7 +115,7 @@ the ledger. The exit status is not 0 if a model did not answer.`,
 			defer closing(a, &err)
 			names := args
 			if len(names) == 0 {
-				s, err := a.ModelStates(cmd.Context())
+				s, err := a.As(c.principal(a)).Models().List(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -131,10 +132,10 @@ the ledger. The exit status is not 0 if a model did not answer.`,
 }
 
 func (c *command) testModels(cmd *cobra.Command, a *app.App, names []string) error {
-	var tests []app.ModelTest
+	var tests []host.ModelTest
 	failed := 0
 	for _, name := range names {
-		t, err := a.TestModel(cmd.Context(), c.principal(a), name)
+		t, err := a.As(c.principal(a)).Models().Test(cmd.Context(), name)
 		if err != nil {
 			return err
 		}

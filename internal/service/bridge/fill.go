@@ -1,4 +1,4 @@
-package app
+package bridge
 
 import (
 	"context"
@@ -11,13 +11,25 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/binding"
+	"github.com/mortise-dev/mortise/internal/service/account"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// equip refuses a call whose secrets or accounts are not there, and returns the
+// A Filler fills in what the input of a call leaves to the host: secrets, what the
+// caller is called elsewhere, and what an administrator wrote for the plugin.
+type Filler struct {
+	Vault    *secret.Vault
+	Accounts *account.Accounts
+	Env      map[string]map[string]string // of plugins, by name
+
+	// Identity tells who a call is of.
+	Identity func(ctx context.Context, call *plugin.Call, field string) (value string, found bool, err error)
+}
+
+// Fill refuses a call whose secrets or accounts are not there, and returns the
 // input that its plugin gets, with the labels of what it fills in.
-func (a *App) equip(ctx context.Context, t *plugin.Target, call *plugin.Call) (input json.RawMessage, labels []string, err error) {
+func (f Filler) Fill(ctx context.Context, t *plugin.Target, call *plugin.Call) (input json.RawMessage, labels []string, err error) {
 	gaps, err := binding.Gaps(t.Operation, call.Input)
 	if err != nil {
 		return nil, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: input: %w", t.Name(), err)
@@ -26,10 +38,10 @@ func (a *App) equip(ctx context.Context, t *plugin.Target, call *plugin.Call) (i
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := a.present(ctx, t, call, needs); err != nil {
+	if err := f.present(ctx, t, call, needs); err != nil {
 		return nil, nil, err
 	}
-	if err := a.Connections.Check(ctx, requiredOf(t, call)); err != nil {
+	if err := f.Accounts.Check(ctx, requiredOf(t, call)); err != nil {
 		return nil, nil, err
 	}
 	if len(gaps) == 0 {
@@ -37,7 +49,7 @@ func (a *App) equip(ctx context.Context, t *plugin.Target, call *plugin.Call) (i
 	}
 	values := map[binding.Gap]string{}
 	for _, gap := range gaps {
-		value, found, err := a.value(ctx, t, call, gap)
+		value, found, err := f.value(ctx, t, call, gap)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -49,11 +61,11 @@ func (a *App) equip(ctx context.Context, t *plugin.Target, call *plugin.Call) (i
 	return input, labels, err
 }
 
-// judged returns the input of a call as policy judges it, and the labels of the
+// Judged returns the input of a call as policy judges it, and the labels of the
 // secrets that the host fills in. Those of a secret that cannot be read are not
 // known, and it counts as untrusted.
-func (a *App) judged(ctx context.Context, t *plugin.Target, call *plugin.Call) (input json.RawMessage, labels []string, err error) {
-	if input, err = a.seen(ctx, t, call); err != nil || len(t.Operation.Secrets) == 0 {
+func (f Filler) Judged(ctx context.Context, t *plugin.Target, call *plugin.Call) (input json.RawMessage, labels []string, err error) {
+	if input, err = f.Seen(ctx, t, call); err != nil || len(t.Operation.Secrets) == 0 {
 		return input, nil, err
 	}
 	gaps, err := binding.Gaps(t.Operation, call.Input)
@@ -61,11 +73,11 @@ func (a *App) judged(ctx context.Context, t *plugin.Target, call *plugin.Call) (
 		return nil, nil, err
 	}
 	for _, gap := range gaps {
-		if _, declared := t.Operation.Secrets[gap.Name]; gap.Source != binding.Secret || !declared { // equip refuses the latter
+		if _, declared := t.Operation.Secrets[gap.Name]; gap.Source != binding.Secret || !declared { // Fill refuses the latter
 			continue
 		}
-		value, _, err := a.value(ctx, t, call, gap)
-		if err != nil { // for which equip refuses the call
+		value, _, err := f.value(ctx, t, call, gap)
+		if err != nil { // for which Fill refuses the call
 			value.Labels = []string{plugin.Untrusted}
 		}
 		labels = plugin.Labels(labels, value.Labels)
@@ -73,10 +85,10 @@ func (a *App) judged(ctx context.Context, t *plugin.Target, call *plugin.Call) (
 	return input, labels, nil
 }
 
-// seen returns the input of a call as a person is shown it.
-func (a *App) seen(ctx context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, error) {
+// Seen returns the input of a call as a person is shown it.
+func (f Filler) Seen(ctx context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, error) {
 	return binding.Seen(t.Operation, call.Input, func(gap binding.Gap) (string, bool, error) {
-		value, found, err := a.value(ctx, t, call, gap)
+		value, found, err := f.value(ctx, t, call, gap)
 		return value.Text, found, err
 	})
 }
@@ -117,7 +129,7 @@ func secretsOf(t *plugin.Target, gaps []binding.Gap) (map[string]plugin.SecretNe
 }
 
 // present refuses a call whose secrets are not there.
-func (a *App) present(ctx context.Context, t *plugin.Target, call *plugin.Call, needs map[string]plugin.SecretNeed) error {
+func (f Filler) present(ctx context.Context, t *plugin.Target, call *plugin.Call, needs map[string]plugin.SecretNeed) error {
 	var missing, scopes []string
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
 		need := needs[name]
@@ -125,7 +137,7 @@ func (a *App) present(ctx context.Context, t *plugin.Target, call *plugin.Call, 
 			continue
 		}
 		n := secret.NeedOf(call.Tenant, t.Manifest.Name, call.Principal, name, need.AllowedScope)
-		there, err := a.Vault.Where(ctx, n)
+		there, err := f.Vault.Where(ctx, n)
 		if err != nil {
 			return err
 		}
@@ -159,15 +171,15 @@ func isOrAre(n int) string {
 
 // value returns what fills a gap. One that a schema asks for may be missing: the
 // schema says whether the operation does without.
-func (a *App) value(ctx context.Context, t *plugin.Target, call *plugin.Call, gap binding.Gap) (value secret.Value, found bool, err error) {
+func (f Filler) value(ctx context.Context, t *plugin.Target, call *plugin.Call, gap binding.Gap) (value secret.Value, found bool, err error) {
 	switch gap.Source {
 	case binding.Identity:
-		value.Text, found, err = a.identify(ctx, call, gap.Name)
+		value.Text, found, err = f.Identity(ctx, call, gap.Name)
 		return value, found, err
 	case binding.Env:
-		value.Text, found = a.Config.Env[t.Manifest.Name][gap.Name]
+		value.Text, found = f.Env[t.Manifest.Name][gap.Name]
 		return value, found, nil
 	}
 	n := secret.NeedOf(call.Tenant, t.Manifest.Name, call.Principal, gap.Name, t.Operation.Secrets[gap.Name].AllowedScope)
-	return a.Vault.Get(ctx, n)
+	return f.Vault.Get(ctx, n)
 }

@@ -1,4 +1,4 @@
-package app
+package bridge
 
 import (
 	"context"
@@ -12,41 +12,35 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// keyPlace returns where the master key of secrets is.
-func (a *App) keyPlace() secret.Place {
-	c := a.Config.Secrets
-	return secret.Place{Env: c.KeyEnv, File: c.KeyFile, Command: c.KeyCommand, Dir: a.Home}
-}
+// A Vault answers plugins out of the host's vault.
+type Vault struct{ Of *secret.Vault }
 
-// A vault answers plugins out of the host's vault.
-type vault struct{ v *secret.Vault }
-
-var _ service.Secrets = vault{}
+var _ service.Secrets = Vault{}
 
 // Find implements [service.Secrets].
-func (s vault) Find(ctx context.Context, t *plugin.Target, call *plugin.Call, name, scope string) (secret.Value, bool, error) {
-	return s.v.Get(ctx, secret.NeedOf(call.Tenant, t.Manifest.Name, call.Principal, name, scope))
+func (s Vault) Find(ctx context.Context, t *plugin.Target, call *plugin.Call, name, scope string) (secret.Value, bool, error) {
+	return s.Of.Get(ctx, secret.NeedOf(call.Tenant, t.Manifest.Name, call.Principal, name, scope))
 }
 
 // Ready implements [service.Secrets].
-func (s vault) Ready(ctx context.Context) error { return s.v.Ready(ctx) }
+func (s Vault) Ready(ctx context.Context) error { return s.Of.Ready(ctx) }
 
 // Keep implements [service.Secrets].
-func (s vault) Keep(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name string, value secret.Value) error {
+func (s Vault) Keep(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name string, value secret.Value) error {
 	place, by, err := ownSecret(t, call, name)
 	if err != nil {
 		return err
 	}
-	return s.v.PutIn(ctx, tx, place, value, by)
+	return s.Of.PutIn(ctx, tx, place, value, by)
 }
 
 // Drop implements [service.Secrets].
-func (s vault) Drop(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name string) (bool, []string, error) {
+func (s Vault) Drop(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name string) (bool, []string, error) {
 	place, by, err := ownSecret(t, call, name)
 	if err != nil {
 		return false, nil, err
 	}
-	return s.v.DeleteIn(ctx, tx, place, by)
+	return s.Of.DeleteIn(ctx, tx, place, by)
 }
 
 // ownSecret is where a plugin keeps a secret of the call's principal.

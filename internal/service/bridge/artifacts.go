@@ -1,4 +1,4 @@
-package app
+package bridge
 
 import (
 	"context"
@@ -13,13 +13,13 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// artifacts are the sessions as plugins see them while they work on a call.
-type artifacts struct{ sessions *session.Sessions }
+// Artifacts are the sessions as plugins see them while they work on a call.
+type Artifacts struct{ Of *session.Sessions }
 
 // Open returns the pillar of a call's session and what is in it, with the paths
 // that its artifacts have in its view.
-func (s artifacts) Open(ctx context.Context, call *plugin.Call) (pillar string, all []service.Artifact, err error) {
-	seen, err := s.sessions.See(ctx, call.Tenant, call.Session)
+func (s Artifacts) Open(ctx context.Context, call *plugin.Call) (pillar string, all []service.Artifact, err error) {
+	seen, err := s.Of.See(ctx, call.Tenant, call.Session)
 	if err != nil {
 		return "", nil, err
 	}
@@ -33,14 +33,14 @@ func (s artifacts) Open(ctx context.Context, call *plugin.Call) (pillar string, 
 // Add registers a file that a plugin made. A type that there is not, of which
 // published plugins have several, is no reason to lose the file: what it is gets
 // found out.
-func (s artifacts) Add(ctx context.Context, call *plugin.Call, r io.Reader, a service.Artifact) (service.Artifact, error) {
+func (s Artifacts) Add(ctx context.Context, call *plugin.Call, r io.Reader, a service.Artifact) (service.Artifact, error) {
 	add := session.Add{
 		ID: a.ID, Name: a.Name, Type: a.Type, SourceTool: a.SourceTool, SourceCall: a.SourceCall, Parents: a.Parents, Labels: a.Labels, Metadata: a.Metadata,
 	}
 	if !slices.ContainsFunc(session.Types(), func(t session.Type) bool { return t.Name == a.Type }) {
 		add.Type = ""
 	}
-	kept, view, err := s.sessions.As(principal.Name(call.Principal)).AddShown(ctx, call.Tenant, call.Session, r, add)
+	kept, view, err := s.Of.As(principal.Name(call.Principal)).AddShown(ctx, call.Tenant, call.Session, r, add)
 	if err != nil {
 		return service.Artifact{}, err
 	}
@@ -54,20 +54,20 @@ func shownAs(a *session.Artifact, view session.View) service.Artifact {
 	}
 }
 
-// view returns the directory in which the processes of a session find its
+// View returns the directory in which the processes of a session find its
 // artifacts. A session id that was never opened as a session only groups calls;
 // it has no artifacts and no directory.
-func (s artifacts) view(ctx context.Context, tenant, id string) (string, error) {
-	v, err := s.sessions.View(ctx, tenant, id)
+func (s Artifacts) View(ctx context.Context, tenant, id string) (string, error) {
+	v, err := s.Of.View(ctx, tenant, id)
 	if plugin.CodeOf(err) == plugin.CodeNotFound {
 		return "", nil
 	}
 	return v.Dir, err
 }
 
-// find returns the artifact of a call's session that an id or a path means.
-func (s artifacts) find(ctx context.Context, call *plugin.Call, name string) (plugin.File, bool, error) {
-	seen, err := s.sessions.See(ctx, call.Tenant, call.Session)
+// Find returns the artifact of a call's session that an id or a path means.
+func (s Artifacts) Find(ctx context.Context, call *plugin.Call, name string) (plugin.File, bool, error) {
+	seen, err := s.Of.See(ctx, call.Tenant, call.Session)
 	if plugin.CodeOf(err) == plugin.CodeNotFound {
 		return plugin.File{}, false, nil // no more than a name that calls share
 	}

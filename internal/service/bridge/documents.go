@@ -1,4 +1,4 @@
-package app
+package bridge
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"github.com/mortise-dev/mortise/internal/service/session"
 )
 
-// documents are the artifacts of sessions as models read them.
-type documents struct{ sessions *session.Sessions }
+// Documents are the artifacts of sessions as models read them.
+type Documents struct{ Of *session.Sessions }
 
 // mimeTypes are those of the types of artifacts. An image has its name's.
 var mimeTypes = map[string]string{
@@ -20,8 +20,8 @@ var mimeTypes = map[string]string{
 }
 
 // Document implements service.Documents.
-func (d documents) Document(ctx context.Context, tenant, in, id string) (llm.Document, error) {
-	a, err := d.sessions.Artifact(ctx, tenant, in, id)
+func (d Documents) Document(ctx context.Context, tenant, in, id string) (llm.Document, error) {
+	a, err := d.Of.Artifact(ctx, tenant, in, id)
 	if err != nil {
 		return llm.Document{}, err
 	}
@@ -34,6 +34,6 @@ func (d documents) Document(ctx context.Context, tenant, in, id string) (llm.Doc
 	}
 	return llm.Document{
 		Name: a.Name, MIME: kind, URI: a.StorageURI, Size: a.Size, SHA256: "sha256:" + a.SHA256,
-		Open: func() (io.ReadCloser, error) { return d.sessions.Open(ctx, tenant, in, a.ID) },
+		Open: func() (io.ReadCloser, error) { return d.Of.Open(ctx, tenant, in, a.ID) },
 	}, nil
 }

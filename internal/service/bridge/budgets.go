@@ -1,0 +1,43 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/mortise-dev/mortise/internal/service/llm"
+	"github.com/mortise-dev/mortise/internal/store"
+)
+
+// Budgets keeps in the store what models cost, for all hosts on it.
+type Budgets struct{ Of store.Store }
+
+var _ llm.Budgets = Budgets{}
+
+// Reserve implements [llm.Budgets].
+func (b Budgets) Reserve(ctx context.Context, tenant, subject, period string, amount, limit llm.MicroCents) (ok bool, err error) {
+	err = b.Of.Write(ctx, func(tx store.Tx) (err error) {
+		_, ok, err = tx.Spend(tenant, subject, period, amount, limit)
+		return err
+	})
+	return ok && err == nil, err
+}
+
+// Return implements [llm.Budgets]. The cost counts even if this node lost its lease
+// meanwhile, so the write is repeated then.
+func (b Budgets) Return(ctx context.Context, tenant, subject, period string, amount llm.MicroCents) error {
+	for {
+		err := b.Of.Write(ctx, func(tx store.Tx) error {
+			_, _, err := tx.Spend(tenant, subject, period, -amount, math.MaxInt64)
+			return err
+		})
+		if !errors.Is(err, store.ErrLapsed) {
+			return err
+		}
+	}
+}
+
+// Spent implements [llm.Budgets].
+func (b Budgets) Spent(ctx context.Context, tenant, subject, period string) (llm.MicroCents, error) {
+	return b.Of.Spent(ctx, tenant, subject, period)
+}
