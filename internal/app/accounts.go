@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/internal/service/account"
@@ -123,7 +122,7 @@ func useOf(t *plugin.Target, call *plugin.Call) account.Use {
 // what to connect.
 func requiredOf(t *plugin.Target, call *plugin.Call) account.Use {
 	use := useOf(t, call)
-	if t.Manifest.Dialect == dialect.Shu {
+	if t.Manifest.Contract.OwnAccountsOnly {
 		use.Identities, use.OwnOnly = nil, true
 	}
 	return use
