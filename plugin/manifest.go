@@ -14,7 +14,7 @@ type Manifest struct {
 	DisplayName   string        `json:"display_name,omitempty"`
 	Owner         string        `json:"owner,omitempty"`
 	Description   string        `json:"description,omitempty"`
-	Dialect       string        `json:"dialect"`          // native, kernel, runtime, eventmill, shu
+	Dialect       string        `json:"dialect"`          // the name of its contract: native, kernel, runtime, eventmill, shu, openhermit
 	Pillar        string        `json:"pillar,omitempty"` // of an investigation plugin: network_forensics, log_analysis, ...
 	Dir           string        `json:"dir,omitempty"`    // where it stands in its package, a slash path; empty is the package itself
 	Runner        Runner        `json:"runner"`
@@ -28,6 +28,8 @@ type Manifest struct {
 	Operations    []*Operation  `json:"operations"`           // sorted by name; of a Shu plugin those of chats and of feeds first, as they are declared
 	Requires      Requires      `json:"requires,omitzero"`
 	Observability Observability `json:"observability,omitzero"`
+
+	Contract Contract `json:"-"` // what the host has to know of its contract; derived from Dialect, and never stored
 }
 
 // Operation returns the operation of that name, nil if there is none.
@@ -44,10 +46,7 @@ func (m *Manifest) Operation(name string) *Operation {
 // and the data of a result; 0 where it does not say. The host's own limits hold
 // beside them.
 func (m *Manifest) Bounds() (input, output int) {
-	if m.Dialect == "shu" {
-		return 256 << 10, 1 << 20 // input_too_large, output_too_large
-	}
-	return 0, 0
+	return m.Contract.MaxInput, m.Contract.MaxOutput
 }
 
 // A Kind says what an operation is for: agents decide, operators do, tools

@@ -469,7 +469,7 @@ func (a *App) refused(log *slog.Logger, r service.Refusal) {
 // describe asks a plugin's code what it does. A plugin that does not know the
 // question has nothing to say.
 func (a *App) describe(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (dialect.Described, error) {
-	if m.Dialect == dialect.OpenHermit {
+	if m.Runner.Kind == "script" {
 		return a.tools.Scripts.Describe(ctx, pkg, m)
 	}
 	return Describe(ctx, a.Runner, pkg, m)

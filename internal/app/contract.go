@@ -34,7 +34,7 @@ func (a *App) Contract(ctx context.Context, pkg plugin.Package, m *plugin.Manife
 		return nil, plugin.Errorf(plugin.CodeLaunchFailed, "%s: its code is no Python, so it has no contract tests", m.Name)
 	}
 	sdk := filepath.Dir(filepath.Dir(argv[boot]))
-	argv = append(slices.Clone(argv[:boot]), filepath.Join(sdk, "eventmill", "_contract.py"), pkg.Dir, m.Name)
+	argv = append(slices.Clone(argv[:boot]), filepath.Join(sdk, m.Contract.Shim, "_contract.py"), pkg.Dir, m.Name)
 	reads, err := a.Interpreters.Reads(ctx, pkg, m, argv)
 	if err != nil {
 		return nil, err

@@ -124,7 +124,7 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 	}
 	s, err := f.schedules.Create(ctx, f.g.Tenant, schedule.Schedule{
 		Owner: f.by, Asker: OSUser(), Operation: t.Name(), Input: input, Overlay: overlay, Spec: n.Spec, Zone: n.Zone, Misfire: n.Misfire, CatchUp: n.CatchUp, Overlap: n.Overlap,
-		AtOnce: t.Manifest.Dialect == dialect.Shu && strings.HasPrefix(strings.TrimSpace(n.Spec), "every"), // as published hosts run the feeds of their plugins
+		AtOnce: t.Manifest.Contract.AtOnce && strings.HasPrefix(strings.TrimSpace(n.Spec), "every"), // as published hosts run the feeds of their plugins
 	}, f.noting(plugin.EntryFeedCreated))
 	return feedOf(s), err
 }

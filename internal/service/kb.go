@@ -129,7 +129,7 @@ func (g *grant) ingests(method string, in ingestArgs, source func() (kb.Source, 
 			maps.Copy(s.Details, more)
 		}
 		s.Labels = plugin.Labels(g.call.Labels, g.Labels())
-		s.ByHash = g.target.Manifest.Dialect == shuDialect
+		s.ByHash = g.target.Manifest.Contract.DocumentsByHash
 		s.By = kb.By{Plugin: g.target.Manifest.Name, Principal: g.call.Principal.ID, Call: g.call.ID, Operation: g.target.Name(), Session: g.call.Session}
 		if prepared, err = g.knowledge().Prepare(ctx, g.call.Tenant, s); err == nil {
 			g.heard(prepared.Heard())

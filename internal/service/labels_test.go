@@ -50,7 +50,7 @@ func feed(s *scene) {
 // shuFeed is feed for a plugin of Shu, whose sources are known by their hashes.
 func shuFeed(s *scene) {
 	feed(s)
-	s.target.Manifest.Dialect = shuDialect
+	s.target.Manifest.Contract.DocumentsByHash = true
 }
 
 // inSession makes the calls of a scene those of a session.

@@ -19,9 +19,6 @@ const (
 	secretWrite   = "secret_write"
 )
 
-// shuDialect is the dialect of plugins to which the capability alone opens their secrets.
-const shuDialect = "shu"
-
 // Secrets are what plugins may read and set.
 type Secrets interface {
 	// Find returns a secret of the call's principal, or of the system where the
@@ -204,11 +201,11 @@ func (g *grant) setDry(ctx context.Context, name, value string) (any, *plugin.Ch
 // says itself or, where another operation of the plugin speaks of it, the
 // narrowest of what those say.
 //
-// Of a Shu plugin the capability is the only gate: it may read any name, and what
-// allowed_scope says counts before the call. A name that it does not declare is
+// Where the contract makes the capability the only gate, it may read any name, and
+// what allowed_scope says counts before the call. A name that it does not declare is
 // one that was set for this plugin, never one that is there for all.
 func (g *grant) secretScope(method, name string) (string, error) {
-	if g.target.Manifest.Dialect == shuDialect {
+	if g.target.Manifest.Contract.SecretsByCapability {
 		for _, op := range g.target.Manifest.Operations {
 			if _, declared := op.Secrets[name]; declared {
 				return plugin.SecretOfSystemOrUser, nil

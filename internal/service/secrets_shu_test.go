@@ -14,7 +14,7 @@ import (
 func TestOfAShuPluginTheCapabilityOpensItsOwnSecretsAlone(t *testing.T) {
 	t.Parallel()
 	s := keeping(t)
-	s.target.Manifest.Dialect = "shu"
+	s.target.Manifest.Contract.SecretsByCapability = true
 	s.target.Operation.Secrets = map[string]plugin.SecretNeed{"declared": {AllowedScope: plugin.SecretOfUser}}
 	s.target.Manifest.Operations = append(s.target.Manifest.Operations, s.target.Operation)
 	own, system := s.target.Manifest.Name, secret.System

@@ -472,7 +472,7 @@ func TestPauseAndResume(t *testing.T) {
 func TestARunNow(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, 1)
-	d.m.Dialect = "shu"
+	d.m.Contract.ResetMember = "reset_cursor"
 	id := d.create(schedule.Schedule{Spec: "every 1h", Input: json.RawMessage(`{"n":12345678901234567890,"reset_cursor":true}`)})
 	res, err := d.nodes[0].Run(t.Context(), "t", id)
 	if err != nil || res.CallID != d.made[0].ID {

@@ -214,8 +214,8 @@ func (e *Engine) carryOut(ctx context.Context, row *store.ScheduleRow, tick stor
 				return err
 			}
 		}
-		if about.reset {
-			r.Input = withoutReset(r.Input)
+		if about.reset != "" {
+			r.Input = withoutReset(r.Input, about.reset)
 		}
 		switch {
 		case refused == nil:
@@ -238,8 +238,8 @@ func (e *Engine) carryOut(ctx context.Context, row *store.ScheduleRow, tick stor
 
 // aboutCall is what the schedule has to know of the call of a tick.
 type aboutCall struct {
-	gone  bool // there is no such plugin, or no such operation of it
-	reset bool // a run that was told to reset its cursor has succeeded: no other is told
+	gone  bool   // there is no such plugin, or no such operation of it
+	reset string // the member by which a run that has succeeded was told to start over: no other is told
 }
 
 // callOf is the call of a tick.
@@ -263,13 +263,14 @@ func (e *Engine) callOf(ctx context.Context, row *store.ScheduleRow, tick store.
 	if _, err := Choose(t.Manifest, t.Operation.Name); err != nil {
 		return call, about, err
 	}
-	if t.Manifest.Dialect == "shu" && row.LastCall != "" && asksReset(row.Input) {
+	if member := t.Manifest.Contract.ResetMember; member != "" && row.LastCall != "" && asksReset(row.Input, member) {
 		last, err := e.opts.Store.Call(ctx, row.Tenant, row.LastCall)
 		if err != nil {
 			return call, about, err
 		}
-		if about.reset = last != nil && last.State == store.CallSucceeded; about.reset {
-			call.Input = json.RawMessage(withoutReset(row.Input))
+		if last != nil && last.State == store.CallSucceeded {
+			about.reset = member
+			call.Input = json.RawMessage(withoutReset(row.Input, member))
 		}
 	}
 	return call, about, nil
@@ -287,23 +288,20 @@ func overlayOf(row *store.ScheduleRow) (json.RawMessage, error) {
 	return json.Marshal(members)
 }
 
-// resetCursor is the member by which a plugin of Shu is told to reset its cursor. It
-// is told so until a run has succeeded.
-const resetCursor = "reset_cursor"
-
-// asksReset reports whether an input tells a plugin to start over.
-func asksReset(input string) bool {
+// asksReset reports whether an input tells a plugin to start over, by the member
+// of its contract. It is told so until a run has succeeded.
+func asksReset(input, member string) bool {
 	var members map[string]json.RawMessage
-	return json.Unmarshal([]byte(input), &members) == nil && string(members[resetCursor]) == "true"
+	return json.Unmarshal([]byte(input), &members) == nil && string(members[member]) == "true"
 }
 
 // withoutReset is the input without that.
-func withoutReset(input string) string {
+func withoutReset(input, member string) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal([]byte(input), &members) != nil {
 		return input
 	}
-	delete(members, resetCursor)
+	delete(members, member)
 	raw, err := json.Marshal(members)
 	if err != nil {
 		return input

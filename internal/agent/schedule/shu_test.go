@@ -36,7 +36,7 @@ func TestAFeedIsToldToResetUntilARunHasSucceeded(t *testing.T) {
 	t.Parallel()
 	const reset, plain = `{"n":1,"reset_cursor":true}`, `{"n":1}`
 	d := newDesk(t, 1)
-	d.m.Dialect = "shu"
+	d.m.Contract.ResetMember = "reset_cursor"
 	id := d.create(schedule.Schedule{Spec: "every 1h", Input: json.RawMessage(reset)})
 	for i, run := range []struct {
 		input string

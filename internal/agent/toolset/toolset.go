@@ -124,7 +124,7 @@ func (e *Toolset) Offer(ctx context.Context, ask agent.Ask) ([]agent.Tool, error
 		taken[info.Name] = true
 		m := info.Plugin()
 		for _, op := range e.visible(m, &ask) {
-			if m.Dialect == dialect.Shu && !op.AutoInvoke {
+			if m.Contract.ListsTools && !op.AutoInvoke {
 				if ask.Left != nil {
 					ask.Left(agent.LeftOut{Operation: m.Name + "/" + op.Name, Why: "its manifest does not list it in chat_callable_ops"})
 				}

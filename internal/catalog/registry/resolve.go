@@ -169,7 +169,7 @@ func (ix *index) choose(want wanted, usable func(*version) bool) (*version, erro
 		// has pre-releases only, as many published ones have, is meant all the same.
 		allows = func(v *version) bool {
 			m, err := v.manifest()
-			return err == nil && (m.Dialect == dialect.EventMill || m.Dialect == dialect.Shu)
+			return err == nil && m.Contract.AnyRelease
 		}
 	}
 	var first *version

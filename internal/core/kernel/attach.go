@@ -59,13 +59,11 @@ func (r *request) changed(ctx context.Context, f plugin.File, why error) error {
 	return plugin.Errorf(code, "%s: %s changed while the call waited: %w; make the call again, or keep the file in a session with 'mortise artifacts add'", r.target.Name(), f.Path, why)
 }
 
-// hostMember is what the host alone decides about a call of a Shu plugin. Surfaces
-// take it out of what a person wrote before they build the call.
-const hostMember = "__host"
-
-// hostsOwn refuses an input that speaks for the host.
+// hostsOwn refuses an input that speaks for the host. Surfaces take the member
+// out of what a person wrote before they build the call.
 func hostsOwn(t *plugin.Target, input []byte) error {
-	if t.Manifest.Dialect != "shu" || !bytes.Contains(input, []byte(hostMember)) && !bytes.Contains(input, []byte(`\u`)) {
+	hostMember := t.Manifest.Contract.HostMember
+	if hostMember == "" || !bytes.Contains(input, []byte(hostMember)) && !bytes.Contains(input, []byte(`\u`)) {
 		return nil
 	}
 	var members map[string]json.RawMessage

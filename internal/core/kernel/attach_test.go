@@ -11,7 +11,7 @@ import (
 // its origin and spelling.
 func TestNoInputSpeaksForTheHost(t *testing.T) {
 	t.Parallel()
-	b := newBundle(t, policy.Default, target(t, "digest", "sync", func(t *plugin.Target) { t.Manifest.Dialect = "shu" }), target(t, "other", "op"))
+	b := newBundle(t, policy.Default, target(t, "digest", "sync", func(t *plugin.Target) { t.Manifest.Contract.HostMember = "__host" }), target(t, "other", "op"))
 	for _, origin := range []plugin.Origin{plugin.OriginCLI, plugin.OriginCall, plugin.OriginPlan, plugin.OriginAdapter, plugin.OriginFeed, plugin.OriginAgent} {
 		for _, input := range []string{`{"__host":{"auth":{"google":{"mode":"user"}}}}`, `{"__host":{}}`, `{"\u005f_host":{"exec":{"schedule_id":"f"}}}`, `{"n":1,"__host":[]}`} {
 			call := asking("digest/sync", input)

@@ -319,8 +319,8 @@ func (r *request) equip(ctx context.Context) error {
 func (r *request) handed() *plugin.Call {
 	handed := *r.call
 	handed.Input = r.bound
-	if r.target.Manifest.Dialect == "shu" {
-		handed.Input = scheduled(handed.Input, r.call.Overlay)
+	if member := r.target.Manifest.Contract.ScheduleMember; member != "" {
+		handed.Input = scheduled(member, handed.Input, r.call.Overlay)
 	}
 	return &handed
 }

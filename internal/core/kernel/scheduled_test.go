@@ -18,7 +18,7 @@ func TestAShuPluginIsToldWhichFeedCallsIt(t *testing.T) {
 		{`[1]`, `{"exec":{"schedule_id":"f1"}}`, `[1]`},
 		{`null`, `{"exec":{"schedule_id":"f1"}}`, `null`},
 	} {
-		if got := scheduled(json.RawMessage(c.input), json.RawMessage(c.overlay)); string(got) != c.want {
+		if got := scheduled("__schedule_id", json.RawMessage(c.input), json.RawMessage(c.overlay)); string(got) != c.want {
 			t.Errorf("%s under %s: %s", c.input, c.overlay, got)
 		}
 	}

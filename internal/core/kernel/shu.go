@@ -7,10 +7,9 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// scheduled adds to the parameters of a Shu plugin which feed calls it. Its schema
+// scheduled adds the member that tells a plugin which feed calls it. Its schema
 // was looked at before, and need not know the member.
-func scheduled(input, overlay json.RawMessage) json.RawMessage {
-	const member = "__schedule_id"
+func scheduled(member string, input, overlay json.RawMessage) json.RawMessage {
 	var o struct {
 		Exec struct {
 			Schedule string `json:"schedule_id"`
@@ -32,9 +31,9 @@ func scheduled(input, overlay json.RawMessage) json.RawMessage {
 }
 
 // schemaLast reports whether what policy refuses, and what a call lacks, is said
-// before what the schema refuses: that is the order of the contract of Shu. Input
+// before what the schema refuses, as the contract of the plugin has it. Input
 // that does not fit its schema gets no further than that, whatever policy says.
-func (r *request) schemaLast() bool { return r.target.Manifest.Dialect == "shu" }
+func (r *request) schemaLast() bool { return r.target.Manifest.Contract.SchemaLast }
 
 // sized adds to a refusal how many bytes there were and how many there may be.
 func sized(err error, size, limit int) error {
@@ -43,12 +42,12 @@ func sized(err error, size, limit int) error {
 	return &e
 }
 
-// unsent gives a result of a Shu plugin that was too long for the wire the host's
-// code for it. What serves the plugin says so, in a code that the plugin's own
+// unsent gives a result that was too long for the wire the host's code for it,
+// where a shim serves the plugin. The shim says so, in a code that the plugin's own
 // errors do not have: whatever code a plugin returns stays the plugin's.
 func (r *request) unsent(err error) error {
 	e := plugin.AsError(err)
-	if e == nil || r.target.Manifest.Dialect != "shu" || e.Code != plugin.CodeLimitExceeded || e.PluginCode != string(plugin.CodeOutputTooLarge) {
+	if e == nil || !r.target.Manifest.Contract.ShimLimits || e.Code != plugin.CodeLimitExceeded || e.PluginCode != string(plugin.CodeOutputTooLarge) {
 		return err
 	}
 	own := *e
@@ -57,17 +56,16 @@ func (r *request) unsent(err error) error {
 }
 
 // verbatim reports whether the contract of the plugin passes its answer on without
-// a look at the output schema. Only Shu's does.
+// a check of the output schema.
 func (r *request) verbatim(res *plugin.Result) bool {
-	return res.Returned != "" && r.target.Manifest.Dialect == "shu"
+	return res.Returned != "" && r.target.Manifest.Contract.Verbatim
 }
 
-// partial reports whether data stands beside a plugin's own error: the contract
-// of Event Mill lets a tool that failed tell what it had by then, and that of Shu
-// shows the data of any result. No schema promises anything of it.
+// partial reports whether data stands beside a plugin's own error: where schemas
+// are advisory, or the contract shows the data of any result. No schema promises anything of it.
 func (r *request) partial(err error, size int) bool {
 	own := plugin.CodeOf(err) == plugin.CodePluginError
-	if r.target.Manifest.Dialect == "shu" {
+	if r.target.Manifest.Contract.PartialData {
 		own = own || plugin.CodeOf(err) == plugin.CodeTimeout && plugin.AsError(err).PluginCode != ""
 	} else if !r.target.Operation.Advisory {
 		return false

@@ -20,7 +20,7 @@ import (
 // mill returns the manifest of an Event Mill tool in a tree.
 func mill(dir string) *plugin.Manifest {
 	m := manifest(filepath.ToSlash(filepath.Join(dir, "tool.py")))
-	m.Name, m.Dialect, m.Dir, m.Runner.Class = "echoes", "eventmill", dir, "Echoes"
+	m.Name, m.Contract, m.Dir, m.Runner.Class = "echoes", plugin.Contract{Shim: "eventmill", SharesProcess: true}, dir, "Echoes"
 	return m
 }
 

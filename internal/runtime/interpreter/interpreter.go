@@ -97,10 +97,8 @@ func (i *Interpreters) Command(ctx context.Context, pkg plugin.Package, m *plugi
 	switch r := m.Runner; {
 	case len(r.Command) > 0:
 		argv, err = i.program(ctx, pkg, r.Command)
-	case m.Dialect == eventMill:
-		argv, err = i.tools(ctx, pkg, r.Entry)
-	case m.Dialect == shu:
-		argv, err = i.shu(ctx, pkg, m)
+	case m.Contract.Shim != "":
+		argv, err = i.shim(ctx, pkg, m)
 	case filepath.Ext(r.Entry) == ".py":
 		argv, err = i.script(ctx, pkg, r.Entry)
 	case slices.Contains(nodeExtensions, filepath.Ext(r.Entry)):
@@ -176,19 +174,6 @@ func (i *Interpreters) script(ctx context.Context, pkg plugin.Package, entry str
 		return nil, err
 	}
 	return i.boot(ctx, pkg, "mortise", file)
-}
-
-// eventMill is the dialect whose tools are loaded one by one into an
-// interpreter that serves all of their package.
-const eventMill = "eventmill"
-
-// tools runs what serves the tools of a package of Event Mill. The one with the
-// entry given is only looked for.
-func (i *Interpreters) tools(ctx context.Context, pkg plugin.Package, entry string) ([]string, error) {
-	if _, err := inside(pkg.Dir, entry); err != nil {
-		return nil, err
-	}
-	return i.boot(ctx, pkg, "eventmill", pkg.Dir)
 }
 
 // boot runs _boot.py of one part of the SDK for Python, with arguments.

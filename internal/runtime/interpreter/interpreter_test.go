@@ -551,9 +551,9 @@ func TestNothingIsCompiledInACage(t *testing.T) {
 	need(t, "python3")
 	dir := t.TempDir()
 	i := interpreter.New(interpreter.Options{Dir: dir, Caged: func() bool { return true }})
-	for _, dialect := range []string{"", "eventmill", "shu"} {
+	for _, shim := range []string{"", "eventmill", "shu"} {
 		pkg, m := write(t, map[string]string{"plugin.py": ""}), manifest("plugin.py")
-		m.Dialect, m.Runner.Module, m.Runner.Class = dialect, "plugin", "Plugin"
+		m.Contract, m.Runner.Module, m.Runner.Class = plugin.Contract{Shim: shim, ShimManifest: shim == "shu"}, "plugin", "Plugin"
 		argv, err := i.Command(t.Context(), plugin.Package{Dir: pkg}, m)
 		if err != nil {
 			t.Fatal(err)
@@ -561,12 +561,12 @@ func TestNothingIsCompiledInACage(t *testing.T) {
 		cmd := exec.Command(argv[0], append([]string{"-B", "-v"}, argv[1:]...)...) // without an input it ends by itself
 		out, _ := cmd.CombinedOutput()
 		if !strings.Contains(string(out), "import 'mortise._") {
-			t.Fatalf("%q did not start: %s", dialect, out)
+			t.Fatalf("%q did not start: %s", shim, out)
 		}
 		for line := range strings.Lines(string(out)) {
 			line = strings.Trim(line, "'\n")
 			if strings.HasPrefix(line, "# code object from ") && strings.HasSuffix(line, ".py") && !strings.Contains(line, pkg) {
-				t.Errorf("%q: it was compiled: %s", dialect, line)
+				t.Errorf("%q: it was compiled: %s", shim, line)
 			}
 		}
 	}

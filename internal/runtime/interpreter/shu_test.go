@@ -33,7 +33,7 @@ func notesPackage(t *testing.T, files map[string]string) (string, *plugin.Manife
 		all["pack/"+name] = text
 	}
 	m := manifest("plugin.py")
-	m.Name, m.Version, m.Dialect = "notes_sync", "1.0.0", "shu"
+	m.Name, m.Version, m.Contract = "notes_sync", "1.0.0", plugin.Contract{Shim: "shu", ShimManifest: true}
 	m.Runner.Module, m.Runner.Class = "plugins.notes.plugin", "NotesPlugin"
 	m.Isolation, m.Capabilities = plugin.IsolationTenant, []string{"cache"}
 	m.Operations = []*plugin.Operation{{Name: "list", Kind: plugin.Operator, Timeout: 10 * time.Second}}

@@ -24,9 +24,9 @@ func (i *Interpreters) TestCommand(ctx context.Context, pkg plugin.Package, m *p
 	var argv []string
 	var err error
 	switch extension := filepath.Ext(m.Runner.Entry); {
-	case m.Dialect == eventMill:
+	case m.Contract.SharesProcess:
 		argv, err = i.toolTests(ctx, pkg, m)
-	case m.Dialect == shu:
+	case m.Contract.ShimManifest:
 		argv, err = i.shuTests(ctx, pkg, m)
 	case extension == ".py":
 		argv, err = i.pythonTests(ctx, pkg)
@@ -164,7 +164,7 @@ for folder in folders:
 sys.exit(not unittest.TextTestRunner().run(suite).wasSuccessful())`
 
 func (i *Interpreters) shuTests(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]string, error) {
-	about, err := aboutShu(m)
+	about, err := aboutManifest(m)
 	if err != nil {
 		return nil, err
 	}

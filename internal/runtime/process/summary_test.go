@@ -10,7 +10,8 @@ import (
 // TestASummaryIsCutForModels, and for everyone but a person at the command line.
 func TestASummaryIsCutForModels(t *testing.T) {
 	t.Parallel()
-	mill := &plugin.Target{Manifest: &plugin.Manifest{Dialect: "eventmill"}}
+	const maxSummary = 2000
+	mill := &plugin.Target{Manifest: &plugin.Manifest{Contract: plugin.Contract{MaxSummary: maxSummary}}}
 	other := &plugin.Target{Manifest: &plugin.Manifest{}}
 	whole, long := strings.Repeat("é", maxSummary), strings.Repeat("é", maxSummary+1)
 	short := strings.Repeat("é", maxSummary-3) + "..."

@@ -13,7 +13,7 @@ import (
 // call at a time: the tools of Event Mill keep what one of them leaves for the
 // next in the memory of their interpreter. Such a process tells no names in its
 // handshake, since it loads a tool when it is first called.
-func together(m *plugin.Manifest) bool { return m.Dialect == "eventmill" }
+func together(m *plugin.Manifest) bool { return m.Contract.SharesProcess }
 
 // toolsName is what messages call such a process, where they do not speak of a call.
 const toolsName = "the tools of the package"
@@ -50,14 +50,11 @@ func of(target *plugin.Target, err error) error {
 	}
 }
 
-// maxSummary is how many characters of a summary a model is given (Event Mill,
-// summarize_for_llm).
-const maxSummary = 2000
-
-// brief cuts the summary of an investigation plugin, unless it is a person at a
-// terminal who reads it: they get it as it is.
+// brief cuts a summary to what the contract of the plugin gives a model, unless
+// a person at a terminal reads it: they get it as it is.
 func brief(res *plugin.Result, target *plugin.Target, call *plugin.Call) {
-	if !together(target.Manifest) || call.Origin == plugin.OriginCLI || len(res.Summary) <= maxSummary {
+	maxSummary := target.Manifest.Contract.MaxSummary
+	if maxSummary == 0 || call.Origin == plugin.OriginCLI || len(res.Summary) <= maxSummary {
 		return
 	}
 	if text := []rune(res.Summary); len(text) > maxSummary {

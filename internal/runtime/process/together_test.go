@@ -104,7 +104,7 @@ func playTools() {
 // millTool is a tool of a package of Event Mill.
 func millTool(name string, change ...func(*plugin.Manifest)) *plugin.Target {
 	t := target("tools", name, append([]func(*plugin.Manifest){func(m *plugin.Manifest) {
-		m.Name, m.Dialect, m.Isolation = name, "eventmill", plugin.IsolationSession
+		m.Name, m.Contract, m.Isolation = name, plugin.Contract{SharesProcess: true, MaxSummary: 2000}, plugin.IsolationSession
 	}}, change...)...)
 	return t
 }

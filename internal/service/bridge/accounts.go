@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/internal/service/account"
 	"github.com/mortise-dev/mortise/internal/service/secret"
@@ -52,7 +51,7 @@ func useOf(t *plugin.Target, call *plugin.Call) account.Use {
 // what to connect.
 func requiredOf(t *plugin.Target, call *plugin.Call) account.Use {
 	use := useOf(t, call)
-	if t.Manifest.Dialect == dialect.Shu {
+	if t.Manifest.Contract.OwnAccountsOnly {
 		use.Identities, use.OwnOnly = nil, true
 	}
 	return use

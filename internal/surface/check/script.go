@@ -27,7 +27,7 @@ const (
 // that cannot be read may be one all the same.
 func isScript(dir string) bool {
 	reading, err := dialect.Inspect(dir)
-	return err == nil && reading.Manifest.Dialect == dialect.OpenHermit
+	return err == nil && reading.Manifest.Runner.Kind == "script"
 }
 
 // unloaded adds the failure of a plugin of hooks whose code cannot be read, or

@@ -67,7 +67,7 @@ func (c *command) afterDashes(cmd *cobra.Command, err error) string {
 // not have, paths that were given as text, and a newer version that is held.
 func (c *command) adviseRun(ctx context.Context, a *app.App, t *plugin.Target, ref string, f runFlags, err error) {
 	c.adviseMembers(t, err)
-	if t != nil && t.Manifest.Dialect == eventMill {
+	if t != nil && t.Manifest.Contract.Investigates {
 		// What was typed is registered, or written to.
 	} else if _, arguments, readErr := readArguments(f.arguments); readErr == nil {
 		c.advisePaths(arguments, f.set)

@@ -15,7 +15,7 @@ func (c *command) answerAs(ref, session string, t *plugin.Target, f runFlags, re
 		return c.answerDry(ref, res, err)
 	case f.envelope == dialect.Shu:
 		return c.answerShu(t, res, err)
-	case t != nil && t.Manifest.Dialect == eventMill:
+	case t != nil && t.Manifest.Contract.Investigates:
 		return c.answerEventMill(ref, session, res, done, err)
 	}
 	return c.answer(ref, res, err)

@@ -12,9 +12,6 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// eventMill is the dialect of investigation plugins.
-const eventMill = "eventmill"
-
 // spellings are the codes of the host as the Event Mill contract spells them
 // (Error Codes). What the contract has no word for is INTERNAL_ERROR, and the
 // host's own code stands beside it. A plugin's own codes are passed through.

@@ -19,7 +19,7 @@ import (
 func (c *command) sessionOf(ctx context.Context, a *app.App, t *plugin.Target, named string) (session.Session, error) {
 	kept := a.As(a.Principal)
 	if named == "" {
-		if t == nil || t.Manifest.Dialect != eventMill || !c.mayCall(a, t) {
+		if t == nil || !t.Manifest.Contract.Investigates || !c.mayCall(a, t) {
 			return session.Session{}, nil // where it may not be called, the call says so
 		}
 		s, err := kept.Sessions().Create(ctx, session.Open{Name: t.Manifest.Name}) // its pillar is the analyst's to choose

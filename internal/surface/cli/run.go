@@ -131,7 +131,7 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 	if target == nil {
 		ref, target = c.byOp(ctx, a, ref, input, f)
 	}
-	investigates := target != nil && target.Manifest.Dialect == eventMill
+	investigates := target != nil && target.Manifest.Contract.Investigates
 	if err := f.checkDry(investigates); err != nil {
 		return err
 	}
@@ -425,7 +425,7 @@ func (c *command) compose(ctx context.Context, a *app.App, t *plugin.Target, in 
 			return nil, nil, err
 		}
 	}
-	investigates := t != nil && t.Manifest.Dialect == eventMill
+	investigates := t != nil && t.Manifest.Contract.Investigates
 	places := f.typedPlaces(object, arguments)
 	if len(f.set) == 0 && len(f.artifacts) == 0 && len(arguments) == 0 {
 		if investigates && in.ID != "" && len(places) > 0 {

@@ -118,7 +118,7 @@ func read(file string, data []byte, within files, at home) (*Reading, error) {
 		return nil, problems.sorted()
 	}
 	p := &page{file: file, files: within, home: at}
-	m := p.manifest(p.top(tree))
+	m := Complete(p.manifest(p.top(tree)))
 	reading := &Reading{Manifest: m, File: file, Notes: p.notes.sorted()}
 	return reading, p.problems.err()
 }

@@ -77,7 +77,8 @@ func TestEventMillManifest(t *testing.T) {
 	}
 	want := &plugin.Manifest{
 		Name: "log_search", Version: "1.2.0", DisplayName: "Log search", Owner: "Ann", Description: "Find lines in a log.",
-		Dialect: dialect.EventMill, Pillar: "log_analysis", Dir: "log_analysis/log_search",
+		Dialect: dialect.EventMill, Contract: plugin.Contract{Shim: "eventmill", SharesProcess: true, MaxSummary: 2000, Investigates: true, AnyRelease: true},
+		Pillar: "log_analysis", Dir: "log_analysis/log_search",
 		Runner:    plugin.Runner{Kind: "process", Entry: "log_analysis/log_search/tool.py", Class: "LogSearch", Protocol: "2"},
 		Isolation: plugin.IsolationSession, Capabilities: []string{"artifacts", "llm", "reference_data", "session"},
 		Operations: []*plugin.Operation{{

@@ -68,6 +68,9 @@ func eachMember(v reflect.Value, path string, visit func(path string)) {
 		eachMember(v.Elem(), path, visit)
 	case reflect.Struct:
 		for i := range v.NumField() {
+			if v.Type().Field(i).Tag.Get("json") == "-" {
+				continue // derived from a member that is compared
+			}
 			eachMember(v.Field(i), path+"."+v.Type().Field(i).Name, visit)
 		}
 	case reflect.Slice:

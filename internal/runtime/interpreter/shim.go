@@ -7,24 +7,25 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// shu is the dialect whose class is loaded into an interpreter that serves it.
-const shu = "shu"
-
-// shu runs what serves a Shu plugin: given its package, and what the host knows
-// of it, since a manifest is not read a second time in Python.
-func (i *Interpreters) shu(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]string, error) {
+// shim runs the part of the Python SDK that loads and serves a plugin, given its
+// package and, where the contract wants it, what the host knows of the plugin: a
+// manifest is not read a second time in Python. The entry is only looked for.
+func (i *Interpreters) shim(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]string, error) {
 	if _, err := inside(pkg.Dir, m.Runner.Entry); err != nil {
 		return nil, err
 	}
-	about, err := aboutShu(m)
+	if !m.Contract.ShimManifest {
+		return i.boot(ctx, pkg, m.Contract.Shim, pkg.Dir)
+	}
+	about, err := aboutManifest(m)
 	if err != nil {
 		return nil, err
 	}
-	return i.boot(ctx, pkg, "shu", pkg.Dir, about)
+	return i.boot(ctx, pkg, m.Contract.Shim, pkg.Dir, about)
 }
 
-// aboutShu is a manifest as the server of Shu plugins reads it.
-func aboutShu(m *plugin.Manifest) (string, error) {
+// aboutManifest is a manifest as a shim reads it.
+func aboutManifest(m *plugin.Manifest) (string, error) {
 	about := struct {
 		Name         string   `json:"name"`
 		Version      string   `json:"version"`
