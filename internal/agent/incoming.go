@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/agent/webhook"
@@ -59,6 +60,9 @@ func read(scheme webhook.Scheme, d *webhook.Delivery, kind string) (*Incoming, e
 	return in, nil
 }
 
+// Deliveries are read by the exact names of their members: one in other letters, which a
+// relay passes on for a stranger, says nothing.
+
 // readStandard reads our own form: {"text", "sender"?, "room"?, "metadata"?}.
 func readStandard(body []byte, _ string) (*Incoming, error) {
 	var said struct {
@@ -67,7 +71,7 @@ func readStandard(body []byte, _ string) (*Incoming, error) {
 		Room     string         `json:"room"`
 		Metadata jsontext.Value `json:"metadata"`
 	}
-	if err := json.Unmarshal(body, &said); err != nil {
+	if err := json2.Unmarshal(body, &said); err != nil {
 		return nil, err
 	}
 	if said.Text == nil {
@@ -94,13 +98,17 @@ func readSlack(body []byte, _ string) (*Incoming, error) {
 		Type      string `json:"type"`
 		Challenge string `json:"challenge"`
 		Event     struct {
-			Type, Subtype, Text, User, Channel string
-			BotID                              string `json:"bot_id"`
-			TS                                 string `json:"ts"`
-			Thread                             string `json:"thread_ts"`
+			Type    string `json:"type"`
+			Subtype string `json:"subtype"`
+			Text    string `json:"text"`
+			User    string `json:"user"`
+			Channel string `json:"channel"`
+			BotID   string `json:"bot_id"`
+			TS      string `json:"ts"`
+			Thread  string `json:"thread_ts"`
 		} `json:"event"`
 	}
-	if err := json.Unmarshal(body, &said); err != nil {
+	if err := json2.Unmarshal(body, &said); err != nil {
 		return nil, err
 	}
 	if said.Type == "url_verification" {
@@ -135,10 +143,11 @@ func readGitHub(body []byte, kind string) (*Incoming, error) {
 			Name string `json:"full_name"`
 		} `json:"repository"`
 		Sender struct {
-			Login, Type string
+			Login string `json:"login"`
+			Type  string `json:"type"`
 		} `json:"sender"`
 	}
-	if err := json.Unmarshal(body, &said); err != nil {
+	if err := json2.Unmarshal(body, &said); err != nil {
 		return nil, err
 	}
 	about := said.Issue
@@ -180,7 +189,7 @@ func readTelegram(body []byte, _ string) (*Incoming, error) {
 			Topics bool  `json:"is_topic_message"` // else it is a reply to another message
 		} `json:"message"`
 	}
-	if err := json.Unmarshal(body, &said); err != nil {
+	if err := json2.Unmarshal(body, &said); err != nil {
 		return nil, err
 	}
 	if m := said.Message; m != nil && m.Text != "" && !m.From.Bot {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode"
@@ -89,6 +90,54 @@ func TestReadDeliveries(t *testing.T) {
 
 // Metadata comes out as the sender spelled it, at any depth: ids above 2^53,
 // fractions of any length, empty texts, lists, objects and nulls.
+// A member whose name is spelt in other letters says nothing, beside the right one and
+// without it, wherever it stands.
+func TestOnlyTheExactNamesOfMembersCount(t *testing.T) {
+	t.Parallel()
+	fold := strings.NewReplacer("s", "\u017f", "k", "\u212a") // which a comparison without letter case takes for s and k
+	tried := 0
+	for _, c := range []struct {
+		scheme     webhook.Scheme
+		kind, body string
+	}{
+		{webhook.Standard, "", `{"text":"hi","sender":"u1","room":"r1","metadata":{"n":1}}`},
+		{webhook.Slack, "", slackSaid}, {webhook.GitHub, "issue_comment", githubSaid}, {webhook.GitHub, "issues", githubOpen}, {webhook.Telegram, "", telegramOne},
+	} {
+		said := func(body string) string {
+			in, err := read(c.scheme, &webhook.Delivery{Body: []byte(body)}, c.kind)
+			if err != nil {
+				return "an error"
+			}
+			raw, _ := json.Marshal(in)
+			return string(raw)
+		}
+		right := said(c.body)
+		for _, m := range regexp.MustCompile(`([{,])"([a-z_]+)":("[^"]*"|-?[0-9.]+|\{|true|false|null)`).FindAllStringSubmatchIndex(c.body, -1) {
+			name, value := c.body[m[4]:m[5]], c.body[m[6]:m[7]]
+			other := map[byte]string{'"': `"other"`, '{': `{}`, 't': "false", 'f': "true", 'n': `"x"`}[value[0]]
+			if other == "" {
+				other = "99"
+			}
+			for _, spelt := range []string{strings.ToUpper(name), strings.ToUpper(name[:1]) + name[1:], fold.Replace(name)} {
+				if spelt == name {
+					continue
+				}
+				tried++
+				beside := fmt.Sprintf(`%s%q:%s,%s`, c.body[:m[4]-1], spelt, other, c.body[m[4]-1:])
+				if got := said(beside); got != right {
+					t.Errorf("%s with %q: %s, not %s", c.scheme, spelt, got, right)
+				}
+				if after := strings.TrimSuffix(c.body, "}") + fmt.Sprintf(`,%q:%s}`, spelt, other); m[2] == 0 && said(after) != right {
+					t.Errorf("%s with %q at its end: %s, not %s", c.scheme, spelt, said(after), right)
+				}
+			}
+		}
+	}
+	if tried < 60 {
+		t.Errorf("%d spellings were tried", tried)
+	}
+}
+
 func TestMetadataIsKeptAsItCame(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))

@@ -4,8 +4,9 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"strconv"
+
+	"github.com/go-json-experiment/json"
 )
 
 // slack verifies a delivery of Slack ("Verifying requests from Slack"): its time

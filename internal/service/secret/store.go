@@ -289,6 +289,9 @@ func (t *guardedTx) UpdateOutbox(attempt int64, row store.OutboxRow) (bool, erro
 
 // PutKV implements [store.Tx].
 func (t *guardedTx) PutKV(row store.KVRow) (err error) {
+	if err := t.name("the namespace of what is kept", row.Namespace); err != nil {
+		return err
+	}
 	if err := t.name("the key of what is kept", row.Key); err != nil {
 		return err
 	}
@@ -313,7 +316,7 @@ func (t *guardedTx) UpdateDocument(row store.DocumentRow) (bool, error) {
 
 func (t *guardedTx) document(row store.DocumentRow) store.DocumentRow {
 	s := t.g.s
-	row.Title, row.Filename, row.URL = s.Text(row.Title), s.Text(row.Filename), s.Text(row.URL)
+	row.Title, row.Filename, row.URL, row.MIME = s.Text(row.Title), s.Text(row.Filename), s.Text(row.URL), s.Text(row.MIME)
 	row.Extraction, row.Attributes = string(s.JSON([]byte(row.Extraction))), string(s.JSON([]byte(row.Attributes)))
 	return row
 }
