@@ -9,10 +9,9 @@ import (
 	"slices"
 
 	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/catalog/router"
-	"github.com/mortise-dev/mortise/internal/catalog/shu"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/service/session"
@@ -62,7 +61,7 @@ func (e toolset) Hooked(ctx context.Context, name, versions string) (agent.Hooke
 		return agent.Hooked{}, err
 	}
 	return agent.Hooked{
-		Plugin: name, Digest: digestOf(t), Target: t, Hears: len(t.Manifest.Hooks) > 0 || t.Manifest.Runner.Kind == "script", Guards: dialect.Guards(t.Manifest),
+		Plugin: name, Digest: digestOf(t), Target: t, Hears: len(t.Manifest.Hooks) > 0 || t.Manifest.Runner.Kind == "script", Guards: contract.Guards(t.Manifest),
 	}, nil
 }
 
@@ -73,7 +72,7 @@ func digestOf(t *plugin.Target) string { return t.Package.Digest + "/" + t.Manif
 // as far as that is known.
 func (e toolset) guarded(ctx context.Context, name string) bool {
 	shown, err := e.app.Registry.Show(ctx, name)
-	return err != nil || dialect.Guards(shown.Manifest)
+	return err != nil || contract.Guards(shown.Manifest)
 }
 
 // Hook implements [agent.Plugins].
@@ -191,8 +190,8 @@ func toolOf(m *plugin.Manifest, op *plugin.Operation) agent.Tool {
 		schema = json.RawMessage(`{"type":"object"}`)
 	}
 	tool := agent.Tool{Name: name[:min(len(name), 64)], Operation: m.Name + "/" + op.Name, Description: description, Schema: schema}
-	if m.Dialect == dialect.Shu {
-		tool.Input = func(written json.RawMessage) (json.RawMessage, error) { return shu.FromChat(op, written) }
+	if p, prepares := contract.Of[contract.Preparer](m); prepares {
+		tool.Input = func(written json.RawMessage) (json.RawMessage, error) { return p.FromModel(op, written) }
 	}
 	return tool
 }
