@@ -41,7 +41,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
+	_ "github.com/mortise-dev/mortise/internal/catalog/contract/all"
 	"github.com/mortise-dev/mortise/internal/host/config"
 )
 
@@ -312,8 +313,8 @@ func (p *place) write(b block) error {
 	switch {
 	case b.language == "json":
 		return checkJSON(b.text)
-	case slices.Contains(dialect.Manifests, filepath.Base(path)):
-		_, err := dialect.Read(filepath.Dir(path))
+	case slices.Contains(contract.Manifests(), filepath.Base(path)):
+		_, err := contract.Read(filepath.Dir(path))
 		return err
 	case b.language == "yaml" && b.file != config.FileName:
 		return fmt.Errorf("%s is neither a manifest nor a configuration", b.file)

@@ -24,8 +24,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
+	_ "github.com/mortise-dev/mortise/internal/catalog/contract/all"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/core/schema"
 	"github.com/mortise-dev/mortise/internal/surface/check"
@@ -615,7 +616,7 @@ func TestOutreachUnitTests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := dialect.Read(dir)
+		m, err := contract.Read(dir)
 		if m == nil || m.Runner.Entry == "" {
 			continue // it is in Go, and may not be built where it lies
 		}

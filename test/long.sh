@@ -3,7 +3,7 @@
 # whole crash campaign and the benchmarks.
 set -eu
 cd "$(dirname "$0")/.."
-for target in protocol:FuzzParseFrame internal/catalog/registry/dialect:FuzzRead protocol:FuzzFast internal/service/egress:FuzzParseURL internal/service/egress:FuzzParseHost internal/core/policy:FuzzPolicies cmd/pcapsum:FuzzCapture; do
+for target in protocol:FuzzParseFrame internal/catalog/contract/all:FuzzRead protocol:FuzzFast internal/service/egress:FuzzParseURL internal/service/egress:FuzzParseHost internal/core/policy:FuzzPolicies cmd/pcapsum:FuzzCapture; do
 	echo "== fuzzing ${target#*:} in ${target%%:*}"
 	go test "./${target%%:*}" -run '^$' -fuzz "^${target#*:}\$" -fuzztime "${FUZZTIME:-60s}"
 done

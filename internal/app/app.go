@@ -25,9 +25,10 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/budget"
 	"github.com/mortise-dev/mortise/internal/base/fault"
 	"github.com/mortise-dev/mortise/internal/base/version"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
+	runtimecontract "github.com/mortise-dev/mortise/internal/catalog/contract/runtime"
 	"github.com/mortise-dev/mortise/internal/catalog/installed"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/core/approval/notify"
 	"github.com/mortise-dev/mortise/internal/core/kernel"
@@ -395,7 +396,7 @@ func ReadConfig(home, named string) (config.Config, string, error) {
 	}
 	var errs []error
 	for _, b := range bindings(c.Bindings, path) {
-		_, err := dialect.Bind(b)
+		_, err := runtimecontract.Bind(b)
 		errs = append(errs, err)
 	}
 	if c.Blobs != "" {
@@ -468,7 +469,7 @@ func (a *App) refused(log *slog.Logger, r service.Refusal) {
 
 // describe asks a plugin's code what it does. A plugin that does not know the
 // question has nothing to say.
-func (a *App) describe(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (dialect.Described, error) {
+func (a *App) describe(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (contract.Described, error) {
 	if m.Runner.Kind == "script" {
 		return a.tools.Scripts.Describe(ctx, pkg, m)
 	}
@@ -476,29 +477,29 @@ func (a *App) describe(ctx context.Context, pkg plugin.Package, m *plugin.Manife
 }
 
 // Describe asks a plugin's code what it does, through any runner.
-func Describe(ctx context.Context, r *process.Runner, pkg plugin.Package, m *plugin.Manifest) (dialect.Described, error) {
+func Describe(ctx context.Context, r *process.Runner, pkg plugin.Package, m *plugin.Manifest) (contract.Described, error) {
 	answer, err := r.Describe(ctx, pkg, m)
 	var failed *plugin.Error
 	if errors.As(err, &failed) && failed.PluginCode == fmt.Sprint(protocol.RPCMethodNotFound) {
-		return dialect.Described{}, nil
+		return contract.Described{}, nil
 	}
 	if err != nil {
-		return dialect.Described{}, err
+		return contract.Described{}, err
 	}
-	return dialect.ParseDescribed(answer, m.Name)
+	return contract.ParseDescribed(answer, m.Name)
 }
 
 // bindings turns the bindings of the configuration at path into the registry's.
-func bindings(configured []config.Binding, path string) []dialect.Binding {
+func bindings(configured []config.Binding, path string) []runtimecontract.Binding {
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
 		dir = "" // then a relative path in a command is refused
 	}
-	var all []dialect.Binding
+	var all []runtimecontract.Binding
 	for _, b := range configured {
-		all = append(all, dialect.Binding{
+		all = append(all, runtimecontract.Binding{
 			PluginID: b.PluginID, Version: b.Version, Description: b.Description, Command: b.Command, Dir: dir,
-			ProtocolVersion: b.ProtocolVersion, Tools: dialect.Tools(b.Tools...), Capabilities: b.Capabilities,
+			ProtocolVersion: b.ProtocolVersion, Tools: runtimecontract.Tools(b.Tools...), Capabilities: b.Capabilities,
 			Context: b.Context, Effects: b.Effects, PolicyTags: b.PolicyTags, Permissions: b.Permissions, Timeout: time.Duration(b.Timeout),
 		})
 	}

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/contract/shu"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -31,7 +31,7 @@ func (p Plugins) Actions(ctx context.Context, ref string) ([]Action, error) {
 	}
 	usable := []Action{}
 	for _, op := range shown.Manifest.Operations {
-		if !slices.Contains(op.PolicyTags, dialect.ActionTag) || !holds(p.by, op.Permissions) {
+		if !slices.Contains(op.PolicyTags, shu.ActionTag) || !holds(p.by, op.Permissions) {
 			continue
 		}
 		verdict := p.g.Policy.May(policy.Execute, &plugin.Target{Manifest: shown.Manifest, Operation: op}, p.g.call(p.by)).Verdict
@@ -40,7 +40,7 @@ func (p Plugins) Actions(ctx context.Context, ref string) ([]Action, error) {
 		}
 		usable = append(usable, Action{
 			Name: op.Name, Description: op.Description, ParamsSchema: op.Input, RequiredScopes: append([]string{}, op.Permissions...),
-			RequiresApproval: verdict == plugin.AllowWithApproval, RiskLevel: dialect.RiskOf(op),
+			RequiresApproval: verdict == plugin.AllowWithApproval, RiskLevel: shu.RiskOf(op),
 		})
 	}
 	return usable, nil

@@ -13,9 +13,9 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
 	"github.com/mortise-dev/mortise/internal/base/handed"
 	"github.com/mortise-dev/mortise/internal/base/principal"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
+	"github.com/mortise-dev/mortise/internal/catalog/contract/shu"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
-	"github.com/mortise-dev/mortise/internal/catalog/shu"
 	"github.com/mortise-dev/mortise/internal/core/binding"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/service"
@@ -78,7 +78,7 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 	if err != nil {
 		return Feed{}, err
 	}
-	if op == "" && shown.Manifest.Dialect == dialect.Shu {
+	if _, prepares := contract.Of[contract.Preparer](shown.Manifest); op == "" && prepares {
 		op = n.Op
 	}
 	chosen, err := schedule.Choose(shown.Manifest, op)
@@ -93,7 +93,7 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 	if err != nil {
 		return Feed{}, err
 	}
-	input, decided, _, err := shu.Params(t, written)
+	input, decided, _, err := contract.Prepare(t, written)
 	if err != nil {
 		return Feed{}, err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/base/event"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/runtime/script"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
@@ -84,18 +84,18 @@ func (s *Scripts) open(ctx context.Context, of agent.Owner, t *plugin.Target) (*
 
 // Describe runs a plugin outside any agent, to read the events and tools that
 // it registers.
-func (s *Scripts) Describe(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (dialect.Described, error) {
+func (s *Scripts) Describe(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (contract.Described, error) {
 	opened, err := s.open(ctx, agent.Owner{}, &plugin.Target{Manifest: m, Package: pkg})
 	if err != nil {
-		return dialect.Described{}, err
+		return contract.Described{}, err
 	}
 	defer opened.Close()
-	d := dialect.Described{Operations: map[string]dialect.DescribedOperation{}}
+	d := contract.Described{Operations: map[string]contract.DescribedOperation{}}
 	for _, t := range opened.instance.Tools() {
-		d.Operations[t.Name] = dialect.DescribedOperation{Kind: plugin.Tool, Description: t.Description, Input: t.Schema}
+		d.Operations[t.Name] = contract.DescribedOperation{Kind: plugin.Tool, Description: t.Description, Input: t.Schema}
 	}
 	for _, sub := range opened.Subscriptions() {
-		h := dialect.DescribedHook{Event: sub.Event, Priority: sub.Priority, Before: sub.Before, After: sub.After}
+		h := contract.DescribedHook{Event: sub.Event, Priority: sub.Priority, Before: sub.Before, After: sub.After}
 		if sub.ModeSaid {
 			h.FailureMode = string(sub.Mode)
 		}

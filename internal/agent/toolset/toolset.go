@@ -15,10 +15,9 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/base/principal"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/catalog/router"
-	"github.com/mortise-dev/mortise/internal/catalog/shu"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/internal/runtime/script"
@@ -76,7 +75,7 @@ func (e *Toolset) Hooked(ctx context.Context, name, versions string) (agent.Hook
 		return agent.Hooked{}, err
 	}
 	return agent.Hooked{
-		Plugin: name, Digest: digestOf(t), Target: t, Hears: len(t.Manifest.Hooks) > 0 || t.Manifest.Runner.Kind == "script", Guards: dialect.Guards(t.Manifest),
+		Plugin: name, Digest: digestOf(t), Target: t, Hears: len(t.Manifest.Hooks) > 0 || t.Manifest.Runner.Kind == "script", Guards: contract.Guards(t.Manifest),
 	}, nil
 }
 
@@ -87,7 +86,7 @@ func digestOf(t *plugin.Target) string { return t.Package.Digest + "/" + t.Manif
 // as far as that is known.
 func (e *Toolset) guarded(ctx context.Context, name string) bool {
 	shown, err := e.Registry.Show(ctx, name)
-	return err != nil || dialect.Guards(shown.Manifest)
+	return err != nil || contract.Guards(shown.Manifest)
 }
 
 // Hook implements [agent.Plugins].
@@ -205,8 +204,8 @@ func toolOf(m *plugin.Manifest, op *plugin.Operation) agent.Tool {
 		schema = json.RawMessage(`{"type":"object"}`)
 	}
 	tool := agent.Tool{Name: name[:min(len(name), 64)], Operation: m.Name + "/" + op.Name, Description: description, Schema: schema}
-	if m.Dialect == dialect.Shu {
-		tool.Input = func(written json.RawMessage) (json.RawMessage, error) { return shu.FromChat(op, written) }
+	if p, prepares := contract.Of[contract.Preparer](m); prepares {
+		tool.Input = func(written json.RawMessage) (json.RawMessage, error) { return p.FromModel(op, written) }
 	}
 	return tool
 }

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/registry/difference"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -103,11 +103,11 @@ func (r *Registry) asked(ctx context.Context, v *version) (*plugin.Manifest, err
 	if err := r.CheckPackage(ctx, v.pkg); err != nil {
 		return nil, err
 	}
-	written, err := dialect.ReadIn(v.pkg.Dir, stored.Dir)
+	written, err := contract.ReadIn(v.pkg.Dir, stored.Dir)
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	if !dialect.NeedsDescribe(written) {
+	if !contract.NeedsDescribe(written) {
 		return stored, nil
 	}
 	said, err := r.merge(ctx, v.pkg, written)
@@ -188,7 +188,7 @@ func (r *Registry) review(ctx context.Context, v *version, ask bool) (Review, *p
 	if err != nil {
 		return review, nil, err
 	}
-	if review.Open = !ask && dialect.NeedsDescribe(m); ask {
+	if review.Open = !ask && contract.NeedsDescribe(m); ask {
 		if m, err = r.merge(ctx, v.pkg, m); err != nil {
 			return review, nil, err
 		}

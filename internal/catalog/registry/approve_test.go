@@ -11,8 +11,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/catalog/registry/difference"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -463,7 +463,7 @@ func TestWhatTheCodeSaysIsComparedToo(t *testing.T) {
 	ctx := context.Background()
 	b := open(t)
 	said := filepath.Join(t.TempDir(), "said.json")
-	b.options.Describe = func(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (d dialect.Described, err error) {
+	b.options.Describe = func(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (d contract.Described, err error) {
 		b.described.Add(1)
 		raw, err := os.ReadFile(said)
 		if err == nil {

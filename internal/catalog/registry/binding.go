@@ -13,18 +13,19 @@ import (
 	"path/filepath"
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
+	runtimecontract "github.com/mortise-dev/mortise/internal/catalog/contract/runtime"
 )
 
 // bind takes up the plugins of the runtime protocol that the configuration
 // names. They are always active and in no catalog. Their programs are looked
 // at when they are first used, and need not be there.
-func (r *Registry) bind(bindings []dialect.Binding) error {
-	var problems dialect.Problems
+func (r *Registry) bind(bindings []runtimecontract.Binding) error {
+	var problems contract.Problems
 	ix := r.index.Load()
 	for _, b := range bindings {
-		m, err := dialect.Bind(b)
-		var wrong dialect.Problems
+		m, err := runtimecontract.Bind(b)
+		var wrong contract.Problems
 		switch {
 		case errors.As(err, &wrong):
 			problems = append(problems, wrong...)
@@ -32,7 +33,7 @@ func (r *Registry) bind(bindings []dialect.Binding) error {
 		case err != nil:
 			return err
 		case len(ix.plugins[fold(m.Name)]) > 0:
-			problems = append(problems, dialect.Problem{Pointer: "/plugin_id", Reason: fmt.Sprintf("%s is bound twice, letter case aside", m.Name)})
+			problems = append(problems, contract.Problem{Pointer: "/plugin_id", Reason: fmt.Sprintf("%s is bound twice, letter case aside", m.Name)})
 			continue
 		}
 		manifest, err := json.Marshal(m)

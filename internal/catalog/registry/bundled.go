@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -36,7 +36,7 @@ func (r *Registry) bundle(ctx context.Context, tree fs.FS, dirs []string) error 
 }
 
 func hasManifest(tree fs.FS, dir string) bool {
-	for _, name := range dialect.Manifests {
+	for _, name := range contract.Manifests() {
 		if _, err := fs.Stat(tree, dir+"/"+name); err == nil {
 			return true
 		}
@@ -65,7 +65,7 @@ func (r *Registry) bundleOne(ctx context.Context, tree fs.FS, dir string) error 
 	if known {
 		return r.packages.install(ctx, staged)
 	}
-	m, err := dialect.ReadIn(staged.dir, "") // a package by itself, whatever stands around it
+	m, err := contract.ReadIn(staged.dir, "") // a package by itself, whatever stands around it
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (r *Registry) liveBundled() *live {
 	l.once = true
 	l.look = func(ctx context.Context, now *version) (*release, error) {
 		m, err := now.manifest()
-		if err != nil || !dialect.NeedsDescribe(m) {
+		if err != nil || !contract.NeedsDescribe(m) {
 			return nil, err
 		}
 		merged, err := r.merge(ctx, now.pkg, m)

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -24,14 +24,14 @@ type link struct {
 }
 
 // linkTo looks at the path, which should be absolute, of what is in named: the
-// package is not wider than that, whatever the files say (see [dialect.TreeIn]).
+// package is not wider than that, whatever the files say (see [contract.TreeIn]).
 func linkTo(path, named string) link {
-	if slices.Contains(dialect.Extensions, filepath.Ext(path)) {
+	if slices.Contains(contract.Extensions, filepath.Ext(path)) {
 		if info, err := os.Stat(path); err != nil || !info.IsDir() {
 			return link{path: path, file: true, tree: filepath.Dir(path)}
 		}
 	}
-	tree, place := dialect.TreeIn(path, named)
+	tree, place := contract.TreeIn(path, named)
 	return link{path: path, tree: tree, place: place}
 }
 
@@ -100,9 +100,9 @@ func (l link) digest(ctx context.Context) (string, error) {
 
 func (l link) manifest() (*plugin.Manifest, error) {
 	if l.file {
-		return dialect.ReadFile(l.path)
+		return contract.ReadFile(l.path)
 	}
-	return dialect.ReadIn(l.tree, l.place)
+	return contract.ReadIn(l.tree, l.place)
 }
 
 // load reads what is linked and asks its code for the rest.

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/Masterminds/semver/v3"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/core/schema"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -46,7 +46,7 @@ func newRelease(r Record, l *live) (*release, error) {
 		record: r, semver: v, live: l,
 		pkg: plugin.Package{Digest: r.Digest, Dir: packageDir(r), Dev: r.Dev},
 		manifest: sync.OnceValues(func() (*plugin.Manifest, error) {
-			m, err := dialect.Decode(r.Manifest)
+			m, err := contract.Decode(r.Manifest)
 			if err != nil {
 				return nil, fmt.Errorf("the stored manifest of %s: %w", label(r.Name, r.Version), err)
 			}

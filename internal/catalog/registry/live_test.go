@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	runtimecontract "github.com/mortise-dev/mortise/internal/catalog/contract/runtime"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -154,10 +154,10 @@ func TestBindings(t *testing.T) {
 	write(t, script, "#!/bin/sh\n")
 	_ = os.Chmod(script, 0o755)
 	b := open(t, func(o *registry.Options) {
-		o.Bindings = []dialect.Binding{
-			{PluginID: "example.echo", Command: []string{script}, Tools: dialect.Tools("plugin.echo"), Effects: []string{"db_write"}},
-			{PluginID: "interpreted", Command: []string{"sh", script, "-x"}, Tools: dialect.Tools("x")},
-			{PluginID: "absent", Command: []string{"/no/such/program"}, Tools: dialect.Tools("x")},
+		o.Bindings = []runtimecontract.Binding{
+			{PluginID: "example.echo", Command: []string{script}, Tools: runtimecontract.Tools("plugin.echo"), Effects: []string{"db_write"}},
+			{PluginID: "interpreted", Command: []string{"sh", script, "-x"}, Tools: runtimecontract.Tools("x")},
+			{PluginID: "absent", Command: []string{"/no/such/program"}, Tools: runtimecontract.Tools("x")},
 		}
 	})
 	b.expect("example.echo", "example.echo/plugin.echo@0.0.0")
@@ -198,9 +198,9 @@ func TestBindings(t *testing.T) {
 
 func TestWrongBindingsStopTheHost(t *testing.T) {
 	t.Parallel()
-	_, err := registry.Open(context.Background(), registry.Options{Dir: t.TempDir(), Catalog: &catalog{}, Approver: "ann", Bindings: []dialect.Binding{
-		{PluginID: "a", Command: []string{"sh"}, Tools: dialect.Tools("x"), Capabilities: []string{"x "}},
-		{PluginID: "b", Command: []string{"sh"}, Tools: dialect.Tools("x")}, {PluginID: "B", Command: []string{"sh"}, Tools: dialect.Tools("x")},
+	_, err := registry.Open(context.Background(), registry.Options{Dir: t.TempDir(), Catalog: &catalog{}, Approver: "ann", Bindings: []runtimecontract.Binding{
+		{PluginID: "a", Command: []string{"sh"}, Tools: runtimecontract.Tools("x"), Capabilities: []string{"x "}},
+		{PluginID: "b", Command: []string{"sh"}, Tools: runtimecontract.Tools("x")}, {PluginID: "B", Command: []string{"sh"}, Tools: runtimecontract.Tools("x")},
 	}})
 	want := "reading the bindings of the configuration: binding of \"a\": at /capabilities/0: \"x \" has white space around it\nat /plugin_id: B is bound twice, letter case aside"
 	if err == nil || err.Error() != want {

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -142,7 +142,7 @@ func unpackOne(to *os.Root, f packedFile, content io.Reader) error {
 // may have files beside its directory, and further directories without a manifest:
 // neither is a part of it.
 func oneTop(from, root string) (string, error) {
-	if dialect.HasManifest(root) {
+	if contract.HasManifest(root) {
 		return root, nil
 	}
 	entries, err := os.ReadDir(root)
@@ -154,15 +154,15 @@ func oneTop(from, root string) (string, error) {
 	}
 	var found []string
 	for _, entry := range entries {
-		if dir := filepath.Join(root, entry.Name()); entry.IsDir() && dialect.HasManifest(dir) {
+		if dir := filepath.Join(root, entry.Name()); entry.IsDir() && contract.HasManifest(dir) {
 			found = append(found, dir)
 		}
 	}
-	if len(found) == 1 && dialect.IsShu(found[0]) {
+	if len(found) == 1 && contract.Bundled(found[0]) {
 		return found[0], nil
 	}
 	return root, refused("%s has %d files and directories at its top and no %s among them: put the manifest there, or everything into one directory",
-		from, len(entries), strings.Join(dialect.Manifests, ", "))
+		from, len(entries), strings.Join(contract.Manifests(), ", "))
 }
 
 // An intake judges the names of a package file, one after another.

@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
+	"github.com/mortise-dev/mortise/internal/catalog/contract/shu"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/runtime/interpreter"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -78,7 +79,7 @@ func badPlaces() []badPlace {
 	native := "name: p\nversion: 1.0.0\nrunner: {kind: process, command: [\"./main\"]}\noperations: {x: {input: schemas/x.json}}\n"
 	mill := strings.Replace(millManifest("p", "1.0.0"), "{", `{"input_schema": "schemas/input.json", `, 1)
 	var places []badPlace
-	for _, name := range dialect.Manifests {
+	for _, name := range contract.Manifests() {
 		places = append(places, badPlace{name, true, []string{"plugin.py", "", "tool.py", "", "main", "#!/bin/sh\n"}})
 	}
 	return append(places,
@@ -146,8 +147,8 @@ func TestEveryReaderBearsEveryBadFile(t *testing.T) {
 			}
 			_ = os.Chmod(dir+"/main", 0o755)
 			at := kind + " as " + place.name + ": "
-			bears(at+"manifest", place.parsed, func() error { _, err := dialect.Read(dir); return err })
-			bears(at+"tree", false, func() error { dialect.Tree(dir); dialect.IsShu(dir); return nil })
+			bears(at+"manifest", place.parsed, func() error { _, err := contract.Read(dir); return err })
+			bears(at+"tree", false, func() error { contract.Tree(dir); shu.Holds(dir); return nil })
 			for _, dev := range []bool{true, false} {
 				bears(fmt.Sprintf("%sregister, linked %v", at, dev), place.parsed || !bad.plain, func() error {
 					report, err := b.Register(t.Context(), dir, registry.RegisterOptions{Dev: dev, Force: true})

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -50,7 +50,7 @@ type Registered struct {
 // A Failed is a plugin that was not registered.
 type Failed struct {
 	Path string
-	Err  error // wraps [dialect.Problems] where the manifest is at fault
+	Err  error // wraps [contract.Problems] where the manifest is at fault
 }
 
 // Register registers the plugin in the directory path, or every plugin of the
@@ -175,8 +175,8 @@ func isSource(path string, dev bool) error {
 		return plugin.Errorf(plugin.CodeInvalidInput, "there is no %s", path)
 	case err != nil:
 		return plugin.Errorf(plugin.CodeInvalidInput, "%s cannot be read: %w", path, err)
-	case !info.Mode().IsRegular() || !slices.Contains(dialect.Extensions, filepath.Ext(path)):
-		return plugin.Errorf(plugin.CodeInvalidInput, "%s is neither a plugin's directory, nor a package file (%s), nor a source file (%s)", path, strings.Join(packedSuffixes, ", "), strings.Join(dialect.Extensions, ", "))
+	case !info.Mode().IsRegular() || !slices.Contains(contract.Extensions, filepath.Ext(path)):
+		return plugin.Errorf(plugin.CodeInvalidInput, "%s is neither a plugin's directory, nor a package file (%s), nor a source file (%s)", path, strings.Join(packedSuffixes, ", "), strings.Join(contract.Extensions, ", "))
 	case !dev:
 		return plugin.Errorf(plugin.CodeInvalidInput, "a single file is registered with --dev; give it a manifest to install it")
 	}
@@ -220,8 +220,8 @@ func findTree(ctx context.Context, root string) ([]string, error) {
 				return fs.SkipDir
 			}
 		}
-		if dialect.HasManifest(path) {
-			if !underscored(root, path) || !dialect.IsEventMill(path) {
+		if contract.HasManifest(path) {
+			if !underscored(root, path) || !contract.Grouped(path) {
 				found = append(found, path)
 			}
 			return fs.SkipDir
@@ -232,7 +232,7 @@ func findTree(ctx context.Context, root string) ([]string, error) {
 		return nil
 	})
 	if err == nil && len(found) == 0 {
-		err = plugin.Errorf(plugin.CodeInvalidInput, "there is no %s in %s or below", strings.Join(dialect.Manifests, ", "), root)
+		err = plugin.Errorf(plugin.CodeInvalidInput, "there is no %s in %s or below", strings.Join(contract.Manifests(), ", "), root)
 	}
 	return found, err
 }
@@ -246,12 +246,12 @@ func underscored(root, path string) bool {
 
 // install stages the package of a plugin in named and registers it, as one from source.
 func (r *Registry) install(ctx context.Context, packages *stagedSet, dir, named, source string, o RegisterOptions) (Registered, error) {
-	tree, place := dialect.TreeIn(dir, named)
+	tree, place := contract.TreeIn(dir, named)
 	staged, err := packages.of(ctx, tree)
 	if err != nil {
 		return Registered{}, err
 	}
-	m, err := dialect.ReadIn(staged.place(), place)
+	m, err := contract.ReadIn(staged.place(), place)
 	if err != nil {
 		return Registered{}, unreadable(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -275,7 +275,7 @@ func TestTreeWithOneBrokenPlugin(t *testing.T) {
 	if got, want := strings.Join(failed, ", "), "/group/bad, /zz"; got != want {
 		t.Errorf("failed %s, want %s", got, want)
 	}
-	var problems dialect.Problems
+	var problems contract.Problems
 	if !errors.As(report.Failed[0].Err, &problems) || len(problems) != 1 {
 		t.Errorf("the failure is %v", report.Failed[0].Err)
 	}

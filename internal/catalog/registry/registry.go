@@ -27,7 +27,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
+	_ "github.com/mortise-dev/mortise/internal/catalog/contract/all" // the contracts that there are
+	runtimecontract "github.com/mortise-dev/mortise/internal/catalog/contract/runtime"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -57,16 +59,16 @@ type Registry struct {
 }
 
 // Describe asks a plugin's code what it does. It returns the zero
-// [dialect.Described] for code that does not know the question.
-type Describe func(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (dialect.Described, error)
+// [contract.Described] for code that does not know the question.
+type Describe func(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (contract.Described, error)
 
 // Options are what a registry needs.
 type Options struct {
 	Dir      string // where packages are installed; made if it is not there
 	Catalog  Catalog
-	Archive  Archive           // where several nodes have packages from; nil for one node
-	Bindings []dialect.Binding // plugins of the runtime protocol
-	Approver string            // who approves what is registered, enabled and approved here
+	Archive  Archive                   // where several nodes have packages from; nil for one node
+	Bindings []runtimecontract.Binding // plugins of the runtime protocol
+	Approver string                    // who approves what is registered, enabled and approved here
 	Describe Describe
 
 	// Bundled holds plugins that are part of the host, each in a directory at

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/plugin"
 	"go.uber.org/goleak"
 )
@@ -155,7 +155,7 @@ func (b *bundle) reopen() {
 
 // describe answers with the describe.json beside the code, or the code itself
 // where that is JSON; without one, the code does not know the question.
-func (b *bundle) describe(_ context.Context, pkg plugin.Package, m *plugin.Manifest) (dialect.Described, error) {
+func (b *bundle) describe(_ context.Context, pkg plugin.Package, m *plugin.Manifest) (contract.Described, error) {
 	b.described.Add(1)
 	raw, err := os.ReadFile(filepath.Join(pkg.Dir, "describe.json"))
 	if err != nil {
@@ -163,13 +163,13 @@ func (b *bundle) describe(_ context.Context, pkg plugin.Package, m *plugin.Manif
 	}
 	switch text := strings.TrimSpace(string(raw)); {
 	case text == "":
-		return dialect.Described{}, nil
+		return contract.Described{}, nil
 	case text == "crash":
-		return dialect.Described{}, plugin.Errorf(plugin.CodeCrashed, "the plugin ended before it answered")
+		return contract.Described{}, plugin.Errorf(plugin.CodeCrashed, "the plugin ended before it answered")
 	case !strings.HasPrefix(text, "{"):
-		return dialect.Described{}, errors.New("no JSON")
+		return contract.Described{}, errors.New("no JSON")
 	}
-	var d dialect.Described
+	var d contract.Described
 	return d, json.Unmarshal(raw, &d)
 }
 

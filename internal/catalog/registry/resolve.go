@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -120,13 +120,13 @@ func broken(v *version, err error) error {
 
 // A wanted is a reference whose constraint is understood.
 type wanted struct {
-	dialect.Reference
+	contract.Reference
 	exact    *semver.Version
 	versions *semver.Constraints // nil, with exact nil too, for any release
 }
 
 func parseWanted(ref string) (wanted, error) {
-	parsed, err := dialect.ParseReference(ref)
+	parsed, err := contract.ParseReference(ref)
 	if err != nil {
 		return wanted{}, plugin.Errorf(plugin.CodeInvalidInput, "%v", err)
 	}
@@ -204,7 +204,7 @@ func (ix *index) unknown(name string) error {
 		names = append(names, versions[0].record.Name)
 	}
 	slices.Sort(names)
-	if near, found := dialect.Nearest(name, names); found {
+	if near, found := contract.Nearest(name, names); found {
 		return plugin.Errorf(plugin.CodeNotFound, "no plugin is called %s; did you mean %s?", name, near)
 	}
 	return plugin.Errorf(plugin.CodeNotFound, "no plugin is called %s", name)
@@ -231,7 +231,7 @@ func pick(m *plugin.Manifest, name string) (*plugin.Operation, error) {
 			return op, nil
 		}
 		message := fmt.Sprintf("%s %s has no operation %s", m.Name, m.Version, name)
-		if near, found := dialect.Nearest(name, operationNames(m)); found {
+		if near, found := contract.Nearest(name, operationNames(m)); found {
 			message += fmt.Sprintf("; did you mean %s/%s?", m.Name, near)
 		}
 		return nil, plugin.Errorf(plugin.CodeNotFound, "%s", message)

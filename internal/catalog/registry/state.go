@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -76,7 +76,7 @@ func (r *Registry) enable(ctx context.Context, ref string) (Info, error) {
 
 // merge fills a manifest with what the code knows, where it leaves that open.
 func (r *Registry) merge(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) (*plugin.Manifest, error) {
-	if !dialect.NeedsDescribe(m) {
+	if !contract.NeedsDescribe(m) {
 		return m, nil
 	}
 	if err := r.CheckPackage(ctx, pkg); err != nil {
@@ -92,7 +92,7 @@ func (r *Registry) merge(ctx context.Context, pkg plugin.Package, m *plugin.Mani
 		}
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "asking the code what it does: %w", err)
 	}
-	merged, err := dialect.Merge(m, described)
+	merged, err := contract.Merge(m, described)
 	if err != nil {
 		return nil, unacceptable(err)
 	}

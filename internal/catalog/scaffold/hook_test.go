@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/base/event"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
+	_ "github.com/mortise-dev/mortise/internal/catalog/contract/all"
+	"github.com/mortise-dev/mortise/internal/catalog/contract/openhermit"
 	"github.com/mortise-dev/mortise/internal/runtime/script"
 )
 
@@ -20,8 +22,8 @@ func TestNewHooksRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := written(t, name, "hook")
-			reading, err := dialect.Inspect(dir)
-			if err != nil || len(reading.Notes) > 0 || reading.Manifest.Name != name || reading.Manifest.Dialect != dialect.OpenHermit {
+			reading, err := contract.Inspect(dir)
+			if err != nil || len(reading.Notes) > 0 || reading.Manifest.Name != name || reading.Manifest.Dialect != openhermit.Name {
 				t.Fatalf("the manifest is %+v, %v", reading, err)
 			}
 			program, err := script.Compile(t.Context(), dir)

@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/scaffold"
 	"github.com/mortise-dev/mortise/internal/core/schema"
 	"github.com/mortise-dev/mortise/internal/runtime/interpreter"
@@ -72,7 +72,7 @@ func TestNewPluginsRun(t *testing.T) {
 			t.Run(lang+" "+name, func(t *testing.T) {
 				t.Parallel()
 				dir := written(t, name, lang)
-				reading, err := dialect.Inspect(dir)
+				reading, err := contract.Inspect(dir)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -162,7 +162,7 @@ func TestTheirOwnTestsPass(t *testing.T) {
 			test := func() (string, error) {
 				argv := []string{"go", "test", "./..."}
 				if lang != "go" {
-					m, err := dialect.Read(dir)
+					m, err := contract.Read(dir)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -245,7 +245,7 @@ func TestNewRefuses(t *testing.T) {
 func TestNamesThatYAMLWouldMisread(t *testing.T) {
 	for _, name := range []string{"true", "No", "null", "y", "e1", "a."} {
 		dir := written(t, name, "command")
-		if m, err := dialect.Read(dir); err != nil || m.Name != name {
+		if m, err := contract.Read(dir); err != nil || m.Name != name {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

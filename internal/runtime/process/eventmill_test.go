@@ -14,7 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
+	_ "github.com/mortise-dev/mortise/internal/catalog/contract/all"
 	"github.com/mortise-dev/mortise/internal/runtime/interpreter"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
@@ -177,8 +178,8 @@ func openFloor(t *testing.T) *floor {
 // run calls a tool of the tree in a session, with so much time.
 func (f *floor) run(session, tool, input string, limit time.Duration) (plugin.Result, error) {
 	f.t.Helper()
-	tree, place := dialect.Tree(filepath.Join(f.tree, "log_analysis", tool))
-	m, err := dialect.ReadIn(tree, place)
+	tree, place := contract.Tree(filepath.Join(f.tree, "log_analysis", tool))
+	m, err := contract.ReadIn(tree, place)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -10,8 +10,10 @@ import (
 	"path/filepath"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
+	"github.com/mortise-dev/mortise/internal/catalog/contract/eventmill"
+	"github.com/mortise-dev/mortise/internal/catalog/contract/shu"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/core/schema"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -53,9 +55,9 @@ func Run(ctx context.Context, path string, o Options) (_ Report, err error) {
 	c.named = report.Named
 	for _, f := range report.Failed {
 		switch {
-		case dialect.IsEventMill(f.Path):
+		case (eventmill.Contract{}).Holds(f.Path):
 			err = c.eventMill(ctx, f.Path, nil, f.Err)
-		case dialect.IsShu(f.Path):
+		case shu.Holds(f.Path):
 			err = c.shu(ctx, f.Path, nil, f.Err)
 		case isScript(f.Path):
 			c.unloaded(f.Path, f.Path, f.Err)
@@ -69,13 +71,13 @@ func Run(ctx context.Context, path string, o Options) (_ Report, err error) {
 		}
 	}
 	for _, r := range report.Registered {
-		if dialect.IsEventMill(r.Path) {
+		if (eventmill.Contract{}).Holds(r.Path) {
 			if err := c.eventMill(ctx, r.Path, &r, r.NotEnabled); err != nil {
 				return c.report, err
 			}
 			continue
 		}
-		if dialect.IsShu(r.Path) {
+		if shu.Holds(r.Path) {
 			if err := c.shu(ctx, r.Path, &r, r.NotEnabled); err != nil {
 				return c.report, err
 			}
@@ -129,7 +131,7 @@ func messageOf(err error) string {
 
 // manifest adds a failure for each place where a manifest is wrong.
 func (c *checker) manifest(path string, err error) {
-	var problems dialect.Problems
+	var problems contract.Problems
 	if !errors.As(err, &problems) {
 		check := "manifest"
 		if plugin.CodeOf(err) != plugin.CodeInvalidInput { // its code was asked for what the manifest leaves open
@@ -150,7 +152,7 @@ func (c *checker) manifest(path string, err error) {
 // plugin makes all checks of one plugin whose manifest can be read.
 func (c *checker) plugin(ctx context.Context, r registry.Registered) error {
 	c.add(r.Name, "manifest", Pass, "")
-	if reading, err := dialect.Inspect(r.Path); err == nil {
+	if reading, err := contract.Inspect(r.Path); err == nil {
 		for _, note := range reading.Notes {
 			c.add(r.Name, "manifest", Warn, "%s", note)
 		}
@@ -198,7 +200,7 @@ func (c *checker) honest(ctx context.Context, s registry.Shown) {
 	}
 	described, err := app.Describe(ctx, c.host.Runner, packageOf(s), s.Manifest)
 	if err == nil {
-		_, err = dialect.Merge(s.Manifest, described)
+		_, err = contract.Merge(s.Manifest, described)
 	}
 	if err == nil {
 		err = unsaid(s.Manifest, described)

@@ -11,8 +11,9 @@ import (
 
 	json2 "github.com/go-json-experiment/json"
 
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
+	"github.com/mortise-dev/mortise/internal/catalog/contract/eventmill"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 )
 
 // The checks of an Event Mill tool: the points of its acceptance checklist. The
@@ -96,7 +97,7 @@ func (c *checker) eventMill(ctx context.Context, dir string, registered *registr
 	if err != nil {
 		return err
 	}
-	var problems dialect.Problems
+	var problems contract.Problems
 	if failure != nil && !errors.As(failure, &problems) { // those are among the departures
 		departures[millManifest] = append(departures[millManifest], finding{Fail, "EM-03", "manifest.json", messageOf(failure)})
 	}
@@ -195,12 +196,12 @@ var departureRows = map[string]string{millManifest: "EM-04", millPillar: "EM-02"
 
 // departures returns where the manifest departs from its schema, by check.
 func (t *mill) departures() (map[string][]finding, error) {
-	refused, tolerated, err := dialect.Strict(t.dir, t.named)
+	refused, tolerated, err := eventmill.Strict(t.dir, t.named)
 	if err != nil {
 		return nil, err
 	}
 	by := map[string][]finding{}
-	add := func(outcome Outcome, p dialect.Problem) {
+	add := func(outcome Outcome, p contract.Problem) {
 		check := millManifest
 		switch key, _, _ := strings.Cut(strings.TrimPrefix(p.Pointer, "/"), "/"); key {
 		case "pillar":
@@ -227,7 +228,7 @@ func (t *mill) departures() (map[string][]finding, error) {
 		}
 	}
 	if len(refused) == 0 && len(by[millPillar]) == 0 {
-		if _, place := dialect.TreeIn(t.dir, t.named); place == "" {
+		if _, place := contract.TreeIn(t.dir, t.named); place == "" {
 			by[millPillar] = append(by[millPillar], doubtful("", "it stands in no tree; the contract has it in plugins/%s/%s", t.text("pillar"), t.text("tool_name")))
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/contract/eventmill"
 	"github.com/mortise-dev/mortise/internal/catalog/router"
 	"github.com/mortise-dev/mortise/internal/surface/check"
 )
@@ -394,7 +394,7 @@ func TestEventMillVersions(t *testing.T) {
 // TestEventMillKnowsTheRoutersPillars: a pillar has to be added to both lists.
 func TestEventMillKnowsTheRoutersPillars(t *testing.T) {
 	t.Parallel()
-	a, b := slices.Sorted(slices.Values(router.Pillars())), slices.Sorted(slices.Values(dialect.Pillars))
+	a, b := slices.Sorted(slices.Values(router.Pillars())), slices.Sorted(slices.Values(eventmill.Pillars))
 	if !slices.Equal(a, b) {
 		t.Errorf("the router has the pillars %v, manifests %v", a, b)
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/mortise-dev/mortise/internal/agent"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -33,7 +33,7 @@ func (c *checker) hooks(ctx context.Context, s registry.Shown) error {
 
 // unsaid returns an error if the code has a hook that the manifest does not
 // name: the host would never call it.
-func unsaid(m *plugin.Manifest, d dialect.Described) error {
+func unsaid(m *plugin.Manifest, d contract.Described) error {
 	for _, said := range d.Hooks {
 		if !slices.ContainsFunc(m.Hooks, func(h plugin.Hook) bool { return h.Event == said.Event }) {
 			return plugin.Errorf(plugin.CodeInvalidInput, "the code has a hook of %s and the manifest does not name it, so it would never hear of one: add it under hooks", said.Event)

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/mortise-dev/mortise/internal/base/event"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/runtime/script"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -26,14 +26,14 @@ const (
 // isScript reports whether the host runs the plugin in dir inside of itself. One
 // that cannot be read may be one all the same.
 func isScript(dir string) bool {
-	reading, err := dialect.Inspect(dir)
+	reading, err := contract.Inspect(dir)
 	return err == nil && reading.Manifest.Runner.Kind == "script"
 }
 
 // unloaded adds the failure of a plugin of hooks whose code cannot be read, or
 // whose register fails.
 func (c *checker) unloaded(name, dir string, err error) {
-	var problems dialect.Problems
+	var problems contract.Problems
 	if errors.As(err, &problems) {
 		c.manifest(name, err)
 		return

@@ -8,8 +8,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
+	"github.com/mortise-dev/mortise/internal/catalog/contract/shu"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -42,12 +43,12 @@ func (c *checker) shu(ctx context.Context, dir string, registered *registry.Regi
 	if registered != nil {
 		name = registered.Name
 	}
-	if reading, _ := dialect.Inspect(dir); reading != nil {
+	if reading, _ := contract.Inspect(dir); reading != nil {
 		for _, note := range reading.Notes {
 			found[shuManifest] = append(found[shuManifest], finding{Warn, note.Row, "", note.String()})
 		}
 	}
-	var problems dialect.Problems
+	var problems contract.Problems
 	errors.As(failure, &problems)
 	for _, p := range problems {
 		check := shuManifest
@@ -133,7 +134,7 @@ func schemaFindings(op *plugin.Operation, found map[string][]finding) {
 	} else if op.Title == "" || op.Description == "" {
 		add(shuSchemas, doubtful(op.Name, "its schema has no title or no description, by which a model would know what it is for"))
 	}
-	if len(op.Output) == 0 && !slices.Contains(op.PolicyTags, dialect.ActionTag) {
+	if len(op.Output) == 0 && !slices.Contains(op.PolicyTags, shu.ActionTag) {
 		add(shuOutput, doubtful(op.Name, "get_output_schema() says nothing, so what it returns is not checked"))
 	}
 	var schema any

@@ -8,8 +8,8 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/core/schema"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -59,8 +59,8 @@ func (c *checker) compatible(ctx context.Context, s registry.Shown) error {
 // the plugin's own contract.
 func (c *checker) promised(s registry.Shown, outcome Outcome, format string, args ...any) {
 	row := rows[compatible]
-	if s.Manifest.Dialect == dialect.EventMill {
-		row = "EM-23"
+	if v, has := contract.Of[contract.Versioner](s.Manifest); has {
+		row = v.VersionRow()
 	}
 	c.result(Result{s.Name, compatible, outcome, fmt.Sprintf(format, args...), row})
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -13,8 +12,8 @@ func (c *command) answerAs(ref, session string, t *plugin.Target, f runFlags, re
 	switch {
 	case f.dryRun != "":
 		return c.answerDry(ref, res, err)
-	case f.envelope == dialect.Shu:
-		return c.answerShu(t, res, err)
+	case f.envelope != "":
+		return c.answerIn(f.envelope, t, res, err)
 	case t != nil && t.Manifest.Contract.Investigates:
 		return c.answerEventMill(ref, session, res, done, err)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -394,12 +394,12 @@ func asReported(err error) error {
 }
 
 // problemsOf returns the places of a manifest that an error names.
-func problemsOf(err error) dialect.Problems {
-	var problems dialect.Problems
+func problemsOf(err error) contract.Problems {
+	var problems contract.Problems
 	if errors.As(err, &problems) {
 		return problems
 	}
-	return dialect.Problems{}
+	return contract.Problems{}
 }
 
 func (c *command) pluginsEnable() *cobra.Command {

@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/plugin"
@@ -351,7 +351,7 @@ func isPath(ref string) bool {
 func linkPath(ctx context.Context, a *app.App, by plugin.Principal, path string) (string, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() && !hasManifest(path) {
 		return "", plugin.Errorf(plugin.CodeInvalidInput, "%s holds no %s: name the directory or the source file of one plugin, or use 'mortise plugins register' for a tree of them",
-			path, strings.Join(dialect.Manifests, ", "))
+			path, strings.Join(contract.Manifests(), ", "))
 	}
 	report, err := a.As(by).Plugins().Register(ctx, path, registry.RegisterOptions{Dev: true, Enable: true})
 	if err != nil {
@@ -361,7 +361,7 @@ func linkPath(ctx context.Context, a *app.App, by plugin.Principal, path string)
 }
 
 func hasManifest(dir string) bool {
-	return dialect.HasManifest(dir)
+	return contract.HasManifest(dir)
 }
 
 // maxInput bounds what is read as input, before the host's own limit applies.

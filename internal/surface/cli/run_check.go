@@ -3,16 +3,18 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // check refuses flags that cannot be meant.
 func (f *runFlags) check(json bool) error {
 	switch {
-	case f.envelope != "" && f.envelope != dialect.Shu:
-		return usage{fmt.Errorf("--envelope %s: there is %s", f.envelope, dialect.Shu)}
+	case f.envelope != "" && !slices.Contains(contract.Names[contract.Enveloper](), f.envelope):
+		return usage{fmt.Errorf("--envelope %s: there is %s", f.envelope, strings.Join(contract.Names[contract.Enveloper](), ", "))}
 	case f.envelope != "" && !json:
 		return usage{errors.New("--envelope goes with --json")}
 	case f.wait < 0:

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -28,7 +28,7 @@ SDK is the host's own, so there is nothing to install.`,
 			if dir, err = filepath.Abs(dir); err != nil {
 				return err
 			}
-			m, err := dialect.Read(dir)
+			m, err := contract.Read(dir)
 			if err != nil {
 				return plugin.Errorf(plugin.CodeInvalidInput, "%s: %w", dir, err)
 			}
@@ -37,7 +37,7 @@ SDK is the host's own, so there is nothing to install.`,
 				return err
 			}
 			defer closing(a, &err)
-			tree, _ := dialect.Tree(dir)
+			tree, _ := contract.Tree(dir)
 			argv, err := a.Interpreters.TestCommand(cmd.Context(), plugin.Package{Dir: tree, Dev: true}, m)
 			if err != nil {
 				return err
