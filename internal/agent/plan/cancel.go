@@ -53,7 +53,7 @@ func (e *Engine) Cancel(ctx context.Context, tenant, id string, by plugin.Princi
 			if call.State.Ended() {
 				continue
 			}
-			over, err := ledger.GiveUp(ctx, tx, call.Tenant, call.ID, why, at)
+			over, err := ledger.Abandon(ctx, tx, call.Tenant, call.ID, why, at)
 			if err != nil {
 				return err
 			}

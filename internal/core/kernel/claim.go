@@ -197,7 +197,7 @@ func (r *request) take(ctx context.Context) (now plugin.Result, lost bool, err e
 		also = func(tx store.Tx) (bool, error) { return approval.Consume(tx, *given, r.k.Now()) }
 	}
 	at := r.k.Now()
-	lease, won, err := r.k.Ledger.Take(ctx, *r.row, &started, r.record.Decision.Policy, at.Add(r.limit()), at, also)
+	lease, won, err := r.k.Ledger.Start(ctx, *r.row, &started, r.record.Decision.Policy, at.Add(r.limit()), at, also)
 	if err != nil {
 		r.doubt = errors.Is(err, store.ErrUncertain)
 		return now, false, err

@@ -101,7 +101,7 @@ func (k *Kernel) effects(ctx context.Context, row *store.CallRow) ([]protocol.Ef
 // found closes the question with what an operator found out.
 func (k *Kernel) found(ctx context.Context, t *plugin.Target, row *store.CallRow, r protocol.Reconciled, labels []string) error {
 	now := k.Now()
-	f := ledger.Found{By: t.Name(), Reason: "reconciled", Evidence: r.Evidence}
+	f := ledger.Resolution{By: t.Name(), Reason: "reconciled", Evidence: r.Evidence}
 	switch r.Outcome {
 	case protocol.OutcomeSucceeded:
 		data := []byte(r.Data)
@@ -134,7 +134,7 @@ func (k *Kernel) found(ctx context.Context, t *plugin.Target, row *store.CallRow
 	default:
 		return k.later(ctx, row, nil)
 	}
-	won, err := k.Ledger.Find(ctx, *row, f, now)
+	won, err := k.Ledger.Resolve(ctx, *row, f, now)
 	if err == nil && won {
 		k.tell(ctx, row.Tenant, row.ID)
 	}
@@ -145,7 +145,7 @@ func (k *Kernel) found(ctx context.Context, t *plugin.Target, row *store.CallRow
 func (k *Kernel) later(ctx context.Context, row *store.CallRow, why error) error {
 	now := k.Now()
 	wait := min(max(askAfter, now.Sub(row.UpdatedAt)), time.Hour)
-	if _, err := k.Ledger.Find(context.WithoutCancel(ctx), *row, ledger.Found{State: row.State, WakeAt: now.Add(wait)}, row.UpdatedAt); err != nil {
+	if _, err := k.Ledger.Resolve(context.WithoutCancel(ctx), *row, ledger.Resolution{State: row.State, WakeAt: now.Add(wait)}, row.UpdatedAt); err != nil {
 		return err
 	}
 	return why
@@ -153,7 +153,7 @@ func (k *Kernel) later(ctx context.Context, row *store.CallRow, why error) error
 
 // never leaves the question to a person.
 func (k *Kernel) never(ctx context.Context, row *store.CallRow, why error) error {
-	if _, err := k.Ledger.Find(ctx, *row, ledger.Found{State: row.State}, k.Now()); err != nil {
+	if _, err := k.Ledger.Resolve(ctx, *row, ledger.Resolution{State: row.State}, k.Now()); err != nil {
 		return err
 	}
 	return why
@@ -206,7 +206,7 @@ func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (p
 	case s.By.Type == "agent":
 		return plugin.Result{}, plugin.Errorf(plugin.CodeApprovalSelf, "agent %s cannot say how a call ended; a person has to", s.By.ID)
 	}
-	f := ledger.Found{State: s.State, By: s.By.ID, Reason: s.Reason, Evidence: s.Evidence}
+	f := ledger.Resolution{State: s.State, By: s.By.ID, Reason: s.Reason, Evidence: s.Evidence}
 	switch s.State {
 	case store.CallSucceeded:
 		data := s.Data
@@ -229,7 +229,7 @@ func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (p
 	default:
 		return plugin.Result{}, plugin.Errorf(plugin.CodeInvalidInput, "a call is settled as succeeded, failed or not done, not as %s", s.State)
 	}
-	won, err := k.Ledger.Find(ctx, *row, f, k.Now())
+	won, err := k.Ledger.Resolve(ctx, *row, f, k.Now())
 	if err != nil {
 		return plugin.Result{}, err
 	}

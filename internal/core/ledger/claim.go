@@ -17,10 +17,10 @@ import (
 type Claim struct {
 	Call          *plugin.Call
 	Target        *plugin.Target
-	State         store.CallState // running, queued or pending_approval
-	Fingerprint   string          // hash of what the caller asked for, before hooks
-	InputHash     string          // hash of what the plugin will see
-	Request       []byte          // with which it can be run again, on any node
+	State         State  // running, queued or pending_approval
+	Fingerprint   string // hash of what the caller asked for, before hooks
+	InputHash     string // hash of what the plugin will see
+	Request       []byte // with which it can be run again, on any node
 	PolicyVersion string
 	Journalled    bool      // every effect of it goes through the journal
 	WakeAt        time.Time // when a call that waits is to be looked at
@@ -48,7 +48,7 @@ func (l Lease) Journalled() bool { return l.row.Journalled }
 // A Prior is the call that burnt a key first.
 type Prior struct {
 	CallID      string
-	State       store.CallState
+	State       State
 	Fingerprint string
 	Principal   string          // who made it
 	Waits       *plugin.Pending // for what, if it is pending
@@ -59,7 +59,7 @@ type Prior struct {
 
 // An Outcome is how an attempt ended.
 type Outcome struct {
-	State  store.CallState // succeeded, failed or unknown; in_progress or queued if it goes on
+	State  State // succeeded, failed or unknown; in_progress or queued if it goes on
 	Result *plugin.Result
 	Err    *plugin.Error
 	WakeAt time.Time // when a call that goes on is to be looked at
@@ -77,10 +77,10 @@ func (l *Ledger) Lookup(ctx context.Context, tenant, operation, key string) (pri
 }
 
 // firstEntry is the entry with which a call begins, by its first state.
-var firstEntry = map[store.CallState]plugin.EntryKind{
-	store.CallRunning: plugin.EntryCallStarted,
-	store.CallQueued:  plugin.EntryCallQueued,
-	store.CallPending: plugin.EntryCallPending,
+var firstEntry = map[State]plugin.EntryKind{
+	Running: plugin.EntryCallStarted,
+	Queued:  plugin.EntryCallQueued,
+	Pending: plugin.EntryCallPending,
 }
 
 // Claim burns the call's key: in one transaction the call becomes a row and an
@@ -88,8 +88,8 @@ var firstEntry = map[store.CallState]plugin.EntryKind{
 // running, an effect may follow. If the key was burnt before, prior is by what,
 // and nothing is written.
 func (l *Ledger) Claim(ctx context.Context, c Claim) (lease Lease, prior *Prior, err error) {
-	if c.State == "" {
-		c.State = store.CallRunning
+	if c.State, err = transition(None, claimed(c.State)); err != nil {
+		return Lease{}, nil, err
 	}
 	e, err := entry(c.Call.Tenant, firstEntry[c.State], c.Record, c.At)
 	if err != nil {
@@ -103,7 +103,7 @@ func (l *Ledger) Claim(ctx context.Context, c Claim) (lease Lease, prior *Prior,
 		InputHash: c.InputHash, Effectful: len(c.Target.Operation.Effects) > 0, Journalled: c.Journalled, CreatedAt: c.At,
 		State: c.State, WakeAt: c.WakeAt, Deadline: c.Deadline, UpdatedAt: c.At,
 	}
-	if c.State == store.CallRunning {
+	if c.State == Running {
 		row.Attempt, row.Lease, row.Node = 1, uuid.NewString(), l.st.Node()
 	}
 	if c.Request != nil {
@@ -141,14 +141,17 @@ func (l *Ledger) Claim(ctx context.Context, c Claim) (lease Lease, prior *Prior,
 // because the outcome has already happened. It fails with [ErrLeaseLost], and writes
 // nothing, if another owner has ended the attempt.
 func (l *Ledger) Settle(ctx context.Context, lease Lease, o Outcome, rec *plugin.CallRecord, at time.Time) error {
-	m, err := l.settled(lease.row, o, rec, at)
+	if lease.row.ID == "" {
+		return fmt.Errorf("settling no call: %w", ErrLeaseLost)
+	}
+	u, err := l.settled(lease.row, o, rec, at)
 	if err != nil {
 		return err
 	}
 	var won bool
 	err = lapsing(func() error {
 		return l.st.Write(store.Settling(context.WithoutCancel(ctx)), func(tx store.Tx) (err error) {
-			won, err = m.do(tx)
+			won, err = u.apply(tx)
 			return err
 		})
 	})
@@ -164,7 +167,7 @@ func (l *Ledger) Settle(ctx context.Context, lease Lease, o Outcome, rec *plugin
 // priorOf reads the answer that row keeps.
 func priorOf(ctx context.Context, r store.Reader, row *store.CallRow) (*Prior, error) {
 	p := &Prior{CallID: row.ID, State: row.State, Fingerprint: row.Fingerprint, Principal: row.Principal}
-	if row.State == store.CallPending {
+	if row.State == Pending {
 		asked, err := r.Approvals(ctx, store.ApprovalFilter{Tenant: row.Tenant, SubjectID: row.ID, Limit: 1})
 		if err != nil {
 			return nil, err
@@ -183,7 +186,7 @@ func priorOf(ctx context.Context, r store.Reader, row *store.CallRow) (*Prior, e
 		if row.Code != "" { // settled without an answer, by recovery
 			code := plugin.Code(row.Code)
 			p.Err = &plugin.Error{Code: code, Message: code.Meaning()}
-		} else if row.State == store.CallSucceeded || row.State == store.CallFailed {
+		} else if row.State == Succeeded || row.State == Failed {
 			return nil, changed("how call " + row.ID + " ended")
 		}
 		return p, nil

@@ -72,7 +72,7 @@ func (l *Ledger) Journal(ctx context.Context, lease Lease) (*Journal, error) {
 		return nil, err
 	}
 	for _, row := range made {
-		if row.Effectful && row.State != store.CallFailed {
+		if row.Effectful && row.State != Failed {
 			j.nested[row.Key] = true
 		}
 	}

@@ -48,7 +48,7 @@ func recoverNode(ctx context.Context, tx store.Tx, node store.NodeRow, finder st
 	}
 	tx.Append(plugin.Entry{At: at, Kind: plugin.EntryNodeUnclean, Subject: node.ID, Principal: finder, Body: body})
 
-	calls, err := tx.Calls(ctx, store.CallFilter{Node: node.ID, State: store.CallRunning})
+	calls, err := tx.Calls(ctx, store.CallFilter{Node: node.ID, State: Running})
 	if err != nil {
 		return err
 	}
@@ -68,11 +68,11 @@ func byJournal(ctx context.Context, tx store.Tx, row store.CallRow, why string, 
 		return false, err
 	}
 	o := recoveredState(&row, effects, why, at)
-	m, err := told(ctx, tx, row, endEntry[o.State], o, at)
+	u, err := updateOf(ctx, tx, row, "", endEntry[o.State], o, at)
 	if err != nil {
 		return false, err
 	}
-	return m.do(tx)
+	return u.apply(tx)
 }
 
 // Running returns the calls that the store has this process run, the oldest first.
@@ -80,7 +80,7 @@ func (l *Ledger) Running(ctx context.Context) ([]store.CallRow, error) {
 	if l.st.Node() == "" {
 		return nil, nil // it only reads, and an empty filter asks for those of all
 	}
-	rows, err := l.st.Calls(ctx, store.CallFilter{Node: l.st.Node(), State: store.CallRunning})
+	rows, err := l.st.Calls(ctx, store.CallFilter{Node: l.st.Node(), State: Running})
 	slices.Reverse(rows)
 	return rows, err
 }
@@ -106,10 +106,10 @@ const MaxAttempts = 3
 func recoveredState(row *store.CallRow, effects []store.EffectRow, why string, at time.Time) Outcome {
 	unknown := func(what string) Outcome {
 		// An operator that can find out is asked at once.
-		return Outcome{State: store.CallUnknown, Err: plugin.Errorf(plugin.CodeOutcomeUnknown, "%s; %s", why, what), WakeAt: at}
+		return Outcome{State: Unknown, Err: plugin.Errorf(plugin.CodeOutcomeUnknown, "%s; %s", why, what), WakeAt: at}
 	}
 	if fault.Lifted("unknown") {
-		return Outcome{State: store.CallQueued, WakeAt: at}
+		return Outcome{State: Queued, WakeAt: at}
 	}
 	if row.Effectful && !row.Journalled {
 		return unknown("an effect may or may not have happened")
@@ -121,16 +121,16 @@ func recoveredState(row *store.CallRow, effects []store.EffectRow, why string, a
 	}
 	switch {
 	case row.Cancelled && len(effects) == 0:
-		return Outcome{State: store.CallFailed, Err: plugin.Errorf(plugin.CodeCancelled, "it was cancelled before it had any effect; %s", why)}
+		return Outcome{State: Failed, Err: plugin.Errorf(plugin.CodeCancelled, "it was cancelled before it had any effect; %s", why)}
 	case row.Cancelled:
 		return unknown("it was cancelled after it had begun to have effects")
 	case row.RequestHash == "":
-		return Outcome{State: store.CallFailed, Err: plugin.Errorf(plugin.CodeCrashed, "%s", why)}
+		return Outcome{State: Failed, Err: plugin.Errorf(plugin.CodeCrashed, "%s", why)}
 	case row.Attempt < MaxAttempts:
-		return Outcome{State: store.CallQueued, WakeAt: at}
+		return Outcome{State: Queued, WakeAt: at}
 	case len(effects) > 0:
 		return unknown(fmt.Sprintf("it was run %d times and had begun to have effects", row.Attempt))
 	default:
-		return Outcome{State: store.CallFailed, Err: plugin.Errorf(plugin.CodeCrashed, "%s, and so did %d attempts before it", why, row.Attempt-1)}
+		return Outcome{State: Failed, Err: plugin.Errorf(plugin.CodeCrashed, "%s, and so did %d attempts before it", why, row.Attempt-1)}
 	}
 }

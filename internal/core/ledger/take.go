@@ -57,12 +57,15 @@ func (l *Ledger) Prior(ctx context.Context, row *store.CallRow) (*Prior, error) 
 	return priorOf(ctx, l.st, row)
 }
 
-// Take claims a queued call for this process: in one transaction the row becomes
+// Start claims a queued call for this process: in one transaction the row becomes
 // running with a new attempt, and an entry records it. also runs in the same
 // transaction and may refuse. won is false if another process claimed the call first.
-func (l *Ledger) Take(ctx context.Context, row store.CallRow, rec *plugin.CallRecord, policy string, deadline, at time.Time, also func(tx store.Tx) (bool, error)) (lease Lease, won bool, err error) {
+func (l *Ledger) Start(ctx context.Context, row store.CallRow, rec *plugin.CallRecord, policy string, deadline, at time.Time, also func(tx store.Tx) (bool, error)) (lease Lease, won bool, err error) {
 	next := row
-	next.State, next.Attempt, next.Lease, next.Node = store.CallRunning, row.Attempt+1, uuid.NewString(), l.st.Node()
+	if next.State, err = transition(row.State, eventStart); err != nil {
+		return Lease{}, false, err
+	}
+	next.Attempt, next.Lease, next.Node = row.Attempt+1, uuid.NewString(), l.st.Node()
 	next.Deadline, next.UpdatedAt, next.WakeAt = deadline, at, time.Time{}
 	rec.Attempt = next.Attempt
 	e, err := entry(row.Tenant, plugin.EntryCallStarted, rec, at)
@@ -109,22 +112,22 @@ var errTakenBack = errors.New("the call was cancelled, or its approval was used 
 func (l *Ledger) Refused(ctx context.Context, row store.CallRow, rec *plugin.CallRecord, why *plugin.Error, at time.Time, also func(tx store.Tx) error) (won bool, err error) {
 	var ended plugin.CallRecord
 	err = l.st.Write(ctx, func(tx store.Tx) error {
-		o, err := gaveUp(ctx, tx, &row, why, at)
+		o, err := abandoned(ctx, tx, &row, why, at)
 		if err != nil {
 			return err
 		}
 		kind := plugin.EntryCallRefused
-		if o.State == store.CallUnknown {
+		if o.State == Unknown {
 			kind = plugin.EntryCallUnknown
 		}
 		ended = *rec
 		ended.Status = statusOf(o.State)
 		ended.Error = &plugin.ErrorRecord{Code: o.Err.Code, PluginCode: o.Err.PluginCode, Message: o.Err.Message}
-		m, err := outcome(row, kind, o, &ended, at, time.Time{})
+		u, err := newUpdate(row, "", kind, o, &ended, at, time.Time{})
 		if err != nil {
 			return err
 		}
-		if won, err = m.do(tx); err != nil || !won || also == nil {
+		if won, err = u.apply(tx); err != nil || !won || also == nil {
 			return err
 		}
 		return also(tx)
@@ -153,10 +156,10 @@ func (l *Ledger) Ask(ctx context.Context, row *store.CallRow, at, until time.Tim
 	return won, err
 }
 
-// Close a question: Found says how a call ended that was unknown, or in
-// progress elsewhere, and on whose word.
-type Found struct {
-	State    store.CallState // succeeded, failed, queued ("it did not happen") or the row's own (the outcome is still unknown)
+// A Resolution says how a call ended that was unknown, or in progress elsewhere, and on
+// whose word.
+type Resolution struct {
+	State    State // succeeded, failed, queued ("it did not happen") or the row's own (the outcome is still unknown)
 	Result   *plugin.Result
 	Err      *plugin.Error
 	By       string // a principal, or the operation that reconciled
@@ -168,9 +171,9 @@ type Found struct {
 // MaxEvidence bounds what is kept with a settlement, in bytes.
 const MaxEvidence = 64 << 10
 
-// Find closes the question of how a call ended. won is false if the call
-// stands otherwise by now.
-func (l *Ledger) Find(ctx context.Context, row store.CallRow, f Found, at time.Time) (won bool, err error) {
+// Resolve records how a call ended whose outcome was unknown or still to come. won is
+// false if the state of the call has changed since row was read.
+func (l *Ledger) Resolve(ctx context.Context, row store.CallRow, f Resolution, at time.Time) (won bool, err error) {
 	if len(f.Evidence) > MaxEvidence {
 		return false, plugin.Errorf(plugin.CodeInputTooLarge, "the evidence has %d bytes; at most %d are kept", len(f.Evidence), MaxEvidence)
 	}
@@ -181,20 +184,20 @@ func (l *Ledger) Find(ctx context.Context, row store.CallRow, f Found, at time.T
 			won, err = tx.UpdateCall(row.Fence(), next)
 			return err
 		}
-		if f.State == store.CallQueued {
+		if f.State == Queued {
 			if err := undone(ctx, tx, &row, at); err != nil {
 				return err
 			}
 		}
-		m, err := told(ctx, tx, row, plugin.EntryCallSettled, Outcome{State: f.State, Result: f.Result, Err: f.Err, WakeAt: f.WakeAt}, at)
+		u, err := updateOf(ctx, tx, row, "", plugin.EntryCallSettled, Outcome{State: f.State, Result: f.Result, Err: f.Err, WakeAt: f.WakeAt}, at)
 		if err != nil {
 			return err
 		}
-		if m.entry.Body, err = withSettlement(m.entry.Body, f); err != nil {
+		if u.entry.Body, err = withSettlement(u.entry.Body, f); err != nil {
 			return err
 		}
-		m.entry.Principal = clean(f.By)
-		won, err = m.do(tx)
+		u.entry.Principal = clean(f.By)
+		won, err = u.apply(tx)
 		return err
 	})
 	return won, err
@@ -223,7 +226,7 @@ func undone(ctx context.Context, tx store.Tx, row *store.CallRow, at time.Time) 
 //
 // waited is done in the same transaction for a call that waited, for approval or
 // to be run.
-func (l *Ledger) Cancel(ctx context.Context, tenant, id, by, reason string, at time.Time, waited func(tx store.Tx) error) (state store.CallState, err error) {
+func (l *Ledger) Cancel(ctx context.Context, tenant, id, by, reason string, at time.Time, waited func(tx store.Tx) error) (state State, err error) {
 	why := plugin.Errorf(plugin.CodeCancelled, "%s cancelled it", by)
 	if reason != "" {
 		why.Message += ": " + reason
@@ -239,8 +242,8 @@ func (l *Ledger) Cancel(ctx context.Context, tenant, id, by, reason string, at t
 		if state = row.State; state.Ended() {
 			return nil
 		}
-		if state == store.CallPending || state == store.CallQueued {
-			won, err := GiveUp(ctx, tx, tenant, id, why, at)
+		if state == Pending || state == Queued {
+			won, err := Abandon(ctx, tx, tenant, id, why, at)
 			if err != nil {
 				return err
 			}
@@ -282,7 +285,7 @@ func (l *Ledger) Due(ctx context.Context, now time.Time, limit int) ([]store.Cal
 
 // Cancelled returns the calls of this process for which a cancel is requested.
 func (l *Ledger) Cancelled(ctx context.Context) ([]store.CallRow, error) {
-	return l.st.Calls(ctx, store.CallFilter{Node: l.st.Node(), State: store.CallRunning, Cancelled: true})
+	return l.st.Calls(ctx, store.CallFilter{Node: l.st.Node(), State: Running, Cancelled: true})
 }
 
 // Call returns the row of a call; nil if there is none.
