@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -250,4 +251,23 @@ func noHead(ctx context.Context, r Reader, key *Key, says func(*Authority) bool)
 		}
 	}
 	return true, nil
+}
+
+// An AuthorityReader reads what heads sign.
+type AuthorityReader interface {
+	KeptReader
+	ClassReader
+
+	// AuthorityHash returns the hash of the rows of one of [AuthorityTables].
+	AuthorityHash(ctx context.Context, table string) (string, error)
+	// LiveDigests yields what was kept as the digest of each row of one of
+	// [LiveTables] that has not ended.
+	LiveDigests(ctx context.Context, table string) iter.Seq2[string, error]
+}
+
+// An AuthorityWriter signs it.
+type AuthorityWriter interface {
+	// SignAuthority signs the rows that decide authority in a ledger of an earlier
+	// release, with an entry that says so. Where they are signed it does nothing.
+	SignAuthority() error
 }

@@ -22,17 +22,6 @@ type ChainRow struct {
 	Authority string
 }
 
-// An EntryFilter says which entries are wanted. Empty fields ask for nothing.
-type EntryFilter struct {
-	Chain   int64 // 0 for all, one after the other
-	After   int64 // only those with a larger seq
-	Tenant  string
-	Kind    string // a kind, or the beginning of one that ends in a dot: "call."
-	Subject string
-	Limit   int  // 0 for no limit
-	Newest  bool // from the end backwards
-}
-
 // Each text that is hashed or authenticated begins with what it is, so that
 // none can ever be passed off as another.
 const (
