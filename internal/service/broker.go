@@ -28,7 +28,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/service/egress"
 	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/internal/service/llm"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -79,7 +78,7 @@ type Broker struct {
 
 	// Store is where plugins keep what they keep. Where it is nil, they keep
 	// nothing.
-	Store store.Store
+	Store Store
 	// Secrets are what plugins may read and set. It may be nil.
 	Secrets Secrets
 	// Accounts are what plugins act with elsewhere. It may be nil.
@@ -277,7 +276,7 @@ func (g *grant) carryOut(ctx context.Context, t task) (value any, err error) {
 			return nil, err
 		}
 	}
-	err = g.broker.Store.Write(ctx, func(tx store.Tx) (err error) {
+	err = g.broker.Store.Write(ctx, func(tx ledger.Tx) (err error) {
 		value, err = t.commit(ctx, tx)
 		return err
 	})

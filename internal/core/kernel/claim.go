@@ -9,7 +9,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/fault"
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -37,21 +36,21 @@ func (r *request) claim(ctx context.Context) (first plugin.Result, done bool, er
 			return first, false, err
 		}
 		started.Status, started.Attempt, started.Approval = plugin.PendingApproval, 0, asked.Row.ID
-		c.State, c.WakeAt, c.Also = store.CallPending, asked.Row.ExpiresAt, asked.Put
+		c.State, c.WakeAt, c.Also = ledger.Pending, asked.Row.ExpiresAt, asked.Put
 	case call.NoWait:
 		started.Attempt = 0
-		c.State, c.WakeAt = store.CallQueued, now
+		c.State, c.WakeAt = ledger.Queued, now
 		if call.After.After(now) {
 			c.WakeAt, c.Deadline = call.After, c.Deadline.Add(call.After.Sub(now))
 		}
 	}
 	if call.Plan != "" {
-		c.Also = inPlan(call, c.Also)
+		c.Also = ledger.InPlan(call, c.Also)
 	}
 	lease, prior, err := r.k.Ledger.Claim(ctx, c)
 	switch {
 	case err != nil:
-		r.doubt = errors.Is(err, store.ErrUncertain)
+		r.doubt = errors.Is(err, ledger.ErrUncertain)
 		return first, false, err
 	case prior != nil:
 		first, err = r.replay(ctx, prior)
@@ -76,32 +75,6 @@ func (r *request) claim(ctx context.Context) (first plugin.Result, done bool, er
 	r.lease, r.record.Attempt = &lease, lease.Attempt()
 	fault.At("claim")
 	return first, false, nil
-}
-
-// inPlan claims a step only of a plan that is running: one that was cancelled
-// in the meantime begins no other step.
-func inPlan(call *plugin.Call, also func(store.Tx) error) func(store.Tx) error {
-	return func(tx store.Tx) error {
-		row, err := tx.Plan(context.Background(), call.Tenant, call.Plan)
-		if err != nil {
-			return err
-		}
-		won := false
-		if row != nil && row.State == store.PlanRunning {
-			// The update changes nothing. It makes a concurrent cancellation on
-			// another node wait for this transaction, and then find this call.
-			if won, err = tx.UpdatePlan(row.Fence(), *row); err != nil {
-				return err
-			}
-		}
-		if !won {
-			return plugin.Errorf(plugin.CodeCancelled, "plan %s is not running any more", call.Plan)
-		}
-		if also == nil {
-			return nil
-		}
-		return also(tx)
-	}
 }
 
 // journalled reports whether every effect of the call goes through the journal:
@@ -154,7 +127,7 @@ func (r *request) encode() []byte {
 // again returns the request of a call that is queued; nil if it is not.
 func (k *Kernel) again(ctx context.Context, tenant, id string) (*request, error) {
 	w, err := k.Ledger.ToRun(ctx, tenant, id)
-	if err != nil || w == nil || w.Row.State != store.CallQueued {
+	if err != nil || w == nil || w.Row.State != ledger.Queued {
 		return nil, err
 	}
 	if w.Row.Cancelled { // while it ran, and then it was to be run again
@@ -178,7 +151,7 @@ func (k *Kernel) again(ctx context.Context, tenant, id string) (*request, error)
 }
 
 // call returns the call of a row.
-func (s *stored) call(row *store.CallRow) *plugin.Call {
+func (s *stored) call(row *ledger.CallRow) *plugin.Call {
 	return &plugin.Call{
 		ID: row.ID, Tenant: row.Tenant, Principal: s.Principal, Actor: s.Actor, Asker: s.Asker, Agent: s.Agent, Origin: s.Origin, Parent: s.Parent, Session: s.Session,
 		Depth: s.Depth, EffectFree: s.EffectFree, Labels: s.Labels, Operation: row.Operation + "@=" + row.Version, Input: s.Input, Key: s.Key, KeyOf: s.KeyOf,
@@ -192,14 +165,14 @@ func (s *stored) call(row *store.CallRow) *plugin.Call {
 func (r *request) take(ctx context.Context) (now plugin.Result, lost bool, err error) {
 	started := r.record
 	started.Status = plugin.InProgress
-	var also func(tx store.Tx) (bool, error)
-	if given := r.given; given != nil && given.State == store.ApprovalApproved && given.SubjectID == r.call.ID {
-		also = func(tx store.Tx) (bool, error) { return approval.Consume(tx, *given, r.k.Now()) }
+	var also func(tx ledger.Tx) (bool, error)
+	if given := r.given; given != nil && given.State == approval.Approved && given.SubjectID == r.call.ID {
+		also = func(tx ledger.Tx) (bool, error) { return approval.Consume(tx, *given, r.k.Now()) }
 	}
 	at := r.k.Now()
 	lease, won, err := r.k.Ledger.Start(ctx, *r.row, &started, r.record.Decision.Policy, at.Add(r.limit()), at, also)
 	if err != nil {
-		r.doubt = errors.Is(err, store.ErrUncertain)
+		r.doubt = errors.Is(err, ledger.ErrUncertain)
 		return now, false, err
 	}
 	if !won {

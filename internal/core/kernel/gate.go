@@ -12,7 +12,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/core/binding"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -38,7 +37,7 @@ func (r *request) gate(ctx context.Context) error {
 	}
 	r.given, r.record.Approval = given, given.ID
 	switch given.State {
-	case store.ApprovalApproved, store.ApprovalConsumed: // the second by an earlier attempt of this call
+	case approval.Approved, approval.Consumed: // the second by an earlier attempt of this call
 	default:
 		return plugin.Errorf(plugin.CodeApprovalVoid, "approval %s is %s", given.ID, given.State)
 	}
@@ -64,7 +63,7 @@ func (r *request) covered(ctx context.Context) (bool, error) {
 	if err != nil || given == nil {
 		return false, err
 	}
-	if given.SubjectKind != store.SubjectPlan || given.SubjectID != r.call.Plan || given.State != store.ApprovalApproved && given.State != store.ApprovalConsumed {
+	if given.SubjectKind != approval.SubjectPlan || given.SubjectID != r.call.Plan || given.State != approval.Approved && given.State != approval.Consumed {
 		return false, nil
 	}
 	r.record.Approval = given.ID
@@ -94,7 +93,7 @@ func (r *request) ask(ctx context.Context, now time.Time) (*approval.Asked, erro
 		hash = canon.Sum(preview)
 	}
 	return approval.New(approval.Question{
-		Tenant: r.call.Tenant, SubjectKind: store.SubjectCall, SubjectID: r.call.ID, Requester: r.call.Principal.Member(), Asker: r.call.Asker,
+		Tenant: r.call.Tenant, SubjectKind: approval.SubjectCall, SubjectID: r.call.ID, Requester: r.call.Principal.Member(), Asker: r.call.Asker,
 		Binding: r.binding(hash), PackageDigest: r.target.Package.Digest, PolicyVersion: r.record.Decision.Policy,
 		Why: r.record.Decision.Reasons[0], Preview: preview, At: now, Expires: now.Add(r.k.ApprovalTime),
 	}), nil

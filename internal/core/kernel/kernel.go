@@ -16,7 +16,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/fault"
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -111,7 +110,7 @@ type Options struct {
 	Wake func(ctx context.Context, tenant, id string)
 	// Ended hears of calls that have ended without the one who made them being
 	// there: resumed, settled, cancelled. It may be nil.
-	Ended func(ctx context.Context, row *store.CallRow)
+	Ended func(ctx context.Context, row *ledger.CallRow)
 
 	ApprovalTime time.Duration    // how long an approval may take; a day where it is 0
 	MaxInput     int              // bytes of an input; 4 MiB where it is 0

@@ -8,7 +8,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/core/binding"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -29,7 +28,7 @@ func (k *Kernel) Reconcile(ctx context.Context, tenant, id string) error {
 	if err != nil {
 		return err
 	}
-	if w == nil || w.Row.State != store.CallUnknown && w.Row.State != store.CallInProgress {
+	if w == nil || w.Row.State != ledger.Unknown && w.Row.State != ledger.InProgress {
 		return nil
 	}
 	row := w.Row
@@ -83,7 +82,7 @@ func (k *Kernel) Reconcile(ctx context.Context, tenant, id string) error {
 }
 
 // effects are the journal of a call, with the answers that came.
-func (k *Kernel) effects(ctx context.Context, row *store.CallRow) ([]protocol.Effect, error) {
+func (k *Kernel) effects(ctx context.Context, row *ledger.CallRow) ([]protocol.Effect, error) {
 	rows, answers, err := k.Ledger.Effects(ctx, row.Tenant, row.ID)
 	if err != nil {
 		return nil, err
@@ -99,7 +98,7 @@ func (k *Kernel) effects(ctx context.Context, row *store.CallRow) ([]protocol.Ef
 }
 
 // found closes the question with what an operator found out.
-func (k *Kernel) found(ctx context.Context, t *plugin.Target, row *store.CallRow, r protocol.Reconciled, labels []string) error {
+func (k *Kernel) found(ctx context.Context, t *plugin.Target, row *ledger.CallRow, r protocol.Reconciled, labels []string) error {
 	now := k.Now()
 	f := ledger.Resolution{By: t.Name(), Reason: "reconciled", Evidence: r.Evidence}
 	switch r.Outcome {
@@ -114,21 +113,21 @@ func (k *Kernel) found(ctx context.Context, t *plugin.Target, row *store.CallRow
 		if _, err := canon.Hash(data); err != nil {
 			return k.later(ctx, row, plugin.Errorf(plugin.CodeInvalidOutput, "%s: what it found out: %w", t.Name(), err))
 		}
-		f.State = store.CallSucceeded
+		f.State = ledger.Succeeded
 		f.Result = &plugin.Result{
 			Status: plugin.Succeeded, CallID: row.ID, Operation: row.Operation, Version: row.Version, Data: data,
 			SchemaVersion: plugin.SchemaVersion, Labels: labels,
 		}
 	case protocol.OutcomeFailed:
-		f.State = store.CallFailed
+		f.State = ledger.Failed
 		f.Err = plugin.Errorf(plugin.CodePluginError, "%s found out that it failed", t.Name())
 		if r.Err != nil {
 			f.Err = r.Err
 		}
 	case protocol.OutcomeNotDone:
-		f.State, f.WakeAt = store.CallQueued, now
+		f.State, f.WakeAt = ledger.Queued, now
 		if row.Attempt >= ledger.MaxAttempts {
-			f.State, f.WakeAt = store.CallFailed, time.Time{}
+			f.State, f.WakeAt = ledger.Failed, time.Time{}
 			f.Err = plugin.Errorf(plugin.CodeCrashed, "%s found out that it did not happen, and %d attempts were made", t.Name(), row.Attempt)
 		}
 	default:
@@ -142,7 +141,7 @@ func (k *Kernel) found(ctx context.Context, t *plugin.Target, row *store.CallRow
 }
 
 // later asks again after a while, which grows with the age of the question.
-func (k *Kernel) later(ctx context.Context, row *store.CallRow, why error) error {
+func (k *Kernel) later(ctx context.Context, row *ledger.CallRow, why error) error {
 	now := k.Now()
 	wait := min(max(askAfter, now.Sub(row.UpdatedAt)), time.Hour)
 	if _, err := k.Ledger.Resolve(context.WithoutCancel(ctx), *row, ledger.Resolution{State: row.State, WakeAt: now.Add(wait)}, row.UpdatedAt); err != nil {
@@ -152,7 +151,7 @@ func (k *Kernel) later(ctx context.Context, row *store.CallRow, why error) error
 }
 
 // never leaves the question to a person.
-func (k *Kernel) never(ctx context.Context, row *store.CallRow, why error) error {
+func (k *Kernel) never(ctx context.Context, row *ledger.CallRow, why error) error {
 	if _, err := k.Ledger.Resolve(ctx, *row, ledger.Resolution{State: row.State}, k.Now()); err != nil {
 		return err
 	}
@@ -161,7 +160,7 @@ func (k *Kernel) never(ctx context.Context, row *store.CallRow, why error) error
 
 // A Settlement is a person's word on how a call ended.
 type Settlement struct {
-	State    store.CallState // succeeded, failed, or queued: it did not happen and may be run again
+	State    ledger.State    // succeeded, failed, or queued: it did not happen and may be run again
 	Data     json.RawMessage // of one that succeeded
 	By       plugin.Principal
 	Reason   string // needed
@@ -170,7 +169,7 @@ type Settlement struct {
 
 // settleable refuses an answer that the operation could not have given itself,
 // and returns the labels that it would have had.
-func (k *Kernel) settleable(ctx context.Context, row *store.CallRow, data json.RawMessage) ([]string, error) {
+func (k *Kernel) settleable(ctx context.Context, row *ledger.CallRow, data json.RawMessage) ([]string, error) {
 	if len(data) > k.MaxOutput {
 		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "the answer has %d bytes; at most %d are accepted", len(data), k.MaxOutput)
 	}
@@ -199,7 +198,7 @@ func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (p
 		return plugin.Result{}, err
 	case row == nil:
 		return plugin.Result{}, plugin.Errorf(plugin.CodeNotFound, "there is no call %s that could be settled", id)
-	case row.State != store.CallUnknown && row.State != store.CallInProgress:
+	case row.State != ledger.Unknown && row.State != ledger.InProgress:
 		return plugin.Result{}, plugin.Errorf(plugin.CodeKeyConflict, "call %s is %s: only what is unknown, or in progress elsewhere, can be settled", id, row.State)
 	case s.Reason == "":
 		return plugin.Result{}, plugin.Errorf(plugin.CodeInvalidInput, "settling call %s needs a reason: what is known, and from where", id)
@@ -208,7 +207,7 @@ func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (p
 	}
 	f := ledger.Resolution{State: s.State, By: s.By.ID, Reason: s.Reason, Evidence: s.Evidence}
 	switch s.State {
-	case store.CallSucceeded:
+	case ledger.Succeeded:
 		data := s.Data
 		if len(data) == 0 {
 			data = json.RawMessage("null")
@@ -218,10 +217,10 @@ func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (p
 			return plugin.Result{}, err
 		}
 		f.Result = &plugin.Result{Status: plugin.Succeeded, CallID: id, Operation: row.Operation, Version: row.Version, Data: data, SchemaVersion: plugin.SchemaVersion, Labels: labels}
-	case store.CallFailed:
+	case ledger.Failed:
 		f.Err = plugin.Errorf(plugin.CodeOutcomeUnknown, "%s settled it as failed: %s", s.By.ID, s.Reason)
 		f.Err.Code = plugin.CodePluginError
-	case store.CallQueued:
+	case ledger.Queued:
 		f.WakeAt = k.Now()
 		if row.RequestHash == "" {
 			return plugin.Result{}, plugin.Errorf(plugin.CodeInvalidInput, "call %s cannot be run again: what it was made with is not kept", id)
@@ -237,11 +236,11 @@ func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (p
 		return plugin.Result{}, plugin.Errorf(plugin.CodeKeyConflict, "call %s was settled by another principal in the meantime", id)
 	}
 	k.tell(ctx, tenant, id)
-	if s.State == store.CallQueued && k.Wake != nil {
+	if s.State == ledger.Queued && k.Wake != nil {
 		k.Wake(ctx, tenant, id)
 	}
 	res, err := k.standing(ctx, tenant, id, nil)
-	if s.State == store.CallFailed {
+	if s.State == ledger.Failed {
 		err = nil // that it failed is what was asked for
 	}
 	return res, err

@@ -13,9 +13,9 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/budget"
 	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/base/fault"
+	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/core/binding"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -29,31 +29,31 @@ type request struct {
 	record  plugin.CallRecord
 
 	target  *plugin.Target
-	row     *store.CallRow     // of a call that goes on, until it is claimed again
-	lease   *ledger.Lease      // once claimed
-	resumed bool               // the call was made by another request or process
-	waits   bool               // claimed, and not to run now
-	needs   bool               // a person's word, before it runs
-	given   *store.ApprovalRow // that word, where it was given
-	void    string             // why it does not count
-	ran     bool               // the plugin may have seen the call
-	halted  bool               // its host closed before it ended
-	unbegun bool               // its runner says that no plugin had it
-	cut     bool               // it did, and the host itself ended it before there was an answer
-	asked   witness            // what the plugin asked of the host; nil where that is not observed
-	sampled bool               // the host asked a model on its behalf
-	doubt   bool               // its record in the ledger is uncertain: the sweep may have it run again
-	journal *ledger.Journal    // of its effects; nil for a call without
-	prior   *ledger.Prior      // the call whose answer this one gets
-	input   []byte             // what the caller sent, where the plugin gets more
-	open    bool               // the caller's input leaves something to the host
-	misfit  error              // what the schema refuses, to be said after what is missing
-	shown   json.RawMessage    // the input with the paths of the files that it names
-	seen    json.RawMessage    // the input as policy judges it and a person is shown it
-	bound   json.RawMessage    // the input as the plugin gets it, once the call is equipped
-	print   string             // the fingerprint of what the caller sent
-	unused  func()             // gives back the process that the call has
-	waited  time.Duration      // for that process
+	row     *ledger.CallRow // of a call that goes on, until it is claimed again
+	lease   *ledger.Lease   // once claimed
+	resumed bool            // the call was made by another request or process
+	waits   bool            // claimed, and not to run now
+	needs   bool            // a person's word, before it runs
+	given   *approval.Row   // that word, where it was given
+	void    string          // why it does not count
+	ran     bool            // the plugin may have seen the call
+	halted  bool            // its host closed before it ended
+	unbegun bool            // its runner says that no plugin had it
+	cut     bool            // it did, and the host itself ended it before there was an answer
+	asked   witness         // what the plugin asked of the host; nil where that is not observed
+	sampled bool            // the host asked a model on its behalf
+	doubt   bool            // its record in the ledger is uncertain: the sweep may have it run again
+	journal *ledger.Journal // of its effects; nil for a call without
+	prior   *ledger.Prior   // the call whose answer this one gets
+	input   []byte          // what the caller sent, where the plugin gets more
+	open    bool            // the caller's input leaves something to the host
+	misfit  error           // what the schema refuses, to be said after what is missing
+	shown   json.RawMessage // the input with the paths of the files that it names
+	seen    json.RawMessage // the input as policy judges it and a person is shown it
+	bound   json.RawMessage // the input as the plugin gets it, once the call is equipped
+	print   string          // the fingerprint of what the caller sent
+	unused  func()          // gives back the process that the call has
+	waited  time.Duration   // for that process
 }
 
 // begin takes note of what was asked.
@@ -165,7 +165,7 @@ func (r *request) replay(ctx context.Context, prior *ledger.Prior) (plugin.Resul
 		return plugin.Result{}, plugin.Errorf(plugin.CodeKeyConflict, "the key %s was used before, with another input or by someone else", r.call.Key)
 	}
 	r.prior = prior
-	if prior.State == store.CallPending || prior.State.Ended() || r.call.NoWait {
+	if prior.State == ledger.Pending || prior.State.Ended() || r.call.NoWait {
 		return r.k.answer(r.call.Tenant, r.target.Name(), prior)
 	}
 	if release := r.unused; release != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/fault"
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -27,20 +26,20 @@ const maxUnbegun = 20
 // settle ends the attempt of a claimed call.
 func (r *request) settle(ctx context.Context, res *plugin.Result, failure *plugin.Error, now time.Time) (goesOn bool, err error) {
 	o := ledger.Outcome{State: r.fate(res, failure), Result: res, Err: failure}
-	o.Free = o.State == store.CallFailed && (r.nothing() || (r.stopped(failure) || r.starved()) && r.untouched())
+	o.Free = o.State == ledger.Failed && (r.nothing() || (r.stopped(failure) || r.starved()) && r.untouched())
 	r.record.Status = ledger.Status(o.State)
 	rec := r.record
 	switch o.State {
-	case store.CallUnknown, store.CallInProgress:
+	case ledger.Unknown, ledger.InProgress:
 		if r.target.Operation.Reconcile {
 			o.WakeAt = now.Add(askAfter)
 		}
-	case store.CallQueued:
+	case ledger.Queued:
 		o.WakeAt = now.Add(retryAfter)
 		if r.unbegun {
 			o.WakeAt = now.Add(min(retryAfter<<min(r.lease.Attempt(), 10), maxRetryAfter))
 		}
-	case store.CallFailed:
+	case ledger.Failed:
 		o.Result = nil
 		if r.journal != nil && r.journal.Done() > 0 {
 			said := failure.Message + ledger.Happened(r.journal.Done())
@@ -50,7 +49,7 @@ func (r *request) settle(ctx context.Context, res *plugin.Result, failure *plugi
 			}
 		}
 	}
-	if o.State == store.CallInProgress {
+	if o.State == ledger.InProgress {
 		o.Result = nil
 	}
 	if err := r.k.Ledger.Settle(ctx, *r.lease, o, &rec, now); err != nil {
@@ -64,51 +63,51 @@ func (r *request) settle(ctx context.Context, res *plugin.Result, failure *plugi
 		r.k.tell(ctx, r.call.Tenant, r.call.ID) // the caller is in another request and has to be notified
 	}
 	fault.At("told")
-	return o.State == store.CallQueued, nil
+	return o.State == ledger.Queued, nil
 }
 
 // fate is what becomes of a call after an attempt.
-func (r *request) fate(res *plugin.Result, failure *plugin.Error) store.CallState {
+func (r *request) fate(res *plugin.Result, failure *plugin.Error) ledger.State {
 	switch {
 	case failure == nil && res.Status == plugin.InProgress:
-		return store.CallInProgress
+		return ledger.InProgress
 	case failure == nil:
-		return store.CallSucceeded
+		return ledger.Succeeded
 	case r.unbegun && r.resumed && failure.Code.Passes() && r.lease.Attempt() < maxUnbegun:
-		return store.CallQueued
+		return ledger.Queued
 	case r.nothing():
-		return store.CallFailed
+		return ledger.Failed
 	case len(r.target.Operation.Effects) == 0:
-		return store.CallFailed
+		return ledger.Failed
 	}
 	again := r.lease.Attempt() < ledger.MaxAttempts
 	if r.journal == nil { // it could not be read: nothing ran, and what earlier attempts did is not known here
 		if again {
-			return store.CallQueued
+			return ledger.Queued
 		}
-		return store.CallUnknown
+		return ledger.Unknown
 	}
 	open, repeatable := r.journal.Unanswered()
 	switch {
 	case r.journal.Diverged(), open > repeatable:
-		return store.CallUnknown
+		return ledger.Unknown
 	case (r.stopped(failure) || r.starved()) && r.lease.Journalled() && again && (r.resumed || open+r.journal.Done() > 0 && failure.Code != plugin.CodeCancelled):
-		return store.CallQueued // a host that closes, or cannot write, gives up no more than one that is killed
+		return ledger.Queued // a host that closes, or cannot write, gives up no more than one that is killed
 	case r.starved() && (open > 0 || r.journal.Done() > 0): // it was stopped half way by the host
-		return store.CallUnknown
+		return ledger.Unknown
 	case !r.lease.Journalled(): // the dispatch counts as an effect, and one that is not idempotent
 		if open > 0 || r.ran && (r.unseen(failure) || r.starved()) { // what it did before it was refused a service is not known
-			return store.CallUnknown
+			return ledger.Unknown
 		}
-		return store.CallFailed
+		return ledger.Failed
 	case open == 0 && (r.ran || r.journal.Done() == 0):
-		return store.CallFailed // the journal has all that happened
+		return ledger.Failed // the journal has all that happened
 	case again && failure.Code != plugin.CodeCancelled:
-		return store.CallQueued
+		return ledger.Queued
 	case open == 0:
-		return store.CallFailed
+		return ledger.Failed
 	}
-	return store.CallUnknown
+	return ledger.Unknown
 }
 
 // stopped reports whether the call ended for what is no reason of its own: its host
@@ -167,25 +166,13 @@ func (r *request) refuse(ctx context.Context, failure *plugin.Error, now time.Ti
 	if void == "" {
 		void = "the call was refused: " + failure.Message
 	}
-	won, err := r.k.Ledger.Refused(ctx, *r.row, &r.record, failure, now, func(tx store.Tx) error {
-		return withdraw(ctx, tx, r.row, void, now)
+	won, err := r.k.Ledger.Refused(ctx, *r.row, &r.record, failure, now, func(tx ledger.Tx) error {
+		return approval.Withdraw(ctx, tx, r.row.Tenant, approval.SubjectCall, r.row.ID, void, now)
 	})
 	if won {
 		r.k.tell(ctx, r.call.Tenant, r.call.ID)
 	}
 	return false, err
-}
-
-// withdraw makes the approvals of a call worth nothing that were not used, in
-// the transaction in which it ends.
-func withdraw(ctx context.Context, tx store.Tx, row *store.CallRow, why string, at time.Time) error {
-	asked, err := tx.Approvals(ctx, store.ApprovalFilter{Tenant: row.Tenant, SubjectKind: store.SubjectCall, SubjectID: row.ID})
-	for _, a := range asked {
-		if a.State == store.ApprovalOpen || a.State == store.ApprovalApproved {
-			err = errors.Join(err, approval.Void(tx, a, why, at))
-		}
-	}
-	return err
 }
 
 // passing reports whether a refusal of a queued call is of this moment only: its

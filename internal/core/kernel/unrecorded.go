@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -31,7 +30,7 @@ func (r *request) unrecorded(failure *plugin.Error, cause error) (plugin.Result,
 		e.Err = cause
 		return res, e
 	}
-	if errors.Is(cause, store.ErrFull) {
+	if errors.Is(cause, ledger.ErrFull) {
 		return plugin.Result{}, noRoom(cause)
 	}
 	if failure != nil && failure.Code == plugin.CodeUnavailable {
@@ -71,11 +70,11 @@ func (r *request) mayHaveActed() bool {
 
 // reason says for people why nothing can be written.
 func reason(cause error) string {
-	if errors.Is(cause, store.ErrFull) {
-		return store.ErrFull.Error()
+	if errors.Is(cause, ledger.ErrFull) {
+		return ledger.ErrFull.Error()
 	}
-	if errors.Is(cause, store.ErrFailed) {
-		return store.ErrFailed.Error()
+	if errors.Is(cause, ledger.ErrFailed) {
+		return ledger.ErrFailed.Error()
 	}
 	if errors.Is(cause, ledger.ErrLeaseLost) {
 		return "another host took this one for dead and settled the call"
@@ -86,7 +85,7 @@ func reason(cause error) string {
 // noRoom returns err as callers hear it where the disk is full: nothing was
 // done, and the same call may work later.
 func noRoom(err error) error {
-	if !errors.Is(err, store.ErrFull) || plugin.CodeOf(err) == plugin.CodeUnavailable {
+	if !errors.Is(err, ledger.ErrFull) || plugin.CodeOf(err) == plugin.CodeUnavailable {
 		return err
 	}
 	e := plugin.Errorf(plugin.CodeUnavailable, "%s: nothing was done; free some room, and make the call again", err.Error())
@@ -161,7 +160,7 @@ func (k *Kernel) pay(ctx context.Context) {
 		switch {
 		case err == nil:
 			k.ended.tell(e.lease.Call())
-		case errors.Is(err, ledger.ErrLeaseLost), errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed):
+		case errors.Is(err, ledger.ErrLeaseLost), errors.Is(err, ledger.ErrFailed), errors.Is(err, ledger.ErrStoreClosed):
 		default:
 			k.owed.mu.Lock()
 			k.owed.ends = append(slices.Clone(ends[i:]), k.owed.ends...)

@@ -12,7 +12,7 @@ import (
 // abandoned decides the outcome of a waiting call that must not run again. The call
 // failed, unless an earlier attempt sent an effect that was never answered. Then the
 // outcome is unknown, whatever the reason for giving up.
-func abandoned(ctx context.Context, r store.Reader, row *store.CallRow, why *plugin.Error, at time.Time) (Outcome, error) {
+func abandoned(ctx context.Context, r store.Reader, row *CallRow, why *plugin.Error, at time.Time) (Outcome, error) {
 	if row.Attempt == 0 {
 		return Outcome{State: Failed, Err: why}, nil
 	}
@@ -46,7 +46,7 @@ func Happened(done int) string {
 // Abandon ends a call that waits for approval or is queued, in the transaction
 // that says why. won is false, and nothing is written, if it is neither, or not
 // any more.
-func Abandon(ctx context.Context, tx store.Tx, tenant, id string, why *plugin.Error, at time.Time) (won bool, err error) {
+func Abandon(ctx context.Context, tx Tx, tenant, id string, why *plugin.Error, at time.Time) (won bool, err error) {
 	row, err := tx.Call(ctx, tenant, id)
 	if err != nil || row == nil || row.State != Pending && row.State != Queued {
 		return false, err

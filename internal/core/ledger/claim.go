@@ -29,12 +29,12 @@ type Claim struct {
 	At            time.Time
 
 	// Also is done in the same transaction; nil does nothing.
-	Also func(tx store.Tx) error
+	Also func(tx Tx) error
 }
 
 // A Lease is the right to settle one attempt of one call. The zero Lease belongs to no
 // attempt.
-type Lease struct{ row store.CallRow }
+type Lease struct{ row CallRow }
 
 // Call returns the id of the call.
 func (l Lease) Call() string { return l.row.ID }
@@ -95,7 +95,7 @@ func (l *Ledger) Claim(ctx context.Context, c Claim) (lease Lease, prior *Prior,
 	if err != nil {
 		return Lease{}, nil, err
 	}
-	row := store.CallRow{
+	row := CallRow{
 		Tenant: c.Call.Tenant, ID: c.Call.ID, Operation: c.Target.Name(), Key: StoredKey(c.Call), Fingerprint: c.Fingerprint,
 		Principal: c.Record.Principal, Actor: c.Call.Actor, Agent: c.Call.Agent, Origin: string(c.Call.Origin),
 		Parent: c.Call.Parent, Plan: c.Call.Plan, Session: c.Call.Session, Labels: c.Call.Labels,
@@ -109,7 +109,7 @@ func (l *Ledger) Claim(ctx context.Context, c Claim) (lease Lease, prior *Prior,
 	if c.Request != nil {
 		row.RequestHash = canon.Sum(c.Request)
 	}
-	err = l.st.Write(ctx, func(tx store.Tx) error {
+	err = l.st.Write(ctx, func(tx Tx) error {
 		prior = nil // this may be the second run
 		seen, err := tx.InsertCall(row)
 		if err != nil {
@@ -150,7 +150,7 @@ func (l *Ledger) Settle(ctx context.Context, lease Lease, o Outcome, rec *plugin
 	}
 	var won bool
 	err = lapsing(func() error {
-		return l.st.Write(store.Settling(context.WithoutCancel(ctx)), func(tx store.Tx) (err error) {
+		return l.st.Write(store.Settling(context.WithoutCancel(ctx)), func(tx Tx) (err error) {
 			won, err = u.apply(tx)
 			return err
 		})
@@ -165,7 +165,7 @@ func (l *Ledger) Settle(ctx context.Context, lease Lease, o Outcome, rec *plugin
 }
 
 // priorOf reads the answer that row keeps.
-func priorOf(ctx context.Context, r store.Reader, row *store.CallRow) (*Prior, error) {
+func priorOf(ctx context.Context, r store.Reader, row *CallRow) (*Prior, error) {
 	p := &Prior{CallID: row.ID, State: row.State, Fingerprint: row.Fingerprint, Principal: row.Principal}
 	if row.State == Pending {
 		asked, err := r.Approvals(ctx, store.ApprovalFilter{Tenant: row.Tenant, SubjectID: row.ID, Limit: 1})

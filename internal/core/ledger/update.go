@@ -14,8 +14,8 @@ import (
 
 // An update is one transition of a call, with its entry and its answer.
 type update struct {
-	from   store.CallRow // as the row must still stand
-	next   store.CallRow
+	from   CallRow // as the row must still stand
+	next   CallRow
 	entry  plugin.Entry
 	answer []byte // nil for none
 	keep   time.Time
@@ -23,7 +23,7 @@ type update struct {
 
 // apply makes the transition, a compare-and-set on the fence of the row, and reports
 // whether the fence held.
-func (u *update) apply(tx store.Tx) (won bool, err error) {
+func (u *update) apply(tx Tx) (won bool, err error) {
 	if won, err = tx.UpdateCall(u.from.Fence(), u.next); err != nil || !won {
 		return won, err
 	}
@@ -46,7 +46,7 @@ var endEntry = map[State]plugin.EntryKind{
 }
 
 // settled returns the update from row to the outcome of an attempt.
-func (l *Ledger) settled(row store.CallRow, o Outcome, rec *plugin.CallRecord, at time.Time) (*update, error) {
+func (l *Ledger) settled(row CallRow, o Outcome, rec *plugin.CallRecord, at time.Time) (*update, error) {
 	var expires time.Time
 	if l.opts.Keep > 0 {
 		expires = at.Add(l.opts.Keep)
@@ -56,7 +56,7 @@ func (l *Ledger) settled(row store.CallRow, o Outcome, rec *plugin.CallRecord, a
 
 // newUpdate returns the update from row to o, recorded by an entry of that kind. Where e
 // is empty, the outcome says which event it is.
-func newUpdate(row store.CallRow, e event, kind plugin.EntryKind, o Outcome, rec *plugin.CallRecord, at, expires time.Time) (*update, error) {
+func newUpdate(row CallRow, e event, kind plugin.EntryKind, o Outcome, rec *plugin.CallRecord, at, expires time.Time) (*update, error) {
 	var err error
 	if e == "" {
 		e, err = o.event()
@@ -92,7 +92,7 @@ func newUpdate(row store.CallRow, e event, kind plugin.EntryKind, o Outcome, rec
 
 // recordOf returns what is on record of a call: its first entry knows more than
 // its row.
-func recordOf(ctx context.Context, r store.Reader, row *store.CallRow) (plugin.CallRecord, error) {
+func recordOf(ctx context.Context, r store.Reader, row *CallRow) (plugin.CallRecord, error) {
 	rec := plugin.CallRecord{
 		CallID: row.ID, Operation: row.Operation, Version: row.Version, PackageDigest: row.PackageDigest, InputHash: row.InputHash,
 		Principal: row.Principal, Actor: row.Actor, Origin: plugin.Origin(row.Origin), Parent: row.Parent, Session: row.Session,
@@ -114,7 +114,7 @@ func recordOf(ctx context.Context, r store.Reader, row *store.CallRow) (plugin.C
 }
 
 // updateOf returns the update from row to o with what is on record of the call.
-func updateOf(ctx context.Context, tx store.Tx, row store.CallRow, e event, kind plugin.EntryKind, o Outcome, at time.Time) (*update, error) {
+func updateOf(ctx context.Context, tx Tx, row CallRow, e event, kind plugin.EntryKind, o Outcome, at time.Time) (*update, error) {
 	rec, err := recordOf(ctx, tx, &row)
 	if err != nil {
 		return nil, err
@@ -150,18 +150,18 @@ func Status(state State) plugin.Status { return statusOf(state) }
 
 // Release lets a call that waits for approval run, in the transaction of the
 // approval. A call that no longer waits stays as it is.
-func Release(ctx context.Context, tx store.Tx, tenant, id string, at time.Time) error {
+func Release(ctx context.Context, tx Tx, tenant, id string, at time.Time) error {
 	return endWait(ctx, tx, tenant, id, eventApprove, Outcome{State: Queued, WakeAt: at}, at)
 }
 
 // Refuse fails a call that waits for approval, in the transaction that says
 // why. A call that no longer waits stays as it is.
-func Refuse(ctx context.Context, tx store.Tx, tenant, id string, why *plugin.Error, at time.Time) error {
+func Refuse(ctx context.Context, tx Tx, tenant, id string, why *plugin.Error, at time.Time) error {
 	return endWait(ctx, tx, tenant, id, eventFail, Outcome{State: Failed, Err: why}, at)
 }
 
 // endWait ends the wait of a call for approval.
-func endWait(ctx context.Context, tx store.Tx, tenant, id string, e event, o Outcome, at time.Time) error {
+func endWait(ctx context.Context, tx Tx, tenant, id string, e event, o Outcome, at time.Time) error {
 	row, err := tx.Call(ctx, tenant, id)
 	if err != nil || row == nil || row.State != Pending {
 		return err
