@@ -23,7 +23,11 @@ import (
 // A Store keeps a host's state. All methods are safe for concurrent use.
 type Store interface {
 	Reader
+	Writer
+}
 
+// A Writer is what a store does besides answering.
+type Writer interface {
 	// Write runs fn in a transaction and returns once that transaction is
 	// durable. fn shares it with the closures of other callers and is run
 	// again when one of them fails, so it must not keep anything of an earlier
