@@ -263,6 +263,14 @@ type AuthorityReader interface {
 	// LiveDigests yields what was kept as the digest of each row of one of
 	// [LiveTables] that has not ended.
 	LiveDigests(ctx context.Context, table string) iter.Seq2[string, error]
+	// LiveCalls yields the calls that have not ended, of all tenants.
+	LiveCalls(ctx context.Context) iter.Seq2[CallRow, error]
+	// LivePlans yields the plans that have not ended, of all tenants.
+	LivePlans(ctx context.Context) iter.Seq2[PlanRow, error]
+	// HiddenLive returns how many of these rows of a table are not found by their id, or
+	// not by their key. An index whose bytes were edited hides a row that is there, and
+	// its key would be free.
+	HiddenLive(ctx context.Context, table string) (int64, error)
 }
 
 // An AuthorityWriter signs it.

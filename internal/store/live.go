@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"math/bits"
 )
 
@@ -171,71 +172,30 @@ func (a *Authority) LiveOf(k *Key, table string) (w Weight, known bool, err erro
 // sign, and looks each up as it is looked up when it is used. r is of one moment.
 // Where key is nil heads are believed, and nothing is checked.
 func CheckLive(ctx context.Context, r Reader, key *Key) error {
-	calls, err := liveDigests(ctx, r, key, "calls")
-	if err != nil || calls == nil {
+	if err := checkLive(ctx, r, key, "calls", r.LiveCalls, (*CallRow).Digest); err != nil {
 		return err
 	}
-	const page = 500
-	for f := (CallFilter{Live: true, Limit: page}); ; {
-		rows, err := r.Calls(ctx, f)
+	return checkLive(ctx, r, key, "plans", r.LivePlans, (*PlanRow).Digest)
+}
+
+func checkLive[Row any](ctx context.Context, r Reader, key *Key, table string, all func(context.Context) iter.Seq2[Row, error], digest func(*Row) string) error {
+	signed, err := liveDigests(ctx, r, key, table)
+	if err != nil || signed == nil {
+		return err
+	}
+	for row, err := range all(ctx) {
 		if err != nil {
 			return err
 		}
-		for i := range rows {
-			if found, err := callIsFound(ctx, r, &rows[i]); err != nil {
-				return err
-			} else if !found || !calls[rows[i].Digest()] {
-				return &AuthorityError{"calls"}
-			}
+		if !signed[digest(&row)] {
+			return &AuthorityError{table}
 		}
-		if len(rows) < page {
-			break
-		}
-		f.Before = rows[len(rows)-1].ID
 	}
-	plans, err := liveDigests(ctx, r, key, "plans")
-	if err != nil || plans == nil {
-		return err
+	hidden, err := r.HiddenLive(ctx, table)
+	if err == nil && hidden > 0 {
+		err = &AuthorityError{table}
 	}
-	for f := (PlanFilter{Live: true, Limit: page}); ; {
-		rows, err := r.Plans(ctx, f)
-		if err != nil {
-			return err
-		}
-		for i := range rows {
-			if found, err := planIsFound(ctx, r, &rows[i]); err != nil {
-				return err
-			} else if !found || !plans[rows[i].Digest()] {
-				return &AuthorityError{"plans"}
-			}
-		}
-		if len(rows) < page {
-			return nil
-		}
-		f.Before = rows[len(rows)-1].ID
-	}
-}
-
-// callIsFound reports whether a call is found as one that is looked up is: by its id,
-// and by its key. An index whose bytes were edited hides a row that is there, and its key
-// would be free.
-func callIsFound(ctx context.Context, r Reader, row *CallRow) (bool, error) {
-	byID, err := r.Call(ctx, row.Tenant, row.ID)
-	if err != nil || byID == nil {
-		return false, err
-	}
-	byKey, err := r.CallByKey(ctx, row.Tenant, row.Operation, row.Key)
-	return byKey != nil && byKey.ID == row.ID, err
-}
-
-// planIsFound is callIsFound for plans.
-func planIsFound(ctx context.Context, r Reader, row *PlanRow) (bool, error) {
-	byID, err := r.Plan(ctx, row.Tenant, row.ID)
-	if err != nil || byID == nil {
-		return false, err
-	}
-	byKey, err := r.PlanByKey(ctx, row.Tenant, row.Key)
-	return byKey != nil && byKey.ID == row.ID, err
+	return err
 }
 
 // checkCall refuses a call that is not one of those that have not ended. One that
