@@ -214,8 +214,8 @@ func (s *scripts) Reconcile(context.Context, *plugin.Target, *plugin.Call, []pro
 // nothingToPreview is the answer to what has no effects.
 var nothingToPreview = plugin.Errorf(plugin.CodeUnavailable, "what the host runs itself has no effects outside, and nothing to preview or reconcile")
 
-// Level implements [kernel.Runner]: the engine has neither files nor network.
-func (s *scripts) Level() string { return "full" }
+// Isolation implements [kernel.Runner]: the engine has neither files nor network.
+func (s *scripts) Isolation(*plugin.Target) string { return "full" }
 
 // runners carry each call out in the way that its plugin says.
 type runners struct {
@@ -233,6 +233,9 @@ func (r runners) of(t *plugin.Target) kernel.Runner {
 	}
 	return r.Runner
 }
+
+// Isolation implements [kernel.Runner].
+func (r runners) Isolation(t *plugin.Target) string { return r.of(t).Isolation(t) }
 
 // Run implements [kernel.Runner].
 func (r runners) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, s plugin.Services) (plugin.Result, error) {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/budget"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/core/usage"
 	"github.com/mortise-dev/mortise/internal/service/egress"
 	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/internal/service/llm"
@@ -144,9 +145,8 @@ type Use struct {
 }
 
 // For returns what one call is granted. Effects go through the journal, where
-// there is one. The answer has more methods: Used, Unsettled, Labels, Artifacts,
-// Metrics and Attach.
-func (b *Broker) For(target *plugin.Target, call *plugin.Call, journal *ledger.Journal) plugin.Services {
+// there is one. The answer has one more method, Attach.
+func (b *Broker) For(target *plugin.Target, call *plugin.Call, journal *ledger.Journal) usage.Grant {
 	g := &grant{broker: b, target: target, call: call, journal: journal}
 	if call.Dry != nil {
 		g.dryRates = newRates()
@@ -156,7 +156,7 @@ func (b *Broker) For(target *plugin.Target, call *plugin.Call, journal *ledger.J
 
 // Reading returns what a call is granted while it only looks: for a preview, or
 // to find out how an earlier call ended.
-func (b *Broker) Reading(target *plugin.Target, call *plugin.Call) plugin.Services {
+func (b *Broker) Reading(target *plugin.Target, call *plugin.Call) usage.Grant {
 	return &grant{broker: b, target: target, call: call, reading: true}
 }
 

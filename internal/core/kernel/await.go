@@ -36,16 +36,16 @@ func (k *Kernel) AwaitWhile(ctx, patient context.Context, tenant, id string) (pl
 	wait := waitfor.Begin(waitfor.From(ctx), waitfor.EndOf(id))
 	if wait == nil {
 		row, err := k.Ledger.Call(ctx, tenant, id)
-		return k.given(tenant, id, row), err
+		return k.snapshot(tenant, id, row), err
 	}
 	defer wait.End()
 	for pause := lookFirst; ; pause = min(2*pause, lookLast) {
 		row, err := k.Ledger.Call(ctx, tenant, id)
 		switch {
 		case ctx.Err() != nil:
-			return k.given(tenant, id, row), context.Cause(ctx)
+			return k.snapshot(tenant, id, row), context.Cause(ctx)
 		case patient.Err() != nil && (err != nil || row == nil || !row.State.Ended()):
-			return k.given(tenant, id, row), context.Cause(patient)
+			return k.snapshot(tenant, id, row), context.Cause(patient)
 		case err != nil:
 			return plugin.Result{}, err
 		case row == nil:
@@ -59,7 +59,7 @@ func (k *Kernel) AwaitWhile(ctx, patient context.Context, tenant, id string) (pl
 			}
 		case row.State == ledger.Pending && k.Expire != nil && !row.WakeAt.After(k.Now()):
 			if _, err := k.Expire(ctx); err != nil {
-				return k.given(tenant, id, row), err
+				return k.snapshot(tenant, id, row), err
 			}
 		case row.State == ledger.InProgress && !row.WakeAt.IsZero() && !row.WakeAt.After(k.Now()):
 			if err := k.Reconcile(ctx, tenant, id); err != nil {
@@ -94,8 +94,8 @@ func (k *Kernel) Run(ctx context.Context, call plugin.Call) (plugin.Result, erro
 	return done, err
 }
 
-// standing returns how a call stands now.
-func (k *Kernel) standing(ctx context.Context, tenant, id string, err error) (plugin.Result, error) {
+// status returns how a call stands now, with its answer where it has ended.
+func (k *Kernel) status(ctx context.Context, tenant, id string, err error) (plugin.Result, error) {
 	if err != nil {
 		return plugin.Result{}, err
 	}
@@ -121,8 +121,8 @@ func (k *Kernel) end(ctx context.Context, row *ledger.CallRow) (plugin.Result, e
 	return res, err
 }
 
-// given says how a call stands, as far as a row tells.
-func (k *Kernel) given(tenant, id string, row *ledger.CallRow) plugin.Result {
+// snapshot says how a call stands, as far as a row tells.
+func (k *Kernel) snapshot(tenant, id string, row *ledger.CallRow) plugin.Result {
 	res := plugin.Result{CallID: id, Status: plugin.InProgress, SchemaVersion: plugin.SchemaVersion}
 	if row != nil {
 		res.Operation, res.Version, res.Status = row.Operation, row.Version, ledger.Status(row.State)

@@ -72,9 +72,7 @@ func (k *Kernel) Reconcile(ctx context.Context, tenant, id string) error {
 		return k.later(ctx, &row, err)
 	}
 	labels := plugin.Labels(plugin.Labels(row.Labels, t.Operation.Labels), filled)
-	if asked, ok := services.(witness); ok {
-		labels = plugin.Labels(labels, asked.Labels())
-	}
+	labels = plugin.Labels(labels, services.Labels())
 	if len(effects) > 0 { // it was told what came back from outside
 		labels = plugin.Labels(labels, []string{plugin.Untrusted})
 	}
@@ -239,7 +237,7 @@ func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (p
 	if s.State == ledger.Queued && k.Wake != nil {
 		k.Wake(ctx, tenant, id)
 	}
-	res, err := k.standing(ctx, tenant, id, nil)
+	res, err := k.status(ctx, tenant, id, nil)
 	if s.State == ledger.Failed {
 		err = nil // that it failed is what was asked for
 	}

@@ -34,7 +34,7 @@ func scheduled(input, overlay json.RawMessage) json.RawMessage {
 // schemaLast reports whether what policy refuses, and what a call lacks, is said
 // before what the schema refuses: that is the order of the contract of Shu. Input
 // that does not fit its schema gets no further than that, whatever policy says.
-func (r *request) schemaLast() bool { return r.target.Manifest.Dialect == "shu" }
+func (a *attempt) schemaLast() bool { return a.target.Manifest.Dialect == "shu" }
 
 // sized adds to a refusal how many bytes there were and how many there may be.
 func sized(err error, size, limit int) error {
@@ -46,9 +46,9 @@ func sized(err error, size, limit int) error {
 // unsent gives a result of a Shu plugin that was too long for the wire the host's
 // code for it. What serves the plugin says so, in a code that the plugin's own
 // errors do not have: whatever code a plugin returns stays the plugin's.
-func (r *request) unsent(err error) error {
+func (a *attempt) unsent(err error) error {
 	e := plugin.AsError(err)
-	if e == nil || r.target.Manifest.Dialect != "shu" || e.Code != plugin.CodeLimitExceeded || e.PluginCode != string(plugin.CodeOutputTooLarge) {
+	if e == nil || a.target.Manifest.Dialect != "shu" || e.Code != plugin.CodeLimitExceeded || e.PluginCode != string(plugin.CodeOutputTooLarge) {
 		return err
 	}
 	own := *e
@@ -58,20 +58,20 @@ func (r *request) unsent(err error) error {
 
 // verbatim reports whether the contract of the plugin passes its answer on without
 // a look at the output schema. Only Shu's does.
-func (r *request) verbatim(res *plugin.Result) bool {
-	return res.Returned != "" && r.target.Manifest.Dialect == "shu"
+func (a *attempt) verbatim(res *plugin.Result) bool {
+	return res.Returned != "" && a.target.Manifest.Dialect == "shu"
 }
 
 // partial reports whether data stands beside a plugin's own error: the contract
 // of Event Mill lets a tool that failed tell what it had by then, and that of Shu
 // shows the data of any result. No schema promises anything of it.
-func (r *request) partial(err error, size int) bool {
+func (a *attempt) partial(err error, size int) bool {
 	own := plugin.CodeOf(err) == plugin.CodePluginError
-	if r.target.Manifest.Dialect == "shu" {
+	if a.target.Manifest.Dialect == "shu" {
 		own = own || plugin.CodeOf(err) == plugin.CodeTimeout && plugin.AsError(err).PluginCode != ""
-	} else if !r.target.Operation.Advisory {
+	} else if !a.target.Operation.Advisory {
 		return false
 	}
-	_, most := r.target.Manifest.Bounds()
-	return own && size <= r.k.MaxOutput && (most == 0 || size <= most)
+	_, most := a.target.Manifest.Bounds()
+	return own && size <= a.k.MaxOutput && (most == 0 || size <= most)
 }
