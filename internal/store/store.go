@@ -10,14 +10,16 @@
 // seen, a fence that was lost, a row that is not there.
 //
 // The engines are in the folders below, and storetest is what each must pass. The hash
-// chain's arithmetic, its key and its anchor are here, because verifying a ledger must
-// not need the engine that wrote it.
+// chain's arithmetic, its key and its anchors are in package chain, because verifying a
+// ledger must not need the engine that wrote it.
 package store
 
 import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/mortise-dev/mortise/internal/store/chain"
 )
 
 // A Store keeps a host's state. All methods are safe for concurrent use.
@@ -142,9 +144,8 @@ var (
 	// answered, and no later query can tell.
 	ErrUncertain = errors.New("whether a write was made cannot be told")
 
-	// ErrTampered means the chain's head is not what this host last signed. Appending would
-	// sign a forged history.
-	ErrTampered = errors.New("the ledger was changed from outside; run mortise ledger verify")
+	// ErrTampered is [chain.ErrTampered].
+	ErrTampered = chain.ErrTampered
 )
 
 // A NewerError refuses a database that a later release has migrated.

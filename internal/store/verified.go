@@ -26,7 +26,7 @@ func (v *Verified) proofs(ctx context.Context, earlier earlier, proofs []Proof) 
 	if len(proofs) == 0 {
 		return nil
 	}
-	return v.By.Verify(ctx, earlier, func(key *Key) error { return key.CheckKept(proofs...) })
+	return v.By.Verify(ctx, earlier, func(key *Key) error { return CheckKept(key, proofs...) })
 }
 
 func verifyRows[T Kept](ctx context.Context, v *Verified, earlier earlier, rows []T, err error) ([]T, error) {
@@ -162,7 +162,7 @@ func (v *Verified) closed(ctx context.Context, rows ...ApprovalRow) error {
 	if !slices.ContainsFunc(rows, func(row ApprovalRow) bool { return row.State.Closed() }) {
 		return nil
 	}
-	return v.By.Verify(ctx, UnsignedLife, func(key *Key) error { return key.CheckClosed(rows...) })
+	return v.By.Verify(ctx, UnsignedLife, func(key *Key) error { return CheckClosed(key, rows...) })
 }
 
 // Approval implements [Reader].

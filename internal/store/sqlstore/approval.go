@@ -75,7 +75,7 @@ func (t *tx) signClosed(tenant, id string) error {
 	if err != nil {
 		return t.fail(err)
 	}
-	_, err = t.Exec(`UPDATE approvals SET mac = ? WHERE tenant = ? AND id = ?`, key.SignClosed(*row), tenant, id)
+	_, err = t.Exec(`UPDATE approvals SET mac = ? WHERE tenant = ? AND id = ?`, store.SignClosed(key, *row), tenant, id)
 	return err
 }
 

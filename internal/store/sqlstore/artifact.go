@@ -103,7 +103,7 @@ func (t *tx) ArtifactLabels(ctx context.Context, tenant, session string, ids []s
 	if err != nil || len(rows) == 0 {
 		return map[string][]string{}, err
 	}
-	return labelsOf(rows), t.Verify(ctx, store.UnsignedLife, func(key *store.Key) error { return key.CheckKept(store.ProofsOf(rows...)...) })
+	return labelsOf(rows), t.Verify(ctx, store.UnsignedLife, func(key *store.Key) error { return store.CheckKept(key, store.ProofsOf(rows...)...) })
 }
 
 // InsertArtifact implements [store.Tx].
@@ -131,12 +131,12 @@ func (t *tx) InsertArtifact(r store.ArtifactRow, data []byte) (inserted, prior *
 	if in.Labels, err = fromArray(had); err != nil {
 		return nil, nil, false, t.fail(fmt.Errorf("labels of session %s: %w", r.SessionID, err))
 	}
-	if err := t.Verify(context.Background(), store.UnsignedLife, func(key *store.Key) error { return key.CheckKept(store.ProofsOf(in)...) }); err != nil {
+	if err := t.Verify(context.Background(), store.UnsignedLife, func(key *store.Key) error { return store.CheckKept(key, store.ProofsOf(in)...) }); err != nil {
 		return nil, nil, false, err
 	}
 	if !r.Promised {
 		if prior, err = t.equalArtifact(r, labels); err == nil && prior != nil {
-			err = t.Verify(context.Background(), store.UnsignedLife, func(key *store.Key) error { return key.CheckKept(store.ProofsOf(*prior)...) })
+			err = t.Verify(context.Background(), store.UnsignedLife, func(key *store.Key) error { return store.CheckKept(key, store.ProofsOf(*prior)...) })
 		}
 		if err != nil || prior != nil {
 			return nil, prior, err == nil, err

@@ -276,7 +276,7 @@ func (t *tx) UpdateDocument(r store.DocumentRow) (found bool, err error) {
 	if had == nil || err != nil {
 		return false, err
 	}
-	if err := t.Verify(context.Background(), store.Unsigned, func(key *store.Key) error { return key.CheckKept(had.Proofs()...) }); err != nil {
+	if err := t.Verify(context.Background(), store.Unsigned, func(key *store.Key) error { return store.CheckKept(key, had.Proofs()...) }); err != nil {
 		return false, err
 	}
 	key, err := t.signer()

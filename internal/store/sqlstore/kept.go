@@ -99,7 +99,7 @@ func (k *keptTable) each(r *reader, fn func(keptIn) error) error {
 // CheckKept implements [store.Reader].
 func (r *reader) CheckKept(ctx context.Context, key *store.Key) error {
 	for i := range keptTables {
-		if err := keptTables[i].each(r, func(row keptIn) error { return errors.Join(ctx.Err(), key.CheckKept(row.proof...)) }); err != nil {
+		if err := keptTables[i].each(r, func(row keptIn) error { return errors.Join(ctx.Err(), store.CheckKept(key, row.proof...)) }); err != nil {
 			return err
 		}
 	}

@@ -176,13 +176,13 @@ func (t *tx) signApprovals(key *store.Key, checked bool) error {
 			continue
 		}
 		if checked && row.State == store.ApprovalConsumed {
-			if err := key.CheckClosed(row); err != nil {
+			if err := store.CheckClosed(key, row); err != nil {
 				return err
 			}
 			continue
 		}
 		// Not by Exec: those that the head signs are not touched.
-		if _, err := t.writer.exec(`UPDATE approvals SET mac = ? WHERE tenant = ? AND id = ?`, key.SignClosed(row), row.Tenant, row.ID); err != nil {
+		if _, err := t.writer.exec(`UPDATE approvals SET mac = ? WHERE tenant = ? AND id = ?`, store.SignClosed(key, row), row.Tenant, row.ID); err != nil {
 			return t.fail(err)
 		}
 	}
