@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/event"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -35,8 +34,8 @@ func (i *Instance) after(ctx context.Context, a After, u *Use, result json.RawMe
 	return i.happened(ctx, event.ToolAfter, f)
 }
 
-func afterKey(tenant, agent, call string) store.KVKey {
-	return store.KVKey{Tenant: tenant, Owner: ":host", Scope: "agent:" + agent, Namespace: event.ToolAfter, Key: call}
+func afterKey(tenant, agent, call string) kvKey {
+	return kvKey{Tenant: tenant, Owner: ":host", Scope: "agent:" + agent, Namespace: event.ToolAfter, Key: call}
 }
 
 // owe keeps what is to be told of a call that has not ended with its turn.
@@ -47,8 +46,8 @@ func (i *Instance) owe(ctx context.Context, a After) error {
 	}
 	key := afterKey(i.key.Tenant, i.key.Agent, a.Call)
 	ctx = context.WithoutCancel(ctx)
-	err = i.agents.Store.Write(ctx, func(tx store.Tx) error {
-		return tx.PutKV(store.KVRow{KVKey: key, Value: value, UpdatedAt: i.agents.Now()})
+	err = i.agents.Store.Write(ctx, func(tx Tx) error {
+		return tx.PutKV(kvRow{KVKey: key, Value: value, UpdatedAt: i.agents.Now()})
 	})
 	if err != nil {
 		return err
@@ -64,7 +63,7 @@ func (i *Instance) owe(ctx context.Context, a After) error {
 
 // Ended tells the plugins of an agent of the end of a call that outlived its
 // turn. Of all hosts that come by, one does.
-func (a *Agents) Ended(ctx context.Context, row *store.CallRow) {
+func (a *Agents) Ended(ctx context.Context, row *callRow) {
 	if row.Agent == "" || !row.State.Ended() || a.Outcome == nil {
 		return
 	}
@@ -74,7 +73,7 @@ func (a *Agents) Ended(ctx context.Context, row *store.CallRow) {
 	}
 }
 
-func (a *Agents) endedLate(ctx context.Context, row *store.CallRow) error {
+func (a *Agents) endedLate(ctx context.Context, row *callRow) error {
 	key := afterKey(row.Tenant, row.Agent, row.ID)
 	kept, err := a.Store.KV(ctx, key)
 	if err != nil || kept == nil {
@@ -90,7 +89,7 @@ func (a *Agents) endedLate(ctx context.Context, row *store.CallRow) error {
 	}
 	res, failed := a.Outcome(ctx, row.Tenant, row.ID)
 	won := false
-	if err := a.Store.Write(ctx, func(tx store.Tx) error { won, err = tx.DeleteKV(key); return err }); err != nil || !won {
+	if err := a.Store.Write(ctx, func(tx Tx) error { won, err = tx.DeleteKV(key); return err }); err != nil || !won {
 		return err
 	}
 	u := &Use{Operation: owed.Tool, CallID: row.ID, Status: res.Status}

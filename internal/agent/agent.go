@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/event"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -95,7 +94,7 @@ type Tool struct {
 
 // Options are what agents are made from.
 type Options struct {
-	Store   store.Store
+	Store   Store
 	Kernel  Kernel
 	Plugins Plugins
 	Model   Model // nil where none is configured
@@ -224,11 +223,11 @@ func (a *Agents) Assignments(ctx context.Context, tenant, id string) (map[string
 		return nil, err
 	}
 	// The wildcard first, so that an assignment to the agent replaces it.
-	slices.SortStableFunc(rows, func(x, y store.AssignmentRow) int { return rank(x) - rank(y) })
+	slices.SortStableFunc(rows, func(x, y AssignmentRow) int { return rank(x) - rank(y) })
 	assigned := map[string]string{}
 	for _, r := range rows {
 		switch {
-		case r.Subject != store.EveryAgent && r.Subject != id:
+		case r.Subject != EveryAgent && r.Subject != id:
 		case r.Enabled:
 			assigned[r.Plugin] = r.Versions
 		default:
@@ -238,8 +237,8 @@ func (a *Agents) Assignments(ctx context.Context, tenant, id string) (map[string
 	return assigned, nil
 }
 
-func rank(r store.AssignmentRow) int {
-	if r.Subject == store.EveryAgent {
+func rank(r AssignmentRow) int {
+	if r.Subject == EveryAgent {
 		return 0
 	}
 	return 1

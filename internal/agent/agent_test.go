@@ -69,7 +69,7 @@ func newDesk(t *testing.T) *desk {
 }
 
 // deskOn returns a desk on a store: another node, where there is one already.
-func deskOn(t *testing.T, st store.Store) *desk {
+func deskOn(t *testing.T, st agent.Store) *desk {
 	t.Helper()
 	d := &desk{t: t, plugins: map[string]*kit{}}
 	d.Agents = agent.New(agent.Options{

@@ -12,7 +12,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent/webhook"
 	"github.com/mortise-dev/mortise/internal/base/event"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -73,7 +72,7 @@ func (a *Agents) Receive(ctx context.Context, tenant, id, namespace string, head
 	if !jsontext.Value(body).IsValid() { // two parsers of valid JSON read the same
 		return r, plugin.Errorf(plugin.CodeInvalidInput, "%w", ErrMalformed)
 	}
-	if row.State != store.AgentRunning {
+	if row.State != AgentRunning {
 		return r, plugin.Errorf(plugin.CodeUnavailable, "agent %s is stopped; mortise agents start %s starts it", id, id)
 	}
 	in, err := read(c.Scheme, d, header.Get("X-GitHub-Event"))
@@ -204,7 +203,7 @@ func (i *Instance) keepInbound(ctx context.Context, source Source, message []byt
 		return r, err
 	}
 	now := i.agents.Now().UTC()
-	err = i.agents.Store.Write(ctx, func(tx store.Tx) error {
+	err = i.agents.Store.Write(ctx, func(tx Tx) error {
 		r.Seen = false
 		for _, mark := range marks {
 			fresh, err := tx.InsertDelivery(key.Tenant, place, mark, now)
@@ -216,8 +215,8 @@ func (i *Instance) keepInbound(ctx context.Context, source Source, message []byt
 		if r.Seen {
 			return nil
 		}
-		n, err := tx.InsertMessage(store.MessageRow{
-			Tenant: key.Tenant, SessionID: conversation.SessionID, Role: store.Inbound, Body: message, Labels: labels, At: now,
+		n, err := tx.InsertMessage(MessageRow{
+			Tenant: key.Tenant, SessionID: conversation.SessionID, Role: inbound, Body: message, Labels: labels, At: now,
 		})
 		if err == nil && n == 0 {
 			err = errClosed // and the marks are not kept either
@@ -237,8 +236,8 @@ func orNil(raw json.RawMessage) any {
 
 // Waiting returns the conversations in which a message waits for its turn, of
 // agents that run.
-func (a *Agents) Waiting(ctx context.Context, limit int) ([]store.ConversationRow, error) {
-	return a.Store.Conversations(ctx, store.ConversationFilter{Waiting: true, Running: true, Limit: limit})
+func (a *Agents) Waiting(ctx context.Context, limit int) ([]ConversationRow, error) {
+	return a.Store.Conversations(ctx, ConversationFilter{Waiting: true, Running: true, Limit: limit})
 }
 
 // Advance runs a turn for each message that waits in a conversation, and sends the
@@ -250,7 +249,7 @@ func (a *Agents) Advance(ctx context.Context, tenant, session string) error {
 		return err
 	}
 	agent, err := a.Store.Agent(ctx, tenant, row.Agent)
-	if err != nil || agent == nil || agent.State != store.AgentRunning {
+	if err != nil || agent == nil || agent.State != AgentRunning {
 		return err
 	}
 	i, err := a.Instance(ctx, tenant, row.Agent)
@@ -262,7 +261,7 @@ func (a *Agents) Advance(ctx context.Context, tenant, session string) error {
 		return err
 	}
 	for _, m := range waiting {
-		if m.Role != store.Inbound {
+		if m.Role != inbound {
 			continue
 		}
 		var in Incoming
@@ -307,7 +306,7 @@ func (i *Instance) converse(ctx context.Context, session string, m Message) erro
 			return err // its turn had not begun: it goes on waiting
 		}
 		log.Error("a turn failed", "code", code, "cause", err.Error())
-		if err := i.agents.Store.Write(context.WithoutCancel(ctx), func(tx store.Tx) error { return tx.Handled(i.key.Tenant, session, m.Inbound) }); err != nil {
+		if err := i.agents.Store.Write(context.WithoutCancel(ctx), func(tx Tx) error { return tx.Handled(i.key.Tenant, session, m.Inbound) }); err != nil {
 			return err
 		}
 		answer.Text = "That did not work; the people who run this agent can see why."
@@ -385,7 +384,7 @@ func (a *Agents) Fire(ctx context.Context, tenant, id, schedule, kind, prompt st
 	if err != nil {
 		return Answer{}, err
 	}
-	if row := i.agent(); row.State != store.AgentRunning {
+	if row := i.agent(); row.State != AgentRunning {
 		return Answer{}, plugin.Errorf(plugin.CodeDisabled, "agent %s is stopped; mortise agents start %s starts it", id, id)
 	}
 	ctx, read := Tainting(ctx)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/event"
 	"github.com/mortise-dev/mortise/internal/service/llm"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -33,13 +32,13 @@ type Source struct {
 }
 
 // Open begins a conversation, and tells the agent's plugins.
-func (i *Instance) Open(ctx context.Context, s Source) (*store.ConversationRow, error) {
-	return i.begun(ctx, s, func(store.Tx) (bool, error) { return true, nil })
+func (i *Instance) Open(ctx context.Context, s Source) (*ConversationRow, error) {
+	return i.begun(ctx, s, func(Tx) (bool, error) { return true, nil })
 }
 
 // Next continues the open conversation of a source, or opens one: exactly one,
 // for all concurrent callers on all nodes.
-func (i *Instance) Next(ctx context.Context, s Source) (*store.ConversationRow, error) {
+func (i *Instance) Next(ctx context.Context, s Source) (*ConversationRow, error) {
 	for range 8 { // another caller was faster each time
 		last, err := i.last(ctx, s, false)
 		if err != nil || last != nil && last.Open {
@@ -54,7 +53,7 @@ func (i *Instance) Next(ctx context.Context, s Source) (*store.ConversationRow, 
 			mark = "after:" + last.SessionID
 		}
 		place := i.key.Agent + "/" + s.Channel + "/conversations"
-		row, err := i.begun(ctx, s, func(tx store.Tx) (bool, error) {
+		row, err := i.begun(ctx, s, func(tx Tx) (bool, error) {
 			return tx.InsertDelivery(i.key.Tenant, place, mark, i.agents.Now().UTC())
 		})
 		if row != nil || err != nil {
@@ -66,17 +65,17 @@ func (i *Instance) Next(ctx context.Context, s Source) (*store.ConversationRow, 
 
 // begun opens a conversation if may says so, in the transaction that does it; nil
 // where it does not.
-func (i *Instance) begun(ctx context.Context, s Source, may func(store.Tx) (bool, error)) (*store.ConversationRow, error) {
+func (i *Instance) begun(ctx context.Context, s Source, may func(Tx) (bool, error)) (*ConversationRow, error) {
 	id, err := i.agents.Options.Open(ctx, i.key.Tenant, nameOf(i.key.Agent, s))
 	if err != nil {
 		return nil, err
 	}
 	now := i.agents.Now().UTC().Truncate(time.Microsecond)
-	row := store.ConversationRow{
+	row := ConversationRow{
 		Tenant: i.key.Tenant, SessionID: id, Agent: i.key.Agent, Channel: s.Channel, Room: s.Room, Peer: s.Peer, CreatedAt: now, UpdatedAt: now, Open: true,
 	}
 	won := false
-	err = i.agents.Store.Write(ctx, func(tx store.Tx) (err error) {
+	err = i.agents.Store.Write(ctx, func(tx Tx) (err error) {
 		if won, err = may(tx); err != nil || !won {
 			return err
 		}
@@ -112,7 +111,7 @@ func nameOf(agent string, s Source) string {
 }
 
 // kindOf returns what sort of conversation it is.
-func kindOf(c *store.ConversationRow) string {
+func kindOf(c *ConversationRow) string {
 	if c.Channel == Scheduled {
 		return "scheduled"
 	}
@@ -127,14 +126,14 @@ func orUnknown(peer string) string {
 }
 
 // Find returns the open conversation of a source, nil if there is none.
-func (i *Instance) Find(ctx context.Context, s Source) (*store.ConversationRow, error) {
+func (i *Instance) Find(ctx context.Context, s Source) (*ConversationRow, error) {
 	return i.last(ctx, s, true)
 }
 
 // last returns the newest conversation of a source, or the newest that is open;
 // nil if there is none.
-func (i *Instance) last(ctx context.Context, s Source, open bool) (*store.ConversationRow, error) {
-	rows, err := i.agents.Store.Conversations(ctx, store.ConversationFilter{
+func (i *Instance) last(ctx context.Context, s Source, open bool) (*ConversationRow, error) {
+	rows, err := i.agents.Store.Conversations(ctx, ConversationFilter{
 		Tenant: i.key.Tenant, Agent: i.key.Agent, Channel: s.Channel, Room: s.Room, NoRoom: s.Room == "", Peer: s.Peer, NoPeer: s.Peer == "", Open: open, Limit: 1,
 	})
 	if err != nil || len(rows) == 0 {
@@ -152,7 +151,7 @@ func (i *Instance) End(ctx context.Context, session, reason string) error {
 	if row == nil || row.Agent != i.key.Agent {
 		return i.noConversation(session)
 	}
-	return i.end(ctx, session, reason, func(tx store.Tx) (bool, error) {
+	return i.end(ctx, session, reason, func(tx Tx) (bool, error) {
 		return tx.CloseConversation(i.key.Tenant, session, i.agents.Now().UTC())
 	})
 }
@@ -161,7 +160,7 @@ func (i *Instance) noConversation(session string) error {
 	return plugin.Errorf(plugin.CodeNotFound, "agent %s has no conversation %s", i.key.Agent, session)
 }
 
-func (i *Instance) end(ctx context.Context, session, reason string, by func(store.Tx) (bool, error)) error {
+func (i *Instance) end(ctx context.Context, session, reason string, by func(Tx) (bool, error)) error {
 	ended, err := i.agents.close(ctx, i.key.Tenant, session, by)
 	if err != nil || !ended {
 		return err
@@ -170,8 +169,8 @@ func (i *Instance) end(ctx context.Context, session, reason string, by func(stor
 }
 
 // close closes a conversation, and the session that it is.
-func (a *Agents) close(ctx context.Context, tenant, session string, by func(store.Tx) (bool, error)) (ended bool, err error) {
-	err = a.Store.Write(ctx, func(tx store.Tx) (err error) {
+func (a *Agents) close(ctx context.Context, tenant, session string, by func(Tx) (bool, error)) (ended bool, err error) {
+	err = a.Store.Write(ctx, func(tx Tx) (err error) {
 		ended, err = by(tx)
 		return err
 	})
@@ -183,8 +182,8 @@ func (a *Agents) close(ctx context.Context, tenant, session string, by func(stor
 
 // Idle returns open conversations of which nothing was heard since then, and in
 // which nothing waits.
-func (a *Agents) Idle(ctx context.Context, since time.Time, limit int) ([]store.ConversationRow, error) {
-	return a.Store.Conversations(ctx, store.ConversationFilter{Idle: since, Limit: limit})
+func (a *Agents) Idle(ctx context.Context, since time.Time, limit int) ([]ConversationRow, error) {
+	return a.Store.Conversations(ctx, ConversationFilter{Idle: since, Limit: limit})
 }
 
 // EndIdle ends such a conversation, unless something happened in it meanwhile.
@@ -194,12 +193,12 @@ func (a *Agents) EndIdle(ctx context.Context, tenant, session string, since time
 	if err != nil || row == nil {
 		return err
 	}
-	by := func(tx store.Tx) (bool, error) { return tx.CloseIdle(tenant, session, since, a.Now().UTC()) }
+	by := func(tx Tx) (bool, error) { return tx.CloseIdle(tenant, session, since, a.Now().UTC()) }
 	agent, err := a.Store.Agent(ctx, tenant, row.Agent)
 	if err != nil {
 		return err
 	}
-	if agent == nil || agent.State != store.AgentRunning {
+	if agent == nil || agent.State != AgentRunning {
 		_, err := a.close(ctx, tenant, session, by)
 		return err
 	}
@@ -219,14 +218,14 @@ type said struct {
 
 // keep adds a message to a conversation whose turn the lease holds, also after
 // the caller has gone. also shares its transaction; it may be nil.
-func (i *Instance) keep(ctx context.Context, session, lease string, m llm.Message, call string, labels []string, also func(store.Tx) error) error {
+func (i *Instance) keep(ctx context.Context, session, lease string, m llm.Message, call string, labels []string, also func(Tx) error) error {
 	body, err := json.Marshal(said{m.Text, m.Uses, m.Results})
 	if err != nil {
 		return err
 	}
 	n := int64(0)
-	err = i.agents.Store.Write(context.WithoutCancel(ctx), func(tx store.Tx) (err error) {
-		n, err = tx.InsertMessage(store.MessageRow{
+	err = i.agents.Store.Write(context.WithoutCancel(ctx), func(tx Tx) (err error) {
+		n, err = tx.InsertMessage(MessageRow{
 			Tenant: i.key.Tenant, SessionID: session, Role: string(m.Role), Body: body, CallID: call, Labels: append([]string{}, labels...), At: i.agents.Now().UTC(),
 		})
 		if err != nil || n == 0 {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -20,12 +19,17 @@ type Halt struct {
 
 // haltKey is where the halts of a plugin are kept, by agent. No plugin can have the
 // owner's name.
-func haltKey(tenant, name string) store.KVKey {
-	return store.KVKey{Tenant: tenant, Owner: "/hooks", Namespace: "halted", Key: name}
+func haltKey(tenant, name string) kvKey {
+	return kvKey{Tenant: tenant, Owner: "/hooks", Namespace: "halted", Key: name}
+}
+
+// A reader is what halts are kept in.
+type reader interface {
+	KV(ctx context.Context, key kvKey) (*kvRow, error)
 }
 
 // Halts returns the agents that a plugin is disabled for, and why.
-func Halts(ctx context.Context, from store.Reader, tenant, name string) (map[string]Halt, error) {
+func Halts(ctx context.Context, from reader, tenant, name string) (map[string]Halt, error) {
 	row, err := from.KV(ctx, haltKey(tenant, name))
 	if err != nil || row == nil {
 		return nil, err
@@ -39,7 +43,7 @@ func Halts(ctx context.Context, from store.Reader, tenant, name string) (map[str
 
 // changeHalts changes the halts of a plugin, and reports whether there were any to
 // change.
-func changeHalts(ctx context.Context, tx store.Tx, tenant, name string, now time.Time, change func(map[string]Halt) bool) error {
+func changeHalts(ctx context.Context, tx Tx, tenant, name string, now time.Time, change func(map[string]Halt) bool) error {
 	halts, err := Halts(ctx, tx, tenant, name)
 	if err != nil {
 		return err
@@ -58,7 +62,7 @@ func changeHalts(ctx context.Context, tx store.Tx, tenant, name string, now time
 	if err != nil {
 		return err
 	}
-	return tx.PutKV(store.KVRow{KVKey: haltKey(tenant, name), Value: raw, UpdatedAt: now.UTC()})
+	return tx.PutKV(kvRow{KVKey: haltKey(tenant, name), Value: raw, UpdatedAt: now.UTC()})
 }
 
 // maxHaltReason bounds what is kept of why.
@@ -69,7 +73,7 @@ func (a *Agents) Halt(ctx context.Context, tenant, id, name, digest string, caus
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
 	now := a.Now().UTC()
-	err := a.Store.Write(ctx, func(tx store.Tx) error {
+	err := a.Store.Write(ctx, func(tx Tx) error {
 		return changeHalts(ctx, tx, tenant, name, now, func(halts map[string]Halt) bool {
 			reason := cause.Error()
 			halts[id] = Halt{reason[:min(len(reason), maxHaltReason)], now, digest}
@@ -87,9 +91,9 @@ func (a *Agents) Halt(ctx context.Context, tenant, id, name, digest string, caus
 func EnableAgain(name, id string) string { return "mortise plugins enable " + name + " --agent " + id }
 
 // Unhalt enables a plugin again: for an agent, or for all of them.
-func Unhalt(ctx context.Context, tx store.Tx, tenant, name, id string) error {
+func Unhalt(ctx context.Context, tx Tx, tenant, name, id string) error {
 	return changeHalts(ctx, tx, tenant, name, time.Now(), func(halts map[string]Halt) bool {
-		if id == store.EveryAgent {
+		if id == EveryAgent {
 			some := len(halts) > 0
 			clear(halts)
 			return some

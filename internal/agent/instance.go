@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/event"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -32,7 +31,7 @@ type Instance struct {
 	gate   chan struct{} // a semaphore of one: its holder opens and closes hooks
 
 	mu        sync.Mutex // guards the rest
-	row       store.AgentRow
+	row       AgentRow
 	started   bool
 	turns     int                      // that go on
 	ending    string                   // why it is stopped; "" while it is not
@@ -80,14 +79,14 @@ func (i *Instance) Bus() *event.Bus { return i.bus }
 
 // start brings the instance up to date with its agent, and tells its plugins
 // the first time.
-func (i *Instance) start(ctx context.Context, row *store.AgentRow) error {
+func (i *Instance) start(ctx context.Context, row *AgentRow) error {
 	if err := i.enter(ctx); err != nil {
 		return err
 	}
 	i.mu.Lock()
 	i.row = *row
 	i.mu.Unlock()
-	if row.State == store.AgentRunning {
+	if row.State == AgentRunning {
 		i.ran.Store(true)
 	}
 	problems, err := i.sync(ctx)
@@ -433,7 +432,7 @@ func (i *Instance) Opened(_ context.Context, name string) (Handlers, error) {
 }
 
 // agent returns the row that the instance was last brought up to date with.
-func (i *Instance) agent() store.AgentRow {
+func (i *Instance) agent() AgentRow {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.row

@@ -7,7 +7,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/event"
 	"github.com/mortise-dev/mortise/internal/base/words"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -38,25 +37,25 @@ func (m Memory) Get(ctx context.Context, key string) (content string, found bool
 }
 
 // List returns what the agent remembers, the newest first.
-func (m Memory) List(ctx context.Context, limit int) ([]store.MemoryRow, error) {
+func (m Memory) List(ctx context.Context, limit int) ([]MemoryRow, error) {
 	return m.agents.Store.Memories(ctx, m.key.Tenant, m.key.Agent, limit)
 }
 
 // Search returns what fits the words of a query best, the newest first among equals.
-func (m Memory) Search(ctx context.Context, query string, limit int) ([]store.MemoryRow, error) {
+func (m Memory) Search(ctx context.Context, query string, limit int) ([]MemoryRow, error) {
 	return m.find(ctx, words.Asked(query, maxTerms), limit)
 }
 
 // Recall is Search for a message that was not written as a query: what has nothing
 // in common with it but stop words is not found.
-func (m Memory) Recall(ctx context.Context, message string, limit int) ([]store.MemoryRow, error) {
+func (m Memory) Recall(ctx context.Context, message string, limit int) ([]MemoryRow, error) {
 	return m.find(ctx, words.Telling(message, maxTerms), limit)
 }
 
 // maxTerms is how many words of a query count.
 const maxTerms = 32
 
-func (m Memory) find(ctx context.Context, terms []string, limit int) ([]store.MemoryRow, error) {
+func (m Memory) find(ctx context.Context, terms []string, limit int) ([]MemoryRow, error) {
 	if len(terms) == 0 || limit < 1 {
 		return nil, nil
 	}
@@ -65,7 +64,7 @@ func (m Memory) find(ctx context.Context, terms []string, limit int) ([]store.Me
 		return nil, err
 	}
 	best := words.Rank(terms, len(rows), func(i int) []string { return words.Of(rows[i].Key + " " + rows[i].Content) })
-	found := make([]store.MemoryRow, 0, min(len(best), limit))
+	found := make([]MemoryRow, 0, min(len(best), limit))
 	for _, i := range best[:min(len(best), limit)] {
 		found = append(found, rows[i])
 		Taint(ctx, rows[i].Labels)
@@ -75,16 +74,16 @@ func (m Memory) find(ctx context.Context, terms []string, limit int) ([]store.Me
 
 // Upsert keeps something under a key, in place of what was there, and tells the
 // agent's plugins. also shares its transaction.
-func (m Memory) Upsert(ctx context.Context, session, key, content string, labels []string, also ...func(store.Tx) error) error {
+func (m Memory) Upsert(ctx context.Context, session, key, content string, labels []string, also ...func(Tx) error) error {
 	switch {
 	case key == "" || len(key) > MaxMemoryKey || strings.ContainsFunc(key, unicode.IsControl):
 		return plugin.Errorf(plugin.CodeInvalidInput, "the key of a memory has 1 to %d bytes without control characters", MaxMemoryKey)
 	case len(content) > MaxMemoryBytes || strings.ContainsRune(content, 0):
 		return plugin.Errorf(plugin.CodeInvalidInput, "a memory has at most %d bytes and no NUL; this one has %d", MaxMemoryBytes, len(content))
 	}
-	row := store.MemoryRow{Tenant: m.key.Tenant, Agent: m.key.Agent, Key: key, Content: content, Labels: append([]string{}, labels...), UpdatedAt: m.agents.Now().UTC()}
+	row := MemoryRow{Tenant: m.key.Tenant, Agent: m.key.Agent, Key: key, Content: content, Labels: append([]string{}, labels...), UpdatedAt: m.agents.Now().UTC()}
 	full, i := false, m.agents.Local(m.key.Tenant, m.key.Agent)
-	err := m.agents.Store.Write(ctx, func(tx store.Tx) error {
+	err := m.agents.Store.Write(ctx, func(tx Tx) error {
 		n, err := tx.CountMemories(ctx, m.key.Tenant, m.key.Agent)
 		if err != nil {
 			return err
@@ -121,14 +120,14 @@ func (m Memory) Upsert(ctx context.Context, session, key, content string, labels
 }
 
 // upserted is what memory.upsert@v1 carries.
-func upserted(session string, row *store.MemoryRow) fields {
+func upserted(session string, row *MemoryRow) fields {
 	return fields{"sessionId": session, "key": row.Key, "content": row.Content, "metadata": map[string]any{"labels": row.Labels}}
 }
 
 // Forget reports whether there was something to forget. Where there was, also
 // shares its transaction.
-func (m Memory) Forget(ctx context.Context, key string, also ...func(store.Tx) error) (found bool, err error) {
-	err = m.agents.Store.Write(ctx, func(tx store.Tx) (err error) {
+func (m Memory) Forget(ctx context.Context, key string, also ...func(Tx) error) (found bool, err error) {
+	err = m.agents.Store.Write(ctx, func(tx Tx) (err error) {
 		if found, err = tx.DeleteMemory(m.key.Tenant, m.key.Agent, key); err != nil || !found {
 			return err
 		}
@@ -137,7 +136,7 @@ func (m Memory) Forget(ctx context.Context, key string, also ...func(store.Tx) e
 	return found, err
 }
 
-func each(tx store.Tx, also []func(store.Tx) error) error {
+func each(tx Tx, also []func(Tx) error) error {
 	for _, do := range also {
 		if err := do(tx); err != nil {
 			return err

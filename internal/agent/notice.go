@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/mortise-dev/mortise/internal/base/event"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -33,7 +32,7 @@ func (a *Agents) Local(tenant, id string) *Instance {
 }
 
 // notice puts an event of an agent on record for the host that serves.
-func (a *Agents) notice(tx store.Tx, key Key, name string, f fields) error {
+func (a *Agents) notice(tx Tx, key Key, name string, f fields) error {
 	now := a.Now().UTC().Truncate(time.Microsecond)
 	all := fields{"agentId": key.Agent, "at": now.Format(time.RFC3339Nano)}
 	for k, v := range f {
@@ -49,7 +48,7 @@ func (a *Agents) notice(tx store.Tx, key Key, name string, f fields) error {
 	if err != nil {
 		return err
 	}
-	waiting, err := tx.InsertOutbox(store.OutboxRow{
+	waiting, err := tx.InsertOutbox(OutboxRow{
 		Tenant: key.Tenant, ID: id.String(), Agent: key.Agent, Plugin: OwnBus, Event: name, Body: body, CreatedAt: now, NextAt: now,
 	}, maxNotices)
 	if err == nil && waiting >= maxNotices {
@@ -60,7 +59,7 @@ func (a *Agents) notice(tx store.Tx, key Key, name string, f fields) error {
 
 // Stopped records, for the hosts that have an instance of an agent, that a
 // caller stopped it.
-func (a *Agents) Stopped(tx store.Tx, tenant, id string) error {
+func (a *Agents) Stopped(tx Tx, tenant, id string) error {
 	return a.notice(tx, Key{tenant, id}, event.AgentStopped, fields{"reason": "user"})
 }
 
@@ -74,7 +73,7 @@ func (a *Agents) noticed(ctx context.Context, key Key) {
 // Deliver tells the plugins of an agent of a notice. Those of one that is stopped
 // hear it too: it is started for that, as for a chat, and stopped again. An agent
 // that was deleted is heard out by the instance that is still there.
-func (a *Agents) Deliver(ctx context.Context, row *store.OutboxRow) error {
+func (a *Agents) Deliver(ctx context.Context, row *OutboxRow) error {
 	key := Key{row.Tenant, row.Agent}
 	if row.Event == event.AgentStopped {
 		if err := a.Stop(key.Tenant, key.Agent, "user"); err != nil {
@@ -91,7 +90,7 @@ func (a *Agents) Deliver(ctx context.Context, row *store.OutboxRow) error {
 		if i, err = a.Instance(ctx, key.Tenant, key.Agent); err != nil {
 			return err
 		}
-		if agent.State != store.AgentRunning {
+		if agent.State != AgentRunning {
 			defer func() { _ = a.Stop(key.Tenant, key.Agent, "idle") }()
 		}
 	}
@@ -117,7 +116,7 @@ func (a *Agents) Unsettled(ctx context.Context, tenant string, limit int) ([]str
 	running := map[string]bool{}
 	var ids []string
 	for _, row := range rows {
-		running[row.ID] = row.State == store.AgentRunning
+		running[row.ID] = row.State == AgentRunning
 		if i := a.Local(tenant, row.ID); i == nil && running[row.ID] {
 			ids = append(ids, row.ID)
 		}
@@ -138,7 +137,7 @@ func (a *Agents) Settle(ctx context.Context, tenant, id string) error {
 	if err != nil {
 		return err
 	}
-	if row != nil && row.State == store.AgentRunning {
+	if row != nil && row.State == AgentRunning {
 		_, err := a.Instance(ctx, tenant, id)
 		return err
 	}
@@ -161,7 +160,7 @@ func (a *Agents) End(ctx context.Context, tenant, session, reason string) (ended
 	}
 	key, lease, deadline := Key{tenant, row.Agent}, uuid.NewString(), a.Now().Add(endWait)
 	for won := false; !won; {
-		err := a.Store.Write(ctx, func(tx store.Tx) (err error) {
+		err := a.Store.Write(ctx, func(tx Tx) (err error) {
 			won, err = tx.TakeTurn(tenant, session, lease, a.Now().UTC(), a.Now().UTC().Add(turnLease))
 			return err
 		})
@@ -185,7 +184,7 @@ func (a *Agents) End(ctx context.Context, tenant, session, reason string) (ended
 	}
 	i := a.Local(tenant, key.Agent)
 	f := fields{"sessionId": session, "reason": reason}
-	ended, err = a.close(ctx, tenant, session, func(tx store.Tx) (bool, error) {
+	ended, err = a.close(ctx, tenant, session, func(tx Tx) (bool, error) {
 		if ended, err := tx.CloseConversation(tenant, session, a.Now().UTC()); err != nil || !ended {
 			return false, err
 		}
@@ -194,7 +193,7 @@ func (a *Agents) End(ctx context.Context, tenant, session, reason string) (ended
 		}
 		return true, a.notice(tx, key, event.SessionClosed, f)
 	})
-	_ = a.Store.Write(context.WithoutCancel(ctx), func(tx store.Tx) error { // where it could not be closed, turns go on at once
+	_ = a.Store.Write(context.WithoutCancel(ctx), func(tx Tx) error { // where it could not be closed, turns go on at once
 		_, err := tx.KeepTurn(tenant, session, lease, time.UnixMicro(1))
 		return err
 	})
@@ -210,6 +209,6 @@ func (a *Agents) End(ctx context.Context, tenant, session, reason string) (ended
 
 // EndedWith notes, in the transaction that deletes an agent, that a
 // conversation ended with it, for the host that has an instance of it.
-func (a *Agents) EndedWith(tx store.Tx, tenant, id, session string) error {
+func (a *Agents) EndedWith(tx Tx, tenant, id, session string) error {
 	return a.notice(tx, Key{tenant, id}, event.SessionClosed, fields{"sessionId": session, "reason": "user"})
 }

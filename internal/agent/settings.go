@@ -11,7 +11,6 @@ import (
 	json2 "github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/agent/webhook"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -133,7 +132,7 @@ func (s *Settings) Encode() string {
 }
 
 // full returns the settings of a row, with what they leave open.
-func full(row *store.AgentRow) Settings {
+func full(row *AgentRow) Settings {
 	s, err := ParseSettings([]byte(row.Settings))
 	if err != nil {
 		s = Settings{} // they were checked when they were kept

@@ -10,7 +10,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/event"
 	"github.com/mortise-dev/mortise/internal/service/llm"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -89,7 +88,7 @@ func (i *Instance) Turn(ctx context.Context, session string, m Message, to Audie
 		return a, err
 	}
 	m.Labels = plugin.Labels(m.Labels, read()) // of what hooks put into it
-	handled := func(tx store.Tx) error { return tx.Handled(i.key.Tenant, session, m.Inbound) }
+	handled := func(tx Tx) error { return tx.Handled(i.key.Tenant, session, m.Inbound) }
 	if err := i.keep(ctx, session, c.Lease, llm.Message{Role: llm.User, Text: m.Text}, "", m.Labels, handled); err != nil {
 		return a, err
 	}
@@ -150,7 +149,7 @@ const turnLease = 30 * time.Second
 // take waits for the lease of the turn, and keeps it until end is called. If
 // the lease is lost in between, because this process was suspended for too
 // long, the turn is cancelled.
-func (i *Instance) take(ctx context.Context, session string) (_ context.Context, c *store.ConversationRow, end func(), err error) {
+func (i *Instance) take(ctx context.Context, session string) (_ context.Context, c *ConversationRow, end func(), err error) {
 	lease := uuid.NewString()
 	st, key := i.agents.Store, i.key
 	row, err := st.Conversation(ctx, key.Tenant, session)
@@ -172,7 +171,7 @@ func (i *Instance) take(ctx context.Context, session string) (_ context.Context,
 	deadline := i.agents.Now().Add(turnLease)
 	for {
 		won := false
-		err := st.Write(ctx, func(tx store.Tx) (err error) {
+		err := st.Write(ctx, func(tx Tx) (err error) {
 			now := i.agents.Now().UTC()
 			won, err = tx.TakeTurn(key.Tenant, session, lease, now, now.Add(turnLease))
 			return err
@@ -214,7 +213,7 @@ func (i *Instance) take(ctx context.Context, session string) (_ context.Context,
 			case <-time.After(turnLease / 3):
 			}
 			held := true
-			err := st.Write(ctx, func(tx store.Tx) (err error) {
+			err := st.Write(ctx, func(tx Tx) (err error) {
 				held, err = tx.KeepTurn(key.Tenant, session, lease, i.agents.Now().UTC().Add(turnLease))
 				return err
 			})
@@ -230,7 +229,7 @@ func (i *Instance) take(ctx context.Context, session string) (_ context.Context,
 		lost(nil)
 		cancel()
 		<-done
-		_ = st.Write(context.WithoutCancel(ctx), func(tx store.Tx) error {
+		_ = st.Write(context.WithoutCancel(ctx), func(tx Tx) error {
 			_, err := tx.EndTurn(key.Tenant, session, lease, i.agents.Now().UTC())
 			return err
 		})
@@ -243,7 +242,7 @@ type turn struct {
 	session  string
 	message  Message
 	audience Audience
-	row      store.AgentRow
+	row      AgentRow
 	settings Settings
 	index    int64 // which turn of the conversation
 	brain    brain
@@ -252,13 +251,13 @@ type turn struct {
 	assigned []string
 	usage    *llm.CallUsage
 	lease    string
-	known    []store.MemoryRow // what it remembers of what is talked about
-	read     func() []string   // the labels of what was read from its memory
+	known    []MemoryRow     // what it remembers of what is talked about
+	read     func() []string // the labels of what was read from its memory
 	answer   Answer
 }
 
 // begin finds out what the agent has for this turn.
-func (i *Instance) begin(ctx context.Context, c *store.ConversationRow, m Message, to Audience) (*turn, error) {
+func (i *Instance) begin(ctx context.Context, c *ConversationRow, m Message, to Audience) (*turn, error) {
 	row, session := i.agent(), c.SessionID
 	t := &turn{Instance: i, session: session, message: m, audience: to, row: row, settings: full(&row), brain: chat{i.agents.Model}, usage: &llm.CallUsage{}}
 	t.index, t.lease = c.Turns, c.Lease

@@ -171,7 +171,7 @@ func TestHistoryIsBounded(t *testing.T) {
 
 // A counting store counts the messages that are read.
 type counting struct {
-	store.Store
+	agent.Store
 	read int
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/chain"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -20,7 +21,7 @@ func TestTheAnchorMovesWhileAHostServes(t *testing.T) {
 	home := t.TempDir()
 	at := func() int64 {
 		t.Helper()
-		a, err := store.ReadAnchor(home)
+		a, err := chain.ReadAnchor(home)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,9 +58,9 @@ func TestTheAnchorMovesWhileAHostServes(t *testing.T) {
 	}
 	last := note(host)
 	within(t, "the anchor moves again", func() bool { return at() == last })
-	raw, err := os.ReadFile(filepath.Join(home, store.AnchorFile))
+	raw, err := os.ReadFile(filepath.Join(home, chain.AnchorFile))
 	if err == nil {
-		err = os.WriteFile(filepath.Join(copied, store.AnchorFile), raw, 0o600)
+		err = os.WriteFile(filepath.Join(copied, chain.AnchorFile), raw, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -80,13 +81,13 @@ func TestTheAnchorMovesWhileAHostServes(t *testing.T) {
 	}
 	note(command)
 	time.Sleep(50 * time.Millisecond)
-	if _, err := os.Stat(filepath.Join(other, store.AnchorFile)); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(other, chain.AnchorFile)); !os.IsNotExist(err) {
 		t.Errorf("a host of one command moved its anchor before it closed: %v", err)
 	}
 	if err := command.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(filepath.Join(other, store.AnchorFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(other, chain.AnchorFile)); err != nil {
 		t.Error(err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -66,7 +66,7 @@ func audited(g *grant, ctx context.Context, args json.RawMessage) (any, error) {
 		At: time.Now().UTC().Truncate(time.Microsecond), Tenant: g.call.Tenant, Kind: plugin.EntryPluginAudit, Subject: g.call.ID,
 		Principal: g.call.Principal.ID, Body: json.RawMessage(body),
 	}
-	return nothing{}, g.broker.Store.Write(ctx, func(tx store.Tx) error { tx.Append(entry); return nil })
+	return nothing{}, g.broker.Store.Write(ctx, func(tx ledger.Tx) error { tx.Append(entry); return nil })
 }
 
 func auditedDry(g *grant, _ context.Context, args json.RawMessage) (any, *plugin.Change, error) {

@@ -25,10 +25,10 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/budget"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/core/usage"
 	"github.com/mortise-dev/mortise/internal/service/egress"
 	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/internal/service/llm"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -79,7 +79,7 @@ type Broker struct {
 
 	// Store is where plugins keep what they keep. Where it is nil, they keep
 	// nothing.
-	Store store.Store
+	Store Store
 	// Secrets are what plugins may read and set. It may be nil.
 	Secrets Secrets
 	// Accounts are what plugins act with elsewhere. It may be nil.
@@ -145,9 +145,8 @@ type Use struct {
 }
 
 // For returns what one call is granted. Effects go through the journal, where
-// there is one. The answer has more methods: Used, Unsettled, Labels, Artifacts,
-// Metrics and Attach.
-func (b *Broker) For(target *plugin.Target, call *plugin.Call, journal *ledger.Journal) plugin.Services {
+// there is one. The answer has one more method, Attach.
+func (b *Broker) For(target *plugin.Target, call *plugin.Call, journal *ledger.Journal) usage.Grant {
 	g := &grant{broker: b, target: target, call: call, journal: journal}
 	if call.Dry != nil {
 		g.dryRates = newRates()
@@ -157,7 +156,7 @@ func (b *Broker) For(target *plugin.Target, call *plugin.Call, journal *ledger.J
 
 // Reading returns what a call is granted while it only looks: for a preview, or
 // to find out how an earlier call ended.
-func (b *Broker) Reading(target *plugin.Target, call *plugin.Call) plugin.Services {
+func (b *Broker) Reading(target *plugin.Target, call *plugin.Call) usage.Grant {
 	return &grant{broker: b, target: target, call: call, reading: true}
 }
 
@@ -277,7 +276,7 @@ func (g *grant) carryOut(ctx context.Context, t task) (value any, err error) {
 			return nil, err
 		}
 	}
-	err = g.broker.Store.Write(ctx, func(tx store.Tx) (err error) {
+	err = g.broker.Store.Write(ctx, func(tx ledger.Tx) (err error) {
 		value, err = t.commit(ctx, tx)
 		return err
 	})

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -57,8 +57,8 @@ type cacheRow struct {
 
 func (r *cacheRow) size() int { return len(r.Value) + len(r.Key) + cacheEntryBytes }
 
-func cachePlace(owner cacheOwner) store.KVKey {
-	return store.KVKey{Tenant: owner.tenant, Owner: ":host", Scope: "cache", Namespace: "cache", Key: owner.plugin}
+func cachePlace(owner cacheOwner) kvKey {
+	return kvKey{Tenant: owner.tenant, Owner: ":host", Scope: "cache", Namespace: "cache", Key: owner.plugin}
 }
 
 // recall brings in what the last host had of a plugin, once. What cannot be read
@@ -98,7 +98,7 @@ func (g *grant) recall(ctx context.Context, owner cacheOwner) {
 	}
 }
 
-func readCacheRow(row *store.KVRow) (rows []cacheRow, err error) {
+func readCacheRow(row *kvRow) (rows []cacheRow, err error) {
 	if row == nil {
 		return nil, nil
 	}
@@ -141,7 +141,7 @@ func (b *Broker) keepCache(ctx context.Context) {
 	var errs []error
 	for _, owner := range changed {
 		here, kept := c.snapshot(owner)
-		err := b.Store.Write(ctx, func(tx store.Tx) error {
+		err := b.Store.Write(ctx, func(tx ledger.Tx) error {
 			key := cachePlace(owner)
 			was, err := tx.KV(ctx, key)
 			if err != nil {
@@ -157,7 +157,7 @@ func (b *Broker) keepCache(ctx context.Context) {
 			if err != nil {
 				return err
 			}
-			return tx.PutKV(store.KVRow{KVKey: key, Value: value, Labels: []string{}, UpdatedAt: c.now().UTC()})
+			return tx.PutKV(kvRow{KVKey: key, Value: value, Labels: []string{}, UpdatedAt: c.now().UTC()})
 		})
 		errs = append(errs, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -50,8 +49,8 @@ func CursorKey(schedule, kb string) string {
 }
 
 // CursorPlace says where a plugin's cursor of a knowledge base is kept.
-func CursorPlace(tenant, plugin, subject, schedule, kb string) store.KVKey {
-	return store.KVKey{Tenant: tenant, Owner: plugin, Scope: subject, Namespace: cursorNamespace, Key: CursorKey(schedule, kb)}
+func CursorPlace(tenant, plugin, subject, schedule, kb string) kvKey {
+	return kvKey{Tenant: tenant, Owner: plugin, Scope: subject, Namespace: cursorNamespace, Key: CursorKey(schedule, kb)}
 }
 
 func cursorRead(g *grant, ctx context.Context, args json.RawMessage) (any, error) {
@@ -82,20 +81,20 @@ func cursorDeleteTask(g *grant, args json.RawMessage) (task, error) {
 }
 
 // cursorPlace reads the arguments of a cursor method.
-func (g *grant) cursorPlace(method string, args json.RawMessage) (store.KVKey, json.RawMessage, error) {
+func (g *grant) cursorPlace(method string, args json.RawMessage) (kvKey, json.RawMessage, error) {
 	var in struct {
 		KB    string          `json:"kb_id"`
 		Value json.RawMessage `json:"value"`
 	}
 	if err := decode(method, args, &in); err != nil {
-		return store.KVKey{}, nil, err
+		return kvKey{}, nil, err
 	}
 	if in.KB == "" || len(in.KB) > cursorIDBytes || strings.ContainsRune(in.KB, 0) {
-		return store.KVKey{}, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: kb_id has 1 to %d bytes and none that is NUL", method, cursorIDBytes)
+		return kvKey{}, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: kb_id has 1 to %d bytes and none that is NUL", method, cursorIDBytes)
 	}
 	schedule := g.overlay().Exec.Schedule
 	if len(schedule) > cursorIDBytes || strings.ContainsRune(schedule, 0) {
-		return store.KVKey{}, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: the schedule's id has more than %d bytes", method, cursorIDBytes)
+		return kvKey{}, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: the schedule's id has more than %d bytes", method, cursorIDBytes)
 	}
 	return CursorPlace(g.call.Tenant, g.target.Manifest.Name, g.subject(), schedule, in.KB), in.Value, nil
 }

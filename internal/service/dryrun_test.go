@@ -21,7 +21,7 @@ import (
 
 // A sealed store says what of it would be written, and writes nothing.
 type sealed struct {
-	store.Store
+	Store
 	t *testing.T
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -118,7 +117,7 @@ func identityFound(g *grant, ctx context.Context, args json.RawMessage) (any, er
 		if err != nil {
 			return nil, err
 		}
-		if i := slices.IndexFunc(theirs, func(row store.IdentityRow) bool { return row.Provider == provider }); i >= 0 {
+		if i := slices.IndexFunc(theirs, func(row identityRow) bool { return row.Provider == provider }); i >= 0 {
 			link = &theirs[i]
 		}
 	}
@@ -138,7 +137,7 @@ func identityFound(g *grant, ctx context.Context, args json.RawMessage) (any, er
 const maxLinks = 256
 
 // links returns the links of the principal of the call.
-func (g *grant) links(ctx context.Context, method string) ([]store.IdentityRow, error) {
+func (g *grant) links(ctx context.Context, method string) ([]identityRow, error) {
 	if g.broker.Store == nil {
 		return nil, nowhere(method)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/budget"
 	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -77,7 +76,7 @@ func (g *grant) committed(ctx context.Context, name string, t task, effect ledge
 			return nil, err
 		}
 	}
-	kept, err := g.journal.Local(ctx, effect, func(tx store.Tx) ([]byte, error) {
+	kept, err := g.journal.Local(ctx, effect, func(tx ledger.Tx) ([]byte, error) {
 		value, err := t.commit(ctx, tx)
 		var refusal *plugin.Error
 		if err != nil && !errors.As(err, &refusal) {

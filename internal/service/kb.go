@@ -9,9 +9,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/service/extract"
 	"github.com/mortise-dev/mortise/internal/service/kb"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -143,7 +143,7 @@ func (g *grant) ingests(method string, in ingestArgs, source func() (kb.Source, 
 			}
 			return g.ingestDry(ctx, method, base, prepared)
 		},
-		commit: func(_ context.Context, tx store.Tx) (any, error) { return prepared.Result(), prepared.Put(tx) },
+		commit: func(_ context.Context, tx ledger.Tx) (any, error) { return prepared.Result(), prepared.Put(tx) },
 	}, nil
 }
 
@@ -261,7 +261,7 @@ func kbDeleteTask(g *grant, args json.RawMessage) (task, error) {
 			}
 			return g.deleteDry(base, object, in.External, removal)
 		},
-		commit: func(_ context.Context, tx store.Tx) (any, error) {
+		commit: func(_ context.Context, tx ledger.Tx) (any, error) {
 			return deletionOf(removal.Documents()), removal.Delete(tx)
 		},
 	}, nil

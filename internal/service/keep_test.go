@@ -391,7 +391,7 @@ func TestAnAuditIsOnRecord(t *testing.T) {
 		}
 	}
 	n := 0
-	for e, err := range s.broker.Store.Entries(t.Context(), store.EntryFilter{Tenant: s.call.Tenant, Subject: s.call.ID}) {
+	for e, err := range oneStore().Entries(t.Context(), store.EntryFilter{Tenant: s.call.Tenant, Subject: s.call.ID}) {
 		n++
 		if err != nil || e.Kind != plugin.EntryPluginAudit || e.Principal != "user:ada" || string(e.Body) != `{"call_id":"`+t.Name()+`","operation":"sample/op","event":"mail.read","details":{"n":1}}` {
 			t.Fatalf("the entry is %+v, %v", e, err)

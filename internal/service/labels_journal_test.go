@@ -109,7 +109,7 @@ func (s *scene) attempts(l *ledger.Ledger, method, args string) (first, second a
 		s.t.Fatal(err)
 	}
 	var won bool
-	if lease, won, err = l.Take(s.t.Context(), *row, rec, "p", now.Add(time.Minute), now, nil); err != nil || !won {
+	if lease, won, err = l.Start(s.t.Context(), *row, rec, "p", now.Add(time.Minute), now, nil); err != nil || !won {
 		s.t.Fatal(won, err)
 	}
 	return first, attempt()

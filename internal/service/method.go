@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/service/kb"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -32,7 +32,7 @@ type task struct {
 	// commit is what a local effect does, in place of do: a change of the store
 	// that is one transaction with its place in the journal. An error that has a
 	// code is a refusal, before which nothing was written. It may be run again.
-	commit func(ctx context.Context, tx store.Tx) (any, error)
+	commit func(ctx context.Context, tx ledger.Tx) (any, error)
 	before func(ctx context.Context) error // what has to be there first; may be nil
 
 	// request stands in the journal in place of the arguments, where these are

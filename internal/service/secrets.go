@@ -6,8 +6,8 @@ import (
 
 	json2 "github.com/go-json-experiment/json"
 
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/service/secret"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -27,10 +27,10 @@ type Secrets interface {
 	// Ready is asked before Keep.
 	Ready(ctx context.Context) error
 	// Keep keeps a secret of the call's principal for the plugin alone.
-	Keep(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name string, value secret.Value) error
+	Keep(ctx context.Context, tx ledger.Tx, t *plugin.Target, call *plugin.Call, name string, value secret.Value) error
 	// Drop deletes what Keep kept, and reports whether there was anything, and its
 	// labels.
-	Drop(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name string) (found bool, labels []string, err error)
+	Drop(ctx context.Context, tx ledger.Tx, t *plugin.Target, call *plugin.Call, name string) (found bool, labels []string, err error)
 }
 
 func secretGetTask(g *grant, args json.RawMessage) (task, error) {
@@ -99,7 +99,7 @@ func secretSetTask(g *grant, args json.RawMessage) (task, error) {
 	return task{class: Local, effect: secretWrite, request: json.RawMessage(name),
 		dry:    func(ctx context.Context) (any, *plugin.Change, error) { return g.setDry(ctx, in.Name, in.Value) },
 		before: g.broker.Secrets.Ready,
-		commit: func(ctx context.Context, tx store.Tx) (any, error) {
+		commit: func(ctx context.Context, tx ledger.Tx) (any, error) {
 			return nothing{}, g.broker.Secrets.Keep(ctx, tx, g.target, g.call, in.Name, secret.Value{Text: in.Value, Labels: g.secretLabels()})
 		}}, nil
 }
@@ -125,7 +125,7 @@ func secretDeleteTask(g *grant, args json.RawMessage) (task, error) {
 	}
 	return task{class: Local, effect: secretWrite,
 		dry: func(ctx context.Context) (any, *plugin.Change, error) { return g.secretDeleteDry(ctx, in.Name) },
-		commit: func(ctx context.Context, tx store.Tx) (any, error) {
+		commit: func(ctx context.Context, tx ledger.Tx) (any, error) {
 			found, labels, err := g.broker.Secrets.Drop(ctx, tx, g.target, g.call, in.Name)
 			g.heard(labels)
 			return deletion{Deleted: found}, err

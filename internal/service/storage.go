@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -75,24 +75,24 @@ func storageDeleteTask(g *grant, args json.RawMessage) (task, error) {
 }
 
 // storageKey reads the arguments of a storage method.
-func (g *grant) storageKey(method string, args json.RawMessage) (store.KVKey, json.RawMessage, error) {
+func (g *grant) storageKey(method string, args json.RawMessage) (kvKey, json.RawMessage, error) {
 	var in storageArgs
 	if err := decode(method, args, &in); err != nil {
-		return store.KVKey{}, nil, err
+		return kvKey{}, nil, err
 	}
 	if len(in.Namespace) > namespaceBytes || strings.ContainsRune(in.Namespace, 0) {
-		return store.KVKey{}, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: a namespace has at most %d bytes and none that is NUL", method, namespaceBytes)
+		return kvKey{}, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: a namespace has at most %d bytes and none that is NUL", method, namespaceBytes)
 	}
 	key, err := g.keptKey(method, "storage/"+in.Namespace, in.Key)
 	return key, in.Value, err
 }
 
 // keptKey is the key under which the plugin keeps data for the principal of the call.
-func (g *grant) keptKey(method, namespace, key string) (store.KVKey, error) {
+func (g *grant) keptKey(method, namespace, key string) (kvKey, error) {
 	if key == "" || len(key) > keyBytes || strings.ContainsRune(key, 0) {
-		return store.KVKey{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: a key has 1 to %d bytes and none that is NUL", method, keyBytes)
+		return kvKey{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: a key has 1 to %d bytes and none that is NUL", method, keyBytes)
 	}
-	return store.KVKey{Tenant: g.call.Tenant, Owner: g.target.Manifest.Name, Scope: g.subject(), Namespace: namespace, Key: key}, nil
+	return kvKey{Tenant: g.call.Tenant, Owner: g.target.Manifest.Name, Scope: g.subject(), Namespace: namespace, Key: key}, nil
 }
 
 // subject names whose call it is, as secrets and what is kept have it.
@@ -115,7 +115,7 @@ func checkValue(method string, value json.RawMessage) error {
 }
 
 // read returns what is kept. The caller's answer inherits its taint.
-func (g *grant) read(ctx context.Context, method string, key store.KVKey) (any, error) {
+func (g *grant) read(ctx context.Context, method string, key kvKey) (any, error) {
 	if g.broker.Store == nil {
 		return nil, nowhere(method)
 	}
@@ -132,8 +132,8 @@ func (g *grant) read(ctx context.Context, method string, key store.KVKey) (any, 
 
 // row returns what is kept under a key, nil for nothing; in a dry run, what
 // would be.
-func (g *grant) row(ctx context.Context, key store.KVKey) (*store.KVRow, error) {
-	if row, changed := keptDry[*store.KVRow](g, key); changed {
+func (g *grant) row(ctx context.Context, key kvKey) (*kvRow, error) {
+	if row, changed := keptDry[*kvRow](g, key); changed {
 		return row, nil
 	}
 	row, err := g.broker.Store.KV(ctx, key)
@@ -143,17 +143,17 @@ func (g *grant) row(ctx context.Context, key store.KVKey) (*store.KVRow, error) 
 	return row, nil
 }
 
-func expired(row *store.KVRow) bool {
+func expired(row *kvRow) bool {
 	return !row.ExpiresAt.IsZero() && !row.ExpiresAt.After(time.Now())
 }
 
 // keeps is the task of keeping a value, with what the call is tainted with.
-func (g *grant) keeps(effect, method string, key store.KVKey, value json.RawMessage) (task, error) {
+func (g *grant) keeps(effect, method string, key kvKey, value json.RawMessage) (task, error) {
 	if g.broker.Store == nil {
 		return task{}, nowhere(method)
 	}
-	made := func() store.KVRow {
-		row := store.KVRow{KVKey: key, Value: value, Labels: plugin.Labels(g.call.Labels, g.Labels()), UpdatedAt: time.Now().UTC()}
+	made := func() kvRow {
+		row := kvRow{KVKey: key, Value: value, Labels: plugin.Labels(g.call.Labels, g.Labels()), UpdatedAt: time.Now().UTC()}
 		if row.Labels == nil {
 			row.Labels = []string{}
 		}
@@ -171,7 +171,7 @@ func (g *grant) keeps(effect, method string, key store.KVKey, value json.RawMess
 		}
 		return nothing{}, c, g.keep(method, key, &row, int(sizeOf(&row)))
 	}
-	return task{class: Local, effect: effect, dry: stand, commit: func(ctx context.Context, tx store.Tx) (any, error) {
+	return task{class: Local, effect: effect, dry: stand, commit: func(ctx context.Context, tx ledger.Tx) (any, error) {
 		row := made()
 		if _, err := g.account(ctx, tx, method, key, sizeOf(&row)); err != nil {
 			return nil, err
@@ -182,7 +182,7 @@ func (g *grant) keeps(effect, method string, key store.KVKey, value json.RawMess
 
 // drops is the task of deleting a value. The answer says whether there was one, and
 // so the caller's answer inherits its taint.
-func (g *grant) drops(effect, method string, key store.KVKey) (task, error) {
+func (g *grant) drops(effect, method string, key kvKey) (task, error) {
 	if g.broker.Store == nil {
 		return task{}, nowhere(method)
 	}
@@ -193,9 +193,9 @@ func (g *grant) drops(effect, method string, key store.KVKey) (task, error) {
 		}
 		g.heard(was.Labels)
 		c := &plugin.Change{Target: targetOf(key), Before: was.Value, Summary: "deleted"}
-		return deletion{Deleted: true}, c, g.keep(method, key, (*store.KVRow)(nil), 0)
+		return deletion{Deleted: true}, c, g.keep(method, key, (*kvRow)(nil), 0)
 	}
-	return task{class: Local, effect: effect, dry: stand, commit: func(ctx context.Context, tx store.Tx) (any, error) {
+	return task{class: Local, effect: effect, dry: stand, commit: func(ctx context.Context, tx ledger.Tx) (any, error) {
 		was, err := g.account(ctx, tx, method, key, 0)
 		if err != nil {
 			return nil, err
@@ -210,7 +210,7 @@ func (g *grant) drops(effect, method string, key store.KVKey) (task, error) {
 
 // account charges size bytes for what is under a key to the quota of its plugin.
 // Concurrent changes wait. It returns what is there.
-func (g *grant) account(ctx context.Context, tx store.Tx, method string, key store.KVKey, size int64) (was *store.KVRow, err error) {
+func (g *grant) account(ctx context.Context, tx ledger.Tx, method string, key kvKey, size int64) (was *kvRow, err error) {
 	subject := "kv:" + key.Owner
 	if _, _, err := tx.Spend(key.Tenant, subject, "", 0, math.MaxInt64); err != nil {
 		return nil, err
@@ -229,14 +229,14 @@ func (g *grant) account(ctx context.Context, tx store.Tx, method string, key sto
 }
 
 // targetOf is a key as a person reads it: with its namespace, where it has one.
-func targetOf(key store.KVKey) string {
+func targetOf(key kvKey) string {
 	if namespace, _ := strings.CutPrefix(key.Namespace, "storage/"); namespace != "" && namespace != cursorNamespace {
 		return namespace + "/" + key.Key
 	}
 	return key.Key
 }
 
-func sizeOf(row *store.KVRow) int64 {
+func sizeOf(row *kvRow) int64 {
 	return int64(len(row.Namespace) + len(row.Key) + len(row.Value) + keptEntryBytes)
 }
 

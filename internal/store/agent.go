@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // An AgentState is whether an agent takes part in anything.
 type AgentState string
@@ -41,60 +44,6 @@ type AssignmentRow struct {
 // EveryAgent is the subject of what all agents have.
 const EveryAgent = "*"
 
-// A ConversationRow is a session in which a person talks with an agent. The last group
-// is what changes.
-type ConversationRow struct {
-	Tenant    string
-	SessionID string
-	Agent     string
-	Channel   string // where it takes place: a namespace, "chat" at the terminal
-	Room      string // in which room, thread or issue there; "" where the channel names none
-	Peer      string // who it is with there; "" for all who are in the room
-	CreatedAt time.Time
-
-	Open       bool
-	Turns      int64
-	Received   int64     // the n of the newest message that came in
-	Handled    int64     // the n of the newest of these that has its turn behind it
-	Lease      string    // of the holder of the turn; "" for none
-	LeaseUntil time.Time // by the clock of the host that took it
-	UpdatedAt  time.Time
-}
-
-// A ConversationFilter says which conversations are wanted. Empty fields ask for
-// nothing.
-type ConversationFilter struct {
-	Tenant  string
-	Agent   string
-	Channel string
-	Peer    string
-	NoPeer  bool // those whose peer the channel does not name
-	Room    string
-	NoRoom  bool // those in no room
-	Open    bool
-	Waiting bool      // open ones, in which a message waits for its turn; the longest waiting first
-	Running bool      // those of agents that run
-	Idle    time.Time // open ones of which nothing was heard since, and where nothing waits; the longest idle first
-	Limit   int
-}
-
-// Inbound is the role of a message as it came in. Once its turn has begun there
-// is one of the user for it.
-const Inbound = "inbound"
-
-// A MessageRow is one message of a conversation. It never changes.
-type MessageRow struct {
-	Tenant    string
-	SessionID string
-	N         int64  // from 1, in their order; InsertMessage gives it
-	Role      string // inbound, user, assistant, tool
-	Body      []byte // JSON
-	CallID    string // the call it is about or comes from
-	Labels    []string
-	At        time.Time
-	MAC       string
-}
-
 // A MemoryRow is something that an agent remembers.
 type MemoryRow struct {
 	Tenant    string
@@ -106,28 +55,39 @@ type MemoryRow struct {
 	MAC       string
 }
 
-// An OutboxFilter says of which webhooks the next event is wanted. Empty fields
-// ask for nothing.
-type OutboxFilter struct {
-	Tenant string
-	Agent  string
-	Plugin string
-	Due    time.Time // by when it is to be tried
-	Limit  int
+// An AgentReader reads agents, what they have and what they remember.
+type AgentReader interface {
+	// Agent returns the agent of that id.
+	Agent(ctx context.Context, tenant, id string) (*AgentRow, error)
+	// Agents returns the agents of a tenant, or of all, by id.
+	Agents(ctx context.Context, tenant string) ([]AgentRow, error)
+	// Assignments returns which plugins the agents of a tenant have, by plugin.
+	Assignments(ctx context.Context, tenant string) ([]AssignmentRow, error)
+	// Memory returns what an agent remembers under a key.
+	Memory(ctx context.Context, tenant, agent, key string) (*MemoryRow, error)
+	// Memories returns what an agent remembers, the newest first.
+	Memories(ctx context.Context, tenant, agent string, limit int) ([]MemoryRow, error)
+	// CountMemories returns how many things an agent remembers.
+	CountMemories(ctx context.Context, tenant, agent string) (int64, error)
 }
 
-// An OutboxRow is an event on its way to a webhook. The last group is what
-// changes.
-type OutboxRow struct {
-	Tenant    string
-	ID        string
-	Agent     string
-	Plugin    string
-	Event     string
-	Body      []byte // as it is sent
-	CreatedAt time.Time
-
-	Attempt int64
-	NextAt  time.Time // zero once no further attempt is due
-	Problem string    // of the last attempt
+// An AgentWriter is what a transaction may do to them.
+type AgentWriter interface {
+	// InsertAgent adds an agent, and reports whether its id was free.
+	InsertAgent(row AgentRow) (fresh bool, err error)
+	// UpdateAgent gives an agent the changeable values of row (see [AgentRow])
+	// and reports whether there was such an agent.
+	UpdateAgent(row AgentRow) (found bool, err error)
+	// DeleteAgent deletes an agent with all that is its own, but for what was
+	// said with it, and reports whether there was such an agent.
+	DeleteAgent(tenant, id string) (found bool, err error)
+	// PutAssignment says whether an agent has a plugin, or changes that.
+	PutAssignment(row AssignmentRow) error
+	// DeleteAssignment reports whether there was such an assignment to delete.
+	DeleteAssignment(tenant, subject, plugin string) (found bool, err error)
+	// PutMemory has an agent remember something, in place of what it had under
+	// that key.
+	PutMemory(row MemoryRow) error
+	// DeleteMemory reports whether there was something to forget.
+	DeleteMemory(tenant, agent, key string) (found bool, err error)
 }

@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // An ApprovalState is where a request for approval stands.
 type ApprovalState string
@@ -59,4 +62,23 @@ type ApprovalFilter struct {
 	ExpiresBefore time.Time
 	Before        string // only those with smaller ids
 	Limit         int
+}
+
+// An ApprovalReader reads approvals.
+type ApprovalReader interface {
+	// Approval returns the approval of that id.
+	Approval(ctx context.Context, tenant, id string) (*ApprovalRow, error)
+	// ApprovalByToken returns the approval whose token has that hash.
+	ApprovalByToken(ctx context.Context, tenant, tokenHash string) (*ApprovalRow, error)
+	// Approvals returns approvals, newest first.
+	Approvals(ctx context.Context, filter ApprovalFilter) ([]ApprovalRow, error)
+}
+
+// An ApprovalWriter is what a transaction may do to them.
+type ApprovalWriter interface {
+	// InsertApproval adds an approval.
+	InsertApproval(row ApprovalRow) error
+	// UpdateApproval gives the approval that is in state from the changeable
+	// values of next (see [ApprovalRow]) and reports whether it was in it.
+	UpdateApproval(from ApprovalState, next ApprovalRow) (won bool, err error)
 }

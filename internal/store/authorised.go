@@ -3,21 +3,24 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
 )
 
 // Authorised returns a store whose rows that decide authority are held against the
 // ledger each time they are read. dir has the key.
-func Authorised(st Store, dir string) Store { return &authorised{st, dir} }
+func Authorised(st Store, dir string) Store {
+	// Rows that bear a MAC of their own need no moment to be checked in.
+	return &authorised{newAuthorisedReader(st, dir).Verified, st, dir}
+}
 
 type authorised struct {
-	Store
+	Verified
+	Writer
 	dir string
 }
 
 // Held says what a store with a lease says of it.
 func (s *authorised) Held() error {
-	if st, leased := s.Store.(interface{ Held() error }); leased {
+	if st, leased := s.Writer.(interface{ Held() error }); leased {
 		return st.Held()
 	}
 	return nil
@@ -25,7 +28,7 @@ func (s *authorised) Held() error {
 
 // Snapshot implements [Store].
 func (s *authorised) Snapshot(ctx context.Context, fn func(Reader) error) error {
-	return s.Store.Snapshot(ctx, func(r Reader) error { return fn(&authorisedReader{r, s.dir}) })
+	return s.Writer.Snapshot(ctx, func(r Reader) error { return fn(newAuthorisedReader(r, s.dir)) })
 }
 
 // checked reads rows of tables in one snapshot with the check of those.
@@ -109,49 +112,16 @@ func (s *authorised) PlanToRun(ctx context.Context, tenant, id string) (*PlanRow
 	return checked(ctx, s, func(r Reader) (*PlanRow, error) { return r.PlanToRun(ctx, tenant, id) })
 }
 
-// Session implements [Reader].
-func (s *authorised) Session(ctx context.Context, tenant, id string) (*SessionRow, error) {
-	row, err := s.Store.Session(ctx, tenant, id)
-	if err != nil || row == nil {
-		return nil, err
-	}
-	return row, life(ctx, s.alone(), *row)
-}
-
-// Sessions implements [Reader].
-func (s *authorised) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
-	rows, err := s.Store.Sessions(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	return rows, life(ctx, s.alone(), rows...)
-}
-
-// Artifact implements [Reader].
-func (s *authorised) Artifact(ctx context.Context, tenant, session, id string) (*ArtifactRow, error) {
-	row, err := s.Store.Artifact(ctx, tenant, session, id)
-	if err != nil || row == nil {
-		return nil, err
-	}
-	return row, life(ctx, s.alone(), *row)
-}
-
-// Artifacts implements [Reader].
-func (s *authorised) Artifacts(ctx context.Context, tenant, session string) ([]ArtifactRow, error) {
-	rows, err := s.Store.Artifacts(ctx, tenant, session)
-	if err != nil {
-		return nil, err
-	}
-	return rows, life(ctx, s.alone(), rows...)
-}
-
-// alone checks rows that bear a signature of their own, for which no moment is needed.
-func (s *authorised) alone() *authorisedReader { return &authorisedReader{s.Store, s.dir} }
-
 // An authorisedReader is of one moment: it checks a table before it reads of it.
 type authorisedReader struct {
-	Reader
+	Verified
 	dir string
+}
+
+func newAuthorisedReader(from Reader, dir string) *authorisedReader {
+	r := &authorisedReader{dir: dir}
+	r.Verified = Verified{from, r}
+	return r
 }
 
 func (r *authorisedReader) check(ctx context.Context, table string) error {
@@ -175,24 +145,8 @@ func (r *authorisedReader) key(ctx context.Context) (*Key, error) {
 	return nil, headsErr
 }
 
-// closed checks approvals that take no answer any more.
-func (r *authorisedReader) closed(ctx context.Context, rows ...ApprovalRow) error {
-	if !slices.ContainsFunc(rows, func(row ApprovalRow) bool { return row.State.Closed() }) {
-		return nil
-	}
-	return r.signed(ctx, UnsignedLife, func(key *Key) error { return key.CheckClosed(rows...) })
-}
-
-// life checks rows that bear a MAC since sessions and artifacts do.
-func life[T Kept](ctx context.Context, r *authorisedReader, rows ...T) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	return r.signed(ctx, UnsignedLife, func(key *Key) error { return key.CheckKept(ProofsOf(rows...)...) })
-}
-
-// signed checks rows that bear signatures, which those of an earlier release do not.
-func (r *authorisedReader) signed(ctx context.Context, unsigned func(context.Context, Reader, *Key) (bool, error), check func(*Key) error) error {
+// Verify implements [Verifier].
+func (r *authorisedReader) Verify(ctx context.Context, earlier func(context.Context, Reader, *Key) (bool, error), check func(*Key) error) error {
 	key, err := r.key(ctx)
 	if err != nil || key == nil {
 		return err
@@ -201,7 +155,7 @@ func (r *authorisedReader) signed(ctx context.Context, unsigned func(context.Con
 	if wrong == nil {
 		return nil
 	}
-	if none, err := unsigned(ctx, r.Reader, key); err != nil || none {
+	if none, err := earlier(ctx, r.Reader, key); err != nil || none {
 		return err
 	}
 	return wrong
@@ -269,35 +223,17 @@ func (r *authorisedReader) Schedule(ctx context.Context, tenant, id string) (*Sc
 
 // Approval implements [Reader].
 func (r *authorisedReader) Approval(ctx context.Context, tenant, id string) (*ApprovalRow, error) {
-	return read(ctx, r, "approvals", func() (*ApprovalRow, error) {
-		row, err := r.Reader.Approval(ctx, tenant, id)
-		if err != nil || row == nil {
-			return nil, err
-		}
-		return row, r.closed(ctx, *row)
-	})
+	return read(ctx, r, "approvals", func() (*ApprovalRow, error) { return r.Verified.Approval(ctx, tenant, id) })
 }
 
 // ApprovalByToken implements [Reader].
 func (r *authorisedReader) ApprovalByToken(ctx context.Context, tenant, tokenHash string) (*ApprovalRow, error) {
-	return read(ctx, r, "approvals", func() (*ApprovalRow, error) {
-		row, err := r.Reader.ApprovalByToken(ctx, tenant, tokenHash)
-		if err != nil || row == nil {
-			return nil, err
-		}
-		return row, r.closed(ctx, *row)
-	})
+	return read(ctx, r, "approvals", func() (*ApprovalRow, error) { return r.Verified.ApprovalByToken(ctx, tenant, tokenHash) })
 }
 
 // Approvals implements [Reader].
 func (r *authorisedReader) Approvals(ctx context.Context, f ApprovalFilter) ([]ApprovalRow, error) {
-	return read(ctx, r, "approvals", func() ([]ApprovalRow, error) {
-		rows, err := r.Reader.Approvals(ctx, f)
-		if err != nil {
-			return nil, err
-		}
-		return rows, r.closed(ctx, rows...)
-	})
+	return read(ctx, r, "approvals", func() ([]ApprovalRow, error) { return r.Verified.Approvals(ctx, f) })
 }
 
 // CallToRun implements [Reader]. Where the host is in recovery is held against the
@@ -331,40 +267,4 @@ func (r *authorisedReader) PlanToRun(ctx context.Context, tenant, id string) (*P
 		return nil, err
 	}
 	return row, checkPlan(ctx, r.Reader, key, row)
-}
-
-// Session implements [Reader].
-func (r *authorisedReader) Session(ctx context.Context, tenant, id string) (*SessionRow, error) {
-	row, err := r.Reader.Session(ctx, tenant, id)
-	if err != nil || row == nil {
-		return nil, err
-	}
-	return row, life(ctx, r, *row)
-}
-
-// Sessions implements [Reader].
-func (r *authorisedReader) Sessions(ctx context.Context, f SessionFilter) ([]SessionRow, error) {
-	rows, err := r.Reader.Sessions(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	return rows, life(ctx, r, rows...)
-}
-
-// Artifact implements [Reader].
-func (r *authorisedReader) Artifact(ctx context.Context, tenant, session, id string) (*ArtifactRow, error) {
-	row, err := r.Reader.Artifact(ctx, tenant, session, id)
-	if err != nil || row == nil {
-		return nil, err
-	}
-	return row, life(ctx, r, *row)
-}
-
-// Artifacts implements [Reader].
-func (r *authorisedReader) Artifacts(ctx context.Context, tenant, session string) ([]ArtifactRow, error) {
-	rows, err := r.Reader.Artifacts(ctx, tenant, session)
-	if err != nil {
-		return nil, err
-	}
-	return rows, life(ctx, r, rows...)
 }

@@ -2,18 +2,20 @@ package store
 
 import (
 	"context"
-	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"hash"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/mortise-dev/mortise/internal/store/chain"
 )
 
 // AuthorityTables are the tables whose rows decide who may do what. The head of a
@@ -97,7 +99,7 @@ func ParseAuthority(text string) (*Authority, error) {
 // AuthorityAt returns what the heads of all chains say, nil where they are of an
 // earlier release, or where there is none. A head that the key has not signed is
 // [ErrTampered]; without a key heads are believed.
-func (k *Key) AuthorityAt(heads []ChainRow) (newest *Authority, err error) {
+func AuthorityAt(k *Key, heads []ChainRow) (newest *Authority, err error) {
 	for _, head := range heads {
 		if k != nil && !k.Signed(head) {
 			return nil, unsignedHead(head)
@@ -143,7 +145,7 @@ func CheckAuthority(ctx context.Context, r Reader, key *Key, tables ...string) e
 	if err != nil {
 		return err
 	}
-	signed, err := key.AuthorityAt(heads)
+	signed, err := AuthorityAt(key, heads)
 	if err != nil || signed == nil && len(heads) > 0 {
 		return err
 	}
@@ -176,20 +178,20 @@ func (a *Authority) Holds(table, sum string) error {
 }
 
 // SignClosed returns the MAC of an approval that takes no answer any more.
-func (k *Key) SignClosed(row ApprovalRow) string {
+func SignClosed(key *Key, row ApprovalRow) string {
 	row.MAC = ""
 	text, err := json.Marshal(row)
 	if err != nil {
 		panic(err) // it is text and times
 	}
-	return k.mac(usedDomain, 0, 0, string(text))
+	return key.SignClosed(string(text))
 }
 
 // CheckClosed refuses approvals that say that they were answered, used or closed and
 // bear no signature of it: no one did, or it was said of something else.
-func (k *Key) CheckClosed(rows ...ApprovalRow) error {
+func CheckClosed(key *Key, rows ...ApprovalRow) error {
 	for _, row := range rows {
-		if row.State.Closed() && !hmac.Equal([]byte(row.MAC), []byte(k.SignClosed(row))) {
+		if row.State.Closed() && !chain.Holds(row.MAC, SignClosed(key, row)) {
 			return &AuthorityError{"approvals"}
 		}
 	}
@@ -250,4 +252,31 @@ func noHead(ctx context.Context, r Reader, key *Key, says func(*Authority) bool)
 		}
 	}
 	return true, nil
+}
+
+// An AuthorityReader reads what heads sign.
+type AuthorityReader interface {
+	KeptReader
+	ClassReader
+
+	// AuthorityHash returns the hash of the rows of one of [AuthorityTables].
+	AuthorityHash(ctx context.Context, table string) (string, error)
+	// LiveDigests yields what was kept as the digest of each row of one of
+	// [LiveTables] that has not ended.
+	LiveDigests(ctx context.Context, table string) iter.Seq2[string, error]
+	// LiveCalls yields the calls that have not ended, of all tenants.
+	LiveCalls(ctx context.Context) iter.Seq2[CallRow, error]
+	// LivePlans yields the plans that have not ended, of all tenants.
+	LivePlans(ctx context.Context) iter.Seq2[PlanRow, error]
+	// HiddenLive returns how many of these rows of a table are not found by their id, or
+	// not by their key. An index whose bytes were edited hides a row that is there, and
+	// its key would be free.
+	HiddenLive(ctx context.Context, table string) (int64, error)
+}
+
+// An AuthorityWriter signs it.
+type AuthorityWriter interface {
+	// SignAuthority signs the rows that decide authority in a ledger of an earlier
+	// release, with an entry that says so. Where they are signed it does nothing.
+	SignAuthority() error
 }

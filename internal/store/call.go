@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // A CallState is where a call stands in the store. Outside, some of them read
 // alike; see plugin.Status.
@@ -90,4 +93,31 @@ type CallFilter struct {
 	Live      bool      // only calls that have not ended; see [CallState.Live]
 	Before    string    // only calls with smaller ids; the last id of one page gives the next
 	Limit     int       // 0 for no limit
+}
+
+// A CallReader reads calls.
+type CallReader interface {
+	// Call returns the call of that id.
+	Call(ctx context.Context, tenant, id string) (*CallRow, error)
+	// CallByKey returns the call that burnt a key; key is the stored form.
+	CallByKey(ctx context.Context, tenant, operation, key string) (*CallRow, error)
+	// Calls returns calls, newest first; those that are due by when.
+	Calls(ctx context.Context, filter CallFilter) ([]CallRow, error)
+	// CallToRun is Call for who goes on with it: [Authorised] stores hold the row
+	// against the ledger first.
+	CallToRun(ctx context.Context, tenant, id string) (*CallRow, error)
+}
+
+// A CallWriter is what a transaction may do to them.
+type CallWriter interface {
+	// InsertCall adds a call. If its key was seen before, prior is the call
+	// that burnt it and nothing is written.
+	InsertCall(row CallRow) (prior *CallRow, err error)
+	// UpdateCall gives the call at fence the changeable values of next (see
+	// [CallRow]) and reports whether fence still held; if not, nothing is
+	// written.
+	UpdateCall(fence Fence, next CallRow) (won bool, err error)
+	// CancelCall records a cancel request on a call that has not ended, and reports whether
+	// there was such a call. It needs no fencing token.
+	CancelCall(tenant, id string) (found bool, err error)
 }

@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // An EffectState is how far an effect got.
 type EffectState string
@@ -33,4 +36,26 @@ type EffectRow struct {
 	State        EffectState
 	ResponseHash string // of the body that holds the answer
 	At           time.Time
+}
+
+// An EffectReader reads the journals of calls.
+type EffectReader interface {
+	// Effects returns the journal of a call, in its order.
+	Effects(ctx context.Context, tenant, call string) ([]EffectRow, error)
+}
+
+// An EffectWriter is what a transaction may do to them.
+type EffectWriter interface {
+	// InsertEffect adds an effect to the journal of the call at fence, with the
+	// next n, and returns it. If an equal one is there - same call, request and
+	// occurrence - that is prior and nothing is written. won reports whether
+	// the fence held; if not, nothing is written and there is no prior.
+	InsertEffect(fence Fence, row EffectRow) (inserted, prior *EffectRow, won bool, err error)
+	// UpdateEffect gives effect row.N of the call at fence row's attempt, state,
+	// answer and time, and reports whether fence still held.
+	UpdateEffect(fence Fence, row EffectRow) (won bool, err error)
+	// LateEffect keeps the answer to an effect that is still an intent of the row's
+	// attempt although that attempt is over, whatever became of the call, and
+	// reports whether there was such an effect.
+	LateEffect(row EffectRow) (found bool, err error)
 }

@@ -1,6 +1,10 @@
 package store
 
-import "time"
+import (
+	"context"
+	"iter"
+	"time"
+)
 
 // A KBRow is a knowledge base: documents that are searched together.
 type KBRow struct {
@@ -117,4 +121,54 @@ type VectorRow struct {
 	DocumentID string
 	N          int64
 	Embedding  []byte
+}
+
+// A KBReader reads knowledge bases, their documents and passages.
+type KBReader interface {
+	// KB returns the knowledge base of that id.
+	KB(ctx context.Context, tenant, id string) (*KBRow, error)
+	// KBs returns the knowledge bases of a tenant, by id.
+	KBs(ctx context.Context, tenant string) ([]KBRow, error)
+	// CountKB returns how many documents and passages a knowledge base has.
+	CountKB(ctx context.Context, tenant, id string) (documents, chunks int64, err error)
+	// Document returns a document of a knowledge base, with its text.
+	Document(ctx context.Context, tenant, kb, id string) (*DocumentRow, error)
+	// DocumentBySource returns what a knowledge base has of a source, without
+	// its text.
+	DocumentBySource(ctx context.Context, tenant, kb, source string) (*DocumentRow, error)
+	// Documents returns documents without their text, by id.
+	Documents(ctx context.Context, filter DocumentFilter) ([]DocumentRow, error)
+	// Chunks returns the passages of a document, in their order, without terms.
+	Chunks(ctx context.Context, tenant, kb, document string) ([]ChunkRow, error)
+	// SearchChunks returns the passages that fit best, the best first.
+	SearchChunks(ctx context.Context, q ChunkQuery) ([]ChunkHit, error)
+	// Vectors yields the embeddings of some knowledge bases by one model.
+	Vectors(ctx context.Context, tenant string, kbs []string, model string) iter.Seq2[VectorRow, error]
+	// CountVectors returns how many passages of a knowledge base a model has
+	// embedded.
+	CountVectors(ctx context.Context, tenant, kb, model string) (int64, error)
+	// Unembedded returns passages that a model has not embedded.
+	Unembedded(ctx context.Context, filter UnembeddedFilter) ([]PassageRow, error)
+	// Hits returns the passages of these vectors that are still there, unranked.
+	Hits(ctx context.Context, tenant string, of []VectorRow) ([]ChunkHit, error)
+}
+
+// A KBWriter is what a transaction may do to them.
+type KBWriter interface {
+	// InsertKB adds a knowledge base, and reports whether its id was free.
+	InsertKB(row KBRow) (fresh bool, err error)
+	// DeleteKB deletes a knowledge base that is empty, and reports whether there
+	// was such a one.
+	DeleteKB(tenant, id string) (found bool, err error)
+	// PutDocument adds a document with its passages, or puts them in the place
+	// of those of the same id, and reports whether there is such a knowledge
+	// base; if not, nothing is written.
+	PutDocument(row DocumentRow, chunks []ChunkRow) (found bool, err error)
+	// PutVector gives a passage its embedding by a model, and reports whether
+	// the passage is there and still has that text; if not, nothing is written.
+	PutVector(tenant, kb string, of PassageRow, model string, embedding []byte) (found bool, err error)
+	// UpdateDocument changes what is known about a document, not its text.
+	UpdateDocument(row DocumentRow) (found bool, err error)
+	// DeleteDocument deletes a document with its passages.
+	DeleteDocument(tenant, kb, id string) (found bool, err error)
 }

@@ -2,11 +2,12 @@ package store
 
 import (
 	"context"
-	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/store/chain"
 )
 
 // Digest returns the hash of what a session decides: whose it is, and what its
@@ -49,13 +50,10 @@ type KeptReader interface {
 	CheckKept(ctx context.Context, key *Key) error
 }
 
-// SignKept returns the MAC of a row with a digest.
-func (k *Key) SignKept(digest string) string { return k.mac(keptDomain, 0, 0, digest) }
-
 // CheckKept refuses rows that are not as the host wrote them.
-func (k *Key) CheckKept(proofs ...Proof) error {
+func CheckKept(key *Key, proofs ...Proof) error {
 	for _, p := range proofs {
-		if !hmac.Equal([]byte(p.MAC), []byte(k.SignKept(p.Digest))) {
+		if !chain.Holds(p.MAC, key.SignKept(p.Digest)) {
 			return &AuthorityError{p.Table}
 		}
 	}

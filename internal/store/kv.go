@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // A KVRow is a value that a plugin keeps under a key.
 type KVRow struct {
@@ -19,4 +22,22 @@ type KVKey struct {
 	Scope     string // for whom it keeps this
 	Namespace string
 	Key       string
+}
+
+// A KVReader reads values under keys.
+type KVReader interface {
+	// KV returns what is kept under a key. Whether it has expired is the caller's
+	// to judge.
+	KV(ctx context.Context, key KVKey) (*KVRow, error)
+}
+
+// A KVWriter is what a transaction may do to them.
+type KVWriter interface {
+	// PutKV keeps a value under a key, in place of an earlier one.
+	PutKV(row KVRow) error
+	// DeleteKV reports whether there was something under the key.
+	DeleteKV(key KVKey) (found bool, err error)
+	// DeleteKVs deletes everything whose key begins as that of begin, and is the
+	// same as it otherwise, and reports whether there was anything.
+	DeleteKVs(begin KVKey) (found bool, err error)
 }

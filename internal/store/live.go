@@ -2,13 +2,10 @@ package store
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
-	"math/bits"
+	"iter"
 )
 
 // LiveTables are the tables whose rows say what is still to be run. The heads of
@@ -76,77 +73,12 @@ func truth(b bool) int64 {
 	return 0
 }
 
-// A Weight stands for a set of rows, or for one: the sum of what the key makes of
-// their digests. To add one and to take one away costs the same, however many
-// there are, and in whatever order several chains do it.
-type Weight [4]uint64
-
-// Weigh returns what stands for one row of a table. Without the key no digest can be
-// found whose weight makes up for that of another.
-func (k *Key) Weigh(table, digest string) Weight {
-	mac := hmac.New(sha256.New, k[:])
-	mac.Write([]byte(liveDomain + table + "\n" + digest))
-	return weightOf(mac.Sum(nil))
-}
-
-// Plus returns the sum of both.
-func (w Weight) Plus(other Weight) (sum Weight) {
-	var carry uint64
-	for i := range sum {
-		sum[i], carry = bits.Add64(w[i], other[i], carry)
-	}
-	return sum
-}
-
-// Minus returns w without other.
-func (w Weight) Minus(other Weight) (rest Weight) {
-	var borrow uint64
-	for i := range rest {
-		rest[i], borrow = bits.Sub64(w[i], other[i], borrow)
-	}
-	return rest
-}
-
-func weightOf(raw []byte) (w Weight) {
-	for i := range w {
-		w[i] = binary.LittleEndian.Uint64(raw[8*i:])
-	}
-	return w
-}
-
-// hideWeight returns a weight as a head has it: under a pad of its own, so that
-// what single rows weigh cannot be learnt from one head and the next.
-func (k *Key) hideWeight(table string, w Weight) string {
-	nonce := make([]byte, 16)
-	rand.Read(nonce) // never fails: crypto/rand ends the process rather
-	hidden := w.Plus(k.pad(table, nonce))
-	for _, part := range hidden {
-		nonce = binary.LittleEndian.AppendUint64(nonce, part)
-	}
-	return hex.EncodeToString(nonce)
-}
-
-func (k *Key) showWeight(table, text string) (w Weight, err error) {
-	raw, err := hex.DecodeString(text)
-	if err != nil || len(raw) != 16+32 {
-		return w, fmt.Errorf("what a head says of the %s that have not ended cannot be read", table)
-	}
-	return weightOf(raw[16:]).Minus(k.pad(table, raw[:16])), nil
-}
-
-func (k *Key) pad(table string, nonce []byte) Weight {
-	mac := hmac.New(sha256.New, k[:])
-	mac.Write([]byte(padDomain + table + "\n"))
-	mac.Write(nonce)
-	return weightOf(mac.Sum(nil))
-}
-
 // SetLive makes w what a head signs as its chain's part of the live rows of a table.
 func (a *Authority) SetLive(k *Key, table string, w Weight) {
 	if a.Live == nil {
 		a.Live = map[string]string{}
 	}
-	a.Live[table] = k.hideWeight(table, w)
+	a.Live[table] = k.HideWeight(table, w)
 }
 
 // KeepLive signs the part that was.
@@ -163,7 +95,7 @@ func (a *Authority) LiveOf(k *Key, table string) (w Weight, known bool, err erro
 	if a == nil || a.Live[table] == "" {
 		return w, false, nil
 	}
-	w, err = k.showWeight(table, a.Live[table])
+	w, err = k.ShowWeight(table, a.Live[table])
 	return w, err == nil, err
 }
 
@@ -171,71 +103,30 @@ func (a *Authority) LiveOf(k *Key, table string) (w Weight, known bool, err erro
 // sign, and looks each up as it is looked up when it is used. r is of one moment.
 // Where key is nil heads are believed, and nothing is checked.
 func CheckLive(ctx context.Context, r Reader, key *Key) error {
-	calls, err := liveDigests(ctx, r, key, "calls")
-	if err != nil || calls == nil {
+	if err := checkLive(ctx, r, key, "calls", r.LiveCalls, (*CallRow).Digest); err != nil {
 		return err
 	}
-	const page = 500
-	for f := (CallFilter{Live: true, Limit: page}); ; {
-		rows, err := r.Calls(ctx, f)
+	return checkLive(ctx, r, key, "plans", r.LivePlans, (*PlanRow).Digest)
+}
+
+func checkLive[Row any](ctx context.Context, r Reader, key *Key, table string, all func(context.Context) iter.Seq2[Row, error], digest func(*Row) string) error {
+	signed, err := liveDigests(ctx, r, key, table)
+	if err != nil || signed == nil {
+		return err
+	}
+	for row, err := range all(ctx) {
 		if err != nil {
 			return err
 		}
-		for i := range rows {
-			if found, err := callIsFound(ctx, r, &rows[i]); err != nil {
-				return err
-			} else if !found || !calls[rows[i].Digest()] {
-				return &AuthorityError{"calls"}
-			}
+		if !signed[digest(&row)] {
+			return &AuthorityError{table}
 		}
-		if len(rows) < page {
-			break
-		}
-		f.Before = rows[len(rows)-1].ID
 	}
-	plans, err := liveDigests(ctx, r, key, "plans")
-	if err != nil || plans == nil {
-		return err
+	hidden, err := r.HiddenLive(ctx, table)
+	if err == nil && hidden > 0 {
+		err = &AuthorityError{table}
 	}
-	for f := (PlanFilter{Live: true, Limit: page}); ; {
-		rows, err := r.Plans(ctx, f)
-		if err != nil {
-			return err
-		}
-		for i := range rows {
-			if found, err := planIsFound(ctx, r, &rows[i]); err != nil {
-				return err
-			} else if !found || !plans[rows[i].Digest()] {
-				return &AuthorityError{"plans"}
-			}
-		}
-		if len(rows) < page {
-			return nil
-		}
-		f.Before = rows[len(rows)-1].ID
-	}
-}
-
-// callIsFound reports whether a call is found as one that is looked up is: by its id,
-// and by its key. An index whose bytes were edited hides a row that is there, and its key
-// would be free.
-func callIsFound(ctx context.Context, r Reader, row *CallRow) (bool, error) {
-	byID, err := r.Call(ctx, row.Tenant, row.ID)
-	if err != nil || byID == nil {
-		return false, err
-	}
-	byKey, err := r.CallByKey(ctx, row.Tenant, row.Operation, row.Key)
-	return byKey != nil && byKey.ID == row.ID, err
-}
-
-// planIsFound is callIsFound for plans.
-func planIsFound(ctx context.Context, r Reader, row *PlanRow) (bool, error) {
-	byID, err := r.Plan(ctx, row.Tenant, row.ID)
-	if err != nil || byID == nil {
-		return false, err
-	}
-	byKey, err := r.PlanByKey(ctx, row.Tenant, row.Key)
-	return byKey != nil && byKey.ID == row.ID, err
+	return err
 }
 
 // checkCall refuses a call that is not one of those that have not ended. One that

@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // A PlanState is where a plan stands.
 type PlanState string
@@ -82,4 +85,28 @@ type PlanFilter struct {
 	// of Before: only those with larger ids.
 	Ready bool
 	After string
+}
+
+// A PlanReader reads plans and their steps.
+type PlanReader interface {
+	// Plan returns the plan of that id.
+	Plan(ctx context.Context, tenant, id string) (*PlanRow, error)
+	// PlanByKey returns the plan that burnt a key.
+	PlanByKey(ctx context.Context, tenant, key string) (*PlanRow, error)
+	// PlanToRun is Plan likewise.
+	PlanToRun(ctx context.Context, tenant, id string) (*PlanRow, error)
+	// Plans returns plans, newest first.
+	Plans(ctx context.Context, filter PlanFilter) ([]PlanRow, error)
+	// Steps returns the steps of a plan, in their order.
+	Steps(ctx context.Context, tenant, plan string) ([]StepRow, error)
+}
+
+// A PlanWriter is what a transaction may do to them.
+type PlanWriter interface {
+	// InsertPlan adds a plan with its steps. If its key was seen before, prior is
+	// the plan that burnt it and nothing is written.
+	InsertPlan(row PlanRow, steps []StepRow) (prior *PlanRow, err error)
+	// UpdatePlan gives the plan at fence the changeable values of next (see
+	// [PlanRow]) and reports whether fence still held.
+	UpdatePlan(fence PlanFence, next PlanRow) (won bool, err error)
 }

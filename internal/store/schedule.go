@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // A ScheduleState is whether a schedule makes runs.
 type ScheduleState string
@@ -80,4 +83,34 @@ type TickFilter struct {
 	Outcome    TickOutcome
 	Oldest     bool // first
 	Limit      int
+}
+
+// A ScheduleReader reads schedules and their times.
+type ScheduleReader interface {
+	// Schedule returns the schedule of that id.
+	Schedule(ctx context.Context, tenant, id string) (*ScheduleRow, error)
+	// Schedules returns schedules, newest first; those that are due by when.
+	Schedules(ctx context.Context, filter ScheduleFilter) ([]ScheduleRow, error)
+	// Ticks returns the times of a schedule that have come.
+	Ticks(ctx context.Context, filter TickFilter) ([]TickRow, error)
+}
+
+// A ScheduleWriter is what a transaction may do to them.
+type ScheduleWriter interface {
+	// InsertSchedule adds a schedule.
+	InsertSchedule(row ScheduleRow) error
+	// UpdateSchedule gives the schedule that has row's revision the changeable
+	// values of row (see [ScheduleRow]) and the next revision, and reports
+	// whether it had it; if not, nothing is written.
+	UpdateSchedule(row ScheduleRow) (won bool, err error)
+	// DeleteSchedule deletes a schedule with its ticks and reports whether there
+	// was one.
+	DeleteSchedule(tenant, id string) (found bool, err error)
+	// InsertTick adds a time of a schedule and reports whether it was not there.
+	InsertTick(row TickRow) (inserted bool, err error)
+	// UpdateTick gives the tick whose outcome is from the changeable values of
+	// row (see [TickRow]) and reports whether it was.
+	UpdateTick(from TickOutcome, row TickRow) (won bool, err error)
+	// DeleteTicks forgets the times of a schedule before a time that are not due.
+	DeleteTicks(tenant, schedule string, before time.Time) error
 }

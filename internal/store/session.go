@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // A SessionState is whether more may be added to a session.
 type SessionState string
@@ -36,25 +39,24 @@ type SessionFilter struct {
 	Limit  int
 }
 
-// An ArtifactRow is a file that was registered in a session. It never changes
-// and goes with its session.
-type ArtifactRow struct {
-	Tenant     string
-	SessionID  string
-	ID         string // unique within its session
-	N          int64  // from 1, in the order of registration; InsertArtifact gives it
-	Type       string
-	Name       string
-	SHA256     string // of its bytes, in hexadecimal
-	Size       int64
-	SourceTool string   // the tool that made it; "" for a person's file
-	SourceCall string   // the call that registered it
-	Parents    []string // the artifacts it was made from
-	Labels     []string
-	Metadata   string // JSON
-	StorageURI string // where its bytes are, if that is an object store
-	CreatedAt  time.Time
-	Promised   bool   // its id was given out before it was inserted: an equal one is another; it is not kept
-	MAC        string // of all of this with the host's key; the store gives it
-	Inline     bool   // its bytes are kept with it; else they are elsewhere, under their hash
+// A SessionReader reads sessions.
+type SessionReader interface {
+	// Session returns the session of that id.
+	Session(ctx context.Context, tenant, id string) (*SessionRow, error)
+	// Sessions returns sessions, newest first.
+	Sessions(ctx context.Context, filter SessionFilter) ([]SessionRow, error)
+}
+
+// A SessionWriter is what a transaction may do to them.
+type SessionWriter interface {
+	// InsertSession adds a session.
+	InsertSession(row SessionRow) error
+	// SetSessionState moves a session that is in state from and reports whether
+	// it was.
+	SetSessionState(tenant, id string, from, to SessionState, at time.Time) (won bool, err error)
+	// SetSessionPillar reports whether there was such a session to change.
+	SetSessionPillar(tenant, id, pillar string, at time.Time) (found bool, err error)
+	// DeleteSession deletes a session with its artifacts and returns the hashes
+	// of those whose bytes are elsewhere, which others may have too.
+	DeleteSession(tenant, id string) (hashes []string, found bool, err error)
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent/plan"
 	"github.com/mortise-dev/mortise/internal/core/approval"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -43,7 +42,7 @@ type Options struct {
 	Registry Registry
 	Kernel   Kernel
 	Plans    Plans
-	Store    store.Store
+	Store    Store
 
 	Agent func(intent string) (ref string, found bool)   // which agent an intent goes to
 	Known func(tenant string, who plugin.Principal) bool // whether the configuration names the principal
@@ -132,7 +131,7 @@ func (in *Inbound) refused(ctx context.Context, d *Delivery, res *plugin.Result,
 	if err != nil {
 		return err
 	}
-	err = in.Store.Write(context.WithoutCancel(ctx), func(tx store.Tx) error {
+	err = in.Store.Write(context.WithoutCancel(ctx), func(tx Tx) error {
 		tx.Append(plugin.Entry{
 			At: time.Now().UTC(), Tenant: d.Tenant, Kind: plugin.EntryDeliveryRefused, Subject: res.CallID, Principal: d.By.ID, Body: json.RawMessage(raw),
 		})

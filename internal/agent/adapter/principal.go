@@ -7,7 +7,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -15,7 +14,7 @@ import (
 // scopes of the link and no others. A link belongs to one adapter: what another
 // adapter says of the same user counts for nothing.
 func (in *Inbound) principal(ctx context.Context, tenant, adapter string, who External) (plugin.Principal, error) {
-	var row *store.IdentityRow
+	var row *identityRow
 	if !strings.ContainsFunc(who.Provider+who.ExternalID, func(r rune) bool { return !unicode.IsPrint(r) }) { // no link has such a name
 		var err error
 		if row, err = in.Store.Identity(ctx, tenant, who.Provider, who.ExternalID); err != nil {

@@ -2,12 +2,10 @@ package plan
 
 import (
 	"context"
-
-	"github.com/mortise-dev/mortise/internal/store"
 )
 
 // begin notes that this engine runs a plan, and reports false if it does already.
-func (e *Engine) begin(row *store.PlanRow, cancel context.CancelCauseFunc) bool {
+func (e *Engine) begin(row *Row, cancel context.CancelCauseFunc) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	key := row.Tenant + "\x00" + row.ID
@@ -19,20 +17,20 @@ func (e *Engine) begin(row *store.PlanRow, cancel context.CancelCauseFunc) bool 
 }
 
 // runs reports whether this engine runs a plan.
-func (e *Engine) runs(row *store.PlanRow) bool {
+func (e *Engine) runs(row *Row) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.active[row.Tenant+"\x00"+row.ID] != nil
 }
 
-func (e *Engine) end(row *store.PlanRow) {
+func (e *Engine) end(row *Row) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.active, row.Tenant+"\x00"+row.ID)
 }
 
 // stop ends a plan's run in this process, if there is one.
-func (e *Engine) stop(row *store.PlanRow, why error) {
+func (e *Engine) stop(row *Row, why error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if cancel := e.active[row.Tenant+"\x00"+row.ID]; cancel != nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -25,16 +24,16 @@ func (e *Engine) Cancel(ctx context.Context, tenant, id string, by plugin.Princi
 		why.Message += ": " + reason
 	}
 	at := e.now()
-	err = e.moving(ctx, func(tx store.Tx) error {
+	err = e.moving(ctx, func(tx ledger.Tx) error {
 		row, err := tx.Plan(ctx, found.Tenant, found.ID)
 		if err != nil || row == nil {
 			return err
 		}
-		if Ended(row.State) && row.State != store.PlanUnknown {
+		if Ended(row.State) && row.State != Unknown {
 			return plugin.Errorf(plugin.CodeInvalidInput, "plan %s has ended (%s); there is nothing to cancel", row.ID, row.State)
 		}
 		next := *row
-		next.State, next.Code, next.Message, next.Lease, next.Node, next.UpdatedAt = store.PlanCancelled, string(why.Code), why.Message, "", "", at
+		next.State, next.Code, next.Message, next.Lease, next.Node, next.UpdatedAt = Cancelled, string(why.Code), why.Message, "", "", at
 		won, err := tx.UpdatePlan(row.Fence(), next)
 		if err != nil {
 			return err
@@ -42,7 +41,7 @@ func (e *Engine) Cancel(ctx context.Context, tenant, id string, by plugin.Princi
 		if !won { // another node took it up, or gave it back, since we looked
 			return errMoved
 		}
-		if err := withdraw(ctx, tx, row.Tenant, store.SubjectPlan, row.ID, why, e); err != nil {
+		if err := approval.Withdraw(ctx, tx, row.Tenant, approval.SubjectPlan, row.ID, why.Message, e.now()); err != nil {
 			return err
 		}
 		calls, err := callsOf(ctx, tx, row)
@@ -53,12 +52,12 @@ func (e *Engine) Cancel(ctx context.Context, tenant, id string, by plugin.Princi
 			if call.State.Ended() {
 				continue
 			}
-			over, err := ledger.GiveUp(ctx, tx, call.Tenant, call.ID, why, at)
+			over, err := ledger.Abandon(ctx, tx, call.Tenant, call.ID, why, at)
 			if err != nil {
 				return err
 			}
 			if over { // it waited, for a person or to be run
-				err = withdraw(ctx, tx, call.Tenant, store.SubjectCall, call.ID, why, e)
+				err = approval.Withdraw(ctx, tx, call.Tenant, approval.SubjectCall, call.ID, why.Message, e.now())
 			} else {
 				_, err = tx.CancelCall(call.Tenant, call.ID)
 			}
@@ -86,20 +85,10 @@ var errMoved = errors.New("another node changed the plan at the same moment")
 
 // moving is Write, again while others move the plan meanwhile. How often that
 // can be is bounded by what there is to do in a plan.
-func (e *Engine) moving(ctx context.Context, fn func(store.Tx) error) error {
+func (e *Engine) moving(ctx context.Context, fn func(ledger.Tx) error) error {
 	for {
 		if err := e.Store.Write(ctx, fn); !errors.Is(err, errMoved) {
 			return err
 		}
 	}
-}
-
-// withdraw revokes an approval request that is not decided, or whose decision was not
-// used.
-func withdraw(ctx context.Context, tx store.Tx, tenant, kind, id string, why *plugin.Error, e *Engine) error {
-	asked, err := newest(ctx, tx, tenant, kind, id)
-	if err != nil || asked == nil || asked.State != store.ApprovalOpen && asked.State != store.ApprovalApproved {
-		return err
-	}
-	return approval.Void(tx, *asked, why.Message, e.now())
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -20,10 +20,10 @@ const duePage = 100
 // that wait for a person does not hide the others.
 func (e *Engine) Due(ctx context.Context, limit int) ([]Item, error) {
 	var due []Item
-	for _, f := range []store.PlanFilter{
-		{State: store.PlanQueued, Ready: true, Limit: duePage},
-		{State: store.PlanPending, Ready: true, Limit: duePage},
-		{State: store.PlanRunning, Node: e.Store.Node(), Ready: true, Limit: duePage},
+	for _, f := range []Filter{
+		{State: Queued, Ready: true, Limit: duePage},
+		{State: Pending, Ready: true, Limit: duePage},
+		{State: Running, Node: e.Store.Node(), Ready: true, Limit: duePage},
 	} {
 		for len(due) < limit {
 			rows, err := e.Store.Plans(ctx, f)
@@ -47,14 +47,14 @@ func (e *Engine) Due(ctx context.Context, limit int) ([]Item, error) {
 // RecoverPlans releases the plans that a dead node was running, in the transaction that
 // removes the node's row. The next run of such a plan finds by the idempotency keys of
 // its steps how far it came.
-func RecoverPlans(ctx context.Context, tx store.Tx, dead store.NodeRow, at time.Time) error {
-	rows, err := tx.Plans(ctx, store.PlanFilter{State: store.PlanRunning, Node: dead.ID})
+func RecoverPlans(ctx context.Context, tx ledger.Tx, dead ledger.NodeRow, at time.Time) error {
+	rows, err := tx.Plans(ctx, Filter{State: Running, Node: dead.ID})
 	if err != nil {
 		return err
 	}
 	for _, row := range rows {
 		next := row
-		next.State, next.Lease, next.Node, next.UpdatedAt = store.PlanQueued, "", "", at
+		next.State, next.Lease, next.Node, next.UpdatedAt = Queued, "", "", at
 		if _, err := tx.UpdatePlan(row.Fence(), next); err != nil {
 			return err
 		}
@@ -72,15 +72,15 @@ func (e *Engine) Resume(ctx context.Context, tenant, id string) (*View, error) {
 	}
 	e.unpause(found)
 	at := e.now()
-	err = e.Store.Write(ctx, func(tx store.Tx) error {
+	err = e.Store.Write(ctx, func(tx ledger.Tx) error {
 		row, err := tx.Plan(ctx, found.Tenant, found.ID)
 		if err != nil || row == nil {
 			return err
 		}
 		switch row.State {
-		case store.PlanQueued, store.PlanRunning, store.PlanPending:
+		case Queued, Running, Pending:
 			return nil
-		case store.PlanUnknown:
+		case Unknown:
 		default:
 			return plugin.Errorf(plugin.CodeInvalidInput, "plan %s has ended (%s), and goes on no more; submit it again, under another key", row.ID, row.State)
 		}
@@ -89,12 +89,12 @@ func (e *Engine) Resume(ctx context.Context, tenant, id string) (*View, error) {
 			return err
 		}
 		for step, call := range calls {
-			if call.State == store.CallUnknown {
+			if call.State == ledger.Unknown {
 				return plugin.Errorf(plugin.CodeOutcomeUnknown, "step %s of plan %s may or may not have had its effect, and is not repeated blindly; settle call %s first", step, row.ID, call.ID)
 			}
 		}
 		next := *row
-		next.State, next.Code, next.Message, next.UpdatedAt = store.PlanQueued, "", "", at
+		next.State, next.Code, next.Message, next.UpdatedAt = Queued, "", "", at
 		_, err = tx.UpdatePlan(row.Fence(), next)
 		return err
 	})
@@ -140,7 +140,7 @@ func (e *Engine) Wait(ctx context.Context, tenant, id string, step func(StepView
 		if tell(v); Ended(v.State) {
 			return v, nil
 		}
-		if v.State == store.PlanPending && e.Lapse != nil { // the time to answer may be over, with no other process there to record it
+		if v.State == Pending && e.Lapse != nil { // the time to answer may be over, with no other process there to record it
 			if _, err := e.Lapse(ctx); err != nil && ctx.Err() == nil {
 				return v, err
 			}

@@ -27,7 +27,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -58,7 +57,7 @@ type Options struct {
 	Kernel   Kernel
 	Registry Registry
 	Policy   Policy
-	Store    store.Store
+	Store    Store
 	Answers  Answers
 
 	Approvers Approvers                                           // nil assumes that there always is one
@@ -243,7 +242,7 @@ func (e *Engine) ask(ctx context.Context, s *Submission, id string) (plugin.Resu
 }
 
 // again answers a key that was seen before.
-func (e *Engine) again(ctx context.Context, s *Submission, row *store.PlanRow, inputHash string) (*View, error) {
+func (e *Engine) again(ctx context.Context, s *Submission, row *Row, inputHash string) (*View, error) {
 	o, err := e.order(ctx, e.Store, row)
 	if err != nil {
 		return nil, err
@@ -262,7 +261,7 @@ func (e *Engine) again(ctx context.Context, s *Submission, row *store.PlanRow, i
 }
 
 // order reads what a plan keeps of its submission.
-func (e *Engine) order(ctx context.Context, r store.Reader, row *store.PlanRow) (*order, error) {
+func (e *Engine) order(ctx context.Context, r bodies, row *Row) (*order, error) {
 	body, err := r.Body(ctx, row.Tenant, row.RequestHash)
 	if err != nil {
 		return nil, err
@@ -295,13 +294,13 @@ func (e *Engine) put(ctx context.Context, s *Submission, d draft) (*View, error)
 	if err != nil {
 		return nil, err
 	}
-	row := store.PlanRow{
+	row := Row{
 		Tenant: s.Tenant, ID: d.id, Key: d.key, Agent: d.agent.Name(), ProposalCall: d.call.CallID, Principal: s.Principal.ID,
-		RequestHash: canon.Sum(body), Labels: d.labels, CreatedAt: at, State: store.PlanQueued, UpdatedAt: at,
+		RequestHash: canon.Sum(body), Labels: d.labels, CreatedAt: at, State: Queued, UpdatedAt: at,
 	}
-	rows := make([]store.StepRow, len(d.steps))
+	rows := make([]StepRow, len(d.steps))
 	for i, st := range d.steps {
-		rows[i] = store.StepRow{
+		rows[i] = StepRow{
 			Tenant: s.Tenant, PlanID: d.id, N: int64(i + 1), StepID: st.id, Operation: st.target.Name(), Version: st.target.Manifest.Version,
 			PackageDigest: st.target.Package.Digest, Input: string(st.input), Needs: st.needs, Gate: st.gate, Why: st.why,
 		}
@@ -314,7 +313,7 @@ func (e *Engine) put(ctx context.Context, s *Submission, d draft) (*View, error)
 		return nil, err
 	}
 	if question != nil {
-		row.State = store.PlanPending
+		row.State = Pending
 	}
 	proposed, err := e.entry(&row, plugin.EntryPlanProposed, s.Principal.ID, at, func(ev *evidence) {
 		ev.steps(rows)
@@ -327,8 +326,8 @@ func (e *Engine) put(ctx context.Context, s *Submission, d draft) (*View, error)
 	if err != nil {
 		return nil, err
 	}
-	var prior *store.PlanRow
-	err = e.Store.Write(ctx, func(tx store.Tx) (err error) {
+	var prior *Row
+	err = e.Store.Write(ctx, func(tx ledger.Tx) (err error) {
 		if prior, err = tx.InsertPlan(row, rows); err != nil || prior != nil {
 			return err
 		}
@@ -358,7 +357,7 @@ func (e *Engine) put(ctx context.Context, s *Submission, d draft) (*View, error)
 
 // question returns what a person is asked about a plan with gates: the whole of
 // it, once; nil where it has none.
-func (e *Engine) question(row *store.PlanRow, s *Submission, d *draft, at time.Time) (*approval.Asked, error) {
+func (e *Engine) question(row *Row, s *Submission, d *draft, at time.Time) (*approval.Asked, error) {
 	var why []string
 	shown := make([]map[string]any, len(d.steps))
 	for i, s := range d.steps {
@@ -382,7 +381,7 @@ func (e *Engine) question(row *store.PlanRow, s *Submission, d *draft, at time.T
 		return nil, err
 	}
 	return approval.New(approval.Question{
-		Tenant: row.Tenant, SubjectKind: store.SubjectPlan, SubjectID: row.ID, Requester: s.Principal.Member(), Asker: s.Asker, Binding: row.Hash,
+		Tenant: row.Tenant, SubjectKind: approval.SubjectPlan, SubjectID: row.ID, Requester: s.Principal.Member(), Asker: s.Asker, Binding: row.Hash,
 		PolicyVersion: e.Policy.Version(), Why: strings.Join(why, "; "), Preview: json.RawMessage(preview), At: at, Expires: at.Add(e.Expire),
 	}), nil
 }
@@ -390,7 +389,7 @@ func (e *Engine) question(row *store.PlanRow, s *Submission, d *draft, at time.T
 // refused puts on record that no plan came of a submission, and returns why.
 func (e *Engine) refused(ctx context.Context, s *Submission, p *Proposal, call string, why error) error {
 	failure := plugin.AsError(why)
-	row := &store.PlanRow{Tenant: s.Tenant, Agent: s.Agent, ProposalCall: call, Principal: s.Principal.ID}
+	row := &Row{Tenant: s.Tenant, Agent: s.Agent, ProposalCall: call, Principal: s.Principal.ID}
 	entry, err := e.entry(row, plugin.EntryPlanRefused, s.Principal.ID, e.now(), func(ev *evidence) {
 		ev.Error = &plugin.ErrorRecord{Code: failure.Code, PluginCode: failure.PluginCode, Message: failure.Message}
 		if p != nil {
@@ -401,7 +400,7 @@ func (e *Engine) refused(ctx context.Context, s *Submission, p *Proposal, call s
 		return err
 	}
 	entry.Subject = call
-	err = e.Store.Write(context.WithoutCancel(ctx), func(tx store.Tx) error {
+	err = e.Store.Write(context.WithoutCancel(ctx), func(tx ledger.Tx) error {
 		tx.Append(entry)
 		return nil
 	})
@@ -416,7 +415,7 @@ const findAmong = 10_000
 
 // find returns the plan of an id, or of a part of one, at least four characters
 // long, that no other plan's id contains.
-func (e *Engine) find(ctx context.Context, tenant, id string) (*store.PlanRow, error) {
+func (e *Engine) find(ctx context.Context, tenant, id string) (*Row, error) {
 	row, err := e.Store.Plan(ctx, tenant, id)
 	if err != nil || row != nil {
 		return row, err
@@ -444,8 +443,8 @@ func Missing(id string) *plugin.Error {
 
 // containing returns plans whose ids contain a text: all those that begin with
 // it, or else those among the newest that have it elsewhere. Two are enough.
-func (e *Engine) containing(ctx context.Context, tenant, part string) (found []store.PlanRow, err error) {
-	keep := func(rows []store.PlanRow, fits func(id, part string) bool) {
+func (e *Engine) containing(ctx context.Context, tenant, part string) (found []Row, err error) {
+	keep := func(rows []Row, fits func(id, part string) bool) {
 		for _, row := range rows {
 			if fits(row.ID, part) && len(found) < 2 {
 				found = append(found, row)
@@ -453,13 +452,13 @@ func (e *Engine) containing(ctx context.Context, tenant, part string) (found []s
 		}
 	}
 	// Ids are text in hexadecimal, so ~ comes after all that begin with part.
-	rows, err := e.Store.Plans(ctx, store.PlanFilter{Tenant: tenant, Before: part + "~", Limit: 2})
+	rows, err := e.Store.Plans(ctx, Filter{Tenant: tenant, Before: part + "~", Limit: 2})
 	keep(rows, strings.HasPrefix)
 	if len(found) > 0 {
 		return found, err
 	}
 	for seen, before := 0, ""; err == nil && len(found) < 2 && seen < findAmong; seen += len(rows) {
-		rows, err = e.Store.Plans(ctx, store.PlanFilter{Tenant: tenant, Before: before, Limit: 500})
+		rows, err = e.Store.Plans(ctx, Filter{Tenant: tenant, Before: before, Limit: 500})
 		if len(rows) == 0 {
 			break
 		}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -17,7 +16,7 @@ type evidence struct {
 	AgentVersion string              `json:"agent_version,omitempty"`
 	ProposalCall string              `json:"proposal_call"`
 	Hash         string              `json:"hash,omitempty"`
-	State        store.PlanState     `json:"state,omitempty"`
+	State        State               `json:"state,omitempty"`
 	Approval     string              `json:"approval,omitempty"`
 	Steps        []stepEvidence      `json:"steps,omitempty"`
 	Step         string              `json:"step,omitempty"` // that decided how it ended
@@ -35,14 +34,14 @@ type stepEvidence struct {
 	Gate      string `json:"gate"`
 }
 
-func (ev *evidence) steps(rows []store.StepRow) {
+func (ev *evidence) steps(rows []StepRow) {
 	for _, s := range rows {
 		ev.Steps = append(ev.Steps, stepEvidence{s.StepID, s.Operation, s.Version, s.PackageDigest, s.Gate})
 	}
 }
 
 // entry returns an entry about a plan. The subject is the plan.
-func (e *Engine) entry(row *store.PlanRow, kind plugin.EntryKind, by string, at time.Time, add func(*evidence)) (plugin.Entry, error) {
+func (e *Engine) entry(row *Row, kind plugin.EntryKind, by string, at time.Time, add func(*evidence)) (plugin.Entry, error) {
 	ev := evidence{Plan: row.ID, Agent: row.Agent, ProposalCall: row.ProposalCall, Hash: row.Hash, State: row.State}
 	if row.Code != "" {
 		ev.Error = &plugin.ErrorRecord{Code: plugin.Code(row.Code), Message: row.Message}

@@ -4,12 +4,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
-	"github.com/mortise-dev/mortise/internal/store"
 )
 
 // hash identifies what would run: every step with everything that is pinned,
 // and for whom. It is what an approval of the plan binds.
-func hash(steps []store.StepRow, requestHash string) (string, error) {
+func hash(steps []StepRow, requestHash string) (string, error) {
 	type pinned struct {
 		N         int64          `json:"n"`
 		ID        string         `json:"step_id"`

@@ -2,8 +2,6 @@ package plan
 
 import (
 	"time"
-
-	"github.com/mortise-dev/mortise/internal/store"
 )
 
 // How long a plan whose next step reached no plugin is tried again, and how long
@@ -23,7 +21,7 @@ type pause struct {
 
 // postpone has a plan pause before its step is tried again; false if it was tried
 // for long enough.
-func (e *Engine) postpone(row *store.PlanRow) bool {
+func (e *Engine) postpone(row *Row) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now, key := e.Now(), row.Tenant+"\x00"+row.ID
@@ -47,14 +45,14 @@ func (e *Engine) postpone(row *store.PlanRow) bool {
 }
 
 // paused reports whether a plan pauses.
-func (e *Engine) paused(row *store.PlanRow) bool {
+func (e *Engine) paused(row *Row) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.Now().Before(e.pauses[row.Tenant+"\x00"+row.ID].until)
 }
 
 // unpause ends a plan's pauses: a step of it has ended, or a person asked.
-func (e *Engine) unpause(row *store.PlanRow) {
+func (e *Engine) unpause(row *Row) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.pauses, row.Tenant+"\x00"+row.ID)

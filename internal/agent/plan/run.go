@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/mortise-dev/mortise/internal/core/approval"
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -76,9 +76,9 @@ type run struct {
 	engine *Engine
 	ended  func(step string)
 
-	row      store.PlanRow // as this run has it: running, with its lease
-	taken    bool          // it has it
-	steps    []store.StepRow
+	row      Row  // as this run has it: running, with its lease
+	taken    bool // it has it
+	steps    []StepRow
 	order    *order
 	approval string // that covers the gated steps
 
@@ -89,13 +89,13 @@ type run struct {
 // take makes a plan this run's, if it can go on: in one transaction the plan
 // becomes running under a new lease, its approval is used up, and what is stored
 // is held against what was approved. r.taken reports whether it became that.
-func (e *Engine) take(ctx context.Context, found *store.PlanRow, r *run) error {
+func (e *Engine) take(ctx context.Context, found *Row, r *run) error {
 	at, lease := e.now(), uuid.NewString()
 	signed, err := e.Store.PlanToRun(ctx, found.Tenant, found.ID)
 	if err != nil {
 		return err
 	}
-	return e.Store.Write(ctx, func(tx store.Tx) error {
+	return e.Store.Write(ctx, func(tx ledger.Tx) error {
 		row, err := tx.Plan(ctx, found.Tenant, found.ID)
 		if err != nil {
 			return err
@@ -107,7 +107,7 @@ func (e *Engine) take(ctx context.Context, found *store.PlanRow, r *run) error {
 		if row.Digest() != signed.Digest() { // it went on meanwhile; what it became is looked at next time
 			return errGone
 		}
-		asked, err := newest(ctx, tx, row.Tenant, store.SubjectPlan, row.ID)
+		asked, err := newest(ctx, tx, row.Tenant, approval.SubjectPlan, row.ID)
 		if err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ func (e *Engine) take(ctx context.Context, found *store.PlanRow, r *run) error {
 		}
 		if asked != nil {
 			r.approval = asked.ID
-			if asked.State == store.ApprovalApproved {
+			if asked.State == approval.Approved {
 				won, err := approval.Consume(tx, *asked, at)
 				if err != nil {
 					return err
@@ -136,7 +136,7 @@ func (e *Engine) take(ctx context.Context, found *store.PlanRow, r *run) error {
 				}
 			}
 		}
-		next.State, next.Lease, next.Node = store.PlanRunning, lease, e.Store.Node()
+		next.State, next.Lease, next.Node = Running, lease, e.Store.Node()
 		won, err := tx.UpdatePlan(row.Fence(), next)
 		if err != nil {
 			return err
@@ -155,21 +155,21 @@ func (e *Engine) take(ctx context.Context, found *store.PlanRow, r *run) error {
 }
 
 // canGoOn reports whether a plan has work to do that no other run is doing.
-func (e *Engine) canGoOn(ctx context.Context, r store.Reader, row *store.PlanRow, asked *store.ApprovalRow) (bool, error) {
+func (e *Engine) canGoOn(ctx context.Context, r reader, row *Row, asked *approval.Row) (bool, error) {
 	switch row.State {
-	case store.PlanQueued:
+	case Queued:
 		return true, nil
-	case store.PlanRunning:
+	case Running:
 		// This process holds the plan, and none of its runs does: one of them
 		// could not write how it left it.
 		return row.Node == e.Store.Node(), nil
-	case store.PlanPending:
-		if asked != nil && asked.State == store.ApprovalOpen {
+	case Pending:
+		if asked != nil && asked.State == approval.Open {
 			return false, nil
 		}
 		calls, err := callsOf(ctx, r, row)
 		for _, call := range calls {
-			if call.State == store.CallPending {
+			if call.State == ledger.Pending {
 				return false, err
 			}
 		}
@@ -180,7 +180,7 @@ func (e *Engine) canGoOn(ctx context.Context, r store.Reader, row *store.PlanRow
 
 // drifted says in what way that which is stored is not what was approved, or
 // made, any more; nil if it is.
-func (e *Engine) drifted(ctx context.Context, r store.Reader, run *run, asked *store.ApprovalRow) error {
+func (e *Engine) drifted(ctx context.Context, r reader, run *run, asked *approval.Row) error {
 	void := func(format string, args ...any) error {
 		return plugin.Errorf(plugin.CodeApprovalVoid, "plan %s: "+format+"; nothing of it is run, submit it again", append([]any{run.row.ID}, args...)...)
 	}
@@ -210,9 +210,9 @@ func (e *Engine) drifted(ctx context.Context, r store.Reader, run *run, asked *s
 		return nil
 	case asked.Binding != run.row.Hash:
 		return void("approval %s is for other steps", asked.ID)
-	case asked.State != store.ApprovalApproved && asked.State != store.ApprovalConsumed:
+	case asked.State != approval.Approved && asked.State != approval.Consumed:
 		return void("approval %s is %s", asked.ID, asked.State)
-	case asked.State == store.ApprovalApproved && !e.now().Before(asked.ExpiresAt):
+	case asked.State == approval.Approved && !e.now().Before(asked.ExpiresAt):
 		return plugin.Errorf(plugin.CodeApprovalExpired, "approval %s expired at %s, before plan %s began; nothing of it is run, submit it again",
 			asked.ID, asked.ExpiresAt.Format(time.RFC3339), run.row.ID)
 	}
@@ -220,18 +220,18 @@ func (e *Engine) drifted(ctx context.Context, r store.Reader, run *run, asked *s
 }
 
 // void ends a plan that is not what it was.
-func (e *Engine) void(tx store.Tx, r *run, next *store.PlanRow, asked *store.ApprovalRow, why error, at time.Time) error {
+func (e *Engine) void(tx ledger.Tx, r *run, next *Row, asked *approval.Row, why error, at time.Time) error {
 	failure := plugin.AsError(why)
 	if failure.Code == plugin.CodeInternal {
 		return why
 	}
 	fence := r.row.Fence()
-	next.State, next.Code, next.Message, next.Lease, next.Node = store.PlanFailed, string(failure.Code), failure.Message, "", ""
+	next.State, next.Code, next.Message, next.Lease, next.Node = Failed, string(failure.Code), failure.Message, "", ""
 	won, err := tx.UpdatePlan(fence, *next)
 	if err != nil || !won {
 		return err
 	}
-	if asked != nil && (asked.State == store.ApprovalOpen || asked.State == store.ApprovalApproved) {
+	if asked != nil && (asked.State == approval.Open || asked.State == approval.Approved) {
 		if err := approval.Void(tx, *asked, failure.Message, at); err != nil {
 			return err
 		}
@@ -264,7 +264,7 @@ func (r *run) proceed(ctx, inner context.Context, cancel context.CancelCauseFunc
 			return nil // it is no longer ours to write about
 		}
 		if ctx.Err() != nil {
-			return r.leave(inner, store.PlanQueued)
+			return r.leave(inner, Queued)
 		}
 		stop, err := r.step(ctx, inner, &r.steps[i])
 		if err != nil || stop != nil {
@@ -280,7 +280,7 @@ func (r *run) proceed(ctx, inner context.Context, cancel context.CancelCauseFunc
 			r.ended(r.steps[i].StepID)
 		}
 	}
-	err := r.finish(inner, store.PlanSucceeded, plugin.EntryPlanSucceeded, "", nil)
+	err := r.finish(inner, Succeeded, plugin.EntryPlanSucceeded, "", nil)
 	if errors.Is(err, errGone) {
 		return nil
 	}
@@ -319,7 +319,7 @@ func (r *run) watch(ctx context.Context, cancel context.CancelCauseFunc, done <-
 type stop func(ctx context.Context) error
 
 // step brings one step to its end. stop is nil if it has succeeded.
-func (r *run) step(ctx, inner context.Context, s *store.StepRow) (stop, error) {
+func (r *run) step(ctx, inner context.Context, s *StepRow) (stop, error) {
 	e := r.engine
 	prior, err := e.Answers.Lookup(inner, r.row.Tenant, s.Operation, stepKey(r.row.ID, s.StepID))
 	if err != nil {
@@ -330,16 +330,16 @@ func (r *run) step(ctx, inner context.Context, s *store.StepRow) (stop, error) {
 		return r.call(ctx, inner, s)
 	case prior.Erased:
 		return r.fail(s, plugin.Errorf(plugin.CodeKeyConflict, "what it returned is no longer kept")), nil
-	case prior.State == store.CallSucceeded && prior.Result != nil:
+	case prior.State == ledger.Succeeded && prior.Result != nil:
 		r.keep(s, prior.Result)
 		return nil, nil
-	case prior.State == store.CallFailed:
+	case prior.State == ledger.Failed:
 		return r.fail(s, prior.Err), nil
-	case prior.State == store.CallUnknown:
+	case prior.State == ledger.Unknown:
 		return r.unknown(s), nil
-	case prior.State == store.CallPending:
-		return r.wait(store.PlanPending), nil
-	case prior.State == store.CallQueued: // this run may do it
+	case prior.State == ledger.Pending:
+		return r.wait(Pending), nil
+	case prior.State == ledger.Queued: // this run may do it
 		res, err := e.Kernel.Await(inner, r.row.Tenant, prior.CallID)
 		return r.came(ctx, inner, s, res, err)
 	default: // another process runs it
@@ -349,7 +349,7 @@ func (r *run) step(ctx, inner context.Context, s *store.StepRow) (stop, error) {
 }
 
 // call makes the step's call.
-func (r *run) call(ctx, inner context.Context, s *store.StepRow) (stop, error) {
+func (r *run) call(ctx, inner context.Context, s *StepRow) (stop, error) {
 	input, err := resolved(jsontext.Value(s.Input), r.results)
 	if err != nil {
 		return r.fail(s, plugin.Errorf(plugin.CodeInvalidInput, "%w", err)), nil
@@ -388,9 +388,9 @@ func (r *run) await(ctx, inner context.Context, call string) (plugin.Result, err
 		switch {
 		case err != nil:
 			return later, err
-		case row == nil || row.State.Ended() || row.State == store.CallQueued:
+		case row == nil || row.State.Ended() || row.State == ledger.Queued:
 			return r.engine.Kernel.Await(inner, r.row.Tenant, call)
-		case row.State == store.CallInProgress: // the kernel asks the operator
+		case row.State == ledger.InProgress: // the kernel asks the operator
 			res, err := r.engine.Kernel.AwaitWhile(inner, patient, r.row.Tenant, call)
 			if patient.Err() != nil && inner.Err() == nil && !res.Status.Ended() {
 				return later, nil
@@ -406,7 +406,7 @@ func (r *run) await(ctx, inner context.Context, call string) (plugin.Result, err
 }
 
 // came judges what a step's call came to.
-func (r *run) came(ctx, inner context.Context, s *store.StepRow, res plugin.Result, err error) (stop, error) {
+func (r *run) came(ctx, inner context.Context, s *StepRow, res plugin.Result, err error) (stop, error) {
 	if err == nil && res.Status == plugin.InProgress {
 		res, err = r.await(ctx, inner, res.CallID)
 	}
@@ -416,9 +416,9 @@ func (r *run) came(ctx, inner context.Context, s *store.StepRow, res plugin.Resu
 			r.keep(s, &res)
 			return nil, nil
 		case plugin.PendingApproval:
-			return r.wait(store.PlanPending), nil
+			return r.wait(Pending), nil
 		case plugin.InProgress:
-			return r.wait(store.PlanQueued), nil
+			return r.wait(Queued), nil
 		case plugin.Unknown:
 			return r.unknown(s), nil
 		}
@@ -434,21 +434,21 @@ func (r *run) came(ctx, inner context.Context, s *store.StepRow, res plugin.Resu
 	switch {
 	case lookErr != nil:
 		return nil, lookErr
-	case prior != nil && prior.State == store.CallUnknown, plugin.CodeOf(err) == plugin.CodeOutcomeUnknown:
+	case prior != nil && prior.State == ledger.Unknown, plugin.CodeOf(err) == plugin.CodeOutcomeUnknown:
 		return r.unknown(s), nil
-	case prior != nil && prior.State == store.CallSucceeded && prior.Result != nil:
+	case prior != nil && prior.State == ledger.Succeeded && prior.Result != nil:
 		r.keep(s, prior.Result)
 		return nil, nil
 	case prior != nil && !prior.State.Ended():
-		return r.wait(store.PlanQueued), nil
+		return r.wait(Queued), nil
 	case prior == nil && plugin.CodeOf(err).Passes() && e.postpone(&r.row): // its plugin never had it
-		return r.wait(store.PlanQueued), nil
+		return r.wait(Queued), nil
 	}
 	return r.fail(s, plugin.AsError(err)), nil
 }
 
 // keep remembers what a step returned, for those that refer to it.
-func (r *run) keep(s *store.StepRow, res *plugin.Result) {
+func (r *run) keep(s *StepRow, res *plugin.Result) {
 	data := jsontext.Value(res.Data)
 	if len(data) == 0 {
 		data = jsontext.Value("null")
@@ -457,29 +457,29 @@ func (r *run) keep(s *store.StepRow, res *plugin.Result) {
 	r.engine.unpause(&r.row)
 }
 
-func (r *run) fail(s *store.StepRow, why *plugin.Error) stop {
+func (r *run) fail(s *StepRow, why *plugin.Error) stop {
 	if why == nil {
 		why = plugin.Errorf(plugin.CodeInternal, "its call failed and does not say why")
 	}
 	failure := named(fmt.Sprintf("step %s (%s)", s.StepID, s.Operation), why)
 	return func(ctx context.Context) error {
-		return r.finish(ctx, store.PlanFailed, plugin.EntryPlanFailed, s.StepID, plugin.AsError(failure))
+		return r.finish(ctx, Failed, plugin.EntryPlanFailed, s.StepID, plugin.AsError(failure))
 	}
 }
 
-func (r *run) unknown(s *store.StepRow) stop {
+func (r *run) unknown(s *StepRow) stop {
 	why := plugin.Errorf(plugin.CodeOutcomeUnknown, "step %s (%s) may or may not have had its effect; find out, settle its call, then 'mortise plans resume %s'", s.StepID, s.Operation, r.row.ID)
 	return func(ctx context.Context) error {
-		return r.finish(ctx, store.PlanUnknown, plugin.EntryPlanUnknown, s.StepID, why)
+		return r.finish(ctx, Unknown, plugin.EntryPlanUnknown, s.StepID, why)
 	}
 }
 
-func (r *run) wait(state store.PlanState) stop {
+func (r *run) wait(state State) stop {
 	return func(ctx context.Context) error { return r.leave(ctx, state) }
 }
 
 // finish ends the plan.
-func (r *run) finish(ctx context.Context, state store.PlanState, kind plugin.EntryKind, step string, why *plugin.Error) error {
+func (r *run) finish(ctx context.Context, state State, kind plugin.EntryKind, step string, why *plugin.Error) error {
 	at := r.engine.now()
 	next := r.row
 	next.State, next.Lease, next.Node, next.UpdatedAt = state, "", "", at
@@ -495,15 +495,15 @@ func (r *run) finish(ctx context.Context, state store.PlanState, kind plugin.Ent
 
 // leave releases the plan for the next run. The calls of its steps record in the ledger
 // how far it came.
-func (r *run) leave(ctx context.Context, state store.PlanState) error {
+func (r *run) leave(ctx context.Context, state State) error {
 	next := r.row
 	next.State, next.Lease, next.Node, next.UpdatedAt = state, "", "", r.engine.now()
 	return r.write(ctx, next, nil)
 }
 
-func (r *run) write(ctx context.Context, next store.PlanRow, entry *plugin.Entry) error {
+func (r *run) write(ctx context.Context, next Row, entry *plugin.Entry) error {
 	var won bool
-	err := r.engine.Store.Write(context.WithoutCancel(ctx), func(tx store.Tx) (err error) {
+	err := r.engine.Store.Write(context.WithoutCancel(ctx), func(tx ledger.Tx) (err error) {
 		if won, err = tx.UpdatePlan(r.row.Fence(), next); err == nil && won && entry != nil {
 			tx.Append(*entry)
 		}

@@ -7,14 +7,15 @@ import (
 
 	json2 "github.com/go-json-experiment/json"
 
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/core/approval"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // A View is a plan as it is shown.
 type View struct {
 	ID           string              `json:"id"` // "" where the agent proposed no plan
-	State        store.PlanState     `json:"state"`
+	State        State               `json:"state"`
 	Agent        string              `json:"agent"`
 	ProposalCall string              `json:"proposal_call"`
 	Principal    string              `json:"principal"`
@@ -64,18 +65,18 @@ func (s StepState) Ended() bool { return s == StepDone || s == StepFailed || s =
 
 // An ApprovalView is the one approval of a whole plan.
 type ApprovalView struct {
-	ID        string              `json:"id"`
-	State     store.ApprovalState `json:"state"`
-	DecidedBy string              `json:"decided_by,omitempty"`
-	Reason    string              `json:"reason,omitempty"`
-	ExpiresAt time.Time           `json:"expires_at"`
+	ID        string         `json:"id"`
+	State     approval.State `json:"state"`
+	DecidedBy string         `json:"decided_by,omitempty"`
+	Reason    string         `json:"reason,omitempty"`
+	ExpiresAt time.Time      `json:"expires_at"`
 }
 
 // Ended reports whether nothing more happens to a plan by itself. One that is
 // unknown can be resumed once its step was settled.
-func Ended(state store.PlanState) bool {
+func Ended(state State) bool {
 	switch state {
-	case store.PlanSucceeded, store.PlanFailed, store.PlanUnknown, store.PlanCancelled:
+	case Succeeded, Failed, Unknown, Cancelled:
 		return true
 	}
 	return false
@@ -91,7 +92,7 @@ func (e *Engine) Show(ctx context.Context, tenant, id string) (*View, error) {
 }
 
 // List returns plans, the newest first, without their steps.
-func (e *Engine) List(ctx context.Context, f store.PlanFilter) ([]View, error) {
+func (e *Engine) List(ctx context.Context, f Filter) ([]View, error) {
 	rows, err := e.Store.Plans(ctx, f)
 	views := make([]View, len(rows))
 	for i, row := range rows {
@@ -100,7 +101,7 @@ func (e *Engine) List(ctx context.Context, f store.PlanFilter) ([]View, error) {
 	return views, err
 }
 
-func outline(row *store.PlanRow) *View {
+func outline(row *Row) *View {
 	v := &View{
 		ID: row.ID, State: row.State, Agent: row.Agent, ProposalCall: row.ProposalCall, Principal: row.Principal, Hash: row.Hash,
 		Labels: row.Labels, Steps: []StepView{}, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
@@ -112,8 +113,8 @@ func outline(row *store.PlanRow) *View {
 }
 
 // view returns a plan with its steps as their calls stand at one moment.
-func (e *Engine) view(ctx context.Context, row *store.PlanRow) (v *View, err error) {
-	err = e.Store.Snapshot(ctx, func(r store.Reader) error {
+func (e *Engine) view(ctx context.Context, row *Row) (v *View, err error) {
+	err = e.Store.Snapshot(ctx, func(r ledger.Reader) error {
 		now, err := r.Plan(ctx, row.Tenant, row.ID)
 		if err != nil || now == nil {
 			return err
@@ -124,7 +125,7 @@ func (e *Engine) view(ctx context.Context, row *store.PlanRow) (v *View, err err
 	return v, err
 }
 
-func assemble(ctx context.Context, r store.Reader, row *store.PlanRow) (*View, error) {
+func assemble(ctx context.Context, r reader, row *Row) (*View, error) {
 	v := outline(row)
 	steps, err := r.Steps(ctx, row.Tenant, row.ID)
 	if err != nil {
@@ -144,8 +145,8 @@ func assemble(ctx context.Context, r store.Reader, row *store.PlanRow) (*View, e
 		}
 		if call, found := calls[s.StepID]; found {
 			sv.State, sv.CallID, sv.Code = stateOf(call.State), call.ID, plugin.Code(call.Code)
-			if call.State == store.CallPending {
-				asked, err := newest(ctx, r, row.Tenant, store.SubjectCall, call.ID)
+			if call.State == ledger.Pending {
+				asked, err := newest(ctx, r, row.Tenant, approval.SubjectCall, call.ID)
 				if err != nil {
 					return nil, err
 				}
@@ -156,7 +157,7 @@ func assemble(ctx context.Context, r store.Reader, row *store.PlanRow) (*View, e
 		}
 		v.Steps = append(v.Steps, sv)
 	}
-	asked, err := newest(ctx, r, row.Tenant, store.SubjectPlan, row.ID)
+	asked, err := newest(ctx, r, row.Tenant, approval.SubjectPlan, row.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -175,12 +176,12 @@ func assemble(ctx context.Context, r store.Reader, row *store.PlanRow) (*View, e
 }
 
 // callsOf returns the calls of a plan's steps, by step.
-func callsOf(ctx context.Context, r store.Reader, row *store.PlanRow) (map[string]store.CallRow, error) {
-	rows, err := r.Calls(ctx, store.CallFilter{Tenant: row.Tenant, Plan: row.ID})
+func callsOf(ctx context.Context, r reader, row *Row) (map[string]ledger.CallRow, error) {
+	rows, err := r.Calls(ctx, ledger.CallFilter{Tenant: row.Tenant, Plan: row.ID})
 	if err != nil {
 		return nil, err
 	}
-	calls := map[string]store.CallRow{}
+	calls := map[string]ledger.CallRow{}
 	prefix := stepKey(row.ID, "")
 	for _, call := range rows {
 		if len(call.Key) > len(prefix) && call.Key[:len(prefix)] == prefix {
@@ -194,23 +195,23 @@ func callsOf(ctx context.Context, r store.Reader, row *store.PlanRow) (map[strin
 func stepKey(plan, step string) string { return "p:" + plan + "/" + step }
 
 // newest returns the last approval that was asked for something, nil if none was.
-func newest(ctx context.Context, r store.Reader, tenant, kind, id string) (*store.ApprovalRow, error) {
-	asked, err := r.Approvals(ctx, store.ApprovalFilter{Tenant: tenant, SubjectKind: kind, SubjectID: id, Limit: 1})
+func newest(ctx context.Context, r reader, tenant, kind, id string) (*approval.Row, error) {
+	asked, err := r.Approvals(ctx, approval.Filter{Tenant: tenant, SubjectKind: kind, SubjectID: id, Limit: 1})
 	if err != nil || len(asked) == 0 {
 		return nil, err
 	}
 	return &asked[0], nil
 }
 
-func stateOf(state store.CallState) StepState {
+func stateOf(state ledger.State) StepState {
 	switch state {
-	case store.CallSucceeded:
+	case ledger.Succeeded:
 		return StepDone
-	case store.CallFailed:
+	case ledger.Failed:
 		return StepFailed
-	case store.CallUnknown:
+	case ledger.Unknown:
 		return StepUnknown
-	case store.CallPending:
+	case ledger.Pending:
 		return StepPending
 	}
 	return StepRunning

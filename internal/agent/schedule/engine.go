@@ -9,13 +9,13 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // Options are the parts of an engine. The first three are needed.
 type Options struct {
-	Store store.Store
+	Store Store
 	// Resolve returns the operation that a reference means.
 	Resolve func(ctx context.Context, ref string) (*plugin.Target, error)
 	// Call enqueues a call, which a worker runs.
@@ -27,11 +27,11 @@ type Options struct {
 
 	// Refused records a run that was refused before a call was made of it; what
 	// is refused later leaves the entry of that call. It may be nil.
-	Refused func(tx store.Tx, s Schedule, call string, why *plugin.Error) error
+	Refused func(tx ledger.Tx, s Schedule, call string, why *plugin.Error) error
 
 	// Stopped records that a schedule was paused because what it runs is not
 	// there any more. It may be nil.
-	Stopped func(tx store.Tx, s Schedule, why *plugin.Error) error
+	Stopped func(tx ledger.Tx, s Schedule, why *plugin.Error) error
 
 	// Asker is who is taken to have made a schedule that does not say.
 	Asker string
@@ -63,7 +63,7 @@ func (e *Engine) now() time.Time { return e.opts.Now().UTC().Truncate(time.Micro
 var errLost = errors.New("the schedule was changed meanwhile")
 
 // Also is what is written together with a change of a schedule; nil is nothing.
-type Also func(tx store.Tx, s Schedule) error
+type Also func(tx ledger.Tx, s Schedule) error
 
 // Create makes a schedule of an operation, name or name/operation, by the rules
 // of [Choose], and returns it. Its first run is at its first time, or at once.
@@ -77,20 +77,20 @@ func (e *Engine) Create(ctx context.Context, tenant string, s Schedule, also Als
 	if next.IsZero() {
 		return Schedule{}, plugin.Errorf(plugin.CodeInvalidInput, "%s does not come any more", spec)
 	}
-	row := store.ScheduleRow{
+	row := Row{
 		Tenant: tenant, ID: newID(), OwnerType: s.Owner.Type, OwnerID: s.Owner.ID, Scopes: append([]string{}, s.Owner.Scopes...),
 		Operation: s.Operation, Spec: spec.String(), Zone: spec.Zone(), Misfire: string(s.Misfire), CatchUp: int64(s.CatchUp), Overlap: string(s.Overlap),
-		Overlay: string(s.Overlay), Asker: s.Asker, CreatedAt: now, Input: string(s.Input), State: store.ScheduleActive, NextAt: next, WakeAt: next, UpdatedAt: now,
+		Overlay: string(s.Overlay), Asker: s.Asker, CreatedAt: now, Input: string(s.Input), State: Active, NextAt: next, WakeAt: next, UpdatedAt: now,
 	}
 	if s.AtOnce {
 		row.WakeAt = now
 	}
-	err = e.opts.Store.Write(ctx, func(tx store.Tx) error {
+	err = e.opts.Store.Write(ctx, func(tx ledger.Tx) error {
 		if err := tx.InsertSchedule(row); err != nil {
 			return err
 		}
 		if s.AtOnce {
-			if _, err := tx.InsertTick(store.TickRow{Tenant: tenant, ScheduleID: row.ID, At: now, Since: now, Outcome: store.TickDue, UpdatedAt: now}); err != nil {
+			if _, err := tx.InsertTick(TickRow{Tenant: tenant, ScheduleID: row.ID, At: now, Since: now, Outcome: TickDue, UpdatedAt: now}); err != nil {
 				return err
 			}
 		}
@@ -103,7 +103,7 @@ func (e *Engine) Create(ctx context.Context, tenant string, s Schedule, also Als
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
-func (a Also) do(tx store.Tx, row *store.ScheduleRow) error {
+func (a Also) do(tx ledger.Tx, row *Row) error {
 	if a == nil {
 		return nil
 	}
@@ -128,7 +128,7 @@ func missing(id string) error {
 
 // List returns the schedules of a tenant, newest first.
 func (e *Engine) List(ctx context.Context, tenant string) ([]Schedule, error) {
-	rows, err := e.opts.Store.Schedules(ctx, store.ScheduleFilter{Tenant: tenant})
+	rows, err := e.opts.Store.Schedules(ctx, Filter{Tenant: tenant})
 	all := make([]Schedule, len(rows))
 	for i := range rows {
 		all[i] = viewOf(&rows[i])
@@ -157,14 +157,14 @@ func (e *Engine) Coming(s Schedule, n int) ([]time.Time, error) {
 }
 
 // Ticks returns the last n times of a schedule that came, newest first.
-func (e *Engine) Ticks(ctx context.Context, tenant, id string, n int) ([]store.TickRow, error) {
-	return e.opts.Store.Ticks(ctx, store.TickFilter{Tenant: tenant, ScheduleID: id, Limit: n})
+func (e *Engine) Ticks(ctx context.Context, tenant, id string, n int) ([]TickRow, error) {
+	return e.opts.Store.Ticks(ctx, TickFilter{Tenant: tenant, ScheduleID: id, Limit: n})
 }
 
 // Pause lets a schedule make no more runs. One that was begun goes on.
 func (e *Engine) Pause(ctx context.Context, tenant, id string, also Also) (Schedule, error) {
-	return e.change(ctx, tenant, id, func(tx store.Tx, row *store.ScheduleRow) error {
-		row.State = store.SchedulePaused
+	return e.change(ctx, tenant, id, func(tx ledger.Tx, row *Row) error {
+		row.State = Paused
 		if err := saved(tx, row, row.NextAt, e.now()); err != nil {
 			return err
 		}
@@ -175,26 +175,26 @@ func (e *Engine) Pause(ctx context.Context, tenant, id string, also Also) (Sched
 // Resume lets a schedule go on with the times that come from now on: the times of its
 // pause are dropped, and what waited for its turn is given up.
 func (e *Engine) Resume(ctx context.Context, tenant, id string, also Also) (Schedule, error) {
-	return e.change(ctx, tenant, id, func(tx store.Tx, row *store.ScheduleRow) error {
+	return e.change(ctx, tenant, id, func(tx ledger.Tx, row *Row) error {
 		spec, err := specOf(row)
 		if err != nil {
 			return err
 		}
 		now := e.now()
-		row.State, row.NextAt = store.ScheduleActive, spec.Next(row.CreatedAt, now)
+		row.State, row.NextAt = Active, spec.Next(row.CreatedAt, now)
 		if row.NextAt.IsZero() {
 			return plugin.Errorf(plugin.CodeInvalidInput, "%s does not come any more", spec)
 		}
 		if err := saved(tx, row, row.NextAt, now); err != nil {
 			return err
 		}
-		waiting, err := tx.Ticks(ctx, store.TickFilter{Tenant: tenant, ScheduleID: id, Outcome: store.TickDue})
+		waiting, err := tx.Ticks(ctx, TickFilter{Tenant: tenant, ScheduleID: id, Outcome: TickDue})
 		if err != nil {
 			return err
 		}
 		for _, tick := range waiting {
-			tick.Outcome, tick.UpdatedAt = store.TickMissed, now
-			if _, err := tx.UpdateTick(store.TickDue, tick); err != nil {
+			tick.Outcome, tick.UpdatedAt = TickMissed, now
+			if _, err := tx.UpdateTick(TickDue, tick); err != nil {
 				return err
 			}
 		}
@@ -204,7 +204,7 @@ func (e *Engine) Resume(ctx context.Context, tenant, id string, also Also) (Sche
 
 // Delete forgets a schedule and its times. A run that was begun goes on.
 func (e *Engine) Delete(ctx context.Context, tenant, id string, also Also) (Schedule, error) {
-	return e.change(ctx, tenant, id, func(tx store.Tx, row *store.ScheduleRow) error {
+	return e.change(ctx, tenant, id, func(tx ledger.Tx, row *Row) error {
 		if _, err := tx.DeleteSchedule(tenant, id); err != nil {
 			return err
 		}
@@ -216,10 +216,10 @@ func (e *Engine) Delete(ctx context.Context, tenant, id string, also Also) (Sche
 const changes = 10
 
 // change reads a schedule and changes it in one transaction.
-func (e *Engine) change(ctx context.Context, tenant, id string, do func(tx store.Tx, row *store.ScheduleRow) error) (Schedule, error) {
+func (e *Engine) change(ctx context.Context, tenant, id string, do func(tx ledger.Tx, row *Row) error) (Schedule, error) {
 	var s Schedule
 	for tries := 1; ; tries++ {
-		err := e.opts.Store.Write(ctx, func(tx store.Tx) error {
+		err := e.opts.Store.Write(ctx, func(tx ledger.Tx) error {
 			row, err := tx.Schedule(ctx, tenant, id)
 			if err != nil {
 				return err

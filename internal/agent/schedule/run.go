@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -22,8 +21,8 @@ const (
 func passing(code plugin.Code) bool { return code.Passes() || code == plugin.CodeCancelled }
 
 // Due returns the schedules that are to be looked at, the longest waiting first.
-func (e *Engine) Due(ctx context.Context, limit int) ([]store.ScheduleRow, error) {
-	return e.opts.Store.Schedules(ctx, store.ScheduleFilter{DueBefore: e.now(), Limit: limit})
+func (e *Engine) Due(ctx context.Context, limit int) ([]Row, error) {
+	return e.opts.Store.Schedules(ctx, Filter{DueBefore: e.now(), Limit: limit})
 }
 
 // Advance turns the due times of a schedule into ticks, and makes a call of the first
@@ -43,11 +42,11 @@ func (e *Engine) Advance(ctx context.Context, tenant, id string) error {
 
 // next brings a schedule up to the present and returns the tick that is to be
 // run now; nil if there is none.
-func (e *Engine) next(ctx context.Context, tenant, id string) (row *store.ScheduleRow, tick *store.TickRow, err error) {
-	_, err = e.change(ctx, tenant, id, func(tx store.Tx, r *store.ScheduleRow) error {
+func (e *Engine) next(ctx context.Context, tenant, id string) (row *Row, tick *TickRow, err error) {
+	_, err = e.change(ctx, tenant, id, func(tx ledger.Tx, r *Row) error {
 		row, tick = r, nil
 		now := e.now()
-		if r.State != store.ScheduleActive || r.WakeAt.After(now) {
+		if r.State != Active || r.WakeAt.After(now) {
 			return nil
 		}
 		spec, err := specOf(r)
@@ -57,7 +56,7 @@ func (e *Engine) next(ctx context.Context, tenant, id string) (row *store.Schedu
 		if err := materialise(tx, r, spec, now); err != nil {
 			return err
 		}
-		waiting, err := tx.Ticks(ctx, store.TickFilter{Tenant: tenant, ScheduleID: id, Outcome: store.TickDue, Oldest: true, Limit: 1})
+		waiting, err := tx.Ticks(ctx, TickFilter{Tenant: tenant, ScheduleID: id, Outcome: TickDue, Oldest: true, Limit: 1})
 		if err != nil {
 			return err
 		}
@@ -90,10 +89,10 @@ func earlier(a, b time.Time) time.Time {
 // Run makes a run of a schedule now, paused or not: the one that has been due
 // for longest, or one beside its times.
 func (e *Engine) Run(ctx context.Context, tenant, id string) (plugin.Result, error) {
-	var row store.ScheduleRow
-	var tick store.TickRow
+	var row Row
+	var tick TickRow
 	beside := false // its times
-	_, err := e.change(ctx, tenant, id, func(tx store.Tx, r *store.ScheduleRow) error {
+	_, err := e.change(ctx, tenant, id, func(tx ledger.Tx, r *Row) error {
 		busy, err := running(tx, r)
 		if err != nil {
 			return err
@@ -101,7 +100,7 @@ func (e *Engine) Run(ctx context.Context, tenant, id string) (plugin.Result, err
 		if busy {
 			return plugin.Errorf(plugin.CodeUnavailable, "feed %s is running; 'mortise feeds show %s' has its last runs", id, id)
 		}
-		waiting, err := tx.Ticks(ctx, store.TickFilter{Tenant: tenant, ScheduleID: id, Outcome: store.TickDue, Oldest: true, Limit: 1})
+		waiting, err := tx.Ticks(ctx, TickFilter{Tenant: tenant, ScheduleID: id, Outcome: TickDue, Oldest: true, Limit: 1})
 		if err != nil {
 			return err
 		}
@@ -110,7 +109,7 @@ func (e *Engine) Run(ctx context.Context, tenant, id string) (plugin.Result, err
 			return nil
 		}
 		now := e.now()
-		tick = store.TickRow{Tenant: tenant, ScheduleID: id, At: now, Since: now, Outcome: store.TickDue, UpdatedAt: now}
+		tick = TickRow{Tenant: tenant, ScheduleID: id, At: now, Since: now, Outcome: TickDue, UpdatedAt: now}
 		inserted, err := tx.InsertTick(tick)
 		if err == nil && !inserted {
 			err = plugin.Errorf(plugin.CodeUnavailable, "feed %s is run at this very moment", id)
@@ -138,18 +137,18 @@ func (e *Engine) Run(ctx context.Context, tenant, id string) (plugin.Result, err
 // the caller has heard so, and may ask again. If there is a call of it all
 // the same, it is the run. Where neither can be found out, the tick stays, and is
 // looked at soon.
-func (e *Engine) giveUp(ctx context.Context, row *store.ScheduleRow, tick store.TickRow, call string, why *plugin.Error) {
-	_, err := e.change(ctx, row.Tenant, row.ID, func(tx store.Tx, r *store.ScheduleRow) error {
+func (e *Engine) giveUp(ctx context.Context, row *Row, tick TickRow, call string, why *plugin.Error) {
+	_, err := e.change(ctx, row.Tenant, row.ID, func(tx ledger.Tx, r *Row) error {
 		made, err := e.made(ctx, tx, row, tick)
 		if err != nil {
 			return err
 		}
 		tick.UpdatedAt = e.now()
-		tick.Outcome, tick.CallID, tick.Code = store.TickRefused, cmp.Or(call, newID()), string(why.Code)
+		tick.Outcome, tick.CallID, tick.Code = TickRefused, cmp.Or(call, newID()), string(why.Code)
 		if made != nil {
-			tick.Outcome, tick.CallID, tick.Code = store.TickCalled, made.ID, ""
+			tick.Outcome, tick.CallID, tick.Code = TickCalled, made.ID, ""
 		}
-		won, err := tx.UpdateTick(store.TickDue, tick)
+		won, err := tx.UpdateTick(TickDue, tick)
 		if err != nil || !won {
 			return err
 		}
@@ -164,7 +163,7 @@ func (e *Engine) giveUp(ctx context.Context, row *store.ScheduleRow, tick store.
 }
 
 // made returns the call of a tick, nil if there is none.
-func (e *Engine) made(ctx context.Context, tx store.Tx, row *store.ScheduleRow, tick store.TickRow) (*store.CallRow, error) {
+func (e *Engine) made(ctx context.Context, tx ledger.Tx, row *Row, tick TickRow) (*ledger.CallRow, error) {
 	t, err := e.opts.Resolve(ctx, row.Operation)
 	if plugin.CodeOf(err) == plugin.CodeNotFound {
 		return nil, nil
@@ -176,19 +175,19 @@ func (e *Engine) made(ctx context.Context, tx store.Tx, row *store.ScheduleRow, 
 }
 
 // placeOf is what tells the call of a tick from all others of feeds.
-func placeOf(row *store.ScheduleRow, tick store.TickRow) string {
+func placeOf(row *Row, tick TickRow) string {
 	return fmt.Sprintf("%s/%d", row.ID, tick.At.UnixMicro())
 }
 
 // carryOut makes the call of a tick and notes what became of it: refused is why
 // there is no run. A tick whose call could not be made stays due, with an error.
-func (e *Engine) carryOut(ctx context.Context, row *store.ScheduleRow, tick store.TickRow) (res plugin.Result, refused *plugin.Error, err error) {
+func (e *Engine) carryOut(ctx context.Context, row *Row, tick TickRow) (res plugin.Result, refused *plugin.Error, err error) {
 	call, about, err := e.callOf(ctx, row, tick)
 	uncalled := err != nil
 	if err == nil {
 		res, err = e.opts.Call(ctx, call)
 	}
-	tick.Outcome, tick.CallID = store.TickCalled, res.CallID
+	tick.Outcome, tick.CallID = TickCalled, res.CallID
 	if err != nil {
 		refused = plugin.AsError(err)
 		if passing(refused.Code) && e.now().Sub(tick.At) < patience {
@@ -200,12 +199,12 @@ func (e *Engine) carryOut(ctx context.Context, row *store.ScheduleRow, tick stor
 				"feed %s runs %s, and that is not there any more: %s; register it and 'mortise feeds resume %s', or 'mortise feeds delete %s'",
 				row.ID, row.Operation, refused.Message, row.ID, row.ID)}
 		}
-		tick.Outcome, tick.CallID, tick.Code = store.TickRefused, call.ID, string(refused.Code)
+		tick.Outcome, tick.CallID, tick.Code = TickRefused, call.ID, string(refused.Code)
 		e.opts.Log.Warn("a run of a feed was refused", "schedule", row.ID, "operation", row.Operation, "at", tick.At, "code", refused.Code, "cause", refused.Message)
 	}
-	_, err = e.change(ctx, row.Tenant, row.ID, func(tx store.Tx, r *store.ScheduleRow) error {
+	_, err = e.change(ctx, row.Tenant, row.ID, func(tx ledger.Tx, r *Row) error {
 		tick.UpdatedAt = e.now()
-		won, err := tx.UpdateTick(store.TickDue, tick)
+		won, err := tx.UpdateTick(TickDue, tick)
 		if err != nil || !won {
 			return err // another node has noted it
 		}
@@ -220,8 +219,8 @@ func (e *Engine) carryOut(ctx context.Context, row *store.ScheduleRow, tick stor
 		switch {
 		case refused == nil:
 			r.LastCall = tick.CallID
-		case about.gone && r.State == store.ScheduleActive:
-			r.State = store.SchedulePaused
+		case about.gone && r.State == Active:
+			r.State = Paused
 			if e.opts.Stopped != nil {
 				if err := e.opts.Stopped(tx, viewOf(r), refused); err != nil {
 					return err
@@ -243,7 +242,7 @@ type aboutCall struct {
 }
 
 // callOf is the call of a tick.
-func (e *Engine) callOf(ctx context.Context, row *store.ScheduleRow, tick store.TickRow) (call plugin.Call, about aboutCall, err error) {
+func (e *Engine) callOf(ctx context.Context, row *Row, tick TickRow) (call plugin.Call, about aboutCall, err error) {
 	call.ID = newID()
 	overlay, err := overlayOf(row)
 	if err != nil {
@@ -268,7 +267,7 @@ func (e *Engine) callOf(ctx context.Context, row *store.ScheduleRow, tick store.
 		if err != nil {
 			return call, about, err
 		}
-		if last != nil && last.State == store.CallSucceeded {
+		if last != nil && last.State == ledger.Succeeded {
 			about.reset = member
 			call.Input = json.RawMessage(withoutReset(row.Input, member))
 		}
@@ -277,7 +276,7 @@ func (e *Engine) callOf(ctx context.Context, row *store.ScheduleRow, tick store.
 }
 
 // overlayOf adds to what the host alone decides which schedule this is.
-func overlayOf(row *store.ScheduleRow) (json.RawMessage, error) {
+func overlayOf(row *Row) (json.RawMessage, error) {
 	members := map[string]any{}
 	if row.Overlay != "" {
 		if err := json.Unmarshal([]byte(row.Overlay), &members); err != nil {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -44,21 +43,21 @@ const (
 
 // A Schedule is when an operation is run, and in whose name.
 type Schedule struct {
-	ID        string              `json:"id"`
-	Owner     plugin.Principal    `json:"-"`
-	Asker     string              `json:"-"`         // who is known to have made it, see [plugin.Call]
-	Operation string              `json:"operation"` // plugin/operation
-	Input     json.RawMessage     `json:"input"`
-	Overlay   json.RawMessage     `json:"host,omitzero"` // what the host alone decides
-	Spec      string              `json:"spec"`
-	Zone      string              `json:"zone"`
-	Misfire   Misfire             `json:"misfire"`
-	CatchUp   int                 `json:"catch_up,omitzero"`
-	Overlap   Overlap             `json:"overlap"`
-	State     store.ScheduleState `json:"state"`
-	Next      *time.Time          `json:"next,omitempty"` // none while it is paused
-	LastCall  string              `json:"last_call,omitempty"`
-	CreatedAt time.Time           `json:"created_at"`
+	ID        string           `json:"id"`
+	Owner     plugin.Principal `json:"-"`
+	Asker     string           `json:"-"`         // who is known to have made it, see [plugin.Call]
+	Operation string           `json:"operation"` // plugin/operation
+	Input     json.RawMessage  `json:"input"`
+	Overlay   json.RawMessage  `json:"host,omitzero"` // what the host alone decides
+	Spec      string           `json:"spec"`
+	Zone      string           `json:"zone"`
+	Misfire   Misfire          `json:"misfire"`
+	CatchUp   int              `json:"catch_up,omitzero"`
+	Overlap   Overlap          `json:"overlap"`
+	State     State            `json:"state"`
+	Next      *time.Time       `json:"next,omitempty"` // none while it is paused
+	LastCall  string           `json:"last_call,omitempty"`
+	CreatedAt time.Time        `json:"created_at"`
 
 	// AtOnce asks Create for a first run beside the times, as soon as it is made.
 	AtOnce bool `json:"-"`
@@ -93,10 +92,10 @@ func (s *Schedule) check() (Spec, error) {
 }
 
 // specOf reads the spec of a row, which was read before.
-func specOf(row *store.ScheduleRow) (Spec, error) { return Parse(row.Spec, row.Zone) }
+func specOf(row *Row) (Spec, error) { return Parse(row.Spec, row.Zone) }
 
 // viewOf is a row as others see it.
-func viewOf(row *store.ScheduleRow) Schedule {
+func viewOf(row *Row) Schedule {
 	s := Schedule{
 		ID: row.ID, Owner: plugin.Principal{Type: row.OwnerType, ID: row.OwnerID, Scopes: row.Scopes}, Asker: row.Asker, Operation: row.Operation,
 		Input: json.RawMessage(row.Input), Spec: row.Spec, Zone: row.Zone, Misfire: Misfire(row.Misfire), CatchUp: int(row.CatchUp), Overlap: Overlap(row.Overlap),
@@ -105,7 +104,7 @@ func viewOf(row *store.ScheduleRow) Schedule {
 	if row.Overlay != "" {
 		s.Overlay = json.RawMessage(row.Overlay)
 	}
-	if row.State == store.ScheduleActive {
+	if row.State == Active {
 		s.Next = &row.NextAt
 	}
 	return s

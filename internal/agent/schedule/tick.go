@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 )
 
 // A moment is one tick to be made: a time that came, and the first of the times
@@ -16,7 +16,7 @@ type moment struct {
 
 // moments returns the ticks of the times from next until now, oldest first, by the
 // misfire policy. Their number is bounded, however long no engine looked.
-func moments(spec Spec, row *store.ScheduleRow, now time.Time) []moment {
+func moments(spec Spec, row *Row, now time.Time) []moment {
 	before := row.NextAt.Add(-time.Microsecond)
 	last := spec.Last(row.CreatedAt, before, now)
 	if last.IsZero() {
@@ -58,7 +58,7 @@ func moments(spec Spec, row *store.ScheduleRow, now time.Time) []moment {
 // materialise makes the ticks whose time has come, and says when the next one
 // will. Another node may have done so, or the clock been put back: then there is
 // nothing to do.
-func materialise(tx store.Tx, row *store.ScheduleRow, spec Spec, now time.Time) error {
+func materialise(tx ledger.Tx, row *Row, spec Spec, now time.Time) error {
 	all := moments(spec, row, now)
 	if len(all) == 0 {
 		if row.NextAt.After(now) {
@@ -67,7 +67,7 @@ func materialise(tx store.Tx, row *store.ScheduleRow, spec Spec, now time.Time) 
 		row.NextAt = spec.Next(row.CreatedAt, now) // the zone's data has changed: that time is none any more
 		return saved(tx, row, row.NextAt, now)
 	}
-	waiting, err := tx.Ticks(context.Background(), store.TickFilter{Tenant: row.Tenant, ScheduleID: row.ID, Outcome: store.TickDue, Limit: maxWaiting})
+	waiting, err := tx.Ticks(context.Background(), TickFilter{Tenant: row.Tenant, ScheduleID: row.ID, Outcome: TickDue, Limit: maxWaiting})
 	if err != nil {
 		return err
 	}
@@ -81,12 +81,12 @@ func materialise(tx store.Tx, row *store.ScheduleRow, spec Spec, now time.Time) 
 		return err
 	}
 	for _, m := range all {
-		tick := store.TickRow{Tenant: row.Tenant, ScheduleID: row.ID, At: m.at, Since: m.since, Outcome: store.TickDue, UpdatedAt: now}
+		tick := TickRow{Tenant: row.Tenant, ScheduleID: row.ID, At: m.at, Since: m.since, Outcome: TickDue, UpdatedAt: now}
 		switch {
 		case m.missed:
-			tick.Outcome = store.TickMissed
+			tick.Outcome = TickMissed
 		case busy && Overlap(row.Overlap) == OverlapSkip, len(waiting) >= maxWaiting:
-			tick.Outcome = store.TickOverlapped
+			tick.Outcome = TickOverlapped
 		}
 		if _, err := tx.InsertTick(tick); err != nil {
 			return err
@@ -97,7 +97,7 @@ func materialise(tx store.Tx, row *store.ScheduleRow, spec Spec, now time.Time) 
 
 // running reports whether the last run is not over. A run whose outcome is unknown
 // counts as over: a person has to settle it, and the schedule goes on.
-func running(tx store.Tx, row *store.ScheduleRow) (bool, error) {
+func running(tx ledger.Tx, row *Row) (bool, error) {
 	if row.LastCall == "" {
 		return false, nil
 	}
@@ -106,7 +106,7 @@ func running(tx store.Tx, row *store.ScheduleRow) (bool, error) {
 }
 
 // saved writes a row, or ends the closure with errLost.
-func saved(tx store.Tx, row *store.ScheduleRow, wake, now time.Time) error {
+func saved(tx ledger.Tx, row *Row, wake, now time.Time) error {
 	row.WakeAt, row.UpdatedAt = wake, now
 	won, err := tx.UpdateSchedule(*row)
 	if err == nil && !won {

@@ -38,5 +38,5 @@ func (hosted) Reconcile(context.Context, *plugin.Target, *plugin.Call, []protoco
 	return protocol.Reconciled{}, nothingToPreview
 }
 
-// Level implements [kernel.Runner].
-func (hosted) Level() string { return "full" }
+// Isolation implements [kernel.Runner].
+func (hosted) Isolation(*plugin.Target) string { return "full" }

@@ -26,6 +26,9 @@ func (r Runners) of(t *plugin.Target) kernel.Runner {
 	return r.Runner
 }
 
+// Isolation implements [kernel.Runner].
+func (r Runners) Isolation(t *plugin.Target) string { return r.of(t).Isolation(t) }
+
 // Run implements [kernel.Runner].
 func (r Runners) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, s plugin.Services) (plugin.Result, error) {
 	return r.of(t).Run(ctx, t, call, s)

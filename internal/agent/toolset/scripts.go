@@ -210,5 +210,5 @@ func (s *Scripts) Reconcile(context.Context, *plugin.Target, *plugin.Call, []pro
 // nothingToPreview is the answer to what has no effects.
 var nothingToPreview = plugin.Errorf(plugin.CodeUnavailable, "what the host runs itself has no effects outside, and nothing to preview or reconcile")
 
-// Level implements [kernel.Runner]: the engine has neither files nor network.
-func (s *Scripts) Level() string { return "full" }
+// Isolation implements [kernel.Runner]: the engine has neither files nor network.
+func (s *Scripts) Isolation(*plugin.Target) string { return "full" }

@@ -16,6 +16,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,14 +24,14 @@ import (
 	json2 "github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // A Question is what a person is to be asked.
 type Question struct {
 	Tenant        string
-	SubjectKind   string // store.SubjectCall or store.SubjectPlan
+	SubjectKind   string // SubjectCall or SubjectPlan
 	SubjectID     string
 	Requester     string
 	Asker         string // see [plugin.Call]
@@ -44,7 +45,7 @@ type Question struct {
 
 // Asked is a question with its token, ready to be put.
 type Asked struct {
-	Row     store.ApprovalRow
+	Row     Row
 	Token   string // 32 random bytes, for approvers alone: only its hash is kept
 	Preview json.RawMessage
 }
@@ -52,10 +53,10 @@ type Asked struct {
 // New makes a question ready. Nothing is written yet.
 func New(q Question) *Asked {
 	token := newToken()
-	row := store.ApprovalRow{
+	row := Row{
 		Tenant: q.Tenant, ID: uuid.Must(uuid.NewV7()).String(), SubjectKind: q.SubjectKind, SubjectID: q.SubjectID,
 		Binding: q.Binding, TokenHash: HashToken(token), Requester: q.Requester, Asker: q.Asker, PackageDigest: q.PackageDigest,
-		PolicyVersion: q.PolicyVersion, Why: q.Why, CreatedAt: q.At, ExpiresAt: q.Expires, State: store.ApprovalOpen,
+		PolicyVersion: q.PolicyVersion, Why: q.Why, CreatedAt: q.At, ExpiresAt: q.Expires, State: Open,
 	}
 	if len(q.Preview) > 0 {
 		row.PreviewHash = canon.Sum(q.Preview)
@@ -82,7 +83,7 @@ func HashToken(token string) string {
 }
 
 // Put writes the question, what is shown with it and its entry.
-func (a *Asked) Put(tx store.Tx) error {
+func (a *Asked) Put(tx ledger.Tx) error {
 	if len(a.Preview) > 0 {
 		if _, err := tx.PutBody(a.Row.Tenant, a.Preview, time.Time{}); err != nil {
 			return err
@@ -96,10 +97,10 @@ func (a *Asked) Put(tx store.Tx) error {
 
 // Consume uses up the approval of row, in the transaction in which the approved
 // action begins. It reports false if another transaction was faster.
-func Consume(tx store.Tx, row store.ApprovalRow, at time.Time) (won bool, err error) {
+func Consume(tx ledger.Tx, row Row, at time.Time) (won bool, err error) {
 	next := row
-	next.State = store.ApprovalConsumed
-	if won, err = tx.UpdateApproval(store.ApprovalApproved, next); err != nil || !won {
+	next.State = Consumed
+	if won, err = tx.UpdateApproval(Approved, next); err != nil || !won {
 		return won, err
 	}
 	return true, note(tx, plugin.EntryApprovalConsumed, &next, row.Requester, "", at)
@@ -107,14 +108,26 @@ func Consume(tx store.Tx, row store.ApprovalRow, at time.Time) (won bool, err er
 
 // Void makes an approval worth nothing, because what it was given for has
 // changed.
-func Void(tx store.Tx, row store.ApprovalRow, why string, at time.Time) error {
+func Void(tx ledger.Tx, row Row, why string, at time.Time) error {
 	next := row
-	next.State, next.Reason, next.DecidedAt = store.ApprovalVoid, why, at
+	next.State, next.Reason, next.DecidedAt = Voided, why, at
 	won, err := tx.UpdateApproval(row.State, next)
 	if err != nil || !won {
 		return err
 	}
 	return note(tx, plugin.EntryApprovalVoid, &next, row.Requester, why, at)
+}
+
+// Withdraw voids the approvals of a call or plan that were not used, in the transaction
+// in which it ends.
+func Withdraw(ctx context.Context, tx ledger.Tx, tenant, kind, id, why string, at time.Time) error {
+	asked, err := tx.Approvals(ctx, Filter{Tenant: tenant, SubjectKind: kind, SubjectID: id})
+	for _, a := range asked {
+		if a.State == Open || a.State == Approved {
+			err = errors.Join(err, Void(tx, a, why, at))
+		}
+	}
+	return err
 }
 
 // An evidence is the body of an approval's entries (Shu contract: subject,
@@ -142,12 +155,12 @@ type evidence struct {
 }
 
 // note appends an entry about an approval.
-func note(tx store.Tx, kind plugin.EntryKind, row *store.ApprovalRow, by, reason string, at time.Time) error {
+func note(tx ledger.Tx, kind plugin.EntryKind, row *Row, by, reason string, at time.Time) error {
 	return noteOf(tx, kind, row, by, reason, Answer{}, at)
 }
 
 // noteOf is note about an answer.
-func noteOf(tx store.Tx, kind plugin.EntryKind, row *store.ApprovalRow, by, reason string, a Answer, at time.Time) error {
+func noteOf(tx ledger.Tx, kind plugin.EntryKind, row *Row, by, reason string, a Answer, at time.Time) error {
 	e := evidence{
 		Approval: row.ID, SubjectKind: row.SubjectKind, Subject: row.SubjectID, Binding: row.Binding, PreviewHash: row.PreviewHash,
 		PackageDigest: row.PackageDigest, PolicyVersion: row.PolicyVersion, Requester: row.Requester, Asker: row.Asker, Why: row.Why, State: string(row.State),
@@ -157,7 +170,7 @@ func noteOf(tx store.Tx, kind plugin.EntryKind, row *store.ApprovalRow, by, reas
 	if reason != "" {
 		e.Reason = reason
 	}
-	if row.SubjectKind == store.SubjectCall {
+	if row.SubjectKind == SubjectCall {
 		call, err := tx.Call(context.Background(), row.Tenant, row.SubjectID)
 		if err != nil {
 			return err

@@ -17,11 +17,11 @@ import (
 // A Service decides open approvals. It is safe for concurrent use, and several nodes may
 // decide on one database: the update of an approval is a compare-and-set on its state.
 type Service struct {
-	Store store.Store
+	Store Store
 
 	// May returns nil if policy lets that principal decide about what the
 	// approval is for.
-	May func(ctx context.Context, row *store.ApprovalRow, by plugin.Principal) error
+	May func(ctx context.Context, row *Row, by plugin.Principal) error
 
 	// Wake announces a call or plan that an approval released. It may be nil.
 	Wake func(ctx context.Context, kind, tenant, id string)
@@ -56,7 +56,7 @@ const MaxReason = 4 << 10
 
 // Decide records an answer. Of several concurrent answers one counts; the others get
 // approval_used. A refused answer is recorded too.
-func (s *Service) Decide(ctx context.Context, a Answer) (*store.ApprovalRow, error) {
+func (s *Service) Decide(ctx context.Context, a Answer) (*Row, error) {
 	if len(a.Reason) > MaxReason {
 		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "the reason has %d bytes; at most %d are kept", len(a.Reason), MaxReason)
 	}
@@ -67,9 +67,9 @@ func (s *Service) Decide(ctx context.Context, a Answer) (*store.ApprovalRow, err
 	if err := s.entitled(ctx, row, a); err != nil {
 		return row, s.refused(ctx, row, a, err)
 	}
-	var decided store.ApprovalRow
+	var decided Row
 	var refusal error
-	err = s.Store.Write(ctx, func(tx store.Tx) (err error) {
+	err = s.Store.Write(ctx, func(tx ledger.Tx) (err error) {
 		decided, refusal, err = s.decide(ctx, tx, a, row.ID)
 		return err
 	})
@@ -80,7 +80,7 @@ func (s *Service) Decide(ctx context.Context, a Answer) (*store.ApprovalRow, err
 		s.ended(ctx, &decided) // it may have expired just now
 		return &decided, s.refused(ctx, &decided, a, refusal)
 	}
-	if decided.State == store.ApprovalApproved && s.Wake != nil {
+	if decided.State == Approved && s.Wake != nil {
 		s.Wake(ctx, decided.SubjectKind, decided.Tenant, decided.SubjectID)
 	}
 	s.ended(ctx, &decided)
@@ -88,7 +88,7 @@ func (s *Service) Decide(ctx context.Context, a Answer) (*store.ApprovalRow, err
 }
 
 // find returns the approval that an answer is for.
-func (s *Service) find(ctx context.Context, a Answer) (row *store.ApprovalRow, err error) {
+func (s *Service) find(ctx context.Context, a Answer) (row *Row, err error) {
 	if a.Token != "" {
 		row, err = s.Store.ApprovalByToken(ctx, a.Tenant, HashToken(a.Token))
 	} else {
@@ -105,7 +105,7 @@ func (s *Service) find(ctx context.Context, a Answer) (row *store.ApprovalRow, e
 
 // entitled refuses those who may not answer: the requester, agents, and
 // principals that policy does not allow.
-func (s *Service) entitled(ctx context.Context, row *store.ApprovalRow, a Answer) error {
+func (s *Service) entitled(ctx context.Context, row *Row, a Answer) error {
 	switch {
 	case a.By.ID == "":
 		return plugin.Errorf(plugin.CodeUnauthenticated, "the answer names no principal: authenticate, then answer again")
@@ -136,13 +136,13 @@ func Delivered(asker, by string) string {
 
 // sameAsker reports whether an answer may come from the asker of the approval. If one of
 // the two is unknown, it may.
-func sameAsker(row *store.ApprovalRow, a Answer) bool {
+func sameAsker(row *Row, a Answer) bool {
 	return row.Asker == "" || a.Asker == "" || row.Asker == a.Asker ||
 		strings.HasSuffix(row.Asker, deliveredBy+a.Asker) || strings.HasPrefix(row.Asker, a.Asker+deliveredBy)
 }
 
 // Same reports whether an answer comes from the one who asked, under another name.
-func Same(row *store.ApprovalRow, a Answer) bool {
+func Same(row *Row, a Answer) bool {
 	return a.Approve && !a.Own && a.By.Member() != row.Requester && sameAsker(row, a)
 }
 
@@ -158,7 +158,7 @@ func known(asker string) string {
 
 // decide takes the answer in a transaction. refusal is why it does not count,
 // decided how the approval stands now.
-func (s *Service) decide(ctx context.Context, tx store.Tx, a Answer, id string) (decided store.ApprovalRow, refusal, err error) {
+func (s *Service) decide(ctx context.Context, tx ledger.Tx, a Answer, id string) (decided Row, refusal, err error) {
 	row, err := tx.Approval(ctx, a.Tenant, id)
 	if err != nil {
 		return decided, nil, err
@@ -167,7 +167,7 @@ func (s *Service) decide(ctx context.Context, tx store.Tx, a Answer, id string) 
 		return decided, nil, fmt.Errorf("approval %s is gone", id)
 	}
 	at := s.now()
-	if row.State == store.ApprovalOpen && !at.Before(row.ExpiresAt) {
+	if row.State == Open && !at.Before(row.ExpiresAt) {
 		if err := expire(ctx, tx, *row, at); err != nil {
 			return *row, nil, err
 		}
@@ -179,12 +179,12 @@ func (s *Service) decide(ctx context.Context, tx store.Tx, a Answer, id string) 
 		return *row, refusal, nil
 	}
 	next := *row
-	next.State, next.DecidedBy, next.Reason, next.DecidedAt = store.ApprovalDenied, a.By.ID, a.Reason, at
+	next.State, next.DecidedBy, next.Reason, next.DecidedAt = Denied, a.By.ID, a.Reason, at
 	kind := plugin.EntryApprovalDenied
 	if a.Approve {
-		next.State, kind = store.ApprovalApproved, plugin.EntryApprovalApproved
+		next.State, kind = Approved, plugin.EntryApprovalApproved
 	}
-	won, err := tx.UpdateApproval(store.ApprovalOpen, next)
+	won, err := tx.UpdateApproval(Open, next)
 	if err != nil {
 		return *row, nil, err
 	}
@@ -206,13 +206,13 @@ func (s *Service) decide(ctx context.Context, tx store.Tx, a Answer, id string) 
 }
 
 // closed says why an approval takes no answer any more; nil if it does.
-func closed(row *store.ApprovalRow) error {
+func closed(row *Row) error {
 	switch row.State {
-	case store.ApprovalOpen:
+	case Open:
 		return nil
-	case store.ApprovalExpired:
+	case Expired:
 		return plugin.Errorf(plugin.CodeApprovalExpired, "approval %s expired at %s; the call has to be made again", row.ID, row.ExpiresAt.Format(time.RFC3339))
-	case store.ApprovalVoid:
+	case Voided:
 		return plugin.Errorf(plugin.CodeApprovalVoid, "approval %s is void: %s", row.ID, row.Reason)
 	default:
 		e := plugin.Errorf(plugin.CodeApprovalUsed, "approval %s was decided before: %s by %s", row.ID, past(row), row.DecidedBy)
@@ -222,14 +222,14 @@ func closed(row *store.ApprovalRow) error {
 }
 
 // past is what was decided.
-func past(row *store.ApprovalRow) string {
-	if row.State == store.ApprovalDenied {
+func past(row *Row) string {
+	if row.State == Denied {
 		return "denied"
 	}
 	return "approved"
 }
 
-func denied(row *store.ApprovalRow) *plugin.Error {
+func denied(row *Row) *plugin.Error {
 	e := plugin.Errorf(plugin.CodeApprovalDenied, "%s did not approve it", row.DecidedBy)
 	if row.Reason != "" {
 		e.Message += ": " + row.Reason
@@ -238,9 +238,9 @@ func denied(row *store.ApprovalRow) *plugin.Error {
 }
 
 // refused puts on record that an answer did not count, and returns why.
-func (s *Service) refused(ctx context.Context, row *store.ApprovalRow, a Answer, why error) error {
+func (s *Service) refused(ctx context.Context, row *Row, a Answer, why error) error {
 	e := plugin.AsError(why)
-	err := s.Store.Write(ctx, func(tx store.Tx) error {
+	err := s.Store.Write(ctx, func(tx ledger.Tx) error {
 		return noteOf(tx, plugin.EntryApprovalRefused, row, a.By.ID, string(e.Code)+": "+e.Message, Answer{Asker: a.Asker}, s.now())
 	})
 	if err != nil {
@@ -252,14 +252,14 @@ func (s *Service) refused(ctx context.Context, row *store.ApprovalRow, a Answer,
 // Expire closes the approvals whose time is over, and fails what waited for
 // them. It returns how many there were.
 func (s *Service) Expire(ctx context.Context) (n int, err error) {
-	due, err := s.Store.Approvals(ctx, store.ApprovalFilter{State: store.ApprovalOpen, ExpiresBefore: s.now(), Limit: 100})
+	due, err := s.Store.Approvals(ctx, Filter{State: Open, ExpiresBefore: s.now(), Limit: 100})
 	if err != nil {
 		return 0, err
 	}
 	for _, row := range due {
-		err := s.Store.Write(ctx, func(tx store.Tx) error {
+		err := s.Store.Write(ctx, func(tx ledger.Tx) error {
 			now, err := tx.Approval(ctx, row.Tenant, row.ID)
-			if err != nil || now == nil || now.State != store.ApprovalOpen {
+			if err != nil || now == nil || now.State != Open {
 				return err
 			}
 			return expire(ctx, tx, *now, s.now())
@@ -268,24 +268,24 @@ func (s *Service) Expire(ctx context.Context) (n int, err error) {
 			return n, err
 		}
 		n++
-		row.State = store.ApprovalExpired
+		row.State = Expired
 		s.ended(ctx, &row)
 	}
 	return n, nil
 }
 
 // ended tells of a call that has failed for want of an approval.
-func (s *Service) ended(ctx context.Context, row *store.ApprovalRow) {
-	if s.Ended != nil && row.SubjectKind == store.SubjectCall && (row.State == store.ApprovalDenied || row.State == store.ApprovalExpired) {
+func (s *Service) ended(ctx context.Context, row *Row) {
+	if s.Ended != nil && row.SubjectKind == SubjectCall && (row.State == Denied || row.State == Expired) {
 		s.Ended(ctx, row.Tenant, row.SubjectID)
 	}
 }
 
 // expire closes an approval that was not answered in time.
-func expire(ctx context.Context, tx store.Tx, row store.ApprovalRow, at time.Time) error {
+func expire(ctx context.Context, tx ledger.Tx, row Row, at time.Time) error {
 	next := row
-	next.State, next.DecidedAt = store.ApprovalExpired, at
-	won, err := tx.UpdateApproval(store.ApprovalOpen, next)
+	next.State, next.DecidedAt = Expired, at
+	won, err := tx.UpdateApproval(Open, next)
 	if err != nil || !won {
 		return err
 	}
@@ -296,23 +296,23 @@ func expire(ctx context.Context, tx store.Tx, row store.ApprovalRow, at time.Tim
 }
 
 // release lets go what waited for an approval.
-func release(ctx context.Context, tx store.Tx, row *store.ApprovalRow, at time.Time) error {
-	if row.SubjectKind == store.SubjectPlan {
+func release(ctx context.Context, tx ledger.Tx, row *Row, at time.Time) error {
+	if row.SubjectKind == SubjectPlan {
 		return movePlan(ctx, tx, row, store.PlanQueued, nil, at)
 	}
 	return ledger.Release(ctx, tx, row.Tenant, row.SubjectID, at)
 }
 
 // fail ends what waited for an approval.
-func fail(ctx context.Context, tx store.Tx, row *store.ApprovalRow, why *plugin.Error, at time.Time) error {
-	if row.SubjectKind == store.SubjectPlan {
+func fail(ctx context.Context, tx ledger.Tx, row *Row, why *plugin.Error, at time.Time) error {
+	if row.SubjectKind == SubjectPlan {
 		return movePlan(ctx, tx, row, store.PlanFailed, why, at)
 	}
 	return ledger.Refuse(ctx, tx, row.Tenant, row.SubjectID, why, at)
 }
 
 // movePlan takes a plan out of its waiting.
-func movePlan(ctx context.Context, tx store.Tx, row *store.ApprovalRow, to store.PlanState, why *plugin.Error, at time.Time) error {
+func movePlan(ctx context.Context, tx ledger.Tx, row *Row, to store.PlanState, why *plugin.Error, at time.Time) error {
 	plan, err := tx.Plan(ctx, row.Tenant, row.SubjectID)
 	if err != nil || plan == nil || plan.State != store.PlanPending {
 		return err

@@ -19,44 +19,44 @@ import (
 //
 // A call that waited goes on with the very files that were handed on: one that
 // is another now, or has other bytes, is refused.
-func (r *request) attach(ctx context.Context) error {
-	if err := hostsOwn(r.target, r.call.Input); err != nil {
+func (a *attempt) attach(ctx context.Context) error {
+	if err := hostsOwn(a.target, a.call.Input); err != nil {
 		return err
 	}
-	shown, used, err := r.k.resolve(ctx, r.call)
+	shown, used, err := a.k.resolve(ctx, a.call)
 	if err != nil {
-		return named(r.target, err)
+		return named(a.target, err)
 	}
 	for _, f := range used {
-		if r.row == nil || f.Session {
+		if a.row == nil || f.Session {
 			continue
 		}
 		if err := handed.Same(f); errors.Is(err, handed.ErrChanged) {
-			return r.changed(ctx, f, err)
+			return a.changed(ctx, f, err)
 		} else if err != nil {
-			return plugin.Errorf(plugin.CodeUnavailable, "%s: %s, which was handed on, cannot be looked at: %w", r.target.Name(), f.Path, err)
+			return plugin.Errorf(plugin.CodeUnavailable, "%s: %s, which was handed on, cannot be looked at: %w", a.target.Name(), f.Path, err)
 		}
 	}
-	r.shown, r.call.Files = shown, used
+	a.shown, a.call.Files = shown, used
 	for _, f := range used {
-		r.call.Labels = plugin.Labels(r.call.Labels, f.Labels)
+		a.call.Labels = plugin.Labels(a.call.Labels, f.Labels)
 	}
-	r.record.Labels = r.call.Labels
+	a.record.Labels = a.call.Labels
 	return nil
 }
 
 // changed refuses a call whose file is another by now: where it was approved,
 // what would run is not what the person agreed to.
-func (r *request) changed(ctx context.Context, f plugin.File, why error) error {
+func (a *attempt) changed(ctx context.Context, f plugin.File, why error) error {
 	code := plugin.CodeInvalidInput
-	given, err := r.k.Ledger.ApprovalOf(ctx, r.call.Tenant, r.call.ID)
+	given, err := a.k.Ledger.ApprovalOf(ctx, a.call.Tenant, a.call.ID)
 	if err != nil {
 		return err
 	}
 	if given != nil {
-		code, r.void = plugin.CodeApprovalVoid, f.Path+" is not the file that it was given for"
+		code, a.void = plugin.CodeApprovalVoid, f.Path+" is not the file that it was given for"
 	}
-	return plugin.Errorf(code, "%s: %s changed while the call waited: %w; make the call again, or keep the file in a session with 'mortise artifacts add'", r.target.Name(), f.Path, why)
+	return plugin.Errorf(code, "%s: %s changed while the call waited: %w; make the call again, or keep the file in a session with 'mortise artifacts add'", a.target.Name(), f.Path, why)
 }
 
 // hostsOwn refuses an input that speaks for the host. Surfaces take the member

@@ -8,7 +8,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/waitfor"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -37,32 +36,32 @@ func (k *Kernel) AwaitWhile(ctx, patient context.Context, tenant, id string) (pl
 	wait := waitfor.Begin(waitfor.From(ctx), waitfor.EndOf(id))
 	if wait == nil {
 		row, err := k.Ledger.Call(ctx, tenant, id)
-		return k.given(tenant, id, row), err
+		return k.snapshot(tenant, id, row), err
 	}
 	defer wait.End()
 	for pause := lookFirst; ; pause = min(2*pause, lookLast) {
 		row, err := k.Ledger.Call(ctx, tenant, id)
 		switch {
 		case ctx.Err() != nil:
-			return k.given(tenant, id, row), context.Cause(ctx)
+			return k.snapshot(tenant, id, row), context.Cause(ctx)
 		case patient.Err() != nil && (err != nil || row == nil || !row.State.Ended()):
-			return k.given(tenant, id, row), context.Cause(patient)
+			return k.snapshot(tenant, id, row), context.Cause(patient)
 		case err != nil:
 			return plugin.Result{}, err
 		case row == nil:
 			return plugin.Result{}, plugin.Errorf(plugin.CodeNotFound, "there is no call %s that could be waited for", id)
 		case row.State.Ended():
 			return k.end(ctx, row)
-		case row.State == store.CallQueued && !row.WakeAt.After(k.Now()):
+		case row.State == ledger.Queued && !row.WakeAt.After(k.Now()):
 			res, err := k.Resume(ctx, tenant, id)
 			if err != nil && ctx.Err() == nil && !passing(plugin.CodeOf(err)) || res.Status.Ended() {
 				return res, err
 			}
-		case row.State == store.CallPending && k.Expire != nil && !row.WakeAt.After(k.Now()):
+		case row.State == ledger.Pending && k.Expire != nil && !row.WakeAt.After(k.Now()):
 			if _, err := k.Expire(ctx); err != nil {
-				return k.given(tenant, id, row), err
+				return k.snapshot(tenant, id, row), err
 			}
-		case row.State == store.CallInProgress && !row.WakeAt.IsZero() && !row.WakeAt.After(k.Now()):
+		case row.State == ledger.InProgress && !row.WakeAt.IsZero() && !row.WakeAt.After(k.Now()):
 			if err := k.Reconcile(ctx, tenant, id); err != nil {
 				k.Log.Warn("a call could not be asked how it ended", "call_id", id, "cause", err.Error())
 			}
@@ -95,8 +94,8 @@ func (k *Kernel) Run(ctx context.Context, call plugin.Call) (plugin.Result, erro
 	return done, err
 }
 
-// standing returns how a call stands now.
-func (k *Kernel) standing(ctx context.Context, tenant, id string, err error) (plugin.Result, error) {
+// status returns how a call stands now, with its answer where it has ended.
+func (k *Kernel) status(ctx context.Context, tenant, id string, err error) (plugin.Result, error) {
 	if err != nil {
 		return plugin.Result{}, err
 	}
@@ -111,7 +110,7 @@ func (k *Kernel) standing(ctx context.Context, tenant, id string, err error) (pl
 }
 
 // end returns the answer of a call, or how it stands.
-func (k *Kernel) end(ctx context.Context, row *store.CallRow) (plugin.Result, error) {
+func (k *Kernel) end(ctx context.Context, row *ledger.CallRow) (plugin.Result, error) {
 	prior, err := k.Ledger.Prior(ctx, row)
 	if err != nil {
 		return plugin.Result{}, err
@@ -122,8 +121,8 @@ func (k *Kernel) end(ctx context.Context, row *store.CallRow) (plugin.Result, er
 	return res, err
 }
 
-// given says how a call stands, as far as a row tells.
-func (k *Kernel) given(tenant, id string, row *store.CallRow) plugin.Result {
+// snapshot says how a call stands, as far as a row tells.
+func (k *Kernel) snapshot(tenant, id string, row *ledger.CallRow) plugin.Result {
 	res := plugin.Result{CallID: id, Status: plugin.InProgress, SchemaVersion: plugin.SchemaVersion}
 	if row != nil {
 		res.Operation, res.Version, res.Status = row.Operation, row.Version, ledger.Status(row.State)
@@ -137,10 +136,10 @@ func (k *Kernel) answer(tenant, operation string, prior *ledger.Prior) (plugin.R
 		CallID: prior.CallID, Operation: operation, Status: ledger.Status(prior.State), SchemaVersion: plugin.SchemaVersion, Replayed: true,
 	}
 	switch {
-	case prior.State == store.CallPending:
+	case prior.State == ledger.Pending:
 		res.Approval = prior.Waits
 		return res, nil
-	case prior.State == store.CallUnknown:
+	case prior.State == ledger.Unknown:
 		if prior.Err != nil {
 			return res, unknown(prior)
 		}

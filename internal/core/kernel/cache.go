@@ -78,3 +78,21 @@ func (c *cache) put(key cacheKey, res plugin.Result) {
 func sizeOf(res *plugin.Result) int {
 	return 512 + len(res.Data) + len(res.Summary) + len(res.Diagnostics) + len(res.Skips) + len(res.Citations) + len(res.Members)
 }
+
+// reuse looks for the earlier answer of a pure tool to the same input.
+func (a *attempt) reuse() (plugin.Result, bool) {
+	if a.call.Fresh || a.open || a.call.Dry != nil || !cacheable(a.target, a.call) {
+		return plugin.Result{}, false
+	}
+	res, found := a.k.cache.get(a.cacheKey())
+	if found {
+		res.Cached = true
+		res.Labels = plugin.Labels(a.call.Labels, a.target.Operation.Labels) // of this call, not of that one
+		res.Metrics = plugin.Metrics{}                                       // this call cost nothing of what that one did
+	}
+	return res, found
+}
+
+func (a *attempt) cacheKey() cacheKey {
+	return cacheKey{a.call.Tenant, a.target.Package.Digest, a.target.Name(), a.record.InputHash}
+}

@@ -5,7 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/core/approval"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -16,17 +17,17 @@ const lookForCancelled = 500 * time.Millisecond
 // Cancel asks a call to stop. One that waits ends at once, one that runs is
 // told and ends by itself, one that has ended stays as it is: state is how it
 // stood.
-func (k *Kernel) Cancel(ctx context.Context, tenant, id, by, reason string) (state store.CallState, err error) {
-	state, err = k.Ledger.Cancel(ctx, tenant, id, by, reason, k.Now(), func(tx store.Tx) error {
-		return withdraw(ctx, tx, &store.CallRow{Tenant: tenant, ID: id}, "the call was cancelled", k.Now())
+func (k *Kernel) Cancel(ctx context.Context, tenant, id, by, reason string) (state ledger.State, err error) {
+	state, err = k.Ledger.Cancel(ctx, tenant, id, by, reason, k.Now(), func(tx ledger.Tx) error {
+		return approval.Withdraw(ctx, tx, tenant, approval.SubjectCall, id, "the call was cancelled", k.Now())
 	})
 	if err != nil {
 		return state, err
 	}
 	switch state {
-	case store.CallPending, store.CallQueued:
+	case ledger.Pending, ledger.Queued:
 		k.tell(ctx, tenant, id)
-	case store.CallRunning:
+	case ledger.Running:
 		k.running.cancel(callID{tenant, id})
 	}
 	return state, nil

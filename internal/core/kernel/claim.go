@@ -9,105 +9,78 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/fault"
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // claim burns the key of a call that has one, has effects, needs a person's
 // word or is to run without its caller. A call that does not run now is done
 // with here.
-func (r *request) claim(ctx context.Context) (first plugin.Result, done bool, err error) {
-	call := r.call
+func (a *attempt) claim(ctx context.Context) (first plugin.Result, done bool, err error) {
+	call := a.call
 	if call.Dry != nil { // which has nothing to claim
-		return first, false, r.mayRunDry()
+		return first, false, a.mayRunDry()
 	}
-	if call.Key == "" && call.Place == "" && call.Plan == "" && len(r.target.Operation.Effects) == 0 && !r.needs && !call.NoWait {
+	if call.Key == "" && call.Place == "" && call.Plan == "" && len(a.target.Operation.Effects) == 0 && a.phase != phaseGated && !call.NoWait {
 		return first, false, nil
 	}
-	started, now := r.record, r.k.Now()
+	started, now := a.record, a.k.Now()
 	started.Status, started.Attempt = plugin.InProgress, 1
 	c := ledger.Claim{
-		Call: call, Target: r.target, Fingerprint: r.print, InputHash: r.record.InputHash, Request: r.encode(),
-		PolicyVersion: r.record.Decision.Policy, Journalled: r.journalled(), Deadline: r.started.Add(r.limit()), Record: &started, At: now,
+		Call: call, Target: a.target, Fingerprint: a.print, InputHash: a.record.InputHash, Request: a.encode(),
+		PolicyVersion: a.record.Decision.Policy, Journalled: a.journalled(), Deadline: a.started.Add(a.limit()), Record: &started, At: now,
 	}
 	var asked *approval.Asked
 	switch {
-	case r.needs:
-		if asked, err = r.ask(ctx, now); err != nil {
+	case a.phase == phaseGated:
+		if asked, err = a.ask(ctx, now); err != nil {
 			return first, false, err
 		}
 		started.Status, started.Attempt, started.Approval = plugin.PendingApproval, 0, asked.Row.ID
-		c.State, c.WakeAt, c.Also = store.CallPending, asked.Row.ExpiresAt, asked.Put
+		c.State, c.WakeAt, c.Also = ledger.Pending, asked.Row.ExpiresAt, asked.Put
 	case call.NoWait:
 		started.Attempt = 0
-		c.State, c.WakeAt = store.CallQueued, now
+		c.State, c.WakeAt = ledger.Queued, now
 		if call.After.After(now) {
 			c.WakeAt, c.Deadline = call.After, c.Deadline.Add(call.After.Sub(now))
 		}
 	}
 	if call.Plan != "" {
-		c.Also = inPlan(call, c.Also)
+		c.Also = ledger.InPlan(call, c.Also)
 	}
-	lease, prior, err := r.k.Ledger.Claim(ctx, c)
+	lease, prior, err := a.k.Ledger.Claim(ctx, c)
 	switch {
 	case err != nil:
-		r.doubt = errors.Is(err, store.ErrUncertain)
+		a.doubt(err)
 		return first, false, err
 	case prior != nil:
-		first, err = r.replay(ctx, prior)
+		first, err = a.replay(ctx, prior)
 		return first, true, err
-	case r.needs:
-		r.waits = true
+	case a.phase == phaseGated:
+		a.phase = phaseParked
 		fault.At("approval")
-		if r.k.Asked != nil {
-			r.k.Asked(asked, call)
+		if a.k.Asked != nil {
+			a.k.Asked(asked, call)
 		}
 		first.Status = plugin.PendingApproval
 		first.Approval = &plugin.Pending{ID: asked.Row.ID, Why: asked.Row.Why, Preview: asked.Preview, ExpiresAt: asked.Row.ExpiresAt}
 		return first, true, nil
 	case call.NoWait:
-		r.waits = true
-		if r.k.Wake != nil && !call.After.After(now) {
-			r.k.Wake(ctx, call.Tenant, call.ID)
+		a.phase = phaseParked
+		if a.k.Wake != nil && !call.After.After(now) {
+			a.k.Wake(ctx, call.Tenant, call.ID)
 		}
 		first.Status = plugin.InProgress
 		return first, true, nil
 	}
-	r.lease, r.record.Attempt = &lease, lease.Attempt()
+	a.lease, a.record.Attempt = &lease, lease.Attempt()
 	fault.At("claim")
 	return first, false, nil
-}
-
-// inPlan claims a step only of a plan that is running: one that was cancelled
-// in the meantime begins no other step.
-func inPlan(call *plugin.Call, also func(store.Tx) error) func(store.Tx) error {
-	return func(tx store.Tx) error {
-		row, err := tx.Plan(context.Background(), call.Tenant, call.Plan)
-		if err != nil {
-			return err
-		}
-		won := false
-		if row != nil && row.State == store.PlanRunning {
-			// The update changes nothing. It makes a concurrent cancellation on
-			// another node wait for this transaction, and then find this call.
-			if won, err = tx.UpdatePlan(row.Fence(), *row); err != nil {
-				return err
-			}
-		}
-		if !won {
-			return plugin.Errorf(plugin.CodeCancelled, "plan %s is not running any more", call.Plan)
-		}
-		if also == nil {
-			return nil
-		}
-		return also(tx)
-	}
 }
 
 // journalled reports whether every effect of the call goes through the journal:
 // that is so if the operation says that all of them go through host services.
 // Otherwise the dispatch itself counts as one.
-func (r *request) journalled() bool { return r.target.Operation.Brokered }
+func (a *attempt) journalled() bool { return a.target.Operation.Brokered }
 
 // A stored is a call as it is kept to be run again.
 type stored struct {
@@ -135,11 +108,11 @@ type stored struct {
 }
 
 // encode returns the call as it is kept.
-func (r *request) encode() []byte {
-	c := r.call
+func (a *attempt) encode() []byte {
+	c := a.call
 	input := c.Input
-	if r.input != nil {
-		input = r.input // an agent is briefed again
+	if a.input != nil {
+		input = a.input // an agent is briefed again
 	}
 	raw, err := json.Marshal(stored{
 		c.Principal, c.Actor, c.Asker, c.Agent, c.Origin, c.Parent, c.Session, c.Depth, c.EffectFree, c.Labels,
@@ -151,10 +124,10 @@ func (r *request) encode() []byte {
 	return raw
 }
 
-// again returns the request of a call that is queued; nil if it is not.
-func (k *Kernel) again(ctx context.Context, tenant, id string) (*request, error) {
+// again returns the next attempt of a call that is queued; nil if it is not.
+func (k *Kernel) again(ctx context.Context, tenant, id string) (*attempt, error) {
 	w, err := k.Ledger.ToRun(ctx, tenant, id)
-	if err != nil || w == nil || w.Row.State != store.CallQueued {
+	if err != nil || w == nil || w.Row.State != ledger.Queued {
 		return nil, err
 	}
 	if w.Row.Cancelled { // while it ran, and then it was to be run again
@@ -171,14 +144,14 @@ func (k *Kernel) again(ctx context.Context, tenant, id string) (*request, error)
 		return nil, plugin.Errorf(plugin.CodeInternal, "what call %s was made with cannot be read: %w", id, err)
 	}
 	call := s.call(&w.Row)
-	r := k.begin(call)
-	r.row, r.resumed = &w.Row, true
-	r.record.Attempt = w.Row.Attempt
-	return r, nil
+	a := k.begin(call)
+	a.row, a.resumed = &w.Row, true
+	a.record.Attempt = w.Row.Attempt
+	return a, nil
 }
 
 // call returns the call of a row.
-func (s *stored) call(row *store.CallRow) *plugin.Call {
+func (s *stored) call(row *ledger.CallRow) *plugin.Call {
 	return &plugin.Call{
 		ID: row.ID, Tenant: row.Tenant, Principal: s.Principal, Actor: s.Actor, Asker: s.Asker, Agent: s.Agent, Origin: s.Origin, Parent: s.Parent, Session: s.Session,
 		Depth: s.Depth, EffectFree: s.EffectFree, Labels: s.Labels, Operation: row.Operation + "@=" + row.Version, Input: s.Input, Key: s.Key, KeyOf: s.KeyOf,
@@ -187,27 +160,34 @@ func (s *stored) call(row *store.CallRow) *plugin.Call {
 	}
 }
 
-// take claims a queued call for this request. lost reports that another request
-// has claimed it, or has ended it; now then has its state.
-func (r *request) take(ctx context.Context) (now plugin.Result, lost bool, err error) {
-	started := r.record
-	started.Status = plugin.InProgress
-	var also func(tx store.Tx) (bool, error)
-	if given := r.given; given != nil && given.State == store.ApprovalApproved && given.SubjectID == r.call.ID {
-		also = func(tx store.Tx) (bool, error) { return approval.Consume(tx, *given, r.k.Now()) }
+// doubt notes that it is unknown whether the store wrote the claim of the call.
+func (a *attempt) doubt(err error) {
+	if errors.Is(err, ledger.ErrUncertain) {
+		a.phase = phaseUncertain
 	}
-	at := r.k.Now()
-	lease, won, err := r.k.Ledger.Take(ctx, *r.row, &started, r.record.Decision.Policy, at.Add(r.limit()), at, also)
+}
+
+// start claims a queued call for this attempt. lost reports that another attempt
+// has claimed it, or has ended it; now then has its state.
+func (a *attempt) start(ctx context.Context) (now plugin.Result, lost bool, err error) {
+	started := a.record
+	started.Status = plugin.InProgress
+	var also func(tx ledger.Tx) (bool, error)
+	if given := a.approval; given != nil && given.State == approval.Approved && given.SubjectID == a.call.ID {
+		also = func(tx ledger.Tx) (bool, error) { return approval.Consume(tx, *given, a.k.Now()) }
+	}
+	at := a.k.Now()
+	lease, won, err := a.k.Ledger.Start(ctx, *a.row, &started, a.record.Decision.Policy, at.Add(a.limit()), at, also)
 	if err != nil {
-		r.doubt = errors.Is(err, store.ErrUncertain)
+		a.doubt(err)
 		return now, false, err
 	}
 	if !won {
-		r.row, r.waits = nil, true
-		now, err = r.k.standing(ctx, r.call.Tenant, r.call.ID, nil)
+		a.row, a.phase = nil, phaseParked
+		now, err = a.k.status(ctx, a.call.Tenant, a.call.ID, nil)
 		return now, true, err
 	}
-	r.lease, r.row, r.record.Attempt = &lease, nil, lease.Attempt()
+	a.lease, a.row, a.record.Attempt = &lease, nil, lease.Attempt()
 	fault.At("claim")
 	return now, false, nil
 }

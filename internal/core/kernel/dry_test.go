@@ -15,7 +15,7 @@ type level struct {
 	name string
 }
 
-func (l level) Level() string { return l.name }
+func (l level) Isolation(*plugin.Target) string { return l.name }
 
 func dry(call plugin.Call) plugin.Call {
 	call.Dry = &plugin.DryRecorder{}

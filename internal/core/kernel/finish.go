@@ -14,14 +14,14 @@ import (
 
 // finish settles how the call ended, and completes the result. It goes on when
 // the caller has hung up, because what happened has happened.
-func (r *request) finish(ctx context.Context, res plugin.Result, err error) (plugin.Result, error) {
+func (a *attempt) finish(ctx context.Context, res plugin.Result, err error) (plugin.Result, error) {
 	// A database that a context cut off says no more than that it was.
-	if why := context.Cause(ctx); why != nil && errors.Is(err, context.Canceled) && !r.cut && !r.unbegun {
+	if why := context.Cause(ctx); why != nil && errors.Is(err, context.Canceled) && a.phase != phaseCut && a.phase != phaseUnreached {
 		err = why
 	}
 	ctx = context.WithoutCancel(ctx)
-	now := r.k.Now()
-	if !r.mayHaveActed() {
+	now := a.k.Now()
+	if !a.mayHaveActed() {
 		err = noRoom(err)
 	}
 	failure := plugin.AsError(err)
@@ -30,65 +30,65 @@ func (r *request) finish(ctx context.Context, res plugin.Result, err error) (plu
 		failure = &own
 	}
 	if failure != nil && failure.Code == plugin.CodeInternal {
-		r.k.Log.Error("a call failed inside the host", "call_id", r.call.ID, "operation", r.record.Operation, "correlation_id", r.call.Trace.Correlation, "cause", fmt.Sprint(failure.Err))
+		a.k.Log.Error("a call failed inside the host", "call_id", a.call.ID, "operation", a.record.Operation, "correlation_id", a.call.Trace.Correlation, "cause", fmt.Sprint(failure.Err))
 	}
-	if r.prior == nil {
-		res = r.complete(res, now)
+	if a.prior == nil {
+		res = a.complete(res, now)
 	}
-	r.note(res, failure)
-	r.finishDry(&res, failure)
-	goesOn, recordErr := r.write(ctx, &res, failure, now)
+	a.note(res, failure)
+	a.finishDry(&res, failure)
+	goesOn, recordErr := a.write(ctx, &res, failure, now)
 	if recordErr != nil {
-		return r.unrecorded(failure, recordErr)
+		return a.unrecorded(failure, recordErr)
 	}
 	fault.At("ack")
 	if goesOn {
 		res.Status, res.Data = plugin.InProgress, nil
 		return res, nil
 	}
-	if failure != nil && r.record.Status == plugin.Unknown {
+	if failure != nil && a.record.Status == plugin.Unknown {
 		res.Status = plugin.Unknown
-		if r.starved() && failure.Code == plugin.CodePluginError { // what the plugin makes of the refusal is not how the call ended
+		if a.starved() && failure.Code == plugin.CodePluginError { // what the plugin makes of the refusal is not how the call ended
 			failure.Code, failure.PluginCode = plugin.CodeOutcomeUnknown, ""
 		}
-		return res, open(failure, r.call.ID)
+		return res, open(failure, a.call.ID)
 	}
 	if failure != nil {
-		heard := r.masked(failure)
+		heard := a.masked(failure)
 		if plugin.CodeOf(heard) != failure.Code {
 			res.DryRun = nil // it tells of an operation that there is not
 		}
 		return res, heard
 	}
-	if r.target != nil && r.prior == nil && res.Status == plugin.Succeeded && !res.Cached && r.call.Dry == nil && !r.open && cacheable(r.target, r.call) && !isNondeterministic(&res) {
-		r.k.cache.put(r.cacheKey(), res)
+	if a.target != nil && a.prior == nil && res.Status == plugin.Succeeded && !res.Cached && a.call.Dry == nil && !a.open && cacheable(a.target, a.call) && !isNondeterministic(&res) {
+		a.k.cache.put(a.cacheKey(), res)
 	}
 	return res, nil
 }
 
 // masked returns the refusal as the caller sees it. A caller that may not see
 // an operation gets not_found; the ledger keeps the real reason.
-func (r *request) masked(failure *plugin.Error) error {
-	if r.target == nil || r.ran || r.lease != nil || r.row != nil || r.prior != nil {
+func (a *attempt) masked(failure *plugin.Error) error {
+	if a.target == nil || a.ran() || a.lease != nil || a.row != nil || a.prior != nil {
 		return failure
 	}
-	if d := r.record.Decision; d != nil && d.Verdict != plugin.Deny {
+	if d := a.record.Decision; d != nil && d.Verdict != plugin.Deny {
 		return failure
 	}
-	operations, whole := r.k.Policy.Visible(r.target.Manifest, r.call)
-	if whole || slices.Contains(operations, r.target.Operation) {
+	operations, whole := a.k.Policy.Visible(a.target.Manifest, a.call)
+	if whole || slices.Contains(operations, a.target.Operation) {
 		return failure
 	}
-	return plugin.Errorf(plugin.CodeNotFound, "no plugin is called %s", printable(r.call.Operation, 300))
+	return plugin.Errorf(plugin.CodeNotFound, "no plugin is called %s", printable(a.call.Operation, 300))
 }
 
 // complete fills in what the host knows better than the plugin.
-func (r *request) complete(res plugin.Result, now time.Time) plugin.Result {
-	res.CallID = r.call.ID
-	res.Correlation = r.call.Trace.Correlation
+func (a *attempt) complete(res plugin.Result, now time.Time) plugin.Result {
+	res.CallID = a.call.ID
+	res.Correlation = a.call.Trace.Correlation
 	res.SchemaVersion = plugin.SchemaVersion
-	if r.target != nil {
-		res.Operation, res.Version = r.target.Name(), r.target.Manifest.Version
+	if a.target != nil {
+		res.Operation, res.Version = a.target.Name(), a.target.Manifest.Version
 	}
 	if res.Metrics == nil {
 		res.Metrics = plugin.Metrics{}
@@ -96,17 +96,17 @@ func (r *request) complete(res plugin.Result, now time.Time) plugin.Result {
 	if own, ok := res.Metrics["latency_ms"].(float64); ok { // the plugin's part of it
 		res.Metrics["plugin_latency_ms"] = own
 	}
-	res.Metrics["latency_ms"] = float64(now.Sub(r.started).Microseconds()) / 1000
+	res.Metrics["latency_ms"] = float64(now.Sub(a.started).Microseconds()) / 1000
 	return res
 }
 
 // note takes down how it ended.
-func (r *request) note(res plugin.Result, failure *plugin.Error) {
-	rec := &r.record
+func (a *attempt) note(res plugin.Result, failure *plugin.Error) {
+	rec := &a.record
 	rec.Metrics, rec.Nondeterminism, rec.Cached = res.Metrics, res.Nondeterminism, res.Cached
 	rec.Status = res.Status
-	if r.prior != nil {
-		rec.Replays = r.prior.CallID
+	if a.prior != nil {
+		rec.Replays = a.prior.CallID
 		rec.Metrics = plugin.Metrics{}
 	}
 	if failure != nil {
@@ -119,34 +119,34 @@ func (r *request) note(res plugin.Result, failure *plugin.Error) {
 
 // write puts the end of the call into the ledger. goesOn reports that it has
 // not ended: it will run again.
-func (r *request) write(ctx context.Context, res *plugin.Result, failure *plugin.Error, now time.Time) (goesOn bool, err error) {
+func (a *attempt) write(ctx context.Context, res *plugin.Result, failure *plugin.Error, now time.Time) (goesOn bool, err error) {
 	switch {
-	case r.lease != nil:
-		return r.settle(ctx, res, failure, now)
-	case r.doubt && r.mayHaveActed():
+	case a.lease != nil:
+		return a.settle(ctx, res, failure, now)
+	case a.phase == phaseUncertain && a.mayHaveActed():
 		return false, failure // it may be on record, and then it is run
-	case r.row != nil:
-		return r.refuse(ctx, failure, now)
-	case r.waits:
+	case a.row != nil:
+		return a.refuse(ctx, failure, now)
+	case a.phase == phaseParked:
 		return false, nil // its claim is on record, and more there is not yet
 	}
 	kind := plugin.EntryCallSucceeded
 	switch {
-	case r.prior != nil:
+	case a.prior != nil:
 		kind = plugin.EntryCallReplayed
-	case failure != nil && !r.ran:
+	case failure != nil && !a.ran():
 		kind = plugin.EntryCallRefused
 	case failure != nil:
 		kind = plugin.EntryCallFailed
 	}
-	outside := r.call.Dry != nil || r.open || r.asked != nil && r.asked.Used() // such a call waits for its entry
-	return false, r.k.Ledger.Record(ctx, r.tenant(), kind, &r.record, now, outside)
+	outside := a.call.Dry != nil || a.open || a.usage != nil && a.usage.Used() // such a call waits for its entry
+	return false, a.k.Ledger.Record(ctx, a.tenant(), kind, &a.record, now, outside)
 }
 
 // tenant is where the entry of this call belongs, also of one that named none.
-func (r *request) tenant() string {
-	if r.call.Tenant == "" {
+func (a *attempt) tenant() string {
+	if a.call.Tenant == "" {
 		return "-"
 	}
-	return r.call.Tenant
+	return a.call.Tenant
 }

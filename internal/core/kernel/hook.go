@@ -28,13 +28,13 @@ type Heard struct {
 
 // assigned refuses to an agent what was not given to it. To the agent there is
 // no such plugin.
-func (r *request) assigned(ctx context.Context) error {
-	if r.call.Agent == "" || r.k.Hooks == nil {
+func (a *attempt) assigned(ctx context.Context) error {
+	if a.call.Agent == "" || a.k.Hooks == nil {
 		return nil
 	}
-	given, err := r.k.Hooks.Assigned(ctx, r.call, r.target.Manifest.Name)
+	given, err := a.k.Hooks.Assigned(ctx, a.call, a.target.Manifest.Name)
 	if err == nil && !given {
-		err = plugin.Errorf(plugin.CodeNotFound, "%s is not enabled for agent %s; mortise plugins enable %s --agent %s enables it", r.target.Manifest.Name, r.call.Agent, r.target.Manifest.Name, r.call.Agent)
+		err = plugin.Errorf(plugin.CodeNotFound, "%s is not enabled for agent %s; mortise plugins enable %s --agent %s enables it", a.target.Manifest.Name, a.call.Agent, a.target.Manifest.Name, a.call.Agent)
 	}
 	return err
 }
@@ -43,25 +43,25 @@ func (r *request) assigned(ctx context.Context) error {
 // is what will be checked, judged, approved and kept; its key stands for what the
 // caller sent. A bus skips a hook that fails: here a call with effects is refused
 // then, because what was to guard it did not look (DESIGN 6).
-func (r *request) hook(ctx context.Context) error {
-	if r.call.Agent == "" || r.k.Hooks == nil {
+func (a *attempt) hook(ctx context.Context) error {
+	if a.call.Agent == "" || a.k.Hooks == nil {
 		return nil
 	}
-	heard, err := r.k.Hooks.Before(ctx, r.target, r.call)
+	heard, err := a.k.Hooks.Before(ctx, a.target, a.call)
 	if err != nil {
 		return err
 	}
 	if heard.Vetoed != "" {
 		return plugin.Errorf(plugin.CodeHookVetoed, "%s", heard.Vetoed)
 	}
-	if heard.Unguard != "" && len(r.target.Operation.Effects) > 0 {
-		return plugin.Errorf(plugin.CodeHookFailed, "%s; %s has effects, and no hook guarded the call", heard.Unguard, r.target.Name())
+	if heard.Unguard != "" && len(a.target.Operation.Effects) > 0 {
+		return plugin.Errorf(plugin.CodeHookFailed, "%s; %s has effects, and no hook guarded the call", heard.Unguard, a.target.Name())
 	}
 	if heard.Input == nil {
 		return nil
 	}
-	if n := len(heard.Input); n > r.k.MaxInput {
-		return plugin.Errorf(plugin.CodeInputTooLarge, "hooks made an input of %d bytes; at most %d are accepted", n, r.k.MaxInput)
+	if n := len(heard.Input); n > a.k.MaxInput {
+		return plugin.Errorf(plugin.CodeInputTooLarge, "hooks made an input of %d bytes; at most %d are accepted", n, a.k.MaxInput)
 	}
 	hash, err := canon.Hash(heard.Input)
 	if err != nil {
@@ -70,11 +70,11 @@ func (r *request) hook(ctx context.Context) error {
 	if protocol.TooDeep(heard.Input) {
 		return plugin.Errorf(plugin.CodeHookFailed, "what hooks made of the input is nested deeper than %d", protocol.MaxDepth)
 	}
-	if hash != r.record.InputHash {
-		r.record.AskedHash, r.record.InputHash = r.record.InputHash, hash
-		r.call.Labels = plugin.Labels(r.call.Labels, heard.Labels)
-		r.record.Labels = r.call.Labels
+	if hash != a.record.InputHash {
+		a.record.AskedHash, a.record.InputHash = a.record.InputHash, hash
+		a.call.Labels = plugin.Labels(a.call.Labels, heard.Labels)
+		a.record.Labels = a.call.Labels
 	}
-	r.call.Input = heard.Input
+	a.call.Input = heard.Input
 	return nil
 }

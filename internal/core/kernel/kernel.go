@@ -16,7 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/fault"
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/core/usage"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -43,7 +43,8 @@ type Runner interface {
 	Preview(ctx context.Context, t *plugin.Target, call *plugin.Call, services plugin.Services) (json.RawMessage, error)
 	// Reconcile asks how an earlier run of the call ended.
 	Reconcile(ctx context.Context, t *plugin.Target, call *plugin.Call, effects []protocol.Effect, services plugin.Services) (protocol.Reconciled, error)
-	Level() string // the isolation its plugins reach: full, partial or none
+	// Isolation returns the level that the plugin runs at: full, partial or none.
+	Isolation(t *plugin.Target) string
 }
 
 // A Reserver is a [Runner] that can be asked for what a call runs in before it is
@@ -58,9 +59,9 @@ type Reserver interface {
 type Services interface {
 	// For returns what a call may ask for; its effects go through the journal,
 	// where there is one.
-	For(t *plugin.Target, call *plugin.Call, journal *ledger.Journal) plugin.Services
+	For(t *plugin.Target, call *plugin.Call, journal *ledger.Journal) usage.Grant
 	// Reading returns what a call may ask for while it only looks.
-	Reading(t *plugin.Target, call *plugin.Call) plugin.Services
+	Reading(t *plugin.Target, call *plugin.Call) usage.Grant
 }
 
 // Agents know what an agent may be told, and which of its answers count.
@@ -111,7 +112,7 @@ type Options struct {
 	Wake func(ctx context.Context, tenant, id string)
 	// Ended hears of calls that have ended without the one who made them being
 	// there: resumed, settled, cancelled. It may be nil.
-	Ended func(ctx context.Context, row *store.CallRow)
+	Ended func(ctx context.Context, row *ledger.CallRow)
 
 	ApprovalTime time.Duration    // how long an approval may take; a day where it is 0
 	MaxInput     int              // bytes of an input; 4 MiB where it is 0
@@ -157,7 +158,7 @@ func New(o Options) *Kernel {
 func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result, err error) {
 	// Record that we were asked and, on the way out, how it ended: for refused
 	// calls too, and for callers who have hung up.
-	r := k.begin(&call)
+	a := k.begin(&call)
 	ctx, leave, err := k.admission.enter(ctx, call.ID)
 	defer leave()
 	if err != nil {
@@ -165,63 +166,51 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 	}
 	ctx, done := budget.Holding(ctx)
 	defer done()
-	defer func() { res, err = r.finish(ctx, res, err) }()
+	defer func() { res, err = a.finish(ctx, res, err) }()
 	fault.At("accept")
 	if err := k.admission.open(); err != nil {
 		return res, err
 	}
 
 	// Resolve: which operation of which version of which plugin is meant?
-	if err := r.resolve(ctx); err != nil {
+	if err := a.resolve(ctx); err != nil {
 		return res, err
 	}
 	// Look up: a key seen before gets its first answer and no second effect.
-	if first, seen, err := r.lookUp(ctx); seen || err != nil {
+	if first, seen, err := a.lookUp(ctx); seen || err != nil {
 		return first, err
 	}
 	// Hooks: what may change or veto an agent's call comes before what judges it.
-	if err := r.hook(ctx); err != nil {
+	if err := a.hook(ctx); err != nil {
 		return res, err
 	}
-	// Brief: an agent is told what it may know and what it may propose.
-	if err := r.brief(ctx); err != nil {
-		return res, err
-	}
-	// Attach: what the input names as files are files that this call may see.
-	if err := r.attach(ctx); err != nil {
-		return res, err
-	}
-	// Check in: the plugin never sees input its own schema refuses.
-	if err := r.checkIn(); err != nil {
-		return res, err
-	}
-	// Decide: may this principal cause these effects? Silence means no.
-	if err := r.decide(ctx); err != nil {
+	// Admit: brief, attach, check in, decide. Silence of policy means no.
+	if err := a.admit(ctx); err != nil {
 		return res, err
 	}
 	// Reuse: a pure tool has answered this very input before.
-	if earlier, found := r.reuse(); found {
+	if earlier, found := a.reuse(); found {
 		return earlier, nil
 	}
 	// Reserve: a call that another one asked for has its process before it burns
 	// its key, because that may be one that it would never get.
-	ctx, release, err := r.reserve(ctx)
+	ctx, release, err := a.reserve(ctx)
 	if err != nil {
 		return res, err
 	}
 	defer release()
 	// Claim: from here on a second call with this key finds this one. Where
 	// policy wants a person's word the call waits for it, on the record.
-	if first, done, err := r.claim(ctx); done || err != nil {
+	if first, done, err := a.claim(ctx); done || err != nil {
 		return first, err
 	}
 	// Run: in a process of its scope, under a deadline, holding only the
 	// services it was granted.
-	if res, err = r.run(ctx); err != nil {
+	if res, err = a.run(ctx); err != nil {
 		return res, err
 	}
 	// Check out: what a plugin returns is a claim until it matches what it promised.
-	return res, r.checkOut(ctx, &res)
+	return res, a.checkOut(ctx, &res)
 }
 
 // Resume continues a queued call: one that was approved, one that was queued
@@ -238,41 +227,32 @@ func (k *Kernel) Resume(ctx context.Context, tenant, id string) (res plugin.Resu
 	if err != nil {
 		return res, err
 	}
-	r, err := k.again(ctx, tenant, id)
-	if err != nil || r == nil {
-		return k.standing(ctx, tenant, id, err)
+	a, err := k.again(ctx, tenant, id)
+	if err != nil || a == nil {
+		return k.status(ctx, tenant, id, err)
 	}
 	ctx, done := budget.Holding(ctx)
 	defer done()
-	defer func() { res, err = r.finish(ctx, res, err) }()
+	defer func() { res, err = a.finish(ctx, res, err) }()
 
-	if err := r.resolve(ctx); err != nil {
+	if err := a.resolve(ctx); err != nil {
 		return res, err
 	}
-	if err := r.brief(ctx); err != nil {
+	if err := a.admit(ctx); err != nil {
 		return res, err
 	}
-	if err := r.attach(ctx); err != nil {
-		return res, err
-	}
-	if err := r.checkIn(); err != nil {
-		return res, err
-	}
-	if err := r.decide(ctx); err != nil {
-		return res, err
-	}
-	ctx, release, err := r.reserve(ctx)
+	ctx, release, err := a.reserve(ctx)
 	if err != nil {
 		return res, err
 	}
 	defer release()
-	// Take: of all who would go on with the call, one does. A person's word is
-	// used up in the same moment.
-	if now, lost, err := r.take(ctx); lost || err != nil {
+	// Start: a compare-and-set lets one of the competing nodes go on with the call, and
+	// uses up its approval in the same transaction.
+	if now, lost, err := a.start(ctx); lost || err != nil {
 		return now, err
 	}
-	if res, err = r.run(ctx); err != nil {
+	if res, err = a.run(ctx); err != nil {
 		return res, err
 	}
-	return res, r.checkOut(ctx, &res)
+	return res, a.checkOut(ctx, &res)
 }

@@ -65,15 +65,15 @@ func (b *bundle) Reconcile(ctx context.Context, t *plugin.Target, call *plugin.C
 	return b.reconcile(ctx, t, call, effects, s)
 }
 
-func (b *bundle) Level() string { return "none" }
+func (b *bundle) Isolation(*plugin.Target) string { return "none" }
 
-func newBundle(t *testing.T, rules []policy.Rule, targets ...*plugin.Target) *bundle {
+func newBundle(t testing.TB, rules []policy.Rule, targets ...*plugin.Target) *bundle {
 	t.Helper()
 	return newBundleOn(t, func(st store.Store) store.Store { return st }, rules, targets...)
 }
 
 // newBundleOn is newBundle with what the ledger is kept in.
-func newBundleOn(t *testing.T, on func(store.Store) store.Store, rules []policy.Rule, targets ...*plugin.Target) *bundle {
+func newBundleOn(t testing.TB, on func(store.Store) store.Store, rules []policy.Rule, targets ...*plugin.Target) *bundle {
 	t.Helper()
 	b := &bundle{targets: map[string]*plugin.Target{}}
 	for _, target := range targets {
@@ -105,7 +105,7 @@ func newBundleOn(t *testing.T, on func(store.Store) store.Store, rules []policy.
 	return b
 }
 
-func target(t *testing.T, name, operation string, change ...func(*plugin.Target)) *plugin.Target {
+func target(t testing.TB, name, operation string, change ...func(*plugin.Target)) *plugin.Target {
 	t.Helper()
 	in, err := schema.Compile([]byte(`{"type":"object","properties":{"n":{"type":"integer"}}}`))
 	if err != nil {

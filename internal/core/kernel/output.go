@@ -11,24 +11,24 @@ import (
 )
 
 // checkOut holds what came back against what the operation promises.
-func (r *request) checkOut(ctx context.Context, res *plugin.Result) error {
+func (a *attempt) checkOut(ctx context.Context, res *plugin.Result) error {
 	refuse := func(code plugin.Code, format string, args ...any) error {
 		res.Data = nil
-		return plugin.Errorf(code, "%s: "+format, append([]any{r.target.Name()}, args...)...)
+		return plugin.Errorf(code, "%s: "+format, append([]any{a.target.Name()}, args...)...)
 	}
-	if r.journal != nil && !r.journal.Whole() {
+	if a.journal != nil && !a.journal.Whole() {
 		return refuse(plugin.CodeOutcomeUnknown, "it says how it ended, and did something else than in the attempt before")
 	}
-	if _, most := r.target.Manifest.Bounds(); most > 0 && len(res.Data)+len(res.Members) > most {
+	if _, most := a.target.Manifest.Bounds(); most > 0 && len(res.Data)+len(res.Members) > most {
 		n := len(res.Data) + len(res.Members)
 		return sized(refuse(plugin.CodeOutputTooLarge, "the result has %d bytes; its contract allows %d", n, most), n, most)
 	}
-	if n := len(res.Data) + len(res.Members); n > r.k.MaxOutput {
-		return sized(refuse(plugin.CodeOutputTooLarge, "the result has %d bytes; at most %d are accepted", n, r.k.MaxOutput), n, r.k.MaxOutput)
+	if n := len(res.Data) + len(res.Members); n > a.k.MaxOutput {
+		return sized(refuse(plugin.CodeOutputTooLarge, "the result has %d bytes; at most %d are accepted", n, a.k.MaxOutput), n, a.k.MaxOutput)
 	}
-	if res.Status == plugin.InProgress && r.target.Operation.Reconcile && (r.lease != nil || r.call.Dry != nil) {
+	if res.Status == plugin.InProgress && a.target.Operation.Reconcile && (a.lease != nil || a.call.Dry != nil) {
 		res.Data = nil // what it says now is not its answer
-		if r.call.Dry != nil {
+		if a.call.Dry != nil {
 			res.Status = plugin.Succeeded // nothing goes on
 		}
 		return nil
@@ -39,15 +39,15 @@ func (r *request) checkOut(ctx context.Context, res *plugin.Result) error {
 	if len(res.Data) == 0 {
 		res.Data = []byte("null")
 	}
-	if r.target.Operation.Kind == plugin.Agent && r.k.Agents != nil {
-		if err := r.k.Agents.Judge(ctx, r.target, r.call, r.call.Input, res.Data); err != nil {
+	if a.target.Operation.Kind == plugin.Agent && a.k.Agents != nil {
+		if err := a.k.Agents.Judge(ctx, a.target, a.call, a.call.Input, res.Data); err != nil {
 			res.Data = nil
 			return err
 		}
-		r.record.Randomness = randomness(res.Data)
-	} else if err := r.target.Output.Check(res.Data); budget.Exceeded(err) {
+		a.record.Randomness = randomness(res.Data)
+	} else if err := a.target.Output.Check(res.Data); budget.Exceeded(err) {
 		return refuse(plugin.CodeOutputTooLarge, "the result %w", err)
-	} else if err != nil && !r.verbatim(res) && !r.advised("output", err) {
+	} else if err != nil && !a.verbatim(res) && !a.advised("output", err) {
 		return refuse(plugin.CodeInvalidOutput, "output %w", err)
 	}
 	hash, err := canon.Hash(res.Data)
@@ -57,8 +57,8 @@ func (r *request) checkOut(ctx context.Context, res *plugin.Result) error {
 	if err != nil {
 		return refuse(plugin.CodeInvalidOutput, "output: %w", err)
 	}
-	r.record.ResultHash = hash
-	r.disclose(res)
+	a.record.ResultHash = hash
+	a.disclose(res)
 	fault.At("checked")
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/core/binding"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -29,7 +28,7 @@ func (k *Kernel) Reconcile(ctx context.Context, tenant, id string) error {
 	if err != nil {
 		return err
 	}
-	if w == nil || w.Row.State != store.CallUnknown && w.Row.State != store.CallInProgress {
+	if w == nil || w.Row.State != ledger.Unknown && w.Row.State != ledger.InProgress {
 		return nil
 	}
 	row := w.Row
@@ -73,9 +72,7 @@ func (k *Kernel) Reconcile(ctx context.Context, tenant, id string) error {
 		return k.later(ctx, &row, err)
 	}
 	labels := plugin.Labels(plugin.Labels(row.Labels, t.Operation.Labels), filled)
-	if asked, ok := services.(witness); ok {
-		labels = plugin.Labels(labels, asked.Labels())
-	}
+	labels = plugin.Labels(labels, services.Labels())
 	if len(effects) > 0 { // it was told what came back from outside
 		labels = plugin.Labels(labels, []string{plugin.Untrusted})
 	}
@@ -83,7 +80,7 @@ func (k *Kernel) Reconcile(ctx context.Context, tenant, id string) error {
 }
 
 // effects are the journal of a call, with the answers that came.
-func (k *Kernel) effects(ctx context.Context, row *store.CallRow) ([]protocol.Effect, error) {
+func (k *Kernel) effects(ctx context.Context, row *ledger.CallRow) ([]protocol.Effect, error) {
 	rows, answers, err := k.Ledger.Effects(ctx, row.Tenant, row.ID)
 	if err != nil {
 		return nil, err
@@ -99,9 +96,9 @@ func (k *Kernel) effects(ctx context.Context, row *store.CallRow) ([]protocol.Ef
 }
 
 // found closes the question with what an operator found out.
-func (k *Kernel) found(ctx context.Context, t *plugin.Target, row *store.CallRow, r protocol.Reconciled, labels []string) error {
+func (k *Kernel) found(ctx context.Context, t *plugin.Target, row *ledger.CallRow, r protocol.Reconciled, labels []string) error {
 	now := k.Now()
-	f := ledger.Found{By: t.Name(), Reason: "reconciled", Evidence: r.Evidence}
+	f := ledger.Resolution{By: t.Name(), Reason: "reconciled", Evidence: r.Evidence}
 	switch r.Outcome {
 	case protocol.OutcomeSucceeded:
 		data := []byte(r.Data)
@@ -114,27 +111,27 @@ func (k *Kernel) found(ctx context.Context, t *plugin.Target, row *store.CallRow
 		if _, err := canon.Hash(data); err != nil {
 			return k.later(ctx, row, plugin.Errorf(plugin.CodeInvalidOutput, "%s: what it found out: %w", t.Name(), err))
 		}
-		f.State = store.CallSucceeded
+		f.State = ledger.Succeeded
 		f.Result = &plugin.Result{
 			Status: plugin.Succeeded, CallID: row.ID, Operation: row.Operation, Version: row.Version, Data: data,
 			SchemaVersion: plugin.SchemaVersion, Labels: labels,
 		}
 	case protocol.OutcomeFailed:
-		f.State = store.CallFailed
+		f.State = ledger.Failed
 		f.Err = plugin.Errorf(plugin.CodePluginError, "%s found out that it failed", t.Name())
 		if r.Err != nil {
 			f.Err = r.Err
 		}
 	case protocol.OutcomeNotDone:
-		f.State, f.WakeAt = store.CallQueued, now
+		f.State, f.WakeAt = ledger.Queued, now
 		if row.Attempt >= ledger.MaxAttempts {
-			f.State, f.WakeAt = store.CallFailed, time.Time{}
+			f.State, f.WakeAt = ledger.Failed, time.Time{}
 			f.Err = plugin.Errorf(plugin.CodeCrashed, "%s found out that it did not happen, and %d attempts were made", t.Name(), row.Attempt)
 		}
 	default:
 		return k.later(ctx, row, nil)
 	}
-	won, err := k.Ledger.Find(ctx, *row, f, now)
+	won, err := k.Ledger.Resolve(ctx, *row, f, now)
 	if err == nil && won {
 		k.tell(ctx, row.Tenant, row.ID)
 	}
@@ -142,18 +139,18 @@ func (k *Kernel) found(ctx context.Context, t *plugin.Target, row *store.CallRow
 }
 
 // later asks again after a while, which grows with the age of the question.
-func (k *Kernel) later(ctx context.Context, row *store.CallRow, why error) error {
+func (k *Kernel) later(ctx context.Context, row *ledger.CallRow, why error) error {
 	now := k.Now()
 	wait := min(max(askAfter, now.Sub(row.UpdatedAt)), time.Hour)
-	if _, err := k.Ledger.Find(context.WithoutCancel(ctx), *row, ledger.Found{State: row.State, WakeAt: now.Add(wait)}, row.UpdatedAt); err != nil {
+	if _, err := k.Ledger.Resolve(context.WithoutCancel(ctx), *row, ledger.Resolution{State: row.State, WakeAt: now.Add(wait)}, row.UpdatedAt); err != nil {
 		return err
 	}
 	return why
 }
 
 // never leaves the question to a person.
-func (k *Kernel) never(ctx context.Context, row *store.CallRow, why error) error {
-	if _, err := k.Ledger.Find(ctx, *row, ledger.Found{State: row.State}, k.Now()); err != nil {
+func (k *Kernel) never(ctx context.Context, row *ledger.CallRow, why error) error {
+	if _, err := k.Ledger.Resolve(ctx, *row, ledger.Resolution{State: row.State}, k.Now()); err != nil {
 		return err
 	}
 	return why
@@ -161,7 +158,7 @@ func (k *Kernel) never(ctx context.Context, row *store.CallRow, why error) error
 
 // A Settlement is a person's word on how a call ended.
 type Settlement struct {
-	State    store.CallState // succeeded, failed, or queued: it did not happen and may be run again
+	State    ledger.State    // succeeded, failed, or queued: it did not happen and may be run again
 	Data     json.RawMessage // of one that succeeded
 	By       plugin.Principal
 	Reason   string // needed
@@ -170,7 +167,7 @@ type Settlement struct {
 
 // settleable refuses an answer that the operation could not have given itself,
 // and returns the labels that it would have had.
-func (k *Kernel) settleable(ctx context.Context, row *store.CallRow, data json.RawMessage) ([]string, error) {
+func (k *Kernel) settleable(ctx context.Context, row *ledger.CallRow, data json.RawMessage) ([]string, error) {
 	if len(data) > k.MaxOutput {
 		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "the answer has %d bytes; at most %d are accepted", len(data), k.MaxOutput)
 	}
@@ -199,16 +196,16 @@ func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (p
 		return plugin.Result{}, err
 	case row == nil:
 		return plugin.Result{}, plugin.Errorf(plugin.CodeNotFound, "there is no call %s that could be settled", id)
-	case row.State != store.CallUnknown && row.State != store.CallInProgress:
+	case row.State != ledger.Unknown && row.State != ledger.InProgress:
 		return plugin.Result{}, plugin.Errorf(plugin.CodeKeyConflict, "call %s is %s: only what is unknown, or in progress elsewhere, can be settled", id, row.State)
 	case s.Reason == "":
 		return plugin.Result{}, plugin.Errorf(plugin.CodeInvalidInput, "settling call %s needs a reason: what is known, and from where", id)
 	case s.By.Type == "agent":
 		return plugin.Result{}, plugin.Errorf(plugin.CodeApprovalSelf, "agent %s cannot say how a call ended; a person has to", s.By.ID)
 	}
-	f := ledger.Found{State: s.State, By: s.By.ID, Reason: s.Reason, Evidence: s.Evidence}
+	f := ledger.Resolution{State: s.State, By: s.By.ID, Reason: s.Reason, Evidence: s.Evidence}
 	switch s.State {
-	case store.CallSucceeded:
+	case ledger.Succeeded:
 		data := s.Data
 		if len(data) == 0 {
 			data = json.RawMessage("null")
@@ -218,10 +215,10 @@ func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (p
 			return plugin.Result{}, err
 		}
 		f.Result = &plugin.Result{Status: plugin.Succeeded, CallID: id, Operation: row.Operation, Version: row.Version, Data: data, SchemaVersion: plugin.SchemaVersion, Labels: labels}
-	case store.CallFailed:
+	case ledger.Failed:
 		f.Err = plugin.Errorf(plugin.CodeOutcomeUnknown, "%s settled it as failed: %s", s.By.ID, s.Reason)
 		f.Err.Code = plugin.CodePluginError
-	case store.CallQueued:
+	case ledger.Queued:
 		f.WakeAt = k.Now()
 		if row.RequestHash == "" {
 			return plugin.Result{}, plugin.Errorf(plugin.CodeInvalidInput, "call %s cannot be run again: what it was made with is not kept", id)
@@ -229,7 +226,7 @@ func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (p
 	default:
 		return plugin.Result{}, plugin.Errorf(plugin.CodeInvalidInput, "a call is settled as succeeded, failed or not done, not as %s", s.State)
 	}
-	won, err := k.Ledger.Find(ctx, *row, f, k.Now())
+	won, err := k.Ledger.Resolve(ctx, *row, f, k.Now())
 	if err != nil {
 		return plugin.Result{}, err
 	}
@@ -237,11 +234,11 @@ func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (p
 		return plugin.Result{}, plugin.Errorf(plugin.CodeKeyConflict, "call %s was settled by another principal in the meantime", id)
 	}
 	k.tell(ctx, tenant, id)
-	if s.State == store.CallQueued && k.Wake != nil {
+	if s.State == ledger.Queued && k.Wake != nil {
 		k.Wake(ctx, tenant, id)
 	}
-	res, err := k.standing(ctx, tenant, id, nil)
-	if s.State == store.CallFailed {
+	res, err := k.status(ctx, tenant, id, nil)
+	if s.State == ledger.Failed {
 		err = nil // that it failed is what was asked for
 	}
 	return res, err

@@ -26,18 +26,18 @@ func reached(err error) (sent, known bool) {
 
 // reserve has what runs the call be there before it is claimed, where another
 // call of this host asked for it and holds what it has until this one ends.
-func (r *request) reserve(ctx context.Context) (inside context.Context, release func(), err error) {
-	runner, able := r.k.Runner.(Reserver)
-	if !able || !waitfor.From(ctx).Nested() || r.needs || r.call.NoWait || r.call.Dry != nil {
+func (a *attempt) reserve(ctx context.Context) (inside context.Context, release func(), err error) {
+	runner, able := a.k.Runner.(Reserver)
+	if !able || !waitfor.From(ctx).Nested() || a.phase == phaseGated || a.call.NoWait || a.call.Dry != nil {
 		return ctx, func() {}, nil
 	}
 	began := time.Now()
-	waiting, cancel := context.WithTimeoutCause(ctx, r.limit(), plugin.Errorf(plugin.CodeTimeout, "%s: no process was free within %s", r.target.Name(), r.limit()))
+	waiting, cancel := context.WithTimeoutCause(ctx, a.limit(), plugin.Errorf(plugin.CodeTimeout, "%s: no process was free within %s", a.target.Name(), a.limit()))
 	defer cancel()
-	with, release, err := runner.Reserve(waiting, r.target, r.handed())
+	with, release, err := runner.Reserve(waiting, a.target, a.handed())
 	if err != nil {
 		return ctx, func() {}, err
 	}
-	r.unused, r.waited = release, time.Since(began)
+	a.unused, a.waited = release, time.Since(began)
 	return with(ctx), release, nil
 }

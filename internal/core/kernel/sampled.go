@@ -11,13 +11,9 @@ import (
 const bySampling = "llm_sampling"
 
 // sampled reports whether the host has asked a model on behalf of a call, and was
-// answered.
-func sampled(services plugin.Services) bool {
-	meter, ok := services.(interface{ Metrics() plugin.Metrics })
-	if !ok {
-		return false
-	}
-	switch n := meter.Metrics()["tokens_out"].(type) {
+// answered, by what it counted.
+func sampled(counted plugin.Metrics) bool {
+	switch n := counted["tokens_out"].(type) {
 	case int:
 		return n > 0
 	case int64:
@@ -32,13 +28,13 @@ func sampled(services plugin.Services) bool {
 // asked the model. A plugin that does not say so (kernel contracts, 5.3.4 C; for
 // agents, randomness_disclosure) is reported, with a warning in the log, and its
 // answer counts.
-func (r *request) disclose(res *plugin.Result) {
-	if !r.sampled {
+func (a *attempt) disclose(res *plugin.Result) {
+	if !a.sampled {
 		return
 	}
 	said := isNondeterministic(res)
-	if r.target.Operation.Kind == plugin.Agent {
-		said = said || len(r.record.Randomness) > 0 && string(r.record.Randomness) != "null"
+	if a.target.Operation.Kind == plugin.Agent {
+		said = said || len(a.record.Randomness) > 0 && string(a.record.Randomness) != "null"
 	}
 	n := plugin.Nondeterminism{}
 	if res.Nondeterminism != nil {
@@ -50,6 +46,6 @@ func (r *request) disclose(res *plugin.Result) {
 	}
 	res.Nondeterminism = &n
 	if !said {
-		r.k.Log.Warn("a plugin asked a model and does not say that its answer may differ the next time", "call_id", r.call.ID, "operation", r.target.Name())
+		a.k.Log.Warn("a plugin asked a model and does not say that its answer may differ the next time", "call_id", a.call.ID, "operation", a.target.Name())
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/fault"
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -25,128 +24,130 @@ const (
 const maxUnbegun = 20
 
 // settle ends the attempt of a claimed call.
-func (r *request) settle(ctx context.Context, res *plugin.Result, failure *plugin.Error, now time.Time) (goesOn bool, err error) {
-	o := ledger.Outcome{State: r.fate(res, failure), Result: res, Err: failure}
-	o.Free = o.State == store.CallFailed && (r.nothing() || (r.stopped(failure) || r.starved()) && r.untouched())
-	r.record.Status = ledger.Status(o.State)
-	rec := r.record
+func (a *attempt) settle(ctx context.Context, res *plugin.Result, failure *plugin.Error, now time.Time) (goesOn bool, err error) {
+	o := ledger.Outcome{State: a.fate(res, failure), Result: res, Err: failure}
+	o.Free = o.State == ledger.Failed && (a.nothing() || (a.stopped(failure) || a.starved()) && a.untouched())
+	a.record.Status = ledger.Status(o.State)
+	rec := a.record
 	switch o.State {
-	case store.CallUnknown, store.CallInProgress:
-		if r.target.Operation.Reconcile {
+	case ledger.Unknown, ledger.InProgress:
+		if a.target.Operation.Reconcile {
 			o.WakeAt = now.Add(askAfter)
 		}
-	case store.CallQueued:
+	case ledger.Queued:
 		o.WakeAt = now.Add(retryAfter)
-		if r.unbegun {
-			o.WakeAt = now.Add(min(retryAfter<<min(r.lease.Attempt(), 10), maxRetryAfter))
+		if a.phase == phaseUnreached {
+			o.WakeAt = now.Add(min(retryAfter<<min(a.lease.Attempt(), 10), maxRetryAfter))
 		}
-	case store.CallFailed:
+	case ledger.Failed:
 		o.Result = nil
-		if r.journal != nil && r.journal.Done() > 0 {
-			said := failure.Message + ledger.Happened(r.journal.Done())
+		if a.journal != nil && a.journal.Done() > 0 {
+			said := failure.Message + ledger.Happened(a.journal.Done())
 			rec.Error = &plugin.ErrorRecord{Code: failure.Code, PluginCode: failure.PluginCode, Message: said}
 			if failure.Code != plugin.CodePluginError && failure.PluginCode == "" { // what a plugin says is passed on as it is
 				failure.Message = said
 			}
 		}
 	}
-	if o.State == store.CallInProgress {
+	if o.State == ledger.InProgress {
 		o.Result = nil
 	}
-	if err := r.k.Ledger.Settle(ctx, *r.lease, o, &rec, now); err != nil {
-		r.doubt = !r.k.owed.add(end{*r.lease, o, rec, now})
-		r.k.paySoon()
+	if err := a.k.Ledger.Settle(ctx, *a.lease, o, &rec, now); err != nil {
+		if !a.k.owed.add(end{*a.lease, o, rec, now}) {
+			a.phase = phaseUncertain
+		}
+		a.k.paySoon()
 		return false, err
 	}
 	fault.At("settled")
-	r.k.ended.tell(r.call.ID)
-	if r.resumed {
-		r.k.tell(ctx, r.call.Tenant, r.call.ID) // the caller is in another request and has to be notified
+	a.k.ended.tell(a.call.ID)
+	if a.resumed {
+		a.k.tell(ctx, a.call.Tenant, a.call.ID) // its caller waits elsewhere and has to be notified
 	}
 	fault.At("told")
-	return o.State == store.CallQueued, nil
+	return o.State == ledger.Queued, nil
 }
 
 // fate is what becomes of a call after an attempt.
-func (r *request) fate(res *plugin.Result, failure *plugin.Error) store.CallState {
+func (a *attempt) fate(res *plugin.Result, failure *plugin.Error) ledger.State {
 	switch {
 	case failure == nil && res.Status == plugin.InProgress:
-		return store.CallInProgress
+		return ledger.InProgress
 	case failure == nil:
-		return store.CallSucceeded
-	case r.unbegun && r.resumed && failure.Code.Passes() && r.lease.Attempt() < maxUnbegun:
-		return store.CallQueued
-	case r.nothing():
-		return store.CallFailed
-	case len(r.target.Operation.Effects) == 0:
-		return store.CallFailed
+		return ledger.Succeeded
+	case a.phase == phaseUnreached && a.resumed && failure.Code.Passes() && a.lease.Attempt() < maxUnbegun:
+		return ledger.Queued
+	case a.nothing():
+		return ledger.Failed
+	case len(a.target.Operation.Effects) == 0:
+		return ledger.Failed
 	}
-	again := r.lease.Attempt() < ledger.MaxAttempts
-	if r.journal == nil { // it could not be read: nothing ran, and what earlier attempts did is not known here
+	again := a.lease.Attempt() < ledger.MaxAttempts
+	if a.journal == nil { // it could not be read: nothing ran, and what earlier attempts did is not known here
 		if again {
-			return store.CallQueued
+			return ledger.Queued
 		}
-		return store.CallUnknown
+		return ledger.Unknown
 	}
-	open, repeatable := r.journal.Unanswered()
+	open, repeatable := a.journal.Unanswered()
 	switch {
-	case r.journal.Diverged(), open > repeatable:
-		return store.CallUnknown
-	case (r.stopped(failure) || r.starved()) && r.lease.Journalled() && again && (r.resumed || open+r.journal.Done() > 0 && failure.Code != plugin.CodeCancelled):
-		return store.CallQueued // a host that closes, or cannot write, gives up no more than one that is killed
-	case r.starved() && (open > 0 || r.journal.Done() > 0): // it was stopped half way by the host
-		return store.CallUnknown
-	case !r.lease.Journalled(): // the dispatch counts as an effect, and one that is not idempotent
-		if open > 0 || r.ran && (r.unseen(failure) || r.starved()) { // what it did before it was refused a service is not known
-			return store.CallUnknown
+	case a.journal.Diverged(), open > repeatable:
+		return ledger.Unknown
+	case (a.stopped(failure) || a.starved()) && a.lease.Journalled() && again && (a.resumed || open+a.journal.Done() > 0 && failure.Code != plugin.CodeCancelled):
+		return ledger.Queued // a host that closes, or cannot write, gives up no more than one that is killed
+	case a.starved() && (open > 0 || a.journal.Done() > 0): // it was stopped half way by the host
+		return ledger.Unknown
+	case !a.lease.Journalled(): // the dispatch counts as an effect, and one that is not idempotent
+		if open > 0 || a.ran() && (a.unseen(failure) || a.starved()) { // what it did before it was refused a service is not known
+			return ledger.Unknown
 		}
-		return store.CallFailed
-	case open == 0 && (r.ran || r.journal.Done() == 0):
-		return store.CallFailed // the journal has all that happened
+		return ledger.Failed
+	case open == 0 && (a.ran() || a.journal.Done() == 0):
+		return ledger.Failed // the journal has all that happened
 	case again && failure.Code != plugin.CodeCancelled:
-		return store.CallQueued
+		return ledger.Queued
 	case open == 0:
-		return store.CallFailed
+		return ledger.Failed
 	}
-	return store.CallUnknown
+	return ledger.Unknown
 }
 
 // stopped reports whether the call ended for what is no reason of its own: its host
 // closed, and refused what the plugin asked for then, or its caller hung up.
-func (r *request) stopped(failure *plugin.Error) bool {
-	return r.halted || r.cut && failure != nil && (failure.Code == plugin.CodeUnavailable || errors.Is(failure.Err, context.Canceled))
+func (a *attempt) stopped(failure *plugin.Error) bool {
+	return a.halted || a.phase == phaseCut && failure != nil && (failure.Code == plugin.CodeUnavailable || errors.Is(failure.Err, context.Canceled))
 }
 
 // starved reports whether the host could not do what the plugin asked for, for a
 // reason of the host's own: how the plugin failed then says nothing of what it
 // would have done.
-func (r *request) starved() bool {
-	return r.journal != nil && r.journal.Starved() || r.asked != nil && r.asked.Starved()
+func (a *attempt) starved() bool {
+	return a.journal != nil && a.journal.Starved() || a.usage != nil && a.usage.Starved()
 }
 
 // untouched reports whether all that a call does is in its journal, and that is
 // empty.
-func (r *request) untouched() bool { return r.lease.Journalled() && r.unwritten() }
+func (a *attempt) untouched() bool { return a.lease.Journalled() && a.unwritten() }
 
 // nothing reports whether it is known that the call had no effect: no plugin had
 // it, in this attempt or one before.
-func (r *request) nothing() bool { return r.unbegun && r.unwritten() }
+func (a *attempt) nothing() bool { return a.phase == phaseUnreached && a.unwritten() }
 
 // unwritten reports whether the journal was read and holds no effect.
-func (r *request) unwritten() bool {
-	if r.journal == nil {
+func (a *attempt) unwritten() bool {
+	if a.journal == nil {
 		return false
 	}
-	open, _ := r.journal.Unanswered()
-	return open == 0 && r.journal.Done() == 0
+	open, _ := a.journal.Unanswered()
+	return open == 0 && a.journal.Done() == 0
 }
 
 // unseen reports whether effects may have happened that the journal does not
 // have: the plugin received the call and did not report its end. The host does
 // not see such effects of a plugin outside a sandbox, so the dispatch itself
 // counts as one.
-func (r *request) unseen(failure *plugin.Error) bool {
-	if r.cut || r.asked != nil && r.asked.Unsettled() {
+func (a *attempt) unseen(failure *plugin.Error) bool {
+	if a.phase == phaseCut || a.usage != nil && a.usage.Unsettled() {
 		return true
 	}
 	switch failure.Code {
@@ -159,33 +160,21 @@ func (r *request) unseen(failure *plugin.Error) bool {
 
 // refuse ends a queued call that may not go on, and what was approved for it. What only does not work at the
 // moment leaves it queued.
-func (r *request) refuse(ctx context.Context, failure *plugin.Error, now time.Time) (goesOn bool, err error) {
+func (a *attempt) refuse(ctx context.Context, failure *plugin.Error, now time.Time) (goesOn bool, err error) {
 	if failure == nil || passing(failure.Code) {
 		return false, nil
 	}
-	void := r.void
+	void := a.void
 	if void == "" {
 		void = "the call was refused: " + failure.Message
 	}
-	won, err := r.k.Ledger.Refused(ctx, *r.row, &r.record, failure, now, func(tx store.Tx) error {
-		return withdraw(ctx, tx, r.row, void, now)
+	won, err := a.k.Ledger.Refused(ctx, *a.row, &a.record, failure, now, func(tx ledger.Tx) error {
+		return approval.Withdraw(ctx, tx, a.row.Tenant, approval.SubjectCall, a.row.ID, void, now)
 	})
 	if won {
-		r.k.tell(ctx, r.call.Tenant, r.call.ID)
+		a.k.tell(ctx, a.call.Tenant, a.call.ID)
 	}
 	return false, err
-}
-
-// withdraw makes the approvals of a call worth nothing that were not used, in
-// the transaction in which it ends.
-func withdraw(ctx context.Context, tx store.Tx, row *store.CallRow, why string, at time.Time) error {
-	asked, err := tx.Approvals(ctx, store.ApprovalFilter{Tenant: row.Tenant, SubjectKind: store.SubjectCall, SubjectID: row.ID})
-	for _, a := range asked {
-		if a.State == store.ApprovalOpen || a.State == store.ApprovalApproved {
-			err = errors.Join(err, approval.Void(tx, a, why, at))
-		}
-	}
-	return err
 }
 
 // passing reports whether a refusal of a queued call is of this moment only: its

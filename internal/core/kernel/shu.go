@@ -33,7 +33,7 @@ func scheduled(member string, input, overlay json.RawMessage) json.RawMessage {
 // schemaLast reports whether what policy refuses, and what a call lacks, is said
 // before what the schema refuses, as the contract of the plugin has it. Input
 // that does not fit its schema gets no further than that, whatever policy says.
-func (r *request) schemaLast() bool { return r.target.Manifest.Contract.SchemaLast }
+func (a *attempt) schemaLast() bool { return a.target.Manifest.Contract.SchemaLast }
 
 // sized adds to a refusal how many bytes there were and how many there may be.
 func sized(err error, size, limit int) error {
@@ -45,9 +45,9 @@ func sized(err error, size, limit int) error {
 // unsent gives a result that was too long for the wire the host's code for it,
 // where a shim serves the plugin. The shim says so, in a code that the plugin's own
 // errors do not have: whatever code a plugin returns stays the plugin's.
-func (r *request) unsent(err error) error {
+func (a *attempt) unsent(err error) error {
 	e := plugin.AsError(err)
-	if e == nil || !r.target.Manifest.Contract.ShimLimits || e.Code != plugin.CodeLimitExceeded || e.PluginCode != string(plugin.CodeOutputTooLarge) {
+	if e == nil || !a.target.Manifest.Contract.ShimLimits || e.Code != plugin.CodeLimitExceeded || e.PluginCode != string(plugin.CodeOutputTooLarge) {
 		return err
 	}
 	own := *e
@@ -57,19 +57,19 @@ func (r *request) unsent(err error) error {
 
 // verbatim reports whether the contract of the plugin passes its answer on without
 // a check of the output schema.
-func (r *request) verbatim(res *plugin.Result) bool {
-	return res.Returned != "" && r.target.Manifest.Contract.Verbatim
+func (a *attempt) verbatim(res *plugin.Result) bool {
+	return res.Returned != "" && a.target.Manifest.Contract.Verbatim
 }
 
 // partial reports whether data stands beside a plugin's own error: where schemas
 // are advisory, or the contract shows the data of any result. No schema promises anything of it.
-func (r *request) partial(err error, size int) bool {
+func (a *attempt) partial(err error, size int) bool {
 	own := plugin.CodeOf(err) == plugin.CodePluginError
-	if r.target.Manifest.Contract.PartialData {
+	if a.target.Manifest.Contract.PartialData {
 		own = own || plugin.CodeOf(err) == plugin.CodeTimeout && plugin.AsError(err).PluginCode != ""
-	} else if !r.target.Operation.Advisory {
+	} else if !a.target.Operation.Advisory {
 		return false
 	}
-	_, most := r.target.Manifest.Bounds()
-	return own && size <= r.k.MaxOutput && (most == 0 || size <= most)
+	_, most := a.target.Manifest.Bounds()
+	return own && size <= a.k.MaxOutput && (most == 0 || size <= most)
 }

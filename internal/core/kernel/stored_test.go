@@ -18,7 +18,7 @@ func TestACallIsKeptWithWhatTheHostDecides(t *testing.T) {
 		Labels: []string{plugin.Private}, Operation: "mail/list@=1.0.0", Input: json.RawMessage(`{"n":1}`), Key: "k", Place: "p",
 		Overlay: json.RawMessage(`{"exec":{"schedule_id":"f1"}}`), Digest: "sha256:0",
 	}
-	r := &request{call: call}
+	r := &attempt{call: call}
 	var s stored
 	if err := json.Unmarshal(r.encode(), &s); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,7 @@ package kernel
 import (
 	"context"
 
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 )
 
 // Due returns calls for which the time has come, the longest waiting first:
@@ -11,7 +11,7 @@ import (
 // those that have waited long enough for a person. Ends of calls that could not
 // be recorded are recorded first, where that works by now, and calls that stand as
 // running without being so are settled.
-func (k *Kernel) Due(ctx context.Context, limit int) ([]store.CallRow, error) {
+func (k *Kernel) Due(ctx context.Context, limit int) ([]ledger.CallRow, error) {
 	k.pay(ctx)
 	if err := k.strays(ctx); err != nil {
 		return nil, err
@@ -28,11 +28,11 @@ func (k *Kernel) Advance(ctx context.Context, tenant, id string) error {
 		return err
 	}
 	switch row.State {
-	case store.CallQueued:
+	case ledger.Queued:
 		if !row.WakeAt.After(k.Now()) {
 			_, err = k.Resume(ctx, tenant, id)
 		}
-	case store.CallUnknown, store.CallInProgress:
+	case ledger.Unknown, ledger.InProgress:
 		if !row.WakeAt.IsZero() && !row.WakeAt.After(k.Now()) {
 			err = k.Reconcile(ctx, tenant, id)
 		}

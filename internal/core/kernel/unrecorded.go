@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -17,65 +16,65 @@ import (
 // result that is not on record is no result. If the call may have had an
 // effect, its outcome is unknown and never failed: a caller that reads "failed"
 // makes the call again.
-func (r *request) unrecorded(failure *plugin.Error, cause error) (plugin.Result, error) {
-	r.k.Log.Error("a call could not be recorded", "call_id", r.call.ID, "operation", r.record.Operation, "cause", cause.Error())
-	if r.prior != nil && r.target != nil && len(r.target.Operation.Effects) > 0 {
-		e := plugin.Errorf(plugin.CodeUnavailable, "the key %s was used by call %s, whose answer is withheld while nothing can be recorded (%s); ask again", r.call.Key, r.prior.CallID, reason(cause))
+func (a *attempt) unrecorded(failure *plugin.Error, cause error) (plugin.Result, error) {
+	a.k.Log.Error("a call could not be recorded", "call_id", a.call.ID, "operation", a.record.Operation, "cause", cause.Error())
+	if a.prior != nil && a.target != nil && len(a.target.Operation.Effects) > 0 {
+		e := plugin.Errorf(plugin.CodeUnavailable, "the key %s was used by call %s, whose answer is withheld while nothing can be recorded (%s); ask again", a.call.Key, a.prior.CallID, reason(cause))
 		e.Retryable, e.Err = true, cause
-		return plugin.Result{CallID: r.prior.CallID, Operation: r.record.Operation, Version: r.record.Version, Status: plugin.Unknown, SchemaVersion: plugin.SchemaVersion}, e
+		return plugin.Result{CallID: a.prior.CallID, Operation: a.record.Operation, Version: a.record.Version, Status: plugin.Unknown, SchemaVersion: plugin.SchemaVersion}, e
 	}
-	if r.mayHaveActed() {
-		res := plugin.Result{CallID: r.call.ID, Operation: r.record.Operation, Version: r.record.Version, Status: plugin.Unknown, SchemaVersion: plugin.SchemaVersion}
+	if a.mayHaveActed() {
+		res := plugin.Result{CallID: a.call.ID, Operation: a.record.Operation, Version: a.record.Version, Status: plugin.Unknown, SchemaVersion: plugin.SchemaVersion}
 		e := plugin.Errorf(plugin.CodeOutcomeUnknown,
-			"call %s may or may not have had its effect, and is not repeated: how it ended could not be recorded (%s); once the host can write again, 'mortise calls show %[1]s' has what is known", r.call.ID, reason(cause))
+			"call %s may or may not have had its effect, and is not repeated: how it ended could not be recorded (%s); once the host can write again, 'mortise calls show %[1]s' has what is known", a.call.ID, reason(cause))
 		e.Err = cause
 		return res, e
 	}
-	if errors.Is(cause, store.ErrFull) {
+	if errors.Is(cause, ledger.ErrFull) {
 		return plugin.Result{}, noRoom(cause)
 	}
 	if failure != nil && failure.Code == plugin.CodeUnavailable {
 		return plugin.Result{}, failure // why it was refused is why it could not be recorded
 	}
-	e := plugin.Errorf(plugin.CodeInternal, "call %s could not be recorded, so its result is withheld; it had no effect", r.call.ID)
+	e := plugin.Errorf(plugin.CodeInternal, "call %s could not be recorded, so its result is withheld; it had no effect", a.call.ID)
 	e.Err = cause
 	return plugin.Result{}, e
 }
 
 // mayHaveActed reports whether this attempt of the call, or one before it, can
 // have had an effect.
-func (r *request) mayHaveActed() bool {
-	if r.target == nil || len(r.target.Operation.Effects) == 0 {
+func (a *attempt) mayHaveActed() bool {
+	if a.target == nil || len(a.target.Operation.Effects) == 0 {
 		return false
 	}
-	if r.doubt {
+	if a.phase == phaseUncertain {
 		return true
 	}
-	if r.row != nil { // it goes on, and did not get to run this time
-		return r.row.Attempt > 0
+	if a.row != nil { // it goes on, and did not get to run this time
+		return a.row.Attempt > 0
 	}
 	switch {
-	case r.lease == nil:
+	case a.lease == nil:
 		return false
-	case r.lease.Attempt() > 1 || r.journal == nil && r.ran:
+	case a.lease.Attempt() > 1 || a.journal == nil && a.ran():
 		return true
-	case !r.lease.Journalled() && r.ran:
+	case !a.lease.Journalled() && a.ran():
 		return true
 	}
-	if r.journal == nil {
+	if a.journal == nil {
 		return false
 	}
-	open, _ := r.journal.Unanswered()
-	return open > 0 || r.journal.Done() > 0
+	open, _ := a.journal.Unanswered()
+	return open > 0 || a.journal.Done() > 0
 }
 
 // reason says for people why nothing can be written.
 func reason(cause error) string {
-	if errors.Is(cause, store.ErrFull) {
-		return store.ErrFull.Error()
+	if errors.Is(cause, ledger.ErrFull) {
+		return ledger.ErrFull.Error()
 	}
-	if errors.Is(cause, store.ErrFailed) {
-		return store.ErrFailed.Error()
+	if errors.Is(cause, ledger.ErrFailed) {
+		return ledger.ErrFailed.Error()
 	}
 	if errors.Is(cause, ledger.ErrLeaseLost) {
 		return "another host took this one for dead and settled the call"
@@ -86,7 +85,7 @@ func reason(cause error) string {
 // noRoom returns err as callers hear it where the disk is full: nothing was
 // done, and the same call may work later.
 func noRoom(err error) error {
-	if !errors.Is(err, store.ErrFull) || plugin.CodeOf(err) == plugin.CodeUnavailable {
+	if !errors.Is(err, ledger.ErrFull) || plugin.CodeOf(err) == plugin.CodeUnavailable {
 		return err
 	}
 	e := plugin.Errorf(plugin.CodeUnavailable, "%s: nothing was done; free some room, and make the call again", err.Error())
@@ -161,7 +160,7 @@ func (k *Kernel) pay(ctx context.Context) {
 		switch {
 		case err == nil:
 			k.ended.tell(e.lease.Call())
-		case errors.Is(err, ledger.ErrLeaseLost), errors.Is(err, store.ErrFailed), errors.Is(err, store.ErrClosed):
+		case errors.Is(err, ledger.ErrLeaseLost), errors.Is(err, ledger.ErrFailed), errors.Is(err, ledger.ErrStoreClosed):
 		default:
 			k.owed.mu.Lock()
 			k.owed.ends = append(slices.Clone(ends[i:]), k.owed.ends...)

@@ -72,7 +72,7 @@ func (b *behind) addDurable(ctx context.Context, e plugin.Entry) error {
 	if idle {
 		// Nothing comes before e, so it need not queue here as well.
 		return lapsing(func() error {
-			return b.st.Write(ctx, func(tx store.Tx) error { tx.Append(e); return nil })
+			return b.st.Write(ctx, func(tx Tx) error { tx.Append(e); return nil })
 		})
 	}
 	done := make(chan error, 1)
@@ -185,7 +185,7 @@ func (b *behind) held() error {
 
 // write takes what there is and writes it with commit. What cannot be written now
 // is kept, and nothing more is taken until it was written.
-func (b *behind) write(ctx context.Context, commit func(context.Context, func(store.Tx) error) error) {
+func (b *behind) write(ctx context.Context, commit func(context.Context, func(Tx) error) error) {
 	b.mu.Lock()
 	entries, waiters, err := b.entries, b.waiters, b.err
 	if !final(err) {
@@ -201,7 +201,7 @@ func (b *behind) write(ctx context.Context, commit func(context.Context, func(st
 	// which have already returned.
 	if err == nil && len(entries) > 0 {
 		err = lapsing(func() error {
-			return commit(ctx, func(tx store.Tx) error {
+			return commit(ctx, func(tx Tx) error {
 				for _, e := range entries {
 					tx.Append(e)
 				}

@@ -17,10 +17,10 @@ import (
 type Claim struct {
 	Call          *plugin.Call
 	Target        *plugin.Target
-	State         store.CallState // running, queued or pending_approval
-	Fingerprint   string          // hash of what the caller asked for, before hooks
-	InputHash     string          // hash of what the plugin will see
-	Request       []byte          // with which it can be run again, on any node
+	State         State  // running, queued or pending_approval
+	Fingerprint   string // hash of what the caller asked for, before hooks
+	InputHash     string // hash of what the plugin will see
+	Request       []byte // with which it can be run again, on any node
 	PolicyVersion string
 	Journalled    bool      // every effect of it goes through the journal
 	WakeAt        time.Time // when a call that waits is to be looked at
@@ -29,12 +29,12 @@ type Claim struct {
 	At            time.Time
 
 	// Also is done in the same transaction; nil does nothing.
-	Also func(tx store.Tx) error
+	Also func(tx Tx) error
 }
 
 // A Lease is the right to settle one attempt of one call. The zero Lease belongs to no
 // attempt.
-type Lease struct{ row store.CallRow }
+type Lease struct{ row CallRow }
 
 // Call returns the id of the call.
 func (l Lease) Call() string { return l.row.ID }
@@ -48,7 +48,7 @@ func (l Lease) Journalled() bool { return l.row.Journalled }
 // A Prior is the call that burnt a key first.
 type Prior struct {
 	CallID      string
-	State       store.CallState
+	State       State
 	Fingerprint string
 	Principal   string          // who made it
 	Waits       *plugin.Pending // for what, if it is pending
@@ -59,7 +59,7 @@ type Prior struct {
 
 // An Outcome is how an attempt ended.
 type Outcome struct {
-	State  store.CallState // succeeded, failed or unknown; in_progress or queued if it goes on
+	State  State // succeeded, failed or unknown; in_progress or queued if it goes on
 	Result *plugin.Result
 	Err    *plugin.Error
 	WakeAt time.Time // when a call that goes on is to be looked at
@@ -77,10 +77,10 @@ func (l *Ledger) Lookup(ctx context.Context, tenant, operation, key string) (pri
 }
 
 // firstEntry is the entry with which a call begins, by its first state.
-var firstEntry = map[store.CallState]plugin.EntryKind{
-	store.CallRunning: plugin.EntryCallStarted,
-	store.CallQueued:  plugin.EntryCallQueued,
-	store.CallPending: plugin.EntryCallPending,
+var firstEntry = map[State]plugin.EntryKind{
+	Running: plugin.EntryCallStarted,
+	Queued:  plugin.EntryCallQueued,
+	Pending: plugin.EntryCallPending,
 }
 
 // Claim burns the call's key: in one transaction the call becomes a row and an
@@ -88,14 +88,14 @@ var firstEntry = map[store.CallState]plugin.EntryKind{
 // running, an effect may follow. If the key was burnt before, prior is by what,
 // and nothing is written.
 func (l *Ledger) Claim(ctx context.Context, c Claim) (lease Lease, prior *Prior, err error) {
-	if c.State == "" {
-		c.State = store.CallRunning
+	if c.State, err = transition(None, claimed(c.State)); err != nil {
+		return Lease{}, nil, err
 	}
 	e, err := entry(c.Call.Tenant, firstEntry[c.State], c.Record, c.At)
 	if err != nil {
 		return Lease{}, nil, err
 	}
-	row := store.CallRow{
+	row := CallRow{
 		Tenant: c.Call.Tenant, ID: c.Call.ID, Operation: c.Target.Name(), Key: StoredKey(c.Call), Fingerprint: c.Fingerprint,
 		Principal: c.Record.Principal, Actor: c.Call.Actor, Agent: c.Call.Agent, Origin: string(c.Call.Origin),
 		Parent: c.Call.Parent, Plan: c.Call.Plan, Session: c.Call.Session, Labels: c.Call.Labels,
@@ -103,13 +103,13 @@ func (l *Ledger) Claim(ctx context.Context, c Claim) (lease Lease, prior *Prior,
 		InputHash: c.InputHash, Effectful: len(c.Target.Operation.Effects) > 0, Journalled: c.Journalled, CreatedAt: c.At,
 		State: c.State, WakeAt: c.WakeAt, Deadline: c.Deadline, UpdatedAt: c.At,
 	}
-	if c.State == store.CallRunning {
+	if c.State == Running {
 		row.Attempt, row.Lease, row.Node = 1, uuid.NewString(), l.st.Node()
 	}
 	if c.Request != nil {
 		row.RequestHash = canon.Sum(c.Request)
 	}
-	err = l.st.Write(ctx, func(tx store.Tx) error {
+	err = l.st.Write(ctx, func(tx Tx) error {
 		prior = nil // this may be the second run
 		seen, err := tx.InsertCall(row)
 		if err != nil {
@@ -141,14 +141,17 @@ func (l *Ledger) Claim(ctx context.Context, c Claim) (lease Lease, prior *Prior,
 // because the outcome has already happened. It fails with [ErrLeaseLost], and writes
 // nothing, if another owner has ended the attempt.
 func (l *Ledger) Settle(ctx context.Context, lease Lease, o Outcome, rec *plugin.CallRecord, at time.Time) error {
-	m, err := l.settled(lease.row, o, rec, at)
+	if lease.row.ID == "" {
+		return fmt.Errorf("settling no call: %w", ErrLeaseLost)
+	}
+	u, err := l.settled(lease.row, o, rec, at)
 	if err != nil {
 		return err
 	}
 	var won bool
 	err = lapsing(func() error {
-		return l.st.Write(store.Settling(context.WithoutCancel(ctx)), func(tx store.Tx) (err error) {
-			won, err = m.do(tx)
+		return l.st.Write(store.Settling(context.WithoutCancel(ctx)), func(tx Tx) (err error) {
+			won, err = u.apply(tx)
 			return err
 		})
 	})
@@ -162,9 +165,9 @@ func (l *Ledger) Settle(ctx context.Context, lease Lease, o Outcome, rec *plugin
 }
 
 // priorOf reads the answer that row keeps.
-func priorOf(ctx context.Context, r store.Reader, row *store.CallRow) (*Prior, error) {
+func priorOf(ctx context.Context, r store.Reader, row *CallRow) (*Prior, error) {
 	p := &Prior{CallID: row.ID, State: row.State, Fingerprint: row.Fingerprint, Principal: row.Principal}
-	if row.State == store.CallPending {
+	if row.State == Pending {
 		asked, err := r.Approvals(ctx, store.ApprovalFilter{Tenant: row.Tenant, SubjectID: row.ID, Limit: 1})
 		if err != nil {
 			return nil, err
@@ -183,7 +186,7 @@ func priorOf(ctx context.Context, r store.Reader, row *store.CallRow) (*Prior, e
 		if row.Code != "" { // settled without an answer, by recovery
 			code := plugin.Code(row.Code)
 			p.Err = &plugin.Error{Code: code, Message: code.Meaning()}
-		} else if row.State == store.CallSucceeded || row.State == store.CallFailed {
+		} else if row.State == Succeeded || row.State == Failed {
 			return nil, changed("how call " + row.ID + " ended")
 		}
 		return p, nil

@@ -72,7 +72,7 @@ func (l *Ledger) Journal(ctx context.Context, lease Lease) (*Journal, error) {
 		return nil, err
 	}
 	for _, row := range made {
-		if row.Effectful && row.State != store.CallFailed {
+		if row.Effectful && row.State != Failed {
 			j.nested[row.Key] = true
 		}
 	}
@@ -200,7 +200,7 @@ func (j *Journal) Nest(method string, call *plugin.Call, effects bool) error {
 func (j *Journal) write(ctx context.Context, row store.EffectRow, earlier *store.EffectRow) (inserted *store.EffectRow, err error) {
 	var won bool
 	var prior *store.EffectRow
-	err = j.l.st.Write(ctx, func(tx store.Tx) (err error) {
+	err = j.l.st.Write(ctx, func(tx Tx) (err error) {
 		if earlier != nil {
 			row.N, row.ProviderKey = earlier.N, earlier.ProviderKey
 			inserted = &row
@@ -238,7 +238,7 @@ func (j *Journal) End(ctx context.Context, n int64, answer []byte) error {
 	row.State, row.ResponseHash, row.At = store.EffectDone, canon.Sum(answer), time.Now().UTC()
 	var won bool
 	err := lapsing(func() error {
-		return j.l.st.Write(ctx, func(tx store.Tx) (err error) {
+		return j.l.st.Write(ctx, func(tx Tx) (err error) {
 			if _, err = tx.PutBody(row.Tenant, answer, time.Time{}); err != nil {
 				return err
 			}
@@ -282,7 +282,7 @@ func (j *Journal) NotSent(ctx context.Context, n int64) error {
 	}
 	row.State, row.At = store.EffectNotDone, time.Now().UTC()
 	err := lapsing(func() error {
-		return j.l.st.Write(store.Settling(context.WithoutCancel(ctx)), func(tx store.Tx) error {
+		return j.l.st.Write(store.Settling(context.WithoutCancel(ctx)), func(tx Tx) error {
 			_, err := tx.UpdateEffect(j.lease.row.Fence(), row)
 			return err
 		})
@@ -358,7 +358,7 @@ func providerKey(row *store.EffectRow) string {
 }
 
 // noteEffect appends the entry of an effect: that it was, and not what was said.
-func noteEffect(tx store.Tx, kind plugin.EntryKind, row *store.EffectRow, principal string) error {
+func noteEffect(tx Tx, kind plugin.EntryKind, row *store.EffectRow, principal string) error {
 	body, err := json.Marshal(struct {
 		CallID       string `json:"call_id"`
 		N            int64  `json:"n"`

@@ -82,14 +82,14 @@ func TestNoOriginTakesTheKeyOfAnother(t *testing.T) {
 
 // callers are the files in which the caller of a call is who chose its key.
 var callers = map[string]bool{
-	"cli/run.go": true, "relay/client.go": true, "relay/keeper.go": true, "check/host.go": true,
+	"surface/cli/run.go": true, "surface/relay/client.go": true, "surface/relay/keeper.go": true, "surface/check/host.go": true,
 }
 
 // TestEveryCallThatHasAKeySaysWhatMadeIt, but for those of callers.
 func TestEveryCallThatHasAKeySaysWhatMadeIt(t *testing.T) {
 	t.Parallel()
 	found := 0
-	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "testdata") {
 			return err
 		}
@@ -109,7 +109,7 @@ func TestEveryCallThatHasAKeySaysWhatMadeIt(t *testing.T) {
 					has[fmt.Sprint(kv.Key)] = true
 				}
 			}
-			name := strings.TrimPrefix(filepath.ToSlash(path), "../")
+			name := strings.TrimPrefix(filepath.ToSlash(path), "../../")
 			if has["Key"] {
 				found++
 				if !has["KeyOf"] && !callers[name] {

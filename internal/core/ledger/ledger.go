@@ -34,7 +34,7 @@ type Options struct {
 
 	// Recover settles what else a dead node left, in the transaction that deletes the
 	// node's row; nil does nothing.
-	Recover func(ctx context.Context, tx store.Tx, node store.NodeRow, at time.Time) error
+	Recover func(ctx context.Context, tx Tx, node store.NodeRow, at time.Time) error
 }
 
 // What a ledger says of itself.

@@ -24,7 +24,7 @@ import (
 // do is run again when the transaction is; see [store.Store]. It keeps the
 // answer of a refusal too, having written nothing: the next attempt gets it
 // again.
-func (j *Journal) Local(ctx context.Context, e Effect, do func(tx store.Tx) (answer []byte, err error)) ([]byte, error) {
+func (j *Journal) Local(ctx context.Context, e Effect, do func(tx Tx) (answer []byte, err error)) ([]byte, error) {
 	which, earlier := j.turn(e.RequestHash)
 	if earlier != nil && earlier.State != store.EffectNotDone {
 		return j.kept(ctx, earlier)
@@ -35,7 +35,7 @@ func (j *Journal) Local(ctx context.Context, e Effect, do func(tx store.Tx) (ans
 		RequestHash: e.RequestHash, Occurrence: which.occurrence, State: store.EffectDone, At: time.Now().UTC(),
 	}
 	var answer []byte
-	err := j.l.st.Write(ctx, func(tx store.Tx) (err error) {
+	err := j.l.st.Write(ctx, func(tx Tx) (err error) {
 		if answer, err = do(tx); err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (j *Journal) turn(hash string) (which requestOf, earlier *store.EffectRow) 
 }
 
 // insertDone puts an effect into the journal that is done with this transaction.
-func (j *Journal) insertDone(tx store.Tx, row store.EffectRow) error {
+func (j *Journal) insertDone(tx Tx, row store.EffectRow) error {
 	inserted, prior, won, err := tx.InsertEffect(j.lease.row.Fence(), row)
 	switch {
 	case err != nil:

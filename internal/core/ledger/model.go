@@ -8,7 +8,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -30,7 +29,7 @@ func (l *Ledger) RecordModel(ctx context.Context, tenant, principal string, rec 
 		expires = e.At.Add(l.opts.Keep)
 	}
 	return lapsing(func() error {
-		return l.st.Write(ctx, func(tx store.Tx) error {
+		return l.st.Write(ctx, func(tx Tx) error {
 			for _, data := range bodies {
 				if _, err := tx.PutBody(e.Tenant, data, expires); err != nil {
 					return err

@@ -20,7 +20,7 @@ import (
 // behind died too: the ledger says where it may have a gap. What becomes of a
 // call that was running is decided by [recoveredState].
 func (l *Ledger) Recover(ctx context.Context) (int, error) {
-	n, err := l.st.Recover(store.Settling(ctx), func(tx store.Tx, node store.NodeRow) error {
+	n, err := l.st.Recover(store.Settling(ctx), func(tx Tx, node store.NodeRow) error {
 		at := time.Now().UTC()
 		if err := recoverNode(ctx, tx, node, l.st.Node(), at); err != nil {
 			return err
@@ -38,7 +38,7 @@ func (l *Ledger) Recover(ctx context.Context) (int, error) {
 
 // recoverNode appends the entry for the death of a node and settles the calls that the
 // node was running.
-func recoverNode(ctx context.Context, tx store.Tx, node store.NodeRow, finder string, at time.Time) error {
+func recoverNode(ctx context.Context, tx Tx, node store.NodeRow, finder string, at time.Time) error {
 	body, err := json.Marshal(struct {
 		Node      string    `json:"node"`
 		StartedAt time.Time `json:"started_at"`
@@ -48,7 +48,7 @@ func recoverNode(ctx context.Context, tx store.Tx, node store.NodeRow, finder st
 	}
 	tx.Append(plugin.Entry{At: at, Kind: plugin.EntryNodeUnclean, Subject: node.ID, Principal: finder, Body: body})
 
-	calls, err := tx.Calls(ctx, store.CallFilter{Node: node.ID, State: store.CallRunning})
+	calls, err := tx.Calls(ctx, store.CallFilter{Node: node.ID, State: Running})
 	if err != nil {
 		return err
 	}
@@ -62,25 +62,25 @@ func recoverNode(ctx context.Context, tx store.Tx, node store.NodeRow, finder st
 
 // byJournal settles a call that is running and that no process is at work on. won
 // is false if it stands otherwise by now.
-func byJournal(ctx context.Context, tx store.Tx, row store.CallRow, why string, at time.Time) (won bool, err error) {
+func byJournal(ctx context.Context, tx Tx, row CallRow, why string, at time.Time) (won bool, err error) {
 	effects, err := tx.Effects(ctx, row.Tenant, row.ID)
 	if err != nil {
 		return false, err
 	}
 	o := recoveredState(&row, effects, why, at)
-	m, err := told(ctx, tx, row, endEntry[o.State], o, at)
+	u, err := updateOf(ctx, tx, row, "", endEntry[o.State], o, at)
 	if err != nil {
 		return false, err
 	}
-	return m.do(tx)
+	return u.apply(tx)
 }
 
 // Running returns the calls that the store has this process run, the oldest first.
-func (l *Ledger) Running(ctx context.Context) ([]store.CallRow, error) {
+func (l *Ledger) Running(ctx context.Context) ([]CallRow, error) {
 	if l.st.Node() == "" {
 		return nil, nil // it only reads, and an empty filter asks for those of all
 	}
-	rows, err := l.st.Calls(ctx, store.CallFilter{Node: l.st.Node(), State: store.CallRunning})
+	rows, err := l.st.Calls(ctx, store.CallFilter{Node: l.st.Node(), State: Running})
 	slices.Reverse(rows)
 	return rows, err
 }
@@ -88,8 +88,8 @@ func (l *Ledger) Running(ctx context.Context) ([]store.CallRow, error) {
 // Abandoned settles a call that this process is not at work on, though the store
 // says so, as it settles those of a dead one: by its journal. won is false if the
 // call stands otherwise by now.
-func (l *Ledger) Abandoned(ctx context.Context, row store.CallRow, at time.Time) (won bool, err error) {
-	err = l.st.Write(store.Settling(ctx), func(tx store.Tx) error {
+func (l *Ledger) Abandoned(ctx context.Context, row CallRow, at time.Time) (won bool, err error) {
+	err = l.st.Write(store.Settling(ctx), func(tx Tx) error {
 		won, err = byJournal(ctx, tx, row, "how the call ended could not be recorded", at)
 		return err
 	})
@@ -103,13 +103,13 @@ const MaxAttempts = 3
 // recoveredState decides the outcome of a call that is marked running but has no live process; why is
 // the reason. The call runs again if it sent nothing, or if each effect was answered or can be repeated
 // under the same idempotency key; otherwise its outcome is unknown.
-func recoveredState(row *store.CallRow, effects []store.EffectRow, why string, at time.Time) Outcome {
+func recoveredState(row *CallRow, effects []store.EffectRow, why string, at time.Time) Outcome {
 	unknown := func(what string) Outcome {
 		// An operator that can find out is asked at once.
-		return Outcome{State: store.CallUnknown, Err: plugin.Errorf(plugin.CodeOutcomeUnknown, "%s; %s", why, what), WakeAt: at}
+		return Outcome{State: Unknown, Err: plugin.Errorf(plugin.CodeOutcomeUnknown, "%s; %s", why, what), WakeAt: at}
 	}
 	if fault.Lifted("unknown") {
-		return Outcome{State: store.CallQueued, WakeAt: at}
+		return Outcome{State: Queued, WakeAt: at}
 	}
 	if row.Effectful && !row.Journalled {
 		return unknown("an effect may or may not have happened")
@@ -121,16 +121,16 @@ func recoveredState(row *store.CallRow, effects []store.EffectRow, why string, a
 	}
 	switch {
 	case row.Cancelled && len(effects) == 0:
-		return Outcome{State: store.CallFailed, Err: plugin.Errorf(plugin.CodeCancelled, "it was cancelled before it had any effect; %s", why)}
+		return Outcome{State: Failed, Err: plugin.Errorf(plugin.CodeCancelled, "it was cancelled before it had any effect; %s", why)}
 	case row.Cancelled:
 		return unknown("it was cancelled after it had begun to have effects")
 	case row.RequestHash == "":
-		return Outcome{State: store.CallFailed, Err: plugin.Errorf(plugin.CodeCrashed, "%s", why)}
+		return Outcome{State: Failed, Err: plugin.Errorf(plugin.CodeCrashed, "%s", why)}
 	case row.Attempt < MaxAttempts:
-		return Outcome{State: store.CallQueued, WakeAt: at}
+		return Outcome{State: Queued, WakeAt: at}
 	case len(effects) > 0:
 		return unknown(fmt.Sprintf("it was run %d times and had begun to have effects", row.Attempt))
 	default:
-		return Outcome{State: store.CallFailed, Err: plugin.Errorf(plugin.CodeCrashed, "%s, and so did %d attempts before it", why, row.Attempt-1)}
+		return Outcome{State: Failed, Err: plugin.Errorf(plugin.CodeCrashed, "%s, and so did %d attempts before it", why, row.Attempt-1)}
 	}
 }

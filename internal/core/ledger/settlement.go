@@ -6,7 +6,7 @@ import (
 )
 
 // withSettlement adds to the body of an entry on whose word a call was settled.
-func withSettlement(body []byte, f Found) ([]byte, error) {
+func withSettlement(body []byte, f Resolution) ([]byte, error) {
 	settlement, err := json.Marshal(struct {
 		By       string         `json:"by"`
 		Reason   string         `json:"reason"`

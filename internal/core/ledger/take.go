@@ -14,7 +14,7 @@ import (
 
 // A Waiting is a call that is not running: what it takes to go on with it.
 type Waiting struct {
-	Row     store.CallRow
+	Row     CallRow
 	Request []byte // as it was claimed with
 }
 
@@ -38,7 +38,7 @@ func (l *Ledger) ToRun(ctx context.Context, tenant, id string) (*Waiting, error)
 	return l.waiting(ctx, row)
 }
 
-func (l *Ledger) waiting(ctx context.Context, row *store.CallRow) (w *Waiting, err error) {
+func (l *Ledger) waiting(ctx context.Context, row *CallRow) (w *Waiting, err error) {
 	tenant, id := row.Tenant, row.ID
 	w = &Waiting{Row: *row}
 	if row.RequestHash != "" {
@@ -53,23 +53,26 @@ func (l *Ledger) waiting(ctx context.Context, row *store.CallRow) (w *Waiting, e
 }
 
 // Prior returns how a call stands, with its answer if it has one.
-func (l *Ledger) Prior(ctx context.Context, row *store.CallRow) (*Prior, error) {
+func (l *Ledger) Prior(ctx context.Context, row *CallRow) (*Prior, error) {
 	return priorOf(ctx, l.st, row)
 }
 
-// Take claims a queued call for this process: in one transaction the row becomes
+// Start claims a queued call for this process: in one transaction the row becomes
 // running with a new attempt, and an entry records it. also runs in the same
 // transaction and may refuse. won is false if another process claimed the call first.
-func (l *Ledger) Take(ctx context.Context, row store.CallRow, rec *plugin.CallRecord, policy string, deadline, at time.Time, also func(tx store.Tx) (bool, error)) (lease Lease, won bool, err error) {
+func (l *Ledger) Start(ctx context.Context, row CallRow, rec *plugin.CallRecord, policy string, deadline, at time.Time, also func(tx Tx) (bool, error)) (lease Lease, won bool, err error) {
 	next := row
-	next.State, next.Attempt, next.Lease, next.Node = store.CallRunning, row.Attempt+1, uuid.NewString(), l.st.Node()
+	if next.State, err = transition(row.State, eventStart); err != nil {
+		return Lease{}, false, err
+	}
+	next.Attempt, next.Lease, next.Node = row.Attempt+1, uuid.NewString(), l.st.Node()
 	next.Deadline, next.UpdatedAt, next.WakeAt = deadline, at, time.Time{}
 	rec.Attempt = next.Attempt
 	e, err := entry(row.Tenant, plugin.EntryCallStarted, rec, at)
 	if err != nil {
 		return Lease{}, false, err
 	}
-	err = l.st.Write(ctx, func(tx store.Tx) (err error) {
+	err = l.st.Write(ctx, func(tx Tx) (err error) {
 		if won, err = tx.UpdateCall(row.Fence(), next); err != nil || !won {
 			return err
 		}
@@ -106,25 +109,25 @@ var errTakenBack = errors.New("the call was cancelled, or its approval was used 
 // Refused ends a queued call that must not run: it failed, or is unknown if an earlier
 // attempt sent an effect that was never answered. rec receives the status. won is false
 // if the call is no longer queued.
-func (l *Ledger) Refused(ctx context.Context, row store.CallRow, rec *plugin.CallRecord, why *plugin.Error, at time.Time, also func(tx store.Tx) error) (won bool, err error) {
+func (l *Ledger) Refused(ctx context.Context, row CallRow, rec *plugin.CallRecord, why *plugin.Error, at time.Time, also func(tx Tx) error) (won bool, err error) {
 	var ended plugin.CallRecord
-	err = l.st.Write(ctx, func(tx store.Tx) error {
-		o, err := gaveUp(ctx, tx, &row, why, at)
+	err = l.st.Write(ctx, func(tx Tx) error {
+		o, err := abandoned(ctx, tx, &row, why, at)
 		if err != nil {
 			return err
 		}
 		kind := plugin.EntryCallRefused
-		if o.State == store.CallUnknown {
+		if o.State == Unknown {
 			kind = plugin.EntryCallUnknown
 		}
 		ended = *rec
 		ended.Status = statusOf(o.State)
 		ended.Error = &plugin.ErrorRecord{Code: o.Err.Code, PluginCode: o.Err.PluginCode, Message: o.Err.Message}
-		m, err := outcome(row, kind, o, &ended, at, time.Time{})
+		u, err := newUpdate(row, "", kind, o, &ended, at, time.Time{})
 		if err != nil {
 			return err
 		}
-		if won, err = m.do(tx); err != nil || !won || also == nil {
+		if won, err = u.apply(tx); err != nil || !won || also == nil {
 			return err
 		}
 		return also(tx)
@@ -137,13 +140,13 @@ func (l *Ledger) Refused(ctx context.Context, row store.CallRow, rec *plugin.Cal
 
 // Ask makes the question how a call ended this process's until a time: none other
 // asks it meanwhile. won is false if another does, or the call stands otherwise.
-func (l *Ledger) Ask(ctx context.Context, row *store.CallRow, at, until time.Time) (won bool, err error) {
+func (l *Ledger) Ask(ctx context.Context, row *CallRow, at, until time.Time) (won bool, err error) {
 	if row.Lease != "" && row.WakeAt.After(at) {
 		return false, nil // another does
 	}
 	next := *row
 	next.Lease, next.WakeAt = uuid.NewString(), until
-	err = l.st.Write(ctx, func(tx store.Tx) (err error) {
+	err = l.st.Write(ctx, func(tx Tx) (err error) {
 		won, err = tx.UpdateCall(row.Fence(), next)
 		return err
 	})
@@ -153,10 +156,10 @@ func (l *Ledger) Ask(ctx context.Context, row *store.CallRow, at, until time.Tim
 	return won, err
 }
 
-// Close a question: Found says how a call ended that was unknown, or in
-// progress elsewhere, and on whose word.
-type Found struct {
-	State    store.CallState // succeeded, failed, queued ("it did not happen") or the row's own (the outcome is still unknown)
+// A Resolution says how a call ended that was unknown, or in progress elsewhere, and on
+// whose word.
+type Resolution struct {
+	State    State // succeeded, failed, queued ("it did not happen") or the row's own (the outcome is still unknown)
 	Result   *plugin.Result
 	Err      *plugin.Error
 	By       string // a principal, or the operation that reconciled
@@ -168,40 +171,40 @@ type Found struct {
 // MaxEvidence bounds what is kept with a settlement, in bytes.
 const MaxEvidence = 64 << 10
 
-// Find closes the question of how a call ended. won is false if the call
-// stands otherwise by now.
-func (l *Ledger) Find(ctx context.Context, row store.CallRow, f Found, at time.Time) (won bool, err error) {
+// Resolve records how a call ended whose outcome was unknown or still to come. won is
+// false if the state of the call has changed since row was read.
+func (l *Ledger) Resolve(ctx context.Context, row CallRow, f Resolution, at time.Time) (won bool, err error) {
 	if len(f.Evidence) > MaxEvidence {
 		return false, plugin.Errorf(plugin.CodeInputTooLarge, "the evidence has %d bytes; at most %d are kept", len(f.Evidence), MaxEvidence)
 	}
-	err = l.st.Write(ctx, func(tx store.Tx) error {
+	err = l.st.Write(ctx, func(tx Tx) error {
 		if f.State == row.State { // only when to ask again has changed
 			next := row
 			next.WakeAt, next.UpdatedAt, next.Lease = f.WakeAt, at, ""
 			won, err = tx.UpdateCall(row.Fence(), next)
 			return err
 		}
-		if f.State == store.CallQueued {
+		if f.State == Queued {
 			if err := undone(ctx, tx, &row, at); err != nil {
 				return err
 			}
 		}
-		m, err := told(ctx, tx, row, plugin.EntryCallSettled, Outcome{State: f.State, Result: f.Result, Err: f.Err, WakeAt: f.WakeAt}, at)
+		u, err := updateOf(ctx, tx, row, "", plugin.EntryCallSettled, Outcome{State: f.State, Result: f.Result, Err: f.Err, WakeAt: f.WakeAt}, at)
 		if err != nil {
 			return err
 		}
-		if m.entry.Body, err = withSettlement(m.entry.Body, f); err != nil {
+		if u.entry.Body, err = withSettlement(u.entry.Body, f); err != nil {
 			return err
 		}
-		m.entry.Principal = clean(f.By)
-		won, err = m.do(tx)
+		u.entry.Principal = clean(f.By)
+		won, err = u.apply(tx)
 		return err
 	})
 	return won, err
 }
 
 // undone notes of the effects whose answer never came that they did not happen.
-func undone(ctx context.Context, tx store.Tx, row *store.CallRow, at time.Time) error {
+func undone(ctx context.Context, tx Tx, row *CallRow, at time.Time) error {
 	effects, err := tx.Effects(ctx, row.Tenant, row.ID)
 	if err != nil {
 		return err
@@ -223,12 +226,12 @@ func undone(ctx context.Context, tx store.Tx, row *store.CallRow, at time.Time) 
 //
 // waited is done in the same transaction for a call that waited, for approval or
 // to be run.
-func (l *Ledger) Cancel(ctx context.Context, tenant, id, by, reason string, at time.Time, waited func(tx store.Tx) error) (state store.CallState, err error) {
+func (l *Ledger) Cancel(ctx context.Context, tenant, id, by, reason string, at time.Time, waited func(tx Tx) error) (state State, err error) {
 	why := plugin.Errorf(plugin.CodeCancelled, "%s cancelled it", by)
 	if reason != "" {
 		why.Message += ": " + reason
 	}
-	err = l.st.Write(ctx, func(tx store.Tx) error {
+	err = l.st.Write(ctx, func(tx Tx) error {
 		row, err := tx.Call(ctx, tenant, id)
 		if err != nil {
 			return err
@@ -239,8 +242,8 @@ func (l *Ledger) Cancel(ctx context.Context, tenant, id, by, reason string, at t
 		if state = row.State; state.Ended() {
 			return nil
 		}
-		if state == store.CallPending || state == store.CallQueued {
-			won, err := GiveUp(ctx, tx, tenant, id, why, at)
+		if state == Pending || state == Queued {
+			won, err := Abandon(ctx, tx, tenant, id, why, at)
 			if err != nil {
 				return err
 			}
@@ -276,17 +279,17 @@ func (l *Ledger) Cancel(ctx context.Context, tenant, id, by, reason string, at t
 
 // Due returns calls for which the time has come: to run, to be asked about, or
 // to give up waiting. The longest waiting come first.
-func (l *Ledger) Due(ctx context.Context, now time.Time, limit int) ([]store.CallRow, error) {
+func (l *Ledger) Due(ctx context.Context, now time.Time, limit int) ([]CallRow, error) {
 	return l.st.Calls(ctx, store.CallFilter{DueBefore: now, Limit: limit})
 }
 
 // Cancelled returns the calls of this process for which a cancel is requested.
-func (l *Ledger) Cancelled(ctx context.Context) ([]store.CallRow, error) {
-	return l.st.Calls(ctx, store.CallFilter{Node: l.st.Node(), State: store.CallRunning, Cancelled: true})
+func (l *Ledger) Cancelled(ctx context.Context) ([]CallRow, error) {
+	return l.st.Calls(ctx, store.CallFilter{Node: l.st.Node(), State: Running, Cancelled: true})
 }
 
 // Call returns the row of a call; nil if there is none.
-func (l *Ledger) Call(ctx context.Context, tenant, id string) (*store.CallRow, error) {
+func (l *Ledger) Call(ctx context.Context, tenant, id string) (*CallRow, error) {
 	return l.st.Call(ctx, tenant, id)
 }
 

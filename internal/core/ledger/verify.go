@@ -9,6 +9,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/chain"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -159,7 +160,7 @@ func (v *verifier) entry(last, e *plugin.Entry) {
 		v.fault(e.Chain, e.Seq, "entry %d was not written by this ledger: a chain begins with entry 1", e.Seq)
 	case e.Seq != last.Seq+1:
 		v.fault(e.Chain, last.Seq+1, "%s missing: after entry %d comes entry %d", span(last.Seq+1, e.Seq-1), last.Seq, e.Seq)
-	case store.Hash(e) != e.Hash:
+	case chain.Hash(e) != e.Hash:
 		v.fault(e.Chain, e.Seq, "entry %d was changed: its contents do not give its hash", e.Seq)
 	case e.Prev != last.Hash:
 		v.fault(e.Chain, e.Seq, "entry %d does not follow entry %d: the hash it names is not that entry's, so one of the two was replaced", e.Seq, last.Seq)
@@ -270,7 +271,7 @@ func (v *verifier) kept() error {
 	for f := (store.ApprovalFilter{Limit: page}); ; {
 		rows, err := v.r.Approvals(v.ctx, f)
 		if err == nil {
-			err = v.key.CheckClosed(rows...)
+			err = store.CheckClosed(v.key, rows...)
 		}
 		if err != nil {
 			return err
@@ -282,7 +283,7 @@ func (v *verifier) kept() error {
 	}
 	sessions, err := v.r.Sessions(v.ctx, store.SessionFilter{})
 	if err == nil {
-		err = v.key.CheckKept(store.ProofsOf(sessions...)...)
+		err = store.CheckKept(v.key, store.ProofsOf(sessions...)...)
 	}
 	if err != nil {
 		return err
@@ -290,7 +291,7 @@ func (v *verifier) kept() error {
 	for _, s := range sessions {
 		artifacts, err := v.r.Artifacts(v.ctx, s.Tenant, s.ID)
 		if err == nil {
-			err = v.key.CheckKept(store.ProofsOf(artifacts...)...)
+			err = store.CheckKept(v.key, store.ProofsOf(artifacts...)...)
 		}
 		if err != nil {
 			return err
@@ -312,7 +313,7 @@ func (v *verifier) bodies() error {
 		if err != nil {
 			return err
 		}
-		if store.Sealed(b.Data) {
+		if chain.Sealed(b.Data) {
 			if v.key == nil {
 				sealed++
 				continue

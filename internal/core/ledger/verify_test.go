@@ -13,6 +13,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/chain"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -56,7 +57,7 @@ func session(t testing.TB, dir string, n int) {
 
 func verify(t testing.TB, dir string) ledger.Report {
 	t.Helper()
-	anchor, err := store.ReadAnchor(dir)
+	anchor, err := chain.ReadAnchor(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func relink(t testing.TB, dir string, from int64) (head string) {
 	for _, e := range entries {
 		if e.Seq >= from {
 			e.Prev = head
-			e.Hash = store.Hash(&e)
+			e.Hash = chain.Hash(&e)
 			tamper(t, dir, "UPDATE entries SET prev = ?, hash = ? WHERE seq = ?", e.Prev, e.Hash, e.Seq)
 		}
 		head = e.Hash
@@ -131,7 +132,7 @@ func TestTampering(t *testing.T) {
 		if err := db.QueryRow("SELECT hash FROM entries WHERE seq = 10").Scan(&e.Prev); err != nil {
 			t.Fatal(err)
 		}
-		e.Hash = store.Hash(&e)
+		e.Hash = chain.Hash(&e)
 		if _, err := db.Exec("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 			e.Chain, e.Seq, e.At.UnixMicro(), e.Tenant, e.Kind, e.Subject, e.Principal, string(e.Body), e.Prev, e.Hash); err != nil {
 			t.Fatal(err)
@@ -165,11 +166,11 @@ func TestTampering(t *testing.T) {
 		{"the same without an anchor", func(t *testing.T, dir string) {
 			tamper(t, dir, swapBodies)
 			relink(t, dir, 3)
-			os.Remove(filepath.Join(dir, store.AnchorFile))
+			os.Remove(filepath.Join(dir, chain.AnchorFile))
 		}, 10, "rewritten with new hashes"},
 		{"the same and the head", func(t *testing.T, dir string) {
 			relinked(3, swapBodies)(t, dir)
-			os.Remove(filepath.Join(dir, store.AnchorFile))
+			os.Remove(filepath.Join(dir, chain.AnchorFile))
 		}, 10, "does not bear the key's signature"},
 		{"an entry of another history linked in", func(t *testing.T, dir string) {
 			e, err := readEntry(dir, 5)
@@ -177,7 +178,7 @@ func TestTampering(t *testing.T) {
 				t.Fatal(err)
 			}
 			e.Prev = strings.Repeat("0", 64)
-			tamper(t, dir, "UPDATE entries SET prev = ?, hash = ? WHERE seq = 5", e.Prev, store.Hash(e))
+			tamper(t, dir, "UPDATE entries SET prev = ?, hash = ? WHERE seq = 5", e.Prev, chain.Hash(e))
 		}, 5, "does not follow entry 4"},
 		{"appended", func(t *testing.T, dir string) { forge(t, dir) }, 11, "was not written by this ledger"},
 		{"appended and head forged", func(t *testing.T, dir string) {
@@ -201,7 +202,7 @@ func TestTampering(t *testing.T) {
 		}, 10, "the anchor does not bear"},
 		{"key removed", func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, store.KeyFile)) }, 10, "ledger.key is missing"},
 		{"anchor moved back", func(t *testing.T, dir string) {
-			if err := store.WriteAnchor(dir, &store.Anchor{Chain: 1, Seq: 1, Head: "x", MAC: "y"}); err != nil {
+			if err := chain.WriteAnchor(dir, &store.Anchor{Chain: 1, Seq: 1, Head: "x", MAC: "y"}); err != nil {
 				t.Fatal(err)
 			}
 		}, 1, "the anchor does not bear"},
@@ -284,7 +285,7 @@ func TestNotes(t *testing.T) {
 		t.Errorf("a new ledger: %+v", r)
 	}
 	session(t, dir, 1)
-	os.Remove(filepath.Join(dir, store.AnchorFile))
+	os.Remove(filepath.Join(dir, chain.AnchorFile))
 	if r := verify(t, dir); r.Fault != nil || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "no anchor") {
 		t.Errorf("without anchor: %+v, fault %+v", r, r.Fault)
 	}

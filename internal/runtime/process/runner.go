@@ -127,6 +127,9 @@ func New(opts Options) *Runner {
 // or full. One that would have less is not started.
 func (r *Runner) Level() string { return string(r.sandbox.Report().Level) }
 
+// Isolation returns the level that a plugin runs at: the same for all of them.
+func (r *Runner) Isolation(*plugin.Target) string { return r.Level() }
+
 // Run carries out one call and returns what the plugin said, unchecked but for
 // its shape. A failure that the plugin itself reports comes with whatever else
 // it answered.

@@ -6,8 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"github.com/mortise-dev/mortise/internal/store"
 )
 
 // Fields are those of one kind of thing that is found by them (Shu, host.kb).
@@ -235,7 +233,7 @@ func under(value any, path []string) (any, bool) {
 }
 
 // value returns the field of a document or of its passage; nil where there is none.
-func (c *Condition) value(row *store.DocumentRow, p *profile, text string) any {
+func (c *Condition) value(row *documentRow, p *profile, text string) any {
 	optional := func(text *string) any {
 		if text == nil {
 			return nil

@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -33,7 +32,7 @@ type Document struct {
 	Text       string         `json:"content,omitempty"` // left out of lists
 }
 
-func documentOf(r *store.DocumentRow) Document {
+func documentOf(r *documentRow) Document {
 	return Document{
 		r.KB, r.ID, r.ObjectID, r.SourceID, r.SourceType, r.Title, r.Filename, r.MIME, r.URL, r.ContentHash, r.Words, r.Characters, r.Chunks,
 		jsontext.Value(r.Extraction), jsontext.Value(r.Attributes), r.Labels, r.CreatedAt, r.UpdatedAt, r.Text,
@@ -60,7 +59,7 @@ func (b *Bases) Document(ctx context.Context, tenant, kb, id string) (Document, 
 // Characters returns how many characters the text of a document has, 0 where there
 // is none.
 func (b *Bases) Characters(ctx context.Context, tenant, kb, id string) (int64, error) {
-	rows, err := b.opts.Store.Documents(ctx, store.DocumentFilter{Tenant: tenant, KB: kb, ID: id, Limit: 1})
+	rows, err := b.opts.Store.Documents(ctx, documentFilter{Tenant: tenant, KB: kb, ID: id, Limit: 1})
 	if err != nil {
 		return 0, err
 	}
@@ -116,7 +115,7 @@ func (b *Bases) Documents(ctx context.Context, tenant string, l Listing) ([]Docu
 				return nil, err
 			}
 		}
-		rows, err := b.opts.Store.Documents(ctx, store.DocumentFilter{Tenant: tenant, KB: l.KB, SourceType: l.SourceType, After: after, Limit: step})
+		rows, err := b.opts.Store.Documents(ctx, documentFilter{Tenant: tenant, KB: l.KB, SourceType: l.SourceType, After: after, Limit: step})
 		if err != nil {
 			return nil, err
 		}
@@ -138,7 +137,7 @@ func (b *Bases) Remove(ctx context.Context, tenant, kb, id, by string) (Document
 	if err != nil {
 		return d, err
 	}
-	return d, b.opts.Store.Write(ctx, func(tx store.Tx) error {
+	return d, b.opts.Store.Write(ctx, func(tx Tx) error {
 		found, err := tx.DeleteDocument(tenant, kb, d.ID)
 		if err != nil || !found {
 			return err
@@ -151,7 +150,7 @@ func (b *Bases) Remove(ctx context.Context, tenant, kb, id, by string) (Document
 // in a transaction.
 type Removal struct {
 	tenant    string
-	documents []store.DocumentRow
+	documents []documentRow
 }
 
 // Found reports whether there is anything to delete.
@@ -167,7 +166,7 @@ func (r *Removal) Documents() []Document {
 }
 
 // Delete deletes it. It may be run again.
-func (r *Removal) Delete(tx store.Tx) error {
+func (r *Removal) Delete(tx Tx) error {
 	for _, d := range r.documents {
 		if _, err := tx.DeleteDocument(r.tenant, d.KB, d.ID); err != nil {
 			return err
@@ -181,6 +180,6 @@ func (b *Bases) Object(ctx context.Context, tenant, kb, object string) (*Removal
 	if _, err := b.row(ctx, tenant, kb); err != nil {
 		return nil, err
 	}
-	rows, err := b.opts.Store.Documents(ctx, store.DocumentFilter{Tenant: tenant, KB: kb, ObjectID: object, Limit: 10})
+	rows, err := b.opts.Store.Documents(ctx, documentFilter{Tenant: tenant, KB: kb, ObjectID: object, Limit: 10})
 	return &Removal{tenant, rows}, err
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -68,7 +67,7 @@ func (r *rest) begin(tenant string, by By, now time.Time, err error) {
 // embed gives passages their vectors, where there is a model that can be asked.
 // Otherwise they stay without, are found by their words, and are embedded by
 // [Bases.Embed] later: no document is lost for want of a model.
-func (b *Bases) embed(ctx context.Context, tenant string, by By, chunks []store.ChunkRow) (done bool) {
+func (b *Bases) embed(ctx context.Context, tenant string, by By, chunks []chunkRow) (done bool) {
 	e := b.opts.Embedder
 	if e == nil || len(chunks) == 0 || !b.rest.over(tenant, by, b.now()) {
 		return e == nil || len(chunks) == 0
@@ -129,9 +128,9 @@ func (b *Bases) Embed(ctx context.Context, tenant, id string, by By) (Embedded, 
 		return Embedded{}, err
 	}
 	done := Embedded{KB: id, Model: e.Space(), Passages: base.Chunks}
-	f := store.UnembeddedFilter{Tenant: tenant, KB: id, Model: e.Space(), Limit: embedStep}
+	f := unembeddedFilter{Tenant: tenant, KB: id, Model: e.Space(), Limit: embedStep}
 	for err == nil {
-		var missing []store.PassageRow
+		var missing []passageRow
 		if missing, err = b.opts.Store.Unembedded(ctx, f); err != nil || len(missing) == 0 {
 			break
 		}
@@ -148,7 +147,7 @@ func (b *Bases) Embed(ctx context.Context, tenant, id string, by By) (Embedded, 
 
 // fill embeds some passages and keeps the vectors of those that are still what
 // they were.
-func (b *Bases) fill(ctx context.Context, tenant, id string, by By, missing []store.PassageRow) (made int64, err error) {
+func (b *Bases) fill(ctx context.Context, tenant, id string, by By, missing []passageRow) (made int64, err error) {
 	texts := make([]string, len(missing))
 	for i, p := range missing {
 		texts[i] = p.Text
@@ -157,7 +156,7 @@ func (b *Bases) fill(ctx context.Context, tenant, id string, by By, missing []st
 	if err != nil {
 		return 0, err
 	}
-	err = b.opts.Store.Write(ctx, func(tx store.Tx) error {
+	err = b.opts.Store.Write(ctx, func(tx Tx) error {
 		made = 0
 		for i, p := range missing {
 			found, err := tx.PutVector(tenant, id, p, b.opts.Embedder.Space(), stored(vectors[i]))
@@ -191,9 +190,9 @@ func (b *Bases) vectorOf(ctx context.Context, tenant string, q *Query, kbs []str
 
 // near returns the passages whose embeddings are closest to a vector of the same
 // space, by looking at all.
-func (b *Bases) near(ctx context.Context, tenant string, kbs []string, vector []float32, limit int) ([]store.ChunkHit, error) {
+func (b *Bases) near(ctx context.Context, tenant string, kbs []string, vector []float32, limit int) ([]chunkHit, error) {
 	type scored struct {
-		row   store.VectorRow
+		row   vectorRow
 		score float64
 	}
 	var best []scored
@@ -210,7 +209,7 @@ func (b *Bases) near(ctx context.Context, tenant string, kbs []string, vector []
 		best = slices.Insert(best, at, scored{row, score})
 		best = best[:min(len(best), limit)]
 	}
-	rows := make([]store.VectorRow, len(best))
+	rows := make([]vectorRow, len(best))
 	for i, s := range best {
 		rows[i] = s.row
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 
 	"github.com/mortise-dev/mortise/internal/service/extract"
-	"github.com/mortise-dev/mortise/internal/store"
 )
 
 // HashMatchErrorState is why a source is skipped that could not be read the last
@@ -22,8 +21,8 @@ type failed struct {
 }
 
 // failedKey is where it is kept; with no source, where those of a whole base are.
-func failedKey(tenant, base, source string) store.KVKey {
-	key := store.KVKey{Tenant: tenant, Owner: ":host", Scope: "kb:" + base, Namespace: "failed"}
+func failedKey(tenant, base, source string) kvKey {
+	key := kvKey{Tenant: tenant, Owner: ":host", Scope: "kb:" + base, Namespace: "failed"}
 	if source != "" {
 		key.Key = documentID(base, source)
 	}
@@ -32,7 +31,7 @@ func failedKey(tenant, base, source string) store.KVKey {
 
 // gaveUp returns what is skipped because it failed for good on the same content,
 // nil where it has to be read.
-func (b *Bases) gaveUp(ctx context.Context, row *store.DocumentRow, s *Source) (*Prepared, error) {
+func (b *Bases) gaveUp(ctx context.Context, row *documentRow, s *Source) (*Prepared, error) {
 	if force, _ := s.Attributes["force_reingest"].(bool); force || !s.ByHash {
 		return nil, nil
 	}
@@ -60,7 +59,7 @@ func (b *Bases) gaveUp(ctx context.Context, row *store.DocumentRow, s *Source) (
 
 // refused is a source of which no text came. What is final is kept, for those who
 // ask by hash.
-func (b *Bases) refused(row *store.DocumentRow, s *Source, why *extract.Refusal) (*Prepared, error) {
+func (b *Bases) refused(row *documentRow, s *Source, why *extract.Refusal) (*Prepared, error) {
 	details := map[string]any{"code": string(why.Code), "message": why.Message}
 	p := &Prepared{same: true, result: Ingested{
 		ObjectID: row.ObjectID, Extraction: Extraction{Method: "none", Details: details}, Skipped: true, SkipReason: why.Reason,
@@ -73,6 +72,6 @@ func (b *Bases) refused(row *store.DocumentRow, s *Source, why *extract.Refusal)
 	if err != nil {
 		return nil, err
 	}
-	p.failed = &store.KVRow{KVKey: failedKey(row.Tenant, row.KB, s.ID), Value: value, Labels: row.Labels, UpdatedAt: b.now()}
+	p.failed = &kvRow{KVKey: failedKey(row.Tenant, row.KB, s.ID), Value: value, Labels: row.Labels, UpdatedAt: b.now()}
 	return p, nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -185,7 +184,7 @@ func (b *Bases) Find(ctx context.Context, tenant string, ask Finding) (Found, []
 func (f *finder) base(ctx context.Context, i int) error {
 	after := ""
 	for {
-		rows, err := f.opts.Store.Documents(ctx, store.DocumentFilter{Tenant: f.tenant, KB: f.ask.Bases[i].ID, After: after, Limit: findStep})
+		rows, err := f.opts.Store.Documents(ctx, documentFilter{Tenant: f.tenant, KB: f.ask.Bases[i].ID, After: after, Limit: findStep})
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -201,7 +200,7 @@ func (f *finder) base(ctx context.Context, i int) error {
 }
 
 // document looks through one document.
-func (f *finder) document(ctx context.Context, i int, row *store.DocumentRow) error {
+func (f *finder) document(ctx context.Context, i int, row *documentRow) error {
 	c := f.ask.Condition
 	if c.of == OfChunks {
 		p := profileOf(row.Attributes)
@@ -228,7 +227,7 @@ func (f *finder) document(ctx context.Context, i int, row *store.DocumentRow) er
 }
 
 // take keeps the place of a value that meets the condition.
-func (f *finder) take(i int, row *store.DocumentRow, n int64, value any, size int) error {
+func (f *finder) take(i int, row *documentRow, n int64, value any, size int) error {
 	if f.read += size; f.read > maxFindBytes {
 		return plugin.Errorf(plugin.CodeLimitExceeded, "the knowledge bases hold more than the %d MiB that a search by a field looks through: bind fewer of them", maxFindBytes>>20)
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/base/words"
 	"github.com/mortise-dev/mortise/internal/service/extract"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -97,11 +96,11 @@ type Extraction struct {
 
 // A Prepared is a source that was read and cut, ready to be put in its place.
 type Prepared struct {
-	row     store.DocumentRow
-	chunks  []store.ChunkRow
+	row     documentRow
+	chunks  []chunkRow
 	same    bool // as what is there; only what is known about it may differ
 	changed bool
-	failed  *store.KVRow // what is kept of a source that cannot be read
+	failed  *kvRow // what is kept of a source that cannot be read
 	result  Ingested
 	heard   []string // labels of what was there, of which the result tells
 }
@@ -127,7 +126,7 @@ func (b *Bases) Ingest(ctx context.Context, tenant string, s Source) (Ingested, 
 	if p.Idle() {
 		return p.result, nil
 	}
-	err = b.opts.Store.Write(ctx, func(tx store.Tx) error {
+	err = b.opts.Store.Write(ctx, func(tx Tx) error {
 		if err := p.Put(tx); err != nil || s.By.Plugin != "" || p.failed != nil { // the call's journal has it
 			return err
 		}
@@ -178,7 +177,7 @@ func (b *Bases) Prepare(ctx context.Context, tenant string, s Source) (*Prepared
 // same reports whether a source is what it was: by the hash that its plugin gives
 // of it, where it gave one before too, else by what it holds, unless that does not
 // count. force_reingest is never the same.
-func same(row, prior *store.DocumentRow, s *Source) bool {
+func same(row, prior *documentRow, s *Source) bool {
 	if force, _ := s.Attributes["force_reingest"].(bool); force {
 		return false
 	}
@@ -195,7 +194,7 @@ func same(row, prior *store.DocumentRow, s *Source) bool {
 }
 
 // rowOf is the document of a source before it is read.
-func (b *Bases) rowOf(tenant string, s *Source) (*store.DocumentRow, error) {
+func (b *Bases) rowOf(tenant string, s *Source) (*documentRow, error) {
 	attributes, err := json2.Marshal(s.Attributes, json2.Deterministic(true))
 	details, detailsErr := json2.Marshal(s.Details, json2.Deterministic(true))
 	if s.Attributes == nil {
@@ -214,7 +213,7 @@ func (b *Bases) rowOf(tenant string, s *Source) (*store.DocumentRow, error) {
 		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "the text has %d bytes; at most %d are kept", len(s.Text), extract.MaxText)
 	}
 	now := b.now()
-	row := &store.DocumentRow{
+	row := &documentRow{
 		Tenant: tenant, KB: s.KB, ID: documentID(s.KB, s.ID), SourceID: s.ID, SourceType: s.By.sourceType(),
 		ObjectID: ObjectID(s.By.Plugin, s.By.Principal, s.ID), Title: clean(s.Title), URL: clean(s.URL), Attributes: clean(string(attributes)),
 		Labels: append([]string{}, s.Labels...), Principal: s.By.Principal, CallID: s.By.Call, CreatedAt: now, UpdatedAt: now, MIME: "text/plain",
@@ -231,7 +230,7 @@ func (b *Bases) rowOf(tenant string, s *Source) (*store.DocumentRow, error) {
 }
 
 // unchanged is a source whose document need not be made again.
-func unchanged(row, prior *store.DocumentRow, s *Source) (*Prepared, error) {
+func unchanged(row, prior *documentRow, s *Source) (*Prepared, error) {
 	var extraction Extraction
 	if err := json.Unmarshal([]byte(prior.Extraction), &extraction); err != nil {
 		return nil, err
@@ -257,12 +256,12 @@ func unchanged(row, prior *store.DocumentRow, s *Source) (*Prepared, error) {
 	return p, nil
 }
 
-func resultOf(row *store.DocumentRow, e Extraction) Ingested {
+func resultOf(row *documentRow, e Extraction) Ingested {
 	return Ingested{ObjectID: row.ObjectID, DocumentID: row.ID, Words: row.Words, Characters: row.Characters, Chunks: row.Chunks, Extraction: e}
 }
 
 // prepare reads a source, cuts it, and has its passages embedded.
-func (b *Bases) prepare(ctx context.Context, row *store.DocumentRow, s *Source) (*Prepared, error) {
+func (b *Bases) prepare(ctx context.Context, row *documentRow, s *Source) (*Prepared, error) {
 	text, extraction, err := b.read(ctx, s)
 	var refused *extract.Refusal
 	if errors.As(err, &refused) {
@@ -279,13 +278,13 @@ func (b *Bases) prepare(ctx context.Context, row *store.DocumentRow, s *Source) 
 	}
 	row.Text = b.opts.Clean(clean(text.Text))
 	cuts := passages(row.Text)
-	p := &Prepared{row: *row, chunks: make([]store.ChunkRow, len(cuts))}
+	p := &Prepared{row: *row, chunks: make([]chunkRow, len(cuts))}
 	for i, c := range cuts {
 		terms := words.Of(c.text)
 		if i == 0 {
 			terms = append(words.Of(row.Title), terms...)
 		}
-		p.chunks[i] = store.ChunkRow{N: int64(i), Start: int64(c.start), Text: c.text, Terms: strings.Join(terms, " ")}
+		p.chunks[i] = chunkRow{N: int64(i), Start: int64(c.start), Text: c.text, Terms: strings.Join(terms, " ")}
 	}
 	embedded := b.embed(ctx, row.Tenant, s.By, p.chunks)
 	if err := ctx.Err(); err != nil {
@@ -342,7 +341,7 @@ func (b *Bases) read(ctx context.Context, s *Source) (extract.Text, Extraction, 
 func (p *Prepared) Idle() bool { return p.same && !p.changed && p.failed == nil }
 
 // Put writes what was prepared, in a transaction. It may be run again.
-func (p *Prepared) Put(tx store.Tx) error {
+func (p *Prepared) Put(tx Tx) error {
 	switch {
 	case p.Idle():
 		return nil

@@ -24,7 +24,6 @@ import (
 	json2 "github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/service/extract"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -35,7 +34,7 @@ type Reader interface {
 
 // Options say what knowledge bases are kept in.
 type Options struct {
-	Store    store.Store
+	Store    Store
 	Files    Reader           // nil where no files are read
 	Embedder Embedder         // nil for words alone
 	Now      func() time.Time // time.Now where it is nil
@@ -84,7 +83,7 @@ type Base struct {
 	CreatedAt   time.Time `json:"created_at"`
 }
 
-func baseOf(r *store.KBRow) Base {
+func baseOf(r *kbRow) Base {
 	return Base{ID: r.ID, Name: r.Name, Description: r.Description, Labels: r.Labels, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt}
 }
 
@@ -109,12 +108,12 @@ func (b *Bases) Create(ctx context.Context, tenant string, base Base) (Base, err
 	if base.Name == "" {
 		base.Name = base.ID
 	}
-	row := store.KBRow{
+	row := kbRow{
 		Tenant: tenant, ID: base.ID, Name: base.Name, Description: base.Description, Labels: append([]string{}, base.Labels...),
 		CreatedBy: base.CreatedBy, CreatedAt: b.now(),
 	}
 	var fresh bool
-	err := b.opts.Store.Write(ctx, func(tx store.Tx) (err error) {
+	err := b.opts.Store.Write(ctx, func(tx Tx) (err error) {
 		if fresh, err = tx.InsertKB(row); err != nil || !fresh {
 			return err
 		}
@@ -159,7 +158,7 @@ func (b *Bases) count(ctx context.Context, tenant string, base *Base) (err error
 }
 
 // row returns a knowledge base that is there.
-func (b *Bases) row(ctx context.Context, tenant, id string) (*store.KBRow, error) {
+func (b *Bases) row(ctx context.Context, tenant, id string) (*kbRow, error) {
 	row, err := b.opts.Store.KB(ctx, tenant, id)
 	if err == nil && row == nil {
 		err = Missing(id)
@@ -183,12 +182,12 @@ func (b *Bases) Delete(ctx context.Context, tenant, id, by string) error {
 		return err
 	}
 	for {
-		documents, err := b.opts.Store.Documents(ctx, store.DocumentFilter{Tenant: tenant, KB: id, Limit: deleteStep})
+		documents, err := b.opts.Store.Documents(ctx, documentFilter{Tenant: tenant, KB: id, Limit: deleteStep})
 		if err != nil {
 			return err
 		}
 		var gone bool
-		err = b.opts.Store.Write(ctx, func(tx store.Tx) (err error) {
+		err = b.opts.Store.Write(ctx, func(tx Tx) (err error) {
 			for _, d := range documents {
 				if _, err := tx.DeleteDocument(tenant, id, d.ID); err != nil {
 					return err
@@ -222,7 +221,7 @@ func documentID(kb, source string) string {
 }
 
 // note puts on record what a person did.
-func (b *Bases) note(tx store.Tx, tenant string, kind plugin.EntryKind, subject, by string, body map[string]any) error {
+func (b *Bases) note(tx Tx, tenant string, kind plugin.EntryKind, subject, by string, body map[string]any) error {
 	raw, err := json2.Marshal(body, json2.Deterministic(true))
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/mortise-dev/mortise/internal/base/words"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -65,7 +64,7 @@ func (b *Bases) Search(ctx context.Context, tenant string, q Query) ([]Hit, erro
 	if vector != nil {
 		limit = max(limit, depth)
 	}
-	byWords, err := b.opts.Store.SearchChunks(ctx, store.ChunkQuery{Tenant: tenant, KBs: kbs, Terms: words.Asked(q.Text, maxTerms), Limit: limit})
+	byWords, err := b.opts.Store.SearchChunks(ctx, chunkQuery{Tenant: tenant, KBs: kbs, Terms: words.Asked(q.Text, maxTerms), Limit: limit})
 	if err != nil || vector == nil {
 		return hitsOf(byWords), err
 	}
@@ -104,13 +103,13 @@ func (b *Bases) IDs(ctx context.Context, tenant string) (ids []string, err error
 }
 
 // fuse makes one ranking of several: what is high in any of them is high.
-func fuse(limit int, rankings ...[]store.ChunkHit) []store.ChunkHit {
+func fuse(limit int, rankings ...[]chunkHit) []chunkHit {
 	type place struct {
 		kb, document string
 		n            int64
 	}
 	at := map[place]int{}
-	var all []store.ChunkHit
+	var all []chunkHit
 	for _, ranking := range rankings {
 		for rank, hit := range ranking {
 			where := place{hit.KB, hit.DocumentID, hit.N}
@@ -124,11 +123,11 @@ func fuse(limit int, rankings ...[]store.ChunkHit) []store.ChunkHit {
 			all[i].Score += 1 / float64(fused+rank)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b store.ChunkHit) int { return cmp.Compare(b.Score, a.Score) })
+	slices.SortStableFunc(all, func(a, b chunkHit) int { return cmp.Compare(b.Score, a.Score) })
 	return all[:min(len(all), limit)]
 }
 
-func hitsOf(rows []store.ChunkHit) []Hit {
+func hitsOf(rows []chunkHit) []Hit {
 	hits := make([]Hit, len(rows))
 	for i, r := range rows {
 		hits[i] = Hit{r.KB, r.DocumentID, r.ObjectID, r.SourceID, r.SourceType, r.Title, r.URL, r.N, r.Start, r.Text, r.Score, r.Labels}

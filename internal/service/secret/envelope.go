@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-
-	"github.com/mortise-dev/mortise/internal/store"
 )
 
 // A key is one of AES-256.
@@ -59,14 +57,14 @@ func (k key) gcm() cipher.AEAD {
 
 // purpose is what a secret without labels is bound to, and what is encrypted is
 // its value. It is written as JSON, so that no two names run into one another.
-func purpose(n store.SecretName) []byte {
+func purpose(n Name) []byte {
 	return bind("mortise secret 1", n.Tenant, n.Owner, n.Scope, n.Subject, n.Name)
 }
 
 // labelledPurpose is what a secret with labels is bound to, and what is encrypted
 // is a [labelled]. Since the two differ, one does not open as the other: labels
 // cannot be removed without the key.
-func labelledPurpose(n store.SecretName) []byte {
+func labelledPurpose(n Name) []byte {
 	return bind("mortise secret 2", n.Tenant, n.Owner, n.Scope, n.Subject, n.Name)
 }
 
@@ -77,7 +75,7 @@ type labelled struct {
 }
 
 // sealValue encrypts a secret together with its labels.
-func (k key) sealValue(n store.SecretName, value Value) ([]byte, error) {
+func (k key) sealValue(n Name, value Value) ([]byte, error) {
 	if len(value.Labels) == 0 {
 		return k.seal([]byte(value.Text), purpose(n)), nil
 	}
@@ -90,7 +88,7 @@ func (k key) sealValue(n store.SecretName, value Value) ([]byte, error) {
 }
 
 // openValue is the reverse of sealValue.
-func (k key) openValue(n store.SecretName, sealed []byte) (Value, error) {
+func (k key) openValue(n Name, sealed []byte) (Value, error) {
 	if plain, err := k.open(sealed, purpose(n)); err == nil {
 		return Value{Text: string(plain)}, nil
 	}

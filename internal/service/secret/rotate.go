@@ -66,7 +66,7 @@ func (v *Vault) Rotate(ctx context.Context, tenant string, by By) (r Rotation, e
 			break
 		}
 	}
-	err = v.st.Write(ctx, func(tx store.Tx) error {
+	err = v.st.Write(ctx, func(tx Tx) error {
 		if _, err := tx.DeleteSecretKeys(last); err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (v *Vault) Rotate(ctx context.Context, tenant string, by By) (r Rotation, e
 // renew encrypts all keys with this master, and adds one unless an earlier change
 // is still under way. It returns the number of the last.
 func (v *Vault) renew(ctx context.Context, m master) (last int64, resumed bool, err error) {
-	err = v.st.Write(ctx, func(tx store.Tx) error {
+	err = v.st.Write(ctx, func(tx Tx) error {
 		rows, err := tx.SecretKeys(ctx)
 		if err != nil {
 			return err
@@ -124,13 +124,13 @@ func (v *Vault) renew(ctx context.Context, m master) (last int64, resumed bool, 
 // reencrypt brings some of the secrets under earlier keys under the last one,
 // and returns how many.
 func (v *Vault) reencrypt(ctx context.Context, last int64) (n int, err error) {
-	err = v.st.Write(ctx, func(tx store.Tx) error {
+	err = v.st.Write(ctx, func(tx Tx) error {
 		n = 0
 		keys, err := tx.SecretKeys(ctx)
 		if err != nil {
 			return err
 		}
-		rows, err := tx.Secrets(ctx, store.SecretFilter{Before: last, Limit: rotateBatch})
+		rows, err := tx.Secrets(ctx, secretFilter{Before: last, Limit: rotateBatch})
 		if err != nil {
 			return err
 		}
@@ -185,8 +185,8 @@ func (v *Vault) forget(ctx context.Context, m master) error {
 // DeleteAll takes away all secrets with their keys: the way out where the master
 // key is lost.
 func (v *Vault) DeleteAll(ctx context.Context, tenant string, by By) (n int, err error) {
-	err = v.st.Write(ctx, func(tx store.Tx) error {
-		rows, err := tx.Secrets(ctx, store.SecretFilter{})
+	err = v.st.Write(ctx, func(tx Tx) error {
+		rows, err := tx.Secrets(ctx, secretFilter{})
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -48,14 +47,14 @@ type Need struct {
 
 // places returns where the secret may be, the first that is there counts: the
 // user's before the system's, the plugin's own before one for all.
-func (n Need) places() []store.SecretName {
-	var all []store.SecretName
+func (n Need) places() []Name {
+	var all []Name
 	add := func(scope, subject string) {
 		for _, owner := range []string{n.Plugin, Anyone} {
 			if owner == Anyone && n.Scope == Own {
 				continue
 			}
-			all = append(all, store.SecretName{Tenant: n.Tenant, Owner: owner, Scope: scope, Subject: subject, Name: n.Name})
+			all = append(all, Name{Tenant: n.Tenant, Owner: owner, Scope: scope, Subject: subject, Name: n.Name})
 		}
 	}
 	if n.Scope != plugin.SecretOfSystem && n.Subject != "" {
@@ -99,12 +98,12 @@ type Info struct {
 	Labels []string `json:"labels,omitempty"`
 }
 
-func infoOf(r *store.SecretRow) Info {
+func infoOf(r *secretRow) Info {
 	return Info{Name: r.Name, Plugin: r.Owner, Scope: r.Scope, Subject: r.Subject, UpdatedAt: r.UpdatedAt}
 }
 
 // check refuses what cannot be kept.
-func check(n store.SecretName, value string) error {
+func check(n Name, value string) error {
 	if n.Name == "" || len(n.Name) > MaxName || !utf8.ValidString(n.Name) || strings.ContainsFunc(n.Name, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }) {
 		return plugin.Errorf(plugin.CodeInvalidInput, "%.200q is no name of a secret: it is one word of 1 to %d bytes", n.Name, MaxName)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/chain"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -101,7 +102,7 @@ func (g *guarded) wrap(fn func(store.Tx) error) func(store.Tx) error {
 
 func (g *guarded) body(ctx context.Context, r store.Reader, tenant, hash string) ([]byte, error) {
 	data, err := r.Body(ctx, tenant, hash)
-	if err != nil || !store.Sealed(data) {
+	if err != nil || !chain.Sealed(data) {
 		return data, err
 	}
 	return g.unseal(data, store.BodyPlace(tenant, hash))
@@ -109,7 +110,7 @@ func (g *guarded) body(ctx context.Context, r store.Reader, tenant, hash string)
 
 func (g *guarded) kv(ctx context.Context, r store.Reader, key store.KVKey) (*store.KVRow, error) {
 	row, err := r.KV(ctx, key)
-	if err != nil || row == nil || !store.Sealed(row.Value) {
+	if err != nil || row == nil || !chain.Sealed(row.Value) {
 		return row, err
 	}
 	row.Value, err = g.unseal(row.Value, store.KVPlace(key))
@@ -118,7 +119,7 @@ func (g *guarded) kv(ctx context.Context, r store.Reader, key store.KVKey) (*sto
 
 func (g *guarded) artifact(ctx context.Context, r store.Reader, tenant, session, id string) ([]byte, error) {
 	data, err := r.ArtifactData(ctx, tenant, session, id)
-	if err != nil || !store.Sealed(data) {
+	if err != nil || !chain.Sealed(data) {
 		return data, err
 	}
 	return g.unseal(data, store.ArtifactPlace(tenant, session, id))
@@ -142,7 +143,7 @@ func (g *guarded) unseal(data []byte, place []string) ([]byte, error) {
 // secret is in it.
 func (g *guarded) sealed(data []byte, place []string) (kept []byte, is bool, err error) {
 	secrets := g.s.within(data)
-	if len(secrets) == 0 && !store.Sealed(data) { // what looks sealed would be taken for it
+	if len(secrets) == 0 && !chain.Sealed(data) { // what looks sealed would be taken for it
 		return data, false, nil
 	}
 	key, err := g.key()

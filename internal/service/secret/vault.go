@@ -14,9 +14,25 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
+// A Store is what a [Vault] needs of the one that keeps secrets.
+type Store interface {
+	store.SecretReader
+	Write(ctx context.Context, fn func(Tx) error) error
+}
+
+// A Tx is a transaction of the store, and a Name says which secret is meant.
+type (
+	Tx   = store.Tx
+	Name = store.SecretName
+
+	secretRow    = store.SecretRow
+	secretKeyRow = store.SecretKeyRow
+	secretFilter = store.SecretFilter
+)
+
 // A Vault keeps secrets in a store. It is safe for concurrent use.
 type Vault struct {
-	st       store.Store
+	st       Store
 	place    Place
 	scrubber *Scrubber
 
@@ -25,7 +41,7 @@ type Vault struct {
 }
 
 // New returns a vault. What it gives out is told to the scrubber.
-func New(st store.Store, place Place, scrubber *Scrubber) *Vault {
+func New(st Store, place Place, scrubber *Scrubber) *Vault {
 	return &Vault{st: st, place: place, scrubber: scrubber}
 }
 
@@ -68,8 +84,8 @@ func (v *Vault) Get(ctx context.Context, n Need) (value Value, found bool, err e
 	return value, true, nil
 }
 
-func has(keys []store.SecretKeyRow, n int64) bool {
-	return slices.ContainsFunc(keys, func(k store.SecretKeyRow) bool { return k.N == n })
+func has(keys []secretKeyRow, n int64) bool {
+	return slices.ContainsFunc(keys, func(k secretKeyRow) bool { return k.N == n })
 }
 
 // Where returns the scope in which the secret is that an operation needs, "" if
@@ -82,7 +98,7 @@ func (v *Vault) Where(ctx context.Context, n Need) (string, error) {
 	return row.Scope, nil
 }
 
-func (v *Vault) find(ctx context.Context, n Need) (*store.SecretRow, error) {
+func (v *Vault) find(ctx context.Context, n Need) (*secretRow, error) {
 	for _, name := range n.places() {
 		if row, err := v.st.Secret(ctx, name); err != nil || row != nil {
 			return row, err
@@ -94,7 +110,7 @@ func (v *Vault) find(ctx context.Context, n Need) (*store.SecretRow, error) {
 // List returns what may be seen of a tenant's secrets, by name. It does not run a
 // command that prints the master key only to show labels.
 func (v *Vault) List(ctx context.Context, tenant string) ([]Info, error) {
-	rows, err := v.st.Secrets(ctx, store.SecretFilter{Tenant: tenant})
+	rows, err := v.st.Secrets(ctx, secretFilter{Tenant: tenant})
 	if err != nil {
 		return nil, err
 	}
@@ -138,20 +154,20 @@ func (v *Vault) Ready(ctx context.Context) error {
 }
 
 // Put keeps a secret, in place of an earlier one, with its entry.
-func (v *Vault) Put(ctx context.Context, n store.SecretName, value string, by By) error {
+func (v *Vault) Put(ctx context.Context, n Name, value string, by By) error {
 	if err := check(n, value); err != nil {
 		return err
 	}
 	if err := v.Ready(ctx); err != nil {
 		return err
 	}
-	return v.st.Write(ctx, func(tx store.Tx) error { return v.PutIn(ctx, tx, n, Value{Text: value}, by) })
+	return v.st.Write(ctx, func(tx Tx) error { return v.PutIn(ctx, tx, n, Value{Text: value}, by) })
 }
 
 // PutIn is Put in a transaction of the caller's, once the vault is ready, for a
 // value that may have labels. Those of an earlier value go with it: no part of it
 // is left.
-func (v *Vault) PutIn(ctx context.Context, tx store.Tx, n store.SecretName, value Value, by By) error {
+func (v *Vault) PutIn(ctx context.Context, tx Tx, n Name, value Value, by By) error {
 	if err := check(n, value.Text); err != nil {
 		return err
 	}
@@ -163,7 +179,7 @@ func (v *Vault) PutIn(ctx context.Context, tx store.Tx, n store.SecretName, valu
 	if err != nil {
 		return err
 	}
-	current, err := tx.PutSecret(store.SecretRow{SecretName: n, Ciphertext: sealed, Key: number, UpdatedAt: now()})
+	current, err := tx.PutSecret(secretRow{SecretName: n, Ciphertext: sealed, Key: number, UpdatedAt: now()})
 	switch {
 	case err != nil:
 		return err
@@ -178,8 +194,8 @@ func (v *Vault) PutIn(ctx context.Context, tx store.Tx, n store.SecretName, valu
 }
 
 // Delete reports whether there was such a secret to take away.
-func (v *Vault) Delete(ctx context.Context, n store.SecretName, by By) (found bool, err error) {
-	err = v.st.Write(ctx, func(tx store.Tx) (err error) {
+func (v *Vault) Delete(ctx context.Context, n Name, by By) (found bool, err error) {
+	err = v.st.Write(ctx, func(tx Tx) (err error) {
 		if found, err = tx.DeleteSecret(n); err != nil || !found {
 			return err
 		}
@@ -190,7 +206,7 @@ func (v *Vault) Delete(ctx context.Context, n store.SecretName, by By) (found bo
 
 // DeleteIn is Delete in a transaction of the caller's. It returns the labels of
 // what it deleted; a secret that cannot be decrypted counts as untrusted.
-func (v *Vault) DeleteIn(ctx context.Context, tx store.Tx, n store.SecretName, by By) (found bool, labels []string, err error) {
+func (v *Vault) DeleteIn(ctx context.Context, tx Tx, n Name, by By) (found bool, labels []string, err error) {
 	row, err := tx.Secret(ctx, n)
 	if err != nil || row == nil {
 		return false, nil, err
@@ -210,7 +226,7 @@ func (v *Vault) DeleteIn(ctx context.Context, tx store.Tx, n store.SecretName, b
 }
 
 // current returns the key for new secrets, and makes the first.
-func (v *Vault) current(ctx context.Context, tx store.Tx) (k key, number int64, err error) {
+func (v *Vault) current(ctx context.Context, tx Tx) (k key, number int64, err error) {
 	rows, err := tx.SecretKeys(ctx)
 	if err != nil {
 		return k, 0, err
@@ -235,13 +251,13 @@ func (v *Vault) current(ctx context.Context, tx store.Tx) (k key, number int64, 
 	return k, 1, err
 }
 
-func keyRow(n int64, k key, m master) store.SecretKeyRow {
-	return store.SecretKeyRow{N: n, Master: m.print, Wrapped: m.seal(k[:], keyPurpose(n)), CreatedAt: now()}
+func keyRow(n int64, k key, m master) secretKeyRow {
+	return secretKeyRow{N: n, Master: m.print, Wrapped: m.seal(k[:], keyPurpose(n)), CreatedAt: now()}
 }
 
 // decrypt returns the value of a secret.
-func (v *Vault) decrypt(ctx context.Context, keys []store.SecretKeyRow, r *store.SecretRow) (Value, error) {
-	i := slices.IndexFunc(keys, func(k store.SecretKeyRow) bool { return k.N == r.Key })
+func (v *Vault) decrypt(ctx context.Context, keys []secretKeyRow, r *secretRow) (Value, error) {
+	i := slices.IndexFunc(keys, func(k secretKeyRow) bool { return k.N == r.Key })
 	if i < 0 {
 		return Value{}, fmt.Errorf("the secret %s is encrypted with key %d, which is not there", r.Name, r.Key)
 	}
@@ -257,7 +273,7 @@ func (v *Vault) decrypt(ctx context.Context, keys []store.SecretKeyRow, r *store
 }
 
 // unwrap returns a key of secrets.
-func (v *Vault) unwrap(ctx context.Context, row store.SecretKeyRow) (k key, err error) {
+func (v *Vault) unwrap(ctx context.Context, row secretKeyRow) (k key, err error) {
 	m, err := v.master(ctx, row.Master)
 	if err != nil {
 		return k, err
@@ -319,7 +335,7 @@ func (v *Vault) missing(fingerprint string) error {
 }
 
 // evidence is what the ledger keeps of a secret: never its value.
-func evidence(n store.SecretName, by By) map[string]any {
+func evidence(n Name, by By) map[string]any {
 	body := map[string]any{"name": n.Name, "plugin": n.Owner, "scope": n.Scope, "subject": n.Subject}
 	if by.Call != "" {
 		body["call_id"], body["set_by"] = by.Call, by.Plugin
@@ -327,7 +343,7 @@ func evidence(n store.SecretName, by By) map[string]any {
 	return body
 }
 
-func note(tx store.Tx, kind plugin.EntryKind, tenant, subject string, by By, body map[string]any) error {
+func note(tx Tx, kind plugin.EntryKind, tenant, subject string, by By, body map[string]any) error {
 	raw, err := json.Marshal(body, json.Deterministic(true))
 	if err != nil {
 		return err

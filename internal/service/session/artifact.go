@@ -20,7 +20,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/service/blob"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -142,7 +141,7 @@ func (s *Sessions) addLarge(ctx context.Context, tenant, session string, r io.Re
 	if err != nil {
 		return Artifact{}, err
 	}
-	if in.State != string(store.SessionOpen) {
+	if in.State != string(sessionOpen) {
 		return Artifact{}, closed(in.ID)
 	}
 	if s.Sift != nil {
@@ -178,8 +177,8 @@ type content struct {
 }
 
 // register puts an artifact into the store, or finds that it is there.
-func (s *Sessions) register(ctx context.Context, tenant, session string, c content, a Add) (row *store.ArtifactRow, err error) {
-	err = s.write(ctx, func(tx store.Tx) error {
+func (s *Sessions) register(ctx context.Context, tenant, session string, c content, a Add) (row *artifactRow, err error) {
+	err = s.write(ctx, func(tx Tx) error {
 		labels := slices.Clone(a.Labels)
 		had, err := tx.ArtifactLabels(ctx, tenant, session, a.Parents)
 		if err != nil {
@@ -193,7 +192,7 @@ func (s *Sessions) register(ctx context.Context, tenant, session string, c conte
 			labels = append(labels, its...)
 		}
 		slices.Sort(labels)
-		wanted := store.ArtifactRow{
+		wanted := artifactRow{
 			Tenant: tenant, SessionID: session, Type: a.Type, Name: a.Name, SHA256: c.sha256, Size: c.size,
 			SourceTool: a.SourceTool, SourceCall: a.SourceCall, Parents: append([]string{}, a.Parents...), Labels: append([]string{}, slices.Compact(labels)...),
 			Metadata: string(a.Metadata), StorageURI: c.uri, CreatedAt: s.now(),
@@ -227,7 +226,7 @@ func (s *Sessions) register(ctx context.Context, tenant, session string, c conte
 
 // nameRow gives a row its id: a fresh one, or the one that was given out. What
 // has that id by now is an error, unless the same call has registered it before.
-func (s *Sessions) nameRow(ctx context.Context, tx store.Tx, wanted *store.ArtifactRow, id string) (prior *store.ArtifactRow, err error) {
+func (s *Sessions) nameRow(ctx context.Context, tx Tx, wanted *artifactRow, id string) (prior *artifactRow, err error) {
 	if id == "" {
 		wanted.ID, err = freshID("art_", 4, func(id string) (bool, error) {
 			had, err := tx.Artifact(ctx, wanted.Tenant, wanted.SessionID, id)
@@ -256,7 +255,7 @@ func (s *Sessions) Artifacts(ctx context.Context, tenant, session string) ([]Art
 }
 
 // of returns the artifacts of a session that was found.
-func (s *Sessions) of(ctx context.Context, in *store.SessionRow) ([]Artifact, error) {
+func (s *Sessions) of(ctx context.Context, in *sessionRow) ([]Artifact, error) {
 	if known := s.recent.list(in); known != nil {
 		return known, nil
 	}
@@ -364,7 +363,7 @@ func (a *Add) check() error {
 	return nil
 }
 
-func artifactOf(row *store.ArtifactRow) Artifact {
+func artifactOf(row *artifactRow) Artifact {
 	return Artifact{
 		ID: row.ID, Session: row.SessionID, Type: row.Type, Name: row.Name, SHA256: row.SHA256, Size: row.Size, SourceTool: row.SourceTool,
 		SourceCall: row.SourceCall, Parents: append([]string{}, row.Parents...), Labels: append([]string{}, row.Labels...),

@@ -3,8 +3,6 @@ package session
 import (
 	"slices"
 	"sync"
-
-	"github.com/mortise-dev/mortise/internal/store"
 )
 
 // A recent remembers the artifacts of sessions that are at work. Artifacts are
@@ -23,7 +21,7 @@ type sessionKey struct{ tenant, id string }
 const maxRecent = 5000
 
 // list returns the artifacts of a session, nil where they are not known.
-func (r *recent) list(in *store.SessionRow) []Artifact {
+func (r *recent) list(in *sessionRow) []Artifact {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := r.of[sessionKey{in.Tenant, in.ID}]
@@ -35,7 +33,7 @@ func (r *recent) list(in *store.SessionRow) []Artifact {
 
 // keep remembers the artifacts of a session, and forgets others where they
 // would be too many.
-func (r *recent) keep(in *store.SessionRow, all []Artifact) {
+func (r *recent) keep(in *sessionRow, all []Artifact) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := sessionKey{in.Tenant, in.ID}
@@ -50,7 +48,7 @@ func (r *recent) keep(in *store.SessionRow, all []Artifact) {
 }
 
 // add remembers one more, if all before it are known.
-func (r *recent) add(row *store.ArtifactRow) {
+func (r *recent) add(row *artifactRow) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := sessionKey{row.Tenant, row.SessionID}

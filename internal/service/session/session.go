@@ -25,13 +25,12 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/service/blob"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // Options say what sessions are kept in.
 type Options struct {
-	Store       store.Store
+	Store       Store
 	Blobs       blob.Store
 	Dir         string           // of views
 	MaxArtifact int64            // bytes of one artifact; 8 GiB where it is 0
@@ -140,10 +139,10 @@ func (s *Sessions) Create(ctx context.Context, tenant string, o Open) (Session, 
 		return Session{}, err
 	}
 	now := s.now()
-	row := store.SessionRow{
-		Tenant: tenant, Name: o.Name, Kind: cmp.Or(o.Kind, Investigation), Owner: s.By, Pillar: o.Pillar, State: store.SessionOpen, Labels: []string{}, CreatedAt: now, UpdatedAt: now,
+	row := sessionRow{
+		Tenant: tenant, Name: o.Name, Kind: cmp.Or(o.Kind, Investigation), Owner: s.By, Pillar: o.Pillar, State: sessionOpen, Labels: []string{}, CreatedAt: now, UpdatedAt: now,
 	}
-	err := s.write(ctx, func(tx store.Tx) (err error) {
+	err := s.write(ctx, func(tx Tx) (err error) {
 		row.ID, err = freshID("sess_", 6, func(id string) (bool, error) {
 			had, err := tx.Session(ctx, tenant, id)
 			return had != nil, err
@@ -171,7 +170,7 @@ func (s *Sessions) Get(ctx context.Context, tenant, id string) (Session, error) 
 
 // List returns all sessions of a tenant, newest first.
 func (s *Sessions) List(ctx context.Context, tenant string) ([]Session, error) {
-	rows, err := s.Store.Sessions(ctx, store.SessionFilter{Tenant: tenant})
+	rows, err := s.Store.Sessions(ctx, sessionFilter{Tenant: tenant})
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +186,7 @@ func (s *Sessions) Choose(ctx context.Context, tenant, id, pillar string) error 
 	if err := checkPillar(pillar); err != nil {
 		return err
 	}
-	return s.write(ctx, func(tx store.Tx) error {
+	return s.write(ctx, func(tx Tx) error {
 		row, err := find(ctx, tx, tenant, id)
 		if err != nil || row.Pillar == pillar {
 			return err
@@ -202,16 +201,16 @@ func (s *Sessions) Choose(ctx context.Context, tenant, id, pillar string) error 
 // Close lets nothing more be added to a session. It can be read, and opened
 // again with Resume. Closing a closed one does nothing.
 func (s *Sessions) Close(ctx context.Context, tenant, id string) error {
-	return s.move(ctx, tenant, id, store.SessionOpen, store.SessionClosed, plugin.EntrySessionClosed)
+	return s.move(ctx, tenant, id, sessionOpen, sessionClosed, plugin.EntrySessionClosed)
 }
 
 // Resume opens a closed session again.
 func (s *Sessions) Resume(ctx context.Context, tenant, id string) error {
-	return s.move(ctx, tenant, id, store.SessionClosed, store.SessionOpen, plugin.EntrySessionResumed)
+	return s.move(ctx, tenant, id, sessionClosed, sessionOpen, plugin.EntrySessionResumed)
 }
 
-func (s *Sessions) move(ctx context.Context, tenant, id string, from, to store.SessionState, kind plugin.EntryKind) error {
-	return s.write(ctx, func(tx store.Tx) error {
+func (s *Sessions) move(ctx context.Context, tenant, id string, from, to sessionState, kind plugin.EntryKind) error {
+	return s.write(ctx, func(tx Tx) error {
 		row, err := find(ctx, tx, tenant, id)
 		if err != nil {
 			return err
@@ -228,7 +227,7 @@ func (s *Sessions) move(ctx context.Context, tenant, id string, from, to store.S
 // has the same. The ledger entries about it stay.
 func (s *Sessions) Delete(ctx context.Context, tenant, id string) error {
 	var hashes []string
-	err := s.write(ctx, func(tx store.Tx) error {
+	err := s.write(ctx, func(tx Tx) error {
 		row, err := find(ctx, tx, tenant, id)
 		if err != nil {
 			return err
@@ -279,7 +278,7 @@ func Missing(given string) *plugin.Error {
 
 // find returns the one session whose id is given, or begins so; sess_ may be
 // left out.
-func find(ctx context.Context, r store.Reader, tenant, given string) (*store.SessionRow, error) {
+func find(ctx context.Context, r reader, tenant, given string) (*sessionRow, error) {
 	row, err := r.Session(ctx, tenant, given)
 	if err != nil || row != nil {
 		return row, err
@@ -289,7 +288,7 @@ func find(ctx context.Context, r store.Reader, tenant, given string) (*store.Ses
 	if len(digits) < shortest || len(digits) > 12 || strings.Trim(digits, "0123456789abcdef") != "" {
 		return nil, none
 	}
-	rows, err := r.Sessions(ctx, store.SessionFilter{Tenant: tenant, Prefix: "sess_" + digits, Limit: 2})
+	rows, err := r.Sessions(ctx, sessionFilter{Tenant: tenant, Prefix: "sess_" + digits, Limit: 2})
 	switch {
 	case err != nil:
 		return nil, err
@@ -303,7 +302,7 @@ func find(ctx context.Context, r store.Reader, tenant, given string) (*store.Ses
 
 // write is a write to the store by a node whose blobs others can reach, or that
 // has them all.
-func (s *Sessions) write(ctx context.Context, fn func(store.Tx) error) error {
+func (s *Sessions) write(ctx context.Context, fn func(Tx) error) error {
 	place := ""
 	if s.Place != nil {
 		var err error
@@ -311,7 +310,7 @@ func (s *Sessions) write(ctx context.Context, fn func(store.Tx) error) error {
 			return err
 		}
 	}
-	return s.Store.Write(ctx, func(tx store.Tx) error {
+	return s.Store.Write(ctx, func(tx Tx) error {
 		if place != "" {
 			switch holder, err := tx.Claim("blobs", place); {
 			case err != nil:
@@ -326,7 +325,7 @@ func (s *Sessions) write(ctx context.Context, fn func(store.Tx) error) error {
 }
 
 // note appends an entry.
-func (s *Sessions) note(tx store.Tx, tenant string, kind plugin.EntryKind, subject string, body map[string]any) error {
+func (s *Sessions) note(tx Tx, tenant string, kind plugin.EntryKind, subject string, body map[string]any) error {
 	raw, err := json.Marshal(body, json.Deterministic(true))
 	if err != nil {
 		return err
@@ -349,7 +348,7 @@ func freshID(prefix string, bytes int, taken func(id string) (bool, error)) (str
 	}
 }
 
-func sessionOf(row *store.SessionRow) Session {
+func sessionOf(row *sessionRow) Session {
 	return Session{
 		ID: row.ID, Name: row.Name, Kind: row.Kind, Owner: row.Owner, Pillar: row.Pillar, State: string(row.State), Labels: append([]string{}, row.Labels...),
 		Artifacts: int(row.Artifacts), CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,

@@ -12,6 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/postgres"
 	"github.com/mortise-dev/mortise/internal/store/postgres/pgtest"
+	"github.com/mortise-dev/mortise/internal/store/storetest"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -51,3 +52,20 @@ func BenchmarkWrite1(b *testing.B)     { benchmarkWrite(b, 1, 1) }
 func BenchmarkWrite16(b *testing.B)    { benchmarkWrite(b, 16, 1) }
 func BenchmarkWrite64(b *testing.B)    { benchmarkWrite(b, 64, 1) }
 func BenchmarkTwoNodes64(b *testing.B) { benchmarkWrite(b, 64, 2) }
+
+// BenchmarkCheckLive holds 10,000 calls that have not ended against the heads, as each
+// host does when it starts.
+func BenchmarkCheckLive(b *testing.B) {
+	home := b.TempDir()
+	st := open(b, pgtest.Open(b), postgres.Options{Home: home})
+	storetest.LiveCalls(b, st, 10_000)
+	key, err := store.ReadKey(home)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if err := st.Snapshot(b.Context(), func(r store.Reader) error { return store.CheckLive(b.Context(), r, key) }); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/chain"
 	"github.com/mortise-dev/mortise/internal/store/sqlstore"
 )
 
@@ -59,7 +60,7 @@ func (s *Store) signer(tx sqlstore.Tx) (*store.Key, error) {
 	if s.key == nil {
 		key, err := store.ReadKey(s.home) // another process may have made it
 		if errors.Is(err, fs.ErrNotExist) && want == "" {
-			key, err = store.CreateKey(s.home)
+			key, err = chain.CreateKey(s.home)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/chain"
 	"github.com/mortise-dev/mortise/internal/store/postgres"
 	"github.com/mortise-dev/mortise/internal/store/postgres/pgtest"
 )
@@ -127,7 +128,7 @@ func TestKey(t *testing.T) {
 		t.Errorf("a write without the key ended with %v", err)
 	}
 	refused(t, url, postgres.Options{Home: second}, "is missing")
-	if _, err := store.CreateKey(second); err != nil {
+	if _, err := chain.CreateKey(second); err != nil {
 		t.Fatal(err)
 	}
 	refused(t, url, postgres.Options{Home: second}, "is not the key")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
+	"github.com/mortise-dev/mortise/internal/store/storetest"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -123,5 +124,26 @@ func BenchmarkOpen(b *testing.B) {
 		b.StopTimer()
 		st.Close()
 		b.StartTimer()
+	}
+}
+
+// BenchmarkCheckLive holds 10,000 calls that have not ended against the heads, as each
+// host does when it starts.
+func BenchmarkCheckLive(b *testing.B) {
+	dir := b.TempDir()
+	st, err := sqlite.Open(b.Context(), dir, sqlite.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer st.Close()
+	storetest.LiveCalls(b, st, 10_000)
+	key, err := store.ReadKey(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if err := st.Snapshot(b.Context(), func(r store.Reader) error { return store.CheckLive(b.Context(), r, key) }); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -4,7 +4,7 @@
 // to be alive by a file lock that it holds. A data directory holds:
 //
 //	mortise.db      the database, with its -wal and -shm beside it
-//	ledger.key      authenticates the head of the chain (package store)
+//	ledger.key      authenticates the head of the chain (package chain)
 //	ledger.anchor   the head at the last clean close
 //	nodes/          a lock for each live node
 //	migrate.lock    held while the schema is brought up to date
@@ -29,15 +29,16 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/fault"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/chain"
 	"github.com/mortise-dev/mortise/internal/store/sqlstore"
 )
 
 // File is the name of the database in its directory.
 const File = "mortise.db"
 
-// chain is the only one: every commit, of whatever process, goes through the
+// onlyChain is the only one: every commit, of whatever process, goes through the
 // file's one write lock.
-const chain = 1
+const onlyChain = 1
 
 // Options say how to open.
 type Options struct {
@@ -81,7 +82,7 @@ func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 	read.SetMaxIdleConns(readers)
 
 	s := &Store{dir: dir}
-	e := sqlstore.Engine{Read: read, Own: own(), Untyped: true, Newest: "chain DESC, seq DESC", Chain: chain, Text: textIndex}
+	e := sqlstore.Engine{Read: read, Own: own(), Untyped: true, Newest: "chain DESC, seq DESC", Chain: onlyChain, Text: textIndex}
 	if !opts.ReadOnly {
 		e.Write, err = sql.Open("sqlite", dsn(dir, "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"))
 		if err != nil {
@@ -232,7 +233,7 @@ func (s *Store) prepare(ctx context.Context, e sqlstore.Engine) error {
 // a key without any entry is a sign that there were some.
 func (s *Store) signer(sqlstore.Tx) (_ *store.Key, err error) {
 	if s.key == nil {
-		s.key, err = store.CreateKey(s.dir)
+		s.key, err = chain.CreateKey(s.dir)
 	}
 	return s.key, err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/chain"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
 	"github.com/mortise-dev/mortise/internal/store/storetest"
 	"github.com/mortise-dev/mortise/plugin"
@@ -102,7 +103,7 @@ func TestFilesAreTheirOwnersOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]fs.FileMode{
-		".": 0o700, "nodes": 0o700, sqlite.File: 0o600, store.KeyFile: 0o600, store.AnchorFile: 0o600,
+		".": 0o700, "nodes": 0o700, sqlite.File: 0o600, store.KeyFile: 0o600, chain.AnchorFile: 0o600,
 	} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		if err != nil {
@@ -248,7 +249,7 @@ func TestAnchor(t *testing.T) {
 	}
 	anchor := func() *store.Anchor {
 		t.Helper()
-		a, err := store.ReadAnchor(dir)
+		a, err := chain.ReadAnchor(dir)
 		if err != nil || a == nil {
 			t.Fatal(a, err)
 		}

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"slices"
 
 	"github.com/mortise-dev/mortise/internal/store"
 )
@@ -76,20 +75,12 @@ func (t *tx) signClosed(tenant, id string) error {
 	if err != nil {
 		return t.fail(err)
 	}
-	_, err = t.Exec(`UPDATE approvals SET mac = ? WHERE tenant = ? AND id = ?`, key.SignClosed(*row), tenant, id)
+	_, err = t.Exec(`UPDATE approvals SET mac = ? WHERE tenant = ? AND id = ?`, store.SignClosed(key, *row), tenant, id)
 	return err
 }
 
-// closed refuses approvals that say that they are closed, and were not here.
-func (t *tx) closed(rows ...store.ApprovalRow) error {
-	if !slices.ContainsFunc(rows, func(row store.ApprovalRow) bool { return row.State.Closed() }) {
-		return nil
-	}
-	return t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckClosed(rows...) })
-}
-
-// signed checks rows that bear signatures, which those of an earlier release do not.
-func (t *tx) signed(unsigned func(context.Context, store.Reader, *store.Key) (bool, error), check func(*store.Key) error) error {
+// Verify implements [store.Verifier].
+func (t *tx) Verify(_ context.Context, earlier func(context.Context, store.Reader, *store.Key) (bool, error), check func(*store.Key) error) error {
 	key, err := t.signer()
 	if err != nil {
 		return t.fail(err)
@@ -98,37 +89,10 @@ func (t *tx) signed(unsigned func(context.Context, store.Reader, *store.Key) (bo
 	if wrong == nil {
 		return nil
 	}
-	if none, err := unsigned(context.Background(), &t.reader, key); err != nil || none {
+	if none, err := earlier(context.Background(), &t.reader, key); err != nil || none {
 		return t.fail(err)
 	}
 	return t.fail(wrong)
-}
-
-// Approval implements [store.Reader].
-func (t *tx) Approval(ctx context.Context, tenant, id string) (*store.ApprovalRow, error) {
-	row, err := t.reader.Approval(ctx, tenant, id)
-	if err != nil || row == nil {
-		return nil, err
-	}
-	return row, t.closed(*row)
-}
-
-// ApprovalByToken implements [store.Reader].
-func (t *tx) ApprovalByToken(ctx context.Context, tenant, tokenHash string) (*store.ApprovalRow, error) {
-	row, err := t.reader.ApprovalByToken(ctx, tenant, tokenHash)
-	if err != nil || row == nil {
-		return nil, err
-	}
-	return row, t.closed(*row)
-}
-
-// Approvals implements [store.Reader].
-func (t *tx) Approvals(ctx context.Context, f store.ApprovalFilter) ([]store.ApprovalRow, error) {
-	all, err := t.reader.Approvals(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	return all, t.closed(all...)
 }
 
 func scanApproval(rows *record, r *store.ApprovalRow) error {

@@ -97,31 +97,13 @@ func (r *reader) artifactsOf(ctx context.Context, tenant, session string, ids []
 	return all(rows(ctx, r, q, scanArtifact))
 }
 
-// Artifact implements [store.Reader].
-func (t *tx) Artifact(ctx context.Context, tenant, session, id string) (*store.ArtifactRow, error) {
-	row, err := t.reader.Artifact(ctx, tenant, session, id)
-	if err != nil || row == nil {
-		return nil, err
-	}
-	return row, t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckKept(store.ProofsOf(*row)...) })
-}
-
-// Artifacts implements [store.Reader].
-func (t *tx) Artifacts(ctx context.Context, tenant, session string) ([]store.ArtifactRow, error) {
-	rows, err := t.reader.Artifacts(ctx, tenant, session)
-	if err != nil || len(rows) == 0 {
-		return rows, err
-	}
-	return rows, t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckKept(store.ProofsOf(rows...)...) })
-}
-
 // ArtifactLabels implements [store.Reader].
 func (t *tx) ArtifactLabels(ctx context.Context, tenant, session string, ids []string) (map[string][]string, error) {
 	rows, err := t.reader.artifactsOf(ctx, tenant, session, ids)
 	if err != nil || len(rows) == 0 {
 		return map[string][]string{}, err
 	}
-	return labelsOf(rows), t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckKept(store.ProofsOf(rows...)...) })
+	return labelsOf(rows), t.Verify(ctx, store.UnsignedLife, func(key *store.Key) error { return store.CheckKept(key, store.ProofsOf(rows...)...) })
 }
 
 // InsertArtifact implements [store.Tx].
@@ -149,12 +131,12 @@ func (t *tx) InsertArtifact(r store.ArtifactRow, data []byte) (inserted, prior *
 	if in.Labels, err = fromArray(had); err != nil {
 		return nil, nil, false, t.fail(fmt.Errorf("labels of session %s: %w", r.SessionID, err))
 	}
-	if err := t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckKept(store.ProofsOf(in)...) }); err != nil {
+	if err := t.Verify(context.Background(), store.UnsignedLife, func(key *store.Key) error { return store.CheckKept(key, store.ProofsOf(in)...) }); err != nil {
 		return nil, nil, false, err
 	}
 	if !r.Promised {
 		if prior, err = t.equalArtifact(r, labels); err == nil && prior != nil {
-			err = t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckKept(store.ProofsOf(*prior)...) })
+			err = t.Verify(context.Background(), store.UnsignedLife, func(key *store.Key) error { return store.CheckKept(key, store.ProofsOf(*prior)...) })
 		}
 		if err != nil || prior != nil {
 			return nil, prior, err == nil, err

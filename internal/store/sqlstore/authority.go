@@ -130,7 +130,7 @@ func (t *tx) signedAuthority() (*store.Authority, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	signed, err := key.AuthorityAt(heads)
+	signed, err := store.AuthorityAt(key, heads)
 	return signed, len(heads), err
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/chain"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -81,7 +82,7 @@ func (t *tx) link() error {
 	for i := range t.entries {
 		e := &t.entries[i]
 		e.Chain, e.Seq, e.Prev = head.ID, head.Seq+1, head.Head
-		e.Hash = store.Hash(e)
+		e.Hash = chain.Hash(e)
 		head.Seq, head.Head = e.Seq, e.Hash
 	}
 	head.MAC = key.Sign(head)

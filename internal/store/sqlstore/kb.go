@@ -273,7 +273,10 @@ func (t *tx) UpdateDocument(r store.DocumentRow) (found bool, err error) {
 	q.where("id = ?", r.ID)
 	q.text.WriteString(t.writer.engine.Keep)
 	had, err := one(rows(context.Background(), &t.reader, q, func(rows *record, d *store.DocumentRow) error { return scanDocument(rows, d) }))
-	if had, err = keptRow(t, had, err); had == nil || err != nil {
+	if had == nil || err != nil {
+		return false, err
+	}
+	if err := t.Verify(context.Background(), store.Unsigned, func(key *store.Key) error { return store.CheckKept(key, had.Proofs()...) }); err != nil {
 		return false, err
 	}
 	key, err := t.signer()

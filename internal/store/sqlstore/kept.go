@@ -8,118 +8,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/store"
 )
 
-// kept refuses rows whose MAC does not hold.
-func (t *tx) kept(proofs []store.Proof) error {
-	if len(proofs) == 0 {
-		return nil
-	}
-	return t.signed(store.Unsigned, func(key *store.Key) error { return key.CheckKept(proofs...) })
-}
-
-func keptRows[T store.Kept](t *tx, rows []T, err error) ([]T, error) {
-	if err == nil {
-		err = t.kept(store.ProofsOf(rows...))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return rows, nil
-}
-
-func keptRow[T store.Kept](t *tx, row *T, err error) (*T, error) {
-	if err == nil && row != nil {
-		err = t.kept((*row).Proofs())
-	}
-	if err != nil {
-		return nil, err
-	}
-	return row, nil
-}
-
-// Messages implements [store.Reader].
-func (t *tx) Messages(ctx context.Context, tenant, session string, after int64, limit int) ([]store.MessageRow, error) {
-	got, err := t.reader.Messages(ctx, tenant, session, after, limit)
-	return keptRows(t, got, err)
-}
-
-// LastMessages implements [store.Reader].
-func (t *tx) LastMessages(ctx context.Context, tenant, session string, before int64, limit int) ([]store.MessageRow, error) {
-	got, err := t.reader.LastMessages(ctx, tenant, session, before, limit)
-	return keptRows(t, got, err)
-}
-
-// Memory implements [store.Reader].
-func (t *tx) Memory(ctx context.Context, tenant, agent, key string) (*store.MemoryRow, error) {
-	got, err := t.reader.Memory(ctx, tenant, agent, key)
-	return keptRow(t, got, err)
-}
-
-// Memories implements [store.Reader].
-func (t *tx) Memories(ctx context.Context, tenant, agent string, limit int) ([]store.MemoryRow, error) {
-	got, err := t.reader.Memories(ctx, tenant, agent, limit)
-	return keptRows(t, got, err)
-}
-
-// KB implements [store.Reader].
-func (t *tx) KB(ctx context.Context, tenant, id string) (*store.KBRow, error) {
-	got, err := t.reader.KB(ctx, tenant, id)
-	return keptRow(t, got, err)
-}
-
-// KBs implements [store.Reader].
-func (t *tx) KBs(ctx context.Context, tenant string) ([]store.KBRow, error) {
-	got, err := t.reader.KBs(ctx, tenant)
-	return keptRows(t, got, err)
-}
-
-// Document implements [store.Reader].
-func (t *tx) Document(ctx context.Context, tenant, kb, id string) (*store.DocumentRow, error) {
-	got, err := t.reader.Document(ctx, tenant, kb, id)
-	return keptRow(t, got, err)
-}
-
-// DocumentBySource implements [store.Reader].
-func (t *tx) DocumentBySource(ctx context.Context, tenant, kb, source string) (*store.DocumentRow, error) {
-	got, err := t.reader.DocumentBySource(ctx, tenant, kb, source)
-	return keptRow(t, got, err)
-}
-
-// Documents implements [store.Reader].
-func (t *tx) Documents(ctx context.Context, f store.DocumentFilter) ([]store.DocumentRow, error) {
-	got, err := t.reader.Documents(ctx, f)
-	return keptRows(t, got, err)
-}
-
-// SearchChunks implements [store.Reader].
-func (t *tx) SearchChunks(ctx context.Context, q store.ChunkQuery) ([]store.ChunkHit, error) {
-	got, err := t.reader.SearchChunks(ctx, q)
-	return keptRows(t, got, err)
-}
-
-// Hits implements [store.Reader].
-func (t *tx) Hits(ctx context.Context, tenant string, of []store.VectorRow) ([]store.ChunkHit, error) {
-	got, err := t.reader.Hits(ctx, tenant, of)
-	return keptRows(t, got, err)
-}
-
-// KV implements [store.Reader].
-func (t *tx) KV(ctx context.Context, k store.KVKey) (*store.KVRow, error) {
-	got, err := t.reader.KV(ctx, k)
-	return keptRow(t, got, err)
-}
-
-// Chunks implements [store.Reader].
-func (t *tx) Chunks(ctx context.Context, tenant, kb, document string) ([]store.ChunkRow, error) {
-	rows, err := t.reader.Chunks(ctx, tenant, kb, document)
-	if err == nil {
-		err = t.kept(store.PassageProofs(tenant, kb, document, rows))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return rows, nil
-}
-
 // A keptTable is a table whose rows bear a MAC each, read page by page.
 type keptTable struct {
 	name, columns string
@@ -211,7 +99,7 @@ func (k *keptTable) each(r *reader, fn func(keptIn) error) error {
 // CheckKept implements [store.Reader].
 func (r *reader) CheckKept(ctx context.Context, key *store.Key) error {
 	for i := range keptTables {
-		if err := keptTables[i].each(r, func(row keptIn) error { return errors.Join(ctx.Err(), key.CheckKept(row.proof...)) }); err != nil {
+		if err := keptTables[i].each(r, func(row keptIn) error { return errors.Join(ctx.Err(), store.CheckKept(key, row.proof...)) }); err != nil {
 			return err
 		}
 	}

@@ -28,6 +28,38 @@ func (r *reader) LiveDigests(ctx context.Context, table string) iter.Seq2[string
 	return rows(ctx, r, q, func(rows *record, digest *string) error { return rows.Scan(digest) })
 }
 
+// LiveCalls implements [store.Reader].
+func (r *reader) LiveCalls(ctx context.Context) iter.Seq2[store.CallRow, error] {
+	q := selectFrom(callColumns, "calls")
+	q.where(liveRows["calls"])
+	return rows(ctx, r, q, scanCall)
+}
+
+// LivePlans implements [store.Reader].
+func (r *reader) LivePlans(ctx context.Context) iter.Seq2[store.PlanRow, error] {
+	q := selectFrom(planColumns, "plans")
+	q.where(liveRows["plans"])
+	return rows(ctx, r, q, scanPlan)
+}
+
+// unique are the columns by which a row of a table is looked up besides its id.
+var unique = map[string]string{"calls": "f.operation = t.operation AND f.key = t.key", "plans": "f.key = t.key"}
+
+// HiddenLive implements [store.Reader]. Each row is looked up by a correlated subquery,
+// which an engine answers from the unique index, and each asks for a column that the
+// index does not have.
+func (r *reader) HiddenLive(ctx context.Context, table string) (int64, error) {
+	q := selectFrom("count(*)", table+" AS t")
+	q.where(liveRows[table])
+	q.where("(COALESCE((SELECT f.key FROM " + table + " AS f WHERE f.tenant = t.tenant AND f.id = t.id), '') <> t.key" +
+		" OR COALESCE((SELECT f.id FROM " + table + " AS f WHERE f.tenant = t.tenant AND " + unique[table] + "), '') <> t.id)")
+	n, err := one(rows(ctx, r, q, func(rows *record, n *int64) error { return rows.Scan(n) }))
+	if err != nil || n == nil {
+		return 0, err
+	}
+	return *n, nil
+}
+
 // moved notes that a row whose digest was one is now another, if it is still live.
 func (t *tx) moved(table string, wasLive bool, was string, isLive bool, is string) error {
 	if !wasLive {
@@ -144,13 +176,13 @@ func (t *tx) signApprovals(key *store.Key, checked bool) error {
 			continue
 		}
 		if checked && row.State == store.ApprovalConsumed {
-			if err := key.CheckClosed(row); err != nil {
+			if err := store.CheckClosed(key, row); err != nil {
 				return err
 			}
 			continue
 		}
 		// Not by Exec: those that the head signs are not touched.
-		if _, err := t.writer.exec(`UPDATE approvals SET mac = ? WHERE tenant = ? AND id = ?`, key.SignClosed(row), row.Tenant, row.ID); err != nil {
+		if _, err := t.writer.exec(`UPDATE approvals SET mac = ? WHERE tenant = ? AND id = ?`, store.SignClosed(key, row), row.Tenant, row.ID); err != nil {
 			return t.fail(err)
 		}
 	}

@@ -34,24 +34,6 @@ func (r *reader) Sessions(ctx context.Context, f store.SessionFilter) ([]store.S
 	return all(rows(ctx, r, q, scanSession))
 }
 
-// Session implements [store.Reader].
-func (t *tx) Session(ctx context.Context, tenant, id string) (*store.SessionRow, error) {
-	row, err := t.reader.Session(ctx, tenant, id)
-	if err != nil || row == nil {
-		return nil, err
-	}
-	return row, t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckKept(store.ProofsOf(*row)...) })
-}
-
-// Sessions implements [store.Reader].
-func (t *tx) Sessions(ctx context.Context, f store.SessionFilter) ([]store.SessionRow, error) {
-	rows, err := t.reader.Sessions(ctx, f)
-	if err != nil || len(rows) == 0 {
-		return rows, err
-	}
-	return rows, t.signed(store.UnsignedLife, func(key *store.Key) error { return key.CheckKept(store.ProofsOf(rows...)...) })
-}
-
 // InsertSession implements [store.Tx].
 func (t *tx) InsertSession(r store.SessionRow) error {
 	labels, err := t.array(r.Labels)

@@ -18,21 +18,22 @@ var _ Tx = (*tx)(nil)
 
 // A tx is one transaction, of one batch of closures.
 type tx struct {
-	reader
-	writer  *writer
-	chain   int64                   // to append to
-	before  Place                   // where it found the chain, if that is held
-	after   Place                   // where it leaves it, once it is sealed
-	entries []plugin.Entry          // to be linked at the commit
-	key     *store.Key              // if it was needed
-	begun   bool                    // of a server's
-	touched map[string]bool         // tables of authority that it changes
-	delta   map[string]store.Weight // what it adds to the live rows of a table
-	ordered bool                    // it holds the lock for that
-	signing bool                    // it signs what is not signed yet
-	last    string                  // statement of a server's, which goes with the commit
-	args    []any                   // for last
-	err     error                   // the first statement that failed, or entry that was refused
+	store.Verified // reads through reader
+	reader         reader
+	writer         *writer
+	chain          int64                   // to append to
+	before         Place                   // where it found the chain, if that is held
+	after          Place                   // where it leaves it, once it is sealed
+	entries        []plugin.Entry          // to be linked at the commit
+	key            *store.Key              // if it was needed
+	begun          bool                    // of a server's
+	touched        map[string]bool         // tables of authority that it changes
+	delta          map[string]store.Weight // what it adds to the live rows of a table
+	ordered        bool                    // it holds the lock for that
+	signing        bool                    // it signs what is not signed yet
+	last           string                  // statement of a server's, which goes with the commit
+	args           []any                   // for last
+	err            error                   // the first statement that failed, or entry that was refused
 }
 
 // Append implements [store.Tx].
@@ -151,7 +152,7 @@ func (t *tx) Row(dest []any, query string, args ...any) (found bool, err error) 
 	}
 	defer rows.Close()
 	if found = rows.Next(); found {
-		record := newRecord(rows, query, t.typed)
+		record := newRecord(rows, query, t.reader.typed)
 		defer record.free()
 		err = record.Scan(dest...)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -350,6 +351,29 @@ func keptRows(t *testing.T, b *bundle) {
 	for i, err := range reads("sess_2")["artifacts"] {
 		if !errors.Is(err, store.ErrTampered) {
 			t.Errorf("an artifact of another session, read in way %d: %v", i, err)
+		}
+	}
+}
+
+// LiveCalls adds n queued calls to a store, in transactions of 500.
+func LiveCalls(t testing.TB, st store.Store, n int) {
+	t.Helper()
+	for from := 0; from < n; from += 500 {
+		err := st.Write(t.Context(), func(tx store.Tx) error {
+			for i := from; i < min(from+500, n); i++ {
+				id := fmt.Sprintf("%08d", i)
+				row := store.CallRow{
+					Tenant: "t", ID: id, Operation: "p/send", Key: "k:" + id, Fingerprint: "sha256:f", Principal: "ada", Origin: "cli", Labels: []string{},
+					Version: "1.0.0", PackageDigest: "sha256:p", PolicyVersion: "1", InputHash: "sha256:i", CreatedAt: time.UnixMicro(1), State: store.CallQueued, WakeAt: time.UnixMicro(1), UpdatedAt: time.UnixMicro(1),
+				}
+				if _, err := tx.InsertCall(row); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/chain"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -209,7 +210,7 @@ func checkChains(t *testing.T, st store.Store) []plugin.Entry {
 	last := make(map[int64]plugin.Entry)
 	for _, e := range chains {
 		before := last[e.Chain]
-		if e.Seq != before.Seq+1 || e.Prev != before.Hash || e.Hash != store.Hash(&e) {
+		if e.Seq != before.Seq+1 || e.Prev != before.Hash || e.Hash != chain.Hash(&e) {
 			t.Fatalf("entry %d of chain %d does not follow entry %d", e.Seq, e.Chain, before.Seq)
 		}
 		last[e.Chain] = e

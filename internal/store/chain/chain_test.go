@@ -1,4 +1,4 @@
-package store_test
+package chain_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/chain"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -25,10 +25,10 @@ func entry() plugin.Entry {
 // format, and a change of them is a new version of it.
 func TestFormatIsForEver(t *testing.T) {
 	e := entry()
-	key := store.Key(bytes.Repeat([]byte{1}, 32))
-	row := store.ChainRow{ID: 1, Seq: 7, Head: e.Prev}
+	key := chain.Key(bytes.Repeat([]byte{1}, 32))
+	row := chain.Head{ID: 1, Seq: 7, Head: e.Prev}
 	for _, test := range []struct{ what, got, want string }{
-		{"hash", store.Hash(&e), "cc80235b05420cfdb2eff505c8705e3faa67b7b03338dd989270f8853488046e"},
+		{"hash", chain.Hash(&e), "cc80235b05420cfdb2eff505c8705e3faa67b7b03338dd989270f8853488046e"},
 		{"head", key.Sign(row), "2e1b7cd7e0b8249ef281d10940532758d9c5c4a4d274451bc97df0742a12d7bb"},
 		{"key", key.ID(), "0b6ac51dba6a218e2d49427df33347ede6b6d94d33b87e81fcd5952e0f33af1d"},
 		{"anchor", key.Anchor(row).MAC, "2da5470aebbc85df3760579b852b6d189f679b122202e4d68cc1e44256e8ca9d"},
@@ -56,7 +56,7 @@ func TestEveryFieldIsHashed(t *testing.T) {
 	} {
 		e := entry()
 		change(&e)
-		hash := store.Hash(&e)
+		hash := chain.Hash(&e)
 		if other, ok := seen[hash]; ok {
 			t.Errorf("changing %s and changing %s give one hash", name, other)
 		}
@@ -64,20 +64,20 @@ func TestEveryFieldIsHashed(t *testing.T) {
 	}
 	e := entry()
 	e.Hash, e.At = "x", e.At.Add(time.Nanosecond)
-	if seen[store.Hash(&e)] != "nothing" {
+	if seen[chain.Hash(&e)] != "nothing" {
 		t.Error("the hash itself, or less than a microsecond, is hashed")
 	}
 }
 
 func TestSignatures(t *testing.T) {
-	key, other := store.Key{1}, store.Key{2}
-	row := store.ChainRow{ID: 1, Seq: 7, Head: "h"}
+	key, other := chain.Key{1}, chain.Key{2}
+	row := chain.Head{ID: 1, Seq: 7, Head: "h"}
 	row.MAC = key.Sign(row)
 	if !key.Signed(row) || other.Signed(row) {
 		t.Error("a head is signed by its own key and no other")
 	}
-	for _, change := range []func(*store.ChainRow){
-		func(r *store.ChainRow) { r.ID++ }, func(r *store.ChainRow) { r.Seq-- }, func(r *store.ChainRow) { r.Head = "" }, func(r *store.ChainRow) { r.MAC = "" },
+	for _, change := range []func(*chain.Head){
+		func(r *chain.Head) { r.ID++ }, func(r *chain.Head) { r.Seq-- }, func(r *chain.Head) { r.Head = "" }, func(r *chain.Head) { r.MAC = "" },
 	} {
 		forged := row
 		change(&forged)
@@ -85,27 +85,27 @@ func TestSignatures(t *testing.T) {
 			t.Errorf("%+v passes for signed", forged)
 		}
 	}
-	if key.Anchored(&store.Anchor{Chain: row.ID, Seq: row.Seq, Head: row.Head, MAC: row.MAC}) {
+	if key.Anchored(&chain.Anchor{Chain: row.ID, Seq: row.Seq, Head: row.Head, MAC: row.MAC}) {
 		t.Error("a head's signature passes for an anchor's")
 	}
 }
 
 func TestCreateKeyRace(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := store.ReadKey(dir); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := chain.ReadKey(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("reading no key ended with %v", err)
 	}
-	keys := make(chan *store.Key)
+	keys := make(chan *chain.Key)
 	for range 8 {
 		go func() {
-			key, err := store.CreateKey(dir)
+			key, err := chain.CreateKey(dir)
 			if err != nil {
 				t.Error(err)
 			}
 			keys <- key
 		}()
 	}
-	want, err := store.ReadKey(dir)
+	want, err := chain.ReadKey(dir)
 	for range 8 {
 		got := <-keys
 		if want == nil {
@@ -115,7 +115,7 @@ func TestCreateKeyRace(t *testing.T) {
 			t.Errorf("one process has another key: %v", err)
 		}
 	}
-	if key, err := store.ReadKey(dir); err != nil || *key != *want || strings.Contains(key.String(), string(key[:])) {
+	if key, err := chain.ReadKey(dir); err != nil || *key != *want || strings.Contains(key.String(), string(key[:])) {
 		t.Errorf("the key on the disk: %v", err)
 	}
 	if files, _ := os.ReadDir(dir); len(files) != 1 {
@@ -125,29 +125,29 @@ func TestCreateKeyRace(t *testing.T) {
 
 func TestAnchorFile(t *testing.T) {
 	dir := t.TempDir()
-	if a, err := store.ReadAnchor(dir); a != nil || err != nil {
+	if a, err := chain.ReadAnchor(dir); a != nil || err != nil {
 		t.Errorf("no anchor is %v, %v", a, err)
 	}
-	key := store.Key{1}
-	want := key.Anchor(store.ChainRow{ID: 1, Seq: 7, Head: "h"})
-	if err := store.WriteAnchor(dir, want); err != nil {
+	key := chain.Key{1}
+	want := key.Anchor(chain.Head{ID: 1, Seq: 7, Head: "h"})
+	if err := chain.WriteAnchor(dir, want); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := store.ReadAnchor(dir); err != nil || *got != *want || !key.Anchored(got) {
+	if got, err := chain.ReadAnchor(dir); err != nil || *got != *want || !key.Anchored(got) {
 		t.Errorf("the anchor is %+v, %v, want %+v", got, err, want)
 	}
-	second := key.Anchor(store.ChainRow{ID: 2, Seq: 1, Head: "h"})
-	if err := store.WriteAnchor(dir, second); err != nil {
+	second := key.Anchor(chain.Head{ID: 2, Seq: 1, Head: "h"})
+	if err := chain.WriteAnchor(dir, second); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := store.ReadAnchors(dir); err != nil || len(all) != 2 || *all[0] != *want || *all[1] != *second {
+	if all, err := chain.ReadAnchors(dir); err != nil || len(all) != 2 || *all[0] != *want || *all[1] != *second {
 		t.Errorf("the anchors are %v, %v", all, err)
 	}
 	for _, text := range []string{"", "{}x", `{"seq":1,"seq":2}`, `{"sequence":1}`} {
-		if err := os.WriteFile(filepath.Join(dir, store.AnchorFile), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, chain.AnchorFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.ReadAnchor(dir); err == nil {
+		if _, err := chain.ReadAnchor(dir); err == nil {
 			t.Errorf("%q passes for an anchor", text)
 		}
 	}

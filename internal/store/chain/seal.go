@@ -1,4 +1,4 @@
-package store
+package chain
 
 import (
 	"bytes"
@@ -71,19 +71,6 @@ func (k *Key) Unseal(data []byte, place ...string) (plain []byte, secrets []stri
 		return nil, nil, fmt.Errorf("%w: %w", errSeal, err)
 	}
 	return s.Data, s.Secrets, nil
-}
-
-// BodyPlace is where the body of a hash is kept.
-func BodyPlace(tenant, hash string) []string { return []string{"body", tenant, hash} }
-
-// KVPlace is where the value of a key is kept.
-func KVPlace(k KVKey) []string {
-	return []string{"kv", k.Tenant, k.Owner, k.Scope, k.Namespace, k.Key}
-}
-
-// ArtifactPlace is where the bytes of an artifact are kept.
-func ArtifactPlace(tenant, session, id string) []string {
-	return []string{"artifact", tenant, session, id}
 }
 
 var errSeal = errors.New("what is encrypted here was changed, or is another ledger's")

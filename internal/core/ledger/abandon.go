@@ -9,12 +9,12 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// gaveUp decides the outcome of a waiting call that must not run again. The call
+// abandoned decides the outcome of a waiting call that must not run again. The call
 // failed, unless an earlier attempt sent an effect that was never answered. Then the
 // outcome is unknown, whatever the reason for giving up.
-func gaveUp(ctx context.Context, r store.Reader, row *store.CallRow, why *plugin.Error, at time.Time) (Outcome, error) {
+func abandoned(ctx context.Context, r store.Reader, row *CallRow, why *plugin.Error, at time.Time) (Outcome, error) {
 	if row.Attempt == 0 {
-		return Outcome{State: store.CallFailed, Err: why}, nil
+		return Outcome{State: Failed, Err: why}, nil
 	}
 	effects, err := r.Effects(ctx, row.Tenant, row.ID)
 	if err != nil {
@@ -24,7 +24,7 @@ func gaveUp(ctx context.Context, r store.Reader, row *store.CallRow, why *plugin
 	for _, e := range effects {
 		switch e.State {
 		case store.EffectIntent:
-			return Outcome{State: store.CallUnknown, Err: why, WakeAt: at}, nil // an operator that can find out is asked
+			return Outcome{State: Unknown, Err: why, WakeAt: at}, nil // an operator that can find out is asked
 		case store.EffectDone, store.EffectLate:
 			done++
 		}
@@ -34,7 +34,7 @@ func gaveUp(ctx context.Context, r store.Reader, row *store.CallRow, why *plugin
 		e.Message += Happened(done)
 		why = &e
 	}
-	return Outcome{State: store.CallFailed, Err: why}, nil
+	return Outcome{State: Failed, Err: why}, nil
 }
 
 // Happened is what the message of a failure ends with where effects were
@@ -43,21 +43,21 @@ func Happened(done int) string {
 	return fmt.Sprintf("; its journal has %d of its effects, and how each ended", done)
 }
 
-// GiveUp ends a call that waits for approval or is queued, in the transaction
+// Abandon ends a call that waits for approval or is queued, in the transaction
 // that says why. won is false, and nothing is written, if it is neither, or not
 // any more.
-func GiveUp(ctx context.Context, tx store.Tx, tenant, id string, why *plugin.Error, at time.Time) (won bool, err error) {
+func Abandon(ctx context.Context, tx Tx, tenant, id string, why *plugin.Error, at time.Time) (won bool, err error) {
 	row, err := tx.Call(ctx, tenant, id)
-	if err != nil || row == nil || row.State != store.CallPending && row.State != store.CallQueued {
+	if err != nil || row == nil || row.State != Pending && row.State != Queued {
 		return false, err
 	}
-	o, err := gaveUp(ctx, tx, row, why, at)
+	o, err := abandoned(ctx, tx, row, why, at)
 	if err != nil {
 		return false, err
 	}
-	m, err := told(ctx, tx, *row, endEntry[o.State], o, at)
+	u, err := updateOf(ctx, tx, *row, "", endEntry[o.State], o, at)
 	if err != nil {
 		return false, err
 	}
-	return m.do(tx)
+	return u.apply(tx)
 }

@@ -1,36 +1,28 @@
-package store
+// Package chain is what makes entries a chain that no change goes unnoticed in: the hash of
+// an entry, the key that signs heads, anchors outside the database, and what is sealed.
+package chain
 
 import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A ChainRow is the end of a chain, with proof that this host put it there.
-type ChainRow struct {
+// A Head is the end of a chain, with proof that this host put it there.
+type Head struct {
 	ID   int64
 	Node string
 	Seq  int64  // of the last entry
 	Head string // its hash
 	MAC  string // of the others but Node, with the host's key
 
-	// Authority is what the head signs of the rows that decide authority; see
-	// [Authority]. It is empty in heads of earlier releases.
+	// Authority is what the head signs of the rows that decide authority. It is empty in
+	// heads of earlier releases.
 	Authority string
-}
-
-// An EntryFilter says which entries are wanted. Empty fields ask for nothing.
-type EntryFilter struct {
-	Chain   int64 // 0 for all, one after the other
-	After   int64 // only those with a larger seq
-	Tenant  string
-	Kind    string // a kind, or the beginning of one that ends in a dot: "call."
-	Subject string
-	Limit   int  // 0 for no limit
-	Newest  bool // from the end backwards
 }
 
 // Each text that is hashed or authenticated begins with what it is, so that
@@ -41,11 +33,15 @@ const (
 	signedDomain = "mortise chain head 2\n" // with what decides authority
 	anchorDomain = "mortise anchor 1\n"
 	keyDomain    = "mortise key 1\n"
-	usedDomain   = "mortise approval 1\n"
+	closedDomain = "mortise approval 1\n"
 	liveDomain   = "mortise live row 1\n"
 	padDomain    = "mortise live rows 1\n"
 	keptDomain   = "mortise kept row 1\n"
 )
+
+// ErrTampered means the chain's head is not what this host last signed. Appending would
+// sign a forged history.
+var ErrTampered = errors.New("the ledger was changed from outside; run mortise ledger verify")
 
 // Hash returns the hash of e in hexadecimal: of all its fields but Hash, the
 // body by its own hash, each text after its length. Times count to the
@@ -67,7 +63,7 @@ func Hash(e *plugin.Entry) string {
 }
 
 // Sign returns the MAC that makes row the head of its chain.
-func (k *Key) Sign(row ChainRow) string {
+func (k *Key) Sign(row Head) string {
 	if row.Authority == "" {
 		return k.mac(headDomain, row.ID, row.Seq, row.Head)
 	}
@@ -75,7 +71,7 @@ func (k *Key) Sign(row ChainRow) string {
 }
 
 // Signed reports whether row's MAC is this key's.
-func (k *Key) Signed(row ChainRow) bool {
+func (k *Key) Signed(row Head) bool {
 	return hmac.Equal([]byte(row.MAC), []byte(k.Sign(row)))
 }
 
@@ -93,3 +89,12 @@ func (k *Key) mac(domain string, chain, seq int64, head string) string {
 	mac.Write(buf)
 	return hex.EncodeToString(mac.Sum(nil))
 }
+
+// SignKept returns the MAC of a row that bears one of its own, by the hash of the row.
+func (k *Key) SignKept(digest string) string { return k.mac(keptDomain, 0, 0, digest) }
+
+// SignClosed returns the MAC of an approval that takes no answer any more, by its text.
+func (k *Key) SignClosed(text string) string { return k.mac(closedDomain, 0, 0, text) }
+
+// Holds reports whether mac is what the key makes it.
+func Holds(mac, want string) bool { return hmac.Equal([]byte(mac), []byte(want)) }

@@ -1,4 +1,4 @@
-package store
+package chain
 
 import (
 	"crypto/rand"

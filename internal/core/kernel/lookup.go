@@ -1,0 +1,53 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// lookUp answers a key that was seen before.
+func (a *attempt) lookUp(ctx context.Context) (first plugin.Result, seen bool, err error) {
+	if a.call.Dry != nil || a.call.Key == "" && a.call.Place == "" && a.call.Plan == "" {
+		return first, false, nil
+	}
+	prior, err := a.k.Ledger.LookupCall(ctx, a.call, a.target.Name())
+	if prior == nil || err != nil {
+		return first, false, err
+	}
+	first, err = a.replay(ctx, prior)
+	return first, true, err
+}
+
+// replay gives the answer that an earlier call with the same key got or, while
+// that is at work, waits for it.
+func (a *attempt) replay(ctx context.Context, prior *ledger.Prior) (plugin.Result, error) {
+	if prior.Fingerprint != a.print || prior.Principal != a.call.Principal.ID {
+		return plugin.Result{}, plugin.Errorf(plugin.CodeKeyConflict, "the key %s was used before, with another input or by someone else", a.call.Key)
+	}
+	a.prior = prior
+	if prior.State == ledger.Pending || prior.State.Ended() || a.call.NoWait {
+		return a.k.answer(a.call.Tenant, a.target.Name(), prior)
+	}
+	if release := a.unused; release != nil {
+		release() // what is reserved may be what the other call waits for
+	}
+	limit := a.limit()
+	if own := a.call.Patience; own > 0 && own < limit {
+		limit = own
+	}
+	patient, cancel := context.WithTimeoutCause(ctx, limit, errWaited)
+	defer cancel()
+	// Who waits for another's call cancels the waiting, and not the call.
+	res, err := a.k.AwaitWhile(context.WithoutCancel(ctx), patient, a.call.Tenant, prior.CallID)
+	if context.Cause(patient) == errWaited && !res.Status.Ended() {
+		err = nil // it is still at work, and this is its answer
+	}
+	res.Replayed = true
+	return res, err
+}
+
+// errWaited is the end of a caller's patience with another call.
+var errWaited = errors.New("the call it waits for is still at work")
