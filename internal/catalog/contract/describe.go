@@ -175,7 +175,7 @@ func (c *Validator) within(at string, code, manifest []string) {
 	}
 }
 
-// operations returns the operations of a plugin whose manifest names none.
+// Operations returns the operations of a plugin whose manifest names none.
 func (c *Validator) Operations(d Described) []*plugin.Operation {
 	if len(d.Operations) == 0 {
 		c.Problem("/operations", "neither the manifest nor the code names an operation")

@@ -12,7 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// maxTimeout is the longest that one call may be allowed to take.
+// MaxTimeout is the longest that one call may be allowed to take.
 const MaxTimeout = 24 * time.Hour
 
 // The classes of timeout that have a name.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/mortise-dev/mortise/internal/catalog/pack"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -25,7 +26,6 @@ type Archive interface {
 // The bounds of what is archived: of the files, and of what stands around them.
 const (
 	maxArchived = 64 << 20
-	maxHeaders  = maxFiles * 4 << 10
 )
 
 // archived returns what is known of the package of that digest, with the
@@ -50,7 +50,7 @@ func (r *Registry) publish(ctx context.Context, p staged) (ref string, err error
 		return "", refused("a package is at most %d MiB large where nodes share a database, which keeps it for all of them; this one has %d MiB: let it fetch what is large when it runs",
 			maxArchived>>20, (p.size+1<<20-1)>>20)
 	}
-	if ref, err = r.archive.Keep(ctx, func(w io.Writer) error { return pack(ctx, w, p.dir) }); err != nil {
+	if ref, err = r.archive.Keep(ctx, func(w io.Writer) error { return packTree(ctx, w, p.dir) }); err != nil {
 		return "", fmt.Errorf("keeping the package for the other nodes: %w", err)
 	}
 	return ref, nil
@@ -88,9 +88,9 @@ func (r *Registry) bring(ctx context.Context, digest string) error {
 	return r.packages.install(ctx, fetched)
 }
 
-// pack writes the package in dir as a tar that depends on nothing but what its
+// packTree writes the package in dir as a tar that depends on nothing but what its
 // digest covers.
-func pack(ctx context.Context, w io.Writer, dir string) error {
+func packTree(ctx context.Context, w io.Writer, dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (d packageStore) unpack(ctx context.Context, r io.Reader) (_ staged, err er
 			err = errors.Join(err, remove(p.dir))
 		}
 	}()
-	from, last := tar.NewReader(io.LimitReader(r, maxArchived+maxHeaders)), ""
+	from, last := tar.NewReader(io.LimitReader(r, maxArchived+pack.MaxHeaders)), ""
 	for count := 1; ; count++ {
 		header, err := from.Next()
 		switch {
@@ -142,7 +142,7 @@ func (d packageStore) unpack(ctx context.Context, r io.Reader) (_ staged, err er
 			return staged{}, fmt.Errorf("%w: %w", errChanged, err)
 		case err != nil:
 			return staged{}, err
-		case header.Typeflag != tar.TypeReg, count > maxFiles, header.Size > maxArchived-p.size,
+		case header.Typeflag != tar.TypeReg, count > pack.MaxFiles, header.Size > maxArchived-p.size,
 			!fs.ValidPath(header.Name), strings.Contains(header.Name, `\`), header.Name <= last:
 			return staged{}, errChanged
 		}

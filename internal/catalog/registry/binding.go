@@ -15,6 +15,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	runtimecontract "github.com/mortise-dev/mortise/internal/catalog/contract/runtime"
+	"github.com/mortise-dev/mortise/internal/catalog/pack"
 )
 
 // bind takes up the plugins of the runtime protocol that the configuration
@@ -155,7 +156,7 @@ func hashFile(ctx context.Context, path string) (string, error) {
 		return "", errors.Join(err, errChanged)
 	}
 	sum := sha256.New()
-	if _, err := io.Copy(sum, until{ctx, io.LimitReader(f, maxBytes)}); err != nil {
+	if _, err := io.Copy(sum, pack.Until(ctx, io.LimitReader(f, pack.MaxBytes))); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil

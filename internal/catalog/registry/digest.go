@@ -11,6 +11,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/mortise-dev/mortise/internal/catalog/pack"
 )
 
 const digestPrefix = "sha256:"
@@ -99,7 +101,7 @@ func hashThrough(ctx context.Context, buffer []byte, tree fs.FS, name string) ([
 	}
 	defer file.Close()
 	sum := sha256.New()
-	if _, err := io.CopyBuffer(sum, until{ctx, file}, buffer); err != nil {
+	if _, err := io.CopyBuffer(sum, pack.Until(ctx, file), buffer); err != nil {
 		return nil, err
 	}
 	return sum.Sum(nil), nil

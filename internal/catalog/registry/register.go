@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
+	"github.com/mortise-dev/mortise/internal/catalog/pack"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -72,7 +73,7 @@ func (r *Registry) Register(ctx context.Context, path string, o RegisterOptions)
 
 func (r *Registry) register(ctx context.Context, path string, o RegisterOptions) (RegisterReport, error) {
 	source, root := func(dir string) string { return dir }, path
-	if info, err := os.Stat(path); err == nil && !info.IsDir() && packed(path) {
+	if info, err := os.Stat(path); err == nil && !info.IsDir() && pack.Is(path) {
 		if o.Dev {
 			return RegisterReport{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is a package file, and those cannot be linked: unpack it and link the directory", path)
 		}
@@ -176,7 +177,7 @@ func isSource(path string, dev bool) error {
 	case err != nil:
 		return plugin.Errorf(plugin.CodeInvalidInput, "%s cannot be read: %w", path, err)
 	case !info.Mode().IsRegular() || !slices.Contains(contract.Extensions, filepath.Ext(path)):
-		return plugin.Errorf(plugin.CodeInvalidInput, "%s is neither a plugin's directory, nor a package file (%s), nor a source file (%s)", path, strings.Join(packedSuffixes, ", "), strings.Join(contract.Extensions, ", "))
+		return plugin.Errorf(plugin.CodeInvalidInput, "%s is neither a plugin's directory, nor a package file (%s), nor a source file (%s)", path, strings.Join(pack.Suffixes, ", "), strings.Join(contract.Extensions, ", "))
 	case !dev:
 		return plugin.Errorf(plugin.CodeInvalidInput, "a single file is registered with --dev; give it a manifest to install it")
 	}
@@ -206,8 +207,8 @@ func findTree(ctx context.Context, root string) ([]string, error) {
 		if err = cmp.Or(ctx.Err(), err); err != nil {
 			return err
 		}
-		if seen++; seen > maxFiles {
-			return plugin.Errorf(plugin.CodeInvalidInput, "%s holds more than %d files: register the plugins in it one by one", root, maxFiles)
+		if seen++; seen > pack.MaxFiles {
+			return plugin.Errorf(plugin.CodeInvalidInput, "%s holds more than %d files: register the plugins in it one by one", root, pack.MaxFiles)
 		}
 		if !entry.IsDir() {
 			return nil

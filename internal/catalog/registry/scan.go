@@ -11,18 +11,9 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
+	"github.com/mortise-dev/mortise/internal/catalog/pack"
 	"github.com/mortise-dev/mortise/plugin"
-	"golang.org/x/text/cases"
-	"golang.org/x/text/unicode/norm"
-)
-
-// The bounds of a package.
-const (
-	maxFiles = 20_000 // directories count too
-	maxBytes = 512 << 20
 )
 
 // skipped are the names of files and directories that are no part of a
@@ -64,7 +55,7 @@ func (f file) mode() fs.FileMode {
 func scan(ctx context.Context, tree fs.FS, all bool) ([]file, error) {
 	var files []file
 	seen, size := 0, int64(0)
-	names := folding{}
+	names := pack.Names{}
 	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err = cmp.Or(ctx.Err(), err); err != nil {
 			return err
@@ -78,10 +69,10 @@ func scan(ctx context.Context, tree fs.FS, all bool) ([]file, error) {
 			}
 			return nil
 		}
-		if seen++; seen > maxFiles {
-			return refused("a package has at most %d files and directories", maxFiles)
+		if seen++; seen > pack.MaxFiles {
+			return refused("a package has at most %d files and directories", pack.MaxFiles)
 		}
-		if err := names.add(name); err != nil {
+		if err := names.Add(name); err != nil {
 			return err
 		}
 		if entry.IsDir() {
@@ -97,8 +88,8 @@ func scan(ctx context.Context, tree fs.FS, all bool) ([]file, error) {
 		if err != nil {
 			return err
 		}
-		if size += info.Size(); size > maxBytes {
-			return refused("a package is at most %d MiB large", maxBytes>>20)
+		if size += info.Size(); size > pack.MaxBytes {
+			return refused("a package is at most %d MiB large", pack.MaxBytes>>20)
 		}
 		files = append(files, file{name, info})
 		return nil
@@ -108,22 +99,6 @@ func scan(ctx context.Context, tree fs.FS, all bool) ([]file, error) {
 	}
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
 	return files, nil
-}
-
-// A folding holds names that must stay apart on a file system that takes no
-// account of letter case.
-type folding map[string]string
-
-func (f folding) add(name string) error {
-	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) || strings.Contains(name, `\`) {
-		return refused("the file name %q does not work everywhere", name)
-	}
-	folded := cases.Fold().String(norm.NFC.String(name))
-	if other, taken := f[folded]; taken && other != name {
-		return refused("the file names %s and %s differ in letter case only", other, name)
-	}
-	f[folded] = name
-	return nil
 }
 
 // refused is an error whose text is for the person who registers.
@@ -151,23 +126,9 @@ func open(root *os.Root, f file) (*os.File, error) {
 
 var errChanged = errors.New("the package changed while it was read")
 
-// An until is a reader that fails once ctx has ended. What it fails with is never
-// what the plugin could have caused, such as a refusal.
-type until struct {
-	ctx  context.Context
-	from io.Reader
-}
-
-func (u until) Read(p []byte) (int, error) {
-	if err := u.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return u.from.Read(p)
-}
-
 // copyExactly copies a file whose size is known, no more and no less, until ctx ends.
 func copyExactly(ctx context.Context, w io.Writer, r io.Reader, f file) error {
-	n, err := io.Copy(w, until{ctx, io.LimitReader(r, f.info.Size()+1)})
+	n, err := io.Copy(w, pack.Until(ctx, io.LimitReader(r, f.info.Size()+1)))
 	switch {
 	case err != nil:
 		return fmt.Errorf("reading %s: %w", f.name, err)

@@ -1,4 +1,4 @@
-package registry
+package pack
 
 import (
 	"archive/tar"
@@ -15,8 +15,8 @@ import (
 
 // readTar reads a tar twice: the first time all of it is looked at, and the
 // second time each file is given to visit.
-func readTar(ctx context.Context, file *os.File, size int64, suffix string, visit func(packedFile, io.Reader) error) error {
-	for _, visit := range []func(packedFile, io.Reader) error{look, visit} {
+func readTar(ctx context.Context, file *os.File, size int64, suffix string, visit func(File, io.Reader) error) error {
+	for _, visit := range []func(File, io.Reader) error{look, visit} {
 		if _, err := file.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
@@ -28,14 +28,14 @@ func readTar(ctx context.Context, file *os.File, size int64, suffix string, visi
 }
 
 // look reads a file to its end.
-func look(_ packedFile, content io.Reader) error {
+func look(_ File, content io.Reader) error {
 	_, err := io.Copy(io.Discard, content)
 	return err
 }
 
-func walkTar(ctx context.Context, file io.Reader, size int64, zipped bool, visit func(packedFile, io.Reader) error) error {
+func walkTar(ctx context.Context, file io.Reader, size int64, zipped bool, visit func(File, io.Reader) error) error {
 	in := bufio.NewReader(file)
-	stream := &counted{from: in, most: maxBytes + maxHeaders}
+	stream := &counted{from: in, most: MaxBytes + MaxHeaders}
 	if zipped {
 		unzip, err := gzip.NewReader(in)
 		if err != nil {
@@ -44,7 +44,7 @@ func walkTar(ctx context.Context, file io.Reader, size int64, zipped bool, visit
 		unzip.Multistream(false) // a second one could hide behind the first
 		stream.from, stream.sent = unzip, size
 	}
-	from, names, total := tar.NewReader(until{ctx, stream}), newIntake(), int64(0)
+	from, names, total := tar.NewReader(Until(ctx, stream)), newIntake(), int64(0)
 	for {
 		header, err := from.Next()
 		switch {
@@ -55,17 +55,17 @@ func walkTar(ctx context.Context, file io.Reader, size int64, zipped bool, visit
 		case header.Typeflag == tar.TypeXGlobalHeader: // a comment, as git archive writes it
 			continue
 		}
-		f := packedFile{name: header.Name, dir: header.Typeflag == tar.TypeDir, executable: header.Mode&0o100 != 0}
-		if !f.dir && header.Typeflag != tar.TypeReg || sparse(header) || f.dir && header.Size != 0 {
+		f := File{Name: header.Name, Dir: header.Typeflag == tar.TypeDir, Executable: header.Mode&0o100 != 0}
+		if !f.Dir && header.Typeflag != tar.TypeReg || sparse(header) || f.Dir && header.Size != 0 {
 			return refused("%s is neither a file nor a directory", header.Name)
 		}
-		if total += header.Size; header.Size < 0 || total > maxBytes {
-			return refused("a package is at most %d MiB large", maxBytes>>20)
+		if total += header.Size; header.Size < 0 || total > MaxBytes {
+			return refused("a package is at most %d MiB large", MaxBytes>>20)
 		}
-		if f.name, err = names.admit(header.Name, f.dir); err != nil {
+		if f.Name, err = names.admit(header.Name, f.Dir); err != nil {
 			return err
 		}
-		if f.name == "" {
+		if f.Name == "" {
 			continue
 		}
 		if err := visit(f, from); err != nil {
@@ -137,7 +137,7 @@ func (c *counted) Read(p []byte) (int, error) {
 		c.sum.Write(p[:n])
 	}
 	if c.most > 0 && c.n > c.most {
-		return 0, refused("a package is at most %d MiB large", maxBytes>>20)
+		return 0, refused("a package is at most %d MiB large", MaxBytes>>20)
 	}
 	if c.sent > 0 {
 		if tooLarge := inflated("it", c.n, c.sent); tooLarge != nil {

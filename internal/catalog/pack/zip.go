@@ -1,4 +1,4 @@
-package registry
+package pack
 
 import (
 	"bufio"
@@ -38,7 +38,7 @@ const (
 
 // A zipEntry is one file as the directory at the end has it.
 type zipEntry struct {
-	packedFile
+	File
 	raw            []byte // the name as written
 	flags, method  uint16
 	crc            uint32
@@ -47,7 +47,7 @@ type zipEntry struct {
 }
 
 // readZip reads a zip and gives each file to visit, once all were looked at.
-func readZip(ctx context.Context, file *os.File, size int64, _ string, visit func(packedFile, io.Reader) error) error {
+func readZip(ctx context.Context, file *os.File, size int64, visit func(File, io.Reader) error) error {
 	entries, begins, err := zipDirectory(file, size)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func readZip(ctx context.Context, file *os.File, size int64, _ string, visit fun
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if e.name == "" {
+		if e.Name == "" {
 			continue
 		}
 		if err := e.unpack(file, visit); err != nil {
@@ -113,14 +113,14 @@ func zipDirectory(file io.ReaderAt, size int64) ([]*zipEntry, int64, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		if e.name, err = names.admit(string(e.raw), e.dir); err != nil {
+		if e.Name, err = names.admit(string(e.raw), e.Dir); err != nil {
 			return nil, 0, err
 		}
 		if err := inflated(string(e.raw), e.size, e.packed); err != nil {
 			return nil, 0, err
 		}
-		if total += e.size; total > maxBytes {
-			return nil, 0, refused("a package is at most %d MiB large", maxBytes>>20)
+		if total += e.size; total > MaxBytes {
+			return nil, 0, refused("a package is at most %d MiB large", MaxBytes>>20)
 		}
 		entries, directory = append(entries, e), rest
 	}
@@ -146,7 +146,7 @@ func zipRecord(directory []byte) (e *zipEntry, rest []byte, err error) {
 		packed: int64(u32(directory[20:])), size: int64(u32(directory[24:])), offset: int64(u32(directory[42:])),
 	}
 	name := string(e.raw)
-	e.dir = strings.HasSuffix(name, "/")
+	e.Dir = strings.HasSuffix(name, "/")
 	mode := u32(directory[38:]) >> 16
 	ascii := strings.IndexFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 	switch kind := mode & 0o170000; {
@@ -163,13 +163,13 @@ func zipRecord(directory []byte) (e *zipEntry, rest []byte, err error) {
 	case directory[5] != 3 && directory[5] != 19: // it comes of no Unix: there is no mode
 	case kind != 0 && kind != 0o100000 && kind != 0o040000:
 		return nil, nil, refused("%s is neither a file nor a directory", name)
-	case kind == 0o040000 && !e.dir, kind == 0o100000 && e.dir:
+	case kind == 0o040000 && !e.Dir, kind == 0o100000 && e.Dir:
 		return nil, nil, refused("%s is a file by its name and a directory by its mode, or the other way round", name)
 	default:
-		e.executable = mode&0o100 != 0
+		e.Executable = mode&0o100 != 0
 	}
 	switch {
-	case e.dir && e.size != 0:
+	case e.Dir && e.size != 0:
 		return nil, nil, refused("%s is a directory with content", name)
 	case e.method == 0 && e.packed != e.size:
 		return nil, nil, refused("%s is stored as it is and has another length", name)
@@ -266,14 +266,14 @@ func (e *zipEntry) behind(file io.ReaderAt, at, next int64) (int64, error) {
 }
 
 // unpack gives the content of a file to visit: exactly what was said of it.
-func (e *zipEntry) unpack(file io.ReaderAt, visit func(packedFile, io.Reader) error) error {
+func (e *zipEntry) unpack(file io.ReaderAt, visit func(File, io.Reader) error) error {
 	from := bufio.NewReader(io.NewSectionReader(file, e.begins, e.packed))
 	var content io.Reader = from
 	if e.method == 8 {
 		content = flate.NewReader(from)
 	}
 	counted := &counted{from: io.LimitReader(content, e.size+1), sum: crc32.NewIEEE()}
-	if err := visit(e.packedFile, counted); err != nil {
+	if err := visit(e.File, counted); err != nil {
 		return err
 	}
 	if _, err := io.Copy(io.Discard, counted); err != nil { // of a directory
