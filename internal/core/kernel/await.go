@@ -25,11 +25,10 @@ func (k *Kernel) Await(ctx context.Context, tenant, id string) (plugin.Result, e
 	return k.AwaitWhile(ctx, ctx, tenant, id)
 }
 
-// AwaitWhile is Await for as long as patient lasts, which is no longer than ctx.
-// The end of patience cuts off nothing: a call that it goes on with itself ends
-// before its time only with ctx.
-func (k *Kernel) AwaitWhile(ctx, patient context.Context, tenant, id string) (plugin.Result, error) {
-	ended, leave := k.ended.on(id)
+// AwaitWhile is Await until wait ends, which is no later than ctx. The end of wait
+// cancels nothing: a call that AwaitWhile resumes itself is cancelled only with ctx.
+func (k *Kernel) AwaitWhile(ctx, until context.Context, tenant, id string) (plugin.Result, error) {
+	ended, leave := k.ended.subscribe(id)
 	defer leave()
 	// A call that waits for its caller, directly or through others, does not end
 	// before the caller does: how it stands is all there is to say.
@@ -44,8 +43,8 @@ func (k *Kernel) AwaitWhile(ctx, patient context.Context, tenant, id string) (pl
 		switch {
 		case ctx.Err() != nil:
 			return k.snapshot(tenant, id, row), context.Cause(ctx)
-		case patient.Err() != nil && (err != nil || row == nil || !row.State.Ended()):
-			return k.snapshot(tenant, id, row), context.Cause(patient)
+		case until.Err() != nil && (err != nil || row == nil || !row.State.Ended()):
+			return k.snapshot(tenant, id, row), context.Cause(until)
 		case err != nil:
 			return plugin.Result{}, err
 		case row == nil:
@@ -69,9 +68,9 @@ func (k *Kernel) AwaitWhile(ctx, patient context.Context, tenant, id string) (pl
 		timer := time.NewTimer(pause)
 		select {
 		case <-ended:
-			ended = nil // what comes later is found by looking
+			ended = nil // later changes are found by polling
 		case <-timer.C:
-		case <-patient.Done():
+		case <-until.Done():
 		}
 		timer.Stop()
 	}
@@ -174,9 +173,9 @@ func open(failure *plugin.Error, id string) error {
 	return &e
 }
 
-// tell lets those know who wait for a call that has changed.
-func (k *Kernel) tell(ctx context.Context, tenant, id string) {
-	k.ended.tell(id)
+// notify wakes those who wait for a call that has changed.
+func (k *Kernel) notify(ctx context.Context, tenant, id string) {
+	k.ended.notify(id)
 	if k.Ended == nil {
 		return
 	}
@@ -195,24 +194,24 @@ type signals struct {
 
 // A signal is closed once its call has changed.
 type signal struct {
-	told    chan struct{}
+	changed chan struct{}
 	waiting int
 	once    sync.Once
 }
 
 func newSignals() *signals { return &signals{waits: map[string]*signal{}} }
 
-// on returns a channel that is closed when the call changes. leave must be called.
-func (s *signals) on(id string) (told <-chan struct{}, leave func()) {
+// subscribe returns a channel that is closed when the call changes. leave must be called.
+func (s *signals) subscribe(id string) (changed <-chan struct{}, leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := s.waits[id]
 	if w == nil {
-		w = &signal{told: make(chan struct{})}
+		w = &signal{changed: make(chan struct{})}
 		s.waits[id] = w
 	}
 	w.waiting++
-	return w.told, func() {
+	return w.changed, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if w.waiting--; w.waiting == 0 && s.waits[id] == w {
@@ -221,11 +220,11 @@ func (s *signals) on(id string) (told <-chan struct{}, leave func()) {
 	}
 }
 
-func (s *signals) tell(id string) {
+func (s *signals) notify(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w := s.waits[id]; w != nil {
-		w.once.Do(func() { close(w.told) })
-		delete(s.waits, id) // who comes later waits for the next change
+		w.once.Do(func() { close(w.changed) })
+		delete(s.waits, id) // a later subscriber waits for the next change
 	}
 }

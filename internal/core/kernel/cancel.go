@@ -26,7 +26,7 @@ func (k *Kernel) Cancel(ctx context.Context, tenant, id, by, reason string) (sta
 	}
 	switch state {
 	case ledger.Pending, ledger.Queued:
-		k.tell(ctx, tenant, id)
+		k.notify(ctx, tenant, id)
 	case ledger.Running:
 		k.running.cancel(callID{tenant, id})
 	}

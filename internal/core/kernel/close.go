@@ -112,7 +112,7 @@ func (k *Kernel) Close() error {
 		a.closed = a.closed || a.admitted == 0
 		if a.inFlight == 0 {
 			a.mu.Unlock()
-			return k.payAll()
+			return k.recordAll()
 		}
 		if a.changed == nil {
 			a.changed = make(chan struct{})

@@ -124,11 +124,11 @@ type Options struct {
 // A Kernel runs calls. It is safe for concurrent use.
 type Kernel struct {
 	Options
-	cache     *cache
-	ended     *signals // of calls that ended in this process
-	running   *running // the claimed calls that this process runs
-	admission *admission
-	owed      owed // the ends of calls that could not be recorded yet
+	cache      *cache
+	ended      *signals // of calls that ended in this process
+	running    *running // the claimed calls that this process runs
+	admission  *admission
+	unrecorded unrecorded // the ends of calls that could not be recorded yet
 }
 
 // New returns a kernel made of these parts.

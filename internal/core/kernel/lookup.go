@@ -38,11 +38,11 @@ func (a *attempt) replay(ctx context.Context, prior *ledger.Prior) (plugin.Resul
 	if own := a.call.Patience; own > 0 && own < limit {
 		limit = own
 	}
-	patient, cancel := context.WithTimeoutCause(ctx, limit, errWaited)
+	until, cancel := context.WithTimeoutCause(ctx, limit, errWaited)
 	defer cancel()
 	// Who waits for another's call cancels the waiting, and not the call.
-	res, err := a.k.AwaitWhile(context.WithoutCancel(ctx), patient, a.call.Tenant, prior.CallID)
-	if context.Cause(patient) == errWaited && !res.Status.Ended() {
+	res, err := a.k.AwaitWhile(context.WithoutCancel(ctx), until, a.call.Tenant, prior.CallID)
+	if context.Cause(until) == errWaited && !res.Status.Ended() {
 		err = nil // it is still at work, and this is its answer
 	}
 	res.Replayed = true

@@ -133,7 +133,7 @@ func (k *Kernel) found(ctx context.Context, t *plugin.Target, row *ledger.CallRo
 	}
 	won, err := k.Ledger.Resolve(ctx, *row, f, now)
 	if err == nil && won {
-		k.tell(ctx, row.Tenant, row.ID)
+		k.notify(ctx, row.Tenant, row.ID)
 	}
 	return err
 }
@@ -233,7 +233,7 @@ func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (p
 	if !won {
 		return plugin.Result{}, plugin.Errorf(plugin.CodeKeyConflict, "call %s was settled by another principal in the meantime", id)
 	}
-	k.tell(ctx, tenant, id)
+	k.notify(ctx, tenant, id)
 	if s.State == ledger.Queued && k.Wake != nil {
 		k.Wake(ctx, tenant, id)
 	}

@@ -25,7 +25,7 @@ const maxUnbegun = 20
 
 // settle ends the attempt of a claimed call.
 func (a *attempt) settle(ctx context.Context, res *plugin.Result, failure *plugin.Error, now time.Time) (goesOn bool, err error) {
-	o := ledger.Outcome{State: a.fate(res, failure), Result: res, Err: failure}
+	o := ledger.Outcome{State: a.nextState(res, failure), Result: res, Err: failure}
 	o.Free = o.State == ledger.Failed && (a.nothing() || (a.stopped(failure) || a.starved()) && a.untouched())
 	a.record.Status = ledger.Status(o.State)
 	rec := a.record
@@ -53,23 +53,23 @@ func (a *attempt) settle(ctx context.Context, res *plugin.Result, failure *plugi
 		o.Result = nil
 	}
 	if err := a.k.Ledger.Settle(ctx, *a.lease, o, &rec, now); err != nil {
-		if !a.k.owed.add(end{*a.lease, o, rec, now}) {
+		if !a.k.unrecorded.add(end{*a.lease, o, rec, now}) {
 			a.phase = phaseUncertain
 		}
-		a.k.paySoon()
+		a.k.recordSoon()
 		return false, err
 	}
 	fault.At("settled")
-	a.k.ended.tell(a.call.ID)
+	a.k.ended.notify(a.call.ID)
 	if a.resumed {
-		a.k.tell(ctx, a.call.Tenant, a.call.ID) // its caller waits elsewhere and has to be notified
+		a.k.notify(ctx, a.call.Tenant, a.call.ID) // its caller waits elsewhere and has to be notified
 	}
 	fault.At("told")
 	return o.State == ledger.Queued, nil
 }
 
-// fate is what becomes of a call after an attempt.
-func (a *attempt) fate(res *plugin.Result, failure *plugin.Error) ledger.State {
+// nextState is what becomes of a call after an attempt.
+func (a *attempt) nextState(res *plugin.Result, failure *plugin.Error) ledger.State {
 	switch {
 	case failure == nil && res.Status == plugin.InProgress:
 		return ledger.InProgress
@@ -172,7 +172,7 @@ func (a *attempt) refuse(ctx context.Context, failure *plugin.Error, now time.Ti
 		return approval.Withdraw(ctx, tx, a.row.Tenant, approval.SubjectCall, a.row.ID, void, now)
 	})
 	if won {
-		a.k.tell(ctx, a.call.Tenant, a.call.ID)
+		a.k.notify(ctx, a.call.Tenant, a.call.ID)
 	}
 	return false, err
 }

@@ -12,8 +12,8 @@ import (
 // be recorded are recorded first, where that works by now, and calls that stand as
 // running without being so are settled.
 func (k *Kernel) Due(ctx context.Context, limit int) ([]ledger.CallRow, error) {
-	k.pay(ctx)
-	if err := k.strays(ctx); err != nil {
+	k.recordAgain(ctx)
+	if err := k.orphans(ctx); err != nil {
 		return nil, err
 	}
 	return k.Ledger.Due(ctx, k.Now(), limit)

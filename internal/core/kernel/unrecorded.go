@@ -93,17 +93,17 @@ func noRoom(err error) error {
 	return e
 }
 
-// maxOwed is how many ends of calls are kept that could not be recorded. The calls
-// of others are settled by their journals, in [Kernel.strays].
-const maxOwed = 256
+// maxUnrecorded is how many ends of calls are kept that could not be recorded. The calls
+// of others are settled by their journals, in [Kernel.orphans].
+const maxUnrecorded = 256
 
-// owed are the ends of calls that could not be recorded yet. Their callers were
-// told that they are unknown.
-type owed struct {
-	paying sync.Mutex // held while ends are recorded that are not in the list meanwhile
-	mu     sync.Mutex
-	ends   []end
-	soon   bool // they are tried again in a moment
+// unrecorded are the ends of calls that could not be recorded yet. Their callers got the
+// status unknown.
+type unrecorded struct {
+	recording sync.Mutex // held while ends are recorded that are not in the list meanwhile
+	mu        sync.Mutex
+	ends      []end
+	soon      bool // they are tried again in a moment
 }
 
 // An end is how one attempt of a call ended.
@@ -115,82 +115,82 @@ type end struct {
 }
 
 // add keeps an end, and reports whether there was room for it.
-func (o *owed) add(e end) bool {
+func (o *unrecorded) add(e end) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.ends) == maxOwed {
+	if len(o.ends) == maxUnrecorded {
 		return false
 	}
 	o.ends = append(o.ends, e)
 	return true
 }
 
-// payEvery is how long after a store refused the end of a call it is tried again.
-const payEvery = time.Second
+// recordEvery is how long after a store refused the end of a call it is tried again.
+const recordEvery = time.Second
 
-// paySoon has the ends that are owed recorded as soon as the store takes them, also
+// recordSoon records those ends as soon as the store takes them, also
 // in a host that sweeps nothing.
-func (k *Kernel) paySoon() {
-	k.owed.mu.Lock()
-	defer k.owed.mu.Unlock()
-	if k.owed.soon || len(k.owed.ends) == 0 {
+func (k *Kernel) recordSoon() {
+	k.unrecorded.mu.Lock()
+	defer k.unrecorded.mu.Unlock()
+	if k.unrecorded.soon || len(k.unrecorded.ends) == 0 {
 		return
 	}
-	k.owed.soon = true
-	time.AfterFunc(payEvery, func() {
-		k.owed.mu.Lock()
-		k.owed.soon = false
-		k.owed.mu.Unlock()
-		k.pay(context.Background())
-		k.paySoon()
+	k.unrecorded.soon = true
+	time.AfterFunc(recordEvery, func() {
+		k.unrecorded.mu.Lock()
+		k.unrecorded.soon = false
+		k.unrecorded.mu.Unlock()
+		k.recordAgain(context.Background())
+		k.recordSoon()
 	})
 }
 
-// pay records what could not be recorded before. What fails again is kept, but
+// recordAgain records what could not be recorded before. What fails again is kept, but
 // for what is no longer this host's to settle.
-func (k *Kernel) pay(ctx context.Context) {
-	k.owed.paying.Lock()
-	defer k.owed.paying.Unlock()
-	k.owed.mu.Lock()
-	ends := k.owed.ends
-	k.owed.ends = nil
-	k.owed.mu.Unlock()
+func (k *Kernel) recordAgain(ctx context.Context) {
+	k.unrecorded.recording.Lock()
+	defer k.unrecorded.recording.Unlock()
+	k.unrecorded.mu.Lock()
+	ends := k.unrecorded.ends
+	k.unrecorded.ends = nil
+	k.unrecorded.mu.Unlock()
 	for i, e := range ends {
 		err := k.Ledger.Settle(ctx, e.lease, e.outcome, &e.record, e.at)
 		switch {
 		case err == nil:
-			k.ended.tell(e.lease.Call())
+			k.ended.notify(e.lease.Call())
 		case errors.Is(err, ledger.ErrLeaseLost), errors.Is(err, ledger.ErrFailed), errors.Is(err, ledger.ErrStoreClosed):
 		default:
-			k.owed.mu.Lock()
-			k.owed.ends = append(slices.Clone(ends[i:]), k.owed.ends...)
-			k.owed.mu.Unlock()
+			k.unrecorded.mu.Lock()
+			k.unrecorded.ends = append(slices.Clone(ends[i:]), k.unrecorded.ends...)
+			k.unrecorded.mu.Unlock()
 			return
 		}
 	}
 }
 
 // has reports whether the end of a call is among them.
-func (o *owed) has(id string) bool {
+func (o *unrecorded) has(id string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.ContainsFunc(o.ends, func(e end) bool { return e.lease.Call() == id })
 }
 
-// strays settles the calls that the store has this process run, and that it is not
-// at work on, nor owes the end of: an end that was one too many to keep, a claim that
-// was made though the store could not say so. They are settled as after the death of
+// orphans settles the calls that the store has this process run, and that it is not
+// at work on, nor has the end of: an end that was one too many to
+// keep, a claim that was made though the store could not say so. They are settled as after the death of
 // the process, by their journals.
-func (k *Kernel) strays(ctx context.Context) error {
-	k.owed.paying.Lock() // or an end that is being recorded would be taken for none
-	defer k.owed.paying.Unlock()
+func (k *Kernel) orphans(ctx context.Context) error {
+	k.unrecorded.recording.Lock() // or an end that is being recorded would be taken for none
+	defer k.unrecorded.recording.Unlock()
 	rows, err := k.Ledger.Running(ctx)
 	if err != nil {
 		return err
 	}
 	for _, row := range rows {
 		// A call that ended since the row was read stands otherwise by now.
-		if k.admission.has(row.ID) || k.owed.has(row.ID) {
+		if k.admission.has(row.ID) || k.unrecorded.has(row.ID) {
 			continue
 		}
 		won, err := k.Ledger.Abandoned(ctx, row, k.Now())
@@ -199,21 +199,21 @@ func (k *Kernel) strays(ctx context.Context) error {
 		}
 		if won {
 			k.Log.Warn("a call was settled by its journal: this host was not at work on it, and it stood as running", "call_id", row.ID, "operation", row.Operation)
-			k.tell(ctx, row.Tenant, row.ID)
+			k.notify(ctx, row.Tenant, row.ID)
 		}
 	}
 	return nil
 }
 
-// payAll is pay until nothing is left, for as long as a store may refuse that will
-// recover. What is left then is for the next host, which finds the calls running
-// under one that has ended.
-func (k *Kernel) payAll() error {
+// recordAll is recordAgain until nothing is left, for as long as a store may refuse that
+// will recover. The rest is for the next host, which finds the calls running under a node
+// that has ended.
+func (k *Kernel) recordAll() error {
 	for n := range 5 {
-		k.pay(context.Background())
-		k.owed.mu.Lock()
-		left := len(k.owed.ends)
-		k.owed.mu.Unlock()
+		k.recordAgain(context.Background())
+		k.unrecorded.mu.Lock()
+		left := len(k.unrecorded.ends)
+		k.unrecorded.mu.Unlock()
 		switch {
 		case left == 0:
 			return nil
