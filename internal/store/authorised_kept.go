@@ -7,7 +7,7 @@ func (r *authorisedReader) kept(ctx context.Context, proofs []Proof) error {
 	if len(proofs) == 0 {
 		return nil
 	}
-	return r.signed(ctx, Unsigned, func(key *Key) error { return key.CheckKept(proofs...) })
+	return r.signed(ctx, UnsignedRows(proofs[0].Table), func(key *Key) error { return key.CheckKept(proofs...) })
 }
 
 func keptRows[T Kept](ctx context.Context, r *authorisedReader, rows []T, err error) ([]T, error) {
@@ -50,6 +50,45 @@ func (r *authorisedReader) LastMessages(ctx context.Context, tenant, session str
 // LastMessages implements [Reader].
 func (s *authorised) LastMessages(ctx context.Context, tenant, session string, before int64, limit int) ([]MessageRow, error) {
 	return s.alone().LastMessages(ctx, tenant, session, before, limit)
+}
+
+// Conversation implements [Reader].
+func (r *authorisedReader) Conversation(ctx context.Context, tenant, session string) (*ConversationRow, error) {
+	got, err := r.Reader.Conversation(ctx, tenant, session)
+	return keptRow(ctx, r, got, err)
+}
+
+// Conversation implements [Reader].
+func (s *authorised) Conversation(ctx context.Context, tenant, session string) (*ConversationRow, error) {
+	return s.alone().Conversation(ctx, tenant, session)
+}
+
+// Conversations implements [Reader].
+func (r *authorisedReader) Conversations(ctx context.Context, f ConversationFilter) ([]ConversationRow, error) {
+	got, err := r.Reader.Conversations(ctx, f)
+	return keptRows(ctx, r, got, err)
+}
+
+// Conversations implements [Reader].
+func (s *authorised) Conversations(ctx context.Context, f ConversationFilter) ([]ConversationRow, error) {
+	return s.alone().Conversations(ctx, f)
+}
+
+// Steps implements [Reader].
+func (r *authorisedReader) Steps(ctx context.Context, tenant, plan string) ([]StepRow, error) {
+	rows, err := r.Reader.Steps(ctx, tenant, plan)
+	if err == nil {
+		err = r.kept(ctx, StepProofs(rows))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rows, nil
+}
+
+// Steps implements [Reader].
+func (s *authorised) Steps(ctx context.Context, tenant, plan string) ([]StepRow, error) {
+	return s.alone().Steps(ctx, tenant, plan)
 }
 
 // Memory implements [Reader].

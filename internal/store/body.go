@@ -1,6 +1,10 @@
 package store
 
-import "time"
+import (
+	"context"
+	"fmt"
+	"time"
+)
 
 // A BodyRow is a payload kept under the hash of its bytes, so that rows and
 // entries can name it and outlive it.
@@ -9,4 +13,43 @@ type BodyRow struct {
 	Hash      string // sha256:<hex>
 	Data      []byte
 	ExpiresAt time.Time // zero for never
+}
+
+// A BodyError says that what is kept under a hash is not what was put there, or that it
+// is gone while something still rests on it.
+type BodyError struct {
+	Hash string
+	Gone bool
+}
+
+// Error says what to do as well.
+func (e *BodyError) Error() string {
+	if e.Gone {
+		return fmt.Sprintf("what was kept under %s is gone from the database; nothing that rests on it is used: restore a backup, or deny what waits for it", e.Hash)
+	}
+	return fmt.Sprintf("what is kept under %s was changed in the database: it no longer has that hash; 'mortise ledger verify' checks all that is kept", e.Hash)
+}
+
+// Unwrap makes it one of the ways of tampering.
+func (*BodyError) Unwrap() error { return ErrTampered }
+
+// NeededBody returns the body of a hash, which has to be there; nil for no hash.
+func NeededBody(ctx context.Context, r Reader, tenant, hash string) ([]byte, error) {
+	if hash == "" {
+		return nil, nil
+	}
+	data, err := r.Body(ctx, tenant, hash)
+	if err == nil && data == nil {
+		err = &BodyError{hash, true}
+	}
+	return data, err
+}
+
+// Preview returns what approvers are shown with a question, nil where that is nothing.
+// It has to be there for as long as the answer may still have an effect.
+func Preview(ctx context.Context, r Reader, row *ApprovalRow) ([]byte, error) {
+	if row.PreviewHash == "" || !row.State.Closed() {
+		return NeededBody(ctx, r, row.Tenant, row.PreviewHash)
+	}
+	return r.Body(ctx, row.Tenant, row.PreviewHash)
 }

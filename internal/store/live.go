@@ -25,13 +25,17 @@ func (s PlanState) Live() bool {
 }
 
 // Digest returns the hash of what decides what runs when the call goes on: all but
-// its lease, its answer and times.
+// its lease, its answer and times. An attempt at work writes effects, so that the journal
+// of a running call is not in it.
 func (r *CallRow) Digest() string {
 	h := newRowHash("call")
 	h.text(r.Tenant, r.ID, r.Operation, r.Key, r.Fingerprint, r.Principal, r.Actor, r.Agent, r.Origin, r.Parent, r.Plan, r.Session,
 		r.Version, r.PackageDigest, r.PolicyVersion, r.InputHash, r.RequestHash, string(r.State), r.Node)
 	h.number(r.Attempt, truth(r.Effectful), truth(r.Journalled), int64(len(r.Labels)))
 	h.text(r.Labels...)
+	if r.Journal != "" && r.State != CallRunning { // calls of earlier releases have none
+		h.text(r.Journal)
+	}
 	return h.sum()
 }
 
@@ -187,6 +191,9 @@ func CheckLive(ctx context.Context, r Reader, key *Key) error {
 			} else if !found || !calls[rows[i].Digest()] {
 				return &AuthorityError{"calls"}
 			}
+			if err := checkJournal(ctx, r, &rows[i]); err != nil {
+				return err
+			}
 		}
 		if len(rows) < page {
 			break
@@ -207,6 +214,11 @@ func CheckLive(ctx context.Context, r Reader, key *Key) error {
 				return err
 			} else if !found || !plans[rows[i].Digest()] {
 				return &AuthorityError{"plans"}
+			}
+			if steps, err := r.Steps(ctx, rows[i].Tenant, rows[i].ID); err != nil {
+				return err
+			} else if len(steps) == 0 { // those that are left have a MAC each
+				return &AuthorityError{"steps"}
 			}
 		}
 		if len(rows) < page {
@@ -248,7 +260,26 @@ func checkCall(ctx context.Context, r Reader, key *Key, row *CallRow) error {
 	if err == nil && live != nil && !live[row.Digest()] {
 		err = &AuthorityError{"calls"}
 	}
-	return err
+	if err != nil || live == nil {
+		return err
+	}
+	return checkJournal(ctx, r, row)
+}
+
+// checkJournal refuses a call whose effects are not those that the last attempt left:
+// with one missing the next attempt sends it again, and one that was added is not sent.
+func checkJournal(ctx context.Context, r Reader, row *CallRow) error {
+	if !row.State.Live() || row.State == CallRunning || row.Journal == "" && row.Attempt > 0 { // an earlier release left the last
+		return nil
+	}
+	effects, err := r.Effects(ctx, row.Tenant, row.ID)
+	if err != nil {
+		return err
+	}
+	if row.Attempt == 0 && len(effects) == 0 || row.Journal == JournalHash(effects) {
+		return nil
+	}
+	return &AuthorityError{"effects"}
 }
 
 // checkPlan is checkCall for plans.

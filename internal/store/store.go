@@ -76,7 +76,8 @@ type Reader interface {
 	Calls(ctx context.Context, filter CallFilter) ([]CallRow, error)
 
 	// Body returns the bytes of that hash, nil where there are none or they
-	// were erased.
+	// were erased; a [BodyError] where they have another hash. What [Key.Seal] made of
+	// them is returned as it is: it opens only at its place.
 	Body(ctx context.Context, tenant, hash string) ([]byte, error)
 	// Bodies yields all bodies that are there, of all tenants.
 	Bodies(ctx context.Context) iter.Seq2[BodyRow, error]

@@ -114,7 +114,7 @@ func outline(row *store.PlanRow) *View {
 // view returns a plan with its steps as their calls stand at one moment.
 func (e *Engine) view(ctx context.Context, row *store.PlanRow) (v *View, err error) {
 	err = e.Store.Snapshot(ctx, func(r store.Reader) error {
-		now, err := r.Plan(ctx, row.Tenant, row.ID)
+		now, err := r.PlanToRun(ctx, row.Tenant, row.ID)
 		if err != nil || now == nil {
 			return err
 		}
@@ -126,7 +126,7 @@ func (e *Engine) view(ctx context.Context, row *store.PlanRow) (v *View, err err
 
 func assemble(ctx context.Context, r store.Reader, row *store.PlanRow) (*View, error) {
 	v := outline(row)
-	steps, err := r.Steps(ctx, row.Tenant, row.ID)
+	steps, err := Steps(ctx, r, row)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,17 @@ func assemble(ctx context.Context, r store.Reader, row *store.PlanRow) (*View, e
 	if asked != nil {
 		v.Approval = &ApprovalView{asked.ID, asked.State, asked.DecidedBy, asked.Reason, asked.ExpiresAt}
 	}
-	if body, err := r.Body(ctx, row.Tenant, row.RequestHash); err == nil && body != nil {
+	read := r.Body // what has ended may have been erased
+	if row.State.Live() {
+		read = func(ctx context.Context, tenant, hash string) ([]byte, error) {
+			return store.NeededBody(ctx, r, tenant, hash)
+		}
+	}
+	body, err := read(ctx, row.Tenant, row.RequestHash)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
 		var kept struct {
 			Proposal Proposal `json:"proposal"`
 		}

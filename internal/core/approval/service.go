@@ -67,10 +67,14 @@ func (s *Service) Decide(ctx context.Context, a Answer) (*store.ApprovalRow, err
 	if err := s.entitled(ctx, row, a); err != nil {
 		return row, s.refused(ctx, row, a, err)
 	}
+	seen, err := s.subject(ctx, row)
+	if err != nil {
+		return row, err
+	}
 	var decided store.ApprovalRow
 	var refusal error
 	err = s.Store.Write(ctx, func(tx store.Tx) (err error) {
-		decided, refusal, err = s.decide(ctx, tx, a, row.ID)
+		decided, refusal, err = s.decide(ctx, tx, a, row.ID, seen)
 		return err
 	})
 	if err != nil {
@@ -158,7 +162,7 @@ func known(asker string) string {
 
 // decide takes the answer in a transaction. refusal is why it does not count,
 // decided how the approval stands now.
-func (s *Service) decide(ctx context.Context, tx store.Tx, a Answer, id string) (decided store.ApprovalRow, refusal, err error) {
+func (s *Service) decide(ctx context.Context, tx store.Tx, a Answer, id, seen string) (decided store.ApprovalRow, refusal, err error) {
 	row, err := tx.Approval(ctx, a.Tenant, id)
 	if err != nil {
 		return decided, nil, err
@@ -193,6 +197,11 @@ func (s *Service) decide(ctx context.Context, tx store.Tx, a Answer, id string) 
 			return decided, nil, err
 		}
 		return *row, closed(row), nil
+	}
+	if a.Approve { // once no other answer can come in between
+		if err := shown(ctx, tx, &next, seen); err != nil {
+			return *row, nil, err
+		}
 	}
 	if err := noteOf(tx, kind, &next, a.By.ID, "", a, at); err != nil {
 		return *row, nil, err

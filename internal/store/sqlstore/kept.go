@@ -13,7 +13,7 @@ func (t *tx) kept(proofs []store.Proof) error {
 	if len(proofs) == 0 {
 		return nil
 	}
-	return t.signed(store.Unsigned, func(key *store.Key) error { return key.CheckKept(proofs...) })
+	return t.signed(store.UnsignedRows(proofs[0].Table), func(key *store.Key) error { return key.CheckKept(proofs...) })
 }
 
 func keptRows[T store.Kept](t *tx, rows []T, err error) ([]T, error) {
@@ -46,6 +46,30 @@ func (t *tx) Messages(ctx context.Context, tenant, session string, after int64, 
 func (t *tx) LastMessages(ctx context.Context, tenant, session string, before int64, limit int) ([]store.MessageRow, error) {
 	got, err := t.reader.LastMessages(ctx, tenant, session, before, limit)
 	return keptRows(t, got, err)
+}
+
+// Conversation implements [store.Reader].
+func (t *tx) Conversation(ctx context.Context, tenant, session string) (*store.ConversationRow, error) {
+	got, err := t.reader.Conversation(ctx, tenant, session)
+	return keptRow(t, got, err)
+}
+
+// Conversations implements [store.Reader].
+func (t *tx) Conversations(ctx context.Context, f store.ConversationFilter) ([]store.ConversationRow, error) {
+	got, err := t.reader.Conversations(ctx, f)
+	return keptRows(t, got, err)
+}
+
+// Steps implements [store.Reader].
+func (t *tx) Steps(ctx context.Context, tenant, plan string) ([]store.StepRow, error) {
+	rows, err := t.reader.Steps(ctx, tenant, plan)
+	if err == nil {
+		err = t.kept(store.StepProofs(rows))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rows, nil
 }
 
 // Memory implements [store.Reader].
@@ -161,9 +185,26 @@ func (p passage) Proofs() []store.Proof {
 	return []store.Proof{p.ProofIn(p.tenant, p.kb, p.document)}
 }
 
+// A stepOf is a step with how many its plan has.
+type stepOf struct {
+	store.StepRow
+	steps int64
+}
+
+// Proofs implements [store.Kept].
+func (s stepOf) Proofs() []store.Proof {
+	return []store.Proof{{Table: "steps", Digest: s.DigestOf(s.steps), MAC: s.MAC}}
+}
+
 var keptTables = []keptTable{
 	{"messages", messageColumns, []string{"tenant", "session_id", "n"},
 		keptScan(scanMessage, func(m store.MessageRow) []any { return []any{m.Tenant, m.SessionID, m.N} })},
+	{"conversations", conversationColumns, []string{"tenant", "session_id"},
+		keptScan(scanConversation, func(c store.ConversationRow) []any { return []any{c.Tenant, c.SessionID} })},
+	{"steps", stepColumns + `, (SELECT count(*) FROM steps AS planned WHERE planned.tenant = steps.tenant AND planned.plan_id = steps.plan_id)`,
+		[]string{"tenant", "plan_id", "n"},
+		keptScan(func(rows *record, s *stepOf) error { return scanStepWith(rows, &s.StepRow, &s.steps) },
+			func(s stepOf) []any { return []any{s.Tenant, s.PlanID, s.N} })},
 	{"kbs", kbColumns, []string{"tenant", "id"},
 		keptScan(scanKB, func(k store.KBRow) []any { return []any{k.Tenant, k.ID} })},
 	{"kb_documents", documentColumns + ", text", []string{"tenant", "kb_id", "id"},
@@ -218,10 +259,16 @@ func (r *reader) CheckKept(ctx context.Context, key *store.Key) error {
 	return nil
 }
 
-// signRows gives each row of an earlier release its MAC, as it is.
+// signRows gives each row of a table that an earlier release did not sign its MAC, as it
+// is. What that release signed is not signed again.
 func (t *tx) signRows(key *store.Key) error {
 	for i := range keptTables {
 		k := &keptTables[i]
+		if unsigned, err := store.UnsignedRows(k.name)(context.Background(), &t.reader, key); err != nil {
+			return err
+		} else if !unsigned {
+			continue
+		}
 		where := " WHERE " + strings.Join(k.key, " = ? AND ") + " = ?"
 		if err := k.each(&t.reader, func(row keptIn) error {
 			for _, p := range row.proof {
