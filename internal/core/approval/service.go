@@ -138,10 +138,18 @@ func Delivered(asker, by string) string {
 	return asker + deliveredBy + by
 }
 
+// unknown begins an asker of whom it is not known who it is, before the reason.
+const unknown = "unknown: "
+
+// Unknown returns an asker of whom it is not known who it is, and why.
+func Unknown(why string) string { return unknown + why }
+
+func isUnknown(asker string) bool { return asker == "" || strings.Contains(asker, unknown) }
+
 // sameAsker reports whether an answer may come from the asker of the approval. If one of
 // the two is unknown, it may.
 func sameAsker(row *store.ApprovalRow, a Answer) bool {
-	return row.Asker == "" || a.Asker == "" || row.Asker == a.Asker ||
+	return isUnknown(row.Asker) || isUnknown(a.Asker) || row.Asker == a.Asker ||
 		strings.HasSuffix(row.Asker, deliveredBy+a.Asker) || strings.HasPrefix(row.Asker, a.Asker+deliveredBy)
 }
 
@@ -156,6 +164,9 @@ func known(asker string) string {
 	}
 	if asker == "" {
 		return "a caller without an operating system user"
+	}
+	if why, is := strings.CutPrefix(asker, unknown); is {
+		return "a user who cannot be told from others (" + why + ")"
 	}
 	return asker
 }
