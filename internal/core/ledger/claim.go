@@ -194,6 +194,9 @@ func priorOf(ctx context.Context, r store.Reader, row *store.CallRow) (*Prior, e
 		p.Erased = true
 		return p, nil
 	}
+	if canon.Sum(body) != row.ResultHash {
+		return nil, changed("the stored answer of call " + row.ID)
+	}
 	if p.Result, p.Err, err = decodeAnswer(body); err != nil {
 		return nil, errors.Join(fmt.Errorf("the stored answer of call %s cannot be read", row.ID), err)
 	}

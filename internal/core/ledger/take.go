@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -38,10 +39,14 @@ func (l *Ledger) ToRun(ctx context.Context, tenant, id string) (*Waiting, error)
 }
 
 func (l *Ledger) waiting(ctx context.Context, row *store.CallRow) (w *Waiting, err error) {
+	tenant, id := row.Tenant, row.ID
 	w = &Waiting{Row: *row}
 	if row.RequestHash != "" {
-		if w.Request, err = l.st.Body(ctx, row.Tenant, row.RequestHash); err != nil {
+		if w.Request, err = l.st.Body(ctx, tenant, row.RequestHash); err != nil {
 			return nil, err
+		}
+		if w.Request != nil && canon.Sum(w.Request) != row.RequestHash {
+			return nil, changed("what call " + id + " was made with")
 		}
 	}
 	return w, nil
