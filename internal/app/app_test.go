@@ -62,6 +62,8 @@ func TestMain(m *testing.M) {
 			runnerPlugin(os.Args[2], concurrency)
 		case "reader":
 			readerPlugin(os.Args[2])
+		case "shower":
+			showerPlugin()
 		case "passer":
 			passerPlugin()
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/kb"
@@ -59,7 +60,11 @@ func makeThings(t *testing.T, a *app.App, alice plugin.Principal, n string) (mad
 		if err != nil {
 			return err
 		}
-		_, err = tx.InsertPlan(store.PlanRow{Tenant: "local", ID: made.plan, Key: made.plan, Agent: "desk", ProposalCall: res.CallID, Principal: alice.ID,
+		ofNoSteps, err := canon.Hash([]byte(`{"plan":1,"request":"","steps":[]}`))
+		if err != nil {
+			return err
+		}
+		_, err = tx.InsertPlan(store.PlanRow{Tenant: "local", ID: made.plan, Key: made.plan, Agent: "desk", ProposalCall: res.CallID, Principal: alice.ID, Hash: ofNoSteps,
 			State: store.PlanQueued, CreatedAt: time.Now(), UpdatedAt: time.Now()}, nil)
 		return err
 	}))

@@ -47,11 +47,11 @@ func TestAForgedMessageRunsNothing(t *testing.T) {
 	} {
 		past(t, a.Home, statements...)
 		for _, session := range []string{got.Session, "sess_x"} {
-			row, err := a.Store.Conversation(ctx, "local", session)
-			if err != nil {
-				t.Fatal(err)
+			row, readErr := a.Store.Conversation(ctx, "local", session)
+			if readErr != nil && !errors.Is(readErr, store.ErrTampered) {
+				t.Fatal(readErr)
 			}
-			if err := a.Agents.Advance(ctx, "local", session); row != nil && !errors.Is(err, store.ErrTampered) {
+			if err := a.Agents.Advance(ctx, "local", session); (row != nil || readErr != nil) && !errors.Is(err, store.ErrTampered) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -63,5 +63,49 @@ func TestAForgedMessageRunsNothing(t *testing.T) {
 	}
 	if err := a.Agents.Advance(ctx, "local", got.Session); err != nil || len(model.heard()) != 2 {
 		t.Errorf("with the message as it came in, the model was asked %d times: %v", len(model.heard()), err)
+	}
+}
+
+// A conversation is with whom and where the host began it: no other sender goes on with
+// it, nothing of it is told to another, and nothing that another said is put into it.
+func TestAConversationIsWithWhomItWasBegun(t *testing.T) {
+	t.Parallel()
+	model := newTalker(t)
+	a := agentHome(t, model, "")
+	ctx := t.Context()
+	if err := a.Vault.Put(ctx, store.SecretName{Tenant: "local", Owner: secret.Anyone, Scope: "system", Name: "desk"}, doorSecret, secret.By{Principal: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	hire(t, a, "support", agent.Settings{Channels: map[string]agent.Channel{"desk": {Scheme: webhook.Standard, Secret: "desk"}}})
+	hire(t, a, "other", agent.Settings{})
+	p := genuine(t, webhook.Standard, "msg_1", "Where is my order?", time.Now())
+	got, err := a.Agents.Receive(ctx, "local", "support", "desk", p.header, p.body)
+	if err != nil || got.Session == "" {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	past(t, a.Home, `CREATE TABLE talks AS SELECT * FROM conversations`)
+	for name, statement := range map[string]string{
+		"another peer":    `UPDATE conversations SET peer = 'eve'`,
+		"no peer":         `UPDATE conversations SET peer = ''`,
+		"another room":    `UPDATE conversations SET room = 'C9'`,
+		"another channel": `UPDATE conversations SET channel = 'chat'`,
+		"another agent":   `UPDATE conversations SET agent = 'other'`,
+		"no MAC":          `UPDATE conversations SET mac = '', peer = 'eve'`,
+	} {
+		past(t, a.Home, statement)
+		if err := a.Agents.Advance(ctx, "local", got.Session); !errors.Is(err, store.ErrTampered) {
+			t.Errorf("%s: its turn is taken: %v", name, err)
+		}
+		if rows, err := a.Store.Conversations(ctx, store.ConversationFilter{Tenant: "local"}); !errors.Is(err, store.ErrTampered) {
+			t.Errorf("%s: it is found: %+v, %v", name, rows, err)
+		}
+		if _, err := a.Agents.End(ctx, "local", got.Session, "user"); !errors.Is(err, store.ErrTampered) {
+			t.Errorf("%s: it is ended: %v", name, err)
+		}
+		foundByVerify(t, name, a.Home, "conversations")
+		past(t, a.Home, `DELETE FROM conversations`, `INSERT INTO conversations SELECT * FROM talks`)
+	}
+	if asked := model.heard(); len(asked) != 0 {
+		t.Fatalf("the model was asked %q", asked)
 	}
 }

@@ -95,13 +95,13 @@ func (a *Approvers) unlessMay(ctx context.Context, by plugin.Principal, u use, e
 // inputs.
 func (a *Approvers) askedFor(ctx context.Context, row *store.ApprovalRow) ([]plugin.Call, error) {
 	if row.SubjectKind == store.SubjectCall {
-		call, err := a.callAsked(ctx, row.Tenant, row.SubjectID)
+		_, call, err := a.callShown(ctx, row.Tenant, row.SubjectID)
 		if err != nil || call == nil {
 			return nil, err
 		}
 		return []plugin.Call{*call}, nil
 	}
-	steps, err := a.Store.Steps(ctx, row.Tenant, row.SubjectID)
+	steps, err := a.stepsShown(ctx, row)
 	if err != nil {
 		return nil, err
 	}
@@ -126,6 +126,41 @@ func (a *Approvers) callAsked(ctx context.Context, tenant, id string) (*plugin.C
 	if err != nil || w == nil {
 		return nil, err
 	}
+	return callOf(w)
+}
+
+// callShown is callAsked for what a person is shown, or decides on: the row is what the
+// ledger says of it, and what the call was made with is there for as long as it may run.
+func (a *Approvers) callShown(ctx context.Context, tenant, id string) (*store.CallRow, *plugin.Call, error) {
+	w, err := a.Ledger.ToRun(ctx, tenant, id)
+	if err != nil || w == nil {
+		return nil, nil, err
+	}
+	if w.Row.State.Live() && w.Row.RequestHash != "" && w.Request == nil {
+		return nil, nil, &store.BodyError{Hash: w.Row.RequestHash, Gone: true}
+	}
+	call, err := callOf(w)
+	return &w.Row, call, err
+}
+
+// stepsShown returns the steps of a plan likewise.
+func (a *Approvers) stepsShown(ctx context.Context, row *store.ApprovalRow) ([]store.StepRow, error) {
+	p, err := a.Store.PlanToRun(ctx, row.Tenant, row.SubjectID)
+	if err != nil || p == nil {
+		return nil, err
+	}
+	if row.State == store.ApprovalOpen && row.Binding != p.Hash {
+		return nil, &store.AuthorityError{Table: "plans"}
+	}
+	if p.State.Live() {
+		if _, err := store.NeededBody(ctx, a.Store, p.Tenant, p.RequestHash); err != nil {
+			return nil, err
+		}
+	}
+	return plan.Steps(ctx, a.Store, p)
+}
+
+func callOf(w *ledger.Waiting) (*plugin.Call, error) {
 	request := struct {
 		Principal plugin.Principal `json:"principal"`
 		Input     json.RawMessage  `json:"input"`
@@ -137,6 +172,6 @@ func (a *Approvers) callAsked(ctx context.Context, tenant, id string) (*plugin.C
 		}
 	}
 	return &plugin.Call{
-		ID: id, Tenant: tenant, Principal: request.Principal, Operation: w.Row.Operation + "@=" + w.Row.Version, Input: request.Input, Labels: request.Labels,
+		ID: w.Row.ID, Tenant: w.Row.Tenant, Principal: request.Principal, Operation: w.Row.Operation + "@=" + w.Row.Version, Input: request.Input, Labels: request.Labels,
 	}, nil
 }

@@ -1,25 +1,23 @@
 package host
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"os/user"
-	"runtime"
 	"strconv"
-	"strings"
+
+	"github.com/mortise-dev/mortise/internal/core/approval"
 )
 
 // OSUser returns the user that runs this process, as the operating system has
 // authenticated them. It does not depend on the name given on the command line.
 //
-// In a user namespace the creator of the namespace assigns user ids, so the id
-// proves nothing: OSUser returns "", which counts as the same user as any other
-// participant.
+// In a user namespace its creator assigns user ids, and with a range of subordinate ids
+// one user has as many there as they like. OSUser returns [approval.Unknown] there, and
+// where it cannot tell: that counts as the same user as any other participant.
 func OSUser() string {
 	if uid := os.Getuid(); uid >= 0 {
-		if renamed() {
-			return ""
+		if why := assigned(); why != "" {
+			return approval.Unknown(why)
 		}
 		return "os:" + strconv.Itoa(uid)
 	}
@@ -27,16 +25,6 @@ func OSUser() string {
 		return "os:" + u.Uid
 	}
 	return ""
-}
-
-// renamed reports whether this process is in a user namespace that gives users
-// other numbers than the machine does.
-func renamed() bool {
-	table, err := os.ReadFile("/proc/self/uid_map")
-	if errors.Is(err, fs.ErrNotExist) { // no Linux, or no /proc
-		return runtime.GOOS == "linux"
-	}
-	return err != nil || strings.Join(strings.Fields(string(table)), " ") != "0 0 4294967295"
 }
 
 // OSUserName is that user for people to read.

@@ -64,13 +64,11 @@ func (a *Approvers) Question(ctx context.Context, row *store.ApprovalRow) (*Ques
 		Digest: row.PackageDigest, PreviewHash: row.PreviewHash, Binding: row.Binding, PolicyVersion: row.PolicyVersion,
 		CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt, DecidedBy: row.DecidedBy, DecidedAt: row.DecidedAt, Reason: row.Reason,
 	}
-	if row.PreviewHash != "" {
-		preview, err := a.Store.Body(ctx, row.Tenant, row.PreviewHash)
-		if err != nil {
-			return nil, err
-		}
-		q.Preview = preview
+	preview, err := store.Preview(ctx, a.Store, row)
+	if err != nil {
+		return nil, err
 	}
+	q.Preview = preview
 	if row.SubjectKind == store.SubjectPlan {
 		return q, a.askSteps(ctx, q, row)
 	}
@@ -79,15 +77,11 @@ func (a *Approvers) Question(ctx context.Context, row *store.ApprovalRow) (*Ques
 
 // askCall fills in what a question about a call is bound to.
 func (a *Approvers) askCall(ctx context.Context, q *Question, row *store.ApprovalRow) error {
-	call, err := a.Ledger.Call(ctx, row.Tenant, row.SubjectID)
+	call, asked, err := a.callShown(ctx, row.Tenant, row.SubjectID)
 	if err != nil || call == nil {
 		return err
 	}
 	q.Operation, q.Version, q.Actor, q.InputHash, q.Labels = call.Operation, call.Version, call.Actor, call.InputHash, call.Labels
-	asked, err := a.callAsked(ctx, row.Tenant, row.SubjectID)
-	if err != nil {
-		return err
-	}
 	q.Input = asked.Input
 	t, err := a.Registry.Resolve(ctx, asked.Operation)
 	if plugin.CodeOf(err) == plugin.CodeInternal {
@@ -104,7 +98,7 @@ func (a *Approvers) askCall(ctx context.Context, q *Question, row *store.Approva
 
 // askSteps fills in the steps of a plan.
 func (a *Approvers) askSteps(ctx context.Context, q *Question, row *store.ApprovalRow) error {
-	steps, err := a.Store.Steps(ctx, row.Tenant, row.SubjectID)
+	steps, err := a.stepsShown(ctx, row)
 	for i := range steps {
 		s := &steps[i]
 		input, err := a.stepSeen(ctx, row, s)

@@ -53,8 +53,17 @@ func (a *Authority) String() string {
 }
 
 // SignedRows is 1 where messages, knowledge bases, stored values and memories bear a
-// MAC each. A head says so, so that the rows of a release before that are signed once.
-const SignedRows = 1
+// MAC each, 2 where conversations and the steps of plans do too. A head says so, so that
+// the rows of a release before that are signed once.
+const SignedRows = 2
+
+// SignedSince returns since which of [SignedRows] the rows of a table bear a MAC each.
+func SignedSince(table string) int {
+	if table == "conversations" || table == "steps" {
+		return 2
+	}
+	return 1
+}
 
 const rowsMark = "rows" // no table has that name
 
@@ -226,6 +235,14 @@ func (h AuthorityHash) Sum() string { return hex.EncodeToString(h.h.Sum(nil)) }
 // cannot say that it is of an earlier release.
 func Unsigned(ctx context.Context, r Reader, key *Key) (bool, error) {
 	return noHead(ctx, r, key, (*Authority).Complete)
+}
+
+// UnsignedRows returns what reports whether a ledger is of a release that did not sign
+// the rows of a table.
+func UnsignedRows(table string) func(context.Context, Reader, *Key) (bool, error) {
+	return func(ctx context.Context, r Reader, key *Key) (bool, error) {
+		return noHead(ctx, r, key, func(a *Authority) bool { return a.Living() && a.Rows >= SignedSince(table) })
+	}
 }
 
 // UnsignedLife reports whether a ledger is of a release that signed neither what is

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"time"
 )
@@ -18,7 +19,8 @@ type BodyRow struct {
 // A BodyReader reads payloads by their hash.
 type BodyReader interface {
 	// Body returns the bytes of that hash, nil where there are none or they
-	// were erased.
+	// were erased; a [BodyError] where they have another hash. What [Key.Seal] made of
+	// them is returned as it is: it opens only at its place.
 	Body(ctx context.Context, tenant, hash string) ([]byte, error)
 	// Bodies yields all bodies that are there, of all tenants.
 	Bodies(ctx context.Context) iter.Seq2[BodyRow, error]
@@ -33,4 +35,48 @@ type BodyWriter interface {
 	// PutSealedBody keeps in the place of the bytes of a hash what they became by
 	// [Key.Seal], also where they are there.
 	PutSealedBody(tenant, hash string, sealed []byte, expires time.Time) error
+}
+
+// A BodyError says that what is kept under a hash is not what was put there, or that it
+// is gone while something still rests on it.
+type BodyError struct {
+	Hash string
+	Gone bool
+}
+
+// Error says what to do as well.
+func (e *BodyError) Error() string {
+	if e.Gone {
+		return fmt.Sprintf("what was kept under %s is gone from the database; nothing that rests on it is used: restore a backup, or deny what waits for it", e.Hash)
+	}
+	return fmt.Sprintf("what is kept under %s was changed in the database: it no longer has that hash; 'mortise ledger verify' checks all that is kept", e.Hash)
+}
+
+// Unwrap makes it one of the ways of tampering.
+func (*BodyError) Unwrap() error { return ErrTampered }
+
+// A BodyGetter has the bytes of a hash.
+type BodyGetter interface {
+	Body(ctx context.Context, tenant, hash string) ([]byte, error)
+}
+
+// NeededBody returns the body of a hash, which has to be there; nil for no hash.
+func NeededBody(ctx context.Context, r BodyGetter, tenant, hash string) ([]byte, error) {
+	if hash == "" {
+		return nil, nil
+	}
+	data, err := r.Body(ctx, tenant, hash)
+	if err == nil && data == nil {
+		err = &BodyError{hash, true}
+	}
+	return data, err
+}
+
+// Preview returns what approvers are shown with a question, nil where that is nothing.
+// It has to be there for as long as the answer may still have an effect.
+func Preview(ctx context.Context, r BodyGetter, row *ApprovalRow) ([]byte, error) {
+	if row.PreviewHash == "" || !row.State.Closed() {
+		return NeededBody(ctx, r, row.Tenant, row.PreviewHash)
+	}
+	return r.Body(ctx, row.Tenant, row.PreviewHash)
 }

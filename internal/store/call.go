@@ -56,6 +56,7 @@ type CallRow struct {
 	WakeAt        time.Time
 	Deadline      time.Time
 	ResultHash    string // of the body that holds the answer
+	Journal       string // while no attempt is at work, the hash of its effects; the store gives it
 	Code          string // of the error, where there is one
 	SchemaVersion string // of the answer
 	Cancelled     bool   // a cancel is requested; changed by CancelCall alone

@@ -15,6 +15,7 @@ type ConversationRow struct {
 	Room      string // in which room, thread or issue there; "" where the channel names none
 	Peer      string // who it is with there; "" for all who are in the room
 	CreatedAt time.Time
+	MAC       string // of all of the above; the store gives it
 
 	Open       bool
 	Turns      int64

@@ -59,3 +59,14 @@ type EffectWriter interface {
 	// reports whether there was such an effect.
 	LateEffect(row EffectRow) (found bool, err error)
 }
+
+// JournalHash returns the hash of the effects of a call, all that is known of each.
+func JournalHash(rows []EffectRow) string {
+	h := newRowHash("journal")
+	for _, r := range rows {
+		h.text(r.Tenant, r.CallID, r.Method, r.Class, r.Effect, r.RequestHash, r.ProviderKey, string(r.State), r.ResponseHash)
+		h.number(r.N, r.Attempt, r.Occurrence)
+		h.time(r.At)
+	}
+	return h.sum()
+}

@@ -45,8 +45,8 @@ type Kept interface{ Proofs() []Proof }
 
 // A KeptReader reads all such rows that are not of a session's artifacts.
 type KeptReader interface {
-	// CheckKept refuses messages, knowledge bases, their documents and passages,
-	// stored values and memories that are not as the host wrote them.
+	// CheckKept refuses messages, conversations, steps of plans, knowledge bases, their
+	// documents and passages, stored values and memories that are not as the host wrote them.
 	CheckKept(ctx context.Context, key *Key) error
 }
 
@@ -81,6 +81,36 @@ func (r *MessageRow) Digest() string {
 
 // Proofs implements [Kept].
 func (r MessageRow) Proofs() []Proof { return []Proof{{"messages", r.Digest(), r.MAC}} }
+
+// Digest returns the hash of where and with whom a conversation takes place.
+func (r *ConversationRow) Digest() string {
+	h := newRowHash("conversation")
+	h.text(r.Tenant, r.SessionID, r.Agent, r.Channel, r.Room, r.Peer)
+	h.time(r.CreatedAt)
+	return h.sum()
+}
+
+// Proofs implements [Kept].
+func (r ConversationRow) Proofs() []Proof { return []Proof{{"conversations", r.Digest(), r.MAC}} }
+
+// DigestOf returns the hash of all of a step of a plan that has so many.
+func (r *StepRow) DigestOf(steps int64) string {
+	h := newRowHash("step")
+	h.text(r.Tenant, r.PlanID, r.StepID, r.Operation, r.Version, r.PackageDigest, r.Input, r.Gate, r.Why)
+	h.number(r.N, steps, int64(len(r.Needs)))
+	h.text(r.Needs...)
+	return h.sum()
+}
+
+// StepProofs returns what the steps of one plan are held against. With one missing the
+// others do not hold.
+func StepProofs(rows []StepRow) []Proof {
+	proofs := make([]Proof, len(rows))
+	for i := range rows {
+		proofs[i] = Proof{"steps", rows[i].DigestOf(int64(len(rows))), rows[i].MAC}
+	}
+	return proofs
+}
 
 // Digest returns the hash of all of a knowledge base.
 func (r *KBRow) Digest() string {

@@ -22,13 +22,17 @@ func (s PlanState) Live() bool {
 }
 
 // Digest returns the hash of what decides what runs when the call goes on: all but
-// its lease, its answer and times.
+// its lease, its answer and times. An attempt at work writes effects, so that the journal
+// of a running call is not in it.
 func (r *CallRow) Digest() string {
 	h := newRowHash("call")
 	h.text(r.Tenant, r.ID, r.Operation, r.Key, r.Fingerprint, r.Principal, r.Actor, r.Agent, r.Origin, r.Parent, r.Plan, r.Session,
 		r.Version, r.PackageDigest, r.PolicyVersion, r.InputHash, r.RequestHash, string(r.State), r.Node)
 	h.number(r.Attempt, truth(r.Effectful), truth(r.Journalled), int64(len(r.Labels)))
 	h.text(r.Labels...)
+	if r.Journal != "" && r.State != CallRunning { // calls of earlier releases have none
+		h.text(r.Journal)
+	}
 	return h.sum()
 }
 
@@ -103,30 +107,50 @@ func (a *Authority) LiveOf(k *Key, table string) (w Weight, known bool, err erro
 // sign, and looks each up as it is looked up when it is used. r is of one moment.
 // Where key is nil heads are believed, and nothing is checked.
 func CheckLive(ctx context.Context, r Reader, key *Key) error {
-	if err := checkLive(ctx, r, key, "calls", r.LiveCalls, (*CallRow).Digest); err != nil {
+	calls, err := checkLive(ctx, r, key, "calls", r.LiveCalls, (*CallRow).Digest)
+	if err != nil {
 		return err
 	}
-	return checkLive(ctx, r, key, "plans", r.LivePlans, (*PlanRow).Digest)
+	for i := range calls {
+		if err := checkJournal(ctx, r, &calls[i]); err != nil {
+			return err
+		}
+	}
+	plans, err := checkLive(ctx, r, key, "plans", r.LivePlans, (*PlanRow).Digest)
+	if err != nil {
+		return err
+	}
+	for _, plan := range plans {
+		if steps, err := r.Steps(ctx, plan.Tenant, plan.ID); err != nil {
+			return err
+		} else if len(steps) == 0 { // those that are left have a MAC each
+			return &AuthorityError{"steps"}
+		}
+	}
+	return nil
 }
 
-func checkLive[Row any](ctx context.Context, r Reader, key *Key, table string, all func(context.Context) iter.Seq2[Row, error], digest func(*Row) string) error {
+// checkLive returns the rows of a table that have not ended, once each of them is one that
+// is signed and found. They are none where heads are believed.
+func checkLive[Row any](ctx context.Context, r Reader, key *Key, table string, all func(context.Context) iter.Seq2[Row, error], digest func(*Row) string) (rows []Row, err error) {
 	signed, err := liveDigests(ctx, r, key, table)
 	if err != nil || signed == nil {
-		return err
+		return nil, err
 	}
 	for row, err := range all(ctx) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if !signed[digest(&row)] {
-			return &AuthorityError{table}
+			return nil, &AuthorityError{table}
 		}
+		rows = append(rows, row)
 	}
 	hidden, err := r.HiddenLive(ctx, table)
 	if err == nil && hidden > 0 {
 		err = &AuthorityError{table}
 	}
-	return err
+	return rows, err
 }
 
 // checkCall refuses a call that is not one of those that have not ended. One that
@@ -139,7 +163,26 @@ func checkCall(ctx context.Context, r Reader, key *Key, row *CallRow) error {
 	if err == nil && live != nil && !live[row.Digest()] {
 		err = &AuthorityError{"calls"}
 	}
-	return err
+	if err != nil || live == nil {
+		return err
+	}
+	return checkJournal(ctx, r, row)
+}
+
+// checkJournal refuses a call whose effects are not those that the last attempt left:
+// with one missing the next attempt sends it again, and one that was added is not sent.
+func checkJournal(ctx context.Context, r Reader, row *CallRow) error {
+	if !row.State.Live() || row.State == CallRunning || row.Journal == "" && row.Attempt > 0 { // an earlier release left the last
+		return nil
+	}
+	effects, err := r.Effects(ctx, row.Tenant, row.ID)
+	if err != nil {
+		return err
+	}
+	if row.Attempt == 0 && len(effects) == 0 || row.Journal == JournalHash(effects) {
+		return nil
+	}
+	return &AuthorityError{"effects"}
 }
 
 // checkPlan is checkCall for plans.

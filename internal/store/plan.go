@@ -69,6 +69,7 @@ type StepRow struct {
 	Needs         []string // steps that must have succeeded
 	Gate          string   // none or human_apply
 	Why           string   // what policy said of the gate
+	MAC           string   // of all of it and of how many steps the plan has; the store gives it
 }
 
 // A PlanFilter says which plans are wanted. Empty fields ask for nothing.

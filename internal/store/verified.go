@@ -6,7 +6,7 @@ import (
 )
 
 // Verified is a Reader that checks the MACs of the rows it returns: of approvals that are
-// closed, sessions, artifacts, messages, memories, knowledge bases and stored values.
+// closed, sessions, artifacts, conversations, steps of plans, messages, memories, knowledge bases and stored values.
 // Transactions and [Authorised] stores read through it.
 type Verified struct {
 	Reader
@@ -19,6 +19,9 @@ type Verifier interface {
 	// that the ledger is of a release that did not sign such rows, it returns nil.
 	Verify(ctx context.Context, earlier func(context.Context, Reader, *Key) (bool, error), check func(*Key) error) error
 }
+
+// sinceRows reports whether a ledger is of a release that signed no kept rows.
+var sinceRows = UnsignedRows("messages")
 
 type earlier = func(context.Context, Reader, *Key) (bool, error)
 
@@ -76,80 +79,104 @@ func (v *Verified) Artifacts(ctx context.Context, tenant, session string) ([]Art
 // Messages implements [Reader].
 func (v *Verified) Messages(ctx context.Context, tenant, session string, after int64, limit int) ([]MessageRow, error) {
 	rows, err := v.Reader.Messages(ctx, tenant, session, after, limit)
-	return verifyRows(ctx, v, Unsigned, rows, err)
+	return verifyRows(ctx, v, sinceRows, rows, err)
 }
 
 // LastMessages implements [Reader].
 func (v *Verified) LastMessages(ctx context.Context, tenant, session string, before int64, limit int) ([]MessageRow, error) {
 	rows, err := v.Reader.LastMessages(ctx, tenant, session, before, limit)
-	return verifyRows(ctx, v, Unsigned, rows, err)
+	return verifyRows(ctx, v, sinceRows, rows, err)
+}
+
+// Conversation implements [Reader].
+func (v *Verified) Conversation(ctx context.Context, tenant, session string) (*ConversationRow, error) {
+	row, err := v.Reader.Conversation(ctx, tenant, session)
+	return verifyRow(ctx, v, UnsignedRows("conversations"), row, err)
+}
+
+// Conversations implements [Reader].
+func (v *Verified) Conversations(ctx context.Context, f ConversationFilter) ([]ConversationRow, error) {
+	rows, err := v.Reader.Conversations(ctx, f)
+	return verifyRows(ctx, v, UnsignedRows("conversations"), rows, err)
+}
+
+// Steps implements [Reader].
+func (v *Verified) Steps(ctx context.Context, tenant, plan string) ([]StepRow, error) {
+	rows, err := v.Reader.Steps(ctx, tenant, plan)
+	if err == nil {
+		err = v.proofs(ctx, UnsignedRows("steps"), StepProofs(rows))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rows, nil
 }
 
 // Memory implements [Reader].
 func (v *Verified) Memory(ctx context.Context, tenant, agent, key string) (*MemoryRow, error) {
 	row, err := v.Reader.Memory(ctx, tenant, agent, key)
-	return verifyRow(ctx, v, Unsigned, row, err)
+	return verifyRow(ctx, v, sinceRows, row, err)
 }
 
 // Memories implements [Reader].
 func (v *Verified) Memories(ctx context.Context, tenant, agent string, limit int) ([]MemoryRow, error) {
 	rows, err := v.Reader.Memories(ctx, tenant, agent, limit)
-	return verifyRows(ctx, v, Unsigned, rows, err)
+	return verifyRows(ctx, v, sinceRows, rows, err)
 }
 
 // KB implements [Reader].
 func (v *Verified) KB(ctx context.Context, tenant, id string) (*KBRow, error) {
 	row, err := v.Reader.KB(ctx, tenant, id)
-	return verifyRow(ctx, v, Unsigned, row, err)
+	return verifyRow(ctx, v, sinceRows, row, err)
 }
 
 // KBs implements [Reader].
 func (v *Verified) KBs(ctx context.Context, tenant string) ([]KBRow, error) {
 	rows, err := v.Reader.KBs(ctx, tenant)
-	return verifyRows(ctx, v, Unsigned, rows, err)
+	return verifyRows(ctx, v, sinceRows, rows, err)
 }
 
 // Document implements [Reader].
 func (v *Verified) Document(ctx context.Context, tenant, kb, id string) (*DocumentRow, error) {
 	row, err := v.Reader.Document(ctx, tenant, kb, id)
-	return verifyRow(ctx, v, Unsigned, row, err)
+	return verifyRow(ctx, v, sinceRows, row, err)
 }
 
 // DocumentBySource implements [Reader].
 func (v *Verified) DocumentBySource(ctx context.Context, tenant, kb, source string) (*DocumentRow, error) {
 	row, err := v.Reader.DocumentBySource(ctx, tenant, kb, source)
-	return verifyRow(ctx, v, Unsigned, row, err)
+	return verifyRow(ctx, v, sinceRows, row, err)
 }
 
 // Documents implements [Reader].
 func (v *Verified) Documents(ctx context.Context, f DocumentFilter) ([]DocumentRow, error) {
 	rows, err := v.Reader.Documents(ctx, f)
-	return verifyRows(ctx, v, Unsigned, rows, err)
+	return verifyRows(ctx, v, sinceRows, rows, err)
 }
 
 // SearchChunks implements [Reader].
 func (v *Verified) SearchChunks(ctx context.Context, q ChunkQuery) ([]ChunkHit, error) {
 	rows, err := v.Reader.SearchChunks(ctx, q)
-	return verifyRows(ctx, v, Unsigned, rows, err)
+	return verifyRows(ctx, v, sinceRows, rows, err)
 }
 
 // Hits implements [Reader].
 func (v *Verified) Hits(ctx context.Context, tenant string, of []VectorRow) ([]ChunkHit, error) {
 	rows, err := v.Reader.Hits(ctx, tenant, of)
-	return verifyRows(ctx, v, Unsigned, rows, err)
+	return verifyRows(ctx, v, sinceRows, rows, err)
 }
 
 // KV implements [Reader].
 func (v *Verified) KV(ctx context.Context, k KVKey) (*KVRow, error) {
 	row, err := v.Reader.KV(ctx, k)
-	return verifyRow(ctx, v, Unsigned, row, err)
+	return verifyRow(ctx, v, sinceRows, row, err)
 }
 
 // Chunks implements [Reader].
 func (v *Verified) Chunks(ctx context.Context, tenant, kb, document string) ([]ChunkRow, error) {
 	rows, err := v.Reader.Chunks(ctx, tenant, kb, document)
 	if err == nil {
-		err = v.proofs(ctx, Unsigned, PassageProofs(tenant, kb, document, rows))
+		err = v.proofs(ctx, sinceRows, PassageProofs(tenant, kb, document, rows))
 	}
 	if err != nil {
 		return nil, err

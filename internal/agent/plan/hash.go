@@ -1,10 +1,27 @@
 package plan
 
 import (
+	"context"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
+	"github.com/mortise-dev/mortise/internal/store"
 )
+
+// Steps returns the steps of a plan. Those of a plan that has not ended are the ones that
+// its hash is of, which the ledger signs and an approval binds: what a person is shown is
+// what runs.
+func Steps(ctx context.Context, r store.PlanReader, row *Row) ([]StepRow, error) {
+	steps, err := r.Steps(ctx, row.Tenant, row.ID)
+	if err != nil || !row.State.Live() {
+		return steps, err
+	}
+	if now, err := hash(steps, row.RequestHash); err != nil || now != row.Hash {
+		return nil, &store.AuthorityError{Table: "steps"}
+	}
+	return steps, nil
+}
 
 // hash identifies what would run: every step with everything that is pinned,
 // and for whom. It is what an approval of the plan binds.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -115,7 +116,7 @@ func outline(row *Row) *View {
 // view returns a plan with its steps as their calls stand at one moment.
 func (e *Engine) view(ctx context.Context, row *Row) (v *View, err error) {
 	err = e.Store.Snapshot(ctx, func(r ledger.Reader) error {
-		now, err := r.Plan(ctx, row.Tenant, row.ID)
+		now, err := r.PlanToRun(ctx, row.Tenant, row.ID)
 		if err != nil || now == nil {
 			return err
 		}
@@ -127,7 +128,7 @@ func (e *Engine) view(ctx context.Context, row *Row) (v *View, err error) {
 
 func assemble(ctx context.Context, r reader, row *Row) (*View, error) {
 	v := outline(row)
-	steps, err := r.Steps(ctx, row.Tenant, row.ID)
+	steps, err := Steps(ctx, r, row)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +165,17 @@ func assemble(ctx context.Context, r reader, row *Row) (*View, error) {
 	if asked != nil {
 		v.Approval = &ApprovalView{asked.ID, asked.State, asked.DecidedBy, asked.Reason, asked.ExpiresAt}
 	}
-	if body, err := r.Body(ctx, row.Tenant, row.RequestHash); err == nil && body != nil {
+	read := r.Body // what has ended may have been erased
+	if row.State.Live() {
+		read = func(ctx context.Context, tenant, hash string) ([]byte, error) {
+			return store.NeededBody(ctx, r, tenant, hash)
+		}
+	}
+	body, err := read(ctx, row.Tenant, row.RequestHash)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
 		var kept struct {
 			Proposal Proposal `json:"proposal"`
 		}

@@ -67,10 +67,14 @@ func (s *Service) Decide(ctx context.Context, a Answer) (*Row, error) {
 	if err := s.entitled(ctx, row, a); err != nil {
 		return row, s.refused(ctx, row, a, err)
 	}
+	seen, err := s.subject(ctx, row)
+	if err != nil {
+		return row, err
+	}
 	var decided Row
 	var refusal error
 	err = s.Store.Write(ctx, func(tx ledger.Tx) (err error) {
-		decided, refusal, err = s.decide(ctx, tx, a, row.ID)
+		decided, refusal, err = s.decide(ctx, tx, a, row.ID, seen)
 		return err
 	})
 	if err != nil {
@@ -134,10 +138,18 @@ func Delivered(asker, by string) string {
 	return asker + deliveredBy + by
 }
 
+// unknown begins an asker of whom it is not known who it is, before the reason.
+const unknown = "unknown: "
+
+// Unknown returns an asker of whom it is not known who it is, and why.
+func Unknown(why string) string { return unknown + why }
+
+func isUnknown(asker string) bool { return asker == "" || strings.Contains(asker, unknown) }
+
 // sameAsker reports whether an answer may come from the asker of the approval. If one of
 // the two is unknown, it may.
 func sameAsker(row *Row, a Answer) bool {
-	return row.Asker == "" || a.Asker == "" || row.Asker == a.Asker ||
+	return isUnknown(row.Asker) || isUnknown(a.Asker) || row.Asker == a.Asker ||
 		strings.HasSuffix(row.Asker, deliveredBy+a.Asker) || strings.HasPrefix(row.Asker, a.Asker+deliveredBy)
 }
 
@@ -153,12 +165,15 @@ func known(asker string) string {
 	if asker == "" {
 		return "a caller without an operating system user"
 	}
+	if why, is := strings.CutPrefix(asker, unknown); is {
+		return "a user who cannot be told from others (" + why + ")"
+	}
 	return asker
 }
 
 // decide takes the answer in a transaction. refusal is why it does not count,
 // decided how the approval stands now.
-func (s *Service) decide(ctx context.Context, tx ledger.Tx, a Answer, id string) (decided Row, refusal, err error) {
+func (s *Service) decide(ctx context.Context, tx ledger.Tx, a Answer, id, seen string) (decided Row, refusal, err error) {
 	row, err := tx.Approval(ctx, a.Tenant, id)
 	if err != nil {
 		return decided, nil, err
@@ -193,6 +208,11 @@ func (s *Service) decide(ctx context.Context, tx ledger.Tx, a Answer, id string)
 			return decided, nil, err
 		}
 		return *row, closed(row), nil
+	}
+	if a.Approve { // once no other answer can come in between
+		if err := shown(ctx, tx, &next, seen); err != nil {
+			return *row, nil, err
+		}
 	}
 	if err := noteOf(tx, kind, &next, a.By.ID, "", a, at); err != nil {
 		return *row, nil, err

@@ -9,6 +9,8 @@ import (
 // A Store is what a [Service] needs of the one that keeps approvals.
 type Store interface {
 	store.ApprovalReader
+	CallToRun(ctx context.Context, tenant, id string) (*store.CallRow, error)
+	PlanToRun(ctx context.Context, tenant, id string) (*store.PlanRow, error)
 	Write(ctx context.Context, fn func(store.Tx) error) error
 }
 

@@ -231,7 +231,7 @@ func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (p
 		return plugin.Result{}, err
 	}
 	if !won {
-		return plugin.Result{}, plugin.Errorf(plugin.CodeKeyConflict, "call %s was settled by another principal in the meantime", id)
+		return plugin.Result{}, plugin.Errorf(plugin.CodeKeyConflict, "call %s was settled in the meantime; 'mortise calls show %s' says how, and by whom", id, id)
 	}
 	k.notify(ctx, tenant, id)
 	if s.State == ledger.Queued && k.Wake != nil {

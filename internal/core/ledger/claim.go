@@ -175,10 +175,8 @@ func priorOf(ctx context.Context, r store.Reader, row *CallRow) (*Prior, error) 
 		if len(asked) > 0 {
 			a := &asked[0]
 			p.Waits = &plugin.Pending{ID: a.ID, Why: a.Why, ExpiresAt: a.ExpiresAt}
-			if a.PreviewHash != "" {
-				if p.Waits.Preview, err = r.Body(ctx, row.Tenant, a.PreviewHash); err != nil {
-					return nil, err
-				}
+			if p.Waits.Preview, err = store.Preview(ctx, r, a); err != nil {
+				return nil, err
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 const callColumns = `tenant, id, operation, key, fingerprint, principal, actor, agent, origin, parent_id, plan_id, session_id,
 	labels, version, package_digest, policy_version, input_hash, request_hash, effectful, journalled, state, attempt,
-	lease, node, wake_at, deadline, result_hash, code, schema_version, cancelled, created_at, updated_at`
+	lease, node, wake_at, deadline, result_hash, code, schema_version, cancelled, created_at, updated_at, journal`
 
 var insertCall = `INSERT INTO calls (` + callColumns + `, digest) VALUES (?` + strings.Repeat(", ?", 1+strings.Count(callColumns, ",")) + `)
 	ON CONFLICT (tenant, operation, key) DO NOTHING`
@@ -19,7 +19,7 @@ var insertCall = `INSERT INTO calls (` + callColumns + `, digest) VALUES (?` + s
 const fenced = `tenant = ? AND id = ? AND state = ? AND attempt = ? AND lease = ?`
 
 const updateCall = `UPDATE calls SET key = ?, state = ?, attempt = ?, lease = ?, node = ?, wake_at = ?, deadline = ?,
-	result_hash = ?, code = ?, schema_version = ?, updated_at = ?, digest = ? WHERE ` + fenced
+	result_hash = ?, code = ?, schema_version = ?, updated_at = ?, journal = ?, digest = ? WHERE ` + fenced
 
 const cancelCall = `UPDATE calls SET cancelled = 1
 	WHERE tenant = ? AND id = ? AND state IN ('pending_approval', 'queued', 'running', 'in_progress')`
@@ -86,7 +86,7 @@ func (t *tx) InsertCall(r store.CallRow) (*store.CallRow, error) {
 	inserted, err := t.Exec(insertCall,
 		r.Tenant, r.ID, r.Operation, r.Key, r.Fingerprint, r.Principal, r.Actor, r.Agent, r.Origin, r.Parent, r.Plan, r.Session,
 		labels, r.Version, r.PackageDigest, r.PolicyVersion, r.InputHash, r.RequestHash, flag(r.Effectful), flag(r.Journalled), string(r.State), r.Attempt,
-		r.Lease, r.Node, micros(r.WakeAt), micros(r.Deadline), r.ResultHash, r.Code, r.SchemaVersion, flag(r.Cancelled), micros(r.CreatedAt), micros(r.UpdatedAt), digest)
+		r.Lease, r.Node, micros(r.WakeAt), micros(r.Deadline), r.ResultHash, r.Code, r.SchemaVersion, flag(r.Cancelled), micros(r.CreatedAt), micros(r.UpdatedAt), r.Journal, digest)
 	if err == nil && inserted && r.State.Live() {
 		err = t.weigh("calls", "", digest)
 	}
@@ -102,17 +102,44 @@ func (t *tx) InsertCall(r store.CallRow) (*store.CallRow, error) {
 
 // UpdateCall implements [store.Tx].
 func (t *tx) UpdateCall(f store.Fence, next store.CallRow) (bool, error) {
+	was, err := t.journals(f, &next)
+	if err != nil {
+		return false, err
+	}
 	digest := next.Digest()
 	won, err := t.Exec(updateCall,
 		next.Key, string(next.State), next.Attempt, next.Lease, next.Node, micros(next.WakeAt), micros(next.Deadline),
-		next.ResultHash, next.Code, next.SchemaVersion, micros(next.UpdatedAt), digest,
+		next.ResultHash, next.Code, next.SchemaVersion, micros(next.UpdatedAt), next.Journal, digest,
 		f.Tenant, f.ID, string(f.State), f.Attempt, f.Lease)
 	if err != nil || !won {
 		return false, err
 	}
-	was := next
-	was.State, was.Attempt, was.Key, was.Node = f.State, f.Attempt, f.Key, f.Node
-	return true, t.moved("calls", f.State.Live(), was.Digest(), next.State.Live(), digest)
+	prior := next
+	prior.State, prior.Attempt, prior.Key, prior.Node, prior.Journal = f.State, f.Attempt, f.Key, f.Node, was
+	return true, t.moved("calls", f.State.Live(), prior.Digest(), next.State.Live(), digest)
+}
+
+// journals gives next the hash of the effects of its call, and returns the one that the
+// call had. An attempt that ends without an answer is followed by another, which sends
+// again what the journal does not have. What another wrote since then is not signed: the
+// hash stays what it was.
+func (t *tx) journals(f store.Fence, next *store.CallRow) (was string, err error) {
+	if f.Attempt > 0 && f.State.Live() && f.State != store.CallRunning {
+		if _, err := t.Row([]any{&was}, `SELECT journal FROM calls WHERE tenant = ? AND id = ?`, f.Tenant, f.ID); err != nil {
+			return "", err
+		}
+	}
+	next.Journal = was
+	if !next.State.Live() || next.State == store.CallRunning || next.Attempt == 0 {
+		next.Journal = ""
+	} else if was == "" {
+		effects, err := t.Effects(context.Background(), f.Tenant, f.ID)
+		if err != nil {
+			return "", err
+		}
+		next.Journal = store.JournalHash(effects)
+	}
+	return was, nil
 }
 
 // CallToRun implements [store.Reader].
@@ -142,7 +169,7 @@ func scanCall(rows *record, r *store.CallRow) error {
 	var wake, deadline, created, updated int64
 	err := rows.Scan(&r.Tenant, &r.ID, &r.Operation, &r.Key, &r.Fingerprint, &r.Principal, &r.Actor, &r.Agent, &r.Origin, &r.Parent, &r.Plan, &r.Session,
 		&labels, &r.Version, &r.PackageDigest, &r.PolicyVersion, &r.InputHash, &r.RequestHash, &r.Effectful, &r.Journalled, &state, &r.Attempt,
-		&r.Lease, &r.Node, &wake, &deadline, &r.ResultHash, &r.Code, &r.SchemaVersion, &r.Cancelled, &created, &updated)
+		&r.Lease, &r.Node, &wake, &deadline, &r.ResultHash, &r.Code, &r.SchemaVersion, &r.Cancelled, &created, &updated, &r.Journal)
 	if err != nil {
 		return err
 	}

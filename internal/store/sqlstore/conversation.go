@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	conversationColumns = `tenant, session_id, agent, channel, peer, created_at, open, turns, received, handled, lease, lease_until, updated_at, room`
+	conversationColumns = `tenant, session_id, agent, channel, peer, created_at, open, turns, received, handled, lease, lease_until, updated_at, room, mac`
 	messageColumns      = `tenant, session_id, n, role, body, call_id, labels, at, mac`
 	outboxColumns       = `tenant, id, agent, plugin, event, body, created_at, attempt, next_at, problem`
 )
@@ -58,8 +58,13 @@ func (r *reader) Conversations(ctx context.Context, f store.ConversationFilter) 
 
 // InsertConversation implements [store.Tx].
 func (t *tx) InsertConversation(r store.ConversationRow) error {
-	_, err := t.Exec(`INSERT INTO conversations (`+conversationColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		r.Tenant, r.SessionID, r.Agent, r.Channel, r.Peer, micros(r.CreatedAt), flag(r.Open), r.Turns, r.Received, r.Handled, r.Lease, micros(r.LeaseUntil), micros(r.UpdatedAt), r.Room)
+	key, err := t.signer()
+	if err != nil {
+		return t.fail(err)
+	}
+	_, err = t.Exec(`INSERT INTO conversations (`+conversationColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		r.Tenant, r.SessionID, r.Agent, r.Channel, r.Peer, micros(r.CreatedAt), flag(r.Open), r.Turns, r.Received, r.Handled, r.Lease, micros(r.LeaseUntil), micros(r.UpdatedAt), r.Room,
+		key.SignKept(r.Digest()))
 	return err
 }
 
@@ -197,7 +202,7 @@ func (t *tx) DeleteOutbox(tenant, id string) (bool, error) {
 
 func scanConversation(rows *record, r *store.ConversationRow) error {
 	var created, open, until, updated int64
-	err := rows.Scan(&r.Tenant, &r.SessionID, &r.Agent, &r.Channel, &r.Peer, &created, &open, &r.Turns, &r.Received, &r.Handled, &r.Lease, &until, &updated, &r.Room)
+	err := rows.Scan(&r.Tenant, &r.SessionID, &r.Agent, &r.Channel, &r.Peer, &created, &open, &r.Turns, &r.Received, &r.Handled, &r.Lease, &until, &updated, &r.Room, &r.MAC)
 	r.CreatedAt, r.Open, r.LeaseUntil, r.UpdatedAt = fromMicros(created), open != 0, fromMicros(until), fromMicros(updated)
 	return err
 }

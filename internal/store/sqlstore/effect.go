@@ -29,13 +29,17 @@ func (t *tx) InsertEffect(f store.Fence, r store.EffectRow) (inserted, prior *st
 		return nil, nil, false, err
 	}
 	r.Tenant, r.CallID = f.Tenant, f.ID
+	row, err := t.signedJournal(r, f.State)
+	if err != nil {
+		return nil, nil, false, err
+	}
 	added, err := t.Row([]any{&r.N}, insertEffect, r.Tenant, r.CallID, r.Tenant, r.CallID, r.Attempt, r.Method, r.Class, r.Effect,
 		r.RequestHash, r.Occurrence, r.ProviderKey, string(r.State), r.ResponseHash, micros(r.At))
 	if err != nil {
 		return nil, nil, false, err
 	}
 	if added {
-		return &r, nil, true, nil
+		return &r, nil, true, t.signJournal(row)
 	}
 	prior, err = t.effect(r)
 	return nil, prior, err == nil, err
@@ -60,12 +64,19 @@ func (t *tx) UpdateEffect(f store.Fence, r store.EffectRow) (bool, error) {
 	if won, err := t.holds(f); err != nil || !won {
 		return false, err
 	}
+	row, err := t.signedJournal(store.EffectRow{Tenant: f.Tenant, CallID: f.ID}, f.State)
+	if err != nil {
+		return false, err
+	}
 	found, err := t.Exec(`UPDATE effects SET attempt = ?, state = ?, response_hash = ?, at = ? WHERE tenant = ? AND call_id = ? AND n = ?`,
 		r.Attempt, string(r.State), r.ResponseHash, micros(r.At), f.Tenant, f.ID, r.N)
 	if err == nil && !found {
 		err = t.fail(fmt.Errorf("call %s has no effect %d: it must be inserted first", f.ID, r.N))
 	}
-	return found, err
+	if err != nil {
+		return found, err
+	}
+	return found, t.signJournal(row)
 }
 
 // LateEffect implements [store.Tx].
@@ -74,8 +85,53 @@ func (t *tx) LateEffect(r store.EffectRow) (bool, error) {
 	if err != nil || state == "" {
 		return false, err
 	}
-	return t.Exec(`UPDATE effects SET state = ?, response_hash = ?, at = ? WHERE tenant = ? AND call_id = ? AND n = ? AND attempt = ? AND state = ?`,
+	row, err := t.signedJournal(r, state)
+	if err != nil {
+		return false, err
+	}
+	found, err := t.Exec(`UPDATE effects SET state = ?, response_hash = ?, at = ? WHERE tenant = ? AND call_id = ? AND n = ? AND attempt = ? AND state = ?`,
 		string(store.EffectLate), r.ResponseHash, micros(r.At), r.Tenant, r.CallID, r.N, r.Attempt, string(store.EffectIntent))
+	if err != nil || !found {
+		return found, err
+	}
+	return found, t.signJournal(row)
+}
+
+// signedJournal returns the call of an effect that is about to be written, where its
+// journal is signed because no attempt is at work; nil where it is not. The journal has
+// to hold, or the next signature would be of what another wrote.
+func (t *tx) signedJournal(of store.EffectRow, state store.CallState) (*store.CallRow, error) {
+	if !state.Live() || state == store.CallRunning {
+		return nil, nil
+	}
+	row, err := t.reader.Call(context.Background(), of.Tenant, of.CallID)
+	if err != nil || row == nil || row.Journal == "" {
+		return nil, err
+	}
+	effects, err := t.Effects(context.Background(), of.Tenant, of.CallID)
+	if err == nil && row.Journal != store.JournalHash(effects) {
+		err = &store.AuthorityError{Table: "effects"}
+	}
+	return row, err
+}
+
+// signJournal signs the journal of a call as it has become; row is what signedJournal
+// returned.
+func (t *tx) signJournal(row *store.CallRow) error {
+	if row == nil {
+		return nil
+	}
+	effects, err := t.Effects(context.Background(), row.Tenant, row.ID)
+	if err != nil {
+		return err
+	}
+	next := *row
+	next.Journal = store.JournalHash(effects)
+	digest := next.Digest()
+	if _, err := t.Exec(`UPDATE calls SET journal = ?, digest = ? WHERE tenant = ? AND id = ?`, next.Journal, digest, row.Tenant, row.ID); err != nil {
+		return err
+	}
+	return t.weigh("calls", row.Digest(), digest)
 }
 
 func scanEffect(rows *record, r *store.EffectRow) error {

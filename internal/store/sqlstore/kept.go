@@ -49,9 +49,26 @@ func (p passage) Proofs() []store.Proof {
 	return []store.Proof{p.ProofIn(p.tenant, p.kb, p.document)}
 }
 
+// A stepOf is a step with how many its plan has.
+type stepOf struct {
+	store.StepRow
+	steps int64
+}
+
+// Proofs implements [store.Kept].
+func (s stepOf) Proofs() []store.Proof {
+	return []store.Proof{{Table: "steps", Digest: s.DigestOf(s.steps), MAC: s.MAC}}
+}
+
 var keptTables = []keptTable{
 	{"messages", messageColumns, []string{"tenant", "session_id", "n"},
 		keptScan(scanMessage, func(m store.MessageRow) []any { return []any{m.Tenant, m.SessionID, m.N} })},
+	{"conversations", conversationColumns, []string{"tenant", "session_id"},
+		keptScan(scanConversation, func(c store.ConversationRow) []any { return []any{c.Tenant, c.SessionID} })},
+	{"steps", stepColumns + `, (SELECT count(*) FROM steps AS planned WHERE planned.tenant = steps.tenant AND planned.plan_id = steps.plan_id)`,
+		[]string{"tenant", "plan_id", "n"},
+		keptScan(func(rows *record, s *stepOf) error { return scanStepWith(rows, &s.StepRow, &s.steps) },
+			func(s stepOf) []any { return []any{s.Tenant, s.PlanID, s.N} })},
 	{"kbs", kbColumns, []string{"tenant", "id"},
 		keptScan(scanKB, func(k store.KBRow) []any { return []any{k.Tenant, k.ID} })},
 	{"kb_documents", documentColumns + ", text", []string{"tenant", "kb_id", "id"},
@@ -106,10 +123,16 @@ func (r *reader) CheckKept(ctx context.Context, key *store.Key) error {
 	return nil
 }
 
-// signRows gives each row of an earlier release its MAC, as it is.
+// signRows gives each row of a table that an earlier release did not sign its MAC, as it
+// is. What that release signed is not signed again.
 func (t *tx) signRows(key *store.Key) error {
 	for i := range keptTables {
 		k := &keptTables[i]
+		if unsigned, err := store.UnsignedRows(k.name)(context.Background(), &t.reader, key); err != nil {
+			return err
+		} else if !unsigned {
+			continue
+		}
 		where := " WHERE " + strings.Join(k.key, " = ? AND ") + " = ?"
 		if err := k.each(&t.reader, func(row keptIn) error {
 			for _, p := range row.proof {

@@ -10,13 +10,13 @@ import (
 const (
 	planColumns = `tenant, id, key, agent, proposal_call, plan_hash, principal, request_hash, labels, created_at,
 		state, node, lease, code, message, updated_at`
-	stepColumns = `tenant, plan_id, n, step_id, operation, version, package_digest, input, needs, gate, why`
+	stepColumns = `tenant, plan_id, n, step_id, operation, version, package_digest, input, needs, gate, why, mac`
 )
 
 const insertPlan = `INSERT INTO plans (` + planColumns + `, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 	ON CONFLICT (tenant, key) DO NOTHING`
 
-const insertStep = `INSERT INTO steps (` + stepColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const insertStep = `INSERT INTO steps (` + stepColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 const updatePlan = `UPDATE plans SET state = ?, node = ?, lease = ?, code = ?, message = ?, updated_at = ?, digest = ?
 	WHERE tenant = ? AND id = ? AND state = ? AND lease = ?`
@@ -104,19 +104,24 @@ func (t *tx) InsertPlan(r store.PlanRow, steps []store.StepRow) (*store.PlanRow,
 		return prior, err
 	}
 	for _, step := range steps {
-		if err := t.insertStep(r, step); err != nil {
+		step.Tenant, step.PlanID = r.Tenant, r.ID
+		if err := t.insertStep(step, int64(len(steps))); err != nil {
 			return nil, err
 		}
 	}
 	return nil, nil
 }
 
-func (t *tx) insertStep(plan store.PlanRow, r store.StepRow) error {
+func (t *tx) insertStep(r store.StepRow, steps int64) error {
 	needs, err := t.array(r.Needs)
 	if err != nil {
 		return err
 	}
-	_, err = t.Exec(insertStep, plan.Tenant, plan.ID, r.N, r.StepID, r.Operation, r.Version, r.PackageDigest, r.Input, needs, r.Gate, r.Why)
+	key, err := t.signer()
+	if err != nil {
+		return t.fail(err)
+	}
+	_, err = t.Exec(insertStep, r.Tenant, r.PlanID, r.N, r.StepID, r.Operation, r.Version, r.PackageDigest, r.Input, needs, r.Gate, r.Why, key.SignKept(r.DigestOf(steps)))
 	return err
 }
 
@@ -153,9 +158,12 @@ func scanPlan(rows *record, r *store.PlanRow) error {
 	return nil
 }
 
-func scanStep(rows *record, r *store.StepRow) error {
+func scanStep(rows *record, r *store.StepRow) error { return scanStepWith(rows, r) }
+
+// scanStepWith reads a step, and more columns after it.
+func scanStepWith(rows *record, r *store.StepRow, more ...any) error {
 	var needs string
-	err := rows.Scan(&r.Tenant, &r.PlanID, &r.N, &r.StepID, &r.Operation, &r.Version, &r.PackageDigest, &r.Input, &needs, &r.Gate, &r.Why)
+	err := rows.Scan(append([]any{&r.Tenant, &r.PlanID, &r.N, &r.StepID, &r.Operation, &r.Version, &r.PackageDigest, &r.Input, &needs, &r.Gate, &r.Why, &r.MAC}, more...)...)
 	if err != nil {
 		return err
 	}

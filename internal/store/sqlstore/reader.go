@@ -7,7 +7,9 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/chain"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -31,7 +33,11 @@ func (r *reader) Body(ctx context.Context, tenant, hash string) ([]byte, error) 
 	q.where("tenant = ?", tenant)
 	q.where("hash = ?", hash)
 	q.where("data IS NOT NULL")
-	return bytesOf(one(rows(ctx, r, q, func(rows *record, data *[]byte) error { return rows.Scan(data) })))
+	data, err := bytesOf(one(rows(ctx, r, q, func(rows *record, data *[]byte) error { return rows.Scan(data) })))
+	if err == nil && data != nil && !chain.Sealed(data) && canon.Sum(data) != hash {
+		return nil, &store.BodyError{Hash: hash}
+	}
+	return data, err
 }
 
 // bytesOf returns what a row has, which is not nil where it has no bytes.

@@ -52,6 +52,15 @@ func fillKept(t *testing.T, b *bundle) {
 		for _, key := range []store.KVKey{mine, other} {
 			errs = append(errs, tx.PutKV(store.KVRow{KVKey: key, Value: []byte("1"), Labels: []string{"untrusted"}, ExpiresAt: epoch, UpdatedAt: epoch}))
 		}
+		for _, id := range []string{"plan_1", "plan_2"} {
+			plan := newPlan()
+			plan.ID, plan.Key = id, "k:"+id
+			_, err := tx.InsertPlan(plan, []store.StepRow{
+				{N: 1, StepID: "a", Operation: "mail/send", Version: "1.0.0", PackageDigest: "sha256:p", Input: "{}", Gate: "human_apply", Why: "it is gated"},
+				{N: 2, StepID: "b", Operation: "mail/send", Version: "1.0.0", PackageDigest: "sha256:p", Input: "{}", Needs: []string{"a"}, Gate: "none"},
+			})
+			errs = append(errs, err)
+		}
 		for _, agent := range []string{"desk", "door"} {
 			errs = append(errs, tx.PutMemory(store.MemoryRow{Tenant: "t", Agent: agent, Key: "k", Content: "c", Labels: []string{"untrusted"}, UpdatedAt: epoch}))
 		}
@@ -67,6 +76,15 @@ var keptReads = map[string]func(ctx context.Context, r store.Reader) []error{
 		_, all := r.Messages(ctx, "t", "sess_1", 0, 10)
 		_, last := r.LastMessages(ctx, "t", "sess_1", 0, 10)
 		return []error{all, last}
+	},
+	"conversations": func(ctx context.Context, r store.Reader) []error {
+		_, one := r.Conversation(ctx, "t", "sess_1")
+		_, all := r.Conversations(ctx, store.ConversationFilter{Tenant: "t"})
+		return []error{one, all}
+	},
+	"steps": func(ctx context.Context, r store.Reader) []error {
+		_, all := r.Steps(ctx, "t", "plan_1")
+		return []error{all}
 	},
 	"kbs": func(ctx context.Context, r store.Reader) []error {
 		_, one := r.KB(ctx, "t", "notes")
@@ -103,23 +121,27 @@ func keptHits(ctx context.Context, r store.Reader) []error {
 // moves are how a row becomes another's: its place is signed too. The row that is
 // there already goes first.
 var moves = map[string][]string{
-	"messages":     {`DELETE FROM messages WHERE session_id = 'sess_1'`, `UPDATE messages SET session_id = 'sess_1'`},
-	"kbs":          {`DELETE FROM kbs WHERE id = 'notes'`, `UPDATE kbs SET id = 'notes'`},
-	"kb_documents": {`DELETE FROM kb_documents WHERE kb_id = 'notes'`, `UPDATE kb_documents SET kb_id = 'notes', id = 'doc_1', source_id = 'source of doc_1'`},
-	"kb_chunks":    {`UPDATE kb_chunks SET text = (SELECT text FROM kb_chunks WHERE kb_id = 'other'), mac = (SELECT mac FROM kb_chunks WHERE kb_id = 'other')`},
-	"kv":           {`DELETE FROM kv WHERE scope = 'user::ada'`, `UPDATE kv SET scope = 'user::ada'`},
-	"memories":     {`DELETE FROM memories WHERE agent = 'desk'`, `UPDATE memories SET agent = 'desk'`},
+	"messages":      {`DELETE FROM messages WHERE session_id = 'sess_1'`, `UPDATE messages SET session_id = 'sess_1'`},
+	"conversations": {`DELETE FROM conversations WHERE session_id = 'sess_1'`, `UPDATE conversations SET session_id = 'sess_1'`},
+	"steps":         {`DELETE FROM steps WHERE plan_id = 'plan_1'`, `UPDATE steps SET plan_id = 'plan_1'`},
+	"kbs":           {`DELETE FROM kbs WHERE id = 'notes'`, `UPDATE kbs SET id = 'notes'`},
+	"kb_documents":  {`DELETE FROM kb_documents WHERE kb_id = 'notes'`, `UPDATE kb_documents SET kb_id = 'notes', id = 'doc_1', source_id = 'source of doc_1'`},
+	"kb_chunks":     {`UPDATE kb_chunks SET text = (SELECT text FROM kb_chunks WHERE kb_id = 'other'), mac = (SELECT mac FROM kb_chunks WHERE kb_id = 'other')`},
+	"kv":            {`DELETE FROM kv WHERE scope = 'user::ada'`, `UPDATE kv SET scope = 'user::ada'`},
+	"memories":      {`DELETE FROM memories WHERE agent = 'desk'`, `UPDATE memories SET agent = 'desk'`},
 }
 
 // keptSpared are the columns that say where a row is, which moves covers, and those that
 // decide nothing. The text of a document is checked where that is read.
 var keptSpared = map[string][]string{
-	"messages":     {"tenant", "session_id"},
-	"kbs":          {"tenant", "id"},
-	"kb_documents": {"tenant", "kb_id", "id", "source_id", "created_at", "text", "text_hash"},
-	"kb_chunks":    {"id", "tenant", "kb_id", "document_id", "n", "terms", "embedding", "model"},
-	"kv":           {"tenant", "owner", "scope", "namespace", "key"},
-	"memories":     {"tenant", "agent", "key"},
+	"messages":      {"tenant", "session_id"},
+	"conversations": {"tenant", "session_id", "open", "turns", "received", "handled", "lease", "lease_until", "updated_at"},
+	"steps":         {"tenant", "plan_id"},
+	"kbs":           {"tenant", "id"},
+	"kb_documents":  {"tenant", "kb_id", "id", "source_id", "created_at", "text", "text_hash"},
+	"kb_chunks":     {"id", "tenant", "kb_id", "document_id", "n", "terms", "embedding", "model"},
+	"kv":            {"tenant", "owner", "scope", "namespace", "key"},
+	"memories":      {"tenant", "agent", "key"},
 }
 
 // A message, a knowledge base, a document, a stored value and a memory are what the
@@ -152,15 +174,20 @@ func signedKept(t *testing.T, b *bundle) {
 		for _, name := range keptColumns(t, db, table) {
 			value := `"` + name + `" || 'x'`
 			switch numbers := []string{"n", "at", "created_at", "updated_at", "expires_at", "start", "words", "characters", "chunks"}; {
+			case name == "needs":
+				value = `'["c"]'`
 			case name == "labels":
 				value = `'[]'`
 				forge(table+" with another label", fmt.Sprintf(`UPDATE %s SET labels = '["untrusted","x"]'`, table))
 			case name == "body" || name == "value":
 				value = "'{}'"
 			case slices.Contains(numbers, name):
-				value = `1 + "` + name + `"`
+				value = `10 + "` + name + `"`
 			}
 			forge(table+"."+name, fmt.Sprintf(`UPDATE %s SET "%s" = %s`, table, name, value))
+		}
+		if table == "steps" {
+			forge("a step less", "DELETE FROM steps WHERE n = 2")
 		}
 		forge(table+" without its MAC", "UPDATE "+table+" SET mac = ''")
 		forge(table+" that was another's", moves[table]...)
@@ -185,11 +212,56 @@ func noForgedRelease(t *testing.T, b *bundle) {
 	b.home = home
 	fillKept(t, b)
 	edit(t, db, "UPDATE messages SET labels = '[]'")
-	for _, authority := range []string{"''", "replace(authority, ' rows=1', '')"} {
+	for _, authority := range []string{"''", "replace(authority, ' rows=2', '')", "replace(authority, ' rows=2', ' rows=1')"} {
 		edit(t, db, "UPDATE chains SET authority = "+authority)
 		if _, err := store.Authorised(b, home).Messages(t.Context(), "t", "sess_1", 0, 10); !errors.Is(err, store.ErrTampered) {
 			t.Errorf("with a head that says %s: %v", authority, err)
 		}
+	}
+}
+
+// earlier makes the heads those of a release that signed rows up to a number.
+func earlier(t *testing.T, b *bundle, db *sql.DB, key *store.Key, rows int) {
+	t.Helper()
+	heads, err := b.Chains(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := ""
+	if rows > 0 {
+		mark = fmt.Sprintf(" rows=%d", rows)
+	}
+	for _, head := range heads {
+		head.Authority = strings.Replace(head.Authority, fmt.Sprintf(" rows=%d", store.SignedRows), mark, 1)
+		edit(t, db, fmt.Sprintf("UPDATE chains SET authority = '%s', mac = '%s' WHERE id = %d", head.Authority, key.Sign(head), head.ID))
+	}
+}
+
+// What one release signed is not signed again when the next signs more.
+func keptSignedBefore(t *testing.T, b *bundle) {
+	db, home := b.engine.Edit(t)
+	b.home = home
+	fillKept(t, b)
+	key, err := store.ReadKey(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"conversations", "steps"} {
+		edit(t, db, "UPDATE "+table+" SET mac = ''")
+	}
+	earlier(t, b, db, key, 1)
+	edit(t, db, "UPDATE messages SET labels = '[]'")
+	for range 2 {
+		for table := range keptReads {
+			if errs := readKept(t, b, table); (errors.Join(errs...) != nil) != (table == "messages") {
+				t.Errorf("%s: %v", table, errs)
+			}
+		}
+		write(t, b, func(tx store.Tx) error { return tx.SignAuthority() })
+	}
+	edit(t, db, "UPDATE conversations SET peer = 'eve'")
+	if errs := readKept(t, b, "conversations"); !errors.Is(errors.Join(errs...), store.ErrTampered) {
+		t.Errorf("once they are signed: %v", errs)
 	}
 }
 
@@ -209,14 +281,7 @@ func keptSignedOnce(t *testing.T, b *bundle) {
 		edit(t, db, "UPDATE "+table+" SET mac = ''")
 	}
 	edit(t, db, "UPDATE kb_documents SET text_hash = ''")
-	heads, err := b.Chains(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, head := range heads {
-		head.Authority = strings.Replace(head.Authority, " rows=1", "", 1)
-		edit(t, db, fmt.Sprintf("UPDATE chains SET authority = '%s', mac = '%s' WHERE id = %d", head.Authority, key.Sign(head), head.ID))
-	}
+	earlier(t, b, db, key, 0)
 	edit(t, db, "UPDATE sessions SET owner = 'eve'")
 	check := func(when string) {
 		t.Helper()

@@ -377,3 +377,75 @@ func LiveCalls(t testing.TB, st store.Store, n int) {
 		}
 	}
 }
+
+// What an attempt sent is in the journal of its call when the next one begins: an effect
+// that is missing would be sent again, and one that was added not at all.
+func journalOfWaiting(t *testing.T, b *bundle) {
+	db, home := b.engine.Edit(t)
+	b.home = home
+	fresh := newCall()
+	fresh.State, fresh.Attempt, fresh.Lease = store.CallQueued, 0, ""
+	write(t, b, insert(fresh))
+	call := newCall()
+	write(t, b, insert(call))
+	sent := begin(t, b, call, newEffect(call, "sha256:one"))
+	open := begin(t, b, call, newEffect(call, "sha256:two"))
+	sent.State, sent.ResponseHash = store.EffectDone, "sha256:r"
+	write(t, b, func(tx store.Tx) error { _, err := tx.UpdateEffect(call.Fence(), sent); return err })
+	call = moved(t, b, call, store.CallUnknown)
+	columns := "tenant, call_id, n, attempt, method, class, effect, request_hash, occurrence, provider_key, state, response_hash, at"
+	forge := func() {
+		t.Helper()
+		for name, statement := range map[string]string{
+			"all deleted":            "DELETE FROM effects",
+			"one deleted":            "DELETE FROM effects WHERE n = 2",
+			"another request":        "UPDATE effects SET request_hash = 'sha256:x' WHERE n = 1",
+			"another state":          "UPDATE effects SET state = 'late' WHERE n = 2",
+			"another answer":         "UPDATE effects SET response_hash = 'sha256:x' WHERE n = 1",
+			"another key":            "UPDATE effects SET provider_key = 'x'",
+			"another attempt":        "UPDATE effects SET attempt = 7",
+			"one added":              "INSERT INTO effects (" + columns + ") SELECT tenant, call_id, 9, attempt, method, class, effect, 'sha256:z', occurrence, provider_key, 'done', response_hash, at FROM effects WHERE n = 1",
+			"its hash":               "UPDATE calls SET journal = ''",
+			"one of another call":    "UPDATE effects SET call_id = '" + fresh.ID + "' WHERE n = 1",
+			"one before any attempt": "UPDATE effects SET call_id = '" + fresh.ID + "'",
+		} {
+			edit(t, db, "CREATE TABLE kept_effects AS SELECT * FROM effects")
+			edit(t, db, "CREATE TABLE kept_calls AS SELECT id, journal FROM calls")
+			edit(t, db, statement)
+			err := toRun(t, b, call.ID, "")["calls"]
+			if !errors.Is(err, store.ErrTampered) {
+				t.Errorf("%s, %s: it goes on: %v", call.State, name, err)
+			}
+			if err := live(t, b); !errors.Is(err, store.ErrTampered) {
+				t.Errorf("%s, %s: it is not found: %v", call.State, name, err)
+			}
+			if name != "its hash" {
+				if err := b.Write(t.Context(), func(tx store.Tx) error { _, err := tx.UpdateEffect(call.Fence(), open); return err }); err == nil {
+					t.Errorf("%s, %s: an effect that is written signs it", call.State, name)
+				}
+			}
+			edit(t, db, "DELETE FROM effects")
+			edit(t, db, "INSERT INTO effects SELECT * FROM kept_effects")
+			edit(t, db, "UPDATE calls SET journal = (SELECT journal FROM kept_calls WHERE kept_calls.id = calls.id)")
+			edit(t, db, "DROP TABLE kept_effects")
+			edit(t, db, "DROP TABLE kept_calls")
+		}
+		if err := errors.Join(live(t, b), toRun(t, b, call.ID, "")["calls"], toRun(t, b, fresh.ID, "")["calls"]); err != nil {
+			t.Fatalf("%s, as the host wrote it: %v", call.State, err)
+		}
+	}
+	forge()
+	open.State = store.EffectNotDone // as reconciliation found
+	write(t, b, func(tx store.Tx) error { _, err := tx.UpdateEffect(call.Fence(), open); return err })
+	forge()
+	call = moved(t, b, call, store.CallQueued)
+	forge()
+	call = moved(t, b, call, store.CallRunning, store.CallQueued)
+	forge()
+	// What was edited is not signed by what the host moves afterwards.
+	edit(t, db, "DELETE FROM effects WHERE n = 1")
+	call = moved(t, b, call, store.CallUnknown, store.CallQueued)
+	if err := toRun(t, b, call.ID, "")["calls"]; !errors.Is(err, store.ErrTampered) {
+		t.Errorf("moved after the edit, it goes on: %v", err)
+	}
+}

@@ -123,6 +123,8 @@ func Run(t *testing.T, engine Engine) {
 		{"messages, knowledge bases, stored values and memories are what the host wrote", signedKept},
 		{"no forged head says that rows bear no signature", noForgedRelease},
 		{"rows of a release that did not sign them are signed once", keptSignedOnce},
+		{"rows that one release signed are not signed again by the next", keptSignedBefore},
+		{"no effect of a call that goes on can be edited", journalOfWaiting},
 		{"rows that decide authority need a ledger", authorityWithoutLedger},
 		{"rows of an earlier release are signed once", authoritySignedOnce},
 		{"several nodes change what decides authority", authorityByMany},

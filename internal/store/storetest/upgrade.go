@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/store"
 )
 
@@ -23,7 +24,7 @@ func oldBody(server bool) string {
 	if server {
 		data = "'{}'"
 	}
-	return `INSERT INTO bodies (tenant, hash, data, expires_at) VALUES ('t', 'sha256:b', ` + data + `, 0)`
+	return `INSERT INTO bodies (tenant, hash, data, expires_at) VALUES ('t', '` + canon.Sum([]byte("{}")) + `', ` + data + `, 0)`
 }
 
 // upgraded needs no bundle but its engine.
@@ -39,7 +40,7 @@ func upgraded(t *testing.T, b *bundle) {
 	if err != nil || got == nil || !reflect.DeepEqual(*got, want) {
 		t.Fatalf("the old call is %+v, %v\nwant %+v", got, err, want)
 	}
-	if data, err := st.Body(t.Context(), "t", "sha256:b"); err != nil || string(data) != "{}" {
+	if data, err := st.Body(t.Context(), "t", canon.Sum([]byte("{}"))); err != nil || string(data) != "{}" {
 		t.Errorf("the old body is %q, %v", data, err)
 	}
 	// It goes on like one of today.

@@ -179,9 +179,7 @@ func currentSnapshot(ctx context.Context, a *app.App, res plugin.Result) (plugin
 		return res, err
 	}
 	res.Approval = &plugin.Pending{ID: row.ID, Why: row.Why, ExpiresAt: row.ExpiresAt}
-	if row.PreviewHash != "" {
-		res.Approval.Preview, err = a.Store.Body(ctx, row.Tenant, row.PreviewHash)
-	}
+	res.Approval.Preview, err = store.Preview(ctx, a.Store, row)
 	return res, err
 }
 

@@ -60,7 +60,8 @@ func Run(scrubber *secret.Scrubber, args []string, in io.Reader, out, errs io.Wr
 		<-ctx.Done()
 		stop()
 	}()
-	cleanOut, cleanErrs := scrubber.Writer(out), scrubber.Writer(errs)
+	written := &output{Writer: out}
+	cleanOut, cleanErrs := scrubber.Writer(written), scrubber.Writer(errs)
 	defer cleanErrs.Close()
 	defer cleanOut.Close()
 	c := &command{args: args, in: in, out: cleanOut, errs: cleanErrs, scrubber: scrubber}
@@ -72,6 +73,9 @@ func Run(scrubber *secret.Scrubber, args []string, in io.Reader, out, errs io.Wr
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		err = cleanOut.Close()
+	}
+	if err == nil {
+		err = written.err()
 	}
 	if err == nil {
 		return exitOK
@@ -270,7 +274,10 @@ func (c *command) onTerminal() bool { return isTerminal(c.out) }
 // under returns what a writer that scrubs writes to, and anything else as it is.
 func under(w any) any {
 	if clean, ok := w.(*secret.Writer); ok {
-		return clean.Unwrap()
+		w = clean.Unwrap()
+	}
+	if out, ok := w.(*output); ok {
+		return out.Unwrap()
 	}
 	return w
 }

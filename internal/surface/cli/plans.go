@@ -55,7 +55,7 @@ A plan without gates is queued; one with gates waits for one approval of the who
 	flags := cmd.Flags()
 	flags.StringVarP(&f.input, "input", "i", "", "the agent's input: a JSON object, @FILE, or - for standard input")
 	flags.StringArrayVarP(&f.set, "set", "s", nil, "set a member of the input: key=value, or outer.inner=value (repeatable)")
-	flags.StringVar(&f.key, "key", "", "idempotency key: a second submission with it gets the first one's plan")
+	flags.Var(idempotencyKey{&f.key}, "key", "idempotency key: a second submission with it gets the first one's plan")
 	flags.StringArrayVar(&labels, "label", nil, "what the input is tainted with: untrusted or private (repeatable)")
 	flags.BoolVar(&wait, "wait", false, "stay until the plan has ended, and show each step as it ends")
 	return c.withJSON(cmd)

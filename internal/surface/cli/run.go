@@ -93,7 +93,7 @@ for, and who may approve it where. Ctrl-C, and the end of --wait, leave it waiti
 	flags.StringArrayVarP(&f.set, "set", "s", nil, "set a member of the input: key=value, or outer.inner=value (repeatable)")
 	flags.StringArrayVarP(&f.artifacts, "artifact", "a", nil, "add a file to the input's artifacts or, for an investigation plugin, to the session; art_... is one of the session's (repeatable)")
 	flags.StringVar(&f.session, "session", os.Getenv("MORTISE_SESSION"), "the session that the call belongs to, by its id or the beginning of it (or MORTISE_SESSION)")
-	flags.StringVar(&f.key, "key", "", "idempotency key: a second call with it gets the first one's answer")
+	flags.Var(idempotencyKey{&f.key}, "key", "idempotency key: a second call with it gets the first one's answer")
 	flags.StringVar(&f.envelope, "envelope", "", "with --json, answer as a contract spells it, with the HTTP status beside it: shu")
 	flags.StringVar(&f.dryRun, "dry-run", "", "change nothing and send nothing, and show what would have been; =reads lets it read outside")
 	flags.Lookup("dry-run").NoOptDefVal = dryAll
