@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/account"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 func (c *command) connect() *cobra.Command {
@@ -39,7 +40,7 @@ them.`,
 				if _, err := fmt.Fprintln(c.errs, waiting.URL); err != nil {
 					return err
 				}
-				if !quiet && isTerminal(c.out) {
+				if !quiet && terminal.Is(c.out) {
 					browse(waiting.URL)
 				}
 				got, err := waiting.Wait(cmd.Context())
@@ -49,7 +50,7 @@ them.`,
 				if c.json {
 					return c.print(got)
 				}
-				_, err = fmt.Fprintf(c.out, "%s is connected as %s with %s\n", safe(got.Provider), safe(nameOf(&got)), safe(strings.Join(got.Scopes, " ")))
+				_, err = fmt.Fprintf(c.out, "%s is connected as %s with %s\n", terminal.Safe(got.Provider), terminal.Safe(nameOf(&got)), terminal.Safe(strings.Join(got.Scopes, " ")))
 				return err
 			})
 		},
@@ -67,7 +68,7 @@ func nameOf(a *account.Account) string {
 	if a.Email != "" {
 		return a.Email
 	}
-	return orDash(a.Subject)
+	return terminal.Dash(a.Subject)
 }
 
 // browse opens an address in a browser where there is one. The address is shown
@@ -106,19 +107,19 @@ func (c *command) accountsList() *cobra.Command {
 				if len(all) == 0 {
 					c.say("no provider is configured; add one under auth: providers in mortise.yaml")
 				}
-				t := newTable(c.out, "PROVIDER", "ACCOUNT", "STATE", "SCOPES", "CONNECTED", "SERVICE ACCOUNT")
+				t := terminal.NewTable(c.out, "PROVIDER", "ACCOUNT", "STATE", "SCOPES", "CONNECTED", "SERVICE ACCOUNT")
 				for i := range all {
 					robot := "-"
 					if all[i].Service {
 						robot = "yes"
 					}
 					if a := all[i].Account; a != nil {
-						t.row(all[i].Provider, nameOf(a), accountNow(a), strings.Join(a.Scopes, " "), clock(a.Connected), robot)
+						t.Row(all[i].Provider, nameOf(a), accountNow(a), strings.Join(a.Scopes, " "), terminal.Clock(a.Connected), robot)
 					} else {
-						t.row(all[i].Provider, "-", "not connected", "-", "-", robot)
+						t.Row(all[i].Provider, "-", "not connected", "-", "-", robot)
 					}
 				}
-				return t.flush()
+				return t.Flush()
 			})
 		},
 	})
@@ -131,7 +132,7 @@ func accountNow(a *account.Account) string {
 	case a.Renewable || a.Expires.IsZero():
 		return "connected"
 	}
-	return "until " + clock(a.Expires)
+	return "until " + terminal.Clock(a.Expires)
 }
 
 func (c *command) accountsTest() *cobra.Command {
@@ -158,7 +159,7 @@ of the host's service account is asked for. The token is not shown.`,
 				if got.Target != "" {
 					as += " for " + got.Target
 				}
-				_, err = fmt.Fprintf(c.out, "%s gives a token as %s\n", safe(got.Provider), safe(as))
+				_, err = fmt.Fprintf(c.out, "%s gives a token as %s\n", terminal.Safe(got.Provider), terminal.Safe(as))
 				return err
 			})
 		},
@@ -186,7 +187,7 @@ func (c *command) accountsRemove() *cobra.Command {
 				if !gone.Revoked {
 					c.say("its tokens were not taken back: %s", gone.Problem)
 				}
-				_, err = fmt.Fprintf(c.out, "the account %s with %s is gone\n", safe(nameOf(&gone.Account)), safe(args[0]))
+				_, err = fmt.Fprintf(c.out, "the account %s with %s is gone\n", terminal.Safe(nameOf(&gone.Account)), terminal.Safe(args[0]))
 				return err
 			})
 		},

@@ -60,11 +60,11 @@ func (c *command) deliver(ctx context.Context, ref, given string, wait bool) err
 				return nil, err
 			}
 		}
-		watch := c.watch()
+		watch := c.watch(ref + " reads the event")
 		v, err := a.Adapters.Deliver(ctx, adapter.Delivery{
-			Tenant: a.Config.Tenant, Adapter: ref, Event: event, By: c.principal(a), Asker: host.OSUser(), Origin: plugin.OriginCLI, Observe: watch.hear,
+			Tenant: a.Config.Tenant, Adapter: ref, Event: event, By: c.principal(a), Asker: host.OSUser(), Origin: plugin.OriginCLI, Observe: watch.Hear,
 		})
-		watch.end()
+		watch.End()
 		if err != nil {
 			return nil, withNext(err)
 		}

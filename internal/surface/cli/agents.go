@@ -18,6 +18,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -237,12 +238,12 @@ func (c *command) agentsList() *cobra.Command {
 				if c.json {
 					return c.print(map[string]any{"agents": all})
 				}
-				t := newTable(c.out, "AGENT", "STATE", "TIER", "CHANNELS", "CREATED", "PROMPT")
-				t.fit = c.width()
+				t := terminal.NewTable(c.out, "AGENT", "STATE", "TIER", "CHANNELS", "CREATED", "PROMPT")
+				t.Fit = c.width()
 				for _, one := range all {
-					t.row(one.ID, string(one.State), orDash(one.Tier), orDash(strings.Join(channelsOf(one), " ")), clock(one.CreatedAt), orDash(oneLine(one.Prompt, 200)))
+					t.Row(one.ID, string(one.State), terminal.Dash(one.Tier), terminal.Dash(strings.Join(channelsOf(one), " ")), terminal.Clock(one.CreatedAt), terminal.Dash(terminal.OneLine(one.Prompt, 200)))
 				}
-				return t.flush()
+				return t.Flush()
 			})
 		},
 	})
@@ -279,52 +280,52 @@ func (c *command) agentsShow() *cobra.Command {
 }
 
 func (c *command) showAgent(s *host.AgentShown) error {
-	t := &table{w: c.out}
-	t.row("agent", s.ID)
-	t.row("state", string(s.State))
-	t.row("tier", cmp.Or(s.Tier, "the host's choice"))
-	t.row("prompt", cmp.Or(oneLine(s.Prompt, 500), "the usual one"))
+	t := terminal.Details(c.out)
+	t.Row("agent", s.ID)
+	t.Row("state", string(s.State))
+	t.Row("tier", cmp.Or(s.Tier, "the host's choice"))
+	t.Row("prompt", cmp.Or(terminal.OneLine(s.Prompt, 500), "the usual one"))
 	limits := s.Settings
 	limits.Channels = nil
 	raw, err := json.Marshal(limits, json.Deterministic(true))
 	if err != nil {
 		return err
 	}
-	t.row("limits", cmp.Or(strings.Trim(string(raw), "{}"), "the usual ones"))
-	t.row("memories", strconv.Itoa(s.Memories))
-	t.row("open conversations", strconv.Itoa(s.Conversations))
-	t.row("created", clock(s.CreatedAt)+" by "+s.CreatedBy)
-	t.row("changed", clock(s.UpdatedAt))
-	if err := t.flush(); err != nil {
+	t.Row("limits", cmp.Or(strings.Trim(string(raw), "{}"), "the usual ones"))
+	t.Row("memories", strconv.Itoa(s.Memories))
+	t.Row("open conversations", strconv.Itoa(s.Conversations))
+	t.Row("created", terminal.Clock(s.CreatedAt)+" by "+s.CreatedBy)
+	t.Row("changed", terminal.Clock(s.UpdatedAt))
+	if err := t.Flush(); err != nil {
 		return err
 	}
 	if len(s.Plugins) > 0 {
 		fmt.Fprintln(c.out)
-		t = newTable(c.out, "PLUGIN", "VERSIONS", "ASSIGNED TO", "BY")
+		t = terminal.NewTable(c.out, "PLUGIN", "VERSIONS", "ASSIGNED TO", "BY")
 		for _, p := range s.Plugins {
-			t.row(p.Plugin, orDash(p.Versions), assignedTo(p), p.By)
+			t.Row(p.Plugin, terminal.Dash(p.Versions), assignedTo(p), p.By)
 		}
-		if err := t.flush(); err != nil {
+		if err := t.Flush(); err != nil {
 			return err
 		}
 	}
 	if len(s.LeftOut) > 0 {
 		fmt.Fprintln(c.out)
-		t = newTable(c.out, "NOT OFFERED", "WHY")
+		t = terminal.NewTable(c.out, "NOT OFFERED", "WHY")
 		for _, l := range s.LeftOut {
-			t.row(l.Operation, oneLine(l.Why, 500))
+			t.Row(l.Operation, terminal.OneLine(l.Why, 500))
 		}
-		if err := t.flush(); err != nil {
+		if err := t.Flush(); err != nil {
 			return err
 		}
 	}
 	if len(s.Channels) > 0 {
 		fmt.Fprintln(c.out)
-		t = newTable(c.out, "CHANNEL", "SCHEME", "SECRET", "REPLY", "WEBHOOK")
+		t = terminal.NewTable(c.out, "CHANNEL", "SCHEME", "SECRET", "REPLY", "WEBHOOK")
 		for _, ch := range s.Channels {
-			t.row(ch.Namespace, string(ch.Scheme), ch.Secret, orDash(ch.Reply), ch.Path)
+			t.Row(ch.Namespace, string(ch.Scheme), ch.Secret, terminal.Dash(ch.Reply), ch.Path)
 		}
-		return t.flush()
+		return t.Flush()
 	}
 	return nil
 }
@@ -372,7 +373,7 @@ and deletes it.`,
 				if _, err := fmt.Fprintln(c.out, feed.ID); err != nil {
 					return err
 				}
-				c.say("%s is asked %s%s, first at %s, while it is started and 'mortise serve' runs", args[0], feed.Spec, inZone(feed), clock(*feed.Next))
+				c.say("%s is asked %s%s, first at %s, while it is started and 'mortise serve' runs", args[0], feed.Spec, inZone(feed), terminal.Clock(*feed.Next))
 				return nil
 			})
 		},
@@ -397,7 +398,7 @@ func (c *command) agentIDs(cmd *cobra.Command) (ids []string) {
 	c.completingAll(cmd, func(st store.Reader, tenant string) {
 		rows, _ := st.Agents(cmd.Context(), tenant)
 		for _, row := range rows {
-			ids = append(ids, row.ID+"\t"+oneLine(string(row.State)+" "+row.Prompt, 60))
+			ids = append(ids, row.ID+"\t"+terminal.OneLine(string(row.State)+" "+row.Prompt, 60))
 		}
 	})
 	return ids

@@ -12,6 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 func (c *command) agentsMemory() *cobra.Command {
@@ -34,12 +35,12 @@ func (c *command) agentsMemory() *cobra.Command {
 				if c.json {
 					return c.print(map[string]any{"memories": all})
 				}
-				t := newTable(c.out, "KEY", "CHANGED", "TEXT")
-				t.fit = c.width()
+				t := terminal.NewTable(c.out, "KEY", "CHANGED", "TEXT")
+				t.Fit = c.width()
 				for _, m := range all {
-					t.row(m.Key, clock(m.UpdatedAt), oneLine(m.Content, 1000))
+					t.Row(m.Key, terminal.Clock(m.UpdatedAt), terminal.OneLine(m.Content, 1000))
 				}
-				return t.flush()
+				return t.Flush()
 			})
 		},
 	}
@@ -87,7 +88,7 @@ func (c *command) memoryChanged(id, key, what string) error {
 	if c.json {
 		return c.print(map[string]string{"agent": id, "key": key})
 	}
-	_, err := fmt.Fprintf(c.out, "%s %s %s\n", safe(id), what, oneLine(key, 300))
+	_, err := fmt.Fprintf(c.out, "%s %s %s\n", terminal.Safe(id), what, terminal.OneLine(key, 300))
 	return err
 }
 
@@ -99,7 +100,7 @@ func (c *command) completeMemories(cmd *cobra.Command, args []string, typed stri
 	c.completingAll(cmd, func(st store.Reader, tenant string) {
 		rows, _ := st.Memories(cmd.Context(), tenant, args[0], offered)
 		for _, row := range rows {
-			keys = append(keys, row.Key+"\t"+oneLine(row.Content, 60))
+			keys = append(keys, row.Key+"\t"+terminal.OneLine(row.Content, 60))
 		}
 	})
 	return keys, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
@@ -173,12 +174,12 @@ func (c *command) listConversations(all []host.Conversation) error {
 	if c.json {
 		return c.print(map[string]any{"conversations": all})
 	}
-	t := newTable(c.out, "SESSION", "CREATED", "CHANGED", "STATE", "TURNS", "CHANNEL", "WITH")
-	t.fit = c.width()
+	t := terminal.NewTable(c.out, "SESSION", "CREATED", "CHANGED", "STATE", "TURNS", "CHANNEL", "WITH")
+	t.Fit = c.width()
 	for _, one := range all {
-		t.row(one.Session, clock(one.CreatedAt), clock(one.UpdatedAt), stateOfTalk(one), strconv.FormatInt(one.Turns, 10), oneLine(place(one), 200), orDash(oneLine(one.Peer, 200)))
+		t.Row(one.Session, terminal.Clock(one.CreatedAt), terminal.Clock(one.UpdatedAt), stateOfTalk(one), strconv.FormatInt(one.Turns, 10), terminal.OneLine(place(one), 200), terminal.Dash(terminal.OneLine(one.Peer, 200)))
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 func stateOfTalk(one host.Conversation) string {
@@ -195,35 +196,35 @@ func (c *command) showConversation(one host.Conversation, said []host.Spoken) er
 	if c.json {
 		return c.print(map[string]any{"conversation": one, "messages": said})
 	}
-	t := &table{w: c.out}
-	t.row("session", one.Session)
-	t.row("with", orDash(oneLine(one.Peer, 200))+" by "+oneLine(place(one), 200))
-	t.row("state", stateOfTalk(one))
-	t.row("turns", strconv.FormatInt(one.Turns, 10))
-	if err := t.flush(); err != nil {
+	t := terminal.Details(c.out)
+	t.Row("session", one.Session)
+	t.Row("with", terminal.Dash(terminal.OneLine(one.Peer, 200))+" by "+terminal.OneLine(place(one), 200))
+	t.Row("state", stateOfTalk(one))
+	t.Row("turns", strconv.FormatInt(one.Turns, 10))
+	if err := t.Flush(); err != nil {
 		return err
 	}
 	for _, m := range said {
 		who := m.Role
 		if m.Sender != "" {
-			who += " " + oneLine(m.Sender, 100)
+			who += " " + terminal.OneLine(m.Sender, 100)
 		}
 		if len(m.Labels) > 0 {
 			who += " (" + strings.Join(m.Labels, ", ") + ")"
 		}
-		fmt.Fprintf(c.out, "\n%d  %s  %s\n", m.N, clock(m.At), safe(who))
+		fmt.Fprintf(c.out, "\n%d  %s  %s\n", m.N, terminal.Clock(m.At), terminal.Safe(who))
 		if m.Text != "" {
-			fmt.Fprintf(c.out, "  %s\n", strings.ReplaceAll(safe(m.Text), "\n", "\n  ")) // no line of it may pass for another message
+			fmt.Fprintf(c.out, "  %s\n", strings.ReplaceAll(terminal.Safe(m.Text), "\n", "\n  ")) // no line of it may pass for another message
 		}
 		for _, u := range m.Uses {
-			fmt.Fprintf(c.out, "  uses %s %s\n", oneLine(u.Name, 100), oneLine(string(u.Input), 300))
+			fmt.Fprintf(c.out, "  uses %s %s\n", terminal.OneLine(u.Name, 100), terminal.OneLine(string(u.Input), 300))
 		}
 		for _, r := range m.Results {
 			what := "answered"
 			if r.Failed {
 				what = "failed:"
 			}
-			if _, err := fmt.Fprintf(c.out, "  %s %s %s\n", oneLine(r.Name, 100), what, oneLine(r.Text, 300)); err != nil {
+			if _, err := fmt.Fprintf(c.out, "  %s %s %s\n", terminal.OneLine(r.Name, 100), what, terminal.OneLine(r.Text, 300)); err != nil {
 				return err
 			}
 		}
@@ -239,7 +240,7 @@ func (c *command) completeConversations(cmd *cobra.Command, args []string, typed
 	c.completingAll(cmd, func(st store.Reader, tenant string) {
 		rows, _ := st.Conversations(cmd.Context(), store.ConversationFilter{Tenant: tenant, Agent: args[0], Limit: offered})
 		for _, row := range rows {
-			ids = append(ids, row.SessionID+"\t"+oneLine(row.Channel+" "+row.Peer, 60))
+			ids = append(ids, row.SessionID+"\t"+terminal.OneLine(row.Channel+" "+row.Peer, 60))
 		}
 	})
 	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder

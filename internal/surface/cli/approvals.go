@@ -14,6 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 func (c *command) approvals() *cobra.Command {
@@ -111,16 +112,16 @@ func (c *command) listQuestions(questions []*host.Question) error {
 		c.say("nothing waits for approval that you asked for or may decide")
 		return nil
 	}
-	t := newTable(c.out, "APPROVAL", "STATE", "WHAT", "REQUESTER", "AGE", "EXPIRES", "WHY")
-	t.fit = c.width()
+	t := terminal.NewTable(c.out, "APPROVAL", "STATE", "WHAT", "REQUESTER", "AGE", "EXPIRES", "WHY")
+	t.Fit = c.width()
 	for _, q := range questions {
 		expires := "-"
 		if q.State == store.ApprovalOpen {
-			expires = "in " + short(time.Until(q.ExpiresAt))
+			expires = "in " + terminal.Short(time.Until(q.ExpiresAt))
 		}
-		t.row(q.ID, string(q.State), whatOf(q), q.Requester, short(time.Since(q.CreatedAt)), expires, oneLine(q.Why, 500))
+		t.Row(q.ID, string(q.State), whatOf(q), q.Requester, terminal.Short(time.Since(q.CreatedAt)), expires, terminal.OneLine(q.Why, 500))
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 // whatOf names what a question is about.
@@ -129,19 +130,6 @@ func whatOf(q *host.Question) string {
 		return fmt.Sprintf("plan of %d steps", len(q.Steps))
 	}
 	return q.Operation + "@" + q.Version
-}
-
-// short shows a length of time in its largest unit.
-func short(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
 func (c *command) approvalsShow() *cobra.Command {

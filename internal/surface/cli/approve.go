@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -57,7 +57,7 @@ and asked about too.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completePlugins,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if !yes && !isTerminal(c.in) {
+			if !yes && !terminal.Is(c.in) {
 				return usage{errors.New("approving is asked about on a terminal; --yes goes without: look at the difference with 'mortise plugins diff' first")}
 			}
 			a, err := c.open(cmd.Context())
@@ -79,7 +79,7 @@ and asked about too.`,
 					registry.Review
 				}{info, review})
 			}
-			fmt.Fprintf(c.out, "%s %s is %s\n", safe(info.Name), safe(info.Version), info.State)
+			fmt.Fprintf(c.out, "%s %s is %s\n", terminal.Safe(info.Name), terminal.Safe(info.Version), info.State)
 			return nil
 		},
 	}
@@ -90,7 +90,7 @@ and asked about too.`,
 // reviewed shows what is different and asks, unless the answer is yes already.
 // Nothing of the plugin runs before the first yes.
 func (c *command) reviewed(ctx context.Context, a *app.App, ref string, yes bool) (registry.Review, error) {
-	out := c.out
+	var out io.Writer = c.out
 	if c.json {
 		out = c.errs // the object alone goes to standard output
 	}
@@ -104,7 +104,11 @@ func (c *command) reviewed(ctx context.Context, a *app.App, ref string, yes bool
 		if yes {
 			return nil
 		}
-		return ask(ctx, answers, out, review)
+		name := review.Name + "@" + review.Version
+		if yes, err := terminal.Confirm(ctx, answers, out, "Approve "+name+"?"); err != nil || yes {
+			return err
+		}
+		return plugin.Errorf(plugin.CodeApprovalDenied, "%s stays held", name)
 	}
 	first, err := a.As(c.principal(a)).Plugins().Review(ctx, ref, false)
 	if err != nil {
@@ -122,38 +126,13 @@ func (c *command) reviewed(ctx context.Context, a *app.App, ref string, yes bool
 	return second, agree(second)
 }
 
-// ask asks until the answer is yes or no. No answer at all is a no.
-func ask(ctx context.Context, answers *bufio.Reader, out io.Writer, r registry.Review) error {
-	name := r.Name + "@" + r.Version
-	for {
-		fmt.Fprintf(out, "\nApprove %s? [y/N] ", safe(name))
-		line, err := answers.ReadString('\n')
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		switch strings.ToLower(strings.TrimSpace(line)) {
-		case "y", "yes":
-			if err == nil {
-				return nil
-			}
-		case "n", "no", "":
-		default:
-			if err == nil {
-				fmt.Fprint(out, "Please answer y or n.")
-				continue
-			}
-		}
-		return plugin.Errorf(plugin.CodeApprovalDenied, "%s stays held", name)
-	}
-}
-
 // showReview writes a review for a person.
 func showReview(w io.Writer, r registry.Review) error {
 	before := "nothing that is still here"
 	if r.Approved != nil {
 		before = fmt.Sprintf("%s, which is approved (%s)", r.Approved.Version, r.Approved.Digest)
 	}
-	fmt.Fprintf(w, "%s %s (%s)\ncompared with %s\n", safe(r.Name), safe(r.Version), r.Digest, safe(before))
+	fmt.Fprintf(w, "%s %s (%s)\ncompared with %s\n", terminal.Safe(r.Name), terminal.Safe(r.Version), r.Digest, terminal.Safe(before))
 	if r.Open {
 		fmt.Fprintf(w, "Its manifest leaves operations or schemas open; approving asks its code for them.\n")
 	}

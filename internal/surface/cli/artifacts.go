@@ -17,6 +17,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/session"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -70,17 +71,16 @@ func (c *command) addFile(path string, a session.Add, add func(session.Add) (ses
 	if err := c.refuseOwn(path); err != nil {
 		return session.Artifact{}, err
 	}
-	var doing func(string, int64)
-	stop := c.telling(&doing)
-	defer stop()
 	what := "registering " + filepath.Base(path)
-	a.Progress = func(done int64) { doing(what, done) }
+	p := c.errs.Begin(what)
+	defer p.End()
+	a.Progress = func(done int64) { p.Set(what, terminal.Bytes(done)) }
 	return add(a)
 }
 
 func (c *command) addArtifacts(ctx context.Context, host *app.App, in string, paths []string, a session.Add) error {
 	added := []session.Artifact{}
-	t := &table{w: c.out}
+	t := terminal.Details(c.out)
 	var failed error
 	for _, path := range paths {
 		got, err := c.addArtifact(ctx, host, in, path, a)
@@ -92,13 +92,13 @@ func (c *command) addArtifacts(ctx context.Context, host *app.App, in string, pa
 			c.say("%s is empty", got.Name)
 		}
 		added = append(added, got)
-		t.row(got.ID, got.Type, strconv.FormatInt(got.Size, 10), got.Name)
+		t.Row(got.ID, got.Type, strconv.FormatInt(got.Size, 10), got.Name)
 	}
 	if c.json && failed == nil {
 		return c.print(map[string]any{"artifacts": added})
 	}
 	if !c.json { // those before the one that failed too
-		if err := t.flush(); err != nil {
+		if err := t.Flush(); err != nil {
 			return err
 		}
 	}
@@ -142,11 +142,11 @@ func (c *command) artifactsList() *cobra.Command {
 // listArtifacts shows names whole, however narrow the terminal is: other commands
 // take them in place of an id.
 func (c *command) listArtifacts(all []session.Artifact) error {
-	t := newTable(c.out, "ARTIFACT", "TYPE", "SIZE", "CREATED", "SOURCE", "NAME")
+	t := terminal.NewTable(c.out, "ARTIFACT", "TYPE", "SIZE", "CREATED", "SOURCE", "NAME")
 	for _, a := range all {
-		t.row(a.ID, a.Type, strconv.FormatInt(a.Size, 10), clock(a.CreatedAt), orDash(a.SourceTool), a.Name)
+		t.Row(a.ID, a.Type, strconv.FormatInt(a.Size, 10), terminal.Clock(a.CreatedAt), terminal.Dash(a.SourceTool), a.Name)
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 func (c *command) artifactsShow() *cobra.Command {
@@ -176,28 +176,28 @@ func (c *command) artifactsShow() *cobra.Command {
 }
 
 func (c *command) showArtifact(a session.Artifact, from, made []session.Artifact) error {
-	t := &table{w: c.out}
-	t.row("artifact", a.ID)
-	t.row("session", a.Session)
-	t.row("name", a.Name)
-	t.row("type", a.Type)
-	t.row("size", strconv.FormatInt(a.Size, 10))
-	t.row("sha256", a.SHA256)
-	t.row("source", orDash(a.SourceTool))
+	t := terminal.Details(c.out)
+	t.Row("artifact", a.ID)
+	t.Row("session", a.Session)
+	t.Row("name", a.Name)
+	t.Row("type", a.Type)
+	t.Row("size", strconv.FormatInt(a.Size, 10))
+	t.Row("sha256", a.SHA256)
+	t.Row("source", terminal.Dash(a.SourceTool))
 	if a.SourceCall != "" {
-		t.row("call", a.SourceCall)
+		t.Row("call", a.SourceCall)
 	}
 	if len(a.Labels) > 0 {
-		t.row("labels", strings.Join(a.Labels, ", "))
+		t.Row("labels", strings.Join(a.Labels, ", "))
 	}
 	if string(a.Metadata) != "{}" {
-		t.row("metadata", string(a.Metadata))
+		t.Row("metadata", string(a.Metadata))
 	}
 	if a.StorageURI != "" {
-		t.row("stored", a.StorageURI)
+		t.Row("stored", a.StorageURI)
 	}
-	t.row("created", clock(a.CreatedAt))
-	if err := t.flush(); err != nil {
+	t.Row("created", terminal.Clock(a.CreatedAt))
+	if err := t.Flush(); err != nil {
 		return err
 	}
 	for _, part := range []struct {
@@ -294,11 +294,11 @@ func (c *command) artifactsTypes() *cobra.Command {
 			if c.json {
 				return c.print(map[string]any{"types": session.Types()})
 			}
-			t := newTable(c.out, "TYPE", "IS", "RECOGNISED BY")
+			t := terminal.NewTable(c.out, "TYPE", "IS", "RECOGNISED BY")
 			for _, typ := range session.Types() {
-				t.row(typ.Name, typ.What, orDash(strings.Join(typ.Suffixes, " ")))
+				t.Row(typ.Name, typ.What, terminal.Dash(strings.Join(typ.Suffixes, " ")))
 			}
-			return t.flush()
+			return t.Flush()
 		},
 	})
 }
@@ -333,7 +333,7 @@ func (c *command) completeArtifacts(in *string) func(*cobra.Command, []string, s
 			c.completing(cmd, func(k host.API) {
 				all, _ := k.Sessions().Artifacts(cmd.Context(), id)
 				for _, a := range all[max(0, len(all)-offered):] {
-					ids = append(ids, a.ID+"\t"+oneLine(a.Type+" "+a.Name, 60))
+					ids = append(ids, a.ID+"\t"+terminal.OneLine(a.Type+" "+a.Name, 60))
 				}
 			})
 		}

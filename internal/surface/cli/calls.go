@@ -14,6 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -144,11 +145,11 @@ func (c *command) listCalls(rows []store.CallRow) error {
 		}
 		return c.print(map[string]any{"calls": views})
 	}
-	t := newTable(c.out, "CALL", "CREATED", "WHAT", "STATE", "PRINCIPAL", "CODE")
+	t := terminal.NewTable(c.out, "CALL", "CREATED", "WHAT", "STATE", "PRINCIPAL", "CODE")
 	for _, row := range rows {
-		t.row(row.ID, clock(row.CreatedAt), row.Operation+"@"+row.Version, string(ledger.Status(row.State)), row.Principal, orDash(row.Code))
+		t.Row(row.ID, terminal.Clock(row.CreatedAt), row.Operation+"@"+row.Version, string(ledger.Status(row.State)), row.Principal, terminal.Dash(row.Code))
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 // An effectView is one effect in a call's journal as it is shown.
@@ -211,35 +212,35 @@ func (c *command) showCall(ctx context.Context, st store.Reader, row *store.Call
 		}
 		return c.print(object)
 	}
-	t := &table{w: c.out}
-	t.row("call", row.ID)
-	t.row("operation", row.Operation+" "+row.Version)
-	t.row("state", string(ledger.Status(row.State))+inBrackets(row.Code))
-	t.row("principal", row.Principal)
+	t := terminal.Details(c.out)
+	t.Row("call", row.ID)
+	t.Row("operation", row.Operation+" "+row.Version)
+	t.Row("state", string(ledger.Status(row.State))+inBrackets(row.Code))
+	t.Row("principal", row.Principal)
 	if row.Plan != "" {
-		t.row("plan", row.Plan)
+		t.Row("plan", row.Plan)
 	}
 	if key := viewOf(row).Key; key != "" {
-		t.row("key", key)
+		t.Row("key", key)
 	}
 	if len(row.Labels) > 0 {
-		t.row("labels", strings.Join(row.Labels, ", "))
+		t.Row("labels", strings.Join(row.Labels, ", "))
 	}
-	t.row("attempts", fmt.Sprint(row.Attempt))
-	t.row("package", row.PackageDigest)
+	t.Row("attempts", fmt.Sprint(row.Attempt))
+	t.Row("package", row.PackageDigest)
 	if len(asked) > 0 {
-		t.row("approval", asked[0].ID+" "+string(asked[0].State))
+		t.Row("approval", asked[0].ID+" "+string(asked[0].State))
 	}
-	if err := t.flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return err
 	}
 	if len(effects) > 0 {
 		fmt.Fprintln(c.out)
-		t := newTable(c.out, "N", "ATTEMPT", "METHOD", "EFFECT", "CLASS", "STATE", "TIME")
+		t := terminal.NewTable(c.out, "N", "ATTEMPT", "METHOD", "EFFECT", "CLASS", "STATE", "TIME")
 		for _, e := range effects {
-			t.row(fmt.Sprint(e.N), fmt.Sprint(e.Attempt), e.Method, orDash(e.Effect), e.Class, string(e.State), clock(e.At))
+			t.Row(fmt.Sprint(e.N), fmt.Sprint(e.Attempt), e.Method, terminal.Dash(e.Effect), e.Class, string(e.State), terminal.Clock(e.At))
 		}
-		if err := t.flush(); err != nil {
+		if err := t.Flush(); err != nil {
 			return err
 		}
 	}
@@ -281,5 +282,5 @@ func (c *command) showEntry(e *plugin.Entry) {
 	if e.Principal != "" {
 		who = "by " + e.Principal
 	}
-	fmt.Fprintf(c.out, "%s  %s  %s\n", clock(e.At), padded(string(e.Kind), 18), oneLine(who+"  "+detail, 160))
+	fmt.Fprintf(c.out, "%s  %s  %s\n", terminal.Clock(e.At), terminal.Padded(string(e.Kind), 18), terminal.OneLine(who+"  "+detail, 160))
 }

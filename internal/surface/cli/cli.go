@@ -26,12 +26,12 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/service/extract"
 	"github.com/mortise-dev/mortise/internal/service/secret"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -63,12 +63,12 @@ func Run(scrubber *secret.Scrubber, args []string, in io.Reader, out, errs io.Wr
 	cleanOut, cleanErrs := scrubber.Writer(out), scrubber.Writer(errs)
 	defer cleanErrs.Close()
 	defer cleanOut.Close()
-	c := &command{args: args, in: in, out: cleanOut, errs: cleanErrs, scrubber: scrubber}
+	c := &command{args: args, in: in, out: cleanOut, errs: terminal.NewScreen(cleanErrs), scrubber: scrubber}
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(cleanOut)
-	root.SetErr(cleanErrs)
+	root.SetErr(c.errs)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		err = cleanOut.Close()
@@ -88,10 +88,11 @@ func Run(scrubber *secret.Scrubber, args []string, in io.Reader, out, errs io.Wr
 
 // A command is one run of the program.
 type command struct {
-	args      []string // as they were given
-	in        io.Reader
-	out, errs io.Writer
-	scrubber  *secret.Scrubber // of what is written to these
+	args     []string // as they were given
+	in       io.Reader
+	out      io.Writer
+	errs     *terminal.Screen
+	scrubber *secret.Scrubber // of what is written to these
 
 	home, config string // --home, --config
 	database     string // --database
@@ -257,7 +258,7 @@ func (c *command) printRaw(raw jsontext.Value) error {
 		if err := raw.Indent(jsontext.WithIndent("  ")); err != nil {
 			return err
 		}
-		raw = jsontext.Value(escaped(string(raw)))
+		raw = jsontext.Value(terminal.Escaped(string(raw)))
 	}
 	c.printed = true
 	_, err := c.out.Write(append(raw, '\n'))
@@ -265,19 +266,22 @@ func (c *command) printRaw(raw jsontext.Value) error {
 }
 
 // onTerminal reports whether a person reads standard output.
-func (c *command) onTerminal() bool { return isTerminal(c.out) }
+func (c *command) onTerminal() bool { return terminal.Is(c.out) }
 
-// under returns what a writer that scrubs writes to, and anything else as it is.
-func under(w any) any {
-	if clean, ok := w.(*secret.Writer); ok {
-		return clean.Unwrap()
-	}
+// width returns how many characters fit on a line of standard output.
+func (c *command) width() int { return max(40, terminal.Width(c.out, 120)) }
+
+// watch shows what a call says while it runs.
+func (c *command) watch(what string) *terminal.Watch {
+	w := c.errs.Watch(what)
+	w.Debug = c.debug
 	return w
 }
 
-func isTerminal(w any) bool {
-	f, ok := under(w).(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+// during shows a person what is being done, where it takes long.
+func (c *command) during(what string, do func() error) error {
+	defer c.errs.Begin(what).End()
+	return do()
 }
 
 // fail tells the user about an error. A program that asked for one JSON object
@@ -293,7 +297,7 @@ func (c *command) fail(err error) {
 
 // say writes a line for a person on standard error.
 func (c *command) say(format string, args ...any) {
-	fmt.Fprintln(c.errs, safe(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(c.errs, terminal.Safe(fmt.Sprintf(format, args...)))
 }
 
 // notice tells the user what plugins run without.

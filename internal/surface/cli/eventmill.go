@@ -9,6 +9,7 @@ import (
 	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -81,7 +82,7 @@ func (c *command) showMade(made []plugin.Artifact) {
 			fmt.Fprintln(c.out)
 		}
 		if a.ID != "" {
-			fmt.Fprintf(c.out, "artifact %s  %s  %s  %d bytes\n", a.ID, safe(a.Type), safe(a.Name), a.Size)
+			fmt.Fprintf(c.out, "artifact %s  %s  %s  %d bytes\n", a.ID, terminal.Safe(a.Type), terminal.Safe(a.Name), a.Size)
 		}
 	}
 }

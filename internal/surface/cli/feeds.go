@@ -16,6 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -81,9 +82,9 @@ at the first moment after, one that it shows twice comes once.`,
 				if _, err := fmt.Fprintln(c.out, feed.ID); err != nil {
 					return err
 				}
-				first := "first at " + clock(*feed.Next)
+				first := "first at " + terminal.Clock(*feed.Next)
 				if feed.AtOnce {
-					first = "first at once, then at " + clock(*feed.Next)
+					first = "first at once, then at " + terminal.Clock(*feed.Next)
 				}
 				c.say("%s runs %s%s, %s, while 'mortise serve' does", feed.Operation, feed.Spec, inZone(feed), first)
 				return nil
@@ -162,12 +163,12 @@ func (c *command) feedsList() *cobra.Command {
 				if c.json {
 					return c.print(map[string]any{"feeds": all})
 				}
-				t := newTable(c.out, "FEED", "OPERATION", "TIMES", "OWNER", "STATE", "NEXT")
-				t.fit = c.width()
+				t := terminal.NewTable(c.out, "FEED", "OPERATION", "TIMES", "OWNER", "STATE", "NEXT")
+				t.Fit = c.width()
 				for _, f := range all {
-					t.row(f.ID, f.Operation, f.Spec+inZone(f), f.Owner, string(f.State), nextOf(f))
+					t.Row(f.ID, f.Operation, f.Spec+inZone(f), f.Owner, string(f.State), nextOf(f))
 				}
-				return t.flush()
+				return t.Flush()
 			})
 		},
 	})
@@ -177,7 +178,7 @@ func nextOf(f host.Feed) string {
 	if f.Next == nil {
 		return "-"
 	}
-	return clock(*f.Next)
+	return terminal.Clock(*f.Next)
 }
 
 func (c *command) feedsShow() *cobra.Command {
@@ -202,47 +203,47 @@ func (c *command) feedsShow() *cobra.Command {
 }
 
 func (c *command) showFeed(f host.Feed, next []time.Time, last []host.FeedTick) error {
-	t := &table{w: c.out}
-	t.row("feed", f.ID)
-	t.row("operation", f.Operation)
-	t.row("input", string(f.Input))
+	t := terminal.Details(c.out)
+	t.Row("feed", f.ID)
+	t.Row("operation", f.Operation)
+	t.Row("input", string(f.Input))
 	if len(f.Overlay) > 0 {
-		t.row("host", string(f.Overlay))
+		t.Row("host", string(f.Overlay))
 	}
-	t.row("owner", f.Owner)
-	t.row("times", f.Spec+inZone(f))
+	t.Row("owner", f.Owner)
+	t.Row("times", f.Spec+inZone(f))
 	misfire := string(f.Misfire)
 	if f.CatchUp > 0 {
 		misfire = fmt.Sprintf("%s %d", misfire, f.CatchUp)
 	}
-	t.row("misfire", misfire)
-	t.row("overlap", string(f.Overlap))
-	t.row("state", string(f.State))
+	t.Row("misfire", misfire)
+	t.Row("overlap", string(f.Overlap))
+	t.Row("state", string(f.State))
 	if f.Problem != "" {
-		t.row("problem", f.Problem)
+		t.Row("problem", f.Problem)
 	}
 	what := "next"
 	if f.Next == nil {
 		what = "would be next"
 	}
 	for _, at := range next {
-		t.row(what, clock(at))
+		t.Row(what, terminal.Clock(at))
 		what = ""
 	}
-	if err := t.flush(); err != nil || len(last) == 0 {
+	if err := t.Flush(); err != nil || len(last) == 0 {
 		return err
 	}
 	fmt.Fprintln(c.out)
-	t = newTable(c.out, "TIME", "OUTCOME", "CALL", "STATUS", "CODE")
-	t.fit = c.width()
+	t = terminal.NewTable(c.out, "TIME", "OUTCOME", "CALL", "STATUS", "CODE")
+	t.Fit = c.width()
 	for _, tick := range last {
-		at := clock(tick.At)
+		at := terminal.Clock(tick.At)
 		if tick.Since != nil {
-			at = clock(*tick.Since) + " to " + at
+			at = terminal.Clock(*tick.Since) + " to " + at
 		}
-		t.row(at, string(tick.Outcome), orDash(tick.Call), orDash(tick.Status), orDash(tick.Code))
+		t.Row(at, string(tick.Outcome), terminal.Dash(tick.Call), terminal.Dash(tick.Status), terminal.Dash(tick.Code))
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 func (c *command) feedsRun() *cobra.Command {
@@ -336,7 +337,7 @@ func (c *command) completeFeeds(cmd *cobra.Command, args []string, _ string) (id
 		c.completingAll(cmd, func(st store.Reader, tenant string) {
 			rows, _ := st.Schedules(cmd.Context(), store.ScheduleFilter{Tenant: tenant, Limit: offered})
 			for _, row := range rows {
-				ids = append(ids, row.ID+"\t"+oneLine(row.Operation+" "+row.Spec, 60))
+				ids = append(ids, row.ID+"\t"+terminal.OneLine(row.Operation+" "+row.Spec, 60))
 			}
 		})
 	}

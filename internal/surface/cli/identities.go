@@ -8,6 +8,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 func (c *command) identities() *cobra.Command {
@@ -30,11 +31,11 @@ func (c *command) identitiesList() *cobra.Command {
 				if c.json {
 					return c.print(map[string]any{"identities": all})
 				}
-				t := newTable(c.out, "PROVIDER", "EXTERNAL ID", "ADAPTER", "PRINCIPAL", "SCOPES", "BY", "AT")
+				t := terminal.NewTable(c.out, "PROVIDER", "EXTERNAL ID", "ADAPTER", "PRINCIPAL", "SCOPES", "BY", "AT")
 				for _, i := range all {
-					t.row(i.Provider, i.ExternalID, orDash(i.Adapter), i.Principal, orDash(strings.Join(i.Scopes, ",")), i.By, clock(i.At))
+					t.Row(i.Provider, i.ExternalID, terminal.Dash(i.Adapter), i.Principal, terminal.Dash(strings.Join(i.Scopes, ",")), i.By, terminal.Clock(i.At))
 				}
-				return t.flush()
+				return t.Flush()
 			})
 		},
 	})
@@ -71,7 +72,7 @@ It needs the right to configure.`,
 				if len(i.Scopes) > 0 {
 					with = "with " + strings.Join(i.Scopes, ", ")
 				}
-				_, err = fmt.Fprintf(c.out, "%s on %s is %s, %s\n", safe(i.ExternalID), safe(i.Provider), safe(i.Principal), with)
+				_, err = fmt.Fprintf(c.out, "%s on %s is %s, %s\n", terminal.Safe(i.ExternalID), terminal.Safe(i.Provider), terminal.Safe(i.Principal), with)
 				return err
 			})
 		},
@@ -95,7 +96,7 @@ func (c *command) identitiesUnlink() *cobra.Command {
 				if c.json {
 					return c.print(i)
 				}
-				_, err = fmt.Fprintf(c.out, "%s on %s is not %s any more\n", safe(i.ExternalID), safe(i.Provider), safe(i.Principal))
+				_, err = fmt.Fprintf(c.out, "%s on %s is not %s any more\n", terminal.Safe(i.ExternalID), terminal.Safe(i.Provider), terminal.Safe(i.Principal))
 				return err
 			})
 		},

@@ -12,6 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -119,7 +120,7 @@ func (c *command) completeCalls(cmd *cobra.Command, args []string, _ string) (id
 		c.completing(cmd, func(k host.API) {
 			rows, _ := k.Calls().List(cmd.Context(), store.CallFilter{Limit: offered})
 			for _, row := range rows {
-				ids = append(ids, row.ID+"\t"+oneLine(row.Operation+" "+string(ledger.Status(row.State)), 60))
+				ids = append(ids, row.ID+"\t"+terminal.OneLine(row.Operation+" "+string(ledger.Status(row.State)), 60))
 			}
 		})
 	}
@@ -132,7 +133,7 @@ func (c *command) completeApprovals(cmd *cobra.Command, args []string, _ string)
 		c.completingAll(cmd, func(st store.Reader, tenant string) {
 			rows, _ := st.Approvals(cmd.Context(), store.ApprovalFilter{Tenant: tenant, State: store.ApprovalOpen, Limit: offered})
 			for _, row := range rows {
-				ids = append(ids, row.ID+"\t"+oneLine(row.Why, 60))
+				ids = append(ids, row.ID+"\t"+terminal.OneLine(row.Why, 60))
 			}
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/service/extract"
 	"github.com/mortise-dev/mortise/internal/service/kb"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -96,12 +97,12 @@ func (c *command) kbList() *cobra.Command {
 					c.say("there is no knowledge base; 'mortise kb create ID' begins one")
 					return nil
 				}
-				t := newTable(c.out, "ID", "DOCUMENTS", "CHUNKS", "CREATED", "NAME")
-				t.fit = c.width()
+				t := terminal.NewTable(c.out, "ID", "DOCUMENTS", "CHUNKS", "CREATED", "NAME")
+				t.Fit = c.width()
 				for _, b := range all {
-					t.row(b.ID, strconv.FormatInt(b.Documents, 10), strconv.FormatInt(b.Chunks, 10), clock(b.CreatedAt), b.Name)
+					t.Row(b.ID, strconv.FormatInt(b.Documents, 10), strconv.FormatInt(b.Chunks, 10), terminal.Clock(b.CreatedAt), b.Name)
 				}
-				return t.flush()
+				return t.Flush()
 			})
 		},
 	})
@@ -159,8 +160,8 @@ func (c *command) addDocuments(cmd *cobra.Command, a *app.App, paths []string, m
 	added := []addedDocument{}
 	var failed, skipped error
 	for _, path := range paths {
-		got, err := addDocument(cmd, a, path, mime, s)
-		if err != nil {
+		var got kb.Ingested
+		if err := c.during("adding "+path, func() (err error) { got, err = addDocument(cmd, a, path, mime, s); return err }); err != nil {
 			failed = err
 			break
 		}
@@ -183,13 +184,13 @@ func (c *command) addDocuments(cmd *cobra.Command, a *app.App, paths []string, m
 		}
 		return skipped
 	}
-	t := newTable(c.out, "DOCUMENT", "WORDS", "CHUNKS", "METHOD", "FILE", "")
-	t.fit = c.width()
+	t := terminal.NewTable(c.out, "DOCUMENT", "WORDS", "CHUNKS", "METHOD", "FILE", "")
+	t.Fit = c.width()
 	for _, d := range added {
-		t.row(orDash(d.DocumentID), strconv.FormatInt(d.Words, 10), strconv.FormatInt(d.Chunks, 10), d.Extraction.Method, d.File, d.SkipReason)
+		t.Row(terminal.Dash(d.DocumentID), strconv.FormatInt(d.Words, 10), strconv.FormatInt(d.Chunks, 10), d.Extraction.Method, d.File, d.SkipReason)
 	}
 	if len(added) > 0 {
-		if err := t.flush(); err != nil {
+		if err := t.Flush(); err != nil {
 			return err
 		}
 	}
@@ -253,8 +254,8 @@ and rarer ones, come first. Letter case does not count.`,
 					if i > 0 {
 						fmt.Fprintln(c.out)
 					}
-					fmt.Fprintf(c.out, "%s  %s  %s #%d\n", safe(hit.KB), safe(hit.DocumentID), safe(orDash(hit.Title)), hit.Chunk)
-					fmt.Fprintf(c.out, "  %s\n", safe(oneLine(hit.Text, 300)))
+					fmt.Fprintf(c.out, "%s  %s  %s #%d\n", terminal.Safe(hit.KB), terminal.Safe(hit.DocumentID), terminal.Safe(terminal.Dash(hit.Title)), hit.Chunk)
+					fmt.Fprintf(c.out, "  %s\n", terminal.Safe(terminal.OneLine(hit.Text, 300)))
 				}
 				return nil
 			})
@@ -302,50 +303,50 @@ func (c *command) showBase(base kb.Base, documents []kb.Document) error {
 	if c.json {
 		return c.print(map[string]any{"knowledge_base": base, "documents": documents})
 	}
-	t := &table{w: c.out}
-	t.row("knowledge base", base.ID)
-	t.row("name", base.Name)
+	t := terminal.Details(c.out)
+	t.Row("knowledge base", base.ID)
+	t.Row("name", base.Name)
 	if base.Description != "" {
-		t.row("description", base.Description)
+		t.Row("description", base.Description)
 	}
 	if len(base.Labels) > 0 {
-		t.row("labels", strings.Join(base.Labels, ", "))
+		t.Row("labels", strings.Join(base.Labels, ", "))
 	}
-	t.row("documents", strconv.FormatInt(base.Documents, 10))
-	t.row("chunks", strconv.FormatInt(base.Chunks, 10))
-	t.row("search", searchOf(&base))
-	t.row("created", clock(base.CreatedAt)+" by "+base.CreatedBy)
-	if err := t.flush(); err != nil || len(documents) == 0 {
+	t.Row("documents", strconv.FormatInt(base.Documents, 10))
+	t.Row("chunks", strconv.FormatInt(base.Chunks, 10))
+	t.Row("search", searchOf(&base))
+	t.Row("created", terminal.Clock(base.CreatedAt)+" by "+base.CreatedBy)
+	if err := t.Flush(); err != nil || len(documents) == 0 {
 		return err
 	}
 	fmt.Fprintln(c.out)
-	t = newTable(c.out, "DOCUMENT", "WORDS", "CHUNKS", "FROM", "CHANGED", "TITLE")
-	t.fit = c.width()
+	t = terminal.NewTable(c.out, "DOCUMENT", "WORDS", "CHUNKS", "FROM", "CHANGED", "TITLE")
+	t.Fit = c.width()
 	for _, d := range documents {
-		t.row(d.ID, strconv.FormatInt(d.Words, 10), strconv.FormatInt(d.Chunks, 10), d.SourceType, clock(d.UpdatedAt), orDash(d.Title))
+		t.Row(d.ID, strconv.FormatInt(d.Words, 10), strconv.FormatInt(d.Chunks, 10), d.SourceType, terminal.Clock(d.UpdatedAt), terminal.Dash(d.Title))
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 func (c *command) showDocument(d kb.Document) error {
 	if c.json {
 		return c.print(d)
 	}
-	t := &table{w: c.out}
+	t := terminal.Details(c.out)
 	for _, row := range [][2]string{
 		{"document", d.ID}, {"title", d.Title}, {"source", d.SourceID}, {"from", d.SourceType}, {"url", d.URL}, {"type", d.MIME},
-		{"labels", strings.Join(d.Labels, ", ")}, {"extraction", string(d.Extraction)}, {"attributes", string(d.Attributes)}, {"changed", clock(d.UpdatedAt)},
+		{"labels", strings.Join(d.Labels, ", ")}, {"extraction", string(d.Extraction)}, {"attributes", string(d.Attributes)}, {"changed", terminal.Clock(d.UpdatedAt)},
 	} {
 		if row[1] != "" && row[1] != "{}" {
-			t.row(row[0], row[1])
+			t.Row(row[0], row[1])
 		}
 	}
-	if err := t.flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return err
 	}
 	text := d.Text
 	if c.onTerminal() {
-		text = strings.Join(slices.Collect(safeLines(text)), "")
+		text = strings.Join(slices.Collect(terminal.SafeLines(text)), "")
 	}
 	_, err := fmt.Fprintf(c.out, "\n%s\n", text)
 	return err
@@ -390,7 +391,11 @@ func (c *command) embed(ctx context.Context, a *app.App, ids []string) error {
 	}
 	done := []kb.Embedded{}
 	for _, id := range ids {
-		e, failed := a.As(a.Principal).Knowledge().Embed(ctx, id, kb.By{Operation: "kb embed"})
+		var e kb.Embedded
+		failed := c.during("embedding "+id, func() (err error) {
+			e, err = a.As(a.Principal).Knowledge().Embed(ctx, id, kb.By{Operation: "kb embed"})
+			return err
+		})
 		if failed != nil {
 			if e.Made > 0 {
 				c.say("%s: %d of %d chunks are embedded, %d of them just now", id, e.Embedded, e.Passages, e.Made)
@@ -402,27 +407,12 @@ func (c *command) embed(ctx context.Context, a *app.App, ids []string) error {
 	if c.json {
 		return c.print(map[string]any{"embedded": done})
 	}
-	t := newTable(c.out, "ID", "EMBEDDED", "CHUNKS", "MADE", "MODEL")
-	t.fit = c.width()
+	t := terminal.NewTable(c.out, "ID", "EMBEDDED", "CHUNKS", "MADE", "MODEL")
+	t.Fit = c.width()
 	for _, e := range done {
-		t.row(e.KB, strconv.FormatInt(e.Embedded, 10), strconv.FormatInt(e.Passages, 10), strconv.FormatInt(e.Made, 10), e.Model)
+		t.Row(e.KB, strconv.FormatInt(e.Embedded, 10), strconv.FormatInt(e.Passages, 10), strconv.FormatInt(e.Made, 10), e.Model)
 	}
-	return t.flush()
-}
-
-// safeLines are the lines of a text such as a terminal may show.
-func safeLines(text string) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for line := range strings.Lines(text) {
-			end := ""
-			if strings.HasSuffix(line, "\n") {
-				end = "\n"
-			}
-			if !yield(safe(strings.TrimSuffix(line, "\n")) + end) {
-				return
-			}
-		}
-	}
+	return t.Flush()
 }
 
 func (c *command) kbDelete() *cobra.Command {

@@ -18,6 +18,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -122,20 +123,20 @@ func (c *command) listEntries(entries []plugin.Entry, several bool) error {
 	if several {
 		columns = append([]string{"CHAIN"}, columns...)
 	}
-	t := newTable(c.out, columns...)
+	t := terminal.NewTable(c.out, columns...)
 	for _, e := range entries {
 		what, outcome, took := e.Subject, string(e.Kind), "-"
 		var rec plugin.CallRecord
 		if isCall(e) && json2.Unmarshal(e.Body, &rec) == nil {
-			what, outcome, took = operationAt(&rec), outcomeOf(e.Kind, &rec), ms(rec.Metrics["latency_ms"])
+			what, outcome, took = operationAt(&rec), outcomeOf(e.Kind, &rec), terminal.Milliseconds(rec.Metrics["latency_ms"])
 		}
-		cells := []string{strconv.FormatInt(e.Seq, 10), clock(e.At), what, outcome, e.Principal, took, e.Subject}
+		cells := []string{strconv.FormatInt(e.Seq, 10), terminal.Clock(e.At), what, outcome, e.Principal, took, e.Subject}
 		if several {
 			cells = append([]string{strconv.FormatInt(e.Chain, 10)}, cells...)
 		}
-		t.row(cells...)
+		t.Row(cells...)
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 func isCall(e plugin.Entry) bool { return strings.HasPrefix(string(e.Kind), "call.") }
@@ -150,7 +151,7 @@ func operationAt(rec *plugin.CallRecord) string {
 	if rec.Version != "" {
 		name += "@" + rec.Version
 	}
-	return orDash(name)
+	return terminal.Dash(name)
 }
 
 func outcomeOf(kind plugin.EntryKind, rec *plugin.CallRecord) string {
@@ -243,13 +244,13 @@ func (c *command) showEntries(entries []plugin.Entry) error {
 		return c.print(object)
 	}
 	for _, e := range entries {
-		fmt.Fprintf(c.out, "entry %d of chain %d, %s, %s\n", e.Seq, e.Chain, e.Kind, clock(e.At))
+		fmt.Fprintf(c.out, "entry %d of chain %d, %s, %s\n", e.Seq, e.Chain, e.Kind, terminal.Clock(e.At))
 	}
 	fmt.Fprintln(c.out)
-	if err := renderObject(c.out, []byte(last.Body), c.width(), ""); err != nil {
+	if err := terminal.Object(c.out, []byte(last.Body), c.width(), ""); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.out, "\nhash:      %s\nprevious:  %s\n", last.Hash, orDash(last.Prev))
+	fmt.Fprintf(c.out, "\nhash:      %s\nprevious:  %s\n", last.Hash, terminal.Dash(last.Prev))
 	return nil
 }
 
@@ -265,8 +266,8 @@ func (c *command) ledgerVerify() *cobra.Command {
 				}
 			}
 			return c.reading(cmd.Context(), func(st store.Store) error {
-				report, err := c.verify(cmd.Context(), st)
-				if err != nil {
+				var report ledger.Report
+				if err := c.during("verifying the ledger", func() (err error) { report, err = c.verify(cmd.Context(), st); return err }); err != nil {
 					return err
 				}
 				return c.verified(report)
@@ -308,7 +309,7 @@ func (c *command) verified(r ledger.Report) error {
 			if r.Chains > 1 {
 				where = fmt.Sprintf(" in %d chains", r.Chains)
 			}
-			fmt.Fprintf(c.out, "the ledger holds: %d entries%s, head %s\n", r.Entries, where, orDash(r.Head))
+			fmt.Fprintf(c.out, "the ledger holds: %d entries%s, head %s\n", r.Entries, where, terminal.Dash(r.Head))
 		} else {
 			c.say("mortise: the ledger does not hold: entry %d of chain %d: %s", r.Fault.Seq, r.Fault.Chain, r.Fault.What)
 		}

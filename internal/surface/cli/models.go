@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -49,7 +50,7 @@ func (c *command) showModels(s *app.ModelStates) error {
 	if len(s.Models) == 0 {
 		c.say("no model is configured; name some under models in mortise.yaml")
 	}
-	t := newTable(c.out, "TIER", "NAME", "PROVIDER", "MODEL", "CAN", "CONTEXT", "PRICE", "KEY")
+	t := terminal.NewTable(c.out, "TIER", "NAME", "PROVIDER", "MODEL", "CAN", "CONTEXT", "PRICE", "KEY")
 	for i := range s.Models {
 		m := &s.Models[i]
 		key := "there"
@@ -59,9 +60,9 @@ func (c *command) showModels(s *app.ModelStates) error {
 		case m.Key == "":
 			key = "none needed"
 		}
-		t.row(m.Tier, m.Name, m.Provider, m.Model, orDash(abilities(m)), strconv.Itoa(m.Context), price(m.InputPrice)+" / "+price(m.OutputPrice), key)
+		t.Row(m.Tier, m.Name, m.Provider, m.Model, terminal.Dash(abilities(m)), strconv.Itoa(m.Context), price(m.InputPrice)+" / "+price(m.OutputPrice), key)
 	}
-	if err := t.flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return err
 	}
 	for i := range s.Models {
@@ -134,8 +135,8 @@ func (c *command) testModels(cmd *cobra.Command, a *app.App, names []string) err
 	var tests []app.ModelTest
 	failed := 0
 	for _, name := range names {
-		t, err := a.TestModel(cmd.Context(), c.principal(a), name)
-		if err != nil {
+		var t app.ModelTest
+		if err := c.during("asking "+name, func() (err error) { t, err = a.TestModel(cmd.Context(), c.principal(a), name); return err }); err != nil {
 			return err
 		}
 		tests = append(tests, t)
@@ -147,9 +148,9 @@ func (c *command) testModels(cmd *cobra.Command, a *app.App, names []string) err
 		}
 		line := fmt.Sprintf("%s: %s", t.Name, t.Error)
 		if t.OK {
-			line = fmt.Sprintf("%s: answered %.60q in %s; %d tokens in, %d out, $%.6f", t.Name, t.Answer, ms(t.Took), t.In, t.Out, t.Cost)
+			line = fmt.Sprintf("%s: answered %.60q in %s; %d tokens in, %d out, $%.6f", t.Name, t.Answer, terminal.Milliseconds(t.Took), t.In, t.Out, t.Cost)
 		}
-		if _, err := fmt.Fprintln(c.out, safe(line)); err != nil {
+		if _, err := fmt.Fprintln(c.out, terminal.Safe(line)); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -79,12 +80,12 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 		if len(input) == 0 {
 			input = []byte("{}")
 		}
-		watch := c.watch()
+		watch := c.watch(ref + " is asked")
 		v, err := a.Plans.Submit(ctx, plan.Submission{
 			Tenant: a.Config.Tenant, Principal: c.principal(a), Asker: host.OSUser(), Agent: ref, Input: input, Key: f.key, Labels: labels,
-			Origin: plugin.OriginCLI, Observe: watch.hear,
+			Origin: plugin.OriginCLI, Observe: watch.Hear,
 		})
-		watch.end()
+		watch.End()
 		if err != nil {
 			return nil, withNext(err)
 		}
@@ -179,36 +180,36 @@ func planError(v *plan.View) error {
 func (c *command) showPlan(v *plan.View) error {
 	if v.ID == "" {
 		c.say("%s proposes no plan; call %s", v.Agent, v.ProposalCall)
-		return renderValue(c.out, jsontext.Value(v.Answer), c.width())
+		return terminal.Value(c.out, jsontext.Value(v.Answer), c.width())
 	}
-	t := &table{w: c.out}
-	t.row("plan", v.ID)
-	t.row("state", string(v.State))
-	t.row("agent", v.Agent)
+	t := terminal.Details(c.out)
+	t.Row("plan", v.ID)
+	t.Row("state", string(v.State))
+	t.Row("agent", v.Agent)
 	if v.Rationale != "" {
-		t.row("why", oneLine(v.Rationale, 100))
+		t.Row("why", terminal.OneLine(v.Rationale, 100))
 	}
-	t.row("for", v.Principal)
+	t.Row("for", v.Principal)
 	if len(v.Labels) > 0 {
-		t.row("labels", strings.Join(v.Labels, ", "))
+		t.Row("labels", strings.Join(v.Labels, ", "))
 	}
 	if v.Approval != nil {
-		t.row("approval", fmt.Sprintf("%s %s", v.Approval.ID, approvalText(v.Approval)))
+		t.Row("approval", fmt.Sprintf("%s %s", v.Approval.ID, approvalText(v.Approval)))
 	}
-	if err := t.flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return err
 	}
 	fmt.Fprintln(c.out)
-	steps := newTable(c.out, "STEP", "OPERATION", "NEEDS", "GATE", "STATE", "CALL")
+	steps := terminal.NewTable(c.out, "STEP", "OPERATION", "NEEDS", "GATE", "STATE", "CALL")
 	for _, s := range v.Steps {
-		steps.row(s.ID, s.Operation+"@"+s.Version, orDash(strings.Join(s.Needs, ",")), s.Gate, string(s.State)+inBrackets(string(s.Code)), orDash(s.CallID))
+		steps.Row(s.ID, s.Operation+"@"+s.Version, terminal.Dash(strings.Join(s.Needs, ",")), s.Gate, string(s.State)+inBrackets(string(s.Code)), terminal.Dash(s.CallID))
 	}
-	if err := steps.flush(); err != nil {
+	if err := steps.Flush(); err != nil {
 		return err
 	}
 	for _, s := range v.Steps {
 		if s.Why != "" {
-			fmt.Fprintf(c.out, "%s: %s\n", safe(s.ID), safe(s.Why))
+			fmt.Fprintf(c.out, "%s: %s\n", terminal.Safe(s.ID), terminal.Safe(s.Why))
 		}
 	}
 	if v.Replayed {
@@ -223,7 +224,7 @@ func (c *command) showPlan(v *plan.View) error {
 func approvalText(a *plan.ApprovalView) string {
 	switch a.State {
 	case store.ApprovalOpen:
-		return "open until " + clock(a.ExpiresAt)
+		return "open until " + terminal.Clock(a.ExpiresAt)
 	case store.ApprovalApproved, store.ApprovalConsumed, store.ApprovalDenied:
 		return fmt.Sprintf("%s, decided by %s", a.State, a.DecidedBy)
 	}
@@ -300,15 +301,15 @@ func (c *command) listPlans(views []plan.View) error {
 	if c.json {
 		return c.print(map[string]any{"plans": views})
 	}
-	t := newTable(c.out, "PLAN", "CREATED", "STATE", "AGENT", "FOR", "CODE")
+	t := terminal.NewTable(c.out, "PLAN", "CREATED", "STATE", "AGENT", "FOR", "CODE")
 	for _, v := range views {
 		code := "-"
 		if v.Error != nil {
 			code = string(v.Error.Code)
 		}
-		t.row(v.ID, clock(v.CreatedAt), string(v.State), v.Agent, v.Principal, code)
+		t.Row(v.ID, terminal.Clock(v.CreatedAt), string(v.State), v.Agent, v.Principal, code)
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 func (c *command) plansShow() *cobra.Command {
@@ -333,7 +334,7 @@ func (c *command) plansShow() *cobra.Command {
 				}
 				fmt.Fprintln(c.out)
 				for _, s := range v.Steps {
-					fmt.Fprintf(c.out, "%s %s\n", safe(s.ID), escaped(string(s.Input)))
+					fmt.Fprintf(c.out, "%s %s\n", terminal.Safe(s.ID), terminal.Escaped(string(s.Input)))
 				}
 				return nil
 			})
@@ -372,7 +373,7 @@ func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve
 	}
 	if _, err := c.give(ctx, a, approval.Answer{
 		Tenant: a.Config.Tenant, ID: v.Approval.ID, Approve: approve, By: c.principal(a), Asker: host.OSUser(), Reason: reason,
-		Own: a.Owner() && a.Config.Approvals.Self && isTerminal(c.in),
+		Own: a.Owner() && a.Config.Approvals.Self && terminal.Is(c.in),
 	}); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/catalog/registry/dialect"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -55,14 +56,14 @@ func (c *command) pluginsList() *cobra.Command {
 			if c.json {
 				return c.print(map[string]any{"plugins": infos})
 			}
-			t := newTable(c.out, "PLUGIN", "VERSION", "STATE", "KIND", "OPERATIONS", "DESCRIPTION")
+			t := terminal.NewTable(c.out, "PLUGIN", "VERSION", "STATE", "KIND", "OPERATIONS", "DESCRIPTION")
 			for _, i := range infos {
-				t.row(i.Name, versionShown(i.Plugin()), stateOfPlugin(i), join(i.Kinds), orDash(oneLine(strings.Join(i.Operations, " "), 30)), oneLine(i.Description, 60))
+				t.Row(i.Name, versionShown(i.Plugin()), stateOfPlugin(i), join(i.Kinds), terminal.Dash(terminal.OneLine(strings.Join(i.Operations, " "), 30)), terminal.OneLine(i.Description, 60))
 			}
 			if c.onTerminal() {
-				t.fit = c.width()
+				t.Fit = c.width()
 			}
-			return t.flush()
+			return t.Flush()
 		},
 	}
 	cmd.Flags().StringVar(&kind, "kind", "", "only those with an operation of this kind: agent, operator, tool, adapter")
@@ -101,7 +102,7 @@ func join(kinds []plugin.Kind) string {
 	for i, kind := range kinds {
 		words[i] = string(kind)
 	}
-	return orDash(strings.Join(words, " "))
+	return terminal.Dash(strings.Join(words, " "))
 }
 
 func (c *command) pluginsShow() *cobra.Command {
@@ -147,18 +148,18 @@ func (c *command) pluginsActions() *cobra.Command {
 			if c.json {
 				return c.print(map[string]any{"actions": actions})
 			}
-			t := newTable(c.out, "ACTION", "RISK", "APPROVAL", "SCOPES", "DESCRIPTION")
+			t := terminal.NewTable(c.out, "ACTION", "RISK", "APPROVAL", "SCOPES", "DESCRIPTION")
 			for _, one := range actions {
 				approval := "no"
 				if one.RequiresApproval {
 					approval = "asked for"
 				}
-				t.row(one.Name, orDash(one.RiskLevel), approval, orDash(strings.Join(one.RequiredScopes, " ")), oneLine(one.Description, 60))
+				t.Row(one.Name, terminal.Dash(one.RiskLevel), approval, terminal.Dash(strings.Join(one.RequiredScopes, " ")), terminal.OneLine(one.Description, 60))
 			}
 			if c.onTerminal() {
-				t.fit = c.width()
+				t.Fit = c.width()
 			}
-			return t.flush()
+			return t.Flush()
 		},
 	})
 }
@@ -173,36 +174,36 @@ func versionShown(m *plugin.Manifest) string {
 }
 
 func (c *command) showPlugin(s registry.Shown) error {
-	t := newTable(c.out, s.Name+" "+versionShown(s.Manifest))
+	t := terminal.NewTable(c.out, s.Name+" "+versionShown(s.Manifest))
 	if s.DisplayName != "" {
-		t.row("name:", s.DisplayName)
+		t.Row("name:", s.DisplayName)
 	}
-	t.row("description:", orDash(s.Description))
-	t.row("state:", string(s.State))
+	t.Row("description:", terminal.Dash(s.Description))
+	t.Row("state:", string(s.State))
 	for _, version := range s.Waiting {
-		t.row("held:", fmt.Sprintf("%s@%s, because it is not what was approved: 'mortise plugins diff %s@%s' shows the difference", s.Name, version, s.Name, version))
+		t.Row("held:", fmt.Sprintf("%s@%s, because it is not what was approved: 'mortise plugins diff %s@%s' shows the difference", s.Name, version, s.Name, version))
 	}
 	if s.ApprovedBy != "" {
-		t.row("approved by:", s.ApprovedBy)
+		t.Row("approved by:", s.ApprovedBy)
 	}
 	if s.Problem != "" {
-		t.row("problem:", oneLine(s.Problem, 300))
+		t.Row("problem:", terminal.OneLine(s.Problem, 300))
 	}
 	for _, h := range s.Halted {
-		t.row("disabled for:", fmt.Sprintf("%s since %s: %s; '%s' enables it again", h.Agent, clock(h.At), oneLine(h.Reason, 300), h.Enable))
+		t.Row("disabled for:", fmt.Sprintf("%s since %s: %s; '%s' enables it again", h.Agent, terminal.Clock(h.At), terminal.OneLine(h.Reason, 300), h.Enable))
 	}
-	t.row("dialect:", s.Dialect)
-	t.row("versions:", strings.Join(s.Versions, " "))
-	t.row("package:", s.Digest)
-	t.row("path:", s.Path)
-	t.row("source:", s.Source)
+	t.Row("dialect:", s.Dialect)
+	t.Row("versions:", strings.Join(s.Versions, " "))
+	t.Row("package:", s.Digest)
+	t.Row("path:", s.Path)
+	t.Row("source:", s.Source)
 	if m := s.Manifest; m != nil {
-		t.row("owner:", orDash(m.Owner))
-		t.row("isolation:", string(m.Isolation))
-		t.row("services:", orDash(strings.Join(m.Capabilities, " ")))
-		t.row("requires:", orDash(strings.Join(m.Requires.Tools, " ")))
+		t.Row("owner:", terminal.Dash(m.Owner))
+		t.Row("isolation:", string(m.Isolation))
+		t.Row("services:", terminal.Dash(strings.Join(m.Capabilities, " ")))
+		t.Row("requires:", terminal.Dash(strings.Join(m.Requires.Tools, " ")))
 	}
-	if err := t.flush(); err != nil || s.Manifest == nil {
+	if err := t.Flush(); err != nil || s.Manifest == nil {
 		return err
 	}
 	if err := c.showHooks(s.Manifest.Hooks); err != nil {
@@ -211,7 +212,7 @@ func (c *command) showPlugin(s registry.Shown) error {
 	for _, op := range s.Manifest.Operations {
 		fmt.Fprintf(c.out, "\n%s/%s, %s, at most %s\n", s.Name, op.Name, op.Kind, op.Timeout)
 		if op.Description != "" {
-			fmt.Fprintf(c.out, "  %s\n", safe(op.Description))
+			fmt.Fprintf(c.out, "  %s\n", terminal.Safe(op.Description))
 		}
 		for _, line := range [][2]string{{"effects", strings.Join(op.Effects, " ")}, {"permissions", strings.Join(op.Permissions, " ")}, {"tags", strings.Join(op.PolicyTags, " ")}} {
 			if line[1] != "" {
@@ -231,15 +232,15 @@ func (c *command) showHooks(hooks []plugin.Hook) error {
 		return nil
 	}
 	fmt.Fprintln(c.out)
-	t := newTable(c.out, "HOOK", "PRIORITY", "IF IT FAILS", "DEADLINE")
+	t := terminal.NewTable(c.out, "HOOK", "PRIORITY", "IF IT FAILS", "DEADLINE")
 	for _, h := range hooks {
 		deadline := "the host's"
 		if h.Deadline > 0 {
 			deadline = h.Deadline.String()
 		}
-		t.row(h.Event, fmt.Sprint(h.Priority), cmp.Or(string(h.FailureMode), "skip"), deadline)
+		t.Row(h.Event, fmt.Sprint(h.Priority), cmp.Or(string(h.FailureMode), "skip"), deadline)
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 // showInput lists the members an input has, as its schema describes them.
@@ -260,7 +261,7 @@ func (c *command) showInput(schema []byte) error {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	t := newTable(c.out, "  INPUT", "TYPE", "DEFAULT", "DESCRIPTION")
+	t := terminal.NewTable(c.out, "  INPUT", "TYPE", "DEFAULT", "DESCRIPTION")
 	for _, name := range names {
 		p := object.Properties[name]
 		value := "-"
@@ -270,7 +271,7 @@ func (c *command) showInput(schema []byte) error {
 			if err != nil {
 				return err
 			}
-			value = oneLine(string(raw), 30)
+			value = terminal.OneLine(string(raw), 30)
 		case slices.Contains(object.Required, name):
 			value = "required"
 		}
@@ -278,9 +279,9 @@ func (c *command) showInput(schema []byte) error {
 		if p.Type != nil {
 			kind = fmt.Sprint(p.Type)
 		}
-		t.row("  "+name, kind, value, oneLine(p.Description, 80))
+		t.Row("  "+name, kind, value, terminal.OneLine(p.Description, 80))
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 func (c *command) pluginsRegister() *cobra.Command {
@@ -320,7 +321,11 @@ can be called meanwhile.`,
 				return err
 			}
 			defer closing(a, &err)
-			report, err := a.As(c.principal(a)).Plugins().Register(cmd.Context(), path, o)
+			var report registry.RegisterReport
+			err = c.during("registering "+path, func() (err error) {
+				report, err = a.As(c.principal(a)).Plugins().Register(cmd.Context(), path, o)
+				return err
+			})
 			return c.registered(report, err)
 		},
 	}
@@ -372,7 +377,7 @@ func (c *command) registered(report registry.RegisterReport, err error) error {
 		if r.Unchanged {
 			word = "unchanged"
 		}
-		fmt.Fprintf(c.out, "%s %s %s (%s)\n", word, safe(r.Name), safe(r.Version), r.State)
+		fmt.Fprintf(c.out, "%s %s %s (%s)\n", word, terminal.Safe(r.Name), terminal.Safe(r.Version), r.State)
 		if r.NotEnabled != nil {
 			c.say("mortise: %s was registered and not enabled: %s", r.Name, messageOf(r.NotEnabled))
 		}
@@ -453,7 +458,7 @@ func (c *command) switching(use, short string, do func(*cobra.Command, *app.App,
 				return c.print(map[string]any{"plugins": infos})
 			}
 			for _, i := range infos {
-				fmt.Fprintf(c.out, "%s %s is %s\n", safe(i.Name), safe(i.Version), i.State)
+				fmt.Fprintf(c.out, "%s %s is %s\n", terminal.Safe(i.Name), terminal.Safe(i.Version), i.State)
 			}
 			return nil
 		},

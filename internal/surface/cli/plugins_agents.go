@@ -10,6 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 // agentFlag adds a flag that names an agent.
@@ -68,13 +69,13 @@ func assignmentSaid(a host.Assignment) string {
 	}
 	switch {
 	case a.Agent == store.EveryAgent && a.Enabled:
-		return "all agents have " + safe(name) + ", but for those it is taken from"
+		return "all agents have " + terminal.Safe(name) + ", but for those it is taken from"
 	case a.Agent == store.EveryAgent:
-		return safe(name) + " is no longer what all agents have"
+		return terminal.Safe(name) + " is no longer what all agents have"
 	case a.Enabled:
-		return "agent " + a.Agent + " has " + safe(name)
+		return "agent " + a.Agent + " has " + terminal.Safe(name)
 	}
-	return "agent " + a.Agent + " does not have " + safe(name)
+	return "agent " + a.Agent + " does not have " + terminal.Safe(name)
 }
 
 // listAssigned lists plugins with what is said of them for one agent.
@@ -93,9 +94,9 @@ func (c *command) listAssigned(infos []registry.Info, assigned map[string]host.A
 	if c.json {
 		return c.print(map[string]any{"plugins": lines})
 	}
-	t := newTable(c.out, "PLUGIN", "VERSION", "STATE", "ASSIGNED", "DESCRIPTION")
+	t := terminal.NewTable(c.out, "PLUGIN", "VERSION", "STATE", "ASSIGNED", "DESCRIPTION")
 	if c.onTerminal() {
-		t.fit = c.width()
+		t.Fit = c.width()
 	}
 	for _, l := range lines {
 		said := "-"
@@ -109,7 +110,7 @@ func (c *command) listAssigned(infos []registry.Info, assigned map[string]host.A
 				said += ", " + one.Versions
 			}
 		}
-		t.row(l.Name, l.Version, stateOfPlugin(l.Info), said, oneLine(l.Description, 60))
+		t.Row(l.Name, l.Version, stateOfPlugin(l.Info), said, terminal.OneLine(l.Description, 60))
 	}
-	return t.flush()
+	return t.Flush()
 }

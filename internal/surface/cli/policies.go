@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -30,15 +31,15 @@ func (c *command) policyList() *cobra.Command {
 			if c.json {
 				return c.print(map[string]any{"documents": all, "version": a.Policy.Version()})
 			}
-			t := newTable(c.out, "NAME", "SOURCE", "POLICIES", "BY", "AT")
+			t := terminal.NewTable(c.out, "NAME", "SOURCE", "POLICIES", "BY", "AT")
 			for _, d := range all {
 				at := "-"
 				if d.At != nil {
-					at = clock(*d.At)
+					at = terminal.Clock(*d.At)
 				}
-				t.row(d.Name, d.Source, fmt.Sprint(d.Policies), orDash(d.By), at)
+				t.Row(d.Name, d.Source, fmt.Sprint(d.Policies), terminal.Dash(d.By), at)
 			}
-			return t.flush()
+			return t.Flush()
 		},
 	})
 }

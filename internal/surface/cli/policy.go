@@ -13,6 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -64,7 +65,7 @@ is not there is a warning, since it may come later; the exit status is 0 then.`,
 			} else if len(problems) == 0 {
 				fmt.Fprintf(c.out, "%d policies can be used\n", count)
 			} else {
-				fmt.Fprintln(c.out, safe(problems.Error()))
+				fmt.Fprintln(c.out, terminal.Safe(problems.Error()))
 			}
 			if !c.json {
 				for _, warning := range warnings {
@@ -157,7 +158,7 @@ is missing. The call is not made.`,
 			if c.json {
 				return c.print(x)
 			}
-			_, err = fmt.Fprint(c.out, safe(x.String()))
+			_, err = fmt.Fprint(c.out, terminal.Safe(x.String()))
 			return err
 		},
 	}
@@ -201,7 +202,7 @@ agent::id; ACTION is execute, list, approve or configure.`,
 			if c.json {
 				err = c.print(d)
 			} else {
-				_, err = fmt.Fprintf(c.out, "%s: %s\n", d.Verdict, safe(d.Reasons[0]))
+				_, err = fmt.Fprintf(c.out, "%s: %s\n", d.Verdict, terminal.Safe(d.Reasons[0]))
 			}
 			if err == nil && d.Verdict == plugin.Deny {
 				return reported{plugin.Errorf(plugin.CodePolicyDenied, "%s", d.Reasons[0])}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 func (c *command) recovery() *cobra.Command {
@@ -51,8 +52,8 @@ func (c *command) recovering(s host.RecoveryStatus) error {
 		_, err := fmt.Fprintln(c.out, "the host is not in recovery")
 		return err
 	}
-	fmt.Fprintf(c.out, "the host is in recovery: %s, %s\n\n", safe(s.Recovery.Why), clock(s.Recovery.Since))
-	t := newTable(c.out, "WAITS", "HOW MANY", "SEE")
+	fmt.Fprintf(c.out, "the host is in recovery: %s, %s\n\n", terminal.Safe(s.Recovery.Why), terminal.Clock(s.Recovery.Since))
+	t := terminal.NewTable(c.out, "WAITS", "HOW MANY", "SEE")
 	for _, row := range []struct {
 		what string
 		n    int
@@ -64,9 +65,9 @@ func (c *command) recovering(s host.RecoveryStatus) error {
 		{"plans that have not ended", s.Plans, "mortise plans list"},
 		{"feeds that are not paused", s.Feeds, "mortise feeds list"},
 	} {
-		t.row(row.what, fmt.Sprint(row.n), row.see)
+		t.Row(row.what, fmt.Sprint(row.n), row.see)
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 func (c *command) recoveryConfirm() *cobra.Command {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/service/reference"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 func (c *command) reference() *cobra.Command {
@@ -122,9 +123,9 @@ func (c *command) showKeys(keys []reference.Key, all bool) error {
 		c.say("there is no reference data; 'mortise reference add KEY FILE' puts some there, and 'mortise reference mitre FILE' the techniques of ATT&CK")
 		return nil
 	}
-	t := newTable(c.out, "KEY", "FORM", "BYTES", "CHANGED")
+	t := terminal.NewTable(c.out, "KEY", "FORM", "BYTES", "CHANGED")
 	for _, key := range keys {
-		t.row(key.Key, key.Form, fmt.Sprint(key.Size), clock(key.UpdatedAt))
+		t.Row(key.Key, key.Form, fmt.Sprint(key.Size), terminal.Clock(key.UpdatedAt))
 	}
-	return t.flush()
+	return t.Flush()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/catalog/router"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 // maxShown is how many exclusions a person is shown.
@@ -64,8 +65,8 @@ experimental or deprecated is left out unless the text names it, or with --hidde
 
 // showRoute shows a route to a person.
 func (c *command) showRoute(a router.Answer, everything bool) error {
-	fmt.Fprintf(c.out, "pillar: %s, because %s\n", safe(a.Pillar), safe(a.PillarReason))
-	fmt.Fprintf(c.out, "about:  %s\n\n", orDash(safe(strings.Join(a.Facets, " "))))
+	fmt.Fprintf(c.out, "pillar: %s, because %s\n", terminal.Safe(a.Pillar), terminal.Safe(a.PillarReason))
+	fmt.Fprintf(c.out, "about:  %s\n\n", terminal.Dash(terminal.Safe(strings.Join(a.Facets, " "))))
 	if a.Cut {
 		c.say("mortise: only the first %d bytes of the text were read", router.MaxText)
 	}
@@ -74,9 +75,9 @@ func (c *command) showRoute(a router.Answer, everything bool) error {
 	} else {
 		t := c.fitted("RANK", "OPERATION", "SCORE", "WHY")
 		for i, choice := range a.Included {
-			t.row(fmt.Sprint(i+1), choice.Operation, points(choice.Score), why(choice))
+			t.Row(fmt.Sprint(i+1), choice.Operation, points(choice.Score), why(choice))
 		}
-		if err := t.flush(); err != nil {
+		if err := t.Flush(); err != nil {
 			return err
 		}
 	}
@@ -88,9 +89,9 @@ func (c *command) showRoute(a router.Answer, everything bool) error {
 		}
 		t := c.fitted("LEFT OUT", "SCORE", "WHY")
 		for _, e := range shown {
-			t.row(e.Operation, points(e.Score), e.Reason)
+			t.Row(e.Operation, points(e.Score), e.Reason)
 		}
-		if err := t.flush(); err != nil {
+		if err := t.Flush(); err != nil {
 			return err
 		}
 		if rest := len(a.Excluded) - len(shown); rest > 0 {
@@ -103,16 +104,16 @@ func (c *command) showRoute(a router.Answer, everything bool) error {
 	fmt.Fprintln(c.out)
 	t := c.fitted("AFTER", "GOES ON WITH", "THROUGH", "WHY")
 	for _, chain := range a.Chains {
-		t.row(chain.From, chain.To, orDash(chain.Through), chain.Reason)
+		t.Row(chain.From, chain.To, terminal.Dash(chain.Through), chain.Reason)
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 // fitted returns a table that keeps within a terminal, if there is one.
-func (c *command) fitted(titles ...string) *table {
-	t := newTable(c.out, titles...)
+func (c *command) fitted(titles ...string) *terminal.Table {
+	t := terminal.NewTable(c.out, titles...)
 	if c.onTerminal() {
-		t.fit = c.width()
+		t.Fit = c.width()
 	}
 	return t
 }

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/secret"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -124,11 +124,11 @@ func (c *command) secretsList() *cobra.Command {
 				if c.json {
 					return c.print(map[string]any{"secrets": append([]secret.Info{}, all...)})
 				}
-				t := newTable(c.out, "NAME", "PLUGIN", "SCOPE", "OF", "SET AT", "LABELS")
+				t := terminal.NewTable(c.out, "NAME", "PLUGIN", "SCOPE", "OF", "SET AT", "LABELS")
 				for _, i := range all {
-					t.row(i.Name, i.Plugin, i.Scope, orDash(i.Subject), clock(i.UpdatedAt), orDash(strings.Join(i.Labels, ", ")))
+					t.Row(i.Name, i.Plugin, i.Scope, terminal.Dash(i.Subject), terminal.Clock(i.UpdatedAt), terminal.Dash(strings.Join(i.Labels, ", ")))
 				}
-				return t.flush()
+				return t.Flush()
 			})
 		},
 	})
@@ -180,11 +180,11 @@ func (c *command) secretsCheck() *cobra.Command {
 					c.say("no operation needs a secret")
 					return nil
 				}
-				t := newTable(c.out, "PLUGIN", "OPERATION", "SECRET", "MAY BE OF", "STATE")
+				t := terminal.NewTable(c.out, "PLUGIN", "OPERATION", "SECRET", "MAY BE OF", "STATE")
 				for _, s := range states {
-					t.row(s.Plugin+"@"+s.Version, s.Operation, s.Name, strings.ReplaceAll(s.Scope, "_", " "), thereOr(s))
+					t.Row(s.Plugin+"@"+s.Version, s.Operation, s.Name, strings.ReplaceAll(s.Scope, "_", " "), thereOr(s))
 				}
-				return t.flush()
+				return t.Flush()
 			})
 		},
 	})
@@ -214,7 +214,7 @@ func (c *command) toldSecret(i secret.Info, what string) error {
 	if i.Plugin != secret.Anyone {
 		with = i.Plugin
 	}
-	_, err := fmt.Fprintf(c.out, "%s %s for %s with %s\n", safe(i.Name), what, safe(of), safe(with))
+	_, err := fmt.Fprintf(c.out, "%s %s for %s with %s\n", terminal.Safe(i.Name), what, terminal.Safe(of), terminal.Safe(with))
 	return err
 }
 
@@ -228,14 +228,11 @@ func (c *command) secretValue(name, file string) (value string, err error) {
 		}
 		defer f.Close()
 		in = f
-	} else if f, ok := c.in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		fmt.Fprintf(c.errs, "%s (not shown): ", safe(name))
-		raw, err := term.ReadPassword(int(f.Fd()))
-		fmt.Fprintln(c.errs)
-		if err != nil {
+	} else if f, ok := c.in.(*os.File); ok && terminal.Is(f) {
+		if value, err = terminal.Secret(f, c.errs, name); err != nil {
 			return "", fmt.Errorf("reading the secret: %w", err)
 		}
-		return string(raw), c.scrubber.Know(string(raw))
+		return value, c.scrubber.Know(value)
 	}
 	raw, err := io.ReadAll(io.LimitReader(in, secret.MaxValue+3))
 	if err != nil {

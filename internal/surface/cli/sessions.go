@@ -17,6 +17,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/relay"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 func (c *command) sessions() *cobra.Command {
@@ -83,12 +84,12 @@ func (c *command) sessionsList() *cobra.Command {
 				if c.json {
 					return c.print(map[string]any{"sessions": all})
 				}
-				t := newTable(c.out, "SESSION", "CREATED", "STATE", "PILLAR", "ARTIFACTS", "NAME")
-				t.fit = c.width()
+				t := terminal.NewTable(c.out, "SESSION", "CREATED", "STATE", "PILLAR", "ARTIFACTS", "NAME")
+				t.Fit = c.width()
 				for _, s := range all {
-					t.row(s.ID, clock(s.CreatedAt), s.State, orDash(s.Pillar), strconv.Itoa(s.Artifacts), orDash(s.Name))
+					t.Row(s.ID, terminal.Clock(s.CreatedAt), s.State, terminal.Dash(s.Pillar), strconv.Itoa(s.Artifacts), terminal.Dash(s.Name))
 				}
-				return t.flush()
+				return t.Flush()
 			})
 		},
 	}
@@ -122,19 +123,19 @@ func (c *command) sessionsShow() *cobra.Command {
 }
 
 func (c *command) showSession(s session.Session, artifacts []session.Artifact) error {
-	t := &table{w: c.out}
-	t.row("session", s.ID)
+	t := terminal.Details(c.out)
+	t.Row("session", s.ID)
 	if s.Name != "" {
-		t.row("name", s.Name)
+		t.Row("name", s.Name)
 	}
-	t.row("state", s.State)
-	t.row("pillar", orDash(s.Pillar))
+	t.Row("state", s.State)
+	t.Row("pillar", terminal.Dash(s.Pillar))
 	if len(s.Labels) > 0 {
-		t.row("labels", strings.Join(s.Labels, ", "))
+		t.Row("labels", strings.Join(s.Labels, ", "))
 	}
-	t.row("created", clock(s.CreatedAt))
-	t.row("changed", clock(s.UpdatedAt))
-	if err := t.flush(); err != nil || len(artifacts) == 0 {
+	t.Row("created", terminal.Clock(s.CreatedAt))
+	t.Row("changed", terminal.Clock(s.UpdatedAt))
+	if err := t.Flush(); err != nil || len(artifacts) == 0 {
 		return err
 	}
 	fmt.Fprintln(c.out)
@@ -238,7 +239,7 @@ func (c *command) completeSessions(cmd *cobra.Command, args []string, _ string) 
 		c.completing(cmd, func(k host.API) {
 			all, _ := k.Sessions().List(cmd.Context())
 			for _, s := range all[:min(len(all), offered)] {
-				ids = append(ids, s.ID+"\t"+oneLine(s.State+" "+s.Name, 60))
+				ids = append(ids, s.ID+"\t"+terminal.OneLine(s.State+" "+s.Name, 60))
 			}
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -140,11 +141,11 @@ func (c *command) showSimulation(s simulation) error {
 		return c.print(s)
 	}
 	if len(s.Differences) > 0 {
-		t := newTable(c.out, "LINE", "PRINCIPAL", "ACTION", "OPERATION", "NOW", "THEN", "BECAUSE")
+		t := terminal.NewTable(c.out, "LINE", "PRINCIPAL", "ACTION", "OPERATION", "NOW", "THEN", "BECAUSE")
 		for _, d := range s.Differences {
-			t.row(fmt.Sprint(d.Line), d.Principal, string(d.Action), d.Operation, string(d.Now.Verdict), string(d.Then.Verdict), d.Then.Reasons[0])
+			t.Row(fmt.Sprint(d.Line), d.Principal, string(d.Action), d.Operation, string(d.Now.Verdict), string(d.Then.Verdict), d.Then.Reasons[0])
 		}
-		if err := t.flush(); err != nil {
+		if err := t.Flush(); err != nil {
 			return err
 		}
 	}
