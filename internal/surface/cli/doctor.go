@@ -28,9 +28,10 @@ type finding struct {
 
 func (c *command) doctor() *cobra.Command {
 	return c.withJSON(&cobra.Command{
-		Use:   "doctor",
-		Short: "Say what this machine has and what is missing",
-		Args:  cobra.NoArgs,
+		Use:     "doctor",
+		Short:   "Say what this machine has and what is missing",
+		Example: "  mortise doctor",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var findings []finding
 			err := c.during("looking at this machine", func() (err error) { findings, err = c.examine(cmd.Context()); return err })

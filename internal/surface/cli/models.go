@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,40 +14,23 @@ import (
 )
 
 func (c *command) models() *cobra.Command {
-	cmd := &cobra.Command{Use: "models", Short: "See and try the language models that plugins may ask"}
-	cmd.AddCommand(c.modelsList(), c.modelsTest())
-	return cmd
+	return group(spec{use: "models", short: "See and try the language models that plugins may ask"}, c.modelsList(), c.modelsTest())
 }
 
 func (c *command) modelsList() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:   "list",
-		Short: "List the models by tier, with what they can do and cost, and what was spent today",
-		Long: `List the models by tier, with what they can do and cost, and what was spent today.
+	return show(c, spec{
+		use:   "list",
+		short: "List the models by tier, with what they can do and cost, and what was spent today",
+		long: `List the models by tier, with what they can do and cost, and what was spent today.
 
 Models are configured under models in mortise.yaml. A tier's first model is asked
 before the others. Prices are dollars for a million tokens, in and out. KEY says
 whether the provider's key is where the configuration says; the key is not shown.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer closing(a, &err)
-			s, err := a.ModelStates(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if c.json {
-				return c.print(s)
-			}
-			return c.showModels(&s)
-		},
-	})
+		example: "  mortise models list",
+	}, func(ctx context.Context, q *ask) (app.ModelStates, error) { return q.app.ModelStates(ctx) }, c.showModels)
 }
 
-func (c *command) showModels(s *app.ModelStates) error {
+func (c *command) showModels(s app.ModelStates) error {
 	if len(s.Models) == 0 {
 		c.say("no model is configured; name some under models in mortise.yaml")
 	}
@@ -97,46 +81,39 @@ func abilities(m *app.ModelState) string {
 func price(dollars float64) string { return strconv.FormatFloat(dollars, 'f', -1, 64) }
 
 func (c *command) modelsTest() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:   "test [NAME]",
-		Short: "Ask a model, or each of them, for one word, and say what happened",
-		Long: `Ask a model, or each of them, for one word, and say what happened.
+	return c.command(spec{
+		use:   "test [NAME]",
+		short: "Ask a model, or each of them, for one word, and say what happened",
+		long: `Ask a model, or each of them, for one word, and say what happened.
 
 These are real queries: they cost a little, count towards the budgets and are in
 the ledger. The exit status is not 0 if a model did not answer.`,
-		Example: `  mortise models test
+		example: `  mortise models test
   mortise models test small --json`,
-		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			a, err := c.open(cmd.Context())
+	}, func(ctx context.Context, q *ask) error {
+		names := q.args
+		if len(names) == 0 {
+			s, err := q.app.ModelStates(ctx)
 			if err != nil {
 				return err
 			}
-			defer closing(a, &err)
-			names := args
-			if len(names) == 0 {
-				s, err := a.ModelStates(cmd.Context())
-				if err != nil {
-					return err
-				}
-				for i := range s.Models {
-					names = append(names, s.Models[i].Name)
-				}
+			for i := range s.Models {
+				names = append(names, s.Models[i].Name)
 			}
-			if len(names) == 0 {
-				return plugin.Errorf(plugin.CodeNotFound, "no model is configured; name some under models in mortise.yaml")
-			}
-			return c.testModels(cmd, a, names)
-		},
+		}
+		if len(names) == 0 {
+			return plugin.Errorf(plugin.CodeNotFound, "no model is configured; name some under models in mortise.yaml")
+		}
+		return c.testModels(ctx, q.app, names)
 	})
 }
 
-func (c *command) testModels(cmd *cobra.Command, a *app.App, names []string) error {
+func (c *command) testModels(ctx context.Context, a *app.App, names []string) error {
 	var tests []app.ModelTest
 	failed := 0
 	for _, name := range names {
 		var t app.ModelTest
-		if err := c.during("asking "+name, func() (err error) { t, err = a.TestModel(cmd.Context(), c.principal(a), name); return err }); err != nil {
+		if err := c.during("asking "+name, func() (err error) { t, err = a.TestModel(ctx, c.principal(a), name); return err }); err != nil {
 			return err
 		}
 		tests = append(tests, t)

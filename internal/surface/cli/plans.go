@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,45 +20,38 @@ import (
 )
 
 func (c *command) plans() *cobra.Command {
-	cmd := &cobra.Command{Use: "plans", Short: "Make plans of what agents propose, approve and run them"}
-	cmd.AddCommand(c.plansSubmit(), c.plansList(), c.plansShow(), c.plansDecide(true), c.plansDecide(false), c.plansCancel(), c.plansResume())
-	return cmd
+	return group(spec{use: "plans", short: "Make plans of what agents propose, approve and run them"},
+		c.plansSubmit(), c.plansList(), c.plansShow(), c.plansDecide(true), c.plansDecide(false), c.plansCancel(), c.plansResume())
 }
 
 func (c *command) plansSubmit() *cobra.Command {
 	var f runFlags
 	var labels []string
 	var wait bool
-	cmd := &cobra.Command{
-		Use:   "submit AGENT",
-		Short: "Ask an agent, and make a plan of what it proposes",
-		Long: `Ask an agent, and make a plan of what it proposes.
+	return c.command(spec{
+		use:   "submit AGENT",
+		short: "Ask an agent, and make a plan of what it proposes",
+		long: `Ask an agent, and make a plan of what it proposes.
 
 AGENT is an operation of kind agent: name, name/op or name/op@versions. Its input is
 {"intent": {"type": ..., "payload": {...}}, "context": {...}, "constraints": {...}}.
 
 A plan without gates is queued; one with gates waits for one approval of the whole.
 --wait stays until it has ended, and runs it if no other process does.`,
-		Example: `  mortise plans submit Switchboard --input @intent.json --key demo-1
+		example: `  mortise plans submit Switchboard --input @intent.json --key demo-1
   mortise plans submit Switchboard --set intent.type=Support.QA.Answer --wait`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeOperations,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, label := range labels {
-				if label != plugin.Untrusted && label != plugin.Private {
-					return usage{fmt.Errorf("--label %s: there are %s and %s", label, plugin.Untrusted, plugin.Private)}
-				}
-			}
-			return c.submitPlan(cmd.Context(), args[0], f, labels, wait)
+		complete: c.completeOperations,
+		door:     nowhere,
+		flags: func(cmd *cobra.Command) {
+			flags := cmd.Flags()
+			flags.StringVarP(&f.input, "input", "i", "", "the agent's input: a JSON object, @FILE, or - for standard input")
+			flags.StringArrayVarP(&f.set, "set", "s", nil, "set a member of the input: key=value, or outer.inner=value (repeatable)")
+			flags.StringVar(&f.key, "key", "", "idempotency key: a second submission with it gets the first one's plan")
+			flags.StringArrayVar(&labels, "label", nil, "what the input is tainted with: untrusted or private (repeatable)")
+			flags.BoolVar(&wait, "wait", false, "stay until the plan has ended, and show each step as it ends")
 		},
-	}
-	flags := cmd.Flags()
-	flags.StringVarP(&f.input, "input", "i", "", "the agent's input: a JSON object, @FILE, or - for standard input")
-	flags.StringArrayVarP(&f.set, "set", "s", nil, "set a member of the input: key=value, or outer.inner=value (repeatable)")
-	flags.StringVar(&f.key, "key", "", "idempotency key: a second submission with it gets the first one's plan")
-	flags.StringArrayVar(&labels, "label", nil, "what the input is tainted with: untrusted or private (repeatable)")
-	flags.BoolVar(&wait, "wait", false, "stay until the plan has ended, and show each step as it ends")
-	return c.withJSON(cmd)
+		check: func([]string) error { return checkLabels(labels) },
+	}, func(ctx context.Context, q *ask) error { return c.submitPlan(ctx, q.args[0], f, labels, wait) })
 }
 
 func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels []string, wait bool) error {
@@ -190,9 +182,7 @@ func (c *command) showPlan(v *plan.View) error {
 		t.Row("why", terminal.OneLine(v.Rationale, 100))
 	}
 	t.Row("for", v.Principal)
-	if len(v.Labels) > 0 {
-		t.Row("labels", strings.Join(v.Labels, ", "))
-	}
+	t.Some("labels", v.Labels...)
 	if v.Approval != nil {
 		t.Row("approval", fmt.Sprintf("%s %s", v.Approval.ID, approvalText(v.Approval)))
 	}
@@ -260,29 +250,27 @@ func planHint(v *plan.View) string {
 func (c *command) plansList() *cobra.Command {
 	f := store.PlanFilter{}
 	var state string
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List plans, the newest first",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.Limit < 1 {
-				return usage{errors.New("--last is at least 1")}
-			}
+	return list(c, spec{
+		use: "list", short: "List plans, the newest first", example: "  mortise plans list --state pending_approval",
+		door: inStore, limit: &limit{"last", &f.Limit, 20, "how many plans"},
+		flags: func(cmd *cobra.Command) { cmd.Flags().StringVar(&state, "state", "", "only plans in this state") },
+		check: func([]string) error {
 			if f.State = store.PlanState(state); state != "" && !slices.Contains(planStates, f.State) {
 				return usage{fmt.Errorf("--state %s: there are %s", state, joined(planStates))}
 			}
-			return c.keeping(cmd.Context(), func(k host.API) error {
-				views, err := k.Plans().List(cmd.Context(), f)
-				if err != nil {
-					return err
-				}
-				return c.listPlans(views)
-			})
+			return nil
 		},
-	}
-	cmd.Flags().IntVarP(&f.Limit, "last", "n", 20, "how many plans")
-	cmd.Flags().StringVar(&state, "state", "", "only plans in this state")
-	return c.withJSON(cmd)
+	}, listing[plan.View]{
+		key:    "plans",
+		titles: []string{"PLAN", "CREATED", "STATE", "AGENT", "FOR", "CODE"},
+		row: func(v plan.View) []string {
+			code := "-"
+			if v.Error != nil {
+				code = string(v.Error.Code)
+			}
+			return []string{v.ID, terminal.Clock(v.CreatedAt), string(v.State), v.Agent, v.Principal, code}
+		},
+	}, func(ctx context.Context, q *ask) ([]plan.View, error) { return q.Plans().List(ctx, f) })
 }
 
 var planStates = []store.PlanState{
@@ -297,70 +285,56 @@ func joined(states []store.PlanState) string {
 	return strings.Join(names, ", ")
 }
 
-func (c *command) listPlans(views []plan.View) error {
-	if c.json {
-		return c.print(map[string]any{"plans": views})
-	}
-	t := terminal.NewTable(c.out, "PLAN", "CREATED", "STATE", "AGENT", "FOR", "CODE")
-	for _, v := range views {
-		code := "-"
-		if v.Error != nil {
-			code = string(v.Error.Code)
-		}
-		t.Row(v.ID, terminal.Clock(v.CreatedAt), string(v.State), v.Agent, v.Principal, code)
-	}
-	return t.Flush()
+func (c *command) plansShow() *cobra.Command {
+	return show(c, spec{use: "show ID", short: "Show a plan with its steps, or the one whose id begins so", example: "  mortise plans show 3f21aa", door: inStore, complete: c.completePlans},
+		func(ctx context.Context, q *ask) (*plan.View, error) { return q.Plans().Get(ctx, q.args[0], "see") },
+		func(v *plan.View) error {
+			if err := c.showPlan(v); err != nil {
+				return err
+			}
+			if v.Error != nil {
+				c.say("%s: %s", v.Error.Code, v.Error.Message)
+			}
+			fmt.Fprintln(c.out)
+			for _, s := range v.Steps {
+				fmt.Fprintf(c.out, "%s %s\n", terminal.Safe(s.ID), terminal.Escaped(string(s.Input)))
+			}
+			return nil
+		})
 }
 
-func (c *command) plansShow() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "show ID",
-		Short: "Show a plan with its steps, or the one whose id begins so",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.keeping(cmd.Context(), func(k host.API) error {
-				v, err := k.Plans().Get(cmd.Context(), args[0], "see")
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return c.print(v)
-				}
-				if err := c.showPlan(v); err != nil {
-					return err
-				}
-				if v.Error != nil {
-					c.say("%s: %s", v.Error.Code, v.Error.Message)
-				}
-				fmt.Fprintln(c.out)
-				for _, s := range v.Steps {
-					fmt.Fprintf(c.out, "%s %s\n", terminal.Safe(s.ID), terminal.Escaped(string(s.Input)))
-				}
-				return nil
-			})
-		},
+// completePlans offers the last plans.
+func (c *command) completePlans(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		c.completing(cmd, func(k host.API) {
+			views, _ := k.Plans().List(cmd.Context(), store.PlanFilter{Limit: offered})
+			for _, v := range views {
+				ids = append(ids, v.ID+"\t"+terminal.OneLine(v.Agent+" "+string(v.State), 60))
+			}
+		})
 	}
-	return c.withJSON(cmd)
+	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// planChange returns a command that changes one plan, and shows it.
+func (c *command) planChange(s spec, do func(ctx context.Context, a *app.App, id string) (*plan.View, error)) *cobra.Command {
+	s.door, s.complete = nowhere, c.completePlans
+	return c.command(s, func(ctx context.Context, q *ask) error {
+		return c.planning(ctx, func(a *app.App) (*plan.View, error) { return do(ctx, a, q.args[0]) })
+	})
 }
 
 // plansDecide is `plans approve` or `plans deny`.
 func (c *command) plansDecide(approve bool) *cobra.Command {
 	var reason string
-	cmd := &cobra.Command{
-		Use:   "approve ID",
-		Short: "Agree to a whole plan, with everything that 'plans show' shows of it",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.planning(cmd.Context(), func(a *app.App) (*plan.View, error) {
-				return c.decidePlan(cmd.Context(), a, args[0], approve, reason)
-			})
-		},
-	}
+	s := spec{use: "approve ID", short: "Agree to a whole plan, with everything that 'plans show' shows of it", example: "  mortise plans approve 3f21aa --as ann"}
 	if !approve {
-		cmd.Use, cmd.Short = "deny ID", "Refuse a plan that waits for approval; nothing of it runs"
+		s.use, s.short, s.example = "deny ID", "Refuse a plan that waits for approval; nothing of it runs", `  mortise plans deny 3f21aa --reason "not this week"`
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
-	return c.withJSON(cmd)
+	s.flags = func(cmd *cobra.Command) { cmd.Flags().StringVar(&reason, "reason", "", "why, for the record") }
+	return c.planChange(s, func(ctx context.Context, a *app.App, id string) (*plan.View, error) {
+		return c.decidePlan(ctx, a, id, approve, reason)
+	})
 }
 
 func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve bool, reason string) (*plan.View, error) {
@@ -386,41 +360,30 @@ func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve
 
 func (c *command) plansCancel() *cobra.Command {
 	var reason string
-	cmd := &cobra.Command{
-		Use:   "cancel ID",
-		Short: "Stop a plan: the step that is running is told, and those after it never run",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.planning(cmd.Context(), func(a *app.App) (*plan.View, error) {
-				v, err := a.As(c.principal(a)).Plans().Cancel(cmd.Context(), args[0], reason)
-				if err == nil {
-					v.Error = nil // likewise
-				}
-				return v, err
-			})
-		},
-	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
-	return c.withJSON(cmd)
+	return c.planChange(spec{
+		use: "cancel ID", short: "Stop a plan: the step that is running is told, and those after it never run", example: "  mortise plans cancel 3f21aa",
+		flags: func(cmd *cobra.Command) { cmd.Flags().StringVar(&reason, "reason", "", "why, for the record") },
+	}, func(ctx context.Context, a *app.App, id string) (*plan.View, error) {
+		v, err := a.As(a.Principal).Plans().Cancel(ctx, id, reason)
+		if err == nil {
+			v.Error = nil // likewise
+		}
+		return v, err
+	})
 }
 
 func (c *command) plansResume() *cobra.Command {
 	var wait bool
-	cmd := &cobra.Command{
-		Use:   "resume ID",
-		Short: "Let a plan go on that is queued, or whose unknown step was settled",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			return c.planning(ctx, func(a *app.App) (*plan.View, error) {
-				v, err := a.As(c.principal(a)).Plans().Resume(ctx, args[0])
-				if err != nil || !wait {
-					return v, err
-				}
-				return c.waitForPlan(ctx, a, v)
-			})
+	return c.planChange(spec{
+		use: "resume ID", short: "Let a plan go on that is queued, or whose unknown step was settled", example: "  mortise plans resume 3f21aa --wait",
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().BoolVar(&wait, "wait", false, "run it here if no other process does, and stay until it has ended")
 		},
-	}
-	cmd.Flags().BoolVar(&wait, "wait", false, "run it here if no other process does, and stay until it has ended")
-	return c.withJSON(cmd)
+	}, func(ctx context.Context, a *app.App, id string) (*plan.View, error) {
+		v, err := a.As(a.Principal).Plans().Resume(ctx, id)
+		if err != nil || !wait {
+			return v, err
+		}
+		return c.waitForPlan(ctx, a, v)
+	})
 }

@@ -32,8 +32,9 @@ on a permit makes a call wait for a person.`,
 
 func (c *command) policyCheck() *cobra.Command {
 	return c.withJSON(&cobra.Command{
-		Use:   "check [FILE...]",
-		Short: "Say what is wrong with policies, by line and column",
+		Use:     "check [FILE...]",
+		Short:   "Say what is wrong with policies, by line and column",
+		Example: "  mortise policy check ./policies",
 		Long: `Say what is wrong with policies, by line and column: files or directories of
 them, or those that are configured. Nothing is put into force. A group or role that
 the configuration does not have is an error. A plugin, operation, effect or agent that

@@ -73,7 +73,7 @@ func (c *command) showRoute(a router.Answer, everything bool) error {
 	if len(a.Included) == 0 {
 		fmt.Fprintln(c.out, "nothing fits")
 	} else {
-		t := c.fitted("RANK", "OPERATION", "SCORE", "WHY")
+		t := c.fitted(onScreen, "RANK", "OPERATION", "SCORE", "WHY")
 		for i, choice := range a.Included {
 			t.Row(fmt.Sprint(i+1), choice.Operation, points(choice.Score), why(choice))
 		}
@@ -87,7 +87,7 @@ func (c *command) showRoute(a router.Answer, everything bool) error {
 		if !everything {
 			shown = shown[:min(maxShown, len(shown))]
 		}
-		t := c.fitted("LEFT OUT", "SCORE", "WHY")
+		t := c.fitted(onScreen, "LEFT OUT", "SCORE", "WHY")
 		for _, e := range shown {
 			t.Row(e.Operation, points(e.Score), e.Reason)
 		}
@@ -102,20 +102,11 @@ func (c *command) showRoute(a router.Answer, everything bool) error {
 		return nil
 	}
 	fmt.Fprintln(c.out)
-	t := c.fitted("AFTER", "GOES ON WITH", "THROUGH", "WHY")
+	t := c.fitted(onScreen, "AFTER", "GOES ON WITH", "THROUGH", "WHY")
 	for _, chain := range a.Chains {
 		t.Row(chain.From, chain.To, terminal.Dash(chain.Through), chain.Reason)
 	}
 	return t.Flush()
-}
-
-// fitted returns a table that keeps within a terminal, if there is one.
-func (c *command) fitted(titles ...string) *terminal.Table {
-	t := terminal.NewTable(c.out, titles...)
-	if c.onTerminal() {
-		t.Fit = c.width()
-	}
-	return t
 }
 
 // points spells a score, 2.34.

@@ -29,8 +29,9 @@ func (c *command) policySimulate() *cobra.Command {
 	var files []string
 	var requests string
 	cmd := &cobra.Command{
-		Use:   "simulate --policies FILE|DIRECTORY --requests FILE.jsonl",
-		Short: "Say what other policies would decide differently",
+		Use:     "simulate --policies FILE|DIRECTORY --requests FILE.jsonl",
+		Short:   "Say what other policies would decide differently",
+		Example: "  mortise policy simulate --policies ./policies --requests requests.jsonl",
 		Long: `Say what other policies would decide differently: each request is judged by the
 policies in force and by those given in place of policy.files, and the differences
 are listed. Nothing is run and nothing is put into force.
