@@ -135,7 +135,16 @@ by policy, run in a process of its own, and written to a ledger that can be veri
 	flags.StringVar(&c.config, "config", os.Getenv("MORTISE_CONFIG"), "configuration file, mortise.yaml in the data directory if empty (or MORTISE_CONFIG)")
 	flags.StringVar(&c.as, "as", os.Getenv("MORTISE_AS"), "who acts: a principal that the configuration names, its own principal if empty (or MORTISE_AS)")
 	flags.StringVar(&c.database, "database", "", "PostgreSQL database, postgres://...; SQLite in the data directory if nothing says otherwise (or MORTISE_DATABASE)")
-	root.AddCommand(c.serve(), c.run(), c.keep(), c.reference(), c.calls(), c.approvals(), c.plugins(), c.ledger(), c.check(), c.route(), c.test(), c.new(), c.doctor(), c.configuration(), c.policy(), c.plans(), c.feeds(), c.agents(), c.chat(), c.adapters(), c.sessions(), c.artifacts(), c.knowledge(), c.identities(), c.secrets(), c.connect(), c.accounts(), c.models(), c.backup(), c.restore(), c.recovery(), c.version(), exitHelp())
+	for _, g := range c.groups() {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title + ":"})
+		for _, cmd := range g.commands {
+			cmd.GroupID = g.id
+			root.AddCommand(cmd)
+		}
+	}
+	root.AddCommand(c.keep(), exitHelp())
+	root.SetHelpCommandGroupID(hostGroup)
+	root.SetCompletionCommandGroupID(hostGroup)
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	strict(root)
@@ -149,6 +158,26 @@ by policy, run in a process of its own, and written to a ledger that can be veri
 		}
 	}
 	return root
+}
+
+// A helpGroup is commands that the help of the program shows together.
+type helpGroup struct {
+	id, title string
+	commands  []*cobra.Command
+}
+
+const hostGroup = "host" // what keeps a host running
+
+// groups are all commands.
+func (c *command) groups() []helpGroup {
+	return []helpGroup{
+		{"run", "Run and follow", []*cobra.Command{c.run(), c.calls(), c.approvals(), c.plans(), c.feeds(), c.sessions(), c.artifacts(), c.ledger()}},
+		{"plugins", "Plugins", []*cobra.Command{c.new(), c.plugins(), c.check(), c.test(), c.route(), c.adapters()}},
+		{"agents", "Agents", []*cobra.Command{c.agents(), c.chat(), c.models()}},
+		{"knowledge", "Knowledge", []*cobra.Command{c.knowledge(), c.reference()}},
+		{"people", "People and rights", []*cobra.Command{c.policy(), c.identities(), c.secrets(), c.connect(), c.accounts()}},
+		{hostGroup, "Host", []*cobra.Command{c.serve(), c.doctor(), c.configuration(), c.backup(), c.restore(), c.recovery(), c.version()}},
+	}
 }
 
 // strict makes wrong arguments errors of usage, and groups print their help.
@@ -173,16 +202,6 @@ func strict(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		strict(sub)
 	}
-}
-
-// noCommand says that a group has no such command, and which may be meant.
-func noCommand(group *cobra.Command, name string) error {
-	group.SuggestionsMinimumDistance = 2
-	meant := ""
-	if near := group.SuggestionsFor(name); len(near) > 0 {
-		meant = fmt.Sprintf("; did you mean %s?", near[0])
-	}
-	return usage{fmt.Errorf("there is no command %q in '%s'%s; see '%s --help'", name, group.CommandPath(), meant, group.CommandPath())}
 }
 
 // wantsJSON reports whether --json stands on a command line that could not be
