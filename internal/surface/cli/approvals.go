@@ -39,7 +39,7 @@ func (c *command) approvalsList() *cobra.Command {
 	return list(c, spec{
 		use: "list", short: "List what waits for a person, as far as you asked for it or may decide it", example: "  mortise approvals list --all",
 		flags: func(cmd *cobra.Command) { cmd.Flags().BoolVar(&all, "all", false, "those that were decided too") },
-		limit: &limit{"last", &last, 50, "how many approvals"}, fit: always,
+		limit: &limit{"last", &last, 50, "how many approvals"}, fit: always, watch: true,
 	}, listing[*host.Question]{
 		key:    "approvals",
 		titles: []string{"APPROVAL", "STATE", "WHAT", "REQUESTER", "AGE", "EXPIRES", "WHY"},

@@ -24,6 +24,7 @@ type spec struct {
 	door     door                      // how the host is reached; inHost if nil
 	limit    *limit                    // how many rows, for a list
 	fit      fit                       // of the table of a list
+	watch    bool                      // it has the flag --watch
 }
 
 // An ask is one run of a command: its arguments, and the host as the acting principal
@@ -87,6 +88,9 @@ func (c *command) command(s spec, do func(context.Context, *ask) error) *cobra.C
 				return err
 			}
 		}
+		if c.watches && c.json {
+			return onlyOne("--watch", "--json")
+		}
 		if s.limit != nil && *s.limit.n < 1 {
 			return usage{fmt.Errorf("--%s is at least 1", s.limit.flag)}
 		}
@@ -97,6 +101,9 @@ func (c *command) command(s spec, do func(context.Context, *ask) error) *cobra.C
 	}
 	if s.flags != nil {
 		s.flags(cmd)
+	}
+	if s.watch {
+		cmd.Flags().BoolVar(&c.watches, "watch", false, "look again every second until Ctrl-C: redrawn on a terminal, what is new on lines of its own elsewhere")
 	}
 	if l := s.limit; l != nil {
 		cmd.Flags().IntVarP(l.n, l.flag, "n", l.usual, l.use)
@@ -146,7 +153,10 @@ const (
 
 // fitted returns a table that keeps within the width of the screen, if it is to.
 func (c *command) fitted(f fit, titles ...string) *terminal.Table {
-	t := terminal.NewTable(c.out, titles...)
+	t := terminal.Details(c.out)
+	if len(titles) > 0 {
+		t.Row(titles...)
+	}
 	if f == always || f == onScreen && c.onTerminal() {
 		t.Fit = c.width()
 	}
@@ -164,6 +174,9 @@ type listing[T any] struct {
 // list returns a command that lists rows.
 func list[T any](c *command, s spec, l listing[T], get func(context.Context, *ask) ([]T, error)) *cobra.Command {
 	return c.command(s, func(ctx context.Context, q *ask) error {
+		if c.watches {
+			return l.watch(ctx, c, s.fit, func() ([]T, error) { return get(ctx, q) })
+		}
 		rows, err := get(ctx, q)
 		if err != nil {
 			return err
@@ -195,14 +208,23 @@ func (l listing[T]) table(c *command, f fit, rows []T) error {
 // show returns a command that shows one thing.
 func show[T any](c *command, s spec, get func(context.Context, *ask) (T, error), text func(T) error) *cobra.Command {
 	return c.command(s, func(ctx context.Context, q *ask) error {
-		value, err := get(ctx, q)
-		switch {
-		case err != nil:
-			return err
-		case c.json:
-			return c.print(value)
+		seen := map[string]bool{}
+		draw := func(appends bool) error {
+			value, err := get(ctx, q)
+			switch {
+			case err != nil:
+				return err
+			case c.json:
+				return c.print(value)
+			case appends && !isNew(seen, value):
+				return nil
+			}
+			return text(value)
 		}
-		return text(value)
+		if c.watches {
+			return c.watching(ctx, draw)
+		}
+		return draw(false)
 	})
 }
 

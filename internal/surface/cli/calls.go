@@ -85,7 +85,7 @@ func (c *command) callsList() *cobra.Command {
 	var states []store.CallState
 	return list(c, spec{
 		use: "list", short: "List calls, the newest first", example: "  mortise calls list --state in_progress",
-		door: inStanding, limit: &limit{"limit", &f.Limit, 20, "how many calls"},
+		door: inStanding, watch: true, limit: &limit{"limit", &f.Limit, 20, "how many calls"},
 		flags: func(cmd *cobra.Command) {
 			flags := cmd.Flags()
 			flags.BoolVar(&unknown, "unknown", false, "only those whose outcome is unknown")

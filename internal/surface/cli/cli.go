@@ -99,6 +99,7 @@ type command struct {
 	as           string // --as
 	json         bool   // --json, where the command has it
 	debug        bool   // --debug, where the command has it
+	watches      bool   // --watch, where the command has it
 	printed      bool   // a JSON object stands on standard output
 }
 

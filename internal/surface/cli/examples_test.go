@@ -120,6 +120,7 @@ var needy = []string{
 	"mortise policy simulate",  // files
 	"mortise recovery confirm", // a recovery
 	"mortise models test",      // models
+	"mortise feeds list",       // watches
 }
 
 // TestExamplesRun runs the examples that need nothing but a data directory; the stories

@@ -139,7 +139,7 @@ func inZone(f host.Feed) string {
 }
 
 func (c *command) feedsList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List feeds, the newest first", example: "  mortise feeds list", fit: always}, listing[host.Feed]{
+	return list(c, spec{use: "list", short: "List feeds, the newest first", example: "  mortise feeds list --watch", fit: always, watch: true}, listing[host.Feed]{
 		key:    "feeds",
 		titles: []string{"FEED", "OPERATION", "TIMES", "OWNER", "STATE", "NEXT"},
 		row: func(f host.Feed) []string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -101,11 +102,19 @@ func orAbsent[T any](row *T, err error) (*T, error) {
 
 // among lists ids that are all known.
 func among(all func() ([]string, error)) func(before string, limit int) ([]string, error) {
-	return func(before string, limit int) ([]string, error) {
+	sorted := sync.OnceValues(func() ([]string, error) {
 		ids, err := all()
-		ids = slices.DeleteFunc(ids, func(id string) bool { return before != "" && id >= before })
-		slices.SortFunc(ids, func(a, b string) int { return strings.Compare(b, a) })
-		return ids[:min(limit, len(ids))], err
+		slices.Sort(ids)
+		ids = slices.Compact(ids)
+		slices.Reverse(ids)
+		return ids, err
+	})
+	return func(before string, limit int) ([]string, error) {
+		ids, err := sorted()
+		if i := slices.IndexFunc(ids, func(id string) bool { return before == "" || id < before }); i >= 0 {
+			return ids[i:min(i+limit, len(ids))], err
+		}
+		return nil, err
 	}
 }
 
@@ -128,6 +137,15 @@ func findApproval(ctx context.Context, k host.API, given, action string) (*store
 		rows, err := k.Approvals().List(ctx, store.ApprovalFilter{Before: before, Limit: limit})
 		return idsOf(rows, func(r store.ApprovalRow) string { return r.ID }), err
 	})
+}
+
+// findEntries returns the entries that an id, a number or CHAIN/NUMBER means.
+func findEntries(ctx context.Context, k host.API, given string) ([]plugin.Entry, error) {
+	return byID("entry", given, func(id string) ([]plugin.Entry, error) { return showEntry(ctx, k.Store(), id) }, among(func() ([]string, error) {
+		entries, err := ledger.List(ctx, k.Store(), ledger.Filter{Limit: lookBack})
+		calls := slices.DeleteFunc(entries, func(e plugin.Entry) bool { return !isCall(e) })
+		return idsOf(calls, func(e plugin.Entry) string { return e.Subject }), err
+	}))
 }
 
 // findFeed returns the id of the feed that is meant.

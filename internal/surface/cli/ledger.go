@@ -174,7 +174,7 @@ names an entry: 2/17.`,
   mortise ledger show 3f21aa`,
 		door: inLedger,
 	}, func(ctx context.Context, q *ask) error {
-		entries, err := showEntry(ctx, q.Store(), q.args[0])
+		entries, err := findEntries(ctx, q.API, q.args[0])
 		if plugin.CodeOf(err) == plugin.CodeNotFound {
 			return plugin.Errorf(plugin.CodeNotFound, "the ledger has no call and no entry %s; 'mortise ledger list' shows what it has", q.args[0])
 		}

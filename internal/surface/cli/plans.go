@@ -286,7 +286,7 @@ func joined(states []store.PlanState) string {
 }
 
 func (c *command) plansShow() *cobra.Command {
-	return show(c, spec{use: "show ID", short: "Show a plan with its steps, or the one whose id begins so", example: "  mortise plans show 3f21aa", door: inStore, complete: c.completePlans},
+	return show(c, spec{use: "show ID", short: "Show a plan with its steps, or the one whose id begins so", example: "  mortise plans show 3f21aa --watch", door: inStore, complete: c.completePlans, watch: true},
 		func(ctx context.Context, q *ask) (*plan.View, error) { return q.Plans().Get(ctx, q.args[0], "see") },
 		func(v *plan.View) error {
 			if err := c.showPlan(v); err != nil {
