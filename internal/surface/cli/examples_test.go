@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"io"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -155,4 +157,27 @@ func TestExamplesRun(t *testing.T) {
 		}
 	}
 	t.Logf("%d examples ran", ran)
+}
+
+// TestIdsAreCutShortEverywhere holds the stories of cut ids against the commands that take
+// one.
+func TestIdsAreCutShortEverywhere(t *testing.T) {
+	t.Parallel()
+	var stories string
+	for _, name := range []string{"ids", "ids_plans"} {
+		raw, err := os.ReadFile("testdata/script/" + name + ".txtar")
+		if err != nil {
+			t.Fatal(err)
+		}
+		stories += string(raw)
+	}
+	_, root := newCommand()
+	for _, cmd := range leaves(root) {
+		noun := cmd.Parent().Name()
+		takes := regexp.MustCompile(`ID|ARTIFACT|DOCUMENT`).MatchString(cmd.Use) && slices.Contains([]string{"calls", "approvals", "plans", "sessions", "artifacts", "feeds", "ledger"}, noun) ||
+			noun == "kb" && strings.Contains(cmd.Use, "DOCUMENT")
+		if takes && !regexp.MustCompile(`(?m)^exec sh (each|last)\.sh \$. `+cmd.CommandPath()+`\b`).MatchString(stories) {
+			t.Errorf("%s is in no story of cut ids", cmd.CommandPath())
+		}
+	}
 }
