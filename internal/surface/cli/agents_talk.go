@@ -128,6 +128,7 @@ does. What is said later begins a new conversation.`,
   mortise agents end support sess_2f6c`,
 		complete: c.completeConversations,
 	}, func(ctx context.Context, q *ask) (done, error) {
+		defer c.errs.Begin("ending the conversation").End()
 		one, err := inSession(ctx, q.API, strings.Join(q.args[1:], ""), func(id string) (host.Conversation, error) { return q.Agents().End(ctx, q.args[0], id) })
 		return done{value: one, said: fmt.Sprintf("the conversation %s has ended", one.Session)}, err
 	})

@@ -87,7 +87,7 @@ func (c *command) reviewed(ctx context.Context, a *app.App, ref string, yes bool
 		}
 		return plugin.Errorf(plugin.CodeApprovalDenied, "%s stays held", name)
 	}
-	first, err := a.As(c.principal(a)).Plugins().Review(ctx, ref, false)
+	first, err := a.As(a.Principal).Plugins().Review(ctx, ref, false)
 	if err != nil {
 		return first, err
 	}
@@ -95,7 +95,7 @@ func (c *command) reviewed(ctx context.Context, a *app.App, ref string, yes bool
 		return first, err
 	}
 	// The version is named: another one may have come to wait meanwhile.
-	second, err := a.As(c.principal(a)).Plugins().Review(ctx, first.Name+"@"+first.Version, true)
+	second, err := a.As(a.Principal).Plugins().Review(ctx, first.Name+"@"+first.Version, true)
 	if err != nil || second.Digest == first.Digest && second.Hash == first.Hash {
 		return second, err
 	}

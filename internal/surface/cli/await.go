@@ -105,6 +105,7 @@ func (c *command) bring(ctx context.Context, a *app.App, row *store.CallRow) err
 		c.aside("call %s runs in this command, which brings it to its end; Ctrl-C again does not wait for that", row.ID)
 	})
 	defer stop()
+	defer c.errs.Begin("call " + row.ID + " runs here").End()
 	return c.advance(context.WithoutCancel(ctx), a, row)
 }
 

@@ -50,7 +50,7 @@ terminal each line of it is a message, and the first turn that fails ends the co
 				return usage{errors.New("--session and --new: only one of them")}
 			}
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				k := a.As(c.principal(a))
+				k := a.As(a.Principal)
 				talk, err := inSession(cmd.Context(), k, session, func(id string) (*host.Talk, error) { return k.Agents().Talk(cmd.Context(), args[0], id, fresh) })
 				if err != nil {
 					return err

@@ -44,7 +44,7 @@ func (c *command) eachPlugin(cmd *cobra.Command, visit func(name, description st
 		return
 	}
 	defer a.Close()
-	infos, err := a.As(c.principal(a)).Plugins().List(cmd.Context())
+	infos, err := a.As(a.Principal).Plugins().List(cmd.Context())
 	if err != nil {
 		return
 	}

@@ -113,7 +113,7 @@ func (c *command) testModels(ctx context.Context, a *app.App, names []string) er
 	failed := 0
 	for _, name := range names {
 		var t app.ModelTest
-		if err := c.during("asking "+name, func() (err error) { t, err = a.TestModel(ctx, c.principal(a), name); return err }); err != nil {
+		if err := c.during("asking "+name, func() (err error) { t, err = a.TestModel(ctx, a.Principal, name); return err }); err != nil {
 			return err
 		}
 		tests = append(tests, t)

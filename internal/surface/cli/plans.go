@@ -61,7 +61,7 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 	}
 	return c.planning(ctx, func(a *app.App) (*plan.View, error) {
 		if isPath(ref) {
-			if ref, err = linkPath(ctx, a, c.principal(a), ref); err != nil {
+			if ref, err = c.linkPath(ctx, a, a.Principal, ref); err != nil {
 				return nil, err
 			}
 		}
@@ -74,7 +74,7 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 		}
 		watch := c.watch(ref + " is asked")
 		v, err := a.Plans.Submit(ctx, plan.Submission{
-			Tenant: a.Config.Tenant, Principal: c.principal(a), Asker: host.OSUser(), Agent: ref, Input: input, Key: f.key, Labels: labels,
+			Tenant: a.Config.Tenant, Principal: a.Principal, Asker: host.OSUser(), Agent: ref, Input: input, Key: f.key, Labels: labels,
 			Origin: plugin.OriginCLI, Observe: watch.Hear,
 		})
 		watch.End()
@@ -86,11 +86,6 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 		}
 		return c.waitForPlan(ctx, a, v)
 	})
-}
-
-// principal is who asks at this command line.
-func (c *command) principal(a *app.App) plugin.Principal {
-	return a.Principal
 }
 
 // planning opens the host, does something about a plan, and shows it. The books
@@ -346,7 +341,7 @@ func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve
 		return nil, plugin.Errorf(plugin.CodeNotFound, "plan %s (%s) has no gate, so it needs no approval", v.ID, v.State)
 	}
 	if _, err := c.give(ctx, a, approval.Answer{
-		Tenant: a.Config.Tenant, ID: v.Approval.ID, Approve: approve, By: c.principal(a), Asker: host.OSUser(), Reason: reason,
+		Tenant: a.Config.Tenant, ID: v.Approval.ID, Approve: approve, By: a.Principal, Asker: host.OSUser(), Reason: reason,
 		Own: a.Owner() && a.Config.Approvals.Self && terminal.Is(c.in),
 	}); err != nil {
 		return nil, err

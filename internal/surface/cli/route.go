@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strconv"
@@ -20,47 +21,41 @@ func (c *command) route() *cobra.Command {
 	var everything bool
 	var in string
 	var artifacts []string
-	cmd := &cobra.Command{
-		Use:   "route TEXT",
-		Short: "Find the operations that fit a request, and say why",
-		Long: `Find the operations that fit a request: at most five, the best first, each with what
+	return c.command(spec{
+		use:   "route TEXT",
+		short: "Find the operations that fit a request, and say why",
+		long: `Find the operations that fit a request: at most five, the best first, each with what
 speaks for it. Then what was left out, with the reason, and what goes on
 with what was found.
 
 Nothing runs, and no model is asked: the same request gives the same answer. What is
 experimental or deprecated is left out unless the text names it, or with --hidden.`,
-		Example: `  mortise route "which hosts sent the most packets?"
+		example: `  mortise route "which hosts sent the most packets?"
   mortise route "who failed to log in?" --artifact auth.log.1 --json`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer closing(a, &err)
-			query := q
-			query.Text = args[0]
-			if err := atHand(cmd.Context(), a, &query, in, artifacts); err != nil {
-				return err
-			}
-			answer, err := a.As(c.principal(a)).Plugins().Route(cmd.Context(), query)
-			if err != nil {
-				return err
-			}
-			if c.json {
-				return c.print(answer)
-			}
-			return c.showRoute(answer, everything)
+		flags: func(cmd *cobra.Command) {
+			flags := cmd.Flags()
+			flags.StringArrayVarP(&artifacts, "artifact", "a", nil, "a file, or an artifact of the session by its id, that the request is about; all of the session if there is none (repeatable)")
+			flags.StringVar(&in, "session", os.Getenv("MORTISE_SESSION"), "the session that the request belongs to (or MORTISE_SESSION)")
+			flags.StringVar(&q.Pillar, "pillar", "", "the pillar, chosen: "+strings.Join(router.Pillars(), ", "))
+			flags.StringVar(&q.Last, "after", "", "the plugin, or plugin/operation, that ran last")
+			flags.BoolVar(&q.Hidden, "hidden", false, "let what is experimental or deprecated count too")
+			flags.BoolVar(&everything, "all", false, "show everything that was left out, not only the first of it")
 		},
-	}
-	flags := cmd.Flags()
-	flags.StringArrayVarP(&artifacts, "artifact", "a", nil, "a file, or an artifact of the session by its id, that the request is about; all of the session if there is none (repeatable)")
-	flags.StringVar(&in, "session", os.Getenv("MORTISE_SESSION"), "the session that the request belongs to (or MORTISE_SESSION)")
-	flags.StringVar(&q.Pillar, "pillar", "", "the pillar, chosen: "+strings.Join(router.Pillars(), ", "))
-	flags.StringVar(&q.Last, "after", "", "the plugin, or plugin/operation, that ran last")
-	flags.BoolVar(&q.Hidden, "hidden", false, "let what is experimental or deprecated count too")
-	flags.BoolVar(&everything, "all", false, "show everything that was left out, not only the first of it")
-	return c.withJSON(cmd)
+	}, func(ctx context.Context, r *ask) error {
+		query := q
+		query.Text = r.args[0]
+		if err := atHand(ctx, r.app, &query, in, artifacts); err != nil {
+			return err
+		}
+		answer, err := r.Plugins().Route(ctx, query)
+		if err != nil {
+			return err
+		}
+		if c.json {
+			return c.print(answer)
+		}
+		return c.showRoute(answer, everything)
+	})
 }
 
 // showRoute shows a route to a person.

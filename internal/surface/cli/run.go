@@ -124,7 +124,7 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 	}
 	defer closing(a, &err)
 	if isPath(ref) {
-		if ref, err = linkPath(ctx, a, c.principal(a), ref); err != nil {
+		if ref, err = c.linkPath(ctx, a, a.Principal, ref); err != nil {
 			return err
 		}
 	}
@@ -161,7 +161,7 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 	watch.Quiet = investigates // as the console of its contract's host
 	call := plugin.Call{
 		Tenant:    a.Config.Tenant,
-		Principal: c.principal(a),
+		Principal: a.Principal,
 		Asker:     host.OSUser(),
 		Origin:    plugin.OriginCLI,
 		Session:   in.ID,
@@ -349,11 +349,12 @@ func isPath(ref string) bool {
 }
 
 // linkPath registers the plugin at a path for development and returns its name.
-func linkPath(ctx context.Context, a *app.App, by plugin.Principal, path string) (string, error) {
+func (c *command) linkPath(ctx context.Context, a *app.App, by plugin.Principal, path string) (string, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() && !hasManifest(path) {
 		return "", plugin.Errorf(plugin.CodeInvalidInput, "%s holds no %s: name the directory or the source file of one plugin, or use 'mortise plugins register' for a tree of them",
 			path, strings.Join(dialect.Manifests, ", "))
 	}
+	defer c.errs.Begin("linking " + path).End()
 	report, err := a.As(by).Plugins().Register(ctx, path, registry.RegisterOptions{Dev: true, Enable: true})
 	if err != nil {
 		return "", err

@@ -34,8 +34,13 @@ func (p *Page) Write(text []byte) (int, error) { return p.next.Write(text) }
 func (p *Page) Show() error {
 	lines := strings.Split(strings.TrimSuffix(p.next.String(), "\n"), "\n")
 	p.next.Reset()
-	if _, height, err := term.GetSize(int(under(p.w).Fd())); err == nil && height > 1 && len(lines) >= height {
-		lines = append(lines[:height-2], "…")
+	if width, height, err := term.GetSize(int(under(p.w).Fd())); err == nil && width > 0 && height > 2 {
+		if len(lines) >= height {
+			lines = append(lines[:height-2], "…")
+		}
+		for i, line := range lines {
+			lines[i] = clipped(line, width)
+		}
 	}
 	begin := "\x1b[H" // to the top left
 	if p.last == "" {
@@ -49,4 +54,18 @@ func (p *Page) Show() error {
 	p.last = text
 	_, err := io.WriteString(p.w, begin+text)
 	return err
+}
+
+// clipped returns the beginning of a line that fits into so many cells.
+func clipped(line string, most int) string {
+	if Cells(line) <= most {
+		return line
+	}
+	n := 0
+	for i, r := range line {
+		if n += Cells(string(r)); n > most-1 {
+			return line[:i] + "…"
+		}
+	}
+	return line
 }

@@ -191,3 +191,31 @@ func TestASecretIsNotShown(t *testing.T) {
 		t.Errorf("%q", shown)
 	}
 }
+
+func TestAPageTakesThePlaceOfTheOneBefore(t *testing.T) {
+	t.Parallel()
+	terminal := openPTY(t) // 24 lines of 40 cells
+	p := NewPage(terminal.theirs)
+	if !Is(p) || Width(p, 0) != 40 {
+		t.Fatal("the page does not know its terminal")
+	}
+	show := func(text string) {
+		fmt.Fprint(p, text)
+		if err := p.Show(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	show("one\n  two\n")
+	show("one\n  two\n") // as it stands
+	show(strings.Repeat("wide  ", 10) + "\n")
+	show(strings.Repeat("line\n", 30))
+	want := "\x1b[H\x1b[2Jone\x1b[K\r\n  two\x1b[K\r\n\x1b[J" +
+		"\x1b[H" + strings.Repeat("wide  ", 10)[:39] + "…\x1b[K\r\n\x1b[J" +
+		"\x1b[H" + strings.Repeat("line\x1b[K\r\n", 22) + "…\x1b[K\r\n\x1b[J"
+	if got := terminal.all(); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if NewPage(io.Discard) != nil {
+		t.Error("a page without a terminal")
+	}
+}

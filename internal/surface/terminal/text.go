@@ -64,16 +64,7 @@ func Escaped(text string) string {
 // OneLine returns text on one line of at most so many cells.
 func OneLine(text string, most int) string {
 	text = strings.Join(strings.Fields(Safe(text)), " ")
-	if Cells(text) <= most {
-		return text
-	}
-	n := 0
-	for i, r := range text {
-		if n += Cells(string(r)); n > most-1 {
-			return text[:i] + "…"
-		}
-	}
-	return text
+	return clipped(text, most)
 }
 
 // Cells counts the places that text takes on a terminal: two for a wide
