@@ -75,7 +75,9 @@ func (c *command) addDirectory(ctx context.Context, k host.API, in, dir string, 
 	if a.Metadata, err = json.Marshal(map[string]any{"original_filename": filepath.Base(whole), "directory": true}); err != nil {
 		return session.Artifact{}, err
 	}
-	return inSession(ctx, k, in, func(id string) (session.Artifact, error) { return k.Sessions().AddArtifact(ctx, id, bytes.NewReader(listing), a) })
+	return inSession(ctx, k, in, func(id string) (session.Artifact, error) {
+		return k.Sessions().AddArtifact(ctx, id, bytes.NewReader(listing), a)
+	})
 }
 
 // filesIn returns the regular files beneath a directory, and how many other

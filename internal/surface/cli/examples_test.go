@@ -123,6 +123,7 @@ var needy = []string{
 	"mortise recovery confirm", // a recovery
 	"mortise models test",      // models
 	"mortise feeds list",       // watches
+	"mortise doctor",           // a machine that has everything
 }
 
 // TestExamplesRun runs the examples that need nothing but a data directory; the stories
