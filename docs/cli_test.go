@@ -33,6 +33,9 @@ func TestCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 		subs := listed(help, "Available Commands:")
+		for _, group := range regexp.MustCompile(`(?m)^(Run and follow|Plugins|Agents|Knowledge|People and rights|Host):$`).FindAllString(help, -1) {
+			subs = append(subs, listed(help, group)...)
+		}
 		if len(path) > 0 && len(subs) == 0 {
 			there["mortise "+strings.Join(path, " ")] = longFlags(help)
 		}

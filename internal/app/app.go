@@ -7,13 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
@@ -26,7 +24,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/fault"
 	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
-	runtimecontract "github.com/mortise-dev/mortise/internal/catalog/contract/runtime"
 	"github.com/mortise-dev/mortise/internal/catalog/installed"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/core/approval"
@@ -41,7 +38,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/internal/service/account"
-	"github.com/mortise-dev/mortise/internal/service/blob"
 	"github.com/mortise-dev/mortise/internal/service/bridge"
 	"github.com/mortise-dev/mortise/internal/service/extract"
 	"github.com/mortise-dev/mortise/internal/service/kb"
@@ -380,36 +376,6 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	return a, nil
 }
 
-// ReadConfig returns the configuration of a data directory and where it is
-// from. A file that was named must exist; the one in home need not.
-func ReadConfig(home, named string) (config.Config, string, error) {
-	path := named
-	if path == "" {
-		path = filepath.Join(home, config.FileName)
-	}
-	c, err := config.Load(path)
-	if named == "" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) {
-		return config.Default(), path, nil
-	}
-	if err != nil {
-		return config.Config{}, path, err
-	}
-	var errs []error
-	for _, b := range bindings(c.Bindings, path) {
-		_, err := runtimecontract.Bind(b)
-		errs = append(errs, err)
-	}
-	if c.Blobs != "" {
-		if err := blob.Check(c.Blobs); err != nil {
-			errs = append(errs, fmt.Errorf("blobs: %w", err))
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return config.Config{}, path, fmt.Errorf("%s: %w", path, err)
-	}
-	return c, path, nil
-}
-
 func (a *App) dir(name string) string { return filepath.Join(a.Home, name) }
 
 func (a *App) opened(name string, close func() error) {
@@ -487,21 +453,4 @@ func Describe(ctx context.Context, r *process.Runner, pkg plugin.Package, m *plu
 		return contract.Described{}, err
 	}
 	return contract.ParseDescribed(answer, m.Name)
-}
-
-// bindings turns the bindings of the configuration at path into the registry's.
-func bindings(configured []config.Binding, path string) []runtimecontract.Binding {
-	dir, err := filepath.Abs(filepath.Dir(path))
-	if err != nil {
-		dir = "" // then a relative path in a command is refused
-	}
-	var all []runtimecontract.Binding
-	for _, b := range configured {
-		all = append(all, runtimecontract.Binding{
-			PluginID: b.PluginID, Version: b.Version, Description: b.Description, Command: b.Command, Dir: dir,
-			ProtocolVersion: b.ProtocolVersion, Tools: runtimecontract.Tools(b.Tools...), Capabilities: b.Capabilities,
-			Context: b.Context, Effects: b.Effects, PolicyTags: b.PolicyTags, Permissions: b.Permissions, Timeout: time.Duration(b.Timeout),
-		})
-	}
-	return all
 }

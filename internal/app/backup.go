@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"filippo.io/age"
 
@@ -295,6 +294,3 @@ func restorable(name string) bool {
 	}
 	return name == sqlite.File || name == config.FileName || strings.HasSuffix(name, ".cedar")
 }
-
-// Longest is how long something may take before people want to hear of it.
-const Longest = 2 * time.Second

@@ -14,9 +14,7 @@ import (
 )
 
 func (c *command) adapters() *cobra.Command {
-	cmd := &cobra.Command{Use: "adapters", Short: "Take in what happened elsewhere"}
-	cmd.AddCommand(c.adaptersDeliver())
-	return cmd
+	return group(spec{use: "adapters", short: "Take in what happened elsewhere"}, c.adaptersDeliver())
 }
 
 func (c *command) adaptersDeliver() *cobra.Command {
@@ -56,15 +54,15 @@ func (c *command) deliver(ctx context.Context, ref, given string, wait bool) err
 	}
 	return c.planning(ctx, func(a *app.App) (*plan.View, error) {
 		if isPath(ref) {
-			if ref, err = linkPath(ctx, a, c.principal(a), ref); err != nil {
+			if ref, err = c.linkPath(ctx, a, a.Principal, ref); err != nil {
 				return nil, err
 			}
 		}
-		watch := c.watch()
+		watch := c.watch(ref + " reads the event")
 		v, err := a.Adapters.Deliver(ctx, adapter.Delivery{
-			Tenant: a.Config.Tenant, Adapter: ref, Event: event, By: c.principal(a), Asker: host.OSUser(), Origin: plugin.OriginCLI, Observe: watch.hear,
+			Tenant: a.Config.Tenant, Adapter: ref, Event: event, By: a.Principal, Asker: host.OSUser(), Origin: plugin.OriginCLI, Observe: watch.Hear,
 		})
-		watch.end()
+		watch.End()
 		if err != nil {
 			return nil, withNext(err)
 		}

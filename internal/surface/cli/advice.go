@@ -16,6 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -60,7 +61,7 @@ func (c *command) afterDashes(cmd *cobra.Command, err error) string {
 			words[n] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		}
 	}
-	return oneLine(strings.Join(words, " "), 300)
+	return terminal.OneLine(strings.Join(words, " "), 300)
 }
 
 // adviseRun says what to do next after a run: about members that the input does
@@ -92,7 +93,7 @@ func (c *command) adviseMembers(t *plugin.Target, err error) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	c.say("its members are %s; 'mortise plugins show %s' describes them", oneLine(strings.Join(names, ", "), 300), t.Manifest.Name)
+	c.say("its members are %s; 'mortise plugins show %s' describes them", terminal.OneLine(strings.Join(names, ", "), 300), t.Manifest.Name)
 }
 
 // advisePaths says that a text of the input is the path of a file on this

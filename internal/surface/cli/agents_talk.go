@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,86 +9,60 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/agent"
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 func (c *command) agentsMemory() *cobra.Command {
 	var search string
 	var last int
-	cmd := &cobra.Command{
-		Use:               "memory ID",
-		Short:             "Show what an agent remembers, the newest first",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeAgents,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if last < 1 {
-				return usage{errors.New("--last is at least 1")}
-			}
-			return c.withHost(cmd.Context(), func(a *app.App) error {
-				all, err := a.As(c.principal(a)).Agents().Memories(cmd.Context(), args[0], search, min(last, agent.MaxMemories))
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return c.print(map[string]any{"memories": all})
-				}
-				t := newTable(c.out, "KEY", "CHANGED", "TEXT")
-				t.fit = c.width()
-				for _, m := range all {
-					t.row(m.Key, clock(m.UpdatedAt), oneLine(m.Content, 1000))
-				}
-				return t.flush()
-			})
+	return list(c, spec{
+		use:      "memory ID",
+		short:    "Show what an agent remembers, the newest first",
+		example:  "  mortise agents memory support --search hours",
+		complete: c.completeAgents,
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().StringVar(&search, "search", "", "only what has one of these words; what has most of them first")
 		},
-	}
-	cmd.Flags().StringVar(&search, "search", "", "only what has one of these words; what has most of them first")
-	cmd.Flags().IntVarP(&last, "last", "n", 50, "how many")
-	return c.withJSON(cmd)
+		limit: &limit{"last", &last, 50, "how many"},
+		fit:   always,
+	}, listing[agent.Remembered]{
+		key:    "memories",
+		titles: []string{"KEY", "CHANGED", "TEXT"},
+		row: func(m agent.Remembered) []string {
+			return []string{m.Key, terminal.Clock(m.UpdatedAt), terminal.OneLine(m.Content, 1000)}
+		},
+	}, func(ctx context.Context, q *ask) ([]agent.Remembered, error) {
+		return q.Agents().Memories(ctx, q.args[0], search, min(last, agent.MaxMemories))
+	})
 }
 
 func (c *command) agentsRemember() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:               "remember ID KEY TEXT",
-		Short:             "Have an agent remember something, in place of what it had under that key",
-		Example:           `  mortise agents remember support hours "The shop is open from 7 to 18."`,
-		Args:              cobra.ExactArgs(3),
-		ValidArgsFunction: c.completeAgents,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withHost(cmd.Context(), func(a *app.App) error {
-				if err := a.As(c.principal(a)).Agents().Remember(cmd.Context(), args[0], args[1], args[2]); err != nil {
-					return err
-				}
-				return c.memoryChanged(args[0], args[1], "remembers")
-			})
-		},
+	return c.change(spec{
+		use:      "remember ID KEY TEXT",
+		short:    "Have an agent remember something, in place of what it had under that key",
+		example:  `  mortise agents remember support hours "The shop is open from 7 to 18."`,
+		complete: c.completeAgents,
+	}, func(ctx context.Context, q *ask) (done, error) {
+		return memoryChanged(q, "remembers"), q.Agents().Remember(ctx, q.args[0], q.args[1], q.args[2])
 	})
 }
 
 func (c *command) agentsForget() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:               "forget ID KEY",
-		Short:             "Take something from what an agent remembers",
-		Args:              cobra.ExactArgs(2),
-		ValidArgsFunction: c.completeMemories,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withHost(cmd.Context(), func(a *app.App) error {
-				if err := a.As(c.principal(a)).Agents().Forget(cmd.Context(), args[0], args[1]); err != nil {
-					return err
-				}
-				return c.memoryChanged(args[0], args[1], "has forgotten")
-			})
-		},
+	return c.change(spec{
+		use:      "forget ID KEY",
+		short:    "Take something from what an agent remembers",
+		example:  "  mortise agents forget support hours",
+		complete: c.completeMemories,
+	}, func(ctx context.Context, q *ask) (done, error) {
+		return memoryChanged(q, "has forgotten"), q.Agents().Forget(ctx, q.args[0], q.args[1])
 	})
 }
 
-func (c *command) memoryChanged(id, key, what string) error {
-	if c.json {
-		return c.print(map[string]string{"agent": id, "key": key})
-	}
-	_, err := fmt.Fprintf(c.out, "%s %s %s\n", safe(id), what, oneLine(key, 300))
-	return err
+func memoryChanged(q *ask, what string) done {
+	id, key := q.args[0], q.args[1]
+	return done{value: map[string]string{"agent": id, "key": key}, said: fmt.Sprintf("%s %s %s", id, what, terminal.OneLine(key, 300))}
 }
 
 // completeMemories offers the agents, and then what one remembers.
@@ -99,7 +73,7 @@ func (c *command) completeMemories(cmd *cobra.Command, args []string, typed stri
 	c.completingAll(cmd, func(st store.Reader, tenant string) {
 		rows, _ := st.Memories(cmd.Context(), tenant, args[0], offered)
 		for _, row := range rows {
-			keys = append(keys, row.Key+"\t"+oneLine(row.Content, 60))
+			keys = append(keys, row.Key+"\t"+terminal.OneLine(row.Content, 60))
 		}
 	})
 	return keys, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
@@ -107,78 +81,57 @@ func (c *command) completeMemories(cmd *cobra.Command, args []string, typed stri
 
 func (c *command) agentsConversations() *cobra.Command {
 	var last int
-	cmd := &cobra.Command{
-		Use:               "conversations ID [SESSION]",
-		Short:             "List the conversations with an agent, the newest first; or show the messages of one",
-		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: c.completeConversations,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if last < 1 {
-				return usage{errors.New("--last is at least 1")}
-			}
-			return c.withHost(cmd.Context(), func(a *app.App) error {
-				roster := a.As(c.principal(a)).Agents()
-				if len(args) == 2 {
-					one, said, err := roster.Messages(cmd.Context(), args[0], args[1], last)
-					if err != nil {
-						return err
-					}
-					return c.showConversation(one, said)
-				}
-				all, err := roster.Conversations(cmd.Context(), args[0], last)
-				if err != nil {
-					return err
-				}
-				return c.listConversations(all)
+	return c.command(spec{
+		use:   "conversations ID [SESSION]",
+		short: "List the conversations with an agent, the newest first; or show the messages of one",
+		example: `  mortise agents conversations support
+  mortise agents conversations support sess_2f6c`,
+		complete: c.completeConversations,
+		limit:    &limit{"last", &last, 50, "how many conversations, or messages"},
+	}, func(ctx context.Context, q *ask) error {
+		if len(q.args) == 2 {
+			one, err := inSession(ctx, q.API, q.args[1], func(id string) (s spokenShown, err error) {
+				s.Conversation, s.Messages, err = q.Agents().Messages(ctx, q.args[0], id, last)
+				return s, err
 			})
-		},
-	}
-	cmd.Flags().IntVarP(&last, "last", "n", 50, "how many conversations, or messages")
-	return c.withJSON(cmd)
-}
-
-func (c *command) agentsEnd() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:   "end ID [SESSION]",
-		Short: "End a conversation with an agent: the one that is named, else your own newest at the terminal",
-		Long: `End a conversation with an agent: the one that is named, else your own newest at the
-terminal. A turn that goes on is waited for. The agent's plugins hear
-session.closed@v1 with the reason user: in the host that serves, or here where none
-does. What is said later begins a new conversation.`,
-		Example: `  mortise agents end support
-  mortise agents end support sess_2f6c`,
-		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: c.completeConversations,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			session := ""
-			if len(args) == 2 {
-				session = args[1]
-			}
-			return c.withHost(cmd.Context(), func(a *app.App) error {
-				one, err := a.As(c.principal(a)).Agents().End(cmd.Context(), args[0], session)
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return c.print(one)
-				}
-				_, err = fmt.Fprintf(c.out, "the conversation %s has ended\n", one.Session)
+			if err != nil {
 				return err
-			})
-		},
+			}
+			return c.showConversation(one)
+		}
+		all, err := q.Agents().Conversations(ctx, q.args[0], last)
+		if err != nil {
+			return err
+		}
+		return conversations.show(c, always, all)
 	})
 }
 
-func (c *command) listConversations(all []host.Conversation) error {
-	if c.json {
-		return c.print(map[string]any{"conversations": all})
-	}
-	t := newTable(c.out, "SESSION", "CREATED", "CHANGED", "STATE", "TURNS", "CHANNEL", "WITH")
-	t.fit = c.width()
-	for _, one := range all {
-		t.row(one.Session, clock(one.CreatedAt), clock(one.UpdatedAt), stateOfTalk(one), strconv.FormatInt(one.Turns, 10), oneLine(place(one), 200), orDash(oneLine(one.Peer, 200)))
-	}
-	return t.flush()
+var conversations = listing[host.Conversation]{
+	key:    "conversations",
+	titles: []string{"SESSION", "CREATED", "CHANGED", "STATE", "TURNS", "CHANNEL", "WITH"},
+	row: func(one host.Conversation) []string {
+		return []string{one.Session, terminal.Clock(one.CreatedAt), terminal.Clock(one.UpdatedAt), stateOfTalk(one), strconv.FormatInt(one.Turns, 10),
+			terminal.OneLine(place(one), 200), terminal.Dash(terminal.OneLine(one.Peer, 200))}
+	},
+}
+
+func (c *command) agentsEnd() *cobra.Command {
+	return c.change(spec{
+		use:   "end ID [SESSION]",
+		short: "End a conversation with an agent: the one that is named, else your own newest at the terminal",
+		long: `End a conversation with an agent: the one that is named, else your own newest at the
+terminal. A turn that goes on is waited for. The agent's plugins hear
+session.closed@v1 with the reason user: in the host that serves, or here where none
+does. What is said later begins a new conversation.`,
+		example: `  mortise agents end support
+  mortise agents end support sess_2f6c`,
+		complete: c.completeConversations,
+	}, func(ctx context.Context, q *ask) (done, error) {
+		defer c.errs.Begin("ending the conversation").End()
+		one, err := inSession(ctx, q.API, strings.Join(q.args[1:], ""), func(id string) (host.Conversation, error) { return q.Agents().End(ctx, q.args[0], id) })
+		return done{value: one, said: fmt.Sprintf("the conversation %s has ended", one.Session)}, err
+	})
 }
 
 func stateOfTalk(one host.Conversation) string {
@@ -191,39 +144,46 @@ func stateOfTalk(one host.Conversation) string {
 	return "ended"
 }
 
-func (c *command) showConversation(one host.Conversation, said []host.Spoken) error {
+// A spokenShown is a conversation with its last messages.
+type spokenShown struct {
+	Conversation host.Conversation `json:"conversation"`
+	Messages     []host.Spoken     `json:"messages"`
+}
+
+func (c *command) showConversation(s spokenShown) error {
 	if c.json {
-		return c.print(map[string]any{"conversation": one, "messages": said})
+		return c.print(s)
 	}
-	t := &table{w: c.out}
-	t.row("session", one.Session)
-	t.row("with", orDash(oneLine(one.Peer, 200))+" by "+oneLine(place(one), 200))
-	t.row("state", stateOfTalk(one))
-	t.row("turns", strconv.FormatInt(one.Turns, 10))
-	if err := t.flush(); err != nil {
+	one := s.Conversation
+	t := terminal.Details(c.out)
+	t.Row("session", one.Session)
+	t.Row("with", terminal.Dash(terminal.OneLine(one.Peer, 200))+" by "+terminal.OneLine(place(one), 200))
+	t.Row("state", stateOfTalk(one))
+	t.Row("turns", strconv.FormatInt(one.Turns, 10))
+	if err := t.Flush(); err != nil {
 		return err
 	}
-	for _, m := range said {
+	for _, m := range s.Messages {
 		who := m.Role
 		if m.Sender != "" {
-			who += " " + oneLine(m.Sender, 100)
+			who += " " + terminal.OneLine(m.Sender, 100)
 		}
 		if len(m.Labels) > 0 {
 			who += " (" + strings.Join(m.Labels, ", ") + ")"
 		}
-		fmt.Fprintf(c.out, "\n%d  %s  %s\n", m.N, clock(m.At), safe(who))
+		fmt.Fprintf(c.out, "\n%d  %s  %s\n", m.N, terminal.Clock(m.At), terminal.Safe(who))
 		if m.Text != "" {
-			fmt.Fprintf(c.out, "  %s\n", strings.ReplaceAll(safe(m.Text), "\n", "\n  ")) // no line of it may pass for another message
+			fmt.Fprintf(c.out, "  %s\n", strings.ReplaceAll(terminal.Safe(m.Text), "\n", "\n  ")) // no line of it may pass for another message
 		}
 		for _, u := range m.Uses {
-			fmt.Fprintf(c.out, "  uses %s %s\n", oneLine(u.Name, 100), oneLine(string(u.Input), 300))
+			fmt.Fprintf(c.out, "  uses %s %s\n", terminal.OneLine(u.Name, 100), terminal.OneLine(string(u.Input), 300))
 		}
 		for _, r := range m.Results {
 			what := "answered"
 			if r.Failed {
 				what = "failed:"
 			}
-			if _, err := fmt.Fprintf(c.out, "  %s %s %s\n", oneLine(r.Name, 100), what, oneLine(r.Text, 300)); err != nil {
+			if _, err := fmt.Fprintf(c.out, "  %s %s %s\n", terminal.OneLine(r.Name, 100), what, terminal.OneLine(r.Text, 300)); err != nil {
 				return err
 			}
 		}
@@ -239,7 +199,7 @@ func (c *command) completeConversations(cmd *cobra.Command, args []string, typed
 	c.completingAll(cmd, func(st store.Reader, tenant string) {
 		rows, _ := st.Conversations(cmd.Context(), store.ConversationFilter{Tenant: tenant, Agent: args[0], Limit: offered})
 		for _, row := range rows {
-			ids = append(ids, row.SessionID+"\t"+oneLine(row.Channel+" "+row.Peer, 60))
+			ids = append(ids, row.SessionID+"\t"+terminal.OneLine(row.Channel+" "+row.Peer, 60))
 		}
 	})
 	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,13 +13,14 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 func (c *command) approvals() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "approvals",
-		Short: "Decide about what waits for a person",
-		Long: `Decide about what waits for a person.
+	return group(spec{
+		use:   "approvals",
+		short: "Decide about what waits for a person",
+		long: `Decide about what waits for a person.
 
 Policy says what has to wait, and who may agree: a permit for the action approve, or
 approvals.by in mortise.yaml. The requester cannot agree, and no agent can; with
@@ -30,52 +30,38 @@ data directory can act as any principal in it.
 
 An approval is for one exact call or plan, and for once. Ids may be abbreviated to
 their beginning, or to the last six characters or more.`,
-	}
-	cmd.AddCommand(c.approvalsList(), c.approvalsShow(), c.approvalsApprove(), c.approvalsDeny())
-	return cmd
-}
-
-// withHost opens the host for a command and closes it after.
-func (c *command) withHost(ctx context.Context, do func(a *app.App) error) (err error) {
-	a, err := c.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer closing(a, &err)
-	return do(a)
+	}, c.approvalsList(), c.approvalsShow(), c.approvalsApprove(), c.approvalsDeny())
 }
 
 func (c *command) approvalsList() *cobra.Command {
 	var all bool
 	var last int
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List what waits for a person, as far as you asked for it or may decide it",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if last < 1 {
-				return usage{errors.New("--last is at least 1")}
+	return list(c, spec{
+		use: "list", short: "List what waits for a person, as far as you asked for it or may decide it", example: "  mortise approvals list --all",
+		flags: func(cmd *cobra.Command) { cmd.Flags().BoolVar(&all, "all", false, "those that were decided too") },
+		limit: &limit{"last", &last, 50, "how many approvals"}, fit: always, watch: true,
+	}, listing[*host.Question]{
+		key:    "approvals",
+		titles: []string{"APPROVAL", "STATE", "WHAT", "REQUESTER", "AGE", "EXPIRES", "WHY"},
+		none:   "nothing waits for approval that you asked for or may decide",
+		row: func(q *host.Question) []string {
+			expires := "-"
+			if q.State == store.ApprovalOpen {
+				expires = "in " + terminal.Short(time.Until(q.ExpiresAt))
 			}
-			return c.withHost(cmd.Context(), func(a *app.App) error {
-				f := store.ApprovalFilter{Tenant: a.Config.Tenant, State: store.ApprovalOpen}
-				if all {
-					f.State = ""
-				}
-				questions, err := c.visible(cmd.Context(), a, f, last)
-				if err != nil {
-					return err
-				}
-				return c.listQuestions(questions)
-			})
+			return []string{q.ID, string(q.State), whatOf(q), q.Requester, terminal.Short(time.Since(q.CreatedAt)), expires, terminal.OneLine(q.Why, 500)}
 		},
-	}
-	cmd.Flags().BoolVar(&all, "all", false, "those that were decided too")
-	cmd.Flags().IntVarP(&last, "last", "n", 50, "how many approvals")
-	return c.withJSON(cmd)
+	}, func(ctx context.Context, q *ask) ([]*host.Question, error) {
+		f := store.ApprovalFilter{Tenant: q.Tenant(), State: store.ApprovalOpen}
+		if all {
+			f.State = ""
+		}
+		return visible(ctx, q.app, f, last)
+	})
 }
 
 // visible returns the newest approvals that the principal may see.
-func (c *command) visible(ctx context.Context, a *app.App, f store.ApprovalFilter, last int) ([]*host.Question, error) {
+func visible(ctx context.Context, a *app.App, f store.ApprovalFilter, last int) ([]*host.Question, error) {
 	questions := []*host.Question{}
 	f.Limit = page
 	for seen := 0; seen < lookBack; seen += page {
@@ -103,26 +89,6 @@ func (c *command) visible(ctx context.Context, a *app.App, f store.ApprovalFilte
 	return questions, nil
 }
 
-func (c *command) listQuestions(questions []*host.Question) error {
-	if c.json {
-		return c.print(map[string]any{"approvals": questions})
-	}
-	if len(questions) == 0 {
-		c.say("nothing waits for approval that you asked for or may decide")
-		return nil
-	}
-	t := newTable(c.out, "APPROVAL", "STATE", "WHAT", "REQUESTER", "AGE", "EXPIRES", "WHY")
-	t.fit = c.width()
-	for _, q := range questions {
-		expires := "-"
-		if q.State == store.ApprovalOpen {
-			expires = "in " + short(time.Until(q.ExpiresAt))
-		}
-		t.row(q.ID, string(q.State), whatOf(q), q.Requester, short(time.Since(q.CreatedAt)), expires, oneLine(q.Why, 500))
-	}
-	return t.flush()
-}
-
 // whatOf names what a question is about.
 func whatOf(q *host.Question) string {
 	if q.SubjectKind == store.SubjectPlan {
@@ -131,107 +97,82 @@ func whatOf(q *host.Question) string {
 	return q.Operation + "@" + q.Version
 }
 
-// short shows a length of time in its largest unit.
-func short(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
-}
-
 func (c *command) approvalsShow() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:               "show ID",
-		Short:             "Show everything that an approval is bound to",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeApprovals,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withHost(cmd.Context(), func(a *app.App) error {
-				row, err := findApproval(cmd.Context(), a.As(a.Principal), args[0], "see")
-				if err != nil {
-					return err
-				}
-				q, err := a.Host.Approvers().Question(cmd.Context(), row)
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return c.print(q)
-				}
-				if err := c.showQuestion(c.out, q); err != nil {
-					return err
-				}
-				if row.State == store.ApprovalOpen {
-					c.say("\n%s", c.toDecide(cmd.Context(), a, row))
-				}
-				return nil
-			})
-		},
-	})
+	return c.command(spec{use: "show ID", short: "Show everything that an approval is bound to", example: "  mortise approvals show 3f21aa", complete: c.completeApprovals},
+		func(ctx context.Context, q *ask) error {
+			row, err := findApproval(ctx, q.API, q.args[0], "see")
+			if err != nil {
+				return err
+			}
+			question, err := q.app.Host.Approvers().Question(ctx, row)
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.print(question)
+			}
+			if err := c.showQuestion(c.out, question); err != nil {
+				return err
+			}
+			if row.State == store.ApprovalOpen {
+				c.say("\n%s", c.toDecide(ctx, q.app, row))
+			}
+			return nil
+		})
 }
 
 func (c *command) approvalsApprove() *cobra.Command {
 	var reason string
 	var noWait bool
-	cmd := &cobra.Command{
-		Use:   "approve ID|TOKEN",
-		Short: "Agree to one call or plan; the call goes on, and its end is shown",
-		Long: `Agree to one call or plan. A call goes on in the process that waits for it or in
+	return c.command(spec{
+		use:   "approve ID|TOKEN",
+		short: "Agree to one call or plan; the call goes on, and its end is shown",
+		long: `Agree to one call or plan. A call goes on in the process that waits for it or in
 'mortise serve', and otherwise here. Its result is shown, and the exit status is that
 of 'mortise run'.`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeApprovals,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			return c.withHost(ctx, func(a *app.App) error {
-				row, err := c.decide(ctx, a, args[0], true, reason)
-				if err != nil {
-					return err
-				}
-				if noWait || row.SubjectKind == store.SubjectPlan {
-					return c.decided(ctx, a, row)
-				}
-				if !c.json {
-					c.say("approved; the call goes on")
-				}
-				leave(ctx, a, row.SubjectID)
-				res, err := c.await(ctx, a, row.SubjectID, 0, nil)
-				if err := c.closeBooks(a, true); err != nil {
-					return err
-				}
-				return c.answer("", res, err)
-			})
+		example:  `  mortise approvals approve 3f21aa --reason "agreed by phone"`,
+		complete: c.completeApprovals,
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+			cmd.Flags().BoolVar(&noWait, "no-wait", false, "decide, and leave the call to others")
 		},
-	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
-	cmd.Flags().BoolVar(&noWait, "no-wait", false, "decide, and leave the call to others")
-	return c.withJSON(cmd)
+	}, func(ctx context.Context, q *ask) error {
+		row, err := c.decide(ctx, q.app, q.args[0], true, reason)
+		if err != nil {
+			return err
+		}
+		if noWait || row.SubjectKind == store.SubjectPlan {
+			return c.decided(ctx, q.app, row)
+		}
+		if !c.json {
+			c.say("approved; the call goes on")
+		}
+		leave(ctx, q.app, row.SubjectID)
+		res, err := c.await(ctx, q.app, row.SubjectID, 0, nil)
+		if err := c.closeBooks(q.app, true); err != nil {
+			return err
+		}
+		return c.answer("", res, err)
+	})
 }
 
 func (c *command) approvalsDeny() *cobra.Command {
 	var reason string
-	cmd := &cobra.Command{
-		Use:               "deny ID|TOKEN",
-		Short:             "Refuse one call or plan; the requester may do so too",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeApprovals,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withHost(cmd.Context(), func(a *app.App) error {
-				row, err := c.decide(cmd.Context(), a, args[0], false, reason)
-				if err != nil {
-					return err
-				}
-				return c.decided(cmd.Context(), a, row)
-			})
+	return c.command(spec{
+		use:      "deny ID|TOKEN",
+		short:    "Refuse one call or plan; the requester may do so too",
+		example:  `  mortise approvals deny 3f21aa --reason "the wrong address"`,
+		complete: c.completeApprovals,
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().StringVar(&reason, "reason", "", "why, for the record and for the requester")
 		},
-	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record and for the requester")
-	return c.withJSON(cmd)
+	}, func(ctx context.Context, q *ask) error {
+		row, err := c.decide(ctx, q.app, q.args[0], false, reason)
+		if err != nil {
+			return err
+		}
+		return c.decided(ctx, q.app, row)
+	})
 }
 
 // decide answers an approval as the acting principal.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -14,55 +15,47 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/session"
-	"github.com/mortise-dev/mortise/plugin"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 func (c *command) artifacts() *cobra.Command {
-	cmd := &cobra.Command{Use: "artifacts", Short: "Register files in a session, and get them back"}
-	cmd.AddCommand(c.artifactsAdd(), c.artifactsList(), c.artifactsShow(), c.artifactsGet(), c.artifactsTypes())
-	return cmd
+	return group(spec{use: "artifacts", short: "Register files in a session, and get them back"},
+		c.artifactsAdd(), c.artifactsList(), c.artifactsShow(), c.artifactsGet(), c.artifactsTypes())
 }
 
 func (c *command) artifactsAdd() *cobra.Command {
 	var in string
 	var a session.Add
-	cmd := &cobra.Command{
-		Use:   "add FILE...",
-		Short: "Register files in a session",
-		Long: `Register files in a session.
+	return c.command(spec{
+		use:   "add FILE...",
+		short: "Register files in a session",
+		long: `Register files in a session.
 
 Each is copied and never changes again. The same file under the same name is the
 artifact that is there already. Its type is found out by its name and how it begins;
 --type says otherwise. - is standard input, and needs --name.`,
-		Example: `  mortise artifacts add auth.log.1 capture.pcap --session sess_4f2a
+		example: `  mortise artifacts add auth.log.1 capture.pcap --session sess_4f2a
   journalctl -o json | mortise artifacts add - --name journal.jsonl`,
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := whichSession(in)
-			if err != nil {
+		flags: func(cmd *cobra.Command) {
+			c.sessionFlag(cmd, &in)
+			flags := cmd.Flags()
+			flags.StringVar(&a.Type, "type", "", "what it is; 'mortise artifacts types' shows the types")
+			flags.StringVar(&a.Name, "name", "", "a name other than the file's own")
+			flags.StringArrayVar(&a.Labels, "label", nil, "what it is tainted with: untrusted or private (repeatable)")
+			_ = cmd.RegisterFlagCompletionFunc("type", cobra.FixedCompletions(typeNames(), cobra.ShellCompDirectiveNoFileComp))
+		},
+		check: func(args []string) (err error) {
+			if in, err = whichSession(in); err != nil {
 				return err
 			}
-			for _, label := range a.Labels {
-				if label != plugin.Untrusted && label != plugin.Private {
-					return usage{fmt.Errorf("--label %s: there are %s and %s", label, plugin.Untrusted, plugin.Private)}
-				}
-			}
 			if a.Name != "" && len(args) > 1 {
-				return usage{errors.New("--name is for one file")}
+				err = usage{errors.New("--name is for one file")}
 			}
-			return c.withHost(cmd.Context(), func(host *app.App) error { return c.addArtifacts(cmd.Context(), host, id, args, a) })
+			return cmp.Or(checkLabels(a.Labels), err)
 		},
-	}
-	c.sessionFlag(cmd, &in)
-	flags := cmd.Flags()
-	flags.StringVar(&a.Type, "type", "", "what it is; 'mortise artifacts types' shows the types")
-	flags.StringVar(&a.Name, "name", "", "a name other than the file's own")
-	flags.StringArrayVar(&a.Labels, "label", nil, "what it is tainted with: untrusted or private (repeatable)")
-	_ = cmd.RegisterFlagCompletionFunc("type", cobra.FixedCompletions(typeNames(), cobra.ShellCompDirectiveNoFileComp))
-	return c.withJSON(cmd)
+	}, func(ctx context.Context, q *ask) error { return c.addArtifacts(ctx, q.API, in, q.args, a) })
 }
 
 // addFile registers a person's file, and says how far it is where that takes long.
@@ -70,20 +63,19 @@ func (c *command) addFile(path string, a session.Add, add func(session.Add) (ses
 	if err := c.refuseOwn(path); err != nil {
 		return session.Artifact{}, err
 	}
-	var doing func(string, int64)
-	stop := c.telling(&doing)
-	defer stop()
 	what := "registering " + filepath.Base(path)
-	a.Progress = func(done int64) { doing(what, done) }
+	p := c.errs.Begin(what)
+	defer p.End()
+	a.Progress = func(done int64) { p.Set(what, terminal.Bytes(done)) }
 	return add(a)
 }
 
-func (c *command) addArtifacts(ctx context.Context, host *app.App, in string, paths []string, a session.Add) error {
+func (c *command) addArtifacts(ctx context.Context, k host.API, in string, paths []string, a session.Add) error {
 	added := []session.Artifact{}
-	t := &table{w: c.out}
+	t := terminal.Details(c.out)
 	var failed error
 	for _, path := range paths {
-		got, err := c.addArtifact(ctx, host, in, path, a)
+		got, err := c.addArtifact(ctx, k, in, path, a)
 		if err != nil {
 			failed = err
 			break
@@ -92,121 +84,128 @@ func (c *command) addArtifacts(ctx context.Context, host *app.App, in string, pa
 			c.say("%s is empty", got.Name)
 		}
 		added = append(added, got)
-		t.row(got.ID, got.Type, strconv.FormatInt(got.Size, 10), got.Name)
+		t.Row(got.ID, got.Type, strconv.FormatInt(got.Size, 10), got.Name)
 	}
 	if c.json && failed == nil {
 		return c.print(map[string]any{"artifacts": added})
 	}
 	if !c.json { // those before the one that failed too
-		if err := t.flush(); err != nil {
+		if err := t.Flush(); err != nil {
 			return err
 		}
 	}
 	return failed
 }
 
-func (c *command) addArtifact(ctx context.Context, host *app.App, in, path string, a session.Add) (session.Artifact, error) {
+func (c *command) addArtifact(ctx context.Context, k host.API, in, path string, a session.Add) (session.Artifact, error) {
 	if path != "-" && isDirectory(path) {
-		return c.addDirectory(ctx, host, in, path, a)
+		return c.addDirectory(ctx, k, in, path, a)
 	}
 	if path != "-" {
 		return c.addFile(path, a, func(a session.Add) (session.Artifact, error) {
-			return host.As(host.Principal).Sessions().AddFile(ctx, in, path, a)
+			return inSession(ctx, k, in, func(id string) (session.Artifact, error) { return k.Sessions().AddFile(ctx, id, path, a) })
 		})
 	}
 	if a.Name == "" {
 		return session.Artifact{}, usage{errors.New("standard input has no name; --name gives it one")}
 	}
-	return host.As(host.Principal).Sessions().AddArtifact(ctx, in, c.in, a)
+	return inSession(ctx, k, in, func(id string) (session.Artifact, error) { return k.Sessions().AddArtifact(ctx, id, c.in, a) })
+}
+
+// artifactRows shows names whole, however narrow the terminal is: other commands take
+// them in place of an id.
+var artifactRows = listing[session.Artifact]{
+	key:    "artifacts",
+	titles: []string{"ARTIFACT", "TYPE", "SIZE", "CREATED", "SOURCE", "NAME"},
+	row: func(a session.Artifact) []string {
+		return []string{a.ID, a.Type, strconv.FormatInt(a.Size, 10), terminal.Clock(a.CreatedAt), terminal.Dash(a.SourceTool), a.Name}
+	},
 }
 
 func (c *command) artifactsList() *cobra.Command {
 	var in string
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the artifacts of a session, the oldest first",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.readingArtifacts(cmd.Context(), in, func(all []session.Artifact, _ host.API, _ string) error {
-				if c.json {
-					return c.print(map[string]any{"artifacts": all})
-				}
-				return c.listArtifacts(all)
-			})
-		},
-	}
-	c.sessionFlag(cmd, &in)
-	return c.withJSON(cmd)
+	return list(c, spec{
+		use: "list", short: "List the artifacts of a session, the oldest first", example: "  mortise artifacts list --session sess_4f2a",
+		door: inStore, flags: func(cmd *cobra.Command) { c.sessionFlag(cmd, &in) },
+		check: func([]string) (err error) { in, err = whichSession(in); return err },
+	}, artifactRows, func(ctx context.Context, q *ask) ([]session.Artifact, error) {
+		return q.artifacts(ctx, in)
+	})
 }
 
-// listArtifacts shows names whole, however narrow the terminal is: other commands
-// take them in place of an id.
-func (c *command) listArtifacts(all []session.Artifact) error {
-	t := newTable(c.out, "ARTIFACT", "TYPE", "SIZE", "CREATED", "SOURCE", "NAME")
-	for _, a := range all {
-		t.row(a.ID, a.Type, strconv.FormatInt(a.Size, 10), clock(a.CreatedAt), orDash(a.SourceTool), a.Name)
+// artifacts returns those of the session that is meant.
+func (q *ask) artifacts(ctx context.Context, in string) ([]session.Artifact, error) {
+	s, err := findSession(ctx, q.API, in)
+	if err != nil {
+		return nil, err
 	}
-	return t.flush()
+	return q.Sessions().Artifacts(ctx, s.ID)
+}
+
+// An artifactShown is an artifact with those around it.
+type artifactShown struct {
+	Artifact session.Artifact   `json:"artifact"`
+	Became   []session.Artifact `json:"became"`
+	MadeFrom []session.Artifact `json:"made_from"`
 }
 
 func (c *command) artifactsShow() *cobra.Command {
 	var in string
-	cmd := &cobra.Command{
-		Use:               "show ARTIFACT",
-		Short:             "Show an artifact, what it was made from and what was made from it",
-		Long:              "Show an artifact, what it was made from and what was made from it.\n\nARTIFACT is an id, or a name that no other artifact of the session has.",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeArtifacts(&in),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.readingArtifacts(cmd.Context(), in, func(all []session.Artifact, k host.API, id string) error {
-				a, err := k.Sessions().Artifact(cmd.Context(), id, args[0])
-				if err != nil {
-					return err
-				}
-				from, made := session.Lineage(all, a.ID)
-				if c.json {
-					return c.print(map[string]any{"artifact": a, "made_from": append([]session.Artifact{}, from...), "became": append([]session.Artifact{}, made...)})
-				}
-				return c.showArtifact(a, from, made)
-			})
-		},
-	}
-	c.sessionFlag(cmd, &in)
-	return c.withJSON(cmd)
+	return show(c, spec{
+		use:     "show ARTIFACT",
+		short:   "Show an artifact, what it was made from and what was made from it",
+		long:    "Show an artifact, what it was made from and what was made from it.\n\nARTIFACT is an id, or a name that no other artifact of the session has.",
+		example: "  mortise artifacts show auth.log.1 --session sess_4f2a",
+		door:    inStore, complete: c.completeArtifacts(&in), flags: func(cmd *cobra.Command) { c.sessionFlag(cmd, &in) },
+		check: func([]string) (err error) { in, err = whichSession(in); return err },
+	}, func(ctx context.Context, q *ask) (s artifactShown, err error) {
+		all, err := q.artifacts(ctx, in)
+		if err != nil {
+			return s, err
+		}
+		if s.Artifact, err = q.artifact(ctx, in, q.args[0]); err == nil {
+			s.MadeFrom, s.Became = session.Lineage(all, s.Artifact.ID)
+		}
+		return s, err
+	}, c.showArtifact)
 }
 
-func (c *command) showArtifact(a session.Artifact, from, made []session.Artifact) error {
-	t := &table{w: c.out}
-	t.row("artifact", a.ID)
-	t.row("session", a.Session)
-	t.row("name", a.Name)
-	t.row("type", a.Type)
-	t.row("size", strconv.FormatInt(a.Size, 10))
-	t.row("sha256", a.SHA256)
-	t.row("source", orDash(a.SourceTool))
-	if a.SourceCall != "" {
-		t.row("call", a.SourceCall)
+// artifact returns the one that is meant.
+func (q *ask) artifact(ctx context.Context, in, given string) (session.Artifact, error) {
+	s, err := findSession(ctx, q.API, in)
+	if err != nil {
+		return session.Artifact{}, err
 	}
-	if len(a.Labels) > 0 {
-		t.row("labels", strings.Join(a.Labels, ", "))
-	}
+	return findArtifact(ctx, q.API, s.ID, given)
+}
+
+func (c *command) showArtifact(s artifactShown) error {
+	a := s.Artifact
+	t := terminal.Details(c.out)
+	t.Row("artifact", a.ID)
+	t.Row("session", a.Session)
+	t.Row("name", a.Name)
+	t.Row("type", a.Type)
+	t.Row("size", strconv.FormatInt(a.Size, 10))
+	t.Row("sha256", a.SHA256)
+	t.Row("source", terminal.Dash(a.SourceTool))
+	t.Some("call", a.SourceCall)
+	t.Some("labels", a.Labels...)
 	if string(a.Metadata) != "{}" {
-		t.row("metadata", string(a.Metadata))
+		t.Row("metadata", string(a.Metadata))
 	}
-	if a.StorageURI != "" {
-		t.row("stored", a.StorageURI)
-	}
-	t.row("created", clock(a.CreatedAt))
-	if err := t.flush(); err != nil {
+	t.Some("stored", a.StorageURI)
+	t.Row("created", terminal.Clock(a.CreatedAt))
+	if err := t.Flush(); err != nil {
 		return err
 	}
 	for _, part := range []struct {
 		title string
-		list  []session.Artifact
-	}{{"made from", from}, {"became", made}} {
-		if len(part.list) > 0 {
+		rows  []session.Artifact
+	}{{"made from", s.MadeFrom}, {"became", s.Became}} {
+		if len(part.rows) > 0 {
 			fmt.Fprintf(c.out, "\n%s\n", part.title)
-			if err := c.listArtifacts(part.list); err != nil {
+			if err := artifactRows.table(c, whole, part.rows); err != nil {
 				return err
 			}
 		}
@@ -231,8 +230,12 @@ func (c *command) artifactsGet() *cobra.Command {
 			if to == "" && c.onTerminal() {
 				return usage{errors.New("its bytes could steer the terminal; -o FILE, or a pipe, takes them")}
 			}
-			return c.withHost(cmd.Context(), func(a *app.App) error {
-				r, err := a.As(a.Principal).Sessions().OpenArtifact(cmd.Context(), id, args[0])
+			return inHost(c, cmd.Context(), func(q *ask) error {
+				a, err := q.artifact(cmd.Context(), id, args[0])
+				if err != nil {
+					return err
+				}
+				r, err := q.Sessions().OpenArtifact(cmd.Context(), a.Session, a.ID)
 				if err != nil {
 					return err
 				}
@@ -286,21 +289,13 @@ func writeWhole(path string, r io.Reader) (err error) {
 }
 
 func (c *command) artifactsTypes() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:   "types",
-		Short: "List the types of artifacts",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if c.json {
-				return c.print(map[string]any{"types": session.Types()})
-			}
-			t := newTable(c.out, "TYPE", "IS", "RECOGNISED BY")
-			for _, typ := range session.Types() {
-				t.row(typ.Name, typ.What, orDash(strings.Join(typ.Suffixes, " ")))
-			}
-			return t.flush()
+	return list(c, spec{use: "types", short: "List the types of artifacts", example: "  mortise artifacts types", door: nowhere}, listing[session.Type]{
+		key:    "types",
+		titles: []string{"TYPE", "IS", "RECOGNISED BY"},
+		row: func(t session.Type) []string {
+			return []string{t.Name, t.What, terminal.Dash(strings.Join(t.Suffixes, " "))}
 		},
-	})
+	}, func(context.Context, *ask) ([]session.Type, error) { return session.Types(), nil })
 }
 
 func typeNames() (names []string) {
@@ -310,22 +305,6 @@ func typeNames() (names []string) {
 	return names
 }
 
-// readingArtifacts looks at the artifacts of a session without touching
-// anything.
-func (c *command) readingArtifacts(ctx context.Context, in string, do func(all []session.Artifact, k host.API, id string) error) error {
-	id, err := whichSession(in)
-	if err != nil {
-		return err
-	}
-	return c.keeping(ctx, func(k host.API) error {
-		all, err := k.Sessions().Artifacts(ctx, id)
-		if err != nil {
-			return err
-		}
-		return do(all, k, id)
-	})
-}
-
 // completeArtifacts offers the artifacts of a session.
 func (c *command) completeArtifacts(in *string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
@@ -333,7 +312,7 @@ func (c *command) completeArtifacts(in *string) func(*cobra.Command, []string, s
 			c.completing(cmd, func(k host.API) {
 				all, _ := k.Sessions().Artifacts(cmd.Context(), id)
 				for _, a := range all[max(0, len(all)-offered):] {
-					ids = append(ids, a.ID+"\t"+oneLine(a.Type+" "+a.Name, 60))
+					ids = append(ids, a.ID+"\t"+terminal.OneLine(a.Type+" "+a.Name, 60))
 				}
 			})
 		}

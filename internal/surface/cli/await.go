@@ -10,6 +10,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -104,6 +105,7 @@ func (c *command) bring(ctx context.Context, a *app.App, row *store.CallRow) err
 		c.aside("call %s runs in this command, which brings it to its end; Ctrl-C again does not wait for that", row.ID)
 	})
 	defer stop()
+	defer c.errs.Begin("call " + row.ID + " runs here").End()
 	return c.advance(context.WithoutCancel(ctx), a, row)
 }
 
@@ -186,7 +188,7 @@ func currentSnapshot(ctx context.Context, a *app.App, res plugin.Result) (plugin
 // aside tells a person something while a command goes on. A program that reads
 // JSON hears nothing before the end.
 func (c *command) aside(format string, args ...any) {
-	if !c.json || isTerminal(c.errs) {
+	if !c.json || terminal.Is(c.errs) {
 		c.say(format, args...)
 	}
 }
@@ -194,7 +196,7 @@ func (c *command) aside(format string, args ...any) {
 // askHere tells a person what a call waits for. It returns the prompt where the
 // person may answer here and now, and nil otherwise.
 func (c *command) askHere(ctx context.Context, a *app.App, row *store.ApprovalRow) (*prompt, error) {
-	if c.json && !isTerminal(c.errs) {
+	if c.json && !terminal.Is(c.errs) {
 		return nil, nil
 	}
 	q, err := a.Host.Approvers().Question(ctx, row)
@@ -216,7 +218,7 @@ func (c *command) askHere(ctx context.Context, a *app.App, row *store.ApprovalRo
 // own reports whether the user at this terminal may approve their own requests:
 // the owner, where the configuration allows it.
 func (c *command) own(a *app.App) bool {
-	return a.Config.Approvals.Self && a.Owner() && isTerminal(c.in) && isTerminal(c.errs)
+	return a.Config.Approvals.Self && a.Owner() && terminal.Is(c.in) && terminal.Is(c.errs)
 }
 
 // toDecide says what those do, at another terminal, who may decide.

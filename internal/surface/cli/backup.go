@@ -7,14 +7,13 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
-	"time"
 
 	"filippo.io/age"
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/store/backup"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 // maxPassphrase bounds a file that holds one.
@@ -51,9 +50,10 @@ it; pg_dump backs that up.`,
 			if err := c.mayBackup(cmd.Context()); err != nil {
 				return err
 			}
-			stop := c.telling(&o.Doing)
+			p := c.errs.Begin("")
+			o.Doing = func(what string, written int64) { p.Set(what, terminal.Bytes(written)) }
 			m, err := app.Backup(cmd.Context(), o)
-			stop()
+			p.End()
 			if err != nil {
 				return err
 			}
@@ -91,46 +91,8 @@ func (c *command) backedUp(file string, m backup.Manifest) error {
 	for _, note := range append([]string{keys}, m.Notes...) {
 		c.say("note: %s", note)
 	}
-	_, err := fmt.Fprintf(c.out, "%s: %d files, %s, as of %s\n", safe(file), files, bytesOf(size), clock(m.MadeAt))
+	_, err := fmt.Fprintf(c.out, "%s: %d files, %s, as of %s\n", terminal.Safe(file), files, terminal.Bytes(size), terminal.Clock(m.MadeAt))
 	return err
-}
-
-func bytesOf(n int64) string {
-	if n < 1<<20 {
-		return fmt.Sprintf("%d KiB", (n+1023)>>10)
-	}
-	return fmt.Sprintf("%d MiB", n>>20)
-}
-
-// telling has something that takes long tell a person about it. stop ends that.
-func (c *command) telling(doing *func(string, int64)) (stop func()) {
-	var mu sync.Mutex
-	var what string
-	var written int64
-	*doing = func(w string, n int64) {
-		mu.Lock()
-		defer mu.Unlock()
-		what, written = w, n
-	}
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(app.Longest)
-		defer tick.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-				mu.Lock()
-				if what != "" { // nothing has begun yet
-					c.say("%s; %s so far", what, bytesOf(written))
-				}
-				mu.Unlock()
-			}
-		}
-	}()
-	return func() { close(done); <-ended }
 }
 
 // recipientsOf returns who may read a backup.

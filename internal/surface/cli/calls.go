@@ -14,20 +14,19 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 func (c *command) calls() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "calls",
-		Short: "Follow, await, stop and settle calls",
-		Long: `Follow, await, stop and settle calls: those with effects, a key or an approval, and
+	return group(spec{
+		use:   "calls",
+		short: "Follow, await, stop and settle calls",
+		long: `Follow, await, stop and settle calls: those with effects, a key or an approval, and
 those that were queued. All calls are in 'mortise ledger list'.
 
 Ids may be abbreviated to their beginning, or to the last six characters or more.`,
-	}
-	cmd.AddCommand(c.callsList(), c.callsShow(), c.callsFollow(), c.callsWait(), c.callsCancel(), c.callsSettle())
-	return cmd
+	}, c.callsList(), c.callsShow(), c.callsFollow(), c.callsWait(), c.callsCancel(), c.callsSettle())
 }
 
 // A callView is a call as it is shown.
@@ -83,40 +82,43 @@ func (c *command) callsList() *cobra.Command {
 	var f store.CallFilter
 	var state string
 	var unknown bool
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List calls, the newest first",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	var states []store.CallState
+	return list(c, spec{
+		use: "list", short: "List calls, the newest first", example: "  mortise calls list --state in_progress",
+		door: inStanding, watch: true, limit: &limit{"limit", &f.Limit, 20, "how many calls"},
+		flags: func(cmd *cobra.Command) {
+			flags := cmd.Flags()
+			flags.BoolVar(&unknown, "unknown", false, "only those whose outcome is unknown")
+			flags.StringVar(&state, "state", "", "only pending_approval, in_progress, succeeded, failed or unknown")
+			flags.StringVar(&f.Operation, "operation", "", "only calls of this operation: plugin/operation")
+			flags.StringVar(&f.Plan, "plan", "", "only the steps of this plan")
+		},
+		check: func([]string) error {
 			if unknown && state != "" && state != string(plugin.Unknown) {
-				return usage{errors.New("--unknown and --state: only one of them")}
+				return onlyOne("--unknown", "--state")
 			}
 			if unknown {
 				state = string(plugin.Unknown)
 			}
-			states := statesOf[plugin.Status(state)]
-			if state != "" && states == nil {
+			if states = statesOf[plugin.Status(state)]; state != "" && states == nil {
 				return usage{fmt.Errorf("--state %s: there are pending_approval, in_progress, succeeded, failed, unknown", state)}
 			}
-			if f.Limit < 1 {
-				return usage{errors.New("--limit is at least 1")}
-			}
-			return c.readingStanding(cmd.Context(), func(k host.API) error {
-				rows, err := callsIn(cmd.Context(), k, f, states)
-				if err != nil {
-					return err
-				}
-				return c.listCalls(rows)
-			})
+			return nil
 		},
-	}
-	flags := cmd.Flags()
-	flags.BoolVar(&unknown, "unknown", false, "only those whose outcome is unknown")
-	flags.StringVar(&state, "state", "", "only pending_approval, in_progress, succeeded, failed or unknown")
-	flags.StringVar(&f.Operation, "operation", "", "only calls of this operation: plugin/operation")
-	flags.StringVar(&f.Plan, "plan", "", "only the steps of this plan")
-	flags.IntVarP(&f.Limit, "limit", "n", 20, "how many calls")
-	return c.withJSON(cmd)
+	}, listing[callView]{
+		key:    "calls",
+		titles: []string{"CALL", "CREATED", "WHAT", "STATE", "PRINCIPAL", "CODE"},
+		row: func(v callView) []string {
+			return []string{v.ID, terminal.Clock(v.CreatedAt), v.Operation + "@" + v.Version, string(v.Status), v.Principal, terminal.Dash(v.Code)}
+		},
+	}, func(ctx context.Context, q *ask) ([]callView, error) {
+		rows, err := callsIn(ctx, q.API, f, states)
+		views := make([]callView, len(rows))
+		for i := range rows {
+			views[i] = viewOf(&rows[i])
+		}
+		return views, err
+	})
 }
 
 // callsIn returns the newest calls in any of these states, or in all.
@@ -136,21 +138,6 @@ func callsIn(ctx context.Context, k host.API, f store.CallFilter, states []store
 	return rows[:min(len(rows), f.Limit)], nil
 }
 
-func (c *command) listCalls(rows []store.CallRow) error {
-	if c.json {
-		views := make([]callView, len(rows))
-		for i := range rows {
-			views[i] = viewOf(&rows[i])
-		}
-		return c.print(map[string]any{"calls": views})
-	}
-	t := newTable(c.out, "CALL", "CREATED", "WHAT", "STATE", "PRINCIPAL", "CODE")
-	for _, row := range rows {
-		t.row(row.ID, clock(row.CreatedAt), row.Operation+"@"+row.Version, string(ledger.Status(row.State)), row.Principal, orDash(row.Code))
-	}
-	return t.flush()
-}
-
 // An effectView is one effect in a call's journal as it is shown.
 type effectView struct {
 	N           int64             `json:"n"`
@@ -164,91 +151,75 @@ type effectView struct {
 	At          time.Time         `json:"at"`
 }
 
-func (c *command) callsShow() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:               "show ID",
-		Short:             "Show a call with its journal of effects, its approval and its entries",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeCalls,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.readingStanding(cmd.Context(), func(k host.API) error {
-				row, err := findCall(cmd.Context(), k, args[0], "see")
-				if err != nil {
-					return err
-				}
-				return c.showCall(cmd.Context(), k.Store(), row)
-			})
-		},
-	})
+// A callShown is a call with its journal of effects, its approval and its entries.
+type callShown struct {
+	callView
+	Approval string         `json:"approval,omitempty"`
+	Effects  []effectView   `json:"effects"`
+	Entries  []plugin.Entry `json:"entries"`
+
+	decided string // how the approval stands
 }
 
-func (c *command) showCall(ctx context.Context, st store.Reader, row *store.CallRow) error {
+func (c *command) callsShow() *cobra.Command {
+	return show(c, spec{
+		use: "show ID", short: "Show a call with its journal of effects, its approval and its entries", example: "  mortise calls show 3f21aa",
+		complete: c.completeCalls, door: inStanding,
+	}, func(ctx context.Context, q *ask) (s callShown, err error) {
+		row, err := findCall(ctx, q.API, q.args[0], "see")
+		if err != nil {
+			return s, err
+		}
+		return callShownOf(ctx, q.Store(), row)
+	}, c.showCall)
+}
+
+func callShownOf(ctx context.Context, st store.Reader, row *store.CallRow) (s callShown, err error) {
+	s.callView = viewOf(row)
 	journal, err := st.Effects(ctx, row.Tenant, row.ID)
 	if err != nil {
-		return err
+		return s, err
+	}
+	for _, e := range journal {
+		s.Effects = append(s.Effects, effectView{e.N, e.Attempt, e.Method, e.Effect, e.Class, e.State, e.RequestHash, e.ProviderKey, e.At})
 	}
 	asked, err := st.Approvals(ctx, store.ApprovalFilter{Tenant: row.Tenant, SubjectKind: store.SubjectCall, SubjectID: row.ID, Limit: 1})
 	if err != nil {
-		return err
+		return s, err
 	}
-	entries, err := ledger.Show(ctx, st, row.Tenant, row.ID)
+	if len(asked) > 0 {
+		s.Approval, s.decided = asked[0].ID, string(asked[0].State)
+	}
+	s.Entries, err = ledger.Show(ctx, st, row.Tenant, row.ID)
+	return s, err
+}
+
+func (c *command) showCall(s callShown) error {
+	t := terminal.Details(c.out)
+	t.Row("call", s.ID)
+	t.Row("operation", s.Operation+" "+s.Version)
+	t.Row("state", string(s.Status)+inBrackets(s.Code))
+	t.Row("principal", s.Principal)
+	t.Some("plan", s.Plan)
+	t.Some("key", s.Key)
+	t.Some("labels", s.Labels...)
+	t.Row("attempts", fmt.Sprint(s.Attempt))
+	t.Row("package", s.Digest)
+	if s.Approval != "" {
+		t.Row("approval", s.Approval+" "+s.decided)
+	}
+	err := errors.Join(t.Flush(), below(c, whole, s.Effects, func(e effectView) []string {
+		return []string{fmt.Sprint(e.N), fmt.Sprint(e.Attempt), e.Method, terminal.Dash(e.Effect), e.Class, string(e.State), terminal.Clock(e.At)}
+	}, "N", "ATTEMPT", "METHOD", "EFFECT", "CLASS", "STATE", "TIME"))
 	if err != nil {
 		return err
 	}
-	effects := []effectView{}
-	for _, e := range journal {
-		effects = append(effects, effectView{e.N, e.Attempt, e.Method, e.Effect, e.Class, e.State, e.RequestHash, e.ProviderKey, e.At})
-	}
-	if c.json {
-		object := struct {
-			callView
-			Approval string         `json:"approval,omitempty"`
-			Effects  []effectView   `json:"effects"`
-			Entries  []plugin.Entry `json:"entries"`
-		}{callView: viewOf(row), Effects: effects, Entries: entries}
-		if len(asked) > 0 {
-			object.Approval = asked[0].ID
-		}
-		return c.print(object)
-	}
-	t := &table{w: c.out}
-	t.row("call", row.ID)
-	t.row("operation", row.Operation+" "+row.Version)
-	t.row("state", string(ledger.Status(row.State))+inBrackets(row.Code))
-	t.row("principal", row.Principal)
-	if row.Plan != "" {
-		t.row("plan", row.Plan)
-	}
-	if key := viewOf(row).Key; key != "" {
-		t.row("key", key)
-	}
-	if len(row.Labels) > 0 {
-		t.row("labels", strings.Join(row.Labels, ", "))
-	}
-	t.row("attempts", fmt.Sprint(row.Attempt))
-	t.row("package", row.PackageDigest)
-	if len(asked) > 0 {
-		t.row("approval", asked[0].ID+" "+string(asked[0].State))
-	}
-	if err := t.flush(); err != nil {
-		return err
-	}
-	if len(effects) > 0 {
-		fmt.Fprintln(c.out)
-		t := newTable(c.out, "N", "ATTEMPT", "METHOD", "EFFECT", "CLASS", "STATE", "TIME")
-		for _, e := range effects {
-			t.row(fmt.Sprint(e.N), fmt.Sprint(e.Attempt), e.Method, orDash(e.Effect), e.Class, string(e.State), clock(e.At))
-		}
-		if err := t.flush(); err != nil {
-			return err
-		}
-	}
 	fmt.Fprintln(c.out)
-	for _, e := range entries {
+	for _, e := range s.Entries {
 		c.showEntry(&e)
 	}
-	if row.State == store.CallUnknown {
-		c.say("\nwhen you know how it ended, record it: 'mortise calls settle %s'", row.ID)
+	if s.State == store.CallUnknown {
+		c.say("\nwhen you know how it ended, record it: 'mortise calls settle %s'", s.ID)
 	}
 	return nil
 }
@@ -281,5 +252,5 @@ func (c *command) showEntry(e *plugin.Entry) {
 	if e.Principal != "" {
 		who = "by " + e.Principal
 	}
-	fmt.Fprintf(c.out, "%s  %s  %s\n", clock(e.At), padded(string(e.Kind), 18), oneLine(who+"  "+detail, 160))
+	fmt.Fprintf(c.out, "%s  %s  %s\n", terminal.Clock(e.At), terminal.Padded(string(e.Kind), 18), terminal.OneLine(who+"  "+detail, 160))
 }

@@ -20,6 +20,7 @@ func (c *command) callsFollow() *cobra.Command {
 		Short: "Print what happens to a call as it happens, until its end",
 		Long: `Print what happens to a call as it happens, until its end. It changes nothing: a
 queued call is run by others. The status is that of 'mortise run'.`,
+		Example:           "  mortise calls follow 3f21aa",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeCalls,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -87,62 +88,58 @@ func ending(row *store.CallRow, last *plugin.Entry) error {
 }
 
 func (c *command) callsWait() *cobra.Command {
-	var limit time.Duration
-	cmd := &cobra.Command{
-		Use:   "wait ID",
-		Short: "Wait for the end of a call, and run it if it is queued and no other process does",
-		Long: `Wait for the end of a call and print its result as 'mortise run' does, with the same
+	var wait time.Duration
+	return c.command(spec{
+		use:   "wait ID",
+		short: "Wait for the end of a call, and run it if it is queued and no other process does",
+		long: `Wait for the end of a call and print its result as 'mortise run' does, with the same
 status. A queued call is run here, unless another process takes it first. If the call
 waits for approval, the command waits too.`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeCalls,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			if limit < 0 {
-				return usage{fmt.Errorf("--timeout %s: it cannot be negative", limit)}
-			}
-			return c.withHost(ctx, func(a *app.App) error {
-				row, err := findCall(ctx, a.As(a.Principal), args[0], "wait for")
-				if err != nil {
-					return err
-				}
-				res, err := currentSnapshot(ctx, a, snapshot(row))
-				if err != nil {
-					return err
-				}
-				if row.State == store.CallPending {
-					res, err = c.hold(ctx, a, res, limit)
-				} else {
-					res, err = c.await(ctx, a, row.ID, limit, nil)
-				}
-				if err := c.closeBooks(a, true); err != nil {
-					return err
-				}
-				return c.answer("", res, err)
-			})
+		example:  "  mortise calls wait 3f21aa --timeout 30s",
+		complete: c.completeCalls,
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().DurationVar(&wait, "timeout", 0, "how long to wait; 0 is for ever. What runs here is not cut short")
 		},
-	}
-	cmd.Flags().DurationVar(&limit, "timeout", 0, "how long to wait; 0 is for ever. What runs here is not cut short")
-	return c.withJSON(cmd)
+		check: func([]string) error {
+			if wait < 0 {
+				return usage{fmt.Errorf("--timeout %s: it cannot be negative", wait)}
+			}
+			return nil
+		},
+	}, func(ctx context.Context, q *ask) error {
+		row, err := findCall(ctx, q.API, q.args[0], "wait for")
+		if err != nil {
+			return err
+		}
+		res, err := currentSnapshot(ctx, q.app, snapshot(row))
+		if err != nil {
+			return err
+		}
+		if row.State == store.CallPending {
+			res, err = c.hold(ctx, q.app, res, wait)
+		} else {
+			res, err = c.await(ctx, q.app, row.ID, wait, nil)
+		}
+		if err := c.closeBooks(q.app, true); err != nil {
+			return err
+		}
+		return c.answer("", res, err)
+	})
 }
 
 func (c *command) callsCancel() *cobra.Command {
 	var reason string
-	cmd := &cobra.Command{
-		Use:   "cancel ID",
-		Short: "Stop a call: one that waits fails at once, one that runs is told",
-		Long: `Stop a call. One that waits or is queued fails at once. One that runs is told by the
+	return c.command(spec{
+		use:   "cancel ID",
+		short: "Stop a call: one that waits fails at once, one that runs is told",
+		long: `Stop a call. One that waits or is queued fails at once. One that runs is told by the
 process that runs it, and ends by itself: effects that it had are not undone. The
 principal that made the call may stop it, and so may those who may approve its
 operation.`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeCalls,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withHost(cmd.Context(), func(a *app.App) error { return c.cancelCall(cmd.Context(), a, args[0], reason) })
-		},
-	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
-	return c.withJSON(cmd)
+		example:  `  mortise calls cancel 3f21aa --reason "the customer withdrew"`,
+		complete: c.completeCalls,
+		flags:    func(cmd *cobra.Command) { cmd.Flags().StringVar(&reason, "reason", "", "why, for the record") },
+	}, func(ctx context.Context, q *ask) error { return c.cancelCall(ctx, q.app, q.args[0], reason) })
 }
 
 func (c *command) cancelCall(ctx context.Context, a *app.App, given, reason string) error {

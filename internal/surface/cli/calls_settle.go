@@ -21,10 +21,11 @@ type settleFlags struct {
 
 func (c *command) callsSettle() *cobra.Command {
 	var f settleFlags
-	cmd := &cobra.Command{
-		Use:   "settle ID (--succeeded | --failed | --not-done | --ask)",
-		Short: "Record the outcome of a call whose result is unknown, or ask its operator",
-		Long: `Record the outcome of a call whose result is unknown, or ask its operator.
+	var s kernel.Settlement
+	return c.command(spec{
+		use:   "settle ID (--succeeded | --failed | --not-done | --ask)",
+		short: "Record the outcome of a call whose result is unknown, or ask its operator",
+		long: `Record the outcome of a call whose result is unknown, or ask its operator.
 
 A call is unknown when an effect was sent and its answer never came. It is not
 repeated. Check the other system, then record how the call ended and how you know;
@@ -34,27 +35,22 @@ those who may approve its operation.
 With --not-done the call may be run again: by 'mortise serve', or by 'mortise calls
 wait'. --ask asks the operator, where it has a reconcile operation, and changes
 nothing else.`,
-		Example: `  mortise calls settle 3f21aa --succeeded --data '{"id": "m-17"}' --reason "it is in the outbox"
+		example: `  mortise calls settle 3f21aa --succeeded --data '{"id": "m-17"}' --reason "it is in the outbox"
   mortise calls settle 3f21aa --not-done --reason "the provider never saw it" --evidence @log.json`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeCalls,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := c.settlement(f)
-			if err != nil {
-				return err
-			}
-			return c.withHost(cmd.Context(), func(a *app.App) error { return c.settleCall(cmd.Context(), a, args[0], f.ask, s) })
+		args:     cobra.ExactArgs(1),
+		complete: c.completeCalls,
+		flags: func(cmd *cobra.Command) {
+			flags := cmd.Flags()
+			flags.BoolVar(&f.succeeded, "succeeded", false, "it happened")
+			flags.StringVar(&f.data, "data", "", "what it would have answered: JSON, @FILE, or - for standard input; null if it is not given")
+			flags.BoolVar(&f.failed, "failed", false, "it went wrong, and is not to be run again")
+			flags.BoolVar(&f.notDone, "not-done", false, "it never happened, and may be run again")
+			flags.BoolVar(&f.ask, "ask", false, "ask the operator")
+			flags.StringVar(&f.reason, "reason", "", "what is known, and from where; needed but with --ask")
+			flags.StringVar(&f.evidence, "evidence", "", "what shows it, kept in the ledger: JSON, @FILE, or - for standard input")
 		},
-	}
-	flags := cmd.Flags()
-	flags.BoolVar(&f.succeeded, "succeeded", false, "it happened")
-	flags.StringVar(&f.data, "data", "", "what it would have answered: JSON, @FILE, or - for standard input; null if it is not given")
-	flags.BoolVar(&f.failed, "failed", false, "it went wrong, and is not to be run again")
-	flags.BoolVar(&f.notDone, "not-done", false, "it never happened, and may be run again")
-	flags.BoolVar(&f.ask, "ask", false, "ask the operator")
-	flags.StringVar(&f.reason, "reason", "", "what is known, and from where; needed but with --ask")
-	flags.StringVar(&f.evidence, "evidence", "", "what shows it, kept in the ledger: JSON, @FILE, or - for standard input")
-	return c.withJSON(cmd)
+		check: func([]string) (err error) { s, err = c.settlement(f); return err },
+	}, func(ctx context.Context, q *ask) error { return c.settleCall(ctx, q.app, q.args[0], f.ask, s) })
 }
 
 // settlement is what the flags say.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	json2 "github.com/go-json-experiment/json"
@@ -16,6 +15,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -50,7 +50,8 @@ terminal each line of it is a message, and the first turn that fails ends the co
 				return usage{errors.New("--session and --new: only one of them")}
 			}
 			return c.withHost(cmd.Context(), func(a *app.App) error {
-				talk, err := a.As(c.principal(a)).Agents().Talk(cmd.Context(), args[0], session, fresh)
+				k := a.As(a.Principal)
+				talk, err := inSession(cmd.Context(), k, session, func(id string) (*host.Talk, error) { return k.Agents().Talk(cmd.Context(), args[0], id, fresh) })
 				if err != nil {
 					return err
 				}
@@ -81,19 +82,18 @@ type chat struct {
 	talk     *host.Talk
 	terminal bool            // a person types here, and reads
 	ctx      context.Context // until the user leaves; a turn has one of its own within it
-	stops    *stops
+	stops    *terminal.Stops
 	middle   bool // of a line, on standard output
-	working  int  // cells of the line that says which tool is at work
 }
 
 func (c *command) newChat(ctx context.Context, a *app.App, talk *host.Talk) *chat {
-	s := &chat{c: c, a: a, talk: talk, terminal: isTerminal(c.in) && isTerminal(c.errs) && !c.json}
-	s.stops = hearStops(ctx, s.terminal, s.stopped)
-	s.ctx = s.stops.ctx
+	s := &chat{c: c, a: a, talk: talk, terminal: terminal.Is(c.in) && terminal.Is(c.errs) && !c.json}
+	s.stops = terminal.HearStops(ctx, terminal.StopOptions{Twice: s.terminal, Reason: errStopped, Stopped: s.stopped})
+	s.ctx = s.stops.Context
 	return s
 }
 
-func (s *chat) end() { s.stops.close() }
+func (s *chat) end() { s.stops.Close() }
 
 // stopped tells a person what their Ctrl-C did.
 func (s *chat) stopped(turn bool) {
@@ -120,10 +120,10 @@ func (s *chat) loop() error {
 		}
 		s.c.say("%s, conversation %s, %s; /help has what can be typed here", s.talk.Agent, s.talk.Session, so)
 	}
-	lines := &lines{in: s.c.in, most: agent.MaxText}
+	lines := &terminal.Lines{In: s.c.in, Most: agent.MaxText}
 	for {
 		s.prompt()
-		line, err := lines.next(s.ctx)
+		line, err := lines.Next(s.ctx)
 		switch {
 		case errors.Is(err, io.EOF):
 			if s.terminal {
@@ -135,7 +135,7 @@ func (s *chat) loop() error {
 		case err != nil:
 			return err
 		}
-		s.stops.typed()
+		s.stops.Typed()
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
@@ -188,11 +188,12 @@ func (s *chat) order(name string) error {
 		if err != nil {
 			return err
 		}
-		t := &table{w: s.c.errs, fit: max(40, widthOf(s.c.errs, 120))}
+		t := terminal.Details(s.c.errs)
+		t.Fit = max(40, terminal.Width(s.c.errs, 120))
 		for _, tool := range tools {
-			t.row(tool.Operation, oneLine(tool.Description, 200))
+			t.Row(tool.Operation, terminal.OneLine(tool.Description, 200))
 		}
-		return t.flush()
+		return t.Flush()
 	default:
 		s.c.say("there is no %s here; /help has what there is", name)
 	}
@@ -203,7 +204,7 @@ var errStopped = plugin.Errorf(plugin.CodeCancelled, "the turn was stopped; the 
 
 // turn says one message, and shows what comes of it.
 func (s *chat) turn(text string) error {
-	ctx, done := s.stops.turn()
+	ctx, done := s.stops.Turn()
 	defer done()
 	answer, err := s.talk.Turn(ctx, text, agent.Audience{
 		Say:   s.say,
@@ -248,7 +249,7 @@ func (s *chat) say(text string) {
 		_ = s.event("text", map[string]any{"text": text})
 		return
 	}
-	fmt.Fprint(s.c.out, safe(text))
+	fmt.Fprint(s.c.out, terminal.Safe(text))
 	s.middle = !strings.HasSuffix(text, "\n")
 }
 
@@ -266,26 +267,11 @@ func (s *chat) using(u agent.Use) {
 		return
 	}
 	s.newline()
-	line := oneLine(u.Operation+" is at work", max(40, widthOf(s.c.errs, 80))-1)
-	fmt.Fprint(s.c.errs, dim(line))
-	s.working = cells(line)
+	s.c.errs.DimStatus(u.Operation + " is at work")
 }
 
 // idle takes that away.
-func (s *chat) idle() {
-	if s.working > 0 {
-		fmt.Fprintf(s.c.errs, "\r%s\r", strings.Repeat(" ", s.working))
-		s.working = 0
-	}
-}
-
-// dim is text as a terminal shows what matters less.
-func dim(text string) string {
-	if os.Getenv("NO_COLOR") != "" {
-		return text
-	}
-	return "\x1b[2m" + text + "\x1b[0m"
-}
+func (s *chat) idle() { s.c.errs.Status("") }
 
 // used shows how the use of a tool ended, on one line.
 func (s *chat) used(u agent.Use) {
@@ -305,11 +291,8 @@ func (s *chat) used(u agent.Use) {
 	case u.Code != "":
 		end = u.Text
 	}
-	line := oneLine(cmp.Or(u.Operation, u.Name)+" "+oneLine(string(u.Input), 60)+": "+oneLine(end, 80), 200) + ", " + ms(float64(u.Took.Milliseconds()))
-	if isTerminal(s.c.errs) {
-		line = dim(line)
-	}
-	fmt.Fprintln(s.c.errs, line)
+	line := terminal.OneLine(cmp.Or(u.Operation, u.Name)+" "+terminal.OneLine(string(u.Input), 60)+": "+terminal.OneLine(end, 80), 200) + ", " + terminal.Milliseconds(float64(u.Took.Milliseconds()))
+	fmt.Fprintln(s.c.errs, terminal.Dim(s.c.errs, line))
 }
 
 // event prints one line for a program.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/surface/check"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -196,5 +197,5 @@ func (c *command) showCheck(r check.Result) {
 	if more != "" {
 		line += "\n" + more
 	}
-	fmt.Fprintln(c.out, safe(line))
+	fmt.Fprintln(c.out, terminal.Safe(line))
 }

@@ -26,12 +26,12 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/service/extract"
 	"github.com/mortise-dev/mortise/internal/service/secret"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -64,12 +64,12 @@ func Run(scrubber *secret.Scrubber, args []string, in io.Reader, out, errs io.Wr
 	cleanOut, cleanErrs := scrubber.Writer(written), scrubber.Writer(errs)
 	defer cleanErrs.Close()
 	defer cleanOut.Close()
-	c := &command{args: args, in: in, out: cleanOut, errs: cleanErrs, scrubber: scrubber}
+	c := &command{args: args, in: in, out: cleanOut, errs: terminal.NewScreen(cleanErrs), scrubber: scrubber}
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(cleanOut)
-	root.SetErr(cleanErrs)
+	root.SetErr(c.errs)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		err = cleanOut.Close()
@@ -92,16 +92,18 @@ func Run(scrubber *secret.Scrubber, args []string, in io.Reader, out, errs io.Wr
 
 // A command is one run of the program.
 type command struct {
-	args      []string // as they were given
-	in        io.Reader
-	out, errs io.Writer
-	scrubber  *secret.Scrubber // of what is written to these
+	args     []string // as they were given
+	in       io.Reader
+	out      io.Writer
+	errs     *terminal.Screen
+	scrubber *secret.Scrubber // of what is written to these
 
 	home, config string // --home, --config
 	database     string // --database
 	as           string // --as
 	json         bool   // --json, where the command has it
 	debug        bool   // --debug, where the command has it
+	watches      bool   // --watch, where the command has it
 	printed      bool   // a JSON object stands on standard output
 }
 
@@ -138,7 +140,16 @@ by policy, run in a process of its own, and written to a ledger that can be veri
 	flags.StringVar(&c.config, "config", os.Getenv("MORTISE_CONFIG"), "configuration file, mortise.yaml in the data directory if empty (or MORTISE_CONFIG)")
 	flags.StringVar(&c.as, "as", os.Getenv("MORTISE_AS"), "who acts: a principal that the configuration names, its own principal if empty (or MORTISE_AS)")
 	flags.StringVar(&c.database, "database", "", "PostgreSQL database, postgres://...; SQLite in the data directory if nothing says otherwise (or MORTISE_DATABASE)")
-	root.AddCommand(c.serve(), c.run(), c.keep(), c.reference(), c.calls(), c.approvals(), c.plugins(), c.ledger(), c.check(), c.route(), c.test(), c.new(), c.doctor(), c.configuration(), c.policy(), c.plans(), c.feeds(), c.agents(), c.chat(), c.adapters(), c.sessions(), c.artifacts(), c.knowledge(), c.identities(), c.secrets(), c.connect(), c.accounts(), c.models(), c.backup(), c.restore(), c.recovery(), c.version(), exitHelp())
+	for _, g := range c.groups() {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title + ":"})
+		for _, cmd := range g.commands {
+			cmd.GroupID = g.id
+			root.AddCommand(cmd)
+		}
+	}
+	root.AddCommand(c.keep(), exitHelp())
+	root.SetHelpCommandGroupID(hostGroup)
+	root.SetCompletionCommandGroupID(hostGroup)
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	strict(root)
@@ -152,6 +163,26 @@ by policy, run in a process of its own, and written to a ledger that can be veri
 		}
 	}
 	return root
+}
+
+// A helpGroup is commands that the help of the program shows together.
+type helpGroup struct {
+	id, title string
+	commands  []*cobra.Command
+}
+
+const hostGroup = "host" // what keeps a host running
+
+// groups are all commands.
+func (c *command) groups() []helpGroup {
+	return []helpGroup{
+		{"run", "Run and follow", []*cobra.Command{c.run(), c.calls(), c.approvals(), c.plans(), c.feeds(), c.sessions(), c.artifacts(), c.ledger()}},
+		{"plugins", "Plugins", []*cobra.Command{c.new(), c.plugins(), c.check(), c.test(), c.route(), c.adapters()}},
+		{"agents", "Agents", []*cobra.Command{c.agents(), c.chat(), c.models()}},
+		{"knowledge", "Knowledge", []*cobra.Command{c.knowledge(), c.reference()}},
+		{"people", "People and rights", []*cobra.Command{c.policy(), c.identities(), c.secrets(), c.connect(), c.accounts()}},
+		{hostGroup, "Host", []*cobra.Command{c.serve(), c.doctor(), c.configuration(), c.backup(), c.restore(), c.recovery(), c.version()}},
+	}
 }
 
 // strict makes wrong arguments errors of usage, and groups print their help.
@@ -176,16 +207,6 @@ func strict(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		strict(sub)
 	}
-}
-
-// noCommand says that a group has no such command, and which may be meant.
-func noCommand(group *cobra.Command, name string) error {
-	group.SuggestionsMinimumDistance = 2
-	meant := ""
-	if near := group.SuggestionsFor(name); len(near) > 0 {
-		meant = fmt.Sprintf("; did you mean %s?", near[0])
-	}
-	return usage{fmt.Errorf("there is no command %q in '%s'%s; see '%s --help'", name, group.CommandPath(), meant, group.CommandPath())}
 }
 
 // wantsJSON reports whether --json stands on a command line that could not be
@@ -261,7 +282,7 @@ func (c *command) printRaw(raw jsontext.Value) error {
 		if err := raw.Indent(jsontext.WithIndent("  ")); err != nil {
 			return err
 		}
-		raw = jsontext.Value(escaped(string(raw)))
+		raw = jsontext.Value(terminal.Escaped(string(raw)))
 	}
 	c.printed = true
 	_, err := c.out.Write(append(raw, '\n'))
@@ -269,22 +290,22 @@ func (c *command) printRaw(raw jsontext.Value) error {
 }
 
 // onTerminal reports whether a person reads standard output.
-func (c *command) onTerminal() bool { return isTerminal(c.out) }
+func (c *command) onTerminal() bool { return terminal.Is(c.out) }
 
-// under returns what a writer that scrubs writes to, and anything else as it is.
-func under(w any) any {
-	if clean, ok := w.(*secret.Writer); ok {
-		w = clean.Unwrap()
-	}
-	if out, ok := w.(*output); ok {
-		return out.Unwrap()
-	}
+// width returns how many characters fit on a line of standard output.
+func (c *command) width() int { return max(40, terminal.Width(c.out, 120)) }
+
+// watch shows what a call says while it runs.
+func (c *command) watch(what string) *terminal.Watch {
+	w := c.errs.Watch(what)
+	w.Debug = c.debug
 	return w
 }
 
-func isTerminal(w any) bool {
-	f, ok := under(w).(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+// during shows a person what is being done, where it takes long.
+func (c *command) during(what string, do func() error) error {
+	defer c.errs.Begin(what).End()
+	return do()
 }
 
 // fail tells the user about an error. A program that asked for one JSON object
@@ -300,7 +321,7 @@ func (c *command) fail(err error) {
 
 // say writes a line for a person on standard error.
 func (c *command) say(format string, args ...any) {
-	fmt.Fprintln(c.errs, safe(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(c.errs, terminal.Safe(fmt.Sprintf(format, args...)))
 }
 
 // notice tells the user what plugins run without.

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 // completeOperations offers the operations that the principal may see.
@@ -12,11 +14,11 @@ func (c *command) completeOperations(cmd *cobra.Command, args []string, _ string
 	var names []string
 	c.eachPlugin(cmd, func(name, description string, operations []string) {
 		if len(operations) == 1 {
-			names = append(names, name+"\t"+oneLine(description, 60))
+			names = append(names, name+"\t"+terminal.OneLine(description, 60))
 			return
 		}
 		for _, op := range operations {
-			names = append(names, name+"/"+op+"\t"+oneLine(description, 60))
+			names = append(names, name+"/"+op+"\t"+terminal.OneLine(description, 60))
 		}
 	})
 	return names, cobra.ShellCompDirectiveDefault
@@ -28,7 +30,9 @@ func (c *command) completePlugins(cmd *cobra.Command, args []string, _ string) (
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var names []string
-	c.eachPlugin(cmd, func(name, description string, _ []string) { names = append(names, name+"\t"+oneLine(description, 60)) })
+	c.eachPlugin(cmd, func(name, description string, _ []string) {
+		names = append(names, name+"\t"+terminal.OneLine(description, 60))
+	})
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
@@ -40,7 +44,7 @@ func (c *command) eachPlugin(cmd *cobra.Command, visit func(name, description st
 		return
 	}
 	defer a.Close()
-	infos, err := a.As(c.principal(a)).Plugins().List(cmd.Context())
+	infos, err := a.As(a.Principal).Plugins().List(cmd.Context())
 	if err != nil {
 		return
 	}

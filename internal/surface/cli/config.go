@@ -21,15 +21,17 @@ where --config or MORTISE_CONFIG says. Every key is optional.`,
 	}
 	cmd.AddCommand(
 		c.withJSON(&cobra.Command{
-			Use:   "show",
-			Short: "Show the configuration in force, defaults included",
-			Args:  cobra.NoArgs,
-			RunE:  func(*cobra.Command, []string) error { return c.showConfig() },
+			Use:     "show",
+			Short:   "Show the configuration in force, defaults included",
+			Example: "  mortise config show",
+			Args:    cobra.NoArgs,
+			RunE:    func(*cobra.Command, []string) error { return c.showConfig() },
 		}),
 		c.withJSON(&cobra.Command{
-			Use:   "check [FILE]",
-			Short: "Say whether a configuration file can be used",
-			Args:  cobra.MaximumNArgs(1),
+			Use:     "check [FILE]",
+			Short:   "Say whether a configuration file can be used",
+			Example: "  mortise config check ./mortise.yaml",
+			Args:    cobra.MaximumNArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if len(args) == 1 {
 					c.config = args[0]

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -33,7 +33,7 @@ type laidFile struct {
 // addDirectory registers the files in a directory, as they are now, and the
 // directory as an artifact that says which they are: tools of Event Mill see it
 // as a directory. What is no regular file, a link too, is left out and said.
-func (c *command) addDirectory(ctx context.Context, host *app.App, in, dir string, a session.Add) (session.Artifact, error) {
+func (c *command) addDirectory(ctx context.Context, k host.API, in, dir string, a session.Add) (session.Artifact, error) {
 	if a.Type != "" && !slices.Contains(typeNames(), a.Type) { // before any of the files is there
 		return session.Artifact{}, plugin.Errorf(plugin.CodeInvalidInput, "there is no type %.80q of artifacts; 'mortise artifacts types' shows those there are", a.Type)
 	}
@@ -45,10 +45,10 @@ func (c *command) addDirectory(ctx context.Context, host *app.App, in, dir strin
 	if err != nil {
 		return session.Artifact{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is a directory that cannot be added: %w", dir, err)
 	}
-	kept, laid := host.As(host.Principal), []laidFile{}
+	laid := []laidFile{}
 	for _, file := range files {
 		added, err := c.addFile(file, session.Add{Labels: a.Labels}, func(add session.Add) (session.Artifact, error) {
-			return kept.Sessions().AddFile(ctx, in, file, add)
+			return inSession(ctx, k, in, func(id string) (session.Artifact, error) { return k.Sessions().AddFile(ctx, id, file, add) })
 		})
 		if err != nil {
 			return session.Artifact{}, err
@@ -75,7 +75,9 @@ func (c *command) addDirectory(ctx context.Context, host *app.App, in, dir strin
 	if a.Metadata, err = json.Marshal(map[string]any{"original_filename": filepath.Base(whole), "directory": true}); err != nil {
 		return session.Artifact{}, err
 	}
-	return kept.Sessions().AddArtifact(ctx, in, bytes.NewReader(listing), a)
+	return inSession(ctx, k, in, func(id string) (session.Artifact, error) {
+		return k.Sessions().AddArtifact(ctx, id, bytes.NewReader(listing), a)
+	})
 }
 
 // filesIn returns the regular files beneath a directory, and how many other

@@ -15,6 +15,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 // A finding is one thing that doctor looked at.
@@ -27,11 +28,13 @@ type finding struct {
 
 func (c *command) doctor() *cobra.Command {
 	return c.withJSON(&cobra.Command{
-		Use:   "doctor",
-		Short: "Say what this machine has and what is missing",
-		Args:  cobra.NoArgs,
+		Use:     "doctor",
+		Short:   "Say what this machine has and what is missing",
+		Example: "  mortise doctor",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			findings, err := c.examine(cmd.Context())
+			var findings []finding
+			err := c.during("looking at this machine", func() (err error) { findings, err = c.examine(cmd.Context()); return err })
 			healthy := err == nil
 			for _, f := range findings {
 				healthy = healthy && (f.OK || !f.Needed)
@@ -41,7 +44,7 @@ func (c *command) doctor() *cobra.Command {
 					return err
 				}
 			} else {
-				t := newTable(c.out, "", "WHAT", "DETAIL")
+				t := terminal.NewTable(c.out, "", "WHAT", "DETAIL")
 				for _, f := range findings {
 					mark := "ok"
 					switch {
@@ -50,9 +53,9 @@ func (c *command) doctor() *cobra.Command {
 					case !f.OK:
 						mark = "warn"
 					}
-					t.row(mark, f.What, oneLine(f.Detail, 300))
+					t.Row(mark, f.What, terminal.OneLine(f.Detail, 300))
 				}
-				if err := t.flush(); err != nil {
+				if err := t.Flush(); err != nil {
 					return err
 				}
 			}

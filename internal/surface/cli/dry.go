@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -70,7 +71,7 @@ var verdicts = map[plugin.Verdict]string{
 // or sent, ~ for what would change, - for what would be gone, and none for what
 // was not asked.
 func (c *command) showDry(d *plugin.DryRun) error {
-	fmt.Fprintf(c.out, "the call %s: %s\n", verdicts[d.Verdict], oneLine(strings.Join(d.Reasons, "; "), 2000))
+	fmt.Fprintf(c.out, "the call %s: %s\n", verdicts[d.Verdict], terminal.OneLine(strings.Join(d.Reasons, "; "), 2000))
 	if d.NotRun != "" {
 		_, err := fmt.Fprintln(c.out, "the plugin did not run")
 		return err
@@ -81,12 +82,12 @@ func (c *command) showDry(d *plugin.DryRun) error {
 	}
 	method, target := 0, 0
 	for _, ch := range d.Changes {
-		method = max(method, cells(ch.Service+"."+ch.Method))
-		target = max(target, cells(oneLine(ch.Target, dryTarget)))
+		method = max(method, terminal.Cells(ch.Service+"."+ch.Method))
+		target = max(target, terminal.Cells(terminal.OneLine(ch.Target, dryTarget)))
 	}
 	fmt.Fprintln(c.out)
 	for _, ch := range d.Changes {
-		line := fmt.Sprintf("%s %s  %s  %s", sign(&ch), padded(safe(ch.Service+"."+ch.Method), method), padded(oneLine(ch.Target, dryTarget), target), oneLine(ch.Summary, 200))
+		line := fmt.Sprintf("%s %s  %s  %s", sign(&ch), terminal.Padded(terminal.Safe(ch.Service+"."+ch.Method), method), terminal.Padded(terminal.OneLine(ch.Target, dryTarget), target), terminal.OneLine(ch.Summary, 200))
 		if _, err := fmt.Fprintln(c.out, line); err != nil {
 			return err
 		}
@@ -97,7 +98,7 @@ func (c *command) showDry(d *plugin.DryRun) error {
 			if len(side.raw) == 0 || ch.Service == "secrets" {
 				continue
 			}
-			if _, err := fmt.Fprintf(c.out, "    %s %s\n", side.sign, oneLine(inJSON(side.raw), max(c.width(), 80)-6)); err != nil {
+			if _, err := fmt.Fprintf(c.out, "    %s %s\n", side.sign, terminal.OneLine(inJSON(side.raw), max(c.width(), 80)-6)); err != nil {
 				return err
 			}
 		}

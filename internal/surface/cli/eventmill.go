@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/catalog/contract/eventmill"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -42,7 +43,7 @@ func (c *command) showMade(made []plugin.Artifact) {
 			fmt.Fprintln(c.out)
 		}
 		if a.ID != "" {
-			fmt.Fprintf(c.out, "artifact %s  %s  %s  %d bytes\n", a.ID, safe(a.Type), safe(a.Name), a.Size)
+			fmt.Fprintf(c.out, "artifact %s  %s  %s  %d bytes\n", a.ID, terminal.Safe(a.Type), terminal.Safe(a.Name), a.Size)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/base/handed"
 	"github.com/mortise-dev/mortise/internal/service/session"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -223,6 +224,6 @@ func (c *command) sayUnwritten(session, call string, wanted []export) {
 // showExported says where files were written.
 func (c *command) showExported(done []exported) {
 	for _, e := range done {
-		fmt.Fprintf(c.out, "exported %s to %s\n", e.Artifact, safe(e.Path))
+		fmt.Fprintf(c.out, "exported %s to %s\n", e.Artifact, terminal.Safe(e.Path))
 	}
 }

@@ -16,24 +16,23 @@ import (
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 func (c *command) feeds() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "feeds",
-		Short: "Have operations run at set times",
-		Long: `Have operations run at set times, unattended.
+	return group(spec{
+		use:   "feeds",
+		short: "Have operations run at set times",
+		long: `Have operations run at set times, unattended.
 
 A feed runs in the name of who made it, with those of their rights that they still
 have. 'mortise serve' makes the runs; each is a call like any other.`,
-	}
-	cmd.AddCommand(c.feedsCreate(), c.feedsList(), c.feedsShow(), c.feedsRun(),
-		c.feedsChange("pause ID", "Let a feed make no more runs", "is paused", host.Feeds.Pause),
-		c.feedsChange("resume ID", "Let a feed go on with the times that come from now on", "goes on", host.Feeds.Resume),
-		c.feedsChange("delete ID", "Forget a feed, its times and its cursors; a run that was begun goes on", "is deleted", host.Feeds.Delete),
-		c.feedsChange("reset-cursor ID", "Let a feed start over: delete how far it got", "starts over with its next run", host.Feeds.ResetCursor))
-	return cmd
+	}, c.feedsCreate(), c.feedsList(), c.feedsShow(), c.feedsRun(),
+		c.feedsChange("pause", "Let a feed make no more runs", "is paused", host.Feeds.Pause),
+		c.feedsChange("resume", "Let a feed go on with the times that come from now on", "goes on", host.Feeds.Resume),
+		c.feedsChange("delete", "Forget a feed, its times and its cursors; a run that was begun goes on", "is deleted", host.Feeds.Delete),
+		c.feedsChange("reset-cursor", "Let a feed start over: delete how far it got", "starts over with its next run", host.Feeds.ResetCursor))
 }
 
 // feedFlags are the flags of `mortise feeds create`.
@@ -46,50 +45,7 @@ type feedFlags struct {
 	ocr               string
 }
 
-func (c *command) feedsCreate() *cobra.Command {
-	var f feedFlags
-	cmd := &cobra.Command{
-		Use:   "create PLUGIN[/OPERATION]",
-		Short: "Make a feed, and print its id",
-		Long: `Make a feed, and print its id.
-
-Without an operation, the plugin's default for feeds is meant. A plugin that lists
-what may be scheduled is taken at its word; of one that does not, only what has no
-effect outside the host may be.
-
-Times are an interval (--every 15m, counted from now; a Shu plugin runs at once too) or those of a cron expression
-on the wall of --zone. A time that the clock leaves out when it is put forward comes
-at the first moment after, one that it shows twice comes once.`,
-		Example: `  mortise feeds create gmail_digest --every 30m --kb team-mail
-  mortise feeds create reports/build --cron "0 7 * * 1-5" --zone Europe/Berlin --misfire skip`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeOperations,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			n, err := f.feed(args[0])
-			if err != nil {
-				return err
-			}
-			return c.withHost(cmd.Context(), func(a *app.App) error {
-				n.Input = func(t *plugin.Target) (json.RawMessage, error) { return c.feedInput(cmd.Context(), a, t, f) }
-				feed, err := a.As(c.principal(a)).Feeds().Create(cmd.Context(), n)
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return c.print(feed)
-				}
-				if _, err := fmt.Fprintln(c.out, feed.ID); err != nil {
-					return err
-				}
-				first := "first at " + clock(*feed.Next)
-				if feed.AtOnce {
-					first = "first at once, then at " + clock(*feed.Next)
-				}
-				c.say("%s runs %s%s, %s, while 'mortise serve' does", feed.Operation, feed.Spec, inZone(feed), first)
-				return nil
-			})
-		},
-	}
+func (f *feedFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.every, "every", "", "the interval: 15m, 1h30m; 1h where there is no --cron")
 	flags.StringVar(&f.cron, "cron", "", "five fields: minute, hour, day, month, weekday")
@@ -103,7 +59,41 @@ at the first moment after, one that it shows twice comes once.`,
 	for flag, values := range map[string][]string{"misfire": {"skip", "once", "catch_up"}, "overlap": {"skip", "queue"}, "ocr": {"always", "auto", "fallback", "never"}} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
-	return c.withJSON(cmd)
+}
+
+func (c *command) feedsCreate() *cobra.Command {
+	var f feedFlags
+	var n host.NewFeed
+	return c.change(spec{
+		use:   "create PLUGIN[/OPERATION]",
+		short: "Make a feed, and print its id",
+		long: `Make a feed, and print its id.
+
+Without an operation, the plugin's default for feeds is meant. A plugin that lists
+what may be scheduled is taken at its word; of one that does not, only what has no
+effect outside the host may be.
+
+Times are an interval (--every 15m, counted from now; a Shu plugin runs at once too) or those of a cron expression
+on the wall of --zone. A time that the clock leaves out when it is put forward comes
+at the first moment after, one that it shows twice comes once.`,
+		example: `  mortise feeds create gmail_digest --every 30m --kb team-mail
+  mortise feeds create reports/build --cron "0 7 * * 1-5" --zone Europe/Berlin --misfire skip`,
+		complete: c.completeOperations,
+		flags:    f.add,
+		check:    func(args []string) (err error) { n, err = f.feed(args[0]); return err },
+	}, func(ctx context.Context, q *ask) (done, error) {
+		n.Input = func(t *plugin.Target) (json.RawMessage, error) { return c.feedInput(ctx, q.app, t, f) }
+		feed, err := q.Feeds().Create(ctx, n)
+		if err != nil {
+			return done{}, err
+		}
+		first := "first at " + terminal.Clock(*feed.Next)
+		if feed.AtOnce {
+			first = "first at once, then at " + terminal.Clock(*feed.Next)
+		}
+		next := fmt.Sprintf("%s runs %s%s, %s, while 'mortise serve' does", feed.Operation, feed.Spec, inZone(feed), first)
+		return done{feed, feed.ID, []string{next}}, nil
+	})
 }
 
 // feed is what the flags ask for.
@@ -149,185 +139,123 @@ func inZone(f host.Feed) string {
 }
 
 func (c *command) feedsList() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:   "list",
-		Short: "List feeds, the newest first",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withHost(cmd.Context(), func(a *app.App) error {
-				all, err := a.As(c.principal(a)).Feeds().List(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return c.print(map[string]any{"feeds": all})
-				}
-				t := newTable(c.out, "FEED", "OPERATION", "TIMES", "OWNER", "STATE", "NEXT")
-				t.fit = c.width()
-				for _, f := range all {
-					t.row(f.ID, f.Operation, f.Spec+inZone(f), f.Owner, string(f.State), nextOf(f))
-				}
-				return t.flush()
-			})
+	return list(c, spec{use: "list", short: "List feeds, the newest first", example: "  mortise feeds list --watch", fit: always, watch: true}, listing[host.Feed]{
+		key:    "feeds",
+		titles: []string{"FEED", "OPERATION", "TIMES", "OWNER", "STATE", "NEXT"},
+		row: func(f host.Feed) []string {
+			return []string{f.ID, f.Operation, f.Spec + inZone(f), f.Owner, string(f.State), nextOf(f)}
 		},
-	})
+	}, func(ctx context.Context, q *ask) ([]host.Feed, error) { return q.Feeds().List(ctx) })
 }
 
 func nextOf(f host.Feed) string {
 	if f.Next == nil {
 		return "-"
 	}
-	return clock(*f.Next)
+	return terminal.Clock(*f.Next)
+}
+
+// A feedShown is a feed with its next times and the last ones.
+type feedShown struct {
+	Feed host.Feed       `json:"feed"`
+	Last []host.FeedTick `json:"last"`
+	Next []time.Time     `json:"next"`
 }
 
 func (c *command) feedsShow() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:               "show ID",
-		Short:             "Show a feed with its next five times and the last ten",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeFeeds,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withFeed(cmd.Context(), args[0], func(a *app.App, feeds host.Feeds, id string) error {
-				f, next, last, err := feeds.Show(cmd.Context(), id)
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return c.print(map[string]any{"feed": f, "next": next, "last": last})
-				}
-				return c.showFeed(f, next, last)
-			})
-		},
-	})
+	return show(c, spec{use: "show ID", short: "Show a feed with its next five times and the last ten", example: "  mortise feeds show 3f21aa", complete: c.completeFeeds},
+		func(ctx context.Context, q *ask) (s feedShown, err error) {
+			id, err := findFeed(ctx, q.API, q.args[0])
+			if err == nil {
+				s.Feed, s.Next, s.Last, err = q.Feeds().Show(ctx, id)
+			}
+			return s, err
+		}, c.showFeed)
 }
 
-func (c *command) showFeed(f host.Feed, next []time.Time, last []host.FeedTick) error {
-	t := &table{w: c.out}
-	t.row("feed", f.ID)
-	t.row("operation", f.Operation)
-	t.row("input", string(f.Input))
+func (c *command) showFeed(s feedShown) error {
+	f := s.Feed
+	t := terminal.Details(c.out)
+	t.Row("feed", f.ID)
+	t.Row("operation", f.Operation)
+	t.Row("input", string(f.Input))
 	if len(f.Overlay) > 0 {
-		t.row("host", string(f.Overlay))
+		t.Row("host", string(f.Overlay))
 	}
-	t.row("owner", f.Owner)
-	t.row("times", f.Spec+inZone(f))
+	t.Row("owner", f.Owner)
+	t.Row("times", f.Spec+inZone(f))
 	misfire := string(f.Misfire)
 	if f.CatchUp > 0 {
 		misfire = fmt.Sprintf("%s %d", misfire, f.CatchUp)
 	}
-	t.row("misfire", misfire)
-	t.row("overlap", string(f.Overlap))
-	t.row("state", string(f.State))
+	t.Row("misfire", misfire)
+	t.Row("overlap", string(f.Overlap))
+	t.Row("state", string(f.State))
 	if f.Problem != "" {
-		t.row("problem", f.Problem)
+		t.Row("problem", f.Problem)
 	}
 	what := "next"
 	if f.Next == nil {
 		what = "would be next"
 	}
-	for _, at := range next {
-		t.row(what, clock(at))
+	for _, at := range s.Next {
+		t.Row(what, terminal.Clock(at))
 		what = ""
 	}
-	if err := t.flush(); err != nil || len(last) == 0 {
-		return err
-	}
-	fmt.Fprintln(c.out)
-	t = newTable(c.out, "TIME", "OUTCOME", "CALL", "STATUS", "CODE")
-	t.fit = c.width()
-	for _, tick := range last {
-		at := clock(tick.At)
+	return errors.Join(t.Flush(), below(c, always, s.Last, func(tick host.FeedTick) []string {
+		at := terminal.Clock(tick.At)
 		if tick.Since != nil {
-			at = clock(*tick.Since) + " to " + at
+			at = terminal.Clock(*tick.Since) + " to " + at
 		}
-		t.row(at, string(tick.Outcome), orDash(tick.Call), orDash(tick.Status), orDash(tick.Code))
-	}
-	return t.flush()
+		return []string{at, string(tick.Outcome), terminal.Dash(tick.Call), terminal.Dash(tick.Status), terminal.Dash(tick.Code)}
+	}, "TIME", "OUTCOME", "CALL", "STATUS", "CODE"))
 }
 
 func (c *command) feedsRun() *cobra.Command {
 	var wait bool
-	cmd := &cobra.Command{
-		Use:   "run ID",
-		Short: "Make a run of a feed now, beside its times",
-		Long: `Make a run of a feed now, beside its times, in the name of its owner.
+	return c.command(spec{
+		use:   "run ID",
+		short: "Make a run of a feed now, beside its times",
+		long: `Make a run of a feed now, beside its times, in the name of its owner.
 
 It is queued, and 'mortise serve' runs it; with --wait this command does, unless
 another process takes it first, and prints the result.`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeFeeds,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withFeed(cmd.Context(), args[0], func(a *app.App, feeds host.Feeds, id string) error {
-				res, err := feeds.Run(cmd.Context(), id)
-				if err != nil {
-					return err
-				}
-				if wait {
-					res, err = c.hold(cmd.Context(), a, res, 0)
-					if closeErr := c.closeBooks(a, true); closeErr != nil {
-						return closeErr
-					}
-					return c.answer(id, res, err)
-				}
-				if c.json {
-					return c.print(res)
-				}
-				if _, err := fmt.Fprintln(c.out, res.CallID); err != nil {
-					return err
-				}
-				c.say("it is queued for 'mortise serve'; 'mortise calls wait %s' runs it here", res.CallID)
-				return nil
-			})
+		example:  "  mortise feeds run 3f21aa --wait",
+		complete: c.completeFeeds,
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().BoolVar(&wait, "wait", false, "carry it out here, and print the result")
 		},
-	}
-	cmd.Flags().BoolVar(&wait, "wait", false, "carry it out here, and print the result")
-	return c.withJSON(cmd)
-}
-
-// feedsChange is a command that changes one feed.
-func (c *command) feedsChange(use, short, done string, change func(host.Feeds, context.Context, string) (host.Feed, error)) *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:               use,
-		Short:             short,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeFeeds,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withFeed(cmd.Context(), args[0], func(_ *app.App, feeds host.Feeds, id string) error {
-				f, err := change(feeds, cmd.Context(), id)
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return c.print(f)
-				}
-				_, err = fmt.Fprintf(c.out, "feed %s %s\n", f.ID, done)
-				return err
-			})
-		},
-	})
-}
-
-// withFeed opens the host and does something about the feed that is meant.
-func (c *command) withFeed(ctx context.Context, given string, do func(a *app.App, feeds host.Feeds, id string) error) error {
-	return c.withHost(ctx, func(a *app.App) error {
-		id, err := findFeed(ctx, a.Store, a.Config.Tenant, given)
+	}, func(ctx context.Context, q *ask) error {
+		id, err := findFeed(ctx, q.API, q.args[0])
 		if err != nil {
 			return err
 		}
-		return do(a, a.As(c.principal(a)).Feeds(), id)
+		res, err := q.Feeds().Run(ctx, id)
+		if err != nil {
+			return err
+		}
+		if wait {
+			res, err = c.hold(ctx, q.app, res, 0)
+			if closeErr := c.closeBooks(q.app, true); closeErr != nil {
+				return closeErr
+			}
+			return c.answer(id, res, err)
+		}
+		return c.did(done{res, res.CallID, []string{fmt.Sprintf("it is queued for 'mortise serve'; 'mortise calls wait %s' runs it here", res.CallID)}})
 	})
 }
 
-// findFeed returns the id that is meant.
-func findFeed(ctx context.Context, r store.Reader, tenant, given string) (string, error) {
-	row, err := r.Schedule(ctx, tenant, given)
-	if err != nil || row != nil {
-		return given, err
-	}
-	return findID("feed", given, func(before string, limit int) ([]string, error) {
-		rows, err := r.Schedules(ctx, store.ScheduleFilter{Tenant: tenant, Before: before, Limit: limit})
-		return idsOf(rows, func(r store.ScheduleRow) string { return r.ID }), err
-	})
+// feedsChange is a command that changes one feed.
+func (c *command) feedsChange(verb, short, what string, do func(host.Feeds, context.Context, string) (host.Feed, error)) *cobra.Command {
+	return c.change(spec{use: verb + " ID", short: short, example: "  mortise feeds " + verb + " 3f21aa", complete: c.completeFeeds},
+		func(ctx context.Context, q *ask) (done, error) {
+			id, err := findFeed(ctx, q.API, q.args[0])
+			if err != nil {
+				return done{}, err
+			}
+			f, err := do(q.Feeds(), ctx, id)
+			return done{value: f, said: fmt.Sprintf("feed %s %s", f.ID, what)}, err
+		})
 }
 
 // completeFeeds offers the last feeds.
@@ -336,7 +264,7 @@ func (c *command) completeFeeds(cmd *cobra.Command, args []string, _ string) (id
 		c.completingAll(cmd, func(st store.Reader, tenant string) {
 			rows, _ := st.Schedules(cmd.Context(), store.ScheduleFilter{Tenant: tenant, Limit: offered})
 			for _, row := range rows {
-				ids = append(ids, row.ID+"\t"+oneLine(row.Operation+" "+row.Spec, 60))
+				ids = append(ids, row.ID+"\t"+terminal.OneLine(row.Operation+" "+row.Spec, 60))
 			}
 		})
 	}

@@ -3,15 +3,20 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/service/kb"
+	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -21,6 +26,8 @@ const (
 	shortest = 6      // characters of an id that are enough
 	lookBack = 10_000 // newest rows among which an end is looked for
 	page     = 500    // rows read at a time
+
+	mostDocuments = 1000 // of a knowledge base that are read at a time
 )
 
 // findID returns the one id that begins so, or ends so. list returns ids that
@@ -65,6 +72,52 @@ func matching(ids []string, fits func(string) bool) (found []string) {
 	return found
 }
 
+// absent is what a get of [byID] returns where nothing has that id.
+var absent = plugin.Errorf(plugin.CodeNotFound, "nothing has that id")
+
+// byID returns what an id means, written whole or cut short to its beginning or its end.
+// An id that means nothing is refused in the words of get, unless it has none.
+func byID[T any](what, given string, get func(id string) (T, error), list func(before string, limit int) ([]string, error)) (T, error) {
+	got, err := get(given)
+	if plugin.CodeOf(err) != plugin.CodeNotFound {
+		return got, err
+	}
+	id, failed := findID(what, given, list)
+	switch {
+	case failed == nil:
+		return get(id)
+	case errors.Is(err, absent) || plugin.CodeOf(failed) == plugin.CodeInvalidInput && len(given) >= shortest:
+		return got, failed
+	}
+	return got, err
+}
+
+// orAbsent turns a row that there is not into an error.
+func orAbsent[T any](row *T, err error) (*T, error) {
+	if row == nil && err == nil {
+		err = absent
+	}
+	return row, err
+}
+
+// among lists ids that are all known.
+func among(all func() ([]string, error)) func(before string, limit int) ([]string, error) {
+	sorted := sync.OnceValues(func() ([]string, error) {
+		ids, err := all()
+		slices.Sort(ids)
+		ids = slices.Compact(ids)
+		slices.Reverse(ids)
+		return ids, err
+	})
+	return func(before string, limit int) ([]string, error) {
+		ids, err := sorted()
+		if i := slices.IndexFunc(ids, func(id string) bool { return before == "" || id < before }); i >= 0 {
+			return ids[i:min(i+limit, len(ids))], err
+		}
+		return nil, err
+	}
+}
+
 // findCall returns the call that is meant.
 func findCall(ctx context.Context, k host.API, given, action string) (*store.CallRow, error) {
 	return findCallBy(ctx, k, given, action, k.Calls().Get)
@@ -72,34 +125,83 @@ func findCall(ctx context.Context, k host.API, given, action string) (*store.Cal
 
 // findCallBy returns the call that is meant, to who may do that with it.
 func findCallBy(ctx context.Context, k host.API, given, action string, get func(ctx context.Context, id, action string) (*store.CallRow, error)) (*store.CallRow, error) {
-	row, err := get(ctx, given, action)
-	if err != nil || row != nil {
-		return row, err
-	}
-	id, err := findID("call", given, func(before string, limit int) ([]string, error) {
+	return byID("call", given, func(id string) (*store.CallRow, error) { return orAbsent(get(ctx, id, action)) }, func(before string, limit int) ([]string, error) {
 		rows, err := k.Calls().List(ctx, store.CallFilter{Before: before, Limit: limit})
 		return idsOf(rows, func(r store.CallRow) string { return r.ID }), err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return get(ctx, id, action)
 }
 
 // findApproval returns the approval that is meant, to who may know of it.
 func findApproval(ctx context.Context, k host.API, given, action string) (*store.ApprovalRow, error) {
-	row, err := k.Approvals().Get(ctx, given, action)
-	if err != nil || row != nil {
-		return row, err
-	}
-	id, err := findID("approval", given, func(before string, limit int) ([]string, error) {
+	return byID("approval", given, func(id string) (*store.ApprovalRow, error) { return orAbsent(k.Approvals().Get(ctx, id, action)) }, func(before string, limit int) ([]string, error) {
 		rows, err := k.Approvals().List(ctx, store.ApprovalFilter{Before: before, Limit: limit})
 		return idsOf(rows, func(r store.ApprovalRow) string { return r.ID }), err
 	})
+}
+
+// findEntries returns the entries that an id, a number or CHAIN/NUMBER means.
+func findEntries(ctx context.Context, k host.API, given string) ([]plugin.Entry, error) {
+	return byID("entry", given, func(id string) ([]plugin.Entry, error) { return showEntry(ctx, k.Store(), id) }, among(func() ([]string, error) {
+		entries, err := ledger.List(ctx, k.Store(), ledger.Filter{Limit: lookBack})
+		calls := slices.DeleteFunc(entries, func(e plugin.Entry) bool { return !isCall(e) })
+		return idsOf(calls, func(e plugin.Entry) string { return e.Subject }), err
+	}))
+}
+
+// findFeed returns the id of the feed that is meant.
+func findFeed(ctx context.Context, k host.API, given string) (string, error) {
+	r, tenant := k.Store(), k.Tenant()
+	row, err := byID("feed", given, func(id string) (*store.ScheduleRow, error) { return orAbsent(r.Schedule(ctx, tenant, id)) }, func(before string, limit int) ([]string, error) {
+		rows, err := r.Schedules(ctx, store.ScheduleFilter{Tenant: tenant, Before: before, Limit: limit})
+		return idsOf(rows, func(r store.ScheduleRow) string { return r.ID }), err
+	})
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return k.Approvals().Get(ctx, id, action)
+	return row.ID, nil
+}
+
+// findSession returns the session that is meant.
+func findSession(ctx context.Context, k host.API, given string) (session.Session, error) {
+	return inSession(ctx, k, given, func(id string) (session.Session, error) { return k.Sessions().Get(ctx, id) })
+}
+
+// inSession does something with the session that is meant.
+func inSession[T any](ctx context.Context, k host.API, given string, do func(id string) (T, error)) (T, error) {
+	return byID("session", given, do, sessionIDs(ctx, k))
+}
+
+func sessionIDs(ctx context.Context, k host.API) func(before string, limit int) ([]string, error) {
+	return among(func() ([]string, error) {
+		all, err := k.Sessions().List(ctx)
+		return idsOf(all, func(s session.Session) string { return s.ID }), err
+	})
+}
+
+// findArtifact returns the artifact of a session that is meant, by its id or its name.
+func findArtifact(ctx context.Context, k host.API, in, given string) (session.Artifact, error) {
+	return byID("artifact", given, func(id string) (session.Artifact, error) { return k.Sessions().Artifact(ctx, in, id) }, among(func() ([]string, error) {
+		all, err := k.Sessions().Artifacts(ctx, in)
+		return idsOf(all, func(a session.Artifact) string { return a.ID }), err
+	}))
+}
+
+// inDocument does something with the document of a knowledge base that is meant.
+func inDocument(ctx context.Context, k host.API, base, given string, do func(ctx context.Context, base, id string) (kb.Document, error)) (kb.Document, error) {
+	return byID("document", given, func(id string) (kb.Document, error) { return do(ctx, base, id) }, among(func() (ids []string, err error) {
+		for last := mostDocuments; last == mostDocuments && len(ids) < lookBack; {
+			l := kb.Listing{KB: base, Limit: mostDocuments}
+			if len(ids) > 0 {
+				l.After = ids[len(ids)-1]
+			}
+			some, err := k.Knowledge().Documents(ctx, l)
+			if err != nil {
+				return nil, err
+			}
+			ids, last = append(ids, idsOf(some, func(d kb.Document) string { return d.ID })...), len(some)
+		}
+		return ids, nil
+	}))
 }
 
 func idsOf[T any](rows []T, id func(T) string) []string {
@@ -119,7 +221,7 @@ func (c *command) completeCalls(cmd *cobra.Command, args []string, _ string) (id
 		c.completing(cmd, func(k host.API) {
 			rows, _ := k.Calls().List(cmd.Context(), store.CallFilter{Limit: offered})
 			for _, row := range rows {
-				ids = append(ids, row.ID+"\t"+oneLine(row.Operation+" "+string(ledger.Status(row.State)), 60))
+				ids = append(ids, row.ID+"\t"+terminal.OneLine(row.Operation+" "+string(ledger.Status(row.State)), 60))
 			}
 		})
 	}
@@ -132,7 +234,7 @@ func (c *command) completeApprovals(cmd *cobra.Command, args []string, _ string)
 		c.completingAll(cmd, func(st store.Reader, tenant string) {
 			rows, _ := st.Approvals(cmd.Context(), store.ApprovalFilter{Tenant: tenant, State: store.ApprovalOpen, Limit: offered})
 			for _, row := range rows {
-				ids = append(ids, row.ID+"\t"+oneLine(row.Why, 60))
+				ids = append(ids, row.ID+"\t"+terminal.OneLine(row.Why, 60))
 			}
 		})
 	}

@@ -28,7 +28,7 @@ func (c *command) sessionOf(ctx context.Context, a *app.App, t *plugin.Target, n
 		}
 		return s, err
 	}
-	s, err := kept.Sessions().Get(ctx, named)
+	s, err := findSession(ctx, kept, named)
 	if err != nil {
 		return s, err
 	}
@@ -57,7 +57,7 @@ func (c *command) handOn(ctx context.Context, a *app.App, in session.Session, me
 	var files []plugin.File
 	for _, path := range given {
 		if _, missing := os.Lstat(path); in.ID != "" && artifactID.MatchString(path) && errors.Is(missing, fs.ErrNotExist) {
-			found, err := a.As(a.Principal).Sessions().Artifact(ctx, in.ID, path)
+			found, err := findArtifact(ctx, a.As(a.Principal), in.ID, path)
 			if err != nil {
 				return nil, err
 			}
@@ -89,7 +89,7 @@ func (c *command) takeArtifacts(ctx context.Context, a *app.App, s session.Sessi
 	for _, given := range f.artifacts {
 		_, missing := os.Lstat(given)
 		if artifactID.MatchString(given) && errors.Is(missing, fs.ErrNotExist) {
-			found, err := kept.Sessions().Artifact(ctx, s.ID, given)
+			found, err := findArtifact(ctx, kept, s.ID, given)
 			if err != nil {
 				return nil, err
 			}

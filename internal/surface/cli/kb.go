@@ -16,52 +16,39 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/service/extract"
 	"github.com/mortise-dev/mortise/internal/service/kb"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 func (c *command) knowledge() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "kb",
-		Short: "Keep knowledge bases, and search them",
-		Long: `Keep knowledge bases, and search them.
+	return group(spec{
+		use:   "kb",
+		short: "Keep knowledge bases, and search them",
+		long: `Keep knowledge bases, and search them.
 
 A knowledge base holds documents as text, cut into passages that are found by their
 words. Files of PDF, Word, PowerPoint, Excel, HTML and mail are read in a process of
 its own, in a cage; text from pictures where tesseract is installed.`,
-	}
-	cmd.AddCommand(c.kbCreate(), c.kbList(), c.kbAdd(), c.kbSearch(), c.kbShow(), c.kbEmbed(), c.kbDelete())
-	return cmd
+	}, c.kbCreate(), c.kbList(), c.kbAdd(), c.kbSearch(), c.kbShow(), c.kbEmbed(), c.kbDelete())
 }
 
 func (c *command) kbCreate() *cobra.Command {
 	var base kb.Base
-	cmd := &cobra.Command{
-		Use:     "create ID",
-		Short:   "Begin a knowledge base",
-		Example: `  mortise kb create handbook --name "The handbook"`,
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			base.ID = args[0]
-			if err := checkLabels(base.Labels); err != nil {
-				return err
-			}
-			return c.withHost(cmd.Context(), func(a *app.App) error {
-				made, err := a.As(a.Principal).Knowledge().Create(cmd.Context(), base)
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return c.print(made)
-				}
-				_, err = fmt.Fprintln(c.out, made.ID)
-				return err
-			})
+	return c.change(spec{
+		use:     "create ID",
+		short:   "Begin a knowledge base",
+		example: `  mortise kb create handbook --name "The handbook"`,
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().StringVar(&base.Name, "name", "", "what people call it; the id if empty")
+			cmd.Flags().StringVar(&base.Description, "description", "", "what it is about")
+			labelFlag(cmd, &base.Labels)
 		},
-	}
-	cmd.Flags().StringVar(&base.Name, "name", "", "what people call it; the id if empty")
-	cmd.Flags().StringVar(&base.Description, "description", "", "what it is about")
-	labelFlag(cmd, &base.Labels)
-	return c.withJSON(cmd)
+		check: func([]string) error { return checkLabels(base.Labels) },
+	}, func(ctx context.Context, q *ask) (done, error) {
+		base.ID = q.args[0]
+		made, err := q.Knowledge().Create(ctx, base)
+		return done{value: made, said: made.ID}, err
+	})
 }
 
 // labelFlag adds the flag that says what documents are tainted with.
@@ -79,41 +66,23 @@ func checkLabels(labels []string) error {
 }
 
 func (c *command) kbList() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:   "list",
-		Short: "List the knowledge bases",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withHost(cmd.Context(), func(a *app.App) error {
-				all, err := a.As(a.Principal).Knowledge().List(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return c.print(map[string]any{"knowledge_bases": all})
-				}
-				if len(all) == 0 {
-					c.say("there is no knowledge base; 'mortise kb create ID' begins one")
-					return nil
-				}
-				t := newTable(c.out, "ID", "DOCUMENTS", "CHUNKS", "CREATED", "NAME")
-				t.fit = c.width()
-				for _, b := range all {
-					t.row(b.ID, strconv.FormatInt(b.Documents, 10), strconv.FormatInt(b.Chunks, 10), clock(b.CreatedAt), b.Name)
-				}
-				return t.flush()
-			})
+	return list(c, spec{use: "list", short: "List the knowledge bases", example: "  mortise kb list", fit: always}, listing[kb.Base]{
+		key:    "knowledge_bases",
+		titles: []string{"ID", "DOCUMENTS", "CHUNKS", "CREATED", "NAME"},
+		none:   "there is no knowledge base; 'mortise kb create ID' begins one",
+		row: func(b kb.Base) []string {
+			return []string{b.ID, strconv.FormatInt(b.Documents, 10), strconv.FormatInt(b.Chunks, 10), terminal.Clock(b.CreatedAt), b.Name}
 		},
-	})
+	}, func(ctx context.Context, q *ask) ([]kb.Base, error) { return q.Knowledge().List(ctx) })
 }
 
 func (c *command) kbAdd() *cobra.Command {
 	var s kb.Source
 	var mode, mime string
-	cmd := &cobra.Command{
-		Use:   "add FILE...",
-		Short: "Put files into a knowledge base",
-		Long: `Put files into a knowledge base.
+	return c.command(spec{
+		use:   "add FILE...",
+		short: "Put files into a knowledge base",
+		long: `Put files into a knowledge base.
 
 What was put there under the same source is replaced; the same again is skipped. The
 source of a file is its absolute path, unless --source names another. A file that
@@ -121,9 +90,20 @@ gives no text is skipped, and the command ends with status 3.
 
 --ocr says when text is read from pictures, which takes tesseract: always of PDF and
 images, auto where that can be done, fallback where no text came otherwise, never.`,
-		Example: `  mortise kb add handbook.pdf notes/*.md --kb handbook`,
-		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		example: `  mortise kb add handbook.pdf notes/*.md --kb handbook`,
+		flags: func(cmd *cobra.Command) {
+			flags := cmd.Flags()
+			flags.StringVar(&s.KB, "kb", "", "the knowledge base")
+			flags.StringVar(&s.ID, "source", "", "what the file is elsewhere, by which it is known again")
+			flags.StringVar(&s.Title, "title", "", "a title other than the file's own")
+			flags.StringVar(&s.URL, "url", "", "where people find it")
+			flags.StringVar(&mime, "mime", "", "what it is, where its name and its first bytes do not tell")
+			flags.StringVar(&mode, "ocr", string(extract.Fallback), "when text is read from pictures: "+strings.Join(extract.Modes, ", "))
+			labelFlag(cmd, &s.Labels)
+			_ = cmd.MarkFlagRequired("kb")
+			_ = cmd.RegisterFlagCompletionFunc("ocr", cobra.FixedCompletions(extract.Modes, cobra.ShellCompDirectiveNoFileComp))
+		},
+		check: func(args []string) (err error) {
 			if s.OCR, err = extract.ParseMode(mode); err != nil {
 				return usage{err}
 			}
@@ -133,20 +113,9 @@ images, auto where that can be done, fallback where no text came otherwise, neve
 			if len(args) > 1 && (s.ID != "" || s.Title != "" || s.URL != "") {
 				return usage{errors.New("--source, --title and --url are for one file")}
 			}
-			return c.withHost(cmd.Context(), func(a *app.App) error { return c.addDocuments(cmd, a, args, mime, s) })
+			return nil
 		},
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&s.KB, "kb", "", "the knowledge base")
-	flags.StringVar(&s.ID, "source", "", "what the file is elsewhere, by which it is known again")
-	flags.StringVar(&s.Title, "title", "", "a title other than the file's own")
-	flags.StringVar(&s.URL, "url", "", "where people find it")
-	flags.StringVar(&mime, "mime", "", "what it is, where its name and its first bytes do not tell")
-	flags.StringVar(&mode, "ocr", string(extract.Fallback), "when text is read from pictures: "+strings.Join(extract.Modes, ", "))
-	labelFlag(cmd, &s.Labels)
-	_ = cmd.MarkFlagRequired("kb")
-	_ = cmd.RegisterFlagCompletionFunc("ocr", cobra.FixedCompletions(extract.Modes, cobra.ShellCompDirectiveNoFileComp))
-	return c.withJSON(cmd)
+	}, func(ctx context.Context, q *ask) error { return c.addDocuments(ctx, q.app, q.args, mime, s) })
 }
 
 // An addedDocument is what became of a file.
@@ -155,12 +124,12 @@ type addedDocument struct {
 	kb.Ingested
 }
 
-func (c *command) addDocuments(cmd *cobra.Command, a *app.App, paths []string, mime string, s kb.Source) error {
+func (c *command) addDocuments(ctx context.Context, a *app.App, paths []string, mime string, s kb.Source) error {
 	added := []addedDocument{}
 	var failed, skipped error
 	for _, path := range paths {
-		got, err := addDocument(cmd, a, path, mime, s)
-		if err != nil {
+		var got kb.Ingested
+		if err := c.during("adding "+path, func() (err error) { got, err = addDocument(ctx, a, path, mime, s); return err }); err != nil {
 			failed = err
 			break
 		}
@@ -183,13 +152,12 @@ func (c *command) addDocuments(cmd *cobra.Command, a *app.App, paths []string, m
 		}
 		return skipped
 	}
-	t := newTable(c.out, "DOCUMENT", "WORDS", "CHUNKS", "METHOD", "FILE", "")
-	t.fit = c.width()
-	for _, d := range added {
-		t.row(orDash(d.DocumentID), strconv.FormatInt(d.Words, 10), strconv.FormatInt(d.Chunks, 10), d.Extraction.Method, d.File, d.SkipReason)
-	}
 	if len(added) > 0 {
-		if err := t.flush(); err != nil {
+		t := c.fitted(always, "DOCUMENT", "WORDS", "CHUNKS", "METHOD", "FILE", "")
+		for _, d := range added {
+			t.Row(terminal.Dash(d.DocumentID), strconv.FormatInt(d.Words, 10), strconv.FormatInt(d.Chunks, 10), d.Extraction.Method, d.File, d.SkipReason)
+		}
+		if err := t.Flush(); err != nil {
 			return err
 		}
 	}
@@ -199,7 +167,7 @@ func (c *command) addDocuments(cmd *cobra.Command, a *app.App, paths []string, m
 	return skipped
 }
 
-func addDocument(cmd *cobra.Command, a *app.App, path, mime string, s kb.Source) (kb.Ingested, error) {
+func addDocument(ctx context.Context, a *app.App, path, mime string, s kb.Source) (kb.Ingested, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return kb.Ingested{}, err
@@ -221,131 +189,117 @@ func addDocument(cmd *cobra.Command, a *app.App, path, mime string, s kb.Source)
 	}
 	s.File = &extract.File{Data: data, MIME: mime, Name: filepath.Base(path)}
 	s.By = kb.By{Operation: "kb add"}
-	return a.As(a.Principal).Knowledge().Ingest(cmd.Context(), s)
+	return a.As(a.Principal).Knowledge().Ingest(ctx, s)
 }
 
 func (c *command) kbSearch() *cobra.Command {
-	var q kb.Query
-	cmd := &cobra.Command{
-		Use:   "search QUERY",
-		Short: "Find the passages that fit best",
-		Long: `Find the passages that fit best.
+	query := kb.Query{By: kb.By{Operation: "kb search"}}
+	return show(c, spec{
+		use:   "search QUERY",
+		args:  cobra.MinimumNArgs(1),
+		short: "Find the passages that fit best",
+		long: `Find the passages that fit best.
 
 A query is words: a passage that has one of them is found, and those that have more,
 and rarer ones, come first. Letter case does not count.`,
-		Example: `  mortise kb search "notice period" --kb handbook`,
-		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			q.Text = strings.Join(args, " ")
-			return c.withHost(cmd.Context(), func(a *app.App) error {
-				q.By = kb.By{Operation: "kb search"}
-				hits, err := a.As(a.Principal).Knowledge().Search(cmd.Context(), q)
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return c.print(map[string]any{"results": hits})
-				}
-				if len(hits) == 0 {
-					c.say("nothing is found")
-				}
-				for i, hit := range hits {
-					if i > 0 {
-						fmt.Fprintln(c.out)
-					}
-					fmt.Fprintf(c.out, "%s  %s  %s #%d\n", safe(hit.KB), safe(hit.DocumentID), safe(orDash(hit.Title)), hit.Chunk)
-					fmt.Fprintf(c.out, "  %s\n", safe(oneLine(hit.Text, 300)))
-				}
-				return nil
-			})
+		example: `  mortise kb search "notice period" --kb handbook`,
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().StringArrayVar(&query.KBs, "kb", nil, "search this knowledge base; all if there is none (repeatable)")
+			cmd.Flags().IntVar(&query.Limit, "limit", 10, "how many passages, at most 100")
 		},
-	}
-	cmd.Flags().StringArrayVar(&q.KBs, "kb", nil, "search this knowledge base; all if there is none (repeatable)")
-	cmd.Flags().IntVar(&q.Limit, "limit", 10, "how many passages, at most 100")
-	return c.withJSON(cmd)
+	}, func(ctx context.Context, q *ask) (found, error) {
+		query.Text = strings.Join(q.args, " ")
+		hits, err := q.Knowledge().Search(ctx, query)
+		return found{hits}, err
+	}, func(f found) error {
+		if len(f.Results) == 0 {
+			c.say("nothing is found")
+		}
+		for i, hit := range f.Results {
+			if i > 0 {
+				fmt.Fprintln(c.out)
+			}
+			fmt.Fprintf(c.out, "%s  %s  %s #%d\n", terminal.Safe(hit.KB), terminal.Safe(hit.DocumentID), terminal.Safe(terminal.Dash(hit.Title)), hit.Chunk)
+			fmt.Fprintf(c.out, "  %s\n", terminal.Safe(terminal.OneLine(hit.Text, 300)))
+		}
+		return nil
+	})
+}
+
+// found are the passages that a search found.
+type found struct {
+	Results []kb.Hit `json:"results"`
 }
 
 func (c *command) kbShow() *cobra.Command {
 	var after string
-	var limit int
-	cmd := &cobra.Command{
-		Use:   "show ID [DOCUMENT]",
-		Short: "Show a knowledge base with its documents, or a document with its text",
-		Args:  cobra.RangeArgs(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withHost(cmd.Context(), func(a *app.App) error {
-				if len(args) == 2 {
-					d, err := a.As(a.Principal).Knowledge().Document(cmd.Context(), args[0], args[1])
-					if err != nil {
-						return err
-					}
-					return c.showDocument(d)
-				}
-				base, err := a.As(a.Principal).Knowledge().Get(cmd.Context(), args[0])
-				if err != nil {
-					return err
-				}
-				documents, err := a.As(a.Principal).Knowledge().Documents(cmd.Context(), kb.Listing{KB: base.ID, After: after, Limit: limit})
-				if err != nil {
-					return err
-				}
-				return c.showBase(base, documents)
-			})
+	var most int
+	return c.command(spec{
+		use:   "show ID [DOCUMENT]",
+		short: "Show a knowledge base with its documents, or a document with its text",
+		example: `  mortise kb show handbook
+  mortise kb show handbook doc_5c01d2`,
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().StringVar(&after, "after", "", "documents behind this one")
+			cmd.Flags().IntVar(&most, "limit", 50, "how many documents, at most 1000")
 		},
-	}
-	cmd.Flags().StringVar(&after, "after", "", "documents behind this one")
-	cmd.Flags().IntVar(&limit, "limit", 50, "how many documents, at most 1000")
-	return c.withJSON(cmd)
+	}, func(ctx context.Context, q *ask) error {
+		if len(q.args) == 2 {
+			d, err := inDocument(ctx, q.API, q.args[0], q.args[1], q.Knowledge().Document)
+			if err != nil {
+				return err
+			}
+			return c.showDocument(d)
+		}
+		base, err := q.Knowledge().Get(ctx, q.args[0])
+		if err != nil {
+			return err
+		}
+		documents, err := q.Knowledge().Documents(ctx, kb.Listing{KB: base.ID, After: after, Limit: most})
+		if err != nil {
+			return err
+		}
+		return c.showBase(base, documents)
+	})
 }
 
 func (c *command) showBase(base kb.Base, documents []kb.Document) error {
 	if c.json {
 		return c.print(map[string]any{"knowledge_base": base, "documents": documents})
 	}
-	t := &table{w: c.out}
-	t.row("knowledge base", base.ID)
-	t.row("name", base.Name)
-	if base.Description != "" {
-		t.row("description", base.Description)
-	}
-	if len(base.Labels) > 0 {
-		t.row("labels", strings.Join(base.Labels, ", "))
-	}
-	t.row("documents", strconv.FormatInt(base.Documents, 10))
-	t.row("chunks", strconv.FormatInt(base.Chunks, 10))
-	t.row("search", searchOf(&base))
-	t.row("created", clock(base.CreatedAt)+" by "+base.CreatedBy)
-	if err := t.flush(); err != nil || len(documents) == 0 {
-		return err
-	}
-	fmt.Fprintln(c.out)
-	t = newTable(c.out, "DOCUMENT", "WORDS", "CHUNKS", "FROM", "CHANGED", "TITLE")
-	t.fit = c.width()
-	for _, d := range documents {
-		t.row(d.ID, strconv.FormatInt(d.Words, 10), strconv.FormatInt(d.Chunks, 10), d.SourceType, clock(d.UpdatedAt), orDash(d.Title))
-	}
-	return t.flush()
+	t := terminal.Details(c.out)
+	t.Row("knowledge base", base.ID)
+	t.Row("name", base.Name)
+	t.Some("description", base.Description)
+	t.Some("labels", base.Labels...)
+	t.Row("documents", strconv.FormatInt(base.Documents, 10))
+	t.Row("chunks", strconv.FormatInt(base.Chunks, 10))
+	t.Row("search", searchOf(&base))
+	t.Row("created", terminal.Clock(base.CreatedAt)+" by "+base.CreatedBy)
+	return errors.Join(t.Flush(), below(c, always, documents, func(d kb.Document) []string {
+		return []string{d.ID, strconv.FormatInt(d.Words, 10), strconv.FormatInt(d.Chunks, 10), d.SourceType, terminal.Clock(d.UpdatedAt), terminal.Dash(d.Title)}
+	}, "DOCUMENT", "WORDS", "CHUNKS", "FROM", "CHANGED", "TITLE"))
 }
 
 func (c *command) showDocument(d kb.Document) error {
 	if c.json {
 		return c.print(d)
 	}
-	t := &table{w: c.out}
+	t := terminal.Details(c.out)
 	for _, row := range [][2]string{
 		{"document", d.ID}, {"title", d.Title}, {"source", d.SourceID}, {"from", d.SourceType}, {"url", d.URL}, {"type", d.MIME},
-		{"labels", strings.Join(d.Labels, ", ")}, {"extraction", string(d.Extraction)}, {"attributes", string(d.Attributes)}, {"changed", clock(d.UpdatedAt)},
+		{"labels", strings.Join(d.Labels, ", ")}, {"extraction", string(d.Extraction)}, {"attributes", string(d.Attributes)}, {"changed", terminal.Clock(d.UpdatedAt)},
 	} {
 		if row[1] != "" && row[1] != "{}" {
-			t.row(row[0], row[1])
+			t.Row(row[0], row[1])
 		}
 	}
-	if err := t.flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return err
 	}
 	text := d.Text
 	if c.onTerminal() {
-		text = strings.Join(slices.Collect(safeLines(text)), "")
+		text = strings.Join(slices.Collect(terminal.SafeLines(text)), "")
 	}
 	_, err := fmt.Fprintf(c.out, "\n%s\n", text)
 	return err
@@ -363,96 +317,56 @@ func searchOf(base *kb.Base) string {
 }
 
 func (c *command) kbEmbed() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:   "embed [ID...]",
-		Short: "Make the embeddings that knowledge bases lack",
-		Long: `Make the embeddings that knowledge bases lack, of all of them where none is named.
+	return list(c, spec{
+		use:   "embed [ID...]",
+		short: "Make the embeddings that knowledge bases lack",
+		long: `Make the embeddings that knowledge bases lack, of all of them where none is named.
 
 Passages lack them that came while the model of embeddings could not be asked, or
 before one was configured, or another. Until then they are found by their words.
 What was made is kept if the model fails in between: the command may be run again.`,
-		Example: "  mortise kb embed handbook",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withHost(cmd.Context(), func(a *app.App) error { return c.embed(cmd.Context(), a, args) })
+		example: "  mortise kb embed handbook", fit: always,
+	}, listing[kb.Embedded]{
+		key:    "embedded",
+		titles: []string{"ID", "EMBEDDED", "CHUNKS", "MADE", "MODEL"},
+		row: func(e kb.Embedded) []string {
+			return []string{e.KB, strconv.FormatInt(e.Embedded, 10), strconv.FormatInt(e.Passages, 10), strconv.FormatInt(e.Made, 10), e.Model}
 		},
+	}, func(ctx context.Context, q *ask) (made []kb.Embedded, err error) {
+		ids := q.args
+		if len(ids) == 0 {
+			all, err := q.Knowledge().List(ctx)
+			if err != nil {
+				return nil, err
+			}
+			ids = idsOf(all, func(b kb.Base) string { return b.ID })
+		}
+		for _, id := range ids {
+			var e kb.Embedded
+			if err := c.during("embedding "+id, func() (err error) { e, err = q.Knowledge().Embed(ctx, id, kb.By{Operation: "kb embed"}); return err }); err != nil {
+				if e.Made > 0 {
+					c.say("%s: %d of %d chunks are embedded, %d of them just now", id, e.Embedded, e.Passages, e.Made)
+				}
+				return nil, err
+			}
+			made = append(made, e)
+		}
+		return made, nil
 	})
-}
-
-func (c *command) embed(ctx context.Context, a *app.App, ids []string) error {
-	if len(ids) == 0 {
-		all, err := a.As(a.Principal).Knowledge().List(ctx)
-		if err != nil {
-			return err
-		}
-		for _, base := range all {
-			ids = append(ids, base.ID)
-		}
-	}
-	done := []kb.Embedded{}
-	for _, id := range ids {
-		e, failed := a.As(a.Principal).Knowledge().Embed(ctx, id, kb.By{Operation: "kb embed"})
-		if failed != nil {
-			if e.Made > 0 {
-				c.say("%s: %d of %d chunks are embedded, %d of them just now", id, e.Embedded, e.Passages, e.Made)
-			}
-			return failed
-		}
-		done = append(done, e)
-	}
-	if c.json {
-		return c.print(map[string]any{"embedded": done})
-	}
-	t := newTable(c.out, "ID", "EMBEDDED", "CHUNKS", "MADE", "MODEL")
-	t.fit = c.width()
-	for _, e := range done {
-		t.row(e.KB, strconv.FormatInt(e.Embedded, 10), strconv.FormatInt(e.Passages, 10), strconv.FormatInt(e.Made, 10), e.Model)
-	}
-	return t.flush()
-}
-
-// safeLines are the lines of a text such as a terminal may show.
-func safeLines(text string) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for line := range strings.Lines(text) {
-			end := ""
-			if strings.HasSuffix(line, "\n") {
-				end = "\n"
-			}
-			if !yield(safe(strings.TrimSuffix(line, "\n")) + end) {
-				return
-			}
-		}
-	}
 }
 
 func (c *command) kbDelete() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:   "delete ID [DOCUMENT]",
-		Short: "Delete a document, or a knowledge base with all that is in it",
-		Args:  cobra.RangeArgs(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withHost(cmd.Context(), func(a *app.App) error {
-				if len(args) == 2 {
-					d, err := a.As(a.Principal).Knowledge().RemoveDocument(cmd.Context(), args[0], args[1])
-					if err != nil {
-						return err
-					}
-					return c.toldDeleted(map[string]any{"deleted": d.ID}, "document "+d.ID+" is deleted")
-				}
-				base, err := a.As(a.Principal).Knowledge().Delete(cmd.Context(), args[0])
-				if err != nil {
-					return err
-				}
-				return c.toldDeleted(map[string]any{"deleted": base.ID}, fmt.Sprintf("knowledge base %s is deleted, with %d documents", base.ID, base.Documents))
-			})
-		},
+	return c.change(spec{
+		use:   "delete ID [DOCUMENT]",
+		short: "Delete a document, or a knowledge base with all that is in it",
+		example: `  mortise kb delete handbook doc_5c01d2
+  mortise kb delete handbook`,
+	}, func(ctx context.Context, q *ask) (done, error) {
+		if len(q.args) == 2 {
+			d, err := inDocument(ctx, q.API, q.args[0], q.args[1], q.Knowledge().RemoveDocument)
+			return done{value: map[string]any{"deleted": d.ID}, said: "document " + d.ID + " is deleted"}, err
+		}
+		base, err := q.Knowledge().Delete(ctx, q.args[0])
+		return done{value: map[string]any{"deleted": base.ID}, said: fmt.Sprintf("knowledge base %s is deleted, with %d documents", base.ID, base.Documents)}, err
 	})
-}
-
-func (c *command) toldDeleted(value map[string]any, text string) error {
-	if c.json {
-		return c.print(value)
-	}
-	_, err := fmt.Fprintln(c.out, text)
-	return err
 }

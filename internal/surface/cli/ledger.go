@@ -14,17 +14,15 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 func (c *command) ledger() *cobra.Command {
-	cmd := &cobra.Command{Use: "ledger", Short: "Read and verify the record of every call"}
-	cmd.AddCommand(c.ledgerList(), c.ledgerShow(), c.ledgerVerify())
-	return cmd
+	return group(spec{use: "ledger", short: "Read and verify the record of every call"}, c.ledgerList(), c.ledgerShow(), c.ledgerVerify())
 }
 
 // reading opens the store for reading alone, and says so where there is none.
@@ -44,13 +42,13 @@ func (c *command) reading(ctx context.Context, do func(store.Store) error) (err 
 	return sqlite.Explain(c.home, do(c.scrubber.Guard(store.Authorised(st, c.home), c.home)))
 }
 
-// readingLedger reads the record of everybody's calls: who may is policy's to say.
-func (c *command) readingLedger(ctx context.Context, do func(store.Reader) error) error {
-	return c.keeping(ctx, func(k host.API) error {
-		if err := k.Admin().MayReadLedger(ctx); err != nil {
+// inLedger reads the record of all calls: who may is policy's to say.
+func inLedger(c *command, ctx context.Context, do func(*ask) error) error {
+	return inStore(c, ctx, func(q *ask) error {
+		if err := q.Admin().MayReadLedger(ctx); err != nil {
 			return err
 		}
-		return do(k.Store())
+		return do(q)
 	})
 }
 
@@ -71,43 +69,36 @@ func (c *command) whichDatabase() (config.Database, error) {
 func (c *command) ledgerList() *cobra.Command {
 	var f ledger.Filter
 	var code string
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List entries, the newest last",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			f.Code = plugin.Code(code)
-			if code != "" && !f.Code.Known() {
+	return c.command(spec{
+		use: "list", short: "List entries, the newest last", example: "  mortise ledger list --last 5 --code policy_denied",
+		door: inLedger, limit: &limit{"last", &f.Limit, 20, "how many entries"},
+		flags: func(cmd *cobra.Command) {
+			flags := cmd.Flags()
+			flags.Int64Var(&f.After, "after", 0, "the entries after this number instead of the last")
+			flags.StringVar(&f.Kind, "kind", "", `only this kind, such as call.failed, or the beginning of some: "call."`)
+			flags.StringVar(&f.Operation, "operation", "", "only calls of this operation: plugin/operation")
+			flags.StringVar(&code, "code", "", "only calls that failed with this code")
+		},
+		check: func([]string) error {
+			if f.Code = plugin.Code(code); code != "" && !f.Code.Known() {
 				return usage{fmt.Errorf("--code %s: there is no such code; docs/codes.md lists them", code)}
 			}
-			if f.Limit < 1 {
-				return usage{errors.New("--last is at least 1")}
-			}
-			return c.readingLedger(cmd.Context(), func(st store.Reader) error {
-				entries, err := ledger.List(cmd.Context(), st, f)
-				if err != nil {
-					return err
-				}
-				if f.After == 0 { // they come newest first
-					for i, j := 0, len(entries)-1; i < j; i, j = i+1, j-1 {
-						entries[i], entries[j] = entries[j], entries[i]
-					}
-				}
-				chains, err := st.Chains(cmd.Context())
-				if err != nil {
-					return err
-				}
-				return c.listEntries(entries, len(chains) > 1)
-			})
+			return nil
 		},
-	}
-	flags := cmd.Flags()
-	flags.IntVarP(&f.Limit, "last", "n", 20, "how many entries")
-	flags.Int64Var(&f.After, "after", 0, "the entries after this number instead of the last")
-	flags.StringVar(&f.Kind, "kind", "", `only this kind, such as call.failed, or the beginning of some: "call."`)
-	flags.StringVar(&f.Operation, "operation", "", "only calls of this operation: plugin/operation")
-	flags.StringVar(&code, "code", "", "only calls that failed with this code")
-	return c.withJSON(cmd)
+	}, func(ctx context.Context, q *ask) error {
+		entries, err := ledger.List(ctx, q.Store(), f)
+		if err != nil {
+			return err
+		}
+		if f.After == 0 { // they come newest first
+			slices.Reverse(entries)
+		}
+		chains, err := q.Store().Chains(ctx)
+		if err != nil {
+			return err
+		}
+		return c.listEntries(entries, len(chains) > 1)
+	})
 }
 
 // listEntries prints entries; with their chains, where there are several of them.
@@ -122,20 +113,20 @@ func (c *command) listEntries(entries []plugin.Entry, several bool) error {
 	if several {
 		columns = append([]string{"CHAIN"}, columns...)
 	}
-	t := newTable(c.out, columns...)
+	t := terminal.NewTable(c.out, columns...)
 	for _, e := range entries {
 		what, outcome, took := e.Subject, string(e.Kind), "-"
 		var rec plugin.CallRecord
 		if isCall(e) && json2.Unmarshal(e.Body, &rec) == nil {
-			what, outcome, took = operationAt(&rec), outcomeOf(e.Kind, &rec), ms(rec.Metrics["latency_ms"])
+			what, outcome, took = operationAt(&rec), outcomeOf(e.Kind, &rec), terminal.Milliseconds(rec.Metrics["latency_ms"])
 		}
-		cells := []string{strconv.FormatInt(e.Seq, 10), clock(e.At), what, outcome, e.Principal, took, e.Subject}
+		cells := []string{strconv.FormatInt(e.Seq, 10), terminal.Clock(e.At), what, outcome, e.Principal, took, e.Subject}
 		if several {
 			cells = append([]string{strconv.FormatInt(e.Chain, 10)}, cells...)
 		}
-		t.row(cells...)
+		t.Row(cells...)
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 func isCall(e plugin.Entry) bool { return strings.HasPrefix(string(e.Kind), "call.") }
@@ -150,7 +141,7 @@ func operationAt(rec *plugin.CallRecord) string {
 	if rec.Version != "" {
 		name += "@" + rec.Version
 	}
-	return orDash(name)
+	return terminal.Dash(name)
 }
 
 func outcomeOf(kind plugin.EntryKind, rec *plugin.CallRecord) string {
@@ -173,25 +164,24 @@ func outcomeOf(kind plugin.EntryKind, rec *plugin.CallRecord) string {
 }
 
 func (c *command) ledgerShow() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:   "show ID",
-		Short: "Show all that is recorded of a call, by its id, or one entry, by its number",
-		Long: `Show all that is recorded of a call, by its id, or one entry, by its number. Where
+	return c.command(spec{
+		use:   "show ID",
+		short: "Show all that is recorded of a call, by its id, or one entry, by its number",
+		long: `Show all that is recorded of a call, by its id, or one entry, by its number. Where
 several nodes write to one database each has a chain of its own, and CHAIN/NUMBER
 names an entry: 2/17.`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.readingLedger(cmd.Context(), func(st store.Reader) error {
-				entries, err := showEntry(cmd.Context(), st, args[0])
-				if plugin.CodeOf(err) == plugin.CodeNotFound {
-					return plugin.Errorf(plugin.CodeNotFound, "the ledger has no call and no entry %s; 'mortise ledger list' shows what it has", args[0])
-				}
-				if err != nil {
-					return err
-				}
-				return c.showEntries(entries)
-			})
-		},
+		example: `  mortise ledger show 17
+  mortise ledger show 3f21aa`,
+		door: inLedger,
+	}, func(ctx context.Context, q *ask) error {
+		entries, err := findEntries(ctx, q.API, q.args[0])
+		if plugin.CodeOf(err) == plugin.CodeNotFound {
+			return plugin.Errorf(plugin.CodeNotFound, "the ledger has no call and no entry %s; 'mortise ledger list' shows what it has", q.args[0])
+		}
+		if err != nil {
+			return err
+		}
+		return c.showEntries(entries)
 	})
 }
 
@@ -243,21 +233,22 @@ func (c *command) showEntries(entries []plugin.Entry) error {
 		return c.print(object)
 	}
 	for _, e := range entries {
-		fmt.Fprintf(c.out, "entry %d of chain %d, %s, %s\n", e.Seq, e.Chain, e.Kind, clock(e.At))
+		fmt.Fprintf(c.out, "entry %d of chain %d, %s, %s\n", e.Seq, e.Chain, e.Kind, terminal.Clock(e.At))
 	}
 	fmt.Fprintln(c.out)
-	if err := renderObject(c.out, []byte(last.Body), c.width(), ""); err != nil {
+	if err := terminal.Object(c.out, []byte(last.Body), c.width(), ""); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.out, "\nhash:      %s\nprevious:  %s\n", last.Hash, orDash(last.Prev))
+	fmt.Fprintf(c.out, "\nhash:      %s\nprevious:  %s\n", last.Hash, terminal.Dash(last.Prev))
 	return nil
 }
 
 func (c *command) ledgerVerify() *cobra.Command {
 	return c.withJSON(&cobra.Command{
-		Use:   "verify",
-		Short: "Prove that no entry was changed, removed, moved or added",
-		Args:  cobra.NoArgs,
+		Use:     "verify",
+		Short:   "Prove that no entry was changed, removed, moved or added",
+		Example: "  mortise ledger verify",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if database, err := c.whichDatabase(); err == nil && c.home != "" {
 				if err := app.CheckDatabase(cmd.Context(), c.home, database); err != nil {
@@ -265,8 +256,8 @@ func (c *command) ledgerVerify() *cobra.Command {
 				}
 			}
 			return c.reading(cmd.Context(), func(st store.Store) error {
-				report, err := c.verify(cmd.Context(), st)
-				if err != nil {
+				var report ledger.Report
+				if err := c.during("verifying the ledger", func() (err error) { report, err = c.verify(cmd.Context(), st); return err }); err != nil {
 					return err
 				}
 				return c.verified(report)
@@ -308,7 +299,7 @@ func (c *command) verified(r ledger.Report) error {
 			if r.Chains > 1 {
 				where = fmt.Sprintf(" in %d chains", r.Chains)
 			}
-			fmt.Fprintf(c.out, "the ledger holds: %d entries%s, head %s\n", r.Entries, where, orDash(r.Head))
+			fmt.Fprintf(c.out, "the ledger holds: %d entries%s, head %s\n", r.Entries, where, terminal.Dash(r.Head))
 		} else {
 			c.say("mortise: the ledger does not hold: entry %d of chain %d: %s", r.Fault.Seq, r.Fault.Chain, r.Fault.What)
 		}

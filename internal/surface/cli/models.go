@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,48 +10,34 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 func (c *command) models() *cobra.Command {
-	cmd := &cobra.Command{Use: "models", Short: "See and try the language models that plugins may ask"}
-	cmd.AddCommand(c.modelsList(), c.modelsTest())
-	return cmd
+	return group(spec{use: "models", short: "See and try the language models that plugins may ask"}, c.modelsList(), c.modelsTest())
 }
 
 func (c *command) modelsList() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:   "list",
-		Short: "List the models by tier, with what they can do and cost, and what was spent today",
-		Long: `List the models by tier, with what they can do and cost, and what was spent today.
+	return show(c, spec{
+		use:   "list",
+		short: "List the models by tier, with what they can do and cost, and what was spent today",
+		long: `List the models by tier, with what they can do and cost, and what was spent today.
 
 Models are configured under models in mortise.yaml. A tier's first model is asked
 before the others. Prices are dollars for a million tokens, in and out. KEY says
 whether the provider's key is where the configuration says; the key is not shown.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer closing(a, &err)
-			s, err := a.As(c.principal(a)).Models().List(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if c.json {
-				return c.print(s)
-			}
-			return c.showModels(&s)
-		},
-	})
+		example: "  mortise models list",
+	}, func(ctx context.Context, q *ask) (host.ModelStates, error) {
+		return q.app.As(q.app.Principal).Models().List(ctx)
+	}, c.showModels)
 }
 
-func (c *command) showModels(s *host.ModelStates) error {
+func (c *command) showModels(s host.ModelStates) error {
 	if len(s.Models) == 0 {
 		c.say("no model is configured; name some under models in mortise.yaml")
 	}
-	t := newTable(c.out, "TIER", "NAME", "PROVIDER", "MODEL", "CAN", "CONTEXT", "PRICE", "KEY")
+	t := terminal.NewTable(c.out, "TIER", "NAME", "PROVIDER", "MODEL", "CAN", "CONTEXT", "PRICE", "KEY")
 	for i := range s.Models {
 		m := &s.Models[i]
 		key := "there"
@@ -60,9 +47,9 @@ func (c *command) showModels(s *host.ModelStates) error {
 		case m.Key == "":
 			key = "none needed"
 		}
-		t.row(m.Tier, m.Name, m.Provider, m.Model, orDash(abilities(m)), strconv.Itoa(m.Context), price(m.InputPrice)+" / "+price(m.OutputPrice), key)
+		t.Row(m.Tier, m.Name, m.Provider, m.Model, terminal.Dash(abilities(m)), strconv.Itoa(m.Context), price(m.InputPrice)+" / "+price(m.OutputPrice), key)
 	}
-	if err := t.flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return err
 	}
 	for i := range s.Models {
@@ -97,46 +84,39 @@ func abilities(m *host.ModelState) string {
 func price(dollars float64) string { return strconv.FormatFloat(dollars, 'f', -1, 64) }
 
 func (c *command) modelsTest() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:   "test [NAME]",
-		Short: "Ask a model, or each of them, for one word, and say what happened",
-		Long: `Ask a model, or each of them, for one word, and say what happened.
+	return c.command(spec{
+		use:   "test [NAME]",
+		short: "Ask a model, or each of them, for one word, and say what happened",
+		long: `Ask a model, or each of them, for one word, and say what happened.
 
 These are real queries: they cost a little, count towards the budgets and are in
 the ledger. The exit status is not 0 if a model did not answer.`,
-		Example: `  mortise models test
+		example: `  mortise models test
   mortise models test small --json`,
-		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			a, err := c.open(cmd.Context())
+	}, func(ctx context.Context, q *ask) error {
+		names := q.args
+		if len(names) == 0 {
+			s, err := q.app.As(q.app.Principal).Models().List(ctx)
 			if err != nil {
 				return err
 			}
-			defer closing(a, &err)
-			names := args
-			if len(names) == 0 {
-				s, err := a.As(c.principal(a)).Models().List(cmd.Context())
-				if err != nil {
-					return err
-				}
-				for i := range s.Models {
-					names = append(names, s.Models[i].Name)
-				}
+			for i := range s.Models {
+				names = append(names, s.Models[i].Name)
 			}
-			if len(names) == 0 {
-				return plugin.Errorf(plugin.CodeNotFound, "no model is configured; name some under models in mortise.yaml")
-			}
-			return c.testModels(cmd, a, names)
-		},
+		}
+		if len(names) == 0 {
+			return plugin.Errorf(plugin.CodeNotFound, "no model is configured; name some under models in mortise.yaml")
+		}
+		return c.testModels(ctx, q.app, names)
 	})
 }
 
-func (c *command) testModels(cmd *cobra.Command, a *app.App, names []string) error {
+func (c *command) testModels(ctx context.Context, a *app.App, names []string) error {
 	var tests []host.ModelTest
 	failed := 0
 	for _, name := range names {
-		t, err := a.As(c.principal(a)).Models().Test(cmd.Context(), name)
-		if err != nil {
+		var t host.ModelTest
+		if err := c.during("asking "+name, func() (err error) { t, err = a.As(a.Principal).Models().Test(ctx, name); return err }); err != nil {
 			return err
 		}
 		tests = append(tests, t)
@@ -148,9 +128,9 @@ func (c *command) testModels(cmd *cobra.Command, a *app.App, names []string) err
 		}
 		line := fmt.Sprintf("%s: %s", t.Name, t.Error)
 		if t.OK {
-			line = fmt.Sprintf("%s: answered %.60q in %s; %d tokens in, %d out, $%.6f", t.Name, t.Answer, ms(t.Took), t.In, t.Out, t.Cost)
+			line = fmt.Sprintf("%s: answered %.60q in %s; %d tokens in, %d out, $%.6f", t.Name, t.Answer, terminal.Milliseconds(t.Took), t.In, t.Out, t.Cost)
 		}
-		if _, err := fmt.Fprintln(c.out, safe(line)); err != nil {
+		if _, err := fmt.Fprintln(c.out, terminal.Safe(line)); err != nil {
 			return err
 		}
 	}

@@ -46,7 +46,9 @@ what they are about to do. The host runs it inside of itself; no Node is needed.
 				if err != nil {
 					return fmt.Errorf("%s was written and not registered: %w", dir, err)
 				}
-				_, err = a.As(c.principal(a)).Plugins().Register(cmd.Context(), dir, registry.RegisterOptions{Dev: true, Enable: true})
+				p := c.errs.Begin("linking " + dir)
+				_, err = a.As(a.Principal).Plugins().Register(cmd.Context(), dir, registry.RegisterOptions{Dev: true, Enable: true})
+				p.End()
 				if err = errors.Join(err, a.Close()); err != nil {
 					return fmt.Errorf("%s was written and could not be registered: %w", dir, err)
 				}

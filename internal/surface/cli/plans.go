@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,49 +15,43 @@ import (
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 func (c *command) plans() *cobra.Command {
-	cmd := &cobra.Command{Use: "plans", Short: "Make plans of what agents propose, approve and run them"}
-	cmd.AddCommand(c.plansSubmit(), c.plansList(), c.plansShow(), c.plansDecide(true), c.plansDecide(false), c.plansCancel(), c.plansResume())
-	return cmd
+	return group(spec{use: "plans", short: "Make plans of what agents propose, approve and run them"},
+		c.plansSubmit(), c.plansList(), c.plansShow(), c.plansDecide(true), c.plansDecide(false), c.plansCancel(), c.plansResume())
 }
 
 func (c *command) plansSubmit() *cobra.Command {
 	var f runFlags
 	var labels []string
 	var wait bool
-	cmd := &cobra.Command{
-		Use:   "submit AGENT",
-		Short: "Ask an agent, and make a plan of what it proposes",
-		Long: `Ask an agent, and make a plan of what it proposes.
+	return c.command(spec{
+		use:   "submit AGENT",
+		short: "Ask an agent, and make a plan of what it proposes",
+		long: `Ask an agent, and make a plan of what it proposes.
 
 AGENT is an operation of kind agent: name, name/op or name/op@versions. Its input is
 {"intent": {"type": ..., "payload": {...}}, "context": {...}, "constraints": {...}}.
 
 A plan without gates is queued; one with gates waits for one approval of the whole.
 --wait stays until it has ended, and runs it if no other process does.`,
-		Example: `  mortise plans submit Switchboard --input @intent.json --key demo-1
+		example: `  mortise plans submit Switchboard --input @intent.json --key demo-1
   mortise plans submit Switchboard --set intent.type=Support.QA.Answer --wait`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeOperations,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, label := range labels {
-				if label != plugin.Untrusted && label != plugin.Private {
-					return usage{fmt.Errorf("--label %s: there are %s and %s", label, plugin.Untrusted, plugin.Private)}
-				}
-			}
-			return c.submitPlan(cmd.Context(), args[0], f, labels, wait)
+		complete: c.completeOperations,
+		door:     nowhere,
+		flags: func(cmd *cobra.Command) {
+			flags := cmd.Flags()
+			flags.StringVarP(&f.input, "input", "i", "", "the agent's input: a JSON object, @FILE, or - for standard input")
+			flags.StringArrayVarP(&f.set, "set", "s", nil, "set a member of the input: key=value, or outer.inner=value (repeatable)")
+			flags.Var(idempotencyKey{&f.key}, "key", "idempotency key: a second submission with it gets the first one's plan")
+			flags.StringArrayVar(&labels, "label", nil, "what the input is tainted with: untrusted or private (repeatable)")
+			flags.BoolVar(&wait, "wait", false, "stay until the plan has ended, and show each step as it ends")
 		},
-	}
-	flags := cmd.Flags()
-	flags.StringVarP(&f.input, "input", "i", "", "the agent's input: a JSON object, @FILE, or - for standard input")
-	flags.StringArrayVarP(&f.set, "set", "s", nil, "set a member of the input: key=value, or outer.inner=value (repeatable)")
-	flags.Var(idempotencyKey{&f.key}, "key", "idempotency key: a second submission with it gets the first one's plan")
-	flags.StringArrayVar(&labels, "label", nil, "what the input is tainted with: untrusted or private (repeatable)")
-	flags.BoolVar(&wait, "wait", false, "stay until the plan has ended, and show each step as it ends")
-	return c.withJSON(cmd)
+		check: func([]string) error { return checkLabels(labels) },
+	}, func(ctx context.Context, q *ask) error { return c.submitPlan(ctx, q.args[0], f, labels, wait) })
 }
 
 func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels []string, wait bool) error {
@@ -68,7 +61,7 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 	}
 	return c.planning(ctx, func(a *app.App) (*plan.View, error) {
 		if isPath(ref) {
-			if ref, err = linkPath(ctx, a, c.principal(a), ref); err != nil {
+			if ref, err = c.linkPath(ctx, a, a.Principal, ref); err != nil {
 				return nil, err
 			}
 		}
@@ -79,12 +72,12 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 		if len(input) == 0 {
 			input = []byte("{}")
 		}
-		watch := c.watch()
+		watch := c.watch(ref + " is asked")
 		v, err := a.Plans.Submit(ctx, plan.Submission{
-			Tenant: a.Config.Tenant, Principal: c.principal(a), Asker: host.OSUser(), Agent: ref, Input: input, Key: f.key, Labels: labels,
-			Origin: plugin.OriginCLI, Observe: watch.hear,
+			Tenant: a.Config.Tenant, Principal: a.Principal, Asker: host.OSUser(), Agent: ref, Input: input, Key: f.key, Labels: labels,
+			Origin: plugin.OriginCLI, Observe: watch.Hear,
 		})
-		watch.end()
+		watch.End()
 		if err != nil {
 			return nil, withNext(err)
 		}
@@ -93,11 +86,6 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 		}
 		return c.waitForPlan(ctx, a, v)
 	})
-}
-
-// principal is who asks at this command line.
-func (c *command) principal(a *app.App) plugin.Principal {
-	return a.Principal
 }
 
 // planning opens the host, does something about a plan, and shows it. The books
@@ -179,36 +167,34 @@ func planError(v *plan.View) error {
 func (c *command) showPlan(v *plan.View) error {
 	if v.ID == "" {
 		c.say("%s proposes no plan; call %s", v.Agent, v.ProposalCall)
-		return renderValue(c.out, jsontext.Value(v.Answer), c.width())
+		return terminal.Value(c.out, jsontext.Value(v.Answer), c.width())
 	}
-	t := &table{w: c.out}
-	t.row("plan", v.ID)
-	t.row("state", string(v.State))
-	t.row("agent", v.Agent)
+	t := terminal.Details(c.out)
+	t.Row("plan", v.ID)
+	t.Row("state", string(v.State))
+	t.Row("agent", v.Agent)
 	if v.Rationale != "" {
-		t.row("why", oneLine(v.Rationale, 100))
+		t.Row("why", terminal.OneLine(v.Rationale, 100))
 	}
-	t.row("for", v.Principal)
-	if len(v.Labels) > 0 {
-		t.row("labels", strings.Join(v.Labels, ", "))
-	}
+	t.Row("for", v.Principal)
+	t.Some("labels", v.Labels...)
 	if v.Approval != nil {
-		t.row("approval", fmt.Sprintf("%s %s", v.Approval.ID, approvalText(v.Approval)))
+		t.Row("approval", fmt.Sprintf("%s %s", v.Approval.ID, approvalText(v.Approval)))
 	}
-	if err := t.flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return err
 	}
 	fmt.Fprintln(c.out)
-	steps := newTable(c.out, "STEP", "OPERATION", "NEEDS", "GATE", "STATE", "CALL")
+	steps := terminal.NewTable(c.out, "STEP", "OPERATION", "NEEDS", "GATE", "STATE", "CALL")
 	for _, s := range v.Steps {
-		steps.row(s.ID, s.Operation+"@"+s.Version, orDash(strings.Join(s.Needs, ",")), s.Gate, string(s.State)+inBrackets(string(s.Code)), orDash(s.CallID))
+		steps.Row(s.ID, s.Operation+"@"+s.Version, terminal.Dash(strings.Join(s.Needs, ",")), s.Gate, string(s.State)+inBrackets(string(s.Code)), terminal.Dash(s.CallID))
 	}
-	if err := steps.flush(); err != nil {
+	if err := steps.Flush(); err != nil {
 		return err
 	}
 	for _, s := range v.Steps {
 		if s.Why != "" {
-			fmt.Fprintf(c.out, "%s: %s\n", safe(s.ID), safe(s.Why))
+			fmt.Fprintf(c.out, "%s: %s\n", terminal.Safe(s.ID), terminal.Safe(s.Why))
 		}
 	}
 	if v.Replayed {
@@ -223,7 +209,7 @@ func (c *command) showPlan(v *plan.View) error {
 func approvalText(a *plan.ApprovalView) string {
 	switch a.State {
 	case store.ApprovalOpen:
-		return "open until " + clock(a.ExpiresAt)
+		return "open until " + terminal.Clock(a.ExpiresAt)
 	case store.ApprovalApproved, store.ApprovalConsumed, store.ApprovalDenied:
 		return fmt.Sprintf("%s, decided by %s", a.State, a.DecidedBy)
 	}
@@ -259,29 +245,27 @@ func planHint(v *plan.View) string {
 func (c *command) plansList() *cobra.Command {
 	f := store.PlanFilter{}
 	var state string
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List plans, the newest first",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.Limit < 1 {
-				return usage{errors.New("--last is at least 1")}
-			}
+	return list(c, spec{
+		use: "list", short: "List plans, the newest first", example: "  mortise plans list --state pending_approval",
+		door: inStore, limit: &limit{"last", &f.Limit, 20, "how many plans"},
+		flags: func(cmd *cobra.Command) { cmd.Flags().StringVar(&state, "state", "", "only plans in this state") },
+		check: func([]string) error {
 			if f.State = store.PlanState(state); state != "" && !slices.Contains(planStates, f.State) {
 				return usage{fmt.Errorf("--state %s: there are %s", state, joined(planStates))}
 			}
-			return c.keeping(cmd.Context(), func(k host.API) error {
-				views, err := k.Plans().List(cmd.Context(), f)
-				if err != nil {
-					return err
-				}
-				return c.listPlans(views)
-			})
+			return nil
 		},
-	}
-	cmd.Flags().IntVarP(&f.Limit, "last", "n", 20, "how many plans")
-	cmd.Flags().StringVar(&state, "state", "", "only plans in this state")
-	return c.withJSON(cmd)
+	}, listing[plan.View]{
+		key:    "plans",
+		titles: []string{"PLAN", "CREATED", "STATE", "AGENT", "FOR", "CODE"},
+		row: func(v plan.View) []string {
+			code := "-"
+			if v.Error != nil {
+				code = string(v.Error.Code)
+			}
+			return []string{v.ID, terminal.Clock(v.CreatedAt), string(v.State), v.Agent, v.Principal, code}
+		},
+	}, func(ctx context.Context, q *ask) ([]plan.View, error) { return q.Plans().List(ctx, f) })
 }
 
 var planStates = []store.PlanState{
@@ -296,70 +280,56 @@ func joined(states []store.PlanState) string {
 	return strings.Join(names, ", ")
 }
 
-func (c *command) listPlans(views []plan.View) error {
-	if c.json {
-		return c.print(map[string]any{"plans": views})
-	}
-	t := newTable(c.out, "PLAN", "CREATED", "STATE", "AGENT", "FOR", "CODE")
-	for _, v := range views {
-		code := "-"
-		if v.Error != nil {
-			code = string(v.Error.Code)
-		}
-		t.row(v.ID, clock(v.CreatedAt), string(v.State), v.Agent, v.Principal, code)
-	}
-	return t.flush()
+func (c *command) plansShow() *cobra.Command {
+	return show(c, spec{use: "show ID", short: "Show a plan with its steps, or the one whose id begins so", example: "  mortise plans show 3f21aa --watch", door: inStore, complete: c.completePlans, watch: true},
+		func(ctx context.Context, q *ask) (*plan.View, error) { return q.Plans().Get(ctx, q.args[0], "see") },
+		func(v *plan.View) error {
+			if err := c.showPlan(v); err != nil {
+				return err
+			}
+			if v.Error != nil {
+				c.say("%s: %s", v.Error.Code, v.Error.Message)
+			}
+			fmt.Fprintln(c.out)
+			for _, s := range v.Steps {
+				fmt.Fprintf(c.out, "%s %s\n", terminal.Safe(s.ID), terminal.Escaped(string(s.Input)))
+			}
+			return nil
+		})
 }
 
-func (c *command) plansShow() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "show ID",
-		Short: "Show a plan with its steps, or the one whose id begins so",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.keeping(cmd.Context(), func(k host.API) error {
-				v, err := k.Plans().Get(cmd.Context(), args[0], "see")
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return c.print(v)
-				}
-				if err := c.showPlan(v); err != nil {
-					return err
-				}
-				if v.Error != nil {
-					c.say("%s: %s", v.Error.Code, v.Error.Message)
-				}
-				fmt.Fprintln(c.out)
-				for _, s := range v.Steps {
-					fmt.Fprintf(c.out, "%s %s\n", safe(s.ID), escaped(string(s.Input)))
-				}
-				return nil
-			})
-		},
+// completePlans offers the last plans.
+func (c *command) completePlans(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		c.completing(cmd, func(k host.API) {
+			views, _ := k.Plans().List(cmd.Context(), store.PlanFilter{Limit: offered})
+			for _, v := range views {
+				ids = append(ids, v.ID+"\t"+terminal.OneLine(v.Agent+" "+string(v.State), 60))
+			}
+		})
 	}
-	return c.withJSON(cmd)
+	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// planChange returns a command that changes one plan, and shows it.
+func (c *command) planChange(s spec, do func(ctx context.Context, a *app.App, id string) (*plan.View, error)) *cobra.Command {
+	s.door, s.complete = nowhere, c.completePlans
+	return c.command(s, func(ctx context.Context, q *ask) error {
+		return c.planning(ctx, func(a *app.App) (*plan.View, error) { return do(ctx, a, q.args[0]) })
+	})
 }
 
 // plansDecide is `plans approve` or `plans deny`.
 func (c *command) plansDecide(approve bool) *cobra.Command {
 	var reason string
-	cmd := &cobra.Command{
-		Use:   "approve ID",
-		Short: "Agree to a whole plan, with everything that 'plans show' shows of it",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.planning(cmd.Context(), func(a *app.App) (*plan.View, error) {
-				return c.decidePlan(cmd.Context(), a, args[0], approve, reason)
-			})
-		},
-	}
+	s := spec{use: "approve ID", short: "Agree to a whole plan, with everything that 'plans show' shows of it", example: "  mortise plans approve 3f21aa --as ann"}
 	if !approve {
-		cmd.Use, cmd.Short = "deny ID", "Refuse a plan that waits for approval; nothing of it runs"
+		s.use, s.short, s.example = "deny ID", "Refuse a plan that waits for approval; nothing of it runs", `  mortise plans deny 3f21aa --reason "not this week"`
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
-	return c.withJSON(cmd)
+	s.flags = func(cmd *cobra.Command) { cmd.Flags().StringVar(&reason, "reason", "", "why, for the record") }
+	return c.planChange(s, func(ctx context.Context, a *app.App, id string) (*plan.View, error) {
+		return c.decidePlan(ctx, a, id, approve, reason)
+	})
 }
 
 func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve bool, reason string) (*plan.View, error) {
@@ -371,8 +341,8 @@ func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve
 		return nil, plugin.Errorf(plugin.CodeNotFound, "plan %s (%s) has no gate, so it needs no approval", v.ID, v.State)
 	}
 	if _, err := c.give(ctx, a, approval.Answer{
-		Tenant: a.Config.Tenant, ID: v.Approval.ID, Approve: approve, By: c.principal(a), Asker: host.OSUser(), Reason: reason,
-		Own: a.Owner() && a.Config.Approvals.Self && isTerminal(c.in),
+		Tenant: a.Config.Tenant, ID: v.Approval.ID, Approve: approve, By: a.Principal, Asker: host.OSUser(), Reason: reason,
+		Own: a.Owner() && a.Config.Approvals.Self && terminal.Is(c.in),
 	}); err != nil {
 		return nil, err
 	}
@@ -385,41 +355,30 @@ func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve
 
 func (c *command) plansCancel() *cobra.Command {
 	var reason string
-	cmd := &cobra.Command{
-		Use:   "cancel ID",
-		Short: "Stop a plan: the step that is running is told, and those after it never run",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.planning(cmd.Context(), func(a *app.App) (*plan.View, error) {
-				v, err := a.As(c.principal(a)).Plans().Cancel(cmd.Context(), args[0], reason)
-				if err == nil {
-					v.Error = nil // likewise
-				}
-				return v, err
-			})
-		},
-	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
-	return c.withJSON(cmd)
+	return c.planChange(spec{
+		use: "cancel ID", short: "Stop a plan: the step that is running is told, and those after it never run", example: "  mortise plans cancel 3f21aa",
+		flags: func(cmd *cobra.Command) { cmd.Flags().StringVar(&reason, "reason", "", "why, for the record") },
+	}, func(ctx context.Context, a *app.App, id string) (*plan.View, error) {
+		v, err := a.As(a.Principal).Plans().Cancel(ctx, id, reason)
+		if err == nil {
+			v.Error = nil // likewise
+		}
+		return v, err
+	})
 }
 
 func (c *command) plansResume() *cobra.Command {
 	var wait bool
-	cmd := &cobra.Command{
-		Use:   "resume ID",
-		Short: "Let a plan go on that is queued, or whose unknown step was settled",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			return c.planning(ctx, func(a *app.App) (*plan.View, error) {
-				v, err := a.As(c.principal(a)).Plans().Resume(ctx, args[0])
-				if err != nil || !wait {
-					return v, err
-				}
-				return c.waitForPlan(ctx, a, v)
-			})
+	return c.planChange(spec{
+		use: "resume ID", short: "Let a plan go on that is queued, or whose unknown step was settled", example: "  mortise plans resume 3f21aa --wait",
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().BoolVar(&wait, "wait", false, "run it here if no other process does, and stay until it has ended")
 		},
-	}
-	cmd.Flags().BoolVar(&wait, "wait", false, "run it here if no other process does, and stay until it has ended")
-	return c.withJSON(cmd)
+	}, func(ctx context.Context, a *app.App, id string) (*plan.View, error) {
+		v, err := a.As(a.Principal).Plans().Resume(ctx, id)
+		if err != nil || !wait {
+			return v, err
+		}
+		return c.waitForPlan(ctx, a, v)
+	})
 }

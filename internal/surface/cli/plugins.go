@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,64 +11,61 @@ import (
 	json2 "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
+	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 func (c *command) plugins() *cobra.Command {
-	cmd := &cobra.Command{Use: "plugins", Aliases: []string{"plugin"}, Short: "Register, list and switch plugins"}
-	cmd.AddCommand(c.pluginsList(), c.pluginsShow(), c.pluginsActions(), c.pluginsRegister(), c.pluginsEnable(), c.pluginsDisable(),
+	cmd := group(spec{use: "plugins", short: "Register, list and switch plugins"},
+		c.pluginsList(), c.pluginsShow(), c.pluginsActions(), c.pluginsRegister(), c.pluginsEnable(), c.pluginsDisable(),
 		c.pluginsDiff(), c.pluginsApprove(), c.pluginsRollback(), c.pluginsDelete())
+	cmd.Aliases = []string{"plugin"}
 	return cmd
+}
+
+// pluginRows are plugins as they are listed.
+var pluginRows = listing[registry.Info]{
+	key:    "plugins",
+	titles: []string{"PLUGIN", "VERSION", "STATE", "KIND", "OPERATIONS", "DESCRIPTION"},
+	row: func(i registry.Info) []string {
+		return []string{i.Name, versionShown(i.Plugin()), stateOfPlugin(i), join(i.Kinds), terminal.Dash(terminal.OneLine(strings.Join(i.Operations, " "), 30)), terminal.OneLine(i.Description, 60)}
+	},
 }
 
 func (c *command) pluginsList() *cobra.Command {
 	var kind, agent string
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the plugins there are",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			var kinds []plugin.Kind
+	var kinds []plugin.Kind
+	return c.command(spec{
+		use: "list", short: "List the plugins there are", example: "  mortise plugins list --kind tool",
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().StringVar(&kind, "kind", "", "only those with an operation of this kind: agent, operator, tool, adapter")
+			c.agentFlag(cmd, &agent, "say of each whether this agent has it")
+		},
+		check: func([]string) error {
 			if kind != "" {
 				if kinds = []plugin.Kind{plugin.Kind(kind)}; !kinds[0].Known() {
 					return usage{fmt.Errorf("--kind %s: the kinds are agent, operator, tool and adapter", kind)}
 				}
 			}
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer closing(a, &err)
-			infos, err := a.As(c.principal(a)).Plugins().List(cmd.Context(), kinds...)
-			if err != nil {
-				return err
-			}
-			if agent != "" {
-				assigned, err := a.As(c.principal(a)).Agents().Assignments(cmd.Context(), agent)
-				if err != nil {
-					return err
-				}
-				return c.listAssigned(infos, assigned)
-			}
-			if c.json {
-				return c.print(map[string]any{"plugins": infos})
-			}
-			t := newTable(c.out, "PLUGIN", "VERSION", "STATE", "KIND", "OPERATIONS", "DESCRIPTION")
-			for _, i := range infos {
-				t.row(i.Name, versionShown(i.Plugin()), stateOfPlugin(i), join(i.Kinds), orDash(oneLine(strings.Join(i.Operations, " "), 30)), oneLine(i.Description, 60))
-			}
-			if c.onTerminal() {
-				t.fit = c.width()
-			}
-			return t.flush()
+			return nil
 		},
-	}
-	cmd.Flags().StringVar(&kind, "kind", "", "only those with an operation of this kind: agent, operator, tool, adapter")
-	c.agentFlag(cmd, &agent, "say of each whether this agent has it")
-	return c.withJSON(cmd)
+	}, func(ctx context.Context, q *ask) error {
+		infos, err := q.Plugins().List(ctx, kinds...)
+		if err != nil {
+			return err
+		}
+		if agent == "" {
+			return pluginRows.show(c, onScreen, infos)
+		}
+		assigned, err := q.Agents().Assignments(ctx, agent)
+		if err != nil {
+			return err
+		}
+		return c.listAssigned(infos, assigned)
+	})
 }
 
 func stateOfPlugin(i registry.Info) string {
@@ -101,65 +99,31 @@ func join(kinds []plugin.Kind) string {
 	for i, kind := range kinds {
 		words[i] = string(kind)
 	}
-	return orDash(strings.Join(words, " "))
+	return terminal.Dash(strings.Join(words, " "))
 }
 
 func (c *command) pluginsShow() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:               "show NAME[@VERSIONS]",
-		Short:             "Show one plugin: its operations, schemas, effects and package",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completePlugins,
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer closing(a, &err)
-			shown, err := a.As(c.principal(a)).Plugins().Show(cmd.Context(), args[0])
-			if err != nil {
-				return withNext(err)
-			}
-			if c.json {
-				return c.print(shown)
-			}
-			return c.showPlugin(shown)
-		},
-	})
+	return show(c, spec{use: "show NAME[@VERSIONS]", short: "Show one plugin: its operations, schemas, effects and package", example: "  mortise plugins show hello", complete: c.completePlugins},
+		func(ctx context.Context, q *ask) (registry.Shown, error) {
+			shown, err := q.Plugins().Show(ctx, q.args[0])
+			return shown, withNext(err)
+		}, c.showPlugin)
 }
 
 func (c *command) pluginsActions() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:               "actions NAME[@VERSIONS]",
-		Short:             "List the actions of a plugin that you may use",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completePlugins,
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
+	return list(c, spec{use: "actions NAME[@VERSIONS]", short: "List the actions of a plugin that you may use", example: "  mortise plugins actions mail", complete: c.completePlugins, fit: onScreen}, listing[host.Action]{
+		key:    "actions",
+		titles: []string{"ACTION", "RISK", "APPROVAL", "SCOPES", "DESCRIPTION"},
+		row: func(one host.Action) []string {
+			approval := "no"
+			if one.RequiresApproval {
+				approval = "asked for"
 			}
-			defer closing(a, &err)
-			actions, err := a.As(c.principal(a)).Plugins().Actions(cmd.Context(), args[0])
-			if err != nil {
-				return withNext(err)
-			}
-			if c.json {
-				return c.print(map[string]any{"actions": actions})
-			}
-			t := newTable(c.out, "ACTION", "RISK", "APPROVAL", "SCOPES", "DESCRIPTION")
-			for _, one := range actions {
-				approval := "no"
-				if one.RequiresApproval {
-					approval = "asked for"
-				}
-				t.row(one.Name, orDash(one.RiskLevel), approval, orDash(strings.Join(one.RequiredScopes, " ")), oneLine(one.Description, 60))
-			}
-			if c.onTerminal() {
-				t.fit = c.width()
-			}
-			return t.flush()
+			return []string{one.Name, terminal.Dash(one.RiskLevel), approval, terminal.Dash(strings.Join(one.RequiredScopes, " ")), terminal.OneLine(one.Description, 60)}
 		},
+	}, func(ctx context.Context, q *ask) ([]host.Action, error) {
+		actions, err := q.Plugins().Actions(ctx, q.args[0])
+		return actions, withNext(err)
 	})
 }
 
@@ -173,36 +137,36 @@ func versionShown(m *plugin.Manifest) string {
 }
 
 func (c *command) showPlugin(s registry.Shown) error {
-	t := newTable(c.out, s.Name+" "+versionShown(s.Manifest))
+	t := terminal.NewTable(c.out, s.Name+" "+versionShown(s.Manifest))
 	if s.DisplayName != "" {
-		t.row("name:", s.DisplayName)
+		t.Row("name:", s.DisplayName)
 	}
-	t.row("description:", orDash(s.Description))
-	t.row("state:", string(s.State))
+	t.Row("description:", terminal.Dash(s.Description))
+	t.Row("state:", string(s.State))
 	for _, version := range s.Waiting {
-		t.row("held:", fmt.Sprintf("%s@%s, because it is not what was approved: 'mortise plugins diff %s@%s' shows the difference", s.Name, version, s.Name, version))
+		t.Row("held:", fmt.Sprintf("%s@%s, because it is not what was approved: 'mortise plugins diff %s@%s' shows the difference", s.Name, version, s.Name, version))
 	}
 	if s.ApprovedBy != "" {
-		t.row("approved by:", s.ApprovedBy)
+		t.Row("approved by:", s.ApprovedBy)
 	}
 	if s.Problem != "" {
-		t.row("problem:", oneLine(s.Problem, 300))
+		t.Row("problem:", terminal.OneLine(s.Problem, 300))
 	}
 	for _, h := range s.Halted {
-		t.row("disabled for:", fmt.Sprintf("%s since %s: %s; '%s' enables it again", h.Agent, clock(h.At), oneLine(h.Reason, 300), h.Enable))
+		t.Row("disabled for:", fmt.Sprintf("%s since %s: %s; '%s' enables it again", h.Agent, terminal.Clock(h.At), terminal.OneLine(h.Reason, 300), h.Enable))
 	}
-	t.row("dialect:", s.Dialect)
-	t.row("versions:", strings.Join(s.Versions, " "))
-	t.row("package:", s.Digest)
-	t.row("path:", s.Path)
-	t.row("source:", s.Source)
+	t.Row("dialect:", s.Dialect)
+	t.Row("versions:", strings.Join(s.Versions, " "))
+	t.Row("package:", s.Digest)
+	t.Row("path:", s.Path)
+	t.Row("source:", s.Source)
 	if m := s.Manifest; m != nil {
-		t.row("owner:", orDash(m.Owner))
-		t.row("isolation:", string(m.Isolation))
-		t.row("services:", orDash(strings.Join(m.Capabilities, " ")))
-		t.row("requires:", orDash(strings.Join(m.Requires.Tools, " ")))
+		t.Row("owner:", terminal.Dash(m.Owner))
+		t.Row("isolation:", string(m.Isolation))
+		t.Row("services:", terminal.Dash(strings.Join(m.Capabilities, " ")))
+		t.Row("requires:", terminal.Dash(strings.Join(m.Requires.Tools, " ")))
 	}
-	if err := t.flush(); err != nil || s.Manifest == nil {
+	if err := t.Flush(); err != nil || s.Manifest == nil {
 		return err
 	}
 	if err := c.showHooks(s.Manifest.Hooks); err != nil {
@@ -211,7 +175,7 @@ func (c *command) showPlugin(s registry.Shown) error {
 	for _, op := range s.Manifest.Operations {
 		fmt.Fprintf(c.out, "\n%s/%s, %s, at most %s\n", s.Name, op.Name, op.Kind, op.Timeout)
 		if op.Description != "" {
-			fmt.Fprintf(c.out, "  %s\n", safe(op.Description))
+			fmt.Fprintf(c.out, "  %s\n", terminal.Safe(op.Description))
 		}
 		for _, line := range [][2]string{{"effects", strings.Join(op.Effects, " ")}, {"permissions", strings.Join(op.Permissions, " ")}, {"tags", strings.Join(op.PolicyTags, " ")}} {
 			if line[1] != "" {
@@ -231,15 +195,15 @@ func (c *command) showHooks(hooks []plugin.Hook) error {
 		return nil
 	}
 	fmt.Fprintln(c.out)
-	t := newTable(c.out, "HOOK", "PRIORITY", "IF IT FAILS", "DEADLINE")
+	t := terminal.NewTable(c.out, "HOOK", "PRIORITY", "IF IT FAILS", "DEADLINE")
 	for _, h := range hooks {
 		deadline := "the host's"
 		if h.Deadline > 0 {
 			deadline = h.Deadline.String()
 		}
-		t.row(h.Event, fmt.Sprint(h.Priority), cmp.Or(string(h.FailureMode), "skip"), deadline)
+		t.Row(h.Event, fmt.Sprint(h.Priority), cmp.Or(string(h.FailureMode), "skip"), deadline)
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 // showInput lists the members an input has, as its schema describes them.
@@ -260,7 +224,7 @@ func (c *command) showInput(schema []byte) error {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	t := newTable(c.out, "  INPUT", "TYPE", "DEFAULT", "DESCRIPTION")
+	t := terminal.NewTable(c.out, "  INPUT", "TYPE", "DEFAULT", "DESCRIPTION")
 	for _, name := range names {
 		p := object.Properties[name]
 		value := "-"
@@ -270,7 +234,7 @@ func (c *command) showInput(schema []byte) error {
 			if err != nil {
 				return err
 			}
-			value = oneLine(string(raw), 30)
+			value = terminal.OneLine(string(raw), 30)
 		case slices.Contains(object.Required, name):
 			value = "required"
 		}
@@ -278,19 +242,19 @@ func (c *command) showInput(schema []byte) error {
 		if p.Type != nil {
 			kind = fmt.Sprint(p.Type)
 		}
-		t.row("  "+name, kind, value, oneLine(p.Description, 80))
+		t.Row("  "+name, kind, value, terminal.OneLine(p.Description, 80))
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 func (c *command) pluginsRegister() *cobra.Command {
 	var o registry.RegisterOptions
 	var path string
 	var off bool
-	cmd := &cobra.Command{
-		Use:   "register PATH | register ID --path PATH [--name NAME] [--description TEXT]",
-		Short: "Register a plugin, or a tree of them",
-		Long: `Register the plugin in a directory, or every plugin in a tree of directories.
+	return c.command(spec{
+		use:   "register PATH | register ID --path PATH [--name NAME] [--description TEXT]",
+		short: "Register a plugin, or a tree of them",
+		long: `Register the plugin in a directory, or every plugin in a tree of directories.
 
 The files are copied into the data directory and are what runs from then on. With
 --dev they are linked instead: a change counts at the next call. One bad plugin in
@@ -300,12 +264,21 @@ what is in it: a manifest at its top, or one directory that holds everything.
 A plugin that was approved before and comes back changed, in a patch version or
 under the same number, is held until 'mortise plugins approve'. What was approved
 can be called meanwhile.`,
-		Example: `  mortise plugins register ./hello
+		example: `  mortise plugins register ./hello
   mortise plugins register --dev ./hello
   mortise plugins register ./gmail_digest.zip
   mortise plugins register example.hello --path ./hello --name "Hello"`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		args: cobra.ExactArgs(1),
+		flags: func(cmd *cobra.Command) {
+			flags := cmd.Flags()
+			flags.BoolVar(&o.Dev, "dev", false, "link the files instead of copying them; for development")
+			flags.BoolVar(&o.Force, "force", false, "replace a version that is registered with other files")
+			flags.BoolVar(&off, "disabled", false, "register without enabling")
+			flags.StringVar(&path, "path", "", "where the plugin is, when its ID is given")
+			flags.StringVar(&o.DisplayName, "name", "", "a name to show instead of the manifest's")
+			flags.StringVar(&o.Description, "description", "", "a description to show instead of the manifest's")
+		},
+		check: func(args []string) error {
 			switch {
 			case path != "":
 				o.ID = args[0]
@@ -315,23 +288,13 @@ can be called meanwhile.`,
 				path = args[0]
 			}
 			o.Enable = !off
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer closing(a, &err)
-			report, err := a.As(c.principal(a)).Plugins().Register(cmd.Context(), path, o)
-			return c.registered(report, err)
+			return nil
 		},
-	}
-	flags := cmd.Flags()
-	flags.BoolVar(&o.Dev, "dev", false, "link the files instead of copying them; for development")
-	flags.BoolVar(&o.Force, "force", false, "replace a version that is registered with other files")
-	flags.BoolVar(&off, "disabled", false, "register without enabling")
-	flags.StringVar(&path, "path", "", "where the plugin is, when its ID is given")
-	flags.StringVar(&o.DisplayName, "name", "", "a name to show instead of the manifest's")
-	flags.StringVar(&o.Description, "description", "", "a description to show instead of the manifest's")
-	return c.withJSON(cmd)
+	}, func(ctx context.Context, q *ask) error {
+		var report registry.RegisterReport
+		err := c.during("registering "+path, func() (err error) { report, err = q.Plugins().Register(ctx, path, o); return err })
+		return c.registered(report, err)
+	})
 }
 
 // registered prints what became of each plugin. Any that failed makes the
@@ -372,7 +335,7 @@ func (c *command) registered(report registry.RegisterReport, err error) error {
 		if r.Unchanged {
 			word = "unchanged"
 		}
-		fmt.Fprintf(c.out, "%s %s %s (%s)\n", word, safe(r.Name), safe(r.Version), r.State)
+		fmt.Fprintf(c.out, "%s %s %s (%s)\n", word, terminal.Safe(r.Name), terminal.Safe(r.Version), r.State)
 		if r.NotEnabled != nil {
 			c.say("mortise: %s was registered and not enabled: %s", r.Name, messageOf(r.NotEnabled))
 		}
@@ -403,59 +366,61 @@ func problemsOf(err error) contract.Problems {
 }
 
 func (c *command) pluginsEnable() *cobra.Command {
-	cmd := c.switching("enable NAME[@VERSIONS]", "Let a plugin be called; or give it to an agent, or to all", func(cmd *cobra.Command, a *app.App, ref string) ([]registry.Info, error) {
-		info, err := a.As(c.principal(a)).Plugins().Enable(cmd.Context(), ref)
-		return []registry.Info{info}, err
-	})
-	cmd.Long = `Let a plugin be called. With --agent it is given to an agent instead, and with --all to
+	return c.switching(spec{
+		use:   "enable NAME[@VERSIONS]",
+		short: "Let a plugin be called; or give it to an agent, or to all",
+		long: `Let a plugin be called. With --agent it is given to an agent instead, and with --all to
 all agents, those that are made later too. The agent then runs the plugin's hooks, and
 may use its operations as far as policy allows them to the agent and to the principal
-it acts for. A setting for one agent overrides the one for all.`
-	return c.forAgents(cmd, true)
+it acts for. A setting for one agent overrides the one for all.`,
+		example: `  mortise plugins enable hello
+  mortise plugins enable orders --agent support`,
+		flags: c.forAgents(true),
+	}, func(ctx context.Context, q *ask) ([]registry.Info, error) {
+		info, err := q.Plugins().Enable(ctx, q.args[0])
+		return []registry.Info{info}, err
+	})
 }
 
 func (c *command) pluginsDisable() *cobra.Command {
-	cmd := c.switching("disable NAME[@VERSIONS]", "Keep a plugin from being called; or take it from an agent, or from all", func(cmd *cobra.Command, a *app.App, ref string) ([]registry.Info, error) {
-		return a.As(c.principal(a)).Plugins().Disable(cmd.Context(), ref)
-	})
-	cmd.Long = `Keep a plugin from being called. With --agent it is taken from an agent instead, also
+	return c.switching(spec{
+		use:   "disable NAME[@VERSIONS]",
+		short: "Keep a plugin from being called; or take it from an agent, or from all",
+		long: `Keep a plugin from being called. With --agent it is taken from an agent instead, also
 where all others have it, and with --all it is no longer what all agents have: those
-that were given it by name keep it.`
-	return c.forAgents(cmd, false)
+that were given it by name keep it.`,
+		example: `  mortise plugins disable hello
+  mortise plugins disable orders --agent support`,
+		flags: c.forAgents(false),
+	}, func(ctx context.Context, q *ask) ([]registry.Info, error) { return q.Plugins().Disable(ctx, q.args[0]) })
+}
+
+func (c *command) pluginsRollback() *cobra.Command {
+	return c.switching(spec{use: "rollback NAME", short: "Go back to the approved version below the one in use", example: "  mortise plugins rollback mail"},
+		func(ctx context.Context, q *ask) ([]registry.Info, error) {
+			left, back, err := q.Plugins().Rollback(ctx, q.args[0])
+			return []registry.Info{left, back}, err
+		})
 }
 
 func (c *command) pluginsDelete() *cobra.Command {
-	return c.switching("delete NAME[@VERSION]", "Take a plugin out of the registry", func(cmd *cobra.Command, a *app.App, ref string) ([]registry.Info, error) {
-		info, err := a.As(c.principal(a)).Plugins().Delete(cmd.Context(), ref)
-		info.State = "deleted"
-		return []registry.Info{info}, err
-	})
+	return c.switching(spec{use: "delete NAME[@VERSION]", short: "Take a plugin out of the registry", example: "  mortise plugins delete mail@1.2.0"},
+		func(ctx context.Context, q *ask) ([]registry.Info, error) {
+			info, err := q.Plugins().Delete(ctx, q.args[0])
+			info.State = "deleted"
+			return []registry.Info{info}, err
+		})
 }
 
 // switching is a command that changes the state of one plugin.
-func (c *command) switching(use, short string, do func(*cobra.Command, *app.App, string) ([]registry.Info, error)) *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:               use,
-		Short:             short,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completePlugins,
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer closing(a, &err)
-			infos, err := do(cmd, a, args[0])
-			if err != nil {
-				return withNext(err)
-			}
-			if c.json {
-				return c.print(map[string]any{"plugins": infos})
-			}
-			for _, i := range infos {
-				fmt.Fprintf(c.out, "%s %s is %s\n", safe(i.Name), safe(i.Version), i.State)
-			}
-			return nil
-		},
+func (c *command) switching(s spec, do func(context.Context, *ask) ([]registry.Info, error)) *cobra.Command {
+	s.complete = c.completePlugins
+	return c.change(s, func(ctx context.Context, q *ask) (done, error) {
+		infos, err := do(ctx, q)
+		said := make([]string, len(infos))
+		for n, i := range infos {
+			said[n] = fmt.Sprintf("%s %s is %s", i.Name, i.Version, i.State)
+		}
+		return done{value: map[string]any{"plugins": infos}, said: strings.Join(said, "\n")}, withNext(err)
 	})
 }

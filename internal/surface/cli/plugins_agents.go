@@ -2,14 +2,13 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 // agentFlag adds a flag that names an agent.
@@ -20,45 +19,42 @@ func (c *command) agentFlag(cmd *cobra.Command, id *string, use string) {
 	})
 }
 
-// forAgents has a command that switches a plugin for everybody give it to agents,
-// or take it from them, where it is told so.
-func (c *command) forAgents(cmd *cobra.Command, enabled bool) *cobra.Command {
+// forAgents gives a command that switches a plugin for all callers the flags that make
+// it give the plugin to agents, or take it from them.
+func (c *command) forAgents(enabled bool) func(*cobra.Command) {
 	var id string
 	var all bool
 	what := "take it from"
 	if enabled {
 		what = "give it to"
 	}
-	c.agentFlag(cmd, &id, what+" this agent")
-	cmd.Flags().BoolVar(&all, "all", false, what+" all agents, those that are made later too")
-	everybody := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		switch {
-		case id == "" && cmd.Flags().Changed("agent"):
-			return usage{errors.New("--agent is empty; it names an agent")}
-		case id == "" && !all:
-			return everybody(cmd, args)
-		case id != "" && all:
-			return usage{errors.New("--agent and --all: only one of them")}
-		case all:
-			id = store.EveryAgent
+	return func(cmd *cobra.Command) {
+		c.agentFlag(cmd, &id, what+" this agent")
+		cmd.Flags().BoolVar(&all, "all", false, what+" all agents, those that are made later too")
+		everyone := cmd.RunE
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			switch {
+			case id == "" && cmd.Flags().Changed("agent"):
+				return usage{errors.New("--agent is empty; it names an agent")}
+			case id == "" && !all:
+				return everyone(cmd, args)
+			case id != "" && all:
+				return onlyOne("--agent", "--all")
+			case all:
+				id = store.EveryAgent
+			}
+			return inHost(c, cmd.Context(), func(q *ask) error {
+				if _, err := q.Plugins().Show(cmd.Context(), args[0]); err != nil {
+					return withNext(err)
+				}
+				assigned, err := q.Agents().Assign(cmd.Context(), args[0], id, enabled)
+				if err != nil {
+					return err
+				}
+				return c.did(done{value: map[string]any{"assignment": assigned}, said: assignmentSaid(assigned)})
+			})
 		}
-		return c.withHost(cmd.Context(), func(a *app.App) error {
-			if _, err := a.As(c.principal(a)).Plugins().Show(cmd.Context(), args[0]); err != nil {
-				return withNext(err)
-			}
-			done, err := a.As(c.principal(a)).Agents().Assign(cmd.Context(), args[0], id, enabled)
-			if err != nil {
-				return err
-			}
-			if c.json {
-				return c.print(map[string]any{"assignment": done})
-			}
-			_, err = fmt.Fprintln(c.out, assignmentSaid(done))
-			return err
-		})
 	}
-	return cmd
 }
 
 func assignmentSaid(a host.Assignment) string {
@@ -68,13 +64,13 @@ func assignmentSaid(a host.Assignment) string {
 	}
 	switch {
 	case a.Agent == store.EveryAgent && a.Enabled:
-		return "all agents have " + safe(name) + ", but for those it is taken from"
+		return "all agents have " + name + ", but for those it is taken from"
 	case a.Agent == store.EveryAgent:
-		return safe(name) + " is no longer what all agents have"
+		return name + " is no longer what all agents have"
 	case a.Enabled:
-		return "agent " + a.Agent + " has " + safe(name)
+		return "agent " + a.Agent + " has " + name
 	}
-	return "agent " + a.Agent + " does not have " + safe(name)
+	return "agent " + a.Agent + " does not have " + name
 }
 
 // listAssigned lists plugins with what is said of them for one agent.
@@ -90,26 +86,22 @@ func (c *command) listAssigned(infos []registry.Info, assigned map[string]host.A
 			lines[i].Assignment = &one
 		}
 	}
-	if c.json {
-		return c.print(map[string]any{"plugins": lines})
-	}
-	t := newTable(c.out, "PLUGIN", "VERSION", "STATE", "ASSIGNED", "DESCRIPTION")
-	if c.onTerminal() {
-		t.fit = c.width()
-	}
-	for _, l := range lines {
-		said := "-"
-		switch one := l.Assignment; {
-		case one == nil:
-		case !one.Enabled && one.Agent != store.EveryAgent:
-			said = "taken from it"
-		case one.Enabled:
-			said = "to " + assignedTo(*one)
-			if one.Versions != "" {
-				said += ", " + one.Versions
+	return listing[line]{
+		key:    "plugins",
+		titles: []string{"PLUGIN", "VERSION", "STATE", "ASSIGNED", "DESCRIPTION"},
+		row: func(l line) []string {
+			said := "-"
+			switch one := l.Assignment; {
+			case one == nil:
+			case !one.Enabled && one.Agent != store.EveryAgent:
+				said = "taken from it"
+			case one.Enabled:
+				said = "to " + assignedTo(*one)
+				if one.Versions != "" {
+					said += ", " + one.Versions
+				}
 			}
-		}
-		t.row(l.Name, l.Version, stateOfPlugin(l.Info), said, oneLine(l.Description, 60))
-	}
-	return t.flush()
+			return []string{l.Name, l.Version, stateOfPlugin(l.Info), said, terminal.OneLine(l.Description, 60)}
+		},
+	}.show(c, onScreen, lines)
 }

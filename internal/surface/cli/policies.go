@@ -1,79 +1,61 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // maxPolicy is the longest file of policies that is put into the store.
 const maxPolicy = 1 << 20
 
+// storedPolicies are the policies in force, with the version of the whole.
+type storedPolicies struct {
+	Documents []host.PolicyText `json:"documents"`
+	Version   string            `json:"version"`
+}
+
 func (c *command) policyList() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:   "list",
-		Short: "List the policies in force: files, stored texts and rules of the configuration",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer closing(a, &err)
-			all, err := a.As(c.principal(a)).Policies().List(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if c.json {
-				return c.print(map[string]any{"documents": all, "version": a.Policy.Version()})
-			}
-			t := newTable(c.out, "NAME", "SOURCE", "POLICIES", "BY", "AT")
-			for _, d := range all {
-				at := "-"
-				if d.At != nil {
-					at = clock(*d.At)
-				}
-				t.row(d.Name, d.Source, fmt.Sprint(d.Policies), orDash(d.By), at)
-			}
-			return t.flush()
-		},
-	})
+	return show(c, spec{use: "list", short: "List the policies in force: files, stored texts and rules of the configuration", example: "  mortise policy list"},
+		func(ctx context.Context, q *ask) (storedPolicies, error) {
+			all, err := q.Policies().List(ctx)
+			return storedPolicies{all, q.app.Policy.Version()}, err
+		}, func(s storedPolicies) error {
+			return listing[host.PolicyText]{
+				titles: []string{"NAME", "SOURCE", "POLICIES", "BY", "AT"},
+				row: func(d host.PolicyText) []string {
+					at := "-"
+					if d.At != nil {
+						at = terminal.Clock(*d.At)
+					}
+					return []string{d.Name, d.Source, fmt.Sprint(d.Policies), terminal.Dash(d.By), at}
+				},
+			}.table(c, whole, s.Documents)
+		})
 }
 
 func (c *command) policyPut() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:   "put NAME FILE",
-		Short: "Store a text of policies under a name, and put it into force",
-		Long: `Store a text of policies under a name, and put it into force, in place of the text
+	var text []byte
+	return c.change(spec{
+		use:   "put NAME FILE",
+		short: "Store a text of policies under a name, and put it into force",
+		long: `Store a text of policies under a name, and put it into force, in place of the text
 that had the name. It is refused, by line and column, where the policies that would
 come of it cannot be used together, or would keep you from changing them again; the
 old ones stay in force then. Hosts that are running follow within seconds. It needs the
 right to configure.`,
-		Example: `  mortise policy put mail mail.cedar`,
-		Args:    cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			text, err := readPolicy(args[1])
-			if err != nil {
-				return err
-			}
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer closing(a, &err)
-			count, err := a.As(c.principal(a)).Policies().Put(cmd.Context(), args[0], text)
-			if err != nil {
-				return err
-			}
-			if c.json {
-				return c.print(map[string]any{"name": args[0], "policies": count, "version": a.Policy.Version()})
-			}
-			_, err = fmt.Fprintf(c.out, "%s is in force, with %d policies\n", args[0], count)
-			return err
-		},
+		example: `  mortise policy put mail mail.cedar`,
+		check:   func(args []string) (err error) { text, err = readPolicy(args[1]); return err },
+	}, func(ctx context.Context, q *ask) (done, error) {
+		count, err := q.Policies().Put(ctx, q.args[0], text)
+		value := map[string]any{"name": q.args[0], "policies": count, "version": q.app.Policy.Version()}
+		return done{value: value, said: fmt.Sprintf("%s is in force, with %d policies", q.args[0], count)}, err
 	})
 }
 
@@ -93,24 +75,9 @@ func readPolicy(path string) ([]byte, error) {
 }
 
 func (c *command) policyDelete() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:   "delete NAME",
-		Short: "Take a stored text of policies out of force",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer closing(a, &err)
-			if err := a.As(c.principal(a)).Policies().Delete(cmd.Context(), args[0]); err != nil {
-				return err
-			}
-			if c.json {
-				return c.print(map[string]any{"name": args[0], "version": a.Policy.Version()})
-			}
-			_, err = fmt.Fprintf(c.out, "%s is not in force any more\n", args[0])
-			return err
-		},
-	})
+	return c.change(spec{use: "delete NAME", short: "Take a stored text of policies out of force", example: "  mortise policy delete mail"},
+		func(ctx context.Context, q *ask) (done, error) {
+			err := q.Policies().Delete(ctx, q.args[0])
+			return done{value: map[string]any{"name": q.args[0], "version": q.app.Policy.Version()}, said: q.args[0] + " is not in force any more"}, err
+		})
 }

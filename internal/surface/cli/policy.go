@@ -13,26 +13,26 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 func (c *command) policy() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "policy",
-		Short: "Check, explain, try out and store policies",
-		Long: `Check, explain, try out and store policies. They are files in the Cedar language,
+	return group(spec{
+		use:   "policy",
+		short: "Check, explain, try out and store policies",
+		long: `Check, explain, try out and store policies. They are files in the Cedar language,
 named under policy.files in mortise.yaml, texts that are stored with 'mortise policy
 put', and the rules under policy.allow. Silence denies, a forbid wins, and @approval
 on a permit makes a call wait for a person.`,
-	}
-	cmd.AddCommand(c.policyCheck(), c.policyExplain(), c.policyCan(), c.policySimulate(), c.policyList(), c.policyPut(), c.policyDelete())
-	return cmd
+	}, c.policyCheck(), c.policyExplain(), c.policyCan(), c.policySimulate(), c.policyList(), c.policyPut(), c.policyDelete())
 }
 
 func (c *command) policyCheck() *cobra.Command {
 	return c.withJSON(&cobra.Command{
-		Use:   "check [FILE...]",
-		Short: "Say what is wrong with policies, by line and column",
+		Use:     "check [FILE...]",
+		Short:   "Say what is wrong with policies, by line and column",
+		Example: "  mortise policy check ./policies",
 		Long: `Say what is wrong with policies, by line and column: files or directories of
 them, or those that are configured. Nothing is put into force. A group or role that
 the configuration does not have is an error. A plugin, operation, effect or agent that
@@ -64,7 +64,7 @@ is not there is a warning, since it may come later; the exit status is 0 then.`,
 			} else if len(problems) == 0 {
 				fmt.Fprintf(c.out, "%d policies can be used\n", count)
 			} else {
-				fmt.Fprintln(c.out, safe(problems.Error()))
+				fmt.Fprintln(c.out, terminal.Safe(problems.Error()))
 			}
 			if !c.json {
 				for _, warning := range warnings {
@@ -128,86 +128,74 @@ func (c *command) configuredPolicies(ctx context.Context, conf config.Config, pa
 func (c *command) policyExplain() *cobra.Command {
 	var asked asked
 	var input string
-	cmd := &cobra.Command{
-		Use:   "explain NAME[/OPERATION][@VERSIONS]",
-		Short: "Say which policies decide about a call, and what would change it",
-		Long: `Say which policies decide about a call, and what would change it: those that
+	return c.command(spec{
+		use:   "explain NAME[/OPERATION][@VERSIONS]",
+		short: "Say which policies decide about a call, and what would change it",
+		long: `Say which policies decide about a call, and what would change it: those that
 permit, forbid or fail, and where nothing permits, those that nearly do with what
 is missing. The call is not made.`,
-		Example: `  mortise policy explain mail/send --input '{"to": "all"}'
+		example: `  mortise policy explain mail/send --input '{"to": "all"}'
   mortise policy explain mail/send --as ann --role sender --consent gmail_send
   mortise policy explain mail --action configure --as service::deploy`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeOperations,
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		complete: c.completeOperations,
+		flags: func(cmd *cobra.Command) {
+			flags := cmd.Flags()
+			flags.StringVarP(&input, "input", "i", "", "the input: a JSON object, @FILE, or - for standard input")
+			flags.StringVar(&asked.Principal, "as", "", "who asks, in place of the one configured: a user's id, service::id or agent::id")
+			flags.StringVar((*string)(&asked.Action), "action", "", "execute (the default), list, approve or configure")
+			flags.StringVar(&asked.Tenant, "tenant", "", "whose call it is, in place of the tenant configured")
+			flags.StringArrayVar(&asked.Groups, "group", nil, "a group of the principal's, in place of those configured (repeatable)")
+			flags.StringArrayVar(&asked.Roles, "role", nil, "a role of the principal's, in place of those configured (repeatable)")
+			flags.StringArrayVar(&asked.Consent, "consent", nil, "what the principal has agreed to (repeatable)")
+			flags.StringArrayVar(&asked.Scopes, "scope", nil, "a scope of the principal's credential; all of them, *, if none is given (repeatable)")
+			flags.StringVar(&asked.Actor, "actor", "", "who acts for the principal: agent:ID or service:ID, who must be allowed it too")
+			flags.StringArrayVar(&asked.Labels, "label", nil, "a label of the arguments, such as untrusted (repeatable)")
+			flags.StringVar((*string)(&asked.Origin), "origin", "", "the surface the call comes in by: cli (the default), call, ...")
+		},
+		check: func(args []string) (err error) {
 			asked.Operation = args[0]
-			if asked.Input, err = c.readInput(input); err != nil {
-				return err
-			}
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer closing(a, &err)
-			q, err := asked.question(cmd.Context(), a)
-			if err != nil {
-				return err
-			}
-			x := a.Policy.Explain(q)
-			if c.json {
-				return c.print(x)
-			}
-			_, err = fmt.Fprint(c.out, safe(x.String()))
+			asked.Input, err = c.readInput(input)
 			return err
 		},
-	}
-	flags := cmd.Flags()
-	flags.StringVarP(&input, "input", "i", "", "the input: a JSON object, @FILE, or - for standard input")
-	flags.StringVar(&asked.Principal, "as", "", "who asks, in place of the one configured: a user's id, service::id or agent::id")
-	flags.StringVar((*string)(&asked.Action), "action", "", "execute (the default), list, approve or configure")
-	flags.StringVar(&asked.Tenant, "tenant", "", "whose call it is, in place of the tenant configured")
-	flags.StringArrayVar(&asked.Groups, "group", nil, "a group of the principal's, in place of those configured (repeatable)")
-	flags.StringArrayVar(&asked.Roles, "role", nil, "a role of the principal's, in place of those configured (repeatable)")
-	flags.StringArrayVar(&asked.Consent, "consent", nil, "what the principal has agreed to (repeatable)")
-	flags.StringArrayVar(&asked.Scopes, "scope", nil, "a scope of the principal's credential; all of them, *, if none is given (repeatable)")
-	flags.StringVar(&asked.Actor, "actor", "", "who acts for the principal: agent:ID or service:ID, who must be allowed it too")
-	flags.StringArrayVar(&asked.Labels, "label", nil, "a label of the arguments, such as untrusted (repeatable)")
-	flags.StringVar((*string)(&asked.Origin), "origin", "", "the surface the call comes in by: cli (the default), call, ...")
-	return c.withJSON(cmd)
+	}, func(ctx context.Context, r *ask) error {
+		q, err := asked.question(ctx, r.app)
+		if err != nil {
+			return err
+		}
+		x := r.app.Policy.Explain(q)
+		if c.json {
+			return c.print(x)
+		}
+		_, err = fmt.Fprint(c.out, terminal.Safe(x.String()))
+		return err
+	})
 }
 
 func (c *command) policyCan() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:   "can PRINCIPAL ACTION NAME[/OPERATION][@VERSIONS]",
-		Short: "Say whether someone may do something, in the exit status too",
-		Long: `Say whether someone may do something: exit status 0 if so, also where a person
+	return c.command(spec{
+		use:   "can PRINCIPAL ACTION NAME[/OPERATION][@VERSIONS]",
+		short: "Say whether someone may do something, in the exit status too",
+		long: `Say whether someone may do something: exit status 0 if so, also where a person
 has to agree first, and 5 if not. PRINCIPAL is a user's id, service::id or
 agent::id; ACTION is execute, list, approve or configure.`,
-		Example: `  mortise policy can ann execute mail/send
+		example: `  mortise policy can ann execute mail/send
   mortise policy can service::deploy configure mail`,
-		Args: cobra.ExactArgs(3),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer closing(a, &err)
-			asked := asked{Principal: args[0], Action: policy.Action(args[1]), Operation: args[2]}
-			q, err := asked.question(cmd.Context(), a)
-			if err != nil {
-				return err
-			}
-			d := a.Policy.Ask(q)
-			if c.json {
-				err = c.print(d)
-			} else {
-				_, err = fmt.Fprintf(c.out, "%s: %s\n", d.Verdict, safe(d.Reasons[0]))
-			}
-			if err == nil && d.Verdict == plugin.Deny {
-				return reported{plugin.Errorf(plugin.CodePolicyDenied, "%s", d.Reasons[0])}
-			}
+	}, func(ctx context.Context, r *ask) error {
+		asked := asked{Principal: r.args[0], Action: policy.Action(r.args[1]), Operation: r.args[2]}
+		q, err := asked.question(ctx, r.app)
+		if err != nil {
 			return err
-		},
+		}
+		d := r.app.Policy.Ask(q)
+		if c.json {
+			err = c.print(d)
+		} else {
+			_, err = fmt.Fprintf(c.out, "%s: %s\n", d.Verdict, terminal.Safe(d.Reasons[0]))
+		}
+		if err == nil && d.Verdict == plugin.Deny {
+			return reported{plugin.Errorf(plugin.CodePolicyDenied, "%s", d.Reasons[0])}
+		}
+		return err
 	})
 }
 

@@ -6,15 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -40,28 +38,23 @@ func (p *prompt) wait(ctx context.Context, pause time.Duration) (done bool, err 
 		p.asked = true
 		fmt.Fprint(p.c.errs, "\nApprove? [y/N] ")
 	}
-	fds := []unix.PollFd{{Fd: int32(p.in.Fd()), Events: unix.POLLIN}}
-	n, err := unix.Poll(fds, int(pause.Milliseconds()))
-	if n == 0 || errors.Is(err, unix.EINTR) || ctx.Err() != nil {
+	ready, err := terminal.Readable(p.in, pause)
+	if ctx.Err() != nil || !ready && err == nil {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("waiting for an answer: %w", err)
 	}
-	line := make([]byte, 4096) // the longest line of a terminal
-	got, err := p.in.Read(line)
-	if errors.Is(err, io.EOF) || err == nil && got == 0 {
+	line, err := terminal.Line(p.in)
+	if errors.Is(err, io.EOF) {
 		p.c.say("\nno answer from this terminal; the call waits for another approver")
 		return true, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("reading the answer: %w", err)
 	}
-	switch strings.ToLower(strings.TrimSpace(string(line[:got]))) {
-	case "y", "yes":
-		return true, p.decide(ctx, true)
-	case "n", "no", "":
-		return true, p.decide(ctx, false)
+	if yes, known := terminal.Agrees(line); known {
+		return true, p.decide(ctx, yes)
 	}
 	p.asked = false // any other input is not an answer
 	return false, nil

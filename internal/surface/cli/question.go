@@ -9,43 +9,44 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 // showQuestion shows everything that an approval is bound to. Arguments and
 // preview stand there as JSON in which no character can pass for another.
 func (c *command) showQuestion(w io.Writer, q *host.Question) error {
-	t := &table{w: w}
-	t.row("approval", q.ID)
-	t.row("state", stateOf(q))
-	t.row(q.SubjectKind, q.Subject)
+	t := terminal.Details(w)
+	t.Row("approval", q.ID)
+	t.Row("state", stateOf(q))
+	t.Row(q.SubjectKind, q.Subject)
 	if q.SubjectKind == store.SubjectCall {
-		t.row("operation", q.Operation+" "+q.Version)
-		t.row("effects", orDash(strings.Join(q.Effects, ", ")))
+		t.Row("operation", q.Operation+" "+q.Version)
+		t.Row("effects", terminal.Dash(strings.Join(q.Effects, ", ")))
 		if len(q.PolicyTags) > 0 {
-			t.row("tags", strings.Join(q.PolicyTags, ", "))
+			t.Row("tags", strings.Join(q.PolicyTags, ", "))
 		}
 		if len(q.Labels) > 0 {
-			t.row("labels", strings.Join(q.Labels, ", "))
+			t.Row("labels", strings.Join(q.Labels, ", "))
 		}
-		t.row("package", q.Digest)
+		t.Row("package", q.Digest)
 		if q.Changed {
-			t.row("", "the plugin is not this package any more: approving lets nothing run")
+			t.Row("", "the plugin is not this package any more: approving lets nothing run")
 		}
 	}
-	t.row("requester", oneLine(q.Requester, 300))
+	t.Row("requester", terminal.OneLine(q.Requester, 300))
 	if q.Actor != "" {
-		t.row("actor", q.Actor)
+		t.Row("actor", q.Actor)
 	}
-	t.row("why", oneLine(q.Why, 2000)) // nothing in it may pass for a line of its own
-	t.row("policies", q.PolicyVersion)
-	t.row("binding", q.Binding)
+	t.Row("why", terminal.OneLine(q.Why, 2000)) // nothing in it may pass for a line of its own
+	t.Row("policies", q.PolicyVersion)
+	t.Row("binding", q.Binding)
 	if q.DecidedBy != "" {
-		t.row("decided by", q.DecidedBy+", "+clock(q.DecidedAt))
+		t.Row("decided by", q.DecidedBy+", "+terminal.Clock(q.DecidedAt))
 	}
 	if q.Reason != "" {
-		t.row("reason", oneLine(q.Reason, 200))
+		t.Row("reason", terminal.OneLine(q.Reason, 200))
 	}
-	if err := t.flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return err
 	}
 	if q.SubjectKind == store.SubjectPlan {
@@ -75,7 +76,7 @@ func (c *command) showSteps(w io.Writer, q *host.Question) error {
 		if len(s.Needs) > 0 {
 			needs = ", after " + strings.Join(s.Needs, " and ")
 		}
-		if _, err := fmt.Fprintf(w, "\n%s\n%s\n", oneLine("step "+s.ID+" "+s.Operation+" "+s.Version+needs+gate, 2000), spelt(jsontext.Value(s.Input))); err != nil {
+		if _, err := fmt.Fprintf(w, "\n%s\n%s\n", terminal.OneLine("step "+s.ID+" "+s.Operation+" "+s.Version+needs+gate, 2000), spelt(jsontext.Value(s.Input))); err != nil {
 			return err
 		}
 	}
@@ -85,7 +86,7 @@ func (c *command) showSteps(w io.Writer, q *host.Question) error {
 // stateOf is how a question stands.
 func stateOf(q *host.Question) string {
 	if q.State == store.ApprovalOpen {
-		return "open until " + clock(q.ExpiresAt)
+		return "open until " + terminal.Clock(q.ExpiresAt)
 	}
 	return string(q.State)
 }
@@ -95,7 +96,7 @@ func stateOf(q *host.Question) string {
 func spelt(raw jsontext.Value) string {
 	own := raw.Clone()
 	if err := own.Indent(jsontext.WithIndentPrefix("  "), jsontext.WithIndent("  ")); err != nil {
-		return "  " + revealed(string(raw))
+		return "  " + terminal.Revealed(string(raw))
 	}
-	return "  " + revealed(string(own))
+	return "  " + terminal.Revealed(string(own))
 }

@@ -1,58 +1,40 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 func (c *command) recovery() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "recovery",
-		Short: "After a restore: see what waits, and let effects happen again",
-		Long: `After a restore: see what waits, and let effects happen again.
+	return group(spec{
+		use:   "recovery",
+		short: "After a restore: see what waits, and let effects happen again",
+		long: `After a restore: see what waits, and let effects happen again.
 
 A database that was put back does not know what was done since it was copied: what
 waits in it may have been done, and a key that was used since is not known to have
 been. So nothing with effects runs, and no plan, feed or queued call goes on, until
 you have checked and confirm it.`,
-	}
-	cmd.AddCommand(c.recoveryStatus(), c.recoveryConfirm())
-	return cmd
+	}, c.recoveryStatus(), c.recoveryConfirm())
 }
 
 func (c *command) recoveryStatus() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:   "status",
-		Short: "Show whether the host is in recovery, and what would go on without it",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer closing(a, &err)
-			s, err := a.As(a.Principal).Admin().Recovery(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return c.recovering(s)
-		},
-	})
+	return show(c, spec{use: "status", short: "Show whether the host is in recovery, and what would go on without it", example: "  mortise recovery status"},
+		func(ctx context.Context, q *ask) (host.RecoveryStatus, error) { return q.Admin().Recovery(ctx) }, c.recovering)
 }
 
 func (c *command) recovering(s host.RecoveryStatus) error {
-	if c.json {
-		return c.print(s)
-	}
 	if s.Recovery == nil {
 		_, err := fmt.Fprintln(c.out, "the host is not in recovery")
 		return err
 	}
-	fmt.Fprintf(c.out, "the host is in recovery: %s, %s\n\n", safe(s.Recovery.Why), clock(s.Recovery.Since))
-	t := newTable(c.out, "WAITS", "HOW MANY", "SEE")
+	fmt.Fprintf(c.out, "the host is in recovery: %s, %s\n\n", terminal.Safe(s.Recovery.Why), terminal.Clock(s.Recovery.Since))
+	t := terminal.NewTable(c.out, "WAITS", "HOW MANY", "SEE")
 	for _, row := range []struct {
 		what string
 		n    int
@@ -64,34 +46,23 @@ func (c *command) recovering(s host.RecoveryStatus) error {
 		{"plans that have not ended", s.Plans, "mortise plans list"},
 		{"feeds that are not paused", s.Feeds, "mortise feeds list"},
 	} {
-		t.row(row.what, fmt.Sprint(row.n), row.see)
+		t.Row(row.what, fmt.Sprint(row.n), row.see)
 	}
-	return t.flush()
+	return t.Flush()
 }
 
 func (c *command) recoveryConfirm() *cobra.Command {
 	var reason string
-	cmd := &cobra.Command{
-		Use:   "confirm --reason TEXT",
-		Short: "Say that nothing will be done twice, and let effects happen again",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer closing(a, &err)
-			ended, err := a.As(c.principal(a)).Admin().ConfirmRecovery(cmd.Context(), reason)
-			if err != nil {
-				return err
-			}
-			if c.json {
-				return c.print(map[string]any{"recovery": nil, "ended": ended})
-			}
-			_, err = fmt.Fprintln(c.out, "the recovery has ended; effects happen again")
-			return err
+	return c.change(spec{
+		use:     "confirm --reason TEXT",
+		short:   "Say that nothing will be done twice, and let effects happen again",
+		example: `  mortise recovery confirm --reason "checked against the mail server"`,
+		args:    cobra.NoArgs,
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().StringVar(&reason, "reason", "", "how it is known what was done since the backup; it is on the record")
 		},
-	}
-	cmd.Flags().StringVar(&reason, "reason", "", "how it is known what was done since the backup; it is on the record")
-	return c.withJSON(cmd)
+	}, func(ctx context.Context, q *ask) (done, error) {
+		ended, err := q.Admin().ConfirmRecovery(ctx, reason)
+		return done{value: map[string]any{"recovery": nil, "ended": ended}, said: "the recovery has ended; effects happen again"}, err
+	})
 }

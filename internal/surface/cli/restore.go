@@ -10,6 +10,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 func (c *command) restore() *cobra.Command {
@@ -44,8 +45,8 @@ afterwards, and runs nothing that has effects until 'mortise recovery confirm'.`
 			if o.Identities, err = identitiesOf(identities, passphrase); err != nil {
 				return usage{err}
 			}
-			r, err := app.Restore(cmd.Context(), o)
-			if err != nil {
+			var r app.Restored
+			if err := c.during("restoring "+o.File, func() (err error) { r, err = app.Restore(cmd.Context(), o); return err }); err != nil {
 				return err
 			}
 			return c.restored(r)
@@ -76,6 +77,6 @@ func (c *command) restored(r app.Restored) error {
 	for _, note := range notes {
 		c.say("note: %s", note)
 	}
-	_, err := fmt.Fprintf(c.out, "%s is as of %s; %d entries of the ledger hold\n", safe(c.home), clock(r.Manifest.MadeAt), max(0, r.Entries))
+	_, err := fmt.Fprintf(c.out, "%s is as of %s; %d entries of the ledger hold\n", terminal.Safe(c.home), terminal.Clock(r.Manifest.MadeAt), max(0, r.Entries))
 	return err
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/catalog/router"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 // maxShown is how many exclusions a person is shown.
@@ -19,64 +21,58 @@ func (c *command) route() *cobra.Command {
 	var everything bool
 	var in string
 	var artifacts []string
-	cmd := &cobra.Command{
-		Use:   "route TEXT",
-		Short: "Find the operations that fit a request, and say why",
-		Long: `Find the operations that fit a request: at most five, the best first, each with what
+	return c.command(spec{
+		use:   "route TEXT",
+		short: "Find the operations that fit a request, and say why",
+		long: `Find the operations that fit a request: at most five, the best first, each with what
 speaks for it. Then what was left out, with the reason, and what goes on
 with what was found.
 
 Nothing runs, and no model is asked: the same request gives the same answer. What is
 experimental or deprecated is left out unless the text names it, or with --hidden.`,
-		Example: `  mortise route "which hosts sent the most packets?"
+		example: `  mortise route "which hosts sent the most packets?"
   mortise route "who failed to log in?" --artifact auth.log.1 --json`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer closing(a, &err)
-			query := q
-			query.Text = args[0]
-			if err := atHand(cmd.Context(), a, &query, in, artifacts); err != nil {
-				return err
-			}
-			answer, err := a.As(c.principal(a)).Plugins().Route(cmd.Context(), query)
-			if err != nil {
-				return err
-			}
-			if c.json {
-				return c.print(answer)
-			}
-			return c.showRoute(answer, everything)
+		flags: func(cmd *cobra.Command) {
+			flags := cmd.Flags()
+			flags.StringArrayVarP(&artifacts, "artifact", "a", nil, "a file, or an artifact of the session by its id, that the request is about; all of the session if there is none (repeatable)")
+			flags.StringVar(&in, "session", os.Getenv("MORTISE_SESSION"), "the session that the request belongs to (or MORTISE_SESSION)")
+			flags.StringVar(&q.Pillar, "pillar", "", "the pillar, chosen: "+strings.Join(router.Pillars(), ", "))
+			flags.StringVar(&q.Last, "after", "", "the plugin, or plugin/operation, that ran last")
+			flags.BoolVar(&q.Hidden, "hidden", false, "let what is experimental or deprecated count too")
+			flags.BoolVar(&everything, "all", false, "show everything that was left out, not only the first of it")
 		},
-	}
-	flags := cmd.Flags()
-	flags.StringArrayVarP(&artifacts, "artifact", "a", nil, "a file, or an artifact of the session by its id, that the request is about; all of the session if there is none (repeatable)")
-	flags.StringVar(&in, "session", os.Getenv("MORTISE_SESSION"), "the session that the request belongs to (or MORTISE_SESSION)")
-	flags.StringVar(&q.Pillar, "pillar", "", "the pillar, chosen: "+strings.Join(router.Pillars(), ", "))
-	flags.StringVar(&q.Last, "after", "", "the plugin, or plugin/operation, that ran last")
-	flags.BoolVar(&q.Hidden, "hidden", false, "let what is experimental or deprecated count too")
-	flags.BoolVar(&everything, "all", false, "show everything that was left out, not only the first of it")
-	return c.withJSON(cmd)
+	}, func(ctx context.Context, r *ask) error {
+		query := q
+		query.Text = r.args[0]
+		if err := atHand(ctx, r.app, &query, in, artifacts); err != nil {
+			return err
+		}
+		answer, err := r.Plugins().Route(ctx, query)
+		if err != nil {
+			return err
+		}
+		if c.json {
+			return c.print(answer)
+		}
+		return c.showRoute(answer, everything)
+	})
 }
 
 // showRoute shows a route to a person.
 func (c *command) showRoute(a router.Answer, everything bool) error {
-	fmt.Fprintf(c.out, "pillar: %s, because %s\n", safe(a.Pillar), safe(a.PillarReason))
-	fmt.Fprintf(c.out, "about:  %s\n\n", orDash(safe(strings.Join(a.Facets, " "))))
+	fmt.Fprintf(c.out, "pillar: %s, because %s\n", terminal.Safe(a.Pillar), terminal.Safe(a.PillarReason))
+	fmt.Fprintf(c.out, "about:  %s\n\n", terminal.Dash(terminal.Safe(strings.Join(a.Facets, " "))))
 	if a.Cut {
 		c.say("mortise: only the first %d bytes of the text were read", router.MaxText)
 	}
 	if len(a.Included) == 0 {
 		fmt.Fprintln(c.out, "nothing fits")
 	} else {
-		t := c.fitted("RANK", "OPERATION", "SCORE", "WHY")
+		t := c.fitted(onScreen, "RANK", "OPERATION", "SCORE", "WHY")
 		for i, choice := range a.Included {
-			t.row(fmt.Sprint(i+1), choice.Operation, points(choice.Score), why(choice))
+			t.Row(fmt.Sprint(i+1), choice.Operation, points(choice.Score), why(choice))
 		}
-		if err := t.flush(); err != nil {
+		if err := t.Flush(); err != nil {
 			return err
 		}
 	}
@@ -86,11 +82,11 @@ func (c *command) showRoute(a router.Answer, everything bool) error {
 		if !everything {
 			shown = shown[:min(maxShown, len(shown))]
 		}
-		t := c.fitted("LEFT OUT", "SCORE", "WHY")
+		t := c.fitted(onScreen, "LEFT OUT", "SCORE", "WHY")
 		for _, e := range shown {
-			t.row(e.Operation, points(e.Score), e.Reason)
+			t.Row(e.Operation, points(e.Score), e.Reason)
 		}
-		if err := t.flush(); err != nil {
+		if err := t.Flush(); err != nil {
 			return err
 		}
 		if rest := len(a.Excluded) - len(shown); rest > 0 {
@@ -101,20 +97,11 @@ func (c *command) showRoute(a router.Answer, everything bool) error {
 		return nil
 	}
 	fmt.Fprintln(c.out)
-	t := c.fitted("AFTER", "GOES ON WITH", "THROUGH", "WHY")
+	t := c.fitted(onScreen, "AFTER", "GOES ON WITH", "THROUGH", "WHY")
 	for _, chain := range a.Chains {
-		t.row(chain.From, chain.To, orDash(chain.Through), chain.Reason)
+		t.Row(chain.From, chain.To, terminal.Dash(chain.Through), chain.Reason)
 	}
-	return t.flush()
-}
-
-// fitted returns a table that keeps within a terminal, if there is one.
-func (c *command) fitted(titles ...string) *table {
-	t := newTable(c.out, titles...)
-	if c.onTerminal() {
-		t.fit = c.width()
-	}
-	return t
+	return t.Flush()
 }
 
 // points spells a score, 2.34.

@@ -31,7 +31,7 @@ func atHand(ctx context.Context, a *app.App, q *router.Query, in string, given [
 	}
 	var kept []session.Artifact
 	if in != "" {
-		found, err := a.As(a.Principal).Sessions().Get(ctx, in)
+		found, err := findSession(ctx, a.As(a.Principal), in)
 		if err != nil {
 			return err
 		}

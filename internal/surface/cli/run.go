@@ -21,6 +21,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/session"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -123,7 +124,7 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 	}
 	defer closing(a, &err)
 	if isPath(ref) {
-		if ref, err = linkPath(ctx, a, c.principal(a), ref); err != nil {
+		if ref, err = c.linkPath(ctx, a, a.Principal, ref); err != nil {
 			return err
 		}
 	}
@@ -156,11 +157,11 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 			return c.refuseRun(ref, in.ID, investigates, err)
 		}
 	}
-	watch := c.watch()
-	watch.quiet = investigates // as the console of its contract's host
+	watch := c.watch(ref + " runs")
+	watch.Quiet = investigates // as the console of its contract's host
 	call := plugin.Call{
 		Tenant:    a.Config.Tenant,
-		Principal: c.principal(a),
+		Principal: a.Principal,
 		Asker:     host.OSUser(),
 		Origin:    plugin.OriginCLI,
 		Session:   in.ID,
@@ -175,7 +176,7 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 		NoWait:    f.noWait,
 		Patience:  f.wait,
 		Dry:       f.dryRecorder(),
-		Observe:   watch.hear,
+		Observe:   watch.Hear,
 	}
 	var res plugin.Result
 	begun := time.Now()
@@ -184,7 +185,7 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 	} else {
 		res, err = a.Kernel.Call(ctx, call)
 	}
-	watch.end()
+	watch.End()
 	if err == nil {
 		res, err = currentSnapshot(ctx, a, res)
 	}
@@ -277,15 +278,15 @@ func (c *command) answer(ref string, res plugin.Result, err error) error {
 		return reported{err}
 	}
 	if res.Summary != "" {
-		fmt.Fprintf(c.out, "%s\n\n", safe(res.Summary))
+		fmt.Fprintf(c.out, "%s\n\n", terminal.Safe(res.Summary))
 	}
-	if err := renderValue(c.out, jsontext.Value(res.Data), c.width()); err != nil {
+	if err := terminal.Value(c.out, jsontext.Value(res.Data), c.width()); err != nil {
 		return err
 	}
 	if len(res.Diagnostics) > 0 {
 		c.say("diagnostics: %s", res.Diagnostics)
 	}
-	how := ms(res.Metrics["latency_ms"])
+	how := terminal.Milliseconds(res.Metrics["latency_ms"])
 	switch {
 	case res.Replayed:
 		how = "the first answer to this key"
@@ -348,11 +349,12 @@ func isPath(ref string) bool {
 }
 
 // linkPath registers the plugin at a path for development and returns its name.
-func linkPath(ctx context.Context, a *app.App, by plugin.Principal, path string) (string, error) {
+func (c *command) linkPath(ctx context.Context, a *app.App, by plugin.Principal, path string) (string, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() && !hasManifest(path) {
 		return "", plugin.Errorf(plugin.CodeInvalidInput, "%s holds no %s: name the directory or the source file of one plugin, or use 'mortise plugins register' for a tree of them",
 			path, strings.Join(contract.Manifests(), ", "))
 	}
+	defer c.errs.Begin("linking " + path).End()
 	report, err := a.As(by).Plugins().Register(ctx, path, registry.RegisterOptions{Dev: true, Enable: true})
 	if err != nil {
 		return "", err
@@ -484,7 +486,7 @@ func (c *command) compose(ctx context.Context, a *app.App, t *plugin.Target, in 
 func decodeExact(raw []byte, into *map[string]any) error {
 	numbers := json2.UnmarshalFromFunc(func(dec *jsontext.Decoder, value *any) error {
 		if dec.PeekKind() != '0' {
-			return errSkip
+			return errors.ErrUnsupported // tells the decoder to read the value in its own way
 		}
 		number, err := dec.ReadValue()
 		*value = number.Clone()

@@ -17,186 +17,114 @@ import (
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/relay"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
 func (c *command) sessions() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "sessions",
-		Short: "Begin investigations, and end them",
-		Long: `Begin investigations, and end them.
+	return group(spec{
+		use:   "sessions",
+		short: "Begin investigations, and end them",
+		long: `Begin investigations, and end them.
 
 A session holds the artifacts of an investigation: files that are registered once and
 never change. Ids may be cut short as long as they are unique. MORTISE_SESSION names
 the session of commands that have the flag --session.`,
-	}
-	cmd.AddCommand(c.sessionsCreate(), c.sessionsList(), c.sessionsShow(), c.sessionsMove(true), c.sessionsMove(false), c.sessionsDelete())
-	return cmd
+	}, c.sessionsCreate(), c.sessionsList(), c.sessionsShow(), c.sessionsMove(true), c.sessionsMove(false), c.sessionsDelete())
 }
 
 func (c *command) sessionsCreate() *cobra.Command {
 	var o session.Open
-	cmd := &cobra.Command{
-		Use:   "create",
-		Short: "Begin a session, and print its id",
-		Example: `  export MORTISE_SESSION=$(mortise sessions create --name "case 12" --pillar log_analysis)
+	return c.change(spec{
+		use:   "create",
+		short: "Begin a session, and print its id",
+		example: `  export MORTISE_SESSION=$(mortise sessions create --name "case 12" --pillar log_analysis)
   mortise artifacts add auth.log`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withHost(cmd.Context(), func(a *app.App) error {
-				s, err := a.As(a.Principal).Sessions().Create(cmd.Context(), o)
-				if err != nil {
-					return err
-				}
-				if o.Pillar != "" && !slices.Contains(session.Pillars, o.Pillar) {
-					c.say("%s is none of the usual pillars: %s", o.Pillar, strings.Join(session.Pillars, ", "))
-				}
-				if c.json {
-					return c.print(s)
-				}
-				_, err = fmt.Fprintln(c.out, s.ID)
-				return err
-			})
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().StringVar(&o.Name, "name", "", "what people call it")
+			cmd.Flags().StringVar(&o.Pillar, "pillar", "", "the field it is in: "+strings.Join(session.Pillars, ", "))
+			_ = cmd.RegisterFlagCompletionFunc("pillar", cobra.FixedCompletions(session.Pillars, cobra.ShellCompDirectiveNoFileComp))
 		},
-	}
-	cmd.Flags().StringVar(&o.Name, "name", "", "what people call it")
-	cmd.Flags().StringVar(&o.Pillar, "pillar", "", "the field it is in: "+strings.Join(session.Pillars, ", "))
-	_ = cmd.RegisterFlagCompletionFunc("pillar", cobra.FixedCompletions(session.Pillars, cobra.ShellCompDirectiveNoFileComp))
-	return c.withJSON(cmd)
+	}, func(ctx context.Context, q *ask) (done, error) {
+		s, err := q.Sessions().Create(ctx, o)
+		if err == nil && o.Pillar != "" && !slices.Contains(session.Pillars, o.Pillar) {
+			c.say("%s is none of the usual pillars: %s", o.Pillar, strings.Join(session.Pillars, ", "))
+		}
+		return done{value: s, said: s.ID}, err
+	})
 }
 
 func (c *command) sessionsList() *cobra.Command {
 	var last int
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List sessions, the newest first",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if last < 1 {
-				return usage{errors.New("--last is at least 1")}
-			}
-			return c.keeping(cmd.Context(), func(k host.API) error {
-				all, err := k.Sessions().List(cmd.Context())
-				if err != nil {
-					return err
-				}
-				all = all[:min(len(all), last)]
-				if c.json {
-					return c.print(map[string]any{"sessions": all})
-				}
-				t := newTable(c.out, "SESSION", "CREATED", "STATE", "PILLAR", "ARTIFACTS", "NAME")
-				t.fit = c.width()
-				for _, s := range all {
-					t.row(s.ID, clock(s.CreatedAt), s.State, orDash(s.Pillar), strconv.Itoa(s.Artifacts), orDash(s.Name))
-				}
-				return t.flush()
-			})
+	return list(c, spec{
+		use: "list", short: "List sessions, the newest first", example: "  mortise sessions list",
+		door: inStore, limit: &limit{"last", &last, 50, "how many sessions"}, fit: always,
+	}, listing[session.Session]{
+		key:    "sessions",
+		titles: []string{"SESSION", "CREATED", "STATE", "PILLAR", "ARTIFACTS", "NAME"},
+		row: func(s session.Session) []string {
+			return []string{s.ID, terminal.Clock(s.CreatedAt), s.State, terminal.Dash(s.Pillar), strconv.Itoa(s.Artifacts), terminal.Dash(s.Name)}
 		},
-	}
-	cmd.Flags().IntVarP(&last, "last", "n", 50, "how many sessions")
-	return c.withJSON(cmd)
-}
-
-func (c *command) sessionsShow() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:               "show ID",
-		Short:             "Show a session with its artifacts",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeSessions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.keeping(cmd.Context(), func(k host.API) error {
-				got, err := k.Sessions().Get(cmd.Context(), args[0])
-				if err != nil {
-					return err
-				}
-				artifacts, err := k.Sessions().Artifacts(cmd.Context(), got.ID)
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return c.print(map[string]any{"session": got, "artifacts": artifacts})
-				}
-				return c.showSession(got, artifacts)
-			})
-		},
+	}, func(ctx context.Context, q *ask) ([]session.Session, error) {
+		all, err := q.Sessions().List(ctx)
+		return all[:min(len(all), last)], err
 	})
 }
 
-func (c *command) showSession(s session.Session, artifacts []session.Artifact) error {
-	t := &table{w: c.out}
-	t.row("session", s.ID)
-	if s.Name != "" {
-		t.row("name", s.Name)
-	}
-	t.row("state", s.State)
-	t.row("pillar", orDash(s.Pillar))
-	if len(s.Labels) > 0 {
-		t.row("labels", strings.Join(s.Labels, ", "))
-	}
-	t.row("created", clock(s.CreatedAt))
-	t.row("changed", clock(s.UpdatedAt))
-	if err := t.flush(); err != nil || len(artifacts) == 0 {
-		return err
-	}
-	fmt.Fprintln(c.out)
-	return c.listArtifacts(artifacts)
+// A sessionShown is a session with its artifacts.
+type sessionShown struct {
+	Artifacts []session.Artifact `json:"artifacts"`
+	Session   session.Session    `json:"session"`
+}
+
+func (c *command) sessionsShow() *cobra.Command {
+	return show(c, spec{use: "show ID", short: "Show a session with its artifacts", example: "  mortise sessions show sess_4f2a", complete: c.completeSessions, door: inStore},
+		func(ctx context.Context, q *ask) (s sessionShown, err error) {
+			if s.Session, err = findSession(ctx, q.API, q.args[0]); err == nil {
+				s.Artifacts, err = q.Sessions().Artifacts(ctx, s.Session.ID)
+			}
+			return s, err
+		}, c.showSession)
+}
+
+func (c *command) showSession(shown sessionShown) error {
+	s := shown.Session
+	t := terminal.Details(c.out)
+	t.Row("session", s.ID)
+	t.Some("name", s.Name)
+	t.Row("state", s.State)
+	t.Row("pillar", terminal.Dash(s.Pillar))
+	t.Some("labels", s.Labels...)
+	t.Row("created", terminal.Clock(s.CreatedAt))
+	t.Row("changed", terminal.Clock(s.UpdatedAt))
+	return errors.Join(t.Flush(), below(c, whole, shown.Artifacts, artifactRows.row, artifactRows.titles...))
 }
 
 // sessionsMove is `sessions close` or `sessions resume`.
 func (c *command) sessionsMove(open bool) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "close ID",
-		Short: "Let nothing more be added to a session, and end the conversation that it is; it can still be read",
-	}
+	s := spec{use: "close ID", short: "Let nothing more be added to a session, and end the conversation that it is; it can still be read", example: "  mortise sessions close sess_4f2a", complete: c.completeSessions}
 	if open {
-		cmd.Use, cmd.Short = "resume ID", "Open a closed session again"
+		s.use, s.short, s.example = "resume ID", "Open a closed session again", "  mortise sessions resume sess_4f2a"
 	}
-	cmd.Args = cobra.ExactArgs(1)
-	cmd.ValidArgsFunction = c.completeSessions
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.withHost(cmd.Context(), func(a *app.App) error {
-			change := a.As(a.Principal).Sessions().Close
-			if open {
-				change = a.As(a.Principal).Sessions().Resume
-			}
-			s, err := change(cmd.Context(), args[0])
-			if err == nil && !open {
-				err = relay.End(cmd.Context(), a.Home, a.Config.Tenant, s.ID)
-			}
-			if err != nil {
-				return err
-			}
-			if c.json {
-				return c.print(s)
-			}
-			_, err = fmt.Fprintf(c.out, "session %s is %s\n", s.ID, s.State)
-			return err
-		})
-	}
-	return c.withJSON(cmd)
+	return c.change(s, func(ctx context.Context, q *ask) (done, error) {
+		move := q.Sessions().Close
+		if open {
+			move = q.Sessions().Resume
+		}
+		s, err := inSession(ctx, q.API, q.args[0], func(id string) (session.Session, error) { return move(ctx, id) })
+		if err == nil && !open {
+			err = relay.End(ctx, q.app.Home, q.Tenant(), s.ID)
+		}
+		return done{value: s, said: fmt.Sprintf("session %s is %s", s.ID, s.State)}, err
+	})
 }
 
 func (c *command) sessionsDelete() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:               "delete ID",
-		Short:             "Delete a session with its artifacts; its entries in the ledger stay",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeSessions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withHost(cmd.Context(), func(a *app.App) error {
-				s, err := a.As(a.Principal).Sessions().Delete(cmd.Context(), args[0], func(s session.Session) error {
-					return relay.Forget(cmd.Context(), a.Home, a.Config.Tenant, s.ID)
-				})
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return c.print(s)
-				}
-				_, err = fmt.Fprintf(c.out, "session %s is deleted, with %d artifacts\n", s.ID, s.Artifacts)
-				return err
-			})
-		},
-	})
+	return c.change(spec{use: "delete ID", short: "Delete a session with its artifacts; its entries in the ledger stay", example: "  mortise sessions delete sess_4f2a", complete: c.completeSessions},
+		func(ctx context.Context, q *ask) (done, error) {
+			forget := func(s session.Session) error { return relay.Forget(ctx, q.app.Home, q.Tenant(), s.ID) }
+			s, err := inSession(ctx, q.API, q.args[0], func(id string) (session.Session, error) { return q.Sessions().Delete(ctx, id, forget) })
+			return done{value: s, said: fmt.Sprintf("session %s is deleted, with %d artifacts", s.ID, s.Artifacts)}, err
+		})
 }
 
 // keeping looks at what the host keeps. The administrator, who acts under no other
@@ -238,7 +166,7 @@ func (c *command) completeSessions(cmd *cobra.Command, args []string, _ string) 
 		c.completing(cmd, func(k host.API) {
 			all, _ := k.Sessions().List(cmd.Context())
 			for _, s := range all[:min(len(all), offered)] {
-				ids = append(ids, s.ID+"\t"+oneLine(s.State+" "+s.Name, 60))
+				ids = append(ids, s.ID+"\t"+terminal.OneLine(s.State+" "+s.Name, 60))
 			}
 		})
 	}

@@ -20,7 +20,7 @@ func (c *command) byOp(ctx context.Context, a *app.App, ref string, input json.R
 	if strings.Contains(name, "/") {
 		return ref, nil
 	}
-	shown, err := a.As(c.principal(a)).Plugins().Show(ctx, ref)
+	shown, err := a.As(a.Principal).Plugins().Show(ctx, ref)
 	if err != nil {
 		return ref, nil
 	}

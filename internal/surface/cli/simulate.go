@@ -15,6 +15,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -27,10 +28,11 @@ const maxRequest = 4 << 20
 func (c *command) policySimulate() *cobra.Command {
 	var files []string
 	var requests string
-	cmd := &cobra.Command{
-		Use:   "simulate --policies FILE|DIRECTORY --requests FILE.jsonl",
-		Short: "Say what other policies would decide differently",
-		Long: `Say what other policies would decide differently: each request is judged by the
+	return c.command(spec{
+		use:     "simulate --policies FILE|DIRECTORY --requests FILE.jsonl",
+		short:   "Say what other policies would decide differently",
+		example: "  mortise policy simulate --policies ./policies --requests requests.jsonl",
+		long: `Say what other policies would decide differently: each request is judged by the
 policies in force and by those given in place of policy.files, and the differences
 are listed. Nothing is run and nothing is put into force.
 
@@ -43,30 +45,28 @@ actor, agent, depth and labels. An operation that is not installed is described:
 
   {"principal": "ann", "resource": {"plugin": "mail", "operation": "send",
    "kind": "operator", "effects": ["gmail_send"], "tags": []}}`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+		args: cobra.NoArgs,
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().StringArrayVar(&files, "policies", nil, "a file or directory of policies to try (repeatable)")
+			cmd.Flags().StringVar(&requests, "requests", "", "a file of requests, one JSON object on each line")
+		},
+		check: func([]string) error {
 			if len(files) == 0 || requests == "" {
 				return usage{errors.New("--policies and --requests are needed")}
 			}
-			a, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer closing(a, &err)
-			other, err := otherPolicies(a, files)
-			if err != nil {
-				return plugin.Errorf(plugin.CodeInvalidInput, "%w", err)
-			}
-			s := simulation{app: a, other: other, Differences: []difference{}}
-			if err := s.run(cmd.Context(), requests); err != nil {
-				return err
-			}
-			return c.showSimulation(s)
+			return nil
 		},
-	}
-	cmd.Flags().StringArrayVar(&files, "policies", nil, "a file or directory of policies to try (repeatable)")
-	cmd.Flags().StringVar(&requests, "requests", "", "a file of requests, one JSON object on each line")
-	return c.withJSON(cmd)
+	}, func(ctx context.Context, q *ask) error {
+		other, err := otherPolicies(q.app, files)
+		if err != nil {
+			return plugin.Errorf(plugin.CodeInvalidInput, "%w", err)
+		}
+		s := simulation{app: q.app, other: other, Differences: []difference{}}
+		if err := c.during("asking both", func() error { return s.run(ctx, requests) }); err != nil {
+			return err
+		}
+		return c.showSimulation(s)
+	})
 }
 
 // A simulation asks two sets of policies the same.
@@ -140,11 +140,11 @@ func (c *command) showSimulation(s simulation) error {
 		return c.print(s)
 	}
 	if len(s.Differences) > 0 {
-		t := newTable(c.out, "LINE", "PRINCIPAL", "ACTION", "OPERATION", "NOW", "THEN", "BECAUSE")
+		t := terminal.NewTable(c.out, "LINE", "PRINCIPAL", "ACTION", "OPERATION", "NOW", "THEN", "BECAUSE")
 		for _, d := range s.Differences {
-			t.row(fmt.Sprint(d.Line), d.Principal, string(d.Action), d.Operation, string(d.Now.Verdict), string(d.Then.Verdict), d.Then.Reasons[0])
+			t.Row(fmt.Sprint(d.Line), d.Principal, string(d.Action), d.Operation, string(d.Now.Verdict), string(d.Then.Verdict), d.Then.Reasons[0])
 		}
-		if err := t.flush(); err != nil {
+		if err := t.Flush(); err != nil {
 			return err
 		}
 	}

@@ -14,8 +14,9 @@ import (
 
 func (c *command) test() *cobra.Command {
 	return &cobra.Command{
-		Use:   "test [DIR]",
-		Short: "Run a plugin's own unit tests, with the SDK at hand",
+		Use:     "test [DIR]",
+		Short:   "Run a plugin's own unit tests, with the SDK at hand",
+		Example: "  mortise test ./hello",
 		Long: `Run the unit tests of the plugin in a directory: test*.py by unittest, *.test.ts and
 *.test.js by Node's test runner, in the directory and its tests or test folder. The
 SDK is the host's own, so there is nothing to install.`,

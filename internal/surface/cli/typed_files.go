@@ -164,7 +164,7 @@ func (c *command) takeFile(ctx context.Context, a *app.App, s session.Session, m
 	}
 	var added session.Artifact
 	if info.IsDir() {
-		if added, err = c.addDirectory(ctx, a, s.ID, path, session.Add{}); errors.Is(err, errLarge) {
+		if added, err = c.addDirectory(ctx, a.As(a.Principal), s.ID, path, session.Add{}); errors.Is(err, errLarge) {
 			c.say("--%s %s is a directory that is not handed on: %v", member, path, err)
 			return path, nil
 		}

@@ -12,9 +12,10 @@ import (
 
 func (c *command) version() *cobra.Command {
 	return c.withJSON(&cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  mortise version",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if c.json {
 				return c.print(map[string]any{

@@ -1,4 +1,4 @@
-package cli
+package terminal
 
 import (
 	"fmt"
@@ -9,13 +9,13 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// revealed returns JSON with every character written as \u that may pass for
-// another, or for none: what [escaped] writes out, spaces other than the usual
+// Revealed returns JSON with every character written as \u that may pass for
+// another, or for none: what [Escaped] writes out, spaces other than the usual
 // one, letters that are drawn like others by another name, and letters of a
 // second alphabet within one word. It is the same JSON.
 //
 // A word that is wholly of another alphabet is left as it is: it may be a word.
-func revealed(text string) string {
+func Revealed(text string) string {
 	var b strings.Builder
 	word := []rune{}
 	flush := func() {

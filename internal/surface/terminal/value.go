@@ -1,4 +1,4 @@
-package cli
+package terminal
 
 import (
 	"fmt"
@@ -13,12 +13,12 @@ import (
 	"github.com/mortise-dev/mortise/protocol"
 )
 
-// renderValue shows any JSON value to a person: text as it is, the members of
+// Value shows any JSON value to a person: text as it is, the members of
 // an object line by line, a list of objects as a table.
-func renderValue(w io.Writer, raw jsontext.Value, width int) error {
+func Value(w io.Writer, raw jsontext.Value, width int) error {
 	switch raw.Kind() {
 	case '{':
-		return renderObject(w, raw, width, "")
+		return Object(w, raw, width, "")
 	case '[':
 		return renderList(w, raw, width, "")
 	case 'n':
@@ -29,17 +29,18 @@ func renderValue(w io.Writer, raw jsontext.Value, width int) error {
 	}
 }
 
-func renderObject(w io.Writer, raw jsontext.Value, width int, indent string) error {
+// Object shows the members of an object line by line.
+func Object(w io.Writer, raw jsontext.Value, width int, indent string) error {
 	longest := 0
 	_ = protocol.Members(raw, func(name string, value jsontext.Value) error {
 		if isFlat(value) {
-			longest = max(longest, cells(safe(name)))
+			longest = max(longest, Cells(Safe(name)))
 		}
 		return nil
 	})
 	first := true
 	return protocol.Members(raw, func(name string, value jsontext.Value) error {
-		label := safe(strings.ReplaceAll(name, "_", " "))
+		label := Safe(strings.ReplaceAll(name, "_", " "))
 		gap := "\n"
 		if first {
 			first, gap = false, ""
@@ -51,13 +52,13 @@ func renderObject(w io.Writer, raw jsontext.Value, width int, indent string) err
 				_, err := fmt.Fprintf(w, "%s%s:\n%s\n", indent, label, text)
 				return err
 			}
-			_, err := fmt.Fprintln(w, strings.TrimRight(indent+padded(label+":", longest+1)+"  "+text, " "))
+			_, err := fmt.Fprintln(w, strings.TrimRight(indent+Padded(label+":", longest+1)+"  "+text, " "))
 			return err
 		case value.Kind() == '{':
 			if _, err := fmt.Fprintf(w, "%s%s:\n", indent, label); err != nil {
 				return err
 			}
-			return renderObject(w, value, width, indent+"  ")
+			return Object(w, value, width, indent+"  ")
 		default:
 			if _, err := fmt.Fprintf(w, "%s%s%s:\n", gap, indent, label); err != nil {
 				return err
@@ -80,7 +81,7 @@ func renderList(w io.Writer, raw jsontext.Value, width int, indent string) error
 	columns, ok := columnsOf(items)
 	if !ok {
 		for _, item := range items {
-			if _, err := fmt.Fprintf(w, "%s%s\n", indent, oneLine(compact(item), width-len(indent))); err != nil {
+			if _, err := fmt.Fprintf(w, "%s%s\n", indent, OneLine(compact(item), width-len(indent))); err != nil {
 				return err
 			}
 		}
@@ -111,14 +112,14 @@ func renderTable(w io.Writer, items []jsontext.Value, columns []string, width in
 	rows := make([][]string, 0, len(items)+1)
 	titles := make([]string, len(columns))
 	for i, name := range columns {
-		titles[i] = strings.ToUpper(oneLine(strings.ReplaceAll(name, "_", " "), 40))
+		titles[i] = strings.ToUpper(OneLine(strings.ReplaceAll(name, "_", " "), 40))
 	}
 	rows = append(rows, titles)
 	for _, item := range items {
 		row := make([]string, len(columns))
 		_ = protocol.Members(item, func(name string, value jsontext.Value) error {
 			if i := slices.Index(columns, name); i >= 0 {
-				row[i] = oneLine(compact(value), 500)
+				row[i] = OneLine(compact(value), 500)
 			}
 			return nil
 		})
@@ -127,7 +128,7 @@ func renderTable(w io.Writer, items []jsontext.Value, columns []string, width in
 	widths := make([]int, len(columns))
 	for _, row := range rows {
 		for i, cell := range row {
-			widths[i] = max(widths[i], cells(cell))
+			widths[i] = max(widths[i], Cells(cell))
 		}
 	}
 	for {
@@ -147,7 +148,7 @@ func renderTable(w io.Writer, items []jsontext.Value, columns []string, width in
 	for _, row := range rows {
 		line := indent
 		for i, cell := range row {
-			line += padded(oneLine(cell, widths[i]), widths[i]) + "  "
+			line += Padded(OneLine(cell, widths[i]), widths[i]) + "  "
 		}
 		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " ")); err != nil {
 			return err
@@ -167,7 +168,7 @@ func plain(value jsontext.Value) string {
 		if err != nil {
 			return string(value)
 		}
-		return safe(string(text))
+		return Safe(string(text))
 	case 'n':
 		return "-"
 	case 't':

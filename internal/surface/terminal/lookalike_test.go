@@ -1,4 +1,4 @@
-package cli
+package terminal
 
 import (
 	"encoding/json"
@@ -21,7 +21,7 @@ func TestWhatMayPassForAnotherCharacterIsSpelt(t *testing.T) {
 		{"\"\u65e5\u672c\u8a9e\"", "\"\u65e5\u672c\u8a9e\""}, // another script altogether
 		{"\"a\u001fb\u007f\"", `"a\u001fb\u007f"`},
 	} {
-		got := revealed(c.in)
+		got := Revealed(c.in)
 		if got != c.want {
 			t.Errorf("%q: got %s, want %s", c.in, got, c.want)
 		}
