@@ -16,13 +16,15 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/mortise-dev/mortise/plugin"
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 // The bounds of a package.
@@ -35,6 +37,7 @@ const (
 // The bounds of a package file, beside those of the package in it.
 const (
 	maxName   = 1 << 10 // of one path
+	maxPart   = 255     // bytes of one part of a name, as file systems have it
 	maxDepth  = 32
 	maxRatio  = 200     // how many times larger than it was sent a file may become,
 	ratioFrom = 1 << 20 // once it is larger than this
@@ -92,6 +95,8 @@ func (in *intake) admit(written string, dir bool) (string, error) {
 		return "", refused("a name in it is longer than %d bytes: %.60q...", maxName, written)
 	case !fs.ValidPath(name) || name == "." || strings.Contains(name, `\`):
 		return "", refused("%q is no name of a file inside a package", written)
+	case slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return len(part) > maxPart }):
+		return "", refused("%.60q... has a part of more than %d bytes, which file systems do not take", written, maxPart)
 	case strings.Count(name, "/") >= maxDepth:
 		return "", refused("%q stands deeper than %d directories", written, maxDepth)
 	case in.listed[name]:

@@ -183,6 +183,8 @@ func TestHostilePackageFiles(t *testing.T) {
 		"a name beside":                     {named("a//x"), "is no name"},
 		"a control character":               {named("a\nb"), "does not work everywhere"},
 		"a long name":                       {named(strings.Repeat("a/", 600) + "b"), "longer than 1024 bytes"},
+		"a long file name":                  {named(strings.Repeat("a", 256)), "has a part of more than 255 bytes"},
+		"a long name of a directory":        {named(strings.Repeat("é", 128) + "/b"), "has a part of more than 255 bytes"},
 		"deep directories":                  {named(strings.Repeat("a/", 40) + "b"), "stands deeper than 32 directories"},
 		"twice":                             {named("plugin.py"), "plugin.py stands in it twice"},
 		"twice but for letter case":         {named("PLUGIN.py"), "the file names plugin.py and PLUGIN.py differ in letter case only"},
