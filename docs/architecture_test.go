@@ -158,6 +158,37 @@ func TestLayers(t *testing.T) {
 	}
 }
 
+// TestThePictureHasTheLayers holds the diagram of docs/architecture.md against the table
+// of layers: it has each but the two that it explains in words, and nothing else.
+func TestThePictureHasTheLayers(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, picture, _ := strings.Cut(string(raw), "```mermaid\n")
+	picture, _, found := strings.Cut(picture, "```")
+	if !found {
+		t.Fatal("the page has no diagram")
+	}
+	drawn := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)(?:^|> ?|-- ?) *([a-z]+)(?:[\[(]| -|$)`).FindAllStringSubmatch(picture, -1) {
+		drawn[m[1]] = true
+	}
+	for _, cells := range tables(t, "architecture.md", "layer") {
+		name := spans(cells[0])[0]
+		if drawn[name] == (name == "base" || name == "app") {
+			t.Errorf("the layer %s is drawn: %t", name, drawn[name])
+		}
+		delete(drawn, name)
+	}
+	for name := range drawn {
+		if name != "person" && name != "plugin" {
+			t.Errorf("%s is drawn, and is no layer", name)
+		}
+	}
+}
+
 // saysTheSame reports whether a package's comment begins with the sentence of
 // the page, once "Package x" and "Command x" are put before it.
 func saysTheSame(sentence, doc string) bool {
