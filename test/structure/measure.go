@@ -108,7 +108,7 @@ func Measure(root string) ([]Measured, error) {
 		{Name: "comparisons with the name of a contract outside it", Now: sum(comparisons), Want: 0, Held: 0},
 		{Name: "files of more than 500 lines", Now: count(func(f source) bool { return f.lines > 500 && !f.test }), Want: 0, Held: 0},
 		{Name: "functions of more than 100 lines", Now: sum(longFunctions), Want: 0, Held: 7},
-		{Name: "examples in public packages", Now: sum(examples), Want: 15, AtLeast: true, Held: 0},
+		{Name: "examples in public packages", Now: sum(examples), Want: 15, AtLeast: true, Held: 15},
 	}, nil
 }
 
