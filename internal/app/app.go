@@ -3,12 +3,10 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -20,14 +18,10 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
 	"github.com/mortise-dev/mortise/internal/agent/toolset"
 	"github.com/mortise-dev/mortise/internal/agent/worker"
-	"github.com/mortise-dev/mortise/internal/base/budget"
 	"github.com/mortise-dev/mortise/internal/base/fault"
-	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
-	"github.com/mortise-dev/mortise/internal/catalog/installed"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/core/approval"
-	"github.com/mortise-dev/mortise/internal/core/approval/notify"
 	"github.com/mortise-dev/mortise/internal/core/kernel"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/core/policy"
@@ -38,18 +32,15 @@ import (
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/internal/service/account"
-	"github.com/mortise-dev/mortise/internal/service/bridge"
 	"github.com/mortise-dev/mortise/internal/service/extract"
 	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/internal/service/llm"
 	"github.com/mortise-dev/mortise/internal/service/reference"
-	"github.com/mortise-dev/mortise/internal/service/scrub"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/job"
 	"github.com/mortise-dev/mortise/plugin"
-	"github.com/mortise-dev/mortise/plugins"
 	"github.com/mortise-dev/mortise/protocol"
 )
 
@@ -144,237 +135,6 @@ func (e *SetupError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *SetupError) Unwrap() error { return e.Err }
-
-// Open puts a host together, from the store up. Close must be called.
-func Open(ctx context.Context, o Options) (_ *App, err error) {
-	a := &App{}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, a.Close())
-		}
-	}()
-	if a.Home, err = filepath.Abs(o.Home); err != nil {
-		return nil, err
-	}
-	if a.Config, a.ConfigPath, err = ReadConfig(a.Home, o.Config); err != nil {
-		return nil, &SetupError{fmt.Errorf("the configuration cannot be used: %w", err)}
-	}
-	a.guard = &host.Guard{Tenant: a.Config.Tenant, Owner: a.Config.Principal, Names: host.Names(a.Config)}
-	if a.Principal, err = a.guard.Member(cmp.Or(o.As, a.Config.Principal)); err != nil {
-		return nil, err
-	}
-	log := o.Log
-	if log == nil {
-		log = newLog(a.Config.Log, o.Brief)
-	}
-	scrubber := o.Scrubber
-	if scrubber == nil {
-		scrubber = secret.NewScrubber()
-	}
-	log = slog.New(scrubber.Handler(log.Handler()))
-	a.log, a.scrubber = log, scrubber
-	a.Reference = reference.Open(a.dir("reference"))
-	if a.Config.Database, err = ChooseDatabase(o.Database, a.Config.Database); err != nil {
-		return nil, err
-	}
-	for _, dir := range []string{a.Home, a.dir("scratch"), a.dir("packages"), a.dir("runtime")} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, &SetupError{fmt.Errorf("the data directory cannot be used: %w; --home or MORTISE_HOME names another", err)}
-		}
-	}
-
-	a.hide = hidden(a.Home)
-	a.Sandbox, err = sandbox.New(sandbox.Options{Dir: a.dir("runtime"), Mode: sandbox.Mode(a.Config.Sandbox), Notice: o.notice(log)})
-	if err != nil {
-		return nil, &SetupError{err}
-	}
-	tried := make(chan struct{}) // closed once it is known what this machine can enforce
-	go func() { defer close(tried); a.Sandbox.Report() }()
-	a.opened("sandbox", func() error { <-tried; return a.Sandbox.Close() })
-
-	st, reserve, err := openStore(ctx, a.Home, a.Config.Database, o.Lease)
-	if err != nil {
-		return nil, err
-	}
-	a.reserve = reserve
-	mover, able := st.(anchorMover)
-	st = scrubber.Guard(store.Authorised(st, a.Home), a.Home) // signatures are of rows as they are kept, sealed or not
-	a.Store, a.guard.Store = st, st
-	a.opened("store", st.Close)
-	if able && o.Standby {
-		a.opened("anchors", moveAnchors(mover, cmp.Or(o.Anchors, anchorEvery), log))
-	}
-	scratch, err := openScratch(a.dir("scratch"), func() bool { return a.Config.Database == "" && onlyHost(a.Home) })
-	if err != nil {
-		return nil, &SetupError{err}
-	}
-	a.scratch = scratch.dir
-	a.opened("scratch directory", scratch.close)
-	if err := a.noticeOlder(ctx); err != nil {
-		return nil, err
-	}
-	if err := a.holdAuthority(ctx); err != nil {
-		return nil, err
-	}
-	a.Vault = secret.New(st, a.keyPlace(), scrubber)
-	a.Connections = a.openAccounts(scrubber)
-	if a.Sessions, err = a.openSessions(ctx, scrubber); err != nil {
-		return nil, err
-	}
-
-	if err := a.openKnowledge(scrubber); err != nil {
-		return nil, err
-	}
-
-	a.Ledger, err = ledger.Open(ctx, st, ledger.Options{
-		Durable: a.Config.Ledger.Tools == "durable", Keep: time.Duration(a.Config.Ledger.Keep), Recover: plan.RecoverPlans,
-	})
-	if err != nil {
-		return nil, err
-	}
-	a.opened("ledger", a.Ledger.Close)
-	a.opened("calls", func() error { // everything that calls need has ended: they write their entries
-		if a.Kernel == nil {
-			return nil
-		}
-		return a.Kernel.Close()
-	})
-
-	a.Jobs = job.Open(job.Options{Home: a.Home, Database: a.Config.Database.URL(), Log: log})
-	a.opened("queue", a.Jobs.Close)
-
-	a.Interpreters = interpreter.New(interpreter.Options{Dir: a.dir("runtime"), Python: a.Config.Interpreters.Python, Node: a.Config.Interpreters.Node,
-		Home: a.Home, Hide: a.hide[1:],
-		Caged: func() bool { return a.Sandbox.Report().Level != sandbox.None }})
-
-	p := a.Config.Processes
-	a.Runner = process.New(process.Options{
-		Host:     protocol.Peer{Name: "mortise", Version: version.Host},
-		Scratch:  a.scratch,
-		Command:  a.command,
-		Reads:    a.Interpreters.Reads,
-		Sandbox:  a.Sandbox,
-		Hide:     a.hide,
-		Own:      a.dir("runtime"),
-		Limits:   limitsOf(a.Config.Plugins),
-		Services: service.Names(),
-
-		View: func(ctx context.Context, tenant, id string) (string, error) {
-			return bridge.Artifacts{Of: a.Sessions}.View(ctx, tenant, id)
-		},
-		Earlier: o.Earlier,
-
-		FrameBytes: a.Config.Limits.FrameBytes,
-		Handshake:  time.Duration(p.Handshake), CancelGrace: time.Duration(p.CancelGrace),
-		Idle: time.Duration(p.Idle), SessionIdle: time.Duration(p.SessionIdle),
-		MaxProcesses: p.Max, PerTenant: p.PerTenant, Standby: o.Standby, Log: log,
-	})
-	a.opened("plugin processes", a.Runner.Close)
-
-	roots, err := a.Config.Egress.Roots()
-	if err != nil {
-		return nil, &SetupError{err}
-	}
-	a.tools = toolset.New(toolset.Options{
-		Store: st, Runner: a.Runner, Vault: a.Vault, Jobs: a.Jobs, Egress: a.Config.Egress, Roots: roots, Wake: a.wake, Log: log,
-	})
-	a.opened("connections to webhooks", a.tools.Webhooks.Close)
-	var archive registry.Archive // nil where the database is a file of its own
-	if a.Config.Database != "" {
-		archive = installed.NewArchive(st)
-	}
-	a.Registry, err = registry.Open(ctx, registry.Options{
-		Dir:      a.dir("packages"),
-		Catalog:  installed.New(st, a.Config.Tenant, a.Principal.ID),
-		Archive:  archive,
-		Approver: a.Principal.ID,
-		Bindings: bindings(a.Config.Bindings, a.ConfigPath),
-		Describe: a.describe,
-		Bundled:  plugins.Files, BundledDirs: plugins.Dirs, Builtin: toolset.BuiltIn,
-	})
-	if err != nil {
-		return nil, err
-	}
-
-	a.Policy, err = OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), a.Store)
-	if err == nil {
-		for _, warning := range append(a.Config.Ambiguous(), a.Policy.Ambiguous()...) {
-			log.Warn("a name in the configuration may mean two", "where", warning)
-		}
-	}
-	if err != nil {
-		return nil, &SetupError{fmt.Errorf("the policies cannot be used: %w", err)}
-	}
-	broker := service.New()
-	fill := bridge.Filler{Vault: a.Vault, Accounts: a.Connections, Env: a.Config.Env, Identity: broker.Identity}
-	a.guard.Policy = a.Policy
-	a.tools.Registry, a.tools.Policy = a.Registry, a.Policy
-	a.approvers = &host.Approvers{Guard: a.guard, Registry: a.Registry, Ledger: a.Ledger, Shown: fill.Seen}
-	if o.Standby {
-		a.follow(log)
-		budget.Pace()
-	}
-	broker.Egress, broker.Version = a.Config.Egress, version.Host
-	broker.Roots = roots
-	broker.MaxAnswer = a.Config.Limits.FrameBytes - 256 // what stands around it in a line
-	broker.MaxOutput = a.Config.Limits.OutputBytes
-	broker.Reference = a.Reference
-	broker.Knowledge, broker.Files = a.Knowledge, a.Files
-	broker.Store, broker.Secrets, broker.Accounts = st, bridge.Vault{Of: a.Vault}, bridge.Connected{Of: a.Connections}
-	broker.Scrubber = scrubber
-	broker.Sessions, broker.TypeOf, broker.MaxArtifact = bridge.Artifacts{Of: a.Sessions}, session.Detect, a.Sessions.MaxArtifact
-	broker.MaxMade = int64(a.Config.Limits.CallArtifactBytes)
-	a.Models = a.openModels(log)
-	a.tools.Models = a.Models != nil
-	broker.Models, broker.Documents = a.Models, bridge.Documents{Of: a.Sessions}
-	broker.Settings, broker.RefuseWithoutModel = a.Config.Settings, a.Config.Models.Required == config.RequiredRefuse
-	broker.Refused = func(r service.Refusal) { a.refused(log, r) }
-	broker.Used = func(u service.Use) {
-		log.Info("a service was used", "call_id", u.Call.ID, "plugin", u.Target.Manifest.Name, "method", u.Method, "request", u.Request, "mapped", u.Mapped, "effect", u.Effect,
-			"outcome", u.Outcome, "attempts", u.Attempts, "sent", u.Sent, "received", u.Received, "took", u.Took)
-	}
-	broker.Uncached = func(err error) {
-		log.Warn("what plugins cache is not what the last host had, or not there for the next", "cause", err.Error())
-	}
-	a.opened("connections of plugins", broker.Close)
-	a.Approvals = &approval.Service{Store: st, May: a.approvers.MayApprove, Wake: a.wake, Ended: a.unapproved, TrustAs: a.Config.Approvals.TrustAs}
-	people := notify.New(a.Config.Approvals.Notify, a.Home, st, log)
-	a.opened("telling of approvers", people.Close)
-	a.Kernel = kernel.New(kernel.Options{
-		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrub.Runner{Runner: toolset.Runners{Runner: a.Runner, Scripts: a.tools.Scripts, Builtin: a.tools.Builtin()}, Scrubber: scrubber}, Services: broker, Agents: a.agents(), Equip: fill.Fill, Seen: fill.Judged, Artifact: bridge.Artifacts{Of: a.Sessions}.Find, Hold: a.hold,
-		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: log, Wake: a.wakeCall,
-		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.Call, Ended: a.goOn, Expire: a.Approvals.Expire,
-	})
-	broker.Call, broker.Enqueue, broker.Kind = a.Kernel.Run, a.Kernel.Call, a.kind
-	a.Agents = a.openAgents()
-	a.tools.Agents = a.Agents
-	a.Kernel.Hooks = a.Agents
-	a.opened("agents", a.Agents.Close)
-	a.Plans = a.openPlans(log)
-	a.Plans.Wake, a.Plans.Asked, a.Plans.Expire = a.wake, people.Plan, time.Duration(a.Config.Approvals.Expire)
-	a.Plans.Hold, a.Plans.Lapse = a.hold, a.Approvals.Expire
-	a.Adapters = a.openAdapters()
-	a.Schedules = a.openSchedules()
-	a.Host = host.New(host.Parts{
-		Guard: a.guard, Approvers: a.approvers, Home: a.Home,
-		Registry: a.Registry, Plans: a.Plans, Agents: a.Agents, Schedules: a.Schedules, Sessions: a.Sessions, Knowledge: a.Knowledge,
-		References: a.Reference, Accounts: a.Connections, Vault: a.Vault, Models: a.Models, ModelConfig: a.Config.Models,
-		ModelTools: a.Models != nil || a.Config.Models.Required != config.RequiredRefuse, // without a model, what asks for one runs unless it is told to refuse
-		Policies: func(from store.Reader) (*policy.Engine, error) {
-			return OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), from)
-		},
-		Elsewhere: a.elsewhere, Wake: a.wake, Offer: a.tools.Offer, Post: toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}.First,
-	})
-	for _, s := range []worker.Sweeper{waitingCalls{a.Kernel, a.Approvals}, waitingPlans{a.Plans}, dueSchedules{a.Schedules},
-		waitingConversations{a.Agents}, idleConversations{a.Agents, conversationIdle}, toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}, unsettledAgents{a}} {
-		a.Sweepers = append(a.Sweepers, held{s, a})
-	}
-	a.opened("admission of calls", func() error { a.Kernel.Stop(); return nil }) // before all else ends
-	if _, err := a.Approvals.Expire(ctx); err != nil {                           // expires approvals whose deadline passed while no host was running
-		return nil, err
-	}
-	return a, nil
-}
 
 func (a *App) dir(name string) string { return filepath.Join(a.Home, name) }
 

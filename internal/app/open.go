@@ -1,0 +1,326 @@
+// Package app puts the parts of a host together: it is the only package that
+// knows all the others.
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/agent/plan"
+	"github.com/mortise-dev/mortise/internal/agent/toolset"
+	"github.com/mortise-dev/mortise/internal/agent/worker"
+	"github.com/mortise-dev/mortise/internal/base/budget"
+	"github.com/mortise-dev/mortise/internal/base/version"
+	"github.com/mortise-dev/mortise/internal/catalog/installed"
+	"github.com/mortise-dev/mortise/internal/catalog/registry"
+	"github.com/mortise-dev/mortise/internal/core/approval"
+	"github.com/mortise-dev/mortise/internal/core/approval/notify"
+	"github.com/mortise-dev/mortise/internal/core/kernel"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/runtime/interpreter"
+	"github.com/mortise-dev/mortise/internal/runtime/process"
+	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
+	"github.com/mortise-dev/mortise/internal/service"
+	"github.com/mortise-dev/mortise/internal/service/bridge"
+	"github.com/mortise-dev/mortise/internal/service/reference"
+	"github.com/mortise-dev/mortise/internal/service/scrub"
+	"github.com/mortise-dev/mortise/internal/service/secret"
+	"github.com/mortise-dev/mortise/internal/service/session"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/job"
+	"github.com/mortise-dev/mortise/plugins"
+	"github.com/mortise-dev/mortise/protocol"
+)
+
+// Open puts a host together, from the store up. Close must be called.
+func Open(ctx context.Context, o Options) (_ *App, err error) {
+	a := &App{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	if err := a.configure(o); err != nil {
+		return nil, err
+	}
+	if err := a.openState(ctx, o); err != nil {
+		return nil, err
+	}
+	if err := a.openRuntime(o); err != nil {
+		return nil, err
+	}
+	if err := a.openCatalog(ctx); err != nil {
+		return nil, err
+	}
+	broker, fill := a.openBroker(o)
+	people := a.openKernel(broker, fill)
+	a.openAgency(people)
+	a.openHost()
+	if _, err := a.Approvals.Expire(ctx); err != nil { // expires approvals whose deadline passed while no host was running
+		return nil, err
+	}
+	return a, nil
+}
+
+// configure reads what the host is configured with, and makes its directories.
+func (a *App) configure(o Options) (err error) {
+	if a.Home, err = filepath.Abs(o.Home); err != nil {
+		return err
+	}
+	if a.Config, a.ConfigPath, err = ReadConfig(a.Home, o.Config); err != nil {
+		return &SetupError{fmt.Errorf("the configuration cannot be used: %w", err)}
+	}
+	a.guard = &host.Guard{Tenant: a.Config.Tenant, Owner: a.Config.Principal, Names: host.Names(a.Config)}
+	if a.Principal, err = a.guard.Member(cmp.Or(o.As, a.Config.Principal)); err != nil {
+		return err
+	}
+	log := o.Log
+	if log == nil {
+		log = newLog(a.Config.Log, o.Brief)
+	}
+	scrubber := o.Scrubber
+	if scrubber == nil {
+		scrubber = secret.NewScrubber()
+	}
+	log = slog.New(scrubber.Handler(log.Handler()))
+	a.log, a.scrubber = log, scrubber
+	a.Reference = reference.Open(a.dir("reference"))
+	if a.Config.Database, err = ChooseDatabase(o.Database, a.Config.Database); err != nil {
+		return err
+	}
+	for _, dir := range []string{a.Home, a.dir("scratch"), a.dir("packages"), a.dir("runtime")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return &SetupError{fmt.Errorf("the data directory cannot be used: %w; --home or MORTISE_HOME names another", err)}
+		}
+	}
+	return nil
+}
+
+// openState opens what outlives the host: the store, the ledger and what is kept in them.
+func (a *App) openState(ctx context.Context, o Options) (err error) {
+	a.hide = hidden(a.Home)
+	a.Sandbox, err = sandbox.New(sandbox.Options{Dir: a.dir("runtime"), Mode: sandbox.Mode(a.Config.Sandbox), Notice: o.notice(a.log)})
+	if err != nil {
+		return &SetupError{err}
+	}
+	tried := make(chan struct{}) // closed once it is known what this machine can enforce
+	go func() { defer close(tried); a.Sandbox.Report() }()
+	a.opened("sandbox", func() error { <-tried; return a.Sandbox.Close() })
+
+	st, reserve, err := openStore(ctx, a.Home, a.Config.Database, o.Lease)
+	if err != nil {
+		return err
+	}
+	a.reserve = reserve
+	mover, able := st.(anchorMover)
+	st = a.scrubber.Guard(store.Authorised(st, a.Home), a.Home) // signatures are of rows as they are kept, sealed or not
+	a.Store, a.guard.Store = st, st
+	a.opened("store", st.Close)
+	if able && o.Standby {
+		a.opened("anchors", moveAnchors(mover, cmp.Or(o.Anchors, anchorEvery), a.log))
+	}
+	scratch, err := openScratch(a.dir("scratch"), func() bool { return a.Config.Database == "" && onlyHost(a.Home) })
+	if err != nil {
+		return &SetupError{err}
+	}
+	a.scratch = scratch.dir
+	a.opened("scratch directory", scratch.close)
+	if err := a.noticeOlder(ctx); err != nil {
+		return err
+	}
+	if err := a.holdAuthority(ctx); err != nil {
+		return err
+	}
+	a.Vault = secret.New(st, a.keyPlace(), a.scrubber)
+	a.Connections = a.openAccounts(a.scrubber)
+	if a.Sessions, err = a.openSessions(ctx, a.scrubber); err != nil {
+		return err
+	}
+
+	if err := a.openKnowledge(a.scrubber); err != nil {
+		return err
+	}
+
+	a.Ledger, err = ledger.Open(ctx, st, ledger.Options{
+		Durable: a.Config.Ledger.Tools == "durable", Keep: time.Duration(a.Config.Ledger.Keep), Recover: plan.RecoverPlans,
+	})
+	if err != nil {
+		return err
+	}
+	a.opened("ledger", a.Ledger.Close)
+	a.opened("calls", func() error { // everything that calls need has ended: they write their entries
+		if a.Kernel == nil {
+			return nil
+		}
+		return a.Kernel.Close()
+	})
+
+	a.Jobs = job.Open(job.Options{Home: a.Home, Database: a.Config.Database.URL(), Log: a.log})
+	a.opened("queue", a.Jobs.Close)
+	return nil
+}
+
+// openRuntime opens what carries calls out.
+func (a *App) openRuntime(o Options) error {
+	a.Interpreters = interpreter.New(interpreter.Options{Dir: a.dir("runtime"), Python: a.Config.Interpreters.Python, Node: a.Config.Interpreters.Node,
+		Home: a.Home, Hide: a.hide[1:],
+		Caged: func() bool { return a.Sandbox.Report().Level != sandbox.None }})
+
+	p := a.Config.Processes
+	a.Runner = process.New(process.Options{
+		Host:     protocol.Peer{Name: "mortise", Version: version.Host},
+		Scratch:  a.scratch,
+		Command:  a.command,
+		Reads:    a.Interpreters.Reads,
+		Sandbox:  a.Sandbox,
+		Hide:     a.hide,
+		Own:      a.dir("runtime"),
+		Limits:   limitsOf(a.Config.Plugins),
+		Services: service.Names(),
+
+		View: func(ctx context.Context, tenant, id string) (string, error) {
+			return bridge.Artifacts{Of: a.Sessions}.View(ctx, tenant, id)
+		},
+		Earlier: o.Earlier,
+
+		FrameBytes: a.Config.Limits.FrameBytes,
+		Handshake:  time.Duration(p.Handshake), CancelGrace: time.Duration(p.CancelGrace),
+		Idle: time.Duration(p.Idle), SessionIdle: time.Duration(p.SessionIdle),
+		MaxProcesses: p.Max, PerTenant: p.PerTenant, Standby: o.Standby, Log: a.log,
+	})
+	a.opened("plugin processes", a.Runner.Close)
+
+	roots, err := a.Config.Egress.Roots()
+	if err != nil {
+		return &SetupError{err}
+	}
+	a.tools = toolset.New(toolset.Options{
+		Store: a.Store, Runner: a.Runner, Vault: a.Vault, Jobs: a.Jobs, Egress: a.Config.Egress, Roots: roots, Wake: a.wake, Log: a.log,
+	})
+	a.opened("connections to webhooks", a.tools.Webhooks.Close)
+	return nil
+}
+
+// openCatalog opens the registry, and the policies, which judge by what it has.
+func (a *App) openCatalog(ctx context.Context) (err error) {
+	var archive registry.Archive // nil where the database is a file of its own
+	if a.Config.Database != "" {
+		archive = installed.NewArchive(a.Store)
+	}
+	a.Registry, err = registry.Open(ctx, registry.Options{
+		Dir:      a.dir("packages"),
+		Catalog:  installed.New(a.Store, a.Config.Tenant, a.Principal.ID),
+		Archive:  archive,
+		Approver: a.Principal.ID,
+		Bindings: bindings(a.Config.Bindings, a.ConfigPath),
+		Describe: a.describe,
+		Bundled:  plugins.Files, BundledDirs: plugins.Dirs, Builtin: toolset.BuiltIn,
+	})
+	if err != nil {
+		return err
+	}
+
+	a.Policy, err = OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), a.Store)
+	if err == nil {
+		for _, warning := range append(a.Config.Ambiguous(), a.Policy.Ambiguous()...) {
+			a.log.Warn("a name in the configuration may mean two", "where", warning)
+		}
+	}
+	if err != nil {
+		return &SetupError{fmt.Errorf("the policies cannot be used: %w", err)}
+	}
+	return nil
+}
+
+// openBroker opens what does for plugins what they ask of the host, and what fills in
+// what inputs leave to it.
+func (a *App) openBroker(o Options) (*service.Broker, bridge.Filler) {
+	broker := service.New()
+	fill := bridge.Filler{Vault: a.Vault, Accounts: a.Connections, Env: a.Config.Env, Identity: broker.Identity}
+	a.guard.Policy = a.Policy
+	a.tools.Registry, a.tools.Policy = a.Registry, a.Policy
+	a.approvers = &host.Approvers{Guard: a.guard, Registry: a.Registry, Ledger: a.Ledger, Shown: fill.Seen}
+	if o.Standby {
+		a.follow(a.log)
+		budget.Pace()
+	}
+	broker.Egress, broker.Version = a.Config.Egress, version.Host
+	broker.Roots = a.tools.Roots
+	broker.MaxAnswer = a.Config.Limits.FrameBytes - 256 // what stands around it in a line
+	broker.MaxOutput = a.Config.Limits.OutputBytes
+	broker.Reference = a.Reference
+	broker.Knowledge, broker.Files = a.Knowledge, a.Files
+	broker.Store, broker.Secrets, broker.Accounts = a.Store, bridge.Vault{Of: a.Vault}, bridge.Connected{Of: a.Connections}
+	broker.Scrubber = a.scrubber
+	broker.Sessions, broker.TypeOf, broker.MaxArtifact = bridge.Artifacts{Of: a.Sessions}, session.Detect, a.Sessions.MaxArtifact
+	broker.MaxMade = int64(a.Config.Limits.CallArtifactBytes)
+	a.Models = a.openModels(a.log)
+	a.tools.Models = a.Models != nil
+	broker.Models, broker.Documents = a.Models, bridge.Documents{Of: a.Sessions}
+	broker.Settings, broker.RefuseWithoutModel = a.Config.Settings, a.Config.Models.Required == config.RequiredRefuse
+	broker.Refused = func(r service.Refusal) { a.refused(a.log, r) }
+	broker.Used = func(u service.Use) {
+		a.log.Info("a service was used", "call_id", u.Call.ID, "plugin", u.Target.Manifest.Name, "method", u.Method, "request", u.Request, "mapped", u.Mapped, "effect", u.Effect,
+			"outcome", u.Outcome, "attempts", u.Attempts, "sent", u.Sent, "received", u.Received, "took", u.Took)
+	}
+	broker.Uncached = func(err error) {
+		a.log.Warn("what plugins cache is not what the last host had, or not there for the next", "cause", err.Error())
+	}
+	a.opened("connections of plugins", broker.Close)
+	return broker, fill
+}
+
+// openKernel opens what takes calls, and returns what tells approvers of them.
+func (a *App) openKernel(broker *service.Broker, fill bridge.Filler) *notify.Notifier {
+	a.Approvals = &approval.Service{Store: a.Store, May: a.approvers.MayApprove, Wake: a.wake, Ended: a.unapproved, TrustAs: a.Config.Approvals.TrustAs}
+	people := notify.New(a.Config.Approvals.Notify, a.Home, a.Store, a.log)
+	a.opened("telling of approvers", people.Close)
+	a.Kernel = kernel.New(kernel.Options{
+		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrub.Runner{Runner: toolset.Runners{Runner: a.Runner, Scripts: a.tools.Scripts, Builtin: a.tools.Builtin()}, Scrubber: a.scrubber}, Services: broker, Agents: a.agents(), Equip: fill.Fill, Seen: fill.Judged, Artifact: bridge.Artifacts{Of: a.Sessions}.Find, Hold: a.hold,
+		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: a.log, Wake: a.wakeCall,
+		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.Call, Ended: a.goOn, Expire: a.Approvals.Expire,
+	})
+	broker.Call, broker.Enqueue, broker.Kind = a.Kernel.Run, a.Kernel.Call, a.kind
+	return people
+}
+
+// openAgency opens what acts by itself.
+func (a *App) openAgency(people *notify.Notifier) {
+	a.Agents = a.openAgents()
+	a.tools.Agents = a.Agents
+	a.Kernel.Hooks = a.Agents
+	a.opened("agents", a.Agents.Close)
+	a.Plans = a.openPlans(a.log)
+	a.Plans.Wake, a.Plans.Asked, a.Plans.Expire = a.wake, people.Plan, time.Duration(a.Config.Approvals.Expire)
+	a.Plans.Hold, a.Plans.Lapse = a.hold, a.Approvals.Expire
+	a.Adapters = a.openAdapters()
+	a.Schedules = a.openSchedules()
+	for _, s := range []worker.Sweeper{waitingCalls{a.Kernel, a.Approvals}, waitingPlans{a.Plans}, dueSchedules{a.Schedules},
+		waitingConversations{a.Agents}, idleConversations{a.Agents, conversationIdle}, toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}, unsettledAgents{a}} {
+		a.Sweepers = append(a.Sweepers, held{s, a})
+	}
+	a.opened("admission of calls", func() error { a.Kernel.Stop(); return nil }) // before all else ends
+}
+
+// openHost opens the API of surfaces.
+func (a *App) openHost() {
+	a.Host = host.New(host.Parts{
+		Guard: a.guard, Approvers: a.approvers, Home: a.Home,
+		Registry: a.Registry, Plans: a.Plans, Agents: a.Agents, Schedules: a.Schedules, Sessions: a.Sessions, Knowledge: a.Knowledge,
+		References: a.Reference, Accounts: a.Connections, Vault: a.Vault, Models: a.Models, ModelConfig: a.Config.Models,
+		ModelTools: a.Models != nil || a.Config.Models.Required != config.RequiredRefuse, // without a model, what asks for one runs unless it is told to refuse
+		Policies: func(from store.Reader) (*policy.Engine, error) {
+			return OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), from)
+		},
+		Elsewhere: a.elsewhere, Wake: a.wake, Offer: a.tools.Offer, Post: toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}.First,
+	})
+}
