@@ -127,7 +127,8 @@ func slotsOf(catalogue []Event) (found slots) {
 	return found
 }
 
-// On adds a handler. It hears dispatches that begin from now on. off takes it
+// On adds a handler. It hears dispatches that begin from now on, and a veto or transform
+// that is under way where a handler of the same plugin goes meanwhile. off takes it
 // away again, as Remove would; it may be called more than once.
 func (b *Bus) On(s Subscription) (off func(), err error) {
 	slot, err := b.slot(s.Event)

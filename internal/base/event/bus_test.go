@@ -519,3 +519,63 @@ func TestConcurrentUse(t *testing.T) {
 		t.Errorf("%d handlers are counted, %v", bus.total, bus.counts)
 	}
 }
+
+// A plugin whose handler is replaced in the middle of a dispatch is asked all the same: by
+// its new handler, once, and with what the others made of the payload.
+func TestAHandlerThatIsReplacedWhileOthersAreAskedCounts(t *testing.T) {
+	t.Parallel()
+	for _, shape := range []string{"veto", "transform"} {
+		bus := NewBus("desk", Options{})
+		var off func()
+		asked := []string{}
+		replace := func() {
+			var err error
+			if _, err = bus.On(guard(shape, "guard", "new", &asked, nil)); err != nil {
+				t.Error(err)
+			}
+			off()
+		}
+		first := guard(shape, "first", "first", &asked, replace)
+		first.Priority = new(float64(1))
+		if _, err := bus.On(first); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if off, err = bus.On(guard(shape, "guard", "old", &asked, nil)); err != nil {
+			t.Fatal(err)
+		}
+		if shape == "veto" {
+			v, err := bus.Veto(t.Context(), ToolBefore, payload(t, `{"sessionId":"s","toolName":"p/o","toolCallId":"c","args":{}}`))
+			if err != nil || v.Allow || v.By != "guard" {
+				t.Errorf("a call went unguarded: %+v, %v", v, err)
+			}
+		} else if _, err := bus.Transform(t.Context(), PromptAssemble, payload(t, `{"sessionId":"s","prompt":"p"}`)); err != nil {
+			t.Error(err)
+		}
+		if got := strings.Join(asked, " "); got != "first new" {
+			t.Errorf("%s: %s were asked", shape, got)
+		}
+		bus.Close()
+	}
+}
+
+// guard is a subscription that says that it was asked, and refuses where it is a veto of
+// the plugin guard.
+func guard(shape, name, says string, asked *[]string, also func()) Subscription {
+	hear := func() {
+		*asked = append(*asked, says)
+		if also != nil {
+			also()
+		}
+	}
+	if shape == "veto" {
+		return Subscription{Event: ToolBefore, Plugin: name, Veto: func(context.Context, *Payload) (Verdict, error) {
+			hear()
+			return Verdict{Allow: name != "guard"}, nil
+		}}
+	}
+	return Subscription{Event: PromptAssemble, Plugin: name, Transform: func(context.Context, *Payload) (*Payload, error) {
+		hear()
+		return nil, nil
+	}}
+}

@@ -2,6 +2,7 @@ package event
 
 import (
 	"context"
+	"slices"
 
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -34,13 +35,18 @@ func (b *Bus) Transform(ctx context.Context, event string, p *Payload) (*Payload
 		return nil, err
 	}
 	v := view{payload: p}
-	for i := 0; i < len(handlers); {
-		n, err := b.transforms(inner, slot, handlers[i:], &v)
-		if i += n; err != nil {
-			if _, err = b.failed(inner, handlers[i-1], err); err != nil {
-				return nil, err
+	for asked := handlers; len(handlers) > 0; handlers, asked, err = slot.arrived(asked) {
+		for i := 0; i < len(handlers); {
+			n, err := b.transforms(inner, slot, handlers[i:], &v)
+			if i += n; err != nil {
+				if _, err = b.failed(inner, handlers[i-1], err); err != nil {
+					return nil, err
+				}
 			}
 		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	if b.closed.Load() {
 		return nil, closed(b.agent)
@@ -69,24 +75,57 @@ func (b *Bus) Veto(ctx context.Context, event string, p *Payload) (Verdict, erro
 		}
 		return v.payload
 	}
-	for i := 0; i < len(handlers); {
-		n, said, err := b.vetoes(inner, slot, handlers[i:], &v)
-		if i += n; err != nil {
-			f, err := b.failed(inner, handlers[i-1], err)
-			failures = append(failures, f)
-			if err != nil {
-				return Verdict{Payload: made(), Failed: failures}, err
+	for asked := handlers; len(handlers) > 0; handlers, asked, err = slot.arrived(asked) {
+		for i := 0; i < len(handlers); {
+			n, said, err := b.vetoes(inner, slot, handlers[i:], &v)
+			if i += n; err != nil {
+				f, err := b.failed(inner, handlers[i-1], err)
+				failures = append(failures, f)
+				if err != nil {
+					return Verdict{Payload: made(), Failed: failures}, err
+				}
+				continue
 			}
-			continue
+			if !said.Allow {
+				return Verdict{Reason: cut(said.Reason, maxReason), Payload: made(), By: nameOf(handlers[i-1].Plugin), Failed: failures}, nil
+			}
 		}
-		if !said.Allow {
-			return Verdict{Reason: cut(said.Reason, maxReason), Payload: made(), By: nameOf(handlers[i-1].Plugin), Failed: failures}, nil
-		}
+	}
+	if err != nil {
+		return Verdict{Payload: made(), Failed: failures}, err
 	}
 	if b.closed.Load() {
 		return Verdict{Payload: made(), Failed: failures}, closed(b.agent)
 	}
 	return Verdict{Allow: true, Payload: made(), Failed: failures}, nil
+}
+
+// maxArrivals bounds how many handlers one dispatch asks that came while it ran.
+const maxArrivals = 1000
+
+// arrived returns the handlers of plugins whose handler went away while a dispatch ran: a
+// plugin that was given another version has a new one there before the old one goes, and
+// is asked in its place. all are those that were asked, with the new ones.
+func (s *slot) arrived(asked []*handler) (handlers, all []*handler, err error) {
+	now := *s.family.handlers.Load()
+	if len(now) == len(asked) && (len(now) == 0 || &now[0] == &asked[0]) {
+		return nil, asked, nil // nothing changed
+	}
+	known, replaced := make(map[*handler]bool, len(asked)), map[string]bool{}
+	for _, h := range asked {
+		if known[h] = true; h.gone.Load() {
+			replaced[h.Plugin] = true
+		}
+	}
+	for _, h := range now {
+		if replaced[h.Plugin] && !known[h] {
+			handlers = append(handlers, h)
+		}
+	}
+	if len(asked)+len(handlers) > MaxHandlers+maxArrivals {
+		return nil, asked, plugin.Errorf(plugin.CodeUnavailable, "the plugins of the agent are replaced faster than %s can ask them; try again", s.event.Name)
+	}
+	return handlers, append(slices.Clip(asked), handlers...), nil
 }
 
 // dispatch looks up an event that is to be emitted in one way, and its
