@@ -3,6 +3,7 @@ package toolset
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -149,7 +150,10 @@ func changedPrompt(p *event.Payload, name string, got webhookAnswer) (*event.Pay
 		return refuse("is no JSON object: %w", err)
 	}
 	raw, found := answer.Field("payload")
-	if !found || raw == "null" {
+	switch {
+	case !found && strings.Trim(answer.Text(), "{} \t\r\n") != "":
+		return refuse("is an object without payload; {} leaves the prompt as it is")
+	case !found || raw == "null":
 		return nil, nil
 	}
 	changed, err := event.NewPayload(raw)
