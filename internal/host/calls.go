@@ -19,7 +19,7 @@ func MissingCall(id string) *plugin.Error {
 }
 
 // Get returns the call of an id, nil where there is none. It is for who made it,
-// who may approve it where it was asked about, and whom policy lets configure mortise.calls.
+// who may approve it where it was asked about, and principals that policy lets configure mortise.calls.
 func (c Calls) Get(ctx context.Context, id, action string) (*store.CallRow, error) {
 	row, err := c.g.Store.Call(ctx, c.g.Tenant, id)
 	if err != nil || row == nil || c.all(CallsPlugin) {

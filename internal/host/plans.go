@@ -17,7 +17,7 @@ type Plans struct {
 }
 
 // Get returns a plan with its steps; its id may be cut short. It is for who asked
-// for it, who may approve all of it, and whom policy lets configure mortise.calls.
+// for it, who may approve all of it, and principals that policy lets configure mortise.calls.
 func (p Plans) Get(ctx context.Context, id, action string) (*plan.View, error) {
 	v, err := p.engine.Show(ctx, p.g.Tenant, id)
 	if err == nil && v == nil {

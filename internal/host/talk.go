@@ -14,7 +14,7 @@ import (
 )
 
 // A Talk is a conversation of one person with an agent, at a terminal. Those may
-// have one who may configure the agents, and whom policy lets run agent.chat/turn.
+// have one that may configure the agents, and principals that policy lets run agent.chat/turn.
 // The agent need not be started: this process has an instance of its own.
 type Talk struct {
 	Conversation

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"iter"
 	"time"
 )
 
@@ -42,6 +43,8 @@ type EffectRow struct {
 type EffectReader interface {
 	// Effects returns the journal of a call, in its order.
 	Effects(ctx context.Context, tenant, call string) ([]EffectRow, error)
+	// LiveEffects yields the journals of all calls that have not ended, in no order.
+	LiveEffects(ctx context.Context) iter.Seq2[EffectRow, error]
 }
 
 // An EffectWriter is what a transaction may do to them.

@@ -1,11 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"iter"
+	"slices"
 )
 
 // LiveTables are the tables whose rows say what is still to be run. The heads of
@@ -107,21 +109,26 @@ func (a *Authority) LiveOf(k *Key, table string) (w Weight, known bool, err erro
 // sign, and looks each up as it is looked up when it is used. r is of one moment.
 // Where key is nil heads are believed, and nothing is checked.
 func CheckLive(ctx context.Context, r Reader, key *Key) error {
-	calls, err := checkLive(ctx, r, key, "calls", r.LiveCalls, (*CallRow).Digest)
+	journals, err := liveJournals(ctx, r)
 	if err != nil {
 		return err
 	}
-	for i := range calls {
-		if err := checkJournal(ctx, r, &calls[i]); err != nil {
-			return err
-		}
+	err = checkLive(ctx, r, key, "calls", r.LiveCalls, func(row *CallRow) (string, error) {
+		return row.Digest(), journalHolds(row, journals[[2]string{row.Tenant, row.ID}])
+	})
+	if err != nil {
+		return err
 	}
-	plans, err := checkLive(ctx, r, key, "plans", r.LivePlans, (*PlanRow).Digest)
+	var plans [][2]string
+	err = checkLive(ctx, r, key, "plans", r.LivePlans, func(row *PlanRow) (string, error) {
+		plans = append(plans, [2]string{row.Tenant, row.ID})
+		return row.Digest(), nil
+	})
 	if err != nil {
 		return err
 	}
 	for _, plan := range plans {
-		if steps, err := r.Steps(ctx, plan.Tenant, plan.ID); err != nil {
+		if steps, err := r.Steps(ctx, plan[0], plan[1]); err != nil {
 			return err
 		} else if len(steps) == 0 { // those that are left have a MAC each
 			return &AuthorityError{"steps"}
@@ -130,27 +137,46 @@ func CheckLive(ctx context.Context, r Reader, key *Key) error {
 	return nil
 }
 
-// checkLive returns the rows of a table that have not ended, once each of them is one that
-// is signed and found. They are none where heads are believed.
-func checkLive[Row any](ctx context.Context, r Reader, key *Key, table string, all func(context.Context) iter.Seq2[Row, error], digest func(*Row) string) (rows []Row, err error) {
-	signed, err := liveDigests(ctx, r, key, table)
-	if err != nil || signed == nil {
-		return nil, err
-	}
-	for row, err := range all(ctx) {
+// liveJournals returns the effects of the calls that have not ended, by tenant and call.
+func liveJournals(ctx context.Context, r Reader) (map[[2]string][]EffectRow, error) {
+	journals := map[[2]string][]EffectRow{}
+	for row, err := range r.LiveEffects(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if !signed[digest(&row)] {
-			return nil, &AuthorityError{table}
+		call := [2]string{row.Tenant, row.CallID}
+		journals[call] = append(journals[call], row)
+	}
+	for _, rows := range journals {
+		slices.SortFunc(rows, func(a, b EffectRow) int { return cmp.Compare(a.N, b.N) })
+	}
+	return journals, nil
+}
+
+// checkLive refuses a table of which a row that has not ended is not signed, or not found.
+// digest returns what the heads sign of a row, or why the row does not hold.
+func checkLive[Row any](ctx context.Context, r Reader, key *Key, table string, all func(context.Context) iter.Seq2[Row, error], digest func(*Row) (string, error)) error {
+	signed, err := liveDigests(ctx, r, key, table)
+	if err != nil || signed == nil {
+		return err
+	}
+	for row, err := range all(ctx) {
+		if err != nil {
+			return err
 		}
-		rows = append(rows, row)
+		is, err := digest(&row)
+		if !signed[is] {
+			return &AuthorityError{table}
+		}
+		if err != nil {
+			return err
+		}
 	}
 	hidden, err := r.HiddenLive(ctx, table)
 	if err == nil && hidden > 0 {
 		err = &AuthorityError{table}
 	}
-	return rows, err
+	return err
 }
 
 // checkCall refuses a call that is not one of those that have not ended. One that
@@ -172,14 +198,25 @@ func checkCall(ctx context.Context, r Reader, key *Key, row *CallRow) error {
 // checkJournal refuses a call whose effects are not those that the last attempt left:
 // with one missing the next attempt sends it again, and one that was added is not sent.
 func checkJournal(ctx context.Context, r Reader, row *CallRow) error {
-	if !row.State.Live() || row.State == CallRunning || row.Journal == "" && row.Attempt > 0 { // an earlier release left the last
+	if !journalSigned(row) {
 		return nil
 	}
 	effects, err := r.Effects(ctx, row.Tenant, row.ID)
 	if err != nil {
 		return err
 	}
-	if row.Attempt == 0 && len(effects) == 0 || row.Journal == JournalHash(effects) {
+	return journalHolds(row, effects)
+}
+
+// journalSigned reports whether a call is one whose journal is signed: it waits, and not
+// since an attempt of an earlier release.
+func journalSigned(row *CallRow) bool {
+	return row.State.Live() && row.State != CallRunning && (row.Journal != "" || row.Attempt == 0)
+}
+
+// journalHolds is checkJournal for effects that were read.
+func journalHolds(row *CallRow, effects []EffectRow) error {
+	if !journalSigned(row) || row.Attempt == 0 && len(effects) == 0 || row.Journal == JournalHash(effects) {
 		return nil
 	}
 	return &AuthorityError{"effects"}

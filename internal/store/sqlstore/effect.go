@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"github.com/mortise-dev/mortise/internal/store"
 )
@@ -21,6 +22,15 @@ func (r *reader) Effects(ctx context.Context, tenant, call string) ([]store.Effe
 	q.where("call_id = ?", call)
 	q.orderBy("n")
 	return all(rows(ctx, r, q, scanEffect))
+}
+
+// LiveEffects implements [store.Reader]. The join begins with the live calls, however
+// many effects there are of others.
+func (r *reader) LiveEffects(ctx context.Context) iter.Seq2[store.EffectRow, error] {
+	q := selectFrom(effectColumns, "(SELECT tenant AS t, id AS i FROM calls WHERE "+liveRows["calls"]+") AS live CROSS JOIN effects")
+	q.where("tenant = live.t")
+	q.where("call_id = live.i")
+	return rows(ctx, r, q, scanEffect)
 }
 
 // InsertEffect implements [store.Tx].
