@@ -180,7 +180,7 @@ type content struct {
 func (s *Sessions) register(ctx context.Context, tenant, session string, c content, a Add) (row *artifactRow, err error) {
 	err = s.write(ctx, func(tx Tx) error {
 		labels := slices.Clone(a.Labels)
-		had, err := tx.ArtifactLabels(ctx, tenant, session, a.Parents)
+		had, err := s.parentLabels(ctx, tx, tenant, session, a.Parents)
 		if err != nil {
 			return err
 		}
@@ -222,6 +222,16 @@ func (s *Sessions) register(ctx context.Context, tenant, session string, c conte
 		})
 	})
 	return row, err
+}
+
+// parentLabels returns the labels of what an artifact was made from. An
+// artifact goes only with its session, and only an open session takes another
+// one, so that what is remembered of it holds.
+func (s *Sessions) parentLabels(ctx context.Context, tx Tx, tenant, session string, parents []string) (map[string][]string, error) {
+	if known, all := s.recent.labels(tenant, session, parents); all {
+		return known, nil
+	}
+	return tx.ArtifactLabels(ctx, tenant, session, parents)
 }
 
 // nameRow gives a row its id: a fresh one, or the one that was given out. What

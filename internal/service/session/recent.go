@@ -31,6 +31,28 @@ func (r *recent) list(in *sessionRow) []Artifact {
 	return slices.Clone(known)
 }
 
+// labels returns the labels of artifacts of a session, false where not all of
+// them are known.
+func (r *recent) labels(tenant, session string, ids []string) (map[string][]string, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found := make(map[string][]string, len(ids))
+	for _, id := range ids {
+		found[id] = nil
+	}
+	missing := len(found)
+	for _, a := range slices.Backward(r.of[sessionKey{tenant, session}]) { // parents are the newest ones
+		if missing == 0 {
+			break
+		}
+		if _, wanted := found[a.ID]; wanted {
+			found[a.ID] = a.Labels
+			missing--
+		}
+	}
+	return found, missing == 0
+}
+
 // keep remembers the artifacts of a session, and forgets others where they
 // would be too many.
 func (r *recent) keep(in *sessionRow, all []Artifact) {

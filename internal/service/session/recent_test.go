@@ -48,3 +48,37 @@ func TestArtifactsThatOthersAddedAreSeen(t *testing.T) {
 		t.Errorf("a session that another process deleted still has %d artifacts", len(all))
 	}
 }
+
+// What an artifact was made from gives it its labels, remembered or read, and only
+// while its session is there.
+func TestParentsGiveTheirLabels(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	another := session.New(b.Options)
+	in := b.create(t, "t")
+	parent, err := another.Add(t.Context(), "t", in.ID, strings.NewReader("a"), session.Add{Name: "a.log", Labels: []string{"private"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, known := range []bool{false, true} {
+		if known {
+			if _, err := b.Artifacts(t.Context(), "t", in.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		child := session.Add{Name: fmt.Sprint(n), Parents: []string{parent.ID}}
+		if made, err := b.Add(t.Context(), "t", in.ID, strings.NewReader(child.Name), child); err != nil || fmt.Sprint(made.Labels) != "[private]" {
+			t.Errorf("remembered %v: labels %v, %v", known, made.Labels, err)
+		}
+		child.Parents = append(child.Parents, "art_00000000")
+		if _, err := b.Add(t.Context(), "t", in.ID, strings.NewReader(child.Name), child); err == nil {
+			t.Errorf("remembered %v: it was made from an artifact that is not there", known)
+		}
+	}
+	if err := another.Delete(t.Context(), "t", in.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Add(t.Context(), "t", in.ID, strings.NewReader("b"), session.Add{Name: "b.log", Parents: []string{parent.ID}}); err == nil {
+		t.Error("a session that another process deleted took an artifact")
+	}
+}
