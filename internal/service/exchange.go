@@ -13,7 +13,6 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -200,7 +199,7 @@ func (x *exchange) pause(ctx context.Context, resp *http.Response, retryable boo
 		default:
 			return 0, false
 		}
-		if asked, given := retryAfter(resp.Header.Get("Retry-After")); given {
+		if asked, given := egress.RetryAfter(resp.Header.Get("Retry-After")); given {
 			pause = max(asked, pause)
 		}
 	} else if !retryable {
@@ -211,18 +210,6 @@ func (x *exchange) pause(ctx context.Context, resp *http.Response, retryable boo
 	}
 	deadline, _ := ctx.Deadline() // a fetch always has one
 	return pause, time.Now().Add(pause).Before(deadline)
-}
-
-// retryAfter reads the header of that name: seconds or a date. More seconds than fit
-// count as a lifetime.
-func retryAfter(value string) (time.Duration, bool) {
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) {
-		return time.Duration(min(seconds, 1<<31)) * time.Second, true
-	}
-	if date, err := http.ParseTime(value); err == nil {
-		return max(0, time.Until(date)), true
-	}
-	return 0, false
 }
 
 // once makes one request. retryable says of an error that another attempt of a

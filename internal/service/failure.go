@@ -9,6 +9,8 @@ import (
 
 	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mortise-dev/mortise/internal/service/egress"
 )
 
 // An httpFailure is the normalised form of an answer of 400 and above, the same for
@@ -51,7 +53,7 @@ func failureOf(status int, header http.Header, body []byte) *httpFailure {
 	default:
 		f.Category = "client_error"
 	}
-	if asked, given := retryAfter(strings.TrimSpace(header.Get("Retry-After"))); given {
+	if asked, given := egress.RetryAfter(strings.TrimSpace(header.Get("Retry-After"))); given {
 		ms := min(asked, maxAsked).Milliseconds()
 		f.RetryAfterMS = &ms
 	}

@@ -327,9 +327,9 @@ func TestBucketsOfTokens(t *testing.T) {
 		}
 	}
 	for i := range rateBuckets + 5 {
-		s.broker.rates.take(rateKey{"t", "p", fmt.Sprint(i)}, 1)
+		s.broker.rates.buckets.Take(rateKey{"t", "p", fmt.Sprint(i)}, 1, now)
 	}
-	if n := len(s.broker.rates.buckets); n != rateBuckets || s.broker.rates.recent.Len() != n {
+	if n := s.broker.rates.buckets.Len(); n != rateBuckets {
 		t.Errorf("%d buckets are kept", n)
 	}
 }

@@ -1,13 +1,11 @@
 package service
 
 import (
-	"container/list"
 	"context"
 	"encoding/json"
-	"math"
-	"sync"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/ratelimit"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -25,51 +23,16 @@ const (
 	rateBucketBytes = 200    // of a name
 )
 
-// rates are buckets of tokens, apart for each tenant and plugin. Where there are
-// too many, the one that was used least recently is forgotten, which is full
-// again then. They are this host's own.
+// rates are token buckets, apart for each tenant and plugin. They are this host's own.
 type rates struct {
-	now func() time.Time
-
-	mu      sync.Mutex // guards the rest
-	buckets map[rateKey]*list.Element
-	recent  list.List // of *bucket, the last used first
+	now     func() time.Time
+	buckets *ratelimit.Limiter[rateKey]
 }
 
 type rateKey struct{ tenant, plugin, name string }
 
-type bucket struct {
-	key    rateKey
-	tokens float64
-	at     time.Time
-}
-
-func newRates() *rates { return &rates{now: time.Now, buckets: map[rateKey]*list.Element{}} }
-
-// take takes cost tokens, or says how long it takes until there are so many.
-func (r *rates) take(key rateKey, cost float64) (ok bool, wait time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := r.now()
-	e := r.buckets[key]
-	if e == nil {
-		e = r.recent.PushFront(&bucket{key, rateBurst, now})
-		r.buckets[key] = e
-		if len(r.buckets) > rateBuckets {
-			last := r.recent.Back()
-			delete(r.buckets, last.Value.(*bucket).key)
-			r.recent.Remove(last)
-		}
-	}
-	r.recent.MoveToFront(e)
-	b := e.Value.(*bucket)
-	b.tokens = min(rateBurst, b.tokens+max(0, now.Sub(b.at).Seconds())*ratePerSecond)
-	b.at = now
-	if b.tokens < cost {
-		return false, time.Duration(math.Ceil((cost-b.tokens)/ratePerSecond*1000)) * time.Millisecond
-	}
-	b.tokens -= cost
-	return true, 0
+func newRates() *rates {
+	return &rates{time.Now, ratelimit.New[rateKey](ratePerSecond, rateBurst, rateBuckets)}
 }
 
 // A rated is the value of rate_limit.take.
@@ -106,6 +69,6 @@ func (g *grant) takeFrom(r *rates, args json.RawMessage) (any, error) {
 	case !(cost >= 0 && cost <= rateBurst): // nor NaN
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: cost is 0 to %d, as much as a bucket holds", rateTake, rateBurst)
 	}
-	ok, wait := r.take(rateKey{g.call.Tenant, g.target.Manifest.Name, in.Bucket}, cost)
-	return rated{ok, wait.Milliseconds()}, nil
+	wait := r.buckets.Take(rateKey{g.call.Tenant, g.target.Manifest.Name, in.Bucket}, cost, r.now())
+	return rated{wait == 0, (wait + time.Millisecond - 1).Milliseconds()}, nil
 }

@@ -121,7 +121,7 @@ func (w *Webhooks) post(ctx context.Context, tenant string, m *plugin.Manifest, 
 	}
 	defer resp.Body.Close()
 	got.status = resp.StatusCode
-	got.after, _ = retryAfter(resp.Header.Get("Retry-After"))
+	got.after, _ = egress.RetryAfter(resp.Header.Get("Retry-After"))
 	got.body, err = io.ReadAll(io.LimitReader(resp.Body, maxWebhookAnswer+1))
 	if err != nil {
 		return got, unreached(ctx, m.Name, u.Host, err)
@@ -170,17 +170,6 @@ func (w *Webhooks) gone(ctx context.Context, name string) {
 	if _, err := w.t.Registry.Disable(ctx, name); err != nil {
 		log.Error("it could not be disabled", "cause", err.Error())
 	}
-}
-
-// retryAfter reads the header of that name: seconds or a date.
-func retryAfter(value string) (time.Duration, bool) {
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second, true
-	}
-	if date, err := http.ParseTime(value); err == nil {
-		return max(0, time.Until(date)), true
-	}
-	return 0, false
 }
 
 // cause is the shortest true account of a failure.

@@ -51,7 +51,7 @@ const (
 // descriptor of it. They can be read until the child is released.
 func (c *child) files() fs.FS {
 	if caged := c.proc.Scratch(); caged != nil {
-		return beneath{caged}
+		return scratchFiles{caged}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,7 +62,7 @@ func (c *child) files() fs.FS {
 		}
 		c.root = root
 	}
-	return beneath{c.root}
+	return scratchFiles{c.root}
 }
 
 // none is a file system that cannot be read.

@@ -7,7 +7,7 @@
 // never turns into a success and never takes the host down. Everything that
 // comes from a plugin is bounded: lines, queues, standard error, time.
 //
-// A plugin of protocol 2 is a session in a warm pool ([Runner.Run] picks or
-// starts one); a plugin of protocol 1 is one process for one call. Whether a
+// A plugin of protocol 2 is a process in a warm pool, with a connection to it ([Runner.Run]
+// picks or starts one); a plugin of protocol 1 is one process for one call. Whether a
 // plugin may run at all is not decided here: see package kernel.
 package process

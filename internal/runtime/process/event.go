@@ -14,12 +14,12 @@ import (
 
 // emit passes on what a call says. Progress is dropped if the listener is too slow; a
 // call whose content the listener does not take in time fails.
-func (s *session) emit(params jsontext.Value) error {
+func (c *conn) emit(params jsontext.Value) error {
 	var e protocol.Emit
 	if err := json.Unmarshal(params, &e); err != nil {
 		return fmt.Errorf("emit: %w", err)
 	}
-	x := s.byToken(e.Call)
+	x := c.byToken(e.Call)
 	if x == nil || x.events == nil {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (s *session) emit(params jsontext.Value) error {
 		x.offer(plugin.Event{Kind: kind, Data: []byte(e.Data)})
 	case plugin.EventContent:
 		if !x.offerContent(plugin.Event{Kind: kind, Data: []byte(e.Data)}) {
-			s.overflow(x)
+			c.overflow(x)
 		}
 	default:
 		return fmt.Errorf("emit: kind is %.40q", e.Kind)
@@ -105,39 +105,39 @@ func (x *exchange) pass(event plugin.Event) {
 }
 
 // overflow fails a call that says more than is taken, and lets the plugin know.
-func (s *session) overflow(x *exchange) {
-	if s.giveUp(x, nil) {
-		x.answer <- answer{held: true, err: plugin.Errorf(plugin.CodeLimitExceeded, "%s: more than %d pieces of content, or %d MiB, were waiting to be taken", s.name, maxEvents, maxEventBytes>>20)}
+func (c *conn) overflow(x *exchange) {
+	if c.giveUp(x, nil) {
+		x.answer <- answer{held: true, err: plugin.Errorf(plugin.CodeLimitExceeded, "%s: more than %d pieces of content, or %d MiB, were waiting to be taken", c.name, maxEvents, maxEventBytes>>20)}
 	}
 }
 
-func (s *session) log(params jsontext.Value) error {
+func (c *conn) log(params jsontext.Value) error {
 	var l protocol.Log
 	if err := json.Unmarshal(params, &l); err != nil {
 		return fmt.Errorf("log: %w", err)
 	}
 	message := printable(cut(l.Message, lineBytes))
 	var call *plugin.Call
-	if x := s.byToken(l.Call); x != nil {
+	if x := c.byToken(l.Call); x != nil {
 		call = x.call
 		if x.events != nil && x.offer(plugin.Event{Kind: plugin.EventLog, Level: l.Level, Message: message, Data: []byte(l.Fields)}) {
 			return nil // one who listens has it; the host's log would show it twice
 		}
 	}
-	s.onLog(call, l.Level, message, l.Fields)
+	c.onLog(call, l.Level, message, l.Fields)
 	return nil
 }
 
 // stderr takes one line of the plugin's standard error. If exactly one call is running,
 // the line is attributed to it; with several, to none.
-func (s *session) stderr(line string) {
-	s.mu.Lock()
-	only := s.failing
-	if len(s.tokens) == 1 {
-		for _, only = range s.tokens {
+func (c *conn) stderr(line string) {
+	c.mu.Lock()
+	only := c.failing
+	if len(c.tokens) == 1 {
+		for _, only = range c.tokens {
 		}
 	}
-	s.mu.Unlock()
+	c.mu.Unlock()
 	var call *plugin.Call
 	if only != nil {
 		call = only.call
@@ -145,5 +145,5 @@ func (s *session) stderr(line string) {
 			return
 		}
 	}
-	s.onLog(call, "info", line, nil)
+	c.onLog(call, "info", line, nil)
 }

@@ -15,12 +15,12 @@ import (
 // execute runs one call. held reports that the plugin is still at work on it
 // when execute returns, because the caller's time was up: onLate tells when
 // that has ended.
-func (s *session) execute(ctx context.Context, target *plugin.Target, call *plugin.Call, services plugin.Services) (res plugin.Result, held bool, err error) {
-	a, held, err := s.ask(ctx, protocol.AppendExecute, target, call, services)
+func (c *conn) execute(ctx context.Context, target *plugin.Target, call *plugin.Call, services plugin.Services) (res plugin.Result, held bool, err error) {
+	a, held, err := c.ask(ctx, protocol.AppendExecute, target, call, services)
 	if err != nil {
 		return res, held, err
 	}
-	res, err = s.settle(a)
+	res, err = c.settle(a)
 	return res, false, err
 }
 
@@ -29,8 +29,8 @@ type spelling func(b []byte, id int64, token, operation string, input []byte, ca
 
 // ask sends a request about a call and returns the result member of its answer,
 // which is not read yet. held is as for execute.
-func (s *session) ask(ctx context.Context, spell spelling, target *plugin.Target, call *plugin.Call, services plugin.Services) (result jsontext.Value, held bool, err error) {
-	x := &exchange{answer: answers.Get().(chan answer), token: s.token(), ctx: ctx, call: call, services: services}
+func (c *conn) ask(ctx context.Context, spell spelling, target *plugin.Target, call *plugin.Call, services plugin.Services) (result jsontext.Value, held bool, err error) {
+	x := &exchange{answer: answers.Get().(chan answer), token: c.token(), ctx: ctx, call: call, services: services}
 	if call.Observe != nil {
 		x.events = make(chan plugin.Event, maxEvents)
 		defer x.leave()
@@ -40,27 +40,27 @@ func (s *session) ask(ctx context.Context, spell spelling, target *plugin.Target
 	if deadline, ok := ctx.Deadline(); ok {
 		left = max(time.Until(deadline).Milliseconds(), 1)
 	}
-	b, alone, err := s.begin(x)
+	b, alone, err := c.begin(x)
 	if err != nil {
 		return nil, false, unreached(err)
 	}
 	line := spell(b, x.id, x.token, target.Name(), input, call, left)
-	if n := len(line) - len(b) - 1; n > s.longest { // the plugin would end over it, and every call in it
-		s.out.commit(b, false)
-		s.forget(x)
+	if n := len(line) - len(b) - 1; n > c.longest { // the plugin would end over it, and every call in it
+		c.out.commit(b, false)
+		c.forget(x)
 		return nil, false, unreached(plugin.Errorf(plugin.CodeInputTooLarge,
-			"%s: the request has %d bytes, and a line of the protocol holds at most %d; send less, or let an administrator raise limits.frame_bytes", target.Name(), n, s.longest))
+			"%s: the request has %d bytes, and a line of the protocol holds at most %d; send less, or let an administrator raise limits.frame_bytes", target.Name(), n, c.longest))
 	}
-	s.out.commit(line, alone)
+	c.out.commit(line, alone)
 	fault.At("request")
 	for {
 		select {
 		case event := <-x.events:
 			x.pass(event)
 		case a := <-x.answer:
-			x.drain(a.failure != nil, s.unread)
+			x.drain(a.failure != nil, c.unread)
 			if a.failure != nil {
-				s.ended(x)
+				c.ended(x)
 			}
 			if !a.held { // else another answer may still come
 				answers.Put(x.answer)
@@ -73,17 +73,17 @@ func (s *session) ask(ctx context.Context, spell spelling, target *plugin.Target
 			}
 			return a.result, a.held, a.err
 		case <-ctx.Done():
-			return nil, s.giveUp(x, context.Cause(ctx)), &interrupted{plugin.AsError(context.Cause(ctx))}
+			return nil, c.giveUp(x, context.Cause(ctx)), &interrupted{plugin.AsError(context.Cause(ctx))}
 		}
 	}
 }
 
 // ended lets stderr no longer speak of x.
-func (s *session) ended(x *exchange) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.failing == x {
-		s.failing = nil
+func (c *conn) ended(x *exchange) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failing == x {
+		c.failing = nil
 	}
 }
 
@@ -127,11 +127,11 @@ const (
 // answers are channels for the answers of calls, all empty.
 var answers = sync.Pool{New: func() any { return make(chan answer, 1) }}
 
-// settle turns an answer into a result. An answer that is no result ends the session.
-func (s *session) settle(result jsontext.Value) (plugin.Result, error) {
+// settle turns an answer into a result. An answer that is no result ends the connection.
+func (c *conn) settle(result jsontext.Value) (plugin.Result, error) {
 	res, failure, err := protocol.ParseResult(result)
 	if err != nil {
-		return plugin.Result{}, s.broken(protocol.MethodExecute, err)
+		return plugin.Result{}, c.broken(protocol.MethodExecute, err)
 	}
 	if failure != nil {
 		return res, failure
@@ -139,21 +139,21 @@ func (s *session) settle(result jsontext.Value) (plugin.Result, error) {
 	return res, nil
 }
 
-// broken ends the session for an answer to method that is none.
-func (s *session) broken(method string, why error) error {
-	err := s.malformed("%s: %v", method, why)
-	s.fail(err)
+// broken ends the connection for an answer to method that is none.
+func (c *conn) broken(method string, why error) error {
+	err := c.malformed("%s: %v", method, why)
+	c.fail(err)
 	return err
 }
 
 // giveUp tells the plugin to stop the work on x, and reports whether it still
 // owes an answer.
-func (s *session) giveUp(x *exchange, cause error) (held bool) {
-	s.mu.Lock()
-	delete(s.tokens, x.token) // its services die with the attempt
-	_, held = s.pending[x.id]
+func (c *conn) giveUp(x *exchange, cause error) (held bool) {
+	c.mu.Lock()
+	delete(c.tokens, x.token) // its services die with the attempt
+	_, held = c.pending[x.id]
 	x.late = held
-	s.mu.Unlock()
+	c.mu.Unlock()
 	if !held {
 		return false
 	}
@@ -161,6 +161,6 @@ func (s *session) giveUp(x *exchange, cause error) (held bool) {
 	if plugin.CodeOf(cause) == plugin.CodeTimeout {
 		reason = "timeout"
 	}
-	s.notify(protocol.MethodCancel, protocol.Cancel{Call: x.token, Reason: reason})
+	c.notify(protocol.MethodCancel, protocol.Cancel{Call: x.token, Reason: reason})
 	return true
 }

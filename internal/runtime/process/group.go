@@ -16,7 +16,7 @@ import (
 
 // A worker is one process of protocol 2 in its group.
 type worker struct {
-	*session
+	*conn
 	child *child
 	group *group
 
@@ -26,7 +26,7 @@ type worker struct {
 	holders    []*waitfor.Call // of the others, those that are known
 	lastUsed   time.Time
 	retired    bool        // gets no new calls
-	fresh      bool        // it replaced another worker, and no call has been told yet
+	restarted  bool        // it replaced another worker, and no call has been told yet
 	impatience *time.Timer // ends it where a call that was given up goes on
 }
 
@@ -93,7 +93,7 @@ const (
 
 // peers returns the plugins the process has to serve.
 func (g *group) peers() []protocol.Peer {
-	if g.manifest.Name == "" || together(g.manifest) { // a bare source file, before its code was asked; or one that tells none
+	if g.manifest.Name == "" || sharesProcess(g.manifest) { // a bare source file, before its code was asked; or one that tells none
 		return nil
 	}
 	return []protocol.Peer{{Name: g.manifest.Name, Version: g.manifest.Version}}
@@ -187,7 +187,7 @@ func (g *group) freest() *worker {
 // room is how many calls a worker runs at a time; one of scope call runs one,
 // and so does one that serves several plugins.
 func (w *worker) room() int {
-	if w.group.key.scope.Kind == plugin.IsolationCall || together(w.group.manifest) {
+	if w.group.key.scope.Kind == plugin.IsolationCall || sharesProcess(w.group.manifest) {
 		return 1
 	}
 	return w.concurrency
@@ -246,7 +246,7 @@ func (g *group) startOne(delay time.Duration) {
 		return
 	}
 	g.full = false
-	w.fresh = g.served && g.keeps()
+	w.restarted = g.served && g.keeps()
 	g.workers = append(g.workers, w)
 	g.runner.work.Go(func() { g.watch(w) })
 	g.serve()
@@ -332,7 +332,7 @@ func (g *group) hold(w *worker, call *waitfor.Call, err error) {
 	w.drop(call)
 	w.held++
 	g.served = true
-	if together(g.manifest) && plugin.CodeOf(err) == plugin.CodeTimeout {
+	if sharesProcess(g.manifest) && plugin.CodeOf(err) == plugin.CodeTimeout {
 		g.retire(w)
 		g.serve()
 		return

@@ -58,11 +58,11 @@ func (r *Runner) Hook(ctx context.Context, t *plugin.Target, of HookScope, event
 }
 
 // hook asks the plugin. held is as for execute.
-func (s *session) hook(ctx context.Context, target *plugin.Target, call *plugin.Call, shape string, payload []byte) (answer jsontext.Value, held bool, err error) {
+func (c *conn) hook(ctx context.Context, target *plugin.Target, call *plugin.Call, shape string, payload []byte) (answer jsontext.Value, held bool, err error) {
 	spell := func(b []byte, id int64, token, _ string, _ []byte, call *plugin.Call, deadlineMS int64) []byte {
 		return protocol.AppendHook(b, id, token, target.Operation.Name, shape, payload, call, deadlineMS)
 	}
-	answer, held, err = s.ask(ctx, spell, target, call, unserved{})
+	answer, held, err = c.ask(ctx, spell, target, call, unserved{})
 	if err != nil {
 		if unknownMethod(err) {
 			err = unheard(target)
@@ -70,7 +70,7 @@ func (s *session) hook(ctx context.Context, target *plugin.Target, call *plugin.
 		return nil, held, err
 	}
 	if _, err := protocol.ParseHooked(shape, answer); err != nil {
-		return nil, false, s.broken(protocol.MethodHook, err)
+		return nil, false, c.broken(protocol.MethodHook, err)
 	}
 	return answer, false, nil
 }

@@ -23,14 +23,14 @@ func (r *Runner) Preview(ctx context.Context, target *plugin.Target, call *plugi
 }
 
 // preview asks the plugin for one. held is as for execute.
-func (s *session) preview(ctx context.Context, target *plugin.Target, call *plugin.Call, services plugin.Services) (preview json.RawMessage, held bool, err error) {
-	result, held, err := s.ask(ctx, protocol.AppendPreview, target, call, services)
+func (c *conn) preview(ctx context.Context, target *plugin.Target, call *plugin.Call, services plugin.Services) (preview json.RawMessage, held bool, err error) {
+	result, held, err := c.ask(ctx, protocol.AppendPreview, target, call, services)
 	if err != nil {
 		return nil, held, known(target, protocol.MethodPreview, err)
 	}
 	shown, err := protocol.ParsePreview(result)
 	if err != nil {
-		return nil, false, s.judge(protocol.MethodPreview, err)
+		return nil, false, c.judge(protocol.MethodPreview, err)
 	}
 	return json.RawMessage(shown), false, nil
 }
@@ -48,31 +48,31 @@ func (r *Runner) Reconcile(ctx context.Context, target *plugin.Target, call *plu
 }
 
 // reconcile asks the plugin in a line of at most limit bytes. held is as for execute.
-func (s *session) reconcile(ctx context.Context, target *plugin.Target, call *plugin.Call, effects []protocol.Effect, services plugin.Services, limit int) (found protocol.Reconciled, held bool, err error) {
+func (c *conn) reconcile(ctx context.Context, target *plugin.Target, call *plugin.Call, effects []protocol.Effect, services plugin.Services, limit int) (found protocol.Reconciled, held bool, err error) {
 	spell := func(b []byte, id int64, token, operation string, input []byte, call *plugin.Call, deadlineMS int64) []byte {
 		return protocol.AppendReconcile(b, id, token, operation, input, call, deadlineMS, effects, limit)
 	}
 	if n := len(spell(nil, 1<<53, randomToken(), target.Name(), protocol.Line(call.Input), call, 1<<53)); n > limit {
 		return found, false, plugin.Errorf(plugin.CodeLimitExceeded, "%s: the input and %d effects of the call have %d bytes, and a line holds at most %d: a person has to say how it ended", target.Name(), len(effects), n, limit)
 	}
-	result, held, err := s.ask(ctx, spell, target, call, services)
+	result, held, err := c.ask(ctx, spell, target, call, services)
 	if err != nil {
 		return found, held, known(target, protocol.MethodReconcile, err)
 	}
 	if found, err = protocol.ParseReconciled(result); err != nil {
-		return protocol.Reconciled{}, false, s.judge(protocol.MethodReconcile, err)
+		return protocol.Reconciled{}, false, c.judge(protocol.MethodReconcile, err)
 	}
 	return found, false, nil
 }
 
 // judge returns why an answer does not count: too much of it fails the call, and
-// what is no answer at all ends the session too.
-func (s *session) judge(method string, why error) error {
+// what is no answer at all ends the connection too.
+func (c *conn) judge(method string, why error) error {
 	var tooLarge *plugin.Error
 	if errors.As(why, &tooLarge) {
-		return named(s.name, tooLarge)
+		return named(c.name, tooLarge)
 	}
-	return s.broken(method, why)
+	return c.broken(method, why)
 }
 
 // known gives the answer "no such method" its own code: the manifest offers

@@ -40,7 +40,7 @@ func TestTranscripts(t *testing.T) {
 func replay(t *testing.T, c protocoltest.Transcript) {
 	hostIn, pluginOut := io.Pipe()
 	pluginIn, hostOut := io.Pipe()
-	s := newSession("example.reference", hostOut, protocol.NewLineReader(hostIn, protocol.MaxFrame2))
+	s := newConn("example.reference", hostOut, protocol.NewLineReader(hostIn, protocol.MaxFrame2))
 	tokens := 0
 	s.token = func() string { tokens++; return fmt.Sprintf("%032d", tokens) }
 	s.kill = func() { _ = pluginOut.Close() }
@@ -121,7 +121,7 @@ func begin(t *testing.T, f func() error) (wait func()) {
 
 // ask asks what a request about a call asks, and holds what comes of it against
 // the answer of the transcript.
-func ask(t *testing.T, s *session, ctx context.Context, method string, params, want jsontext.Value) (wait func()) {
+func ask(t *testing.T, c *conn, ctx context.Context, method string, params, want jsontext.Value) (wait func()) {
 	var e protocol.Reconcile
 	mustDecode(t, params, &e)
 	name := e.Operation[strings.LastIndexByte(e.Operation, '/')+1:]
@@ -140,7 +140,7 @@ func ask(t *testing.T, s *session, ctx context.Context, method string, params, w
 		call.Decision = &plugin.Decision{Verdict: p.Verdict, Reasons: p.Reasons, Policy: p.Version}
 	}
 	return begin(t, func() error {
-		got, err := asked(s, ctx, method, target, call, e.Effects)
+		got, err := asked(c, ctx, method, target, call, e.Effects)
 		if ctx.Err() != nil {
 			return nil // cancelled: the answer comes too late to be read
 		}
@@ -176,7 +176,7 @@ func ask(t *testing.T, s *session, ctx context.Context, method string, params, w
 }
 
 // hear asks a hook, and holds what comes of it against the answer of the transcript.
-func hear(t *testing.T, s *session, params, want jsontext.Value) (wait func()) {
+func hear(t *testing.T, c *conn, params, want jsontext.Value) (wait func()) {
 	var h protocol.Hook
 	mustDecode(t, params, &h)
 	target := &plugin.Target{Manifest: &plugin.Manifest{Name: "example.reference"}, Operation: &plugin.Operation{Name: h.Event}}
@@ -184,7 +184,7 @@ func hear(t *testing.T, s *session, params, want jsontext.Value) (wait func()) {
 	ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
 	t.Cleanup(stop)
 	return begin(t, func() error {
-		got, _, err := s.hook(ctx, target, call, h.Shape, h.Payload)
+		got, _, err := c.hook(ctx, target, call, h.Shape, h.Payload)
 		var answer struct {
 			Result jsontext.Value
 			Error  *struct {
@@ -212,9 +212,9 @@ func hear(t *testing.T, s *session, params, want jsontext.Value) (wait func()) {
 }
 
 // asked returns what the host understood, spelled as the plugin's answer was.
-func asked(s *session, ctx context.Context, method string, target *plugin.Target, call *plugin.Call, effects []protocol.Effect) (string, error) {
+func asked(c *conn, ctx context.Context, method string, target *plugin.Target, call *plugin.Call, effects []protocol.Effect) (string, error) {
 	services := recorded{target.Operation.Name}
-	w := &worker{session: s}
+	w := &worker{conn: c}
 	said := map[string]any{}
 	switch method {
 	case protocol.MethodPreview:
@@ -242,7 +242,7 @@ func asked(s *session, ctx context.Context, method string, target *plugin.Target
 			}
 		}
 	default:
-		res, _, err := s.execute(ctx, target, call, services)
+		res, _, err := c.execute(ctx, target, call, services)
 		if err != nil {
 			return "", err
 		}

@@ -222,10 +222,10 @@ func (r *Runner) group(ctx context.Context, target *plugin.Target, call *plugin.
 	if call.Dry != nil && target.Manifest.Isolation == plugin.IsolationSession {
 		k.dry = call.Session
 	}
-	if together(target.Manifest) {
+	if sharesProcess(target.Manifest) {
 		k.program = ""
 	}
-	shared := together(target.Manifest) && k.scope.Kind == plugin.IsolationSession // all its calls have one process and its view
+	shared := sharesProcess(target.Manifest) && k.scope.Kind == plugin.IsolationSession // all its calls have one process and its view
 	if shared {
 		if i := slices.IndexFunc(call.Files, func(f plugin.File) bool { return !f.Session }); i >= 0 {
 			return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s reads what is in its session and nothing else: register %s there, with --session and --artifact, or with 'mortise artifacts add'", target.Manifest.Name, call.Files[i].Path)
@@ -343,7 +343,7 @@ func (r *Runner) unreserve() {
 	r.mu.Unlock()
 }
 
-// start launches a process for g and opens its session.
+// start launches a process for g and opens its connection.
 func (r *Runner) start(ctx context.Context, g *group) (*worker, error) {
 	if err := r.reserve(); err != nil {
 		return nil, err
@@ -366,36 +366,36 @@ func (r *Runner) open(ctx context.Context, g *group) (*worker, error) {
 	}
 	l.name, l.data = g.name(), g.readable()
 	w := &worker{group: g, lastUsed: time.Now()}
-	ready := make(chan struct{}) // closed once w.session is there
+	ready := make(chan struct{}) // closed once w.conn is there
 	w.child, err = r.launch(ctx, l, func(line string) {
 		<-ready
-		w.session.stderr(line)
+		w.conn.stderr(line)
 	})
 	if err != nil {
 		return nil, err
 	}
 	fault.At("spawn")
 	lines := protocol.NewLineReader(w.child.stdout, r.opts.FrameBytes)
-	s := newSession(g.name(), w.child.stdin, lines)
+	c := newConn(g.name(), w.child.stdin, lines)
 	lines.Room = func(bytes int) func() {
 		return budget.Line(bytes, w.child.exited, func() {
-			s.fail(s.malformed("a line of more than %d KiB was not finished while other plugins waited for the memory it takes", budget.LineFree>>10))
+			c.fail(c.malformed("a line of more than %d KiB was not finished while other plugins waited for the memory it takes", budget.LineFree>>10))
 		})
 	}
-	s.longest, s.crash = r.opts.FrameBytes, w.child.crashed
-	s.kill, s.unread = w.child.kill, w.child.unread
-	s.onLate = func() { g.late(w) }
-	s.onLog = func(call *plugin.Call, level, message string, fields jsontext.Value) {
+	c.longest, c.crash = r.opts.FrameBytes, w.child.crashed
+	c.kill, c.unread = w.child.kill, w.child.unread
+	c.onLate = func() { g.late(w) }
+	c.onLog = func(call *plugin.Call, level, message string, fields jsontext.Value) {
 		r.log(g, call, level, message, fields)
 	}
-	w.session = s
+	w.conn = c
 	close(ready)
-	go s.read()
+	go c.read()
 	services := slices.DeleteFunc(slices.Clone(g.manifest.Capabilities), func(name string) bool { return !slices.Contains(r.opts.Services, name) })
 	if services == nil {
 		services = []string{}
 	}
-	err = s.initialize(ctx, protocol.Initialize{
+	err = c.initialize(ctx, protocol.Initialize{
 		Protocol:      protocol.Version2,
 		Host:          r.opts.Host,
 		PackageDigest: g.pkg.Digest,
@@ -405,9 +405,9 @@ func (r *Runner) open(ctx context.Context, g *group) (*worker, error) {
 		Paths:         protocol.Paths{Scratch: w.child.scratch, Artifacts: g.view},
 	}, g.peers())
 	if err != nil {
-		s.fail(errClosing)
+		c.fail(errClosing)
 		w.child.destroy()
-		s.wait()
+		c.wait()
 		return nil, err
 	}
 	w.child.tail.shaken.Store(true)
@@ -432,7 +432,7 @@ func (r *Runner) log(g *group, call *plugin.Call, level, message string, fields 
 	}
 	var attrs []slog.Attr
 	switch {
-	case !together(g.manifest):
+	case !sharesProcess(g.manifest):
 		attrs = append(attrs, slog.String("plugin", g.manifest.Name+"@"+g.manifest.Version))
 	case call != nil:
 		attrs = append(attrs, slog.String("operation", call.Operation))

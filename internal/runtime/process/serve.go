@@ -15,21 +15,21 @@ import (
 )
 
 // serve answers a request of the plugin, beside whatever else goes on.
-func (s *session) serve(f *protocol.Frame) {
+func (c *conn) serve(f *protocol.Frame) {
 	reply := func(value jsontext.Value, err error) (size int) {
-		b, full := s.out.begin()
+		b, full := c.out.begin()
 		if full != nil {
 			return 0
 		}
-		line := s.answer(b, f, value, err)
+		line := c.answer(b, f, value, err)
 		size = len(line) - len(b)
-		s.out.answers += size
-		s.out.commit(line, false)
+		c.out.answers += size
+		c.out.commit(line, false)
 		return size
 	}
 	if !strings.Contains(f.Method, ".") {
-		if b, full := s.out.begin(); full == nil {
-			s.out.commit(protocol.AppendError(b, f.ID, &protocol.Error{Number: protocol.RPCMethodNotFound, Message: "no such method: " + cut(f.Method, 120)}), false)
+		if b, full := c.out.begin(); full == nil {
+			c.out.commit(protocol.AppendError(b, f.ID, &protocol.Error{Number: protocol.RPCMethodNotFound, Message: "no such method: " + cut(f.Method, 120)}), false)
 		}
 		return
 	}
@@ -38,20 +38,20 @@ func (s *session) serve(f *protocol.Frame) {
 		reply(nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: %w", cut(f.Method, 120), err))
 		return
 	}
-	x := s.byToken(token)
+	x := c.byToken(token)
 	if x == nil || x.services == nil {
 		reply(nil, plugin.Errorf(plugin.CodeServiceDenied, "%s: no such call is running", cut(f.Method, 120)))
 		return
 	}
 	select {
-	case s.serving <- struct{}{}:
+	case c.serving <- struct{}{}:
 	default:
 		reply(nil, plugin.Errorf(plugin.CodeOverloaded, "more than %d requests of this plugin are being answered", maxServing))
 		return
 	}
 	weight := len(f.Params)
-	if !s.admit(weight) {
-		<-s.serving
+	if !c.admit(weight) {
+		<-c.serving
 		reply(nil, &plugin.Error{Code: plugin.CodeOverloaded, Retryable: true, RetryAfter: 100 * time.Millisecond,
 			Message: fmt.Sprintf("%s: requests of %d MiB are being answered for plugins; send large ones one after the other", cut(f.Method, 120), inWork.Load()>>20)})
 		return
@@ -59,25 +59,25 @@ func (s *session) serve(f *protocol.Frame) {
 	if len(args) == 0 {
 		args = f.Params // operations.call has its members beside the token
 	}
-	s.answering.Go(func() {
-		defer func() { s.dismiss(weight); <-s.serving }()
-		if err := s.out.room(x.ctx); err != nil { // it asks for more than it reads
+	c.answering.Go(func() {
+		defer func() { c.dismiss(weight); <-c.serving }()
+		if err := c.out.room(x.ctx); err != nil { // it asks for more than it reads
 			reply(nil, err)
 			return
 		}
-		s.out.answered(s.answerOne(x, f, args, reply))
+		c.out.answered(c.answerOne(x, f, args, reply))
 	})
 }
 
 // answerOne has the services answer a request, and returns how many bytes the answer
 // has. A large one has its room of the host's memory until the plugin has read it.
-func (s *session) answerOne(x *exchange, f *protocol.Frame, args jsontext.Value, reply func(jsontext.Value, error) int) int {
-	ctx, room := budget.Answering(x.ctx, x.call.Tenant+"/"+s.name)
+func (c *conn) answerOne(x *exchange, f *protocol.Frame, args jsontext.Value, reply func(jsontext.Value, error) int) int {
+	ctx, room := budget.Answering(x.ctx, x.call.Tenant+"/"+c.name)
 	value, err := rawOf(x.services.Serve(ctx, f.Method, []byte(args)))
-	if err == nil && len(value) > budget.AnswerFree && len(value) <= s.longest {
+	if err == nil && len(value) > budget.AnswerFree && len(value) <= c.longest {
 		err = room.TakeInHand(ctx, len(value)) // unless its service has done that
 		if err == nil {
-			return s.sendLarge(f, value, room)
+			return c.sendLarge(f, value, room)
 		}
 		err = notDelivered(f.Method, err)
 	}
@@ -97,33 +97,33 @@ func notDelivered(method string, why error) error {
 // sendLarge hands a large answer to the outbox as it is. Where the plugin reads none
 // of it while others wait for the memory, it gets an error in its place; where it
 // stops in the middle, it is ended, as one that does not finish a line.
-func (s *session) sendLarge(f *protocol.Frame, value jsontext.Value, room *budget.Answer) int {
+func (c *conn) sendLarge(f *protocol.Frame, value jsontext.Value, room *budget.Answer) int {
 	line := &largeLine{head: protocol.AppendResultHead(nil, f.ID), value: protocol.Line(value), sent: room.Leave}
 	size := len(line.head) + len(line.value)
-	if size+1 > s.longest { // as an error, which says so
+	if size+1 > c.longest { // as an error, which says so
 		defer room.Leave()
-		b, full := s.out.begin()
+		b, full := c.out.begin()
 		if full != nil {
 			return 0
 		}
-		s.out.commit(s.answer(b, f, value, nil), false)
+		c.out.commit(c.answer(b, f, value, nil), false)
 		return size
 	}
 	room.Settle(size)
-	if !s.out.queue(line) {
+	if !c.out.queue(line) {
 		room.Leave()
 		return 0
 	}
 	room.Overdue(func() {
-		dropped, stuck := s.out.overdue(line)
+		dropped, stuck := c.out.overdue(line)
 		switch {
 		case dropped:
 			room.Leave()
-			if b, full := s.out.begin(); full == nil {
-				s.out.commit(s.answer(b, f, nil, notDelivered(f.Method, budget.ErrNoRoom)), false)
+			if b, full := c.out.begin(); full == nil {
+				c.out.commit(c.answer(b, f, nil, notDelivered(f.Method, budget.ErrNoRoom)), false)
 			}
 		case stuck:
-			s.fail(plugin.Errorf(plugin.CodeOverloaded, "%s: the plugin stopped reading in the middle of an answer of %d bytes while others waited for the memory that it takes", s.name, size))
+			c.fail(plugin.Errorf(plugin.CodeOverloaded, "%s: the plugin stopped reading in the middle of an answer of %d bytes while others waited for the memory that it takes", c.name, size))
 		}
 	})
 	return size
@@ -132,20 +132,20 @@ func (s *session) sendLarge(f *protocol.Frame, value jsontext.Value, room *budge
 // answer appends the answer to a request of the plugin. One that is longer than a
 // line may be would end the plugin and every call in it: a value becomes an error
 // of this one request, and an error loses its details.
-func (s *session) answer(b []byte, f *protocol.Frame, value jsontext.Value, err error) []byte {
+func (c *conn) answer(b []byte, f *protocol.Frame, value jsontext.Value, err error) []byte {
 	if err == nil {
 		line := protocol.AppendResult(b, f.ID, protocol.Line(value))
 		n := len(line) - len(b) - 1
-		if n <= s.longest {
+		if n <= c.longest {
 			return line
 		}
 		err = plugin.Errorf(plugin.CodeLimitExceeded, "%s: the answer has %d bytes, and a line of the protocol holds at most %d; what it asked for may have been done: ask for less, or let an administrator raise limits.frame_bytes",
-			cut(f.Method, 120), n, s.longest)
+			cut(f.Method, 120), n, c.longest)
 	}
 	failed := protocol.FromPlugin(err)
 	line := protocol.AppendError(b, f.ID, failed)
-	if len(line)-len(b)-1 > s.longest {
-		failed.Data.Details, failed.Message = nil, cut(failed.Message, min(protocol.MaxMessage, s.longest/4))
+	if len(line)-len(b)-1 > c.longest {
+		failed.Data.Details, failed.Message = nil, cut(failed.Message, min(protocol.MaxMessage, c.longest/4))
 		line = protocol.AppendError(b, f.ID, failed)
 	}
 	return line
@@ -184,26 +184,26 @@ var inWork atomic.Int64
 
 // admit reports whether a request of that many bytes may be answered now; dismiss
 // must follow. Small ones are bounded by their number.
-func (s *session) admit(bytes int) bool {
+func (c *conn) admit(bytes int) bool {
 	if bytes <= smallLine {
 		return true
 	}
 	n := int64(bytes)
-	if own := s.asked.Add(n); own > maxAskedOne && own > n {
-		s.asked.Add(-n)
+	if own := c.asked.Add(n); own > maxAskedOne && own > n {
+		c.asked.Add(-n)
 		return false
 	}
 	if all := inWork.Add(n); all > maxAsked && all > n {
 		inWork.Add(-n)
-		s.asked.Add(-n)
+		c.asked.Add(-n)
 		return false
 	}
 	return true
 }
 
-func (s *session) dismiss(bytes int) {
+func (c *conn) dismiss(bytes int) {
 	if bytes > smallLine {
-		s.asked.Add(-int64(bytes))
+		c.asked.Add(-int64(bytes))
 		inWork.Add(-int64(bytes))
 	}
 }

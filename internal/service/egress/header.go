@@ -1,9 +1,13 @@
 package egress
 
 import (
+	"errors"
+	"net/http"
 	"net/textproto"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // refusedHeaders are the host's own to write, or make a GET something else.
@@ -31,3 +35,15 @@ func FoldHeader(name string) string {
 
 // RefusedHeaders returns the names of the headers that no plugin may send.
 func RefusedHeaders() []string { return slices.Clone(refusedHeaders) }
+
+// RetryAfter reads the header of that name: seconds or a date. More seconds than fit
+// count as a lifetime.
+func RetryAfter(value string) (time.Duration, bool) {
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(seconds, 1<<31)) * time.Second, true
+	}
+	if date, err := http.ParseTime(value); err == nil {
+		return max(0, time.Until(date)), true
+	}
+	return 0, false
+}

@@ -61,7 +61,7 @@ func New(o Options) *Dispatcher {
 		d.opts.Wait = wait
 	}
 	d.slots = make(chan struct{}, d.opts.AtOnce)
-	d.pace = &pace{perMinute: o.PerMinute, now: d.opts.Now, made: map[string]*bucket{}}
+	d.pace = newPace(o.PerMinute, d.opts.Now)
 	return d
 }
 

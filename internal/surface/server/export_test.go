@@ -7,9 +7,9 @@ var Statuses = statuses
 
 // Counted returns how many channels are counted after n were asked for.
 func Counted(n int) int {
-	r := newRates(1, 1)
+	s := New(Options{}).(*server)
 	for i := range n {
-		r.take(string(rune(i)), time.Unix(0, 0))
+		s.rates.Take(string(rune(i)), 1, time.Unix(0, 0))
 	}
-	return len(r.all)
+	return s.rates.Len()
 }

@@ -29,6 +29,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/ratelimit"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -73,14 +74,18 @@ func New(o Options) http.Handler {
 	o.WorkTime = cmp.Or(o.WorkTime, 20*time.Second)
 	o.AtOnce = cmp.Or(o.AtOnce, 256)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &server{Options: o, slots: make(chan struct{}, o.AtOnce), rates: newRates(cmp.Or(o.Rate, 60), cmp.Or(o.Burst, 120))}
+	return &server{Options: o, slots: make(chan struct{}, o.AtOnce), rates: ratelimit.New[string](cmp.Or(o.Rate, 60), cmp.Or(o.Burst, 120), maxRates)}
 }
+
+// maxRates is how many channels are counted at a time. Beyond that one is
+// forgotten: who asks for channels that there are not gains nothing by it.
+const maxRates = 4096
 
 type server struct {
 	Options
-	slots  chan struct{} // one for each delivery that is being read or done
-	bodies atomic.Int64  // bytes of their bodies
-	rates  *rates
+	slots  chan struct{}              // one for each delivery that is being read or done
+	bodies atomic.Int64               // bytes of their bodies
+	rates  *ratelimit.Limiter[string] // of the deliveries of each channel
 }
 
 var errNoRoom = &plugin.Error{Code: plugin.CodeOverloaded, Message: "the host has more deliveries at hand than it takes", RetryAfter: time.Second}
@@ -169,7 +174,7 @@ func (s *server) channel(w http.ResponseWriter, r *http.Request, agent, namespac
 // receive passes a delivery through the bounds, the cheapest first, and hands it
 // over.
 func (s *server) receive(w http.ResponseWriter, r *http.Request, agent, namespace string) (got Received, err error) {
-	if wait := s.rates.take(agent+"/"+namespace, time.Now()); wait > 0 {
+	if wait := s.rates.Take(agent+"/"+namespace, 1, time.Now()); wait > 0 {
 		return got, &plugin.Error{Code: plugin.CodeRateLimited, Message: "this channel gets more deliveries than it takes", RetryAfter: wait}
 	}
 	if err := readable(r); err != nil {

@@ -6,7 +6,6 @@ import "strings"
 type Import struct {
 	Name         string // dotted: urllib.request, or urllib.* for all of it
 	Line, Column int
-	Call         bool // by __import__("name") or import_module("name")
 }
 
 // A Scan is what a file imports, and which addresses stand in its texts.
@@ -72,9 +71,9 @@ func (s *source) dotted(i int) (name string, next int) {
 	return strings.Join(parts, "."), i
 }
 
-func (s *source) found(name string, at int, call bool) Import {
+func (s *source) found(name string, at int) Import {
 	line, column := s.place(s.tokens[at].at)
-	return Import{name, line, column, call}
+	return Import{name, line, column}
 }
 
 // module reads what stands between from and import: relative is a module of
@@ -103,9 +102,9 @@ func (s *source) from(i int) []Import {
 	for {
 		switch t := s.tokens[next]; {
 		case t.kind == word:
-			found = append(found, s.found(module+"."+t.text, i, false))
+			found = append(found, s.found(module+"."+t.text, i))
 		case t.kind == op && t.text == "*":
-			found = append(found, s.found(module+".*", i, false))
+			found = append(found, s.found(module+".*", i))
 		default:
 			return found
 		}
@@ -131,7 +130,7 @@ func (s *source) imported(i int) []Import {
 		if name, next = s.dotted(next); name == "" {
 			return found
 		}
-		found = append(found, s.found(name, i, false))
+		found = append(found, s.found(name, i))
 		if s.is(next, word, "as") {
 			next = min(next+2, len(s.tokens)-1)
 		}
@@ -164,5 +163,5 @@ func (s *source) called(i int) []Import {
 	if b.Len() == 0 {
 		return nil
 	}
-	return []Import{s.found(b.String(), i, true)}
+	return []Import{s.found(b.String(), i)}
 }

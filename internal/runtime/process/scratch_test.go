@@ -28,7 +28,7 @@ func TestWhatLiesBeneathIsReadWithoutWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	files := beneath{root}
+	files := scratchFiles{root}
 	pipe, err := files.Open("pipe") // a test that hangs here has found the fault
 	if err != nil {
 		t.Fatal(err)

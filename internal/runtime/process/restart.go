@@ -85,10 +85,10 @@ func (w *worker) tell(res *plugin.Result, err error) {
 	}
 	delete(res.Metrics, freshProcess) // a metric for the host alone
 	g.mu.Lock()
-	fresh := w.fresh
-	w.fresh = fresh && err != nil
+	restarted := w.restarted
+	w.restarted = restarted && err != nil
 	g.mu.Unlock()
-	if !fresh {
+	if !restarted {
 		return
 	}
 	if res.Metrics == nil {

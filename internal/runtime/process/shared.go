@@ -9,18 +9,18 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// together reports whether one process serves all plugins of a package, one
+// sharesProcess reports whether one process serves all plugins of a package, one
 // call at a time: the tools of Event Mill keep what one of them leaves for the
 // next in the memory of their interpreter. Such a process tells no names in its
 // handshake, since it loads a tool when it is first called.
-func together(m *plugin.Manifest) bool { return m.Contract.SharesProcess }
+func sharesProcess(m *plugin.Manifest) bool { return m.Contract.SharesProcess }
 
 // toolsName is what messages call such a process, where they do not speak of a call.
 const toolsName = "the tools of the package"
 
 // name is what messages call a process of the group.
 func (g *group) name() string {
-	if together(g.manifest) {
+	if sharesProcess(g.manifest) {
 		return toolsName
 	}
 	return cmp.Or(g.manifest.Name, g.manifest.Runner.Entry, "the plugin") // code that has not been queried yet may be all there is
@@ -30,7 +30,7 @@ func (g *group) name() string {
 // one that was called.
 func of(target *plugin.Target, err error) error {
 	var e *plugin.Error
-	if !together(target.Manifest) || !errors.As(err, &e) {
+	if !sharesProcess(target.Manifest) || !errors.As(err, &e) {
 		return err
 	}
 	rest, ours := strings.CutPrefix(e.Message, toolsName+": ")

@@ -20,14 +20,14 @@ import (
 	"github.com/mortise-dev/mortise/protocol"
 )
 
-// A session is the host's end of one process of protocol 2. Besides those of
+// A conn is the host's end of one process of protocol 2. Besides those of
 // its child and its outbox, one goroutine belongs to it:
 //
 //	read  owns stdout and alone completes calls
 //
 // and one for each request of the plugin that the host is answering. All have
 // ended when close returns. Its methods are safe for concurrent use.
-type session struct {
+type conn struct {
 	name   string // of the plugin, for messages
 	stdout lineSource
 	out    *outbox
@@ -75,7 +75,7 @@ type exchange struct {
 	offering sync.Mutex        // guards left
 	left     bool              // no more events are taken
 	untaken  atomic.Int64      // bytes of the events not yet taken
-	late     bool              // the caller is gone; guarded by session.mu
+	late     bool              // the caller is gone; guarded by conn.mu
 }
 
 type answer struct {
@@ -92,8 +92,8 @@ const (
 	maxEventBytes = 8 << 20 // bytes of these
 )
 
-func newSession(name string, stdin io.WriteCloser, stdout lineSource) *session {
-	return &session{
+func newConn(name string, stdin io.WriteCloser, stdout lineSource) *conn {
+	return &conn{
 		name:     name,
 		stdout:   stdout,
 		out:      newOutbox(stdin),
@@ -119,44 +119,44 @@ func randomToken() string {
 	return string(raw[:])
 }
 
-// initialize opens the session and holds the answer against what is expected.
-func (s *session) initialize(ctx context.Context, params protocol.Initialize, plugins []protocol.Peer) error {
+// initialize opens the connection and holds the answer against what is expected.
+func (c *conn) initialize(ctx context.Context, params protocol.Initialize, plugins []protocol.Peer) error {
 	raw, err := json.Marshal(params)
 	if err != nil {
 		return err
 	}
-	result, err := s.request(ctx, protocol.MethodInitialize, raw)
+	result, err := c.request(ctx, protocol.MethodInitialize, raw)
 	var failed *plugin.Error
 	switch {
 	case errors.As(err, &failed) && failed.Code == plugin.CodePluginError:
-		return plugin.Errorf(plugin.CodeHandshakeFailed, "%s: initialize: %s", s.name, failed.Message)
+		return plugin.Errorf(plugin.CodeHandshakeFailed, "%s: initialize: %s", c.name, failed.Message)
 	case err != nil:
 		return err
 	}
 	in, err := protocol.ParseInitialized(result)
 	if err != nil {
-		return plugin.Errorf(plugin.CodeHandshakeFailed, "%s: initialize: %w", s.name, err)
+		return plugin.Errorf(plugin.CodeHandshakeFailed, "%s: initialize: %w", c.name, err)
 	}
 	if in.Protocol != protocol.Version2 {
-		return plugin.Errorf(plugin.CodeProtocolVersionMismatch, "%s: the plugin speaks protocol %.40q; the host speaks %q", s.name, in.Protocol, protocol.Version2)
+		return plugin.Errorf(plugin.CodeProtocolVersionMismatch, "%s: the plugin speaks protocol %.40q; the host speaks %q", c.name, in.Protocol, protocol.Version2)
 	}
 	for _, want := range plugins {
 		if !slices.Contains(in.Plugins, want) {
-			return plugin.Errorf(plugin.CodeHandshakeFailed, "%s: the process does not serve %s %s, which its manifest names; it serves %.200v", s.name, want.Name, want.Version, in.Plugins)
+			return plugin.Errorf(plugin.CodeHandshakeFailed, "%s: the process does not serve %s %s, which its manifest names; it serves %.200v", c.name, want.Name, want.Version, in.Plugins)
 		}
 	}
-	s.concurrency = in.Concurrency
+	c.concurrency = in.Concurrency
 	return nil
 }
 
 // request sends a request that is not a call, and waits for its result.
-func (s *session) request(ctx context.Context, method string, params []byte) (jsontext.Value, error) {
+func (c *conn) request(ctx context.Context, method string, params []byte) (jsontext.Value, error) {
 	x := &exchange{answer: make(chan answer, 1)}
-	b, alone, err := s.begin(x)
+	b, alone, err := c.begin(x)
 	if err != nil {
 		return nil, err
 	}
-	s.out.commit(protocol.AppendRequest(b, x.id, method, params), alone)
+	c.out.commit(protocol.AppendRequest(b, x.id, method, params), alone)
 	select {
 	case a := <-x.answer:
 		if a.failure != nil {
@@ -164,34 +164,34 @@ func (s *session) request(ctx context.Context, method string, params []byte) (js
 		}
 		return a.result, a.err
 	case <-ctx.Done():
-		s.forget(x)
+		c.forget(x)
 		return nil, plugin.AsError(context.Cause(ctx))
 	}
 }
 
 // begin registers x and opens the outbox for its frame; alone reports that no other
 // exchange waits for an answer. The outbox's commit must follow.
-func (s *session) begin(x *exchange) (b []byte, alone bool, err error) {
-	s.mu.Lock()
-	if s.dead != nil {
-		s.mu.Unlock()
-		return nil, false, &notSent{s.dead}
+func (c *conn) begin(x *exchange) (b []byte, alone bool, err error) {
+	c.mu.Lock()
+	if c.dead != nil {
+		c.mu.Unlock()
+		return nil, false, &notSent{c.dead}
 	}
-	s.lastID++
-	x.id = s.lastID
-	alone = len(s.pending) == 0
-	s.pending[x.id] = x
+	c.lastID++
+	x.id = c.lastID
+	alone = len(c.pending) == 0
+	c.pending[x.id] = x
 	if x.token != "" {
-		s.tokens[x.token] = x
+		c.tokens[x.token] = x
 	}
-	s.mu.Unlock()
-	if b, err = s.out.begin(); err != nil {
-		s.forget(x)
+	c.mu.Unlock()
+	if b, err = c.out.begin(); err != nil {
+		c.forget(x)
 	}
 	return b, alone, err
 }
 
-// notSent says that a request never left the host, because the session had
+// notSent says that a request never left the host, because the connection had
 // ended by then.
 type notSent struct{ error }
 
@@ -201,54 +201,54 @@ func (*notSent) Sent() bool { return false }
 func (e *notSent) Unwrap() error { return e.error }
 
 // forget drops x: an answer to it, should one come, is an answer to nothing asked.
-func (s *session) forget(x *exchange) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.pending, x.id)
-	delete(s.tokens, x.token)
+func (c *conn) forget(x *exchange) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pending, x.id)
+	delete(c.tokens, x.token)
 }
 
-func (s *session) notify(method string, params any) {
+func (c *conn) notify(method string, params any) {
 	raw, err := json.Marshal(params)
 	if err != nil {
 		return
 	}
-	if b, err := s.out.begin(); err == nil {
-		s.out.commit(protocol.AppendNotification(b, method, raw), false)
+	if b, err := c.out.begin(); err == nil {
+		c.out.commit(protocol.AppendNotification(b, method, raw), false)
 	}
 }
 
 // read takes the plugin's lines until there are no more or one is no frame.
-func (s *session) read() {
-	defer close(s.readDone)
-	defer s.stdout.Leave()
+func (c *conn) read() {
+	defer close(c.readDone)
+	defer c.stdout.Leave()
 	var pace pacer
 	for {
-		line, err := s.stdout.ReadLine()
+		line, err := c.stdout.ReadLine()
 		switch {
 		case errors.Is(err, protocol.ErrLineTooLong):
-			s.fail(s.malformed("a line is longer than the host accepts"))
+			c.fail(c.malformed("a line is longer than the host accepts"))
 			return
-		case err != nil && s.stopping.Load(): // it was asked to, calls or no calls
-			s.fail(errClosing)
+		case err != nil && c.stopping.Load(): // it was asked to, calls or no calls
+			c.fail(errClosing)
 			return
 		case err != nil:
-			s.fail(s.crash("the plugin ended while it was needed"))
+			c.fail(c.crash("the plugin ended while it was needed"))
 			return
 		}
-		f, err := s.parse(line)
+		f, err := c.parse(line)
 		if budget.Exceeded(err) {
-			s.fail(plugin.Errorf(plugin.CodeOutputTooLarge, "%s: a line of the plugin %w", s.name, err))
+			c.fail(plugin.Errorf(plugin.CodeOutputTooLarge, "%s: a line of the plugin %w", c.name, err))
 			return
 		}
 		if err == nil && f.Unknown != "" {
 			err = fmt.Errorf("unknown member %.60q", f.Unknown)
 		}
 		if err == nil {
-			err = s.take(&f)
+			err = c.take(&f)
 		}
 		if err != nil {
-			s.fail(s.malformed("%v; the line begins %.80q", err, line))
+			c.fail(c.malformed("%v; the line begins %.80q", err, line))
 			return
 		}
 		if f.ID == nil { // a notification, which the host did not ask for
@@ -258,7 +258,7 @@ func (s *session) read() {
 }
 
 // parse takes a line apart within the host's budget of memory.
-func (s *session) parse(line []byte) (f protocol.Frame, err error) {
+func (c *conn) parse(line []byte) (f protocol.Frame, err error) {
 	if len(line) <= smallLine {
 		return protocol.ParseFrame(line)
 	}
@@ -273,29 +273,29 @@ func (s *session) parse(line []byte) (f protocol.Frame, err error) {
 // smallLine is up to which size a line is not weighed.
 const smallLine = 16 << 10
 
-func (s *session) malformed(format string, args ...any) *plugin.Error {
-	return &plugin.Error{Code: plugin.CodeMalformedResponse, Message: s.name + ": " + fmt.Sprintf(format, args...), Retryable: true}
+func (c *conn) malformed(format string, args ...any) *plugin.Error {
+	return &plugin.Error{Code: plugin.CodeMalformedResponse, Message: c.name + ": " + fmt.Sprintf(format, args...), Retryable: true}
 }
 
 // take acts on one frame. An error means that the frame breaks the protocol.
-func (s *session) take(f *protocol.Frame) error {
+func (c *conn) take(f *protocol.Frame) error {
 	switch {
 	case f.IsResponse():
-		return s.complete(f)
+		return c.complete(f)
 	case f.Method == protocol.MethodEmit:
-		return s.emit(f.Params)
+		return c.emit(f.Params)
 	case f.Method == protocol.MethodLog:
-		return s.log(f.Params)
+		return c.log(f.Params)
 	case f.ID == nil:
 		return nil // a notification from a later version
 	default:
-		s.serve(f)
+		c.serve(f)
 		return nil
 	}
 }
 
 // complete delivers an answer to the exchange that waits for it.
-func (s *session) complete(f *protocol.Frame) error {
+func (c *conn) complete(f *protocol.Frame) error {
 	id, ok := f.IntID()
 	if !ok {
 		return fmt.Errorf("an answer to %s, which the host never sent", f.ID)
@@ -308,26 +308,26 @@ func (s *session) complete(f *protocol.Frame) error {
 		}
 		a.failure = failure
 	}
-	s.mu.Lock()
-	x := s.pending[id]
+	c.mu.Lock()
+	x := c.pending[id]
 	late := false
 	if x != nil {
-		delete(s.pending, id)
-		delete(s.tokens, x.token)
+		delete(c.pending, id)
+		delete(c.tokens, x.token)
 		late = x.late
 		if a.failure != nil {
-			s.failing = x
+			c.failing = x
 		}
 	}
-	s.mu.Unlock()
+	c.mu.Unlock()
 	switch {
 	case x == nil:
 		return fmt.Errorf("an answer to request %d, which is not waiting for one", id)
 	case late:
-		s.onLate()
+		c.onLate()
 	default:
 		if len(a.result) > smallLine && x.ctx != nil {
-			budget.Keep(x.ctx, s.stdout.Take())
+			budget.Keep(x.ctx, c.stdout.Take())
 		}
 		x.answer <- a
 	}
@@ -335,29 +335,29 @@ func (s *session) complete(f *protocol.Frame) error {
 }
 
 // byToken returns the running call that a token belongs to, nil for none.
-func (s *session) byToken(token string) *exchange {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.tokens[token]
+func (c *conn) byToken(token string) *exchange {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tokens[token]
 }
 
-// fail ends the session and its process.
-func (s *session) fail(err error) {
-	s.end(err)
-	s.kill()
+// fail ends the connection and its process.
+func (c *conn) fail(err error) {
+	c.end(err)
+	c.kill()
 }
 
-// end ends the session: every exchange gets err, and no more begin. The
+// end ends the connection: every exchange gets err, and no more begin. The
 // process is left to end by itself.
-func (s *session) end(err error) {
-	s.mu.Lock()
-	if s.dead != nil {
-		s.mu.Unlock()
+func (c *conn) end(err error) {
+	c.mu.Lock()
+	if c.dead != nil {
+		c.mu.Unlock()
 		return
 	}
-	s.dead = err
-	waiting := s.pending
-	s.pending, s.tokens = map[int64]*exchange{}, map[string]*exchange{}
+	c.dead = err
+	waiting := c.pending
+	c.pending, c.tokens = map[int64]*exchange{}, map[string]*exchange{}
 	late := 0
 	for _, x := range waiting {
 		if x.late {
@@ -366,32 +366,32 @@ func (s *session) end(err error) {
 			x.answer <- answer{err: &interrupted{err}}
 		}
 	}
-	s.mu.Unlock()
+	c.mu.Unlock()
 	for range late {
-		s.onLate()
+		c.onLate()
 	}
 }
 
-// err returns why the session is gone, nil while it runs.
-func (s *session) err() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.dead
+// err returns why the connection is gone, nil while it runs.
+func (c *conn) err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dead
 }
 
 // errClosing is what calls get that the host itself ends.
 var errClosing = plugin.Errorf(plugin.CodeUnavailable, "the host is stopping this plugin")
 
 // shutdown asks the plugin to end, and waits until it said that it will or ctx ends.
-func (s *session) shutdown(ctx context.Context) {
-	_, _ = s.request(ctx, protocol.MethodShutdown, fmt.Appendf(nil, `{"deadline_ms":%d}`, stopGrace.Milliseconds()))
+func (c *conn) shutdown(ctx context.Context) {
+	_, _ = c.request(ctx, protocol.MethodShutdown, fmt.Appendf(nil, `{"deadline_ms":%d}`, stopGrace.Milliseconds()))
 }
 
-// wait returns once every goroutine of the session has ended; the process's
+// wait returns once every goroutine of the connection has ended; the process's
 // stdout must have come to its end.
-func (s *session) wait() {
-	<-s.readDone
-	s.answering.Wait()
-	s.out.close()
-	<-s.out.done
+func (c *conn) wait() {
+	<-c.readDone
+	c.answering.Wait()
+	c.out.close()
+	<-c.out.done
 }

@@ -1,0 +1,51 @@
+package ratelimit_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/ratelimit"
+)
+
+func TestABucketFillsEvenlyUpToItsBurst(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	l := ratelimit.New[string](2, 3, 10)
+	take := func(after time.Duration, cost float64, want time.Duration) {
+		t.Helper()
+		now = now.Add(after)
+		if wait := l.Take("a", cost, now); wait != want {
+			t.Errorf("taking %g: wait %s, want %s", cost, wait, want)
+		}
+	}
+	take(0, 3, 0)
+	take(0, 1, 500*time.Millisecond)
+	take(250*time.Millisecond, 1, 250*time.Millisecond)
+	take(250*time.Millisecond, 1, 0)
+	take(0, 0, 0)
+	take(time.Hour, 4, 500*time.Millisecond) // more than a bucket holds
+	take(-time.Hour, 3, 0)
+	take(0, 0.5, 250*time.Millisecond)
+	if wait := l.Take("b", 3, now); wait != 0 {
+		t.Errorf("another key waits %s", wait)
+	}
+}
+
+func TestTheKeyUsedLeastRecentlyIsForgotten(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	l := ratelimit.New[int](1, 1, 2)
+	l.Take(1, 1, now)
+	l.Take(2, 1, now)
+	l.Take(1, 1, now)
+	l.Take(3, 1, now)
+	if l.Len() != 2 {
+		t.Errorf("%d keys are remembered", l.Len())
+	}
+	if l.Take(1, 1, now) == 0 {
+		t.Error("a key in use was forgotten")
+	}
+	if l.Take(2, 1, now) != 0 {
+		t.Error("the least recent key was not forgotten")
+	}
+}
