@@ -99,7 +99,7 @@ func keptUses(t *testing.T) map[string]keptUse {
 			return err
 		}),
 		"Sessions.Delete": ofSession(func(ctx context.Context, k host.API, th things) error {
-			_, err := k.Sessions().Delete(ctx, th.session, nil)
+			_, err := k.Sessions().Delete(ctx, th.session)
 			return err
 		}),
 		"Sessions.View": ofSession(func(ctx context.Context, k host.API, th things) error {
