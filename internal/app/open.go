@@ -324,6 +324,6 @@ func (a *App) openHost(o Options) {
 		},
 		Kernel: a.Kernel, Ledger: a.Ledger, Approvals: a.Approvals, CatchUp: a.CatchUp, Tell: a.Sandbox.Tell,
 		SessionHosts: sessionhost.Launch{Home: a.Home, Tenant: a.Config.Tenant, Config: a.ConfigPath, Named: o.Config != "", Database: o.Database},
-		Elsewhere: a.elsewhere, Wake: a.wake, Offer: a.tools.Offer, Post: toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}.First,
+		Elsewhere:    a.elsewhere, Wake: a.wake, Offer: a.tools.Offer, Post: toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}.First,
 	})
 }
