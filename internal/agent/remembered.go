@@ -2,8 +2,6 @@ package agent
 
 import (
 	"time"
-
-	"github.com/mortise-dev/mortise/internal/store"
 )
 
 // TurnOperation runs one turn of an agent: a schedule of an agent runs it, and any
@@ -18,7 +16,7 @@ type Remembered struct {
 }
 
 // RememberedOf returns memories as they are shown.
-func RememberedOf(rows []store.MemoryRow) []Remembered {
+func RememberedOf(rows []MemoryRow) []Remembered {
 	all := make([]Remembered, len(rows))
 	for i, r := range rows {
 		all[i] = Remembered{r.Key, r.Content, r.UpdatedAt}

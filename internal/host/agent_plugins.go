@@ -8,7 +8,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/base/principal"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -46,12 +45,12 @@ func (r Agents) Assign(ctx context.Context, ref, id string, enabled bool) (Assig
 	if !enabled && versions != "" {
 		return Assignment{}, plugin.Errorf(plugin.CodeInvalidInput, "a plugin is taken from an agent as a whole; write %s without versions", shown.Name)
 	}
-	row := store.AssignmentRow{
+	row := assignmentRow{
 		Tenant: r.g.Tenant, Subject: id, Plugin: shown.Name, Versions: versions, Enabled: enabled,
 		By: principal.Name(r.by), UpdatedAt: time.Now().UTC().Truncate(time.Microsecond),
 	}
-	err = r.g.Store.Write(ctx, func(tx store.Tx) error {
-		if id != store.EveryAgent {
+	err = r.g.Store.Write(ctx, func(tx Tx) error {
+		if id != EveryAgent {
 			if _, err := r.row(ctx, tx, id); err != nil {
 				return err
 			}
@@ -60,7 +59,7 @@ func (r Agents) Assign(ctx context.Context, ref, id string, enabled bool) (Assig
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(all, func(a store.AssignmentRow) bool { return a.Subject == id && a.Plugin == row.Plugin })
+		i := slices.IndexFunc(all, func(a assignmentRow) bool { return a.Subject == id && a.Plugin == row.Plugin })
 		if enabled {
 			if err := agent.Unhalt(ctx, tx, row.Tenant, row.Plugin, id); err != nil {
 				return err
@@ -95,26 +94,26 @@ func (r Agents) assignments(ctx context.Context, id string) (map[string]Assignme
 	counts := map[string]Assignment{}
 	for _, row := range rows {
 		_, said := counts[row.Plugin]
-		if row.Subject == id || row.Subject == store.EveryAgent && !said {
+		if row.Subject == id || row.Subject == EveryAgent && !said {
 			counts[row.Plugin] = assignmentOf(row)
 		}
 	}
 	return counts, nil
 }
 
-func assignmentOf(row store.AssignmentRow) Assignment {
+func assignmentOf(row assignmentRow) Assignment {
 	return Assignment{Plugin: row.Plugin, Agent: row.Subject, Versions: row.Versions, Enabled: row.Enabled, By: row.By, At: row.UpdatedAt}
 }
 
 // unassign takes a plugin from all agents that have it, once no version of it
 // is registered any more.
 func (p Plugins) unassign(ctx context.Context, name string) error {
-	return p.g.Store.Write(ctx, func(tx store.Tx) error {
+	return p.g.Store.Write(ctx, func(tx Tx) error {
 		left, err := tx.Plugins(ctx)
-		if err != nil || slices.ContainsFunc(left, func(row store.PluginRow) bool { return strings.EqualFold(row.Name, name) }) {
+		if err != nil || slices.ContainsFunc(left, func(row pluginRow) bool { return strings.EqualFold(row.Name, name) }) {
 			return err
 		}
-		if err := agent.Unhalt(ctx, tx, p.g.Tenant, name, store.EveryAgent); err != nil {
+		if err := agent.Unhalt(ctx, tx, p.g.Tenant, name, EveryAgent); err != nil {
 			return err
 		}
 		all, err := tx.Assignments(ctx, p.g.Tenant)

@@ -11,7 +11,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/agent/webhook"
 	"github.com/mortise-dev/mortise/internal/base/principal"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -67,7 +66,7 @@ func (r Agents) Show(ctx context.Context, id string) (AgentShown, error) {
 	if err != nil {
 		return s, err
 	}
-	open, err := r.g.Store.Conversations(ctx, store.ConversationFilter{Tenant: row.Tenant, Agent: id, Open: true, Limit: maxConversations})
+	open, err := r.g.Store.Conversations(ctx, ConversationFilter{Tenant: row.Tenant, Agent: id, Open: true, Limit: maxConversations})
 	s.Memories, s.Conversations = len(memories), len(open)
 	return s, err
 }
@@ -92,7 +91,7 @@ func (r Agents) Memories(ctx context.Context, id, words string, limit int) ([]ag
 		return nil, err
 	}
 	of := r.engine.Memory(r.g.Tenant, id)
-	var rows []store.MemoryRow
+	var rows []memoryRow
 	var err error
 	if words == "" {
 		rows, err = of.List(ctx, limit)
@@ -116,7 +115,7 @@ type Conversation struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-func conversationOf(row *store.ConversationRow) Conversation {
+func conversationOf(row *conversationRow) Conversation {
 	return Conversation{
 		Session: row.SessionID, Agent: row.Agent, Channel: row.Channel, Room: row.Room, Peer: row.Peer, Open: row.Open, Turns: row.Turns,
 		Waiting: row.Open && row.Handled < row.Received, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
@@ -128,7 +127,7 @@ func (r Agents) Conversations(ctx context.Context, id string, limit int) ([]Conv
 	if err := r.mayOf(ctx, "see the conversations of", id); err != nil {
 		return nil, err
 	}
-	rows, err := r.g.Store.Conversations(ctx, store.ConversationFilter{Tenant: r.g.Tenant, Agent: id, Limit: limit})
+	rows, err := r.g.Store.Conversations(ctx, ConversationFilter{Tenant: r.g.Tenant, Agent: id, Limit: limit})
 	all := make([]Conversation, len(rows))
 	for i := range rows {
 		all[i] = conversationOf(&rows[i])
@@ -173,7 +172,7 @@ func (r Agents) Messages(ctx context.Context, id, session string, limit int) (Co
 	if err != nil {
 		return Conversation{}, nil, err
 	}
-	var last []store.MessageRow
+	var last []messageRow
 	for after := int64(0); ; {
 		rows, err := r.g.Store.Messages(ctx, row.Tenant, row.SessionID, after, 500)
 		if err != nil {
@@ -202,7 +201,7 @@ func noConversation(id, session string) *plugin.Error {
 
 // conversation returns a conversation of an agent that is theirs to go on with, or any
 // where they may configure mortise.agents. To others one of another is not there.
-func (r Agents) conversation(ctx context.Context, what, id, session string) (*store.ConversationRow, error) {
+func (r Agents) conversation(ctx context.Context, what, id, session string) (*conversationRow, error) {
 	row, err := r.conversing.find(ctx, id, session)
 	d := r.g.right(AgentsPlugin, r.by)
 	switch {

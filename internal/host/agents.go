@@ -15,7 +15,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/service/llm"
 	"github.com/mortise-dev/mortise/internal/service/session"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/job"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -29,14 +28,14 @@ const maxAgents = 1000
 
 // An Agent is an agent as people see it.
 type Agent struct {
-	ID        string           `json:"id"`
-	State     store.AgentState `json:"state"`
-	Tier      string           `json:"tier,omitempty"`   // of models; the host's choice where it is empty
-	Prompt    string           `json:"prompt,omitempty"` // the usual one where it is empty
-	Settings  agent.Settings   `json:"settings"`
-	CreatedBy string           `json:"created_by"`
-	CreatedAt time.Time        `json:"created_at"`
-	UpdatedAt time.Time        `json:"updated_at"`
+	ID        string         `json:"id"`
+	State     agentState     `json:"state"`
+	Tier      string         `json:"tier,omitempty"`   // of models; the host's choice where it is empty
+	Prompt    string         `json:"prompt,omitempty"` // the usual one where it is empty
+	Settings  agent.Settings `json:"settings"`
+	CreatedBy string         `json:"created_by"`
+	CreatedAt time.Time      `json:"created_at"`
+	UpdatedAt time.Time      `json:"updated_at"`
 }
 
 // A NewAgent is the specification of an agent to create.
@@ -104,14 +103,14 @@ func (r Agents) Create(ctx context.Context, n NewAgent) (Agent, error) {
 		}
 	}
 	now := time.Now().UTC().Truncate(time.Microsecond)
-	row := store.AgentRow{
+	row := agentRow{
 		Tenant: r.g.Tenant, ID: n.ID, CreatedBy: principal.Name(r.by), CreatedAt: now, UpdatedAt: now,
-		Tier: n.Tier, Prompt: n.Prompt, Settings: n.Settings.Encode(), State: store.AgentStopped,
+		Tier: n.Tier, Prompt: n.Prompt, Settings: n.Settings.Encode(), State: agentStopped,
 	}
 	if err := checkAgent(&row); err != nil {
 		return Agent{}, err
 	}
-	err := r.g.Store.Write(ctx, func(tx store.Tx) error {
+	err := r.g.Store.Write(ctx, func(tx Tx) error {
 		all, err := tx.Agents(ctx, row.Tenant)
 		if err != nil {
 			return err
@@ -135,7 +134,7 @@ func (r Agents) Create(ctx context.Context, n NewAgent) (Agent, error) {
 // turn.
 func (r Agents) Change(ctx context.Context, id string, c AgentChange) (Agent, error) {
 	link := r.g.right(IdentitiesPlugin, r.by)
-	a, err := r.change(ctx, "change", id, func(row *store.AgentRow) (plugin.EntryKind, error) {
+	a, err := r.change(ctx, "change", id, func(row *agentRow) (plugin.EntryKind, error) {
 		if c.Settings != nil && link.Verdict != plugin.Allow && saysSenders(agentOf(row).Settings.Channels, c.Settings.Channels) {
 			return "", errSaysSenders
 		}
@@ -159,7 +158,7 @@ func (r Agents) Change(ctx context.Context, id string, c AgentChange) (Agent, er
 // Start lets an agent take messages of its channels and the times of its
 // schedules. One that is started stays so.
 func (r Agents) Start(ctx context.Context, id string) (Agent, error) {
-	a, err := r.turn(ctx, "start", id, store.AgentRunning, plugin.EntryAgentStarted)
+	a, err := r.turn(ctx, "start", id, agentRunning, plugin.EntryAgentStarted)
 	if err == nil {
 		r.wake(ctx, job.Agent, r.g.Tenant, id)
 	}
@@ -168,7 +167,7 @@ func (r Agents) Start(ctx context.Context, id string) (Agent, error) {
 
 // Stop lets an agent take no more of them. A turn that was begun goes on.
 func (r Agents) Stop(ctx context.Context, id string) (Agent, error) {
-	a, err := r.turn(ctx, "stop", id, store.AgentStopped, plugin.EntryAgentStopped)
+	a, err := r.turn(ctx, "stop", id, agentStopped, plugin.EntryAgentStopped)
 	if err == nil {
 		r.engine.Notify(ctx, r.g.Tenant, id)
 		err = r.engine.Stop(r.g.Tenant, id, "user")
@@ -176,8 +175,8 @@ func (r Agents) Stop(ctx context.Context, id string) (Agent, error) {
 	return a, err
 }
 
-func (r Agents) turn(ctx context.Context, what, id string, to store.AgentState, kind plugin.EntryKind) (Agent, error) {
-	return r.change(ctx, what, id, func(row *store.AgentRow) (plugin.EntryKind, error) {
+func (r Agents) turn(ctx context.Context, what, id string, to agentState, kind plugin.EntryKind) (Agent, error) {
+	return r.change(ctx, what, id, func(row *agentRow) (plugin.EntryKind, error) {
 		if row.State == to {
 			return "", nil
 		}
@@ -188,11 +187,11 @@ func (r Agents) turn(ctx context.Context, what, id string, to store.AgentState, 
 
 // change changes an agent, together with its entry. do returns the entry's kind,
 // or none where nothing is another.
-func (r Agents) change(ctx context.Context, what, id string, do func(row *store.AgentRow) (plugin.EntryKind, error)) (a Agent, err error) {
+func (r Agents) change(ctx context.Context, what, id string, do func(row *agentRow) (plugin.EntryKind, error)) (a Agent, err error) {
 	if err := r.may(ctx, what, id); err != nil {
 		return a, err
 	}
-	err = r.g.Store.Write(ctx, func(tx store.Tx) error {
+	err = r.g.Store.Write(ctx, func(tx Tx) error {
 		row, err := r.row(ctx, tx, id)
 		if err != nil {
 			return err
@@ -231,7 +230,7 @@ func (r Agents) Delete(ctx context.Context, id string) (a Agent, err error) {
 	if err := r.unschedule(ctx, id); err != nil {
 		return a, err
 	}
-	open, err := r.g.Store.Conversations(ctx, store.ConversationFilter{Tenant: tenant, Agent: id, Open: true, Limit: 1})
+	open, err := r.g.Store.Conversations(ctx, ConversationFilter{Tenant: tenant, Agent: id, Open: true, Limit: 1})
 	if err == nil && len(open) > 0 {
 		err = r.conversing.hears(ctx, id)
 	}
@@ -239,11 +238,11 @@ func (r Agents) Delete(ctx context.Context, id string) (a Agent, err error) {
 		return a, err
 	}
 	ended := []string{}
-	err = r.g.Store.Write(ctx, func(tx store.Tx) error {
+	err = r.g.Store.Write(ctx, func(tx Tx) error {
 		if row, err = r.row(ctx, tx, id); err != nil {
 			return err
 		}
-		open, err := tx.Conversations(ctx, store.ConversationFilter{Tenant: tenant, Agent: id, Open: true, Limit: maxConversations})
+		open, err := tx.Conversations(ctx, ConversationFilter{Tenant: tenant, Agent: id, Open: true, Limit: maxConversations})
 		if err != nil {
 			return err
 		}
@@ -318,7 +317,7 @@ func (r Agents) Remember(ctx context.Context, id, key, text string) error {
 	if err := r.conversing.hears(ctx, id); err != nil {
 		return err
 	}
-	return r.engine.Memory(r.g.Tenant, id).Upsert(ctx, "", key, text, nil, func(tx store.Tx) error {
+	return r.engine.Memory(r.g.Tenant, id).Upsert(ctx, "", key, text, nil, func(tx Tx) error {
 		row, err := r.row(ctx, tx, id)
 		if err != nil {
 			return err
@@ -332,7 +331,7 @@ func (r Agents) Forget(ctx context.Context, id, key string) error {
 	if err := r.mayOf(ctx, "change the memory of", id); err != nil {
 		return err
 	}
-	found, err := r.engine.Memory(r.g.Tenant, id).Forget(ctx, key, func(tx store.Tx) error {
+	found, err := r.engine.Memory(r.g.Tenant, id).Forget(ctx, key, func(tx Tx) error {
 		row, err := r.row(ctx, tx, id)
 		if err != nil {
 			return err
@@ -392,7 +391,7 @@ func (r Agents) mayOf(ctx context.Context, what, id string) error {
 }
 
 // row returns an agent as it is kept.
-func (r Agents) row(ctx context.Context, from store.Reader, id string) (*store.AgentRow, error) {
+func (r Agents) row(ctx context.Context, from Reader, id string) (*agentRow, error) {
 	row, err := from.Agent(ctx, r.g.Tenant, id)
 	if err == nil && row == nil {
 		err = plugin.Errorf(plugin.CodeNotFound, "there is no agent %.80s; 'mortise agents list' shows those there are", id)
@@ -402,7 +401,7 @@ func (r Agents) row(ctx context.Context, from store.Reader, id string) (*store.A
 
 // note appends the entry of a change: what the agent is then, its prompt by its
 // hash.
-func (r Agents) note(tx store.Tx, kind plugin.EntryKind, row *store.AgentRow, more map[string]any) error {
+func (r Agents) note(tx Tx, kind plugin.EntryKind, row *agentRow, more map[string]any) error {
 	body := map[string]any{"state": row.State, "tier": row.Tier, "settings": json.RawMessage(row.Settings)}
 	if row.Prompt != "" {
 		hash, err := tx.PutBody(row.Tenant, []byte(row.Prompt), time.Time{})
@@ -417,7 +416,7 @@ func (r Agents) note(tx store.Tx, kind plugin.EntryKind, row *store.AgentRow, mo
 	return r.g.Note(tx, r.by, kind, row.ID, body)
 }
 
-func agentOf(row *store.AgentRow) Agent {
+func agentOf(row *agentRow) Agent {
 	settings, _ := agent.ParseSettings([]byte(row.Settings)) // they were checked when they were kept
 	return Agent{
 		ID: row.ID, State: row.State, Tier: row.Tier, Prompt: row.Prompt, Settings: settings,
@@ -426,7 +425,7 @@ func agentOf(row *store.AgentRow) Agent {
 }
 
 // checkAgent refuses what cannot be kept of an agent.
-func checkAgent(row *store.AgentRow) error {
+func checkAgent(row *agentRow) error {
 	if tiers := []llm.Tier{"", llm.Light, llm.Heavy}; !slices.Contains(tiers, llm.Tier(row.Tier)) {
 		return plugin.Errorf(plugin.CodeInvalidInput, "there is no tier %.40q; the tiers of models are %s and %s", row.Tier, llm.Light, llm.Heavy)
 	}

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -21,7 +20,7 @@ func MissingApproval(id string) *plugin.Error {
 
 // Get returns the approval of an id, nil where there is none: to who asked for
 // it and who may decide it, and to principals that policy lets configure mortise.calls.
-func (a Approvals) Get(ctx context.Context, id, action string) (*store.ApprovalRow, error) {
+func (a Approvals) Get(ctx context.Context, id, action string) (*ApprovalRow, error) {
 	row, err := a.g.Store.Approval(ctx, a.g.Tenant, id)
 	if err != nil || row == nil || a.all(CallsPlugin) {
 		return row, err
@@ -34,18 +33,18 @@ func (a Approvals) Get(ctx context.Context, id, action string) (*store.ApprovalR
 }
 
 // List returns approvals that they may see, the newest first.
-func (a Approvals) List(ctx context.Context, f store.ApprovalFilter) ([]store.ApprovalRow, error) {
+func (a Approvals) List(ctx context.Context, f ApprovalFilter) ([]ApprovalRow, error) {
 	f.Tenant = a.g.Tenant
 	if a.all(CallsPlugin) {
 		return a.g.Store.Approvals(ctx, f)
 	}
-	return theirs(f.Limit, func(limit int, last *store.ApprovalRow) ([]store.ApprovalRow, error) {
+	return theirs(f.Limit, func(limit int, last *ApprovalRow) ([]ApprovalRow, error) {
 		f.Limit = limit
 		if last != nil {
 			f.Before = last.ID
 		}
 		return a.g.Store.Approvals(ctx, f)
-	}, func(row *store.ApprovalRow) (bool, error) {
+	}, func(row *ApprovalRow) (bool, error) {
 		err := a.approvers.MaySee(ctx, row, a.by)
 		if plugin.CodeOf(err) == plugin.CodeInternal {
 			return false, err

@@ -9,7 +9,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/core/policy"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -27,7 +26,7 @@ type Approvers struct {
 // MayApprove asks policy whether a principal may decide about what an approval
 // is for: the one operation of a call, or all operations of a plan that wait.
 // It returns nil if so.
-func (a *Approvers) MayApprove(ctx context.Context, row *store.ApprovalRow, by plugin.Principal) error {
+func (a *Approvers) MayApprove(ctx context.Context, row *ApprovalRow, by plugin.Principal) error {
 	asked, err := a.askedFor(ctx, row)
 	if err != nil {
 		return err
@@ -53,7 +52,7 @@ func (a *Approvers) MayApprove(ctx context.Context, row *store.ApprovalRow, by p
 
 // MaySee returns nil if a principal may see all that an approval is for: its
 // requester, and each principal that may decide it.
-func (a *Approvers) MaySee(ctx context.Context, row *store.ApprovalRow, who plugin.Principal) error {
+func (a *Approvers) MaySee(ctx context.Context, row *ApprovalRow, who plugin.Principal) error {
 	if who.Member() == row.Requester {
 		return nil
 	}
@@ -80,7 +79,7 @@ func (a *Approvers) mayControl(ctx context.Context, tenant, id string, by plugin
 	if made := asked.Principal; made.ID == by.ID && (made.Type == by.Type || made.Type == "") {
 		return nil
 	}
-	return a.MayApprove(ctx, &store.ApprovalRow{Tenant: tenant, SubjectKind: store.SubjectCall, SubjectID: id}, by)
+	return a.MayApprove(ctx, &ApprovalRow{Tenant: tenant, SubjectKind: SubjectCall, SubjectID: id}, by)
 }
 
 // unlessMay records an answer of [Approvers.MayApprove] that is no, and returns it.
@@ -93,8 +92,8 @@ func (a *Approvers) unlessMay(ctx context.Context, by plugin.Principal, u use, e
 
 // askedFor returns what an approval is for, as calls with their operations and
 // inputs.
-func (a *Approvers) askedFor(ctx context.Context, row *store.ApprovalRow) ([]plugin.Call, error) {
-	if row.SubjectKind == store.SubjectCall {
+func (a *Approvers) askedFor(ctx context.Context, row *ApprovalRow) ([]plugin.Call, error) {
+	if row.SubjectKind == SubjectCall {
 		_, call, err := a.callShown(ctx, row.Tenant, row.SubjectID)
 		if err != nil || call == nil {
 			return nil, err
@@ -131,29 +130,29 @@ func (a *Approvers) callAsked(ctx context.Context, tenant, id string) (*plugin.C
 
 // callShown is callAsked for what a person is shown, or decides on: the row is what the
 // ledger says of it, and what the call was made with is there for as long as it may run.
-func (a *Approvers) callShown(ctx context.Context, tenant, id string) (*store.CallRow, *plugin.Call, error) {
+func (a *Approvers) callShown(ctx context.Context, tenant, id string) (*CallRow, *plugin.Call, error) {
 	w, err := a.Ledger.ToRun(ctx, tenant, id)
 	if err != nil || w == nil {
 		return nil, nil, err
 	}
 	if w.Row.State.Live() && w.Row.RequestHash != "" && w.Request == nil {
-		return nil, nil, &store.BodyError{Hash: w.Row.RequestHash, Gone: true}
+		return nil, nil, &bodyError{Hash: w.Row.RequestHash, Gone: true}
 	}
 	call, err := callOf(w)
 	return &w.Row, call, err
 }
 
 // stepsShown returns the steps of a plan likewise.
-func (a *Approvers) stepsShown(ctx context.Context, row *store.ApprovalRow) ([]store.StepRow, error) {
+func (a *Approvers) stepsShown(ctx context.Context, row *ApprovalRow) ([]stepRow, error) {
 	p, err := a.Store.PlanToRun(ctx, row.Tenant, row.SubjectID)
 	if err != nil || p == nil {
 		return nil, err
 	}
-	if row.State == store.ApprovalOpen && row.Binding != p.Hash {
-		return nil, &store.AuthorityError{Table: "plans"}
+	if row.State == ApprovalOpen && row.Binding != p.Hash {
+		return nil, &authorityError{Table: "plans"}
 	}
 	if p.State.Live() {
-		if _, err := store.NeededBody(ctx, a.Store, p.Tenant, p.RequestHash); err != nil {
+		if _, err := neededBody(ctx, a.Store, p.Tenant, p.RequestHash); err != nil {
 			return nil, err
 		}
 	}

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -21,7 +20,7 @@ func MissingCall(id string) *plugin.Error {
 
 // Get returns the call of an id, nil where there is none. It is for who made it,
 // who may approve it where it was asked about, and principals that policy lets configure mortise.calls.
-func (c Calls) Get(ctx context.Context, id, action string) (*store.CallRow, error) {
+func (c Calls) Get(ctx context.Context, id, action string) (*CallRow, error) {
 	row, err := c.g.Store.Call(ctx, c.g.Tenant, id)
 	if err != nil || row == nil || c.all(CallsPlugin) {
 		return row, err
@@ -30,11 +29,11 @@ func (c Calls) Get(ctx context.Context, id, action string) (*store.CallRow, erro
 	if err != nil || made {
 		return row, err
 	}
-	asked, err := c.g.Store.Approvals(ctx, store.ApprovalFilter{Tenant: c.g.Tenant, SubjectKind: store.SubjectCall, SubjectID: row.ID, Limit: 1})
+	asked, err := c.g.Store.Approvals(ctx, ApprovalFilter{Tenant: c.g.Tenant, SubjectKind: SubjectCall, SubjectID: row.ID, Limit: 1})
 	if err != nil {
 		return nil, err
 	}
-	if len(asked) > 0 && c.approvers.MayApprove(ctx, &store.ApprovalRow{Tenant: c.g.Tenant, SubjectKind: store.SubjectCall, SubjectID: row.ID}, c.by) == nil {
+	if len(asked) > 0 && c.approvers.MayApprove(ctx, &ApprovalRow{Tenant: c.g.Tenant, SubjectKind: SubjectCall, SubjectID: row.ID}, c.by) == nil {
 		return row, nil
 	}
 	return nil, c.hide(ctx, CallsPlugin, use{kind: plugin.EntryControlRefused, subject: row.ID, action: action}, MissingCall(id))
@@ -42,7 +41,7 @@ func (c Calls) Get(ctx context.Context, id, action string) (*store.CallRow, erro
 
 // Control returns the call of an id, nil where there is none, to who may stop it or
 // say how it ended; see [Approvers.MayControl].
-func (c Calls) Control(ctx context.Context, id, action string) (*store.CallRow, error) {
+func (c Calls) Control(ctx context.Context, id, action string) (*CallRow, error) {
 	row, err := c.g.Store.Call(ctx, c.g.Tenant, id)
 	if err != nil || row == nil {
 		return nil, err
@@ -62,7 +61,7 @@ func (c Calls) Control(ctx context.Context, id, action string) (*store.CallRow, 
 
 // made reports whether they made a call. The row has the id alone: what was asked
 // says of which type the principal was, for as long as that is kept.
-func (c Calls) made(ctx context.Context, row *store.CallRow) (bool, error) {
+func (c Calls) made(ctx context.Context, row *CallRow) (bool, error) {
 	if row.Principal != c.by.ID {
 		return false, nil
 	}
@@ -75,16 +74,16 @@ func (c Calls) made(ctx context.Context, row *store.CallRow) (bool, error) {
 
 // List returns calls that they made, or all where policy lets them see all, the
 // newest first.
-func (c Calls) List(ctx context.Context, f store.CallFilter) ([]store.CallRow, error) {
+func (c Calls) List(ctx context.Context, f CallFilter) ([]CallRow, error) {
 	f.Tenant = c.g.Tenant
 	if c.all(CallsPlugin) {
 		return c.g.Store.Calls(ctx, f)
 	}
-	return theirs(f.Limit, func(limit int, last *store.CallRow) ([]store.CallRow, error) {
+	return theirs(f.Limit, func(limit int, last *CallRow) ([]CallRow, error) {
 		f.Limit = limit
 		if last != nil {
 			f.Before = last.ID
 		}
 		return c.g.Store.Calls(ctx, f)
-	}, func(row *store.CallRow) (bool, error) { return c.made(ctx, row) })
+	}, func(row *CallRow) (bool, error) { return c.made(ctx, row) })
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/service/session"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -54,7 +53,7 @@ func (c conversing) drop(ctx context.Context, id string) error {
 }
 
 // in returns the conversation that a session is, nil where it is none.
-func (c conversing) in(ctx context.Context, id string) (*store.ConversationRow, error) {
+func (c conversing) in(ctx context.Context, id string) (*conversationRow, error) {
 	s, err := c.sessions.Get(ctx, c.g.Tenant, id)
 	if err != nil {
 		return nil, err
@@ -62,7 +61,7 @@ func (c conversing) in(ctx context.Context, id string) (*store.ConversationRow, 
 	return c.g.Store.Conversation(ctx, c.g.Tenant, s.ID)
 }
 
-func (c conversing) end(ctx context.Context, row *store.ConversationRow) error {
+func (c conversing) end(ctx context.Context, row *conversationRow) error {
 	if err := c.hears(ctx, row.Agent); err != nil && plugin.CodeOf(err) != plugin.CodeNotFound {
 		return err
 	}
@@ -71,7 +70,7 @@ func (c conversing) end(ctx context.Context, row *store.ConversationRow) error {
 }
 
 // conversation returns a conversation of an agent; its id may be cut short.
-func (c conversing) find(ctx context.Context, id, session string) (*store.ConversationRow, error) {
+func (c conversing) find(ctx context.Context, id, session string) (*conversationRow, error) {
 	none := noConversation(id, session)
 	s, err := c.sessions.Get(ctx, c.g.Tenant, session)
 	if plugin.CodeOf(err) == plugin.CodeNotFound {

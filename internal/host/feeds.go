@@ -19,7 +19,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/binding"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/service"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -32,12 +31,12 @@ type Feed struct {
 
 // A FeedTick is what became of one time of a feed.
 type FeedTick struct {
-	At      time.Time         `json:"at"`
-	Since   *time.Time        `json:"since,omitempty"` // the first of the times that it stands for
-	Outcome store.TickOutcome `json:"outcome"`
-	Call    string            `json:"call_id,omitempty"`
-	Status  string            `json:"status,omitempty"` // of that call
-	Code    string            `json:"code,omitempty"`   // why there is no call, or how it failed
+	At      time.Time   `json:"at"`
+	Since   *time.Time  `json:"since,omitempty"` // the first of the times that it stands for
+	Outcome tickOutcome `json:"outcome"`
+	Call    string      `json:"call_id,omitempty"`
+	Status  string      `json:"status,omitempty"` // of that call
+	Code    string      `json:"code,omitempty"`   // why there is no call, or how it failed
 }
 
 // A NewFeed is the specification of a schedule to create.
@@ -222,7 +221,7 @@ func (f Feeds) Show(ctx context.Context, id string) (feed Feed, next []time.Time
 		if !row.Since.Equal(row.At) {
 			tick.Since = &row.Since
 		}
-		if row.Outcome == store.TickCalled {
+		if row.Outcome == tickCalled {
 			call, err := f.g.Store.Call(ctx, row.Tenant, row.CallID)
 			if err != nil {
 				return feed, nil, nil, err
@@ -262,7 +261,7 @@ func (f Feeds) Resume(ctx context.Context, id string) (Feed, error) {
 // Delete forgets a feed with its times and its cursors.
 func (f Feeds) Delete(ctx context.Context, id string) (Feed, error) {
 	return f.change(ctx, id, "delete", plugin.EntryFeedDeleted, func(ctx context.Context, tenant, id string, also schedule.Also) (schedule.Schedule, error) {
-		return f.schedules.Delete(ctx, tenant, id, func(tx store.Tx, s schedule.Schedule) error {
+		return f.schedules.Delete(ctx, tenant, id, func(tx Tx, s schedule.Schedule) error {
 			if _, err := tx.DeleteKVs(cursorsOf(tenant, s)); err != nil {
 				return err
 			}
@@ -278,7 +277,7 @@ func (f Feeds) ResetCursor(ctx context.Context, id string) (Feed, error) {
 	if err != nil {
 		return Feed{}, err
 	}
-	err = f.g.Store.Write(ctx, func(tx store.Tx) error {
+	err = f.g.Store.Write(ctx, func(tx Tx) error {
 		row, err := tx.Schedule(ctx, f.g.Tenant, id)
 		if err != nil || row == nil {
 			return err
@@ -298,7 +297,7 @@ func (f Feeds) ResetCursor(ctx context.Context, id string) (Feed, error) {
 }
 
 // cursorsOf is how the keys of a feed's cursors begin.
-func cursorsOf(tenant string, s schedule.Schedule) store.KVKey {
+func cursorsOf(tenant string, s schedule.Schedule) kvKey {
 	name, _, _ := strings.Cut(s.Operation, "/")
 	return service.CursorPlace(tenant, name, cmp.Or(s.Owner.Type, "user")+"::"+s.Owner.ID, s.ID, "")
 }
@@ -359,7 +358,7 @@ func (f Feeds) decide(ctx context.Context, s schedule.Schedule) plugin.Decision 
 
 // noting puts a change on the record.
 func (f Feeds) noting(kind plugin.EntryKind) schedule.Also {
-	return func(tx store.Tx, s schedule.Schedule) error {
+	return func(tx Tx, s schedule.Schedule) error {
 		return f.g.Note(tx, f.by, kind, s.ID, map[string]any{
 			"operation": s.Operation, "owner": principal.Name(s.Owner), "spec": s.Spec, "zone": s.Zone, "misfire": s.Misfire, "overlap": s.Overlap, "state": s.State,
 		})

@@ -13,7 +13,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/core/policy"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -39,7 +38,7 @@ type Guard struct {
 	Owner  string         // the principal that the configuration acts for
 	Names  []string       // of all principals that the configuration knows
 	Policy *policy.Engine // of the host; it may be set after the guard was made
-	Store  store.Store
+	Store  Store
 }
 
 // call is who asks, in a host's own words.
@@ -94,7 +93,7 @@ func (g *Guard) refuse(ctx context.Context, by plugin.Principal, u use, why *plu
 	if why.Code == plugin.CodeNotFound && len(d.Reasons) > 0 { // the caller does not hear this
 		body["reason"] = d.Reasons[0]
 	}
-	err := g.Store.Write(ctx, func(tx store.Tx) error { return g.Note(tx, by, u.kind, refusedSubject(u.subject), body) })
+	err := g.Store.Write(ctx, func(tx Tx) error { return g.Note(tx, by, u.kind, refusedSubject(u.subject), body) })
 	if err != nil {
 		return err
 	}
@@ -117,7 +116,7 @@ func (g *Guard) part(name string) *plugin.Target {
 }
 
 // Note appends an entry about the host itself.
-func (g *Guard) Note(tx store.Tx, by plugin.Principal, kind plugin.EntryKind, subject string, body map[string]any) error {
+func (g *Guard) Note(tx Tx, by plugin.Principal, kind plugin.EntryKind, subject string, body map[string]any) error {
 	raw, err := canonical(body)
 	if err != nil {
 		return err

@@ -21,7 +21,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/service/reference"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/service/session"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -50,7 +49,7 @@ type Parts struct {
 	ModelConfig config.Models
 
 	ModelTools bool                                                           // the router offers what asks for a model
-	Policies   func(from store.Reader) (*policy.Engine, error)                // the engine of what a store would then have
+	Policies   func(from Reader) (*policy.Engine, error)                      // the engine of what a store would then have
 	Elsewhere  func() bool                                                    // whether the host that serves may be another process
 	Wake       func(ctx context.Context, kind, tenant, id string)             // something that can go on
 	CatchUp    func(ctx context.Context) error                                // takes up what other processes changed
@@ -80,7 +79,7 @@ func (h *Host) As(by plugin.Principal) API { return API{h, by} }
 // Reading returns what is kept in a store that is open for reading, for the
 // administrator: who owns the data directory and acts under no other name. It has
 // Sessions, Calls, Approvals and Plans.
-func Reading(st store.Store, tenant string) API {
+func Reading(st Store, tenant string) API {
 	g := &Guard{Tenant: tenant, Store: st}
 	h := &Host{admin: true, parts: Parts{Guard: g, Sessions: session.New(session.Options{Store: st}), Plans: plan.New(plan.Options{Store: st})}}
 	return h.As(plugin.Principal{})
@@ -97,7 +96,7 @@ type API struct {
 func (a API) Tenant() string { return a.host.parts.Guard.Tenant }
 
 // Store returns the store that they are in, for reading.
-func (a API) Store() store.Reader { return a.host.parts.Guard.Store }
+func (a API) Store() Reader { return a.host.parts.Guard.Store }
 
 // Unbounded reports whether all that is kept is theirs to use.
 func (a API) Unbounded() bool { return a.kept().unbounded() }

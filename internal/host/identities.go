@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -87,11 +86,11 @@ func (i Identities) Link(ctx context.Context, provider, externalID, to string, s
 	if err := checkScopes(scopes); err != nil {
 		return Identity{}, err
 	}
-	row := store.IdentityRow{
+	row := identityRow{
 		Tenant: i.g.Tenant, Provider: provider, ExternalID: externalID, PrincipalType: who.Type, PrincipalID: who.ID,
 		Scopes: scopes, Adapter: i.adapter, By: principal.Name(i.by), At: time.Now().UTC().Truncate(time.Microsecond),
 	}
-	err := i.g.Store.Write(ctx, func(tx store.Tx) error {
+	err := i.g.Store.Write(ctx, func(tx Tx) error {
 		was, err := tx.Identity(ctx, row.Tenant, provider, externalID)
 		if err != nil {
 			return err
@@ -115,7 +114,7 @@ func (i Identities) Unlink(ctx context.Context, provider, externalID string) (Id
 		return Identity{}, err
 	}
 	var gone Identity
-	err := i.g.Store.Write(ctx, func(tx store.Tx) error {
+	err := i.g.Store.Write(ctx, func(tx Tx) error {
 		was, err := tx.Identity(ctx, i.g.Tenant, provider, externalID)
 		if err != nil {
 			return err
@@ -137,7 +136,7 @@ func (i Identities) may(ctx context.Context, what, subject string) error {
 	return i.g.authorise(ctx, i.by, i.g.part(IdentitiesPlugin), use{plugin.EntryIdentityRefused, subject, what, what + " identities"})
 }
 
-func identityOf(row *store.IdentityRow) Identity {
+func identityOf(row *identityRow) Identity {
 	return Identity{
 		Provider: row.Provider, ExternalID: row.ExternalID, Principal: principal.Name(plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID}),
 		Adapter: row.Adapter, Scopes: append([]string{}, row.Scopes...), By: row.By, At: row.At,

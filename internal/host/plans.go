@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/mortise-dev/mortise/internal/agent/plan"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -35,7 +34,7 @@ func (p Plans) Get(ctx context.Context, id, action string) (*plan.View, error) {
 	if asked, err := p.asked(ctx, v); err != nil || asked {
 		return v, err
 	}
-	if p.approvers.MayApprove(ctx, &store.ApprovalRow{Tenant: p.g.Tenant, SubjectKind: store.SubjectPlan, SubjectID: v.ID, Requester: v.Principal}, p.by) == nil {
+	if p.approvers.MayApprove(ctx, &ApprovalRow{Tenant: p.g.Tenant, SubjectKind: SubjectPlan, SubjectID: v.ID, Requester: v.Principal}, p.by) == nil {
 		return v, nil
 	}
 	return nil, p.hide(ctx, CallsPlugin, use{kind: plugin.EntryControlRefused, subject: v.ID, action: action}, plan.Missing(id))
@@ -43,7 +42,7 @@ func (p Plans) Get(ctx context.Context, id, action string) (*plan.View, error) {
 
 // List returns plans that were asked for in their name, or all where policy lets
 // them see all, the newest first and without their steps.
-func (p Plans) List(ctx context.Context, f store.PlanFilter) ([]plan.View, error) {
+func (p Plans) List(ctx context.Context, f PlanFilter) ([]plan.View, error) {
 	f.Tenant = p.g.Tenant
 	if p.all(CallsPlugin) {
 		return p.engine.List(ctx, f)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/policy"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -29,7 +28,7 @@ const maxStored = 256
 type Policies struct {
 	g    *Guard
 	by   plugin.Principal
-	open func(from store.Reader) (*policy.Engine, error) // the engine of what a store would then have
+	open func(from Reader) (*policy.Engine, error) // the engine of what a store would then have
 }
 
 var policyName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
@@ -45,9 +44,9 @@ func (p Policies) Put(ctx context.Context, name string, text []byte) (count int,
 	if !policyName.MatchString(name) {
 		return 0, plugin.Errorf(plugin.CodeInvalidInput, "%q is no name for a policy: small letters, digits, and . _ - after the first, at most 64", name)
 	}
-	err = p.change(ctx, func(tx store.Tx) error {
-		return tx.PutPolicy(store.PolicyRow{Tenant: p.g.Tenant, Name: name, Text: string(text), By: principal.Name(p.by), At: time.Now().UTC()})
-	}, func(tx store.Tx, next *policy.Engine) error {
+	err = p.change(ctx, func(tx Tx) error {
+		return tx.PutPolicy(policyRow{Tenant: p.g.Tenant, Name: name, Text: string(text), By: principal.Name(p.by), At: time.Now().UTC()})
+	}, func(tx Tx, next *policy.Engine) error {
 		all := next.Documents()
 		i := slices.IndexFunc(all, func(t policy.Text) bool { return t.Name == StoredPrefix+name })
 		count = all[i].Policies
@@ -66,21 +65,21 @@ func (p Policies) Delete(ctx context.Context, name string) error {
 	if err := p.may(ctx, "delete", name); err != nil {
 		return err
 	}
-	return p.change(ctx, func(tx store.Tx) error {
+	return p.change(ctx, func(tx Tx) error {
 		found, err := tx.DeletePolicy(p.g.Tenant, name)
 		if err == nil && !found {
 			err = plugin.Errorf(plugin.CodeNotFound, "no policy is stored under the name %s; 'mortise policy list' shows those there are", name)
 		}
 		return err
-	}, func(tx store.Tx, next *policy.Engine) error {
+	}, func(tx Tx, next *policy.Engine) error {
 		return p.g.Note(tx, p.by, plugin.EntryPolicyDeleted, name, map[string]any{"policy": next.Version()})
 	})
 }
 
 // change makes a change in one transaction with the check of the set
 // that comes of it, and with its entry.
-func (p Policies) change(ctx context.Context, change func(store.Tx) error, record func(store.Tx, *policy.Engine) error) error {
-	err := p.g.Store.Write(ctx, func(tx store.Tx) error {
+func (p Policies) change(ctx context.Context, change func(Tx) error, record func(Tx, *policy.Engine) error) error {
+	err := p.g.Store.Write(ctx, func(tx Tx) error {
 		if err := change(tx); err != nil {
 			return err
 		}
@@ -133,7 +132,7 @@ func (p Policies) List(ctx context.Context) ([]PolicyText, error) {
 			text.Source = "configuration"
 		}
 		if name, found := strings.CutPrefix(d.Name, StoredPrefix); found {
-			if i := slices.IndexFunc(rows, func(r store.PolicyRow) bool { return r.Name == name }); i >= 0 {
+			if i := slices.IndexFunc(rows, func(r policyRow) bool { return r.Name == name }); i >= 0 {
 				text.Name, text.Source, text.By, text.At = name, "stored", rows[i].By, &rows[i].At
 			}
 		}

@@ -6,19 +6,18 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // A Question is an approval as it is shown: everything that the answer is bound
 // to. It never holds the token.
 type Question struct {
-	ID          string              `json:"id"`
-	State       store.ApprovalState `json:"state"`
-	SubjectKind string              `json:"subject_kind"` // call or plan
-	Subject     string              `json:"subject"`
-	Requester   string              `json:"requester"`
-	Why         string              `json:"why"` // what policy said
+	ID          string        `json:"id"`
+	State       approvalState `json:"state"`
+	SubjectKind string        `json:"subject_kind"` // call or plan
+	Subject     string        `json:"subject"`
+	Requester   string        `json:"requester"`
+	Why         string        `json:"why"` // what policy said
 
 	// Of a call.
 	Operation  string          `json:"operation,omitempty"` // plugin/operation
@@ -58,25 +57,25 @@ type QuestionStep struct {
 }
 
 // Question returns an approval as it is shown.
-func (a *Approvers) Question(ctx context.Context, row *store.ApprovalRow) (*Question, error) {
+func (a *Approvers) Question(ctx context.Context, row *ApprovalRow) (*Question, error) {
 	q := &Question{
 		ID: row.ID, State: row.State, SubjectKind: row.SubjectKind, Subject: row.SubjectID, Requester: row.Requester, Why: row.Why,
 		Digest: row.PackageDigest, PreviewHash: row.PreviewHash, Binding: row.Binding, PolicyVersion: row.PolicyVersion,
 		CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt, DecidedBy: row.DecidedBy, DecidedAt: row.DecidedAt, Reason: row.Reason,
 	}
-	preview, err := store.Preview(ctx, a.Store, row)
+	preview, err := preview(ctx, a.Store, row)
 	if err != nil {
 		return nil, err
 	}
 	q.Preview = preview
-	if row.SubjectKind == store.SubjectPlan {
+	if row.SubjectKind == SubjectPlan {
 		return q, a.askSteps(ctx, q, row)
 	}
 	return q, a.askCall(ctx, q, row)
 }
 
 // askCall fills in what a question about a call is bound to.
-func (a *Approvers) askCall(ctx context.Context, q *Question, row *store.ApprovalRow) error {
+func (a *Approvers) askCall(ctx context.Context, q *Question, row *ApprovalRow) error {
 	call, asked, err := a.callShown(ctx, row.Tenant, row.SubjectID)
 	if err != nil || call == nil {
 		return err
@@ -97,7 +96,7 @@ func (a *Approvers) askCall(ctx context.Context, q *Question, row *store.Approva
 }
 
 // askSteps fills in the steps of a plan.
-func (a *Approvers) askSteps(ctx context.Context, q *Question, row *store.ApprovalRow) error {
+func (a *Approvers) askSteps(ctx context.Context, q *Question, row *ApprovalRow) error {
 	steps, err := a.stepsShown(ctx, row)
 	for i := range steps {
 		s := &steps[i]
@@ -115,7 +114,7 @@ func (a *Approvers) askSteps(ctx context.Context, q *Question, row *store.Approv
 
 // stepSeen returns the input of a step as a person is shown it: with what the host
 // fills in, where the operation is still the one that was planned.
-func (a *Approvers) stepSeen(ctx context.Context, row *store.ApprovalRow, s *store.StepRow) (json.RawMessage, error) {
+func (a *Approvers) stepSeen(ctx context.Context, row *ApprovalRow, s *stepRow) (json.RawMessage, error) {
 	call := plugin.Call{Tenant: row.Tenant, Principal: principal.Parse(row.Requester), Operation: s.Operation + "@=" + s.Version, Input: json.RawMessage(s.Input)}
 	t, err := a.Registry.Resolve(ctx, call.Operation)
 	if plugin.CodeOf(err) == plugin.CodeInternal {
@@ -129,7 +128,7 @@ func (a *Approvers) stepSeen(ctx context.Context, row *store.ApprovalRow, s *sto
 
 // Deciders returns the principals named in the configuration that may approve
 // an approval, other than its requester.
-func (a *Approvers) Deciders(ctx context.Context, row *store.ApprovalRow) []string {
+func (a *Approvers) Deciders(ctx context.Context, row *ApprovalRow) []string {
 	var names []string
 	for _, name := range a.Names {
 		who := principal.Parse(name)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/service/reference"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -58,5 +57,5 @@ func (r References) refer(ctx context.Context, action, key string, do func() (re
 		}
 		body["bytes"], body["value_hash"] = done.Size, canon.Sum(value)
 	}
-	return done, r.g.Store.Write(context.WithoutCancel(ctx), func(tx store.Tx) error { return r.g.Note(tx, r.by, kind, key, body) })
+	return done, r.g.Store.Write(context.WithoutCancel(ctx), func(tx Tx) error { return r.g.Note(tx, r.by, kind, key, body) })
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/service/account"
 	"github.com/mortise-dev/mortise/internal/service/secret"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -49,7 +48,7 @@ func (s Secrets) Set(ctx context.Context, p SecretPlace, value string) (secret.I
 }
 
 // infoOf is what may be said of a secret.
-func infoOf(n store.SecretName) secret.Info {
+func infoOf(n secretName) secret.Info {
 	return secret.Info{Name: n.Name, Plugin: n.Owner, Scope: n.Scope, Subject: member(n.Subject)}
 }
 
@@ -146,8 +145,8 @@ func (s Secrets) Check(ctx context.Context, name string) ([]SecretState, error) 
 }
 
 // place returns where a secret is kept, if it may be changed there.
-func (s Secrets) place(ctx context.Context, p SecretPlace, what string) (store.SecretName, error) {
-	n := store.SecretName{Tenant: s.g.Tenant, Owner: p.Plugin, Scope: secret.User, Subject: secret.Subject(s.by), Name: p.Name}
+func (s Secrets) place(ctx context.Context, p SecretPlace, what string) (secretName, error) {
+	n := secretName{Tenant: s.g.Tenant, Owner: p.Plugin, Scope: secret.User, Subject: secret.Subject(s.by), Name: p.Name}
 	if n.Owner == "" {
 		n.Owner = secret.Anyone
 	}

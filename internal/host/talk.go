@@ -9,7 +9,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/base/principal"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -33,7 +32,7 @@ func (r Agents) Talk(ctx context.Context, id, session string, fresh bool) (*Talk
 	}
 	t := &Talk{of: r}
 	var err error
-	var row *store.ConversationRow
+	var row *conversationRow
 	if session != "" {
 		if row, err = r.conversation(ctx, "go on with a conversation of another with", id, session); err != nil {
 			return nil, err
@@ -116,14 +115,14 @@ func (r Agents) mayTalk(ctx context.Context, id string) error {
 // A principal that may configure mortise.agents may end any; others, only their
 // own.
 func (r Agents) End(ctx context.Context, id, session string) (Conversation, error) {
-	var row *store.ConversationRow
+	var row *conversationRow
 	var err error
 	if session == "" {
 		if err := r.mayTalk(ctx, id); err != nil {
 			return Conversation{}, err
 		}
 		source := r.source()
-		rows, err := r.g.Store.Conversations(ctx, store.ConversationFilter{
+		rows, err := r.g.Store.Conversations(ctx, ConversationFilter{
 			Tenant: r.g.Tenant, Agent: id, Channel: source.Channel, Peer: source.Peer, Open: true, Limit: 1,
 		})
 		if err != nil {

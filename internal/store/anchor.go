@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/mortise-dev/mortise/internal/base/filelock"
 	"github.com/mortise-dev/mortise/internal/store/chain"
 )
 
@@ -17,7 +18,7 @@ import (
 // anchors hold just as well, for less of the chains.
 func MoveAnchors(ctx context.Context, r Reader, dir string, key *chain.Key) error {
 	// Another process that has this directory may be doing the same.
-	lock, err := AcquireLock(filepath.Join(dir, chain.AnchorFile+".lock"))
+	lock, err := filelock.Acquire(filepath.Join(dir, chain.AnchorFile+".lock"))
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func Missed(ctx context.Context, r Reader, dir string) (missed []chain.Anchor, e
 // ReplaceAnchors puts the heads of the chains, as they are now, in the place of
 // anchors that they do not pass through. What those were should be on record.
 func ReplaceAnchors(ctx context.Context, r Reader, dir string) error {
-	lock, err := AcquireLock(filepath.Join(dir, chain.AnchorFile+".lock"))
+	lock, err := filelock.Acquire(filepath.Join(dir, chain.AnchorFile+".lock"))
 	if err != nil {
 		return err
 	}

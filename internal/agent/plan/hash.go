@@ -6,19 +6,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
-	"github.com/mortise-dev/mortise/internal/store"
 )
 
 // Steps returns the steps of a plan. Those of a plan that has not ended are the ones that
 // its hash is of, which the ledger signs and an approval binds: what a person is shown is
 // what runs.
-func Steps(ctx context.Context, r store.PlanReader, row *Row) ([]StepRow, error) {
+func Steps(ctx context.Context, r planReader, row *Row) ([]StepRow, error) {
 	steps, err := r.Steps(ctx, row.Tenant, row.ID)
 	if err != nil || !row.State.Live() {
 		return steps, err
 	}
 	if now, err := hash(steps, row.RequestHash); err != nil || now != row.Hash {
-		return nil, &store.AuthorityError{Table: "steps"}
+		return nil, &authorityError{Table: "steps"}
 	}
 	return steps, nil
 }

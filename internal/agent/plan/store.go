@@ -29,6 +29,16 @@ type bodies interface {
 	Body(ctx context.Context, tenant, hash string) ([]byte, error)
 }
 
+type planReader = store.PlanReader
+
+// An authorityError says in which table rows that decide authority were changed.
+type authorityError = store.AuthorityError
+
+// neededBody returns the body of a hash, which has to be there; nil for no hash.
+func neededBody(ctx context.Context, r bodies, tenant, hash string) ([]byte, error) {
+	return store.NeededBody(ctx, r, tenant, hash)
+}
+
 // A Row is a plan as it is kept, a StepRow one of its steps, and a Filter says which
 // plans are wanted.
 type (

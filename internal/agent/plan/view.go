@@ -9,7 +9,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -168,7 +167,7 @@ func assemble(ctx context.Context, r reader, row *Row) (*View, error) {
 	read := r.Body // what has ended may have been erased
 	if row.State.Live() {
 		read = func(ctx context.Context, tenant, hash string) ([]byte, error) {
-			return store.NeededBody(ctx, r, tenant, hash)
+			return neededBody(ctx, r, tenant, hash)
 		}
 	}
 	body, err := read(ctx, row.Tenant, row.RequestHash)

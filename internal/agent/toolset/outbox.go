@@ -11,7 +11,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/agent/worker"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/job"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -38,11 +37,11 @@ var _ worker.Sweeper = WaitingWebhooks{}
 func (WaitingWebhooks) Kind() string { return job.Webhook }
 
 // outboxItem names the events of one agent for one webhook.
-func outboxItem(r *store.OutboxRow) string { return r.Agent + "/" + r.Plugin }
+func outboxItem(r *agent.OutboxRow) string { return r.Agent + "/" + r.Plugin }
 
 // Due implements [worker.Sweeper].
 func (w WaitingWebhooks) Due(ctx context.Context, limit int) ([]worker.Item, error) {
-	rows, err := w.t.Store.Outbox(ctx, store.OutboxFilter{Due: time.Now().UTC(), Limit: limit})
+	rows, err := w.t.Store.Outbox(ctx, outboxFilter{Due: time.Now().UTC(), Limit: limit})
 	items := make([]worker.Item, len(rows))
 	for i := range rows {
 		items[i] = worker.Item{Kind: job.Webhook, Tenant: rows[i].Tenant, ID: outboxItem(&rows[i])}
@@ -61,7 +60,7 @@ func (w WaitingWebhooks) Do(ctx context.Context, item worker.Item) error {
 	}
 	id, name, _ := strings.Cut(item.ID, "/")
 	for range outboxRound {
-		rows, err := w.t.Store.Outbox(ctx, store.OutboxFilter{Tenant: item.Tenant, Agent: id, Plugin: name, Due: time.Now().UTC(), Limit: 1})
+		rows, err := w.t.Store.Outbox(ctx, outboxFilter{Tenant: item.Tenant, Agent: id, Plugin: name, Due: time.Now().UTC(), Limit: 1})
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -74,7 +73,7 @@ func (w WaitingWebhooks) Do(ctx context.Context, item worker.Item) error {
 }
 
 // attempt tries an event once, and reports whether the next one can go on.
-func (w WaitingWebhooks) attempt(ctx context.Context, row store.OutboxRow) (on bool, err error) {
+func (w WaitingWebhooks) attempt(ctx context.Context, row agent.OutboxRow) (on bool, err error) {
 	log := w.t.Log.With("agent", row.Agent, "plugin", row.Plugin, "event", row.Event, "id", row.ID)
 	if row.Plugin == agent.OwnBus {
 		return w.deliver(ctx, log, row)
@@ -129,7 +128,7 @@ func (w WaitingWebhooks) attempt(ctx context.Context, row store.OutboxRow) (on b
 
 // First delivers the notice of an agent that is next.
 func (w WaitingWebhooks) First(ctx context.Context, tenant, id string) (on bool, err error) {
-	rows, err := w.t.Store.Outbox(ctx, store.OutboxFilter{Tenant: tenant, Agent: id, Plugin: agent.OwnBus, Due: time.Now().UTC(), Limit: 1})
+	rows, err := w.t.Store.Outbox(ctx, outboxFilter{Tenant: tenant, Agent: id, Plugin: agent.OwnBus, Due: time.Now().UTC(), Limit: 1})
 	if err != nil || len(rows) == 0 {
 		return false, err
 	}
@@ -138,7 +137,7 @@ func (w WaitingWebhooks) First(ctx context.Context, tenant, id string) (on bool,
 
 // deliver tells the plugins of an agent what happened to it in another process.
 // The row is a lease meanwhile, so that one host tells them.
-func (w WaitingWebhooks) deliver(ctx context.Context, log *slog.Logger, row store.OutboxRow) (on bool, err error) {
+func (w WaitingWebhooks) deliver(ctx context.Context, log *slog.Logger, row agent.OutboxRow) (on bool, err error) {
 	had := row.Attempt
 	row.Attempt, row.NextAt = had+1, time.Now().UTC().Add(outboxLease)
 	if won, failed := w.update(ctx, had, &row); failed != nil || !won {
@@ -152,7 +151,7 @@ func (w WaitingWebhooks) deliver(ctx context.Context, log *slog.Logger, row stor
 
 // next returns how long an event waits for its next attempt, and whether there is
 // to be one.
-func (w *Webhooks) next(row *store.OutboxRow, after time.Duration) (time.Duration, bool) {
+func (w *Webhooks) next(row *agent.OutboxRow, after time.Duration) (time.Duration, bool) {
 	if int(row.Attempt) > len(w.Waits) || time.Since(row.CreatedAt) > outboxAge {
 		return 0, false
 	}
@@ -161,16 +160,16 @@ func (w *Webhooks) next(row *store.OutboxRow, after time.Duration) (time.Duratio
 	return max(wait, min(after, maxAfter)), true
 }
 
-func (w *Webhooks) update(ctx context.Context, attempt int64, row *store.OutboxRow) (won bool, err error) {
-	err = w.t.Store.Write(ctx, func(tx store.Tx) (err error) {
+func (w *Webhooks) update(ctx context.Context, attempt int64, row *agent.OutboxRow) (won bool, err error) {
+	err = w.t.Store.Write(ctx, func(tx agent.Tx) (err error) {
 		won, err = tx.UpdateOutbox(attempt, *row)
 		return err
 	})
 	return won, err
 }
 
-func (w *Webhooks) drop(ctx context.Context, row *store.OutboxRow) error {
-	return w.t.Store.Write(ctx, func(tx store.Tx) error {
+func (w *Webhooks) drop(ctx context.Context, row *agent.OutboxRow) error {
+	return w.t.Store.Write(ctx, func(tx agent.Tx) error {
 		_, err := tx.DeleteOutbox(row.Tenant, row.ID)
 		return err
 	})

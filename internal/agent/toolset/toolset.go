@@ -23,14 +23,13 @@ import (
 	"github.com/mortise-dev/mortise/internal/runtime/script"
 	"github.com/mortise-dev/mortise/internal/service/egress"
 	"github.com/mortise-dev/mortise/internal/service/secret"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/job"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // Options are the parts of a host that a toolset needs.
 type Options struct {
-	Store    store.Store
+	Store    Store
 	Registry *registry.Registry
 	Runner   *process.Runner
 	Policy   *policy.Engine

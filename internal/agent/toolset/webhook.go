@@ -10,7 +10,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/base/event"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/job"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -92,11 +91,11 @@ func (h webhookHooks) put(ctx context.Context, name string, p *event.Payload) er
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), outboxPatient)
 	defer cancel()
-	row := store.OutboxRow{
+	row := agent.OutboxRow{
 		Tenant: h.of.Tenant, ID: id, Agent: h.of.Agent, Plugin: h.target.Manifest.Name, Event: name, Body: body, CreatedAt: at, NextAt: at,
 	}
 	waiting := 0
-	err = h.webhooks.t.Store.Write(ctx, func(tx store.Tx) (err error) {
+	err = h.webhooks.t.Store.Write(ctx, func(tx agent.Tx) (err error) {
 		waiting, err = tx.InsertOutbox(row, maxOutbox)
 		return err
 	})

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -16,12 +15,12 @@ import (
 // bodies of no tenant, which are its parts, and one more that lists their
 // hashes and is what it is known by. Parts go in one by one, so that no write
 // holds up the others for long.
-type archive struct{ store store.Store }
+type archive struct{ store Store }
 
 var _ registry.Archive = archive{}
 
 // NewArchive returns the archive in a store.
-func NewArchive(st store.Store) registry.Archive { return archive{st} }
+func NewArchive(st Store) registry.Archive { return archive{st} }
 
 const partBytes = 1 << 20
 
@@ -41,7 +40,7 @@ func (a archive) Keep(ctx context.Context, write func(io.Writer) error) (string,
 }
 
 func (a archive) put(ctx context.Context, data []byte) (hash string, err error) {
-	err = a.store.Write(ctx, func(tx store.Tx) (err error) {
+	err = a.store.Write(ctx, func(tx Tx) (err error) {
 		hash, err = tx.PutBody("", data, time.Time{})
 		return err
 	})

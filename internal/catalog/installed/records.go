@@ -14,7 +14,6 @@ import (
 	json2 "github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -29,7 +28,7 @@ import (
 // path of one says where it is in the store: its archive, "" for none. Rows of
 // earlier releases have the directory of the node that registered it.
 type Records struct {
-	store             store.Store
+	store             Store
 	tenant, principal string
 
 	mu      sync.Mutex // guards the two below
@@ -40,7 +39,7 @@ type Records struct {
 var _ registry.Catalog = (*Records)(nil)
 
 // New returns the records that a store keeps. Changes are in the name of a principal.
-func New(st store.Store, tenant, principal string) *Records {
+func New(st Store, tenant, principal string) *Records {
 	return &Records{store: st, tenant: tenant, principal: principal}
 }
 
@@ -54,7 +53,7 @@ func numberOf(r registry.Record) string {
 
 func (c *Records) Plugins(ctx context.Context) ([]registry.Record, error) {
 	var records []registry.Record
-	err := c.store.Snapshot(ctx, func(r store.Reader) error {
+	err := c.store.Snapshot(ctx, func(r reader) error {
 		packages, err := r.Packages(ctx)
 		if err != nil {
 			return err
@@ -88,7 +87,7 @@ func (c *Records) Plugins(ctx context.Context) ([]registry.Record, error) {
 }
 
 func (c *Records) Put(ctx context.Context, r registry.Record, kind plugin.EntryKind) error {
-	return c.store.Write(ctx, func(tx store.Tx) error {
+	return c.store.Write(ctx, func(tx Tx) error {
 		if err := put(tx, r); err != nil {
 			return err
 		}
@@ -98,7 +97,7 @@ func (c *Records) Put(ctx context.Context, r registry.Record, kind plugin.EntryK
 
 // put writes the rows of a record. Of those that wait beside a version there
 // is one at most.
-func put(tx store.Tx, r registry.Record) error {
+func put(tx Tx, r registry.Record) error {
 	if r.Beside {
 		rows, err := tx.Plugins(context.Background())
 		if err != nil {
@@ -112,22 +111,22 @@ func put(tx store.Tx, r registry.Record) error {
 			}
 		}
 	}
-	if err := tx.PutPackage(store.PackageRow{Digest: r.Digest, Source: r.Source}); err != nil {
+	if err := tx.PutPackage(packageRow{Digest: r.Digest, Source: r.Source}); err != nil {
 		return err
 	}
 	path := r.Archive
 	if r.Dev {
 		path = r.Path
 	}
-	return tx.PutPlugin(store.PluginRow{
+	return tx.PutPlugin(pluginRow{
 		Name: r.Name, Version: numberOf(r), PackageDigest: r.Digest, Path: path, Manifest: json.RawMessage(r.Manifest),
-		State: store.PluginState(r.State), ApprovedBy: r.ApprovedBy, Dev: r.Dev, RegisteredAt: r.RegisteredAt,
+		State: pluginState(r.State), ApprovedBy: r.ApprovedBy, Dev: r.Dev, RegisteredAt: r.RegisteredAt,
 	})
 }
 
 func (c *Records) SetState(ctx context.Context, r registry.Record, state registry.State, kind plugin.EntryKind) error {
-	return c.store.Write(ctx, func(tx store.Tx) error {
-		found, err := tx.SetPluginState(r.Name, numberOf(r), store.PluginState(state))
+	return c.store.Write(ctx, func(tx Tx) error {
+		found, err := tx.SetPluginState(r.Name, numberOf(r), pluginState(state))
 		if err != nil {
 			return err
 		}
@@ -139,7 +138,7 @@ func (c *Records) SetState(ctx context.Context, r registry.Record, state registr
 }
 
 func (c *Records) Delete(ctx context.Context, r registry.Record) error {
-	return c.store.Write(ctx, func(tx store.Tx) error {
+	return c.store.Write(ctx, func(tx Tx) error {
 		found, err := tx.DeletePlugin(r.Name, numberOf(r))
 		if err != nil {
 			return err
@@ -152,7 +151,7 @@ func (c *Records) Delete(ctx context.Context, r registry.Record) error {
 }
 
 func (c *Records) Approve(ctx context.Context, waited, now registry.Record, a registry.Approval) error {
-	return c.store.Write(ctx, func(tx store.Tx) error {
+	return c.store.Write(ctx, func(tx Tx) error {
 		found, err := tx.DeletePlugin(waited.Name, numberOf(waited))
 		if err != nil {
 			return err
@@ -175,7 +174,7 @@ func (c *Records) Version(ctx context.Context) (int64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	changed, read := c.read == nil, map[int64]int64{}
-	err := c.store.Snapshot(ctx, func(r store.Reader) error {
+	err := c.store.Snapshot(ctx, func(r reader) error {
 		chains, err := r.Chains(ctx)
 		if err != nil {
 			return err
@@ -185,7 +184,7 @@ func (c *Records) Version(ctx context.Context) (int64, error) {
 			if changed || chain.Seq == c.read[chain.ID] {
 				continue
 			}
-			for _, err := range r.Entries(ctx, store.EntryFilter{Chain: chain.ID, After: c.read[chain.ID], Kind: "plugin.", Limit: 1}) {
+			for _, err := range r.Entries(ctx, entryFilter{Chain: chain.ID, After: c.read[chain.ID], Kind: "plugin.", Limit: 1}) {
 				if err != nil {
 					return err
 				}
@@ -209,7 +208,7 @@ func gone(r registry.Record) error {
 }
 
 // note appends the entry of a change.
-func (c *Records) note(tx store.Tx, kind plugin.EntryKind, name, version string, body map[string]any) error {
+func (c *Records) note(tx Tx, kind plugin.EntryKind, name, version string, body map[string]any) error {
 	raw, err := json2.Marshal(body, json2.Deterministic(true))
 	if err != nil {
 		return fmt.Errorf("recording %s of %s %s: %w", kind, name, version, err)

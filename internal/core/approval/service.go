@@ -10,7 +10,6 @@ import (
 	json2 "github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -318,7 +317,7 @@ func expire(ctx context.Context, tx ledger.Tx, row Row, at time.Time) error {
 // release lets go what waited for an approval.
 func release(ctx context.Context, tx ledger.Tx, row *Row, at time.Time) error {
 	if row.SubjectKind == SubjectPlan {
-		return movePlan(ctx, tx, row, store.PlanQueued, nil, at)
+		return movePlan(ctx, tx, row, planQueued, nil, at)
 	}
 	return ledger.Release(ctx, tx, row.Tenant, row.SubjectID, at)
 }
@@ -326,15 +325,15 @@ func release(ctx context.Context, tx ledger.Tx, row *Row, at time.Time) error {
 // fail ends what waited for an approval.
 func fail(ctx context.Context, tx ledger.Tx, row *Row, why *plugin.Error, at time.Time) error {
 	if row.SubjectKind == SubjectPlan {
-		return movePlan(ctx, tx, row, store.PlanFailed, why, at)
+		return movePlan(ctx, tx, row, planFailed, why, at)
 	}
 	return ledger.Refuse(ctx, tx, row.Tenant, row.SubjectID, why, at)
 }
 
 // movePlan takes a plan out of its waiting.
-func movePlan(ctx context.Context, tx ledger.Tx, row *Row, to store.PlanState, why *plugin.Error, at time.Time) error {
+func movePlan(ctx context.Context, tx ledger.Tx, row *Row, to planState, why *plugin.Error, at time.Time) error {
 	plan, err := tx.Plan(ctx, row.Tenant, row.SubjectID)
-	if err != nil || plan == nil || plan.State != store.PlanPending {
+	if err != nil || plan == nil || plan.State != planPending {
 		return err
 	}
 	next := *plan

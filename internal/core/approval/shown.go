@@ -3,14 +3,13 @@ package approval
 import (
 	"context"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // subject returns the digest of the call or plan that an approval is for, held against
 // the ledger; "" where there is none.
-func (s *Service) subject(ctx context.Context, row *store.ApprovalRow) (string, error) {
-	if row.SubjectKind == store.SubjectPlan {
+func (s *Service) subject(ctx context.Context, row *Row) (string, error) {
+	if row.SubjectKind == SubjectPlan {
 		plan, err := s.Store.PlanToRun(ctx, row.Tenant, row.SubjectID)
 		if err != nil || plan == nil {
 			return "", err
@@ -28,11 +27,11 @@ func (s *Service) subject(ctx context.Context, row *store.ApprovalRow) (string, 
 // the transaction that takes the answer the preview, the arguments and the steps of a
 // plan have to be there, each as its hash or its MAC says, and the call or plan has to be
 // the one that was held against the ledger just before.
-func shown(ctx context.Context, r store.Reader, row *store.ApprovalRow, seen string) error {
-	if _, err := store.Preview(ctx, r, row); err != nil {
+func shown(ctx context.Context, r reader, row *Row, seen string) error {
+	if _, err := preview(ctx, r, row); err != nil {
 		return err
 	}
-	if row.SubjectKind == store.SubjectPlan {
+	if row.SubjectKind == SubjectPlan {
 		return shownPlan(ctx, r, row, seen)
 	}
 	call, err := r.Call(ctx, row.Tenant, row.SubjectID)
@@ -42,11 +41,11 @@ func shown(ctx context.Context, r store.Reader, row *store.ApprovalRow, seen str
 	if call.Digest() != seen {
 		return moved(row)
 	}
-	_, err = store.NeededBody(ctx, r, row.Tenant, call.RequestHash)
+	_, err = neededBody(ctx, r, row.Tenant, call.RequestHash)
 	return err
 }
 
-func shownPlan(ctx context.Context, r store.Reader, row *store.ApprovalRow, seen string) error {
+func shownPlan(ctx context.Context, r reader, row *Row, seen string) error {
 	plan, err := r.Plan(ctx, row.Tenant, row.SubjectID)
 	if err != nil || plan == nil {
 		return err
@@ -55,19 +54,19 @@ func shownPlan(ctx context.Context, r store.Reader, row *store.ApprovalRow, seen
 		return moved(row)
 	}
 	if plan.Hash != row.Binding {
-		return &store.AuthorityError{Table: "plans"}
+		return &authorityError{Table: "plans"}
 	}
 	steps, err := r.Steps(ctx, row.Tenant, plan.ID)
 	if err == nil && len(steps) == 0 {
-		err = &store.AuthorityError{Table: "steps"}
+		err = &authorityError{Table: "steps"}
 	}
 	if err != nil {
 		return err
 	}
-	_, err = store.NeededBody(ctx, r, row.Tenant, plan.RequestHash)
+	_, err = neededBody(ctx, r, row.Tenant, plan.RequestHash)
 	return err
 }
 
-func moved(row *store.ApprovalRow) error {
+func moved(row *Row) error {
 	return &plugin.Error{Code: plugin.CodeUnavailable, Retryable: true, Message: row.SubjectKind + " " + row.SubjectID + " changed while approval " + row.ID + " was answered; look at it and answer again"}
 }

@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // abandoned decides the outcome of a waiting call that must not run again. The call
 // failed, unless an earlier attempt sent an effect that was never answered. Then the
 // outcome is unknown, whatever the reason for giving up.
-func abandoned(ctx context.Context, r store.Reader, row *CallRow, why *plugin.Error, at time.Time) (Outcome, error) {
+func abandoned(ctx context.Context, r Reader, row *CallRow, why *plugin.Error, at time.Time) (Outcome, error) {
 	if row.Attempt == 0 {
 		return Outcome{State: Failed, Err: why}, nil
 	}
@@ -23,9 +22,9 @@ func abandoned(ctx context.Context, r store.Reader, row *CallRow, why *plugin.Er
 	done := 0
 	for _, e := range effects {
 		switch e.State {
-		case store.EffectIntent:
+		case effectIntent:
 			return Outcome{State: Unknown, Err: why, WakeAt: at}, nil // an operator that can find out is asked
-		case store.EffectDone, store.EffectLate:
+		case effectDone, effectLate:
 			done++
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -14,7 +13,7 @@ import (
 // goroutine writes the whole buffer in one transaction, a moment after the first entry
 // arrived, or at once when a caller waits for it or half the room is taken.
 type behind struct {
-	st    store.Store
+	st    Store
 	limit int
 
 	first  chan struct{} // there is something to write, in a moment
@@ -40,7 +39,7 @@ const closing = 5
 // final reports whether no later write to the store succeeds either. All else
 // passes: a full disk, a database that is busy, a connection that was lost.
 func final(err error) bool {
-	for _, one := range []error{store.ErrClosed, store.ErrFailed, store.ErrTampered, store.ErrReadOnly} {
+	for _, one := range []error{ErrStoreClosed, ErrFailed, errTampered, errReadOnly} {
 		if errors.Is(err, one) {
 			return true
 		}
@@ -48,7 +47,7 @@ func final(err error) bool {
 	return false
 }
 
-func newBehind(st store.Store, opts Options) *behind {
+func newBehind(st Store, opts Options) *behind {
 	b := &behind{
 		st: st, limit: opts.Buffer,
 		first: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
@@ -236,8 +235,8 @@ func (b *behind) close() error {
 	<-b.ended
 
 	for n := range closing {
-		b.write(store.Settling(context.Background()), b.st.WriteLast)
-		if err := b.held(); err == nil || final(err) || errors.Is(err, store.ErrFull) {
+		b.write(settling(context.Background()), b.st.WriteLast)
+		if err := b.held(); err == nil || final(err) || errors.Is(err, ErrFull) {
 			break
 		}
 		if n+1 < closing {

@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -150,7 +149,7 @@ func (l *Ledger) Settle(ctx context.Context, lease Lease, o Outcome, rec *plugin
 	}
 	var won bool
 	err = lapsing(func() error {
-		return l.st.Write(store.Settling(context.WithoutCancel(ctx)), func(tx Tx) (err error) {
+		return l.st.Write(settling(context.WithoutCancel(ctx)), func(tx Tx) (err error) {
 			won, err = u.apply(tx)
 			return err
 		})
@@ -165,17 +164,17 @@ func (l *Ledger) Settle(ctx context.Context, lease Lease, o Outcome, rec *plugin
 }
 
 // priorOf reads the answer that row keeps.
-func priorOf(ctx context.Context, r store.Reader, row *CallRow) (*Prior, error) {
+func priorOf(ctx context.Context, r Reader, row *CallRow) (*Prior, error) {
 	p := &Prior{CallID: row.ID, State: row.State, Fingerprint: row.Fingerprint, Principal: row.Principal}
 	if row.State == Pending {
-		asked, err := r.Approvals(ctx, store.ApprovalFilter{Tenant: row.Tenant, SubjectID: row.ID, Limit: 1})
+		asked, err := r.Approvals(ctx, approvalFilter{Tenant: row.Tenant, SubjectID: row.ID, Limit: 1})
 		if err != nil {
 			return nil, err
 		}
 		if len(asked) > 0 {
 			a := &asked[0]
 			p.Waits = &plugin.Pending{ID: a.ID, Why: a.Why, ExpiresAt: a.ExpiresAt}
-			if p.Waits.Preview, err = store.Preview(ctx, r, a); err != nil {
+			if p.Waits.Preview, err = preview(ctx, r, a); err != nil {
 				return nil, err
 			}
 		}

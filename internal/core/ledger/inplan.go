@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -16,7 +15,7 @@ func InPlan(call *plugin.Call, also func(Tx) error) func(Tx) error {
 			return err
 		}
 		won := false
-		if row != nil && row.State == store.PlanRunning {
+		if row != nil && row.State == planRunning {
 			// The update changes nothing. It makes a concurrent cancellation on
 			// another node wait for this transaction, and then find this call.
 			if won, err = tx.UpdatePlan(row.Fence(), *row); err != nil {

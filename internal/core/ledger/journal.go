@@ -11,7 +11,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/base/fault"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -41,12 +40,12 @@ type Journal struct {
 
 	mu       sync.Mutex
 	times    map[string]int64 // how many equal requests this attempt has made
-	before   map[requestOf]*store.EffectRow
+	before   map[requestOf]*effectRow
 	nested   map[string]bool // calls with effects that earlier attempts made and this one has not, by their stored key
 	replay   int             // of those before that left the host, how many that may have happened were not asked for again
 	inside   []int64         // those before that did not, by when they were done, as far as they were not asked for again
 	strayed  bool            // this attempt asked for one of those out of turn, or for a new one before them
-	open     map[int64]store.EffectRow
+	open     map[int64]effectRow
 	done     int
 	diverged bool
 	starved  bool // an effect was refused because it could not be put into the journal
@@ -59,7 +58,7 @@ type requestOf struct {
 
 // Journal returns the journal of the attempt that lease is for.
 func (l *Ledger) Journal(ctx context.Context, lease Lease) (*Journal, error) {
-	j := &Journal{l: l, lease: lease, times: map[string]int64{}, before: map[requestOf]*store.EffectRow{}, nested: map[string]bool{}, open: map[int64]store.EffectRow{}}
+	j := &Journal{l: l, lease: lease, times: map[string]int64{}, before: map[requestOf]*effectRow{}, nested: map[string]bool{}, open: map[int64]effectRow{}}
 	if lease.row.Attempt <= 1 {
 		return j, nil
 	}
@@ -67,7 +66,7 @@ func (l *Ledger) Journal(ctx context.Context, lease Lease) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := l.st.Calls(ctx, store.CallFilter{Tenant: lease.row.Tenant, Parent: lease.row.ID})
+	made, err := l.st.Calls(ctx, CallFilter{Tenant: lease.row.Tenant, Parent: lease.row.ID})
 	if err != nil {
 		return nil, err
 	}
@@ -81,10 +80,10 @@ func (l *Ledger) Journal(ctx context.Context, lease Lease) (*Journal, error) {
 		row := &rows[i]
 		j.before[requestOf{row.RequestHash, row.Occurrence}] = row
 		switch row.State {
-		case store.EffectIntent:
+		case effectIntent:
 			j.replay++
 			j.open[row.N] = *row
-		case store.EffectNotDone:
+		case effectNotDone:
 		default:
 			if stayed(row) {
 				j.inside = append(j.inside, row.N)
@@ -99,7 +98,7 @@ func (l *Ledger) Journal(ctx context.Context, lease Lease) (*Journal, error) {
 
 // stayed reports whether an effect was confined to the store: it committed in one
 // transaction with its row, so only a reader of the store can have observed it.
-func stayed(row *store.EffectRow) bool { return row.Class == "local" && row.ProviderKey == "" }
+func stayed(row *effectRow) bool { return row.Class == "local" && row.ProviderKey == "" }
 
 // Begin puts an effect into the journal, durably, before it is sent. It fails,
 // and nothing may be sent, if the call is no longer this attempt's, or if the
@@ -119,7 +118,7 @@ func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
 		j.mu.Unlock()
 		return Begun{}, err
 	}
-	if earlier != nil && (earlier.State == store.EffectDone || earlier.State == store.EffectLate) {
+	if earlier != nil && (earlier.State == effectDone || earlier.State == effectLate) {
 		j.replay--
 		j.mu.Unlock()
 		answer, err := j.l.st.Body(ctx, j.lease.row.Tenant, earlier.ResponseHash)
@@ -134,19 +133,19 @@ func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
 		}
 		return Begun{N: earlier.N, Answered: true, Answer: answer}, nil
 	}
-	if earlier != nil && earlier.State == store.EffectIntent {
+	if earlier != nil && earlier.State == effectIntent {
 		j.replay--
 	}
 	j.mu.Unlock()
 
-	row := store.EffectRow{
+	row := effectRow{
 		Tenant: j.lease.row.Tenant, CallID: j.lease.row.ID, Attempt: j.lease.row.Attempt, Method: e.Method, Class: e.Class, Effect: e.Name,
-		RequestHash: e.RequestHash, Occurrence: which.occurrence, State: store.EffectIntent, At: time.Now().UTC(),
+		RequestHash: e.RequestHash, Occurrence: which.occurrence, State: effectIntent, At: time.Now().UTC(),
 	}
 	if e.Repeatable {
 		row.ProviderKey = providerKey(&row)
 	}
-	if earlier != nil && earlier.State == store.EffectIntent && earlier.ProviderKey == "" && !fault.Lifted("unknown") {
+	if earlier != nil && earlier.State == effectIntent && earlier.ProviderKey == "" && !fault.Lifted("unknown") {
 		j.mu.Lock()
 		j.diverged = true
 		j.mu.Unlock()
@@ -155,7 +154,7 @@ func (j *Journal) Begin(ctx context.Context, e Effect) (Begun, error) {
 	inserted, err := j.write(ctx, row, earlier)
 	if err != nil {
 		j.mu.Lock()
-		j.starved = j.starved || errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrFailed)
+		j.starved = j.starved || errors.Is(err, ErrFull) || errors.Is(err, ErrFailed)
 		j.mu.Unlock()
 		return Begun{}, err
 	}
@@ -197,9 +196,9 @@ func (j *Journal) Nest(method string, call *plugin.Call, effects bool) error {
 }
 
 // write puts the intent on the disk: a new one, or the same again.
-func (j *Journal) write(ctx context.Context, row store.EffectRow, earlier *store.EffectRow) (inserted *store.EffectRow, err error) {
+func (j *Journal) write(ctx context.Context, row effectRow, earlier *effectRow) (inserted *effectRow, err error) {
 	var won bool
-	var prior *store.EffectRow
+	var prior *effectRow
 	err = j.l.st.Write(ctx, func(tx Tx) (err error) {
 		if earlier != nil {
 			row.N, row.ProviderKey = earlier.N, earlier.ProviderKey
@@ -228,14 +227,14 @@ func (j *Journal) write(ctx context.Context, row store.EffectRow, earlier *store
 // hears it. If the call has ended meanwhile the answer is kept as evidence, and
 // the error says so.
 func (j *Journal) End(ctx context.Context, n int64, answer []byte) error {
-	ctx = store.Settling(context.WithoutCancel(ctx)) // what happened has happened
+	ctx = settling(context.WithoutCancel(ctx)) // what happened has happened
 	j.mu.Lock()
 	row, known := j.open[n]
 	j.mu.Unlock()
 	if !known {
 		return fmt.Errorf("effect %d of call %s was not begun", n, j.lease.row.ID)
 	}
-	row.State, row.ResponseHash, row.At = store.EffectDone, canon.Sum(answer), time.Now().UTC()
+	row.State, row.ResponseHash, row.At = effectDone, canon.Sum(answer), time.Now().UTC()
 	var won bool
 	err := lapsing(func() error {
 		return j.l.st.Write(ctx, func(tx Tx) (err error) {
@@ -249,7 +248,7 @@ func (j *Journal) End(ctx context.Context, n int64, answer []byte) error {
 				return noteEffect(tx, plugin.EntryEffectDone, &row, j.lease.row.Principal)
 			}
 			late := row
-			late.State = store.EffectLate
+			late.State = effectLate
 			found, err := tx.LateEffect(late)
 			if err != nil || !found {
 				return err
@@ -280,9 +279,9 @@ func (j *Journal) NotSent(ctx context.Context, n int64) error {
 	if !known {
 		return fmt.Errorf("effect %d of call %s was not begun", n, j.lease.row.ID)
 	}
-	row.State, row.At = store.EffectNotDone, time.Now().UTC()
+	row.State, row.At = effectNotDone, time.Now().UTC()
 	err := lapsing(func() error {
-		return j.l.st.Write(store.Settling(context.WithoutCancel(ctx)), func(tx Tx) error {
+		return j.l.st.Write(settling(context.WithoutCancel(ctx)), func(tx Tx) error {
 			_, err := tx.UpdateEffect(j.lease.row.Fence(), row)
 			return err
 		})
@@ -352,13 +351,13 @@ func (j *Journal) Diverged() bool {
 
 // providerKey is the same for the same effect of the same call, and for no
 // other.
-func providerKey(row *store.EffectRow) string {
+func providerKey(row *effectRow) string {
 	sum := canon.Sum([]byte(fmt.Sprintf("mortise effect 1\n%s\n%s\n%s\n%d", row.Tenant, row.CallID, row.RequestHash, row.Occurrence)))
 	return "mortise-" + sum[len("sha256:"):][:40]
 }
 
 // noteEffect appends the entry of an effect: that it was, and not what was said.
-func noteEffect(tx Tx, kind plugin.EntryKind, row *store.EffectRow, principal string) error {
+func noteEffect(tx Tx, kind plugin.EntryKind, row *effectRow, principal string) error {
 	body, err := json.Marshal(struct {
 		CallID       string `json:"call_id"`
 		N            int64  `json:"n"`

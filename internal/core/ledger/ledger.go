@@ -21,7 +21,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -34,7 +33,7 @@ type Options struct {
 
 	// Recover settles what else a dead node left, in the transaction that deletes the
 	// node's row; nil does nothing.
-	Recover func(ctx context.Context, tx Tx, node store.NodeRow, at time.Time) error
+	Recover func(ctx context.Context, tx Tx, node NodeRow, at time.Time) error
 }
 
 // What a ledger says of itself.
@@ -53,13 +52,13 @@ var (
 // The entries of Record keep their order. Claim and Settle do not wait for what
 // is still behind, so entries of different calls may come in another order.
 type Ledger struct {
-	st     store.Store
+	st     Store
 	opts   Options
 	behind *behind
 }
 
 // Open starts a ledger on st, after settling what dead processes left.
-func Open(ctx context.Context, st store.Store, opts Options) (*Ledger, error) {
+func Open(ctx context.Context, st Store, opts Options) (*Ledger, error) {
 	if opts.Flush <= 0 {
 		opts.Flush = 50 * time.Millisecond
 	}
@@ -75,7 +74,7 @@ func Open(ctx context.Context, st store.Store, opts Options) (*Ledger, error) {
 }
 
 // Held returns nil while this process may act on what it claimed; see
-// [store.ErrLapsed]. It is asked before each effect outside of the store.
+// [errLapsed]. It is asked before each effect outside of the store.
 func (l *Ledger) Held() error {
 	if st, leased := l.st.(interface{ Held() error }); leased {
 		return st.Held()
@@ -115,7 +114,7 @@ func (l *Ledger) Close() error { return l.behind.close() }
 // call, which is fenced by the call itself.
 func lapsing(write func() error) error {
 	for {
-		if err := write(); !errors.Is(err, store.ErrLapsed) {
+		if err := write(); !errors.Is(err, errLapsed) {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -21,18 +20,18 @@ import (
 // been overwritten since, and its answer would be of a state that is gone. None
 // of this has left the host, so it is no reason to stop.
 //
-// do is run again when the transaction is; see [store.Store]. It keeps the
+// do is run again when the transaction is; see [Store]. It keeps the
 // answer of a refusal too, having written nothing: the next attempt gets it
 // again.
 func (j *Journal) Local(ctx context.Context, e Effect, do func(tx Tx) (answer []byte, err error)) ([]byte, error) {
 	which, earlier := j.turn(e.RequestHash)
-	if earlier != nil && earlier.State != store.EffectNotDone {
+	if earlier != nil && earlier.State != effectNotDone {
 		return j.kept(ctx, earlier)
 	}
 
-	row := store.EffectRow{
+	row := effectRow{
 		Tenant: j.lease.row.Tenant, CallID: j.lease.row.ID, Attempt: j.lease.row.Attempt, Method: e.Method, Class: e.Class, Effect: e.Name,
-		RequestHash: e.RequestHash, Occurrence: which.occurrence, State: store.EffectDone, At: time.Now().UTC(),
+		RequestHash: e.RequestHash, Occurrence: which.occurrence, State: effectDone, At: time.Now().UTC(),
 	}
 	var answer []byte
 	err := j.l.st.Write(ctx, func(tx Tx) (err error) {
@@ -55,13 +54,13 @@ func (j *Journal) Local(ctx context.Context, e Effect, do func(tx Tx) (answer []
 
 // turn returns under what the next request of this hash is in the journal, and
 // what an earlier attempt did under it, if that is the answer.
-func (j *Journal) turn(hash string) (which requestOf, earlier *store.EffectRow) {
+func (j *Journal) turn(hash string) (which requestOf, earlier *effectRow) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	which = requestOf{hash, j.times[hash]}
 	earlier = j.before[which]
 	switch {
-	case earlier != nil && earlier.State == store.EffectNotDone:
+	case earlier != nil && earlier.State == effectNotDone:
 	case earlier != nil && !j.strayed && len(j.inside) > 0 && j.inside[0] == earlier.N:
 		j.inside = j.inside[1:]
 	case earlier != nil || len(j.inside) > 0:
@@ -75,14 +74,14 @@ func (j *Journal) turn(hash string) (which requestOf, earlier *store.EffectRow) 
 }
 
 // insertDone puts an effect into the journal that is done with this transaction.
-func (j *Journal) insertDone(tx Tx, row store.EffectRow) error {
+func (j *Journal) insertDone(tx Tx, row effectRow) error {
 	inserted, prior, won, err := tx.InsertEffect(j.lease.row.Fence(), row)
 	switch {
 	case err != nil:
 		return err
 	case !won:
 		return plugin.Errorf(plugin.CodeCancelled, "the call is no longer this attempt's: nothing is done")
-	case prior != nil && prior.State != store.EffectNotDone:
+	case prior != nil && prior.State != effectNotDone:
 		return fmt.Errorf("effect %d of call %s is in the journal, and this attempt does not know it", prior.N, row.CallID)
 	case prior != nil:
 		row.N = prior.N
@@ -95,8 +94,8 @@ func (j *Journal) insertDone(tx Tx, row store.EffectRow) error {
 }
 
 // kept returns the answer of an effect that an earlier attempt did.
-func (j *Journal) kept(ctx context.Context, row *store.EffectRow) ([]byte, error) {
-	if row.State == store.EffectIntent {
+func (j *Journal) kept(ctx context.Context, row *effectRow) ([]byte, error) {
+	if row.State == effectIntent {
 		return nil, fmt.Errorf("effect %d of call %s is inside the store, and was begun without being done", row.N, row.CallID)
 	}
 	answer, err := j.l.st.Body(ctx, row.Tenant, row.ResponseHash)

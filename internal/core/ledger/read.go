@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -23,8 +22,8 @@ type Filter struct {
 }
 
 // List returns the entries that fit.
-func List(ctx context.Context, r store.Reader, f Filter) ([]plugin.Entry, error) {
-	within := store.EntryFilter{Tenant: f.Tenant, Kind: f.Kind, Subject: f.Subject, After: f.After, Newest: f.After == 0}
+func List(ctx context.Context, r Reader, f Filter) ([]plugin.Entry, error) {
+	within := entryFilter{Tenant: f.Tenant, Kind: f.Kind, Subject: f.Subject, After: f.After, Newest: f.After == 0}
 	narrow := f.Operation != "" || f.Code != ""
 	if !narrow {
 		within.Limit = f.Limit
@@ -63,7 +62,7 @@ func (f *Filter) fits(e *plugin.Entry) bool {
 // Show returns the entries that id means: all those about a call, or the one
 // at a place in the chain, in the order in which they were written. An empty
 // tenant stands for all. If there is none the error's code is not_found.
-func Show(ctx context.Context, r store.Reader, tenant, id string) ([]plugin.Entry, error) {
+func Show(ctx context.Context, r Reader, tenant, id string) ([]plugin.Entry, error) {
 	var got []plugin.Entry
 	if seq, err := strconv.ParseInt(id, 10, 64); err == nil {
 		chains, err := r.Chains(ctx)
@@ -80,7 +79,7 @@ func Show(ctx context.Context, r store.Reader, tenant, id string) ([]plugin.Entr
 			}
 		}
 	} else {
-		for e, err := range r.Entries(ctx, store.EntryFilter{Tenant: tenant, Subject: id}) {
+		for e, err := range r.Entries(ctx, entryFilter{Tenant: tenant, Subject: id}) {
 			if err != nil {
 				return nil, err
 			}

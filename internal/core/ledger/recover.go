@@ -9,7 +9,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/base/fault"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -20,7 +19,7 @@ import (
 // behind died too: the ledger says where it may have a gap. What becomes of a
 // call that was running is decided by [recoveredState].
 func (l *Ledger) Recover(ctx context.Context) (int, error) {
-	n, err := l.st.Recover(store.Settling(ctx), func(tx Tx, node store.NodeRow) error {
+	n, err := l.st.Recover(settling(ctx), func(tx Tx, node NodeRow) error {
 		at := time.Now().UTC()
 		if err := recoverNode(ctx, tx, node, l.st.Node(), at); err != nil {
 			return err
@@ -38,7 +37,7 @@ func (l *Ledger) Recover(ctx context.Context) (int, error) {
 
 // recoverNode appends the entry for the death of a node and settles the calls that the
 // node was running.
-func recoverNode(ctx context.Context, tx Tx, node store.NodeRow, finder string, at time.Time) error {
+func recoverNode(ctx context.Context, tx Tx, node NodeRow, finder string, at time.Time) error {
 	body, err := json.Marshal(struct {
 		Node      string    `json:"node"`
 		StartedAt time.Time `json:"started_at"`
@@ -48,7 +47,7 @@ func recoverNode(ctx context.Context, tx Tx, node store.NodeRow, finder string, 
 	}
 	tx.Append(plugin.Entry{At: at, Kind: plugin.EntryNodeUnclean, Subject: node.ID, Principal: finder, Body: body})
 
-	calls, err := tx.Calls(ctx, store.CallFilter{Node: node.ID, State: Running})
+	calls, err := tx.Calls(ctx, CallFilter{Node: node.ID, State: Running})
 	if err != nil {
 		return err
 	}
@@ -80,7 +79,7 @@ func (l *Ledger) Running(ctx context.Context) ([]CallRow, error) {
 	if l.st.Node() == "" {
 		return nil, nil // it only reads, and an empty filter asks for those of all
 	}
-	rows, err := l.st.Calls(ctx, store.CallFilter{Node: l.st.Node(), State: Running})
+	rows, err := l.st.Calls(ctx, CallFilter{Node: l.st.Node(), State: Running})
 	slices.Reverse(rows)
 	return rows, err
 }
@@ -89,7 +88,7 @@ func (l *Ledger) Running(ctx context.Context) ([]CallRow, error) {
 // says so, as it settles those of a dead one: by its journal. won is false if the
 // call stands otherwise by now.
 func (l *Ledger) Abandoned(ctx context.Context, row CallRow, at time.Time) (won bool, err error) {
-	err = l.st.Write(store.Settling(ctx), func(tx Tx) error {
+	err = l.st.Write(settling(ctx), func(tx Tx) error {
 		won, err = byJournal(ctx, tx, row, "how the call ended could not be recorded", at)
 		return err
 	})
@@ -103,7 +102,7 @@ const MaxAttempts = 3
 // recoveredState decides the outcome of a call that is marked running but has no live process; why is
 // the reason. The call runs again if it sent nothing, or if each effect was answered or can be repeated
 // under the same idempotency key; otherwise its outcome is unknown.
-func recoveredState(row *CallRow, effects []store.EffectRow, why string, at time.Time) Outcome {
+func recoveredState(row *CallRow, effects []effectRow, why string, at time.Time) Outcome {
 	unknown := func(what string) Outcome {
 		// An operator that can find out is asked at once.
 		return Outcome{State: Unknown, Err: plugin.Errorf(plugin.CodeOutcomeUnknown, "%s; %s", why, what), WakeAt: at}
@@ -115,7 +114,7 @@ func recoveredState(row *CallRow, effects []store.EffectRow, why string, at time
 		return unknown("an effect may or may not have happened")
 	}
 	for _, e := range effects {
-		if e.State == store.EffectIntent && e.ProviderKey == "" {
+		if e.State == effectIntent && e.ProviderKey == "" {
 			return unknown(fmt.Sprintf("effect %d, %s, was about to be sent and may or may not have happened", e.N, e.Method))
 		}
 	}

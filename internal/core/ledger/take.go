@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -210,10 +209,10 @@ func undone(ctx context.Context, tx Tx, row *CallRow, at time.Time) error {
 		return err
 	}
 	for _, e := range effects {
-		if e.State != store.EffectIntent {
+		if e.State != effectIntent {
 			continue
 		}
-		e.State, e.At = store.EffectNotDone, at
+		e.State, e.At = effectNotDone, at
 		if _, err := tx.UpdateEffect(row.Fence(), e); err != nil {
 			return err
 		}
@@ -280,12 +279,12 @@ func (l *Ledger) Cancel(ctx context.Context, tenant, id, by, reason string, at t
 // Due returns calls for which the time has come: to run, to be asked about, or
 // to give up waiting. The longest waiting come first.
 func (l *Ledger) Due(ctx context.Context, now time.Time, limit int) ([]CallRow, error) {
-	return l.st.Calls(ctx, store.CallFilter{DueBefore: now, Limit: limit})
+	return l.st.Calls(ctx, CallFilter{DueBefore: now, Limit: limit})
 }
 
 // Cancelled returns the calls of this process for which a cancel is requested.
 func (l *Ledger) Cancelled(ctx context.Context) ([]CallRow, error) {
-	return l.st.Calls(ctx, store.CallFilter{Node: l.st.Node(), State: Running, Cancelled: true})
+	return l.st.Calls(ctx, CallFilter{Node: l.st.Node(), State: Running, Cancelled: true})
 }
 
 // Call returns the row of a call; nil if there is none.
@@ -294,14 +293,14 @@ func (l *Ledger) Call(ctx context.Context, tenant, id string) (*CallRow, error) 
 }
 
 // Approval returns an approval; nil if there is none.
-func (l *Ledger) Approval(ctx context.Context, tenant, id string) (*store.ApprovalRow, error) {
+func (l *Ledger) Approval(ctx context.Context, tenant, id string) (*approvalRow, error) {
 	return l.st.Approval(ctx, tenant, id)
 }
 
 // ApprovalOf returns the last approval that was asked for a call; nil if there
 // is none.
-func (l *Ledger) ApprovalOf(ctx context.Context, tenant, call string) (*store.ApprovalRow, error) {
-	rows, err := l.st.Approvals(ctx, store.ApprovalFilter{Tenant: tenant, SubjectKind: store.SubjectCall, SubjectID: call, Limit: 1})
+func (l *Ledger) ApprovalOf(ctx context.Context, tenant, call string) (*approvalRow, error) {
+	rows, err := l.st.Approvals(ctx, approvalFilter{Tenant: tenant, SubjectKind: subjectCall, SubjectID: call, Limit: 1})
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -310,7 +309,7 @@ func (l *Ledger) ApprovalOf(ctx context.Context, tenant, call string) (*store.Ap
 
 // Effects returns the journal of a call, and beside each effect its answer; nil
 // for none.
-func (l *Ledger) Effects(ctx context.Context, tenant, call string) (rows []store.EffectRow, answers [][]byte, err error) {
+func (l *Ledger) Effects(ctx context.Context, tenant, call string) (rows []effectRow, answers [][]byte, err error) {
 	if rows, err = l.st.Effects(ctx, tenant, call); err != nil {
 		return nil, nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -92,13 +91,13 @@ func newUpdate(row CallRow, e event, kind plugin.EntryKind, o Outcome, rec *plug
 
 // recordOf returns what is on record of a call: its first entry knows more than
 // its row.
-func recordOf(ctx context.Context, r store.Reader, row *CallRow) (plugin.CallRecord, error) {
+func recordOf(ctx context.Context, r Reader, row *CallRow) (plugin.CallRecord, error) {
 	rec := plugin.CallRecord{
 		CallID: row.ID, Operation: row.Operation, Version: row.Version, PackageDigest: row.PackageDigest, InputHash: row.InputHash,
 		Principal: row.Principal, Actor: row.Actor, Origin: plugin.Origin(row.Origin), Parent: row.Parent, Session: row.Session,
 		Plan: row.Plan, Labels: row.Labels, SchemaVersion: plugin.SchemaVersion,
 	}
-	for e, err := range r.Entries(ctx, store.EntryFilter{Tenant: row.Tenant, Subject: row.ID, Kind: "call.", Limit: 1}) {
+	for e, err := range r.Entries(ctx, entryFilter{Tenant: row.Tenant, Subject: row.ID, Kind: "call.", Limit: 1}) {
 		if err != nil {
 			return rec, err
 		}

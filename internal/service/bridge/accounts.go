@@ -7,7 +7,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/internal/service/account"
 	"github.com/mortise-dev/mortise/internal/service/secret"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -16,8 +15,8 @@ type AccountKeeper struct{ Of *secret.Vault }
 
 var _ account.Keeper = AccountKeeper{}
 
-func accountName(k account.Key) store.SecretName {
-	return store.SecretName{Tenant: k.Tenant, Owner: account.SecretOwner, Scope: secret.User, Subject: k.Subject, Name: k.Provider}
+func accountName(k account.Key) secret.Name {
+	return secret.Name{Tenant: k.Tenant, Owner: account.SecretOwner, Scope: secret.User, Subject: k.Subject, Name: k.Provider}
 }
 
 // Account implements [account.Keeper].

@@ -8,7 +8,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/internal/service/secret"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -26,7 +25,7 @@ func (s Vault) Find(ctx context.Context, t *plugin.Target, call *plugin.Call, na
 func (s Vault) Ready(ctx context.Context) error { return s.Of.Ready(ctx) }
 
 // Keep implements [service.Secrets].
-func (s Vault) Keep(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name string, value secret.Value) error {
+func (s Vault) Keep(ctx context.Context, tx secret.Tx, t *plugin.Target, call *plugin.Call, name string, value secret.Value) error {
 	place, by, err := ownSecret(t, call, name)
 	if err != nil {
 		return err
@@ -35,7 +34,7 @@ func (s Vault) Keep(ctx context.Context, tx store.Tx, t *plugin.Target, call *pl
 }
 
 // Drop implements [service.Secrets].
-func (s Vault) Drop(ctx context.Context, tx store.Tx, t *plugin.Target, call *plugin.Call, name string) (bool, []string, error) {
+func (s Vault) Drop(ctx context.Context, tx secret.Tx, t *plugin.Target, call *plugin.Call, name string) (bool, []string, error) {
 	place, by, err := ownSecret(t, call, name)
 	if err != nil {
 		return false, nil, err
@@ -44,11 +43,11 @@ func (s Vault) Drop(ctx context.Context, tx store.Tx, t *plugin.Target, call *pl
 }
 
 // ownSecret is where a plugin keeps a secret of the call's principal.
-func ownSecret(t *plugin.Target, call *plugin.Call, name string) (store.SecretName, secret.By, error) {
+func ownSecret(t *plugin.Target, call *plugin.Call, name string) (secret.Name, secret.By, error) {
 	subject := secret.Subject(call.Principal)
 	if subject == "" {
-		return store.SecretName{}, secret.By{}, errors.New("a call without a principal changes a secret")
+		return secret.Name{}, secret.By{}, errors.New("a call without a principal changes a secret")
 	}
-	return store.SecretName{Tenant: call.Tenant, Owner: t.Manifest.Name, Scope: secret.User, Subject: subject, Name: name},
+	return secret.Name{Tenant: call.Tenant, Owner: t.Manifest.Name, Scope: secret.User, Subject: subject, Name: name},
 		secret.By{Principal: principal.Name(call.Principal), Plugin: fmt.Sprintf("%s@%s", t.Manifest.Name, t.Manifest.Version), Call: call.ID}, nil
 }

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/chain"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -181,7 +181,7 @@ func (p Place) create() error {
 	if err := os.Link(temp, p.path()); err != nil && !errors.Is(err, fs.ErrExist) {
 		return p.wrong("it cannot be made: %w", err)
 	}
-	return store.SyncDir(p.Dir)
+	return chain.SyncDir(p.Dir)
 }
 
 // replace rewrites the host's own keys, durably: all of them or none.
@@ -194,7 +194,7 @@ func (p Place) replace(keys ...master) error {
 		os.Remove(temp)
 		return p.wrong("it cannot be changed: %w", err)
 	}
-	return store.SyncDir(p.Dir)
+	return chain.SyncDir(p.Dir)
 }
 
 // draft writes keys to a new file, mode 0600, durably.

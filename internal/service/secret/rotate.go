@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/base/filelock"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -27,7 +27,7 @@ func (v *Vault) Rotate(ctx context.Context, tenant string, by By) (r Rotation, e
 		return r, err
 	}
 	if v.place.Own() { // two at a time would each take the other's key away
-		lock, err := store.TryLock(v.place.path() + ".lock")
+		lock, err := filelock.Try(v.place.path() + ".lock")
 		if err != nil {
 			return r, v.place.wrong("it cannot be locked: %w", err)
 		}

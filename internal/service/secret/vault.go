@@ -10,24 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
-)
-
-// A Store is what a [Vault] needs of the one that keeps secrets.
-type Store interface {
-	store.SecretReader
-	Write(ctx context.Context, fn func(Tx) error) error
-}
-
-// A Tx is a transaction of the store, and a Name says which secret is meant.
-type (
-	Tx   = store.Tx
-	Name = store.SecretName
-
-	secretRow    = store.SecretRow
-	secretKeyRow = store.SecretKeyRow
-	secretFilter = store.SecretFilter
 )
 
 // A Vault keeps secrets in a store. It is safe for concurrent use.

@@ -15,7 +15,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 	_ "modernc.org/sqlite" // the driver
 
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/base/filelock"
 )
 
 // pollSQLite is how long a wake-up of another process waits at most.
@@ -69,7 +69,7 @@ func openSQLite(ctx context.Context, o Options) (engine, error) {
 	db.SetMaxOpenConns(1)
 	driver := quiet{riversqlite.New(db)}
 	lock := func() (func(), error) {
-		l, err := store.AcquireLock(filepath.Join(o.Home, "jobs.lock"))
+		l, err := filelock.Acquire(filepath.Join(o.Home, "jobs.lock"))
 		if err != nil {
 			return nil, err
 		}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/chain"
 	"github.com/mortise-dev/mortise/internal/store/sqlstore"
 )
@@ -27,7 +26,7 @@ func (s *Store) known(ctx context.Context) error {
 	if err := s.write.QueryRowContext(ctx, selectKey).Scan(&want); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	key, err := store.ReadKey(s.home)
+	key, err := chain.ReadKey(s.home)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -37,7 +36,7 @@ func (s *Store) known(ctx context.Context) error {
 
 // same refuses a key that is not the one the database remembers.
 func (s *Store) same(want string) error {
-	path := filepath.Join(s.home, store.KeyFile)
+	path := filepath.Join(s.home, chain.KeyFile)
 	switch {
 	case want == "":
 		return nil
@@ -52,13 +51,13 @@ func (s *Store) same(want string) error {
 // signer returns the key for the first entry of this process, and makes one for
 // the first there ever is. Of nodes that make one at the same time the second
 // is told so.
-func (s *Store) signer(tx sqlstore.Tx) (*store.Key, error) {
+func (s *Store) signer(tx sqlstore.Tx) (*chain.Key, error) {
 	var want string
 	if _, err := tx.Row([]any{&want}, selectKey); err != nil {
 		return nil, err
 	}
 	if s.key == nil {
-		key, err := store.ReadKey(s.home) // another process may have made it
+		key, err := chain.ReadKey(s.home) // another process may have made it
 		if errors.Is(err, fs.ErrNotExist) && want == "" {
 			key, err = chain.CreateKey(s.home)
 		}

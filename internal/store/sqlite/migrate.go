@@ -12,6 +12,7 @@ import (
 
 	"github.com/pressly/goose/v3"
 
+	"github.com/mortise-dev/mortise/internal/base/filelock"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlstore"
 )
@@ -45,7 +46,7 @@ func (s *Store) migrate(ctx context.Context, e sqlstore.Engine) error {
 		return err
 	}
 	// Others may be doing the same; goose has no lock of its own for SQLite.
-	lock, err := store.AcquireLock(filepath.Join(s.dir, "migrate.lock"))
+	lock, err := filelock.Acquire(filepath.Join(s.dir, "migrate.lock"))
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (s *Store) migrate(ctx context.Context, e sqlstore.Engine) error {
 func (s *Store) alone(path string) error {
 	locks, err := filepath.Glob(s.lockPath("*"))
 	for _, name := range locks {
-		lock, lockErr := store.TryLock(name)
+		lock, lockErr := filelock.Try(name)
 		switch {
 		case lockErr != nil:
 			err = errors.Join(err, lockErr)

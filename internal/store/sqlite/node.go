@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/mortise-dev/mortise/internal/base/filelock"
 	"github.com/mortise-dev/mortise/internal/store"
 )
 
@@ -47,7 +48,7 @@ func (s *Store) Recover(ctx context.Context, fn func(store.Tx, store.NodeRow) er
 // recover runs fn for one node, if the node is dead and no other process recovered it
 // first.
 func (s *Store) recover(ctx context.Context, row store.NodeRow, fn func(store.Tx, store.NodeRow) error) (won bool, err error) {
-	lock, err := store.TryLock(s.lockPath(row.ID))
+	lock, err := filelock.Try(s.lockPath(row.ID))
 	if lock == nil || err != nil {
 		return false, err
 	}
@@ -85,7 +86,7 @@ func (s *Store) sweep(ctx context.Context, files []fs.DirEntry) error {
 		if !ok || booked[id] || id == s.Node() || uuid.Validate(id) != nil {
 			continue
 		}
-		lock, err := store.TryLock(s.lockPath(id))
+		lock, err := filelock.Try(s.lockPath(id))
 		if err != nil {
 			return err
 		}

@@ -28,6 +28,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/mortise-dev/mortise/internal/base/fault"
+	"github.com/mortise-dev/mortise/internal/base/filelock"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/chain"
 	"github.com/mortise-dev/mortise/internal/store/sqlstore"
@@ -53,7 +54,7 @@ type Options struct {
 type Store struct {
 	*sqlstore.Store
 	dir  string
-	lock *store.Lock // of this node; of the committer while it runs
+	lock *filelock.Lock // of this node; of the committer while it runs
 	key  *store.Key
 }
 
@@ -98,7 +99,7 @@ func Open(ctx context.Context, dir string, opts Options) (*Store, error) {
 			e.Room = opts.Reserve.Release
 		}
 		e.Node = store.NodeRow{ID: id.String(), StartedAt: time.Now()}
-		e.Enter = func() (err error) { s.lock, err = store.AcquireLock(s.lockPath(id.String())); return err }
+		e.Enter = func() (err error) { s.lock, err = filelock.Acquire(s.lockPath(id.String())); return err }
 		e.Leave = func(_ context.Context, clean bool) {
 			if clean {
 				s.lock.Remove()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/chain"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -51,7 +50,7 @@ func (t *tx) link() error {
 	}
 	head, found := t.before.Head, t.before.Head.Seq > 0
 	if t.writer.engine.Server == nil {
-		head = store.ChainRow{ID: t.chain}
+		head = chain.Head{ID: t.chain}
 		if found, err = t.Row([]any{&head.Node, &head.Seq, &head.Head, &head.MAC, &head.Authority}, selectHead, head.ID); err != nil {
 			return err
 		}
@@ -62,7 +61,7 @@ func (t *tx) link() error {
 		}
 	}
 	if found && !key.Signed(head) {
-		return fmt.Errorf("%w: the head of chain %d at entry %d does not bear this host's signature", store.ErrTampered, head.ID, head.Seq)
+		return fmt.Errorf("%w: the head of chain %d at entry %d does not bear this host's signature", chain.ErrTampered, head.ID, head.Seq)
 	}
 	if !found {
 		first, err := t.Entry(context.Background(), head.ID, 1)
@@ -70,7 +69,7 @@ func (t *tx) link() error {
 			return err
 		}
 		if first != nil {
-			return fmt.Errorf("%w: chain %d has entries and no head", store.ErrTampered, head.ID)
+			return fmt.Errorf("%w: chain %d has entries and no head", chain.ErrTampered, head.ID)
 		}
 	}
 
@@ -95,23 +94,23 @@ func (t *tx) link() error {
 
 // reaches refuses a head that does not come after the one that this process wrote
 // last: the file is an older copy, or another database, that was put in its place.
-func (t *tx) reaches(head store.ChainRow, found bool) error {
+func (t *tx) reaches(head chain.Head, found bool) error {
 	last := t.before.Head
 	switch {
 	case !found || head.Seq < last.Seq:
 		return fmt.Errorf("%w: this process wrote entry %d of chain %d, and now the chain ends at entry %d: the database is an older copy that was put in its place",
-			store.ErrTampered, last.Seq, last.ID, head.Seq)
+			chain.ErrTampered, last.Seq, last.ID, head.Seq)
 	case head.Seq == last.Seq && head.Head == last.Head:
 		return nil
 	}
 	e, err := t.Entry(context.Background(), last.ID, last.Seq)
 	if err == nil && (e == nil || e.Hash != last.Head) {
-		err = fmt.Errorf("%w: entry %d of chain %d is not the one that this process wrote: another database was put in its place", store.ErrTampered, last.Seq, last.ID)
+		err = fmt.Errorf("%w: entry %d of chain %d is not the one that this process wrote: another database was put in its place", chain.ErrTampered, last.Seq, last.ID)
 	}
 	return err
 }
 
-func (t *tx) insertEntries(head store.ChainRow) error {
+func (t *tx) insertEntries(head chain.Head) error {
 	if s := t.writer.engine.Server; s != nil {
 		t.last, t.args = s.Append, append(columns(t.entries), head.Seq, head.Head, head.MAC, head.Authority, head.ID)
 		return nil
@@ -157,7 +156,7 @@ func columns(entries []plugin.Entry) []any {
 
 // signer returns the key. Once a transaction with it was committed it is known
 // for good.
-func (t *tx) signer() (_ *store.Key, err error) {
+func (t *tx) signer() (_ *chain.Key, err error) {
 	if t.key = t.writer.key; t.key == nil {
 		if t.key, err = t.writer.engine.Key(t); err != nil {
 			return nil, fmt.Errorf("the key of the ledger: %w", err)

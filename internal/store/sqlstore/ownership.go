@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/store/chain"
 )
 
 // An Ownership tells a schema that is Mortise's own from one that was changed from
@@ -115,5 +115,5 @@ func compareObjects(have, known string) error {
 func object(line string) string { return line[:max(strings.LastIndexByte(line, ' '), 0)] }
 
 func foreign(format string, args ...any) error {
-	return fmt.Errorf("%w: the database %s, and see with 'mortise ledger verify' what it did", store.ErrTampered, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: the database %s, and see with 'mortise ledger verify' what it did", chain.ErrTampered, fmt.Sprintf(format, args...))
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/base/fault"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/store/chain"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -125,7 +126,7 @@ func again(ctx context.Context, a *app.App, l line) answer {
 		if ans.Status == plugin.Succeeded || ans.Status == plugin.Unknown || time.Now().After(deadline) {
 			return ans
 		}
-		if row, err := a.Store.CallByKey(ctx, "local", "bank/"+l.Operation, ledger.StoredKey(&plugin.Call{Origin: plugin.OriginCLI, Key: l.Key})); err == nil && row != nil && row.State == store.CallFailed {
+		if row, err := a.Store.CallByKey(ctx, "local", "bank/"+l.Operation, ledger.StoredKey(&plugin.Call{Origin: plugin.OriginCLI, Key: l.Key})); err == nil && row != nil && row.State == host.CallFailed {
 			return ans // which is replayed for good
 		}
 	}
@@ -135,10 +136,10 @@ func again(ctx context.Context, a *app.App, l line) answer {
 // ended has the entry of its end.
 func standing(ctx context.Context, a *app.App) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		rows, err := a.Store.Calls(ctx, store.CallFilter{Limit: 40})
+		rows, err := a.Store.Calls(ctx, host.CallFilter{Limit: 40})
 		if err == nil {
-			open := slices.IndexFunc(rows, func(r store.CallRow) bool {
-				return r.State == store.CallRunning || r.State == store.CallInProgress
+			open := slices.IndexFunc(rows, func(r host.CallRow) bool {
+				return r.State == host.CallRunning || r.State == host.CallInProgress
 			})
 			if open < 0 {
 				return entered(ctx, a, rows)
@@ -152,7 +153,7 @@ func standing(ctx context.Context, a *app.App) error {
 }
 
 // entered holds that calls have the entry of how they ended.
-func entered(ctx context.Context, a *app.App, rows []store.CallRow) error {
+func entered(ctx context.Context, a *app.App, rows []host.CallRow) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		err := a.Ledger.Flush(ctx)
 		if err == nil {
@@ -167,14 +168,14 @@ func entered(ctx context.Context, a *app.App, rows []store.CallRow) error {
 			continue
 		}
 		var kinds []string
-		for e, err := range a.Store.Entries(ctx, store.EntryFilter{Tenant: row.Tenant, Subject: row.ID, Kind: "call."}) {
+		for e, err := range a.Store.Entries(ctx, host.EntryFilter{Tenant: row.Tenant, Subject: row.ID, Kind: "call."}) {
 			if err != nil {
 				return err
 			}
 			kinds = append(kinds, string(e.Kind))
 		}
 		if !slices.ContainsFunc(kinds, func(k string) bool {
-			return k == "call."+string(row.State) || k == "call.settled" || row.State == store.CallFailed && k == "call.refused"
+			return k == "call."+string(row.State) || k == "call.settled" || row.State == host.CallFailed && k == "call.refused"
 		}) {
 			return fmt.Errorf("call %s of %s is %s, and its entries are %s", row.ID, row.Operation, row.State, strings.Join(kinds, ", "))
 		}
@@ -184,7 +185,7 @@ func entered(ctx context.Context, a *app.App, rows []store.CallRow) error {
 
 // verify holds the ledger against its key.
 func verify(ctx context.Context, a *app.App) error {
-	key, err := store.ReadKey(a.Home)
+	key, err := chain.ReadKey(a.Home)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/core/approval"
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 	mortise "github.com/mortise-dev/mortise/sdk/go"
 )
@@ -165,7 +165,7 @@ func submit(home, database, key string) error {
 			return err
 		}
 	}
-	calls, err := a.Store.Calls(ctx, store.CallFilter{Plan: v.ID})
+	calls, err := a.Store.Calls(ctx, host.CallFilter{Plan: v.ID})
 	if err != nil {
 		return err
 	}
@@ -278,9 +278,9 @@ func call(ctx context.Context, a *app.App, l line, end bool) answer {
 // caller could not, because the host was paused or its store away.
 func settled(ctx context.Context, a *app.App) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		var open []store.CallRow
-		for _, state := range []store.CallState{store.CallPending, store.CallQueued, store.CallRunning, store.CallInProgress} {
-			rows, err := a.Store.Calls(ctx, store.CallFilter{State: state})
+		var open []host.CallRow
+		for _, state := range []host.CallState{host.CallPending, host.CallQueued, host.CallRunning, host.CallInProgress} {
+			rows, err := a.Store.Calls(ctx, host.CallFilter{State: state})
 			if err != nil {
 				return err
 			}
@@ -289,7 +289,7 @@ func settled(ctx context.Context, a *app.App) error {
 		if len(open) == 0 {
 			return nil
 		}
-		asked, err := a.Store.Approvals(ctx, store.ApprovalFilter{Tenant: "local", State: store.ApprovalOpen})
+		asked, err := a.Store.Approvals(ctx, host.ApprovalFilter{Tenant: "local", State: host.ApprovalOpen})
 		if err != nil {
 			return err
 		}

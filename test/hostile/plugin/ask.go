@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
+// Services that are not its own to use. It answers with the codes it got.
 func init() {
 	add(map[string]behaviour{
-		// Services that are not its own to use. It answers with the codes it got.
 		"asks with no token":     func(p *peer) { p.begin(); p.refused("cache.get", "", `{"key":"a"}`) },
 		"asks with a made token": func(p *peer) { p.begin(); p.refused("cache.get", strings.Repeat("0", 32), `{"key":"a"}`) },
 		"asks with a cut token":  func(p *peer) { p.begin(); p.refused("cache.get", p.call.Params.Call[:31-p.num(0)], `{"key":"a"}`) },
@@ -65,8 +65,12 @@ func init() {
 			p.refusedOnce("operations.call", p.call.Params.Call, `{"operation":"hostile.go/run","input":{}}`)
 			p.rest("1")
 		},
+	})
+}
 
-		// Services that the plugin may use, used as no ordinary plugin does.
+// Services that the plugin may use, used as no ordinary plugin does.
+func init() {
+	add(map[string]behaviour{
 		"asks often": func(p *peer) {
 			p.begin()
 			for range p.num(0) {

@@ -81,6 +81,12 @@ func init() {
 			}
 			os.Exit(98)
 		},
+	})
+}
+
+// What only a cage stops, of disks.
+func init() {
+	add(map[string]behaviour{
 		"disk bomb": func(p *peer) {
 			p.begin()
 			for n := 0; ; n++ {
@@ -137,8 +143,12 @@ func init() {
 			}
 			p.rest("1")
 		},
+	})
+}
 
-		// What must be refused.
+// What must be refused.
+func init() {
+	add(map[string]behaviour{
 		"changes its program": func(p *peer) { p.begin(); p.forbidden(change(os.Args[0])) },
 		"changes its package": func(p *peer) {
 			p.begin()

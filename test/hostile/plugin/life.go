@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
+// What ends.
 func init() {
 	add(map[string]behaviour{
-		// Ends.
 		"exits":            func(p *peer) { p.begin(); os.Exit(p.num(0)) },
 		"exits later":      func(p *peer) { p.begin(); time.Sleep(p.ms(0)); os.Exit(0) },
 		"exits mid-line":   func(p *peer) { p.begin(); write(p.result("1")[:p.num(0)]); os.Exit(0) },
@@ -30,8 +30,12 @@ func init() {
 		"closes all":       func(p *peer) { p.begin(); os.Stdin.Close(); os.Stdout.Close(); os.Stderr.Close(); forever() },
 		"becomes another":  func(p *peer) { p.begin(); p.quote("%s", denied(become("sleep"))) },
 		"becomes a parrot": func(p *peer) { p.begin(); p.quote("%s", denied(become("repeat"))) },
+	})
+}
 
-		// Does not end.
+// What does not end.
+func init() {
+	add(map[string]behaviour{
 		"hangs": func(p *peer) { p.begin(); forever() },
 		"busy":  func(p *peer) { p.begin(); busy(p.num(0)) },
 		"stops itself": func(p *peer) {
@@ -71,8 +75,12 @@ func init() {
 				time.Sleep(10 * time.Microsecond)
 			}
 		},
+	})
+}
 
-		// Answers at another time than it should, or more often.
+// What answers at another time than it should, or more often.
+func init() {
+	add(map[string]behaviour{
 		"answers late":       func(p *peer) { p.begin(); time.Sleep(p.ms(0)); p.answer("1"); p.serve() },
 		"answers late twice": func(p *peer) { p.begin(); time.Sleep(p.ms(0)); p.answer("1"); p.answer("2"); p.serve() },
 		"answers twice":      func(p *peer) { p.begin(); p.answer("1"); time.Sleep(p.ms(0)); p.answer("2"); p.serve() },
@@ -114,7 +122,13 @@ func init() {
 		"then exits":       func(p *peer) { p.begin(); p.answer("1"); p.await(); os.Exit(p.num(0)) },
 		"exits in between": func(p *peer) { p.begin(); p.answer("1"); time.Sleep(p.ms(0)); os.Exit(0) },
 		"in drops":         func(p *peer) { p.begin(); p.drops(string(p.result("1")), p.ms(0)); p.serve() },
-		"says no":          func(p *peer) { p.begin(); p.say(pick(p.num(0), refusals...) + "\n"); p.serve() },
+	})
+}
+
+// What gives an answer that is odd or wrong.
+func init() {
+	add(map[string]behaviour{
+		"says no": func(p *peer) { p.begin(); p.say(pick(p.num(0), refusals...) + "\n"); p.serve() },
 		"wrong result": func(p *peer) {
 			p.begin()
 			p.say(`{"jsonrpc":"2.0","id":ID,"result":` + pick(p.num(0), results...) + "}\n")
@@ -154,8 +168,12 @@ func init() {
 		},
 		"no newline, exits": func(p *peer) { p.begin(); write([]byte(strings.TrimSpace(string(p.result("1"))))); os.Exit(0) },
 		"no newline, hangs": func(p *peer) { p.begin(); write([]byte(strings.TrimSpace(string(p.result("1"))))); forever() },
+	})
+}
 
-		// Leaves others behind. The parameter says how they are held.
+// What leaves others behind. The parameter says how they are held.
+func init() {
+	add(map[string]behaviour{
 		"leaves a child":           func(p *peer) { p.begin(); p.leave(false); p.rest("1") },
 		"leaves a child, exits":    func(p *peer) { p.begin(); p.leave(false); os.Exit(0) },
 		"answers, leaves a child":  func(p *peer) { p.begin(); p.leave(false); p.answer("1"); os.Exit(0) },

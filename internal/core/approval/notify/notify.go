@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/core/approval"
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -40,13 +40,18 @@ type notice struct {
 	ExpiresAt   time.Time       `json:"expires_at"`
 }
 
+// Calls are the calls that approvals are for.
+type Calls interface {
+	Call(ctx context.Context, tenant, id string) (*ledger.CallRow, error)
+}
+
 // A Notifier notifies approvers of pending approvals, by a command that the
 // configuration names. Callers do not wait for it. Up to atOnce
 // goroutines belong to it; all have ended when Close returns.
 type Notifier struct {
 	command []string
 	dir     string
-	calls   store.Reader
+	calls   Calls
 	limit   time.Duration // of one run of the command, and of Close
 	log     *slog.Logger
 
@@ -62,7 +67,7 @@ type Notifier struct {
 
 // New returns a notifier that runs command in dir. Where the command is
 // empty it does nothing.
-func New(command []string, dir string, calls store.Reader, log *slog.Logger) *Notifier {
+func New(command []string, dir string, calls Calls, log *slog.Logger) *Notifier {
 	n := &Notifier{command: command, dir: dir, calls: calls, limit: runTime, log: log, queue: make(chan notice, maxWaiting)}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	return n
@@ -123,7 +128,7 @@ func (n *Notifier) work() {
 func (n *Notifier) tell(told notice) {
 	ctx, cancel := context.WithTimeout(n.ctx, n.limit)
 	defer cancel()
-	if told.SubjectKind == store.SubjectCall {
+	if told.SubjectKind == approval.SubjectCall {
 		row, err := n.calls.Call(ctx, told.Tenant, told.Subject)
 		if err != nil || row == nil {
 			n.log.Error("approvers could not be told: the call that waits cannot be read", "approval", told.ID, "call", told.Subject, "cause", fmt.Sprint(err))
