@@ -8,7 +8,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -152,7 +151,7 @@ func (c Calls) current(ctx context.Context, res plugin.Result) (plugin.Result, e
 		return res, err
 	}
 	res.Approval = &plugin.Pending{ID: row.ID, Why: row.Why, ExpiresAt: row.ExpiresAt}
-	res.Approval.Preview, err = store.Preview(ctx, c.g.Store, row)
+	res.Approval.Preview, err = preview(ctx, c.g.Store, row)
 	return res, err
 }
 
