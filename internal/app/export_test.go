@@ -23,7 +23,7 @@ func (a *App) WaitForWebhooks(waits ...time.Duration) { a.tools.Webhooks.Waits =
 
 // IdleAfter returns what closes conversations of which nothing was heard for that
 // long.
-func (a *App) IdleAfter(d time.Duration) worker.Sweeper { return idleConversations{a.Agents, d} }
+func (a *App) IdleAfter(d time.Duration) worker.Sweeper { return a.idleConversations(d) }
 
 // Hold is what stands before each call with effects.
 func (a *App) Hold(ctx context.Context) error { return a.recovery.Hold(ctx) }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -30,4 +31,13 @@ func (a *App) openKnowledge(scrubber *secret.Scrubber) error {
 	}
 	a.Knowledge = kb.New(o)
 	return nil
+}
+
+// Worker is this program as the process that reads documents, where its arguments ask
+// for that: `mortise extract-worker ...`. It returns the exit status, and whether they did.
+func Worker(args []string, in io.Reader, out io.Writer) (status int, is bool) {
+	if len(args) == 0 || args[0] != extract.Arg {
+		return 0, false
+	}
+	return extract.Worker(args[1:], in, out), true
 }

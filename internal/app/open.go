@@ -14,7 +14,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent/plan"
 	"github.com/mortise-dev/mortise/internal/agent/toolset"
-	"github.com/mortise-dev/mortise/internal/agent/worker"
 	"github.com/mortise-dev/mortise/internal/base/budget"
 	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/catalog/installed"
@@ -307,10 +306,7 @@ func (a *App) openAgency(people *notify.Notifier) {
 	a.Plans.Hold, a.Plans.Lapse = a.recovery.Hold, a.Approvals.Expire
 	a.Adapters = a.openAdapters()
 	a.Schedules = a.openSchedules()
-	for _, s := range []worker.Sweeper{waitingCalls{a.Kernel, a.Approvals}, waitingPlans{a.Plans}, dueSchedules{a.Schedules},
-		waitingConversations{a.Agents}, idleConversations{a.Agents, conversationIdle}, toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}, unsettledAgents{a}} {
-		a.Sweepers = append(a.Sweepers, a.recovery.Sweeper(s))
-	}
+	a.openSweepers()
 	a.opened("admission of calls", func() error { a.Kernel.Stop(); return nil }) // before all else ends
 }
 

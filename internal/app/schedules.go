@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
-	"github.com/mortise-dev/mortise/internal/agent/worker"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -45,29 +44,4 @@ func (a *App) rightsNow(_ context.Context, tenant string, owner plugin.Principal
 		owner.Scopes = slices.DeleteFunc(slices.Clone(owner.Scopes), func(scope string) bool { return !slices.Contains(now.Scopes, scope) })
 	}
 	return owner
-}
-
-// dueSchedules are the schedules of which a time has come.
-type dueSchedules struct{ engine *schedule.Engine }
-
-var _ worker.Sweeper = dueSchedules{}
-
-// Kind implements [worker.Sweeper]. Schedules need no wake-up: the sweep runs
-// often enough.
-func (dueSchedules) Kind() string { return "schedule" }
-
-func (d dueSchedules) Due(ctx context.Context, limit int) ([]worker.Item, error) {
-	rows, err := d.engine.Due(ctx, limit)
-	if err != nil {
-		return nil, err
-	}
-	items := make([]worker.Item, len(rows))
-	for i, row := range rows {
-		items[i] = worker.Item{Kind: d.Kind(), Tenant: row.Tenant, ID: row.ID}
-	}
-	return items, nil
-}
-
-func (d dueSchedules) Do(ctx context.Context, item worker.Item) error {
-	return d.engine.Advance(ctx, item.Tenant, item.ID)
 }

@@ -131,3 +131,12 @@ func (a *App) Writable(ctx context.Context) error {
 	}
 	return nil
 }
+
+// elsewhere reports whether the host that serves may be another process.
+func (a *App) elsewhere() bool {
+	if a.Config.Database != "" {
+		return true
+	}
+	pid, _ := setup.Serving(a.Home)
+	return pid != 0
+}

@@ -2,64 +2,76 @@ package app
 
 import (
 	"context"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent/plan"
+	"github.com/mortise-dev/mortise/internal/agent/schedule"
+	"github.com/mortise-dev/mortise/internal/agent/toolset"
 	"github.com/mortise-dev/mortise/internal/agent/worker"
-	"github.com/mortise-dev/mortise/internal/core/approval"
-	"github.com/mortise-dev/mortise/internal/core/kernel"
+	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/job"
 )
 
-// waitingCalls are the calls that may run, or of which it is to be asked how
-// they ended. Those that waited too long for a person are closed on the way.
-type waitingCalls struct {
-	kernel    *kernel.Kernel
-	approvals *approval.Service
+// openSweepers lists what goes on by itself in a host that stays: what of each kind is
+// due, and what is done with it. Nothing is due while the host is in recovery.
+func (a *App) openSweepers() {
+	for _, s := range []worker.Sweeper{
+		worker.Sweep{Name: job.Call, Find: a.dueCalls, Take: a.Kernel.Advance},
+		worker.Sweep{Name: job.Plan, Find: func(ctx context.Context, limit int) ([]worker.Item, error) {
+			rows, err := a.Plans.Due(ctx, limit)
+			return worker.Items(job.Plan, rows, err, func(r *plan.Item) (string, string) { return r.Tenant, r.ID })
+		}, Take: func(ctx context.Context, tenant, id string) error {
+			_, err := a.Plans.Run(ctx, tenant, id)
+			return err
+		}},
+		// Schedules need no wake-up: the sweep runs often enough.
+		worker.Sweep{Name: "schedule", Find: func(ctx context.Context, limit int) ([]worker.Item, error) {
+			rows, err := a.Schedules.Due(ctx, limit)
+			return worker.Items("schedule", rows, err, func(r *schedule.Row) (string, string) { return r.Tenant, r.ID })
+		}, Take: a.Schedules.Advance},
+		worker.Sweep{Name: job.Conversation, Find: func(ctx context.Context, limit int) ([]worker.Item, error) {
+			rows, err := a.Agents.Waiting(ctx, limit)
+			return worker.Items(job.Conversation, rows, err, conversationID)
+		}, Take: a.Agents.Advance},
+		a.idleConversations(conversationIdle),
+		toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks},
+		worker.Sweep{Name: job.Agent, Find: a.unsettledAgents, Take: a.Agents.Settle},
+	} {
+		a.Sweepers = append(a.Sweepers, a.recovery.Sweeper(s))
+	}
 }
 
-var _ worker.Sweeper = waitingCalls{}
-
-func (waitingCalls) Kind() string { return job.Call }
-
-func (w waitingCalls) Due(ctx context.Context, limit int) ([]worker.Item, error) {
-	if _, err := w.approvals.Expire(ctx); err != nil {
+// dueCalls returns the calls that may run, or of which it is to be asked how they
+// ended. Those that waited too long for a person are closed on the way.
+func (a *App) dueCalls(ctx context.Context, limit int) ([]worker.Item, error) {
+	if _, err := a.Approvals.Expire(ctx); err != nil {
 		return nil, err
 	}
-	rows, err := w.kernel.Due(ctx, limit)
-	if err != nil {
-		return nil, err
-	}
-	items := make([]worker.Item, len(rows))
-	for i, row := range rows {
-		items[i] = worker.Item{Kind: job.Call, Tenant: row.Tenant, ID: row.ID}
-	}
-	return items, nil
+	rows, err := a.Kernel.Due(ctx, limit)
+	return worker.Items(job.Call, rows, err, func(r *store.CallRow) (string, string) { return r.Tenant, r.ID })
 }
 
-func (w waitingCalls) Do(ctx context.Context, item worker.Item) error {
-	return w.kernel.Advance(ctx, item.Tenant, item.ID)
+func conversationID(r *store.ConversationRow) (tenant, id string) { return r.Tenant, r.SessionID }
+
+// conversationIdle is how long nothing happens in a conversation that is then
+// closed. What is said there later begins a new one.
+const conversationIdle = 24 * time.Hour
+
+// idleConversations closes those in which nothing happened for that long. No event
+// wakes an idle conversation: only the sweep finds it.
+func (a *App) idleConversations(after time.Duration) worker.Sweeper {
+	return worker.Sweep{Name: "idle", Find: func(ctx context.Context, limit int) ([]worker.Item, error) {
+		rows, err := a.Agents.Idle(ctx, time.Now().UTC().Add(-after), limit)
+		return worker.Items("idle", rows, err, conversationID)
+	}, Take: func(ctx context.Context, tenant, id string) error {
+		return a.Agents.EndIdle(ctx, tenant, id, time.Now().UTC().Add(-after))
+	}}
 }
 
-// waitingPlans are the plans that can go on.
-type waitingPlans struct{ engine *plan.Engine }
-
-var _ worker.Sweeper = waitingPlans{}
-
-func (waitingPlans) Kind() string { return job.Plan }
-
-func (w waitingPlans) Due(ctx context.Context, limit int) ([]worker.Item, error) {
-	due, err := w.engine.Due(ctx, limit)
-	if err != nil {
-		return nil, err
-	}
-	items := make([]worker.Item, len(due))
-	for i, d := range due {
-		items[i] = worker.Item{Kind: job.Plan, Tenant: d.Tenant, ID: d.ID}
-	}
-	return items, nil
-}
-
-func (w waitingPlans) Do(ctx context.Context, item worker.Item) error {
-	_, err := w.engine.Run(ctx, item.Tenant, item.ID)
-	return err
+// unsettledAgents returns those that were started, and have no instance in this host
+// yet, or were stopped, here or in another process, and still have one. So their
+// plugins hear agent.started@v1 and agent.stopped@v1 when that happens.
+func (a *App) unsettledAgents(ctx context.Context, limit int) ([]worker.Item, error) {
+	ids, err := a.Agents.Unsettled(ctx, a.Config.Tenant, limit)
+	return worker.Items(job.Agent, ids, err, func(id *string) (string, string) { return a.Config.Tenant, *id })
 }

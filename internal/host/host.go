@@ -9,6 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent/plan"
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
 	"github.com/mortise-dev/mortise/internal/base/principal"
+	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
@@ -23,6 +24,9 @@ import (
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/plugin"
 )
+
+// Version is the release of this host.
+const Version = version.Host
 
 // Parts are what a host is made of, as far as surfaces reach it.
 type Parts struct {

@@ -15,18 +15,21 @@ type References struct {
 	data *reference.Data
 }
 
+// A ReferenceKey is the data of one key.
+type ReferenceKey = reference.Key
+
 // List returns the keys of the reference data. They are everybody's to read:
 // plugins look things up in them for each caller.
-func (r References) List() ([]reference.Key, error) { return r.data.List() }
+func (r References) List() ([]ReferenceKey, error) { return r.data.List() }
 
 // Add puts a file in the place of a key's data.
-func (r References) Add(ctx context.Context, key, file string) (reference.Key, error) {
-	return r.refer(ctx, "add", key, func() (reference.Key, error) { return r.data.Add(key, file) })
+func (r References) Add(ctx context.Context, key, file string) (ReferenceKey, error) {
+	return r.refer(ctx, "add", key, func() (ReferenceKey, error) { return r.data.Add(key, file) })
 }
 
 // AddMitre makes the table of techniques from files.
-func (r References) AddMitre(ctx context.Context, files ...string) (key reference.Key, counts map[string]int, err error) {
-	key, err = r.refer(ctx, "add", reference.MitreTechniques, func() (key reference.Key, err error) {
+func (r References) AddMitre(ctx context.Context, files ...string) (key ReferenceKey, counts map[string]int, err error) {
+	key, err = r.refer(ctx, "add", reference.MitreTechniques, func() (key ReferenceKey, err error) {
 		key, counts, err = r.data.AddMitre(files...)
 		return key, err
 	})
@@ -35,14 +38,14 @@ func (r References) AddMitre(ctx context.Context, files ...string) (key referenc
 
 // Remove takes a key's data away.
 func (r References) Remove(ctx context.Context, key string) error {
-	_, err := r.refer(ctx, "remove", key, func() (reference.Key, error) { return reference.Key{}, r.data.Remove(key) })
+	_, err := r.refer(ctx, "remove", key, func() (ReferenceKey, error) { return ReferenceKey{}, r.data.Remove(key) })
 	return err
 }
 
 // refer changes the data of a key. The entry has the hash of what is there then.
-func (r References) refer(ctx context.Context, action, key string, do func() (reference.Key, error)) (reference.Key, error) {
+func (r References) refer(ctx context.Context, action, key string, do func() (ReferenceKey, error)) (ReferenceKey, error) {
 	if err := r.allow(ctx, ReferencePlugin, use{plugin.EntryReferenceRefused, key, action, action + " reference data"}); err != nil {
-		return reference.Key{}, err
+		return ReferenceKey{}, err
 	}
 	done, err := do()
 	if err != nil {

@@ -36,6 +36,32 @@ type Sweeper interface {
 	Do(ctx context.Context, item Item) error
 }
 
+// A Sweep is a [Sweeper] made of functions.
+type Sweep struct {
+	Name string
+	Find func(ctx context.Context, limit int) ([]Item, error)
+	Take func(ctx context.Context, tenant, id string) error
+}
+
+// Kind implements [Sweeper].
+func (s Sweep) Kind() string { return s.Name }
+
+// Due implements [Sweeper].
+func (s Sweep) Due(ctx context.Context, limit int) ([]Item, error) { return s.Find(ctx, limit) }
+
+// Do implements [Sweeper].
+func (s Sweep) Do(ctx context.Context, item Item) error { return s.Take(ctx, item.Tenant, item.ID) }
+
+// Items returns the rows that are due as items of a kind.
+func Items[T any](kind string, rows []T, err error, id func(*T) (tenant, id string)) ([]Item, error) {
+	items := make([]Item, len(rows))
+	for i := range rows {
+		tenant, id := id(&rows[i])
+		items[i] = Item{kind, tenant, id}
+	}
+	return items, err
+}
+
 // Options say what is done, and how.
 type Options struct {
 	Queue    *job.Queue

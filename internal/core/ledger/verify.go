@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 
@@ -47,6 +48,19 @@ func Verify(ctx context.Context, st store.Store, key *store.Key, anchors ...*sto
 		return v.run()
 	})
 	return report, err
+}
+
+// VerifyHome is Verify with the key and the anchors of a data directory.
+func VerifyHome(ctx context.Context, st store.Store, home string) (Report, error) {
+	key, err := store.ReadKey(home)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Report{}, err
+	}
+	anchors, err := store.ReadAnchors(home)
+	if err != nil {
+		return Report{}, err
+	}
+	return Verify(ctx, st, key, anchors...)
 }
 
 // VerifyCopy is Verify for a copy that is not in its place yet. Without a key it cannot

@@ -38,6 +38,9 @@ type BackupOptions struct {
 	Doing func(what string, written int64)
 }
 
+// A Manifest is what a backup says of itself.
+type Manifest = backup.Manifest
+
 // elsewhere is where files of a backup are that belong outside the data
 // directory, by their whole paths.
 const elsewhere = "elsewhere"

@@ -2,6 +2,8 @@
 // its directories, its log, and which process serves it.
 package setup
 
+import "github.com/mortise-dev/mortise/internal/service/secret"
+
 // An Error says that a host cannot be put together as it was asked for:
 // its configuration or its data directory is at fault.
 type Error struct{ Err error }
@@ -17,3 +19,9 @@ const RestoredFile = "restored"
 
 // TimeFormat is how a time is written where nothing but it stands.
 const TimeFormat = "2006-01-02T15:04:05.999999Z07:00"
+
+// A Scrubber takes secrets out of what a host writes.
+type Scrubber = secret.Scrubber
+
+// NewScrubber returns one that knows of no secret yet.
+func NewScrubber() *Scrubber { return secret.NewScrubber() }

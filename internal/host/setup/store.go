@@ -66,6 +66,12 @@ func Reading(ctx context.Context, home string, d config.Database) (store.Store, 
 	return sqlite.Open(ctx, home, sqlite.Options{ReadOnly: true})
 }
 
+// HasDatabase reports whether a data directory has a database of its own.
+func HasDatabase(home string) bool {
+	_, err := os.Stat(filepath.Join(home, sqlite.File))
+	return err == nil
+}
+
 // SettleDead settles what hosts left that were killed, as the next host to open
 // would: calls that were running are taken up again, or are unknown. It begins
 // nothing, and changes nothing where no host has died, or where the database is

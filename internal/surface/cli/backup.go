@@ -13,7 +13,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host/archive"
-	"github.com/mortise-dev/mortise/internal/store/backup"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
@@ -77,7 +76,7 @@ func (c *command) mayBackup(ctx context.Context) error {
 }
 
 // backedUp says what the backup is, and what it is not.
-func (c *command) backedUp(file string, m backup.Manifest) error {
+func (c *command) backedUp(file string, m archive.Manifest) error {
 	var files int
 	var size int64
 	for _, member := range m.Members {

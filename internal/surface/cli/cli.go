@@ -28,22 +28,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/base/version"
-	"github.com/mortise-dev/mortise/internal/service/extract"
-	"github.com/mortise-dev/mortise/internal/service/secret"
+	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // Main runs one command line and returns the exit status.
 func Main(args []string, in io.Reader, out, errs io.Writer) int {
-	return Run(secret.NewScrubber(), args, in, out, errs)
+	return Run(setup.NewScrubber(), args, in, out, errs)
 }
 
 // Run is Main with a scrubber of what is written, which the host has too.
-func Run(scrubber *secret.Scrubber, args []string, in io.Reader, out, errs io.Writer) int {
-	if len(args) > 0 && args[0] == extract.Arg { // the host's own, and no command for people
-		return extract.Worker(args[1:], in, out)
+func Run(scrubber *setup.Scrubber, args []string, in io.Reader, out, errs io.Writer) int {
+	if status, is := app.Worker(args, in, out); is { // the host's own, and no command for people
+		return status
 	}
 	stops := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
@@ -96,7 +95,7 @@ type command struct {
 	in       io.Reader
 	out      io.Writer
 	errs     *terminal.Screen
-	scrubber *secret.Scrubber // of what is written to these
+	scrubber *setup.Scrubber // of what is written to these
 
 	home, config string // --home, --config
 	database     string // --database
@@ -125,7 +124,7 @@ by policy, run in a process of its own, and written to a ledger that can be veri
   mortise ledger list                 see what was called, and how it ended`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Version:       version.Host,
+		Version:       host.Version,
 	}
 	root.SetVersionTemplate("mortise {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

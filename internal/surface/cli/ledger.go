@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -267,15 +266,7 @@ func (c *command) ledgerVerify() *cobra.Command {
 }
 
 func (c *command) verify(ctx context.Context, st store.Store) (ledger.Report, error) {
-	key, err := store.ReadKey(c.home)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return ledger.Report{}, err
-	}
-	anchors, err := store.ReadAnchors(c.home)
-	if err != nil {
-		return ledger.Report{}, err
-	}
-	return ledger.Verify(ctx, st, key, anchors...)
+	return ledger.VerifyHome(ctx, st, c.home)
 }
 
 var errTampered = errors.New("the ledger does not hold")

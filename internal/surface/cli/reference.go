@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/service/reference"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
@@ -25,10 +25,10 @@ mitre_techniques until another is added.`,
 }
 
 // referenceKeys are keys as they are shown.
-var referenceKeys = listing[reference.Key]{
+var referenceKeys = listing[host.ReferenceKey]{
 	key:    "reference",
 	titles: []string{"KEY", "FORM", "BYTES", "CHANGED"},
-	row: func(k reference.Key) []string {
+	row: func(k host.ReferenceKey) []string {
 		return []string{k.Key, k.Form, fmt.Sprint(k.Size), terminal.Clock(k.UpdatedAt)}
 	},
 	none: "there is no reference data; 'mortise reference add KEY FILE' puts some there, and 'mortise reference mitre FILE' the techniques of ATT&CK",
@@ -36,7 +36,7 @@ var referenceKeys = listing[reference.Key]{
 
 func (c *command) referenceList() *cobra.Command {
 	return list(c, spec{use: "list", short: "List the keys there are", example: "  mortise reference list"}, referenceKeys,
-		func(_ context.Context, q *ask) ([]reference.Key, error) { return q.References().List() })
+		func(_ context.Context, q *ask) ([]host.ReferenceKey, error) { return q.References().List() })
 }
 
 func (c *command) referenceAdd() *cobra.Command {
@@ -46,12 +46,12 @@ func (c *command) referenceAdd() *cobra.Command {
 		long: `Put a file in the place of a key's data. A file that ends in .json is a value; .csv
 and .txt, and everything else, is text.`,
 		example: `  mortise reference add known_hosts hosts.csv`,
-	}, referenceKeys, func(ctx context.Context, q *ask) ([]reference.Key, error) {
+	}, referenceKeys, func(ctx context.Context, q *ask) ([]host.ReferenceKey, error) {
 		if err := c.refuseOwn(q.args[1]); err != nil {
 			return nil, err
 		}
 		key, err := q.References().Add(ctx, q.args[0], q.args[1])
-		return []reference.Key{key}, err
+		return []host.ReferenceKey{key}, err
 	})
 }
 
@@ -78,13 +78,13 @@ or deprecated is left out.
 Plugins find them under mitre_techniques, in the place of the excerpt that is there
 before: {"T1566.001": {name, tactics, url, matrix}}.`,
 		example: `  mortise reference mitre enterprise-attack.json`,
-	}, referenceKeys, func(ctx context.Context, q *ask) ([]reference.Key, error) {
+	}, referenceKeys, func(ctx context.Context, q *ask) ([]host.ReferenceKey, error) {
 		key, counts, err := q.References().AddMitre(ctx, q.args...)
 		if err == nil {
 			for _, matrix := range slices.Sorted(maps.Keys(counts)) {
 				c.say("%d techniques of the matrix %s", counts[matrix], matrix)
 			}
 		}
-		return []reference.Key{key}, err
+		return []host.ReferenceKey{key}, err
 	})
 }

@@ -2,14 +2,12 @@ package cli
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host/archive"
-	"github.com/mortise-dev/mortise/internal/store/sqlite"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
@@ -37,7 +35,7 @@ afterwards, and runs nothing that has effects until 'mortise recovery confirm'.`
 				return usage{errNoHome}
 			}
 			o.File, o.Home = args[0], c.home
-			if _, err := os.Stat(filepath.Join(c.home, sqlite.File)); err == nil { // what is there is replaced
+			if setup.HasDatabase(c.home) { // what is there is replaced
 				if err := c.mayBackup(cmd.Context()); err != nil {
 					return err
 				}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/base/version"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/protocol"
 )
 
@@ -19,11 +19,11 @@ func (c *command) version() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			if c.json {
 				return c.print(map[string]any{
-					"version": version.Host, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
+					"version": host.Version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
 					"protocols": []string{protocol.Version1, protocol.Version2},
 				})
 			}
-			_, err := fmt.Fprintf(c.out, "mortise %s (%s, %s/%s; plugin protocols 1 and 2)\n", version.Host, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(c.out, "mortise %s (%s, %s/%s; plugin protocols 1 and 2)\n", host.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	})
