@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/input"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -91,7 +91,7 @@ func exitStatus(err error) int {
 // isUsage reports whether the command line is at fault, or what it names: the
 // configuration and the data directory.
 func isUsage(err error) bool {
-	var setup *app.SetupError
+	var setup *setup.Error
 	return isMisuse(err) || errors.As(err, &setup)
 }
 

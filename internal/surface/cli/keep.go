@@ -9,6 +9,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 )
 
 // keep is the command that a host starts for a session, so that what its plugins keep in
@@ -31,7 +32,7 @@ func (c *command) keepSession(ctx context.Context, session string) error {
 	if err != nil {
 		return err
 	}
-	cfg, configPath, err := app.ReadConfig(home, c.config)
+	cfg, configPath, err := setup.ReadConfig(home, c.config)
 	if err != nil {
 		return err
 	}
