@@ -91,6 +91,18 @@ func keptUses(t *testing.T) map[string]keptUse {
 			_, err := k.Sessions().For(ctx, nil, th.session)
 			return err
 		}),
+		"Sessions.AtHand": ofSession(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Sessions().AtHand(ctx, &host.RouteQuery{}, th.session)
+			return err
+		}),
+		"Sessions.AddDirectory": ofSession(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Sessions().AddDirectory(ctx, th.session, "logs", []host.LaidFile{{Path: "a.txt", Artifact: th.artifact}}, host.NewArtifact{Name: "logs"})
+			return err
+		}),
+		"Sessions.MadeFor": ofSession(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Sessions().MadeFor(ctx, th.session, "save_to", "a.txt", []plugin.Artifact{{ID: th.artifact}})
+			return err
+		}),
 		"Sessions.Get": ofSession(func(ctx context.Context, k host.API, th things) error {
 			_, err := k.Sessions().Get(ctx, th.session)
 			return err

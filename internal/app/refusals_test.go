@@ -46,7 +46,7 @@ var refusesNothing = map[string]string{
 // attempted are the methods of which TestEveryRefusalOfTheHostLeavesOneEntry has an
 // attempt.
 var attempted = []string{
-	"Plugins.Register", "Plugins.Enable", "Plugins.Disable", "Plugins.Approve", "Plugins.Review", "Plugins.Rollback", "Plugins.Delete",
+	"Plugins.Register", "Plugins.Link", "Plugins.Enable", "Plugins.Disable", "Plugins.Approve", "Plugins.Review", "Plugins.Rollback", "Plugins.Delete",
 	"Plugins.MayChange", "Plugins.May", "Plugins.Show", "Plugins.Actions", "Feeds.Create", "Feeds.Show", "Feeds.Pause", "Feeds.Resume",
 	"Feeds.Delete", "Feeds.ResetCursor", "Feeds.Run", "Agents.List", "Agents.Create", "Agents.Change", "Agents.Start", "Agents.Stop",
 	"Agents.Delete", "Agents.Remember", "Agents.Forget", "Agents.Schedule", "Agents.Assign", "Agents.Assignments", "Agents.Show",
@@ -128,6 +128,7 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 			_, err := a.As(by).Plugins().Register(ctx, upper(t), registry.RegisterOptions{})
 			return err
 		}, denied, plugin.EntryPluginRefused, at},
+		"Plugins.Link":    {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Link(ctx, upper(t)); return err }, denied, plugin.EntryPluginRefused, at},
 		"Plugins.Enable":  {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Enable(ctx, "upper"); return err }, denied, plugin.EntryPluginRefused, at},
 		"Plugins.Disable": {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Disable(ctx, "upper"); return err }, denied, plugin.EntryPluginRefused, at},
 		"Plugins.Approve": {func(by plugin.Principal) error {

@@ -10,6 +10,40 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
+// What a request for operations is, and what it finds.
+type (
+	RouteQuery    = router.Query
+	RouteArtifact = router.Artifact
+	Route         = router.Answer
+	RouteChoice   = router.Choice
+)
+
+// MaxRouteText is how many bytes of a request are read.
+const MaxRouteText = router.MaxText
+
+// RoutePillars returns the fields that a request can be in.
+func RoutePillars() []string { return router.Pillars() }
+
+// AtHand adds to a query what is known of a session. It returns the artifacts of the
+// session.
+func (m Sessions) AtHand(ctx context.Context, q *RouteQuery, in string) ([]Artifact, error) {
+	s, err := m.Get(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	list, err := m.Artifacts(ctx, s.ID)
+	if err != nil {
+		return nil, err
+	}
+	q.Session = s.Pillar
+	for _, artifact := range slices.Backward(list) { // the newest that a tool made
+		if q.Last == "" {
+			q.Last = artifact.SourceTool
+		}
+	}
+	return list, nil
+}
+
 // Route chooses among the operations that they may know of: of each plugin
 // those of the version that a call without one would get. A model counts as
 // connected where one is configured.

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -23,12 +21,6 @@ const (
 // errLarge: a directory holds more than is added at once.
 var errLarge = errors.New("more than is added as one")
 
-// A laidFile is a file of a directory: where it lies in it, and which artifact it is.
-type laidFile struct {
-	Path     string `json:"path"` // with slashes
-	Artifact string `json:"artifact_id"`
-}
-
 // addDirectory registers the files in a directory, as they are now, and the
 // directory as an artifact that says which they are: tools of Event Mill see it
 // as a directory. What is no regular file, a link too, is left out and said.
@@ -44,7 +36,7 @@ func (c *command) addDirectory(ctx context.Context, k host.API, in, dir string, 
 	if err != nil {
 		return host.Artifact{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is a directory that cannot be added: %w", dir, err)
 	}
-	laid := []laidFile{}
+	laid := []host.LaidFile{}
 	for _, file := range files {
 		added, err := c.addFile(ctx, k, in, file, host.NewArtifact{Labels: a.Labels})
 		if err != nil {
@@ -54,26 +46,16 @@ func (c *command) addDirectory(ctx context.Context, k host.API, in, dir string, 
 		if err != nil {
 			return host.Artifact{}, err
 		}
-		laid = append(laid, laidFile{filepath.ToSlash(inside), added.ID})
+		laid = append(laid, host.LaidFile{Path: filepath.ToSlash(inside), Artifact: added.ID})
 	}
 	if left > 0 {
 		c.say("%d entries of %s are no regular files, and left out", left, dir)
 	}
-	listing, err := json.MarshalIndent(map[string]any{"files": laid}, "", " ")
-	if err != nil {
-		return host.Artifact{}, err
-	}
 	if a.Name == "" {
 		a.Name = filepath.Base(whole)
 	}
-	if a.Type == "" {
-		a.Type = "text"
-	}
-	if a.Metadata, err = json.Marshal(map[string]any{"original_filename": filepath.Base(whole), "directory": true}); err != nil {
-		return host.Artifact{}, err
-	}
 	return inSession(ctx, k, in, func(id string) (host.Artifact, error) {
-		return k.Sessions().AddArtifact(ctx, id, bytes.NewReader(listing), a)
+		return k.Sessions().AddDirectory(ctx, id, filepath.Base(whole), laid, a)
 	})
 }
 

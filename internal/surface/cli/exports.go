@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	json2 "github.com/go-json-experiment/json"
-
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/input"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
@@ -94,7 +92,7 @@ func (r *run) lendExports(ctx context.Context, raw json.RawMessage) (json.RawMes
 // export writes what a call made where the command line said.
 func (r *run) export(ctx context.Context, made []plugin.Artifact) (done []exported, err error) {
 	for _, w := range r.exports {
-		id, findErr := r.madeFor(ctx, w, made)
+		id, findErr := r.api.Sessions().MadeFor(ctx, r.session.ID, w.member, filepath.Base(w.path), made)
 		if findErr != nil || id == "" {
 			err = errors.Join(err, findErr)
 			continue
@@ -106,30 +104,6 @@ func (r *run) export(ctx context.Context, made []plugin.Artifact) (done []export
 		done = append(done, exported{w.member, w.path, id})
 	}
 	return done, err
-}
-
-// madeFor returns the artifact of a call that is what an argument asked for: the
-// one registered for it, or the last of that name.
-func (r *run) madeFor(ctx context.Context, w export, made []plugin.Artifact) (id string, err error) {
-	for _, m := range made {
-		if m.ID == "" {
-			continue
-		}
-		if m.Name == filepath.Base(w.path) {
-			id = m.ID
-		}
-		kept, err := r.api.Sessions().Artifact(ctx, r.session.ID, m.ID)
-		if err != nil {
-			return "", err
-		}
-		var said struct {
-			As string `json:"exported_as"`
-		}
-		if json2.Unmarshal(kept.Metadata, &said) == nil && said.As == w.member {
-			return m.ID, nil
-		}
-	}
-	return id, nil
 }
 
 // exportOne writes an artifact where the command line said, unless the file there

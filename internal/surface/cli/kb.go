@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/extract"
 	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
@@ -172,7 +173,7 @@ func addDocument(ctx context.Context, a *app.App, path, mime string, s kb.Source
 	if err != nil {
 		return kb.Ingested{}, err
 	}
-	if own, err := hostsOwn(path, a.Home); err != nil || own {
+	if own, err := host.OwnFile(path, a.Home); err != nil || own {
 		return kb.Ingested{}, errors.Join(err, plugin.Errorf(plugin.CodeInvalidInput, "%s is the host's own: name another file", path))
 	}
 	file, err := os.Open(path)

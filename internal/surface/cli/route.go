@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/catalog/router"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
@@ -17,7 +17,7 @@ import (
 const maxShown = 10
 
 func (c *command) route() *cobra.Command {
-	var q router.Query
+	var q host.RouteQuery
 	var everything bool
 	var in string
 	var artifacts []string
@@ -36,7 +36,7 @@ experimental or deprecated is left out unless the text names it, or with --hidde
 			flags := cmd.Flags()
 			flags.StringArrayVarP(&artifacts, "artifact", "a", nil, "a file, or an artifact of the session by its id, that the request is about; all of the session if there is none (repeatable)")
 			flags.StringVar(&in, "session", os.Getenv("MORTISE_SESSION"), "the session that the request belongs to (or MORTISE_SESSION)")
-			flags.StringVar(&q.Pillar, "pillar", "", "the pillar, chosen: "+strings.Join(router.Pillars(), ", "))
+			flags.StringVar(&q.Pillar, "pillar", "", "the pillar, chosen: "+strings.Join(host.RoutePillars(), ", "))
 			flags.StringVar(&q.Last, "after", "", "the plugin, or plugin/operation, that ran last")
 			flags.BoolVar(&q.Hidden, "hidden", false, "let what is experimental or deprecated count too")
 			flags.BoolVar(&everything, "all", false, "show everything that was left out, not only the first of it")
@@ -44,7 +44,7 @@ experimental or deprecated is left out unless the text names it, or with --hidde
 	}, func(ctx context.Context, r *ask) error {
 		query := q
 		query.Text = r.args[0]
-		if err := atHand(ctx, r.app, &query, in, artifacts); err != nil {
+		if err := atHand(ctx, r.API, &query, in, artifacts); err != nil {
 			return err
 		}
 		answer, err := r.Plugins().Route(ctx, query)
@@ -59,11 +59,11 @@ experimental or deprecated is left out unless the text names it, or with --hidde
 }
 
 // showRoute shows a route to a person.
-func (c *command) showRoute(a router.Answer, everything bool) error {
+func (c *command) showRoute(a host.Route, everything bool) error {
 	fmt.Fprintf(c.out, "pillar: %s, because %s\n", terminal.Safe(a.Pillar), terminal.Safe(a.PillarReason))
 	fmt.Fprintf(c.out, "about:  %s\n\n", terminal.Dash(terminal.Safe(strings.Join(a.Facets, " "))))
 	if a.Cut {
-		c.say("mortise: only the first %d bytes of the text were read", router.MaxText)
+		c.say("mortise: only the first %d bytes of the text were read", host.MaxRouteText)
 	}
 	if len(a.Included) == 0 {
 		fmt.Fprintln(c.out, "nothing fits")
@@ -108,7 +108,7 @@ func (c *command) showRoute(a router.Answer, everything bool) error {
 func points(score float64) string { return strconv.FormatFloat(score, 'f', 2, 64) }
 
 // why says on one line what a score is made of.
-func why(choice router.Choice) string {
+func why(choice host.RouteChoice) string {
 	var parts []string
 	for _, mark := range choice.Reasons {
 		parts = append(parts, fmt.Sprintf("+%s %s", points(mark.Points), mark.Why))

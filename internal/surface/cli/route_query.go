@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/catalog/router"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -25,39 +23,31 @@ const maxGiven = 1000
 // atHand adds to a query what is known of a session, and the artifacts that
 // were given: files, or what is in the session. Where none are given, all that
 // people put into the session are at hand.
-func atHand(ctx context.Context, a *app.App, q *router.Query, in string, given []string) error {
+func atHand(ctx context.Context, k host.API, q *host.RouteQuery, in string, given []string) (err error) {
 	if len(given) > maxGiven {
 		return usage{fmt.Errorf("--artifact is given %d times; %d times are accepted", len(given), maxGiven)}
 	}
 	var kept []host.Artifact
 	if in != "" {
-		found, err := findSession(ctx, a.As(a.Principal), in)
-		if err != nil {
+		if kept, err = inSession(ctx, k, in, func(id string) ([]host.Artifact, error) { return k.Sessions().AtHand(ctx, q, id) }); err != nil {
 			return err
-		}
-		if kept, err = a.As(a.Principal).Sessions().Artifacts(ctx, found.ID); err != nil {
-			return err
-		}
-		q.Session = found.Pillar
-		for _, artifact := range slices.Backward(kept) { // the newest that a tool made
-			if q.Last == "" {
-				q.Last = artifact.SourceTool
-			}
 		}
 	}
+	known := func(a host.Artifact) host.RouteArtifact {
+		return host.RouteArtifact{ID: a.ID, Type: a.Type, Name: a.Name}
+	}
 	if len(given) == 0 {
-		for i := range kept {
-			if kept[i].SourceTool != "" { // what tools made says what was done, not what is asked
-				continue
+		for _, a := range kept {
+			if a.SourceTool == "" { // what tools made says what was done, not what is asked
+				q.Artifacts = append(q.Artifacts, known(a))
 			}
-			q.Artifacts = append(q.Artifacts, router.Artifact{ID: kept[i].ID, Type: kept[i].Type, Name: kept[i].Name})
 		}
 		return nil
 	}
 	for _, name := range given {
-		i := slices.IndexFunc(kept, func(k host.Artifact) bool { return k.ID == name })
+		i := slices.IndexFunc(kept, func(a host.Artifact) bool { return a.ID == name })
 		if i >= 0 {
-			q.Artifacts = append(q.Artifacts, router.Artifact{ID: kept[i].ID, Type: kept[i].Type, Name: kept[i].Name})
+			q.Artifacts = append(q.Artifacts, known(kept[i]))
 			continue
 		}
 		file, err := fileAtHand(name)
@@ -76,24 +66,24 @@ func atHand(ctx context.Context, a *app.App, q *router.Query, in string, given [
 
 // fileAtHand tells what a file is, by its name and how it begins. It is not
 // registered.
-func fileAtHand(path string) (router.Artifact, error) {
+func fileAtHand(path string) (host.RouteArtifact, error) {
 	info, err := os.Stat(path) // before it is opened: a pipe would wait for its writer
 	if err != nil {
-		return router.Artifact{}, err
+		return host.RouteArtifact{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return router.Artifact{}, errors.New("it is not a regular file")
+		return host.RouteArtifact{}, errors.New("it is not a regular file")
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return router.Artifact{}, err
+		return host.RouteArtifact{}, err
 	}
 	defer file.Close()
 	head := make([]byte, headBytes)
 	n, err := io.ReadFull(file, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return router.Artifact{}, err
+		return host.RouteArtifact{}, err
 	}
 	name := filepath.Base(path)
-	return router.Artifact{Name: name, Type: host.DetectType(name, head[:n])}, nil
+	return host.RouteArtifact{Name: name, Type: host.DetectType(name, head[:n])}, nil
 }

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/catalog/contract"
-	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/input"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
@@ -193,20 +191,8 @@ func isPath(ref string) bool {
 
 // linkPath registers the plugin at a path for development and returns its name.
 func (c *command) linkPath(ctx context.Context, a *app.App, by plugin.Principal, path string) (string, error) {
-	if info, err := os.Stat(path); err == nil && info.IsDir() && !hasManifest(path) {
-		return "", plugin.Errorf(plugin.CodeInvalidInput, "%s holds no %s: name the directory or the source file of one plugin, or use 'mortise plugins register' for a tree of them",
-			path, strings.Join(contract.Manifests(), ", "))
-	}
 	defer c.errs.Begin("linking " + path).End()
-	report, err := a.As(by).Plugins().Register(ctx, path, registry.RegisterOptions{Dev: true, Enable: true})
-	if err != nil {
-		return "", err
-	}
-	return report.Registered[0].Name, nil
-}
-
-func hasManifest(dir string) bool {
-	return contract.HasManifest(dir)
+	return a.As(by).Plugins().Link(ctx, path)
 }
 
 // readInput reads the value of --input.

@@ -129,7 +129,7 @@ func (r *run) takeFile(ctx context.Context, member, path string) (string, error)
 			return path, nil
 		}
 	}
-	if own, err := hostsOwn(path, r.app.Home); err != nil || own {
+	if own, err := host.OwnFile(path, r.app.Home); err != nil || own {
 		return path, err // an artifact, as an earlier answer named it, or the host's own, which no plugin sees
 	}
 	var added host.Artifact
@@ -148,4 +148,16 @@ func (r *run) takeFile(ctx context.Context, member, path string) (string, error)
 	}
 	r.say("%s is artifact %s of the session", path, added.ID)
 	return view.Path(added), nil
+}
+
+// refuseOwn refuses a file that is the host's own: its key, its database,
+// whatever is in the data directory, under another name too. Such a file is
+// never shown to a plugin and never overwritten, whatever the origin of the
+// name.
+func (c *command) refuseOwn(path string) error {
+	own, err := host.OwnFile(path, c.home)
+	if err != nil || !own {
+		return err
+	}
+	return plugin.Errorf(plugin.CodeInvalidInput, "%s is the host's own: no plugin is shown what is in the data directory %s, and nothing is written there; name another file", path, c.home)
 }

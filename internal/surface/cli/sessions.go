@@ -15,7 +15,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/setup"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
@@ -134,7 +133,7 @@ func (c *command) keeping(ctx context.Context, do func(k host.API) error) error 
 		return usage{err}
 	}
 	if c.as == "" || c.as == conf.Principal {
-		return c.reading(ctx, func(st store.Store) error { return do(host.Reading(st, conf.Tenant)) })
+		return c.reading(ctx, func(st host.Store) error { return do(host.Reading(st, conf.Tenant)) })
 	}
 	return c.withHost(ctx, func(a *app.App) error { return do(a.As(a.Principal)) })
 }

@@ -1,28 +1,14 @@
-package cli
+package host
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/mortise-dev/mortise/plugin"
 )
 
-// refuseOwn refuses a file that is the host's own: its key, its database,
-// whatever is in the data directory, under another name too. Such a file is
-// never shown to a plugin and never overwritten, whatever the origin of the
-// name.
-func (c *command) refuseOwn(path string) error {
-	own, err := hostsOwn(path, c.home)
-	if err != nil || !own {
-		return err
-	}
-	return plugin.Errorf(plugin.CodeInvalidInput, "%s is the host's own: no plugin is shown what is in the data directory %s, and nothing is written there; name another file", path, c.home)
-}
-
-// hostsOwn reports whether a path leads into the data directory, or to a file there
+// OwnFile reports whether a path leads into the data directory, or to a file there
 // that has another name outside. A path that leads nowhere yet is where it would be.
-func hostsOwn(path, home string) (bool, error) {
+func OwnFile(path, home string) (bool, error) {
 	if home == "" {
 		return false, nil
 	}
