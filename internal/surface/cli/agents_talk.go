@@ -10,7 +10,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
@@ -27,13 +26,13 @@ func (c *command) agentsMemory() *cobra.Command {
 		},
 		limit: &limit{"last", &last, 50, "how many"},
 		fit:   always,
-	}, listing[agent.Remembered]{
+	}, listing[host.Memory]{
 		key:    "memories",
 		titles: []string{"KEY", "CHANGED", "TEXT"},
-		row: func(m agent.Remembered) []string {
+		row: func(m host.Memory) []string {
 			return []string{m.Key, terminal.Clock(m.UpdatedAt), terminal.OneLine(m.Content, 1000)}
 		},
-	}, func(ctx context.Context, q *ask) ([]agent.Remembered, error) {
+	}, func(ctx context.Context, q *ask) ([]host.Memory, error) {
 		return q.Agents().Memories(ctx, q.args[0], search, min(last, agent.MaxMemories))
 	})
 }
@@ -70,7 +69,7 @@ func (c *command) completeMemories(cmd *cobra.Command, args []string, typed stri
 	if len(args) != 1 {
 		return c.completeAgents(cmd, args, typed)
 	}
-	c.completingAll(cmd, func(st store.Reader, tenant string) {
+	c.completingAll(cmd, func(st host.Reader, tenant string) {
 		rows, _ := st.Memories(cmd.Context(), tenant, args[0], offered)
 		for _, row := range rows {
 			keys = append(keys, row.Key+"\t"+terminal.OneLine(row.Content, 60))
@@ -196,8 +195,8 @@ func (c *command) completeConversations(cmd *cobra.Command, args []string, typed
 	if len(args) != 1 {
 		return c.completeAgents(cmd, args, typed)
 	}
-	c.completingAll(cmd, func(st store.Reader, tenant string) {
-		rows, _ := st.Conversations(cmd.Context(), store.ConversationFilter{Tenant: tenant, Agent: args[0], Limit: offered})
+	c.completingAll(cmd, func(st host.Reader, tenant string) {
+		rows, _ := st.Conversations(cmd.Context(), host.ConversationFilter{Tenant: tenant, Agent: args[0], Limit: offered})
 		for _, row := range rows {
 			ids = append(ids, row.SessionID+"\t"+terminal.OneLine(row.Channel+" "+row.Peer, 60))
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
@@ -46,13 +45,13 @@ func (c *command) approvalsList() *cobra.Command {
 		none:   "nothing waits for approval that you asked for or may decide",
 		row: func(q *host.Question) []string {
 			expires := "-"
-			if q.State == store.ApprovalOpen {
+			if q.State == host.ApprovalOpen {
 				expires = "in " + terminal.Short(time.Until(q.ExpiresAt))
 			}
 			return []string{q.ID, string(q.State), whatOf(q), q.Requester, terminal.Short(time.Since(q.CreatedAt)), expires, terminal.OneLine(q.Why, 500)}
 		},
 	}, func(ctx context.Context, q *ask) ([]*host.Question, error) {
-		f := store.ApprovalFilter{Tenant: q.Tenant(), State: store.ApprovalOpen}
+		f := host.ApprovalFilter{Tenant: q.Tenant(), State: host.ApprovalOpen}
 		if all {
 			f.State = ""
 		}
@@ -61,7 +60,7 @@ func (c *command) approvalsList() *cobra.Command {
 }
 
 // visible returns the newest approvals that the principal may see.
-func visible(ctx context.Context, a *app.App, f store.ApprovalFilter, last int) ([]*host.Question, error) {
+func visible(ctx context.Context, a *app.App, f host.ApprovalFilter, last int) ([]*host.Question, error) {
 	questions := []*host.Question{}
 	f.Limit = page
 	for seen := 0; seen < lookBack; seen += page {
@@ -91,7 +90,7 @@ func visible(ctx context.Context, a *app.App, f store.ApprovalFilter, last int) 
 
 // whatOf names what a question is about.
 func whatOf(q *host.Question) string {
-	if q.SubjectKind == store.SubjectPlan {
+	if q.SubjectKind == host.SubjectPlan {
 		return fmt.Sprintf("plan of %d steps", len(q.Steps))
 	}
 	return q.Operation + "@" + q.Version
@@ -114,7 +113,7 @@ func (c *command) approvalsShow() *cobra.Command {
 			if err := c.showQuestion(c.out, question); err != nil {
 				return err
 			}
-			if row.State == store.ApprovalOpen {
+			if row.State == host.ApprovalOpen {
 				c.say("\n%s", c.toDecide(ctx, q.app, row))
 			}
 			return nil
@@ -141,7 +140,7 @@ of 'mortise run'.`,
 		if err != nil {
 			return err
 		}
-		if noWait || row.SubjectKind == store.SubjectPlan {
+		if noWait || row.SubjectKind == host.SubjectPlan {
 			return c.decided(ctx, q.app, row)
 		}
 		if !c.json {
@@ -176,7 +175,7 @@ func (c *command) approvalsDeny() *cobra.Command {
 }
 
 // decide answers an approval as the acting principal.
-func (c *command) decide(ctx context.Context, a *app.App, given string, approve bool, reason string) (*store.ApprovalRow, error) {
+func (c *command) decide(ctx context.Context, a *app.App, given string, approve bool, reason string) (*host.ApprovalRow, error) {
 	answer := approval.Answer{Tenant: a.Config.Tenant, Approve: approve, By: a.Principal, Asker: host.OSUser(), Reason: reason, Own: c.own(a)}
 	if isToken(given) {
 		answer.Token = given
@@ -192,7 +191,7 @@ func (c *command) decide(ctx context.Context, a *app.App, given string, approve 
 
 // give gives an answer, and says so where it counts only because the
 // configuration takes a name's word.
-func (c *command) give(ctx context.Context, a *app.App, answer approval.Answer) (*store.ApprovalRow, error) {
+func (c *command) give(ctx context.Context, a *app.App, answer approval.Answer) (*host.ApprovalRow, error) {
 	row, err := a.Approvals.Decide(ctx, answer)
 	if err == nil && a.Config.Approvals.TrustAs && approval.Same(row, answer) {
 		c.say("approvals.trust_as: %s asked for this as %s and approved it as %s; no second person is known of", host.OSUserName(), row.Requester, principal.Name(a.Principal))
@@ -207,7 +206,7 @@ func isToken(text string) bool {
 }
 
 // decided shows how an approval stands after an answer.
-func (c *command) decided(ctx context.Context, a *app.App, row *store.ApprovalRow) error {
+func (c *command) decided(ctx context.Context, a *app.App, row *host.ApprovalRow) error {
 	q, err := a.Host.Approvers().Question(ctx, row)
 	if err != nil {
 		return err
@@ -217,9 +216,9 @@ func (c *command) decided(ctx context.Context, a *app.App, row *store.ApprovalRo
 	}
 	fmt.Fprintf(c.out, "%s %s\n", q.ID, q.State)
 	switch {
-	case row.State == store.ApprovalDenied:
+	case row.State == host.ApprovalDenied:
 		c.say("%s %s does not run", row.SubjectKind, row.SubjectID)
-	case row.SubjectKind == store.SubjectPlan:
+	case row.SubjectKind == host.SubjectPlan:
 		c.say("'mortise plans show %s' follows it; 'mortise serve' runs it, or 'mortise plans resume %s --wait' here", row.SubjectID, row.SubjectID)
 	default:
 		c.say("'mortise calls wait %s' goes on with it, unless another process does", row.SubjectID)
@@ -235,7 +234,7 @@ const grace = lookLast + 100*time.Millisecond
 func leave(ctx context.Context, a *app.App, id string) {
 	for end := time.Now().Add(grace); time.Now().Before(end) && ctx.Err() == nil; {
 		row, err := a.Ledger.Call(ctx, a.Config.Tenant, id)
-		if err != nil || row == nil || row.State != store.CallQueued {
+		if err != nil || row == nil || row.State != host.CallQueued {
 			return
 		}
 		pauseFor(ctx, lookFirst)

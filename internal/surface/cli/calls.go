@@ -13,7 +13,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -31,38 +30,38 @@ Ids may be abbreviated to their beginning, or to the last six characters or more
 
 // A callView is a call as it is shown.
 type callView struct {
-	ID         string          `json:"call_id"`
-	Operation  string          `json:"operation"`
-	Version    string          `json:"version"`
-	Status     plugin.Status   `json:"status"` // as it reads outside
-	State      store.CallState `json:"state"`  // as it is kept
-	Code       string          `json:"code,omitempty"`
-	Attempt    int64           `json:"attempt"`
-	Principal  string          `json:"principal"`
-	Actor      string          `json:"actor,omitempty"`
-	Origin     string          `json:"origin"`
-	Key        string          `json:"key,omitempty"` // its caller's own
-	Parent     string          `json:"parent,omitempty"`
-	Plan       string          `json:"plan,omitempty"`
-	Session    string          `json:"session,omitempty"`
-	Labels     []string        `json:"labels,omitempty"`
-	Digest     string          `json:"package_digest"`
-	InputHash  string          `json:"input_hash"`
-	ResultHash string          `json:"result_hash,omitempty"`
-	Node       string          `json:"node,omitempty"`
-	Cancelled  bool            `json:"cancelled"` // cancellation was requested
-	CreatedAt  time.Time       `json:"created_at"`
-	UpdatedAt  time.Time       `json:"updated_at"`
-	WakeAt     time.Time       `json:"wake_at,omitzero"` // when it is looked at next
+	ID         string         `json:"call_id"`
+	Operation  string         `json:"operation"`
+	Version    string         `json:"version"`
+	Status     plugin.Status  `json:"status"` // as it reads outside
+	State      host.CallState `json:"state"`  // as it is kept
+	Code       string         `json:"code,omitempty"`
+	Attempt    int64          `json:"attempt"`
+	Principal  string         `json:"principal"`
+	Actor      string         `json:"actor,omitempty"`
+	Origin     string         `json:"origin"`
+	Key        string         `json:"key,omitempty"` // its caller's own
+	Parent     string         `json:"parent,omitempty"`
+	Plan       string         `json:"plan,omitempty"`
+	Session    string         `json:"session,omitempty"`
+	Labels     []string       `json:"labels,omitempty"`
+	Digest     string         `json:"package_digest"`
+	InputHash  string         `json:"input_hash"`
+	ResultHash string         `json:"result_hash,omitempty"`
+	Node       string         `json:"node,omitempty"`
+	Cancelled  bool           `json:"cancelled"` // cancellation was requested
+	CreatedAt  time.Time      `json:"created_at"`
+	UpdatedAt  time.Time      `json:"updated_at"`
+	WakeAt     time.Time      `json:"wake_at,omitzero"` // when it is looked at next
 }
 
-func viewOf(row *store.CallRow) callView {
+func viewOf(row *host.CallRow) callView {
 	key, own := strings.CutPrefix(row.Key, "k:")
 	if !own {
 		key = ""
 	}
 	return callView{
-		ID: row.ID, Operation: row.Operation, Version: row.Version, Status: ledger.Status(row.State), State: row.State, Code: row.Code,
+		ID: row.ID, Operation: row.Operation, Version: row.Version, Status: host.StatusOf(row.State), State: row.State, Code: row.Code,
 		Attempt: row.Attempt, Principal: row.Principal, Actor: row.Actor, Origin: row.Origin, Key: key, Parent: row.Parent, Plan: row.Plan,
 		Session: row.Session, Labels: row.Labels, Digest: row.PackageDigest, InputHash: row.InputHash, ResultHash: row.ResultHash,
 		Node: row.Node, Cancelled: row.Cancelled, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, WakeAt: row.WakeAt,
@@ -70,19 +69,19 @@ func viewOf(row *store.CallRow) callView {
 }
 
 // statesOf are the states that read alike outside.
-var statesOf = map[plugin.Status][]store.CallState{
-	plugin.PendingApproval: {store.CallPending},
-	plugin.InProgress:      {store.CallQueued, store.CallRunning, store.CallInProgress},
-	plugin.Succeeded:       {store.CallSucceeded},
-	plugin.Failed:          {store.CallFailed},
-	plugin.Unknown:         {store.CallUnknown},
+var statesOf = map[plugin.Status][]host.CallState{
+	plugin.PendingApproval: {host.CallPending},
+	plugin.InProgress:      {host.CallQueued, host.CallRunning, host.CallInProgress},
+	plugin.Succeeded:       {host.CallSucceeded},
+	plugin.Failed:          {host.CallFailed},
+	plugin.Unknown:         {host.CallUnknown},
 }
 
 func (c *command) callsList() *cobra.Command {
-	var f store.CallFilter
+	var f host.CallFilter
 	var state string
 	var unknown bool
-	var states []store.CallState
+	var states []host.CallState
 	return list(c, spec{
 		use: "list", short: "List calls, the newest first", example: "  mortise calls list --state in_progress",
 		door: inStanding, watch: true, limit: &limit{"limit", &f.Limit, 20, "how many calls"},
@@ -122,11 +121,11 @@ func (c *command) callsList() *cobra.Command {
 }
 
 // callsIn returns the newest calls in any of these states, or in all.
-func callsIn(ctx context.Context, k host.API, f store.CallFilter, states []store.CallState) ([]store.CallRow, error) {
+func callsIn(ctx context.Context, k host.API, f host.CallFilter, states []host.CallState) ([]host.CallRow, error) {
 	if states == nil {
 		return k.Calls().List(ctx, f)
 	}
-	var rows []store.CallRow
+	var rows []host.CallRow
 	for _, f.State = range states {
 		some, err := k.Calls().List(ctx, f)
 		if err != nil {
@@ -134,21 +133,21 @@ func callsIn(ctx context.Context, k host.API, f store.CallFilter, states []store
 		}
 		rows = append(rows, some...)
 	}
-	slices.SortFunc(rows, func(a, b store.CallRow) int { return strings.Compare(b.ID, a.ID) })
+	slices.SortFunc(rows, func(a, b host.CallRow) int { return strings.Compare(b.ID, a.ID) })
 	return rows[:min(len(rows), f.Limit)], nil
 }
 
 // An effectView is one effect in a call's journal as it is shown.
 type effectView struct {
-	N           int64             `json:"n"`
-	Attempt     int64             `json:"attempt"`
-	Method      string            `json:"method"`
-	Effect      string            `json:"effect"`
-	Class       string            `json:"class"` // external or local
-	State       store.EffectState `json:"state"`
-	RequestHash string            `json:"request_hash"`
-	ProviderKey string            `json:"provider_key,omitempty"`
-	At          time.Time         `json:"at"`
+	N           int64            `json:"n"`
+	Attempt     int64            `json:"attempt"`
+	Method      string           `json:"method"`
+	Effect      string           `json:"effect"`
+	Class       string           `json:"class"` // external or local
+	State       host.EffectState `json:"state"`
+	RequestHash string           `json:"request_hash"`
+	ProviderKey string           `json:"provider_key,omitempty"`
+	At          time.Time        `json:"at"`
 }
 
 // A callShown is a call with its journal of effects, its approval and its entries.
@@ -174,7 +173,7 @@ func (c *command) callsShow() *cobra.Command {
 	}, c.showCall)
 }
 
-func callShownOf(ctx context.Context, st store.Reader, row *store.CallRow) (s callShown, err error) {
+func callShownOf(ctx context.Context, st host.Reader, row *host.CallRow) (s callShown, err error) {
 	s.callView = viewOf(row)
 	journal, err := st.Effects(ctx, row.Tenant, row.ID)
 	if err != nil {
@@ -183,7 +182,7 @@ func callShownOf(ctx context.Context, st store.Reader, row *store.CallRow) (s ca
 	for _, e := range journal {
 		s.Effects = append(s.Effects, effectView{e.N, e.Attempt, e.Method, e.Effect, e.Class, e.State, e.RequestHash, e.ProviderKey, e.At})
 	}
-	asked, err := st.Approvals(ctx, store.ApprovalFilter{Tenant: row.Tenant, SubjectKind: store.SubjectCall, SubjectID: row.ID, Limit: 1})
+	asked, err := st.Approvals(ctx, host.ApprovalFilter{Tenant: row.Tenant, SubjectKind: host.SubjectCall, SubjectID: row.ID, Limit: 1})
 	if err != nil {
 		return s, err
 	}
@@ -218,7 +217,7 @@ func (c *command) showCall(s callShown) error {
 	for _, e := range s.Entries {
 		c.showEntry(&e)
 	}
-	if s.State == store.CallUnknown {
+	if s.State == host.CallUnknown {
 		c.say("\nwhen you know how it ended, record it: 'mortise calls settle %s'", s.ID)
 	}
 	return nil

@@ -12,9 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/setup"
-	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/internal/service/session"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
@@ -119,23 +117,23 @@ func among(all func() ([]string, error)) func(before string, limit int) ([]strin
 }
 
 // findCall returns the call that is meant.
-func findCall(ctx context.Context, k host.API, given, action string) (*store.CallRow, error) {
+func findCall(ctx context.Context, k host.API, given, action string) (*host.CallRow, error) {
 	return findCallBy(ctx, k, given, action, k.Calls().Get)
 }
 
 // findCallBy returns the call that is meant, to who may do that with it.
-func findCallBy(ctx context.Context, k host.API, given, action string, get func(ctx context.Context, id, action string) (*store.CallRow, error)) (*store.CallRow, error) {
-	return byID("call", given, func(id string) (*store.CallRow, error) { return orAbsent(get(ctx, id, action)) }, func(before string, limit int) ([]string, error) {
-		rows, err := k.Calls().List(ctx, store.CallFilter{Before: before, Limit: limit})
-		return idsOf(rows, func(r store.CallRow) string { return r.ID }), err
+func findCallBy(ctx context.Context, k host.API, given, action string, get func(ctx context.Context, id, action string) (*host.CallRow, error)) (*host.CallRow, error) {
+	return byID("call", given, func(id string) (*host.CallRow, error) { return orAbsent(get(ctx, id, action)) }, func(before string, limit int) ([]string, error) {
+		rows, err := k.Calls().List(ctx, host.CallFilter{Before: before, Limit: limit})
+		return idsOf(rows, func(r host.CallRow) string { return r.ID }), err
 	})
 }
 
 // findApproval returns the approval that is meant, to who may know of it.
-func findApproval(ctx context.Context, k host.API, given, action string) (*store.ApprovalRow, error) {
-	return byID("approval", given, func(id string) (*store.ApprovalRow, error) { return orAbsent(k.Approvals().Get(ctx, id, action)) }, func(before string, limit int) ([]string, error) {
-		rows, err := k.Approvals().List(ctx, store.ApprovalFilter{Before: before, Limit: limit})
-		return idsOf(rows, func(r store.ApprovalRow) string { return r.ID }), err
+func findApproval(ctx context.Context, k host.API, given, action string) (*host.ApprovalRow, error) {
+	return byID("approval", given, func(id string) (*host.ApprovalRow, error) { return orAbsent(k.Approvals().Get(ctx, id, action)) }, func(before string, limit int) ([]string, error) {
+		rows, err := k.Approvals().List(ctx, host.ApprovalFilter{Before: before, Limit: limit})
+		return idsOf(rows, func(r host.ApprovalRow) string { return r.ID }), err
 	})
 }
 
@@ -151,9 +149,9 @@ func findEntries(ctx context.Context, k host.API, given string) ([]plugin.Entry,
 // findFeed returns the id of the feed that is meant.
 func findFeed(ctx context.Context, k host.API, given string) (string, error) {
 	r, tenant := k.Store(), k.Tenant()
-	row, err := byID("feed", given, func(id string) (*store.ScheduleRow, error) { return orAbsent(r.Schedule(ctx, tenant, id)) }, func(before string, limit int) ([]string, error) {
-		rows, err := r.Schedules(ctx, store.ScheduleFilter{Tenant: tenant, Before: before, Limit: limit})
-		return idsOf(rows, func(r store.ScheduleRow) string { return r.ID }), err
+	row, err := byID("feed", given, func(id string) (*host.ScheduleRow, error) { return orAbsent(r.Schedule(ctx, tenant, id)) }, func(before string, limit int) ([]string, error) {
+		rows, err := r.Schedules(ctx, host.ScheduleFilter{Tenant: tenant, Before: before, Limit: limit})
+		return idsOf(rows, func(r host.ScheduleRow) string { return r.ID }), err
 	})
 	if err != nil {
 		return "", err
@@ -187,10 +185,10 @@ func findArtifact(ctx context.Context, k host.API, in, given string) (session.Ar
 }
 
 // inDocument does something with the document of a knowledge base that is meant.
-func inDocument(ctx context.Context, k host.API, base, given string, do func(ctx context.Context, base, id string) (kb.Document, error)) (kb.Document, error) {
-	return byID("document", given, func(id string) (kb.Document, error) { return do(ctx, base, id) }, among(func() (ids []string, err error) {
+func inDocument(ctx context.Context, k host.API, base, given string, do func(ctx context.Context, base, id string) (host.Document, error)) (host.Document, error) {
+	return byID("document", given, func(id string) (host.Document, error) { return do(ctx, base, id) }, among(func() (ids []string, err error) {
 		for last := mostDocuments; last == mostDocuments && len(ids) < lookBack; {
-			l := kb.Listing{KB: base, Limit: mostDocuments}
+			l := host.Documents{KB: base, Limit: mostDocuments}
 			if len(ids) > 0 {
 				l.After = ids[len(ids)-1]
 			}
@@ -198,7 +196,7 @@ func inDocument(ctx context.Context, k host.API, base, given string, do func(ctx
 			if err != nil {
 				return nil, err
 			}
-			ids, last = append(ids, idsOf(some, func(d kb.Document) string { return d.ID })...), len(some)
+			ids, last = append(ids, idsOf(some, func(d host.Document) string { return d.ID })...), len(some)
 		}
 		return ids, nil
 	}))
@@ -219,9 +217,9 @@ const offered = 50
 func (c *command) completeCalls(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		c.completing(cmd, func(k host.API) {
-			rows, _ := k.Calls().List(cmd.Context(), store.CallFilter{Limit: offered})
+			rows, _ := k.Calls().List(cmd.Context(), host.CallFilter{Limit: offered})
 			for _, row := range rows {
-				ids = append(ids, row.ID+"\t"+terminal.OneLine(row.Operation+" "+string(ledger.Status(row.State)), 60))
+				ids = append(ids, row.ID+"\t"+terminal.OneLine(row.Operation+" "+string(host.StatusOf(row.State)), 60))
 			}
 		})
 	}
@@ -231,8 +229,8 @@ func (c *command) completeCalls(cmd *cobra.Command, args []string, _ string) (id
 // completeApprovals offers the approvals that are open.
 func (c *command) completeApprovals(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		c.completingAll(cmd, func(st store.Reader, tenant string) {
-			rows, _ := st.Approvals(cmd.Context(), store.ApprovalFilter{Tenant: tenant, State: store.ApprovalOpen, Limit: offered})
+		c.completingAll(cmd, func(st host.Reader, tenant string) {
+			rows, _ := st.Approvals(cmd.Context(), host.ApprovalFilter{Tenant: tenant, State: host.ApprovalOpen, Limit: offered})
 			for _, row := range rows {
 				ids = append(ids, row.ID+"\t"+terminal.OneLine(row.Why, 60))
 			}
@@ -250,7 +248,7 @@ func (c *command) completing(cmd *cobra.Command, do func(k host.API)) {
 }
 
 // completingAll is completing for what is shown to the administrator alone.
-func (c *command) completingAll(cmd *cobra.Command, do func(st store.Reader, tenant string)) {
+func (c *command) completingAll(cmd *cobra.Command, do func(st host.Reader, tenant string)) {
 	c.completing(cmd, func(k host.API) {
 		if k.Unbounded() {
 			do(k.Store(), k.Tenant())

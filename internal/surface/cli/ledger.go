@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -26,7 +27,7 @@ func (c *command) ledger() *cobra.Command {
 }
 
 // reading opens the store for reading alone, and says so where there is none.
-func (c *command) reading(ctx context.Context, do func(store.Store) error) (err error) {
+func (c *command) reading(ctx context.Context, do func(host.Store) error) (err error) {
 	if c.home == "" {
 		return usage{errNoHome}
 	}
@@ -186,7 +187,7 @@ names an entry: 2/17.`,
 }
 
 // showEntry returns the entries that an id, a number or CHAIN/NUMBER means.
-func showEntry(ctx context.Context, st store.Reader, id string) ([]plugin.Entry, error) {
+func showEntry(ctx context.Context, st host.Reader, id string) ([]plugin.Entry, error) {
 	chain, seq, placed := strings.Cut(id, "/")
 	number := id
 	if placed {
@@ -255,7 +256,7 @@ func (c *command) ledgerVerify() *cobra.Command {
 					return err
 				}
 			}
-			return c.reading(cmd.Context(), func(st store.Store) error {
+			return c.reading(cmd.Context(), func(st host.Store) error {
 				var report ledger.Report
 				if err := c.during("verifying the ledger", func() (err error) { report, err = c.verify(cmd.Context(), st); return err }); err != nil {
 					return err
@@ -266,7 +267,7 @@ func (c *command) ledgerVerify() *cobra.Command {
 	})
 }
 
-func (c *command) verify(ctx context.Context, st store.Store) (ledger.Report, error) {
+func (c *command) verify(ctx context.Context, st host.Store) (ledger.Report, error) {
 	key, err := store.ReadKey(c.home)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return ledger.Report{}, err

@@ -11,9 +11,9 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/setup"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -113,7 +113,7 @@ func (c *command) checkPolicies(ctx context.Context, files []string) (int, []str
 // that are stored, if there is a store yet.
 func (c *command) configuredPolicies(ctx context.Context, conf config.Config, path string) (engine *policy.Engine, err error) {
 	var wrong error
-	err = c.reading(ctx, func(st store.Store) error {
+	err = c.reading(ctx, func(st host.Store) error {
 		engine, wrong = setup.OpenPolicy(conf, path, "", st)
 		return nil
 	})
