@@ -293,12 +293,4 @@ func (c *command) completeAgents(cmd *cobra.Command, args []string, _ string) (i
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (c *command) agentIDs(cmd *cobra.Command) (ids []string) {
-	c.completingAll(cmd, func(st host.Reader, tenant string) {
-		rows, _ := st.Agents(cmd.Context(), tenant)
-		for _, row := range rows {
-			ids = append(ids, row.ID+"\t"+terminal.OneLine(string(row.State)+" "+row.Prompt, 60))
-		}
-	})
-	return ids
-}
+func (c *command) agentIDs(cmd *cobra.Command) []string { return c.offers(cmd, host.Offers.Agents) }

@@ -51,41 +51,8 @@ func (c *command) approvalsList() *cobra.Command {
 			return []string{q.ID, string(q.State), whatOf(q), q.Requester, terminal.Short(time.Since(q.CreatedAt)), expires, terminal.OneLine(q.Why, 500)}
 		},
 	}, func(ctx context.Context, q *ask) ([]*host.Question, error) {
-		f := host.ApprovalFilter{Tenant: q.Tenant(), State: host.ApprovalOpen}
-		if all {
-			f.State = ""
-		}
-		return visible(ctx, q.app, f, last)
+		return q.Approvals().Questions(ctx, all, last)
 	})
-}
-
-// visible returns the newest approvals that the principal may see.
-func visible(ctx context.Context, a *app.App, f host.ApprovalFilter, last int) ([]*host.Question, error) {
-	questions := []*host.Question{}
-	f.Limit = page
-	for seen := 0; seen < lookBack; seen += page {
-		rows, err := a.Store.Approvals(ctx, f)
-		if err != nil {
-			return nil, err
-		}
-		for i := range rows {
-			if a.Host.Approvers().MaySee(ctx, &rows[i], a.Principal) != nil {
-				continue
-			}
-			q, err := a.Host.Approvers().Question(ctx, &rows[i])
-			if err != nil {
-				return nil, err
-			}
-			if questions = append(questions, q); len(questions) == last {
-				return questions, nil
-			}
-		}
-		if len(rows) < page {
-			break
-		}
-		f.Before = rows[len(rows)-1].ID
-	}
-	return questions, nil
 }
 
 // whatOf names what a question is about.
@@ -97,13 +64,9 @@ func whatOf(q *host.Question) string {
 }
 
 func (c *command) approvalsShow() *cobra.Command {
-	return c.command(spec{use: "show ID", short: "Show everything that an approval is bound to", example: "  mortise approvals show 3f21aa", complete: c.completeApprovals},
+	return c.command(spec{use: "show ID", short: "Show everything that an approval is bound to", example: "  mortise approvals show 3f21aa", complete: c.offering(host.Offers.Approvals)},
 		func(ctx context.Context, q *ask) error {
-			row, err := findApproval(ctx, q.API, q.args[0], "see")
-			if err != nil {
-				return err
-			}
-			question, err := q.app.Host.Approvers().Question(ctx, row)
+			row, question, err := q.Approvals().Show(ctx, q.args[0])
 			if err != nil {
 				return err
 			}
@@ -130,7 +93,7 @@ func (c *command) approvalsApprove() *cobra.Command {
 'mortise serve', and otherwise here. Its result is shown, and the exit status is that
 of 'mortise run'.`,
 		example:  `  mortise approvals approve 3f21aa --reason "agreed by phone"`,
-		complete: c.completeApprovals,
+		complete: c.offering(host.Offers.Approvals),
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
 			cmd.Flags().BoolVar(&noWait, "no-wait", false, "decide, and leave the call to others")
@@ -161,7 +124,7 @@ func (c *command) approvalsDeny() *cobra.Command {
 		use:      "deny ID|TOKEN",
 		short:    "Refuse one call or plan; the requester may do so too",
 		example:  `  mortise approvals deny 3f21aa --reason "the wrong address"`,
-		complete: c.completeApprovals,
+		complete: c.offering(host.Offers.Approvals),
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&reason, "reason", "", "why, for the record and for the requester")
 		},
@@ -180,7 +143,7 @@ func (c *command) decide(ctx context.Context, a *app.App, given string, approve 
 	if isToken(given) {
 		answer.Token = given
 	} else {
-		row, err := findApproval(ctx, a.As(a.Principal), given, "decide")
+		row, err := a.As(a.Principal).Approvals().Find(ctx, given, "decide")
 		if err != nil {
 			return nil, err
 		}

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	json2 "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
@@ -68,20 +66,10 @@ func viewOf(row *host.CallRow) callView {
 	}
 }
 
-// statesOf are the states that read alike outside.
-var statesOf = map[plugin.Status][]host.CallState{
-	plugin.PendingApproval: {host.CallPending},
-	plugin.InProgress:      {host.CallQueued, host.CallRunning, host.CallInProgress},
-	plugin.Succeeded:       {host.CallSucceeded},
-	plugin.Failed:          {host.CallFailed},
-	plugin.Unknown:         {host.CallUnknown},
-}
-
 func (c *command) callsList() *cobra.Command {
 	var f host.CallFilter
 	var state string
 	var unknown bool
-	var states []host.CallState
 	return list(c, spec{
 		use: "list", short: "List calls, the newest first", example: "  mortise calls list --state in_progress",
 		door: inStanding, watch: true, limit: &limit{"limit", &f.Limit, 20, "how many calls"},
@@ -99,7 +87,7 @@ func (c *command) callsList() *cobra.Command {
 			if unknown {
 				state = string(plugin.Unknown)
 			}
-			if states = statesOf[plugin.Status(state)]; state != "" && states == nil {
+			if state != "" && !host.IsCallStatus(plugin.Status(state)) {
 				return usage{fmt.Errorf("--state %s: there are pending_approval, in_progress, succeeded, failed, unknown", state)}
 			}
 			return nil
@@ -111,30 +99,19 @@ func (c *command) callsList() *cobra.Command {
 			return []string{v.ID, terminal.Clock(v.CreatedAt), v.Operation + "@" + v.Version, string(v.Status), v.Principal, terminal.Dash(v.Code)}
 		},
 	}, func(ctx context.Context, q *ask) ([]callView, error) {
-		rows, err := callsIn(ctx, q.API, f, states)
+		list := q.Calls().List
+		if state != "" {
+			list = func(ctx context.Context, f host.CallFilter) ([]host.CallRow, error) {
+				return q.Calls().ListIn(ctx, f, plugin.Status(state))
+			}
+		}
+		rows, err := list(ctx, f)
 		views := make([]callView, len(rows))
 		for i := range rows {
 			views[i] = viewOf(&rows[i])
 		}
 		return views, err
 	})
-}
-
-// callsIn returns the newest calls in any of these states, or in all.
-func callsIn(ctx context.Context, k host.API, f host.CallFilter, states []host.CallState) ([]host.CallRow, error) {
-	if states == nil {
-		return k.Calls().List(ctx, f)
-	}
-	var rows []host.CallRow
-	for _, f.State = range states {
-		some, err := k.Calls().List(ctx, f)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, some...)
-	}
-	slices.SortFunc(rows, func(a, b host.CallRow) int { return strings.Compare(b.ID, a.ID) })
-	return rows[:min(len(rows), f.Limit)], nil
 }
 
 // An effectView is one effect in a call's journal as it is shown.
@@ -165,32 +142,23 @@ func (c *command) callsShow() *cobra.Command {
 		use: "show ID", short: "Show a call with its journal of effects, its approval and its entries", example: "  mortise calls show 3f21aa",
 		complete: c.completeCalls, door: inStanding,
 	}, func(ctx context.Context, q *ask) (s callShown, err error) {
-		row, err := findCall(ctx, q.API, q.args[0], "see")
+		shown, err := q.Calls().Show(ctx, q.args[0])
 		if err != nil {
 			return s, err
 		}
-		return callShownOf(ctx, q.Store(), row)
+		return callShownOf(shown), nil
 	}, c.showCall)
 }
 
-func callShownOf(ctx context.Context, st host.Reader, row *host.CallRow) (s callShown, err error) {
-	s.callView = viewOf(row)
-	journal, err := st.Effects(ctx, row.Tenant, row.ID)
-	if err != nil {
-		return s, err
-	}
-	for _, e := range journal {
+func callShownOf(shown host.CallShown) callShown {
+	s := callShown{callView: viewOf(shown.CallRow), Entries: shown.Entries}
+	for _, e := range shown.Effects {
 		s.Effects = append(s.Effects, effectView{e.N, e.Attempt, e.Method, e.Effect, e.Class, e.State, e.RequestHash, e.ProviderKey, e.At})
 	}
-	asked, err := st.Approvals(ctx, host.ApprovalFilter{Tenant: row.Tenant, SubjectKind: host.SubjectCall, SubjectID: row.ID, Limit: 1})
-	if err != nil {
-		return s, err
+	if a := shown.Approval; a != nil {
+		s.Approval, s.decided = a.ID, string(a.State)
 	}
-	if len(asked) > 0 {
-		s.Approval, s.decided = asked[0].ID, string(asked[0].State)
-	}
-	s.Entries, err = ledger.Show(ctx, st, row.Tenant, row.ID)
-	return s, err
+	return s
 }
 
 func (c *command) showCall(s callShown) error {

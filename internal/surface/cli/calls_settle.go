@@ -84,7 +84,7 @@ func (c *command) settlement(f settleFlags) (s kernel.Settlement, err error) {
 
 func (c *command) settleCall(ctx context.Context, a *app.App, given string, ask bool, s kernel.Settlement) error {
 	k := a.As(a.Principal)
-	row, err := findCallBy(ctx, k, given, "settle", k.Calls().Control)
+	row, err := k.Calls().FindToControl(ctx, given, "settle")
 	if err != nil {
 		return err
 	}

@@ -68,9 +68,7 @@ terminal each line of it is a message, and the first turn that fails ends the co
 	flags.BoolVar(&fresh, "new", false, "begin another conversation")
 	flags.StringVar(&message, "message", "", "say this, print the answer and leave")
 	flags.BoolVar(&c.json, "json", false, "print one JSON object a line: text, tool, approval and answer, each with its type")
-	_ = cmd.RegisterFlagCompletionFunc("session", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return c.completeConversations(cmd, args, typed)
-	})
+	_ = cmd.RegisterFlagCompletionFunc("session", c.ofAgent(host.Offers.Conversations))
 	return cmd
 }
 

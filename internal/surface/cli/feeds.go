@@ -161,9 +161,9 @@ type feedShown struct {
 }
 
 func (c *command) feedsShow() *cobra.Command {
-	return show(c, spec{use: "show ID", short: "Show a feed with its next five times and the last ten", example: "  mortise feeds show 3f21aa", complete: c.completeFeeds},
+	return show(c, spec{use: "show ID", short: "Show a feed with its next five times and the last ten", example: "  mortise feeds show 3f21aa", complete: c.offering(host.Offers.Feeds)},
 		func(ctx context.Context, q *ask) (s feedShown, err error) {
-			id, err := findFeed(ctx, q.API, q.args[0])
+			id, err := q.Feeds().Find(ctx, q.args[0])
 			if err == nil {
 				s.Feed, s.Next, s.Last, err = q.Feeds().Show(ctx, id)
 			}
@@ -219,12 +219,12 @@ func (c *command) feedsRun() *cobra.Command {
 It is queued, and 'mortise serve' runs it; with --wait this command does, unless
 another process takes it first, and prints the result.`,
 		example:  "  mortise feeds run 3f21aa --wait",
-		complete: c.completeFeeds,
+		complete: c.offering(host.Offers.Feeds),
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().BoolVar(&wait, "wait", false, "carry it out here, and print the result")
 		},
 	}, func(ctx context.Context, q *ask) error {
-		id, err := findFeed(ctx, q.API, q.args[0])
+		id, err := q.Feeds().Find(ctx, q.args[0])
 		if err != nil {
 			return err
 		}
@@ -245,26 +245,13 @@ another process takes it first, and prints the result.`,
 
 // feedsChange is a command that changes one feed.
 func (c *command) feedsChange(verb, short, what string, do func(host.Feeds, context.Context, string) (host.Feed, error)) *cobra.Command {
-	return c.change(spec{use: verb + " ID", short: short, example: "  mortise feeds " + verb + " 3f21aa", complete: c.completeFeeds},
+	return c.change(spec{use: verb + " ID", short: short, example: "  mortise feeds " + verb + " 3f21aa", complete: c.offering(host.Offers.Feeds)},
 		func(ctx context.Context, q *ask) (done, error) {
-			id, err := findFeed(ctx, q.API, q.args[0])
+			id, err := q.Feeds().Find(ctx, q.args[0])
 			if err != nil {
 				return done{}, err
 			}
 			f, err := do(q.Feeds(), ctx, id)
 			return done{value: f, said: fmt.Sprintf("feed %s %s", f.ID, what)}, err
 		})
-}
-
-// completeFeeds offers the last feeds.
-func (c *command) completeFeeds(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		c.completingAll(cmd, func(st host.Reader, tenant string) {
-			rows, _ := st.Schedules(cmd.Context(), host.ScheduleFilter{Tenant: tenant, Limit: offered})
-			for _, row := range rows {
-				ids = append(ids, row.ID+"\t"+terminal.OneLine(row.Operation+" "+row.Spec, 60))
-			}
-		})
-	}
-	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }

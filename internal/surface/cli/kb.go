@@ -244,7 +244,7 @@ func (c *command) kbShow() *cobra.Command {
 		},
 	}, func(ctx context.Context, q *ask) error {
 		if len(q.args) == 2 {
-			d, err := inDocument(ctx, q.API, q.args[0], q.args[1], q.Knowledge().Document)
+			d, err := q.Knowledge().FindDocument(ctx, q.args[0], q.args[1])
 			if err != nil {
 				return err
 			}
@@ -338,7 +338,9 @@ What was made is kept if the model fails in between: the command may be run agai
 			if err != nil {
 				return nil, err
 			}
-			ids = idsOf(all, func(b host.KnowledgeBase) string { return b.ID })
+			for _, base := range all {
+				ids = append(ids, base.ID)
+			}
 		}
 		for _, id := range ids {
 			var e host.Embedded
@@ -365,7 +367,7 @@ func (c *command) kbDelete() *cobra.Command {
   mortise kb delete handbook`,
 	}, func(ctx context.Context, q *ask) (done, error) {
 		if len(q.args) == 2 {
-			d, err := inDocument(ctx, q.API, q.args[0], q.args[1], q.Knowledge().RemoveDocument)
+			d, err := q.Knowledge().FindAndRemove(ctx, q.args[0], q.args[1])
 			return done{value: map[string]any{"deleted": d.ID}, said: "document " + d.ID + " is deleted"}, err
 		}
 		base, err := q.Knowledge().Delete(ctx, q.args[0])

@@ -280,7 +280,7 @@ func joined(states []host.PlanState) string {
 }
 
 func (c *command) plansShow() *cobra.Command {
-	return show(c, spec{use: "show ID", short: "Show a plan with its steps, or the one whose id begins so", example: "  mortise plans show 3f21aa --watch", door: inStore, complete: c.completePlans, watch: true},
+	return show(c, spec{use: "show ID", short: "Show a plan with its steps, or the one whose id begins so", example: "  mortise plans show 3f21aa --watch", door: inStore, complete: c.offering(host.Offers.Plans), watch: true},
 		func(ctx context.Context, q *ask) (*host.Plan, error) { return q.Plans().Get(ctx, q.args[0], "see") },
 		func(v *host.Plan) error {
 			if err := c.showPlan(v); err != nil {
@@ -297,22 +297,9 @@ func (c *command) plansShow() *cobra.Command {
 		})
 }
 
-// completePlans offers the last plans.
-func (c *command) completePlans(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		c.completing(cmd, func(k host.API) {
-			views, _ := k.Plans().List(cmd.Context(), host.PlanFilter{Limit: offered})
-			for _, v := range views {
-				ids = append(ids, v.ID+"\t"+terminal.OneLine(v.Agent+" "+string(v.State), 60))
-			}
-		})
-	}
-	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-}
-
 // planChange returns a command that changes one plan, and shows it.
 func (c *command) planChange(s spec, do func(ctx context.Context, a *app.App, id string) (*host.Plan, error)) *cobra.Command {
-	s.door, s.complete = nowhere, c.completePlans
+	s.door, s.complete = nowhere, c.offering(host.Offers.Plans)
 	return c.command(s, func(ctx context.Context, q *ask) error {
 		return c.planning(ctx, func(a *app.App) (*host.Plan, error) { return do(ctx, a, q.args[0]) })
 	})
