@@ -270,8 +270,15 @@ func otherUses(t *testing.T, file string) map[string]keptUse {
 			}
 			return err
 		}),
-		"Admin.MayReadLedger": whole(plugin.EntryLedgerRefused, "ledger", func(ctx context.Context, k host.API, _ things) error { return k.Admin().MayReadLedger(ctx) }),
-		"Admin.MayBackup":     whole(plugin.EntryBackupRefused, "backup", func(ctx context.Context, k host.API, _ things) error { return k.Admin().MayBackup(ctx) }),
+		"Ledger.List": whole(plugin.EntryLedgerRefused, "ledger", func(ctx context.Context, k host.API, _ things) error {
+			_, _, err := k.Ledger().List(ctx, host.EntryQuery{Limit: 1})
+			return err
+		}),
+		"Ledger.Find": whole(plugin.EntryLedgerRefused, "ledger", func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Ledger().Find(ctx, th.call)
+			return err
+		}),
+		"Admin.MayBackup": whole(plugin.EntryBackupRefused, "backup", func(ctx context.Context, k host.API, _ things) error { return k.Admin().MayBackup(ctx) }),
 	}
 }
 

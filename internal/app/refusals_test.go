@@ -39,6 +39,13 @@ var refusesNothing = map[string]string{
 	"Sessions.Create": "makes what is theirs", "Knowledge.Create": "makes what is theirs; TestNoAnswerTellsAnIdOfAnotherFromNone has the id of another",
 	"References.List": "names and sizes of what every plugin may read",
 	"Sessions.List":   "leaves out", "Knowledge.List": "leaves out", "Calls.List": "leaves out", "Plans.List": "leaves out", "Approvals.List": "leaves out",
+	"Calls.Find": "asks Get", "Calls.Show": "asks Get", "Calls.FindToControl": "asks Control", "Calls.ListIn": "asks List", "Approvals.Find": "asks Get", "Approvals.Show": "asks Get", "Approvals.Questions": "leaves out",
+	"Sessions.Find": "asks Get", "Sessions.FindArtifact": "asks Artifact", "Knowledge.FindDocument": "asks Document", "Knowledge.FindAndRemove": "asks RemoveDocument",
+	"Feeds.Find":       "returns an id alone",
+	"Policies.Version": "all may see the policies in force", "Policies.Explain": "all may ask what policy decides", "Policies.Ask": "all may ask what policy decides",
+	"Policies.Simulate": "all may ask what policy decides",
+	"Offers.Calls":      "leaves out", "Offers.Plans": "leaves out", "Offers.Approvals": "leaves out", "Offers.Feeds": "leaves out", "Offers.Agents": "leaves out",
+	"Offers.Memories": "leaves out", "Offers.Conversations": "leaves out",
 	"Models.List": "all may see which are configured", "Models.Test": "every principal may ask a model that is configured",
 	"Admin.Recovery": "all may see why nothing with effects runs",
 }

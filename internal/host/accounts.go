@@ -8,6 +8,12 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
+// An Account is an account of a principal with a provider.
+type Account = account.Account
+
+// AccountOfUser is the mode in which a plugin acts with the account of the caller.
+const AccountOfUser = account.User
+
 // Accounts are the accounts of one principal of the host's tenant: each
 // connects, sees and removes their own.
 type Accounts struct {

@@ -22,8 +22,8 @@ const RecoveryPlugin = "mortise.recovery"
 // maxReason bounds the reason that a caller gives for the record.
 const maxReason = 2000
 
-// MayReadLedger refuses who may not read the record of everybody's calls.
-func (a Admin) MayReadLedger(ctx context.Context) error {
+// mayReadLedger refuses who may not read the record of everybody's calls.
+func (a Admin) mayReadLedger(ctx context.Context) error {
 	return a.allow(ctx, LedgerPlugin, use{plugin.EntryLedgerRefused, "ledger", "read", "read the ledger"})
 }
 

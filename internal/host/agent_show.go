@@ -90,7 +90,7 @@ func (r Agents) Memories(ctx context.Context, id, words string, limit int) ([]ag
 	if err := r.mayOf(ctx, "see the memory of", id); err != nil {
 		return nil, err
 	}
-	of := r.engine.Memory(r.g.Tenant, id)
+	of, limit := r.engine.Memory(r.g.Tenant, id), min(limit, agent.MaxMemories)
 	var rows []memoryRow
 	var err error
 	if words == "" {

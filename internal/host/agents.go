@@ -19,6 +19,21 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
+// What agents have, and what a conversation with one tells.
+type (
+	Memory    = agent.Remembered
+	LeftOut   = agent.LeftOut
+	Audience  = agent.Audience
+	ToolUse   = agent.Use
+	ToolReply = agent.Reply
+)
+
+// MaxMessage is how many bytes a message to an agent may have.
+const MaxMessage = agent.MaxText
+
+// ParseAgentSettings reads the settings of an agent.
+func ParseAgentSettings(raw []byte) (agent.Settings, error) { return agent.ParseSettings(raw) }
+
 // AgentsPlugin is what stands for the agents themselves where policy is asked who
 // may configure them.
 const AgentsPlugin = "mortise.agents"

@@ -52,3 +52,47 @@ func (a Approvals) List(ctx context.Context, f ApprovalFilter) ([]ApprovalRow, e
 		return err == nil, nil
 	})
 }
+
+// Questions returns the newest approvals that they may see, with what each is bound to:
+// those that are open, or all.
+func (a Approvals) Questions(ctx context.Context, all bool, last int) ([]*Question, error) {
+	f := ApprovalFilter{Tenant: a.g.Tenant, State: ApprovalOpen, Limit: page}
+	if all {
+		f.State = ""
+	}
+	questions := []*Question{}
+	for seen := 0; seen < lookBack; seen += page {
+		rows, err := a.g.Store.Approvals(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			if a.approvers.MaySee(ctx, &rows[i], a.by) != nil {
+				continue
+			}
+			q, err := a.approvers.Question(ctx, &rows[i])
+			if err != nil {
+				return nil, err
+			}
+			if questions = append(questions, q); len(questions) == last {
+				return questions, nil
+			}
+		}
+		if len(rows) < page {
+			break
+		}
+		f.Before = rows[len(rows)-1].ID
+	}
+	return questions, nil
+}
+
+// Show returns the approval that an id means, which may be cut short, with what it is
+// bound to.
+func (a Approvals) Show(ctx context.Context, given string) (*ApprovalRow, *Question, error) {
+	row, err := a.Find(ctx, given, "see")
+	if err != nil {
+		return nil, nil, err
+	}
+	q, err := a.approvers.Question(ctx, row)
+	return row, q, err
+}

@@ -3,8 +3,12 @@ package host
 import (
 	"context"
 
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/plugin"
 )
+
+// StatusOf returns the state of a call as callers see it.
+func StatusOf(state CallState) plugin.Status { return ledger.Status(state) }
 
 // Calls are the calls of the host's tenant, as one principal may see and stop them.
 type Calls struct {

@@ -22,6 +22,16 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
+// What becomes of the times of a feed that nothing served, and of those at which a run
+// was not over.
+type (
+	Misfire = schedule.Misfire
+	Overlap = schedule.Overlap
+)
+
+// MaxCatchUp is how many of the times that were missed a feed may make up for.
+const MaxCatchUp = schedule.MaxCatchUp
+
 // A Feed is a schedule as people see it.
 type Feed struct {
 	schedule.Schedule

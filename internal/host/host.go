@@ -180,7 +180,7 @@ func (a API) Secrets() Secrets {
 
 // Policies returns the policies.
 func (a API) Policies() Policies {
-	return Policies{a.host.parts.Guard, a.by, a.host.parts.Policies}
+	return Policies{a.host.parts.Guard, a.by, a.host.parts.Registry, a.host.parts.Policies}
 }
 
 // Admin returns what the administrator does.

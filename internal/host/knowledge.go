@@ -5,9 +5,37 @@ import (
 	"slices"
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
+	"github.com/mortise-dev/mortise/internal/service/extract"
 	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/plugin"
 )
+
+// What knowledge bases are asked with, and answer with.
+type (
+	KnowledgeBase = kb.Base
+	Document      = kb.Document
+	DocumentFile  = extract.File
+	Documents     = kb.Listing
+	Source        = kb.Source
+	Ingested      = kb.Ingested
+	Query         = kb.Query
+	Hit           = kb.Hit
+	Embedded      = kb.Embedded
+	OnBehalf      = kb.By
+)
+
+// Bounds and defaults of what is put into a knowledge base.
+const (
+	MaxDocument  = extract.MaxFile
+	UsualOCR     = extract.Fallback
+	SameAsBefore = kb.HashMatch // why a document is skipped that was there
+)
+
+// OCRModes say when text is read from pictures.
+var OCRModes = extract.Modes
+
+// ParseOCR returns the mode of that name.
+func ParseOCR(name string) (extract.Mode, error) { return extract.ParseMode(name) }
 
 // Knowledge are the knowledge bases of the host's tenant, as one principal may use them.
 type Knowledge struct {

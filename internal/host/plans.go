@@ -7,6 +7,19 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
+// A Plan is a plan as it stands.
+type (
+	Plan         = plan.View
+	PlanStep     = plan.StepView
+	PlanApproval = plan.ApprovalView
+)
+
+// StepUnknown is the state of a step whose call is unknown.
+const StepUnknown = plan.StepUnknown
+
+// PlanEnded reports whether a plan in this state is over.
+func PlanEnded(state PlanState) bool { return plan.Ended(state) }
+
 // Plans are the plans of the host's tenant, as one principal may see and end them.
 type Plans struct {
 	kept

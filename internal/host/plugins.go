@@ -8,8 +8,20 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/base/principal"
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/plugin"
+)
+
+// What is known of plugins, and what becomes of those that are registered.
+type (
+	PluginInfo      = registry.Info
+	PluginShown     = registry.Shown
+	PluginReview    = registry.Review
+	PluginHalt      = registry.Halt
+	RegisterOptions = registry.RegisterOptions
+	Registered      = registry.RegisterReport
+	Problems        = contract.Problems // of a manifest, with their places
 )
 
 // Plugins are the plugins as one principal may see and change them. What is

@@ -7,6 +7,7 @@ import "github.com/mortise-dev/mortise/internal/store"
 type (
 	CallRow     = store.CallRow
 	ApprovalRow = store.ApprovalRow
+	EffectRow   = store.EffectRow
 	ScheduleRow = store.ScheduleRow
 
 	CallFilter         = store.CallFilter

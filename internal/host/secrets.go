@@ -12,6 +12,16 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
+// A SecretInfo is a secret without its value.
+type SecretInfo = secret.Info
+
+// What secrets are kept with, and how long a value may be.
+const (
+	SecretOfUser = secret.User   // the scope of one that is a principal's own
+	EveryPlugin  = secret.Anyone // the plugin of one that is for all of them
+	MaxSecret    = secret.MaxValue
+)
+
 // SecretsPlugin is what stands for the secrets themselves where policy is asked
 // who may configure them.
 const SecretsPlugin = "mortise.secrets"

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/service/account"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
@@ -55,7 +54,7 @@ them.`,
 func words(flags []string) []string { return strings.Fields(strings.Join(flags, " ")) }
 
 // nameOf is how people know an account.
-func nameOf(a *account.Account) string {
+func nameOf(a *host.Account) string {
 	if a.Email != "" {
 		return a.Email
 	}
@@ -103,7 +102,7 @@ func (c *command) accountsList() *cobra.Command {
 	})
 }
 
-func accountNow(a *account.Account) string {
+func accountNow(a *host.Account) string {
 	switch {
 	case a.Gone != "":
 		return "gone"
@@ -114,7 +113,7 @@ func accountNow(a *account.Account) string {
 }
 
 func (c *command) accountsTest() *cobra.Command {
-	mode, subject := account.User, ""
+	mode, subject := host.AccountOfUser, ""
 	var scopes []string
 	return c.change(spec{
 		use:   "test PROVIDER",

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/agent/adapter"
-	"github.com/mortise-dev/mortise/internal/agent/plan"
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
@@ -52,7 +51,7 @@ func (c *command) deliver(ctx context.Context, ref, given string, wait bool) err
 	if event == nil {
 		return usage{errors.New("--event is missing: a JSON object, @FILE, or - for standard input")}
 	}
-	return c.planning(ctx, func(a *app.App) (*plan.View, error) {
+	return c.planning(ctx, func(a *app.App) (*host.Plan, error) {
 		if isPath(ref) {
 			if ref, err = c.linkPath(ctx, a, a.Principal, ref); err != nil {
 				return nil, err

@@ -15,9 +15,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -87,7 +85,7 @@ func (c *command) agentChange(f *agentFlags) (change host.AgentChange, err error
 		if err != nil {
 			return change, err
 		}
-		settings, err := agent.ParseSettings(raw)
+		settings, err := host.ParseAgentSettings(raw)
 		if err != nil {
 			return change, err
 		}
@@ -229,7 +227,7 @@ func (c *command) showAgent(s host.AgentShown) error {
 		below(c, whole, s.Plugins, func(p host.Assignment) []string {
 			return []string{p.Plugin, terminal.Dash(p.Versions), assignedTo(p), p.By}
 		}, "PLUGIN", "VERSIONS", "ASSIGNED TO", "BY"),
-		below(c, whole, s.LeftOut, func(l agent.LeftOut) []string { return []string{l.Operation, terminal.OneLine(l.Why, 500)} }, "NOT OFFERED", "WHY"),
+		below(c, whole, s.LeftOut, func(l host.LeftOut) []string { return []string{l.Operation, terminal.OneLine(l.Why, 500)} }, "NOT OFFERED", "WHY"),
 		below(c, whole, s.Channels, func(p host.ChannelPlace) []string {
 			return []string{p.Namespace, string(p.Scheme), p.Secret, terminal.Dash(p.Reply), p.Path}
 		}, "CHANNEL", "SCHEME", "SECRET", "REPLY", "WEBHOOK"))
@@ -237,7 +235,7 @@ func (c *command) showAgent(s host.AgentShown) error {
 
 // assignedTo says whom a plugin was given to.
 func assignedTo(a host.Assignment) string {
-	if a.Agent == store.EveryAgent {
+	if a.Agent == host.EveryAgent {
 		return "all agents"
 	}
 	return a.Agent
@@ -295,12 +293,4 @@ func (c *command) completeAgents(cmd *cobra.Command, args []string, _ string) (i
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (c *command) agentIDs(cmd *cobra.Command) (ids []string) {
-	c.completingAll(cmd, func(st store.Reader, tenant string) {
-		rows, _ := st.Agents(cmd.Context(), tenant)
-		for _, row := range rows {
-			ids = append(ids, row.ID+"\t"+terminal.OneLine(string(row.State)+" "+row.Prompt, 60))
-		}
-	})
-	return ids
-}
+func (c *command) agentIDs(cmd *cobra.Command) []string { return c.offers(cmd, host.Offers.Agents) }

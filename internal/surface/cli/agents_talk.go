@@ -8,9 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
@@ -27,14 +25,14 @@ func (c *command) agentsMemory() *cobra.Command {
 		},
 		limit: &limit{"last", &last, 50, "how many"},
 		fit:   always,
-	}, listing[agent.Remembered]{
+	}, listing[host.Memory]{
 		key:    "memories",
 		titles: []string{"KEY", "CHANGED", "TEXT"},
-		row: func(m agent.Remembered) []string {
+		row: func(m host.Memory) []string {
 			return []string{m.Key, terminal.Clock(m.UpdatedAt), terminal.OneLine(m.Content, 1000)}
 		},
-	}, func(ctx context.Context, q *ask) ([]agent.Remembered, error) {
-		return q.Agents().Memories(ctx, q.args[0], search, min(last, agent.MaxMemories))
+	}, func(ctx context.Context, q *ask) ([]host.Memory, error) {
+		return q.Agents().Memories(ctx, q.args[0], search, last)
 	})
 }
 
@@ -54,7 +52,7 @@ func (c *command) agentsForget() *cobra.Command {
 		use:      "forget ID KEY",
 		short:    "Take something from what an agent remembers",
 		example:  "  mortise agents forget support hours",
-		complete: c.completeMemories,
+		complete: c.ofAgent(host.Offers.Memories),
 	}, func(ctx context.Context, q *ask) (done, error) {
 		return memoryChanged(q, "has forgotten"), q.Agents().Forget(ctx, q.args[0], q.args[1])
 	})
@@ -65,20 +63,6 @@ func memoryChanged(q *ask, what string) done {
 	return done{value: map[string]string{"agent": id, "key": key}, said: fmt.Sprintf("%s %s %s", id, what, terminal.OneLine(key, 300))}
 }
 
-// completeMemories offers the agents, and then what one remembers.
-func (c *command) completeMemories(cmd *cobra.Command, args []string, typed string) (keys []string, _ cobra.ShellCompDirective) {
-	if len(args) != 1 {
-		return c.completeAgents(cmd, args, typed)
-	}
-	c.completingAll(cmd, func(st store.Reader, tenant string) {
-		rows, _ := st.Memories(cmd.Context(), tenant, args[0], offered)
-		for _, row := range rows {
-			keys = append(keys, row.Key+"\t"+terminal.OneLine(row.Content, 60))
-		}
-	})
-	return keys, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-}
-
 func (c *command) agentsConversations() *cobra.Command {
 	var last int
 	return c.command(spec{
@@ -86,7 +70,7 @@ func (c *command) agentsConversations() *cobra.Command {
 		short: "List the conversations with an agent, the newest first; or show the messages of one",
 		example: `  mortise agents conversations support
   mortise agents conversations support sess_2f6c`,
-		complete: c.completeConversations,
+		complete: c.ofAgent(host.Offers.Conversations),
 		limit:    &limit{"last", &last, 50, "how many conversations, or messages"},
 	}, func(ctx context.Context, q *ask) error {
 		if len(q.args) == 2 {
@@ -126,7 +110,7 @@ session.closed@v1 with the reason user: in the host that serves, or here where n
 does. What is said later begins a new conversation.`,
 		example: `  mortise agents end support
   mortise agents end support sess_2f6c`,
-		complete: c.completeConversations,
+		complete: c.ofAgent(host.Offers.Conversations),
 	}, func(ctx context.Context, q *ask) (done, error) {
 		defer c.errs.Begin("ending the conversation").End()
 		one, err := inSession(ctx, q.API, strings.Join(q.args[1:], ""), func(id string) (host.Conversation, error) { return q.Agents().End(ctx, q.args[0], id) })
@@ -189,20 +173,6 @@ func (c *command) showConversation(s spokenShown) error {
 		}
 	}
 	return nil
-}
-
-// completeConversations offers the agents, and then the conversations of one.
-func (c *command) completeConversations(cmd *cobra.Command, args []string, typed string) (ids []string, _ cobra.ShellCompDirective) {
-	if len(args) != 1 {
-		return c.completeAgents(cmd, args, typed)
-	}
-	c.completingAll(cmd, func(st store.Reader, tenant string) {
-		rows, _ := st.Conversations(cmd.Context(), store.ConversationFilter{Tenant: tenant, Agent: args[0], Limit: offered})
-		for _, row := range rows {
-			ids = append(ids, row.SessionID+"\t"+terminal.OneLine(row.Channel+" "+row.Peer, 60))
-		}
-	})
-	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
 // place is where a conversation takes place.

@@ -12,7 +12,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
@@ -46,65 +45,28 @@ func (c *command) approvalsList() *cobra.Command {
 		none:   "nothing waits for approval that you asked for or may decide",
 		row: func(q *host.Question) []string {
 			expires := "-"
-			if q.State == store.ApprovalOpen {
+			if q.State == host.ApprovalOpen {
 				expires = "in " + terminal.Short(time.Until(q.ExpiresAt))
 			}
 			return []string{q.ID, string(q.State), whatOf(q), q.Requester, terminal.Short(time.Since(q.CreatedAt)), expires, terminal.OneLine(q.Why, 500)}
 		},
 	}, func(ctx context.Context, q *ask) ([]*host.Question, error) {
-		f := store.ApprovalFilter{Tenant: q.Tenant(), State: store.ApprovalOpen}
-		if all {
-			f.State = ""
-		}
-		return visible(ctx, q.app, f, last)
+		return q.Approvals().Questions(ctx, all, last)
 	})
-}
-
-// visible returns the newest approvals that the principal may see.
-func visible(ctx context.Context, a *app.App, f store.ApprovalFilter, last int) ([]*host.Question, error) {
-	questions := []*host.Question{}
-	f.Limit = page
-	for seen := 0; seen < lookBack; seen += page {
-		rows, err := a.Store.Approvals(ctx, f)
-		if err != nil {
-			return nil, err
-		}
-		for i := range rows {
-			if a.Host.Approvers().MaySee(ctx, &rows[i], a.Principal) != nil {
-				continue
-			}
-			q, err := a.Host.Approvers().Question(ctx, &rows[i])
-			if err != nil {
-				return nil, err
-			}
-			if questions = append(questions, q); len(questions) == last {
-				return questions, nil
-			}
-		}
-		if len(rows) < page {
-			break
-		}
-		f.Before = rows[len(rows)-1].ID
-	}
-	return questions, nil
 }
 
 // whatOf names what a question is about.
 func whatOf(q *host.Question) string {
-	if q.SubjectKind == store.SubjectPlan {
+	if q.SubjectKind == host.SubjectPlan {
 		return fmt.Sprintf("plan of %d steps", len(q.Steps))
 	}
 	return q.Operation + "@" + q.Version
 }
 
 func (c *command) approvalsShow() *cobra.Command {
-	return c.command(spec{use: "show ID", short: "Show everything that an approval is bound to", example: "  mortise approvals show 3f21aa", complete: c.completeApprovals},
+	return c.command(spec{use: "show ID", short: "Show everything that an approval is bound to", example: "  mortise approvals show 3f21aa", complete: c.offering(host.Offers.Approvals)},
 		func(ctx context.Context, q *ask) error {
-			row, err := findApproval(ctx, q.API, q.args[0], "see")
-			if err != nil {
-				return err
-			}
-			question, err := q.app.Host.Approvers().Question(ctx, row)
+			row, question, err := q.Approvals().Show(ctx, q.args[0])
 			if err != nil {
 				return err
 			}
@@ -114,7 +76,7 @@ func (c *command) approvalsShow() *cobra.Command {
 			if err := c.showQuestion(c.out, question); err != nil {
 				return err
 			}
-			if row.State == store.ApprovalOpen {
+			if row.State == host.ApprovalOpen {
 				c.say("\n%s", c.toDecide(ctx, q.app, row))
 			}
 			return nil
@@ -131,7 +93,7 @@ func (c *command) approvalsApprove() *cobra.Command {
 'mortise serve', and otherwise here. Its result is shown, and the exit status is that
 of 'mortise run'.`,
 		example:  `  mortise approvals approve 3f21aa --reason "agreed by phone"`,
-		complete: c.completeApprovals,
+		complete: c.offering(host.Offers.Approvals),
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
 			cmd.Flags().BoolVar(&noWait, "no-wait", false, "decide, and leave the call to others")
@@ -141,7 +103,7 @@ of 'mortise run'.`,
 		if err != nil {
 			return err
 		}
-		if noWait || row.SubjectKind == store.SubjectPlan {
+		if noWait || row.SubjectKind == host.SubjectPlan {
 			return c.decided(ctx, q.app, row)
 		}
 		if !c.json {
@@ -162,7 +124,7 @@ func (c *command) approvalsDeny() *cobra.Command {
 		use:      "deny ID|TOKEN",
 		short:    "Refuse one call or plan; the requester may do so too",
 		example:  `  mortise approvals deny 3f21aa --reason "the wrong address"`,
-		complete: c.completeApprovals,
+		complete: c.offering(host.Offers.Approvals),
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&reason, "reason", "", "why, for the record and for the requester")
 		},
@@ -176,12 +138,12 @@ func (c *command) approvalsDeny() *cobra.Command {
 }
 
 // decide answers an approval as the acting principal.
-func (c *command) decide(ctx context.Context, a *app.App, given string, approve bool, reason string) (*store.ApprovalRow, error) {
+func (c *command) decide(ctx context.Context, a *app.App, given string, approve bool, reason string) (*host.ApprovalRow, error) {
 	answer := approval.Answer{Tenant: a.Config.Tenant, Approve: approve, By: a.Principal, Asker: host.OSUser(), Reason: reason, Own: c.own(a)}
 	if isToken(given) {
 		answer.Token = given
 	} else {
-		row, err := findApproval(ctx, a.As(a.Principal), given, "decide")
+		row, err := a.As(a.Principal).Approvals().Find(ctx, given, "decide")
 		if err != nil {
 			return nil, err
 		}
@@ -192,7 +154,7 @@ func (c *command) decide(ctx context.Context, a *app.App, given string, approve 
 
 // give gives an answer, and says so where it counts only because the
 // configuration takes a name's word.
-func (c *command) give(ctx context.Context, a *app.App, answer approval.Answer) (*store.ApprovalRow, error) {
+func (c *command) give(ctx context.Context, a *app.App, answer approval.Answer) (*host.ApprovalRow, error) {
 	row, err := a.Approvals.Decide(ctx, answer)
 	if err == nil && a.Config.Approvals.TrustAs && approval.Same(row, answer) {
 		c.say("approvals.trust_as: %s asked for this as %s and approved it as %s; no second person is known of", host.OSUserName(), row.Requester, principal.Name(a.Principal))
@@ -207,7 +169,7 @@ func isToken(text string) bool {
 }
 
 // decided shows how an approval stands after an answer.
-func (c *command) decided(ctx context.Context, a *app.App, row *store.ApprovalRow) error {
+func (c *command) decided(ctx context.Context, a *app.App, row *host.ApprovalRow) error {
 	q, err := a.Host.Approvers().Question(ctx, row)
 	if err != nil {
 		return err
@@ -217,9 +179,9 @@ func (c *command) decided(ctx context.Context, a *app.App, row *store.ApprovalRo
 	}
 	fmt.Fprintf(c.out, "%s %s\n", q.ID, q.State)
 	switch {
-	case row.State == store.ApprovalDenied:
+	case row.State == host.ApprovalDenied:
 		c.say("%s %s does not run", row.SubjectKind, row.SubjectID)
-	case row.SubjectKind == store.SubjectPlan:
+	case row.SubjectKind == host.SubjectPlan:
 		c.say("'mortise plans show %s' follows it; 'mortise serve' runs it, or 'mortise plans resume %s --wait' here", row.SubjectID, row.SubjectID)
 	default:
 		c.say("'mortise calls wait %s' goes on with it, unless another process does", row.SubjectID)
@@ -235,7 +197,7 @@ const grace = 300 * time.Millisecond
 func leave(ctx context.Context, a *app.App, id string) {
 	for end := time.Now().Add(grace); time.Now().Before(end) && ctx.Err() == nil; {
 		row, err := a.Ledger.Call(ctx, a.Config.Tenant, id)
-		if err != nil || row == nil || row.State != store.CallQueued {
+		if err != nil || row == nil || row.State != host.CallQueued {
 			return
 		}
 		host.Pause(ctx, 20*time.Millisecond)

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/catalog/registry"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -24,10 +24,10 @@ was approved: what it may do, what it says, its schemas, its files. Invisible
 characters are written out. None of its code runs.`,
 		example:  "  mortise plugins diff mail",
 		complete: c.completePlugins,
-	}, func(ctx context.Context, q *ask) (registry.Review, error) {
+	}, func(ctx context.Context, q *ask) (host.PluginReview, error) {
 		review, err := q.Plugins().Review(ctx, q.args[0], false)
 		return review, withNext(err)
-	}, func(r registry.Review) error { return showReview(c.out, r) })
+	}, func(r host.PluginReview) error { return showReview(c.out, r) })
 }
 
 func (c *command) pluginsApprove() *cobra.Command {
@@ -57,8 +57,8 @@ and asked about too.`,
 		}
 		info, err := q.Plugins().Approve(ctx, review)
 		value := struct {
-			Plugin registry.Info `json:"plugin"`
-			registry.Review
+			Plugin host.PluginInfo `json:"plugin"`
+			host.PluginReview
 		}{info, review}
 		return done{value: value, said: fmt.Sprintf("%s %s is %s", info.Name, info.Version, info.State)}, withNext(err)
 	})
@@ -66,13 +66,13 @@ and asked about too.`,
 
 // reviewed shows what is different and asks, unless the answer is yes already.
 // Nothing of the plugin runs before the first yes.
-func (c *command) reviewed(ctx context.Context, a *app.App, ref string, yes bool) (registry.Review, error) {
+func (c *command) reviewed(ctx context.Context, a *app.App, ref string, yes bool) (host.PluginReview, error) {
 	var out io.Writer = c.out
 	if c.json {
 		out = c.errs // the object alone goes to standard output
 	}
 	answers := bufio.NewReader(io.LimitReader(c.in, 1<<16))
-	agree := func(review registry.Review) error {
+	agree := func(review host.PluginReview) error {
 		if !c.json || !yes {
 			if err := showReview(out, review); err != nil {
 				return err
@@ -104,7 +104,7 @@ func (c *command) reviewed(ctx context.Context, a *app.App, ref string, yes bool
 }
 
 // showReview writes a review for a person.
-func showReview(w io.Writer, r registry.Review) error {
+func showReview(w io.Writer, r host.PluginReview) error {
 	before := "nothing that is still here"
 	if r.Approved != nil {
 		before = fmt.Sprintf("%s, which is approved (%s)", r.Approved.Version, r.Approved.Digest)

@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	json2 "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -31,58 +28,48 @@ Ids may be abbreviated to their beginning, or to the last six characters or more
 
 // A callView is a call as it is shown.
 type callView struct {
-	ID         string          `json:"call_id"`
-	Operation  string          `json:"operation"`
-	Version    string          `json:"version"`
-	Status     plugin.Status   `json:"status"` // as it reads outside
-	State      store.CallState `json:"state"`  // as it is kept
-	Code       string          `json:"code,omitempty"`
-	Attempt    int64           `json:"attempt"`
-	Principal  string          `json:"principal"`
-	Actor      string          `json:"actor,omitempty"`
-	Origin     string          `json:"origin"`
-	Key        string          `json:"key,omitempty"` // its caller's own
-	Parent     string          `json:"parent,omitempty"`
-	Plan       string          `json:"plan,omitempty"`
-	Session    string          `json:"session,omitempty"`
-	Labels     []string        `json:"labels,omitempty"`
-	Digest     string          `json:"package_digest"`
-	InputHash  string          `json:"input_hash"`
-	ResultHash string          `json:"result_hash,omitempty"`
-	Node       string          `json:"node,omitempty"`
-	Cancelled  bool            `json:"cancelled"` // cancellation was requested
-	CreatedAt  time.Time       `json:"created_at"`
-	UpdatedAt  time.Time       `json:"updated_at"`
-	WakeAt     time.Time       `json:"wake_at,omitzero"` // when it is looked at next
+	ID         string         `json:"call_id"`
+	Operation  string         `json:"operation"`
+	Version    string         `json:"version"`
+	Status     plugin.Status  `json:"status"` // as it reads outside
+	State      host.CallState `json:"state"`  // as it is kept
+	Code       string         `json:"code,omitempty"`
+	Attempt    int64          `json:"attempt"`
+	Principal  string         `json:"principal"`
+	Actor      string         `json:"actor,omitempty"`
+	Origin     string         `json:"origin"`
+	Key        string         `json:"key,omitempty"` // its caller's own
+	Parent     string         `json:"parent,omitempty"`
+	Plan       string         `json:"plan,omitempty"`
+	Session    string         `json:"session,omitempty"`
+	Labels     []string       `json:"labels,omitempty"`
+	Digest     string         `json:"package_digest"`
+	InputHash  string         `json:"input_hash"`
+	ResultHash string         `json:"result_hash,omitempty"`
+	Node       string         `json:"node,omitempty"`
+	Cancelled  bool           `json:"cancelled"` // cancellation was requested
+	CreatedAt  time.Time      `json:"created_at"`
+	UpdatedAt  time.Time      `json:"updated_at"`
+	WakeAt     time.Time      `json:"wake_at,omitzero"` // when it is looked at next
 }
 
-func viewOf(row *store.CallRow) callView {
+func viewOf(row *host.CallRow) callView {
 	key, own := strings.CutPrefix(row.Key, "k:")
 	if !own {
 		key = ""
 	}
 	return callView{
-		ID: row.ID, Operation: row.Operation, Version: row.Version, Status: ledger.Status(row.State), State: row.State, Code: row.Code,
+		ID: row.ID, Operation: row.Operation, Version: row.Version, Status: host.StatusOf(row.State), State: row.State, Code: row.Code,
 		Attempt: row.Attempt, Principal: row.Principal, Actor: row.Actor, Origin: row.Origin, Key: key, Parent: row.Parent, Plan: row.Plan,
 		Session: row.Session, Labels: row.Labels, Digest: row.PackageDigest, InputHash: row.InputHash, ResultHash: row.ResultHash,
 		Node: row.Node, Cancelled: row.Cancelled, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, WakeAt: row.WakeAt,
 	}
 }
 
-// statesOf are the states that read alike outside.
-var statesOf = map[plugin.Status][]store.CallState{
-	plugin.PendingApproval: {store.CallPending},
-	plugin.InProgress:      {store.CallQueued, store.CallRunning, store.CallInProgress},
-	plugin.Succeeded:       {store.CallSucceeded},
-	plugin.Failed:          {store.CallFailed},
-	plugin.Unknown:         {store.CallUnknown},
-}
-
 func (c *command) callsList() *cobra.Command {
-	var f store.CallFilter
+	var f host.CallFilter
 	var state string
 	var unknown bool
-	var states []store.CallState
 	return list(c, spec{
 		use: "list", short: "List calls, the newest first", example: "  mortise calls list --state in_progress",
 		door: inStanding, watch: true, limit: &limit{"limit", &f.Limit, 20, "how many calls"},
@@ -100,7 +87,7 @@ func (c *command) callsList() *cobra.Command {
 			if unknown {
 				state = string(plugin.Unknown)
 			}
-			if states = statesOf[plugin.Status(state)]; state != "" && states == nil {
+			if state != "" && !host.IsCallStatus(plugin.Status(state)) {
 				return usage{fmt.Errorf("--state %s: there are pending_approval, in_progress, succeeded, failed, unknown", state)}
 			}
 			return nil
@@ -112,7 +99,13 @@ func (c *command) callsList() *cobra.Command {
 			return []string{v.ID, terminal.Clock(v.CreatedAt), v.Operation + "@" + v.Version, string(v.Status), v.Principal, terminal.Dash(v.Code)}
 		},
 	}, func(ctx context.Context, q *ask) ([]callView, error) {
-		rows, err := callsIn(ctx, q.API, f, states)
+		list := q.Calls().List
+		if state != "" {
+			list = func(ctx context.Context, f host.CallFilter) ([]host.CallRow, error) {
+				return q.Calls().ListIn(ctx, f, plugin.Status(state))
+			}
+		}
+		rows, err := list(ctx, f)
 		views := make([]callView, len(rows))
 		for i := range rows {
 			views[i] = viewOf(&rows[i])
@@ -121,34 +114,17 @@ func (c *command) callsList() *cobra.Command {
 	})
 }
 
-// callsIn returns the newest calls in any of these states, or in all.
-func callsIn(ctx context.Context, k host.API, f store.CallFilter, states []store.CallState) ([]store.CallRow, error) {
-	if states == nil {
-		return k.Calls().List(ctx, f)
-	}
-	var rows []store.CallRow
-	for _, f.State = range states {
-		some, err := k.Calls().List(ctx, f)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, some...)
-	}
-	slices.SortFunc(rows, func(a, b store.CallRow) int { return strings.Compare(b.ID, a.ID) })
-	return rows[:min(len(rows), f.Limit)], nil
-}
-
 // An effectView is one effect in a call's journal as it is shown.
 type effectView struct {
-	N           int64             `json:"n"`
-	Attempt     int64             `json:"attempt"`
-	Method      string            `json:"method"`
-	Effect      string            `json:"effect"`
-	Class       string            `json:"class"` // external or local
-	State       store.EffectState `json:"state"`
-	RequestHash string            `json:"request_hash"`
-	ProviderKey string            `json:"provider_key,omitempty"`
-	At          time.Time         `json:"at"`
+	N           int64            `json:"n"`
+	Attempt     int64            `json:"attempt"`
+	Method      string           `json:"method"`
+	Effect      string           `json:"effect"`
+	Class       string           `json:"class"` // external or local
+	State       host.EffectState `json:"state"`
+	RequestHash string           `json:"request_hash"`
+	ProviderKey string           `json:"provider_key,omitempty"`
+	At          time.Time        `json:"at"`
 }
 
 // A callShown is a call with its journal of effects, its approval and its entries.
@@ -166,32 +142,23 @@ func (c *command) callsShow() *cobra.Command {
 		use: "show ID", short: "Show a call with its journal of effects, its approval and its entries", example: "  mortise calls show 3f21aa",
 		complete: c.completeCalls, door: inStanding,
 	}, func(ctx context.Context, q *ask) (s callShown, err error) {
-		row, err := findCall(ctx, q.API, q.args[0], "see")
+		shown, err := q.Calls().Show(ctx, q.args[0])
 		if err != nil {
 			return s, err
 		}
-		return callShownOf(ctx, q.Store(), row)
+		return callShownOf(shown), nil
 	}, c.showCall)
 }
 
-func callShownOf(ctx context.Context, st store.Reader, row *store.CallRow) (s callShown, err error) {
-	s.callView = viewOf(row)
-	journal, err := st.Effects(ctx, row.Tenant, row.ID)
-	if err != nil {
-		return s, err
-	}
-	for _, e := range journal {
+func callShownOf(shown host.CallShown) callShown {
+	s := callShown{callView: viewOf(shown.CallRow), Entries: shown.Entries}
+	for _, e := range shown.Effects {
 		s.Effects = append(s.Effects, effectView{e.N, e.Attempt, e.Method, e.Effect, e.Class, e.State, e.RequestHash, e.ProviderKey, e.At})
 	}
-	asked, err := st.Approvals(ctx, store.ApprovalFilter{Tenant: row.Tenant, SubjectKind: store.SubjectCall, SubjectID: row.ID, Limit: 1})
-	if err != nil {
-		return s, err
+	if a := shown.Approval; a != nil {
+		s.Approval, s.decided = a.ID, string(a.State)
 	}
-	if len(asked) > 0 {
-		s.Approval, s.decided = asked[0].ID, string(asked[0].State)
-	}
-	s.Entries, err = ledger.Show(ctx, st, row.Tenant, row.ID)
-	return s, err
+	return s
 }
 
 func (c *command) showCall(s callShown) error {
@@ -218,7 +185,7 @@ func (c *command) showCall(s callShown) error {
 	for _, e := range s.Entries {
 		c.showEntry(&e)
 	}
-	if s.State == store.CallUnknown {
+	if s.State == host.CallUnknown {
 		c.say("\nwhen you know how it ended, record it: 'mortise calls settle %s'", s.ID)
 	}
 	return nil

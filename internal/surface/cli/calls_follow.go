@@ -103,7 +103,7 @@ operation.`,
 
 func (c *command) cancelCall(ctx context.Context, a *app.App, given, reason string) error {
 	k := a.As(a.Principal)
-	row, err := findCallBy(ctx, k, given, "cancel", k.Calls().Control)
+	row, err := k.Calls().FindToControl(ctx, given, "cancel")
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/kernel"
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -56,7 +56,7 @@ nothing else.`,
 // settlement is what the flags say.
 func (c *command) settlement(f settleFlags) (s kernel.Settlement, err error) {
 	said := 0
-	for state, is := range map[store.CallState]bool{store.CallSucceeded: f.succeeded, store.CallFailed: f.failed, store.CallQueued: f.notDone, "": f.ask} {
+	for state, is := range map[host.CallState]bool{host.CallSucceeded: f.succeeded, host.CallFailed: f.failed, host.CallQueued: f.notDone, "": f.ask} {
 		if is {
 			said++
 			s.State = state
@@ -84,7 +84,7 @@ func (c *command) settlement(f settleFlags) (s kernel.Settlement, err error) {
 
 func (c *command) settleCall(ctx context.Context, a *app.App, given string, ask bool, s kernel.Settlement) error {
 	k := a.As(a.Principal)
-	row, err := findCallBy(ctx, k, given, "settle", k.Calls().Control)
+	row, err := k.Calls().FindToControl(ctx, given, "settle")
 	if err != nil {
 		return err
 	}
@@ -96,15 +96,15 @@ func (c *command) settleCall(ctx context.Context, a *app.App, given string, ask 
 		return err
 	}
 	next := ""
-	if s.State == store.CallQueued {
+	if s.State == host.CallQueued {
 		next = fmt.Sprintf("it may be run again: by 'mortise serve', or here with 'mortise calls wait %s'", row.ID)
 	}
 	return c.showStatus(ctx, a, row.ID, next)
 }
 
 // askOperator asks the operator how a call ended, and shows what it found out.
-func (c *command) askOperator(ctx context.Context, a *app.App, row *store.CallRow) error {
-	if row.State != store.CallUnknown && row.State != store.CallInProgress {
+func (c *command) askOperator(ctx context.Context, a *app.App, row *host.CallRow) error {
+	if row.State != host.CallUnknown && row.State != host.CallInProgress {
 		return plugin.Errorf(plugin.CodeInvalidInput, "call %s is %s: only of one that is unknown, or in progress elsewhere, can be asked how it ended", row.ID, viewOf(row).Status)
 	}
 	if err := a.Kernel.Reconcile(ctx, row.Tenant, row.ID); err != nil {
@@ -118,7 +118,7 @@ func (c *command) askOperator(ctx context.Context, a *app.App, row *store.CallRo
 	switch now.State {
 	case row.State:
 		next = "the operator does not know; ask again later, or record the outcome when you know it"
-	case store.CallQueued:
+	case host.CallQueued:
 		next = fmt.Sprintf("it never happened, and may be run again: by 'mortise serve', or here with 'mortise calls wait %s'", row.ID)
 	}
 	return c.showStatus(ctx, a, row.ID, next)

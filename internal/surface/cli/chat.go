@@ -12,7 +12,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
@@ -69,9 +68,7 @@ terminal each line of it is a message, and the first turn that fails ends the co
 	flags.BoolVar(&fresh, "new", false, "begin another conversation")
 	flags.StringVar(&message, "message", "", "say this, print the answer and leave")
 	flags.BoolVar(&c.json, "json", false, "print one JSON object a line: text, tool, approval and answer, each with its type")
-	_ = cmd.RegisterFlagCompletionFunc("session", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return c.completeConversations(cmd, args, typed)
-	})
+	_ = cmd.RegisterFlagCompletionFunc("session", c.ofAgent(host.Offers.Conversations))
 	return cmd
 }
 
@@ -120,7 +117,7 @@ func (s *chat) loop() error {
 		}
 		s.c.say("%s, conversation %s, %s; /help has what can be typed here", s.talk.Agent, s.talk.Session, so)
 	}
-	lines := &terminal.Lines{In: s.c.in, Most: agent.MaxText}
+	lines := &terminal.Lines{In: s.c.in, Most: host.MaxMessage}
 	for {
 		s.prompt()
 		line, err := lines.Next(s.ctx)
@@ -206,11 +203,11 @@ var errStopped = plugin.Errorf(plugin.CodeCancelled, "the turn was stopped; the 
 func (s *chat) turn(text string) error {
 	ctx, done := s.stops.Turn()
 	defer done()
-	answer, err := s.talk.Turn(ctx, text, agent.Audience{
+	answer, err := s.talk.Turn(ctx, text, host.Audience{
 		Say:   s.say,
 		Using: s.using,
 		Used:  s.used,
-		Ask:   func(u agent.Use) (*agent.Reply, error) { return s.ask(ctx, u) },
+		Ask:   func(u host.ToolUse) (*host.ToolReply, error) { return s.ask(ctx, u) },
 	})
 	s.idle()
 	s.newline()
@@ -262,7 +259,7 @@ func (s *chat) newline() {
 }
 
 // using shows a person which tool is at work.
-func (s *chat) using(u agent.Use) {
+func (s *chat) using(u host.ToolUse) {
 	if !s.terminal {
 		return
 	}
@@ -274,7 +271,7 @@ func (s *chat) using(u agent.Use) {
 func (s *chat) idle() { s.c.errs.Status("") }
 
 // used shows how the use of a tool ended, on one line.
-func (s *chat) used(u agent.Use) {
+func (s *chat) used(u host.ToolUse) {
 	if s.c.json {
 		_ = s.event("tool", map[string]any{
 			"name": u.Name, "operation": u.Operation, "call_id": u.CallID, "input": u.Input, "status": u.Status, "code": u.Code,
@@ -308,7 +305,7 @@ func (s *chat) event(kind string, members map[string]any) error {
 
 // ask asks the person here whether a call may go on, where they may say so. Else
 // it tells who may, and the turn goes on without it.
-func (s *chat) ask(ctx context.Context, u agent.Use) (*agent.Reply, error) {
+func (s *chat) ask(ctx context.Context, u host.ToolUse) (*host.ToolReply, error) {
 	row, err := s.a.Ledger.ApprovalOf(ctx, s.a.Config.Tenant, u.CallID)
 	if err != nil || row == nil {
 		return nil, err
@@ -335,5 +332,5 @@ func (s *chat) ask(ctx context.Context, u agent.Use) (*agent.Reply, error) {
 	if errors.As(err, &waits) { // the turn was stopped meanwhile: the question stays open
 		return nil, nil
 	}
-	return &agent.Reply{Result: res, Err: err}, nil
+	return &host.ToolReply{Result: res, Err: err}, nil
 }

@@ -11,10 +11,8 @@ import (
 	json2 "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/agent/schedule"
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/input"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
@@ -51,7 +49,7 @@ func (f *feedFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.cron, "cron", "", "five fields: minute, hour, day, month, weekday")
 	flags.StringVar(&f.zone, "zone", "", "the time zone of --cron, such as Europe/Berlin; UTC if empty")
 	flags.StringVar(&f.misfire, "misfire", "", "of times at which nothing served: skip, once (one run for all, the default) or catch_up")
-	flags.IntVar(&f.catchUp, "catch-up", 0, fmt.Sprintf("how many of the last missed times are run with --misfire catch_up; 1 to %d", schedule.MaxCatchUp))
+	flags.IntVar(&f.catchUp, "catch-up", 0, fmt.Sprintf("how many of the last missed times are run with --misfire catch_up; 1 to %d", host.MaxCatchUp))
 	flags.StringVar(&f.overlap, "overlap", "", "of times that come while a run is not over: skip (the default) or queue")
 	flags.StringArrayVar(&f.params, "param", nil, "one member of the input: key=value or a.b=value (repeatable)")
 	flags.StringArrayVar(&f.knowledge, "kb", nil, "a knowledge base that it is about; the input's kb_id too, where the operation has one (repeatable)")
@@ -98,7 +96,7 @@ at the first moment after, one that it shows twice comes once.`,
 
 // feed is what the flags ask for.
 func (f *feedFlags) feed(ref string) (host.NewFeed, error) {
-	n := host.NewFeed{Plugin: ref, Zone: f.zone, Misfire: schedule.Misfire(f.misfire), CatchUp: f.catchUp, Overlap: schedule.Overlap(f.overlap), OCR: f.ocr, Knowledge: f.knowledge}
+	n := host.NewFeed{Plugin: ref, Zone: f.zone, Misfire: host.Misfire(f.misfire), CatchUp: f.catchUp, Overlap: host.Overlap(f.overlap), OCR: f.ocr, Knowledge: f.knowledge}
 	for _, param := range f.params {
 		if op, isOp := strings.CutPrefix(param, "op="); isOp {
 			n.Op = op
@@ -161,9 +159,9 @@ type feedShown struct {
 }
 
 func (c *command) feedsShow() *cobra.Command {
-	return show(c, spec{use: "show ID", short: "Show a feed with its next five times and the last ten", example: "  mortise feeds show 3f21aa", complete: c.completeFeeds},
+	return show(c, spec{use: "show ID", short: "Show a feed with its next five times and the last ten", example: "  mortise feeds show 3f21aa", complete: c.offering(host.Offers.Feeds)},
 		func(ctx context.Context, q *ask) (s feedShown, err error) {
-			id, err := findFeed(ctx, q.API, q.args[0])
+			id, err := q.Feeds().Find(ctx, q.args[0])
 			if err == nil {
 				s.Feed, s.Next, s.Last, err = q.Feeds().Show(ctx, id)
 			}
@@ -219,12 +217,12 @@ func (c *command) feedsRun() *cobra.Command {
 It is queued, and 'mortise serve' runs it; with --wait this command does, unless
 another process takes it first, and prints the result.`,
 		example:  "  mortise feeds run 3f21aa --wait",
-		complete: c.completeFeeds,
+		complete: c.offering(host.Offers.Feeds),
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().BoolVar(&wait, "wait", false, "carry it out here, and print the result")
 		},
 	}, func(ctx context.Context, q *ask) error {
-		id, err := findFeed(ctx, q.API, q.args[0])
+		id, err := q.Feeds().Find(ctx, q.args[0])
 		if err != nil {
 			return err
 		}
@@ -245,26 +243,13 @@ another process takes it first, and prints the result.`,
 
 // feedsChange is a command that changes one feed.
 func (c *command) feedsChange(verb, short, what string, do func(host.Feeds, context.Context, string) (host.Feed, error)) *cobra.Command {
-	return c.change(spec{use: verb + " ID", short: short, example: "  mortise feeds " + verb + " 3f21aa", complete: c.completeFeeds},
+	return c.change(spec{use: verb + " ID", short: short, example: "  mortise feeds " + verb + " 3f21aa", complete: c.offering(host.Offers.Feeds)},
 		func(ctx context.Context, q *ask) (done, error) {
-			id, err := findFeed(ctx, q.API, q.args[0])
+			id, err := q.Feeds().Find(ctx, q.args[0])
 			if err != nil {
 				return done{}, err
 			}
 			f, err := do(q.Feeds(), ctx, id)
 			return done{value: f, said: fmt.Sprintf("feed %s %s", f.ID, what)}, err
 		})
-}
-
-// completeFeeds offers the last feeds.
-func (c *command) completeFeeds(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		c.completingAll(cmd, func(st store.Reader, tenant string) {
-			rows, _ := st.Schedules(cmd.Context(), store.ScheduleFilter{Tenant: tenant, Limit: offered})
-			for _, row := range rows {
-				ids = append(ids, row.ID+"\t"+terminal.OneLine(row.Operation+" "+row.Spec, 60))
-			}
-		})
-	}
-	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }

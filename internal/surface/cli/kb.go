@@ -15,8 +15,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/service/extract"
-	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -34,7 +32,7 @@ its own, in a cage; text from pictures where tesseract is installed.`,
 }
 
 func (c *command) kbCreate() *cobra.Command {
-	var base kb.Base
+	var base host.KnowledgeBase
 	return c.change(spec{
 		use:     "create ID",
 		short:   "Begin a knowledge base",
@@ -67,18 +65,18 @@ func checkLabels(labels []string) error {
 }
 
 func (c *command) kbList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List the knowledge bases", example: "  mortise kb list", fit: always}, listing[kb.Base]{
+	return list(c, spec{use: "list", short: "List the knowledge bases", example: "  mortise kb list", fit: always}, listing[host.KnowledgeBase]{
 		key:    "knowledge_bases",
 		titles: []string{"ID", "DOCUMENTS", "CHUNKS", "CREATED", "NAME"},
 		none:   "there is no knowledge base; 'mortise kb create ID' begins one",
-		row: func(b kb.Base) []string {
+		row: func(b host.KnowledgeBase) []string {
 			return []string{b.ID, strconv.FormatInt(b.Documents, 10), strconv.FormatInt(b.Chunks, 10), terminal.Clock(b.CreatedAt), b.Name}
 		},
-	}, func(ctx context.Context, q *ask) ([]kb.Base, error) { return q.Knowledge().List(ctx) })
+	}, func(ctx context.Context, q *ask) ([]host.KnowledgeBase, error) { return q.Knowledge().List(ctx) })
 }
 
 func (c *command) kbAdd() *cobra.Command {
-	var s kb.Source
+	var s host.Source
 	var mode, mime string
 	return c.command(spec{
 		use:   "add FILE...",
@@ -99,13 +97,13 @@ images, auto where that can be done, fallback where no text came otherwise, neve
 			flags.StringVar(&s.Title, "title", "", "a title other than the file's own")
 			flags.StringVar(&s.URL, "url", "", "where people find it")
 			flags.StringVar(&mime, "mime", "", "what it is, where its name and its first bytes do not tell")
-			flags.StringVar(&mode, "ocr", string(extract.Fallback), "when text is read from pictures: "+strings.Join(extract.Modes, ", "))
+			flags.StringVar(&mode, "ocr", string(host.UsualOCR), "when text is read from pictures: "+strings.Join(host.OCRModes, ", "))
 			labelFlag(cmd, &s.Labels)
 			_ = cmd.MarkFlagRequired("kb")
-			_ = cmd.RegisterFlagCompletionFunc("ocr", cobra.FixedCompletions(extract.Modes, cobra.ShellCompDirectiveNoFileComp))
+			_ = cmd.RegisterFlagCompletionFunc("ocr", cobra.FixedCompletions(host.OCRModes, cobra.ShellCompDirectiveNoFileComp))
 		},
 		check: func(args []string) (err error) {
-			if s.OCR, err = extract.ParseMode(mode); err != nil {
+			if s.OCR, err = host.ParseOCR(mode); err != nil {
 				return usage{err}
 			}
 			if err := checkLabels(s.Labels); err != nil {
@@ -122,14 +120,14 @@ images, auto where that can be done, fallback where no text came otherwise, neve
 // An addedDocument is what became of a file.
 type addedDocument struct {
 	File string `json:"file"`
-	kb.Ingested
+	host.Ingested
 }
 
-func (c *command) addDocuments(ctx context.Context, a *app.App, paths []string, mime string, s kb.Source) error {
+func (c *command) addDocuments(ctx context.Context, a *app.App, paths []string, mime string, s host.Source) error {
 	added := []addedDocument{}
 	var failed, skipped error
 	for _, path := range paths {
-		var got kb.Ingested
+		var got host.Ingested
 		if err := c.during("adding "+path, func() (err error) { got, err = addDocument(ctx, a, path, mime, s); return err }); err != nil {
 			failed = err
 			break
@@ -138,7 +136,7 @@ func (c *command) addDocuments(ctx context.Context, a *app.App, paths []string, 
 		if got.Unembedded {
 			c.say("%s is found by its words alone: the model of embeddings cannot be asked; 'mortise kb embed %s' makes up for it", path, s.KB)
 		}
-		if got.Skipped && got.SkipReason != kb.HashMatch {
+		if got.Skipped && got.SkipReason != host.SameAsBefore {
 			message, _ := got.Extraction.Details["message"].(string)
 			c.say("%s is skipped: %s", path, message)
 			skipped = reported{plugin.Errorf(plugin.CodeInvalidInput, "%s is skipped: %s", path, message)}
@@ -168,33 +166,33 @@ func (c *command) addDocuments(ctx context.Context, a *app.App, paths []string, 
 	return skipped
 }
 
-func addDocument(ctx context.Context, a *app.App, path, mime string, s kb.Source) (kb.Ingested, error) {
+func addDocument(ctx context.Context, a *app.App, path, mime string, s host.Source) (host.Ingested, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
-		return kb.Ingested{}, err
+		return host.Ingested{}, err
 	}
 	if own, err := host.OwnFile(path, a.Home); err != nil || own {
-		return kb.Ingested{}, errors.Join(err, plugin.Errorf(plugin.CodeInvalidInput, "%s is the host's own: name another file", path))
+		return host.Ingested{}, errors.Join(err, plugin.Errorf(plugin.CodeInvalidInput, "%s is the host's own: name another file", path))
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return kb.Ingested{}, usage{err}
+		return host.Ingested{}, usage{err}
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, extract.MaxFile+1))
+	data, err := io.ReadAll(io.LimitReader(file, host.MaxDocument+1))
 	if err != nil {
-		return kb.Ingested{}, usage{err}
+		return host.Ingested{}, usage{err}
 	}
 	if s.ID == "" {
 		s.ID = absolute
 	}
-	s.File = &extract.File{Data: data, MIME: mime, Name: filepath.Base(path)}
-	s.By = kb.By{Operation: "kb add"}
+	s.File = &host.DocumentFile{Data: data, MIME: mime, Name: filepath.Base(path)}
+	s.By = host.OnBehalf{Operation: "kb add"}
 	return a.As(a.Principal).Knowledge().Ingest(ctx, s)
 }
 
 func (c *command) kbSearch() *cobra.Command {
-	query := kb.Query{By: kb.By{Operation: "kb search"}}
+	query := host.Query{By: host.OnBehalf{Operation: "kb search"}}
 	return show(c, spec{
 		use:   "search QUERY",
 		args:  cobra.MinimumNArgs(1),
@@ -229,7 +227,7 @@ and rarer ones, come first. Letter case does not count.`,
 
 // found are the passages that a search found.
 type found struct {
-	Results []kb.Hit `json:"results"`
+	Results []host.Hit `json:"results"`
 }
 
 func (c *command) kbShow() *cobra.Command {
@@ -246,7 +244,7 @@ func (c *command) kbShow() *cobra.Command {
 		},
 	}, func(ctx context.Context, q *ask) error {
 		if len(q.args) == 2 {
-			d, err := inDocument(ctx, q.API, q.args[0], q.args[1], q.Knowledge().Document)
+			d, err := q.Knowledge().FindDocument(ctx, q.args[0], q.args[1])
 			if err != nil {
 				return err
 			}
@@ -256,7 +254,7 @@ func (c *command) kbShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		documents, err := q.Knowledge().Documents(ctx, kb.Listing{KB: base.ID, After: after, Limit: most})
+		documents, err := q.Knowledge().Documents(ctx, host.Documents{KB: base.ID, After: after, Limit: most})
 		if err != nil {
 			return err
 		}
@@ -264,7 +262,7 @@ func (c *command) kbShow() *cobra.Command {
 	})
 }
 
-func (c *command) showBase(base kb.Base, documents []kb.Document) error {
+func (c *command) showBase(base host.KnowledgeBase, documents []host.Document) error {
 	if c.json {
 		return c.print(map[string]any{"knowledge_base": base, "documents": documents})
 	}
@@ -277,12 +275,12 @@ func (c *command) showBase(base kb.Base, documents []kb.Document) error {
 	t.Row("chunks", strconv.FormatInt(base.Chunks, 10))
 	t.Row("search", searchOf(&base))
 	t.Row("created", terminal.Clock(base.CreatedAt)+" by "+base.CreatedBy)
-	return errors.Join(t.Flush(), below(c, always, documents, func(d kb.Document) []string {
+	return errors.Join(t.Flush(), below(c, always, documents, func(d host.Document) []string {
 		return []string{d.ID, strconv.FormatInt(d.Words, 10), strconv.FormatInt(d.Chunks, 10), d.SourceType, terminal.Clock(d.UpdatedAt), terminal.Dash(d.Title)}
 	}, "DOCUMENT", "WORDS", "CHUNKS", "FROM", "CHANGED", "TITLE"))
 }
 
-func (c *command) showDocument(d kb.Document) error {
+func (c *command) showDocument(d host.Document) error {
 	if c.json {
 		return c.print(d)
 	}
@@ -307,7 +305,7 @@ func (c *command) showDocument(d kb.Document) error {
 }
 
 // searchOf says by what a knowledge base is searched.
-func searchOf(base *kb.Base) string {
+func searchOf(base *host.KnowledgeBase) string {
 	switch {
 	case base.Embedding == "":
 		return "by words; no model of embeddings is configured"
@@ -327,24 +325,29 @@ Passages lack them that came while the model of embeddings could not be asked, o
 before one was configured, or another. Until then they are found by their words.
 What was made is kept if the model fails in between: the command may be run again.`,
 		example: "  mortise kb embed handbook", fit: always,
-	}, listing[kb.Embedded]{
+	}, listing[host.Embedded]{
 		key:    "embedded",
 		titles: []string{"ID", "EMBEDDED", "CHUNKS", "MADE", "MODEL"},
-		row: func(e kb.Embedded) []string {
+		row: func(e host.Embedded) []string {
 			return []string{e.KB, strconv.FormatInt(e.Embedded, 10), strconv.FormatInt(e.Passages, 10), strconv.FormatInt(e.Made, 10), e.Model}
 		},
-	}, func(ctx context.Context, q *ask) (made []kb.Embedded, err error) {
+	}, func(ctx context.Context, q *ask) (made []host.Embedded, err error) {
 		ids := q.args
 		if len(ids) == 0 {
 			all, err := q.Knowledge().List(ctx)
 			if err != nil {
 				return nil, err
 			}
-			ids = idsOf(all, func(b kb.Base) string { return b.ID })
+			for _, base := range all {
+				ids = append(ids, base.ID)
+			}
 		}
 		for _, id := range ids {
-			var e kb.Embedded
-			if err := c.during("embedding "+id, func() (err error) { e, err = q.Knowledge().Embed(ctx, id, kb.By{Operation: "kb embed"}); return err }); err != nil {
+			var e host.Embedded
+			if err := c.during("embedding "+id, func() (err error) {
+				e, err = q.Knowledge().Embed(ctx, id, host.OnBehalf{Operation: "kb embed"})
+				return err
+			}); err != nil {
 				if e.Made > 0 {
 					c.say("%s: %d of %d chunks are embedded, %d of them just now", id, e.Embedded, e.Passages, e.Made)
 				}
@@ -364,7 +367,7 @@ func (c *command) kbDelete() *cobra.Command {
   mortise kb delete handbook`,
 	}, func(ctx context.Context, q *ask) (done, error) {
 		if len(q.args) == 2 {
-			d, err := inDocument(ctx, q.API, q.args[0], q.args[1], q.Knowledge().RemoveDocument)
+			d, err := q.Knowledge().FindAndRemove(ctx, q.args[0], q.args[1])
 			return done{value: map[string]any{"deleted": d.ID}, said: "document " + d.ID + " is deleted"}, err
 		}
 		base, err := q.Knowledge().Delete(ctx, q.args[0])

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	json2 "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -25,7 +24,7 @@ func (c *command) ledger() *cobra.Command {
 }
 
 // reading opens the store for reading alone, and says so where there is none.
-func (c *command) reading(ctx context.Context, do func(store.Store) error) (err error) {
+func (c *command) reading(ctx context.Context, do func(host.Store) error) (err error) {
 	if c.home == "" {
 		return usage{errNoHome}
 	}
@@ -39,16 +38,6 @@ func (c *command) reading(ctx context.Context, do func(store.Store) error) (err 
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
 	return sqlite.Explain(c.home, do(c.scrubber.Guard(store.Authorised(st, c.home), c.home)))
-}
-
-// inLedger reads the record of all calls: who may is policy's to say.
-func inLedger(c *command, ctx context.Context, do func(*ask) error) error {
-	return inStore(c, ctx, func(q *ask) error {
-		if err := q.Admin().MayReadLedger(ctx); err != nil {
-			return err
-		}
-		return do(q)
-	})
 }
 
 // whichDatabase returns where the state is: what the command line says or, where
@@ -66,11 +55,11 @@ func (c *command) whichDatabase() (config.Database, error) {
 }
 
 func (c *command) ledgerList() *cobra.Command {
-	var f ledger.Filter
+	var f host.EntryQuery
 	var code string
 	return c.command(spec{
 		use: "list", short: "List entries, the newest last", example: "  mortise ledger list --last 5 --code policy_denied",
-		door: inLedger, limit: &limit{"last", &f.Limit, 20, "how many entries"},
+		door: inStore, limit: &limit{"last", &f.Limit, 20, "how many entries"},
 		flags: func(cmd *cobra.Command) {
 			flags := cmd.Flags()
 			flags.Int64Var(&f.After, "after", 0, "the entries after this number instead of the last")
@@ -85,18 +74,11 @@ func (c *command) ledgerList() *cobra.Command {
 			return nil
 		},
 	}, func(ctx context.Context, q *ask) error {
-		entries, err := ledger.List(ctx, q.Store(), f)
+		entries, chains, err := q.Ledger().List(ctx, f)
 		if err != nil {
 			return err
 		}
-		if f.After == 0 { // they come newest first
-			slices.Reverse(entries)
-		}
-		chains, err := q.Store().Chains(ctx)
-		if err != nil {
-			return err
-		}
-		return c.listEntries(entries, len(chains) > 1)
+		return c.listEntries(entries, chains > 1)
 	})
 }
 
@@ -171,9 +153,9 @@ several nodes write to one database each has a chain of its own, and CHAIN/NUMBE
 names an entry: 2/17.`,
 		example: `  mortise ledger show 17
   mortise ledger show 3f21aa`,
-		door: inLedger,
+		door: inStore,
 	}, func(ctx context.Context, q *ask) error {
-		entries, err := findEntries(ctx, q.API, q.args[0])
+		entries, err := q.Ledger().Find(ctx, q.args[0])
 		if plugin.CodeOf(err) == plugin.CodeNotFound {
 			return plugin.Errorf(plugin.CodeNotFound, "the ledger has no call and no entry %s; 'mortise ledger list' shows what it has", q.args[0])
 		}
@@ -182,33 +164,6 @@ names an entry: 2/17.`,
 		}
 		return c.showEntries(entries)
 	})
-}
-
-// showEntry returns the entries that an id, a number or CHAIN/NUMBER means.
-func showEntry(ctx context.Context, st store.Reader, id string) ([]plugin.Entry, error) {
-	chain, seq, placed := strings.Cut(id, "/")
-	number := id
-	if placed {
-		number = seq
-	}
-	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil {
-		return ledger.Show(ctx, st, "", id)
-	}
-	found, err := ledger.Show(ctx, st, "", strconv.FormatInt(n, 10))
-	if err != nil {
-		return nil, err
-	}
-	if placed {
-		found = slices.DeleteFunc(found, func(e plugin.Entry) bool { return strconv.FormatInt(e.Chain, 10) != chain })
-		if len(found) == 0 {
-			return nil, plugin.Errorf(plugin.CodeNotFound, "there is no entry %s", id)
-		}
-	}
-	if len(found) > 1 {
-		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%d chains have an entry %d; name the chain too, as in %d/%d", len(found), n, found[0].Chain, n)
-	}
-	return found, nil
 }
 
 // showEntries prints the entries of one call: the last of them, which says how
@@ -243,36 +198,31 @@ func (c *command) showEntries(entries []plugin.Entry) error {
 }
 
 func (c *command) ledgerVerify() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:     "verify",
-		Short:   "Prove that no entry was changed, removed, moved or added",
-		Example: "  mortise ledger verify",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	return c.command(spec{use: "verify", short: "Prove that no entry was changed, removed, moved or added", example: "  mortise ledger verify", door: nowhere},
+		func(ctx context.Context, _ *ask) error {
 			if database, err := c.whichDatabase(); err == nil && c.home != "" {
-				if err := setup.CheckDatabase(cmd.Context(), c.home, database); err != nil {
+				if err := setup.CheckDatabase(ctx, c.home, database); err != nil {
 					return err
 				}
 			}
-			return c.reading(cmd.Context(), func(st store.Store) error {
-				var report ledger.Report
-				if err := c.during("verifying the ledger", func() (err error) { report, err = c.verify(cmd.Context(), st); return err }); err != nil {
+			return c.reading(ctx, func(st host.Store) error {
+				var report host.LedgerReport
+				if err := c.during("verifying the ledger", func() (err error) { report, err = c.verify(ctx, st); return err }); err != nil {
 					return err
 				}
 				return c.verified(report)
 			})
-		},
-	})
+		})
 }
 
-func (c *command) verify(ctx context.Context, st store.Store) (ledger.Report, error) {
-	return ledger.VerifyHome(ctx, st, c.home)
+func (c *command) verify(ctx context.Context, st host.Store) (host.LedgerReport, error) {
+	return host.VerifyLedger(ctx, st, c.home)
 }
 
 var errTampered = errors.New("the ledger does not hold")
 
 // verified prints the report; a fault makes the command fail.
-func (c *command) verified(r ledger.Report) error {
+func (c *command) verified(r host.LedgerReport) error {
 	if c.json {
 		object := map[string]any{"ok": r.Fault == nil, "entries": r.Entries, "chains": r.Chains, "bodies": r.Bodies, "head": r.Head, "notes": append([]string{}, r.Notes...)}
 		if r.Fault != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -58,7 +57,7 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 	if err != nil {
 		return err
 	}
-	return c.planning(ctx, func(a *app.App) (*plan.View, error) {
+	return c.planning(ctx, func(a *app.App) (*host.Plan, error) {
 		if isPath(ref) {
 			if ref, err = c.linkPath(ctx, a, a.Principal, ref); err != nil {
 				return nil, err
@@ -89,7 +88,7 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 
 // planning opens the host, does something about a plan, and shows it. The books
 // are closed before anything is printed.
-func (c *command) planning(ctx context.Context, do func(*app.App) (*plan.View, error)) (err error) {
+func (c *command) planning(ctx context.Context, do func(*app.App) (*host.Plan, error)) (err error) {
 	a, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -106,15 +105,15 @@ func (c *command) planning(ctx context.Context, do func(*app.App) (*plan.View, e
 }
 
 // waitForPlan stays until a plan has ended.
-func (c *command) waitForPlan(ctx context.Context, a *app.App, v *plan.View) (*plan.View, error) {
-	if plan.Ended(v.State) {
+func (c *command) waitForPlan(ctx context.Context, a *app.App, v *host.Plan) (*host.Plan, error) {
+	if host.PlanEnded(v.State) {
 		return v, nil
 	}
-	if v.State == store.PlanPending {
+	if v.State == host.PlanPending {
 		c.say("plan %s: %s", v.ID, planHint(v))
 	}
 	replayed := v.Replayed
-	v, err := a.Plans.Wait(ctx, a.Config.Tenant, v.ID, func(s plan.StepView) {
+	v, err := a.Plans.Wait(ctx, a.Config.Tenant, v.ID, func(s host.PlanStep) {
 		c.say("step %s %s: %s%s", s.ID, s.Operation, s.State, inBrackets(string(s.Code)))
 	})
 	if v != nil {
@@ -135,7 +134,7 @@ func inBrackets(text string) string {
 
 // answerPlan prints a plan. One that ended badly is a failure, with the exit
 // status of its code.
-func (c *command) answerPlan(v *plan.View, err error) error {
+func (c *command) answerPlan(v *host.Plan, err error) error {
 	if err == nil {
 		err = planError(v)
 	}
@@ -156,14 +155,14 @@ func (c *command) answerPlan(v *plan.View, err error) error {
 }
 
 // planError is why a plan ended badly, nil if it did not.
-func planError(v *plan.View) error {
-	if v.Error == nil || !plan.Ended(v.State) {
+func planError(v *host.Plan) error {
+	if v.Error == nil || !host.PlanEnded(v.State) {
 		return nil
 	}
 	return &plugin.Error{Code: v.Error.Code, Message: v.Error.Message}
 }
 
-func (c *command) showPlan(v *plan.View) error {
+func (c *command) showPlan(v *host.Plan) error {
 	if v.ID == "" {
 		c.say("%s proposes no plan; call %s", v.Agent, v.ProposalCall)
 		return terminal.Value(c.out, jsontext.Value(v.Answer), c.width())
@@ -205,21 +204,21 @@ func (c *command) showPlan(v *plan.View) error {
 	return nil
 }
 
-func approvalText(a *plan.ApprovalView) string {
+func approvalText(a *host.PlanApproval) string {
 	switch a.State {
-	case store.ApprovalOpen:
+	case host.ApprovalOpen:
 		return "open until " + terminal.Clock(a.ExpiresAt)
-	case store.ApprovalApproved, store.ApprovalConsumed, store.ApprovalDenied:
+	case host.ApprovalApproved, host.ApprovalConsumed, host.ApprovalDenied:
 		return fmt.Sprintf("%s, decided by %s", a.State, a.DecidedBy)
 	}
 	return string(a.State)
 }
 
 // planHint is what may be done about a plan next.
-func planHint(v *plan.View) string {
+func planHint(v *host.Plan) string {
 	switch v.State {
-	case store.PlanPending:
-		if v.Approval != nil && v.Approval.State == store.ApprovalOpen {
+	case host.PlanPending:
+		if v.Approval != nil && v.Approval.State == host.ApprovalOpen {
 			return fmt.Sprintf("a person has to agree: 'mortise plans show %s', then 'mortise plans approve %s --as NAME' or 'mortise plans deny %s --as NAME'", v.ID, v.ID, v.ID)
 		}
 		for _, s := range v.Steps {
@@ -228,50 +227,50 @@ func planHint(v *plan.View) string {
 			}
 		}
 		return fmt.Sprintf("it can go on: 'mortise plans resume %s --wait'", v.ID)
-	case store.PlanUnknown:
+	case host.PlanUnknown:
 		for _, s := range v.Steps {
-			if s.State == plan.StepUnknown {
+			if s.State == host.StepUnknown {
 				return fmt.Sprintf("record how step %s ended: 'mortise calls settle %s', with --ask if its operator can find out; then 'mortise plans resume %s --wait'", s.ID, s.CallID, v.ID)
 			}
 		}
 		return fmt.Sprintf("it can go on: 'mortise plans resume %s --wait'", v.ID)
-	case store.PlanQueued:
+	case host.PlanQueued:
 		return fmt.Sprintf("it is run by 'mortise serve', or here with 'mortise plans resume %s --wait'", v.ID)
 	}
 	return ""
 }
 
 func (c *command) plansList() *cobra.Command {
-	f := store.PlanFilter{}
+	f := host.PlanFilter{}
 	var state string
 	return list(c, spec{
 		use: "list", short: "List plans, the newest first", example: "  mortise plans list --state pending_approval",
 		door: inStore, limit: &limit{"last", &f.Limit, 20, "how many plans"},
 		flags: func(cmd *cobra.Command) { cmd.Flags().StringVar(&state, "state", "", "only plans in this state") },
 		check: func([]string) error {
-			if f.State = store.PlanState(state); state != "" && !slices.Contains(planStates, f.State) {
+			if f.State = host.PlanState(state); state != "" && !slices.Contains(planStates, f.State) {
 				return usage{fmt.Errorf("--state %s: there are %s", state, joined(planStates))}
 			}
 			return nil
 		},
-	}, listing[plan.View]{
+	}, listing[host.Plan]{
 		key:    "plans",
 		titles: []string{"PLAN", "CREATED", "STATE", "AGENT", "FOR", "CODE"},
-		row: func(v plan.View) []string {
+		row: func(v host.Plan) []string {
 			code := "-"
 			if v.Error != nil {
 				code = string(v.Error.Code)
 			}
 			return []string{v.ID, terminal.Clock(v.CreatedAt), string(v.State), v.Agent, v.Principal, code}
 		},
-	}, func(ctx context.Context, q *ask) ([]plan.View, error) { return q.Plans().List(ctx, f) })
+	}, func(ctx context.Context, q *ask) ([]host.Plan, error) { return q.Plans().List(ctx, f) })
 }
 
-var planStates = []store.PlanState{
-	store.PlanPending, store.PlanQueued, store.PlanRunning, store.PlanSucceeded, store.PlanFailed, store.PlanUnknown, store.PlanCancelled,
+var planStates = []host.PlanState{
+	host.PlanPending, host.PlanQueued, host.PlanRunning, host.PlanSucceeded, host.PlanFailed, host.PlanUnknown, host.PlanCancelled,
 }
 
-func joined(states []store.PlanState) string {
+func joined(states []host.PlanState) string {
 	var names []string
 	for _, s := range states {
 		names = append(names, string(s))
@@ -280,9 +279,9 @@ func joined(states []store.PlanState) string {
 }
 
 func (c *command) plansShow() *cobra.Command {
-	return show(c, spec{use: "show ID", short: "Show a plan with its steps, or the one whose id begins so", example: "  mortise plans show 3f21aa --watch", door: inStore, complete: c.completePlans, watch: true},
-		func(ctx context.Context, q *ask) (*plan.View, error) { return q.Plans().Get(ctx, q.args[0], "see") },
-		func(v *plan.View) error {
+	return show(c, spec{use: "show ID", short: "Show a plan with its steps, or the one whose id begins so", example: "  mortise plans show 3f21aa --watch", door: inStore, complete: c.offering(host.Offers.Plans), watch: true},
+		func(ctx context.Context, q *ask) (*host.Plan, error) { return q.Plans().Get(ctx, q.args[0], "see") },
+		func(v *host.Plan) error {
 			if err := c.showPlan(v); err != nil {
 				return err
 			}
@@ -297,24 +296,11 @@ func (c *command) plansShow() *cobra.Command {
 		})
 }
 
-// completePlans offers the last plans.
-func (c *command) completePlans(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		c.completing(cmd, func(k host.API) {
-			views, _ := k.Plans().List(cmd.Context(), store.PlanFilter{Limit: offered})
-			for _, v := range views {
-				ids = append(ids, v.ID+"\t"+terminal.OneLine(v.Agent+" "+string(v.State), 60))
-			}
-		})
-	}
-	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-}
-
 // planChange returns a command that changes one plan, and shows it.
-func (c *command) planChange(s spec, do func(ctx context.Context, a *app.App, id string) (*plan.View, error)) *cobra.Command {
-	s.door, s.complete = nowhere, c.completePlans
+func (c *command) planChange(s spec, do func(ctx context.Context, a *app.App, id string) (*host.Plan, error)) *cobra.Command {
+	s.door, s.complete = nowhere, c.offering(host.Offers.Plans)
 	return c.command(s, func(ctx context.Context, q *ask) error {
-		return c.planning(ctx, func(a *app.App) (*plan.View, error) { return do(ctx, a, q.args[0]) })
+		return c.planning(ctx, func(a *app.App) (*host.Plan, error) { return do(ctx, a, q.args[0]) })
 	})
 }
 
@@ -326,12 +312,12 @@ func (c *command) plansDecide(approve bool) *cobra.Command {
 		s.use, s.short, s.example = "deny ID", "Refuse a plan that waits for approval; nothing of it runs", `  mortise plans deny 3f21aa --reason "not this week"`
 	}
 	s.flags = func(cmd *cobra.Command) { cmd.Flags().StringVar(&reason, "reason", "", "why, for the record") }
-	return c.planChange(s, func(ctx context.Context, a *app.App, id string) (*plan.View, error) {
+	return c.planChange(s, func(ctx context.Context, a *app.App, id string) (*host.Plan, error) {
 		return c.decidePlan(ctx, a, id, approve, reason)
 	})
 }
 
-func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve bool, reason string) (*plan.View, error) {
+func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve bool, reason string) (*host.Plan, error) {
 	v, err := a.As(a.Principal).Plans().Get(ctx, id, "decide")
 	if err != nil {
 		return nil, err
@@ -357,7 +343,7 @@ func (c *command) plansCancel() *cobra.Command {
 	return c.planChange(spec{
 		use: "cancel ID", short: "Stop a plan: the step that is running is told, and those after it never run", example: "  mortise plans cancel 3f21aa",
 		flags: func(cmd *cobra.Command) { cmd.Flags().StringVar(&reason, "reason", "", "why, for the record") },
-	}, func(ctx context.Context, a *app.App, id string) (*plan.View, error) {
+	}, func(ctx context.Context, a *app.App, id string) (*host.Plan, error) {
 		v, err := a.As(a.Principal).Plans().Cancel(ctx, id, reason)
 		if err == nil {
 			v.Error = nil // likewise
@@ -373,7 +359,7 @@ func (c *command) plansResume() *cobra.Command {
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().BoolVar(&wait, "wait", false, "run it here if no other process does, and stay until it has ended")
 		},
-	}, func(ctx context.Context, a *app.App, id string) (*plan.View, error) {
+	}, func(ctx context.Context, a *app.App, id string) (*host.Plan, error) {
 		v, err := a.As(a.Principal).Plans().Resume(ctx, id)
 		if err != nil || !wait {
 			return v, err

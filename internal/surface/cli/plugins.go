@@ -11,8 +11,6 @@ import (
 	json2 "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/catalog/contract"
-	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
@@ -27,10 +25,10 @@ func (c *command) plugins() *cobra.Command {
 }
 
 // pluginRows are plugins as they are listed.
-var pluginRows = listing[registry.Info]{
+var pluginRows = listing[host.PluginInfo]{
 	key:    "plugins",
 	titles: []string{"PLUGIN", "VERSION", "STATE", "KIND", "OPERATIONS", "DESCRIPTION"},
-	row: func(i registry.Info) []string {
+	row: func(i host.PluginInfo) []string {
 		return []string{i.Name, versionShown(i.Plugin()), stateOfPlugin(i), join(i.Kinds), terminal.Dash(terminal.OneLine(strings.Join(i.Operations, " "), 30)), terminal.OneLine(i.Description, 60)}
 	},
 }
@@ -68,7 +66,7 @@ func (c *command) pluginsList() *cobra.Command {
 	})
 }
 
-func stateOfPlugin(i registry.Info) string {
+func stateOfPlugin(i host.PluginInfo) string {
 	state := string(i.State)
 	if i.Problem != "" {
 		state = "broken"
@@ -83,7 +81,7 @@ func stateOfPlugin(i registry.Info) string {
 }
 
 // agentsOf names the agents that a plugin is disabled for, the first few of them.
-func agentsOf(halts []registry.Halt) string {
+func agentsOf(halts []host.PluginHalt) string {
 	var ids []string
 	for _, h := range halts[:min(len(halts), 3)] {
 		ids = append(ids, h.Agent)
@@ -104,7 +102,7 @@ func join(kinds []plugin.Kind) string {
 
 func (c *command) pluginsShow() *cobra.Command {
 	return show(c, spec{use: "show NAME[@VERSIONS]", short: "Show one plugin: its operations, schemas, effects and package", example: "  mortise plugins show hello", complete: c.completePlugins},
-		func(ctx context.Context, q *ask) (registry.Shown, error) {
+		func(ctx context.Context, q *ask) (host.PluginShown, error) {
 			shown, err := q.Plugins().Show(ctx, q.args[0])
 			return shown, withNext(err)
 		}, c.showPlugin)
@@ -136,7 +134,7 @@ func versionShown(m *plugin.Manifest) string {
 	return m.VersionText + " (" + m.Version + ")"
 }
 
-func (c *command) showPlugin(s registry.Shown) error {
+func (c *command) showPlugin(s host.PluginShown) error {
 	t := terminal.NewTable(c.out, s.Name+" "+versionShown(s.Manifest))
 	if s.DisplayName != "" {
 		t.Row("name:", s.DisplayName)
@@ -248,7 +246,7 @@ func (c *command) showInput(schema []byte) error {
 }
 
 func (c *command) pluginsRegister() *cobra.Command {
-	var o registry.RegisterOptions
+	var o host.RegisterOptions
 	var path string
 	var off bool
 	return c.command(spec{
@@ -291,7 +289,7 @@ can be called meanwhile.`,
 			return nil
 		},
 	}, func(ctx context.Context, q *ask) error {
-		var report registry.RegisterReport
+		var report host.Registered
 		err := c.during("registering "+path, func() (err error) { report, err = q.Plugins().Register(ctx, path, o); return err })
 		return c.registered(report, err)
 	})
@@ -299,15 +297,15 @@ can be called meanwhile.`,
 
 // registered prints what became of each plugin. Any that failed makes the
 // command fail.
-func (c *command) registered(report registry.RegisterReport, err error) error {
+func (c *command) registered(report host.Registered, err error) error {
 	type line struct {
-		registry.Info
+		host.PluginInfo
 		Unchanged  bool           `json:"unchanged"`
 		NotEnabled map[string]any `json:"not_enabled,omitempty"`
 	}
 	done, failed := []line{}, []map[string]any{}
 	for _, r := range report.Registered {
-		l := line{Info: r.Info, Unchanged: r.Unchanged}
+		l := line{PluginInfo: r.Info, Unchanged: r.Unchanged}
 		if r.NotEnabled != nil {
 			l.NotEnabled = errorOf(r.NotEnabled)
 			err = errors.Join(err, r.NotEnabled)
@@ -357,12 +355,12 @@ func asReported(err error) error {
 }
 
 // problemsOf returns the places of a manifest that an error names.
-func problemsOf(err error) contract.Problems {
-	var problems contract.Problems
+func problemsOf(err error) host.Problems {
+	var problems host.Problems
 	if errors.As(err, &problems) {
 		return problems
 	}
-	return contract.Problems{}
+	return host.Problems{}
 }
 
 func (c *command) pluginsEnable() *cobra.Command {
@@ -376,9 +374,9 @@ it acts for. A setting for one agent overrides the one for all.`,
 		example: `  mortise plugins enable hello
   mortise plugins enable orders --agent support`,
 		flags: c.forAgents(true),
-	}, func(ctx context.Context, q *ask) ([]registry.Info, error) {
+	}, func(ctx context.Context, q *ask) ([]host.PluginInfo, error) {
 		info, err := q.Plugins().Enable(ctx, q.args[0])
-		return []registry.Info{info}, err
+		return []host.PluginInfo{info}, err
 	})
 }
 
@@ -392,28 +390,30 @@ that were given it by name keep it.`,
 		example: `  mortise plugins disable hello
   mortise plugins disable orders --agent support`,
 		flags: c.forAgents(false),
-	}, func(ctx context.Context, q *ask) ([]registry.Info, error) { return q.Plugins().Disable(ctx, q.args[0]) })
+	}, func(ctx context.Context, q *ask) ([]host.PluginInfo, error) {
+		return q.Plugins().Disable(ctx, q.args[0])
+	})
 }
 
 func (c *command) pluginsRollback() *cobra.Command {
 	return c.switching(spec{use: "rollback NAME", short: "Go back to the approved version below the one in use", example: "  mortise plugins rollback mail"},
-		func(ctx context.Context, q *ask) ([]registry.Info, error) {
+		func(ctx context.Context, q *ask) ([]host.PluginInfo, error) {
 			left, back, err := q.Plugins().Rollback(ctx, q.args[0])
-			return []registry.Info{left, back}, err
+			return []host.PluginInfo{left, back}, err
 		})
 }
 
 func (c *command) pluginsDelete() *cobra.Command {
 	return c.switching(spec{use: "delete NAME[@VERSION]", short: "Take a plugin out of the registry", example: "  mortise plugins delete mail@1.2.0"},
-		func(ctx context.Context, q *ask) ([]registry.Info, error) {
+		func(ctx context.Context, q *ask) ([]host.PluginInfo, error) {
 			info, err := q.Plugins().Delete(ctx, q.args[0])
 			info.State = "deleted"
-			return []registry.Info{info}, err
+			return []host.PluginInfo{info}, err
 		})
 }
 
 // switching is a command that changes the state of one plugin.
-func (c *command) switching(s spec, do func(context.Context, *ask) ([]registry.Info, error)) *cobra.Command {
+func (c *command) switching(s spec, do func(context.Context, *ask) ([]host.PluginInfo, error)) *cobra.Command {
 	s.complete = c.completePlugins
 	return c.change(s, func(ctx context.Context, q *ask) (done, error) {
 		infos, err := do(ctx, q)

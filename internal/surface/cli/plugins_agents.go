@@ -5,9 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
@@ -41,7 +39,7 @@ func (c *command) forAgents(enabled bool) func(*cobra.Command) {
 			case id != "" && all:
 				return onlyOne("--agent", "--all")
 			case all:
-				id = store.EveryAgent
+				id = host.EveryAgent
 			}
 			return inHost(c, cmd.Context(), func(q *ask) error {
 				if _, err := q.Plugins().Show(cmd.Context(), args[0]); err != nil {
@@ -63,9 +61,9 @@ func assignmentSaid(a host.Assignment) string {
 		name += "@" + a.Versions
 	}
 	switch {
-	case a.Agent == store.EveryAgent && a.Enabled:
+	case a.Agent == host.EveryAgent && a.Enabled:
 		return "all agents have " + name + ", but for those it is taken from"
-	case a.Agent == store.EveryAgent:
+	case a.Agent == host.EveryAgent:
 		return name + " is no longer what all agents have"
 	case a.Enabled:
 		return "agent " + a.Agent + " has " + name
@@ -74,14 +72,14 @@ func assignmentSaid(a host.Assignment) string {
 }
 
 // listAssigned lists plugins with what is said of them for one agent.
-func (c *command) listAssigned(infos []registry.Info, assigned map[string]host.Assignment) error {
+func (c *command) listAssigned(infos []host.PluginInfo, assigned map[string]host.Assignment) error {
 	type line struct {
-		registry.Info
+		host.PluginInfo
 		Assignment *host.Assignment `json:"assignment"` // null where nothing is said
 	}
 	lines := make([]line, len(infos))
 	for i, info := range infos {
-		lines[i].Info = info
+		lines[i].PluginInfo = info
 		if one, found := assigned[info.Name]; found {
 			lines[i].Assignment = &one
 		}
@@ -93,7 +91,7 @@ func (c *command) listAssigned(infos []registry.Info, assigned map[string]host.A
 			said := "-"
 			switch one := l.Assignment; {
 			case one == nil:
-			case !one.Enabled && one.Agent != store.EveryAgent:
+			case !one.Enabled && one.Agent != host.EveryAgent:
 				said = "taken from it"
 			case one.Enabled:
 				said = "to " + assignedTo(*one)
@@ -101,7 +99,7 @@ func (c *command) listAssigned(infos []registry.Info, assigned map[string]host.A
 					said += ", " + one.Versions
 				}
 			}
-			return []string{l.Name, l.Version, stateOfPlugin(l.Info), said, terminal.OneLine(l.Description, 60)}
+			return []string{l.Name, l.Version, stateOfPlugin(l.PluginInfo), said, terminal.OneLine(l.Description, 60)}
 		},
 	}.show(c, onScreen, lines)
 }

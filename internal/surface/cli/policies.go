@@ -25,7 +25,7 @@ func (c *command) policyList() *cobra.Command {
 	return show(c, spec{use: "list", short: "List the policies in force: files, stored texts and rules of the configuration", example: "  mortise policy list"},
 		func(ctx context.Context, q *ask) (storedPolicies, error) {
 			all, err := q.Policies().List(ctx)
-			return storedPolicies{all, q.app.Policy.Version()}, err
+			return storedPolicies{all, q.Policies().Version()}, err
 		}, func(s storedPolicies) error {
 			return listing[host.PolicyText]{
 				titles: []string{"NAME", "SOURCE", "POLICIES", "BY", "AT"},
@@ -54,7 +54,7 @@ right to configure.`,
 		check:   func(args []string) (err error) { text, err = readPolicy(args[1]); return err },
 	}, func(ctx context.Context, q *ask) (done, error) {
 		count, err := q.Policies().Put(ctx, q.args[0], text)
-		value := map[string]any{"name": q.args[0], "policies": count, "version": q.app.Policy.Version()}
+		value := map[string]any{"name": q.args[0], "policies": count, "version": q.Policies().Version()}
 		return done{value: value, said: fmt.Sprintf("%s is in force, with %d policies", q.args[0], count)}, err
 	})
 }
@@ -78,6 +78,6 @@ func (c *command) policyDelete() *cobra.Command {
 	return c.change(spec{use: "delete NAME", short: "Take a stored text of policies out of force", example: "  mortise policy delete mail"},
 		func(ctx context.Context, q *ask) (done, error) {
 			err := q.Policies().Delete(ctx, q.args[0])
-			return done{value: map[string]any{"name": q.args[0], "version": q.app.Policy.Version()}, said: q.args[0] + " is not in force any more"}, err
+			return done{value: map[string]any{"name": q.args[0], "version": q.Policies().Version()}, said: q.args[0] + " is not in force any more"}, err
 		})
 }

@@ -9,11 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/setup"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -113,7 +112,7 @@ func (c *command) checkPolicies(ctx context.Context, files []string) (int, []str
 // that are stored, if there is a store yet.
 func (c *command) configuredPolicies(ctx context.Context, conf config.Config, path string) (engine *policy.Engine, err error) {
 	var wrong error
-	err = c.reading(ctx, func(st store.Store) error {
+	err = c.reading(ctx, func(st host.Store) error {
 		engine, wrong = setup.OpenPolicy(conf, path, "", st)
 		return nil
 	})
@@ -127,7 +126,7 @@ func (c *command) configuredPolicies(ctx context.Context, conf config.Config, pa
 }
 
 func (c *command) policyExplain() *cobra.Command {
-	var asked asked
+	var asked host.PolicyRequest
 	var input string
 	return c.command(spec{
 		use:   "explain NAME[/OPERATION][@VERSIONS]",
@@ -155,15 +154,17 @@ is missing. The call is not made.`,
 		},
 		check: func(args []string) (err error) {
 			asked.Operation = args[0]
+			if err := asked.KnownAction(); err != nil {
+				return usage{err}
+			}
 			asked.Input, err = c.readInput(input)
 			return err
 		},
 	}, func(ctx context.Context, r *ask) error {
-		q, err := asked.question(ctx, r.app)
+		x, err := r.Policies().Explain(ctx, asked)
 		if err != nil {
 			return err
 		}
-		x := r.app.Policy.Explain(q)
 		if c.json {
 			return c.print(x)
 		}
@@ -182,12 +183,14 @@ agent::id; ACTION is execute, list, approve or configure.`,
 		example: `  mortise policy can ann execute mail/send
   mortise policy can service::deploy configure mail`,
 	}, func(ctx context.Context, r *ask) error {
-		asked := asked{Principal: r.args[0], Action: policy.Action(r.args[1]), Operation: r.args[2]}
-		q, err := asked.question(ctx, r.app)
+		asked := host.PolicyRequest{Principal: r.args[0], Action: host.PolicyAction(r.args[1]), Operation: r.args[2]}
+		if err := asked.KnownAction(); err != nil {
+			return usage{err}
+		}
+		d, err := r.Policies().Ask(ctx, asked)
 		if err != nil {
 			return err
 		}
-		d := r.app.Policy.Ask(q)
 		if c.json {
 			err = c.print(d)
 		} else {
@@ -198,94 +201,6 @@ agent::id; ACTION is execute, list, approve or configure.`,
 		}
 		return err
 	})
-}
-
-// An asked is one question as it is written down: in flags, and as a line of
-// the requests of `mortise policy simulate`.
-type asked struct {
-	Principal string        `json:"principal"` // a user's id, service::id, agent::id; the one configured if empty
-	Tenant    string        `json:"tenant"`    // the one configured if empty
-	Groups    []string      `json:"groups"`    // these three in place of what the host knows
-	Roles     []string      `json:"roles"`
-	Consent   []string      `json:"consent"`
-	Scopes    []string      `json:"scopes"` // * if absent
-	Action    policy.Action `json:"action"` // execute if empty
-	Operation string        `json:"operation"`
-	Resource  *described    `json:"resource"` // in place of what the registry says of the operation
-	Input     rawObject     `json:"input"`
-	Origin    plugin.Origin `json:"origin"` // cli if empty
-	Actor     string        `json:"actor"`
-	Agent     string        `json:"agent"`
-	Depth     int           `json:"depth"`
-	Labels    []string      `json:"labels"`
-}
-
-// A described is an operation that need not be installed.
-type described struct {
-	Plugin      string      `json:"plugin"`
-	Operation   string      `json:"operation"`
-	Version     string      `json:"version"`
-	Dialect     string      `json:"dialect"`
-	Kind        plugin.Kind `json:"kind"`
-	Effects     []string    `json:"effects"`
-	Tags        []string    `json:"tags"`
-	Permissions []string    `json:"permissions"`
-}
-
-// question completes what is asked with what the host knows.
-func (q asked) question(ctx context.Context, a *app.App) (*policy.Question, error) {
-	if q.Action == "" {
-		q.Action = policy.Execute
-	}
-	if !q.Action.Known() {
-		return nil, usage{fmt.Errorf("%q is no action; the actions are execute, list, approve and configure", q.Action)}
-	}
-	if q.Principal == "" {
-		q.Principal = a.Config.Principal
-	}
-	if q.Tenant == "" {
-		q.Tenant = a.Config.Tenant
-	}
-	if q.Scopes == nil {
-		q.Scopes = []string{"*"}
-	}
-	if q.Origin == "" {
-		q.Origin = plugin.OriginCLI
-	}
-	who := principal.Parse(q.Principal)
-	who.Scopes = q.Scopes
-	standing := a.Policy.Standing(q.Tenant, who)
-	for _, known := range []struct{ given, have *[]string }{{&q.Groups, &standing.Groups}, {&q.Roles, &standing.Roles}, {&q.Consent, &standing.Consent}} {
-		if *known.given != nil {
-			*known.have = *known.given
-		}
-	}
-	target, err := q.target(ctx, a)
-	if err != nil {
-		return nil, err
-	}
-	return &policy.Question{Action: q.Action, Target: target, Standing: &standing, Call: &plugin.Call{
-		Tenant: q.Tenant, Principal: who, Actor: q.Actor, Agent: q.Agent, Origin: q.Origin, Depth: q.Depth, Labels: q.Labels,
-		Operation: q.Operation, Input: []byte(q.Input),
-	}}, nil
-}
-
-// target finds what is asked for.
-func (q asked) target(ctx context.Context, a *app.App) (*plugin.Target, error) {
-	if d := q.Resource; d != nil {
-		return &plugin.Target{
-			Manifest:  &plugin.Manifest{Name: d.Plugin, Version: d.Version, Dialect: d.Dialect},
-			Operation: &plugin.Operation{Name: d.Operation, Kind: d.Kind, Effects: d.Effects, PolicyTags: d.Tags, Permissions: d.Permissions},
-		}, nil
-	}
-	if q.Action != policy.Configure {
-		return a.Registry.Resolve(ctx, q.Operation)
-	}
-	shown, err := a.Registry.Show(ctx, q.Operation)
-	if err != nil {
-		return nil, err
-	}
-	return &plugin.Target{Manifest: shown.Manifest}, nil
 }
 
 // otherPolicies returns the engine of a configuration with other files.

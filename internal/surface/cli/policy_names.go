@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/setup"
-	"github.com/mortise-dev/mortise/internal/store"
 )
 
 // policyNames holds the names in policies against those there are: in files, or in
@@ -17,7 +17,7 @@ func (c *command) policyNames(ctx context.Context, files []string) (problems, wa
 	}
 	known := setup.ConfiguredNames(conf)
 	var documents []policy.Document
-	if c.reading(ctx, func(store.Store) error { return nil }) == nil {
+	if c.reading(ctx, func(host.Store) error { return nil }) == nil {
 		if a, err := c.open(ctx); err == nil {
 			known, err = a.PolicyNames(ctx)
 			if err == nil && len(files) == 0 {

@@ -11,7 +11,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -20,13 +19,13 @@ import (
 type prompt struct {
 	c     *command
 	a     *app.App
-	row   *store.ApprovalRow
+	row   *host.ApprovalRow
 	in    *os.File
 	asked bool
 }
 
 // newPrompt returns the prompt of an approval. Standard input is a terminal.
-func newPrompt(c *command, a *app.App, row *store.ApprovalRow) *prompt {
+func newPrompt(c *command, a *app.App, row *host.ApprovalRow) *prompt {
 	return &prompt{c: c, a: a, row: row, in: c.in.(*os.File)}
 }
 

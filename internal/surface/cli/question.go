@@ -8,7 +8,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
@@ -19,7 +18,7 @@ func (c *command) showQuestion(w io.Writer, q *host.Question) error {
 	t.Row("approval", q.ID)
 	t.Row("state", stateOf(q))
 	t.Row(q.SubjectKind, q.Subject)
-	if q.SubjectKind == store.SubjectCall {
+	if q.SubjectKind == host.SubjectCall {
 		t.Row("operation", q.Operation+" "+q.Version)
 		t.Row("effects", terminal.Dash(strings.Join(q.Effects, ", ")))
 		if len(q.PolicyTags) > 0 {
@@ -49,7 +48,7 @@ func (c *command) showQuestion(w io.Writer, q *host.Question) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	if q.SubjectKind == store.SubjectPlan {
+	if q.SubjectKind == host.SubjectPlan {
 		return c.showSteps(w, q)
 	}
 	if len(q.Input) > 0 {
@@ -85,7 +84,7 @@ func (c *command) showSteps(w io.Writer, q *host.Question) error {
 
 // stateOf is how a question stands.
 func stateOf(q *host.Question) string {
-	if q.State == store.ApprovalOpen {
+	if q.State == host.ApprovalOpen {
 		return "open until " + terminal.Clock(q.ExpiresAt)
 	}
 	return string(q.State)

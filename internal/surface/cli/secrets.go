@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -94,13 +93,13 @@ func (c *command) secretsDelete() *cobra.Command {
 }
 
 func (c *command) secretsList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List the secrets that you may see, without their values", example: "  mortise secrets list"}, listing[secret.Info]{
+	return list(c, spec{use: "list", short: "List the secrets that you may see, without their values", example: "  mortise secrets list"}, listing[host.SecretInfo]{
 		key:    "secrets",
 		titles: []string{"NAME", "PLUGIN", "SCOPE", "OF", "SET AT", "LABELS"},
-		row: func(i secret.Info) []string {
+		row: func(i host.SecretInfo) []string {
 			return []string{i.Name, i.Plugin, i.Scope, terminal.Dash(i.Subject), terminal.Clock(i.UpdatedAt), terminal.Dash(strings.Join(i.Labels, ", "))}
 		},
-	}, func(ctx context.Context, q *ask) ([]secret.Info, error) { return q.Secrets().List(ctx) })
+	}, func(ctx context.Context, q *ask) ([]host.SecretInfo, error) { return q.Secrets().List(ctx) })
 }
 
 func (c *command) secretsRotate() *cobra.Command {
@@ -141,7 +140,7 @@ func (c *command) secretsCheck() *cobra.Command {
 
 func thereOr(s host.SecretState) string {
 	switch {
-	case s.There == secret.User:
+	case s.There == host.SecretOfUser:
 		return "set by you"
 	case s.There != "":
 		return "set for everybody"
@@ -152,12 +151,12 @@ func thereOr(s host.SecretState) string {
 }
 
 // secretDone is what became of a secret.
-func secretDone(i secret.Info, what string) done {
+func secretDone(i host.SecretInfo, what string) done {
 	of, with := "everybody", "all plugins"
-	if i.Scope == secret.User {
+	if i.Scope == host.SecretOfUser {
 		of = i.Subject
 	}
-	if i.Plugin != secret.Anyone {
+	if i.Plugin != host.EveryPlugin {
 		with = i.Plugin
 	}
 	return done{
@@ -182,13 +181,13 @@ func (c *command) secretValue(name, file string) (value string, err error) {
 		}
 		return value, c.scrubber.Know(value)
 	}
-	raw, err := io.ReadAll(io.LimitReader(in, secret.MaxValue+3))
+	raw, err := io.ReadAll(io.LimitReader(in, host.MaxSecret+3))
 	if err != nil {
 		return "", fmt.Errorf("reading the secret: %w", err)
 	}
 	value = strings.TrimSuffix(strings.TrimSuffix(string(raw), "\n"), "\r")
-	if len(value) > secret.MaxValue {
-		return "", plugin.Errorf(plugin.CodeInputTooLarge, "the secret %s has more than %d bytes, which is the most that is kept", name, secret.MaxValue)
+	if len(value) > host.MaxSecret {
+		return "", plugin.Errorf(plugin.CodeInputTooLarge, "the secret %s has more than %d bytes, which is the most that is kept", name, host.MaxSecret)
 	}
 	return value, c.scrubber.Know(value)
 }

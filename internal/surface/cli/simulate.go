@@ -1,29 +1,17 @@
 package cli
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 
-	json2 "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/base/principal"
-	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
-
-// rawObject is a JSON object that is passed on as it stands.
-type rawObject = json.RawMessage
-
-// maxRequest is the longest line of requests that is read.
-const maxRequest = 4 << 20
 
 func (c *command) policySimulate() *cobra.Command {
 	var files []string
@@ -61,81 +49,24 @@ actor, agent, depth and labels. An operation that is not installed is described:
 		if err != nil {
 			return plugin.Errorf(plugin.CodeInvalidInput, "%w", err)
 		}
-		s := simulation{app: q.app, other: other, Differences: []difference{}}
-		if err := c.during("asking both", func() error { return s.run(ctx, requests) }); err != nil {
+		file, err := os.Open(requests)
+		if err != nil {
+			return plugin.Errorf(plugin.CodeInvalidInput, "%w", err)
+		}
+		defer file.Close()
+		var s host.Simulation
+		if err := c.during("asking both", func() error { s, err = q.Policies().Simulate(ctx, other, file, requests); return err }); err != nil {
+			var wrong host.UnknownAction
+			if errors.As(err, &wrong) {
+				return usage{err}
+			}
 			return err
 		}
 		return c.showSimulation(s)
 	})
 }
 
-// A simulation asks two sets of policies the same.
-type simulation struct {
-	app   *app.App
-	other *policy.Engine
-
-	Requests    int          `json:"requests"`
-	Differences []difference `json:"differences"`
-}
-
-// A difference is a request that the two decide in two ways.
-type difference struct {
-	Line      int             `json:"line"`
-	Principal string          `json:"principal"`
-	Action    policy.Action   `json:"action"`
-	Operation string          `json:"operation"`
-	Now       plugin.Decision `json:"now"`
-	Then      plugin.Decision `json:"then"`
-}
-
-func (s *simulation) run(ctx context.Context, requests string) error {
-	file, err := os.Open(requests)
-	if err != nil {
-		return plugin.Errorf(plugin.CodeInvalidInput, "%w", err)
-	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, maxRequest)
-	n := 0
-	for lines.Scan() {
-		n++
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
-			continue
-		}
-		if err := s.ask(ctx, n, lines.Bytes()); err != nil {
-			return plugin.Errorf(plugin.CodeInvalidInput, "%s:%d: %w", requests, n, err)
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return plugin.Errorf(plugin.CodeInvalidInput, "%s:%d: %w", requests, n+1, err)
-	}
-	return nil
-}
-
-// ask puts one request to both.
-func (s *simulation) ask(ctx context.Context, line int, raw []byte) error {
-	var request asked
-	if err := json2.Unmarshal(raw, &request, json2.RejectUnknownMembers(true)); err != nil {
-		return err
-	}
-	q, err := request.question(ctx, s.app)
-	if err != nil {
-		return err
-	}
-	s.Requests++
-	now, then := s.app.Policy.Ask(q), s.other.Ask(q)
-	if now.Verdict == then.Verdict {
-		return nil
-	}
-	what := q.Target.Manifest.Name
-	if q.Target.Operation != nil && q.Action != policy.Configure {
-		what = q.Target.Name()
-	}
-	s.Differences = append(s.Differences, difference{line, principal.Name(q.Call.Principal), q.Action, what, now, then})
-	return nil
-}
-
-func (c *command) showSimulation(s simulation) error {
+func (c *command) showSimulation(s host.Simulation) error {
 	if c.json {
 		return c.print(s)
 	}

@@ -1,0 +1,64 @@
+package host
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A CallShown is a call with its journal of effects, its approval and its entries.
+type CallShown struct {
+	*CallRow
+	Effects  []EffectRow
+	Approval *ApprovalRow // nil where none was asked for
+	Entries  []plugin.Entry
+}
+
+// Show returns the call that an id means, which may be cut short, with what is kept of it.
+func (c Calls) Show(ctx context.Context, given string) (s CallShown, err error) {
+	if s.CallRow, err = c.Find(ctx, given, "see"); err != nil {
+		return s, err
+	}
+	st := c.g.Store
+	if s.Effects, err = st.Effects(ctx, s.Tenant, s.ID); err != nil {
+		return s, err
+	}
+	asked, err := st.Approvals(ctx, ApprovalFilter{Tenant: s.Tenant, SubjectKind: SubjectCall, SubjectID: s.ID, Limit: 1})
+	if err != nil {
+		return s, err
+	}
+	if len(asked) > 0 {
+		s.Approval = &asked[0]
+	}
+	s.Entries, err = ledger.Show(ctx, st, s.Tenant, s.ID)
+	return s, err
+}
+
+// statesOf are the states that callers see as one.
+var statesOf = map[plugin.Status][]CallState{
+	plugin.PendingApproval: {CallPending},
+	plugin.InProgress:      {CallQueued, CallRunning, CallInProgress},
+	plugin.Succeeded:       {CallSucceeded},
+	plugin.Failed:          {CallFailed},
+	plugin.Unknown:         {CallUnknown},
+}
+
+// IsCallStatus reports whether a call can be in this state, as callers see it.
+func IsCallStatus(s plugin.Status) bool { return statesOf[s] != nil }
+
+// ListIn returns the newest calls in a state, as callers see it.
+func (c Calls) ListIn(ctx context.Context, f CallFilter, status plugin.Status) ([]CallRow, error) {
+	var rows []CallRow
+	for _, f.State = range statesOf[status] {
+		some, err := c.List(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, some...)
+	}
+	slices.SortFunc(rows, func(a, b CallRow) int { return strings.Compare(b.ID, a.ID) })
+	return rows[:min(len(rows), f.Limit)], nil
+}

@@ -1,0 +1,87 @@
+package host
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Which entries are wanted, and what a look at all of them found.
+type (
+	EntryQuery   = ledger.Filter
+	LedgerReport = ledger.Report
+)
+
+// Ledger is the record of all calls, for who may read it. What is refused is on the
+// record.
+type Ledger struct{ admin Admin }
+
+// Ledger returns the record of all calls.
+func (a API) Ledger() Ledger { return Ledger{a.Admin()} }
+
+// List returns the entries that fit, the newest last, and how many chains there are.
+func (l Ledger) List(ctx context.Context, q EntryQuery) (entries []plugin.Entry, chains int, err error) {
+	if err := l.admin.mayReadLedger(ctx); err != nil {
+		return nil, 0, err
+	}
+	st := l.admin.g.Store
+	if entries, err = ledger.List(ctx, st, q); err != nil {
+		return nil, 0, err
+	}
+	if q.After == 0 { // they come newest first
+		slices.Reverse(entries)
+	}
+	all, err := st.Chains(ctx)
+	return entries, len(all), err
+}
+
+// Find returns the entries that the id of a call, a number or CHAIN/NUMBER means. The id
+// may be cut short.
+func (l Ledger) Find(ctx context.Context, given string) ([]plugin.Entry, error) {
+	if err := l.admin.mayReadLedger(ctx); err != nil {
+		return nil, err
+	}
+	st := l.admin.g.Store
+	return byID("entry", given, func(id string) ([]plugin.Entry, error) { return entriesAt(ctx, st, id) }, among(func() ([]string, error) {
+		entries, err := ledger.List(ctx, st, ledger.Filter{Limit: lookBack})
+		calls := slices.DeleteFunc(entries, func(e plugin.Entry) bool { return !strings.HasPrefix(string(e.Kind), "call.") })
+		return idsOf(calls, func(e plugin.Entry) string { return e.Subject }), err
+	}))
+}
+
+// entriesAt returns the entries that an id, a number or CHAIN/NUMBER means.
+func entriesAt(ctx context.Context, st Reader, id string) ([]plugin.Entry, error) {
+	chain, seq, placed := strings.Cut(id, "/")
+	number := id
+	if placed {
+		number = seq
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return ledger.Show(ctx, st, "", id)
+	}
+	found, err := ledger.Show(ctx, st, "", strconv.FormatInt(n, 10))
+	if err != nil {
+		return nil, err
+	}
+	if placed {
+		found = slices.DeleteFunc(found, func(e plugin.Entry) bool { return strconv.FormatInt(e.Chain, 10) != chain })
+		if len(found) == 0 {
+			return nil, plugin.Errorf(plugin.CodeNotFound, "there is no entry %s", id)
+		}
+	}
+	if len(found) > 1 {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "%d chains have an entry %d; name the chain too, as in %d/%d", len(found), n, found[0].Chain, n)
+	}
+	return found, nil
+}
+
+// VerifyLedger looks through the whole record in a store, by the key and the anchors that
+// are in the data directory.
+func VerifyLedger(ctx context.Context, st Store, home string) (LedgerReport, error) {
+	return ledger.VerifyHome(ctx, st, home)
+}
