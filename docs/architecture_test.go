@@ -217,7 +217,7 @@ func TestThePackagesThatAreFoundations(t *testing.T) {
 		"internal/app":          {"internal/surface/check", "internal/surface/cli", "internal/surface/server", "test/crash/host", "test/hostile/host"},
 		"internal/surface/cli":  {"cmd/mortise"},
 		"internal/core/kernel":  {"internal/app", "internal/surface/cli", "internal/agent", "internal/agent/toolset", "internal/service/scrub"}, // the command line for what it says when it settles a call, the agent for what it answers the kernel's hooks with, the others to be a runner of its
-		"internal/store/sqlite": {"internal/app", "internal/surface/cli"},
+		"internal/store/sqlite": {"internal/host/archive", "internal/host/setup", "internal/surface/cli"},
 	}
 	for _, p := range goList(t) {
 		name := strings.TrimPrefix(p.ImportPath, module+"/")

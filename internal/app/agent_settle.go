@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/mortise-dev/mortise/internal/agent/worker"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/store/job"
 )
 
@@ -37,6 +38,6 @@ func (a *App) elsewhere() bool {
 	if a.Config.Database != "" {
 		return true
 	}
-	pid, _ := Serving(a.Home)
+	pid, _ := setup.Serving(a.Home)
 	return pid != 0
 }

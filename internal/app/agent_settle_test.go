@@ -10,6 +10,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/base/event"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -26,7 +27,7 @@ policy:
 func serving(t *testing.T, home string) *app.App {
 	t.Helper()
 	a := open(t, home)
-	release, err := app.Exclusive(home)
+	release, err := setup.Exclusive(home)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
@@ -27,6 +26,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/host/recovery"
 	"github.com/mortise-dev/mortise/internal/runtime/interpreter"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
@@ -108,17 +108,16 @@ type App struct {
 
 	guard     *host.Guard
 	approvers *host.Approvers
+	recovery  *recovery.Recovery
 
 	log      *slog.Logger
 	scrubber *secret.Scrubber // of all that plugins say
 	tools    *toolset.Toolset
-	hide     []string       // directories that no plugin is shown; the data directory is the first
-	scratch  string         // this host's own directory for what its plugins write
-	reserve  *store.Reserve // of the disk; nil where the database is elsewhere
+	hide     []string // directories that no plugin is shown; the data directory is the first
+	scratch  string   // this host's own directory for what its plugins write
 
-	recovering atomic.Bool // this host knew that it was in recovery, when it last looked
-	closers    []closer    // in the order of opening
-	closing    sync.Mutex  // held while they are closed
+	closers []closer   // in the order of opening
+	closing sync.Mutex // held while they are closed
 }
 
 // A closer is one part to close, by name.
@@ -126,15 +125,6 @@ type closer struct {
 	name  string
 	close func() error
 }
-
-// A SetupError says that a host cannot be put together as it was asked for:
-// its configuration or its data directory is at fault.
-type SetupError struct{ Err error }
-
-func (e *SetupError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *SetupError) Unwrap() error { return e.Err }
 
 func (a *App) dir(name string) string { return filepath.Join(a.Home, name) }
 

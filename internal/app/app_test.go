@@ -21,6 +21,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/cli"
@@ -228,7 +229,7 @@ func TestAConfigurationThatIsNamedMustExist(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	_, err := app.Open(t.Context(), app.Options{Home: home, Config: filepath.Join(home, "missing.yaml"), Log: quiet})
-	var setup *app.SetupError
+	var setup *setup.Error
 	if !errors.As(err, &setup) || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/host/archive"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/backup"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
@@ -90,7 +91,7 @@ func verified(t *testing.T, home string) int64 {
 }
 
 // again is a restore of a backup into a fresh home, with the keys of another.
-func again(t *testing.T, file, keysOf string) (home string, r app.Restored) {
+func again(t *testing.T, file, keysOf string) (home string, r archive.Restored) {
 	t.Helper()
 	home = filepath.Join(t.TempDir(), "home")
 	key, err := os.ReadFile(filepath.Join(keysOf, store.KeyFile))
@@ -98,7 +99,7 @@ func again(t *testing.T, file, keysOf string) (home string, r app.Restored) {
 		t.Fatal(err)
 	}
 	write(t, home, store.KeyFile, string(key))
-	if r, err = app.Restore(t.Context(), app.RestoreOptions{File: file, Home: home}); err != nil {
+	if r, err = archive.Restore(t.Context(), archive.RestoreOptions{File: file, Home: home}); err != nil {
 		t.Fatal(err)
 	}
 	return home, r
@@ -148,7 +149,7 @@ func TestRestoresOfABusyHost(t *testing.T) {
 		before := slices.Clone(acked)
 		mu.Unlock()
 		file := filepath.Join(t.TempDir(), "backup")
-		m, err := app.Backup(t.Context(), app.BackupOptions{Home: home, File: file})
+		m, err := archive.Backup(t.Context(), archive.BackupOptions{Home: home, File: file})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +235,7 @@ func TestWhatWaitsStaysWhereItIsInRecovery(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "backup")
-	if _, err := app.Backup(t.Context(), app.BackupOptions{Home: home, File: file}); err != nil {
+	if _, err := archive.Backup(t.Context(), archive.BackupOptions{Home: home, File: file}); err != nil {
 		t.Fatal(err)
 	}
 	to, _ := again(t, file, home)
@@ -351,10 +352,10 @@ func TestNothingIsWrittenOfABackupThatIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "backup")
-	if _, err := app.Backup(t.Context(), app.BackupOptions{Home: home, File: file}); err != nil {
+	if _, err := archive.Backup(t.Context(), archive.BackupOptions{Home: home, File: file}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := app.Backup(t.Context(), app.BackupOptions{Home: home, File: file}); plugin.CodeOf(err) != plugin.CodeInvalidInput {
+	if _, err := archive.Backup(t.Context(), archive.BackupOptions{Home: home, File: file}); plugin.CodeOf(err) != plugin.CodeInvalidInput {
 		t.Errorf("over another: %v", err)
 	}
 	whole, err := os.ReadFile(file)
@@ -437,23 +438,23 @@ func TestNothingIsWrittenOfABackupThatIsRefused(t *testing.T) {
 			if !force {
 				into = filepath.Join(place, "fresh")
 			}
-			if _, err := app.Restore(t.Context(), app.RestoreOptions{File: at, Home: into, Force: force}); plugin.CodeOf(err) != plugin.CodeInvalidInput {
+			if _, err := archive.Restore(t.Context(), archive.RestoreOptions{File: at, Home: into, Force: force}); plugin.CodeOf(err) != plugin.CodeInvalidInput {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
 	}
-	if _, err := app.Restore(t.Context(), app.RestoreOptions{File: file, Home: to}); plugin.CodeOf(err) != plugin.CodeInvalidInput || !strings.Contains(err.Error(), "--force") {
+	if _, err := archive.Restore(t.Context(), archive.RestoreOptions{File: file, Home: to}); plugin.CodeOf(err) != plugin.CodeInvalidInput || !strings.Contains(err.Error(), "--force") {
 		t.Errorf("over files: %v", err)
 	}
-	if _, err := app.Restore(t.Context(), app.RestoreOptions{File: file, Home: home, Force: true}); plugin.CodeOf(err) != plugin.CodeUnavailable {
+	if _, err := archive.Restore(t.Context(), archive.RestoreOptions{File: file, Home: home, Force: true}); plugin.CodeOf(err) != plugin.CodeUnavailable {
 		t.Errorf("over a host at work: %v", err)
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := app.Restore(cancelled, app.RestoreOptions{File: file, Home: to, Force: true}); !errors.Is(err, context.Canceled) {
+	if _, err := archive.Restore(cancelled, archive.RestoreOptions{File: file, Home: to, Force: true}); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
-	if _, err := app.Backup(cancelled, app.BackupOptions{Home: home, File: filepath.Join(dir, "other")}); !errors.Is(err, context.Canceled) {
+	if _, err := archive.Backup(cancelled, archive.BackupOptions{Home: home, File: filepath.Join(dir, "other")}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a backup, interrupted: %v", err)
 	}
 	if left, err := os.ReadDir(place); err != nil || len(left) != 1 {
@@ -468,7 +469,7 @@ func TestNothingIsWrittenOfABackupThatIsRefused(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(home, "backup.*")); len(left) > 0 {
 		t.Errorf("%v is left", left)
 	}
-	r, err := app.Restore(t.Context(), app.RestoreOptions{File: file, Home: to, Force: true})
+	r, err := archive.Restore(t.Context(), archive.RestoreOptions{File: file, Home: to, Force: true})
 	if err != nil || !slices.Contains(r.Missing, store.KeyFile) {
 		t.Fatalf("%+v, %v", r, err)
 	}

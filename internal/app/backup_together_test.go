@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host/archive"
 	"github.com/mortise-dev/mortise/internal/store/backup"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -26,7 +26,7 @@ func TestBackupsOfSeveralHostsToOneFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := app.Backup(t.Context(), app.BackupOptions{Home: homes[0], File: file}); plugin.CodeOf(err) != plugin.CodeUnavailable || !strings.Contains(err.Error(), file) {
+	if _, err := archive.Backup(t.Context(), archive.BackupOptions{Home: homes[0], File: file}); plugin.CodeOf(err) != plugin.CodeUnavailable || !strings.Contains(err.Error(), file) {
 		t.Errorf("while another is written: %v", err)
 	}
 	if err := busy.Abort(); err != nil {
@@ -35,7 +35,7 @@ func TestBackupsOfSeveralHostsToOneFile(t *testing.T) {
 	errs := make([]error, len(homes))
 	var all sync.WaitGroup
 	for i, home := range homes {
-		all.Go(func() { _, errs[i] = app.Backup(t.Context(), app.BackupOptions{Home: home, File: file}) })
+		all.Go(func() { _, errs[i] = archive.Backup(t.Context(), archive.BackupOptions{Home: home, File: file}) })
 	}
 	all.Wait()
 	won := 0

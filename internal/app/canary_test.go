@@ -29,6 +29,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/host/archive"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
@@ -553,7 +554,7 @@ plugin.run()
 	model.mu.Unlock()
 
 	file := filepath.Join(t.TempDir(), "backup")
-	if _, err := app.Backup(t.Context(), app.BackupOptions{Home: home, File: file}); err != nil {
+	if _, err := archive.Backup(t.Context(), archive.BackupOptions{Home: home, File: file}); err != nil {
 		t.Fatal(err)
 	}
 	maps.Copy(surfaces, membersOf(t, file))

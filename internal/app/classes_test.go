@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
 	"github.com/mortise-dev/mortise/plugin"
@@ -292,7 +292,7 @@ func reading(t *testing.T, home string) (store.Store, *store.Key) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := app.Reading(t.Context(), home, "")
+	st, err := setup.Reading(t.Context(), home, "")
 	if err != nil {
 		t.Fatal(err)
 	}

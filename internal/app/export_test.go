@@ -26,7 +26,7 @@ func (a *App) WaitForWebhooks(waits ...time.Duration) { a.tools.Webhooks.Waits =
 func (a *App) IdleAfter(d time.Duration) worker.Sweeper { return idleConversations{a.Agents, d} }
 
 // Hold is what stands before each call with effects.
-func (a *App) Hold(ctx context.Context) error { return a.hold(ctx) }
+func (a *App) Hold(ctx context.Context) error { return a.recovery.Hold(ctx) }
 
 // Sender returns the principal that a sender of a channel stands for.
 func (a *App) Sender(ctx context.Context, channel, id string) (plugin.Principal, error) {

@@ -23,6 +23,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/agent/webhook"
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/server"
@@ -301,7 +302,7 @@ func TestWhatWasAcceptedOutlivesAKill(t *testing.T) {
 		_, _ = io.Copy(io.Discard, says)
 		_ = cmd.Wait()
 	}
-	st, err := app.Reading(t.Context(), home, "")
+	st, err := setup.Reading(t.Context(), home, "")
 	if err != nil {
 		t.Fatal(err)
 	}

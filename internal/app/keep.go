@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"fmt"
+
+	"github.com/mortise-dev/mortise/internal/host/setup"
 )
 
 // CatchUp takes up what other processes changed since this host was opened: the
@@ -13,7 +15,7 @@ func (a *App) CatchUp(ctx context.Context) error {
 		return err
 	}
 	if err := a.Policy.Reload(); err != nil {
-		return &SetupError{fmt.Errorf("the policies cannot be used: %w", err)}
+		return &setup.Error{Err: fmt.Errorf("the policies cannot be used: %w", err)}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/service/bridge"
 	"github.com/mortise-dev/mortise/internal/service/extract"
 	"github.com/mortise-dev/mortise/internal/service/kb"
@@ -17,7 +18,7 @@ import (
 func (a *App) openKnowledge(scrubber *secret.Scrubber) error {
 	program, err := os.Executable()
 	if err != nil {
-		return &SetupError{fmt.Errorf("this program cannot be found, which reads documents in a process of its own: %w", err)}
+		return &setup.Error{Err: fmt.Errorf("this program cannot be found, which reads documents in a process of its own: %w", err)}
 	}
 	a.Files = extract.New(extract.Options{
 		Sandbox: a.Sandbox, Command: []string{program, extract.Arg}, Dir: filepath.Join(a.dir("runtime"), "pdfium"), Scratch: a.scratch, Hide: a.hide,

@@ -26,6 +26,8 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/host/recovery"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/runtime/interpreter"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
@@ -76,8 +78,8 @@ func (a *App) configure(o Options) (err error) {
 	if a.Home, err = filepath.Abs(o.Home); err != nil {
 		return err
 	}
-	if a.Config, a.ConfigPath, err = ReadConfig(a.Home, o.Config); err != nil {
-		return &SetupError{fmt.Errorf("the configuration cannot be used: %w", err)}
+	if a.Config, a.ConfigPath, err = setup.ReadConfig(a.Home, o.Config); err != nil {
+		return &setup.Error{Err: fmt.Errorf("the configuration cannot be used: %w", err)}
 	}
 	a.guard = &host.Guard{Tenant: a.Config.Tenant, Owner: a.Config.Principal, Names: host.Names(a.Config)}
 	if a.Principal, err = a.guard.Member(cmp.Or(o.As, a.Config.Principal)); err != nil {
@@ -85,7 +87,7 @@ func (a *App) configure(o Options) (err error) {
 	}
 	log := o.Log
 	if log == nil {
-		log = newLog(a.Config.Log, o.Brief)
+		log = setup.NewLog(a.Config.Log, o.Brief)
 	}
 	scrubber := o.Scrubber
 	if scrubber == nil {
@@ -94,12 +96,12 @@ func (a *App) configure(o Options) (err error) {
 	log = slog.New(scrubber.Handler(log.Handler()))
 	a.log, a.scrubber = log, scrubber
 	a.Reference = reference.Open(a.dir("reference"))
-	if a.Config.Database, err = ChooseDatabase(o.Database, a.Config.Database); err != nil {
+	if a.Config.Database, err = setup.ChooseDatabase(o.Database, a.Config.Database); err != nil {
 		return err
 	}
 	for _, dir := range []string{a.Home, a.dir("scratch"), a.dir("packages"), a.dir("runtime")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return &SetupError{fmt.Errorf("the data directory cannot be used: %w; --home or MORTISE_HOME names another", err)}
+			return &setup.Error{Err: fmt.Errorf("the data directory cannot be used: %w; --home or MORTISE_HOME names another", err)}
 		}
 	}
 	return nil
@@ -107,37 +109,37 @@ func (a *App) configure(o Options) (err error) {
 
 // openState opens what outlives the host: the store, the ledger and what is kept in them.
 func (a *App) openState(ctx context.Context, o Options) (err error) {
-	a.hide = hidden(a.Home)
+	a.hide = setup.Hidden(a.Home)
 	a.Sandbox, err = sandbox.New(sandbox.Options{Dir: a.dir("runtime"), Mode: sandbox.Mode(a.Config.Sandbox), Notice: o.notice(a.log)})
 	if err != nil {
-		return &SetupError{err}
+		return &setup.Error{Err: err}
 	}
 	tried := make(chan struct{}) // closed once it is known what this machine can enforce
 	go func() { defer close(tried); a.Sandbox.Report() }()
 	a.opened("sandbox", func() error { <-tried; return a.Sandbox.Close() })
 
-	st, reserve, err := openStore(ctx, a.Home, a.Config.Database, o.Lease)
+	st, reserve, err := setup.OpenStore(ctx, a.Home, a.Config.Database, o.Lease)
 	if err != nil {
 		return err
 	}
-	a.reserve = reserve
-	mover, able := st.(anchorMover)
+	mover, able := st.(recovery.AnchorMover)
 	st = a.scrubber.Guard(store.Authorised(st, a.Home), a.Home) // signatures are of rows as they are kept, sealed or not
 	a.Store, a.guard.Store = st, st
 	a.opened("store", st.Close)
 	if able && o.Standby {
-		a.opened("anchors", moveAnchors(mover, cmp.Or(o.Anchors, anchorEvery), a.log))
+		a.opened("anchors", recovery.MoveAnchors(mover, cmp.Or(o.Anchors, recovery.AnchorEvery), a.log))
 	}
-	scratch, err := openScratch(a.dir("scratch"), func() bool { return a.Config.Database == "" && onlyHost(a.Home) })
+	scratch, err := setup.OpenScratch(a.dir("scratch"), func() bool { return a.Config.Database == "" && setup.OnlyHost(a.Home) })
 	if err != nil {
-		return &SetupError{err}
+		return &setup.Error{Err: err}
 	}
-	a.scratch = scratch.dir
-	a.opened("scratch directory", scratch.close)
-	if err := a.noticeOlder(ctx); err != nil {
+	a.scratch = scratch.Dir
+	a.opened("scratch directory", scratch.Close)
+	a.recovery = &recovery.Recovery{Home: a.Home, Store: st, Guard: a.guard, Principal: a.Principal, Reserve: reserve}
+	if err := a.recovery.Notice(ctx); err != nil {
 		return err
 	}
-	if err := a.holdAuthority(ctx); err != nil {
+	if err := a.recovery.Authority(ctx); err != nil {
 		return err
 	}
 	a.Vault = secret.New(st, a.keyPlace(), a.scrubber)
@@ -201,7 +203,7 @@ func (a *App) openRuntime(o Options) error {
 
 	roots, err := a.Config.Egress.Roots()
 	if err != nil {
-		return &SetupError{err}
+		return &setup.Error{Err: err}
 	}
 	a.tools = toolset.New(toolset.Options{
 		Store: a.Store, Runner: a.Runner, Vault: a.Vault, Jobs: a.Jobs, Egress: a.Config.Egress, Roots: roots, Wake: a.wake, Log: a.log,
@@ -221,7 +223,7 @@ func (a *App) openCatalog(ctx context.Context) (err error) {
 		Catalog:  installed.New(a.Store, a.Config.Tenant, a.Principal.ID),
 		Archive:  archive,
 		Approver: a.Principal.ID,
-		Bindings: bindings(a.Config.Bindings, a.ConfigPath),
+		Bindings: setup.Bindings(a.Config.Bindings, a.ConfigPath),
 		Describe: a.describe,
 		Bundled:  plugins.Files, BundledDirs: plugins.Dirs, Builtin: toolset.BuiltIn,
 	})
@@ -229,14 +231,14 @@ func (a *App) openCatalog(ctx context.Context) (err error) {
 		return err
 	}
 
-	a.Policy, err = OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), a.Store)
+	a.Policy, err = setup.OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), a.Store)
 	if err == nil {
 		for _, warning := range append(a.Config.Ambiguous(), a.Policy.Ambiguous()...) {
 			a.log.Warn("a name in the configuration may mean two", "where", warning)
 		}
 	}
 	if err != nil {
-		return &SetupError{fmt.Errorf("the policies cannot be used: %w", err)}
+		return &setup.Error{Err: fmt.Errorf("the policies cannot be used: %w", err)}
 	}
 	return nil
 }
@@ -285,7 +287,7 @@ func (a *App) openKernel(broker *service.Broker, fill bridge.Filler) *notify.Not
 	people := notify.New(a.Config.Approvals.Notify, a.Home, a.Store, a.log)
 	a.opened("telling of approvers", people.Close)
 	a.Kernel = kernel.New(kernel.Options{
-		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrub.Runner{Runner: toolset.Runners{Runner: a.Runner, Scripts: a.tools.Scripts, Builtin: a.tools.Builtin()}, Scrubber: a.scrubber}, Services: broker, Agents: a.agents(), Equip: fill.Fill, Seen: fill.Judged, Artifact: bridge.Artifacts{Of: a.Sessions}.Find, Hold: a.hold,
+		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrub.Runner{Runner: toolset.Runners{Runner: a.Runner, Scripts: a.tools.Scripts, Builtin: a.tools.Builtin()}, Scrubber: a.scrubber}, Services: broker, Agents: a.agents(), Equip: fill.Fill, Seen: fill.Judged, Artifact: bridge.Artifacts{Of: a.Sessions}.Find, Hold: a.recovery.Hold,
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: a.log, Wake: a.wakeCall,
 		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.Call, Ended: a.goOn, Expire: a.Approvals.Expire,
 	})
@@ -301,12 +303,12 @@ func (a *App) openAgency(people *notify.Notifier) {
 	a.opened("agents", a.Agents.Close)
 	a.Plans = a.openPlans(a.log)
 	a.Plans.Wake, a.Plans.Asked, a.Plans.Expire = a.wake, people.Plan, time.Duration(a.Config.Approvals.Expire)
-	a.Plans.Hold, a.Plans.Lapse = a.hold, a.Approvals.Expire
+	a.Plans.Hold, a.Plans.Lapse = a.recovery.Hold, a.Approvals.Expire
 	a.Adapters = a.openAdapters()
 	a.Schedules = a.openSchedules()
 	for _, s := range []worker.Sweeper{waitingCalls{a.Kernel, a.Approvals}, waitingPlans{a.Plans}, dueSchedules{a.Schedules},
 		waitingConversations{a.Agents}, idleConversations{a.Agents, conversationIdle}, toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}, unsettledAgents{a}} {
-		a.Sweepers = append(a.Sweepers, held{s, a})
+		a.Sweepers = append(a.Sweepers, a.recovery.Sweeper(s))
 	}
 	a.opened("admission of calls", func() error { a.Kernel.Stop(); return nil }) // before all else ends
 }
@@ -319,7 +321,7 @@ func (a *App) openHost() {
 		References: a.Reference, Accounts: a.Connections, Vault: a.Vault, Models: a.Models, ModelConfig: a.Config.Models,
 		ModelTools: a.Models != nil || a.Config.Models.Required != config.RequiredRefuse, // without a model, what asks for one runs unless it is told to refuse
 		Policies: func(from store.Reader) (*policy.Engine, error) {
-			return OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), from)
+			return setup.OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), from)
 		},
 		Elsewhere: a.elsewhere, Wake: a.wake, Offer: a.tools.Offer, Post: toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}.First,
 	})

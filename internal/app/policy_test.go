@@ -3,10 +3,10 @@ package app_test
 import (
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -18,7 +18,7 @@ func TestStandingIsThatOfOneTenant(t *testing.T) {
 	c.Policy.Groups = map[string][]string{"staff": {"ann", "service::bot"}}
 	c.Policy.Roles = map[string][]string{"sender": {"user::ann"}}
 	c.Policy.Consent = map[string][]string{"ann": {"gmail_send"}, "agent::x": {"db_write"}}
-	e, err := app.OpenPolicy(c, "mortise.yaml", "", nil)
+	e, err := setup.OpenPolicy(c, "mortise.yaml", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestTheVersionKnowsWhoIsWho(t *testing.T) {
 		for range 3 { // whatever the order of maps
 			c := config.Default()
 			change(&c)
-			e, err := app.OpenPolicy(c, "mortise.yaml", "", nil)
+			e, err := setup.OpenPolicy(c, "mortise.yaml", "", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +85,7 @@ func TestTheExampleOfTheContractWithConsentOfTheConfiguration(t *testing.T) {
 	c.Policy.Allow, c.Policy.Files = nil, []string{"kernel-contract.cedar"}
 	c.Policy.Roles = map[string][]string{"gmail_enabled": {"ann", "bob"}}
 	c.Policy.Consent = map[string][]string{"ann": {"gmail_send"}, "carl": {"gmail_send"}}
-	e, err := app.OpenPolicy(c, "../../docs/examples/policies/mortise.yaml", "", nil)
+	e, err := setup.OpenPolicy(c, "../../docs/examples/policies/mortise.yaml", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent/plan"
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/kernel"
+	"github.com/mortise-dev/mortise/internal/host/archive"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/postgres/pgtest"
@@ -93,7 +93,7 @@ plugin.run()
 		t.Fatalf("%+v, %v", planned, err)
 	}
 	file := filepath.Join(t.TempDir(), "backup")
-	if _, err := app.Backup(ctx, app.BackupOptions{Home: home, File: file}); err != nil {
+	if _, err := archive.Backup(ctx, archive.BackupOptions{Home: home, File: file}); err != nil {
 		t.Fatal(err)
 	}
 	to, _ := again(t, file, home)
@@ -176,7 +176,7 @@ func TestABackupOnPostgreSQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "backup")
-	m, err := app.Backup(t.Context(), app.BackupOptions{Home: home, File: file, Database: config.Database(url)})
+	m, err := archive.Backup(t.Context(), archive.BackupOptions{Home: home, File: file, Database: config.Database(url)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,10 +2,9 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -13,42 +12,18 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent/worker"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/job"
 	"github.com/mortise-dev/mortise/plugin"
 )
-
-// Exclusive makes this process the one that serves a data directory, until
-// release is called or the process ends, however it ends.
-func Exclusive(home string) (release func(), err error) {
-	if err := os.MkdirAll(home, 0o700); err != nil {
-		return nil, &SetupError{fmt.Errorf("the data directory cannot be used: %w; --home or MORTISE_HOME names another", err)}
-	}
-	path := filepath.Join(home, serveLock)
-	lock, err := store.TryLock(path)
-	if err != nil {
-		return nil, &SetupError{err}
-	}
-	if lock == nil {
-		who := "another process"
-		if pid, _ := readServing(home); pid != 0 {
-			who = fmt.Sprint("process ", pid)
-		}
-		return nil, plugin.Errorf(plugin.CodeUnavailable, "%s serves %s already; stop it, or name another data directory with --home", who, home)
-	}
-	if err := os.WriteFile(path, servingNote(os.Getpid(), ""), 0o600); err != nil {
-		lock.Remove()
-		return nil, &SetupError{err}
-	}
-	return lock.Remove, nil
-}
 
 // Work does what is waiting, on this node and beside others, until ctx ends and
 // what was begun has ended too, or the time to drain is over.
 func (a *App) Work(ctx context.Context) error {
 	noting, stop := context.WithCancel(ctx)
 	var noted sync.WaitGroup
-	noted.Go(func() { a.keepServingNote(noting) })
+	noted.Go(func() { setup.KeepServingNote(noting, a.Home, a.Ledger.Writing, a.log) })
 	defer noted.Wait()
 	defer stop()
 	return worker.Run(ctx, worker.Options{
@@ -121,4 +96,38 @@ func (a *App) goOn(ctx context.Context, row *store.CallRow) {
 	if row.Plan != "" {
 		a.wake(ctx, job.Plan, row.Tenant, row.Plan)
 	}
+}
+
+// follow keeps the policies of a host that stays up to date.
+func (a *App) follow(log *slog.Logger) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		a.Policy.Follow(ctx, followEvery, func(err error) {
+			if err == nil {
+				log.Info("the policies can be used again", "policy", a.Policy.Version())
+				return
+			}
+			log.Error("the policies cannot be used; those before stay in force", "policy", a.Policy.Version(), "cause", err.Error())
+		})
+	})
+	a.opened("policies", func() error { cancel(); done.Wait(); return nil })
+}
+
+// followEvery is how soon a host that stays hears of a change to its policies.
+const followEvery = time.Second
+
+// Writable returns nil if a write to the database reaches the disk: one that leaves
+// nothing behind is tried.
+func (a *App) Writable(ctx context.Context) error {
+	key := store.KVKey{Tenant: a.Config.Tenant, Owner: ":doctor", Key: "write"}
+	err := a.Store.Write(ctx, func(tx store.Tx) error {
+		err := tx.PutKV(store.KVRow{KVKey: key, Value: []byte("1"), UpdatedAt: time.Now().UTC()})
+		_, dropped := tx.DeleteKV(key)
+		return errors.Join(err, dropped)
+	})
+	if err != nil {
+		return fmt.Errorf("nothing can be written: %w; make room on the disk, or end what keeps the database locked", err)
+	}
+	return nil
 }

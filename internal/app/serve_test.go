@@ -16,6 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/postgres/pgtest"
 	"github.com/mortise-dev/mortise/plugin"
@@ -127,7 +128,7 @@ func TestSeveralHostsShareOneDatabase(t *testing.T) {
 	succeeds(t, a, keyed(t, a, "left", true).CallID)
 	stopB()
 
-	about, err := app.AboutDatabase(t.Context(), homeA, config.Database(url))
+	about, err := setup.AboutDatabase(t.Context(), homeA, config.Database(url))
 	if err != nil || !strings.Contains(about, "PostgreSQL 1") || !strings.Contains(about, "synchronous_commit on, no synchronous standby") {
 		t.Errorf("%s, %v", about, err)
 	}
@@ -137,7 +138,7 @@ func TestSeveralHostsShareOneDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, home := range []string{homeA, homeB} {
-		st, err := app.Reading(t.Context(), home, config.Database(url))
+		st, err := setup.Reading(t.Context(), home, config.Database(url))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,11 +186,11 @@ func TestOnlyOneHostServesADirectory(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	for range 100 {
-		release, err := app.Exclusive(home)
+		release, err := setup.Exclusive(home)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = app.Exclusive(home)
+		_, err = setup.Exclusive(home)
 		if plugin.CodeOf(err) != plugin.CodeUnavailable || !strings.Contains(err.Error(), fmt.Sprintf("process %d serves %s already", os.Getpid(), home)) {
 			t.Fatalf("the second start: %v", err)
 		}
@@ -199,7 +200,7 @@ func TestOnlyOneHostServesADirectory(t *testing.T) {
 	var won atomic.Int32
 	for range 100 {
 		wg.Go(func() {
-			if _, err := app.Exclusive(home); err == nil {
+			if _, err := setup.Exclusive(home); err == nil {
 				won.Add(1)
 			}
 		})

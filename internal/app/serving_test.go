@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
 	"github.com/mortise-dev/mortise/internal/surface/server"
@@ -47,10 +47,10 @@ func TestAHostWhoseLedgerIsNotWrittenSaysSo(t *testing.T) {
 	own := host.Ledger
 	host.Ledger = l
 	t.Cleanup(func() { host.Ledger = own; _ = l.Close() })
-	if pid, _ := app.Serving(home); pid != 0 {
+	if pid, _ := setup.Serving(home); pid != 0 {
 		t.Errorf("process %d is said to serve, and none does", pid)
 	}
-	release, err := app.Exclusive(home)
+	release, err := setup.Exclusive(home)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestAHostWhoseLedgerIsNotWrittenSaysSo(t *testing.T) {
 	is := func(what string, code int, trouble string) {
 		t.Helper()
 		within(t, what, func() bool {
-			pid, why := app.Serving(home)
+			pid, why := setup.Serving(home)
 			return ready() == code && pid == os.Getpid() && why == trouble
 		})
 	}
@@ -86,7 +86,7 @@ func TestAHostWhoseLedgerIsNotWrittenSaysSo(t *testing.T) {
 		t.Error(err)
 	}
 	release()
-	if pid, _ := app.Serving(home); pid != 0 {
+	if pid, _ := setup.Serving(home); pid != 0 {
 		t.Errorf("process %d is said to serve, and it has ended", pid)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/internal/service/blob"
 	"github.com/mortise-dev/mortise/internal/service/secret"
@@ -20,7 +21,7 @@ func (a *App) openSessions(ctx context.Context, scrubber *secret.Scrubber) (*ses
 	}
 	blobs, err := blob.Open(ctx, at, a.dir("blobs"))
 	if err != nil {
-		return nil, &SetupError{fmt.Errorf("the place of artifacts cannot be used: %w; 'blobs' in %s says where it is", err, config.FileName)}
+		return nil, &setup.Error{Err: fmt.Errorf("the place of artifacts cannot be used: %w; 'blobs' in %s says where it is", err, config.FileName)}
 	}
 	a.opened("blobs", blobs.Close)
 	o := session.Options{

@@ -13,6 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
 	"github.com/mortise-dev/mortise/plugin"
@@ -76,7 +77,7 @@ func verifyIn(t *testing.T, home string) *ledger.Fault {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := app.Reading(t.Context(), home, "")
+	st, err := setup.Reading(t.Context(), home, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -47,7 +47,7 @@ func TestAPrincipalIsOfOneTypeWhereverItIsWritten(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s, %s: %v", where, written, err)
 			}
-			engine, err := app.OpenPolicy(c, filepath.Join(dir, "mortise.yaml"), "full", nil)
+			engine, err := setup.OpenPolicy(c, filepath.Join(dir, "mortise.yaml"), "full", nil)
 			if err != nil {
 				t.Fatalf("%s, %s: %v", where, written, err)
 			}

@@ -43,7 +43,7 @@ type child struct {
 const (
 	stopGrace  = 500 * time.Millisecond // after stdin is closed, and again after SIGTERM
 	killGrace  = 2 * time.Second        // after SIGKILL: the kernel's own time
-	exitGrace  = time.Second            // between the end of stdout and that of the process, cage and all
+	exitGrace  = 3 * time.Second        // between the end of stdout and that of the process, cage and all
 	drainGrace = 250 * time.Millisecond // what is left in the pipes once the process is gone
 )
 

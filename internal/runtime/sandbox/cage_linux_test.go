@@ -87,6 +87,16 @@ func TestWhatAProgramInACageCannotDo(t *testing.T) {
 func TestALimitIsNamed(t *testing.T) {
 	t.Parallel()
 	s := full(t)
+	// What is mounted for the program to read is larger than any file that it may write,
+	// and no reason to say that it wrote one.
+	large := filepath.Join("/tmp", fmt.Sprintf("large-%d", os.Getpid()))
+	if err := os.WriteFile(large, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(large) })
+	if err := os.Truncate(large, 65<<20); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		role   []string
 		limits sandbox.Limits
@@ -101,7 +111,7 @@ func TestALimitIsNamed(t *testing.T) {
 		t.Run(c.want, func(t *testing.T) {
 			t.Parallel()
 			spec := self(t, c.role[0], c.role[1:]...)
-			spec.Read = append(spec.Read, existing("/bin", "/usr/bin")...)
+			spec.Read = append(spec.Read, append(existing("/bin", "/usr/bin"), large)...)
 			spec.Limits = c.limits
 			got := run(t, s, spec)
 			if got.Exceeded != c.want {

@@ -249,7 +249,8 @@ func TestAPluginDoesNotEnterItself(t *testing.T) {
 }
 
 func TestAStoppedPluginStartsAfresh(t *testing.T) {
-	i := opened(t, `let n = 0; export function register(ctx) { ctx.bus.on("session.message.received@v1", (e) => { n++; if (e.text === "loop") for (;;) {} return { n } }) }`, Environment{Plugin: "p"})
+	i := opened(t, `let n = 0; export function register(ctx) { ctx.bus.on("session.message.received@v1", (e) => { n++; if (e.text === "loop") for (;;) {} return { n } }) }`,
+		Environment{Plugin: "p", Limits: Limits{Deadline: 2*time.Second + slow*100*time.Millisecond}}) // a busy machine is no deadline
 	f := i.Subscriptions()[0].Transform
 	for _, c := range []struct{ text, want string }{{"a", `{"n":1}`}, {"b", `{"n":2}`}, {"loop", ""}, {"c", `{"n":1}`}} {
 		p, err := f(context.Background(), payload(t, `{"text":"`+c.text+`"}`))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -55,9 +56,9 @@ func openHost(ctx context.Context, o Options) (*host, error) {
 // at path: without its database and its notifications. The principal stays that
 // of the file, since its groups, roles and consent refer to it.
 func ruled(path string) (who string, text []byte, err error) {
-	from, path, err := app.ReadConfig("", path)
+	from, path, err := setup.ReadConfig("", path)
 	if err != nil {
-		return "", nil, &app.SetupError{Err: fmt.Errorf("the configuration cannot be used: %w", err)}
+		return "", nil, &setup.Error{Err: fmt.Errorf("the configuration cannot be used: %w", err)}
 	}
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -28,7 +29,7 @@ func (c *command) adviseDenied(err error) {
 	if plugin.CodeOf(err) != plugin.CodePolicyDenied {
 		return
 	}
-	_, path, readErr := app.ReadConfig(c.home, c.config)
+	_, path, readErr := setup.ReadConfig(c.home, c.config)
 	if readErr != nil {
 		return
 	}

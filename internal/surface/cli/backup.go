@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host/archive"
 	"github.com/mortise-dev/mortise/internal/store/backup"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
@@ -22,7 +23,7 @@ const maxPassphrase = 4 << 10
 func (c *command) backup() *cobra.Command {
 	var recipients []string
 	var passphrase string
-	o := app.BackupOptions{}
+	o := archive.BackupOptions{}
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write everything but the keys to one file, also while a host is at work",
@@ -52,7 +53,7 @@ it; pg_dump backs that up.`,
 			}
 			p := c.errs.Begin("")
 			o.Doing = func(what string, written int64) { p.Set(what, terminal.Bytes(written)) }
-			m, err := app.Backup(cmd.Context(), o)
+			m, err := archive.Backup(cmd.Context(), o)
 			p.End()
 			if err != nil {
 				return err

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/check"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
@@ -56,7 +57,7 @@ example payload of its event, and those in examples/EVENT.NAME.input.json.`,
 				return err
 			}
 			o.Earlier, o.Config, o.Notice = earlier, c.config, c.notice
-			if cfg, _, err := app.ReadConfig(c.home, c.config); err == nil {
+			if cfg, _, err := setup.ReadConfig(c.home, c.config); err == nil {
 				o.Sandbox = cfg.Sandbox
 			}
 			report, err := check.Run(cmd.Context(), args[0], o)

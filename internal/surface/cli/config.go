@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 )
 
 func (c *command) configuration() *cobra.Command {
@@ -44,11 +44,11 @@ where --config or MORTISE_CONFIG says. Every key is optional.`,
 }
 
 func (c *command) showConfig() error {
-	conf, path, err := app.ReadConfig(c.home, c.config)
+	conf, path, err := setup.ReadConfig(c.home, c.config)
 	if err != nil {
 		return usage{err}
 	}
-	if conf.Database, err = app.ChooseDatabase(c.databaseURL(), conf.Database); err != nil {
+	if conf.Database, err = setup.ChooseDatabase(c.databaseURL(), conf.Database); err != nil {
 		return err
 	}
 	if c.json {
@@ -68,7 +68,7 @@ func (c *command) showConfig() error {
 }
 
 func (c *command) checkConfig(ctx context.Context) error {
-	conf, path, err := app.ReadConfig(c.home, c.config)
+	conf, path, err := setup.ReadConfig(c.home, c.config)
 	if err != nil {
 		return usage{err}
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
@@ -111,7 +111,7 @@ func (c *command) examine(ctx context.Context) ([]finding, error) {
 	if err != nil {
 		return findings, err
 	}
-	_, path, err := app.ReadConfig(c.home, c.config)
+	_, path, err := setup.ReadConfig(c.home, c.config)
 	if _, absent := os.Stat(path); absent != nil && err == nil {
 		path = "defaults (there is no " + path + ")"
 	}
@@ -122,13 +122,13 @@ func (c *command) examine(ctx context.Context) ([]finding, error) {
 	database, err := c.whichDatabase()
 	about := ""
 	if err == nil {
-		about, err = app.AboutDatabase(ctx, home, database)
+		about, err = setup.AboutDatabase(ctx, home, database)
 	}
 	add("database", true, err, about)
 	if err != nil {
 		return findings, err
 	}
-	if err := app.CheckDatabase(ctx, home, database); err != nil {
+	if err := setup.CheckDatabase(ctx, home, database); err != nil {
 		add("database is sound", true, err, "")
 		return findings, err
 	}
@@ -153,7 +153,7 @@ func (c *command) examine(ctx context.Context) ([]finding, error) {
 		add("ledger verifies", true, err, fmt.Sprintf("%d entries", report.Entries))
 	}
 	add("database takes writes", true, a.Writable(ctx), "one reached the disk")
-	if pid, why := app.Serving(home); pid != 0 {
+	if pid, why := setup.Serving(home); pid != 0 {
 		var trouble error
 		if why != "" {
 			trouble = fmt.Errorf("process %d serves this directory and does not write its ledger: %s; it takes no more calls until it does", pid, why)

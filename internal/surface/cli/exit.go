@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -91,7 +91,7 @@ func exitStatus(err error) int {
 // configuration and the data directory.
 func isUsage(err error) bool {
 	var wrong usage
-	var setup *app.SetupError
+	var setup *setup.Error
 	return errors.As(err, &wrong) || errors.As(err, &setup)
 }
 

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
@@ -264,7 +264,7 @@ func (c *command) completingAll(cmd *cobra.Command, do func(st store.Reader, ten
 func (c *command) readingStanding(ctx context.Context, do func(k host.API) error) error {
 	if database, err := c.whichDatabase(); err == nil && c.home != "" {
 		var damaged *sqlite.MalformedError
-		if err := app.SettleDead(ctx, c.home, database); errors.As(err, &damaged) {
+		if err := setup.SettleDead(ctx, c.home, database); errors.As(err, &damaged) {
 			return err
 		} else if err != nil {
 			c.say("mortise: calls of a host that was killed may be shown as running: %s", messageOf(err))

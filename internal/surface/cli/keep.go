@@ -20,6 +20,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/relay"
 	"github.com/mortise-dev/mortise/plugin"
@@ -45,7 +46,7 @@ func (c *command) keepSession(ctx context.Context, session string) error {
 	if err != nil {
 		return err
 	}
-	cfg, configPath, err := app.ReadConfig(home, c.config)
+	cfg, configPath, err := setup.ReadConfig(home, c.config)
 	if err != nil {
 		return err
 	}

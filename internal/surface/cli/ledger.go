@@ -12,9 +12,9 @@ import (
 	json2 "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
@@ -34,7 +34,7 @@ func (c *command) reading(ctx context.Context, do func(store.Store) error) (err 
 	if err != nil {
 		return err
 	}
-	st, err := app.Reading(ctx, c.home, database)
+	st, err := setup.Reading(ctx, c.home, database)
 	if err != nil {
 		return err
 	}
@@ -57,13 +57,13 @@ func inLedger(c *command, ctx context.Context, do func(*ask) error) error {
 func (c *command) whichDatabase() (config.Database, error) {
 	var configured config.Database
 	if c.databaseURL() == "" {
-		conf, _, err := app.ReadConfig(c.home, c.config)
+		conf, _, err := setup.ReadConfig(c.home, c.config)
 		if err != nil {
 			return "", usage{fmt.Errorf("the configuration, which says which database it is, cannot be used: %w", err)}
 		}
 		configured = conf.Database
 	}
-	return app.ChooseDatabase(c.databaseURL(), configured)
+	return setup.ChooseDatabase(c.databaseURL(), configured)
 }
 
 func (c *command) ledgerList() *cobra.Command {
@@ -251,7 +251,7 @@ func (c *command) ledgerVerify() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if database, err := c.whichDatabase(); err == nil && c.home != "" {
-				if err := app.CheckDatabase(cmd.Context(), c.home, database); err != nil {
+				if err := setup.CheckDatabase(cmd.Context(), c.home, database); err != nil {
 					return err
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
@@ -83,7 +84,7 @@ is not there is a warning, since it may come later; the exit status is 0 then.`,
 // returns what may be read in two ways.
 func (c *command) checkPolicies(ctx context.Context, files []string) (int, []string, error) {
 	if len(files) == 0 {
-		conf, path, err := app.ReadConfig(c.home, c.config)
+		conf, path, err := setup.ReadConfig(c.home, c.config)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -113,12 +114,12 @@ func (c *command) checkPolicies(ctx context.Context, files []string) (int, []str
 func (c *command) configuredPolicies(ctx context.Context, conf config.Config, path string) (engine *policy.Engine, err error) {
 	var wrong error
 	err = c.reading(ctx, func(st store.Store) error {
-		engine, wrong = app.OpenPolicy(conf, path, "", st)
+		engine, wrong = setup.OpenPolicy(conf, path, "", st)
 		return nil
 	})
 	switch {
 	case plugin.CodeOf(err) == plugin.CodeNotFound:
-		return app.OpenPolicy(conf, path, "", nil)
+		return setup.OpenPolicy(conf, path, "", nil)
 	case err != nil:
 		return nil, err
 	}
@@ -298,5 +299,5 @@ func otherPolicies(a *app.App, files []string) (*policy.Engine, error) {
 		}
 		conf.Policy.Files = append(conf.Policy.Files, path)
 	}
-	return app.OpenPolicy(conf, a.ConfigPath, a.Runner.Level(), a.Store)
+	return setup.OpenPolicy(conf, a.ConfigPath, a.Runner.Level(), a.Store)
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host/archive"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
@@ -16,7 +16,7 @@ import (
 func (c *command) restore() *cobra.Command {
 	var identities []string
 	var passphrase string
-	o := app.RestoreOptions{}
+	o := archive.RestoreOptions{}
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Put a backup into a data directory, which is in recovery afterwards",
@@ -45,8 +45,8 @@ afterwards, and runs nothing that has effects until 'mortise recovery confirm'.`
 			if o.Identities, err = identitiesOf(identities, passphrase); err != nil {
 				return usage{err}
 			}
-			var r app.Restored
-			if err := c.during("restoring "+o.File, func() (err error) { r, err = app.Restore(cmd.Context(), o); return err }); err != nil {
+			var r archive.Restored
+			if err := c.during("restoring "+o.File, func() (err error) { r, err = archive.Restore(cmd.Context(), o); return err }); err != nil {
 				return err
 			}
 			return c.restored(r)
@@ -59,7 +59,7 @@ afterwards, and runs nothing that has effects until 'mortise recovery confirm'.`
 }
 
 // restored says what is there now, and what is to be done next.
-func (c *command) restored(r app.Restored) error {
+func (c *command) restored(r archive.Restored) error {
 	notes := append([]string{}, r.Manifest.Notes...)
 	if len(r.Missing) > 0 {
 		notes = append(notes, fmt.Sprintf("%s is not in the data directory: put the file there, unless mortise.yaml says that its key is elsewhere or the host never had one.", strings.Join(r.Missing, " and ")))

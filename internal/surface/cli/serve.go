@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/server"
 )
 
@@ -49,7 +50,7 @@ func (c *command) stay(ctx context.Context, address *string, insecure bool) (err
 	if c.home == "" {
 		return usage{errNoHome}
 	}
-	release, err := app.Exclusive(c.home)
+	release, err := setup.Exclusive(c.home)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/relay"
@@ -134,7 +135,7 @@ func (c *command) keeping(ctx context.Context, do func(k host.API) error) error 
 	if c.home == "" {
 		return usage{errNoHome}
 	}
-	conf, _, err := app.ReadConfig(c.home, c.config)
+	conf, _, err := setup.ReadConfig(c.home, c.config)
 	if err != nil {
 		return usage{err}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -26,7 +27,7 @@ func ListenFor(ctx context.Context, a *app.App, address *string, insecure bool) 
 	}
 	l, err := Listen(ctx, where, a.Config.Server.Encrypted(), insecure)
 	if plugin.CodeOf(err) == plugin.CodeInvalidInput {
-		return nil, &app.SetupError{Err: errors.New(plugin.AsError(err).Message)}
+		return nil, &setup.Error{Err: errors.New(plugin.AsError(err).Message)}
 	}
 	return l, err
 }
@@ -43,7 +44,7 @@ func Run(ctx context.Context, a *app.App, l net.Listener) error {
 	if a.Config.Server.Encrypted() {
 		pair, err := tls.LoadX509KeyPair(a.Config.Server.TLSCert, a.Config.Server.TLSKey)
 		if err != nil {
-			return &app.SetupError{Err: fmt.Errorf("server: the certificate cannot be used: %w", err)}
+			return &setup.Error{Err: fmt.Errorf("server: the certificate cannot be used: %w", err)}
 		}
 		cert = &pair
 	}

@@ -187,15 +187,16 @@ const maxSeen = 1000
 func largestFile() (largest int64) {
 	seen := 0
 	for _, dir := range []string{".", "/tmp"} { // we are in scratch
-		_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			if seen++; seen > maxSeen {
 				return fs.SkipAll
 			}
 			if err != nil || !entry.Type().IsRegular() {
 				return nil
 			}
-			if info, err := entry.Info(); err == nil {
-				largest = max(largest, info.Size())
+			// What it may only read, as a file that is mounted for it, it did not write.
+			if info, err := entry.Info(); err == nil && info.Size() > largest && unix.Access(path, unix.W_OK) == nil {
+				largest = info.Size()
 			}
 			return nil
 		})

@@ -1,4 +1,4 @@
-package app
+package setup
 
 import (
 	"os"
@@ -15,7 +15,7 @@ import (
 func TestScratchOfKilledHostsIsRemoved(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	alive, err := openScratch(root, func() bool { return false })
+	alive, err := OpenScratch(root, func() bool { return false })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,15 +30,15 @@ func TestScratchOfKilledHostsIsRemoved(t *testing.T) {
 	}
 	lock.Release()
 	var all sync.WaitGroup
-	opened := make([]*scratch, 16)
+	opened := make([]*Scratch, 16)
 	for i := range opened {
 		all.Go(func() {
-			s, err := openScratch(root, func() bool { return false })
+			s, err := OpenScratch(root, func() bool { return false })
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			if err := os.WriteFile(filepath.Join(s.dir, "mine"), nil, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(s.Dir, "mine"), nil, 0o600); err != nil {
 				t.Error(err)
 			}
 			opened[i] = s
@@ -46,12 +46,12 @@ func TestScratchOfKilledHostsIsRemoved(t *testing.T) {
 	}
 	all.Wait()
 	for _, s := range append(slices.Clone(opened), alive) {
-		if _, err := os.Stat(s.dir); err != nil {
+		if _, err := os.Stat(s.Dir); err != nil {
 			t.Errorf("a host that is alive lost its scratch: %v", err)
 		}
 	}
 	for _, s := range append(opened, alive) {
-		if err := s.close(); err != nil {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -87,7 +87,7 @@ func TestScratchOfTheOldLayoutIsRemovedByAHostThatIsAlone(t *testing.T) {
 				lock.Release()
 			}
 		}
-		s, err := openScratch(root, func() bool { return onlyHost(home) })
+		s, err := OpenScratch(root, func() bool { return OnlyHost(home) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,11 +99,11 @@ func TestScratchOfTheOldLayoutIsRemovedByAHostThatIsAlone(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(root, "of-a-person")); err != nil {
 			t.Error(err)
 		}
-		if err := s.close(); err != nil {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	}
-	if onlyHost(t.TempDir()) {
+	if OnlyHost(t.TempDir()) {
 		t.Error("without locks of hosts nothing is known of them")
 	}
 }

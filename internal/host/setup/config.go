@@ -1,4 +1,4 @@
-package app
+package setup
 
 import (
 	"errors"
@@ -29,7 +29,7 @@ func ReadConfig(home, named string) (config.Config, string, error) {
 		return config.Config{}, path, err
 	}
 	var errs []error
-	for _, b := range bindings(c.Bindings, path) {
+	for _, b := range Bindings(c.Bindings, path) {
 		_, err := runtimecontract.Bind(b)
 		errs = append(errs, err)
 	}
@@ -44,8 +44,8 @@ func ReadConfig(home, named string) (config.Config, string, error) {
 	return c, path, nil
 }
 
-// bindings turns the bindings of the configuration at path into the registry's.
-func bindings(configured []config.Binding, path string) []runtimecontract.Binding {
+// Bindings turns the bindings of the configuration at path into the registry's.
+func Bindings(configured []config.Binding, path string) []runtimecontract.Binding {
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
 		dir = "" // then a relative path in a command is refused

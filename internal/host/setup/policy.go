@@ -1,11 +1,10 @@
-package app
+package setup
 
 import (
 	"context"
-	"log/slog"
+	"maps"
 	"path/filepath"
-	"sync"
-	"time"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 
@@ -42,29 +41,10 @@ func OpenPolicy(c config.Config, path, isolation string, kept store.Reader) (*po
 		o.Sources = append(o.Sources, policy.Rules(c.Policy.Allow))
 	}
 	if kept != nil {
-		o.Sources = append(o.Sources, policy.Stored(func(ctx context.Context) ([]policy.Document, error) { return stored(ctx, kept, c.Tenant) }))
+		o.Sources = append(o.Sources, policy.Stored(func(ctx context.Context) ([]policy.Document, error) { return StoredPolicies(ctx, kept, c.Tenant) }))
 	}
 	return policy.Open(o)
 }
-
-// follow keeps the policies of a host that stays up to date.
-func (a *App) follow(log *slog.Logger) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var done sync.WaitGroup
-	done.Go(func() {
-		a.Policy.Follow(ctx, followEvery, func(err error) {
-			if err == nil {
-				log.Info("the policies can be used again", "policy", a.Policy.Version())
-				return
-			}
-			log.Error("the policies cannot be used; those before stay in force", "policy", a.Policy.Version(), "cause", err.Error())
-		})
-	})
-	a.opened("policies", func() error { cancel(); done.Wait(); return nil })
-}
-
-// followEvery is how soon a host that stays hears of a change to its policies.
-const followEvery = time.Second
 
 func members(names []string) []plugin.Principal {
 	all := make([]plugin.Principal, len(names))
@@ -106,8 +86,8 @@ func standing(c config.Config) func(tenant string, who plugin.Principal) policy.
 	}
 }
 
-// stored returns the documents of the policies that are kept for a tenant.
-func stored(ctx context.Context, r store.Reader, tenant string) ([]policy.Document, error) {
+// StoredPolicies returns the documents of the policies that are kept for a tenant.
+func StoredPolicies(ctx context.Context, r store.Reader, tenant string) ([]policy.Document, error) {
 	rows, err := r.Policies(ctx, tenant)
 	if err != nil {
 		return nil, err
@@ -117,4 +97,25 @@ func stored(ctx context.Context, r store.Reader, tenant string) ([]policy.Docume
 		documents[i] = policy.Document{Name: host.StoredPrefix + row.Name, Text: []byte(row.Text)}
 	}
 	return documents, nil
+}
+
+// ConfiguredNames are the names of groups and roles that a configuration has.
+func ConfiguredNames(c config.Config) policy.Known {
+	return policy.Known{Groups: slices.Sorted(maps.Keys(c.Policy.Groups)), Roles: slices.Sorted(maps.Keys(c.Policy.Roles))}
+}
+
+// ConfiguredDocuments are the policies that a configuration read from path has:
+// its files and its rules.
+func ConfiguredDocuments(c config.Config, path string) (documents []policy.Document, err error) {
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	if len(c.Policy.Files) > 0 {
+		if documents, err = policy.Files(dir, c.Policy.Files...)(); err != nil {
+			return nil, err
+		}
+	}
+	rules, err := policy.Rules(c.Policy.Allow)()
+	return append(documents, rules...), err
 }

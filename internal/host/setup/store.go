@@ -1,4 +1,4 @@
-package app
+package setup
 
 import (
 	"context"
@@ -30,14 +30,14 @@ func ChooseDatabase(asked string, configured config.Database) (config.Database, 
 		d = configured
 	}
 	if err := d.Check(); err != nil {
-		return "", &SetupError{fmt.Errorf("%w; --database, MORTISE_DATABASE and database in %s say which", err, config.FileName)}
+		return "", &Error{fmt.Errorf("%w; --database, MORTISE_DATABASE and database in %s say which", err, config.FileName)}
 	}
 	return d, nil
 }
 
-// openStore opens the store of a host, and the reserve of its disk; a database
+// OpenStore opens the store of a host, and the reserve of its disk; a database
 // elsewhere has none.
-func openStore(ctx context.Context, home string, d config.Database, lease time.Duration) (store.Store, *store.Reserve, error) {
+func OpenStore(ctx context.Context, home string, d config.Database, lease time.Duration) (store.Store, *store.Reserve, error) {
 	if d == "" {
 		reserve := store.NewReserve(home, store.ReserveSize)
 		st, err := sqlite.Open(ctx, home, sqlite.Options{Reserve: reserve})
@@ -76,7 +76,7 @@ func SettleDead(ctx context.Context, home string, d config.Database) (err error)
 			return nil // there is nothing to settle
 		}
 	}
-	st, _, err := openStore(ctx, home, d, 0)
+	st, _, err := OpenStore(ctx, home, d, 0)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func SettleDead(ctx context.Context, home string, d config.Database) (err error)
 	if missed, err := store.Missed(ctx, st, home); err != nil || len(missed) > 0 {
 		return err // an older copy: the next host goes into recovery, and is to see it as it is
 	}
-	if _, err := os.Stat(filepath.Join(home, restoredFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(home, RestoredFile)); err == nil {
 		return nil // likewise
 	}
 	l, err := ledger.Open(ctx, st, ledger.Options{Recover: plan.RecoverPlans})
@@ -110,7 +110,7 @@ func away(d config.Database, err error) error {
 	if errors.As(err, &network) {
 		return plugin.Errorf(plugin.CodeUnavailable, "the database %s does not answer: %w", d, err)
 	}
-	return &SetupError{fmt.Errorf("the database %s cannot be used: %w", d, err)}
+	return &Error{fmt.Errorf("the database %s cannot be used: %w", d, err)}
 }
 
 // AboutDatabase says for people which database it is, of which version, and

@@ -1,4 +1,4 @@
-package app
+package setup
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/mortise-dev/mortise/internal/host/config"
 )
 
-// newLog returns the host's own log, on standard error.
-func newLog(c config.Log, brief bool) *slog.Logger {
+// NewLog returns the host's own log, on standard error.
+func NewLog(c config.Log, brief bool) *slog.Logger {
 	level := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warning": slog.LevelWarn, "error": slog.LevelError}[c.Level]
 	opts := &slog.HandlerOptions{Level: level}
 	switch {

@@ -1,4 +1,4 @@
-package app
+package archive
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/backup"
@@ -40,10 +41,6 @@ type Restored struct {
 // keyFiles are what a backup does not have and a data directory keeps.
 var keyFiles = []string{store.KeyFile, secret.KeyFile}
 
-// restoredFile says, in a data directory that no host was opened in since, that it was
-// restored. The first host that opens it takes it up.
-const restoredFile = "restored"
-
 // Restore puts a backup into a data directory, in one step and in recovery. All
 // of it is checked before that; where something is wrong the data directory is
 // what it was.
@@ -54,7 +51,7 @@ func Restore(ctx context.Context, o RestoreOptions) (r Restored, err error) {
 	}
 	there, err := others(home)
 	if err != nil {
-		return r, &SetupError{err}
+		return r, &setup.Error{Err: err}
 	}
 	if len(there) > 0 && !o.Force {
 		return r, plugin.Errorf(plugin.CodeInvalidInput, "%s has files (%s); name an empty data directory, or put the backup in its place with --force", home, strings.Join(there[:min(3, len(there))], ", "))
@@ -73,11 +70,11 @@ func Restore(ctx context.Context, o RestoreOptions) (r Restored, err error) {
 	}
 	defer leave()
 	if err := os.MkdirAll(filepath.Dir(home), 0o700); err != nil {
-		return r, &SetupError{err}
+		return r, &setup.Error{Err: err}
 	}
 	staged, err := os.MkdirTemp(filepath.Dir(home), "."+filepath.Base(home)+".restore-")
 	if err != nil {
-		return r, &SetupError{fmt.Errorf("the backup cannot be put beside %s: %w", home, err)}
+		return r, &setup.Error{Err: fmt.Errorf("the backup cannot be put beside %s: %w", home, err)}
 	}
 	defer func() { err = errors.Join(err, removeAll(staged)) }()
 	if _, err := backup.Extract(ctx, o.File, staged, o.Identities...); err != nil {
@@ -137,7 +134,7 @@ func alone(home string) (leave func(), err error) {
 			lock.Release()
 		}
 	}
-	for _, path := range append(locks, filepath.Join(home, "backup.lock"), filepath.Join(home, serveLock)) {
+	for _, path := range append(locks, filepath.Join(home, "backup.lock"), filepath.Join(home, setup.ServeLock)) {
 		if _, err := os.Stat(path); err != nil {
 			continue
 		}
@@ -174,7 +171,7 @@ func keep(home, staged string) error {
 			return err
 		}
 		if !info.Mode().IsRegular() {
-			return &SetupError{fmt.Errorf("%s is no regular file", path)}
+			return &setup.Error{Err: fmt.Errorf("%s is no regular file", path)}
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -204,7 +201,7 @@ func (r *Restored) check(ctx context.Context, staged string) error {
 	}
 	r.Entries = -1
 	// The first host makes sure by it that it is in recovery, whatever the database says.
-	if err := os.WriteFile(filepath.Join(staged, restoredFile), []byte(r.Manifest.MadeAt.Format(timeFormat)+"\n"), 0o600); err != nil || r.Manifest.Database != "sqlite" {
+	if err := os.WriteFile(filepath.Join(staged, setup.RestoredFile), []byte(r.Manifest.MadeAt.Format(setup.TimeFormat)+"\n"), 0o600); err != nil || r.Manifest.Database != "sqlite" {
 		return err
 	}
 	if err := sqlite.CheckFile(ctx, staged, true); err != nil {
@@ -219,9 +216,6 @@ func (r *Restored) check(ctx context.Context, staged string) error {
 	}
 	return r.verify(ctx, staged, key)
 }
-
-// timeFormat is how a time is written where nothing but it stands.
-const timeFormat = "2006-01-02T15:04:05.999999Z07:00"
 
 // verify walks the ledger of the copy. One of an older schema can be read only
 // once a host has brought it up to date.
@@ -259,7 +253,7 @@ func (r *Restored) put(staged, home string, before bool) error {
 	if _, err := os.Lstat(home); err == nil {
 		aside = fmt.Sprintf("%s.before-%s", home, now().Format("20060102T150405.000000"))
 		if err := os.Rename(home, aside); err != nil {
-			return &SetupError{fmt.Errorf("%s cannot be moved aside: %w; a data directory that is a mount point cannot be restored into: name one below it", home, err)}
+			return &setup.Error{Err: fmt.Errorf("%s cannot be moved aside: %w; a data directory that is a mount point cannot be restored into: name one below it", home, err)}
 		}
 	}
 	if err := os.Rename(staged, home); err != nil {

@@ -1,10 +1,11 @@
-package app
+package setup
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,12 +14,13 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
 )
 
-// serveLock is the file whose lock the one host has that serves a data directory.
+// ServeLock is the file whose lock the one host has that serves a data directory.
 // Its first line is the host's process id, the second why its ledger is not written,
 // and empty where it is.
-const serveLock = "serve.lock"
+const ServeLock = "serve.lock"
 
 // servingSize is the length of that file, whatever it says: noting something else
 // in it needs no room on a disk that is full.
@@ -30,20 +32,20 @@ func servingNote(pid int, why string) []byte {
 	return append(text, '\n')
 }
 
-// keepServingNote notes in the lock file, until ctx ends, whether the ledger of this
+// KeepServingNote notes in the lock file, until ctx ends, whether the ledger of this
 // host is written: 'mortise doctor' is another process.
-func (a *App) keepServingNote(ctx context.Context) {
+func KeepServingNote(ctx context.Context, home string, writing func() error, log *slog.Logger) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	noted := ""
 	for {
 		why := ""
-		if err := a.Ledger.Writing(); err != nil {
+		if err := writing(); err != nil {
 			why = err.Error()
 		}
 		if why != noted {
-			if err := noteServing(a.Home, why); err != nil {
-				a.log.Warn("whether the ledger is written could not be noted for 'mortise doctor'", "cause", err.Error())
+			if err := noteServing(home, why); err != nil {
+				log.Warn("whether the ledger is written could not be noted for 'mortise doctor'", "cause", err.Error())
 			}
 			noted = why
 		}
@@ -59,7 +61,7 @@ func noteServing(home, why string) error {
 	if pid, _ := readServing(home); pid != os.Getpid() {
 		return nil // it serves without a directory of its own
 	}
-	file, err := os.OpenFile(filepath.Join(home, serveLock), os.O_WRONLY, 0)
+	file, err := os.OpenFile(filepath.Join(home, ServeLock), os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -68,7 +70,7 @@ func noteServing(home, why string) error {
 }
 
 func readServing(home string) (pid int, why string) {
-	raw, err := os.ReadFile(filepath.Join(home, serveLock))
+	raw, err := os.ReadFile(filepath.Join(home, ServeLock))
 	if err != nil {
 		return 0, ""
 	}
@@ -97,17 +99,27 @@ func Serving(home string) (pid int, why string) {
 	return pid, why
 }
 
-// Writable returns nil if a write to the database reaches the disk: one that leaves
-// nothing behind is tried.
-func (a *App) Writable(ctx context.Context) error {
-	key := store.KVKey{Tenant: a.Config.Tenant, Owner: ":doctor", Key: "write"}
-	err := a.Store.Write(ctx, func(tx store.Tx) error {
-		err := tx.PutKV(store.KVRow{KVKey: key, Value: []byte("1"), UpdatedAt: now()})
-		_, dropped := tx.DeleteKV(key)
-		return errors.Join(err, dropped)
-	})
-	if err != nil {
-		return fmt.Errorf("nothing can be written: %w; make room on the disk, or end what keeps the database locked", err)
+// Exclusive makes this process the one that serves a data directory, until
+// release is called or the process ends, however it ends.
+func Exclusive(home string) (release func(), err error) {
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return nil, &Error{fmt.Errorf("the data directory cannot be used: %w; --home or MORTISE_HOME names another", err)}
 	}
-	return nil
+	path := filepath.Join(home, ServeLock)
+	lock, err := store.TryLock(path)
+	if err != nil {
+		return nil, &Error{err}
+	}
+	if lock == nil {
+		who := "another process"
+		if pid, _ := readServing(home); pid != 0 {
+			who = fmt.Sprint("process ", pid)
+		}
+		return nil, plugin.Errorf(plugin.CodeUnavailable, "%s serves %s already; stop it, or name another data directory with --home", who, home)
+	}
+	if err := os.WriteFile(path, servingNote(os.Getpid(), ""), 0o600); err != nil {
+		lock.Remove()
+		return nil, &Error{err}
+	}
+	return lock.Remove, nil
 }

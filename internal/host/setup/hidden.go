@@ -1,4 +1,4 @@
-package app
+package setup
 
 import (
 	"bufio"
@@ -19,9 +19,9 @@ var secretPlaces = []string{
 // maxHomes is how many users of the machine are looked at.
 const maxHomes = 64
 
-// hidden returns the directories of which no plugin is shown anything, whatever
+// Hidden returns the directories of which no plugin is shown anything, whatever
 // names them: the data directory, and places of secrets that there are.
-func hidden(home string) []string {
+func Hidden(home string) []string {
 	return append([]string{home}, placesBelow(homes("/etc/passwd"))...)
 }
 

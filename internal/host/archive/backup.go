@@ -1,4 +1,5 @@
-package app
+// Package archive puts the state of a host into one file, and back into a data directory.
+package archive
 
 import (
 	"bytes"
@@ -9,12 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"filippo.io/age"
 
 	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/backup"
 	"github.com/mortise-dev/mortise/internal/store/sqlite"
@@ -52,14 +55,14 @@ func Backup(ctx context.Context, o BackupOptions) (m backup.Manifest, err error)
 	if _, err := os.Stat(home); errors.Is(err, fs.ErrNotExist) {
 		return m, plugin.Errorf(plugin.CodeNotFound, "there is nothing in %s to back up; --home or MORTISE_HOME names another data directory", home)
 	}
-	c, at, err := ReadConfig(home, o.Config)
+	c, at, err := setup.ReadConfig(home, o.Config)
 	if err != nil {
-		return m, &SetupError{fmt.Errorf("the configuration cannot be used: %w", err)}
+		return m, &setup.Error{Err: fmt.Errorf("the configuration cannot be used: %w", err)}
 	}
 	// One at a time, so that what one that died left can be cleared away.
 	lock, err := store.TryLock(filepath.Join(home, "backup.lock"))
 	if err != nil {
-		return m, &SetupError{err}
+		return m, &setup.Error{Err: err}
 	}
 	if lock == nil {
 		return m, plugin.Errorf(plugin.CodeUnavailable, "another backup of %s is being made; wait for it to end", home)
@@ -74,7 +77,7 @@ func Backup(ctx context.Context, o BackupOptions) (m backup.Manifest, err error)
 		return m, told
 	}
 	if err != nil {
-		return m, &SetupError{fmt.Errorf("the backup cannot be written: %w", err)}
+		return m, &setup.Error{Err: fmt.Errorf("the backup cannot be written: %w", err)}
 	}
 	b := &backingUp{BackupOptions: o, home: home, conf: c, confAt: at, temp: temp, w: w}
 	m = backup.Manifest{Version: version.Host, MadeAt: now(), Database: "sqlite", Notes: []string{}, Heads: []backup.Head{}}
@@ -138,7 +141,7 @@ func (b *backingUp) database(ctx context.Context, m *backup.Manifest) error {
 	if b.Database != "" {
 		m.Database = "postgresql"
 		m.Notes = append(m.Notes, fmt.Sprintf("The database %s is not in here: back it up with pg_dump, after this, and put it back with pg_restore before the host is started.", b.Database))
-		st, err := Reading(ctx, b.home, b.Database)
+		st, err := setup.Reading(ctx, b.home, b.Database)
 		if err != nil {
 			return err
 		}
@@ -162,6 +165,8 @@ func (b *backingUp) database(ctx context.Context, m *backup.Manifest) error {
 	m.Schema, m.Heads = version, headsOf(heads)
 	return b.w.AddFile(ctx, sqlite.File, filepath.Join(b.temp, sqlite.File))
 }
+
+func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
 func headsOf(rows []store.ChainRow) []backup.Head {
 	heads := []backup.Head{}
@@ -250,7 +255,7 @@ func (b *backingUp) configuration(ctx context.Context, m *backup.Manifest) error
 	dir := filepath.Dir(at)
 	documents, err := policy.Files(dir, b.conf.Policy.Files...)()
 	if err != nil {
-		return &SetupError{fmt.Errorf("the policies cannot be read: %w", err)}
+		return &setup.Error{Err: fmt.Errorf("the policies cannot be read: %w", err)}
 	}
 	for _, d := range documents {
 		path := filepath.FromSlash(d.Name)

@@ -1,4 +1,4 @@
-package app
+package setup
 
 import (
 	"os"
@@ -11,10 +11,10 @@ import (
 	"github.com/mortise-dev/mortise/internal/store"
 )
 
-// A scratch is where one host has the scratch directories of its plugins. Its
+// A Scratch is where one host has the scratch directories of its plugins. Its
 // lock says that the host is alive.
-type scratch struct {
-	dir  string
+type Scratch struct {
+	Dir  string
 	lock *store.Lock
 }
 
@@ -22,11 +22,11 @@ type scratch struct {
 // .lock besides.
 const scratchPrefix = "h-"
 
-// openScratch creates this host's directory beneath root, and removes those of
+// OpenScratch creates this host's directory beneath root, and removes those of
 // hosts that were killed. The lock is taken before the directory is created: a
 // directory whose lock is free has no owner. alone reports whether no other
 // host can be alive.
-func openScratch(root string, alone func() bool) (*scratch, error) {
+func OpenScratch(root string, alone func() bool) (*Scratch, error) {
 	sweepScratch(root, alone)
 	dir := filepath.Join(root, scratchPrefix+uuid.NewString()[:13])
 	lock, err := store.AcquireLock(dir + ".lock")
@@ -37,11 +37,12 @@ func openScratch(root string, alone func() bool) (*scratch, error) {
 		lock.Remove()
 		return nil, err
 	}
-	return &scratch{dir, lock}, nil
+	return &Scratch{dir, lock}, nil
 }
 
-func (s *scratch) close() error {
-	err := os.RemoveAll(s.dir)
+// Close removes the directory.
+func (s *Scratch) Close() error {
+	err := os.RemoveAll(s.Dir)
 	s.lock.Remove()
 	return err
 }
@@ -94,9 +95,9 @@ func sweepLoose(root string, listed []os.DirEntry, alone func() bool) {
 	}
 }
 
-// onlyHost reports whether of all hosts on the SQLite database of a data directory
+// OnlyHost reports whether of all hosts on the SQLite database of a data directory
 // this one alone is alive. It does not know where the database is elsewhere.
-func onlyHost(home string) bool {
+func OnlyHost(home string) bool {
 	dir := filepath.Join(home, "nodes")
 	locks, err := os.ReadDir(dir)
 	if err != nil {
