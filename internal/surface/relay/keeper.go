@@ -13,7 +13,7 @@ import (
 
 	json2 "github.com/go-json-experiment/json"
 
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/base/filelock"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -126,11 +126,11 @@ func (k *Keeper) Serve(ctx context.Context, open func(ctx context.Context) (clos
 func (k *Keeper) Earlier() bool { return k.earlier }
 
 // lock waits for the keeper before to be gone, if there is one that ends.
-func (k *Keeper) lock(ctx context.Context, path string) (*store.Lock, error) {
+func (k *Keeper) lock(ctx context.Context, path string) (*filelock.Lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, lockTime)
 	defer cancel()
 	for {
-		lock, err := store.TryLock(path)
+		lock, err := filelock.Try(path)
 		if lock != nil || err != nil {
 			return lock, err
 		}

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/base/filelock"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -78,9 +78,9 @@ func (s *Starter) fits(ctx context.Context, client *Client) (bool, error) {
 }
 
 // turn waits until no other process starts a keeper.
-func (s *Starter) turn(ctx context.Context, path string) (*store.Lock, error) {
+func (s *Starter) turn(ctx context.Context, path string) (*filelock.Lock, error) {
 	for {
-		lock, err := store.TryLock(path)
+		lock, err := filelock.Try(path)
 		if lock != nil || err != nil {
 			return lock, err
 		}
@@ -188,7 +188,7 @@ func End(ctx context.Context, home, tenant, session string) error {
 	client := newClient(base+socketFile, session)
 	told := client.ask(ctx, pathEnd, ending{Now: true}, &struct{}{})
 	for {
-		lock, err := store.TryLock(base + lockFile)
+		lock, err := filelock.Try(base + lockFile)
 		if err != nil {
 			return err
 		}
