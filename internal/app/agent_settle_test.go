@@ -95,7 +95,7 @@ func TestTheHostThatServesHearsWhatOtherProcessesDoToAgents(t *testing.T) {
 		"remember": func() error { return by.Remember(t.Context(), "desk", "hours", "7 to 18") },
 		"close":    func() error { _, err := line.As(line.Principal).Sessions().Close(t.Context(), closed); return err },
 		"delete": func() error {
-			_, err := line.As(line.Principal).Sessions().Delete(t.Context(), deleted, nil)
+			_, err := line.As(line.Principal).Sessions().Delete(t.Context(), deleted)
 			return err
 		},
 		"end": func() error { _, err := by.End(t.Context(), "desk", ended); return err },

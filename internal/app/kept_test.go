@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"os"
@@ -86,6 +87,10 @@ func keptUses(t *testing.T) map[string]keptUse {
 		return keptUse{do, plugin.CodeNotFound, plugin.EntrySessionRefused, func(th things) string { return th.session }}
 	}
 	uses := map[string]keptUse{
+		"Sessions.For": ofSession(func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Sessions().For(ctx, nil, th.session)
+			return err
+		}),
 		"Sessions.Get": ofSession(func(ctx context.Context, k host.API, th things) error {
 			_, err := k.Sessions().Get(ctx, th.session)
 			return err
@@ -99,7 +104,7 @@ func keptUses(t *testing.T) map[string]keptUse {
 			return err
 		}),
 		"Sessions.Delete": ofSession(func(ctx context.Context, k host.API, th things) error {
-			_, err := k.Sessions().Delete(ctx, th.session, nil)
+			_, err := k.Sessions().Delete(ctx, th.session)
 			return err
 		}),
 		"Sessions.View": ofSession(func(ctx context.Context, k host.API, th things) error {
@@ -138,6 +143,9 @@ func keptUses(t *testing.T) map[string]keptUse {
 
 // otherUses are those of knowledge bases, calls, plans and what belongs to no one.
 func otherUses(t *testing.T, file string) map[string]keptUse {
+	ofCall := func(do func(ctx context.Context, k host.API, id string) error) keptUse {
+		return keptUse{func(ctx context.Context, k host.API, th things) error { return do(ctx, k, th.call) }, plugin.CodeNotFound, plugin.EntryControlRefused, func(th things) string { return th.call }}
+	}
 	mitre := fileOf(t, "mitre.json", `{"type":"bundle","objects":[]}`)
 	ofBase := func(do func(ctx context.Context, k host.API, th things) error) keptUse {
 		return keptUse{do, plugin.CodeNotFound, plugin.EntryKBRefused, func(th things) string { return th.base }}
@@ -194,6 +202,27 @@ func otherUses(t *testing.T, file string) map[string]keptUse {
 			_, err := k.Calls().Control(ctx, th.call, "cancel")
 			return err
 		}, plugin.CodeNotFound, plugin.EntryControlRefused, func(th things) string { return th.call }},
+		"Calls.Cancel": {func(ctx context.Context, k host.API, th things) error {
+			_, err := k.Calls().Cancel(ctx, th.call, "")
+			return err
+		}, plugin.CodeNotFound, plugin.EntryControlRefused, func(th things) string { return th.call }},
+		"Calls.Standing": ofCall(func(ctx context.Context, k host.API, id string) error {
+			_, err := k.Calls().Standing(ctx, id)
+			return err
+		}),
+		"Calls.Wait": ofCall(func(ctx context.Context, k host.API, id string) error {
+			_, err := k.Calls().Wait(ctx, id, host.Waiting{})
+			return err
+		}),
+		"Calls.Follow": ofCall(func(ctx context.Context, k host.API, id string) error {
+			ctx, stop := context.WithCancel(ctx)
+			_, err := k.Calls().Follow(ctx, id, func(*plugin.Entry) { stop() })
+			stop()
+			if errors.As(err, new(host.Unfinished)) {
+				err = nil
+			}
+			return err
+		}),
 		"Approvals.Get": {func(ctx context.Context, k host.API, th things) error {
 			_, err := k.Approvals().Get(ctx, th.approval, "see")
 			return err
@@ -279,7 +308,7 @@ func TestWhatIsKeptIsItsOwners(t *testing.T) {
 			left := slices.DeleteFunc(news(), func(e plugin.Entry) bool { return !strings.HasSuffix(string(e.Kind), ".refused") })
 			may, code := by.may, use.code
 			switch {
-			case name == "Calls.Control": // for who made it, and who may approve its operation
+			case name == "Calls.Control", name == "Calls.Cancel": // for who made it, and who may approve its operation
 				if may = may && by.ID != "pat"; by.ID == "pat" { // who sees all calls hears why
 					code = plugin.CodePolicyDenied
 				}

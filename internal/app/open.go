@@ -27,6 +27,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/recovery"
+	"github.com/mortise-dev/mortise/internal/host/sessionhost"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/runtime/interpreter"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
@@ -66,7 +67,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	broker, fill := a.openBroker(o)
 	people := a.openKernel(broker, fill)
 	a.openAgency(people)
-	a.openHost()
+	a.openHost(o)
 	if _, err := a.Approvals.Expire(ctx); err != nil { // expires approvals whose deadline passed while no host was running
 		return nil, err
 	}
@@ -314,7 +315,7 @@ func (a *App) openAgency(people *notify.Notifier) {
 }
 
 // openHost opens the API of surfaces.
-func (a *App) openHost() {
+func (a *App) openHost(o Options) {
 	a.Host = host.New(host.Parts{
 		Guard: a.guard, Approvers: a.approvers, Home: a.Home,
 		Registry: a.Registry, Plans: a.Plans, Agents: a.Agents, Schedules: a.Schedules, Sessions: a.Sessions, Knowledge: a.Knowledge,
@@ -323,6 +324,8 @@ func (a *App) openHost() {
 		Policies: func(from store.Reader) (*policy.Engine, error) {
 			return setup.OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), from)
 		},
-		Elsewhere: a.elsewhere, Wake: a.wake, Offer: a.tools.Offer, Post: toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}.First,
+		Kernel: a.Kernel, Ledger: a.Ledger, Approvals: a.Approvals, CatchUp: a.CatchUp, Tell: a.Sandbox.Tell,
+		SessionHosts: sessionhost.Launch{Home: a.Home, Tenant: a.Config.Tenant, Config: a.ConfigPath, Named: o.Config != "", Database: o.Database},
+		Elsewhere:    a.elsewhere, Wake: a.wake, Offer: a.tools.Offer, Post: toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}.First,
 	})
 }

@@ -10,6 +10,7 @@ import (
 type Calls struct {
 	kept
 	approvers *Approvers
+	host      *Host
 }
 
 // MissingCall says that there is no such call, or none that the caller may know of.

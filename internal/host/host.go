@@ -10,8 +10,11 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
+	"github.com/mortise-dev/mortise/internal/core/approval"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/host/sessionhost"
 	"github.com/mortise-dev/mortise/internal/service/account"
 	"github.com/mortise-dev/mortise/internal/service/kb"
 	"github.com/mortise-dev/mortise/internal/service/llm"
@@ -38,12 +41,19 @@ type Parts struct {
 	Vault      *secret.Vault
 	Models     *llm.Dispatcher // nil where none is configured
 
+	Kernel       Kernel
+	Ledger       *ledger.Ledger
+	Approvals    *approval.Service
+	SessionHosts sessionhost.Launch
+
 	ModelConfig config.Models
 
 	ModelTools bool                                                           // the router offers what asks for a model
 	Policies   func(from Reader) (*policy.Engine, error)                      // the engine of what a store would then have
 	Elsewhere  func() bool                                                    // whether the host that serves may be another process
 	Wake       func(ctx context.Context, kind, tenant, id string)             // something that can go on
+	CatchUp    func(ctx context.Context) error                                // takes up what other processes changed
+	Tell       func()                                                         // says behind which walls plugins run that another process starts
 	Offer      func(ctx context.Context, ask agent.Ask) ([]agent.Tool, error) // what an agent's model may use
 	Post       func(ctx context.Context, tenant, agent string) (bool, error)  // the first event that waits for a webhook
 }
@@ -125,11 +135,11 @@ func (a API) Sessions() Sessions {
 	if !a.host.admin {
 		engine = engine.As(principal.Name(a.by))
 	}
-	return Sessions{a.kept(), a.conversing(), engine}
+	return Sessions{a.kept(), a.conversing(), engine, a.host.parts.SessionHosts}
 }
 
 // Calls returns the calls.
-func (a API) Calls() Calls { return Calls{a.kept(), a.host.parts.Approvers} }
+func (a API) Calls() Calls { return Calls{a.kept(), a.host.parts.Approvers, a.host} }
 
 // Approvals returns the approvals.
 func (a API) Approvals() Approvals { return Approvals{a.kept(), a.host.parts.Approvers} }

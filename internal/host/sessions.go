@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mortise-dev/mortise/internal/host/sessionhost"
 	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -16,6 +17,48 @@ type Sessions struct {
 	kept
 	ends   conversing
 	engine *session.Sessions
+	hosts  sessionhost.Launch
+}
+
+// What sessions are, and what is registered in them.
+type (
+	Session      = session.Session
+	NewSession   = session.Open
+	Artifact     = session.Artifact
+	NewArtifact  = session.Add
+	ArtifactType = session.Type
+	SessionView  = session.View
+)
+
+// Pillars are the usual fields of sessions.
+var Pillars = session.Pillars
+
+// ArtifactTypes returns the types of artifacts.
+func ArtifactTypes() []ArtifactType { return session.Types() }
+
+// DetectType returns the type of a file, by its name and how it begins.
+func DetectType(name string, head []byte) string { return session.Detect(name, head) }
+
+// Lineage returns what an artifact was made from, and what was made from it.
+func Lineage(all []Artifact, id string) (ancestors, descendants []Artifact) {
+	return session.Lineage(all, id)
+}
+
+// For returns the session that a call belongs to: the one of an id, which is open, or,
+// where the id is empty, a new one if the operation needs one and policy does not forbid
+// the call from the start. Else it is none.
+func (m Sessions) For(ctx context.Context, t *plugin.Target, id string) (Session, error) {
+	if id == "" {
+		if t == nil || !t.Manifest.Contract.Investigates || m.g.Policy.Decide(t, m.g.call(m.by)).Verdict == plugin.Deny {
+			return Session{}, nil // where it may not be called, the call says so
+		}
+		return m.Create(ctx, NewSession{Name: t.Manifest.Name}) // its pillar is the analyst's to choose
+	}
+	s, err := m.Get(ctx, id)
+	if err == nil && s.State != "open" {
+		err = plugin.Errorf(plugin.CodeInvalidInput, "session %s is closed; 'mortise sessions resume %s' opens it again", s.ID, s.ID)
+	}
+	return s, err
 }
 
 // Create begins a session, which is then theirs.
@@ -76,9 +119,13 @@ func (m Sessions) Resume(ctx context.Context, id string) (session.Session, error
 }
 
 // Close lets nothing more be added to a session, and ends the conversation
-// that it is.
+// that it is and the process that holds it.
 func (m Sessions) Close(ctx context.Context, id string) (session.Session, error) {
-	return m.change(ctx, id, "close", func(id string) error { return m.ends.close(ctx, id) })
+	s, err := m.change(ctx, id, "close", func(id string) error { return m.ends.close(ctx, id) })
+	if err == nil {
+		err = sessionhost.End(ctx, m.hosts.Place(s.ID))
+	}
+	return s, err
 }
 
 func (m Sessions) change(ctx context.Context, id, action string, do func(id string) error) (session.Session, error) {
@@ -92,12 +139,12 @@ func (m Sessions) change(ctx context.Context, id, action string, do func(id stri
 	return m.engine.Get(ctx, m.g.Tenant, s.ID)
 }
 
-// Delete deletes a session with its artifacts, and returns what it was.
-// before is called once they may; it may be nil.
-func (m Sessions) Delete(ctx context.Context, id string, before func(session.Session) error) (session.Session, error) {
+// Delete ends the process that holds a session, deletes the session with its artifacts,
+// and returns what it was.
+func (m Sessions) Delete(ctx context.Context, id string) (session.Session, error) {
 	s, err := m.get(ctx, id, "delete")
-	if err == nil && before != nil {
-		err = before(s)
+	if err == nil {
+		err = sessionhost.Forget(ctx, m.hosts.Place(s.ID))
 	}
 	if err != nil {
 		return s, err

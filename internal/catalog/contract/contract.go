@@ -118,6 +118,11 @@ type Enveloper interface {
 	Envelope(op *plugin.Operation, res plugin.Result, err error, debug bool) any
 }
 
+// A Speller gives an answer the members that its contract knows, beside the host's own.
+type Speller interface {
+	Spell(session string, res plugin.Result, err error) map[string]any
+}
+
 // A Versioner has a requirement of its own on what a later version may change.
 type Versioner interface {
 	// VersionRow is its row in the requirements.

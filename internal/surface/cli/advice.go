@@ -17,6 +17,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/setup"
+	"github.com/mortise-dev/mortise/internal/surface/input"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -67,12 +68,12 @@ func (c *command) afterDashes(cmd *cobra.Command, err error) string {
 
 // adviseRun says what to do next after a run: about members that the input does
 // not have, paths that were given as text, and a newer version that is held.
-func (c *command) adviseRun(ctx context.Context, a *app.App, t *plugin.Target, ref string, f runFlags, err error) {
+func (c *command) adviseRun(ctx context.Context, a *app.App, t *plugin.Target, ref string, given input.Arguments, err error) {
 	c.adviseMembers(t, err)
 	if t != nil && t.Manifest.Contract.Investigates {
 		// What was typed is registered, or written to.
-	} else if _, arguments, readErr := readArguments(f.arguments); readErr == nil {
-		c.advisePaths(arguments, f.set)
+	} else {
+		c.advisePaths(given.List, given.Set)
 	}
 	c.adviseHeld(ctx, a, t, ref)
 }
@@ -99,17 +100,17 @@ func (c *command) adviseMembers(t *plugin.Target, err error) {
 
 // advisePaths says that a text of the input is the path of a file on this
 // machine: the plugin gets the text, and never the file.
-func (c *command) advisePaths(arguments []argument, set []string) {
+func (c *command) advisePaths(arguments []input.Argument, set []string) {
 	for _, pair := range set {
 		name, text, _ := strings.Cut(pair, "=")
-		arguments = append(arguments, argument{name: name, text: text})
+		arguments = append(arguments, input.Argument{Name: name, Text: text})
 	}
 	for _, arg := range arguments {
-		if !strings.ContainsRune(arg.text, filepath.Separator) || len(arg.text) > 4096 {
+		if !strings.ContainsRune(arg.Text, filepath.Separator) || len(arg.Text) > 4096 {
 			continue
 		}
-		if info, err := os.Stat(arg.text); err == nil && info.Mode().IsRegular() {
-			c.say("%s is %s, a file of this machine: a plugin gets the text and cannot open the file; '--artifact %s' hands the file on", arg.name, arg.text, arg.text)
+		if info, err := os.Stat(arg.Text); err == nil && info.Mode().IsRegular() {
+			c.say("%s is %s, a file of this machine: a plugin gets the text and cannot open the file; '--artifact %s' hands the file on", arg.Name, arg.Text, arg.Text)
 		}
 	}
 }

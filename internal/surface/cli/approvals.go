@@ -229,7 +229,7 @@ func (c *command) decided(ctx context.Context, a *app.App, row *store.ApprovalRo
 
 // grace is how long a caller that already waits for the call has to resume it:
 // a little more than its polling interval.
-const grace = lookLast + 100*time.Millisecond
+const grace = 300 * time.Millisecond
 
 // leave lets others go on with a call first.
 func leave(ctx context.Context, a *app.App, id string) {
@@ -238,6 +238,6 @@ func leave(ctx context.Context, a *app.App, id string) {
 		if err != nil || row == nil || row.State != store.CallQueued {
 			return
 		}
-		pauseFor(ctx, lookFirst)
+		host.Pause(ctx, 20*time.Millisecond)
 	}
 }

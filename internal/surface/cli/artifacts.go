@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
@@ -27,7 +26,7 @@ func (c *command) artifacts() *cobra.Command {
 
 func (c *command) artifactsAdd() *cobra.Command {
 	var in string
-	var a session.Add
+	var a host.NewArtifact
 	return c.command(spec{
 		use:   "add FILE...",
 		short: "Register files in a session",
@@ -59,19 +58,19 @@ artifact that is there already. Its type is found out by its name and how it beg
 }
 
 // addFile registers a person's file, and says how far it is where that takes long.
-func (c *command) addFile(path string, a session.Add, add func(session.Add) (session.Artifact, error)) (session.Artifact, error) {
+func (c *command) addFile(ctx context.Context, k host.API, in, path string, a host.NewArtifact) (host.Artifact, error) {
 	if err := c.refuseOwn(path); err != nil {
-		return session.Artifact{}, err
+		return host.Artifact{}, err
 	}
 	what := "registering " + filepath.Base(path)
 	p := c.errs.Begin(what)
 	defer p.End()
 	a.Progress = func(done int64) { p.Set(what, terminal.Bytes(done)) }
-	return add(a)
+	return inSession(ctx, k, in, func(id string) (host.Artifact, error) { return k.Sessions().AddFile(ctx, id, path, a) })
 }
 
-func (c *command) addArtifacts(ctx context.Context, k host.API, in string, paths []string, a session.Add) error {
-	added := []session.Artifact{}
+func (c *command) addArtifacts(ctx context.Context, k host.API, in string, paths []string, a host.NewArtifact) error {
+	added := []host.Artifact{}
 	t := terminal.Details(c.out)
 	var failed error
 	for _, path := range paths {
@@ -97,27 +96,25 @@ func (c *command) addArtifacts(ctx context.Context, k host.API, in string, paths
 	return failed
 }
 
-func (c *command) addArtifact(ctx context.Context, k host.API, in, path string, a session.Add) (session.Artifact, error) {
+func (c *command) addArtifact(ctx context.Context, k host.API, in, path string, a host.NewArtifact) (host.Artifact, error) {
 	if path != "-" && isDirectory(path) {
 		return c.addDirectory(ctx, k, in, path, a)
 	}
 	if path != "-" {
-		return c.addFile(path, a, func(a session.Add) (session.Artifact, error) {
-			return inSession(ctx, k, in, func(id string) (session.Artifact, error) { return k.Sessions().AddFile(ctx, id, path, a) })
-		})
+		return c.addFile(ctx, k, in, path, a)
 	}
 	if a.Name == "" {
-		return session.Artifact{}, usage{errors.New("standard input has no name; --name gives it one")}
+		return host.Artifact{}, usage{errors.New("standard input has no name; --name gives it one")}
 	}
-	return inSession(ctx, k, in, func(id string) (session.Artifact, error) { return k.Sessions().AddArtifact(ctx, id, c.in, a) })
+	return inSession(ctx, k, in, func(id string) (host.Artifact, error) { return k.Sessions().AddArtifact(ctx, id, c.in, a) })
 }
 
 // artifactRows shows names whole, however narrow the terminal is: other commands take
 // them in place of an id.
-var artifactRows = listing[session.Artifact]{
+var artifactRows = listing[host.Artifact]{
 	key:    "artifacts",
 	titles: []string{"ARTIFACT", "TYPE", "SIZE", "CREATED", "SOURCE", "NAME"},
-	row: func(a session.Artifact) []string {
+	row: func(a host.Artifact) []string {
 		return []string{a.ID, a.Type, strconv.FormatInt(a.Size, 10), terminal.Clock(a.CreatedAt), terminal.Dash(a.SourceTool), a.Name}
 	},
 }
@@ -128,13 +125,13 @@ func (c *command) artifactsList() *cobra.Command {
 		use: "list", short: "List the artifacts of a session, the oldest first", example: "  mortise artifacts list --session sess_4f2a",
 		door: inStore, flags: func(cmd *cobra.Command) { c.sessionFlag(cmd, &in) },
 		check: func([]string) (err error) { in, err = whichSession(in); return err },
-	}, artifactRows, func(ctx context.Context, q *ask) ([]session.Artifact, error) {
+	}, artifactRows, func(ctx context.Context, q *ask) ([]host.Artifact, error) {
 		return q.artifacts(ctx, in)
 	})
 }
 
 // artifacts returns those of the session that is meant.
-func (q *ask) artifacts(ctx context.Context, in string) ([]session.Artifact, error) {
+func (q *ask) artifacts(ctx context.Context, in string) ([]host.Artifact, error) {
 	s, err := findSession(ctx, q.API, in)
 	if err != nil {
 		return nil, err
@@ -144,9 +141,9 @@ func (q *ask) artifacts(ctx context.Context, in string) ([]session.Artifact, err
 
 // An artifactShown is an artifact with those around it.
 type artifactShown struct {
-	Artifact session.Artifact   `json:"artifact"`
-	Became   []session.Artifact `json:"became"`
-	MadeFrom []session.Artifact `json:"made_from"`
+	Artifact host.Artifact   `json:"artifact"`
+	Became   []host.Artifact `json:"became"`
+	MadeFrom []host.Artifact `json:"made_from"`
 }
 
 func (c *command) artifactsShow() *cobra.Command {
@@ -164,17 +161,17 @@ func (c *command) artifactsShow() *cobra.Command {
 			return s, err
 		}
 		if s.Artifact, err = q.artifact(ctx, in, q.args[0]); err == nil {
-			s.MadeFrom, s.Became = session.Lineage(all, s.Artifact.ID)
+			s.MadeFrom, s.Became = host.Lineage(all, s.Artifact.ID)
 		}
 		return s, err
 	}, c.showArtifact)
 }
 
 // artifact returns the one that is meant.
-func (q *ask) artifact(ctx context.Context, in, given string) (session.Artifact, error) {
+func (q *ask) artifact(ctx context.Context, in, given string) (host.Artifact, error) {
 	s, err := findSession(ctx, q.API, in)
 	if err != nil {
-		return session.Artifact{}, err
+		return host.Artifact{}, err
 	}
 	return findArtifact(ctx, q.API, s.ID, given)
 }
@@ -201,7 +198,7 @@ func (c *command) showArtifact(s artifactShown) error {
 	}
 	for _, part := range []struct {
 		title string
-		rows  []session.Artifact
+		rows  []host.Artifact
 	}{{"made from", s.MadeFrom}, {"became", s.Became}} {
 		if len(part.rows) > 0 {
 			fmt.Fprintf(c.out, "\n%s\n", part.title)
@@ -289,17 +286,17 @@ func writeWhole(path string, r io.Reader) (err error) {
 }
 
 func (c *command) artifactsTypes() *cobra.Command {
-	return list(c, spec{use: "types", short: "List the types of artifacts", example: "  mortise artifacts types", door: nowhere}, listing[session.Type]{
+	return list(c, spec{use: "types", short: "List the types of artifacts", example: "  mortise artifacts types", door: nowhere}, listing[host.ArtifactType]{
 		key:    "types",
 		titles: []string{"TYPE", "IS", "RECOGNISED BY"},
-		row: func(t session.Type) []string {
+		row: func(t host.ArtifactType) []string {
 			return []string{t.Name, t.What, terminal.Dash(strings.Join(t.Suffixes, " "))}
 		},
-	}, func(context.Context, *ask) ([]session.Type, error) { return session.Types(), nil })
+	}, func(context.Context, *ask) ([]host.ArtifactType, error) { return host.ArtifactTypes(), nil })
 }
 
 func typeNames() (names []string) {
-	for _, typ := range session.Types() {
+	for _, typ := range host.ArtifactTypes() {
 		names = append(names, typ.Name)
 	}
 	return names

@@ -2,15 +2,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
-	json2 "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -29,62 +28,25 @@ queued call is run by others. The status is that of 'mortise run'.`,
 				if err != nil {
 					return err
 				}
-				return c.follow(cmd.Context(), k.Store(), row)
+				return c.follow(cmd.Context(), k, row.ID)
 			})
 		},
 	}
 }
 
 // follow prints the entries of a call until its end, and returns how that was.
-func (c *command) follow(ctx context.Context, st store.Reader, row *store.CallRow) error {
-	shown := map[[2]int64]bool{}
-	for {
-		// The state first: an end that is seen has its entry written.
-		now, err := st.Call(ctx, row.Tenant, row.ID)
-		if err != nil {
-			return err
-		}
-		var last plugin.Entry
-		for e, err := range st.Entries(ctx, store.EntryFilter{Tenant: row.Tenant, Subject: row.ID}) {
-			if err != nil {
-				return err
-			}
-			if place := [2]int64{e.Chain, e.Seq}; !shown[place] {
-				shown[place] = true
-				c.showEntry(&e)
-			}
-			if isCall(e) && !e.At.Before(last.At) {
-				last = e
-			}
-		}
-		if now.State.Ended() {
-			return ending(now, &last)
-		}
-		if now.State == store.CallPending && !now.WakeAt.After(time.Now()) {
-			why := plugin.Errorf(plugin.CodeApprovalExpired, "no approver answered by %s; the next host that runs here records that", now.WakeAt.Format(time.RFC3339))
-			c.say("mortise: %s", messageOf(why))
-			return reported{why}
-		}
-		pauseFor(ctx, lookLast)
-		if err := ctx.Err(); err != nil {
-			return reported{unfinished{err}}
-		}
-	}
-}
-
-// ending is why a call ended badly, as its last entry tells; nil if it did not.
-func ending(row *store.CallRow, last *plugin.Entry) error {
-	var body struct {
-		Error plugin.ErrorRecord `json:"error"`
-	}
-	switch row.State {
-	case store.CallSucceeded:
+func (c *command) follow(ctx context.Context, k host.API, id string) error {
+	over, err := k.Calls().Follow(ctx, id, c.showEntry)
+	var waits unfinished
+	switch {
+	case err == nil:
 		return nil
-	case store.CallUnknown:
-		return reported{plugin.Errorf(plugin.CodeOutcomeUnknown, "call %s may or may not have had its effect", row.ID)}
+	case !over && plugin.CodeOf(err) == plugin.CodeApprovalExpired:
+		c.say("mortise: %s", messageOf(err))
+	case !over && !errors.As(err, &waits):
+		return err
 	}
-	_ = json2.Unmarshal(last.Body, &body) // what cannot be read is for verify to find
-	return reported{&plugin.Error{Code: plugin.Code(row.Code), Message: body.Error.Message}}
+	return reported{err}
 }
 
 func (c *command) callsWait() *cobra.Command {
@@ -111,14 +73,11 @@ waits for approval, the command waits too.`,
 		if err != nil {
 			return err
 		}
-		res, err := currentSnapshot(ctx, q.app, snapshot(row))
-		if err != nil {
-			return err
-		}
-		if row.State == store.CallPending {
-			res, err = c.hold(ctx, q.app, res, wait)
-		} else {
+		var res plugin.Result
+		if row.State != host.CallPending {
 			res, err = c.await(ctx, q.app, row.ID, wait, nil)
+		} else if res, err = q.Calls().Standing(ctx, row.ID); err == nil {
+			res, err = c.hold(ctx, q.app, res, wait)
 		}
 		if err := c.closeBooks(q.app, true); err != nil {
 			return err
@@ -148,14 +107,10 @@ func (c *command) cancelCall(ctx context.Context, a *app.App, given, reason stri
 	if err != nil {
 		return err
 	}
-	was, err := a.Kernel.Cancel(ctx, row.Tenant, row.ID, a.Principal.ID, reason)
-	if err != nil {
+	if row, err = k.Calls().Cancel(ctx, row.ID, reason); err != nil {
 		return err
 	}
-	if was.Ended() {
-		return plugin.Errorf(plugin.CodeInvalidInput, "call %s has ended (%s) and stays as it is", row.ID, was)
-	}
-	return c.showStatus(ctx, a, row.ID, "")
+	return c.showRow(row, "")
 }
 
 // showStatus prints the status of a call after a command changed it.
@@ -164,6 +119,10 @@ func (c *command) showStatus(ctx context.Context, a *app.App, id, next string) e
 	if err != nil {
 		return err
 	}
+	return c.showRow(row, next)
+}
+
+func (c *command) showRow(row *host.CallRow, next string) error {
 	if c.json {
 		return c.print(viewOf(row))
 	}

@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -33,29 +32,27 @@ type laidFile struct {
 // addDirectory registers the files in a directory, as they are now, and the
 // directory as an artifact that says which they are: tools of Event Mill see it
 // as a directory. What is no regular file, a link too, is left out and said.
-func (c *command) addDirectory(ctx context.Context, k host.API, in, dir string, a session.Add) (session.Artifact, error) {
+func (c *command) addDirectory(ctx context.Context, k host.API, in, dir string, a host.NewArtifact) (host.Artifact, error) {
 	if a.Type != "" && !slices.Contains(typeNames(), a.Type) { // before any of the files is there
-		return session.Artifact{}, plugin.Errorf(plugin.CodeInvalidInput, "there is no type %.80q of artifacts; 'mortise artifacts types' shows those there are", a.Type)
+		return host.Artifact{}, plugin.Errorf(plugin.CodeInvalidInput, "there is no type %.80q of artifacts; 'mortise artifacts types' shows those there are", a.Type)
 	}
 	whole, err := filepath.Abs(dir)
 	if err != nil {
-		return session.Artifact{}, err
+		return host.Artifact{}, err
 	}
 	files, left, err := filesIn(whole)
 	if err != nil {
-		return session.Artifact{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is a directory that cannot be added: %w", dir, err)
+		return host.Artifact{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is a directory that cannot be added: %w", dir, err)
 	}
 	laid := []laidFile{}
 	for _, file := range files {
-		added, err := c.addFile(file, session.Add{Labels: a.Labels}, func(add session.Add) (session.Artifact, error) {
-			return inSession(ctx, k, in, func(id string) (session.Artifact, error) { return k.Sessions().AddFile(ctx, id, file, add) })
-		})
+		added, err := c.addFile(ctx, k, in, file, host.NewArtifact{Labels: a.Labels})
 		if err != nil {
-			return session.Artifact{}, err
+			return host.Artifact{}, err
 		}
 		inside, err := filepath.Rel(whole, file)
 		if err != nil {
-			return session.Artifact{}, err
+			return host.Artifact{}, err
 		}
 		laid = append(laid, laidFile{filepath.ToSlash(inside), added.ID})
 	}
@@ -64,7 +61,7 @@ func (c *command) addDirectory(ctx context.Context, k host.API, in, dir string, 
 	}
 	listing, err := json.MarshalIndent(map[string]any{"files": laid}, "", " ")
 	if err != nil {
-		return session.Artifact{}, err
+		return host.Artifact{}, err
 	}
 	if a.Name == "" {
 		a.Name = filepath.Base(whole)
@@ -73,9 +70,9 @@ func (c *command) addDirectory(ctx context.Context, k host.API, in, dir string, 
 		a.Type = "text"
 	}
 	if a.Metadata, err = json.Marshal(map[string]any{"original_filename": filepath.Base(whole), "directory": true}); err != nil {
-		return session.Artifact{}, err
+		return host.Artifact{}, err
 	}
-	return inSession(ctx, k, in, func(id string) (session.Artifact, error) {
+	return inSession(ctx, k, in, func(id string) (host.Artifact, error) {
 		return k.Sessions().AddArtifact(ctx, id, bytes.NewReader(listing), a)
 	})
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -10,37 +9,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
-
-// The values of --dry-run.
-const (
-	dryAll   = "all"   // nothing leaves the host
-	dryReads = "reads" // what only reads is asked for
-)
-
-// dryRecorder returns what makes the call a dry run; nil if it is none.
-func (f *runFlags) dryRecorder() *plugin.DryRecorder {
-	if f.dryRun == "" {
-		return nil
-	}
-	return &plugin.DryRecorder{Reads: f.dryRun == dryReads}
-}
-
-// checkDry refuses a dry run that would have to change something before it
-// begins: an investigation plugin works in a session, on what is registered there.
-func (f *runFlags) checkDry(investigates bool) error {
-	if f.dryRun == "" || !investigates {
-		return nil
-	}
-	if f.session == "" {
-		return usage{errors.New("--dry-run makes no session: name one that there is with --session")}
-	}
-	for _, given := range f.artifacts {
-		if !artifactID.MatchString(given) {
-			return usage{fmt.Errorf("--dry-run registers no files: in place of --artifact %s name an artifact of the session; 'mortise artifacts add' registers one", given)}
-		}
-	}
-	return nil
-}
 
 // answerDry prints what a dry run found out, before what the plugin answered or
 // why there is no answer.

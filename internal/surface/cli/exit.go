@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host/setup"
+	"github.com/mortise-dev/mortise/internal/surface/input"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -90,9 +91,15 @@ func exitStatus(err error) int {
 // isUsage reports whether the command line is at fault, or what it names: the
 // configuration and the data directory.
 func isUsage(err error) bool {
-	var wrong usage
 	var setup *setup.Error
-	return errors.As(err, &wrong) || errors.As(err, &setup)
+	return isMisuse(err) || errors.As(err, &setup)
+}
+
+// isMisuse reports whether the command line is at fault.
+func isMisuse(err error) bool {
+	var wrong usage
+	var misread input.Misuse
+	return errors.As(err, &wrong) || errors.As(err, &misread)
 }
 
 // nextStep is what to do about a call or a command that found a plugin absent

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,9 +13,8 @@ import (
 
 	json2 "github.com/go-json-experiment/json"
 
-	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/base/handed"
-	"github.com/mortise-dev/mortise/internal/service/session"
+	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/input"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -38,54 +38,11 @@ type exported struct {
 	Artifact string `json:"artifact"`
 }
 
-// outputWords are those of an argument that names a file to write: output_path,
-// export_file, save_to. The shim of the contract knows the same.
-var outputWords = []string{"output", "out", "export", "save", "dest", "destination", "write"}
-
-func namesOutput(member string) bool {
-	words := strings.Split(strings.ReplaceAll(strings.ToLower(member), "-", "_"), "_")
-	last := words[len(words)-1]
-	if last == "to" && slices.Contains(outputWords, words[0]) {
-		return true
-	}
-	return slices.Contains([]string{"path", "file", "filename"}, last) &&
-		slices.ContainsFunc(words[:len(words)-1], func(word string) bool { return slices.Contains(outputWords, word) })
-}
-
-// exports returns the files that the command line itself asks to have written:
-// with --name, --set, or an object that is typed there.
-func (f *runFlags) exports(input json.RawMessage) ([]export, error) {
-	typed := map[string]string{}
-	object, arguments, err := readArguments(f.arguments)
-	if err != nil {
-		return nil, err
-	}
-	for _, whole := range []string{f.input, object} {
-		var members map[string]any
-		if strings.HasPrefix(strings.TrimSpace(whole), "{") && json2.Unmarshal([]byte(whole), &members) == nil {
-			for name, value := range members {
-				if text, is := value.(string); is {
-					typed[name] = text
-				}
-			}
-		}
-	}
-	for _, a := range arguments {
-		typed[a.name] = a.text
-	}
-	for _, pair := range f.set {
-		name, text, _ := strings.Cut(pair, "=")
-		typed[name] = text
-	}
-	var members map[string]any
-	if len(typed) == 0 || json2.Unmarshal(input, &members) != nil {
-		return nil, nil
-	}
-	var list []export
-	for member, text := range typed {
-		if !namesOutput(member) || text == "" || members[member] != any(text) {
-			continue
-		}
+// exportsOf returns the files that the command line itself asks to have written, by the
+// arguments that name them.
+func exportsOf(typed map[string]string) (list []export, err error) {
+	for _, member := range slices.Sorted(maps.Keys(typed)) {
+		text := typed[member]
 		path, err := filepath.Abs(text)
 		if err != nil {
 			return nil, err
@@ -96,15 +53,12 @@ func (f *runFlags) exports(input json.RawMessage) ([]export, error) {
 		}
 		one := export{member: member, path: path}
 		if err == nil {
-			was, err := handed.Open(path)
-			if err != nil {
+			if one.was, err = host.OpenFile(path); err != nil {
 				return nil, plugin.Errorf(plugin.CodeInvalidInput, "--%s: %s", member, plugin.AsError(err).Message)
 			}
-			one.was = &was
 		}
 		list = append(list, one)
 	}
-	slices.SortFunc(list, func(a, b export) int { return strings.Compare(a.member, b.member) })
 	return list, nil
 }
 
@@ -112,44 +66,41 @@ func (f *runFlags) exports(input json.RawMessage) ([]export, error) {
 // the input by where the plugin sees them, so that a tool which appends has what
 // to append to. The path of a file that does not exist becomes absolute: in the
 // working directory of a session an earlier call may have left one of that name.
-func (c *command) lendExports(ctx context.Context, a *app.App, s session.Session, wanted []export, input json.RawMessage) (json.RawMessage, error) {
-	if len(wanted) == 0 || s.ID == "" {
-		return input, nil
+func (r *run) lendExports(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
+	if len(r.exports) == 0 {
+		return raw, nil
 	}
-	var members map[string]any
-	if err := decodeExact(input, &members); err != nil {
+	members, err := input.Object(raw)
+	if err != nil {
 		return nil, err
 	}
-	for _, w := range wanted {
+	for _, w := range r.exports {
 		if members[w.member] = w.path; w.was == nil {
 			continue
 		}
-		kept := a.As(a.Principal)
-		there, err := c.addFile(w.path, session.Add{}, func(add session.Add) (session.Artifact, error) {
-			return kept.Sessions().AddFile(ctx, s.ID, w.path, add)
-		})
+		there, err := r.addFile(ctx, r.api, r.session.ID, w.path, host.NewArtifact{})
 		if err != nil {
 			return nil, fmt.Errorf("--%s: %w", w.member, err)
 		}
-		view, err := kept.Sessions().View(ctx, s.ID)
+		view, err := r.api.Sessions().View(ctx, r.session.ID)
 		if err != nil {
 			return nil, err
 		}
 		members[w.member] = view.Path(there)
 	}
-	return json2.Marshal(members, json2.Deterministic(true))
+	return input.Spelled(members)
 }
 
 // export writes what a call made where the command line said.
-func (c *command) export(ctx context.Context, a *app.App, session string, wanted []export, made []plugin.Artifact) (done []exported, err error) {
-	for _, w := range wanted {
-		id, findErr := madeFor(ctx, a, session, w, made)
+func (r *run) export(ctx context.Context, made []plugin.Artifact) (done []exported, err error) {
+	for _, w := range r.exports {
+		id, findErr := r.madeFor(ctx, w, made)
 		if findErr != nil || id == "" {
 			err = errors.Join(err, findErr)
 			continue
 		}
-		if writeErr := c.exportOne(ctx, a, session, id, w); writeErr != nil {
-			err = errors.Join(err, plugin.Errorf(plugin.CodeInvalidInput, "%s was not written: %w; what the plugin made is artifact %s, which 'mortise artifacts get %s --session %s -o FILE' writes", w.path, writeErr, id, id, session))
+		if writeErr := r.exportOne(ctx, id, w); writeErr != nil {
+			err = errors.Join(err, plugin.Errorf(plugin.CodeInvalidInput, "%s was not written: %w; what the plugin made is artifact %s, which 'mortise artifacts get %s --session %s -o FILE' writes", w.path, writeErr, id, id, r.session.ID))
 			continue
 		}
 		done = append(done, exported{w.member, w.path, id})
@@ -159,7 +110,7 @@ func (c *command) export(ctx context.Context, a *app.App, session string, wanted
 
 // madeFor returns the artifact of a call that is what an argument asked for: the
 // one registered for it, or the last of that name.
-func madeFor(ctx context.Context, a *app.App, session string, w export, made []plugin.Artifact) (id string, err error) {
+func (r *run) madeFor(ctx context.Context, w export, made []plugin.Artifact) (id string, err error) {
 	for _, m := range made {
 		if m.ID == "" {
 			continue
@@ -167,7 +118,7 @@ func madeFor(ctx context.Context, a *app.App, session string, w export, made []p
 		if m.Name == filepath.Base(w.path) {
 			id = m.ID
 		}
-		kept, err := a.As(a.Principal).Sessions().Artifact(ctx, session, m.ID)
+		kept, err := r.api.Sessions().Artifact(ctx, r.session.ID, m.ID)
 		if err != nil {
 			return "", err
 		}
@@ -184,25 +135,25 @@ func madeFor(ctx context.Context, a *app.App, session string, w export, made []p
 // exportOne writes an artifact where the command line said, unless the file there
 // is not the one that the plugin was given: what was written to it meanwhile
 // would be lost.
-func (c *command) exportOne(ctx context.Context, a *app.App, session, id string, w export) error {
-	if err := errors.Join(c.refuseOwn(w.path), w.unchanged()); err != nil {
+func (r *run) exportOne(ctx context.Context, id string, w export) error {
+	if err := errors.Join(r.refuseOwn(w.path), w.unchanged()); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(w.path), 0o777); err != nil {
 		return err
 	}
-	r, err := a.As(a.Principal).Sessions().OpenArtifact(ctx, session, id)
+	artifact, err := r.api.Sessions().OpenArtifact(ctx, r.session.ID, id)
 	if err != nil {
 		return err
 	}
-	defer r.Close()
-	return writeWhole(w.path, r)
+	defer artifact.Close()
+	return writeWhole(w.path, artifact)
 }
 
 // unchanged reports a file that was made, changed or deleted since the call began.
 func (w export) unchanged() error {
 	if w.was != nil {
-		if err := handed.Same(*w.was); err != nil {
+		if err := host.Unchanged(w.was); err != nil {
 			return fmt.Errorf("the file there was changed while the plugin ran: %w", err)
 		}
 		return nil
@@ -214,10 +165,10 @@ func (w export) unchanged() error {
 }
 
 // sayUnwritten says of files that this command does not wait for where they will be.
-func (c *command) sayUnwritten(session, call string, wanted []export) {
-	for _, w := range wanted {
-		c.say("--%s: %s is written by a command that waits for the call, and this one does not: once call %s has succeeded, the file is an artifact of session %s, which 'mortise artifacts get ARTIFACT --session %s -o FILE' writes",
-			w.member, w.path, call, session, session)
+func (r *run) sayUnwritten(call string) {
+	for _, w := range r.exports {
+		r.say("--%s: %s is written by a command that waits for the call, and this one does not: once call %s has succeeded, the file is an artifact of session %s, which 'mortise artifacts get ARTIFACT --session %s -o FILE' writes",
+			w.member, w.path, call, r.session.ID, r.session.ID)
 	}
 }
 

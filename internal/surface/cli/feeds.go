@@ -14,8 +14,8 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/surface/input"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -119,16 +119,14 @@ func (f *feedFlags) feed(ref string) (host.NewFeed, error) {
 
 // feedInput puts the input of a feed together.
 func (c *command) feedInput(ctx context.Context, a *app.App, t *plugin.Target, f feedFlags) (json.RawMessage, error) {
-	var input json.RawMessage
-	if len(f.knowledge) > 0 && propertyOf(t.Operation.Input, "kb_id") != nil {
+	var whole json.RawMessage
+	if len(f.knowledge) > 0 && input.Property(t.Operation.Input, "kb_id") != nil {
 		var err error
-		if input, err = json2.Marshal(map[string]string{"kb_id": f.knowledge[0]}); err != nil {
+		if whole, err = json2.Marshal(map[string]string{"kb_id": f.knowledge[0]}); err != nil {
 			return nil, err
 		}
 	}
-	var none session.Session
-	input, _, err := c.compose(ctx, a, t, none, input, runFlags{set: f.params})
-	return input, err
+	return withSet(whole, f.params, t)
 }
 
 func inZone(f host.Feed) string {

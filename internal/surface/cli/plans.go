@@ -13,7 +13,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
@@ -66,7 +65,7 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 			}
 		}
 		target, _ := a.Registry.Resolve(ctx, ref)
-		if input, _, err = c.compose(ctx, a, target, session.Session{}, input, f); err != nil {
+		if input, err = withSet(input, f.set, target); err != nil {
 			return nil, err
 		}
 		if len(input) == 0 {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/catalog/router"
-	"github.com/mortise-dev/mortise/internal/service/session"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -29,7 +29,7 @@ func atHand(ctx context.Context, a *app.App, q *router.Query, in string, given [
 	if len(given) > maxGiven {
 		return usage{fmt.Errorf("--artifact is given %d times; %d times are accepted", len(given), maxGiven)}
 	}
-	var kept []session.Artifact
+	var kept []host.Artifact
 	if in != "" {
 		found, err := findSession(ctx, a.As(a.Principal), in)
 		if err != nil {
@@ -55,7 +55,7 @@ func atHand(ctx context.Context, a *app.App, q *router.Query, in string, given [
 		return nil
 	}
 	for _, name := range given {
-		i := slices.IndexFunc(kept, func(k session.Artifact) bool { return k.ID == name })
+		i := slices.IndexFunc(kept, func(k host.Artifact) bool { return k.ID == name })
 		if i >= 0 {
 			q.Artifacts = append(q.Artifacts, router.Artifact{ID: kept[i].ID, Type: kept[i].Type, Name: kept[i].Name})
 			continue
@@ -95,5 +95,5 @@ func fileAtHand(path string) (router.Artifact, error) {
 		return router.Artifact{}, err
 	}
 	name := filepath.Base(path)
-	return router.Artifact{Name: name, Type: session.Detect(name, head[:n])}, nil
+	return router.Artifact{Name: name, Type: host.DetectType(name, head[:n])}, nil
 }

@@ -15,9 +15,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/setup"
-	"github.com/mortise-dev/mortise/internal/service/session"
 	"github.com/mortise-dev/mortise/internal/store"
-	"github.com/mortise-dev/mortise/internal/surface/relay"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
@@ -34,7 +32,7 @@ the session of commands that have the flag --session.`,
 }
 
 func (c *command) sessionsCreate() *cobra.Command {
-	var o session.Open
+	var o host.NewSession
 	return c.change(spec{
 		use:   "create",
 		short: "Begin a session, and print its id",
@@ -42,13 +40,13 @@ func (c *command) sessionsCreate() *cobra.Command {
   mortise artifacts add auth.log`,
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&o.Name, "name", "", "what people call it")
-			cmd.Flags().StringVar(&o.Pillar, "pillar", "", "the field it is in: "+strings.Join(session.Pillars, ", "))
-			_ = cmd.RegisterFlagCompletionFunc("pillar", cobra.FixedCompletions(session.Pillars, cobra.ShellCompDirectiveNoFileComp))
+			cmd.Flags().StringVar(&o.Pillar, "pillar", "", "the field it is in: "+strings.Join(host.Pillars, ", "))
+			_ = cmd.RegisterFlagCompletionFunc("pillar", cobra.FixedCompletions(host.Pillars, cobra.ShellCompDirectiveNoFileComp))
 		},
 	}, func(ctx context.Context, q *ask) (done, error) {
 		s, err := q.Sessions().Create(ctx, o)
-		if err == nil && o.Pillar != "" && !slices.Contains(session.Pillars, o.Pillar) {
-			c.say("%s is none of the usual pillars: %s", o.Pillar, strings.Join(session.Pillars, ", "))
+		if err == nil && o.Pillar != "" && !slices.Contains(host.Pillars, o.Pillar) {
+			c.say("%s is none of the usual pillars: %s", o.Pillar, strings.Join(host.Pillars, ", "))
 		}
 		return done{value: s, said: s.ID}, err
 	})
@@ -59,13 +57,13 @@ func (c *command) sessionsList() *cobra.Command {
 	return list(c, spec{
 		use: "list", short: "List sessions, the newest first", example: "  mortise sessions list",
 		door: inStore, limit: &limit{"last", &last, 50, "how many sessions"}, fit: always,
-	}, listing[session.Session]{
+	}, listing[host.Session]{
 		key:    "sessions",
 		titles: []string{"SESSION", "CREATED", "STATE", "PILLAR", "ARTIFACTS", "NAME"},
-		row: func(s session.Session) []string {
+		row: func(s host.Session) []string {
 			return []string{s.ID, terminal.Clock(s.CreatedAt), s.State, terminal.Dash(s.Pillar), strconv.Itoa(s.Artifacts), terminal.Dash(s.Name)}
 		},
-	}, func(ctx context.Context, q *ask) ([]session.Session, error) {
+	}, func(ctx context.Context, q *ask) ([]host.Session, error) {
 		all, err := q.Sessions().List(ctx)
 		return all[:min(len(all), last)], err
 	})
@@ -73,8 +71,8 @@ func (c *command) sessionsList() *cobra.Command {
 
 // A sessionShown is a session with its artifacts.
 type sessionShown struct {
-	Artifacts []session.Artifact `json:"artifacts"`
-	Session   session.Session    `json:"session"`
+	Artifacts []host.Artifact `json:"artifacts"`
+	Session   host.Session    `json:"session"`
 }
 
 func (c *command) sessionsShow() *cobra.Command {
@@ -111,10 +109,7 @@ func (c *command) sessionsMove(open bool) *cobra.Command {
 		if open {
 			move = q.Sessions().Resume
 		}
-		s, err := inSession(ctx, q.API, q.args[0], func(id string) (session.Session, error) { return move(ctx, id) })
-		if err == nil && !open {
-			err = relay.End(ctx, q.app.Home, q.Tenant(), s.ID)
-		}
+		s, err := inSession(ctx, q.API, q.args[0], func(id string) (host.Session, error) { return move(ctx, id) })
 		return done{value: s, said: fmt.Sprintf("session %s is %s", s.ID, s.State)}, err
 	})
 }
@@ -122,8 +117,7 @@ func (c *command) sessionsMove(open bool) *cobra.Command {
 func (c *command) sessionsDelete() *cobra.Command {
 	return c.change(spec{use: "delete ID", short: "Delete a session with its artifacts; its entries in the ledger stay", example: "  mortise sessions delete sess_4f2a", complete: c.completeSessions},
 		func(ctx context.Context, q *ask) (done, error) {
-			forget := func(s session.Session) error { return relay.Forget(ctx, q.app.Home, q.Tenant(), s.ID) }
-			s, err := inSession(ctx, q.API, q.args[0], func(id string) (session.Session, error) { return q.Sessions().Delete(ctx, id, forget) })
+			s, err := inSession(ctx, q.API, q.args[0], func(id string) (host.Session, error) { return q.Sessions().Delete(ctx, id) })
 			return done{value: s, said: fmt.Sprintf("session %s is deleted, with %d artifacts", s.ID, s.Artifacts)}, err
 		})
 }

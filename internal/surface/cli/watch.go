@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
@@ -34,7 +35,7 @@ func (c *command) watching(ctx context.Context, draw func(appends bool) error) e
 		if err != nil {
 			return err
 		}
-		pauseFor(ctx, watchEvery)
+		host.Pause(ctx, watchEvery)
 	}
 }
 

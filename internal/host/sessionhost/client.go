@@ -1,4 +1,4 @@
-package relay
+package sessionhost
 
 import (
 	"bufio"
@@ -17,25 +17,25 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A Client speaks to one keeper. It is safe for concurrent use.
+// A Client speaks to one session host. It is safe for concurrent use.
 type Client struct {
 	http    *http.Client
 	session string
 }
 
-// dialTime is how long a keeper may take to be reached, or to say who it is.
+// dialTime is how long a session host may take to be reached, or to say who it is.
 const dialTime = 2 * time.Second
 
 // cancelTime is how long a call that was cancelled may take to end.
 const cancelTime = 10 * time.Second
 
-// What became of a keeper.
+// What became of a session host.
 var (
-	ErrGone = errors.New("no keeper listens")                // it has not taken the call
-	ErrLost = errors.New("the keeper ended during the call") // and its outcome is unknown
+	ErrGone = errors.New("no session host listens")                // it has not taken the call
+	ErrLost = errors.New("the session host ended during the call") // and its outcome is unknown
 )
 
-// newClient returns a client of the keeper whose socket has that path. Nothing
+// newClient returns a client of the session host whose socket has that path. Nothing
 // is sent yet.
 func newClient(socket, session string) *Client {
 	transport := &http.Transport{
@@ -65,7 +65,7 @@ func (c *Client) post(ctx context.Context, path string, value any) (*http.Respon
 	if len(raw) > maxRequest {
 		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "the call has %d bytes; at most %d are carried to the process of a session", len(raw), maxRequest)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://keeper"+path, bytes.NewReader(raw))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://session"+path, bytes.NewReader(raw))
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (c *Client) post(ctx context.Context, path string, value any) (*http.Respon
 	return resp, nil
 }
 
-// hello asks the keeper who it is.
+// hello asks the session host who it is.
 func (c *Client) hello(ctx context.Context) (hello, error) {
 	var h hello
 	err := c.ask(ctx, pathHello, struct{}{}, &h)
@@ -110,11 +110,11 @@ func (c *Client) ask(ctx context.Context, path string, value, into any) error {
 	return json.Unmarshal(raw, into)
 }
 
-// Call has a call of the session made by the keeper, on behalf of a principal
+// Call has a call of the session made by the session host, on behalf of a principal
 // that its configuration names. Once ctx ends the call is cancelled, and its end
 // is waited for.
 //
-// sent reports that the keeper may have begun. Where it is false, the same call
+// sent reports that the session host may have begun. Where it is false, the same call
 // can be made again.
 func (c *Client) Call(ctx context.Context, principal string, call plugin.Call) (res plugin.Result, sent bool, err error) {
 	if call.ID == "" {

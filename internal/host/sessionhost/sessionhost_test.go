@@ -1,4 +1,4 @@
-package relay
+package sessionhost
 
 import (
 	"bufio"
@@ -21,13 +21,13 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// TestMain makes this binary a keeper, or a stranger who would reach one.
+// TestMain makes this binary a session host, or a stranger who would reach one.
 func TestMain(m *testing.M) {
-	switch os.Getenv("RELAY_ROLE") {
-	case "keeper":
+	switch os.Getenv("SESSIONHOST_ROLE") {
+	case "host":
 		os.Exit(keep())
 	case "stranger":
-		os.Exit(knock(os.Getenv("RELAY_SOCKET")))
+		os.Exit(knock(os.Getenv("SESSIONHOST_SOCKET")))
 	case "broken":
 		fmt.Fprintln(os.Stderr, "first words\nthe data directory is gone")
 		os.Exit(3)
@@ -35,12 +35,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// keep is a keeper whose calls do what their operation says.
+// keep is a session host whose calls do what their operation says.
 func keep() int {
-	idle, _ := time.ParseDuration(os.Getenv("RELAY_IDLE"))
-	k := &Keeper{
-		Place:    Place{Home: os.Getenv("RELAY_HOME"), Tenant: "local", Session: os.Getenv("RELAY_SESSION")},
-		Identity: os.Getenv("RELAY_IDENTITY"), Idle: idle,
+	idle, _ := time.ParseDuration(os.Getenv("SESSIONHOST_IDLE"))
+	k := &Server{
+		Place:    Place{Home: os.Getenv("SESSIONHOST_HOME"), Tenant: "local", Session: os.Getenv("SESSIONHOST_SESSION")},
+		Identity: os.Getenv("SESSIONHOST_IDENTITY"), Idle: idle,
 	}
 	calls := 0
 	k.Advance = func(context.Context, string) error { return plugin.Errorf(plugin.CodeNotFound, "nothing waits") }
@@ -93,7 +93,7 @@ func knock(socket string) int {
 	return 7
 }
 
-// starter returns a way to start keepers of one session, all gone when the test
+// starter returns a way to start session hosts of one session, all gone when the test
 // ends.
 func starter(t *testing.T, more ...string) *Starter {
 	t.Helper()
@@ -104,7 +104,7 @@ func starter(t *testing.T, more ...string) *Starter {
 	s := &Starter{Place: Place{Home: home, Tenant: "local", Session: "sess_0123456789ab"}, Identity: "one", Command: []string{os.Args[0]}}
 	s.become("one", more...)
 	t.Cleanup(func() {
-		if err := Forget(context.Background(), s.Home, s.Tenant, s.Session); err != nil {
+		if err := Forget(context.Background(), s.Place); err != nil {
 			t.Error(err)
 		}
 		base, err := s.base()
@@ -120,11 +120,11 @@ func starter(t *testing.T, more ...string) *Starter {
 	return s
 }
 
-// become makes the next keeper that is started another one.
+// become makes the next session host that is started another one.
 func (s *Starter) become(identity string, more ...string) {
 	s.Identity = identity
 	s.Env = append(os.Environ(), append([]string{
-		"RELAY_ROLE=keeper", "RELAY_HOME=" + s.Home, "RELAY_SESSION=" + s.Session, "RELAY_IDENTITY=" + identity, "RELAY_IDLE=1m", "GORACE=atexit_sleep_ms=0",
+		"SESSIONHOST_ROLE=host", "SESSIONHOST_HOME=" + s.Home, "SESSIONHOST_SESSION=" + s.Session, "SESSIONHOST_IDENTITY=" + identity, "SESSIONHOST_IDLE=1m", "GORACE=atexit_sleep_ms=0",
 	}, more...)...)
 }
 
@@ -190,7 +190,7 @@ func TestACallIsCarriedWhole(t *testing.T) {
 	}
 	again, started := connect(t, s)
 	if f := echo(t, again, plugin.Call{}); started || f.PID != e.PID || f.Calls != 2 || f.Earlier {
-		t.Errorf("another keeper: %v %+v", started, f)
+		t.Errorf("another session host: %v %+v", started, f)
 	}
 
 	n := 0
@@ -269,13 +269,13 @@ func TestOfManyWhoStartOneDoes(t *testing.T) {
 	}
 	all.Wait()
 	if len(pids) != 1 || begun != 1 {
-		t.Errorf("keepers %v, %d started", pids, begun)
+		t.Errorf("session hosts %v, %d started", pids, begun)
 	}
 }
 
-// TestAKilledKeeperIsReplaced: who was served hears that it was lost, and the
-// next keeper knows that there was one.
-func TestAKilledKeeperIsReplaced(t *testing.T) {
+// TestAKilledServerIsReplaced: who was served hears that it was lost, and the
+// next session host knows that there was one.
+func TestAKilledServerIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := starter(t)
 	c, _ := connect(t, s)
@@ -293,8 +293,8 @@ func TestAKilledKeeperIsReplaced(t *testing.T) {
 	}
 }
 
-// TestAnotherHostsKeeperIsReplaced: what it is at work on it finishes first.
-func TestAnotherHostsKeeperIsReplaced(t *testing.T) {
+// TestAnotherHostsServerIsReplaced: what it is at work on it finishes first.
+func TestAnotherHostsServerIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := starter(t)
 	c, _ := connect(t, s)
@@ -316,9 +316,9 @@ func TestAnotherHostsKeeperIsReplaced(t *testing.T) {
 	goneSoon(t, pid)
 }
 
-func TestAnIdleKeeperEnds(t *testing.T) {
+func TestAnIdleServerEnds(t *testing.T) {
 	t.Parallel()
-	s := starter(t, "RELAY_IDLE=300ms")
+	s := starter(t, "SESSIONHOST_IDLE=300ms")
 	c, _ := connect(t, s)
 	pid := echo(t, c, plugin.Call{}).PID
 	if _, _, err := c.Call(t.Context(), "local:owner", plugin.Call{Operation: "slow", Observe: func(plugin.Event) {}}); err != nil {
@@ -334,8 +334,8 @@ func TestAnIdleKeeperEnds(t *testing.T) {
 	}
 }
 
-// TestAKeeperEndsWithItsDirectory: no client could find it again.
-func TestAKeeperEndsWithItsDirectory(t *testing.T) {
+// TestAServerEndsWithItsDirectory: no client could find it again.
+func TestAServerEndsWithItsDirectory(t *testing.T) {
 	t.Parallel()
 	s := starter(t)
 	c, _ := connect(t, s)
@@ -346,7 +346,7 @@ func TestAKeeperEndsWithItsDirectory(t *testing.T) {
 	goneSoon(t, pid)
 }
 
-func TestAKeeperEndsWithItsDataDirectory(t *testing.T) {
+func TestAServerEndsWithItsDataDirectory(t *testing.T) {
 	t.Parallel()
 	s := starter(t)
 	short := s.Home
@@ -375,21 +375,21 @@ func TestEndingCancelsWhatIsUnderWay(t *testing.T) {
 		ended <- err
 	}()
 	<-begun
-	if err := End(t.Context(), s.Home, s.Tenant, s.Session); err != nil {
+	if err := End(t.Context(), s.Place); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; plugin.CodeOf(err) != plugin.CodeCancelled {
 		t.Errorf("the call that was under way: %v", err)
 	}
 	goneSoon(t, pid)
-	if err := End(t.Context(), s.Home, s.Tenant, s.Session); err != nil {
+	if err := End(t.Context(), s.Place); err != nil {
 		t.Errorf("where there is none: %v", err)
 	}
 	next, _ := connect(t, s)
 	if e := echo(t, next, plugin.Call{}); !e.Earlier {
 		t.Error("the next does not know that there was one")
 	}
-	if err := Forget(t.Context(), s.Home, s.Tenant, s.Session); err != nil {
+	if err := Forget(t.Context(), s.Place); err != nil {
 		t.Fatal(err)
 	}
 	last, _ := connect(t, s)
@@ -398,10 +398,10 @@ func TestEndingCancelsWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-func TestAKeeperThatCannotStartSaysWhy(t *testing.T) {
+func TestAServerThatCannotStartSaysWhy(t *testing.T) {
 	t.Parallel()
 	s := starter(t)
-	s.become("one", "RELAY_ROLE=broken")
+	s.become("one", "SESSIONHOST_ROLE=broken")
 	_, _, err := s.Connect(t.Context())
 	if plugin.CodeOf(err) != plugin.CodeLaunchFailed || !strings.Contains(err.Error(), "the data directory is gone") {
 		t.Errorf("%v", err)
@@ -412,9 +412,9 @@ func TestAKeeperThatCannotStartSaysWhy(t *testing.T) {
 	}
 }
 
-// TestAKeeperThatDoesNotAnswerIsWaitedForSoLong: it is stopped, and neither
+// TestAServerThatDoesNotAnswerIsWaitedForSoLong: it is stopped, and neither
 // answers nor lets go of its lock.
-func TestAKeeperThatDoesNotAnswerIsWaitedForSoLong(t *testing.T) {
+func TestAServerThatDoesNotAnswerIsWaitedForSoLong(t *testing.T) {
 	t.Parallel()
 	s := starter(t)
 	c, _ := connect(t, s)
@@ -428,7 +428,7 @@ func TestAKeeperThatDoesNotAnswerIsWaitedForSoLong(t *testing.T) {
 	}
 }
 
-func TestOnlyItsOwnerReachesAKeeper(t *testing.T) {
+func TestOnlyItsOwnerReachesAServer(t *testing.T) {
 	t.Parallel()
 	if err := allowed(1000, 1000); err != nil {
 		t.Error(err)
@@ -468,7 +468,7 @@ func TestOnlyItsOwnerReachesAKeeper(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(program)
-	cmd.Env = []string{"RELAY_ROLE=stranger", "RELAY_SOCKET=" + base + socketFile}
+	cmd.Env = []string{"SESSIONHOST_ROLE=stranger", "SESSIONHOST_SOCKET=" + base + socketFile}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError

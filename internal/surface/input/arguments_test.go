@@ -1,6 +1,7 @@
-package cli
+package input
 
 import (
+	"errors"
 	"testing"
 )
 
@@ -20,25 +21,25 @@ func TestArgumentsAfterTheDashes(t *testing.T) {
 		{[]string{"--a", "1", "--a", "2"}, "", "a=1 a=2"}, // of which an investigation plugin gets the last
 		{[]string{"--json", `{"a":1}`}, "", `json={"a":1}`},
 	} {
-		object, list, err := readArguments(test.args)
+		read, err := Read(test.args, nil)
 		got := ""
-		for i, a := range list {
+		for i, a := range read.List {
 			if i > 0 {
 				got += " "
 			}
-			if got += a.name; a.bare {
+			if got += a.Name; a.Bare {
 				got += "!"
 			} else {
-				got += "=" + a.text
+				got += "=" + a.Text
 			}
 		}
-		if err != nil || object != test.object || got != test.want {
-			t.Errorf("%q: %q %q %v", test.args, object, got, err)
+		if err != nil || read.Object != test.object || got != test.want {
+			t.Errorf("%q: %q %q %v", test.args, read.Object, got, err)
 		}
 	}
 	for _, args := range [][]string{{"word"}, {"--"}, {"--=x"}, {"--a", "1", "2"}, {"-a"}, {`{}`, `{}`}, {"--a", "\xff"}, {"\xff"}, {""}} {
-		if object, list, err := readArguments(args); !isUsage(err) {
-			t.Errorf("%q: %q %v %v", args, object, list, err)
+		if read, err := Read(args, nil); !errors.As(err, new(Misuse)) {
+			t.Errorf("%q: %v %v", args, read, err)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package relay
+package sessionhost
 
 import (
 	"bytes"
@@ -16,17 +16,17 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A Starter knows how to start a keeper.
+// A Starter knows how to start a session host.
 type Starter struct {
 	Place
-	Identity string   // a keeper with another is replaced
+	Identity string   // a session host with another is replaced
 	Command  []string // the program and its arguments
 	Env      []string // its environment
 
 	Wait time.Duration // how long the whole may take; 10 s where it is 0
 }
 
-// Connect returns a client of the session's keeper, which it starts where none
+// Connect returns a client of the host of a session, which it starts where none
 // listens. started reports that it did. Of several who want to start one at the
 // same time, one does.
 func (s *Starter) Connect(ctx context.Context) (client *Client, started bool, err error) {
@@ -58,7 +58,7 @@ func (s *Starter) Connect(ctx context.Context) (client *Client, started bool, er
 	return client, true, nil
 }
 
-// fits reports whether the right keeper listens. One that is not right is told
+// fits reports whether the right session host listens. One that is not right is told
 // to end.
 func (s *Starter) fits(ctx context.Context, client *Client) (bool, error) {
 	said, err := client.hello(ctx)
@@ -77,7 +77,7 @@ func (s *Starter) fits(ctx context.Context, client *Client) (bool, error) {
 	return true, nil
 }
 
-// turn waits until no other process starts a keeper.
+// turn waits until no other process starts a session host.
 func (s *Starter) turn(ctx context.Context, path string) (*filelock.Lock, error) {
 	for {
 		lock, err := filelock.Try(path)
@@ -92,7 +92,7 @@ func (s *Starter) turn(ctx context.Context, path string) (*filelock.Lock, error)
 	}
 }
 
-// start starts a keeper that outlives this process, and waits until it answers.
+// start starts a session host that outlives this process, and waits until it answers.
 func (s *Starter) start(ctx context.Context, base string, client *Client) error {
 	failed := func(format string, args ...any) error {
 		return plugin.Errorf(plugin.CodeLaunchFailed, "the process of session "+s.Session+" could not be started: "+format, args...)
@@ -115,7 +115,7 @@ func (s *Starter) start(ctx context.Context, base string, client *Client) error 
 		return failed("%w", err)
 	}
 	exited := make(chan error, 1)
-	go func() { exited <- cmd.Wait() }() // ends with the keeper, or with this process
+	go func() { exited <- cmd.Wait() }() // ends with the session host, or with this process
 	for {
 		fits, err := s.fits(ctx, client)
 		switch {
@@ -140,7 +140,7 @@ func ended(err error) string {
 	return err.Error()
 }
 
-// lastWords returns the last line of a keeper's log.
+// lastWords returns the last line of a session host's log.
 func lastWords(path string) string {
 	file, err := os.Open(path)
 	if err != nil {
@@ -156,16 +156,16 @@ func lastWords(path string) string {
 	return fmt.Sprintf(": %.500s", last)
 }
 
-// endTime is how long a keeper may take to end when it is told to.
+// endTime is how long a session host may take to end when it is told to.
 const endTime = stopTime + 3*time.Second
 
-// Forget ends the keeper of a session that is deleted, and takes away all that
+// Forget ends the session host of a session that is deleted, and takes away all that
 // tells of it.
-func Forget(ctx context.Context, home, tenant, session string) error {
-	if err := End(ctx, home, tenant, session); err != nil {
+func Forget(ctx context.Context, p Place) error {
+	if err := End(ctx, p); err != nil {
 		return err
 	}
-	base, err := Place{Home: home, Tenant: tenant, Session: session}.base()
+	base, err := p.base()
 	if err != nil {
 		return err
 	}
@@ -175,17 +175,16 @@ func Forget(ctx context.Context, home, tenant, session string) error {
 	return nil
 }
 
-// End ends the keeper of a session, and returns once it is gone. Calls under way
-// are cancelled. Where there is no keeper, nothing happens.
-func End(ctx context.Context, home, tenant, session string) error {
-	p := Place{Home: home, Tenant: tenant, Session: session}
+// End ends the session host of a session, and returns once it is gone. Calls under way
+// are cancelled. Where there is no session host, nothing happens.
+func End(ctx context.Context, p Place) error {
 	base, err := p.base()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, endTime, plugin.Errorf(plugin.CodeTimeout, "the process of session %s has not ended within %s", session, endTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, endTime, plugin.Errorf(plugin.CodeTimeout, "the process of session %s has not ended within %s", p.Session, endTime))
 	defer cancel()
-	client := newClient(base+socketFile, session)
+	client := newClient(base+socketFile, p.Session)
 	told := client.ask(ctx, pathEnd, ending{Now: true}, &struct{}{})
 	for {
 		lock, err := filelock.Try(base + lockFile)

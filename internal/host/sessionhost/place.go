@@ -1,16 +1,16 @@
-// Package relay carries calls to the one process that holds a session's
+// Package sessionhost carries calls to the one process that holds a session's
 // interpreter, and brings back what they say and how they ended.
 //
 // What plugins keep in memory during an investigation lives as long as their
 // process. Command lines come and go, so the first one of a session starts a
-// keeper: a host that stays for this session alone, listens on a socket that only
-// its owner can reach, and ends when it has been idle for long enough or when it
+// session host: a host that stays for this session alone, listens on a socket that
+// only its owner can reach, and ends when it has been idle for long enough or when it
 // is told to. A call that is carried passes the same kernel as any other, in the
-// keeper instead of at the command line.
+// session host instead of at the command line.
 //
-// A keeper that is killed takes what plugins remember with it and nothing else:
+// A session host that is killed takes what plugins remember with it and nothing else:
 // the next call starts another. Whether a call may happen is not decided here.
-package relay
+package sessionhost
 
 import (
 	"crypto/sha256"
@@ -26,7 +26,7 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A Place names the keeper of one session.
+// A Place names the session host of one session.
 type Place struct {
 	Home    string // the data directory, an absolute path
 	Tenant  string
@@ -36,16 +36,16 @@ type Place struct {
 // maxSocket is how long the path of a socket may be on every system.
 const maxSocket = 100
 
-// Names in the directory of a keeper's files.
+// Names in the directory of a session host's files.
 const (
 	socketFile = ".sock"
-	lockFile   = ".lock"  // held by the keeper as long as it lives
+	lockFile   = ".lock"  // held by the session host as long as it lives
 	startFile  = ".start" // held by the process that starts one
 	logFile    = ".log"
-	seenFile   = ".seen" // a keeper has taken a call of the session
+	seenFile   = ".seen" // a session host has taken a call of the session
 )
 
-// base returns the path of a keeper's files without their endings, in a
+// base returns the path of a session host's files without their endings, in a
 // directory that exists and is this user's alone.
 func (p Place) base() (string, error) {
 	dir := filepath.Join(p.Home, "keep")
@@ -64,7 +64,7 @@ func (p Place) base() (string, error) {
 	return base, nil
 }
 
-// short is a name for the keeper that is short whatever the tenant is called.
+// short is a name for the session host that is short whatever the tenant is called.
 func (p Place) short() string {
 	sum := sha256.Sum256([]byte(p.Tenant + "\x00" + p.Session))
 	return hex.EncodeToString(sum[:8])

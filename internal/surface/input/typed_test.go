@@ -1,4 +1,4 @@
-package cli
+package input
 
 import (
 	"encoding/json"
@@ -45,29 +45,24 @@ func TestExportsAreWhatIsTyped(t *testing.T) {
 	dir := t.TempDir()
 	input := json.RawMessage(`{"output_path":"` + dir + `/a.json","save-to":"b.md","title":"x","report_path":"/r","export_file":7}`)
 	for name, c := range map[string]struct {
-		flags runFlags
-		want  int
+		arguments, set []string
+		input          string
+		want           int
 	}{
-		"an argument":                     {runFlags{arguments: []string{"--output_path", dir + "/a.json"}}, 1},
-		"two arguments":                   {runFlags{arguments: []string{"--output_path", dir + "/a.json", "--save-to", "b.md", "--title", "x"}}, 2},
-		"--set":                           {runFlags{set: []string{"output_path=" + dir + "/a.json"}}, 1},
-		"an object":                       {runFlags{arguments: []string{string(input)}}, 2},
-		"the input as it stands":          {runFlags{input: string(input)}, 2},
-		"a file":                          {runFlags{input: "@input.json"}, 0},
-		"standard input":                  {runFlags{input: "-"}, 0},
-		"no name of a file to write":      {runFlags{arguments: []string{"--report_path", "/r"}}, 0},
-		"what the input then has not":     {runFlags{arguments: []string{"--output_path", "/elsewhere"}}, 0},
-		"a file, and another by argument": {runFlags{input: "@input.json", arguments: []string{"--save-to", "b.md"}}, 1},
+		"an argument":                     {arguments: []string{"--output_path", dir + "/a.json"}, want: 1},
+		"two arguments":                   {arguments: []string{"--output_path", dir + "/a.json", "--save-to", "b.md", "--title", "x"}, want: 2},
+		"--set":                           {set: []string{"output_path=" + dir + "/a.json"}, want: 1},
+		"an object":                       {arguments: []string{string(input)}, want: 2},
+		"the input as it stands":          {input: string(input), want: 2},
+		"a file":                          {input: "@input.json", want: 0},
+		"standard input":                  {input: "-", want: 0},
+		"no name of a file to write":      {arguments: []string{"--report_path", "/r"}, want: 0},
+		"what the input then has not":     {arguments: []string{"--output_path", "/elsewhere"}, want: 0},
+		"a file, and another by argument": {input: "@input.json", arguments: []string{"--save-to", "b.md"}, want: 1},
 	} {
-		got, err := c.flags.exports(input)
-		if err != nil || len(got) != c.want {
+		read, err := Read(c.arguments, c.set)
+		if got := read.Outputs(c.input, input); err != nil || len(got) != c.want {
 			t.Errorf("%s: %v, %v", name, got, err)
-		}
-	}
-	for _, path := range []string{dir, dir + "/", "/dev/null"} {
-		f := runFlags{set: []string{"output_path=" + path}}
-		if got, err := f.exports(json.RawMessage(`{"output_path":"` + path + `"}`)); err == nil {
-			t.Errorf("%s was taken: %v", path, got)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package input
 
 import (
 	"slices"
@@ -43,7 +43,7 @@ func TestSettingsOfAnObjectMerge(t *testing.T) {
 		slices.Reverse(orders[1])
 		for _, sets := range orders {
 			members := map[string]any{}
-			if err := decodeExact([]byte(c.input), &members); err != nil {
+			if err := decode([]byte(c.input), &members); err != nil {
 				t.Fatal(err)
 			}
 			err := setMembers(members, sets, []byte(`{"properties":{"plain":{"type":"string"}}}`))

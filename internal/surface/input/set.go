@@ -1,4 +1,4 @@
-package cli
+package input
 
 import (
 	"encoding/json"
@@ -24,17 +24,17 @@ func setMembers(members map[string]any, pairs []string, schema json.RawMessage) 
 		name, text, found := strings.Cut(pair, "=")
 		switch {
 		case !found || name == "":
-			return usage{fmt.Errorf("--set %s: write key=value", pair)}
+			return Misuse{fmt.Errorf("--set %s: write key=value", pair)}
 		case !utf8.ValidString(pair):
-			return usage{fmt.Errorf("--set %s: it is not UTF-8, as JSON must be", pair)}
+			return Misuse{fmt.Errorf("--set %s: it is not UTF-8, as JSON must be", pair)}
 		}
 		path := strings.Split(name, ".")
 		if err := all.put(nil, path, valueOf(text, schema, path)); err != nil {
-			return usage{fmt.Errorf("--set %s: %w", pair, err)}
+			return Misuse{fmt.Errorf("--set %s: %w", pair, err)}
 		}
 	}
 	if err := all.into(members, nil); err != nil {
-		return usage{fmt.Errorf("--set: %w", err)}
+		return Misuse{fmt.Errorf("--set: %w", err)}
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (s *setting) into(members map[string]any, above []string) error {
 				if given.Kind() != '{' {
 					return fmt.Errorf("%s is not an object", strings.Join(at, "."))
 				}
-				if err := decodeExact(given, &next); err != nil {
+				if err := decode(given, &next); err != nil {
 					return err
 				}
 			default:
@@ -130,8 +130,8 @@ func (s *setting) into(members map[string]any, above []string) error {
 	return nil
 }
 
-// propertyOf returns the schema of a property, nil where it is not known.
-func propertyOf(schema json.RawMessage, name string) json.RawMessage {
+// Property returns the schema of a property, nil where it is not known.
+func Property(schema json.RawMessage, name string) json.RawMessage {
 	var object struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
@@ -157,7 +157,7 @@ func valueOf(text string, input json.RawMessage, path []string) any {
 func wantsText(input json.RawMessage, path []string, text string) bool {
 	place := input
 	for _, name := range path {
-		place = propertyOf(place, name)
+		place = Property(place, name)
 	}
 	var plain struct {
 		Type any `json:"type"`

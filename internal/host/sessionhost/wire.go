@@ -1,4 +1,4 @@
-package relay
+package sessionhost
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ import (
 // What is said over the socket is HTTP/1.1, a JSON object in and JSON objects
 // out, one a line:
 //
-//	POST /hello   {}                     who the keeper is
+//	POST /hello   {}                     who the session host is
 //	POST /call    a request              events as they come, then one answer
 //	POST /attend  {exchange, id}         one answer
 //	POST /cancel  {exchange}             {}
@@ -31,10 +31,10 @@ const (
 const (
 	maxRequest = 64 << 20 // bytes of a request
 	maxLine    = 64 << 20 // bytes of one line of an answer
-	maxCalls   = 64       // that a keeper has under way
+	maxCalls   = 64       // that a session host has under way
 )
 
-// A hello is what a keeper says of itself.
+// A hello is what a session host says of itself.
 type hello struct {
 	Identity string `json:"identity"`
 	Session  string `json:"session"`
@@ -42,7 +42,7 @@ type hello struct {
 }
 
 // A request is a call as it is carried. Tenant, origin and session are the
-// keeper's own.
+// session host's own.
 type request struct {
 	Exchange  string         `json:"exchange"` // by which it can be cancelled
 	Principal string         `json:"principal"`
@@ -65,14 +65,14 @@ type exchangeRequest struct {
 	ID       string `json:"id,omitempty"`
 }
 
-// An ending tells a keeper to end: once it is idle, or now.
+// An ending tells a session host to end: once it is idle, or now.
 type ending struct {
 	Now bool `json:"now,omitzero"`
 }
 
 // A line is one line of an answer: an event, or the end.
 type line struct {
-	Taken  bool           `json:"taken,omitzero"` // the keeper has the call, and it may happen from here on
+	Taken  bool           `json:"taken,omitzero"` // the session host has the call, and it may happen from here on
 	Event  *plugin.Event  `json:"event,omitempty"`
 	Result *plugin.Result `json:"result,omitempty"`
 	Error  *failure       `json:"error,omitempty"`

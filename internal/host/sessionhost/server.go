@@ -1,4 +1,4 @@
-package relay
+package sessionhost
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// A Keeper takes the calls of one session. Its fields are set before Serve.
-type Keeper struct {
+// A Server takes the calls of one session. Its fields are set before Serve.
+type Server struct {
 	Place
 	Identity string        // of the program, its configuration and its data
 	Idle     time.Duration // it ends after so long without a call; 30 minutes where it is 0
@@ -29,7 +29,7 @@ type Keeper struct {
 	Advance func(ctx context.Context, id string) error
 	Log     *slog.Logger // discarded where it is nil
 
-	seen    string // the file that says that there was a keeper
+	seen    string // the file that says that there was a session host
 	earlier bool
 	socket  os.FileInfo
 	home    os.FileInfo // the data directory
@@ -42,43 +42,43 @@ type Keeper struct {
 	changed  chan struct{} // buffered; something above has changed
 }
 
-// lockTime is how long a keeper waits for the one before it to be gone.
+// lockTime is how long a session host waits for the one before it to be gone.
 const lockTime = 8 * time.Second
 
-// stopTime is how long a keeper waits, when it is to end, for calls that it has
+// stopTime is how long a session host waits, when it is to end, for calls that it has
 // cancelled.
 const stopTime = 5 * time.Second
 
-// ErrKept says that the session has a keeper already.
-var ErrKept = errors.New("the session has a keeper")
+// ErrServed says that the session has a session host already.
+var ErrServed = errors.New("the session has a session host")
 
-// Serve takes calls until ctx ends, a client ends the keeper, or it has been idle for
+// Serve takes calls until ctx ends, a client ends the session host, or it has been idle for
 // long. Calls under way are cancelled then, and have ended when it returns. Open is
-// called once it is certain that no other keeper of the session lives, before the first
+// called once it is certain that no other session host of the session lives, before the first
 // call is taken, and what it returns before another may.
-func (k *Keeper) Serve(ctx context.Context, open func(ctx context.Context) (closing func() error, err error)) (err error) {
-	base, err := k.base()
+func (h *Server) Serve(ctx context.Context, open func(ctx context.Context) (closing func() error, err error)) (err error) {
+	base, err := h.base()
 	if err != nil {
 		return err
 	}
-	if k.home, err = os.Lstat(k.Home); err != nil {
+	if h.home, err = os.Lstat(h.Home); err != nil {
 		return err
 	}
-	lock, err := k.lock(ctx, base+lockFile)
+	lock, err := h.lock(ctx, base+lockFile)
 	if err != nil {
 		return err
 	}
 	defer lock.Remove()
-	if k.Idle == 0 {
-		k.Idle = 30 * time.Minute
+	if h.Idle == 0 {
+		h.Idle = 30 * time.Minute
 	}
-	if k.Log == nil {
-		k.Log = slog.New(slog.DiscardHandler)
+	if h.Log == nil {
+		h.Log = slog.New(slog.DiscardHandler)
 	}
-	k.running, k.changed, k.lastUsed = map[string]context.CancelCauseFunc{}, make(chan struct{}, 1), time.Now()
-	k.seen = base + seenFile
-	_, err = os.Lstat(k.seen)
-	k.earlier = err == nil
+	h.running, h.changed, h.lastUsed = map[string]context.CancelCauseFunc{}, make(chan struct{}, 1), time.Now()
+	h.seen = base + seenFile
+	_, err = os.Lstat(h.seen)
+	h.earlier = err == nil
 	closing, err := open(ctx)
 	if err != nil {
 		return err
@@ -88,26 +88,26 @@ func (k *Keeper) Serve(ctx context.Context, open func(ctx context.Context) (clos
 	if err != nil {
 		return err
 	}
-	if k.socket, err = os.Lstat(base + socketFile); err != nil {
+	if h.socket, err = os.Lstat(base + socketFile); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	server := &http.Server{
-		Handler:           k.handler(),
+		Handler:           h.handler(),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		BaseContext:       func(net.Listener) context.Context { return life },
-		ErrorLog:          slog.NewLogLogger(k.Log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(h.Log.Handler(), slog.LevelDebug),
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(owned{listener}) }()
-	k.wait(ctx, base+socketFile)
-	k.refuseMore()
-	// The name goes first, so that a client that arrives now starts another keeper, which
+	h.wait(ctx, base+socketFile)
+	h.refuseMore()
+	// The name goes first, so that a client that arrives now starts another session host, which
 	// waits for the lock.
-	if is(base+socketFile, k.socket) {
+	if is(base+socketFile, h.socket) {
 		_ = os.Remove(base + socketFile)
 	}
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
@@ -117,16 +117,16 @@ func (k *Keeper) Serve(ctx context.Context, open func(ctx context.Context) (clos
 		_ = server.Close()
 	}
 	<-served
-	k.drained(stop)
+	h.drained(stop)
 	return nil
 }
 
-// Earlier reports whether another keeper served the session before this one:
+// Earlier reports whether another session host served the session before this one:
 // what its plugins kept in memory is lost. It is known once Serve calls open.
-func (k *Keeper) Earlier() bool { return k.earlier }
+func (h *Server) Earlier() bool { return h.earlier }
 
-// lock waits for the keeper before to be gone, if there is one that ends.
-func (k *Keeper) lock(ctx context.Context, path string) (*filelock.Lock, error) {
+// lock waits for the session host before to be gone, if there is one that ends.
+func (h *Server) lock(ctx context.Context, path string) (*filelock.Lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, lockTime)
 	defer cancel()
 	for {
@@ -137,7 +137,7 @@ func (k *Keeper) lock(ctx context.Context, path string) (*filelock.Lock, error) 
 		select {
 		case <-time.After(lockEvery):
 		case <-ctx.Done():
-			return nil, ErrKept
+			return nil, ErrServed
 		}
 	}
 }
@@ -150,7 +150,7 @@ func listen(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener.SetUnlinkOnClose(false) // the name may be the next keeper's by then
+	listener.SetUnlinkOnClose(false) // the name may be the next session host's by then
 	if err := os.Chmod(path, 0o600); err != nil {
 		_ = listener.Close()
 		return nil, err
@@ -175,25 +175,25 @@ func (l owned) Accept() (net.Conn, error) {
 	}
 }
 
-// lookEvery is how often a keeper checks that clients can still find it.
+// lookEvery is how often a session host checks that clients can still find it.
 const lookEvery = 2 * time.Second
 
-// wait returns when the keeper is to end: it is told to, or idle for long, or its
+// wait returns when the session host is to end: it is told to, or idle for long, or its
 // socket is gone. Without the data directory it ends at once: what a call under way may
 // still do is on no record, and no client waits for it.
-func (k *Keeper) wait(ctx context.Context, socket string) {
+func (h *Server) wait(ctx context.Context, socket string) {
 	for {
-		k.mu.Lock()
-		if !is(k.Home, k.home) {
-			k.closing, k.now = true, true
+		h.mu.Lock()
+		if !is(h.Home, h.home) {
+			h.closing, h.now = true, true
 		}
-		busy, now := len(k.running) > 0, k.now
-		left := time.Until(k.lastUsed.Add(k.Idle))
-		if !is(socket, k.socket) || !busy && left <= 0 {
-			k.closing = true
+		busy, now := len(h.running) > 0, h.now
+		left := time.Until(h.lastUsed.Add(h.Idle))
+		if !is(socket, h.socket) || !busy && left <= 0 {
+			h.closing = true
 		}
-		closing := k.closing
-		k.mu.Unlock()
+		closing := h.closing
+		h.mu.Unlock()
 		if now || closing && !busy {
 			return
 		}
@@ -203,7 +203,7 @@ func (k *Keeper) wait(ctx context.Context, socket string) {
 		timer := time.NewTimer(min(left, lookEvery))
 		select {
 		case <-timer.C:
-		case <-k.changed:
+		case <-h.changed:
 		case <-ctx.Done():
 			timer.Stop()
 			return
@@ -218,30 +218,30 @@ func is(path string, file os.FileInfo) bool {
 	return err == nil && os.SameFile(found, file)
 }
 
-// errEnding is what calls get from a keeper that ends.
+// errEnding is what calls get from a session host that ends.
 var errEnding = &plugin.Error{Code: plugin.CodeUnavailable, Message: "the process that holds the session is ending; run the call again", Retryable: true}
 
 // refuseMore takes no more calls, and cancels those under way.
-func (k *Keeper) refuseMore() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.closing = true
-	for _, cancel := range k.running {
+func (h *Server) refuseMore() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closing = true
+	for _, cancel := range h.running {
 		cancel(plugin.Errorf(plugin.CodeCancelled, "the session's process was ended"))
 	}
 }
 
 // drained waits until no call is under way any more.
-func (k *Keeper) drained(ctx context.Context) {
+func (h *Server) drained(ctx context.Context) {
 	for {
-		k.mu.Lock()
-		busy := len(k.running) > 0
-		k.mu.Unlock()
+		h.mu.Lock()
+		busy := len(h.running) > 0
+		h.mu.Unlock()
 		if !busy {
 			return
 		}
 		select {
-		case <-k.changed:
+		case <-h.changed:
 		case <-ctx.Done():
 			return
 		}
@@ -249,46 +249,46 @@ func (k *Keeper) drained(ctx context.Context) {
 }
 
 // enter begins an exchange. leave ends it.
-func (k *Keeper) enter(ctx context.Context, exchange string) (inside context.Context, leave func(), err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	switch _, taken := k.running[exchange]; {
-	case k.closing:
+func (h *Server) enter(ctx context.Context, exchange string) (inside context.Context, leave func(), err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch _, taken := h.running[exchange]; {
+	case h.closing:
 		return nil, nil, errEnding
 	case exchange == "" || taken:
 		return nil, nil, plugin.Errorf(plugin.CodeInvalidInput, "an exchange of that name is under way")
-	case len(k.running) >= maxCalls:
+	case len(h.running) >= maxCalls:
 		return nil, nil, &plugin.Error{Code: plugin.CodeOverloaded, Message: "the session has too many calls under way", Retryable: true, RetryAfter: time.Second}
 	}
 	inside, cancel := context.WithCancelCause(ctx)
-	k.running[exchange] = cancel
+	h.running[exchange] = cancel
 	return inside, func() {
 		cancel(nil)
-		k.mu.Lock()
-		delete(k.running, exchange)
-		k.lastUsed = time.Now()
-		k.mu.Unlock()
-		k.tell()
+		h.mu.Lock()
+		delete(h.running, exchange)
+		h.lastUsed = time.Now()
+		h.mu.Unlock()
+		h.tell()
 	}, nil
 }
 
 // tell wakes the goroutines that wait for a change.
-func (k *Keeper) tell() {
+func (h *Server) tell() {
 	select {
-	case k.changed <- struct{}{}:
+	case h.changed <- struct{}{}:
 	default:
 	}
 }
 
-func (k *Keeper) handler() http.Handler {
+func (h *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+pathHello, func(w http.ResponseWriter, _ *http.Request) {
-		k.answer(w, hello{Identity: k.Identity, Session: k.Session, PID: os.Getpid()})
+		h.answer(w, hello{Identity: h.Identity, Session: h.Session, PID: os.Getpid()})
 	})
-	mux.HandleFunc("POST "+pathCall, k.call)
-	mux.HandleFunc("POST "+pathAdvance, k.advance)
-	mux.HandleFunc("POST "+pathCancel, k.cancel)
-	mux.HandleFunc("POST "+pathEnd, k.end)
+	mux.HandleFunc("POST "+pathCall, h.call)
+	mux.HandleFunc("POST "+pathAdvance, h.advance)
+	mux.HandleFunc("POST "+pathCancel, h.cancel)
+	mux.HandleFunc("POST "+pathEnd, h.end)
 	return mux
 }
 
@@ -306,7 +306,7 @@ func read(w http.ResponseWriter, r *http.Request, into any) error {
 
 // A stream writes the lines of one answer, until its end.
 type stream struct {
-	k    *Keeper
+	h    *Server
 	mu   sync.Mutex
 	w    http.ResponseWriter
 	over bool
@@ -317,15 +317,15 @@ func (s *stream) write(l line) {
 	defer s.mu.Unlock()
 	if !s.over {
 		s.over = l.End
-		s.k.answer(s.w, l)
+		s.h.answer(s.w, l)
 	}
 }
 
 // answer writes one object.
-func (k *Keeper) answer(w http.ResponseWriter, value any) {
+func (h *Server) answer(w http.ResponseWriter, value any) {
 	raw, err := encode(value)
 	if err != nil {
-		k.Log.Error("an answer could not be written", "cause", err.Error())
+		h.Log.Error("an answer could not be written", "cause", err.Error())
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
@@ -333,73 +333,73 @@ func (k *Keeper) answer(w http.ResponseWriter, value any) {
 	_ = http.NewResponseController(w).Flush()
 }
 
-func (k *Keeper) call(w http.ResponseWriter, r *http.Request) {
+func (h *Server) call(w http.ResponseWriter, r *http.Request) {
 	var in request
 	if err := read(w, r, &in); err != nil {
-		k.answer(w, line{Error: failureOf(err), End: true})
+		h.answer(w, line{Error: failureOf(err), End: true})
 		return
 	}
-	ctx, leave, err := k.enter(r.Context(), in.Exchange)
+	ctx, leave, err := h.enter(r.Context(), in.Exchange)
 	if err != nil {
-		k.answer(w, line{Error: failureOf(err), End: true})
+		h.answer(w, line{Error: failureOf(err), End: true})
 		return
 	}
 	defer leave()
-	if err := os.WriteFile(k.seen, nil, 0o600); err != nil {
-		k.answer(w, line{Error: failureOf(err), End: true})
+	if err := os.WriteFile(h.seen, nil, 0o600); err != nil {
+		h.answer(w, line{Error: failureOf(err), End: true})
 		return
 	}
-	out := &stream{k: k, w: w}
+	out := &stream{h: h, w: w}
 	out.write(line{Taken: true})
 	call := plugin.Call{
-		Tenant: k.Tenant, Session: k.Session, Origin: plugin.OriginCLI, ID: in.ID, Operation: in.Operation, Input: []byte(in.Input), Key: in.Key,
+		Tenant: h.Tenant, Session: h.Session, Origin: plugin.OriginCLI, ID: in.ID, Operation: in.Operation, Input: []byte(in.Input), Key: in.Key,
 		Fresh: in.Fresh, NoWait: in.NoWait, Timeout: time.Duration(in.TimeoutNS), Patience: time.Duration(in.Patience), Labels: in.Labels, Files: in.Files,
 	}
 	if !in.Quiet {
 		call.Observe = func(e plugin.Event) { out.write(line{Event: &e}) }
 	}
-	res, err := k.Call(ctx, in.Principal, call)
+	res, err := h.Call(ctx, in.Principal, call)
 	out.write(line{Result: &res, Error: failureOf(err), End: true})
 }
 
-func (k *Keeper) advance(w http.ResponseWriter, r *http.Request) {
+func (h *Server) advance(w http.ResponseWriter, r *http.Request) {
 	var in exchangeRequest
 	err := read(w, r, &in)
 	if err == nil {
 		var ctx context.Context
 		var leave func()
-		if ctx, leave, err = k.enter(r.Context(), in.Exchange); err == nil {
+		if ctx, leave, err = h.enter(r.Context(), in.Exchange); err == nil {
 			defer leave()
-			k.answer(w, line{Taken: true})
-			err = k.Advance(ctx, in.ID)
+			h.answer(w, line{Taken: true})
+			err = h.Advance(ctx, in.ID)
 		}
 	}
-	k.answer(w, line{Error: failureOf(err), End: true})
+	h.answer(w, line{Error: failureOf(err), End: true})
 }
 
 // end takes no more calls. Those under way may go on, unless it is to be now.
-func (k *Keeper) end(w http.ResponseWriter, r *http.Request) {
+func (h *Server) end(w http.ResponseWriter, r *http.Request) {
 	var in ending
 	if err := read(w, r, &in); err != nil {
-		k.answer(w, line{Error: failureOf(err), End: true})
+		h.answer(w, line{Error: failureOf(err), End: true})
 		return
 	}
-	k.mu.Lock()
-	k.closing, k.now = true, k.now || in.Now
-	k.mu.Unlock()
-	k.answer(w, struct{}{})
-	k.tell()
+	h.mu.Lock()
+	h.closing, h.now = true, h.now || in.Now
+	h.mu.Unlock()
+	h.answer(w, struct{}{})
+	h.tell()
 }
 
-func (k *Keeper) cancel(w http.ResponseWriter, r *http.Request) {
+func (h *Server) cancel(w http.ResponseWriter, r *http.Request) {
 	var in exchangeRequest
 	if err := read(w, r, &in); err == nil {
-		k.mu.Lock()
-		cancel := k.running[in.Exchange]
-		k.mu.Unlock()
+		h.mu.Lock()
+		cancel := h.running[in.Exchange]
+		h.mu.Unlock()
 		if cancel != nil {
 			cancel(context.Canceled)
 		}
 	}
-	k.answer(w, struct{}{})
+	h.answer(w, struct{}{})
 }

@@ -1,4 +1,4 @@
-package relay
+package sessionhost
 
 import "github.com/mortise-dev/mortise/plugin"
 

@@ -1,0 +1,88 @@
+package host
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	json2 "github.com/go-json-experiment/json"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Follow hands on the entries of a call as they are written, until its end. It changes
+// nothing: others run a call that is queued. over reports that the call has ended, and
+// the error is then why it failed; it is nil if the call succeeded.
+func (c Calls) Follow(ctx context.Context, id string, show func(*plugin.Entry)) (over bool, err error) {
+	if row, err := c.Get(ctx, id, "follow"); err != nil {
+		return false, err
+	} else if row == nil {
+		return false, MissingCall(id)
+	}
+	shown := map[[2]int64]bool{}
+	for {
+		// The state first: an end that is seen has its entry written.
+		now, err := c.g.Store.Call(ctx, c.g.Tenant, id)
+		if err != nil {
+			return false, err
+		}
+		var last plugin.Entry
+		for e, err := range c.g.Store.Entries(ctx, EntryFilter{Tenant: c.g.Tenant, Subject: id}) {
+			if err != nil {
+				return false, err
+			}
+			if place := [2]int64{e.Chain, e.Seq}; !shown[place] {
+				shown[place] = true
+				show(&e)
+			}
+			if strings.HasPrefix(string(e.Kind), "call.") && !e.At.Before(last.At) {
+				last = e
+			}
+		}
+		if now.State.Ended() {
+			return true, ending(now, &last)
+		}
+		if now.State == CallPending && !now.WakeAt.After(time.Now()) {
+			return false, plugin.Errorf(plugin.CodeApprovalExpired, "no approver answered by %s; the next host that runs here records that", now.WakeAt.Format(time.RFC3339))
+		}
+		Pause(ctx, pollLast)
+		if err := ctx.Err(); err != nil {
+			return false, Unfinished{err}
+		}
+	}
+}
+
+// ending is why a call ended badly, as its last entry tells; nil if it did not.
+func ending(row *CallRow, last *plugin.Entry) error {
+	var body struct {
+		Error plugin.ErrorRecord `json:"error"`
+	}
+	switch row.State {
+	case CallSucceeded:
+		return nil
+	case CallUnknown:
+		return plugin.Errorf(plugin.CodeOutcomeUnknown, "call %s may or may not have had its effect", row.ID)
+	}
+	_ = json2.Unmarshal(last.Body, &body) // what cannot be read is for verify to find
+	return &plugin.Error{Code: plugin.Code(row.Code), Message: body.Error.Message}
+}
+
+// Cancel stops a call, and returns how it stands then: one that waits fails at once, one
+// that runs is told.
+func (c Calls) Cancel(ctx context.Context, id, reason string) (*CallRow, error) {
+	row, err := c.Control(ctx, id, "cancel")
+	if err != nil {
+		return nil, err
+	}
+	if row == nil {
+		return nil, MissingCall(id)
+	}
+	was, err := c.host.parts.Kernel.Cancel(ctx, row.Tenant, row.ID, c.by.ID, reason)
+	if err != nil {
+		return nil, err
+	}
+	if was.Ended() {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "call %s has ended (%s) and stays as it is", row.ID, was)
+	}
+	return c.host.parts.Ledger.Call(ctx, row.Tenant, row.ID)
+}

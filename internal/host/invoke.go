@@ -1,0 +1,179 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/catalog/contract"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A Kernel makes calls, and brings them to their end.
+type Kernel interface {
+	Call(ctx context.Context, call plugin.Call) (plugin.Result, error)
+	Await(ctx context.Context, tenant, id string) (plugin.Result, error)
+	Advance(ctx context.Context, tenant, id string) error
+	Cancel(ctx context.Context, tenant, id, by, reason string) (ledger.State, error)
+}
+
+// The values of [Invocation.Dry].
+const (
+	DryAll   = "all"   // nothing leaves the host
+	DryReads = "reads" // what only reads is asked for
+)
+
+// An Invocation is a call as a surface asks for it.
+type Invocation struct {
+	Operation string         // plugin/operation@range
+	Target    *plugin.Target // what that means, where [Plugins.Operation] was asked before
+	Input     json.RawMessage
+	Given     []Attachment // files and artifacts that the input is to name
+
+	Session string // the id of the session that it belongs to
+	Joins   bool   // the session was there before, and may have a process
+
+	Origin plugin.Origin
+	Asker  string // the user that was authenticated; see [OSUser]
+
+	Key      string // idempotency key
+	Fresh    bool   // do not answer with an earlier result
+	Timeout  time.Duration
+	Labels   []string
+	NoWait   bool
+	Patience time.Duration
+	Dry      string // DryAll or DryReads makes it a dry run
+
+	// Begins is told that the call is put together and is made now, and whether its
+	// diagnostics are asked for. What it returns hears the events of the call. It may be
+	// nil.
+	Begins func(debug bool) (observe func(plugin.Event))
+}
+
+// Operation returns what a reference means. Where a contract lets the input name the
+// operation, the reference is completed by it. A reference that means nothing is
+// returned as it is, without a target: the call is refused then, on the record.
+func (p Plugins) Operation(ctx context.Context, ref string, input json.RawMessage) (string, *plugin.Target) {
+	if t, err := p.registry.Resolve(ctx, ref); err == nil {
+		return ref, t
+	}
+	name, constraint, constrained := strings.Cut(ref, "@")
+	if strings.Contains(name, "/") {
+		return ref, nil
+	}
+	shown, err := p.Show(ctx, ref)
+	if err != nil {
+		return ref, nil
+	}
+	preparer, prepares := contract.Of[contract.Preparer](shown.Manifest)
+	if !prepares {
+		return ref, nil
+	}
+	op := preparer.Operation(shown.Manifest, input)
+	if op == "" {
+		return ref, nil
+	}
+	full := name + "/" + op
+	if constrained {
+		full += "@" + constraint
+	}
+	t, err := p.registry.Resolve(ctx, full)
+	if err != nil {
+		return ref, nil
+	}
+	return full, t
+}
+
+// Invoke makes a call, and returns how it stands: its result, or what it waits for. A
+// call of a session whose process another program may hold is made there.
+func (a API) Invoke(ctx context.Context, in Invocation) (res plugin.Result, err error) {
+	if in.Target == nil {
+		in.Operation, in.Target = a.Plugins().Operation(ctx, in.Operation, in.Input)
+	}
+	input, files, err := a.attach(ctx, &in)
+	if err != nil {
+		return res, err
+	}
+	input, overlay, debug, err := contract.Prepare(in.Target, input)
+	if err != nil {
+		return res, err
+	}
+	call := plugin.Call{
+		Tenant: a.Tenant(), Principal: a.by, Asker: in.Asker, Origin: in.Origin, Session: in.Session, Operation: in.Operation,
+		Input: input, Overlay: overlay, Files: files, Key: in.Key, Fresh: in.Fresh, Timeout: in.Timeout,
+		Labels: plugin.Labels(nil, in.Labels), NoWait: in.NoWait, Patience: in.Patience,
+	}
+	if in.Dry != "" {
+		call.Dry = &plugin.DryRecorder{Reads: in.Dry == DryReads}
+	}
+	if in.Begins != nil {
+		call.Observe = in.Begins(debug)
+	}
+	if call.Dry == nil && in.Joins && remembers(in.Target) {
+		res, err = a.host.callInSession(ctx, in.Target, call)
+	} else {
+		res, err = a.host.parts.Kernel.Call(ctx, call)
+	}
+	if err != nil || res.Status.Ended() {
+		return res, err
+	}
+	return a.Calls().current(context.WithoutCancel(ctx), res) // an interrupted caller still hears how to continue
+}
+
+// Standing returns how a call stands that has not ended.
+func (c Calls) Standing(ctx context.Context, id string) (plugin.Result, error) {
+	row, err := c.Get(ctx, id, "see")
+	if row == nil && err == nil {
+		err = MissingCall(id)
+	}
+	if err != nil {
+		return plugin.Result{}, err
+	}
+	return c.current(context.WithoutCancel(ctx), standing(row))
+}
+
+// current completes the result of a call that has not ended: the answer to a repeated
+// idempotency key does not say what the call waits for.
+func (c Calls) current(ctx context.Context, res plugin.Result) (plugin.Result, error) {
+	call, err := c.host.parts.Ledger.Call(ctx, c.g.Tenant, res.CallID)
+	if err != nil || call == nil {
+		return res, err
+	}
+	res.Version = call.Version
+	if res.Status != plugin.PendingApproval {
+		res.Approval = nil
+		return res, nil
+	}
+	row, err := c.host.parts.Ledger.ApprovalOf(ctx, c.g.Tenant, res.CallID)
+	if err != nil || row == nil {
+		return res, err
+	}
+	res.Approval = &plugin.Pending{ID: row.ID, Why: row.Why, ExpiresAt: row.ExpiresAt}
+	res.Approval.Preview, err = preview(ctx, c.g.Store, row)
+	return res, err
+}
+
+// Envelopes returns the contracts in whose envelope an answer can be.
+func Envelopes() []string { return contract.Names[contract.Enveloper]() }
+
+// Envelope spells how a call ended in the envelope of a contract, one of [Envelopes].
+func Envelope(name string, t *plugin.Target, res plugin.Result, err error, debug bool) any {
+	var op *plugin.Operation
+	if t != nil {
+		op = t.Operation
+	}
+	return contract.Named(name).(contract.Enveloper).Envelope(op, res, err, debug)
+}
+
+// Spelled returns the members that the contract of an operation gives an answer, beside
+// the host's own; nil if it has none.
+func Spelled(t *plugin.Target, session string, res plugin.Result, err error) map[string]any {
+	if t != nil {
+		if s, spells := contract.Of[contract.Speller](t.Manifest); spells {
+			return s.Spell(session, res, err)
+		}
+	}
+	return nil
+}
