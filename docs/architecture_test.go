@@ -209,7 +209,7 @@ func TestThePackagesThatAreFoundations(t *testing.T) {
 		"protocol": {"plugin"},
 		"sdk/go":   {"plugin", "protocol"},
 		"internal/core/kernel": { // what it records and what it asks; never what carries out, resolves or judges
-			"plugin", "protocol", "internal/base/canon", "internal/core/binding", "internal/core/ledger", "internal/core/usage", "internal/core/approval", "internal/base/fault", "internal/base/waitfor", "internal/base/budget", "internal/base/handed",
+			"plugin", "protocol", "internal/base/canon", "internal/core/placeholder", "internal/core/ledger", "internal/core/usage", "internal/core/approval", "internal/base/fault", "internal/base/waitfor", "internal/base/budget", "internal/base/handed",
 		},
 		"cmd/mortise": {"internal/surface/cli"},
 	}

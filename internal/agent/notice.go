@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
 	"github.com/mortise-dev/mortise/internal/base/event"
@@ -40,7 +40,7 @@ func (a *Agents) notice(tx Tx, key Key, name string, f fields) error {
 			all[k] = v
 		}
 	}
-	body, err := json2.Marshal(all, json2.Deterministic(true))
+	body, err := json.Marshal(all, json.Deterministic(true))
 	if err != nil {
 		return plugin.Errorf(plugin.CodeInternal, "encoding the event %s: %w", name, err)
 	}

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/filelock"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/service/account"
 	"github.com/mortise-dev/mortise/internal/service/bridge"
 	"github.com/mortise-dev/mortise/internal/service/secret"
-	"github.com/mortise-dev/mortise/internal/store"
 )
 
 // openAccounts returns the accounts that plugins act with.
@@ -63,7 +63,7 @@ func (a *App) lockAccount(ctx context.Context, name string) (release func(), err
 	sum := sha256.Sum256([]byte(name))
 	path := filepath.Join(a.dir("runtime"), "account-"+hex.EncodeToString(sum[:8])+".lock")
 	for {
-		lock, err := store.TryLock(path)
+		lock, err := filelock.Try(path)
 		if err != nil {
 			return nil, err
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/contract/shu"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/core/binding"
+	"github.com/mortise-dev/mortise/internal/core/placeholder"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/plugin"
@@ -117,7 +117,7 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 	if err != nil {
 		return Feed{}, err
 	}
-	gaps, err := binding.Gaps(t.Operation, orEmpty(input))
+	gaps, err := placeholder.Gaps(t.Operation, orEmpty(input))
 	if err != nil {
 		return Feed{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: input: %w", t.Name(), err)
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mortise-dev/mortise/internal/core/binding"
+	"github.com/mortise-dev/mortise/internal/core/placeholder"
 	"github.com/mortise-dev/mortise/internal/service/egress"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/plugin"
@@ -41,7 +41,7 @@ func parsePlaced(header string, ref headerReference) (placed, error) {
 	p := placed{header: header, secret: ref.Secret, format: ref.Format}
 	switch {
 	case p.secret == "":
-		return p, invalid("headers: the value of %s is text or {%q: name}", header, binding.Reference)
+		return p, invalid("headers: the value of %s is text or {%q: name}", header, placeholder.Reference)
 	case p.format != "" && strings.Count(p.format, "{}") != 1:
 		return p, invalid("headers: the format of %s has {} once, where the secret stands", header)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/service/llm"
 )
@@ -61,7 +61,7 @@ func TestSessionOpenTellsWhatTheAdministratorSet(t *testing.T) {
 		raw, err := s.services().Serve(t.Context(), "session.open", []byte("{}"))
 		if err == nil {
 			got = nil
-			err = json2.Unmarshal(raw, &got)
+			err = json.Unmarshal(raw, &got)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/service/llm"
 	"github.com/mortise-dev/mortise/plugin"
@@ -65,7 +65,7 @@ func (s *scene) query(services plugin.Services, method, args string) map[string]
 		s.t.Fatalf("%s %s: %v", method, args, err)
 	}
 	var value map[string]any
-	if err := json2.Unmarshal(raw, &value); err != nil {
+	if err := json.Unmarshal(raw, &value); err != nil {
 		s.t.Fatal(err)
 	}
 	return value
@@ -250,7 +250,7 @@ func TestAnImageComesFromTheScratchDirectoryAndNowhereElse(t *testing.T) {
 		raw, err := services.Serve(t.Context(), llmMultimodal, fmt.Appendf(nil, `{"prompt":"p","image":{"$file":%q},"image_format":"PNG"}`, path))
 		var value map[string]any
 		if err == nil {
-			err = json2.Unmarshal(raw, &value)
+			err = json.Unmarshal(raw, &value)
 		}
 		return value, err
 	}

@@ -2,7 +2,7 @@ package mortise_test
 
 import (
 	"encoding"
-	stdjson "encoding/json"
+	"encoding/json"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json"
+	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/core/schema"
@@ -144,7 +144,7 @@ var named = []reflect.Type{
 	reflect.TypeFor[[]Octet](), reflect.TypeFor[[4]byte](), reflect.TypeFor[[]byte](), reflect.TypeFor[Span](), reflect.TypeFor[map[Colour]int](), reflect.TypeFor[map[int8]string](),
 	reflect.TypeFor[Derived](), reflect.TypeFor[Deep](), reflect.TypeFor[Conflict](), reflect.TypeFor[Kept](), reflect.TypeFor[Open](),
 	reflect.TypeFor[Raw](), reflect.TypeFor[Looped](), reflect.TypeFor[Options](), reflect.TypeFor[Times](),
-	reflect.TypeFor[stdjson.RawMessage](), reflect.TypeFor[jsontext.Value](), reflect.TypeFor[stdjson.Number](), reflect.TypeFor[any](),
+	reflect.TypeFor[json.RawMessage](), reflect.TypeFor[jsontext.Value](), reflect.TypeFor[json.Number](), reflect.TypeFor[any](),
 	reflect.TypeFor[time.Duration](), reflect.TypeFor[time.Time](), reflect.TypeFor[*big.Int](),
 	reflect.TypeFor[string](), reflect.TypeFor[bool](), reflect.TypeFor[int](), reflect.TypeFor[int16](), reflect.TypeFor[uint32](), reflect.TypeFor[uintptr](),
 	reflect.TypeFor[float32](), reflect.TypeFor[float64](),
@@ -190,10 +190,10 @@ func randomType(r *rand.Rand, depth int) reflect.Type {
 // fill gives v a random value that has a JSON form.
 func fill(r *rand.Rand, v reflect.Value, depth int) {
 	switch v.Type() {
-	case reflect.TypeFor[stdjson.RawMessage](), reflect.TypeFor[jsontext.Value]():
+	case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[jsontext.Value]():
 		v.SetBytes([]byte([]string{"null", "1", `"text"`, `[1,{}]`, `{"a":{"b":null}}`}[r.IntN(5)]))
 		return
-	case reflect.TypeFor[stdjson.Number]():
+	case reflect.TypeFor[json.Number]():
 		v.SetString([]string{"0", "-1.5e3"}[r.IntN(2)])
 		return
 	case reflect.TypeFor[time.Time]():
@@ -365,7 +365,7 @@ func describedOf(t *testing.T, c *talk, name string) (op struct{ Input, Output j
 			} `json:"operations"`
 		} `json:"plugins"`
 	}
-	if err := json.Unmarshal(c.ask("describe", "{}"), &said); err != nil {
+	if err := json2.Unmarshal(c.ask("describe", "{}"), &said); err != nil {
 		t.Fatal(err)
 	}
 	found := said.Plugins[0].Operations[name]
@@ -385,7 +385,7 @@ func TestRecursiveTypesAreDescribed(t *testing.T) {
 		Required   []string                  `json:"required"`
 		Defs       map[string]jsontext.Value `json:"$defs"`
 	}
-	if err := json.Unmarshal(op.Input, &top); err != nil || top.Type != "object" || len(top.Properties) != 5 || len(top.Required) != 2 || top.Defs["Person"] == nil {
+	if err := json2.Unmarshal(op.Input, &top); err != nil || top.Type != "object" || len(top.Properties) != 5 || len(top.Required) != 2 || top.Defs["Person"] == nil {
 		t.Fatalf("%v\n%s", err, op.Input)
 	}
 	want(t, c.ask("execute", params("meet", `{"name":"a","friends":[{"name":"b","friends":[],"company":{"staff":{}}}]}`)), `{"status":"succeeded","data":{"Left":{"Left":null,"Right":null},"Right":null}}`)

@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
-	"github.com/mortise-dev/mortise/internal/core/binding"
+	"github.com/mortise-dev/mortise/internal/core/placeholder"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -230,7 +230,7 @@ func (b *builder) checkIn(s *step) error {
 	if len(s.refs) > 0 || s.target.Operation.Advisory { // the plugin's own code decides
 		return nil
 	}
-	gaps, err := binding.Gaps(s.target.Operation, json.RawMessage(s.input))
+	gaps, err := placeholder.Gaps(s.target.Operation, json.RawMessage(s.input))
 	if err != nil {
 		return plugin.Errorf(plugin.CodeInvalidInput, "%s: input: %w", s.target.Name(), err)
 	}

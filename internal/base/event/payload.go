@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
-	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/plugin"
@@ -44,7 +44,7 @@ func NewPayload(text string) (*Payload, error) {
 // Encode returns v, which encodes as a JSON object, as a payload. Strings that
 // are no valid UTF-8 are mended.
 func Encode(v any) (*Payload, error) {
-	raw, err := json2.Marshal(v, json2.Deterministic(true), jsontext.AllowInvalidUTF8(true))
+	raw, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		return nil, plugin.Errorf(plugin.CodeInternal, "encoding the payload of an event: %w", err)
 	}
@@ -89,7 +89,7 @@ func (p *Payload) Aside(derive func(p *Payload) any) any {
 
 // Decode decodes the object into v.
 func (p *Payload) Decode(v any) error {
-	if err := json2.Unmarshal([]byte(p.text), v); err != nil {
+	if err := json.Unmarshal([]byte(p.text), v); err != nil {
 		return plugin.Errorf(plugin.CodeInvalidInput, "decoding the payload of an event: %w", err)
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
-	jsonv2 "github.com/go-json-experiment/json"
+	json2 "github.com/go-json-experiment/json"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -57,7 +57,7 @@ func ParseDescribed(result []byte, name string) (Described, error) {
 	var answer struct {
 		Plugins []Described `json:"plugins"`
 	}
-	if err := jsonv2.Unmarshal(result, &answer); err != nil {
+	if err := json2.Unmarshal(result, &answer); err != nil {
 		return Described{}, fmt.Errorf("reading the plugin's description of itself: %w", err)
 	}
 	var names []string

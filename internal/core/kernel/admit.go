@@ -6,7 +6,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/budget"
 	"github.com/mortise-dev/mortise/internal/base/canon"
 	"github.com/mortise-dev/mortise/internal/base/fault"
-	"github.com/mortise-dev/mortise/internal/core/binding"
+	"github.com/mortise-dev/mortise/internal/core/placeholder"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -45,7 +45,7 @@ func (a *attempt) brief(ctx context.Context) error {
 // checkIn holds the input against the operation's schema. One that leaves
 // something to the host is held against it when that is filled in.
 func (a *attempt) checkIn() error {
-	gaps, err := binding.Gaps(a.target.Operation, a.call.Input)
+	gaps, err := placeholder.Gaps(a.target.Operation, a.call.Input)
 	if err != nil {
 		return plugin.Errorf(plugin.CodeInvalidInput, "%s: input: %w", a.target.Name(), err)
 	}

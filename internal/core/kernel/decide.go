@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/mortise-dev/mortise/internal/base/fault"
-	"github.com/mortise-dev/mortise/internal/core/binding"
+	"github.com/mortise-dev/mortise/internal/core/placeholder"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -42,7 +42,7 @@ func (a *attempt) decide(ctx context.Context) error {
 // does not cover it, since a person is never shown the value of a secret.
 func (a *attempt) see(ctx context.Context) (err error) {
 	if a.k.Seen == nil {
-		a.seen, err = binding.Seen(a.target.Operation, a.call.Input, nil)
+		a.seen, err = placeholder.Seen(a.target.Operation, a.call.Input, nil)
 		return err
 	}
 	var labels []string

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
-	"github.com/mortise-dev/mortise/internal/core/binding"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
+	"github.com/mortise-dev/mortise/internal/core/placeholder"
 	"github.com/mortise-dev/mortise/plugin"
 	"github.com/mortise-dev/mortise/protocol"
 )
@@ -58,7 +58,7 @@ func (k *Kernel) Reconcile(ctx context.Context, tenant, id string) error {
 		return k.later(ctx, &row, err)
 	}
 	var filled []string
-	if gaps, _ := binding.Gaps(t.Operation, call.Input); len(gaps) > 0 && k.Equip != nil {
+	if gaps, _ := placeholder.Gaps(t.Operation, call.Input); len(gaps) > 0 && k.Equip != nil {
 		if call.Input, filled, err = k.Equip(ctx, t, call); err != nil {
 			return k.later(ctx, &row, err)
 		}

@@ -2,11 +2,11 @@ package ledger
 
 import (
 	"bytes"
-	stdjson "encoding/json"
+	"encoding/json"
 	"fmt"
 	"time"
 
-	"github.com/go-json-experiment/json"
+	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 
@@ -21,12 +21,12 @@ type answer struct {
 }
 
 type answerError struct {
-	Code         plugin.Code        `json:"code"`
-	Message      string             `json:"message"`
-	PluginCode   string             `json:"plugin_code,omitempty"`
-	Details      stdjson.RawMessage `json:"details,omitempty"`
-	Retryable    bool               `json:"retryable,omitempty"`
-	RetryAfterMS int64              `json:"retry_after_ms,omitempty"`
+	Code         plugin.Code     `json:"code"`
+	Message      string          `json:"message"`
+	PluginCode   string          `json:"plugin_code,omitempty"`
+	Details      json.RawMessage `json:"details,omitempty"`
+	Retryable    bool            `json:"retryable,omitempty"`
+	RetryAfterMS int64           `json:"retry_after_ms,omitempty"`
 }
 
 // encodeAnswer returns the stored form of an outcome: the result as JSON, with
@@ -43,7 +43,7 @@ func encodeAnswer(res *plugin.Result, perr *plugin.Error) ([]byte, error) {
 	if perr != nil {
 		a.Error = &answerError{perr.Code, perr.Message, perr.PluginCode, perr.Details, perr.Retryable, perr.RetryAfter.Milliseconds()}
 	}
-	body, err := json.Marshal(a, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsonv1.OmitEmptyWithLegacySemantics(true))
+	body, err := json2.Marshal(a, json2.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsonv1.OmitEmptyWithLegacySemantics(true))
 	if err != nil || len(data) == 0 {
 		return body, err
 	}
@@ -58,7 +58,7 @@ func encodeAnswer(res *plugin.Result, perr *plugin.Error) ([]byte, error) {
 // decodeAnswer reads what encodeAnswer wrote, of any schema version there ever was.
 func decodeAnswer(body []byte) (*plugin.Result, *plugin.Error, error) {
 	var a answer
-	if err := json.Unmarshal(body, &a); err != nil {
+	if err := json2.Unmarshal(body, &a); err != nil {
 		return nil, nil, err
 	}
 	if a.SchemaVersion != plugin.SchemaVersion {

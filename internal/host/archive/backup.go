@@ -14,6 +14,7 @@ import (
 
 	"filippo.io/age"
 
+	"github.com/mortise-dev/mortise/internal/base/filelock"
 	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/host/config"
@@ -63,7 +64,7 @@ func Backup(ctx context.Context, o BackupOptions) (m backup.Manifest, err error)
 		return m, &setup.Error{Err: fmt.Errorf("the configuration cannot be used: %w", err)}
 	}
 	// One at a time, so that what one that died left can be cleared away.
-	lock, err := store.TryLock(filepath.Join(home, "backup.lock"))
+	lock, err := filelock.Try(filepath.Join(home, "backup.lock"))
 	if err != nil {
 		return m, &setup.Error{Err: err}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"filippo.io/age"
 
+	"github.com/mortise-dev/mortise/internal/base/filelock"
 	"github.com/mortise-dev/mortise/internal/base/version"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/host/setup"
@@ -128,7 +129,7 @@ func alone(home string) (leave func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	var held []*store.Lock
+	var held []*filelock.Lock
 	leave = func() {
 		for _, lock := range held {
 			lock.Release()
@@ -138,7 +139,7 @@ func alone(home string) (leave func(), err error) {
 		if _, err := os.Stat(path); err != nil {
 			continue
 		}
-		lock, err := store.TryLock(path)
+		lock, err := filelock.Try(path)
 		if err != nil {
 			leave()
 			return nil, err

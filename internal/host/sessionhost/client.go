@@ -11,7 +11,7 @@ import (
 	"net/http"
 	"time"
 
-	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
 	"github.com/mortise-dev/mortise/plugin"
@@ -107,7 +107,7 @@ func (c *Client) ask(ctx context.Context, path string, value, into any) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrGone, err)
 	}
-	return json2.Unmarshal(raw, into)
+	return json.Unmarshal(raw, into)
 }
 
 // Call has a call of the session made by the session host, on behalf of a principal
@@ -215,5 +215,5 @@ func readLine(r *bufio.Reader) (line, error) {
 			return l, err
 		}
 	}
-	return l, json2.Unmarshal(raw, &l)
+	return l, json.Unmarshal(raw, &l)
 }

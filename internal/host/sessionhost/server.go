@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/base/filelock"
 	"github.com/mortise-dev/mortise/plugin"
@@ -296,7 +296,7 @@ func (h *Server) handler() http.Handler {
 func read(w http.ResponseWriter, r *http.Request, into any) error {
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	if err == nil {
-		err = json2.Unmarshal(raw, into, json2.RejectUnknownMembers(true))
+		err = json.Unmarshal(raw, into, json.RejectUnknownMembers(true))
 	}
 	if err != nil {
 		return plugin.Errorf(plugin.CodeInvalidInput, "the request to the session's process cannot be read: %w", err)

@@ -8,14 +8,14 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/base/filelock"
 )
 
 // A Scratch is where one host has the scratch directories of its plugins. Its
 // lock says that the host is alive.
 type Scratch struct {
 	Dir  string
-	lock *store.Lock
+	lock *filelock.Lock
 }
 
 // scratchPrefix begins the name of a host's directory; that of its lock ends in
@@ -29,7 +29,7 @@ const scratchPrefix = "h-"
 func OpenScratch(root string, alone func() bool) (*Scratch, error) {
 	sweepScratch(root, alone)
 	dir := filepath.Join(root, scratchPrefix+uuid.NewString()[:13])
-	lock, err := store.AcquireLock(dir + ".lock")
+	lock, err := filelock.Acquire(dir + ".lock")
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func sweepScratch(root string, alone func() bool) {
 		if _, err := os.Lstat(dir); err != nil && e.IsDir() {
 			continue // it was both, and is gone by now
 		}
-		lock, err := store.TryLock(dir + ".lock")
+		lock, err := filelock.Try(dir + ".lock")
 		if err != nil || lock == nil {
 			continue
 		}
@@ -105,7 +105,7 @@ func OnlyHost(home string) bool {
 	}
 	held := 0
 	for _, e := range locks {
-		lock, err := store.TryLock(filepath.Join(dir, e.Name()))
+		lock, err := filelock.Try(filepath.Join(dir, e.Name()))
 		switch {
 		case err != nil:
 			return false

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/base/filelock"
 )
 
 // The scratch of killed hosts is removed by the next one, and that of hosts that
@@ -24,7 +24,7 @@ func TestScratchOfKilledHostsIsRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lock, err := store.AcquireLock(filepath.Join(root, "h-locked.lock"))
+	lock, err := filelock.Acquire(filepath.Join(root, "h-locked.lock"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestScratchOfTheOldLayoutIsRemovedByAHostThatIsAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, alive := range map[string]bool{"own": true, "dead": false, "other": !alone} {
-			lock, err := store.AcquireLock(filepath.Join(nodes, name+".lock"))
+			lock, err := filelock.Acquire(filepath.Join(nodes, name+".lock"))
 			if err != nil {
 				t.Fatal(err)
 			}

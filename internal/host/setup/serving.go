@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/internal/base/filelock"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -106,7 +106,7 @@ func Exclusive(home string) (release func(), err error) {
 		return nil, &Error{fmt.Errorf("the data directory cannot be used: %w; --home or MORTISE_HOME names another", err)}
 	}
 	path := filepath.Join(home, ServeLock)
-	lock, err := store.TryLock(path)
+	lock, err := filelock.Try(path)
 	if err != nil {
 		return nil, &Error{err}
 	}

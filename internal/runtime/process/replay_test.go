@@ -2,14 +2,14 @@ package process
 
 import (
 	"context"
-	json1 "encoding/json"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json"
+	json2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/plugin"
@@ -248,7 +248,7 @@ func asked(c *conn, ctx context.Context, method string, target *plugin.Target, c
 		}
 		said["status"], said["data"] = res.Status, jsontext.Value(res.Data)
 	}
-	raw, err := json.Marshal(said)
+	raw, err := json2.Marshal(said)
 	return string(raw), err
 }
 
@@ -265,12 +265,12 @@ func answerTo(lines []protocoltest.Line, id jsontext.Value) jsontext.Value {
 // recorded answers the plugin as services.txtar has it.
 type recorded struct{ operation string }
 
-func (r recorded) Serve(_ context.Context, method string, _ json1.RawMessage) (json1.RawMessage, error) {
+func (r recorded) Serve(_ context.Context, method string, _ json.RawMessage) (json.RawMessage, error) {
 	switch method {
 	case "cache.set":
 		return nil, nil
 	case "cache.get":
-		return json1.RawMessage(`{"found":true,"value":[1,2]}`), nil
+		return json.RawMessage(`{"found":true,"value":[1,2]}`), nil
 	}
 	service, _, _ := strings.Cut(method, ".")
 	return nil, plugin.Errorf(plugin.CodeServiceDenied, "example.reference/%s was not granted the service %s", r.operation, service)
@@ -278,7 +278,7 @@ func (r recorded) Serve(_ context.Context, method string, _ json1.RawMessage) (j
 
 func mustDecode(t *testing.T, raw []byte, into any) {
 	t.Helper()
-	if err := json.Unmarshal(raw, into, json.MatchCaseInsensitiveNames(true)); err != nil {
+	if err := json2.Unmarshal(raw, into, json2.MatchCaseInsensitiveNames(true)); err != nil {
 		t.Errorf("%v: %s", err, raw)
 	}
 }

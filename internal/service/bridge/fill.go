@@ -10,7 +10,7 @@ import (
 	json2 "github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
-	"github.com/mortise-dev/mortise/internal/core/binding"
+	"github.com/mortise-dev/mortise/internal/core/placeholder"
 	"github.com/mortise-dev/mortise/internal/service/account"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/plugin"
@@ -30,7 +30,7 @@ type Filler struct {
 // Fill refuses a call whose secrets or accounts are not there, and returns the
 // input that its plugin gets, with the labels of what it fills in.
 func (f Filler) Fill(ctx context.Context, t *plugin.Target, call *plugin.Call) (input json.RawMessage, labels []string, err error) {
-	gaps, err := binding.Gaps(t.Operation, call.Input)
+	gaps, err := placeholder.Gaps(t.Operation, call.Input)
 	if err != nil {
 		return nil, nil, plugin.Errorf(plugin.CodeInvalidInput, "%s: input: %w", t.Name(), err)
 	}
@@ -47,7 +47,7 @@ func (f Filler) Fill(ctx context.Context, t *plugin.Target, call *plugin.Call) (
 	if len(gaps) == 0 {
 		return call.Input, nil, nil
 	}
-	values := map[binding.Gap]string{}
+	values := map[placeholder.Gap]string{}
 	for _, gap := range gaps {
 		value, found, err := f.value(ctx, t, call, gap)
 		if err != nil {
@@ -57,7 +57,7 @@ func (f Filler) Fill(ctx context.Context, t *plugin.Target, call *plugin.Call) (
 			values[gap], labels = value.Text, plugin.Labels(labels, value.Labels)
 		}
 	}
-	input, err = binding.Fill(call.Input, values)
+	input, err = placeholder.Fill(call.Input, values)
 	return input, labels, err
 }
 
@@ -68,12 +68,12 @@ func (f Filler) Judged(ctx context.Context, t *plugin.Target, call *plugin.Call)
 	if input, err = f.Seen(ctx, t, call); err != nil || len(t.Operation.Secrets) == 0 {
 		return input, nil, err
 	}
-	gaps, err := binding.Gaps(t.Operation, call.Input)
+	gaps, err := placeholder.Gaps(t.Operation, call.Input)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, gap := range gaps {
-		if _, declared := t.Operation.Secrets[gap.Name]; gap.Source != binding.Secret || !declared { // Fill refuses the latter
+		if _, declared := t.Operation.Secrets[gap.Name]; gap.Source != placeholder.Secret || !declared { // Fill refuses the latter
 			continue
 		}
 		value, _, err := f.value(ctx, t, call, gap)
@@ -87,7 +87,7 @@ func (f Filler) Judged(ctx context.Context, t *plugin.Target, call *plugin.Call)
 
 // Seen returns the input of a call as a person is shown it.
 func (f Filler) Seen(ctx context.Context, t *plugin.Target, call *plugin.Call) (json.RawMessage, error) {
-	return binding.Seen(t.Operation, call.Input, func(gap binding.Gap) (string, bool, error) {
+	return placeholder.Seen(t.Operation, call.Input, func(gap placeholder.Gap) (string, bool, error) {
 		value, found, err := f.value(ctx, t, call, gap)
 		return value.Text, found, err
 	})
@@ -96,7 +96,7 @@ func (f Filler) Seen(ctx context.Context, t *plugin.Target, call *plugin.Call) (
 // secretsOf returns the secrets that a call needs: those of its operation, those
 // that are inserted into its requests, and those that its input names. Only a
 // secret that the operation declares may stand in its input.
-func secretsOf(t *plugin.Target, gaps []binding.Gap) (map[string]plugin.SecretNeed, error) {
+func secretsOf(t *plugin.Target, gaps []placeholder.Gap) (map[string]plugin.SecretNeed, error) {
 	needs := map[string]plugin.SecretNeed{}
 	if slices.Contains(t.Manifest.Capabilities, "http") {
 		for _, in := range t.Manifest.HTTP.Inject {
@@ -112,7 +112,7 @@ func secretsOf(t *plugin.Target, gaps []binding.Gap) (map[string]plugin.SecretNe
 		needs[name] = need
 	}
 	for _, gap := range gaps {
-		if gap.Source != binding.Secret {
+		if gap.Source != placeholder.Secret {
 			continue
 		}
 		need, declared := t.Operation.Secrets[gap.Name]
@@ -171,12 +171,12 @@ func isOrAre(n int) string {
 
 // value returns what fills a gap. One that a schema asks for may be missing: the
 // schema says whether the operation does without.
-func (f Filler) value(ctx context.Context, t *plugin.Target, call *plugin.Call, gap binding.Gap) (value secret.Value, found bool, err error) {
+func (f Filler) value(ctx context.Context, t *plugin.Target, call *plugin.Call, gap placeholder.Gap) (value secret.Value, found bool, err error) {
 	switch gap.Source {
-	case binding.Identity:
+	case placeholder.Identity:
 		value.Text, found, err = f.Identity(ctx, call, gap.Name)
 		return value, found, err
-	case binding.Env:
+	case placeholder.Env:
 		value.Text, found = f.Env[t.Manifest.Name][gap.Name]
 		return value, found, nil
 	}

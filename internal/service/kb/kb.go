@@ -21,7 +21,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/service/extract"
 	"github.com/mortise-dev/mortise/plugin"
@@ -222,7 +222,7 @@ func documentID(kb, source string) string {
 
 // note puts on record what a person did.
 func (b *Bases) note(tx Tx, tenant string, kind plugin.EntryKind, subject, by string, body map[string]any) error {
-	raw, err := json2.Marshal(body, json2.Deterministic(true))
+	raw, err := json.Marshal(body, json.Deterministic(true))
 	if err != nil {
 		return err
 	}

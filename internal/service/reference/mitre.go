@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/plugin"
@@ -127,7 +127,7 @@ func readObjects(dec *jsontext.Decoder, table map[string]Technique) error {
 			return fmt.Errorf("object %d has more than %d bytes", n, maxObject)
 		}
 		var o object
-		if raw.Kind() != '{' || json2.Unmarshal(raw, &o, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) != nil {
+		if raw.Kind() != '{' || json.Unmarshal(raw, &o, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) != nil {
 			continue // of another form than any technique
 		}
 		id, technique, ok := techniqueOf(&o)
@@ -217,7 +217,7 @@ func (d *Data) AddMitre(files ...string) (Key, map[string]int, error) {
 	for _, t := range all {
 		counts[t.Matrix]++
 	}
-	raw, err := json2.Marshal(all, json2.Deterministic(true))
+	raw, err := json.Marshal(all, json.Deterministic(true))
 	if err != nil {
 		return Key{}, nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/contract/eventmill"
@@ -86,7 +86,7 @@ func (c *checker) eventMill(ctx context.Context, dir string, registered *registr
 	defer root.Close()
 	t := &mill{checker: c, name: dir, dir: dir, root: root, refused: registered == nil}
 	if raw, err := t.read("manifest.json"); err == nil {
-		_ = json2.Unmarshal(raw, &t.manifest)
+		_ = json.Unmarshal(raw, &t.manifest)
 	}
 	if registered != nil {
 		t.name = registered.Name

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
@@ -87,7 +87,7 @@ func (t *mill) repeats(summary string) bool {
 	var response struct {
 		Result jsontext.Value `json:"result"`
 	}
-	if json2.Unmarshal(raw, &response) != nil || response.Result.Kind() != '{' {
+	if json.Unmarshal(raw, &response) != nil || response.Result.Kind() != '{' {
 		return false
 	}
 	dense := func(text string) string { return strings.Join(strings.Fields(strings.ReplaceAll(text, "'", `"`)), "") }
@@ -154,7 +154,7 @@ func (t *mill) interpreted(ctx context.Context, registered *registry.Registered)
 	if err != nil {
 		return said, err
 	}
-	if err := json2.Unmarshal(raw, &said); err != nil {
+	if err := json.Unmarshal(raw, &said); err != nil {
 		return said, plugin.Errorf(plugin.CodeMalformedResponse, "its contract tests printed no verdict: %w", err)
 	}
 	for i := range said.Tests {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/core/schema"
@@ -52,7 +52,7 @@ func (t *mill) schema(name string, s *schemaPair) (*schema.Schema, map[string]an
 		return give(bad(name, "%v", err))
 	}
 	var object map[string]any
-	if err := json2.Unmarshal(raw, &object); err != nil || object == nil {
+	if err := json.Unmarshal(raw, &object); err != nil || object == nil {
 		return give(bad(name, "it is not one JSON object"))
 	}
 	compiled, err := schema.Compile(raw)
@@ -167,7 +167,7 @@ func (t *mill) exampleFits(name, against string, fits *schema.Schema) []finding 
 		return []finding{bad(name, "%v", err)}
 	}
 	var object map[string]any
-	if err := json2.Unmarshal(raw, &object); err != nil || object == nil {
+	if err := json.Unmarshal(raw, &object); err != nil || object == nil {
 		return []finding{bad(name, "it is not one JSON object")}
 	}
 	if fits == nil {

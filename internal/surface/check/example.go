@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/base/handed"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
@@ -139,7 +139,7 @@ func isFile(path string) bool {
 // and a package is not who may read the files of the one who checks it.
 func atHome(request []byte, dir string) ([]byte, []plugin.File, error) {
 	var in map[string]any
-	if err := json2.Unmarshal(request, &in); err != nil {
+	if err := json.Unmarshal(request, &in); err != nil {
 		return nil, nil, fmt.Errorf("the example is not one JSON object: %w", err)
 	}
 	list, _ := in[handed.Member].([]any)
@@ -168,6 +168,6 @@ func atHome(request []byte, dir string) ([]byte, []plugin.File, error) {
 	if len(files) == 0 {
 		return request, nil, nil
 	}
-	raw, err := json2.Marshal(in)
+	raw, err := json.Marshal(in)
 	return raw, files, err
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/base/event"
@@ -160,7 +160,7 @@ func (r reply) value(p *event.Payload) ([]byte, error) {
 	if r.payload != nil {
 		verdict.Payload = jsontext.Value(r.payload.Text())
 	}
-	return json2.Marshal(verdict)
+	return json.Marshal(verdict)
 }
 
 // examples emits each payload among the examples on a bus that has the handlers

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/base/canon"
@@ -195,5 +195,5 @@ func clip(raw []byte) string {
 // readsFiles reports whether an input has artifacts.
 func readsFiles(input []byte) bool {
 	var in map[string]jsontext.Value
-	return json2.Unmarshal(input, &in) == nil && in["artifacts"] != nil
+	return json.Unmarshal(input, &in) == nil && in["artifacts"] != nil
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mortise-dev/mortise/internal/core/binding"
+	"github.com/mortise-dev/mortise/internal/core/placeholder"
 )
 
 // hintFaults says what is wrong with the hints that a property has for forms
@@ -16,7 +16,7 @@ func hintFaults(property map[string]any) []string {
 	for _, key := range []string{"x-binding", "x_binding"} {
 		if hint, given := property[key]; given {
 			text, _ := hint.(string)
-			if _, _, ok := binding.ParseHint(text); !ok {
+			if _, _, ok := placeholder.ParseHint(text); !ok {
 				fault("%s is identity:KEY, secret:NAME or env:NAME", key)
 			}
 		}

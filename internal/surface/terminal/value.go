@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/protocol"
@@ -71,7 +71,7 @@ func Object(w io.Writer, raw jsontext.Value, width int, indent string) error {
 // renderList shows a list: of objects as a table, of anything else a line each.
 func renderList(w io.Writer, raw jsontext.Value, width int, indent string) error {
 	var items []jsontext.Value
-	if err := json2.Unmarshal(raw, &items); err != nil {
+	if err := json.Unmarshal(raw, &items); err != nil {
 		return err
 	}
 	if len(items) == 0 {

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	json2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -62,7 +62,7 @@ func (w *Watch) advance(e plugin.Event) {
 		Total   float64 `json:"total"`
 		Unit    string  `json:"unit"`
 	}
-	if json2.Unmarshal(e.Data, &p) != nil {
+	if json.Unmarshal(e.Data, &p) != nil {
 		return
 	}
 	text := p.Message

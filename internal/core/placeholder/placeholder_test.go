@@ -1,4 +1,4 @@
-package binding
+package placeholder
 
 import (
 	"encoding/json"

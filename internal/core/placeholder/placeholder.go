@@ -1,4 +1,4 @@
-// Package binding finds what an input leaves for the host to fill in, and fills
+// Package placeholder finds what an input leaves for the host to fill in, and fills
 // it in.
 //
 // There are two kinds. A reference stands in the input itself, {"$secret":
@@ -7,7 +7,7 @@
 // input that is hashed and stored is the one with the gaps. Policy judges, and a
 // person is shown, what [Seen] makes of it. Where values come from, and who may
 // have them, is for others to say.
-package binding
+package placeholder
 
 import (
 	"bytes"
