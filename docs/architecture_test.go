@@ -216,8 +216,8 @@ func TestThePackagesThatAreFoundations(t *testing.T) {
 	notEverywhere := map[string][]string{ // who alone may import it
 		"internal/app":          {"internal/surface/check", "internal/surface/cli", "internal/surface/server", "test/crash/host", "test/hostile/host"},
 		"internal/surface/cli":  {"cmd/mortise"},
-		"internal/core/kernel":  {"internal/app", "internal/surface/cli", "internal/agent", "internal/agent/toolset", "internal/service/scrub"}, // the command line for what it says when it settles a call, the agent for what it answers the kernel's hooks with, the others to be a runner of its
-		"internal/store/sqlite": {"internal/host/archive", "internal/host/setup", "internal/surface/cli"},
+		"internal/core/kernel":  {"internal/app", "internal/host", "internal/agent", "internal/agent/toolset", "internal/service/scrub"}, // the host for what a person says who settles a call, the agent for what it answers the kernel's hooks with, the others to be a runner of its
+		"internal/store/sqlite": {"internal/host/archive", "internal/host/setup"},
 	}
 	for _, p := range goList(t) {
 		name := strings.TrimPrefix(p.ImportPath, module+"/")

@@ -44,6 +44,13 @@ import (
 	"github.com/mortise-dev/mortise/protocol"
 )
 
+// The rows of the store that parts are wired with.
+type (
+	storeTx         = store.Tx
+	callRow         = store.CallRow
+	conversationRow = store.ConversationRow
+)
+
 // Options say which host is meant.
 type Options struct {
 	Home     string        // the data directory; made where it is missing

@@ -7,7 +7,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -17,12 +16,12 @@ func (a *App) openSchedules() *schedule.Engine {
 }
 
 // runRefused records a run of a feed that was refused before the kernel was asked.
-func (a *App) runRefused(tx store.Tx, s schedule.Schedule, call string, why *plugin.Error) error {
+func (a *App) runRefused(tx storeTx, s schedule.Schedule, call string, why *plugin.Error) error {
 	return a.guard.Note(tx, s.Owner, plugin.EntryFeedRefused, s.ID, map[string]any{"action": "run", "operation": s.Operation, "call_id": call, "code": why.Code, "message": why.Message})
 }
 
 // feedStopped records that a feed was paused because what it runs is gone.
-func (a *App) feedStopped(tx store.Tx, s schedule.Schedule, why *plugin.Error) error {
+func (a *App) feedStopped(tx storeTx, s schedule.Schedule, why *plugin.Error) error {
 	return a.guard.Note(tx, s.Owner, plugin.EntryFeedPaused, s.ID, map[string]any{"operation": s.Operation, "code": why.Code, "message": why.Message})
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
 	"github.com/mortise-dev/mortise/internal/agent/toolset"
 	"github.com/mortise-dev/mortise/internal/agent/worker"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/job"
 )
 
@@ -48,10 +47,10 @@ func (a *App) dueCalls(ctx context.Context, limit int) ([]worker.Item, error) {
 		return nil, err
 	}
 	rows, err := a.Kernel.Due(ctx, limit)
-	return worker.Items(job.Call, rows, err, func(r *store.CallRow) (string, string) { return r.Tenant, r.ID })
+	return worker.Items(job.Call, rows, err, func(r *callRow) (string, string) { return r.Tenant, r.ID })
 }
 
-func conversationID(r *store.ConversationRow) (tenant, id string) { return r.Tenant, r.SessionID }
+func conversationID(r *conversationRow) (tenant, id string) { return r.Tenant, r.SessionID }
 
 // conversationIdle is how long nothing happens in a conversation that is then
 // closed. What is said there later begins a new one.

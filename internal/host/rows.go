@@ -1,6 +1,15 @@
 package host
 
-import "github.com/mortise-dev/mortise/internal/store"
+import (
+	"github.com/mortise-dev/mortise/internal/agent/adapter"
+	"github.com/mortise-dev/mortise/internal/agent/plan"
+	"github.com/mortise-dev/mortise/internal/base/principal"
+	"github.com/mortise-dev/mortise/internal/core/approval"
+	"github.com/mortise-dev/mortise/internal/core/kernel"
+	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/store"
+	"github.com/mortise-dev/mortise/plugin"
+)
 
 // What the nouns answer with, and how lists are narrowed. Surfaces name these types by
 // this package alone.
@@ -21,6 +30,23 @@ type (
 	PlanState   = store.PlanState
 	EffectState = store.EffectState
 )
+
+// What is asked of engines behind the nouns.
+type (
+	Delivery       = adapter.Delivery  // an event for an adapter
+	Submission     = plan.Submission   // an intent for an agent
+	Decision       = approval.Answer   // a person's word about an approval
+	Settlement     = kernel.Settlement // a person's word about a call of unknown outcome
+	PolicyEngine   = policy.Engine
+	PolicyProblems = policy.Problems
+	PolicyDocument = policy.Document
+)
+
+// SamePerson reports whether an approval counts as given by the user who asked for it.
+func SamePerson(row *ApprovalRow, d Decision) bool { return approval.Same(row, d) }
+
+// PrincipalName returns a principal as the configuration and the ledger name it.
+func PrincipalName(p plugin.Principal) string { return principal.Name(p) }
 
 // The states of a call.
 const (

@@ -119,3 +119,55 @@ func ConfiguredDocuments(c config.Config, path string) (documents []policy.Docum
 	rules, err := policy.Rules(c.Policy.Allow)()
 	return append(documents, rules...), err
 }
+
+// CheckPolicies returns how many policies files have, and what in them may mean two
+// things.
+func CheckPolicies(files []string) (count int, ambiguous []string, err error) {
+	documents, err := policy.Files(".", files...)()
+	if err != nil {
+		return 0, nil, err
+	}
+	if count, err = policy.Check(documents); err != nil {
+		return count, nil, err
+	}
+	engine, err := policy.Open(policy.Options{Sources: []policy.Source{func() ([]policy.Document, error) { return documents, nil }}})
+	if err != nil {
+		return count, nil, nil // it was checked; together with nothing else it may not be a set
+	}
+	return count, engine.Ambiguous(), nil
+}
+
+// ConfiguredPolicies returns the engine of a configuration read from path, with the
+// policies that are stored, if there is a store yet that read can open.
+func ConfiguredPolicies(c config.Config, path string, read func(do func(store.Store) error) error) (engine *policy.Engine, err error) {
+	var wrong error
+	err = read(func(st store.Store) error {
+		engine, wrong = OpenPolicy(c, path, "", st)
+		return nil
+	})
+	switch {
+	case plugin.CodeOf(err) == plugin.CodeNotFound:
+		return OpenPolicy(c, path, "", nil)
+	case err != nil:
+		return nil, err
+	}
+	return engine, wrong
+}
+
+// PolicyNames holds the names in policies against those that are known: in files, or in
+// what a configuration read from path has with what is stored.
+func PolicyNames(c config.Config, path string, files []string, known policy.Known, stored []policy.Document) (problems, warnings policy.Problems, err error) {
+	documents := stored
+	if len(files) > 0 {
+		documents, err = policy.Files(".", files...)()
+	} else {
+		var more []policy.Document
+		more, err = ConfiguredDocuments(c, path)
+		documents = append(documents, more...)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	problems, warnings = policy.Names(documents, known)
+	return problems, warnings, nil
+}

@@ -66,6 +66,20 @@ func Reading(ctx context.Context, home string, d config.Database) (store.Store, 
 	return sqlite.Open(ctx, home, sqlite.Options{ReadOnly: true})
 }
 
+// A MalformedError says that the file of a database is damaged.
+type MalformedError = sqlite.MalformedError
+
+// Read does something with the store of a host, opened for reading alone. Each row is
+// held against its signature, and what is read is scrubbed of secrets.
+func Read(ctx context.Context, home string, d config.Database, scrubber *Scrubber, do func(store.Store) error) (err error) {
+	st, err := Reading(ctx, home, d)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	return sqlite.Explain(home, do(scrubber.Guard(store.Authorised(st, home), home)))
+}
+
 // HasDatabase reports whether a data directory has a database of its own.
 func HasDatabase(home string) bool {
 	_, err := os.Stat(filepath.Join(home, sqlite.File))

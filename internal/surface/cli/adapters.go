@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/agent/adapter"
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
@@ -58,7 +57,7 @@ func (c *command) deliver(ctx context.Context, ref, given string, wait bool) err
 			}
 		}
 		watch := c.watch(ref + " reads the event")
-		v, err := a.Adapters.Deliver(ctx, adapter.Delivery{
+		v, err := a.Adapters.Deliver(ctx, host.Delivery{
 			Tenant: a.Config.Tenant, Adapter: ref, Event: event, By: a.Principal, Asker: host.OSUser(), Origin: plugin.OriginCLI, Observe: watch.Hear,
 		})
 		watch.End()

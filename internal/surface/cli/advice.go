@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/catalog/registry"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/input"
@@ -125,7 +125,7 @@ func (c *command) adviseHeld(ctx context.Context, a *app.App, t *plugin.Target, 
 		return
 	}
 	for _, version := range shown.Waiting {
-		if registry.Newer(version, t.Manifest.Version) {
+		if host.Newer(version, t.Manifest.Version) {
 			held := fmt.Sprintf("%s@%s", t.Manifest.Name, version)
 			c.say("%s is registered and held, so %s was used; 'mortise plugins diff %s' shows what changed, 'mortise plugins approve %s' lets it be called", held, t.Manifest.Version, held, held)
 		}

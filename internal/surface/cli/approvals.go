@@ -9,8 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/base/principal"
-	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
@@ -139,7 +137,7 @@ func (c *command) approvalsDeny() *cobra.Command {
 
 // decide answers an approval as the acting principal.
 func (c *command) decide(ctx context.Context, a *app.App, given string, approve bool, reason string) (*host.ApprovalRow, error) {
-	answer := approval.Answer{Tenant: a.Config.Tenant, Approve: approve, By: a.Principal, Asker: host.OSUser(), Reason: reason, Own: c.own(a)}
+	answer := host.Decision{Tenant: a.Config.Tenant, Approve: approve, By: a.Principal, Asker: host.OSUser(), Reason: reason, Own: c.own(a)}
 	if isToken(given) {
 		answer.Token = given
 	} else {
@@ -154,10 +152,10 @@ func (c *command) decide(ctx context.Context, a *app.App, given string, approve 
 
 // give gives an answer, and says so where it counts only because the
 // configuration takes a name's word.
-func (c *command) give(ctx context.Context, a *app.App, answer approval.Answer) (*host.ApprovalRow, error) {
+func (c *command) give(ctx context.Context, a *app.App, answer host.Decision) (*host.ApprovalRow, error) {
 	row, err := a.Approvals.Decide(ctx, answer)
-	if err == nil && a.Config.Approvals.TrustAs && approval.Same(row, answer) {
-		c.say("approvals.trust_as: %s asked for this as %s and approved it as %s; no second person is known of", host.OSUserName(), row.Requester, principal.Name(a.Principal))
+	if err == nil && a.Config.Approvals.TrustAs && host.SamePerson(row, answer) {
+		c.say("approvals.trust_as: %s asked for this as %s and approved it as %s; no second person is known of", host.OSUserName(), row.Requester, host.PrincipalName(a.Principal))
 	}
 	return row, err
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/core/kernel"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -21,7 +20,7 @@ type settleFlags struct {
 
 func (c *command) callsSettle() *cobra.Command {
 	var f settleFlags
-	var s kernel.Settlement
+	var s host.Settlement
 	return c.command(spec{
 		use:   "settle ID (--succeeded | --failed | --not-done | --ask)",
 		short: "Record the outcome of a call whose result is unknown, or ask its operator",
@@ -54,7 +53,7 @@ nothing else.`,
 }
 
 // settlement is what the flags say.
-func (c *command) settlement(f settleFlags) (s kernel.Settlement, err error) {
+func (c *command) settlement(f settleFlags) (s host.Settlement, err error) {
 	said := 0
 	for state, is := range map[host.CallState]bool{host.CallSucceeded: f.succeeded, host.CallFailed: f.failed, host.CallQueued: f.notDone, "": f.ask} {
 		if is {
@@ -82,7 +81,7 @@ func (c *command) settlement(f settleFlags) (s kernel.Settlement, err error) {
 	return s, err
 }
 
-func (c *command) settleCall(ctx context.Context, a *app.App, given string, ask bool, s kernel.Settlement) error {
+func (c *command) settleCall(ctx context.Context, a *app.App, given string, ask bool, s host.Settlement) error {
 	k := a.As(a.Principal)
 	row, err := k.Calls().FindToControl(ctx, given, "settle")
 	if err != nil {

@@ -8,8 +8,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/setup"
-	"github.com/mortise-dev/mortise/internal/service/session"
-	"github.com/mortise-dev/mortise/internal/store/sqlite"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
@@ -19,7 +17,7 @@ func findCall(ctx context.Context, k host.API, given, action string) (*host.Call
 }
 
 // findSession returns the session that is meant.
-func findSession(ctx context.Context, k host.API, given string) (session.Session, error) {
+func findSession(ctx context.Context, k host.API, given string) (host.Session, error) {
 	return k.Sessions().Find(ctx, given)
 }
 
@@ -29,7 +27,7 @@ func inSession[T any](ctx context.Context, k host.API, given string, do func(id 
 }
 
 // findArtifact returns the artifact of a session that is meant, by its id or its name.
-func findArtifact(ctx context.Context, k host.API, in, given string) (session.Artifact, error) {
+func findArtifact(ctx context.Context, k host.API, in, given string) (host.Artifact, error) {
 	return k.Sessions().FindArtifact(ctx, in, given)
 }
 
@@ -88,7 +86,7 @@ func (c *command) completing(cmd *cobra.Command, do func(k host.API)) {
 // shown all the same.
 func (c *command) readingStanding(ctx context.Context, do func(k host.API) error) error {
 	if database, err := c.whichDatabase(); err == nil && c.home != "" {
-		var damaged *sqlite.MalformedError
+		var damaged *setup.MalformedError
 		if err := setup.SettleDead(ctx, c.home, database); errors.As(err, &damaged) {
 			return err
 		} else if err != nil {

@@ -13,8 +13,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/setup"
-	"github.com/mortise-dev/mortise/internal/store"
-	"github.com/mortise-dev/mortise/internal/store/sqlite"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -32,12 +30,7 @@ func (c *command) reading(ctx context.Context, do func(host.Store) error) (err e
 	if err != nil {
 		return err
 	}
-	st, err := setup.Reading(ctx, c.home, database)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, st.Close()) }()
-	return sqlite.Explain(c.home, do(c.scrubber.Guard(store.Authorised(st, c.home), c.home)))
+	return setup.Read(ctx, c.home, database, c.scrubber, do)
 }
 
 // whichDatabase returns where the state is: what the command line says or, where

@@ -7,8 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/catalog/registry"
-	"github.com/mortise-dev/mortise/internal/catalog/scaffold"
+	"github.com/mortise-dev/mortise/internal/host"
 )
 
 func (c *command) new() *cobra.Command {
@@ -32,11 +31,11 @@ what they are about to do. The host runs it inside of itself; no Node is needed.
 			if dir == "" {
 				dir = filepath.Join(".", name)
 			}
-			files, err := scaffold.New(dir, name, lang)
-			var unbuilt *scaffold.NotBuilt
+			files, err := host.NewPlugin(dir, name, lang)
+			var unbuilt *host.NotBuilt
 			switch {
 			case errors.As(err, &unbuilt):
-				c.say("mortise: %s\nrun: (cd %s && %s)", unbuilt, quoted(unbuilt.Dir), scaffold.BuildGo)
+				c.say("mortise: %s\nrun: (cd %s && %s)", unbuilt, quoted(unbuilt.Dir), host.BuildGo)
 				only = true
 			case err != nil:
 				return err
@@ -47,7 +46,7 @@ what they are about to do. The host runs it inside of itself; no Node is needed.
 					return fmt.Errorf("%s was written and not registered: %w", dir, err)
 				}
 				p := c.errs.Begin("linking " + dir)
-				_, err = a.As(a.Principal).Plugins().Register(cmd.Context(), dir, registry.RegisterOptions{Dev: true, Enable: true})
+				_, err = a.As(a.Principal).Plugins().Register(cmd.Context(), dir, host.RegisterOptions{Dev: true, Enable: true})
 				p.End()
 				if err = errors.Join(err, a.Close()); err != nil {
 					return fmt.Errorf("%s was written and could not be registered: %w", dir, err)
@@ -74,6 +73,6 @@ what they are about to do. The host runs it inside of itself; no Node is needed.
 	flags.StringVar(&lang, "lang", "python", "language: python, ts, go, command for any other, or hook for what agents are to hear")
 	flags.StringVar(&dir, "dir", "", "where to write it; ./NAME if empty")
 	flags.BoolVar(&only, "no-register", false, "write the files and nothing else")
-	_ = cmd.RegisterFlagCompletionFunc("lang", cobra.FixedCompletions(scaffold.Languages, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("lang", cobra.FixedCompletions(host.PluginLanguages, cobra.ShellCompDirectiveNoFileComp))
 	return c.withJSON(cmd)
 }

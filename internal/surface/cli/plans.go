@@ -9,9 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/agent/plan"
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
@@ -71,7 +69,7 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 			input = []byte("{}")
 		}
 		watch := c.watch(ref + " is asked")
-		v, err := a.Plans.Submit(ctx, plan.Submission{
+		v, err := a.Plans.Submit(ctx, host.Submission{
 			Tenant: a.Config.Tenant, Principal: a.Principal, Asker: host.OSUser(), Agent: ref, Input: input, Key: f.key, Labels: labels,
 			Origin: plugin.OriginCLI, Observe: watch.Hear,
 		})
@@ -325,7 +323,7 @@ func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve
 	if v.Approval == nil {
 		return nil, plugin.Errorf(plugin.CodeNotFound, "plan %s (%s) has no gate, so it needs no approval", v.ID, v.State)
 	}
-	if _, err := c.give(ctx, a, approval.Answer{
+	if _, err := c.give(ctx, a, host.Decision{
 		Tenant: a.Config.Tenant, ID: v.Approval.ID, Approve: approve, By: a.Principal, Asker: host.OSUser(), Reason: reason,
 		Own: a.Owner() && a.Config.Approvals.Self && terminal.Is(c.in),
 	}); err != nil {

@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/setup"
@@ -39,14 +36,14 @@ the configuration does not have is an error. A plugin, operation, effect or agen
 is not there is a warning, since it may come later; the exit status is 0 then.`,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			count, warnings, err := c.checkPolicies(cmd.Context(), files)
-			var problems policy.Problems
+			var problems host.PolicyProblems
 			switch {
 			case errors.As(err, &problems):
 			case err != nil:
 				return usage{err}
 			}
 			if len(problems) == 0 {
-				var absent policy.Problems
+				var absent host.PolicyProblems
 				if problems, absent, err = c.policyNames(cmd.Context(), files); err != nil {
 					return err
 				}
@@ -56,7 +53,7 @@ is not there is a warning, since it may come later; the exit status is 0 then.`,
 			}
 			if c.json {
 				if problems == nil {
-					problems = policy.Problems{}
+					problems = host.PolicyProblems{}
 				}
 				if err := c.print(map[string]any{"ok": len(problems) == 0, "policies": count, "problems": problems, "warnings": append([]string{}, warnings...)}); err != nil {
 					return err
@@ -93,36 +90,13 @@ func (c *command) checkPolicies(ctx context.Context, files []string) (int, []str
 		}
 		return engine.Len(), append(conf.Ambiguous(), engine.Ambiguous()...), nil
 	}
-	documents, err := policy.Files(".", files...)()
-	if err != nil {
-		return 0, nil, err
-	}
-	count, err := policy.Check(documents)
-	if err != nil {
-		return count, nil, err
-	}
-	engine, err := policy.Open(policy.Options{Sources: []policy.Source{func() ([]policy.Document, error) { return documents, nil }}})
-	if err != nil {
-		return count, nil, nil // it was checked; together with nothing else it may not be a set
-	}
-	return count, engine.Ambiguous(), nil
+	return setup.CheckPolicies(files)
 }
 
 // configuredPolicies returns the engine of a configuration, with the policies
 // that are stored, if there is a store yet.
-func (c *command) configuredPolicies(ctx context.Context, conf config.Config, path string) (engine *policy.Engine, err error) {
-	var wrong error
-	err = c.reading(ctx, func(st host.Store) error {
-		engine, wrong = setup.OpenPolicy(conf, path, "", st)
-		return nil
-	})
-	switch {
-	case plugin.CodeOf(err) == plugin.CodeNotFound:
-		return setup.OpenPolicy(conf, path, "", nil)
-	case err != nil:
-		return nil, err
-	}
-	return engine, wrong
+func (c *command) configuredPolicies(ctx context.Context, conf config.Config, path string) (*host.PolicyEngine, error) {
+	return setup.ConfiguredPolicies(conf, path, func(do func(host.Store) error) error { return c.reading(ctx, do) })
 }
 
 func (c *command) policyExplain() *cobra.Command {
@@ -201,18 +175,4 @@ agent::id; ACTION is execute, list, approve or configure.`,
 		}
 		return err
 	})
-}
-
-// otherPolicies returns the engine of a configuration with other files.
-func otherPolicies(a *app.App, files []string) (*policy.Engine, error) {
-	conf := a.Config
-	conf.Policy.Files = nil
-	for _, file := range files {
-		path, err := filepath.Abs(file)
-		if err != nil {
-			return nil, err
-		}
-		conf.Policy.Files = append(conf.Policy.Files, path)
-	}
-	return setup.OpenPolicy(conf, a.ConfigPath, a.Runner.Level(), a.Store)
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
@@ -69,7 +68,7 @@ func (p *prompt) leave() {
 
 // decide answers the approval. If another answer came first, that one counts.
 func (p *prompt) decide(ctx context.Context, approve bool) error {
-	_, err := p.a.Approvals.Decide(ctx, approval.Answer{
+	_, err := p.a.Approvals.Decide(ctx, host.Decision{
 		Tenant: p.row.Tenant, ID: p.row.ID, Approve: approve, By: p.a.Principal, Asker: host.OSUser(), Reason: "answered at the terminal", Own: true,
 	})
 	switch plugin.CodeOf(err) {

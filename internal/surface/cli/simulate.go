@@ -45,7 +45,7 @@ actor, agent, depth and labels. An operation that is not installed is described:
 			return nil
 		},
 	}, func(ctx context.Context, q *ask) error {
-		other, err := otherPolicies(q.app, files)
+		other, err := q.app.OtherPolicies(files)
 		if err != nil {
 			return plugin.Errorf(plugin.CodeInvalidInput, "%w", err)
 		}

@@ -8,8 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/catalog/contract"
-	"github.com/mortise-dev/mortise/plugin"
+	"github.com/mortise-dev/mortise/internal/host"
 )
 
 func (c *command) test() *cobra.Command {
@@ -29,17 +28,16 @@ SDK is the host's own, so there is nothing to install.`,
 			if dir, err = filepath.Abs(dir); err != nil {
 				return err
 			}
-			m, err := contract.Read(dir)
+			pkg, m, err := host.ReadPackage(dir)
 			if err != nil {
-				return plugin.Errorf(plugin.CodeInvalidInput, "%s: %w", dir, err)
+				return err
 			}
 			a, err := c.open(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer closing(a, &err)
-			tree, _ := contract.Tree(dir)
-			argv, err := a.Interpreters.TestCommand(cmd.Context(), plugin.Package{Dir: tree, Dev: true}, m)
+			argv, err := a.Interpreters.TestCommand(cmd.Context(), pkg, m)
 			if err != nil {
 				return err
 			}
