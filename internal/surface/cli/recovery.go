@@ -40,7 +40,7 @@ func (c *command) recovering(s host.RecoveryStatus) error {
 		n    int
 		see  string
 	}{
-		{"queued calls", s.Queued, "mortise calls list --state queued"},
+		{"queued calls", s.Queued, "mortise calls list --state in_progress"},
 		{"calls that wait for approval", s.Pending, "mortise approvals list"},
 		{"calls whose outcome is unknown", s.Unknown, "mortise calls list --unknown"},
 		{"plans that have not ended", s.Plans, "mortise plans list"},
