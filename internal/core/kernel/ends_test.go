@@ -24,7 +24,7 @@ func TestClaimedCallsEndAsTheTableSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, section, _ := strings.Cut(string(raw), "### How a claimed call ends")
-	section, rest, _ := strings.Cut(section, "What may pass is ")
+	section, rest, _ := strings.Cut(section, "Transient are ")
 	rest, _, _ = strings.Cut(rest, ";")
 	var passing []plugin.Code
 	for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(rest, -1) {
@@ -39,10 +39,10 @@ func TestClaimedCallsEndAsTheTableSays(t *testing.T) {
 		rows++
 		for _, code := range everyCode {
 			passes := slices.Contains(passing, code)
-			if strings.Contains(cells[0], "which may pass") && !passes || strings.Contains(cells[0], "for good") && passes {
+			if strings.Contains(cells[0], "transient") && !passes || strings.Contains(cells[0], "permanent") && passes {
 				continue
 			}
-			if strings.Contains(cells[0], "not answered") && code == plugin.CodeCancelled && strings.Contains(cells[1], "provider key") {
+			if strings.Contains(cells[0], "not answered") && code == plugin.CodeCancelled && strings.Contains(cells[1], "remote service honours") {
 				continue // one that was cancelled is not tried again: TestACallThatWasCancelledWhileItRanIsNotRunAgain
 			}
 			if own := strings.Contains(cells[0], "closed"); own != (code == plugin.CodeUnavailable) && (own || strings.Contains(cells[0], "not answered, and is `brokered`") && (cells[1] == "none" || cells[1] == "answered")) {
@@ -70,7 +70,7 @@ func TestClaimedCallsEndAsTheTableSays(t *testing.T) {
 func checkEnd(t *testing.T, attempt, effects string, code plugin.Code, waits bool, want string) {
 	m := newMailbox(t)
 	change := []func(*plugin.Target){func(t *plugin.Target) { t.Operation.Brokered = !strings.Contains(attempt, "not `brokered`") }}
-	if strings.Contains(effects, "provider key") {
+	if strings.Contains(effects, "remote service honours") {
 		change = append(change, keyed)
 	}
 	if strings.HasPrefix(effects, "unanswered") {

@@ -2,7 +2,7 @@
 //
 // [Kernel.Call] is the only way to run anything: each call, from every caller,
 // passes the same stages in the same order, and leaves an entry in the ledger
-// however it ends. The kernel reaches the rest of the host through the small
+// however it ends; only a host that is closed refuses without one. The kernel reaches the rest of the host through the small
 // interfaces here; package app supplies them.
 package kernel
 
@@ -28,7 +28,7 @@ type Registry interface {
 	Resolve(ctx context.Context, ref string) (*plugin.Target, error)
 }
 
-// A Policy judges calls. Silence means no.
+// A Policy judges calls. It denies what no rule allows.
 type Policy interface {
 	Decide(t *plugin.Target, call *plugin.Call) plugin.Decision
 	// Visible returns the operations of a plugin that the caller may see; whole
@@ -50,8 +50,8 @@ type Runner interface {
 // A Reserver is a [Runner] that can be asked for what a call runs in before it is
 // claimed: a refusal then burns no key.
 type Reserver interface {
-	// Reserve waits for it. Run has it with a context that with returns; release
-	// gives it back where it was not used.
+	// Reserve waits for it. Pass the context that with returns to Run; release gives
+	// the reservation back if it was not used.
 	Reserve(ctx context.Context, t *plugin.Target, call *plugin.Call) (with func(context.Context) context.Context, release func(), err error)
 }
 
@@ -184,7 +184,7 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 	if err := a.hook(ctx); err != nil {
 		return res, err
 	}
-	// Admit: brief, attach, check in, decide. Silence of policy means no.
+	// Admit: brief, attach, check in, decide. What no policy allows is denied.
 	if err := a.admit(ctx); err != nil {
 		return res, err
 	}
@@ -192,8 +192,8 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 	if earlier, found := a.reuse(); found {
 		return earlier, nil
 	}
-	// Reserve: a call that another one asked for has its process before it burns
-	// its key, because that may be one that it would never get.
+	// Reserve: a nested call gets its process before its key is stored. If all processes
+	// wait for each other, it is refused and its key stays free.
 	ctx, release, err := a.reserve(ctx)
 	if err != nil {
 		return res, err
@@ -204,20 +204,22 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 	if first, done, err := a.claim(ctx); done || err != nil {
 		return first, err
 	}
-	// Run: in a process of its scope, under a deadline, holding only the
-	// services it was granted.
+	// Run: in a process that is shared as the manifest says, under a deadline, holding
+	// only the services it was granted.
 	if res, err = a.run(ctx); err != nil {
 		return res, err
 	}
-	// Check out: what a plugin returns is a claim until it matches what it promised.
-	return res, a.checkOut(ctx, &res)
+	// Check out: what a plugin returns counts only if it matches what it promised.
+	err = a.checkOut(ctx, &res)
+	return res, err
 }
 
 // Resume continues a queued call: one that was approved, one that was queued
 // for later, or one whose host died with no effect of unknown outcome. It
-// passes the same stages again, except the lookup of its idempotency key. If
-// another process has claimed the call, or it is not queued, the result has its
-// current state.
+// passes the same stages again, except the lookup of its idempotency key, the
+// hooks of its agent, which have answered already, and the cache. If another
+// process has claimed the call, or it is not queued, the result has its current
+// state.
 func (k *Kernel) Resume(ctx context.Context, tenant, id string) (res plugin.Result, err error) {
 	ctx, leave, err := k.admission.enter(ctx, id)
 	defer leave()
@@ -254,5 +256,6 @@ func (k *Kernel) Resume(ctx context.Context, tenant, id string) (res plugin.Resu
 	if res, err = a.run(ctx); err != nil {
 		return res, err
 	}
-	return res, a.checkOut(ctx, &res)
+	err = a.checkOut(ctx, &res)
+	return res, err
 }
