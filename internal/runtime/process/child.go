@@ -41,10 +41,10 @@ type child struct {
 
 // Times of the stop ladder and around an exit.
 const (
-	stopGrace  = 500 * time.Millisecond // after stdin is closed, and again after SIGTERM
-	killGrace  = 2 * time.Second        // after SIGKILL: the kernel's own time
-	exitGrace  = 3 * time.Second        // between the end of stdout and that of the process, cage and all
-	drainGrace = 250 * time.Millisecond // what is left in the pipes once the process is gone
+	stopGrace  = 500 * time.Millisecond  // after stdin is closed, and again after SIGTERM
+	killGrace  = 2 * time.Second         // after SIGKILL: the kernel's own time
+	exitGrace  = 1500 * time.Millisecond // between the end of stdout and that of the process, cage and all
+	drainGrace = 250 * time.Millisecond  // what is left in the pipes once the process is gone
 )
 
 // files returns what the process has in its scratch directory, beneath a
