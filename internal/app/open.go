@@ -1,5 +1,3 @@
-// Package app puts the parts of a host together: it is the only package that
-// knows all the others.
 package app
 
 import (

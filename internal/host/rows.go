@@ -35,8 +35,8 @@ type (
 type (
 	Delivery       = adapter.Delivery  // an event for an adapter
 	Submission     = plan.Submission   // an intent for an agent
-	Decision       = approval.Answer   // a person's word about an approval
-	Settlement     = kernel.Settlement // a person's word about a call of unknown outcome
+	Decision       = approval.Answer   // approves or denies an approval
+	Settlement     = kernel.Settlement // the outcome that a person records for an unknown call
 	PolicyEngine   = policy.Engine
 	PolicyProblems = policy.Problems
 	PolicyDocument = policy.Document

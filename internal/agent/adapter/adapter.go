@@ -68,7 +68,7 @@ type Delivery struct {
 // Deliver makes a plan of an event, as [plan.Engine.Submit] does. The same event
 // delivered again, by the key that the adapter gives it, is the same plan.
 //
-// Where policy wants a person's word for the adapter's own call, Deliver waits
+// Where policy requires approval of the adapter's own call, Deliver waits
 // for it until ctx ends. Every refusal leaves an entry: of the adapter's call, of
 // the plan, or delivery.refused.
 func (in *Inbound) Deliver(ctx context.Context, d Delivery) (*plan.View, error) {

@@ -200,7 +200,7 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 	}
 	defer release()
 	// Claim: from here on a second call with this key finds this one. Where
-	// policy wants a person's word the call waits for it, on the record.
+	// policy requires approval, the call is stored and waits for it.
 	if first, done, err := a.claim(ctx); done || err != nil {
 		return first, err
 	}

@@ -156,7 +156,7 @@ func (k *Kernel) never(ctx context.Context, row *ledger.CallRow, why error) erro
 	return why
 }
 
-// A Settlement is a person's word on how a call ended.
+// A Settlement is the outcome that a person records for an unknown call.
 type Settlement struct {
 	State    ledger.State    // succeeded, failed, or queued: it did not happen and may be run again
 	Data     json.RawMessage // of one that succeeded
@@ -188,7 +188,7 @@ func (k *Kernel) settleable(ctx context.Context, row *ledger.CallRow, data json.
 	return plugin.Labels(row.Labels, t.Operation.Labels), nil // as if it had answered itself
 }
 
-// Settle closes the question of how a call ended on a person's word.
+// Settle records the outcome that a person gives for an unknown call.
 func (k *Kernel) Settle(ctx context.Context, tenant, id string, s Settlement) (plugin.Result, error) {
 	row, err := k.Ledger.Call(ctx, tenant, id)
 	switch {

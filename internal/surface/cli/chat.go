@@ -25,9 +25,9 @@ func (c *command) chat() *cobra.Command {
 		Use:   "chat AGENT",
 		Short: "Talk to an agent at the terminal",
 		Long: `Talk to an agent at the terminal, with your own rights. Answers are shown as they
-come, and each use of a tool on a line of its own. What waits for a person's word is
-asked here where you may give it; otherwise it is said who may, and the conversation
-goes on without it.
+come, and each use of a tool on a line of its own. What needs approval is
+asked here if you may give it; otherwise you read who may, and the conversation goes
+on without it.
 
 The agent need not be started: this command has an instance of its own, and starting
 is for channels and schedules. The newest conversation that is open goes on; each is

@@ -56,9 +56,9 @@ keep in memory is there for the next call of a session that is named. A file tha
 argument asks such a plugin to write, as --output_path does, is registered as well, and
 written there when the call has succeeded.
 
-A call that policy wants a person's word for is waited for: this says what it waits
-for, and who may approve it where. Ctrl-C, and the end of --wait, leave it waiting;
-'mortise calls wait' goes on with it.`,
+If policy requires approval, the command waits, and says what for and who may approve
+it where. Ctrl-C, and the end of --wait, leave the call waiting; 'mortise calls wait'
+goes on with it.`,
 		Example: `  mortise run pattern_extractor --artifact /var/log/dpkg.log
   mortise run hello --set name=Ada --json
   mortise run mail/send@1.x --input @mail.json --key order-4711
