@@ -8,6 +8,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -62,7 +63,7 @@ func (c *command) deliver(ctx context.Context, ref, given string, wait bool) err
 		})
 		watch.End()
 		if err != nil {
-			return nil, withNext(err)
+			return nil, view.WithNext(err)
 		}
 		if !wait || v.ID == "" {
 			return v, nil

@@ -2,22 +2,14 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"strings"
 
-	"filippo.io/age"
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host/archive"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
-
-// maxPassphrase bounds a file that holds one.
-const maxPassphrase = 4 << 10
 
 func (c *command) backup() *cobra.Command {
 	var recipients []string
@@ -41,10 +33,10 @@ it; pg_dump backs that up.`,
 				return usage{errNoHome}
 			}
 			o.Home, o.Config, o.File = c.home, c.config, args[0]
-			if o.Database, err = c.whichDatabase(); err != nil {
+			if o.Database, err = c.place().FindDatabase(); err != nil {
 				return err
 			}
-			if o.Recipients, err = recipientsOf(recipients, passphrase); err != nil {
+			if o.Recipients, err = archive.Recipients(recipients, passphrase); err != nil {
 				return usage{err}
 			}
 			if err := c.mayBackup(cmd.Context()); err != nil {
@@ -93,77 +85,4 @@ func (c *command) backedUp(file string, m archive.Manifest) error {
 	}
 	_, err := fmt.Fprintf(c.out, "%s: %d files, %s, as of %s\n", terminal.Safe(file), files, terminal.Bytes(size), terminal.Clock(m.MadeAt))
 	return err
-}
-
-// recipientsOf returns who may read a backup.
-func recipientsOf(names []string, passphraseFile string) (all []age.Recipient, err error) {
-	if passphraseFile != "" {
-		if len(names) > 0 {
-			return nil, errors.New("a backup is encrypted for recipients or with a passphrase, not both")
-		}
-		text, err := passphraseIn(passphraseFile)
-		if err != nil {
-			return nil, err
-		}
-		r, err := age.NewScryptRecipient(text)
-		if err != nil {
-			return nil, fmt.Errorf("--passphrase-file: %w", err)
-		}
-		return []age.Recipient{r}, nil
-	}
-	for _, name := range names {
-		r, err := age.ParseRecipients(strings.NewReader(name))
-		if err != nil {
-			return nil, fmt.Errorf("--recipient %.100s is none of age: %w", name, err)
-		}
-		all = append(all, r...)
-	}
-	return all, nil
-}
-
-// identitiesOf returns what opens a backup.
-func identitiesOf(files []string, passphraseFile string) (all []age.Identity, err error) {
-	if passphraseFile != "" {
-		text, err := passphraseIn(passphraseFile)
-		if err != nil {
-			return nil, err
-		}
-		i, err := age.NewScryptIdentity(text)
-		if err != nil {
-			return nil, fmt.Errorf("--passphrase-file: %w", err)
-		}
-		all = append(all, i)
-	}
-	for _, file := range files {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, fmt.Errorf("--identity: %w", err)
-		}
-		found, err := age.ParseIdentities(f)
-		f.Close()
-		if err != nil {
-			return nil, fmt.Errorf("--identity %s has none of age: it is written by age-keygen", file)
-		}
-		all = append(all, found...)
-	}
-	return all, nil
-}
-
-func passphraseIn(file string) (string, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return "", fmt.Errorf("--passphrase-file: %w", err)
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxPassphrase+1))
-	text := strings.TrimRight(string(raw), "\r\n")
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("--passphrase-file: %w", err)
-	case text == "":
-		return "", fmt.Errorf("--passphrase-file: %s is empty", file)
-	case len(raw) > maxPassphrase:
-		return "", fmt.Errorf("--passphrase-file: %s has more than %d bytes", file, maxPassphrase)
-	}
-	return text, nil
 }

@@ -136,7 +136,7 @@ func (c *command) used() (bool, error) {
 	if c.home == "" {
 		return false, nil
 	}
-	if database, err := c.whichDatabase(); err != nil || database != "" {
+	if database, err := c.place().FindDatabase(); err != nil || database != "" {
 		return err == nil, err
 	}
 	_, err := os.Stat(filepath.Join(c.home, databaseFile))

@@ -72,7 +72,7 @@ func (c *command) checkConfig(ctx context.Context) error {
 	if err != nil {
 		return usage{err}
 	}
-	if _, err := c.configuredPolicies(ctx, conf, path); err != nil {
+	if _, err := setup.ConfiguredPolicies(conf, path, c.stored(ctx)); err != nil {
 		return usage{fmt.Errorf("%s: the policies cannot be used: %w", path, err)}
 	}
 	if _, statErr := os.Stat(path); statErr != nil {

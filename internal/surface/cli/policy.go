@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/plugin"
@@ -84,7 +83,7 @@ func (c *command) checkPolicies(ctx context.Context, files []string) (int, []str
 		if err != nil {
 			return 0, nil, err
 		}
-		engine, err := c.configuredPolicies(ctx, conf, path)
+		engine, err := setup.ConfiguredPolicies(conf, path, c.stored(ctx))
 		if err != nil {
 			return 0, nil, err
 		}
@@ -93,10 +92,9 @@ func (c *command) checkPolicies(ctx context.Context, files []string) (int, []str
 	return setup.CheckPolicies(files)
 }
 
-// configuredPolicies returns the engine of a configuration, with the policies
-// that are stored, if there is a store yet.
-func (c *command) configuredPolicies(ctx context.Context, conf config.Config, path string) (*host.PolicyEngine, error) {
-	return setup.ConfiguredPolicies(conf, path, func(do func(host.Store) error) error { return c.reading(ctx, do) })
+// stored is [command.reading] in one context.
+func (c *command) stored(ctx context.Context) func(func(host.Store) error) error {
+	return func(do func(host.Store) error) error { return c.reading(ctx, do) }
 }
 
 func (c *command) policyExplain() *cobra.Command {

@@ -40,7 +40,7 @@ afterwards, and runs nothing that has effects until 'mortise recovery confirm'.`
 					return err
 				}
 			}
-			if o.Identities, err = identitiesOf(identities, passphrase); err != nil {
+			if o.Identities, err = archive.Identities(identities, passphrase); err != nil {
 				return usage{err}
 			}
 			var r archive.Restored

@@ -14,6 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/input"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -172,7 +173,7 @@ func (c *command) closeBooks(a *app.App, stands bool) error {
 	if err == nil || !stands {
 		return err
 	}
-	c.say("mortise: the ledger could not write what was behind: %s", messageOf(err))
+	c.say("mortise: the ledger could not write what was behind: %s", view.Message(err))
 	return nil
 }
 
