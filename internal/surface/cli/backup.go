@@ -15,47 +15,47 @@ func (c *command) backup() *cobra.Command {
 	var recipients []string
 	var passphrase string
 	o := archive.BackupOptions{}
-	cmd := &cobra.Command{
-		Use:   "backup FILE",
-		Short: "Write everything but the keys to one file, also while a host is at work",
-		Long: `Write everything but the keys to one file: the database as it is at one moment, the
+	return c.command(spec{
+		use:   "backup FILE",
+		short: "Write everything but the keys to one file, also while a host is at work",
+		long: `Write everything but the keys to one file: the database as it is at one moment, the
 packages, the bytes of artifacts, reference data, the configuration and its policies.
 Hosts may be at work meanwhile.
 
 ledger.key and secrets.key are not in it, nor is any other key: keep them apart.
 Secrets are in it as the database has them, encrypted. A PostgreSQL database is not in
 it; pg_dump backs that up.`,
-		Example: `  mortise backup state.backup
+		example: `  mortise backup state.backup
   mortise backup --recipient age1... state.backup.age`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if c.home == "" {
-				return usage{errNoHome}
-			}
-			o.Home, o.Config, o.File = c.home, c.config, args[0]
-			if o.Database, err = c.place().FindDatabase(); err != nil {
-				return err
-			}
-			if o.Recipients, err = archive.Recipients(recipients, passphrase); err != nil {
-				return usage{err}
-			}
-			if err := c.mayBackup(cmd.Context()); err != nil {
-				return err
-			}
-			p := c.errs.Begin("")
-			o.Doing = func(what string, written int64) { p.Set(what, terminal.Bytes(written)) }
-			m, err := archive.Backup(cmd.Context(), o)
-			p.End()
-			if err != nil {
-				return err
-			}
-			return c.backedUp(o.File, m)
+		door: nowhere,
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().BoolVar(&o.Force, "force", false, "replace the file, if it is there")
+			cmd.Flags().StringArrayVar(&recipients, "recipient", nil, "encrypt it for the holder of the age identity of this recipient, age1...; repeatable")
+			cmd.Flags().StringVar(&passphrase, "passphrase-file", "", "encrypt it with the passphrase in this file")
 		},
-	}
-	cmd.Flags().BoolVar(&o.Force, "force", false, "replace the file, if it is there")
-	cmd.Flags().StringArrayVar(&recipients, "recipient", nil, "encrypt it for the holder of the age identity of this recipient, age1...; repeatable")
-	cmd.Flags().StringVar(&passphrase, "passphrase-file", "", "encrypt it with the passphrase in this file")
-	return c.withJSON(cmd)
+	}, func(ctx context.Context, q *ask) (err error) {
+		if c.home == "" {
+			return usage{errNoHome}
+		}
+		o.Home, o.Config, o.File = c.home, c.config, q.args[0]
+		if o.Database, err = c.place().FindDatabase(); err != nil {
+			return err
+		}
+		if o.Recipients, err = archive.Recipients(recipients, passphrase); err != nil {
+			return usage{err}
+		}
+		if err := c.mayBackup(ctx); err != nil {
+			return err
+		}
+		p := c.errs.Begin("")
+		o.Doing = func(what string, written int64) { p.Set(what, terminal.Bytes(written)) }
+		m, err := archive.Backup(ctx, o)
+		p.End()
+		if err != nil {
+			return err
+		}
+		return c.backedUp(o.File, m)
+	})
 }
 
 // mayBackup refuses who may not copy everything that is kept. The administrator may,

@@ -27,10 +27,10 @@ const databaseFile = "mortise.db"
 func (c *command) check() *cobra.Command {
 	var o check.Options
 	var against, junit string
-	cmd := c.withJSON(&cobra.Command{
-		Use:   "check PATH",
-		Short: "Judge a plugin, or a tree of them, by its contract",
-		Long: `Judge a plugin, or a tree of them, by its contract: the manifest, whether it starts,
+	return c.command(spec{
+		use:   "check PATH",
+		short: "Judge a plugin, or a tree of them, by its contract",
+		long: `Judge a plugin, or a tree of them, by its contract: the manifest, whether it starts,
 whether its code is what the manifest says, whether its examples run, what the contract
 asks of each kind of operation, and whether a new version keeps what earlier ones
 promised. It runs in a host of its own that is thrown away. Operations with effects are
@@ -44,49 +44,49 @@ with the row of the requirements and its place.
 
 A plugin of hooks is compiled, its register is run, and each of its handlers gets the
 example payload of its event, and those in examples/EVENT.NAME.input.json.`,
-		Example: `  mortise check ./letters
+		example: `  mortise check ./letters
   mortise check ./letters --effects --config ./check.yaml`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			o.Observe = nil
-			if !c.json {
-				o.Observe = c.showCheck
-			}
-			earlier, closeHost, err := c.earlier(cmd.Context(), against, &o)
-			if err != nil {
-				return err
-			}
-			o.Earlier, o.Config, o.Notice = earlier, c.config, c.notice
-			if cfg, _, err := setup.ReadConfig(c.home, c.config); err == nil {
-				o.Sandbox = cfg.Sandbox
-			}
-			report, err := check.Run(cmd.Context(), args[0], o)
-			if err = errors.Join(err, closeHost()); err != nil {
-				return err
-			}
-			if junit != "" {
-				if err := writeJUnit(junit, &report); err != nil {
-					return err
-				}
-			}
-			failed := report.Failed()
-			if c.json {
-				if err := c.print(map[string]any{"ok": failed == 0, "failed": failed, "results": report.Results}); err != nil {
-					return err
-				}
-			} else {
-				fmt.Fprintf(c.out, "%d checks, %d failed\n", len(report.Results), failed)
-			}
-			if failed > 0 {
-				return reported{errChecks}
-			}
-			return nil
+		door: nowhere,
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().StringVar(&against, "against", "", "the earlier version: a path, or NAME@VERSION of one that is registered; otherwise the highest registered one")
+			cmd.Flags().BoolVar(&o.Effects, "effects", false, "run what may have effects too; they happen")
+			cmd.Flags().StringVar(&junit, "junit", "", "write the results to this file as JUnit XML")
 		},
+	}, func(ctx context.Context, q *ask) (err error) {
+		o.Observe = nil
+		if !c.json {
+			o.Observe = c.showCheck
+		}
+		earlier, closeHost, err := c.earlier(ctx, against, &o)
+		if err != nil {
+			return err
+		}
+		o.Earlier, o.Config, o.Notice = earlier, c.config, c.notice
+		if cfg, _, err := setup.ReadConfig(c.home, c.config); err == nil {
+			o.Sandbox = cfg.Sandbox
+		}
+		report, err := check.Run(ctx, q.args[0], o)
+		if err = errors.Join(err, closeHost()); err != nil {
+			return err
+		}
+		if junit != "" {
+			if err := writeJUnit(junit, &report); err != nil {
+				return err
+			}
+		}
+		failed := report.Failed()
+		if c.json {
+			if err := c.print(map[string]any{"ok": failed == 0, "failed": failed, "results": report.Results}); err != nil {
+				return err
+			}
+		} else {
+			fmt.Fprintf(c.out, "%d checks, %d failed\n", len(report.Results), failed)
+		}
+		if failed > 0 {
+			return reported{errChecks}
+		}
+		return nil
 	})
-	cmd.Flags().StringVar(&against, "against", "", "the earlier version: a path, or NAME@VERSION of one that is registered; otherwise the highest registered one")
-	cmd.Flags().BoolVar(&o.Effects, "effects", false, "run what may have effects too; they happen")
-	cmd.Flags().StringVar(&junit, "junit", "", "write the results to this file as JUnit XML")
-	return cmd
 }
 
 // earlier returns what finds the versions that a plugin is held against, and

@@ -40,3 +40,16 @@ var PolicyTexts = List[host.PolicyText]{
 		return []string{d.Name, d.Source, fmt.Sprint(d.Policies), terminal.Dash(d.By), at}
 	},
 }
+
+// CheckedPolicies says whether policies can be used, and what may be wrong with them.
+func CheckedPolicies(w, errs io.Writer, count int, problems host.PolicyProblems, warnings []string) (err error) {
+	if len(problems) == 0 {
+		_, err = fmt.Fprintf(w, "%d policies can be used\n", count)
+	} else {
+		_, err = fmt.Fprintln(w, terminal.Safe(problems.Error()))
+	}
+	for _, warning := range warnings {
+		Say(errs, "warning: %s", warning)
+	}
+	return err
+}
