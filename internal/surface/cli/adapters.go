@@ -8,7 +8,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -36,7 +35,7 @@ delivers gives no rights to the plan. The same event again is the same plan.
 		door:     nowhere,
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVarP(&event, "event", "e", "", "the event: a JSON object, @FILE, or - for standard input")
-			cmd.Flags().BoolVar(&wait, "wait", false, "stay until the plan has ended, and show each step as it ends")
+			planWaitFlag(cmd, &wait)
 		},
 	}, func(ctx context.Context, q *ask) error { return c.deliver(ctx, q.args[0], event, wait) })
 }
@@ -50,22 +49,14 @@ func (c *command) deliver(ctx context.Context, ref, given string, wait bool) err
 		return usage{errors.New("--event is missing: a JSON object, @FILE, or - for standard input")}
 	}
 	return c.planning(ctx, func(a *app.App) (*host.Plan, error) {
-		if isPath(ref) {
-			if ref, err = c.linkPath(ctx, a, a.Principal, ref); err != nil {
-				return nil, err
-			}
+		if ref, err = c.nameOf(ctx, a, ref); err != nil {
+			return nil, err
 		}
 		watch := c.watch(ref + " reads the event")
 		v, err := a.Adapters.Deliver(ctx, host.Delivery{
 			Tenant: a.Config.Tenant, Adapter: ref, Event: event, By: a.Principal, Asker: host.OSUser(), Origin: plugin.OriginCLI, Observe: watch.Hear,
 		})
 		watch.End()
-		if err != nil {
-			return nil, view.WithNext(err)
-		}
-		if !wait || v.ID == "" {
-			return v, nil
-		}
-		return c.waitForPlan(ctx, a, v)
+		return c.submitted(ctx, a, v, err, wait)
 	})
 }

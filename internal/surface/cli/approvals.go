@@ -73,7 +73,7 @@ of 'mortise run'.`,
 		example:  `  mortise approvals approve 3f21aa --reason "agreed by phone"`,
 		complete: c.offering(host.Offers.Approvals),
 		flags: func(cmd *cobra.Command) {
-			cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+			reasonFlag(cmd, &reason)
 			cmd.Flags().BoolVar(&noWait, "no-wait", false, "decide, and leave the call to others")
 		},
 	}, func(ctx context.Context, q *ask) error {

@@ -41,7 +41,7 @@ artifact that is there already. Its type is found out by its name and how it beg
 			flags := cmd.Flags()
 			flags.StringVar(&a.Type, "type", "", "what it is; 'mortise artifacts types' shows the types")
 			flags.StringVar(&a.Name, "name", "", "a name other than the file's own")
-			flags.StringArrayVar(&a.Labels, "label", nil, "what it is tainted with: untrusted or private (repeatable)")
+			labelFlag(cmd, &a.Labels, "it is")
 			_ = cmd.RegisterFlagCompletionFunc("type", cobra.FixedCompletions(typeNames(), cobra.ShellCompDirectiveNoFileComp))
 		},
 		check: func(args []string) (err error) {

@@ -98,7 +98,7 @@ principal that made the call may stop it, and so may those who may approve its
 operation.`,
 		example:  `  mortise calls cancel 3f21aa --reason "the customer withdrew"`,
 		complete: c.completeCalls,
-		flags:    func(cmd *cobra.Command) { cmd.Flags().StringVar(&reason, "reason", "", "why, for the record") },
+		flags:    func(cmd *cobra.Command) { reasonFlag(cmd, &reason) },
 	}, func(ctx context.Context, q *ask) error { return c.cancelCall(ctx, q.app, q.args[0], reason) })
 }
 

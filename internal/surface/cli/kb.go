@@ -38,7 +38,7 @@ func (c *command) kbCreate() *cobra.Command {
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&base.Name, "name", "", "what people call it; the id if empty")
 			cmd.Flags().StringVar(&base.Description, "description", "", "what it is about")
-			labelFlag(cmd, &base.Labels)
+			labelFlag(cmd, &base.Labels, "the documents are")
 		},
 		check: func([]string) error { return checkLabels(base.Labels) },
 	}, func(ctx context.Context, q *ask) (done, error) {
@@ -46,20 +46,6 @@ func (c *command) kbCreate() *cobra.Command {
 		made, err := q.Knowledge().Create(ctx, base)
 		return done{value: made, said: made.ID}, err
 	})
-}
-
-// labelFlag adds the flag that says what documents are tainted with.
-func labelFlag(cmd *cobra.Command, labels *[]string) {
-	cmd.Flags().StringArrayVar(labels, "label", nil, "what the documents are tainted with: untrusted or private (repeatable)")
-}
-
-func checkLabels(labels []string) error {
-	for _, label := range labels {
-		if label != plugin.Untrusted && label != plugin.Private {
-			return usage{fmt.Errorf("--label %s: there are %s and %s", label, plugin.Untrusted, plugin.Private)}
-		}
-	}
-	return nil
 }
 
 func (c *command) kbList() *cobra.Command {
@@ -89,7 +75,7 @@ images, auto where that can be done, fallback where no text came otherwise, neve
 			flags.StringVar(&s.URL, "url", "", "where people find it")
 			flags.StringVar(&mime, "mime", "", "what it is, where its name and its first bytes do not tell")
 			flags.StringVar(&mode, "ocr", string(host.UsualOCR), "when text is read from pictures: "+strings.Join(host.OCRModes, ", "))
-			labelFlag(cmd, &s.Labels)
+			labelFlag(cmd, &s.Labels, "the documents are")
 			_ = cmd.MarkFlagRequired("kb")
 			_ = cmd.RegisterFlagCompletionFunc("ocr", cobra.FixedCompletions(host.OCRModes, cobra.ShellCompDirectiveNoFileComp))
 		},

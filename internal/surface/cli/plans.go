@@ -42,10 +42,10 @@ A plan without gates is queued; one with gates waits for one approval of the who
 		flags: func(cmd *cobra.Command) {
 			flags := cmd.Flags()
 			flags.StringVarP(&f.input, "input", "i", "", "the agent's input: a JSON object, @FILE, or - for standard input")
-			flags.StringArrayVarP(&f.set, "set", "s", nil, "set a member of the input: key=value, or outer.inner=value (repeatable)")
+			setFlag(cmd, &f.set)
 			flags.Var(idempotencyKey{&f.key}, "key", "idempotency key: a second submission with it gets the first one's plan")
-			flags.StringArrayVar(&labels, "label", nil, "what the input is tainted with: untrusted or private (repeatable)")
-			flags.BoolVar(&wait, "wait", false, "stay until the plan has ended, and show each step as it ends")
+			labelFlag(cmd, &labels, "the input is")
+			planWaitFlag(cmd, &wait)
 		},
 		check: func([]string) error { return checkLabels(labels) },
 	}, func(ctx context.Context, q *ask) error { return c.submitPlan(ctx, q.args[0], f, labels, wait) })
@@ -57,10 +57,8 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 		return err
 	}
 	return c.planning(ctx, func(a *app.App) (*host.Plan, error) {
-		if isPath(ref) {
-			if ref, err = c.linkPath(ctx, a, a.Principal, ref); err != nil {
-				return nil, err
-			}
+		if ref, err = c.nameOf(ctx, a, ref); err != nil {
+			return nil, err
 		}
 		target, _ := a.Registry.Resolve(ctx, ref)
 		if input, err = withSet(input, f.set, target); err != nil {
@@ -75,13 +73,7 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 			Origin: plugin.OriginCLI, Observe: watch.Hear,
 		})
 		watch.End()
-		if err != nil {
-			return nil, view.WithNext(err)
-		}
-		if !wait || v.ID == "" {
-			return v, nil
-		}
-		return c.waitForPlan(ctx, a, v)
+		return c.submitted(ctx, a, v, err, wait)
 	})
 }
 
@@ -101,6 +93,17 @@ func (c *command) planning(ctx context.Context, do func(*app.App) (*host.Plan, e
 		return closeErr
 	}
 	return c.answerPlan(v, err)
+}
+
+// submitted is what became of a submission, once it has ended where that is waited for.
+func (c *command) submitted(ctx context.Context, a *app.App, v *host.Plan, err error, wait bool) (*host.Plan, error) {
+	if err != nil {
+		return nil, view.WithNext(err)
+	}
+	if !wait || v.ID == "" {
+		return v, nil
+	}
+	return c.waitForPlan(ctx, a, v)
 }
 
 // waitForPlan stays until a plan has ended.
@@ -208,7 +211,7 @@ func (c *command) plansDecide(approve bool) *cobra.Command {
 	if !approve {
 		s.use, s.short, s.example = "deny ID", "Refuse a plan that waits for approval; nothing of it runs", `  mortise plans deny 3f21aa --reason "not this week"`
 	}
-	s.flags = func(cmd *cobra.Command) { cmd.Flags().StringVar(&reason, "reason", "", "why, for the record") }
+	s.flags = func(cmd *cobra.Command) { reasonFlag(cmd, &reason) }
 	return c.planChange(s, func(ctx context.Context, a *app.App, id string) (*host.Plan, error) {
 		return c.decidePlan(ctx, a, id, approve, reason)
 	})
@@ -239,7 +242,7 @@ func (c *command) plansCancel() *cobra.Command {
 	var reason string
 	return c.planChange(spec{
 		use: "cancel ID", short: "Stop a plan: the step that is running is told, and those after it never run", example: "  mortise plans cancel 3f21aa",
-		flags: func(cmd *cobra.Command) { cmd.Flags().StringVar(&reason, "reason", "", "why, for the record") },
+		flags: func(cmd *cobra.Command) { reasonFlag(cmd, &reason) },
 	}, func(ctx context.Context, a *app.App, id string) (*host.Plan, error) {
 		v, err := a.As(a.Principal).Plans().Cancel(ctx, id, reason)
 		if err == nil {

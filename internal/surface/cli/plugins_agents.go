@@ -9,14 +9,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/surface/view"
 )
 
-// agentFlag adds a flag that names an agent.
-func (c *command) agentFlag(cmd *cobra.Command, id *string, use string) {
-	cmd.Flags().StringVar(id, "agent", "", use)
-	_ = cmd.RegisterFlagCompletionFunc("agent", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return c.agentIDs(cmd), cobra.ShellCompDirectiveNoFileComp
-	})
-}
-
 // forAgents gives a command that switches a plugin for all callers the flags that make
 // it give the plugin to agents, or take it from them.
 func (c *command) forAgents(enabled bool) func(*cobra.Command) {

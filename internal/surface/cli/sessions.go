@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -111,22 +108,6 @@ func (c *command) keeping(ctx context.Context, do func(k host.API) error) error 
 		return c.reading(ctx, func(st host.Store) error { return do(host.Reading(st, conf.Tenant)) })
 	}
 	return c.withHost(ctx, func(a *app.App) error { return do(a.As(a.Principal)) })
-}
-
-// sessionFlag adds the flag that says which session is meant.
-func (c *command) sessionFlag(cmd *cobra.Command, session *string) {
-	cmd.Flags().StringVar(session, "session", "", "the session's id (or MORTISE_SESSION)")
-	_ = cmd.RegisterFlagCompletionFunc("session", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return c.completeSessions(cmd, nil, typed)
-	})
-}
-
-// whichSession returns the session that is meant.
-func whichSession(flag string) (string, error) {
-	if id := cmp.Or(flag, os.Getenv("MORTISE_SESSION")); id != "" {
-		return id, nil
-	}
-	return "", usage{errors.New("which session? --session or MORTISE_SESSION says; 'mortise sessions create' begins one")}
 }
 
 // completeSessions offers the newest sessions.
