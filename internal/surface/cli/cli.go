@@ -1,5 +1,6 @@
-// Package cli is the command line: it turns arguments into calls and answers
-// into text. Each command is a short file; what it does is done elsewhere.
+// Package cli is the command line: it turns arguments into calls, and answers
+// into output and an exit status. Each command is a short file; what it does is
+// done elsewhere, and how its answer reads is said in package view.
 //
 // The rules are:
 //

@@ -8,24 +8,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
-// AccountName is how people know an account.
-func AccountName(a *host.Account) string {
-	if a.Email != "" {
-		return a.Email
-	}
-	return terminal.Dash(a.Subject)
-}
-
-func accountNow(a *host.Account) string {
-	switch {
-	case a.Gone != "":
-		return "gone"
-	case a.Renewable || a.Expires.IsZero():
-		return "connected"
-	}
-	return "until " + terminal.Clock(a.Expires)
-}
-
 // Accounts are providers, and one's accounts with them.
 var Accounts = List[host.AccountState]{
 	Key:    "accounts",
@@ -42,6 +24,14 @@ var Accounts = List[host.AccountState]{
 	},
 }
 
+// AccountName is how people know an account.
+func AccountName(a *host.Account) string {
+	if a.Email != "" {
+		return a.Email
+	}
+	return terminal.Dash(a.Subject)
+}
+
 // Token says as whom a provider gives a token.
 func Token(provider, mode, target string) string {
 	as := strings.ReplaceAll(mode, "_", " ")
@@ -51,11 +41,12 @@ func Token(provider, mode, target string) string {
 	return fmt.Sprintf("%s gives a token as %s", provider, as)
 }
 
-// Identities are users of other systems, and who they are here.
-var Identities = List[host.Identity]{
-	Key:    "identities",
-	Titles: []string{"PROVIDER", "EXTERNAL ID", "ADAPTER", "PRINCIPAL", "SCOPES", "BY", "AT"},
-	Row: func(i host.Identity) []string {
-		return []string{i.Provider, i.ExternalID, terminal.Dash(i.Adapter), i.Principal, terminal.Dash(strings.Join(i.Scopes, ",")), i.By, terminal.Clock(i.At)}
-	},
+func accountNow(a *host.Account) string {
+	switch {
+	case a.Gone != "":
+		return "gone"
+	case a.Renewable || a.Expires.IsZero():
+		return "connected"
+	}
+	return "until " + terminal.Clock(a.Expires)
 }

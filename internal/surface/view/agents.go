@@ -16,6 +16,28 @@ import (
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
+// Agents are agents as they are listed.
+var Agents = List[host.Agent]{
+	Key:    "agents",
+	Titles: []string{"AGENT", "STATE", "TIER", "CHANNELS", "CREATED", "PROMPT"},
+	Fit:    Always,
+	Row: func(a host.Agent) []string {
+		channels := strings.Join(slices.Sorted(maps.Keys(a.Settings.Channels)), " ")
+		return []string{a.ID, string(a.State), terminal.Dash(a.Tier), terminal.Dash(channels), terminal.Clock(a.CreatedAt), terminal.Dash(terminal.OneLine(a.Prompt, 200))}
+	},
+}
+
+// Memories are what an agent remembers.
+var Memories = List[host.Memory]{
+	Key:    "memories",
+	Titles: []string{"KEY", "CHANGED", "TEXT"},
+	Fit:    Always,
+	Row: func(m host.Memory) []string {
+		return []string{m.Key, terminal.Clock(m.UpdatedAt), terminal.OneLine(m.Content, 1000)}
+	},
+}
+
+// Agent shows an agent: its settings, its plugins and its channels.
 func Agent(w io.Writer, s host.AgentShown) error {
 	t := terminal.Details(w)
 	t.Row("agent", s.ID)
@@ -39,12 +61,9 @@ func Agent(w io.Writer, s host.AgentShown) error {
 		channels.below(w, s.Channels))
 }
 
-// assignedTo says whom a plugin was given to.
-func assignedTo(a host.Assignment) string {
-	if a.Agent == host.EveryAgent {
-		return "all agents"
-	}
-	return a.Agent
+// Scheduled says when an agent is asked.
+func Scheduled(agent string, f host.Feed) string {
+	return fmt.Sprintf("%s is asked %s%s, first at %s, while it is started and 'mortise serve' runs", agent, f.Spec, inZone(f), terminal.Clock(*f.Next))
 }
 
 var agentPlugins = List[host.Assignment]{
@@ -66,28 +85,10 @@ var channels = List[host.ChannelPlace]{
 	},
 }
 
-// Agents are agents as they are listed.
-var Agents = List[host.Agent]{
-	Key:    "agents",
-	Titles: []string{"AGENT", "STATE", "TIER", "CHANNELS", "CREATED", "PROMPT"},
-	Fit:    Always,
-	Row: func(a host.Agent) []string {
-		channels := strings.Join(slices.Sorted(maps.Keys(a.Settings.Channels)), " ")
-		return []string{a.ID, string(a.State), terminal.Dash(a.Tier), terminal.Dash(channels), terminal.Clock(a.CreatedAt), terminal.Dash(terminal.OneLine(a.Prompt, 200))}
-	},
-}
-
-// Memories are what an agent remembers.
-var Memories = List[host.Memory]{
-	Key:    "memories",
-	Titles: []string{"KEY", "CHANGED", "TEXT"},
-	Fit:    Always,
-	Row: func(m host.Memory) []string {
-		return []string{m.Key, terminal.Clock(m.UpdatedAt), terminal.OneLine(m.Content, 1000)}
-	},
-}
-
-// Scheduled says when an agent is asked.
-func Scheduled(agent string, f host.Feed) string {
-	return fmt.Sprintf("%s is asked %s%s, first at %s, while it is started and 'mortise serve' runs", agent, f.Spec, inZone(f), terminal.Clock(*f.Next))
+// assignedTo says whom a plugin was given to.
+func assignedTo(a host.Assignment) string {
+	if a.Agent == host.EveryAgent {
+		return "all agents"
+	}
+	return a.Agent
 }

@@ -12,12 +12,19 @@ import (
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
-// subjectOf names what a question is about.
-func subjectOf(q *host.Question) string {
-	if q.SubjectKind == host.SubjectPlan {
-		return fmt.Sprintf("plan of %d steps", len(q.Steps))
-	}
-	return q.Operation + "@" + q.Version
+// Approvals are approvals as they are listed.
+var Approvals = List[*host.Question]{
+	Key:    "approvals",
+	Titles: []string{"APPROVAL", "STATE", "WHAT", "REQUESTER", "AGE", "EXPIRES", "WHY"},
+	None:   "nothing waits for approval that you asked for or may decide",
+	Fit:    Always,
+	Row: func(q *host.Question) []string {
+		expires := "-"
+		if q.State == host.ApprovalOpen {
+			expires = "in " + terminal.Short(time.Until(q.ExpiresAt))
+		}
+		return []string{q.ID, string(q.State), subjectOf(q), q.Requester, terminal.Short(time.Since(q.CreatedAt)), expires, terminal.OneLine(q.Why, 500)}
+	},
 }
 
 // Question shows everything that an approval is bound to. Arguments and
@@ -73,6 +80,27 @@ func Question(w io.Writer, q *host.Question) error {
 	return nil
 }
 
+// Decided says how an approval stands after an answer, and what comes of it.
+func Decided(w, errs io.Writer, q *host.Question) {
+	fmt.Fprintf(w, "%s %s\n", q.ID, q.State)
+	switch {
+	case q.State == host.ApprovalDenied:
+		Say(errs, "%s %s does not run", q.SubjectKind, q.Subject)
+	case q.SubjectKind == host.SubjectPlan:
+		Say(errs, "'mortise plans show %s' follows it; 'mortise serve' runs it, or 'mortise plans resume %s --wait' here", q.Subject, q.Subject)
+	default:
+		Say(errs, "'mortise calls wait %s' goes on with it, unless another process does", q.Subject)
+	}
+}
+
+// subjectOf names what a question is about.
+func subjectOf(q *host.Question) string {
+	if q.SubjectKind == host.SubjectPlan {
+		return fmt.Sprintf("plan of %d steps", len(q.Steps))
+	}
+	return q.Operation + "@" + q.Version
+}
+
 // questionSteps shows the steps of a plan that is put up for approval.
 func questionSteps(w io.Writer, q *host.Question) error {
 	for _, s := range q.Steps {
@@ -107,32 +135,4 @@ func spelt(raw jsontext.Value) string {
 		return "  " + terminal.Revealed(string(raw))
 	}
 	return "  " + terminal.Revealed(string(own))
-}
-
-// Approvals are approvals as they are listed.
-var Approvals = List[*host.Question]{
-	Key:    "approvals",
-	Titles: []string{"APPROVAL", "STATE", "WHAT", "REQUESTER", "AGE", "EXPIRES", "WHY"},
-	None:   "nothing waits for approval that you asked for or may decide",
-	Fit:    Always,
-	Row: func(q *host.Question) []string {
-		expires := "-"
-		if q.State == host.ApprovalOpen {
-			expires = "in " + terminal.Short(time.Until(q.ExpiresAt))
-		}
-		return []string{q.ID, string(q.State), subjectOf(q), q.Requester, terminal.Short(time.Since(q.CreatedAt)), expires, terminal.OneLine(q.Why, 500)}
-	},
-}
-
-// Decided says how an approval stands after an answer, and what comes of it.
-func Decided(w, errs io.Writer, q *host.Question) {
-	fmt.Fprintf(w, "%s %s\n", q.ID, q.State)
-	switch {
-	case q.State == host.ApprovalDenied:
-		Say(errs, "%s %s does not run", q.SubjectKind, q.Subject)
-	case q.SubjectKind == host.SubjectPlan:
-		Say(errs, "'mortise plans show %s' follows it; 'mortise serve' runs it, or 'mortise plans resume %s --wait' here", q.Subject, q.Subject)
-	default:
-		Say(errs, "'mortise calls wait %s' goes on with it, unless another process does", q.Subject)
-	}
 }

@@ -9,13 +9,22 @@ import (
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
-// Artifacts are artifacts as they are listed. Names are shown whole, however narrow the terminal is: other commands take
-// them in place of an id.
+// Artifacts are artifacts as they are listed. Names are shown whole, however narrow the
+// terminal is: other commands take them in place of an id.
 var Artifacts = List[host.Artifact]{
 	Key:    "artifacts",
 	Titles: []string{"ARTIFACT", "TYPE", "SIZE", "CREATED", "SOURCE", "NAME"},
 	Row: func(a host.Artifact) []string {
 		return []string{a.ID, a.Type, count(a.Size), terminal.Clock(a.CreatedAt), terminal.Dash(a.SourceTool), a.Name}
+	},
+}
+
+// ArtifactTypes are the types that artifacts have.
+var ArtifactTypes = List[host.ArtifactType]{
+	Key:    "types",
+	Titles: []string{"TYPE", "IS", "RECOGNISED BY"},
+	Row: func(t host.ArtifactType) []string {
+		return []string{t.Name, t.What, terminal.Dash(strings.Join(t.Suffixes, " "))}
 	},
 }
 
@@ -59,15 +68,6 @@ func Artifact(w io.Writer, s ArtifactShown) error {
 		}
 	}
 	return nil
-}
-
-// ArtifactTypes are the types that artifacts have.
-var ArtifactTypes = List[host.ArtifactType]{
-	Key:    "types",
-	Titles: []string{"TYPE", "IS", "RECOGNISED BY"},
-	Row: func(t host.ArtifactType) []string {
-		return []string{t.Name, t.What, terminal.Dash(strings.Join(t.Suffixes, " "))}
-	},
 }
 
 // AddedArtifacts shows what was registered.

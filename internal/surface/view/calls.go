@@ -55,6 +55,15 @@ func CallRowOf(row *host.CallRow) CallRow {
 	}
 }
 
+// Calls are calls as they are listed.
+var Calls = List[CallRow]{
+	Key:    "calls",
+	Titles: []string{"CALL", "CREATED", "WHAT", "STATE", "PRINCIPAL", "CODE"},
+	Row: func(v CallRow) []string {
+		return []string{v.ID, terminal.Clock(v.CreatedAt), v.Operation + "@" + v.Version, string(v.Status), v.Principal, terminal.Dash(v.Code)}
+	},
+}
+
 // An Effect is one effect in a call's journal as it is shown.
 type Effect struct {
 	N           int64            `json:"n"`
@@ -166,14 +175,5 @@ var effects = List[Effect]{
 	Titles: []string{"N", "ATTEMPT", "METHOD", "EFFECT", "CLASS", "STATE", "TIME"},
 	Row: func(e Effect) []string {
 		return []string{fmt.Sprint(e.N), fmt.Sprint(e.Attempt), e.Method, terminal.Dash(e.Effect), e.Class, string(e.State), terminal.Clock(e.At)}
-	},
-}
-
-// Calls are calls as they are listed.
-var Calls = List[CallRow]{
-	Key:    "calls",
-	Titles: []string{"CALL", "CREATED", "WHAT", "STATE", "PRINCIPAL", "CODE"},
-	Row: func(v CallRow) []string {
-		return []string{v.ID, terminal.Clock(v.CreatedAt), v.Operation + "@" + v.Version, string(v.Status), v.Principal, terminal.Dash(v.Code)}
 	},
 }

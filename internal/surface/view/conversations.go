@@ -20,16 +20,6 @@ var Conversations = List[host.Conversation]{
 	},
 }
 
-func conversationState(one host.Conversation) string {
-	switch {
-	case one.Waiting:
-		return "waiting"
-	case one.Open:
-		return "open"
-	}
-	return "ended"
-}
-
 // A ConversationShown is a conversation with its last messages.
 type ConversationShown struct {
 	Conversation host.Conversation `json:"conversation"`
@@ -73,6 +63,16 @@ func Conversation(w io.Writer, s ConversationShown) error {
 		}
 	}
 	return nil
+}
+
+func conversationState(one host.Conversation) string {
+	switch {
+	case one.Waiting:
+		return "waiting"
+	case one.Open:
+		return "open"
+	}
+	return "ended"
 }
 
 // place is where a conversation takes place.

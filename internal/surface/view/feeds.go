@@ -11,18 +11,14 @@ import (
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
-func inZone(f host.Feed) string {
-	if strings.HasPrefix(f.Spec, "cron ") {
-		return " in " + f.Zone
-	}
-	return ""
-}
-
-func nextOf(f host.Feed) string {
-	if f.Next == nil {
-		return "-"
-	}
-	return terminal.Clock(*f.Next)
+// Feeds are feeds as they are listed.
+var Feeds = List[host.Feed]{
+	Key:    "feeds",
+	Titles: []string{"FEED", "OPERATION", "TIMES", "OWNER", "STATE", "NEXT"},
+	Fit:    Always,
+	Row: func(f host.Feed) []string {
+		return []string{f.ID, f.Operation, f.Spec + inZone(f), f.Owner, string(f.State), nextOf(f)}
+	},
 }
 
 // A FeedShown is a feed with its next times and the last ones.
@@ -65,6 +61,15 @@ func Feed(w io.Writer, s FeedShown) error {
 	return errors.Join(t.Flush(), feedTicks.below(w, s.Last))
 }
 
+// FeedTimes says when the runs of a feed that was made are.
+func FeedTimes(f host.Feed) string {
+	first := "first at " + terminal.Clock(*f.Next)
+	if f.AtOnce {
+		first = "first at once, then at " + terminal.Clock(*f.Next)
+	}
+	return fmt.Sprintf("%s runs %s%s, %s, while 'mortise serve' does", f.Operation, f.Spec, inZone(f), first)
+}
+
 var feedTicks = List[host.FeedTick]{
 	Titles: []string{"TIME", "OUTCOME", "CALL", "STATUS", "CODE"},
 	Fit:    Always,
@@ -77,21 +82,16 @@ var feedTicks = List[host.FeedTick]{
 	},
 }
 
-// Feeds are feeds as they are listed.
-var Feeds = List[host.Feed]{
-	Key:    "feeds",
-	Titles: []string{"FEED", "OPERATION", "TIMES", "OWNER", "STATE", "NEXT"},
-	Fit:    Always,
-	Row: func(f host.Feed) []string {
-		return []string{f.ID, f.Operation, f.Spec + inZone(f), f.Owner, string(f.State), nextOf(f)}
-	},
+func inZone(f host.Feed) string {
+	if strings.HasPrefix(f.Spec, "cron ") {
+		return " in " + f.Zone
+	}
+	return ""
 }
 
-// FeedTimes says when the runs of a feed that was made are.
-func FeedTimes(f host.Feed) string {
-	first := "first at " + terminal.Clock(*f.Next)
-	if f.AtOnce {
-		first = "first at once, then at " + terminal.Clock(*f.Next)
+func nextOf(f host.Feed) string {
+	if f.Next == nil {
+		return "-"
 	}
-	return fmt.Sprintf("%s runs %s%s, %s, while 'mortise serve' does", f.Operation, f.Spec, inZone(f), first)
+	return terminal.Clock(*f.Next)
 }

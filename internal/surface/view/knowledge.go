@@ -11,6 +11,27 @@ import (
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
+// KnowledgeBases are knowledge bases as they are listed.
+var KnowledgeBases = List[host.KnowledgeBase]{
+	Key:    "knowledge_bases",
+	Titles: []string{"ID", "DOCUMENTS", "CHUNKS", "CREATED", "NAME"},
+	None:   "there is no knowledge base; 'mortise kb create ID' begins one",
+	Fit:    Always,
+	Row: func(b host.KnowledgeBase) []string {
+		return []string{b.ID, count(b.Documents), count(b.Chunks), terminal.Clock(b.CreatedAt), b.Name}
+	},
+}
+
+// Embedded are the embeddings that were made.
+var Embedded = List[host.Embedded]{
+	Key:    "embedded",
+	Titles: []string{"ID", "EMBEDDED", "CHUNKS", "MADE", "MODEL"},
+	Fit:    Always,
+	Row: func(e host.Embedded) []string {
+		return []string{e.KB, count(e.Embedded), count(e.Passages), count(e.Made), e.Model}
+	},
+}
+
 // KnowledgeBase shows a knowledge base with documents that are in it.
 func KnowledgeBase(w io.Writer, base host.KnowledgeBase, in []host.Document) error {
 	t := terminal.Details(w)
@@ -47,17 +68,6 @@ func Document(w io.Writer, d host.Document) error {
 	return err
 }
 
-// searchOf says by what a knowledge base is searched.
-func searchOf(base *host.KnowledgeBase) string {
-	switch {
-	case base.Embedding == "":
-		return "by words; no model of embeddings is configured"
-	case base.Embedded < base.Chunks:
-		return fmt.Sprintf("by words, and by meaning for %d of %d chunks, with %s; 'mortise kb embed %s' does the rest", base.Embedded, base.Chunks, base.Embedding, base.ID)
-	}
-	return "by words and by meaning, with " + base.Embedding
-}
-
 // An AddedDocument is what became of a file.
 type AddedDocument struct {
 	File string `json:"file"`
@@ -84,14 +94,12 @@ func Passages(w, errs io.Writer, f Found) error {
 	return nil
 }
 
-// KnowledgeBases are knowledge bases as they are listed.
-var KnowledgeBases = List[host.KnowledgeBase]{
-	Key:    "knowledge_bases",
-	Titles: []string{"ID", "DOCUMENTS", "CHUNKS", "CREATED", "NAME"},
-	None:   "there is no knowledge base; 'mortise kb create ID' begins one",
+// AddedDocuments are what became of files.
+var AddedDocuments = List[AddedDocument]{
+	Titles: []string{"DOCUMENT", "WORDS", "CHUNKS", "METHOD", "FILE", ""},
 	Fit:    Always,
-	Row: func(b host.KnowledgeBase) []string {
-		return []string{b.ID, count(b.Documents), count(b.Chunks), terminal.Clock(b.CreatedAt), b.Name}
+	Row: func(d AddedDocument) []string {
+		return []string{terminal.Dash(d.DocumentID), count(d.Words), count(d.Chunks), d.Extraction.Method, d.File, d.SkipReason}
 	},
 }
 
@@ -103,31 +111,13 @@ var documents = List[host.Document]{
 	},
 }
 
-// AddedDocuments are what became of files.
-var AddedDocuments = List[AddedDocument]{
-	Titles: []string{"DOCUMENT", "WORDS", "CHUNKS", "METHOD", "FILE", ""},
-	Fit:    Always,
-	Row: func(d AddedDocument) []string {
-		return []string{terminal.Dash(d.DocumentID), count(d.Words), count(d.Chunks), d.Extraction.Method, d.File, d.SkipReason}
-	},
-}
-
-// Embedded are the embeddings that were made.
-var Embedded = List[host.Embedded]{
-	Key:    "embedded",
-	Titles: []string{"ID", "EMBEDDED", "CHUNKS", "MADE", "MODEL"},
-	Fit:    Always,
-	Row: func(e host.Embedded) []string {
-		return []string{e.KB, count(e.Embedded), count(e.Passages), count(e.Made), e.Model}
-	},
-}
-
-// References are keys of reference data.
-var References = List[host.ReferenceKey]{
-	Key:    "reference",
-	Titles: []string{"KEY", "FORM", "BYTES", "CHANGED"},
-	None:   "there is no reference data; 'mortise reference add KEY FILE' puts some there, and 'mortise reference mitre FILE' the techniques of ATT&CK",
-	Row: func(k host.ReferenceKey) []string {
-		return []string{k.Key, k.Form, fmt.Sprint(k.Size), terminal.Clock(k.UpdatedAt)}
-	},
+// searchOf says by what a knowledge base is searched.
+func searchOf(base *host.KnowledgeBase) string {
+	switch {
+	case base.Embedding == "":
+		return "by words; no model of embeddings is configured"
+	case base.Embedded < base.Chunks:
+		return fmt.Sprintf("by words, and by meaning for %d of %d chunks, with %s; 'mortise kb embed %s' does the rest", base.Embedded, base.Chunks, base.Embedding, base.ID)
+	}
+	return "by words and by meaning, with " + base.Embedding
 }

@@ -37,38 +37,6 @@ func Entries(w io.Writer, entries []plugin.Entry, several bool) error {
 // IsCall reports whether an entry is about a call.
 func IsCall(e plugin.Entry) bool { return strings.HasPrefix(string(e.Kind), "call.") }
 
-// operationAt is the short form for people: a plugin's only operation goes
-// without its own name.
-func operationAt(rec *plugin.CallRecord) string {
-	name := rec.Operation
-	if plugin, op, found := strings.Cut(name, "/"); found && (op == plugin || strings.HasSuffix(plugin, "."+op)) {
-		name = plugin
-	}
-	if rec.Version != "" {
-		name += "@" + rec.Version
-	}
-	return terminal.Dash(name)
-}
-
-func outcomeOf(kind plugin.EntryKind, rec *plugin.CallRecord) string {
-	switch {
-	case rec.Error != nil && rec.Error.PluginCode != "":
-		return fmt.Sprintf("%s (%s)", rec.Error.Code, rec.Error.PluginCode)
-	case rec.Error != nil:
-		return string(rec.Error.Code)
-	case kind == plugin.EntryCallStarted:
-		return "started"
-	case kind == plugin.EntryCallReplayed:
-		return "replayed"
-	case rec.Cached:
-		return "succeeded (cached)"
-	case rec.Dry:
-		return string(rec.Status) + " (dry run)"
-	default:
-		return string(rec.Status)
-	}
-}
-
 // CallRecord returns the entry of a call that says how it ended, the last of its entries
 // but for what a plugin was refused, which may be written after the end.
 func CallRecord(entries []plugin.Entry) plugin.Entry {
@@ -109,4 +77,36 @@ func LedgerReport(w, errs io.Writer, r host.LedgerReport) error {
 	}
 	_, err := fmt.Fprintf(w, "the ledger holds: %d entries%s, head %s\n", r.Entries, where, terminal.Dash(r.Head))
 	return err
+}
+
+// operationAt is the short form for people: a plugin's only operation goes
+// without its own name.
+func operationAt(rec *plugin.CallRecord) string {
+	name := rec.Operation
+	if plugin, op, found := strings.Cut(name, "/"); found && (op == plugin || strings.HasSuffix(plugin, "."+op)) {
+		name = plugin
+	}
+	if rec.Version != "" {
+		name += "@" + rec.Version
+	}
+	return terminal.Dash(name)
+}
+
+func outcomeOf(kind plugin.EntryKind, rec *plugin.CallRecord) string {
+	switch {
+	case rec.Error != nil && rec.Error.PluginCode != "":
+		return fmt.Sprintf("%s (%s)", rec.Error.Code, rec.Error.PluginCode)
+	case rec.Error != nil:
+		return string(rec.Error.Code)
+	case kind == plugin.EntryCallStarted:
+		return "started"
+	case kind == plugin.EntryCallReplayed:
+		return "replayed"
+	case rec.Cached:
+		return "succeeded (cached)"
+	case rec.Dry:
+		return string(rec.Status) + " (dry run)"
+	default:
+		return string(rec.Status)
+	}
 }

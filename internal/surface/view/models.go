@@ -43,6 +43,14 @@ func Models(w, errs io.Writer, s host.ModelStates) error {
 	return err
 }
 
+// ModelTest says how a model answered.
+func ModelTest(t host.ModelTest) string {
+	if !t.OK {
+		return fmt.Sprintf("%s: %s", t.Name, t.Error)
+	}
+	return fmt.Sprintf("%s: answered %.60q in %s; %d tokens in, %d out, $%.6f", t.Name, t.Answer, terminal.Milliseconds(t.Took), t.In, t.Out, t.Cost)
+}
+
 // abilities are what a model can do beside text.
 func abilities(m *host.ModelState) string {
 	var can []string
@@ -60,11 +68,3 @@ func abilities(m *host.ModelState) string {
 }
 
 func price(dollars float64) string { return strconv.FormatFloat(dollars, 'f', -1, 64) }
-
-// ModelTest says how a model answered.
-func ModelTest(t host.ModelTest) string {
-	if !t.OK {
-		return fmt.Sprintf("%s: %s", t.Name, t.Error)
-	}
-	return fmt.Sprintf("%s: answered %.60q in %s; %d tokens in, %d out, $%.6f", t.Name, t.Answer, terminal.Milliseconds(t.Took), t.In, t.Out, t.Cost)
-}

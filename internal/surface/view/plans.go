@@ -11,6 +11,19 @@ import (
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
+// Plans are plans as they are listed.
+var Plans = List[host.Plan]{
+	Key:    "plans",
+	Titles: []string{"PLAN", "CREATED", "STATE", "AGENT", "FOR", "CODE"},
+	Row: func(v host.Plan) []string {
+		code := "-"
+		if v.Error != nil {
+			code = string(v.Error.Code)
+		}
+		return []string{v.ID, terminal.Clock(v.CreatedAt), string(v.State), v.Agent, v.Principal, code}
+	},
+}
+
 // Plan shows a plan, and what may be done about it next.
 func Plan(w, errs io.Writer, v *host.Plan) error {
 	if v.ID == "" {
@@ -52,16 +65,6 @@ func Plan(w, errs io.Writer, v *host.Plan) error {
 		Say(errs, "%s", hint)
 	}
 	return nil
-}
-
-func approvalText(a *host.PlanApproval) string {
-	switch a.State {
-	case host.ApprovalOpen:
-		return "open until " + terminal.Clock(a.ExpiresAt)
-	case host.ApprovalApproved, host.ApprovalConsumed, host.ApprovalDenied:
-		return fmt.Sprintf("%s, decided by %s", a.State, a.DecidedBy)
-	}
-	return string(a.State)
 }
 
 // PlanHint is what may be done about a plan next.
@@ -107,15 +110,12 @@ func PlanStep(s host.PlanStep) string {
 	return fmt.Sprintf("step %s %s: %s%s", s.ID, s.Operation, s.State, inBrackets(string(s.Code)))
 }
 
-// Plans are plans as they are listed.
-var Plans = List[host.Plan]{
-	Key:    "plans",
-	Titles: []string{"PLAN", "CREATED", "STATE", "AGENT", "FOR", "CODE"},
-	Row: func(v host.Plan) []string {
-		code := "-"
-		if v.Error != nil {
-			code = string(v.Error.Code)
-		}
-		return []string{v.ID, terminal.Clock(v.CreatedAt), string(v.State), v.Agent, v.Principal, code}
-	},
+func approvalText(a *host.PlanApproval) string {
+	switch a.State {
+	case host.ApprovalOpen:
+		return "open until " + terminal.Clock(a.ExpiresAt)
+	case host.ApprovalApproved, host.ApprovalConsumed, host.ApprovalDenied:
+		return fmt.Sprintf("%s, decided by %s", a.State, a.DecidedBy)
+	}
+	return string(a.State)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,47 +25,45 @@ var Plugins = List[host.PluginInfo]{
 	},
 }
 
-func pluginState(i host.PluginInfo) string {
-	state := string(i.State)
-	if i.Problem != "" {
-		state = "broken"
-	}
-	if i.Dev {
-		state += " (dev)"
-	}
-	if len(i.Halted) > 0 {
-		state += fmt.Sprintf(" (disabled for %s)", agentsOf(i.Halted))
-	}
-	return state
+// An AssignedPlugin is a plugin with what is said of it for one agent.
+type AssignedPlugin struct {
+	host.PluginInfo
+	Assignment *host.Assignment `json:"assignment"` // null where nothing is said
 }
 
-// agentsOf names the agents that a plugin is disabled for, the first few of them.
-func agentsOf(halts []host.PluginHalt) string {
-	var ids []string
-	for _, h := range halts[:min(len(halts), 3)] {
-		ids = append(ids, h.Agent)
-	}
-	if more := len(halts) - len(ids); more > 0 {
-		ids = append(ids, fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(ids, ", ")
+// AssignedPlugins are plugins with what is said of them for one agent.
+var AssignedPlugins = List[AssignedPlugin]{
+	Key:    "plugins",
+	Titles: []string{"PLUGIN", "VERSION", "STATE", "ASSIGNED", "DESCRIPTION"},
+	Fit:    OnScreen,
+	Row: func(p AssignedPlugin) []string {
+		said := "-"
+		switch one := p.Assignment; {
+		case one == nil:
+		case !one.Enabled && one.Agent != host.EveryAgent:
+			said = "taken from it"
+		case one.Enabled:
+			said = "to " + assignedTo(*one)
+			if one.Versions != "" {
+				said += ", " + one.Versions
+			}
+		}
+		return []string{p.Name, p.Version, pluginState(p.PluginInfo), said, terminal.OneLine(p.Description, 60)}
+	},
 }
 
-func kindsOf(kinds []plugin.Kind) string {
-	words := make([]string, len(kinds))
-	for i, kind := range kinds {
-		words[i] = string(kind)
-	}
-	return terminal.Dash(strings.Join(words, " "))
-}
-
-// versionOf is a version as its author wrote it, and beside it as it is
-// referred to where that is another text.
-func versionOf(m *plugin.Manifest) string {
-	if m.VersionText == "" {
-		return m.Version
-	}
-	return m.VersionText + " (" + m.Version + ")"
+// Actions are what may be done with a plugin.
+var Actions = List[host.Action]{
+	Key:    "actions",
+	Titles: []string{"ACTION", "RISK", "APPROVAL", "SCOPES", "DESCRIPTION"},
+	Fit:    OnScreen,
+	Row: func(one host.Action) []string {
+		approval := "no"
+		if one.RequiresApproval {
+			approval = "asked for"
+		}
+		return []string{one.Name, terminal.Dash(one.RiskLevel), approval, terminal.Dash(strings.Join(one.RequiredScopes, " ")), terminal.OneLine(one.Description, 60)}
+	},
 }
 
 // Plugin shows a plugin with its hooks and its operations.
@@ -121,64 +120,6 @@ func Plugin(w io.Writer, s host.PluginShown) error {
 	return nil
 }
 
-// hooks lists the events that a plugin hears of.
-func hooks(w io.Writer, hooks []plugin.Hook) error {
-	if len(hooks) == 0 {
-		return nil
-	}
-	fmt.Fprintln(w)
-	t := terminal.NewTable(w, "HOOK", "PRIORITY", "IF IT FAILS", "DEADLINE")
-	for _, h := range hooks {
-		deadline := "the host's"
-		if h.Deadline > 0 {
-			deadline = h.Deadline.String()
-		}
-		t.Row(h.Event, fmt.Sprint(h.Priority), cmp.Or(string(h.FailureMode), "skip"), deadline)
-	}
-	return t.Flush()
-}
-
-// inputOf lists the members an input has, as its schema describes them.
-func inputOf(w io.Writer, schema []byte) error {
-	var object struct {
-		Properties map[string]struct {
-			Type        any    `json:"type"`
-			Description string `json:"description"`
-			Default     any    `json:"default"`
-		} `json:"properties"`
-		Required []string `json:"required"`
-	}
-	if len(schema) == 0 || json.Unmarshal(schema, &object) != nil || len(object.Properties) == 0 {
-		return nil
-	}
-	names := make([]string, 0, len(object.Properties))
-	for name := range object.Properties {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	t := terminal.NewTable(w, "  INPUT", "TYPE", "DEFAULT", "DESCRIPTION")
-	for _, name := range names {
-		p := object.Properties[name]
-		value := "-"
-		switch {
-		case p.Default != nil:
-			raw, err := json.Marshal(p.Default)
-			if err != nil {
-				return err
-			}
-			value = terminal.OneLine(string(raw), 30)
-		case slices.Contains(object.Required, name):
-			value = "required"
-		}
-		kind := "any"
-		if p.Type != nil {
-			kind = fmt.Sprint(p.Type)
-		}
-		t.Row("  "+name, kind, value, terminal.OneLine(p.Description, 80))
-	}
-	return t.Flush()
-}
-
 // Review shows what is different in a plugin that is held.
 func Review(w io.Writer, r host.PluginReview) error {
 	before := "nothing that is still here"
@@ -209,47 +150,6 @@ func Assigned(a host.Assignment) string {
 	return "agent " + a.Agent + " does not have " + name
 }
 
-// Actions are what may be done with a plugin.
-var Actions = List[host.Action]{
-	Key:    "actions",
-	Titles: []string{"ACTION", "RISK", "APPROVAL", "SCOPES", "DESCRIPTION"},
-	Fit:    OnScreen,
-	Row: func(one host.Action) []string {
-		approval := "no"
-		if one.RequiresApproval {
-			approval = "asked for"
-		}
-		return []string{one.Name, terminal.Dash(one.RiskLevel), approval, terminal.Dash(strings.Join(one.RequiredScopes, " ")), terminal.OneLine(one.Description, 60)}
-	},
-}
-
-// An AssignedPlugin is a plugin with what is said of it for one agent.
-type AssignedPlugin struct {
-	host.PluginInfo
-	Assignment *host.Assignment `json:"assignment"` // null where nothing is said
-}
-
-// AssignedPlugins are plugins with what is said of them for one agent.
-var AssignedPlugins = List[AssignedPlugin]{
-	Key:    "plugins",
-	Titles: []string{"PLUGIN", "VERSION", "STATE", "ASSIGNED", "DESCRIPTION"},
-	Fit:    OnScreen,
-	Row: func(p AssignedPlugin) []string {
-		said := "-"
-		switch one := p.Assignment; {
-		case one == nil:
-		case !one.Enabled && one.Agent != host.EveryAgent:
-			said = "taken from it"
-		case one.Enabled:
-			said = "to " + assignedTo(*one)
-			if one.Versions != "" {
-				said += ", " + one.Versions
-			}
-		}
-		return []string{p.Name, p.Version, pluginState(p.PluginInfo), said, terminal.OneLine(p.Description, 60)}
-	},
-}
-
 // PluginStates says what plugins are now, one on each line.
 func PluginStates(infos ...host.PluginInfo) string {
 	lines := make([]string, len(infos))
@@ -274,4 +174,100 @@ func Registered(w, errs io.Writer, report host.Registered) {
 	for _, f := range report.Failed {
 		Say(errs, "mortise: %s: %s", f.Path, Message(f.Err))
 	}
+}
+
+func pluginState(i host.PluginInfo) string {
+	state := string(i.State)
+	if i.Problem != "" {
+		state = "broken"
+	}
+	if i.Dev {
+		state += " (dev)"
+	}
+	if len(i.Halted) > 0 {
+		state += fmt.Sprintf(" (disabled for %s)", agentsOf(i.Halted))
+	}
+	return state
+}
+
+// agentsOf names the agents that a plugin is disabled for, the first few of them.
+func agentsOf(halts []host.PluginHalt) string {
+	var ids []string
+	for _, h := range halts[:min(len(halts), 3)] {
+		ids = append(ids, h.Agent)
+	}
+	if more := len(halts) - len(ids); more > 0 {
+		ids = append(ids, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(ids, ", ")
+}
+
+func kindsOf(kinds []plugin.Kind) string {
+	words := make([]string, len(kinds))
+	for i, kind := range kinds {
+		words[i] = string(kind)
+	}
+	return terminal.Dash(strings.Join(words, " "))
+}
+
+// versionOf is a version as its author wrote it, and beside it as it is
+// referred to where that is another text.
+func versionOf(m *plugin.Manifest) string {
+	if m.VersionText == "" {
+		return m.Version
+	}
+	return m.VersionText + " (" + m.Version + ")"
+}
+
+// hooks lists the events that a plugin hears of.
+func hooks(w io.Writer, hooks []plugin.Hook) error {
+	if len(hooks) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	t := terminal.NewTable(w, "HOOK", "PRIORITY", "IF IT FAILS", "DEADLINE")
+	for _, h := range hooks {
+		deadline := "the host's"
+		if h.Deadline > 0 {
+			deadline = h.Deadline.String()
+		}
+		t.Row(h.Event, fmt.Sprint(h.Priority), cmp.Or(string(h.FailureMode), "skip"), deadline)
+	}
+	return t.Flush()
+}
+
+// inputOf lists the members an input has, as its schema describes them.
+func inputOf(w io.Writer, schema []byte) error {
+	var object struct {
+		Properties map[string]struct {
+			Type        any    `json:"type"`
+			Description string `json:"description"`
+			Default     any    `json:"default"`
+		} `json:"properties"`
+		Required []string `json:"required"`
+	}
+	if len(schema) == 0 || json.Unmarshal(schema, &object) != nil || len(object.Properties) == 0 {
+		return nil
+	}
+	t := terminal.NewTable(w, "  INPUT", "TYPE", "DEFAULT", "DESCRIPTION")
+	for _, name := range slices.Sorted(maps.Keys(object.Properties)) {
+		p := object.Properties[name]
+		value := "-"
+		switch {
+		case p.Default != nil:
+			raw, err := json.Marshal(p.Default)
+			if err != nil {
+				return err
+			}
+			value = terminal.OneLine(string(raw), 30)
+		case slices.Contains(object.Required, name):
+			value = "required"
+		}
+		kind := "any"
+		if p.Type != nil {
+			kind = fmt.Sprint(p.Type)
+		}
+		t.Row("  "+name, kind, value, terminal.OneLine(p.Description, 80))
+	}
+	return t.Flush()
 }

@@ -8,6 +8,18 @@ import (
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
+// PolicyTexts are policies as they are listed.
+var PolicyTexts = List[host.PolicyText]{
+	Titles: []string{"NAME", "SOURCE", "POLICIES", "BY", "AT"},
+	Row: func(d host.PolicyText) []string {
+		at := "-"
+		if d.At != nil {
+			at = terminal.Clock(*d.At)
+		}
+		return []string{d.Name, d.Source, fmt.Sprint(d.Policies), terminal.Dash(d.By), at}
+	},
+}
+
 // Simulation shows what other policies would decide differently.
 func Simulation(w io.Writer, s host.Simulation) error {
 	if len(s.Differences) > 0 {
@@ -27,18 +39,6 @@ func Simulation(w io.Writer, s host.Simulation) error {
 type Policies struct {
 	Documents []host.PolicyText `json:"documents"`
 	Version   string            `json:"version"`
-}
-
-// PolicyTexts are policies as they are listed.
-var PolicyTexts = List[host.PolicyText]{
-	Titles: []string{"NAME", "SOURCE", "POLICIES", "BY", "AT"},
-	Row: func(d host.PolicyText) []string {
-		at := "-"
-		if d.At != nil {
-			at = terminal.Clock(*d.At)
-		}
-		return []string{d.Name, d.Source, fmt.Sprint(d.Policies), terminal.Dash(d.By), at}
-	},
 }
 
 // CheckedPolicies says whether policies can be used, and what may be wrong with them.

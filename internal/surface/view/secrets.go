@@ -8,30 +8,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
-func secretState(s host.SecretState) string {
-	switch {
-	case s.There == host.SecretOfUser:
-		return "set by you"
-	case s.There != "":
-		return "set for everybody"
-	case s.Optional:
-		return "not set, optional"
-	}
-	return "missing"
-}
-
-// Secret says what became of a secret.
-func Secret(i host.SecretInfo, what string) string {
-	of, with := "everybody", "all plugins"
-	if i.Scope == host.SecretOfUser {
-		of = i.Subject
-	}
-	if i.Plugin != host.EveryPlugin {
-		with = i.Plugin
-	}
-	return fmt.Sprintf("%s %s for %s with %s", i.Name, what, of, with)
-}
-
 // Secrets are secrets as they are listed, without their values.
 var Secrets = List[host.SecretInfo]{
 	Key:    "secrets",
@@ -49,4 +25,28 @@ var NeededSecrets = List[host.SecretState]{
 	Row: func(s host.SecretState) []string {
 		return []string{s.Plugin + "@" + s.Version, s.Operation, s.Name, strings.ReplaceAll(s.Scope, "_", " "), secretState(s)}
 	},
+}
+
+// Secret says what became of a secret.
+func Secret(i host.SecretInfo, what string) string {
+	of, with := "everybody", "all plugins"
+	if i.Scope == host.SecretOfUser {
+		of = i.Subject
+	}
+	if i.Plugin != host.EveryPlugin {
+		with = i.Plugin
+	}
+	return fmt.Sprintf("%s %s for %s with %s", i.Name, what, of, with)
+}
+
+func secretState(s host.SecretState) string {
+	switch {
+	case s.There == host.SecretOfUser:
+		return "set by you"
+	case s.There != "":
+		return "set for everybody"
+	case s.Optional:
+		return "not set, optional"
+	}
+	return "missing"
 }

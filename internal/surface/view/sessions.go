@@ -9,6 +9,16 @@ import (
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
+// Sessions are sessions as they are listed.
+var Sessions = List[host.Session]{
+	Key:    "sessions",
+	Titles: []string{"SESSION", "CREATED", "STATE", "PILLAR", "ARTIFACTS", "NAME"},
+	Fit:    Always,
+	Row: func(s host.Session) []string {
+		return []string{s.ID, terminal.Clock(s.CreatedAt), s.State, terminal.Dash(s.Pillar), strconv.Itoa(s.Artifacts), terminal.Dash(s.Name)}
+	},
+}
+
 // A SessionShown is a session with its artifacts.
 type SessionShown struct {
 	Artifacts []host.Artifact `json:"artifacts"`
@@ -27,14 +37,4 @@ func Session(w io.Writer, shown SessionShown) error {
 	t.Row("created", terminal.Clock(s.CreatedAt))
 	t.Row("changed", terminal.Clock(s.UpdatedAt))
 	return errors.Join(t.Flush(), Artifacts.below(w, shown.Artifacts))
-}
-
-// Sessions are sessions as they are listed.
-var Sessions = List[host.Session]{
-	Key:    "sessions",
-	Titles: []string{"SESSION", "CREATED", "STATE", "PILLAR", "ARTIFACTS", "NAME"},
-	Fit:    Always,
-	Row: func(s host.Session) []string {
-		return []string{s.ID, terminal.Clock(s.CreatedAt), s.State, terminal.Dash(s.Pillar), strconv.Itoa(s.Artifacts), terminal.Dash(s.Name)}
-	},
 }

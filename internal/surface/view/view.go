@@ -18,7 +18,7 @@ type List[T any] struct {
 	Titles []string // of the table
 	None   string   // what is said where there are no rows; a table of titles alone if empty
 	Fit    Fit
-	Row    func(T) []string
+	Row    func(T) []string // the cells of a row
 }
 
 // A Fit says whether the last column of a list gives way to the width of the screen.
@@ -31,7 +31,7 @@ const (
 	OnScreen            // on a terminal alone
 )
 
-// Table writes rows.
+// Table writes rows below the titles.
 func (l List[T]) Table(w io.Writer, rows []T) error {
 	t := fitted(w, l.Fit, l.Titles...)
 	for _, row := range rows {
