@@ -72,13 +72,14 @@ func (c *command) accounts() *cobra.Command {
 }
 
 func (c *command) accountsList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List the providers and your accounts with them, without tokens", example: "  mortise accounts list"}, view.Accounts, func(ctx context.Context, q *ask) ([]host.AccountState, error) {
-		all, err := q.Accounts().List(ctx)
-		if err == nil && len(all) == 0 && !c.json {
-			c.say("no provider is configured; add one under auth: providers in mortise.yaml")
-		}
-		return all, err
-	})
+	return list(c, spec{use: "list", short: "List the providers and your accounts with them, without tokens", example: "  mortise accounts list"}, view.Accounts,
+		func(ctx context.Context, q *ask) ([]host.AccountState, error) {
+			all, err := q.Accounts().List(ctx)
+			if err == nil && len(all) == 0 && !c.json {
+				c.say("no provider is configured; add one under auth: providers in mortise.yaml")
+			}
+			return all, err
+		})
 }
 
 func (c *command) accountsTest() *cobra.Command {

@@ -182,7 +182,8 @@ func (c *command) agentsChange(verb, short, what string, do func(host.Agents, co
 }
 
 func (c *command) agentsList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List the agents there are", example: "  mortise agents list"}, view.Agents, func(ctx context.Context, q *ask) ([]host.Agent, error) { return q.Agents().List(ctx) })
+	return list(c, spec{use: "list", short: "List the agents there are", example: "  mortise agents list"}, view.Agents,
+		func(ctx context.Context, q *ask) ([]host.Agent, error) { return q.Agents().List(ctx) })
 }
 
 func (c *command) agentsShow() *cobra.Command {

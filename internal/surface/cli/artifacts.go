@@ -232,7 +232,8 @@ func writeWhole(path string, r io.Reader) (err error) {
 }
 
 func (c *command) artifactsTypes() *cobra.Command {
-	return list(c, spec{use: "types", short: "List the types of artifacts", example: "  mortise artifacts types", door: nowhere}, view.ArtifactTypes, func(context.Context, *ask) ([]host.ArtifactType, error) { return host.ArtifactTypes(), nil })
+	return list(c, spec{use: "types", short: "List the types of artifacts", example: "  mortise artifacts types", door: nowhere}, view.ArtifactTypes,
+		func(context.Context, *ask) ([]host.ArtifactType, error) { return host.ArtifactTypes(), nil })
 }
 
 func typeNames() (names []string) {

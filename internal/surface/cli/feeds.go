@@ -122,7 +122,8 @@ func (c *command) feedInput(ctx context.Context, a *app.App, t *plugin.Target, f
 }
 
 func (c *command) feedsList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List feeds, the newest first", example: "  mortise feeds list --watch", watch: true}, view.Feeds, func(ctx context.Context, q *ask) ([]host.Feed, error) { return q.Feeds().List(ctx) })
+	return list(c, spec{use: "list", short: "List feeds, the newest first", example: "  mortise feeds list --watch", watch: true}, view.Feeds,
+		func(ctx context.Context, q *ask) ([]host.Feed, error) { return q.Feeds().List(ctx) })
 }
 
 func (c *command) feedsShow() *cobra.Command {

@@ -17,7 +17,8 @@ func (c *command) identities() *cobra.Command {
 }
 
 func (c *command) identitiesList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List who is who, with the scopes they have that way", example: "  mortise identities list"}, view.Identities, func(ctx context.Context, q *ask) ([]host.Identity, error) { return q.Identities().List(ctx) })
+	return list(c, spec{use: "list", short: "List who is who, with the scopes they have that way", example: "  mortise identities list"}, view.Identities,
+		func(ctx context.Context, q *ask) ([]host.Identity, error) { return q.Identities().List(ctx) })
 }
 
 func (c *command) identitiesLink() *cobra.Command {

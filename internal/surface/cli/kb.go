@@ -49,7 +49,8 @@ func (c *command) kbCreate() *cobra.Command {
 }
 
 func (c *command) kbList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List the knowledge bases", example: "  mortise kb list"}, view.KnowledgeBases, func(ctx context.Context, q *ask) ([]host.KnowledgeBase, error) { return q.Knowledge().List(ctx) })
+	return list(c, spec{use: "list", short: "List the knowledge bases", example: "  mortise kb list"}, view.KnowledgeBases,
+		func(ctx context.Context, q *ask) ([]host.KnowledgeBase, error) { return q.Knowledge().List(ctx) })
 }
 
 func (c *command) kbAdd() *cobra.Command {

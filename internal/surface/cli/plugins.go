@@ -62,10 +62,11 @@ func (c *command) pluginsShow() *cobra.Command {
 }
 
 func (c *command) pluginsActions() *cobra.Command {
-	return list(c, spec{use: "actions NAME[@VERSIONS]", short: "List the actions of a plugin that you may use", example: "  mortise plugins actions mail", complete: c.completePlugins}, view.Actions, func(ctx context.Context, q *ask) ([]host.Action, error) {
-		actions, err := q.Plugins().Actions(ctx, q.args[0])
-		return actions, view.WithNext(err)
-	})
+	return list(c, spec{use: "actions NAME[@VERSIONS]", short: "List the actions of a plugin that you may use", example: "  mortise plugins actions mail", complete: c.completePlugins}, view.Actions,
+		func(ctx context.Context, q *ask) ([]host.Action, error) {
+			actions, err := q.Plugins().Actions(ctx, q.args[0])
+			return actions, view.WithNext(err)
+		})
 }
 
 func (c *command) pluginsRegister() *cobra.Command {

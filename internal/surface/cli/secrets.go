@@ -94,7 +94,8 @@ func (c *command) secretsDelete() *cobra.Command {
 }
 
 func (c *command) secretsList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List the secrets that you may see, without their values", example: "  mortise secrets list"}, view.Secrets, func(ctx context.Context, q *ask) ([]host.SecretInfo, error) { return q.Secrets().List(ctx) })
+	return list(c, spec{use: "list", short: "List the secrets that you may see, without their values", example: "  mortise secrets list"}, view.Secrets,
+		func(ctx context.Context, q *ask) ([]host.SecretInfo, error) { return q.Secrets().List(ctx) })
 }
 
 func (c *command) secretsRotate() *cobra.Command {
