@@ -31,7 +31,7 @@ type Options struct {
 
 	// Earlier returns the versions of a plugin that this one is held against,
 	// where Against is empty. It may be nil.
-	Earlier func(ctx context.Context, m *plugin.Manifest, digest string) ([]*plugin.Manifest, error)
+	Earlier Earlier
 }
 
 // Run checks the plugin at path, or every plugin of the tree under it. The

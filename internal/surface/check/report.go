@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // A Report is what checking a path found.
@@ -31,6 +32,22 @@ type Result struct {
 	Outcome Outcome `json:"outcome"`
 	Detail  string  `json:"detail,omitempty"`
 	Row     string  `json:"row,omitempty"` // the requirement that it proves, such as KN-20
+}
+
+// String is the result for people, and what more there is to say on lines of its own.
+func (r Result) String() string {
+	line := fmt.Sprintf("%-7s  %s: %s", r.Outcome, r.Plugin, r.Check)
+	detail, more, _ := strings.Cut(r.Detail, "\n")
+	if detail != "" {
+		line += ": " + detail
+	}
+	if r.Row != "" && r.Outcome == Fail {
+		line += " (" + r.Row + ")"
+	}
+	if more != "" {
+		line += "\n" + more
+	}
+	return line
 }
 
 // An Outcome is how a check ended.

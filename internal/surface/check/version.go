@@ -16,7 +16,7 @@ import (
 
 // against returns what gives the plugins under a path as earlier versions, by
 // name. They are read before what is checked takes their place.
-func against(ctx context.Context, h *host, path string) (func(context.Context, *plugin.Manifest, string) ([]*plugin.Manifest, error), error) {
+func against(ctx context.Context, h *host, path string) (Earlier, error) {
 	report, err := h.Registry.Register(ctx, path, registry.RegisterOptions{Dev: true, Enable: true})
 	if err != nil {
 		return nil, err

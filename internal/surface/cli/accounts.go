@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 )
 
 func (c *command) connect() *cobra.Command {
@@ -46,20 +46,12 @@ them.`,
 			browse(waiting.URL)
 		}
 		got, err := waiting.Wait(ctx)
-		return done{value: got, said: fmt.Sprintf("%s is connected as %s with %s", got.Provider, nameOf(&got), strings.Join(got.Scopes, " "))}, err
+		return done{value: got, said: fmt.Sprintf("%s is connected as %s with %s", got.Provider, view.AccountName(&got), strings.Join(got.Scopes, " "))}, err
 	})
 }
 
 // words takes apart what is written with spaces.
 func words(flags []string) []string { return strings.Fields(strings.Join(flags, " ")) }
-
-// nameOf is how people know an account.
-func nameOf(a *host.Account) string {
-	if a.Email != "" {
-		return a.Email
-	}
-	return terminal.Dash(a.Subject)
-}
 
 // browse opens an address in a browser where there is one. The address is shown
 // too, so it makes no difference whether that works.
@@ -80,36 +72,14 @@ func (c *command) accounts() *cobra.Command {
 }
 
 func (c *command) accountsList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List the providers and your accounts with them, without tokens", example: "  mortise accounts list"}, listing[host.AccountState]{
-		key:    "accounts",
-		titles: []string{"PROVIDER", "ACCOUNT", "STATE", "SCOPES", "CONNECTED", "SERVICE ACCOUNT"},
-		row: func(s host.AccountState) []string {
-			robot := "-"
-			if s.Service {
-				robot = "yes"
+	return list(c, spec{use: "list", short: "List the providers and your accounts with them, without tokens", example: "  mortise accounts list"}, view.Accounts,
+		func(ctx context.Context, q *ask) ([]host.AccountState, error) {
+			all, err := q.Accounts().List(ctx)
+			if err == nil && len(all) == 0 && !c.json {
+				c.say("no provider is configured; add one under auth: providers in mortise.yaml")
 			}
-			if a := s.Account; a != nil {
-				return []string{s.Provider, nameOf(a), accountNow(a), strings.Join(a.Scopes, " "), terminal.Clock(a.Connected), robot}
-			}
-			return []string{s.Provider, "-", "not connected", "-", "-", robot}
-		},
-	}, func(ctx context.Context, q *ask) ([]host.AccountState, error) {
-		all, err := q.Accounts().List(ctx)
-		if err == nil && len(all) == 0 && !c.json {
-			c.say("no provider is configured; add one under auth: providers in mortise.yaml")
-		}
-		return all, err
-	})
-}
-
-func accountNow(a *host.Account) string {
-	switch {
-	case a.Gone != "":
-		return "gone"
-	case a.Renewable || a.Expires.IsZero():
-		return "connected"
-	}
-	return "until " + terminal.Clock(a.Expires)
+			return all, err
+		})
 }
 
 func (c *command) accountsTest() *cobra.Command {
@@ -131,11 +101,7 @@ of the host's service account is asked for. The token is not shown.`,
 	}, func(ctx context.Context, q *ask) (done, error) {
 		defer c.errs.Begin("asking " + q.args[0]).End()
 		got, err := q.Accounts().Test(ctx, q.args[0], mode, subject, words(scopes))
-		as := strings.ReplaceAll(got.Mode, "_", " ")
-		if got.Target != "" {
-			as += " for " + got.Target
-		}
-		return done{value: got, said: fmt.Sprintf("%s gives a token as %s", got.Provider, as)}, err
+		return done{value: got, said: view.Token(got.Provider, got.Mode, got.Target)}, err
 	})
 }
 
@@ -149,6 +115,6 @@ func (c *command) accountsRemove() *cobra.Command {
 		if err == nil && !gone.Revoked && !c.json {
 			c.say("its tokens were not taken back: %s", gone.Problem)
 		}
-		return done{value: gone, said: fmt.Sprintf("the account %s with %s is gone", nameOf(&gone.Account), q.args[0])}, err
+		return done{value: gone, said: fmt.Sprintf("the account %s with %s is gone", view.AccountName(&gone.Account), q.args[0])}, err
 	})
 }

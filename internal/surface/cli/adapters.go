@@ -18,10 +18,10 @@ func (c *command) adapters() *cobra.Command {
 func (c *command) adaptersDeliver() *cobra.Command {
 	var event string
 	var wait bool
-	cmd := &cobra.Command{
-		Use:   "deliver ADAPTER",
-		Short: "Give an event to an adapter, and make a plan of what it means",
-		Long: `Give an event to an adapter, and make a plan of what it means.
+	return c.command(spec{
+		use:   "deliver ADAPTER",
+		short: "Give an event to an adapter, and make a plan of what it means",
+		long: `Give an event to an adapter, and make a plan of what it means.
 
 ADAPTER is an operation of kind adapter: name, name/op or name/op@versions. It says
 what is wanted and who the other system says it was. 'mortise identities' says who
@@ -29,17 +29,15 @@ that is here, with which scopes, and intents in mortise.yaml which agent is aske
 delivers gives no rights to the plan. The same event again is the same plan.
 
 --wait stays until the plan has ended, and runs it if no other process does.`,
-		Example: `  mortise adapters deliver Chat.Adapter/inbound --event @event.json --wait
+		example: `  mortise adapters deliver Chat.Adapter/inbound --event @event.json --wait
   curl -s https://queue.example/next | mortise adapters deliver Chat.Adapter/inbound --event -`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: c.completeOperations,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.deliver(cmd.Context(), args[0], event, wait)
+		complete: c.completeOperations,
+		door:     nowhere,
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().StringVarP(&event, "event", "e", "", "the event: a JSON object, @FILE, or - for standard input")
+			planWaitFlag(cmd, &wait)
 		},
-	}
-	cmd.Flags().StringVarP(&event, "event", "e", "", "the event: a JSON object, @FILE, or - for standard input")
-	cmd.Flags().BoolVar(&wait, "wait", false, "stay until the plan has ended, and show each step as it ends")
-	return c.withJSON(cmd)
+	}, func(ctx context.Context, q *ask) error { return c.deliver(ctx, q.args[0], event, wait) })
 }
 
 func (c *command) deliver(ctx context.Context, ref, given string, wait bool) error {
@@ -51,22 +49,14 @@ func (c *command) deliver(ctx context.Context, ref, given string, wait bool) err
 		return usage{errors.New("--event is missing: a JSON object, @FILE, or - for standard input")}
 	}
 	return c.planning(ctx, func(a *app.App) (*host.Plan, error) {
-		if isPath(ref) {
-			if ref, err = c.linkPath(ctx, a, a.Principal, ref); err != nil {
-				return nil, err
-			}
+		if ref, err = c.nameOf(ctx, a, ref); err != nil {
+			return nil, err
 		}
 		watch := c.watch(ref + " reads the event")
 		v, err := a.Adapters.Deliver(ctx, host.Delivery{
 			Tenant: a.Config.Tenant, Adapter: ref, Event: event, By: a.Principal, Asker: host.OSUser(), Origin: plugin.OriginCLI, Observe: watch.Hear,
 		})
 		watch.End()
-		if err != nil {
-			return nil, withNext(err)
-		}
-		if !wait || v.ID == "" {
-			return v, nil
-		}
-		return c.waitForPlan(ctx, a, v)
+		return c.submitted(ctx, a, v, err, wait)
 	})
 }

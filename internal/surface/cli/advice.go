@@ -2,23 +2,19 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	json2 "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/host/config"
-	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/input"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -30,22 +26,17 @@ func (c *command) adviseDenied(err error) {
 	if plugin.CodeOf(err) != plugin.CodePolicyDenied {
 		return
 	}
-	_, path, readErr := setup.ReadConfig(c.home, c.config)
-	if readErr != nil {
+	path, exists, unread, findErr := c.place().FindConfig()
+	if findErr != nil {
 		return
 	}
-	if absolute, err := filepath.Abs(path); err == nil {
-		path = absolute
-	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		c.say("the configuration is %s, which does not exist yet: create it with 'policy: {allow: [...]}', and put the rule between the brackets", path)
-	} else {
+	if exists {
 		c.say("the configuration is %s", path)
+	} else {
+		c.say("the configuration is %s, which does not exist yet: create it with 'policy: {allow: [...]}', and put the rule between the brackets", path)
 	}
-	if beside, err := filepath.Abs(config.FileName); err == nil && beside != path {
-		if _, err := os.Stat(beside); err == nil {
-			c.say("%s is not read: 'export MORTISE_CONFIG=%s' or --config %s uses it", beside, beside, config.FileName)
-		}
+	if unread != "" {
+		c.say("%s is not read: 'export MORTISE_CONFIG=%s' or --config %s uses it", unread, unread, filepath.Base(unread))
 	}
 }
 
@@ -69,33 +60,15 @@ func (c *command) afterDashes(cmd *cobra.Command, err error) string {
 // adviseRun says what to do next after a run: about members that the input does
 // not have, paths that were given as text, and a newer version that is held.
 func (c *command) adviseRun(ctx context.Context, a *app.App, t *plugin.Target, ref string, given input.Arguments, err error) {
-	c.adviseMembers(t, err)
+	if text := view.Members(t, err); text != "" {
+		c.say("%s", text)
+	}
 	if t != nil && t.Manifest.Contract.Investigates {
 		// What was typed is registered, or written to.
 	} else {
 		c.advisePaths(given.List, given.Set)
 	}
 	c.adviseHeld(ctx, a, t, ref)
-}
-
-// adviseMembers says which members the input of an operation has, once one was
-// refused that it does not have.
-func (c *command) adviseMembers(t *plugin.Target, err error) {
-	if t == nil || plugin.CodeOf(err) != plugin.CodeInvalidInput || !strings.Contains(err.Error(), "additional properties") {
-		return
-	}
-	var object struct {
-		Properties map[string]struct{} `json:"properties"`
-	}
-	if json2.Unmarshal(t.Operation.Input, &object) != nil || len(object.Properties) == 0 {
-		return
-	}
-	names := make([]string, 0, len(object.Properties))
-	for name := range object.Properties {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	c.say("its members are %s; 'mortise plugins show %s' describes them", terminal.OneLine(strings.Join(names, ", "), 300), t.Manifest.Name)
 }
 
 // advisePaths says that a text of the input is the path of a file on this

@@ -1,22 +1,17 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -187,14 +182,8 @@ func (c *command) agentsChange(verb, short, what string, do func(host.Agents, co
 }
 
 func (c *command) agentsList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List the agents there are", example: "  mortise agents list", fit: always}, listing[host.Agent]{
-		key:    "agents",
-		titles: []string{"AGENT", "STATE", "TIER", "CHANNELS", "CREATED", "PROMPT"},
-		row: func(a host.Agent) []string {
-			channels := strings.Join(slices.Sorted(maps.Keys(a.Settings.Channels)), " ")
-			return []string{a.ID, string(a.State), terminal.Dash(a.Tier), terminal.Dash(channels), terminal.Clock(a.CreatedAt), terminal.Dash(terminal.OneLine(a.Prompt, 200))}
-		},
-	}, func(ctx context.Context, q *ask) ([]host.Agent, error) { return q.Agents().List(ctx) })
+	return list(c, spec{use: "list", short: "List the agents there are", example: "  mortise agents list"}, view.Agents,
+		func(ctx context.Context, q *ask) ([]host.Agent, error) { return q.Agents().List(ctx) })
 }
 
 func (c *command) agentsShow() *cobra.Command {
@@ -203,42 +192,7 @@ func (c *command) agentsShow() *cobra.Command {
 		short:    "Show an agent: its plugins and by what it has them, its channels, what it remembers",
 		example:  "  mortise agents show support",
 		complete: c.completeAgents,
-	}, func(ctx context.Context, q *ask) (host.AgentShown, error) { return q.Agents().Show(ctx, q.args[0]) }, c.showAgent)
-}
-
-func (c *command) showAgent(s host.AgentShown) error {
-	t := terminal.Details(c.out)
-	t.Row("agent", s.ID)
-	t.Row("state", string(s.State))
-	t.Row("tier", cmp.Or(s.Tier, "the host's choice"))
-	t.Row("prompt", cmp.Or(terminal.OneLine(s.Prompt, 500), "the usual one"))
-	limits := s.Settings
-	limits.Channels = nil
-	raw, err := json.Marshal(limits, json.Deterministic(true))
-	if err != nil {
-		return err
-	}
-	t.Row("limits", cmp.Or(strings.Trim(string(raw), "{}"), "the usual ones"))
-	t.Row("memories", strconv.Itoa(s.Memories))
-	t.Row("open conversations", strconv.Itoa(s.Conversations))
-	t.Row("created", terminal.Clock(s.CreatedAt)+" by "+s.CreatedBy)
-	t.Row("changed", terminal.Clock(s.UpdatedAt))
-	return errors.Join(t.Flush(),
-		below(c, whole, s.Plugins, func(p host.Assignment) []string {
-			return []string{p.Plugin, terminal.Dash(p.Versions), assignedTo(p), p.By}
-		}, "PLUGIN", "VERSIONS", "ASSIGNED TO", "BY"),
-		below(c, whole, s.LeftOut, func(l host.LeftOut) []string { return []string{l.Operation, terminal.OneLine(l.Why, 500)} }, "NOT OFFERED", "WHY"),
-		below(c, whole, s.Channels, func(p host.ChannelPlace) []string {
-			return []string{p.Namespace, string(p.Scheme), p.Secret, terminal.Dash(p.Reply), p.Path}
-		}, "CHANNEL", "SCHEME", "SECRET", "REPLY", "WEBHOOK"))
-}
-
-// assignedTo says whom a plugin was given to.
-func assignedTo(a host.Assignment) string {
-	if a.Agent == host.EveryAgent {
-		return "all agents"
-	}
-	return a.Agent
+	}, func(ctx context.Context, q *ask) (host.AgentShown, error) { return q.Agents().Show(ctx, q.args[0]) }, view.Agent)
 }
 
 func (c *command) agentsSchedule() *cobra.Command {
@@ -280,8 +234,7 @@ and deletes it.`,
 		if err != nil {
 			return done{}, err
 		}
-		next := fmt.Sprintf("%s is asked %s%s, first at %s, while it is started and 'mortise serve' runs", q.args[0], feed.Spec, inZone(feed), terminal.Clock(*feed.Next))
-		return done{feed, feed.ID, []string{next}}, nil
+		return done{feed, feed.ID, []string{view.Scheduled(q.args[0], feed)}}, nil
 	})
 }
 

@@ -3,13 +3,13 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 )
 
 func (c *command) agentsMemory() *cobra.Command {
@@ -24,14 +24,7 @@ func (c *command) agentsMemory() *cobra.Command {
 			cmd.Flags().StringVar(&search, "search", "", "only what has one of these words; what has most of them first")
 		},
 		limit: &limit{"last", &last, 50, "how many"},
-		fit:   always,
-	}, listing[host.Memory]{
-		key:    "memories",
-		titles: []string{"KEY", "CHANGED", "TEXT"},
-		row: func(m host.Memory) []string {
-			return []string{m.Key, terminal.Clock(m.UpdatedAt), terminal.OneLine(m.Content, 1000)}
-		},
-	}, func(ctx context.Context, q *ask) ([]host.Memory, error) {
+	}, view.Memories, func(ctx context.Context, q *ask) ([]host.Memory, error) {
 		return q.Agents().Memories(ctx, q.args[0], search, last)
 	})
 }
@@ -74,30 +67,24 @@ func (c *command) agentsConversations() *cobra.Command {
 		limit:    &limit{"last", &last, 50, "how many conversations, or messages"},
 	}, func(ctx context.Context, q *ask) error {
 		if len(q.args) == 2 {
-			one, err := inSession(ctx, q.API, q.args[1], func(id string) (s spokenShown, err error) {
+			one, err := inSession(ctx, q.API, q.args[1], func(id string) (s view.ConversationShown, err error) {
 				s.Conversation, s.Messages, err = q.Agents().Messages(ctx, q.args[0], id, last)
 				return s, err
 			})
 			if err != nil {
 				return err
 			}
-			return c.showConversation(one)
+			if c.json {
+				return c.print(one)
+			}
+			return view.Conversation(c.out, one)
 		}
 		all, err := q.Agents().Conversations(ctx, q.args[0], last)
 		if err != nil {
 			return err
 		}
-		return conversations.show(c, always, all)
+		return rowsOf(c, view.Conversations, all)
 	})
-}
-
-var conversations = listing[host.Conversation]{
-	key:    "conversations",
-	titles: []string{"SESSION", "CREATED", "CHANGED", "STATE", "TURNS", "CHANNEL", "WITH"},
-	row: func(one host.Conversation) []string {
-		return []string{one.Session, terminal.Clock(one.CreatedAt), terminal.Clock(one.UpdatedAt), stateOfTalk(one), strconv.FormatInt(one.Turns, 10),
-			terminal.OneLine(place(one), 200), terminal.Dash(terminal.OneLine(one.Peer, 200))}
-	},
 }
 
 func (c *command) agentsEnd() *cobra.Command {
@@ -116,69 +103,4 @@ does. What is said later begins a new conversation.`,
 		one, err := inSession(ctx, q.API, strings.Join(q.args[1:], ""), func(id string) (host.Conversation, error) { return q.Agents().End(ctx, q.args[0], id) })
 		return done{value: one, said: fmt.Sprintf("the conversation %s has ended", one.Session)}, err
 	})
-}
-
-func stateOfTalk(one host.Conversation) string {
-	switch {
-	case one.Waiting:
-		return "waiting"
-	case one.Open:
-		return "open"
-	}
-	return "ended"
-}
-
-// A spokenShown is a conversation with its last messages.
-type spokenShown struct {
-	Conversation host.Conversation `json:"conversation"`
-	Messages     []host.Spoken     `json:"messages"`
-}
-
-func (c *command) showConversation(s spokenShown) error {
-	if c.json {
-		return c.print(s)
-	}
-	one := s.Conversation
-	t := terminal.Details(c.out)
-	t.Row("session", one.Session)
-	t.Row("with", terminal.Dash(terminal.OneLine(one.Peer, 200))+" by "+terminal.OneLine(place(one), 200))
-	t.Row("state", stateOfTalk(one))
-	t.Row("turns", strconv.FormatInt(one.Turns, 10))
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	for _, m := range s.Messages {
-		who := m.Role
-		if m.Sender != "" {
-			who += " " + terminal.OneLine(m.Sender, 100)
-		}
-		if len(m.Labels) > 0 {
-			who += " (" + strings.Join(m.Labels, ", ") + ")"
-		}
-		fmt.Fprintf(c.out, "\n%d  %s  %s\n", m.N, terminal.Clock(m.At), terminal.Safe(who))
-		if m.Text != "" {
-			fmt.Fprintf(c.out, "  %s\n", strings.ReplaceAll(terminal.Safe(m.Text), "\n", "\n  ")) // no line of it may pass for another message
-		}
-		for _, u := range m.Uses {
-			fmt.Fprintf(c.out, "  uses %s %s\n", terminal.OneLine(u.Name, 100), terminal.OneLine(string(u.Input), 300))
-		}
-		for _, r := range m.Results {
-			what := "answered"
-			if r.Failed {
-				what = "failed:"
-			}
-			if _, err := fmt.Fprintf(c.out, "  %s %s %s\n", terminal.OneLine(r.Name, 100), what, terminal.OneLine(r.Text, 300)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// place is where a conversation takes place.
-func place(one host.Conversation) string {
-	if one.Room == "" {
-		return one.Channel
-	}
-	return one.Channel + " " + one.Room
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -68,7 +68,7 @@ func (r *run) answerSpelled(res plugin.Result, done []exported, err error) error
 		return r.answerSpelledJSON(res, done, err)
 	}
 	answered := r.answer(r.ref, res, err)
-	r.showMade(res.Artifacts)
+	view.Made(r.out, res.Artifacts)
 	if answered != nil {
 		return answered
 	}
@@ -77,18 +77,6 @@ func (r *run) answerSpelled(res plugin.Result, done []exported, err error) error
 		r.say("the process of the session is a new one; what its plugins kept in memory before is lost")
 	}
 	return nil
-}
-
-// showMade prints the artifacts that a call registered.
-func (c *command) showMade(made []plugin.Artifact) {
-	for i, a := range made {
-		if i == 0 {
-			fmt.Fprintln(c.out)
-		}
-		if a.ID != "" {
-			fmt.Fprintf(c.out, "artifact %s  %s  %s  %d bytes\n", a.ID, terminal.Safe(a.Type), terminal.Safe(a.Name), a.Size)
-		}
-	}
 }
 
 func (r *run) answerSpelledJSON(res plugin.Result, done []exported, err error) error {
@@ -136,38 +124,37 @@ func (c *command) answer(ref string, res plugin.Result, err error) error {
 		return c.answerJSON(res, err)
 	}
 	if err != nil {
-		c.say("mortise: %s", messageOf(err))
+		c.say("mortise: %s", view.Message(err))
 		if _, statErr := os.Stat(ref); statErr == nil && plugin.CodeOf(err) == plugin.CodeNotFound {
 			c.say("to run the plugin in the directory of that name: mortise run ./%s", ref)
-		} else if next := nextStep(err); next != "" {
+		} else if next := view.NextStep(err); next != "" {
 			c.say("%s", next)
 		}
 		c.adviseDenied(err)
-		if res.CallID != "" && (res.Status == plugin.Unknown || plugin.CodeOf(err) == plugin.CodeOutcomeUnknown) {
-			c.say("'mortise calls show %s' has what is known of it", res.CallID)
-		} else if res.CallID != "" {
-			c.say("call %s failed; 'mortise ledger show %s' has the record", res.CallID, res.CallID)
-		}
+		view.Failed(c.errs, res, err)
 		return reported{err}
 	}
-	if res.Summary != "" {
-		fmt.Fprintf(c.out, "%s\n\n", terminal.Safe(res.Summary))
+	return view.Result(c.out, c.errs, res)
+}
+
+// answerDry prints what a dry run found out, before what the plugin answered or
+// why there is no answer.
+func (c *command) answerDry(ref string, res plugin.Result, err error) error {
+	if c.json {
+		return c.answer(ref, res, err)
 	}
-	if err := terminal.Value(c.out, jsontext.Value(res.Data), c.width()); err != nil {
-		return err
+	if d := res.DryRun; d != nil {
+		if printErr := view.DryRun(c.out, d); printErr != nil {
+			return printErr
+		}
+		if err == nil && len(res.Data) > 0 && string(res.Data) != "null" {
+			fmt.Fprintln(c.out, "\nit answered:")
+		}
 	}
-	if len(res.Diagnostics) > 0 {
-		c.say("diagnostics: %s", res.Diagnostics)
+	if err == nil {
+		defer c.say("this was a dry run: nothing of it has happened")
 	}
-	how := terminal.Milliseconds(res.Metrics["latency_ms"])
-	switch {
-	case res.Replayed:
-		how = "the first answer to this key"
-	case res.Cached:
-		how = "an earlier answer; --fresh asks again"
-	}
-	c.say("%s %s, call %s, %s", res.Operation, res.Version, res.CallID, how)
-	return nil
+	return c.answer(ref, res, err)
 }
 
 // answerUnfinished prints how a call stands, and how to go on with it.
@@ -180,7 +167,7 @@ func (c *command) answerUnfinished(res plugin.Result, why unfinished) error {
 		if _, err := fmt.Fprintln(c.out, res.CallID); err != nil {
 			return err
 		}
-		c.say("%s", c.howToFollow(res))
+		c.say("%s", view.Unfinished(res))
 	}
 	return reported{why}
 }

@@ -3,14 +3,13 @@ package cli
 import (
 	"context"
 	"encoding/base64"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 )
 
 func (c *command) approvals() *cobra.Command {
@@ -36,29 +35,10 @@ func (c *command) approvalsList() *cobra.Command {
 	return list(c, spec{
 		use: "list", short: "List what waits for a person, as far as you asked for it or may decide it", example: "  mortise approvals list --all",
 		flags: func(cmd *cobra.Command) { cmd.Flags().BoolVar(&all, "all", false, "those that were decided too") },
-		limit: &limit{"last", &last, 50, "how many approvals"}, fit: always, watch: true,
-	}, listing[*host.Question]{
-		key:    "approvals",
-		titles: []string{"APPROVAL", "STATE", "WHAT", "REQUESTER", "AGE", "EXPIRES", "WHY"},
-		none:   "nothing waits for approval that you asked for or may decide",
-		row: func(q *host.Question) []string {
-			expires := "-"
-			if q.State == host.ApprovalOpen {
-				expires = "in " + terminal.Short(time.Until(q.ExpiresAt))
-			}
-			return []string{q.ID, string(q.State), whatOf(q), q.Requester, terminal.Short(time.Since(q.CreatedAt)), expires, terminal.OneLine(q.Why, 500)}
-		},
-	}, func(ctx context.Context, q *ask) ([]*host.Question, error) {
+		limit: &limit{"last", &last, 50, "how many approvals"}, watch: true,
+	}, view.Approvals, func(ctx context.Context, q *ask) ([]*host.Question, error) {
 		return q.Approvals().Questions(ctx, all, last)
 	})
-}
-
-// whatOf names what a question is about.
-func whatOf(q *host.Question) string {
-	if q.SubjectKind == host.SubjectPlan {
-		return fmt.Sprintf("plan of %d steps", len(q.Steps))
-	}
-	return q.Operation + "@" + q.Version
 }
 
 func (c *command) approvalsShow() *cobra.Command {
@@ -71,7 +51,7 @@ func (c *command) approvalsShow() *cobra.Command {
 			if c.json {
 				return c.print(question)
 			}
-			if err := c.showQuestion(c.out, question); err != nil {
+			if err := view.Question(c.out, question); err != nil {
 				return err
 			}
 			if row.State == host.ApprovalOpen {
@@ -93,7 +73,7 @@ of 'mortise run'.`,
 		example:  `  mortise approvals approve 3f21aa --reason "agreed by phone"`,
 		complete: c.offering(host.Offers.Approvals),
 		flags: func(cmd *cobra.Command) {
-			cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+			reasonFlag(cmd, &reason)
 			cmd.Flags().BoolVar(&noWait, "no-wait", false, "decide, and leave the call to others")
 		},
 	}, func(ctx context.Context, q *ask) error {
@@ -175,15 +155,7 @@ func (c *command) decided(ctx context.Context, a *app.App, row *host.ApprovalRow
 	if c.json {
 		return c.print(q)
 	}
-	fmt.Fprintf(c.out, "%s %s\n", q.ID, q.State)
-	switch {
-	case row.State == host.ApprovalDenied:
-		c.say("%s %s does not run", row.SubjectKind, row.SubjectID)
-	case row.SubjectKind == host.SubjectPlan:
-		c.say("'mortise plans show %s' follows it; 'mortise serve' runs it, or 'mortise plans resume %s --wait' here", row.SubjectID, row.SubjectID)
-	default:
-		c.say("'mortise calls wait %s' goes on with it, unless another process does", row.SubjectID)
-	}
+	view.Decided(c.out, c.errs, q)
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -26,8 +27,8 @@ characters are written out. None of its code runs.`,
 		complete: c.completePlugins,
 	}, func(ctx context.Context, q *ask) (host.PluginReview, error) {
 		review, err := q.Plugins().Review(ctx, q.args[0], false)
-		return review, withNext(err)
-	}, func(r host.PluginReview) error { return showReview(c.out, r) })
+		return review, view.WithNext(err)
+	}, view.Review)
 }
 
 func (c *command) pluginsApprove() *cobra.Command {
@@ -53,14 +54,14 @@ and asked about too.`,
 	}, func(ctx context.Context, q *ask) (done, error) {
 		review, err := c.reviewed(ctx, q.app, q.args[0], yes)
 		if err != nil {
-			return done{}, withNext(err)
+			return done{}, view.WithNext(err)
 		}
 		info, err := q.Plugins().Approve(ctx, review)
 		value := struct {
 			Plugin host.PluginInfo `json:"plugin"`
 			host.PluginReview
 		}{info, review}
-		return done{value: value, said: fmt.Sprintf("%s %s is %s", info.Name, info.Version, info.State)}, withNext(err)
+		return done{value: value, said: view.PluginStates(info)}, view.WithNext(err)
 	})
 }
 
@@ -74,7 +75,7 @@ func (c *command) reviewed(ctx context.Context, a *app.App, ref string, yes bool
 	answers := bufio.NewReader(io.LimitReader(c.in, 1<<16))
 	agree := func(review host.PluginReview) error {
 		if !c.json || !yes {
-			if err := showReview(out, review); err != nil {
+			if err := view.Review(out, review); err != nil {
 				return err
 			}
 		}
@@ -101,17 +102,4 @@ func (c *command) reviewed(ctx context.Context, a *app.App, ref string, yes bool
 	}
 	fmt.Fprint(out, "\nWith what its code says, the difference is this:\n")
 	return second, agree(second)
-}
-
-// showReview writes a review for a person.
-func showReview(w io.Writer, r host.PluginReview) error {
-	before := "nothing that is still here"
-	if r.Approved != nil {
-		before = fmt.Sprintf("%s, which is approved (%s)", r.Approved.Version, r.Approved.Digest)
-	}
-	fmt.Fprintf(w, "%s %s (%s)\ncompared with %s\n", terminal.Safe(r.Name), terminal.Safe(r.Version), r.Digest, terminal.Safe(before))
-	if r.Open {
-		fmt.Fprintf(w, "Its manifest leaves operations or schemas open; approving asks its code for them.\n")
-	}
-	return r.Difference.Write(w)
 }

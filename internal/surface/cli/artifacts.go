@@ -9,14 +9,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 )
 
 func (c *command) artifacts() *cobra.Command {
@@ -42,7 +41,7 @@ artifact that is there already. Its type is found out by its name and how it beg
 			flags := cmd.Flags()
 			flags.StringVar(&a.Type, "type", "", "what it is; 'mortise artifacts types' shows the types")
 			flags.StringVar(&a.Name, "name", "", "a name other than the file's own")
-			flags.StringArrayVar(&a.Labels, "label", nil, "what it is tainted with: untrusted or private (repeatable)")
+			labelFlag(cmd, &a.Labels, "it is")
 			_ = cmd.RegisterFlagCompletionFunc("type", cobra.FixedCompletions(typeNames(), cobra.ShellCompDirectiveNoFileComp))
 		},
 		check: func(args []string) (err error) {
@@ -71,7 +70,6 @@ func (c *command) addFile(ctx context.Context, k host.API, in, path string, a ho
 
 func (c *command) addArtifacts(ctx context.Context, k host.API, in string, paths []string, a host.NewArtifact) error {
 	added := []host.Artifact{}
-	t := terminal.Details(c.out)
 	var failed error
 	for _, path := range paths {
 		got, err := c.addArtifact(ctx, k, in, path, a)
@@ -83,13 +81,12 @@ func (c *command) addArtifacts(ctx context.Context, k host.API, in string, paths
 			c.say("%s is empty", got.Name)
 		}
 		added = append(added, got)
-		t.Row(got.ID, got.Type, strconv.FormatInt(got.Size, 10), got.Name)
 	}
 	if c.json && failed == nil {
 		return c.print(map[string]any{"artifacts": added})
 	}
 	if !c.json { // those before the one that failed too
-		if err := t.Flush(); err != nil {
+		if err := view.AddedArtifacts(c.out, added); err != nil {
 			return err
 		}
 	}
@@ -109,23 +106,13 @@ func (c *command) addArtifact(ctx context.Context, k host.API, in, path string, 
 	return inSession(ctx, k, in, func(id string) (host.Artifact, error) { return k.Sessions().AddArtifact(ctx, id, c.in, a) })
 }
 
-// artifactRows shows names whole, however narrow the terminal is: other commands take
-// them in place of an id.
-var artifactRows = listing[host.Artifact]{
-	key:    "artifacts",
-	titles: []string{"ARTIFACT", "TYPE", "SIZE", "CREATED", "SOURCE", "NAME"},
-	row: func(a host.Artifact) []string {
-		return []string{a.ID, a.Type, strconv.FormatInt(a.Size, 10), terminal.Clock(a.CreatedAt), terminal.Dash(a.SourceTool), a.Name}
-	},
-}
-
 func (c *command) artifactsList() *cobra.Command {
 	var in string
 	return list(c, spec{
 		use: "list", short: "List the artifacts of a session, the oldest first", example: "  mortise artifacts list --session sess_4f2a",
 		door: inStore, flags: func(cmd *cobra.Command) { c.sessionFlag(cmd, &in) },
 		check: func([]string) (err error) { in, err = whichSession(in); return err },
-	}, artifactRows, func(ctx context.Context, q *ask) ([]host.Artifact, error) {
+	}, view.Artifacts, func(ctx context.Context, q *ask) ([]host.Artifact, error) {
 		return q.artifacts(ctx, in)
 	})
 }
@@ -139,13 +126,6 @@ func (q *ask) artifacts(ctx context.Context, in string) ([]host.Artifact, error)
 	return q.Sessions().Artifacts(ctx, s.ID)
 }
 
-// An artifactShown is an artifact with those around it.
-type artifactShown struct {
-	Artifact host.Artifact   `json:"artifact"`
-	Became   []host.Artifact `json:"became"`
-	MadeFrom []host.Artifact `json:"made_from"`
-}
-
 func (c *command) artifactsShow() *cobra.Command {
 	var in string
 	return show(c, spec{
@@ -155,7 +135,7 @@ func (c *command) artifactsShow() *cobra.Command {
 		example: "  mortise artifacts show auth.log.1 --session sess_4f2a",
 		door:    inStore, complete: c.completeArtifacts(&in), flags: func(cmd *cobra.Command) { c.sessionFlag(cmd, &in) },
 		check: func([]string) (err error) { in, err = whichSession(in); return err },
-	}, func(ctx context.Context, q *ask) (s artifactShown, err error) {
+	}, func(ctx context.Context, q *ask) (s view.ArtifactShown, err error) {
 		all, err := q.artifacts(ctx, in)
 		if err != nil {
 			return s, err
@@ -164,7 +144,7 @@ func (c *command) artifactsShow() *cobra.Command {
 			s.MadeFrom, s.Became = host.Lineage(all, s.Artifact.ID)
 		}
 		return s, err
-	}, c.showArtifact)
+	}, view.Artifact)
 }
 
 // artifact returns the one that is meant.
@@ -174,40 +154,6 @@ func (q *ask) artifact(ctx context.Context, in, given string) (host.Artifact, er
 		return host.Artifact{}, err
 	}
 	return findArtifact(ctx, q.API, s.ID, given)
-}
-
-func (c *command) showArtifact(s artifactShown) error {
-	a := s.Artifact
-	t := terminal.Details(c.out)
-	t.Row("artifact", a.ID)
-	t.Row("session", a.Session)
-	t.Row("name", a.Name)
-	t.Row("type", a.Type)
-	t.Row("size", strconv.FormatInt(a.Size, 10))
-	t.Row("sha256", a.SHA256)
-	t.Row("source", terminal.Dash(a.SourceTool))
-	t.Some("call", a.SourceCall)
-	t.Some("labels", a.Labels...)
-	if string(a.Metadata) != "{}" {
-		t.Row("metadata", string(a.Metadata))
-	}
-	t.Some("stored", a.StorageURI)
-	t.Row("created", terminal.Clock(a.CreatedAt))
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	for _, part := range []struct {
-		title string
-		rows  []host.Artifact
-	}{{"made from", s.MadeFrom}, {"became", s.Became}} {
-		if len(part.rows) > 0 {
-			fmt.Fprintf(c.out, "\n%s\n", part.title)
-			if err := artifactRows.table(c, whole, part.rows); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 func (c *command) artifactsGet() *cobra.Command {
@@ -286,13 +232,8 @@ func writeWhole(path string, r io.Reader) (err error) {
 }
 
 func (c *command) artifactsTypes() *cobra.Command {
-	return list(c, spec{use: "types", short: "List the types of artifacts", example: "  mortise artifacts types", door: nowhere}, listing[host.ArtifactType]{
-		key:    "types",
-		titles: []string{"TYPE", "IS", "RECOGNISED BY"},
-		row: func(t host.ArtifactType) []string {
-			return []string{t.Name, t.What, terminal.Dash(strings.Join(t.Suffixes, " "))}
-		},
-	}, func(context.Context, *ask) ([]host.ArtifactType, error) { return host.ArtifactTypes(), nil })
+	return list(c, spec{use: "types", short: "List the types of artifacts", example: "  mortise artifacts types", door: nowhere}, view.ArtifactTypes,
+		func(context.Context, *ask) ([]host.ArtifactType, error) { return host.ArtifactTypes(), nil })
 }
 
 func typeNames() (names []string) {

@@ -12,6 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/input"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -91,7 +92,7 @@ func (c *command) askHere(ctx context.Context, a *app.App, row *host.ApprovalRow
 		return nil, err
 	}
 	c.say("%s %s waits for approval: %s\n", q.Operation, q.Version, q.Why)
-	if err := c.showQuestion(c.errs, q); err != nil {
+	if err := view.Question(c.errs, q); err != nil {
 		return nil, err
 	}
 	if !c.json && c.own(a) && a.Host.Approvers().MayApprove(ctx, row, a.Principal) == nil {
@@ -148,15 +149,3 @@ func (c *command) program(a *app.App) string {
 
 // quoted is a word as a shell reads it.
 func quoted(word string) string { return input.Quoted(word) }
-
-// howToFollow is what to do about a call that has not ended.
-func (c *command) howToFollow(res plugin.Result) string {
-	if res.Status != plugin.PendingApproval {
-		return fmt.Sprintf("call %s has not ended; 'mortise calls wait %s' waits for it, and runs it if no other process does", res.CallID, res.CallID)
-	}
-	ask := ""
-	if res.Approval != nil {
-		ask = fmt.Sprintf("'mortise approvals show %s' has the question, and ", res.Approval.ID)
-	}
-	return fmt.Sprintf("call %s waits for approval; %s'mortise calls wait %s' waits for its end", res.CallID, ask, res.CallID)
-}

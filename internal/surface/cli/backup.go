@@ -2,13 +2,8 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"strings"
 
-	"filippo.io/age"
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
@@ -16,54 +11,51 @@ import (
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
-// maxPassphrase bounds a file that holds one.
-const maxPassphrase = 4 << 10
-
 func (c *command) backup() *cobra.Command {
 	var recipients []string
 	var passphrase string
 	o := archive.BackupOptions{}
-	cmd := &cobra.Command{
-		Use:   "backup FILE",
-		Short: "Write everything but the keys to one file, also while a host is at work",
-		Long: `Write everything but the keys to one file: the database as it is at one moment, the
+	return c.command(spec{
+		use:   "backup FILE",
+		short: "Write everything but the keys to one file, also while a host is at work",
+		long: `Write everything but the keys to one file: the database as it is at one moment, the
 packages, the bytes of artifacts, reference data, the configuration and its policies.
 Hosts may be at work meanwhile.
 
 ledger.key and secrets.key are not in it, nor is any other key: keep them apart.
 Secrets are in it as the database has them, encrypted. A PostgreSQL database is not in
 it; pg_dump backs that up.`,
-		Example: `  mortise backup state.backup
+		example: `  mortise backup state.backup
   mortise backup --recipient age1... state.backup.age`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if c.home == "" {
-				return usage{errNoHome}
-			}
-			o.Home, o.Config, o.File = c.home, c.config, args[0]
-			if o.Database, err = c.whichDatabase(); err != nil {
-				return err
-			}
-			if o.Recipients, err = recipientsOf(recipients, passphrase); err != nil {
-				return usage{err}
-			}
-			if err := c.mayBackup(cmd.Context()); err != nil {
-				return err
-			}
-			p := c.errs.Begin("")
-			o.Doing = func(what string, written int64) { p.Set(what, terminal.Bytes(written)) }
-			m, err := archive.Backup(cmd.Context(), o)
-			p.End()
-			if err != nil {
-				return err
-			}
-			return c.backedUp(o.File, m)
+		door: nowhere,
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().BoolVar(&o.Force, "force", false, "replace the file, if it is there")
+			cmd.Flags().StringArrayVar(&recipients, "recipient", nil, "encrypt it for the holder of the age identity of this recipient, age1...; repeatable")
+			cmd.Flags().StringVar(&passphrase, "passphrase-file", "", "encrypt it with the passphrase in this file")
 		},
-	}
-	cmd.Flags().BoolVar(&o.Force, "force", false, "replace the file, if it is there")
-	cmd.Flags().StringArrayVar(&recipients, "recipient", nil, "encrypt it for the holder of the age identity of this recipient, age1...; repeatable")
-	cmd.Flags().StringVar(&passphrase, "passphrase-file", "", "encrypt it with the passphrase in this file")
-	return c.withJSON(cmd)
+	}, func(ctx context.Context, q *ask) (err error) {
+		if c.home == "" {
+			return usage{errNoHome}
+		}
+		o.Home, o.Config, o.File = c.home, c.config, q.args[0]
+		if o.Database, err = c.place().FindDatabase(); err != nil {
+			return err
+		}
+		if o.Recipients, err = archive.Recipients(recipients, passphrase); err != nil {
+			return usage{err}
+		}
+		if err := c.mayBackup(ctx); err != nil {
+			return err
+		}
+		p := c.errs.Begin("")
+		o.Doing = func(what string, written int64) { p.Set(what, terminal.Bytes(written)) }
+		m, err := archive.Backup(ctx, o)
+		p.End()
+		if err != nil {
+			return err
+		}
+		return c.backedUp(o.File, m)
+	})
 }
 
 // mayBackup refuses who may not copy everything that is kept. The administrator may,
@@ -93,77 +85,4 @@ func (c *command) backedUp(file string, m archive.Manifest) error {
 	}
 	_, err := fmt.Fprintf(c.out, "%s: %d files, %s, as of %s\n", terminal.Safe(file), files, terminal.Bytes(size), terminal.Clock(m.MadeAt))
 	return err
-}
-
-// recipientsOf returns who may read a backup.
-func recipientsOf(names []string, passphraseFile string) (all []age.Recipient, err error) {
-	if passphraseFile != "" {
-		if len(names) > 0 {
-			return nil, errors.New("a backup is encrypted for recipients or with a passphrase, not both")
-		}
-		text, err := passphraseIn(passphraseFile)
-		if err != nil {
-			return nil, err
-		}
-		r, err := age.NewScryptRecipient(text)
-		if err != nil {
-			return nil, fmt.Errorf("--passphrase-file: %w", err)
-		}
-		return []age.Recipient{r}, nil
-	}
-	for _, name := range names {
-		r, err := age.ParseRecipients(strings.NewReader(name))
-		if err != nil {
-			return nil, fmt.Errorf("--recipient %.100s is none of age: %w", name, err)
-		}
-		all = append(all, r...)
-	}
-	return all, nil
-}
-
-// identitiesOf returns what opens a backup.
-func identitiesOf(files []string, passphraseFile string) (all []age.Identity, err error) {
-	if passphraseFile != "" {
-		text, err := passphraseIn(passphraseFile)
-		if err != nil {
-			return nil, err
-		}
-		i, err := age.NewScryptIdentity(text)
-		if err != nil {
-			return nil, fmt.Errorf("--passphrase-file: %w", err)
-		}
-		all = append(all, i)
-	}
-	for _, file := range files {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, fmt.Errorf("--identity: %w", err)
-		}
-		found, err := age.ParseIdentities(f)
-		f.Close()
-		if err != nil {
-			return nil, fmt.Errorf("--identity %s has none of age: it is written by age-keygen", file)
-		}
-		all = append(all, found...)
-	}
-	return all, nil
-}
-
-func passphraseIn(file string) (string, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return "", fmt.Errorf("--passphrase-file: %w", err)
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxPassphrase+1))
-	text := strings.TrimRight(string(raw), "\r\n")
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("--passphrase-file: %w", err)
-	case text == "":
-		return "", fmt.Errorf("--passphrase-file: %s is empty", file)
-	case len(raw) > maxPassphrase:
-		return "", fmt.Errorf("--passphrase-file: %s has more than %d bytes", file, maxPassphrase)
-	}
-	return text, nil
 }

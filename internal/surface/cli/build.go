@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 )
 
 // A spec is what a command says of itself. Its arguments are those of its usage line.
@@ -23,7 +25,6 @@ type spec struct {
 	check    func(args []string) error // of what can be told before anything is opened
 	door     door                      // how the host is reached; inHost if nil
 	limit    *limit                    // how many rows, for a list
-	fit      fit                       // of the table of a list
 	watch    bool                      // it has the flag --watch
 }
 
@@ -142,71 +143,34 @@ type limit struct {
 	use   string
 }
 
-// A fit says whether the last column of a list gives way to the width of the screen.
-type fit int
-
-const (
-	whole    fit = iota // the table is as wide as it is
-	always              // 120 cells where there is no terminal
-	onScreen            // on a terminal alone
-)
-
-// fitted returns a table that keeps within the width of the screen, if it is to.
-func (c *command) fitted(f fit, titles ...string) *terminal.Table {
-	t := terminal.Details(c.out)
-	if len(titles) > 0 {
-		t.Row(titles...)
-	}
-	if f == always || f == onScreen && c.onTerminal() {
-		t.Fit = c.width()
-	}
-	return t
-}
-
-// A listing is how rows are shown.
-type listing[T any] struct {
-	key    string   // of the rows in the JSON object
-	titles []string // of the table
-	none   string   // what is said where there are no rows; a table of titles alone if empty
-	row    func(T) []string
-}
-
 // list returns a command that lists rows.
-func list[T any](c *command, s spec, l listing[T], get func(context.Context, *ask) ([]T, error)) *cobra.Command {
+func list[T any](c *command, s spec, l view.List[T], get func(context.Context, *ask) ([]T, error)) *cobra.Command {
 	return c.command(s, func(ctx context.Context, q *ask) error {
 		if c.watches {
-			return l.watch(ctx, c, s.fit, func() ([]T, error) { return get(ctx, q) })
+			return watchRows(ctx, c, l, func() ([]T, error) { return get(ctx, q) })
 		}
 		rows, err := get(ctx, q)
 		if err != nil {
 			return err
 		}
-		return l.show(c, s.fit, rows)
+		return rowsOf(c, l, rows)
 	})
 }
 
-func (l listing[T]) show(c *command, f fit, rows []T) error {
+// rowsOf writes rows, or says that there are none.
+func rowsOf[T any](c *command, l view.List[T], rows []T) error {
 	if c.json {
-		return c.print(map[string]any{l.key: append([]T{}, rows...)})
+		return c.print(map[string]any{l.Key: append([]T{}, rows...)})
 	}
-	if len(rows) == 0 && l.none != "" {
-		c.say("%s", l.none)
+	if len(rows) == 0 && l.None != "" {
+		c.say("%s", l.None)
 		return nil
 	}
-	return l.table(c, f, rows)
-}
-
-// table writes the rows for a person.
-func (l listing[T]) table(c *command, f fit, rows []T) error {
-	t := c.fitted(f, l.titles...)
-	for _, row := range rows {
-		t.Row(l.row(row)...)
-	}
-	return t.Flush()
+	return l.Table(c.out, rows)
 }
 
 // show returns a command that shows one thing.
-func show[T any](c *command, s spec, get func(context.Context, *ask) (T, error), text func(T) error) *cobra.Command {
+func show[T any](c *command, s spec, get func(context.Context, *ask) (T, error), text func(io.Writer, T) error) *cobra.Command {
 	return c.command(s, func(ctx context.Context, q *ask) error {
 		seen := map[string]bool{}
 		draw := func(appends bool) error {
@@ -219,7 +183,7 @@ func show[T any](c *command, s spec, get func(context.Context, *ask) (T, error),
 			case appends && !isNew(seen, value):
 				return nil
 			}
-			return text(value)
+			return text(c.out, value)
 		}
 		if c.watches {
 			return c.watching(ctx, draw)
@@ -262,12 +226,3 @@ func (c *command) did(d done) error {
 
 // onlyOne refuses two flags that exclude each other.
 func onlyOne(a, b string) error { return usage{errors.New(a + " and " + b + ": only one of them")} }
-
-// below writes rows under what stands there already, if there are any.
-func below[T any](c *command, f fit, rows []T, row func(T) []string, titles ...string) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	fmt.Fprintln(c.out)
-	return listing[T]{titles: titles, row: row}.table(c, f, rows)
-}

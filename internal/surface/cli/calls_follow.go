@@ -10,6 +10,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -36,13 +37,13 @@ queued call is run by others. The status is that of 'mortise run'.`,
 
 // follow prints the entries of a call until its end, and returns how that was.
 func (c *command) follow(ctx context.Context, k host.API, id string) error {
-	over, err := k.Calls().Follow(ctx, id, c.showEntry)
+	over, err := k.Calls().Follow(ctx, id, func(e *plugin.Entry) { view.CallEntry(c.out, e) })
 	var waits unfinished
 	switch {
 	case err == nil:
 		return nil
 	case !over && plugin.CodeOf(err) == plugin.CodeApprovalExpired:
-		c.say("mortise: %s", messageOf(err))
+		c.say("mortise: %s", view.Message(err))
 	case !over && !errors.As(err, &waits):
 		return err
 	}
@@ -97,7 +98,7 @@ principal that made the call may stop it, and so may those who may approve its
 operation.`,
 		example:  `  mortise calls cancel 3f21aa --reason "the customer withdrew"`,
 		complete: c.completeCalls,
-		flags:    func(cmd *cobra.Command) { cmd.Flags().StringVar(&reason, "reason", "", "why, for the record") },
+		flags:    func(cmd *cobra.Command) { reasonFlag(cmd, &reason) },
 	}, func(ctx context.Context, q *ask) error { return c.cancelCall(ctx, q.app, q.args[0], reason) })
 }
 
@@ -124,15 +125,8 @@ func (c *command) showStatus(ctx context.Context, a *app.App, id, next string) e
 
 func (c *command) showRow(row *host.CallRow, next string) error {
 	if c.json {
-		return c.print(viewOf(row))
+		return c.print(view.CallRowOf(row))
 	}
-	state := string(viewOf(row).Status)
-	if row.Cancelled && !row.State.Ended() {
-		state += ", told to stop"
-	}
-	fmt.Fprintf(c.out, "%s %s%s\n", row.ID, state, inBrackets(row.Code))
-	if next != "" {
-		c.say("%s", next)
-	}
+	view.CallState(c.out, c.errs, row, next)
 	return nil
 }

@@ -104,7 +104,7 @@ func (c *command) settleCall(ctx context.Context, a *app.App, given string, ask 
 // askOperator asks the operator how a call ended, and shows what it found out.
 func (c *command) askOperator(ctx context.Context, a *app.App, row *host.CallRow) error {
 	if row.State != host.CallUnknown && row.State != host.CallInProgress {
-		return plugin.Errorf(plugin.CodeInvalidInput, "call %s is %s: only of one that is unknown, or in progress elsewhere, can be asked how it ended", row.ID, viewOf(row).Status)
+		return plugin.Errorf(plugin.CodeInvalidInput, "call %s is %s: only of one that is unknown, or in progress elsewhere, can be asked how it ended", row.ID, host.StatusOf(row.State))
 	}
 	if err := a.Kernel.Reconcile(ctx, row.Tenant, row.ID); err != nil {
 		return err

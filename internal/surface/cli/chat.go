@@ -15,6 +15,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -153,7 +154,7 @@ func (s *chat) loop() error {
 			return err
 		}
 		if err != nil {
-			s.c.say("mortise: %s", messageOf(err))
+			s.c.say("mortise: %s", view.Message(err))
 		}
 	}
 }
@@ -320,7 +321,7 @@ func (s *chat) ask(ctx context.Context, u host.ToolUse) (*host.ToolReply, error)
 	s.idle()
 	s.newline()
 	s.c.say("%s %s waits for approval: %s\n", q.Operation, q.Version, q.Why)
-	if err := s.c.showQuestion(s.c.errs, q); err != nil {
+	if err := view.Question(s.c.errs, q); err != nil {
 		return nil, err
 	}
 	if !s.c.own(s.a) || s.a.Host.Approvers().MayApprove(ctx, row, s.a.Principal) != nil {

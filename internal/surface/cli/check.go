@@ -5,13 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 
-	"github.com/Masterminds/semver/v3"
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/check"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
@@ -20,17 +16,13 @@ import (
 
 var errChecks = errors.New("some checks failed")
 
-// databaseFile is in every data directory that was ever used, unless its state
-// is in a database elsewhere.
-const databaseFile = "mortise.db"
-
 func (c *command) check() *cobra.Command {
 	var o check.Options
 	var against, junit string
-	cmd := c.withJSON(&cobra.Command{
-		Use:   "check PATH",
-		Short: "Judge a plugin, or a tree of them, by its contract",
-		Long: `Judge a plugin, or a tree of them, by its contract: the manifest, whether it starts,
+	return c.command(spec{
+		use:   "check PATH",
+		short: "Judge a plugin, or a tree of them, by its contract",
+		long: `Judge a plugin, or a tree of them, by its contract: the manifest, whether it starts,
 whether its code is what the manifest says, whether its examples run, what the contract
 asks of each kind of operation, and whether a new version keeps what earlier ones
 promised. It runs in a host of its own that is thrown away. Operations with effects are
@@ -44,55 +36,55 @@ with the row of the requirements and its place.
 
 A plugin of hooks is compiled, its register is run, and each of its handlers gets the
 example payload of its event, and those in examples/EVENT.NAME.input.json.`,
-		Example: `  mortise check ./letters
+		example: `  mortise check ./letters
   mortise check ./letters --effects --config ./check.yaml`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			o.Observe = nil
-			if !c.json {
-				o.Observe = c.showCheck
-			}
-			earlier, closeHost, err := c.earlier(cmd.Context(), against, &o)
-			if err != nil {
-				return err
-			}
-			o.Earlier, o.Config, o.Notice = earlier, c.config, c.notice
-			if cfg, _, err := setup.ReadConfig(c.home, c.config); err == nil {
-				o.Sandbox = cfg.Sandbox
-			}
-			report, err := check.Run(cmd.Context(), args[0], o)
-			if err = errors.Join(err, closeHost()); err != nil {
-				return err
-			}
-			if junit != "" {
-				if err := writeJUnit(junit, &report); err != nil {
-					return err
-				}
-			}
-			failed := report.Failed()
-			if c.json {
-				if err := c.print(map[string]any{"ok": failed == 0, "failed": failed, "results": report.Results}); err != nil {
-					return err
-				}
-			} else {
-				fmt.Fprintf(c.out, "%d checks, %d failed\n", len(report.Results), failed)
-			}
-			if failed > 0 {
-				return reported{errChecks}
-			}
-			return nil
+		door: nowhere,
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().StringVar(&against, "against", "", "the earlier version: a path, or NAME@VERSION of one that is registered; otherwise the highest registered one")
+			cmd.Flags().BoolVar(&o.Effects, "effects", false, "run what may have effects too; they happen")
+			cmd.Flags().StringVar(&junit, "junit", "", "write the results to this file as JUnit XML")
 		},
+	}, func(ctx context.Context, q *ask) (err error) {
+		o.Observe = nil
+		if !c.json {
+			o.Observe = func(r check.Result) { fmt.Fprintln(c.out, terminal.Safe(r.String())) }
+		}
+		earlier, closeHost, err := c.earlier(ctx, against, &o)
+		if err != nil {
+			return err
+		}
+		o.Earlier, o.Config, o.Notice = earlier, c.config, c.notice
+		if cfg, _, err := setup.ReadConfig(c.home, c.config); err == nil {
+			o.Sandbox = cfg.Sandbox
+		}
+		report, err := check.Run(ctx, q.args[0], o)
+		if err = errors.Join(err, closeHost()); err != nil {
+			return err
+		}
+		if junit != "" {
+			if err := writeJUnit(junit, &report); err != nil {
+				return err
+			}
+		}
+		failed := report.Failed()
+		if c.json {
+			if err := c.print(map[string]any{"ok": failed == 0, "failed": failed, "results": report.Results}); err != nil {
+				return err
+			}
+		} else {
+			fmt.Fprintf(c.out, "%d checks, %d failed\n", len(report.Results), failed)
+		}
+		if failed > 0 {
+			return reported{errChecks}
+		}
+		return nil
 	})
-	cmd.Flags().StringVar(&against, "against", "", "the earlier version: a path, or NAME@VERSION of one that is registered; otherwise the highest registered one")
-	cmd.Flags().BoolVar(&o.Effects, "effects", false, "run what may have effects too; they happen")
-	cmd.Flags().StringVar(&junit, "junit", "", "write the results to this file as JUnit XML")
-	return cmd
 }
 
 // earlier returns what finds the versions that a plugin is held against, and
 // what closes the host they are in. A path goes into the options. A data
 // directory that was never used is left as it is.
-func (c *command) earlier(ctx context.Context, against string, o *check.Options) (find func(context.Context, *plugin.Manifest, string) ([]*plugin.Manifest, error), closeHost func() error, err error) {
+func (c *command) earlier(ctx context.Context, against string, o *check.Options) (find check.Earlier, closeHost func() error, err error) {
 	nothing := func() error { return nil }
 	if against != "" {
 		if _, err := os.Stat(against); err == nil {
@@ -114,20 +106,12 @@ func (c *command) earlier(ctx context.Context, against string, o *check.Options)
 		return nil, nothing, err
 	}
 	if against == "" {
-		return func(ctx context.Context, m *plugin.Manifest, digest string) ([]*plugin.Manifest, error) {
-			return predecessors(ctx, a, m, digest)
-		}, a.Close, nil
+		return check.Registered(a.Registry), a.Close, nil
 	}
-	named, err := a.Registry.Show(ctx, against)
-	if err != nil {
+	if find, err = check.Named(ctx, a.Registry, against); err != nil {
 		return nil, nothing, errors.Join(err, a.Close())
 	}
-	return func(_ context.Context, m *plugin.Manifest, _ string) ([]*plugin.Manifest, error) {
-		if m.Name != named.Name {
-			return nil, plugin.Errorf(plugin.CodeInvalidInput, "--against names %s@%s, which is another plugin", named.Name, named.Version)
-		}
-		return []*plugin.Manifest{named.Manifest}, nil
-	}, a.Close, nil
+	return find, a.Close, nil
 }
 
 // used reports whether anything can be registered yet: in the data directory,
@@ -136,45 +120,10 @@ func (c *command) used() (bool, error) {
 	if c.home == "" {
 		return false, nil
 	}
-	if database, err := c.whichDatabase(); err != nil || database != "" {
+	if database, err := c.place().FindDatabase(); err != nil || database != "" {
 		return err == nil, err
 	}
-	_, err := os.Stat(filepath.Join(c.home, databaseFile))
-	return err == nil, nil
-}
-
-// predecessors returns the highest registered version that is lower, and the
-// same version where it stands for other files and is not linked.
-func predecessors(ctx context.Context, a *app.App, m *plugin.Manifest, digest string) ([]*plugin.Manifest, error) {
-	own, err := semver.NewVersion(m.Version)
-	if err != nil {
-		return nil, err
-	}
-	shown, err := a.Registry.Show(ctx, m.Name)
-	if plugin.CodeOf(err) == plugin.CodeNotFound {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	var found []*plugin.Manifest
-	for _, version := range shown.Versions { // the highest first
-		v, err := semver.NewVersion(version)
-		if err != nil || own.LessThan(v) {
-			continue
-		}
-		one, err := a.Registry.Show(ctx, m.Name+"@"+version)
-		switch {
-		case err != nil:
-			return nil, err
-		case own.Equal(v) && (one.Dev || one.Digest == digest):
-			continue
-		}
-		found = append(found, one.Manifest)
-		if v.LessThan(own) {
-			break
-		}
-	}
-	return found, nil
+	return setup.HasDatabase(c.home), nil
 }
 
 func writeJUnit(path string, report *check.Report) (err error) {
@@ -184,19 +133,4 @@ func writeJUnit(path string, report *check.Report) (err error) {
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	return report.WriteJUnit(file)
-}
-
-func (c *command) showCheck(r check.Result) {
-	line := fmt.Sprintf("%-7s  %s: %s", r.Outcome, r.Plugin, r.Check)
-	detail, more, _ := strings.Cut(r.Detail, "\n")
-	if detail != "" {
-		line += ": " + detail
-	}
-	if r.Row != "" && r.Outcome == check.Fail {
-		line += " (" + r.Row + ")"
-	}
-	if more != "" {
-		line += "\n" + more
-	}
-	fmt.Fprintln(c.out, terminal.Safe(line))
 }

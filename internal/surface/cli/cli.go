@@ -1,5 +1,6 @@
-// Package cli is the command line: it turns arguments into calls and answers
-// into text. Each command is a short file; what it does is done elsewhere.
+// Package cli is the command line: it turns arguments into calls, and answers
+// into output and an exit status. Each command is a short file; what it does is
+// done elsewhere, and how its answer reads is said in package view.
 //
 // The rules are:
 //
@@ -31,6 +32,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -241,6 +243,11 @@ func usualHome() string {
 // default of the flag, which would show a password in the help.
 func (c *command) databaseURL() string { return cmp.Or(c.database, os.Getenv("MORTISE_DATABASE")) }
 
+// place is where the host is.
+func (c *command) place() setup.Place {
+	return setup.Place{Home: c.home, Config: c.config, Database: c.databaseURL()}
+}
+
 // withJSON gives a command the flag --json.
 func (c *command) withJSON(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&c.json, "json", false, "print one JSON object")
@@ -291,9 +298,6 @@ func (c *command) printRaw(raw jsontext.Value) error {
 // onTerminal reports whether a person reads standard output.
 func (c *command) onTerminal() bool { return terminal.Is(c.out) }
 
-// width returns how many characters fit on a line of standard output.
-func (c *command) width() int { return max(40, terminal.Width(c.out, 120)) }
-
 // watch shows what a call says while it runs.
 func (c *command) watch(what string) *terminal.Watch {
 	w := c.errs.Watch(what)
@@ -314,13 +318,13 @@ func (c *command) fail(err error) {
 		_ = c.print(map[string]any{"status": plugin.Failed, "error": errorOf(err)})
 		return
 	}
-	c.say("mortise: %s", messageOf(err))
+	c.say("mortise: %s", view.Message(err))
 	c.adviseDenied(err)
 }
 
 // say writes a line for a person on standard error.
 func (c *command) say(format string, args ...any) {
-	fmt.Fprintln(c.errs, terminal.Safe(fmt.Sprintf(format, args...)))
+	view.Say(c.errs, format, args...)
 }
 
 // notice tells the user what plugins run without.

@@ -13,34 +13,21 @@ import (
 )
 
 func (c *command) configuration() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "config",
-		Short: "Show and check the configuration",
-		Long: `Show and check the configuration: one file, mortise.yaml in the data directory or
+	return group(spec{
+		use:   "config",
+		short: "Show and check the configuration",
+		long: `Show and check the configuration: one file, mortise.yaml in the data directory or
 where --config or MORTISE_CONFIG says. Every key is optional.`,
-	}
-	cmd.AddCommand(
-		c.withJSON(&cobra.Command{
-			Use:     "show",
-			Short:   "Show the configuration in force, defaults included",
-			Example: "  mortise config show",
-			Args:    cobra.NoArgs,
-			RunE:    func(*cobra.Command, []string) error { return c.showConfig() },
-		}),
-		c.withJSON(&cobra.Command{
-			Use:     "check [FILE]",
-			Short:   "Say whether a configuration file can be used",
-			Example: "  mortise config check ./mortise.yaml",
-			Args:    cobra.MaximumNArgs(1),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				if len(args) == 1 {
-					c.config = args[0]
-				}
-				return c.checkConfig(cmd.Context())
-			},
-		}),
-	)
-	return cmd
+	}, c.command(spec{
+		use: "show", short: "Show the configuration in force, defaults included", example: "  mortise config show", door: nowhere,
+	}, func(context.Context, *ask) error { return c.showConfig() }), c.command(spec{
+		use: "check [FILE]", short: "Say whether a configuration file can be used", example: "  mortise config check ./mortise.yaml", door: nowhere,
+	}, func(ctx context.Context, q *ask) error {
+		if len(q.args) == 1 {
+			c.config = q.args[0]
+		}
+		return c.checkConfig(ctx)
+	}))
 }
 
 func (c *command) showConfig() error {
@@ -72,7 +59,7 @@ func (c *command) checkConfig(ctx context.Context) error {
 	if err != nil {
 		return usage{err}
 	}
-	if _, err := c.configuredPolicies(ctx, conf, path); err != nil {
+	if _, err := setup.ConfiguredPolicies(conf, path, c.stored(ctx)); err != nil {
 		return usage{fmt.Errorf("%s: the policies cannot be used: %w", path, err)}
 	}
 	if _, statErr := os.Stat(path); statErr != nil {

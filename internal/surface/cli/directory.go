@@ -2,24 +2,14 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/input"
 	"github.com/mortise-dev/mortise/plugin"
 )
-
-// Bounds of a directory that is added as one.
-const (
-	directoryFiles = 1000
-	directoryBytes = 4 << 30
-)
-
-// errLarge: a directory holds more than is added at once.
-var errLarge = errors.New("more than is added as one")
 
 // addDirectory registers the files in a directory, as they are now, and the
 // directory as an artifact that says which they are: tools of Event Mill see it
@@ -32,7 +22,7 @@ func (c *command) addDirectory(ctx context.Context, k host.API, in, dir string, 
 	if err != nil {
 		return host.Artifact{}, err
 	}
-	files, left, err := filesIn(whole)
+	files, left, err := input.Directory(whole)
 	if err != nil {
 		return host.Artifact{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is a directory that cannot be added: %w", dir, err)
 	}
@@ -57,33 +47,6 @@ func (c *command) addDirectory(ctx context.Context, k host.API, in, dir string, 
 	return inSession(ctx, k, in, func(id string) (host.Artifact, error) {
 		return k.Sessions().AddDirectory(ctx, id, filepath.Base(whole), laid, a)
 	})
-}
-
-// filesIn returns the regular files beneath a directory, and how many other
-// entries there are.
-func filesIn(dir string) (files []string, left int, err error) {
-	size := int64(0)
-	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir():
-			return nil
-		case !d.Type().IsRegular():
-			left++
-			return nil
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		files, size = append(files, path), size+info.Size()
-		if len(files) > directoryFiles || size > directoryBytes {
-			return plugin.Errorf(plugin.CodeInvalidInput, "it holds over %d files or %d GiB, %w; name those that you want", directoryFiles, directoryBytes>>30, errLarge)
-		}
-		return nil
-	})
-	return files, left, err
 }
 
 // isDirectory reports whether there is a directory at a path.

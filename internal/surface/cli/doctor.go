@@ -8,6 +8,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/host/doctor"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 )
 
 func (c *command) doctor() *cobra.Command {
@@ -36,7 +37,7 @@ func (c *command) examine(ctx context.Context) ([]doctor.Finding, error) {
 	})
 	for i, f := range found {
 		if f.Err != nil {
-			found[i].Detail = messageOf(f.Err)
+			found[i].Detail = view.Message(f.Err)
 		}
 	}
 	return found, err

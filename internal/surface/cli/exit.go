@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -100,38 +99,6 @@ func isMisuse(err error) bool {
 	var wrong usage
 	var misread input.Misuse
 	return errors.As(err, &wrong) || errors.As(err, &misread)
-}
-
-// nextStep is what to do about a call or a command that found a plugin absent
-// or switched off, which the message itself does not say.
-func nextStep(err error) string {
-	switch plugin.CodeOf(err) {
-	case plugin.CodeNotFound:
-		return "'mortise plugins list' shows what there is"
-	case plugin.CodeDisabled:
-		return "'mortise plugins enable NAME' lets it be called"
-	}
-	return ""
-}
-
-// withNext adds the next step to a message.
-func withNext(err error) error {
-	next := nextStep(err)
-	if next == "" {
-		return err
-	}
-	e := *plugin.AsError(err)
-	e.Message += "; " + next
-	return &e
-}
-
-// messageOf returns what a person reads of an error.
-func messageOf(err error) string {
-	var coded *plugin.Error
-	if errors.As(err, &coded) && coded.Code == plugin.CodeInternal && coded.Err != nil {
-		return fmt.Sprintf("%s: %s (%v)", coded.Code, coded.Message, coded.Err) // the operator of the host may see the cause
-	}
-	return err.Error()
 }
 
 // errorOf returns what a program reads of an error.

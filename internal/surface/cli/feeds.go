@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	json2 "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
@@ -14,7 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/input"
-	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -85,12 +84,7 @@ at the first moment after, one that it shows twice comes once.`,
 		if err != nil {
 			return done{}, err
 		}
-		first := "first at " + terminal.Clock(*feed.Next)
-		if feed.AtOnce {
-			first = "first at once, then at " + terminal.Clock(*feed.Next)
-		}
-		next := fmt.Sprintf("%s runs %s%s, %s, while 'mortise serve' does", feed.Operation, feed.Spec, inZone(feed), first)
-		return done{feed, feed.ID, []string{next}}, nil
+		return done{feed, feed.ID, []string{view.FeedTimes(feed)}}, nil
 	})
 }
 
@@ -127,84 +121,20 @@ func (c *command) feedInput(ctx context.Context, a *app.App, t *plugin.Target, f
 	return withSet(whole, f.params, t)
 }
 
-func inZone(f host.Feed) string {
-	if strings.HasPrefix(f.Spec, "cron ") {
-		return " in " + f.Zone
-	}
-	return ""
-}
-
 func (c *command) feedsList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List feeds, the newest first", example: "  mortise feeds list --watch", fit: always, watch: true}, listing[host.Feed]{
-		key:    "feeds",
-		titles: []string{"FEED", "OPERATION", "TIMES", "OWNER", "STATE", "NEXT"},
-		row: func(f host.Feed) []string {
-			return []string{f.ID, f.Operation, f.Spec + inZone(f), f.Owner, string(f.State), nextOf(f)}
-		},
-	}, func(ctx context.Context, q *ask) ([]host.Feed, error) { return q.Feeds().List(ctx) })
-}
-
-func nextOf(f host.Feed) string {
-	if f.Next == nil {
-		return "-"
-	}
-	return terminal.Clock(*f.Next)
-}
-
-// A feedShown is a feed with its next times and the last ones.
-type feedShown struct {
-	Feed host.Feed       `json:"feed"`
-	Last []host.FeedTick `json:"last"`
-	Next []time.Time     `json:"next"`
+	return list(c, spec{use: "list", short: "List feeds, the newest first", example: "  mortise feeds list --watch", watch: true}, view.Feeds,
+		func(ctx context.Context, q *ask) ([]host.Feed, error) { return q.Feeds().List(ctx) })
 }
 
 func (c *command) feedsShow() *cobra.Command {
 	return show(c, spec{use: "show ID", short: "Show a feed with its next five times and the last ten", example: "  mortise feeds show 3f21aa", complete: c.offering(host.Offers.Feeds)},
-		func(ctx context.Context, q *ask) (s feedShown, err error) {
+		func(ctx context.Context, q *ask) (s view.FeedShown, err error) {
 			id, err := q.Feeds().Find(ctx, q.args[0])
 			if err == nil {
 				s.Feed, s.Next, s.Last, err = q.Feeds().Show(ctx, id)
 			}
 			return s, err
-		}, c.showFeed)
-}
-
-func (c *command) showFeed(s feedShown) error {
-	f := s.Feed
-	t := terminal.Details(c.out)
-	t.Row("feed", f.ID)
-	t.Row("operation", f.Operation)
-	t.Row("input", string(f.Input))
-	if len(f.Overlay) > 0 {
-		t.Row("host", string(f.Overlay))
-	}
-	t.Row("owner", f.Owner)
-	t.Row("times", f.Spec+inZone(f))
-	misfire := string(f.Misfire)
-	if f.CatchUp > 0 {
-		misfire = fmt.Sprintf("%s %d", misfire, f.CatchUp)
-	}
-	t.Row("misfire", misfire)
-	t.Row("overlap", string(f.Overlap))
-	t.Row("state", string(f.State))
-	if f.Problem != "" {
-		t.Row("problem", f.Problem)
-	}
-	what := "next"
-	if f.Next == nil {
-		what = "would be next"
-	}
-	for _, at := range s.Next {
-		t.Row(what, terminal.Clock(at))
-		what = ""
-	}
-	return errors.Join(t.Flush(), below(c, always, s.Last, func(tick host.FeedTick) []string {
-		at := terminal.Clock(tick.At)
-		if tick.Since != nil {
-			at = terminal.Clock(*tick.Since) + " to " + at
-		}
-		return []string{at, string(tick.Outcome), terminal.Dash(tick.Call), terminal.Dash(tick.Status), terminal.Dash(tick.Code)}
-	}, "TIME", "OUTCOME", "CALL", "STATUS", "CODE"))
+		}, view.Feed)
 }
 
 func (c *command) feedsRun() *cobra.Command {

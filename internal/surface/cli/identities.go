@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 )
 
 func (c *command) identities() *cobra.Command {
@@ -17,13 +17,8 @@ func (c *command) identities() *cobra.Command {
 }
 
 func (c *command) identitiesList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List who is who, with the scopes they have that way", example: "  mortise identities list"}, listing[host.Identity]{
-		key:    "identities",
-		titles: []string{"PROVIDER", "EXTERNAL ID", "ADAPTER", "PRINCIPAL", "SCOPES", "BY", "AT"},
-		row: func(i host.Identity) []string {
-			return []string{i.Provider, i.ExternalID, terminal.Dash(i.Adapter), i.Principal, terminal.Dash(strings.Join(i.Scopes, ",")), i.By, terminal.Clock(i.At)}
-		},
-	}, func(ctx context.Context, q *ask) ([]host.Identity, error) { return q.Identities().List(ctx) })
+	return list(c, spec{use: "list", short: "List who is who, with the scopes they have that way", example: "  mortise identities list"}, view.Identities,
+		func(ctx context.Context, q *ask) ([]host.Identity, error) { return q.Identities().List(ctx) })
 }
 
 func (c *command) identitiesLink() *cobra.Command {

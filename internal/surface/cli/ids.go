@@ -9,6 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 )
 
 // findCall returns the call that is meant.
@@ -85,12 +86,12 @@ func (c *command) completing(cmd *cobra.Command, do func(k host.API)) {
 // doing that was killed is settled first. Where that cannot be, what is there is
 // shown all the same.
 func (c *command) readingStanding(ctx context.Context, do func(k host.API) error) error {
-	if database, err := c.whichDatabase(); err == nil && c.home != "" {
+	if database, err := c.place().FindDatabase(); err == nil && c.home != "" {
 		var damaged *setup.MalformedError
 		if err := setup.SettleDead(ctx, c.home, database); errors.As(err, &damaged) {
 			return err
 		} else if err != nil {
-			c.say("mortise: calls of a host that was killed may be shown as running: %s", messageOf(err))
+			c.say("mortise: calls of a host that was killed may be shown as running: %s", view.Message(err))
 		}
 	}
 	return c.keeping(ctx, do)

@@ -7,15 +7,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -40,7 +38,7 @@ func (c *command) kbCreate() *cobra.Command {
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&base.Name, "name", "", "what people call it; the id if empty")
 			cmd.Flags().StringVar(&base.Description, "description", "", "what it is about")
-			labelFlag(cmd, &base.Labels)
+			labelFlag(cmd, &base.Labels, "the documents are")
 		},
 		check: func([]string) error { return checkLabels(base.Labels) },
 	}, func(ctx context.Context, q *ask) (done, error) {
@@ -50,29 +48,9 @@ func (c *command) kbCreate() *cobra.Command {
 	})
 }
 
-// labelFlag adds the flag that says what documents are tainted with.
-func labelFlag(cmd *cobra.Command, labels *[]string) {
-	cmd.Flags().StringArrayVar(labels, "label", nil, "what the documents are tainted with: untrusted or private (repeatable)")
-}
-
-func checkLabels(labels []string) error {
-	for _, label := range labels {
-		if label != plugin.Untrusted && label != plugin.Private {
-			return usage{fmt.Errorf("--label %s: there are %s and %s", label, plugin.Untrusted, plugin.Private)}
-		}
-	}
-	return nil
-}
-
 func (c *command) kbList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List the knowledge bases", example: "  mortise kb list", fit: always}, listing[host.KnowledgeBase]{
-		key:    "knowledge_bases",
-		titles: []string{"ID", "DOCUMENTS", "CHUNKS", "CREATED", "NAME"},
-		none:   "there is no knowledge base; 'mortise kb create ID' begins one",
-		row: func(b host.KnowledgeBase) []string {
-			return []string{b.ID, strconv.FormatInt(b.Documents, 10), strconv.FormatInt(b.Chunks, 10), terminal.Clock(b.CreatedAt), b.Name}
-		},
-	}, func(ctx context.Context, q *ask) ([]host.KnowledgeBase, error) { return q.Knowledge().List(ctx) })
+	return list(c, spec{use: "list", short: "List the knowledge bases", example: "  mortise kb list"}, view.KnowledgeBases,
+		func(ctx context.Context, q *ask) ([]host.KnowledgeBase, error) { return q.Knowledge().List(ctx) })
 }
 
 func (c *command) kbAdd() *cobra.Command {
@@ -98,7 +76,7 @@ images, auto where that can be done, fallback where no text came otherwise, neve
 			flags.StringVar(&s.URL, "url", "", "where people find it")
 			flags.StringVar(&mime, "mime", "", "what it is, where its name and its first bytes do not tell")
 			flags.StringVar(&mode, "ocr", string(host.UsualOCR), "when text is read from pictures: "+strings.Join(host.OCRModes, ", "))
-			labelFlag(cmd, &s.Labels)
+			labelFlag(cmd, &s.Labels, "the documents are")
 			_ = cmd.MarkFlagRequired("kb")
 			_ = cmd.RegisterFlagCompletionFunc("ocr", cobra.FixedCompletions(host.OCRModes, cobra.ShellCompDirectiveNoFileComp))
 		},
@@ -117,14 +95,8 @@ images, auto where that can be done, fallback where no text came otherwise, neve
 	}, func(ctx context.Context, q *ask) error { return c.addDocuments(ctx, q.app, q.args, mime, s) })
 }
 
-// An addedDocument is what became of a file.
-type addedDocument struct {
-	File string `json:"file"`
-	host.Ingested
-}
-
 func (c *command) addDocuments(ctx context.Context, a *app.App, paths []string, mime string, s host.Source) error {
-	added := []addedDocument{}
+	added := []view.AddedDocument{}
 	var failed, skipped error
 	for _, path := range paths {
 		var got host.Ingested
@@ -132,7 +104,7 @@ func (c *command) addDocuments(ctx context.Context, a *app.App, paths []string, 
 			failed = err
 			break
 		}
-		added = append(added, addedDocument{path, got})
+		added = append(added, view.AddedDocument{File: path, Ingested: got})
 		if got.Unembedded {
 			c.say("%s is found by its words alone: the model of embeddings cannot be asked; 'mortise kb embed %s' makes up for it", path, s.KB)
 		}
@@ -152,11 +124,7 @@ func (c *command) addDocuments(ctx context.Context, a *app.App, paths []string, 
 		return skipped
 	}
 	if len(added) > 0 {
-		t := c.fitted(always, "DOCUMENT", "WORDS", "CHUNKS", "METHOD", "FILE", "")
-		for _, d := range added {
-			t.Row(terminal.Dash(d.DocumentID), strconv.FormatInt(d.Words, 10), strconv.FormatInt(d.Chunks, 10), d.Extraction.Method, d.File, d.SkipReason)
-		}
-		if err := t.Flush(); err != nil {
+		if err := view.AddedDocuments.Table(c.out, added); err != nil {
 			return err
 		}
 	}
@@ -206,28 +174,11 @@ and rarer ones, come first. Letter case does not count.`,
 			cmd.Flags().StringArrayVar(&query.KBs, "kb", nil, "search this knowledge base; all if there is none (repeatable)")
 			cmd.Flags().IntVar(&query.Limit, "limit", 10, "how many passages, at most 100")
 		},
-	}, func(ctx context.Context, q *ask) (found, error) {
+	}, func(ctx context.Context, q *ask) (view.Found, error) {
 		query.Text = strings.Join(q.args, " ")
 		hits, err := q.Knowledge().Search(ctx, query)
-		return found{hits}, err
-	}, func(f found) error {
-		if len(f.Results) == 0 {
-			c.say("nothing is found")
-		}
-		for i, hit := range f.Results {
-			if i > 0 {
-				fmt.Fprintln(c.out)
-			}
-			fmt.Fprintf(c.out, "%s  %s  %s #%d\n", terminal.Safe(hit.KB), terminal.Safe(hit.DocumentID), terminal.Safe(terminal.Dash(hit.Title)), hit.Chunk)
-			fmt.Fprintf(c.out, "  %s\n", terminal.Safe(terminal.OneLine(hit.Text, 300)))
-		}
-		return nil
-	})
-}
-
-// found are the passages that a search found.
-type found struct {
-	Results []host.Hit `json:"results"`
+		return view.Found{Results: hits}, err
+	}, func(w io.Writer, f view.Found) error { return view.Passages(w, c.errs, f) })
 }
 
 func (c *command) kbShow() *cobra.Command {
@@ -248,7 +199,10 @@ func (c *command) kbShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.showDocument(d)
+			if c.json {
+				return c.print(d)
+			}
+			return view.Document(c.out, d)
 		}
 		base, err := q.Knowledge().Get(ctx, q.args[0])
 		if err != nil {
@@ -258,61 +212,11 @@ func (c *command) kbShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return c.showBase(base, documents)
-	})
-}
-
-func (c *command) showBase(base host.KnowledgeBase, documents []host.Document) error {
-	if c.json {
-		return c.print(map[string]any{"knowledge_base": base, "documents": documents})
-	}
-	t := terminal.Details(c.out)
-	t.Row("knowledge base", base.ID)
-	t.Row("name", base.Name)
-	t.Some("description", base.Description)
-	t.Some("labels", base.Labels...)
-	t.Row("documents", strconv.FormatInt(base.Documents, 10))
-	t.Row("chunks", strconv.FormatInt(base.Chunks, 10))
-	t.Row("search", searchOf(&base))
-	t.Row("created", terminal.Clock(base.CreatedAt)+" by "+base.CreatedBy)
-	return errors.Join(t.Flush(), below(c, always, documents, func(d host.Document) []string {
-		return []string{d.ID, strconv.FormatInt(d.Words, 10), strconv.FormatInt(d.Chunks, 10), d.SourceType, terminal.Clock(d.UpdatedAt), terminal.Dash(d.Title)}
-	}, "DOCUMENT", "WORDS", "CHUNKS", "FROM", "CHANGED", "TITLE"))
-}
-
-func (c *command) showDocument(d host.Document) error {
-	if c.json {
-		return c.print(d)
-	}
-	t := terminal.Details(c.out)
-	for _, row := range [][2]string{
-		{"document", d.ID}, {"title", d.Title}, {"source", d.SourceID}, {"from", d.SourceType}, {"url", d.URL}, {"type", d.MIME},
-		{"labels", strings.Join(d.Labels, ", ")}, {"extraction", string(d.Extraction)}, {"attributes", string(d.Attributes)}, {"changed", terminal.Clock(d.UpdatedAt)},
-	} {
-		if row[1] != "" && row[1] != "{}" {
-			t.Row(row[0], row[1])
+		if c.json {
+			return c.print(map[string]any{"knowledge_base": base, "documents": documents})
 		}
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	text := d.Text
-	if c.onTerminal() {
-		text = strings.Join(slices.Collect(terminal.SafeLines(text)), "")
-	}
-	_, err := fmt.Fprintf(c.out, "\n%s\n", text)
-	return err
-}
-
-// searchOf says by what a knowledge base is searched.
-func searchOf(base *host.KnowledgeBase) string {
-	switch {
-	case base.Embedding == "":
-		return "by words; no model of embeddings is configured"
-	case base.Embedded < base.Chunks:
-		return fmt.Sprintf("by words, and by meaning for %d of %d chunks, with %s; 'mortise kb embed %s' does the rest", base.Embedded, base.Chunks, base.Embedding, base.ID)
-	}
-	return "by words and by meaning, with " + base.Embedding
+		return view.KnowledgeBase(c.out, base, documents)
+	})
 }
 
 func (c *command) kbEmbed() *cobra.Command {
@@ -324,14 +228,8 @@ func (c *command) kbEmbed() *cobra.Command {
 Passages lack them that came while the model of embeddings could not be asked, or
 before one was configured, or another. Until then they are found by their words.
 What was made is kept if the model fails in between: the command may be run again.`,
-		example: "  mortise kb embed handbook", fit: always,
-	}, listing[host.Embedded]{
-		key:    "embedded",
-		titles: []string{"ID", "EMBEDDED", "CHUNKS", "MADE", "MODEL"},
-		row: func(e host.Embedded) []string {
-			return []string{e.KB, strconv.FormatInt(e.Embedded, 10), strconv.FormatInt(e.Passages, 10), strconv.FormatInt(e.Made, 10), e.Model}
-		},
-	}, func(ctx context.Context, q *ask) (made []host.Embedded, err error) {
+		example: "  mortise kb embed handbook",
+	}, view.Embedded, func(ctx context.Context, q *ask) (made []host.Embedded, err error) {
 		ids := q.args
 		if len(ids) == 0 {
 			all, err := q.Knowledge().List(ctx)

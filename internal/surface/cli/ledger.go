@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	json2 "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/setup"
-	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -26,25 +23,11 @@ func (c *command) reading(ctx context.Context, do func(host.Store) error) (err e
 	if c.home == "" {
 		return usage{errNoHome}
 	}
-	database, err := c.whichDatabase()
+	database, err := c.place().FindDatabase()
 	if err != nil {
 		return err
 	}
 	return setup.Read(ctx, c.home, database, c.scrubber, do)
-}
-
-// whichDatabase returns where the state is: what the command line says or, where
-// that says nothing, the configuration.
-func (c *command) whichDatabase() (config.Database, error) {
-	var configured config.Database
-	if c.databaseURL() == "" {
-		conf, _, err := setup.ReadConfig(c.home, c.config)
-		if err != nil {
-			return "", usage{fmt.Errorf("the configuration, which says which database it is, cannot be used: %w", err)}
-		}
-		configured = conf.Database
-	}
-	return setup.ChooseDatabase(c.databaseURL(), configured)
 }
 
 func (c *command) ledgerList() *cobra.Command {
@@ -71,70 +54,11 @@ func (c *command) ledgerList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return c.listEntries(entries, chains > 1)
+		if c.json {
+			return c.print(map[string]any{"entries": append([]plugin.Entry{}, entries...)})
+		}
+		return view.Entries(c.out, entries, chains > 1)
 	})
-}
-
-// listEntries prints entries; with their chains, where there are several of them.
-func (c *command) listEntries(entries []plugin.Entry, several bool) error {
-	if c.json {
-		if entries == nil {
-			entries = []plugin.Entry{}
-		}
-		return c.print(map[string]any{"entries": entries})
-	}
-	columns := []string{"SEQ", "TIME", "WHAT", "OUTCOME", "PRINCIPAL", "TOOK", "ID"}
-	if several {
-		columns = append([]string{"CHAIN"}, columns...)
-	}
-	t := terminal.NewTable(c.out, columns...)
-	for _, e := range entries {
-		what, outcome, took := e.Subject, string(e.Kind), "-"
-		var rec plugin.CallRecord
-		if isCall(e) && json2.Unmarshal(e.Body, &rec) == nil {
-			what, outcome, took = operationAt(&rec), outcomeOf(e.Kind, &rec), terminal.Milliseconds(rec.Metrics["latency_ms"])
-		}
-		cells := []string{strconv.FormatInt(e.Seq, 10), terminal.Clock(e.At), what, outcome, e.Principal, took, e.Subject}
-		if several {
-			cells = append([]string{strconv.FormatInt(e.Chain, 10)}, cells...)
-		}
-		t.Row(cells...)
-	}
-	return t.Flush()
-}
-
-func isCall(e plugin.Entry) bool { return strings.HasPrefix(string(e.Kind), "call.") }
-
-// operationAt is the short form for people: a plugin's only operation goes
-// without its own name.
-func operationAt(rec *plugin.CallRecord) string {
-	name := rec.Operation
-	if plugin, op, found := strings.Cut(name, "/"); found && (op == plugin || strings.HasSuffix(plugin, "."+op)) {
-		name = plugin
-	}
-	if rec.Version != "" {
-		name += "@" + rec.Version
-	}
-	return terminal.Dash(name)
-}
-
-func outcomeOf(kind plugin.EntryKind, rec *plugin.CallRecord) string {
-	switch {
-	case rec.Error != nil && rec.Error.PluginCode != "":
-		return fmt.Sprintf("%s (%s)", rec.Error.Code, rec.Error.PluginCode)
-	case rec.Error != nil:
-		return string(rec.Error.Code)
-	case kind == plugin.EntryCallStarted:
-		return "started"
-	case kind == plugin.EntryCallReplayed:
-		return "replayed"
-	case rec.Cached:
-		return "succeeded (cached)"
-	case rec.Dry:
-		return string(rec.Status) + " (dry run)"
-	default:
-		return string(rec.Status)
-	}
 }
 
 func (c *command) ledgerShow() *cobra.Command {
@@ -155,45 +79,24 @@ names an entry: 2/17.`,
 		if err != nil {
 			return err
 		}
-		return c.showEntries(entries)
-	})
-}
-
-// showEntries prints the entries of one call: the last of them, which says how
-// it ended, in full.
-func (c *command) showEntries(entries []plugin.Entry) error {
-	last := entries[len(entries)-1]
-	for i := len(entries) - 1; i >= 0; i-- { // what a plugin was refused may be written after the end
-		if isCall(entries[i]) {
-			last = entries[i]
-			break
+		if !c.json {
+			return view.Record(c.out, entries)
 		}
-	}
-	if c.json {
-		object := map[string]any{}
-		if isCall(last) {
+		object, last := map[string]any{}, view.CallRecord(entries)
+		if view.IsCall(last) {
 			if err := json2.Unmarshal(last.Body, &object); err != nil {
 				return err
 			}
 		}
 		object["kind_of_entry"], object["entries"] = last.Kind, entries
 		return c.print(object)
-	}
-	for _, e := range entries {
-		fmt.Fprintf(c.out, "entry %d of chain %d, %s, %s\n", e.Seq, e.Chain, e.Kind, terminal.Clock(e.At))
-	}
-	fmt.Fprintln(c.out)
-	if err := terminal.Object(c.out, []byte(last.Body), c.width(), ""); err != nil {
-		return err
-	}
-	fmt.Fprintf(c.out, "\nhash:      %s\nprevious:  %s\n", last.Hash, terminal.Dash(last.Prev))
-	return nil
+	})
 }
 
 func (c *command) ledgerVerify() *cobra.Command {
 	return c.command(spec{use: "verify", short: "Prove that no entry was changed, removed, moved or added", example: "  mortise ledger verify", door: nowhere},
 		func(ctx context.Context, _ *ask) error {
-			if database, err := c.whichDatabase(); err == nil && c.home != "" {
+			if database, err := c.place().FindDatabase(); err == nil && c.home != "" {
 				if err := setup.CheckDatabase(ctx, c.home, database); err != nil {
 					return err
 				}
@@ -224,19 +127,8 @@ func (c *command) verified(r host.LedgerReport) error {
 		if err := c.print(object); err != nil {
 			return err
 		}
-	} else {
-		for _, note := range r.Notes {
-			c.say("note: %s", note)
-		}
-		if r.Fault == nil {
-			where := ""
-			if r.Chains > 1 {
-				where = fmt.Sprintf(" in %d chains", r.Chains)
-			}
-			fmt.Fprintf(c.out, "the ledger holds: %d entries%s, head %s\n", r.Entries, where, terminal.Dash(r.Head))
-		} else {
-			c.say("mortise: the ledger does not hold: entry %d of chain %d: %s", r.Fault.Seq, r.Fault.Chain, r.Fault.What)
-		}
+	} else if err := view.LedgerReport(c.out, c.errs, r); err != nil {
+		return err
 	}
 	if r.Fault != nil {
 		return reported{errTampered}

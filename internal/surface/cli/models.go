@@ -3,14 +3,14 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -30,58 +30,8 @@ whether the provider's key is where the configuration says; the key is not shown
 		example: "  mortise models list",
 	}, func(ctx context.Context, q *ask) (host.ModelStates, error) {
 		return q.app.As(q.app.Principal).Models().List(ctx)
-	}, c.showModels)
+	}, func(w io.Writer, s host.ModelStates) error { return view.Models(w, c.errs, s) })
 }
-
-func (c *command) showModels(s host.ModelStates) error {
-	if len(s.Models) == 0 {
-		c.say("no model is configured; name some under models in mortise.yaml")
-	}
-	t := terminal.NewTable(c.out, "TIER", "NAME", "PROVIDER", "MODEL", "CAN", "CONTEXT", "PRICE", "KEY")
-	for i := range s.Models {
-		m := &s.Models[i]
-		key := "there"
-		switch {
-		case m.KeyProblem != "":
-			key = "missing"
-		case m.Key == "":
-			key = "none needed"
-		}
-		t.Row(m.Tier, m.Name, m.Provider, m.Model, terminal.Dash(abilities(m)), strconv.Itoa(m.Context), price(m.InputPrice)+" / "+price(m.OutputPrice), key)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	for i := range s.Models {
-		if m := &s.Models[i]; m.KeyProblem != "" {
-			c.say("%s: %s", m.Name, m.KeyProblem)
-		}
-	}
-	limit := "no limit"
-	if s.Budget.Day > 0 {
-		limit = fmt.Sprintf("$%.2f", s.Budget.Day)
-	}
-	_, err := fmt.Fprintf(c.out, "spent today: $%.4f of %s\n", s.Spent, limit)
-	return err
-}
-
-// abilities are what a model can do beside text.
-func abilities(m *host.ModelState) string {
-	var can []string
-	if m.Vision {
-		can = append(can, "vision")
-	}
-	if m.JSON {
-		can = append(can, "json")
-	}
-	can = append(can, m.Documents...)
-	for _, scheme := range m.URIs {
-		can = append(can, scheme+"://")
-	}
-	return strings.Join(can, ",")
-}
-
-func price(dollars float64) string { return strconv.FormatFloat(dollars, 'f', -1, 64) }
 
 func (c *command) modelsTest() *cobra.Command {
 	return c.command(spec{
@@ -126,11 +76,7 @@ func (c *command) testModels(ctx context.Context, a *app.App, names []string) er
 		if c.json {
 			continue
 		}
-		line := fmt.Sprintf("%s: %s", t.Name, t.Error)
-		if t.OK {
-			line = fmt.Sprintf("%s: answered %.60q in %s; %d tokens in, %d out, $%.6f", t.Name, t.Answer, terminal.Milliseconds(t.Took), t.In, t.Out, t.Cost)
-		}
-		if _, err := fmt.Fprintln(c.out, terminal.Safe(line)); err != nil {
+		if _, err := fmt.Fprintln(c.out, terminal.Safe(view.ModelTest(t))); err != nil {
 			return err
 		}
 	}

@@ -3,15 +3,16 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -41,10 +42,10 @@ A plan without gates is queued; one with gates waits for one approval of the who
 		flags: func(cmd *cobra.Command) {
 			flags := cmd.Flags()
 			flags.StringVarP(&f.input, "input", "i", "", "the agent's input: a JSON object, @FILE, or - for standard input")
-			flags.StringArrayVarP(&f.set, "set", "s", nil, "set a member of the input: key=value, or outer.inner=value (repeatable)")
+			setFlag(cmd, &f.set)
 			flags.Var(idempotencyKey{&f.key}, "key", "idempotency key: a second submission with it gets the first one's plan")
-			flags.StringArrayVar(&labels, "label", nil, "what the input is tainted with: untrusted or private (repeatable)")
-			flags.BoolVar(&wait, "wait", false, "stay until the plan has ended, and show each step as it ends")
+			labelFlag(cmd, &labels, "the input is")
+			planWaitFlag(cmd, &wait)
 		},
 		check: func([]string) error { return checkLabels(labels) },
 	}, func(ctx context.Context, q *ask) error { return c.submitPlan(ctx, q.args[0], f, labels, wait) })
@@ -56,10 +57,8 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 		return err
 	}
 	return c.planning(ctx, func(a *app.App) (*host.Plan, error) {
-		if isPath(ref) {
-			if ref, err = c.linkPath(ctx, a, a.Principal, ref); err != nil {
-				return nil, err
-			}
+		if ref, err = c.nameOf(ctx, a, ref); err != nil {
+			return nil, err
 		}
 		target, _ := a.Registry.Resolve(ctx, ref)
 		if input, err = withSet(input, f.set, target); err != nil {
@@ -74,13 +73,7 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 			Origin: plugin.OriginCLI, Observe: watch.Hear,
 		})
 		watch.End()
-		if err != nil {
-			return nil, withNext(err)
-		}
-		if !wait || v.ID == "" {
-			return v, nil
-		}
-		return c.waitForPlan(ctx, a, v)
+		return c.submitted(ctx, a, v, err, wait)
 	})
 }
 
@@ -102,17 +95,28 @@ func (c *command) planning(ctx context.Context, do func(*app.App) (*host.Plan, e
 	return c.answerPlan(v, err)
 }
 
+// submitted is what became of a submission, once it has ended where that is waited for.
+func (c *command) submitted(ctx context.Context, a *app.App, v *host.Plan, err error, wait bool) (*host.Plan, error) {
+	if err != nil {
+		return nil, view.WithNext(err)
+	}
+	if !wait || v.ID == "" {
+		return v, nil
+	}
+	return c.waitForPlan(ctx, a, v)
+}
+
 // waitForPlan stays until a plan has ended.
 func (c *command) waitForPlan(ctx context.Context, a *app.App, v *host.Plan) (*host.Plan, error) {
 	if host.PlanEnded(v.State) {
 		return v, nil
 	}
 	if v.State == host.PlanPending {
-		c.say("plan %s: %s", v.ID, planHint(v))
+		c.say("plan %s: %s", v.ID, view.PlanHint(v))
 	}
 	replayed := v.Replayed
 	v, err := a.Plans.Wait(ctx, a.Config.Tenant, v.ID, func(s host.PlanStep) {
-		c.say("step %s %s: %s%s", s.ID, s.Operation, s.State, inBrackets(string(s.Code)))
+		c.say("%s", view.PlanStep(s))
 	})
 	if v != nil {
 		v.Replayed = replayed
@@ -121,13 +125,6 @@ func (c *command) waitForPlan(ctx context.Context, a *app.App, v *host.Plan) (*h
 		err = plugin.Errorf(plugin.CodeCancelled, "the wait for plan %s was cancelled; the plan is %s", v.ID, v.State)
 	}
 	return v, err
-}
-
-func inBrackets(text string) string {
-	if text == "" {
-		return ""
-	}
-	return " (" + text + ")"
 }
 
 // answerPlan prints a plan. One that ended badly is a failure, with the exit
@@ -140,14 +137,14 @@ func (c *command) answerPlan(v *host.Plan, err error) error {
 		if printErr := c.print(v); printErr != nil {
 			return printErr
 		}
-	} else if printErr := c.showPlan(v); printErr != nil {
+	} else if printErr := view.Plan(c.out, c.errs, v); printErr != nil {
 		return printErr
 	}
 	if err == nil {
 		return nil
 	}
 	if !c.json {
-		c.say("mortise: %s", messageOf(err))
+		c.say("mortise: %s", view.Message(err))
 	}
 	return reported{err}
 }
@@ -158,84 +155,6 @@ func planError(v *host.Plan) error {
 		return nil
 	}
 	return &plugin.Error{Code: v.Error.Code, Message: v.Error.Message}
-}
-
-func (c *command) showPlan(v *host.Plan) error {
-	if v.ID == "" {
-		c.say("%s proposes no plan; call %s", v.Agent, v.ProposalCall)
-		return terminal.Value(c.out, jsontext.Value(v.Answer), c.width())
-	}
-	t := terminal.Details(c.out)
-	t.Row("plan", v.ID)
-	t.Row("state", string(v.State))
-	t.Row("agent", v.Agent)
-	if v.Rationale != "" {
-		t.Row("why", terminal.OneLine(v.Rationale, 100))
-	}
-	t.Row("for", v.Principal)
-	t.Some("labels", v.Labels...)
-	if v.Approval != nil {
-		t.Row("approval", fmt.Sprintf("%s %s", v.Approval.ID, approvalText(v.Approval)))
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(c.out)
-	steps := terminal.NewTable(c.out, "STEP", "OPERATION", "NEEDS", "GATE", "STATE", "CALL")
-	for _, s := range v.Steps {
-		steps.Row(s.ID, s.Operation+"@"+s.Version, terminal.Dash(strings.Join(s.Needs, ",")), s.Gate, string(s.State)+inBrackets(string(s.Code)), terminal.Dash(s.CallID))
-	}
-	if err := steps.Flush(); err != nil {
-		return err
-	}
-	for _, s := range v.Steps {
-		if s.Why != "" {
-			fmt.Fprintf(c.out, "%s: %s\n", terminal.Safe(s.ID), terminal.Safe(s.Why))
-		}
-	}
-	if v.Replayed {
-		c.say("its key was used before: this is the plan of then, and there is no other")
-	}
-	if hint := planHint(v); hint != "" {
-		c.say("%s", hint)
-	}
-	return nil
-}
-
-func approvalText(a *host.PlanApproval) string {
-	switch a.State {
-	case host.ApprovalOpen:
-		return "open until " + terminal.Clock(a.ExpiresAt)
-	case host.ApprovalApproved, host.ApprovalConsumed, host.ApprovalDenied:
-		return fmt.Sprintf("%s, decided by %s", a.State, a.DecidedBy)
-	}
-	return string(a.State)
-}
-
-// planHint is what may be done about a plan next.
-func planHint(v *host.Plan) string {
-	switch v.State {
-	case host.PlanPending:
-		if v.Approval != nil && v.Approval.State == host.ApprovalOpen {
-			return fmt.Sprintf("a person has to agree: 'mortise plans show %s', then 'mortise plans approve %s --as NAME' or 'mortise plans deny %s --as NAME'", v.ID, v.ID, v.ID)
-		}
-		for _, s := range v.Steps {
-			if s.Approval != "" {
-				return fmt.Sprintf("step %s asks again: 'mortise approvals show %s'", s.ID, s.Approval)
-			}
-		}
-		return fmt.Sprintf("it can go on: 'mortise plans resume %s --wait'", v.ID)
-	case host.PlanUnknown:
-		for _, s := range v.Steps {
-			if s.State == host.StepUnknown {
-				return fmt.Sprintf("record how step %s ended: 'mortise calls settle %s', with --ask if its operator can find out; then 'mortise plans resume %s --wait'", s.ID, s.CallID, v.ID)
-			}
-		}
-		return fmt.Sprintf("it can go on: 'mortise plans resume %s --wait'", v.ID)
-	case host.PlanQueued:
-		return fmt.Sprintf("it is run by 'mortise serve', or here with 'mortise plans resume %s --wait'", v.ID)
-	}
-	return ""
 }
 
 func (c *command) plansList() *cobra.Command {
@@ -251,17 +170,7 @@ func (c *command) plansList() *cobra.Command {
 			}
 			return nil
 		},
-	}, listing[host.Plan]{
-		key:    "plans",
-		titles: []string{"PLAN", "CREATED", "STATE", "AGENT", "FOR", "CODE"},
-		row: func(v host.Plan) []string {
-			code := "-"
-			if v.Error != nil {
-				code = string(v.Error.Code)
-			}
-			return []string{v.ID, terminal.Clock(v.CreatedAt), string(v.State), v.Agent, v.Principal, code}
-		},
-	}, func(ctx context.Context, q *ask) ([]host.Plan, error) { return q.Plans().List(ctx, f) })
+	}, view.Plans, func(ctx context.Context, q *ask) ([]host.Plan, error) { return q.Plans().List(ctx, f) })
 }
 
 var planStates = []host.PlanState{
@@ -279,18 +188,11 @@ func joined(states []host.PlanState) string {
 func (c *command) plansShow() *cobra.Command {
 	return show(c, spec{use: "show ID", short: "Show a plan with its steps, or the one whose id begins so", example: "  mortise plans show 3f21aa --watch", door: inStore, complete: c.offering(host.Offers.Plans), watch: true},
 		func(ctx context.Context, q *ask) (*host.Plan, error) { return q.Plans().Get(ctx, q.args[0], "see") },
-		func(v *host.Plan) error {
-			if err := c.showPlan(v); err != nil {
+		func(w io.Writer, v *host.Plan) error {
+			if err := view.Plan(w, c.errs, v); err != nil {
 				return err
 			}
-			if v.Error != nil {
-				c.say("%s: %s", v.Error.Code, v.Error.Message)
-			}
-			fmt.Fprintln(c.out)
-			for _, s := range v.Steps {
-				fmt.Fprintf(c.out, "%s %s\n", terminal.Safe(s.ID), terminal.Escaped(string(s.Input)))
-			}
-			return nil
+			return view.PlanInputs(w, c.errs, v)
 		})
 }
 
@@ -309,7 +211,7 @@ func (c *command) plansDecide(approve bool) *cobra.Command {
 	if !approve {
 		s.use, s.short, s.example = "deny ID", "Refuse a plan that waits for approval; nothing of it runs", `  mortise plans deny 3f21aa --reason "not this week"`
 	}
-	s.flags = func(cmd *cobra.Command) { cmd.Flags().StringVar(&reason, "reason", "", "why, for the record") }
+	s.flags = func(cmd *cobra.Command) { reasonFlag(cmd, &reason) }
 	return c.planChange(s, func(ctx context.Context, a *app.App, id string) (*host.Plan, error) {
 		return c.decidePlan(ctx, a, id, approve, reason)
 	})
@@ -340,7 +242,7 @@ func (c *command) plansCancel() *cobra.Command {
 	var reason string
 	return c.planChange(spec{
 		use: "cancel ID", short: "Stop a plan: the step that is running is told, and those after it never run", example: "  mortise plans cancel 3f21aa",
-		flags: func(cmd *cobra.Command) { cmd.Flags().StringVar(&reason, "reason", "", "why, for the record") },
+		flags: func(cmd *cobra.Command) { reasonFlag(cmd, &reason) },
 	}, func(ctx context.Context, a *app.App, id string) (*host.Plan, error) {
 		v, err := a.As(a.Principal).Plans().Cancel(ctx, id, reason)
 		if err == nil {

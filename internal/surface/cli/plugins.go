@@ -1,18 +1,14 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
-	json2 "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -22,15 +18,6 @@ func (c *command) plugins() *cobra.Command {
 		c.pluginsDiff(), c.pluginsApprove(), c.pluginsRollback(), c.pluginsDelete())
 	cmd.Aliases = []string{"plugin"}
 	return cmd
-}
-
-// pluginRows are plugins as they are listed.
-var pluginRows = listing[host.PluginInfo]{
-	key:    "plugins",
-	titles: []string{"PLUGIN", "VERSION", "STATE", "KIND", "OPERATIONS", "DESCRIPTION"},
-	row: func(i host.PluginInfo) []string {
-		return []string{i.Name, versionShown(i.Plugin()), stateOfPlugin(i), join(i.Kinds), terminal.Dash(terminal.OneLine(strings.Join(i.Operations, " "), 30)), terminal.OneLine(i.Description, 60)}
-	},
 }
 
 func (c *command) pluginsList() *cobra.Command {
@@ -56,7 +43,7 @@ func (c *command) pluginsList() *cobra.Command {
 			return err
 		}
 		if agent == "" {
-			return pluginRows.show(c, onScreen, infos)
+			return rowsOf(c, view.Plugins, infos)
 		}
 		assigned, err := q.Agents().Assignments(ctx, agent)
 		if err != nil {
@@ -66,183 +53,20 @@ func (c *command) pluginsList() *cobra.Command {
 	})
 }
 
-func stateOfPlugin(i host.PluginInfo) string {
-	state := string(i.State)
-	if i.Problem != "" {
-		state = "broken"
-	}
-	if i.Dev {
-		state += " (dev)"
-	}
-	if len(i.Halted) > 0 {
-		state += fmt.Sprintf(" (disabled for %s)", agentsOf(i.Halted))
-	}
-	return state
-}
-
-// agentsOf names the agents that a plugin is disabled for, the first few of them.
-func agentsOf(halts []host.PluginHalt) string {
-	var ids []string
-	for _, h := range halts[:min(len(halts), 3)] {
-		ids = append(ids, h.Agent)
-	}
-	if more := len(halts) - len(ids); more > 0 {
-		ids = append(ids, fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(ids, ", ")
-}
-
-func join(kinds []plugin.Kind) string {
-	words := make([]string, len(kinds))
-	for i, kind := range kinds {
-		words[i] = string(kind)
-	}
-	return terminal.Dash(strings.Join(words, " "))
-}
-
 func (c *command) pluginsShow() *cobra.Command {
 	return show(c, spec{use: "show NAME[@VERSIONS]", short: "Show one plugin: its operations, schemas, effects and package", example: "  mortise plugins show hello", complete: c.completePlugins},
 		func(ctx context.Context, q *ask) (host.PluginShown, error) {
 			shown, err := q.Plugins().Show(ctx, q.args[0])
-			return shown, withNext(err)
-		}, c.showPlugin)
+			return shown, view.WithNext(err)
+		}, view.Plugin)
 }
 
 func (c *command) pluginsActions() *cobra.Command {
-	return list(c, spec{use: "actions NAME[@VERSIONS]", short: "List the actions of a plugin that you may use", example: "  mortise plugins actions mail", complete: c.completePlugins, fit: onScreen}, listing[host.Action]{
-		key:    "actions",
-		titles: []string{"ACTION", "RISK", "APPROVAL", "SCOPES", "DESCRIPTION"},
-		row: func(one host.Action) []string {
-			approval := "no"
-			if one.RequiresApproval {
-				approval = "asked for"
-			}
-			return []string{one.Name, terminal.Dash(one.RiskLevel), approval, terminal.Dash(strings.Join(one.RequiredScopes, " ")), terminal.OneLine(one.Description, 60)}
-		},
-	}, func(ctx context.Context, q *ask) ([]host.Action, error) {
-		actions, err := q.Plugins().Actions(ctx, q.args[0])
-		return actions, withNext(err)
-	})
-}
-
-// versionShown is a version as its author wrote it, and beside it as it is
-// referred to where that is another text.
-func versionShown(m *plugin.Manifest) string {
-	if m.VersionText == "" {
-		return m.Version
-	}
-	return m.VersionText + " (" + m.Version + ")"
-}
-
-func (c *command) showPlugin(s host.PluginShown) error {
-	t := terminal.NewTable(c.out, s.Name+" "+versionShown(s.Manifest))
-	if s.DisplayName != "" {
-		t.Row("name:", s.DisplayName)
-	}
-	t.Row("description:", terminal.Dash(s.Description))
-	t.Row("state:", string(s.State))
-	for _, version := range s.Waiting {
-		t.Row("held:", fmt.Sprintf("%s@%s, because it is not what was approved: 'mortise plugins diff %s@%s' shows the difference", s.Name, version, s.Name, version))
-	}
-	if s.ApprovedBy != "" {
-		t.Row("approved by:", s.ApprovedBy)
-	}
-	if s.Problem != "" {
-		t.Row("problem:", terminal.OneLine(s.Problem, 300))
-	}
-	for _, h := range s.Halted {
-		t.Row("disabled for:", fmt.Sprintf("%s since %s: %s; '%s' enables it again", h.Agent, terminal.Clock(h.At), terminal.OneLine(h.Reason, 300), h.Enable))
-	}
-	t.Row("dialect:", s.Dialect)
-	t.Row("versions:", strings.Join(s.Versions, " "))
-	t.Row("package:", s.Digest)
-	t.Row("path:", s.Path)
-	t.Row("source:", s.Source)
-	if m := s.Manifest; m != nil {
-		t.Row("owner:", terminal.Dash(m.Owner))
-		t.Row("isolation:", string(m.Isolation))
-		t.Row("services:", terminal.Dash(strings.Join(m.Capabilities, " ")))
-		t.Row("requires:", terminal.Dash(strings.Join(m.Requires.Tools, " ")))
-	}
-	if err := t.Flush(); err != nil || s.Manifest == nil {
-		return err
-	}
-	if err := c.showHooks(s.Manifest.Hooks); err != nil {
-		return err
-	}
-	for _, op := range s.Manifest.Operations {
-		fmt.Fprintf(c.out, "\n%s/%s, %s, at most %s\n", s.Name, op.Name, op.Kind, op.Timeout)
-		if op.Description != "" {
-			fmt.Fprintf(c.out, "  %s\n", terminal.Safe(op.Description))
-		}
-		for _, line := range [][2]string{{"effects", strings.Join(op.Effects, " ")}, {"permissions", strings.Join(op.Permissions, " ")}, {"tags", strings.Join(op.PolicyTags, " ")}} {
-			if line[1] != "" {
-				fmt.Fprintf(c.out, "  %s: %s\n", line[0], line[1])
-			}
-		}
-		if err := c.showInput(op.Input); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// showHooks lists the events that a plugin hears of.
-func (c *command) showHooks(hooks []plugin.Hook) error {
-	if len(hooks) == 0 {
-		return nil
-	}
-	fmt.Fprintln(c.out)
-	t := terminal.NewTable(c.out, "HOOK", "PRIORITY", "IF IT FAILS", "DEADLINE")
-	for _, h := range hooks {
-		deadline := "the host's"
-		if h.Deadline > 0 {
-			deadline = h.Deadline.String()
-		}
-		t.Row(h.Event, fmt.Sprint(h.Priority), cmp.Or(string(h.FailureMode), "skip"), deadline)
-	}
-	return t.Flush()
-}
-
-// showInput lists the members an input has, as its schema describes them.
-func (c *command) showInput(schema []byte) error {
-	var object struct {
-		Properties map[string]struct {
-			Type        any    `json:"type"`
-			Description string `json:"description"`
-			Default     any    `json:"default"`
-		} `json:"properties"`
-		Required []string `json:"required"`
-	}
-	if len(schema) == 0 || json2.Unmarshal(schema, &object) != nil || len(object.Properties) == 0 {
-		return nil
-	}
-	names := make([]string, 0, len(object.Properties))
-	for name := range object.Properties {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	t := terminal.NewTable(c.out, "  INPUT", "TYPE", "DEFAULT", "DESCRIPTION")
-	for _, name := range names {
-		p := object.Properties[name]
-		value := "-"
-		switch {
-		case p.Default != nil:
-			raw, err := json2.Marshal(p.Default)
-			if err != nil {
-				return err
-			}
-			value = terminal.OneLine(string(raw), 30)
-		case slices.Contains(object.Required, name):
-			value = "required"
-		}
-		kind := "any"
-		if p.Type != nil {
-			kind = fmt.Sprint(p.Type)
-		}
-		t.Row("  "+name, kind, value, terminal.OneLine(p.Description, 80))
-	}
-	return t.Flush()
+	return list(c, spec{use: "actions NAME[@VERSIONS]", short: "List the actions of a plugin that you may use", example: "  mortise plugins actions mail", complete: c.completePlugins}, view.Actions,
+		func(ctx context.Context, q *ask) ([]host.Action, error) {
+			actions, err := q.Plugins().Actions(ctx, q.args[0])
+			return actions, view.WithNext(err)
+		})
 }
 
 func (c *command) pluginsRegister() *cobra.Command {
@@ -328,19 +152,7 @@ func (c *command) registered(report host.Registered, err error) error {
 		}
 		return asReported(err)
 	}
-	for _, r := range report.Registered {
-		word := "registered"
-		if r.Unchanged {
-			word = "unchanged"
-		}
-		fmt.Fprintf(c.out, "%s %s %s (%s)\n", word, terminal.Safe(r.Name), terminal.Safe(r.Version), r.State)
-		if r.NotEnabled != nil {
-			c.say("mortise: %s was registered and not enabled: %s", r.Name, messageOf(r.NotEnabled))
-		}
-	}
-	for _, f := range report.Failed {
-		c.say("mortise: %s: %s", f.Path, messageOf(f.Err))
-	}
+	view.Registered(c.out, c.errs, report)
 	if len(report.Failed) == 0 && len(report.Registered) == 0 {
 		return err
 	}
@@ -417,10 +229,6 @@ func (c *command) switching(s spec, do func(context.Context, *ask) ([]host.Plugi
 	s.complete = c.completePlugins
 	return c.change(s, func(ctx context.Context, q *ask) (done, error) {
 		infos, err := do(ctx, q)
-		said := make([]string, len(infos))
-		for n, i := range infos {
-			said[n] = fmt.Sprintf("%s %s is %s", i.Name, i.Version, i.State)
-		}
-		return done{value: map[string]any{"plugins": infos}, said: strings.Join(said, "\n")}, withNext(err)
+		return done{value: map[string]any{"plugins": infos}, said: view.PluginStates(infos...)}, view.WithNext(err)
 	})
 }

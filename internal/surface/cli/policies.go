@@ -3,41 +3,24 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // maxPolicy is the longest file of policies that is put into the store.
 const maxPolicy = 1 << 20
 
-// storedPolicies are the policies in force, with the version of the whole.
-type storedPolicies struct {
-	Documents []host.PolicyText `json:"documents"`
-	Version   string            `json:"version"`
-}
-
 func (c *command) policyList() *cobra.Command {
 	return show(c, spec{use: "list", short: "List the policies in force: files, stored texts and rules of the configuration", example: "  mortise policy list"},
-		func(ctx context.Context, q *ask) (storedPolicies, error) {
+		func(ctx context.Context, q *ask) (view.Policies, error) {
 			all, err := q.Policies().List(ctx)
-			return storedPolicies{all, q.Policies().Version()}, err
-		}, func(s storedPolicies) error {
-			return listing[host.PolicyText]{
-				titles: []string{"NAME", "SOURCE", "POLICIES", "BY", "AT"},
-				row: func(d host.PolicyText) []string {
-					at := "-"
-					if d.At != nil {
-						at = terminal.Clock(*d.At)
-					}
-					return []string{d.Name, d.Source, fmt.Sprint(d.Policies), terminal.Dash(d.By), at}
-				},
-			}.table(c, whole, s.Documents)
-		})
+			return view.Policies{Documents: all, Version: q.Policies().Version()}, err
+		}, func(w io.Writer, s view.Policies) error { return view.PolicyTexts.Table(w, s.Documents) })
 }
 
 func (c *command) policyPut() *cobra.Command {

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -26,53 +26,41 @@ on a permit makes a call wait for a person.`,
 }
 
 func (c *command) policyCheck() *cobra.Command {
-	return c.withJSON(&cobra.Command{
-		Use:     "check [FILE...]",
-		Short:   "Say what is wrong with policies, by line and column",
-		Example: "  mortise policy check ./policies",
-		Long: `Say what is wrong with policies, by line and column: files or directories of
+	return c.command(spec{
+		use:     "check [FILE...]",
+		short:   "Say what is wrong with policies, by line and column",
+		example: "  mortise policy check ./policies",
+		long: `Say what is wrong with policies, by line and column: files or directories of
 them, or those that are configured. Nothing is put into force. A group or role that
 the configuration does not have is an error. A plugin, operation, effect or agent that
 is not there is a warning, since it may come later; the exit status is 0 then.`,
-		RunE: func(cmd *cobra.Command, files []string) error {
-			count, warnings, err := c.checkPolicies(cmd.Context(), files)
-			var problems host.PolicyProblems
-			switch {
-			case errors.As(err, &problems):
-			case err != nil:
-				return usage{err}
+		door: nowhere,
+	}, func(ctx context.Context, q *ask) error {
+		count, warnings, err := c.checkPolicies(ctx, q.args)
+		var problems host.PolicyProblems
+		if err != nil && !errors.As(err, &problems) {
+			return usage{err}
+		}
+		if len(problems) == 0 {
+			var absent host.PolicyProblems
+			if problems, absent, err = c.policyNames(ctx, q.args); err != nil {
+				return err
 			}
-			if len(problems) == 0 {
-				var absent host.PolicyProblems
-				if problems, absent, err = c.policyNames(cmd.Context(), files); err != nil {
-					return err
-				}
-				for _, name := range absent {
-					warnings = append(warnings, name.Error())
-				}
+			for _, name := range absent {
+				warnings = append(warnings, name.Error())
 			}
-			if c.json {
-				if problems == nil {
-					problems = host.PolicyProblems{}
-				}
-				if err := c.print(map[string]any{"ok": len(problems) == 0, "policies": count, "problems": problems, "warnings": append([]string{}, warnings...)}); err != nil {
-					return err
-				}
-			} else if len(problems) == 0 {
-				fmt.Fprintf(c.out, "%d policies can be used\n", count)
-			} else {
-				fmt.Fprintln(c.out, terminal.Safe(problems.Error()))
-			}
-			if !c.json {
-				for _, warning := range warnings {
-					c.say("warning: %s", warning)
-				}
-			}
-			if len(problems) > 0 {
-				return reported{errChecks}
-			}
-			return nil
-		},
+		}
+		if c.json {
+			err = c.print(map[string]any{
+				"ok": len(problems) == 0, "policies": count, "problems": append(host.PolicyProblems{}, problems...), "warnings": append([]string{}, warnings...),
+			})
+		} else {
+			err = view.CheckedPolicies(c.out, c.errs, count, problems, warnings)
+		}
+		if err == nil && len(problems) > 0 {
+			return reported{errChecks}
+		}
+		return err
 	})
 }
 
@@ -84,7 +72,7 @@ func (c *command) checkPolicies(ctx context.Context, files []string) (int, []str
 		if err != nil {
 			return 0, nil, err
 		}
-		engine, err := c.configuredPolicies(ctx, conf, path)
+		engine, err := setup.ConfiguredPolicies(conf, path, c.stored(ctx))
 		if err != nil {
 			return 0, nil, err
 		}
@@ -93,10 +81,9 @@ func (c *command) checkPolicies(ctx context.Context, files []string) (int, []str
 	return setup.CheckPolicies(files)
 }
 
-// configuredPolicies returns the engine of a configuration, with the policies
-// that are stored, if there is a store yet.
-func (c *command) configuredPolicies(ctx context.Context, conf config.Config, path string) (*host.PolicyEngine, error) {
-	return setup.ConfiguredPolicies(conf, path, func(do func(host.Store) error) error { return c.reading(ctx, do) })
+// stored is [command.reading] in one context.
+func (c *command) stored(ctx context.Context) func(func(host.Store) error) error {
+	return func(do func(host.Store) error) error { return c.reading(ctx, do) }
 }
 
 func (c *command) policyExplain() *cobra.Command {

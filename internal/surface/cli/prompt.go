@@ -11,6 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -73,7 +74,7 @@ func (p *prompt) decide(ctx context.Context, approve bool) error {
 	})
 	switch plugin.CodeOf(err) {
 	case plugin.CodeApprovalUsed, plugin.CodeApprovalExpired, plugin.CodeApprovalVoid:
-		p.c.say("%s", messageOf(err))
+		p.c.say("%s", view.Message(err))
 		return nil
 	}
 	return err

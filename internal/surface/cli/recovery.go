@@ -2,12 +2,11 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 )
 
 func (c *command) recovery() *cobra.Command {
@@ -25,30 +24,7 @@ you have checked and confirm it.`,
 
 func (c *command) recoveryStatus() *cobra.Command {
 	return show(c, spec{use: "status", short: "Show whether the host is in recovery, and what would go on without it", example: "  mortise recovery status"},
-		func(ctx context.Context, q *ask) (host.RecoveryStatus, error) { return q.Admin().Recovery(ctx) }, c.recovering)
-}
-
-func (c *command) recovering(s host.RecoveryStatus) error {
-	if s.Recovery == nil {
-		_, err := fmt.Fprintln(c.out, "the host is not in recovery")
-		return err
-	}
-	fmt.Fprintf(c.out, "the host is in recovery: %s, %s\n\n", terminal.Safe(s.Recovery.Why), terminal.Clock(s.Recovery.Since))
-	t := terminal.NewTable(c.out, "WAITS", "HOW MANY", "SEE")
-	for _, row := range []struct {
-		what string
-		n    int
-		see  string
-	}{
-		{"queued calls", s.Queued, "mortise calls list --state in_progress"},
-		{"calls that wait for approval", s.Pending, "mortise approvals list"},
-		{"calls whose outcome is unknown", s.Unknown, "mortise calls list --unknown"},
-		{"plans that have not ended", s.Plans, "mortise plans list"},
-		{"feeds that are not paused", s.Feeds, "mortise feeds list"},
-	} {
-		t.Row(row.what, fmt.Sprint(row.n), row.see)
-	}
-	return t.Flush()
+		func(ctx context.Context, q *ask) (host.RecoveryStatus, error) { return q.Admin().Recovery(ctx) }, view.Recovery)
 }
 
 func (c *command) recoveryConfirm() *cobra.Command {

@@ -2,14 +2,13 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 )
 
 func (c *command) reference() *cobra.Command {
@@ -24,18 +23,8 @@ mitre_techniques until another is added.`,
 	}, c.referenceList(), c.referenceAdd(), c.referenceRemove(), c.referenceMitre())
 }
 
-// referenceKeys are keys as they are shown.
-var referenceKeys = listing[host.ReferenceKey]{
-	key:    "reference",
-	titles: []string{"KEY", "FORM", "BYTES", "CHANGED"},
-	row: func(k host.ReferenceKey) []string {
-		return []string{k.Key, k.Form, fmt.Sprint(k.Size), terminal.Clock(k.UpdatedAt)}
-	},
-	none: "there is no reference data; 'mortise reference add KEY FILE' puts some there, and 'mortise reference mitre FILE' the techniques of ATT&CK",
-}
-
 func (c *command) referenceList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List the keys there are", example: "  mortise reference list"}, referenceKeys,
+	return list(c, spec{use: "list", short: "List the keys there are", example: "  mortise reference list"}, view.References,
 		func(_ context.Context, q *ask) ([]host.ReferenceKey, error) { return q.References().List() })
 }
 
@@ -46,7 +35,7 @@ func (c *command) referenceAdd() *cobra.Command {
 		long: `Put a file in the place of a key's data. A file that ends in .json is a value; .csv
 and .txt, and everything else, is text.`,
 		example: `  mortise reference add known_hosts hosts.csv`,
-	}, referenceKeys, func(ctx context.Context, q *ask) ([]host.ReferenceKey, error) {
+	}, view.References, func(ctx context.Context, q *ask) ([]host.ReferenceKey, error) {
 		if err := c.refuseOwn(q.args[1]); err != nil {
 			return nil, err
 		}
@@ -78,7 +67,7 @@ or deprecated is left out.
 Plugins find them under mitre_techniques, in the place of the excerpt that is there
 before: {"T1566.001": {name, tactics, url, matrix}}.`,
 		example: `  mortise reference mitre enterprise-attack.json`,
-	}, referenceKeys, func(ctx context.Context, q *ask) ([]host.ReferenceKey, error) {
+	}, view.References, func(ctx context.Context, q *ask) ([]host.ReferenceKey, error) {
 		key, counts, err := q.References().AddMitre(ctx, q.args...)
 		if err == nil {
 			for _, matrix := range slices.Sorted(maps.Keys(counts)) {

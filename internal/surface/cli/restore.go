@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -15,10 +16,10 @@ func (c *command) restore() *cobra.Command {
 	var identities []string
 	var passphrase string
 	o := archive.RestoreOptions{}
-	cmd := &cobra.Command{
-		Use:   "restore FILE",
-		Short: "Put a backup into a data directory, which is in recovery afterwards",
-		Long: `Put a backup into the data directory that --home names.
+	return c.command(spec{
+		use:   "restore FILE",
+		short: "Put a backup into a data directory, which is in recovery afterwards",
+		long: `Put a backup into the data directory that --home names.
 
 All of it is checked before anything is written: every file against the manifest, the
 database against itself, the ledger link by link. It then takes the place of the data
@@ -27,33 +28,33 @@ and secrets.key where there are secrets.
 
 What was done since the backup is not known to it. So the host is in recovery
 afterwards, and runs nothing that has effects until 'mortise recovery confirm'.`,
-		Example: `  mortise restore state.backup --home ./again
+		example: `  mortise restore state.backup --home ./again
   mortise restore --identity key.txt state.backup.age`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if c.home == "" {
-				return usage{errNoHome}
-			}
-			o.File, o.Home = args[0], c.home
-			if setup.HasDatabase(c.home) { // what is there is replaced
-				if err := c.mayBackup(cmd.Context()); err != nil {
-					return err
-				}
-			}
-			if o.Identities, err = identitiesOf(identities, passphrase); err != nil {
-				return usage{err}
-			}
-			var r archive.Restored
-			if err := c.during("restoring "+o.File, func() (err error) { r, err = archive.Restore(cmd.Context(), o); return err }); err != nil {
+		door: nowhere,
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().BoolVar(&o.Force, "force", false, "put it in the place of a data directory that is not empty, whose files are kept beside it")
+			cmd.Flags().StringArrayVar(&identities, "identity", nil, "a file with age identities that open it; repeatable")
+			cmd.Flags().StringVar(&passphrase, "passphrase-file", "", "a file with the passphrase that opens it")
+		},
+	}, func(ctx context.Context, q *ask) (err error) {
+		if c.home == "" {
+			return usage{errNoHome}
+		}
+		o.File, o.Home = q.args[0], c.home
+		if setup.HasDatabase(c.home) { // what is there is replaced
+			if err := c.mayBackup(ctx); err != nil {
 				return err
 			}
-			return c.restored(r)
-		},
-	}
-	cmd.Flags().BoolVar(&o.Force, "force", false, "put it in the place of a data directory that is not empty, whose files are kept beside it")
-	cmd.Flags().StringArrayVar(&identities, "identity", nil, "a file with age identities that open it; repeatable")
-	cmd.Flags().StringVar(&passphrase, "passphrase-file", "", "a file with the passphrase that opens it")
-	return c.withJSON(cmd)
+		}
+		if o.Identities, err = archive.Identities(identities, passphrase); err != nil {
+			return usage{err}
+		}
+		var r archive.Restored
+		if err := c.during("restoring "+o.File, func() (err error) { r, err = archive.Restore(ctx, o); return err }); err != nil {
+			return err
+		}
+		return c.restored(r)
+	})
 }
 
 // restored says what is there now, and what is to be done next.

@@ -2,19 +2,14 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 )
-
-// maxShown is how many exclusions a person is shown.
-const maxShown = 10
 
 func (c *command) route() *cobra.Command {
 	var q host.RouteQuery
@@ -54,64 +49,6 @@ experimental or deprecated is left out unless the text names it, or with --hidde
 		if c.json {
 			return c.print(answer)
 		}
-		return c.showRoute(answer, everything)
+		return view.Route(c.out, c.errs, answer, everything)
 	})
-}
-
-// showRoute shows a route to a person.
-func (c *command) showRoute(a host.Route, everything bool) error {
-	fmt.Fprintf(c.out, "pillar: %s, because %s\n", terminal.Safe(a.Pillar), terminal.Safe(a.PillarReason))
-	fmt.Fprintf(c.out, "about:  %s\n\n", terminal.Dash(terminal.Safe(strings.Join(a.Facets, " "))))
-	if a.Cut {
-		c.say("mortise: only the first %d bytes of the text were read", host.MaxRouteText)
-	}
-	if len(a.Included) == 0 {
-		fmt.Fprintln(c.out, "nothing fits")
-	} else {
-		t := c.fitted(onScreen, "RANK", "OPERATION", "SCORE", "WHY")
-		for i, choice := range a.Included {
-			t.Row(fmt.Sprint(i+1), choice.Operation, points(choice.Score), why(choice))
-		}
-		if err := t.Flush(); err != nil {
-			return err
-		}
-	}
-	if len(a.Excluded) > 0 {
-		fmt.Fprintln(c.out)
-		shown := a.Excluded
-		if !everything {
-			shown = shown[:min(maxShown, len(shown))]
-		}
-		t := c.fitted(onScreen, "LEFT OUT", "SCORE", "WHY")
-		for _, e := range shown {
-			t.Row(e.Operation, points(e.Score), e.Reason)
-		}
-		if err := t.Flush(); err != nil {
-			return err
-		}
-		if rest := len(a.Excluded) - len(shown); rest > 0 {
-			fmt.Fprintf(c.out, "and %d more: --all shows them\n", rest)
-		}
-	}
-	if len(a.Chains) == 0 {
-		return nil
-	}
-	fmt.Fprintln(c.out)
-	t := c.fitted(onScreen, "AFTER", "GOES ON WITH", "THROUGH", "WHY")
-	for _, chain := range a.Chains {
-		t.Row(chain.From, chain.To, terminal.Dash(chain.Through), chain.Reason)
-	}
-	return t.Flush()
-}
-
-// points spells a score, 2.34.
-func points(score float64) string { return strconv.FormatFloat(score, 'f', 2, 64) }
-
-// why says on one line what a score is made of.
-func why(choice host.RouteChoice) string {
-	var parts []string
-	for _, mark := range choice.Reasons {
-		parts = append(parts, fmt.Sprintf("+%s %s", points(mark.Points), mark.Why))
-	}
-	return strings.Join(append(parts, choice.Notes...), "; ")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/input"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -58,10 +59,8 @@ func (c *command) runOnce(ctx context.Context, ref string, f runFlags) (err erro
 	}
 	defer closing(a, &err)
 	r := &run{command: c, app: a, api: a.As(a.Principal), flags: f, given: given}
-	if isPath(ref) {
-		if ref, err = c.linkPath(ctx, a, a.Principal, ref); err != nil {
-			return err
-		}
+	if ref, err = c.nameOf(ctx, a, ref); err != nil {
+		return err
 	}
 	params, _ := given.compose(nil, false) // what is wrong with it is said where it counts
 	r.ref, r.target = r.api.Plugins().Operation(ctx, ref, params)
@@ -172,7 +171,7 @@ func (c *command) closeBooks(a *app.App, stands bool) error {
 	if err == nil || !stands {
 		return err
 	}
-	c.say("mortise: the ledger could not write what was behind: %s", messageOf(err))
+	c.say("mortise: the ledger could not write what was behind: %s", view.Message(err))
 	return nil
 }
 
@@ -189,10 +188,14 @@ func isPath(ref string) bool {
 	return false
 }
 
-// linkPath registers the plugin at a path for development and returns its name.
-func (c *command) linkPath(ctx context.Context, a *app.App, by plugin.Principal, path string) (string, error) {
-	defer c.errs.Begin("linking " + path).End()
-	return a.As(by).Plugins().Link(ctx, path)
+// nameOf returns the name of what is meant. The plugin at a path is registered for
+// development first.
+func (c *command) nameOf(ctx context.Context, a *app.App, ref string) (string, error) {
+	if !isPath(ref) {
+		return ref, nil
+	}
+	defer c.errs.Begin("linking " + ref).End()
+	return a.As(a.Principal).Plugins().Link(ctx, ref)
 }
 
 // readInput reads the value of --input.

@@ -79,7 +79,7 @@ goes on with it.`,
 	})
 	flags := cmd.Flags()
 	flags.StringVarP(&f.input, "input", "i", "", "the input: a JSON object, @FILE, or - for standard input")
-	flags.StringArrayVarP(&f.set, "set", "s", nil, "set a member of the input: key=value, or outer.inner=value (repeatable)")
+	setFlag(cmd, &f.set)
 	flags.StringArrayVarP(&f.artifacts, "artifact", "a", nil, "add a file to the input's artifacts or, for an investigation plugin, to the session; art_... is one of the session's (repeatable)")
 	flags.StringVar(&f.session, "session", os.Getenv("MORTISE_SESSION"), "the session that the call belongs to, by its id or the beginning of it (or MORTISE_SESSION)")
 	flags.Var(idempotencyKey{&f.key}, "key", "idempotency key: a second call with it gets the first one's answer")
@@ -88,7 +88,7 @@ goes on with it.`,
 	flags.Lookup("dry-run").NoOptDefVal = host.DryAll
 	flags.BoolVar(&f.fresh, "fresh", false, "do not answer with an earlier result")
 	flags.DurationVar(&f.timeout, "timeout", 0, "a shorter time limit than the operation's own")
-	flags.StringArrayVar(&f.labels, "label", nil, "what the input is tainted with: untrusted or private (repeatable)")
+	labelFlag(cmd, &f.labels, "the input is")
 	flags.BoolVar(&f.noWait, "no-wait", false, "queue the call and come back at once; status 10, and the call's id")
 	flags.DurationVar(&f.wait, "wait", 0, "how long to wait for a call that does not end here; 0 is for ever. Without it, only approvals are waited for")
 	flags.BoolVar(&c.debug, "debug", false, "show diagnostics, and everything the plugin logs")

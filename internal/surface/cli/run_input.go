@@ -135,7 +135,7 @@ func (r *run) takeFile(ctx context.Context, member, path string) (string, error)
 	var added host.Artifact
 	if !info.IsDir() {
 		added, err = r.addFile(ctx, r.api, r.session.ID, path, host.NewArtifact{})
-	} else if added, err = r.addDirectory(ctx, r.api, r.session.ID, path, host.NewArtifact{}); errors.Is(err, errLarge) {
+	} else if added, err = r.addDirectory(ctx, r.api, r.session.ID, path, host.NewArtifact{}); errors.Is(err, input.ErrLarge) {
 		r.say("--%s %s is a directory that is not handed on: %v", member, path, err)
 		return path, nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -93,13 +94,8 @@ func (c *command) secretsDelete() *cobra.Command {
 }
 
 func (c *command) secretsList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List the secrets that you may see, without their values", example: "  mortise secrets list"}, listing[host.SecretInfo]{
-		key:    "secrets",
-		titles: []string{"NAME", "PLUGIN", "SCOPE", "OF", "SET AT", "LABELS"},
-		row: func(i host.SecretInfo) []string {
-			return []string{i.Name, i.Plugin, i.Scope, terminal.Dash(i.Subject), terminal.Clock(i.UpdatedAt), terminal.Dash(strings.Join(i.Labels, ", "))}
-		},
-	}, func(ctx context.Context, q *ask) ([]host.SecretInfo, error) { return q.Secrets().List(ctx) })
+	return list(c, spec{use: "list", short: "List the secrets that you may see, without their values", example: "  mortise secrets list"}, view.Secrets,
+		func(ctx context.Context, q *ask) ([]host.SecretInfo, error) { return q.Secrets().List(ctx) })
 }
 
 func (c *command) secretsRotate() *cobra.Command {
@@ -126,43 +122,14 @@ func (c *command) secretsCheck() *cobra.Command {
 		use:     "check [PLUGIN]",
 		short:   "Show which secrets operations need, and whether they are there for you",
 		example: "  mortise secrets check gmail_digest",
-	}, listing[host.SecretState]{
-		key:    "secrets",
-		titles: []string{"PLUGIN", "OPERATION", "SECRET", "MAY BE OF", "STATE"},
-		none:   "no operation needs a secret",
-		row: func(s host.SecretState) []string {
-			return []string{s.Plugin + "@" + s.Version, s.Operation, s.Name, strings.ReplaceAll(s.Scope, "_", " "), thereOr(s)}
-		},
-	}, func(ctx context.Context, q *ask) ([]host.SecretState, error) {
+	}, view.NeededSecrets, func(ctx context.Context, q *ask) ([]host.SecretState, error) {
 		return q.Secrets().Check(ctx, strings.Join(q.args, ""))
 	})
 }
 
-func thereOr(s host.SecretState) string {
-	switch {
-	case s.There == host.SecretOfUser:
-		return "set by you"
-	case s.There != "":
-		return "set for everybody"
-	case s.Optional:
-		return "not set, optional"
-	}
-	return "missing"
-}
-
 // secretDone is what became of a secret.
 func secretDone(i host.SecretInfo, what string) done {
-	of, with := "everybody", "all plugins"
-	if i.Scope == host.SecretOfUser {
-		of = i.Subject
-	}
-	if i.Plugin != host.EveryPlugin {
-		with = i.Plugin
-	}
-	return done{
-		value: map[string]any{"name": i.Name, "plugin": i.Plugin, "scope": i.Scope, "subject": i.Subject},
-		said:  fmt.Sprintf("%s %s for %s with %s", i.Name, what, of, with),
-	}
+	return done{value: map[string]any{"name": i.Name, "plugin": i.Plugin, "scope": i.Scope, "subject": i.Subject}, said: view.Secret(i, what)}
 }
 
 // secretValue asks for the value of a secret, or reads it.

@@ -1,13 +1,9 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 )
 
 func (c *command) sessions() *cobra.Command {
@@ -55,46 +52,21 @@ func (c *command) sessionsList() *cobra.Command {
 	var last int
 	return list(c, spec{
 		use: "list", short: "List sessions, the newest first", example: "  mortise sessions list",
-		door: inStore, limit: &limit{"last", &last, 50, "how many sessions"}, fit: always,
-	}, listing[host.Session]{
-		key:    "sessions",
-		titles: []string{"SESSION", "CREATED", "STATE", "PILLAR", "ARTIFACTS", "NAME"},
-		row: func(s host.Session) []string {
-			return []string{s.ID, terminal.Clock(s.CreatedAt), s.State, terminal.Dash(s.Pillar), strconv.Itoa(s.Artifacts), terminal.Dash(s.Name)}
-		},
-	}, func(ctx context.Context, q *ask) ([]host.Session, error) {
+		door: inStore, limit: &limit{"last", &last, 50, "how many sessions"},
+	}, view.Sessions, func(ctx context.Context, q *ask) ([]host.Session, error) {
 		all, err := q.Sessions().List(ctx)
 		return all[:min(len(all), last)], err
 	})
 }
 
-// A sessionShown is a session with its artifacts.
-type sessionShown struct {
-	Artifacts []host.Artifact `json:"artifacts"`
-	Session   host.Session    `json:"session"`
-}
-
 func (c *command) sessionsShow() *cobra.Command {
 	return show(c, spec{use: "show ID", short: "Show a session with its artifacts", example: "  mortise sessions show sess_4f2a", complete: c.completeSessions, door: inStore},
-		func(ctx context.Context, q *ask) (s sessionShown, err error) {
+		func(ctx context.Context, q *ask) (s view.SessionShown, err error) {
 			if s.Session, err = findSession(ctx, q.API, q.args[0]); err == nil {
 				s.Artifacts, err = q.Sessions().Artifacts(ctx, s.Session.ID)
 			}
 			return s, err
-		}, c.showSession)
-}
-
-func (c *command) showSession(shown sessionShown) error {
-	s := shown.Session
-	t := terminal.Details(c.out)
-	t.Row("session", s.ID)
-	t.Some("name", s.Name)
-	t.Row("state", s.State)
-	t.Row("pillar", terminal.Dash(s.Pillar))
-	t.Some("labels", s.Labels...)
-	t.Row("created", terminal.Clock(s.CreatedAt))
-	t.Row("changed", terminal.Clock(s.UpdatedAt))
-	return errors.Join(t.Flush(), below(c, whole, shown.Artifacts, artifactRows.row, artifactRows.titles...))
+		}, view.Session)
 }
 
 // sessionsMove is `sessions close` or `sessions resume`.
@@ -136,22 +108,6 @@ func (c *command) keeping(ctx context.Context, do func(k host.API) error) error 
 		return c.reading(ctx, func(st host.Store) error { return do(host.Reading(st, conf.Tenant)) })
 	}
 	return c.withHost(ctx, func(a *app.App) error { return do(a.As(a.Principal)) })
-}
-
-// sessionFlag adds the flag that says which session is meant.
-func (c *command) sessionFlag(cmd *cobra.Command, session *string) {
-	cmd.Flags().StringVar(session, "session", "", "the session's id (or MORTISE_SESSION)")
-	_ = cmd.RegisterFlagCompletionFunc("session", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return c.completeSessions(cmd, nil, typed)
-	})
-}
-
-// whichSession returns the session that is meant.
-func whichSession(flag string) (string, error) {
-	if id := cmp.Or(flag, os.Getenv("MORTISE_SESSION")); id != "" {
-		return id, nil
-	}
-	return "", usage{errors.New("which session? --session or MORTISE_SESSION says; 'mortise sessions create' begins one")}
 }
 
 // completeSessions offers the newest sessions.

@@ -3,13 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -62,23 +61,9 @@ actor, agent, depth and labels. An operation that is not installed is described:
 			}
 			return err
 		}
-		return c.showSimulation(s)
+		if c.json {
+			return c.print(s)
+		}
+		return view.Simulation(c.out, s)
 	})
-}
-
-func (c *command) showSimulation(s host.Simulation) error {
-	if c.json {
-		return c.print(s)
-	}
-	if len(s.Differences) > 0 {
-		t := terminal.NewTable(c.out, "LINE", "PRINCIPAL", "ACTION", "OPERATION", "NOW", "THEN", "BECAUSE")
-		for _, d := range s.Differences {
-			t.Row(fmt.Sprint(d.Line), d.Principal, string(d.Action), d.Operation, string(d.Now.Verdict), string(d.Then.Verdict), d.Then.Reasons[0])
-		}
-		if err := t.Flush(); err != nil {
-			return err
-		}
-	}
-	_, err := fmt.Fprintf(c.out, "%d of %d requests would be decided differently\n", len(s.Differences), s.Requests)
-	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
+	"github.com/mortise-dev/mortise/internal/surface/view"
 )
 
 // watchEvery is how often --watch looks.
@@ -39,8 +40,8 @@ func (c *command) watching(ctx context.Context, draw func(appends bool) error) e
 	}
 }
 
-// watch lists rows as [command.watching] does. They are given the newest first.
-func (l listing[T]) watch(ctx context.Context, c *command, f fit, get func() ([]T, error)) error {
+// watchRows lists rows as [command.watching] does. They are given the newest first.
+func watchRows[T any](ctx context.Context, c *command, l view.List[T], get func() ([]T, error)) error {
 	seen := map[string]bool{}
 	return c.watching(ctx, func(appends bool) error {
 		rows, err := get()
@@ -48,7 +49,7 @@ func (l listing[T]) watch(ctx context.Context, c *command, f fit, get func() ([]
 			return err
 		}
 		if !appends {
-			return l.show(c, f, rows)
+			return rowsOf(c, l, rows)
 		}
 		first := len(seen) == 0
 		rows = slices.DeleteFunc(rows, func(row T) bool { return !isNew(seen, row) })
@@ -57,9 +58,9 @@ func (l listing[T]) watch(ctx context.Context, c *command, f fit, get func() ([]
 			return nil
 		}
 		if !first {
-			l.titles = nil
+			l.Titles = nil
 		}
-		return l.table(c, f, rows)
+		return l.Table(c.out, rows)
 	})
 }
 

@@ -1,9 +1,10 @@
-package cli
+package view
 
 import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -11,12 +12,27 @@ import (
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 )
 
-// showQuestion shows everything that an approval is bound to. Arguments and
+// Approvals are approvals as they are listed.
+var Approvals = List[*host.Question]{
+	Key:    "approvals",
+	Titles: []string{"APPROVAL", "STATE", "WHAT", "REQUESTER", "AGE", "EXPIRES", "WHY"},
+	None:   "nothing waits for approval that you asked for or may decide",
+	Fit:    Always,
+	Row: func(q *host.Question) []string {
+		expires := "-"
+		if q.State == host.ApprovalOpen {
+			expires = "in " + terminal.Short(time.Until(q.ExpiresAt))
+		}
+		return []string{q.ID, string(q.State), subjectOf(q), q.Requester, terminal.Short(time.Since(q.CreatedAt)), expires, terminal.OneLine(q.Why, 500)}
+	},
+}
+
+// Question shows everything that an approval is bound to. Arguments and
 // preview stand there as JSON in which no character can pass for another.
-func (c *command) showQuestion(w io.Writer, q *host.Question) error {
+func Question(w io.Writer, q *host.Question) error {
 	t := terminal.Details(w)
 	t.Row("approval", q.ID)
-	t.Row("state", stateOf(q))
+	t.Row("state", approvalState(q))
 	t.Row(q.SubjectKind, q.Subject)
 	if q.SubjectKind == host.SubjectCall {
 		t.Row("operation", q.Operation+" "+q.Version)
@@ -49,7 +65,7 @@ func (c *command) showQuestion(w io.Writer, q *host.Question) error {
 		return err
 	}
 	if q.SubjectKind == host.SubjectPlan {
-		return c.showSteps(w, q)
+		return questionSteps(w, q)
 	}
 	if len(q.Input) > 0 {
 		if _, err := fmt.Fprintf(w, "\narguments:\n%s\n", spelt(jsontext.Value(q.Input))); err != nil {
@@ -64,8 +80,29 @@ func (c *command) showQuestion(w io.Writer, q *host.Question) error {
 	return nil
 }
 
-// showSteps shows the steps of a plan that is put up for approval.
-func (c *command) showSteps(w io.Writer, q *host.Question) error {
+// Decided says how an approval stands after an answer, and what comes of it.
+func Decided(w, errs io.Writer, q *host.Question) {
+	fmt.Fprintf(w, "%s %s\n", q.ID, q.State)
+	switch {
+	case q.State == host.ApprovalDenied:
+		Say(errs, "%s %s does not run", q.SubjectKind, q.Subject)
+	case q.SubjectKind == host.SubjectPlan:
+		Say(errs, "'mortise plans show %s' follows it; 'mortise serve' runs it, or 'mortise plans resume %s --wait' here", q.Subject, q.Subject)
+	default:
+		Say(errs, "'mortise calls wait %s' goes on with it, unless another process does", q.Subject)
+	}
+}
+
+// subjectOf names what a question is about.
+func subjectOf(q *host.Question) string {
+	if q.SubjectKind == host.SubjectPlan {
+		return fmt.Sprintf("plan of %d steps", len(q.Steps))
+	}
+	return q.Operation + "@" + q.Version
+}
+
+// questionSteps shows the steps of a plan that is put up for approval.
+func questionSteps(w io.Writer, q *host.Question) error {
 	for _, s := range q.Steps {
 		gate := ""
 		if s.Gate != "none" {
@@ -82,8 +119,8 @@ func (c *command) showSteps(w io.Writer, q *host.Question) error {
 	return nil
 }
 
-// stateOf is how a question stands.
-func stateOf(q *host.Question) string {
+// approvalState is how a question stands.
+func approvalState(q *host.Question) string {
 	if q.State == host.ApprovalOpen {
 		return "open until " + terminal.Clock(q.ExpiresAt)
 	}

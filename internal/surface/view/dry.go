@@ -1,7 +1,8 @@
-package cli
+package view
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -10,42 +11,22 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// answerDry prints what a dry run found out, before what the plugin answered or
-// why there is no answer.
-func (c *command) answerDry(ref string, res plugin.Result, err error) error {
-	if c.json {
-		return c.answer(ref, res, err)
-	}
-	if d := res.DryRun; d != nil {
-		if printErr := c.showDry(d); printErr != nil {
-			return printErr
-		}
-		if err == nil && len(res.Data) > 0 && string(res.Data) != "null" {
-			fmt.Fprintln(c.out, "\nit answered:")
-		}
-	}
-	if err == nil {
-		defer c.say("this was a dry run: nothing of it has happened")
-	}
-	return c.answer(ref, res, err)
-}
-
 // verdicts are what policy would say, in words.
 var verdicts = map[plugin.Verdict]string{
 	plugin.Allow: "would be allowed", plugin.AllowWithApproval: "would wait for approval", plugin.Deny: "would be denied",
 }
 
-// showDry prints the verdict, and the changes as lines: + for what would be new
+// DryRun prints the verdict, and the changes as lines: + for what would be new
 // or sent, ~ for what would change, - for what would be gone, and none for what
 // was not asked.
-func (c *command) showDry(d *plugin.DryRun) error {
-	fmt.Fprintf(c.out, "the call %s: %s\n", verdicts[d.Verdict], terminal.OneLine(strings.Join(d.Reasons, "; "), 2000))
+func DryRun(w io.Writer, d *plugin.DryRun) error {
+	fmt.Fprintf(w, "the call %s: %s\n", verdicts[d.Verdict], terminal.OneLine(strings.Join(d.Reasons, "; "), 2000))
 	if d.NotRun != "" {
-		_, err := fmt.Fprintln(c.out, "the plugin did not run")
+		_, err := fmt.Fprintln(w, "the plugin did not run")
 		return err
 	}
 	if len(d.Changes) == 0 {
-		_, err := fmt.Fprintln(c.out, "it would change nothing")
+		_, err := fmt.Fprintln(w, "it would change nothing")
 		return err
 	}
 	method, target := 0, 0
@@ -53,10 +34,10 @@ func (c *command) showDry(d *plugin.DryRun) error {
 		method = max(method, terminal.Cells(ch.Service+"."+ch.Method))
 		target = max(target, terminal.Cells(terminal.OneLine(ch.Target, dryTarget)))
 	}
-	fmt.Fprintln(c.out)
+	fmt.Fprintln(w)
 	for _, ch := range d.Changes {
 		line := fmt.Sprintf("%s %s  %s  %s", sign(&ch), terminal.Padded(terminal.Safe(ch.Service+"."+ch.Method), method), terminal.Padded(terminal.OneLine(ch.Target, dryTarget), target), terminal.OneLine(ch.Summary, 200))
-		if _, err := fmt.Fprintln(c.out, line); err != nil {
+		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
 		}
 		for _, side := range []struct {
@@ -66,13 +47,13 @@ func (c *command) showDry(d *plugin.DryRun) error {
 			if len(side.raw) == 0 || ch.Service == "secrets" {
 				continue
 			}
-			if _, err := fmt.Fprintf(c.out, "    %s %s\n", side.sign, terminal.OneLine(inJSON(side.raw), max(c.width(), 80)-6)); err != nil {
+			if _, err := fmt.Fprintf(w, "    %s %s\n", side.sign, terminal.OneLine(inJSON(side.raw), max(width(w), 80)-6)); err != nil {
 				return err
 			}
 		}
 	}
 	if d.LeftOut > 0 {
-		_, err := fmt.Fprintf(c.out, "and %d more\n", d.LeftOut)
+		_, err := fmt.Fprintf(w, "and %d more\n", d.LeftOut)
 		return err
 	}
 	return nil
