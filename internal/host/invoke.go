@@ -36,7 +36,6 @@ type Invocation struct {
 	Joins   bool   // the session was there before, and may have a process
 
 	Origin plugin.Origin
-	Asker  string // the user that was authenticated; see [OSUser]
 
 	Key      string // idempotency key
 	Fresh    bool   // do not answer with an earlier result
@@ -92,6 +91,9 @@ func (a API) Invoke(ctx context.Context, in Invocation) (res plugin.Result, err 
 	if in.Target == nil {
 		in.Operation, in.Target = a.Plugins().Operation(ctx, in.Operation, in.Input)
 	}
+	if err := a.mayCall(ctx, in.Operation, in.Target); err != nil {
+		return res, err
+	}
 	input, files, err := a.attach(ctx, &in)
 	if err != nil {
 		return res, err
@@ -101,7 +103,7 @@ func (a API) Invoke(ctx context.Context, in Invocation) (res plugin.Result, err 
 		return res, err
 	}
 	call := plugin.Call{
-		Tenant: a.Tenant(), Principal: a.by, Asker: in.Asker, Origin: in.Origin, Session: in.Session, Operation: in.Operation,
+		Tenant: a.Tenant(), Principal: a.by, Asker: a.asker(), Origin: in.Origin, Session: in.Session, Operation: in.Operation,
 		Input: input, Overlay: overlay, Files: files, Key: in.Key, Fresh: in.Fresh, Timeout: in.Timeout,
 		Labels: plugin.Labels(nil, in.Labels), NoWait: in.NoWait, Patience: in.Patience,
 	}

@@ -29,6 +29,7 @@ type (
 	secretName      = store.SecretName
 	stepRow         = store.StepRow
 	tickOutcome     = store.TickOutcome
+	tokenRow        = store.TokenRow
 )
 
 const (
