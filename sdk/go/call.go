@@ -15,8 +15,8 @@ import (
 )
 
 // A Call is one request being answered. It is a [context.Context]: it has the
-// call's deadline, and is done when that has passed, when the host cancels the
-// call, and when the call has ended. Its methods are safe for concurrent use.
+// call's deadline, and is done when the host cancels the call, as it does at the
+// deadline, and when the call has ended. Its methods are safe for concurrent use.
 //
 // Beside what it says of itself, it has a method for each service of the host,
 // named as the service is: storage.get is [Call.StorageGet], kb.ingest_text is

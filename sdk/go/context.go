@@ -5,25 +5,26 @@ import (
 	"time"
 )
 
-// hostRounds is how much earlier than its own the deadline may be that the host
-// tells: it tells whole milliseconds. With it added, the host's comes first.
-const hostRounds = time.Millisecond
+// overdue is how long after the deadline a call ends by itself. The host keeps
+// the time, and cancels the call at the deadline: a call that ended by its own
+// clock would race with that, and its answer could pass for one in time.
+const overdue = time.Second
 
 // limit sets how much time there is, in milliseconds. The deadline counts from now.
 func (c *Call) limit(ms int64) {
 	c.Limit = time.Duration(ms) * time.Millisecond
 	if ms > 0 {
-		c.deadline = time.Now().Add(c.Limit + hostRounds)
+		c.deadline = time.Now().Add(c.Limit)
 	}
 }
 
-// Deadline returns when the call's time is over, by this machine's clock; ok is
-// false where the host gave no limit, as under version 1 of the protocol. The
-// host keeps the time by itself: it gives the call up then, and drops a later answer.
+// Deadline returns when the call's time is over; ok is false where the host gave
+// no limit, as under version 1 of the protocol. The host drops a later answer.
 func (c *Call) Deadline() (deadline time.Time, ok bool) { return c.deadline, !c.deadline.IsZero() }
 
-// Done is closed when the host cancels the call, when its deadline has passed,
-// and when it has ended.
+// Done is closed when the host cancels the call, which it also does at the
+// deadline, and when the call has ended. A second after the deadline it is closed
+// even where the host has said nothing.
 func (c *Call) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,13 +35,13 @@ func (c *Call) Done() <-chan struct{} {
 	if c.ended() != nil {
 		close(c.done)
 	} else if !c.deadline.IsZero() {
-		c.timer = time.AfterFunc(time.Until(c.deadline), func() { c.end(context.DeadlineExceeded) })
+		c.timer = time.AfterFunc(time.Until(c.deadline.Add(overdue)), func() { c.end(context.DeadlineExceeded) })
 	}
 	return c.done
 }
 
 // Err returns nil until Done is closed; from then on [context.DeadlineExceeded]
-// where the deadline has passed, else [context.Canceled].
+// where the reason is the deadline, else [context.Canceled].
 func (c *Call) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +54,7 @@ func (c *Call) Value(any) any { return nil }
 // ended returns why the context is done. As long as no channel tells of it, the
 // clock decides: a call that does not ask for Done needs no timer.
 func (c *Call) ended() error {
-	if c.err == nil && c.done == nil && !c.deadline.IsZero() && !time.Now().Before(c.deadline) {
+	if c.err == nil && c.done == nil && !c.deadline.IsZero() && time.Since(c.deadline) >= overdue {
 		c.err = context.DeadlineExceeded
 	}
 	return c.err

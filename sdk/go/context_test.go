@@ -67,12 +67,13 @@ func TestACallIsAContext(t *testing.T) {
 	}
 	hook := `{"jsonrpc":"2.0","id":1,"method":"hook","params":{"call":"c","event":"agent.started@v1","shape":"listener","payload":{},"agent":"a","deadline_ms":2000}}`
 	for _, test := range []struct{ name, say, cancel, want string }{
-		{"the deadline passes", execute("done", 2000), "", `context deadline exceeded after 2s; deadline true in 2s`},
-		{"a derived context", execute("derived", 2000), "", `context deadline exceeded; context deadline exceeded after 2s`},
+		{"the host says nothing at the deadline", execute("done", 2000), "", `context deadline exceeded after 3s; deadline true in 2s`},
+		{"a derived context", execute("derived", 2000), "", `context deadline exceeded; context deadline exceeded after 3s`},
 		{"no channel is asked for", execute("clock", 2000), "", `context deadline exceeded after 3s`},
+		{"the deadline is not overdue", execute("clock", 2001), "", `<nil> after 3s`},
 		{"the host cancels", execute("done", 2000), "cancelled", `context canceled after 1s`},
 		{"the host shuts down", execute("derived", 2000), "shutdown", `context canceled; context canceled after 1s`},
-		{"the host says that the time is over", execute("done", 2000), "timeout", `context deadline exceeded after 1s`},
+		{"the host says that the time is over", execute("derived", 1000), "timeout", `context deadline exceeded; context deadline exceeded after 1s; deadline true in 1s`},
 		{"no deadline", execute("done", 0), "cancelled", `context canceled after 1s; deadline false`},
 		{"in time", execute("now", 2000), "", `<nil> after 0s; deadline true in 2s`},
 		{"a service meanwhile", execute("service", 2000), "", `"true false"`},

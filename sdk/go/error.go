@@ -35,7 +35,7 @@ func Errorf(code, format string, args ...any) *Error {
 var (
 	// ErrCancelled is that of a call that the host cancelled, or that has ended.
 	ErrCancelled = &Error{code: "cancelled", Message: "the call was cancelled"}
-	// ErrTimeout is that of a call whose deadline has passed.
+	// ErrTimeout is that of a call that has reached its deadline.
 	ErrTimeout = &Error{code: "timeout", Message: "the call's deadline has passed"}
 )
 
