@@ -80,6 +80,9 @@ func TestTheGoSDKHasEveryService(t *testing.T) {
 	s.broker.TypeOf = func(string, []byte) string { return "text" }
 	s.broker.Reference = table{"k": `{"name":"n"}`}
 	s.broker.Call = func(_ context.Context, call plugin.Call) (plugin.Result, error) {
+		if call.Key != "" {
+			return plugin.Result{Status: plugin.Succeeded, Data: json.RawMessage(`"with the key ` + call.Key + `"`)}, nil
+		}
 		return plugin.Result{Status: plugin.Succeeded, Data: call.Input}, nil
 	}
 	s.broker.Enqueue = func(_ context.Context, call plugin.Call) (plugin.Result, error) {
@@ -173,6 +176,9 @@ func askForValues(t *testing.T, c *mortise.Call) {
 	var data point
 	err = c.Call("other/op", point{7, 8}, &data)
 	expect(t, "operations.call", err, data, point{7, 8})
+	var keyed string
+	err = c.CallOnce("other/op", "order-1", point{7, 8}, &keyed)
+	expect(t, "operations.call", err, keyed, "with the key order-1")
 	response, err := c.HTTPFetch(mortise.HTTPRequest{URL: "http://api.example.com/", Params: map[string]any{"q": "x"}, Retries: 1})
 	expect(t, "http.fetch", err, response.Body, "GET x")
 }

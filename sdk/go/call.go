@@ -147,6 +147,13 @@ func (c *Call) ask(method string, params, value any) error {
 // out is a [*ServiceError] with the code of that call; below a tool or an agent
 // an operation with effects is effect_undeclared. It is operations.call.
 func (c *Call) Call(operation string, input, data any) error {
+	return c.CallOnce(operation, "", input, data)
+}
+
+// CallOnce is [Call.Call] with an idempotency key: a later call of the operation
+// with the same key is answered with the result of the first, and one with another
+// input under the key is key_conflict.
+func (c *Call) CallOnce(operation, key string, input, data any) error {
 	raw, err := encode(input)
 	if err != nil {
 		return err
@@ -158,7 +165,8 @@ func (c *Call) Call(operation string, input, data any) error {
 		Call      string         `json:"call"`
 		Operation string         `json:"operation"`
 		Input     jsontext.Value `json:"input"`
-	}{c.token, operation, raw}, &result)
+		Key       string         `json:"key,omitempty"`
+	}{c.token, operation, raw, key}, &result)
 	if err != nil || data == nil {
 		return err
 	}
