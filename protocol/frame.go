@@ -191,21 +191,10 @@ func TooDeep(line []byte) bool {
 	return false
 }
 
-// Members calls visit for each member of an object that is known to be valid
-// JSON, such as a part of a [Frame], in order, and stops at its first error. It
-// looks at the structure only, at a fraction of the cost of reading it again.
-// Anything but an object has no members.
-func Members(object []byte, visit func(name string, value jsontext.Value) error) error {
-	for m := ScanMembers(object); m.Next(); {
-		if err := visit(string(m.Name), m.Value); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// A MemberScanner goes through the members of an object, as [Members] does,
-// without allocating.
+// A MemberScanner goes through the members of an object that is known to be valid
+// JSON, such as a part of a [Frame], in order and without allocating. It looks at
+// the structure only, at a fraction of the cost of reading it again. Anything but
+// an object has no members.
 type MemberScanner struct {
 	Name  []byte
 	Value jsontext.Value

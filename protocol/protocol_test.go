@@ -115,13 +115,15 @@ func TestLineReaderBoundsLines(t *testing.T) {
 func TestMembersOfAnObject(t *testing.T) {
 	t.Parallel()
 	var got []string
-	err := protocol.Members([]byte(` { "a" : {"x":"}\"\\"} , "b":[1,"]"],"c\n":-1.5e3,"d":"\\","e":null}`), func(name string, value jsontext.Value) error {
-		got = append(got, name+"="+string(value))
-		return nil
-	})
+	for m := protocol.ScanMembers([]byte(` { "a" : {"x":"}\"\\"} , "b":[1,"]"],"c\n":-1.5e3,"d":"\\","e":null}`)); m.Next(); {
+		got = append(got, string(m.Name)+"="+string(m.Value))
+	}
 	want := `a={"x":"}\"\\"}|b=[1,"]"]|` + "c\n" + `=-1.5e3|d="\\"|e=null`
-	if err != nil || strings.Join(got, "|") != want {
-		t.Errorf("%v, %v", got, err)
+	if strings.Join(got, "|") != want {
+		t.Errorf("%v", got)
+	}
+	for m := protocol.ScanMembers([]byte(`["a"]`)); m.Next(); {
+		t.Errorf("a list has the member %s", m.Name)
 	}
 }
 
@@ -194,15 +196,10 @@ func FuzzParseFrame(f *testing.F) {
 		if err != nil || second.Method != frame.Method || !bytes.Equal(second.Result, frame.Result) || !bytes.Equal(second.Params, frame.Params) {
 			t.Fatalf("%q came back as %q: %v", line, again, err)
 		}
-		var visited int
-		if err := protocol.Members(frame.Result, func(_ string, value jsontext.Value) error {
-			visited++
-			if !value.IsValid(jsontext.AllowDuplicateNames(true)) {
-				t.Fatalf("member %q of %q is not JSON", value, frame.Result)
+		for m := protocol.ScanMembers(frame.Result); m.Next(); {
+			if !m.Value.IsValid(jsontext.AllowDuplicateNames(true)) {
+				t.Fatalf("member %q of %q is not JSON", m.Value, frame.Result)
 			}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
 		}
 	})
 }

@@ -293,14 +293,14 @@ func names(member string, value jsontext.Value) ([]string, error) {
 	if err := json.Unmarshal(value, &list); err != nil {
 		return nil, fmt.Errorf("%s is not a list of names", member)
 	}
-	if err := CheckNames(list); err != nil {
+	if err := checkNames(list); err != nil {
 		return nil, fmt.Errorf("%s %w", member, err)
 	}
 	return list, nil
 }
 
-// CheckNames refuses a list with an empty, padded or duplicate name.
-func CheckNames(list []string) error {
+// checkNames refuses a list with an empty, padded or duplicate name.
+func checkNames(list []string) error {
 	seen := make(map[string]bool, len(list))
 	for _, name := range list {
 		switch {

@@ -153,7 +153,7 @@ func (c Calls) current(ctx context.Context, res plugin.Result) (plugin.Result, e
 		return res, err
 	}
 	res.Approval = &plugin.Pending{ID: row.ID, Why: row.Why, ExpiresAt: row.ExpiresAt}
-	res.Approval.Preview, err = preview(ctx, c.g.Store, row)
+	res.Approval.Preview, err = ledger.Preview(ctx, c.g.Store, row)
 	return res, err
 }
 

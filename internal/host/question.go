@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
+	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -63,7 +64,7 @@ func (a *Approvers) Question(ctx context.Context, row *ApprovalRow) (*Question, 
 		Digest: row.PackageDigest, PreviewHash: row.PreviewHash, Binding: row.Binding, PolicyVersion: row.PolicyVersion,
 		CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt, DecidedBy: row.DecidedBy, DecidedAt: row.DecidedAt, Reason: row.Reason,
 	}
-	preview, err := preview(ctx, a.Store, row)
+	preview, err := ledger.Preview(ctx, a.Store, row)
 	if err != nil {
 		return nil, err
 	}

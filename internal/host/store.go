@@ -44,11 +44,6 @@ type (
 	bodyError      = store.BodyError
 )
 
-// preview returns what the person who decides on an approval was shown.
-func preview(ctx context.Context, r Reader, row *ApprovalRow) ([]byte, error) {
-	return store.Preview(ctx, r, row)
-}
-
 // neededBody returns the body of a hash, which has to be there; nil for no hash.
 func neededBody(ctx context.Context, r Reader, tenant, hash string) ([]byte, error) {
 	return store.NeededBody(ctx, r, tenant, hash)

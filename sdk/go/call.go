@@ -1,7 +1,6 @@
 package mortise
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -15,66 +14,41 @@ import (
 	"github.com/mortise-dev/mortise/protocol"
 )
 
-// A Call is one request being answered. It is a context, done when the host
-// gives the call up. Its methods are safe for concurrent use and end with the call.
+// A Call is one request being answered. It is a [context.Context]: it has the
+// call's deadline, and is done when the host cancels the call, as it does at the
+// deadline, and when the call has ended. Its methods are safe for concurrent use.
+//
+// Beside what it says of itself, it has a method for each service of the host,
+// named as the service is: storage.get is [Call.StorageGet], kb.ingest_text is
+// [Call.KBIngestText]. Each needs the capability that docs/services.md names,
+// such as "storage", except [Call.Call]. Their errors are:
+//
+//   - a [*ServiceError] where the host refuses or fails;
+//   - [ErrCancelled] or [ErrTimeout] where the call is done before the answer;
+//   - an [*Error] with the code limit_exceeded where the arguments do not fit
+//     into a line of the protocol;
+//   - any other error where a value is no JSON, or does not decode.
+//
+// A service that the SDK has no method for is asked with [Call.Service].
 type Call struct {
-	server *server
-	token  string
-	seq    atomic.Int64
-	about  jsontext.Value
+	server   *server
+	token    string
+	seq      atomic.Int64
+	about    jsontext.Value
+	deadline time.Time // zero where the host gave none
 
-	mu    sync.Mutex // guards the three below
+	mu    sync.Mutex // guards the four below
 	done  chan struct{}
-	ended bool
-	lost  error // why content that it emitted did not reach the host
+	timer *time.Timer // closes done at the deadline
+	err   error       // why the context is done
+	lost  error       // why content that it emitted did not reach the host
 
 	// Operation is the operation's name without the plugin's; in a hook, the event.
 	Operation string
 	// Agent is whose event it is, in a hook.
 	Agent string
-	// Limit is how much time the host gives the call.
+	// Limit is how much time the host gives the call, from its start; see [Call.Deadline].
 	Limit time.Duration
-}
-
-// Deadline reports that the call has none of its own: the host keeps the time.
-func (c *Call) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
-
-// Done is closed when the host gives the call up, and when it has ended.
-func (c *Call) Done() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.done == nil {
-		c.done = make(chan struct{})
-		if c.ended {
-			close(c.done)
-		}
-	}
-	return c.done
-}
-
-// Err returns [context.Canceled] once Done is closed.
-func (c *Call) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ended {
-		return context.Canceled
-	}
-	return nil
-}
-
-// Value returns nil: what a call knows are its fields.
-func (c *Call) Value(any) any { return nil }
-
-// cancel ends the call's context.
-func (c *Call) cancel() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.ended {
-		c.ended = true
-		if c.done != nil {
-			close(c.done)
-		}
-	}
 }
 
 // About returns who asks and what the call belongs to.
@@ -167,35 +141,19 @@ func (c *Call) ask(method string, params, value any) error {
 	return decode(answer, value)
 }
 
-// CacheGet reads a value that an earlier call stored.
-func (c *Call) CacheGet(key string, value any) (found bool, err error) {
-	var answer struct {
-		Found bool           `json:"found"`
-		Value jsontext.Value `json:"value"`
-	}
-	if err := c.Service("cache.get", map[string]any{"key": key}, &answer); err != nil || !answer.Found {
-		return false, err
-	}
-	return true, decode(answer.Value, value)
-}
-
-// CacheSet stores a value for later calls; ttl of 0 is five minutes.
-func (c *Call) CacheSet(key string, value any, ttl time.Duration) error {
-	if ttl <= 0 {
-		ttl = 5 * time.Minute
-	}
-	return c.Service("cache.set", cacheSet{key, value, int64(ttl.Seconds())}, nil)
-}
-
-type cacheSet struct {
-	Key   string `json:"key"`
-	Value any    `json:"value"`
-	TTL   int64  `json:"ttl_seconds"`
-}
-
 // Call asks the host to run another operation, which the manifest names under
-// requires.tools, and decodes its data into data.
+// requires.tools, and decodes its data into data, which may be nil. The
+// operation is named plugin/operation. A call that was refused, failed or timed
+// out is a [*ServiceError] with the code of that call; below a tool or an agent
+// an operation with effects is effect_undeclared. It is operations.call.
 func (c *Call) Call(operation string, input, data any) error {
+	return c.CallOnce(operation, "", input, data)
+}
+
+// CallOnce is [Call.Call] with an idempotency key: a later call of the operation
+// with the same key is answered with the result of the first, and one with another
+// input under the key is key_conflict.
+func (c *Call) CallOnce(operation, key string, input, data any) error {
 	raw, err := encode(input)
 	if err != nil {
 		return err
@@ -207,7 +165,8 @@ func (c *Call) Call(operation string, input, data any) error {
 		Call      string         `json:"call"`
 		Operation string         `json:"operation"`
 		Input     jsontext.Value `json:"input"`
-	}{c.token, operation, raw}, &result)
+		Key       string         `json:"key,omitempty"`
+	}{c.token, operation, raw, key}, &result)
 	if err != nil || data == nil {
 		return err
 	}

@@ -26,7 +26,11 @@
 //
 // [Agent] adds one that decides: it gets an [AgentInput] and answers a
 // [Proposal]. [Adapter] adds one that translates, into a [SubmitRequest] for
-// instance. [Call.HTTPFetch] has the host make a request.
+// instance.
+//
+// A [Call] is a [context.Context] with the call's deadline, and has a method for
+// each service of the host: [Call.HTTPFetch] has the host make a request,
+// [Call.StoragePut] keeps a value, [Call.KBSearchChunks] searches knowledge bases.
 //
 // [Listen], [Transform] and [Veto] add hooks: what hears of the events of agents
 // that have the plugin, rewrites what they carry, or refuses them.

@@ -30,8 +30,14 @@ func Errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// ErrCancelled is what a call returns that stopped because the host asked it to.
-var ErrCancelled = &Error{code: "cancelled", Message: "the call was cancelled"}
+// What a service returns where the call is done before its answer, and what a
+// call fails with that returns any error after that.
+var (
+	// ErrCancelled is that of a call that the host cancelled, or that has ended.
+	ErrCancelled = &Error{code: "cancelled", Message: "the call was cancelled"}
+	// ErrTimeout is that of a call that has reached its deadline.
+	ErrTimeout = &Error{code: "timeout", Message: "the call's deadline has passed"}
+)
 
 // A ServiceError is the host's refusal of a service call.
 type ServiceError struct {

@@ -189,7 +189,8 @@ func (s *server) hook(f *protocol.Frame) {
 		s.fail(f.ID, &protocol.Error{Number: protocol.RPCMethodNotFound, Message: fmt.Sprintf("%s has no hook of %.128q", s.plugin.name, in.Event)})
 		return
 	}
-	c := &Call{server: s, token: in.Call, Operation: in.Event, Agent: in.Agent, Limit: time.Duration(in.DeadlineMS) * time.Millisecond}
+	c := &Call{server: s, token: in.Call, Operation: in.Event, Agent: in.Agent}
+	c.limit(in.DeadlineMS)
 	if in.Session != "" {
 		c.about = append(protocol.AppendString([]byte(`{"session":`), in.Session), '}')
 	}

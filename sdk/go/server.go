@@ -1,6 +1,7 @@
 package mortise
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -114,7 +114,7 @@ func (s *server) take(f *protocol.Frame) {
 		if json.Unmarshal(f.Params, &cancel) == nil {
 			s.mu.Lock()
 			if c := s.calls[cancel.Call]; c != nil {
-				c.cancel()
+				c.cancel(cancel.Reason)
 			}
 			s.mu.Unlock()
 		}
@@ -172,7 +172,7 @@ func (s *server) execute(f *protocol.Frame) {
 		case "deadline_ms":
 			var ms int64
 			ms, err = strconv.ParseInt(string(value), 10, 64)
-			c.Limit = time.Duration(ms) * time.Millisecond
+			c.limit(ms)
 		case "effects":
 			err = json.Unmarshal(value, &effects)
 		}
@@ -229,10 +229,10 @@ func (s *server) run(j job) {
 	delete(s.calls, c.token)
 	alone := len(s.calls) == 0
 	s.mu.Unlock()
-	if c.Err() != nil && err != nil {
-		err = ErrCancelled
+	if err != nil && c.Err() != nil {
+		err = c.gaveUp()
 	}
-	c.cancel()
+	c.end(context.Canceled)
 	if err == nil {
 		err = c.unsent()
 	}
@@ -374,7 +374,7 @@ func (s *server) request(c *Call, method string, params []byte) (jsontext.Value,
 		s.mu.Lock()
 		delete(s.pending, id)
 		s.mu.Unlock()
-		return nil, ErrCancelled
+		return nil, c.gaveUp()
 	}
 }
 

@@ -29,6 +29,7 @@ type board struct {
 	mu    sync.Mutex
 	waits []string
 	done  []string
+	asked int // how often Due was
 	now   int // being done
 	most  int
 	broke error // what Due says
@@ -39,6 +40,7 @@ func (b *board) Kind() string { return b.kind }
 func (b *board) Due(_ context.Context, limit int) ([]worker.Item, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.asked++
 	var items []worker.Item
 	for _, id := range b.waits[:min(limit, len(b.waits))] {
 		items = append(items, worker.Item{Kind: b.kind, Tenant: "acme", ID: id})
@@ -85,6 +87,18 @@ func (b *board) count(id string) (n int) {
 		}
 	}
 	return n
+}
+
+// swept waits until the board has been asked n times more.
+func (b *board) swept(t *testing.T, n int) {
+	t.Helper()
+	asked := func() int {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.asked
+	}
+	before := asked()
+	eventually(t, "it was swept", func() bool { return asked() >= before+n })
 }
 
 // A run is a worker that is running.
@@ -183,7 +197,7 @@ func TestASweepFindsWhatNoWakeUpToldOf(t *testing.T) {
 	t.Parallel()
 	calls := &board{kind: job.Call}
 	start(t, worker.Options{Sweepers: []worker.Sweeper{calls}})
-	time.Sleep(50 * time.Millisecond)
+	calls.swept(t, 2)
 	calls.put("late")
 	eventually(t, "it was done", func() bool { return calls.count("late") == 1 })
 }
@@ -288,7 +302,7 @@ func TestWhatFailsLetsOthersPass(t *testing.T) {
 	calls.put("good")
 	r := start(t, worker.Options{Sweepers: []worker.Sweeper{calls}})
 	eventually(t, "what waits behind was done", func() bool { return calls.count("good") == 1 })
-	time.Sleep(100 * time.Millisecond) // some sweeps more
+	calls.swept(t, 5)
 	if n := calls.count("bad7") + calls.count("panics"); n != 2 {
 		t.Errorf("what failed was tried %d times", n)
 	}
@@ -301,16 +315,20 @@ func TestTheDeadAreRecoveredAndTheirWorkIsDueAtOnce(t *testing.T) {
 	t.Parallel()
 	calls := &board{kind: job.Call}
 	var dead sync.Once
-	died := make(chan struct{})
+	died, looked := make(chan struct{}), make(chan struct{}, 1)
 	start(t, worker.Options{Sweepers: []worker.Sweeper{calls}, SweepEvery: time.Hour, Recover: func(context.Context) (n int, err error) {
 		select {
 		case <-died:
 			dead.Do(func() { calls.put("left behind"); n = 1 })
 		default:
+			select {
+			case looked <- struct{}{}:
+			default:
+			}
 		}
 		return n, nil
 	}})
-	time.Sleep(50 * time.Millisecond)
+	<-looked
 	close(died)
 	eventually(t, "what it left was done", func() bool { return calls.count("left behind") == 1 })
 }
@@ -320,7 +338,7 @@ func TestADatabaseThatIsAwayIsToldOnceAndWaitedFor(t *testing.T) {
 	calls := &board{kind: job.Call, broke: errors.New("connection refused")}
 	r := start(t, worker.Options{Sweepers: []worker.Sweeper{calls}})
 	eventually(t, "it was told", func() bool { return strings.Contains(r.log.String(), "connection refused") })
-	time.Sleep(100 * time.Millisecond)
+	calls.swept(t, 5)
 	if n := strings.Count(r.log.String(), "connection refused"); n != 1 {
 		t.Errorf("told %d times", n)
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -35,76 +36,83 @@ func TestLinesBeingReadStayWithinTheirRoom(t *testing.T) {
 // A line that is never finished keeps others waiting for a while and no longer;
 // where no other waits it may take its time.
 func TestAHalfLineCannotKeepTheRoomThatOthersWaitFor(t *testing.T) {
-	r := &room{capacity: 10, patience: 50 * time.Millisecond}
-	if !r.take(10, nil) {
-		t.Fatal("there was no room")
-	}
-	overdue := make(chan struct{})
-	end := r.watch(func() { close(overdue); r.give(10) })
-	defer end()
-	time.Sleep(150 * time.Millisecond)
-	select {
-	case <-overdue:
-		t.Fatal("it was ended though no other waited")
-	default:
-	}
-	if !r.take(5, nil) {
-		t.Fatal("there was no room")
-	}
-	<-overdue
+	synctest.Test(t, func(t *testing.T) {
+		r := &room{capacity: 10, patience: 50 * time.Millisecond}
+		if !r.take(10, nil) {
+			t.Fatal("there was no room")
+		}
+		overdue := make(chan struct{})
+		end := r.watch(func() { close(overdue); r.give(10) })
+		defer end()
+		time.Sleep(time.Hour)
+		select {
+		case <-overdue:
+			t.Fatal("it was ended though no other waited")
+		default:
+		}
+		if !r.take(5, nil) {
+			t.Fatal("there was no room")
+		}
+		<-overdue
+	})
 }
 
 // What waits for room for a process that has ended waits a moment only, and those
 // behind it do not wait for it.
 func TestAnEndedProcessWaitsForNoRoom(t *testing.T) {
-	r := &room{capacity: 10}
-	r.take(6, nil)
-	exited := make(chan struct{})
-	close(exited)
-	small := make(chan bool)
-	gone := make(chan bool)
-	go func() { gone <- r.take(10, exited) }()
-	for waits := false; !waits; time.Sleep(time.Millisecond) {
-		r.mu.Lock()
-		waits = len(r.waiting) == 1
-		r.mu.Unlock()
-	}
-	go func() { small <- r.take(4, nil) }()
-	if <-gone {
-		t.Error("there was room")
-	}
-	if !<-small {
-		t.Error("there was none for the one behind")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r := &room{capacity: 10}
+		r.take(6, nil)
+		exited := make(chan struct{})
+		close(exited)
+		small := make(chan bool)
+		gone := make(chan bool)
+		go func() { gone <- r.take(10, exited) }()
+		if synctest.Wait(); len(r.waiting) != 1 {
+			t.Fatalf("%d wait for room", len(r.waiting))
+		}
+		go func() { small <- r.take(4, nil) }()
+		if <-gone {
+			t.Error("there was room")
+		}
+		if !<-small {
+			t.Error("there was none for the one behind")
+		}
+	})
 }
 
 // A call has the room of its result until it ends, or for a while.
 func TestACallKeepsTheRoomOfItsResultUntilItEnds(t *testing.T) {
-	var left atomic.Int64
-	leave := func() { left.Add(1) }
-	ctx, done := Holding(context.Background())
-	Keep(ctx, leave)
-	if left.Load() != 0 {
-		t.Error("the room was given back before the call ended")
-	}
-	done()
-	if left.Load() != 1 {
-		t.Error("the room was not given back")
-	}
-	Keep(ctx, leave) // too late
-	Keep(context.Background(), leave)
-	if left.Load() != 3 {
-		t.Error("what no call keeps was not given back")
-	}
-	ctx, done = Holding(context.Background())
-	defer done()
-	once := sync.OnceFunc(leave)
-	Keep(ctx, once)
-	for begun := time.Now(); left.Load() != 4; time.Sleep(10 * time.Millisecond) {
-		if time.Since(begun) > 10*time.Second {
-			t.Fatal("a call that does not end keeps the room")
+	synctest.Test(t, func(t *testing.T) {
+		var left atomic.Int64
+		leave := func() { left.Add(1) }
+		ctx, done := Holding(context.Background())
+		Keep(ctx, leave)
+		if left.Load() != 0 {
+			t.Error("the room was given back before the call ended")
 		}
-	}
+		done()
+		if left.Load() != 1 {
+			t.Error("the room was not given back")
+		}
+		Keep(ctx, leave) // too late
+		Keep(context.Background(), leave)
+		if left.Load() != 3 {
+			t.Error("what no call keeps was not given back")
+		}
+		ctx, done = Holding(context.Background())
+		defer done()
+		once := sync.OnceFunc(leave)
+		Keep(ctx, once)
+		time.Sleep(resultTime - time.Nanosecond)
+		if left.Load() != 3 {
+			t.Error("the room was given back before its time")
+		}
+		time.Sleep(time.Nanosecond)
+		if synctest.Wait(); left.Load() != 4 {
+			t.Error("a call that does not end keeps the room")
+		}
+	})
 }
 
 // Events that wait are bounded over all calls; a single one always fits.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mortise-dev/mortise/plugin"
@@ -101,21 +102,21 @@ func TestFailingPluginErrorHandlerEmitsNothing(t *testing.T) {
 // an event whose handler fails, which is told of again.
 func TestPluginErrorEndsThroughOtherEventsToo(t *testing.T) {
 	t.Parallel()
-	bus := newTestBus(t)
-	calls := 0
-	on(t, bus, Subscription{Event: PluginError, Listen: func(ctx context.Context, p *Payload) error { calls++; return bus.Emit(ctx, ToolAfter, p) }})
-	on(t, bus, Subscription{Event: ToolAfter, Listen: func(context.Context, *Payload) error { return errBroken }})
-	if err := bus.Emit(t.Context(), ToolAfter, payload(t, `{}`)); err != nil {
-		t.Fatal(err)
-	}
-	for done := false; !done; time.Sleep(time.Millisecond) {
-		bus.mu.Lock()
-		done = bus.teller == nil
-		bus.mu.Unlock()
-	}
-	if calls == 0 || calls > MaxDepth {
-		t.Errorf("told %d times", calls)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		bus := newTestBus(t)
+		calls := 0
+		on(t, bus, Subscription{Event: PluginError, Listen: func(ctx context.Context, p *Payload) error { calls++; return bus.Emit(ctx, ToolAfter, p) }})
+		on(t, bus, Subscription{Event: ToolAfter, Listen: func(context.Context, *Payload) error { return errBroken }})
+		if err := bus.Emit(t.Context(), ToolAfter, payload(t, `{}`)); err != nil {
+			t.Fatal(err)
+		}
+		if synctest.Wait(); bus.teller != nil {
+			t.Fatal("it is still being told")
+		}
+		if calls == 0 || calls > MaxDepth {
+			t.Errorf("told %d times", calls)
+		}
+	})
 }
 
 func TestFailuresAreLogged(t *testing.T) {
@@ -277,43 +278,47 @@ func TestCloseDuringADispatch(t *testing.T) {
 
 func TestCloseIsBounded(t *testing.T) {
 	t.Parallel()
-	for name, event := range map[string]string{"a handler with a deadline": ToolAfter, "a handler of plugin.error@v1": PluginError} {
-		bus := NewBus("support", Options{Drain: 30 * time.Millisecond})
-		release, ended := make(chan struct{}), make(chan struct{})
-		s := Subscription{Event: event, Listen: func(context.Context, *Payload) error { <-release; close(ended); return nil }}
-		if event == ToolAfter {
-			s.Deadline = time.Millisecond
-		} else {
-			on(t, bus, Subscription{Event: ToolAfter, Listen: func(context.Context, *Payload) error { return errBroken }})
+	synctest.Test(t, func(t *testing.T) {
+		for name, event := range map[string]string{"a handler with a deadline": ToolAfter, "a handler of plugin.error@v1": PluginError} {
+			bus := NewBus("support", Options{Drain: 30 * time.Millisecond})
+			release, ended := make(chan struct{}), make(chan struct{})
+			s := Subscription{Event: event, Listen: func(context.Context, *Payload) error { <-release; close(ended); return nil }}
+			if event == ToolAfter {
+				s.Deadline = time.Millisecond
+			} else {
+				on(t, bus, Subscription{Event: ToolAfter, Listen: func(context.Context, *Payload) error { return errBroken }})
+			}
+			on(t, bus, s)
+			if err := bus.Emit(t.Context(), ToolAfter, payload(t, `{}`)); err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			bus.Close()
+			if took := time.Since(start); took < 25*time.Millisecond || took > 5*time.Second {
+				t.Errorf("%s: Close took %s", name, took)
+			}
+			close(release)
+			<-ended
 		}
-		on(t, bus, s)
-		if err := bus.Emit(t.Context(), ToolAfter, payload(t, `{}`)); err != nil {
-			t.Fatal(err)
-		}
-		start := time.Now()
-		bus.Close()
-		if took := time.Since(start); took < 25*time.Millisecond || took > 5*time.Second {
-			t.Errorf("%s: Close took %s", name, took)
-		}
-		close(release)
-		<-ended
-	}
+	})
 }
 
 func TestCloseWaitsForHandlers(t *testing.T) {
 	t.Parallel()
-	bus := NewBus("support", Options{Drain: time.Minute})
-	ended := false
-	on(t, bus, Subscription{Event: ToolAfter, Deadline: time.Millisecond, Listen: func(context.Context, *Payload) error {
-		time.Sleep(3 * grace)
-		ended = true
-		return nil
-	}})
-	if err := bus.Emit(t.Context(), ToolAfter, payload(t, `{}`)); err != nil {
-		t.Fatal(err)
-	}
-	bus.Close()
-	if !ended {
-		t.Error("Close did not wait")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		bus := NewBus("support", Options{Drain: time.Minute})
+		ended := false
+		on(t, bus, Subscription{Event: ToolAfter, Deadline: time.Millisecond, Listen: func(context.Context, *Payload) error {
+			time.Sleep(3 * grace)
+			ended = true
+			return nil
+		}})
+		if err := bus.Emit(t.Context(), ToolAfter, payload(t, `{}`)); err != nil {
+			t.Fatal(err)
+		}
+		bus.Close()
+		if !ended {
+			t.Error("Close did not wait")
+		}
+	})
 }

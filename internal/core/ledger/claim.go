@@ -174,7 +174,7 @@ func priorOf(ctx context.Context, r Reader, row *CallRow) (*Prior, error) {
 		if len(asked) > 0 {
 			a := &asked[0]
 			p.Waits = &plugin.Pending{ID: a.ID, Why: a.Why, ExpiresAt: a.ExpiresAt}
-			if p.Waits.Preview, err = preview(ctx, r, a); err != nil {
+			if p.Waits.Preview, err = Preview(ctx, r, a); err != nil {
 				return nil, err
 			}
 		}

@@ -51,7 +51,7 @@ const (
 // happened already.
 func settling(ctx context.Context) context.Context { return store.Settling(ctx) }
 
-// preview returns what the person who decides on an approval was shown.
-func preview(ctx context.Context, r Reader, row *approvalRow) ([]byte, error) {
+// Preview returns what the person who decides on an approval is shown, nil where that is nothing.
+func Preview(ctx context.Context, r Reader, row *approvalRow) ([]byte, error) {
 	return store.Preview(ctx, r, row)
 }

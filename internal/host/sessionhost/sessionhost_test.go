@@ -137,6 +137,26 @@ func connect(t *testing.T, s *Starter) (*Client, bool) {
 	return client, started
 }
 
+// served starts the session host of a session and returns a client of it, and its
+// process's id.
+func served(t *testing.T, more ...string) (s *Starter, c *Client, pid int) {
+	t.Helper()
+	s = starter(t, more...)
+	c, _ = connect(t, s)
+	return s, c, echo(t, c, plugin.Call{}).PID
+}
+
+// underWay begins a call that takes a second, and returns where its end is told.
+func underWay(c *Client) (ended <-chan error) {
+	begun, end := make(chan struct{}), make(chan error, 1)
+	go func() {
+		_, _, err := c.Call(context.Background(), "local:owner", plugin.Call{Operation: "slow", Observe: func(plugin.Event) { close(begun) }})
+		end <- err
+	}()
+	<-begun
+	return end
+}
+
 type echoed struct {
 	PID, Calls                   int
 	Earlier, Fresh               bool
@@ -277,9 +297,7 @@ func TestOfManyWhoStartOneDoes(t *testing.T) {
 // next session host knows that there was one.
 func TestAKilledServerIsReplaced(t *testing.T) {
 	t.Parallel()
-	s := starter(t)
-	c, _ := connect(t, s)
-	pid := echo(t, c, plugin.Call{}).PID
+	s, c, pid := served(t)
 	res, sent, err := c.Call(t.Context(), "local:owner", plugin.Call{ID: "call-1", Operation: "slow", Observe: func(plugin.Event) { _ = syscall.Kill(pid, syscall.SIGKILL) }})
 	if !sent || !errors.Is(err, ErrLost) || plugin.CodeOf(err) != plugin.CodeCrashed || res.CallID != "call-1" {
 		t.Errorf("sent %v, %v, %q", sent, err, res.CallID)
@@ -296,15 +314,8 @@ func TestAKilledServerIsReplaced(t *testing.T) {
 // TestAnotherHostsServerIsReplaced: what it is at work on it finishes first.
 func TestAnotherHostsServerIsReplaced(t *testing.T) {
 	t.Parallel()
-	s := starter(t)
-	c, _ := connect(t, s)
-	pid := echo(t, c, plugin.Call{}).PID
-	begun, ended := make(chan struct{}), make(chan error, 1)
-	go func() {
-		_, _, err := c.Call(context.Background(), "local:owner", plugin.Call{Operation: "slow", Observe: func(plugin.Event) { close(begun) }})
-		ended <- err
-	}()
-	<-begun
+	s, c, pid := served(t)
+	ended := underWay(c)
 	s.become("two")
 	next, started := connect(t, s)
 	if e := echo(t, next, plugin.Call{}); !started || e.PID == pid || !e.Earlier {
@@ -318,9 +329,7 @@ func TestAnotherHostsServerIsReplaced(t *testing.T) {
 
 func TestAnIdleServerEnds(t *testing.T) {
 	t.Parallel()
-	s := starter(t, "SESSIONHOST_IDLE=300ms")
-	c, _ := connect(t, s)
-	pid := echo(t, c, plugin.Call{}).PID
+	s, c, pid := served(t, "SESSIONHOST_IDLE=300ms")
 	if _, _, err := c.Call(t.Context(), "local:owner", plugin.Call{Operation: "slow", Observe: func(plugin.Event) {}}); err != nil {
 		t.Errorf("it ended during a call that takes longer: %v", err)
 	}
@@ -337,9 +346,7 @@ func TestAnIdleServerEnds(t *testing.T) {
 // TestAServerEndsWithItsDirectory: no client could find it again.
 func TestAServerEndsWithItsDirectory(t *testing.T) {
 	t.Parallel()
-	s := starter(t)
-	c, _ := connect(t, s)
-	pid := echo(t, c, plugin.Call{}).PID
+	s, _, pid := served(t)
 	if err := os.RemoveAll(filepath.Join(s.Home, "keep")); err != nil {
 		t.Fatal(err)
 	}
@@ -366,15 +373,8 @@ func TestAServerEndsWithItsDataDirectory(t *testing.T) {
 
 func TestEndingCancelsWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
-	s := starter(t)
-	c, _ := connect(t, s)
-	pid := echo(t, c, plugin.Call{}).PID
-	begun, ended := make(chan struct{}), make(chan error, 1)
-	go func() {
-		_, _, err := c.Call(context.Background(), "local:owner", plugin.Call{Operation: "slow", Observe: func(plugin.Event) { close(begun) }})
-		ended <- err
-	}()
-	<-begun
+	s, c, pid := served(t)
+	ended := underWay(c)
 	if err := End(t.Context(), s.Place); err != nil {
 		t.Fatal(err)
 	}
@@ -416,9 +416,7 @@ func TestAServerThatCannotStartSaysWhy(t *testing.T) {
 // answers nor lets go of its lock.
 func TestAServerThatDoesNotAnswerIsWaitedForSoLong(t *testing.T) {
 	t.Parallel()
-	s := starter(t)
-	c, _ := connect(t, s)
-	pid := echo(t, c, plugin.Call{}).PID
+	s, _, pid := served(t)
 	_ = syscall.Kill(pid, syscall.SIGSTOP)
 	defer func() { _ = syscall.Kill(pid, syscall.SIGCONT) }()
 	s.Wait = 3 * time.Second

@@ -72,14 +72,16 @@ func TestKillingThePluginFailsTheCallsInFlight(t *testing.T) {
 		}
 		pid := hostPID(t, res.Data)
 		const inFlight = 8
-		errs := make(chan error, inFlight)
+		errs, begun := make(chan error, inFlight), make(chan struct{}, inFlight)
 		for range inFlight {
 			go func() {
-				_, err := run(t, r, target("broad", "sleep"), call(`{"ms":5000}`))
+				_, err := run(t, r, target("broad", "sleep"), beginning(call(`{"ms":5000}`), begun))
 				errs <- err
 			}()
 		}
-		time.Sleep(50 * time.Millisecond)
+		for range inFlight {
+			<-begun
+		}
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}

@@ -52,6 +52,13 @@ func TestProcessesAreSharedNoWiderThanTheirScope(t *testing.T) {
 	}
 }
 
+// beginning has a call tell when the plugin says that it has begun, as sleep, nap
+// and deaf do.
+func beginning(c *plugin.Call, begun chan<- struct{}) *plugin.Call {
+	c.Observe = func(plugin.Event) { begun <- struct{}{} }
+	return c
+}
+
 func session(id string) func(*plugin.Call) { return func(c *plugin.Call) { c.Session = id } }
 func agent(id string) func(*plugin.Call)   { return func(c *plugin.Call) { c.Agent = id } }
 
@@ -124,14 +131,14 @@ func TestTheHostsCapEvictsTheLeastRecentlyUsed(t *testing.T) {
 func TestAFullHostSaysSo(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, process.Options{MaxProcesses: 1})
-	busy := make(chan error, 1)
+	busy, begun := make(chan error, 1), make(chan struct{}, 1)
 	go func() {
-		c := call(`{"ms":1000}`)
+		c := beginning(call(`{"ms":1000}`), begun)
 		c.Session = "a"
 		_, err := run(t, r, target("good", "sleep", isolated(plugin.IsolationSession)), c)
 		busy <- err
 	}()
-	time.Sleep(200 * time.Millisecond)
+	<-begun
 	c := call(`{}`)
 	c.Session = "b"
 	_, err := run(t, r, target("good", "pid", isolated(plugin.IsolationSession)), c)
@@ -145,14 +152,16 @@ func TestCloseFailsWhatIsInFlightAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, process.Options{PerTenant: 1})
 	pid := pidOf(t, r, "good")
-	errs := make(chan error, 4)
+	errs, begun := make(chan error, 4), make(chan struct{}, 4)
 	for range 4 {
 		go func() {
-			_, err := run(t, r, target("good", "deaf"), call(`{"ms":60000}`))
+			_, err := run(t, r, target("good", "deaf"), beginning(call(`{"ms":60000}`), begun))
 			errs <- err
 		}()
 	}
-	time.Sleep(50 * time.Millisecond)
+	for range 4 {
+		<-begun
+	}
 	start := time.Now()
 	if err := r.Close(); err != nil {
 		t.Fatal(err)

@@ -58,6 +58,7 @@ func play(role string) {
 	mortise.Tool(p, "sleep", "", func(c *mortise.Call, in struct {
 		MS int `json:"ms"`
 	}) (string, error) {
+		c.Emit("begun")
 		select {
 		case <-time.After(time.Duration(in.MS) * time.Millisecond):
 			return "slept", nil
@@ -65,9 +66,10 @@ func play(role string) {
 			return "", c.Err()
 		}
 	})
-	mortise.Tool(p, "nap", "", func(_ *mortise.Call, in struct {
+	mortise.Tool(p, "nap", "", func(c *mortise.Call, in struct {
 		MS int `json:"ms"`
 	}) (string, error) {
+		c.Emit("begun")
 		time.Sleep(time.Duration(in.MS) * time.Millisecond)
 		return identity(), nil
 	})

@@ -32,12 +32,12 @@ func TestAnErrorSaysWhetherThePluginHadTheCall(t *testing.T) {
 	pidOf(t, r, "good")
 
 	want("it takes too long", soon(r, target("good", "sleep"), `{"ms":60000}`), plugin.CodeTimeout, true)
-	busy := make(chan error, 1)
+	busy, begun := make(chan error, 1), make(chan struct{}, 1)
 	go func() {
-		_, err := run(t, r, target("serial", "nap"), call(`{"ms":2000}`))
+		_, err := run(t, r, target("serial", "nap"), beginning(call(`{"ms":2000}`), begun))
 		busy <- err
 	}()
-	time.Sleep(700 * time.Millisecond)
+	<-begun
 	want("no process is free", soon(r, target("serial", "echo"), `1`), plugin.CodeTimeout, false)
 	if err := <-busy; err != nil {
 		t.Error(err)

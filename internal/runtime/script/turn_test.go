@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -33,25 +34,27 @@ func TestATurnIsHadByOneAtATime(t *testing.T) {
 }
 
 func TestWaitingForATurnEnds(t *testing.T) {
-	turn := newTurn()
-	if !turn.try() || turn.try() {
-		t.Fatal("a turn is free, and then it is not")
-	}
-	if turn.wait(context.Background(), time.Millisecond) {
-		t.Error("the turn of another was had")
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if turn.wait(ctx, time.Minute) {
-		t.Error("the turn of another was had after the end")
-	}
-	came := make(chan bool)
-	go func() { came <- turn.wait(context.Background(), time.Minute) }()
-	for turn.waiting.Load() == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	turn.give()
-	if !<-came || turn.try() {
-		t.Error("the waiter did not get the turn")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		turn := newTurn()
+		if !turn.try() || turn.try() {
+			t.Fatal("a turn is free, and then it is not")
+		}
+		if turn.wait(context.Background(), time.Millisecond) {
+			t.Error("the turn of another was had")
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if turn.wait(ctx, time.Minute) {
+			t.Error("the turn of another was had after the end")
+		}
+		came := make(chan bool)
+		go func() { came <- turn.wait(context.Background(), time.Minute) }()
+		if synctest.Wait(); turn.waiting.Load() != 1 {
+			t.Fatal("it does not wait")
+		}
+		turn.give()
+		if !<-came || turn.try() {
+			t.Error("the waiter did not get the turn")
+		}
+	})
 }

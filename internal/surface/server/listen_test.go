@@ -112,13 +112,15 @@ func TestStoppingAnswersWhatWasAsked(t *testing.T) {
 		raw, _ := io.ReadAll(resp.Body)
 		answer <- resp.Proto + " " + resp.Status + " " + string(raw)
 	}()
-	time.Sleep(200 * time.Millisecond) // until it is being answered
+	eventually(t, "it is being answered", func() bool { return d.entered.Load() == 1 })
 	stop()
-	time.Sleep(100 * time.Millisecond)
-	if conn, err := net.DialTimeout("tcp", l.Addr().String(), time.Second); err == nil {
-		conn.Close()
-		t.Error("another user was let in")
-	}
+	eventually(t, "no other user is let in", func() bool {
+		conn, err := net.DialTimeout("tcp", l.Addr().String(), time.Second)
+		if err == nil {
+			conn.Close()
+		}
+		return err != nil
+	})
 	close(d.hold)
 	if got := <-answer; got != "HTTP/2.0 202 Accepted {\"session\":\"sess_1\"}\n" {
 		t.Errorf("it was answered %q", got)

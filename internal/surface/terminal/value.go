@@ -32,40 +32,48 @@ func Value(w io.Writer, raw jsontext.Value, width int) error {
 // Object shows the members of an object line by line.
 func Object(w io.Writer, raw jsontext.Value, width int, indent string) error {
 	longest := 0
-	_ = protocol.Members(raw, func(name string, value jsontext.Value) error {
-		if isFlat(value) {
-			longest = max(longest, Cells(Safe(name)))
+	for m := protocol.ScanMembers(raw); m.Next(); {
+		if isFlat(m.Value) {
+			longest = max(longest, Cells(Safe(string(m.Name))))
 		}
-		return nil
-	})
+	}
 	first := true
-	return protocol.Members(raw, func(name string, value jsontext.Value) error {
-		label := Safe(strings.ReplaceAll(name, "_", " "))
-		gap := "\n"
-		if first {
-			first, gap = false, ""
-		}
-		switch {
-		case isFlat(value):
-			text := plain(value)
-			if strings.Contains(text, "\n") {
-				_, err := fmt.Fprintf(w, "%s%s:\n%s\n", indent, label, text)
-				return err
-			}
-			_, err := fmt.Fprintln(w, strings.TrimRight(indent+Padded(label+":", longest+1)+"  "+text, " "))
+	for m := protocol.ScanMembers(raw); m.Next(); first = false {
+		if err := member(w, string(m.Name), m.Value, longest, first, width, indent); err != nil {
 			return err
-		case value.Kind() == '{':
-			if _, err := fmt.Fprintf(w, "%s%s:\n", indent, label); err != nil {
-				return err
-			}
-			return Object(w, value, width, indent+"  ")
-		default:
-			if _, err := fmt.Fprintf(w, "%s%s%s:\n", gap, indent, label); err != nil {
-				return err
-			}
-			return renderList(w, value, width, indent+"  ")
 		}
-	})
+	}
+	return nil
+}
+
+// member shows one member of an object; the longest label of those beside it says
+// where values begin.
+func member(w io.Writer, name string, value jsontext.Value, longest int, first bool, width int, indent string) error {
+	label := Safe(strings.ReplaceAll(name, "_", " "))
+	gap := "\n"
+	if first {
+		gap = ""
+	}
+	switch {
+	case isFlat(value):
+		text := plain(value)
+		if strings.Contains(text, "\n") {
+			_, err := fmt.Fprintf(w, "%s%s:\n%s\n", indent, label, text)
+			return err
+		}
+		_, err := fmt.Fprintln(w, strings.TrimRight(indent+Padded(label+":", longest+1)+"  "+text, " "))
+		return err
+	case value.Kind() == '{':
+		if _, err := fmt.Fprintf(w, "%s%s:\n", indent, label); err != nil {
+			return err
+		}
+		return Object(w, value, width, indent+"  ")
+	default:
+		if _, err := fmt.Fprintf(w, "%s%s%s:\n", gap, indent, label); err != nil {
+			return err
+		}
+		return renderList(w, value, width, indent+"  ")
+	}
 }
 
 // renderList shows a list: of objects as a table, of anything else a line each.
@@ -97,12 +105,11 @@ func columnsOf(items []jsontext.Value) (columns []string, ok bool) {
 		if item.Kind() != '{' {
 			return nil, false
 		}
-		_ = protocol.Members(item, func(name string, value jsontext.Value) error {
-			if value.Kind() != '[' && !slices.Contains(columns, name) {
+		for m := protocol.ScanMembers(item); m.Next(); {
+			if name := string(m.Name); m.Value.Kind() != '[' && !slices.Contains(columns, name) {
 				columns = append(columns, name)
 			}
-			return nil
-		})
+		}
 	}
 	return columns, len(columns) > 0
 }
@@ -117,12 +124,11 @@ func renderTable(w io.Writer, items []jsontext.Value, columns []string, width in
 	rows = append(rows, titles)
 	for _, item := range items {
 		row := make([]string, len(columns))
-		_ = protocol.Members(item, func(name string, value jsontext.Value) error {
-			if i := slices.Index(columns, name); i >= 0 {
-				row[i] = OneLine(compact(value), 500)
+		for m := protocol.ScanMembers(item); m.Next(); {
+			if i := slices.Index(columns, string(m.Name)); i >= 0 {
+				row[i] = OneLine(compact(m.Value), 500)
 			}
-			return nil
-		})
+		}
 		rows = append(rows, row)
 	}
 	widths := make([]int, len(columns))
@@ -188,12 +194,11 @@ func compact(value jsontext.Value) string {
 	switch value.Kind() {
 	case '{':
 		var parts []string
-		_ = protocol.Members(value, func(name string, inner jsontext.Value) error {
-			if isFlat(inner) {
-				parts = append(parts, plain(inner))
+		for m := protocol.ScanMembers(value); m.Next(); {
+			if isFlat(m.Value) {
+				parts = append(parts, plain(m.Value))
 			}
-			return nil
-		})
+		}
 		return strings.Join(parts, ":")
 	case '[':
 		own := value.Clone()
