@@ -31,6 +31,7 @@ type attempt struct {
 var refusesNothing = map[string]string{
 	"Plugins.List": "leaves out", "Plugins.Route": "leaves out", "Plugins.Halted": "leaves out", "Plugins.Operation": "the kernel refuses the call, on the record",
 	"Feeds.List": "leaves out", "Secrets.List": "leaves out", "Secrets.Check": "leaves out", "Policies.List": "all may see the policies in force",
+	"Tokens.List": "leaves out", "Tokens.Rotate": "is about the token that authenticated the caller",
 	"Identities.For":  "constructs",
 	"Accounts.Begin":  "each principal has accounts of its own",
 	"Accounts.Remove": "each principal has accounts of its own",
@@ -58,7 +59,7 @@ var attempted = []string{
 	"Feeds.Delete", "Feeds.ResetCursor", "Feeds.Run", "Agents.List", "Agents.Create", "Agents.Change", "Agents.Start", "Agents.Stop",
 	"Agents.Delete", "Agents.Remember", "Agents.Forget", "Agents.Schedule", "Agents.Assign", "Agents.Assignments", "Agents.Show",
 	"Agents.Memories", "Agents.Conversations", "Agents.Messages", "Agents.Talk", "Agents.End", "Secrets.Set", "Secrets.Delete",
-	"Secrets.DeleteAll", "Secrets.Rotate", "Identities.List", "Identities.Link", "Identities.Unlink", "Policies.Put", "Policies.Delete",
+	"Secrets.DeleteAll", "Secrets.Rotate", "Identities.List", "Identities.Link", "Identities.Unlink", "Tokens.Create", "Tokens.Revoke", "Policies.Put", "Policies.Delete",
 	"Admin.ConfirmRecovery", "Approvers.MayControl",
 }
 
@@ -214,6 +215,11 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 		"Secrets.DeleteAll": {func(by plugin.Principal) error { _, err := a.As(by).Secrets().DeleteAll(ctx); return err }, denied, plugin.EntrySecretRefused, "*"},
 		"Secrets.Rotate":    {func(by plugin.Principal) error { _, err := a.As(by).Secrets().Rotate(ctx); return err }, denied, plugin.EntrySecretRefused, "*"},
 
+		"Tokens.Create": {func(by plugin.Principal) error {
+			_, _, err := a.As(by).Tokens().Create(ctx, host.NewToken{Name: "mine"})
+			return err
+		}, denied, plugin.EntryTokenRefused, "mine"},
+		"Tokens.Revoke":   {func(by plugin.Principal) error { _, err := a.As(by).Tokens().Revoke(ctx, "abcdefghij"); return err }, plugin.CodeNotFound, plugin.EntryTokenRefused, "abcdefghij"},
 		"Identities.List": {func(by plugin.Principal) error { _, err := a.As(by).Identities().List(ctx); return err }, denied, plugin.EntryIdentityRefused, ""},
 		"Identities.Link": {func(by plugin.Principal) error {
 			_, err := a.As(by).Identities().Link(ctx, "mail", "x", "eve")

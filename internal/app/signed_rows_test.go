@@ -50,6 +50,11 @@ func signedHome(t *testing.T) (a *app.App, waits string) {
 	if _, err := a.As(root).Identities().Link(ctx, "mail", "ann@example.org", "ann"); err != nil {
 		t.Fatal(err)
 	}
+	if made, _, err := a.As(root).Tokens().Create(ctx, host.NewToken{Name: "laptop", For: "ann"}); err != nil {
+		t.Fatal(err)
+	} else if _, err := a.As(root).Tokens().Revoke(ctx, made.ID); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := a.As(root).Agents().Create(ctx, host.NewAgent{ID: "desk"}); err != nil {
 		t.Fatal(err)
 	}
@@ -171,6 +176,14 @@ func TestAHostAtWorkRestsOnNoRowThatTheLedgerDidNotSign(t *testing.T) {
 		}},
 		"an identity is looked up": {`UPDATE identities SET principal_id = 'boss'`, `UPDATE identities SET principal_id = 'ann'`, func() error {
 			_, err := a.Store.Identity(ctx, "local", "mail", "ann@example.org")
+			return err
+		}},
+		"a token is looked up": {`UPDATE tokens SET revoked_at = revoked_at + 1`, `UPDATE tokens SET revoked_at = revoked_at - 1`, func() error {
+			_, err := a.Store.Tokens(ctx, "local")
+			return err
+		}},
+		"a token is used": {`UPDATE tokens SET scopes = '["admin"]'`, `UPDATE tokens SET scopes = '["read"]'`, func() error {
+			_, err := a.Store.Token(ctx, "any")
 			return err
 		}},
 		"an agent is looked up": {`UPDATE agents SET prompt = 'You rob.'`, `UPDATE agents SET prompt = ''`, func() error {

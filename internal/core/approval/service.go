@@ -165,20 +165,21 @@ func sameAsker(row *Row, a Answer) bool {
 	if isUnknown(row.Asker) || isUnknown(a.Asker) {
 		return true
 	}
-	asked, answers := readAsker(row.Asker), readAsker(a.Asker)
+	asked := namesOf(append(strings.Split(row.Asker, deliveredBy), row.Asker))
+	answers := namesOf([]string{a.Asker})
 	return meet(asked.themselves, answers.all) || meet(answers.themselves, asked.all)
 }
 
-// An asked is an asker, read: those who ask, and with them those who could have.
-type asked struct{ themselves, all []string }
+// names are those who ask, and with them who else has seen their secret.
+type names struct{ themselves, all []string }
 
-func readAsker(asker string) (a asked) {
-	for one := range strings.SplitSeq(asker, deliveredBy) {
-		names := strings.Split(one, holders)
-		a.themselves = append(a.themselves, names[0])
-		a.all = append(a.all, names...)
+func namesOf(askers []string) (n names) {
+	for _, asker := range askers {
+		parts := strings.Split(asker, holders)
+		n.themselves = append(n.themselves, parts[0])
+		n.all = append(n.all, parts...)
 	}
-	return a
+	return n
 }
 
 func meet(a, b []string) bool {
