@@ -12,6 +12,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host/setup"
+	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -62,7 +63,15 @@ func Run(ctx context.Context, a *app.App, l net.Listener) error {
 
 // Handler is what answers requests to a host.
 func Handler(a *app.App) http.Handler {
-	return New(Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy})
+	return New(Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy, API: api(a, nil)})
+}
+
+// api is what answers under /api/v1/: nothing where no token can be authenticated.
+func api(a *app.App, authenticate func(ctx context.Context, token, remote string) (rest.Caller, error)) http.Handler {
+	if authenticate == nil {
+		return nil
+	}
+	return rest.New(rest.Options{Host: a.Host, Authenticate: authenticate, Log: a.Log()})
 }
 
 // Deliveries takes in for a server what channels deliver to agents.
