@@ -18,8 +18,8 @@ type Approval struct {
 	Why         string    `json:"why" doc:"What policy said."`
 	CreatedAt   time.Time `json:"created_at"`
 	ExpiresAt   time.Time `json:"expires_at"`
-	DecidedBy   string    `json:"decided_by,omitempty"`
-	Reason      string    `json:"reason,omitempty" doc:"What was said with the decision."`
+	DecidedBy   string    `json:"decided_by,omitzero"`
+	Reason      string    `json:"reason,omitzero" doc:"What was said with the decision."`
 }
 
 // Approvals are a page of them.
@@ -31,19 +31,19 @@ type Approvals struct {
 // A Question is an approval with everything that the answer is bound to.
 type Question struct {
 	Approval
-	Operation     string          `json:"operation,omitempty" doc:"Of a call: plugin/operation."`
-	Version       string          `json:"version,omitempty"`
-	Actor         string          `json:"actor,omitempty" doc:"Who acts for the requester."`
-	Input         json.RawMessage `json:"input,omitempty"`
-	InputHash     string          `json:"input_hash,omitempty"`
-	Labels        []string        `json:"labels,omitempty"`
-	Effects       []string        `json:"effects,omitempty"`
-	PolicyTags    []string        `json:"policy_tags,omitempty"`
-	Digest        string          `json:"package_digest,omitempty"`
+	Operation     string          `json:"operation,omitzero" doc:"Of a call: plugin/operation."`
+	Version       string          `json:"version,omitzero"`
+	Actor         string          `json:"actor,omitzero" doc:"Who acts for the requester."`
+	Input         json.RawMessage `json:"input,omitzero"`
+	InputHash     string          `json:"input_hash,omitzero"`
+	Labels        []string        `json:"labels,omitzero"`
+	Effects       []string        `json:"effects,omitzero"`
+	PolicyTags    []string        `json:"policy_tags,omitzero"`
+	Digest        string          `json:"package_digest,omitzero"`
 	Changed       bool            `json:"changed" doc:"The plugin has changed, so that approving lets nothing run."`
-	Steps         []AskedStep     `json:"steps,omitempty" doc:"Of a plan."`
-	Preview       json.RawMessage `json:"preview,omitempty"`
-	PreviewHash   string          `json:"preview_hash,omitempty"`
+	Steps         []AskedStep     `json:"steps,omitzero" doc:"Of a plan."`
+	Preview       json.RawMessage `json:"preview,omitzero"`
+	PreviewHash   string          `json:"preview_hash,omitzero"`
 	Binding       string          `json:"binding"`
 	PolicyVersion string          `json:"policy_version"`
 }

@@ -18,19 +18,19 @@ type Call struct {
 	Operation  string        `json:"operation"`
 	Version    string        `json:"version"`
 	Status     plugin.Status `json:"status" enum:"succeeded,failed,unknown,in_progress,pending_approval"`
-	Code       string        `json:"code,omitempty" doc:"Of its error."`
+	Code       string        `json:"code,omitzero" doc:"Of its error."`
 	Attempt    int64         `json:"attempt"`
 	Principal  string        `json:"principal"`
-	Actor      string        `json:"actor,omitempty"`
+	Actor      string        `json:"actor,omitzero"`
 	Origin     string        `json:"origin"`
-	Key        string        `json:"key,omitempty" doc:"Its caller's own."`
-	Parent     string        `json:"parent,omitempty"`
-	Plan       string        `json:"plan,omitempty"`
-	Session    string        `json:"session,omitempty"`
-	Labels     []string      `json:"labels,omitempty"`
+	Key        string        `json:"key,omitzero" doc:"Its caller's own."`
+	Parent     string        `json:"parent,omitzero"`
+	Plan       string        `json:"plan,omitzero"`
+	Session    string        `json:"session,omitzero"`
+	Labels     []string      `json:"labels,omitzero"`
 	Digest     string        `json:"package_digest"`
 	InputHash  string        `json:"input_hash"`
-	ResultHash string        `json:"result_hash,omitempty"`
+	ResultHash string        `json:"result_hash,omitzero"`
 	Cancelled  bool          `json:"cancelled" doc:"It was told to stop."`
 	CreatedAt  time.Time     `json:"created_at"`
 	UpdatedAt  time.Time     `json:"updated_at"`
@@ -58,7 +58,7 @@ type Effect struct {
 type CallShown struct {
 	Call
 	Outcome  Outcome  `json:"outcome"`
-	Approval string   `json:"approval,omitempty" doc:"The id of the approval that was asked for."`
+	Approval string   `json:"approval,omitzero" doc:"The id of the approval that was asked for."`
 	Effects  []Effect `json:"effects" nullable:"false"`
 }
 
@@ -180,7 +180,7 @@ func (s *server) waitOf(text string) (time.Duration, error) {
 func (r *registry) cancelCall(ctx context.Context, q *request, in *struct {
 	CallNamed
 	Body *struct {
-		Reason string `json:"reason,omitempty" maxLength:"2000" doc:"Why, for the record."`
+		Reason string `json:"reason,omitzero" maxLength:"2000" doc:"Why, for the record."`
 	} `nameHint:"CancelCall"`
 }) (*struct{ Body Call }, error) {
 	reason := ""

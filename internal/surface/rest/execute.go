@@ -17,33 +17,42 @@ import (
 
 // An Outcome is how a call ended, or how it stands.
 type Outcome struct {
-	CallID      string            `json:"call_id"`
-	Operation   string            `json:"operation" doc:"plugin/operation"`
-	Version     string            `json:"version,omitempty" doc:"Of the plugin."`
-	Status      plugin.Status     `json:"status" enum:"succeeded,failed,unknown,in_progress,pending_approval"`
-	Data        json.RawMessage   `json:"data,omitempty" doc:"What the operation answered, by its output schema."`
-	Error       *Failure          `json:"error,omitempty" doc:"Why the call failed, or why its outcome is unknown."`
-	Approval    *Pending          `json:"approval,omitempty" doc:"What the call waits for."`
-	Artifacts   []plugin.Artifact `json:"artifacts,omitempty"`
-	Metrics     plugin.Metrics    `json:"metrics,omitempty"`
-	Summary     string            `json:"summary,omitempty"`
-	Message     string            `json:"message,omitempty"`
-	Details     json.RawMessage   `json:"details,omitempty"`
-	Diagnostics json.RawMessage   `json:"diagnostics,omitempty" doc:"Only where the input asks for them."`
-	Skips       json.RawMessage   `json:"skips,omitempty"`
-	Citations   json.RawMessage   `json:"citations,omitempty"`
-	NextCursor  json.RawMessage   `json:"next_cursor,omitempty"`
-	Labels      []string          `json:"labels,omitempty" doc:"What the data is tainted with."`
-	Cached      bool              `json:"cached,omitempty" doc:"It is an earlier answer of the same tool to the same input."`
-	DryRun      *DryRun           `json:"dry_run,omitempty" doc:"What a dry run found out; nothing of it has happened."`
+	CallID      string          `json:"call_id"`
+	Operation   string          `json:"operation" doc:"plugin/operation"`
+	Version     string          `json:"version,omitzero" doc:"Of the plugin."`
+	Status      plugin.Status   `json:"status" enum:"succeeded,failed,unknown,in_progress,pending_approval"`
+	Data        json.RawMessage `json:"data,omitzero" doc:"What the operation answered, by its output schema."`
+	Error       *Failure        `json:"error,omitzero" doc:"Why the call failed, or why its outcome is unknown."`
+	Approval    *Pending        `json:"approval,omitzero" doc:"What the call waits for."`
+	Artifacts   []Made          `json:"artifacts,omitzero"`
+	Metrics     plugin.Metrics  `json:"metrics,omitzero"`
+	Summary     string          `json:"summary,omitzero"`
+	Message     string          `json:"message,omitzero"`
+	Details     json.RawMessage `json:"details,omitzero"`
+	Diagnostics json.RawMessage `json:"diagnostics,omitzero" doc:"Only where the input asks for them."`
+	Skips       json.RawMessage `json:"skips,omitzero"`
+	Citations   json.RawMessage `json:"citations,omitzero"`
+	NextCursor  json.RawMessage `json:"next_cursor,omitzero"`
+	Labels      []string        `json:"labels,omitzero" doc:"What the data is tainted with."`
+	Cached      bool            `json:"cached,omitzero" doc:"It is an earlier answer of the same tool to the same input."`
+	DryRun      *DryRun         `json:"dry_run,omitzero" doc:"What a dry run found out; nothing of it has happened."`
+}
+
+// A Made is a file that a call made. One that is in the session has an id.
+type Made struct {
+	ID   string `json:"id,omitzero"`
+	Type string `json:"type"`
+	Name string `json:"name,omitzero"`
+	Hash string `json:"hash,omitzero"`
+	Size int64  `json:"size,omitzero"`
 }
 
 // A Failure is why a call failed: its plugin's words, or what the host says of its plugin.
 type Failure struct {
 	Code       plugin.Code     `json:"code"`
-	PluginCode string          `json:"plugin_code,omitempty" doc:"The plugin's own code."`
+	PluginCode string          `json:"plugin_code,omitzero" doc:"The plugin's own code."`
 	Message    string          `json:"message"`
-	Details    json.RawMessage `json:"details,omitempty"`
+	Details    json.RawMessage `json:"details,omitzero"`
 	Retryable  bool            `json:"retryable" doc:"The same call may succeed later."`
 }
 
@@ -51,7 +60,7 @@ type Failure struct {
 type Pending struct {
 	ID        string          `json:"id"`
 	Why       string          `json:"why" doc:"What policy said."`
-	Preview   json.RawMessage `json:"preview,omitempty"`
+	Preview   json.RawMessage `json:"preview,omitzero"`
 	ExpiresAt time.Time       `json:"expires_at"`
 }
 
@@ -60,8 +69,8 @@ type DryRun struct {
 	Verdict plugin.Verdict    `json:"verdict" doc:"What policy would say of the call."`
 	Reasons []string          `json:"reasons"`
 	Changes []json.RawMessage `json:"changes"`
-	LeftOut int               `json:"left_out,omitempty" doc:"Changes beyond the first 1,000."`
-	NotRun  string            `json:"not_run_reason,omitempty" doc:"Why the plugin did not run."`
+	LeftOut int               `json:"left_out,omitzero" doc:"Changes beyond the first 1,000."`
+	NotRun  string            `json:"not_run_reason,omitzero" doc:"Why the plugin did not run."`
 }
 
 // An Answered is a call that was asked for, as it is answered.
@@ -90,10 +99,10 @@ type Execution struct {
 
 // An ExecutionBody is what a call is made with.
 type ExecutionBody struct {
-	Input   json.RawMessage `json:"input,omitempty" doc:"By the input schema of the operation; an empty object where it is left out."`
-	Session string          `json:"session,omitempty" maxLength:"64" doc:"The session that the call belongs to."`
-	Labels  []string        `json:"labels,omitempty" maxItems:"2" nullable:"false" doc:"What the input is tainted with: untrusted, private."`
-	Fresh   bool            `json:"fresh,omitempty" doc:"Do not answer with an earlier result."`
+	Input   json.RawMessage `json:"input,omitzero" doc:"By the input schema of the operation; an empty object where it is left out."`
+	Session string          `json:"session,omitzero" maxLength:"64" doc:"The session that the call belongs to."`
+	Labels  []string        `json:"labels,omitzero" maxItems:"2" nullable:"false" doc:"What the input is tainted with: untrusted, private."`
+	Fresh   bool            `json:"fresh,omitzero" doc:"Do not answer with an earlier result."`
 }
 
 // allows returns nil where a token may be used for an operation. ref is what was written,
@@ -140,7 +149,7 @@ func (r *registry) execute(ctx context.Context, q *request, in *Execution) (*Ans
 		call.Dry = host.DryAll
 	}
 	res, err := r.invoke(ctx, q, call, p)
-	out, err := answered(res, err, debugs)
+	out, err := answered(res, err, in.Dry, debugs)
 	if err == nil {
 		out.Applied = p.applied
 	}
@@ -247,8 +256,12 @@ func (r *registry) await(ctx context.Context, q *request, id string, limit time.
 
 // answered is the answer to a call: how it ended, that it has not, or why the host
 // refused it.
-func answered(res plugin.Result, err error, debug bool) (*Answered, error) {
-	if err != nil && (res.CallID == "" || !ofRun[plugin.CodeOf(err)] && res.Status != plugin.Unknown) {
+func answered(res plugin.Result, err error, dry, debug bool) (*Answered, error) {
+	ran := ofRun[plugin.CodeOf(err)] || res.Status == plugin.Unknown
+	if dry && res.DryRun == nil {
+		ran = false // a dry run that there was not
+	}
+	if err != nil && (res.CallID == "" || !ran) {
 		return nil, refusal(res, err)
 	}
 	out := &Answered{Status: http.StatusOK, Body: outcomeOf(res, err, debug)}
@@ -284,13 +297,19 @@ func outcomeOf(res plugin.Result, err error, debug bool) Outcome {
 		if res.Status == plugin.Unknown {
 			status = plugin.Unknown
 		}
-		return Outcome{CallID: res.CallID, Operation: res.Operation, Status: status,
+		return Outcome{CallID: res.CallID, Operation: res.Operation, Status: status, DryRun: dryRunOf(res.DryRun),
 			Error: &Failure{Code: e.Code, PluginCode: e.PluginCode, Message: told(e.Message), Details: e.Details, Retryable: e.Retryable}}
 	}
 	o := Outcome{
-		CallID: res.CallID, Operation: res.Operation, Version: res.Version, Status: res.Status, Data: res.Data, Artifacts: res.Artifacts,
+		CallID: res.CallID, Operation: res.Operation, Version: res.Version, Status: res.Status, Data: res.Data,
 		Metrics: res.Metrics, Summary: res.Summary, Message: res.Message, Details: res.Details, Skips: res.Skips, Citations: res.Citations,
-		NextCursor: res.NextCursor, Labels: res.Labels, Cached: res.Cached,
+		NextCursor: res.NextCursor, Labels: res.Labels, Cached: res.Cached, DryRun: dryRunOf(res.DryRun),
+	}
+	for _, a := range res.Artifacts {
+		o.Artifacts = append(o.Artifacts, Made{a.ID, a.Type, a.Name, a.Hash, a.Size})
+	}
+	if !o.Status.Ended() {
+		o.Metrics = nil // those of the request that asked first
 	}
 	if debug {
 		o.Diagnostics = res.Diagnostics
@@ -298,13 +317,18 @@ func outcomeOf(res plugin.Result, err error, debug bool) Outcome {
 	if a := res.Approval; a != nil {
 		o.Approval = &Pending{a.ID, a.Why, a.Preview, a.ExpiresAt}
 	}
-	if d := res.DryRun; d != nil {
-		o.DryRun = &DryRun{Verdict: d.Verdict, Reasons: append([]string{}, d.Reasons...), Changes: []json.RawMessage{}, LeftOut: d.LeftOut, NotRun: d.NotRun}
-		for _, change := range d.Changes {
-			if raw, err := json.Marshal(change); err == nil {
-				o.DryRun.Changes = append(o.DryRun.Changes, raw)
-			}
+	return o
+}
+
+func dryRunOf(d *plugin.DryRun) *DryRun {
+	if d == nil {
+		return nil
+	}
+	run := &DryRun{Verdict: d.Verdict, Reasons: append([]string{}, d.Reasons...), Changes: []json.RawMessage{}, LeftOut: d.LeftOut, NotRun: d.NotRun}
+	for _, change := range d.Changes {
+		if raw, err := json.Marshal(change); err == nil {
+			run.Changes = append(run.Changes, raw)
 		}
 	}
-	return o
+	return run
 }

@@ -14,15 +14,15 @@ import (
 type Operation struct {
 	Name        string          `json:"name" doc:"plugin/operation"`
 	Version     string          `json:"version" doc:"Of the plugin that a call without one gets."`
-	Title       string          `json:"title,omitempty"`
+	Title       string          `json:"title,omitzero"`
 	Kind        plugin.Kind     `json:"kind" enum:"agent,operator,tool,adapter"`
-	Description string          `json:"description,omitempty"`
+	Description string          `json:"description,omitzero"`
 	Effects     []string        `json:"effects" nullable:"false"`
-	PolicyTags  []string        `json:"policy_tags,omitempty"`
-	Permissions []string        `json:"permissions,omitempty" doc:"Scopes that the principal has to have."`
+	PolicyTags  []string        `json:"policy_tags,omitzero"`
+	Permissions []string        `json:"permissions,omitzero" doc:"Scopes that the principal has to have."`
 	Timeout     float64         `json:"timeout_seconds"`
-	Input       json.RawMessage `json:"input_schema,omitempty" doc:"Of one operation, not in lists."`
-	Output      json.RawMessage `json:"output_schema,omitempty" doc:"Of one operation, not in lists."`
+	Input       json.RawMessage `json:"input_schema,omitzero" doc:"Of one operation, not in lists."`
+	Output      json.RawMessage `json:"output_schema,omitzero" doc:"Of one operation, not in lists."`
 }
 
 // Operations are a page of them.

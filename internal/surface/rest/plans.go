@@ -16,11 +16,11 @@ type Plan struct {
 	Agent        string              `json:"agent"`
 	ProposalCall string              `json:"proposal_call"`
 	Principal    string              `json:"principal"`
-	Hash         string              `json:"hash,omitempty"`
-	Labels       []string            `json:"labels,omitempty"`
-	Approval     string              `json:"approval,omitempty" doc:"The id of the one approval of the whole."`
-	Error        *plugin.ErrorRecord `json:"error,omitempty"`
-	Rationale    string              `json:"rationale,omitempty" doc:"The agent's."`
+	Hash         string              `json:"hash,omitzero"`
+	Labels       []string            `json:"labels,omitzero"`
+	Approval     string              `json:"approval,omitzero" doc:"The id of the one approval of the whole."`
+	Error        *plugin.ErrorRecord `json:"error,omitzero"`
+	Rationale    string              `json:"rationale,omitzero" doc:"The agent's."`
 	CreatedAt    time.Time           `json:"created_at"`
 	UpdatedAt    time.Time           `json:"updated_at"`
 }
@@ -43,13 +43,13 @@ type PlanStep struct {
 	Operation string          `json:"operation"`
 	Version   string          `json:"version"`
 	Gate      string          `json:"gate"`
-	Why       string          `json:"why,omitempty"`
+	Why       string          `json:"why,omitzero"`
 	Needs     []string        `json:"needs" nullable:"false"`
 	Input     json.RawMessage `json:"input"`
 	State     string          `json:"state"`
-	CallID    string          `json:"call_id,omitempty"`
-	Approval  string          `json:"approval,omitempty" doc:"That its call waits for."`
-	Code      plugin.Code     `json:"code,omitempty" doc:"Of its error."`
+	CallID    string          `json:"call_id,omitzero"`
+	Approval  string          `json:"approval,omitzero" doc:"That its call waits for."`
+	Code      plugin.Code     `json:"code,omitzero" doc:"Of its error."`
 }
 
 func planOf(v *host.Plan) Plan {

@@ -18,8 +18,8 @@ import (
 type Plugin struct {
 	Name         string        `json:"name"`
 	Version      string        `json:"version"`
-	DisplayName  string        `json:"display_name,omitempty"`
-	Description  string        `json:"description,omitempty"`
+	DisplayName  string        `json:"display_name,omitzero"`
+	Description  string        `json:"description,omitzero"`
 	State        string        `json:"state"`
 	Kinds        []plugin.Kind `json:"kinds" nullable:"false"`
 	Operations   []string      `json:"operations" nullable:"false"`
@@ -27,9 +27,9 @@ type Plugin struct {
 	Source       string        `json:"source"`
 	Digest       string        `json:"digest"`
 	Dev          bool          `json:"dev"`
-	ApprovedBy   string        `json:"approved_by,omitempty"`
-	Held         bool          `json:"held,omitempty" doc:"Quarantined until its differences are approved."`
-	Problem      string        `json:"problem,omitempty" doc:"Why an active one cannot be used at the moment."`
+	ApprovedBy   string        `json:"approved_by,omitzero"`
+	Held         bool          `json:"held,omitzero" doc:"Quarantined until its differences are approved."`
+	Problem      string        `json:"problem,omitzero" doc:"Why an active one cannot be used at the moment."`
 	RegisteredAt time.Time     `json:"registered_at"`
 }
 
@@ -127,11 +127,11 @@ type ShuExecution struct {
 	PluginNamed
 	Key
 	Body struct {
-		Parameters json.RawMessage `json:"parameters,omitempty" doc:"The arguments, with op where the plugin has several operations."`
+		Parameters json.RawMessage `json:"parameters,omitzero" doc:"The arguments, with op where the plugin has several operations."`
 		User       *struct {
-			UserID      string   `json:"user_id,omitempty" maxLength:"256" doc:"Who asks: nobody but whom the token stands for."`
-			Permissions []string `json:"permissions,omitempty" maxItems:"256" nullable:"false" doc:"The scopes that the call is to have, of those that the caller has."`
-		} `json:"user_context,omitempty"`
+			UserID      string   `json:"user_id,omitzero" maxLength:"256" doc:"Who asks: nobody but whom the token stands for."`
+			Permissions []string `json:"permissions,omitzero" maxItems:"256" nullable:"false" doc:"The scopes that the call is to have, of those that the caller has."`
+		} `json:"user_context,omitzero"`
 	} `nameHint:"ShuExecutionBody"`
 }
 

@@ -31,8 +31,8 @@ type Problem struct {
 	Status int         `json:"status" doc:"The status of the answer."`
 	Detail string      `json:"detail" doc:"What happened here, and what to do about it."`
 	Code   plugin.Code `json:"code" doc:"One of the codes in docs/codes.md."`
-	CallID string      `json:"call_id,omitempty" doc:"The call that was refused, where there is one."`
-	Errors []Place     `json:"errors,omitempty" doc:"What is wrong, place by place. Values are not repeated."`
+	CallID string      `json:"call_id,omitzero" doc:"The call that was refused, where there is one."`
+	Errors []Place     `json:"errors,omitzero" doc:"What is wrong, place by place. Values are not repeated."`
 
 	header http.Header
 }

@@ -51,7 +51,7 @@ func (s *server) routes() []byte {
 		Security: []map[string][]string{{"token": {}}},
 	}
 	api := humago.New(s.mux, huma.Config{
-		OpenAPI: doc, Formats: map[string]huma.Format{"application/json": format}, DefaultFormat: "application/json",
+		OpenAPI: doc, Formats: map[string]huma.Format{"application/json": format, "json": format}, DefaultFormat: "application/json",
 		RejectUnknownQueryParameters: true, Transformers: []huma.Transformer{s.spell},
 	})
 	r := &registry{s, api}
