@@ -73,13 +73,16 @@ func New(o Options) http.Handler {
 	o.Wait = cmp.Or(o.Wait, 30*time.Second)
 	o.MaxWait = cmp.Or(o.MaxWait, time.Minute)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	s := &server{Options: o, mux: &verbs{ServeMux: http.NewServeMux()}, names: map[string]bool{}}
+	s := &server{Options: o, mux: &verbs{http.NewServeMux()}, names: map[string]bool{}}
 	for _, name := range o.Hosts {
 		s.names[name] = true
 	}
 	s.doc = s.routes()
 	return s
 }
+
+// Document returns the OpenAPI document that describes the routes.
+func Document() []byte { return New(Options{}).(*server).doc }
 
 // Busy answers a request that there is no room for.
 func Busy(w http.ResponseWriter) {

@@ -33,9 +33,9 @@ type route struct {
 	id           string // of the operation in the document
 	scope        string // that the token needs
 	about        string
-	stays        bool // its request may stay for a call, and bounds its time itself
-	accepts      bool // it may answer 202
-	binary       bool // it answers with bytes
+	stays        bool   // its request may stay for a call, and bounds its time itself
+	accepts      bool   // it may answer 202
+	kind         string // of what it answers, where that is not the JSON of its body
 }
 
 // routes registers all routes and returns the document that describes them.
@@ -100,8 +100,8 @@ func add[I, O any](r *registry, at route, do func(ctx context.Context, q *reques
 			next(ctx)
 		}},
 	}
-	if at.binary {
-		op.Responses["200"].Content = map[string]*huma.MediaType{"application/octet-stream": {Schema: &huma.Schema{Type: "string", Format: "binary"}}}
+	if at.kind != "" {
+		op.Responses["200"].Content = map[string]*huma.MediaType{at.kind: {Schema: &huma.Schema{}}}
 	}
 	huma.Register(r.api, op, func(ctx context.Context, in *I) (*O, error) {
 		q := of(ctx)
@@ -140,7 +140,7 @@ type documented struct {
 }
 
 func (r *registry) document() {
-	at := route{method: "GET", path: "openapi.json", id: "get-document", scope: ScopeRead, about: "This document"}
+	at := route{method: "GET", path: "openapi.json", id: "get-document", scope: ScopeRead, kind: "application/openapi+json", about: "This document"}
 	add(r, at, func(context.Context, *request, *struct{}) (*documented, error) {
 		return &documented{"application/openapi+json", r.doc}, nil
 	})

@@ -76,7 +76,7 @@ func (r *registry) sessions() {
 	add(r, route{method: "GET", path: "sessions/{id}", id: "get-session", scope: ScopeRead, about: "A session"}, r.getSession)
 	add(r, route{method: "GET", path: "sessions/{id}/artifacts", id: "list-artifacts", scope: ScopeRead, about: "The artifacts of a session, by id"}, r.listArtifacts)
 	add(r, route{
-		method: "GET", path: "sessions/{id}/artifacts/{artifact}", id: "get-artifact", scope: ScopeRead, stays: true, binary: true,
+		method: "GET", path: "sessions/{id}/artifacts/{artifact}", id: "get-artifact", scope: ScopeRead, stays: true, kind: "application/octet-stream",
 		about: "The bytes of an artifact, with Repr-Digest; Range and If-None-Match are followed",
 	}, r.getArtifact)
 }
