@@ -110,7 +110,7 @@ func (s *server) authenticate(r *http.Request) (Caller, error) {
 func (s *server) body(w http.ResponseWriter, r *http.Request) (body io.ReadCloser, release func(), err error) {
 	release = func() {}
 	if r.ContentLength == 0 || r.Body == nil {
-		return http.NoBody, release, nil
+		return io.NopCloser(bytes.NewReader(nil)), release, nil
 	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil, release, refused(http.StatusBadRequest, plugin.CodeInvalidInput, "a request with this method has no body")

@@ -27,7 +27,7 @@ type Call struct {
 	Parent     string        `json:"parent,omitzero"`
 	Plan       string        `json:"plan,omitzero"`
 	Session    string        `json:"session,omitzero"`
-	Labels     []string      `json:"labels,omitzero"`
+	Labels     []string      `json:"labels" nullable:"false"`
 	Digest     string        `json:"package_digest"`
 	InputHash  string        `json:"input_hash"`
 	ResultHash string        `json:"result_hash,omitzero"`
@@ -75,7 +75,7 @@ func callOf(row *host.CallRow) Call {
 	return Call{
 		ID: row.ID, Operation: row.Operation, Version: row.Version, Status: host.StatusOf(row.State), Code: row.Code, Attempt: row.Attempt,
 		Principal: row.Principal, Actor: row.Actor, Origin: row.Origin, Key: key, Parent: row.Parent, Plan: row.Plan, Session: row.Session,
-		Labels: row.Labels, Digest: row.PackageDigest, InputHash: row.InputHash, ResultHash: row.ResultHash, Cancelled: row.Cancelled,
+		Labels: append([]string{}, row.Labels...), Digest: row.PackageDigest, InputHash: row.InputHash, ResultHash: row.ResultHash, Cancelled: row.Cancelled,
 		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}
 }

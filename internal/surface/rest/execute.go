@@ -217,8 +217,8 @@ func (r *registry) invoke(ctx context.Context, q *request, call host.Invocation,
 	return res, err
 }
 
-// await waits for a call, and returns how it stands when the time is over. Where nobody
-// else runs the call it is run here, and goes on when the request is gone.
+// await waits for a call, and returns how it stands when the time is over. Where no other process
+// runs the call it is run here, and goes on when the request is gone.
 func (r *registry) await(ctx context.Context, q *request, id string, limit time.Duration) (plugin.Result, error) {
 	waiting, stop := context.WithTimeout(ctx, limit)
 	type end struct {

@@ -100,10 +100,10 @@ func TestRoutes(t *testing.T) {
 			}
 			where := fill(row.path, things)
 			ask := func(token string) answer { return b.ask(token, method, where, row.body) }
-			nobody := b.is(ask(""), 401, "unauthenticated")
+			without := b.is(ask(""), 401, "unauthenticated")
 			for _, token := range []string{"mrt_unknown", "root", "mrt_ann x"} {
-				if a := b.is(ask(token), 401, "unauthenticated"); a.text != nobody.text || a.header.Get("WWW-Authenticate") != "Bearer" {
-					t.Errorf("%s: a bad token is answered %s, and none %s", name, a, nobody)
+				if a := b.is(ask(token), 401, "unauthenticated"); a.text != without.text || a.header.Get("WWW-Authenticate") != "Bearer" {
+					t.Errorf("%s: a bad token is answered %s, and none %s", name, a, without)
 				}
 			}
 			for token, scopes := range map[string][]string{"mrt_none": nil, "mrt_reader": {"read"}, "mrt_runner": {"run"}} {

@@ -129,7 +129,7 @@ type ShuExecution struct {
 	Body struct {
 		Parameters json.RawMessage `json:"parameters,omitzero" doc:"The arguments, with op where the plugin has several operations."`
 		User       *struct {
-			UserID      string   `json:"user_id,omitzero" maxLength:"256" doc:"Who asks: nobody but whom the token stands for."`
+			UserID      string   `json:"user_id,omitzero" maxLength:"256" doc:"Who asks; it can be no other than the token stands for."`
 			Permissions []string `json:"permissions,omitzero" maxItems:"256" nullable:"false" doc:"The scopes that the call is to have, of those that the caller has."`
 		} `json:"user_context,omitzero"`
 	} `nameHint:"ShuExecutionBody"`

@@ -418,3 +418,46 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
+
+// What is under /api/v1/ is another handler's, as many requests at once as there may be;
+// where there is none, nothing is there.
+func TestTheAPIIsMounted(t *testing.T) {
+	t.Parallel()
+	hold, entered := make(chan struct{}), make(chan struct{}, 8)
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		entered <- struct{}{}
+		<-hold
+		_, _ = io.WriteString(w, r.URL.Path)
+	})
+	h := server.New(server.Options{Agents: &desk{}, API: api, AtOnce: 2})
+	ask := func(h http.Handler, path string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		return w
+	}
+	var waits sync.WaitGroup
+	for range 2 {
+		waits.Go(func() {
+			if w := ask(h, "/api/v1/calls"); w.Body.String() != "/api/v1/calls" {
+				t.Errorf("it is answered %d %s", w.Code, w.Body)
+			}
+		})
+		<-entered
+	}
+	if w := ask(h, "/api/v1/calls"); w.Code != 503 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), `"code":"overloaded"`) {
+		t.Errorf("where there is no room it is answered %d %s", w.Code, w.Body)
+	}
+	if w := ask(h, "/healthz"); w.Code != 200 {
+		t.Errorf("meanwhile the health is answered %d", w.Code)
+	}
+	close(hold)
+	waits.Wait()
+	for _, path := range []string{"/api/v1", "/api/v2/calls", "/api/"} {
+		if w := ask(h, path); w.Code != 404 {
+			t.Errorf("%s is answered %d", path, w.Code)
+		}
+	}
+	if w := ask(server.New(server.Options{Agents: &desk{}}), "/api/v1/calls"); w.Code != 404 {
+		t.Errorf("without one it is answered %d", w.Code)
+	}
+}
