@@ -121,13 +121,20 @@ func TestBodies(t *testing.T) {
 		`hunter2`:                                              {400, ""},
 		`{"input":{"text":"a"},"session":5,"fresh":"hunter2"}`: {422, "/fresh"},
 		`{"input":{"text":"a"},"inptu":"hunter2"}`:             {422, "/inptu"},
-		`["hunter2"]`: {422, ""},
-		`{"input":{"text":"a"},"labels":["hunter2","b","c"]}`: {422, "/labels"},
+		`{"input":{"text":"a"},"labels":["hunter2"]}`:          {422, "/labels/0"},
+		`{"input":{"text":"hunter2","n":1e999}}`:               {400, ""},
+		`["hunter2"]`:                                          {422, ""},
+		`{"input":{"text":"a"},"labels":["hunter2","b","c"]}`:  {422, "/labels"},
 	} {
 		a := b.is(b.ask("mrt_ann", "POST", line, body), want.status, "invalid_input")
 		places, _ := a.at("errors").([]any)
 		if strings.Contains(a.text, secret) || len(places) == 0 || !slices.ContainsFunc(places, func(p any) bool { return p.(map[string]any)["pointer"] == want.pointer }) {
 			t.Errorf("%s is answered %s", body, a)
+		}
+	}
+	for _, query := range []string{"calls?page_size=hunter2", "calls?state=hunter2", "calls/hunter2?wait=hunter2s", "ledger/entries?after=hunter2"} {
+		if a := b.ask("mrt_ann", "GET", "/api/v1/"+query, ""); a.status != 422 || strings.Contains(a.text, secret) {
+			t.Errorf("%s is answered %s", query, a)
 		}
 	}
 	b.is(b.ask("mrt_ann", "POST", line, "x=1", "Content-Type", "application/x-www-form-urlencoded"), 415, "invalid_input")

@@ -101,7 +101,7 @@ type Execution struct {
 type ExecutionBody struct {
 	Input   json.RawMessage `json:"input,omitzero" doc:"By the input schema of the operation; an empty object where it is left out."`
 	Session string          `json:"session,omitzero" maxLength:"64" doc:"The session that the call belongs to."`
-	Labels  []string        `json:"labels,omitzero" maxItems:"2" nullable:"false" doc:"What the input is tainted with: untrusted, private."`
+	Labels  []string        `json:"labels,omitzero" maxItems:"2" nullable:"false" enum:"untrusted,private" doc:"What the input is tainted with."`
 	Fresh   bool            `json:"fresh,omitzero" doc:"Do not answer with an earlier result."`
 }
 
@@ -135,9 +135,11 @@ func (r *registry) execute(ctx context.Context, q *request, in *Execution) (*Ans
 	if err := q.caller.allows(ref, target); err != nil {
 		return nil, err
 	}
-	session, err := q.api.Sessions().For(ctx, target, body.Session)
-	if err != nil {
-		return nil, unlessMissing(err, "session", body.Session)
+	var session host.Session
+	if body.Session != "" || !in.Dry { // a dry run begins none
+		if session, err = q.api.Sessions().For(ctx, target, body.Session); err != nil {
+			return nil, unlessMissing(err, "session", body.Session)
+		}
 	}
 	debugs := false
 	call := host.Invocation{
@@ -194,8 +196,11 @@ func (s *server) preferenceOf(r *http.Request) (p preference, err error) {
 // effects is put on record before it runs, so that it is found and goes on when its
 // request is gone.
 func (r *registry) invoke(ctx context.Context, q *request, call host.Invocation, p preference) (plugin.Result, error) {
-	recorded := call.Dry == "" && !call.Joins && (p.async || p.wait > 0 || call.Target != nil && len(call.Target.Operation.Effects) > 0)
-	if !recorded {
+	effects := call.Target != nil && len(call.Target.Operation.Effects) > 0
+	if call.Dry != "" || call.Joins || !effects && !p.async && p.wait == 0 {
+		if effects {
+			ctx = context.WithoutCancel(ctx) // what has begun goes on when its request is gone
+		}
 		q.stays(r.RunTime)
 		ctx, cancel := context.WithTimeout(ctx, r.RunTime)
 		defer cancel()

@@ -128,11 +128,14 @@ type ShuExecution struct {
 	Key
 	Body struct {
 		Parameters json.RawMessage `json:"parameters,omitzero" doc:"The arguments, with op where the plugin has several operations."`
-		User       *struct {
-			UserID      string   `json:"user_id,omitzero" maxLength:"256" doc:"Who asks; it can be no other than the token stands for."`
-			Permissions []string `json:"permissions,omitzero" maxItems:"256" nullable:"false" doc:"The scopes that the call is to have, of those that the caller has."`
-		} `json:"user_context,omitzero"`
+		User       *ShuUser        `json:"user_context,omitzero"`
 	} `nameHint:"ShuExecutionBody"`
+}
+
+// A ShuUser is what a body says of who asks. It narrows what the token says.
+type ShuUser struct {
+	UserID      string   `json:"user_id,omitzero" maxLength:"256" doc:"Who asks; it can be no other than the token stands for."`
+	Permissions []string `json:"permissions,omitzero" maxItems:"256" nullable:"false" doc:"The scopes that the call is to have, of those that the caller has."`
 }
 
 // A ShuAnswer is the answer by that contract.

@@ -151,12 +151,18 @@ func pointerOf(location string) string {
 	return "/" + strings.NewReplacer(".", "/", "[", "/", "]", "", "~", "~0").Replace(name)
 }
 
-// format is how bodies are read and written. What it refuses to read it names without
-// repeating it.
+// format is how bodies are read and written.
 var format = huma.Format{
-	Marshal:   func(w io.Writer, v any) error { return json.MarshalWrite(w, v, json.Deterministic(true)) },
-	Unmarshal: func(data []byte, v any) error { return json.Unmarshal(data, v) },
+	Marshal: func(w io.Writer, v any) error { return json.MarshalWrite(w, v, json.Deterministic(true)) },
+	Unmarshal: func(data []byte, v any) error {
+		if json.Unmarshal(data, v) != nil {
+			return errUnread // the library's error repeats what it does not understand
+		}
+		return nil
+	},
 }
+
+var errUnread = errors.New("it cannot be read as what this route takes")
 
 // isInvalid reports whether an id is none of the nouns that are asked for.
 func isInvalid(err error) bool { return plugin.CodeOf(err) == plugin.CodeInvalidInput }
