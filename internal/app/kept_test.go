@@ -239,10 +239,6 @@ func otherUses(t *testing.T, file string) map[string]keptUse {
 			_, err := k.Approvals().Get(ctx, th.approval, "see")
 			return err
 		}, plugin.CodeNotFound, plugin.EntryApprovalRefused, func(th things) string { return th.call }},
-		"Approvals.Decide": {func(ctx context.Context, k host.API, th things) error {
-			_, _, err := k.Approvals().Decide(ctx, th.approval, true, false, "")
-			return err
-		}, plugin.CodeNotFound, plugin.EntryApprovalRefused, func(th things) string { return th.call }},
 		"Plans.Get": ofPlan(func(ctx context.Context, k host.API, th things) error {
 			_, err := k.Plans().Get(ctx, th.plan, "see")
 			return err

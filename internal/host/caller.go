@@ -34,8 +34,9 @@ func (c Caller) Has(scope string) bool {
 	return slices.Contains(c.Scopes, scope) || slices.Contains(c.Scopes, ScopeAdmin)
 }
 
-// may reports whether the caller may call an operation, plugin/operation.
-func (c Caller) may(operation string) bool {
+// Covers reports whether a token is for an operation, plugin/operation, as far as its list
+// of operations goes.
+func (c Caller) Covers(operation string) bool {
 	return len(c.Operations) == 0 || slices.ContainsFunc(c.Operations, func(pattern string) bool {
 		fits, err := path.Match(pattern, operation)
 		return err == nil && fits
@@ -52,7 +53,7 @@ func (a API) mayCall(ctx context.Context, ref string, t *plugin.Target) error {
 	if t != nil {
 		name = t.Name()
 	}
-	if a.caller.Has(ScopeRun) && a.caller.may(name) {
+	if a.caller.Has(ScopeRun) && a.caller.Covers(name) {
 		return nil
 	}
 	why := plugin.Errorf(plugin.CodePolicyDenied, "token %s is not for calls of %.200s; create one that is, with --scope run and --operation", a.caller.Token, ref)

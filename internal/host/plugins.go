@@ -24,6 +24,9 @@ type (
 	Problems        = contract.Problems // of a manifest, with their places
 )
 
+// PluginActive is the state of a plugin that may be called.
+const PluginActive = registry.Active
+
 // Plugins are the plugins as one principal may see and change them. What is
 // refused is on the record.
 type Plugins struct {
