@@ -202,3 +202,22 @@ func TestTokensForSomeOperations(t *testing.T) {
 		t.Errorf("what ran left %q", got)
 	}
 }
+
+// A call belongs to the session of its caller that it names, and to no other's.
+func TestCallsOfSessions(t *testing.T) {
+	t.Parallel()
+	b := begin(t, rest.Options{})
+	session := b.things()["session"]
+	body := fmt.Sprintf(`{"input":{"text":"one"},"session":%q,"labels":["private"]}`, session)
+	a := b.is(b.ask("mrt_ann", "POST", "/api/v1/operations/desk/upper:execute", body), 200, "succeeded")
+	got := b.ask("mrt_ann", "GET", "/api/v1/calls/"+fmt.Sprint(a.at("call_id")), "")
+	if b.is(got, 200, "succeeded"); got.at("session") != session || got.at("outcome", "data", "text") != "ONE" || !strings.Contains(fmt.Sprint(got.at("labels")), "private") {
+		t.Error(got)
+	}
+	b.is(b.ask("mrt_ann", "POST", "/api/v1/operations/desk/upper:execute", strings.ReplaceAll(body, session, session[:12])), 404, "not_found")
+	ben := b.is(b.ask("mrt_ben", "POST", "/api/v1/operations/desk/upper:execute", body), 404, "not_found")
+	none := b.ask("mrt_ben", "POST", "/api/v1/operations/desk/upper:execute", strings.ReplaceAll(body, session, "sess_0123456789ab"))
+	if strings.ReplaceAll(none.text, "sess_0123456789ab", session) != ben.text {
+		t.Errorf("%s, and of what there is not %s", ben, none)
+	}
+}
