@@ -17,6 +17,7 @@ type Kernel interface {
 	Await(ctx context.Context, tenant, id string) (plugin.Result, error)
 	Advance(ctx context.Context, tenant, id string) error
 	Cancel(ctx context.Context, tenant, id, by, reason string) (ledger.State, error)
+	Settle(ctx context.Context, tenant, id string, s Settlement) (plugin.Result, error)
 }
 
 // The values of [Invocation.Dry].
