@@ -17,6 +17,7 @@ type Kernel interface {
 	Await(ctx context.Context, tenant, id string) (plugin.Result, error)
 	Advance(ctx context.Context, tenant, id string) error
 	Cancel(ctx context.Context, tenant, id, by, reason string) (ledger.State, error)
+	Settle(ctx context.Context, tenant, id string, s Settlement) (plugin.Result, error)
 }
 
 // The values of [Invocation.Dry].
@@ -86,7 +87,8 @@ func (p Plugins) Operation(ctx context.Context, ref string, input json.RawMessag
 }
 
 // Invoke makes a call, and returns how it stands: its result, or what it waits for. A
-// call of a session whose process another program may hold is made there.
+// call of a session whose process another program may hold is made there, where it comes
+// from the command line; one that comes otherwise says NoWait, and is resumed there.
 func (a API) Invoke(ctx context.Context, in Invocation) (res plugin.Result, err error) {
 	if in.Target == nil {
 		in.Operation, in.Target = a.Plugins().Operation(ctx, in.Operation, in.Input)
@@ -113,7 +115,7 @@ func (a API) Invoke(ctx context.Context, in Invocation) (res plugin.Result, err 
 	if in.Begins != nil {
 		call.Observe = in.Begins(debug)
 	}
-	if call.Dry == nil && in.Joins && remembers(in.Target) {
+	if call.Dry == nil && in.Joins && in.Origin == plugin.OriginCLI && remembers(in.Target) { // it knows names alone, whose scopes are all there are
 		res, err = a.host.callInSession(ctx, in.Target, call)
 	} else {
 		res, err = a.host.parts.Kernel.Call(ctx, call)

@@ -98,11 +98,11 @@ func (s *server) authenticate(r *http.Request) (host.Caller, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), s.WorkTime)
 	defer cancel()
 	caller, err := s.Authenticate(ctx, token, remote)
-	switch plugin.CodeOf(err) {
-	case "":
+	switch code := plugin.CodeOf(err); {
+	case code == "":
 		return caller, nil
-	case plugin.CodeRateLimited, plugin.CodeOverloaded, plugin.CodeUnavailable, plugin.CodeInternal, plugin.CodeTimeout, plugin.CodeCancelled:
-		return host.Caller{}, err // it was not found out
+	case code.Passes() || code == plugin.CodeCancelled: // it was not found out
+		return host.Caller{}, err
 	}
 	return host.Caller{}, unknown
 }

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
@@ -84,6 +85,7 @@ func (r *registry) calls() {
 	add(r, route{method: "GET", path: "calls", id: "list-calls", scope: host.ScopeRead, about: "The calls that the caller made or may see, the newest first"}, r.listCalls)
 	add(r, route{method: "GET", path: "calls/{id}", id: "get-call", scope: host.ScopeRead, stays: true, about: "A call, and how it ended or stands"}, r.getCall)
 	add(r, route{method: "POST", path: "calls/{id}:cancel", id: "cancel-call", scope: host.ScopeRun, about: "Stop a call: one that waits fails at once, one that runs is told"}, r.cancelCall)
+	add(r, route{method: "POST", path: "calls/{id}:settle", id: "settle-call", scope: host.ScopeRun, about: "Record the outcome of a call whose result is unknown, in the name of the caller"}, r.settleCall)
 }
 
 func (r *registry) listCalls(ctx context.Context, q *request, in *struct {
@@ -195,4 +197,28 @@ func (r *registry) cancelCall(ctx context.Context, q *request, in *struct {
 		return nil, refused(http.StatusConflict, plugin.CodeInvalidInput, plugin.AsError(err).Message)
 	}
 	return nil, unlessMissing(err, "call", in.ID)
+}
+
+// settled are the states that a person can record.
+var settled = map[string]host.CallState{"succeeded": host.CallSucceeded, "failed": host.CallFailed, "not_done": host.CallQueued}
+
+func (r *registry) settleCall(ctx context.Context, q *request, in *struct {
+	CallNamed
+	Body struct {
+		Outcome  string          `json:"outcome" enum:"succeeded,failed,not_done" doc:"A call that was not done may be run again."`
+		Data     json.RawMessage `json:"data,omitzero" doc:"What it would have answered, where it succeeded."`
+		Reason   string          `json:"reason" minLength:"1" maxLength:"2000" doc:"What is known, and from where."`
+		Evidence json.RawMessage `json:"evidence,omitzero" doc:"What shows it, for the record."`
+	} `nameHint:"SettleCall"`
+}) (*struct{ Body Call }, error) {
+	if len(in.Body.Data) > 0 && in.Body.Outcome != "succeeded" {
+		return nil, refused(0, plugin.CodeInvalidInput, "data is the answer of a call that succeeded", Place{"/data", "it is of a call that succeeded alone"})
+	}
+	row, err := q.api.Calls().Settle(ctx, in.ID, host.Settlement{
+		State: settled[in.Body.Outcome], Data: in.Body.Data, Reason: in.Body.Reason, Evidence: in.Body.Evidence,
+	})
+	if err != nil {
+		return nil, unlessMissing(err, "call", in.ID)
+	}
+	return &struct{ Body Call }{callOf(row)}, nil
 }

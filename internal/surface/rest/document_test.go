@@ -132,6 +132,9 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 			where, token = strings.ReplaceAll(where, "{"+thing+"}", id), strings.ReplaceAll(token, "{"+thing+"}", id)
 		}
 		a := b.ask(token, method, where, row.body)
+		if row.owner != 200 {
+			continue
+		}
 		refused := b.ask("", method, where, row.body)
 		for status, is := range map[string]answer{"200": a, "default": refused} {
 			kind, _, _ := strings.Cut(is.header.Get("Content-Type"), ";")

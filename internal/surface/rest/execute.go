@@ -119,6 +119,9 @@ func (r *registry) execute(ctx context.Context, q *request, in *Execution) (*Ans
 		if session, err = q.api.Sessions().For(ctx, target, body.Session); err != nil {
 			return nil, unlessMissing(err, "session", body.Session)
 		}
+		if body.Session != "" && session.ID != body.Session { // an id is written whole here
+			return nil, missing("session", body.Session)
+		}
 	}
 	debugs := false
 	call := host.Invocation{
@@ -172,14 +175,11 @@ func (s *server) preferenceOf(r *http.Request) (p preference, err error) {
 }
 
 // invoke makes a call, and stays for it as long as is preferred. A call that may have
-// effects is put on record before it runs, so that it is found and goes on when its
-// request is gone.
+// effects, or that belongs to a session, is put on record before it runs: it is found and
+// goes on when its request is gone, and keeps its caller's scopes wherever it runs.
 func (r *registry) invoke(ctx context.Context, q *request, call host.Invocation, p preference) (plugin.Result, error) {
 	effects := call.Target != nil && len(call.Target.Operation.Effects) > 0
-	if call.Dry != "" || call.Joins || !effects && !p.async && p.wait == 0 {
-		if effects {
-			ctx = context.WithoutCancel(ctx) // what has begun goes on when its request is gone
-		}
+	if call.Dry != "" || !effects && !call.Joins && !p.async && p.wait == 0 {
 		q.stays(r.RunTime)
 		ctx, cancel := context.WithTimeout(ctx, r.RunTime)
 		defer cancel()

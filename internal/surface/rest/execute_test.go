@@ -213,3 +213,49 @@ func TestTokensForSomeOperations(t *testing.T) {
 		t.Errorf("what ran left %q", got)
 	}
 }
+
+// A call belongs to the session of its caller that it names, and to no other's.
+func TestCallsOfSessions(t *testing.T) {
+	t.Parallel()
+	b := begin(t, rest.Options{})
+	session := b.things()["session"]
+	body := fmt.Sprintf(`{"input":{"text":"one"},"session":%q,"labels":["private"]}`, session)
+	a := b.is(b.ask("mrt_ann", "POST", "/api/v1/operations/desk/upper:execute", body), 200, "succeeded")
+	got := b.ask("mrt_ann", "GET", "/api/v1/calls/"+fmt.Sprint(a.at("call_id")), "")
+	if b.is(got, 200, "succeeded"); got.at("session") != session || got.at("outcome", "data", "text") != "ONE" || !strings.Contains(fmt.Sprint(got.at("labels")), "private") {
+		t.Error(got)
+	}
+	b.is(b.ask("mrt_ann", "POST", "/api/v1/operations/desk/upper:execute", strings.ReplaceAll(body, session, session[:12])), 404, "not_found")
+	ben := b.is(b.ask("mrt_ben", "POST", "/api/v1/operations/desk/upper:execute", body), 404, "not_found")
+	none := b.ask("mrt_ben", "POST", "/api/v1/operations/desk/upper:execute", strings.ReplaceAll(body, session, "sess_0123456789ab"))
+	if strings.ReplaceAll(none.text, "sess_0123456789ab", session) != ben.text {
+		t.Errorf("%s, and of what there is not %s", ben, none)
+	}
+}
+
+// An effect that may or may not have happened is not repeated; who made the call can say
+// how it ended, once.
+func TestUnknownOutcomes(t *testing.T) {
+	t.Parallel()
+	b := begin(t, rest.Options{})
+	a := b.is(b.execute("mrt_ann", "vanish", "one", "Idempotency-Key", "k"), 200, "unknown")
+	if again := b.is(b.execute("mrt_ann", "vanish", "one", "Idempotency-Key", "k"), 200, "unknown"); again.at("call_id") != a.at("call_id") || again.at("error", "message") == nil {
+		t.Errorf("%s, then %s", a, again)
+	}
+	path := "/api/v1/calls/" + fmt.Sprint(a.at("call_id"))
+	b.is(b.ask("mrt_ann", "GET", path, ""), 200, "unknown")
+	const known = `{"outcome":"succeeded","data":{"wrote":"one","n":1},"reason":"the line is there"}`
+	b.is(b.ask("mrt_ben", "POST", path+":settle", known), 404, "not_found")
+	for _, body := range []string{`{"outcome":"succeeded"}`, `{"outcome":"lost","reason":"x"}`, `{"outcome":"failed","reason":"x","data":{}}`} {
+		b.is(b.ask("mrt_ann", "POST", path+":settle", body), 422, "invalid_input")
+	}
+	b.is(b.ask("mrt_ann", "POST", path+":settle", known), 200, "succeeded")
+	b.is(b.ask("mrt_ann", "POST", path+":settle", known), 409, "key_conflict")
+	got := b.ask("mrt_ann", "GET", path, "")
+	if b.is(got, 200, "succeeded"); got.at("outcome", "data", "wrote") != "one" {
+		t.Error(got)
+	}
+	if got := b.lines(); !slices.Equal(got, []string{"one"}) {
+		t.Errorf("what ran left %q", got)
+	}
+}

@@ -74,6 +74,11 @@ func deskPlugin(log string) {
 	mortise.Operator(p, "jam", "Fail, and have had no effect.", func(_ *mortise.Call, in text) (map[string]any, error) {
 		return nil, mortise.Errorf("PAPER_JAM", "there is no way through for %s", in.Text)
 	}, mortise.Effects("db_write"))
+	mortise.Operator(p, "vanish", "Leave a line, and be gone before it is said.", func(c *mortise.Call, in text) (map[string]any, error) {
+		_, _ = line(c, in)
+		os.Exit(1)
+		return nil, nil
+	}, mortise.Effects("db_write"))
 	mortise.Operator(p, "slow", "Leave a line, in a while.", func(c *mortise.Call, in text) (map[string]any, error) {
 		time.Sleep(1500 * time.Millisecond)
 		return line(c, in)
