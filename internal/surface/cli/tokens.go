@@ -44,7 +44,7 @@ decides about approvals, configure changes what the host has, admin is all of th
 You see the token, so until its principal has rotated it over the API, it does not
 approve what you ask for, and you do not approve what is asked for with it.
 It needs the right to configure mortise.tokens.`,
-		example: `  mortise tokens create ci --for service::ci --scope run --operation log_tools/*
+		example: `  mortise tokens create ci --for service::ci --scope run --operation pattern_extractor/*
   mortise tokens create "ann's laptop" --for ann --scope read --scope approve --expires 720h`,
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&n.For, "for", "", "the principal that it stands for, whom mortise.yaml names; you where it is not given")
