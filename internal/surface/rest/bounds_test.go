@@ -2,12 +2,15 @@ package rest_test
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -77,6 +80,41 @@ func TestCredentials(t *testing.T) {
 			t.Errorf("the id %q became %q", given, got)
 		}
 	}
+}
+
+// A log of what was refused has no token, and nothing of what a body held.
+func TestTheLogHasNoTokens(t *testing.T) {
+	t.Parallel()
+	var log lockedBuffer
+	b := begin(t, rest.Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	for _, token := range []string{"mrt_ann", "mrt_unknown", "mrt_none", "mrt_often"} {
+		b.execute(token, "line", "hunter2")
+		b.execute(token, "denied", "hunter2")
+		b.ask(token, "POST", line, `{"input":{"text":"hunter2"}`)
+		b.ask(token, "POST", line, `{"inputs":{"text":"hunter2"}}`)
+		b.ask(token, "GET", "/api/v1/calls/none", "")
+	}
+	if text := log.String(); strings.Contains(text, "mrt_") || strings.Contains(text, "hunter2") || !strings.Contains(text, "a request was refused") {
+		t.Errorf("the log has %s", text)
+	}
+}
+
+// A lockedBuffer is a buffer that several may write to.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
 // A path has one way to be written, and one that is known says which methods it takes.
