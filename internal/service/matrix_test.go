@@ -158,7 +158,10 @@ func TestAnAdapterAsksForOperatorsOnly(t *testing.T) {
 			s := newScene(t)
 			s.target.Operation.Kind = asking
 			var resolved string
-			s.broker.Kind = func(_ context.Context, ref string) plugin.Kind { resolved = ref; return asked }
+			s.broker.Kind = func(_ context.Context, call *plugin.Call) (plugin.Kind, error) {
+				resolved = call.Operation
+				return asked, nil
+			}
 			called := 0
 			s.broker.Call = func(context.Context, plugin.Call) (plugin.Result, error) {
 				called++
