@@ -187,6 +187,25 @@ func TestAnAdapterAsksForOperatorsOnly(t *testing.T) {
 	}
 }
 
+// What the principal of a call does not see is of no kind: the adapter hears what is
+// said of what there is not, and the refusal is reported with its reason.
+func TestAnAdapterHearsNothingOfWhatIsHidden(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.target.Operation.Kind = plugin.Adapter
+	none := plugin.Errorf(plugin.CodeNotFound, "no plugin is called other")
+	s.broker.Kind = func(_ context.Context, call *plugin.Call) (plugin.Kind, error) {
+		if call.Principal.ID != s.call.Principal.ID || call.Actor == "" || call.Depth != s.call.Depth+1 {
+			t.Errorf("asked for %+v", call)
+		}
+		return plugin.Tool, none
+	}
+	err := s.fail(operationsCall, `{"call":"t","operation":"other/op","input":{}}`)
+	if plugin.CodeOf(err) != plugin.CodeNotFound || err.Error() != none.Error() || len(s.refusals) != 1 || s.refusals[0].Err.Code != plugin.CodeServiceDenied {
+		t.Errorf("%v, reported %+v", err, s.refusals)
+	}
+}
+
 // TestWhoActsGoesOnActing: an agent or a service that acts in a call limits what
 // the call asks for as well.
 func TestWhoActsGoesOnActing(t *testing.T) {
