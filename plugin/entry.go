@@ -103,6 +103,7 @@ const (
 	EntryReferenceAdded   EntryKind = "reference.added"
 	EntryReferenceRemoved EntryKind = "reference.removed"
 	EntryReferenceRefused EntryKind = "reference.refused" // a principal may not change reference data
+	EntryModelRefused     EntryKind = "model.refused"     // a principal may not test models
 
 	EntryLedgerRefused EntryKind = "ledger.refused" // a principal may not read the ledger
 	EntryBackupRefused EntryKind = "backup.refused" // a principal may not copy what the host keeps

@@ -95,7 +95,7 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 	if err != nil {
 		return Feed{}, err
 	}
-	t, err := f.registry.Resolve(ctx, name+"/"+chosen.Name)
+	t, err := f.registry.ResolveFor(ctx, name+"/"+chosen.Name, f.plugins.sees)
 	if err != nil {
 		return Feed{}, err
 	}
@@ -249,7 +249,7 @@ func (f Feeds) Show(ctx context.Context, id string) (feed Feed, next []time.Time
 // withProblem is a feed and why its runs would be refused by its plugin.
 func (f Feeds) withProblem(ctx context.Context, s schedule.Schedule) Feed {
 	feed := feedOf(s)
-	t, err := f.registry.Resolve(ctx, s.Operation)
+	t, err := f.registry.ResolveFor(ctx, s.Operation, f.plugins.sees)
 	if err == nil {
 		_, err = schedule.Choose(t.Manifest, t.Operation.Name)
 	}

@@ -187,7 +187,7 @@ func (a API) Accounts() Accounts {
 // Models returns the models that the configuration names.
 func (a API) Models() Models {
 	p := &a.host.parts
-	return Models{p.Guard, a.by, p.Models, p.ModelConfig}
+	return Models{a.kept(), p.Models, p.ModelConfig}
 }
 
 // Secrets returns the secrets.
@@ -197,7 +197,7 @@ func (a API) Secrets() Secrets {
 
 // Policies returns the policies.
 func (a API) Policies() Policies {
-	return Policies{a.host.parts.Guard, a.by, a.host.parts.Registry, a.host.parts.Policies}
+	return Policies{a.host.parts.Guard, a.by, a.Plugins(), a.host.parts.Policies}
 }
 
 // Admin returns what the administrator does.

@@ -57,13 +57,19 @@ type Invocation struct {
 // returned as it is, without a target: the call is refused then, on the record.
 func (p Plugins) Operation(ctx context.Context, ref string, input json.RawMessage) (string, *plugin.Target) {
 	if t, err := p.registry.Resolve(ctx, ref); err == nil {
+		call := p.g.call(p.by)
+		if call.Input = input; p.g.Policy.Decide(t, call).Verdict != plugin.Deny {
+			return ref, t
+		}
+	}
+	if t, err := p.registry.ResolveFor(ctx, ref, p.sees); err == nil {
 		return ref, t
 	}
 	name, constraint, constrained := strings.Cut(ref, "@")
 	if strings.Contains(name, "/") {
 		return ref, nil
 	}
-	shown, err := p.Show(ctx, ref)
+	shown, err := p.registry.ShowFor(ctx, ref, p.sees) // the call leaves the entry of the refusal
 	if err != nil {
 		return ref, nil
 	}
@@ -79,7 +85,7 @@ func (p Plugins) Operation(ctx context.Context, ref string, input json.RawMessag
 	if constrained {
 		full += "@" + constraint
 	}
-	t, err := p.registry.Resolve(ctx, full)
+	t, err := p.registry.ResolveFor(ctx, full, p.sees)
 	if err != nil {
 		return ref, nil
 	}

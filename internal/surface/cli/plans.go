@@ -59,7 +59,7 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 		if ref, err = c.nameOf(ctx, a, ref); err != nil {
 			return nil, err
 		}
-		target, _ := a.Registry.Resolve(ctx, ref)
+		_, target := a.As(a.Principal).Plugins().Operation(ctx, ref, input)
 		if input, err = withSet(input, f.set, target); err != nil {
 			return nil, err
 		}
