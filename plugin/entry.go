@@ -69,7 +69,7 @@ const (
 	EntryTokenCreated    EntryKind = "token.created"
 	EntryTokenRotated    EntryKind = "token.rotated" // its principal has a secret of their own
 	EntryTokenRevoked    EntryKind = "token.revoked"
-	EntryTokenRefused    EntryKind = "token.refused" // a principal may not do that with tokens, or a token not be used so
+	EntryTokenRefused    EntryKind = "token.refused"    // a principal may not do that with tokens, or a token not be used so
 	EntryDeliveryRefused EntryKind = "delivery.refused" // nothing came of an event that was for an adapter
 
 	EntryFeedCreated EntryKind = "feed.created"
