@@ -122,6 +122,7 @@ type Origin string
 // The origins that exist.
 const (
 	OriginCLI     Origin = "cli"     // a person at a terminal, or their script
+	OriginAPI     Origin = "api"     // a program, over HTTP
 	OriginCall    Origin = "call"    // another plugin, through operations.call
 	OriginPlan    Origin = "plan"    // a step of a plan
 	OriginAdapter Origin = "adapter" // what an adapter made of something that happened elsewhere

@@ -66,6 +66,10 @@ const (
 	EntryIdentityGone   EntryKind = "identity.unlinked"
 
 	EntryIdentityRefused EntryKind = "identity.refused" // a principal may not link identities
+	EntryTokenCreated    EntryKind = "token.created"
+	EntryTokenRotated    EntryKind = "token.rotated" // its principal has a secret of their own
+	EntryTokenRevoked    EntryKind = "token.revoked"
+	EntryTokenRefused    EntryKind = "token.refused"    // a principal may not do that with tokens, or a token not be used so
 	EntryDeliveryRefused EntryKind = "delivery.refused" // nothing came of an event that was for an adapter
 
 	EntryFeedCreated EntryKind = "feed.created"
@@ -99,6 +103,7 @@ const (
 	EntryReferenceAdded   EntryKind = "reference.added"
 	EntryReferenceRemoved EntryKind = "reference.removed"
 	EntryReferenceRefused EntryKind = "reference.refused" // a principal may not change reference data
+	EntryModelRefused     EntryKind = "model.refused"     // a principal may not test models
 
 	EntryLedgerRefused EntryKind = "ledger.refused" // a principal may not read the ledger
 	EntryBackupRefused EntryKind = "backup.refused" // a principal may not copy what the host keeps

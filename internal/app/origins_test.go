@@ -22,6 +22,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent/plan"
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 	mortise "github.com/mortise-dev/mortise/sdk/go"
@@ -164,6 +165,18 @@ var ways = map[string]map[string]way{
 			call := asking(plugin.OriginCLI, operation, input)
 			call.Key = "order-" + operation
 			return outcome(a.Kernel.Call(t.Context(), call))
+		},
+	},
+	"OriginAPI": {
+		"at once": func(t *testing.T, a *app.App, operation, input string) plugin.Code {
+			return outcome(a.As(ann).Invoke(t.Context(), host.Invocation{Operation: operation, Input: json.RawMessage(input), Origin: plugin.OriginAPI}))
+		},
+		"recorded first": func(t *testing.T, a *app.App, operation, input string) plugin.Code {
+			res, err := a.As(ann).Invoke(t.Context(), host.Invocation{Operation: operation, Input: json.RawMessage(input), Origin: plugin.OriginAPI, NoWait: true})
+			if err == nil && res.Status == plugin.InProgress {
+				res, err = a.As(ann).Calls().Wait(t.Context(), res.CallID, host.Waiting{})
+			}
+			return outcome(res, err)
 		},
 	},
 	"OriginCall": {

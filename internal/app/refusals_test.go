@@ -31,6 +31,7 @@ type attempt struct {
 var refusesNothing = map[string]string{
 	"Plugins.List": "leaves out", "Plugins.Route": "leaves out", "Plugins.Halted": "leaves out", "Plugins.Operation": "the kernel refuses the call, on the record",
 	"Feeds.List": "leaves out", "Secrets.List": "leaves out", "Secrets.Check": "leaves out", "Policies.List": "all may see the policies in force",
+	"Tokens.List": "leaves out", "Tokens.Rotate": "is about the token that authenticated the caller",
 	"Identities.For":  "constructs",
 	"Accounts.Begin":  "each principal has accounts of its own",
 	"Accounts.Remove": "each principal has accounts of its own",
@@ -39,14 +40,13 @@ var refusesNothing = map[string]string{
 	"Sessions.Create": "makes what is theirs", "Knowledge.Create": "makes what is theirs; TestNoAnswerTellsAnIdOfAnotherFromNone has the id of another",
 	"References.List": "names and sizes of what every plugin may read",
 	"Sessions.List":   "leaves out", "Knowledge.List": "leaves out", "Calls.List": "leaves out", "Plans.List": "leaves out", "Approvals.List": "leaves out",
-	"Calls.Find": "asks Get", "Calls.Show": "asks Get", "Calls.FindToControl": "asks Control", "Calls.ListIn": "asks List", "Approvals.Find": "asks Get", "Approvals.Show": "asks Get", "Approvals.Questions": "leaves out",
+	"Calls.Find": "asks Get", "Calls.Show": "asks Get", "Calls.FindToControl": "asks Control", "Calls.ListIn": "asks List", "Approvals.Find": "asks Get", "Approvals.Show": "asks Get", "Approvals.Questions": "leaves out", "Approvals.Decide": "asks Find, and TestASecondPersonIsAnAuthenticatedOne has who may",
 	"Sessions.Find": "asks Get", "Sessions.FindArtifact": "asks Artifact", "Knowledge.FindDocument": "asks Document", "Knowledge.FindAndRemove": "asks RemoveDocument",
 	"Feeds.Find":       "returns an id alone",
-	"Policies.Version": "all may see the policies in force", "Policies.Explain": "all may ask what policy decides", "Policies.Ask": "all may ask what policy decides",
-	"Policies.Simulate": "all may ask what policy decides",
-	"Offers.Calls":      "leaves out", "Offers.Plans": "leaves out", "Offers.Approvals": "leaves out", "Offers.Feeds": "leaves out", "Offers.Agents": "leaves out",
+	"Policies.Version": "all may see the policies in force", "Policies.Simulate": "asks what Ask asks",
+	"Offers.Calls": "leaves out", "Offers.Plans": "leaves out", "Offers.Approvals": "leaves out", "Offers.Feeds": "leaves out", "Offers.Agents": "leaves out",
 	"Offers.Memories": "leaves out", "Offers.Conversations": "leaves out",
-	"Models.List": "all may see which are configured", "Models.Test": "every principal may ask a model that is configured",
+	"Models.List":    "all may see which are configured",
 	"Admin.Recovery": "all may see why nothing with effects runs",
 }
 
@@ -58,8 +58,8 @@ var attempted = []string{
 	"Feeds.Delete", "Feeds.ResetCursor", "Feeds.Run", "Agents.List", "Agents.Create", "Agents.Change", "Agents.Start", "Agents.Stop",
 	"Agents.Delete", "Agents.Remember", "Agents.Forget", "Agents.Schedule", "Agents.Assign", "Agents.Assignments", "Agents.Show",
 	"Agents.Memories", "Agents.Conversations", "Agents.Messages", "Agents.Talk", "Agents.End", "Secrets.Set", "Secrets.Delete",
-	"Secrets.DeleteAll", "Secrets.Rotate", "Identities.List", "Identities.Link", "Identities.Unlink", "Policies.Put", "Policies.Delete",
-	"Admin.ConfirmRecovery", "Approvers.MayControl",
+	"Secrets.DeleteAll", "Secrets.Rotate", "Identities.List", "Identities.Link", "Identities.Unlink", "Tokens.Create", "Tokens.Revoke", "Policies.Put", "Policies.Delete",
+	"Admin.ConfirmRecovery", "Approvers.MayControl", "Policies.Explain", "Policies.Ask", "Models.Test", "Plugins.Resolve",
 }
 
 // Each method of each noun of the API has an attempt that is refused and leaves its
@@ -136,17 +136,17 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 			return err
 		}, denied, plugin.EntryPluginRefused, at},
 		"Plugins.Link":    {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Link(ctx, upper(t)); return err }, denied, plugin.EntryPluginRefused, at},
-		"Plugins.Enable":  {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Enable(ctx, "upper"); return err }, denied, plugin.EntryPluginRefused, at},
-		"Plugins.Disable": {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Disable(ctx, "upper"); return err }, denied, plugin.EntryPluginRefused, at},
+		"Plugins.Enable":  {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Enable(ctx, "upper"); return err }, missing, plugin.EntryPluginRefused, at},
+		"Plugins.Disable": {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Disable(ctx, "upper"); return err }, missing, plugin.EntryPluginRefused, at},
 		"Plugins.Approve": {func(by plugin.Principal) error {
 			_, err := a.As(by).Plugins().Approve(ctx, registry.Review{Name: "upper", Version: "1.0.0"})
 			return err
-		}, denied, plugin.EntryPluginRefused, at},
-		"Plugins.Review":   {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Review(ctx, "upper", true); return err }, denied, plugin.EntryPluginRefused, at},
-		"Plugins.Rollback": {func(by plugin.Principal) error { _, _, err := a.As(by).Plugins().Rollback(ctx, "upper"); return err }, denied, plugin.EntryPluginRefused, at},
-		"Plugins.Delete":   {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Delete(ctx, "upper"); return err }, denied, plugin.EntryPluginRefused, at},
+		}, missing, plugin.EntryPluginRefused, at},
+		"Plugins.Review":   {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Review(ctx, "upper", true); return err }, missing, plugin.EntryPluginRefused, at},
+		"Plugins.Rollback": {func(by plugin.Principal) error { _, _, err := a.As(by).Plugins().Rollback(ctx, "upper"); return err }, missing, plugin.EntryPluginRefused, at},
+		"Plugins.Delete":   {func(by plugin.Principal) error { _, err := a.As(by).Plugins().Delete(ctx, "upper"); return err }, missing, plugin.EntryPluginRefused, at},
 		"Plugins.MayChange": {func(by plugin.Principal) error { return a.As(by).Plugins().MayChange(ctx, "enable", "upper") },
-			denied, plugin.EntryPluginRefused, at},
+			missing, plugin.EntryPluginRefused, at},
 		"Plugins.May": {func(by plugin.Principal) error {
 			return a.As(by).Plugins().May(ctx, "enable", &plugin.Manifest{Name: "upper", Version: "1.0.0"})
 		}, denied, plugin.EntryPluginRefused, at},
@@ -214,6 +214,11 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 		"Secrets.DeleteAll": {func(by plugin.Principal) error { _, err := a.As(by).Secrets().DeleteAll(ctx); return err }, denied, plugin.EntrySecretRefused, "*"},
 		"Secrets.Rotate":    {func(by plugin.Principal) error { _, err := a.As(by).Secrets().Rotate(ctx); return err }, denied, plugin.EntrySecretRefused, "*"},
 
+		"Tokens.Create": {func(by plugin.Principal) error {
+			_, _, err := a.As(by).Tokens().Create(ctx, host.NewToken{Name: "mine"})
+			return err
+		}, denied, plugin.EntryTokenRefused, "mine"},
+		"Tokens.Revoke":   {func(by plugin.Principal) error { _, err := a.As(by).Tokens().Revoke(ctx, "abcdefghij"); return err }, plugin.CodeNotFound, plugin.EntryTokenRefused, "abcdefghij"},
 		"Identities.List": {func(by plugin.Principal) error { _, err := a.As(by).Identities().List(ctx); return err }, denied, plugin.EntryIdentityRefused, ""},
 		"Identities.Link": {func(by plugin.Principal) error {
 			_, err := a.As(by).Identities().Link(ctx, "mail", "x", "eve")
@@ -226,6 +231,20 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 			return err
 		}, denied, plugin.EntryPolicyRefused, "mine"},
 		"Policies.Delete": {func(by plugin.Principal) error { return a.As(by).Policies().Delete(ctx, "mine") }, denied, plugin.EntryPolicyRefused, "mine"},
+		"Policies.Explain": {func(by plugin.Principal) error {
+			_, err := a.As(by).Policies().Explain(ctx, host.PolicyRequest{Operation: "upper/upper"})
+			return err
+		}, missing, plugin.EntryPluginRefused, at},
+		"Policies.Ask": {func(by plugin.Principal) error {
+			_, err := a.As(by).Policies().Ask(ctx, host.PolicyRequest{Operation: "upper", Action: "configure"})
+			return err
+		}, missing, plugin.EntryPluginRefused, at},
+		"Plugins.Resolve": {func(by plugin.Principal) error {
+			_, err := a.As(by).Plugins().Resolve(ctx, "upper/upper", "call")
+			return err
+		},
+			missing, plugin.EntryPluginRefused, at},
+		"Models.Test": {func(by plugin.Principal) error { _, err := a.As(by).Models().Test(ctx, "small"); return err }, denied, plugin.EntryModelRefused, "small"},
 		"Admin.ConfirmRecovery": {func(by plugin.Principal) error {
 			_, err := a.As(by).Admin().ConfirmRecovery(ctx, "nothing was done")
 			return err
@@ -243,6 +262,7 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 	also("an agent ends the recovery", plugin.Principal{Type: "agent", ID: "desk", Scopes: []string{"*"}}, attempt{attempts["Admin.ConfirmRecovery"].do, plugin.CodeApprovalSelf, plugin.EntryRecoveryRefused, "recovery"})
 	also("no reason, and no right", eve, attempt{func(by plugin.Principal) error { _, err := a.As(by).Admin().ConfirmRecovery(ctx, ""); return err }, denied, plugin.EntryRecoveryRefused, "recovery"})
 	also("a feed of what may be seen and not run", vic, attempt{attempts["Feeds.Create"].do, denied, plugin.EntryFeedRefused, "upper/upper"})
+	also("the plugin that may be seen", vic, attempt{attempts["Plugins.Enable"].do, denied, plugin.EntryPluginRefused, at})
 	kay := plugin.Principal{Type: "user", ID: "kay", Scopes: []string{"*"}}
 	also("a turn that may not be run", kay, attempt{attempts["Agents.Schedule"].do, denied, plugin.EntryFeedRefused, "agent.chat/turn"})
 	also("the conversation of another", kay, attempt{func(by plugin.Principal) error {

@@ -50,6 +50,11 @@ func signedHome(t *testing.T) (a *app.App, waits string) {
 	if _, err := a.As(root).Identities().Link(ctx, "mail", "ann@example.org", "ann"); err != nil {
 		t.Fatal(err)
 	}
+	if made, _, err := a.As(root).Tokens().Create(ctx, host.NewToken{Name: "laptop", For: "ann"}); err != nil {
+		t.Fatal(err)
+	} else if _, err := a.As(root).Tokens().Revoke(ctx, made.ID); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := a.As(root).Agents().Create(ctx, host.NewAgent{ID: "desk"}); err != nil {
 		t.Fatal(err)
 	}
@@ -99,6 +104,9 @@ var edits = map[string]struct{ table, statement string }{
 	"a permit added":                      {"policies", `INSERT INTO policies VALUES ('local', 'zz', 'permit (principal, action, resource);', 'eve', 0)`},
 	"a forbid weakened":                   {"policies", `UPDATE policies SET text = replace(text, 'forbid', 'permit')`},
 	"a link to another":                   {"identities", `UPDATE identities SET principal_id = 'local:owner'`},
+	"a token with more rights":            {"tokens", `UPDATE tokens SET scopes = '["admin"]'`},
+	"a token that was revoked":            {"tokens", `UPDATE tokens SET revoked_at = 0`},
+	"a token that no one created":         {"tokens", `INSERT INTO tokens SELECT tenant, 'forged0000', hash, name, principal_type, principal_id, scopes, operations, created_by, asker, created_at, expires_at, 0, 0, '' FROM tokens`},
 	"an agent's settings":                 {"agents", `UPDATE agents SET prompt = 'You rob.'`},
 	"a plugin given to an agent":          {"assignments", `UPDATE assignments SET subject = '*'`},
 	"a feed in the name of another":       {"schedules", `UPDATE schedules SET owner_id = 'boss'`},
@@ -168,6 +176,14 @@ func TestAHostAtWorkRestsOnNoRowThatTheLedgerDidNotSign(t *testing.T) {
 		}},
 		"an identity is looked up": {`UPDATE identities SET principal_id = 'boss'`, `UPDATE identities SET principal_id = 'ann'`, func() error {
 			_, err := a.Store.Identity(ctx, "local", "mail", "ann@example.org")
+			return err
+		}},
+		"a token is looked up": {`UPDATE tokens SET revoked_at = revoked_at + 1`, `UPDATE tokens SET revoked_at = revoked_at - 1`, func() error {
+			_, err := a.Store.Tokens(ctx, "local")
+			return err
+		}},
+		"a token is used": {`UPDATE tokens SET scopes = '["admin"]'`, `UPDATE tokens SET scopes = '["read"]'`, func() error {
+			_, err := a.Store.Token(ctx, "any")
 			return err
 		}},
 		"an agent is looked up": {`UPDATE agents SET prompt = 'You rob.'`, `UPDATE agents SET prompt = ''`, func() error {

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 
+	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/core/kernel"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -38,7 +39,14 @@ type varied struct {
 }
 
 func (r varied) Resolve(ctx context.Context, ref string) (*plugin.Target, error) {
-	found, err := r.Registry.Resolve(ctx, ref)
+	return r.changed(r.Registry.Resolve(ctx, ref))
+}
+
+func (r varied) ResolveFor(ctx context.Context, ref string, sees registry.Sees) (*plugin.Target, error) {
+	return r.changed(r.Registry.ResolveFor(ctx, ref, sees))
+}
+
+func (r varied) changed(found *plugin.Target, err error) (*plugin.Target, error) {
 	if err != nil {
 		return nil, err
 	}

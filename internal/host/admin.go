@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -35,40 +34,40 @@ func (a Admin) MayBackup(ctx context.Context) error {
 // A RecoveryStatus says whether a host is in recovery, and what would go on by
 // itself once it is not.
 type RecoveryStatus struct {
-	Recovery *store.Recovery `json:"recovery"`
-	Queued   int             `json:"queued_calls"`
-	Pending  int             `json:"pending_calls"` // wait for approval
-	Unknown  int             `json:"unknown_calls"` // calls whose outcome is unknown
-	Plans    int             `json:"plans"`         // that have not ended
-	Feeds    int             `json:"feeds"`         // that are not paused
+	Recovery *Recovery `json:"recovery"`
+	Queued   int       `json:"queued_calls"`
+	Pending  int       `json:"pending_calls"` // wait for approval
+	Unknown  int       `json:"unknown_calls"` // calls whose outcome is unknown
+	Plans    int       `json:"plans"`         // that have not ended
+	Feeds    int       `json:"feeds"`         // that are not paused
 }
 
 // Recovery returns how it stands.
 func (a Admin) Recovery(ctx context.Context) (s RecoveryStatus, err error) {
-	err = a.g.Store.Snapshot(ctx, func(r store.Reader) (err error) {
-		if s.Recovery, err = store.ReadRecovery(ctx, r); err != nil {
+	err = a.g.Store.Snapshot(ctx, func(r Reader) (err error) {
+		if s.Recovery, err = readRecovery(ctx, r); err != nil {
 			return err
 		}
-		for state, n := range map[store.CallState]*int{store.CallQueued: &s.Queued, store.CallPending: &s.Pending, store.CallUnknown: &s.Unknown} {
-			rows, err := r.Calls(ctx, store.CallFilter{Tenant: a.g.Tenant, State: state})
+		for state, n := range map[CallState]*int{CallQueued: &s.Queued, CallPending: &s.Pending, CallUnknown: &s.Unknown} {
+			rows, err := r.Calls(ctx, CallFilter{Tenant: a.g.Tenant, State: state})
 			if err != nil {
 				return err
 			}
 			*n = len(rows)
 		}
-		for _, state := range []store.PlanState{store.PlanQueued, store.PlanPending, store.PlanRunning} {
-			rows, err := r.Plans(ctx, store.PlanFilter{Tenant: a.g.Tenant, State: state})
+		for _, state := range []PlanState{PlanQueued, PlanPending, PlanRunning} {
+			rows, err := r.Plans(ctx, PlanFilter{Tenant: a.g.Tenant, State: state})
 			if err != nil {
 				return err
 			}
 			s.Plans += len(rows)
 		}
-		feeds, err := r.Schedules(ctx, store.ScheduleFilter{Tenant: a.g.Tenant})
+		feeds, err := r.Schedules(ctx, ScheduleFilter{Tenant: a.g.Tenant})
 		if err != nil {
 			return err
 		}
 		for _, feed := range feeds {
-			if feed.State == store.ScheduleActive {
+			if feed.State == scheduleActive {
 				s.Feeds++
 			}
 		}
@@ -79,37 +78,37 @@ func (a Admin) Recovery(ctx context.Context) (s RecoveryStatus, err error) {
 
 // ConfirmRecovery ends the recovery with the confirmation of a principal. The
 // ledger keeps it, with what was remembered of the chains.
-func (a Admin) ConfirmRecovery(ctx context.Context, reason string) (store.Recovery, error) {
+func (a Admin) ConfirmRecovery(ctx context.Context, reason string) (Recovery, error) {
 	u := use{plugin.EntryRecoveryRefused, "recovery", "end", "end the recovery"}
 	if a.by.Type == "agent" {
-		return store.Recovery{}, a.g.refuse(ctx, a.by, u, plugin.Errorf(plugin.CodeApprovalSelf, "agent %s cannot end the recovery; a person has to", a.by.ID), plugin.Decision{})
+		return Recovery{}, a.g.refuse(ctx, a.by, u, plugin.Errorf(plugin.CodeApprovalSelf, "agent %s cannot end the recovery; a person has to", a.by.ID), plugin.Decision{})
 	}
 	if err := a.g.authorise(ctx, a.by, a.g.part(RecoveryPlugin), u); err != nil {
-		return store.Recovery{}, err
+		return Recovery{}, err
 	}
 	reason = strings.TrimSpace(reason)
 	switch {
 	case reason == "":
-		return store.Recovery{}, plugin.Errorf(plugin.CodeInvalidInput, "ending the recovery needs a reason: how it is known what was done since the backup")
+		return Recovery{}, plugin.Errorf(plugin.CodeInvalidInput, "ending the recovery needs a reason: how it is known what was done since the backup")
 	case len(reason) > maxReason:
-		return store.Recovery{}, plugin.Errorf(plugin.CodeInvalidInput, "the reason has %d bytes; at most %d are kept", len(reason), maxReason)
+		return Recovery{}, plugin.Errorf(plugin.CodeInvalidInput, "the reason has %d bytes; at most %d are kept", len(reason), maxReason)
 	}
-	var ended *store.Recovery
-	err := a.g.Store.Write(ctx, func(tx store.Tx) (err error) {
-		if ended, err = store.ReadRecovery(ctx, tx); err != nil || ended == nil {
+	var ended *Recovery
+	err := a.g.Store.Write(ctx, func(tx Tx) (err error) {
+		if ended, err = readRecovery(ctx, tx); err != nil || ended == nil {
 			return err
 		}
-		if _, err := store.EndRecovery(tx); err != nil {
+		if _, err := endRecovery(tx); err != nil {
 			return err
 		}
 		return a.g.Note(tx, a.by, plugin.EntryRecoveryConfirmed, "recovery", map[string]any{"reason": reason, "why": ended.Why, "since": ended.Since, "anchors": ended.Anchors})
 	})
 	if err != nil {
-		return store.Recovery{}, err
+		return Recovery{}, err
 	}
 	if ended == nil {
-		return store.Recovery{}, plugin.Errorf(plugin.CodeNotFound, "this host is not in recovery")
+		return Recovery{}, plugin.Errorf(plugin.CodeNotFound, "this host is not in recovery")
 	}
 	// From here on the anchors are those of this history; the entry has the others.
-	return *ended, store.ReplaceAnchors(ctx, a.g.Store, a.home)
+	return *ended, replaceAnchors(ctx, a.g.Store, a.home)
 }

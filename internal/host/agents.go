@@ -71,6 +71,7 @@ type AgentChange struct {
 type Agents struct {
 	g         *Guard
 	by        plugin.Principal
+	asker     func() string
 	engine    *agent.Agents
 	registry  *registry.Registry
 	schedules *schedule.Engine

@@ -2,14 +2,18 @@ package host
 
 import (
 	"context"
+	"encoding/base64"
 
+	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // Approvals are the approvals of the host's tenant, as one principal may see them.
 type Approvals struct {
 	kept
+	asker     func() string
 	approvers *Approvers
+	engine    *approval.Service
 }
 
 // MissingApproval says that there is no such approval, or none that the caller may
@@ -96,3 +100,26 @@ func (a Approvals) Show(ctx context.Context, given string) (*ApprovalRow, *Quest
 	q, err := a.approvers.Question(ctx, row)
 	return row, q, err
 }
+
+// Decide approves or denies an approval, which is named by its id, cut short or whole, or
+// by the token that its approvers were sent. Who asked for it does not approve it, under
+// whatever name; own makes an exception, for the sole owner at a terminal where the
+// configuration has it. Errors: not_found, approval_self, policy_denied, approval_used,
+// approval_expired, approval_void.
+func (a Approvals) Decide(ctx context.Context, given string, approve, own bool, reason string) (*ApprovalRow, Decision, error) {
+	d := Decision{Tenant: a.g.Tenant, Approve: approve, By: a.by, Asker: a.asker(), Reason: reason, Own: own}
+	if raw, err := base64.RawURLEncoding.DecodeString(given); err == nil && len(raw) == tokenBytes {
+		d.Token = given
+	} else {
+		row, err := a.Find(ctx, given, "decide")
+		if err != nil {
+			return nil, d, err
+		}
+		d.ID = row.ID
+	}
+	row, err := a.engine.Decide(ctx, d)
+	return row, d, err
+}
+
+// tokenBytes is how many bytes approvers are sent as a token.
+const tokenBytes = 32

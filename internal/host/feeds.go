@@ -70,6 +70,7 @@ type NewFeed struct {
 type Feeds struct {
 	g         *Guard
 	by        plugin.Principal
+	asker     func() string
 	registry  *registry.Registry
 	schedules *schedule.Engine
 	plugins   Plugins
@@ -94,7 +95,7 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 	if err != nil {
 		return Feed{}, err
 	}
-	t, err := f.registry.Resolve(ctx, name+"/"+chosen.Name)
+	t, err := f.registry.ResolveFor(ctx, name+"/"+chosen.Name, f.plugins.sees)
 	if err != nil {
 		return Feed{}, err
 	}
@@ -132,7 +133,7 @@ func (f Feeds) Create(ctx context.Context, n NewFeed) (Feed, error) {
 		n.Spec = "every 1h"
 	}
 	s, err := f.schedules.Create(ctx, f.g.Tenant, schedule.Schedule{
-		Owner: f.by, Asker: OSUser(), Operation: t.Name(), Input: input, Overlay: overlay, Spec: n.Spec, Zone: n.Zone, Misfire: n.Misfire, CatchUp: n.CatchUp, Overlap: n.Overlap,
+		Owner: f.by, Asker: f.asker(), Operation: t.Name(), Input: input, Overlay: overlay, Spec: n.Spec, Zone: n.Zone, Misfire: n.Misfire, CatchUp: n.CatchUp, Overlap: n.Overlap,
 		AtOnce: t.Manifest.Contract.AtOnce && strings.HasPrefix(strings.TrimSpace(n.Spec), "every"), // as published hosts run the feeds of their plugins
 	}, f.noting(plugin.EntryFeedCreated))
 	return feedOf(s), err
@@ -248,7 +249,7 @@ func (f Feeds) Show(ctx context.Context, id string) (feed Feed, next []time.Time
 // withProblem is a feed and why its runs would be refused by its plugin.
 func (f Feeds) withProblem(ctx context.Context, s schedule.Schedule) Feed {
 	feed := feedOf(s)
-	t, err := f.registry.Resolve(ctx, s.Operation)
+	t, err := f.registry.ResolveFor(ctx, s.Operation, f.plugins.sees)
 	if err == nil {
 		_, err = schedule.Choose(t.Manifest, t.Operation.Name)
 	}

@@ -86,3 +86,19 @@ func (c Calls) Cancel(ctx context.Context, id, reason string) (*CallRow, error) 
 	}
 	return c.host.parts.Ledger.Call(ctx, row.Tenant, row.ID)
 }
+
+// Settle records the outcome of a call whose result is unknown, in their name.
+func (c Calls) Settle(ctx context.Context, id string, s Settlement) (*CallRow, error) {
+	row, err := c.Control(ctx, id, "settle")
+	if err != nil {
+		return nil, err
+	}
+	if row == nil {
+		return nil, MissingCall(id)
+	}
+	s.By = c.by
+	if _, err := c.host.parts.Kernel.Settle(ctx, row.Tenant, row.ID, s); err != nil {
+		return nil, err
+	}
+	return c.host.parts.Ledger.Call(ctx, row.Tenant, row.ID)
+}

@@ -77,8 +77,11 @@ func (h *Host) Guard() *Guard { return h.parts.Guard }
 // Approvers returns who may decide about approvals.
 func (h *Host) Approvers() *Approvers { return h.parts.Approvers }
 
-// As returns the API of the host for one principal.
-func (h *Host) As(by plugin.Principal) API { return API{h, by} }
+// As returns the API of the host for a principal whom the user of this process acts for.
+func (h *Host) As(by plugin.Principal) API { return API{host: h, by: by} }
+
+// For returns the API of the host for a caller who was authenticated.
+func (h *Host) For(c Caller) API { return API{host: h, by: c.Principal, caller: &c} }
 
 // Reading returns what is kept in a store that is open for reading, for the
 // administrator: who owns the data directory and acts under no other name. It has
@@ -92,8 +95,17 @@ func Reading(st Store, tenant string) API {
 // An API is the nouns of a host, as one principal may see and change what they stand
 // for.
 type API struct {
-	host *Host
-	by   plugin.Principal
+	host   *Host
+	by     plugin.Principal
+	caller *Caller // nil for the user of this process
+}
+
+// asker returns the identity that was authenticated behind the principal.
+func (a API) asker() string {
+	if a.caller != nil {
+		return a.caller.Asker
+	}
+	return OSUser()
 }
 
 // Tenant returns whose things these are.
@@ -123,14 +135,14 @@ func (a API) Agents() Agents {
 	p := &a.host.parts
 	return Agents{
 		g: p.Guard, by: a.by, engine: p.Agents, registry: p.Registry, schedules: p.Schedules, sessions: p.Sessions,
-		plugins: a.Plugins(), feeds: a.Feeds(), conversing: a.conversing(), outside: outside{p.Wake, p.Offer, p.Post},
+		asker: a.asker, plugins: a.Plugins(), feeds: a.Feeds(), conversing: a.conversing(), outside: outside{p.Wake, p.Offer, p.Post},
 	}
 }
 
 // Feeds returns the schedules.
 func (a API) Feeds() Feeds {
 	p := &a.host.parts
-	return Feeds{p.Guard, a.by, p.Registry, p.Schedules, a.Plugins(), a.Knowledge()}
+	return Feeds{p.Guard, a.by, a.asker, p.Registry, p.Schedules, a.Plugins(), a.Knowledge()}
 }
 
 // Sessions returns the sessions with their artifacts.
@@ -146,7 +158,9 @@ func (a API) Sessions() Sessions {
 func (a API) Calls() Calls { return Calls{a.kept(), a.host.parts.Approvers, a.host} }
 
 // Approvals returns the approvals.
-func (a API) Approvals() Approvals { return Approvals{a.kept(), a.host.parts.Approvers} }
+func (a API) Approvals() Approvals {
+	return Approvals{a.kept(), a.asker, a.host.parts.Approvers, a.host.parts.Approvals}
+}
 
 // Plans returns the plans.
 func (a API) Plans() Plans {
@@ -162,6 +176,9 @@ func (a API) References() References { return References{a.kept(), a.host.parts.
 // Identities returns the identity links.
 func (a API) Identities() Identities { return Identities{g: a.host.parts.Guard, by: a.by} }
 
+// Tokens returns the API tokens.
+func (a API) Tokens() Tokens { return Tokens{a.host.parts.Guard, a.by, a.asker, a.caller} }
+
 // Accounts returns the accounts that they connected.
 func (a API) Accounts() Accounts {
 	return Accounts{a.host.parts.Guard, a.by, a.host.parts.Accounts}
@@ -170,7 +187,7 @@ func (a API) Accounts() Accounts {
 // Models returns the models that the configuration names.
 func (a API) Models() Models {
 	p := &a.host.parts
-	return Models{p.Guard, a.by, p.Models, p.ModelConfig}
+	return Models{a.kept(), p.Models, p.ModelConfig}
 }
 
 // Secrets returns the secrets.
@@ -180,7 +197,7 @@ func (a API) Secrets() Secrets {
 
 // Policies returns the policies.
 func (a API) Policies() Policies {
-	return Policies{a.host.parts.Guard, a.by, a.host.parts.Registry, a.host.parts.Policies}
+	return Policies{a.host.parts.Guard, a.by, a.Plugins(), a.host.parts.Policies}
 }
 
 // Admin returns what the administrator does.

@@ -17,6 +17,7 @@ type Kernel interface {
 	Await(ctx context.Context, tenant, id string) (plugin.Result, error)
 	Advance(ctx context.Context, tenant, id string) error
 	Cancel(ctx context.Context, tenant, id, by, reason string) (ledger.State, error)
+	Settle(ctx context.Context, tenant, id string, s Settlement) (plugin.Result, error)
 }
 
 // The values of [Invocation.Dry].
@@ -36,7 +37,6 @@ type Invocation struct {
 	Joins   bool   // the session was there before, and may have a process
 
 	Origin plugin.Origin
-	Asker  string // the user that was authenticated; see [OSUser]
 
 	Key      string // idempotency key
 	Fresh    bool   // do not answer with an earlier result
@@ -57,13 +57,19 @@ type Invocation struct {
 // returned as it is, without a target: the call is refused then, on the record.
 func (p Plugins) Operation(ctx context.Context, ref string, input json.RawMessage) (string, *plugin.Target) {
 	if t, err := p.registry.Resolve(ctx, ref); err == nil {
+		call := p.g.call(p.by)
+		if call.Input = input; p.g.Policy.Decide(t, call).Verdict != plugin.Deny {
+			return ref, t
+		}
+	}
+	if t, err := p.registry.ResolveFor(ctx, ref, p.sees); err == nil {
 		return ref, t
 	}
 	name, constraint, constrained := strings.Cut(ref, "@")
 	if strings.Contains(name, "/") {
 		return ref, nil
 	}
-	shown, err := p.Show(ctx, ref)
+	shown, err := p.registry.ShowFor(ctx, ref, p.sees) // the call leaves the entry of the refusal
 	if err != nil {
 		return ref, nil
 	}
@@ -79,7 +85,7 @@ func (p Plugins) Operation(ctx context.Context, ref string, input json.RawMessag
 	if constrained {
 		full += "@" + constraint
 	}
-	t, err := p.registry.Resolve(ctx, full)
+	t, err := p.registry.ResolveFor(ctx, full, p.sees)
 	if err != nil {
 		return ref, nil
 	}
@@ -87,10 +93,14 @@ func (p Plugins) Operation(ctx context.Context, ref string, input json.RawMessag
 }
 
 // Invoke makes a call, and returns how it stands: its result, or what it waits for. A
-// call of a session whose process another program may hold is made there.
+// call of a session whose process another program may hold is made there, where it comes
+// from the command line; one that comes otherwise says NoWait, and is resumed there.
 func (a API) Invoke(ctx context.Context, in Invocation) (res plugin.Result, err error) {
 	if in.Target == nil {
 		in.Operation, in.Target = a.Plugins().Operation(ctx, in.Operation, in.Input)
+	}
+	if err := a.mayCall(ctx, in.Operation, in.Target); err != nil {
+		return res, err
 	}
 	input, files, err := a.attach(ctx, &in)
 	if err != nil {
@@ -101,7 +111,7 @@ func (a API) Invoke(ctx context.Context, in Invocation) (res plugin.Result, err 
 		return res, err
 	}
 	call := plugin.Call{
-		Tenant: a.Tenant(), Principal: a.by, Asker: in.Asker, Origin: in.Origin, Session: in.Session, Operation: in.Operation,
+		Tenant: a.Tenant(), Principal: a.by, Asker: a.asker(), Origin: in.Origin, Session: in.Session, Operation: in.Operation,
 		Input: input, Overlay: overlay, Files: files, Key: in.Key, Fresh: in.Fresh, Timeout: in.Timeout,
 		Labels: plugin.Labels(nil, in.Labels), NoWait: in.NoWait, Patience: in.Patience,
 	}
@@ -111,7 +121,7 @@ func (a API) Invoke(ctx context.Context, in Invocation) (res plugin.Result, err 
 	if in.Begins != nil {
 		call.Observe = in.Begins(debug)
 	}
-	if call.Dry == nil && in.Joins && remembers(in.Target) {
+	if call.Dry == nil && in.Joins && in.Origin == plugin.OriginCLI && remembers(in.Target) { // it knows names alone, whose scopes are all there are
 		res, err = a.host.callInSession(ctx, in.Target, call)
 	} else {
 		res, err = a.host.parts.Kernel.Call(ctx, call)

@@ -16,6 +16,7 @@ const (
 	ReferencePlugin = "mortise.reference"
 	LedgerPlugin    = "mortise.ledger"
 	BackupPlugin    = "mortise.backup"
+	ModelsPlugin    = "mortise.models"
 )
 
 // What is kept is there for one principal: what the principal began, and what policy

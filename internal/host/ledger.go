@@ -39,6 +39,26 @@ func (l Ledger) List(ctx context.Context, q EntryQuery) (entries []plugin.Entry,
 	return entries, len(all), err
 }
 
+// A Head is the newest entry of a chain.
+type Head struct {
+	Chain int64
+	Seq   int64
+	Hash  string
+}
+
+// Heads returns the newest entry of each chain.
+func (l Ledger) Heads(ctx context.Context) ([]Head, error) {
+	if err := l.admin.mayReadLedger(ctx); err != nil {
+		return nil, err
+	}
+	rows, err := l.admin.g.Store.Chains(ctx)
+	heads := make([]Head, len(rows))
+	for i, row := range rows {
+		heads[i] = Head{row.ID, row.Seq, row.Head}
+	}
+	return heads, err
+}
+
 // Find returns the entries that the id of a call, a number or CHAIN/NUMBER means. The id
 // may be cut short.
 func (l Ledger) Find(ctx context.Context, given string) ([]plugin.Entry, error) {

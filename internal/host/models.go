@@ -12,8 +12,7 @@ import (
 
 // Models are the models that the configuration names, as one principal may ask them.
 type Models struct {
-	g      *Guard
-	by     plugin.Principal
+	kept
 	engine *llm.Dispatcher // nil where none is configured
 	config config.Models
 }
@@ -93,9 +92,13 @@ type ModelTest struct {
 // testTokens leaves a reasoning model enough to think about so little.
 const testTokens = 512
 
-// Test asks one model, by its name, for a word. It counts towards the
-// budgets and is on record like any query.
+// Test asks one model, by its name, for a word. It counts towards the budgets and is
+// on record like any query. Since it costs money it is for the administrator, and
+// principals that policy lets configure mortise.models.
 func (m Models) Test(ctx context.Context, name string) (ModelTest, error) {
+	if err := m.allow(ctx, ModelsPlugin, use{plugin.EntryModelRefused, name, "test", "test models"}); err != nil {
+		return ModelTest{}, err
+	}
 	only, found := m.engine.Only(name)
 	if !found {
 		return ModelTest{}, plugin.Errorf(plugin.CodeNotFound, "no model is called %.200q; 'mortise models list' shows all there are", name)

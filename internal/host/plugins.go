@@ -24,6 +24,9 @@ type (
 	Problems        = contract.Problems // of a manifest, with their places
 )
 
+// PluginActive is the state of a plugin that may be called.
+const PluginActive = registry.Active
+
 // Plugins are the plugins as one principal may see and change them. What is
 // refused is on the record.
 type Plugins struct {
@@ -84,32 +87,67 @@ func (p Plugins) Halted(ctx context.Context) (map[string][]registry.Halt, error)
 // Show returns one plugin, with the operations that they may know of. One of
 // which they may know nothing is not found.
 func (p Plugins) Show(ctx context.Context, ref string) (registry.Shown, error) {
-	shown, err := p.registry.Show(ctx, ref)
+	return p.show(ctx, ref, "see")
+}
+
+// show returns one plugin, and says in the entry of a refusal what was tried.
+func (p Plugins) show(ctx context.Context, ref, action string) (registry.Shown, error) {
+	shown, err := p.registry.ShowFor(ctx, ref, p.sees)
 	if err != nil {
-		return shown, err
+		name, _, _ := strings.Cut(ref, "@")
+		return shown, p.hide(ctx, name, action, err, false)
 	}
 	if shown.Halted, err = halted(ctx, p.g, shown.Name); err != nil {
 		return shown, err
 	}
-	operations, whole := p.g.Policy.Visible(shown.Manifest, p.g.call(p.by))
+	operations, whole := p.sees(shown.Manifest)
 	if whole {
 		return shown, nil
 	}
-	if !p.narrow(&shown.Info) {
-		name, _, _ := strings.Cut(ref, "@")
-		return registry.Shown{}, p.g.refuse(ctx, p.by, use{kind: plugin.EntryPluginRefused, subject: shown.Name + "@" + shown.Version, action: "see"},
-			plugin.Errorf(plugin.CodeNotFound, "no plugin is called %s", name), plugin.Decision{Reasons: []string{principal.Name(p.by) + " may list none of its operations"}})
-	}
+	p.narrow(&shown.Info)
 	m := *shown.Manifest
 	m.Operations = operations
 	shown.Manifest = &m
 	return shown, nil
 }
 
+// sees returns what they may see of a plugin.
+func (p Plugins) sees(m *plugin.Manifest) (operations []*plugin.Operation, whole bool) {
+	return p.g.Policy.Visible(m, p.g.call(p.by))
+}
+
+// Resolve returns the operation that a reference means to them. What they do not see
+// is not found, and the refusal is recorded.
+func (p Plugins) Resolve(ctx context.Context, ref, action string) (*plugin.Target, error) {
+	t, err := p.registry.ResolveFor(ctx, ref, p.sees)
+	if err == nil {
+		return t, nil
+	}
+	name, _, _ := strings.Cut(ref, "@")
+	name, _, _ = strings.Cut(name, "/")
+	_, real := p.registry.Resolve(ctx, ref)
+	return nil, p.hide(ctx, name, action, err, plugin.CodeOf(real) != plugin.CodeNotFound)
+}
+
+// hide returns why something of a plugin was not found, and records the refusal where
+// that is because they do not see it: partly says that this is so although they see
+// another part of the plugin.
+func (p Plugins) hide(ctx context.Context, name, action string, missing error, partly bool) error {
+	there, err := p.registry.Show(ctx, name)
+	if err != nil || plugin.CodeOf(missing) != plugin.CodeNotFound {
+		return missing
+	}
+	if operations, whole := p.sees(there.Manifest); whole || len(operations) > 0 && !partly {
+		return missing
+	}
+	return p.g.refuse(ctx, p.by, use{kind: plugin.EntryPluginRefused, subject: there.Name + "@" + there.Version, action: action},
+		plugin.AsError(missing), plugin.Decision{Reasons: []string{principal.Name(p.by) + " may not list it"}})
+}
+
 // narrow leaves of a plugin what they may know of, and reports whether that is
 // anything.
 func (p Plugins) narrow(info *registry.Info) bool {
-	operations, whole := p.g.Policy.Visible(info.Plugin(), p.g.call(p.by))
+	operations, whole := p.sees(info.Plugin())
 	if whole {
 		return true
 	}
@@ -158,13 +196,17 @@ func (p Plugins) Approve(ctx context.Context, seen registry.Review) (registry.In
 	return p.registry.Approve(ctx, seen)
 }
 
-// Review is [registry.Registry.Review]; to ask the code too, they must be one
-// who may configure the plugin.
+// Review is [registry.Registry.Review]; to ask the code too, or where they do not see
+// all of the plugin, they must be one who may configure it.
 func (p Plugins) Review(ctx context.Context, ref string, ask bool) (registry.Review, error) {
-	if ask {
+	if ask || !p.seesAll(ctx, ref) {
 		if err := p.MayChange(ctx, "approve", ref); err != nil {
 			return registry.Review{}, err
 		}
+	}
+	name, _ := refOf(ref)
+	if _, err := p.show(ctx, name, "approve"); err != nil {
+		return registry.Review{}, err
 	}
 	return p.registry.Review(ctx, ref, ask)
 }
@@ -192,9 +234,19 @@ func (p Plugins) Delete(ctx context.Context, ref string) (registry.Info, error) 
 	return info, p.unassign(ctx, name)
 }
 
-// MayChange refuses a principal that may not configure an installed plugin:
-// every version that ref could mean. A plugin that is not installed is left to
-// the registry to refuse.
+// seesAll reports whether they see every operation of every version of a plugin.
+func (p Plugins) seesAll(ctx context.Context, ref string) bool {
+	all, err := p.registry.List(ctx)
+	name, _ := refOf(ref)
+	return err == nil && !slices.ContainsFunc(all, func(info registry.Info) bool {
+		operations, whole := p.sees(info.Plugin())
+		return strings.EqualFold(info.Name, name) && !whole && len(operations) < max(1, len(info.Plugin().Operations))
+	})
+}
+
+// MayChange refuses a principal that may not configure an installed plugin: every
+// version that ref could mean. To who sees none of these the plugin is not found, as
+// one that is not installed.
 func (p Plugins) MayChange(ctx context.Context, what, ref string) error {
 	all, err := p.registry.List(ctx)
 	if err != nil {
@@ -210,6 +262,11 @@ func (p Plugins) MayChange(ctx context.Context, what, ref string) error {
 	}
 	if i := slices.IndexFunc(meant, func(i registry.Info) bool { return i.Version == version }); i >= 0 {
 		meant = meant[i : i+1]
+	}
+	if !slices.ContainsFunc(meant, func(i registry.Info) bool { return p.narrow(&i) }) {
+		if _, err := p.show(ctx, ref, what); err != nil {
+			return err
+		}
 	}
 	for _, info := range meant {
 		if err := p.May(ctx, what, info.Plugin()); err != nil {

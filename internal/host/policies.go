@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
-	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/core/policy"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -27,10 +26,10 @@ const maxStored = 256
 // Policies are the policies in force and those that are stored, as one principal may
 // see and change them. What is refused is on the record.
 type Policies struct {
-	g        *Guard
-	by       plugin.Principal
-	registry *registry.Registry
-	open     func(from Reader) (*policy.Engine, error) // the engine of what a store would then have
+	g       *Guard
+	by      plugin.Principal
+	plugins Plugins
+	open    func(from Reader) (*policy.Engine, error) // the engine of what a store would then have
 }
 
 var policyName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)

@@ -136,9 +136,9 @@ func (p Policies) target(ctx context.Context, q PolicyRequest) (*plugin.Target, 
 		}, nil
 	}
 	if q.Action != policy.Configure {
-		return p.registry.Resolve(ctx, q.Operation)
+		return p.plugins.Resolve(ctx, q.Operation, "ask policy about")
 	}
-	shown, err := p.registry.Show(ctx, q.Operation)
+	shown, err := p.plugins.show(ctx, q.Operation, "ask policy about")
 	if err != nil {
 		return nil, err
 	}

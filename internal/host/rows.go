@@ -29,6 +29,8 @@ type (
 	CallState   = store.CallState
 	PlanState   = store.PlanState
 	EffectState = store.EffectState
+
+	ApprovalState = store.ApprovalState
 )
 
 // What is asked of engines behind the nouns.

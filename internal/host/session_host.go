@@ -1,12 +1,14 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
+	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/host/sessionhost"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -37,7 +39,9 @@ func (s SessionHost) Serve(ctx context.Context) error {
 			if call.Principal, err = h.Guard().Member(principal); err != nil {
 				return res, err
 			}
-			call.Asker = OSUser() // only its own user reaches the socket
+			if user := OSUser(); call.Asker != user { // only its own user reaches the socket
+				call.Asker = approval.Delivered(cmp.Or(call.Asker, user), user)
+			}
 			if err := h.parts.CatchUp(ctx); err != nil {
 				return res, err
 			}

@@ -29,6 +29,7 @@ type (
 	secretName      = store.SecretName
 	stepRow         = store.StepRow
 	tickOutcome     = store.TickOutcome
+	tokenRow        = store.TokenRow
 )
 
 const (
@@ -47,3 +48,19 @@ type (
 func neededBody(ctx context.Context, r Reader, tenant, hash string) ([]byte, error) {
 	return store.NeededBody(ctx, r, tenant, hash)
 }
+
+// A Recovery says why nothing with effects runs.
+type Recovery = store.Recovery
+
+// readRecovery returns it, nil where the host is in none.
+func readRecovery(ctx context.Context, r Reader) (*Recovery, error) { return store.ReadRecovery(ctx, r) }
+
+// endRecovery ends it, and reports whether there was one.
+func endRecovery(tx Tx) (bool, error) { return store.EndRecovery(tx) }
+
+// replaceAnchors has what a data directory remembers of the ledger follow its heads.
+func replaceAnchors(ctx context.Context, st Store, home string) error {
+	return store.ReplaceAnchors(ctx, st, home)
+}
+
+const scheduleActive = store.ScheduleActive

@@ -79,7 +79,7 @@ func (t *Talk) Turn(ctx context.Context, text string, to agent.Audience) (agent.
 	if principal.Name(by) == t.of.g.Owner {
 		role = "owner"
 	}
-	return t.instance.Turn(ctx, t.Session, agent.Message{Text: text, From: by, Asker: OSUser(), Role: role}, to)
+	return t.instance.Turn(ctx, t.Session, agent.Message{Text: text, From: by, Asker: t.of.asker(), Role: role}, to)
 }
 
 // Tools returns all operations that the agent has and the principal may see. In

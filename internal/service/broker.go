@@ -46,9 +46,10 @@ type Broker struct {
 	// Enqueue records a call that a worker runs later. If it is nil, calls cannot be
 	// enqueued.
 	Enqueue func(ctx context.Context, call plugin.Call) (plugin.Result, error)
-	// Kind returns the kind of the operation that a reference means, "" where it
-	// means none. Where it is nil, adapters may ask for nothing.
-	Kind func(ctx context.Context, ref string) plugin.Kind
+	// Kind returns the kind of the operation that a call means, "" where it means
+	// none; hidden is what its principal hears of one that they do not see. Where it is
+	// nil, adapters may ask for nothing.
+	Kind func(ctx context.Context, call *plugin.Call) (kind plugin.Kind, hidden error)
 	// Refused hears of every request that was not allowed, but of no more than
 	// 16 of one call. It may be nil.
 	Refused func(Refusal)

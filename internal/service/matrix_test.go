@@ -158,7 +158,10 @@ func TestAnAdapterAsksForOperatorsOnly(t *testing.T) {
 			s := newScene(t)
 			s.target.Operation.Kind = asking
 			var resolved string
-			s.broker.Kind = func(_ context.Context, ref string) plugin.Kind { resolved = ref; return asked }
+			s.broker.Kind = func(_ context.Context, call *plugin.Call) (plugin.Kind, error) {
+				resolved = call.Operation
+				return asked, nil
+			}
 			called := 0
 			s.broker.Call = func(context.Context, plugin.Call) (plugin.Result, error) {
 				called++
@@ -181,6 +184,25 @@ func TestAnAdapterAsksForOperatorsOnly(t *testing.T) {
 	s.target.Operation.Kind, s.broker.Kind = plugin.Adapter, nil
 	if err := s.fail(operationsCall, `{"call":"t","operation":"other/op","input":{}}`); plugin.CodeOf(err) != plugin.CodeServiceDenied {
 		t.Errorf("where the broker knows no kinds: %v", err)
+	}
+}
+
+// What the principal of a call does not see is of no kind: the adapter hears what is
+// said of what there is not, and the refusal is reported with its reason.
+func TestAnAdapterHearsNothingOfWhatIsHidden(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.target.Operation.Kind = plugin.Adapter
+	none := plugin.Errorf(plugin.CodeNotFound, "no plugin is called other")
+	s.broker.Kind = func(_ context.Context, call *plugin.Call) (plugin.Kind, error) {
+		if call.Principal.ID != s.call.Principal.ID || call.Actor == "" || call.Depth != s.call.Depth+1 {
+			t.Errorf("asked for %+v", call)
+		}
+		return plugin.Tool, none
+	}
+	err := s.fail(operationsCall, `{"call":"t","operation":"other/op","input":{}}`)
+	if plugin.CodeOf(err) != plugin.CodeNotFound || err.Error() != none.Error() || len(s.refusals) != 1 || s.refusals[0].Err.Code != plugin.CodeServiceDenied {
+		t.Errorf("%v, reported %+v", err, s.refusals)
 	}
 }
 

@@ -32,9 +32,6 @@ func operationTask(g *grant, args json.RawMessage) (task, error) {
 		return task{}, plugin.Errorf(plugin.CodeLimitExceeded, "calls are nested %d deep already", plugin.MaxDepth)
 	}
 	return task{class: Nested, do: func(ctx context.Context) (any, error) {
-		if err := g.translates(ctx, ref); err != nil {
-			return nil, g.refuse(operationsCall, err, plugin.CodeServiceDenied)
-		}
 		labels := plugin.Labels(g.call.Labels, g.Labels())
 		call := plugin.Call{
 			Tenant:     g.call.Tenant,
@@ -57,8 +54,11 @@ func operationTask(g *grant, args json.RawMessage) (task, error) {
 			Trace:      g.call.Trace,
 			Dry:        g.call.Dry,
 		}
+		if err := g.translates(ctx, &call); err != nil {
+			return nil, err
+		}
 		if g.journal != nil {
-			if err := g.journal.Nest(operationsCall, &call, g.mayAct(ctx, ref)); err != nil {
+			if err := g.journal.Nest(operationsCall, &call, g.mayAct(ctx, &call)); err != nil {
 				return nil, err
 			}
 		}
@@ -88,24 +88,32 @@ func (g *grant) judged(ref string, res *plugin.Result) {
 // translates refuses an adapter whatever is not an operator: "Adapters must
 // never write directly. They must request an operator execution" (kernel
 // contracts, 5.5.2). What does not exist is left to the kernel to refuse.
-func (g *grant) translates(ctx context.Context, ref string) error {
+func (g *grant) translates(ctx context.Context, call *plugin.Call) error {
 	if g.target.Operation.Kind != plugin.Adapter {
 		return nil
 	}
-	kind := plugin.Kind("unknown")
+	kind, hidden := plugin.Kind("unknown"), error(nil)
 	if g.broker.Kind != nil {
-		kind = g.broker.Kind(ctx, ref)
+		kind, hidden = g.broker.Kind(ctx, call)
 	}
 	if kind == "" || kind == plugin.Operator {
 		return nil
 	}
-	return plugin.Errorf(plugin.CodeServiceDenied, "%s: %s is an adapter, which may ask for operators only, and %.120s is of kind %s",
-		operationsCall, g.target.Name(), ref, kind)
+	err := g.refuse(operationsCall, plugin.Errorf(plugin.CodeServiceDenied, "%s: %s is an adapter, which may ask for operators only, and %.120s is of kind %s",
+		operationsCall, g.target.Name(), call.Operation, kind), plugin.CodeServiceDenied)
+	if hidden != nil { // the record has the reason
+		return hidden
+	}
+	return err
 }
 
 // mayAct reports whether an operation may have effects, as only operators do.
-func (g *grant) mayAct(ctx context.Context, ref string) bool {
-	return g.broker.Kind == nil || g.broker.Kind(ctx, ref) == plugin.Operator
+func (g *grant) mayAct(ctx context.Context, call *plugin.Call) bool {
+	if g.broker.Kind == nil {
+		return true
+	}
+	kind, _ := g.broker.Kind(ctx, call)
+	return kind == plugin.Operator
 }
 
 // actor is who acts in what a call asks for: its plugin, unless an agent or a

@@ -87,7 +87,7 @@ func newScene(t *testing.T) *scene {
 	s.target.Manifest.Operations = []*plugin.Operation{s.target.Operation}
 	s.call = &plugin.Call{ID: "call-1", Tenant: "t", Principal: plugin.Principal{ID: "user:ada"}}
 	s.broker.Version = "0.1.0"
-	s.broker.Kind = func(context.Context, string) plugin.Kind { return plugin.Operator }
+	s.broker.Kind = func(context.Context, *plugin.Call) (plugin.Kind, error) { return plugin.Operator, nil }
 	s.broker.Refused = func(r Refusal) { s.mu.Lock(); s.refusals = append(s.refusals, r); s.mu.Unlock() }
 	s.broker.Used = func(u Use) { s.mu.Lock(); s.uses = append(s.uses, u); s.mu.Unlock() }
 	s.broker.web.resolver = s.names

@@ -67,6 +67,16 @@ func (s *authorised) IdentitiesOf(ctx context.Context, tenant, principalType, pr
 	return checked(ctx, s, func(r Reader) ([]IdentityRow, error) { return r.IdentitiesOf(ctx, tenant, principalType, principalID) })
 }
 
+// Token implements [Reader].
+func (s *authorised) Token(ctx context.Context, id string) (*TokenRow, error) {
+	return checked(ctx, s, func(r Reader) (*TokenRow, error) { return r.Token(ctx, id) })
+}
+
+// Tokens implements [Reader].
+func (s *authorised) Tokens(ctx context.Context, tenant string) ([]TokenRow, error) {
+	return checked(ctx, s, func(r Reader) ([]TokenRow, error) { return r.Tokens(ctx, tenant) })
+}
+
 // Agent implements [Reader].
 func (s *authorised) Agent(ctx context.Context, tenant, id string) (*AgentRow, error) {
 	return checked(ctx, s, func(r Reader) (*AgentRow, error) { return r.Agent(ctx, tenant, id) })
@@ -199,6 +209,16 @@ func (r *authorisedReader) IdentitiesOf(ctx context.Context, tenant, principalTy
 	return read(ctx, r, "identities", func() ([]IdentityRow, error) {
 		return r.Reader.IdentitiesOf(ctx, tenant, principalType, principalID)
 	})
+}
+
+// Token implements [Reader].
+func (r *authorisedReader) Token(ctx context.Context, id string) (*TokenRow, error) {
+	return read(ctx, r, "tokens", func() (*TokenRow, error) { return r.Reader.Token(ctx, id) })
+}
+
+// Tokens implements [Reader].
+func (r *authorisedReader) Tokens(ctx context.Context, tenant string) ([]TokenRow, error) {
+	return read(ctx, r, "tokens", func() ([]TokenRow, error) { return r.Reader.Tokens(ctx, tenant) })
 }
 
 // Agent implements [Reader].

@@ -23,7 +23,11 @@ import (
 // away or put back to what it was by who has the database and not the key.
 //
 // Of kv it is what the host keeps of itself: that it is in recovery.
-var AuthorityTables = []string{"agents", "approvals", "assignments", "identities", "kv", "plugins", "policies", "schedules"}
+var AuthorityTables = []string{"agents", "approvals", "assignments", "identities", "kv", "plugins", "policies", "schedules", "tokens"}
+
+// noneBefore are the tables that joined when heads signed the others already: a head that
+// does not name one of them signs that it has no rows.
+var noneBefore = []string{"tokens"}
 
 // An Authority is what a head signs of them: the hash of the rows of each table as
 // the Nth change left them. The head with the largest N says what holds now.
@@ -76,7 +80,7 @@ func (a *Authority) Living() bool {
 	if a == nil || len(a.Live) < len(LiveTables) {
 		return false
 	}
-	return !slices.ContainsFunc(AuthorityTables, func(table string) bool { return a.Tables[table] == "" })
+	return !slices.ContainsFunc(AuthorityTables, func(table string) bool { return a.Tables[table] == "" && !slices.Contains(noneBefore, table) })
 }
 
 // ParseAuthority reads what a head says; nil where that is nothing.
@@ -175,8 +179,9 @@ func CheckAuthority(ctx context.Context, r Reader, key *Key, tables ...string) e
 func (a *Authority) Holds(table, sum string) error {
 	want := NewAuthorityHash(table).Sum()
 	if a != nil {
-		var known bool
-		if want, known = a.Tables[table]; !known {
+		if signed, known := a.Tables[table]; known {
+			want = signed
+		} else if !slices.Contains(noneBefore, table) {
 			return nil // a table that joined with a later release, and was not signed yet
 		}
 	}

@@ -81,6 +81,7 @@ type Reader interface {
 	PluginReader
 	PolicyReader
 	IdentityReader
+	TokenReader
 	SessionReader
 	ArtifactReader
 	ScheduleReader
@@ -111,6 +112,7 @@ type Tx interface {
 	PluginWriter
 	PolicyWriter
 	IdentityWriter
+	TokenWriter
 	SessionWriter
 	ArtifactWriter
 	ScheduleWriter

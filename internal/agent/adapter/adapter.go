@@ -25,6 +25,13 @@ import (
 type Registry interface {
 	// Resolve returns the one operation of one version that a reference means.
 	Resolve(ctx context.Context, ref string) (*plugin.Target, error)
+	// ResolveFor is Resolve for one who sees some operations of each plugin.
+	ResolveFor(ctx context.Context, ref string, sees func(m *plugin.Manifest) (operations []*plugin.Operation, whole bool)) (*plugin.Target, error)
+}
+
+// A Policy knows which operations of a plugin a caller may see.
+type Policy interface {
+	Visible(m *plugin.Manifest, call *plugin.Call) (operations []*plugin.Operation, whole bool)
 }
 
 // A Kernel runs calls to their end.
@@ -40,6 +47,7 @@ type Plans interface {
 // Options are the parts of an [Inbound]. All are needed.
 type Options struct {
 	Registry Registry
+	Policy   Policy
 	Kernel   Kernel
 	Plans    Plans
 	Store    Store
@@ -106,8 +114,12 @@ func (in *Inbound) translate(ctx context.Context, d *Delivery) (plugin.Result, e
 	t, err := in.Registry.Resolve(ctx, d.Adapter)
 	if err == nil && t.Operation.Kind != plugin.Adapter {
 		res := plugin.Result{Operation: t.Name(), Version: t.Manifest.Version}
-		return res, in.refused(ctx, d, &res, nil, plugin.Errorf(plugin.CodeInvalidInput,
+		err := in.refused(ctx, d, &res, nil, plugin.Errorf(plugin.CodeInvalidInput,
 			"%s is of kind %s; events are delivered to adapters, and 'mortise run' calls all others", t.Name(), t.Operation.Kind))
+		if _, hidden := in.Registry.ResolveFor(ctx, d.Adapter, in.sees(d)); hidden != nil { // the record has the reason
+			err = hidden
+		}
+		return res, err
 	}
 	res, err := in.Kernel.Run(ctx, plugin.Call{
 		Tenant: d.Tenant, Principal: d.By, Asker: d.Asker, Origin: d.Origin, Labels: []string{plugin.Untrusted},
@@ -118,6 +130,13 @@ func (in *Inbound) translate(ctx context.Context, d *Delivery) (plugin.Result, e
 			Message: "the adapter's call " + res.CallID + " has not ended (" + string(res.Status) + "), and nothing was submitted; deliver the event again"}
 	}
 	return res, err
+}
+
+// sees returns what who delivers an event may see.
+func (in *Inbound) sees(d *Delivery) func(m *plugin.Manifest) ([]*plugin.Operation, bool) {
+	return func(m *plugin.Manifest) ([]*plugin.Operation, bool) {
+		return in.Policy.Visible(m, &plugin.Call{Tenant: d.Tenant, Principal: d.By, Origin: d.Origin})
+	}
 }
 
 // refused puts on record that nothing came of an event, and returns why.

@@ -11,6 +11,8 @@ import (
 // A Registry knows every plugin.
 type Registry interface {
 	Resolve(ctx context.Context, ref string) (*plugin.Target, error)
+	// ResolveFor is Resolve for one who sees some operations of each plugin.
+	ResolveFor(ctx context.Context, ref string, sees func(m *plugin.Manifest) (operations []*plugin.Operation, whole bool)) (*plugin.Target, error)
 }
 
 // A Policy judges calls. Silence means no.

@@ -111,16 +111,8 @@ func (b *builder) target(ctx context.Context, asked string) (*plugin.Target, err
 	if !ok {
 		return nil, refuseAction(b.agent, asked)
 	}
-	t, err := b.engine.Registry.Resolve(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
 	who := &plugin.Call{Tenant: b.submitted.Tenant, Principal: b.submitted.Principal, Origin: plugin.OriginPlan}
-	if operations, whole := b.engine.Policy.Visible(t.Manifest, who); !whole && !slices.Contains(operations, t.Operation) {
-		name, _, _ := strings.Cut(asked, "/")
-		return nil, plugin.Errorf(plugin.CodeNotFound, "no plugin is called %s", name)
-	}
-	return t, nil
+	return b.engine.Registry.ResolveFor(ctx, ref, b.engine.sees(who))
 }
 
 // order finds what a step waits for: where the agent does not say, for the step

@@ -160,6 +160,9 @@ func (e *Engine) Submit(ctx context.Context, s Submission) (*View, error) {
 			return view, err
 		}
 	}
+	if err := e.noAgent(ctx, &s); err != nil {
+		return nil, err
+	}
 	res, err := e.ask(ctx, &s, id)
 	if err != nil {
 		return nil, e.refused(ctx, &s, nil, res.CallID, err)
@@ -200,6 +203,26 @@ func keyOf(origin plugin.Origin) string {
 	return plugin.KeyOfProposal
 }
 
+// noAgent refuses what is no agent: to a principal who does not see it, as what
+// there is not. The record has the reason.
+func (e *Engine) noAgent(ctx context.Context, s *Submission) error {
+	t, err := e.Registry.Resolve(ctx, s.Agent)
+	if err != nil || t.Operation.Kind == plugin.Agent {
+		return nil // the kernel refuses what there is not
+	}
+	err = e.refused(ctx, s, nil, "", plugin.Errorf(plugin.CodeInvalidInput, "%s is an %s and proposes nothing; 'mortise run' calls it", t.Name(), t.Operation.Kind))
+	who := &plugin.Call{Tenant: s.Tenant, Principal: s.Principal, Actor: s.Actor, Origin: s.Origin}
+	if _, hidden := e.Registry.ResolveFor(ctx, s.Agent, e.sees(who)); hidden != nil {
+		return hidden
+	}
+	return err
+}
+
+// sees returns what a caller may see.
+func (e *Engine) sees(who *plugin.Call) func(m *plugin.Manifest) ([]*plugin.Operation, bool) {
+	return func(m *plugin.Manifest) ([]*plugin.Operation, bool) { return e.Policy.Visible(m, who) }
+}
+
 // ask calls the agent. A key of the submission becomes one of the call, so that
 // submitting again does not call the agent again.
 func (e *Engine) ask(ctx context.Context, s *Submission, id string) (plugin.Result, error) {
@@ -210,10 +233,6 @@ func (e *Engine) ask(ctx context.Context, s *Submission, id string) (plugin.Resu
 			sum := sha256.Sum256([]byte(key))
 			key = "plan:" + hex.EncodeToString(sum[:])
 		}
-	}
-	t, err := e.Registry.Resolve(ctx, s.Agent)
-	if err == nil && t.Operation.Kind != plugin.Agent {
-		return plugin.Result{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is an %s and proposes nothing; 'mortise run' calls it", t.Name(), t.Operation.Kind)
 	}
 	res, err := e.Kernel.Call(ctx, plugin.Call{
 		Tenant: s.Tenant, Principal: s.Principal, Actor: s.Actor, Asker: s.Asker, Origin: s.Origin, Parent: s.Parent, Session: s.Session, Labels: s.Labels,

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -153,6 +154,17 @@ func (r *rig) Resolve(_ context.Context, ref string) (*plugin.Target, error) {
 	}
 	t := r.targets[name]
 	if t == nil || limit != "" && strings.TrimPrefix(limit, "=") != t.Manifest.Version {
+		return nil, plugin.Errorf(plugin.CodeNotFound, "there is no %s", ref)
+	}
+	return t, nil
+}
+
+func (r *rig) ResolveFor(ctx context.Context, ref string, sees func(*plugin.Manifest) ([]*plugin.Operation, bool)) (*plugin.Target, error) {
+	t, err := r.Resolve(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	if operations, whole := sees(t.Manifest); !whole && !slices.Contains(operations, t.Operation) {
 		return nil, plugin.Errorf(plugin.CodeNotFound, "there is no %s", ref)
 	}
 	return t, nil

@@ -87,7 +87,30 @@ type version struct {
 // changed: every change makes another, so that looking something up takes no lock.
 type index struct {
 	plugins map[string][]*version // by folded name, the highest version first
+	sees    Sees                  // what is left out for; nil where nothing is
 	answers atomic.Pointer[map[string]answer]
+}
+
+// as returns the index as one who sees part of it has it.
+func (ix *index) as(sees Sees) *index {
+	if sees == nil {
+		return ix
+	}
+	return &index{plugins: ix.plugins, sees: sees}
+}
+
+// seenOf returns a manifest with the operations that are seen.
+func seenOf(m *plugin.Manifest, sees Sees) *plugin.Manifest {
+	if sees == nil {
+		return m
+	}
+	operations, whole := sees(m)
+	if whole {
+		return m
+	}
+	seen := *m
+	seen.Operations = operations
+	return &seen
 }
 
 // An answer is what a reference was resolved to.
@@ -156,7 +179,13 @@ func (ix *index) versions(name string) []*version {
 	if len(vs) == 0 || vs[0].record.Name != name {
 		return nil
 	}
-	return vs
+	if ix.sees == nil {
+		return vs
+	}
+	return slices.DeleteFunc(slices.Clone(vs), func(v *version) bool {
+		operations, whole := ix.sees(v.described())
+		return !whole && len(operations) == 0
+	})
 }
 
 // version returns one version, nil if there is none.

@@ -40,6 +40,14 @@ func (i Info) Plugin() *plugin.Manifest {
 	return &plugin.Manifest{Name: i.Name, Version: i.Version, Dialect: i.Dialect}
 }
 
+// described returns the manifest, as [Info.Plugin] does.
+func (v *version) described() *plugin.Manifest {
+	if m, err := v.manifest(); err == nil {
+		return m
+	}
+	return &plugin.Manifest{Name: v.record.Name, Version: v.record.Version}
+}
+
 func (v *version) info() Info {
 	r := v.record
 	info := Info{
@@ -111,14 +119,21 @@ type Shown struct {
 // Show returns the highest version that ref, a name or name@versions, allows,
 // whatever its state; an active one goes first. A linked plugin is looked at.
 func (r *Registry) Show(ctx context.Context, ref string) (Shown, error) {
-	shown, err := r.show(ctx, ref)
+	return r.ShowFor(ctx, ref, nil)
+}
+
+// ShowFor is [Registry.Show] for a principal: versions of which they see nothing are
+// not there, neither as what is shown nor in what the error says. The manifest is
+// whole.
+func (r *Registry) ShowFor(ctx context.Context, ref string, sees Sees) (Shown, error) {
+	shown, err := r.show(ctx, ref, sees)
 	if err != nil {
 		return Shown{}, plugin.AsError(err)
 	}
 	return shown, nil
 }
 
-func (r *Registry) show(ctx context.Context, ref string) (Shown, error) {
+func (r *Registry) show(ctx context.Context, ref string, sees Sees) (Shown, error) {
 	want, err := parsePlugin(ref)
 	if err != nil {
 		return Shown{}, err
@@ -126,7 +141,7 @@ func (r *Registry) show(ctx context.Context, ref string) (Shown, error) {
 	if err := r.Refresh(ctx); err != nil {
 		return Shown{}, err
 	}
-	for _, v := range r.index.Load().versions(want.Plugin) {
+	for _, v := range r.index.Load().as(sees).versions(want.Plugin) {
 		if v.state != Active {
 			continue
 		}
@@ -134,7 +149,7 @@ func (r *Registry) show(ctx context.Context, ref string) (Shown, error) {
 			return Shown{}, err
 		}
 	}
-	ix := r.index.Load()
+	ix := r.index.Load().as(sees)
 	v, err := ix.choose(want, func(v *version) bool { return v.state == Active })
 	if err != nil {
 		if v, err = ix.choose(want, func(*version) bool { return true }); err != nil {

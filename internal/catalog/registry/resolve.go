@@ -33,7 +33,26 @@ func (r *Registry) Resolve(ctx context.Context, ref string) (*plugin.Target, err
 	if known, found := r.index.Load().answer(ref); found && (known.live == nil || known.live.well(now)) {
 		return known.target, nil
 	}
-	target, err := r.resolve(ctx, ref)
+	target, err := r.resolve(ctx, ref, nil)
+	if err != nil {
+		return nil, plugin.AsError(err)
+	}
+	return target, nil
+}
+
+// Sees returns the operations of a plugin that a principal may see; whole reports
+// that these are all, and may be more than the manifest has.
+type Sees = func(m *plugin.Manifest) (operations []*plugin.Operation, whole bool)
+
+// ResolveFor is [Registry.Resolve] for a principal: what they do not see is not
+// there, neither as a target nor in what the error says.
+func (r *Registry) ResolveFor(ctx context.Context, ref string, sees Sees) (*plugin.Target, error) {
+	if t, err := r.Resolve(ctx, ref); err == nil {
+		if operations, whole := sees(t.Manifest); whole || slices.Contains(operations, t.Operation) {
+			return t, nil
+		}
+	}
+	target, err := r.resolve(ctx, ref, sees)
 	if err != nil {
 		return nil, plugin.AsError(err)
 	}
@@ -47,7 +66,7 @@ func (r *Registry) Find(ctx context.Context, ref string) (*plugin.Target, error)
 	if err := r.keepUp(ctx, r.now()); err != nil {
 		return nil, plugin.AsError(err)
 	}
-	_, v, _, err := r.chosen(ctx, ref)
+	_, v, _, err := r.chosen(ctx, ref, nil)
 	if err != nil {
 		return nil, plugin.AsError(err)
 	}
@@ -59,13 +78,13 @@ func (r *Registry) Find(ctx context.Context, ref string) (*plugin.Target, error)
 }
 
 // chosen returns the version that a reference means, as its files are now, and
-// the index that it stands in.
-func (r *Registry) chosen(ctx context.Context, ref string) (*index, *version, wanted, error) {
+// the index that it stands in, for one who sees that; for all where sees is nil.
+func (r *Registry) chosen(ctx context.Context, ref string, sees Sees) (*index, *version, wanted, error) {
 	want, err := parseWanted(ref)
 	if err != nil {
 		return nil, nil, want, err
 	}
-	for _, v := range r.index.Load().versions(want.Plugin) {
+	for _, v := range r.index.Load().as(sees).versions(want.Plugin) {
 		if v.state != Active {
 			continue
 		}
@@ -73,7 +92,7 @@ func (r *Registry) chosen(ctx context.Context, ref string) (*index, *version, wa
 			return nil, nil, want, err
 		}
 	}
-	ix := r.index.Load()
+	ix := r.index.Load().as(sees)
 	v, err := ix.choose(want, func(v *version) bool { return v.state == Active })
 	if err != nil {
 		return nil, nil, want, err
@@ -84,8 +103,8 @@ func (r *Registry) chosen(ctx context.Context, ref string) (*index, *version, wa
 	return ix, v, want, nil
 }
 
-func (r *Registry) resolve(ctx context.Context, ref string) (*plugin.Target, error) {
-	ix, v, want, err := r.chosen(ctx, ref)
+func (r *Registry) resolve(ctx context.Context, ref string, sees Sees) (*plugin.Target, error) {
+	ix, v, want, err := r.chosen(ctx, ref, sees)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +112,7 @@ func (r *Registry) resolve(ctx context.Context, ref string) (*plugin.Target, err
 	if err != nil {
 		return nil, err
 	}
-	op, err := pick(m, want.Operation)
+	op, err := pick(seenOf(m, sees), want.Operation)
 	if err != nil {
 		return nil, err
 	}
@@ -204,8 +223,11 @@ func (ix *index) unknown(name string) error {
 		names = append(names, versions[0].record.Name)
 	}
 	slices.Sort(names)
-	if near, found := contract.Nearest(name, names); found {
-		return plugin.Errorf(plugin.CodeNotFound, "no plugin is called %s; did you mean %s?", name, near)
+	for near, found := contract.Nearest(name, names); found; near, found = contract.Nearest(name, names) {
+		if len(ix.versions(near)) > 0 {
+			return plugin.Errorf(plugin.CodeNotFound, "no plugin is called %s; did you mean %s?", name, near)
+		}
+		names = slices.DeleteFunc(names, func(other string) bool { return other == near }) // it is not seen
 	}
 	return plugin.Errorf(plugin.CodeNotFound, "no plugin is called %s", name)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -128,6 +129,19 @@ func (s *Service) entitled(ctx context.Context, row *Row, a Answer) error {
 // deliveredBy separates the two askers of a request that one delivers for another.
 const deliveredBy = " by "
 
+// holders separates an asker from who else has seen the secret that proves it is them.
+const holders = " from "
+
+// Entrusted returns the asker of a request whose secret by has seen too. What by asks for,
+// asker does not approve, and the other way round; others for whom by has made a secret
+// are not the same person for that.
+func Entrusted(asker, by string) string {
+	if by == "" || by == asker {
+		return asker
+	}
+	return asker + holders + by
+}
+
 // Delivered returns the asker of a request that by delivers for asker: both, so that
 // neither counts as a second person.
 func Delivered(asker, by string) string {
@@ -148,8 +162,28 @@ func isUnknown(asker string) bool { return asker == "" || strings.Contains(asker
 // sameAsker reports whether an answer may come from the asker of the approval. If one of
 // the two is unknown, it may.
 func sameAsker(row *Row, a Answer) bool {
-	return isUnknown(row.Asker) || isUnknown(a.Asker) || row.Asker == a.Asker ||
-		strings.HasSuffix(row.Asker, deliveredBy+a.Asker) || strings.HasPrefix(row.Asker, a.Asker+deliveredBy)
+	if isUnknown(row.Asker) || isUnknown(a.Asker) {
+		return true
+	}
+	asked := namesOf(append(strings.Split(row.Asker, deliveredBy), row.Asker))
+	answers := namesOf([]string{a.Asker})
+	return meet(asked.themselves, answers.all) || meet(answers.themselves, asked.all)
+}
+
+// names are those who ask, and with them who else has seen their secret.
+type names struct{ themselves, all []string }
+
+func namesOf(askers []string) (n names) {
+	for _, asker := range askers {
+		parts := strings.Split(asker, holders)
+		n.themselves = append(n.themselves, parts[0])
+		n.all = append(n.all, parts...)
+	}
+	return n
+}
+
+func meet(a, b []string) bool {
+	return slices.ContainsFunc(a, func(name string) bool { return slices.Contains(b, name) })
 }
 
 // Same reports whether an answer comes from the one who asked, under another name.
@@ -166,6 +200,12 @@ func known(asker string) string {
 	}
 	if why, is := strings.CutPrefix(asker, unknown); is {
 		return "a user who cannot be told from others (" + why + ")"
+	}
+	if name, holder, held := strings.Cut(asker, holders); held {
+		return known(name) + ", whose token " + known(holder) + " has seen"
+	}
+	if name, is := strings.CutPrefix(asker, "user:"); is {
+		return "the user " + name
 	}
 	return asker
 }

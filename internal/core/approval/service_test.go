@@ -245,3 +245,27 @@ func TestOneWhoActsUnderTwoNamesIsNoSecondPerson(t *testing.T) {
 		t.Errorf("%v; without an entry: %v", err, approved)
 	}
 }
+
+// Who has seen the secret of another does not approve what that other asked for, nor the
+// other way round; two for whom one made secrets are two.
+func TestWhoHasSeenASecretIsNoSecondPerson(t *testing.T) {
+	t.Parallel()
+	const root = "os:1000"
+	ann, bob, own := approval.Entrusted("user:ann", root), approval.Entrusted("user:bob", root), approval.Entrusted("user:ann", "user:ann")
+	if own != "user:ann" {
+		t.Fatalf("who has seen their own secret is %q", own)
+	}
+	for _, c := range []struct {
+		asks, answers string
+		same          bool
+	}{
+		{root, ann, true}, {ann, root, true}, {ann, ann, true}, {ann, bob, false}, {bob, ann, false},
+		{own, ann, true}, {ann, own, true}, {root, own, false}, {own, root, false}, {own, bob, false}, {bob, own, false},
+		{approval.Delivered("link:slack/U1", ann), ann, true}, {approval.Delivered("link:slack/U1", ann), root, true}, {approval.Delivered("link:slack/U1", ann), bob, false},
+	} {
+		row := &approval.Row{Requester: "x", Asker: c.asks}
+		if got := approval.Same(row, approval.Answer{Approve: true, By: plugin.Principal{ID: "y"}, Asker: c.answers}); got != c.same {
+			t.Errorf("%q asked and %q answers: the same person %v, want %v", c.asks, c.answers, got, c.same)
+		}
+	}
+}

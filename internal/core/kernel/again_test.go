@@ -388,7 +388,9 @@ func TestNoOtherOperatorIsAskedThanBefore(t *testing.T) {
 	b, _ := sender(t, m, keyed, func(t *plugin.Target) { t.Manifest.Requires.Tools = []string{"inner/run", "look/up"} })
 	b.targets["inner/run"] = target(t, "inner", "run", operator("b"))
 	b.targets["look/up"] = target(t, "look", "up")
-	b.broker.Kind = func(_ context.Context, ref string) plugin.Kind { return b.targets[ref].Operation.Kind }
+	b.broker.Kind = func(_ context.Context, call *plugin.Call) (plugin.Kind, error) {
+		return b.targets[call.Operation].Operation.Kind, nil
+	}
 	engine, err := policy.New([]policy.Rule{{Effects: []string{"*"}}, {Kinds: []plugin.Kind{plugin.Tool}}})
 	if err != nil {
 		t.Fatal(err)

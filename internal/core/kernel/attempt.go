@@ -23,6 +23,7 @@ type attempt struct {
 	phase   phase
 
 	target   *plugin.Target
+	unknown  error           // what the caller hears of a reference that means nothing to them
 	row      *ledger.CallRow // of a call that goes on, until it is claimed again
 	lease    *ledger.Lease   // once claimed
 	resumed  bool            // the call was made by another caller or process

@@ -54,9 +54,9 @@ func (a *attempt) finish(ctx context.Context, res plugin.Result, err error) (plu
 		return res, open(failure, a.call.ID)
 	}
 	if failure != nil {
-		heard := a.masked(failure)
-		if plugin.CodeOf(heard) != failure.Code {
-			res.DryRun = nil // it tells of an operation that there is not
+		heard, masked := a.masked(ctx, failure)
+		if masked { // these tell of an operation that there is not
+			res.DryRun, res.Operation, res.Version = nil, "", ""
 		}
 		return res, heard
 	}
@@ -66,20 +66,35 @@ func (a *attempt) finish(ctx context.Context, res plugin.Result, err error) (plu
 	return res, nil
 }
 
-// masked returns the refusal as the caller sees it. A caller that may not see
-// an operation gets not_found; the ledger keeps the real reason.
-func (a *attempt) masked(failure *plugin.Error) error {
-	if a.target == nil || a.ran() || a.lease != nil || a.row != nil || a.prior != nil {
-		return failure
+// sees returns what the caller may see of a plugin.
+func (a *attempt) sees(m *plugin.Manifest) (operations []*plugin.Operation, whole bool) {
+	return a.k.Policy.Visible(m, a.call)
+}
+
+// masked returns the refusal as the caller hears it. A caller who does not see an
+// operation hears what is said of one that there is not; the ledger keeps the real
+// reason.
+func (a *attempt) masked(ctx context.Context, failure *plugin.Error) (heard error, masked bool) {
+	if a.ran() || a.lease != nil || a.row != nil || a.prior != nil {
+		return failure, false
+	}
+	if a.target == nil {
+		if a.unknown != nil {
+			return a.unknown, true
+		}
+		return failure, false
 	}
 	if d := a.record.Decision; d != nil && d.Verdict != plugin.Deny {
-		return failure
+		return failure, false
 	}
-	operations, whole := a.k.Policy.Visible(a.target.Manifest, a.call)
+	operations, whole := a.sees(a.target.Manifest)
 	if whole || slices.Contains(operations, a.target.Operation) {
-		return failure
+		return failure, false
 	}
-	return plugin.Errorf(plugin.CodeNotFound, "no plugin is called %s", printable(a.call.Operation, 300))
+	if _, err := a.k.Registry.ResolveFor(ctx, a.call.Operation, a.sees); err != nil {
+		return err, true
+	}
+	return plugin.Errorf(plugin.CodeNotFound, "no plugin is called %s", printable(a.call.Operation, 300)), true // they see another version
 }
 
 // complete fills in what the host knows better than the plugin.

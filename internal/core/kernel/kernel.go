@@ -26,6 +26,9 @@ type Registry interface {
 	// Resolve returns the one operation of one version that a reference such as
 	// name/op@1.x means.
 	Resolve(ctx context.Context, ref string) (*plugin.Target, error)
+	// ResolveFor is Resolve for one who sees some operations of each plugin: what they
+	// do not see is not there, neither as a target nor in what the error says.
+	ResolveFor(ctx context.Context, ref string, sees func(m *plugin.Manifest) (operations []*plugin.Operation, whole bool)) (*plugin.Target, error)
 }
 
 // A Policy judges calls. It denies what no rule allows.

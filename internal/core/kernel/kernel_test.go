@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -50,6 +51,24 @@ func (b *bundle) Resolve(_ context.Context, ref string) (*plugin.Target, error) 
 		return t, nil
 	}
 	return nil, plugin.Errorf(plugin.CodeNotFound, "no plugin %s", ref)
+}
+
+func (b *bundle) ResolveFor(ctx context.Context, ref string, sees func(*plugin.Manifest) ([]*plugin.Operation, bool)) (*plugin.Target, error) {
+	return seen(ctx, b, ref, sees)
+}
+
+// seen resolves as a registry does for who sees only part of it.
+func seen(ctx context.Context, r interface {
+	Resolve(ctx context.Context, ref string) (*plugin.Target, error)
+}, ref string, sees func(*plugin.Manifest) ([]*plugin.Operation, bool)) (*plugin.Target, error) {
+	t, err := r.Resolve(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	if operations, whole := sees(t.Manifest); !whole && !slices.Contains(operations, t.Operation) {
+		return nil, plugin.Errorf(plugin.CodeNotFound, "no plugin %s", ref)
+	}
+	return t, nil
 }
 
 func (b *bundle) Run(ctx context.Context, t *plugin.Target, call *plugin.Call, s plugin.Services) (plugin.Result, error) {

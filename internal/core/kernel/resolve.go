@@ -26,21 +26,23 @@ func (a *attempt) resolve(ctx context.Context) error {
 		return sized(plugin.Errorf(plugin.CodeInputTooLarge, "the input has %d bytes; at most %d are accepted", n, a.k.MaxInput), n, a.k.MaxInput)
 	}
 	t, err := a.k.Registry.Resolve(ctx, a.call.Operation)
-	if err != nil {
-		return err
+	if err != nil { // what stands in the way may be what the caller does not see
+		if t, a.unknown = a.k.Registry.ResolveFor(ctx, a.call.Operation, a.sees); a.unknown != nil {
+			return err
+		}
 	}
 	if a.call.Digest != "" && t.Package.Digest != a.call.Digest {
 		a.void = t.Name() + " is not the package any more that it was meant for"
 		return plugin.Errorf(plugin.CodeApprovalVoid, "%s; it was %s and is %s", a.void, a.call.Digest, t.Package.Digest)
-	}
-	if most, _ := t.Manifest.Bounds(); most > 0 && len(a.call.Input) > most {
-		return sized(plugin.Errorf(plugin.CodeInputTooLarge, "the input has %d bytes; the contract of %s allows %d", len(a.call.Input), t.Manifest.Name, most), len(a.call.Input), most)
 	}
 	a.target = t
 	a.record.Operation = t.Name()
 	a.record.Plugin, a.record.Version = t.Manifest.Name, t.Manifest.Version
 	a.record.PackageDigest = t.Package.Digest
 	a.record.Kind, a.record.Effects = t.Operation.Kind, t.Operation.Effects
+	if most, _ := t.Manifest.Bounds(); most > 0 && len(a.call.Input) > most {
+		return sized(plugin.Errorf(plugin.CodeInputTooLarge, "the input has %d bytes; the contract of %s allows %d", len(a.call.Input), t.Manifest.Name, most), len(a.call.Input), most)
+	}
 	for _, scope := range t.Operation.Permissions {
 		if !slices.Contains(a.call.Principal.Scopes, scope) && !slices.Contains(a.call.Principal.Scopes, "*") {
 			return plugin.Errorf(plugin.CodeScopeDenied, "%s asks for the permission %s, which %s does not have", t.Name(), scope, a.call.Principal.ID)

@@ -12,6 +12,7 @@ import (
 
 // A Filter says which entries are wanted. Empty fields ask for nothing.
 type Filter struct {
+	Chain     int64 // 0 for all
 	Tenant    string
 	Kind      string // a kind, or the beginning of one that ends in a dot: "call."
 	Subject   string // a call's id, a plugin's name@version
@@ -23,7 +24,7 @@ type Filter struct {
 
 // List returns the entries that fit.
 func List(ctx context.Context, r Reader, f Filter) ([]plugin.Entry, error) {
-	within := entryFilter{Tenant: f.Tenant, Kind: f.Kind, Subject: f.Subject, After: f.After, Newest: f.After == 0}
+	within := entryFilter{Chain: f.Chain, Tenant: f.Tenant, Kind: f.Kind, Subject: f.Subject, After: f.After, Newest: f.After == 0}
 	narrow := f.Operation != "" || f.Code != ""
 	if !narrow {
 		within.Limit = f.Limit

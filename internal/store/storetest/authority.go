@@ -18,11 +18,12 @@ var happens = map[string][]string{
 	"agents":    {"updated_at"},
 	"kv":        {"labels", "expires_at", "updated_at", "mac"},
 	"schedules": {"created_at", "next_at", "wake_at", "last_call", "revision", "updated_at"},
+	"tokens":    {"used_at", "used_from"},
 }
 
 // authorityKeys are the columns that tell the rows of a table apart.
 var authorityKeys = map[string]string{
-	"agents": "id", "approvals": "id", "assignments": "plugin", "identities": "external_id", "kv": "key", "plugins": "version", "policies": "name", "schedules": "id",
+	"agents": "id", "approvals": "id", "assignments": "plugin", "identities": "external_id", "kv": "key", "plugins": "version", "policies": "name", "schedules": "id", "tokens": "id",
 }
 
 // authorityChanges put a row into each table and, called with another text, change it.
@@ -58,6 +59,9 @@ var authorityChanges = map[string]func(tx store.Tx, text string) error{
 			return err
 		}
 		return tx.PutKV(row)
+	},
+	"tokens": func(tx store.Tx, text string) error {
+		return tx.PutToken(store.TokenRow{Tenant: "t", ID: "a1", Hash: "00" + text, PrincipalType: "user", PrincipalID: "ada", Scopes: []string{}, Operations: []string{}, CreatedAt: epoch})
 	},
 	"plugins": func(tx store.Tx, text string) error {
 		return tx.PutPlugin(store.PluginRow{Name: "mail", Version: "1.0.0", PackageDigest: "sha256:p" + text, Path: "/p", Manifest: []byte(`{}`), State: store.PluginActive, RegisteredAt: epoch})

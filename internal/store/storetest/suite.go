@@ -39,6 +39,7 @@ var suite = []struct {
 	{"plans can go on that nothing holds up", plansReady},
 	{"policies", policies},
 	{"identities", identities},
+	{"tokens", tokens},
 	{"a session comes back as it was put", sessionRoundTrip},
 	{"sessions are listed newest first", sessionsNewestFirst},
 	{"an artifact comes back as it was put", artifactRoundTrip},

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/base64"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,35 +114,14 @@ func (c *command) approvalsDeny() *cobra.Command {
 	})
 }
 
-// decide answers an approval as the acting principal.
+// decide answers an approval as the acting principal, and says so where the answer counts
+// only because the configuration takes a name's word.
 func (c *command) decide(ctx context.Context, a *app.App, given string, approve bool, reason string) (*host.ApprovalRow, error) {
-	answer := host.Decision{Tenant: a.Config.Tenant, Approve: approve, By: a.Principal, Asker: host.OSUser(), Reason: reason, Own: c.own(a)}
-	if isToken(given) {
-		answer.Token = given
-	} else {
-		row, err := a.As(a.Principal).Approvals().Find(ctx, given, "decide")
-		if err != nil {
-			return nil, err
-		}
-		answer.ID = row.ID
-	}
-	return c.give(ctx, a, answer)
-}
-
-// give gives an answer, and says so where it counts only because the
-// configuration takes a name's word.
-func (c *command) give(ctx context.Context, a *app.App, answer host.Decision) (*host.ApprovalRow, error) {
-	row, err := a.Approvals.Decide(ctx, answer)
+	row, answer, err := a.As(a.Principal).Approvals().Decide(ctx, given, approve, c.own(a), reason)
 	if err == nil && a.Config.Approvals.TrustAs && host.SamePerson(row, answer) {
 		c.say("approvals.trust_as: %s asked for this as %s and approved it as %s; no second person is known of", host.OSUserName(), row.Requester, host.PrincipalName(a.Principal))
 	}
 	return row, err
-}
-
-// isToken reports whether text has the form of what approvers are given.
-func isToken(text string) bool {
-	raw, err := base64.RawURLEncoding.DecodeString(text)
-	return err == nil && len(raw) == 32
 }
 
 // decided shows how an approval stands after an answer.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
-	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -60,7 +59,7 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 		if ref, err = c.nameOf(ctx, a, ref); err != nil {
 			return nil, err
 		}
-		target, _ := a.Registry.Resolve(ctx, ref)
+		_, target := a.As(a.Principal).Plugins().Operation(ctx, ref, input)
 		if input, err = withSet(input, f.set, target); err != nil {
 			return nil, err
 		}
@@ -225,10 +224,7 @@ func (c *command) decidePlan(ctx context.Context, a *app.App, id string, approve
 	if v.Approval == nil {
 		return nil, plugin.Errorf(plugin.CodeNotFound, "plan %s (%s) has no gate, so it needs no approval", v.ID, v.State)
 	}
-	if _, err := c.give(ctx, a, host.Decision{
-		Tenant: a.Config.Tenant, ID: v.Approval.ID, Approve: approve, By: a.Principal, Asker: host.OSUser(), Reason: reason,
-		Own: a.Owner() && a.Config.Approvals.Self && terminal.Is(c.in),
-	}); err != nil {
+	if _, err := c.decide(ctx, a, v.Approval.ID, approve, reason); err != nil {
 		return nil, err
 	}
 	decided, err := a.As(a.Principal).Plans().Get(ctx, v.ID, "decide")

@@ -69,9 +69,7 @@ func (p *prompt) leave() {
 
 // decide answers the approval. If another answer came first, that one counts.
 func (p *prompt) decide(ctx context.Context, approve bool) error {
-	_, err := p.a.Approvals.Decide(ctx, host.Decision{
-		Tenant: p.row.Tenant, ID: p.row.ID, Approve: approve, By: p.a.Principal, Asker: host.OSUser(), Reason: "answered at the terminal", Own: true,
-	})
+	_, _, err := p.a.As(p.a.Principal).Approvals().Decide(ctx, p.row.ID, approve, true, "answered at the terminal")
 	switch plugin.CodeOf(err) {
 	case plugin.CodeApprovalUsed, plugin.CodeApprovalExpired, plugin.CodeApprovalVoid:
 		p.c.say("%s", view.Message(err))

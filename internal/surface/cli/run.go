@@ -101,7 +101,7 @@ func (r *run) prepare(ctx context.Context) (in host.Invocation, err error) {
 		return in, err
 	}
 	in = host.Invocation{
-		Operation: r.ref, Target: r.target, Session: r.session.ID, Joins: f.session != "", Origin: plugin.OriginCLI, Asker: host.OSUser(),
+		Operation: r.ref, Target: r.target, Session: r.session.ID, Joins: f.session != "", Origin: plugin.OriginCLI,
 		Key: f.key, Fresh: f.fresh, Timeout: f.timeout, Labels: f.labels, NoWait: f.noWait, Patience: f.wait, Dry: f.dryRun,
 	}
 	if in.Input, err = r.given.compose(r.target, len(f.artifacts) > 0); err != nil {

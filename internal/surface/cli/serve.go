@@ -23,7 +23,8 @@ on, conversations in which a message waits, events for webhooks, calls that node
 behind when they died. Any number of nodes, each with a data directory of its own, share
 the work of one PostgreSQL database.
 
-With --listen, or server.listen in mortise.yaml, it also takes deliveries of the channels
+With --listen, or server.listen in mortise.yaml, it also answers the API under /api/v1/,
+for who presents a token of 'mortise tokens create', and takes deliveries of the channels
 of agents, at POST /api/agents/AGENT/channels/NAMESPACE/webhook. An address that other
 machines can reach needs a certificate, server.tls_cert and server.tls_key.
 
@@ -41,7 +42,7 @@ recovers what it interrupted.`,
 			return c.stay(cmd.Context(), where, insecure)
 		},
 	}
-	cmd.Flags().StringVar(&address, "listen", "", "take deliveries of channels on this address, such as 127.0.0.1:8080 (port 0: any that is free)")
+	cmd.Flags().StringVar(&address, "listen", "", "answer the API and take deliveries of channels on this address, such as 127.0.0.1:8080 (port 0: any that is free)")
 	cmd.Flags().BoolVar(&insecure, "insecure-listen", false, "listen without a certificate also where other machines can reach it")
 	return cmd
 }

@@ -2,9 +2,6 @@ package server
 
 import "time"
 
-// Statuses are what each code is answered with.
-var Statuses = statuses
-
 // Counted returns how many channels are counted after n were asked for.
 func Counted(n int) int {
 	s := New(Options{}).(*server)

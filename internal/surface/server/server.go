@@ -1,10 +1,11 @@
 // Package server is what the host answers on the network: it reads requests, has
 // them done, and writes what became of them.
 //
-// So far that is the door for deliveries of channels (HK-12), and two questions
-// about the host's health:
+// That is the door for deliveries of channels (HK-12), two questions about the host's
+// health, and whatever [Options.API] answers:
 //
 //	POST /api/agents/{id}/channels/{namespace}/webhook
+//	     /api/v1/...
 //	GET  /healthz
 //	GET  /readyz
 //
@@ -30,6 +31,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/ratelimit"
+	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -60,10 +62,11 @@ type Options struct {
 	Tenant string                      // whose agents they are
 	Health func(context.Context) error // nil while the host can do what it is for
 	Log    *slog.Logger
+	API    http.Handler // answers under /api/v1/, for callers that it knows; there is nothing where it is nil
 
 	BodyTime time.Duration // for a body to come: 10 s
 	WorkTime time.Duration // for a delivery that has come to be kept: 20 s
-	AtOnce   int           // requests that are being read or done: 256
+	AtOnce   int           // deliveries that are being read or done, and requests under /api/v1/: 256 of each
 	Rate     float64       // deliveries of one channel a second: 60
 	Burst    float64       // and more than that for a moment: 120
 }
@@ -74,7 +77,7 @@ func New(o Options) http.Handler {
 	o.WorkTime = cmp.Or(o.WorkTime, 20*time.Second)
 	o.AtOnce = cmp.Or(o.AtOnce, 256)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &server{Options: o, slots: make(chan struct{}, o.AtOnce), rates: ratelimit.New[string](cmp.Or(o.Rate, 60), cmp.Or(o.Burst, 120), maxRates)}
+	return &server{Options: o, slots: make(chan struct{}, o.AtOnce), calls: make(chan struct{}, o.AtOnce), rates: ratelimit.New[string](cmp.Or(o.Rate, 60), cmp.Or(o.Burst, 120), maxRates)}
 }
 
 // maxRates is how many channels are counted at a time. Beyond that one is
@@ -84,6 +87,7 @@ const maxRates = 4096
 type server struct {
 	Options
 	slots  chan struct{}              // one for each delivery that is being read or done
+	calls  chan struct{}              // one for each request under /api/v1/, some of which wait
 	bodies atomic.Int64               // bytes of their bodies
 	rates  *ratelimit.Limiter[string] // of the deliveries of each channel
 }
@@ -115,6 +119,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if only(w, r, http.MethodGet, http.MethodHead) {
 			s.ready(w, r)
 		}
+	case s.API != nil && strings.HasPrefix(path, rest.Prefix):
+		s.api(w, r)
 	default:
 		names := channelPath.FindStringSubmatch(path)
 		if names == nil {
@@ -124,6 +130,17 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if only(w, r, http.MethodPost) {
 			s.channel(w, r, names[1], names[2])
 		}
+	}
+}
+
+// api answers a request under /api/v1/, where not too many are answered already.
+func (s *server) api(w http.ResponseWriter, r *http.Request) {
+	select {
+	case s.calls <- struct{}{}:
+		defer func() { <-s.calls }()
+		s.API.ServeHTTP(w, r)
+	default:
+		rest.Busy(w)
 	}
 }
 

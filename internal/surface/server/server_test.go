@@ -19,6 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/internal/surface/server"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -155,10 +156,7 @@ func TestEveryCodeHasAStatus(t *testing.T) {
 		plugin.CodeRateLimited: 429, plugin.CodeOverloaded: 503, plugin.CodePolicyDenied: 403, plugin.CodeInternal: 500, plugin.CodeTimeout: 504, plugin.CodeKeyConflict: 409,
 	}
 	for _, code := range plugin.Codes {
-		status, known := server.Statuses[code]
-		if !known || status < 400 {
-			t.Errorf("%s is answered with %d", code, status)
-		}
+		status := rest.StatusOf(code)
 		if w, said := want[code]; said && w != status {
 			t.Errorf("%s is answered with %d, want %d", code, status, w)
 		}
@@ -170,9 +168,6 @@ func TestEveryCodeHasAStatus(t *testing.T) {
 		if w.Code != status || !strings.Contains(w.Body.String(), `"code":"`+string(code)+`"`) || w.Header().Get("Retry-After") != "2" {
 			t.Errorf("%s: %d %s %v", code, w.Code, w.Body, w.Header())
 		}
-	}
-	if len(server.Statuses) != len(plugin.Codes) {
-		t.Errorf("%d codes have a status, of %d", len(server.Statuses), len(plugin.Codes))
 	}
 }
 
@@ -421,5 +416,48 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 	h.ServeHTTP(w, r)
 	if w.Code != 500 || strings.Contains(w.Body.String(), "nil pointer") {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// What is under /api/v1/ is another handler's, as many requests at once as there may be;
+// where there is none, nothing is there.
+func TestTheAPIIsMounted(t *testing.T) {
+	t.Parallel()
+	hold, entered := make(chan struct{}), make(chan struct{}, 8)
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		entered <- struct{}{}
+		<-hold
+		_, _ = io.WriteString(w, r.URL.Path)
+	})
+	h := server.New(server.Options{Agents: &desk{}, API: api, AtOnce: 2})
+	ask := func(h http.Handler, path string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		return w
+	}
+	var waits sync.WaitGroup
+	for range 2 {
+		waits.Go(func() {
+			if w := ask(h, "/api/v1/calls"); w.Body.String() != "/api/v1/calls" {
+				t.Errorf("it is answered %d %s", w.Code, w.Body)
+			}
+		})
+		<-entered
+	}
+	if w := ask(h, "/api/v1/calls"); w.Code != 503 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), `"code":"overloaded"`) {
+		t.Errorf("where there is no room it is answered %d %s", w.Code, w.Body)
+	}
+	if w := ask(h, "/healthz"); w.Code != 200 {
+		t.Errorf("meanwhile the health is answered %d", w.Code)
+	}
+	close(hold)
+	waits.Wait()
+	for _, path := range []string{"/api/v1", "/api/v2/calls", "/api/"} {
+		if w := ask(h, path); w.Code != 404 {
+			t.Errorf("%s is answered %d", path, w.Code)
+		}
+	}
+	if w := ask(server.New(server.Options{Agents: &desk{}}), "/api/v1/calls"); w.Code != 404 {
+		t.Errorf("without one it is answered %d", w.Code)
 	}
 }

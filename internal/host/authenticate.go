@@ -1,0 +1,114 @@
+package host
+
+import (
+	"context"
+	"crypto/subtle"
+	"sync"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/principal"
+	"github.com/mortise-dev/mortise/internal/base/ratelimit"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Bounds of authentication.
+const (
+	believed  = time.Second // for which a token that was checked is not read again
+	mostKnown = 4096        // tokens that are believed at a time
+	usePeriod = time.Minute // at which the last use of a token is kept
+	lookRate  = 200         // tokens from one address that are looked up a second, and
+	lookBurst = 1000        // so many at once
+	addresses = 10_000
+)
+
+// An Authenticator tells who presents a token. It is safe for concurrent use.
+type Authenticator struct {
+	host  *Host
+	looks *ratelimit.Limiter[string] // by address
+
+	mu    sync.Mutex
+	known map[string]knownToken // by hash
+}
+
+type knownToken struct {
+	Caller
+	until time.Time
+}
+
+// Authenticator returns what authenticates callers of this host.
+func (h *Host) Authenticator() *Authenticator {
+	return &Authenticator{host: h, looks: ratelimit.New[string](lookRate, lookBurst, addresses), known: map[string]knownToken{}}
+}
+
+var errToken = plugin.Errorf(plugin.CodeUnauthenticated, "the token is not valid; 'mortise tokens create' makes one")
+
+// Token returns who presents a token from an address. One error stands for every reason
+// why it is not valid: unauthenticated. An address from which too many come that were not
+// looked up just before gets rate_limited. A token that is revoked is refused a second later at the latest.
+func (a *Authenticator) Token(ctx context.Context, text, from string) (Caller, error) {
+	hash := hashToken(text)
+	if c, ok := a.believed(hash); ok {
+		return c, nil
+	}
+	if wait := a.looks.Take(from, 1, time.Now()); wait > 0 {
+		return Caller{}, &plugin.Error{Code: plugin.CodeRateLimited, Message: "too many tokens come from this address", RetryAfter: wait}
+	}
+	c, expires, err := a.check(ctx, text, hash, from)
+	if err != nil {
+		return Caller{}, err
+	}
+	until := time.Now().Add(believed)
+	if !expires.IsZero() && expires.Before(until) {
+		until = expires
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.known) >= mostKnown {
+		clear(a.known)
+	}
+	a.known[hash] = knownToken{c, until}
+	return c, nil
+}
+
+func (a *Authenticator) believed(hash string) (Caller, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	k, ok := a.known[hash]
+	if ok && time.Now().After(k.until) {
+		delete(a.known, hash)
+		ok = false
+	}
+	return k.Caller, ok
+}
+
+// check reads a token's row. The hash is compared also where there is no row, so that the
+// time of the answer does not tell ids.
+func (a *Authenticator) check(ctx context.Context, text, hash, from string) (c Caller, expires time.Time, err error) {
+	id, formed := readToken(text)
+	if !formed {
+		return c, expires, errToken
+	}
+	g := a.host.parts.Guard
+	row, err := g.Store.Token(ctx, id)
+	if err != nil {
+		return c, expires, err
+	}
+	there := row != nil
+	if !there {
+		row = &tokenRow{Hash: hashToken("none")}
+	}
+	same := subtle.ConstantTimeCompare([]byte(row.Hash), []byte(hash)) == 1
+	now := time.Now()
+	who := plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID}
+	if !there || !same || row.Tenant != g.Tenant || !row.RevokedAt.IsZero() || !row.ExpiresAt.IsZero() && !now.Before(row.ExpiresAt) {
+		return c, expires, errToken
+	}
+	if who, err = g.Member(principal.Name(who)); err != nil { // the configuration does not name them any more
+		return c, expires, errToken
+	}
+	if now.Sub(row.UsedAt) >= usePeriod {
+		at := now.UTC().Truncate(time.Microsecond)
+		_ = g.Store.Write(ctx, func(tx Tx) error { return tx.UseToken(id, at, from) }) // it only says what happened: a store that takes no writes can be read
+	}
+	return Caller{Principal: who, Asker: tokenAsker(*row).String(), Token: id, Scopes: row.Scopes, Operations: row.Operations}, row.ExpiresAt, nil
+}

@@ -1,0 +1,321 @@
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"hash/crc32"
+	"math/big"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/mortise-dev/mortise/internal/base/principal"
+	"github.com/mortise-dev/mortise/internal/core/approval"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// TokensPlugin is what stands for API tokens where policy is asked who may configure
+// those of others.
+const TokensPlugin = "mortise.tokens"
+
+// What one token may have.
+const (
+	maxTokenName  = 100 // characters
+	maxOperations = 64
+	maxOperation  = 200 // bytes of one
+	maxTokens     = 10_000
+
+	// TokenLife is how long a token is in force where nothing else is said.
+	TokenLife = 90 * 24 * time.Hour
+)
+
+// A Token is an API token as it may be shown: never with its secret.
+type Token struct {
+	ID         string    `json:"id"`
+	Name       string    `json:"name"`
+	Principal  string    `json:"principal"` // as the configuration names them
+	Scopes     []string  `json:"scopes"`
+	Operations []string  `json:"operations"` // all if empty
+	By         string    `json:"by"`         // who created it
+	CreatedAt  time.Time `json:"created_at"`
+	ExpiresAt  time.Time `json:"expires_at,omitzero"`
+	RevokedAt  time.Time `json:"revoked_at,omitzero"`
+	UsedAt     time.Time `json:"used_at,omitzero"` // to the minute
+	UsedFrom   string    `json:"used_from,omitempty"`
+	Shared     bool      `json:"shared"` // who created it has seen the secret; see [Tokens.Rotate]
+}
+
+// A NewToken says what a token is to be.
+type NewToken struct {
+	Name       string
+	For        string // the principal, as the configuration names them; who asks if empty
+	Scopes     []string
+	Operations []string
+	Life       time.Duration // [TokenLife] if 0, without end if negative
+}
+
+// Tokens are the API tokens of the host's tenant, as one principal may see and change
+// them. What is refused is on the record.
+type Tokens struct {
+	g      *Guard
+	by     plugin.Principal
+	asker  func() string
+	caller *Caller
+}
+
+// List returns the tokens of the principal, or all where policy lets them configure
+// mortise.tokens, by id.
+func (t Tokens) List(ctx context.Context) ([]Token, error) {
+	rows, err := t.g.Store.Tokens(ctx, t.g.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	all := t.g.right(TokensPlugin, t.by).Verdict == plugin.Allow
+	listed := []Token{}
+	for i := range rows {
+		if all || t.own(&rows[i]) {
+			listed = append(listed, tokenOf(&rows[i]))
+		}
+	}
+	return listed, nil
+}
+
+// Create makes a token, and returns it with its secret, which is shown this once. It takes
+// the right to configure mortise.tokens, and over the API none can be made that has more
+// than the one that asks. Errors: policy_denied, invalid_input, limit_exceeded, not_found.
+func (t Tokens) Create(ctx context.Context, n NewToken) (Token, string, error) {
+	if err := t.g.authorise(ctx, t.by, t.g.part(TokensPlugin), use{plugin.EntryTokenRefused, n.Name, "create", "create tokens"}); err != nil {
+		return Token{}, "", err
+	}
+	who := t.by
+	if n.For != "" {
+		who = principal.Parse(n.For)
+	}
+	if c := t.caller; c != nil && (slices.ContainsFunc(n.Scopes, func(scope string) bool { return !c.Has(scope) }) ||
+		len(c.Operations) > 0 && (len(n.Operations) == 0 || slices.ContainsFunc(n.Operations, func(op string) bool { return !slices.Contains(c.Operations, op) }))) {
+		why := plugin.Errorf(plugin.CodePolicyDenied, "token %s cannot make one that has more than itself", c.Token)
+		return Token{}, "", t.g.refuse(ctx, t.by, use{plugin.EntryTokenRefused, c.Token, "create", ""}, why, plugin.Decision{})
+	}
+	if !t.g.Known(t.g.Tenant, who) {
+		return Token{}, "", plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", n.For, strings.Join(t.g.Names, ", "))
+	}
+	if who.Type == "agent" {
+		return Token{}, "", plugin.Errorf(plugin.CodeInvalidInput, "%s is an agent, which acts through this host alone; create a token for a user or a service", n.For)
+	}
+	row := tokenRow{
+		Tenant: t.g.Tenant, ID: randomText(10), Name: n.Name, PrincipalType: who.Type, PrincipalID: who.ID, By: principal.Name(t.by), Asker: t.asker(),
+		Scopes: ordered(n.Scopes), Operations: ordered(n.Operations), CreatedAt: time.Now().UTC().Truncate(time.Microsecond),
+	}
+	if err := checkToken(&row, n.Life); err != nil {
+		return Token{}, "", err
+	}
+	secret := newSecret(&row)
+	err := t.g.Store.Write(ctx, func(tx Tx) error {
+		if all, err := tx.Tokens(ctx, row.Tenant); err != nil || len(all) >= maxTokens {
+			return orElse(err, plugin.Errorf(plugin.CodeLimitExceeded, "there are %d tokens, which is the most that are kept", maxTokens))
+		}
+		if err := tx.PutToken(row); err != nil {
+			return err
+		}
+		return t.g.Note(tx, t.by, plugin.EntryTokenCreated, row.ID, tokenEvidence(&row))
+	})
+	return tokenOf(&row), secret, err
+}
+
+// Rotate gives the token that authenticated the caller another secret, and returns it. From
+// then on who created the token has not seen its secret, and the caller counts as a person
+// of their own where an approval takes a second one. A caller without a token has nothing
+// to rotate: invalid_input.
+func (t Tokens) Rotate(ctx context.Context) (Token, string, error) {
+	if t.caller == nil || t.caller.Token == "" {
+		return Token{}, "", plugin.Errorf(plugin.CodeInvalidInput, "a token is rotated by who presents it: mortise tokens rotate --server URL")
+	}
+	var row tokenRow
+	var secret string
+	err := t.change(ctx, t.caller.Token, "rotate", plugin.EntryTokenRotated, func(r *tokenRow) {
+		r.Asker = userAsker(plugin.Principal{Type: r.PrincipalType, ID: r.PrincipalID})
+		secret = newSecret(r)
+		row = *r
+	})
+	return tokenOf(&row), secret, err
+}
+
+// Revoke ends a token at once: its principal's own, or any with the right to configure
+// mortise.tokens. A token that was revoked stays so, and stays listed.
+func (t Tokens) Revoke(ctx context.Context, id string) (Token, error) {
+	var row tokenRow
+	err := t.change(ctx, id, "revoke", plugin.EntryTokenRevoked, func(r *tokenRow) {
+		if r.RevokedAt.IsZero() {
+			r.RevokedAt = time.Now().UTC().Truncate(time.Microsecond)
+		}
+		row = *r
+	})
+	return tokenOf(&row), err
+}
+
+// change changes a token that is theirs, or that they may configure, with an entry.
+func (t Tokens) change(ctx context.Context, id, action string, kind plugin.EntryKind, do func(*tokenRow)) error {
+	missing := plugin.Errorf(plugin.CodeNotFound, "there is no token %.64s; 'mortise tokens list' shows those there are", id)
+	row, err := t.g.Store.Token(ctx, id)
+	if err != nil {
+		return err
+	}
+	if row != nil && row.Tenant != t.g.Tenant {
+		row = nil
+	}
+	if d := t.g.right(TokensPlugin, t.by); d.Verdict != plugin.Allow && (row == nil || !t.own(row)) {
+		return t.g.refuse(ctx, t.by, use{kind: plugin.EntryTokenRefused, subject: id, action: action}, missing, d)
+	}
+	if row == nil {
+		return missing
+	}
+	return t.g.Store.Write(ctx, func(tx Tx) error {
+		now, err := tx.Token(ctx, id)
+		if err != nil || now == nil {
+			return orElse(err, missing)
+		}
+		do(now)
+		if err := tx.PutToken(*now); err != nil {
+			return err
+		}
+		return t.g.Note(tx, t.by, kind, id, tokenEvidence(now))
+	})
+}
+
+func (t Tokens) own(row *tokenRow) bool {
+	return principal.Name(plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID}) == principal.Name(t.by)
+}
+
+func tokenOf(row *tokenRow) Token {
+	who := plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID}
+	return Token{
+		ID: row.ID, Name: row.Name, Principal: principal.Name(who), Scopes: append([]string{}, row.Scopes...), Operations: append([]string{}, row.Operations...),
+		By: row.By, CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt, RevokedAt: row.RevokedAt, UsedAt: row.UsedAt, UsedFrom: row.UsedFrom,
+		Shared: row.Asker != userAsker(who),
+	}
+}
+
+// tokenEvidence is what the ledger keeps of a token: not what its secret could be guessed by.
+func tokenEvidence(row *tokenRow) map[string]any {
+	v := tokenOf(row)
+	body := map[string]any{"name": v.Name, "principal": v.Principal, "scopes": v.Scopes, "operations": v.Operations, "by": v.By, "asker": row.Asker}
+	if !v.ExpiresAt.IsZero() {
+		body["expires_at"] = v.ExpiresAt
+	}
+	return body
+}
+
+// userAsker is the identity of a principal who presents a secret that they alone have seen.
+func userAsker(who plugin.Principal) string { return "user:" + url.PathEscape(who.Member()) }
+
+func ordered(texts []string) []string {
+	return append([]string{}, slices.Compact(slices.Sorted(slices.Values(texts)))...)
+}
+
+func orElse(err, otherwise error) error {
+	if err != nil {
+		return err
+	}
+	return otherwise
+}
+
+// operationPattern is plugin/operation or plugin/*.
+var operationPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+/([A-Za-z0-9_.-]+|\*)$`)
+
+// checkToken refuses what no token can be, and completes the row.
+func checkToken(row *tokenRow, life time.Duration) error {
+	if n := utf8.RuneCountInString(row.Name); n == 0 || n > maxTokenName || !utf8.ValidString(row.Name) || strings.ContainsFunc(row.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return plugin.Errorf(plugin.CodeInvalidInput, "the name of a token is 1 to %d printable characters that say what it is for", maxTokenName)
+	}
+	if len(row.Scopes) == 0 {
+		row.Scopes = []string{ScopeRead}
+	}
+	for _, scope := range row.Scopes {
+		if !slices.Contains(Scopes, scope) {
+			return plugin.Errorf(plugin.CodeInvalidInput, "%.64q is no scope; there are %s", scope, strings.Join(Scopes, ", "))
+		}
+	}
+	if len(row.Operations) > maxOperations {
+		return plugin.Errorf(plugin.CodeLimitExceeded, "%d operations; a token has at most %d", len(row.Operations), maxOperations)
+	}
+	for _, op := range row.Operations {
+		if len(op) > maxOperation || !operationPattern.MatchString(op) {
+			return plugin.Errorf(plugin.CodeInvalidInput, "%.200q is no operation; write plugin/operation or plugin/*", op)
+		}
+	}
+	if life == 0 {
+		life = TokenLife
+	}
+	if life > 0 {
+		row.ExpiresAt = row.CreatedAt.Add(life)
+	}
+	return nil
+}
+
+// TokenPattern is what every token matches, for scanners of secrets.
+const TokenPattern = `mrt_[us][0-9A-Za-z]{10}_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}`
+
+var tokenForm = regexp.MustCompile(`^` + TokenPattern + `$`)
+
+// newSecret makes the secret of a token and returns the token as it is presented: its kind
+// and id, the secret, and a checksum that tells a typing error from a guess.
+func newSecret(row *tokenRow) string {
+	kind := "u"
+	if row.PrincipalType == "service" {
+		kind = "s"
+	}
+	text := "mrt_" + kind + row.ID + "_" + randomText(32)
+	text += "_" + checksum(text)
+	row.Hash = hashToken(text)
+	return text
+}
+
+func hashToken(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+func checksum(text string) string {
+	digits := big.NewInt(int64(crc32.ChecksumIEEE([]byte(text)))).Text(62)
+	return strings.Repeat("0", 6-len(digits)) + digits
+}
+
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+// randomText returns n characters of the alphabet.
+func randomText(n int) string {
+	var b strings.Builder
+	for range n {
+		digit, err := rand.Int(rand.Reader, big.NewInt(int64(len(alphabet))))
+		if err != nil {
+			panic(fmt.Sprintf("the system has no random numbers: %v", err))
+		}
+		b.WriteByte(alphabet[digit.Int64()])
+	}
+	return b.String()
+}
+
+// readToken returns the id of a token that is well formed.
+func readToken(text string) (id string, ok bool) {
+	if !tokenForm.MatchString(text) {
+		return "", false
+	}
+	body, sum := text[:len(text)-7], text[len(text)-6:]
+	return text[5:15], subtle.ConstantTimeCompare([]byte(checksum(body)), []byte(sum)) == 1
+}
+
+// asker returns the authenticated identity behind a token: its principal, and with it who
+// else has seen the secret.
+func (row tokenAsker) String() string {
+	return approval.Entrusted(userAsker(plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID}), row.Asker)
+}
+
+type tokenAsker tokenRow

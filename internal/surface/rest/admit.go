@@ -1,0 +1,235 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Bounds of what a request is made of.
+const (
+	maxToken     = 512
+	maxRequestID = 128
+	maxPath      = 1024
+	maxQuery     = 4096
+	envelope     = 64 << 10 // bytes of a body besides the input
+)
+
+// requestID returns the id that a request came with, where it can be repeated, or a new one.
+func requestID(r *http.Request) string {
+	given := r.Header.Get("X-Request-Id")
+	if given != "" && len(given) <= maxRequestID && strings.Trim(given, idLetters) == "" {
+		return given
+	}
+	random := make([]byte, 12)
+	_, _ = rand.Read(random) // it does not fail
+	return hex.EncodeToString(random)
+}
+
+const idLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/+="
+
+// addressed refuses requests that a page of another site had a browser send: what is
+// reached on a loopback address is asked for by a name of this machine.
+func (s *server) addressed(r *http.Request) error {
+	if len(r.URL.Path) > maxPath || len(r.URL.RawQuery) > maxQuery {
+		return refused(http.StatusRequestURITooLong, plugin.CodeInvalidInput, "the address of the request is longer than the host accepts")
+	}
+	if loopback(r) && !local(r.Host) && !s.names[r.Host] {
+		return refused(http.StatusForbidden, plugin.CodePolicyDenied, "the host is not reached by this name")
+	}
+	for _, origin := range r.Header.Values("Origin") {
+		if from, err := url.Parse(origin); err != nil || from.Host == "" || !strings.EqualFold(from.Host, r.Host) {
+			return refused(http.StatusForbidden, plugin.CodePolicyDenied, "pages of other sites are not answered")
+		}
+	}
+	return nil
+}
+
+// loopback reports whether a request came to a loopback address, or to none that is known.
+func loopback(r *http.Request) bool {
+	to, known := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return !known || to.IP.IsLoopback()
+}
+
+// local reports whether a Host names this machine.
+func local(name string) bool {
+	if host, _, err := net.SplitHostPort(name); err == nil {
+		name = host
+	}
+	name = strings.Trim(name, "[]")
+	ip := net.ParseIP(name)
+	return strings.EqualFold(name, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+// authenticate returns the caller of a request. Every reason why there is none gets one
+// answer.
+func (s *server) authenticate(r *http.Request) (host.Caller, error) {
+	unknown := refused(0, plugin.CodeUnauthenticated, "a request names its caller by the header Authorization: Bearer TOKEN, with a token that is valid")
+	unknown.header.Set("WWW-Authenticate", "Bearer")
+	given := r.Header.Values("Authorization")
+	if len(given) != 1 || len(given[0]) > maxToken {
+		return host.Caller{}, unknown
+	}
+	scheme, token, _ := strings.Cut(given[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") || !strings.HasPrefix(token, "mrt_") {
+		return host.Caller{}, unknown
+	}
+	remote, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		remote = r.RemoteAddr
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), s.WorkTime)
+	defer cancel()
+	caller, err := s.Authenticate(ctx, token, remote)
+	switch code := plugin.CodeOf(err); {
+	case code == "":
+		return caller, nil
+	case code.Passes() || code == plugin.CodeCancelled: // it was not found out
+		return host.Caller{}, err
+	}
+	return host.Caller{}, unknown
+}
+
+// body reads the body of a request, within the bounds of size, time and room.
+func (s *server) body(w http.ResponseWriter, r *http.Request) (body io.ReadCloser, release func(), err error) {
+	release = func() {}
+	if r.ContentLength == 0 || r.Body == nil {
+		return io.NopCloser(bytes.NewReader(nil)), release, nil
+	}
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return nil, release, refused(http.StatusBadRequest, plugin.CodeInvalidInput, "a request with this method has no body")
+	}
+	if err := readable(r); err != nil {
+		return nil, release, err
+	}
+	most := int64(s.MaxInput + envelope)
+	large := refused(0, plugin.CodeInputTooLarge, fmt.Sprintf("a body has at most %d bytes", most))
+	if r.ContentLength > most {
+		w.Header().Set("Connection", "close")
+		return nil, release, large
+	}
+	room := r.ContentLength
+	if room < 0 {
+		room = most
+	}
+	if s.held.Add(room) > s.Room {
+		s.held.Add(-room)
+		return nil, release, &plugin.Error{Code: plugin.CodeOverloaded, Message: "the host has more requests at hand than it takes", RetryAfter: time.Second}
+	}
+	release = func() { s.held.Add(-room) }
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(s.BodyTime)) // where there is no connection, nothing is slow
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	_ = control.SetReadDeadline(time.Time{}) // else the request would end with it
+	var tooMuch *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooMuch):
+		return nil, release, large
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		w.Header().Set("Connection", "close")
+		return nil, release, refused(http.StatusRequestTimeout, plugin.CodeTimeout, fmt.Sprintf("the body did not come whole within %s", s.BodyTime))
+	case err != nil:
+		w.Header().Set("Connection", "close")
+		return nil, release, refused(http.StatusBadRequest, plugin.CodeInvalidInput, "the body did not come whole")
+	}
+	return io.NopCloser(bytes.NewReader(text)), release, strict(text)
+}
+
+// readable refuses what is not JSON as it is.
+func readable(r *http.Request) error {
+	if len(r.Header.Values("Content-Encoding")) > 0 {
+		return refused(http.StatusUnsupportedMediaType, plugin.CodeInvalidInput, "a body is sent as it is, without Content-Encoding")
+	}
+	types := r.Header.Values("Content-Type")
+	if len(types) == 1 {
+		kind, params, err := mime.ParseMediaType(types[0])
+		charset, said := params["charset"]
+		if err == nil && kind == "application/json" && (!said || strings.EqualFold(charset, "utf-8")) {
+			return nil
+		}
+	}
+	return refused(http.StatusUnsupportedMediaType, plugin.CodeInvalidInput, "a body has one Content-Type, application/json, in UTF-8")
+}
+
+// strict refuses a body that is not one JSON value, or that says something twice. What it
+// holds is not repeated.
+func strict(text []byte) error {
+	d := jsontext.NewDecoder(bytes.NewReader(text))
+	err := d.SkipValue()
+	if err == nil {
+		if _, err = d.ReadToken(); errors.Is(err, io.EOF) {
+			return nil
+		}
+		err = errors.New("more than one value")
+	}
+	at, detail := string(d.StackPointer()), "it is not one JSON value"
+	if errors.Is(err, jsontext.ErrDuplicateName) {
+		detail = "an object has a member twice"
+	}
+	return refused(http.StatusBadRequest, plugin.CodeInvalidInput, "the body is not JSON as the host reads it", Place{at, detail})
+}
+
+// verbs is a mux whose patterns may end in a verb: {id}:cancel, current:rotate.
+type verbs struct{ *http.ServeMux }
+
+// HandleFunc registers a pattern. Inside, the verb is a segment of its own.
+func (v *verbs) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
+	if colon := strings.LastIndexByte(pattern, ':'); colon > strings.LastIndexByte(pattern, '/') {
+		pattern = pattern[:colon] + "/" + pattern[colon:]
+	}
+	v.ServeMux.HandleFunc(pattern, handler)
+}
+
+// route returns a request as the mux knows its path, or says that there is no such path
+// or method. A path has one way to be written.
+func (v *verbs) route(r *http.Request) (*http.Request, error) {
+	nothing := refused(0, plugin.CodeNotFound, "there is nothing at this path")
+	where := r.URL.Path
+	if r.URL.RawPath != "" || path.Clean(where) != where || strings.Contains(where, "/:") {
+		return nil, nothing
+	}
+	asked := func(method string) (*http.Request, bool) {
+		to := *r.URL
+		if slash := strings.LastIndexByte(where, '/'); method == http.MethodPost {
+			if colon := strings.LastIndexByte(where[slash:], ':'); colon > 0 {
+				to.Path = where[:slash+colon] + "/" + where[slash+colon:]
+			}
+		}
+		as := r.WithContext(r.Context())
+		as.URL, as.Method = &to, method
+		_, pattern := v.Handler(as)
+		return as, pattern != ""
+	}
+	if as, found := asked(r.Method); found {
+		return as, nil
+	}
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		if _, found := asked(method); found {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 {
+		return nil, nothing
+	}
+	p := refused(http.StatusMethodNotAllowed, plugin.CodeInvalidInput, "this path does not take the method")
+	p.header.Set("Allow", strings.Join(allowed, ", "))
+	return nil, p
+}

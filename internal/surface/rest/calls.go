@@ -1,0 +1,224 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A Call is a call as it is kept: one with effects, a key or an approval, or one that was
+// put on record before it ran.
+type Call struct {
+	ID         string        `json:"call_id"`
+	Operation  string        `json:"operation"`
+	Version    string        `json:"version"`
+	Status     plugin.Status `json:"status" enum:"succeeded,failed,unknown,in_progress,pending_approval"`
+	Code       string        `json:"code,omitzero" doc:"Of its error."`
+	Attempt    int64         `json:"attempt"`
+	Principal  string        `json:"principal"`
+	Actor      string        `json:"actor,omitzero"`
+	Origin     string        `json:"origin"`
+	Key        string        `json:"key,omitzero" doc:"Its caller's own."`
+	Parent     string        `json:"parent,omitzero"`
+	Plan       string        `json:"plan,omitzero"`
+	Session    string        `json:"session,omitzero"`
+	Labels     []string      `json:"labels" nullable:"false"`
+	Digest     string        `json:"package_digest"`
+	InputHash  string        `json:"input_hash"`
+	ResultHash string        `json:"result_hash,omitzero"`
+	Cancelled  bool          `json:"cancelled" doc:"It was told to stop."`
+	CreatedAt  time.Time     `json:"created_at"`
+	UpdatedAt  time.Time     `json:"updated_at"`
+}
+
+// Calls are a page of them.
+type Calls struct {
+	Calls []Call `json:"calls" nullable:"false"`
+	Next  string `json:"next_page_token" doc:"Empty on the last page."`
+}
+
+// An Effect is one effect in the journal of a call.
+type Effect struct {
+	N           int64     `json:"n"`
+	Attempt     int64     `json:"attempt"`
+	Method      string    `json:"method"`
+	Effect      string    `json:"effect"`
+	Class       string    `json:"class" enum:"external,local"`
+	State       string    `json:"state"`
+	RequestHash string    `json:"request_hash"`
+	At          time.Time `json:"at"`
+}
+
+// A CallShown is a call with how it ended or stands, and its journal.
+type CallShown struct {
+	Call
+	Outcome  Outcome  `json:"outcome"`
+	Approval string   `json:"approval,omitzero" doc:"The id of the approval that was asked for."`
+	Effects  []Effect `json:"effects" nullable:"false"`
+}
+
+// A CallNamed is a call that is meant.
+type CallNamed struct {
+	ID string `path:"id" maxLength:"64"`
+}
+
+func callOf(row *host.CallRow) Call {
+	key, own := strings.CutPrefix(row.Key, "k:")
+	if !own {
+		key = ""
+	}
+	return Call{
+		ID: row.ID, Operation: row.Operation, Version: row.Version, Status: host.StatusOf(row.State), Code: row.Code, Attempt: row.Attempt,
+		Principal: row.Principal, Actor: row.Actor, Origin: row.Origin, Key: key, Parent: row.Parent, Plan: row.Plan, Session: row.Session,
+		Labels: append([]string{}, row.Labels...), Digest: row.PackageDigest, InputHash: row.InputHash, ResultHash: row.ResultHash, Cancelled: row.Cancelled,
+		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
+	}
+}
+
+func (r *registry) calls() {
+	add(r, route{method: "GET", path: "calls", id: "list-calls", scope: host.ScopeRead, about: "The calls that the caller made or may see, the newest first"}, r.listCalls)
+	add(r, route{method: "GET", path: "calls/{id}", id: "get-call", scope: host.ScopeRead, stays: true, about: "A call, and how it ended or stands"}, r.getCall)
+	add(r, route{method: "POST", path: "calls/{id}:cancel", id: "cancel-call", scope: host.ScopeRun, about: "Stop a call: one that waits fails at once, one that runs is told"}, r.cancelCall)
+	add(r, route{method: "POST", path: "calls/{id}:settle", id: "settle-call", scope: host.ScopeRun, about: "Record the outcome of a call whose result is unknown, in the name of the caller"}, r.settleCall)
+}
+
+func (r *registry) listCalls(ctx context.Context, q *request, in *struct {
+	Page
+	State     string `query:"state" enum:"pending_approval,in_progress,succeeded,failed,unknown"`
+	Operation string `query:"operation" maxLength:"256" doc:"plugin/operation"`
+	Plan      string `query:"plan" maxLength:"64" doc:"Only the steps of this plan."`
+}) (*struct{ Body Calls }, error) {
+	filters := []string{"calls", in.State, in.Operation, in.Plan}
+	last, err := in.after(filters...)
+	if err != nil {
+		return nil, err
+	}
+	f := host.CallFilter{Operation: in.Operation, Plan: in.Plan, Before: last, Limit: in.size() + 1}
+	var rows []host.CallRow
+	if in.State != "" {
+		rows, err = q.api.Calls().ListIn(ctx, f, plugin.Status(in.State))
+	} else {
+		rows, err = q.api.Calls().List(ctx, f)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &struct{ Body Calls }{Calls{Calls: []Call{}}}
+	rows, out.Body.Next = cut(rows, in.size(), func(row *host.CallRow) string { return row.ID }, filters...)
+	for i := range rows {
+		out.Body.Calls = append(out.Body.Calls, callOf(&rows[i]))
+	}
+	return out, nil
+}
+
+func (r *registry) getCall(ctx context.Context, q *request, in *struct {
+	CallNamed
+	Wait string `query:"wait" maxLength:"16" doc:"How long the request stays for a call that has not ended: 30s, or a number of seconds." example:"30s"`
+}) (*struct{ Body CallShown }, error) {
+	limit, err := r.waitOf(in.Wait)
+	if err != nil {
+		return nil, err
+	}
+	row, err := r.call(ctx, q, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	var res plugin.Result
+	q.stays(limit + r.WorkTime)
+	switch {
+	case row.State.Ended() || limit > 0:
+		res, err = r.await(ctx, q, in.ID, max(limit, r.WorkTime))
+	default:
+		res, err = q.api.Calls().Standing(ctx, in.ID)
+	}
+	if err != nil && res.CallID == "" {
+		return nil, unlessMissing(err, "call", in.ID)
+	}
+	outcome := outcomeOf(res, err, false)
+	shown, err := q.api.Calls().Show(ctx, in.ID)
+	if err != nil {
+		return nil, unlessMissing(err, "call", in.ID)
+	}
+	out := &struct{ Body CallShown }{CallShown{Call: callOf(shown.CallRow), Outcome: outcome, Effects: []Effect{}}}
+	if shown.Approval != nil {
+		out.Body.Approval = shown.Approval.ID
+	}
+	for _, e := range shown.Effects {
+		out.Body.Effects = append(out.Body.Effects, Effect{e.N, e.Attempt, e.Method, e.Effect, e.Class, string(e.State), e.RequestHash, e.At})
+	}
+	return out, nil
+}
+
+// call returns the row of a call that the caller may see.
+func (r *registry) call(ctx context.Context, q *request, id string) (*host.CallRow, error) {
+	row, err := q.api.Calls().Get(ctx, id, "see")
+	if err == nil && row == nil {
+		err = missing("call", id)
+	}
+	return row, unlessMissing(err, "call", id)
+}
+
+// waitOf reads how long a request is to stay, up to the longest that it may.
+func (s *server) waitOf(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if n, numeric := strconv.ParseUint(text, 10, 31); numeric == nil {
+		d, err = time.Duration(n)*time.Second, nil
+	}
+	if err != nil || d < 0 {
+		return 0, refused(0, plugin.CodeInvalidInput, "how long the request is to stay is not a time", Place{"wait", "it is not a time such as 30s"})
+	}
+	return min(d, s.MaxWait), nil
+}
+
+func (r *registry) cancelCall(ctx context.Context, q *request, in *struct {
+	CallNamed
+	Body *struct {
+		Reason string `json:"reason,omitzero" maxLength:"2000" doc:"Why, for the record."`
+	} `nameHint:"CancelCall"`
+}) (*struct{ Body Call }, error) {
+	reason := ""
+	if in.Body != nil {
+		reason = in.Body.Reason
+	}
+	row, err := q.api.Calls().Cancel(ctx, in.ID, reason)
+	switch plugin.CodeOf(err) {
+	case "":
+		return &struct{ Body Call }{callOf(row)}, nil
+	case plugin.CodeInvalidInput: // it has ended
+		return nil, refused(http.StatusConflict, plugin.CodeInvalidInput, plugin.AsError(err).Message)
+	}
+	return nil, unlessMissing(err, "call", in.ID)
+}
+
+// settled are the states that a person can record.
+var settled = map[string]host.CallState{"succeeded": host.CallSucceeded, "failed": host.CallFailed, "not_done": host.CallQueued}
+
+func (r *registry) settleCall(ctx context.Context, q *request, in *struct {
+	CallNamed
+	Body struct {
+		Outcome  string          `json:"outcome" enum:"succeeded,failed,not_done" doc:"A call that was not done may be run again."`
+		Data     json.RawMessage `json:"data,omitzero" doc:"What it would have answered, where it succeeded."`
+		Reason   string          `json:"reason" minLength:"1" maxLength:"2000" doc:"What is known, and from where."`
+		Evidence json.RawMessage `json:"evidence,omitzero" doc:"What shows it, for the record."`
+	} `nameHint:"SettleCall"`
+}) (*struct{ Body Call }, error) {
+	if len(in.Body.Data) > 0 && in.Body.Outcome != "succeeded" {
+		return nil, refused(0, plugin.CodeInvalidInput, "data is the answer of a call that succeeded", Place{"/data", "it is of a call that succeeded alone"})
+	}
+	row, err := q.api.Calls().Settle(ctx, in.ID, host.Settlement{
+		State: settled[in.Body.Outcome], Data: in.Body.Data, Reason: in.Body.Reason, Evidence: in.Body.Evidence,
+	})
+	if err != nil {
+		return nil, unlessMissing(err, "call", in.ID)
+	}
+	return &struct{ Body Call }{callOf(row)}, nil
+}

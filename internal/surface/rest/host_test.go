@@ -1,0 +1,376 @@
+package rest_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/mortise-dev/mortise/internal/agent/plan"
+	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/catalog/registry"
+	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/rest"
+	"github.com/mortise-dev/mortise/plugin"
+	mortise "github.com/mortise-dev/mortise/sdk/go"
+)
+
+// The test binary is the plugins of the host that it opens.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 {
+		switch os.Args[1] {
+		case "desk":
+			deskPlugin(os.Args[2])
+		case "planner":
+			plannerPlugin()
+		case "solo":
+			p := mortise.New("solo", "1.0.0")
+			mortise.Tool(p, "say", "Say it again.", func(_ *mortise.Call, in struct {
+				Text string `json:"text"`
+			}) (string, error) {
+				return in.Text, nil
+			}, mortise.Permissions("basic"))
+			p.Run()
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// deskPlugin has an operation for each way that a call can end. Its effects are lines in a
+// file, so that nothing that ran twice can be overlooked.
+func deskPlugin(log string) {
+	p := mortise.New("desk", "1.0.0")
+	type text struct {
+		Text string `json:"text"`
+	}
+	line := func(_ *mortise.Call, in text) (map[string]any, error) {
+		f, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		_, err = fmt.Fprintln(f, in.Text)
+		return map[string]any{"wrote": in.Text, "n": int64(9007199254740993)}, err
+	}
+	mortise.Tool(p, "upper", "Make a text upper case.", func(_ *mortise.Call, in text) (map[string]any, error) {
+		return map[string]any{"text": strings.ToUpper(in.Text)}, nil
+	})
+	mortise.Tool(p, "fail", "Fail.", func(_ *mortise.Call, in text) (map[string]any, error) {
+		return nil, mortise.Errorf("OUT_OF_INK", "there is no ink for %s", in.Text)
+	})
+	mortise.Operator(p, "line", "Leave a line.", line, mortise.Effects("db_write"))
+	mortise.Operator(p, "jam", "Fail, and have had no effect.", func(_ *mortise.Call, in text) (map[string]any, error) {
+		return nil, mortise.Errorf("PAPER_JAM", "there is no way through for %s", in.Text)
+	}, mortise.Effects("db_write"))
+	mortise.Operator(p, "vanish", "Leave a line, and be gone before it is said.", func(c *mortise.Call, in text) (map[string]any, error) {
+		_, _ = line(c, in)
+		os.Exit(1)
+		return nil, nil
+	}, mortise.Effects("db_write"))
+	mortise.Operator(p, "slow", "Leave a line, in a while.", func(c *mortise.Call, in text) (map[string]any, error) {
+		time.Sleep(1500 * time.Millisecond)
+		return line(c, in)
+	}, mortise.Effects("db_write"))
+	mortise.Operator(p, "gated", "Leave a line that a person agrees to.", line, mortise.Effects("db_write"))
+	mortise.Operator(p, "denied", "Leave a line that no policy allows.", line, mortise.Effects("db_write"))
+	p.Run()
+}
+
+// plannerPlugin proposes one line.
+func plannerPlugin() {
+	p := mortise.New("planner", "1.0.0")
+	mortise.Agent(p, "plan", "Propose an operation.", func(*mortise.Call, mortise.AgentInput) (mortise.Proposal, error) {
+		return mortise.Proposal{
+			AgentName: "planner", AgentVersion: "1.0.0", Kind: "plan_proposal", Confidence: 1,
+			Rationale:       mortise.Rationale{Short: "It was asked for.", Signals: []string{"intent_type:Line.Leave"}},
+			RequiredActions: []mortise.RequiredAction{{Operator: "desk/gated", Payload: map[string]any{"text": "planned"}}},
+			ProposedPlan:    &mortise.ProposedPlan{Steps: []mortise.ProposedStep{{ID: "s1", Action: "desk/gated", Gate: "none"}}},
+		}, nil
+	}, mortise.AllowedActions("desk/gated"))
+	p.Run()
+}
+
+func person(id string) plugin.Principal {
+	return plugin.Principal{Type: "user", ID: id, Scopes: []string{"*"}}
+}
+
+// callers are who the tokens of the tests stand for.
+var callers = map[string]host.Caller{
+	"mrt_ann":    {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"admin"}},
+	"mrt_ben":    {Principal: person("ben"), Asker: "api:ben", Scopes: []string{"admin"}},
+	"mrt_root":   {Principal: person("root"), Asker: "api:root", Scopes: []string{"admin"}},
+	"mrt_bob":    {Principal: person("bob"), Asker: "api:bob", Scopes: []string{"approve"}},
+	"mrt_none":   {Principal: person("ann"), Asker: "api:ann"},
+	"mrt_reader": {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"read"}},
+	"mrt_runner": {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"run"}},
+	"mrt_upper":  {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"read", "run"}, Operations: []string{"desk/upper"}},
+	"mrt_desk":   {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"read", "run"}, Operations: []string{"desk/*"}},
+	"mrt_other":  {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"read", "run"}, Operations: []string{"mail/*"}},
+}
+
+func authenticate(_ context.Context, token, remote string) (host.Caller, error) {
+	if remote != "127.0.0.1" {
+		return host.Caller{}, fmt.Errorf("it came from %q", remote)
+	}
+	if token == "mrt_often" {
+		return host.Caller{}, &plugin.Error{Code: plugin.CodeRateLimited, Message: "too many tokens that are none", RetryAfter: 1500 * time.Millisecond}
+	}
+	caller, found := callers[token]
+	if !found {
+		return caller, plugin.Errorf(plugin.CodeUnauthenticated, "there is no token %s", token)
+	}
+	return caller, nil
+}
+
+const policies = `
+@id("run") @untrusted("allow") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"desk")
+  unless { resource == Operation::"desk/gated" || resource == Operation::"desk/denied" };
+@id("solo") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"solo");
+@id("find") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"finder");
+@id("plan") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"planner");
+@id("seen") permit (principal, action == Action::"list", resource in Plugin::"desk");
+@id("gate") @approval("it is gated") permit (principal, action == Action::"execute", resource == Operation::"desk/gated");
+`
+
+// A bench is a host that answers over HTTP.
+type bench struct {
+	*testing.T
+	app *app.App
+	url string
+	log string // what the plugin has left
+}
+
+// realToken is how long the tokens are that the host makes.
+const realToken = len("mrt_uAAAAAAAAAA_") + 32 + len("_AAAAAA")
+
+// begin opens a host with the plugins of these tests.
+func begin(t *testing.T, o rest.Options) *bench {
+	t.Helper()
+	home := t.TempDir()
+	b := &bench{T: t, log: filepath.Join(home, "lines.txt")}
+	b.write(filepath.Join(home, "mortise.yaml"), "sandbox: \"off\" # what a plugin does shows in a file outside\n"+
+		"policy: {files: [rest.cedar], configure: [root], groups: {people: [ann, ben]}}\napprovals: {by: [bob]}\n")
+	b.write(filepath.Join(home, "rest.cedar"), policies)
+	quiet := slog.New(slog.DiscardHandler)
+	a, err := app.Open(t.Context(), app.Options{Home: home, Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.app = a
+	t.Cleanup(func() {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, extra := range map[string]string{
+		"desk":    "",
+		"solo":    "",
+		"planner": "operations:\n  plan: {kind: agent, description: Propose., allowed_actions: [desk/gated]}\n",
+	} {
+		dir := filepath.Join(home, "source", name)
+		b.write(filepath.Join(dir, "manifest.yaml"), fmt.Sprintf("name: %s\nversion: 1.0.0\nowner: test\ndescription: A test.\nrunner: {kind: process, command: [%q, %s, %q]}\n%s", name, self, name, b.log, extra))
+		report, err := a.Registry.Register(t.Context(), dir, registry.RegisterOptions{Enable: true})
+		if err == nil && report.Registered[0].NotEnabled != nil {
+			err = report.Registered[0].NotEnabled
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	real := a.Host.Authenticator()
+	o.Host, o.Authenticate = a.Host, func(ctx context.Context, token, remote string) (host.Caller, error) {
+		if len(token) == realToken {
+			return real.Token(ctx, token, remote)
+		}
+		return authenticate(ctx, token, remote)
+	}
+	server := httptest.NewServer(rest.New(o))
+	t.Cleanup(server.Close)
+	b.url = server.URL
+	return b
+}
+
+func (b *bench) write(path, text string) {
+	b.Helper()
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = os.WriteFile(path, []byte(text), 0o600)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// lines returns what the plugin has left.
+func (b *bench) lines() []string {
+	b.Helper()
+	text, err := os.ReadFile(b.log)
+	if err != nil && !os.IsNotExist(err) {
+		b.Fatal(err)
+	}
+	return strings.Fields(string(text))
+}
+
+// An answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	text   string
+	body   map[string]any // nil where it is no object
+}
+
+func (a answer) String() string { return strconv.Itoa(a.status) + " " + a.text }
+
+// at returns a member of members, "" where there is none.
+func (a answer) at(names ...string) any {
+	var v any = a.body
+	for _, name := range names {
+		object, _ := v.(map[string]any)
+		v = object[name]
+	}
+	return v
+}
+
+// ask sends a request with a token. headers are names and values in turn.
+func (b *bench) ask(token, method, path, body string, headers ...string) answer {
+	b.Helper()
+	var in io.Reader
+	if body != "" {
+		in = strings.NewReader(body)
+	}
+	r, err := http.NewRequestWithContext(b.Context(), method, b.url+path, in)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+			continue
+		}
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		b.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	a := answer{status: resp.StatusCode, header: resp.Header, text: string(text)}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	_ = d.Decode(&a.body)
+	if h := a.header; h.Get("Cache-Control") != "no-store" || h.Get("X-Request-Id") == "" || h.Get("X-Content-Type-Options") != "nosniff" {
+		b.Errorf("%s %s is answered with %v", method, path, h)
+	}
+	if a.status >= 400 {
+		b.isProblem(a)
+	}
+	return a
+}
+
+// isProblem checks the form that every refusal has but those of Shu's contract.
+func (b *bench) isProblem(a answer) {
+	b.Helper()
+	if _, shu := a.body["error"]; shu {
+		return
+	}
+	code, _ := a.body["code"].(string)
+	if a.header.Get("Content-Type") != "application/problem+json" || fmt.Sprint(a.body["status"]) != strconv.Itoa(a.status) || !plugin.Code(code).Known() ||
+		a.body["title"] != plugin.Code(code).Meaning() || a.body["detail"] == "" || !strings.HasSuffix(fmt.Sprint(a.body["type"]), "/docs/codes.md#"+code) {
+		b.Errorf("it is no problem: %s %v", a, a.header)
+	}
+	for name := range a.body {
+		switch name {
+		case "type", "title", "status", "detail", "code", "call_id", "errors":
+		default:
+			b.Errorf("a problem has no member %s: %s", name, a)
+		}
+	}
+}
+
+// is checks a status, and the code of a problem or the status of a call.
+func (b *bench) is(a answer, status int, word string) answer {
+	b.Helper()
+	got := a.at("code")
+	if a.status < 300 {
+		got = a.at("status")
+	}
+	if a.status != status || word != "" && got != word {
+		b.Errorf("it is answered %s, want %d %s", a, status, word)
+	}
+	return a
+}
+
+func (b *bench) execute(token, op, text string, headers ...string) answer {
+	b.Helper()
+	return b.ask(token, "POST", "/api/v1/operations/desk/"+op+":execute", fmt.Sprintf(`{"input":{"text":%q}}`, text), headers...)
+}
+
+// things are one of each noun, all of them ann's.
+func (b *bench) things() map[string]string {
+	b.Helper()
+	call := b.execute("mrt_ann", "gated", "one")
+	b.is(call, 202, "pending_approval")
+	v, err := b.app.Plans.Submit(b.Context(), plan.Submission{
+		Tenant: "local", Principal: person("ann"), Agent: "planner", Origin: plugin.OriginAPI, Input: json.RawMessage(`{"intent":{"type":"Line.Leave","payload":{}}}`),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	own := b.app.As(person("ann")).Sessions()
+	session, err := own.Create(b.Context(), host.NewSession{Name: "own"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	artifact, err := own.AddArtifact(b.Context(), session.ID, strings.NewReader("0123456789"), host.NewArtifact{Name: "ten.txt", Type: "text"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	gated := func(text string) string {
+		asked := b.execute("mrt_ann", "gated", text)
+		b.is(asked, 202, "pending_approval")
+		return fmt.Sprint(asked.at("approval", "id"))
+	}
+	token, secret, err := b.app.As(person("root")).Tokens().Create(b.Context(), host.NewToken{Name: "ann's", For: "ann"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return map[string]string{
+		"agreed": gated("two"), "denied": gated("three"), "token": token.ID, "secret": secret,
+		"call": fmt.Sprint(call.at("call_id")), "approval": fmt.Sprint(call.at("approval", "id")), "plan": v.ID, "session": session.ID, "artifact": artifact.ID,
+	}
+}
+
+// decide has a person decide about an approval.
+func (b *bench) decide(id string, approve bool) {
+	b.Helper()
+	_, err := b.app.Approvals.Decide(b.Context(), host.Decision{Tenant: "local", ID: id, By: person("bob"), Asker: "api:bob", Approve: approve, Reason: "it was agreed"})
+	if err != nil {
+		b.Fatal(err)
+	}
+}

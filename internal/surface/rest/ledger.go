@@ -1,0 +1,78 @@
+package rest
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Entries are a page of entries of one chain.
+type Entries struct {
+	Entries []plugin.Entry `json:"entries" nullable:"false"`
+	Next    string         `json:"next_page_token" doc:"Empty on the last page."`
+}
+
+// Heads are the newest entries of all chains.
+type Heads struct {
+	Chains []Head `json:"chains" nullable:"false"`
+}
+
+// A Head is the newest entry of a chain.
+type Head struct {
+	Chain int64  `json:"chain"`
+	Seq   int64  `json:"seq"`
+	Hash  string `json:"hash"`
+}
+
+func (r *registry) ledger() {
+	add(r, route{method: "GET", path: "ledger/entries", id: "list-entries", scope: host.ScopeRead, about: "The entries of a chain of the ledger, the oldest first"}, r.listEntries)
+	add(r, route{method: "GET", path: "ledger/head", id: "get-ledger-head", scope: host.ScopeRead, about: "The newest entry of each chain of the ledger"}, r.getHead)
+}
+
+func (r *registry) listEntries(ctx context.Context, q *request, in *struct {
+	Page
+	Chain     int64  `query:"chain" minimum:"1" default:"1" doc:"A host has one chain, and each node of a shared database has its own."`
+	After     int64  `query:"after" minimum:"0" doc:"Only entries with a larger seq."`
+	Kind      string `query:"kind" maxLength:"64" doc:"A kind such as call.failed, or the beginning of some that ends in a dot."`
+	Subject   string `query:"subject" maxLength:"256" doc:"The id of a call, or the name@version of a plugin."`
+	Operation string `query:"operation" maxLength:"256" doc:"plugin/operation, of entries about calls."`
+	Code      string `query:"code" maxLength:"64" doc:"The code that calls failed with."`
+}) (*struct{ Body Entries }, error) {
+	filters := []string{"entries", strconv.FormatInt(in.Chain, 10), strconv.FormatInt(in.After, 10), in.Kind, in.Subject, in.Operation, in.Code}
+	last, err := in.after(filters...)
+	if err != nil {
+		return nil, err
+	}
+	f := host.EntryQuery{
+		Chain: in.Chain, After: in.After, Kind: in.Kind, Subject: in.Subject, Operation: in.Operation, Code: plugin.Code(in.Code), Limit: in.size() + 1,
+	}
+	if last != "" {
+		if f.After, err = strconv.ParseInt(last, 10, 64); err != nil {
+			return nil, refused(0, plugin.CodeInvalidInput, "the token of the page is not one of this list")
+		}
+	}
+	if f.After == 0 {
+		f.After = -1 // from the first, and not the newest
+	}
+	entries, _, err := q.api.Ledger().List(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	out := &struct{ Body Entries }{Entries{Entries: append([]plugin.Entry{}, entries...)}}
+	out.Body.Entries, out.Body.Next = cut(out.Body.Entries, in.size(), func(e *plugin.Entry) string { return strconv.FormatInt(e.Seq, 10) }, filters...)
+	return out, nil
+}
+
+func (r *registry) getHead(ctx context.Context, q *request, _ *struct{}) (*struct{ Body Heads }, error) {
+	heads, err := q.api.Ledger().Heads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &struct{ Body Heads }{Heads{[]Head{}}}
+	for _, h := range heads {
+		out.Body.Chains = append(out.Body.Chains, Head(h))
+	}
+	return out, nil
+}

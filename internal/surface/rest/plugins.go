@@ -1,0 +1,198 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	json2 "github.com/go-json-experiment/json"
+
+	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// A Plugin is a version of a plugin, as far as the caller may know of it.
+type Plugin struct {
+	Name         string        `json:"name"`
+	Version      string        `json:"version"`
+	DisplayName  string        `json:"display_name,omitzero"`
+	Description  string        `json:"description,omitzero"`
+	State        string        `json:"state"`
+	Kinds        []plugin.Kind `json:"kinds" nullable:"false"`
+	Operations   []string      `json:"operations" nullable:"false"`
+	Dialect      string        `json:"dialect" doc:"The contract that it is written to."`
+	Source       string        `json:"source"`
+	Digest       string        `json:"digest"`
+	Dev          bool          `json:"dev"`
+	ApprovedBy   string        `json:"approved_by,omitzero"`
+	Held         bool          `json:"held,omitzero" doc:"Quarantined until its differences are approved."`
+	Problem      string        `json:"problem,omitzero" doc:"Why an active one cannot be used at the moment."`
+	RegisteredAt time.Time     `json:"registered_at"`
+}
+
+// Plugins are a page of them.
+type Plugins struct {
+	Plugins []Plugin `json:"plugins" nullable:"false"`
+	Next    string   `json:"next_page_token" doc:"Empty on the last page."`
+}
+
+// A PluginShown is a plugin with its other versions.
+type PluginShown struct {
+	Plugin
+	Versions []string `json:"versions" nullable:"false" doc:"All there are, the highest first."`
+	Waiting  []string `json:"waiting" nullable:"false" doc:"Those that wait for approval."`
+}
+
+func pluginOf(info *host.PluginInfo) Plugin {
+	return Plugin{
+		Name: info.Name, Version: info.Version, DisplayName: info.DisplayName, Description: info.Description, State: string(info.State),
+		Kinds: append([]plugin.Kind{}, info.Kinds...), Operations: append([]string{}, info.Operations...), Dialect: info.Dialect, Source: info.Source,
+		Digest: info.Digest, Dev: info.Dev, ApprovedBy: info.ApprovedBy, Held: info.Held, Problem: info.Problem, RegisteredAt: info.RegisteredAt,
+	}
+}
+
+// A PluginNamed is a plugin that is meant.
+type PluginNamed struct {
+	Name string `path:"name" maxLength:"128" doc:"A name, or name@version."`
+}
+
+func (r *registry) plugins() {
+	add(r, route{method: "GET", path: "plugins", id: "list-plugins", scope: host.ScopeRead, about: "The plugins that the caller may know of, by name and version"}, r.listPlugins)
+	add(r, route{method: "GET", path: "plugins/{name}", id: "get-plugin", scope: host.ScopeRead, about: "A plugin"}, r.getPlugin)
+	add(r, route{method: "POST", path: "plugins/{name}:enable", id: "enable-plugin", scope: host.ScopeConfigure, about: "Let a plugin be called"}, r.enablePlugin)
+	add(r, route{method: "POST", path: "plugins/{name}:disable", id: "disable-plugin", scope: host.ScopeConfigure, about: "Let a plugin be called no more"}, r.disablePlugin)
+	add(r, route{
+		method: "POST", path: "plugins/{name}/execute", id: "execute-plugin", scope: host.ScopeRun, stays: true, accepts: true,
+		about: "Execute a plugin by the contract of Shu, whose envelope and statuses the answer has",
+	}, r.executeShu)
+}
+
+func (r *registry) listPlugins(ctx context.Context, q *request, in *struct{ Page }) (*struct{ Body Plugins }, error) {
+	last, err := in.after("plugins")
+	if err != nil {
+		return nil, err
+	}
+	all, err := q.api.Plugins().List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := []Plugin{}
+	id := func(p *Plugin) string { return p.Name + "@" + p.Version }
+	for i := range all {
+		if p := pluginOf(&all[i]); id(&p) > last {
+			found = append(found, p)
+		}
+	}
+	slices.SortFunc(found, func(a, b Plugin) int { return strings.Compare(id(&a), id(&b)) })
+	out := new(struct{ Body Plugins })
+	out.Body.Plugins, out.Body.Next = cut(found, in.size(), id, "plugins")
+	return out, nil
+}
+
+func (r *registry) getPlugin(ctx context.Context, q *request, in *PluginNamed) (*struct{ Body PluginShown }, error) {
+	shown, err := q.api.Plugins().Show(ctx, in.Name)
+	if err != nil {
+		return nil, unlessMissing(err, "plugin", in.Name)
+	}
+	return &struct{ Body PluginShown }{PluginShown{pluginOf(&shown.Info), append([]string{}, shown.Versions...), append([]string{}, shown.Waiting...)}}, nil
+}
+
+func (r *registry) enablePlugin(ctx context.Context, q *request, in *PluginNamed) (*struct{ Body Plugins }, error) {
+	info, err := q.api.Plugins().Enable(ctx, in.Name)
+	return changed([]host.PluginInfo{info}, err, in.Name)
+}
+
+func (r *registry) disablePlugin(ctx context.Context, q *request, in *PluginNamed) (*struct{ Body Plugins }, error) {
+	infos, err := q.api.Plugins().Disable(ctx, in.Name)
+	return changed(infos, err, in.Name)
+}
+
+// changed are the versions that a change was of.
+func changed(infos []host.PluginInfo, err error, name string) (*struct{ Body Plugins }, error) {
+	if err != nil {
+		return nil, unlessMissing(err, "plugin", name)
+	}
+	out := &struct{ Body Plugins }{Plugins{Plugins: []Plugin{}}}
+	for i := range infos {
+		out.Body.Plugins = append(out.Body.Plugins, pluginOf(&infos[i]))
+	}
+	return out, nil
+}
+
+// A ShuExecution is a call by the contract of Shu.
+type ShuExecution struct {
+	PluginNamed
+	Key
+	Body struct {
+		Parameters json.RawMessage `json:"parameters,omitzero" doc:"The arguments, with op where the plugin has several operations."`
+		User       *ShuUser        `json:"user_context,omitzero"`
+	} `nameHint:"ShuExecutionBody"`
+}
+
+// A ShuUser is what a body says of who asks. It narrows what the token says.
+type ShuUser struct {
+	UserID      string   `json:"user_id,omitzero" maxLength:"256" doc:"Who asks; it can be no other than the token stands for."`
+	Permissions []string `json:"permissions,omitzero" maxItems:"256" nullable:"false" doc:"The scopes that the call is to have, of those that the caller has."`
+}
+
+// A ShuAnswer is the answer by that contract.
+type ShuAnswer struct {
+	Status int
+	Retry  string `header:"Retry-After"`
+	Body   map[string]json.RawMessage
+}
+
+// executeShu executes a plugin as the contract of Shu has it. Who asks is told by the
+// token: the body narrows it and never widens it.
+func (r *registry) executeShu(ctx context.Context, q *request, in *ShuExecution) (*ShuAnswer, error) {
+	if _, err := r.preferenceOf(q.Request); err != nil {
+		return nil, err
+	}
+	caller := q.caller
+	if user := in.Body.User; user != nil {
+		if user.UserID != "" && user.UserID != caller.Principal.ID {
+			return nil, refused(0, plugin.CodeScopeDenied, "the token stands for another user than the user_context names")
+		}
+		if user.Permissions != nil {
+			caller.Principal.Scopes = narrowed(caller.Principal.Scopes, user.Permissions)
+		}
+	}
+	as := *q
+	as.api = r.Host.For(caller)
+	ref, target := as.api.Plugins().Operation(ctx, in.Name, in.Body.Parameters)
+	debugs := false
+	res, err := r.invoke(ctx, &as, host.Invocation{
+		Operation: ref, Target: target, Input: in.Body.Parameters, Origin: plugin.OriginAPI, Key: in.Key.Key, Patience: r.Wait,
+		Begins: func(debug bool) func(plugin.Event) { debugs = debug; return nil },
+	}, preference{})
+	if plugin.CodeOf(err) == plugin.CodeInternal {
+		_ = r.problem(q, err) // for the log
+	}
+	raw, failed := json2.Marshal(host.Envelope("shu", target, res, err, debugs), json2.Deterministic(true))
+	if failed != nil {
+		return nil, failed
+	}
+	var said struct {
+		Status int                        `json:"http_status"`
+		Body   map[string]json.RawMessage `json:"body"`
+	}
+	if err := json2.Unmarshal(raw, &said); err != nil {
+		return nil, err
+	}
+	out := &ShuAnswer{Status: said.Status, Body: said.Body}
+	if err != nil && (said.Status == http.StatusTooManyRequests || said.Status == http.StatusServiceUnavailable) {
+		out.Retry = seconds(plugin.AsError(err).RetryAfter)
+	}
+	return out, nil
+}
+
+// narrowed are the scopes of those that a principal has.
+func narrowed(has, wanted []string) []string {
+	if slices.Contains(has, "*") {
+		return wanted
+	}
+	return slices.DeleteFunc(slices.Clone(wanted), func(scope string) bool { return !slices.Contains(has, scope) })
+}

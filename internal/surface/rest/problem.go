@@ -1,0 +1,168 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-json-experiment/json"
+
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// codesPage is where the codes are defined; with the code as its fragment it is the type
+// of a problem.
+const codesPage = "https://github.com/mortise-dev/mortise/blob/main/docs/codes.md#"
+
+// maxPlaces bounds the places of a problem.
+const maxPlaces = 32
+
+// A Problem is why a request was refused (RFC 9457).
+type Problem struct {
+	Type   string      `json:"type" format:"uri" doc:"The page that defines the code."`
+	Title  string      `json:"title" doc:"What the code means."`
+	Status int         `json:"status" doc:"The status of the answer."`
+	Detail string      `json:"detail" doc:"What happened here, and what to do about it."`
+	Code   plugin.Code `json:"code" doc:"One of the codes in docs/codes.md."`
+	CallID string      `json:"call_id,omitzero" doc:"The call that was refused, where there is one."`
+	Errors []Place     `json:"errors,omitzero" doc:"What is wrong, place by place. Values are not repeated."`
+
+	header http.Header
+}
+
+// A Place is one place in a request, and what is wrong there.
+type Place struct {
+	Pointer string `json:"pointer" doc:"A JSON pointer into the body, or the name of a parameter or header."`
+	Detail  string `json:"detail"`
+}
+
+// Error implements error.
+func (p *Problem) Error() string { return string(p.Code) + ": " + p.Detail }
+
+// GetStatus implements [huma.StatusError].
+func (p *Problem) GetStatus() int { return p.Status }
+
+// GetHeaders implements [huma.HeadersError].
+func (p *Problem) GetHeaders() http.Header { return p.header }
+
+// ContentType implements [huma.ContentTypeFilter].
+func (*Problem) ContentType(string) string { return "application/problem+json" }
+
+// refused returns the problem of a code. The status is that of the code where it is 0.
+func refused(status int, code plugin.Code, detail string, places ...Place) *Problem {
+	if status == 0 {
+		status = StatusOf(code)
+	}
+	return &Problem{Type: codesPage + string(code), Title: code.Meaning(), Status: status, Detail: detail, Code: code, Errors: places, header: http.Header{}}
+}
+
+// problem returns the problem that an error is. What is the host's own trouble is told to
+// its log; a caller hears only that there is some.
+func (s *server) problem(q *request, err error) *Problem {
+	p := new(Problem)
+	if !errors.As(err, &p) {
+		e := plugin.AsError(err)
+		p = refused(0, e.Code, told(e.Message))
+		p.after(e.RetryAfter)
+	}
+	level := slog.LevelDebug
+	if p.Status >= http.StatusInternalServerError {
+		level = slog.LevelWarn
+	}
+	s.Log.Log(context.Background(), level, "a request was refused", "method", q.Method, "path", q.URL.Path, "status", p.Status,
+		"code", p.Code, "call_id", p.CallID, "request_id", q.id, "cause", err.Error())
+	return p
+}
+
+// after says when the request may be sent again, where that is known.
+func (p *Problem) after(d time.Duration) {
+	if text := seconds(d); text != "" && (p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable) {
+		p.header.Set("Retry-After", text)
+	}
+}
+
+// seconds returns a time in whole seconds, "" where there is none.
+func seconds(d time.Duration) string {
+	if d <= 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64(math.Ceil(d.Seconds())), 10)
+}
+
+// told leaves out of a message what it says of the command line.
+func told(message string) string {
+	message, _, _ = strings.Cut(message, "; 'mortise ")
+	return message
+}
+
+// missing says that something is not there, or not the caller's: both in the same words.
+func missing(what, id string) *Problem {
+	return refused(0, plugin.CodeNotFound, "there is no "+what+" "+id)
+}
+
+// unlessMissing is err, and for what was not found the one answer there is to that.
+func unlessMissing(err error, what, id string) error {
+	if plugin.CodeOf(err) == plugin.CodeNotFound {
+		return missing(what, id)
+	}
+	return err
+}
+
+// spell gives what huma itself refuses the form of all problems.
+func (s *server) spell(ctx huma.Context, _ string, v any) (any, error) {
+	e, ok := v.(*huma.ErrorModel)
+	if !ok {
+		return v, nil
+	}
+	code, detail := plugin.CodeInvalidInput, "the request is not what this route takes"
+	if e.Status >= http.StatusInternalServerError {
+		code, detail = plugin.CodeInternal, "a fault of the host itself; its log has the cause"
+		s.Log.Error("a request failed inside the host", "path", of(ctx.Context()).URL.Path, "request_id", of(ctx.Context()).id, "cause", e.Detail)
+	} else if len(e.Errors) == 0 {
+		detail = e.Detail
+	}
+	p := refused(e.Status, code, detail)
+	for _, at := range e.Errors[:min(len(e.Errors), maxPlaces)] {
+		if code == plugin.CodeInternal {
+			break
+		}
+		p.Errors = append(p.Errors, Place{pointerOf(at.Location), at.Message})
+	}
+	return p, nil
+}
+
+// pointerOf returns a place that huma names, such as body.a[3].b, as a JSON pointer, or
+// as the name of a parameter.
+func pointerOf(location string) string {
+	in, name, _ := strings.Cut(location, ".")
+	if in != "body" {
+		return name
+	}
+	if name == "" {
+		return ""
+	}
+	return "/" + strings.NewReplacer(".", "/", "[", "/", "]", "", "~", "~0").Replace(name)
+}
+
+// format is how bodies are read and written.
+var format = huma.Format{
+	Marshal: func(w io.Writer, v any) error { return json.MarshalWrite(w, v, json.Deterministic(true)) },
+	Unmarshal: func(data []byte, v any) error {
+		if json.Unmarshal(data, v) != nil {
+			return errUnread // the library's error repeats what it does not understand
+		}
+		return nil
+	},
+}
+
+var errUnread = errors.New("it cannot be read as what this route takes")
+
+// isInvalid reports whether an id is none of the nouns that are asked for.
+func isInvalid(err error) bool { return plugin.CodeOf(err) == plugin.CodeInvalidInput }

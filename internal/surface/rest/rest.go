@@ -1,0 +1,165 @@
+// Package rest is the host's nouns over HTTP, under /api/v1.
+//
+// A request names its caller by a bearer token and by nothing else. What the caller may
+// see and do is decided by package host, as for every surface; the scopes of the token
+// and its list of operations only narrow it. The routes, with the scope that each needs,
+// are in the OpenAPI document, which is served too.
+package rest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Prefix is where all routes begin.
+const Prefix = "/api/v1/"
+
+// Options say what is served, and within which bounds. Those that are 0 have the values
+// in their comments.
+type Options struct {
+	Host *host.Host
+	// Authenticate returns who a token stands for. remote is the address that it came from.
+	Authenticate func(ctx context.Context, token, remote string) (host.Caller, error)
+	Log          *slog.Logger
+
+	// Hosts are names, beside those of this machine, by which it is reached where it
+	// listens on a loopback address: those that a proxy passes on.
+	Hosts []string
+
+	MaxInput int           // bytes of an input: 4 MiB, as the kernel has it
+	Room     int64         // bytes of bodies that are held at a time: 64 MiB
+	BodyTime time.Duration // for a body to come: 10 s
+	WorkTime time.Duration // for what is no call: 20 s
+	RunTime  time.Duration // for a call that its request stays for: 10 min
+	Wait     time.Duration // that a request waits for a call that is on record: 30 s
+	MaxWait  time.Duration // the longest that a request may ask to wait: 1 min
+}
+
+// A server answers requests.
+type server struct {
+	Options
+	mux   *verbs
+	doc   []byte // the OpenAPI document
+	held  atomic.Int64
+	names map[string]bool // Hosts
+}
+
+// New returns what answers requests under [Prefix]. It is safe for concurrent use.
+func New(o Options) http.Handler {
+	o.MaxInput = cmp.Or(o.MaxInput, 4<<20)
+	o.Room = cmp.Or(o.Room, 64<<20)
+	o.BodyTime = cmp.Or(o.BodyTime, 10*time.Second)
+	o.WorkTime = cmp.Or(o.WorkTime, 20*time.Second)
+	o.RunTime = cmp.Or(o.RunTime, 10*time.Minute)
+	o.Wait = cmp.Or(o.Wait, 30*time.Second)
+	o.MaxWait = cmp.Or(o.MaxWait, time.Minute)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	s := &server{Options: o, mux: &verbs{http.NewServeMux()}, names: map[string]bool{}}
+	for _, name := range o.Hosts {
+		s.names[name] = true
+	}
+	s.doc = s.routes()
+	return s
+}
+
+// Document returns the OpenAPI document that describes the routes.
+func Document() []byte { return New(Options{}).(*server).doc }
+
+// Busy answers a request that there is no room for.
+func Busy(w http.ResponseWriter) {
+	p := refused(0, plugin.CodeOverloaded, "the host has more requests at hand than it takes")
+	p.after(time.Second)
+	write(w, p)
+}
+
+// A request is one request while it is answered.
+type request struct {
+	*http.Request
+	id      string
+	caller  host.Caller
+	api     host.API
+	control *http.ResponseController
+}
+
+type requestKey struct{}
+
+// of returns the request that a context is of.
+func of(ctx context.Context) *request { return ctx.Value(requestKey{}).(*request) }
+
+// stays lets the answer to a request be written later than those of others.
+func (q *request) stays(d time.Duration) {
+	_ = q.control.SetWriteDeadline(time.Now().Add(d)) // where there is no connection, nothing is late
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := &request{Request: r, id: requestID(r), control: http.NewResponseController(w)}
+	h := w.Header()
+	h.Set("X-Request-Id", q.id)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	defer func() {
+		if fault := recover(); fault != nil {
+			s.Log.Error("a request panicked", "path", r.URL.Path, "request_id", q.id, "cause", fmt.Sprint(fault), "stack", string(debug.Stack()))
+			s.refuse(w, q, plugin.Errorf(plugin.CodeInternal, "%s", fault))
+		}
+	}()
+	r, release, err := s.admit(w, q)
+	defer release()
+	if err != nil {
+		s.refuse(w, q, err)
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// admit passes a request through what stands before all routes, the cheapest first, and
+// returns it with its body in memory. release gives back what it holds.
+func (s *server) admit(w http.ResponseWriter, q *request) (r *http.Request, release func(), err error) {
+	release = func() {}
+	if err := s.addressed(q.Request); err != nil {
+		return nil, release, err
+	}
+	if q.caller, err = s.authenticate(q.Request); err != nil {
+		return nil, release, err
+	}
+	q.api = s.Host.For(q.caller)
+	if r, err = s.mux.route(q.Request); err != nil {
+		return nil, release, err
+	}
+	body, release, err := s.body(w, r)
+	if err != nil {
+		return nil, release, err
+	}
+	r.Body = body
+	q.Request = r
+	return r.WithContext(context.WithValue(r.Context(), requestKey{}, q)), release, nil
+}
+
+// refuse answers with an error, outside a route.
+func (s *server) refuse(w http.ResponseWriter, q *request, err error) {
+	write(w, s.problem(q, err))
+}
+
+func write(w http.ResponseWriter, p *Problem) {
+	h := w.Header()
+	for name, values := range p.header {
+		h[name] = values
+	}
+	h.Set("Content-Type", p.ContentType("application/json"))
+	w.WriteHeader(p.Status)
+	_ = format.Marshal(w, p) // the client may be gone
+}
+
+var _ huma.StatusError = (*Problem)(nil)

@@ -1,0 +1,137 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// anyScope is the scope of a route that every token may be used for.
+const anyScope = "any"
+
+// A route is one method at one path.
+type route struct {
+	method, path string
+	id           string // of the operation in the document
+	scope        string // that the token needs
+	about        string
+	stays        bool   // its request may stay for a call, and bounds its time itself
+	accepts      bool   // it may answer 202
+	kind         string // of what it answers, where that is not the JSON of its body
+}
+
+// routes registers all routes and returns the document that describes them.
+func (s *server) routes() []byte {
+	doc := &huma.OpenAPI{
+		OpenAPI: "3.1.0",
+		Info: &huma.Info{Title: "Mortise", Version: "1", Description: "What a Mortise host has and does, for programs. docs/api.md says how to use it. " +
+			"Each operation names the scope that a token needs for it in x-scope."},
+		Components: &huma.Components{
+			Schemas:         huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
+			SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer", Description: "An API token, mrt_..."}},
+		},
+		Security: []map[string][]string{{"token": {}}},
+	}
+	api := humago.New(s.mux, huma.Config{
+		OpenAPI: doc, Formats: map[string]huma.Format{"application/json": format, "json": format}, DefaultFormat: "application/json",
+		RejectUnknownQueryParameters: true, Transformers: []huma.Transformer{s.spell},
+	})
+	r := &registry{s, api}
+	r.document()
+	r.operations()
+	r.plugins()
+	r.calls()
+	r.approvals()
+	r.tokens()
+	r.plans()
+	r.ledger()
+	r.sessions()
+	for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // huma's own
+		delete(doc.Components.Schemas.Map(), unused)
+	}
+	text, err := json.MarshalIndent(doc, "", " ")
+	if err != nil {
+		panic(err) // it is the same each time, and a test reads it
+	}
+	return append(text, '\n')
+}
+
+// A registry is where the routes of each noun are registered.
+type registry struct {
+	*server
+	api huma.API
+}
+
+// add registers a route: its scope is asked for before anything else of the request is
+// looked at, and is in the document.
+func add[I, O any](r *registry, at route, do func(ctx context.Context, q *request, in *I) (*O, error)) {
+	answer := &huma.MediaType{Schema: r.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")}
+	op := huma.Operation{
+		Method: at.method, Path: Prefix + at.path, OperationID: at.id, Summary: at.about, BodyReadTimeout: -1, MaxBodyBytes: -1,
+		Extensions: map[string]any{"x-scope": at.scope},
+		Responses: map[string]*huma.Response{
+			"200":     {Description: "OK"},
+			"default": {Description: "The host refused the request.", Content: map[string]*huma.MediaType{"application/problem+json": answer}},
+		},
+		Middlewares: huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
+			q := of(ctx.Context())
+			if err := holds(q.caller, at.scope); err != nil {
+				_, w := humago.Unwrap(ctx)
+				r.refuse(w, q, err)
+				return
+			}
+			next(ctx)
+		}},
+	}
+	if at.kind != "" {
+		op.Responses["200"].Content = map[string]*huma.MediaType{at.kind: {Schema: &huma.Schema{}}}
+	}
+	huma.Register(r.api, op, func(ctx context.Context, in *I) (*O, error) {
+		q := of(ctx)
+		if !at.stays {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, r.WorkTime)
+			defer cancel()
+		}
+		out, err := do(ctx, q, in)
+		if err != nil {
+			return nil, r.problem(q, err)
+		}
+		return out, nil
+	})
+	if at.accepts {
+		item := r.api.OpenAPI().Paths[Prefix+at.path]
+		done := item.Post.Responses["200"]
+		item.Post.Responses["202"] = &huma.Response{Description: "The call has not ended. Location is where it is found.", Content: done.Content, Headers: done.Headers}
+	}
+}
+
+// holds returns nil where a token has a scope.
+func holds(c host.Caller, scope string) error {
+	if scope == anyScope || c.Has(scope) {
+		return nil
+	}
+	p := refused(http.StatusForbidden, plugin.CodeScopeDenied, "the token has not the scope "+scope+", which this route needs")
+	p.header.Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+scope+`"`)
+	return p
+}
+
+// A documented is the document that describes the routes.
+type documented struct {
+	Type string `header:"Content-Type" hidden:"true"`
+	Body []byte
+}
+
+func (r *registry) document() {
+	at := route{method: "GET", path: "openapi.json", id: "get-document", scope: host.ScopeRead, kind: "application/openapi+json", about: "This document"}
+	add(r, at, func(context.Context, *request, *struct{}) (*documented, error) {
+		return &documented{"application/openapi+json", r.doc}, nil
+	})
+}

@@ -1,0 +1,96 @@
+package rest_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mortise-dev/mortise/internal/catalog/registry"
+	"github.com/mortise-dev/mortise/internal/surface/rest"
+)
+
+const finder = `
+class P:
+    def get_schema(self):
+        return {"type": "object", "required": ["op"], "additionalProperties": False, "properties": {
+            "op": {"type": "string", "enum": ["find", "lie", "fail"]}, "n": {"type": "integer"}}}
+
+    def get_output_schema(self):
+        return {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+    async def execute(self, params, context, host):
+        if params["op"] == "fail":
+            raise ValueError("no way")
+        from shu_plugin_sdk import PluginResult
+        if params["op"] == "lie":
+            return PluginResult(status="success", data={"n": "none"})
+        return PluginResult(status="success", data={"n": params.get("n", 0)}, diagnostics=["it was looked for"])
+`
+
+// The contract of Shu: POST plugins/{name}/execute with parameters and user_context, in
+// its own envelope and with its own statuses (SH-05, SH-06, SH-07).
+func TestShuExecutes(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not installed")
+	}
+	b := begin(t, rest.Options{})
+	dir := filepath.Join(t.TempDir(), "finder")
+	b.write(filepath.Join(dir, "manifest.py"), `PLUGIN_MANIFEST = {"name": "finder", "version": "1.0.0", "module": "plugins.finder.plugin:P", "description": "Finds.", "capabilities": []}`+"\n")
+	b.write(filepath.Join(dir, "plugin.py"), finder)
+	report, err := b.app.Registry.Register(t.Context(), dir, registry.RegisterOptions{Enable: true})
+	if err != nil || report.Registered[0].NotEnabled != nil {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	execute := func(body string, headers ...string) answer {
+		t.Helper()
+		return b.ask("mrt_ann", "POST", "/api/v1/plugins/finder/execute", body, headers...)
+	}
+	a := execute(`{"parameters":{"op":"find","n":9007199254740993},"user_context":{"user_id":"ann"}}`, "Idempotency-Key", "k")
+	if a.status != 200 || a.at("data", "status") != "success" || !strings.Contains(a.text, `"n":9007199254740993`) || strings.Contains(a.text, "looked for") {
+		t.Error(a)
+	}
+	if again := execute(`{"parameters":{"op":"find","n":9007199254740993},"user_context":{"user_id":"ann"}}`, "Idempotency-Key", "k"); again.text != a.text {
+		t.Errorf("%s, then %s", a, again)
+	}
+	a = execute(`{"parameters":{"op":"fail"}}`) // whatever a plugin raises is 200
+	if a.status != 200 || a.at("data", "status") != "error" || a.at("data", "error", "message") == nil {
+		t.Error(a)
+	}
+	a = execute(`{"parameters":{"op":"lie"}}`)
+	if a.status != 500 || a.at("error", "code") != "HTTP_500" || a.at("error", "message", "error") != "output_validation_error" || !strings.HasPrefix(a.at("error", "error_id").(string), "ERR-") {
+		t.Error(a)
+	}
+	a = execute(`{"parameters":{"op":"find","n":"x"}}`)
+	if a.status != 422 || a.at("error", "code") != "HTTP_422" || a.at("error", "message", "error") != "validation_error" {
+		t.Error(a)
+	}
+	a = b.ask("mrt_ann", "POST", "/api/v1/plugins/nothing/execute", `{"parameters":{}}`)
+	if a.status != 404 || a.at("error", "code") != "HTTP_404" {
+		t.Error(a)
+	}
+	a = b.ask("mrt_ann", "POST", "/api/v1/plugins/desk/execute", `{"parameters":{}}`)
+	if a.status != 422 {
+		t.Error(a)
+	}
+}
+
+// The user_context of a call narrows who asks, and never widens it.
+func TestUserContextNarrows(t *testing.T) {
+	t.Parallel()
+	b := begin(t, rest.Options{})
+	execute := func(user string) answer {
+		t.Helper()
+		return b.ask("mrt_ann", "POST", "/api/v1/plugins/solo/execute", `{"parameters":{"text":"x"},"user_context":`+user+`}`)
+	}
+	for user, status := range map[string]int{
+		`{}`: 200, `{"user_id":"ann"}`: 200, `{"permissions":["basic","other"]}`: 200,
+		`{"permissions":[]}`: 403, `{"permissions":["other"]}`: 403, `{"user_id":"root"}`: 403, `{"user_id":"ben","permissions":["basic"]}`: 403,
+		`{"roles":["admin"]}`: 422,
+	} {
+		if a := execute(user); a.status != status {
+			t.Errorf("%s is answered %s, want %d", user, a, status)
+		}
+	}
+}
