@@ -53,7 +53,9 @@ func neededBody(ctx context.Context, r Reader, tenant, hash string) ([]byte, err
 type Recovery = store.Recovery
 
 // readRecovery returns it, nil where the host is in none.
-func readRecovery(ctx context.Context, r Reader) (*Recovery, error) { return store.ReadRecovery(ctx, r) }
+func readRecovery(ctx context.Context, r Reader) (*Recovery, error) {
+	return store.ReadRecovery(ctx, r)
+}
 
 // endRecovery ends it, and reports whether there was one.
 func endRecovery(tx Tx) (bool, error) { return store.EndRecovery(tx) }
