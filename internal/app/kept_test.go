@@ -274,6 +274,10 @@ func otherUses(t *testing.T, file string) map[string]keptUse {
 			_, _, err := k.Ledger().List(ctx, host.EntryQuery{Limit: 1})
 			return err
 		}),
+		"Ledger.Heads": whole(plugin.EntryLedgerRefused, "ledger", func(ctx context.Context, k host.API, _ things) error {
+			_, err := k.Ledger().Heads(ctx)
+			return err
+		}),
 		"Ledger.Find": whole(plugin.EntryLedgerRefused, "ledger", func(ctx context.Context, k host.API, th things) error {
 			_, err := k.Ledger().Find(ctx, th.call)
 			return err

@@ -40,7 +40,7 @@ var refusesNothing = map[string]string{
 	"Sessions.Create": "makes what is theirs", "Knowledge.Create": "makes what is theirs; TestNoAnswerTellsAnIdOfAnotherFromNone has the id of another",
 	"References.List": "names and sizes of what every plugin may read",
 	"Sessions.List":   "leaves out", "Knowledge.List": "leaves out", "Calls.List": "leaves out", "Plans.List": "leaves out", "Approvals.List": "leaves out",
-	"Calls.Find": "asks Get", "Calls.Show": "asks Get", "Calls.FindToControl": "asks Control", "Calls.ListIn": "asks List", "Approvals.Find": "asks Get", "Approvals.Show": "asks Get", "Approvals.Questions": "leaves out", "Approvals.Decide": "asks Find, and TestASecondPersonIsAnAuthenticatedOne has who may",
+	"Calls.Find": "asks Get", "Calls.Show": "asks Get", "Calls.FindToControl": "asks Control", "Calls.Settle": "asks Control", "Calls.ListIn": "asks List", "Approvals.Find": "asks Get", "Approvals.Show": "asks Get", "Approvals.Questions": "leaves out", "Approvals.Decide": "asks Find, and TestASecondPersonIsAnAuthenticatedOne has who may",
 	"Sessions.Find": "asks Get", "Sessions.FindArtifact": "asks Artifact", "Knowledge.FindDocument": "asks Document", "Knowledge.FindAndRemove": "asks RemoveDocument",
 	"Feeds.Find":       "returns an id alone",
 	"Policies.Version": "all may see the policies in force", "Policies.Simulate": "asks what Ask asks",

@@ -240,6 +240,44 @@ func TestASecondPersonIsAnAuthenticatedOne(t *testing.T) {
 		t.Fatalf("a rotated token is %+v, %v", c, err)
 	}
 	bobsOwn := a.Host.For(c)
+	// The secret that was rotated rotates nothing, however the caller was authenticated
+	// before; nor does one of a token that was revoked. Of many at once one counts.
+	if _, _, err := fresh.Tokens().Rotate(ctx); plugin.CodeOf(err) != plugin.CodeUnauthenticated {
+		t.Errorf("a secret that was rotated takes the token back: %v", err)
+	}
+	if again, err := auth.Token(ctx, text, ""); err != nil || again.Asker != "user:bob" {
+		t.Errorf("the rotated token is %+v, %v", again, err)
+	}
+	racing, _ := token("bob")
+	results := make(chan error)
+	for range 20 {
+		go func() { _, _, err := racing.Tokens().Rotate(ctx); results <- err }()
+	}
+	rotated := 0
+	for range 20 {
+		if err := <-results; err == nil {
+			rotated++
+		} else if plugin.CodeOf(err) != plugin.CodeUnauthenticated {
+			t.Error(err)
+		}
+	}
+	if rotated != 1 {
+		t.Errorf("%d of 20 rotations at once gave a secret", rotated)
+	}
+	made, text2, err := a.As(user("root")).Tokens().Create(ctx, host.NewToken{Name: "gone", For: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	revoked, err := auth.Token(ctx, text2, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.As(user("root")).Tokens().Revoke(ctx, made.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := a.Host.For(revoked).Tokens().Rotate(ctx); plugin.CodeOf(err) != plugin.CodeUnauthenticated {
+		t.Errorf("a token that was revoked is rotated: %v", err)
+	}
 	if _, _, err := a.As(user("bob")).Tokens().Rotate(ctx); plugin.CodeOf(err) != plugin.CodeInvalidInput {
 		t.Errorf("who presents no token rotates one: %v", err)
 	}

@@ -14,6 +14,7 @@ type Approvals struct {
 	asker     func() string
 	approvers *Approvers
 	engine    *approval.Service
+	caller    *Caller
 }
 
 // MissingApproval says that there is no such approval, or none that the caller may
@@ -117,8 +118,38 @@ func (a Approvals) Decide(ctx context.Context, given string, approve, own bool, 
 		}
 		d.ID = row.ID
 	}
+	if approve && a.caller != nil {
+		if err := a.covered(ctx, d); err != nil {
+			return nil, d, err
+		}
+	}
 	row, err := a.engine.Decide(ctx, d)
 	return row, d, err
+}
+
+// covered refuses callers whose token is not for what an approval lets run. A plan may run
+// any operation, so that a token with a list is for none.
+func (a Approvals) covered(ctx context.Context, d Decision) (err error) {
+	var row *ApprovalRow
+	if d.Token != "" {
+		row, err = a.g.Store.ApprovalByToken(ctx, d.Tenant, approval.HashToken(d.Token))
+	} else {
+		row, err = a.g.Store.Approval(ctx, d.Tenant, d.ID)
+	}
+	if err != nil || row == nil {
+		return err // there is nothing to approve
+	}
+	name, ref := "", "plan "+row.SubjectID
+	if row.SubjectKind == SubjectCall {
+		call, err := a.g.Store.Call(ctx, row.Tenant, row.SubjectID)
+		if err != nil {
+			return err
+		}
+		if call != nil {
+			name, ref = call.Operation, call.Operation
+		}
+	}
+	return a.g.covered(ctx, a.caller, ScopeApprove, "approve", ref, name)
 }
 
 // tokenBytes is how many bytes approvers are sent as a token.

@@ -110,5 +110,5 @@ func (a *Authenticator) check(ctx context.Context, text, hash, from string) (c C
 		at := now.UTC().Truncate(time.Microsecond)
 		_ = g.Store.Write(ctx, func(tx Tx) error { return tx.UseToken(id, at, from) }) // it only says what happened: a store that takes no writes can be read
 	}
-	return Caller{Principal: who, Asker: tokenAsker(*row).String(), Token: id, Scopes: row.Scopes, Operations: row.Operations}, row.ExpiresAt, nil
+	return Caller{Principal: who, Asker: tokenAsker(*row).String(), Token: id, Scopes: row.Scopes, Operations: row.Operations, hash: hash}, row.ExpiresAt, nil
 }

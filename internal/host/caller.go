@@ -15,6 +15,8 @@ type Caller struct {
 	Token      string   // the id of their token
 	Scopes     []string // of [Scopes]
 	Operations []string // what they may call, as plugin/operation or plugin/*; all if empty
+
+	hash string // of the secret that they presented
 }
 
 // The scopes of tokens: what of a surface one may be used for. Policy decides beyond that.
@@ -46,16 +48,19 @@ func (c Caller) Covers(operation string) bool {
 // mayCall refuses a call that the token of the caller is not for, on the record. A
 // reference that means nothing fits no list.
 func (a API) mayCall(ctx context.Context, ref string, t *plugin.Target) error {
-	if a.caller == nil {
-		return nil
-	}
 	name := ""
 	if t != nil {
 		name = t.Name()
 	}
-	if a.caller.Has(ScopeRun) && a.caller.Covers(name) {
+	return a.host.parts.Guard.covered(ctx, a.caller, ScopeRun, "call", ref, name)
+}
+
+// covered refuses what a token is not for, on the record: it has not the scope, or its list
+// has not the operation, by name, that would run. ref is what the message says.
+func (g *Guard) covered(ctx context.Context, c *Caller, scope, action, ref, name string) error {
+	if c == nil || c.Has(scope) && c.Covers(name) {
 		return nil
 	}
-	why := plugin.Errorf(plugin.CodePolicyDenied, "token %s is not for calls of %.200s; create one that is, with --scope run and --operation", a.caller.Token, ref)
-	return a.host.parts.Guard.refuse(ctx, a.by, use{kind: plugin.EntryTokenRefused, subject: a.caller.Token, action: "call"}, why, plugin.Decision{})
+	why := plugin.Errorf(plugin.CodePolicyDenied, "token %s is not for %.200s; create one that is, with --scope %s and --operation", c.Token, ref, scope)
+	return g.refuse(ctx, c.Principal, use{kind: plugin.EntryTokenRefused, subject: c.Token, action: action}, why, plugin.Decision{})
 }

@@ -15,6 +15,7 @@ type Calls struct {
 	kept
 	approvers *Approvers
 	host      *Host
+	caller    *Caller
 }
 
 // MissingCall says that there is no such call, or none that the caller may know of.

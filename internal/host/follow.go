@@ -87,7 +87,8 @@ func (c Calls) Cancel(ctx context.Context, id, reason string) (*CallRow, error) 
 	return c.host.parts.Ledger.Call(ctx, row.Tenant, row.ID)
 }
 
-// Settle records the outcome of a call whose result is unknown, in their name.
+// Settle records the outcome of a call whose result is unknown, in their name. One that was
+// not done may run again, so that a token has to be for its operation.
 func (c Calls) Settle(ctx context.Context, id string, s Settlement) (*CallRow, error) {
 	row, err := c.Control(ctx, id, "settle")
 	if err != nil {
@@ -95,6 +96,9 @@ func (c Calls) Settle(ctx context.Context, id string, s Settlement) (*CallRow, e
 	}
 	if row == nil {
 		return nil, MissingCall(id)
+	}
+	if err := c.g.covered(ctx, c.caller, ScopeRun, "settle", row.Operation, row.Operation); err != nil {
+		return nil, err
 	}
 	s.By = c.by
 	if _, err := c.host.parts.Kernel.Settle(ctx, row.Tenant, row.ID, s); err != nil {

@@ -155,11 +155,11 @@ func (a API) Sessions() Sessions {
 }
 
 // Calls returns the calls.
-func (a API) Calls() Calls { return Calls{a.kept(), a.host.parts.Approvers, a.host} }
+func (a API) Calls() Calls { return Calls{a.kept(), a.host.parts.Approvers, a.host, a.caller} }
 
 // Approvals returns the approvals.
 func (a API) Approvals() Approvals {
-	return Approvals{a.kept(), a.asker, a.host.parts.Approvers, a.host.parts.Approvals}
+	return Approvals{a.kept(), a.asker, a.host.parts.Approvers, a.host.parts.Approvals, a.caller}
 }
 
 // Plans returns the plans.

@@ -133,17 +133,22 @@ func (t Tokens) Create(ctx context.Context, n NewToken) (Token, string, error) {
 // Rotate gives the token that authenticated the caller another secret, and returns it. From
 // then on who created the token has not seen its secret, and the caller counts as a person
 // of their own where an approval takes a second one. A caller without a token has nothing
-// to rotate: invalid_input.
+// to rotate: invalid_input. A secret that was rotated or revoked since it was presented rotates
+// nothing: unauthenticated.
 func (t Tokens) Rotate(ctx context.Context) (Token, string, error) {
 	if t.caller == nil || t.caller.Token == "" {
 		return Token{}, "", plugin.Errorf(plugin.CodeInvalidInput, "a token is rotated by who presents it: mortise tokens rotate --server URL")
 	}
 	var row tokenRow
 	var secret string
-	err := t.change(ctx, t.caller.Token, "rotate", plugin.EntryTokenRotated, func(r *tokenRow) {
+	err := t.change(ctx, t.caller.Token, "rotate", plugin.EntryTokenRotated, func(r *tokenRow) error {
+		if r.Hash != t.caller.hash || !r.RevokedAt.IsZero() {
+			return errToken // another rotated or revoked it since this request was authenticated
+		}
 		r.Asker = userAsker(plugin.Principal{Type: r.PrincipalType, ID: r.PrincipalID})
 		secret = newSecret(r)
 		row = *r
+		return nil
 	})
 	return tokenOf(&row), secret, err
 }
@@ -152,17 +157,18 @@ func (t Tokens) Rotate(ctx context.Context) (Token, string, error) {
 // mortise.tokens. A token that was revoked stays so, and stays listed.
 func (t Tokens) Revoke(ctx context.Context, id string) (Token, error) {
 	var row tokenRow
-	err := t.change(ctx, id, "revoke", plugin.EntryTokenRevoked, func(r *tokenRow) {
+	err := t.change(ctx, id, "revoke", plugin.EntryTokenRevoked, func(r *tokenRow) error {
 		if r.RevokedAt.IsZero() {
 			r.RevokedAt = time.Now().UTC().Truncate(time.Microsecond)
 		}
 		row = *r
+		return nil
 	})
 	return tokenOf(&row), err
 }
 
 // change changes a token that is theirs, or that they may configure, with an entry.
-func (t Tokens) change(ctx context.Context, id, action string, kind plugin.EntryKind, do func(*tokenRow)) error {
+func (t Tokens) change(ctx context.Context, id, action string, kind plugin.EntryKind, do func(*tokenRow) error) error {
 	missing := plugin.Errorf(plugin.CodeNotFound, "there is no token %.64s; 'mortise tokens list' shows those there are", id)
 	row, err := t.g.Store.Token(ctx, id)
 	if err != nil {
@@ -182,7 +188,9 @@ func (t Tokens) change(ctx context.Context, id, action string, kind plugin.Entry
 		if err != nil || now == nil {
 			return orElse(err, missing)
 		}
-		do(now)
+		if err := do(now); err != nil {
+			return err
+		}
 		if err := tx.PutToken(*now); err != nil {
 			return err
 		}

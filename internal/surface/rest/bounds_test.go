@@ -346,6 +346,11 @@ func TestArtifacts(t *testing.T) {
 			t.Errorf("%s is answered %d %.50s %v", asked, a.status, a.text, a.header)
 		}
 	}
+	for _, none := range []string{"bytes=-0", "lines=1-2", "bytes=0-99999999999999999999", "bytes=-", "bytes= 1-2"} {
+		if a := b.ask("mrt_ann", "GET", path, "", "Range", none); a.status != 200 || a.text != text {
+			t.Errorf("%q is no range and answered %s", none, a)
+		}
+	}
 	if a := b.ask("mrt_ann", "GET", path, "", "Range", "bytes=1-2,4-5"); a.status != 200 || a.text != text {
 		t.Errorf("several ranges are answered %d", a.status)
 	}

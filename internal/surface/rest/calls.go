@@ -132,8 +132,10 @@ func (r *registry) getCall(ctx context.Context, q *request, in *struct {
 	var res plugin.Result
 	q.stays(limit + r.WorkTime)
 	switch {
-	case row.State.Ended() || limit > 0:
-		res, err = r.await(ctx, q, in.ID, max(limit, r.WorkTime))
+	case row.State.Ended():
+		res, err = r.await(ctx, q, in.ID, r.WorkTime)
+	case limit > 0:
+		res, err = r.await(ctx, q, in.ID, limit)
 	default:
 		res, err = q.api.Calls().Standing(ctx, in.ID)
 	}
@@ -213,6 +215,9 @@ func (r *registry) settleCall(ctx context.Context, q *request, in *struct {
 }) (*struct{ Body Call }, error) {
 	if len(in.Body.Data) > 0 && in.Body.Outcome != "succeeded" {
 		return nil, refused(0, plugin.CodeInvalidInput, "data is the answer of a call that succeeded", Place{"/data", "it is of a call that succeeded alone"})
+	}
+	if _, err := r.call(ctx, q, in.ID); err != nil { // what is not seen is not there
+		return nil, err
 	}
 	row, err := q.api.Calls().Settle(ctx, in.ID, host.Settlement{
 		State: settled[in.Body.Outcome], Data: in.Body.Data, Reason: in.Body.Reason, Evidence: in.Body.Evidence,

@@ -150,8 +150,11 @@ type preference struct {
 // preferenceOf reads the header Prefer. What is unknown there is left alone, as its
 // definition demands.
 func (s *server) preferenceOf(r *http.Request) (p preference, err error) {
-	if len(r.Header.Values("Idempotency-Key")) > 1 {
+	switch keys := r.Header.Values("Idempotency-Key"); {
+	case len(keys) > 1:
 		return p, refused(http.StatusBadRequest, plugin.CodeInvalidInput, "a request has one Idempotency-Key", Place{"Idempotency-Key", "it is there more than once"})
+	case len(keys) == 1 && strings.TrimSpace(keys[0]) == "":
+		return p, refused(http.StatusBadRequest, plugin.CodeInvalidInput, "an Idempotency-Key names something", Place{"Idempotency-Key", "it is empty"})
 	}
 	for _, part := range strings.Split(strings.Join(r.Header.Values("Prefer"), ","), ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")

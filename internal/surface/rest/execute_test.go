@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
@@ -71,6 +72,10 @@ func TestKeys(t *testing.T) {
 		b.is(b.execute("mrt_ann", op, "another", "Idempotency-Key", "k-"+op), 422, "key_conflict")
 		b.is(b.execute("mrt_ben", op, "one", "Idempotency-Key", "k-"+op), 422, "key_conflict")
 	}
+	for _, blank := range []string{"", " "} {
+		b.is(b.execute("mrt_ann", "line", "one", "Idempotency-Key", blank), 400, "invalid_input")
+	}
+	b.is(b.ask("mrt_ann", "POST", "/api/v1/operations/desk/line:execute?dry_run=false&dry_run=true", `{"input":{"text":"one"}}`), 400, "invalid_input")
 	if got := b.lines(); !slices.Equal(got, []string{"one"}) {
 		t.Errorf("what ran left %q", got)
 	}
@@ -150,7 +155,14 @@ func TestApprovalsOverHTTP(t *testing.T) {
 	if strings.Contains(q.text, "token") {
 		t.Errorf("the token of an approval is shown: %s", q)
 	}
-	b.decide(id, true)
+	waiting := time.Now()
+	b.is(b.ask("mrt_ann", "GET", a.header.Get("Location")+"?wait=1s", ""), 200, "pending_approval")
+	if took := time.Since(waiting); took < time.Second || took > 10*time.Second {
+		t.Errorf("a request that asks to wait a second stays for %s", took)
+	}
+	b.is(b.ask("mrt_ann", "POST", "/api/v1/approvals/"+id+":approve", ""), 403, "approval_self")
+	b.is(b.ask("mrt_narrow", "POST", "/api/v1/approvals/"+id+":approve", ""), 403, "policy_denied")
+	b.is(b.ask("mrt_bob", "POST", "/api/v1/approvals/"+id+":approve", `{"reason":"it was agreed"}`), 200, "")
 	got := b.ask("mrt_ann", "GET", a.header.Get("Location")+"?wait=20s", "")
 	if b.is(got, 200, "succeeded"); got.at("outcome", "data", "wrote") != "one" || got.at("approval") != id {
 		t.Error(got)
@@ -246,6 +258,11 @@ func TestUnknownOutcomes(t *testing.T) {
 	b.is(b.ask("mrt_ann", "GET", path, ""), 200, "unknown")
 	const known = `{"outcome":"succeeded","data":{"wrote":"one","n":1},"reason":"the line is there"}`
 	b.is(b.ask("mrt_ben", "POST", path+":settle", known), 404, "not_found")
+	b.is(b.ask("mrt_bob", "POST", path+":settle", known), 403, "scope_denied")
+	// Who may approve the operation and not see the call repeats no effect of it.
+	b.is(b.ask("mrt_bobs", "POST", path+":settle", `{"outcome":"not_done","reason":"x"}`), 404, "not_found")
+	// Nor does a token that is not for the operation.
+	b.is(b.ask("mrt_upper", "POST", path+":settle", `{"outcome":"not_done","reason":"x"}`), 403, "policy_denied")
 	for _, body := range []string{`{"outcome":"succeeded"}`, `{"outcome":"lost","reason":"x"}`, `{"outcome":"failed","reason":"x","data":{}}`} {
 		b.is(b.ask("mrt_ann", "POST", path+":settle", body), 422, "invalid_input")
 	}

@@ -112,6 +112,8 @@ var callers = map[string]host.Caller{
 	"mrt_ben":    {Principal: person("ben"), Asker: "api:ben", Scopes: []string{"admin"}},
 	"mrt_root":   {Principal: person("root"), Asker: "api:root", Scopes: []string{"admin"}},
 	"mrt_bob":    {Principal: person("bob"), Asker: "api:bob", Scopes: []string{"approve"}},
+	"mrt_bobs":   {Principal: person("bob"), Asker: "api:bob", Scopes: []string{"admin"}},
+	"mrt_narrow": {Principal: person("bob"), Asker: "api:bob", Scopes: []string{"approve"}, Operations: []string{"desk/upper"}},
 	"mrt_none":   {Principal: person("ann"), Asker: "api:ann"},
 	"mrt_reader": {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"read"}},
 	"mrt_runner": {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"run"}},

@@ -142,6 +142,7 @@ type ShuUser struct {
 type ShuAnswer struct {
 	Status int
 	Retry  string `header:"Retry-After"`
+	Replay string `header:"Idempotency-Replayed" doc:"true where this is the first answer to the key."`
 	Body   map[string]json.RawMessage
 }
 
@@ -183,6 +184,9 @@ func (r *registry) executeShu(ctx context.Context, q *request, in *ShuExecution)
 		return nil, err
 	}
 	out := &ShuAnswer{Status: said.Status, Body: said.Body}
+	if res.Replayed {
+		out.Replay = "true"
+	}
 	if err != nil && (said.Status == http.StatusTooManyRequests || said.Status == http.StatusServiceUnavailable) {
 		out.Retry = seconds(plugin.AsError(err).RetryAfter)
 	}

@@ -138,6 +138,11 @@ func (s *server) admit(w http.ResponseWriter, q *request) (r *http.Request, rele
 	if r, err = s.mux.route(q.Request); err != nil {
 		return nil, release, err
 	}
+	for name, values := range r.URL.Query() {
+		if len(values) > 1 {
+			return nil, release, refused(http.StatusBadRequest, plugin.CodeInvalidInput, "a parameter is given once", Place{name, "it is there more than once"})
+		}
+	}
 	body, release, err := s.body(w, r)
 	if err != nil {
 		return nil, release, err

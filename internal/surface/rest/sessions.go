@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -180,12 +181,15 @@ func (r *registry) getArtifact(ctx context.Context, q *request, in *struct {
 		if sum, err := hex.DecodeString(a.SHA256); err == nil {
 			h.Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(sum)+":")
 		}
-		if strings.Contains(q.Header.Get("Range"), ",") {
-			q.Header.Del("Range") // several ranges: the whole answers them too
+		if of := q.Header.Get("Range"); !oneRange.MatchString(of) {
+			q.Header.Del("Range") // several, or none that is a range: the whole answers them too
 		}
 		http.ServeContent(w, q.Request, "", a.CreatedAt, &forward{Reader: body, size: a.Size})
 	}}, nil
 }
+
+// oneRange is what is taken for a range of bytes.
+var oneRange = regexp.MustCompile(`^bytes=([0-9]{1,18}-[0-9]{0,18}|-0*[1-9][0-9]{0,17})$`)
 
 // A forward reader can seek as far as it is only read forward.
 type forward struct {
