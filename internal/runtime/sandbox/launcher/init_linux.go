@@ -174,10 +174,15 @@ func (w *watcher) exceeded(e wire.Ended, usage *unix.Rusage) string {
 	return ""
 }
 
+// scratchLeft is how many bytes may be left of a file system that is full: the kernel
+// counts its blocks for each processor, and a write of many of them fails where a few are
+// left.
+const scratchLeft = 64 << 10
+
 // scratchFull reports whether the program filled what it may write.
 func scratchFull() bool {
 	var st unix.Statfs_t
-	return work >= 0 && unix.Fstatfs(work, &st) == nil && (st.Bavail == 0 || st.Ffree == 0)
+	return work >= 0 && unix.Fstatfs(work, &st) == nil && (int64(st.Bavail)*st.Bsize < scratchLeft || st.Ffree == 0)
 }
 
 // maxSeen is how many files are looked at to find the largest.
