@@ -24,6 +24,7 @@ func tokenHome(t *testing.T, gate string) *app.App {
 	write(t, home, "policies/all.cedar", `
 @id("all") permit (principal, action, resource) unless { action == Action::"configure" || action == Action::"execute" };
 @id("root") permit (principal == User::"root", action, resource) unless { action == Action::"execute" };
+@id("tokens") permit (principal == User::"ann", action == Action::"configure", resource == Plugin::"mortise.tokens");
 @id("gate") `+gate+` permit (principal, action == Action::"execute", resource);
 `)
 	a := open(t, home)
@@ -114,7 +115,7 @@ func TestARevokedTokenIsRefusedWithinASecond(t *testing.T) {
 	a := tokenHome(t, "")
 	ctx := t.Context()
 	root := a.Host.As(plugin.Principal{Type: "user", ID: "root", Scopes: []string{"*"}})
-	made, text, err := root.Tokens().Create(ctx, host.NewToken{Name: "laptop", For: "ann"})
+	made, text, err := root.Tokens().Create(ctx, host.NewToken{Name: "laptop", For: "bob"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,6 +196,14 @@ func TestATokenIsForWhatItSays(t *testing.T) {
 	}
 	if _, _, err := a.Host.For(caller).Tokens().Create(ctx, host.NewToken{Name: "x", Operations: []string{"upper/*"}}); err != nil {
 		t.Errorf("a token that has less: %v", err)
+	}
+	// Who may configure tokens makes none for the administrator.
+	ann := plugin.Principal{Type: "user", ID: "ann", Scopes: []string{"*"}}
+	if _, _, err := a.As(ann).Tokens().Create(ctx, host.NewToken{Name: "bob's", For: "bob"}); err != nil {
+		t.Errorf("ann, who may configure tokens: %v", err)
+	}
+	if _, _, err := a.As(ann).Tokens().Create(ctx, host.NewToken{Name: "root's", For: "root"}); plugin.CodeOf(err) != plugin.CodePolicyDenied {
+		t.Errorf("ann makes a token for the administrator: %v", err)
 	}
 	for name, n := range map[string]host.NewToken{
 		"no name": {}, "a name of two lines": {Name: "a\nb"}, "a scope that there is not": {Name: "a", Scopes: []string{"fly"}}, "an operation that is none": {Name: "a", Operations: []string{"*"}},

@@ -109,19 +109,19 @@ func (a Approvals) Show(ctx context.Context, given string) (*ApprovalRow, *Quest
 // approval_expired, approval_void.
 func (a Approvals) Decide(ctx context.Context, given string, approve, own bool, reason string) (*ApprovalRow, Decision, error) {
 	d := Decision{Tenant: a.g.Tenant, Approve: approve, By: a.by, Asker: a.asker(), Reason: reason, Own: own}
-	if raw, err := base64.RawURLEncoding.DecodeString(given); err == nil && len(raw) == tokenBytes {
+	var asked *ApprovalRow
+	var err error
+	if raw, wrong := base64.RawURLEncoding.DecodeString(given); wrong == nil && len(raw) == tokenBytes {
 		d.Token = given
-	} else {
-		row, err := a.Find(ctx, given, "decide")
-		if err != nil {
-			return nil, d, err
-		}
-		d.ID = row.ID
+		asked, err = a.g.Store.ApprovalByToken(ctx, d.Tenant, approval.HashToken(given))
+	} else if asked, err = a.Find(ctx, given, "decide"); err == nil {
+		d.ID = asked.ID
 	}
-	if approve && a.caller != nil {
-		if err := a.covered(ctx, d); err != nil {
-			return nil, d, err
-		}
+	if err == nil && approve && asked != nil {
+		err = a.covered(ctx, asked)
+	}
+	if err != nil {
+		return nil, d, err
 	}
 	row, err := a.engine.Decide(ctx, d)
 	return row, d, err
@@ -129,15 +129,9 @@ func (a Approvals) Decide(ctx context.Context, given string, approve, own bool, 
 
 // covered refuses callers whose token is not for what an approval lets run. A plan may run
 // any operation, so that a token with a list is for none.
-func (a Approvals) covered(ctx context.Context, d Decision) (err error) {
-	var row *ApprovalRow
-	if d.Token != "" {
-		row, err = a.g.Store.ApprovalByToken(ctx, d.Tenant, approval.HashToken(d.Token))
-	} else {
-		row, err = a.g.Store.Approval(ctx, d.Tenant, d.ID)
-	}
-	if err != nil || row == nil {
-		return err // there is nothing to approve
+func (a Approvals) covered(ctx context.Context, row *ApprovalRow) error {
+	if a.caller == nil {
+		return nil
 	}
 	name, ref := "", "plan "+row.SubjectID
 	if row.SubjectKind == SubjectCall {

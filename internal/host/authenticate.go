@@ -99,16 +99,16 @@ func (a *Authenticator) check(ctx context.Context, text, hash, from string) (c C
 	}
 	same := subtle.ConstantTimeCompare([]byte(row.Hash), []byte(hash)) == 1
 	now := time.Now()
-	who := plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID}
 	if !there || !same || row.Tenant != g.Tenant || !row.RevokedAt.IsZero() || !row.ExpiresAt.IsZero() && !now.Before(row.ExpiresAt) {
 		return c, expires, errToken
 	}
-	if who, err = g.Member(principal.Name(who)); err != nil { // the configuration does not name them any more
+	who, err := g.Member(principal.Name(holderOf(row)))
+	if err != nil { // the configuration does not name them any more
 		return c, expires, errToken
 	}
 	if now.Sub(row.UsedAt) >= usePeriod {
 		at := now.UTC().Truncate(time.Microsecond)
 		_ = g.Store.Write(ctx, func(tx Tx) error { return tx.UseToken(id, at, from) }) // it only says what happened: a store that takes no writes can be read
 	}
-	return Caller{Principal: who, Asker: tokenAsker(*row).String(), Token: id, Scopes: row.Scopes, Operations: row.Operations, hash: hash}, row.ExpiresAt, nil
+	return Caller{Principal: who, Asker: askerOf(row), Token: id, Scopes: row.Scopes, Operations: row.Operations, hash: hash}, row.ExpiresAt, nil
 }

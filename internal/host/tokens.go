@@ -90,7 +90,7 @@ func (t Tokens) List(ctx context.Context) ([]Token, error) {
 
 // Create makes a token, and returns it with its secret, which is shown this once. It takes
 // the right to configure mortise.tokens, and over the API none can be made that has more
-// than the one that asks. Errors: policy_denied, invalid_input, limit_exceeded, not_found.
+// than the one that asks. One for the administrator is made by the administrator. Errors: policy_denied, invalid_input, limit_exceeded, not_found.
 func (t Tokens) Create(ctx context.Context, n NewToken) (Token, string, error) {
 	if err := t.g.authorise(ctx, t.by, t.g.part(TokensPlugin), use{plugin.EntryTokenRefused, n.Name, "create", "create tokens"}); err != nil {
 		return Token{}, "", err
@@ -106,6 +106,10 @@ func (t Tokens) Create(ctx context.Context, n NewToken) (Token, string, error) {
 	}
 	if !t.g.Known(t.g.Tenant, who) {
 		return Token{}, "", plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", n.For, strings.Join(t.g.Names, ", "))
+	}
+	if t.g.administers(who) && !t.g.administers(t.by) {
+		why := plugin.Errorf(plugin.CodePolicyDenied, "%s may not create a token for the administrator", principal.Name(t.by))
+		return Token{}, "", t.g.refuse(ctx, t.by, use{plugin.EntryTokenRefused, n.Name, "create", ""}, why, plugin.Decision{})
 	}
 	if who.Type == "agent" {
 		return Token{}, "", plugin.Errorf(plugin.CodeInvalidInput, "%s is an agent, which acts through this host alone; create a token for a user or a service", n.For)
@@ -145,7 +149,7 @@ func (t Tokens) Rotate(ctx context.Context) (Token, string, error) {
 		if r.Hash != t.caller.hash || !r.RevokedAt.IsZero() {
 			return errToken // another rotated or revoked it since this request was authenticated
 		}
-		r.Asker = userAsker(plugin.Principal{Type: r.PrincipalType, ID: r.PrincipalID})
+		r.Asker = userAsker(holderOf(r))
 		secret = newSecret(r)
 		row = *r
 		return nil
@@ -199,11 +203,11 @@ func (t Tokens) change(ctx context.Context, id, action string, kind plugin.Entry
 }
 
 func (t Tokens) own(row *tokenRow) bool {
-	return principal.Name(plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID}) == principal.Name(t.by)
+	return principal.Name(holderOf(row)) == principal.Name(t.by)
 }
 
 func tokenOf(row *tokenRow) Token {
-	who := plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID}
+	who := holderOf(row)
 	return Token{
 		ID: row.ID, Name: row.Name, Principal: principal.Name(who), Scopes: append([]string{}, row.Scopes...), Operations: append([]string{}, row.Operations...),
 		By: row.By, CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt, RevokedAt: row.RevokedAt, UsedAt: row.UsedAt, UsedFrom: row.UsedFrom,
@@ -320,10 +324,11 @@ func readToken(text string) (id string, ok bool) {
 	return text[5:15], subtle.ConstantTimeCompare([]byte(checksum(body)), []byte(sum)) == 1
 }
 
-// asker returns the authenticated identity behind a token: its principal, and with it who
+// askerOf returns the authenticated identity behind a token: its principal, and with it who
 // else has seen the secret.
-func (row tokenAsker) String() string {
-	return approval.Entrusted(userAsker(plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID}), row.Asker)
-}
+func askerOf(row *tokenRow) string { return approval.Entrusted(userAsker(holderOf(row)), row.Asker) }
 
-type tokenAsker tokenRow
+// holderOf returns the principal that a token stands for, without scopes.
+func holderOf(row *tokenRow) plugin.Principal {
+	return plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID}
+}
