@@ -194,6 +194,26 @@ func goneSoon(t *testing.T, pid int) {
 	t.Errorf("process %d is still there", pid)
 }
 
+// stopped waits until each thread of a process stands still: the signal is sent at
+// once and takes effect thread by thread, and one that still runs answers.
+func stopped(t *testing.T, pid int) {
+	t.Helper()
+	for range 500 {
+		stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		still := err == nil && len(stats) > 0
+		for _, path := range stats {
+			stat, _ := os.ReadFile(path)
+			_, after, _ := strings.Cut(string(stat), ") ")
+			still = still && strings.HasPrefix(after, "T")
+		}
+		if still {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("process %d runs on", pid)
+}
+
 func TestACallIsCarriedWhole(t *testing.T) {
 	t.Parallel()
 	s := starter(t)
@@ -419,6 +439,7 @@ func TestAServerThatDoesNotAnswerIsWaitedForSoLong(t *testing.T) {
 	s, _, pid := served(t)
 	_ = syscall.Kill(pid, syscall.SIGSTOP)
 	defer func() { _ = syscall.Kill(pid, syscall.SIGCONT) }()
+	stopped(t, pid)
 	s.Wait = 3 * time.Second
 	begun := time.Now()
 	if _, _, err := s.Connect(t.Context()); plugin.CodeOf(err) != plugin.CodeTimeout || time.Since(begun) > 6*time.Second {

@@ -63,6 +63,11 @@ func TestAForkServerThatHangsIsReplaced(t *testing.T) {
 	if err := hanging.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	// The signal takes effect after it is sent: a server that still runs would fork.
+	var info unix.Siginfo
+	if err := unix.Waitid(unix.P_PID, hanging.Pid, &info, unix.WSTOPPED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
