@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -66,6 +67,9 @@ func deskPlugin(log string) {
 	}
 	mortise.Tool(p, "upper", "Make a text upper case.", func(_ *mortise.Call, in text) (map[string]any, error) {
 		return map[string]any{"text": strings.ToUpper(in.Text)}, nil
+	})
+	mortise.Tool(p, "traced", "Say below which span it runs.", func(c *mortise.Call, _ struct{}) (map[string]any, error) {
+		return map[string]any{"traceparent": c.About().Trace.Parent}, nil
 	})
 	mortise.Tool(p, "fail", "Fail.", func(_ *mortise.Call, in text) (map[string]any, error) {
 		return nil, mortise.Errorf("OUT_OF_INK", "there is no ink for %s", in.Text)
@@ -160,13 +164,20 @@ const realToken = len("mrt_uAAAAAAAAAA_") + 32 + len("_AAAAAA")
 // begin opens a host with the plugins of these tests.
 func begin(t *testing.T, o rest.Options) *bench {
 	t.Helper()
+	return beginWith(t, o, "", app.Options{})
+}
+
+// beginWith is begin with more in mortise.yaml.
+func beginWith(t *testing.T, o rest.Options, config string, with app.Options) *bench {
+	t.Helper()
 	home := t.TempDir()
 	b := &bench{T: t, log: filepath.Join(home, "lines.txt")}
 	b.write(filepath.Join(home, "mortise.yaml"), "sandbox: \"off\" # what a plugin does shows in a file outside\n"+
-		"policy: {files: [rest.cedar], configure: [root], groups: {people: [ann, ben]}}\napprovals: {by: [bob]}\n")
+		"policy: {files: [rest.cedar], configure: [root], groups: {people: [ann, ben]}}\napprovals: {by: [bob]}\n"+config)
 	b.write(filepath.Join(home, "rest.cedar"), policies)
 	quiet := slog.New(slog.DiscardHandler)
-	a, err := app.Open(t.Context(), app.Options{Home: home, Log: quiet})
+	with.Home, with.Log = home, cmp.Or(with.Log, quiet)
+	a, err := app.Open(t.Context(), with)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,6 +207,7 @@ func begin(t *testing.T, o rest.Options) *bench {
 		}
 	}
 	real := a.Host.Authenticator()
+	o.Telemetry = a.Telemetry
 	o.Host, o.Authenticate = a.Host, func(ctx context.Context, token, remote string) (host.Caller, error) {
 		if len(token) == realToken {
 			return real.Token(ctx, token, remote)
