@@ -195,7 +195,7 @@ func TestPutPolicy(t *testing.T) {
 		t.Fatalf("the running host never heard of it: %s", verdict(running))
 	}
 	const no = "@id(\"no\") forbid (principal, action == Action::\"execute\", resource == Operation::\"upper/upper\");\n"
-	if n, err := a.As(owner).Policies().Put(t.Context(), "quiet", []byte(no), ""); n != 1 || err != nil {
+	if n, err := a.As(owner).Policies().Put(t.Context(), "quiet", []byte(no), ""); n.Policies != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	if verdict(a) != plugin.Deny {
@@ -237,14 +237,14 @@ func TestPutPolicy(t *testing.T) {
 	if err := a.Policy.Reload(); err == nil || !strings.Contains(err.Error(), "stored/bad:1:") || verdict(a) != plugin.Deny {
 		t.Errorf("%v", err)
 	}
-	if err := a.As(owner).Policies().Delete(t.Context(), "bad", ""); err != nil {
+	if _, err := a.As(owner).Policies().Delete(t.Context(), "bad", ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.As(owner).Policies().Delete(t.Context(), "quiet", ""); err != nil || verdict(a) != plugin.Allow {
+	if _, err := a.As(owner).Policies().Delete(t.Context(), "quiet", ""); err != nil || verdict(a) != plugin.Allow {
 		t.Errorf("%v", err)
 	}
 	follows(plugin.Allow)
-	if err := a.As(owner).Policies().Delete(t.Context(), "quiet", ""); plugin.CodeOf(err) != plugin.CodeNotFound {
+	if _, err := a.As(owner).Policies().Delete(t.Context(), "quiet", ""); plugin.CodeOf(err) != plugin.CodeNotFound {
 		t.Error(err)
 	}
 	var kinds []string

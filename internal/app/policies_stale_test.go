@@ -58,10 +58,10 @@ func TestOneOfTheChangesOfAVersionIsMade(t *testing.T) {
 			if made != 1 || err != nil || len(rows) != 1 {
 				t.Fatalf("%d of %d changes were made; %d texts are stored, %v", made, writers, len(rows), err)
 			}
-			if err := first.Delete(t.Context(), rows[0].Name, was); plugin.CodeOf(err) != plugin.CodeStale {
+			if _, err := first.Delete(t.Context(), rows[0].Name, was); plugin.CodeOf(err) != plugin.CodeStale {
 				t.Errorf("a deletion for the version before: %v", err)
 			}
-			if err := first.Delete(t.Context(), rows[0].Name, first.Version()); err != nil || first.Version() != was {
+			if gone, err := first.Delete(t.Context(), rows[0].Name, first.Version()); err != nil || gone.Version != was || first.Version() != was {
 				t.Errorf("a deletion for this version: %v; the version is %s, and was %s", err, first.Version(), was)
 			}
 		})

@@ -234,7 +234,7 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 			_, err := a.As(by).Policies().Suppose(ctx, "mine", []byte("permit (principal, action, resource);"))
 			return err
 		}, denied, plugin.EntryPolicyRefused, "mine"},
-		"Policies.Delete": {func(by plugin.Principal) error { return a.As(by).Policies().Delete(ctx, "mine", "") }, denied, plugin.EntryPolicyRefused, "mine"},
+		"Policies.Delete": {func(by plugin.Principal) error { _, err := a.As(by).Policies().Delete(ctx, "mine", ""); return err }, denied, plugin.EntryPolicyRefused, "mine"},
 		"Policies.Explain": {func(by plugin.Principal) error {
 			_, err := a.As(by).Policies().Explain(ctx, host.PolicyRequest{Operation: "upper/upper"})
 			return err
@@ -278,7 +278,10 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 		_, err := a.As(by).Agents().Assign(ctx, "upper", store.EveryAgent, true)
 		return err
 	}, denied, plugin.EntryAgentRefused, "*"})
-	also("a policy whose name is none", eve, attempt{func(by plugin.Principal) error { _, err := a.As(by).Policies().Put(ctx, "NO\x00name", nil, ""); return err }, denied, plugin.EntryPolicyRefused, "NO?name"})
+	also("a policy whose name is none", eve, attempt{func(by plugin.Principal) error {
+		_, err := a.As(by).Policies().Put(ctx, "NO\x00name", nil, "")
+		return err
+	}, denied, plugin.EntryPolicyRefused, "NO?name"})
 
 	last := int64(0)
 	news := func() (all []plugin.Entry) {

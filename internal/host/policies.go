@@ -35,31 +35,36 @@ type Policies struct {
 
 var policyName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
-// Put puts a text of policies into the store and into force, and returns
-// how many they are. It is refused, and the old set stays in force, where the
+// A PolicyChange is what came of a change of the stored policies.
+type PolicyChange struct {
+	Policies int    // in the text that was put
+	Version  string // of the set that came of it
+}
+
+// Put puts a text of policies into the store and into force. It is refused, and the old set stays in force, where the
 // whole set that would come of it cannot be used, or would keep them from ever
 // changing it again. was is the version that the set must have until then, "" for any:
 // stale where it has another.
-func (p Policies) Put(ctx context.Context, name string, text []byte, was string) (count int, err error) {
+func (p Policies) Put(ctx context.Context, name string, text []byte, was string) (done PolicyChange, err error) {
 	if err := p.may(ctx, "put", name); err != nil {
-		return 0, err
+		return done, err
 	}
 	if err := checkPolicyName(name); err != nil {
-		return 0, err
+		return done, err
 	}
 	err = p.change(ctx, was, func(tx Tx) error {
 		return tx.PutPolicy(policyRow{Tenant: p.g.Tenant, Name: name, Text: string(text), By: principal.Name(p.by), At: time.Now().UTC()})
 	}, func(tx Tx, next *policy.Engine) error {
 		all := next.Documents()
 		i := slices.IndexFunc(all, func(t policy.Text) bool { return t.Name == StoredPrefix+name })
-		count = all[i].Policies
+		done = PolicyChange{all[i].Policies, next.Version()}
 		hash, err := tx.PutBody(p.g.Tenant, text, time.Time{})
 		if err != nil {
 			return err
 		}
-		return p.g.Note(tx, p.by, plugin.EntryPolicyPut, name, map[string]any{"text_hash": hash, "policies": count, "policy": next.Version()})
+		return p.g.Note(tx, p.by, plugin.EntryPolicyPut, name, map[string]any{"text_hash": hash, "policies": done.Policies, "policy": done.Version})
 	})
-	return count, err
+	return done, err
 }
 
 func checkPolicyName(name string) error {
@@ -71,19 +76,21 @@ func checkPolicyName(name string) error {
 
 // Delete takes a stored text of policies out of force. It is refused as
 // in Put.
-func (p Policies) Delete(ctx context.Context, name, was string) error {
+func (p Policies) Delete(ctx context.Context, name, was string) (done PolicyChange, err error) {
 	if err := p.may(ctx, "delete", name); err != nil {
-		return err
+		return done, err
 	}
-	return p.change(ctx, was, func(tx Tx) error {
+	err = p.change(ctx, was, func(tx Tx) error {
 		found, err := tx.DeletePolicy(p.g.Tenant, name)
 		if err == nil && !found {
 			err = plugin.Errorf(plugin.CodeNotFound, "no policy is stored under the name %s; 'mortise policy list' shows those there are", name)
 		}
 		return err
 	}, func(tx Tx, next *policy.Engine) error {
-		return p.g.Note(tx, p.by, plugin.EntryPolicyDeleted, name, map[string]any{"policy": next.Version()})
+		done = PolicyChange{Version: next.Version()}
+		return p.g.Note(tx, p.by, plugin.EntryPolicyDeleted, name, map[string]any{"policy": done.Version})
 	})
+	return done, err
 }
 
 // change makes a change in one transaction with the check of the set that it is a change

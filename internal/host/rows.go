@@ -40,6 +40,8 @@ type (
 	PolicyEngine   = policy.Engine
 	PolicyProblems = policy.Problems
 	PolicyDocument = policy.Document
+
+	PolicyExplanation = policy.Explanation
 )
 
 // SamePerson reports whether an approval counts as given by the user who asked for it.
