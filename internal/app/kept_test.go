@@ -256,6 +256,10 @@ func otherUses(t *testing.T, file string) map[string]keptUse {
 			_, err := k.References().Add(ctx, "hosts", file)
 			return err
 		}),
+		"References.Put": whole(plugin.EntryReferenceRefused, "hosts", func(ctx context.Context, k host.API, _ things) error {
+			_, err := k.References().Put(ctx, "hosts", "csv", []byte("a,b\n"))
+			return err
+		}),
 		"References.AddMitre": whole(plugin.EntryReferenceRefused, "mitre_techniques", func(ctx context.Context, k host.API, _ things) error {
 			_, _, err := k.References().AddMitre(ctx, mitre)
 			if plugin.CodeOf(err) == plugin.CodeInvalidInput {

@@ -195,7 +195,7 @@ func TestPutPolicy(t *testing.T) {
 		t.Fatalf("the running host never heard of it: %s", verdict(running))
 	}
 	const no = "@id(\"no\") forbid (principal, action == Action::\"execute\", resource == Operation::\"upper/upper\");\n"
-	if n, err := a.As(owner).Policies().Put(t.Context(), "quiet", []byte(no)); n != 1 || err != nil {
+	if n, err := a.As(owner).Policies().Put(t.Context(), "quiet", []byte(no), ""); n.Policies != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	if verdict(a) != plugin.Deny {
@@ -211,7 +211,7 @@ func TestPutPolicy(t *testing.T) {
 		"permit (principal in Rol::\"a\", action, resource);":                     "stored/quiet:1:22: unrecognized entity type `Rol`",
 		"permit (principal, action, resource)":                                    "stored/quiet:1:37: found the end where ; is expected",
 	} {
-		_, err := a.As(owner).Policies().Put(t.Context(), "quiet", []byte(text))
+		_, err := a.As(owner).Policies().Put(t.Context(), "quiet", []byte(text), "")
 		var problems policy.Problems
 		if plugin.CodeOf(err) != plugin.CodeInvalidInput || !errors.As(err, &problems) || !strings.Contains(err.Error(), place) {
 			t.Errorf("%v, want %s", err, place)
@@ -223,7 +223,7 @@ func TestPutPolicy(t *testing.T) {
 	if a.Policy.Version() != version || verdict(a) != plugin.Deny {
 		t.Error("what was refused is in force")
 	}
-	if _, err := a.As(stranger).Policies().Put(t.Context(), "x", []byte(no)); plugin.CodeOf(err) != plugin.CodePolicyDenied {
+	if _, err := a.As(stranger).Policies().Put(t.Context(), "x", []byte(no), ""); plugin.CodeOf(err) != plugin.CodePolicyDenied {
 		t.Error(err)
 	}
 
@@ -237,14 +237,14 @@ func TestPutPolicy(t *testing.T) {
 	if err := a.Policy.Reload(); err == nil || !strings.Contains(err.Error(), "stored/bad:1:") || verdict(a) != plugin.Deny {
 		t.Errorf("%v", err)
 	}
-	if err := a.As(owner).Policies().Delete(t.Context(), "bad"); err != nil {
+	if _, err := a.As(owner).Policies().Delete(t.Context(), "bad", ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.As(owner).Policies().Delete(t.Context(), "quiet"); err != nil || verdict(a) != plugin.Allow {
+	if _, err := a.As(owner).Policies().Delete(t.Context(), "quiet", ""); err != nil || verdict(a) != plugin.Allow {
 		t.Errorf("%v", err)
 	}
 	follows(plugin.Allow)
-	if err := a.As(owner).Policies().Delete(t.Context(), "quiet"); plugin.CodeOf(err) != plugin.CodeNotFound {
+	if _, err := a.As(owner).Policies().Delete(t.Context(), "quiet", ""); plugin.CodeOf(err) != plugin.CodeNotFound {
 		t.Error(err)
 	}
 	var kinds []string

@@ -43,7 +43,7 @@ var refusesNothing = map[string]string{
 	"Calls.Find": "asks Get", "Calls.Show": "asks Get", "Calls.FindToControl": "asks Control", "Calls.Settle": "asks Control", "Calls.ListIn": "asks List", "Approvals.Find": "asks Get", "Approvals.Show": "asks Get", "Approvals.Questions": "leaves out", "Approvals.Decide": "asks Find, and TestASecondPersonIsAnAuthenticatedOne has who may",
 	"Sessions.Find": "asks Get", "Sessions.FindArtifact": "asks Artifact", "Knowledge.FindDocument": "asks Document", "Knowledge.FindAndRemove": "asks RemoveDocument",
 	"Feeds.Find":       "returns an id alone",
-	"Policies.Version": "all may see the policies in force", "Policies.Simulate": "asks what Ask asks",
+	"Policies.Version": "all may see the policies in force", "Policies.Simulate": "asks what Ask asks", "Plans.Submit": "the kernel refuses the call of the agent, on the record, and TestATokenWithOperationsMakesNoPlan has who may not",
 	"Offers.Calls": "leaves out", "Offers.Plans": "leaves out", "Offers.Approvals": "leaves out", "Offers.Feeds": "leaves out", "Offers.Agents": "leaves out",
 	"Offers.Memories": "leaves out", "Offers.Conversations": "leaves out",
 	"Models.List":    "all may see which are configured",
@@ -58,7 +58,7 @@ var attempted = []string{
 	"Feeds.Delete", "Feeds.ResetCursor", "Feeds.Run", "Agents.List", "Agents.Create", "Agents.Change", "Agents.Start", "Agents.Stop",
 	"Agents.Delete", "Agents.Remember", "Agents.Forget", "Agents.Schedule", "Agents.Assign", "Agents.Assignments", "Agents.Show",
 	"Agents.Memories", "Agents.Conversations", "Agents.Messages", "Agents.Talk", "Agents.End", "Secrets.Set", "Secrets.Delete",
-	"Secrets.DeleteAll", "Secrets.Rotate", "Identities.List", "Identities.Link", "Identities.Unlink", "Tokens.Create", "Tokens.Revoke", "Policies.Put", "Policies.Delete",
+	"Secrets.DeleteAll", "Secrets.Rotate", "Identities.List", "Identities.Link", "Identities.Unlink", "Tokens.Create", "Tokens.Revoke", "Policies.Put", "Policies.Suppose", "Policies.Delete",
 	"Admin.ConfirmRecovery", "Approvers.MayControl", "Policies.Explain", "Policies.Ask", "Models.Test", "Plugins.Resolve",
 }
 
@@ -227,10 +227,14 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 		"Identities.Unlink": {func(by plugin.Principal) error { _, err := a.As(by).Identities().Unlink(ctx, "mail", "x"); return err }, denied, plugin.EntryIdentityRefused, "mail:x"},
 
 		"Policies.Put": {func(by plugin.Principal) error {
-			_, err := a.As(by).Policies().Put(ctx, "mine", []byte("permit (principal, action, resource);"))
+			_, err := a.As(by).Policies().Put(ctx, "mine", []byte("permit (principal, action, resource);"), "")
 			return err
 		}, denied, plugin.EntryPolicyRefused, "mine"},
-		"Policies.Delete": {func(by plugin.Principal) error { return a.As(by).Policies().Delete(ctx, "mine") }, denied, plugin.EntryPolicyRefused, "mine"},
+		"Policies.Suppose": {func(by plugin.Principal) error {
+			_, err := a.As(by).Policies().Suppose(ctx, "mine", []byte("permit (principal, action, resource);"))
+			return err
+		}, denied, plugin.EntryPolicyRefused, "mine"},
+		"Policies.Delete": {func(by plugin.Principal) error { _, err := a.As(by).Policies().Delete(ctx, "mine", ""); return err }, denied, plugin.EntryPolicyRefused, "mine"},
 		"Policies.Explain": {func(by plugin.Principal) error {
 			_, err := a.As(by).Policies().Explain(ctx, host.PolicyRequest{Operation: "upper/upper"})
 			return err
@@ -274,7 +278,10 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 		_, err := a.As(by).Agents().Assign(ctx, "upper", store.EveryAgent, true)
 		return err
 	}, denied, plugin.EntryAgentRefused, "*"})
-	also("a policy whose name is none", eve, attempt{func(by plugin.Principal) error { _, err := a.As(by).Policies().Put(ctx, "NO\x00name", nil); return err }, denied, plugin.EntryPolicyRefused, "NO?name"})
+	also("a policy whose name is none", eve, attempt{func(by plugin.Principal) error {
+		_, err := a.As(by).Policies().Put(ctx, "NO\x00name", nil, "")
+		return err
+	}, denied, plugin.EntryPolicyRefused, "NO?name"})
 
 	last := int64(0)
 	news := func() (all []plugin.Entry) {

@@ -44,7 +44,7 @@ func signedHome(t *testing.T) (a *app.App, waits string) {
 	a = open(t, home)
 	ctx, root := t.Context(), a.Principal
 	register(t, a, upper(t), false)
-	if _, err := a.As(root).Policies().Put(ctx, "mine", []byte(`@id("mine") forbid (principal == User::"eve", action, resource);`)); err != nil {
+	if _, err := a.As(root).Policies().Put(ctx, "mine", []byte(`@id("mine") forbid (principal == User::"eve", action, resource);`), ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.As(root).Identities().Link(ctx, "mail", "ann@example.org", "ann"); err != nil {
@@ -167,7 +167,7 @@ func TestAHostAtWorkRestsOnNoRowThatTheLedgerDidNotSign(t *testing.T) {
 	}{
 		"policies are read": {`UPDATE policies SET text = text || ' '`, `UPDATE policies SET text = rtrim(text)`, a.Policy.Reload},
 		"a policy is put": {`UPDATE policies SET text = text || ' '`, `UPDATE policies SET text = rtrim(text)`, func() error {
-			_, err := a.As(root).Policies().Put(ctx, "other", []byte(`@id("other") forbid (principal == User::"joe", action, resource);`))
+			_, err := a.As(root).Policies().Put(ctx, "other", []byte(`@id("other") forbid (principal == User::"joe", action, resource);`), "")
 			return err
 		}},
 		"a plugin is disabled": {`UPDATE plugins SET path = path || 'x'`, `UPDATE plugins SET path = rtrim(path, 'x')`, func() error {

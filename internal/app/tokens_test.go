@@ -184,18 +184,39 @@ func TestATokenIsForWhatItSays(t *testing.T) {
 	if err := invoke(caller, "absent/op"); plugin.CodeOf(err) != plugin.CodePolicyDenied {
 		t.Errorf("an operation that there is not: %v", err)
 	}
-	caller.Scopes = []string{"configure", "read"}
+	made, text, err := a.As(caller.Principal).Tokens().Create(ctx, host.NewToken{Name: "maker", Scopes: []string{"configure", "read"}, Operations: []string{"upper/*"}, Life: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if caller, err = a.Host.Authenticator().Token(ctx, text, "127.0.0.1"); err != nil {
+		t.Fatal(err)
+	}
 	for name, n := range map[string]host.NewToken{
 		"a scope it has not": {Name: "x", Scopes: []string{"run"}, Operations: []string{"upper/*"}},
 		"all operations":     {Name: "x", Scopes: []string{"read"}},
 		"another operation":  {Name: "x", Scopes: []string{"read"}, Operations: []string{"mail/*"}},
+		"a longer life":      {Name: "x", Operations: []string{"upper/*"}, Life: 2 * time.Hour},
+		"no end":             {Name: "x", Operations: []string{"upper/*"}, Life: -1},
 	} {
 		if _, _, err := a.Host.For(caller).Tokens().Create(ctx, n); plugin.CodeOf(err) != plugin.CodePolicyDenied {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, _, err := a.Host.For(caller).Tokens().Create(ctx, host.NewToken{Name: "x", Operations: []string{"upper/*"}}); err != nil {
-		t.Errorf("a token that has less: %v", err)
+	less, _, err := a.Host.For(caller).Tokens().Create(ctx, host.NewToken{Name: "x", Operations: []string{"upper/upper"}})
+	if err != nil || !less.ExpiresAt.Equal(made.ExpiresAt) {
+		t.Errorf("a token that has less ends at %s, %v; the one that made it at %s", less.ExpiresAt, err, made.ExpiresAt)
+	}
+	blind := caller
+	blind.Scopes = []string{"configure"}
+	if _, _, err := a.Host.For(blind).Tokens().Create(ctx, host.NewToken{Name: "x", Operations: []string{"upper/*"}}); plugin.CodeOf(err) != plugin.CodePolicyDenied {
+		t.Errorf("a token that cannot read makes one that reads, which is the usual scope: %v", err)
+	}
+	// A token that was revoked makes none in the second for which it is still believed.
+	if _, err := a.As(caller.Principal).Tokens().Revoke(ctx, made.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := a.Host.For(caller).Tokens().Create(ctx, host.NewToken{Name: "x", Operations: []string{"upper/*"}}); plugin.CodeOf(err) != plugin.CodeUnauthenticated {
+		t.Errorf("a revoked token makes one: %v", err)
 	}
 	// Who may configure tokens makes none for the administrator.
 	ann := plugin.Principal{Type: "user", ID: "ann", Scopes: []string{"*"}}

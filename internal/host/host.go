@@ -164,7 +164,7 @@ func (a API) Approvals() Approvals {
 
 // Plans returns the plans.
 func (a API) Plans() Plans {
-	return Plans{a.kept(), a.Calls(), a.host.parts.Approvers, a.host.parts.Plans}
+	return Plans{a.kept(), a.Calls(), a.host.parts.Approvers, a.host.parts.Plans, a.asker, a.caller}
 }
 
 // Knowledge returns the knowledge bases.
@@ -197,7 +197,7 @@ func (a API) Secrets() Secrets {
 
 // Policies returns the policies.
 func (a API) Policies() Policies {
-	return Policies{a.host.parts.Guard, a.by, a.Plugins(), a.host.parts.Policies}
+	return Policies{a.host.parts.Guard, a.by, a.caller, a.Plugins(), a.host.parts.Policies}
 }
 
 // Admin returns what the administrator does.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/mortise-dev/mortise/internal/agent/plan"
 	"github.com/mortise-dev/mortise/plugin"
@@ -20,12 +21,38 @@ const StepUnknown = plan.StepUnknown
 // PlanEnded reports whether a plan in this state is over.
 func PlanEnded(state PlanState) bool { return plan.Ended(state) }
 
-// Plans are the plans of the host's tenant, as one principal may see and end them.
+// Plans are the plans of the host's tenant, as one principal may make, see and end them.
 type Plans struct {
 	kept
 	calls     Calls
 	approvers *Approvers
 	engine    *plan.Engine
+	asker     func() string
+	caller    *Caller
+}
+
+// A NewPlan is what an agent is asked to propose.
+type NewPlan struct {
+	Agent   string          // an operation of kind agent: plugin/operation@versions
+	Input   json.RawMessage // {"intent": {...}, "context": {...}, "constraints": {...}}
+	Key     string          // a second submission with it gets the plan of the first
+	Labels  []string        // what the input is tainted with
+	Origin  plugin.Origin
+	Observe func(plugin.Event) // hears the events of the call of the agent; nil for none
+}
+
+// Submit asks an agent in the name of the principal, and makes a plan of its proposal. An
+// answer that is no plan is in the plan that is returned, which has no id then. A plan may
+// run any operation, so that a token with a list of operations submits none:
+// policy_denied. Other errors are those of the call of the agent, and key_conflict.
+func (p Plans) Submit(ctx context.Context, n NewPlan) (*plan.View, error) {
+	if err := p.g.covered(ctx, p.caller, ScopeRun, "submit", "plans", ""); err != nil {
+		return nil, err
+	}
+	return p.engine.Submit(ctx, plan.Submission{
+		Tenant: p.g.Tenant, Principal: p.by, Asker: p.asker(), Agent: n.Agent, Input: n.Input, Key: n.Key,
+		Labels: n.Labels, Origin: n.Origin, Observe: n.Observe,
+	})
 }
 
 // Get returns a plan with its steps; its id may be cut short. It is for who asked
@@ -90,9 +117,13 @@ func (p Plans) Cancel(ctx context.Context, id, reason string) (*plan.View, error
 	return p.engine.Cancel(ctx, p.g.Tenant, v.ID, p.by, reason)
 }
 
-// Resume takes up a plan again.
+// Resume takes up a plan again. A token with a list of operations resumes none, as it
+// submits none.
 func (p Plans) Resume(ctx context.Context, id string) (*plan.View, error) {
 	v, err := p.Get(ctx, id, "resume")
+	if err == nil {
+		err = p.g.covered(ctx, p.caller, ScopeRun, "resume", "plan "+v.ID, "")
+	}
 	if err != nil {
 		return nil, err
 	}

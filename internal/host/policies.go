@@ -28,59 +28,78 @@ const maxStored = 256
 type Policies struct {
 	g       *Guard
 	by      plugin.Principal
+	caller  *Caller // nil for the user of this process
 	plugins Plugins
 	open    func(from Reader) (*policy.Engine, error) // the engine of what a store would then have
 }
 
 var policyName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
-// Put puts a text of policies into the store and into force, and returns
-// how many they are. It is refused, and the old set stays in force, where the
+// A PolicyChange is what came of a change of the stored policies.
+type PolicyChange struct {
+	Policies int    // in the text that was put
+	Version  string // of the set that came of it
+}
+
+// Put puts a text of policies into the store and into force. It is refused, and the old set stays in force, where the
 // whole set that would come of it cannot be used, or would keep them from ever
-// changing it again.
-func (p Policies) Put(ctx context.Context, name string, text []byte) (count int, err error) {
+// changing it again. was is the version that the set must have until then, "" for any:
+// stale where it has another.
+func (p Policies) Put(ctx context.Context, name string, text []byte, was string) (done PolicyChange, err error) {
 	if err := p.may(ctx, "put", name); err != nil {
-		return 0, err
+		return done, err
 	}
-	if !policyName.MatchString(name) {
-		return 0, plugin.Errorf(plugin.CodeInvalidInput, "%q is no name for a policy: small letters, digits, and . _ - after the first, at most 64", name)
+	if err := checkPolicyName(name); err != nil {
+		return done, err
 	}
-	err = p.change(ctx, func(tx Tx) error {
+	err = p.change(ctx, was, func(tx Tx) error {
 		return tx.PutPolicy(policyRow{Tenant: p.g.Tenant, Name: name, Text: string(text), By: principal.Name(p.by), At: time.Now().UTC()})
 	}, func(tx Tx, next *policy.Engine) error {
 		all := next.Documents()
 		i := slices.IndexFunc(all, func(t policy.Text) bool { return t.Name == StoredPrefix+name })
-		count = all[i].Policies
+		done = PolicyChange{all[i].Policies, next.Version()}
 		hash, err := tx.PutBody(p.g.Tenant, text, time.Time{})
 		if err != nil {
 			return err
 		}
-		return p.g.Note(tx, p.by, plugin.EntryPolicyPut, name, map[string]any{"text_hash": hash, "policies": count, "policy": next.Version()})
+		return p.g.Note(tx, p.by, plugin.EntryPolicyPut, name, map[string]any{"text_hash": hash, "policies": done.Policies, "policy": done.Version})
 	})
-	return count, err
+	return done, err
+}
+
+func checkPolicyName(name string) error {
+	if !policyName.MatchString(name) {
+		return plugin.Errorf(plugin.CodeInvalidInput, "%.100q is no name for a policy: small letters, digits, and . _ - after the first, at most 64", name)
+	}
+	return nil
 }
 
 // Delete takes a stored text of policies out of force. It is refused as
 // in Put.
-func (p Policies) Delete(ctx context.Context, name string) error {
+func (p Policies) Delete(ctx context.Context, name, was string) (done PolicyChange, err error) {
 	if err := p.may(ctx, "delete", name); err != nil {
-		return err
+		return done, err
 	}
-	return p.change(ctx, func(tx Tx) error {
+	err = p.change(ctx, was, func(tx Tx) error {
 		found, err := tx.DeletePolicy(p.g.Tenant, name)
 		if err == nil && !found {
 			err = plugin.Errorf(plugin.CodeNotFound, "no policy is stored under the name %s; 'mortise policy list' shows those there are", name)
 		}
 		return err
 	}, func(tx Tx, next *policy.Engine) error {
-		return p.g.Note(tx, p.by, plugin.EntryPolicyDeleted, name, map[string]any{"policy": next.Version()})
+		done = PolicyChange{Version: next.Version()}
+		return p.g.Note(tx, p.by, plugin.EntryPolicyDeleted, name, map[string]any{"policy": done.Version})
 	})
+	return done, err
 }
 
-// change makes a change in one transaction with the check of the set
-// that comes of it, and with its entry.
-func (p Policies) change(ctx context.Context, change func(Tx) error, record func(Tx, *policy.Engine) error) error {
+// change makes a change in one transaction with the check of the set that it is a change
+// of, of the one that comes of it, and with its entry.
+func (p Policies) change(ctx context.Context, was string, change func(Tx) error, record func(Tx, *policy.Engine) error) error {
 	err := p.g.Store.Write(ctx, func(tx Tx) error {
+		if err := p.still(tx, was); err != nil {
+			return err
+		}
 		if err := change(tx); err != nil {
 			return err
 		}
@@ -104,6 +123,26 @@ func (p Policies) change(ctx context.Context, change func(Tx) error, record func
 		return err
 	}
 	return p.g.Policy.Reload()
+}
+
+// still refuses a change of a set that has another version than it was read with: a
+// compare-and-set, since no other transaction changes policies until this one ends. The
+// deletion of a name that none has is what takes that lock, where nodes share a store.
+func (p Policies) still(tx Tx, was string) error {
+	if was == "" {
+		return nil
+	}
+	if _, err := tx.DeletePolicy(p.g.Tenant, ""); err != nil {
+		return err
+	}
+	now, err := p.open(tx)
+	if err != nil {
+		return plugin.Errorf(plugin.CodeUnavailable, "the policies cannot be read as they stand: %w", err)
+	}
+	if now.Version() != was {
+		return plugin.Errorf(plugin.CodeStale, "the policies are not those of version %.100s any more; read them again", was)
+	}
+	return nil
 }
 
 // may refuses an unauthorized principal and records the refusal.

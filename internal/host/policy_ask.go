@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	json2 "github.com/go-json-experiment/json"
 
@@ -97,6 +98,9 @@ func (p Policies) question(ctx context.Context, q PolicyRequest) (*policy.Questi
 	if q.Action == "" {
 		q.Action = policy.Execute
 	}
+	if err := p.about(ctx, &q); err != nil {
+		return nil, err
+	}
 	if q.Principal == "" {
 		q.Principal = p.g.Owner
 	}
@@ -127,6 +131,29 @@ func (p Policies) question(ctx context.Context, q PolicyRequest) (*policy.Questi
 	}}, nil
 }
 
+// about completes a request of a caller who was authenticated: it is about themselves as
+// they are known here. One about another takes the right to configure mortise.policies,
+// because it tells groups, roles and rights of that other.
+func (p Policies) about(ctx context.Context, q *PolicyRequest) error {
+	if p.caller == nil {
+		return nil
+	}
+	self := principal.Name(p.by)
+	if q.Origin == "" {
+		q.Origin = plugin.OriginAPI
+	}
+	if q.Principal == "" {
+		q.Principal = self
+	}
+	if principal.Name(principal.Parse(q.Principal)) == self && (q.Tenant == "" || q.Tenant == p.g.Tenant) && q.Actor == "" && q.Agent == "" {
+		if q.Scopes == nil {
+			q.Scopes = append([]string{}, p.by.Scopes...)
+		}
+		return nil
+	}
+	return p.g.authorise(ctx, p.by, p.g.part(PoliciesPlugin), use{plugin.EntryPolicyRefused, q.Principal, "ask", "ask policy about others"})
+}
+
 // target finds what is asked for.
 func (p Policies) target(ctx context.Context, q PolicyRequest) (*plugin.Target, error) {
 	if d := q.Resource; d != nil {
@@ -143,6 +170,37 @@ func (p Policies) target(ctx context.Context, q PolicyRequest) (*plugin.Target, 
 		return nil, err
 	}
 	return &plugin.Target{Manifest: shown.Manifest}, nil
+}
+
+// A supposition is a store with other policies.
+type supposition struct {
+	Reader
+	rows []policyRow
+}
+
+func (s supposition) Policies(context.Context, string) ([]policyRow, error) { return s.rows, nil }
+
+// Suppose returns the engine of what the policies would be with a text stored under a
+// name, for [Policies.Simulate]. Nothing is stored and nothing is put into force. It takes
+// the right to configure mortise.policies, as [Policies.Put] does.
+func (p Policies) Suppose(ctx context.Context, name string, text []byte) (*policy.Engine, error) {
+	if err := p.may(ctx, "simulate", name); err != nil {
+		return nil, err
+	}
+	if err := checkPolicyName(name); err != nil {
+		return nil, err
+	}
+	rows, err := p.g.Store.Policies(ctx, p.g.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	rows = slices.DeleteFunc(rows, func(r policyRow) bool { return r.Name == name })
+	rows = append(rows, policyRow{Tenant: p.g.Tenant, Name: name, Text: string(text)})
+	engine, err := p.open(supposition{p.g.Store, rows})
+	if err != nil {
+		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the policies that would come of it cannot be used: %w", err)
+	}
+	return engine, nil
 }
 
 // A Simulation is how two sets of policies decide about the same requests.
@@ -174,6 +232,9 @@ func (p Policies) Simulate(ctx context.Context, other *policy.Engine, requests i
 			continue
 		}
 		if err := p.compare(ctx, &s, other, n, lines.Bytes()); err != nil {
+			if plugin.CodeOf(err) == plugin.CodePolicyDenied {
+				return s, err
+			}
 			return s, plugin.Errorf(plugin.CodeInvalidInput, "%s:%d: %w", name, n, err)
 		}
 	}

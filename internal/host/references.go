@@ -27,6 +27,11 @@ func (r References) Add(ctx context.Context, key, file string) (ReferenceKey, er
 	return r.refer(ctx, "add", key, func() (ReferenceKey, error) { return r.data.Add(key, file) })
 }
 
+// Put puts data, in the form json, csv or txt, in the place of a key's.
+func (r References) Put(ctx context.Context, key, form string, raw []byte) (ReferenceKey, error) {
+	return r.refer(ctx, "add", key, func() (ReferenceKey, error) { return r.data.Put(key, form, raw) })
+}
+
 // AddMitre makes the table of techniques from files.
 func (r References) AddMitre(ctx context.Context, files ...string) (key ReferenceKey, counts map[string]int, err error) {
 	key, err = r.refer(ctx, "add", reference.MitreTechniques, func() (key ReferenceKey, err error) {

@@ -2,7 +2,6 @@ package host
 
 import (
 	"github.com/mortise-dev/mortise/internal/agent/adapter"
-	"github.com/mortise-dev/mortise/internal/agent/plan"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/core/kernel"
@@ -36,12 +35,13 @@ type (
 // What is asked of engines behind the nouns.
 type (
 	Delivery       = adapter.Delivery  // an event for an adapter
-	Submission     = plan.Submission   // an intent for an agent
 	Decision       = approval.Answer   // approves or denies an approval
 	Settlement     = kernel.Settlement // the outcome that a person records for an unknown call
 	PolicyEngine   = policy.Engine
 	PolicyProblems = policy.Problems
 	PolicyDocument = policy.Document
+
+	PolicyExplanation = policy.Explanation
 )
 
 // SamePerson reports whether an approval counts as given by the user who asked for it.

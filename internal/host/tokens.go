@@ -90,7 +90,9 @@ func (t Tokens) List(ctx context.Context) ([]Token, error) {
 
 // Create makes a token, and returns it with its secret, which is shown this once. It takes
 // the right to configure mortise.tokens, and over the API none can be made that has more
-// than the one that asks. One for the administrator is made by the administrator. Errors: policy_denied, invalid_input, limit_exceeded, not_found.
+// than the one that asks: of scopes, of operations, of time. One for the administrator is
+// made by the administrator. Errors: policy_denied, invalid_input, limit_exceeded,
+// not_found; unauthenticated where the token that asks was revoked or rotated meanwhile.
 func (t Tokens) Create(ctx context.Context, n NewToken) (Token, string, error) {
 	if err := t.g.authorise(ctx, t.by, t.g.part(TokensPlugin), use{plugin.EntryTokenRefused, n.Name, "create", "create tokens"}); err != nil {
 		return Token{}, "", err
@@ -99,10 +101,12 @@ func (t Tokens) Create(ctx context.Context, n NewToken) (Token, string, error) {
 	if n.For != "" {
 		who = principal.Parse(n.For)
 	}
-	if c := t.caller; c != nil && (slices.ContainsFunc(n.Scopes, func(scope string) bool { return !c.Has(scope) }) ||
-		len(c.Operations) > 0 && (len(n.Operations) == 0 || slices.ContainsFunc(n.Operations, func(op string) bool { return !slices.Contains(c.Operations, op) }))) {
-		why := plugin.Errorf(plugin.CodePolicyDenied, "token %s cannot make one that has more than itself", c.Token)
-		return Token{}, "", t.g.refuse(ctx, t.by, use{plugin.EntryTokenRefused, c.Token, "create", ""}, why, plugin.Decision{})
+	if len(n.Scopes) == 0 {
+		n.Scopes = []string{ScopeRead}
+	}
+	end, err := t.within(ctx, &n)
+	if err != nil {
+		return Token{}, "", err
 	}
 	if !t.g.Known(t.g.Tenant, who) {
 		return Token{}, "", plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", n.For, strings.Join(t.g.Names, ", "))
@@ -121,8 +125,17 @@ func (t Tokens) Create(ctx context.Context, n NewToken) (Token, string, error) {
 	if err := checkToken(&row, n.Life); err != nil {
 		return Token{}, "", err
 	}
+	if !end.IsZero() && (row.ExpiresAt.IsZero() || row.ExpiresAt.After(end)) {
+		if n.Life != 0 {
+			return Token{}, "", t.more(ctx)
+		}
+		row.ExpiresAt = end
+	}
 	secret := newSecret(&row)
-	err := t.g.Store.Write(ctx, func(tx Tx) error {
+	err = t.g.Store.Write(ctx, func(tx Tx) error {
+		if err := t.inForce(ctx, tx); err != nil {
+			return err
+		}
 		if all, err := tx.Tokens(ctx, row.Tenant); err != nil || len(all) >= maxTokens {
 			return orElse(err, plugin.Errorf(plugin.CodeLimitExceeded, "there are %d tokens, which is the most that are kept", maxTokens))
 		}
@@ -132,6 +145,49 @@ func (t Tokens) Create(ctx context.Context, n NewToken) (Token, string, error) {
 		return t.g.Note(tx, t.by, plugin.EntryTokenCreated, row.ID, tokenEvidence(&row))
 	})
 	return tokenOf(&row), secret, err
+}
+
+// within refuses a token that has scopes or operations that the one that asks has not,
+// and returns until when that one is in force: the zero time if there is none, or no end.
+func (t Tokens) within(ctx context.Context, n *NewToken) (end time.Time, err error) {
+	c := t.caller
+	if c == nil {
+		return end, nil
+	}
+	if slices.ContainsFunc(n.Scopes, func(scope string) bool { return !c.Has(scope) }) ||
+		len(c.Operations) > 0 && (len(n.Operations) == 0 || slices.ContainsFunc(n.Operations, func(op string) bool { return !c.Covers(op) })) {
+		return end, t.more(ctx)
+	}
+	if c.Token == "" {
+		return end, nil
+	}
+	row, err := t.g.Store.Token(ctx, c.Token)
+	if err != nil || row == nil {
+		return end, orElse(err, errToken)
+	}
+	return row.ExpiresAt, nil
+}
+
+// more refuses to make a token that has more than the one that asks.
+func (t Tokens) more(ctx context.Context) error {
+	why := plugin.Errorf(plugin.CodePolicyDenied, "token %s cannot make one that has more than itself", t.caller.Token)
+	return t.g.refuse(ctx, t.by, use{plugin.EntryTokenRefused, t.caller.Token, "create", ""}, why, plugin.Decision{})
+}
+
+// inForce refuses a caller whose token was revoked or rotated since it was presented: a
+// secret that leaked makes no other before its end is noticed.
+func (t Tokens) inForce(ctx context.Context, tx Tx) error {
+	if t.caller == nil || t.caller.Token == "" {
+		return nil
+	}
+	row, err := tx.Token(ctx, t.caller.Token)
+	if err != nil {
+		return err
+	}
+	if row == nil || row.Hash != t.caller.hash || !row.RevokedAt.IsZero() {
+		return errToken
+	}
+	return nil
 }
 
 // Rotate gives the token that authenticated the caller another secret, and returns it. From

@@ -47,6 +47,16 @@ func (l *Limiter[K]) Take(key K, cost float64, now time.Time) (wait time.Duratio
 	return 0
 }
 
+// Give puts cost tokens that were taken back into the bucket of key, as far as it is known.
+func (l *Limiter[K]) Give(key K, cost float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.buckets[key]; e != nil {
+		b := e.Value.(*bucket[K])
+		b.tokens = min(l.burst, b.tokens+cost)
+	}
+}
+
 // Len is how many keys are remembered.
 func (l *Limiter[K]) Len() int {
 	l.mu.Lock()

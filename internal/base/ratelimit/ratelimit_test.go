@@ -31,6 +31,25 @@ func TestABucketFillsEvenlyUpToItsBurst(t *testing.T) {
 	}
 }
 
+// What is given back can be taken again, and no bucket gets more than it holds.
+func TestWhatIsGivenBackCanBeTaken(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	l := ratelimit.New[string](1, 2, 2)
+	l.Give("unknown", 1)
+	for range 5 {
+		if wait := l.Take("a", 2, now); wait != 0 {
+			t.Fatalf("it waits %s", wait)
+		}
+		l.Give("a", 1)
+		l.Give("a", 5)
+	}
+	l.Take("a", 2, now)
+	if wait := l.Take("a", 1, now); wait != time.Second || l.Len() != 1 {
+		t.Errorf("it waits %s; %d keys are remembered", wait, l.Len())
+	}
+}
+
 func TestTheKeyUsedLeastRecentlyIsForgotten(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -179,7 +179,7 @@ func Default() Config {
 		},
 		Sandbox: defaultSandbox(runtime.GOOS),
 		Plugins: Plugins{Memory: 1 << 30, Processes: 256, OpenFiles: 1024, FileSize: 256 << 20, Scratch: 256 << 20},
-		Workers: 8, Drain: Duration(30 * time.Second),
+		Workers: 8, Drain: Duration(30 * time.Second), Server: Server{Rate: 50, Burst: 200},
 		Models:    defaultModels(),
 		Telemetry: Telemetry{Sample: 1},
 		Log:       Log{Level: "warning", Format: "text"},

@@ -13,6 +13,9 @@ type Server struct {
 	Listen  string `yaml:"listen" json:"listen"`     // host:port
 	TLSCert string `yaml:"tls_cert" json:"tls_cert"` // in PEM, with those that vouch for it; relative ones are beside the configuration file
 	TLSKey  string `yaml:"tls_key" json:"tls_key"`
+
+	Rate  int `yaml:"rate" json:"rate"`   // requests that one API token may make a second
+	Burst int `yaml:"burst" json:"burst"` // and so many at once
 }
 
 // Encrypted reports whether there is a certificate.
@@ -33,6 +36,11 @@ func (s Server) check() []error {
 	}
 	if (s.TLSCert == "") != (s.TLSKey == "") {
 		errs = append(errs, errors.New("server: tls_cert and tls_key go together"))
+	}
+	for key, n := range map[string]int{"rate": s.Rate, "burst": s.Burst} {
+		if n < 1 || n > 1_000_000 {
+			errs = append(errs, fmt.Errorf("server.%s is %d; it is 1 to 1000000", key, n))
+		}
 	}
 	return errs
 }

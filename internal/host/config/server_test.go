@@ -18,12 +18,15 @@ func TestServer(t *testing.T) {
 		"server: {tls_cert: c.pem}":  "go together",
 		"server: {tls_key: k.pem}":   "go together",
 		"server: {listen_on: ':80'}": "listen_on",
+		"server: {rate: 0}":          "server.rate is 0",
+		"server: {burst: -1}":        "server.burst is -1",
+		"server: {rate: 2000000}":    "server.rate is 2000000",
 	} {
 		if _, err := config.Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if c := config.Default(); c.Server != (config.Server{}) {
+	if c := config.Default(); c.Server != (config.Server{Rate: 50, Burst: 200}) {
 		t.Errorf("by default %+v", c.Server)
 	}
 }

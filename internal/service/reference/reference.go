@@ -174,13 +174,28 @@ func (d *Data) Add(key, file string) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	ending := strings.ToLower(filepath.Ext(file))
+	return d.set(key, strings.ToLower(filepath.Ext(file)), raw, file)
+}
+
+// Put puts data in the place of a key's. form is json, csv or txt; anything else is text.
+func (d *Data) Put(key, form string, raw []byte) (Key, error) {
+	if err := CheckKey(key); err != nil {
+		return Key{}, err
+	}
+	if len(raw) > MaxFile {
+		return Key{}, plugin.Errorf(plugin.CodeInputTooLarge, "%d bytes; reference data has at most %d", len(raw), MaxFile)
+	}
+	return d.set(key, "."+form, raw, "the data")
+}
+
+// set keeps data that ends so; name is what errors call it.
+func (d *Data) set(key, ending string, raw []byte, name string) (Key, error) {
 	if !slices.Contains(endings, ending) {
 		ending = ".txt"
 	}
 	value, err := valueOf(raw, ending)
 	if err != nil {
-		return Key{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: %w", file, err)
+		return Key{}, plugin.Errorf(plugin.CodeInvalidInput, "%s: %w", name, err)
 	}
 	if ending == ".json" {
 		raw = value

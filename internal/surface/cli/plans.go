@@ -67,10 +67,7 @@ func (c *command) submitPlan(ctx context.Context, ref string, f runFlags, labels
 			input = []byte("{}")
 		}
 		watch := c.watch(ref + " is asked")
-		v, err := a.Plans.Submit(ctx, host.Submission{
-			Tenant: a.Config.Tenant, Principal: a.Principal, Asker: host.OSUser(), Agent: ref, Input: input, Key: f.key, Labels: labels,
-			Origin: plugin.OriginCLI, Observe: watch.Hear,
-		})
+		v, err := a.As(a.Principal).Plans().Submit(ctx, host.NewPlan{Agent: ref, Input: input, Key: f.key, Labels: labels, Origin: plugin.OriginCLI, Observe: watch.Hear})
 		watch.End()
 		return c.submitted(ctx, a, v, err, wait)
 	})

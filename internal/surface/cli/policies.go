@@ -36,9 +36,9 @@ right to configure.`,
 		example: `  mortise policy put mail mail.cedar`,
 		check:   func(args []string) (err error) { text, err = readPolicy(args[1]); return err },
 	}, func(ctx context.Context, q *ask) (done, error) {
-		count, err := q.Policies().Put(ctx, q.args[0], text)
-		value := map[string]any{"name": q.args[0], "policies": count, "version": q.Policies().Version()}
-		return done{value: value, said: fmt.Sprintf("%s is in force, with %d policies", q.args[0], count)}, err
+		put, err := q.Policies().Put(ctx, q.args[0], text, "")
+		value := map[string]any{"name": q.args[0], "policies": put.Policies, "version": put.Version}
+		return done{value: value, said: fmt.Sprintf("%s is in force, with %d policies", q.args[0], put.Policies)}, err
 	})
 }
 
@@ -60,7 +60,7 @@ func readPolicy(path string) ([]byte, error) {
 func (c *command) policyDelete() *cobra.Command {
 	return c.change(spec{use: "delete NAME", short: "Take a stored text of policies out of force", example: "  mortise policy delete mail"},
 		func(ctx context.Context, q *ask) (done, error) {
-			err := q.Policies().Delete(ctx, q.args[0])
-			return done{value: map[string]any{"name": q.args[0], "version": q.Policies().Version()}, said: q.args[0] + " is not in force any more"}, err
+			gone, err := q.Policies().Delete(ctx, q.args[0], "")
+			return done{value: map[string]any{"name": q.args[0], "version": gone.Version}, said: q.args[0] + " is not in force any more"}, err
 		})
 }

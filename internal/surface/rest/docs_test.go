@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,7 +42,7 @@ func exchanges(t *testing.T) (all []*exchange) {
 		name, value, header := strings.Cut(text, ": ")
 		header = header && !strings.ContainsAny(name, "{\" ")
 		switch {
-		case request && (strings.HasPrefix(sent, "GET ") || strings.HasPrefix(sent, "POST ")):
+		case request && (slices.Contains(verbs, strings.Split(sent, " ")[0])):
 			e, inBody = &exchange{line: n + 1, answered: map[string]string{}}, false
 			e.method, e.path, _ = strings.Cut(sent, " ")
 			all = append(all, e)
@@ -64,6 +65,9 @@ func exchanges(t *testing.T) (all []*exchange) {
 	return all
 }
 
+// verbs are the methods that the page uses.
+var verbs = []string{"GET", "POST", "PUT", "DELETE"}
+
 // Every exchange that docs/api.md shows is so.
 func TestTheExchangesOfThePage(t *testing.T) {
 	t.Parallel()
@@ -72,11 +76,21 @@ func TestTheExchangesOfThePage(t *testing.T) {
 	if len(all) < 10 {
 		t.Fatalf("the page has %d exchanges", len(all))
 	}
-	call := ""
+	call, version := "", ""
 	for _, e := range all {
-		a := b.ask("mrt_ann", e.method, strings.ReplaceAll(e.path, "$CALL", call), e.body, e.headers...)
+		for i := range e.headers {
+			e.headers[i] = strings.ReplaceAll(e.headers[i], "$VERSION", version)
+		}
+		token := "mrt_ann"
+		if strings.HasPrefix(e.path, "/api/v1/policies/") || e.method+e.path == "POST/api/v1/tokens" { // ann may not
+			token = "mrt_root"
+		}
+		a := b.ask(token, e.method, strings.ReplaceAll(e.path, "$CALL", call), e.body, e.headers...)
 		if id, made := a.at("call_id").(string); made {
 			call = id
+		}
+		if is, read := a.at("version").(string); read && e.method == "GET" {
+			version = is
 		}
 		if a.status != e.status {
 			t.Errorf("docs/api.md:%d: it is answered %s", e.line, a)

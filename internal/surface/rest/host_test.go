@@ -19,7 +19,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/mortise-dev/mortise/internal/agent/plan"
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/host"
@@ -350,12 +349,6 @@ func (b *bench) things() map[string]string {
 	b.Helper()
 	call := b.execute("mrt_ann", "gated", "one")
 	b.is(call, 202, "pending_approval")
-	v, err := b.app.Plans.Submit(b.Context(), plan.Submission{
-		Tenant: "local", Principal: person("ann"), Agent: "planner", Origin: plugin.OriginAPI, Input: json.RawMessage(`{"intent":{"type":"Line.Leave","payload":{}}}`),
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
 	own := b.app.As(person("ann")).Sessions()
 	session, err := own.Create(b.Context(), host.NewSession{Name: "own"})
 	if err != nil {
@@ -374,10 +367,24 @@ func (b *bench) things() map[string]string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return map[string]string{
+	made := map[string]string{
 		"agreed": gated("two"), "denied": gated("three"), "token": token.ID, "secret": secret,
-		"call": fmt.Sprint(call.at("call_id")), "approval": fmt.Sprint(call.at("approval", "id")), "plan": v.ID, "session": session.ID, "artifact": artifact.ID,
+		"call": fmt.Sprint(call.at("call_id")), "approval": fmt.Sprint(call.at("approval", "id")), "plan": b.planned(), "session": session.ID, "artifact": artifact.ID,
 	}
+	b.keep(made)
+	return made
+}
+
+// planned is a plan of ann's, which waits for approval.
+func (b *bench) planned() string {
+	b.Helper()
+	v, err := b.app.As(person("ann")).Plans().Submit(b.Context(), host.NewPlan{
+		Agent: "planner", Origin: plugin.OriginAPI, Input: json.RawMessage(`{"intent":{"type":"Line.Leave","payload":{}}}`),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return v.ID
 }
 
 // decide has a person decide about an approval.

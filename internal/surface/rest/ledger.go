@@ -1,7 +1,9 @@
 package rest
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"strconv"
 
 	"github.com/mortise-dev/mortise/internal/host"
@@ -28,6 +30,7 @@ type Head struct {
 
 func (r *registry) ledger() {
 	add(r, route{method: "GET", path: "ledger/entries", id: "list-entries", scope: host.ScopeRead, about: "The entries of a chain of the ledger, the oldest first"}, r.listEntries)
+	add(r, route{method: "GET", path: "ledger/entries/{chain}/{seq}", id: "get-entry", scope: host.ScopeRead, about: "An entry of the ledger"}, r.getEntry)
 	add(r, route{method: "GET", path: "ledger/head", id: "get-ledger-head", scope: host.ScopeRead, about: "The newest entry of each chain of the ledger"}, r.getHead)
 }
 
@@ -63,6 +66,18 @@ func (r *registry) listEntries(ctx context.Context, q *request, in *struct {
 	out := &struct{ Body Entries }{Entries{Entries: append([]plugin.Entry{}, entries...)}}
 	out.Body.Entries, out.Body.Next = cut(out.Body.Entries, in.size(), func(e *plugin.Entry) string { return strconv.FormatInt(e.Seq, 10) }, filters...)
 	return out, nil
+}
+
+func (r *registry) getEntry(ctx context.Context, q *request, in *struct {
+	Chain int64 `path:"chain" minimum:"1"`
+	Seq   int64 `path:"seq" minimum:"0"`
+}) (*struct{ Body plugin.Entry }, error) {
+	id := fmt.Sprintf("%d/%d", in.Chain, in.Seq)
+	found, err := q.api.Ledger().Find(ctx, id)
+	if err != nil || len(found) == 0 {
+		return nil, unlessMissing(cmp.Or(err, error(missing("entry", id))), "entry", id)
+	}
+	return &struct{ Body plugin.Entry }{found[0]}, nil
 }
 
 func (r *registry) getHead(ctx context.Context, q *request, _ *struct{}) (*struct{ Body Heads }, error) {

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/host"
@@ -65,6 +66,9 @@ func planOf(v *host.Plan) Plan {
 
 func (r *registry) plans() {
 	add(r, route{method: "GET", path: "plans", id: "list-plans", scope: host.ScopeRead, about: "The plans that were asked for in the caller's name, or that they may see, the newest first"}, r.listPlans)
+	add(r, route{method: "POST", path: "plans", id: "submit-plan", scope: host.ScopeRun, stays: true, about: "Ask an agent, and make a plan of what it proposes"}, r.submitPlan)
+	add(r, route{method: "POST", path: "plans/{id}:cancel", id: "cancel-plan", scope: host.ScopeRun, about: "Stop a plan: the step that runs is told, and those after it never run"}, r.cancelPlan)
+	add(r, route{method: "POST", path: "plans/{id}:resume", id: "resume-plan", scope: host.ScopeRun, about: "Let a plan go on that is queued, or whose unknown step was settled"}, r.resumePlan)
 	add(r, route{method: "GET", path: "plans/{id}", id: "get-plan", scope: host.ScopeRead, about: "A plan with its steps"}, r.getPlan)
 }
 
@@ -85,9 +89,7 @@ func (r *registry) listPlans(ctx context.Context, q *request, in *struct{ Page }
 	return out, nil
 }
 
-func (r *registry) getPlan(ctx context.Context, q *request, in *struct {
-	ID string `path:"id" maxLength:"64"`
-}) (*struct{ Body PlanShown }, error) {
+func (r *registry) getPlan(ctx context.Context, q *request, in *PlanNamed) (*struct{ Body PlanShown }, error) {
 	v, err := q.api.Plans().Get(ctx, in.ID, "see")
 	if err == nil && v.ID != in.ID || plugin.CodeOf(err) == plugin.CodeInvalidInput { // an id is written whole here
 		err = missing("plan", in.ID)
@@ -95,9 +97,100 @@ func (r *registry) getPlan(ctx context.Context, q *request, in *struct {
 	if err != nil {
 		return nil, unlessMissing(err, "plan", in.ID)
 	}
+	return shownPlan(v), nil
+}
+
+func shownPlan(v *host.Plan) *struct{ Body PlanShown } {
 	out := &struct{ Body PlanShown }{PlanShown{Plan: planOf(v), Steps: []PlanStep{}}}
 	for _, s := range v.Steps {
 		out.Body.Steps = append(out.Body.Steps, PlanStep{s.ID, s.Operation, s.Version, s.Gate, s.Why, append([]string{}, s.Needs...), s.Input, string(s.State), s.CallID, s.Approval, s.Code})
+	}
+	return out
+}
+
+// A PlanNamed is a plan that is meant.
+type PlanNamed struct {
+	ID string `path:"id" maxLength:"64"`
+}
+
+// changedPlan is the answer to a change of a plan, which is named by its whole id.
+func (r *registry) changedPlan(ctx context.Context, q *request, id string, change func() (*host.Plan, error)) (*struct{ Body PlanShown }, error) {
+	if _, err := r.getPlan(ctx, q, &PlanNamed{id}); err != nil {
+		return nil, err
+	}
+	v, err := change()
+	if isInvalid(err) { // it has ended
+		return nil, refused(http.StatusConflict, plugin.CodeInvalidInput, plugin.AsError(err).Message)
+	}
+	if err != nil {
+		return nil, unlessMissing(err, "plan", id)
+	}
+	return shownPlan(v), nil
+}
+
+func (r *registry) cancelPlan(ctx context.Context, q *request, in *struct {
+	PlanNamed
+	Body *struct {
+		Reason string `json:"reason,omitzero" maxLength:"2000" doc:"Why, for the record."`
+	} `nameHint:"CancelPlan"`
+}) (*struct{ Body PlanShown }, error) {
+	reason := ""
+	if in.Body != nil {
+		reason = in.Body.Reason
+	}
+	return r.changedPlan(ctx, q, in.ID, func() (*host.Plan, error) { return q.api.Plans().Cancel(ctx, in.ID, reason) })
+}
+
+func (r *registry) resumePlan(ctx context.Context, q *request, in *PlanNamed) (*struct{ Body PlanShown }, error) {
+	return r.changedPlan(ctx, q, in.ID, func() (*host.Plan, error) { return q.api.Plans().Resume(ctx, in.ID) })
+}
+
+// A PlanSubmitted is what became of a submission.
+type PlanSubmitted struct {
+	Status string          `json:"status" enum:"planned,answered,failed" doc:"There is a plan; the agent answered something else; or it failed."`
+	Plan   *PlanShown      `json:"plan,omitzero"`
+	CallID string          `json:"call_id,omitzero" doc:"Of the agent."`
+	Answer json.RawMessage `json:"answer,omitzero" doc:"What the agent said in place of a plan."`
+	Error  *Failure        `json:"error,omitzero"`
+}
+
+// A submission is the answer to one.
+type submission struct {
+	Replayed string `header:"Idempotency-Replayed" doc:"true where the plan was there before, under the key."`
+	Body     PlanSubmitted
+}
+
+func (r *registry) submitPlan(ctx context.Context, q *request, in *struct {
+	Key
+	Body struct {
+		Agent  string          `json:"agent" minLength:"1" maxLength:"320" doc:"An operation of kind agent: plugin/operation, or plugin/operation@versions."`
+		Input  json.RawMessage `json:"input,omitzero" doc:"Its input: intent, context, constraints."`
+		Labels []string        `json:"labels,omitzero" maxItems:"2" nullable:"false" enum:"untrusted,private" doc:"What the input is tainted with."`
+	} `nameHint:"SubmitPlan"`
+}) (*submission, error) {
+	if _, err := r.preferenceOf(q.Request); err != nil { // what it says of keys
+		return nil, err
+	}
+	ctx, cancel := r.staying(ctx, q)
+	defer cancel()
+	input := in.Body.Input
+	if len(input) == 0 {
+		input = json.RawMessage("{}")
+	}
+	v, err := q.api.Plans().Submit(ctx, host.NewPlan{Agent: in.Body.Agent, Input: input, Key: in.Key.Key, Labels: in.Body.Labels, Origin: plugin.OriginAPI})
+	switch e := plugin.AsError(err); {
+	case err == nil:
+	case ofRun[e.Code]: // as an execution has it
+		return &submission{Body: PlanSubmitted{Status: "failed", Error: &Failure{Code: e.Code, PluginCode: e.PluginCode, Message: told(e.Message), Retryable: e.Retryable}}}, nil
+	default:
+		return nil, refusal(plugin.Result{}, err)
+	}
+	out := &submission{Body: PlanSubmitted{Status: "answered", CallID: v.ProposalCall, Answer: v.Answer}}
+	if v.ID != "" {
+		out.Body = PlanSubmitted{Status: "planned", Plan: &shownPlan(v).Body, CallID: v.ProposalCall}
+	}
+	if v.Replayed {
+		out.Replayed = "true"
 	}
 	return out, nil
 }

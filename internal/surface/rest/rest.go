@@ -18,6 +18,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/mortise-dev/mortise/internal/base/ratelimit"
 	"github.com/mortise-dev/mortise/internal/base/telemetry"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
@@ -39,6 +40,9 @@ type Options struct {
 	// listens on a loopback address: those that a proxy passes on.
 	Hosts []string
 
+	Rate  int // requests that a token may make a second: 50
+	Burst int // and so many at once: 200
+
 	MaxInput int           // bytes of an input: 4 MiB, as the kernel has it
 	Room     int64         // bytes of bodies that are held at a time: 64 MiB
 	BodyTime time.Duration // for a body to come: 10 s
@@ -54,11 +58,14 @@ type server struct {
 	mux   *verbs
 	doc   []byte // the OpenAPI document
 	held  atomic.Int64
+	rates *ratelimit.Limiter[string] // by token
 	names map[string]bool // Hosts
 }
 
 // New returns what answers requests under [Prefix]. It is safe for concurrent use.
 func New(o Options) http.Handler {
+	o.Rate = cmp.Or(o.Rate, 50)
+	o.Burst = cmp.Or(o.Burst, 200)
 	o.MaxInput = cmp.Or(o.MaxInput, 4<<20)
 	o.Room = cmp.Or(o.Room, 64<<20)
 	o.BodyTime = cmp.Or(o.BodyTime, 10*time.Second)
@@ -68,6 +75,7 @@ func New(o Options) http.Handler {
 	o.MaxWait = cmp.Or(o.MaxWait, time.Minute)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	s := &server{Options: o, mux: &verbs{http.NewServeMux()}, names: map[string]bool{}}
+	s.rates = ratelimit.New[string](float64(o.Rate), float64(o.Burst), mostCounted)
 	for _, name := range o.Hosts {
 		s.names[name] = true
 	}
@@ -132,7 +140,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, q, err)
 		return
 	}
-	s.mux.ServeHTTP(w, r)
+	is := &counted{ResponseWriter: w}
+	s.mux.ServeHTTP(is, r)
+	if is.status == http.StatusNotModified {
+		s.rates.Give(countedAs(&q.caller), 1)
+	}
 }
 
 // admit passes a request through what stands before all routes, the cheapest first, and
@@ -143,6 +155,9 @@ func (s *server) admit(w http.ResponseWriter, q *request) (r *http.Request, rele
 		return nil, release, err
 	}
 	if q.caller, err = s.authenticate(q.Request); err != nil {
+		return nil, release, err
+	}
+	if err := s.often(&q.caller); err != nil {
 		return nil, release, err
 	}
 	q.api = s.Host.For(q.caller)

@@ -52,6 +52,14 @@ func (s *server) routes() []byte {
 	r.tokens()
 	r.plans()
 	r.ledger()
+	r.policies()
+	r.secrets()
+	r.accounts()
+	r.identities()
+	r.models()
+	r.knowledge()
+	r.references()
+	r.recovery()
 	r.sessions()
 	for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // huma's own
 		delete(doc.Components.Schemas.Map(), unused)
@@ -112,6 +120,12 @@ func add[I, O any](r *registry, at route, do func(ctx context.Context, q *reques
 		done := item.Post.Responses["200"]
 		item.Post.Responses["202"] = &huma.Response{Description: "The call has not ended. Location is where it is found.", Content: done.Content, Headers: done.Headers}
 	}
+}
+
+// staying gives a request that may last as long as a call its time.
+func (r *registry) staying(ctx context.Context, q *request) (context.Context, context.CancelFunc) {
+	q.stays(r.RunTime)
+	return context.WithTimeout(ctx, r.RunTime)
 }
 
 // holds returns nil where a token has a scope.

@@ -20,7 +20,7 @@ var statuses = map[plugin.Code]int{
 
 	plugin.CodeInvalidInput: http.StatusUnprocessableEntity, plugin.CodeNeedsContext: http.StatusUnprocessableEntity,
 	plugin.CodeMissingSecrets: http.StatusUnprocessableEntity, plugin.CodeMissingIdentity: http.StatusUnprocessableEntity,
-	plugin.CodeInputTooLarge: http.StatusRequestEntityTooLarge,
+	plugin.CodeInputTooLarge: http.StatusRequestEntityTooLarge, plugin.CodeStale: http.StatusPreconditionFailed,
 
 	plugin.CodeKeyConflict: http.StatusConflict, plugin.CodeOutcomeUnknown: http.StatusConflict, plugin.CodeCancelled: http.StatusConflict,
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 // A Token is an API token, without its secret.
@@ -47,6 +48,7 @@ func (r *registry) tokens() {
 			}
 			return out, nil
 		})
+	add(r, route{method: "POST", path: "tokens", id: "create-token", scope: host.ScopeConfigure, about: "Make a token that has at most what the token of this request has; its secret is told once"}, r.createToken)
 	add(r, route{method: "POST", path: "tokens/current:rotate", id: "rotate-token", scope: anyScope, about: "Give the token of this request another secret, which only the caller has seen"},
 		func(ctx context.Context, q *request, _ *struct{}) (*struct{ Body Secret }, error) {
 			t, secret, err := q.api.Tokens().Rotate(ctx)
@@ -65,4 +67,29 @@ func (r *registry) tokens() {
 			}
 			return &struct{ Body Token }{Token(t)}, nil
 		})
+}
+
+func (r *registry) createToken(ctx context.Context, q *request, in *struct {
+	Body struct {
+		Name       string   `json:"name" minLength:"1" maxLength:"100" doc:"What it is for."`
+		For        string   `json:"for,omitzero" maxLength:"256" doc:"The principal, whom mortise.yaml names; the caller where it is left out."`
+		Scopes     []string `json:"scopes,omitzero" maxItems:"5" nullable:"false" enum:"read,run,approve,configure,admin" doc:"read where it is left out."`
+		Operations []string `json:"operations,omitzero" maxItems:"64" nullable:"false" doc:"plugin/operation or plugin/*; all where it is left out."`
+		Life       int64    `json:"expires_in,omitzero" minimum:"1" maximum:"315360000" doc:"Seconds; 90 days where it is left out, and never longer than the token of this request."`
+		Endless    bool     `json:"no_expiry,omitzero" doc:"It is in force until it is revoked."`
+	} `nameHint:"CreateToken"`
+}) (*struct{ Body Secret }, error) {
+	b := &in.Body
+	n := host.NewToken{Name: b.Name, For: b.For, Scopes: b.Scopes, Operations: b.Operations, Life: time.Duration(b.Life) * time.Second}
+	if b.Endless {
+		if b.Life != 0 {
+			return nil, refused(0, plugin.CodeInvalidInput, "a token expires or does not", Place{"/no_expiry", "it is there beside expires_in"})
+		}
+		n.Life = -time.Second
+	}
+	t, secret, err := q.api.Tokens().Create(ctx, n)
+	if err != nil {
+		return nil, unlessMissing(err, "principal", b.For)
+	}
+	return &struct{ Body Secret }{Secret{Token(t), secret}}, nil
 }

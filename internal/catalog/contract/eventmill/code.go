@@ -7,7 +7,7 @@ import "github.com/mortise-dev/mortise/plugin"
 // host's own code stands beside it. A plugin's own codes are passed through.
 var spellings = map[plugin.Code]string{
 	plugin.CodeInvalidInput: "INPUT_VALIDATION_FAILED", plugin.CodeInputTooLarge: "INPUT_VALIDATION_FAILED",
-	plugin.CodeNeedsContext: "INPUT_VALIDATION_FAILED", plugin.CodeKeyConflict: "INPUT_VALIDATION_FAILED",
+	plugin.CodeNeedsContext: "INPUT_VALIDATION_FAILED", plugin.CodeKeyConflict: "INPUT_VALIDATION_FAILED", plugin.CodeStale: "INPUT_VALIDATION_FAILED",
 	plugin.CodeNotFound:       "ARTIFACT_NOT_FOUND",
 	plugin.CodeMissingSecrets: "LLM_UNAVAILABLE", plugin.CodeMissingIdentity: "LLM_UNAVAILABLE",
 	plugin.CodeBudgetExceeded: "LLM_QUERY_FAILED", plugin.CodeRateLimited: "LLM_QUERY_FAILED",
