@@ -41,6 +41,7 @@ var statuses = map[plugin.Code]int{
 
 	plugin.CodeInvalidInput: exitInput, plugin.CodeInputTooLarge: exitInput, plugin.CodeNeedsContext: exitInput,
 	plugin.CodeMissingSecrets: exitInput, plugin.CodeMissingIdentity: exitInput, plugin.CodeKeyConflict: exitInput,
+	plugin.CodeConflict: exitInput,
 
 	plugin.CodeInvalidOutput: exitPlugin, plugin.CodeOutputTooLarge: exitPlugin, plugin.CodePluginError: exitPlugin,
 	plugin.CodeLimitExceeded: exitPlugin, plugin.CodeDependencyMissing: exitPlugin, plugin.CodeLaunchFailed: exitPlugin,

@@ -53,6 +53,8 @@ func (s *server) routes() []byte {
 	r.plans()
 	r.ledger()
 	r.sessions()
+	r.agents()
+	r.feeds()
 	for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // huma's own
 		delete(doc.Components.Schemas.Map(), unused)
 	}

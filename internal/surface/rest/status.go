@@ -23,6 +23,7 @@ var statuses = map[plugin.Code]int{
 	plugin.CodeInputTooLarge: http.StatusRequestEntityTooLarge,
 
 	plugin.CodeKeyConflict: http.StatusConflict, plugin.CodeOutcomeUnknown: http.StatusConflict, plugin.CodeCancelled: http.StatusConflict,
+	plugin.CodeConflict: http.StatusPreconditionFailed,
 
 	plugin.CodeBudgetExceeded: http.StatusTooManyRequests, plugin.CodeRateLimited: http.StatusTooManyRequests,
 

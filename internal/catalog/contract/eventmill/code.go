@@ -17,7 +17,7 @@ var spellings = map[plugin.Code]string{
 	plugin.CodeUnauthenticated: internalError, plugin.CodeDisabled: internalError, plugin.CodeQuarantined: internalError,
 	plugin.CodeScopeDenied: internalError, plugin.CodePolicyDenied: internalError, plugin.CodeHookVetoed: internalError,
 	plugin.CodeHookFailed: internalError, plugin.CodeInvalidOutput: internalError, plugin.CodeOutputTooLarge: internalError,
-	plugin.CodeOutcomeUnknown: internalError, plugin.CodeApprovalDenied: internalError, plugin.CodeApprovalExpired: internalError,
+	plugin.CodeConflict: internalError, plugin.CodeOutcomeUnknown: internalError, plugin.CodeApprovalDenied: internalError, plugin.CodeApprovalExpired: internalError,
 	plugin.CodeApprovalUsed: internalError, plugin.CodeApprovalSelf: internalError, plugin.CodeApprovalVoid: internalError,
 	plugin.CodeServiceDenied: internalError, plugin.CodeEffectUndeclared: internalError, plugin.CodeEgressDenied: internalError,
 	plugin.CodeOverloaded: internalError, plugin.CodeLimitExceeded: internalError, plugin.CodeIsolationUnavailable: internalError,
