@@ -140,7 +140,7 @@ func (p Policies) still(tx Tx, was string) error {
 		return plugin.Errorf(plugin.CodeUnavailable, "the policies cannot be read as they stand: %w", err)
 	}
 	if now.Version() != was {
-		return plugin.Errorf(plugin.CodeStale, "the policies are not those of version %.100s any more; read them again", was)
+		return plugin.Errorf(plugin.CodeConflict, "the policies are not those of version %.100s any more; read them again", was)
 	}
 	return nil
 }

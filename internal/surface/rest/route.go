@@ -61,6 +61,8 @@ func (s *server) routes() []byte {
 	r.references()
 	r.recovery()
 	r.sessions()
+	r.agents()
+	r.feeds()
 	for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // huma's own
 		delete(doc.Components.Schemas.Map(), unused)
 	}
