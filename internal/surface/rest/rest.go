@@ -44,6 +44,13 @@ type Options struct {
 	RunTime  time.Duration // for a call that its request stays for: 10 min
 	Wait     time.Duration // that a request waits for a call that is on record: 30 s
 	MaxWait  time.Duration // the longest that a request may ask to wait: 1 min
+
+	Closing   context.Context // its end ends the streams; nil for never
+	Streams   int             // streams that are open at a time: 1024
+	PerToken  int             // of one token: 16
+	Beat      time.Duration   // between two signs of life of a stream: 15 s
+	WriteTime time.Duration   // for what is sent on a stream to be taken: 10 s
+	Recheck   time.Duration   // after which the token of a stream is looked at again: 1 min
 }
 
 // A server answers requests.
@@ -52,6 +59,7 @@ type server struct {
 	mux   *verbs
 	doc   []byte // the OpenAPI document
 	held  atomic.Int64
+	open  streams
 	names map[string]bool // Hosts
 }
 
@@ -64,6 +72,11 @@ func New(o Options) http.Handler {
 	o.RunTime = cmp.Or(o.RunTime, 10*time.Minute)
 	o.Wait = cmp.Or(o.Wait, 30*time.Second)
 	o.MaxWait = cmp.Or(o.MaxWait, time.Minute)
+	o.Streams = cmp.Or(o.Streams, 1024)
+	o.PerToken = cmp.Or(o.PerToken, 16)
+	o.Beat = cmp.Or(o.Beat, 15*time.Second)
+	o.WriteTime = cmp.Or(o.WriteTime, 10*time.Second)
+	o.Recheck = cmp.Or(o.Recheck, time.Minute)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	s := &server{Options: o, mux: &verbs{http.NewServeMux()}, names: map[string]bool{}}
 	for _, name := range o.Hosts {

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"reflect"
 
@@ -25,6 +26,8 @@ type route struct {
 	stays        bool   // its request may stay for a call, and bounds its time itself
 	accepts      bool   // it may answer 202
 	kind         string // of what it answers, where that is not the JSON of its body
+
+	told []reflect.Type // the data of the events that it streams, if it does
 }
 
 // routes registers all routes and returns the document that describes them.
@@ -52,6 +55,7 @@ func (s *server) routes() []byte {
 	r.tokens()
 	r.plans()
 	r.ledger()
+	r.events()
 	r.sessions()
 	for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // huma's own
 		delete(doc.Components.Schemas.Map(), unused)
@@ -93,6 +97,10 @@ func add[I, O any](r *registry, at route, do func(ctx context.Context, q *reques
 	if at.kind != "" {
 		op.Responses["200"].Content = map[string]*huma.MediaType{at.kind: {Schema: &huma.Schema{}}}
 	}
+	events := r.eventsOf(at.told)
+	if at.kind == eventStream {
+		op.Responses["200"].Content[eventStream] = events
+	}
 	huma.Register(r.api, op, func(ctx context.Context, in *I) (*O, error) {
 		q := of(ctx)
 		if !at.stays {
@@ -110,6 +118,11 @@ func add[I, O any](r *registry, at route, do func(ctx context.Context, q *reques
 		item := r.api.OpenAPI().Paths[Prefix+at.path]
 		done := item.Post.Responses["200"]
 		item.Post.Responses["202"] = &huma.Response{Description: "The call has not ended. Location is where it is found.", Content: done.Content, Headers: done.Headers}
+	}
+	if events != nil && at.kind == "" {
+		done := r.api.OpenAPI().Paths[Prefix+at.path].Post.Responses["200"]
+		done.Content = maps.Clone(done.Content)
+		done.Content[eventStream] = events
 	}
 }
 
