@@ -35,6 +35,8 @@ func TestMain(m *testing.M) {
 			deskPlugin(os.Args[2])
 		case "planner":
 			plannerPlugin()
+		case "teller":
+			tellerPlugin()
 		case "solo":
 			p := mortise.New("solo", "1.0.0")
 			mortise.Tool(p, "say", "Say it again.", func(_ *mortise.Call, in struct {
@@ -144,6 +146,7 @@ const policies = `
 @id("plan") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"planner");
 @id("seen") permit (principal, action == Action::"list", resource in Plugin::"desk");
 @id("gate") @approval("it is gated") permit (principal, action == Action::"execute", resource == Operation::"desk/gated");
+@id("tell") @untrusted("allow") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"teller");
 `
 
 // A bench is a host that answers over HTTP.

@@ -103,6 +103,7 @@ type request struct {
 	caller  host.Caller
 	api     host.API
 	control *http.ResponseController
+	live    *live // where the answer is a stream
 }
 
 type requestKey struct{}
@@ -132,6 +133,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer release()
 	if err != nil {
 		s.refuse(w, q, err)
+		return
+	}
+	if asksForStream(r) {
+		s.live(w, r, q)
 		return
 	}
 	s.mux.ServeHTTP(w, r)

@@ -90,8 +90,8 @@ func appendEvent(text []byte, id, name string, data any) []byte {
 			raw = jsontext.Value("{}")
 		}
 	}
-	if compact := raw.Clone(); compact.Compact() == nil { // a line break would end the data
-		raw = compact
+	if raw = raw.Clone(); raw.Compact() != nil { // a line break would end the data
+		raw = jsontext.Value("{}")
 	}
 	return append(append(text, raw...), "\n\n"...)
 }
