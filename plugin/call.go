@@ -65,7 +65,8 @@ type Call struct {
 	Dry *DryRecorder
 
 	// Observe hears what the plugin says while it works. It is called from one
-	// goroutine at a time and must return quickly; nil hears nothing.
+	// goroutine at a time and must return quickly; nil hears nothing. With NoWait it
+	// hears the call where this process runs it later, until the context of the call ends.
 	Observe func(Event)
 }
 

@@ -278,6 +278,13 @@ func otherUses(t *testing.T, file string) map[string]keptUse {
 			_, _, err := k.Ledger().List(ctx, host.EntryQuery{Limit: 1})
 			return err
 		}),
+		"Events.Open": whole(plugin.EntryLedgerRefused, "ledger", func(ctx context.Context, k host.API, _ things) error {
+			stream, _, err := k.Events().Open(ctx, host.EventQuery{Types: []string{host.EventLedger}})
+			if err == nil {
+				stream.Close()
+			}
+			return err
+		}),
 		"Ledger.Heads": whole(plugin.EntryLedgerRefused, "ledger", func(ctx context.Context, k host.API, _ things) error {
 			_, err := k.Ledger().Heads(ctx)
 			return err

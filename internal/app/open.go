@@ -21,6 +21,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/kernel"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/core/tail"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/recovery"
@@ -322,7 +323,7 @@ func (a *App) openHost(o Options) {
 		Policies: func(from store.Reader) (*policy.Engine, error) {
 			return setup.OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), from)
 		},
-		Kernel: a.Kernel, Ledger: a.Ledger, Approvals: a.Approvals, CatchUp: a.CatchUp, Tell: a.Sandbox.Tell,
+		Kernel: a.Kernel, Ledger: a.Ledger, Tail: tail.New(a.Store, tail.Options{Log: a.log}), Approvals: a.Approvals, CatchUp: a.CatchUp, Tell: a.Sandbox.Tell,
 		SessionHosts: sessionhost.Launch{Home: a.Home, Tenant: a.Config.Tenant, Config: a.ConfigPath, Named: o.Config != "", Database: o.Database},
 		Elsewhere:    a.elsewhere, Wake: a.wake, Offer: a.tools.Offer, Post: toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}.First,
 	})

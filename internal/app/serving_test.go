@@ -57,7 +57,7 @@ func TestAHostWhoseLedgerIsNotWrittenSaysSo(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- host.Work(ctx) }()
-	handler := server.Handler(host)
+	handler := server.Handler(t.Context(), host)
 	ready := func() int {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))

@@ -37,6 +37,18 @@ func (a Approvals) Get(ctx context.Context, id, action string) (*ApprovalRow, er
 	return nil, a.hide(ctx, CallsPlugin, use{kind: plugin.EntryApprovalRefused, subject: row.SubjectID, action: action}, MissingApproval(id))
 }
 
+// sees reports whether [Approvals.Get] returns an approval, and records nothing.
+func (a Approvals) sees(ctx context.Context, id string) (bool, error) {
+	if a.all(CallsPlugin) {
+		return true, nil
+	}
+	row, err := a.g.Store.Approval(ctx, a.g.Tenant, id)
+	if err != nil || row == nil {
+		return false, err
+	}
+	return a.approvers.MaySee(ctx, row, a.by) == nil, nil
+}
+
 // List returns approvals that they may see, the newest first.
 func (a Approvals) List(ctx context.Context, f ApprovalFilter) ([]ApprovalRow, error) {
 	f.Tenant = a.g.Tenant

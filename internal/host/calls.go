@@ -30,18 +30,39 @@ func (c Calls) Get(ctx context.Context, id, action string) (*CallRow, error) {
 	if err != nil || row == nil || c.all(CallsPlugin) {
 		return row, err
 	}
-	made, err := c.made(ctx, row)
-	if err != nil || made {
-		return row, err
-	}
-	asked, err := c.g.Store.Approvals(ctx, ApprovalFilter{Tenant: c.g.Tenant, SubjectKind: SubjectCall, SubjectID: row.ID, Limit: 1})
-	if err != nil {
+	theirs, err := c.concerns(ctx, row)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if len(asked) > 0 && c.approvers.MayApprove(ctx, &ApprovalRow{Tenant: c.g.Tenant, SubjectKind: SubjectCall, SubjectID: row.ID}, c.by) == nil {
+	case theirs:
 		return row, nil
 	}
 	return nil, c.hide(ctx, CallsPlugin, use{kind: plugin.EntryControlRefused, subject: row.ID, action: action}, MissingCall(id))
+}
+
+// concerns reports whether they made a call, or may approve it where it was asked about.
+func (c Calls) concerns(ctx context.Context, row *CallRow) (bool, error) {
+	made, err := c.made(ctx, row)
+	if err != nil || made {
+		return made, err
+	}
+	asked, err := c.g.Store.Approvals(ctx, ApprovalFilter{Tenant: c.g.Tenant, SubjectKind: SubjectCall, SubjectID: row.ID, Limit: 1})
+	if err != nil || len(asked) == 0 {
+		return false, err
+	}
+	return c.approvers.MayApprove(ctx, &ApprovalRow{Tenant: c.g.Tenant, SubjectKind: SubjectCall, SubjectID: row.ID}, c.by) == nil, nil
+}
+
+// sees reports whether [Calls.Get] returns a call, and records nothing.
+func (c Calls) sees(ctx context.Context, id string) (bool, error) {
+	if c.all(CallsPlugin) {
+		return true, nil
+	}
+	row, err := c.g.Store.Call(ctx, c.g.Tenant, id)
+	if err != nil || row == nil {
+		return false, err
+	}
+	return c.concerns(ctx, row)
 }
 
 // Control returns the call of an id, nil where there is none, to who may stop it or

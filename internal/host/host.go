@@ -14,6 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/core/tail"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/sessionhost"
 	"github.com/mortise-dev/mortise/internal/service/account"
@@ -47,6 +48,7 @@ type Parts struct {
 
 	Kernel       Kernel
 	Ledger       *ledger.Ledger
+	Tail         *tail.Tail
 	Approvals    *approval.Service
 	SessionHosts sessionhost.Launch
 
@@ -66,6 +68,7 @@ type Parts struct {
 type Host struct {
 	parts Parts
 	admin bool
+	seen  seenEvents
 }
 
 // New returns a host that consists of these parts.

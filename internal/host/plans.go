@@ -71,13 +71,34 @@ func (p Plans) Get(ctx context.Context, id, action string) (*plan.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	if asked, err := p.asked(ctx, v); err != nil || asked {
-		return v, err
-	}
-	if p.approvers.MayApprove(ctx, &ApprovalRow{Tenant: p.g.Tenant, SubjectKind: SubjectPlan, SubjectID: v.ID, Requester: v.Principal}, p.by) == nil {
+	theirs, err := p.concerns(ctx, v)
+	switch {
+	case err != nil:
+		return nil, err
+	case theirs:
 		return v, nil
 	}
 	return nil, p.hide(ctx, CallsPlugin, use{kind: plugin.EntryControlRefused, subject: v.ID, action: action}, plan.Missing(id))
+}
+
+// concerns reports whether they asked for a plan, or may approve all of it.
+func (p Plans) concerns(ctx context.Context, v *plan.View) (bool, error) {
+	if asked, err := p.asked(ctx, v); err != nil || asked {
+		return asked, err
+	}
+	return p.approvers.MayApprove(ctx, &ApprovalRow{Tenant: p.g.Tenant, SubjectKind: SubjectPlan, SubjectID: v.ID, Requester: v.Principal}, p.by) == nil, nil
+}
+
+// sees reports whether [Plans.Get] returns a plan, and records nothing.
+func (p Plans) sees(ctx context.Context, id string) (bool, error) {
+	if p.all(CallsPlugin) {
+		return true, nil
+	}
+	row, err := p.g.Store.Plan(ctx, p.g.Tenant, id)
+	if err != nil || row == nil {
+		return false, err
+	}
+	return p.concerns(ctx, &plan.View{ID: row.ID, Principal: row.Principal, ProposalCall: row.ProposalCall})
 }
 
 // List returns plans that were asked for in their name, or all where policy lets

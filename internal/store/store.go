@@ -59,6 +59,11 @@ type Writer interface {
 	// each dead node, the first to commit. It returns the number of nodes.
 	Recover(ctx context.Context, fn func(Tx, NodeRow) error) (int, error)
 
+	// Watch has fn called after each transaction of this process that appended entries,
+	// before its callers hear of it, until stop is called. fn holds up all writers, so it
+	// must only leave a signal.
+	Watch(fn func()) (stop func())
+
 	// Node returns the id this process has in the nodes table.
 	Node() string
 

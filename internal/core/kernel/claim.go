@@ -144,6 +144,7 @@ func (k *Kernel) again(ctx context.Context, tenant, id string) (*attempt, error)
 		return nil, plugin.Errorf(plugin.CodeInternal, "what call %s was made with cannot be read: %w", id, err)
 	}
 	call := s.call(&w.Row)
+	call.Observe = k.listening.to(tenant, id)
 	a := k.begin(call)
 	a.row, a.resumed = &w.Row, true
 	a.record.Attempt = w.Row.Attempt

@@ -135,6 +135,7 @@ type Kernel struct {
 	cache      *cache
 	ended      *signals // of calls that ended in this process
 	running    *running // the claimed calls that this process runs
+	listening  listening
 	admission  *admission
 	unrecorded unrecorded // the ends of calls that could not be recorded yet
 }
@@ -167,6 +168,7 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 	// Record that we were asked and, on the way out, how it ended: for refused
 	// calls too, and for callers who have hung up.
 	a := k.begin(&call)
+	k.listening.listen(ctx, &call)
 	ctx, leave, err := k.admission.enter(ctx, call.ID)
 	defer leave()
 	if err != nil {

@@ -59,6 +59,7 @@ func (c *committer) attempt(batch []*request) (bad int, fault Fault, err error) 
 
 	if len(tx.entries) > 0 {
 		c.appended.Store(true)
+		c.watchers.tell()
 	}
 	if tx.key != nil {
 		c.writer.key = tx.key

@@ -38,6 +38,7 @@ type committer struct {
 	stopped bool
 
 	appended atomic.Bool
+	watchers watchers
 	closing  atomic.Pointer[time.Time] // when to stop waiting for a server, once the store is being closed
 
 	// Of run alone:

@@ -111,6 +111,7 @@ func (s *server) authenticate(r *http.Request) (host.Caller, error) {
 func (s *server) body(w http.ResponseWriter, r *http.Request) (body io.ReadCloser, release func(), err error) {
 	release = func() {}
 	if r.ContentLength == 0 || r.Body == nil {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // as below
 		return io.NopCloser(bytes.NewReader(nil)), release, nil
 	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {

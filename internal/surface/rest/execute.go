@@ -127,7 +127,7 @@ func (r *registry) execute(ctx context.Context, q *request, in *Execution) (*Ans
 	call := host.Invocation{
 		Operation: ref, Target: target, Input: body.Input, Session: session.ID, Joins: body.Session != "", Labels: body.Labels, Fresh: body.Fresh,
 		Origin: plugin.OriginAPI, Key: in.Key.Key, Patience: r.Wait,
-		Begins: func(debug bool) func(plugin.Event) { debugs = debug; return nil },
+		Begins: func(debug bool) func(plugin.Event) { debugs = debug; return nil }, // see invoke
 	}
 	if in.Dry {
 		call.Dry = host.DryAll
@@ -182,7 +182,10 @@ func (s *server) preferenceOf(r *http.Request) (p preference, err error) {
 // goes on when its request is gone, and keeps its caller's scopes wherever it runs.
 func (r *registry) invoke(ctx context.Context, q *request, call host.Invocation, p preference) (plugin.Result, error) {
 	effects := call.Target != nil && len(call.Target.Operation.Effects) > 0
-	if call.Dry != "" || !effects && !call.Joins && !p.async && p.wait == 0 {
+	stays := call.Dry != "" || !effects && !call.Joins && !p.async && p.wait == 0
+	begins := call.Begins
+	call.Begins = func(debug bool) func(plugin.Event) { begins(debug); return q.hears(stays) }
+	if stays {
 		q.stays(r.RunTime)
 		ctx, cancel := context.WithTimeout(ctx, r.RunTime)
 		defer cancel()

@@ -35,6 +35,8 @@ func TestMain(m *testing.M) {
 			deskPlugin(os.Args[2])
 		case "planner":
 			plannerPlugin()
+		case "teller":
+			tellerPlugin()
 		case "solo":
 			p := mortise.New("solo", "1.0.0")
 			mortise.Tool(p, "say", "Say it again.", func(_ *mortise.Call, in struct {
@@ -153,6 +155,7 @@ const policies = `
 @id("turn") permit (principal == User::"root", action == Action::"execute", resource in Plugin::"agent.chat");
 @id("seen") permit (principal, action == Action::"list", resource in Plugin::"desk");
 @id("gate") @approval("it is gated") permit (principal, action == Action::"execute", resource == Operation::"desk/gated");
+@id("tell") @untrusted("allow") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"teller");
 `
 
 // A bench is a host that answers over HTTP.
@@ -316,8 +319,12 @@ func (b *bench) ask(token, method, path, body string, headers ...string) answer 
 		b.Fatalf("%s %s: %v", method, path, err)
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
+	var text []byte
+	if resp.Header.Get("Content-Type") == "text/event-stream" && method == "GET" { // it may have no end
+		text = make([]byte, 512)
+		n, _ := resp.Body.Read(text)
+		text = text[:n]
+	} else if text, err = io.ReadAll(resp.Body); err != nil {
 		b.Fatal(err)
 	}
 	a := answer{status: resp.StatusCode, header: resp.Header, text: string(text)}

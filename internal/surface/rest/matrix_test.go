@@ -50,6 +50,8 @@ var rows = map[string]row{
 	"GET /api/v1/plans/{id}":                               {path: "/api/v1/plans/{plan}", owner: 200, other: 404, absent: "{plan}"},
 	"GET /api/v1/ledger/entries":                           {by: "mrt_root", owner: 200, other: 403},
 	"GET /api/v1/ledger/head":                              {by: "mrt_root", owner: 200, other: 403},
+	"GET /api/v1/events":                                   {owner: 200, other: 200},
+	"GET /api/v1/calls/{id}/events":                        {path: "/api/v1/calls/{call}/events", owner: 200, other: 404, absent: "{call}"},
 	"GET /api/v1/sessions":                                 {owner: 200, other: 200},
 	"GET /api/v1/sessions/{id}":                            {path: "/api/v1/sessions/{session}", owner: 200, other: 404, absent: "{session}"},
 	"GET /api/v1/sessions/{id}/artifacts":                  {path: "/api/v1/sessions/{session}/artifacts", owner: 200, other: 404, absent: "{session}"},

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -42,7 +43,8 @@ func (r *registry) operations() {
 	add(r, route{method: "GET", path: "operations", id: "list-operations", scope: host.ScopeRead, about: "The operations that the caller may know of, by name"}, r.listOperations)
 	add(r, route{method: "GET", path: "operations/{plugin}/{operation}", id: "get-operation", scope: host.ScopeRead, about: "An operation with its schemas"}, r.getOperation)
 	add(r, route{
-		method: "POST", path: "operations/{plugin}/{operation}:execute", id: "execute-operation", scope: host.ScopeRun, stays: true, accepts: true, about: "Execute an operation",
+		method: "POST", path: "operations/{plugin}/{operation}:execute", id: "execute-operation", scope: host.ScopeRun, stays: true, accepts: true, told: []reflect.Type{reflect.TypeFor[Outcome](), reflect.TypeFor[Problem]()},
+		about: "Execute an operation. With Accept: text/event-stream it is told what the plugin says meanwhile (progress with its members, content), and at the end the answer as it would be otherwise (result) or the refusal (problem)",
 	}, r.execute)
 }
 

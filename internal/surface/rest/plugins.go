@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -81,7 +82,7 @@ func (r *registry) plugins() {
 	r.pluginChanges()
 	add(r, route{
 		method: "POST", path: "plugins/{name}/execute", id: "execute-plugin", scope: host.ScopeRun, stays: true, accepts: true,
-		about: "Execute a plugin by the contract of Shu, whose envelope and statuses the answer has",
+		told: []reflect.Type{reflect.TypeFor[Problem]()}, about: "Execute a plugin by the contract of Shu, whose envelope and statuses the answer has",
 	}, r.executeShu)
 }
 

@@ -2,7 +2,6 @@ package rest
 
 import (
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/host"
@@ -28,20 +27,3 @@ func (s *server) often(c *host.Caller) error {
 	}
 	return nil
 }
-
-// A counted answer knows its status. One that says that nothing has changed is not counted.
-type counted struct {
-	http.ResponseWriter
-	status int
-}
-
-// WriteHeader implements [http.ResponseWriter].
-func (c *counted) WriteHeader(status int) {
-	if status >= http.StatusOK && c.status == 0 {
-		c.status = status
-	}
-	c.ResponseWriter.WriteHeader(status)
-}
-
-// Unwrap is for [http.ResponseController].
-func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }

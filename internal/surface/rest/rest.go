@@ -50,6 +50,13 @@ type Options struct {
 	RunTime  time.Duration // for a call that its request stays for: 10 min
 	Wait     time.Duration // that a request waits for a call that is on record: 30 s
 	MaxWait  time.Duration // the longest that a request may ask to wait: 1 min
+
+	Closing   context.Context // its end ends the streams; nil for never
+	Streams   int             // streams that are open at a time: 1024
+	PerToken  int             // of one token: 16
+	Beat      time.Duration   // between two signs of life of a stream: 15 s
+	WriteTime time.Duration   // for what is sent on a stream to be taken: 10 s
+	Recheck   time.Duration   // after which the token of a stream is looked at again: 1 min
 }
 
 // A server answers requests.
@@ -59,7 +66,8 @@ type server struct {
 	doc   []byte // the OpenAPI document
 	held  atomic.Int64
 	rates *ratelimit.Limiter[string] // by token
-	names map[string]bool            // Hosts
+	open  streams
+	names map[string]bool // Hosts
 }
 
 // New returns what answers requests under [Prefix]. It is safe for concurrent use.
@@ -73,6 +81,11 @@ func New(o Options) http.Handler {
 	o.RunTime = cmp.Or(o.RunTime, 10*time.Minute)
 	o.Wait = cmp.Or(o.Wait, 30*time.Second)
 	o.MaxWait = cmp.Or(o.MaxWait, time.Minute)
+	o.Streams = cmp.Or(o.Streams, 1024)
+	o.PerToken = cmp.Or(o.PerToken, 16)
+	o.Beat = cmp.Or(o.Beat, 15*time.Second)
+	o.WriteTime = cmp.Or(o.WriteTime, 10*time.Second)
+	o.Recheck = cmp.Or(o.Recheck, time.Minute)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	s := &server{Options: o, mux: &verbs{http.NewServeMux()}, names: map[string]bool{}}
 	s.rates = ratelimit.New[string](float64(o.Rate), float64(o.Burst), mostCounted)
@@ -101,6 +114,7 @@ type request struct {
 	api     host.API
 	route   string // its pattern, once it fitted one
 	control *http.ResponseController
+	live    *live // where the answer is a stream
 }
 
 type requestKey struct{}
@@ -114,9 +128,9 @@ func (q *request) stays(d time.Duration) {
 }
 
 // ServeHTTP implements [http.Handler].
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q := &request{Request: r, id: requestID(r), control: http.NewResponseController(w)}
-	w, over := s.watch(w, q)
+func (s *server) ServeHTTP(to http.ResponseWriter, r *http.Request) {
+	q := &request{Request: r, id: requestID(r), control: http.NewResponseController(to)}
+	w, over := s.watch(to, q)
 	defer over()
 	h := w.Header()
 	h.Set("X-Request-Id", q.id)
@@ -140,9 +154,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, q, err)
 		return
 	}
-	is := &counted{ResponseWriter: w}
-	s.mux.ServeHTTP(is, r)
-	if is.status == http.StatusNotModified {
+	if asksForStream(r) {
+		s.live(w, r, q)
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+	if w.status == http.StatusNotModified {
 		s.rates.Give(countedAs(&q.caller), 1)
 	}
 }

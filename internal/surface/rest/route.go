@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"reflect"
 
@@ -25,6 +26,8 @@ type route struct {
 	stays        bool   // its request may stay for a call, and bounds its time itself
 	accepts      bool   // it may answer 202
 	kind         string // of what it answers, where that is not the JSON of its body
+
+	told []reflect.Type // the data of the events that it streams, if it does
 }
 
 // routes registers all routes and returns the document that describes them.
@@ -60,6 +63,7 @@ func (s *server) routes() []byte {
 	r.knowledge()
 	r.references()
 	r.recovery()
+	r.events()
 	r.sessions()
 	r.agents()
 	r.feeds()
@@ -104,6 +108,10 @@ func add[I, O any](r *registry, at route, do func(ctx context.Context, q *reques
 	if at.kind != "" {
 		op.Responses["200"].Content = map[string]*huma.MediaType{at.kind: {Schema: &huma.Schema{}}}
 	}
+	events := r.eventsOf(at.told)
+	if at.kind == eventStream {
+		op.Responses["200"].Content[eventStream] = events
+	}
 	huma.Register(r.api, op, func(ctx context.Context, in *I) (*O, error) {
 		q := of(ctx)
 		if !at.stays {
@@ -121,6 +129,11 @@ func add[I, O any](r *registry, at route, do func(ctx context.Context, q *reques
 		item := r.api.OpenAPI().Paths[Prefix+at.path]
 		done := item.Post.Responses["200"]
 		item.Post.Responses["202"] = &huma.Response{Description: "The call has not ended. Location is where it is found.", Content: done.Content, Headers: done.Headers}
+	}
+	if events != nil && at.kind == "" {
+		done := r.api.OpenAPI().Paths[Prefix+at.path].Post.Responses["200"]
+		done.Content = maps.Clone(done.Content)
+		done.Content[eventStream] = events
 	}
 }
 

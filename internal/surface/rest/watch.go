@@ -41,15 +41,15 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // watch begins to watch a request. over must be called once it is answered: it tells the
 // telemetry, and at level info the log.
-func (s *server) watch(w http.ResponseWriter, q *request) (counted http.ResponseWriter, over func()) {
+func (s *server) watch(to http.ResponseWriter, q *request) (w *answer, over func()) {
 	begun := time.Now()
 	ctx, told := s.Telemetry.Request(q.Request, q.id)
 	q.Request = q.WithContext(ctx)
-	a := &answer{ResponseWriter: w}
-	return a, func() {
-		told.End(q.route, a.status)
+	w = &answer{ResponseWriter: to}
+	return w, func() {
+		told.End(q.route, w.status)
 		if s.Log.Enabled(ctx, slog.LevelInfo) {
-			s.Log.InfoContext(ctx, "a request was answered", "method", q.Method, "path", q.URL.Path, "status", a.status, "bytes", a.bytes, "took", time.Since(begun),
+			s.Log.InfoContext(ctx, "a request was answered", "method", q.Method, "path", q.URL.Path, "status", w.status, "bytes", w.bytes, "took", time.Since(begun),
 				"request_id", q.id, "principal", q.caller.Principal.ID, "token", q.caller.Token, "from", q.RemoteAddr)
 		}
 	}

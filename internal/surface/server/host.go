@@ -54,17 +54,17 @@ func Run(ctx context.Context, a *app.App, l net.Listener) error {
 	ended := make(chan error, 1)
 	go func() {
 		defer stop() // if the server ends, the workers end too
-		ended <- Serve(ctx, l, Handler(a), cert, time.Duration(a.Config.Drain), a.Log())
+		ended <- Serve(ctx, l, Handler(ctx, a), cert, time.Duration(a.Config.Drain), a.Log())
 	}()
 	err := a.Work(ctx)
 	stop()
 	return errors.Join(err, <-ended)
 }
 
-// Handler is what answers requests to a host.
-func Handler(a *app.App) http.Handler {
+// Handler is what answers requests to a host. Streams end with ctx.
+func Handler(ctx context.Context, a *app.App) http.Handler {
 	api := rest.New(rest.Options{
-		Host: a.Host, Authenticate: a.Host.Authenticator().Token, Log: a.Log(), Telemetry: a.Telemetry,
+		Host: a.Host, Authenticate: a.Host.Authenticator().Token, Log: a.Log(), Telemetry: a.Telemetry, Closing: ctx,
 		Rate: a.Config.Server.Rate, Burst: a.Config.Server.Burst,
 	})
 	return New(Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy, API: api})

@@ -18,7 +18,7 @@ import (
 
 // Bounds of connections. Those of requests are in [Options].
 const (
-	maxConnections = 1024
+	maxConnections = 2048 // half of them may be streams
 	headerTime     = 5 * time.Second
 	readTime       = 15 * time.Second
 	writeTime      = time.Minute

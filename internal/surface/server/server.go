@@ -134,8 +134,13 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// api answers a request under /api/v1/, where not too many are answered already.
+// api answers a request under /api/v1/, where not too many are answered already. Streams
+// are counted there.
 func (s *server) api(w http.ResponseWriter, r *http.Request) {
+	if rest.Follows(r) {
+		s.API.ServeHTTP(w, r)
+		return
+	}
 	select {
 	case s.calls <- struct{}{}:
 		defer func() { <-s.calls }()
