@@ -20,7 +20,7 @@ const (
 	CodeMissingSecrets          Code = "missing_secrets"           // A secret that the operation requires is not set for this principal.
 	CodeMissingIdentity         Code = "missing_identity"          // No connected account fits what the operation requires.
 	CodeKeyConflict             Code = "key_conflict"              // The idempotency key was used before with another input.
-	CodeStale                   Code = "stale"                     // What the request would change has changed since it was read; read it again.
+	CodeConflict                Code = "conflict"                  // What was to be changed is no longer as the caller has seen it; look at it again.
 	CodeOutcomeUnknown          Code = "outcome_unknown"           // An effect may or may not have happened; it is never repeated blindly.
 	CodeApprovalDenied          Code = "approval_denied"           // A person refused the call.
 	CodeApprovalExpired         Code = "approval_expired"          // No approver answered the approval request in time.
@@ -69,7 +69,7 @@ var Codes = []Code{
 	CodeMissingSecrets,
 	CodeMissingIdentity,
 	CodeKeyConflict,
-	CodeStale,
+	CodeConflict,
 	CodeOutcomeUnknown,
 	CodeApprovalDenied,
 	CodeApprovalExpired,
@@ -117,7 +117,7 @@ var meanings = map[Code]string{
 	CodeMissingSecrets:          "A secret that the operation requires is not set for this principal.",
 	CodeMissingIdentity:         "No connected account fits what the operation requires.",
 	CodeKeyConflict:             "The idempotency key was used before with another input.",
-	CodeStale:                   "What the request would change has changed since it was read; read it again.",
+	CodeConflict:                "What was to be changed is no longer as the caller has seen it; look at it again.",
 	CodeOutcomeUnknown:          "An effect may or may not have happened; it is never repeated blindly.",
 	CodeApprovalDenied:          "A person refused the call.",
 	CodeApprovalExpired:         "No approver answered the approval request in time.",

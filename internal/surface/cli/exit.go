@@ -40,7 +40,8 @@ var statuses = map[plugin.Code]int{
 	plugin.CodeNotFound: exitAbsent, plugin.CodeDisabled: exitAbsent, plugin.CodeQuarantined: exitAbsent,
 
 	plugin.CodeInvalidInput: exitInput, plugin.CodeInputTooLarge: exitInput, plugin.CodeNeedsContext: exitInput,
-	plugin.CodeMissingSecrets: exitInput, plugin.CodeMissingIdentity: exitInput, plugin.CodeKeyConflict: exitInput, plugin.CodeStale: exitInput,
+	plugin.CodeMissingSecrets: exitInput, plugin.CodeMissingIdentity: exitInput, plugin.CodeKeyConflict: exitInput,
+	plugin.CodeConflict: exitInput,
 
 	plugin.CodeInvalidOutput: exitPlugin, plugin.CodeOutputTooLarge: exitPlugin, plugin.CodePluginError: exitPlugin,
 	plugin.CodeLimitExceeded: exitPlugin, plugin.CodeDependencyMissing: exitPlugin, plugin.CodeLaunchFailed: exitPlugin,

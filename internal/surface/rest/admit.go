@@ -221,7 +221,7 @@ func (v *verbs) route(r *http.Request) (*http.Request, error) {
 		return as, nil
 	}
 	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		if _, found := asked(method); found {
 			allowed = append(allowed, method)
 		}

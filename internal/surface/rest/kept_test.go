@@ -83,8 +83,8 @@ func TestPoliciesAreChangedAsTheyWereRead(t *testing.T) {
 	for _, match := range []string{"*", "W/" + was, strings.Trim(was, `"`), was + ", " + was, `""`} {
 		b.is(b.ask("mrt_root", "PUT", path, text("a"), "If-Match", match), 422, "invalid_input")
 	}
-	b.is(b.ask("mrt_root", "PUT", path, text("a")), 428, "invalid_input")
-	b.is(b.ask("mrt_root", "PUT", path, text("a"), "If-Match", `"another"`), 412, "stale")
+	b.is(b.ask("mrt_root", "PUT", path, text("a")), 428, "conflict")
+	b.is(b.ask("mrt_root", "PUT", path, text("a"), "If-Match", `"another"`), 412, "conflict")
 	b.is(b.ask("mrt_ann", "PUT", path, text("a"), "If-Match", was), 403, "policy_denied")
 	b.is(b.ask("mrt_root", "PUT", path, `{"text":"permit permit"}`, "If-Match", was), 422, "invalid_input")
 	b.is(b.ask("mrt_root", "PUT", "/api/v1/policies/NO", text("a"), "If-Match", was), 422, "invalid_input")
@@ -93,8 +93,8 @@ func TestPoliciesAreChangedAsTheyWereRead(t *testing.T) {
 	if put.header.Get("ETag") != now || now == was {
 		t.Errorf("the change is answered %s %v, and the set is %s", put, put.header, now)
 	}
-	b.is(b.ask("mrt_root", "PUT", path, text("b"), "If-Match", was), 412, "stale")
-	b.is(b.ask("mrt_root", "DELETE", path, "", "If-Match", was), 412, "stale")
+	b.is(b.ask("mrt_root", "PUT", path, text("b"), "If-Match", was), 412, "conflict")
+	b.is(b.ask("mrt_root", "DELETE", path, "", "If-Match", was), 412, "conflict")
 	gone := b.is(b.ask("mrt_root", "DELETE", path, "", "If-Match", now), 200, "")
 	if gone.header.Get("ETag") != was {
 		t.Errorf("without it the set is %v, and was %s", gone.header, was)

@@ -107,7 +107,7 @@ func (r *registry) listPolicies(ctx context.Context, q *request, _ *struct{}) (*
 		ETag string `header:"ETag"`
 		Body Policies
 	})
-	out.ETag, out.Body = tagOf(version), Policies{[]PolicyText{}, version}
+	out.ETag, out.Body = versionTag(version), Policies{[]PolicyText{}, version}
 	for _, p := range listed {
 		text := PolicyText{Name: p.Name, Source: p.Source, Policies: p.Policies, By: p.By}
 		if p.At != nil {
@@ -118,13 +118,13 @@ func (r *registry) listPolicies(ctx context.Context, q *request, _ *struct{}) (*
 	return out, nil
 }
 
-func tagOf(version string) string { return `"` + version + `"` }
+func versionTag(version string) string { return `"` + version + `"` }
 
 // matched returns the version that a change was written for. The host compares it, in the
 // transaction of the change.
 func (p *PolicyNamed) matched() (string, error) {
 	if p.Match == "" {
-		return "", refused(http.StatusPreconditionRequired, plugin.CodeInvalidInput, "a change of policies says which set it was written for",
+		return "", refused(http.StatusPreconditionRequired, plugin.CodeConflict, "a change of policies says which set it was written for",
 			Place{"If-Match", "it is missing; GET policies answers with the ETag"})
 	}
 	version, opened := strings.CutPrefix(p.Match, `"`)
@@ -158,7 +158,7 @@ func (r *registry) putPolicy(ctx context.Context, q *request, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return &policyChanged{tagOf(done.Version), PolicySet{in.Name, done.Policies, done.Version}}, nil
+	return &policyChanged{versionTag(done.Version), PolicySet{in.Name, done.Policies, done.Version}}, nil
 }
 
 func (r *registry) deletePolicy(ctx context.Context, q *request, in *PolicyNamed) (*policyChanged, error) {
@@ -170,7 +170,7 @@ func (r *registry) deletePolicy(ctx context.Context, q *request, in *PolicyNamed
 	if err != nil {
 		return nil, unlessMissing(err, "policy", in.Name)
 	}
-	return &policyChanged{tagOf(done.Version), PolicySet{in.Name, 0, done.Version}}, nil
+	return &policyChanged{versionTag(done.Version), PolicySet{in.Name, 0, done.Version}}, nil
 }
 
 func (r *registry) askPolicy(ctx context.Context, q *request, in *struct{ Body PolicyQuestion }) (*struct{ Body plugin.Decision }, error) {

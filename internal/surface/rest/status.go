@@ -20,9 +20,10 @@ var statuses = map[plugin.Code]int{
 
 	plugin.CodeInvalidInput: http.StatusUnprocessableEntity, plugin.CodeNeedsContext: http.StatusUnprocessableEntity,
 	plugin.CodeMissingSecrets: http.StatusUnprocessableEntity, plugin.CodeMissingIdentity: http.StatusUnprocessableEntity,
-	plugin.CodeInputTooLarge: http.StatusRequestEntityTooLarge, plugin.CodeStale: http.StatusPreconditionFailed,
+	plugin.CodeInputTooLarge: http.StatusRequestEntityTooLarge,
 
 	plugin.CodeKeyConflict: http.StatusConflict, plugin.CodeOutcomeUnknown: http.StatusConflict, plugin.CodeCancelled: http.StatusConflict,
+	plugin.CodeConflict: http.StatusPreconditionFailed,
 
 	plugin.CodeBudgetExceeded: http.StatusTooManyRequests, plugin.CodeRateLimited: http.StatusTooManyRequests,
 

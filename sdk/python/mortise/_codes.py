@@ -20,7 +20,7 @@ CODES: dict[str, str] = {
     "missing_secrets": "A secret that the operation requires is not set for this principal.",
     "missing_identity": "No connected account fits what the operation requires.",
     "key_conflict": "The idempotency key was used before with another input.",
-    "stale": "What the request would change has changed since it was read; read it again.",
+    "conflict": "What was to be changed is no longer as the caller has seen it; look at it again.",
     "outcome_unknown": "An effect may or may not have happened; it is never repeated blindly.",
     "approval_denied": "A person refused the call.",
     "approval_expired": "No approver answered the approval request in time.",

@@ -21,7 +21,7 @@ export const codes = [
   "missing_secrets",
   "missing_identity",
   "key_conflict",
-  "stale",
+  "conflict",
   "outcome_unknown",
   "approval_denied",
   "approval_expired",

@@ -7,7 +7,7 @@ import "github.com/mortise-dev/mortise/plugin"
 // host's own code stands beside it. A plugin's own codes are passed through.
 var spellings = map[plugin.Code]string{
 	plugin.CodeInvalidInput: "INPUT_VALIDATION_FAILED", plugin.CodeInputTooLarge: "INPUT_VALIDATION_FAILED",
-	plugin.CodeNeedsContext: "INPUT_VALIDATION_FAILED", plugin.CodeKeyConflict: "INPUT_VALIDATION_FAILED", plugin.CodeStale: "INPUT_VALIDATION_FAILED",
+	plugin.CodeNeedsContext: "INPUT_VALIDATION_FAILED", plugin.CodeKeyConflict: "INPUT_VALIDATION_FAILED",
 	plugin.CodeNotFound:       "ARTIFACT_NOT_FOUND",
 	plugin.CodeMissingSecrets: "LLM_UNAVAILABLE", plugin.CodeMissingIdentity: "LLM_UNAVAILABLE",
 	plugin.CodeBudgetExceeded: "LLM_QUERY_FAILED", plugin.CodeRateLimited: "LLM_QUERY_FAILED",
@@ -17,7 +17,7 @@ var spellings = map[plugin.Code]string{
 	plugin.CodeUnauthenticated: internalError, plugin.CodeDisabled: internalError, plugin.CodeQuarantined: internalError,
 	plugin.CodeScopeDenied: internalError, plugin.CodePolicyDenied: internalError, plugin.CodeHookVetoed: internalError,
 	plugin.CodeHookFailed: internalError, plugin.CodeInvalidOutput: internalError, plugin.CodeOutputTooLarge: internalError,
-	plugin.CodeOutcomeUnknown: internalError, plugin.CodeApprovalDenied: internalError, plugin.CodeApprovalExpired: internalError,
+	plugin.CodeConflict: internalError, plugin.CodeOutcomeUnknown: internalError, plugin.CodeApprovalDenied: internalError, plugin.CodeApprovalExpired: internalError,
 	plugin.CodeApprovalUsed: internalError, plugin.CodeApprovalSelf: internalError, plugin.CodeApprovalVoid: internalError,
 	plugin.CodeServiceDenied: internalError, plugin.CodeEffectUndeclared: internalError, plugin.CodeEgressDenied: internalError,
 	plugin.CodeOverloaded: internalError, plugin.CodeLimitExceeded: internalError, plugin.CodeIsolationUnavailable: internalError,

@@ -45,7 +45,7 @@ var spellings = map[plugin.Code]spelling{
 	plugin.CodeApprovalVoid:    {"approval_void", http.StatusConflict},
 	plugin.CodeApprovalUsed:    {"approval_void", http.StatusConflict},
 	plugin.CodeKeyConflict:     {"key_conflict", http.StatusConflict},
-	plugin.CodeStale:           {"stale", http.StatusConflict},
+	plugin.CodeConflict:        {"conflict", http.StatusConflict},
 	plugin.CodeNeedsContext:    {"needs_context", http.StatusConflict},
 
 	plugin.CodeBudgetExceeded:       {"quota_exceeded", http.StatusTooManyRequests},

@@ -44,7 +44,7 @@ func TestOneOfTheChangesOfAVersionIsMade(t *testing.T) {
 				switch plugin.CodeOf(err) {
 				case "":
 					made++
-				case plugin.CodeStale:
+				case plugin.CodeConflict:
 				default:
 					t.Error(err)
 				}
@@ -58,7 +58,7 @@ func TestOneOfTheChangesOfAVersionIsMade(t *testing.T) {
 			if made != 1 || err != nil || len(rows) != 1 {
 				t.Fatalf("%d of %d changes were made; %d texts are stored, %v", made, writers, len(rows), err)
 			}
-			if _, err := first.Delete(t.Context(), rows[0].Name, was); plugin.CodeOf(err) != plugin.CodeStale {
+			if _, err := first.Delete(t.Context(), rows[0].Name, was); plugin.CodeOf(err) != plugin.CodeConflict {
 				t.Errorf("a deletion for the version before: %v", err)
 			}
 			if gone, err := first.Delete(t.Context(), rows[0].Name, first.Version()); err != nil || gone.Version != was || first.Version() != was {
