@@ -26,7 +26,9 @@ func TestATokenMakesSoManyRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	things := "sessions/" + session.ID + "/artifacts/" + artifact.ID
-	get := func(token, path string, headers ...string) answer { return b.ask(token, "GET", "/api/v1/"+path, "", headers...) }
+	get := func(token, path string, headers ...string) answer {
+		return b.ask(token, "GET", "/api/v1/"+path, "", headers...)
+	}
 	tag := b.is(get("mrt_ann", things), 200, "").header.Get("ETag")
 	for range 20 { // what has not changed
 		if a := get("mrt_ann", things, "If-None-Match", tag); a.status != 304 {

@@ -57,7 +57,7 @@ type server struct {
 	doc   []byte // the OpenAPI document
 	held  atomic.Int64
 	rates *ratelimit.Limiter[string] // by token
-	names map[string]bool // Hosts
+	names map[string]bool            // Hosts
 }
 
 // New returns what answers requests under [Prefix]. It is safe for concurrent use.
