@@ -135,6 +135,7 @@ type Trace struct {
 	Correlation string `json:"correlation_id"`
 	Workflow    string `json:"workflow_id"`
 	Step        string `json:"step_id"`
+	Parent      string `json:"traceparent,omitzero"` // the span that it is below, as W3C Trace Context writes it; "" where nothing is traced
 }
 
 // An Event is something a plugin says while a call runs.

@@ -105,8 +105,9 @@ const (
 	EntryReferenceRefused EntryKind = "reference.refused" // a principal may not change reference data
 	EntryModelRefused     EntryKind = "model.refused"     // a principal may not test models
 
-	EntryLedgerRefused EntryKind = "ledger.refused" // a principal may not read the ledger
-	EntryBackupRefused EntryKind = "backup.refused" // a principal may not copy what the host keeps
+	EntryLedgerRefused  EntryKind = "ledger.refused"  // a principal may not read the ledger
+	EntryMetricsRefused EntryKind = "metrics.refused" // a principal may not see the host's metrics
+	EntryBackupRefused  EntryKind = "backup.refused"  // a principal may not copy what the host keeps
 
 	EntryArtifactRegistered EntryKind = "artifact.registered"
 

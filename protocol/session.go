@@ -163,6 +163,10 @@ func appendContext(b []byte, call *plugin.Call) []byte {
 	b = AppendString(b, call.Trace.Workflow)
 	b = append(b, `,"step_id":`...)
 	b = AppendString(b, call.Trace.Step)
+	if call.Trace.Parent != "" {
+		b = append(b, `,"traceparent":`...)
+		b = AppendString(b, call.Trace.Parent)
+	}
 	b = append(b, '}')
 	if d := call.Decision; d != nil {
 		b = append(b, `,"policy":{"version":`...)

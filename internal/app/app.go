@@ -18,6 +18,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent/toolset"
 	"github.com/mortise-dev/mortise/internal/agent/worker"
 	"github.com/mortise-dev/mortise/internal/base/fault"
+	"github.com/mortise-dev/mortise/internal/base/telemetry"
 	"github.com/mortise-dev/mortise/internal/catalog/contract"
 	"github.com/mortise-dev/mortise/internal/catalog/registry"
 	"github.com/mortise-dev/mortise/internal/core/approval"
@@ -105,13 +106,14 @@ type App struct {
 	Schedules    *schedule.Engine
 	Sessions     *session.Sessions
 	Knowledge    *kb.Bases
-	Files        *extract.Extractor // wins text from documents
-	Reference    *reference.Data    // what plugins look things up in
-	Models       *llm.Dispatcher    // nil where none is configured
-	Connections  *account.Accounts  // that plugins act with
-	Vault        *secret.Vault      // secrets that plugins need and no one may read
-	Jobs         *job.Queue         // wake-ups, for the hosts that stay; opened when it is needed
-	Sweepers     []worker.Sweeper   // what Work does, a kind each
+	Files        *extract.Extractor   // wins text from documents
+	Reference    *reference.Data      // what plugins look things up in
+	Models       *llm.Dispatcher      // nil where none is configured
+	Connections  *account.Accounts    // that plugins act with
+	Vault        *secret.Vault        // secrets that plugins need and no one may read
+	Jobs         *job.Queue           // wake-ups, for the hosts that stay; opened when it is needed
+	Telemetry    *telemetry.Telemetry // nil where nothing is told
+	Sweepers     []worker.Sweeper     // what Work does, a kind each
 
 	guard     *host.Guard
 	approvers *host.Approvers

@@ -286,6 +286,7 @@ func otherUses(t *testing.T, file string) map[string]keptUse {
 			_, err := k.Ledger().Find(ctx, th.call)
 			return err
 		}),
+		"Admin.MayWatch":  whole(plugin.EntryMetricsRefused, "metrics", func(ctx context.Context, k host.API, _ things) error { return k.Admin().MayWatch(ctx) }),
 		"Admin.MayBackup": whole(plugin.EntryBackupRefused, "backup", func(ctx context.Context, k host.API, _ things) error { return k.Admin().MayBackup(ctx) }),
 	}
 }
@@ -301,7 +302,7 @@ func TestWhatIsKeptIsItsOwners(t *testing.T) {
 @id("all may run it") permit (principal, action == Action::"execute", resource in Plugin::"upper");
 @id("pat") permit (principal == User::"pat", action == Action::"configure", resource) when {
 	[Plugin::"mortise.sessions", Plugin::"mortise.calls", Plugin::"mortise.knowledge", Plugin::"mortise.reference",
-	Plugin::"mortise.ledger", Plugin::"mortise.backup"].contains(resource) };
+	Plugin::"mortise.ledger", Plugin::"mortise.backup", Plugin::"mortise.metrics"].contains(resource) };
 `)
 	a := open(t, home)
 	ctx := t.Context()

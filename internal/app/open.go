@@ -116,6 +116,9 @@ func (a *App) openState(ctx context.Context, o Options) (err error) {
 	go func() { defer close(tried); a.Sandbox.Report() }()
 	a.opened("sandbox", func() error { <-tried; return a.Sandbox.Close() })
 
+	if err := a.openTelemetry(ctx, o.Standby); err != nil {
+		return err
+	}
 	st, reserve, err := setup.OpenStore(ctx, a.Home, a.Config.Database, o.Lease)
 	if err != nil {
 		return err
@@ -289,6 +292,7 @@ func (a *App) openKernel(broker *service.Broker, fill bridge.Filler) *notify.Not
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: a.log, Wake: a.wakeCall,
 		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.Call, Ended: a.goOn, Expire: a.Approvals.Expire,
 	})
+	a.watched()
 	broker.Call, broker.Enqueue, broker.Kind = a.Kernel.Run, a.Kernel.Call, a.kind
 	return people
 }

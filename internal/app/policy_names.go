@@ -20,7 +20,7 @@ func (a *App) StoredPolicies(ctx context.Context) ([]policy.Document, error) {
 // PolicyNames are all names that policies may speak of in this host.
 func (a *App) PolicyNames(ctx context.Context) (policy.Known, error) {
 	known := setup.ConfiguredNames(a.Config)
-	known.Plugins = []string{host.PoliciesPlugin, host.AgentsPlugin, host.SessionsPlugin, host.CallsPlugin, host.KnowledgePlugin, host.ReferencePlugin, host.LedgerPlugin, host.BackupPlugin}
+	known.Plugins = []string{host.PoliciesPlugin, host.AgentsPlugin, host.SessionsPlugin, host.CallsPlugin, host.KnowledgePlugin, host.ReferencePlugin, host.LedgerPlugin, host.BackupPlugin, host.MetricsPlugin}
 	known.Operations, known.Effects, known.Agents = []string{}, []string{}, []string{}
 	add := func(m *plugin.Manifest) {
 		known.Plugins = append(known.Plugins, m.Name)

@@ -56,7 +56,7 @@ var attempted = []string{
 	"Plugins.Register", "Plugins.Link", "Plugins.Enable", "Plugins.Disable", "Plugins.Approve", "Plugins.Review", "Plugins.Rollback", "Plugins.Delete",
 	"Plugins.MayChange", "Plugins.May", "Plugins.Show", "Plugins.Actions", "Feeds.Create", "Feeds.Show", "Feeds.Pause", "Feeds.Resume",
 	"Feeds.Delete", "Feeds.ResetCursor", "Feeds.Run", "Agents.List", "Agents.Create", "Agents.Change", "Agents.Start", "Agents.Stop",
-	"Agents.Delete", "Agents.Remember", "Agents.Forget", "Agents.Schedule", "Agents.Assign", "Agents.Assignments", "Agents.Show",
+	"Agents.Delete", "Agents.Remember", "Agents.Forget", "Agents.Schedule", "Agents.Assign", "Agents.Assignments", "Agents.Get", "Agents.Show",
 	"Agents.Memories", "Agents.Conversations", "Agents.Messages", "Agents.Talk", "Agents.End", "Secrets.Set", "Secrets.Delete",
 	"Secrets.DeleteAll", "Secrets.Rotate", "Identities.List", "Identities.Link", "Identities.Unlink", "Tokens.Create", "Tokens.Revoke", "Policies.Put", "Policies.Suppose", "Policies.Delete",
 	"Admin.ConfirmRecovery", "Approvers.MayControl", "Policies.Explain", "Policies.Ask", "Models.Test", "Plugins.Resolve",
@@ -187,6 +187,7 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 			return err
 		}, denied, plugin.EntryAgentRefused, "desk"},
 		"Agents.Assignments": {func(by plugin.Principal) error { _, err := a.As(by).Agents().Assignments(ctx, "desk"); return err }, denied, plugin.EntryAgentRefused, "desk"},
+		"Agents.Get":         {func(by plugin.Principal) error { _, err := a.As(by).Agents().Get(ctx, "desk"); return err }, denied, plugin.EntryAgentRefused, "desk"},
 		"Agents.Show":        {func(by plugin.Principal) error { _, err := a.As(by).Agents().Show(ctx, "desk"); return err }, denied, plugin.EntryAgentRefused, "desk"},
 		"Agents.Memories":    {func(by plugin.Principal) error { _, err := a.As(by).Agents().Memories(ctx, "desk", "", 10); return err }, denied, plugin.EntryAgentRefused, "desk"},
 		"Agents.Conversations": {func(by plugin.Principal) error {

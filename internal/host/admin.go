@@ -31,6 +31,12 @@ func (a Admin) MayBackup(ctx context.Context) error {
 	return a.allow(ctx, BackupPlugin, use{plugin.EntryBackupRefused, "backup", "back up", "back up the host"})
 }
 
+// MayWatch refuses who may not see the metrics of the host, which count what all principals
+// do.
+func (a Admin) MayWatch(ctx context.Context) error {
+	return a.allow(ctx, MetricsPlugin, use{plugin.EntryMetricsRefused, "metrics", "read", "see the metrics of the host"})
+}
+
 // A RecoveryStatus says whether a host is in recovery, and what would go on by
 // itself once it is not.
 type RecoveryStatus struct {

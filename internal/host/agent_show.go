@@ -33,6 +33,18 @@ type ChannelPlace struct {
 	Path      string         `json:"path"`
 }
 
+// Get returns an agent, without what it has.
+func (r Agents) Get(ctx context.Context, id string) (Agent, error) {
+	if err := r.may(ctx, "see", id); err != nil {
+		return Agent{}, err
+	}
+	row, err := r.row(ctx, r.g.Store, id)
+	if err != nil {
+		return Agent{}, err
+	}
+	return agentOf(row), nil
+}
+
 // Show returns an agent with what it has.
 func (r Agents) Show(ctx context.Context, id string) (AgentShown, error) {
 	if err := r.may(ctx, "see", id); err != nil {

@@ -21,12 +21,16 @@ import (
 
 // What agents have, and what a conversation with one tells.
 type (
-	Memory    = agent.Remembered
-	LeftOut   = agent.LeftOut
-	Audience  = agent.Audience
-	ToolUse   = agent.Use
-	ToolReply = agent.Reply
+	AgentSettings = agent.Settings
+	Memory        = agent.Remembered
+	LeftOut       = agent.LeftOut
+	Audience      = agent.Audience
+	ToolUse       = agent.Use
+	ToolReply     = agent.Reply
 )
+
+// MaxMemories is how much an agent remembers, at most.
+const MaxMemories = agent.MaxMemories
 
 // MaxMessage is how many bytes a message to an agent may have.
 const MaxMessage = agent.MaxText
@@ -71,6 +75,7 @@ type AgentChange struct {
 type Agents struct {
 	g         *Guard
 	by        plugin.Principal
+	caller    *Caller // nil for the user of this process
 	asker     func() string
 	engine    *agent.Agents
 	registry  *registry.Registry

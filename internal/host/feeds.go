@@ -70,6 +70,7 @@ type NewFeed struct {
 type Feeds struct {
 	g         *Guard
 	by        plugin.Principal
+	caller    *Caller // nil for the user of this process
 	asker     func() string
 	registry  *registry.Registry
 	schedules *schedule.Engine
@@ -266,6 +267,13 @@ func (f Feeds) Pause(ctx context.Context, id string) (Feed, error) {
 
 // Resume lets a feed go on with the times that come from now on.
 func (f Feeds) Resume(ctx context.Context, id string) (Feed, error) {
+	s, err := f.get(ctx, id, "resume")
+	if err == nil {
+		err = f.covered(ctx, ScopeConfigure, "resume a feed of", s.Operation)
+	}
+	if err != nil {
+		return Feed{}, err
+	}
 	return f.change(ctx, id, "resume", plugin.EntryFeedResumed, f.schedules.Resume)
 }
 
@@ -315,7 +323,11 @@ func cursorsOf(tenant string, s schedule.Schedule) kvKey {
 
 // Run makes a run of a feed now, beside its times, in the name of its owner.
 func (f Feeds) Run(ctx context.Context, id string) (plugin.Result, error) {
-	if _, err := f.get(ctx, id, "run"); err != nil {
+	s, err := f.get(ctx, id, "run")
+	if err == nil {
+		err = f.covered(ctx, ScopeRun, "run a feed of", s.Operation)
+	}
+	if err != nil {
 		return plugin.Result{}, err
 	}
 	return f.schedules.Run(ctx, f.g.Tenant, id)
@@ -347,11 +359,19 @@ func (f Feeds) get(ctx context.Context, id, what string) (schedule.Schedule, err
 // mayRunLater refuses a feed that does what its owner may not do now. That an
 // approval would be asked for is no reason to.
 func (f Feeds) mayRunLater(ctx context.Context, t *plugin.Target, call *plugin.Call) error {
+	if err := f.covered(ctx, ScopeRun, "make a feed of", t.Name()); err != nil {
+		return err
+	}
 	d := f.g.Policy.Decide(t, call)
 	if d.Verdict == plugin.AllowWithApproval {
 		return nil
 	}
 	return f.g.require(ctx, call.Principal, use{plugin.EntryFeedRefused, t.Name(), "create", "have " + t.Name() + " run"}, d)
+}
+
+// covered refuses to let an operation run that the token of the caller is not for.
+func (f Feeds) covered(ctx context.Context, scope, action, operation string) error {
+	return f.g.covered(ctx, f.caller, scope, action, operation, operation)
 }
 
 // decide allows a feed that is theirs, or of a plugin that they may configure.

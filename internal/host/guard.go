@@ -84,7 +84,7 @@ func (g *Guard) require(ctx context.Context, by plugin.Principal, u use, d plugi
 // recorded it returns the reason for that instead; the use is refused all the same.
 // A caller who goes away meanwhile does not prevent the entry.
 func (g *Guard) refuse(ctx context.Context, by plugin.Principal, u use, why *plugin.Error, d plugin.Decision) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	ctx, cancel := context.WithTimeout(expectNothing(context.WithoutCancel(ctx)), recordTime)
 	defer cancel()
 	body := map[string]any{"action": u.action, "code": why.Code, "message": why.Message}
 	if d.Policy != "" {

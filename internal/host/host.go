@@ -127,14 +127,14 @@ func (a API) conversing() conversing {
 // Plugins returns the plugins.
 func (a API) Plugins() Plugins {
 	p := &a.host.parts
-	return Plugins{p.Guard, a.by, p.Registry, p.ModelTools}
+	return Plugins{p.Guard, a.by, a.caller, p.Registry, p.ModelTools}
 }
 
 // Agents returns the agents.
 func (a API) Agents() Agents {
 	p := &a.host.parts
 	return Agents{
-		g: p.Guard, by: a.by, engine: p.Agents, registry: p.Registry, schedules: p.Schedules, sessions: p.Sessions,
+		g: p.Guard, by: a.by, caller: a.caller, engine: p.Agents, registry: p.Registry, schedules: p.Schedules, sessions: p.Sessions,
 		asker: a.asker, plugins: a.Plugins(), feeds: a.Feeds(), conversing: a.conversing(), outside: outside{p.Wake, p.Offer, p.Post},
 	}
 }
@@ -142,7 +142,7 @@ func (a API) Agents() Agents {
 // Feeds returns the schedules.
 func (a API) Feeds() Feeds {
 	p := &a.host.parts
-	return Feeds{p.Guard, a.by, a.asker, p.Registry, p.Schedules, a.Plugins(), a.Knowledge()}
+	return Feeds{p.Guard, a.by, a.caller, a.asker, p.Registry, p.Schedules, a.Plugins(), a.Knowledge()}
 }
 
 // Sessions returns the sessions with their artifacts.

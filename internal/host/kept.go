@@ -16,6 +16,7 @@ const (
 	ReferencePlugin = "mortise.reference"
 	LedgerPlugin    = "mortise.ledger"
 	BackupPlugin    = "mortise.backup"
+	MetricsPlugin   = "mortise.metrics"
 	ModelsPlugin    = "mortise.models"
 )
 

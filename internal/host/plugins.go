@@ -18,6 +18,7 @@ type (
 	PluginInfo      = registry.Info
 	PluginShown     = registry.Shown
 	PluginReview    = registry.Review
+	PluginApproved  = registry.Approved
 	PluginHalt      = registry.Halt
 	RegisterOptions = registry.RegisterOptions
 	Registered      = registry.RegisterReport
@@ -32,6 +33,7 @@ const PluginActive = registry.Active
 type Plugins struct {
 	g        *Guard
 	by       plugin.Principal
+	caller   *Caller // nil for the user of this process
 	registry *registry.Registry
 	models   bool // what asks for a model runs
 }
@@ -188,8 +190,17 @@ func (p Plugins) Disable(ctx context.Context, ref string) ([]registry.Info, erro
 	return p.registry.Disable(ctx, ref)
 }
 
-// Approve is [registry.Registry.Approve] for those who may configure the plugin.
+// Approve is [registry.Registry.Approve] for those who may configure the plugin. No agent
+// approves one, and no program with the token of a service: that a person has looked is
+// what it is for.
 func (p Plugins) Approve(ctx context.Context, seen registry.Review) (registry.Info, error) {
+	if err := p.g.covered(ctx, p.caller, ScopeApprove, "approve", seen.Name, seen.Name+"/*"); err != nil {
+		return registry.Info{}, err
+	}
+	if p.by.Type == "agent" || p.caller != nil && p.by.Type == "service" {
+		u := use{kind: plugin.EntryPluginRefused, subject: seen.Name + "@" + seen.Version, action: "approve"}
+		return registry.Info{}, p.g.refuse(ctx, p.by, u, plugin.Errorf(plugin.CodeApprovalSelf, "%s is no person, and approves no plugin", principal.Name(p.by)), plugin.Decision{})
+	}
 	if err := p.MayChange(ctx, "approve", seen.Name+"@"+seen.Version); err != nil {
 		return registry.Info{}, err
 	}

@@ -33,6 +33,9 @@ type (
 // Pillars are the usual fields of sessions.
 var Pillars = session.Pillars
 
+// WholeSession reports whether an id of a session is written out, and can mean no other.
+func WholeSession(id string) bool { return session.Whole(id) }
+
 // ArtifactTypes returns the types of artifacts.
 func ArtifactTypes() []ArtifactType { return session.Types() }
 

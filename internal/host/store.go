@@ -65,4 +65,7 @@ func replaceAnchors(ctx context.Context, st Store, home string) error {
 	return store.ReplaceAnchors(ctx, st, home)
 }
 
+// expect is [store.Expect], and expectNothing [store.ExpectNothing].
+var expect, expectNothing = store.Expect, store.ExpectNothing
+
 const scheduleActive = store.ScheduleActive

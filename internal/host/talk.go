@@ -27,6 +27,9 @@ func (r Agents) Talk(ctx context.Context, id, session string, fresh bool) (*Talk
 	if err := r.mayTalk(ctx, id); err != nil {
 		return nil, err
 	}
+	if err := r.g.covered(ctx, r.caller, ScopeRun, "talk to", agent.TurnOperation, agent.TurnOperation); err != nil {
+		return nil, err
+	}
 	if _, err := r.row(ctx, r.g.Store, id); err != nil {
 		return nil, err
 	}

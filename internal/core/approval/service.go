@@ -29,6 +29,9 @@ type Service struct {
 	// expired. It may be nil.
 	Ended func(ctx context.Context, tenant, call string)
 
+	// Closed is told of each approval that was answered or has expired. It may be nil.
+	Closed func(ctx context.Context, row *Row)
+
 	// TrustAs accepts the answer of the requester under another name as that of a
 	// second person. Each such answer is recorded.
 	TrustAs bool
@@ -333,8 +336,11 @@ func (s *Service) Expire(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// ended tells of a call that has failed for want of an approval.
+// ended tells of an approval that is over, and of a call that has failed for want of it.
 func (s *Service) ended(ctx context.Context, row *Row) {
+	if s.Closed != nil && row.State != Open {
+		s.Closed(ctx, row)
+	}
 	if s.Ended != nil && row.SubjectKind == SubjectCall && (row.State == Denied || row.State == Expired) {
 		s.Ended(ctx, row.Tenant, row.SubjectID)
 	}

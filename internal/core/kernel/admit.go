@@ -25,8 +25,11 @@ func (a *attempt) admit(ctx context.Context) error {
 	if err := a.checkIn(); err != nil {
 		return err
 	}
+	a.passed("validate")
 	// Decide: may this principal cause these effects? Silence means no.
-	return a.decide(ctx)
+	err := a.decide(ctx)
+	a.passed("authorize")
+	return err
 }
 
 // brief completes the input of an agent.

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"time"
@@ -43,6 +44,9 @@ type attempt struct {
 	print    string          // the fingerprint of what the caller sent
 	unused   func()          // gives back the process that the call has
 	waited   time.Duration   // for that process
+
+	passed func(stage string)           // hears of each stage that is over
+	ended  func(rec *plugin.CallRecord) // hears how the attempt ended; nil where no one watches
 }
 
 // A phase is how far an attempt got.
@@ -72,7 +76,7 @@ func (k *Kernel) begin(call *plugin.Call) *attempt {
 	if len(call.Input) == 0 {
 		call.Input = []byte("{}")
 	}
-	return &attempt{k: k, call: call, started: k.Now(), record: plugin.CallRecord{
+	return &attempt{k: k, call: call, started: k.Now(), passed: func(string) {}, record: plugin.CallRecord{
 		CallID:        call.ID,
 		Operation:     printable(call.Operation, 300),
 		Correlation:   call.Trace.Correlation,
@@ -98,4 +102,14 @@ func newID() string { return uuid.Must(uuid.NewV7()).String() }
 func printable(text string, most int) string {
 	text = text[:min(len(text), most)]
 	return string(slices.DeleteFunc([]byte(text), func(c byte) bool { return c < ' ' || c > '~' }))
+}
+
+// watch has the attempt watched, where anything watches, and returns the context in which
+// it goes on.
+func (a *attempt) watch(ctx context.Context) context.Context {
+	if a.k.Watch == nil {
+		return ctx
+	}
+	ctx, a.passed, a.ended = a.k.Watch(ctx, a.call)
+	return ctx
 }

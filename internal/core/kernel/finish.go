@@ -20,6 +20,9 @@ func (a *attempt) finish(ctx context.Context, res plugin.Result, err error) (plu
 		err = why
 	}
 	ctx = context.WithoutCancel(ctx)
+	if a.ended != nil {
+		defer func() { a.ended(&a.record) }()
+	}
 	now := a.k.Now()
 	if !a.mayHaveActed() {
 		err = noRoom(err)

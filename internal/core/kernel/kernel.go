@@ -117,6 +117,11 @@ type Options struct {
 	// there: resumed, settled, cancelled. It may be nil.
 	Ended func(ctx context.Context, row *ledger.CallRow)
 
+	// Watch is told of each attempt at a call: it returns the context that the attempt goes
+	// on in, and what is told of the stages that it has passed (validate, authorize, claim,
+	// run) and, once, of its record when it has ended. It may be nil.
+	Watch func(ctx context.Context, call *plugin.Call) (inside context.Context, passed func(stage string), ended func(rec *plugin.CallRecord))
+
 	ApprovalTime time.Duration    // how long an approval may take; a day where it is 0
 	MaxInput     int              // bytes of an input; 4 MiB where it is 0
 	MaxOutput    int              // bytes of a result's data; 4 MiB where it is 0
@@ -169,6 +174,7 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 	}
 	ctx, done := budget.Holding(ctx)
 	defer done()
+	ctx = a.watch(ctx)
 	defer func() { res, err = a.finish(ctx, res, err) }()
 	fault.At("accept")
 	if err := k.admission.open(); err != nil {
@@ -204,7 +210,9 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 	defer release()
 	// Claim: from here on a second call with this key finds this one. Where
 	// policy requires approval, the call is stored and waits for it.
-	if first, done, err := a.claim(ctx); done || err != nil {
+	first, over, err := a.claim(ctx)
+	a.passed("claim")
+	if over || err != nil {
 		return first, err
 	}
 	// Run: in a process that is shared as the manifest says, under a deadline, holding
@@ -238,6 +246,7 @@ func (k *Kernel) Resume(ctx context.Context, tenant, id string) (res plugin.Resu
 	}
 	ctx, done := budget.Holding(ctx)
 	defer done()
+	ctx = a.watch(ctx)
 	defer func() { res, err = a.finish(ctx, res, err) }()
 
 	if err := a.resolve(ctx); err != nil {
@@ -256,6 +265,7 @@ func (k *Kernel) Resume(ctx context.Context, tenant, id string) (res plugin.Resu
 	if now, lost, err := a.start(ctx); lost || err != nil {
 		return now, err
 	}
+	a.passed("claim")
 	if res, err = a.run(ctx); err != nil {
 		return res, err
 	}

@@ -40,6 +40,7 @@ func (a *attempt) run(ctx context.Context) (plugin.Result, error) {
 	a.usage = a.k.Services.For(a.target, a.call, a.journal)
 	a.call.Attempt = a.record.Attempt
 	res, err := a.k.Runner.Run(ctx, a.target, a.handed(), a.usage)
+	a.passed("run")
 	fault.At("answer")
 	a.account(&res)
 	if res.Nondeterminism != nil {

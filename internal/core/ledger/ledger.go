@@ -82,6 +82,13 @@ func (l *Ledger) Held() error {
 	return nil
 }
 
+// Unwritten returns how many entries wait to be written.
+func (l *Ledger) Unwritten() int {
+	l.behind.mu.Lock()
+	defer l.behind.mu.Unlock()
+	return len(l.behind.entries)
+}
+
 // Writing returns nil while entries that are recorded behind reach the store, and
 // why they do not: where that may pass, they are kept and tried again.
 func (l *Ledger) Writing() error { return l.behind.held() }

@@ -55,6 +55,7 @@ type Config struct {
 	Models       Models        `yaml:"models" json:"models"`             // language models that plugins may ask
 	Auth         Auth          `yaml:"auth" json:"auth"`                 // with whom people may have accounts that plugins act with
 	Secrets      Secrets       `yaml:"secrets" json:"secrets"`           // where the master key of secrets is
+	Telemetry    Telemetry     `yaml:"telemetry" json:"telemetry"`       // what those hear who watch it
 	Log          Log           `yaml:"log" json:"log"`                   // the host's own log, on standard error
 }
 
@@ -179,8 +180,9 @@ func Default() Config {
 		Sandbox: defaultSandbox(runtime.GOOS),
 		Plugins: Plugins{Memory: 1 << 30, Processes: 256, OpenFiles: 1024, FileSize: 256 << 20, Scratch: 256 << 20},
 		Workers: 8, Drain: Duration(30 * time.Second), Server: Server{Rate: 50, Burst: 200},
-		Models: defaultModels(),
-		Log:    Log{Level: "warning", Format: "text"},
+		Models:    defaultModels(),
+		Telemetry: Telemetry{Sample: 1},
+		Log:       Log{Level: "warning", Format: "text"},
 	}
 	return c
 }
@@ -324,6 +326,7 @@ func (c *Config) check() error {
 	errs = append(errs, c.Models.check()...)
 	errs = append(errs, c.Auth.check()...)
 	errs = append(errs, c.Server.check()...)
+	errs = append(errs, c.Telemetry.check()...)
 	errs = append(errs, c.Secrets.check()...)
 	errs = append(errs, c.Env.check()...)
 	errs = append(errs, c.Settings.check()...)

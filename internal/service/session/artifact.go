@@ -97,7 +97,7 @@ func (s *Sessions) add(ctx context.Context, tenant, session string, r io.Reader,
 	if err := a.check(); err != nil {
 		return Artifact{}, nil, err
 	}
-	if !wholeID(session) {
+	if !Whole(session) {
 		in, err := s.Get(ctx, tenant, session)
 		if err != nil {
 			return Artifact{}, nil, err

@@ -266,8 +266,8 @@ func (s *Sessions) forget(ctx context.Context, hash string) error {
 // shortest is how many digits of an id are enough.
 const shortest = 4
 
-// wholeID reports whether an id is written out, and can mean one session only.
-func wholeID(given string) bool {
+// Whole reports whether an id is written out, and can mean one session only.
+func Whole(given string) bool {
 	return len(given) == len("sess_")+12 && strings.HasPrefix(given, "sess_")
 }
 

@@ -50,7 +50,10 @@ func (s *Store) Node() string { return s.engine.Node.ID }
 
 // Write implements [store.Store].
 func (s *Store) Write(ctx context.Context, fn func(store.Tx) error) error {
-	return s.write(&request{ctx: ctx, fn: fn})
+	fn, settle := store.Expecting(ctx, fn)
+	err := s.write(&request{ctx: ctx, fn: fn})
+	settle(err)
+	return err
 }
 
 // WriteLast implements [store.Store].

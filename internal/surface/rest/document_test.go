@@ -131,11 +131,12 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 		for thing, id := range things {
 			where, token = strings.ReplaceAll(where, "{"+thing+"}", id), strings.ReplaceAll(token, "{"+thing+"}", id)
 		}
-		a := b.ask(token, method, where, row.body)
+		body := fill(row.body, things)
+		a := b.ask(token, method, where, body)
 		if row.owner != 200 {
 			continue
 		}
-		refused := b.ask("", method, where, row.body)
+		refused := b.ask("", method, where, body)
 		for status, is := range map[string]answer{"200": a, "default": refused} {
 			kind, _, _ := strings.Cut(is.header.Get("Content-Type"), ";")
 			at := paths[path].(map[string]any)[strings.ToLower(method)].(map[string]any)["responses"].(map[string]any)[status].(map[string]any)["content"].(map[string]any)[kind]

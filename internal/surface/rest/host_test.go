@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -66,6 +67,9 @@ func deskPlugin(log string) {
 	mortise.Tool(p, "upper", "Make a text upper case.", func(_ *mortise.Call, in text) (map[string]any, error) {
 		return map[string]any{"text": strings.ToUpper(in.Text)}, nil
 	})
+	mortise.Tool(p, "traced", "Say below which span it runs.", func(c *mortise.Call, _ struct{}) (map[string]any, error) {
+		return map[string]any{"traceparent": c.About().Trace.Parent}, nil
+	})
 	mortise.Tool(p, "fail", "Fail.", func(_ *mortise.Call, in text) (map[string]any, error) {
 		return nil, mortise.Errorf("OUT_OF_INK", "there is no ink for %s", in.Text)
 	})
@@ -105,7 +109,8 @@ func person(id string) plugin.Principal {
 	return plugin.Principal{Type: "user", ID: id, Scopes: []string{"*"}}
 }
 
-// callers are who the tokens of the tests stand for.
+// callers are who the tokens of the tests stand for. With scopes behind it, as in
+// mrt_ann:read+run, a token has those.
 var callers = map[string]host.Caller{
 	"mrt_ann":    {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"admin"}},
 	"mrt_ben":    {Principal: person("ben"), Asker: "api:ben", Scopes: []string{"admin"}},
@@ -128,7 +133,11 @@ func authenticate(_ context.Context, token, remote string) (host.Caller, error) 
 	if token == "mrt_often" {
 		return host.Caller{}, &plugin.Error{Code: plugin.CodeRateLimited, Message: "too many tokens that are none", RetryAfter: 1500 * time.Millisecond}
 	}
-	caller, found := callers[token]
+	name, scopes, narrowed := strings.Cut(token, ":")
+	caller, found := callers[name]
+	if narrowed {
+		caller.Scopes = strings.Split(scopes, "+")
+	}
 	if !found {
 		return caller, plugin.Errorf(plugin.CodeUnauthenticated, "there is no token %s", token)
 	}
@@ -141,6 +150,7 @@ const policies = `
 @id("solo") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"solo");
 @id("find") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"finder");
 @id("plan") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"planner");
+@id("turn") permit (principal == User::"root", action == Action::"execute", resource in Plugin::"agent.chat");
 @id("seen") permit (principal, action == Action::"list", resource in Plugin::"desk");
 @id("gate") @approval("it is gated") permit (principal, action == Action::"execute", resource == Operation::"desk/gated");
 `
@@ -159,13 +169,22 @@ const realToken = len("mrt_uAAAAAAAAAA_") + 32 + len("_AAAAAA")
 // begin opens a host with the plugins of these tests.
 func begin(t *testing.T, o rest.Options) *bench {
 	t.Helper()
+	return beginWith(t, o, "", app.Options{})
+}
+
+// beginWith is begin with more in mortise.yaml.
+func beginWith(t *testing.T, o rest.Options, config string, with app.Options) *bench {
+	t.Helper()
 	home := t.TempDir()
 	b := &bench{T: t, log: filepath.Join(home, "lines.txt")}
+	b.write(filepath.Join(home, "key"), "key")
 	b.write(filepath.Join(home, "mortise.yaml"), "sandbox: \"off\" # what a plugin does shows in a file outside\n"+
-		"policy: {files: [rest.cedar], configure: [root], groups: {people: [ann, ben]}}\napprovals: {by: [bob]}\n")
+		"models: {light: [{name: small, provider: openai, model: m-1, base_url: \""+parrot(t)+"/v1\", api_key_file: key}]}\n"+
+		"policy: {files: [rest.cedar], configure: [root], groups: {people: [ann, ben]}}\napprovals: {by: [bob]}\n"+config)
 	b.write(filepath.Join(home, "rest.cedar"), policies)
 	quiet := slog.New(slog.DiscardHandler)
-	a, err := app.Open(t.Context(), app.Options{Home: home, Log: quiet})
+	with.Home, with.Log = home, cmp.Or(with.Log, quiet)
+	a, err := app.Open(t.Context(), with)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,17 +203,13 @@ func begin(t *testing.T, o rest.Options) *bench {
 		"solo":    "",
 		"planner": "operations:\n  plan: {kind: agent, description: Propose., allowed_actions: [desk/gated]}\n",
 	} {
-		dir := filepath.Join(home, "source", name)
-		b.write(filepath.Join(dir, "manifest.yaml"), fmt.Sprintf("name: %s\nversion: 1.0.0\nowner: test\ndescription: A test.\nrunner: {kind: process, command: [%q, %s, %q]}\n%s", name, self, name, b.log, extra))
-		report, err := a.Registry.Register(t.Context(), dir, registry.RegisterOptions{Enable: true})
-		if err == nil && report.Registered[0].NotEnabled != nil {
-			err = report.Registered[0].NotEnabled
-		}
-		if err != nil {
+		if err := b.register(name, "1.0.0", fmt.Sprintf("runner: {kind: process, command: [%q, %s, %q]}\n%s", self, name, b.log, extra)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	real := a.Host.Authenticator()
+	o.Telemetry = a.Telemetry
+	o.Rate, o.Burst = cmp.Or(o.Rate, 1e6), cmp.Or(o.Burst, 1e6)
 	o.Host, o.Authenticate = a.Host, func(ctx context.Context, token, remote string) (host.Caller, error) {
 		if len(token) == realToken {
 			return real.Token(ctx, token, remote)
@@ -205,6 +220,30 @@ func begin(t *testing.T, o rest.Options) *bench {
 	t.Cleanup(server.Close)
 	b.url = server.URL
 	return b
+}
+
+// register installs a version of a plugin, and returns why it may not be called.
+func (b *bench) register(name, version, rest string) error {
+	b.Helper()
+	dir := b.TempDir()
+	b.write(filepath.Join(dir, "manifest.yaml"), fmt.Sprintf("name: %s\nversion: %s\nowner: test\ndescription: A test.\n%s", name, version, rest))
+	report, err := b.app.Registry.Register(b.Context(), dir, registry.RegisterOptions{Enable: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return report.Registered[0].NotEnabled
+}
+
+// parrot is a model that says good day, whatever it is told.
+func parrot(t *testing.T) string {
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		const chunk = `{"id":"1","object":"chat.completion.chunk","created":1,"model":"m-1","choices":[%s]%s}`
+		fmt.Fprintf(w, "data: "+chunk+"\n\n", `{"index":0,"delta":{"role":"assistant","content":"Good day."},"finish_reason":"stop"}`, "")
+		fmt.Fprintf(w, "data: "+chunk+"\n\ndata: [DONE]\n\n", "", `,"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}`)
+	}))
+	t.Cleanup(model.Close)
+	return model.URL
 }
 
 func (b *bench) write(path, text string) {
@@ -330,37 +369,6 @@ func (b *bench) is(a answer, status int, word string) answer {
 func (b *bench) execute(token, op, text string, headers ...string) answer {
 	b.Helper()
 	return b.ask(token, "POST", "/api/v1/operations/desk/"+op+":execute", fmt.Sprintf(`{"input":{"text":%q}}`, text), headers...)
-}
-
-// things are one of each noun, all of them ann's.
-func (b *bench) things() map[string]string {
-	b.Helper()
-	call := b.execute("mrt_ann", "gated", "one")
-	b.is(call, 202, "pending_approval")
-	own := b.app.As(person("ann")).Sessions()
-	session, err := own.Create(b.Context(), host.NewSession{Name: "own"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	artifact, err := own.AddArtifact(b.Context(), session.ID, strings.NewReader("0123456789"), host.NewArtifact{Name: "ten.txt", Type: "text"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	gated := func(text string) string {
-		asked := b.execute("mrt_ann", "gated", text)
-		b.is(asked, 202, "pending_approval")
-		return fmt.Sprint(asked.at("approval", "id"))
-	}
-	token, secret, err := b.app.As(person("root")).Tokens().Create(b.Context(), host.NewToken{Name: "ann's", For: "ann"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	made := map[string]string{
-		"agreed": gated("two"), "denied": gated("three"), "token": token.ID, "secret": secret,
-		"call": fmt.Sprint(call.at("call_id")), "approval": fmt.Sprint(call.at("approval", "id")), "plan": b.planned(), "session": session.ID, "artifact": artifact.ID,
-	}
-	b.keep(made)
-	return made
 }
 
 // planned is a plan of ann's, which waits for approval.

@@ -49,7 +49,7 @@ var keptRows = map[string]row{
 	"POST /api/v1/plans":                                 {body: `{"agent":"planner/plan","input":{"intent":{"type":"Line.Leave","payload":{}}}}`, owner: 200, other: 200},
 	"POST /api/v1/plans/{id}:cancel":                     {path: "/api/v1/plans/{plan}:cancel", owner: 200, other: 404, absent: "{plan}"},
 	"POST /api/v1/plans/{id}:resume":                     {path: "/api/v1/plans/{held}:resume", owner: 200, other: 404, absent: "{held}"},
-	"POST /api/v1/tokens":                                {body: `{"name":"ci","for":"ben"}`, by: "mrt_root", owner: 200, other: 403},
+	"POST /api/v1/tokens":                                {body: `{"name":"ci","for":"ben","scopes":["configure"]}`, by: "mrt_root", owner: 200, other: 403},
 }
 
 func init() {

@@ -42,8 +42,22 @@ type Plugins struct {
 // A PluginShown is a plugin with its other versions.
 type PluginShown struct {
 	Plugin
-	Versions []string `json:"versions" nullable:"false" doc:"All there are, the highest first."`
-	Waiting  []string `json:"waiting" nullable:"false" doc:"Those that wait for approval."`
+	Halted   []PluginHalt `json:"disabled_for" nullable:"false" doc:"The agents that the host has disabled it for, because it could not be stopped otherwise."`
+	Versions []string     `json:"versions" nullable:"false" doc:"All there are, the highest first."`
+	Waiting  []string     `json:"waiting" nullable:"false" doc:"Those that wait for approval."`
+}
+
+// A PluginHalt is an agent that the host has disabled a plugin for.
+type PluginHalt struct {
+	Agent  string    `json:"agent"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+}
+
+// A PluginChanged is a plugin that is to change.
+type PluginChanged struct {
+	PluginNamed
+	Match
 }
 
 func pluginOf(info *host.PluginInfo) Plugin {
@@ -64,6 +78,7 @@ func (r *registry) plugins() {
 	add(r, route{method: "GET", path: "plugins/{name}", id: "get-plugin", scope: host.ScopeRead, about: "A plugin"}, r.getPlugin)
 	add(r, route{method: "POST", path: "plugins/{name}:enable", id: "enable-plugin", scope: host.ScopeConfigure, about: "Let a plugin be called"}, r.enablePlugin)
 	add(r, route{method: "POST", path: "plugins/{name}:disable", id: "disable-plugin", scope: host.ScopeConfigure, about: "Let a plugin be called no more"}, r.disablePlugin)
+	r.pluginChanges()
 	add(r, route{
 		method: "POST", path: "plugins/{name}/execute", id: "execute-plugin", scope: host.ScopeRun, stays: true, accepts: true,
 		about: "Execute a plugin by the contract of Shu, whose envelope and statuses the answer has",
@@ -92,28 +107,55 @@ func (r *registry) listPlugins(ctx context.Context, q *request, in *struct{ Page
 	return out, nil
 }
 
-func (r *registry) getPlugin(ctx context.Context, q *request, in *PluginNamed) (*struct{ Body PluginShown }, error) {
-	shown, err := q.api.Plugins().Show(ctx, in.Name)
-	if err != nil {
-		return nil, unlessMissing(err, "plugin", in.Name)
+// plugin returns a plugin as it is answered.
+func (q *request) plugin(name string) func(ctx context.Context) (PluginShown, error) {
+	return func(ctx context.Context) (PluginShown, error) {
+		shown, err := q.api.Plugins().Show(ctx, name)
+		if err != nil {
+			return PluginShown{}, unlessMissing(err, "plugin", name)
+		}
+		out := PluginShown{pluginOf(&shown.Info), []PluginHalt{}, append([]string{}, shown.Versions...), append([]string{}, shown.Waiting...)}
+		for _, h := range shown.Halted {
+			out.Halted = append(out.Halted, PluginHalt{h.Agent, h.Reason, h.At})
+		}
+		return out, nil
 	}
-	return &struct{ Body PluginShown }{PluginShown{pluginOf(&shown.Info), append([]string{}, shown.Versions...), append([]string{}, shown.Waiting...)}}, nil
 }
 
-func (r *registry) enablePlugin(ctx context.Context, q *request, in *PluginNamed) (*struct{ Body Plugins }, error) {
-	info, err := q.api.Plugins().Enable(ctx, in.Name)
-	return changed([]host.PluginInfo{info}, err, in.Name)
+func (r *registry) getPlugin(ctx context.Context, q *request, in *struct {
+	PluginNamed
+	Seen
+}) (*Tagged[PluginShown], error) {
+	p, err := q.plugin(in.Name)(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return tagged(q, p)
 }
 
-func (r *registry) disablePlugin(ctx context.Context, q *request, in *PluginNamed) (*struct{ Body Plugins }, error) {
-	infos, err := q.api.Plugins().Disable(ctx, in.Name)
-	return changed(infos, err, in.Name)
+// changePlugin does what changes a plugin, as all its changes are conditional.
+func changePlugin[O any](ctx context.Context, q *request, ref string, do func(ctx context.Context) (O, error)) (O, error) {
+	name, _, _ := strings.Cut(ref, "@")
+	return change(ctx, q, host.Thing{Noun: host.APlugin, ID: name}, q.plugin(ref), func(ctx context.Context) (O, error) {
+		out, err := do(ctx)
+		return out, unlessMissing(err, "plugin", ref)
+	})
+}
+
+func (r *registry) enablePlugin(ctx context.Context, q *request, in *PluginChanged) (*struct{ Body Plugins }, error) {
+	info, err := changePlugin(ctx, q, in.Name, func(ctx context.Context) (host.PluginInfo, error) { return q.api.Plugins().Enable(ctx, in.Name) })
+	return changed(err, info)
+}
+
+func (r *registry) disablePlugin(ctx context.Context, q *request, in *PluginChanged) (*struct{ Body Plugins }, error) {
+	infos, err := changePlugin(ctx, q, in.Name, func(ctx context.Context) ([]host.PluginInfo, error) { return q.api.Plugins().Disable(ctx, in.Name) })
+	return changed(err, infos...)
 }
 
 // changed are the versions that a change was of.
-func changed(infos []host.PluginInfo, err error, name string) (*struct{ Body Plugins }, error) {
+func changed(err error, infos ...host.PluginInfo) (*struct{ Body Plugins }, error) {
 	if err != nil {
-		return nil, unlessMissing(err, "plugin", name)
+		return nil, err
 	}
 	out := &struct{ Body Plugins }{Plugins{Plugins: []Plugin{}}}
 	for i := range infos {

@@ -107,7 +107,7 @@ func (r *registry) listPolicies(ctx context.Context, q *request, _ *struct{}) (*
 		ETag string `header:"ETag"`
 		Body Policies
 	})
-	out.ETag, out.Body = versionTag(version), Policies{[]PolicyText{}, version}
+	out.ETag, out.Body = policyTag(version), Policies{[]PolicyText{}, version}
 	for _, p := range listed {
 		text := PolicyText{Name: p.Name, Source: p.Source, Policies: p.Policies, By: p.By}
 		if p.At != nil {
@@ -118,7 +118,7 @@ func (r *registry) listPolicies(ctx context.Context, q *request, _ *struct{}) (*
 	return out, nil
 }
 
-func versionTag(version string) string { return `"` + version + `"` }
+func policyTag(version string) string { return `"` + version + `"` }
 
 // matched returns the version that a change was written for. The host compares it, in the
 // transaction of the change.
@@ -158,7 +158,7 @@ func (r *registry) putPolicy(ctx context.Context, q *request, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return &policyChanged{versionTag(done.Version), PolicySet{in.Name, done.Policies, done.Version}}, nil
+	return &policyChanged{policyTag(done.Version), PolicySet{in.Name, done.Policies, done.Version}}, nil
 }
 
 func (r *registry) deletePolicy(ctx context.Context, q *request, in *PolicyNamed) (*policyChanged, error) {
@@ -170,7 +170,7 @@ func (r *registry) deletePolicy(ctx context.Context, q *request, in *PolicyNamed
 	if err != nil {
 		return nil, unlessMissing(err, "policy", in.Name)
 	}
-	return &policyChanged{versionTag(done.Version), PolicySet{in.Name, 0, done.Version}}, nil
+	return &policyChanged{policyTag(done.Version), PolicySet{in.Name, 0, done.Version}}, nil
 }
 
 func (r *registry) askPolicy(ctx context.Context, q *request, in *struct{ Body PolicyQuestion }) (*struct{ Body plugin.Decision }, error) {

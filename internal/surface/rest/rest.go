@@ -19,6 +19,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/mortise-dev/mortise/internal/base/ratelimit"
+	"github.com/mortise-dev/mortise/internal/base/telemetry"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -33,6 +34,7 @@ type Options struct {
 	// Authenticate returns who a token stands for. remote is the address that it came from.
 	Authenticate func(ctx context.Context, token, remote string) (host.Caller, error)
 	Log          *slog.Logger
+	Telemetry    *telemetry.Telemetry // of requests, and what /metrics answers; it may be nil
 
 	// Hosts are names, beside those of this machine, by which it is reached where it
 	// listens on a loopback address: those that a proxy passes on.
@@ -97,6 +99,7 @@ type request struct {
 	id      string
 	caller  host.Caller
 	api     host.API
+	route   string // its pattern, once it fitted one
 	control *http.ResponseController
 }
 
@@ -113,6 +116,8 @@ func (q *request) stays(d time.Duration) {
 // ServeHTTP implements [http.Handler].
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{Request: r, id: requestID(r), control: http.NewResponseController(w)}
+	w, over := s.watch(w, q)
+	defer over()
 	h := w.Header()
 	h.Set("X-Request-Id", q.id)
 	h.Set("Cache-Control", "no-store")
@@ -123,6 +128,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.refuse(w, q, plugin.Errorf(plugin.CodeInternal, "%s", fault))
 		}
 	}()
+	if r.URL.Path == MetricsPath && s.Telemetry.Metrics() != nil {
+		if err := s.metrics(w, q); err != nil {
+			s.refuse(w, q, err)
+		}
+		return
+	}
 	r, release, err := s.admit(w, q)
 	defer release()
 	if err != nil {

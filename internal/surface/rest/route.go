@@ -61,6 +61,8 @@ func (s *server) routes() []byte {
 	r.references()
 	r.recovery()
 	r.sessions()
+	r.agents()
+	r.feeds()
 	for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // huma's own
 		delete(doc.Components.Schemas.Map(), unused)
 	}
@@ -90,6 +92,7 @@ func add[I, O any](r *registry, at route, do func(ctx context.Context, q *reques
 		},
 		Middlewares: huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
 			q := of(ctx.Context())
+			q.route = Prefix + at.path
 			if err := holds(q.caller, at.scope); err != nil {
 				_, w := humago.Unwrap(ctx)
 				r.refuse(w, q, err)

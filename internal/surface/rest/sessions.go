@@ -75,6 +75,7 @@ type SessionNamed struct {
 func (r *registry) sessions() {
 	add(r, route{method: "GET", path: "sessions", id: "list-sessions", scope: host.ScopeRead, about: "The sessions that the caller may use, by id"}, r.listSessions)
 	add(r, route{method: "GET", path: "sessions/{id}", id: "get-session", scope: host.ScopeRead, about: "A session"}, r.getSession)
+	r.sessionChanges()
 	add(r, route{method: "GET", path: "sessions/{id}/artifacts", id: "list-artifacts", scope: host.ScopeRead, about: "The artifacts of a session, by id"}, r.listArtifacts)
 	add(r, route{
 		method: "GET", path: "sessions/{id}/artifacts/{artifact}", id: "get-artifact", scope: host.ScopeRead, stays: true, kind: "application/octet-stream",
@@ -103,12 +104,15 @@ func (r *registry) listSessions(ctx context.Context, q *request, in *struct{ Pag
 	return out, nil
 }
 
-func (r *registry) getSession(ctx context.Context, q *request, in *SessionNamed) (*struct{ Body Session }, error) {
+func (r *registry) getSession(ctx context.Context, q *request, in *struct {
+	SessionNamed
+	Seen
+}) (*Tagged[Session], error) {
 	s, err := q.session(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}
-	return &struct{ Body Session }{sessionOf(s)}, nil
+	return tagged(q, sessionOf(s))
 }
 
 // session returns a session by its id, which is written whole.

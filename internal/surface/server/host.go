@@ -63,7 +63,11 @@ func Run(ctx context.Context, a *app.App, l net.Listener) error {
 
 // Handler is what answers requests to a host.
 func Handler(a *app.App) http.Handler {
-	return New(Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy, API: rest.New(rest.Options{Host: a.Host, Authenticate: a.Host.Authenticator().Token, Log: a.Log(), Rate: a.Config.Server.Rate, Burst: a.Config.Server.Burst})})
+	api := rest.New(rest.Options{
+		Host: a.Host, Authenticate: a.Host.Authenticator().Token, Log: a.Log(), Telemetry: a.Telemetry,
+		Rate: a.Config.Server.Rate, Burst: a.Config.Server.Burst,
+	})
+	return New(Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy, API: api})
 }
 
 // Deliveries takes in for a server what channels deliver to agents.

@@ -8,6 +8,7 @@
 //	     /api/v1/...
 //	GET  /healthz
 //	GET  /readyz
+//	GET  /metrics
 //
 // A sender is unauthenticated, so everything is bounded before a delivery is looked at:
 // how often, how many at a time, how much and for how long. The receiver decides
@@ -119,7 +120,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if only(w, r, http.MethodGet, http.MethodHead) {
 			s.ready(w, r)
 		}
-	case s.API != nil && strings.HasPrefix(path, rest.Prefix):
+	case s.API != nil && (strings.HasPrefix(path, rest.Prefix) || path == rest.MetricsPath):
 		s.api(w, r)
 	default:
 		names := channelPath.FindStringSubmatch(path)

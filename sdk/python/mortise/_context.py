@@ -74,7 +74,7 @@ class Context:
 
     @property
     def trace(self) -> dict[str, Any]:
-        """What the call belongs to: {correlation_id, workflow_id, step_id}."""
+        """What the call belongs to: {correlation_id, workflow_id, step_id}, and traceparent where the host is traced."""
         return self._context.get("trace") or {}
 
     @property

@@ -14,6 +14,8 @@ export interface Trace {
   readonly correlation_id: string;
   readonly workflow_id: string;
   readonly step_id: string;
+  /** The span that the call is below, as W3C Trace Context writes it, where the host is traced. */
+  readonly traceparent?: string;
   readonly [member: string]: unknown;
 }
 

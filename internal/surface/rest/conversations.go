@@ -1,0 +1,223 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// mostConversations is how many of the last conversations of an agent are listed.
+const mostConversations = 10_000
+
+// A Conversation is one with an agent.
+type Conversation struct {
+	ID        string    `json:"id" doc:"Of its session."`
+	Agent     string    `json:"agent"`
+	Channel   string    `json:"channel"`
+	Room      string    `json:"room,omitzero" doc:"In which room, thread or issue there."`
+	Peer      string    `json:"peer,omitzero" doc:"Who it is with there."`
+	Open      bool      `json:"open"`
+	Turns     int64     `json:"turns"`
+	Waiting   bool      `json:"waiting" doc:"A message has not had its turn yet."`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// Conversations are a page of them.
+type Conversations struct {
+	Conversations []Conversation `json:"conversations" nullable:"false"`
+	Next          string         `json:"next_page_token" doc:"Empty on the last page."`
+}
+
+// A ConversationShown is a conversation with its last messages.
+type ConversationShown struct {
+	Conversation
+	Messages []Message `json:"messages" nullable:"false" doc:"The oldest first."`
+}
+
+// A Message is one of a conversation.
+type Message struct {
+	N       int64           `json:"n"`
+	Role    string          `json:"role" enum:"inbound,user,assistant,tool"`
+	Text    string          `json:"text,omitzero"`
+	Sender  string          `json:"sender,omitzero" doc:"Of what came in by a channel."`
+	Uses    []MessageUse    `json:"uses,omitzero"`
+	Results []MessageResult `json:"results,omitzero"`
+	Labels  []string        `json:"labels" nullable:"false"`
+	At      time.Time       `json:"at"`
+}
+
+// A MessageUse is the wish of a model for a tool.
+type MessageUse struct {
+	ID    string          `json:"id"`
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input,omitzero"`
+}
+
+// A MessageResult is what a tool answered.
+type MessageResult struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Text   string `json:"text"`
+	Failed bool   `json:"failed,omitzero"`
+}
+
+// A Turn is what an agent answered to a message.
+type Turn struct {
+	Conversation string    `json:"conversation" doc:"Its id, for the next message."`
+	Text         string    `json:"text"`
+	Uses         []TurnUse `json:"uses" nullable:"false" doc:"The operations that it used."`
+	Labels       []string  `json:"labels" nullable:"false" doc:"What the answer is tainted with."`
+	Steps        int       `json:"steps" doc:"Moves of its model."`
+	Cut          bool      `json:"cut,omitzero" doc:"It stopped at the most moves that it may make."`
+}
+
+// A TurnUse is an operation that an agent used in a turn.
+type TurnUse struct {
+	Operation string        `json:"operation"`
+	CallID    string        `json:"call_id,omitzero"`
+	Status    plugin.Status `json:"status,omitzero"`
+	Code      plugin.Code   `json:"code,omitzero" doc:"Why it failed."`
+	Approval  string        `json:"approval,omitzero" doc:"The approval that it waits for."`
+}
+
+// A MessageSpec is a message to an agent.
+type MessageSpec struct {
+	Text         string `json:"text" minLength:"1" maxLength:"65536"`
+	Conversation string `json:"conversation,omitzero" maxLength:"64" doc:"One of the caller's own, which is open; their newest open one where it is left out, or a new one."`
+	Fresh        bool   `json:"fresh,omitzero" doc:"Begin a new one, where no conversation is named."`
+}
+
+// A ConversationNamed is a conversation with an agent.
+type ConversationNamed struct {
+	AgentNamed
+	Conversation string `path:"conversation" maxLength:"64"`
+}
+
+func conversationOf(c host.Conversation) Conversation {
+	return Conversation{c.Session, c.Agent, c.Channel, c.Room, c.Peer, c.Open, c.Turns, c.Waiting, c.CreatedAt, c.UpdatedAt}
+}
+
+func (r *registry) conversations() {
+	add(r, route{method: "GET", path: "agents/{id}/conversations", id: "list-conversations", scope: host.ScopeRead, about: "The conversations with an agent, the newest first"}, r.listConversations)
+	add(r, route{method: "GET", path: "agents/{id}/conversations/{conversation}", id: "get-conversation", scope: host.ScopeRead, about: "A conversation with its last messages"}, r.getConversation)
+	add(r, route{method: "POST", path: "agents/{id}/conversations/{conversation}:end", id: "end-conversation", scope: host.ScopeRun, about: "End a conversation; a turn that goes on is waited for"}, r.endConversation)
+	add(r, route{method: "POST", path: "agents/{id}/conversations:end", id: "end-newest-conversation", scope: host.ScopeRun, about: "End the caller's newest open conversation"}, r.endNewest)
+	add(r, route{method: "POST", path: "agents/{id}/conversations:talk", id: "talk", scope: host.ScopeRun, stays: true, about: "Send a message to an agent, with the rights of the caller, and wait for its answer"}, r.talk)
+}
+
+func (r *registry) listConversations(ctx context.Context, q *request, in *struct {
+	AgentNamed
+	Page
+}) (*struct{ Body Conversations }, error) {
+	last, err := in.after("conversations", in.ID)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := q.api.Agents().Conversations(ctx, in.ID, mostConversations)
+	if err != nil {
+		return nil, unlessMissing(err, "agent", in.ID)
+	}
+	rows = from(rows, last, func(c *host.Conversation) string { return c.Session })
+	out := &struct{ Body Conversations }{Conversations{Conversations: []Conversation{}}}
+	rows, out.Body.Next = cut(rows, in.size(), func(c *host.Conversation) string { return c.Session }, "conversations", in.ID)
+	for _, c := range rows {
+		out.Body.Conversations = append(out.Body.Conversations, conversationOf(c))
+	}
+	return out, nil
+}
+
+// from returns the rows after the one with an id: none where it is gone, all where the
+// page is the first.
+func from[T any](rows []T, last string, id func(*T) string) []T {
+	if last == "" {
+		return rows
+	}
+	for i := range rows {
+		if id(&rows[i]) == last {
+			return rows[i+1:]
+		}
+	}
+	return nil
+}
+
+func (r *registry) getConversation(ctx context.Context, q *request, in *struct {
+	ConversationNamed
+	Last int `query:"last" default:"50" minimum:"1" maximum:"200" doc:"How many messages."`
+}) (*struct{ Body ConversationShown }, error) {
+	c, said, err := q.api.Agents().Messages(ctx, in.ID, in.Conversation, in.Last)
+	if err == nil && c.Session != in.Conversation || isInvalid(err) { // an id is written whole here
+		err = missing("conversation", in.Conversation)
+	}
+	if err != nil {
+		return nil, unlessMissing(err, "conversation", in.Conversation)
+	}
+	out := &struct{ Body ConversationShown }{ConversationShown{conversationOf(c), []Message{}}}
+	for _, m := range said {
+		one := Message{N: m.N, Role: m.Role, Text: m.Text, Sender: m.Sender, Labels: m.Labels, At: m.At}
+		for _, u := range m.Uses {
+			one.Uses = append(one.Uses, MessageUse(u))
+		}
+		for _, res := range m.Results {
+			one.Results = append(one.Results, MessageResult(res))
+		}
+		out.Body.Messages = append(out.Body.Messages, one)
+	}
+	return out, nil
+}
+
+func (r *registry) endConversation(ctx context.Context, q *request, in *ConversationNamed) (*struct{ Body Conversation }, error) {
+	if !host.WholeSession(in.Conversation) {
+		return nil, missing("conversation", in.Conversation)
+	}
+	c, err := q.api.Agents().End(ctx, in.ID, in.Conversation)
+	if err != nil {
+		return nil, unlessMissing(err, "conversation", in.Conversation)
+	}
+	return &struct{ Body Conversation }{conversationOf(c)}, nil
+}
+
+func (r *registry) endNewest(ctx context.Context, q *request, in *AgentNamed) (*struct{ Body Conversation }, error) {
+	c, err := q.api.Agents().End(ctx, in.ID, "")
+	if err != nil {
+		return nil, unlessMissing(err, "open conversation with", in.ID)
+	}
+	return &struct{ Body Conversation }{conversationOf(c)}, nil
+}
+
+func (r *registry) talk(ctx context.Context, q *request, in *struct {
+	AgentNamed
+	Body MessageSpec
+}) (*struct{ Body Turn }, error) {
+	given := in.Body.Conversation
+	if given != "" && !host.WholeSession(given) {
+		return nil, missing("conversation", given)
+	}
+	q.stays(r.RunTime)
+	ctx, cancel := context.WithTimeout(ctx, r.RunTime)
+	defer cancel()
+	talk, err := q.api.Agents().Talk(ctx, in.ID, given, in.Body.Fresh)
+	switch {
+	case given != "":
+		err = unlessMissing(err, "conversation", given)
+	default:
+		err = unlessMissing(err, "agent", in.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a, err := talk.Turn(ctx, in.Body.Text, host.Audience{})
+	if err != nil {
+		return nil, err
+	}
+	out := &struct{ Body Turn }{Turn{talk.Session, a.Text, []TurnUse{}, append([]string{}, a.Labels...), a.Steps, a.Cut}}
+	for _, u := range a.Uses {
+		out.Body.Uses = append(out.Body.Uses, TurnUse{u.Operation, u.CallID, u.Status, u.Code, u.Approval})
+	}
+	slices.Sort(out.Body.Labels)
+	return out, nil
+}
