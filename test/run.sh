@@ -90,6 +90,13 @@ node_ready() { # the type checker and bundler of the TypeScript SDK's own tests
 	cd sdk/typescript && { [ -d node_modules ] || npm ci --no-audit --no-fund --loglevel=error; }
 }
 
+clients() { # of a module of its own, on the host that make has built
+	(
+		[ ! -x bin/mortise ] || export MORTISE_TEST_BINARY="$PWD/bin/mortise"
+		cd test/clients && go_tests . -count=1
+	)
+}
+
 # What is looked at, tested, and built by tests is compiled one way, without C,
 # or all of it would be compiled twice. The race detector needs C.
 export CGO_ENABLED=0
@@ -157,6 +164,11 @@ part "crashes and escapes" on_disk go_tests "$(go list ./... | grep -E '/test/(c
 part "go test of what starts programs" go_tests "$(go list ./... | grep -E "$outside")" -short -count=1 # what they start is not what go test remembers
 unset MORTISE_TEST_BINARY GOGC
 part "hostile plugins" on_disk env MORTISE_HOSTILE_CASES=150 go test -vet=off -count=1 -v ./test/hostile # by themselves: they measure
+if (cd test/clients && go mod download >/dev/null 2>&1); then
+	part "clients that are generated from the document of the API" clients # those in TypeScript need node and npm, and say so
+else
+	without "clients that are generated from the document of the API" "their generator could not be downloaded"
+fi
 part "bench compiles" sh -c 'cd bench && go vet ./...'
 if have python3; then
 	part "Python SDK" python3 -B -m unittest discover -q -s sdk/python/tests

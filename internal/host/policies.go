@@ -44,7 +44,7 @@ type PolicyChange struct {
 // Put puts a text of policies into the store and into force. It is refused, and the old set stays in force, where the
 // whole set that would come of it cannot be used, or would keep them from ever
 // changing it again. was is the version that the set must have until then, "" for any:
-// stale where it has another.
+// conflict where it has another.
 func (p Policies) Put(ctx context.Context, name string, text []byte, was string) (done PolicyChange, err error) {
 	if err := p.may(ctx, "put", name); err != nil {
 		return done, err

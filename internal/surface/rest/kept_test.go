@@ -83,7 +83,7 @@ func TestPoliciesAreChangedAsTheyWereRead(t *testing.T) {
 	for _, match := range []string{"*", "W/" + was, strings.Trim(was, `"`), was + ", " + was, `""`} {
 		b.is(b.ask("mrt_root", "PUT", path, text("a"), "If-Match", match), 422, "invalid_input")
 	}
-	b.is(b.ask("mrt_root", "PUT", path, text("a")), 428, "invalid_input")
+	b.is(b.ask("mrt_root", "PUT", path, text("a")), 428, "conflict")
 	b.is(b.ask("mrt_root", "PUT", path, text("a"), "If-Match", `"another"`), 412, "conflict")
 	b.is(b.ask("mrt_ann", "PUT", path, text("a"), "If-Match", was), 403, "policy_denied")
 	b.is(b.ask("mrt_root", "PUT", path, `{"text":"permit permit"}`, "If-Match", was), 422, "invalid_input")

@@ -53,7 +53,7 @@ var keptRows = map[string]row{
 }
 
 func init() {
-	maps.Copy(absents, map[string]string{"{base}": "absent", "{doomed}": "nowhere", "{held}": "0192aaaa-0000-7000-8000-000000000006"})
+	maps.Copy(absents, map[string]string{"{base}": "absent", "{doomed}": "nowhere", "{held}": "0192aaaa-0000-7000-8000-000000000016"})
 }
 
 // keep makes what those routes are asked for, all of it ann's but what is the host's.

@@ -124,7 +124,7 @@ func policyTag(version string) string { return `"` + version + `"` }
 // transaction of the change.
 func (p *PolicyNamed) matched() (string, error) {
 	if p.Match == "" {
-		return "", refused(http.StatusPreconditionRequired, plugin.CodeInvalidInput, "a change of policies says which set it was written for",
+		return "", refused(http.StatusPreconditionRequired, plugin.CodeConflict, "a change of policies says which set it was written for",
 			Place{"If-Match", "it is missing; GET policies answers with the ETag"})
 	}
 	version, opened := strings.CutPrefix(p.Match, `"`)
