@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -39,13 +40,15 @@ type follower struct {
 func (b *bench) followed(token, method, path, body string, headers ...string) *follower {
 	b.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	r, err := http.NewRequestWithContext(ctx, method, b.url+path, strings.NewReader(body))
+	var in io.Reader
+	if body != "" {
+		in = strings.NewReader(body)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, b.url+path, in)
 	if err != nil {
 		b.Fatal(err)
 	}
-	if body == "" {
-		r.Body = http.NoBody
-	} else {
+	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
