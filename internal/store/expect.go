@@ -35,6 +35,15 @@ func ExpectNothing(ctx context.Context) context.Context {
 	return context.WithValue(ctx, expectationKey{}, (*expectation)(nil))
 }
 
+type keepsKey struct{}
+
+// Keeps reports whether the rows that are read for ctx in a transaction must stay as they
+// are until it ends, where the engine has concurrent writers.
+func Keeps(ctx context.Context) bool {
+	keeps, _ := ctx.Value(keepsKey{}).(bool)
+	return keeps
+}
+
 // Expecting returns fn as a store that implements [Writer] runs it for ctx, and what it
 // then tells the outcome of the write to.
 func Expecting(ctx context.Context, fn func(Tx) error) (checked func(Tx) error, settle func(error)) {
@@ -44,6 +53,7 @@ func Expecting(ctx context.Context, fn func(Tx) error) (checked func(Tx) error, 
 	}
 	changes := false
 	checked = func(tx Tx) error {
+		ctx := context.WithValue(ctx, keepsKey{}, true)
 		before, err := e.read(ctx, tx)
 		if err != nil {
 			return err

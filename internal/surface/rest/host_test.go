@@ -146,9 +146,9 @@ const policies = `
 @id("solo") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"solo");
 @id("find") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"finder");
 @id("plan") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"planner");
-@id("turn") permit (principal == User::"root", action == Action::"execute", resource in Plugin::"agent.chat");
 @id("seen") permit (principal, action == Action::"list", resource in Plugin::"desk");
 @id("gate") @approval("it is gated") permit (principal, action == Action::"execute", resource == Operation::"desk/gated");
+@id("turn") permit (principal == User::"root", action == Action::"execute", resource in Plugin::"agent.chat");
 `
 
 // A bench is a host that answers over HTTP.
