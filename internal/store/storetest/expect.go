@@ -27,7 +27,7 @@ func expected(t *testing.T, b *bundle) {
 		}
 		return string(row.Value), nil
 	}
-	expect := func() (context.Context, func()) {
+	expect := func() (context.Context, func() error) {
 		t.Helper()
 		expecting, done, err := store.Expect(t.Context(), b, read)
 		if err != nil {
@@ -62,9 +62,15 @@ func expected(t *testing.T, b *bundle) {
 	is("four")
 	seen, done := expect()
 	must(put(t.Context(), "five"))
-	done()
+	if err := done(); !errors.Is(err, store.ErrChanged) {
+		t.Errorf("where nothing was written, what another changed is answered %v", err)
+	}
 	must(put(seen, "six"))
 	is("six")
+	seen, done = expect()
+	must(b.Write(seen, func(store.Tx) error { return nil }))
+	must(put(t.Context(), "seven"))
+	must(done()) // it was as it was seen when something was written
 
 	const callers = 20 // of which one is first, on two handles
 	var all sync.WaitGroup
