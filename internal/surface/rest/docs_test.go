@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -21,6 +22,9 @@ type exchange struct {
 	answered     map[string]string
 	answer       string
 }
+
+// asks is how a request begins.
+var asks = regexp.MustCompile(`^(GET|POST|PUT|PATCH|DELETE) /`)
 
 func exchanges(t *testing.T) (all []*exchange) {
 	t.Helper()
@@ -41,7 +45,7 @@ func exchanges(t *testing.T) (all []*exchange) {
 		name, value, header := strings.Cut(text, ": ")
 		header = header && !strings.ContainsAny(name, "{\" ")
 		switch {
-		case request && (strings.HasPrefix(sent, "GET ") || strings.HasPrefix(sent, "POST ")):
+		case request && asks.MatchString(sent):
 			e, inBody = &exchange{line: n + 1, answered: map[string]string{}}, false
 			e.method, e.path, _ = strings.Cut(sent, " ")
 			all = append(all, e)
@@ -72,21 +76,38 @@ func TestTheExchangesOfThePage(t *testing.T) {
 	if len(all) < 10 {
 		t.Fatalf("the page has %d exchanges", len(all))
 	}
-	call := ""
+	call, id, tag := "", "", "" // of the last answers that have one
 	for _, e := range all {
-		a := b.ask("mrt_ann", e.method, strings.ReplaceAll(e.path, "$CALL", call), e.body, e.headers...)
-		if id, made := a.at("call_id").(string); made {
-			call = id
+		token := "mrt_ann"
+		if strings.HasPrefix(e.path, "/api/v1/agents") {
+			token = "mrt_root" // who may configure them
+		}
+		known := strings.NewReplacer("$CALL", call, "$ID", id, "$TAG", tag)
+		for i := range e.headers {
+			e.headers[i] = known.Replace(e.headers[i])
+		}
+		a := b.ask(token, e.method, known.Replace(e.path), e.body, e.headers...)
+		if made, has := a.at("call_id").(string); has {
+			call = made
+		}
+		if made, has := a.at("id").(string); has {
+			id = made
+		}
+		if made := a.header.Get("ETag"); made != "" {
+			tag = made
 		}
 		if a.status != e.status {
 			t.Errorf("docs/api.md:%d: it is answered %s", e.line, a)
 		}
 		for name, value := range e.answered {
-			if got := a.header.Get(name); got != strings.ReplaceAll(value, "$CALL", call) {
+			if got := a.header.Get(name); got != strings.NewReplacer("$CALL", call, "$TAG", tag).Replace(value) {
 				t.Errorf("docs/api.md:%d: %s is %q", e.line, name, got)
 			}
 		}
 		var want any
+		if e.answer == "" && a.text == "" {
+			continue
+		}
 		d := json.NewDecoder(strings.NewReader(e.answer))
 		d.UseNumber()
 		if err := d.Decode(&want); err != nil {
