@@ -30,8 +30,9 @@ const (
 
 // Expect returns a context in which a thing is changed only if it is then, in the
 // transaction that changes it, as it is now. Otherwise the change fails with conflict.
-// done ends that. Nothing is told of the thing: what is done with it asks for rights.
-func (a API) Expect(ctx context.Context, t Thing) (expecting context.Context, done func(), err error) {
+// done ends that, and fails in the same way where there was nothing to write. Nothing is
+// told of the thing: what is done with it asks for rights.
+func (a API) Expect(ctx context.Context, t Thing) (expecting context.Context, done func() error, err error) {
 	tenant := a.Tenant()
 	return expect(ctx, a.host.parts.Guard.Store, func(ctx context.Context, from Reader) (string, error) {
 		rows, err := t.rows(ctx, from, tenant)

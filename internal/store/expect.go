@@ -15,24 +15,44 @@ type expectation struct {
 	read func(ctx context.Context, from Reader) (string, error)
 	seen string
 	over atomic.Bool
+	held atomic.Bool // in a transaction
 }
 
 type expectationKey struct{}
 
 // Expect returns a context whose writes fail with [ErrChanged] where read, in their own
 // transaction, no longer returns what it returns now. That ends with the first of them
-// which changes it, as is then meant, or with done.
-func Expect(ctx context.Context, from Reader, read func(ctx context.Context, from Reader) (string, error)) (expecting context.Context, done func(), err error) {
+// which changes it, as is then meant, or with done. Where nothing was written, done
+// reports [ErrChanged] as a write would have.
+func Expect(ctx context.Context, from Reader, read func(ctx context.Context, from Reader) (string, error)) (expecting context.Context, done func() error, err error) {
 	e := &expectation{read: read}
 	if e.seen, err = read(ctx, from); err != nil {
 		return ctx, nil, err
 	}
-	return context.WithValue(ctx, expectationKey{}, e), func() { e.over.Store(true) }, nil
+	return context.WithValue(ctx, expectationKey{}, e), func() error {
+		if e.over.Swap(true) || e.held.Load() {
+			return nil
+		}
+		now, err := read(ctx, from)
+		if err == nil && now != e.seen {
+			err = ErrChanged
+		}
+		return err
+	}, nil
 }
 
 // ExpectNothing returns a context whose writes rest on nothing.
 func ExpectNothing(ctx context.Context) context.Context {
 	return context.WithValue(ctx, expectationKey{}, (*expectation)(nil))
+}
+
+type keepsKey struct{}
+
+// Keeps reports whether the rows that are read for ctx in a transaction must stay as they
+// are until it ends, where the engine has concurrent writers.
+func Keeps(ctx context.Context) bool {
+	keeps, _ := ctx.Value(keepsKey{}).(bool)
+	return keeps
 }
 
 // Expecting returns fn as a store that implements [Writer] runs it for ctx, and what it
@@ -44,6 +64,7 @@ func Expecting(ctx context.Context, fn func(Tx) error) (checked func(Tx) error, 
 	}
 	changes := false
 	checked = func(tx Tx) error {
+		ctx := context.WithValue(ctx, keepsKey{}, true)
 		before, err := e.read(ctx, tx)
 		if err != nil {
 			return err
@@ -59,8 +80,11 @@ func Expecting(ctx context.Context, fn func(Tx) error) (checked func(Tx) error, 
 		return err
 	}
 	return checked, func(err error) {
-		if err == nil && changes {
-			e.over.Store(true)
+		if err == nil {
+			e.held.Store(true)
+			if changes {
+				e.over.Store(true)
+			}
 		}
 	}
 }

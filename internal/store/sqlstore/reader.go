@@ -24,6 +24,7 @@ type reader struct {
 	text   *TextIndex            // of the engine
 	typed  bool                  // the engine leaves storage classes to who reads
 	calm   context.Context       // takes the place of callers' contexts; nil in none
+	keep   string                // of the engine, in a transaction
 	failed func(err error) error // receives each error; may be nil
 }
 
@@ -159,10 +160,13 @@ func rows[T any](ctx context.Context, r *reader, q *query, scan func(*record, *T
 			var none T
 			yield(none, err)
 		}
+		text := q.text.String()
 		if r.calm != nil {
+			if store.Keeps(ctx) {
+				text += r.keep
+			}
 			ctx = r.calm
 		}
-		text := q.text.String()
 		rows, err := r.query(ctx, text, q.args...)
 		if err != nil {
 			fail(err)

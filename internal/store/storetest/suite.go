@@ -55,6 +55,7 @@ var suite = []struct {
 	{"spenders stay within the limit", spendRace},
 	{"what is given back can be spent again", spendGivenBack},
 	{"a claim is the first one's", claims},
+	{"what was changed since it was seen is not changed", expected},
 	{"what plugins keep comes back as it was put", values},
 	{"labels only grow", labelsOnlyGrow},
 	{"a secret comes back as it was put", secrets},

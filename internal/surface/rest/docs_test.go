@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
-	"slices"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -22,6 +22,9 @@ type exchange struct {
 	answered     map[string]string
 	answer       string
 }
+
+// asks is how a request begins.
+var asks = regexp.MustCompile(`^(GET|POST|PUT|PATCH|DELETE) /`)
 
 func exchanges(t *testing.T) (all []*exchange) {
 	t.Helper()
@@ -42,7 +45,7 @@ func exchanges(t *testing.T) (all []*exchange) {
 		name, value, header := strings.Cut(text, ": ")
 		header = header && !strings.ContainsAny(name, "{\" ")
 		switch {
-		case request && (slices.Contains(verbs, strings.Split(sent, " ")[0])):
+		case request && asks.MatchString(sent):
 			e, inBody = &exchange{line: n + 1, answered: map[string]string{}}, false
 			e.method, e.path, _ = strings.Cut(sent, " ")
 			all = append(all, e)
@@ -76,18 +79,25 @@ func TestTheExchangesOfThePage(t *testing.T) {
 	if len(all) < 10 {
 		t.Fatalf("the page has %d exchanges", len(all))
 	}
-	call, version := "", ""
+	call, id, tag, version := "", "", "", "" // of the last answers that have one
 	for _, e := range all {
-		for i := range e.headers {
-			e.headers[i] = strings.ReplaceAll(e.headers[i], "$VERSION", version)
-		}
 		token := "mrt_ann"
-		if strings.HasPrefix(e.path, "/api/v1/policies/") || e.method+e.path == "POST/api/v1/tokens" { // ann may not
-			token = "mrt_root"
+		if strings.HasPrefix(e.path, "/api/v1/agents") || strings.HasPrefix(e.path, "/api/v1/policies/") || e.method+e.path == "POST/api/v1/tokens" {
+			token = "mrt_root" // who may configure them
 		}
-		a := b.ask(token, e.method, strings.ReplaceAll(e.path, "$CALL", call), e.body, e.headers...)
-		if id, made := a.at("call_id").(string); made {
-			call = id
+		known := strings.NewReplacer("$CALL", call, "$ID", id, "$TAG", tag, "$VERSION", version)
+		for i := range e.headers {
+			e.headers[i] = known.Replace(e.headers[i])
+		}
+		a := b.ask(token, e.method, known.Replace(e.path), e.body, e.headers...)
+		if made, has := a.at("call_id").(string); has {
+			call = made
+		}
+		if made, has := a.at("id").(string); has {
+			id = made
+		}
+		if made := a.header.Get("ETag"); made != "" {
+			tag = made
 		}
 		if is, read := a.at("version").(string); read && e.method == "GET" {
 			version = is
@@ -96,11 +106,14 @@ func TestTheExchangesOfThePage(t *testing.T) {
 			t.Errorf("docs/api.md:%d: it is answered %s", e.line, a)
 		}
 		for name, value := range e.answered {
-			if got := a.header.Get(name); got != strings.ReplaceAll(value, "$CALL", call) {
+			if got := a.header.Get(name); got != strings.NewReplacer("$CALL", call, "$TAG", tag).Replace(value) {
 				t.Errorf("docs/api.md:%d: %s is %q", e.line, name, got)
 			}
 		}
 		var want any
+		if e.answer == "" && a.text == "" {
+			continue
+		}
 		d := json.NewDecoder(strings.NewReader(e.answer))
 		d.UseNumber()
 		if err := d.Decode(&want); err != nil {

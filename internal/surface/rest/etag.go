@@ -85,7 +85,7 @@ func change[T, O any](ctx context.Context, q *request, thing host.Thing, now fun
 	if err != nil {
 		return none, err
 	}
-	defer done()
+	defer func() { _ = done() }() // a second time it does nothing
 	seen, err := now(ctx)
 	if err != nil {
 		return none, err
@@ -97,7 +97,11 @@ func change[T, O any](ctx context.Context, q *request, thing host.Thing, now fun
 	if !names(given, tag, false) {
 		return none, refused(0, plugin.CodeConflict, "it is not what If-Match names; get it again", Place{"If-Match", "it names no ETag of the resource as it is now"})
 	}
-	return do(ctx)
+	out, err := do(ctx)
+	if err == nil {
+		err = done()
+	}
+	return out, err
 }
 
 // unseen refuses a change that takes what the caller does not say they have seen.

@@ -114,18 +114,20 @@ func person(id string) plugin.Principal {
 // callers are who the tokens of the tests stand for. With scopes behind it, as in
 // mrt_ann:read+run, a token has those.
 var callers = map[string]host.Caller{
-	"mrt_ann":    {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"admin"}},
-	"mrt_ben":    {Principal: person("ben"), Asker: "api:ben", Scopes: []string{"admin"}},
-	"mrt_root":   {Principal: person("root"), Asker: "api:root", Scopes: []string{"admin"}},
-	"mrt_bob":    {Principal: person("bob"), Asker: "api:bob", Scopes: []string{"approve"}},
-	"mrt_bobs":   {Principal: person("bob"), Asker: "api:bob", Scopes: []string{"admin"}},
-	"mrt_narrow": {Principal: person("bob"), Asker: "api:bob", Scopes: []string{"approve"}, Operations: []string{"desk/upper"}},
-	"mrt_none":   {Principal: person("ann"), Asker: "api:ann"},
-	"mrt_reader": {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"read"}},
-	"mrt_runner": {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"run"}},
-	"mrt_upper":  {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"read", "run"}, Operations: []string{"desk/upper"}},
-	"mrt_desk":   {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"read", "run"}, Operations: []string{"desk/*"}},
-	"mrt_other":  {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"read", "run"}, Operations: []string{"mail/*"}},
+	"mrt_ann":     {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"admin"}},
+	"mrt_ben":     {Principal: person("ben"), Asker: "api:ben", Scopes: []string{"admin"}},
+	"mrt_root":    {Principal: person("root"), Asker: "api:root", Scopes: []string{"admin"}},
+	"mrt_bob":     {Principal: person("bob"), Asker: "api:bob", Scopes: []string{"approve"}},
+	"mrt_bobs":    {Principal: person("bob"), Asker: "api:bob", Scopes: []string{"admin"}},
+	"mrt_narrow":  {Principal: person("bob"), Asker: "api:bob", Scopes: []string{"approve"}, Operations: []string{"desk/upper"}},
+	"mrt_none":    {Principal: person("ann"), Asker: "api:ann"},
+	"mrt_reader":  {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"read"}},
+	"mrt_runner":  {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"run"}},
+	"mrt_upper":   {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"read", "run"}, Operations: []string{"desk/upper"}},
+	"mrt_desk":    {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"read", "run"}, Operations: []string{"desk/*"}},
+	"mrt_few":     {Principal: person("root"), Asker: "api:root", Token: "few", Scopes: []string{"admin"}, Operations: []string{"desk/upper"}},
+	"mrt_program": {Principal: plugin.Principal{Type: "service", ID: "ci", Scopes: []string{"*"}}, Asker: "api:service::ci", Scopes: []string{"admin"}},
+	"mrt_other":   {Principal: person("ann"), Asker: "api:ann", Scopes: []string{"read", "run"}, Operations: []string{"mail/*"}},
 }
 
 func authenticate(_ context.Context, token, remote string) (host.Caller, error) {
@@ -152,10 +154,10 @@ const policies = `
 @id("solo") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"solo");
 @id("find") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"finder");
 @id("plan") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"planner");
-@id("turn") permit (principal == User::"root", action == Action::"execute", resource in Plugin::"agent.chat");
 @id("seen") permit (principal, action == Action::"list", resource in Plugin::"desk");
 @id("gate") @approval("it is gated") permit (principal, action == Action::"execute", resource == Operation::"desk/gated");
 @id("tell") @untrusted("allow") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"teller");
+@id("turn") permit (principal == User::"root", action == Action::"execute", resource in Plugin::"agent.chat");
 `
 
 // A bench is a host that answers over HTTP.

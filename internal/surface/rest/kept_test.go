@@ -13,18 +13,6 @@ import (
 	"github.com/mortise-dev/mortise/plugin"
 )
 
-// refusals returns the entries of one kind that are on the record.
-func (b *bench) refusals(kind plugin.EntryKind) (n int) {
-	b.Helper()
-	for _, err := range b.app.Store.Entries(b.Context(), store.EntryFilter{Tenant: "local", Kind: string(kind)}) {
-		if err != nil {
-			b.Fatal(err)
-		}
-		n++
-	}
-	return n
-}
-
 // A secret goes in and does not come out: not by any route, and not to the log.
 func TestNoRouteAnswersASecret(t *testing.T) {
 	t.Parallel()

@@ -93,6 +93,7 @@ var rows = map[string]row{
 	"GET /api/v1/agents/{id}/conversations/{conversation}":      {path: "/api/v1/agents/{agent}/conversations/{conversation}", by: "mrt_root", owner: 200, other: 403, absent: "{conversation}"},
 	"POST /api/v1/agents/{id}/conversations/{conversation}:end": {path: "/api/v1/agents/{agent}/conversations/{ended}:end", by: "mrt_root", owner: 200, other: 403, absent: "{ended}"},
 
+	"POST /api/v1/operations:route":  {body: `{"text":"make a text upper case","session":"{session}"}`, owner: 200, other: 404, absent: "{session}"},
 	"GET /api/v1/feeds":              {owner: 200, other: 200},
 	"POST /api/v1/feeds":             {body: `{"operation":"desk/upper","input":{"text":"a"},"spec":"every 24h"}`, owner: 200, other: 200},
 	"GET /api/v1/feeds/{id}":         {path: "/api/v1/feeds/{feed}", owner: 200, other: 404, absent: "{feed}"},
@@ -221,7 +222,8 @@ func TestRoutes(t *testing.T) {
 				t.Errorf("%s: another principal is answered %s, want %d", name, other, row.other)
 			} else if row.absent != "" {
 				there := fill(row.path, map[string]string{row.absent: absents[row.absent]})
-				missing := b.ask("mrt_ben", strings.ToUpper(method), fill(there, things), body)
+				named := fill(row.body, map[string]string{row.absent: absents[row.absent]})
+				missing := b.ask("mrt_ben", strings.ToUpper(method), fill(there, things), fill(named, things))
 				own := things[strings.Trim(row.absent, "{}")]
 				if missing.status != row.other || strings.ReplaceAll(missing.text, absents[row.absent], own) != other.text {
 					t.Errorf("%s: what is another's is answered %s, and what there is not %s", name, other, missing)

@@ -67,6 +67,7 @@ func (s *server) routes() []byte {
 	r.sessions()
 	r.agents()
 	r.feeds()
+	r.choosing()
 	for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // huma's own
 		delete(doc.Components.Schemas.Map(), unused)
 	}
