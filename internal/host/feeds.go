@@ -421,7 +421,7 @@ func (f Feeds) ofTurn(ctx context.Context, id, prompt, spec, zone string) (Feed,
 	if err := f.mayRunLater(ctx, t, call); err != nil {
 		return Feed{}, err
 	}
-	s, err := f.schedules.Create(ctx, f.g.Tenant, schedule.Schedule{Owner: f.by, Operation: t.Name(), Input: input, Spec: spec, Zone: zone},
+	s, err := f.schedules.Create(ctx, f.g.Tenant, schedule.Schedule{Owner: f.by, Asker: f.asker(), Operation: t.Name(), Input: input, Spec: spec, Zone: zone},
 		f.noting(plugin.EntryFeedCreated))
 	return feedOf(s), err
 }

@@ -56,6 +56,24 @@ func TestATokenOfSomeOperationsLetsNoOthersRun(t *testing.T) {
 	b.is(b.ask("mrt_root", "POST", at("run"), ""), 202, "")
 }
 
+// A feed is asked for by who was authenticated, however it is made: its calls have no
+// other asker, who could then approve them.
+func TestAFeedKnowsWhoAskedForIt(t *testing.T) {
+	t.Parallel()
+	b := begin(t, rest.Options{})
+	b.things()
+	for path, body := range map[string]string{
+		"/api/v1/feeds":               `{"operation":"desk/upper","input":{"text":"a"}}`,
+		"/api/v1/agents/helper/feeds": `{"text":"hello","spec":"every 24h"}`,
+	} {
+		made := b.is(b.ask("mrt_root", "POST", path, body), 200, "")
+		row, err := b.app.Store.Schedule(t.Context(), "local", fmt.Sprint(made.at("id")))
+		if err != nil || row == nil || row.Asker != "api:root" {
+			t.Errorf("%s: the feed is %+v, %v", path, row, err)
+		}
+	}
+}
+
 // What is approved is what was shown, and by a person.
 func TestAPluginIsApprovedAsItWasShown(t *testing.T) {
 	t.Parallel()
