@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -17,6 +18,14 @@ type Caller struct {
 	Operations []string // what they may call, as plugin/operation or plugin/*; all if empty
 
 	hash string // of the secret that they presented
+}
+
+// Owner returns the owner of the host, as the user of the operating system that runs this
+// process is one: with all scopes.
+func (h *Host) Owner() Caller {
+	p := principal.Parse(h.parts.Guard.Owner)
+	p.Scopes = []string{"*"}
+	return Caller{Principal: p, Asker: OSUser(), Scopes: Scopes}
 }
 
 // The scopes of tokens: what of a surface one may be used for. Policy decides beyond that.

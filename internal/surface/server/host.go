@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/plugin"
@@ -33,37 +34,59 @@ func ListenFor(ctx context.Context, a *app.App, address *string, insecure bool) 
 	return l, err
 }
 
-// Run does what [app.App.Work] does and, where l is not nil, answers requests there.
-// When ctx ends nothing more is taken, and nothing more is begun; what is under
-// way has as long as the configuration says.
+// Run does what [app.App.Work] does, and answers the API meanwhile: its owner on the socket
+// of the data directory, and others on l where that is not nil. When ctx ends nothing more
+// is taken, and nothing more is begun; what is under way has as long as the configuration
+// says.
 func Run(ctx context.Context, a *app.App, l net.Listener) error {
-	if l == nil {
-		return a.Work(ctx)
-	}
-	defer l.Close()
 	var cert *tls.Certificate
-	if a.Config.Server.Encrypted() {
-		pair, err := tls.LoadX509KeyPair(a.Config.Server.TLSCert, a.Config.Server.TLSKey)
-		if err != nil {
-			return &setup.Error{Err: fmt.Errorf("server: the certificate cannot be used: %w", err)}
+	if l != nil {
+		defer l.Close()
+		if a.Config.Server.Encrypted() {
+			pair, err := tls.LoadX509KeyPair(a.Config.Server.TLSCert, a.Config.Server.TLSKey)
+			if err != nil {
+				return &setup.Error{Err: fmt.Errorf("server: the certificate cannot be used: %w", err)}
+			}
+			cert = &pair
 		}
-		cert = &pair
+	}
+	own, err := ListenOwner(a.Home)
+	if err != nil {
+		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	ended := make(chan error, 1)
-	go func() {
-		defer stop() // if the server ends, the workers end too
-		ended <- Serve(ctx, l, Handler(a), cert, time.Duration(a.Config.Drain), a.Log())
-	}()
-	err := a.Work(ctx)
+	ended := make(chan error, 2)
+	serve := func(l net.Listener, h http.Handler, cert *tls.Certificate) {
+		defer stop() // if a server ends, the workers end too
+		ended <- Serve(ctx, l, h, cert, time.Duration(a.Config.Drain), a.Log())
+	}
+	servers := 1
+	go serve(own, OwnerHandler(a), nil)
+	if l != nil {
+		servers++
+		go serve(l, Handler(a), cert)
+	}
+	err = a.Work(ctx)
 	stop()
-	return errors.Join(err, <-ended)
+	for range servers {
+		err = errors.Join(err, <-ended)
+	}
+	return err
 }
 
 // Handler is what answers requests to a host.
-func Handler(a *app.App) http.Handler {
-	return New(Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy, API: rest.New(rest.Options{Host: a.Host, Authenticate: a.Host.Authenticator().Token, Log: a.Log()})})
+func Handler(a *app.App) http.Handler { return answers(a, nil) }
+
+// OwnerHandler is what answers requests that come over the socket of [ListenOwner]: who
+// presents no token there is the owner.
+func OwnerHandler(a *app.App) http.Handler {
+	return answers(a, func(*http.Request) (host.Caller, bool, error) { return a.Host.Owner(), true, nil })
+}
+
+func answers(a *app.App, identify func(*http.Request) (host.Caller, bool, error)) http.Handler {
+	api := rest.New(rest.Options{Host: a.Host, Authenticate: a.Host.Authenticator().Token, Identify: identify, Log: a.Log()})
+	return New(Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy, API: api})
 }
 
 // Deliveries takes in for a server what channels deliver to agents.
