@@ -82,6 +82,8 @@ type Reader interface {
 	PolicyReader
 	IdentityReader
 	TokenReader
+	UserReader
+	BrowserSessionReader
 	SessionReader
 	ArtifactReader
 	ScheduleReader
@@ -113,6 +115,8 @@ type Tx interface {
 	PolicyWriter
 	IdentityWriter
 	TokenWriter
+	UserWriter
+	BrowserSessionWriter
 	SessionWriter
 	ArtifactWriter
 	ScheduleWriter
