@@ -4,6 +4,7 @@ import (
 	"context"
 	"path"
 	"slices"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/plugin"
@@ -16,6 +17,9 @@ type Caller struct {
 	Token      string   // the id of their token
 	Scopes     []string // of [Scopes]
 	Operations []string // what they may call, as plugin/operation or plugin/*; all if empty
+
+	Session    string    // the id of the session of their browser, where that is how they come
+	SignedInAt time.Time // when they last proved who they are there
 
 	hash string // of the secret that they presented
 }

@@ -197,7 +197,7 @@ func (a API) Secrets() Secrets {
 
 // Policies returns the policies.
 func (a API) Policies() Policies {
-	return Policies{a.host.parts.Guard, a.by, a.Plugins(), a.host.parts.Policies}
+	return Policies{a.host.parts.Guard, a.by, a.caller, a.Plugins(), a.host.parts.Policies}
 }
 
 // Admin returns what the administrator does.

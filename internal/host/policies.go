@@ -28,6 +28,7 @@ const maxStored = 256
 type Policies struct {
 	g       *Guard
 	by      plugin.Principal
+	caller  *Caller
 	plugins Plugins
 	open    func(from Reader) (*policy.Engine, error) // the engine of what a store would then have
 }
@@ -40,6 +41,9 @@ var policyName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 // changing it again.
 func (p Policies) Put(ctx context.Context, name string, text []byte) (count int, err error) {
 	if err := p.may(ctx, "put", name); err != nil {
+		return 0, err
+	}
+	if err := p.recent(ctx, "put", name); err != nil {
 		return 0, err
 	}
 	if !policyName.MatchString(name) {
@@ -64,6 +68,9 @@ func (p Policies) Put(ctx context.Context, name string, text []byte) (count int,
 // in Put.
 func (p Policies) Delete(ctx context.Context, name string) error {
 	if err := p.may(ctx, "delete", name); err != nil {
+		return err
+	}
+	if err := p.recent(ctx, "delete", name); err != nil {
 		return err
 	}
 	return p.change(ctx, func(tx Tx) error {
@@ -104,6 +111,11 @@ func (p Policies) change(ctx context.Context, change func(Tx) error, record func
 		return err
 	}
 	return p.g.Policy.Reload()
+}
+
+// recent refuses a caller in a browser who signed in too long ago.
+func (p Policies) recent(ctx context.Context, what, name string) error {
+	return p.g.recent(ctx, p.caller, use{plugin.EntryPolicyRefused, name, what, ""})
 }
 
 // may refuses an unauthorized principal and records the refusal.

@@ -13,6 +13,10 @@ type Server struct {
 	Listen  string `yaml:"listen" json:"listen"`     // host:port
 	TLSCert string `yaml:"tls_cert" json:"tls_cert"` // in PEM, with those that vouch for it; relative ones are beside the configuration file
 	TLSKey  string `yaml:"tls_key" json:"tls_key"`
+
+	PublicURL string   `yaml:"public_url" json:"public_url,omitempty"`   // at which browsers reach the host, https://HOST; that of listen where it is not written
+	SignIn    []SignIn `yaml:"sign_in" json:"sign_in,omitempty"`         // with whom people sign in
+	SignInAge Duration `yaml:"sign_in_age" json:"sign_in_age,omitempty"` // of a browser, for approvals and changes of rights; 15 minutes where it is not written
 }
 
 // Encrypted reports whether there is a certificate.
@@ -24,6 +28,7 @@ func (s *Server) complete(dir string) {
 			*file = filepath.Join(dir, *file)
 		}
 	}
+	s.completeSignIns(dir)
 }
 
 func (s Server) check() []error {
@@ -34,5 +39,5 @@ func (s Server) check() []error {
 	if (s.TLSCert == "") != (s.TLSKey == "") {
 		errs = append(errs, errors.New("server: tls_cert and tls_key go together"))
 	}
-	return errs
+	return append(errs, s.checkSignIns()...)
 }

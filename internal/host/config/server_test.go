@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -23,7 +24,7 @@ func TestServer(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if c := config.Default(); c.Server != (config.Server{}) {
+	if c := config.Default(); !reflect.DeepEqual(c.Server, config.Server{}) {
 		t.Errorf("by default %+v", c.Server)
 	}
 }
