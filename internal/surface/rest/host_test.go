@@ -163,7 +163,7 @@ func begin(t *testing.T, o rest.Options) *bench {
 	home := t.TempDir()
 	b := &bench{T: t, log: filepath.Join(home, "lines.txt")}
 	b.write(filepath.Join(home, "mortise.yaml"), "sandbox: \"off\" # what a plugin does shows in a file outside\n"+
-		"policy: {files: [rest.cedar], configure: [root], groups: {people: [ann, ben]}}\napprovals: {by: [bob]}\n")
+		"policy: {files: [rest.cedar], configure: [root], groups: {people: [ann, ben, \"service::ci\"]}}\napprovals: {by: [bob]}\n")
 	b.write(filepath.Join(home, "rest.cedar"), policies)
 	quiet := slog.New(slog.DiscardHandler)
 	a, err := app.Open(t.Context(), app.Options{Home: home, Log: quiet})
@@ -362,7 +362,12 @@ func (b *bench) things() map[string]string {
 	if err != nil {
 		b.Fatal(err)
 	}
+	user, err := b.app.As(person("root")).Users().Create(b.Context(), "ben", "")
+	if err != nil {
+		b.Fatal(err)
+	}
 	return map[string]string{
+		"user": user.ID, "browser": "0123456789",
 		"agreed": gated("two"), "denied": gated("three"), "token": token.ID, "secret": secret,
 		"call": fmt.Sprint(call.at("call_id")), "approval": fmt.Sprint(call.at("approval", "id")), "plan": v.ID, "session": session.ID, "artifact": artifact.ID,
 	}

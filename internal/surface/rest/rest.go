@@ -35,7 +35,7 @@ type Options struct {
 	// Identify returns who sends a request without the header Authorization; known is false
 	// where that is not known. It may be nil.
 	Identify func(r *http.Request) (c host.Caller, known bool, err error)
-	Log          *slog.Logger
+	Log      *slog.Logger
 
 	// Hosts are names, beside those of this machine, by which it is reached where it
 	// listens on a loopback address: those that a proxy passes on.
