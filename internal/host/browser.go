@@ -104,6 +104,8 @@ type SignIn struct {
 	Issuer, Subject string // of OpenID Connect, as the ID token has them; email addresses are no identity
 	Invitation      string // the secret of an invitation that they presented, or ""
 	Replaces        string // the secret of the session that the browser had, or ""
+
+	At time.Time // when they proved who they are, as the provider says; now if it is zero or later
 }
 
 // Begin signs in the user whom an issuer's subject belongs to, or becomes by an open
@@ -127,7 +129,7 @@ func (s SignIns) Begin(ctx context.Context, in SignIn) (secret string, expires t
 			return nil
 		}
 		subject = personOf(row)
-		secret, expires, err = s.begin(ctx, tx, row, asker, in.Replaces)
+		secret, expires, err = s.begin(ctx, tx, row, asker, in)
 		return err
 	})
 	if err != nil {
@@ -190,14 +192,14 @@ func (s SignIns) BeginOwner(ctx context.Context, replaces string) (secret string
 				return err
 			}
 		}
-		secret, expires, err = s.begin(ctx, tx, row, asker, replaces)
+		secret, expires, err = s.begin(ctx, tx, row, asker, SignIn{Replaces: replaces})
 		return err
 	})
 	return secret, expires, err
 }
 
 // begin makes a session of a user's, and room for it.
-func (s SignIns) begin(ctx context.Context, tx Tx, user *userRow, asker, replaces string) (secret string, expires time.Time, err error) {
+func (s SignIns) begin(ctx context.Context, tx Tx, user *userRow, asker string, in SignIn) (secret string, expires time.Time, err error) {
 	all, err := tx.BrowserSessions(ctx, s.g.Tenant)
 	if err != nil {
 		return "", expires, err
@@ -207,7 +209,7 @@ func (s SignIns) begin(ctx context.Context, tx Tx, user *userRow, asker, replace
 	left := 0
 	for i := range all {
 		row := &all[i]
-		if row.Hash == hashToken(replaces) || !s.alive(row, now) {
+		if row.Hash == hashToken(in.Replaces) || !s.alive(row, now) {
 			if _, err := tx.DeleteBrowserSession(row.Tenant, row.ID); err != nil {
 				return "", expires, err
 			}
@@ -228,8 +230,12 @@ func (s SignIns) begin(ctx context.Context, tx Tx, user *userRow, asker, replace
 		}
 	}
 	secret = randomText(browserSecret)
+	signedIn := now
+	if !in.At.IsZero() && in.At.Before(now) {
+		signedIn = in.At.UTC().Truncate(time.Microsecond)
+	}
 	row := browserRow{
-		Tenant: s.g.Tenant, ID: randomText(10), Hash: hashToken(secret), User: user.ID, Asker: asker, CreatedAt: now, SignedInAt: now, ExpiresAt: now.Add(SessionLife),
+		Tenant: s.g.Tenant, ID: randomText(10), Hash: hashToken(secret), User: user.ID, Asker: asker, CreatedAt: now, SignedInAt: signedIn, ExpiresAt: now.Add(SessionLife),
 	}
 	if err := tx.InsertBrowserSession(row); err != nil {
 		return "", expires, err

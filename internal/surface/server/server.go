@@ -2,10 +2,11 @@
 // them done, and writes what became of them.
 //
 // That is the door for deliveries of channels (HK-12), two questions about the host's
-// health, and whatever [Options.API] answers:
+// health, and whatever [Options.API] and [Options.SignIn] answer:
 //
 //	POST /api/agents/{id}/channels/{namespace}/webhook
 //	     /api/v1/...
+//	     /auth/...
 //	GET  /healthz
 //	GET  /readyz
 //
@@ -32,6 +33,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/ratelimit"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
+	"github.com/mortise-dev/mortise/internal/surface/signin"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -62,6 +64,7 @@ type Options struct {
 	Tenant string                      // whose agents they are
 	Health func(context.Context) error // nil while the host can do what it is for
 	Log    *slog.Logger
+	SignIn http.Handler // answers under /auth/; there is nothing where it is nil
 	API    http.Handler // answers under /api/v1/, for callers that it knows; there is nothing where it is nil
 
 	BodyTime time.Duration // for a body to come: 10 s
@@ -120,7 +123,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.ready(w, r)
 		}
 	case s.API != nil && strings.HasPrefix(path, rest.Prefix):
-		s.api(w, r)
+		s.api(w, r, s.API)
+	case s.SignIn != nil && strings.HasPrefix(path, signin.Prefix):
+		s.api(w, r, s.SignIn)
 	default:
 		names := channelPath.FindStringSubmatch(path)
 		if names == nil {
@@ -133,12 +138,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// api answers a request under /api/v1/, where not too many are answered already.
-func (s *server) api(w http.ResponseWriter, r *http.Request) {
+// api answers a request under /api/v1/ or /auth/, where not too many are answered already.
+func (s *server) api(w http.ResponseWriter, r *http.Request, h http.Handler) {
 	select {
 	case s.calls <- struct{}{}:
 		defer func() { <-s.calls }()
-		s.API.ServeHTTP(w, r)
+		h.ServeHTTP(w, r)
 	default:
 		rest.Busy(w)
 	}
