@@ -13,7 +13,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/setup"
-	"github.com/mortise-dev/mortise/internal/service/account"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/internal/surface/signin"
 	"github.com/mortise-dev/mortise/plugin"
@@ -92,9 +91,7 @@ func Handler(a *app.App, at net.Addr, first *signin.Setup) (http.Handler, error)
 	}
 	o := signin.Options{People: a.Host.SignIns(), Base: a.Config.Server.Base(at.String()), Setup: first, Log: a.Log()}
 	for _, p := range a.Config.Server.SignIn {
-		o.Providers = append(o.Providers, signin.Provider{Name: p.Name, Issuer: p.Issuer, ClientID: p.ClientID, Scopes: p.Scopes, Secret: func() (string, error) {
-			return a.Connections.Read(account.Source{Env: p.ClientSecretEnv, File: p.ClientSecretFile})
-		}})
+		o.Providers = append(o.Providers, signin.Provider{Name: p.Name, Issuer: p.Issuer, ClientID: p.ClientID, Scopes: p.Scopes, Secret: func() (string, error) { return a.SignInSecret(p) }})
 	}
 	s, err := signin.New(o)
 	if err != nil {
