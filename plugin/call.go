@@ -13,6 +13,7 @@ type Call struct {
 	Tenant    string
 	Principal Principal // whose rights
 	Actor     string    // who acts, where that is someone else; rights intersect
+	By        string    // the principal who acts on behalf of Principal, with --as; "" where none does
 	Asker     string    // the original requester, as the surface authenticated them: os:1000; "" if unknown
 	Agent     string    // the agent instance on whose behalf, if any
 	Origin    Origin

@@ -10,6 +10,7 @@ const (
 	CodeQuarantined             Code = "quarantined"               // The plugin changed since it was approved and is held until someone approves the difference.
 	CodeScopeDenied             Code = "scope_denied"              // The principal lacks a scope or permission that the operation asks for.
 	CodePolicyDenied            Code = "policy_denied"             // No policy allows the call, or one forbids it.
+	CodeSignInRequired          Code = "sign_in_required"          // What is asked for takes a sign-in more recent than the caller's: sign in again.
 	CodeHookVetoed              Code = "hook_vetoed"               // A veto hook refused the call.
 	CodeHookFailed              Code = "hook_failed"               // A veto hook failed on a call with effects, so the call was refused.
 	CodeInvalidInput            Code = "invalid_input"             // The input is not what the operation's input schema describes, or the request itself is malformed.
@@ -59,6 +60,7 @@ var Codes = []Code{
 	CodeQuarantined,
 	CodeScopeDenied,
 	CodePolicyDenied,
+	CodeSignInRequired,
 	CodeHookVetoed,
 	CodeHookFailed,
 	CodeInvalidInput,
@@ -107,6 +109,7 @@ var meanings = map[Code]string{
 	CodeQuarantined:             "The plugin changed since it was approved and is held until someone approves the difference.",
 	CodeScopeDenied:             "The principal lacks a scope or permission that the operation asks for.",
 	CodePolicyDenied:            "No policy allows the call, or one forbids it.",
+	CodeSignInRequired:          "What is asked for takes a sign-in more recent than the caller's: sign in again.",
 	CodeHookVetoed:              "A veto hook refused the call.",
 	CodeHookFailed:              "A veto hook failed on a call with effects, so the call was refused.",
 	CodeInvalidInput:            "The input is not what the operation's input schema describes, or the request itself is malformed.",

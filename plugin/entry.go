@@ -69,7 +69,16 @@ const (
 	EntryTokenCreated    EntryKind = "token.created"
 	EntryTokenRotated    EntryKind = "token.rotated" // its principal has a secret of their own
 	EntryTokenRevoked    EntryKind = "token.revoked"
-	EntryTokenRefused    EntryKind = "token.refused"    // a principal may not do that with tokens, or a token not be used so
+	EntryTokenRefused    EntryKind = "token.refused" // a principal may not do that with tokens, or a token not be used so
+	EntryUserCreated     EntryKind = "user.created"
+	EntryUserDisabled    EntryKind = "user.disabled"
+	EntryUserEnabled     EntryKind = "user.enabled"
+	EntryUserInvited     EntryKind = "user.invited"
+	EntryUserLinked      EntryKind = "user.linked"   // an identity is theirs since
+	EntryUserUnlinked    EntryKind = "user.unlinked" // an identity signs them in no more
+	EntryUserRefused     EntryKind = "user.refused"  // a principal may not do that with users, or an unknown subject signed in
+	EntrySignedIn        EntryKind = "session.signed_in"
+	EntrySignedOut       EntryKind = "session.signed_out"
 	EntryDeliveryRefused EntryKind = "delivery.refused" // nothing came of an event that was for an adapter
 
 	EntryFeedCreated EntryKind = "feed.created"
@@ -171,6 +180,8 @@ type CallRecord struct {
 	Step           string          `json:"step_id"`
 	Principal      string          `json:"principal"`
 	Actor          string          `json:"actor"`
+	By             string          `json:"by,omitempty"`    // the principal who acted on behalf of Principal, with --as
+	Asker          string          `json:"asker,omitempty"` // and who that was known to be
 	Origin         Origin          `json:"origin"`
 	Parent         string          `json:"parent"`
 	Session        string          `json:"session"`

@@ -77,3 +77,9 @@ func (a *App) lockAccount(ctx context.Context, name string) (release func(), err
 		}
 	}
 }
+
+// SignInSecret returns the secret by which a provider knows this host where people sign in,
+// "" where it is known without.
+func (a *App) SignInSecret(p config.SignIn) (string, error) {
+	return a.Connections.Read(account.Source{Env: p.ClientSecretEnv, File: p.ClientSecretFile})
+}

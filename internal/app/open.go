@@ -80,7 +80,7 @@ func (a *App) configure(o Options) (err error) {
 	if a.Config, a.ConfigPath, err = setup.ReadConfig(a.Home, o.Config); err != nil {
 		return &setup.Error{Err: fmt.Errorf("the configuration cannot be used: %w", err)}
 	}
-	a.guard = &host.Guard{Tenant: a.Config.Tenant, Owner: a.Config.Principal, Names: host.Names(a.Config)}
+	a.guard = &host.Guard{Tenant: a.Config.Tenant, Owner: a.Config.Principal, Names: host.Names(a.Config), SignInAge: time.Duration(a.Config.Server.SignInAge)}
 	if a.Principal, err = a.guard.Member(cmp.Or(o.As, a.Config.Principal)); err != nil {
 		return err
 	}
@@ -128,6 +128,9 @@ func (a *App) openState(ctx context.Context, o Options) (err error) {
 	st = a.scrubber.Guard(store.Authorised(st, a.Home), a.Home) // signatures are of rows as they are kept, sealed or not
 	a.Store, a.guard.Store = st, st
 	a.opened("store", st.Close)
+	if a.Principal, err = a.guard.AtTerminal(ctx, o.As); err != nil {
+		return err
+	}
 	if able && o.Standby {
 		a.opened("anchors", recovery.MoveAnchors(mover, cmp.Or(o.Anchors, recovery.AnchorEvery), a.log))
 	}
@@ -285,7 +288,7 @@ func (a *App) openBroker(o Options) (*service.Broker, bridge.Filler) {
 
 // openKernel opens what takes calls, and returns what tells approvers of them.
 func (a *App) openKernel(broker *service.Broker, fill bridge.Filler) *notify.Notifier {
-	a.Approvals = &approval.Service{Store: a.Store, May: a.approvers.MayApprove, Wake: a.wake, Ended: a.unapproved, TrustAs: a.Config.Approvals.TrustAs}
+	a.Approvals = &approval.Service{Store: a.Store, May: a.approvers.MayApprove, Wake: a.wake, Ended: a.unapproved, People: a.guard.People, TrustAs: a.Config.Approvals.TrustAs}
 	people := notify.New(a.Config.Approvals.Notify, a.Home, a.Store, a.log)
 	a.opened("telling of approvers", people.Close)
 	a.Kernel = kernel.New(kernel.Options{

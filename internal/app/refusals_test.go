@@ -33,6 +33,7 @@ var refusesNothing = map[string]string{
 	"Feeds.List": "leaves out", "Secrets.List": "leaves out", "Secrets.Check": "leaves out", "Policies.List": "all may see the policies in force",
 	"Tokens.List": "leaves out", "Tokens.Rotate": "is about the token that authenticated the caller",
 	"Identities.For":  "constructs",
+	"Browsers.List":   "leaves out",
 	"Accounts.Begin":  "each principal has accounts of its own",
 	"Accounts.Remove": "each principal has accounts of its own",
 	"Accounts.Test":   "each principal has accounts of its own",
@@ -58,7 +59,7 @@ var attempted = []string{
 	"Feeds.Delete", "Feeds.ResetCursor", "Feeds.Run", "Agents.List", "Agents.Create", "Agents.Change", "Agents.Start", "Agents.Stop",
 	"Agents.Delete", "Agents.Remember", "Agents.Forget", "Agents.Schedule", "Agents.Assign", "Agents.Assignments", "Agents.Get", "Agents.Show",
 	"Agents.Memories", "Agents.Conversations", "Agents.Messages", "Agents.Talk", "Agents.End", "Secrets.Set", "Secrets.Delete",
-	"Secrets.DeleteAll", "Secrets.Rotate", "Identities.List", "Identities.Link", "Identities.Unlink", "Tokens.Create", "Tokens.Revoke", "Policies.Put", "Policies.Suppose", "Policies.Delete",
+	"Secrets.DeleteAll", "Secrets.Rotate", "Identities.List", "Identities.Link", "Identities.Unlink", "Tokens.Create", "Tokens.Revoke", "Users.List", "Users.Show", "Users.Create", "Users.Disable", "Users.Enable", "Users.Invite", "Users.Unlink", "Browsers.End", "Policies.Put", "Policies.Suppose", "Policies.Delete",
 	"Admin.ConfirmRecovery", "Approvers.MayControl", "Policies.Explain", "Policies.Ask", "Models.Test", "Plugins.Resolve",
 }
 
@@ -220,6 +221,14 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 			return err
 		}, denied, plugin.EntryTokenRefused, "mine"},
 		"Tokens.Revoke":   {func(by plugin.Principal) error { _, err := a.As(by).Tokens().Revoke(ctx, "abcdefghij"); return err }, plugin.CodeNotFound, plugin.EntryTokenRefused, "abcdefghij"},
+		"Users.List":      {func(by plugin.Principal) error { _, err := a.As(by).Users().List(ctx); return err }, denied, plugin.EntryUserRefused, ""},
+		"Users.Show":      {func(by plugin.Principal) error { _, err := a.As(by).Users().Show(ctx, "joe"); return err }, denied, plugin.EntryUserRefused, "joe"},
+		"Users.Create":    {func(by plugin.Principal) error { _, err := a.As(by).Users().Create(ctx, "joe", ""); return err }, denied, plugin.EntryUserRefused, "joe"},
+		"Users.Disable":   {func(by plugin.Principal) error { _, err := a.As(by).Users().Disable(ctx, "joe"); return err }, denied, plugin.EntryUserRefused, "joe"},
+		"Users.Enable":    {func(by plugin.Principal) error { _, err := a.As(by).Users().Enable(ctx, "joe"); return err }, denied, plugin.EntryUserRefused, "joe"},
+		"Users.Invite":    {func(by plugin.Principal) error { _, _, err := a.As(by).Users().Invite(ctx, "joe"); return err }, denied, plugin.EntryUserRefused, "joe"},
+		"Users.Unlink":    {func(by plugin.Principal) error { _, err := a.As(by).Users().Unlink(ctx, "joe", "os:1"); return err }, denied, plugin.EntryUserRefused, "joe"},
+		"Browsers.End":    {func(by plugin.Principal) error { return a.As(by).Browsers().End(ctx, "abcdefghij") }, plugin.CodeNotFound, plugin.EntryUserRefused, "abcdefghij"},
 		"Identities.List": {func(by plugin.Principal) error { _, err := a.As(by).Identities().List(ctx); return err }, denied, plugin.EntryIdentityRefused, ""},
 		"Identities.Link": {func(by plugin.Principal) error {
 			_, err := a.As(by).Identities().Link(ctx, "mail", "x", "eve")

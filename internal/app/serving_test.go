@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"net"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -57,7 +58,10 @@ func TestAHostWhoseLedgerIsNotWrittenSaysSo(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- host.Work(ctx) }()
-	handler := server.Handler(t.Context(), host)
+	handler, err := server.Handler(t.Context(), host, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ready := func() int {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))

@@ -55,6 +55,15 @@ func signedHome(t *testing.T) (a *app.App, waits string) {
 	} else if _, err := a.As(root).Tokens().Revoke(ctx, made.ID); err != nil {
 		t.Fatal(err)
 	}
+	if _, _, err := a.Host.SignIns().BeginOwner(ctx, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.As(root).Users().Create(ctx, "ann", ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.As(root).Users().Disable(ctx, "ann"); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := a.As(root).Agents().Create(ctx, host.NewAgent{ID: "desk"}); err != nil {
 		t.Fatal(err)
 	}
@@ -107,6 +116,11 @@ var edits = map[string]struct{ table, statement string }{
 	"a token with more rights":            {"tokens", `UPDATE tokens SET scopes = '["admin"]'`},
 	"a token that was revoked":            {"tokens", `UPDATE tokens SET revoked_at = 0`},
 	"a token that no one created":         {"tokens", `INSERT INTO tokens SELECT tenant, 'forged0000', hash, name, principal_type, principal_id, scopes, operations, created_by, asker, created_at, expires_at, 0, 0, '' FROM tokens`},
+	"a user with another's identity":      {"users", `UPDATE users SET identities = '[{"asker":"os:4294967"}]'`},
+	"a user who was disabled":             {"users", `UPDATE users SET disabled_at = 0`},
+	"a browser of another":                {"browser_sessions", `UPDATE browser_sessions SET user_id = 'other'`},
+	"a browser that signed in just now":   {"browser_sessions", `UPDATE browser_sessions SET signed_in_at = signed_in_at + 1`},
+	"a browser that no one signed in":     {"browser_sessions", `INSERT INTO browser_sessions SELECT tenant, 'forged', 'aa', user_id, asker, created_at, signed_in_at, expires_at, 0, '' FROM browser_sessions`},
 	"an agent's settings":                 {"agents", `UPDATE agents SET prompt = 'You rob.'`},
 	"a plugin given to an agent":          {"assignments", `UPDATE assignments SET subject = '*'`},
 	"a feed in the name of another":       {"schedules", `UPDATE schedules SET owner_id = 'boss'`},

@@ -132,6 +132,9 @@ func (a Approvals) Decide(ctx context.Context, given string, approve, own bool, 
 	if err == nil && approve && asked != nil {
 		err = a.covered(ctx, asked)
 	}
+	if err == nil && asked != nil {
+		err = a.g.recent(ctx, a.caller, use{kind: plugin.EntryApprovalRefused, subject: asked.SubjectID, action: "decide"})
+	}
 	if err != nil {
 		return nil, d, err
 	}

@@ -106,6 +106,13 @@ func (a *Authenticator) check(ctx context.Context, text, hash, from string) (c C
 	if err != nil { // the configuration does not name them any more
 		return c, expires, errToken
 	}
+	users, err := g.Store.Users(ctx, g.Tenant)
+	if err != nil {
+		return c, expires, err
+	}
+	if user := named(users, principal.Name(who)); user != nil && !user.DisabledAt.IsZero() {
+		return c, expires, errToken
+	}
 	if now.Sub(row.UsedAt) >= usePeriod {
 		at := now.UTC().Truncate(time.Microsecond)
 		_ = g.Store.Write(ctx, func(tx Tx) error { return tx.UseToken(id, at, from) }) // it only says what happened: a store that takes no writes can be read

@@ -4,7 +4,9 @@ import (
 	"context"
 	"path"
 	"slices"
+	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -16,7 +18,18 @@ type Caller struct {
 	Scopes     []string // of [Scopes]
 	Operations []string // what they may call, as plugin/operation or plugin/*; all if empty
 
+	Session    string    // the id of the session of their browser, where that is how they come
+	SignedInAt time.Time // when they last proved who they are there
+
 	hash string // of the secret that they presented
+}
+
+// Owner returns the owner of the host, as the user of the operating system that runs this
+// process is one: with all scopes.
+func (h *Host) Owner() Caller {
+	p := principal.Parse(h.parts.Guard.Owner)
+	p.Scopes = []string{"*"}
+	return Caller{Principal: p, Asker: OSUser(), Scopes: Scopes}
 }
 
 // The scopes of tokens: what of a surface one may be used for. Policy decides beyond that.

@@ -37,8 +37,11 @@ type Guard struct {
 	Tenant string
 	Owner  string         // the principal that the configuration acts for
 	Names  []string       // of all principals that the configuration knows
+	Self   string         // the principal that the user of this process is; see [Guard.AtTerminal]
 	Policy *policy.Engine // of the host; it may be set after the guard was made
 	Store  Store
+
+	SignInAge time.Duration // of what takes a recent sign-in; [SignInAge] if 0
 }
 
 // call is who asks, in a host's own words.

@@ -111,7 +111,7 @@ func (a API) Invoke(ctx context.Context, in Invocation) (res plugin.Result, err 
 		return res, err
 	}
 	call := plugin.Call{
-		Tenant: a.Tenant(), Principal: a.by, Asker: a.asker(), Origin: in.Origin, Session: in.Session, Operation: in.Operation,
+		Tenant: a.Tenant(), Principal: a.by, By: a.onBehalf(), Asker: a.asker(), Origin: in.Origin, Session: in.Session, Operation: in.Operation,
 		Input: input, Overlay: overlay, Files: files, Key: in.Key, Fresh: in.Fresh, Timeout: in.Timeout,
 		Labels: plugin.Labels(nil, in.Labels), NoWait: in.NoWait, Patience: in.Patience,
 	}

@@ -49,6 +49,9 @@ func (p Policies) Put(ctx context.Context, name string, text []byte, was string)
 	if err := p.may(ctx, "put", name); err != nil {
 		return done, err
 	}
+	if err := p.recent(ctx, "put", name); err != nil {
+		return done, err
+	}
 	if err := checkPolicyName(name); err != nil {
 		return done, err
 	}
@@ -78,6 +81,9 @@ func checkPolicyName(name string) error {
 // in Put.
 func (p Policies) Delete(ctx context.Context, name, was string) (done PolicyChange, err error) {
 	if err := p.may(ctx, "delete", name); err != nil {
+		return done, err
+	}
+	if err := p.recent(ctx, "delete", name); err != nil {
 		return done, err
 	}
 	err = p.change(ctx, was, func(tx Tx) error {
@@ -143,6 +149,11 @@ func (p Policies) still(tx Tx, was string) error {
 		return plugin.Errorf(plugin.CodeConflict, "the policies are not those of version %.100s any more; read them again", was)
 	}
 	return nil
+}
+
+// recent refuses a caller in a browser who signed in too long ago.
+func (p Policies) recent(ctx context.Context, what, name string) error {
+	return p.g.recent(ctx, p.caller, use{plugin.EntryPolicyRefused, name, what, ""})
 }
 
 // may refuses an unauthorized principal and records the refusal.

@@ -30,6 +30,9 @@ type (
 	stepRow         = store.StepRow
 	tickOutcome     = store.TickOutcome
 	tokenRow        = store.TokenRow
+	userRow         = store.UserRow
+	userIdentity    = store.UserIdentity
+	browserRow      = store.BrowserSessionRow
 )
 
 const (

@@ -97,6 +97,9 @@ func (t Tokens) Create(ctx context.Context, n NewToken) (Token, string, error) {
 	if err := t.g.authorise(ctx, t.by, t.g.part(TokensPlugin), use{plugin.EntryTokenRefused, n.Name, "create", "create tokens"}); err != nil {
 		return Token{}, "", err
 	}
+	if err := t.g.recent(ctx, t.caller, use{plugin.EntryTokenRefused, n.Name, "create", ""}); err != nil {
+		return Token{}, "", err
+	}
 	who := t.by
 	if n.For != "" {
 		who = principal.Parse(n.For)
@@ -242,6 +245,9 @@ func (t Tokens) change(ctx context.Context, id, action string, kind plugin.Entry
 	}
 	if row == nil {
 		return missing
+	}
+	if err := t.g.recent(ctx, t.caller, use{kind: plugin.EntryTokenRefused, subject: id, action: action}); err != nil {
+		return err
 	}
 	return t.g.Store.Write(ctx, func(tx Tx) error {
 		now, err := tx.Token(ctx, id)

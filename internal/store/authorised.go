@@ -77,6 +77,26 @@ func (s *authorised) Tokens(ctx context.Context, tenant string) ([]TokenRow, err
 	return checked(ctx, s, func(r Reader) ([]TokenRow, error) { return r.Tokens(ctx, tenant) })
 }
 
+// User implements [Reader].
+func (s *authorised) User(ctx context.Context, id string) (*UserRow, error) {
+	return checked(ctx, s, func(r Reader) (*UserRow, error) { return r.User(ctx, id) })
+}
+
+// Users implements [Reader].
+func (s *authorised) Users(ctx context.Context, tenant string) ([]UserRow, error) {
+	return checked(ctx, s, func(r Reader) ([]UserRow, error) { return r.Users(ctx, tenant) })
+}
+
+// BrowserSession implements [Reader].
+func (s *authorised) BrowserSession(ctx context.Context, hash string) (*BrowserSessionRow, error) {
+	return checked(ctx, s, func(r Reader) (*BrowserSessionRow, error) { return r.BrowserSession(ctx, hash) })
+}
+
+// BrowserSessions implements [Reader].
+func (s *authorised) BrowserSessions(ctx context.Context, tenant string) ([]BrowserSessionRow, error) {
+	return checked(ctx, s, func(r Reader) ([]BrowserSessionRow, error) { return r.BrowserSessions(ctx, tenant) })
+}
+
 // Agent implements [Reader].
 func (s *authorised) Agent(ctx context.Context, tenant, id string) (*AgentRow, error) {
 	return checked(ctx, s, func(r Reader) (*AgentRow, error) { return r.Agent(ctx, tenant, id) })
@@ -287,4 +307,24 @@ func (r *authorisedReader) PlanToRun(ctx context.Context, tenant, id string) (*P
 		return nil, err
 	}
 	return row, checkPlan(ctx, r.Reader, key, row)
+}
+
+// User implements [Reader].
+func (r *authorisedReader) User(ctx context.Context, id string) (*UserRow, error) {
+	return read(ctx, r, "users", func() (*UserRow, error) { return r.Reader.User(ctx, id) })
+}
+
+// Users implements [Reader].
+func (r *authorisedReader) Users(ctx context.Context, tenant string) ([]UserRow, error) {
+	return read(ctx, r, "users", func() ([]UserRow, error) { return r.Reader.Users(ctx, tenant) })
+}
+
+// BrowserSession implements [Reader].
+func (r *authorisedReader) BrowserSession(ctx context.Context, hash string) (*BrowserSessionRow, error) {
+	return read(ctx, r, "browser_sessions", func() (*BrowserSessionRow, error) { return r.Reader.BrowserSession(ctx, hash) })
+}
+
+// BrowserSessions implements [Reader].
+func (r *authorisedReader) BrowserSessions(ctx context.Context, tenant string) ([]BrowserSessionRow, error) {
+	return read(ctx, r, "browser_sessions", func() ([]BrowserSessionRow, error) { return r.Reader.BrowserSessions(ctx, tenant) })
 }

@@ -87,6 +87,8 @@ type Reader interface {
 	PolicyReader
 	IdentityReader
 	TokenReader
+	UserReader
+	BrowserSessionReader
 	SessionReader
 	ArtifactReader
 	ScheduleReader
@@ -118,6 +120,8 @@ type Tx interface {
 	PolicyWriter
 	IdentityWriter
 	TokenWriter
+	UserWriter
+	BrowserSessionWriter
 	SessionWriter
 	ArtifactWriter
 	ScheduleWriter

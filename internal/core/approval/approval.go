@@ -166,7 +166,7 @@ func noteOf(tx ledger.Tx, kind plugin.EntryKind, row *Row, by, reason string, a 
 		PackageDigest: row.PackageDigest, PolicyVersion: row.PolicyVersion, Requester: row.Requester, Asker: row.Asker, Why: row.Why, State: string(row.State),
 		DecidedBy: row.DecidedBy, Reason: row.Reason, CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt,
 	}
-	e.Decider, e.Trusted = a.Asker, a.Approve && !a.Own && sameAsker(row, a)
+	e.Decider, e.Trusted = a.Asker, a.Approve && !a.Own && a.same
 	if reason != "" {
 		e.Reason = reason
 	}

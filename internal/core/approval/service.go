@@ -32,6 +32,10 @@ type Service struct {
 	// Closed is told of each approval that was answered or has expired. It may be nil.
 	Closed func(ctx context.Context, row *Row)
 
+	// People returns what gives all identities of one person one name. Where it is nil, each
+	// identity is a person.
+	People func(ctx context.Context, tenant string) (nameOf func(identity string) string, err error)
+
 	// TrustAs accepts the answer of the requester under another name as that of a
 	// second person. Each such answer is recorded.
 	TrustAs bool
@@ -52,6 +56,8 @@ type Answer struct {
 	// Own lets someone answer their own question: the sole owner, at a terminal,
 	// where configuration allows it.
 	Own bool
+
+	same bool // it may come from who asked; see [Service.same]
 }
 
 // MaxReason bounds what a person may write, in bytes.
@@ -66,6 +72,9 @@ func (s *Service) Decide(ctx context.Context, a Answer) (*Row, error) {
 	row, err := s.find(ctx, a)
 	if err != nil {
 		return nil, err
+	}
+	if a.same, err = s.same(ctx, row, a); err != nil {
+		return row, err
 	}
 	if err := s.entitled(ctx, row, a); err != nil {
 		return row, s.refused(ctx, row, a, err)
@@ -120,7 +129,7 @@ func (s *Service) entitled(ctx context.Context, row *Row, a Answer) error {
 		return plugin.Errorf(plugin.CodeApprovalSelf, "agent %s cannot decide approval %s: an agent approves nothing", a.By.ID, row.ID)
 	case a.Approve && a.By.Member() == row.Requester && !a.Own:
 		return plugin.Errorf(plugin.CodeApprovalSelf, "%s asked for approval %s and cannot give it; another principal can, with 'mortise approvals approve %s --as NAME'", a.By.ID, row.ID, row.ID)
-	case a.Approve && !a.Own && !s.TrustAs && sameAsker(row, a):
+	case a.Approve && !a.Own && !s.TrustAs && a.same:
 		return plugin.Errorf(plugin.CodeApprovalSelf, "%s answers as %s, and asked for approval %s as %s: one person under two names is no second approver. Have another user of the operating system approve it, or set approvals.trust_as: true in mortise.yaml to take the name's word",
 			known(a.Asker), a.By.ID, row.ID, row.Requester)
 	case a.By.Member() == row.Requester && !a.Approve:
@@ -164,13 +173,39 @@ func isUnknown(asker string) bool { return asker == "" || strings.Contains(asker
 
 // sameAsker reports whether an answer may come from the asker of the approval. If one of
 // the two is unknown, it may.
-func sameAsker(row *Row, a Answer) bool {
-	if isUnknown(row.Asker) || isUnknown(a.Asker) {
+func sameAsker(asker, answering string) bool {
+	if isUnknown(asker) || isUnknown(answering) {
 		return true
 	}
-	asked := namesOf(append(strings.Split(row.Asker, deliveredBy), row.Asker))
-	answers := namesOf([]string{a.Asker})
+	asked := namesOf(append(strings.Split(asker, deliveredBy), asker))
+	answers := namesOf([]string{answering})
 	return meet(asked.themselves, answers.all) || meet(answers.themselves, asked.all)
+}
+
+// same reports whether an answer may come from the person who asked, by whichever of
+// their identities.
+func (s *Service) same(ctx context.Context, row *Row, a Answer) (bool, error) {
+	if s.People == nil || sameAsker(row.Asker, a.Asker) {
+		return sameAsker(row.Asker, a.Asker), nil
+	}
+	nameOf, err := s.People(ctx, row.Tenant)
+	if err != nil {
+		return false, err
+	}
+	return sameAsker(renamed(row.Asker, nameOf), renamed(a.Asker, nameOf)), nil
+}
+
+// renamed returns an asker with each identity in it named otherwise.
+func renamed(asker string, nameOf func(string) string) string {
+	delivered := strings.Split(asker, deliveredBy)
+	for i, one := range delivered {
+		parts := strings.Split(one, holders)
+		for k := range parts {
+			parts[k] = nameOf(parts[k])
+		}
+		delivered[i] = strings.Join(parts, holders)
+	}
+	return strings.Join(delivered, deliveredBy)
 }
 
 // names are those who ask, and with them who else has seen their secret.
@@ -191,7 +226,7 @@ func meet(a, b []string) bool {
 
 // Same reports whether an answer comes from the one who asked, under another name.
 func Same(row *Row, a Answer) bool {
-	return a.Approve && !a.Own && a.By.Member() != row.Requester && sameAsker(row, a)
+	return a.Approve && !a.Own && a.By.Member() != row.Requester && (a.same || sameAsker(row.Asker, a.Asker))
 }
 
 func known(asker string) string {

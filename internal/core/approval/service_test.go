@@ -1,6 +1,7 @@
 package approval_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -266,6 +267,54 @@ func TestWhoHasSeenASecretIsNoSecondPerson(t *testing.T) {
 		row := &approval.Row{Requester: "x", Asker: c.asks}
 		if got := approval.Same(row, approval.Answer{Approve: true, By: plugin.Principal{ID: "y"}, Asker: c.answers}); got != c.same {
 			t.Errorf("%q asked and %q answers: the same person %v, want %v", c.asks, c.answers, got, c.same)
+		}
+	}
+}
+
+// All identities of one person are one, also within the askers of tokens and deliveries;
+// where it cannot be told whose they are, nothing is approved.
+func TestTheIdentitiesOfAPersonAreOne(t *testing.T) {
+	t.Parallel()
+	st, err := sqlite.Open(t.Context(), t.TempDir(), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	people := map[string]string{"os:1": "person:ann", "user:ann": "person:ann", "oidc:i/ann": "person:ann", "os:2": "person:bob", "user:bob": "person:bob"}
+	var broken error
+	d := service(st)
+	d.People = func(context.Context, string) (func(string) string, error) {
+		return func(identity string) string { return cmp.Or(people[identity], identity) }, broken
+	}
+	at := time.Now().UTC().Truncate(time.Microsecond)
+	for n, c := range []struct {
+		asks, answers string
+		same          bool
+	}{
+		{"os:1", "oidc:i/ann", true}, {"oidc:i/ann", "os:1", true}, {"user:ann", "oidc:i/ann", true}, {"user:ann from os:2", "oidc:i/ann", true},
+		{"os:2", "user:ann from user:bob", true}, {"link:chat/U1 by os:1", "oidc:i/ann", true}, {"link:chat/U1 by user:ann from os:2", "oidc:i/ann", true},
+		{"os:1", "os:2", false}, {"oidc:i/ann", "user:bob", false}, {"user:ann from os:9", "user:bob from os:9", false}, {"os:1", "oidc:i/annx", false},
+	} {
+		asked := approval.New(approval.Question{
+			Tenant: "t", SubjectKind: store.SubjectCall, SubjectID: fmt.Sprintf("0192aaaa-0000-7000-8000-%012d", n+100), Requester: "x", Asker: c.asks, Binding: "sha256:b", At: at, Expires: at.Add(time.Hour),
+		})
+		if err := st.Write(t.Context(), func(tx store.Tx) error {
+			_, err := tx.InsertCall(store.CallRow{Tenant: "t", ID: asked.Row.SubjectID, Operation: "mail/send", Key: "c:" + asked.Row.SubjectID, State: store.CallPending, CreatedAt: at, UpdatedAt: at})
+			return errors.Join(err, asked.Put(tx))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		decide := func() error {
+			_, err := d.Decide(t.Context(), approval.Answer{Tenant: "t", ID: asked.Row.ID, Approve: true, By: plugin.Principal{Type: "user", ID: "y"}, Asker: c.answers})
+			return err
+		}
+		broken = errors.New("the rows of users are not those that were signed")
+		if err := decide(); !errors.Is(err, broken) {
+			t.Errorf("%q asked and %q answers, and it is not known whose they are: %v", c.asks, c.answers, err)
+		}
+		broken = nil
+		if err := decide(); (plugin.CodeOf(err) == plugin.CodeApprovalSelf) != c.same || !c.same && err != nil {
+			t.Errorf("%q asked and %q answers: %v, the same person %v", c.asks, c.answers, err, c.same)
 		}
 	}
 }

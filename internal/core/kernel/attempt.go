@@ -76,6 +76,10 @@ func (k *Kernel) begin(call *plugin.Call) *attempt {
 	if len(call.Input) == 0 {
 		call.Input = []byte("{}")
 	}
+	asker := ""
+	if call.By != "" {
+		asker = printable(call.Asker, 300)
+	}
 	return &attempt{k: k, call: call, started: k.Now(), passed: func(string) {}, record: plugin.CallRecord{
 		CallID:        call.ID,
 		Operation:     printable(call.Operation, 300),
@@ -84,6 +88,8 @@ func (k *Kernel) begin(call *plugin.Call) *attempt {
 		Step:          call.Trace.Step,
 		Principal:     call.Principal.ID,
 		Actor:         call.Actor,
+		By:            call.By,
+		Asker:         asker,
 		Origin:        call.Origin,
 		Parent:        call.Parent,
 		Session:       call.Session,

@@ -86,6 +86,7 @@ func (a *attempt) journalled() bool { return a.target.Operation.Brokered }
 type stored struct {
 	Principal  plugin.Principal `json:"principal"`
 	Actor      string           `json:"actor,omitempty"`
+	By         string           `json:"by,omitempty"`
 	Asker      string           `json:"asker,omitempty"`
 	Agent      string           `json:"agent,omitempty"`
 	Origin     plugin.Origin    `json:"origin"`
@@ -115,7 +116,7 @@ func (a *attempt) encode() []byte {
 		input = a.input // an agent is briefed again
 	}
 	raw, err := json.Marshal(stored{
-		c.Principal, c.Actor, c.Asker, c.Agent, c.Origin, c.Parent, c.Session, c.Depth, c.EffectFree, c.Labels,
+		c.Principal, c.Actor, c.By, c.Asker, c.Agent, c.Origin, c.Parent, c.Session, c.Depth, c.EffectFree, c.Labels,
 		c.Key, c.KeyOf, c.Place, c.Plan, c.Approval, c.Filled, c.Trace, c.Timeout, input, c.Overlay, handedOn(c.Files),
 	})
 	if err != nil {
@@ -154,7 +155,7 @@ func (k *Kernel) again(ctx context.Context, tenant, id string) (*attempt, error)
 // call returns the call of a row.
 func (s *stored) call(row *ledger.CallRow) *plugin.Call {
 	return &plugin.Call{
-		ID: row.ID, Tenant: row.Tenant, Principal: s.Principal, Actor: s.Actor, Asker: s.Asker, Agent: s.Agent, Origin: s.Origin, Parent: s.Parent, Session: s.Session,
+		ID: row.ID, Tenant: row.Tenant, Principal: s.Principal, Actor: s.Actor, By: s.By, Asker: s.Asker, Agent: s.Agent, Origin: s.Origin, Parent: s.Parent, Session: s.Session,
 		Depth: s.Depth, EffectFree: s.EffectFree, Labels: s.Labels, Operation: row.Operation + "@=" + row.Version, Input: s.Input, Key: s.Key, KeyOf: s.KeyOf,
 		Place: s.Place, Plan: s.Plan, Approval: s.Approval, Filled: s.Filled, Digest: row.PackageDigest, Trace: s.Trace, Timeout: s.Timeout, Overlay: s.Overlay,
 		Files: s.Files,

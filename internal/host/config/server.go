@@ -16,6 +16,10 @@ type Server struct {
 
 	Rate  int `yaml:"rate" json:"rate"`   // requests that one API token may make a second
 	Burst int `yaml:"burst" json:"burst"` // and so many at once
+
+	PublicURL string   `yaml:"public_url" json:"public_url,omitempty"`   // at which browsers reach the host, https://HOST; that of listen where it is not written
+	SignIn    []SignIn `yaml:"sign_in" json:"sign_in,omitempty"`         // with whom people sign in
+	SignInAge Duration `yaml:"sign_in_age" json:"sign_in_age,omitempty"` // of a browser, for approvals and changes of rights; 15 minutes where it is not written
 }
 
 // Encrypted reports whether there is a certificate.
@@ -27,6 +31,7 @@ func (s *Server) complete(dir string) {
 			*file = filepath.Join(dir, *file)
 		}
 	}
+	s.completeSignIns(dir)
 }
 
 func (s Server) check() []error {
@@ -42,5 +47,5 @@ func (s Server) check() []error {
 			errs = append(errs, fmt.Errorf("server.%s is %d; it is 1 to 1000000", key, n))
 		}
 	}
-	return errs
+	return append(errs, s.checkSignIns()...)
 }

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestServer(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if c := config.Default(); c.Server != (config.Server{Rate: 50, Burst: 200}) {
+	if c := config.Default(); !reflect.DeepEqual(c.Server, config.Server{Rate: 50, Burst: 200}) {
 		t.Errorf("by default %+v", c.Server)
 	}
 }

@@ -1,6 +1,24 @@
 package sessionhost
 
-import "github.com/mortise-dev/mortise/plugin"
+import (
+	"net"
+	"os"
+
+	"github.com/mortise-dev/mortise/internal/base/socket"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// checkPeer refuses the peer of a connection, unless it is the same user, or root.
+func checkPeer(conn net.Conn) error {
+	uid, known, err := socket.Peer(conn)
+	if err != nil {
+		return plugin.Errorf(plugin.CodeUnauthenticated, "it cannot be told who is at the other end: %w", err)
+	}
+	if !known {
+		return nil
+	}
+	return allowed(uid, os.Getuid())
+}
 
 // allowed refuses another user than our own, but for root.
 func allowed(peer, own int) error {

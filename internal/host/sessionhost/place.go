@@ -15,14 +15,9 @@ package sessionhost
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"syscall"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/socket"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -33,12 +28,9 @@ type Place struct {
 	Session string
 }
 
-// maxSocket is how long the path of a socket may be on every system.
-const maxSocket = 100
-
 // Names in the directory of a session host's files.
 const (
-	socketFile = ".sock"
+	socketFile = socket.Ending
 	lockFile   = ".lock"  // held by the session host as long as it lives
 	startFile  = ".start" // held by the process that starts one
 	logFile    = ".log"
@@ -48,17 +40,8 @@ const (
 // base returns the path of a session host's files without their endings, in a
 // directory that exists and is this user's alone.
 func (p Place) base() (string, error) {
-	dir := filepath.Join(p.Home, "keep")
-	base := filepath.Join(dir, p.short())
-	if len(base)+len(socketFile) > maxSocket {
-		sum := sha256.Sum256([]byte(p.Home))
-		dir = filepath.Join(os.TempDir(), fmt.Sprintf("mortise-%d-%s", os.Getuid(), hex.EncodeToString(sum[:6])))
-		base = filepath.Join(dir, p.short())
-	}
-	if len(base)+len(socketFile) > maxSocket {
-		return "", plugin.Errorf(plugin.CodeUnavailable, "no socket can be made for the session: %s is longer than %d bytes; name a shorter data directory with --home, or a shorter TMPDIR", base, maxSocket)
-	}
-	if err := private(dir); err != nil {
+	base, err := socket.Base(p.Home, "keep", p.short())
+	if err != nil {
 		return "", plugin.Errorf(plugin.CodeUnavailable, "no socket can be made for the session: %w", err)
 	}
 	return base, nil
@@ -68,28 +51,6 @@ func (p Place) base() (string, error) {
 func (p Place) short() string {
 	sum := sha256.Sum256([]byte(p.Tenant + "\x00" + p.Session))
 	return hex.EncodeToString(sum[:8])
-}
-
-// private makes a directory, or checks that this user owns it and no other user can
-// enter it.
-func private(dir string) error {
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return err
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case !info.IsDir():
-		return fmt.Errorf("%s is not a directory", dir)
-	case !ok || int(stat.Uid) != os.Getuid():
-		return fmt.Errorf("%s belongs to another user of the operating system", dir)
-	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%s has mode %04o and others may enter it: chmod 700 %s", dir, info.Mode().Perm(), dir)
-	}
-	return nil
 }
 
 // lockEvery is how often a process that waits for a lock tries again.

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/mortise-dev/mortise/internal/base/filelock"
+	"github.com/mortise-dev/mortise/internal/base/socket"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -84,10 +85,11 @@ func (h *Server) Serve(ctx context.Context, open func(ctx context.Context) (clos
 		return err
 	}
 	defer func() { err = errors.Join(err, closing()) }()
-	listener, err := listen(base + socketFile)
+	listener, err := socket.Listen(base + socketFile)
 	if err != nil {
 		return err
 	}
+	listener.SetUnlinkOnClose(false) // the name may be the next session host's by then
 	if h.socket, err = os.Lstat(base + socketFile); err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -142,22 +144,6 @@ func (h *Server) lock(ctx context.Context, path string) (*filelock.Lock, error) 
 	}
 }
 
-func listen(path string) (net.Listener, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // of one that was killed
-		return nil, err
-	}
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		return nil, err
-	}
-	listener.SetUnlinkOnClose(false) // the name may be the next session host's by then
-	if err := os.Chmod(path, 0o600); err != nil {
-		_ = listener.Close()
-		return nil, err
-	}
-	return listener, nil
-}
-
 // owned is a listener that lets only its owner in.
 type owned struct{ net.Listener }
 
@@ -181,7 +167,7 @@ const lookEvery = 2 * time.Second
 // wait returns when the session host is to end: it is told to, or idle for long, or its
 // socket is gone. Without the data directory it ends at once: what a call under way may
 // still do is on no record, and no client waits for it.
-func (h *Server) wait(ctx context.Context, socket string) {
+func (h *Server) wait(ctx context.Context, path string) {
 	for {
 		h.mu.Lock()
 		if !is(h.Home, h.home) {
@@ -189,7 +175,7 @@ func (h *Server) wait(ctx context.Context, socket string) {
 		}
 		busy, now := len(h.running) > 0, h.now
 		left := time.Until(h.lastUsed.Add(h.Idle))
-		if !is(socket, h.socket) || !busy && left <= 0 {
+		if !is(path, h.socket) || !busy && left <= 0 {
 			h.closing = true
 		}
 		closing := h.closing

@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/mortise-dev/mortise/internal/base/socket"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -378,7 +379,7 @@ func TestAServerEndsWithItsDataDirectory(t *testing.T) {
 	s := starter(t)
 	short := s.Home
 	t.Cleanup(func() { _ = os.RemoveAll(short) })
-	s.Home = filepath.Join(short, strings.Repeat("d", maxSocket)) // its socket is elsewhere
+	s.Home = filepath.Join(short, strings.Repeat("d", socket.MaxPath)) // its socket is elsewhere
 	if err := os.Mkdir(s.Home, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -509,7 +510,7 @@ func TestPlacesOfSockets(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(filepath.Dir(base))
-	if len(base)+len(socketFile) > maxSocket || strings.HasPrefix(base, deep) {
+	if len(base)+len(socketFile) > socket.MaxPath || strings.HasPrefix(base, deep) {
 		t.Errorf("%s", base)
 	}
 	other := p

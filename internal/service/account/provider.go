@@ -93,6 +93,12 @@ func (a *Accounts) read(ctx context.Context, tenant string, s Source) (value str
 	return value, a.Keep(value)
 }
 
+// Read returns a secret that is in the environment or in a file that only its owner may
+// read, and tells what is not to be seen afterwards. One that is nowhere is "".
+func (a *Accounts) Read(s Source) (string, error) {
+	return a.read(context.Background(), "", Source{Env: s.Env, File: s.File})
+}
+
 // SecretsOwner is for whom an administrator sets the secrets of providers. No
 // plugin has such a name.
 const SecretsOwner = ":providers"

@@ -25,7 +25,9 @@ var authorityRows = map[string]struct{ columns, where, order string }{
 	"policies":    {columns: policyColumns, order: "tenant, name"},
 	"schedules": {columns: `tenant, id, owner_type, owner_id, scopes, operation, spec, zone, misfire, catch_up, overlap, overlay, input, state,
 		asker`, order: "tenant, id"},
-	"tokens": {columns: tokenColumns, order: "id"},
+	"browser_sessions": {columns: browserColumns, order: "id"},
+	"tokens":           {columns: tokenColumns, order: "id"},
+	"users":            {columns: userColumns, order: "id"},
 }
 
 // AuthorityHash implements [store.Reader].

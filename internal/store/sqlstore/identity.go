@@ -2,7 +2,9 @@ package sqlstore
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/store"
 )
@@ -66,5 +68,100 @@ func scanIdentity(rows *record, r *store.IdentityRow) error {
 		return fmt.Errorf("scopes of %s on %s: %w", r.ExternalID, r.Provider, err)
 	}
 	r.At = fromMicros(at)
+	return nil
+}
+
+const userColumns = `tenant, id, principal_type, principal_id, identities, invite_hash, invite_expires, created_by, created_at, disabled_at`
+
+const putUser = `INSERT INTO users (` + userColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	ON CONFLICT (id) DO UPDATE SET principal_type = excluded.principal_type, principal_id = excluded.principal_id, identities = excluded.identities,
+		invite_hash = excluded.invite_hash, invite_expires = excluded.invite_expires, created_by = excluded.created_by,
+		created_at = excluded.created_at, disabled_at = excluded.disabled_at
+	WHERE users.tenant = excluded.tenant`
+
+// User implements [store.Reader].
+func (r *reader) User(ctx context.Context, id string) (*store.UserRow, error) {
+	q := selectFrom(userColumns, "users")
+	q.where("id = ?", id)
+	return one(rows(ctx, r, q, scanUser))
+}
+
+// Users implements [store.Reader].
+func (r *reader) Users(ctx context.Context, tenant string) ([]store.UserRow, error) {
+	q := selectFrom(userColumns, "users")
+	q.where("tenant = ?", tenant)
+	q.orderBy("id")
+	return all(rows(ctx, r, q, scanUser))
+}
+
+// PutUser implements [store.Tx].
+func (t *tx) PutUser(r store.UserRow) error {
+	identities, err := json.Marshal(append([]store.UserIdentity{}, r.Identities...))
+	if err != nil {
+		return t.fail(err)
+	}
+	put, err := t.Exec(putUser, r.Tenant, r.ID, r.PrincipalType, r.PrincipalID, string(identities), r.InviteHash, micros(r.InviteExpires), r.By,
+		micros(r.CreatedAt), micros(r.DisabledAt))
+	if err == nil && !put {
+		return t.fail(fmt.Errorf("user %s belongs to another tenant", r.ID))
+	}
+	return err
+}
+
+func scanUser(rows *record, r *store.UserRow) error {
+	var identities string
+	var invite, created, disabled int64
+	if err := rows.Scan(&r.Tenant, &r.ID, &r.PrincipalType, &r.PrincipalID, &identities, &r.InviteHash, &invite, &r.By, &created, &disabled); err != nil {
+		return err
+	}
+	if err := json.Unmarshal([]byte(identities), &r.Identities); err != nil {
+		return fmt.Errorf("identities of user %s: %w", r.ID, err)
+	}
+	r.InviteExpires, r.CreatedAt, r.DisabledAt = fromMicros(invite), fromMicros(created), fromMicros(disabled)
+	return nil
+}
+
+// browserColumns are those that are signed; when a session was last used only happened.
+const browserColumns = `tenant, id, hash, user_id, asker, created_at, signed_in_at, expires_at`
+
+// BrowserSession implements [store.Reader].
+func (r *reader) BrowserSession(ctx context.Context, hash string) (*store.BrowserSessionRow, error) {
+	q := selectFrom(browserColumns+", used_at, used_from", "browser_sessions")
+	q.where("hash = ?", hash)
+	return one(rows(ctx, r, q, scanBrowser))
+}
+
+// BrowserSessions implements [store.Reader].
+func (r *reader) BrowserSessions(ctx context.Context, tenant string) ([]store.BrowserSessionRow, error) {
+	q := selectFrom(browserColumns+", used_at, used_from", "browser_sessions")
+	q.where("tenant = ?", tenant)
+	q.orderBy("id")
+	return all(rows(ctx, r, q, scanBrowser))
+}
+
+// InsertBrowserSession implements [store.Tx].
+func (t *tx) InsertBrowserSession(r store.BrowserSessionRow) error {
+	_, err := t.Exec(`INSERT INTO browser_sessions (`+browserColumns+`, used_at, used_from) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, '')`,
+		r.Tenant, r.ID, r.Hash, r.User, r.Asker, micros(r.CreatedAt), micros(r.SignedInAt), micros(r.ExpiresAt))
+	return err
+}
+
+// DeleteBrowserSession implements [store.Tx].
+func (t *tx) DeleteBrowserSession(tenant, id string) (bool, error) {
+	return t.Exec(`DELETE FROM browser_sessions WHERE tenant = ? AND id = ?`, tenant, id)
+}
+
+// UseBrowserSession implements [store.Tx].
+func (t *tx) UseBrowserSession(id string, at time.Time, from string) error {
+	_, err := t.Exec(`UPDATE browser_sessions SET used_at = ?, used_from = ? WHERE id = ?`, micros(at), from, id)
+	return err
+}
+
+func scanBrowser(rows *record, r *store.BrowserSessionRow) error {
+	var created, signed, expires, used int64
+	if err := rows.Scan(&r.Tenant, &r.ID, &r.Hash, &r.User, &r.Asker, &created, &signed, &expires, &used, &r.UsedFrom); err != nil {
+		return err
+	}
+	r.CreatedAt, r.SignedInAt, r.ExpiresAt, r.UsedAt = fromMicros(created), fromMicros(signed), fromMicros(expires), fromMicros(used)
 	return nil
 }

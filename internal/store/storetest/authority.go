@@ -15,15 +15,17 @@ import (
 
 // happens are the columns that say what merely happened, and are not signed.
 var happens = map[string][]string{
-	"agents":    {"updated_at"},
-	"kv":        {"labels", "expires_at", "updated_at", "mac"},
-	"schedules": {"created_at", "next_at", "wake_at", "last_call", "revision", "updated_at"},
-	"tokens":    {"used_at", "used_from"},
+	"agents":           {"updated_at"},
+	"kv":               {"labels", "expires_at", "updated_at", "mac"},
+	"schedules":        {"created_at", "next_at", "wake_at", "last_call", "revision", "updated_at"},
+	"tokens":           {"used_at", "used_from"},
+	"browser_sessions": {"used_at", "used_from"},
 }
 
 // authorityKeys are the columns that tell the rows of a table apart.
 var authorityKeys = map[string]string{
 	"agents": "id", "approvals": "id", "assignments": "plugin", "identities": "external_id", "kv": "key", "plugins": "version", "policies": "name", "schedules": "id", "tokens": "id",
+	"browser_sessions": "id", "users": "id",
 }
 
 // authorityChanges put a row into each table and, called with another text, change it.
@@ -62,6 +64,15 @@ var authorityChanges = map[string]func(tx store.Tx, text string) error{
 	},
 	"tokens": func(tx store.Tx, text string) error {
 		return tx.PutToken(store.TokenRow{Tenant: "t", ID: "a1", Hash: "00" + text, PrincipalType: "user", PrincipalID: "ada", Scopes: []string{}, Operations: []string{}, CreatedAt: epoch})
+	},
+	"users": func(tx store.Tx, text string) error {
+		return tx.PutUser(store.UserRow{Tenant: "t", ID: "u1", PrincipalType: "user", PrincipalID: "ada", By: "ada" + text, CreatedAt: epoch})
+	},
+	"browser_sessions": func(tx store.Tx, text string) error {
+		if _, err := tx.DeleteBrowserSession("t", "s1"); err != nil {
+			return err
+		}
+		return tx.InsertBrowserSession(store.BrowserSessionRow{Tenant: "t", ID: "s1", Hash: "00" + text, User: "u1", CreatedAt: epoch})
 	},
 	"plugins": func(tx store.Tx, text string) error {
 		return tx.PutPlugin(store.PluginRow{Name: "mail", Version: "1.0.0", PackageDigest: "sha256:p" + text, Path: "/p", Manifest: []byte(`{}`), State: store.PluginActive, RegisteredAt: epoch})
@@ -168,7 +179,7 @@ func authorityRows(t *testing.T, b *bundle) {
 		key := `"` + authorityKeys[table] + `"`
 		list := `"` + strings.Join(append(names, happens[table]...), `", "`) + `"`
 		edit(t, db, fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM kept_%s", table, list,
-			strings.NewReplacer(key, key+" || 'x'", `"token_hash"`, `''`).Replace(list), table))
+			strings.NewReplacer(key, key+" || 'x'", `"token_hash"`, `''`, `"hash"`, `"hash" || 'x'`, `"principal_id"`, `"principal_id" || 'x'`).Replace(list), table))
 		tampered(t, b, table, table+": a row added")
 		restore()
 	}

@@ -40,6 +40,8 @@ var suite = []struct {
 	{"policies", policies},
 	{"identities", identities},
 	{"tokens", tokens},
+	{"users", users},
+	{"browser sessions", browserSessions},
 	{"a session comes back as it was put", sessionRoundTrip},
 	{"sessions are listed newest first", sessionsNewestFirst},
 	{"an artifact comes back as it was put", artifactRoundTrip},

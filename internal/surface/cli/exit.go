@@ -31,7 +31,7 @@ const (
 
 // statuses maps every code to its exit status; a test walks the codes.
 var statuses = map[plugin.Code]int{
-	plugin.CodeUnauthenticated: exitRefused, plugin.CodeScopeDenied: exitRefused, plugin.CodePolicyDenied: exitRefused,
+	plugin.CodeUnauthenticated: exitRefused, plugin.CodeScopeDenied: exitRefused, plugin.CodeSignInRequired: exitRefused, plugin.CodePolicyDenied: exitRefused,
 	plugin.CodeHookVetoed: exitRefused, plugin.CodeHookFailed: exitRefused, plugin.CodeServiceDenied: exitRefused,
 	plugin.CodeEffectUndeclared: exitRefused, plugin.CodeEgressDenied: exitRefused, plugin.CodeApprovalDenied: exitRefused,
 	plugin.CodeApprovalExpired: exitRefused, plugin.CodeApprovalVoid: exitRefused, plugin.CodeIsolationUnavailable: exitRefused,

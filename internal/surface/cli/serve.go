@@ -68,12 +68,19 @@ func (c *command) stay(ctx context.Context, address *string, insecure bool) (err
 	if err := c.reached(ctx, a, l); err != nil {
 		return err
 	}
+	first, link, err := server.FirstRun(ctx, a, l)
+	if err != nil {
+		return err
+	}
+	if link != "" {
+		c.say("no users yet; within 30 minutes, once and on this machine, this signs you in as the owner: %s", link)
+	}
 	database := a.Config.Database.String()
 	if database == "" {
 		database = "SQLite"
 	}
 	c.say("serving %s, database %s, %d workers; Ctrl-C stops", a.Home, database, a.Config.Workers)
-	return server.Run(ctx, a, l)
+	return server.Run(ctx, a, l, first)
 }
 
 // reached prints where the host can be reached, or that no listener serves the

@@ -84,6 +84,11 @@ func (s *server) authenticate(r *http.Request) (host.Caller, error) {
 	unknown := refused(0, plugin.CodeUnauthenticated, "a request names its caller by the header Authorization: Bearer TOKEN, with a token that is valid")
 	unknown.header.Set("WWW-Authenticate", "Bearer")
 	given := r.Header.Values("Authorization")
+	if len(given) == 0 && s.Identify != nil {
+		if caller, known, err := s.Identify(r); known || err != nil {
+			return caller, err
+		}
+	}
 	if len(given) != 1 || len(given[0]) > maxToken {
 		return host.Caller{}, unknown
 	}

@@ -185,7 +185,7 @@ func beginWith(t *testing.T, o rest.Options, config string, with app.Options) *b
 	b.write(filepath.Join(home, "key"), "key")
 	b.write(filepath.Join(home, "mortise.yaml"), "sandbox: \"off\" # what a plugin does shows in a file outside\n"+
 		"models: {light: [{name: small, provider: openai, model: m-1, base_url: \""+parrot(t)+"/v1\", api_key_file: key}]}\n"+
-		"policy: {files: [rest.cedar], configure: [root], groups: {people: [ann, ben]}}\napprovals: {by: [bob]}\n"+config)
+		"policy: {files: [rest.cedar], configure: [root], groups: {people: [ann, ben, \"service::ci\"]}}\napprovals: {by: [bob]}\n"+config)
 	b.write(filepath.Join(home, "rest.cedar"), policies)
 	quiet := slog.New(slog.DiscardHandler)
 	with.Home, with.Log = home, cmp.Or(with.Log, quiet)

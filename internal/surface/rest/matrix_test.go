@@ -46,6 +46,15 @@ var rows = map[string]row{
 	"GET /api/v1/tokens":                                   {owner: 200, other: 200},
 	"POST /api/v1/tokens/current:rotate":                   {by: "{secret}", owner: 200, other: 422},
 	"POST /api/v1/tokens/{id}:revoke":                      {path: "/api/v1/tokens/{token}:revoke", owner: 200, other: 404, absent: "{token}"},
+	"GET /api/v1/users":                                    {by: "mrt_root", owner: 200, other: 403},
+	"POST /api/v1/users":                                   {body: `{"principal":"service::ci"}`, by: "mrt_root", owner: 200, other: 403},
+	"GET /api/v1/users/{id}":                               {path: "/api/v1/users/{user}", by: "mrt_root", owner: 200, other: 403},
+	"POST /api/v1/users/{id}:disable":                      {path: "/api/v1/users/{user}:disable", by: "mrt_root", owner: 200, other: 403},
+	"POST /api/v1/users/{id}:enable":                       {path: "/api/v1/users/{user}:enable", by: "mrt_root", owner: 200, other: 403},
+	"POST /api/v1/users/{id}:invite":                       {path: "/api/v1/users/{user}:invite", by: "mrt_root", owner: 200, other: 403},
+	"POST /api/v1/users/{id}:unlink":                       {path: "/api/v1/users/{user}:unlink", body: `{"identity":"os:0"}`, by: "mrt_root", owner: 404, other: 403},
+	"GET /api/v1/browsers":                                 {owner: 200, other: 200},
+	"POST /api/v1/browsers/{id}:end":                       {path: "/api/v1/browsers/{browser}:end", owner: 404, other: 404, absent: "{browser}"},
 	"GET /api/v1/plans":                                    {owner: 200, other: 200},
 	"GET /api/v1/plans/{id}":                               {path: "/api/v1/plans/{plan}", owner: 200, other: 404, absent: "{plan}"},
 	"GET /api/v1/ledger/entries":                           {by: "mrt_root", owner: 200, other: 403},
@@ -111,7 +120,7 @@ var absents = map[string]string{
 	"{session}": "sess_0123456789ab", "{agreed}": "0192aaaa-0000-7000-8000-000000000004", "{denied}": "0192aaaa-0000-7000-8000-000000000005", "{token}": "0123456789",
 	"{unkept}": "sess_0123456789ac", "{conversation}": "sess_0123456789ad", "{ended}": "sess_0123456789ae", "{agent}": "stranger", "{dismissed}": "leaver",
 	"{feed}": "0192aaaa-0000-7000-8000-000000000006", "{unfed}": "0192aaaa-0000-7000-8000-000000000007",
-	"{waiting}": "nothing", "{reviewed}": "nowhere", "{spare}": "no-such", "{stepped}": "none",
+	"{waiting}": "nothing", "{reviewed}": "nowhere", "{spare}": "no-such", "{stepped}": "none", "{browser}": "9876543210",
 }
 
 // A document is what the test reads of the OpenAPI document.

@@ -1,6 +1,7 @@
 // Package rest is the host's nouns over HTTP, under /api/v1.
 //
-// A request names its caller by a bearer token and by nothing else. What the caller may
+// A request names its caller by a bearer token, or else by what [Options.Identify] knows
+// of where it comes from. What the caller may
 // see and do is decided by package host, as for every surface; the scopes of the token
 // and its list of operations only narrow it. The routes, with the scope that each needs,
 // are in the OpenAPI document, which is served too.
@@ -33,8 +34,11 @@ type Options struct {
 	Host *host.Host
 	// Authenticate returns who a token stands for. remote is the address that it came from.
 	Authenticate func(ctx context.Context, token, remote string) (host.Caller, error)
-	Log          *slog.Logger
-	Telemetry    *telemetry.Telemetry // of requests, and what /metrics answers; it may be nil
+	// Identify returns who sends a request without the header Authorization; known is false
+	// where that is not known. It may be nil.
+	Identify  func(r *http.Request) (c host.Caller, known bool, err error)
+	Log       *slog.Logger
+	Telemetry *telemetry.Telemetry // of requests, and what /metrics answers; it may be nil
 
 	// Hosts are names, beside those of this machine, by which it is reached where it
 	// listens on a loopback address: those that a proxy passes on.

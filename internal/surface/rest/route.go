@@ -53,6 +53,7 @@ func (s *server) routes() []byte {
 	r.calls()
 	r.approvals()
 	r.tokens()
+	r.users()
 	r.plans()
 	r.ledger()
 	r.policies()

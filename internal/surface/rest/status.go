@@ -16,7 +16,7 @@ var statuses = map[plugin.Code]int{
 	plugin.CodeScopeDenied: http.StatusForbidden, plugin.CodePolicyDenied: http.StatusForbidden, plugin.CodeHookVetoed: http.StatusForbidden,
 	plugin.CodeServiceDenied: http.StatusForbidden, plugin.CodeEffectUndeclared: http.StatusForbidden, plugin.CodeEgressDenied: http.StatusForbidden,
 	plugin.CodeApprovalDenied: http.StatusForbidden, plugin.CodeApprovalExpired: http.StatusForbidden, plugin.CodeApprovalUsed: http.StatusForbidden,
-	plugin.CodeApprovalSelf: http.StatusForbidden, plugin.CodeApprovalVoid: http.StatusForbidden,
+	plugin.CodeSignInRequired: http.StatusForbidden, plugin.CodeApprovalSelf: http.StatusForbidden, plugin.CodeApprovalVoid: http.StatusForbidden,
 
 	plugin.CodeInvalidInput: http.StatusUnprocessableEntity, plugin.CodeNeedsContext: http.StatusUnprocessableEntity,
 	plugin.CodeMissingSecrets: http.StatusUnprocessableEntity, plugin.CodeMissingIdentity: http.StatusUnprocessableEntity,

@@ -32,7 +32,12 @@ func (b *bench) things() map[string]string {
 	if err != nil {
 		b.Fatal(err)
 	}
+	user, err := b.app.As(person("root")).Users().Create(b.Context(), "ben", "")
+	if err != nil {
+		b.Fatal(err)
+	}
 	made := map[string]string{
+		"user": user.ID, "browser": "0123456789",
 		"agreed": gated("two"), "denied": gated("three"), "token": token.ID, "secret": secret,
 		"call": fmt.Sprint(call.at("call_id")), "approval": fmt.Sprint(call.at("approval", "id")), "plan": b.planned(), "session": session.ID, "artifact": artifact.ID,
 	}

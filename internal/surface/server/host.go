@@ -11,8 +11,10 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
+	"github.com/mortise-dev/mortise/internal/surface/signin"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -33,41 +35,106 @@ func ListenFor(ctx context.Context, a *app.App, address *string, insecure bool) 
 	return l, err
 }
 
-// Run does what [app.App.Work] does and, where l is not nil, answers requests there.
-// When ctx ends nothing more is taken, and nothing more is begun; what is under
-// way has as long as the configuration says.
-func Run(ctx context.Context, a *app.App, l net.Listener) error {
-	if l == nil {
-		return a.Work(ctx)
-	}
-	defer l.Close()
+// Run does what [app.App.Work] does, and answers the API meanwhile: its owner on the socket
+// of the data directory, and others on l where that is not nil. When ctx ends nothing more
+// is taken, and nothing more is begun; what is under way has as long as the configuration
+// says. first is of [FirstRun].
+func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup) error {
 	var cert *tls.Certificate
-	if a.Config.Server.Encrypted() {
-		pair, err := tls.LoadX509KeyPair(a.Config.Server.TLSCert, a.Config.Server.TLSKey)
-		if err != nil {
-			return &setup.Error{Err: fmt.Errorf("server: the certificate cannot be used: %w", err)}
+	if l != nil {
+		defer l.Close()
+		if a.Config.Server.Encrypted() {
+			pair, err := tls.LoadX509KeyPair(a.Config.Server.TLSCert, a.Config.Server.TLSKey)
+			if err != nil {
+				return &setup.Error{Err: fmt.Errorf("server: the certificate cannot be used: %w", err)}
+			}
+			cert = &pair
 		}
-		cert = &pair
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	ended := make(chan error, 1)
-	go func() {
-		defer stop() // if the server ends, the workers end too
-		ended <- Serve(ctx, l, Handler(ctx, a), cert, time.Duration(a.Config.Drain), a.Log())
-	}()
-	err := a.Work(ctx)
+	var public http.Handler
+	if l != nil {
+		var err error
+		if public, err = Handler(ctx, a, l.Addr(), first); err != nil {
+			return err
+		}
+	}
+	own, err := ListenOwner(a.Home)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 2)
+	serve := func(l net.Listener, h http.Handler, cert *tls.Certificate) {
+		defer stop() // if a server ends, the workers end too
+		ended <- Serve(ctx, l, h, cert, time.Duration(a.Config.Drain), a.Log())
+	}
+	servers := 1
+	go serve(own, OwnerHandler(ctx, a), nil)
+	if l != nil {
+		servers++
+		go serve(l, public, cert)
+	}
+	err = a.Work(ctx)
 	stop()
-	return errors.Join(err, <-ended)
+	for range servers {
+		err = errors.Join(err, <-ended)
+	}
+	return err
 }
 
-// Handler is what answers requests to a host. Streams end with ctx.
-func Handler(ctx context.Context, a *app.App) http.Handler {
+// Handler is what answers requests to a host that listens at an address. People sign in
+// where it is known how browsers reach it. Streams end with ctx.
+func Handler(ctx context.Context, a *app.App, at net.Addr, first *signin.Setup) (http.Handler, error) {
+	if a.Config.Server.PublicURL == "" && !onLoopback(at) {
+		return answers(ctx, a, nil, nil), nil
+	}
+	o := signin.Options{People: a.Host.SignIns(), Base: a.Config.Server.Base(at.String()), Setup: first, Log: a.Log()}
+	for _, p := range a.Config.Server.SignIn {
+		o.Providers = append(o.Providers, signin.Provider{Name: p.Name, Issuer: p.Issuer, ClientID: p.ClientID, Scopes: p.Scopes, Secret: func() (string, error) { return a.SignInSecret(p) }})
+	}
+	s, err := signin.New(o)
+	if err != nil {
+		return nil, &setup.Error{Err: fmt.Errorf("server: %w", err)}
+	}
+	return answers(ctx, a, s.Caller, s), nil
+}
+
+// FirstRun returns the sign-in of the owner of a host that has no users, and its link; nil
+// where it has some, or where it does not listen on this machine alone.
+func FirstRun(ctx context.Context, a *app.App, l net.Listener) (first *signin.Setup, link string, err error) {
+	if l == nil || !onLoopback(l.Addr()) || a.Config.Server.PublicURL != "" {
+		return nil, "", nil
+	}
+	none, err := a.Host.SignIns().None(ctx)
+	if err != nil || !none {
+		return nil, "", err
+	}
+	first, secret := signin.NewSetup()
+	return first, a.Config.Server.Base(l.Addr().String()) + "/auth/setup#" + secret, nil
+}
+
+func onLoopback(at net.Addr) bool {
+	to, is := at.(*net.TCPAddr)
+	return is && to.IP.IsLoopback()
+}
+
+// OwnerHandler is what answers requests that come over the socket of [ListenOwner]: who
+// presents no token there is the owner.
+func OwnerHandler(ctx context.Context, a *app.App) http.Handler {
+	return answers(ctx, a, func(*http.Request) (host.Caller, bool, error) { return a.Host.Owner(), true, nil }, nil)
+}
+
+func answers(ctx context.Context, a *app.App, identify func(*http.Request) (host.Caller, bool, error), people *signin.Server) http.Handler {
 	api := rest.New(rest.Options{
-		Host: a.Host, Authenticate: a.Host.Authenticator().Token, Log: a.Log(), Telemetry: a.Telemetry, Closing: ctx,
+		Host: a.Host, Authenticate: a.Host.Authenticator().Token, Identify: identify, Log: a.Log(), Telemetry: a.Telemetry, Closing: ctx,
 		Rate: a.Config.Server.Rate, Burst: a.Config.Server.Burst,
 	})
-	return New(Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy, API: api})
+	o := Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy, API: api}
+	if people != nil {
+		o.SignIn = people
+	}
+	return New(o)
 }
 
 // Deliveries takes in for a server what channels deliver to agents.

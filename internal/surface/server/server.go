@@ -2,10 +2,11 @@
 // them done, and writes what became of them.
 //
 // That is the door for deliveries of channels (HK-12), two questions about the host's
-// health, and whatever [Options.API] answers:
+// health, and whatever [Options.API] and [Options.SignIn] answer:
 //
 //	POST /api/agents/{id}/channels/{namespace}/webhook
 //	     /api/v1/...
+//	     /auth/...
 //	GET  /healthz
 //	GET  /readyz
 //	GET  /metrics
@@ -33,6 +34,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/base/ratelimit"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
+	"github.com/mortise-dev/mortise/internal/surface/signin"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
@@ -63,6 +65,7 @@ type Options struct {
 	Tenant string                      // whose agents they are
 	Health func(context.Context) error // nil while the host can do what it is for
 	Log    *slog.Logger
+	SignIn http.Handler // answers under /auth/; there is nothing where it is nil
 	API    http.Handler // answers under /api/v1/, for callers that it knows; there is nothing where it is nil
 
 	BodyTime time.Duration // for a body to come: 10 s
@@ -121,7 +124,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.ready(w, r)
 		}
 	case s.API != nil && (strings.HasPrefix(path, rest.Prefix) || path == rest.MetricsPath):
-		s.api(w, r)
+		s.api(w, r, s.API)
+	case s.SignIn != nil && strings.HasPrefix(path, signin.Prefix):
+		s.api(w, r, s.SignIn)
 	default:
 		names := channelPath.FindStringSubmatch(path)
 		if names == nil {
@@ -134,17 +139,17 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// api answers a request under /api/v1/, where not too many are answered already. Streams
-// are counted there.
-func (s *server) api(w http.ResponseWriter, r *http.Request) {
+// api answers a request under /api/v1/ or /auth/, where not too many are answered already.
+// Streams are counted there.
+func (s *server) api(w http.ResponseWriter, r *http.Request, h http.Handler) {
 	if rest.Follows(r) {
-		s.API.ServeHTTP(w, r)
+		h.ServeHTTP(w, r)
 		return
 	}
 	select {
 	case s.calls <- struct{}{}:
 		defer func() { <-s.calls }()
-		s.API.ServeHTTP(w, r)
+		h.ServeHTTP(w, r)
 	default:
 		rest.Busy(w)
 	}

@@ -10,6 +10,7 @@ CODES: dict[str, str] = {
     "quarantined": "The plugin changed since it was approved and is held until someone approves the difference.",
     "scope_denied": "The principal lacks a scope or permission that the operation asks for.",
     "policy_denied": "No policy allows the call, or one forbids it.",
+    "sign_in_required": "What is asked for takes a sign-in more recent than the caller's: sign in again.",
     "hook_vetoed": "A veto hook refused the call.",
     "hook_failed": "A veto hook failed on a call with effects, so the call was refused.",
     "invalid_input": "The input is not what the operation's input schema describes, or the request itself is malformed.",

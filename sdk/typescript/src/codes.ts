@@ -11,6 +11,7 @@ export const codes = [
   "quarantined",
   "scope_denied",
   "policy_denied",
+  "sign_in_required",
   "hook_vetoed",
   "hook_failed",
   "invalid_input",

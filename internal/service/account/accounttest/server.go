@@ -45,6 +45,10 @@ type Server struct {
 	Issuer   string         // in ID tokens in place of the right one
 	Audience string         // in ID tokens in place of the right one
 	Forge    bool           // ID tokens are signed with an unpublished key
+	Unsigned bool           // ID tokens have the algorithm none, and no signature
+	Lapsed   bool           // ID tokens have expired
+	Subject  string         // in ID tokens, ada-1 where it is empty
+	AuthTime time.Time      // in ID tokens, unless it is zero
 	Keep     bool           // a refresh token is good for more than one use
 	Broken   int            // the status that the token endpoint answers with, 0 for none
 	Grant    string         // the scopes that are granted in place of those asked for
@@ -236,8 +240,14 @@ func (s *Server) give(w http.ResponseWriter, scope, nonce string) {
 	access, refresh := s.next("access"), s.next("refresh")
 	s.access[access], s.refresh[refresh] = true, scope
 	now := time.Now()
-	claims := map[string]any{"iss": or(s.Issuer, s.URL), "aud": or(s.Audience, ClientID), "sub": "ada-1", "email": s.Email, "email_verified": s.Verified,
+	claims := map[string]any{"iss": or(s.Issuer, s.URL), "aud": or(s.Audience, ClientID), "sub": or(s.Subject, "ada-1"), "email": s.Email, "email_verified": s.Verified,
 		"iat": now.Unix(), "exp": now.Add(24 * time.Hour).Unix(), "nonce": or(s.Nonce, nonce)}
+	if s.Lapsed {
+		claims["exp"] = now.Add(-time.Hour).Unix()
+	}
+	if !s.AuthTime.IsZero() {
+		claims["auth_time"] = s.AuthTime.Unix()
+	}
 	key := s.key
 	if s.Forge {
 		key = s.robot
@@ -298,6 +308,9 @@ func (s *Server) sign(key *rsa.PrivateKey, claims any) string {
 	payload, err := json.Marshal(claims)
 	if err != nil {
 		s.t.Error(err)
+	}
+	if s.Unsigned {
+		return encode([]byte(`{"alg":"none","typ":"JWT"}`)) + "." + encode(payload) + "."
 	}
 	text := encode([]byte(`{"alg":"RS256","kid":"1","typ":"JWT"}`)) + "." + encode(payload)
 	sum := sha256.Sum256([]byte(text))

@@ -1,0 +1,92 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/principal"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// SignInAge is how old the sign-in of a browser may be for what takes a recent one, where
+// the configuration does not say otherwise.
+const SignInAge = 15 * time.Minute
+
+// People returns what gives all identities of one person one name, for approvals. An
+// identity that is no user's keeps its own. Of a person's are also the tokens of their
+// principal, and the identities that were unlinked.
+func (g *Guard) People(ctx context.Context, tenant string) (func(identity string) string, error) {
+	rows, err := g.Store.Users(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	people := map[string]string{}
+	for i := range rows {
+		one := "person:" + rows[i].ID
+		people[userAsker(personOf(&rows[i]))] = one
+		for _, id := range rows[i].Identities {
+			people[id.Asker] = one
+		}
+	}
+	return func(identity string) string {
+		if one, known := people[identity]; known {
+			return one
+		}
+		return identity
+	}, nil
+}
+
+// AtTerminal returns who acts at the command line: the owner, or the user whose user of the
+// operating system runs this process. With as, the owner acts on behalf of another
+// principal; no other user does.
+func (g *Guard) AtTerminal(ctx context.Context, as string) (plugin.Principal, error) {
+	rows, err := g.Store.Users(ctx, g.Tenant)
+	if err != nil {
+		return plugin.Principal{}, err
+	}
+	g.Self = g.Owner
+	asker := OSUser()
+	for i := range rows {
+		for _, id := range rows[i].Identities {
+			if id.Asker != asker || !id.UnlinkedAt.IsZero() || g.administers(personOf(&rows[i])) {
+				continue
+			}
+			g.Self = principal.Name(personOf(&rows[i]))
+			if !rows[i].DisabledAt.IsZero() {
+				return plugin.Principal{}, plugin.Errorf(plugin.CodeUnauthenticated, "%s is disabled; the owner's 'mortise users enable %s' changes that", g.Self, g.Self)
+			}
+			if as != "" && principal.Name(principal.Parse(as)) != g.Self {
+				why := plugin.Errorf(plugin.CodePolicyDenied, "%s may not act on behalf of %.255s: --as is the owner's", g.Self, as)
+				return plugin.Principal{}, g.refuse(ctx, personOf(&rows[i]), use{plugin.EntryUserRefused, as, "act", ""}, why, plugin.Decision{})
+			}
+			return g.Member(g.Self)
+		}
+	}
+	if as == "" {
+		as = g.Owner
+	}
+	return g.Member(as)
+}
+
+// onBehalf returns the principal who acts on behalf of another at the command line, ""
+// where they act for themselves.
+func (a API) onBehalf() string {
+	self := a.host.parts.Guard.Self
+	if a.caller != nil || self == "" || principal.Name(principal.Parse(self)) == principal.Name(a.by) {
+		return ""
+	}
+	return self
+}
+
+// recent refuses, on the record, a caller in a browser who signed in too long ago.
+func (g *Guard) recent(ctx context.Context, c *Caller, u use) error {
+	age := g.SignInAge
+	if age == 0 {
+		age = SignInAge
+	}
+	if c == nil || c.Session == "" || time.Since(c.SignedInAt) < age {
+		return nil
+	}
+	why := plugin.Errorf(plugin.CodeSignInRequired, "this takes a sign-in of the last %s; sign in again at /auth/sign-in?prompt=login&next=PATH", age)
+	return g.refuse(ctx, c.Principal, u, why, plugin.Decision{})
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/view"
+)
+
+func (c *command) users() *cobra.Command {
+	return group(spec{
+		use:   "users",
+		short: "Say which identities are one person, and let people sign in",
+		long: `Say which identities are one person, and let people sign in.
+
+A user is a person: their principal, their user of the operating system, and their
+accounts with the providers of server.sign_in in mortise.yaml. All of these, and the
+tokens of the principal, count as one person where an approval takes a second.`,
+	}, c.usersList(), c.usersShow(), c.usersCreate(), c.usersInvite(), c.usersDisable(), c.usersEnable(), c.usersUnlink())
+}
+
+func (c *command) usersList() *cobra.Command {
+	return list(c, spec{use: "list", short: "List the people whom the host knows", example: "  mortise users list"}, view.Users,
+		func(ctx context.Context, q *ask) ([]host.User, error) { return q.Users().List(ctx) })
+}
+
+func (c *command) usersShow() *cobra.Command {
+	return show(c, spec{use: "show USER", short: "Show a person with their identities", long: "Show a person with their identities. USER is their principal or id.",
+		example: "  mortise users show ann"},
+		func(ctx context.Context, q *ask) (host.User, error) { return q.Users().Show(ctx, q.args[0]) }, view.User)
+}
+
+func (c *command) usersCreate() *cobra.Command {
+	var osUser string
+	return c.change(spec{
+		use:   "create PRINCIPAL",
+		short: "Create the user of a principal that mortise.yaml names",
+		long: `Create the user of a principal that mortise.yaml names.
+
+--os-user names their user of the operating system, who then acts at the command line as
+that principal, and not with --as. The user of the owner is the owner's to create.
+It needs the right to configure mortise.users.`,
+		example: "  mortise users create ann --os-user ann",
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().StringVar(&osUser, "os-user", "", "the name or number of their user of the operating system")
+		},
+	}, func(ctx context.Context, q *ask) (done, error) {
+		u, err := q.Users().Create(ctx, q.args[0], osUser)
+		return done{value: u, said: fmt.Sprintf("user %s is %s; 'mortise users invite %s' lets them sign in", u.ID, u.Principal, u.Principal)}, err
+	})
+}
+
+func (c *command) usersInvite() *cobra.Command {
+	return c.change(spec{
+		use:   "invite USER",
+		short: "Print a link by which a person's account becomes theirs, once",
+		long: `Print a link by which a person's account becomes theirs, once, within 24 hours.
+
+Send it to them alone: who opens it and signs in is that user from then on. A link that
+was printed before ends.`,
+		example: "  mortise users invite ann",
+	}, func(ctx context.Context, q *ask) (done, error) {
+		u, secret, err := q.Users().Invite(ctx, q.args[0])
+		if err != nil {
+			return done{}, err
+		}
+		link := q.app.Config.Server.Base("") + "/auth/invitation#" + secret
+		value := struct {
+			host.User
+			Link string `json:"link"`
+		}{u, link}
+		if !c.json {
+			c.say("for %s, once, until %s; who opens it and signs in is %s from then on", u.Principal, view.Moment(u.InvitedUntil), u.Principal)
+		}
+		return done{value: value, said: link}, nil
+	})
+}
+
+func (c *command) usersDisable() *cobra.Command {
+	return c.change(spec{use: "disable USER", short: "End the sessions of a person, and refuse their tokens and sign-ins", example: "  mortise users disable ann"},
+		func(ctx context.Context, q *ask) (done, error) {
+			u, err := q.Users().Disable(ctx, q.args[0])
+			return done{value: u, said: u.Principal + " is signed out everywhere and cannot sign in"}, err
+		})
+}
+
+func (c *command) usersEnable() *cobra.Command {
+	return c.change(spec{use: "enable USER", short: "Let a person sign in again", example: "  mortise users enable ann"},
+		func(ctx context.Context, q *ask) (done, error) {
+			u, err := q.Users().Enable(ctx, q.args[0])
+			return done{value: u, said: u.Principal + " can sign in"}, err
+		})
+}
+
+func (c *command) usersUnlink() *cobra.Command {
+	return c.change(spec{
+		use:   "unlink USER IDENTITY",
+		short: "Have an identity sign a person in no more",
+		long: `Have an identity sign a person in no more, and end their sessions.
+
+The identity stays theirs where an approval takes a second person, and no other user can
+have it.`,
+		example: "  mortise users unlink ann os:1000",
+	}, func(ctx context.Context, q *ask) (done, error) {
+		u, err := q.Users().Unlink(ctx, q.args[0], q.args[1])
+		return done{value: u, said: fmt.Sprintf("%s signs %s in no more", q.args[1], u.Principal)}, err
+	})
+}

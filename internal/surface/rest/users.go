@@ -1,0 +1,151 @@
+package rest
+
+import (
+	"context"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/host"
+)
+
+// A User is a person.
+type User struct {
+	ID           string         `json:"id"`
+	Principal    string         `json:"principal"`
+	Identities   []UserIdentity `json:"identities" nullable:"false" doc:"All of them are one person where an approval takes a second."`
+	By           string         `json:"by" doc:"The principal that created the user."`
+	CreatedAt    time.Time      `json:"created_at"`
+	DisabledAt   time.Time      `json:"disabled_at,omitzero"`
+	InvitedUntil time.Time      `json:"invited_until,omitzero" doc:"An invitation is open."`
+}
+
+// A UserIdentity is one way in which a person is authenticated.
+type UserIdentity struct {
+	Name       string    `json:"name" doc:"As approvals and tokens have it."`
+	Issuer     string    `json:"issuer,omitzero"`
+	Subject    string    `json:"subject,omitzero"`
+	LinkedAt   time.Time `json:"linked_at"`
+	UnlinkedAt time.Time `json:"unlinked_at,omitzero" doc:"It signs no one in since; it stays theirs."`
+}
+
+// Users are all people.
+type Users struct {
+	Users []User `json:"users" nullable:"false"`
+}
+
+// An Invited is a user with the secret of an invitation, which is told once.
+type Invited struct {
+	User
+	Secret string `json:"secret" doc:"The fragment of the address /auth/invitation, at which the person signs in."`
+}
+
+// A Browser is a session of a browser in which the caller is signed in.
+type Browser struct {
+	ID         string    `json:"id"`
+	Current    bool      `json:"current" doc:"It sent this request."`
+	Identity   string    `json:"identity" doc:"The identity that signed in."`
+	CreatedAt  time.Time `json:"created_at"`
+	SignedInAt time.Time `json:"signed_in_at" doc:"When they last proved who they are."`
+	ExpiresAt  time.Time `json:"expires_at"`
+	UsedAt     time.Time `json:"used_at,omitzero" doc:"To the minute."`
+	UsedFrom   string    `json:"used_from,omitzero"`
+}
+
+// Browsers are all browsers in which the caller is signed in.
+type Browsers struct {
+	Browsers []Browser `json:"browsers" nullable:"false"`
+}
+
+func userOf(u host.User) User {
+	v := User{ID: u.ID, Principal: u.Principal, Identities: []UserIdentity{}, By: u.By, CreatedAt: u.CreatedAt, DisabledAt: u.DisabledAt, InvitedUntil: u.InvitedUntil}
+	for _, id := range u.Identities {
+		v.Identities = append(v.Identities, UserIdentity(id))
+	}
+	return v
+}
+
+type userPath struct {
+	ID string `path:"id" maxLength:"255" doc:"The id or the principal of the user."`
+}
+
+type userAnswer struct{ Body User }
+
+func (r *registry) users() {
+	add(r, route{method: "GET", path: "users", id: "list-users", scope: host.ScopeConfigure, about: "All people, where policy lets the caller configure users"},
+		func(ctx context.Context, q *request, _ *struct{}) (*struct{ Body Users }, error) {
+			listed, err := q.api.Users().List(ctx)
+			if err != nil {
+				return nil, err
+			}
+			out := &struct{ Body Users }{Users{[]User{}}}
+			for _, u := range listed {
+				out.Body.Users = append(out.Body.Users, userOf(u))
+			}
+			return out, nil
+		})
+	add(r, route{method: "POST", path: "users", id: "create-user", scope: host.ScopeConfigure, about: "Create the user of a principal"},
+		func(ctx context.Context, q *request, in *struct {
+			Body struct {
+				Principal string `json:"principal" minLength:"1" maxLength:"255" doc:"Whom the configuration names."`
+			}
+		}) (*userAnswer, error) {
+			return userAnswered(q.api.Users().Create(ctx, in.Body.Principal, ""))
+		})
+	add(r, route{method: "GET", path: "users/{id}", id: "get-user", scope: host.ScopeConfigure, about: "One person"},
+		func(ctx context.Context, q *request, in *userPath) (*userAnswer, error) {
+			return userAnswered(q.api.Users().Show(ctx, in.ID))
+		})
+	add(r, route{method: "POST", path: "users/{id}:disable", id: "disable-user", scope: host.ScopeConfigure, about: "End the sessions of a person, and refuse their tokens and sign-ins"},
+		func(ctx context.Context, q *request, in *userPath) (*userAnswer, error) {
+			return userAnswered(q.api.Users().Disable(ctx, in.ID))
+		})
+	add(r, route{method: "POST", path: "users/{id}:enable", id: "enable-user", scope: host.ScopeConfigure, about: "Let a person sign in again"},
+		func(ctx context.Context, q *request, in *userPath) (*userAnswer, error) {
+			return userAnswered(q.api.Users().Enable(ctx, in.ID))
+		})
+	add(r, route{method: "POST", path: "users/{id}:invite", id: "invite-user", scope: host.ScopeConfigure, about: "Make an invitation, by which an account becomes the person's"},
+		func(ctx context.Context, q *request, in *userPath) (*struct{ Body Invited }, error) {
+			u, secret, err := q.api.Users().Invite(ctx, in.ID)
+			return &struct{ Body Invited }{Invited{userOf(u), secret}}, err
+		})
+	add(r, route{method: "POST", path: "users/{id}:unlink", id: "unlink-identity", scope: host.ScopeConfigure, about: "Have an identity sign a person in no more"},
+		func(ctx context.Context, q *request, in *struct {
+			ID   string `path:"id" maxLength:"255" doc:"The id or the principal of the user."`
+			Body struct {
+				Identity string `json:"identity" minLength:"1" maxLength:"4096"`
+			}
+		}) (*userAnswer, error) {
+			return userAnswered(q.api.Users().Unlink(ctx, in.ID, in.Body.Identity))
+		})
+	r.browsers()
+}
+
+func userAnswered(u host.User, err error) (*userAnswer, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &userAnswer{userOf(u)}, nil
+}
+
+func (r *registry) browsers() {
+	add(r, route{method: "GET", path: "browsers", id: "list-browsers", scope: host.ScopeRead, about: "The browsers in which the caller is signed in"},
+		func(ctx context.Context, q *request, _ *struct{}) (*struct{ Body Browsers }, error) {
+			listed, err := q.api.Browsers().List(ctx)
+			if err != nil {
+				return nil, err
+			}
+			out := &struct{ Body Browsers }{Browsers{[]Browser{}}}
+			for _, b := range listed {
+				out.Body.Browsers = append(out.Body.Browsers, Browser(b))
+			}
+			return out, nil
+		})
+	add(r, route{method: "POST", path: "browsers/{id}:end", id: "end-browser", scope: host.ScopeRead, about: "Sign the caller out of a browser"},
+		func(ctx context.Context, q *request, in *struct {
+			ID string `path:"id" maxLength:"64"`
+		}) (*struct{ Body struct{} }, error) {
+			if err := q.api.Browsers().End(ctx, in.ID); err != nil {
+				return nil, unlessMissing(err, "session", in.ID)
+			}
+			return &struct{ Body struct{} }{}, nil
+		})
+}

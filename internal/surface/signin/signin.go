@@ -1,0 +1,304 @@
+// Package signin signs people in with a browser: the pages and redirects under /auth/, and
+// the cookie by which a request names who is signed in.
+//
+// Who a person is, is decided by package host, from what an OpenID Connect provider has
+// signed: its issuer and subject, and never an email address. This package sees to it that
+// an answer of a provider belongs to the browser that asked for it.
+package signin
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/mortise-dev/mortise/internal/base/ratelimit"
+	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// Prefix is where all of it begins.
+const Prefix = "/auth/"
+
+// Bounds of what is answered.
+const (
+	flowTime   = 10 * time.Minute // from the start of a sign-in to its answer
+	maxFlows   = 4096
+	maxForm    = 8 << 10 // bytes
+	maxNext    = 1024
+	startRate  = 5 // sign-ins from one address a second
+	startBurst = 50
+	addresses  = 10_000
+	workTime   = 40 * time.Second // of one request, with what it asks of a provider
+)
+
+// People begins, finds and ends sessions. [host.SignIns] does.
+type People interface {
+	Begin(ctx context.Context, in host.SignIn) (secret string, expires time.Time, err error)
+	BeginOwner(ctx context.Context, replaces string) (secret string, expires time.Time, err error)
+	Caller(ctx context.Context, secret, from string) (host.Caller, error)
+	End(ctx context.Context, secret string) error
+}
+
+// Options say who may sign in, and where.
+type Options struct {
+	People    People
+	Base      string // the address at which browsers reach the host, https://HOST
+	Providers []Provider
+	Setup     *Setup // the first sign-in of the owner; nil where there is none
+	Log       *slog.Logger
+}
+
+// A Server answers under [Prefix]. It is safe for concurrent use.
+type Server struct {
+	Options
+	host      string // of Base
+	secure    bool
+	providers []*provider
+	flows     *flows
+	starts    *ratelimit.Limiter[string]
+	mux       *http.ServeMux
+}
+
+// New returns what answers under [Prefix].
+func New(o Options) (*Server, error) {
+	u, err := url.Parse(o.Base)
+	if err != nil || u.Host == "" {
+		return nil, fmt.Errorf("%q is no address at which browsers reach the host", o.Base)
+	}
+	s := &Server{
+		Options: o, host: u.Host, secure: u.Scheme == "https", flows: newFlows(), starts: ratelimit.New[string](startRate, startBurst, addresses), mux: http.NewServeMux(),
+	}
+	for _, p := range o.Providers {
+		s.providers = append(s.providers, newProvider(p, o.Base+Prefix+"callback/"+p.Name))
+	}
+	s.mux.HandleFunc("GET /auth/{$}", s.home)
+	s.mux.HandleFunc("GET /auth/sign-in", s.start)
+	s.mux.HandleFunc("GET /auth/callback/{provider}", s.callback)
+	s.mux.HandleFunc("POST /auth/sign-out", s.form(s.signOut))
+	s.mux.HandleFunc("GET /auth/invitation", s.page(invitationPage))
+	s.mux.HandleFunc("POST /auth/invitation", s.form(s.invitation))
+	s.mux.HandleFunc("GET /auth/setup", s.page(setupPage))
+	s.mux.HandleFunc("POST /auth/setup", s.form(s.setup))
+	return s, nil
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			s.Log.Error("a request panicked", "path", r.URL.Path, "cause", fmt.Sprint(fault), "stack", string(debug.Stack()))
+			s.fail(w, http.StatusInternalServerError, "The host could not do this. Its log says why.")
+		}
+	}()
+	s.headers(w)
+	if r.Host != s.host {
+		s.fail(w, http.StatusMisdirectedRequest, "This host signs people in at "+s.Base+" alone.")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), workTime)
+	defer cancel()
+	s.mux.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// Caller returns who is signed in with the browser that sent a request; known is false where
+// none is. A cookie alone is not enough for what changes something: the browser has to say
+// that a page of this host sent the request.
+func (s *Server) Caller(r *http.Request) (c host.Caller, known bool, err error) {
+	secret, err := s.cookie(r, s.sessionCookie())
+	if err != nil || secret == "" {
+		return c, false, err
+	}
+	safe := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if site := r.Header.Get("Sec-Fetch-Site"); !safe && !s.sameOrigin(r) || safe && site != "" && site != "same-origin" && site != "none" {
+		return c, false, plugin.Errorf(plugin.CodePolicyDenied, "a request with a cookie comes from a page of this host, and says so")
+	}
+	c, err = s.People.Caller(r.Context(), secret, address(r))
+	if plugin.CodeOf(err) == plugin.CodeUnauthenticated {
+		return host.Caller{}, false, nil
+	}
+	return c, err == nil, err
+}
+
+// protection is what net/http has against requests that pages of other origins send.
+var protection = http.NewCrossOriginProtection()
+
+// sameOrigin reports whether a browser says that a page of this host sent a request.
+func (s *Server) sameOrigin(r *http.Request) bool {
+	if r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == "" {
+		return false // which the protection of net/http would let pass
+	}
+	return protection.Check(r) == nil
+}
+
+// form answers a form of this host's own pages.
+func (s *Server) form(do http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		switch err := r.ParseForm(); {
+		case !s.sameOrigin(r):
+			s.fail(w, http.StatusForbidden, "This was not sent by a page of this host.")
+		case err != nil:
+			s.fail(w, http.StatusBadRequest, "The form cannot be read.")
+		default:
+			do(w, r)
+		}
+	}
+}
+
+func (s *Server) sessionCookie() string { return s.cookieName("mortise") }
+func (s *Server) flowCookie() string    { return s.cookieName("mortise-flow") }
+
+// cookieName is a name that no other host can set a cookie of, where the address is
+// encrypted. A page of another port of this machine can without.
+func (s *Server) cookieName(name string) string {
+	if s.secure {
+		return "__Host-" + name
+	}
+	return name
+}
+
+// cookie returns the one cookie of a name, "" if there is none. Of two, one may have been
+// set by another.
+func (s *Server) cookie(r *http.Request, name string) (string, error) {
+	switch found := r.CookiesNamed(name); len(found) {
+	case 0:
+		return "", nil
+	case 1:
+		return found[0].Value, nil
+	}
+	return "", plugin.Errorf(plugin.CodePolicyDenied, "the browser sends two cookies %s; delete its cookies of this host", name)
+}
+
+func (s *Server) setCookie(w http.ResponseWriter, name, value string, life time.Duration) {
+	http.SetCookie(w, &http.Cookie{
+		Name: name, Value: value, Path: "/", MaxAge: int(life.Seconds()), Secure: s.secure, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	})
+}
+
+// begun gives the browser a session that just began.
+func (s *Server) begun(w http.ResponseWriter, r *http.Request, secret string, expires time.Time, next string) {
+	s.setCookie(w, s.sessionCookie(), secret, time.Until(expires))
+	http.Redirect(w, r, next, http.StatusSeeOther)
+}
+
+// signOut ends the session of the browser.
+func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
+	secret, err := s.cookie(r, s.sessionCookie())
+	if err == nil && secret != "" {
+		err = s.People.End(r.Context(), secret)
+	}
+	s.setCookie(w, s.sessionCookie(), "", -time.Second)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	http.Redirect(w, r, Prefix, http.StatusSeeOther)
+}
+
+// refuse shows why something was refused.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	e := plugin.AsError(err)
+	level, status, text := slog.LevelInfo, http.StatusForbidden, e.Message
+	switch e.Code {
+	case plugin.CodeUnauthenticated, plugin.CodePolicyDenied, plugin.CodeInvalidInput, plugin.CodeLimitExceeded:
+	case plugin.CodeUnavailable:
+		level, status, text = slog.LevelWarn, http.StatusServiceUnavailable, "The provider cannot be asked now. The host's log says why."
+	default:
+		level, status, text = slog.LevelWarn, http.StatusInternalServerError, "The host could not do this. Its log says why."
+	}
+	s.Log.Log(r.Context(), level, "a sign-in was refused", "path", r.URL.Path, "from", r.RemoteAddr, "code", e.Code, "cause", err.Error())
+	s.fail(w, status, text)
+}
+
+// A Setup is the first sign-in of the owner: a secret that counts once, for a while, and
+// from this machine.
+type Setup struct {
+	flows *flows
+}
+
+// SetupLife is how long the link of a [Setup] is good for.
+const SetupLife = 30 * time.Minute
+
+// NewSetup returns a setup and its secret.
+func NewSetup() (s *Setup, secret string) {
+	s, secret = &Setup{newFlows()}, random()
+	s.flows.put(secret, flow{expires: time.Now().Add(SetupLife)})
+	return s, secret
+}
+
+// setup signs the owner in.
+func (s *Server) setup(w http.ResponseWriter, r *http.Request) {
+	if s.Setup == nil || !fromHere(r) {
+		s.fail(w, http.StatusForbidden, "The first sign-in is for the machine that the host runs on.")
+		return
+	}
+	if !s.may(w, r) {
+		return
+	}
+	if _, open := s.Setup.flows.take(r.PostForm.Get("secret"), ""); !open {
+		s.fail(w, http.StatusForbidden, "This link was used or has expired. Start the host again for another.")
+		return
+	}
+	replaces, _ := s.cookie(r, s.sessionCookie())
+	secret, expires, err := s.People.BeginOwner(r.Context(), replaces)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	s.begun(w, r, secret, expires, Prefix)
+}
+
+// may refuses addresses from which sign-ins come too fast.
+func (s *Server) may(w http.ResponseWriter, r *http.Request) bool {
+	if s.starts.Take(address(r), 1, time.Now()) > 0 {
+		s.fail(w, http.StatusTooManyRequests, "Too many sign-ins come from this address. Try again in a moment.")
+		return false
+	}
+	return true
+}
+
+// fromHere reports whether a request comes from this machine, and not over a proxy.
+func fromHere(r *http.Request) bool {
+	ip := net.ParseIP(address(r))
+	return ip != nil && ip.IsLoopback() && r.Header.Get("Forwarded") == "" && r.Header.Get("X-Forwarded-For") == "" && r.Header.Get("Via") == ""
+}
+
+func address(r *http.Request) string {
+	if remote, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		return remote
+	}
+	return r.RemoteAddr
+}
+
+// local returns a path of this host that a browser may be sent on to.
+func local(next string) (string, error) {
+	if next == "" {
+		return Prefix, nil
+	}
+	u, err := url.Parse(next)
+	if err != nil || len(next) > maxNext || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || u.Scheme != "" || u.Host != "" || u.User != nil ||
+		strings.ContainsFunc(next, func(r rune) bool { return r <= ' ' || r == '\\' || r >= 0x7f }) || strings.Contains(u.Path, "\\") || strings.HasPrefix(u.Path, "//") {
+		return "", errors.New("next is a path of this host")
+	}
+	return next, nil
+}
+
+// random returns a secret of 256 bits.
+func random() string { return rand.Text() + rand.Text() }
+
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return string(sum[:])
+}
+
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
