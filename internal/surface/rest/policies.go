@@ -120,17 +120,18 @@ func (r *registry) listPolicies(ctx context.Context, q *request, _ *struct{}) (*
 
 func policyTag(version string) string { return `"` + version + `"` }
 
-// matched returns the version that a change was written for. The host compares it, in the
-// transaction of the change.
-func (p *PolicyNamed) matched() (string, error) {
-	if p.Match == "" {
+// matched returns the version that a change was written for: that of the set in force, which
+// If-Match has to name. The host compares it, in the transaction of the change. Any set, *,
+// is none: a change of policies has seen what it changes.
+func matched(q *request) (string, error) {
+	given := q.Header.Values("If-Match")
+	if len(given) == 0 {
 		return "", refused(http.StatusPreconditionRequired, plugin.CodeConflict, "a change of policies says which set it was written for",
 			Place{"If-Match", "it is missing; GET policies answers with the ETag"})
 	}
-	version, opened := strings.CutPrefix(p.Match, `"`)
-	version, closed := strings.CutSuffix(version, `"`)
-	if !opened || !closed || version == "" || strings.ContainsAny(version, `", `) {
-		return "", refused(0, plugin.CodeInvalidInput, "If-Match has one ETag, as GET policies answers it", Place{"If-Match", "it is not one strong ETag"})
+	version := q.api.Policies().Version()
+	if strings.TrimSpace(strings.Join(given, ",")) == "*" || !names(given, policyTag(version), false) {
+		return "none", nil // which no set has: the host refuses it where it would not refuse the caller
 	}
 	return version, nil
 }
@@ -147,7 +148,7 @@ func (r *registry) putPolicy(ctx context.Context, q *request, in *struct {
 		Text string `json:"text" maxLength:"1048576" doc:"Policies in the language Cedar."`
 	} `nameHint:"PutPolicy"`
 }) (*policyChanged, error) {
-	was, err := in.matched()
+	was, err := matched(q)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +163,7 @@ func (r *registry) putPolicy(ctx context.Context, q *request, in *struct {
 }
 
 func (r *registry) deletePolicy(ctx context.Context, q *request, in *PolicyNamed) (*policyChanged, error) {
-	was, err := in.matched()
+	was, err := matched(q)
 	if err != nil {
 		return nil, err
 	}

@@ -99,6 +99,7 @@ func TestReadersOfEvents(t *testing.T) {
 	const each, writeTime = 200, time.Second
 	b := begin(t, rest.Options{})
 	server := httptest.NewUnstartedServer(rest.New(rest.Options{
+		Rate: 1e6, Burst: 1e6,
 		Host: b.app.Host, Authenticate: authenticate, PerToken: 3*each + 50, WriteTime: writeTime, Beat: 500 * time.Millisecond,
 	}))
 	server.Listener = narrow{server.Listener}

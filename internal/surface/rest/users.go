@@ -107,7 +107,7 @@ func (r *registry) users() {
 			u, secret, err := q.api.Users().Invite(ctx, in.ID)
 			return &struct{ Body Invited }{Invited{userOf(u), secret}}, err
 		})
-	add(r, route{method: "POST", path: "users/{id}:unlink", id: "unlink-identity", scope: host.ScopeConfigure, about: "Have an identity sign a person in no more"},
+	add(r, route{method: "POST", path: "users/{id}:unlink", id: "unlink-user-identity", scope: host.ScopeConfigure, about: "Have an identity sign a person in no more"},
 		func(ctx context.Context, q *request, in *struct {
 			ID   string `path:"id" maxLength:"255" doc:"The id or the principal of the user."`
 			Body struct {
