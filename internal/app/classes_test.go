@@ -116,10 +116,14 @@ var unsignedAtStart = map[string]func(st store.Store) error{
 		return err
 	},
 	"tokens": func(st store.Store) error { _, err := st.Tokens(context.Background(), "local"); return err },
+	"browser_sessions": func(st store.Store) error {
+		_, err := st.BrowserSessions(context.Background(), "local")
+		return err
+	},
 }
 
 var unsignedColumns = []string{"agents.updated_at", "schedules.created_at", "schedules.next_at", "schedules.wake_at", "schedules.last_call",
-	"schedules.revision", "schedules.updated_at", "tokens.used_at", "tokens.used_from", "kv.labels", "kv.expires_at", "kv.updated_at", "kv.mac"}
+	"schedules.revision", "schedules.updated_at", "tokens.used_at", "tokens.used_from", "browser_sessions.used_at", "browser_sessions.used_from", "kv.labels", "kv.expires_at", "kv.updated_at", "kv.mac"}
 
 // otherClasses are values of the same meaning, or near it, in a class that a column does
 // not declare.

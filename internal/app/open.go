@@ -128,9 +128,6 @@ func (a *App) openState(ctx context.Context, o Options) (err error) {
 	st = a.scrubber.Guard(store.Authorised(st, a.Home), a.Home) // signatures are of rows as they are kept, sealed or not
 	a.Store, a.guard.Store = st, st
 	a.opened("store", st.Close)
-	if a.Principal, err = a.guard.AtTerminal(ctx, o.As); err != nil {
-		return err
-	}
 	if able && o.Standby {
 		a.opened("anchors", recovery.MoveAnchors(mover, cmp.Or(o.Anchors, recovery.AnchorEvery), a.log))
 	}
@@ -147,12 +144,14 @@ func (a *App) openState(ctx context.Context, o Options) (err error) {
 	if err := a.recovery.Authority(ctx); err != nil {
 		return err
 	}
+	if a.Principal, err = a.guard.AtTerminal(ctx, o.As); err != nil {
+		return err
+	}
 	a.Vault = secret.New(st, a.keyPlace(), a.scrubber)
 	a.Connections = a.openAccounts(a.scrubber)
 	if a.Sessions, err = a.openSessions(ctx, a.scrubber); err != nil {
 		return err
 	}
-
 	if err := a.openKnowledge(a.scrubber); err != nil {
 		return err
 	}
