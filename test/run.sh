@@ -55,14 +55,14 @@ alone_again() { # log, flags...
 	awk '/^ *--- FAIL: / {split($3, part, "/"); name = part[1] (part[2] == "" ? "" : "/" part[2]); failed[name] = 1; sub("/.*", "", name); if (part[2] != "") delete failed[name]}
 		/^FAIL\t/ {for (name in failed) print $2, name; n = 0; for (name in failed) n++; if (n == 0) print $2, "-"; split("", failed)}' "$log" >"$again"
 	if [ "$(wc -l <"$again")" -gt 3 ] || grep -q ' -$' "$again"; then rm -f "$again"; return 1; fi
-	while read -r package name; do
-		pattern="^$(printf %s "$name" | sed -e 's/[][\.*^$+?(){}|]/\\&/g' -e 's,/,$/^,')\$"
+	while read -r package which; do
+		pattern="^$(printf %s "$which" | sed -e 's/[][\.*^$+?(){}|]/\\&/g' -e 's,/,$/^,')\$"
 		if go test -vet=off -v -count=1 "-ldflags=-s -w" "$@" -run "$pattern" "$package" >"$log" 2>&1 </dev/null && grep -q -- '--- PASS: ' "$log"; then
-			echo "== $package $name: failed beside others, passed alone"
+			echo "== $package $which: failed beside others, passed alone"
 			unsteady="$unsteady
-  $package $name"
+  $package $which"
 		else
-			echo "== $package $name: failed again, alone"
+			echo "== $package $which: failed again, alone"
 			grep -vE '^ *=== ' "$log" | head -n 100
 			rm -f "$again"
 			return 1
@@ -153,6 +153,7 @@ if have cc || have gcc; then
 	part "go test of what does not" go_tests "$alone" -short
 	part "secrets, without it" go_tests ./internal/service/secret -run 'ScrubberIsBounded|NoFlood' # computes alone
 	part "hostile scripts, timed" go_tests ./internal/runtime/script -run Hostile # by the clock, which -race would falsify
+	part "readers of events, timed" go_tests ./internal/surface/rest -run ReadersOfEvents # 600 at once, by the clock
 	part "cron expressions, beside a walk of every minute" go_tests ./internal/agent/schedule -run Watches # computes alone, and longer than with -race
 else
 	without "race detector" "there is no C compiler; the tests run without it"

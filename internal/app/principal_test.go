@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/mortise-dev/mortise/internal/app"
@@ -62,5 +63,30 @@ policy:
 		if err := a.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// The user of the operating system who runs a host is its owner, and cannot be made another
+// principal: the command line would have no owner any more.
+func TestTheOwnerOfAHostBecomesNoOther(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	if err := os.WriteFile(filepath.Join(home, config.FileName), []byte("principal: ann\napprovals: {by: [bob]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := app.Open(t.Context(), app.Options{Home: home, Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	users, self := a.As(a.Principal).Users(), strconv.Itoa(os.Getuid())
+	if _, err := users.Create(t.Context(), "bob", self); plugin.CodeOf(err) != plugin.CodeInvalidInput {
+		t.Errorf("the owner becomes bob: %v", err)
+	}
+	if _, err := users.Create(t.Context(), "bob", ""); err != nil {
+		t.Error(err)
+	}
+	if _, err := users.Create(t.Context(), "ann", self); err != nil {
+		t.Error(err)
 	}
 }

@@ -46,7 +46,7 @@ func (a Approvals) sees(ctx context.Context, id string) (bool, error) {
 	if err != nil || row == nil {
 		return false, err
 	}
-	return a.approvers.MaySee(ctx, row, a.by) == nil, nil
+	return permitted(a.approvers.MaySee(ctx, row, a.by))
 }
 
 // List returns approvals that they may see, the newest first.

@@ -50,7 +50,7 @@ func (c Calls) concerns(ctx context.Context, row *CallRow) (bool, error) {
 	if err != nil || len(asked) == 0 {
 		return false, err
 	}
-	return c.approvers.MayApprove(ctx, &ApprovalRow{Tenant: c.g.Tenant, SubjectKind: SubjectCall, SubjectID: row.ID}, c.by) == nil, nil
+	return permitted(c.approvers.MayApprove(ctx, &ApprovalRow{Tenant: c.g.Tenant, SubjectKind: SubjectCall, SubjectID: row.ID}, c.by))
 }
 
 // sees reports whether [Calls.Get] returns a call, and records nothing.

@@ -218,7 +218,7 @@ func (e Events) sees(ctx context.Context, noun string, entry *tail.Entry) (bool,
 	if e.api.kept().unbounded() {
 		return true, nil
 	}
-	key := seenKey{principal.Name(e.api.by) + "\x00" + strings.Join(e.api.by.Scopes, "\x00"), entry.Hash}
+	key := seenKey{e.api.host.parts.Guard.Policy.Version() + "\x00" + principal.Name(e.api.by) + "\x00" + strings.Join(e.api.by.Scopes, "\x00"), entry.Hash}
 	if sees, known := e.seen.get(key); known {
 		return sees, nil
 	}
@@ -246,12 +246,18 @@ func (e Events) look(ctx context.Context, noun string, entry *tail.Entry) (bool,
 		name, version, _ := strings.Cut(entry.Subject, "@")
 		p := a.Plugins()
 		_, err := p.registry.ShowFor(ctx, name+"@="+version, p.sees)
-		if ctx.Err() != nil {
-			return false, context.Cause(ctx)
-		}
-		return err == nil, nil
+		return permitted(err)
 	}
 	return false, nil
+}
+
+// permitted reports whether a question about a right was answered with yes. An error that
+// does not say no is one.
+func permitted(err error) (bool, error) {
+	if code := plugin.CodeOf(err); err != nil && (code.Passes() || code == plugin.CodeInternal || code == plugin.CodeCancelled) {
+		return false, err
+	}
+	return err == nil, nil
 }
 
 // seenEvents remembers what was decided about entries, by principal.

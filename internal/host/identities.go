@@ -40,6 +40,7 @@ type Identity struct {
 type Identities struct {
 	g       *Guard
 	by      plugin.Principal
+	caller  *Caller
 	adapter string
 }
 
@@ -81,6 +82,9 @@ func (i Identities) Link(ctx context.Context, provider, externalID, to string, s
 		return Identity{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is an agent; link a user of another system to a user or a service", to)
 	case !i.g.Known(i.g.Tenant, who):
 		return Identity{}, plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", to, strings.Join(i.g.Names, ", "))
+	case i.g.administers(who) && !i.g.administers(i.by):
+		why := plugin.Errorf(plugin.CodePolicyDenied, "%s may not link users of other systems to the administrator", principal.Name(i.by))
+		return Identity{}, i.g.refuse(ctx, i.by, use{kind: plugin.EntryIdentityRefused, subject: subjectOf(provider, externalID), action: "link"}, why, plugin.Decision{})
 	}
 	scopes = slices.Compact(slices.Sorted(slices.Values(scopes)))
 	if err := checkScopes(scopes); err != nil {
@@ -133,7 +137,11 @@ func (i Identities) Unlink(ctx context.Context, provider, externalID string) (Id
 
 // may refuses an unauthorized principal and records the refusal.
 func (i Identities) may(ctx context.Context, what, subject string) error {
-	return i.g.authorise(ctx, i.by, i.g.part(IdentitiesPlugin), use{plugin.EntryIdentityRefused, subject, what, what + " identities"})
+	u := use{plugin.EntryIdentityRefused, subject, what, what + " identities"}
+	if err := i.g.authorise(ctx, i.by, i.g.part(IdentitiesPlugin), u); err != nil || what == "list" {
+		return err
+	}
+	return i.g.recent(ctx, i.caller, u)
 }
 
 func identityOf(row *identityRow) Identity {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -28,6 +29,13 @@ func (g *Guard) People(ctx context.Context, tenant string) (func(identity string
 			people[id.Asker] = one
 		}
 	}
+	owner := userAsker(principal.Parse(g.Owner))
+	if people[owner] == "" {
+		people[owner] = "person:" + owner
+	}
+	if own := OSUser(); isOSUser(own) && people[own] == "" { // who runs a host is its owner
+		people[own] = people[owner]
+	}
 	return func(identity string) string {
 		if one, known := people[identity]; known {
 			return one
@@ -45,13 +53,20 @@ func (g *Guard) AtTerminal(ctx context.Context, as string) (plugin.Principal, er
 		return plugin.Principal{}, err
 	}
 	g.Self = g.Owner
-	asker := OSUser()
+	asker, shared := OSUser(), false
 	for i := range rows {
 		for _, id := range rows[i].Identities {
-			if id.Asker != asker || !id.UnlinkedAt.IsZero() || g.administers(personOf(&rows[i])) {
+			if g.administers(personOf(&rows[i])) {
+				continue
+			}
+			shared = shared || isOSUser(id.Asker)
+			if id.Asker != asker {
 				continue
 			}
 			g.Self = principal.Name(personOf(&rows[i]))
+			if !id.UnlinkedAt.IsZero() {
+				return plugin.Principal{}, plugin.Errorf(plugin.CodeUnauthenticated, "%s is not %s any more, and is no one else", asker, g.Self)
+			}
 			if !rows[i].DisabledAt.IsZero() {
 				return plugin.Principal{}, plugin.Errorf(plugin.CodeUnauthenticated, "%s is disabled; the owner's 'mortise users enable %s' changes that", g.Self, g.Self)
 			}
@@ -62,10 +77,10 @@ func (g *Guard) AtTerminal(ctx context.Context, as string) (plugin.Principal, er
 			return g.Member(g.Self)
 		}
 	}
-	if as == "" {
-		as = g.Owner
+	if shared && !isOSUser(asker) { // it could be one of them
+		return plugin.Principal{}, plugin.Errorf(plugin.CodeUnauthenticated, "who runs this command is not known: %s; users of the operating system are users of this host, so it has to be", asker)
 	}
-	return g.Member(as)
+	return g.Member(cmp.Or(as, g.Owner))
 }
 
 // onBehalf returns the principal who acts on behalf of another at the command line, ""

@@ -86,7 +86,7 @@ func (p Plans) concerns(ctx context.Context, v *plan.View) (bool, error) {
 	if asked, err := p.asked(ctx, v); err != nil || asked {
 		return asked, err
 	}
-	return p.approvers.MayApprove(ctx, &ApprovalRow{Tenant: p.g.Tenant, SubjectKind: SubjectPlan, SubjectID: v.ID, Requester: v.Principal}, p.by) == nil, nil
+	return permitted(p.approvers.MayApprove(ctx, &ApprovalRow{Tenant: p.g.Tenant, SubjectKind: SubjectPlan, SubjectID: v.ID, Requester: v.Principal}, p.by))
 }
 
 // sees reports whether [Plans.Get] returns a plan, and records nothing.

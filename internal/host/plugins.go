@@ -171,7 +171,7 @@ func (p Plugins) narrow(info *registry.Info) bool {
 // registered.
 func (p Plugins) Register(ctx context.Context, path string, o registry.RegisterOptions) (registry.RegisterReport, error) {
 	o.May = func(m *plugin.Manifest) error { return p.May(ctx, "register", m) }
-	return p.registry.Register(ctx, path, o)
+	return p.registry.Register(p.named(ctx), path, o)
 }
 
 // Enable is [registry.Registry.Enable] for those who may configure the plugin.
@@ -179,7 +179,7 @@ func (p Plugins) Enable(ctx context.Context, ref string) (registry.Info, error) 
 	if err := p.MayChange(ctx, "enable", ref); err != nil {
 		return registry.Info{}, err
 	}
-	return p.registry.Enable(ctx, ref)
+	return p.registry.Enable(p.named(ctx), ref)
 }
 
 // Disable is [registry.Registry.Disable] for those who may configure the plugin.
@@ -187,7 +187,7 @@ func (p Plugins) Disable(ctx context.Context, ref string) ([]registry.Info, erro
 	if err := p.MayChange(ctx, "disable", ref); err != nil {
 		return nil, err
 	}
-	return p.registry.Disable(ctx, ref)
+	return p.registry.Disable(p.named(ctx), ref)
 }
 
 // Approve is [registry.Registry.Approve] for those who may configure the plugin. No agent
@@ -204,7 +204,10 @@ func (p Plugins) Approve(ctx context.Context, seen registry.Review) (registry.In
 	if err := p.MayChange(ctx, "approve", seen.Name+"@"+seen.Version); err != nil {
 		return registry.Info{}, err
 	}
-	return p.registry.Approve(ctx, seen)
+	if err := p.g.recent(ctx, p.caller, use{kind: plugin.EntryPluginRefused, subject: seen.Name + "@" + seen.Version, action: "approve"}); err != nil {
+		return registry.Info{}, err
+	}
+	return p.registry.Approve(p.named(ctx), seen)
 }
 
 // Review is [registry.Registry.Review]; to ask the code too, or where they do not see
@@ -222,13 +225,16 @@ func (p Plugins) Review(ctx context.Context, ref string, ask bool) (registry.Rev
 	return p.registry.Review(ctx, ref, ask)
 }
 
+// named has the registry make a change in their name.
+func (p Plugins) named(ctx context.Context) context.Context { return registry.By(ctx, p.by.ID) }
+
 // Rollback is [registry.Registry.Rollback] for those who may configure the
 // plugin.
 func (p Plugins) Rollback(ctx context.Context, ref string) (left, back registry.Info, err error) {
 	if err := p.MayChange(ctx, "roll back", ref); err != nil {
 		return left, back, err
 	}
-	return p.registry.Rollback(ctx, ref)
+	return p.registry.Rollback(p.named(ctx), ref)
 }
 
 // Delete is [registry.Registry.Delete] for those who may configure the plugin.
@@ -237,7 +243,7 @@ func (p Plugins) Delete(ctx context.Context, ref string) (registry.Info, error) 
 	if err := p.MayChange(ctx, "delete", ref); err != nil {
 		return registry.Info{}, err
 	}
-	info, err := p.registry.Delete(ctx, ref)
+	info, err := p.registry.Delete(p.named(ctx), ref)
 	if err != nil {
 		return info, err
 	}

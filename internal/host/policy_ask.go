@@ -78,7 +78,11 @@ func (p Policies) Explain(ctx context.Context, r PolicyRequest) (policy.Explanat
 	if err != nil {
 		return policy.Explanation{}, err
 	}
-	return p.g.Policy.Explain(q), nil
+	x := p.g.Policy.Explain(q)
+	if p.caller != nil && p.g.right(PoliciesPlugin, p.by).Verdict != plugin.Allow {
+		x.Nearest = nil // rules about others, word for word
+	}
+	return x, nil
 }
 
 // Ask says what the policies decide about a request.
@@ -145,7 +149,10 @@ func (p Policies) about(ctx context.Context, q *PolicyRequest) error {
 	if q.Principal == "" {
 		q.Principal = self
 	}
-	if principal.Name(principal.Parse(q.Principal)) == self && (q.Tenant == "" || q.Tenant == p.g.Tenant) && q.Actor == "" && q.Agent == "" {
+	if principal.Name(principal.Parse(q.Principal)) == self && (q.Tenant == "" || q.Tenant == p.g.Tenant) && q.Actor == "" && q.Agent == "" &&
+		q.Groups == nil && q.Roles == nil && q.Consent == nil && !slices.ContainsFunc(q.Scopes, func(scope string) bool {
+		return !slices.Contains(p.by.Scopes, "*") && !slices.Contains(p.by.Scopes, scope)
+	}) {
 		if q.Scopes == nil {
 			q.Scopes = append([]string{}, p.by.Scopes...)
 		}

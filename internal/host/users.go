@@ -112,6 +112,9 @@ func (u Users) Create(ctx context.Context, name, osUser string) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
+	if asker != "" && asker == OSUser() && !u.g.administers(who) { // or the command line would have no owner any more
+		return User{}, plugin.Errorf(plugin.CodeInvalidInput, "the user of the operating system %.64q runs this host as its owner, %s, and is no other principal", osUser, u.g.Owner)
+	}
 	if own := u.asker(); asker == "" && u.g.administers(who) && isOSUser(own) {
 		asker = own
 	}
@@ -186,6 +189,7 @@ func (u Users) Unlink(ctx context.Context, name, identity string) (User, error) 
 		for i := range row.Identities {
 			if id := &row.Identities[i]; id.Asker == identity && id.UnlinkedAt.IsZero() {
 				id.UnlinkedAt = moment()
+				row.InviteHash, row.InviteExpires = "", time.Time{}
 				return map[string]any{"identity": identity}, u.endSessions(ctx, tx, row)
 			}
 		}
@@ -243,6 +247,9 @@ func (u Users) change(ctx context.Context, action, subject string, who plugin.Pr
 	if u.g.administers(who) && !u.g.administers(u.by) {
 		why := plugin.Errorf(plugin.CodePolicyDenied, "%s may not %s the user of the administrator", principal.Name(u.by), action)
 		return u.g.refuse(ctx, u.by, use{plugin.EntryUserRefused, subject, action, ""}, why, plugin.Decision{})
+	}
+	if err := u.g.covered(ctx, u.caller, ScopeAdmin, action+" users", "users", ""); err != nil { // whoever signs in has no bounds of the token
+		return err
 	}
 	return u.g.recent(ctx, u.caller, use{plugin.EntryUserRefused, subject, action, ""})
 }

@@ -36,7 +36,6 @@ const (
 	attrApproval  = attribute.Key("mortise.approval.id")
 	attrStatus    = attribute.Key("mortise.status")
 	attrAttempt   = attribute.Key("mortise.attempt")
-	attrRequestID = attribute.Key("mortise.request.id")
 
 	attrMethod     = attribute.Key("http.request.method")
 	attrRoute      = attribute.Key("http.route")

@@ -23,13 +23,13 @@ type Request struct {
 
 // Request begins the span of a request. Its parent is what the header traceparent names.
 // A request of a telemetry that is nil is nil, and its context is the one that it had.
-func (t *Telemetry) Request(r *http.Request, id string) (context.Context, *Request) {
+func (t *Telemetry) Request(r *http.Request) (context.Context, *Request) {
 	if t == nil {
 		return r.Context(), nil
 	}
 	q := &Request{of: t, begun: time.Now(), method: methodOf(r.Method)}
-	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-	q.ctx, q.span = t.tracer.Start(ctx, q.method, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(q.begun), trace.WithAttributes(attrMethod.String(q.method), attrRequestID.String(id)))
+	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.MapCarrier{"traceparent": r.Header.Get("traceparent")}) // tracestate is text that a caller chose
+	q.ctx, q.span = t.tracer.Start(ctx, q.method, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(q.begun), trace.WithAttributes(attrMethod.String(q.method)))
 	return q.ctx, q
 }
 

@@ -91,7 +91,7 @@ func (c *Records) Put(ctx context.Context, r registry.Record, kind plugin.EntryK
 		if err := put(tx, r); err != nil {
 			return err
 		}
-		return c.note(tx, kind, r.Name, r.Version, map[string]any{"digest": r.Digest, "state": r.State, "source": r.Source, "dev": r.Dev})
+		return c.note(ctx, tx, kind, r.Name, r.Version, map[string]any{"digest": r.Digest, "state": r.State, "source": r.Source, "dev": r.Dev})
 	})
 }
 
@@ -133,7 +133,7 @@ func (c *Records) SetState(ctx context.Context, r registry.Record, state registr
 		if !found {
 			return gone(r)
 		}
-		return c.note(tx, kind, r.Name, r.Version, map[string]any{"state": state})
+		return c.note(ctx, tx, kind, r.Name, r.Version, map[string]any{"state": state})
 	})
 }
 
@@ -146,7 +146,7 @@ func (c *Records) Delete(ctx context.Context, r registry.Record) error {
 		if !found {
 			return gone(r)
 		}
-		return c.note(tx, plugin.EntryPluginDeleted, r.Name, r.Version, map[string]any{"digest": r.Digest})
+		return c.note(ctx, tx, plugin.EntryPluginDeleted, r.Name, r.Version, map[string]any{"digest": r.Digest})
 	})
 }
 
@@ -162,7 +162,7 @@ func (c *Records) Approve(ctx context.Context, waited, now registry.Record, a re
 		if err := put(tx, now); err != nil {
 			return err
 		}
-		return c.note(tx, plugin.EntryPluginApproved, now.Name, now.Version, map[string]any{
+		return c.note(ctx, tx, plugin.EntryPluginApproved, now.Name, now.Version, map[string]any{
 			"approved_by": now.ApprovedBy, "before_digest": a.Before, "digest": a.After, "difference_hash": a.Difference,
 		})
 	})
@@ -208,11 +208,11 @@ func gone(r registry.Record) error {
 }
 
 // note appends the entry of a change.
-func (c *Records) note(tx Tx, kind plugin.EntryKind, name, version string, body map[string]any) error {
+func (c *Records) note(ctx context.Context, tx Tx, kind plugin.EntryKind, name, version string, body map[string]any) error {
 	raw, err := json2.Marshal(body, json2.Deterministic(true))
 	if err != nil {
 		return fmt.Errorf("recording %s of %s %s: %w", kind, name, version, err)
 	}
-	tx.Append(plugin.Entry{At: time.Now().UTC(), Tenant: c.tenant, Kind: kind, Subject: name + "@" + version, Principal: c.principal, Body: json.RawMessage(raw)})
+	tx.Append(plugin.Entry{At: time.Now().UTC(), Tenant: c.tenant, Kind: kind, Subject: name + "@" + version, Principal: registry.Author(ctx, c.principal), Body: json.RawMessage(raw)})
 	return nil
 }

@@ -280,7 +280,7 @@ func (r *Registry) approve(ctx context.Context, seen Review) (Info, error) {
 		return Info{}, errVoid
 	}
 	record := v.record
-	record.State, record.ApprovedBy, record.Beside = Active, r.principal, false
+	record.State, record.ApprovedBy, record.Beside = Active, Author(ctx, r.principal), false
 	if record.Manifest, err = json.Marshal(m); err != nil {
 		return Info{}, fmt.Errorf("storing the manifest: %w", err)
 	}

@@ -60,7 +60,7 @@ func (r *Registry) enable(ctx context.Context, ref string) (Info, error) {
 		record := v.record
 		record.State = Active
 		if !record.Dev && !record.approved() {
-			record.ApprovedBy = r.principal
+			record.ApprovedBy = Author(ctx, r.principal)
 		}
 		if record.Manifest, err = json.Marshal(merged); err != nil {
 			return fmt.Errorf("storing the manifest: %w", err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"path/filepath"
 )
 
@@ -20,6 +21,15 @@ type Server struct {
 	PublicURL string   `yaml:"public_url" json:"public_url,omitempty"`   // at which browsers reach the host, https://HOST; that of listen where it is not written
 	SignIn    []SignIn `yaml:"sign_in" json:"sign_in,omitempty"`         // with whom people sign in
 	SignInAge Duration `yaml:"sign_in_age" json:"sign_in_age,omitempty"` // of a browser, for approvals and changes of rights; 15 minutes where it is not written
+}
+
+// Names returns the name by which browsers reach the host, where one is written. It is what
+// a proxy on this machine passes on.
+func (s Server) Names() []string {
+	if u, err := url.Parse(s.PublicURL); err == nil && u.Host != "" {
+		return []string{u.Host}
+	}
+	return nil
 }
 
 // Encrypted reports whether there is a certificate.

@@ -8,8 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
+	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/server"
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 func (c *command) serve() *cobra.Command {
@@ -61,6 +63,9 @@ func (c *command) stay(ctx context.Context, address *string, insecure bool) (err
 		return err
 	}
 	defer closing(a, &err)
+	if !a.Owner() {
+		return plugin.Errorf(plugin.CodePolicyDenied, "you are %s here, and a host is served by its owner, %s", principal.Name(a.Principal), a.Config.Principal)
+	}
 	l, err := server.ListenFor(ctx, a, address, insecure)
 	if err != nil {
 		return err

@@ -144,6 +144,8 @@ func (s *server) body(w http.ResponseWriter, r *http.Request) (body io.ReadClose
 	_ = control.SetReadDeadline(time.Now().Add(s.BodyTime)) // where there is no connection, nothing is slow
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	_ = control.SetReadDeadline(time.Time{}) // else the request would end with it
+	s.held.Add(int64(len(text)) - room)      // a body whose length was not said had the room of the longest
+	room = int64(len(text))
 	var tooMuch *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooMuch):

@@ -127,12 +127,19 @@ type Decided struct {
 	Reason string `json:"reason,omitzero" maxLength:"4096" doc:"Why, for the record and for the requester."`
 }
 
+// wholeID is how many characters the id of an approval has. One that is cut short, and the
+// token that approvers are sent, name none here: the path of a request is logged.
+const wholeID = 36
+
 // decide approves or denies an approval.
 func (r *registry) decide(approve bool) func(context.Context, *request, *decision) (*struct{ Body Approval }, error) {
 	return func(ctx context.Context, q *request, in *decision) (*struct{ Body Approval }, error) {
 		var said Decided
 		if in.Body != nil {
 			said = *in.Body
+		}
+		if len(in.ID) != wholeID {
+			return nil, missing("approval", in.ID)
 		}
 		row, _, err := q.api.Approvals().Decide(ctx, in.ID, approve, false, said.Reason)
 		if plugin.CodeOf(err) == plugin.CodeNotFound {

@@ -170,7 +170,9 @@ func TestSettingsNeedWhatWasSeen(t *testing.T) {
 	if fmt.Sprint(a.at("settings", "max_steps")) != "3" || a.header.Get("ETag") == tag || a.header.Get("ETag") != b.ask("mrt_root", "GET", helper, "").header.Get("ETag") {
 		t.Errorf("it is answered %s %v", a, a.header)
 	}
-	b.is(b.ask("mrt_root", "PATCH", helper, `{"settings":{"max_steps":99}}`, "If-Match", "*"), 422, "invalid_input")
-	b.is(b.ask("mrt_root", "PATCH", helper, `{"settings":{"channels":{"mail":{"scheme":"none-such","secret":"s"}}}}`, "If-Match", "*"), 422, "invalid_input")
+	b.is(b.ask("mrt_root", "PATCH", helper, `{"settings":{"max_steps":3}}`, "If-Match", "*"), 428, "conflict")
+	tag = a.header.Get("ETag")
+	b.is(b.ask("mrt_root", "PATCH", helper, `{"settings":{"max_steps":99}}`, "If-Match", tag), 422, "invalid_input")
+	b.is(b.ask("mrt_root", "PATCH", helper, `{"settings":{"channels":{"mail":{"scheme":"none-such","secret":"s"}}}}`, "If-Match", tag), 422, "invalid_input")
 	b.is(b.ask("mrt_root", "PUT", "/api/v1/agents/*/assignments/desk", `{"enabled":true}`), 404, "not_found")
 }

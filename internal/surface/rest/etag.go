@@ -106,7 +106,7 @@ func change[T, O any](ctx context.Context, q *request, thing host.Thing, now fun
 
 // unseen refuses a change that takes what the caller does not say they have seen.
 func unseen(q *request, what string) error {
-	if len(q.Header.Values("If-Match")) > 0 {
+	if given := q.Header.Values("If-Match"); len(given) > 0 && strings.TrimSpace(strings.Join(given, ",")) != "*" {
 		return nil
 	}
 	return refused(http.StatusPreconditionRequired, plugin.CodeConflict, what+" are changed as a whole: name the ETag that you have seen in If-Match", Place{"If-Match", "it is missing"})

@@ -70,6 +70,9 @@ func (s *server) problem(q *request, err error) *Problem {
 	if !errors.As(err, &p) {
 		e := plugin.AsError(err)
 		p = refused(0, e.Code, told(e.Message))
+		if e.Code == plugin.CodeInternal {
+			p.Detail = "the host could not do this; its log says why"
+		}
 		p.after(e.RetryAfter)
 	}
 	level := slog.LevelDebug

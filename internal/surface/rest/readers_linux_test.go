@@ -96,6 +96,9 @@ func (l *log) read(body io.Reader, enough func() bool) error {
 // made: who reads is told of each call once and in order, who does not is cut, and what the host
 // holds for all of them is bounded (F32).
 func TestReadersOfEvents(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is timed: it runs in a part of its own, without the race detector")
+	}
 	const each, writeTime = 200, time.Second
 	b := begin(t, rest.Options{})
 	server := httptest.NewUnstartedServer(rest.New(rest.Options{

@@ -143,7 +143,9 @@ func (s *server) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			s.Log.Error("a request panicked", "path", r.URL.Path, "request_id", q.id, "cause", fmt.Sprint(fault), "stack", string(debug.Stack()))
-			s.refuse(w, q, plugin.Errorf(plugin.CodeInternal, "%s", fault))
+			if w.status == 0 { // else the answer, which may be a stream, has begun
+				s.refuse(w, q, plugin.Errorf(plugin.CodeInternal, "%s", fault))
+			}
 		}
 	}()
 	if r.URL.Path == MetricsPath && s.Telemetry.Metrics() != nil {

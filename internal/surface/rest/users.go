@@ -50,6 +50,11 @@ type Browser struct {
 	UsedFrom   string    `json:"used_from,omitzero"`
 }
 
+// A BrowserEnded is a session that has ended.
+type BrowserEnded struct {
+	ID string `json:"id"`
+}
+
 // Browsers are all browsers in which the caller is signed in.
 type Browsers struct {
 	Browsers []Browser `json:"browsers" nullable:"false"`
@@ -82,7 +87,7 @@ func (r *registry) users() {
 			}
 			return out, nil
 		})
-	add(r, route{method: "POST", path: "users", id: "create-user", scope: host.ScopeConfigure, about: "Create the user of a principal"},
+	add(r, route{method: "POST", path: "users", id: "create-user", scope: host.ScopeAdmin, about: "Create the user of a principal"},
 		func(ctx context.Context, q *request, in *struct {
 			Body struct {
 				Principal string `json:"principal" minLength:"1" maxLength:"255" doc:"Whom the configuration names."`
@@ -94,20 +99,20 @@ func (r *registry) users() {
 		func(ctx context.Context, q *request, in *userPath) (*userAnswer, error) {
 			return userAnswered(q.api.Users().Show(ctx, in.ID))
 		})
-	add(r, route{method: "POST", path: "users/{id}:disable", id: "disable-user", scope: host.ScopeConfigure, about: "End the sessions of a person, and refuse their tokens and sign-ins"},
+	add(r, route{method: "POST", path: "users/{id}:disable", id: "disable-user", scope: host.ScopeAdmin, about: "End the sessions of a person, and refuse their tokens and sign-ins"},
 		func(ctx context.Context, q *request, in *userPath) (*userAnswer, error) {
 			return userAnswered(q.api.Users().Disable(ctx, in.ID))
 		})
-	add(r, route{method: "POST", path: "users/{id}:enable", id: "enable-user", scope: host.ScopeConfigure, about: "Let a person sign in again"},
+	add(r, route{method: "POST", path: "users/{id}:enable", id: "enable-user", scope: host.ScopeAdmin, about: "Let a person sign in again"},
 		func(ctx context.Context, q *request, in *userPath) (*userAnswer, error) {
 			return userAnswered(q.api.Users().Enable(ctx, in.ID))
 		})
-	add(r, route{method: "POST", path: "users/{id}:invite", id: "invite-user", scope: host.ScopeConfigure, about: "Make an invitation, by which an account becomes the person's"},
+	add(r, route{method: "POST", path: "users/{id}:invite", id: "invite-user", scope: host.ScopeAdmin, about: "Make an invitation, by which an account becomes the person's"},
 		func(ctx context.Context, q *request, in *userPath) (*struct{ Body Invited }, error) {
 			u, secret, err := q.api.Users().Invite(ctx, in.ID)
 			return &struct{ Body Invited }{Invited{userOf(u), secret}}, err
 		})
-	add(r, route{method: "POST", path: "users/{id}:unlink", id: "unlink-user-identity", scope: host.ScopeConfigure, about: "Have an identity sign a person in no more"},
+	add(r, route{method: "POST", path: "users/{id}:unlink", id: "unlink-user-identity", scope: host.ScopeAdmin, about: "Have an identity sign a person in no more"},
 		func(ctx context.Context, q *request, in *struct {
 			ID   string `path:"id" maxLength:"255" doc:"The id or the principal of the user."`
 			Body struct {
@@ -139,13 +144,13 @@ func (r *registry) browsers() {
 			}
 			return out, nil
 		})
-	add(r, route{method: "POST", path: "browsers/{id}:end", id: "end-browser", scope: host.ScopeRead, about: "Sign the caller out of a browser"},
+	add(r, route{method: "POST", path: "browsers/{id}:end", id: "end-browser", scope: host.ScopeRun, about: "Sign the caller out of a browser"},
 		func(ctx context.Context, q *request, in *struct {
 			ID string `path:"id" maxLength:"64"`
-		}) (*struct{ Body struct{} }, error) {
+		}) (*struct{ Body BrowserEnded }, error) {
 			if err := q.api.Browsers().End(ctx, in.ID); err != nil {
 				return nil, unlessMissing(err, "session", in.ID)
 			}
-			return &struct{ Body struct{} }{}, nil
+			return &struct{ Body BrowserEnded }{BrowserEnded{in.ID}}, nil
 		})
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/telemetry"
 	"github.com/mortise-dev/mortise/internal/host"
 )
 
@@ -43,14 +44,14 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 // telemetry, and at level info the log.
 func (s *server) watch(to http.ResponseWriter, q *request) (w *answer, over func()) {
 	begun := time.Now()
-	ctx, told := s.Telemetry.Request(q.Request, q.id)
+	ctx, told := s.Telemetry.Request(q.Request)
 	q.Request = q.WithContext(ctx)
 	w = &answer{ResponseWriter: to}
 	return w, func() {
 		told.End(q.route, w.status)
 		if s.Log.Enabled(ctx, slog.LevelInfo) {
 			s.Log.InfoContext(ctx, "a request was answered", "method", q.Method, "path", q.URL.Path, "status", w.status, "bytes", w.bytes, "took", time.Since(begun),
-				"request_id", q.id, "principal", q.caller.Principal.ID, "token", q.caller.Token, "from", q.RemoteAddr)
+				"request_id", q.id, "trace_id", telemetry.TraceID(ctx), "principal", q.caller.Principal.ID, "token", q.caller.Token, "from", q.RemoteAddr)
 		}
 	}
 }
@@ -62,6 +63,9 @@ func (s *server) metrics(w http.ResponseWriter, q *request) (err error) {
 		return err
 	}
 	if q.caller, err = s.authenticate(q.Request); err != nil {
+		return err
+	}
+	if err := s.often(&q.caller); err != nil {
 		return err
 	}
 	if err := holds(q.caller, host.ScopeRead); err != nil {

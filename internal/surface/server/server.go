@@ -81,7 +81,7 @@ func New(o Options) http.Handler {
 	o.WorkTime = cmp.Or(o.WorkTime, 20*time.Second)
 	o.AtOnce = cmp.Or(o.AtOnce, 256)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &server{Options: o, slots: make(chan struct{}, o.AtOnce), calls: make(chan struct{}, o.AtOnce), rates: ratelimit.New[string](cmp.Or(o.Rate, 60), cmp.Or(o.Burst, 120), maxRates)}
+	return &server{Options: o, slots: make(chan struct{}, o.AtOnce), calls: make(chan struct{}, o.AtOnce), signs: make(chan struct{}, o.AtOnce), rates: ratelimit.New[string](cmp.Or(o.Rate, 60), cmp.Or(o.Burst, 120), maxRates)}
 }
 
 // maxRates is how many channels are counted at a time. Beyond that one is
@@ -91,6 +91,7 @@ const maxRates = 4096
 type server struct {
 	Options
 	slots  chan struct{}              // one for each delivery that is being read or done
+	signs  chan struct{}              // one for each request under /auth/, some of which wait for a provider
 	calls  chan struct{}              // one for each request under /api/v1/, some of which wait
 	bodies atomic.Int64               // bytes of their bodies
 	rates  *ratelimit.Limiter[string] // of the deliveries of each channel
@@ -124,9 +125,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.ready(w, r)
 		}
 	case s.API != nil && (strings.HasPrefix(path, rest.Prefix) || path == rest.MetricsPath):
-		s.api(w, r, s.API)
+		s.answer(w, r, s.API, s.calls)
 	case s.SignIn != nil && strings.HasPrefix(path, signin.Prefix):
-		s.api(w, r, s.SignIn)
+		s.answer(w, r, s.SignIn, s.signs)
 	default:
 		names := channelPath.FindStringSubmatch(path)
 		if names == nil {
@@ -139,16 +140,16 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// api answers a request under /api/v1/ or /auth/, where not too many are answered already.
-// Streams are counted there.
-func (s *server) api(w http.ResponseWriter, r *http.Request, h http.Handler) {
+// answer has a request under /api/v1/ or /auth/ answered, where one of its slots is free.
+// Streams are counted by the API.
+func (s *server) answer(w http.ResponseWriter, r *http.Request, h http.Handler, slots chan struct{}) {
 	if rest.Follows(r) {
 		h.ServeHTTP(w, r)
 		return
 	}
 	select {
-	case s.calls <- struct{}{}:
-		defer func() { <-s.calls }()
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
 		h.ServeHTTP(w, r)
 	default:
 		rest.Busy(w)

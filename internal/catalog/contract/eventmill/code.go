@@ -15,7 +15,7 @@ var spellings = map[plugin.Code]string{
 	plugin.CodeDependencyMissing: "DEPENDENCY_MISSING",
 
 	plugin.CodeUnauthenticated: internalError, plugin.CodeDisabled: internalError, plugin.CodeQuarantined: internalError,
-	plugin.CodeScopeDenied: internalError, plugin.CodePolicyDenied: internalError, plugin.CodeHookVetoed: internalError,
+	plugin.CodeSignInRequired: internalError, plugin.CodeScopeDenied: internalError, plugin.CodePolicyDenied: internalError, plugin.CodeHookVetoed: internalError,
 	plugin.CodeHookFailed: internalError, plugin.CodeInvalidOutput: internalError, plugin.CodeOutputTooLarge: internalError,
 	plugin.CodeConflict: internalError, plugin.CodeOutcomeUnknown: internalError, plugin.CodeApprovalDenied: internalError, plugin.CodeApprovalExpired: internalError,
 	plugin.CodeApprovalUsed: internalError, plugin.CodeApprovalSelf: internalError, plugin.CodeApprovalVoid: internalError,

@@ -32,6 +32,7 @@ var spellings = map[plugin.Code]spelling{
 	plugin.CodeUnauthenticated: {"unauthenticated", http.StatusUnauthorized},
 	plugin.CodePolicyDenied:    {"not_found", http.StatusNotFound},
 	plugin.CodeScopeDenied:     {"insufficient_scopes", http.StatusForbidden},
+	plugin.CodeSignInRequired:  {"sign_in_required", http.StatusForbidden},
 	plugin.CodeMissingSecrets:  {"missing_secrets", http.StatusForbidden},
 	plugin.CodeMissingIdentity: {"insufficient_scopes", http.StatusForbidden},
 	plugin.CodeDisabled:        {"not_found", http.StatusNotFound},

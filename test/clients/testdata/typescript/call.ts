@@ -14,4 +14,5 @@ if (!done.data) throw new Error(JSON.stringify(done.error));
 const refused = await client.POST(path, { params: { path: { plugin: "desk", operation: "absent" } }, body: {} });
 if (!refused.error) throw new Error("what there is not is executed");
 const outcome = done.data;
+if (typeof outcome === "string") throw new Error("a stream was not asked for"); // it is text/event-stream
 console.log(outcome.status, JSON.stringify(outcome.data), refused.error.code);
