@@ -31,10 +31,16 @@ func TestLinksAreMadeForPrincipalsOfThisHost(t *testing.T) {
 	if err != nil || first.Principal != "bob" || !slices.Equal(first.Scopes, []string{"a", "b"}) || first.By != "ann" {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	for principal, want := range map[string]string{"service::bot": "service::bot", "user::carl": "carl", "carl": "carl", "ann": "ann", "local:owner": "local:owner"} {
+	for principal, want := range map[string]string{"service::bot": "service::bot", "user::carl": "carl", "carl": "carl", "ann": "ann"} {
 		if i, err := links.Link(t.Context(), "portal", principal, principal); err != nil || i.Principal != want || len(i.Scopes) != 0 {
 			t.Errorf("%s: %+v, %v", principal, i, err)
 		}
+	}
+	if i, err := links.Link(t.Context(), "portal", "local:owner", "local:owner"); plugin.CodeOf(err) != plugin.CodePolicyDenied {
+		t.Errorf("who may link users links one to the administrator: %+v, %v", i, err)
+	}
+	if _, err := a.As(a.Principal).Identities().Link(t.Context(), "portal", "local:owner", "local:owner"); err != nil {
+		t.Error(err)
 	}
 	for name, c := range map[string]struct {
 		provider, id, principal string

@@ -84,13 +84,14 @@ func TestPolicyIsAskedAboutOneself(t *testing.T) {
 		}
 		return err
 	}
-	for name, q := range map[string]host.PolicyRequest{"oneself": {}, "oneself by name": {Principal: "user::ann"}, "with another group": {Groups: []string{"staff"}}} {
+	for name, q := range map[string]host.PolicyRequest{"oneself": {}, "oneself by name": {Principal: "user::ann"}} {
 		if err := ask(user("ann"), q); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for name, q := range map[string]host.PolicyRequest{
 		"another": {Principal: "bob"}, "the administrator": {Principal: "root"}, "another tenant": {Tenant: "other"}, "for whom another acts": {Actor: "service:ci"}, "an agent": {Agent: "desk"},
+		"with another group": {Groups: []string{"staff"}}, "with a role": {Roles: []string{"sender"}}, "with consent": {Consent: []string{"mail_send"}},
 	} {
 		before := len(entries(t, a))
 		if err := ask(user("ann"), q); plugin.CodeOf(err) != plugin.CodePolicyDenied {
