@@ -68,9 +68,6 @@ func exchanges(t *testing.T) (all []*exchange) {
 	return all
 }
 
-// verbs are the methods that the page uses.
-var verbs = []string{"GET", "POST", "PUT", "DELETE"}
-
 // Every exchange that docs/api.md shows is so.
 func TestTheExchangesOfThePage(t *testing.T) {
 	t.Parallel()
