@@ -248,7 +248,7 @@ func (u Users) change(ctx context.Context, action, subject string, who plugin.Pr
 		why := plugin.Errorf(plugin.CodePolicyDenied, "%s may not %s the user of the administrator", principal.Name(u.by), action)
 		return u.g.refuse(ctx, u.by, use{plugin.EntryUserRefused, subject, action, ""}, why, plugin.Decision{})
 	}
-	if err := u.g.covered(ctx, u.caller, ScopeAdmin, action+" users", "users", ""); err != nil { // whoever signs in has no bounds of the token
+	if err := u.g.covered(ctx, u.caller, ScopeAdmin, action+" users", "users", ""); err != nil { // who signs in has no bounds of the token
 		return err
 	}
 	return u.g.recent(ctx, u.caller, use{plugin.EntryUserRefused, subject, action, ""})

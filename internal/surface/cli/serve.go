@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/server"
 	"github.com/mortise-dev/mortise/plugin"
@@ -64,7 +63,7 @@ func (c *command) stay(ctx context.Context, address *string, insecure bool) (err
 	}
 	defer closing(a, &err)
 	if !a.Owner() {
-		return plugin.Errorf(plugin.CodePolicyDenied, "you are %s here, and a host is served by its owner, %s", principal.Name(a.Principal), a.Config.Principal)
+		return plugin.Errorf(plugin.CodePolicyDenied, "you are %s here, and a host is served by its owner, %s", a.Principal.ID, a.Config.Principal)
 	}
 	l, err := server.ListenFor(ctx, a, address, insecure)
 	if err != nil {
