@@ -177,7 +177,9 @@ func (a API) Knowledge() Knowledge { return Knowledge{a.kept(), a.host.parts.Kno
 func (a API) References() References { return References{a.kept(), a.host.parts.References} }
 
 // Identities returns the identity links.
-func (a API) Identities() Identities { return Identities{g: a.host.parts.Guard, by: a.by, caller: a.caller} }
+func (a API) Identities() Identities {
+	return Identities{g: a.host.parts.Guard, by: a.by, caller: a.caller}
+}
 
 // Tokens returns the API tokens.
 func (a API) Tokens() Tokens { return Tokens{a.host.parts.Guard, a.by, a.asker, a.caller} }
