@@ -11,7 +11,8 @@ import (
 // mostCounted is how many tokens are counted at a time. It is as many as a tenant may have.
 const mostCounted = 10_000
 
-// countedAs is what the requests of a caller are counted by: their token.
+// countedAs is what the requests and streams of a caller are counted by: their token, or who
+// they were authenticated as.
 func countedAs(c *host.Caller) string {
 	if c.Token != "" {
 		return c.Token

@@ -14,7 +14,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -119,10 +118,7 @@ type streams struct {
 
 // enter counts a stream in, where its token and the host have room for one more.
 func (s *server) enter(c host.Caller) (leave func(), err error) {
-	by := c.Token
-	if by == "" {
-		by = principal.Name(c.Principal)
-	}
+	by := countedAs(&c)
 	n := &s.open
 	n.mu.Lock()
 	defer n.mu.Unlock()
