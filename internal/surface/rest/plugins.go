@@ -19,6 +19,7 @@ import (
 type Plugin struct {
 	Name         string        `json:"name"`
 	Version      string        `json:"version"`
+	VersionText  string        `json:"version_text,omitzero" doc:"As its author wrote it, where that is another text."`
 	DisplayName  string        `json:"display_name,omitzero"`
 	Description  string        `json:"description,omitzero"`
 	State        string        `json:"state"`
@@ -32,6 +33,7 @@ type Plugin struct {
 	Held         bool          `json:"held,omitzero" doc:"Quarantined until its differences are approved."`
 	Problem      string        `json:"problem,omitzero" doc:"Why an active one cannot be used at the moment."`
 	RegisteredAt time.Time     `json:"registered_at"`
+	Halted       []PluginHalt  `json:"disabled_for,omitzero" nullable:"false" doc:"The agents that the host has disabled it for, because it could not be stopped otherwise."`
 }
 
 // Plugins are a page of them.
@@ -43,9 +45,10 @@ type Plugins struct {
 // A PluginShown is a plugin with its other versions.
 type PluginShown struct {
 	Plugin
-	Halted   []PluginHalt `json:"disabled_for" nullable:"false" doc:"The agents that the host has disabled it for, because it could not be stopped otherwise."`
-	Versions []string     `json:"versions" nullable:"false" doc:"All there are, the highest first."`
-	Waiting  []string     `json:"waiting" nullable:"false" doc:"Those that wait for approval."`
+	Halted   []PluginHalt    `json:"disabled_for" nullable:"false" doc:"The agents that the host has disabled it for, because it could not be stopped otherwise."`
+	Versions []string        `json:"versions" nullable:"false" doc:"All there are, the highest first."`
+	Waiting  []string        `json:"waiting" nullable:"false" doc:"Those that wait for approval."`
+	Manifest json.RawMessage `json:"manifest,omitzero" doc:"With the operations that the caller may know of; times are in nanoseconds."`
 }
 
 // A PluginHalt is an agent that the host has disabled a plugin for.
@@ -63,10 +66,19 @@ type PluginChanged struct {
 
 func pluginOf(info *host.PluginInfo) Plugin {
 	return Plugin{
-		Name: info.Name, Version: info.Version, DisplayName: info.DisplayName, Description: info.Description, State: string(info.State),
+		Name: info.Name, Version: info.Version, VersionText: info.Plugin().VersionText, DisplayName: info.DisplayName, Description: info.Description, State: string(info.State),
 		Kinds: append([]plugin.Kind{}, info.Kinds...), Operations: append([]string{}, info.Operations...), Dialect: info.Dialect, Source: info.Source,
 		Digest: info.Digest, Dev: info.Dev, ApprovedBy: info.ApprovedBy, Held: info.Held, Problem: info.Problem, RegisteredAt: info.RegisteredAt,
+		Halted: haltsOf(info.Halted),
 	}
+}
+
+// haltsOf are agents that a plugin is disabled for; nil for none.
+func haltsOf(all []host.PluginHalt) (halts []PluginHalt) {
+	for _, h := range all {
+		halts = append(halts, PluginHalt{h.Agent, h.Reason, h.At})
+	}
+	return halts
 }
 
 // A PluginNamed is a plugin that is meant.
@@ -115,11 +127,11 @@ func (q *request) plugin(name string) func(ctx context.Context) (PluginShown, er
 		if err != nil {
 			return PluginShown{}, unlessMissing(err, "plugin", name)
 		}
-		out := PluginShown{pluginOf(&shown.Info), []PluginHalt{}, append([]string{}, shown.Versions...), append([]string{}, shown.Waiting...)}
-		for _, h := range shown.Halted {
-			out.Halted = append(out.Halted, PluginHalt{h.Agent, h.Reason, h.At})
+		out := PluginShown{pluginOf(&shown.Info), append([]PluginHalt{}, haltsOf(shown.Halted)...), append([]string{}, shown.Versions...), append([]string{}, shown.Waiting...), nil}
+		if shown.Manifest != nil {
+			out.Manifest, err = json.Marshal(shown.Manifest)
 		}
-		return out, nil
+		return out, err
 	}
 }
 

@@ -33,6 +33,7 @@ type Problem struct {
 	Code   plugin.Code `json:"code" doc:"One of the codes in docs/codes.md."`
 	CallID string      `json:"call_id,omitzero" doc:"The call that was refused, where there is one."`
 	Errors []Place     `json:"errors,omitzero" doc:"What is wrong, place by place. Values are not repeated."`
+	Hint   string      `json:"hint,omitzero" doc:"What to do about it at the command line."`
 
 	header http.Header
 }
@@ -70,8 +71,9 @@ func (s *server) problem(q *request, err error) *Problem {
 	if !errors.As(err, &p) {
 		e := plugin.AsError(err)
 		p = refused(0, e.Code, told(e.Message))
+		p.Hint = hintOf(e.Message)
 		if e.Code == plugin.CodeInternal {
-			p.Detail = "the host could not do this; its log says why"
+			p.Detail, p.Hint = "the host could not do this; its log says why", ""
 		}
 		p.after(e.RetryAfter)
 	}
@@ -105,9 +107,23 @@ func told(message string) string {
 	return message
 }
 
+// hintOf returns what a message says of the command line, "" for nothing.
+func hintOf(message string) string { return strings.TrimPrefix(message[len(told(message)):], "; ") }
+
 // missing says that something is not there, or not the caller's: both in the same words.
 func missing(what, id string) *Problem {
-	return refused(0, plugin.CodeNotFound, "there is no "+what+" "+id)
+	p := refused(0, plugin.CodeNotFound, "there is no "+what+" "+id)
+	p.Hint = listed[what]
+	return p
+}
+
+// listed are the commands that show what there is of a noun. They do not depend on the id,
+// so that what is another's is answered like what there is not.
+var listed = map[string]string{
+	"agent": "'mortise agents list' shows those there are", "approval": "'mortise approvals list' shows those there are", "call": "'mortise calls list' shows those there are",
+	"feed": "'mortise feeds list' shows those there are", "knowledge base": "'mortise kb list' shows all there are, and 'mortise kb create ID' begins one",
+	"model": "'mortise models list' shows all there are", "plan": "'mortise plans list' shows those there are", "policy": "'mortise policy list' shows those there are",
+	"reference data": "'mortise reference list' shows what there is", "session": "'mortise sessions list' shows those there are", "token": "'mortise tokens list' shows those there are",
 }
 
 // unlessMissing is err, and for what was not found the one answer there is to that.
