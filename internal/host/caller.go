@@ -18,6 +18,7 @@ type Caller struct {
 	Scopes     []string // of [Scopes]
 	Operations []string // what they may call, as plugin/operation or plugin/*; all if empty
 
+	Owns       bool      // they are the user of the operating system that runs the host, on its owner's socket
 	Session    string    // the id of the session of their browser, where that is how they come
 	SignedInAt time.Time // when they last proved who they are there
 
@@ -29,7 +30,7 @@ type Caller struct {
 func (h *Host) Owner() Caller {
 	p := principal.Parse(h.parts.Guard.Owner)
 	p.Scopes = []string{"*"}
-	return Caller{Principal: p, Asker: OSUser(), Scopes: Scopes}
+	return Caller{Principal: p, Asker: OSUser(), Scopes: Scopes, Owns: true}
 }
 
 // The scopes of tokens: what of a surface one may be used for. Policy decides beyond that.

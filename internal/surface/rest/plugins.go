@@ -27,6 +27,7 @@ type Plugin struct {
 	Operations   []string      `json:"operations" nullable:"false"`
 	Dialect      string        `json:"dialect" doc:"The contract that it is written to."`
 	Source       string        `json:"source"`
+	Path         string        `json:"path,omitzero" doc:"Where its files are; told the owner alone, on the socket of the data directory."`
 	Digest       string        `json:"digest"`
 	Dev          bool          `json:"dev"`
 	ApprovedBy   string        `json:"approved_by,omitzero"`
@@ -64,13 +65,17 @@ type PluginChanged struct {
 	Match
 }
 
-func pluginOf(info *host.PluginInfo) Plugin {
-	return Plugin{
+func (q *request) pluginOf(info *host.PluginInfo) Plugin {
+	p := Plugin{
 		Name: info.Name, Version: info.Version, VersionText: info.Plugin().VersionText, DisplayName: info.DisplayName, Description: info.Description, State: string(info.State),
 		Kinds: append([]plugin.Kind{}, info.Kinds...), Operations: append([]string{}, info.Operations...), Dialect: info.Dialect, Source: info.Source,
 		Digest: info.Digest, Dev: info.Dev, ApprovedBy: info.ApprovedBy, Held: info.Held, Problem: info.Problem, RegisteredAt: info.RegisteredAt,
 		Halted: haltsOf(info.Halted),
 	}
+	if q.caller.Owns {
+		p.Path = info.Path
+	}
+	return p
 }
 
 // haltsOf are agents that a plugin is disabled for; nil for none.
@@ -110,7 +115,7 @@ func (r *registry) listPlugins(ctx context.Context, q *request, in *struct{ Page
 	found := []Plugin{}
 	id := func(p *Plugin) string { return p.Name + "@" + p.Version }
 	for i := range all {
-		if p := pluginOf(&all[i]); id(&p) > last {
+		if p := q.pluginOf(&all[i]); id(&p) > last {
 			found = append(found, p)
 		}
 	}
@@ -127,7 +132,7 @@ func (q *request) plugin(name string) func(ctx context.Context) (PluginShown, er
 		if err != nil {
 			return PluginShown{}, unlessMissing(err, "plugin", name)
 		}
-		out := PluginShown{pluginOf(&shown.Info), append([]PluginHalt{}, haltsOf(shown.Halted)...), append([]string{}, shown.Versions...), append([]string{}, shown.Waiting...), nil}
+		out := PluginShown{q.pluginOf(&shown.Info), append([]PluginHalt{}, haltsOf(shown.Halted)...), append([]string{}, shown.Versions...), append([]string{}, shown.Waiting...), nil}
 		if shown.Manifest != nil {
 			out.Manifest, err = json.Marshal(shown.Manifest)
 		}
@@ -157,22 +162,22 @@ func changePlugin[O any](ctx context.Context, q *request, ref string, do func(ct
 
 func (r *registry) enablePlugin(ctx context.Context, q *request, in *PluginChanged) (*struct{ Body Plugins }, error) {
 	info, err := changePlugin(ctx, q, in.Name, func(ctx context.Context) (host.PluginInfo, error) { return q.api.Plugins().Enable(ctx, in.Name) })
-	return changed(err, info)
+	return changed(q, err, info)
 }
 
 func (r *registry) disablePlugin(ctx context.Context, q *request, in *PluginChanged) (*struct{ Body Plugins }, error) {
 	infos, err := changePlugin(ctx, q, in.Name, func(ctx context.Context) ([]host.PluginInfo, error) { return q.api.Plugins().Disable(ctx, in.Name) })
-	return changed(err, infos...)
+	return changed(q, err, infos...)
 }
 
 // changed are the versions that a change was of.
-func changed(err error, infos ...host.PluginInfo) (*struct{ Body Plugins }, error) {
+func changed(q *request, err error, infos ...host.PluginInfo) (*struct{ Body Plugins }, error) {
 	if err != nil {
 		return nil, err
 	}
 	out := &struct{ Body Plugins }{Plugins{Plugins: []Plugin{}}}
 	for i := range infos {
-		out.Body.Plugins = append(out.Body.Plugins, pluginOf(&infos[i]))
+		out.Body.Plugins = append(out.Body.Plugins, q.pluginOf(&infos[i]))
 	}
 	return out, nil
 }
