@@ -33,6 +33,9 @@ type Problem struct {
 	Code   plugin.Code `json:"code" doc:"One of the codes in docs/codes.md."`
 	CallID string      `json:"call_id,omitzero" doc:"The call that was refused, where there is one."`
 	Errors []Place     `json:"errors,omitzero" doc:"What is wrong, place by place. Values are not repeated."`
+	Hint   string      `json:"hint,omitzero" doc:"What to do about it at the command line."`
+
+	Retryable bool `json:"retryable,omitzero" doc:"The same request may succeed later."`
 
 	header http.Header
 }
@@ -69,11 +72,10 @@ func (s *server) problem(q *request, err error) *Problem {
 	p := new(Problem)
 	if !errors.As(err, &p) {
 		e := plugin.AsError(err)
-		p = refused(0, e.Code, told(e.Message))
+		p = refusedBy(e)
 		if e.Code == plugin.CodeInternal {
-			p.Detail = "the host could not do this; its log says why"
+			p.Detail, p.Hint = "the host could not do this; its log says why", ""
 		}
-		p.after(e.RetryAfter)
 	}
 	level := slog.LevelDebug
 	if p.Status >= http.StatusInternalServerError {
@@ -101,8 +103,26 @@ func seconds(d time.Duration) string {
 
 // told leaves out of a message what it says of the command line.
 func told(message string) string {
-	message, _, _ = strings.Cut(message, "; 'mortise ")
+	message, _ = hinted(message)
 	return message
+}
+
+// hinted takes from a message what it says of the command line.
+func hinted(message string) (text, hint string) {
+	text, hint, found := strings.Cut(message, "; 'mortise ")
+	if found {
+		hint = "'mortise " + hint
+	}
+	return text, hint
+}
+
+// refusedBy is the problem of an error of the host.
+func refusedBy(e *plugin.Error) *Problem {
+	text, hint := hinted(e.Message)
+	p := refused(0, e.Code, text)
+	p.Hint, p.Retryable = hint, e.Retryable
+	p.after(e.RetryAfter)
+	return p
 }
 
 // missing says that something is not there, or not the caller's: both in the same words.
@@ -113,7 +133,9 @@ func missing(what, id string) *Problem {
 // unlessMissing is err, and for what was not found the one answer there is to that.
 func unlessMissing(err error, what, id string) error {
 	if plugin.CodeOf(err) == plugin.CodeNotFound {
-		return missing(what, id)
+		p := missing(what, id)
+		_, p.Hint = hinted(plugin.AsError(err).Message)
+		return p
 	}
 	return err
 }
