@@ -80,7 +80,7 @@ func (a *App) configure(o Options) (err error) {
 	if a.Config, a.ConfigPath, err = setup.ReadConfig(a.Home, o.Config); err != nil {
 		return &setup.Error{Err: fmt.Errorf("the configuration cannot be used: %w", err)}
 	}
-	a.guard = &host.Guard{Tenant: a.Config.Tenant, Owner: a.Config.Principal, Names: host.Names(a.Config), SignInAge: time.Duration(a.Config.Server.SignInAge)}
+	a.guard = &host.Guard{Tenant: a.Config.Tenant, Owner: a.Config.Principal, Names: host.Names(a.Config), SignInAge: time.Duration(a.Config.Server.SignInAge), OwnApproval: a.Config.Approvals.Self}
 	if a.Principal, err = a.guard.Member(cmp.Or(o.As, a.Config.Principal)); err != nil {
 		return err
 	}

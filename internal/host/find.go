@@ -161,8 +161,10 @@ func (m Sessions) Find(ctx context.Context, given string) (session.Session, erro
 	return InSession(ctx, m, given, func(id string) (session.Session, error) { return m.Get(ctx, id) })
 }
 
-// InSession does something with the session that is meant.
-func InSession[T any](ctx context.Context, m Sessions, given string, do func(id string) (T, error)) (T, error) {
+// InSession does something with the session that is meant, of those that m lists.
+func InSession[T any](ctx context.Context, m interface {
+	List(ctx context.Context) ([]session.Session, error)
+}, given string, do func(id string) (T, error)) (T, error) {
 	return byID("session", given, do, among(func() ([]string, error) {
 		all, err := m.List(ctx)
 		return idsOf(all, func(s session.Session) string { return s.ID }), err

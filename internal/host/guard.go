@@ -41,6 +41,8 @@ type Guard struct {
 	Policy *policy.Engine // of the host; it may be set after the guard was made
 	Store  Store
 
+	OwnApproval bool // the owner may agree to what they asked for, at a terminal
+
 	SignInAge time.Duration // of what takes a recent sign-in; [SignInAge] if 0
 }
 

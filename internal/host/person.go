@@ -83,11 +83,14 @@ func (g *Guard) AtTerminal(ctx context.Context, as string) (plugin.Principal, er
 	return g.Member(cmp.Or(as, g.Owner))
 }
 
-// onBehalf returns the principal who acts on behalf of another at the command line, ""
+// onBehalf returns the principal who acts on behalf of another, ""
 // where they act for themselves.
 func (a API) onBehalf() string {
+	if a.caller != nil {
+		return a.caller.By
+	}
 	self := a.host.parts.Guard.Self
-	if a.caller != nil || self == "" || principal.Name(principal.Parse(self)) == principal.Name(a.by) {
+	if self == "" || principal.Name(principal.Parse(self)) == principal.Name(a.by) {
 		return ""
 	}
 	return self

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -48,15 +47,18 @@ func (c *command) deliver(ctx context.Context, ref, given string, wait bool) err
 	if event == nil {
 		return usage{errors.New("--event is missing: a JSON object, @FILE, or - for standard input")}
 	}
-	return c.planning(ctx, func(a *app.App) (*host.Plan, error) {
-		if ref, err = c.nameOf(ctx, a, ref); err != nil {
-			return nil, err
-		}
-		watch := c.watch(ref + " reads the event")
-		v, err := a.Adapters.Deliver(ctx, host.Delivery{
-			Tenant: a.Config.Tenant, Adapter: ref, Event: event, By: a.Principal, Asker: host.OSUser(), Origin: plugin.OriginCLI, Observe: watch.Hear,
+	return inHost(c, ctx, func(q *ask) error {
+		return c.planned(q, func(q *ask) (*host.Plan, error) {
+			a := q.app
+			if ref, err = c.nameOf(ctx, q, ref); err != nil {
+				return nil, err
+			}
+			watch := c.watch(ref + " reads the event")
+			v, err := a.Adapters.Deliver(ctx, host.Delivery{
+				Tenant: a.Config.Tenant, Adapter: ref, Event: event, By: a.Principal, Asker: host.OSUser(), Origin: plugin.OriginCLI, Observe: watch.Hear,
+			})
+			watch.End()
+			return c.submitted(ctx, q, v, err, wait)
 		})
-		watch.End()
-		return c.submitted(ctx, a, v, err, wait)
 	})
 }

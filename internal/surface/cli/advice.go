@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/input"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
@@ -59,7 +58,7 @@ func (c *command) afterDashes(cmd *cobra.Command, err error) string {
 
 // adviseRun says what to do next after a run: about members that the input does
 // not have, paths that were given as text, and a newer version that is held.
-func (c *command) adviseRun(ctx context.Context, a *app.App, t *plugin.Target, ref string, given input.Arguments, err error) {
+func (c *command) adviseRun(ctx context.Context, q *ask, t *plugin.Target, ref string, given input.Arguments, err error) {
 	if text := view.Members(t, err); text != "" {
 		c.say("%s", text)
 	}
@@ -68,7 +67,7 @@ func (c *command) adviseRun(ctx context.Context, a *app.App, t *plugin.Target, r
 	} else {
 		c.advisePaths(given.List, given.Set)
 	}
-	c.adviseHeld(ctx, a, t, ref)
+	c.adviseHeld(ctx, q, t, ref)
 }
 
 // advisePaths says that a text of the input is the path of a file on this
@@ -89,11 +88,11 @@ func (c *command) advisePaths(arguments []input.Argument, set []string) {
 }
 
 // adviseHeld says that a newer version than the one that ran waits for a person.
-func (c *command) adviseHeld(ctx context.Context, a *app.App, t *plugin.Target, ref string) {
+func (c *command) adviseHeld(ctx context.Context, q *ask, t *plugin.Target, ref string) {
 	if t == nil || strings.Contains(ref, "@") {
 		return
 	}
-	shown, err := a.Registry.Show(ctx, t.Manifest.Name)
+	shown, err := q.Plugins().Show(ctx, t.Manifest.Name)
 	if err != nil {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -27,9 +28,9 @@ tool is a call like any other, with the rights of the user in the conversation.
 gives it a plugin. These commands need the right to configure mortise.agents; each
 change is an entry of the ledger.`,
 	}, c.agentsCreate(), c.agentsList(), c.agentsShow(), c.agentsSet(),
-		c.agentsChange("start", "Let an agent take messages of its channels, and the times of its schedules", "is running", host.Agents.Start),
-		c.agentsChange("stop", "Let an agent take no more messages; a turn that was begun goes on", "is stopped", host.Agents.Stop),
-		c.agentsChange("delete", "Take an agent away, with its memory, its schedules and what it was given; what was said with it stays", "is deleted", host.Agents.Delete),
+		c.agentsChange("start", "Let an agent take messages of its channels, and the times of its schedules", "is running", client.Agents.Start),
+		c.agentsChange("stop", "Let an agent take no more messages; a turn that was begun goes on", "is stopped", client.Agents.Stop),
+		c.agentsChange("delete", "Take an agent away, with its memory, its schedules and what it was given; what was said with it stays", "is deleted", client.Agents.Delete),
 		c.agentsMemory(), c.agentsRemember(), c.agentsForget(), c.agentsConversations(), c.agentsEnd(), c.agentsSchedule())
 	cmd.Aliases = []string{"agent"}
 	return cmd
@@ -173,7 +174,7 @@ func (c *command) agentsSet() *cobra.Command {
 }
 
 // agentsChange is a command that changes one agent.
-func (c *command) agentsChange(verb, short, what string, do func(host.Agents, context.Context, string) (host.Agent, error)) *cobra.Command {
+func (c *command) agentsChange(verb, short, what string, do func(client.Agents, context.Context, string) (host.Agent, error)) *cobra.Command {
 	return c.change(spec{use: verb + " ID", short: short, example: "  mortise agents " + verb + " support", complete: c.completeAgents},
 		func(ctx context.Context, q *ask) (done, error) {
 			changed, err := do(q.Agents(), ctx, q.args[0])
@@ -246,4 +247,4 @@ func (c *command) completeAgents(cmd *cobra.Command, args []string, _ string) (i
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (c *command) agentIDs(cmd *cobra.Command) []string { return c.offers(cmd, host.Offers.Agents) }
+func (c *command) agentIDs(cmd *cobra.Command) []string { return c.offers(cmd, client.Offers.Agents) }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 )
@@ -45,7 +46,7 @@ func (c *command) agentsForget() *cobra.Command {
 		use:      "forget ID KEY",
 		short:    "Take something from what an agent remembers",
 		example:  "  mortise agents forget support hours",
-		complete: c.ofAgent(host.Offers.Memories),
+		complete: c.ofAgent(client.Offers.Memories),
 	}, func(ctx context.Context, q *ask) (done, error) {
 		return memoryChanged(q, "has forgotten"), q.Agents().Forget(ctx, q.args[0], q.args[1])
 	})
@@ -63,11 +64,11 @@ func (c *command) agentsConversations() *cobra.Command {
 		short: "List the conversations with an agent, the newest first; or show the messages of one",
 		example: `  mortise agents conversations support
   mortise agents conversations support sess_2f6c`,
-		complete: c.ofAgent(host.Offers.Conversations),
+		complete: c.ofAgent(client.Offers.Conversations),
 		limit:    &limit{"last", &last, 50, "how many conversations, or messages"},
 	}, func(ctx context.Context, q *ask) error {
 		if len(q.args) == 2 {
-			one, err := inSession(ctx, q.API, q.args[1], func(id string) (s view.ConversationShown, err error) {
+			one, err := inSession(ctx, q.Host, q.args[1], func(id string) (s view.ConversationShown, err error) {
 				s.Conversation, s.Messages, err = q.Agents().Messages(ctx, q.args[0], id, last)
 				return s, err
 			})
@@ -97,10 +98,10 @@ session.closed@v1 with the reason user: in the host that serves, or here where n
 does. What is said later begins a new conversation.`,
 		example: `  mortise agents end support
   mortise agents end support sess_2f6c`,
-		complete: c.ofAgent(host.Offers.Conversations),
+		complete: c.ofAgent(client.Offers.Conversations),
 	}, func(ctx context.Context, q *ask) (done, error) {
 		defer c.errs.Begin("ending the conversation").End()
-		one, err := inSession(ctx, q.API, strings.Join(q.args[1:], ""), func(id string) (host.Conversation, error) { return q.Agents().End(ctx, q.args[0], id) })
+		one, err := inSession(ctx, q.Host, strings.Join(q.args[1:], ""), func(id string) (host.Conversation, error) { return q.Agents().End(ctx, q.args[0], id) })
 		return done{value: one, said: fmt.Sprintf("the conversation %s has ended", one.Session)}, err
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 )
@@ -53,11 +54,11 @@ artifact that is there already. Its type is found out by its name and how it beg
 			}
 			return cmp.Or(checkLabels(a.Labels), err)
 		},
-	}, func(ctx context.Context, q *ask) error { return c.addArtifacts(ctx, q.API, in, q.args, a) })
+	}, func(ctx context.Context, q *ask) error { return c.addArtifacts(ctx, q.Host, in, q.args, a) })
 }
 
 // addFile registers a person's file, and says how far it is where that takes long.
-func (c *command) addFile(ctx context.Context, k host.API, in, path string, a host.NewArtifact) (host.Artifact, error) {
+func (c *command) addFile(ctx context.Context, k client.Host, in, path string, a host.NewArtifact) (host.Artifact, error) {
 	if err := c.refuseOwn(path); err != nil {
 		return host.Artifact{}, err
 	}
@@ -68,7 +69,7 @@ func (c *command) addFile(ctx context.Context, k host.API, in, path string, a ho
 	return inSession(ctx, k, in, func(id string) (host.Artifact, error) { return k.Sessions().AddFile(ctx, id, path, a) })
 }
 
-func (c *command) addArtifacts(ctx context.Context, k host.API, in string, paths []string, a host.NewArtifact) error {
+func (c *command) addArtifacts(ctx context.Context, k client.Host, in string, paths []string, a host.NewArtifact) error {
 	added := []host.Artifact{}
 	var failed error
 	for _, path := range paths {
@@ -93,7 +94,7 @@ func (c *command) addArtifacts(ctx context.Context, k host.API, in string, paths
 	return failed
 }
 
-func (c *command) addArtifact(ctx context.Context, k host.API, in, path string, a host.NewArtifact) (host.Artifact, error) {
+func (c *command) addArtifact(ctx context.Context, k client.Host, in, path string, a host.NewArtifact) (host.Artifact, error) {
 	if path != "-" && isDirectory(path) {
 		return c.addDirectory(ctx, k, in, path, a)
 	}
@@ -110,7 +111,7 @@ func (c *command) artifactsList() *cobra.Command {
 	var in string
 	return list(c, spec{
 		use: "list", short: "List the artifacts of a session, the oldest first", example: "  mortise artifacts list --session sess_4f2a",
-		door: inStore, flags: func(cmd *cobra.Command) { c.sessionFlag(cmd, &in) },
+		anywhere: true, door: inStore, flags: func(cmd *cobra.Command) { c.sessionFlag(cmd, &in) },
 		check: func([]string) (err error) { in, err = whichSession(in); return err },
 	}, view.Artifacts, func(ctx context.Context, q *ask) ([]host.Artifact, error) {
 		return q.artifacts(ctx, in)
@@ -119,7 +120,7 @@ func (c *command) artifactsList() *cobra.Command {
 
 // artifacts returns those of the session that is meant.
 func (q *ask) artifacts(ctx context.Context, in string) ([]host.Artifact, error) {
-	s, err := findSession(ctx, q.API, in)
+	s, err := findSession(ctx, q.Host, in)
 	if err != nil {
 		return nil, err
 	}
@@ -149,11 +150,11 @@ func (c *command) artifactsShow() *cobra.Command {
 
 // artifact returns the one that is meant.
 func (q *ask) artifact(ctx context.Context, in, given string) (host.Artifact, error) {
-	s, err := findSession(ctx, q.API, in)
+	s, err := findSession(ctx, q.Host, in)
 	if err != nil {
 		return host.Artifact{}, err
 	}
-	return findArtifact(ctx, q.API, s.ID, given)
+	return findArtifact(ctx, q.Host, s.ID, given)
 }
 
 func (c *command) artifactsGet() *cobra.Command {
@@ -247,7 +248,7 @@ func typeNames() (names []string) {
 func (c *command) completeArtifacts(in *string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 		if id, err := whichSession(*in); err == nil && len(args) == 0 {
-			c.completing(cmd, func(k host.API) {
+			c.completing(cmd, func(k client.Host) {
 				all, _ := k.Sessions().Artifacts(cmd.Context(), id)
 				for _, a := range all[max(0, len(all)-offered):] {
 					ids = append(ids, a.ID+"\t"+terminal.OneLine(a.Type+" "+a.Name, 60))

@@ -102,6 +102,9 @@ type command struct {
 	home, config string // --home, --config
 	database     string // --database
 	as           string // --as
+	server       string // --server
+	embedded     bool   // --embedded
+	homeGiven    bool   // --home is on the command line
 	json         bool   // --json, where the command has it
 	debug        bool   // --debug, where the command has it
 	watches      bool   // --watch, where the command has it
@@ -141,6 +144,7 @@ by policy, run in a process of its own, and written to a ledger that can be veri
 	flags.StringVar(&c.config, "config", os.Getenv("MORTISE_CONFIG"), "configuration file, mortise.yaml in the data directory if empty (or MORTISE_CONFIG)")
 	flags.StringVar(&c.as, "as", os.Getenv("MORTISE_AS"), "who acts: a principal that the configuration names, its own principal if empty (or MORTISE_AS)")
 	flags.StringVar(&c.database, "database", "", "PostgreSQL database, postgres://...; SQLite in the data directory if nothing says otherwise (or MORTISE_DATABASE)")
+	c.mannerFlags(root)
 	for _, g := range c.groups() {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title + ":"})
 		for _, cmd := range g.commands {
@@ -258,6 +262,9 @@ func (c *command) withJSON(cmd *cobra.Command) *cobra.Command {
 func (c *command) open(ctx context.Context) (*app.App, error) {
 	if c.home == "" {
 		return nil, usage{errNoHome}
+	}
+	if err := c.isHere("this"); err != nil {
+		return nil, err
 	}
 	return app.Open(ctx, app.Options{Home: c.home, Config: c.config, Database: c.databaseURL(), As: c.as, Scrubber: c.scrubber, Notice: c.notice, Brief: true})
 }

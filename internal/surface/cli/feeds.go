@@ -12,6 +12,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/input"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
@@ -26,10 +27,10 @@ func (c *command) feeds() *cobra.Command {
 A feed runs in the name of who made it, with those of their rights that they still
 have. 'mortise serve' makes the runs; each is a call like any other.`,
 	}, c.feedsCreate(), c.feedsList(), c.feedsShow(), c.feedsRun(),
-		c.feedsChange("pause", "Let a feed make no more runs", "is paused", host.Feeds.Pause),
-		c.feedsChange("resume", "Let a feed go on with the times that come from now on", "goes on", host.Feeds.Resume),
-		c.feedsChange("delete", "Forget a feed, its times and its cursors; a run that was begun goes on", "is deleted", host.Feeds.Delete),
-		c.feedsChange("reset-cursor", "Let a feed start over: delete how far it got", "starts over with its next run", host.Feeds.ResetCursor))
+		c.feedsChange("pause", "Let a feed make no more runs", "is paused", client.Feeds.Pause),
+		c.feedsChange("resume", "Let a feed go on with the times that come from now on", "goes on", client.Feeds.Resume),
+		c.feedsChange("delete", "Forget a feed, its times and its cursors; a run that was begun goes on", "is deleted", client.Feeds.Delete),
+		c.feedsChange("reset-cursor", "Let a feed start over: delete how far it got", "starts over with its next run", client.Feeds.ResetCursor))
 }
 
 // feedFlags are the flags of `mortise feeds create`.
@@ -127,7 +128,7 @@ func (c *command) feedsList() *cobra.Command {
 }
 
 func (c *command) feedsShow() *cobra.Command {
-	return show(c, spec{use: "show ID", short: "Show a feed with its next five times and the last ten", example: "  mortise feeds show 3f21aa", complete: c.offering(host.Offers.Feeds)},
+	return show(c, spec{use: "show ID", short: "Show a feed with its next five times and the last ten", example: "  mortise feeds show 3f21aa", complete: c.offering(client.Offers.Feeds)},
 		func(ctx context.Context, q *ask) (s view.FeedShown, err error) {
 			id, err := q.Feeds().Find(ctx, q.args[0])
 			if err == nil {
@@ -147,7 +148,7 @@ func (c *command) feedsRun() *cobra.Command {
 It is queued, and 'mortise serve' runs it; with --wait this command does, unless
 another process takes it first, and prints the result.`,
 		example:  "  mortise feeds run 3f21aa --wait",
-		complete: c.offering(host.Offers.Feeds),
+		complete: c.offering(client.Offers.Feeds),
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().BoolVar(&wait, "wait", false, "carry it out here, and print the result")
 		},
@@ -161,8 +162,8 @@ another process takes it first, and prints the result.`,
 			return err
 		}
 		if wait {
-			res, err = c.hold(ctx, q.app, res, 0)
-			if closeErr := c.closeBooks(q.app, true); closeErr != nil {
+			res, err = c.hold(ctx, q, res, 0)
+			if closeErr := c.closeBooks(q, true); closeErr != nil {
 				return closeErr
 			}
 			return c.answer(id, res, err)
@@ -172,8 +173,8 @@ another process takes it first, and prints the result.`,
 }
 
 // feedsChange is a command that changes one feed.
-func (c *command) feedsChange(verb, short, what string, do func(host.Feeds, context.Context, string) (host.Feed, error)) *cobra.Command {
-	return c.change(spec{use: verb + " ID", short: short, example: "  mortise feeds " + verb + " 3f21aa", complete: c.offering(host.Offers.Feeds)},
+func (c *command) feedsChange(verb, short, what string, do func(client.Feeds, context.Context, string) (host.Feed, error)) *cobra.Command {
+	return c.change(spec{use: verb + " ID", short: short, example: "  mortise feeds " + verb + " 3f21aa", complete: c.offering(client.Offers.Feeds)},
 		func(ctx context.Context, q *ask) (done, error) {
 			id, err := q.Feeds().Find(ctx, q.args[0])
 			if err != nil {

@@ -43,7 +43,7 @@ It needs the right to configure.`,
 			cmd.Flags().StringArrayVar(&scopes, "scope", nil, "what may be done that way, as in permissions of a manifest; * for everything (repeatable)")
 		},
 	}, func(ctx context.Context, q *ask) (done, error) {
-		i, err := q.Identities().For(adapter).Link(ctx, q.args[0], q.args[1], q.args[2], scopes...)
+		i, err := q.Identities().LinkFor(ctx, adapter, q.args[0], q.args[1], q.args[2], scopes...)
 		with := "without scopes"
 		if len(i.Scopes) > 0 {
 			with = "with " + strings.Join(i.Scopes, ", ")

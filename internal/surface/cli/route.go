@@ -39,7 +39,7 @@ experimental or deprecated is left out unless the text names it, or with --hidde
 	}, func(ctx context.Context, r *ask) error {
 		query := q
 		query.Text = r.args[0]
-		if err := atHand(ctx, r.API, &query, in, artifacts); err != nil {
+		if err := atHand(ctx, r.Host, &query, in, artifacts); err != nil {
 			return err
 		}
 		answer, err := r.Plugins().Route(ctx, query)

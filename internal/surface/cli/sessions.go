@@ -11,6 +11,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/setup"
+	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 )
@@ -52,7 +53,7 @@ func (c *command) sessionsList() *cobra.Command {
 	var last int
 	return list(c, spec{
 		use: "list", short: "List sessions, the newest first", example: "  mortise sessions list",
-		door: inStore, limit: &limit{"last", &last, 50, "how many sessions"},
+		anywhere: true, door: inStore, limit: &limit{"last", &last, 50, "how many sessions"},
 	}, view.Sessions, func(ctx context.Context, q *ask) ([]host.Session, error) {
 		all, err := q.Sessions().List(ctx)
 		return all[:min(len(all), last)], err
@@ -60,9 +61,9 @@ func (c *command) sessionsList() *cobra.Command {
 }
 
 func (c *command) sessionsShow() *cobra.Command {
-	return show(c, spec{use: "show ID", short: "Show a session with its artifacts", example: "  mortise sessions show sess_4f2a", complete: c.completeSessions, door: inStore},
+	return show(c, spec{use: "show ID", short: "Show a session with its artifacts", example: "  mortise sessions show sess_4f2a", complete: c.completeSessions, anywhere: true, door: inStore},
 		func(ctx context.Context, q *ask) (s view.SessionShown, err error) {
-			if s.Session, err = findSession(ctx, q.API, q.args[0]); err == nil {
+			if s.Session, err = findSession(ctx, q.Host, q.args[0]); err == nil {
 				s.Artifacts, err = q.Sessions().Artifacts(ctx, s.Session.ID)
 			}
 			return s, err
@@ -80,7 +81,7 @@ func (c *command) sessionsMove(open bool) *cobra.Command {
 		if open {
 			move = q.Sessions().Resume
 		}
-		s, err := inSession(ctx, q.API, q.args[0], func(id string) (host.Session, error) { return move(ctx, id) })
+		s, err := inSession(ctx, q.Host, q.args[0], func(id string) (host.Session, error) { return move(ctx, id) })
 		return done{value: s, said: fmt.Sprintf("session %s is %s", s.ID, s.State)}, err
 	})
 }
@@ -88,7 +89,7 @@ func (c *command) sessionsMove(open bool) *cobra.Command {
 func (c *command) sessionsDelete() *cobra.Command {
 	return c.change(spec{use: "delete ID", short: "Delete a session with its artifacts; its entries in the ledger stay", example: "  mortise sessions delete sess_4f2a", complete: c.completeSessions},
 		func(ctx context.Context, q *ask) (done, error) {
-			s, err := inSession(ctx, q.API, q.args[0], func(id string) (host.Session, error) { return q.Sessions().Delete(ctx, id) })
+			s, err := inSession(ctx, q.Host, q.args[0], func(id string) (host.Session, error) { return q.Sessions().Delete(ctx, id) })
 			return done{value: s, said: fmt.Sprintf("session %s is deleted, with %d artifacts", s.ID, s.Artifacts)}, err
 		})
 }
@@ -96,7 +97,7 @@ func (c *command) sessionsDelete() *cobra.Command {
 // keeping looks at what the host keeps. The administrator, who acts under no other
 // name, reads the store alone and touches nothing; for others a host is opened, which
 // asks policy and records what it refuses.
-func (c *command) keeping(ctx context.Context, do func(k host.API) error) error {
+func (c *command) keeping(ctx context.Context, do func(k client.Host) error) error {
 	if c.home == "" {
 		return usage{errNoHome}
 	}
@@ -105,15 +106,17 @@ func (c *command) keeping(ctx context.Context, do func(k host.API) error) error 
 		return usage{err}
 	}
 	if c.as == "" || c.as == conf.Principal {
-		return c.reading(ctx, func(st host.Store) error { return do(host.Reading(st, conf.Tenant)) })
+		return c.reading(ctx, func(st host.Store) error {
+			return do(client.Embedded(host.Reading(st, conf.Tenant), c.who(conf.Principal, conf.Principal)))
+		})
 	}
-	return c.withHost(ctx, func(a *app.App) error { return do(a.As(a.Principal)) })
+	return c.withHost(ctx, func(a *app.App) error { return do(c.asking(a).Host) })
 }
 
 // completeSessions offers the newest sessions.
 func (c *command) completeSessions(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		c.completing(cmd, func(k host.API) {
+		c.completing(cmd, func(k client.Host) {
 			all, _ := k.Sessions().List(cmd.Context())
 			for _, s := range all[:min(len(all), offered)] {
 				ids = append(ids, s.ID+"\t"+terminal.OneLine(s.State+" "+s.Name, 60))

@@ -270,11 +270,10 @@ func refusal(res plugin.Result, err error) error {
 	if e.Code == plugin.CodeInternal {
 		return err // its cause is for the log
 	}
-	p := refused(0, e.Code, told(e.Message))
+	p := refusedBy(e)
 	if e.Code == plugin.CodeKeyConflict { // the key is part of the request
 		p.Status = http.StatusUnprocessableEntity
 	}
-	p.after(e.RetryAfter)
 	p.CallID = res.CallID
 	return p
 }

@@ -35,6 +35,8 @@ type Problem struct {
 	Errors []Place     `json:"errors,omitzero" doc:"What is wrong, place by place. Values are not repeated."`
 	Hint   string      `json:"hint,omitzero" doc:"What to do about it at the command line."`
 
+	Retryable bool `json:"retryable,omitzero" doc:"The same request may succeed later."`
+
 	header http.Header
 }
 
@@ -70,12 +72,10 @@ func (s *server) problem(q *request, err error) *Problem {
 	p := new(Problem)
 	if !errors.As(err, &p) {
 		e := plugin.AsError(err)
-		p = refused(0, e.Code, told(e.Message))
-		p.Hint = hintOf(e.Message)
+		p = refusedBy(e)
 		if e.Code == plugin.CodeInternal {
 			p.Detail, p.Hint = "the host could not do this; its log says why", ""
 		}
-		p.after(e.RetryAfter)
 	}
 	level := slog.LevelDebug
 	if p.Status >= http.StatusInternalServerError {
@@ -103,12 +103,27 @@ func seconds(d time.Duration) string {
 
 // told leaves out of a message what it says of the command line.
 func told(message string) string {
-	message, _, _ = strings.Cut(message, "; 'mortise ")
+	message, _ = hinted(message)
 	return message
 }
 
-// hintOf returns what a message says of the command line, "" for nothing.
-func hintOf(message string) string { return strings.TrimPrefix(message[len(told(message)):], "; ") }
+// hinted takes from a message what it says of the command line.
+func hinted(message string) (text, hint string) {
+	text, hint, found := strings.Cut(message, "; 'mortise ")
+	if found {
+		hint = "'mortise " + hint
+	}
+	return text, hint
+}
+
+// refusedBy is the problem of an error of the host.
+func refusedBy(e *plugin.Error) *Problem {
+	text, hint := hinted(e.Message)
+	p := refused(0, e.Code, text)
+	p.Hint, p.Retryable = hint, e.Retryable
+	p.after(e.RetryAfter)
+	return p
+}
 
 // missing says that something is not there, or not the caller's: both in the same words.
 func missing(what, id string) *Problem {

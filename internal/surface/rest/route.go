@@ -48,6 +48,7 @@ func (s *server) routes() []byte {
 	})
 	r := &registry{s, api}
 	r.document()
+	r.me()
 	r.operations()
 	r.plugins()
 	r.calls()

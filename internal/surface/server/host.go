@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
@@ -120,9 +121,20 @@ func onLoopback(at net.Addr) bool {
 }
 
 // OwnerHandler is what answers requests that come over the socket of [ListenOwner]: who
-// presents no token there is the owner.
+// presents no token there is the owner, or acts on behalf of whom the owner names.
 func OwnerHandler(ctx context.Context, a *app.App) http.Handler {
-	return answers(ctx, a, func(*http.Request) (host.Caller, bool, error) { return a.Host.Owner(), true, nil }, nil)
+	return answers(ctx, a, func(r *http.Request) (host.Caller, bool, error) {
+		as := r.Header.Values(rest.AsHeader)
+		if len(as) == 0 {
+			return a.Host.Owner(), true, nil
+		}
+		name, err := url.QueryUnescape(as[0])
+		if err != nil || len(as) > 1 {
+			return host.Caller{}, true, plugin.Errorf(plugin.CodeInvalidInput, "%s names one principal", rest.AsHeader)
+		}
+		c, err := a.Host.OnBehalf(name)
+		return c, true, err
+	}, nil)
 }
 
 func answers(ctx context.Context, a *app.App, identify func(*http.Request) (host.Caller, bool, error), people *signin.Server) http.Handler {
