@@ -34,9 +34,10 @@ type Providers struct {
 
 // An AccountRemoved is what came of removing an account.
 type AccountRemoved struct {
-	Provider string `json:"provider"`
-	Revoked  bool   `json:"revoked" doc:"The provider knows of it."`
-	Problem  string `json:"problem,omitzero" doc:"Why it does not."`
+	Provider string   `json:"provider"`
+	Revoked  bool     `json:"revoked" doc:"The provider knows of it."`
+	Problem  string   `json:"problem,omitzero" doc:"Why it does not."`
+	Account  *Account `json:"account,omitzero" doc:"The one that was removed."`
 }
 
 // An AccountTried is an account that a token can be had of.
@@ -65,12 +66,16 @@ func (r *registry) listAccounts(ctx context.Context, q *request, _ *struct{}) (*
 	out := &struct{ Body Providers }{Providers{[]Provider{}}}
 	for _, s := range states {
 		p := Provider{Provider: s.Provider, Kind: s.Kind, Service: s.Service}
-		if a := s.Account; a != nil {
-			p.Account = &Account{a.Subject, a.Email, a.Verified, append([]string{}, a.Scopes...), a.Connected, a.Expires, a.Renewable, a.Gone}
+		if s.Account != nil {
+			p.Account = accountOf(s.Account)
 		}
 		out.Body.Providers = append(out.Body.Providers, p)
 	}
 	return out, nil
+}
+
+func accountOf(a *host.Account) *Account {
+	return &Account{a.Subject, a.Email, a.Verified, append([]string{}, a.Scopes...), a.Connected, a.Expires, a.Renewable, a.Gone}
 }
 
 func (r *registry) removeAccount(ctx context.Context, q *request, in *ProviderNamed) (*struct{ Body AccountRemoved }, error) {
@@ -78,7 +83,7 @@ func (r *registry) removeAccount(ctx context.Context, q *request, in *ProviderNa
 	if err != nil {
 		return nil, unlessMissing(err, "account with", in.Provider)
 	}
-	return &struct{ Body AccountRemoved }{AccountRemoved{in.Provider, gone.Revoked, gone.Problem}}, nil
+	return &struct{ Body AccountRemoved }{AccountRemoved{in.Provider, gone.Revoked, gone.Problem, accountOf(&gone.Account)}}, nil
 }
 
 func (r *registry) testAccount(ctx context.Context, q *request, in *struct {

@@ -127,15 +127,24 @@ func refusedBy(e *plugin.Error) *Problem {
 
 // missing says that something is not there, or not the caller's: both in the same words.
 func missing(what, id string) *Problem {
-	return refused(0, plugin.CodeNotFound, "there is no "+what+" "+id)
+	p := refused(0, plugin.CodeNotFound, "there is no "+what+" "+id)
+	p.Hint = listed[what]
+	return p
+}
+
+// listed are the commands that show what there is of a noun. They do not depend on the id,
+// so that what is another's is answered like what there is not.
+var listed = map[string]string{
+	"agent": "'mortise agents list' shows those there are", "approval": "'mortise approvals list' shows those there are", "call": "'mortise calls list' shows those there are",
+	"feed": "'mortise feeds list' shows those there are", "knowledge base": "'mortise kb list' shows all there are, and 'mortise kb create ID' begins one",
+	"model": "'mortise models list' shows all there are", "plan": "'mortise plans list' shows those there are", "policy": "'mortise policy list' shows those there are",
+	"reference data": "'mortise reference list' shows what there is", "session": "'mortise sessions list' shows those there are", "token": "'mortise tokens list' shows those there are",
 }
 
 // unlessMissing is err, and for what was not found the one answer there is to that.
 func unlessMissing(err error, what, id string) error {
 	if plugin.CodeOf(err) == plugin.CodeNotFound {
-		p := missing(what, id)
-		_, p.Hint = hinted(plugin.AsError(err).Message)
-		return p
+		return missing(what, id)
 	}
 	return err
 }

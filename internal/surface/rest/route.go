@@ -157,6 +157,15 @@ func holds(c host.Caller, scope string) error {
 	return p
 }
 
+// owns refuses a caller who is not at the socket of the owner, where a request asks for what
+// is the owner's alone: what names something of the machine of the host.
+func (q *request) owns(what string, asked bool) error {
+	if !asked || q.caller.Owns {
+		return nil
+	}
+	return refused(http.StatusForbidden, plugin.CodePolicyDenied, what+" is for the owner, on the socket of the data directory")
+}
+
 // A documented is the document that describes the routes.
 type documented struct {
 	Type string `header:"Content-Type" hidden:"true"`
