@@ -1,6 +1,9 @@
 package host
 
-import "context"
+import (
+	"context"
+	"encoding/base64"
+)
 
 // An Asked is an approval as a surface puts it to the one who looks at it.
 type Asked struct {
@@ -11,6 +14,12 @@ type Asked struct {
 	TrustAs  bool     // the configuration takes a name's word for who someone is
 	Theirs   bool     // who looks may agree to it themselves, at a terminal
 	Same     bool     // it was approved by the user who asked for it, which counts only because of TrustAs
+}
+
+// IsApprovalToken reports whether a text has the form of the token that approvers are sent.
+func IsApprovalToken(text string) bool {
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	return err == nil && len(raw) == tokenBytes
 }
 
 // Asked returns the approval that an id means, which may be cut short.

@@ -179,6 +179,13 @@ func (m Sessions) FindArtifact(ctx context.Context, in, given string) (session.A
 	}))
 }
 
+// ArtifactAmong is [Sessions.FindArtifact] where all artifacts of the session are known.
+func ArtifactAmong(list []Artifact, in, given string) (Artifact, error) {
+	return byID("artifact", given, func(id string) (session.Artifact, error) { return session.Named(list, in, id) }, among(func() ([]string, error) {
+		return idsOf(list, func(a session.Artifact) string { return a.ID }), nil
+	}))
+}
+
 // FindDocument returns the document of a knowledge base that is meant.
 func (k Knowledge) FindDocument(ctx context.Context, base, given string) (Document, error) {
 	return k.find(ctx, base, given, k.Document)

@@ -32,7 +32,8 @@ func (c *command) approvalsList() *cobra.Command {
 	var all bool
 	var last int
 	return list(c, spec{
-		use: "list", short: "List what waits for a person, as far as you asked for it or may decide it", example: "  mortise approvals list --all",
+		anywhere: true,
+		use:      "list", short: "List what waits for a person, as far as you asked for it or may decide it", example: "  mortise approvals list --all",
 		flags: func(cmd *cobra.Command) { cmd.Flags().BoolVar(&all, "all", false, "those that were decided too") },
 		limit: &limit{"last", &last, 50, "how many approvals"}, watch: true,
 	}, view.Approvals, func(ctx context.Context, q *ask) ([]*host.Question, error) {
@@ -41,7 +42,7 @@ func (c *command) approvalsList() *cobra.Command {
 }
 
 func (c *command) approvalsShow() *cobra.Command {
-	return c.command(spec{use: "show ID", short: "Show everything that an approval is bound to", example: "  mortise approvals show 3f21aa", complete: c.offering(client.Offers.Approvals)},
+	return c.command(spec{anywhere: true, use: "show ID", short: "Show everything that an approval is bound to", example: "  mortise approvals show 3f21aa", complete: c.offering(client.Offers.Approvals)},
 		func(ctx context.Context, q *ask) error {
 			asked, err := q.Approvals().Asked(ctx, q.args[0])
 			if err != nil {
@@ -64,8 +65,9 @@ func (c *command) approvalsApprove() *cobra.Command {
 	var reason string
 	var noWait bool
 	return c.command(spec{
-		use:   "approve ID|TOKEN",
-		short: "Agree to one call or plan; the call goes on, and its end is shown",
+		anywhere: true,
+		use:      "approve ID|TOKEN",
+		short:    "Agree to one call or plan; the call goes on, and its end is shown",
 		long: `Agree to one call or plan. A call goes on in the process that waits for it or in
 'mortise serve', and otherwise here. Its result is shown, and the exit status is that
 of 'mortise run'.`,
@@ -98,6 +100,7 @@ of 'mortise run'.`,
 func (c *command) approvalsDeny() *cobra.Command {
 	var reason string
 	return c.command(spec{
+		anywhere: true,
 		use:      "deny ID|TOKEN",
 		short:    "Refuse one call or plan; the requester may do so too",
 		example:  `  mortise approvals deny 3f21aa --reason "the wrong address"`,

@@ -28,8 +28,9 @@ func (c *command) artifactsAdd() *cobra.Command {
 	var in string
 	var a host.NewArtifact
 	return c.command(spec{
-		use:   "add FILE...",
-		short: "Register files in a session",
+		anywhere: true,
+		use:      "add FILE...",
+		short:    "Register files in a session",
 		long: `Register files in a session.
 
 Each is copied and never changes again. The same file under the same name is the
@@ -130,11 +131,12 @@ func (q *ask) artifacts(ctx context.Context, in string) ([]host.Artifact, error)
 func (c *command) artifactsShow() *cobra.Command {
 	var in string
 	return show(c, spec{
-		use:     "show ARTIFACT",
-		short:   "Show an artifact, what it was made from and what was made from it",
-		long:    "Show an artifact, what it was made from and what was made from it.\n\nARTIFACT is an id, or a name that no other artifact of the session has.",
-		example: "  mortise artifacts show auth.log.1 --session sess_4f2a",
-		door:    inStore, complete: c.completeArtifacts(&in), flags: func(cmd *cobra.Command) { c.sessionFlag(cmd, &in) },
+		anywhere: true,
+		use:      "show ARTIFACT",
+		short:    "Show an artifact, what it was made from and what was made from it",
+		long:     "Show an artifact, what it was made from and what was made from it.\n\nARTIFACT is an id, or a name that no other artifact of the session has.",
+		example:  "  mortise artifacts show auth.log.1 --session sess_4f2a",
+		door:     inStore, complete: c.completeArtifacts(&in), flags: func(cmd *cobra.Command) { c.sessionFlag(cmd, &in) },
 		check: func([]string) (err error) { in, err = whichSession(in); return err },
 	}, func(ctx context.Context, q *ask) (s view.ArtifactShown, err error) {
 		all, err := q.artifacts(ctx, in)
@@ -174,7 +176,7 @@ func (c *command) artifactsGet() *cobra.Command {
 			if to == "" && c.onTerminal() {
 				return usage{errors.New("its bytes could steer the terminal; -o FILE, or a pipe, takes them")}
 			}
-			return inHost(c, cmd.Context(), func(q *ask) error {
+			return c.reach(cmd.Context(), inHost, func(q *ask) error {
 				a, err := q.artifact(cmd.Context(), id, args[0])
 				if err != nil {
 					return err

@@ -53,8 +53,9 @@ func (c *command) follow(ctx context.Context, k client.Host, id string) error {
 func (c *command) callsWait() *cobra.Command {
 	var wait time.Duration
 	return c.command(spec{
-		use:   "wait ID",
-		short: "Wait for the end of a call, and run it if it is queued and no other process does",
+		anywhere: true,
+		use:      "wait ID",
+		short:    "Wait for the end of a call, and run it if it is queued and no other process does",
 		long: `Wait for the end of a call and print its result as 'mortise run' does, with the same
 status. A queued call is run here, unless another process takes it first. If the call
 waits for approval, the command waits too.`,
@@ -90,8 +91,9 @@ waits for approval, the command waits too.`,
 func (c *command) callsCancel() *cobra.Command {
 	var reason string
 	return c.command(spec{
-		use:   "cancel ID",
-		short: "Stop a call: one that waits fails at once, one that runs is told",
+		anywhere: true,
+		use:      "cancel ID",
+		short:    "Stop a call: one that waits fails at once, one that runs is told",
 		long: `Stop a call. One that waits or is queued fails at once. One that runs is told by the
 process that runs it, and ends by itself: effects that it had are not undone. The
 principal that made the call may stop it, and so may those who may approve its

@@ -20,8 +20,9 @@ func (c *command) callsSettle() *cobra.Command {
 	var f settleFlags
 	var s host.Settlement
 	return c.command(spec{
-		use:   "settle ID (--succeeded | --failed | --not-done | --ask)",
-		short: "Record the outcome of a call whose result is unknown, or ask its operator",
+		anywhere: true,
+		use:      "settle ID (--succeeded | --failed | --not-done | --ask)",
+		short:    "Record the outcome of a call whose result is unknown, or ask its operator",
 		long: `Record the outcome of a call whose result is unknown, or ask its operator.
 
 A call is unknown when an effect was sent and its answer never came. It is not

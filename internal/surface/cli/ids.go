@@ -77,8 +77,8 @@ func (c *command) completeCalls(cmd *cobra.Command, args []string, typed string)
 
 // completing reads the store; where it cannot be read there is nothing to offer.
 func (c *command) completing(cmd *cobra.Command, do func(k client.Host)) {
-	_ = c.keeping(cmd.Context(), func(k client.Host) error {
-		do(k)
+	_ = c.reach(cmd.Context(), inStore, func(q *ask) error {
+		do(q.Host)
 		return nil
 	})
 }

@@ -17,8 +17,9 @@ func (c *command) route() *cobra.Command {
 	var in string
 	var artifacts []string
 	return c.command(spec{
-		use:   "route TEXT",
-		short: "Find the operations that fit a request, and say why",
+		anywhere: true,
+		use:      "route TEXT",
+		short:    "Find the operations that fit a request, and say why",
 		long: `Find the operations that fit a request: at most five, the best first, each with what
 speaks for it. Then what was left out, with the reason, and what goes on
 with what was found.

@@ -31,8 +31,9 @@ the session of commands that have the flag --session.`,
 func (c *command) sessionsCreate() *cobra.Command {
 	var o host.NewSession
 	return c.change(spec{
-		use:   "create",
-		short: "Begin a session, and print its id",
+		anywhere: true,
+		use:      "create",
+		short:    "Begin a session, and print its id",
 		example: `  export MORTISE_SESSION=$(mortise sessions create --name "case 12" --pillar log_analysis)
   mortise artifacts add auth.log`,
 		flags: func(cmd *cobra.Command) {
@@ -72,7 +73,7 @@ func (c *command) sessionsShow() *cobra.Command {
 
 // sessionsMove is `sessions close` or `sessions resume`.
 func (c *command) sessionsMove(open bool) *cobra.Command {
-	s := spec{use: "close ID", short: "Let nothing more be added to a session, and end the conversation that it is; it can still be read", example: "  mortise sessions close sess_4f2a", complete: c.completeSessions}
+	s := spec{anywhere: true, use: "close ID", short: "Let nothing more be added to a session, and end the conversation that it is; it can still be read", example: "  mortise sessions close sess_4f2a", complete: c.completeSessions}
 	if open {
 		s.use, s.short, s.example = "resume ID", "Open a closed session again", "  mortise sessions resume sess_4f2a"
 	}
@@ -87,7 +88,7 @@ func (c *command) sessionsMove(open bool) *cobra.Command {
 }
 
 func (c *command) sessionsDelete() *cobra.Command {
-	return c.change(spec{use: "delete ID", short: "Delete a session with its artifacts; its entries in the ledger stay", example: "  mortise sessions delete sess_4f2a", complete: c.completeSessions},
+	return c.change(spec{anywhere: true, use: "delete ID", short: "Delete a session with its artifacts; its entries in the ledger stay", example: "  mortise sessions delete sess_4f2a", complete: c.completeSessions},
 		func(ctx context.Context, q *ask) (done, error) {
 			s, err := inSession(ctx, q.Host, q.args[0], func(id string) (host.Session, error) { return q.Sessions().Delete(ctx, id) })
 			return done{value: s, said: fmt.Sprintf("session %s is deleted, with %d artifacts", s.ID, s.Artifacts)}, err

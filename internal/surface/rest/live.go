@@ -69,7 +69,7 @@ func (q *request) hears(waits bool) func(plugin.Event) {
 		l.told.Go(l.tell)
 	})
 	return func(e plugin.Event) {
-		if e.Kind == plugin.EventLog { // for the host
+		if e.Kind == plugin.EventLog && !l.shows(q) { // for the host
 			return
 		}
 		select {
@@ -107,7 +107,13 @@ func (l *live) tell() {
 			l.cut()
 		}
 	}
-	say := func(e plugin.Event) { send(appendEvent(nil, "", string(e.Kind), jsontext.Value(e.Data))) }
+	say := func(e plugin.Event) {
+		if e.Kind == plugin.EventLog {
+			send(appendEvent(nil, "", string(e.Kind), e))
+			return
+		}
+		send(appendEvent(nil, "", string(e.Kind), jsontext.Value(e.Data)))
+	}
 	send([]byte(":\n\n")) // the reader learns that the call was taken
 	for {
 		select {
@@ -125,6 +131,13 @@ func (l *live) tell() {
 				}
 			}
 		}
+	}
+}
+
+// names tells the reader of a stream the id of the call, which goes on without it.
+func (q *request) names(id string) {
+	if l := q.live; l != nil && l.stream != nil {
+		_ = l.stream.send(appendEvent(nil, "", "call", CallNamed{id}))
 	}
 }
 

@@ -50,6 +50,7 @@ func (s *server) routes() []byte {
 	r.document()
 	r.me()
 	r.operations()
+	r.making()
 	r.plugins()
 	r.calls()
 	r.approvals()
