@@ -303,7 +303,7 @@ func rowsOf[T any](ctx context.Context, r *remote, member string, query url.Valu
 		}
 		var rows []T
 		var next string
-		if err := errors.Join(json.Unmarshal(members[member], &rows), unmarshalSome(members["next_page_token"], &next)); err != nil {
+		if err := errors.Join(unmarshalSome(members[member], &rows), unmarshalSome(members["next_page_token"], &next)); err != nil {
 			return 0, "", plugin.Errorf(plugin.CodeUnavailable, "%s answers in a form that this version cannot read: %w", r.where(), err)
 		}
 		all = append(all, rows...)
