@@ -325,6 +325,10 @@ func (a *App) openHost(o Options) {
 		Policies: func(from store.Reader) (*policy.Engine, error) {
 			return setup.OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), from)
 		},
+		Others: func(documents []policy.Document) (*policy.Engine, error) {
+			return setup.OtherPolicy(a.Config, documents, a.Runner.Level(), a.Store)
+		},
+		Deliver: a.Adapters.Deliver,
 		Kernel: a.Kernel, Ledger: a.Ledger, Tail: tail.New(a.Store, tail.Options{Log: a.log}), Approvals: a.Approvals, CatchUp: a.CatchUp, Tell: a.Sandbox.Tell,
 		SessionHosts: sessionhost.Launch{Home: a.Home, Tenant: a.Config.Tenant, Config: a.ConfigPath, Named: o.Config != "", Database: o.Database},
 		Elsewhere:    a.elsewhere, Wake: a.wake, Offer: a.tools.Offer, Post: toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}.First,

@@ -197,6 +197,14 @@ func (k Knowledge) FindAndRemove(ctx context.Context, base, given string) (Docum
 }
 
 func (k Knowledge) find(ctx context.Context, base, given string, do func(ctx context.Context, base, id string) (Document, error)) (Document, error) {
+	return InDocument(ctx, k, base, given, do)
+}
+
+// InDocument does something with the document of a knowledge base that is meant, of those
+// that k lists.
+func InDocument(ctx context.Context, k interface {
+	Documents(ctx context.Context, l kb.Listing) ([]Document, error)
+}, base, given string, do func(ctx context.Context, base, id string) (Document, error)) (Document, error) {
 	return byID("document", given, func(id string) (Document, error) { return do(ctx, base, id) }, among(func() (ids []string, err error) {
 		for last := mostDocuments; last == mostDocuments && len(ids) < lookBack; {
 			l := kb.Listing{KB: base, Limit: mostDocuments}
@@ -211,4 +219,21 @@ func (k Knowledge) find(ctx context.Context, base, given string, do func(ctx con
 		}
 		return ids, nil
 	}))
+}
+
+// FindFeed returns the id of the feed that is meant, of those that f lists.
+func FindFeed(ctx context.Context, f interface {
+	List(ctx context.Context) ([]Feed, error)
+}, given string) (string, error) {
+	all, err := f.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	ids := idsOf(all, func(feed Feed) string { return feed.ID })
+	return byID("feed", given, func(id string) (string, error) {
+		if slices.Contains(ids, id) {
+			return id, nil
+		}
+		return "", absent
+	}, among(func() ([]string, error) { return ids, nil }))
 }

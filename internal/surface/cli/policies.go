@@ -18,8 +18,8 @@ const maxPolicy = 1 << 20
 func (c *command) policyList() *cobra.Command {
 	return show(c, spec{use: "list", short: "List the policies in force: files, stored texts and rules of the configuration", example: "  mortise policy list"},
 		func(ctx context.Context, q *ask) (view.Policies, error) {
-			all, err := q.Policies().List(ctx)
-			return view.Policies{Documents: all, Version: q.Policies().Version()}, err
+			all, version, err := q.Policies().Set(ctx)
+			return view.Policies{Documents: all, Version: version}, err
 		}, func(w io.Writer, s view.Policies) error { return view.PolicyTexts.Table(w, s.Documents) })
 }
 

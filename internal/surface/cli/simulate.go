@@ -44,9 +44,9 @@ actor, agent, depth and labels. An operation that is not installed is described:
 			return nil
 		},
 	}, func(ctx context.Context, q *ask) error {
-		other, err := q.app.OtherPolicies(files)
+		documents, err := host.ReadPolicies(files...)
 		if err != nil {
-			return plugin.Errorf(plugin.CodeInvalidInput, "%w", err)
+			return err
 		}
 		file, err := os.Open(requests)
 		if err != nil {
@@ -54,7 +54,7 @@ actor, agent, depth and labels. An operation that is not installed is described:
 		}
 		defer file.Close()
 		var s host.Simulation
-		if err := c.during("asking both", func() error { s, err = q.Policies().Simulate(ctx, other, file, requests); return err }); err != nil {
+		if err := c.during("asking both", func() error { s, err = q.Policies().Try(ctx, documents, file, requests); return err }); err != nil {
 			var wrong host.UnknownAction
 			if errors.As(err, &wrong) {
 				return usage{err}

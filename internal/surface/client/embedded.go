@@ -19,7 +19,18 @@ func Embedded(api host.API, who Who) Host { return embedded{api, who} }
 func (e embedded) Who() Who { return e.who }
 
 // Accounts implements [Host].
-func (e embedded) Accounts() Accounts { return e.API.Accounts() }
+func (e embedded) Accounts() Accounts { return accounts{e.API.Accounts()} }
+
+type accounts struct{ host.Accounts }
+
+// Begin implements [Accounts].
+func (a accounts) Begin(ctx context.Context, provider string, scopes []string) (*Connecting, error) {
+	w, err := a.Accounts.Begin(ctx, provider, scopes)
+	if err != nil {
+		return nil, err
+	}
+	return &Connecting{w.URL, w.Wait, w.Close}, nil
+}
 
 // Admin implements [Host].
 func (e embedded) Admin() Admin { return e.API.Admin() }
@@ -65,7 +76,15 @@ func (e embedded) Plans() Plans { return e.API.Plans() }
 func (e embedded) Plugins() Plugins { return e.API.Plugins() }
 
 // Policies implements [Host].
-func (e embedded) Policies() Policies { return e.API.Policies() }
+func (e embedded) Policies() Policies { return policies{e.API.Policies()} }
+
+type policies struct{ host.Policies }
+
+// Set implements [Policies].
+func (p policies) Set(ctx context.Context) ([]host.PolicyText, string, error) {
+	texts, err := p.List(ctx)
+	return texts, p.Version(), err
+}
 
 // References implements [Host].
 func (e embedded) References() References { return e.API.References() }

@@ -15,10 +15,17 @@ import (
 
 // Accounts are [host.Accounts].
 type Accounts interface {
-	Begin(ctx context.Context, provider string, scopes []string) (*host.Connecting, error)
+	Begin(ctx context.Context, provider string, scopes []string) (*Connecting, error)
 	List(ctx context.Context) ([]host.AccountState, error)
 	Remove(ctx context.Context, provider string) (host.Removal, error)
 	Test(ctx context.Context, provider, mode, subject string, scopes []string) (host.Tried, error)
+}
+
+// A Connecting is an account that is being connected.
+type Connecting struct {
+	URL   string // where a browser goes
+	Wait  func(ctx context.Context) (host.Account, error)
+	Close func() error // gives it up, where it is not connected yet
 }
 
 // Admin are [host.Admin].
@@ -160,10 +167,9 @@ type Policies interface {
 	Ask(ctx context.Context, r host.PolicyRequest) (plugin.Decision, error)
 	Delete(ctx context.Context, name, was string) (host.PolicyChange, error)
 	Explain(ctx context.Context, r host.PolicyRequest) (host.PolicyExplanation, error)
-	List(ctx context.Context) ([]host.PolicyText, error)
+	Set(ctx context.Context) (texts []host.PolicyText, version string, err error)
 	Put(ctx context.Context, name string, text []byte, was string) (host.PolicyChange, error)
-	Simulate(ctx context.Context, other *host.PolicyEngine, requests io.Reader, name string) (host.Simulation, error)
-	Version() string
+	Try(ctx context.Context, documents []host.PolicyDocument, requests io.Reader, name string) (host.Simulation, error)
 }
 
 // References are [host.References].

@@ -243,7 +243,11 @@ func (r *registry) submitPlan(ctx context.Context, q *request, in *struct {
 	if len(input) == 0 {
 		input = json.RawMessage("{}")
 	}
-	v, err := q.api.Plans().Submit(ctx, host.NewPlan{Agent: in.Body.Agent, Input: input, Key: in.Key.Key, Labels: in.Body.Labels, Origin: plugin.OriginAPI})
+	return submitted(q.api.Plans().Submit(ctx, host.NewPlan{Agent: in.Body.Agent, Input: input, Key: in.Key.Key, Labels: in.Body.Labels, Origin: plugin.OriginAPI}))
+}
+
+// submitted answers with the plan that came of a submission, or why none did.
+func submitted(v *host.Plan, err error) (*submission, error) {
 	switch e := plugin.AsError(err); {
 	case err == nil:
 	case ofRun[e.Code]: // as an execution has it

@@ -57,6 +57,7 @@ func (s *server) routes() []byte {
 	r.tokens()
 	r.users()
 	r.plans()
+	r.adapters()
 	r.ledger()
 	r.policies()
 	r.secrets()

@@ -146,7 +146,7 @@ func (r *registry) talk(ctx context.Context, q *request, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	a, err := talk.Turn(ctx, in.Body.Text, q.audience(ctx, r.Host, in.Body.Ask))
+	a, err := talk.Turn(ctx, in.Body.Text, q.audience(ctx, in.Body.Ask))
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (r *registry) talk(ctx context.Context, q *request, in *struct {
 }
 
 // audience is who hears a turn that is streamed; no one where it is not.
-func (q *request) audience(ctx context.Context, h *host.Host, asks bool) host.Audience {
+func (q *request) audience(ctx context.Context, asks bool) host.Audience {
 	hears := q.hears(true)
 	if hears == nil {
 		return host.Audience{}
@@ -174,7 +174,7 @@ func (q *request) audience(ctx context.Context, h *host.Host, asks bool) host.Au
 		Using: func(u host.ToolUse) { tell(turnUsing, toolOf(u, false)) },
 		Used:  func(u host.ToolUse) { tell(turnUsed, toolOf(u, false)) },
 		Ask: func(u host.ToolUse) (*host.ToolReply, error) {
-			waits := asks && q.caller.Owns && q.mayAgree(ctx, h, u.Approval)
+			waits := asks && q.caller.Owns && q.mayAgree(ctx, u.Approval)
 			tell(turnApproval, toolOf(u, waits))
 			if !waits {
 				return nil, nil
@@ -189,9 +189,9 @@ func (q *request) audience(ctx context.Context, h *host.Host, asks bool) host.Au
 }
 
 // mayAgree reports whether the caller may agree to a call of their own.
-func (q *request) mayAgree(ctx context.Context, h *host.Host, approval string) bool {
-	row, err := q.api.Approvals().Get(ctx, approval, "see")
-	return err == nil && row != nil && h.Approvers().MayApprove(ctx, row, q.caller.Principal) == nil
+func (q *request) mayAgree(ctx context.Context, approval string) bool {
+	asked, err := q.api.Approvals().Asked(ctx, approval)
+	return err == nil && asked.Theirs
 }
 
 func toolOf(u host.ToolUse, waits bool) TurnTool {

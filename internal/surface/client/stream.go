@@ -1,0 +1,90 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mortise-dev/mortise/internal/surface/rest"
+	"github.com/mortise-dev/mortise/plugin"
+)
+
+// The last events of a stream.
+const (
+	lastResult  = "result"
+	lastProblem = "problem"
+)
+
+// stream asks with a POST and hears the events of the answer as they come, until its last:
+// the result, which is read into out, or the problem, which is the error. An answer that is
+// no stream is read into out as it is. An error of hear ends it, and closes the connection.
+func (r *remote) stream(ctx context.Context, q asking, hear func(event string, data jsontext.Value) error, out any) error {
+	q.method = http.MethodPost
+	q.header = http.Header{"Accept": {"text/event-stream"}}
+	res, err := r.send(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, maxAnswer)
+	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind != "text/event-stream" {
+		raw, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+		if err != nil {
+			return r.unreached(ctx, err)
+		}
+		return r.read(raw, out)
+	}
+	event, data := "", ""
+	for lines.Scan() {
+		name, value, _ := strings.Cut(lines.Text(), ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case name == "event":
+			event = value
+		case name == "data":
+			data = value
+		case lines.Text() == "" && event != "":
+			switch event {
+			case lastResult:
+				return r.read([]byte(data), out)
+			case lastProblem:
+				return r.problem([]byte(data))
+			}
+			if err := hear(event, jsontext.Value(data)); err != nil {
+				return err
+			}
+			event, data = "", ""
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return r.unreached(ctx, err)
+	}
+	return plugin.Errorf(plugin.CodeUnavailable, "%s ended its answer before it was whole", r.where())
+}
+
+// problem is the problem at the end of a stream.
+func (r *remote) problem(raw []byte) error {
+	var p rest.Problem
+	if err := r.read(raw, &p); err != nil {
+		return err
+	}
+	return &refused{problemError(&p), p.CallID}
+}
+
+// read reads an answer into out, where that is not nil.
+func (r *remote) read(raw []byte, out any) error {
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw, out); err != nil {
+		return plugin.Errorf(plugin.CodeUnavailable, "%s answers in a form that this version cannot read: %w", r.where(), err)
+	}
+	return nil
+}
