@@ -28,7 +28,7 @@ const (
 func (r *remote) Invoke(ctx context.Context, in host.Invocation) (plugin.Result, error) {
 	spec := rest.CallSpec{
 		ExecutionBody: rest.ExecutionBody{Input: in.Input, Labels: in.Labels, Fresh: in.Fresh},
-		Operation:     in.Operation, Timeout: in.Timeout.Seconds(), Dry: in.Dry, Full: true,
+		Operation:     in.Operation, Timeout: in.Timeout.Seconds(), KeyWait: in.Patience.Seconds(), Dry: in.Dry, Full: true,
 	}
 	if in.Joins || in.Session != "" {
 		spec.Session = in.Session
@@ -107,7 +107,7 @@ func (r *remote) told(ctx context.Context, res *http.Response, observe func(plug
 			if err := json2.Unmarshal(data, &p); err != nil {
 				return false, err
 			}
-			out, err = refusedResult(&refused{problemError(&p), p.CallID})
+			out, err = refusedResult(&refused{problemError(&p), &p})
 			return false, nil
 		}
 		return true, nil
@@ -194,7 +194,8 @@ func resultOf(o *rest.Outcome) (res plugin.Result, err error) {
 func refusedResult(err error) (res plugin.Result, _ error) {
 	var r *refused
 	if errors.As(err, &r) {
-		res.CallID = r.call
+		_ = unmarshalSome(r.problem.Result, &res)
+		res.CallID = r.problem.CallID
 		if r.err.Code == plugin.CodeOutcomeUnknown {
 			res.Status = plugin.Unknown
 		}

@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	json1 "encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -114,7 +115,7 @@ func at(segments ...string) string {
 func (r *remote) send(ctx context.Context, q asking) (*http.Response, error) {
 	var body io.Reader
 	if q.body != nil {
-		raw, err := json.Marshal(q.body)
+		raw, err := json.Marshal(q.body, jsontext.AllowDuplicateNames(true))
 		if err != nil {
 			return nil, err
 		}
@@ -176,13 +177,13 @@ func (r *remote) refusal(res *http.Response) error {
 	if n, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && e.RetryAfter == 0 {
 		e.RetryAfter = time.Duration(n) * time.Second
 	}
-	return &refused{e, p.CallID}
+	return &refused{e, &p}
 }
 
-// A refused is a problem, with the call that it is of.
+// A refused is a problem, with what is known of the call that it is of.
 type refused struct {
-	err  *plugin.Error
-	call string
+	err     *plugin.Error
+	problem *rest.Problem
 }
 
 // Error implements error.
@@ -193,7 +194,7 @@ func (r *refused) Unwrap() error { return r.err }
 
 // problemError is a problem as package host would have it.
 func problemError(p *rest.Problem) *plugin.Error {
-	e := &plugin.Error{Code: p.Code, Message: p.Detail, Retryable: p.Retryable}
+	e := &plugin.Error{Code: p.Code, Message: p.Detail, Retryable: p.Retryable, Details: json1.RawMessage(p.Details)}
 	if p.Hint != "" {
 		e.Message += "; " + p.Hint
 	}
@@ -207,6 +208,16 @@ func problemError(p *rest.Problem) *plugin.Error {
 		e.Message += ": " + strings.Join(places, "; ")
 	}
 	return e
+}
+
+// asTyped is an error with a path in it as the user wrote it, where the host was told the whole.
+func asTyped(err error, whole, typed string) error {
+	if err == nil || whole == typed {
+		return err
+	}
+	e := *plugin.AsError(err)
+	e.Message = strings.ReplaceAll(e.Message, whole, typed)
+	return &e
 }
 
 // do asks, and reads the answer into out, where that is not nil.
@@ -303,7 +314,7 @@ func rowsOf[T any](ctx context.Context, r *remote, member string, query url.Valu
 		}
 		var rows []T
 		var next string
-		if err := errors.Join(json.Unmarshal(members[member], &rows), unmarshalSome(members["next_page_token"], &next)); err != nil {
+		if err := errors.Join(unmarshalSome(members[member], &rows), unmarshalSome(members["next_page_token"], &next)); err != nil {
 			return 0, "", plugin.Errorf(plugin.CodeUnavailable, "%s answers in a form that this version cannot read: %w", r.where(), err)
 		}
 		all = append(all, rows...)

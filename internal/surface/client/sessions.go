@@ -157,7 +157,8 @@ func (s sessions) AddFile(ctx context.Context, in, path string, a host.NewArtifa
 		return host.Artifact{}, err
 	}
 	if s.who.Manner == OverSocket {
-		return s.add(ctx, in, rest.ArtifactSpec{Path: whole}, a)
+		added, err := s.add(ctx, in, rest.ArtifactSpec{Path: whole}, a)
+		return added, asTyped(err, whole, path)
 	}
 	file, err := host.OpenFile(whole)
 	if err != nil {
@@ -341,7 +342,7 @@ func (p plugins) Link(ctx context.Context, path string) (string, error) {
 	}
 	var out rest.Linked
 	err = p.post(ctx, rest.LinkSpec{Path: whole}, &out, "plugins:link")
-	return out.Name, err
+	return out.Name, asTyped(err, whole, path)
 }
 
 // Route implements [Plugins].

@@ -241,9 +241,6 @@ func (r *registry) settleCall(ctx context.Context, q *request, in *struct {
 	if len(in.Body.Data) > 0 && in.Body.Outcome != "succeeded" {
 		return nil, refused(0, plugin.CodeInvalidInput, "data is the answer of a call that succeeded", Place{"/data", "it is of a call that succeeded alone"})
 	}
-	if _, err := r.call(ctx, q, in.ID); err != nil { // what is not seen is not there
-		return nil, err
-	}
 	if in.Body.Outcome == "ask" {
 		row, err := q.api.Calls().Reconcile(ctx, in.ID)
 		if err != nil {

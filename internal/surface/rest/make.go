@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"path/filepath"
 	"time"
 
@@ -16,6 +17,7 @@ type CallSpec struct {
 	ExecutionBody
 	Operation string   `json:"operation" minLength:"1" maxLength:"512" doc:"plugin/operation@versions; the name of a plugin alone, where it has one operation or its contract lets the input say which."`
 	Timeout   float64  `json:"timeout_seconds,omitzero" minimum:"0" doc:"A shorter limit than the operation's own."`
+	KeyWait   float64  `json:"key_wait_seconds,omitzero" minimum:"0" doc:"How long to wait for a call with the same key that is at work; until its end where it is left out."`
 	Dry       string   `json:"dry_run,omitzero" enum:"all,reads" doc:"Change nothing; reads lets it read outside."`
 	Artifacts []string `json:"artifacts,omitzero" maxItems:"1000" nullable:"false" doc:"Artifacts of the session that the input is to name, by their ids."`
 	Paths     []string `json:"paths,omitzero" maxItems:"1000" nullable:"false" doc:"Files of the host's machine to hand on, absolute. On the owner's socket alone."`
@@ -94,7 +96,7 @@ func (r *registry) makeCall(ctx context.Context, q *request, in *struct {
 	debugs := false
 	call := host.Invocation{
 		Operation: ref, Target: target, Input: body.Input, Session: session.ID, Joins: body.Session != "", Labels: body.Labels, Fresh: body.Fresh,
-		Origin: plugin.OriginAPI, Key: in.Key.Key, Patience: r.Wait, Dry: body.Dry, Timeout: time.Duration(body.Timeout * float64(time.Second)),
+		Origin: plugin.OriginAPI, Key: in.Key.Key, Patience: time.Duration(body.KeyWait * float64(time.Second)), Dry: body.Dry, Timeout: time.Duration(body.Timeout * float64(time.Second)),
 		Begins: func(debug bool) func(plugin.Event) { debugs = debug; return nil }, // see invoke
 	}
 	for _, id := range body.Artifacts {
@@ -114,7 +116,10 @@ func (r *registry) makeCall(ctx context.Context, q *request, in *struct {
 		}
 		call.Given = append(call.Given, host.Attachment{File: file})
 	}
-	res, err := r.invoke(ctx, q, call, p)
+	res, err := r.stayFor(ctx, q, call, p)
+	if flushed := q.api.Flush(ctx, err != nil || target != nil && len(target.Operation.Effects) > 0 && body.Dry == ""); flushed != nil {
+		return nil, flushed
+	}
 	out, failure := answered(res, err, body.Dry != "", debugs)
 	if failure == nil {
 		out.Applied = p.applied
@@ -122,7 +127,30 @@ func (r *registry) makeCall(ctx context.Context, q *request, in *struct {
 			out.Body.whole(res, err, r.shows(q))
 		}
 	}
+	if refusal := new(Problem); body.Full && errors.As(failure, &refusal) {
+		refusal.Result, _ = json.Marshal(res)
+	}
 	return out, failure
+}
+
+// stayFor makes a call as the process of a command would: its request stays for it, and when
+// the request is gone the call is one that lost its caller. One that is to be put on record
+// first, because it was asked for so, or because the process of its session makes it, is made
+// as by [registry.execute].
+func (r *registry) stayFor(ctx context.Context, q *request, call host.Invocation, p preference) (plugin.Result, error) {
+	if p.async || p.wait > 0 || call.Joins && !q.caller.Owns {
+		return r.invoke(ctx, q, call, p)
+	}
+	limit := r.RunTime
+	if call.Target != nil {
+		limit = max(limit, call.Target.Operation.Timeout+r.WorkTime)
+	}
+	q.stays(limit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	begins := call.Begins
+	call.Begins = func(debug bool) func(plugin.Event) { begins(debug); return q.hears(true) }
+	return q.api.Invoke(ctx, call)
 }
 
 // sessionFor is the session that a call belongs to: the one that is named, or one that begins

@@ -13,6 +13,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -35,7 +36,10 @@ type Problem struct {
 	Errors []Place     `json:"errors,omitzero" doc:"What is wrong, place by place. Values are not repeated."`
 	Hint   string      `json:"hint,omitzero" doc:"What to do about it at the command line."`
 
-	Retryable bool `json:"retryable,omitzero" doc:"The same request may succeed later."`
+	Result jsontext.Value `json:"result,omitzero" doc:"What is known of the call, as the host has it, where the request asks for it with full."`
+
+	Details   jsontext.Value `json:"details,omitzero" doc:"What the host adds: an object."`
+	Retryable bool           `json:"retryable,omitzero" doc:"The same request may succeed later."`
 
 	header http.Header
 }
@@ -120,7 +124,7 @@ func hinted(message string) (text, hint string) {
 func refusedBy(e *plugin.Error) *Problem {
 	text, hint := hinted(e.Message)
 	p := refused(0, e.Code, text)
-	p.Hint, p.Retryable = hint, e.Retryable
+	p.Hint, p.Retryable, p.Details = hint, e.Retryable, jsontext.Value(e.Details)
 	p.after(e.RetryAfter)
 	return p
 }
