@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -72,7 +73,25 @@ func (k knowledge) Documents(ctx context.Context, l host.Documents) ([]host.Docu
 
 // FindDocument implements [Knowledge].
 func (k knowledge) FindDocument(ctx context.Context, base, given string) (host.Document, error) {
-	return host.InDocument(ctx, k, base, given, k.document)
+	id, err := k.bySource(ctx, base, given)
+	if err != nil {
+		return host.Document{}, err
+	}
+	return host.InDocument(ctx, k, base, id, k.document)
+}
+
+// bySource returns the id of the document whose source is given; what may be an id is one.
+func (k knowledge) bySource(ctx context.Context, base, given string) (string, error) {
+	if strings.HasPrefix(given, "doc_") {
+		return given, nil
+	}
+	all, err := k.Documents(ctx, host.Documents{KB: base})
+	for _, d := range all {
+		if d.SourceID == given {
+			return d.ID, nil
+		}
+	}
+	return given, err
 }
 
 func (k knowledge) document(ctx context.Context, base, id string) (host.Document, error) {

@@ -136,6 +136,9 @@ func missing(what, id string) *Problem {
 	return p
 }
 
+// aPlugin is the noun whose names the host suggests, of those that the caller sees.
+const aPlugin = "plugin"
+
 // listed are the commands that show what there is of a noun. They do not depend on the id,
 // so that what is another's is answered like what there is not.
 var listed = map[string]string{
@@ -147,6 +150,9 @@ var listed = map[string]string{
 
 // unlessMissing is err, and for what was not found the one answer there is to that.
 func unlessMissing(err error, what, id string) error {
+	if what == aPlugin { // the host's own words are the same for what the caller does not see
+		return err
+	}
 	if plugin.CodeOf(err) == plugin.CodeNotFound {
 		return missing(what, id)
 	}
