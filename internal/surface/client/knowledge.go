@@ -11,6 +11,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
+	"github.com/mortise-dev/mortise/plugin"
 )
 
 // Knowledge implements [Host].
@@ -90,6 +91,9 @@ func (k knowledge) bySource(ctx context.Context, base, given string) (string, er
 		if d.SourceID == given {
 			return d.ID, nil
 		}
+	}
+	if err == nil && strings.Contains(given, "/") { // which no id has
+		err = plugin.Errorf(plugin.CodeNotFound, "the knowledge base %.80s has no document %.200q; 'mortise kb show %.80s' lists what it has", base, given, base)
 	}
 	return given, err
 }

@@ -42,6 +42,7 @@ type Problem struct {
 	Retryable bool           `json:"retryable,omitzero" doc:"The same request may succeed later."`
 
 	header http.Header
+	said   error // what the host said of it, which the owner reads at the socket; nil for no more
 }
 
 // A Place is one place in a request, and what is wrong there.
@@ -74,7 +75,10 @@ func refused(status int, code plugin.Code, detail string, places ...Place) *Prob
 // its log; a caller hears only that there is some.
 func (s *server) problem(q *request, err error) *Problem {
 	p := new(Problem)
-	if !errors.As(err, &p) {
+	if errors.As(err, &p) && p.said != nil && q.caller.Owns {
+		err, p = p.said, new(Problem) // nothing is another's here: the words are those of the command line
+	}
+	if p.Code == "" && !errors.As(err, &p) {
 		e := plugin.AsError(err)
 		p = refusedBy(e)
 		if e.Code == plugin.CodeInternal {
@@ -154,7 +158,9 @@ func unlessMissing(err error, what, id string) error {
 		return err
 	}
 	if plugin.CodeOf(err) == plugin.CodeNotFound {
-		return missing(what, id)
+		p := missing(what, id)
+		p.said = err
+		return p
 	}
 	return err
 }

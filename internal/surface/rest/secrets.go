@@ -101,7 +101,7 @@ func (r *registry) listSecretNeeds(ctx context.Context, q *request, in *struct {
 func (r *registry) putSecret(ctx context.Context, q *request, in *struct {
 	SecretNamed
 	Body struct {
-		Value string `json:"value" minLength:"1" maxLength:"65536" writeOnly:"true"`
+		Value string `json:"value" maxLength:"65536" writeOnly:"true" doc:"It is not empty."`
 	} `nameHint:"PutSecret"`
 }) (*struct{ Body SecretKept }, error) {
 	kept, err := q.api.Secrets().Set(ctx, in.place(), in.Body.Value)
