@@ -98,7 +98,7 @@ func (p plans) Submit(ctx context.Context, n host.NewPlan) (*host.Plan, error) {
 	}
 	v, err := p.submitted(&out)
 	if v != nil {
-		v.Replayed = header.Get("Idempotency-Replayed") == "true"
+		v.Replayed = v.Replayed || header.Get("Idempotency-Replayed") == "true"
 	}
 	return v, err
 }
@@ -111,6 +111,8 @@ type submission struct {
 	Answer json.RawMessage `json:"answer"`
 	Error  *rest.Failure   `json:"error"`
 	Agent  string          `json:"agent"`
+
+	Replayed bool `json:"replayed"`
 }
 
 // submitted is the plan that came of a submission, or what the agent said in its place.
@@ -123,6 +125,7 @@ func (p plans) submitted(out *submission) (*host.Plan, error) {
 	if out.Plan != nil {
 		v = out.Plan.of()
 	}
+	v.Replayed = out.Replayed
 	return v, nil
 }
 

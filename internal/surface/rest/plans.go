@@ -218,6 +218,8 @@ type PlanSubmitted struct {
 	Agent  string          `json:"agent,omitzero" doc:"plugin/operation"`
 	Answer json.RawMessage `json:"answer,omitzero" doc:"What the agent said in place of a plan."`
 	Error  *Failure        `json:"error,omitzero"`
+
+	Replayed bool `json:"replayed,omitzero" doc:"The plan was there before."`
 }
 
 // A submission is the answer to one.
@@ -260,7 +262,7 @@ func submitted(v *host.Plan, err error) (*submission, error) {
 		out.Body = PlanSubmitted{Status: "planned", Plan: &shownPlan(v).Body, CallID: v.ProposalCall}
 	}
 	if v.Replayed {
-		out.Replayed = "true"
+		out.Replayed, out.Body.Replayed = "true", true
 	}
 	return out, nil
 }
