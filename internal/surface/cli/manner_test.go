@@ -64,7 +64,8 @@ var alone = map[string]bool{"serve": true, "restore": true, "backup": true, "doc
 
 // asking are the commands that may ask the host that serves.
 var asking = []string{
-	"run", "calls", "approvals", "plans", "ledger", "sessions", "artifacts", "route",
+	"run", "calls", "approvals", "plans", "ledger", "sessions", "artifacts", "route", "plugins", "agents", "chat", "feeds", "kb", "reference", "identities",
+	"users", "tokens", "secrets", "accounts", "connect", "policy", "models", "adapters", "recovery",
 }
 
 // prepare sees to it that the host of the story serves as it is configured now, or not at all.

@@ -75,7 +75,7 @@ func (r *remote) problem(raw []byte) error {
 	if err := r.read(raw, &p); err != nil {
 		return err
 	}
-	return &refused{problemError(&p), p.CallID}
+	return &refused{problemError(&p), &p}
 }
 
 // read reads an answer into out, where that is not nil.
