@@ -18,8 +18,9 @@ func (c *command) adaptersDeliver() *cobra.Command {
 	var event string
 	var wait bool
 	return c.command(spec{
-		use:   "deliver ADAPTER",
-		short: "Give an event to an adapter, and make a plan of what it means",
+		anywhere: true,
+		use:      "deliver ADAPTER",
+		short:    "Give an event to an adapter, and make a plan of what it means",
 		long: `Give an event to an adapter, and make a plan of what it means.
 
 ADAPTER is an operation of kind adapter: name, name/op or name/op@versions. It says
@@ -47,16 +48,13 @@ func (c *command) deliver(ctx context.Context, ref, given string, wait bool) err
 	if event == nil {
 		return usage{errors.New("--event is missing: a JSON object, @FILE, or - for standard input")}
 	}
-	return inHost(c, ctx, func(q *ask) error {
+	return c.reach(ctx, inHost, func(q *ask) error {
 		return c.planned(q, func(q *ask) (*host.Plan, error) {
-			a := q.app
 			if ref, err = c.nameOf(ctx, q, ref); err != nil {
 				return nil, err
 			}
 			watch := c.watch(ref + " reads the event")
-			v, err := a.Adapters.Deliver(ctx, host.Delivery{
-				Tenant: a.Config.Tenant, Adapter: ref, Event: event, By: a.Principal, Asker: host.OSUser(), Origin: plugin.OriginCLI, Observe: watch.Hear,
-			})
+			v, err := q.Adapters().Deliver(ctx, host.NewDelivery{Adapter: ref, Event: event, Origin: plugin.OriginCLI, Observe: watch.Hear})
 			watch.End()
 			return c.submitted(ctx, q, v, err, wait)
 		})

@@ -89,7 +89,7 @@ func (c *command) advisePaths(arguments []input.Argument, set []string) {
 
 // adviseHeld says that a newer version than the one that ran waits for a person.
 func (c *command) adviseHeld(ctx context.Context, q *ask, t *plugin.Target, ref string) {
-	if t == nil || strings.Contains(ref, "@") || q.app == nil {
+	if t == nil || strings.Contains(ref, "@") {
 		return
 	}
 	shown, err := q.Plugins().Show(ctx, t.Manifest.Name)

@@ -117,8 +117,9 @@ func (c *command) agentsCreate() *cobra.Command {
 	var brain string
 	var change host.AgentChange
 	return c.change(spec{
-		use:   "create ID",
-		short: "Make an agent, which is stopped and has the plugins that all agents have",
+		anywhere: true,
+		use:      "create ID",
+		short:    "Make an agent, which is stopped and has the plugins that all agents have",
 		example: `  mortise agents create support --prompt "You help customers of a bakery."
   mortise plugins enable orders --agent support
   mortise chat support`,
@@ -155,8 +156,9 @@ func (c *command) agentsSet() *cobra.Command {
 	var f agentFlags
 	var change host.AgentChange
 	return c.change(spec{
-		use:   "set ID",
-		short: "Change the prompt, the tier or the settings of an agent; what is not given stays",
+		anywhere: true,
+		use:      "set ID",
+		short:    "Change the prompt, the tier or the settings of an agent; what is not given stays",
 		example: `  mortise agents set support --prompt-file support.md
   mortise agents set support --settings support.json --tier heavy`,
 		complete: c.completeAgents,
@@ -175,7 +177,7 @@ func (c *command) agentsSet() *cobra.Command {
 
 // agentsChange is a command that changes one agent.
 func (c *command) agentsChange(verb, short, what string, do func(client.Agents, context.Context, string) (host.Agent, error)) *cobra.Command {
-	return c.change(spec{use: verb + " ID", short: short, example: "  mortise agents " + verb + " support", complete: c.completeAgents},
+	return c.change(spec{anywhere: true, use: verb + " ID", short: short, example: "  mortise agents " + verb + " support", complete: c.completeAgents},
 		func(ctx context.Context, q *ask) (done, error) {
 			changed, err := do(q.Agents(), ctx, q.args[0])
 			return done{value: changed, said: fmt.Sprintf("agent %s %s", changed.ID, what)}, err
@@ -183,12 +185,13 @@ func (c *command) agentsChange(verb, short, what string, do func(client.Agents, 
 }
 
 func (c *command) agentsList() *cobra.Command {
-	return list(c, spec{use: "list", short: "List the agents there are", example: "  mortise agents list"}, view.Agents,
+	return list(c, spec{anywhere: true, use: "list", short: "List the agents there are", example: "  mortise agents list"}, view.Agents,
 		func(ctx context.Context, q *ask) ([]host.Agent, error) { return q.Agents().List(ctx) })
 }
 
 func (c *command) agentsShow() *cobra.Command {
 	return show(c, spec{
+		anywhere: true,
 		use:      "show ID",
 		short:    "Show an agent: its plugins and by what it has them, its channels, what it remembers",
 		example:  "  mortise agents show support",
@@ -199,8 +202,9 @@ func (c *command) agentsShow() *cobra.Command {
 func (c *command) agentsSchedule() *cobra.Command {
 	var cron, every, zone, prompt string
 	spec := spec{
-		use:   "schedule ID",
-		short: "Have an agent asked at set times, and print the id of the feed that does it",
+		anywhere: true,
+		use:      "schedule ID",
+		short:    "Have an agent asked at set times, and print the id of the feed that does it",
 		long: `Have an agent asked at set times, in a conversation of its own each, and print the id
 of the feed that does it. The turns have the rights of the feed's owner: you.
 'mortise serve' makes them while the agent is started; 'mortise feeds' shows, pauses

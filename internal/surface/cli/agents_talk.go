@@ -17,6 +17,7 @@ func (c *command) agentsMemory() *cobra.Command {
 	var search string
 	var last int
 	return list(c, spec{
+		anywhere: true,
 		use:      "memory ID",
 		short:    "Show what an agent remembers, the newest first",
 		example:  "  mortise agents memory support --search hours",
@@ -32,6 +33,7 @@ func (c *command) agentsMemory() *cobra.Command {
 
 func (c *command) agentsRemember() *cobra.Command {
 	return c.change(spec{
+		anywhere: true,
 		use:      "remember ID KEY TEXT",
 		short:    "Have an agent remember something, in place of what it had under that key",
 		example:  `  mortise agents remember support hours "The shop is open from 7 to 18."`,
@@ -43,6 +45,7 @@ func (c *command) agentsRemember() *cobra.Command {
 
 func (c *command) agentsForget() *cobra.Command {
 	return c.change(spec{
+		anywhere: true,
 		use:      "forget ID KEY",
 		short:    "Take something from what an agent remembers",
 		example:  "  mortise agents forget support hours",
@@ -60,8 +63,9 @@ func memoryChanged(q *ask, what string) done {
 func (c *command) agentsConversations() *cobra.Command {
 	var last int
 	return c.command(spec{
-		use:   "conversations ID [SESSION]",
-		short: "List the conversations with an agent, the newest first; or show the messages of one",
+		anywhere: true,
+		use:      "conversations ID [SESSION]",
+		short:    "List the conversations with an agent, the newest first; or show the messages of one",
 		example: `  mortise agents conversations support
   mortise agents conversations support sess_2f6c`,
 		complete: c.ofAgent(client.Offers.Conversations),
@@ -90,8 +94,9 @@ func (c *command) agentsConversations() *cobra.Command {
 
 func (c *command) agentsEnd() *cobra.Command {
 	return c.change(spec{
-		use:   "end ID [SESSION]",
-		short: "End a conversation with an agent: the one that is named, else your own newest at the terminal",
+		anywhere: true,
+		use:      "end ID [SESSION]",
+		short:    "End a conversation with an agent: the one that is named, else your own newest at the terminal",
 		long: `End a conversation with an agent: the one that is named, else your own newest at the
 terminal. A turn that goes on is waited for. The agent's plugins hear
 session.closed@v1 with the reason user: in the host that serves, or here where none

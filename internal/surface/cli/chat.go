@@ -12,7 +12,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
-	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/client"
 	"github.com/mortise-dev/mortise/internal/surface/terminal"
@@ -50,9 +49,8 @@ terminal each line of it is a message, and the first turn that fails ends the co
 			case session != "" && fresh:
 				return usage{errors.New("--session and --new: only one of them")}
 			}
-			return c.withHost(cmd.Context(), func(a *app.App) error {
-				q := c.asking(a)
-				talk, err := inSession(cmd.Context(), q.Host, session, func(id string) (*host.Talk, error) { return q.Agents().Talk(cmd.Context(), args[0], id, fresh) })
+			return c.reach(cmd.Context(), inHost, func(q *ask) error {
+				talk, err := inSession(cmd.Context(), q.Host, session, func(id string) (client.Talk, error) { return q.Agents().Talk(cmd.Context(), args[0], id, fresh) })
 				if err != nil {
 					return err
 				}
@@ -78,14 +76,14 @@ terminal each line of it is a message, and the first turn that fails ends the co
 type chat struct {
 	c        *command
 	q        *ask
-	talk     *host.Talk
+	talk     client.Talk
 	terminal bool            // a person types here, and reads
 	ctx      context.Context // until the user leaves; a turn has one of its own within it
 	stops    *terminal.Stops
 	middle   bool // of a line, on standard output
 }
 
-func (c *command) newChat(ctx context.Context, q *ask, talk *host.Talk) *chat {
+func (c *command) newChat(ctx context.Context, q *ask, talk client.Talk) *chat {
 	s := &chat{c: c, q: q, talk: talk, terminal: terminal.Is(c.in) && terminal.Is(c.errs) && !c.json}
 	s.stops = terminal.HearStops(ctx, terminal.StopOptions{Twice: s.terminal, Reason: errStopped, Stopped: s.stopped})
 	s.ctx = s.stops.Context
@@ -114,10 +112,10 @@ func (s *chat) prompt() {
 func (s *chat) loop() error {
 	if s.terminal {
 		so := "a new conversation"
-		if n := s.talk.Turns; n > 0 {
+		if n := s.talk.With().Turns; n > 0 {
 			so = fmt.Sprintf("which goes on after %d turns", n)
 		}
-		s.c.say("%s, conversation %s, %s; /help has what can be typed here", s.talk.Agent, s.talk.Session, so)
+		s.c.say("%s, conversation %s, %s; /help has what can be typed here", s.talk.With().Agent, s.talk.With().Session, so)
 	}
 	lines := &terminal.Lines{In: s.c.in, Most: host.MaxMessage}
 	for {
@@ -181,7 +179,7 @@ func (s *chat) order(name string) error {
 		if err := s.talk.Begin(s.ctx); err != nil {
 			return err
 		}
-		s.c.say("conversation %s begins", s.talk.Session)
+		s.c.say("conversation %s begins", s.talk.With().Session)
 	case "/tools":
 		tools, err := s.talk.Tools(s.ctx)
 		if err != nil {
@@ -227,7 +225,7 @@ func (s *chat) turn(text string) error {
 	}
 	if s.c.json {
 		return s.event("answer", map[string]any{
-			"session": s.talk.Session, "text": answer.Text, "labels": answer.Labels, "steps": answer.Steps, "cut": answer.Cut,
+			"session": s.talk.With().Session, "text": answer.Text, "labels": answer.Labels, "steps": answer.Steps, "cut": answer.Cut,
 		})
 	}
 	if answer.Text == "" && !answer.Cut {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/client"
 )
 
@@ -94,4 +95,24 @@ func (c *command) mannerFlags(root *cobra.Command) {
 var isLocal = map[string]bool{
 	"mortise serve": true, "mortise doctor": true, "mortise config": true, "mortise backup": true, "mortise restore": true,
 	"mortise check": true, "mortise test": true, "mortise ledger verify": true,
+}
+
+// configPath is the file that configures the host, as far as it is known here.
+func (c *command) configPath(q *ask) string {
+	if q.app != nil {
+		return q.app.ConfigPath
+	}
+	if path, _, _, err := c.place().FindConfig(); err == nil && q.Who().Server == "" {
+		return path
+	}
+	return "mortise.yaml"
+}
+
+// publicBase is the address of the host for browsers.
+func (c *command) publicBase(q *ask) (string, error) {
+	if q.Who().Server != "" {
+		return q.Who().Server, nil
+	}
+	conf, _, err := setup.ReadConfig(c.home, c.config)
+	return conf.Server.Base(""), err
 }

@@ -64,8 +64,9 @@ var alone = map[string]bool{"serve": true, "restore": true, "backup": true, "doc
 
 // asking are the commands that may ask the host that serves.
 var asking = []string{
-	"run", "calls", "approvals", "plans", "ledger", "sessions", "artifacts", "route", "plugins", "agents", "chat", "feeds", "kb", "reference", "identities",
-	"users", "tokens", "secrets", "accounts", "connect", "policy", "models", "adapters", "recovery",
+	"run", "calls", "approvals", "plans", "ledger", "sessions", "artifacts", "route",
+	"plugins", "plugin", "agents", "agent", "chat", "feeds", "kb", "reference", "policy", "identities", "users", "tokens", "secrets", "connect", "accounts", "models",
+	"adapters", "recovery",
 }
 
 // prepare sees to it that the host of the story serves as it is configured now, or not at all.
@@ -94,7 +95,7 @@ func (w *world) prepare() error {
 	if alone[word] {
 		return w.stop()
 	}
-	if !slices.Contains(asking, word) {
+	if !slices.Contains(asking, word) || strings.Contains(" "+strings.Join(w.args, " "), " ledger verify") {
 		return nil
 	}
 	config := cmpOr(w.flag("--config"), os.Getenv("MORTISE_CONFIG"), filepath.Join(w.home, "mortise.yaml"))

@@ -16,9 +16,10 @@ func (c *command) policySimulate() *cobra.Command {
 	var files []string
 	var requests string
 	return c.command(spec{
-		use:     "simulate --policies FILE|DIRECTORY --requests FILE.jsonl",
-		short:   "Say what other policies would decide differently",
-		example: "  mortise policy simulate --policies ./policies --requests requests.jsonl",
+		anywhere: true,
+		use:      "simulate --policies FILE|DIRECTORY --requests FILE.jsonl",
+		short:    "Say what other policies would decide differently",
+		example:  "  mortise policy simulate --policies ./policies --requests requests.jsonl",
 		long: `Say what other policies would decide differently: each request is judged by the
 policies in force and by those given in place of policy.files, and the differences
 are listed. Nothing is run and nothing is put into force.

@@ -20,6 +20,7 @@ type Host interface {
 	Invoke(ctx context.Context, in host.Invocation) (plugin.Result, error)
 
 	Accounts() Accounts
+	Adapters() Adapters
 	Admin() Admin
 	Agents() Agents
 	Approvals() Approvals

@@ -32,11 +32,14 @@ func (a accounts) Begin(ctx context.Context, provider string, scopes []string) (
 	return &Connecting{w.URL, w.Wait, w.Close}, nil
 }
 
+// Adapters implements [Host].
+func (e embedded) Adapters() Adapters { return e.API.Adapters() }
+
 // Admin implements [Host].
 func (e embedded) Admin() Admin { return e.API.Admin() }
 
 // Agents implements [Host].
-func (e embedded) Agents() Agents { return e.API.Agents() }
+func (e embedded) Agents() Agents { return embeddedAgents{e.API.Agents()} }
 
 // Approvals implements [Host].
 func (e embedded) Approvals() Approvals { return e.API.Approvals() }

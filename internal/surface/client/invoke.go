@@ -89,13 +89,7 @@ func (r *remote) told(ctx context.Context, res *http.Response, observe func(plug
 				observe(e)
 			}
 		case string(plugin.EventProgress), string(plugin.EventContent):
-			var said struct {
-				Message string `json:"message"`
-			}
-			if name == string(plugin.EventProgress) {
-				_ = json2.Unmarshal(data, &said)
-			}
-			observe(plugin.Event{Kind: plugin.EventKind(name), Message: said.Message, Data: json.RawMessage(data)})
+			observe(toldEvent(name, data))
 		case "result":
 			var o rest.Outcome
 			if err := json2.Unmarshal(data, &o); err != nil {
@@ -117,6 +111,17 @@ func (r *remote) told(ctx context.Context, res *http.Response, observe func(plug
 		return out, r.unreached(ctx, failed)
 	}
 	return out, err
+}
+
+// toldEvent is what a plugin says, as a stream has it.
+func toldEvent(name string, data []byte) plugin.Event {
+	var said struct {
+		Message string `json:"message"`
+	}
+	if name == string(plugin.EventProgress) {
+		_ = json2.Unmarshal(data, &said)
+	}
+	return plugin.Event{Kind: plugin.EventKind(name), Message: said.Message, Data: json.RawMessage(data)}
 }
 
 // running stays until a call that others run has ended. One that its operator goes on with by

@@ -50,10 +50,15 @@ type Agents interface {
 	Remember(ctx context.Context, id, key, text string) error
 	Schedule(ctx context.Context, id, prompt, spec, zone string) (host.Feed, error)
 	Show(ctx context.Context, id string) (host.AgentShown, error)
-	Talk(ctx context.Context, id, session string, fresh bool) (*host.Talk, error)
+	Talk(ctx context.Context, id, session string, fresh bool) (Talk, error)
 	Start(ctx context.Context, id string) (host.Agent, error)
 	Stop(ctx context.Context, id string) (host.Agent, error)
 	Delete(ctx context.Context, id string) (host.Agent, error)
+}
+
+// Adapters are [host.Adapters].
+type Adapters interface {
+	Deliver(ctx context.Context, n host.NewDelivery) (*host.Plan, error)
 }
 
 // Approvals are [host.Approvals].

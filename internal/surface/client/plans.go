@@ -91,18 +91,30 @@ func (p plans) Submit(ctx context.Context, n host.NewPlan) (*host.Plan, error) {
 	if n.Key != "" {
 		q.header = http.Header{"Idempotency-Key": {n.Key}}
 	}
-	var out struct {
-		Status string          `json:"status"`
-		Plan   *planDocument   `json:"plan"`
-		CallID string          `json:"call_id"`
-		Answer json.RawMessage `json:"answer"`
-		Error  *rest.Failure   `json:"error"`
-		Agent  string          `json:"agent"`
-	}
+	var out submission
 	header, err := p.do(ctx, q, &out)
 	if err != nil {
 		return nil, err
 	}
+	v, err := p.submitted(&out)
+	if v != nil {
+		v.Replayed = header.Get("Idempotency-Replayed") == "true"
+	}
+	return v, err
+}
+
+// A submission is what became of one.
+type submission struct {
+	Status string          `json:"status"`
+	Plan   *planDocument   `json:"plan"`
+	CallID string          `json:"call_id"`
+	Answer json.RawMessage `json:"answer"`
+	Error  *rest.Failure   `json:"error"`
+	Agent  string          `json:"agent"`
+}
+
+// submitted is the plan that came of a submission, or what the agent said in its place.
+func (p plans) submitted(out *submission) (*host.Plan, error) {
 	if out.Error != nil {
 		_, err := resultOf(&rest.Outcome{Error: out.Error})
 		return nil, err
@@ -111,7 +123,6 @@ func (p plans) Submit(ctx context.Context, n host.NewPlan) (*host.Plan, error) {
 	if out.Plan != nil {
 		v = out.Plan.of()
 	}
-	v.Replayed = header.Get("Idempotency-Replayed") == "true"
 	return v, nil
 }
 

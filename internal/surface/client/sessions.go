@@ -283,25 +283,36 @@ func (o offers) Approvals(ctx context.Context) ([]host.Offer, error) {
 }
 
 // Agents implements [Offers].
-func (o offers) Agents(context.Context) ([]host.Offer, error) { return nil, nil }
-
-// Feeds implements [Offers].
-func (o offers) Feeds(context.Context) ([]host.Offer, error) { return nil, nil }
-
-// Memories implements [Offers].
-func (o offers) Memories(context.Context, string) ([]host.Offer, error) { return nil, nil }
-
-// Conversations implements [Offers].
-func (o offers) Conversations(context.Context, string) ([]host.Offer, error) { return nil, nil }
-
-// plugins are the plugins of a remote host.
-type plugins struct {
-	*remote
-	Plugins
+func (o offers) Agents(ctx context.Context) ([]host.Offer, error) {
+	all, err := o.remote.Agents().List(ctx)
+	return each(all, func(a host.Agent) host.Offer { return host.Offer{Value: a.ID, About: string(a.State) + " " + a.Prompt} }), err
 }
 
+// Feeds implements [Offers].
+func (o offers) Feeds(ctx context.Context) ([]host.Offer, error) {
+	all, err := o.remote.Feeds().List(ctx)
+	return each(all[:min(len(all), offered)], func(f host.Feed) host.Offer { return host.Offer{Value: f.ID, About: f.Operation + " " + f.Spec} }), err
+}
+
+// Memories implements [Offers].
+func (o offers) Memories(ctx context.Context, agent string) ([]host.Offer, error) {
+	all, err := o.remote.Agents().Memories(ctx, agent, "", offered)
+	return each(all, func(m host.Memory) host.Offer { return host.Offer{Value: m.Key, About: m.Content} }), err
+}
+
+// Conversations implements [Offers].
+func (o offers) Conversations(ctx context.Context, agent string) ([]host.Offer, error) {
+	all, err := o.remote.Agents().Conversations(ctx, agent, offered)
+	return each(all, func(c host.Conversation) host.Offer {
+		return host.Offer{Value: c.Session, About: c.Channel + " " + c.Peer}
+	}), err
+}
+
+// plugins are the plugins of a remote host.
+type plugins struct{ *remote }
+
 // Plugins implements [Host].
-func (r *remote) Plugins() Plugins { return plugins{remote: r} }
+func (r *remote) Plugins() Plugins { return plugins{r} }
 
 // Operation implements [Plugins]. A host that cannot be asked says so when the call is made.
 func (p plugins) Operation(ctx context.Context, ref string, input json.RawMessage) (string, *plugin.Target) {

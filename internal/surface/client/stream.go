@@ -1,12 +1,10 @@
 package client
 
 import (
-	"bufio"
 	"context"
 	"io"
 	"mime"
 	"net/http"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -32,8 +30,6 @@ func (r *remote) stream(ctx context.Context, q asking, hear func(event string, d
 		return err
 	}
 	defer res.Body.Close()
-	lines := bufio.NewScanner(res.Body)
-	lines.Buffer(nil, maxAnswer)
 	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind != "text/event-stream" {
 		raw, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 		if err != nil {
@@ -41,32 +37,23 @@ func (r *remote) stream(ctx context.Context, q asking, hear func(event string, d
 		}
 		return r.read(raw, out)
 	}
-	event, data := "", ""
-	for lines.Scan() {
-		name, value, _ := strings.Cut(lines.Text(), ":")
-		value = strings.TrimPrefix(value, " ")
-		switch {
-		case name == "event":
-			event = value
-		case name == "data":
-			data = value
-		case lines.Text() == "" && event != "":
-			switch event {
-			case lastResult:
-				return r.read([]byte(data), out)
-			case lastProblem:
-				return r.problem([]byte(data))
-			}
-			if err := hear(event, jsontext.Value(data)); err != nil {
-				return err
-			}
-			event, data = "", ""
+	var end error
+	err = events(res.Body, func(name string, data []byte) (more bool, err error) {
+		switch name {
+		case lastResult:
+			end = r.read(data, out)
+			return false, nil
+		case lastProblem:
+			end = r.problem(data)
+			return false, nil
 		}
-	}
-	if err := lines.Err(); err != nil {
+		end = hear(name, data)
+		return end == nil, nil
+	})
+	if err != nil {
 		return r.unreached(ctx, err)
 	}
-	return plugin.Errorf(plugin.CodeUnavailable, "%s ended its answer before it was whole", r.where())
+	return end
 }
 
 // problem is the problem at the end of a stream.

@@ -97,6 +97,7 @@ func (r *registry) plugins() {
 	add(r, route{method: "POST", path: "plugins/{name}:enable", id: "enable-plugin", scope: host.ScopeConfigure, about: "Let a plugin be called"}, r.enablePlugin)
 	add(r, route{method: "POST", path: "plugins/{name}:disable", id: "disable-plugin", scope: host.ScopeConfigure, about: "Let a plugin be called no more"}, r.disablePlugin)
 	r.pluginChanges()
+	r.registering()
 	add(r, route{
 		method: "POST", path: "plugins/{name}/execute", id: "execute-plugin", scope: host.ScopeRun, stays: true, accepts: true,
 		told: []reflect.Type{reflect.TypeFor[Problem]()}, about: "Execute a plugin by the contract of Shu, whose envelope and statuses the answer has",
