@@ -9,7 +9,6 @@ import (
 
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/input"
-	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
