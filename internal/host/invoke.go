@@ -134,6 +134,9 @@ func (a API) Invoke(ctx context.Context, in Invocation) (res plugin.Result, err 
 	return a.Calls().current(context.WithoutCancel(ctx), res) // an interrupted caller still hears how to continue
 }
 
+// CatchUp takes up what other processes changed: the plugins that there are, and the policies.
+func (a API) CatchUp(ctx context.Context) error { return a.host.parts.CatchUp(ctx) }
+
 // Flush writes what the ledger has behind: what a caller has been answered is then on record,
 // whatever happens next. stands says that the answer stands where that fails: a call that
 // was claimed is settled before it is answered, and an error is one in any case.

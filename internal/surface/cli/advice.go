@@ -5,14 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/surface/input"
-	"github.com/mortise-dev/mortise/internal/surface/terminal"
 	"github.com/mortise-dev/mortise/internal/surface/view"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -37,23 +33,6 @@ func (c *command) adviseDenied(err error) {
 	if unread != "" {
 		c.say("%s is not read: 'export MORTISE_CONFIG=%s' or --config %s uses it", unread, unread, filepath.Base(unread))
 	}
-}
-
-// afterDashes returns the command line that was refused for an unknown flag, with
-// the two dashes before it that make it a member of the input.
-func (c *command) afterDashes(cmd *cobra.Command, err error) string {
-	_, flag, _ := strings.Cut(err.Error(), "unknown flag: ")
-	i := slices.IndexFunc(c.args, func(arg string) bool { return flag != "" && (arg == flag || strings.HasPrefix(arg, flag+"=")) })
-	if i < 1 {
-		return cmd.CommandPath() + " NAME -- --member value"
-	}
-	words := slices.Concat([]string{"mortise"}, c.args[:i], []string{"--"}, c.args[i:])
-	for n, word := range words {
-		if strings.ContainsAny(word, " \t\n'\"\\$&|;<>()*?{}") {
-			words[n] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
-	}
-	return terminal.OneLine(strings.Join(words, " "), 300)
 }
 
 // adviseRun says what to do next after a run: about members that the input does
@@ -89,7 +68,7 @@ func (c *command) advisePaths(arguments []input.Argument, set []string) {
 
 // adviseHeld says that a newer version than the one that ran waits for a person.
 func (c *command) adviseHeld(ctx context.Context, q *ask, t *plugin.Target, ref string) {
-	if t == nil || strings.Contains(ref, "@") || q.app == nil {
+	if t == nil || strings.Contains(ref, "@") {
 		return
 	}
 	shown, err := q.Plugins().Show(ctx, t.Manifest.Name)

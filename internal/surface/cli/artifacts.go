@@ -3,13 +3,9 @@ package cli
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -199,39 +195,13 @@ func (c *command) artifactsGet() *cobra.Command {
 	return cmd
 }
 
-// writeWhole writes a file that has its name only once all of it is there. A new
-// file has the mode that the person's umask leaves, another one keeps its own; a
-// link still leads to it.
-func writeWhole(path string, r io.Reader) (err error) {
-	if leads, err := filepath.EvalSymlinks(path); err == nil {
-		path = leads
-	}
-	was, statErr := os.Stat(path)
-	if statErr == nil && !was.Mode().IsRegular() {
-		return usage{fmt.Errorf("%s is no regular file; -o names the file to write", path)}
-	}
-	f, err := os.OpenFile(filepath.Join(filepath.Dir(path), ".mortise-"+rand.Text()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
+// writeWhole is [view.WriteFile], for a path that was typed.
+func writeWhole(path string, r io.Reader) error {
+	err := view.WriteFile(path, r)
+	if errors.As(err, new(view.Unwritable)) {
 		return usage{err}
 	}
-	defer func() {
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-	if statErr == nil {
-		if stat, is := was.Sys().(*syscall.Stat_t); is {
-			_ = f.Chown(int(stat.Uid), int(stat.Gid)) // which the administrator may do
-		}
-		err = f.Chmod(was.Mode().Perm())
-	}
-	if err == nil {
-		_, err = io.Copy(f, r)
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return err
 }
 
 func (c *command) artifactsTypes() *cobra.Command {

@@ -186,6 +186,7 @@ func (c *command) groups() []helpGroup {
 		{"agents", "Agents", []*cobra.Command{c.agents(), c.chat(), c.models()}},
 		{"knowledge", "Knowledge", []*cobra.Command{c.knowledge(), c.reference()}},
 		{"people", "People and rights", []*cobra.Command{c.policy(), c.identities(), c.users(), c.tokens(), c.secrets(), c.connect(), c.accounts()}},
+		{"hosts", "Hosts elsewhere", []*cobra.Command{c.login(), c.logout(), c.contexts()}},
 		{hostGroup, "Host", []*cobra.Command{c.serve(), c.doctor(), c.configuration(), c.backup(), c.restore(), c.recovery(), c.version()}},
 	}
 }

@@ -4,10 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/host"
@@ -176,23 +173,10 @@ func (c *command) closeBooks(q *ask, stands bool) error {
 	return nil
 }
 
-// isPath reports whether a reference is the path of a plugin rather than a name.
-func isPath(ref string) bool {
-	if strings.HasPrefix(ref, "./") || strings.HasPrefix(ref, "../") || filepath.IsAbs(ref) || ref == "." {
-		return true
-	}
-	switch filepath.Ext(ref) {
-	case ".py", ".ts", ".js", ".mjs":
-		_, err := os.Stat(ref)
-		return err == nil
-	}
-	return false
-}
-
 // nameOf returns the name of what is meant. The plugin at a path is registered for
 // development first.
 func (c *command) nameOf(ctx context.Context, q *ask, ref string) (string, error) {
-	if !isPath(ref) {
+	if !input.IsPath(ref) {
 		return ref, nil
 	}
 	defer c.errs.Begin("linking " + ref).End()

@@ -22,9 +22,9 @@ const (
 	endings = 10 * time.Second
 )
 
-// Invoke implements [Host]. What the plugin says comes as it says it. A call that is on
-// record goes on at the host when this is interrupted, unless it can be stopped: it is told
-// to, as one in this process would be.
+// Invoke implements [Host]. What the plugin says comes as it says it. A call whose command is
+// interrupted has lost its caller, as one of this process would; one that goes on without
+// its request is told to stop.
 func (r *remote) Invoke(ctx context.Context, in host.Invocation) (plugin.Result, error) {
 	spec := rest.CallSpec{
 		ExecutionBody: rest.ExecutionBody{Input: in.Input, Labels: in.Labels, Fresh: in.Fresh},
@@ -81,13 +81,8 @@ func (r *remote) Invoke(ctx context.Context, in host.Invocation) (plugin.Result,
 
 // told reads the stream of a call to its result.
 func (r *remote) told(ctx context.Context, res *http.Response, observe func(plugin.Event)) (out plugin.Result, err error) {
-	id := ""
 	failed := events(res.Body, func(name string, data []byte) (bool, error) {
 		switch name {
-		case "call":
-			var named rest.CallNamed
-			_ = json2.Unmarshal(data, &named)
-			id = named.ID
 		case string(plugin.EventLog):
 			var e plugin.Event
 			if json2.Unmarshal(data, &e) == nil {
@@ -112,15 +107,10 @@ func (r *remote) told(ctx context.Context, res *http.Response, observe func(plug
 		}
 		return true, nil
 	})
-	switch {
-	case failed == nil:
-		return out, err
-	case ctx.Err() != nil && id != "":
-		return r.stop(ctx, id)
-	case ctx.Err() != nil || id == "":
+	if failed != nil { // the host has the call stopped, as that of a command that has gone
 		return out, r.unreached(ctx, failed)
 	}
-	return r.running(ctx, plugin.Result{CallID: id, Status: plugin.InProgress}) // it goes on without the stream
+	return out, err
 }
 
 // toldEvent is what a plugin says, as a stream has it.

@@ -72,7 +72,7 @@ type CallShown struct {
 
 // A CallNamed is a call that is meant.
 type CallNamed struct {
-	ID string `path:"id" json:"call_id" maxLength:"64"`
+	ID string `path:"id" maxLength:"64"`
 }
 
 func callOf(row *host.CallRow) Call {
@@ -155,7 +155,7 @@ func (r *registry) getCall(ctx context.Context, q *request, in *struct {
 	}
 	outcome := outcomeOf(res, err, false)
 	if in.Full {
-		outcome.whole(res, err, r.shows(q))
+		outcome.whole(res, err)
 	}
 	shown, err := q.api.Calls().Show(ctx, in.ID)
 	if err != nil {
@@ -240,6 +240,11 @@ func (r *registry) settleCall(ctx context.Context, q *request, in *struct {
 }) (*struct{ Body Call }, error) {
 	if len(in.Body.Data) > 0 && in.Body.Outcome != "succeeded" {
 		return nil, refused(0, plugin.CodeInvalidInput, "data is the answer of a call that succeeded", Place{"/data", "it is of a call that succeeded alone"})
+	}
+	if !q.caller.Owns { // what a token does not show is not there for it
+		if _, err := r.call(ctx, q, in.ID); err != nil {
+			return nil, err
+		}
 	}
 	if in.Body.Outcome == "ask" {
 		row, err := q.api.Calls().Reconcile(ctx, in.ID)

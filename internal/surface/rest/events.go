@@ -210,7 +210,7 @@ func (r *registry) followCall(ctx context.Context, q *request, in *struct {
 			if failure == nil || res.CallID != "" {
 				outcome := outcomeOf(res, failure, false)
 				if in.Full {
-					outcome.whole(res, failure, r.shows(q))
+					outcome.whole(res, failure)
 				}
 				_ = t.send(appendEvent(nil, "", "result", outcome))
 				return

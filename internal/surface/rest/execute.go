@@ -196,9 +196,6 @@ func (r *registry) invoke(ctx context.Context, q *request, call host.Invocation,
 	q.stays(limit + r.WorkTime)
 	call.NoWait = true
 	res, err := q.api.Invoke(ctx, call)
-	if err == nil && !res.Status.Ended() {
-		q.names(res.CallID)
-	}
 	if err != nil || res.Status.Ended() || p.async || res.Status == plugin.PendingApproval && p.wait == 0 {
 		return res, err
 	}

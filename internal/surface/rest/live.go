@@ -134,13 +134,6 @@ func (l *live) tell() {
 	}
 }
 
-// names tells the reader of a stream the id of the call, which goes on without it.
-func (q *request) names(id string) {
-	if l := q.live; l != nil && l.stream != nil {
-		_ = l.stream.send(appendEvent(nil, "", "call", CallNamed{id}))
-	}
-}
-
 // end sends the answer: as the last event, or as it is where no stream began.
 func (l *live) end(answer *held) {
 	close(l.done)

@@ -124,7 +124,7 @@ func (r *registry) makeCall(ctx context.Context, q *request, in *struct {
 	if failure == nil {
 		out.Applied = p.applied
 		if body.Full {
-			out.Body.whole(res, err, r.shows(q))
+			out.Body.whole(res, err)
 		}
 	}
 	if refusal := new(Problem); body.Full && errors.As(failure, &refusal) {
@@ -168,15 +168,12 @@ func (q *request) sessionFor(ctx context.Context, target *plugin.Target, named s
 	return s, nil
 }
 
-// shows reports whether a caller is shown what is for the host: its owner, on the socket.
+// shows reports whether a caller is shown what plugins log, which is for the host: its owner,
+// on the socket.
 func (s *server) shows(q *request) bool { return q.caller.Owns }
 
-// whole adds the whole result to an outcome, as the host has it. What a plugin says for the
-// host alone is left out of it but for the owner.
-func (o *Outcome) whole(res plugin.Result, err error, shown bool) {
-	if !shown {
-		res.Diagnostics = o.Diagnostics
-	}
+// whole adds the whole result to an outcome, as the host has it.
+func (o *Outcome) whole(res plugin.Result, err error) {
 	if err != nil && o.Error != nil {
 		e := plugin.AsError(err)
 		_, o.Error.Hint = hinted(e.Message)
@@ -187,6 +184,12 @@ func (o *Outcome) whole(res plugin.Result, err error, shown bool) {
 
 func (r *registry) resolve(ctx context.Context, q *request, in *struct{ Body ResolveSpec }) (*struct{ Body Resolved }, error) {
 	ref, t := q.api.Plugins().Operation(ctx, in.Body.Operation, in.Body.Input)
+	if t == nil { // another process may have registered it just now
+		if err := q.api.CatchUp(ctx); err != nil {
+			return nil, err
+		}
+		ref, t = q.api.Plugins().Operation(ctx, in.Body.Operation, in.Body.Input)
+	}
 	out := &struct{ Body Resolved }{Resolved{Reference: ref}}
 	if t == nil || !q.caller.Covers(t.Name()) {
 		return out, nil
