@@ -140,7 +140,7 @@ func OwnerHandler(ctx context.Context, a *app.App) http.Handler {
 func answers(ctx context.Context, a *app.App, identify func(*http.Request) (host.Caller, bool, error), people *signin.Server) http.Handler {
 	api := rest.New(rest.Options{
 		Host: a.Host, Authenticate: a.Host.Authenticator().Token, Identify: identify, Log: a.Log(), Telemetry: a.Telemetry, Closing: ctx,
-		Rate: a.Config.Server.Rate, Burst: a.Config.Server.Burst, Hosts: a.Config.Server.Names(),
+		Rate: a.Config.Server.Rate, Burst: a.Config.Server.Burst, Hosts: a.Config.Server.Names(), Config: a.ConfigPath,
 	})
 	o := Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy, API: api}
 	if people != nil {
