@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
@@ -137,10 +138,18 @@ func OwnerHandler(ctx context.Context, a *app.App) http.Handler {
 	}, nil)
 }
 
+// whole is a path from the root.
+func whole(path string) string {
+	if from, err := filepath.Abs(path); err == nil {
+		return from
+	}
+	return path
+}
+
 func answers(ctx context.Context, a *app.App, identify func(*http.Request) (host.Caller, bool, error), people *signin.Server) http.Handler {
 	api := rest.New(rest.Options{
 		Host: a.Host, Authenticate: a.Host.Authenticator().Token, Identify: identify, Log: a.Log(), Telemetry: a.Telemetry, Closing: ctx,
-		Rate: a.Config.Server.Rate, Burst: a.Config.Server.Burst, Hosts: a.Config.Server.Names(), Config: a.ConfigPath,
+		Rate: a.Config.Server.Rate, Burst: a.Config.Server.Burst, Hosts: a.Config.Server.Names(), Config: whole(a.ConfigPath),
 	})
 	o := Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy, API: api}
 	if people != nil {
