@@ -329,7 +329,7 @@ func (a *App) openHost(o Options) {
 			return setup.OtherPolicy(a.Config, documents, a.Runner.Level(), a.Store)
 		},
 		Deliver: a.Adapters.Deliver,
-		Kernel: a.Kernel, Ledger: a.Ledger, Tail: tail.New(a.Store, tail.Options{Log: a.log}), Approvals: a.Approvals, CatchUp: a.CatchUp, Tell: a.Sandbox.Tell,
+		Kernel:  a.Kernel, Ledger: a.Ledger, Tail: tail.New(a.Store, tail.Options{Log: a.log}), Approvals: a.Approvals, CatchUp: a.CatchUp, Tell: a.Sandbox.Tell,
 		SessionHosts: sessionhost.Launch{Home: a.Home, Tenant: a.Config.Tenant, Config: a.ConfigPath, Named: o.Config != "", Database: o.Database},
 		Elsewhere:    a.elsewhere, Wake: a.wake, Offer: a.tools.Offer, Post: toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}.First,
 	})

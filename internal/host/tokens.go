@@ -304,6 +304,16 @@ func orElse(err, otherwise error) error {
 // operationPattern is plugin/operation or plugin/*.
 var operationPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+/([A-Za-z0-9_.-]+|\*)$`)
 
+// CheckScopes refuses what is no scope of a token.
+func CheckScopes(scopes []string) error {
+	for _, scope := range scopes {
+		if !slices.Contains(Scopes, scope) {
+			return plugin.Errorf(plugin.CodeInvalidInput, "%.64q is no scope; there are %s", scope, strings.Join(Scopes, ", "))
+		}
+	}
+	return nil
+}
+
 // checkToken refuses what no token can be, and completes the row.
 func checkToken(row *tokenRow, life time.Duration) error {
 	if n := utf8.RuneCountInString(row.Name); n == 0 || n > maxTokenName || !utf8.ValidString(row.Name) || strings.ContainsFunc(row.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -312,10 +322,8 @@ func checkToken(row *tokenRow, life time.Duration) error {
 	if len(row.Scopes) == 0 {
 		row.Scopes = []string{ScopeRead}
 	}
-	for _, scope := range row.Scopes {
-		if !slices.Contains(Scopes, scope) {
-			return plugin.Errorf(plugin.CodeInvalidInput, "%.64q is no scope; there are %s", scope, strings.Join(Scopes, ", "))
-		}
+	if err := CheckScopes(row.Scopes); err != nil {
+		return err
 	}
 	if len(row.Operations) > maxOperations {
 		return plugin.Errorf(plugin.CodeLimitExceeded, "%d operations; a token has at most %d", len(row.Operations), maxOperations)
