@@ -134,6 +134,7 @@ func (e *examination) closed(ctx context.Context) (report ledger.Report, unread,
 	if err != nil {
 		return report, nil, err
 	}
+	e.certificate(conf.Server)
 	database, err := setup.ChooseDatabase(e.Database, conf.Database)
 	about := ""
 	if err == nil {

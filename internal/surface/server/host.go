@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -40,15 +39,14 @@ func ListenFor(ctx context.Context, a *app.App, address *string, insecure bool) 
 // is taken, and nothing more is begun; what is under way has as long as the configuration
 // says. first is of [FirstRun].
 func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup) error {
-	var cert *tls.Certificate
+	var cert *Certificate
 	if l != nil {
 		defer l.Close()
 		if a.Config.Server.Encrypted() {
-			pair, err := tls.LoadX509KeyPair(a.Config.Server.TLSCert, a.Config.Server.TLSKey)
-			if err != nil {
-				return &setup.Error{Err: fmt.Errorf("server: the certificate cannot be used: %w", err)}
+			var err error
+			if cert, err = OpenCertificate(a.Config.Server.TLSCert, a.Config.Server.TLSKey, a.Log()); err != nil {
+				return &setup.Error{Err: fmt.Errorf("server: %w", err)}
 			}
-			cert = &pair
 		}
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -65,7 +63,7 @@ func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup) e
 		return err
 	}
 	ended := make(chan error, 2)
-	serve := func(l net.Listener, h http.Handler, cert *tls.Certificate) {
+	serve := func(l net.Listener, h http.Handler, cert *Certificate) {
 		defer stop() // if a server ends, the workers end too
 		ended <- Serve(ctx, l, h, cert, time.Duration(a.Config.Drain), a.Log())
 	}

@@ -61,7 +61,7 @@ func Listen(ctx context.Context, address string, encrypted, insecure bool) (net.
 // Serve answers requests on a listener until ctx ends. Then it takes no more,
 // waits for those that are being answered until the time to drain is over, and
 // closes what is left. Where there is a certificate, all is encrypted with it.
-func Serve(ctx context.Context, l net.Listener, h http.Handler, cert *tls.Certificate, drain time.Duration, log *slog.Logger) error {
+func Serve(ctx context.Context, l net.Listener, h http.Handler, cert *Certificate, drain time.Duration, log *slog.Logger) error {
 	work, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	s := &http.Server{
@@ -76,7 +76,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, cert *tls.Certif
 			ended <- s.Serve(l)
 			return
 		}
-		s.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*cert}, MinVersion: tls.VersionTLS12}
+		s.TLSConfig = &tls.Config{GetCertificate: cert.Get, MinVersion: tls.VersionTLS12}
 		ended <- s.ServeTLS(l, "", "")
 	}()
 	select {
