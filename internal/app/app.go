@@ -89,7 +89,7 @@ type App struct {
 	Host         *host.Host // what surfaces ask of it
 	Home         string
 	ConfigPath   string
-	Config       config.Config
+	Config       config.Config    // as the host was opened; see [App.Now]
 	Principal    plugin.Principal // who acts at this host's own command line
 	Store        store.Store
 	Ledger       *ledger.Ledger
@@ -115,6 +115,7 @@ type App struct {
 	Telemetry    *telemetry.Telemetry // nil where nothing is told
 	Sweepers     []worker.Sweeper     // what Work does, a kind each
 
+	live      live
 	guard     *host.Guard
 	approvers *host.Approvers
 	recovery  *recovery.Recovery
@@ -167,14 +168,6 @@ func (a *App) command(ctx context.Context, pkg plugin.Package, m *plugin.Manifes
 		return nil, err
 	}
 	return a.Interpreters.Command(ctx, pkg, m)
-}
-
-// limitsOf are the limits of the configuration.
-func limitsOf(p config.Plugins) sandbox.Limits {
-	return sandbox.Limits{
-		Memory: int64(p.Memory), Scratch: int64(p.Scratch), FileSize: int64(p.FileSize),
-		Processes: p.Processes, OpenFiles: p.OpenFiles, CPU: time.Duration(p.CPU),
-	}
 }
 
 // refused puts on record that a call asked for what it may not have.
