@@ -170,6 +170,14 @@ func (a *App) command(ctx context.Context, pkg plugin.Package, m *plugin.Manifes
 	return a.Interpreters.Command(ctx, pkg, m)
 }
 
+// limitsOf are the limits of the configuration.
+func limitsOf(p config.Plugins) sandbox.Limits {
+	return sandbox.Limits{
+		Memory: int64(p.Memory), Scratch: int64(p.Scratch), FileSize: int64(p.FileSize),
+		Processes: p.Processes, OpenFiles: p.OpenFiles, CPU: time.Duration(p.CPU),
+	}
+}
+
 // refused puts on record that a call asked for what it may not have.
 func (a *App) refused(log *slog.Logger, r service.Refusal) {
 	rec := plugin.CallRecord{

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -85,7 +84,7 @@ func (a *App) runToItsEnd(ctx context.Context, argv, reads []string) (out, last 
 	}
 	opened = append(opened, nothing)
 	p, err := a.Sandbox.Start(ctx, sandbox.Spec{
-		Argv: argv, Read: reads, Scratch: scratch, Hide: a.hide, Limits: setup.Limits(a.Config.Plugins),
+		Argv: argv, Read: reads, Scratch: scratch, Hide: a.hide, Limits: limitsOf(a.Config.Plugins),
 		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "TZ=UTC", "HOME=" + scratch, "TMPDIR=" + scratch},
 	}, sandbox.Files{Stdin: nothing, Stdout: ends[0][1], Stderr: ends[1][1]})
 	if err != nil {

@@ -150,7 +150,7 @@ func (a *App) openState(ctx context.Context, o Options) (err error) {
 	if a.Principal, err = a.guard.AtTerminal(ctx, o.As); err != nil {
 		return err
 	}
-	a.Vault = secret.New(st, a.keyPlace(), a.scrubber)
+	a.Vault = secret.New(st, setup.KeyPlace(a.Config.Secrets, a.Home), a.scrubber)
 	a.Connections = a.openAccounts(a.scrubber)
 	if a.Sessions, err = a.openSessions(ctx, a.scrubber); err != nil {
 		return err
@@ -193,7 +193,7 @@ func (a *App) openRuntime(o Options) error {
 		Sandbox:  a.Sandbox,
 		Hide:     a.hide,
 		Own:      a.dir("runtime"),
-		Limits:   setup.Limits(a.Config.Plugins),
+		Limits:   limitsOf(a.Config.Plugins),
 		Services: service.Names(),
 
 		View: func(ctx context.Context, tenant, id string) (string, error) {

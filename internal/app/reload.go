@@ -56,10 +56,7 @@ func (a *App) Reload(prepare func(next config.Config) (put func(), err error)) (
 	if err != nil {
 		return refuse(err)
 	}
-	if done.Changed, err = reload.Differences(was, next); err != nil {
-		return refuse(err)
-	}
-	if done.Restart, err = reload.Differences(next, read); err != nil {
+	if done, err = reload.Reported(was, next, read); err != nil {
 		return refuse(err)
 	}
 	a.guard.Adopt(host.Names(next), time.Duration(next.Server.SignInAge))

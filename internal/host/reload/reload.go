@@ -1,5 +1,5 @@
-// Package reload says what of a changed configuration a host that runs puts in force, and
-// what needs a restart.
+// Package reload says what of a changed configuration a host that runs puts in force, which
+// leaves what needs a restart.
 package reload
 
 import (
@@ -50,6 +50,16 @@ func Merge(was, read config.Config) config.Config {
 // asked reports whether there is a model that answers questions. The first one changes what
 // the router offers, which is decided as a host opens.
 func asked(m config.Models) bool { return len(m.Light)+len(m.Heavy) > 0 }
+
+// Reported says what became of a configuration that was read: was was in force before, and
+// now is.
+func Reported(was, now, read config.Config) (r Report, err error) {
+	if r.Changed, err = Differences(was, now); err != nil {
+		return r, err
+	}
+	r.Restart, err = Differences(now, read)
+	return r, err
+}
 
 // Differences returns the keys, of one or two names, that two configurations have
 // otherwise.
