@@ -13,6 +13,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/setup"
+	"github.com/mortise-dev/mortise/internal/surface/console"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/internal/surface/signin"
 	"github.com/mortise-dev/mortise/plugin"
@@ -132,7 +133,7 @@ func answers(ctx context.Context, a *app.App, identify func(*http.Request) (host
 	})
 	o := Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy, API: api}
 	if people != nil {
-		o.SignIn = people
+		o.SignIn, o.Console = people, console.New()
 	}
 	return New(o)
 }
