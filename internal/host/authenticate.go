@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"crypto/subtle"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +24,9 @@ const (
 
 // An Authenticator tells who presents a token. It is safe for concurrent use.
 type Authenticator struct {
+	// Signed returns whose token that a provider signed it is. There are none where it is nil.
+	Signed func(ctx context.Context, text string) (Machine, error)
+
 	host  *Host
 	looks *ratelimit.Limiter[string] // by address
 
@@ -42,7 +46,26 @@ func (h *Host) Authenticator() *Authenticator {
 
 var errToken = plugin.Errorf(plugin.CodeUnauthenticated, "the token is not valid; 'mortise tokens create' makes one")
 
-// Token returns who presents a token from an address. One error stands for every reason
+// prove is [Authenticator.Token] for one that is not believed.
+func (a *Authenticator) prove(ctx context.Context, text, hash, from string) (Caller, time.Time, error) {
+	switch {
+	case strings.HasPrefix(text, TokenPrefix):
+		return a.check(ctx, text, hash, from)
+	case a.Signed == nil:
+		return Caller{}, time.Time{}, errToken
+	}
+	m, err := a.Signed(ctx, text)
+	if plugin.CodeOf(err) == plugin.CodeUnauthenticated {
+		err = errToken
+	}
+	if err != nil {
+		return Caller{}, time.Time{}, err
+	}
+	c, err := a.machine(ctx, &m)
+	return c, m.Expires, err
+}
+
+// Token returns who presents a token from an address: one of this host, or of a provider. One error stands for every reason
 // why it is not valid: unauthenticated. An address from which too many come that were not
 // looked up just before gets rate_limited. A token that is revoked is refused a second later at the latest.
 func (a *Authenticator) Token(ctx context.Context, text, from string) (Caller, error) {
@@ -53,10 +76,11 @@ func (a *Authenticator) Token(ctx context.Context, text, from string) (Caller, e
 	if wait := a.looks.Take(from, 1, time.Now()); wait > 0 {
 		return Caller{}, &plugin.Error{Code: plugin.CodeRateLimited, Message: "too many tokens come from this address", RetryAfter: wait}
 	}
-	c, expires, err := a.check(ctx, text, hash, from)
+	c, expires, err := a.prove(ctx, text, hash, from)
 	if err != nil {
 		return Caller{}, err
 	}
+	a.looks.Give(from, 1) // of many good ones an address may send as many as they are for
 	until := time.Now().Add(believed)
 	if !expires.IsZero() && expires.Before(until) {
 		until = expires

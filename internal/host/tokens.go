@@ -162,7 +162,7 @@ func (t Tokens) within(ctx context.Context, n *NewToken) (end time.Time, err err
 		return end, t.more(ctx)
 	}
 	if c.Token == "" {
-		return end, nil
+		return c.Expires, nil
 	}
 	row, err := t.g.Store.Token(ctx, c.Token)
 	if err != nil || row == nil {
@@ -173,8 +173,8 @@ func (t Tokens) within(ctx context.Context, n *NewToken) (end time.Time, err err
 
 // more refuses to make a token that has more than the one that asks.
 func (t Tokens) more(ctx context.Context) error {
-	why := plugin.Errorf(plugin.CodePolicyDenied, "token %s cannot make one that has more than itself", t.caller.Token)
-	return t.g.refuse(ctx, t.by, use{plugin.EntryTokenRefused, t.caller.Token, "create", ""}, why, plugin.Decision{})
+	why := plugin.Errorf(plugin.CodePolicyDenied, "token %s cannot make one that has more than itself", t.caller.proof())
+	return t.g.refuse(ctx, t.by, use{plugin.EntryTokenRefused, t.caller.proof(), "create", ""}, why, plugin.Decision{})
 }
 
 // inForce refuses a caller whose token was revoked or rotated since it was presented: a
@@ -304,6 +304,24 @@ func orElse(err, otherwise error) error {
 // operationPattern is plugin/operation or plugin/*.
 var operationPattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+/([A-Za-z0-9_.-]+|\*)$`)
 
+// CheckReach refuses scopes and operations that no token can have.
+func CheckReach(scopes, operations []string) error {
+	for _, scope := range scopes {
+		if !slices.Contains(Scopes, scope) {
+			return plugin.Errorf(plugin.CodeInvalidInput, "%.64q is no scope; there are %s", scope, strings.Join(Scopes, ", "))
+		}
+	}
+	if len(operations) > maxOperations {
+		return plugin.Errorf(plugin.CodeLimitExceeded, "%d operations; a token has at most %d", len(operations), maxOperations)
+	}
+	for _, op := range operations {
+		if len(op) > maxOperation || !operationPattern.MatchString(op) {
+			return plugin.Errorf(plugin.CodeInvalidInput, "%.200q is no operation; write plugin/operation or plugin/*", op)
+		}
+	}
+	return nil
+}
+
 // checkToken refuses what no token can be, and completes the row.
 func checkToken(row *tokenRow, life time.Duration) error {
 	if n := utf8.RuneCountInString(row.Name); n == 0 || n > maxTokenName || !utf8.ValidString(row.Name) || strings.ContainsFunc(row.Name, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -312,18 +330,8 @@ func checkToken(row *tokenRow, life time.Duration) error {
 	if len(row.Scopes) == 0 {
 		row.Scopes = []string{ScopeRead}
 	}
-	for _, scope := range row.Scopes {
-		if !slices.Contains(Scopes, scope) {
-			return plugin.Errorf(plugin.CodeInvalidInput, "%.64q is no scope; there are %s", scope, strings.Join(Scopes, ", "))
-		}
-	}
-	if len(row.Operations) > maxOperations {
-		return plugin.Errorf(plugin.CodeLimitExceeded, "%d operations; a token has at most %d", len(row.Operations), maxOperations)
-	}
-	for _, op := range row.Operations {
-		if len(op) > maxOperation || !operationPattern.MatchString(op) {
-			return plugin.Errorf(plugin.CodeInvalidInput, "%.200q is no operation; write plugin/operation or plugin/*", op)
-		}
+	if err := CheckReach(row.Scopes, row.Operations); err != nil {
+		return err
 	}
 	if life == 0 {
 		life = TokenLife
@@ -333,6 +341,9 @@ func checkToken(row *tokenRow, life time.Duration) error {
 	}
 	return nil
 }
+
+// TokenPrefix begins every token of a host.
+const TokenPrefix = "mrt_"
 
 // TokenPattern is what every token matches, for scanners of secrets.
 const TokenPattern = `mrt_[us][0-9A-Za-z]{10}_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}`

@@ -12,7 +12,9 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/host"
+	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/setup"
+	"github.com/mortise-dev/mortise/internal/surface/machine"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/internal/surface/signin"
 	"github.com/mortise-dev/mortise/plugin"
@@ -60,6 +62,10 @@ func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup) e
 			return err
 		}
 	}
+	owner, err := OwnerHandler(ctx, a)
+	if err != nil {
+		return err
+	}
 	own, err := ListenOwner(a.Home)
 	if err != nil {
 		return err
@@ -70,7 +76,7 @@ func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup) e
 		ended <- Serve(ctx, l, h, cert, time.Duration(a.Config.Drain), a.Log())
 	}
 	servers := 1
-	go serve(own, OwnerHandler(ctx, a), nil)
+	go serve(own, owner, nil)
 	if l != nil {
 		servers++
 		go serve(l, public, cert)
@@ -87,7 +93,7 @@ func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup) e
 // where it is known how browsers reach it. Streams end with ctx.
 func Handler(ctx context.Context, a *app.App, at net.Addr, first *signin.Setup) (http.Handler, error) {
 	if a.Config.Server.PublicURL == "" && !onLoopback(at) {
-		return answers(ctx, a, nil, nil), nil
+		return answers(ctx, a, nil, nil)
 	}
 	o := signin.Options{People: a.Host.SignIns(), Base: a.Config.Server.Base(at.String()), Setup: first, Log: a.Log()}
 	for _, p := range a.Config.Server.SignIn {
@@ -97,7 +103,7 @@ func Handler(ctx context.Context, a *app.App, at net.Addr, first *signin.Setup) 
 	if err != nil {
 		return nil, &setup.Error{Err: fmt.Errorf("server: %w", err)}
 	}
-	return answers(ctx, a, s.Caller, s), nil
+	return answers(ctx, a, s.Caller, s)
 }
 
 // FirstRun returns the sign-in of the owner of a host that has no users, and its link; nil
@@ -121,20 +127,41 @@ func onLoopback(at net.Addr) bool {
 
 // OwnerHandler is what answers requests that come over the socket of [ListenOwner]: who
 // presents no token there is the owner.
-func OwnerHandler(ctx context.Context, a *app.App) http.Handler {
+func OwnerHandler(ctx context.Context, a *app.App) (http.Handler, error) {
 	return answers(ctx, a, func(*http.Request) (host.Caller, bool, error) { return a.Host.Owner(), true, nil }, nil)
 }
 
-func answers(ctx context.Context, a *app.App, identify func(*http.Request) (host.Caller, bool, error), people *signin.Server) http.Handler {
+func answers(ctx context.Context, a *app.App, identify func(*http.Request) (host.Caller, bool, error), people *signin.Server) (http.Handler, error) {
+	auth := a.Host.Authenticator()
+	if len(a.Config.Server.Machines) > 0 {
+		signed, err := machines(a.Config.Server)
+		if err != nil {
+			return nil, &setup.Error{Err: fmt.Errorf("server: %w", err)}
+		}
+		auth.Signed = signed.Verify
+	}
 	api := rest.New(rest.Options{
-		Host: a.Host, Authenticate: a.Host.Authenticator().Token, Identify: identify, Log: a.Log(), Telemetry: a.Telemetry, Closing: ctx,
+		Host: a.Host, Authenticate: auth.Token, Identify: identify, Log: a.Log(), Telemetry: a.Telemetry, Closing: ctx,
 		Rate: a.Config.Server.Rate, Burst: a.Config.Server.Burst, Hosts: a.Config.Server.Names(),
 	})
 	o := Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy, API: api}
 	if people != nil {
 		o.SignIn = people
 	}
-	return New(o)
+	return New(o), nil
+}
+
+// machines returns what verifies the tokens of programs that a configuration knows.
+func machines(c config.Server) (*machine.Verifier, error) {
+	var issuers []machine.Issuer
+	for _, m := range c.Machines {
+		one := machine.Issuer{Issuer: m.Issuer, Algorithms: m.Algorithms, MaxLife: time.Duration(m.MaxLife), GroupsClaim: m.GroupsClaim, Groups: m.Groups}
+		for _, rule := range m.Allow {
+			one.Rules = append(one.Rules, machine.Rule(rule))
+		}
+		issuers = append(issuers, one)
+	}
+	return machine.New(c.Base(""), issuers)
 }
 
 // Deliveries takes in for a server what channels deliver to agents.
