@@ -46,6 +46,7 @@ const policies = `
 @id("see") permit (principal, action == Action::"list", resource);
 @id("users") permit (principal == User::"ann", action == Action::"configure", resource == Plugin::"mortise.users");
 @id("owner") permit (principal == User::"local:owner", action == Action::"configure", resource);
+@id("operators") permit (principal in Group::"operators", action == Action::"configure", resource == Plugin::"mortise.tokens");
 `
 
 // A bench is a host that is reached over HTTP, with two providers of accounts.
@@ -60,6 +61,12 @@ type bench struct {
 
 func begin(t *testing.T) *bench {
 	t.Helper()
+	return beginWith(t, func(*bench) string { return "" })
+}
+
+// beginWith begins with more lines of configuration under server.
+func beginWith(t *testing.T, more func(*bench) string) *bench {
+	t.Helper()
 	home, err := os.MkdirTemp("/tmp", "signin") // short enough for a socket
 	if err != nil {
 		t.Fatal(err)
@@ -67,14 +74,19 @@ func begin(t *testing.T) *bench {
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
 	b := &bench{T: t, first: accounttest.New(t), second: accounttest.New(t)}
 	t.Setenv("SIGNIN_TEST_SECRET", accounttest.ClientSecret)
+	l, err := server.Listen(t.Context(), "127.0.0.1:0", false, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.url = "http://" + l.Addr().String()
 	b.write(filepath.Join(home, "mortise.yaml"), fmt.Sprintf(`sandbox: "off"
-policy: {files: [gate.cedar], groups: {people: [ann, bob]}}
-approvals: {by: ["local:owner", ann, bob]}
+policy: {files: [gate.cedar], groups: {people: [ann, bob], operators: [], staff: []}}
+approvals: {by: ["local:owner", ann, bob, "service::ci"]}
 server:
   sign_in:
-  - {name: one, issuer: %q, client_id: %s, client_secret_env: SIGNIN_TEST_SECRET}
+  - {name: one, issuer: %q, client_id: %s, client_secret_env: SIGNIN_TEST_SECRET, groups_claim: groups, groups: {ops: [operators], dev: [staff]}}
   - {name: two, issuer: %q, client_id: %s, client_secret_env: SIGNIN_TEST_SECRET}
-`, b.first.URL, accounttest.ClientID, b.second.URL, accounttest.ClientID))
+`, b.first.URL, accounttest.ClientID, b.second.URL, accounttest.ClientID)+more(b))
 	b.write(filepath.Join(home, "gate.cedar"), policies)
 	a, err := app.Open(t.Context(), app.Options{Home: home})
 	if err != nil {
@@ -90,11 +102,6 @@ server:
 	if _, err := a.Registry.Register(t.Context(), dir, registry.RegisterOptions{Enable: true}); err != nil {
 		t.Fatal(err)
 	}
-	l, err := server.Listen(t.Context(), "127.0.0.1:0", false, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.url = "http://" + l.Addr().String()
 	first, link, err := server.FirstRun(t.Context(), a, l)
 	if err != nil {
 		t.Fatal(err)
@@ -332,4 +339,16 @@ func (b *bench) overSocket(method, path, body string) answer {
 		b.Fatal(err)
 	}
 	return answer{resp.StatusCode, resp.Header, string(raw)}
+}
+
+// later fails if something does not become so within two seconds: what was authenticated is
+// believed for one.
+func (b *bench) later(so func() bool, what string) {
+	b.Helper()
+	for end := time.Now().Add(2 * time.Second); !so(); {
+		if time.Now().After(end) {
+			b.Error(what)
+			return
+		}
+	}
 }
