@@ -22,7 +22,8 @@ type Caller struct {
 	Expires time.Time // of a token that a provider signed
 
 	Session    string    // the id of the session of their browser, where that is how they come
-	SignedInAt time.Time // when they last proved who they are there
+	SignedInAt time.Time // when they last proved who they are there; zero if that is not known
+	Invited    bool      // the one who invited them has seen the secret by which the account became theirs
 
 	hash string // of the secret that they presented
 }

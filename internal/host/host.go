@@ -178,7 +178,7 @@ func (a API) References() References { return References{a.kept(), a.host.parts.
 
 // Identities returns the identity links.
 func (a API) Identities() Identities {
-	return Identities{g: a.host.parts.Guard, by: a.by, caller: a.caller}
+	return Identities{g: a.host.parts.Guard, by: a.by, caller: a.caller, asker: a.asker}
 }
 
 // Tokens returns the API tokens.

@@ -46,3 +46,21 @@ func (a *Authenticator) machine(ctx context.Context, m *Machine) (Caller, error)
 	who.Groups = m.Groups
 	return Caller{Principal: who, Asker: approval.Entrusted(asker, userAsker(who)), Scopes: ordered(scopes), Operations: m.Operations, Expires: m.Expires}, nil
 }
+
+// maxSaid is how many groups of a claim are looked at.
+const maxSaid = 1000
+
+// MappedGroups returns the groups that a claim gives, which is a text or a list of texts, in
+// order and each once. What is not mapped gives nothing.
+func MappedGroups(claim any, mapped map[string][]string) (groups []string) {
+	said, _ := claim.([]any)
+	if text, is := claim.(string); is {
+		said = []any{text}
+	}
+	for _, one := range said[:min(len(said), maxSaid)] {
+		text, _ := one.(string)
+		groups = append(groups, mapped[text]...)
+	}
+	slices.Sort(groups)
+	return slices.Compact(groups)
+}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/big"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -288,7 +287,7 @@ func tokenEvidence(row *tokenRow) map[string]any {
 }
 
 // userAsker is the identity of a principal who presents a secret that they alone have seen.
-func userAsker(who plugin.Principal) string { return "user:" + url.PathEscape(who.Member()) }
+func userAsker(who plugin.Principal) string { return approval.Principal(who.Member()) }
 
 func ordered(texts []string) []string {
 	return append([]string{}, slices.Compact(slices.Sorted(slices.Values(texts)))...)

@@ -46,6 +46,7 @@ type UserIdentity struct {
 	Subject    string    `json:"subject,omitempty"`
 	LinkedAt   time.Time `json:"linked_at"`
 	UnlinkedAt time.Time `json:"unlinked_at,omitzero"` // since when it signs no one in; it stays theirs
+	InvitedBy  string    `json:"invited_by,omitempty"` // who has seen the secret that linked it, and is no second person beside it; see [SignIns.Own]
 }
 
 // Users are the people of the host's tenant, for who may configure mortise.users. What is
@@ -149,7 +150,7 @@ func (u Users) Disable(ctx context.Context, name string) (User, error) {
 		if u.g.administers(personOf(row)) {
 			return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s is the owner, who has the data directory whatever is said here", name)
 		}
-		row.InviteHash, row.InviteExpires = "", time.Time{}
+		row.InviteHash, row.InviteExpires, row.InvitedBy = "", time.Time{}, ""
 		if row.DisabledAt.IsZero() {
 			row.DisabledAt = moment()
 		}
@@ -173,7 +174,7 @@ func (u Users) Invite(ctx context.Context, name string) (User, string, error) {
 		if !row.DisabledAt.IsZero() {
 			return nil, plugin.Errorf(plugin.CodeInvalidInput, "%s is disabled; 'mortise users enable %s' comes first", name, name)
 		}
-		row.InviteHash, row.InviteExpires = hashToken(secret), moment().Add(InviteLife)
+		row.InviteHash, row.InviteExpires, row.InvitedBy = hashToken(secret), moment().Add(InviteLife), u.asker()
 		return map[string]any{"until": row.InviteExpires}, nil
 	})
 	if err != nil {
@@ -189,7 +190,7 @@ func (u Users) Unlink(ctx context.Context, name, identity string) (User, error) 
 		for i := range row.Identities {
 			if id := &row.Identities[i]; id.Asker == identity && id.UnlinkedAt.IsZero() {
 				id.UnlinkedAt = moment()
-				row.InviteHash, row.InviteExpires = "", time.Time{}
+				row.InviteHash, row.InviteExpires, row.InvitedBy = "", time.Time{}, ""
 				return map[string]any{"identity": identity}, u.endSessions(ctx, tx, row)
 			}
 		}
@@ -288,7 +289,9 @@ func link(row *userRow, all []userRow, id userIdentity) error {
 	}
 	for i := range row.Identities {
 		if row.Identities[i].Asker == id.Asker {
-			row.Identities[i].UnlinkedAt = time.Time{}
+			if !row.Identities[i].UnlinkedAt.IsZero() {
+				row.Identities[i].UnlinkedAt, row.Identities[i].Seen = time.Time{}, id.Seen
+			}
 			return nil
 		}
 	}
@@ -338,7 +341,7 @@ func userOf(row *userRow) User {
 		ID: row.ID, Principal: principal.Name(personOf(row)), Identities: []UserIdentity{}, By: row.By, CreatedAt: row.CreatedAt, DisabledAt: row.DisabledAt,
 	}
 	for _, id := range row.Identities {
-		v.Identities = append(v.Identities, UserIdentity{Name: id.Asker, Issuer: id.Issuer, Subject: id.Subject, LinkedAt: id.LinkedAt, UnlinkedAt: id.UnlinkedAt})
+		v.Identities = append(v.Identities, UserIdentity{Name: id.Asker, Issuer: id.Issuer, Subject: id.Subject, LinkedAt: id.LinkedAt, UnlinkedAt: id.UnlinkedAt, InvitedBy: id.Seen})
 	}
 	if row.InviteHash != "" && time.Now().Before(row.InviteExpires) {
 		v.InvitedUntil = row.InviteExpires

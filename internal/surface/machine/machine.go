@@ -124,7 +124,7 @@ func (v *Verifier) Verify(ctx context.Context, text string) (host.Machine, error
 	}
 	return host.Machine{
 		Issuer: token.Issuer, Subject: token.Subject, Principal: rule.Principal, Scopes: rule.Scopes, Operations: rule.Operations,
-		Groups: Groups(claims[i.GroupsClaim], i.Groups), Expires: token.Expiry,
+		Groups: host.MappedGroups(claims[i.GroupsClaim], i.Groups), Expires: token.Expiry,
 	}, nil
 }
 
@@ -170,24 +170,6 @@ func (i *issuer) rule(claims map[string]any) (found *Rule) {
 		}
 	}
 	return found
-}
-
-// maxSaid is how many groups of a claim are looked at.
-const maxSaid = 1000
-
-// Groups returns the groups that a claim gives, which is a text or a list of texts, in
-// order and each once. What is not mapped gives nothing.
-func Groups(claim any, mapped map[string][]string) (groups []string) {
-	said, _ := claim.([]any)
-	if text, is := claim.(string); is {
-		said = []any{text}
-	}
-	for _, one := range said[:min(len(said), maxSaid)] {
-		text, _ := one.(string)
-		groups = append(groups, mapped[text]...)
-	}
-	slices.Sort(groups)
-	return slices.Compact(groups)
 }
 
 // issuer is a provider with the keys that it published.

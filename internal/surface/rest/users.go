@@ -25,6 +25,7 @@ type UserIdentity struct {
 	Subject    string    `json:"subject,omitzero"`
 	LinkedAt   time.Time `json:"linked_at"`
 	UnlinkedAt time.Time `json:"unlinked_at,omitzero" doc:"It signs no one in since; it stays theirs."`
+	InvitedBy  string    `json:"invited_by,omitzero" doc:"Who has seen the secret that linked it. They are no second person beside it, until its holder says at /auth/ that it is theirs alone."`
 }
 
 // Users are all people.
@@ -43,8 +44,9 @@ type Browser struct {
 	ID         string    `json:"id"`
 	Current    bool      `json:"current" doc:"It sent this request."`
 	Identity   string    `json:"identity" doc:"The identity that signed in."`
+	Groups     []string  `json:"groups" nullable:"false" doc:"Those that the provider gave, beside the ones that mortise.yaml names the caller in."`
 	CreatedAt  time.Time `json:"created_at"`
-	SignedInAt time.Time `json:"signed_in_at" doc:"When they last proved who they are."`
+	SignedInAt time.Time `json:"signed_in_at,omitzero" doc:"When they last proved who they are; it is left out where their provider does not say."`
 	ExpiresAt  time.Time `json:"expires_at"`
 	UsedAt     time.Time `json:"used_at,omitzero" doc:"To the minute."`
 	UsedFrom   string    `json:"used_from,omitzero"`

@@ -97,7 +97,7 @@ func Handler(ctx context.Context, a *app.App, at net.Addr, first *signin.Setup) 
 	}
 	o := signin.Options{People: a.Host.SignIns(), Base: a.Config.Server.Base(at.String()), Setup: first, Log: a.Log()}
 	for _, p := range a.Config.Server.SignIn {
-		o.Providers = append(o.Providers, signin.Provider{Name: p.Name, Issuer: p.Issuer, ClientID: p.ClientID, Scopes: p.Scopes, Secret: func() (string, error) { return a.SignInSecret(p) }})
+		o.Providers = append(o.Providers, signin.Provider{Name: p.Name, Issuer: p.Issuer, ClientID: p.ClientID, Scopes: p.Scopes, GroupsClaim: p.GroupsClaim, Groups: p.Groups, Secret: func() (string, error) { return a.SignInSecret(p) }})
 	}
 	s, err := signin.New(o)
 	if err != nil {

@@ -262,8 +262,14 @@ func (b *bench) person(name, subject string) *browser {
 	if a := one.accept(b.invite(name), subject); a.status != http.StatusSeeOther {
 		b.Fatalf("%s is not signed in: %d %s", name, a.status, a.text)
 	}
+	if a := one.do("POST", "/auth/own", ""); a.status != http.StatusSeeOther || a.header.Get("Location") != "/auth/" {
+		b.Fatalf("%s does not own the account: %d %s", name, a.status, a.text)
+	}
 	return one
 }
+
+// cookie is the name of the cookie of a session, which has the port.
+func (b *bench) cookie() string { return "mortise-" + b.url[strings.LastIndexByte(b.url, ':')+1:] }
 
 var linkForm = regexp.MustCompile(`/auth/invitation#([0-9A-Za-z]{43})`)
 

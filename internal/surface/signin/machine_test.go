@@ -22,6 +22,7 @@ func withMachines(b *bench) string {
     - {principal: ann, claims: {sub: "ann's program"}, scopes: [read, run, approve, admin]}
     - {principal: bob, claims: {sub: "one of two", for: bob}, scopes: [read, run, approve]}
     - {principal: "service::ci", claims: {sub: "one of two", for: ci}, scopes: [read, run, approve]}
+    - {principal: "service::ci", claims: {sub: "the owner's account"}, scopes: [read, run, approve]}
     - {principal: "service::ci", claims: {sub: narrow}, scopes: [run], operations: [other/*]}
 `, b.url, b.first.URL)
 }
@@ -44,7 +45,7 @@ func TestAProgramPresentsATokenOfItsProvider(t *testing.T) {
 		"of another issuer":   {"Authorization", "Bearer " + b.second.Machine(b.url, "builds", nil)},
 		"of no one":           b.machine("someone", nil),
 		"that is too long":    b.machine("builds", map[string]any{"x": strings.Repeat("x", 9000)}),
-		"as a cookie":         {"Cookie", "mortise=" + b.first.Machine(b.url, "builds", nil)},
+		"as a cookie":         {"Cookie", b.cookie() + "=" + b.first.Machine(b.url, "builds", nil)},
 		"with another beside": {"Authorization", "Bearer " + b.first.Machine(b.url, "builds", nil) + ", Bearer x"},
 	} {
 		a := one.do("GET", "/api/v1/browsers", "", headers...)

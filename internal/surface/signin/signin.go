@@ -7,6 +7,7 @@
 package signin
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -18,6 +19,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,6 +49,7 @@ type People interface {
 	BeginOwner(ctx context.Context, replaces string) (secret string, expires time.Time, err error)
 	Caller(ctx context.Context, secret, from string) (host.Caller, error)
 	End(ctx context.Context, secret string) error
+	Own(ctx context.Context, secret string) error
 }
 
 // Options say who may sign in, and where.
@@ -64,6 +67,7 @@ type Server struct {
 	host      string // of Base
 	secure    bool
 	providers []*provider
+	groups    map[string]bool // that providers may give
 	flows     *flows
 	starts    *ratelimit.Limiter[string]
 	mux       *http.ServeMux
@@ -76,15 +80,21 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("%q is no address at which browsers reach the host", o.Base)
 	}
 	s := &Server{
-		Options: o, host: u.Host, secure: u.Scheme == "https", flows: newFlows(), starts: ratelimit.New[string](startRate, startBurst, addresses), mux: http.NewServeMux(),
+		Options: o, host: u.Host, secure: u.Scheme == "https", flows: newFlows(), groups: map[string]bool{}, starts: ratelimit.New[string](startRate, startBurst, addresses), mux: http.NewServeMux(),
 	}
 	for _, p := range o.Providers {
 		s.providers = append(s.providers, newProvider(p, o.Base+Prefix+"callback/"+p.Name))
+		for _, groups := range p.Groups {
+			for _, group := range groups {
+				s.groups[group] = true
+			}
+		}
 	}
 	s.mux.HandleFunc("GET /auth/{$}", s.home)
 	s.mux.HandleFunc("GET /auth/sign-in", s.start)
 	s.mux.HandleFunc("GET /auth/callback/{provider}", s.callback)
 	s.mux.HandleFunc("POST /auth/sign-out", s.form(s.signOut))
+	s.mux.HandleFunc("POST /auth/own", s.form(s.own))
 	s.mux.HandleFunc("GET /auth/invitation", s.page(invitationPage))
 	s.mux.HandleFunc("POST /auth/invitation", s.form(s.invitation))
 	s.mux.HandleFunc("GET /auth/setup", s.page(setupPage))
@@ -122,11 +132,19 @@ func (s *Server) Caller(r *http.Request) (c host.Caller, known bool, err error) 
 	if site := r.Header.Get("Sec-Fetch-Site"); !safe && !s.sameOrigin(r) || safe && site != "" && site != "same-origin" && site != "none" {
 		return c, false, plugin.Errorf(plugin.CodePolicyDenied, "a request with a cookie comes from a page of this host, and says so")
 	}
-	c, err = s.People.Caller(r.Context(), secret, address(r))
+	c, err = s.caller(r, secret)
 	if plugin.CodeOf(err) == plugin.CodeUnauthenticated {
 		return host.Caller{}, false, nil
 	}
 	return c, err == nil, err
+}
+
+// caller returns who a session is of. Groups that the configuration does not give any more
+// are not in force.
+func (s *Server) caller(r *http.Request, secret string) (host.Caller, error) {
+	c, err := s.People.Caller(r.Context(), secret, address(r))
+	c.Principal.Groups = slices.DeleteFunc(slices.Clone(c.Principal.Groups), func(group string) bool { return !s.groups[group] })
+	return c, err
 }
 
 // protection is what net/http has against requests that pages of other origins send.
@@ -159,12 +177,14 @@ func (s *Server) sessionCookie() string { return s.cookieName("mortise") }
 func (s *Server) flowCookie() string    { return s.cookieName("mortise-flow") }
 
 // cookieName is a name that no other host can set a cookie of, where the address is
-// encrypted. A page of another port of this machine can without.
+// encrypted. Cookies know no ports: without, the name has the port, so that two hosts of one
+// machine do not take each other's. A page of another port can still set it.
 func (s *Server) cookieName(name string) string {
 	if s.secure {
 		return "__Host-" + name
 	}
-	return name
+	_, port, _ := net.SplitHostPort(s.host)
+	return name + "-" + cmp.Or(port, "80")
 }
 
 // cookie returns the one cookie of a name, "" if there is none. Of two, one may have been
@@ -198,6 +218,23 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 		err = s.People.End(r.Context(), secret)
 	}
 	s.setCookie(w, s.sessionCookie(), "", -time.Second)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	http.Redirect(w, r, Prefix, http.StatusSeeOther)
+}
+
+// own has who is signed in say that the account is theirs alone.
+func (s *Server) own(w http.ResponseWriter, r *http.Request) {
+	secret, err := s.cookie(r, s.sessionCookie())
+	if err == nil {
+		err = s.People.Own(r.Context(), secret)
+	}
+	if plugin.CodeOf(err) == plugin.CodeSignInRequired {
+		http.Redirect(w, r, Prefix+"sign-in?prompt=login&next="+url.QueryEscape(Prefix), http.StatusSeeOther)
+		return
+	}
 	if err != nil {
 		s.refuse(w, r, err)
 		return

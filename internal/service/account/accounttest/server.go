@@ -50,7 +50,8 @@ type Server struct {
 	Unsigned bool           // ID tokens have the algorithm none, and no signature
 	Lapsed   bool           // ID tokens have expired
 	Subject  string         // in ID tokens, ada-1 where it is empty
-	AuthTime time.Time      // in ID tokens, unless it is zero
+	AuthTime time.Time      // in ID tokens; now where it is zero and the client asked for a max_age
+	Timeless bool           // ID tokens never say when the person was asked, against what the standard has
 	Keep     bool           // a refresh token is good for more than one use
 	Broken   int            // the status that the token endpoint answers with, 0 for none
 	Grant    string         // the scopes that are granted in place of those asked for
@@ -215,7 +216,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 			refuse(w, "invalid_grant")
 			return
 		}
-		s.give(w, asked.Get("scope"), asked.Get("nonce"))
+		s.give(w, asked.Get("scope"), asked.Get("nonce"), asked.Has("max_age"))
 	case "refresh_token":
 		s.Renewals++
 		token := r.Form.Get("refresh_token")
@@ -227,7 +228,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 		if !s.Keep {
 			delete(s.refresh, token)
 		}
-		s.give(w, scope, "")
+		s.give(w, scope, "", false)
 	default:
 		refuse(w, "unsupported_grant_type")
 	}
@@ -241,7 +242,7 @@ func client(r *http.Request) bool {
 	return id == ClientID && secret == ClientSecret
 }
 
-func (s *Server) give(w http.ResponseWriter, scope, nonce string) {
+func (s *Server) give(w http.ResponseWriter, scope, nonce string, asked bool) {
 	if s.Grant != "" {
 		scope = s.Grant
 	}
@@ -253,8 +254,12 @@ func (s *Server) give(w http.ResponseWriter, scope, nonce string) {
 	if s.Lapsed {
 		claims["exp"] = now.Add(-time.Hour).Unix()
 	}
-	if !s.AuthTime.IsZero() {
+	switch {
+	case s.Timeless:
+	case !s.AuthTime.IsZero():
 		claims["auth_time"] = s.AuthTime.Unix()
+	case asked:
+		claims["auth_time"] = now.Unix()
 	}
 	for name, value := range s.Claims {
 		if claims[name] = value; value == nil {
