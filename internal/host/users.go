@@ -37,6 +37,7 @@ type User struct {
 	CreatedAt    time.Time      `json:"created_at"`
 	DisabledAt   time.Time      `json:"disabled_at,omitzero"`
 	InvitedUntil time.Time      `json:"invited_until,omitzero"` // an invitation is open
+	Groups       []string       `json:"groups,omitempty"`       // that providers gave where they are signed in with a browser now
 }
 
 // A UserIdentity is one way in which a person is authenticated.
@@ -74,6 +75,9 @@ func (u Users) List(ctx context.Context) ([]User, error) {
 	for i := range rows {
 		all[i] = userOf(&rows[i])
 	}
+	if err := u.given(ctx, all); err != nil {
+		return nil, err
+	}
 	slices.SortFunc(all, func(a, b User) int { return strings.Compare(a.Principal, b.Principal) })
 	return all, nil
 }
@@ -91,7 +95,22 @@ func (u Users) Show(ctx context.Context, name string) (User, error) {
 	if row == nil {
 		return User{}, missingUser(name)
 	}
-	return userOf(row), nil
+	one := []User{userOf(row)}
+	err = u.given(ctx, one)
+	return one[0], err
+}
+
+// given says which groups their providers gave to users where they are signed in.
+func (u Users) given(ctx context.Context, users []User) error {
+	open, err := u.g.Store.BrowserSessions(ctx, u.g.Tenant)
+	for i := range users {
+		for k := range open {
+			if open[k].User == users[i].ID && (SignIns{u.g}).alive(&open[k], time.Now()) {
+				users[i].Groups = ordered(append(users[i].Groups, open[k].Groups...))
+			}
+		}
+	}
+	return err
 }
 
 // Create makes a user for a principal that the configuration names. osUser is a name or

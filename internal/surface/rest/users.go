@@ -16,6 +16,7 @@ type User struct {
 	CreatedAt    time.Time      `json:"created_at"`
 	DisabledAt   time.Time      `json:"disabled_at,omitzero"`
 	InvitedUntil time.Time      `json:"invited_until,omitzero" doc:"An invitation is open."`
+	Groups       []string       `json:"groups,omitempty" doc:"Those that providers gave where they are signed in with a browser now."`
 }
 
 // A UserIdentity is one way in which a person is authenticated.
@@ -63,7 +64,7 @@ type Browsers struct {
 }
 
 func userOf(u host.User) User {
-	v := User{ID: u.ID, Principal: u.Principal, Identities: []UserIdentity{}, By: u.By, CreatedAt: u.CreatedAt, DisabledAt: u.DisabledAt, InvitedUntil: u.InvitedUntil}
+	v := User{ID: u.ID, Principal: u.Principal, Identities: []UserIdentity{}, By: u.By, CreatedAt: u.CreatedAt, DisabledAt: u.DisabledAt, InvitedUntil: u.InvitedUntil, Groups: u.Groups}
 	for _, id := range u.Identities {
 		v.Identities = append(v.Identities, UserIdentity(id))
 	}

@@ -171,6 +171,8 @@ func (p *provider) finish(ctx context.Context, code, issuer string, f *flow) (in
 		return refused("its ID token cannot be read")
 	}
 	switch { // a provider that does not say when they proved who they are may have remembered them
+	case claims.AuthTime > time.Now().Add(skew).Unix():
+		return refused("it says that you signed in in the future")
 	case claims.AuthTime > 0:
 		if in.At = time.Unix(claims.AuthTime, 0); f.fresh && in.At.Before(f.began.Add(-skew)) {
 			return refused("it did not ask who you are, as it was told to")
