@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
@@ -15,10 +16,9 @@ const (
 	SessionIdle = 12 * time.Hour     // after which one that is not used ends
 	SessionLife = 7 * 24 * time.Hour // after which any ends
 
-	maxBrowsers     = 32     // sessions of one user; the oldest ends for the next
-	maxAllBrowsers  = 10_000 // of all
-	browserSecret   = 43     // characters, of 62: 256 bits
-	maxBrowserInput = 512    // bytes of a secret that is looked up
+	maxBrowsers    = 32     // sessions of one user; the oldest ends for the next
+	maxAllBrowsers = 10_000 // of all
+	browserSecret  = 43     // characters, of 62: 256 bits
 )
 
 // A BrowserSession is a browser in which a person is signed in.
@@ -127,9 +127,9 @@ func (s SignIns) Begin(ctx context.Context, in SignIn) (secret string, expires t
 		if err != nil {
 			return err
 		}
-		row, why := s.whose(tx, users, in, asker)
-		if refusal = why; why != nil {
-			return nil
+		var row *userRow
+		if row, refusal, err = s.whose(tx, users, in, asker); err != nil || refusal != nil {
+			return err
 		}
 		subject = personOf(row)
 		secret, expires, err = s.begin(ctx, tx, row, asker, in)
@@ -144,31 +144,32 @@ func (s SignIns) Begin(ctx context.Context, in SignIn) (secret string, expires t
 	return secret, expires, nil
 }
 
-// whose returns the user of an identity, and links it where an invitation says so.
-func (s SignIns) whose(tx Tx, users []userRow, in SignIn, asker string) (*userRow, error) {
+// whose returns the user of an identity, and links it where an invitation says so. refusal
+// is why they are not signed in.
+func (s SignIns) whose(tx Tx, users []userRow, in SignIn, asker string) (user *userRow, refusal, err error) {
 	if in.Invitation != "" {
 		row := invited(users, in.Invitation, time.Now())
 		if row == nil {
-			return nil, plugin.Errorf(plugin.CodeUnauthenticated, "the invitation is not open any more: it was used, replaced or has expired")
+			return nil, plugin.Errorf(plugin.CodeUnauthenticated, "the invitation is not open any more: it was used, replaced or has expired"), nil
 		}
 		id := userIdentity{Asker: asker, Issuer: in.Issuer, Subject: in.Subject, LinkedAt: moment(), Seen: row.InvitedBy}
-		if err := link(row, users, id); err != nil {
-			return nil, err
+		if refusal := link(row, users, id); refusal != nil {
+			return nil, refusal, nil
 		}
 		row.InviteHash, row.InviteExpires, row.InvitedBy = "", time.Time{}, ""
 		if err := tx.PutUser(*row); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return row, s.g.noteUser(tx, personOf(row), plugin.EntryUserLinked, row, map[string]any{"identity": asker})
+		return row, nil, s.g.noteUser(tx, personOf(row), plugin.EntryUserLinked, row, map[string]any{"identity": asker, "invited_by": id.Seen})
 	}
 	for i := range users {
 		for _, id := range users[i].Identities {
 			if id.Asker == asker && id.UnlinkedAt.IsZero() && users[i].DisabledAt.IsZero() {
-				return &users[i], nil
+				return &users[i], nil, nil
 			}
 		}
 	}
-	return nil, plugin.Errorf(plugin.CodeUnauthenticated, "this account is no user's of this host")
+	return nil, plugin.Errorf(plugin.CodeUnauthenticated, "this account is no user's of this host"), nil
 }
 
 // BeginOwner signs in the owner, as the user of the operating system that runs this
@@ -291,7 +292,7 @@ var errSession = plugin.Errorf(plugin.CodeUnauthenticated, "no one is signed in;
 
 // find returns the session of a secret that is in force, with its user.
 func (s SignIns) find(ctx context.Context, secret string) (*browserRow, *userRow, error) {
-	if len(secret) == 0 || len(secret) > maxBrowserInput {
+	if len(secret) != browserSecret || strings.Trim(secret, alphabet) != "" { // it cannot be one
 		return nil, nil, errSession
 	}
 	row, err := s.g.Store.BrowserSession(ctx, hashToken(secret))

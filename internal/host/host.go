@@ -154,7 +154,7 @@ func (a API) Sessions() Sessions {
 	if !a.host.admin {
 		engine = engine.As(principal.Name(a.by))
 	}
-	return Sessions{a.kept(), a.conversing(), engine, a.host.parts.SessionHosts}
+	return Sessions{a.kept(), a.conversing(), engine, a.host.parts.SessionHosts, a.caller}
 }
 
 // Calls returns the calls.
@@ -206,4 +206,4 @@ func (a API) Policies() Policies {
 }
 
 // Admin returns what the administrator does.
-func (a API) Admin() Admin { return Admin{a.kept(), a.host.parts.Home} }
+func (a API) Admin() Admin { return Admin{a.kept(), a.host.parts.Home, a.caller} }

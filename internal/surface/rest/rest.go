@@ -47,6 +47,8 @@ type Options struct {
 	Rate  int // requests that a token may make a second: 50
 	Burst int // and so many at once: 200
 
+	Share int // requests of one token that are answered at a time: 128, half of what a host answers
+
 	MaxInput int           // bytes of an input: 4 MiB, as the kernel has it
 	Room     int64         // bytes of bodies that are held at a time: 64 MiB
 	BodyTime time.Duration // for a body to come: 10 s
@@ -71,6 +73,7 @@ type server struct {
 	held  atomic.Int64
 	rates *ratelimit.Limiter[string] // by token
 	open  streams
+	busy  shares
 	names map[string]bool // Hosts
 }
 
@@ -78,6 +81,7 @@ type server struct {
 func New(o Options) http.Handler {
 	o.Rate = cmp.Or(o.Rate, 50)
 	o.Burst = cmp.Or(o.Burst, 200)
+	o.Share = cmp.Or(o.Share, 128)
 	o.MaxInput = cmp.Or(o.MaxInput, 4<<20)
 	o.Room = cmp.Or(o.Room, 64<<20)
 	o.BodyTime = cmp.Or(o.BodyTime, 10*time.Second)
@@ -183,6 +187,9 @@ func (s *server) admit(w http.ResponseWriter, q *request) (r *http.Request, rele
 	if err := s.often(&q.caller); err != nil {
 		return nil, release, err
 	}
+	if release, err = s.share(&q.caller, q.Request); err != nil {
+		return nil, release, err
+	}
 	q.api = s.Host.For(q.caller)
 	if r, err = s.mux.route(q.Request); err != nil {
 		return nil, release, err
@@ -192,7 +199,9 @@ func (s *server) admit(w http.ResponseWriter, q *request) (r *http.Request, rele
 			return nil, release, refused(http.StatusBadRequest, plugin.CodeInvalidInput, "a parameter is given once", Place{name, "it is there more than once"})
 		}
 	}
-	body, release, err := s.body(w, r)
+	body, read, err := s.body(w, r)
+	leave := release
+	release = func() { read(); leave() }
 	if err != nil {
 		return nil, release, err
 	}

@@ -66,6 +66,9 @@ func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup) e
 	if err != nil {
 		return err
 	}
+	if l != nil {
+		owner = linking(owner, first, a.Config.Server.Base(l.Addr().String()))
+	}
 	own, err := ListenOwner(a.Home)
 	if err != nil {
 		return err
@@ -106,18 +109,38 @@ func Handler(ctx context.Context, a *app.App, at net.Addr, first *signin.Setup) 
 	return answers(ctx, a, s.Caller, s)
 }
 
-// FirstRun returns the sign-in of the owner of a host that has no users, and its link; nil
-// where it has some, or where it does not listen on this machine alone.
+// LinkPath is where the owner's socket makes links that sign the owner in.
+const LinkPath = "/auth/link"
+
+// linking answers a request of the owner's for such a link, and others by h. Where the host
+// does not listen on this machine there is nothing to open with it.
+func linking(h http.Handler, setup *signin.Setup, base string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path != LinkPath || setup == nil:
+			h.ServeHTTP(w, r)
+		case only(w, r, http.MethodPost):
+			w.Header().Set("Cache-Control", "no-store")
+			write(w, http.StatusOK, map[string]any{"link": base + "/auth/setup#" + setup.Link(signin.LinkLife), "expires_in": int(signin.LinkLife.Seconds())})
+		}
+	})
+}
+
+// FirstRun returns what signs the owner in who has no provider, and the link of the first
+// time, "" where the host has users. It is nil where the host does not listen on this machine
+// alone.
 func FirstRun(ctx context.Context, a *app.App, l net.Listener) (first *signin.Setup, link string, err error) {
 	if l == nil || !onLoopback(l.Addr()) || a.Config.Server.PublicURL != "" {
 		return nil, "", nil
 	}
 	none, err := a.Host.SignIns().None(ctx)
-	if err != nil || !none {
+	if err != nil {
 		return nil, "", err
 	}
-	first, secret := signin.NewSetup()
-	return first, a.Config.Server.Base(l.Addr().String()) + "/auth/setup#" + secret, nil
+	if first = signin.NewSetup(); none {
+		link = a.Config.Server.Base(l.Addr().String()) + "/auth/setup#" + first.Link(signin.SetupLife)
+	}
+	return first, link, nil
 }
 
 func onLoopback(at net.Addr) bool {

@@ -36,6 +36,11 @@ func TestMain(m *testing.M) {
 		}) (string, error) {
 			return in.Text, nil
 		}, mortise.Effects("db_write"))
+		mortise.Tool(p, "shout", "Say it louder.", func(_ *mortise.Call, in struct {
+			Text string `json:"text"`
+		}) (string, error) {
+			return strings.ToUpper(in.Text), nil
+		})
 		p.Run()
 	}
 	goleak.VerifyTestMain(m)

@@ -48,7 +48,7 @@ func parse(body string) *template.Template {
 
 var (
 	invitationPage = view{Title: "Invitation", Text: "Sign in to become a user of this host with your account. The code counts once.", Action: "/auth/invitation", Button: "Sign in"}
-	setupPage      = view{Title: "First sign-in", Text: "Sign in as the owner of this host. The code counts once, and on this machine.", Action: "/auth/setup", Button: "Sign in"}
+	setupPage      = view{Title: "Sign in as the owner", Text: "Sign in as the owner of this host. The code counts once, and on this machine.", Action: "/auth/setup", Button: "Sign in"}
 )
 
 func hashSource(text string) string {

@@ -39,6 +39,8 @@ const (
 	maxNext    = 1024
 	startRate  = 5 // sign-ins from one address a second
 	startBurst = 50
+	lookRate   = 100 // cookies from one address a second that are of no session, and
+	lookBurst  = 500 // so many at once
 	addresses  = 10_000
 	workTime   = 40 * time.Second // of one request, with what it asks of a provider
 )
@@ -70,6 +72,7 @@ type Server struct {
 	groups    map[string]bool // that providers may give
 	flows     *flows
 	starts    *ratelimit.Limiter[string]
+	looks     *ratelimit.Limiter[string] // by address
 	mux       *http.ServeMux
 }
 
@@ -80,7 +83,8 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("%q is no address at which browsers reach the host", o.Base)
 	}
 	s := &Server{
-		Options: o, host: u.Host, secure: u.Scheme == "https", flows: newFlows(), groups: map[string]bool{}, starts: ratelimit.New[string](startRate, startBurst, addresses), mux: http.NewServeMux(),
+		Options: o, host: u.Host, secure: u.Scheme == "https", flows: newFlows(), groups: map[string]bool{}, starts: ratelimit.New[string](startRate, startBurst, addresses),
+		looks: ratelimit.New[string](lookRate, lookBurst, addresses), mux: http.NewServeMux(),
 	}
 	for _, p := range o.Providers {
 		s.providers = append(s.providers, newProvider(p, o.Base+Prefix+"callback/"+p.Name))
@@ -139,10 +143,17 @@ func (s *Server) Caller(r *http.Request) (c host.Caller, known bool, err error) 
 	return c, err == nil, err
 }
 
-// caller returns who a session is of. Groups that the configuration does not give any more
+// caller returns who a session is of. An address is slowed down by cookies that are of none. Groups that the configuration does not give any more
 // are not in force.
 func (s *Server) caller(r *http.Request, secret string) (host.Caller, error) {
-	c, err := s.People.Caller(r.Context(), secret, address(r))
+	from := address(r)
+	if wait := s.looks.Take(from, 1, time.Now()); wait > 0 {
+		return host.Caller{}, &plugin.Error{Code: plugin.CodeRateLimited, Message: "too many cookies come from this address", RetryAfter: wait}
+	}
+	c, err := s.People.Caller(r.Context(), secret, from)
+	if err == nil {
+		s.looks.Give(from, 1)
+	}
 	c.Principal.Groups = slices.DeleteFunc(slices.Clone(c.Principal.Groups), func(group string) bool { return !s.groups[group] })
 	return c, err
 }
@@ -248,6 +259,8 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	level, status, text := slog.LevelInfo, http.StatusForbidden, e.Message
 	switch e.Code {
 	case plugin.CodeUnauthenticated, plugin.CodePolicyDenied, plugin.CodeInvalidInput, plugin.CodeLimitExceeded:
+	case plugin.CodeRateLimited:
+		status, text = http.StatusTooManyRequests, "Too many requests come from this address. Try again in a moment."
 	case plugin.CodeUnavailable:
 		level, status, text = slog.LevelWarn, http.StatusServiceUnavailable, "The provider cannot be asked now. The host's log says why."
 	default:
@@ -257,20 +270,27 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	s.fail(w, status, text)
 }
 
-// A Setup is the first sign-in of the owner: a secret that counts once, for a while, and
+// A Setup signs the owner in without a provider: by secrets that count once, for a while, and
 // from this machine.
 type Setup struct {
 	flows *flows
 }
 
-// SetupLife is how long the link of a [Setup] is good for.
-const SetupLife = 30 * time.Minute
+// How long the links of a [Setup] are good for: that of the first run, and one that the owner
+// asked for.
+const (
+	SetupLife = 30 * time.Minute
+	LinkLife  = 5 * time.Minute
+)
 
-// NewSetup returns a setup and its secret.
-func NewSetup() (s *Setup, secret string) {
-	s, secret = &Setup{newFlows()}, random()
-	s.flows.put(secret, flow{expires: time.Now().Add(SetupLife)})
-	return s, secret
+// NewSetup returns a setup without a secret.
+func NewSetup() *Setup { return &Setup{newFlows()} }
+
+// Link returns a secret that signs the owner in, once and for as long as life.
+func (s *Setup) Link(life time.Duration) (secret string) {
+	secret = random()
+	s.flows.put(secret, flow{expires: time.Now().Add(life)})
+	return secret
 }
 
 // setup signs the owner in.
@@ -283,7 +303,7 @@ func (s *Server) setup(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if _, open := s.Setup.flows.take(r.PostForm.Get("secret"), ""); !open {
-		s.fail(w, http.StatusForbidden, "This link was used or has expired. Start the host again for another.")
+		s.fail(w, http.StatusForbidden, "This link was used or has expired.")
 		return
 	}
 	replaces, _ := s.cookie(r, s.sessionCookie())
