@@ -106,6 +106,10 @@ type Principal struct {
 	Type   string   `json:"type"` // user, service, agent
 	ID     string   `json:"id"`
 	Scopes []string `json:"scopes"`
+
+	// Groups are those that the sign-in behind the call gave, beside the ones that the
+	// configuration names the principal in.
+	Groups []string `json:"groups,omitempty"`
 }
 
 // Member is what configuration and people call a principal: a user by the id

@@ -110,6 +110,10 @@ clients() { # of a module of its own, on the host that make has built
 	)
 }
 
+browser() { # of a module of its own
+	(cd test/browser && go_tests . -count=1)
+}
+
 # What is looked at, tested, and built by tests is compiled one way, without C,
 # or all of it would be compiled twice. The race detector needs C.
 export CGO_ENABLED=0
@@ -182,6 +186,11 @@ if (cd test/clients && go mod download >/dev/null 2>&1); then
 	part "clients that are generated from the document of the API" clients # those in TypeScript need node and npm, and say so
 else
 	without "clients that are generated from the document of the API" "their generator could not be downloaded"
+fi
+if (cd test/browser && go mod download >/dev/null 2>&1); then
+	part "a sign-in with a browser" browser # where there is no Chromium it says so
+else
+	without "a sign-in with a browser" "what drives the browser could not be downloaded"
 fi
 part "bench compiles" sh -c 'cd bench && go vet ./...'
 if have python3; then

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/mortise-dev/mortise/internal/agent"
-	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/service/scrub"
 	"github.com/mortise-dev/mortise/internal/service/secret"
 	"github.com/mortise-dev/mortise/internal/service/session"
@@ -54,16 +54,12 @@ func (a *App) channelSecrets(ctx context.Context, tenant, name string) ([]string
 	return values, nil
 }
 
-// sender maps the sender of a channel message to a principal of this host. A
-// linked sender gets the principal and the scopes of the link; any other is a
-// guest without scopes.
-func (a *App) sender(ctx context.Context, tenant, channel, id string) (plugin.Principal, string, error) {
+// sender maps the sender of a channel message to a principal of this host.
+func (a *App) sender(ctx context.Context, tenant, channel, id string) (plugin.Principal, string, string, error) {
 	row, err := a.Store.Identity(ctx, tenant, channel, id)
 	if err != nil {
-		return plugin.Principal{}, "", err
+		return plugin.Principal{}, "", "", err
 	}
-	if row == nil || row.Adapter != "" { // an adapter's link is no channel's
-		return plugin.Principal{Type: "user", ID: config.SenderPrefix + channel + ":" + id, Scopes: []string{}}, "guest", nil
-	}
-	return plugin.Principal{Type: row.PrincipalType, ID: row.PrincipalID, Scopes: row.Scopes}, "user", nil
+	who, role, asker := host.Sender(row, channel, id)
+	return who, role, asker, nil
 }

@@ -11,7 +11,8 @@ import (
 // the part of the host that it is about.
 type Admin struct {
 	kept
-	home string
+	home   string
+	caller *Caller
 }
 
 // RecoveryPlugin is what stands for the recovery where policy is asked who may
@@ -93,6 +94,9 @@ func (a Admin) ConfirmRecovery(ctx context.Context, reason string) (Recovery, er
 		return Recovery{}, a.g.refuse(ctx, a.by, u, plugin.Errorf(plugin.CodeApprovalSelf, "agent %s cannot end the recovery; a person has to", a.by.ID), plugin.Decision{})
 	}
 	if err := a.g.authorise(ctx, a.by, a.g.part(RecoveryPlugin), u); err != nil {
+		return Recovery{}, err
+	}
+	if err := a.g.recent(ctx, a.caller, u); err != nil {
 		return Recovery{}, err
 	}
 	reason = strings.TrimSpace(reason)

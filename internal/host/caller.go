@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"path"
 	"slices"
@@ -18,8 +19,11 @@ type Caller struct {
 	Scopes     []string // of [Scopes]
 	Operations []string // what they may call, as plugin/operation or plugin/*; all if empty
 
+	Expires time.Time // of a token that a provider signed
+
 	Session    string    // the id of the session of their browser, where that is how they come
-	SignedInAt time.Time // when they last proved who they are there
+	SignedInAt time.Time // when they last proved who they are there; zero if that is not known
+	Invited    bool      // the one who invited them has seen the secret by which the account became theirs
 
 	hash string // of the secret that they presented
 }
@@ -75,5 +79,11 @@ func (g *Guard) covered(ctx context.Context, c *Caller, scope, action, ref, name
 		return nil
 	}
 	why := plugin.Errorf(plugin.CodePolicyDenied, "token %s is not for %.200s; create one that is, with --scope %s and --operation", c.Token, ref, scope)
-	return g.refuse(ctx, c.Principal, use{kind: plugin.EntryTokenRefused, subject: c.Token, action: action}, why, plugin.Decision{})
+	if c.Token == "" {
+		why = plugin.Errorf(plugin.CodePolicyDenied, "what mortise.yaml has of this caller under server.machines is not for %.200s: it lacks the scope %s, or the operation", ref, scope)
+	}
+	return g.refuse(ctx, c.Principal, use{kind: plugin.EntryTokenRefused, subject: c.proof(), action: action}, why, plugin.Decision{})
 }
+
+// proof names what a caller was authenticated by, for the record.
+func (c Caller) proof() string { return cmp.Or(c.Token, c.Asker) }

@@ -154,7 +154,7 @@ func (a API) Sessions() Sessions {
 	if !a.host.admin {
 		engine = engine.As(principal.Name(a.by))
 	}
-	return Sessions{a.kept(), a.conversing(), engine, a.host.parts.SessionHosts}
+	return Sessions{a.kept(), a.conversing(), engine, a.host.parts.SessionHosts, a.caller}
 }
 
 // Calls returns the calls.
@@ -178,7 +178,7 @@ func (a API) References() References { return References{a.kept(), a.host.parts.
 
 // Identities returns the identity links.
 func (a API) Identities() Identities {
-	return Identities{g: a.host.parts.Guard, by: a.by, caller: a.caller}
+	return Identities{g: a.host.parts.Guard, by: a.by, caller: a.caller, asker: a.asker}
 }
 
 // Tokens returns the API tokens.
@@ -206,4 +206,4 @@ func (a API) Policies() Policies {
 }
 
 // Admin returns what the administrator does.
-func (a API) Admin() Admin { return Admin{a.kept(), a.host.parts.Home} }
+func (a API) Admin() Admin { return Admin{a.kept(), a.host.parts.Home, a.caller} }

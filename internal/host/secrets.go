@@ -171,7 +171,7 @@ func (s Secrets) place(ctx context.Context, p SecretPlace, what string) (secretN
 		n.Subject = secret.Subject(principal.Parse(p.User))
 	}
 	if n.Scope == secret.User && n.Subject == secret.Subject(s.by) {
-		return n, nil
+		return n, s.recent(ctx, what, p.Name)
 	}
 	if err := s.may(ctx, what, p.Name); err != nil {
 		return n, err
@@ -184,7 +184,18 @@ func (s Secrets) place(ctx context.Context, p SecretPlace, what string) (secretN
 
 func (s Secrets) evidence() secret.By { return secret.By{Principal: principal.Name(s.by)} }
 
-// may refuses an unauthorized principal and records the refusal.
+// may refuses an unauthorized principal, and an old sign-in, and records the refusal.
 func (s Secrets) may(ctx context.Context, what, name string) error {
-	return s.g.authorise(ctx, s.by, s.g.part(SecretsPlugin), use{plugin.EntrySecretRefused, name[:min(len(name), secret.MaxName)], what, what + " secrets of others"})
+	if err := s.g.authorise(ctx, s.by, s.g.part(SecretsPlugin), s.use(what, name)); err != nil {
+		return err
+	}
+	return s.recent(ctx, what, name)
+}
+
+func (s Secrets) recent(ctx context.Context, what, name string) error {
+	return s.g.recent(ctx, s.plugins.caller, s.use(what, name))
+}
+
+func (s Secrets) use(what, name string) use {
+	return use{plugin.EntrySecretRefused, name[:min(len(name), secret.MaxName)], what, what + " secrets of others"}
 }

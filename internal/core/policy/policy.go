@@ -210,16 +210,21 @@ func Check(documents []Document) (int, error) {
 	return len(p.all), nil
 }
 
-// Standing returns what the host knows of a principal.
+// Standing returns what the host knows of a principal, with the groups that their sign-in
+// gave.
 func (e *Engine) Standing(tenant string, who plugin.Principal) Standing {
 	return e.now.Load().standing(tenant, who)
 }
 
 func (p *policies) standing(tenant string, who plugin.Principal) Standing {
-	if p.options.Standing == nil {
-		return Standing{}
+	var s Standing
+	if p.options.Standing != nil {
+		s = p.options.Standing(tenant, who)
 	}
-	return p.options.Standing(tenant, who)
+	if len(who.Groups) > 0 {
+		s.Groups = slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.Groups, who.Groups))))
+	}
+	return s
 }
 
 // Documents returns the documents in force, by name.

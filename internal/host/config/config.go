@@ -325,7 +325,7 @@ func (c *Config) check() error {
 	errs = append(errs, c.Intents.check()...)
 	errs = append(errs, c.Models.check()...)
 	errs = append(errs, c.Auth.check()...)
-	errs = append(errs, c.Server.check()...)
+	errs = append(errs, c.Server.check(c.Principal, c.Policy.Groups)...)
 	errs = append(errs, c.Telemetry.check()...)
 	errs = append(errs, c.Secrets.check()...)
 	errs = append(errs, c.Env.check()...)

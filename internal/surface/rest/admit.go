@@ -25,7 +25,8 @@ import (
 
 // Bounds of what a request is made of.
 const (
-	maxToken     = 512
+	maxToken     = 512     // of this host
+	maxSigned    = 8 << 10 // of a provider
 	maxRequestID = 128
 	maxPath      = 1024
 	maxQuery     = 4096
@@ -89,11 +90,11 @@ func (s *server) authenticate(r *http.Request) (host.Caller, error) {
 			return caller, err
 		}
 	}
-	if len(given) != 1 || len(given[0]) > maxToken {
+	if len(given) != 1 || len(given[0]) > maxSigned {
 		return host.Caller{}, unknown
 	}
 	scheme, token, _ := strings.Cut(given[0], " ")
-	if !strings.EqualFold(scheme, "Bearer") || !strings.HasPrefix(token, "mrt_") {
+	if !strings.EqualFold(scheme, "Bearer") || token == "" || strings.HasPrefix(token, host.TokenPrefix) && len(token) > maxToken {
 		return host.Caller{}, unknown
 	}
 	remote, _, err := net.SplitHostPort(r.RemoteAddr)

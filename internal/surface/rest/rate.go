@@ -2,6 +2,8 @@ package rest
 
 import (
 	"fmt"
+	"net/http"
+	"sync"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/ratelimit"
@@ -34,4 +36,36 @@ func (s *server) often(c *host.Caller) error {
 		return &plugin.Error{Code: plugin.CodeRateLimited, Message: message, RetryAfter: wait}
 	}
 	return nil
+}
+
+// shares counts the requests of each caller that are being answered.
+type shares struct {
+	mu sync.Mutex
+	by map[string]int
+}
+
+// share counts a request in, where its caller has room for one more: some requests wait for
+// long, and no caller takes all the room that there is. Streams are counted elsewhere.
+func (s *server) share(c *host.Caller, r *http.Request) (leave func(), err error) {
+	if Follows(r) {
+		return func() {}, nil
+	}
+	by, n := countedAs(c), &s.busy
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.by[by] >= s.Share {
+		message := fmt.Sprintf("a token has at most %d requests answered at a time", s.Share)
+		return func() {}, &plugin.Error{Code: plugin.CodeRateLimited, Message: message, RetryAfter: time.Second}
+	}
+	if n.by == nil {
+		n.by = map[string]int{}
+	}
+	n.by[by]++
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.by[by]--; n.by[by] == 0 {
+			delete(n.by, by)
+		}
+	}, nil
 }

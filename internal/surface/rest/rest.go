@@ -49,6 +49,8 @@ type Options struct {
 	Burst int                        // and so many at once: 200
 	Rates *ratelimit.Limiter[string] // what counts them, in the place of these two; see [Rates]
 
+	Share int // requests of one token that are answered at a time: 128, half of what a host answers
+
 	MaxInput int           // bytes of an input: 4 MiB, as the kernel has it
 	Room     int64         // bytes of bodies that are held at a time: 64 MiB
 	BodyTime time.Duration // for a body to come: 10 s
@@ -72,12 +74,14 @@ type server struct {
 	doc  []byte // the OpenAPI document
 	held atomic.Int64
 	open streams
+	busy shares
 }
 
 // New returns what answers requests under [Prefix]. It is safe for concurrent use.
 func New(o Options) http.Handler {
 	o.Rate = cmp.Or(o.Rate, 50)
 	o.Burst = cmp.Or(o.Burst, 200)
+	o.Share = cmp.Or(o.Share, 128)
 	o.MaxInput = cmp.Or(o.MaxInput, 4<<20)
 	o.Room = cmp.Or(o.Room, 64<<20)
 	o.BodyTime = cmp.Or(o.BodyTime, 10*time.Second)
@@ -182,6 +186,9 @@ func (s *server) admit(w http.ResponseWriter, q *request) (r *http.Request, rele
 	if err := s.often(&q.caller); err != nil {
 		return nil, release, err
 	}
+	if release, err = s.share(&q.caller, q.Request); err != nil {
+		return nil, release, err
+	}
 	q.api = s.Host.For(q.caller)
 	if r, err = s.mux.route(q.Request); err != nil {
 		return nil, release, err
@@ -191,7 +198,9 @@ func (s *server) admit(w http.ResponseWriter, q *request) (r *http.Request, rele
 			return nil, release, refused(http.StatusBadRequest, plugin.CodeInvalidInput, "a parameter is given once", Place{name, "it is there more than once"})
 		}
 	}
-	body, release, err := s.body(w, r)
+	body, read, err := s.body(w, r)
+	leave := release
+	release = func() { read(); leave() }
 	if err != nil {
 		return nil, release, err
 	}

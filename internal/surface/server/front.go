@@ -18,6 +18,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/host/reload"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/surface/console"
+	"github.com/mortise-dev/mortise/internal/surface/machine"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/internal/surface/signin"
 )
@@ -25,22 +26,28 @@ import (
 // A front is how one host is reached: what of that the configuration says may change while
 // requests are answered, and each request sees one value of it.
 type front struct {
-	app   *app.App
-	rates *ratelimit.Limiter[string]    // of the requests of each token
-	known []*host.Authenticator         // of the handlers
-	cert  *Certificate                  // nil where nothing is encrypted
-	names atomic.Pointer[[]string]      // by which a proxy passes requests on
-	in    atomic.Pointer[signin.Server] // nil where no one signs in
-	at    net.Addr                      // of the listener; nil where there is none
-	first *signin.Setup
+	app    *app.App
+	rates  *ratelimit.Limiter[string]       // of the requests of each token
+	known  []*host.Authenticator            // of the handlers
+	cert   *Certificate                     // nil where nothing is encrypted
+	names  atomic.Pointer[[]string]         // by which a proxy passes requests on
+	in     atomic.Pointer[signin.Server]    // nil where no one signs in
+	signed atomic.Pointer[machine.Verifier] // nil where programs present no tokens of providers
+	at     net.Addr                         // of the listener; nil where there is none
+	first  *signin.Setup
 }
 
-func newFront(a *app.App) *front {
+func newFront(a *app.App) (*front, error) {
 	c := a.Now().Server
 	f := &front{app: a, rates: rest.Rates(c.Rate, c.Burst)}
 	names := c.Names()
 	f.names.Store(&names)
-	return f
+	signed, err := machines(c)
+	if err != nil {
+		return nil, &setup.Error{Err: fmt.Errorf("server: %w", err)}
+	}
+	f.signed.Store(signed)
+	return f, nil
 }
 
 // public is what answers requests to a listener.
@@ -69,17 +76,27 @@ func (f *front) public(ctx context.Context, at net.Addr, first *signin.Setup) (h
 // no token there is the owner.
 func (f *front) owner(ctx context.Context) http.Handler {
 	api := f.answers(ctx, func(*http.Request) (host.Caller, bool, error) { return f.app.Host.Owner(), true, nil }, nil)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.EscapedPath() == reloadPath {
 			f.answerReload(w, r)
 			return
 		}
 		api.ServeHTTP(w, r)
 	})
+	if f.at == nil {
+		return h
+	}
+	return linking(h, f.first, f.app.Now().Server.Base(f.at.String()))
 }
 
 func (f *front) answers(ctx context.Context, identify func(*http.Request) (host.Caller, bool, error), people func() http.Handler) http.Handler {
 	a, known := f.app, f.app.Host.Authenticator()
+	known.Signed = func(ctx context.Context, text string) (host.Machine, error) {
+		if v := f.signed.Load(); v != nil {
+			return v.Verify(ctx, text)
+		}
+		return host.Machine{}, host.ErrToken
+	}
 	f.known = append(f.known, known)
 	api := rest.New(rest.Options{
 		Host: a.Host, Authenticate: known.Token, Identify: identify, Log: a.Log(), Telemetry: a.Telemetry, Closing: ctx,
@@ -100,7 +117,7 @@ func (f *front) people(c config.Server) (*signin.Server, error) {
 	}
 	o := signin.Options{People: f.app.Host.SignIns(), Base: c.Base(f.at.String()), Setup: f.first, Log: f.app.Log()}
 	for _, p := range c.SignIn {
-		o.Providers = append(o.Providers, signin.Provider{Name: p.Name, Issuer: p.Issuer, ClientID: p.ClientID, Scopes: p.Scopes, Secret: func() (string, error) { return f.app.SignInSecret(p) }})
+		o.Providers = append(o.Providers, signin.Provider{Name: p.Name, Issuer: p.Issuer, ClientID: p.ClientID, Scopes: p.Scopes, GroupsClaim: p.GroupsClaim, Groups: p.Groups, Secret: func() (string, error) { return f.app.SignInSecret(p) }})
 	}
 	return signin.New(o)
 }
@@ -111,7 +128,13 @@ func (f *front) reload() (reload.Report, error) {
 	was := f.app.Now().Server
 	return f.app.Reload(func(next config.Config) (func(), error) {
 		c := next.Server
-		people := f.in.Load()
+		people, signed := f.in.Load(), f.signed.Load()
+		if was.PublicURL != c.PublicURL || !reflect.DeepEqual(was.Machines, c.Machines) {
+			var err error
+			if signed, err = machines(c); err != nil {
+				return nil, fmt.Errorf("server: %w", err)
+			}
+		}
 		if was.PublicURL != c.PublicURL || !reflect.DeepEqual(was.SignIn, c.SignIn) {
 			var err error
 			if people, err = f.people(c); err != nil {
@@ -125,6 +148,7 @@ func (f *front) reload() (reload.Report, error) {
 		}
 		return func() {
 			f.in.Store(people)
+			f.signed.Store(signed)
 			names := c.Names()
 			f.names.Store(&names)
 			f.rates.Set(float64(c.Rate), float64(c.Burst))

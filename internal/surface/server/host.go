@@ -40,11 +40,13 @@ func ListenFor(ctx context.Context, a *app.App, address *string, insecure bool) 
 // says. first is of [FirstRun]. The configuration is read again at each of hangups, which
 // may be nil.
 func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup, hangups <-chan os.Signal) error {
-	f := newFront(a)
+	f, err := newFront(a)
+	if err != nil {
+		return err
+	}
 	if l != nil {
 		defer l.Close()
 		if a.Config.Server.Encrypted() {
-			var err error
 			if f.cert, err = OpenCertificate(a.Config.Server.TLSCert, a.Config.Server.TLSKey, a.Log()); err != nil {
 				return &setup.Error{Err: fmt.Errorf("server: %w", err)}
 			}
@@ -54,7 +56,6 @@ func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup, h
 	defer stop()
 	var public http.Handler
 	if l != nil {
-		var err error
 		if public, err = f.public(ctx, l.Addr(), first); err != nil {
 			return err
 		}
@@ -88,21 +89,28 @@ func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup, h
 // Handler is what answers requests to a host that listens at an address. People sign in
 // where it is known how browsers reach it. Streams end with ctx.
 func Handler(ctx context.Context, a *app.App, at net.Addr, first *signin.Setup) (http.Handler, error) {
-	return newFront(a).public(ctx, at, first)
+	f, err := newFront(a)
+	if err != nil {
+		return nil, err
+	}
+	return f.public(ctx, at, first)
 }
 
-// FirstRun returns the sign-in of the owner of a host that has no users, and its link; nil
-// where it has some, or where it does not listen on this machine alone.
+// FirstRun returns what signs the owner in who has no provider, and the link of the first
+// time, "" where the host has users. It is nil where the host does not listen on this machine
+// alone.
 func FirstRun(ctx context.Context, a *app.App, l net.Listener) (first *signin.Setup, link string, err error) {
 	if l == nil || !onLoopback(l.Addr()) || a.Config.Server.PublicURL != "" {
 		return nil, "", nil
 	}
 	none, err := a.Host.SignIns().None(ctx)
-	if err != nil || !none {
+	if err != nil {
 		return nil, "", err
 	}
-	first, secret := signin.NewSetup()
-	return first, a.Config.Server.Base(l.Addr().String()) + "/auth/setup#" + secret, nil
+	if first = signin.NewSetup(); none {
+		link = a.Config.Server.Base(l.Addr().String()) + "/auth/setup#" + first.Link(signin.SetupLife)
+	}
+	return first, link, nil
 }
 
 func onLoopback(at net.Addr) bool {
