@@ -26,6 +26,8 @@ var authorityRows = map[string]struct{ columns, where, order string }{
 	"schedules": {columns: `tenant, id, owner_type, owner_id, scopes, operation, spec, zone, misfire, catch_up, overlap, overlay, input, state,
 		asker`, order: "tenant, id"},
 	"browser_sessions": {columns: browserColumns, order: "id"},
+	"tenant_plugins":   {columns: tenantPluginColumns, order: "tenant, name, version"},
+	"tenants":          {columns: `name, created_by, created_at, disabled_at`, order: "name"},
 	"tokens":           {columns: tokenColumns, order: "id"},
 	"users":            {columns: userColumns, order: "id"},
 }
@@ -50,7 +52,7 @@ func (r *reader) AuthorityHash(ctx context.Context, table string) (string, error
 		dest[i] = &values[i]
 	}
 	sum, row := store.NewAuthorityHash(table), make([][]byte, n)
-	for _, err := range rows(ctx, r, q, func(rows *record, _ *struct{}) error {
+	for _, err := range rows(store.Everywhere(ctx), r, q, func(rows *record, _ *struct{}) error {
 		if err := rows.Scan(dest...); err != nil {
 			return err
 		}
