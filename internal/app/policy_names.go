@@ -14,7 +14,7 @@ import (
 
 // StoredPolicies are the policies that are stored.
 func (a *App) StoredPolicies(ctx context.Context) ([]policy.Document, error) {
-	return setup.StoredPolicies(ctx, a.Store, a.Config.Tenant)
+	return setup.StoredPolicies(ctx, a.own, a.Config.Tenant)
 }
 
 // PolicyNames are all names that policies may speak of in this host.
@@ -39,7 +39,7 @@ func (a *App) PolicyNames(ctx context.Context) (policy.Known, error) {
 	for _, info := range infos {
 		add(info.Plugin())
 	}
-	rows, err := a.Store.Agents(ctx, a.Config.Tenant)
+	rows, err := a.own.Agents(ctx, a.Config.Tenant)
 	for _, row := range rows {
 		known.Agents = append(known.Agents, row.ID)
 	}
@@ -61,5 +61,5 @@ func (a *App) OtherPolicies(files []string) (*policy.Engine, error) {
 		}
 		conf.Policy.Files = append(conf.Policy.Files, path)
 	}
-	return setup.OpenPolicy(conf, a.ConfigPath, a.Runner.Level(), a.Store)
+	return setup.OpenPolicy(conf, a.ConfigPath, a.Runner.Level(), a.own)
 }

@@ -37,7 +37,7 @@ func (a *App) Healthy(ctx context.Context) error {
 	if err := a.Ledger.Writing(); err != nil {
 		return fmt.Errorf("the ledger is not written: %w", err)
 	}
-	_, err := a.Store.Agents(ctx, a.Config.Tenant)
+	_, err := a.own.Agents(ctx, a.Config.Tenant)
 	return err
 }
 
@@ -53,7 +53,7 @@ func (a *App) Log() *slog.Logger { return a.log }
 
 // Reached returns the agents that have channels.
 func (a *App) Reached(ctx context.Context) ([]string, error) {
-	rows, err := a.Store.Agents(ctx, a.Config.Tenant)
+	rows, err := a.own.Agents(ctx, a.Config.Tenant)
 	var ids []string
 	for _, row := range rows {
 		if s, err := agent.ParseSettings([]byte(row.Settings)); err == nil && len(s.Channels) > 0 {
@@ -80,11 +80,15 @@ func (a *App) wakeCall(ctx context.Context, tenant, id string) { a.wake(ctx, job
 
 // unapproved is goOn for a call that failed for want of an approval.
 func (a *App) unapproved(ctx context.Context, tenant, call string) {
-	row, err := a.Store.Call(ctx, tenant, call)
+	t, err := a.root().Tenant(ctx, tenant)
+	if err != nil {
+		return
+	}
+	row, err := t.own.Call(ctx, tenant, call)
 	if err != nil || row == nil {
 		return
 	}
-	a.goOn(ctx, row)
+	t.goOn(ctx, row)
 }
 
 // goOn wakes the plan of a call that ended outside its plan's run, and notifies
@@ -121,7 +125,7 @@ const followEvery = time.Second
 // nothing behind is tried.
 func (a *App) Writable(ctx context.Context) error {
 	key := store.KVKey{Tenant: a.Config.Tenant, Owner: ":doctor", Key: "write"}
-	err := a.Store.Write(ctx, func(tx store.Tx) error {
+	err := a.own.Write(ctx, func(tx store.Tx) error {
 		err := tx.PutKV(store.KVRow{KVKey: key, Value: []byte("1"), UpdatedAt: time.Now().UTC()})
 		_, dropped := tx.DeleteKV(key)
 		return errors.Join(err, dropped)

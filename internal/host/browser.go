@@ -94,10 +94,13 @@ func (g *Guard) endBrowser(ctx context.Context, by plugin.Principal, id string) 
 }
 
 // SignIns begins, finds and ends the sessions of browsers. It is safe for concurrent use.
-type SignIns struct{ g *Guard }
+type SignIns struct {
+	home *Host
+	g    *Guard // of home
+}
 
 // SignIns returns what signs people in.
-func (h *Host) SignIns() SignIns { return SignIns{h.parts.Guard} }
+func (h *Host) SignIns() SignIns { return SignIns{h, h.parts.Guard} }
 
 // A SignIn is a person who has proved who they are.
 type SignIn struct {
@@ -116,6 +119,9 @@ func (s SignIns) Begin(ctx context.Context, in SignIn) (secret string, expires t
 		return "", expires, plugin.Errorf(plugin.CodeUnauthenticated, "the provider names no subject that can be kept")
 	}
 	asker := oidcAsker(in.Issuer, in.Subject)
+	if s, err = s.whither(ctx, in, asker); err != nil {
+		return "", expires, err
+	}
 	var refusal error
 	var subject plugin.Principal
 	err = s.g.Store.Write(ctx, func(tx Tx) error {
@@ -125,6 +131,9 @@ func (s SignIns) Begin(ctx context.Context, in SignIn) (secret string, expires t
 			return err
 		}
 		row, why := s.whose(tx, users, in, asker)
+		if why == nil && in.Invitation != "" {
+			why = s.nowhereElse(ctx, tx, asker)
+		}
 		if refusal = why; why != nil {
 			return nil
 		}
@@ -259,15 +268,20 @@ func (s SignIns) Caller(ctx context.Context, secret, from string) (Caller, error
 	if err != nil {
 		return Caller{}, err
 	}
-	who, err := s.g.Member(principal.Name(personOf(user)))
+	home, err := s.home.of(ctx, row.Tenant)
+	if err != nil {
+		return Caller{}, err
+	}
+	g := home.parts.Guard
+	who, err := g.Member(principal.Name(personOf(user)))
 	if err != nil { // the configuration does not name them any more
 		return Caller{}, errSession
 	}
 	if now := time.Now(); now.Sub(row.UsedAt) >= usePeriod {
 		at := now.UTC().Truncate(time.Microsecond)
-		_ = s.g.Store.Write(ctx, func(tx Tx) error { return tx.UseBrowserSession(row.ID, at, from) }) // it only says what happened
+		_ = g.Store.Write(ctx, func(tx Tx) error { return tx.UseBrowserSession(row.ID, at, from) }) // it only says what happened
 	}
-	return Caller{Principal: who, Asker: row.Asker, Session: row.ID, SignedInAt: row.SignedInAt, Scopes: Scopes}, nil
+	return Caller{Principal: who, Asker: row.Asker, Session: row.ID, SignedInAt: row.SignedInAt, Scopes: Scopes, home: home}, nil
 }
 
 // End ends the session of a secret, where there is one.
@@ -279,7 +293,11 @@ func (s SignIns) End(ctx context.Context, secret string) error {
 	if err != nil {
 		return err
 	}
-	return s.g.endBrowser(ctx, personOf(user), row.ID)
+	home, err := s.home.of(ctx, row.Tenant)
+	if err != nil {
+		return err
+	}
+	return home.parts.Guard.endBrowser(ctx, personOf(user), row.ID)
 }
 
 var errSession = plugin.Errorf(plugin.CodeUnauthenticated, "no one is signed in; sign in at /auth/sign-in")
@@ -289,18 +307,18 @@ func (s SignIns) find(ctx context.Context, secret string) (*browserRow, *userRow
 	if len(secret) == 0 || len(secret) > maxBrowserInput {
 		return nil, nil, errSession
 	}
-	row, err := s.g.Store.BrowserSession(ctx, hashToken(secret))
+	row, err := s.g.Store.BrowserSession(everywhere(ctx), hashToken(secret))
 	if err != nil {
 		return nil, nil, err
 	}
-	if row == nil || row.Tenant != s.g.Tenant || !s.alive(row, time.Now()) {
+	if row == nil || !s.alive(row, time.Now()) {
 		return nil, nil, errSession
 	}
-	user, err := s.g.Store.User(ctx, row.User)
+	user, err := s.g.Store.User(everywhere(ctx), row.User)
 	if err != nil {
 		return nil, nil, err
 	}
-	if user == nil || user.Tenant != s.g.Tenant || !user.DisabledAt.IsZero() {
+	if user == nil || user.Tenant != row.Tenant || !user.DisabledAt.IsZero() {
 		return nil, nil, errSession
 	}
 	return row, user, nil

@@ -185,6 +185,18 @@ func (s *Store) Held() error {
 	return s.lease.held()
 }
 
+// For implements [store.Divisible].
+func (s *Store) For(tenant string) store.Store { return division{s.Store.For(tenant), s} }
+
+// A division is a store as one tenant sees it, with the lease of the node.
+type division struct {
+	store.Store
+	of *Store
+}
+
+// Held is [Store.Held].
+func (d division) Held() error { return d.of.Held() }
+
 // Close implements [store.Store], and moves the anchors to where the chains end.
 func (s *Store) Close() (err error) {
 	s.once.Do(func() {

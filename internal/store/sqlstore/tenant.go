@@ -103,7 +103,7 @@ func (s *Store) For(tenant string) store.Store {
 // Write implements [store.Store].
 func (d *division) Write(ctx context.Context, fn func(store.Tx) error) error {
 	fn, settle := store.Expecting(ctx, fn)
-	err := d.of.write(&request{ctx: ctx, fn: fn, tenant: d.tenant})
+	err := d.of.write(&request{ctx: ctx, fn: fn, tenant: store.TenantOf(within(ctx, d.tenant))})
 	settle(err)
 	return err
 }
