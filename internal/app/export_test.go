@@ -33,3 +33,10 @@ func (a *App) Sender(ctx context.Context, channel, id string) (plugin.Principal,
 	who, _, err := a.sender(ctx, a.Config.Tenant, channel, id)
 	return who, err
 }
+
+// Forget has the host look again which tenants there are.
+func (a *App) Forget() {
+	a.others.mu.Lock()
+	defer a.others.mu.Unlock()
+	a.others.looked = time.Time{}
+}
