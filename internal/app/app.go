@@ -29,9 +29,11 @@ import (
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/recovery"
+	"github.com/mortise-dev/mortise/internal/host/tenants"
 	"github.com/mortise-dev/mortise/internal/runtime/interpreter"
 	"github.com/mortise-dev/mortise/internal/runtime/process"
 	"github.com/mortise-dev/mortise/internal/runtime/sandbox"
+	"github.com/mortise-dev/mortise/internal/runtime/selftest"
 	"github.com/mortise-dev/mortise/internal/service"
 	"github.com/mortise-dev/mortise/internal/service/account"
 	"github.com/mortise-dev/mortise/internal/service/extract"
@@ -117,11 +119,12 @@ type App struct {
 	Telemetry    *telemetry.Telemetry // nil where nothing is told
 	Sweepers     []worker.Sweeper     // what Work does, a kind each
 
-	site    *App          // the host whose machinery that of a tenant uses; nil for the site's own
-	own     store.Store   // what this tenant has of Store
-	tail    *tail.Tail    // of the whole ledger
-	others  others        // the hosts of other tenants, of the site's own
-	turn    chan struct{} // of the registries of all tenants
+	site    *App                            // the host whose machinery that of a tenant uses; nil for the site's own
+	own     store.Store                     // what this tenant has of Store
+	tail    *tail.Tail                      // of the whole ledger
+	others  tenants.Set[*App]               // the hosts of other tenants, of the site's own
+	divide  func(tenant string) store.Store // of the site's own
+	turn    chan struct{}                   // of the registries of all tenants
 	options Options
 	outer   bool // a tenant's, which closes that of the site
 
@@ -179,6 +182,11 @@ func (a *App) command(ctx context.Context, pkg plugin.Package, m *plugin.Manifes
 		return nil, err
 	}
 	return a.Interpreters.Command(ctx, pkg, m)
+}
+
+// Contract runs the contract tests that a tool brings, and returns what they print.
+func (a *App) Contract(ctx context.Context, pkg plugin.Package, m *plugin.Manifest) ([]byte, error) {
+	return selftest.Runner{Interpreters: a.Interpreters, Sandbox: a.Sandbox, Scratch: a.scratch, Hide: a.hide, Limits: limitsOf(a.Config.Plugins)}.Run(ctx, pkg, m)
 }
 
 // limitsOf are the limits of the configuration.

@@ -36,7 +36,5 @@ func (a *App) Sender(ctx context.Context, channel, id string) (plugin.Principal,
 
 // Forget has the host look again which tenants there are.
 func (a *App) Forget() {
-	a.others.mu.Lock()
-	defer a.others.mu.Unlock()
-	a.others.looked = time.Time{}
+	a.others.Forget()
 }

@@ -62,7 +62,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	if err := a.openNouns(ctx, o); err != nil {
 		return nil, err
 	}
-	a.opened("other tenants", a.endTenants)
+	a.opened("other tenants", func() error { return a.others.Close(func(t *App) bool { return t.outer }) })
 	a.openSweepers()
 	if _, err := a.Approvals.Expire(store.Everywhere(ctx)); err != nil { // expires approvals whose deadline passed while no host was running
 		return nil, err
@@ -70,11 +70,7 @@ func Open(ctx context.Context, o Options) (_ *App, err error) {
 	if o.Tenant == "" || o.Tenant == a.Config.Tenant {
 		return a, nil
 	}
-	t, err := a.asTenant(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return t, nil
+	return a.asTenant(ctx)
 }
 
 // openNouns opens what each tenant has of its own, on what the site has for all.
@@ -151,8 +147,9 @@ func (a *App) openState(ctx context.Context, o Options) (err error) {
 	mover, able := st.(recovery.AnchorMover)
 	parts := st.(store.Divisible)
 	st = a.guarded(st)
-	a.Store, a.own = st, ownStore{a.guarded(parts.For(a.Config.Tenant)), st}
-	a.guard.Store, a.others.divide = a.own, parts.For
+	a.Store, a.own = st, store.OwnStore(a.guarded(parts.For(a.Config.Tenant)), st)
+	a.guard.Store, a.divide = a.own, parts.For
+	a.others.Own, a.others.List, a.others.Open, a.others.Log = a.Config.Tenant, st.Tenants, a.openTenant, a.log
 	a.tail = tail.New(st, tail.Options{Log: a.log})
 	a.opened("store", st.Close)
 	if able && o.Standby {
@@ -386,7 +383,7 @@ func (a *App) openHost(o Options) {
 		},
 		Kernel: a.Kernel, Ledger: a.Ledger, Tail: a.tail, Approvals: a.Approvals, CatchUp: a.CatchUp, Tell: a.Sandbox.Tell,
 		SessionHosts: sessionhost.Launch{Home: a.Home, Tenant: a.Config.Tenant, Divided: a.site != nil, Config: a.root().ConfigPath, Named: o.Config != "", Database: o.Database},
-		Site:         a.root().Config.Tenant, Of: a.root().hostOf, Served: a.root().served,
+		Site:         a.root().Config.Tenant, Of: a.root().hostOf, Served: a.root().others.Served,
 		Elsewhere: a.elsewhere, Wake: a.wake, Offer: a.tools.Offer, Post: toolset.WaitingWebhooks{Webhooks: a.tools.Webhooks}.First,
 	})
 }

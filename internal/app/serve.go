@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -13,7 +12,6 @@ import (
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/setup"
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/job"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -93,7 +91,7 @@ func (a *App) unapproved(ctx context.Context, tenant, call string) {
 
 // goOn wakes the plan of a call that ended outside its plan's run, and notifies
 // the plugins of the agent that made the call.
-func (a *App) goOn(ctx context.Context, row *store.CallRow) {
+func (a *App) goOn(ctx context.Context, row *callRow) {
 	if a.Agents != nil {
 		a.Agents.Ended(ctx, row)
 	}
@@ -121,20 +119,8 @@ func (a *App) follow(log *slog.Logger) {
 // followEvery is how soon a host that stays hears of a change to its policies.
 const followEvery = time.Second
 
-// Writable returns nil if a write to the database reaches the disk: one that leaves
-// nothing behind is tried.
-func (a *App) Writable(ctx context.Context) error {
-	key := store.KVKey{Tenant: a.Config.Tenant, Owner: ":doctor", Key: "write"}
-	err := a.own.Write(ctx, func(tx store.Tx) error {
-		err := tx.PutKV(store.KVRow{KVKey: key, Value: []byte("1"), UpdatedAt: time.Now().UTC()})
-		_, dropped := tx.DeleteKV(key)
-		return errors.Join(err, dropped)
-	})
-	if err != nil {
-		return fmt.Errorf("nothing can be written: %w; make room on the disk, or end what keeps the database locked", err)
-	}
-	return nil
-}
+// Writable returns nil if a write to the database reaches the disk.
+func (a *App) Writable(ctx context.Context) error { return setup.Writable(ctx, a.own, a.Config.Tenant) }
 
 // elsewhere reports whether the host that serves may be another process.
 func (a *App) elsewhere() bool {

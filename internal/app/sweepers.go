@@ -9,6 +9,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/agent/schedule"
 	"github.com/mortise-dev/mortise/internal/agent/toolset"
 	"github.com/mortise-dev/mortise/internal/agent/worker"
+	"github.com/mortise-dev/mortise/internal/host/tenants"
 	"github.com/mortise-dev/mortise/internal/store/job"
 )
 
@@ -17,8 +18,7 @@ import (
 // in recovery.
 func (a *App) openSweepers() {
 	for i, s := range a.sweeps() {
-		of := func(t *App) worker.Sweeper { return t.sweeps()[i] }
-		a.Sweepers = append(a.Sweepers, a.recovery.Sweeper(shared{s, a, of}))
+		a.Sweepers = append(a.Sweepers, a.recovery.Sweeper(tenants.Sweeper{Sweeper: s, Of: a.sweeperOf(i)}))
 	}
 }
 
@@ -79,8 +79,8 @@ func (a *App) idleConversations(after time.Duration) worker.Sweeper {
 // yet, or were stopped, here or in another process, and still have one. So their
 // plugins hear agent.started@v1 and agent.stopped@v1 when that happens.
 func (a *App) unsettledAgents(ctx context.Context, limit int) (all []worker.Item, err error) {
-	tenants, err := a.Tenants(ctx)
-	for _, t := range tenants {
+	others, err := a.others.All(ctx)
+	for _, t := range append(others, a) {
 		ids, failed := t.Agents.Unsettled(ctx, t.Config.Tenant, limit)
 		items, failed := worker.Items(job.Agent, ids, failed, func(id *string) (string, string) { return t.Config.Tenant, *id })
 		all, err = append(all, items...), errors.Join(err, failed)

@@ -76,4 +76,10 @@ var expect, expectNothing = store.Expect, store.ExpectNothing
 // what is the site's.
 var everywhere = store.Everywhere
 
+// Everywhere returns a context for what is due in any tenant.
+func Everywhere(ctx context.Context) context.Context { return everywhere(ctx) }
+
+// A TenantRow is a tenant as it is kept.
+type TenantRow = store.TenantRow
+
 const scheduleActive = store.ScheduleActive

@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/internal/store/sqlstore"
 )
 
@@ -73,8 +72,7 @@ var errRolledBack = errors.New("the server rolled back instead of committing")
 func begin(ctx context.Context, c *sql.Conn, dest []any, query string, args ...any) (found bool, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
-	tenant := store.TenantOf(ctx)
-	batch.Queue(setTenant, tenant, true)
+	entered := enter(ctx, batch)
 	batch.Queue(query, args...).QueryRow(func(row pgx.Row) error {
 		err := row.Scan(dest...)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -83,7 +81,7 @@ func begin(ctx context.Context, c *sql.Conn, dest []any, query string, args ...a
 		found = err == nil
 		return err
 	})
-	return found, send(ctx, c, batch, func(c *conn) { c.within = true; c.became(tenant) })
+	return found, send(ctx, c, batch, entered)
 }
 
 // commit implements [sqlstore.Server]. The server's answer to COMMIT in a
@@ -91,7 +89,7 @@ func begin(ctx context.Context, c *sql.Conn, dest []any, query string, args ...a
 // protocol.
 func commit(ctx context.Context, c *sql.Conn, query string, args ...any) error {
 	batch := &pgx.Batch{}
-	batch.Queue(setTenant, store.AllTenants, true) // the last statement is of all whose writes these are
+	leave(batch) // the last statement is of all whose writes these are
 	batch.Queue(query, args...)
 	batch.Queue("COMMIT").Exec(func(tag pgconn.CommandTag) error {
 		if tag.String() != "COMMIT" {

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/mortise-dev/mortise/internal/store"
@@ -110,3 +111,14 @@ func (t transaction) Rollback() error {
 	defer t.conn.over()
 	return t.Tx.Rollback()
 }
+
+// enter has a batch that begins a transaction set the tenant of a context in it. The
+// connection is told once the batch was answered.
+func enter(ctx context.Context, batch *pgx.Batch) func(*conn) {
+	tenant := store.TenantOf(ctx)
+	batch.Queue(setTenant, tenant, true)
+	return func(c *conn) { c.within = true; c.became(tenant) }
+}
+
+// leave has the rest of a transaction be of all tenants.
+func leave(batch *pgx.Batch) { batch.Queue(setTenant, store.AllTenants, true) }
