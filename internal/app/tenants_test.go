@@ -178,3 +178,39 @@ func TestATenantIsServedWhileItIsEnabled(t *testing.T) {
 		t.Errorf("a tenant that says how the site is walled: %v", err)
 	}
 }
+
+// --tenant is for the owner of the site, who then acts as the owner of the tenant, or on
+// behalf of one of its principals.
+func TestOnlyTheOwnerOfTheSiteActsForATenant(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	a := open(t, home)
+	tenants(t, a, "policy: {groups: {people: [ann]}}\n", "acme")
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for as, want := range map[string]string{"": "owner", "ann": "ann"} {
+		of, err := app.Open(t.Context(), app.Options{Home: home, Tenant: "acme", As: as})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if of.Principal.ID != want || of.Host.As(of.Principal).Tenant() != "acme" {
+			t.Errorf("--tenant acme --as %q acts as %s of %s", as, of.Principal.ID, of.Host.As(of.Principal).Tenant())
+		}
+		if err := of.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := app.Open(t.Context(), app.Options{Home: home, Tenant: "none"}); plugin.CodeOf(err) != plugin.CodeNotFound {
+		t.Errorf("a tenant that there is not: %v", err)
+	}
+	a = open(t, home)
+	guard := *a.Host.Guard()
+	guard.Owner = "another" // and so who runs this is not the owner
+	if _, err := a.As(a.Principal).Users().Create(t.Context(), "local:owner", ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := guard.AtTenant(t.Context(), "acme"); plugin.CodeOf(err) != plugin.CodePolicyDenied {
+		t.Errorf("a user of the host who is not its owner acts for a tenant: %v", err)
+	}
+}

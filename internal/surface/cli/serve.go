@@ -52,6 +52,9 @@ func (c *command) stay(ctx context.Context, address *string, insecure bool) (err
 	if c.home == "" {
 		return usage{errNoHome}
 	}
+	if err := c.ofSite(); err != nil {
+		return err
+	}
 	release, err := setup.Exclusive(c.home)
 	if err != nil {
 		return err
