@@ -93,7 +93,7 @@ type App struct {
 	Host         *host.Host // what surfaces ask of it
 	Home         string
 	ConfigPath   string
-	Config       config.Config
+	Config       config.Config    // as the host was opened; see [App.Now]
 	Principal    plugin.Principal // who acts at this host's own command line
 	Store        store.Store
 	Ledger       *ledger.Ledger
@@ -119,15 +119,14 @@ type App struct {
 	Telemetry    *telemetry.Telemetry // nil where nothing is told
 	Sweepers     []worker.Sweeper     // what Work does, a kind each
 
-	site    *App                            // the host whose machinery that of a tenant uses; nil for the site's own
-	own     store.Store                     // what this tenant has of Store
-	tail    *tail.Tail                      // of the whole ledger
-	others  tenants.Set[*App]               // the hosts of other tenants, of the site's own
-	divide  func(tenant string) store.Store // of the site's own
-	turn    chan struct{}                   // of the registries of all tenants
-	options Options
-	outer   bool // a tenant's, which closes that of the site
-
+	site      *App                            // the host whose machinery that of a tenant uses; nil for the site's own
+	own       store.Store                     // what this tenant has of Store
+	tail      *tail.Tail                      // of the whole ledger
+	others    tenants.Set[*App]               // the hosts of other tenants, of the site's own
+	divide    func(tenant string) store.Store // of the site's own
+	turn      chan struct{}                   // of the registries of all tenants
+	outer     bool                            // a tenant's, which closes that of the site
+	live      live
 	guard     *host.Guard
 	approvers *host.Approvers
 	recovery  *recovery.Recovery

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/service/bridge"
 	"github.com/mortise-dev/mortise/internal/service/llm"
@@ -16,22 +17,15 @@ func (a *App) openModels(log *slog.Logger) *llm.Dispatcher {
 	if len(c.Light)+len(c.Heavy) == 0 && c.Embedding == nil {
 		return nil
 	}
-	over := llm.Transport()
-	a.opened("connections to models", func() error { over.CloseIdleConnections(); return nil })
-	o := llm.Options{
-		Allow: c.Allow, PerMinute: c.PerMinute, AtOnce: c.AtOnce, Timeout: time.Duration(c.Timeout), Budgets: bridge.Budgets{Of: a.own}, Scrubber: a.scrubber,
-		Limits: llm.Limits{Query: setup.MicroCents(c.Budget.Query), Call: setup.MicroCents(c.Budget.Call), Session: setup.MicroCents(c.Budget.Session), Day: setup.MicroCents(c.Budget.Day)},
-		Record: func(ctx context.Context, e *llm.Exchange) error { return a.recordModel(ctx, log, e) },
-	}
-	for _, m := range c.Light {
-		o.Models = append(o.Models, setup.Model(&m, llm.Light, over))
-	}
-	for _, m := range c.Heavy {
-		o.Models = append(o.Models, setup.Model(&m, llm.Heavy, over))
-	}
-	if c.Embedding != nil {
-		o.Embedding = setup.Embedding(c.Embedding, over)
-	}
+	a.live.over = llm.Transport()
+	a.opened("connections to models", func() error { a.live.over.CloseIdleConnections(); return nil })
+	return a.dispatcher(c, log)
+}
+
+func (a *App) dispatcher(c config.Models, log *slog.Logger) *llm.Dispatcher {
+	o := setup.Models(c, a.live.over)
+	o.Budgets, o.Scrubber = bridge.Budgets{Of: a.own}, a.scrubber
+	o.Record = func(ctx context.Context, e *llm.Exchange) error { return a.recordModel(ctx, log, e) }
 	return llm.New(o)
 }
 

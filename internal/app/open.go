@@ -44,7 +44,7 @@ import (
 
 // Open puts a host together, from the store up. Close must be called.
 func Open(ctx context.Context, o Options) (_ *App, err error) {
-	a := &App{options: o, turn: make(chan struct{}, 1)}
+	a := &App{turn: make(chan struct{}, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
@@ -96,6 +96,9 @@ func (a *App) configure(o Options) (err error) {
 	if a.Config, a.ConfigPath, err = setup.ReadConfig(a.Home, o.Config); err != nil {
 		return &setup.Error{Err: fmt.Errorf("the configuration cannot be used: %w", err)}
 	}
+	a.live.options = o
+	a.live.now.Store(&a.Config)
+	a.live.level.Set(setup.LogLevel(a.Config.Log.Level))
 	a.guard = &host.Guard{Tenant: a.Config.Tenant, Owner: a.Config.Principal, Names: host.Names(a.Config), SignInAge: time.Duration(a.Config.Server.SignInAge)}
 	as := o.As
 	if o.Tenant != "" && o.Tenant != a.Config.Tenant {
@@ -106,7 +109,7 @@ func (a *App) configure(o Options) (err error) {
 	}
 	log := o.Log
 	if log == nil {
-		log = setup.NewLog(a.Config.Log, o.Brief)
+		log = setup.NewLog(a.Config.Log, &a.live.level, o.Brief)
 	}
 	scrubber := o.Scrubber
 	if scrubber == nil {
@@ -195,7 +198,7 @@ func (a *App) guarded(st store.Store) store.Store {
 
 // openKept opens what is kept for a tenant.
 func (a *App) openKept(ctx context.Context) (err error) {
-	a.Vault = secret.New(a.own, a.keyPlace(), a.scrubber)
+	a.Vault = secret.New(a.own, setup.KeyPlace(a.Config.Secrets, a.Home), a.scrubber)
 	a.Connections = a.openAccounts(a.scrubber)
 	if a.Sessions, err = a.openSessions(ctx, a.scrubber); err != nil {
 		return err
@@ -319,7 +322,7 @@ func (a *App) openBroker(o Options) (*service.Broker, bridge.Filler) {
 	broker.Egress, broker.Version = a.Config.Egress, version.Host
 	broker.Roots = a.tools.Roots
 	broker.MaxAnswer = a.Config.Limits.FrameBytes - 256 // what stands around it in a line
-	broker.MaxOutput = a.Config.Limits.OutputBytes
+	broker.MaxOutput = func() int { return a.Now().Limits.OutputBytes }
 	broker.Reference = a.Reference
 	broker.Knowledge, broker.Files = a.Knowledge, a.Files
 	broker.Store, broker.Secrets, broker.Accounts = a.own, bridge.Vault{Of: a.Vault}, bridge.Connected{Of: a.Connections}
@@ -376,10 +379,10 @@ func (a *App) openHost(o Options) {
 	a.Host = host.New(host.Parts{
 		Guard: a.guard, Approvers: a.approvers, Home: a.Home,
 		Registry: a.Registry, Plans: a.Plans, Agents: a.Agents, Schedules: a.Schedules, Sessions: a.Sessions, Knowledge: a.Knowledge,
-		References: a.Reference, Accounts: a.Connections, Vault: a.Vault, Models: a.Models, ModelConfig: a.Config.Models,
+		References: a.Reference, Accounts: a.Connections, Vault: a.Vault, Models: a.Models, ModelConfig: func() config.Models { return a.Now().Models },
 		ModelTools: a.Models != nil || a.Config.Models.Required != config.RequiredRefuse, // without a model, what asks for one runs unless it is told to refuse
 		Policies: func(from store.Reader) (*policy.Engine, error) {
-			return setup.OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), from)
+			return setup.OpenPolicy(a.Now(), a.ConfigPath, a.Runner.Level(), from)
 		},
 		Kernel: a.Kernel, Ledger: a.Ledger, Tail: a.tail, Approvals: a.Approvals, CatchUp: a.CatchUp, Tell: a.Sandbox.Tell,
 		SessionHosts: sessionhost.Launch{Home: a.Home, Tenant: a.Config.Tenant, Divided: a.site != nil, Config: a.root().ConfigPath, Named: o.Config != "", Database: o.Database},

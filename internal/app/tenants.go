@@ -54,6 +54,7 @@ func (a *App) openTenant(ctx context.Context, name string) (_ *App, err error) {
 	if t.Config, t.ConfigPath, err = setup.TenantConfig(a.Home, name, a.Config); err != nil {
 		return nil, err
 	}
+	t.live.now.Store(&t.Config)
 	t.own = a.guarded(a.divide(name))
 	t.Store = t.own
 	t.guard = &host.Guard{Tenant: name, Owner: t.Config.Principal, Names: host.Names(t.Config), SignInAge: time.Duration(t.Config.Server.SignInAge), Store: t.own, Divided: true}
@@ -64,20 +65,20 @@ func (a *App) openTenant(ctx context.Context, name string) (_ *App, err error) {
 	if err := t.openKept(ctx); err != nil {
 		return nil, err
 	}
-	return t, t.openNouns(ctx, a.options)
+	return t, t.openNouns(ctx, a.live.options)
 }
 
 // asTenant returns the host of the tenant that a command line is for, which closes that of
 // the site with it.
 func (a *App) asTenant(ctx context.Context) (*App, error) {
-	t, err := a.Tenant(ctx, a.options.Tenant)
+	t, err := a.Tenant(ctx, a.live.options.Tenant)
 	if host.IsNotServed(err) {
-		return nil, plugin.Errorf(plugin.CodeNotFound, "there is no tenant %.63q that is served; 'mortise tenants list' shows those there are", a.options.Tenant)
+		return nil, plugin.Errorf(plugin.CodeNotFound, "there is no tenant %.63q that is served; 'mortise tenants list' shows those there are", a.live.options.Tenant)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if t.Principal, err = t.guard.Member(cmp.Or(a.options.As, t.Config.Principal)); err != nil {
+	if t.Principal, err = t.guard.Member(cmp.Or(a.live.options.As, t.Config.Principal)); err != nil {
 		return nil, err
 	}
 	t.guard.Self, t.outer = t.Config.Principal, true

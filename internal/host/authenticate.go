@@ -26,8 +26,9 @@ type Authenticator struct {
 	host  *Host
 	looks *ratelimit.Limiter[string] // by address
 
-	mu    sync.Mutex
-	known map[string]knownToken // by hash
+	mu     sync.Mutex
+	known  map[string]knownToken // by hash
+	forgot int                   // how often all was forgotten: what was found out before is not believed after
 }
 
 type knownToken struct {
@@ -53,6 +54,9 @@ func (a *Authenticator) Token(ctx context.Context, text, from string) (Caller, e
 	if wait := a.looks.Take(from, 1, time.Now()); wait > 0 {
 		return Caller{}, &plugin.Error{Code: plugin.CodeRateLimited, Message: "too many tokens come from this address", RetryAfter: wait}
 	}
+	a.mu.Lock()
+	forgot := a.forgot
+	a.mu.Unlock()
 	c, expires, err := a.check(ctx, text, hash, from)
 	if err != nil {
 		return Caller{}, err
@@ -63,11 +67,23 @@ func (a *Authenticator) Token(ctx context.Context, text, from string) (Caller, e
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.forgot != forgot {
+		return c, nil
+	}
 	if len(a.known) >= mostKnown {
 		clear(a.known)
 	}
 	a.known[hash] = knownToken{c, until}
 	return c, nil
+}
+
+// Forget has every token looked up again, as where the principals of the configuration
+// changed.
+func (a *Authenticator) Forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.known)
+	a.forgot++
 }
 
 func (a *Authenticator) believed(hash string) (Caller, bool) {

@@ -2,18 +2,17 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"sync"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/agent"
 	"github.com/mortise-dev/mortise/internal/app"
-	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/setup"
-	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/internal/surface/signin"
 	"github.com/mortise-dev/mortise/plugin"
 )
@@ -38,17 +37,17 @@ func ListenFor(ctx context.Context, a *app.App, address *string, insecure bool) 
 // Run does what [app.App.Work] does, and answers the API meanwhile: its owner on the socket
 // of the data directory, and others on l where that is not nil. When ctx ends nothing more
 // is taken, and nothing more is begun; what is under way has as long as the configuration
-// says. first is of [FirstRun].
-func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup) error {
-	var cert *tls.Certificate
+// says. first is of [FirstRun]. The configuration is read again at each of hangups, which
+// may be nil.
+func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup, hangups <-chan os.Signal) error {
+	f := newFront(a)
 	if l != nil {
 		defer l.Close()
 		if a.Config.Server.Encrypted() {
-			pair, err := tls.LoadX509KeyPair(a.Config.Server.TLSCert, a.Config.Server.TLSKey)
-			if err != nil {
-				return &setup.Error{Err: fmt.Errorf("server: the certificate cannot be used: %w", err)}
+			var err error
+			if f.cert, err = OpenCertificate(a.Config.Server.TLSCert, a.Config.Server.TLSKey, a.Log()); err != nil {
+				return &setup.Error{Err: fmt.Errorf("server: %w", err)}
 			}
-			cert = &pair
 		}
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -56,7 +55,7 @@ func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup) e
 	var public http.Handler
 	if l != nil {
 		var err error
-		if public, err = Handler(ctx, a, l.Addr(), first); err != nil {
+		if public, err = f.public(ctx, l.Addr(), first); err != nil {
 			return err
 		}
 	}
@@ -65,18 +64,21 @@ func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup) e
 		return err
 	}
 	ended := make(chan error, 2)
-	serve := func(l net.Listener, h http.Handler, cert *tls.Certificate) {
+	serve := func(l net.Listener, h http.Handler, cert *Certificate) {
 		defer stop() // if a server ends, the workers end too
 		ended <- Serve(ctx, l, h, cert, time.Duration(a.Config.Drain), a.Log())
 	}
 	servers := 1
-	go serve(own, OwnerHandler(ctx, a), nil)
+	go serve(own, f.owner(ctx), nil)
 	if l != nil {
 		servers++
-		go serve(l, public, cert)
+		go serve(l, public, f.cert)
 	}
+	var hearing sync.WaitGroup
+	hearing.Go(func() { f.hear(ctx, hangups) })
 	err = a.Work(ctx)
 	stop()
+	hearing.Wait()
 	for range servers {
 		err = errors.Join(err, <-ended)
 	}
@@ -86,18 +88,7 @@ func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup) e
 // Handler is what answers requests to a host that listens at an address. People sign in
 // where it is known how browsers reach it. Streams end with ctx.
 func Handler(ctx context.Context, a *app.App, at net.Addr, first *signin.Setup) (http.Handler, error) {
-	if a.Config.Server.PublicURL == "" && !onLoopback(at) {
-		return answers(ctx, a, nil, nil), nil
-	}
-	o := signin.Options{People: a.Host.SignIns(), Base: a.Config.Server.Base(at.String()), Setup: first, Log: a.Log()}
-	for _, p := range a.Config.Server.SignIn {
-		o.Providers = append(o.Providers, signin.Provider{Name: p.Name, Issuer: p.Issuer, ClientID: p.ClientID, Scopes: p.Scopes, Secret: func() (string, error) { return a.SignInSecret(p) }})
-	}
-	s, err := signin.New(o)
-	if err != nil {
-		return nil, &setup.Error{Err: fmt.Errorf("server: %w", err)}
-	}
-	return answers(ctx, a, s.Caller, s), nil
+	return newFront(a).public(ctx, at, first)
 }
 
 // FirstRun returns the sign-in of the owner of a host that has no users, and its link; nil
@@ -117,24 +108,6 @@ func FirstRun(ctx context.Context, a *app.App, l net.Listener) (first *signin.Se
 func onLoopback(at net.Addr) bool {
 	to, is := at.(*net.TCPAddr)
 	return is && to.IP.IsLoopback()
-}
-
-// OwnerHandler is what answers requests that come over the socket of [ListenOwner]: who
-// presents no token there is the owner.
-func OwnerHandler(ctx context.Context, a *app.App) http.Handler {
-	return answers(ctx, a, func(*http.Request) (host.Caller, bool, error) { return a.Host.Owner(), true, nil }, nil)
-}
-
-func answers(ctx context.Context, a *app.App, identify func(*http.Request) (host.Caller, bool, error), people *signin.Server) http.Handler {
-	api := rest.New(rest.Options{
-		Host: a.Host, Authenticate: a.Host.Authenticator().Token, Identify: identify, Log: a.Log(), Telemetry: a.Telemetry, Closing: ctx,
-		Rate: a.Config.Server.Rate, Burst: a.Config.Server.Burst, Hosts: a.Config.Server.Names(),
-	})
-	o := Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy, API: api}
-	if people != nil {
-		o.SignIn = people
-	}
-	return New(o)
 }
 
 // Deliveries takes in for a server what channels deliver to agents.
