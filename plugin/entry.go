@@ -77,6 +77,10 @@ const (
 	EntryUserLinked      EntryKind = "user.linked"   // an identity is theirs since
 	EntryUserUnlinked    EntryKind = "user.unlinked" // an identity signs them in no more
 	EntryUserRefused     EntryKind = "user.refused"  // a principal may not do that with users, or an unknown subject signed in
+	EntryTenantCreated   EntryKind = "tenant.created"
+	EntryTenantDisabled  EntryKind = "tenant.disabled" // no one of it is served since
+	EntryTenantEnabled   EntryKind = "tenant.enabled"
+	EntryTenantRefused   EntryKind = "tenant.refused" // a principal may not do that with tenants
 	EntrySignedIn        EntryKind = "session.signed_in"
 	EntrySignedOut       EntryKind = "session.signed_out"
 	EntryDeliveryRefused EntryKind = "delivery.refused" // nothing came of an event that was for an adapter

@@ -27,7 +27,7 @@ func (a *App) openAccounts(scrubber *secret.Scrubber) *account.Accounts {
 // addressesOf returns the mail addresses that a principal is linked to.
 func (a *App) addressesOf(ctx context.Context, k account.Key) ([]string, error) {
 	who := principal.Parse(k.Subject)
-	links, err := a.Store.IdentitiesOf(ctx, k.Tenant, who.Type, who.ID)
+	links, err := a.own.IdentitiesOf(ctx, k.Tenant, who.Type, who.ID)
 	var all []string
 	for _, link := range links {
 		if name, host, found := strings.Cut(link.ExternalID, "@"); link.Provider == k.Provider && found && name != "" && host != "" {

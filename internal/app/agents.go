@@ -15,7 +15,7 @@ import (
 // openAgents returns the agents of a host.
 func (a *App) openAgents() *agent.Agents {
 	o := agent.Options{
-		Store: a.Store, Kernel: a.Kernel, Plugins: a.tools, Log: a.log, Clean: scrub.Runner{Scrubber: a.scrubber}.Hook, Secrets: a.channelSecrets, Sender: a.sender,
+		Store: a.own, Kernel: a.Kernel, Plugins: a.tools, Log: a.log, Clean: scrub.Runner{Scrubber: a.scrubber}.Hook, Secrets: a.channelSecrets, Sender: a.sender,
 		Open: func(ctx context.Context, tenant, name string) (string, error) {
 			s, err := a.Sessions.Create(ctx, tenant, session.Open{Name: name, Kind: session.Conversation})
 			return s.ID, err
@@ -56,7 +56,7 @@ func (a *App) channelSecrets(ctx context.Context, tenant, name string) ([]string
 
 // sender maps the sender of a channel message to a principal of this host.
 func (a *App) sender(ctx context.Context, tenant, channel, id string) (plugin.Principal, string, string, error) {
-	row, err := a.Store.Identity(ctx, tenant, channel, id)
+	row, err := a.own.Identity(ctx, tenant, channel, id)
 	if err != nil {
 		return plugin.Principal{}, "", "", err
 	}

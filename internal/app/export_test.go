@@ -33,3 +33,8 @@ func (a *App) Sender(ctx context.Context, channel, id string) (plugin.Principal,
 	who, _, _, err := a.sender(ctx, a.Config.Tenant, channel, id)
 	return who, err
 }
+
+// Forget has the host look again which tenants there are.
+func (a *App) Forget() {
+	a.others.Forget()
+}

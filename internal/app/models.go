@@ -24,7 +24,7 @@ func (a *App) openModels(log *slog.Logger) *llm.Dispatcher {
 
 func (a *App) dispatcher(c config.Models, log *slog.Logger) *llm.Dispatcher {
 	o := setup.Models(c, a.live.over)
-	o.Budgets, o.Scrubber = bridge.Budgets{Of: a.Store}, a.scrubber
+	o.Budgets, o.Scrubber = bridge.Budgets{Of: a.own}, a.scrubber
 	o.Record = func(ctx context.Context, e *llm.Exchange) error { return a.recordModel(ctx, log, e) }
 	return llm.New(o)
 }

@@ -29,7 +29,7 @@ func (a *App) operations(ctx context.Context, ref string) []string {
 // openPlans returns the engine that makes and runs plans.
 func (a *App) openPlans(log *slog.Logger) *plan.Engine {
 	return plan.New(plan.Options{
-		Kernel: a.Kernel, Registry: a.Registry, Policy: a.Policy, Store: a.Store, Answers: a.Ledger, Approvers: approvers{a}, Log: log,
+		Kernel: a.Kernel, Registry: a.Registry, Policy: a.Policy, Store: a.own, Answers: a.Ledger, Approvers: approvers{a}, Log: log,
 	})
 }
 

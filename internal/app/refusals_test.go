@@ -59,7 +59,7 @@ var attempted = []string{
 	"Feeds.Delete", "Feeds.ResetCursor", "Feeds.Run", "Agents.List", "Agents.Create", "Agents.Change", "Agents.Start", "Agents.Stop",
 	"Agents.Delete", "Agents.Remember", "Agents.Forget", "Agents.Schedule", "Agents.Assign", "Agents.Assignments", "Agents.Get", "Agents.Show",
 	"Agents.Memories", "Agents.Conversations", "Agents.Messages", "Agents.Talk", "Agents.End", "Secrets.Set", "Secrets.Delete",
-	"Secrets.DeleteAll", "Secrets.Rotate", "Identities.List", "Identities.Link", "Identities.Unlink", "Tokens.Create", "Tokens.Revoke", "Users.List", "Users.Show", "Users.Create", "Users.Disable", "Users.Enable", "Users.Invite", "Users.Unlink", "Browsers.End", "Policies.Put", "Policies.Suppose", "Policies.Delete",
+	"Secrets.DeleteAll", "Secrets.Rotate", "Identities.List", "Identities.Link", "Identities.Unlink", "Tokens.Create", "Tokens.Revoke", "Users.List", "Users.Show", "Users.Create", "Users.Disable", "Users.Enable", "Users.Invite", "Users.Unlink", "Tenants.List", "Tenants.Show", "Tenants.Create", "Tenants.Disable", "Tenants.Enable", "Browsers.End", "Policies.Put", "Policies.Suppose", "Policies.Delete",
 	"Admin.ConfirmRecovery", "Approvers.MayControl", "Policies.Explain", "Policies.Ask", "Models.Test", "Plugins.Resolve",
 }
 
@@ -228,6 +228,11 @@ func TestEveryRefusalOfTheHostLeavesOneEntry(t *testing.T) {
 		"Users.Enable":    {func(by plugin.Principal) error { _, err := a.As(by).Users().Enable(ctx, "joe"); return err }, denied, plugin.EntryUserRefused, "joe"},
 		"Users.Invite":    {func(by plugin.Principal) error { _, _, err := a.As(by).Users().Invite(ctx, "joe"); return err }, denied, plugin.EntryUserRefused, "joe"},
 		"Users.Unlink":    {func(by plugin.Principal) error { _, err := a.As(by).Users().Unlink(ctx, "joe", "os:1"); return err }, denied, plugin.EntryUserRefused, "joe"},
+		"Tenants.List":    {func(by plugin.Principal) error { _, err := a.As(by).Tenants().List(ctx); return err }, denied, plugin.EntryTenantRefused, ""},
+		"Tenants.Show":    {func(by plugin.Principal) error { _, err := a.As(by).Tenants().Show(ctx, "acme"); return err }, denied, plugin.EntryTenantRefused, "acme"},
+		"Tenants.Create":  {func(by plugin.Principal) error { _, err := a.As(by).Tenants().Create(ctx, "acme"); return err }, denied, plugin.EntryTenantRefused, "acme"},
+		"Tenants.Disable": {func(by plugin.Principal) error { _, err := a.As(by).Tenants().Disable(ctx, "acme"); return err }, denied, plugin.EntryTenantRefused, "acme"},
+		"Tenants.Enable":  {func(by plugin.Principal) error { _, err := a.As(by).Tenants().Enable(ctx, "acme"); return err }, denied, plugin.EntryTenantRefused, "acme"},
 		"Browsers.End":    {func(by plugin.Principal) error { return a.As(by).Browsers().End(ctx, "abcdefghij") }, plugin.CodeNotFound, plugin.EntryUserRefused, "abcdefghij"},
 		"Identities.List": {func(by plugin.Principal) error { _, err := a.As(by).Identities().List(ctx); return err }, denied, plugin.EntryIdentityRefused, ""},
 		"Identities.Link": {func(by plugin.Principal) error {

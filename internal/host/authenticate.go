@@ -129,8 +129,7 @@ func (a *Authenticator) check(ctx context.Context, text, hash, from string) (c C
 	if !formed {
 		return c, expires, ErrToken
 	}
-	g := a.host.parts.Guard
-	row, err := g.Store.Token(ctx, id)
+	row, err := a.host.parts.Guard.Store.Token(everywhere(ctx), id)
 	if err != nil {
 		return c, expires, err
 	}
@@ -140,9 +139,14 @@ func (a *Authenticator) check(ctx context.Context, text, hash, from string) (c C
 	}
 	same := subtle.ConstantTimeCompare([]byte(row.Hash), []byte(hash)) == 1
 	now := time.Now()
-	if !there || !same || row.Tenant != g.Tenant || !row.RevokedAt.IsZero() || !row.ExpiresAt.IsZero() && !now.Before(row.ExpiresAt) {
+	if !there || !same || !row.RevokedAt.IsZero() || !row.ExpiresAt.IsZero() && !now.Before(row.ExpiresAt) {
 		return c, expires, ErrToken
 	}
+	home, err := a.host.of(ctx, row.Tenant)
+	if err != nil {
+		return c, expires, err
+	}
+	g := home.parts.Guard
 	who, err := g.Member(principal.Name(holderOf(row)))
 	if err != nil { // the configuration does not name them any more
 		return c, expires, ErrToken
@@ -158,5 +162,5 @@ func (a *Authenticator) check(ctx context.Context, text, hash, from string) (c C
 		at := now.UTC().Truncate(time.Microsecond)
 		_ = g.Store.Write(ctx, func(tx Tx) error { return tx.UseToken(id, at, from) }) // it only says what happened: a store that takes no writes can be read
 	}
-	return Caller{Principal: who, Asker: askerOf(row), Token: id, Scopes: row.Scopes, Operations: row.Operations, hash: hash}, row.ExpiresAt, nil
+	return Caller{Principal: who, Asker: askerOf(row), Token: id, Scopes: row.Scopes, Operations: row.Operations, hash: hash, home: home}, row.ExpiresAt, nil
 }

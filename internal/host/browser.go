@@ -96,10 +96,13 @@ func (g *Guard) endBrowser(ctx context.Context, by plugin.Principal, id string) 
 }
 
 // SignIns begins, finds and ends the sessions of browsers. It is safe for concurrent use.
-type SignIns struct{ g *Guard }
+type SignIns struct {
+	home *Host
+	g    *Guard // of home
+}
 
 // SignIns returns what signs people in.
-func (h *Host) SignIns() SignIns { return SignIns{h.parts.Guard} }
+func (h *Host) SignIns() SignIns { return SignIns{h, h.parts.Guard} }
 
 // A SignIn is a person who has proved who they are.
 type SignIn struct {
@@ -119,6 +122,9 @@ func (s SignIns) Begin(ctx context.Context, in SignIn) (secret string, expires t
 		return "", expires, plugin.Errorf(plugin.CodeUnauthenticated, "the provider names no subject that can be kept")
 	}
 	asker := oidcAsker(in.Issuer, in.Subject)
+	if s, err = s.whither(ctx, in, asker); err != nil {
+		return "", expires, err
+	}
 	var refusal error
 	var subject plugin.Principal
 	err = s.g.Store.Write(ctx, func(tx Tx) error {
@@ -126,6 +132,14 @@ func (s SignIns) Begin(ctx context.Context, in SignIn) (secret string, expires t
 		users, err := tx.Users(ctx, s.g.Tenant)
 		if err != nil {
 			return err
+		}
+		if in.Invitation != "" {
+			if err := s.nowhereElse(ctx, tx, asker); plugin.CodeOf(err) == plugin.CodeUnauthenticated {
+				refusal = err
+				return nil
+			} else if err != nil {
+				return err
+			}
 		}
 		var row *userRow
 		if row, refusal, err = s.whose(tx, users, in, asker); err != nil || refusal != nil {
@@ -263,17 +277,22 @@ func (s SignIns) Caller(ctx context.Context, secret, from string) (Caller, error
 	if err != nil {
 		return Caller{}, err
 	}
-	who, err := s.g.Member(principal.Name(personOf(user)))
+	home, err := s.home.of(ctx, row.Tenant)
+	if err != nil {
+		return Caller{}, err
+	}
+	g := home.parts.Guard
+	who, err := g.Member(principal.Name(personOf(user)))
 	if err != nil { // the configuration does not name them any more
 		return Caller{}, errSession
 	}
 	if now := time.Now(); now.Sub(row.UsedAt) >= usePeriod {
 		at := now.UTC().Truncate(time.Microsecond)
-		_ = s.g.Store.Write(ctx, func(tx Tx) error { return tx.UseBrowserSession(row.ID, at, from) }) // it only says what happened
+		_ = g.Store.Write(ctx, func(tx Tx) error { return tx.UseBrowserSession(row.ID, at, from) }) // it only says what happened
 	}
 	who.Groups = row.Groups
 	asker := askerIn(row, user)
-	return Caller{Principal: who, Asker: asker, Invited: asker != row.Asker, Session: row.ID, SignedInAt: row.SignedInAt, Scopes: Scopes}, nil
+	return Caller{Principal: who, Asker: asker, Invited: asker != row.Asker, Session: row.ID, SignedInAt: row.SignedInAt, Scopes: Scopes, home: home}, nil
 }
 
 // End ends the session of a secret, where there is one.
@@ -285,7 +304,11 @@ func (s SignIns) End(ctx context.Context, secret string) error {
 	if err != nil {
 		return err
 	}
-	return s.g.endBrowser(ctx, personOf(user), row.ID)
+	home, err := s.home.of(ctx, row.Tenant)
+	if err != nil {
+		return err
+	}
+	return home.parts.Guard.endBrowser(ctx, personOf(user), row.ID)
 }
 
 var errSession = plugin.Errorf(plugin.CodeUnauthenticated, "no one is signed in; sign in at /auth/sign-in")
@@ -295,18 +318,18 @@ func (s SignIns) find(ctx context.Context, secret string) (*browserRow, *userRow
 	if len(secret) != browserSecret || strings.Trim(secret, alphabet) != "" { // it cannot be one
 		return nil, nil, errSession
 	}
-	row, err := s.g.Store.BrowserSession(ctx, hashToken(secret))
+	row, err := s.g.Store.BrowserSession(everywhere(ctx), hashToken(secret))
 	if err != nil {
 		return nil, nil, err
 	}
-	if row == nil || row.Tenant != s.g.Tenant || !s.alive(row, time.Now()) {
+	if row == nil || !s.alive(row, time.Now()) {
 		return nil, nil, errSession
 	}
-	user, err := s.g.Store.User(ctx, row.User)
+	user, err := s.g.Store.User(everywhere(ctx), row.User)
 	if err != nil {
 		return nil, nil, err
 	}
-	if user == nil || user.Tenant != s.g.Tenant || !user.DisabledAt.IsZero() {
+	if user == nil || user.Tenant != row.Tenant || !user.DisabledAt.IsZero() {
 		return nil, nil, errSession
 	}
 	return row, user, nil

@@ -26,6 +26,16 @@ type Caller struct {
 	Invited    bool      // the one who invited them has seen the secret by which the account became theirs
 
 	hash string // of the secret that they presented
+	home *Host  // of their tenant
+}
+
+// Tenant returns the name of the tenant that the credential of the caller is of, "" for who
+// has none, who is of the site's own.
+func (c *Caller) Tenant() string {
+	if c.home == nil {
+		return ""
+	}
+	return c.home.parts.Guard.Tenant
 }
 
 // Owner returns the owner of the host, as the user of the operating system that runs this

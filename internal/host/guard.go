@@ -42,6 +42,10 @@ type Guard struct {
 	Policy *policy.Engine // of the host; it may be set after the guard was made
 	Store  Store
 
+	// Divided is true for a tenant beside the site's own: what is the site's is not there
+	// for anyone of it.
+	Divided bool
+
 	SignInAge time.Duration // of what takes a recent sign-in; [SignInAge] if 0; likewise
 
 	adopted atomic.Pointer[adopted]
@@ -88,12 +92,30 @@ func (g *Guard) Member(name string) (plugin.Principal, error) { return memberOf(
 
 // right is what policy says of the use of a part of the host.
 func (g *Guard) right(target string, by plugin.Principal) plugin.Decision {
+	if d, site := g.ofSite(target); site {
+		return d
+	}
 	return g.Policy.May(policy.Configure, g.part(target), g.call(by))
+}
+
+// siteParts are the parts of a host that are of the site as a whole. The owner of the
+// site's own tenant has them, and no one of another.
+var siteParts = []string{BackupPlugin, MetricsPlugin, RecoveryPlugin, TenantsPlugin}
+
+// ofSite denies a part of the site to who is of another tenant.
+func (g *Guard) ofSite(target string) (d plugin.Decision, site bool) {
+	if !g.Divided || !slices.Contains(siteParts, target) {
+		return d, false
+	}
+	return plugin.Decision{Verdict: plugin.Deny, Reasons: []string{target + " is the site's, and not of a tenant"}}, true
 }
 
 // authorise returns nil where policy lets a principal configure target. Otherwise
 // it records the refusal and returns it.
 func (g *Guard) authorise(ctx context.Context, by plugin.Principal, target *plugin.Target, u use) error {
+	if d, site := g.ofSite(target.Manifest.Name); site {
+		return g.require(ctx, by, u, d)
+	}
 	return g.require(ctx, by, u, g.Policy.May(policy.Configure, target, g.call(by)))
 }
 

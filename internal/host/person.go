@@ -83,6 +83,17 @@ func (g *Guard) AtTerminal(ctx context.Context, as string) (plugin.Principal, er
 	return g.Member(cmp.Or(as, g.Owner))
 }
 
+// AtTenant returns who acts at the command line for another tenant: the owner of the site
+// alone.
+func (g *Guard) AtTenant(ctx context.Context, tenant string) (plugin.Principal, error) {
+	who, err := g.AtTerminal(ctx, "")
+	if err == nil && !g.administers(who) {
+		why := plugin.Errorf(plugin.CodePolicyDenied, "%s may not act for tenant %.63s: --tenant is the site's owner's", principal.Name(who), tenant)
+		err = g.refuse(ctx, who, use{plugin.EntryTenantRefused, tenant, "act", ""}, why, plugin.Decision{})
+	}
+	return who, err
+}
+
 // onBehalf returns the principal who acts on behalf of another at the command line, ""
 // where they act for themselves.
 func (a API) onBehalf() string {

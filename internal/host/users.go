@@ -105,7 +105,7 @@ func (u Users) given(ctx context.Context, users []User) error {
 	open, err := u.g.Store.BrowserSessions(ctx, u.g.Tenant)
 	for i := range users {
 		for k := range open {
-			if open[k].User == users[i].ID && (SignIns{u.g}).alive(&open[k], time.Now()) {
+			if open[k].User == users[i].ID && (SignIns{g: u.g}).alive(&open[k], time.Now()) {
 				users[i].Groups = ordered(append(users[i].Groups, open[k].Groups...))
 			}
 		}

@@ -33,6 +33,8 @@ var authorityRows = map[string]struct {
 	"schedules": {columns: `tenant, id, owner_type, owner_id, scopes, operation, spec, zone, misfire, catch_up, overlap, overlay, input, state,
 		asker`, order: "tenant, id"},
 	"browser_sessions": {columns: browserColumns, order: "id", joined: 7},
+	"tenant_plugins":   {columns: tenantPluginColumns, order: "tenant, name, version"},
+	"tenants":          {columns: `name, created_by, created_at, disabled_at`, order: "name"},
 	"tokens":           {columns: tokenColumns, order: "id"},
 	"users":            {columns: userColumns, order: "id", joined: 9},
 }
@@ -57,7 +59,7 @@ func (r *reader) AuthorityHash(ctx context.Context, table string) (string, error
 		dest[i] = &values[i]
 	}
 	sum, row := store.NewAuthorityHash(table), make([][]byte, n)
-	for _, err := range rows(ctx, r, q, func(rows *record, _ *struct{}) error {
+	for _, err := range rows(store.Everywhere(ctx), r, q, func(rows *record, _ *struct{}) error {
 		if err := rows.Scan(dest...); err != nil {
 			return err
 		}

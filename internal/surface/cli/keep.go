@@ -38,9 +38,12 @@ func (c *command) keepSession(ctx context.Context, session string) error {
 	}
 	held := host.SessionHost{Session: session, Idle: time.Duration(cfg.Processes.SessionIdle)}
 	held.Home, held.Tenant, held.Config, held.Database = home, cfg.Tenant, configPath, c.databaseURL()
+	if c.tenant != "" {
+		held.Tenant = c.tenant
+	}
 	held.Open = func(ctx context.Context, earlier bool) (*host.Host, func() error, error) {
 		a, err := app.Open(ctx, app.Options{
-			Home: home, Config: c.config, Database: c.databaseURL(), Scrubber: c.scrubber,
+			Home: home, Config: c.config, Database: c.databaseURL(), Tenant: c.tenant, Scrubber: c.scrubber,
 			Earlier: func(string, string) bool { return earlier },
 		})
 		if err != nil {

@@ -89,6 +89,9 @@ func (c *command) stay(ctx context.Context, address *string, insecure bool) (err
 	if c.home == "" {
 		return usage{errNoHome}
 	}
+	if err := c.ofSite(); err != nil {
+		return err
+	}
 	hangups := make(chan os.Signal, 1)
 	signal.Reset(syscall.SIGHUP) // which ends every other command
 	signal.Notify(hangups, syscall.SIGHUP)

@@ -104,7 +104,7 @@ func (c *command) keeping(ctx context.Context, do func(k host.API) error) error 
 	if err != nil {
 		return usage{err}
 	}
-	if c.as == "" || c.as == conf.Principal {
+	if c.tenant == "" && (c.as == "" || c.as == conf.Principal) {
 		return c.reading(ctx, func(st host.Store) error { return do(host.Reading(st, conf.Tenant)) })
 	}
 	return c.withHost(ctx, func(a *app.App) error { return do(a.As(a.Principal)) })

@@ -107,7 +107,7 @@ func (r *registry) getApproval(ctx context.Context, q *request, in *struct {
 	if err != nil {
 		return nil, unlessMissing(err, "approval", in.ID)
 	}
-	asked, err := r.Host.Approvers().Question(ctx, row)
+	asked, err := q.api.Approvers().Question(ctx, row)
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,8 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "desk":
 			deskPlugin(os.Args[2])
+		case "shared":
+			sharedPlugin(os.Args[2])
 		case "planner":
 			plannerPlugin()
 		case "teller":

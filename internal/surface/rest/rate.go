@@ -25,7 +25,7 @@ func countedAs(c *host.Caller) string {
 	if c.Token != "" {
 		return c.Token
 	}
-	return "asker " + c.Asker
+	return "asker " + c.Tenant() + " " + c.Asker
 }
 
 // often refuses a token more requests than it may make, whatever they ask for.
