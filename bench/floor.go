@@ -21,6 +21,7 @@ var roles = map[string]func(args []string) error{
 	"role-bus":     busRounds,
 	"role-hooks":   hookRounds,
 	"role-profile": profileRole,
+	"role-http":    httpRole,
 }
 
 // A pair is a child of this program in one of its roles.
