@@ -27,7 +27,8 @@ import (
 type lab struct {
 	dir     string
 	quick   bool
-	own     bool // dir is this process's to remove
+	profile string // where a host that is started writes a profile, "" for nowhere
+	own     bool   // dir is this process's to remove
 	scratch string
 	python  []string // an interpreter and what the host gives it before the plugin's file
 	node    []string

@@ -13,10 +13,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mortise-dev/mortise/internal/surface/cli"
 )
 
 // connections are how many the load has at a time, in the tables of H.
@@ -339,8 +342,60 @@ func startHost(ctx context.Context, l *lab, durable bool, more string) (h webHos
 	if h.token, err = run("tokens", "create", "bench", "--scope", "run"); err != nil {
 		return h, err
 	}
-	h.address, h.end, err = startSite(ctx, exec.CommandContext(ctx, mortise, "--home", home, "serve", "--listen", "127.0.0.1:0"), "listening on ")
+	serve := exec.CommandContext(ctx, mortise, "--home", home, "serve", "--listen", "127.0.0.1:0")
+	if l.profile != "" { // a copy of this program is the host then
+		self, err := os.Executable()
+		if err != nil {
+			return h, err
+		}
+		serve = exec.CommandContext(ctx, self, append([]string{"role-host", l.profile}, serve.Args[1:]...)...)
+	}
+	h.address, h.end, err = startSite(ctx, serve, "listening on ")
 	return h, err
+}
+
+// hostRole is a host that writes a profile of its processors' time when it ends.
+func hostRole(args []string) error {
+	f, err := os.Create(args[0])
+	if err != nil {
+		return err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return err
+	}
+	status := cli.Main(args[1:], os.Stdin, os.Stdout, os.Stderr)
+	pprof.StopCPUProfile()
+	if err := f.Close(); err != nil || status != 0 {
+		return fmt.Errorf("the host ended with %d, %w", status, err)
+	}
+	return nil
+}
+
+// profileWeb writes profiles of the host under load: of a tool, and of an operator with a key.
+func profileWeb(ctx context.Context, l *lab, dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err != nil {
+		return err
+	}
+	call := append(append([]byte(`{"input":`), payload()...), '}')
+	for _, operation := range []string{"echo", "apply"} {
+		l.profile = filepath.Join(dir, "http-"+operation+".pprof")
+		h, err := startHost(ctx, l, false, "")
+		if err != nil {
+			return err
+		}
+		s := siteAt(operation, h.address, "/api/v1/operations/web_go/"+operation+":execute", h.token, call, operation == "apply")
+		rate, err := s.load(ctx, callers, 5*time.Second)
+		h.end()
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%.0f calls/s, %s\n", rate, l.profile)
+	}
+	return nil
 }
 
 // startPeer starts FastAPI, with the interpreter that has it.
