@@ -17,6 +17,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/reload"
 	"github.com/mortise-dev/mortise/internal/host/setup"
+	"github.com/mortise-dev/mortise/internal/surface/console"
 	"github.com/mortise-dev/mortise/internal/surface/rest"
 	"github.com/mortise-dev/mortise/internal/surface/signin"
 )
@@ -84,7 +85,11 @@ func (f *front) answers(ctx context.Context, identify func(*http.Request) (host.
 		Host: a.Host, Authenticate: known.Token, Identify: identify, Log: a.Log(), Telemetry: a.Telemetry, Closing: ctx,
 		Rates: f.rates, Named: func(name string) bool { return slices.Contains(*f.names.Load(), name) },
 	})
-	return New(Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy, API: api, SignIn: people})
+	o := Options{Agents: Deliveries{a.Agents}, Tenant: a.Config.Tenant, Log: a.Log(), Health: a.Healthy, API: api, SignIn: people}
+	if people != nil {
+		o.Console = console.New()
+	}
+	return New(o)
 }
 
 // people returns what signs people in by a configuration, nil where it is not known how
