@@ -58,6 +58,7 @@ type Call struct {
 	Attempt  int64     // which run of it this is, from 1; the kernel sets it
 	Decision *Decision // what policy said of it; the kernel sets it
 	NoWait   bool      // return as soon as the call is on record; another process runs it
+	NoWake   bool      // with NoWait: who made it resumes it at once, so no worker is woken for it; a sweep finds it otherwise
 	After    time.Time // it is not to run before; only with NoWait
 
 	// Dry makes it a dry run: it is resolved, checked and judged like any other,

@@ -66,7 +66,7 @@ func (a *attempt) claim(ctx context.Context) (first plugin.Result, done bool, er
 		return first, true, nil
 	case call.NoWait:
 		a.phase = phaseParked
-		if a.k.Wake != nil && !call.After.After(now) {
+		if a.k.Wake != nil && !call.NoWake && !call.After.After(now) {
 			a.k.Wake(ctx, call.Tenant, call.ID)
 		}
 		first.Status = plugin.InProgress

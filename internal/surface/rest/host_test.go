@@ -357,7 +357,7 @@ func (b *bench) isProblem(a answer) {
 	}
 	for name := range a.body {
 		switch name {
-		case "type", "title", "status", "detail", "code", "call_id", "errors":
+		case "type", "title", "status", "detail", "code", "call_id", "errors", "trace_id":
 		default:
 			b.Errorf("a problem has no member %s: %s", name, a)
 		}

@@ -67,7 +67,7 @@ type Options struct {
 	Log     *slog.Logger
 	SignIn  func() http.Handler // returns what answers under /auth/ now, nil for nothing; likewise where it is nil
 	API     http.Handler        // answers under /api/v1/, for callers that it knows; there is nothing where it is nil
-	Console http.Handler        // answers what is read at every other path; there is nothing where it is nil
+	Console http.Handler        // answers what is read at every other path, while SignIn has something; there is nothing where it is nil
 
 	BodyTime time.Duration // for a body to come: 10 s
 	WorkTime time.Duration // for a delivery that has come to be kept: 20 s
@@ -131,7 +131,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, r, s.signIn(), s.signs)
 	default:
 		names := channelPath.FindStringSubmatch(path)
-		if names == nil && s.Console != nil && !strings.HasPrefix(path, "/api/") {
+		if names == nil && s.Console != nil && s.signIn() != nil && !strings.HasPrefix(path, "/api/") {
 			s.Console.ServeHTTP(w, r)
 			return
 		}
