@@ -25,6 +25,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/kernel"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/core/quota"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/recovery"
@@ -115,6 +116,7 @@ type App struct {
 	Telemetry    *telemetry.Telemetry // nil where nothing is told
 	Sweepers     []worker.Sweeper     // what Work does, a kind each
 
+	quotas    *quota.Quotas
 	guard     *host.Guard
 	approvers *host.Approvers
 	recovery  *recovery.Recovery

@@ -163,6 +163,8 @@ func (a *App) openState(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	a.opened("ledger", a.Ledger.Close)
+	a.quotas = setup.OpenQuotas(a.Config.Quotas, bridge.Counts{Of: st})
+	a.opened("quotas", a.quotas.Close)
 	a.opened("calls", func() error { // everything that calls need has ended: they write their entries
 		if a.Kernel == nil {
 			return nil
@@ -259,12 +261,9 @@ func (a *App) openBroker(o Options) (*service.Broker, bridge.Filler) {
 		a.follow(a.log)
 		budget.Pace()
 	}
-	broker.Egress, broker.Version = a.Config.Egress, version.Host
-	broker.Roots = a.tools.Roots
-	broker.MaxAnswer = a.Config.Limits.FrameBytes - 256 // what stands around it in a line
-	broker.MaxOutput = a.Config.Limits.OutputBytes
-	broker.Reference = a.Reference
-	broker.Knowledge, broker.Files = a.Knowledge, a.Files
+	broker.Egress, broker.Version, broker.Roots = a.Config.Egress, version.Host, a.tools.Roots
+	broker.MaxAnswer, broker.MaxOutput = a.Config.Limits.FrameBytes-256, a.Config.Limits.OutputBytes // a line has 256 more around an answer
+	broker.Reference, broker.Knowledge, broker.Files = a.Reference, a.Knowledge, a.Files
 	broker.Store, broker.Secrets, broker.Accounts = a.Store, bridge.Vault{Of: a.Vault}, bridge.Connected{Of: a.Connections}
 	broker.Scrubber = a.scrubber
 	broker.Sessions, broker.TypeOf, broker.MaxArtifact = bridge.Artifacts{Of: a.Sessions}, session.Detect, a.Sessions.MaxArtifact
@@ -291,7 +290,7 @@ func (a *App) openKernel(broker *service.Broker, fill bridge.Filler) *notify.Not
 	people := notify.New(a.Config.Approvals.Notify, a.Home, a.Store, a.log)
 	a.opened("telling of approvers", people.Close)
 	a.Kernel = kernel.New(kernel.Options{
-		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrub.Runner{Runner: toolset.Runners{Runner: a.Runner, Scripts: a.tools.Scripts, Builtin: a.tools.Builtin()}, Scrubber: a.scrubber}, Services: broker, Agents: a.agents(), Equip: fill.Fill, Seen: fill.Judged, Artifact: bridge.Artifacts{Of: a.Sessions}.Find, Hold: a.recovery.Hold,
+		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrub.Runner{Runner: toolset.Runners{Runner: a.Runner, Scripts: a.tools.Scripts, Builtin: a.tools.Builtin()}, Scrubber: a.scrubber}, Services: broker, Quotas: a.quotas, Agents: a.agents(), Equip: fill.Fill, Seen: fill.Judged, Artifact: bridge.Artifacts{Of: a.Sessions}.Find, Hold: a.recovery.Hold,
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: a.log, Wake: a.wakeCall,
 		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.Call, Ended: a.goOn, Expire: a.Approvals.Expire,
 	})
@@ -318,7 +317,7 @@ func (a *App) openAgency(people *notify.Notifier) {
 // openHost opens the API of surfaces.
 func (a *App) openHost(o Options) {
 	a.Host = host.New(host.Parts{
-		Guard: a.guard, Approvers: a.approvers, Home: a.Home,
+		Guard: a.guard, Approvers: a.approvers, Home: a.Home, Quotas: a.quotas,
 		Registry: a.Registry, Plans: a.Plans, Agents: a.Agents, Schedules: a.Schedules, Sessions: a.Sessions, Knowledge: a.Knowledge,
 		References: a.Reference, Accounts: a.Connections, Vault: a.Vault, Models: a.Models, ModelConfig: a.Config.Models,
 		ModelTools: a.Models != nil || a.Config.Models.Required != config.RequiredRefuse, // without a model, what asks for one runs unless it is told to refuse

@@ -36,7 +36,7 @@ func (a *attempt) run(ctx context.Context) (plugin.Result, error) {
 			return plugin.Result{}, plugin.Errorf(plugin.CodeUnavailable, "%s: %w", a.target.Name(), err)
 		}
 	}
-	a.phase = phaseReached
+	a.phase, a.begun = phaseReached, true
 	a.usage = a.k.Services.For(a.target, a.call, a.journal)
 	a.call.Attempt = a.record.Attempt
 	res, err := a.k.Runner.Run(ctx, a.target, a.handed(), a.usage)
