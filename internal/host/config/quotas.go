@@ -19,10 +19,10 @@ type Quotas struct {
 
 // A Quota is how many calls there may be; 0 is any number.
 type Quota struct {
-	Day        int64 `yaml:"day" json:"day,omitempty"`
-	Month      int64 `yaml:"month" json:"month,omitempty"`
-	Minute     int   `yaml:"minute" json:"minute,omitempty"`         // on each node
-	Concurrent int   `yaml:"concurrent" json:"concurrent,omitempty"` // on each node; under plugins, of all principals together
+	Day        int64 `yaml:"day,omitempty" json:"day,omitempty"`
+	Month      int64 `yaml:"month,omitempty" json:"month,omitempty"`
+	Minute     int   `yaml:"minute,omitempty" json:"minute,omitempty"`         // on each node
+	Concurrent int   `yaml:"concurrent,omitempty" json:"concurrent,omitempty"` // on each node; under plugins, of all principals together
 }
 
 // Location is the zone in which days and months begin.

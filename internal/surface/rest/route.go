@@ -61,6 +61,7 @@ func (s *server) routes() []byte {
 	r.accounts()
 	r.identities()
 	r.models()
+	r.quotas()
 	r.knowledge()
 	r.references()
 	r.recovery()
