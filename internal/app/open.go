@@ -21,6 +21,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/kernel"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/core/reported"
 	"github.com/mortise-dev/mortise/internal/core/tail"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
@@ -289,8 +290,9 @@ func (a *App) openKernel(broker *service.Broker, fill bridge.Filler) *notify.Not
 	a.Approvals = &approval.Service{Store: a.Store, May: a.approvers.MayApprove, Wake: a.wake, Ended: a.unapproved, People: a.guard.People, TrustAs: a.Config.Approvals.TrustAs}
 	people := notify.New(a.Config.Approvals.Notify, a.Home, a.Store, a.log)
 	a.opened("telling of approvers", people.Close)
+	tools := &reported.Tools{Counts: bridge.Counts{Of: a.Store}}
 	a.Kernel = kernel.New(kernel.Options{
-		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrub.Runner{Runner: toolset.Runners{Runner: a.Runner, Scripts: a.tools.Scripts, Builtin: a.tools.Builtin()}, Scrubber: a.scrubber}, Services: broker, Quotas: a.quotas, Agents: a.agents(), Equip: fill.Fill, Seen: fill.Judged, Artifact: bridge.Artifacts{Of: a.Sessions}.Find, Hold: a.recovery.Hold,
+		Definitions: tools, Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrub.Runner{Runner: toolset.Runners{Runner: a.Runner, Scripts: a.tools.Scripts, Builtin: a.tools.Builtin(), Reported: tools}, Scrubber: a.scrubber}, Services: broker, Quotas: a.quotas, Agents: a.agents(), Equip: fill.Fill, Seen: fill.Judged, Artifact: bridge.Artifacts{Of: a.Sessions}.Find, Hold: a.recovery.Hold,
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: a.log, Wake: a.wakeCall,
 		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.Call, Ended: a.goOn, Expire: a.Approvals.Expire,
 	})

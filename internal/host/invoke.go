@@ -18,6 +18,7 @@ type Kernel interface {
 	Advance(ctx context.Context, tenant, id string) error
 	Cancel(ctx context.Context, tenant, id, by, reason string) (ledger.State, error)
 	Settle(ctx context.Context, tenant, id string, s Settlement) (plugin.Result, error)
+	Report(ctx context.Context, tenant, id string, r Report) (*CallRow, error)
 }
 
 // The values of [Invocation.Dry].

@@ -92,6 +92,13 @@ type Options struct {
 	Services Services
 
 	Quotas Quotas // nil bounds nothing
+
+	// Definitions knows how the tools of other programs were described before. It may be nil.
+	Definitions interface {
+		Changed(ctx context.Context, tenant string, t *plugin.Target) (bool, error)
+	}
+	ReportTime time.Duration // how long such a program has to say how a tool ended; an hour where it is 0
+
 	Agents Agents // where it is nil, agents are called like any other operation
 	Hooks  Hooks  // if nil, events of agent instances have no listener
 
@@ -153,6 +160,9 @@ type Kernel struct {
 func New(o Options) *Kernel {
 	if o.ApprovalTime == 0 {
 		o.ApprovalTime = 24 * time.Hour
+	}
+	if o.ReportTime == 0 {
+		o.ReportTime = reportedLife
 	}
 	if o.MaxInput == 0 {
 		o.MaxInput = 4 << 20

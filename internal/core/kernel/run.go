@@ -23,6 +23,7 @@ func (a *attempt) run(ctx context.Context) (plugin.Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, max(limit-a.waited, time.Millisecond), plugin.Errorf(plugin.CodeTimeout, "%s took longer than %s", a.target.Name(), limit))
 	defer cancel()
 	a.record.Isolation = a.k.Runner.Isolation(a.target)
+	a.record.Enforcement = graded(a.target, a.record.Isolation)
 	if a.lease != nil {
 		var err error
 		if a.journal, err = a.k.Ledger.Journal(ctx, *a.lease); err != nil {

@@ -51,6 +51,7 @@ func (s *server) routes() []byte {
 	r.operations()
 	r.plugins()
 	r.calls()
+	r.decisions()
 	r.approvals()
 	r.tokens()
 	r.users()
