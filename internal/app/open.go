@@ -148,7 +148,7 @@ func (a *App) openState(ctx context.Context, o Options) (err error) {
 	if a.Principal, err = a.guard.AtTerminal(ctx, o.As); err != nil {
 		return err
 	}
-	a.Vault = secret.New(st, a.keyPlace(), a.scrubber)
+	a.Vault = secret.New(st, secret.Place{Env: a.Config.Secrets.KeyEnv, File: a.Config.Secrets.KeyFile, Command: a.Config.Secrets.KeyCommand, Dir: a.Home}, a.scrubber)
 	a.Connections = a.openAccounts(a.scrubber)
 	if a.Sessions, err = a.openSessions(ctx, a.scrubber); err != nil {
 		return err

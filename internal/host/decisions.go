@@ -51,8 +51,8 @@ type ToolDecision struct {
 // Decisions are what programs ask the host about, for one principal: whoever asks sees and
 // settles their own alone.
 type Decisions struct {
-	Calls
-	api API
+	calls Calls
+	api   API
 }
 
 // Decisions returns the decisions.
@@ -77,11 +77,11 @@ func (d Decisions) Decide(ctx context.Context, in DecisionAsked) (ToolDecision, 
 		return ToolDecision{}, plugin.Errorf(plugin.CodeInvalidInput, "%.64q of %.64q is no tool: a program is called by small letters, digits, - and _, a tool by a letter and letters, digits, dots, - and _", in.Tool, in.Program)
 	}
 	name := reported.Prefix + in.Program + "/" + in.Tool
-	if err := d.g.covered(ctx, d.caller, ScopeDecide, "decide", name, name); err != nil {
+	if err := d.calls.g.covered(ctx, d.calls.caller, ScopeDecide, "decide", name, name); err != nil {
 		return ToolDecision{}, err
 	}
-	res, err := d.host.parts.Kernel.Call(ctx, plugin.Call{
-		Tenant: d.g.Tenant, Principal: d.by, By: d.api.onBehalf(), Asker: d.api.asker(), Origin: plugin.OriginDecision, Operation: ref, Input: in.Arguments,
+	res, err := d.calls.host.parts.Kernel.Call(ctx, plugin.Call{
+		Tenant: d.calls.g.Tenant, Principal: d.calls.by, By: d.api.onBehalf(), Asker: d.api.asker(), Origin: plugin.OriginDecision, Operation: ref, Input: in.Arguments,
 		Definition: in.Definition, Key: in.Key, Labels: plugin.Labels(nil, in.Labels), Trace: plugin.Trace{Workflow: in.Trace},
 	})
 	if err != nil && denies[plugin.CodeOf(err)] {
@@ -91,7 +91,7 @@ func (d Decisions) Decide(ctx context.Context, in DecisionAsked) (ToolDecision, 
 	if err != nil && !res.Replayed {
 		return ToolDecision{}, err
 	}
-	row, err := d.host.parts.Ledger.Call(ctx, d.g.Tenant, res.CallID)
+	row, err := d.calls.host.parts.Ledger.Call(ctx, d.calls.g.Tenant, res.CallID)
 	if err != nil || row == nil {
 		return ToolDecision{}, orElse(err, missingDecision(res.CallID))
 	}
@@ -112,16 +112,16 @@ func missingDecision(id string) *plugin.Error {
 
 // own returns a decision that they asked for.
 func (d Decisions) own(ctx context.Context, id, action string) (*CallRow, error) {
-	row, err := d.host.parts.Ledger.Call(ctx, d.g.Tenant, id)
+	row, err := d.calls.host.parts.Ledger.Call(ctx, d.calls.g.Tenant, id)
 	if err != nil {
 		return nil, err
 	}
 	if row == nil || row.Origin != string(plugin.OriginDecision) {
 		return nil, missingDecision(id)
 	}
-	made, err := d.made(ctx, row)
+	made, err := d.calls.made(ctx, row)
 	if err == nil && !made {
-		err = d.hide(ctx, CallsPlugin, use{kind: plugin.EntryControlRefused, subject: row.ID, action: action}, missingDecision(id))
+		err = d.calls.hide(ctx, CallsPlugin, use{kind: plugin.EntryControlRefused, subject: row.ID, action: action}, missingDecision(id))
 	}
 	return row, err
 }
@@ -135,16 +135,16 @@ func (d Decisions) Get(ctx context.Context, id string, limit time.Duration) (Too
 	until := time.Now().Add(limit)
 	for pause := pollFirst; ; pause = min(2*pause, pollLast) {
 		if row.State == CallQueued && !row.WakeAt.After(time.Now()) { // it was approved
-			if err := d.host.parts.Kernel.Advance(ctx, row.Tenant, row.ID); plugin.CodeOf(err) == plugin.CodeInternal {
+			if err := d.calls.host.parts.Kernel.Advance(ctx, row.Tenant, row.ID); plugin.CodeOf(err) == plugin.CodeInternal {
 				return ToolDecision{}, err
 			}
 		}
 		if row.State == CallPending && !row.WakeAt.After(time.Now()) {
-			if _, err := d.host.parts.Approvals.Expire(ctx); err != nil {
+			if _, err := d.calls.host.parts.Approvals.Expire(ctx); err != nil {
 				return ToolDecision{}, err
 			}
 		}
-		if row, err = d.host.parts.Ledger.Call(ctx, d.g.Tenant, id); err != nil || row == nil {
+		if row, err = d.calls.host.parts.Ledger.Call(ctx, d.calls.g.Tenant, id); err != nil || row == nil {
 			return ToolDecision{}, orElse(err, missingDecision(id))
 		}
 		waits := row.State == CallPending || row.State == CallQueued || row.State == CallRunning
@@ -169,7 +169,7 @@ func (d Decisions) standing(ctx context.Context, row *CallRow) (ToolDecision, er
 		out.Reason = d.reason(ctx, row)
 	case CallPending, CallQueued, CallRunning:
 		out.Word = DecisionPending
-		asked, err := d.host.parts.Ledger.ApprovalOf(ctx, row.Tenant, row.ID)
+		asked, err := d.calls.host.parts.Ledger.ApprovalOf(ctx, row.Tenant, row.ID)
 		if err != nil {
 			return out, err
 		}
@@ -182,7 +182,7 @@ func (d Decisions) standing(ctx context.Context, row *CallRow) (ToolDecision, er
 	case CallUnknown:
 		out.Code, out.Reason = plugin.CodeOutcomeUnknown, "it was given, and no one said how the tool ended"
 	default:
-		prior, err := d.host.parts.Ledger.Prior(ctx, row)
+		prior, err := d.calls.host.parts.Ledger.Prior(ctx, row)
 		if err != nil {
 			return out, err
 		}
@@ -199,7 +199,7 @@ func (d Decisions) standing(ctx context.Context, row *CallRow) (ToolDecision, er
 
 // reason is what policy said of a call, as its last entry has it.
 func (d Decisions) reason(ctx context.Context, row *CallRow) string {
-	entries, err := ledger.Show(ctx, d.g.Store, row.Tenant, row.ID)
+	entries, err := ledger.Show(ctx, d.calls.g.Store, row.Tenant, row.ID)
 	for i := len(entries) - 1; err == nil && i >= 0; i-- {
 		var rec plugin.CallRecord
 		if json.Unmarshal(entries[i].Body, &rec) == nil && rec.Decision != nil && len(rec.Decision.Reasons) > 0 {
@@ -218,6 +218,6 @@ func (d Decisions) Settle(ctx context.Context, id string, r Report) (*CallRow, e
 	if _, err := d.own(ctx, id, "settle"); err != nil {
 		return nil, err
 	}
-	r.By = d.by
-	return d.host.parts.Kernel.Report(ctx, d.g.Tenant, id, r)
+	r.By = d.calls.by
+	return d.calls.host.parts.Kernel.Report(ctx, d.calls.g.Tenant, id, r)
 }
