@@ -13,14 +13,20 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/reported"
 	"github.com/mortise-dev/mortise/internal/core/schema"
 	"github.com/mortise-dev/mortise/internal/service/bridge"
+	"github.com/mortise-dev/mortise/internal/store"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // deciding returns a kernel that knows one tool of another program, and a question of it.
 func deciding(t *testing.T) (*bundle, plugin.Call) {
 	t.Helper()
+	return decidingOn(t, func(st store.Store) store.Store { return st })
+}
+
+func decidingOn(t *testing.T, on func(store.Store) store.Store) (*bundle, plugin.Call) {
+	t.Helper()
 	tool := reported.Resolve(reported.Ref("editor", "Write", ""), schema.Any)
-	b := newBundle(t, []policy.Rule{{Effects: []string{"*"}}}, tool, target(t, "mail", "send", operator("gmail_send")))
+	b := newBundleOn(t, on, []policy.Rule{{Effects: []string{"*"}}}, tool, target(t, "mail", "send", operator("gmail_send")))
 	tools := &reported.Tools{Counts: bridge.Counts{Of: b.store}}
 	b.do, b.Definitions = tools.Run, tools
 	call := asking(tool.Name(), `{"path":"a"}`)
@@ -137,7 +143,8 @@ func TestADecisionIsSettledOnce(t *testing.T) {
 // other's.
 func TestADecisionFailsClosed(t *testing.T) {
 	t.Parallel()
-	b, call := deciding(t)
+	full := &fullStore{}
+	b, call := decidingOn(t, func(st store.Store) store.Store { full.Store = st; return full })
 	sending := call
 	sending.Operation = "mail/send"
 	if _, err := b.Call(t.Context(), sending); plugin.CodeOf(err) != plugin.CodeNotFound {
@@ -148,12 +155,27 @@ func TestADecisionFailsClosed(t *testing.T) {
 	if _, err := b.Call(t.Context(), direct); plugin.CodeOf(err) != plugin.CodeNotFound || b.runs.Load() != 0 {
 		t.Errorf("a tool of another program was called: %v", err)
 	}
-	if err := b.store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	full.now.Store(true)
 	if res, err := b.Call(t.Context(), call); err == nil || res.Status == plugin.InProgress {
 		t.Errorf("%+v, %v", res, err)
 	}
+	full.now.Store(false)
+	if res, err := b.Call(t.Context(), call); err != nil || res.Status != plugin.InProgress {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// A fullStore takes no writes for as long as it is full.
+type fullStore struct {
+	store.Store
+	now atomic.Bool
+}
+
+func (f *fullStore) Write(ctx context.Context, fn func(store.Tx) error) error {
+	if f.now.Load() {
+		return store.ErrFull
+	}
+	return f.Store.Write(ctx, fn)
 }
 
 // The grade of a call is what its walls are worth.
