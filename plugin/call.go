@@ -40,6 +40,10 @@ type Call struct {
 	// this one. They are never read from an input.
 	Files []File
 
+	// Definition is how the program that runs a reported tool describes it; nil where it
+	// does not, and for all other operations.
+	Definition json.RawMessage
+
 	Key     string // idempotency key, 1 to 255 printable ASCII characters; "" for none
 	KeyOf   string // what made the key, where that is not the caller: see [KeyOfEvent] and the others
 	Trace   Trace
@@ -135,6 +139,9 @@ const (
 	OriginAdapter Origin = "adapter" // what an adapter made of something that happened elsewhere
 	OriginFeed    Origin = "feed"    // a time of a schedule
 	OriginAgent   Origin = "agent"   // an agent instance using one of its tools
+
+	// OriginDecision is a program that asks before it runs a tool of its own.
+	OriginDecision Origin = "decision"
 )
 
 // A Trace is what a call belongs to. The plugin gets it and logs with it.

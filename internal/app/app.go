@@ -25,6 +25,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/kernel"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/core/quota"
 	"github.com/mortise-dev/mortise/internal/core/tail"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
@@ -127,6 +128,7 @@ type App struct {
 	turn      chan struct{}                   // of the registries of all tenants
 	outer     bool                            // a tenant's, which closes that of the site
 	live      live
+	quotas    *quota.Quotas
 	guard     *host.Guard
 	approvers *host.Approvers
 	recovery  *recovery.Recovery

@@ -21,6 +21,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/kernel"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/core/reported"
 	"github.com/mortise-dev/mortise/internal/core/tail"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/internal/host/config"
@@ -211,6 +212,8 @@ func (a *App) openKept(ctx context.Context) (err error) {
 		return err
 	}
 	a.opened("ledger", a.Ledger.Close)
+	a.quotas = setup.OpenQuotas(a.Config.Quotas, bridge.Counts{Of: a.own})
+	a.opened("quotas", a.quotas.Close)
 	a.opened("calls", func() error { // everything that calls need has ended: they write their entries
 		if a.Kernel == nil {
 			return nil
@@ -350,8 +353,9 @@ func (a *App) openKernel(broker *service.Broker, fill bridge.Filler) *notify.Not
 	a.Approvals = &approval.Service{Store: a.own, May: a.approvers.MayApprove, Wake: a.wake, Ended: a.unapproved, People: a.guard.People, TrustAs: a.Config.Approvals.TrustAs}
 	people := notify.New(a.Config.Approvals.Notify, a.Home, a.own, a.log)
 	a.opened("telling of approvers", people.Close)
+	tools := &reported.Tools{Counts: bridge.Counts{Of: a.own}}
 	a.Kernel = kernel.New(kernel.Options{
-		Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrub.Runner{Runner: toolset.Runners{Runner: a.Runner, Scripts: a.tools.Scripts, Builtin: a.tools.Builtin()}, Scrubber: a.scrubber}, Services: broker, Agents: a.agents(), Equip: fill.Fill, Seen: fill.Judged, Artifact: bridge.Artifacts{Of: a.Sessions}.Find, Hold: a.recovery.Hold,
+		Definitions: tools, Registry: a.Registry, Policy: a.Policy, Ledger: a.Ledger, Runner: scrub.Runner{Runner: toolset.Runners{Runner: a.Runner, Scripts: a.tools.Scripts, Builtin: a.tools.Builtin(), Reported: tools}, Scrubber: a.scrubber}, Services: broker, Quotas: a.quotas, Agents: a.agents(), Equip: fill.Fill, Seen: fill.Judged, Artifact: bridge.Artifacts{Of: a.Sessions}.Find, Hold: a.recovery.Hold,
 		MaxInput: a.Config.Limits.InputBytes, MaxOutput: a.Config.Limits.OutputBytes, Log: a.log, Wake: a.wakeCall,
 		ApprovalTime: time.Duration(a.Config.Approvals.Expire), Asked: people.Call, Ended: a.goOn, Expire: a.Approvals.Expire,
 	})
@@ -377,7 +381,7 @@ func (a *App) openAgency(people *notify.Notifier) {
 // openHost opens the API of surfaces.
 func (a *App) openHost(o Options) {
 	a.Host = host.New(host.Parts{
-		Guard: a.guard, Approvers: a.approvers, Home: a.Home,
+		Guard: a.guard, Approvers: a.approvers, Home: a.Home, Quotas: a.quotas,
 		Registry: a.Registry, Plans: a.Plans, Agents: a.Agents, Schedules: a.Schedules, Sessions: a.Sessions, Knowledge: a.Knowledge,
 		References: a.Reference, Accounts: a.Connections, Vault: a.Vault, Models: a.Models, ModelConfig: func() config.Models { return a.Now().Models },
 		ModelTools: a.Models != nil || a.Config.Models.Required != config.RequiredRefuse, // without a model, what asks for one runs unless it is told to refuse

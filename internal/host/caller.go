@@ -50,13 +50,14 @@ func (h *Host) Owner() Caller {
 const (
 	ScopeRead      = "read"      // look
 	ScopeRun       = "run"       // call operations, and end calls
+	ScopeDecide    = "decide"    // ask before a tool of one's own runs, and say how it ended
 	ScopeApprove   = "approve"   // decide about approvals
 	ScopeConfigure = "configure" // change what the host has
 	ScopeAdmin     = "admin"     // all of these
 )
 
 // Scopes are all scopes, the narrowest first.
-var Scopes = []string{ScopeRead, ScopeRun, ScopeApprove, ScopeConfigure, ScopeAdmin}
+var Scopes = []string{ScopeRead, ScopeRun, ScopeDecide, ScopeApprove, ScopeConfigure, ScopeAdmin}
 
 // Has reports whether a caller has a scope.
 func (c Caller) Has(scope string) bool {

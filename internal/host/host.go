@@ -14,6 +14,7 @@ import (
 	"github.com/mortise-dev/mortise/internal/core/approval"
 	"github.com/mortise-dev/mortise/internal/core/ledger"
 	"github.com/mortise-dev/mortise/internal/core/policy"
+	"github.com/mortise-dev/mortise/internal/core/quota"
 	"github.com/mortise-dev/mortise/internal/core/tail"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/sessionhost"
@@ -50,6 +51,7 @@ type Parts struct {
 	Ledger       *ledger.Ledger
 	Tail         *tail.Tail
 	Approvals    *approval.Service
+	Quotas       *quota.Quotas
 	SessionHosts sessionhost.Launch
 
 	ModelConfig func() config.Models // as it is now
@@ -242,6 +244,14 @@ func (a API) Secrets() Secrets {
 func (a API) Policies() Policies {
 	return Policies{a.host.parts.Guard, a.by, a.caller, a.Plugins(), a.host.parts.Policies}
 }
+
+// Quotas returns what the principal used of what they may.
+func (a API) Quotas(ctx context.Context) ([]QuotaUse, error) {
+	return a.host.parts.Quotas.Uses(ctx, a.Tenant(), a.by)
+}
+
+// A QuotaUse is what was used of one bound.
+type QuotaUse = quota.Use
 
 // Admin returns what the administrator does.
 func (a API) Admin() Admin { return Admin{a.kept(), a.host.parts.Home, a.caller} }

@@ -19,6 +19,7 @@ type Kernel interface {
 	Changed(id string) (changed <-chan struct{}, leave func())
 	Cancel(ctx context.Context, tenant, id, by, reason string) (ledger.State, error)
 	Settle(ctx context.Context, tenant, id string, s Settlement) (plugin.Result, error)
+	Report(ctx context.Context, tenant, id string, r Report) (*CallRow, error)
 }
 
 // The values of [Invocation.Dry].

@@ -345,7 +345,7 @@ func checkToken(row *tokenRow, life time.Duration) error {
 const TokenPrefix = "mrt_"
 
 // TokenPattern is what every token matches, for scanners of secrets.
-const TokenPattern = `mrt_[us][0-9A-Za-z]{10}_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}`
+const TokenPattern = `mrt_[ush][0-9A-Za-z]{10}_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}`
 
 var tokenForm = regexp.MustCompile(`^` + TokenPattern + `$`)
 
@@ -355,6 +355,9 @@ func newSecret(row *tokenRow) string {
 	kind := "u"
 	if row.PrincipalType == "service" {
 		kind = "s"
+	}
+	if len(row.Scopes) == 1 && row.Scopes[0] == ScopeDecide {
+		kind = "h"
 	}
 	text := "mrt_" + kind + row.ID + "_" + randomText(32)
 	text += "_" + checksum(text)

@@ -71,6 +71,18 @@ func (l *Limiter[K]) Give(key K, cost float64) {
 	}
 }
 
+// Left returns how many tokens the bucket of key holds.
+func (l *Limiter[K]) Left(key K, now time.Time) float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.buckets[key]
+	if e == nil {
+		return l.burst
+	}
+	b := e.Value.(*bucket[K])
+	return min(l.burst, b.tokens+max(0, now.Sub(b.at).Seconds())*l.rate)
+}
+
 // Len is how many keys are remembered.
 func (l *Limiter[K]) Len() int {
 	l.mu.Lock()

@@ -45,6 +45,8 @@ type attempt struct {
 	print    string          // the fingerprint of what the caller sent
 	unused   func()          // gives back the process that the call has
 	waited   time.Duration   // for that process
+	begun    bool            // its runner was given it
+	counted  func(bool)      // told, once, whether the call counts against the quotas; nil where none were asked
 
 	passed func(stage string)           // hears of each stage that is over
 	ended  func(rec *plugin.CallRecord) // hears how the attempt ended; nil where no one watches

@@ -68,6 +68,14 @@ type Services interface {
 	Reading(t *plugin.Target, call *plugin.Call) usage.Grant
 }
 
+// Quotas bound how often principals call.
+type Quotas interface {
+	// Take counts a call that is about to run, or to be put on record, or refuses it. again
+	// is of one that was counted when it was put on record, holds of one that runs now. done
+	// must be called when the call is over here, and says whether it counts.
+	Take(ctx context.Context, t *plugin.Target, call *plugin.Call, again, holds bool) (done func(counts bool), err error)
+}
+
 // Agents know what an agent may be told, and which of its answers count.
 type Agents interface {
 	// Brief returns the whole input of an agent, made from its caller's.
@@ -83,6 +91,14 @@ type Options struct {
 	Ledger   *ledger.Ledger
 	Runner   Runner
 	Services Services
+
+	Quotas Quotas // nil bounds nothing
+
+	// Definitions knows how the tools of other programs were described before. It may be nil.
+	Definitions interface {
+		Changed(ctx context.Context, tenant string, t *plugin.Target) (bool, error)
+	}
+	ReportTime time.Duration // how long such a program has to say how a tool ended; an hour where it is 0
 
 	Agents Agents // where it is nil, agents are called like any other operation
 	Hooks  Hooks  // if nil, events of agent instances have no listener
@@ -146,6 +162,9 @@ type Kernel struct {
 func New(o Options) *Kernel {
 	if o.ApprovalTime == 0 {
 		o.ApprovalTime = 24 * time.Hour
+	}
+	if o.ReportTime == 0 {
+		o.ReportTime = reportedLife
 	}
 	if o.MaxInput == 0 {
 		o.MaxInput = 4 << 20
@@ -216,6 +235,10 @@ func (k *Kernel) Call(ctx context.Context, call plugin.Call) (res plugin.Result,
 	if earlier, found := a.reuse(); found {
 		return earlier, nil
 	}
+	// Count: it is within what its principal may call.
+	if err := a.count(ctx); err != nil {
+		return res, err
+	}
 	// Reserve: a nested call gets its process before its key is stored. If all processes
 	// wait for each other, it is refused and its key stays free.
 	ctx, release, err := a.reserve(ctx)
@@ -268,6 +291,9 @@ func (k *Kernel) Resume(ctx context.Context, tenant, id string) (res plugin.Resu
 		return res, err
 	}
 	if err := a.admit(ctx); err != nil {
+		return res, err
+	}
+	if err := a.count(ctx); err != nil {
 		return res, err
 	}
 	ctx, release, err := a.reserve(ctx)

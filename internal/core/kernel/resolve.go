@@ -31,6 +31,9 @@ func (a *attempt) resolve(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := a.elsewhere(t); err != nil {
+		return err
+	}
 	if a.call.Digest != "" && t.Package.Digest != a.call.Digest {
 		a.void = t.Name() + " is not the package any more that it was meant for"
 		return plugin.Errorf(plugin.CodeApprovalVoid, "%s; it was %s and is %s", a.void, a.call.Digest, t.Package.Digest)

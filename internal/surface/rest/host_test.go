@@ -159,6 +159,7 @@ const policies = `
 @id("seen") permit (principal, action == Action::"list", resource in Plugin::"desk");
 @id("gate") @approval("it is gated") permit (principal, action == Action::"execute", resource == Operation::"desk/gated");
 @id("tell") @untrusted("allow") permit (principal, action in [Action::"execute", Action::"list"], resource in Plugin::"teller");
+@id("hook") permit (principal, action == Action::"execute", resource in Plugin::"reported.hook");
 @id("turn") permit (principal == User::"root", action == Action::"execute", resource in Plugin::"agent.chat");
 `
 
