@@ -4,15 +4,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/filelock"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host/config"
+	"github.com/mortise-dev/mortise/internal/host/setup"
 	"github.com/mortise-dev/mortise/internal/service/account"
 	"github.com/mortise-dev/mortise/internal/service/bridge"
 	"github.com/mortise-dev/mortise/internal/service/secret"
@@ -21,25 +20,8 @@ import (
 // openAccounts returns the accounts that plugins act with.
 func (a *App) openAccounts(scrubber *secret.Scrubber) *account.Accounts {
 	return account.New(account.Options{
-		Providers: providersOf(a.Config.Auth), Keeper: bridge.AccountKeeper{Of: a.Vault}, Know: scrubber.Learn, Keep: scrubber.Know, Addresses: a.addressesOf, Lock: a.lockAccount,
+		Providers: setup.Providers(a.Config.Auth), Keeper: bridge.AccountKeeper{Of: a.Vault}, Know: scrubber.Learn, Keep: scrubber.Know, Addresses: a.addressesOf, Lock: a.lockAccount,
 	})
-}
-
-// providersOf are the providers of the configuration, by name.
-func providersOf(c config.Auth) []account.Provider {
-	var all []account.Provider
-	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
-		p := c.Providers[name]
-		made := account.Provider{
-			Name: name, Kind: p.Kind, ClientID: p.ClientID, ClientSecret: account.Source{Env: p.ClientSecretEnv, File: p.ClientSecretFile, Secret: p.ClientSecretName},
-			Issuer: p.Issuer, AuthURL: p.AuthorizeURL, TokenURL: p.TokenURL, RevokeURL: p.RevokeURL, UserURL: p.UserURL, Scopes: p.Scopes, RedirectPort: p.RedirectPort,
-		}
-		if s := p.Service; s != nil {
-			made.Service = &account.Service{Key: account.Source{Env: s.KeyEnv, File: s.KeyFile, Secret: s.KeyName}, Subjects: s.Subjects}
-		}
-		all = append(all, made)
-	}
-	return all
 }
 
 // addressesOf returns the mail addresses that a principal is linked to.

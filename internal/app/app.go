@@ -89,7 +89,7 @@ type App struct {
 	Host         *host.Host // what surfaces ask of it
 	Home         string
 	ConfigPath   string
-	Config       config.Config
+	Config       config.Config    // as the host was opened; see [App.Now]
 	Principal    plugin.Principal // who acts at this host's own command line
 	Store        store.Store
 	Ledger       *ledger.Ledger
@@ -115,6 +115,7 @@ type App struct {
 	Telemetry    *telemetry.Telemetry // nil where nothing is told
 	Sweepers     []worker.Sweeper     // what Work does, a kind each
 
+	live      live
 	guard     *host.Guard
 	approvers *host.Approvers
 	recovery  *recovery.Recovery

@@ -80,13 +80,16 @@ func (a *App) configure(o Options) (err error) {
 	if a.Config, a.ConfigPath, err = setup.ReadConfig(a.Home, o.Config); err != nil {
 		return &setup.Error{Err: fmt.Errorf("the configuration cannot be used: %w", err)}
 	}
+	a.live.options = o
+	a.live.now.Store(&a.Config)
+	a.live.level.Set(setup.LogLevel(a.Config.Log.Level))
 	a.guard = &host.Guard{Tenant: a.Config.Tenant, Owner: a.Config.Principal, Names: host.Names(a.Config), SignInAge: time.Duration(a.Config.Server.SignInAge)}
 	if a.Principal, err = a.guard.Member(cmp.Or(o.As, a.Config.Principal)); err != nil {
 		return err
 	}
 	log := o.Log
 	if log == nil {
-		log = setup.NewLog(a.Config.Log, o.Brief)
+		log = setup.NewLog(a.Config.Log, &a.live.level, o.Brief)
 	}
 	scrubber := o.Scrubber
 	if scrubber == nil {
@@ -147,7 +150,7 @@ func (a *App) openState(ctx context.Context, o Options) (err error) {
 	if a.Principal, err = a.guard.AtTerminal(ctx, o.As); err != nil {
 		return err
 	}
-	a.Vault = secret.New(st, a.keyPlace(), a.scrubber)
+	a.Vault = secret.New(st, setup.KeyPlace(a.Config.Secrets, a.Home), a.scrubber)
 	a.Connections = a.openAccounts(a.scrubber)
 	if a.Sessions, err = a.openSessions(ctx, a.scrubber); err != nil {
 		return err
@@ -262,7 +265,7 @@ func (a *App) openBroker(o Options) (*service.Broker, bridge.Filler) {
 	broker.Egress, broker.Version = a.Config.Egress, version.Host
 	broker.Roots = a.tools.Roots
 	broker.MaxAnswer = a.Config.Limits.FrameBytes - 256 // what stands around it in a line
-	broker.MaxOutput = a.Config.Limits.OutputBytes
+	broker.MaxOutput = func() int { return a.Now().Limits.OutputBytes }
 	broker.Reference = a.Reference
 	broker.Knowledge, broker.Files = a.Knowledge, a.Files
 	broker.Store, broker.Secrets, broker.Accounts = a.Store, bridge.Vault{Of: a.Vault}, bridge.Connected{Of: a.Connections}
@@ -320,10 +323,10 @@ func (a *App) openHost(o Options) {
 	a.Host = host.New(host.Parts{
 		Guard: a.guard, Approvers: a.approvers, Home: a.Home,
 		Registry: a.Registry, Plans: a.Plans, Agents: a.Agents, Schedules: a.Schedules, Sessions: a.Sessions, Knowledge: a.Knowledge,
-		References: a.Reference, Accounts: a.Connections, Vault: a.Vault, Models: a.Models, ModelConfig: a.Config.Models,
+		References: a.Reference, Accounts: a.Connections, Vault: a.Vault, Models: a.Models, ModelConfig: func() config.Models { return a.Now().Models },
 		ModelTools: a.Models != nil || a.Config.Models.Required != config.RequiredRefuse, // without a model, what asks for one runs unless it is told to refuse
 		Policies: func(from store.Reader) (*policy.Engine, error) {
-			return setup.OpenPolicy(a.Config, a.ConfigPath, a.Runner.Level(), from)
+			return setup.OpenPolicy(a.Now(), a.ConfigPath, a.Runner.Level(), from)
 		},
 		Kernel: a.Kernel, Ledger: a.Ledger, Tail: tail.New(a.Store, tail.Options{Log: a.log}), Approvals: a.Approvals, CatchUp: a.CatchUp, Tell: a.Sandbox.Tell,
 		SessionHosts: sessionhost.Launch{Home: a.Home, Tenant: a.Config.Tenant, Config: a.ConfigPath, Named: o.Config != "", Database: o.Database},

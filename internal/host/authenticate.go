@@ -30,8 +30,9 @@ type Authenticator struct {
 	host  *Host
 	looks *ratelimit.Limiter[string] // by address
 
-	mu    sync.Mutex
-	known map[string]knownToken // by hash
+	mu     sync.Mutex
+	known  map[string]knownToken // by hash
+	forgot int                   // how often all was forgotten: what was found out before is not believed after
 }
 
 type knownToken struct {
@@ -65,8 +66,8 @@ func (a *Authenticator) prove(ctx context.Context, text, hash, from string) (Cal
 	return c, m.Expires, err
 }
 
-// Token returns who presents a token from an address: one of this host, or of a provider. One error stands for every reason
-// why it is not valid: unauthenticated. An address from which too many come that were not
+// Token returns who presents a token from an address: one of this host, or of a provider.
+// One error stands for every reason why it is not valid: unauthenticated. An address from which too many come that were not
 // looked up just before gets rate_limited. A token that is revoked is refused a second later at the latest.
 func (a *Authenticator) Token(ctx context.Context, text, from string) (Caller, error) {
 	hash := hashToken(text)
@@ -76,6 +77,9 @@ func (a *Authenticator) Token(ctx context.Context, text, from string) (Caller, e
 	if wait := a.looks.Take(from, 1, time.Now()); wait > 0 {
 		return Caller{}, &plugin.Error{Code: plugin.CodeRateLimited, Message: "too many tokens come from this address", RetryAfter: wait}
 	}
+	a.mu.Lock()
+	forgot := a.forgot
+	a.mu.Unlock()
 	c, expires, err := a.prove(ctx, text, hash, from)
 	if err != nil {
 		return Caller{}, err
@@ -87,11 +91,23 @@ func (a *Authenticator) Token(ctx context.Context, text, from string) (Caller, e
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.forgot != forgot {
+		return c, nil
+	}
 	if len(a.known) >= mostKnown {
 		clear(a.known)
 	}
 	a.known[hash] = knownToken{c, until}
 	return c, nil
+}
+
+// Forget has every token looked up again, as where the principals of the configuration
+// changed.
+func (a *Authenticator) Forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.known)
+	a.forgot++
 }
 
 func (a *Authenticator) believed(hash string) (Caller, bool) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	json2 "github.com/go-json-experiment/json"
@@ -36,12 +37,34 @@ const (
 type Guard struct {
 	Tenant string
 	Owner  string         // the principal that the configuration acts for
-	Names  []string       // of all principals that the configuration knows
+	Names  []string       // of all principals that the configuration knows; see [Guard.Adopt]
 	Self   string         // the principal that the user of this process is; see [Guard.AtTerminal]
 	Policy *policy.Engine // of the host; it may be set after the guard was made
 	Store  Store
 
-	SignInAge time.Duration // of what takes a recent sign-in; [SignInAge] if 0
+	SignInAge time.Duration // of what takes a recent sign-in; [SignInAge] if 0; likewise
+
+	adopted atomic.Pointer[adopted]
+}
+
+// adopted is what came in the place of fields of a guard that is in use.
+type adopted struct {
+	names     []string
+	signInAge time.Duration
+}
+
+// Adopt puts other values in the place of Names and SignInAge, which no one may write while
+// the guard is in use.
+func (g *Guard) Adopt(names []string, signInAge time.Duration) {
+	g.adopted.Store(&adopted{names, signInAge})
+}
+
+// now returns what is in the place of Names and SignInAge.
+func (g *Guard) now() adopted {
+	if a := g.adopted.Load(); a != nil {
+		return *a
+	}
+	return adopted{g.Names, g.SignInAge}
 }
 
 // call is who asks, in a host's own words.
@@ -57,11 +80,11 @@ func (g *Guard) administers(by plugin.Principal) bool {
 
 // Known reports whether the configuration names a principal of a tenant.
 func (g *Guard) Known(tenant string, who plugin.Principal) bool {
-	return tenant == g.Tenant && slices.ContainsFunc(g.Names, func(name string) bool { return principal.Name(principal.Parse(name)) == principal.Name(who) })
+	return tenant == g.Tenant && slices.ContainsFunc(g.now().names, func(name string) bool { return principal.Name(principal.Parse(name)) == principal.Name(who) })
 }
 
 // Member returns a principal that the configuration names.
-func (g *Guard) Member(name string) (plugin.Principal, error) { return memberOf(g.Names, name) }
+func (g *Guard) Member(name string) (plugin.Principal, error) { return memberOf(g.now().names, name) }
 
 // right is what policy says of the use of a part of the host.
 func (g *Guard) right(target string, by plugin.Principal) plugin.Decision {

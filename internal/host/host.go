@@ -52,7 +52,7 @@ type Parts struct {
 	Approvals    *approval.Service
 	SessionHosts sessionhost.Launch
 
-	ModelConfig config.Models
+	ModelConfig func() config.Models // as it is now
 
 	ModelTools bool                                                           // the router offers what asks for a model
 	Policies   func(from Reader) (*policy.Engine, error)                      // the engine of what a store would then have

@@ -95,7 +95,7 @@ func (a API) onBehalf() string {
 
 // recent refuses, on the record, a caller in a browser who signed in too long ago.
 func (g *Guard) recent(ctx context.Context, c *Caller, u use) error {
-	age := g.SignInAge
+	age := g.now().signInAge
 	if age == 0 {
 		age = SignInAge
 	}

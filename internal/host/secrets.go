@@ -177,7 +177,7 @@ func (s Secrets) place(ctx context.Context, p SecretPlace, what string) (secretN
 		return n, err
 	}
 	if p.User != "" && !s.g.Known(s.g.Tenant, principal.Parse(p.User)) {
-		return n, plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", p.User, strings.Join(s.g.Names, ", "))
+		return n, plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", p.User, strings.Join(s.g.now().names, ", "))
 	}
 	return n, nil
 }

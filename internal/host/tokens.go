@@ -111,7 +111,7 @@ func (t Tokens) Create(ctx context.Context, n NewToken) (Token, string, error) {
 		return Token{}, "", err
 	}
 	if !t.g.Known(t.g.Tenant, who) {
-		return Token{}, "", plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", n.For, strings.Join(t.g.Names, ", "))
+		return Token{}, "", plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", n.For, strings.Join(t.g.now().names, ", "))
 	}
 	if t.g.administers(who) && !t.g.administers(t.by) {
 		why := plugin.Errorf(plugin.CodePolicyDenied, "%s may not create a token for the administrator", principal.Name(t.by))

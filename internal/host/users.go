@@ -123,7 +123,7 @@ func (u Users) Create(ctx context.Context, name, osUser string) (User, error) {
 	}
 	who := principal.Parse(name)
 	if !u.g.Known(u.g.Tenant, who) {
-		return User{}, plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", name, strings.Join(u.g.Names, ", "))
+		return User{}, plugin.Errorf(plugin.CodeNotFound, "there is no principal %.255q; mortise.yaml names %s", name, strings.Join(u.g.now().names, ", "))
 	}
 	if who.Type == "agent" {
 		return User{}, plugin.Errorf(plugin.CodeInvalidInput, "%s is an agent, which acts through this host alone; a user is a person or a service", name)

@@ -22,6 +22,7 @@ type attempt struct {
 	started time.Time
 	record  plugin.CallRecord
 	phase   phase
+	limits  *limits // as they were when it began
 
 	target   *plugin.Target
 	unknown  error           // what the caller hears of a reference that means nothing to them
@@ -80,7 +81,7 @@ func (k *Kernel) begin(call *plugin.Call) *attempt {
 	if call.By != "" {
 		asker = printable(call.Asker, 300)
 	}
-	return &attempt{k: k, call: call, started: k.Now(), passed: func(string) {}, record: plugin.CallRecord{
+	return &attempt{k: k, call: call, started: k.Now(), limits: k.limits.Load(), passed: func(string) {}, record: plugin.CallRecord{
 		CallID:        call.ID,
 		Operation:     printable(call.Operation, 300),
 		Correlation:   call.Trace.Correlation,

@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/budget"
@@ -123,8 +124,8 @@ type Options struct {
 	Watch func(ctx context.Context, call *plugin.Call) (inside context.Context, passed func(stage string), ended func(rec *plugin.CallRecord))
 
 	ApprovalTime time.Duration    // how long an approval may take; a day where it is 0
-	MaxInput     int              // bytes of an input; 4 MiB where it is 0
-	MaxOutput    int              // bytes of a result's data; 4 MiB where it is 0
+	MaxInput     int              // bytes of an input; 4 MiB where it is 0; see [Kernel.Limit]
+	MaxOutput    int              // bytes of a result's data; 4 MiB where it is 0; likewise
 	Now          func() time.Time // time.Now where it is nil
 	Log          *slog.Logger     // the causes of internal errors; discarded where it is nil
 }
@@ -132,6 +133,7 @@ type Options struct {
 // A Kernel runs calls. It is safe for concurrent use.
 type Kernel struct {
 	Options
+	limits     atomic.Pointer[limits] // MaxInput and MaxOutput as they are now
 	cache      *cache
 	ended      *signals // of calls that ended in this process
 	running    *running // the claimed calls that this process runs
@@ -157,8 +159,19 @@ func New(o Options) *Kernel {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Kernel{Options: o, cache: newCache(), ended: newSignals(), running: newRunning(), admission: newAdmission()}
+	k := &Kernel{Options: o, cache: newCache(), ended: newSignals(), running: newRunning(), admission: newAdmission()}
+	k.Limit(o.MaxInput, o.MaxOutput)
+	return k
 }
+
+// limits are how many bytes an input and a result's data have at most.
+type limits struct{ input, output int }
+
+// Limit has calls that begin from now on judged by other limits.
+func (k *Kernel) Limit(input, output int) { k.limits.Store(&limits{input, output}) }
+
+// Limits returns how many bytes an input and a result's data have at most.
+func (k *Kernel) Limits() (input, output int) { l := k.limits.Load(); return l.input, l.output }
 
 // Call takes one request to one recorded result. Every surface, and every
 // plugin that asks for an operation, ends up here; there is no second way in.

@@ -168,8 +168,8 @@ type Settlement struct {
 // settleable refuses an answer that the operation could not have given itself,
 // and returns the labels that it would have had.
 func (k *Kernel) settleable(ctx context.Context, row *ledger.CallRow, data json.RawMessage) ([]string, error) {
-	if len(data) > k.MaxOutput {
-		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "the answer has %d bytes; at most %d are accepted", len(data), k.MaxOutput)
+	if _, most := k.Limits(); len(data) > most {
+		return nil, plugin.Errorf(plugin.CodeInputTooLarge, "the answer has %d bytes; at most %d are accepted", len(data), most)
 	}
 	if _, err := canon.Hash(data); err != nil {
 		return nil, plugin.Errorf(plugin.CodeInvalidInput, "the answer is not one strict JSON value: %w", err)

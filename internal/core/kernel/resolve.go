@@ -22,8 +22,8 @@ func (a *attempt) resolve(ctx context.Context) error {
 	if key := a.call.Key; key != printable(key, 255) {
 		return plugin.Errorf(plugin.CodeInvalidInput, "the key is not 1 to 255 printable ASCII characters")
 	}
-	if n := len(a.call.Input); n > a.k.MaxInput {
-		return sized(plugin.Errorf(plugin.CodeInputTooLarge, "the input has %d bytes; at most %d are accepted", n, a.k.MaxInput), n, a.k.MaxInput)
+	if n := len(a.call.Input); n > a.limits.input {
+		return sized(plugin.Errorf(plugin.CodeInputTooLarge, "the input has %d bytes; at most %d are accepted", n, a.limits.input), n, a.limits.input)
 	}
 	t, err := a.k.Registry.Resolve(ctx, a.call.Operation)
 	if err != nil { // what stands in the way may be what the caller does not see

@@ -52,7 +52,7 @@ func (s *server) addressed(r *http.Request) error {
 	if len(r.URL.Path) > maxPath || len(r.URL.RawQuery) > maxQuery {
 		return refused(http.StatusRequestURITooLong, plugin.CodeInvalidInput, "the address of the request is longer than the host accepts")
 	}
-	if loopback(r) && !local(r.Host) && !s.names[r.Host] {
+	if loopback(r) && !local(r.Host) && (s.Named == nil || !s.Named(r.Host)) {
 		return refused(http.StatusForbidden, plugin.CodePolicyDenied, "the host is not reached by this name")
 	}
 	for _, origin := range r.Header.Values("Origin") {

@@ -6,12 +6,18 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mortise-dev/mortise/internal/base/ratelimit"
 	"github.com/mortise-dev/mortise/internal/host"
 	"github.com/mortise-dev/mortise/plugin"
 )
 
 // mostCounted is how many tokens are counted at a time. It is as many as a tenant may have.
 const mostCounted = 10_000
+
+// Rates returns what counts the requests of each token: so many a second, and at once.
+func Rates(rate, burst int) *ratelimit.Limiter[string] {
+	return ratelimit.New[string](float64(rate), float64(burst), mostCounted)
+}
 
 // countedAs is what the requests and streams of a caller are counted by: their token, or who
 // they were authenticated as.
@@ -24,8 +30,9 @@ func countedAs(c *host.Caller) string {
 
 // often refuses a token more requests than it may make, whatever they ask for.
 func (s *server) often(c *host.Caller) error {
-	if wait := s.rates.Take(countedAs(c), 1, time.Now()); wait > 0 {
-		message := fmt.Sprintf("a token makes at most %d requests a second, and %d at once", s.Rate, s.Burst)
+	if wait := s.Rates.Take(countedAs(c), 1, time.Now()); wait > 0 {
+		rate, burst := s.Rates.Bounds()
+		message := fmt.Sprintf("a token makes at most %.0f requests a second, and %.0f at once", rate, burst)
 		return &plugin.Error{Code: plugin.CodeRateLimited, Message: message, RetryAfter: wait}
 	}
 	return nil

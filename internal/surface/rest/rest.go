@@ -40,12 +40,14 @@ type Options struct {
 	Log       *slog.Logger
 	Telemetry *telemetry.Telemetry // of requests, and what /metrics answers; it may be nil
 
-	// Hosts are names, beside those of this machine, by which it is reached where it
-	// listens on a loopback address: those that a proxy passes on.
-	Hosts []string
+	// Named reports whether a name, beside those of this machine, is one by which it is
+	// reached where it listens on a loopback address: one that a proxy passes on. It may be
+	// nil.
+	Named func(name string) bool
 
-	Rate  int // requests that a token may make a second: 50
-	Burst int // and so many at once: 200
+	Rate  int                        // requests that a token may make a second: 50
+	Burst int                        // and so many at once: 200
+	Rates *ratelimit.Limiter[string] // what counts them, in the place of these two; see [Rates]
 
 	Share int // requests of one token that are answered at a time: 128, half of what a host answers
 
@@ -68,13 +70,11 @@ type Options struct {
 // A server answers requests.
 type server struct {
 	Options
-	mux   *verbs
-	doc   []byte // the OpenAPI document
-	held  atomic.Int64
-	rates *ratelimit.Limiter[string] // by token
-	open  streams
-	busy  shares
-	names map[string]bool // Hosts
+	mux  *verbs
+	doc  []byte // the OpenAPI document
+	held atomic.Int64
+	open streams
+	busy shares
 }
 
 // New returns what answers requests under [Prefix]. It is safe for concurrent use.
@@ -95,10 +95,9 @@ func New(o Options) http.Handler {
 	o.WriteTime = cmp.Or(o.WriteTime, 10*time.Second)
 	o.Recheck = cmp.Or(o.Recheck, time.Minute)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	s := &server{Options: o, mux: &verbs{http.NewServeMux()}, names: map[string]bool{}}
-	s.rates = ratelimit.New[string](float64(o.Rate), float64(o.Burst), mostCounted)
-	for _, name := range o.Hosts {
-		s.names[name] = true
+	s := &server{Options: o, mux: &verbs{http.NewServeMux()}}
+	if s.Rates == nil {
+		s.Rates = Rates(o.Rate, o.Burst)
 	}
 	s.doc = s.routes()
 	return s
@@ -170,7 +169,7 @@ func (s *server) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 	}
 	s.mux.ServeHTTP(w, r)
 	if w.status == http.StatusNotModified {
-		s.rates.Give(countedAs(&q.caller), 1)
+		s.Rates.Give(countedAs(&q.caller), 1)
 	}
 }
 

@@ -114,7 +114,7 @@ server:
 	b.link = link
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- server.Run(ctx, a, l, first) }()
+	go func() { ended <- server.Run(ctx, a, l, first, nil) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
