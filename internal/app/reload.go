@@ -48,7 +48,7 @@ func (a *App) Reload(prepare func(next config.Config) (put func(), err error)) (
 	}
 	was := a.Now()
 	next := reload.Merge(was, read)
-	policies, err := setup.OpenPolicy(next, a.ConfigPath, a.Runner.Level(), a.Store)
+	policies, err := setup.OpenPolicy(next, a.ConfigPath, a.Runner.Level(), a.own)
 	if err != nil {
 		return refuse(err)
 	}

@@ -131,7 +131,7 @@ var edits = map[string]struct{ table, statement string }{
 	"a user who was disabled":             {"users", `UPDATE users SET disabled_at = 0`},
 	"a browser of another":                {"browser_sessions", `UPDATE browser_sessions SET user_id = 'other'`},
 	"a browser that signed in just now":   {"browser_sessions", `UPDATE browser_sessions SET signed_in_at = signed_in_at + 1`},
-	"a browser that no one signed in":     {"browser_sessions", `INSERT INTO browser_sessions SELECT tenant, 'forged', 'aa', user_id, asker, created_at, signed_in_at, expires_at, 0, '' FROM browser_sessions`},
+	"a browser that no one signed in":     {"browser_sessions", `INSERT INTO browser_sessions SELECT tenant, 'forged', 'aa', user_id, asker, created_at, signed_in_at, expires_at, 0, '', given_groups FROM browser_sessions`},
 	"a tenant that was disabled":          {"tenants", `UPDATE tenants SET disabled_at = 0`},
 	"a tenant that no one created":        {"tenants", `INSERT INTO tenants VALUES ('forged', 'eve', 1, 0)`},
 	"another package of a tenant":         {"tenant_plugins", `UPDATE tenant_plugins SET package_digest = 'sha256:evil'`},

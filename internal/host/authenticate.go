@@ -67,8 +67,8 @@ func (a *Authenticator) prove(ctx context.Context, text, hash, from string) (Cal
 	return c, m.Expires, err
 }
 
-// Token returns who presents a token from an address: one of this host, or of a provider. One error stands for every reason
-// why it is not valid: unauthenticated. An address from which too many come that were not
+// Token returns who presents a token from an address: one of this host, or of a provider.
+// One error stands for every reason why it is not valid: unauthenticated. An address from which too many come that were not
 // looked up just before gets rate_limited. A token that is revoked is refused a second later at the latest.
 func (a *Authenticator) Token(ctx context.Context, text, from string) (Caller, error) {
 	hash := hashToken(text)

@@ -106,7 +106,7 @@ server:
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- server.Run(ctx, d.app, l, first) }()
+	go func() { ended <- server.Run(ctx, d.app, l, first, nil) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {

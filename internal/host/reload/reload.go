@@ -35,7 +35,7 @@ func Merge(was, read config.Config) config.Config {
 	now.Log.Level = read.Log.Level
 	s := &now.Server
 	s.Rate, s.Burst = read.Server.Rate, read.Server.Burst
-	s.PublicURL, s.SignIn, s.SignInAge = read.Server.PublicURL, read.Server.SignIn, read.Server.SignInAge
+	s.PublicURL, s.SignIn, s.Machines, s.SignInAge = read.Server.PublicURL, read.Server.SignIn, read.Server.Machines, read.Server.SignInAge
 	if was.Server.Encrypted() && read.Server.Encrypted() {
 		s.TLSCert, s.TLSKey = read.Server.TLSCert, read.Server.TLSKey
 	}

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/mortise-dev/mortise/internal/app"
 	"github.com/mortise-dev/mortise/internal/base/ratelimit"
@@ -26,28 +27,41 @@ import (
 // A front is how one host is reached: what of that the configuration says may change while
 // requests are answered, and each request sees one value of it.
 type front struct {
-	app    *app.App
-	rates  *ratelimit.Limiter[string]       // of the requests of each token
-	known  []*host.Authenticator            // of the handlers
-	cert   *Certificate                     // nil where nothing is encrypted
-	names  atomic.Pointer[[]string]         // by which a proxy passes requests on
-	in     atomic.Pointer[signin.Server]    // nil where no one signs in
-	signed atomic.Pointer[machine.Verifier] // nil where programs present no tokens of providers
-	at     net.Addr                         // of the listener; nil where there is none
-	first  *signin.Setup
+	app   *app.App
+	rates *ratelimit.Limiter[string]       // of the requests of each token
+	known []*host.Authenticator            // of the handlers
+	cert  *Certificate                     // nil where nothing is encrypted
+	names atomic.Pointer[[]string]         // by which a proxy passes requests on
+	in    atomic.Pointer[signin.Server]    // nil where no one signs in
+	signs atomic.Pointer[machine.Verifier] // of tokens that providers signed
+	at    net.Addr                         // of the listener; nil where there is none
+	first *signin.Setup
 }
 
 func newFront(a *app.App) (*front, error) {
 	c := a.Now().Server
-	f := &front{app: a, rates: rest.Rates(c.Rate, c.Burst)}
-	names := c.Names()
-	f.names.Store(&names)
-	signed, err := machines(c)
+	signs, err := machines(c)
 	if err != nil {
 		return nil, &setup.Error{Err: fmt.Errorf("server: %w", err)}
 	}
-	f.signed.Store(signed)
+	f := &front{app: a, rates: rest.Rates(c.Rate, c.Burst)}
+	names := c.Names()
+	f.names.Store(&names)
+	f.signs.Store(signs)
 	return f, nil
+}
+
+// machines returns what verifies the tokens of programs that a configuration knows.
+func machines(c config.Server) (*machine.Verifier, error) {
+	var issuers []machine.Issuer
+	for _, m := range c.Machines {
+		one := machine.Issuer{Issuer: m.Issuer, Algorithms: m.Algorithms, MaxLife: time.Duration(m.MaxLife), GroupsClaim: m.GroupsClaim, Groups: m.Groups}
+		for _, rule := range m.Allow {
+			one.Rules = append(one.Rules, machine.Rule(rule))
+		}
+		issuers = append(issuers, one)
+	}
+	return machine.New(c.Base(""), issuers)
 }
 
 // public is what answers requests to a listener.
@@ -76,27 +90,21 @@ func (f *front) public(ctx context.Context, at net.Addr, first *signin.Setup) (h
 // no token there is the owner.
 func (f *front) owner(ctx context.Context) http.Handler {
 	api := f.answers(ctx, func(*http.Request) (host.Caller, bool, error) { return f.app.Host.Owner(), true, nil }, nil)
-	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.EscapedPath() == reloadPath {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch path := r.URL.EscapedPath(); {
+		case path == reloadPath:
 			f.answerReload(w, r)
-			return
+		case path == linkPath && f.first != nil:
+			f.answerLink(w, r)
+		default:
+			api.ServeHTTP(w, r)
 		}
-		api.ServeHTTP(w, r)
 	})
-	if f.at == nil {
-		return h
-	}
-	return linking(h, f.first, f.app.Now().Server.Base(f.at.String()))
 }
 
 func (f *front) answers(ctx context.Context, identify func(*http.Request) (host.Caller, bool, error), people func() http.Handler) http.Handler {
 	a, known := f.app, f.app.Host.Authenticator()
-	known.Signed = func(ctx context.Context, text string) (host.Machine, error) {
-		if v := f.signed.Load(); v != nil {
-			return v.Verify(ctx, text)
-		}
-		return host.Machine{}, host.ErrToken
-	}
+	known.Signed = func(ctx context.Context, text string) (host.Machine, error) { return f.signs.Load().Verify(ctx, text) }
 	f.known = append(f.known, known)
 	api := rest.New(rest.Options{
 		Host: a.Host, Authenticate: known.Token, Identify: identify, Log: a.Log(), Telemetry: a.Telemetry, Closing: ctx,
@@ -107,6 +115,18 @@ func (f *front) answers(ctx context.Context, identify func(*http.Request) (host.
 		o.Console = console.New()
 	}
 	return New(o)
+}
+
+// linkPath is where the owner's socket makes links that sign the owner in.
+const linkPath = "/auth/link"
+
+// answerLink makes such a link, for a browser of this machine.
+func (f *front) answerLink(w http.ResponseWriter, r *http.Request) {
+	if only(w, r, http.MethodPost) {
+		w.Header().Set("Cache-Control", "no-store")
+		link := f.app.Now().Server.Base(f.at.String()) + "/auth/setup#" + f.first.Link(signin.LinkLife)
+		write(w, http.StatusOK, map[string]any{"link": link, "expires_in": int(signin.LinkLife.Seconds())})
+	}
 }
 
 // people returns what signs people in by a configuration, nil where it is not known how
@@ -128,17 +148,18 @@ func (f *front) reload() (reload.Report, error) {
 	was := f.app.Now().Server
 	return f.app.Reload(func(next config.Config) (func(), error) {
 		c := next.Server
-		people, signed := f.in.Load(), f.signed.Load()
-		if was.PublicURL != c.PublicURL || !reflect.DeepEqual(was.Machines, c.Machines) {
-			var err error
-			if signed, err = machines(c); err != nil {
-				return nil, fmt.Errorf("server: %w", err)
-			}
-		}
+		people := f.in.Load()
 		if was.PublicURL != c.PublicURL || !reflect.DeepEqual(was.SignIn, c.SignIn) {
 			var err error
 			if people, err = f.people(c); err != nil {
 				return nil, err
+			}
+		}
+		signs := f.signs.Load()
+		if was.PublicURL != c.PublicURL || !reflect.DeepEqual(was.Machines, c.Machines) {
+			var err error
+			if signs, err = machines(c); err != nil {
+				return nil, fmt.Errorf("server: %w", err)
 			}
 		}
 		if f.cert != nil {
@@ -148,7 +169,7 @@ func (f *front) reload() (reload.Report, error) {
 		}
 		return func() {
 			f.in.Store(people)
-			f.signed.Store(signed)
+			f.signs.Store(signs)
 			names := c.Names()
 			f.names.Store(&names)
 			f.rates.Set(float64(c.Rate), float64(c.Burst))

@@ -40,12 +40,14 @@ func ListenFor(ctx context.Context, a *app.App, address *string, insecure bool) 
 // says. first is of [FirstRun]. The configuration is read again at each of hangups, which
 // may be nil.
 func Run(ctx context.Context, a *app.App, l net.Listener, first *signin.Setup, hangups <-chan os.Signal) error {
+	if l != nil {
+		defer l.Close()
+	}
 	f, err := newFront(a)
 	if err != nil {
 		return err
 	}
 	if l != nil {
-		defer l.Close()
 		if a.Config.Server.Encrypted() {
 			if f.cert, err = OpenCertificate(a.Config.Server.TLSCert, a.Config.Server.TLSKey, a.Log()); err != nil {
 				return &setup.Error{Err: fmt.Errorf("server: %w", err)}
