@@ -2,13 +2,8 @@ package app
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"path/filepath"
 	"strings"
-	"time"
 
-	"github.com/mortise-dev/mortise/internal/base/filelock"
 	"github.com/mortise-dev/mortise/internal/base/principal"
 	"github.com/mortise-dev/mortise/internal/host/config"
 	"github.com/mortise-dev/mortise/internal/host/setup"
@@ -20,7 +15,7 @@ import (
 // openAccounts returns the accounts that plugins act with.
 func (a *App) openAccounts(scrubber *secret.Scrubber) *account.Accounts {
 	return account.New(account.Options{
-		Providers: setup.Providers(a.Config.Auth), Keeper: bridge.AccountKeeper{Of: a.Vault}, Know: scrubber.Learn, Keep: scrubber.Know, Addresses: a.addressesOf, Lock: a.lockAccount,
+		Providers: setup.Providers(a.Config.Auth), Keeper: bridge.AccountKeeper{Of: a.Vault}, Know: scrubber.Learn, Keep: scrubber.Know, Addresses: a.addressesOf, Lock: setup.AccountLock(a.dir("runtime")),
 	})
 }
 
@@ -35,29 +30,6 @@ func (a *App) addressesOf(ctx context.Context, k account.Key) ([]string, error) 
 		}
 	}
 	return all, err
-}
-
-// lockWait is how often it is looked whether another host is done.
-const lockWait = 50 * time.Millisecond
-
-// lockAccount keeps other hosts of the data directory from renewing an account.
-func (a *App) lockAccount(ctx context.Context, name string) (release func(), err error) {
-	sum := sha256.Sum256([]byte(name))
-	path := filepath.Join(a.dir("runtime"), "account-"+hex.EncodeToString(sum[:8])+".lock")
-	for {
-		lock, err := filelock.Try(path)
-		if err != nil {
-			return nil, err
-		}
-		if lock != nil {
-			return func() { lock.Remove() }, nil
-		}
-		select {
-		case <-time.After(lockWait):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
 }
 
 // SignInSecret returns the secret by which a provider knows this host where people sign in,

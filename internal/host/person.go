@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/mortise-dev/mortise/internal/base/principal"
@@ -115,4 +116,24 @@ func (g *Guard) recent(ctx context.Context, c *Caller, u use) error {
 	}
 	why := plugin.Errorf(plugin.CodeSignInRequired, "this takes a sign-in of the last %s; sign in again at /auth/sign-in?prompt=login&next=PATH", age)
 	return g.refuse(ctx, c.Principal, u, why, plugin.Decision{})
+}
+
+// RightsNow returns the owner with those of its scopes that it still has, and
+// the zero Principal if the configuration no longer names it.
+func (g *Guard) RightsNow(_ context.Context, tenant string, owner plugin.Principal) plugin.Principal {
+	if !g.Known(tenant, owner) {
+		return plugin.Principal{}
+	}
+	now, err := g.Member(principal.Name(owner))
+	if err != nil {
+		return plugin.Principal{}
+	}
+	switch {
+	case slices.Contains(now.Scopes, "*"):
+	case slices.Contains(owner.Scopes, "*"):
+		owner.Scopes = now.Scopes
+	default:
+		owner.Scopes = slices.DeleteFunc(slices.Clone(owner.Scopes), func(scope string) bool { return !slices.Contains(now.Scopes, scope) })
+	}
+	return owner
 }
